@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What asking, exporting and watching cost: CPU seconds and peak memory on synthetic traces of growing size (those of bench/reading.py).
+"""What asking, exporting and watching cost: CPU seconds and peak memory on synthetic traces of
+growing size (those of bench/reading.py).
 
     python bench/query.py [--events 1,10,50] [--directory DIR] [--keep] [--repeat 3]
 
-Each figure is the best of `repeat` runs in a process of its own, imports and the reading of the trace included; the file is in the page cache.
+Each figure is the best of `repeat` runs in a process of its own, imports and the reading of the
+trace included; the file is in the page cache.
 """
 
 from __future__ import annotations
@@ -70,7 +72,8 @@ def watch(looks: int) -> Callable[[str, str], object]:
 MEASURES: dict[str, tuple[str, Callable[[str, str], object]]] = {
     "files": ("SQL: files (from totals)", ask("SELECT * FROM files")),
     "events": ("SQL: each file's sums over events", ask(OWN)),
-    "io": ("SQL: each file's sums over io", ask("SELECT file, sum(calls), sum(bytes), sum(ns) FROM io GROUP BY file")),
+    "io": ("SQL: each file's sums over io",
+        ask("SELECT file, sum(calls), sum(bytes), sum(ns) FROM io GROUP BY file")),
     "batches": ("Python: all batches of events", batches),
     "parquet": ("export to Parquet", export_to("parquet")),
     "perfetto": ("export to Perfetto, to /dev/null", export_to("perfetto")),
@@ -85,22 +88,27 @@ def measure(name: str, run: str) -> dict:
         MEASURES[name][1](run, scratch)
     finally:
         shutil.rmtree(scratch)
-    return {"seconds": time.process_time(), "rss": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
+    return {"seconds": time.process_time(),
+        "rss": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
 
 
 def best(name: str, run: Path, repeat: int) -> dict:
     command = [sys.executable, __file__, "--measure", name, str(run)]
-    runs = [json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout) for _ in range(repeat)]
+    runs = [json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True,
+        check=True).stdout) for _ in range(repeat)]
     return min(runs, key=lambda one: one["seconds"])
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--events", default="1,10,50", help="millions of events, separated by commas")
-    parser.add_argument("--directory", help="where to put the traces (33 bytes an event); a temporary directory otherwise")
+    parser.add_argument("--events", default="1,10,50",
+        help="millions of events, separated by commas")
+    parser.add_argument("--directory",
+        help="where to put the traces (33 bytes an event); a temporary directory otherwise")
     parser.add_argument("--keep", action="store_true", help="leave the traces")
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--only", default=",".join(MEASURES), help="these of the measures, separated by commas")
+    parser.add_argument("--only", default=",".join(MEASURES),
+        help="these of the measures, separated by commas")
     parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
@@ -108,7 +116,8 @@ def main() -> int:
         return 0
     directory = Path(options.directory or tempfile.mkdtemp(prefix="weir-query-"))
     try:
-        print(f"seed {SEED}; best of {options.repeat}: CPU s, peak MB; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+        print(f"seed {SEED}; best of {options.repeat}: CPU s, peak MB; load "
+              f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
         for millions in options.events.split(","):
             path = directory / f"run-{millions}" / "main" / "node0.weir"
             if not path.exists():
@@ -117,7 +126,8 @@ def main() -> int:
             for name in options.only.split(","):
                 title = MEASURES[name][0]
                 found = best(name, path.parents[1], options.repeat)
-                print(f"{millions:>6} M  {title:<40} {found['seconds']:>8.2f} {found['rss'] / 1e6:>8.0f}", flush=True)
+                print(f"{millions:>6} M  {title:<40} {found['seconds']:>8.2f} "
+                      f"{found['rss'] / 1e6:>8.0f}", flush=True)
     finally:
         if not options.keep and not options.directory:
             shutil.rmtree(directory, ignore_errors=True)

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How fast traces are read: synthetic traces of growing size, from mapped file to totals, to exact active time, to a report.
+"""How fast traces are read: synthetic traces of growing size, from mapped file to totals, to exact
+active time, to a report.
 
     python bench/reading.py [--events 1,10,100] [--directory DIR] [--keep] [--repeat 3]
 
-Each figure is the best of `repeat` runs, in a process of its own; the file is in the page cache. CPU seconds, so that a busy
-machine changes little. The trace: 4 ranks of 2 threads, each with its own files and common ones, 1,000 files in all, many
-small reads beside a few large ones, all threads in I/O at once.
+Each figure is the best of `repeat` runs, in a process of its own; the file is in the page cache.
+CPU seconds, so that a busy machine changes little. The trace: 4 ranks of 2 threads, each with its
+own files and common ones, 1,000 files in all, many small reads beside a few large ones, all threads
+in I/O at once.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ SEED = 20260101
 
 
 class Made(NamedTuple):
-    """One chunk of synthetic events, all arrays of one length; starts and lengths in ticks since the first event, ops by value."""
+    """One chunk of synthetic events, all arrays of one length; starts and lengths in ticks since
+    the first event, ops by value."""
 
     rank: int
     thread: int
@@ -49,7 +52,8 @@ def synthetic(events: int) -> Iterator[Made]:
 
     random = np.random.default_rng(SEED)
     value = {name: op_named(name).value for name in ("read", "write", "fread", "fwrite", "lseek")}
-    kinds = np.array([value[n] for n in ("fread", "fread", "fread", "fwrite", "read", "write", "lseek")])
+    kinds = np.array([value[n] for n in ("fread", "fread", "fread", "fwrite", "read", "write",
+        "lseek")])
     per_chunk = (2**20 - 64) // 32
     clocks = np.zeros((RANKS, THREADS), np.int64)
     for number in range(-(-events // per_chunk)):
@@ -61,7 +65,8 @@ def synthetic(events: int) -> Iterator[Made]:
         # A file is used for some 50 calls in a row, as programs do.
         files = np.repeat(random.integers(1, FILES + 1, per_chunk // 50 + 1), 50)[:per_chunk]
         ops = np.repeat(kinds[random.integers(0, len(kinds), per_chunk // 5 + 1)], 5)[:per_chunk]
-        yield Made(rank, thread, ops, starts, lengths, files, 1 << random.integers(0, 22, per_chunk))
+        yield Made(rank, thread, ops, starts, lengths, files,
+            1 << random.integers(0, 22, per_chunk))
 
 
 def write_trace(path: Path, events: int) -> None:
@@ -77,7 +82,8 @@ def write_trace(path: Path, events: int) -> None:
         for made in synthetic(events):
             starts = writer.created_ticks + made.starts
             processes[made.rank].events(
-                records(made.ops, starts, made.lengths, file=made.files, size=made.sizes), thread=made.thread + 1
+                records(made.ops, starts, made.lengths, file=made.files, size=made.sizes),
+                thread=made.thread + 1
             )
             last = max(last, int(starts[-1] + made.lengths[-1]))
         for process in processes:
@@ -120,7 +126,8 @@ def measure_report(path: str) -> dict:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     begin = time.monotonic()
     done = subprocess.run(
-        [sys.executable, "-m", "weir", "report", str(Path(path).parent), "--json"], stdout=subprocess.PIPE, check=True
+        [sys.executable, "-m", "weir", "report", str(Path(path).parent), "--json"],
+        stdout=subprocess.PIPE, check=True
     )
     wall = time.monotonic() - begin
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -137,7 +144,8 @@ def best(measure: str, path: Path, repeat: int) -> dict:
     runs = []
     for _ in range(repeat):
         done = subprocess.run(
-            [sys.executable, __file__, "--measure", measure, str(path)], stdout=subprocess.PIPE, text=True, check=True
+            [sys.executable, __file__, "--measure", measure, str(path)], stdout=subprocess.PIPE,
+            text=True, check=True
         )
         runs.append(json.loads(done.stdout))
     return min(runs, key=lambda one: one["seconds"])
@@ -156,15 +164,19 @@ def row(events: int, directory: Path, repeat: int) -> str:
     totals, active, report = (best(measure, path, repeat) for measure in MEASURES)
     count = active["records"]
     return (
-        f"{count / 1e6:>8.1f} M {size / 1e6:>9.0f} {count / totals['seconds'] / 1e6:>12.1f} {count / active['seconds'] / 1e6:>12.1f}"
-        f" {report['seconds']:>9.2f} {report['wall']:>8.2f} {count / report['seconds'] / 1e6:>10.1f} {report['rss'] / size:>9.2f}"
+        f"{count / 1e6:>8.1f} M {size / 1e6:>9.0f} {count / totals['seconds'] / 1e6:>12.1f} "
+        f"{count / active['seconds'] / 1e6:>12.1f}"
+        f" {report['seconds']:>9.2f} {report['wall']:>8.2f} "
+        f"{count / report['seconds'] / 1e6:>10.1f} {report['rss'] / size:>9.2f}"
     )
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--events", default="1,10,100", help="millions of events, separated by commas")
-    parser.add_argument("--directory", help="where to put the traces (33 bytes an event); a temporary directory otherwise")
+    parser.add_argument("--events", default="1,10,100",
+        help="millions of events, separated by commas")
+    parser.add_argument("--directory",
+        help="where to put the traces (33 bytes an event); a temporary directory otherwise")
     parser.add_argument("--keep", action="store_true", help="leave the traces")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
@@ -174,9 +186,12 @@ def main() -> int:
         return 0
     directory = Path(options.directory or tempfile.mkdtemp(prefix="weir-reading-"))
     try:
-        print(f"seed {SEED}; {RANKS} ranks x {THREADS} threads, {FILES} files; best of {options.repeat}, per CPU second")
-        print(f"{'':>10} {'trace':>9} {'file totals':>12} {'active time':>12} {'weir report --json':>29} {'peak RSS':>9}")
-        print(f"{'events':>10} {'MB':>9} {'M events/s':>12} {'M events/s':>12} {'CPU s':>9} {'wall s':>8} {'M ev/s':>10} {'/ trace':>9}")
+        print(f"seed {SEED}; {RANKS} ranks x {THREADS} threads, {FILES} files; best of "
+              f"{options.repeat}, per CPU second")
+        print(f"{'':>10} {'trace':>9} {'file totals':>12} {'active time':>12} "
+              f"{'weir report --json':>29} {'peak RSS':>9}")
+        print(f"{'events':>10} {'MB':>9} {'M events/s':>12} {'M events/s':>12} {'CPU s':>9} "
+              f"{'wall s':>8} {'M ev/s':>10} {'/ trace':>9}")
         for millions in options.events.split(","):
             print(row(round(float(millions) * 1e6), directory, options.repeat), flush=True)
     finally:

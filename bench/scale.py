@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What questions to a run cost as the run grows: wall and CPU seconds and peak memory at 1, 10, 100, 200 million events, and whether that is linear.
+"""What questions to a run cost as the run grows: wall and CPU seconds and peak memory at 1, 10,
+100, 200 million events, and whether that is linear.
 
-    python bench/scale.py [--events 1,10,100,200] [--directory DIR] [--keep] [--repeat 1] [--only report,union,...] [--workers N]
+    python bench/scale.py [--events 1,10,100,200] [--directory DIR] [--keep] [--repeat 1] [--only
+    report,union,...] [--workers N]
 
-The run: one step of 4 ranks on as many nodes, each with 2 threads in I/O and its own and common files (the events of bench/reading.py), and a
-barrier of all ranks for each 2,000 events. Each question is a process of its own, interpreter and imports included; the traces (34 bytes an event) are in the
-page cache as far as it goes. Peak memory is that of the largest process, mapped pages that are resident included. `dask` is `report` read by the
-workers of `weir report --dask local`; its answer has to be that of `report`: exit status 1 when not.
+The run: one step of 4 ranks on as many nodes, each with 2 threads in I/O and its own and common
+files (the events of bench/reading.py), and a barrier of all ranks for each 2,000 events. Each
+question is a process of its own, interpreter and imports included; the traces (34 bytes an event)
+are in the page cache as far as it goes. Peak memory is that of the largest process, mapped pages
+that are resident included. `dask` is `report` read by the workers of `weir report --dask local`;
+its answer has to be that of `report`: exit status 1 when not.
 """
 
 from __future__ import annotations
@@ -37,14 +41,15 @@ QUESTIONS = {
     "report": "weir report --json",
     "union": "exact active time",
     "time": "I/O over time",
-    "waits": "waits, exposed, critical",
+    "waits": "waits, critical path, replay",
     "html": "weir report --html",
     "dask": "weir report --json --dask",
 }
 
 
 class Cost(NamedTuple):
-    """Of one process and those that it started. rss: bytes, of the largest of them; answer: a digest of what it printed."""
+    """Of one process and those that it started. rss: bytes, of the largest of them; answer: a
+    digest of what it printed."""
 
     wall: float
     cpu: float
@@ -59,20 +64,25 @@ def write_run(run: Path, events: int) -> None:
     directory = run / STEP
     directory.mkdir(parents=True)
     with ExitStack() as stack:
-        writers = [stack.enter_context(TraceWriter(directory / f"node{rank}.weir", f"node{rank}", ns_per_tick=NS_PER_TICK)) for rank in range(RANKS)]
-        ranks: list[ProcessWriter] = [writer.process(100 + rank, rank, RANKS) for rank, writer in enumerate(writers)]
+        writers = [stack.enter_context(TraceWriter(directory / f"node{rank}.weir", f"node{rank}",
+            ns_per_tick=NS_PER_TICK)) for rank in range(RANKS)]
+        ranks: list[ProcessWriter] = [writer.process(100 + rank, rank, RANKS)
+            for rank, writer in enumerate(writers)]
         for process in ranks:
             for number in range(FILES):
                 process.name(f"/scratch/an/run/file.{number:04d}")
         last = 0
         for made in synthetic(events):
             starts = writers[made.rank].created_ticks + made.starts
-            ranks[made.rank].events(records(made.ops, starts, made.lengths, file=made.files, size=made.sizes), thread=made.thread + 1)
+            ranks[made.rank].events(records(made.ops, starts, made.lengths, file=made.files,
+                size=made.sizes), thread=made.thread + 1)
             last = max(last, int(made.starts[-1] + made.lengths[-1]))
         for rank, (writer, process) in enumerate(zip(writers, ranks)):
-            _write_barriers(process, writer.created_ticks, rank, max(events // EVENTS_PER_BARRIER, 1))
+            _write_barriers(process, writer.created_ticks, rank,
+                max(events // EVENTS_PER_BARRIER, 1))
             end = writer.created_ticks + last
-            process.fields |= {"last_ticks": end, "end_ticks": end, "last_mono_ns": writer.mono_ns(end)}
+            process.fields |= {"last_ticks": end, "end_ticks": end,
+                "last_mono_ns": writer.mono_ns(end)}
 
 
 def _write_barriers(process, created_ticks: int, rank: int, count: int) -> None:
@@ -84,7 +94,8 @@ def _write_barriers(process, created_ticks: int, rank: int, count: int) -> None:
     early = np.random.default_rng(SEED + rank).integers(0, 20_000, count)
     number = np.arange(count)
     starts = created_ticks + (number + 1) * BARRIER_TICKS - early
-    process.events(mpi("MPI_collective", starts, early + 500, barrier, file=process.name(f"mpi:world:{RANKS}"), offset=number), thread=THREADS + 1)
+    process.events(mpi("MPI_collective", starts, early + 500, barrier,
+        file=process.name(f"mpi:world:{RANKS}"), offset=number), thread=THREADS + 1)
 
 
 def command_of(question: str, run: Path, workers: int) -> list[str]:
@@ -117,7 +128,8 @@ def ask(question: str, run: str, workers: int) -> None:
     else:
         waits = synchronisation_of(step).waits
         assert waits is not None
-        print(waits.collectives, waits.waiting_ns, waits.waited_ns, waits.exposed_ns, waits.critical_ns)
+        print(waits.collectives, waits.waiting_ns, waits.waited_ns, waits.path_ns,
+            waits.critical_ns)
 
 
 def _ask_dask(run: str, workers: int) -> None:
@@ -140,7 +152,9 @@ def cost_of(command: list[str]) -> Cost:
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
             errors.seek(0)
-            raise SystemExit(f"{' '.join(command)} ended with status {process.returncode}\n{errors.read().decode(errors='replace')}")
+            raise SystemExit(
+                f"{' '.join(command)} ended with status "
+                f"{process.returncode}\n{errors.read().decode(errors='replace')}")
         out.seek(0)
         answer = hashlib.file_digest(out, "sha256").hexdigest()
     return Cost(wall, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024, answer)
@@ -148,10 +162,12 @@ def cost_of(command: list[str]) -> Cost:
 
 def best(question: str, run: Path, repeat: int, workers: int) -> Cost:
     """The one with the least CPU seconds."""
-    return min((cost_of(command_of(question, run, workers)) for _ in range(repeat)), key=lambda one: one.cpu)
+    return min((cost_of(command_of(question, run, workers)) for _ in range(repeat)),
+        key=lambda one: one.cpu)
 
 
-def measure(events: int, directory: Path, questions: Iterable[str], options: argparse.Namespace) -> dict[str, Cost]:
+def measure(events: int, directory: Path, questions: Iterable[str],
+        options: argparse.Namespace) -> dict[str, Cost]:
     run = directory / f"run-{events}"
     if not run.exists():
         subprocess.run([sys.executable, __file__, "--write", str(run), str(events)], check=True)
@@ -165,34 +181,42 @@ def measure(events: int, directory: Path, questions: Iterable[str], options: arg
     for question in questions:
         one = found[question] = best(question, run, options.repeat, options.workers)
         rates = f"{one.wall / events * 1e9:8.0f} {one.cpu / events * 1e9:8.0f}"
-        print(f"  {QUESTIONS[question]:26} {one.wall:8.2f} {one.cpu:8.2f} {rates} {one.rss / 1e6:8.0f}", flush=True)
+        print(f"  {QUESTIONS[question]:26} {one.wall:8.2f} {one.cpu:8.2f} {rates} "
+              f"{one.rss / 1e6:8.0f}", flush=True)
     if not options.keep:
         shutil.rmtree(run)
     return found
 
 
 def linearity(by_events: dict[int, dict[str, Cost]]) -> None:
-    """CPU seconds from each size to the next by the events added: a constant start, imports above all, is no part of it."""
+    """CPU seconds from each size to the next by the events added: a constant start, imports above
+    all, is no part of it."""
     sizes = sorted(by_events)
     if len(sizes) < 2:
         return
     print("\nCPU ns for each event more, and MB more")
-    print(f"  {'':26}" + "".join(f"{f'{low / 1e6:g} to {high / 1e6:g} M':>20}" for low, high in zip(sizes, sizes[1:])))
+    print(f"  {'':26}" + "".join(f"{f'{low / 1e6:g} to {high / 1e6:g} M':>20}"
+        for low, high in zip(sizes, sizes[1:])))
     for question in by_events[sizes[0]]:
         cells = []
         for low, high in zip(sizes, sizes[1:]):
             before, after = by_events[low][question], by_events[high][question]
-            cells.append(f"{(after.cpu - before.cpu) / (high - low) * 1e9:11.0f} {(after.rss - before.rss) / 1e6:+8.0f}")
+            cells.append(f"{(after.cpu - before.cpu) / (high - low) * 1e9:11.0f} "
+                         f"{(after.rss - before.rss) / 1e6:+8.0f}")
         print(f"  {QUESTIONS[question]:26}" + "".join(cells))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--events", default="1,10,100,200", help="millions of events, separated by commas")
-    parser.add_argument("--directory", help="where to put the traces; a temporary directory otherwise")
+    parser.add_argument("--events", default="1,10,100,200",
+        help="millions of events, separated by commas")
+    parser.add_argument("--directory",
+        help="where to put the traces; a temporary directory otherwise")
     parser.add_argument("--keep", action="store_true", help="leave the traces")
-    parser.add_argument("--repeat", type=int, default=1, help="the run with the least CPU seconds counts")
-    parser.add_argument("--only", default=",".join(QUESTIONS), help=f"questions, separated by commas: {', '.join(QUESTIONS)}")
+    parser.add_argument("--repeat", type=int, default=1,
+        help="the run with the least CPU seconds counts")
+    parser.add_argument("--only", default=",".join(QUESTIONS),
+        help=f"questions, separated by commas: {', '.join(QUESTIONS)}")
     parser.add_argument("--workers", type=int, default=0, help="of Dask (0: one for each core)")
     parser.add_argument("--ask", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("--write", nargs=2, help=argparse.SUPPRESS)
@@ -207,15 +231,19 @@ def main() -> int:
     if unknown := [one for one in questions if one not in QUESTIONS]:
         parser.error(f"--only {','.join(unknown)}: choose of {', '.join(QUESTIONS)}")
     directory = Path(options.directory or tempfile.mkdtemp(prefix="weir-scale-"))
-    print(f"seed {SEED}; load {os.getloadavg()[0]:.1f} on {len(os.sched_getaffinity(0))} cores at the beginning; best of {options.repeat}")
-    print(f"  {'':26} {'wall s':>8} {'CPU s':>8} {'wall ns':>8} {'CPU ns':>8} {'peak MB':>8}   (ns: for each event)")
+    print(f"seed {SEED}; load {os.getloadavg()[0]:.1f} on {len(os.sched_getaffinity(0))} cores at "
+          f"the beginning; best of {options.repeat}")
+    print(f"  {'':26} {'wall s':>8} {'CPU s':>8} {'wall ns':>8} {'CPU ns':>8} {'peak MB':>8}   "
+          f"(ns: for each event)")
     try:
-        found = {size: measure(size, directory, questions, options) for size in (round(float(m) * 1e6) for m in options.events.split(","))}
+        found = {size: measure(size, directory, questions, options)
+            for size in (round(float(m) * 1e6) for m in options.events.split(","))}
     finally:
         if not options.keep and not options.directory:
             shutil.rmtree(directory, ignore_errors=True)
     linearity(found)
-    differ = [size for size, costs in found.items() if {"report", "dask"} <= costs.keys() and costs["report"].answer != costs["dask"].answer]
+    differ = [size for size, costs in found.items() if {"report", "dask"} <= costs.keys()
+        and costs["report"].answer != costs["dask"].answer]
     for size in differ:
         print(f"{size / 1e6:g} M events: THE REPORTS DIFFER with and without Dask")
     return 1 if differ else 0

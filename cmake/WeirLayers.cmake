@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What is made from native/layers/*/layer.toml (tools/layers.py): C++ declarations in WEIR_DECLARED,
-# the lists of layers WEIR_LAYERS and WEIR_STATIC_LAYERS (directories of native/), and layers.json for
-# the Python package. CMake runs again when a declaration is added or changed.
+# the lists of layers WEIR_LAYERS and WEIR_STATIC_LAYERS (directories of native/), and layers.json
+# for the Python package. CMake runs again when a declaration is added or changed.
 set(WEIR_DECLARED "${PROJECT_BINARY_DIR}/declared")
 file(GLOB declarations CONFIGURE_DEPENDS
   "${PROJECT_SOURCE_DIR}/native/layers/*/layer.toml"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # weir_add_test(<name> SOURCES a_test.cc ... [LINK target ...] [TIMEOUT seconds])
-# One GoogleTest program and one ctest entry. Silent when WEIR_TESTS is off, so that rooms need no condition.
+# One GoogleTest program and one ctest entry. Silent when WEIR_TESTS is off, so that rooms need no
+# condition.
 if(WEIR_TESTS)
   enable_testing()
   find_package(GTest REQUIRED)

@@ -1,5 +1,6 @@
 ! SPDX-License-Identifier: Apache-2.0
-! The C functions of include/weir as Fortran sees them, and what turns their errors into Fortran's. Programs use the module weir.
+! The C functions of include/weir as Fortran sees them, and what turns their errors into Fortran's.
+! Programs use the module weir.
 module weir_c
   use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int64_t, c_null_char, c_ptr
   use, intrinsic :: iso_fortran_env, only: error_unit, int64
@@ -160,7 +161,8 @@ module weir_c
       type(c_error_t), intent(inout) :: err
     end function weir_grid_set_mapping_numbers
 
-    integer(c_int) function weir_decomposition_create_block(grid, name, i0, ni, j0, nj, decomposition, err) bind(c)
+    integer(c_int) function weir_decomposition_create_block(grid, name, i0, ni, j0, nj, &
+        decomposition, err) bind(c)
       import :: c_int, c_int64_t, c_char, c_ptr, c_error_t
       type(c_ptr), value :: grid
       character(kind=c_char), intent(in) :: name(*)
@@ -169,7 +171,8 @@ module weir_c
       type(c_error_t), intent(inout) :: err
     end function weir_decomposition_create_block
 
-    integer(c_int) function weir_decomposition_create_indices(grid, name, count, indices, decomposition, err) bind(c)
+    integer(c_int) function weir_decomposition_create_indices(grid, name, count, indices, &
+        decomposition, err) bind(c)
       import :: c_int, c_int64_t, c_char, c_ptr, c_error_t
       type(c_ptr), value :: grid
       character(kind=c_char), intent(in) :: name(*)
@@ -179,7 +182,8 @@ module weir_c
       type(c_error_t), intent(inout) :: err
     end function weir_decomposition_create_indices
 
-    integer(c_int) function weir_decomposition_set_halo(decomposition, west, east, south, north, err) bind(c)
+    integer(c_int) function weir_decomposition_set_halo(decomposition, west, east, south, north, &
+        err) bind(c)
       import :: c_int, c_int64_t, c_ptr, c_error_t
       type(c_ptr), value :: decomposition
       integer(c_int64_t), value :: west, east, south, north
@@ -208,7 +212,8 @@ module weir_c
       type(c_error_t), intent(inout) :: err
     end function weir_axis_set_bounds
 
-    integer(c_int) function weir_field_create(decomposition, name, type, axis_count, axes, field, err) bind(c)
+    integer(c_int) function weir_field_create(decomposition, name, type, axis_count, axes, field, &
+        err) bind(c)
       import :: c_int, c_char, c_ptr, c_error_t
       type(c_ptr), value :: decomposition
       character(kind=c_char), intent(in) :: name(*)
@@ -380,7 +385,8 @@ contains
     c_text = trim(text) // c_null_char
   end function c_text
 
-  ! What a call's status becomes: stat and errmsg when they are there, else the end of the program with a message.
+  ! What a call's status becomes: stat and errmsg when they are there, else the end of the program
+  ! with a message.
   subroutine settle(procedure_name, err, stat, errmsg)
     character(len=*), intent(in) :: procedure_name
     type(c_error_t), intent(in) :: err
@@ -398,7 +404,8 @@ contains
     end do
     if (present(errmsg)) errmsg = text
     if (present(stat)) return
-    write (error_unit, "(a, i0, 4a)") "weir: rank ", world_rank(), ": ", procedure_name, ": ", trim(text)
+    write (error_unit, "(a, i0, 4a)") "weir: rank ", world_rank(), ": ", procedure_name, ": ", &
+        trim(text)
     error stop 1
   end subroutine settle
 
@@ -422,7 +429,8 @@ contains
     end do
   end function argument_error
 
-  ! Whether an array of the shape `extents` holds what `wanted` does, in its order: the same shape, or as many elements in other dimensions.
+  ! Whether an array of the shape `extents` holds what `wanted` does, in its order: the same shape,
+  ! or as many elements in other dimensions.
   pure logical function fits(extents, wanted)
     integer(int64), intent(in) :: extents(:), wanted(:)
 

@@ -1,5 +1,6 @@
 ! SPDX-License-Identifier: Apache-2.0
-! Contexts, grids, decompositions and axes. Points and indices count from 1 here, as everywhere in Fortran.
+! Contexts, grids, decompositions and axes. Points and indices count from 1 here, as everywhere in
+! Fortran.
 module weir_grids
   use, intrinsic :: iso_c_binding, only: c_associated, c_double, c_int, c_int64_t, c_null_ptr, c_ptr
   use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
@@ -7,7 +8,8 @@ module weir_grids
   use weir_c
   implicit none (type, external)
   private
-  public :: weir_context_t, weir_grid_t, weir_decomposition_t, weir_axis_t, weir_costs_t, weir_init, weir_serve
+  public :: weir_context_t, weir_grid_t, weir_decomposition_t, weir_axis_t, weir_costs_t, &
+      weir_init, weir_serve
 
   ! What output has cost this rank; see weir_costs in include/weir/context.h.
   type :: weir_costs_t
@@ -19,8 +21,10 @@ module weir_grids
     type(c_ptr) :: handle = c_null_ptr
   contains
     procedure :: is_model, set_time, end_definition, step, end_step, finalize, costs
-    procedure, private :: set_context_text, set_context_number, set_context_single, set_context_integer
-    generic :: set_attribute => set_context_text, set_context_number, set_context_single, set_context_integer
+    procedure, private :: set_context_text, set_context_number, set_context_single, &
+        set_context_integer
+    generic :: set_attribute => set_context_text, set_context_number, set_context_single, &
+        set_context_integer
   end type weir_context_t
 
   type :: weir_grid_t
@@ -32,8 +36,10 @@ module weir_grids
     generic :: create_unstructured => create_unstructured32, create_unstructured64
     procedure, private :: set_lonlat32_1, set_lonlat32_2, set_lonlat64_1, set_lonlat64_2
     procedure :: set_mapping
-    procedure, private :: set_mapping_text, set_mapping_number, set_mapping_single, set_mapping_numbers
-    generic :: set_mapping_attribute => set_mapping_text, set_mapping_number, set_mapping_single, set_mapping_numbers
+    procedure, private :: set_mapping_text, set_mapping_number, set_mapping_single, &
+        set_mapping_numbers
+    generic :: set_mapping_attribute => set_mapping_text, set_mapping_number, set_mapping_single, &
+        set_mapping_numbers
     generic :: set_lonlat => set_lonlat32_1, set_lonlat32_2, set_lonlat64_1, set_lonlat64_2
   end type weir_grid_t
 
@@ -58,14 +64,16 @@ module weir_grids
     procedure :: set_bounds
   end type weir_axis_t
 
-  ! [collective over world] Begin: call weir_init(MPI_COMM_WORLD, "output.toml", model_comm, context). Ranks for which context%is_model() is
-  ! false have been servers until now; they go on to MPI_Finalize.
+  ! [collective over world] Begin: call weir_init(MPI_COMM_WORLD, "output.toml", model_comm,
+  ! context). Ranks for which context%is_model() is false have been servers until now; they go on to
+  ! MPI_Finalize.
   interface weir_init
     procedure init_f08, init_integer
   end interface weir_init
 
-  ! [collective over world, with the others' weir_init] This rank, of an executable of its own (MPMD), is a server: call weir_serve(MPI_COMM_WORLD,
-  ! "output.toml") returns when the model has finalized and all is written.
+  ! [collective over world, with the others' weir_init] This rank, of an executable of its own
+  ! (MPMD), is a server: call weir_serve(MPI_COMM_WORLD, "output.toml") returns when the model has
+  ! finalized and all is written.
   interface weir_serve
     procedure serve_f08, serve_integer
   end interface weir_serve
@@ -234,7 +242,8 @@ contains
     integer(c_int) :: code
 
     code = c_finalize(self%handle, c, err)
-    if (present(costs)) costs = weir_costs_t(c%put_s, c%wait_s, c%end_step_s, c%final_s, c%put_bytes, c%frames)
+    if (present(costs)) costs = weir_costs_t(c%put_s, c%wait_s, c%end_step_s, c%final_s, &
+        c%put_bytes, c%frames)
     call settle("finalize", err, stat, errmsg)
   end subroutine finalize
 
@@ -261,7 +270,8 @@ contains
     integer(c_int) :: code
 
     self%name = name
-    code = weir_grid_create_lonlat(context%handle, c_text(name), size(lon, kind=c_int64_t), lon, size(lat, kind=c_int64_t), lat, &
+    code = weir_grid_create_lonlat(context%handle, c_text(name), size(lon, kind=c_int64_t), lon, &
+        size(lat, kind=c_int64_t), lat, &
                                        self%handle, err)
     call settle("create_lonlat", err, stat, errmsg)
   end subroutine create_lonlat
@@ -277,7 +287,8 @@ contains
     integer(c_int) :: code
 
     self%name = name
-    code = weir_grid_create_gaussian(context%handle, c_text(name), int(nx, c_int64_t), int(ny, c_int64_t), self%handle, err)
+    code = weir_grid_create_gaussian(context%handle, c_text(name), int(nx, c_int64_t), int(ny, &
+        c_int64_t), self%handle, err)
     call settle("create_gaussian", err, stat, errmsg)
   end subroutine create_gaussian
 
@@ -292,7 +303,8 @@ contains
     integer(c_int) :: code
 
     self%name = name
-    code = weir_grid_create_plane(context%handle, c_text(name), size(x, kind=c_int64_t), x, size(y, kind=c_int64_t), y, &
+    code = weir_grid_create_plane(context%handle, c_text(name), size(x, kind=c_int64_t), x, &
+        size(y, kind=c_int64_t), y, &
                                       self%handle, err)
     call settle("create_plane", err, stat, errmsg)
   end subroutine create_plane
@@ -308,7 +320,8 @@ contains
     integer(c_int) :: code
 
     self%name = name
-    code = weir_grid_create_curvilinear(context%handle, c_text(name), int(nx, c_int64_t), int(ny, c_int64_t), self%handle, err)
+    code = weir_grid_create_curvilinear(context%handle, c_text(name), int(nx, c_int64_t), int(ny, &
+        c_int64_t), self%handle, err)
     call settle("create_curvilinear", err, stat, errmsg)
   end subroutine create_curvilinear
 
@@ -338,7 +351,8 @@ contains
     call create_unstructured64(self, context, name, int(cells, int64), stat, errmsg)
   end subroutine create_unstructured32
 
-  ! Of this rank's points, in degrees, in the order of the decomposition and without halo: (ni, nj) of a block, or one after the other.
+  ! Of this rank's points, in degrees, in the order of the decomposition and without halo: (ni, nj)
+  ! of a block, or one after the other.
   subroutine set_lonlat64_1(self, decomposition, lon, lat, stat, errmsg)
     class(weir_grid_t), intent(in) :: self
     type(weir_decomposition_t), intent(in) :: decomposition
@@ -346,7 +360,8 @@ contains
     integer, intent(out), optional :: stat
     character(len=*), intent(inout), optional :: errmsg
 
-    call set_points(self, decomposition, shape(lon, kind=int64), shape(lat, kind=int64), lon, lat, stat, errmsg)
+    call set_points(self, decomposition, shape(lon, kind=int64), shape(lat, kind=int64), lon, lat, &
+        stat, errmsg)
   end subroutine set_lonlat64_1
 
   subroutine set_lonlat64_2(self, decomposition, lon, lat, stat, errmsg)
@@ -356,7 +371,8 @@ contains
     integer, intent(out), optional :: stat
     character(len=*), intent(inout), optional :: errmsg
 
-    call set_points(self, decomposition, shape(lon, kind=int64), shape(lat, kind=int64), lon, lat, stat, errmsg)
+    call set_points(self, decomposition, shape(lon, kind=int64), shape(lat, kind=int64), lon, lat, &
+        stat, errmsg)
   end subroutine set_lonlat64_2
 
   subroutine set_lonlat32_1(self, decomposition, lon, lat, stat, errmsg)
@@ -398,15 +414,19 @@ contains
     if (product(wanted) == 0 .or. (fits(lon_shape, wanted) .and. fits(lat_shape, wanted))) then
       code = weir_grid_set_lonlat(self%handle, decomposition%handle, lon, lat, err)
     else
-      err = argument_error("grid '" // trim(self%name) // "', decomposition '" // trim(decomposition%name) &
-                           // "': lon has the shape " // shape_text(lon_shape) // " and lat " // shape_text(lat_shape) &
+      err = argument_error("grid '" // trim(self%name) // "', decomposition '" &
+          // trim(decomposition%name) &
+                           // "': lon has the shape " // shape_text(lon_shape) // " and lat " &
+                               // shape_text(lat_shape) &
                            // "; expected " // shape_text(wanted) // " (without halo)")
-      code = weir_grid_set_lonlat(self%handle, decomposition%handle, err=of_others) ! which wait for this rank
+      ! which wait for this rank
+      code = weir_grid_set_lonlat(self%handle, decomposition%handle, err=of_others)
     end if
     call settle("set_lonlat", err, stat, errmsg)
   end subroutine set_points
 
-  ! The grid's mapping to the earth: files have a variable of this name, whose attribute grid_mapping_name says which ("mercator").
+  ! The grid's mapping to the earth: files have a variable of this name, whose attribute
+  ! grid_mapping_name says which ("mercator").
   subroutine set_mapping(self, name, grid_mapping_name, stat, errmsg)
     class(weir_grid_t), intent(in) :: self
     character(len=*), intent(in) :: name, grid_mapping_name
@@ -440,7 +460,8 @@ contains
     type(c_error_t) :: err
     integer(c_int) :: code
 
-    code = weir_grid_set_mapping_numbers(self%handle, c_text(name), size(values, kind=c_int), values, err)
+    code = weir_grid_set_mapping_numbers(self%handle, c_text(name), size(values, kind=c_int), &
+        values, err)
     call settle("set_mapping_attribute", err, stat, errmsg)
   end subroutine set_mapping_numbers
 
@@ -464,7 +485,8 @@ contains
     call set_mapping_numbers(self, name, [real(value, real64)], stat, errmsg)
   end subroutine set_mapping_single
 
-  ! This rank has columns i_first to i_first + ni - 1 and rows j_first to j_first + nj - 1, counted from 1.
+  ! This rank has columns i_first to i_first + ni - 1 and rows j_first to j_first + nj - 1, counted
+  ! from 1.
   subroutine create_block(self, grid, name, i_first, ni, j_first, nj, stat, errmsg)
     class(weir_decomposition_t), intent(out) :: self
     type(weir_grid_t), intent(in) :: grid
@@ -478,8 +500,10 @@ contains
     self%name = name
     self%ni = ni
     self%nj = nj
-    code = weir_decomposition_create_block(grid%handle, c_text(name), int(i_first - 1, c_int64_t), int(ni, c_int64_t), &
-                                               int(j_first - 1, c_int64_t), int(nj, c_int64_t), self%handle, err)
+    code = weir_decomposition_create_block(grid%handle, c_text(name), int(i_first - 1, c_int64_t), &
+        int(ni, c_int64_t), &
+                                               int(j_first - 1, c_int64_t), int(nj, c_int64_t), &
+                                                   self%handle, err)
     call settle("create_block", err, stat, errmsg)
   end subroutine create_block
 
@@ -494,7 +518,8 @@ contains
     integer(c_int) :: code
 
     self%name = name
-    code = weir_decomposition_create_indices(grid%handle, c_text(name), size(indices, kind=c_int64_t), indices - 1, &
+    code = weir_decomposition_create_indices(grid%handle, c_text(name), size(indices, &
+        kind=c_int64_t), indices - 1, &
                                              self%handle, err)
     call settle("create_indices", err, stat, errmsg)
   end subroutine create_indices64
@@ -519,7 +544,8 @@ contains
     type(c_error_t) :: err
     integer(c_int) :: code
 
-    code = weir_decomposition_set_halo(self%handle, int(west, c_int64_t), int(east, c_int64_t), int(south, c_int64_t), &
+    code = weir_decomposition_set_halo(self%handle, int(west, c_int64_t), int(east, c_int64_t), &
+        int(south, c_int64_t), &
                                            int(north, c_int64_t), err)
     call settle("set_halo", err, stat, errmsg)
   end subroutine set_halo
@@ -546,7 +572,8 @@ contains
     if (present(units)) of = units
     self%name = name
     self%values = size(values, kind=int64)
-    code = weir_axis_create(context%handle, c_text(name), size(values, kind=c_int64_t), values, c_text(of), self%handle, err)
+    code = weir_axis_create(context%handle, c_text(name), size(values, kind=c_int64_t), values, &
+        c_text(of), self%handle, err)
     call settle("axis create", err, stat, errmsg)
   end subroutine create_axis
 
@@ -572,7 +599,8 @@ contains
 
     if (any(shape(bounds, kind=int64) /= [2_int64, self%values])) then
       err = argument_error("axis '" // trim(self%name) // "': the bounds have the shape " &
-                           // shape_text(shape(bounds, kind=int64)) // "; expected " // shape_text([2_int64, self%values]))
+                           // shape_text(shape(bounds, kind=int64)) // "; expected " &
+                               // shape_text([2_int64, self%values]))
     else
       code = weir_axis_set_bounds(self%handle, bounds, err)
     end if

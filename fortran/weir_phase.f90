@@ -1,13 +1,15 @@
 ! SPDX-License-Identifier: Apache-2.0
-! Phases of a program for `weir report`, as include/weir/phase.h has them for C: compile this file with the model and use the module. Nothing
-! else is linked, and without weir's preload library in the process a call does nothing.
+! Phases of a program for `weir report`, as include/weir/phase.h has them for C: compile this file
+! with the model and use the module. Nothing else is linked, and without weir's preload library in
+! the process a call does nothing.
 !
 !     use weir_phase
 !     call weir_phase_begin("9write")
 !     ...
 !     call weir_phase_end("9write")
 module weir_phase
-  use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_procpointer, c_funptr, c_int, c_null_char, c_null_ptr, c_ptr
+  use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_procpointer, c_funptr, c_int, &
+      c_null_char, c_null_ptr, c_ptr
   implicit none (type, external)
   private
   public :: weir_phase_begin, weir_phase_end

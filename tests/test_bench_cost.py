@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bench of tracing's cost, at a small size: its counts. What it times is never judged here; instructions are, as they are
-the same on any machine of one kind and compiler."""
+"""The bench of tracing's cost, at a small size: its counts. What it times is never judged here;
+instructions are, as they are the same on any machine of one kind and compiler."""
 
 import json
 import shutil
@@ -22,7 +22,8 @@ def bench(root, native_build, execute, tmp_path_factory):
 
     def run(*options: str, timeout: float = 170) -> dict:
         directory = tmp_path_factory.mktemp("bench")
-        command = [sys.executable, root / "bench/cost.py", "--quick", "--json", "-", "--programs", programs, "--directory", directory]
+        command = [sys.executable, root / "bench/cost.py", "--quick", "--json", "-", "--programs",
+            programs, "--directory", directory]
         result = json.loads(execute([*command, *options], timeout=timeout).ok().stdout)
         assert list(directory.iterdir()) == [], "the bench leaves files behind"
         return result
@@ -45,7 +46,8 @@ def test_every_call_is_measured_with_every_tool(quick):
         tools.append("weir trace (tmpfs)")
     if shutil.which("strace"):
         tools.append("strace -f")
-    assert [(row["loop"], row["tool"]) for row in quick["calls"]] == [(call, tool) for call in CALLS for tool in tools]
+    assert [(row["loop"], row["tool"]) for row in quick["calls"]] == [(call, tool)
+        for call in CALLS for tool in tools]
     named = {row["tool"] for row in quick["calls"]} | set(quick["absent"])
     assert {"strace -f", "dftracer", "darshan"} <= named
     processes = [row["tool"] for row in quick["processes"]]
@@ -56,33 +58,45 @@ def test_every_call_is_measured_with_every_tool(quick):
 def test_every_call_is_in_the_trace_once_and_none_is_lost(quick):
     rows = rows_of_weir(quick)
     assert len(rows) >= len(CALLS) * len(LEVELS)
-    assert [(r["loop"], r["tool"]) for r in rows if (r["unseen"], r["lost_events"], r["failures"]) != (0, 0, 0)] == []
+    assert [(r["loop"], r["tool"]) for r in rows if (r["unseen"], r["lost_events"], r["failures"])
+        != (0, 0, 0)] == []
 
 
 def test_a_record_takes_32_bytes_and_a_share_of_a_header(quick):
-    """A chunk of events of 2^k bytes holds 2^k / 32 - 2 records, and chunks double from 4 KiB to 1 MiB."""
+    """A chunk of events of 2^k bytes holds 2^k / 32 - 2 records, and chunks double from 4 KiB to 1
+    MiB."""
     for row in rows_of_weir(quick):
         if "events" not in row or not row["events"]:
             assert row["tool"] in ("weir summary", "weir detail")
             continue
         headers = 64 * (9 + row["events"] * 32 // 2**20)
         assert 32 < row["filled_bytes_per_event"] <= 32 + headers / row["events"], row
-        # At worst the last chunk, as large as all before it, has just been begun; a page each for the file and the process, two for names.
-        assert row["bytes_per_event"] * row["events"] <= 2 * (32 * row["events"] + headers) + 5 * 4096, row
+        # At worst the last chunk, as large as all before it, has just been begun; a page each for
+        # the file and the process, two for names.
+        assert row["bytes_per_event"] * row["events"] <= 2 * (32 * row["events"]
+            + headers) + 5 * 4096, row
 
 
 def test_the_tables_have_every_row(root, native_build, execute, tmp_path, bench):
-    command = [sys.executable, root / "bench/cost.py", "--quick", "--only", "pwrite", "--no-instructions", "--directory", tmp_path]
-    text = execute([*command, "--programs", native_build / "bench" / "cost"], timeout=120).ok().stdout
+    command = [sys.executable, root / "bench/cost.py", "--quick", "--only", "pwrite",
+        "--no-instructions", "--directory", tmp_path]
+    text = execute([*command, "--programs", native_build / "bench" / "cost"],
+        timeout=120).ok().stdout
     for tool in LEVELS:
         assert f"pwrite 4 KiB  {tool} " in text
-    assert "floor: " in text and "a process that does nothing" in text and "not measured: dftracer" in text
+    assert (
+        "floor: " in text
+        and "a process that does nothing" in text
+        and "not measured: dftracer" in text
+    )
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind, which counts the instructions, is not installed")
+@pytest.mark.skipif(not shutil.which("valgrind"),
+    reason="valgrind, which counts the instructions, is not installed")
 def test_instructions_of_a_recorded_call(bench):
-    """Bounds with a quarter to spare over gcc 12: who adds a system call's worth of work to the path of every call hears of it."""
+    """Bounds with a quarter to spare over gcc 12: who adds a system call's worth of work to the
+    path of every call hears of it."""
     rows = bench("--only", "fread,pwrite,open")["instructions"]
     added = {(row["loop"], row["tool"]): row["added"] for row in rows}
     assert set(added) == {(call, level) for call in ("fread", "pwrite", "open") for level in LEVELS}
@@ -95,16 +109,20 @@ def test_instructions_of_a_recorded_call(bench):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind, which counts the instructions, is not installed")
+@pytest.mark.skipif(not shutil.which("valgrind"),
+    reason="valgrind, which counts the instructions, is not installed")
 def test_instructions_of_a_call_of_mpi(bench, native_build, pytestconfig):
-    """What is not recorded passes the test of a flag; a record of MPI asks MPI for a size, or for the count in a status."""
+    """What is not recorded passes the test of a flag; a record of MPI asks MPI for a size, or for
+    the count in a status."""
     if not pytestconfig.getoption("slow"):
         pytest.skip("starts MPI some 50 times under valgrind; run it with --slow")
     if not list((native_build / "bench" / "cost").glob("mpi-*")):
         pytest.skip("no MPI was there when the bench was built")
-    rows = [row for row in bench("--only", "fread,mpi", timeout=900)["instructions"] if "of one rank" in row["title"]]
+    rows = [row for row in bench("--only", "fread,mpi", timeout=900)["instructions"]
+        if "of one rank" in row["title"]]
     assert len(rows) >= 6 and {row["tool"] for row in rows} == {"weir trace", "weir trace --no-mpi"}
     for row in rows:
         calls = 3 if row["loop"] == "exchange" else 1
-        unseen = "--no-mpi" in row["tool"] and row["loop"] != "write_at"  # MPI-IO is recorded all the same
+        # MPI-IO is recorded all the same
+        unseen = "--no-mpi" in row["tool"] and row["loop"] != "write_at"
         assert row["added"] < calls * (30 if unseen else 1200), row

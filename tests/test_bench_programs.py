@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `weir bench` runs: its programs move and check what they say, and a small bench comes to its end. No time is judged."""
+"""What `weir bench` runs: its programs move and check what they say, and a small bench comes to its
+end. No time is judged."""
 
 from __future__ import annotations
 
@@ -68,7 +69,8 @@ def test_readers_read_what_they_say(alone, numbers_of, tmp_path, arguments, call
 
 @pytest.mark.parametrize(
     ("arguments", "size"),
-    [(("write", 64, 1000, 2), 64000), (("append", 30), 30 * 96), (("dump", 1 << 20, 65536, 2, 1), 3 << 20)],
+    [(("write", 64, 1000, 2), 64000), (("append", 30), 30 * 96),
+        (("dump", 1 << 20, 65536, 2, 1), 3 << 20)],
 )
 def test_writers_write_what_they_say(alone, numbers_of, tmp_path, arguments, size):
     file = tmp_path / "x.dat"
@@ -98,16 +100,19 @@ def test_several_ranks_write_and_read_one_file(mpi, alone, numbers_of, native_bu
     written = numbers_of(mpi.run(3, program, "write", file, 100, 512), "together")
     assert (written["ranks"], written["calls"], written["bytes"]) == (3, 300, 3 * 100 * 512)
     alone("check", file, 3 * 100 * 512).ok()
-    assert numbers_of(mpi.run(2, program, "read", file, 3 * 100 * 512, 4096), "together")["bytes"] == 2 * 3 * 100 * 512
+    assert numbers_of(mpi.run(2, program, "read", file, 3 * 100 * 512, 4096),
+        "together")["bytes"] == 2 * 3 * 100 * 512
     file.write_bytes(b"\0" * 3 * 100 * 512)
     assert mpi.run(2, program, "read", file, 3 * 100 * 512, 4096).returncode != 0
 
 
-SWEPT = {"contiguous": range(120), "interleaved": range(120), "strided": range(0, 480, 4), "modulo": range(120)}
+SWEPT = {"contiguous": range(120), "interleaved": range(120), "strided": range(0, 480, 4),
+    "modulo": range(120)}
 
 
 @pytest.mark.parametrize("pattern", SWEPT)
-def test_ranks_of_a_sweep_move_every_piece_once(native_build, execute, numbers_of, tmp_path, pattern):
+def test_ranks_of_a_sweep_move_every_piece_once(native_build, execute, numbers_of, tmp_path,
+        pattern):
     program, file = native_build / "bench" / "layers" / "sweep", tmp_path / "x.dat"
     written = numbers_of(execute([program, file, "write", pattern, 100, 30, 4]), "sweep")
     assert (written["calls"], written["bytes"]) == (120, 12000)
@@ -115,15 +120,18 @@ def test_ranks_of_a_sweep_move_every_piece_once(native_build, execute, numbers_o
     assert len(data) == (SWEPT[pattern][-1] + 1) * 100
     pieces = {n: bytes([(n * 7 + 1) % 256]) * 100 for n in SWEPT[pattern]}
     assert data == b"".join(pieces.get(n, bytes(100)) for n in range(SWEPT[pattern][-1] + 1))
-    assert numbers_of(execute([program, file, "read", pattern, 100, 30, 4]), "sweep")["bytes"] == 12000
-    assert execute([program, file, "read", pattern, 100, 31, 4]).returncode == 1, "it ends before that"
+    assert numbers_of(execute([program, file, "read", pattern, 100, 30, 4]),
+        "sweep")["bytes"] == 12000
+    assert execute([program, file, "read", pattern, 100, 31,
+        4]).returncode == 1, "it ends before that"
 
 
 @pytest.fixture
 def place(native_build, tmp_path):
     if not Path("/dev/fuse").exists():
         pytest.skip("no /dev/fuse: the test file system cannot be mounted here")
-    with lab.open_lab(native_build, 1, None, 1.0, "direct", str(tmp_path), lambda text: None) as opened:
+    with lab.open_lab(native_build, 1, None, 1.0, "direct", str(tmp_path),
+            lambda text: None) as opened:
         yield opened
 
 
@@ -132,36 +140,72 @@ def test_a_sweep_compares_layers_with_plain(place):
     found = []
     for case in chosen:
         found += sweep.measure(place, case, ("global", "cos"))
-    assert [(one.layer, one.case) for one in found] == [("global", chosen[0]), ("global", chosen[1]), ("cos", chosen[1])]
+    assert [(one.layer, one.case) for one in found] == [("global", chosen[0]),
+        ("global", chosen[1]), ("cos", chosen[1])]
     assert all(one.plain["requests"] == one.case.count * one.case.ranks for one in found)
     ratio = {(one.layer, one.case.way): one.requests for one in found}
     assert ratio["global", "write"] > 100 and ratio["global", "read"] > 100
     rows = sweep.text(found).splitlines()
-    assert [row.split()[0] for row in rows[::4][:2]] == ["layer", "time,"] and rows[1].startswith("global") and rows[5].startswith("cos")
+    assert [row[:6].strip() for row in rows] == ["layer", "global", "", "", "", "", "cos", "", "",
+        "", "", "worse"]
+    assert rows[-1] == "worse than plain: 0 of 3 cells"
+    assert all("bytes, layered / plain" in rows[i] for i in (3, 8))
+    data = sweep.as_data(found)
+    assert [cell["case"]["way"] for cell in data["cells"]] == ["write", "read",
+        "read"] and data["worse"] == 0
     assert all(one in sweep.cases() for one in chosen)
 
 
 def test_a_sweep_says_how_many_requests_each_member_of_a_striped_file_costs(place):
     calls = [sweep.Case(way, "contiguous", 16 << 20, 1) for way in ("read", "write")]
     found = {one.case.way: one for case in calls for one in sweep.measure(place, case, ("stripe",))}
-    # Units of 1 MiB in two directories: of a read one request for each directory, of a write one for each unit.
+    # Units of 1 MiB in two directories: of a read one request for each directory, of a write one
+    # for each unit.
     assert {way: one.members for way, one in found.items()} == {"read": 2, "write": 16}
     # The test file system takes 1 MiB that does not begin at a page in two requests.
     assert found["write"].layered["requests"] <= 2 * 2 * 16 + 4
-    assert any("requests of members, a call" in row and "16.00" in row for row in sweep.text(list(found.values())).splitlines())
+    assert any("requests of members, a call" in row and "16.00" in row
+        for row in sweep.text(list(found.values())).splitlines())
 
 
 @pytest.mark.slow  # some sixty programs
 @pytest.mark.timeout(900)  # three minutes on a machine that does ten other things
 def test_no_layer_makes_more_than_a_few_requests_beyond_plain(place):
-    found = [one for case in sweep.quick() for one in sweep.measure(place, case, ("bufa", "global", "gather", "keep"))]
+    found = [one for case in sweep.quick() for one in sweep.measure(place, case,
+        ("bufa", "global", "gather", "keep"))]
     assert len(found) == 4 * 20
     for one in found:
-        assert one.requests >= 0.95 or one.extra <= 4, (one.layer, str(one.case), one.requests, one.extra)
-        assert one.waits <= 1, (one.layer, str(one.case), one.waits)
+        assert not one.worse, (one.layer, str(one.case), one.worse, one.requests, one.extra,
+            one.bytes, one.waits)
         saved = one.plain["requests"] - one.layered["requests"]
         if one.case.piece >= 1 << 20:  # no wait in the place of a request
             assert one.layered["waits"] <= max(0, saved), (one.layer, str(one.case))
+
+
+def test_a_cell_is_worse_by_requests_bytes_or_waits():
+    case = sweep.Case("read", "random", 4096, 2)
+    plain = {"requests": 1000, "moved": 1 << 20, "seconds": 1.0}
+
+    def worse(layer="bufa", **changed):
+        layered = {**plain, "calls": 1000, "waits": 0, "members": 0, **changed}
+        return sweep.Ratio(layer, case, plain, layered).worse
+
+    assert worse() == worse(requests=1008) == worse(requests=1050) == ()
+    assert worse(requests=1060) == ("requests",)
+    assert worse(waits=1001) == ("waits",)
+    assert worse(moved=(2 << 20) + (128 << 10)) == ()
+    assert worse(moved=(2 << 20) + (128 << 10) + 1) == ("bytes",)
+    assert worse(moved=(2 << 20) + (128 << 10) + 4096, requests=999) == ()
+    assert worse("global", moved=32 << 20) == ()
+
+
+def test_short_reads_of_a_long_file_move_few_bytes_more(place):
+    """Ranks that each read their part in order, or every 64th piece: the file goes on behind."""
+    for pattern in ("contiguous", "interleaved"):
+        [one] = sweep.measure(place, sweep.Case("read", pattern, 256, 8), ("bufa",))
+        assert not one.worse and one.requests > 10, (pattern, one.requests, one.bytes)
+        assert one.layered["moved"] <= (1 if pattern == "contiguous"
+            else 8) * 2 * one.plain["moved"] + 8 * (64 << 10)
 
 
 @pytest.mark.slow  # 64 programs at a time
@@ -171,13 +215,15 @@ def test_many_ranks_do_not_wait_for_one_another_at_each_block(place):
         assert one.requests >= 0.95 and one.waits <= 1, (one.layer, one.requests, one.waits)
 
 
-def bench(weir, native_build, kind: str, *options: object, directory: Path) -> tuple[int, str, dict]:
+def bench(weir, native_build, kind: str, *options: object,
+        directory: Path) -> tuple[int, str, dict]:
     if not Path("/dev/fuse").exists():
         pytest.skip("no /dev/fuse: the test file system cannot be mounted here")
     if not list((native_build / "bench" / "layers").glob("*/together")):
         pytest.skip("no MPI is installed here")
     file = directory / "bench.json"
-    arguments = ["bench", kind, "--programs", native_build, "--directory", directory, "--repeat", 1, "--json", file]
+    arguments = ["bench", kind, "--programs", native_build, "--directory", directory, "--repeat", 1,
+        "--json", file]
     done = weir(*arguments, *options, timeout=170)
     assert done.returncode in (0, 1), done.stderr
     assert [p.name for p in directory.iterdir()] == ["bench.json"], "the bench leaves files behind"
@@ -187,11 +233,14 @@ def bench(weir, native_build, kind: str, *options: object, directory: Path) -> t
 @pytest.mark.slow
 @pytest.mark.mpi
 def test_the_four_cases_come_to_their_end(weir, native_build, tmp_path):
-    """Small: 200 columns in case IV, 1.7 MB in case III. The goals are those of the tables at any size."""
-    status, text, data = bench(weir, native_build, "nersc", "--scale", 0.03, "--pes", "2,4", "--pes", "IV=4", directory=tmp_path)
+    """Small: 200 columns in case IV, 1.7 MB in case III. The goals are those of the tables at any
+    size."""
+    status, text, data = bench(weir, native_build, "nersc", "--scale", 0.03, "--pes", "2,4",
+        "--pes", "IV=4", directory=tmp_path)
     tables = {(table["case"], table["ranks"]): table for table in data["tables"]}
     assert list(tables) == [("I", 4), ("II", 8), ("III", 2), ("III", 4), ("IV", 4)]
-    rows = {(case, ranks, row["spec"]): row for (case, ranks), table in tables.items() for row in table["rows"]}
+    rows = {(case, ranks, row["spec"]): row for (case, ranks), table in tables.items()
+        for row in table["rows"]}
     assert {key: row["error"] for key, row in rows.items() if row["error"]} == {}
     for row in rows.values():
         measured = row["measured"]
@@ -200,10 +249,12 @@ def test_the_four_cases_come_to_their_end(weir, native_build, tmp_path):
         assert f"{row['spec']:<18}{row['ranks']:>4}{measured['requests']['median']:>12,.0f}" in text
     # What each program asks for is known, whatever becomes of it.
     assert rows["IV", 4, "no view"]["measured"]["requests"]["median"] >= 4 * 200
-    assert rows["II", 8, "none"]["measured"]["requests"]["median"] == rows["II", 8, "none"]["measured"]["program_requests"]["median"]
+    assert rows["II", 8, "none"]["measured"]["requests"]["median"] == rows["II", 8,
+        "none"]["measured"]["program_requests"]["median"]
     assert rows["III", 4, "none"]["measured"]["bytes"]["median"] >= 4 * 26 * 91 * 181 * 4
     assert len([line for line in text.splitlines() if line.startswith("goal at")]) == 3
-    assert status == (0 if all(t["goal"] is None or t["goal"]["met"] for t in data["tables"]) else 1)
+    assert status == (0 if all(t["goal"] is None or t["goal"]["met"] for t in data["tables"])
+        else 1)
 
 
 @pytest.mark.slow

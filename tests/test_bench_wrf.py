@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``weir bench wrf`` at a small scale: every writer that is installed writes the right values, the table and the goals come. No time is judged."""
+"""``weir bench wrf`` at a small scale: every writer that is installed writes the right values, the
+table and the goals come. No time is judged."""
 
 from __future__ import annotations
 
@@ -30,15 +31,18 @@ def numbers_of(done) -> dict[str, float]:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(("mode", "ranks"), [("serial", 3), ("collective", 4), ("servers", 4), ("servers+parallel", 5)])
+@pytest.mark.parametrize(("mode", "ranks"), [("serial", 3), ("collective", 4), ("servers", 4),
+    ("servers+parallel", 5)])
 def test_weir_writes_what_a_gathered_netcdf_has(mpi, program, tmp_path, mode, ranks):
     steps = ("steps=5", "every=2", SCALE, f"directory={tmp_path}")
     config = tmp_path / "output.toml"
-    config.write_text(f'[output]\nmode = "{mode}"\n' + ("servers_per_group = 2\n" if mode == "servers+parallel" else ""))
+    config.write_text(f'[output]\nmode = "{mode}"\n' + ("servers_per_group = 2\n"
+        if mode == "servers+parallel" else ""))
     weir = numbers_of(mpi.run(ranks, program("weir"), *steps, f"config={config}"))
     gather = numbers_of(mpi.run(3, program("gather"), *steps))
     assert weir["frames"] == gather["frames"] == 3 and weir["bytes"] == gather["bytes"] > 0
-    assert weir["servers"] == {"servers": 1, "servers+parallel": 2}.get(mode, 0) and weir["ranks"] + weir["servers"] == ranks
+    assert weir["servers"] == {"servers": 1, "servers+parallel": 2}.get(mode,
+        0) and weir["ranks"] + weir["servers"] == ranks
     compared = mpi.run(1, program("compare"), "gather", "weir", *steps)
     assert numbers_of(compared)["compared"] == weir["bytes"] / 4
 
@@ -71,13 +75,17 @@ def test_all_writers_come_to_their_end(weir, native_build, tmp_path):
     if not list((native_build / "bench" / "wrf").glob("*/wrf-weir")):
         pytest.skip("wrf-weir is not built: no MPI is installed here")
     file = tmp_path / "bench.json"
-    options = ["--scale", 0.0003, "--ranks", 2, "--repeat", 1, "--interval", 0.05, "--steps", 3, "--every", 2, "--table"]
-    done = weir("bench", "wrf", "--programs", native_build, "--directory", tmp_path, *options, "--json", file, timeout=170)
-    assert [path.name for path in tmp_path.iterdir()] == ["bench.json"], "the bench leaves files behind"
+    options = ["--scale", 0.0003, "--ranks", 2, "--repeat", 1, "--interval", 0.05, "--steps", 3,
+        "--every", 2, "--table"]
+    done = weir("bench", "wrf", "--programs", native_build, "--directory", tmp_path, *options,
+        "--json", file, timeout=170)
+    assert [path.name for path in tmp_path.iterdir()] == [
+        "bench.json"], "the bench leaves files behind"
     data = json.loads(file.read_text())
     rows = {row["name"]: row for row in data["writers"]}
     assert len(rows) == 9 and data["goals"] == []
-    there = {name: row for name, row in rows.items() if not (row["error"] or "").startswith("left out")}
+    there = {name: row for name, row in rows.items()
+        if not (row["error"] or "").startswith("left out")}
     assert {name: row["error"] for name, row in there.items() if row["error"]} == {}
     assert {"serial", "collective", "servers", "servers+parallel", "plain"} <= set(there)
     (size,) = {row["model"]["bytes"]["median"] for row in there.values()}
@@ -85,5 +93,6 @@ def test_all_writers_come_to_their_end(weir, native_build, tmp_path):
         assert row["back_to_back"]["mb_s"]["median"] > 0 and row["title"] in done.stdout
         if "gather" in there and name != "plain":
             assert row["values_compared"] == size / 4
-    assert {rows[name]["model"]["servers"]["median"] for name in ("servers", "servers+parallel")} == {1, 2}
+    assert {rows[name]["model"]["servers"]["median"]
+        for name in ("servers", "servers+parallel")} == {1, 2}
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that make system calls by libc's syscall() get under layers and in a trace what libc's function of each call gives them."""
+"""Programs that make system calls by libc's syscall() get under layers and in a trace what libc's
+function of each call gives them."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ import pytest
 from decode import read_trace
 from weir_sources import ROOT
 
-pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="syscall() is hooked on x86-64 alone")
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64",
+    reason="syscall() is hooked on x86-64 alone")
 
 HOOK = ROOT / "native" / "hook"
 PROGRAMS = ROOT / "tests" / "layers" / "programs"
@@ -23,9 +25,11 @@ STACKS = {
     "bufa usual": "bufa:256:2|system",
     "global": "global:65536:4:always=1|system",
     "gather": "gather:65536:4:always=1|system",
+    "keep": "keep:always=1|system",
 }
-# Layers under which a few results are not those of a plain run (a slash behind a file's name, offsets near 2^62), whoever calls.
-OTHERS = {"keep": "keep:always=1|system", "cos": "cos|system"}
+# Layers under which other results than those of a plain run are stated: mmap of a blocked file, its
+# bytes.
+OTHERS = {"cos": "cos|system"}
 # Hooks of libc that bear a system call's name, and are not made by number.
 ELSEWHERE = {
     "execve": "a child of SYS_vfork, which has its parent's memory, may be the one that makes it",
@@ -45,7 +49,8 @@ def numbers() -> set[str]:
 
 def test_each_hook_that_bears_the_name_of_a_system_call_has_its_number():
     hooks = set(re.findall(r"^WEIR_HOOKED\((\w+), c,", (HOOK / "table.def").read_text(), re.M))
-    done = subprocess.run(["gcc", "-dM", "-E", "-include", "sys/syscall.h", "-x", "c", "/dev/null"], capture_output=True, text=True)
+    done = subprocess.run(["gcc", "-dM", "-E", "-include", "sys/syscall.h", "-x", "c", "/dev/null"],
+        capture_output=True, text=True)
     calls = set(re.findall(r"#define __NR_(\w+) ", done.stdout))
     assert len(calls) > 300
     assert sorted((hooks & calls) - numbers() - set(ELSEWHERE)) == []
@@ -59,7 +64,8 @@ def rules(stack: str) -> dict[str, str]:
 def both(cc):
     """The program by libc's functions, and by number."""
     source = (PROGRAMS / "calls.c").read_text()
-    return cc(source, "-w", name="calls"), cc(source, "-w", "-DBY_NUMBER", f"-I{PROGRAMS}", name="numbers")
+    return cc(source, "-w", name="calls"), cc(source, "-w", "-DBY_NUMBER", f"-I{PROGRAMS}",
+        name="numbers")
 
 
 @pytest.fixture
@@ -68,7 +74,8 @@ def play(execute, tmp_path):
         directory = tmp_path / name
         directory.mkdir()
         said = execute([program], cwd=directory, env=env, timeout=60).ok().stdout
-        return said.splitlines(), {p.name: p.read_bytes() for p in directory.iterdir() if p.is_file()}
+        return said.splitlines(), {p.name: p.read_bytes() for p in directory.iterdir()
+            if p.is_file()}
 
     return run
 
@@ -77,13 +84,15 @@ def play(execute, tmp_path):
 def test_results_and_bytes_are_those_of_libcs_functions_in_a_plain_run(both, play, preload, stack):
     libc, number = both
     said, files = play(libc, "plain", {})
-    layered_said, layered_files = play(number, "layered", {"LD_PRELOAD": str(preload), **rules(STACKS[stack])})
+    layered_said, layered_files = play(number, "layered",
+        {"LD_PRELOAD": str(preload), **rules(STACKS[stack])})
     assert layered_said == said
     assert layered_files == files
 
 
 @pytest.mark.parametrize("stack", OTHERS)
-def test_results_and_bytes_are_those_of_libcs_functions_under_the_same_layers(both, play, preload, stack):
+def test_results_and_bytes_are_those_of_libcs_functions_under_the_same_layers(both, play, preload,
+        stack):
     env = {"LD_PRELOAD": str(preload), **rules(OTHERS[stack])}
     assert play(both[1], "number", env) == play(both[0], "libc", env)
 
@@ -100,7 +109,8 @@ def test_each_call_is_recorded_once_with_the_operation_of_libcs_function(both, p
     libc, number = both
     by_libc, by_number = operations(libc, "libc"), operations(number, "number")
     assert by_libc["statx"] > 0 and by_libc["preadv2"] > 0
-    assert by_number - by_libc <= Counter(write=10**6)  # by which the program prints: by number in both
+    # by which the program prints: by number in both
+    assert by_number - by_libc <= Counter(write=10**6)
     assert by_libc - by_number == Counter()
 
 
@@ -141,7 +151,8 @@ int main(void) {
 
 
 @pytest.mark.parametrize("stack", ["bufa", "global", "keep"])
-def test_a_path_that_is_resolved_in_another_way_is_the_kernels(cc, execute, preload, tmp_path, stack):
+def test_a_path_that_is_resolved_in_another_way_is_the_kernels(cc, execute, preload, tmp_path,
+        stack):
     program = cc(RESOLVED, "-w", name="resolved")
     env = {"LD_PRELOAD": str(preload), **rules((STACKS | OTHERS)[stack])}
     assert execute([program], cwd=tmp_path, env=env).ok().stdout == "10 14 1 0 3\n-1 -1\n"
@@ -161,7 +172,8 @@ console.log(fs.statSync('copy.dat').size);
 def test_node_sees_the_sizes_of_what_it_wrote_and_copies_it(execute, preload_env, tmp_path):
     """libuv makes statx, copy_file_range and others by number."""
     env = preload_env(**rules(STACKS["bufa usual"]))
-    said = execute([shutil.which("node"), "-e", NODE], cwd=tmp_path, env=env, timeout=60).ok().stdout
+    said = execute([shutil.which("node"), "-e", NODE], cwd=tmp_path, env=env,
+        timeout=60).ok().stdout
     assert said == "18890 18890\n18890\n"
     assert (tmp_path / "copy.dat").read_bytes() == b"".join(b"line %d\n" % i for i in range(2000))
     assert "statx" in {r.op for r in read_trace(Path(env["WEIR_TRACE_DIR"])).records}
@@ -195,7 +207,8 @@ int main(void) {
 
 
 def test_a_library_whose_mmap_is_a_system_call_by_number(cc, execute, preload, tmp_path):
-    """As in every program of MPICH: UCX leads calls of libc's function to its own, which does so."""
+    """As in every program of MPICH: UCX leads calls of libc's function to its own, which does so.
+    """
     library = cc(BEHIND, "-shared", "-fPIC", name="behind.so")
     env = {"LD_PRELOAD": f"{preload} {library}", **rules(STACKS["bufa"])}
     done = execute([cc(MAPS, name="maps")], cwd=tmp_path, env=env, timeout=20).ok()
@@ -214,8 +227,10 @@ int munmap(void *at, size_t n) { return syscall(SYS_munmap, at, n); }
 """
 
 
-def test_a_library_that_makes_libcs_functions_of_system_calls_is_not_called_in_its_turn(both, cc, play, preload):
-    """As UCX does with mmap: the hook's function is the library's, whose system call comes to the hook again."""
+def test_a_library_that_makes_libcs_functions_of_system_calls_is_not_called_in_its_turn(both, cc,
+        play, preload):
+    """As UCX does with mmap: the hook's function is the library's, whose system call comes to the
+    hook again."""
     library = cc(OVER_LIBC, "-w", "-fPIC", "-shared", name="over_libc.so")
     said, files = play(both[0], "plain", {})
     env = {"LD_PRELOAD": f"{preload}:{library}", **rules(STACKS["bufa"])}

@@ -19,7 +19,8 @@ def demo(tmp_path_factory):
     """Two demos one after the other in the same directories, and the directory of the run."""
     directory = tmp_path_factory.mktemp("demo")
     env = {"DEMO_RUN": str(directory / "run"), "DEMO_WORK": str(directory / "work")}
-    shown = [run([ROOT / "tools" / "demo", "--tiny", "--ranks", "2"], env=env, timeout=180).ok() for _ in range(2)]
+    shown = [run([ROOT / "tools" / "demo", "--tiny", "--ranks", "2"], env=env, timeout=180).ok()
+        for _ in range(2)]
     return shown, directory
 
 
@@ -53,6 +54,7 @@ def test_it_can_be_repeated_and_counts_the_same_requests(demo, weir):
 
 def test_a_step_that_fails_is_shown_with_what_it_said(tmp_path):
     env = {"DEMO_RUN": str(tmp_path / "run"), "DEMO_WORK": str(tmp_path / "work")}
-    done = run([ROOT / "tools" / "demo", "--tiny", "--ranks", "1", "--pools", "nonsense"], env=env, timeout=120)
+    done = run([ROOT / "tools" / "demo", "--tiny", "--ranks", "1", "--pools", "nonsense"], env=env,
+        timeout=120)
     assert done.returncode != 0
     assert "nonsense" in done.stdout + done.stderr

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands that the documents show as runnable do run: fenced blocks that begin with ```sh runnable.
+"""The commands that the documents show as runnable do run: fenced blocks that begin with ```sh
+runnable.
 
-The blocks of one document run in order in one shell, in an empty directory that holds `model`, a small MPI program that
-writes and reads a file, with weir and Open MPI's mpirun as the commands of these names. A document that asks questions of
-`demo-run` finds a small one there.
+The blocks of one document run in order in one shell, in an empty directory that holds `model`, a
+small MPI program that writes and reads a file, with weir and Open MPI's mpirun as the commands of
+these names. A document that asks questions of `demo-run` finds a small one there.
 """
 
 from __future__ import annotations
@@ -40,17 +41,20 @@ def runnable_blocks(text: str) -> list[str]:
     return re.findall(r"^```sh runnable\n(.*?)^```$", text, re.M | re.S)
 
 
-DOCUMENTS = {str(name): blocks for name, text in text_files() if name.suffix == ".md" and (blocks := runnable_blocks(text))}
+DOCUMENTS = {str(name): blocks for name, text in text_files() if name.suffix == ".md"
+    and (blocks := runnable_blocks(text))}
 
 
 @pytest.fixture(scope="module")
 def small_demo(root, native_build, tmp_path_factory, execute) -> Path:
-    """A directory with demo-run as `make demo` leaves it, of the workload's smallest sizes on 2 ranks."""
+    """A directory with demo-run as `make demo` leaves it, of the workload's smallest sizes on 2
+    ranks."""
     programs = native_build / "workloads" / "4dvar"
     if not (programs / "openmpi" / "weir-4dvar").exists():
         pytest.skip("the 4dvar workload was not built")
     here = tmp_path_factory.mktemp("demo")
-    command = [root / "workloads" / "4dvar" / "run", "--tiny", "--ranks", "2", "--mpi", "openmpi", "--bin", programs]
+    command = [root / "workloads" / "4dvar" / "run", "--tiny", "--ranks", "2", "--mpi", "openmpi",
+        "--bin", programs]
     command += ["--work", here / "build" / "demo", "--weir", here / "demo-run"]
     execute(command, env=IMPLEMENTATIONS["openmpi"].env, cwd=here, timeout=170).ok()
     return here

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/extending.md, followed in a copy of the tree: tools/new makes each part, nothing else is edited."""
+"""docs/extending.md, followed in a copy of the tree: tools/new makes each part, nothing else is
+edited."""
 
 from __future__ import annotations
 
@@ -98,7 +99,8 @@ PARTS = {
 }
 # The files that a part makes, and the lists that get an entry.
 FILES = {
-    "layer": {f"native/layers/tally/{name}" for name in ("layer.toml", "tally.cc", "test_tally.py")},
+    "layer": {f"native/layers/tally/{name}" for name in ("layer.toml", "tally.cc",
+        "test_tally.py")},
     "hook": {"native/hook/posix/tee.cc", "tests/programs/seen_tee.c", "native/hook/table.def"},
     "table": {
         *(f"python/weir/report/ranks/{name}.py" for name in ("__init__", "compute", "table")),
@@ -135,7 +137,8 @@ def contents(root: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory) -> Copy:
-    """The copy with one new part of each kind, built; `changed`: the files that each has touched."""
+    """The copy with one new part of each kind, built; `changed`: the files that each has touched.
+    """
     copy = Copy(tmp_path_factory.mktemp("tree"))
     copy.changed = {}
     before = contents(copy.root)
@@ -164,7 +167,8 @@ def test_the_skeletons_follow_the_house_rules(copy):
         ("native/layers/tally", "1 failed, 1 passed", "assert here what tally changes"),
         ("tests/test_hooks_seen.py -k seen_tee", "1 failed, 3 passed", "what the trace must have"),
         ("python/weir/report/ranks", "1 failed, 1 passed", "assert here what ranks shows"),
-        ("python/weir/report/findings/test_many_calls.py", "1 failed, 1 passed", "many-calls finds"),
+        ("python/weir/report/findings/test_many_calls.py", "1 failed, 1 passed",
+            "many-calls finds"),
         ("python/weir/cli/test_how_many_command.py", "1 failed, 2 passed", "what weir how-many"),
         ("workloads/tides", "1 failed, ", "assert here what tides does"),
     ],

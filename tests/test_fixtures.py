@@ -90,8 +90,10 @@ def test_callers_tracing_does_not_leak_into_tests(monkeypatch):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("report", "run", "--json"), ("report", "nowhere"), ("report", "--no-such-option"), ("report", "\u65e5\udcff"),
-        ("query", "run", "SELECT sum(calls) FROM files"), ("query", "run", "SELECT nothing"), ("compare", "run", "run"),
+        ("report", "run", "--json"), ("report", "nowhere"), ("report", "--no-such-option"),
+        ("report", "\u65e5\udcff"),
+        ("query", "run", "SELECT sum(calls) FROM files"), ("query", "run", "SELECT nothing"),
+        ("compare", "run", "run"),
     ],
 )  # fmt: skip
 def test_a_forked_command_answers_as_one_that_is_started(weir, execute, tmp_path, arguments):
@@ -103,7 +105,8 @@ def test_a_forked_command_answers_as_one_that_is_started(weir, execute, tmp_path
 
 def test_a_forked_command_has_its_own_environment_and_input(weir, tmp_path):
     write_run(tmp_path / "run", TWO_STEPS)
-    asked = [weir("query", "run", "-", "--format", "json", cwd=tmp_path, input=f"SELECT {n} AS n") for n in (1, 2)]
+    asked = [weir("query", "run", "-", "--format", "json", cwd=tmp_path, input=f"SELECT {n} AS n")
+        for n in (1, 2)]
     assert [json.loads(done.ok().stdout) for done in asked] == [[{"n": 1}], [{"n": 2}]]
     narrow = [weir("report", "--help", env={"COLUMNS": n}).ok().stdout for n in ("60", "150")]
     assert max(map(len, narrow[0].splitlines())) <= 60 < max(map(len, narrow[1].splitlines()))

@@ -31,11 +31,13 @@ end program
 def test_sequential_formatted(traced):
     trace = traced(SEQUENTIAL)
     assert statements(trace, "seq.txt") == [
-        ("open", 10, 0, ""), ("write", 10, 40, ""), ("write", 10, 3, ""), ("write", 10, 2, ""), ("rewind", 10, 0, ""),
+        ("open", 10, 0, ""), ("write", 10, 40, ""), ("write", 10, 3, ""), ("write", 10, 2, ""),
+        ("rewind", 10, 0, ""),
         ("read", 10, 40, ""), ("close", 10, 0, ""),
     ]  # fmt: skip
     assert len(trace.of(layer="fortran")) == 7
-    assert sum(r.size for r in trace.of("write", file="seq.txt")) == (traced.work / "seq.txt").stat().st_size
+    assert sum(r.size for r in trace.of("write", file="seq.txt")) == (traced.work / "seq.txt").stat(
+        ).st_size
 
 
 ITEMS = """
@@ -94,10 +96,13 @@ end program
 def test_payload_is_the_bytes_of_the_items_of_the_list(traced, optimisation):
     trace = traced(ITEMS, optimisation)
     derived = 4 + 3 * 8 + 5
-    expected = [1 + 2 + 8, 4 + 8 + 16 + 16, 8 + 16 + 32 + 4, 400, 3 * 10 * 4, derived, 4 * derived, 5 + 21 + 3, 12 + 24, 28, 0]
+    expected = [1 + 2 + 8, 4 + 8 + 16 + 16, 8 + 16 + 32 + 4, 400, 3 * 10 * 4, derived, 4 * derived,
+        5 + 21 + 3, 12 + 24, 28, 0]
     assert [r.size for r in trace.of("fortran_write")] == expected
-    assert [r.size for r in trace.of("fortran_read")] == [11, 44, 60, 400, 120, derived, 4 * derived, 5 + 21, 36, 28]
-    assert sum(expected) + 8 * len(expected) == (traced.work / "items").stat().st_size, "record marks are not payload"
+    assert [r.size for r in trace.of("fortran_read")] == [11, 44, 60, 400, 120, derived,
+        4 * derived, 5 + 21, 36, 28]
+    assert sum(expected) + 8 * len(expected) == (traced.work / "items").stat(
+        ).st_size, "record marks are not payload"
 
 
 DIRECT_AND_STREAM = """
@@ -124,10 +129,12 @@ def test_direct_and_stream_access_on_units_by_newunit(traced):
     trace = traced(DIRECT_AND_STREAM)
     first, second = (int(line) for line in traced.done.stdout.split())
     assert statements(trace, "direct") == [
-        ("open", first, 0, ""), *[("write", first, 100, "")] * 8, ("read", first, 40, ""), ("close", first, 0, ""),
+        ("open", first, 0, ""), *[("write", first, 100, "")] * 8, ("read", first, 40, ""),
+        ("close", first, 0, ""),
     ]  # fmt: skip
     assert statements(trace, "stream") == [
-        ("open", second, 0, ""), ("write", second, 100, ""), ("write", second, 20, ""), ("read", second, 100, ""),
+        ("open", second, 0, ""), ("write", second, 100, ""), ("write", second, 20, ""),
+        ("read", second, 100, ""),
         ("close", second, 0, ""),
     ]  # fmt: skip
 
@@ -163,7 +170,8 @@ def test_units_follow_what_they_are_connected_to(traced):
     writes = [(r.offset, r.file.removeprefix(f"{traced.work}/")) for r in trace.of("fortran_write")]
     scratch = writes.pop(3)
     assert writes == [
-        (20, "first"), (20, "second"), (20, "fort.20"), (-11, "third"), (2147483647, "large"), (6, "output"), (6, "fort.6"),
+        (20, "first"), (20, "second"), (20, "fort.20"), (-11, "third"), (2147483647, "large"),
+        (6, "output"), (6, "fort.6"),
     ]  # fmt: skip
     assert scratch[0] == -10 and scratch[1].startswith("/tmp/gfortrantmp")
     assert [r.file.rsplit("/")[-1] for r in trace.of("fortran_close")][0:2] == ["second", "fort.20"]
@@ -180,7 +188,8 @@ program p
 end program
 """
     trace = traced(source, input="one\ntwo\n")
-    assert [s[:2] for s in statements(trace)] == [("read", 5), ("read", 5), ("write", 6), ("write", 0)]
+    assert [s[:2] for s in statements(trace)] == [("read", 5), ("read", 5), ("write", 6),
+        ("write", 0)]
     files = [r.file for r in trace.of(layer="fortran")]
     assert all(name.startswith("pipe:[") for name in files) and len(set(files)) == 3
     transfers = [r for r in trace.records if r.op in ("read", "write")]
@@ -214,8 +223,10 @@ def test_failed_statements_are_flagged(traced):
     assert statements(trace, "missing") == [("open", 10, 0, "E")]
     assert trace.of("fortran_open", file="missing")[0].error == errno.ENOENT
     assert statements(trace, "data") == [
-        ("open", 11, 0, ""), ("write", 11, 2, ""), ("rewind", 11, 0, ""), ("read", 11, 4, "S"), ("rewind", 11, 0, ""),
-        ("read", 11, 40, "E"), ("read", 11, 40, "E"), ("rewind", 11, 0, ""), ("read", 11, 4, ""), ("read", 11, 4, "E"),
+        ("open", 11, 0, ""), ("write", 11, 2, ""), ("rewind", 11, 0, ""), ("read", 11, 4, "S"),
+        ("rewind", 11, 0, ""),
+        ("read", 11, 40, "E"), ("read", 11, 40, "E"), ("rewind", 11, 0, ""), ("read", 11, 4, ""),
+        ("read", 11, 4, "E"),
         ("close", 11, 0, ""),
     ]  # fmt: skip
     assert traced.done.stdout == "whole\n"
@@ -248,11 +259,14 @@ end program
 def test_other_statements(traced):
     trace = traced(OTHERS)
     assert statements(trace) == [
-        ("open", 10, 0, ""), ("write", 10, 0, ""), ("rewind", 10, 0, ""), ("read", 10, 0, ""), ("backspace", 10, 0, ""),
-        ("endfile", 10, 0, ""), ("flush", 10, 0, ""), ("flush", 10, 0, ""), ("flush", None, 0, ""), ("inquire", 10, 0, ""),
+        ("open", 10, 0, ""), ("write", 10, 0, ""), ("rewind", 10, 0, ""), ("read", 10, 0, ""),
+        ("backspace", 10, 0, ""),
+        ("endfile", 10, 0, ""), ("flush", 10, 0, ""), ("flush", 10, 0, ""), ("flush", None, 0, ""),
+        ("inquire", 10, 0, ""),
         ("inquire", None, 0, ""), ("wait", 10, 0, ""),
     ]  # fmt: skip
-    assert all(r.file == str(traced.work / "list") for r in trace.of(layer="fortran") if r.op != "fortran_flush" or r.offset)
+    assert all(r.file == str(traced.work / "list") for r in trace.of(layer="fortran")
+        if r.op != "fortran_flush" or r.offset)
 
 
 INTERNAL = """
@@ -293,7 +307,8 @@ def test_asynchronous_statements(traced):
 def test_levels_summary_and_detail_count_statements(traced):
     trace = traced(SEQUENTIAL, level="detail")
     assert not trace.records
-    counted = {c.op: (c.calls, c.bytes) for c in trace.counters if c.file.endswith("/seq.txt") and c.layer == "fortran"}
+    counted = {c.op: (c.calls, c.bytes) for c in trace.counters if c.file.endswith("/seq.txt")
+        and c.layer == "fortran"}
     assert counted["fortran_write"] == (3, 45) and counted["fortran_read"] == (1, 40)
     trace = traced(SEQUENTIAL, level="summary")
     counted = {c.op: (c.file, c.calls, c.bytes) for c in trace.counters if c.layer == "fortran"}
@@ -319,7 +334,8 @@ int main(void) {
 def test_calls_of_other_compilers_and_options(cc, execute, preload_env):
     env = preload_env()
     execute([cc(OTHER_CALLS, "-lgfortran")], env=env).ok()
-    assert statements(read_trace(env["WEIR_TRACE_DIR"])) == [("wait", 10, 0, ""), ("flush", 11, 0, "")]
+    assert statements(read_trace(env["WEIR_TRACE_DIR"])) == [("wait", 10, 0, ""),
+        ("flush", 11, 0, "")]
 
 
 def test_programs_of_this_file_call_every_function_of_the_table(fc, cc, execute, root):
@@ -329,6 +345,7 @@ def test_programs_of_this_file_call_every_function_of_the_table(fc, cc, execute,
     called = {
         name.split("@")[0]
         for program in programs
-        for name in execute(["nm", "-D", "--undefined-only", "--format=just-symbols", program]).ok().stdout.split()
+        for name in execute(["nm", "-D", "--undefined-only", "--format=just-symbols", program])
+        .ok().stdout.split()
     }
     assert len(rows) > 30 and rows <= called

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements and what lies below and beside them: system calls, threads, statements in statements, ends, private libraries."""
+"""Statements and what lies below and beside them: system calls, threads, statements in statements,
+ends, private libraries."""
 
 import collections
 import os
@@ -84,10 +85,12 @@ end program
         ("write(10, '(a)') 1, ends()", ("write", 10, 4, "E")),
     ],
 )
-def test_an_error_that_ends_the_program_leaves_its_statement_and_the_rest(traced, statement, record):
+def test_an_error_that_ends_the_program_leaves_its_statement_and_the_rest(traced, statement,
+        record):
     source = FATAL.replace("WHICH", statement)
     if "ends()" in statement:
-        source = FATAL.replace("WHICH", "write(10, *) 1, ends()\ncontains\ninteger function ends()\nstop 5\nend function")
+        source = FATAL.replace("WHICH",
+            "write(10, *) 1, ends()\ncontains\ninteger function ends()\nstop 5\nend function")
     trace = traced(source)
     assert traced.done.returncode != 0
     assert statements(trace)[-1] == record
@@ -138,7 +141,8 @@ def test_statements_in_functions_of_a_list(traced):
     trace = traced(NESTED)
     assert statements(trace, "outer") == [("open", 10, 0, ""), ("write", 10, 8, "")]
     inner = statements(trace, "inner")
-    assert inner == [("open", 33, 0, "N"), ("write", 33, 4, "N"), *[("open", 33, 0, ""), ("write", 33, 4, "")],
+    assert inner == [("open", 33, 0, "N"), ("write", 33, 4, "N"),
+        *[("open", 33, 0, ""), ("write", 33, 4, "")],
                      *[("open", 33, 0, "N"), ("write", 33, 4, "N")]]  # fmt: skip
     made = trace.of(file="made")
     assert [(r.op, r.below, r.nested) for r in made] == [
@@ -193,7 +197,8 @@ def test_defined_io_is_statements_in_a_statement(traced):
     assert statements(trace, "formatted") == [
         ("open", 10, 0, ""), ("write", 10, 8, ""), ("write", 10, 4, "N"), ("write", 10, 8, "N"),
     ]  # fmt: skip
-    assert statements(trace, "raw") == [("open", 11, 0, ""), ("write", 11, 4, ""), ("write", 11, 8, "N")]
+    assert statements(trace, "raw") == [("open", 11, 0, ""), ("write", 11, 4, ""),
+        ("write", 11, 8, "N")]
     assert statements(trace)[-1] == ("write", 6, 40, "")
     assert len(trace.of(layer="fortran")) == 8
 
@@ -224,7 +229,8 @@ def test_threads_on_units_of_their_own(traced):
     trace = traced(THREADS, "-fopenmp")
     for i in range(4):
         mine = trace.of(layer="fortran", file=f"part{i}")
-        assert collections.Counter(r.op for r in mine) == {"fortran_open": 51, "fortran_write": 1050, "fortran_close": 51}
+        assert collections.Counter(r.op for r in mine) == {"fortran_open": 51,
+            "fortran_write": 1050, "fortran_close": 51}
         assert len({r.thread for r in mine}) == 1
         assert {r.offset for r in mine[-1002:]} == {40 + i}
         assert sum(r.size for r in mine) == 50 * 8 + 4000
@@ -259,7 +265,8 @@ end program
 def test_statements_nested_deeper_than_is_followed(traced):
     trace = traced(DEEP)
     assert statements(trace, "top") == [("open", 10, 0, ""), ("write", 10, 3, "N")]
-    assert statements(trace)[-2:] == [("write", 6, len(traced.done.stdout) - 1, ""), ("write", 10, 3, "N")]
+    assert statements(trace)[-2:] == [("write", 6, len(traced.done.stdout) - 1, ""),
+        ("write", 10, 3, "N")]
 
 
 PRIVATE = """
@@ -276,7 +283,10 @@ end subroutine
 def test_a_privately_loaded_library_is_seen(deep, fc, execute, preload_env, tmp_path):
     library = fc(PRIVATE, "-shared", "-fPIC", name="libprivate.so")
     env = preload_env()
-    load = f"import ctypes, os; ctypes.CDLL({str(library)!r}, mode=os.RTLD_LOCAL | os.RTLD_NOW | {deep}).work()"
+    load = (
+        f"import ctypes, os; ctypes.CDLL({str(library)!r}, mode=os.RTLD_LOCAL | os.RTLD_NOW | "
+        f"{deep}).work()"
+    )
     execute([sys.executable, "-c", load], env=env, cwd=tmp_path).ok()
     trace = decode.read_trace(env["WEIR_TRACE_DIR"])
     assert [(r.op, r.offset, r.size) for r in trace.of(layer="fortran", file="private")] == [
@@ -299,14 +309,17 @@ end subroutine
 
 
 def test_libraries_keep_to_their_own_copy_of_libgfortran(fc, execute, preload_env, tmp_path):
-    """As in Python, where numpy brings a libgfortran and a module made with f2py uses that of the system."""
+    """As in Python, where numpy brings a libgfortran and a module made with f2py uses that of the
+    system."""
     system = execute(["gfortran", "-print-file-name=libgfortran.so.5"]).ok().stdout.strip()
     copy = tmp_path / "libgfortran.so.6"
-    copy.write_bytes(Path(system).read_bytes().replace(b"libgfortran.so.5\0", b"libgfortran.so.6\0"))
+    copy.write_bytes(Path(system).read_bytes().replace(b"libgfortran.so.5\0",
+        b"libgfortran.so.6\0"))
     module = "module m\n  integer :: unit\ncontains\n" + TWO_CALLS + "end module\n"
     first = fc(module.replace("NAME", "'first'"), "-shared", "-fPIC", name="libfirst.so")
     second = fc(
-        module.replace("NAME", "'second'"), "-shared", "-fPIC", "-nodefaultlibs", str(copy), "-lc", "-lgcc_s", "-lgcc",
+        module.replace("NAME", "'second'"), "-shared", "-fPIC", "-nodefaultlibs", str(copy), "-lc",
+        "-lgcc_s", "-lgcc",
         f"-Wl,-rpath,{tmp_path}", name="libsecond.so",
     )  # fmt: skip
     env = preload_env()
@@ -320,7 +333,8 @@ def test_libraries_keep_to_their_own_copy_of_libgfortran(fc, execute, preload_en
     trace = decode.read_trace(env["WEIR_TRACE_DIR"])
     for name in ("first", "second"):
         assert statements(trace, name) == [
-            ("open", -10, 0, ""), ("write", -10, 12, ""), ("write", -10, 4, ""), ("close", -10, 0, ""),
+            ("open", -10, 0, ""), ("write", -10, 12, ""), ("write", -10, 4, ""),
+            ("close", -10, 0, ""),
         ]  # fmt: skip
         assert (tmp_path / name).stat().st_size == 20 + 12
 
@@ -363,7 +377,8 @@ end program
     trace = traced(source)
     parent, child = sorted(trace.processes.values(), key=lambda p: p.start_ticks)
     assert child.parent == parent.number
-    mine = [(r.op, r.offset) for r in trace.of(layer="fortran", file="shared") if r.process == child.number]
+    mine = [(r.op, r.offset) for r in trace.of(layer="fortran", file="shared")
+        if r.process == child.number]
     assert mine == [("fortran_write", 10), ("fortran_close", 10)]
 
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every function of native/hook/table.def that belongs to libc is called, by its own name and on a real file, and what
-the trace then holds is compared record by record; and everything these programs get, print and write is the same without weir.
+"""Every function of native/hook/table.def that belongs to libc is called, by its own name and on a
+real file, and what the trace then holds is compared record by record; and everything these programs
+get, print and write is the same without weir.
 
-The cases and their expectations are in tests/programs/seen_*.c; tests/programs/seen.h says how they are written."""
+The cases and their expectations are in tests/programs/seen_*.c; tests/programs/seen.h says how they
+are written."""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ PROGRAMS = sorted(p.stem for p in (HERE / "programs").glob("seen_*.c"))
 TABLE = HERE.parent / "native" / "hook" / "table.def"
 TEXT = "alpha beta\ngamma 42\nlast\n"
 # Functions that only newer C libraries have.
-MAY_BE_MISSING = re.compile(r"__isoc23_|_Fork$|execveat$|close_range$|closefrom$|renameat2$|statx$|preadv2$|pwritev2$|\w+64v2$|gets$")
+MAY_BE_MISSING = re.compile(
+    r"__isoc23_|_Fork$|execveat$|close_range$|closefrom$|renameat2$|statx$|preadv2$|pwritev2$|\w+64v2$|gets$"
+)
 # A library that finds libc before weir.
 LIBRARY = r"""
 #include <fcntl.h>
@@ -47,7 +51,8 @@ class Case:
 
 @dataclass
 class Outcome:
-    """What a program left behind: the results it wrote, its exit status, the files of its directory."""
+    """What a program left behind: the results it wrote, its exit status, the files of its
+    directory."""
 
     results: str
     status: tuple[int, str, str]
@@ -68,7 +73,8 @@ def contents(directory: Path) -> dict[str, bytes | str]:
     found: dict[str, bytes | str] = {}
     for path in sorted(directory.rglob("*")):
         name = str(path.relative_to(directory))
-        found[name] = f"-> {path.readlink()}" if path.is_symlink() else "directory" if path.is_dir() else path.read_bytes()
+        found[name] = f"-> {path.readlink()}" if path.is_symlink() else "directory" if path.is_dir(
+            ) else path.read_bytes()
     return found
 
 
@@ -88,7 +94,8 @@ class Seen:
         self.trace = read_trace(steps)
         self.missing = set(re.findall(r"^(\S+) missing$", self.traced.results, re.M))
 
-    def run(self, execute, program: Path, library: Path, directory: Path, env: dict[str, str]) -> Outcome:
+    def run(self, execute, program: Path, library: Path, directory: Path,
+            env: dict[str, str]) -> Outcome:
         (directory / "sub").mkdir(parents=True)
         for case in self.cases:
             (directory / case.name).write_text(TEXT)
@@ -96,10 +103,12 @@ class Seen:
         (directory / "sub" / "b").write_text("b")
         results = directory.with_suffix(".results")
         done = execute([program, results], cwd=directory, env={**env, "SEEN_LIBRARY": str(library)})
-        return Outcome(results.read_text(), (done.returncode, done.stdout, done.stderr), contents(directory))
+        return Outcome(results.read_text(), (done.returncode, done.stdout, done.stderr),
+            contents(directory))
 
     def between_marks(self) -> dict[str, list[Record]]:
-        """The records of each case, in the order they were kept; those of results and marks left out."""
+        """The records of each case, in the order they were kept; those of results and marks left
+        out."""
         main = min(self.trace.processes)
         found: dict[str, list[Record]] = {}
         at = None
@@ -129,7 +138,8 @@ class Seen:
         return " ".join(words)
 
     def ends_of(self, case: str) -> list[str]:
-        marks = {r.process for r in self.trace.records if r.file == f"{self.directory}/child/{case}"}
+        marks = {r.process for r in self.trace.records
+            if r.file == f"{self.directory}/child/{case}"}
         return [f"child end={self.trace.processes[number].end_kind}" for number in marks]
 
 
@@ -137,7 +147,8 @@ def matches(expected: str, found: str) -> bool:
     """Word by word; the file name of the expectation is a pattern."""
     want, have = sorted(expected.split(" ")), sorted(found.split(" "))
     return len(want) == len(have) and all(
-        fnmatchcase(h, w) if w.startswith("on=") else h == w for w, h in zip(want, have, strict=True)
+        fnmatchcase(h, w) if w.startswith("on=") else h == w
+        for w, h in zip(want, have, strict=True)
     )
 
 
@@ -147,9 +158,13 @@ def difference(seen: Seen, case: Case, records: list[Record]) -> str | None:
     text = case.expected.removeprefix(pattern[0]) if pattern else case.expected
     expected = [part.strip() for part in text.split(";") if part.strip()]
     found = [seen.describe(record, own) for record in records] + seen.ends_of(case.name)
-    if len(expected) == len(found) and all(matches(e, f) for e, f in zip(expected, found, strict=True)):
+    if len(expected) == len(found) and all(matches(e, f)
+            for e, f in zip(expected, found, strict=True)):
         return None
-    return f"{case.name}: expected {'; '.join(expected)}\n{' ' * len(case.name)}     found {'; '.join(found)}"
+    return (
+        f"{case.name}: expected {'; '.join(expected)}\n{' ' * len(case.name)}     found "
+        f"{'; '.join(found)}"
+    )
 
 
 @pytest.fixture(scope="module", params=PROGRAMS)
@@ -182,7 +197,8 @@ def test_nothing_was_lost(seen):
 
 def test_every_row_of_the_table_has_a_case(cc, execute):
     rows = set(re.findall(r"^WEIR_HOOKED\((\w+), c,", TABLE.read_text(), re.M))
-    cases = {case.symbol for name in PROGRAMS for case in cases_of(execute, compile_program(cc, name))}
+    cases = {case.symbol for name in PROGRAMS
+        for case in cases_of(execute, compile_program(cc, name))}
     assert len(rows) > 150
     assert sorted(rows - cases) == []
     assert sorted(cases - rows) == []

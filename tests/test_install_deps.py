@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/install-deps against a pretended package system: nothing of the real one is asked or changed."""
+"""tools/install-deps against a pretended package system: nothing of the real one is asked or
+changed."""
 
 from __future__ import annotations
 
@@ -14,12 +15,14 @@ LIST = (ROOT / "tools" / "packages.txt").read_text()
 
 
 def packages(text: str) -> list[str]:
-    return [line.split("|")[0].strip() for line in text.splitlines() if line and line[0] not in "#["]
+    return [line.split("|")[0].strip() for line in text.splitlines() if line
+        and line[0] not in "#["]
 
 
 ALL, DEMO = packages(LIST), packages(LIST.partition("[tests]")[0])
 
-# installed: one package a line. apt-get install adds to it, if the lists have been updated when they had to be.
+# installed: one package a line. apt-get install adds to it, if the lists have been updated when
+# they had to be.
 STUBS = {
     "dpkg-query": 'grep -qx "${@: -1}" "$PRETEND/installed" && printf installed',
     "id": 'cat "$PRETEND/uid"',
@@ -89,14 +92,16 @@ def test_without_root_exactly_the_missing_ones_are_named(system):
     system.without("gfortran", "libeccodes-dev")
     done = system.install_deps()
     assert done.returncode == 1 and system.log() == []
-    named = [line.split()[0] for line in done.stderr.splitlines() if line.startswith("  ") and "apt-get" not in line]
+    named = [line.split()[0] for line in done.stderr.splitlines() if line.startswith("  ")
+        and "apt-get" not in line]
     assert named == ["gfortran", "libeccodes-dev"]
     assert "apt-get install -y --no-install-recommends gfortran libeccodes-dev\n" in done.stderr
 
 
 def test_one_package_is_not_called_packages(system):
     system.set(uid="1000")
-    for missing, words in ((["nco"], "weir needs 1 package that is not installed:"), (["nco", "zsh"], "weir needs 2 packages that are not installed:")):
+    for missing, words in ((["nco"], "weir needs 1 package that is not installed:"),
+            (["nco", "zsh"], "weir needs 2 packages that are not installed:")):
         system.without(*missing)
         assert system.install_deps().stderr.splitlines()[0] == words
 
@@ -132,11 +137,13 @@ def test_unknown_argument_is_refused(system):
 
 
 def test_the_demo_wants_no_more_than_it_needs(system):
-    assert 0 < len(DEMO) < len(ALL) / 2 and not {"chromium", "glusterfs-client", "zsh", "strace", "mpich"} & set(DEMO)
+    assert 0 < len(DEMO) < len(ALL) / 2 and not {"chromium", "glusterfs-client", "zsh", "strace",
+        "mpich"} & set(DEMO)
     system.set(installed="")
     system.install_deps("--demo").ok()
     (install,) = system.log()
-    assert set(DEMO) - set(install.split()) <= {"python3", "python3-venv", "npm"}  # of which the machine may have its own
+    # of which the machine may have its own
+    assert set(DEMO) - set(install.split()) <= {"python3", "python3-venv", "npm"}
     assert not (set(ALL) - set(DEMO)) & set(install.split())
     system.install_deps("--demo").ok()
     assert len(system.log()) == 1

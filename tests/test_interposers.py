@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrapper libraries of other tools, of the shape that Darshan and MPI profilers have: each defines the functions that it watches and
-calls the next definition (dlsym(RTLD_NEXT)). With one, two and three of them, before and behind weir: weir's records are those of a
-run without them, and each wrapper sees each call once."""
+"""Wrapper libraries of other tools, of the shape that Darshan and MPI profilers have: each defines
+the functions that it watches and calls the next definition (dlsym(RTLD_NEXT)). With one, two and
+three of them, before and behind weir: weir's records are those of a run without them, and each
+wrapper sees each call once."""
 
 from __future__ import annotations
 
@@ -128,7 +129,8 @@ FILES = ("classic.nc", "four.nc", "plain", "stream", "p.nc", "h.h5", "m")
 
 
 def flags(execute, *packages: str) -> list[str]:
-    found = execute(["pkg-config", "--cflags", "--libs", *packages]) if shutil.which("pkg-config") else None
+    found = execute(["pkg-config", "--cflags", "--libs", *packages]) if shutil.which(
+        "pkg-config") else None
     if found is None or found.returncode != 0:
         pytest.skip(f"{' '.join(packages)} are not installed here")
     return found.stdout.split()
@@ -137,13 +139,15 @@ def flags(execute, *packages: str) -> list[str]:
 @pytest.fixture
 def preloaded(cc, preload, tmp_path):
     """The libraries of an order, and the directory that they run in."""
-    wrappers = {n: cc(WRAPPER, "-shared", "-fPIC", "-w", f'-DNUMBER="{n}.calls"', name=f"libwrapper{n}.so") for n in "123"}
+    wrappers = {n: cc(WRAPPER, "-shared", "-fPIC", "-w", f'-DNUMBER="{n}.calls"',
+        name=f"libwrapper{n}.so") for n in "123"}
 
     def make(order: str) -> tuple[dict[str, str], object]:
         directory = tmp_path / order
         (directory / "trace").mkdir(parents=True)
         libraries = [str(preload) if one == "w" else str(wrappers[one]) for one in order]
-        env = {"LD_PRELOAD": ":".join(libraries), "WEIR_TRACE_DIR": str(directory / "trace"), "WEIR_LEVEL": "trace"}
+        env = {"LD_PRELOAD": ":".join(libraries), "WEIR_TRACE_DIR": str(directory / "trace"),
+            "WEIR_LEVEL": "trace"}
         return (env if "w" in order else {"LD_PRELOAD": env["LD_PRELOAD"]}), directory
 
     return make
@@ -154,7 +158,8 @@ def records(directory) -> list[tuple]:
     found = []
     for r in decode.read_trace(directory / "trace").records:
         name = r.file.removeprefix(str(directory) + "/").replace(f"{directory}/", "")
-        if name.rpartition(":")[0].rpartition(":")[2] in FILES or name in FILES or (r.layer == "mpi" and r.op in ("mpi_init", "MPI_Barrier")):
+        if name.rpartition(":")[0].rpartition(":")[2] in FILES or name in FILES or (r.layer
+                == "mpi" and r.op in ("mpi_init", "MPI_Barrier")):
             found.append((r.layer, r.op, name, r.size, r.offset, r.nested, r.below))
     return found
 
@@ -184,7 +189,8 @@ def compare(preloaded, run, skipped: tuple[str, ...] = ()) -> tuple[list[tuple],
 
 def test_netcdf_and_the_c_library(cc, execute, preloaded):
     program = cc(SERIAL, *flags(execute, "netcdf"), name="interposed")
-    expected, counted = compare(preloaded, lambda env, directory: execute([program], env=env, cwd=directory).ok())
+    expected, counted = compare(preloaded, lambda env, directory: execute([program], env=env,
+        cwd=directory).ok())
     puts = [(r[2].rpartition("/")[2], r[3]) for r in expected if r[1] == "library_put"]
     assert puts == [("netcdf:classic.nc:T", 400)] * 3 + [("netcdf:four.nc:T", 400)] * 3
     assert counted["nc_put_vara_float"] == 6
@@ -196,9 +202,11 @@ def test_pnetcdf_hdf5_and_mpi(mpi, execute, preloaded):
         pytest.skip("packaged for Open MPI alone")
     program = mpi.cc(PARALLEL, *flags(execute, "pnetcdf", "hdf5-openmpi"), name="interposed_mpi")
     # One rank needs no launcher.
-    allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_io": "romio321"}
+    allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_io": "romio321"}
     skipped = ("open64", "write", "pwrite64", "fwrite")  # the library wakes its threads by writing
-    expected, counted = compare(preloaded, lambda env, directory: execute([program], env={**allowed, **env}, cwd=directory).ok(), skipped)
+    expected, counted = compare(preloaded, lambda env, directory: execute([program],
+        env={**allowed, **env}, cwd=directory).ok(), skipped)
     puts = [(r[2], r[3]) for r in expected if r[1] == "library_put"]
     assert puts == [("pnetcdf:p.nc:P", 400)] * 3 + [("hdf5:h.h5:/H", 400)]
     assert sum(r[:2] == ("mpi_io", "MPI_File_write_at") and r[2] == "m" for r in expected) == 4

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests that the kernel carries out by itself: by libaio, by syscall(), by liburing. Each is in the trace with its file, place and bytes,
-files under layers are left to the kernel first, and what fio counts is what the report says."""
+"""Requests that the kernel carries out by itself: by libaio, by syscall(), by liburing. Each is in
+the trace with its file, place and bytes, files under layers are left to the kernel first, and what
+fio counts is what the report says."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ def aio(request, cc):
     if request.param == "libaio" and not has_header("libaio.h"):
         pytest.skip("no libaio-dev")
     options = ["-DDIRECT"] if request.param == "direct" else ["-Wl,--no-as-needed", "-laio"]
-    return cc((HERE / "programs" / "kernel_aio.c").read_text(), *options, name=f"kernel-aio-{request.param}")
+    return cc((HERE / "programs" / "kernel_aio.c").read_text(), *options,
+        name=f"kernel-aio-{request.param}")
 
 
 @pytest.fixture
@@ -43,7 +45,8 @@ def uring(cc, execute, tmp_path):
 
 @pytest.fixture
 def traced(execute, preload_env, tmp_path):
-    """``traced(program)``: its output, which is that of a run without weir, and its records but for those of other files and of stdio."""
+    """``traced(program)``: its output, which is that of a run without weir, and its records but for
+    those of other files and of stdio."""
 
     def run(program, level="trace"):
         bare = execute([program], cwd=tmp_path).ok()
@@ -60,10 +63,13 @@ def described(records) -> list[str]:
     """Requests and the calls that hand them in: operation, size, place, file."""
     found = []
     for one in records:
-        if one.op not in ("io_submit", "io_getevents", "io_uring_enter", "async_read", "async_write", "fsync", "fdatasync"):
+        if one.op not in ("io_submit", "io_getevents", "io_uring_enter", "async_read",
+                "async_write", "fsync", "fdatasync"):
             continue
-        words = [one.op, str(one.size) if one.size else "", f"@{one.offset}" if one.offset is not None else "", Path(one.file).name]
-        words += [errno.errorcode[one.error] if one.failed else "", "short" if one.short else "", "nested" if one.nested else ""]
+        words = [one.op, str(one.size) if one.size else "", f"@{one.offset}"
+            if one.offset is not None else "", Path(one.file).name]
+        words += [errno.errorcode[one.error] if one.failed else "", "short" if one.short else "",
+            "nested" if one.nested else ""]
         found.append(" ".join(word for word in words if word))
     return found
 
@@ -74,7 +80,8 @@ def test_each_request_of_kernel_aio_is_recorded(aio, traced):
     found = described(one for one in trace.records if one.process == main)
     fault = next(one for one in found if "EFAULT" in one)
     assert found == [
-        "io_submit", "async_write 4096 @3 file nested", "async_write 300 @8192 other nested", "io_getevents",
+        "io_submit", "async_write 4096 @3 file nested", "async_write 300 @8192 other nested",
+        "io_getevents",
         "io_submit file", "async_read 4000 @99 file short nested", "io_getevents file",
         "io_submit file", "async_read 10 @0 file nested", "io_getevents file",
         "io_submit other", "async_read 100 @8200 other nested", "io_getevents other",
@@ -82,8 +89,10 @@ def test_each_request_of_kernel_aio_is_recorded(aio, traced):
         "io_submit file", "fdatasync file nested", "io_getevents file",
         "io_submit file", fault, "io_getevents file",
         "io_submit", "async_write 7 @5000 file nested", "io_getevents file",
-        "io_submit EBADF", "io_submit EFAULT", "io_submit EFAULT", "io_submit", "io_submit file EINVAL",
-        "io_submit file", "async_write 11 @6000 file nested", "io_submit file", "async_write 12 @6100 file nested",
+        "io_submit EBADF", "io_submit EFAULT", "io_submit EFAULT", "io_submit",
+        "io_submit file EINVAL",
+        "io_submit file", "async_write 11 @6000 file nested", "io_submit file",
+        "async_write 12 @6100 file nested",
     ]  # fmt: skip
     assert fault.startswith("async_write 512 @0 file")
     children = [one for one in trace.records if one.process != main]
@@ -120,13 +129,16 @@ def test_requests_that_nobody_collects_are_recorded_at_the_end(cc, execute, prel
     if execute([program], cwd=tmp_path).returncode == 77:
         pytest.skip("the kernel has no room for 6,000 requests")
     execute([program], cwd=tmp_path, env=preload_env("step", "trace")).ok()
-    writes = [one for one in read_trace(tmp_path / "run" / "step").records if one.op == "async_write"]
-    assert sorted(one.offset for one in writes) == list(range(0, 60000, 10)) and {one.size for one in writes} == {10}
+    writes = [one for one in read_trace(tmp_path / "run" / "step").records
+        if one.op == "async_write"]
+    assert sorted(one.offset for one in writes) == list(range(0, 60000, 10)) and {one.size
+        for one in writes} == {10}
 
 
 def test_a_request_lasts_from_its_submission_to_its_collection(aio, traced):
     _, trace = traced(aio)
-    submit, write = [next(one for one in trace.records if one.op == op) for op in ("io_submit", "async_write")]
+    submit, write = [next(one for one in trace.records if one.op == op)
+        for op in ("io_submit", "async_write")]
     collect = next(one for one in trace.records if one.op == "io_getevents")
     assert submit.start <= write.start <= submit.end <= collect.start <= write.end <= collect.end
 
@@ -152,7 +164,8 @@ def test_kernel_aio_on_files_under_layers(aio, weir, execute, tmp_path, stack):
     done = weir("run", "--rules", rules, "--", aio, cwd=tmp_path / "layered").ok()
     assert done.stdout == bare.stdout
     for name in ("file", "other"):
-        assert (tmp_path / "layered" / name).read_bytes() == (tmp_path / "plain" / name).read_bytes()
+        assert (tmp_path / "layered" / name).read_bytes() == (tmp_path / "plain"
+            / name).read_bytes()
 
 
 REFUSED = """
@@ -196,7 +209,8 @@ def test_requests_on_a_file_of_another_form_are_refused(cc, weir, tmp_path):
 
 def test_functions_of_these_names_that_are_not_libaios_are_left_alone(cc, traced):
     """Also where libaio is loaded, and the old io_getevents, which takes other arguments."""
-    own = cc("double io_submit(int a, int b, int c, int d, double e) { return a + b + c + d + e; }", "-shared", "-fPIC", name="libown.so")
+    own = cc("double io_submit(int a, int b, int c, int d, double e) { return a + b + c + d + e; }",
+        "-shared", "-fPIC", name="libown.so")
     program = cc(
         """
         #define _GNU_SOURCE
@@ -218,10 +232,12 @@ def test_functions_of_these_names_that_are_not_libaios_are_left_alone(cc, traced
 
 def test_requests_of_liburing_are_recorded_as_they_are_submitted(uring, traced):
     said, trace = traced(uring)
-    writes = [f"async_write {1000 + i} @{4096 * (4 * n + i)} file nested" for n in range(5) for i in range(4)]
+    writes = [f"async_write {1000 + i} @{4096 * (4 * n + i)} file nested" for n in range(5)
+        for i in range(4)]
     found = described(trace.records)
     assert [one for one in found if "async" in one or "sync" in one] == [
-        *writes, "async_write 300 @0 other nested", "fsync other nested", "async_read 13 @0 early nested",
+        *writes, "async_write 300 @0 other nested", "fsync other nested",
+        "async_read 13 @0 early nested",
         *(["async_read 64 @10 other nested"] if said.count("submitted") == 8 else []),
     ]  # fmt: skip
     assert found.count("io_uring_enter") >= said.count("submitted")
@@ -233,18 +249,21 @@ def test_files_leave_their_layers_before_liburing_reads_them(uring, weir, tmp_pa
     rules = tmp_path / "rules.toml"
     rules.write_text(f'[[rule]]\nname = "*"\nstack = "{stack}"\n')
     done = weir("run", "--rules", rules, "--", uring, cwd=tmp_path).ok()
-    assert "read under a layer" in done.stdout and (tmp_path / "early").read_bytes() == b"under a layer"
+    assert "read under a layer" in done.stdout and (tmp_path / "early").read_bytes(
+        ) == b"under a layer"
 
 
 def fio_options(engine: str, rw: str) -> list[str]:
     return [
-        "fio", "--name=j", "--size=2M", "--bs=16k", f"--rw={rw}", f"--ioengine={engine}", "--iodepth=8", "--randseed=5", "--filename=data",
+        "fio", "--name=j", "--size=2M", "--bs=16k", f"--rw={rw}", f"--ioengine={engine}",
+        "--iodepth=8", "--randseed=5", "--filename=data",
         "--output-format=json", "--output=out.json", "--fallocate=none",
     ]  # fmt: skip
 
 
 def calls_of(file: dict, kind: str) -> int:
-    return sum(one["calls"] for name, one in file["ops"].items() if name.removeprefix("async_").removeprefix("aio_").removeprefix("p") == kind)
+    return sum(one["calls"] for name, one in file["ops"].items()
+        if name.removeprefix("async_").removeprefix("aio_").removeprefix("p") == kind)
 
 
 @NEEDS_FIO
@@ -252,13 +271,15 @@ def calls_of(file: dict, kind: str) -> int:
 @pytest.mark.parametrize("engine", ["libaio", "posixaio", "psync"])
 def test_what_fio_counts_is_what_the_report_says(weir, tmp_path, engine, rw):
     (tmp_path / "data").write_bytes(bytes(2 << 20))
-    weir("trace", "-q", "--level", "trace", "-o", "run", "--", *fio_options(engine, rw), cwd=tmp_path).ok()
+    weir("trace", "-q", "--level", "trace", "-o", "run", "--", *fio_options(engine, rw),
+        cwd=tmp_path).ok()
     job = json.loads((tmp_path / "out.json").read_text())["jobs"][0]
     made = json.loads(weir("report", "run", "--json", cwd=tmp_path).ok().stdout)
     file = next(one for one in made["files"] if one["file"].endswith("/data"))
     read, written = job["read"], job["write"]
     assert (file["bytes_read"], file["bytes_written"]) == (read["io_bytes"], written["io_bytes"])
-    assert (calls_of(file, "read"), calls_of(file, "write")) == (read["total_ios"], written["total_ios"])
+    assert (calls_of(file, "read"), calls_of(file, "write")) == (read["total_ios"],
+        written["total_ios"])
     assert made["unseen"]["bytes"] == 0
 
 
@@ -306,7 +327,8 @@ int main(int count, char** arguments) {
 @pytest.mark.parametrize("stack", ["cos:16", "stripe:dirs={0}/a,{0}/b:unit=4KiB", "bufa:64:2"])
 @pytest.mark.parametrize("way", ["syscall", "liburing"])
 def test_no_ring_beside_files_of_another_form(weir, cc, execute, tmp_path, stack, way):
-    """The kernel would write the program's bytes over the form that a layer stores: EPERM, as where rings are forbidden, and in the trace."""
+    """The kernel would write the program's bytes over the form that a layer stores: EPERM, as where
+    rings are forbidden, and in the trace."""
     if way == "liburing" and not has_header("liburing.h"):
         pytest.skip("no liburing-dev")
     program = cc(RING, *(["-DLIBRARY", "-luring"] if way == "liburing" else []), name=f"ring-{way}")
@@ -314,8 +336,10 @@ def test_no_ring_beside_files_of_another_form(weir, cc, execute, tmp_path, stack
         pytest.skip("the kernel refuses io_uring")
     for directory in ("a", "b"):
         (tmp_path / directory).mkdir()
-    (tmp_path / "rules.toml").write_text(f'[[rule]]\nname = "layered"\nstack = "{stack.format(tmp_path)}"\n')
-    done = weir("run", "--rules", tmp_path / "rules.toml", "--trace", tmp_path / "run", "--", program, tmp_path / "layered").ok()
+    (tmp_path / "rules.toml").write_text(
+        f'[[rule]]\nname = "layered"\nstack = "{stack.format(tmp_path)}"\n')
+    done = weir("run", "--rules", tmp_path / "rules.toml", "--trace", tmp_path / "run", "--",
+        program, tmp_path / "layered").ok()
     keeps_form = not stack.startswith("bufa")
     assert done.stdout.split()[0] == (str(-errno.EPERM) if keeps_form else "0")
     (step,) = (path for path in (tmp_path / "run").iterdir() if path.is_dir())

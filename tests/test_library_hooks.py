@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PnetCDF, netCDF-C and HDF5: each call on a data set with its variable and bytes, from the libraries as packaged."""
+"""PnetCDF, netCDF-C and HDF5: each call on a data set with its variable and bytes, from the
+libraries as packaged."""
 
 from __future__ import annotations
 
@@ -48,7 +49,13 @@ int main(int argc, char **argv) {
   DO(ncmpi_begin_indep_data(file));
   if (rank == 0) DO(ncmpi_get_var1_float(file, t, start, values));
   DO(ncmpi_end_indep_data(file));
+  DO(ncmpi_redef(file));
+  DO(ncmpi__enddef(file, 0, 4, 0, 4));
+  DO(ncmpi_flush(file));
+  DO(ncmpi_sync_numrecs(file));
   DO(ncmpi_close(file));
+  DO(ncmpi_create(MPI_COMM_WORLD, "left.nc", NC_CLOBBER, MPI_INFO_NULL, &file));
+  ncmpi_abort(file);  // one rank deletes the file, which the other does not find
   MPI_Finalize();
 }
 """
@@ -77,7 +84,11 @@ int main(void) {
   DO(nc_sync(file));
   DO(nc_get_var_double(file, t, values));
   if (nc_get_vara_double(file, 99, start, count, values) == NC_NOERR) return 1;
+  DO(nc_redef(file));
+  DO(nc__enddef(file, 0, 4, 0, 4));
   DO(nc_close(file));
+  DO(nc_create("left.nc", FORMAT, &file));
+  DO(nc_abort(file));
   return 0;
 }
 """
@@ -127,7 +138,9 @@ int main(int argc, char **argv) {
   hid_t group = H5Gcreate2(file, "step", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
   hsize_t all = 500 * ranks, start = 500 * rank, mine = 500;
   hid_t in_file = H5Screate_simple(1, &all, 0), in_memory = H5Screate_simple(1, &mine, 0);
-  hid_t set = H5Dcreate2(group, "T", H5T_NATIVE_FLOAT, in_file, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  hid_t chunked = H5Pcreate(H5P_DATASET_CREATE);
+  DO(H5Pset_chunk(chunked, 1, &mine));
+  hid_t set = H5Dcreate2(group, "T", H5T_NATIVE_FLOAT, in_file, H5P_DEFAULT, chunked, H5P_DEFAULT);
   DO(H5Sselect_hyperslab(in_file, H5S_SELECT_SET, &start, 0, &mine, 0));
   double *values = calloc(all, sizeof *values);
   DO(H5Dwrite(set, H5T_NATIVE_DOUBLE, in_memory, in_file, transfer, values));
@@ -137,6 +150,8 @@ int main(int argc, char **argv) {
   if (H5Dwrite(-1, H5T_NATIVE_DOUBLE, in_memory, in_file, transfer, values) >= 0) return 1;
   printf("%d\n", H5Eget_num(H5E_DEFAULT) > 0);
   H5Eclose_stack(before);
+  DO(H5Fflush(set, H5F_SCOPE_LOCAL));
+  DO(H5Dset_extent(set, &all));
   DO(H5Dclose(set)); DO(H5Sclose(in_memory)); DO(H5Sclose(in_file)); DO(H5Gclose(group)); DO(H5Pclose(access)); DO(H5Pclose(transfer));
   DO(H5Fclose(file));
   MPI_Finalize();
@@ -158,7 +173,8 @@ def called(trace, layer: str, rank: int | None = None) -> list[tuple]:
     """Operation, what it was on and bytes of the records of a layer, in their order."""
     numbers = {p.number for p in trace.processes.values() if rank is None or p.rank == rank}
     return [
-        (r.op.removeprefix("library_"), r.file.rpartition("/")[2], r.size) for r in trace.records if r.layer == layer and r.process in numbers
+        (r.op.removeprefix("library_"), r.file.rpartition("/")[2], r.size) for r in trace.records
+        if r.layer == layer and r.process in numbers
     ]
 
 
@@ -174,11 +190,17 @@ def test_pnetcdf(mpi, preload_env, tmp_path, execute):
     trace = decode.read_trace(env["WEIR_TRACE_DIR"])
     for rank in range(2):
         assert called(trace, "pnetcdf", rank) == [
-            ("create", "out.nc", 0), ("define", "out.nc", 0), ("put", "out.nc:T", 3200), ("put", "out.nc:T", 1600), ("put", "out.nc:P", 6400),
-            ("start_put", "out.nc:T", 3200), ("wait", "out.nc", 0), ("put", "out.nc:time", 4), ("get", "out.nc:T", 6400),
-            *([("get", "out.nc:T", 4)] if rank == 0 else []), ("close", "out.nc", 0),
+            ("create", "out.nc", 0), ("define", "out.nc", 0), ("put", "out.nc:T", 3200),
+            ("put", "out.nc:T", 1600), ("put", "out.nc:P", 6400),
+            ("start_put", "out.nc:T", 3200), ("wait", "out.nc", 0), ("put", "out.nc:time", 4),
+            ("get", "out.nc:T", 6400),
+            ("sync", "out.nc", 0), *([("get", "out.nc:T", 4)] if rank == 0 else []),
+            ("sync", "out.nc", 0), ("define", "out.nc", 0), ("define", "out.nc", 0),
+            ("sync", "out.nc", 0), ("sync", "out.nc", 0), ("close", "out.nc", 0),
+            ("create", "left.nc", 0), ("close", "left.nc", 0),
         ]  # fmt: skip
-    assert {r.file for r in trace.of(layer="pnetcdf", op="library_put")} >= {f"pnetcdf:{tmp_path}/out.nc:T"}
+    assert {r.file for r in trace.of(layer="pnetcdf", op="library_put")} >= {
+        f"pnetcdf:{tmp_path}/out.nc:T"}
     assert trace.of(layer="mpi_io", op="MPI_File_open", file="out.nc")
 
 
@@ -188,8 +210,12 @@ def test_netcdf(cc, preload_env, tmp_path, execute, form):
     execute([cc(NETCDF, f"-DFORMAT={form}", *flags(execute, "netcdf"))], env=env, cwd=tmp_path).ok()
     trace = decode.read_trace(env["WEIR_TRACE_DIR"])
     assert called(trace, "netcdf") == [
-        ("create", "out.nc", 0), ("define", "out.nc", 0), ("put", "out.nc:T", 1600), ("put", "out.nc:T", 1600), ("put", "out.nc:T", 8),
-        ("put", "out.nc:label", 100), ("sync", "out.nc", 0), ("get", "out.nc:T", 2400), ("get", "", 0), ("close", "out.nc", 0),
+        ("create", "out.nc", 0), ("define", "out.nc", 0), ("put", "out.nc:T", 1600),
+        ("put", "out.nc:T", 1600), ("put", "out.nc:T", 8),
+        ("put", "out.nc:label", 100), ("sync", "out.nc", 0), ("get", "out.nc:T", 2400),
+        ("get", "", 0),
+        ("define", "out.nc", 0), ("define", "out.nc", 0), ("close", "out.nc", 0),
+        ("create", "left.nc", 0), ("close", "left.nc", 0),
     ]  # fmt: skip
     assert [r.failed for r in trace.of(layer="netcdf", op="library_get")] == [False, True]
     assert not called(trace, "hdf5")  # what netCDF does with HDF5 is its own
@@ -215,13 +241,16 @@ def test_every_shape_and_type_of_netcdf(cc, preload_env, tmp_path, execute):
     done = execute([cc(SHAPES, *flags(execute, "netcdf"))], env=env, cwd=tmp_path).ok()
     assert done.stdout == ""
     each = sum(ELEMENTS.values()) - ELEMENTS["varn"]
-    expected = 5 * (len(TYPE_BYTES) + 2), each * (sum(TYPE_BYTES) + 1 + 8)  # ubyte, too, and any type
-    assert sums(decode.read_trace(env["WEIR_TRACE_DIR"]), "netcdf") == {"put": expected, "get": expected}
+    # ubyte, too, and any type
+    expected = 5 * (len(TYPE_BYTES) + 2), each * (sum(TYPE_BYTES) + 1 + 8)
+    assert sums(decode.read_trace(env["WEIR_TRACE_DIR"]), "netcdf") == {"put": expected,
+        "get": expected}
 
 
 def test_every_shape_and_type_of_pnetcdf(mpi, preload_env, tmp_path, execute):
     mpi, env = openmpi(mpi), preload_env()
-    done = mpi.run(1, mpi.cc(SHAPES, "-DPNETCDF", *flags(execute, "pnetcdf")), env=env, cwd=tmp_path).ok()
+    done = mpi.run(1, mpi.cc(SHAPES, "-DPNETCDF", *flags(execute, "pnetcdf")), env=env,
+        cwd=tmp_path).ok()
     assert done.stdout == ""
     calls, size = 6 * len(TYPE_BYTES), sum(ELEMENTS.values()) * sum(TYPE_BYTES)
     twice = 2 * calls, 2 * size  # together and alone; iput and bput, each read back by iget
@@ -321,8 +350,10 @@ def test_variables_of_groups_and_types_of_the_file(cc, weir, preload_env, tmp_pa
     env = preload_env()
     execute([cc(GROUPS, *flags(execute, "netcdf"))], env=env, cwd=tmp_path).ok()
     report = json.loads(weir("report", env["WEIR_TRACE_DIR"], "--json").ok().stdout)
-    found = {one["variable"]: (one["puts"], one["put_bytes"], one["gets"], one["get_bytes"]) for one in report["variables"]}
-    assert found == {"T": (1, 400, 1, 400), "ensemble/T": (1, 800, 0, 0), "ensemble/member:1/T": (1, 200, 0, 0), "obs": (1, 2400, 0, 0)}
+    found = {one["variable"]: (one["puts"], one["put_bytes"], one["gets"], one["get_bytes"])
+        for one in report["variables"]}
+    assert found == {"T": (1, 400, 1, 400), "ensemble/T": (1, 800, 0, 0),
+        "ensemble/member:1/T": (1, 200, 0, 0), "obs": (1, 2400, 0, 0)}
     assert {one["file"] for one in report["variables"]} == {str(tmp_path / "groups.nc")}
 
 
@@ -351,7 +382,8 @@ def test_data_sets_that_get_their_name_later(cc, weir, preload_env, tmp_path, ex
     env = preload_env()
     execute([cc(UNNAMED, *flags(execute, "hdf5-serial"))], env=env, cwd=tmp_path).ok()
     report = json.loads(weir("report", env["WEIR_TRACE_DIR"], "--json").ok().stdout)
-    found = {one["variable"]: (one["put_bytes"], one["get_bytes"], one["file"]) for one in report["variables"]}
+    found = {one["variable"]: (one["put_bytes"], one["get_bytes"], one["file"])
+        for one in report["variables"]}
     path = str(tmp_path / "later.h5")
     assert found == {"(unnamed when written)": (800, 0, path), "/a:b": (0, 800, path)}
 
@@ -361,7 +393,8 @@ def test_files_of_netcdf_are_opened_in_every_way(cc, preload_env, tmp_path, exec
     execute([cc(OPENINGS, *flags(execute, "netcdf"))], env=env, cwd=tmp_path).ok()
     trace, on = decode.read_trace(env["WEIR_TRACE_DIR"]), "classic.nc"
     assert called(trace, "netcdf") == [
-        ("create", on, 0), ("define", on, 0), ("close", on, 0), ("open", on, 0), ("close", on, 0), ("open", on, 0), ("sync", on, 0),
+        ("create", on, 0), ("define", on, 0), ("close", on, 0), ("open", on, 0), ("close", on, 0),
+        ("open", on, 0), ("sync", on, 0),
         ("close", on, 0), ("open", "missing.nc", 0),
     ]  # fmt: skip
     assert [r.failed for r in trace.of(layer="netcdf", op="library_open")] == [False, False, True]
@@ -369,28 +402,34 @@ def test_files_of_netcdf_are_opened_in_every_way(cc, preload_env, tmp_path, exec
 
 def test_files_are_opened_in_parallel(mpi, preload_env, tmp_path, execute):
     mpi, env = openmpi(mpi), preload_env()
-    libraries = [flag for package in ("pnetcdf", "netcdf-mpi", "hdf5-openmpi") for flag in flags(execute, package)]
+    libraries = [flag for package in ("pnetcdf", "netcdf-mpi", "hdf5-openmpi")
+        for flag in flags(execute, package)]
     mpi.run(2, mpi.cc(PARALLEL_OPENINGS, *libraries), env=env, cwd=tmp_path).ok()
     trace = decode.read_trace(env["WEIR_TRACE_DIR"])
     for rank in range(2):
         assert called(trace, "pnetcdf", rank) == [
-            ("create", "p.nc", 0), ("define", "p.nc", 0), ("close", "p.nc", 0), ("open", "p.nc", 0), ("start_put", "p.nc:V", 4),
-            ("wait", "p.nc", 0), ("sync", "p.nc", 0), ("close", "p.nc", 0),
+            ("create", "p.nc", 0), ("define", "p.nc", 0), ("close", "p.nc", 0), ("open", "p.nc", 0),
+            ("sync", "p.nc", 0), ("start_put", "p.nc:V", 4), ("wait", "p.nc", 0),
+            ("sync", "p.nc", 0), ("sync", "p.nc", 0), ("close", "p.nc", 0),
         ]  # fmt: skip
-        assert called(trace, "netcdf", rank) == [("create", "n.nc", 0), ("close", "n.nc", 0), ("open", "n.nc", 0), ("close", "n.nc", 0)]
+        assert called(trace, "netcdf", rank) == [("create", "n.nc", 0), ("close", "n.nc", 0),
+            ("open", "n.nc", 0), ("close", "n.nc", 0)]
         assert called(trace, "hdf5", rank) == [("open", "n.nc", 0), ("close", "n.nc", 0)]
 
 
-@pytest.mark.parametrize("package, library", [("netcdf-mpi", "netcdf"), ("pnetcdf", "pnetcdf"), ("hdf5-openmpi", "hdf5")])
+@pytest.mark.parametrize("package, library", [("netcdf-mpi", "netcdf"), ("pnetcdf", "pnetcdf"),
+    ("hdf5-openmpi", "hdf5")])
 def test_every_row_of_the_table_is_a_function_of_its_library(cc, execute, root, package, library):
     """Each is named in a program that is linked to the library."""
     linked = [flag for flag in flags(execute, package) if flag[:2] in ("-L", "-l")]
     table = (root / "native" / "hook" / "table.def").read_text()
-    names = [name for name, of in runpy.run_path(str(root / "tools" / "gen_docs.py"))["hooked"](table) if of == library]
+    names = [name for name, of in runpy.run_path(str(root / "tools" / "gen_docs.py"))["hooked"](
+        table) if of == library]
     assert len(names) >= {"netcdf": 130, "pnetcdf": 540, "hdf5": 5}[library]
     lines = "".join(f"void {name}(void);\n" for name in names)
     addresses = ", ".join(names)
-    cc(f"{lines}void (*all[])(void) = {{{addresses}}};\nint main(void) {{ return !all[0]; }}\n", "-fno-builtin", *linked)
+    cc(f"{lines}void (*all[])(void) = {{{addresses}}};\nint main(void) {{ return !all[0]; }}\n",
+        "-fno-builtin", *linked)
 
 
 FORTRAN = """
@@ -416,18 +455,22 @@ def test_netcdf_from_fortran(fc, preload_env, tmp_path, execute):
     env = preload_env()
     execute([fc(FORTRAN, "-I/usr/include", "-lnetcdff")], env=env, cwd=tmp_path).ok()
     assert called(decode.read_trace(env["WEIR_TRACE_DIR"]), "netcdf") == [
-        ("create", "f.nc", 0), ("define", "f.nc", 0), ("put", "f.nc:T", 800), ("put", "f.nc:T", 400), ("close", "f.nc", 0),
+        ("create", "f.nc", 0), ("define", "f.nc", 0), ("put", "f.nc:T", 800),
+        ("put", "f.nc:T", 400), ("close", "f.nc", 0),
     ]  # fmt: skip
 
 
 def test_netcdf4_parallel_in_the_report(mpi, weir, tmp_path, execute):
     mpi = openmpi(mpi)
     run = tmp_path / "run"
-    weir("trace", "-o", run, "--", *mpi.launch(3, mpi.cc(PARALLEL, *flags(execute, "netcdf-mpi"))), env=dict(mpi.env), cwd=tmp_path, timeout=90).ok()
+    weir("trace", "-o", run, "--", *mpi.launch(3, mpi.cc(PARALLEL, *flags(execute, "netcdf-mpi"))),
+        env=dict(mpi.env), cwd=tmp_path, timeout=90).ok()
     report = json.loads(weir("report", run, "--json").ok().stdout)
     (variable,) = report["variables"]
-    assert (variable["library"], variable["variable"], variable["file"]) == ("netcdf", "T", f"{tmp_path}/out.nc")
-    assert (variable["puts"], variable["put_bytes"], variable["gets"], variable["ranks"]) == (3, 12000, 0, 3)
+    assert (variable["library"], variable["variable"], variable["file"]) == ("netcdf", "T",
+        f"{tmp_path}/out.nc")
+    assert (variable["puts"], variable["put_bytes"], variable["gets"], variable["ranks"]) == (3,
+        12000, 0, 3)
     (file,) = [one for one in report["mpi_io"] if one["file"] == f"{tmp_path}/out.nc"]
     assert file["writes"]["collective"] >= 3
     table = weir("report", run, "--tables", "variables").ok().stdout
@@ -441,18 +484,22 @@ def test_hdf5(mpi, preload_env, tmp_path, execute):
     trace = decode.read_trace(env["WEIR_TRACE_DIR"])
     for rank in range(2):
         assert called(trace, "hdf5", rank) == [
-            ("create", "out.h5", 0), ("put", "T", 4000), ("get", "T", 4000), ("put", "", 0), ("close", "out.h5", 0),
+            ("create", "out.h5", 0), ("define", "out.h5", 0), ("put", "T", 4000),
+            ("get", "T", 4000), ("put", "", 0), ("sync", "out.h5", 0), ("define", "T", 0),
+            ("close", "T", 0), ("close", "out.h5", 0),
         ]  # fmt: skip
-    assert {r.file for r in trace.of(layer="hdf5", op="library_get")} == {f"hdf5:{tmp_path}/out.h5:/step/T"}
+    assert {r.file for r in trace.of(layer="hdf5", op="library_get")} == {
+        f"hdf5:{tmp_path}/out.h5:/step/T"}
 
 
 def test_two_copies_of_a_library_are_kept_apart(cc, preload_env, tmp_path, execute):
-    """netCDF-C in two copies in one process, as Python's packages bring them: each caller reaches its own, whose numbers the other does
-    not know."""
+    """netCDF-C in two copies in one process, as Python's packages bring them: each caller reaches
+    its own, whose numbers the other does not know."""
     flags(execute, "netcdf")
     copy = tmp_path / "libnetcdf_b.so"
     listed = execute(["ldconfig", "-p"]).ok().stdout
-    original = next(line.split("=> ")[1] for line in listed.splitlines() if "libnetcdf.so.19 " in line or "libnetcdf.so.18 " in line)
+    original = next(line.split("=> ")[1] for line in listed.splitlines()
+        if "libnetcdf.so.19 " in line or "libnetcdf.so.18 " in line)
     shutil.copy(original, copy)
     execute(["python3", "-c", RENAME, copy, "libnetcdf_b.so"]).ok()
     source = r"""
@@ -465,8 +512,10 @@ int NAME(const char *path) {
   return other;
 }
 """
-    first = cc(source, "-DNAME=first", "-DOPEN_ONLY=1", "-shared", "-fPIC", "-lnetcdf", name="libfirst.so")
-    second = cc(source, "-DNAME=second", "-DOPEN_ONLY=0", "-shared", "-fPIC", str(copy), name="libsecond.so")
+    first = cc(source, "-DNAME=first", "-DOPEN_ONLY=1", "-shared", "-fPIC", "-lnetcdf",
+        name="libfirst.so")
+    second = cc(source, "-DNAME=second", "-DOPEN_ONLY=0", "-shared", "-fPIC", str(copy),
+        name="libsecond.so")
     main = r"""
 #include <dlfcn.h>
 int main(int argc, char **argv) {
@@ -476,13 +525,15 @@ int main(int argc, char **argv) {
 }
 """
     env = preload_env()
-    execute([cc(main, "-ldl"), first, second], env={**env, "LD_LIBRARY_PATH": str(tmp_path)}, cwd=tmp_path).ok()
+    execute([cc(main, "-ldl"), first, second], env={**env, "LD_LIBRARY_PATH": str(tmp_path)},
+        cwd=tmp_path).ok()
     trace = decode.read_trace(env["WEIR_TRACE_DIR"])
     puts = [(r.file.rpartition("/")[2], r.size) for r in trace.of(layer="netcdf", op="library_put")]
     assert puts == [("a.nc:T", 4), ("b.nc:T", 4), ("c.nc:T", 4)]
 
 
-# Gives a shared library another name of its own: the first of its strings that is its DT_SONAME, in place.
+# Gives a shared library another name of its own: the first of its strings that is its DT_SONAME, in
+# place.
 RENAME = """
 import sys
 path, name = sys.argv[1:]

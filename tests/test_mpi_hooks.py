@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who a rank is, and the barriers that clocks are aligned by: on each MPI, from C and each way of Fortran."""
+"""Who a rank is, and the barriers that clocks are aligned by: on each MPI, from C and each way of
+Fortran."""
 
 import collections
 import runpy
@@ -72,17 +73,21 @@ def processes_of_mpi(trace):
 
 
 def check_ranks(trace, mpi, ranks, barriers):
-    """Ranks, sizes and kind are known; every rank made the same barriers at both ends, outside of the two calls' records."""
+    """Ranks, sizes and kind are known; every rank made the same barriers at both ends, outside of
+    the two calls' records."""
     found = processes_of_mpi(trace)
-    assert [(p.rank, p.ranks, p.mpi) for p in found] == [(i, ranks, KINDS[mpi.name]) for i in range(ranks)]
+    assert [(p.rank, p.ranks, p.mpi) for p in found] == [(i, ranks, KINDS[mpi.name])
+        for i in range(ranks)]
     for p in found:
         mine = [r for r in trace.records if r.process == p.number]
         syncs = [r for r in mine if r.op == "sync"]
-        assert [(r.file_id, r.size, r.layer) for r in syncs] == [(i + 1, ranks, "marker") for i in range(2 * barriers)]
+        assert [(r.file_id, r.size, r.layer) for r in syncs] == [(i + 1, ranks, "marker")
+            for i in range(2 * barriers)]
         (init,) = (r for r in mine if r.op == "MPI_Init")
         (final,) = (r for r in mine if r.op == "MPI_Finalize")
         assert init.layer == final.layer == "mpi" and init.end > init.start and not init.flags
-        assert all(init.end <= r.start for r in syncs[:barriers]) and all(r.start <= final.start for r in syncs[barriers:])
+        assert all(init.end <= r.start for r in syncs[:barriers]) and all(r.start <= final.start
+            for r in syncs[barriers:])
         assert p.end_kind == 1
 
 
@@ -94,7 +99,8 @@ def test_c(mpi, preload_env, tmp_path, flags):
 
 
 @pytest.mark.parametrize("level", ["summary", "detail"])
-def test_barriers_are_not_counted_at_levels_without_records(mpi, preload_env, weir, tmp_path, level):
+def test_barriers_are_not_counted_at_levels_without_records(mpi, preload_env, weir, tmp_path,
+        level):
     env = preload_env(level=level)
     mpi.run(2, mpi.cc(C), env=env, cwd=tmp_path).ok()
     directory = env["WEIR_TRACE_DIR"]
@@ -143,11 +149,13 @@ int main(void) {
 def test_spellings_of_fortran_compilers(mpi, preload_env, tmp_path, spelling, threads):
     """Called from C: one compiler uses one spelling, and an MPI library is there for all."""
     calls = ("init", "init_thread", "finalize", "abort")
-    spelled = [(f"MPI_{c}".upper() if spelling == "upper" else spelling.format(f"mpi_{c}")) for c in calls]
+    spelled = [(f"MPI_{c}".upper() if spelling == "upper" else spelling.format(f"mpi_{c}"))
+        for c in calls]
     names = [f"-D{c.upper()}={name}" for c, name in zip(calls, spelled)]
     libraries = {"openmpi": ["-lmpi_usempif08", "-lmpi_mpifh"], "mpich": ["-lmpichfort"]}[mpi.name]
     root = decode.OPS_DEF.parents[2]
-    hooked = runpy.run_path(str(root / "tools" / "gen_docs.py"))["hooked"]((root / "native" / "hook" / "table.def").read_text())
+    hooked = runpy.run_path(str(root / "tools" / "gen_docs.py"))["hooked"](
+        (root / "native" / "hook" / "table.def").read_text())
     assert {(name, "mpi") for name in spelled} <= set(hooked)
     env = preload_env(WEIR_MPI_SYNC="1")
     mpi.run(2, mpi.cc(SPELLINGS, *names, *threads, *libraries), env=env, cwd=tmp_path).ok()
@@ -160,7 +168,8 @@ def test_before_init_the_launcher_says_who_a_rank_is(mpi, preload_env, tmp_path,
     mpi.run(3, program, env=env, cwd=tmp_path).ok()
     trace = decode.read_trace(env["WEIR_TRACE_DIR"])
     found = [trace.processes[r.process] for r in trace.of("fopen", file="mine")]
-    assert sorted((p.rank, p.ranks, p.rank_source) for p in found) == [(0, 3, 1), (1, 3, 1), (2, 3, 1)]
+    assert sorted((p.rank, p.ranks, p.rank_source) for p in found) == [(0, 3, 1), (1, 3, 1),
+        (2, 3, 1)]
     assert not trace.of("sync")
 
 
@@ -193,7 +202,8 @@ def test_a_rank_that_cannot_record_keeps_nobody_waiting(mpi, preload_env, tmp_pa
     env = preload_env(WEIR_MPI_SYNC="3", WEIR_QUIET="1")
     program = mpi.cc(C)
     script = (
-        'if [ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 1 ]; then export WEIR_TRACE_DIR=/nowhere/at/all; fi; exec ' + str(program)
+        'if [ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 1 ]; then export '
+        'WEIR_TRACE_DIR=/nowhere/at/all; fi; exec ' + str(program)
     )
     mpi.run(2, "bash", "-c", script, env=env, cwd=tmp_path, timeout=60).ok()
     trace = decode.read_trace(env["WEIR_TRACE_DIR"])
@@ -203,7 +213,10 @@ def test_a_rank_that_cannot_record_keeps_nobody_waiting(mpi, preload_env, tmp_pa
 
 def test_a_rank_without_weir_delays_but_does_not_hang(mpi, preload_env, tmp_path):
     env = preload_env(WEIR_MPI_WAIT_S="2")
-    script = 'if [ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 1 ]; then unset LD_PRELOAD; fi; exec ' + str(mpi.cc(C, "-DBARRIER"))
+    script = (
+        'if [ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 1 ]; then unset LD_PRELOAD; fi; exec '
+        + str(mpi.cc(C, "-DBARRIER"))
+    )
     done = mpi.run(3, "bash", "-c", script, env=env, cwd=tmp_path, timeout=80).ok()
     assert done.stderr.count("run without weir") == 2
     trace = decode.read_trace(env["WEIR_TRACE_DIR"])
@@ -223,7 +236,8 @@ def test_mpi_in_a_privately_loaded_library(mpi, preload_env, tmp_path):
 
 
 RANK_VARIABLES = (
-    "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK", "PALS_RANKID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS",
+    "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK", "PALS_RANKID",
+    "SLURM_PROCID", "SLURM_STEP_NUM_TASKS",
 )  # fmt: skip
 
 
@@ -234,13 +248,15 @@ RANK_VARIABLES = (
         ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8", "SLURM_JOB_ID": "77"}, (-1, 0)),
         ({"PMIX_RANK": "5", "SLURM_PROCID": "5", "SLURM_STEP_NUM_TASKS": "6"}, (5, 6)),
         ({"PMI_RANK": "2", "PMI_SIZE": "4"}, (2, 4)),
-        ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1"}, (1, 2)),
+        ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "SLURM_PROCID": "0",
+            "SLURM_STEP_NUM_TASKS": "1"}, (1, 2)),
         ({"PMI_RANK": "", "PMI_SIZE": "x"}, (-1, 0)),
     ],
 )
 def test_ranks_by_environment(execute, preload_env, variables, expected):
     env = preload_env()
-    execute(["/bin/cat", "/dev/null"], env={**dict.fromkeys(RANK_VARIABLES), **env, **variables}).ok()
+    execute(["/bin/cat", "/dev/null"], env={**dict.fromkeys(RANK_VARIABLES), **env,
+        **variables}).ok()
     (process,) = decode.read_trace(env["WEIR_TRACE_DIR"]).processes.values()
     assert (process.rank, process.ranks) == expected
 

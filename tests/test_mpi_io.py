@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MPI-IO in the trace: each routine from C and Fortran with its file, place and bytes, on each MPI; the program reads what it wrote."""
+"""MPI-IO in the trace: each routine from C and Fortran with its file, place and bytes, on each MPI;
+the program reads what it wrote."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from weir.report.mpi_io.table import mpi_io_tables
 
 PROGRAM = Path(__file__).parent / "programs" / "mpi_io.c"
 RANKS, BYTES = 3, 400
-# Accesses of the program that have a block of their own, in its order; the others use the blocks between them.
+# Accesses of the program that have a block of their own, in its order; the others use the blocks
+# between them.
 PLACED = ("at", "at_all", "", "all", "i at", "i", "i at_all", "i all", "at_all_begin", "all_begin")
 SHARED = ("ordered", "ordered_begin", "shared", "i shared")
 ENDS = ("at_all_end", "all_end", "ordered_end")
@@ -29,12 +31,14 @@ def routine(verb: str, form: str) -> str:
 
 
 def of_mpi_io(trace, rank):
-    (process,) = (p.number for p in trace.processes.values() if p.rank == rank and p.rank_source == 2)
+    (process,) = (p.number for p in trace.processes.values() if p.rank == rank
+        and p.rank_source == 2)
     return [r for r in trace.records if r.process == process and r.layer == "mpi_io"]
 
 
 def test_each_access_has_its_file_its_place_and_its_bytes(mpi, preload_env, tmp_path):
-    env = preload_env(OMPI_MCA_io="ompio")  # non-blocking collectives of Open MPI 4.1's ROMIO crash, without weir too
+    # non-blocking collectives of Open MPI 4.1's ROMIO crash, without weir too
+    env = preload_env(OMPI_MCA_io="ompio")
     done = mpi.run(RANKS, mpi.cc(PROGRAM), "data", env=env, cwd=tmp_path).ok()
     assert done.stdout == ""
     trace = decode.read_trace(env["WEIR_TRACE_DIR"])
@@ -44,28 +48,37 @@ def test_each_access_has_its_file_its_place_and_its_bytes(mpi, preload_env, tmp_
         for verb in ("write", "read"):
             for block, form in enumerate(PLACED):
                 seen = [r for r in accesses if r.op == routine(verb, form)]
-                assert [(r.size, r.offset) for r in seen][:1] == [(BYTES, 64 + (block * RANKS + rank) * BYTES)], (form, seen)
+                assert [(r.size, r.offset) for r in seen][:1] == [(BYTES,
+                    64 + (block * RANKS + rank) * BYTES)], (form, seen)
             for form in SHARED:
-                assert [(r.size, r.offset) for r in accesses if r.op == routine(verb, form)] == [(BYTES, None)], form
+                assert [(r.size, r.offset) for r in accesses if r.op == routine(verb, form)] == [
+                    (BYTES, None)], form
             for form in ENDS:
-                assert [(r.size, r.offset) for r in accesses if r.op == routine(verb, form)] == [(0, None)], form
+                assert [(r.size, r.offset) for r in accesses if r.op == routine(verb, form)] == [(0,
+                    None)], form
         through_holes = [r for r in accesses if r.op == "MPI_File_read_at"][1:]
         assert [(r.size, r.offset) for r in through_holes] == [(BYTES, None)]
         assert len(accesses) == 2 * (len(PLACED) + len(SHARED) + len(ENDS)) + 1
         assert {r.file for r in accesses} == {str(tmp_path / "data")}
-        others = [(r.op.removeprefix("MPI_File_"), r.size, r.offset, r.failed) for r in found if r not in accesses and r.op != "MPI_File_seek"]
+        others = [(r.op.removeprefix("MPI_File_"), r.size, r.offset, r.failed) for r in found
+            if r not in accesses and r.op != "MPI_File_seek"]
         assert others == [
-            ("open", RANKS, 9, False), ("preallocate", 4096, None, False), ("set_size", 0, None, False),
-            ("set_view", 4, 64, False), ("sync", 0, None, False), ("set_info", 0, None, False), ("set_view", BYTES, 0, False),
-            ("close", 0, None, False), *([("delete", 0, None, False)] if rank == 0 else []), ("open", 0, 2, True),
+            ("open", RANKS, 9, False), ("preallocate", 4096, None, False),
+            ("set_size", 0, None, False),
+            ("set_view", 4, 64, False), ("sync", 0, None, False), ("set_info", 0, None, False),
+            ("set_view", BYTES, 0, False),
+            ("close", 0, None, False), *([("delete", 0, None, False)] if rank == 0 else []),
+            ("open", 0, 2, True),
         ]  # fmt: skip
 
 
 def test_the_program_of_this_file_calls_every_c_function_of_the_table(mpi, execute, root):
     reference = runpy.run_path(str(root / "tools" / "gen_docs.py"))
     table = (root / "native" / "hook" / "table.def").read_text()
-    rows = {name for name, _ in reference["hooked"](table) if re.fullmatch(r"MPI_File_\w*[a-z]", name) and not name.endswith("_c")}
-    listed = execute(["nm", "-D", "--undefined-only", "--format=just-symbols", mpi.cc(PROGRAM)]).ok().stdout.split()
+    rows = {name for name, _ in reference["hooked"](table) if re.fullmatch(r"MPI_File_\w*[a-z]",
+        name) and not name.endswith("_c")}
+    listed = execute(["nm", "-D", "--undefined-only", "--format=just-symbols", mpi.cc(PROGRAM)]).ok(
+        ).stdout.split()
     assert len(rows) == 44 and rows <= {name.split("@")[0] for name in listed}
 
 
@@ -134,8 +147,10 @@ def test_fortran(mpi, preload_env, tmp_path, way):
         found = [(r.op.removeprefix("MPI_File_"), r.size, r.offset) for r in of_mpi_io(trace, rank)]
         at = 16 + 200 * rank
         assert found == [
-            ("open", 2, 9), ("set_view", 4, 16), ("write_at_all", 200, at), ("write_at", 200, at), ("iwrite_at", 200, at), ("sync", 0, None),
-            ("seek", 0, at), ("read_all", 200, at), ("read_at_all_begin", 200, at), ("read_at_all_end", 0, None), ("close", 0, None),
+            ("open", 2, 9), ("set_view", 4, 16), ("write_at_all", 200, at), ("write_at", 200, at),
+            ("iwrite_at", 200, at), ("sync", 0, None),
+            ("seek", 0, at), ("read_all", 200, at), ("read_at_all_begin", 200, at),
+            ("read_at_all_end", 0, None), ("close", 0, None),
             *([("delete", 0, None)] if rank == 0 else []),
         ]  # fmt: skip
         assert {r.file for r in of_mpi_io(trace, rank)} == {str(tmp_path / "of_fortran")}
@@ -173,9 +188,11 @@ int main(int argc, char **argv) {
 
 
 def check_displays(text: str, implementation: str):
-    placement, hints, box = (text.split(title, 1)[1] for title in ("Aggregator placement for", "MPI-IO hints for", "MPI-IO access patterns for"))
+    placement, hints, box = (text.split(title, 1)[1] for title in ("Aggregator placement for",
+        "MPI-IO hints for", "MPI-IO access patterns for"))
     assert "ranks touch the file" in placement and "cb_nodes" in hints
-    lines = {line[0]: line[1:] for line in (re.split(r"\s{2,}", line.strip()) for line in box.splitlines())}
+    lines = {line[0]: line[1:] for line in (re.split(r"\s{2,}", line.strip())
+        for line in box.splitlines())}
     assert lines["collective calls"] == ["0", "32"] and lines["independent calls"] == ["4", "0"]
     assert lines["bytes asked for"] == [str(2 * (1 << 16) + 200), str(32 << 16)]
     if implementation == "romio":
@@ -183,13 +200,16 @@ def check_displays(text: str, implementation: str):
 
 
 def check_totals(report: dict, box: dict):
-    """Records of MPI-IO are no I/O of their own: the calls and bytes of the tables are those of the file's POSIX requests."""
+    """Records of MPI-IO are no I/O of their own: the calls and bytes of the tables are those of the
+    file's POSIX requests."""
     (file,) = [one for one in report["files"] if one["file"].endswith("/aggregated")]
     assert not [op for op in file["ops"] if op.startswith("MPI_")]
-    assert (file["bytes_read"], file["bytes_written"]) == (box["reads"]["system_bytes"], box["writes"]["system_bytes"])
+    assert (file["bytes_read"], file["bytes_written"]) == (box["reads"]["system_bytes"],
+        box["writes"]["system_bytes"])
     (mount,) = [one for one in report["filesystems"] if one["mount"] == file["mount"]]
     assert mount["kind"] == file["file_system"] != "?"
-    assert mount["bytes_written"] == sum(one["bytes_written"] for one in report["files"] if one["mount"] == file["mount"])
+    assert mount["bytes_written"] == sum(one["bytes_written"] for one in report["files"]
+        if one["mount"] == file["mount"])
 
 
 @pytest.mark.parametrize("implementation", ["romio", "ompio"])
@@ -201,24 +221,30 @@ def test_the_box_counts_calls_system_requests_stripes_and_gaps(mpi, weir, tmp_pa
             pytest.skip("OMPIO is Open MPI's alone")
         env["OMPI_MCA_io"] = "ompio"
     run = tmp_path / "run"
-    weir("trace", "-o", run, "--", *mpi.launch(4, mpi.cc(AGGREGATED)), env=env, cwd=tmp_path, timeout=90).ok()
+    weir("trace", "-o", run, "--", *mpi.launch(4, mpi.cc(AGGREGATED)), env=env, cwd=tmp_path,
+        timeout=90).ok()
     report = json.loads(weir("report", run, "--json").ok().stdout)
     (file,) = [one for one in report["mpi_io"] if one["file"].endswith("/aggregated")]
     writes, reads = file["writes"], file["reads"]
     assert (file["ranks"], file["opens"]) == (4, 1)
     assert (writes["independent"], writes["collective"], writes["bytes"]) == (0, 32, 32 << 16)
-    assert (reads["independent"], reads["collective"], reads["bytes"]) == (4, 0, 2 * (1 << 16) + 200)
+    assert (reads["independent"], reads["collective"], reads["bytes"]) == (4, 0,
+        2 * (1 << 16) + 200)
     assert reads["independent_ranks"] == 1
     assert writes["system_bytes"] == 32 << 16
-    assert (reads["system"], reads["system_ranks"], reads["system_bytes"]) == (4, 1, 2 * (1 << 16) + 200)
-    assert (reads["gaps"]["gaps"], reads["gaps"]["skipped_bytes"], reads["gaps"]["back"]) == (2, 3 << 16, 1)
+    assert (reads["system"], reads["system_ranks"], reads["system_bytes"]) == (4, 1,
+        2 * (1 << 16) + 200)
+    assert (reads["gaps"]["gaps"], reads["gaps"]["skipped_bytes"], reads["gaps"]["back"]) == (2,
+        3 << 16, 1)
     assert file["given"]["cb_nodes"] == "1"
     if implementation == "romio":
         assert [one["rank"] for one in file["aggregators"]] == [0, 2]
-        assert (file["aggregators"][0]["writes"], file["aggregators"][0]["reads"], file["aggregators"][1]["reads"]) == (writes["system"], 0, 4)
+        assert (file["aggregators"][0]["writes"], file["aggregators"][0]["reads"],
+            file["aggregators"][1]["reads"]) == (writes["system"], 0, 4)
         assert file["hints"]["cb_nodes"] == "1"
         assert writes["gaps"]["gaps"] == writes["gaps"]["back"] == 0
-        assert (file["stripe_bytes"], file["stripe_source"], reads["gaps"]["stripe_sized"]) == (65536, "hint", 2)
+        assert (file["stripe_bytes"], file["stripe_source"],
+            reads["gaps"]["stripe_sized"]) == (65536, "hint", 2)
     check_displays(weir("report", run, "--tables", "mpi-io").ok().stdout, implementation)
     check_totals(report, file)
 
@@ -255,10 +281,12 @@ int main(int argc, char **argv) {
 """
 
 
-def test_names_with_colons_and_files_that_are_opened_twice_or_in_vain(mpi, weir, preload_env, tmp_path):
+def test_names_with_colons_and_files_that_are_opened_twice_or_in_vain(mpi, weir, preload_env,
+        tmp_path):
     """OMPIO takes any name as it is, ROMIO the prefixes that it knows."""
     prefixed = mpi.name != "openmpi"
-    names = ["ufs:field.nc"] if prefixed else ["wrfout_d01_2026-01-01_00:00:00", "a:b/c:d", "ufs:field.nc"]
+    names = ["ufs:field.nc"] if prefixed else ["wrfout_d01_2026-01-01_00:00:00", "a:b/c:d",
+        "ufs:field.nc"]
     (tmp_path / "a:b").mkdir()
     env = preload_env(**({} if prefixed else {"OMPI_MCA_io": "ompio"}))
     assert mpi.run(2, mpi.cc(OPENINGS), *names, env=env, cwd=tmp_path).ok().stdout == ""
@@ -268,17 +296,21 @@ def test_names_with_colons_and_files_that_are_opened_twice_or_in_vain(mpi, weir,
     assert set(files) == {str(tmp_path / name) for name in (*expected, "missing")}
     for name in expected:
         one = files[str(tmp_path / name)]
-        assert (tmp_path / name).stat().st_size == one["writes"]["system_bytes"] == one["writes"]["bytes"] == 2000
-        assert (one["ranks"], one["opens"], one["failed_opens"]) == (2, 2 if name == expected[0] else 1, 0)
+        assert (tmp_path / name).stat().st_size == one["writes"]["system_bytes"] == one["writes"][
+            "bytes"] == 2000
+        assert (one["ranks"], one["opens"], one["failed_opens"]) == (2, 2 if name == expected[0]
+            else 1, 0)
         assert one["ignored_hints"] == {}
         if mpi.name == "mpich" and name == expected[0]:
             assert one["hints"]["romio_cb_write"] == "enable | automatic"
     missing = files[str(tmp_path / "missing")]
     assert (missing["ranks"], missing["opens"], missing["failed_opens"]) == (0, 0, 1)
-    assert "opened by no rank; could not be opened once" in weir("report", env["WEIR_TRACE_DIR"], "--tables", "mpi-io").ok().stdout
+    assert "opened by no rank; could not be opened once" in weir("report", env["WEIR_TRACE_DIR"],
+        "--tables", "mpi-io").ok().stdout
 
 
-@pytest.mark.parametrize(("nonblocking", "ns", "expected"), [(0, 2_000_000_000, "100"), (0, 2 * 10**12, "0.1"), (3, 2_000_000, "-"), (0, 0, "-")])
+@pytest.mark.parametrize(("nonblocking", "ns", "expected"),
+    [(0, 2_000_000_000, "100"), (0, 2 * 10**12, "0.1"), (3, 2_000_000, "-"), (0, 0, "-")])
 def test_the_box_tells_no_speed_of_calls_that_return_at_once(nonblocking, ns, expected):
     writes = Access(independent=3, nonblocking=nonblocking, bytes=200_000_000, busiest_ns=ns)
     one = MpiFile("main", "/scratch/f", 1, 1, 0, Access(), writes, ())
@@ -313,9 +345,11 @@ int main(int argc, char **argv) {
 
 
 def test_error_handlers_hear_of_the_programs_own_errors_alone(mpi, preload_env, tmp_path):
-    """A sequential file has no position of its own: a write there is an error, and to ask for the position another one."""
+    """A sequential file has no position of its own: a write there is an error, and to ask for the
+    position another one."""
     program, env = mpi.cc(SEQUENTIAL), preload_env(OMPI_MCA_io="romio321")
     plain = mpi.run(1, program, cwd=tmp_path, env={"OMPI_MCA_io": "romio321"}).ok().stdout
     assert mpi.run(1, program, env=env, cwd=tmp_path).ok().stdout == plain == "0 1\n"
-    found = [(r.op, r.size, r.offset, r.failed) for r in decode.read_trace(env["WEIR_TRACE_DIR"]).records if r.layer == "mpi_io"][1:3]
+    found = [(r.op, r.size, r.offset, r.failed)
+        for r in decode.read_trace(env["WEIR_TRACE_DIR"]).records if r.layer == "mpi_io"][1:3]
     assert found == [("MPI_File_write_shared", 100, None, False), ("MPI_File_write", 0, None, True)]

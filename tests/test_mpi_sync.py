@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ranks wait for in MPI, record by record, on each MPI, from C and each way of Fortran: programs whose answers are known."""
+"""What ranks wait for in MPI, record by record, on each MPI, from C and each way of Fortran:
+programs whose answers are known."""
 
 from __future__ import annotations
 
@@ -16,9 +17,11 @@ PROGRAMS = HERE / "programs"
 ROOT = HERE.parent
 ROUTINES = {
     int(value): f"MPI_{name}"
-    for value, name in re.findall(r"^WEIR_MPI_ROUTINE\((\d+), (\w+)\)", (ROOT / "native/wire/mpi.def").read_text(), re.M)
+    for value, name in re.findall(r"^WEIR_MPI_ROUTINE\((\d+), (\w+)\)",
+        (ROOT / "native/wire/mpi.def").read_text(), re.M)
 }
-OPS = {"MPI_collective", "MPI_start_collective", "MPI_wait", "MPI_receive", "MPI_probe", "MPI_send", "MPI_awaited"}
+OPS = {"MPI_collective", "MPI_start_collective", "MPI_wait", "MPI_receive", "MPI_probe", "MPI_send",
+    "MPI_awaited"}
 AWAITED = {1: "receive", 2: "collective", 3: "send"}
 FLAGS = {0: "", decode.ERROR: " error"}
 
@@ -29,14 +32,16 @@ def communicator(record) -> str:
 
 
 def describe(record) -> str:
-    """routine communicator @offset bytes, in one line; of MPI_awaited: what, where, which, bytes."""
+    """routine communicator @offset bytes, in one line; of MPI_awaited: what, where, which, bytes.
+    """
     high, low = record.size >> 32, record.size & 0xFFFFFFFF
     awaited = record.op == "MPI_awaited"
     if awaited:
         assert record.flags == decode.NESTED
-    words = [AWAITED[high] if awaited else ROUTINES[high].removeprefix("MPI_"), communicator(record)]
+    words = [AWAITED[high] if awaited else ROUTINES[high].removeprefix("MPI_"),
+        communicator(record)]
     words += [f"@{record.offset}"] if record.offset is not None else []
-    return " ".join(words + [str(low)]) + ("" if awaited else FLAGS[record.flags])
+    return " ".join(words + [str(low)]) + ("" if awaited else FLAGS[record.flags & ~decode.ROOT])
 
 
 def described(directory) -> dict[int, list[str]]:
@@ -53,7 +58,8 @@ def described(directory) -> dict[int, list[str]]:
 
 @pytest.fixture
 def traced(mpi, preload_env, tmp_path):
-    """``traced(program, arguments..., ranks=4)``: what each rank did until MPI_Finalize, which is the last collective of all."""
+    """``traced(program, arguments..., ranks=4)``: what each rank did until MPI_Finalize, which is
+    the last collective of all."""
 
     def call(program, *arguments, ranks=4, **env):
         env = preload_env(WEIR_MPI_SYNC="1", **env)
@@ -61,7 +67,8 @@ def traced(mpi, preload_env, tmp_path):
         call.directory = env["WEIR_TRACE_DIR"]
         found = described(call.directory)
         last = {did.pop() for did in found.values()}
-        assert not found or (len(last) == 1 and re.fullmatch(rf"Finalize world:{ranks} @\d+ 0", *last)), last
+        assert not found or (len(last) == 1 and re.fullmatch(rf"Finalize world:{ranks} @\d+ 0",
+            *last)), last
         return found
 
     return call
@@ -77,33 +84,55 @@ def test_collectives(traced, program):
     for rank in range(4):
         own = 4 * (rank + 1)
         assert found[rank] == [
-            "Barrier world:4 @0 0", "Bcast world:4 @1 12", "Allreduce world:4 @2 16", "Reduce world:4 @3 20", "Gather world:4 @4 24",
-            f"Gatherv world:4 @5 {own}", "Scatter world:4 @6 8", "Allgather world:4 @7 28", f"Allgatherv world:4 @8 {own}",
-            "Alltoall world:4 @9 32", "Alltoallv world:4 @10 16", "Reduce_scatter world:4 @11 40", "Scan world:4 @12 4",
+            "Barrier world:4 @0 0", "Bcast world:4 @1 12", "Allreduce world:4 @2 16",
+            "Reduce world:4 @3 20", "Gather world:4 @4 24",
+            f"Gatherv world:4 @5 {own}", "Scatter world:4 @6 8", "Allgather world:4 @7 28",
+            f"Allgatherv world:4 @8 {own}",
+            "Alltoall world:4 @9 32", "Alltoallv world:4 @10 16", "Reduce_scatter world:4 @11 40",
+            "Scan world:4 @12 4",
         ]  # fmt: skip
+
+
+def test_the_root_of_a_collective_says_that_it_is(traced, program):
+    traced(program, "c")
+    trace = decode.read_trace(traced.directory)
+    roots = {
+        ROUTINES[record.size >> 32]: trace.processes[record.process].rank
+        for record in trace.records
+        if record.op in OPS and record.flags & decode.ROOT
+    }
+    assert {name.removeprefix("MPI_"): rank for name, rank in roots.items()} == {
+        "Bcast": 1, "Reduce": 3, "Gather": 2, "Gatherv": 0, "Scatter": 1
+    }
 
 
 def test_communicators_have_the_same_name_on_all_members(traced, program):
     found = traced(program, "g")
     for rank in range(4):
         half = f"world/1.{rank % 2}:2"
-        expected = ["Comm_dup world:4 @0 0", "Comm_split world:4 @1 0", "Comm_split world:4 @2 0", "Cart_create world:4 @3 0"]
-        expected += ["Comm_create world:4 @4 0", "Comm_split_type world:4 @5 0", f"Barrier {half} @0 0"]
+        expected = ["Comm_dup world:4 @0 0", "Comm_split world:4 @1 0", "Comm_split world:4 @2 0",
+            "Cart_create world:4 @3 0"]
+        expected += ["Comm_create world:4 @4 0", "Comm_split_type world:4 @5 0",
+            f"Barrier {half} @0 0"]
         expected += ["Barrier world/2.5:3 @0 0"] if rank else []
         expected += ["Barrier world/3:4 @0 0", "Barrier world/0:4 @0 0", "Barrier world/5.0:4 @0 0"]
         expected += ["Barrier world/4.3:2 @0 0"] if rank % 2 else []
         for i in range(2) if rank % 2 == 0 else ():
             own = f"group.0.#.{i}:2"
-            expected += [f"Comm_create_group {own} @0 0", f"Barrier {own} @1 0", f"Comm_free {own} @2 0"]
-        expected += [f"Comm_free {half} @1 0", "Comm_dup world/0:4 @1 0", "Barrier world/0/1:4 @0 0", "Comm_free world/0/1:4 @1 0"]
+            expected += [f"Comm_create_group {own} @0 0", f"Barrier {own} @1 0",
+                f"Comm_free {own} @2 0"]
+        expected += [f"Comm_free {half} @1 0", "Comm_dup world/0:4 @1 0",
+            "Barrier world/0/1:4 @0 0", "Comm_free world/0/1:4 @1 0"]
         assert found[rank] == [*expected, "Barrier self:1 @0 0"], rank
     trace = decode.read_trace(traced.directory)
-    assert len({r.file for r in trace.records if r.file.startswith("mpi:group.")}) == 2  # the members have one name for it
+    # the members have one name for it
+    assert len({r.file for r in trace.records if r.file.startswith("mpi:group.")}) == 2
 
 
 def test_windows(traced, program):
     found = traced(program, "w")
-    expected = ["Win_create world:4 @0 0", "Win_fence world/0:4 @0 0", "Win_fence world/0:4 @1 0", "Win_free world/0:4 @2 0"]
+    expected = ["Win_create world:4 @0 0", "Win_fence world/0:4 @0 0", "Win_fence world/0:4 @1 0",
+        "Win_free world/0:4 @2 0"]
     assert [found[rank] for rank in range(4)] == [expected] * 4
 
 
@@ -112,7 +141,8 @@ def test_messages_name_the_peer_by_its_rank_in_the_world(traced, program):
     back = "world/0.0:4"
     expected = {
         0: [
-            f"Recv {back} @1 44", f"Recv {back} @2 48", f"Probe {back} @3 52", f"Recv {back} @3 52", f"Mprobe {back} @3 56",
+            f"Recv {back} @1 44", f"Recv {back} @2 48", f"Probe {back} @3 52", f"Recv {back} @3 52",
+            f"Mprobe {back} @3 56",
             f"Mrecv {back} @3 56", f"Recv {back} 0",
         ],
         1: [f"Send {back} @0 44"],
@@ -127,7 +157,8 @@ def test_messages_name_the_peer_by_its_rank_in_the_world(traced, program):
 def test_waits_say_what_they_brought(traced, program):
     found = traced(program, "r")
     end = [
-        "Ibarrier world:4 @0 0", "Wait  1", "collective world:4 @0 0", "Iallreduce world:4 @1 12", "Ibcast world:4 @2 8",
+        "Ibarrier world:4 @0 0", "Wait  1", "collective world:4 @0 0", "Iallreduce world:4 @1 12",
+        "Ibcast world:4 @2 8",
         "Waitall  2", "collective world:4 @1 0", "collective world:4 @2 0",
     ]  # fmt: skip
     all_of_them = ["Waitall  8"] + [f"receive world:4 @{1 + i % 3} {4 * i}" for i in range(8)]
@@ -143,7 +174,8 @@ def test_waits_say_what_they_brought(traced, program):
     assert len(persistent) == 5 and again[6:] == ["Wait  1", "Wait  1"]  # not begun; from nobody
     for rank in range(1, 4):
         sends = [f"Ssend world:4 @0 {4 * i}" for i in range(8) if 1 + i % 3 == rank]
-        sends += [f"Send world:4 @0 {4 * rank}", "Wait  1", "send world:4 @0 0", f"Send world:4 @0 {4 * rank}"]
+        sends += [f"Send world:4 @0 {4 * rank}", "Wait  1", "send world:4 @0 0",
+            f"Send world:4 @0 {4 * rank}"]
         sends += ["Send world:4 @0 4"] if rank == 1 else []
         assert found[rank] == sends + end
 
@@ -155,22 +187,27 @@ def test_what_is_followed_without_a_record_and_communicators_made_in_other_ways(
         first = 2 * (rank // 2)
         half, next_rank, before = f"world/1.{first}:2", (rank + 1) % 4, (rank + 3) % 4
         expected = [
-            "Comm_idup world:4 @0 0", "Wait  1", "collective world:4 @0 0", "Barrier world/0:4 @0 0", "Comm_create world:4 @1 0",
+            "Comm_idup world:4 @0 0", "Wait  1", "collective world:4 @0 0",
+            "Barrier world/0:4 @0 0", "Comm_create world:4 @1 0",
             f"Barrier {half} @0 0", f"Intercomm_create {half} @1 0", "Barrier ~2 @0 0",
         ]  # fmt: skip
         expected += ["Send ~2 @2 4"] if rank == 1 else ["Recv ~2 @1 4"] if rank == 2 else []
-        expected += ["Intercomm_merge ~2 @1 0", "Barrier ~4 @0 0", "Cart_create world:4 @2 0", "Cart_sub world/2:4 @0 0"]
+        expected += ["Intercomm_merge ~2 @1 0", "Barrier ~4 @0 0", "Cart_create world:4 @2 0",
+            "Cart_sub world/2:4 @0 0"]
         expected += [f"Barrier world/2/0.{first}:2 @0 0"]
         expected += ["Recv world:4 @0 4"] if rank == 2 else []
-        expected += [f"Win_allocate {half} @2 0", f"Win_fence {half[:-2]}/2:2 @0 0", f"Win_free {half[:-2]}/2:2 @1 0"]
+        expected += [f"Win_allocate {half} @2 0", f"Win_fence {half[:-2]}/2:2 @0 0",
+            f"Win_free {half[:-2]}/2:2 @1 0"]
         expected += ["Send world:4 @2 4"] if rank == 0 else []
         expected += [f"Send world:4 @{next_rank} 4"] * 4
         expected += ["Waitall  2", f"send world:4 @{next_rank} 0", f"receive world:4 @{before} 8"]
-        expected += ["Wait  1", f"receive world:4 @{before} 12", "Wait  1", f"send world:4 @{next_rank} 0"]
+        expected += ["Wait  1", f"receive world:4 @{before} 12", "Wait  1",
+            f"send world:4 @{next_rank} 0"]
         expected += ["Dist_graph_create_adjacent world:4 @3 0", "Barrier world/3:4 @0 0"]
         assert [re.sub(alone, "~", text) for text in found[rank]] == expected, rank
     trace = decode.read_trace(traced.directory)
-    assert len({r.file for r in trace.records if r.file.startswith("mpi:?")}) == 8  # two for each rank, and none like another's
+    # two for each rank, and none like another's
+    assert len({r.file for r in trace.records if r.file.startswith("mpi:?")}) == 8
 
 
 SPELLINGS = """
@@ -192,7 +229,8 @@ int main(void) {
   return error || b[0] != 1 || b[1] != 1;
 }
 """
-# As Fortran has them: MPI_COMM_WORLD, MPI_INTEGER, MPI_SUM; with mpi_f08 a descriptor of the buffer for MPICH, which C has not.
+# As Fortran has them: MPI_COMM_WORLD, MPI_INTEGER, MPI_SUM; with mpi_f08 a descriptor of the buffer
+# for MPICH, which C has not.
 FORTRAN_CONSTANTS = {"openmpi": (0, 7, 3), "mpich": (0x44000000, 0x4C00041B, 0x58000003)}
 
 
@@ -200,45 +238,57 @@ FORTRAN_CONSTANTS = {"openmpi": (0, 7, 3), "mpich": (0x44000000, 0x4C00041B, 0x5
 def test_spellings_of_fortran_compilers(traced, mpi, spelling):
     """Called from C: one compiler uses one spelling, and an MPI library is there for all."""
     if mpi.name == "mpich" and "f08" in spelling:
-        pytest.skip("mpi_f08 of MPICH takes descriptors of arrays; the Fortran program above calls it")
-    names = {"INIT": "init", "FINALIZE": "finalize", "BARRIER": "barrier", "ALLREDUCE": "allreduce", "SPLIT": "comm_split", "RANK": "comm_rank"}
+        pytest.skip("mpi_f08 of MPICH takes descriptors of arrays; the Fortran program above calls "
+                    "it")
+    names = {"INIT": "init", "FINALIZE": "finalize", "BARRIER": "barrier", "ALLREDUCE": "allreduce",
+        "SPLIT": "comm_split", "RANK": "comm_rank"}
     names |= {"IRECV": "irecv", "SEND": "send", "WAITALL": "waitall"}
-    spelled = {k: f"MPI_{v}".upper() if spelling == "upper" else spelling.format(f"mpi_{v}") for k, v in names.items()}
+    spelled = {k: f"MPI_{v}".upper() if spelling == "upper" else spelling.format(f"mpi_{v}")
+        for k, v in names.items()}
     flags = [f"-D{k}={v}" for k, v in spelled.items()]
-    flags += [f"-D{k}={v}" for k, v in zip(("WORLD", "INTEGER", "SUM"), FORTRAN_CONSTANTS[mpi.name])]
+    flags += [f"-D{k}={v}" for k, v in zip(("WORLD", "INTEGER", "SUM"),
+        FORTRAN_CONSTANTS[mpi.name])]
     libraries = {"openmpi": ["-lmpi_usempif08", "-lmpi_mpifh"], "mpich": ["-lmpichfort"]}[mpi.name]
     found = traced(mpi.cc(SPELLINGS, *flags, *libraries, name="spellings"), ranks=2)
     for rank in range(2):
         made, other = "world/2.0:2", 1 - rank
         sends = [f"Send {made} @{other} 4"] * 2
         brought = ["Waitall  2"] + [f"receive {made} @{other} 4"] * 2
-        assert found[rank] == ["Barrier world:2 @0 0", "Allreduce world:2 @1 8", "Comm_split world:2 @2 0", *sends, *brought]
+        assert found[rank] == ["Barrier world:2 @0 0", "Allreduce world:2 @1 8",
+            "Comm_split world:2 @2 0", *sends, *brought]
 
 
 def test_a_call_that_fails_fails_as_it_would_and_is_no_collective(traced, program):
     found = traced(program, "e")
     assert "".join(traced.done.stdout.split()) == "11" * 4  # the launcher mixes lines
-    assert [found[rank] for rank in range(4)] == [["Bcast world:4 0 error", "Send  0 error", "Barrier world:4 @0 0"]] * 4
+    assert [found[rank] for rank in range(4)] == [["Bcast world:4 0 error", "Send  0 error",
+        "Barrier world:4 @0 0"]] * 4
 
 
 @pytest.mark.parametrize("way", ["MPIFH", "F90", "F08"])
 def test_fortran(traced, mpi, way):
-    found = traced(mpi.fc((PROGRAMS / "mpi_sync.F90").read_text(), f"-D{way}", name=f"mpi_sync_{way}"))
+    found = traced(mpi.fc((PROGRAMS / "mpi_sync.F90").read_text(), f"-D{way}",
+        name=f"mpi_sync_{way}"))
     brought = [f"receive world:4 @{peer} {4 * peer}" for peer in (1, 2, 3)]
     for rank in range(4):
         half = f"world/4.{rank % 2}"
-        begin = ["Barrier world:4 @0 0", "Bcast world:4 @1 12", "Allreduce world:4 @2 16", "Gather world:4 @3 24"]
-        begin += ["Comm_split world:4 @4 0", f"Comm_dup {half}:2 @0 0", f"Barrier {half}/0:2 @0 0", f"Comm_free {half}:2 @1 0"]
-        end = [f"Sendrecv world:4 @{(rank + 3) % 4} 4", "Ibarrier world:4 @5 0", "Wait  1", "collective world:4 @5 0"]
+        begin = ["Barrier world:4 @0 0", "Bcast world:4 @1 12", "Allreduce world:4 @2 16",
+            "Gather world:4 @3 24"]
+        begin += ["Comm_split world:4 @4 0", f"Comm_dup {half}:2 @0 0", f"Barrier {half}/0:2 @0 0",
+            f"Comm_free {half}:2 @1 0"]
+        end = [f"Sendrecv world:4 @{(rank + 3) % 4} 4", "Ibarrier world:4 @5 0", "Wait  1",
+            "collective world:4 @5 0"]
         assert found[rank][:8] == begin and found[rank][-4:] == end
         middle = found[rank][8:-4]
         if rank:
             isend = ["Wait  1", "send world:4 @0 0"]
             late = ["Send world:4 @0 4"] if rank == 1 else []
-            assert middle == ["Send world:4 @0 36"] * (rank == 2) + [f"Ssend world:4 @0 {4 * rank}", *isend, *late]
+            assert middle == ["Send world:4 @0 36"] * (rank == 2) + [f"Ssend world:4 @0 {4 * rank}",
+                *isend, *late]
             continue
         assert middle[:6] == ["Probe world:4 @2 36", "Recv world:4 @2 36", "Waitall  3", *brought]
-        assert [text for text in middle[6:] if "receive" not in text] == ["Waitany  3", "Waitany  3", "Waitsome  3"]
+        assert [text for text in middle[6:] if "receive" not in text] == ["Waitany  3",
+            "Waitany  3", "Waitsome  3"]
         assert sorted(text for text in middle[6:] if "receive" in text) == brought
 
 
@@ -271,14 +321,16 @@ int main(int argc, char **argv) {
   }
   return MPI_Finalize();
 }
-""".replace("strchr_made(argv[i][0])", "(argv[i][0] == 'd' || argv[i][0] == 's' || argv[i][0] == 'p')")
+""".replace("strchr_made(argv[i][0])",
+    "(argv[i][0] == 'd' || argv[i][0] == 's' || argv[i][0] == 'p')")
 
 
 class Model:
     """Communicators as each rank should know them: members, identity, collectives so far."""
 
     def __init__(self, ranks: int):
-        self.known: list[dict[int, tuple[tuple[int, ...], str]]] = [{r: (tuple(range(ranks)), "world") for r in range(ranks)}]
+        self.known: list[dict[int, tuple[tuple[int, ...], str]]] = [
+            {r: (tuple(range(ranks)), "world") for r in range(ranks)}]
         self.count: Counter[str] = Counter()
         self.expected: dict[int, list[str]] = {r: [] for r in range(ranks)}
         self.open: dict[int, list[str]] = {r: [] for r in range(ranks)}
@@ -290,14 +342,16 @@ class Model:
         made: dict[int, tuple[tuple[int, ...], str]] = {}
         for members, identity in self.groups(at):
             name, sequence = f"{identity}:{len(members)}", self.count[identity]
-            routine = {"b": "Barrier", "a": "Allreduce", "i": "Ibarrier", "d": "Comm_dup", "f": "Comm_free"}.get(kind, "Comm_split")
+            routine = {"b": "Barrier", "a": "Allreduce", "i": "Ibarrier", "d": "Comm_dup",
+                "f": "Comm_free"}.get(kind, "Comm_split")
             self.count[identity] += kind != "w"
             for rank in members:
                 if kind == "w":
                     self.expected[rank] += [f"Waitall  {len(self.open[rank])}", *self.open[rank]]
                     self.open[rank] = []
                     continue
-                self.expected[rank].append(f"{routine} {name} @{sequence} {4 if kind == 'a' else 0}")
+                self.expected[rank].append(
+                    f"{routine} {name} @{sequence} {4 if kind == 'a' else 0}")
                 if kind == "i":
                     self.open[rank].append(f"collective {name} @{sequence} 0")
             child = f"{identity}/{sequence}"
@@ -328,19 +382,22 @@ def test_any_order_of_collectives_on_any_communicators(traced, mpi, seed):
             plan.append("{}{}".format(*step))
     model.do("w", 0)
     found = traced(mpi.cc(RANDOM, name="random_collectives"), *plan, "w0")
-    assert {rank: found[rank] for rank in range(4)} == model.expected, f"seed {seed}: {' '.join(plan)}"
+    assert {rank: found[rank]
+        for rank in range(4)} == model.expected, f"seed {seed}: {' '.join(plan)}"
 
 
 def test_without_mpi_none_of_it_is_recorded(traced, program):
     found = traced(program, "cgwmr", WEIR_MPI="0")
     trace = decode.read_trace(traced.directory)
-    assert not found and len(trace.of("MPI_Init")) == 4 and not [r for r in trace.records if r.file.startswith("mpi:")]
+    assert not found and len(trace.of("MPI_Init")) == 4 and not [r for r in trace.records if r.file
+        .startswith("mpi:")]
 
 
 def test_the_option_of_the_command(weir, mpi, tmp_path, program):
     for options, expected in ([], 14 * 4), (["--no-mpi"], 0):
         run = tmp_path / f"run{len(options)}"
-        weir("trace", "-q", "-o", run, *options, "--", *mpi.launch(4, program, "c"), env=dict(mpi.env), cwd=tmp_path).ok()
+        weir("trace", "-q", "-o", run, *options, "--", *mpi.launch(4, program, "c"),
+            env=dict(mpi.env), cwd=tmp_path).ok()
         assert len(decode.read_trace(run / "main").of("MPI_collective")) == expected
 
 
@@ -352,7 +409,8 @@ def test_lower_levels_count_calls_and_bytes(traced, program, level):
     for c in counters:
         totals[c.op] += c.calls
         assert c.bytes < 1 << 20 and not c.flags
-    assert totals["MPI_collective"] == 14 * 4 and totals["MPI_start_collective"] == 3 * 4 and "MPI_awaited" not in totals
+    assert totals["MPI_collective"] == 14 * 4 and totals[
+        "MPI_start_collective"] == 3 * 4 and "MPI_awaited" not in totals
     names = {c.file for c in counters if c.op == "MPI_collective"}
     assert names == ({"mpi:world:4"} if level == "detail" else {""})
 
@@ -382,7 +440,8 @@ def test_more_requests_than_are_followed_are_waited_for_all_the_same(traced, mpi
     assert int(traced.done.stdout) == 40000 * 39999 // 2
     assert traced.done.stderr.count("more requests under way than can be followed") == 1
     assert len(found[0]) == 40000 + 1 + 64 and found[0][40000] == "Waitall  40000"
-    assert found[0][40001:] == ["receive self:1 4"] * 64  # of so many no statuses are asked for: what was posted is known, not who came
+    # of so many no statuses are asked for: what was posted is known, not who came
+    assert found[0][40001:] == ["receive self:1 4"] * 64
 
 
 THREADS = """
@@ -423,7 +482,8 @@ def test_threads_have_their_own_communicators_and_requests(traced, mpi):
         assert counted["Waitall  2"] == 150
         for i in range(3):
             on = f"world/{i}:2"
-            assert counted[f"receive {on} @{1 - rank} 4"] == counted[f"send {on} @{1 - rank} 0"] == 50
+            assert counted[f"receive {on} @{1 - rank} 4"] == counted[
+                f"send {on} @{1 - rank} 0"] == 50
             assert [counted[f"Barrier {on} @{n} 0"] for n in range(50)] == [1] * 50
 
 
@@ -460,8 +520,10 @@ int main(int argc, char **argv) {
 
 def test_what_libweir_waits_for_is_its_own(traced, mpi):
     library = mpi.cc(OUTPUT_LIBRARY, "-shared", "-fPIC", name="libweir.so")
-    found = traced(mpi.cc(WITH_LIBRARY, str(library), f"-Wl,-rpath,{library.parent}", name="with_library"), ranks=2)
-    assert [found[rank] for rank in range(2)] == [["Barrier world:2 @0 0", "Barrier world:2 @2 0"]] * 2
+    found = traced(mpi.cc(WITH_LIBRARY, str(library), f"-Wl,-rpath,{library.parent}",
+        name="with_library"), ranks=2)
+    assert [found[rank] for rank in range(2)] == [["Barrier world:2 @0 0",
+        "Barrier world:2 @2 0"]] * 2
 
 
 FILES = """
@@ -487,15 +549,19 @@ int main(int argc, char **argv) {
 @pytest.mark.parametrize("io", ["romio321", "ompio"])
 def test_what_files_do_in_mpi_is_not_the_programs(traced, mpi, io):
     found = traced(mpi.cc(FILES, name="mpi_files"), ranks=2, OMPI_MCA_io=io)
-    assert [found[rank] for rank in range(2)] == [["Barrier world:2 @0 0", "Wait  1", "Barrier world:2 @1 0"]] * 2
+    assert [found[rank] for rank in range(2)] == [["Barrier world:2 @0 0", "Wait  1",
+        "Barrier world:2 @1 0"]] * 2
 
 
 def test_every_routine_has_a_number_and_every_spelling_a_hook():
-    calls = re.findall(r"^WEIR_MPI_CALL\((\w+), (\w+), (\w+),", (ROOT / "native/hook/mpi/calls.def").read_text(), re.M)
+    calls = re.findall(r"^WEIR_MPI_CALL\((\w+), (\w+), (\w+),", (ROOT / "native/hook/mpi/calls.def")
+        .read_text(), re.M)
     table = (ROOT / "native/hook/table.def").read_text()
-    assert len(calls) > 90 and {f"MPI_{name}" for name, _, _ in calls} | {"MPI_Finalize"} == set(ROUTINES.values())
+    assert len(calls) > 90 and {f"MPI_{name}" for name, _, _ in calls} | {"MPI_Finalize"} == set(
+        ROUTINES.values())
     for name, lower, upper in calls:
-        assert (name.lower(), name.upper()) == (lower, upper) and f"WEIR_HOOKED_MPI({name}, {lower}, {upper})" in table
+        assert (name.lower(), name.upper()) == (lower,
+            upper) and f"WEIR_HOOKED_MPI({name}, {lower}, {upper})" in table
 
 
 def test_the_reader_names_the_routines():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Marks of phases from C, C++, Fortran and Python: recorded under the preload library, nothing without it."""
+"""Marks of phases from C, C++, Fortran and Python: recorded under the preload library, nothing
+without it."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ for _ in range(3):
 @pytest.fixture(params=["c", "c++", "fortran", "python"])
 def client(request, cc, cxx, fc, root):
     """A command that goes three times through the phase 9write and writes in it."""
-    header = (root / "include" / "weir" / "phase.h").read_text()  # as text: compiled anew when it changes
+    # as text: compiled anew when it changes
+    header = (root / "include" / "weir" / "phase.h").read_text()
     if request.param == "c":
         return [cc(header + C, "-Wall", "-Wextra", "-Werror", "-std=c99")]
     if request.param == "c++":
@@ -78,7 +80,8 @@ def test_the_marks_of_a_program_become_its_phases(client, execute, weir, preload
 def test_marks_need_no_records(cc, root, execute, preload_env, tmp_path):
     """At level detail they are counted as any call, and in no total."""
     env = preload_env("s", level="detail")
-    execute([cc((root / "include" / "weir" / "phase.h").read_text() + C)], env=env, cwd=tmp_path).ok()
+    execute([cc((root / "include" / "weir" / "phase.h").read_text() + C)], env=env,
+        cwd=tmp_path).ok()
     from weir.report import build
     from weir.report.routines.compute import routines_of
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Streams as programs use them: random calls at every level, fortified programs, C++ streams, streams shared with children."""
+"""Streams as programs use them: random calls at every level, fortified programs, C++ streams,
+streams shared with children."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ MOVING = ("fread", "fwrite", "getline", "fgetc", "fputc", "fputs", "fprintf")
 def counted(stdout: str) -> dict[tuple[str, str], tuple[int, int]]:
     """(operation, file) to (calls, bytes), as the program says."""
     rows = (line.split() for line in stdout.splitlines() if line.startswith("count"))
-    return {(op, file): (int(calls), int(size)) for _, op, file, calls, size in rows if calls != "0"}
+    return {(op, file): (int(calls), int(size)) for _, op, file, calls, size in rows
+        if calls != "0"}
 
 
 def traced(trace, directory: Path, by_file: bool) -> dict[tuple[str, str], tuple[int, int]]:
@@ -36,7 +38,8 @@ def traced(trace, directory: Path, by_file: bool) -> dict[tuple[str, str], tuple
     return {key: (sums[key], sizes[key]) for key in sums}
 
 
-def merged(counts: dict[tuple[str, str], tuple[int, int]]) -> dict[tuple[str, str], tuple[int, int]]:
+def merged(counts: dict[tuple[str, str], tuple[int, int]]) -> dict[tuple[str, str],
+        tuple[int, int]]:
     """The same over all files."""
     sums: dict[tuple[str, str], tuple[int, int]] = {}
     for (op, _), (calls, size) in counts.items():
@@ -46,7 +49,8 @@ def merged(counts: dict[tuple[str, str], tuple[int, int]]) -> dict[tuple[str, st
 
 
 @pytest.mark.parametrize("level", ["trace", "detail", "summary"])
-def test_random_calls_are_counted_exactly_and_change_nothing(level, cc, execute, preload_env, tmp_path):
+def test_random_calls_are_counted_exactly_and_change_nothing(level, cc, execute, preload_env,
+        tmp_path):
     program = cc((PROGRAMS / "random_stdio.c").read_text(), "-pthread", name="random_stdio")
     seed = random.SystemRandom().randrange(1 << 32)
     print(f"seed {seed}")
@@ -101,13 +105,15 @@ int main(int count, char **arguments) {
 def test_fortified_programs_are_seen_in_the_same_words(cc, execute, preload_env, tmp_path):
     program = cc(FORTIFIED, "-O2", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2", name="fortified")
     symbols = execute(["nm", "-D", program]).ok().stdout
-    for form in ("__fprintf_chk", "__fread_chk", "__fgets_chk", "__fgetws_chk", "__read_chk", "__pread_chk", "__dprintf_chk"):
+    for form in ("__fprintf_chk", "__fread_chk", "__fgets_chk", "__fgetws_chk", "__read_chk",
+            "__pread_chk", "__dprintf_chk"):
         assert form in symbols, "the compiler made other calls of it"
     env = preload_env()
     execute([program], env=env, cwd=tmp_path).ok()
     seen = [(r.op, r.size) for r in read_trace(env["WEIR_TRACE_DIR"]).of(file=tmp_path / "data")]
     assert seen == [
-        ("fopen", 0), ("fprintf", 10), ("fwrite", 11), ("rewind", 0), ("fread", 5), ("fgets", 4), ("fclose", 0),
+        ("fopen", 0), ("fprintf", 10), ("fwrite", 11), ("rewind", 0), ("fread", 5), ("fgets", 4),
+        ("fclose", 0),
         ("fopen", 0), ("fgets", 4), ("fclose", 0),
         ("open", 0), ("read", 5), ("pread", 5), ("dprintf", 1), ("close", 0),
     ]  # fmt: skip
@@ -129,7 +135,8 @@ int main() {
 """
 
 
-def test_streams_of_cpp_are_a_stream_with_a_followed_descriptor(cxx, execute, preload_env, tmp_path):
+def test_streams_of_cpp_are_a_stream_with_a_followed_descriptor(cxx, execute, preload_env,
+        tmp_path):
     program = cxx(CPP, name="cpp_streams")
     env = preload_env()
     assert execute([program], env=env, cwd=tmp_path).ok().stdout == "12497500\n"
@@ -139,7 +146,8 @@ def test_streams_of_cpp_are_a_stream_with_a_followed_descriptor(cxx, execute, pr
     for op in ("write", "read"):
         moved = [r for r in records if r.op.startswith(op)]
         assert sum(r.size for r in moved) == size
-        assert [r.offset for r in moved] == [sum(r.size for r in moved[:i]) for i in range(len(moved))]
+        assert [r.offset for r in moved] == [sum(r.size for r in moved[:i])
+            for i in range(len(moved))]
 
 
 CHILDREN = r"""
@@ -181,7 +189,8 @@ def test_children_that_inherit_a_stream_have_its_name(cc, execute, preload_env, 
     writers = {r.process for r in trace.of("fprintf", file=tmp_path / "data")}
     assert len(writers) == 3 and all(trace.processes[number].parent for number in writers)
     cat = [p.number for p in trace.processes.values() if p.command == ["cat", "data"]]
-    assert sum(r.size for r in trace.of(file=tmp_path / "data") if r.process in cat and r.op == "read") == 7 + 3 * 8
+    assert sum(r.size for r in trace.of(file=tmp_path / "data") if r.process in cat
+        and r.op == "read") == 7 + 3 * 8
 
 
 COOKIE = r"""

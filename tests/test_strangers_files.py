@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What another user has put where a trace or job.json is to be written is neither written to, nor followed, nor waited for."""
+"""What another user has put where a trace or job.json is to be written is neither written to, nor
+followed, nor waited for."""
 
 import os
 import socket
@@ -58,7 +59,8 @@ def test_a_step_of_another_user_is_refused(weir, tmp_run):
     step.mkdir(parents=True)
     os.chown(step, STRANGER, STRANGER)
     done = weir("trace", "-o", tmp_run, "--", "true")
-    assert done.returncode != 0 and "belongs to user number 61002" in done.stderr and not list(step.iterdir())
+    assert done.returncode != 0 and "belongs to user number 61002" in done.stderr and not list(step
+        .iterdir())
 
 
 @needs_two_users
@@ -87,8 +89,10 @@ def test_a_jobs_directory_that_another_user_made_first_is_reported(weir, tmp_pat
         written = tmp_path / "x.dat"
         rules = tmp_path / "rules.toml"
         rules.write_text('[[rule]]\nname = "*.dat"\nstack = "bufa:4:2"\n')
-        done = weir("run", "--rules", rules, "--", "sh", "-c", f"echo data > {written}", env={"WEIR_JOB": job})
-        assert "not a directory of this user alone" in done.stderr and written.read_text() == "data\n"
+        done = weir("run", "--rules", rules, "--", "sh", "-c", f"echo data > {written}",
+            env={"WEIR_JOB": job})
+        assert "not a directory of this user alone" in done.stderr and written.read_text(
+            ) == "data\n"
         assert not list(directory.iterdir())
         drained = weir("drain", "--recover", "--job", job)
         assert drained.returncode == 1 and "refused" in drained.stderr

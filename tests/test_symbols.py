@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a process can find by name is the same with weir as without: functions of libraries that may be there or not, by weak
-references, dlsym and dlvsym, from the start and after dlopen, with none, one and all of the libraries, in any order."""
+"""What a process can find by name is the same with weir as without: functions of libraries that may
+be there or not, by weak references, dlsym and dlvsym, from the start and after dlopen, with none,
+one and all of the libraries, in any order."""
 
 from __future__ import annotations
 
@@ -10,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
-# One function of each library of native/hook/library/libraries.def, and names that are in some versions of them alone.
-ONE_OF_EACH = ["MPI_Barrier", "mpi_barrier_", "MPI_File_write_at_c", "nc_open", "ncmpi_open", "H5Fopen", "_gfortran_st_open", "io_submit", "io_uring_submit"]
+# One function of each library of native/hook/library/libraries.def, and names that are in some
+# versions of them alone.
+ONE_OF_EACH = ["MPI_Barrier", "mpi_barrier_", "MPI_File_write_at_c", "nc_open", "ncmpi_open",
+    "H5Fopen", "_gfortran_st_open", "io_submit", "io_uring_submit"]
 
 # Libraries that stand for the real ones: each defines some of the names, and a function of its own.
 STANDINS = {
@@ -24,7 +27,8 @@ STANDINS = {
     "gfortran": ["_gfortran_st_open", "_gfortran_set_options"],
 }
 
-# Prints, for each name: whether it is there by a weak reference, from a table, by dlsym in several scopes.
+# Prints, for each name: whether it is there by a weak reference, from a table, by dlsym in several
+# scopes.
 PROBE = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -96,7 +100,8 @@ def standins(cc) -> dict[str, Path]:
     """Small libraries of the real ones' file names."""
     return {
         library: cc(
-            "".join(f"int {name}(void) {{ return {number}; }}\n" for number, name in enumerate(names)),
+            "".join(f"int {name}(void) {{ return {number}; }}\n"
+                for number, name in enumerate(names)),
             "-shared", "-fPIC", name=f"lib{library}.so",
         )
         for library, names in STANDINS.items()
@@ -136,9 +141,11 @@ def test_one_function_of_each_library_with_none_one_and_all_of_them_linked(cc, s
     for linked in [[], *([one] for one in standins), list(standins)]:
         libraries = [str(standins[one]) for one in linked]
         directories = [f"-Wl,-rpath,{standins[one].parent}" for one in linked]
-        program = cc(probe(ONE_OF_EACH), "-DCALLS", *WAYS[way], "-Wl,--no-as-needed", *libraries, *directories, name=f"probe-{way}-{'-'.join(linked)}")
+        program = cc(probe(ONE_OF_EACH), "-DCALLS", *WAYS[way], "-Wl,--no-as-needed", *libraries,
+            *directories, name=f"probe-{way}-{'-'.join(linked)}")
         said = same([program])
-        there = {line.split()[1] for line in said.splitlines() if line.startswith("start") and "default=1" in line}
+        there = {line.split()[1] for line in said.splitlines() if line.startswith("start")
+            and "default=1" in line}
         assert there == {name for one in linked for name in STANDINS[one] if name in ONE_OF_EACH}
 
 
@@ -148,15 +155,18 @@ def test_one_function_of_each_library_loaded_later_in_every_order(cc, standins, 
     orders = [list(standins), list(reversed(standins)), *itertools.permutations(list(standins)[:3])]
     for order in orders:
         said = same([program, *(f"{how}{standins[one]}" for one in order)])
-        assert said.count("handle=1") == sum(name in ONE_OF_EACH for one in order for name in STANDINS[one])
+        assert said.count("handle=1") == sum(name in ONE_OF_EACH for one in order
+            for name in STANDINS[one])
 
 
 def real_libraries() -> list[str]:
     """Packaged libraries that this machine has, of those that may be loaded together."""
     found = []
-    for names in ("libmpi.so.40", "libnetcdf.so.19", "libpnetcdf.so.0d libpnetcdf.so.4", "libhdf5_openmpi.so.103 libhdf5_serial.so.103", "libgfortran.so.5"):
+    for names in ("libmpi.so.40", "libnetcdf.so.19", "libpnetcdf.so.0d libpnetcdf.so.4",
+            "libhdf5_openmpi.so.103 libhdf5_serial.so.103", "libgfortran.so.5"):
         for name in names.split():
-            paths = [Path(f"/usr/lib/{machine}-linux-gnu/{name}") for machine in ("x86_64", "aarch64")] + [Path(f"/usr/lib64/{name}")]
+            paths = [Path(f"/usr/lib/{machine}-linux-gnu/{name}")
+                for machine in ("x86_64", "aarch64")] + [Path(f"/usr/lib64/{name}")]
             there = [str(p) for p in paths if p.exists()]
             if there:
                 found.append(there[0])
@@ -164,8 +174,10 @@ def real_libraries() -> list[str]:
     return found
 
 
-def test_every_hooked_name_is_there_when_the_real_one_is_and_absent_when_it_is_not(cc, same, hooked):
-    """All names that weir exports or hooks, in a program alone and with the packaged libraries, loaded in both orders."""
+def test_every_hooked_name_is_there_when_the_real_one_is_and_absent_when_it_is_not(cc, same,
+        hooked):
+    """All names that weir exports or hooks, in a program alone and with the packaged libraries,
+    loaded in both orders."""
     names = [name for name, _ in hooked]
     assert len(names) == len(set(names)) > 1900
     # Names that the compiler knows with other arguments are looked up, not referred to.
@@ -194,7 +206,8 @@ int main(void) {
 """
 
 
-def test_every_exported_name_is_one_that_the_c_library_has(cc, execute, preload_env, tmp_path, hooked):
+def test_every_exported_name_is_one_that_the_c_library_has(cc, execute, preload_env, tmp_path,
+        hooked):
     program = cc(LOOKUPS, name="lookups")
     text = "".join(f"{name}\n" for name, _ in hooked)
     (tmp_path / "names").write_text(text)
@@ -203,8 +216,10 @@ def test_every_exported_name_is_one_that_the_c_library_has(cc, execute, preload_
     assert execute(command, env=preload_env("step", level="trace")).ok().stdout == bare
 
 
-def test_nothing_of_optional_libraries_is_found_where_weir_does_nothing(cc, execute, preload, tmp_path):
+def test_nothing_of_optional_libraries_is_found_where_weir_does_nothing(cc, execute, preload,
+        tmp_path):
     program = cc(LOOKUPS, name="lookups")
     (tmp_path / "names").write_text("".join(f"{name}\n" for name in ONE_OF_EACH))
-    done = execute(["sh", "-c", 'exec "$0" < "$1"', program, tmp_path / "names"], env={"LD_PRELOAD": str(preload)}).ok()
+    done = execute(["sh", "-c", 'exec "$0" < "$1"', program, tmp_path / "names"],
+        env={"LD_PRELOAD": str(preload)}).ok()
     assert done.stdout.splitlines() == [f"{name} 0 0" for name in ONE_OF_EACH]

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who waits for whose I/O in real MPI programs, on both MPIs. Slow files are made so by layer delay, so that answers are known as shares and counts,
-whatever the machine does besides."""
+"""Who waits for whose I/O in real MPI programs, on both MPIs. Slow files are made so by layer
+delay, so that answers are known as shares and counts, whatever the machine does besides."""
 
 from __future__ import annotations
 
 import json
 
 import pytest
+from wall_sums import split_exactly
+
+from weir.report import build
+from weir.report.wall.table import rows_of_step
 
 pytestmark = pytest.mark.mpi
 
@@ -82,13 +86,16 @@ int main(int argc, char **argv) {
 
 @pytest.fixture
 def traced(mpi, weir, tmp_path, root):
-    """``traced()``: the program traced on 4 ranks, each write to slow.* delayed; the report's JSON."""
+    """``traced()``: the program traced on 4 ranks, each write to slow.* delayed; the report's JSON.
+    """
     program = mpi.cc((root / "include" / "weir" / "phase.h").read_text() + C, name="waits")
     rules = tmp_path / "rules.toml"
-    rules.write_text(f'[[rule]]\nname = "slow.*"\nstack = "delay:op=write:us={DELAY_US} | system"\n')
+    rules.write_text(
+        f'[[rule]]\nname = "slow.*"\nstack = "delay:op=write:us={DELAY_US} | system"\n')
 
     def run(*options: str) -> dict:
-        command = ["trace", "--quiet", "--level", "trace", "--rules", rules, "-o", "run", *options, "--", *mpi.launch(4, program)]
+        command = ["trace", "--quiet", "--level", "trace", "--rules", rules, "-o", "run", *options,
+            "--", *mpi.launch(4, program)]
         weir(*command, cwd=tmp_path, env=dict(mpi.env), timeout=90).ok()
         return json.loads(weir("report", tmp_path / "run", "--json").ok().stdout)
 
@@ -110,47 +117,67 @@ def test_each_part_of_the_program_waits_for_what_it_is_made_to_wait_for(traced):
     # One rank writes, three wait.
     restart = files["slow.restart"]
     assert restart["ranks"] == [0] and list(restart["ops"])[0] == "write"
-    assert 0.8 * LEAST_S <= restart["exposed_s"] <= restart["critical_s"] <= restart["io_s"] * 1.001
-    assert restart["waited_s"] >= 2 * restart["exposed_s"]
+    assert 0.8 * LEAST_S <= restart["critical_s"] <= restart["path_s"] <= restart["io_s"] * 1.001
+    assert restart["waited_s"] >= 2 * restart["critical_s"]
     assert phases["one"]["critical_s"] >= 0.9 * restart["critical_s"]
     reduce = routines["MPI_Allreduce", "world"]
     assert (reduce["calls"], reduce["last"], reduce["last_times"]) == (1, 0, 1)
 
-    # All write at once: hardly anybody waits.
+    # All write at once: hardly anybody waits, but the run does.
     assert phases["all"]["critical_s"] >= 0.8 * LEAST_S
-    assert phases["all"]["exposed_s"] <= 0.5 * phases["all"]["critical_s"]
+    assert phases["all"]["waited_s"] <= 0.5 * phases["all"]["io_s"]
 
     # The others compute for longer than rank 0 writes.
     hidden = next(one for one in report["files"] if one["file"].endswith("slow.hidden"))
-    assert hidden["seconds"] >= 2 * DELAY_US / 1e6 and phases["hidden"]["io_s"] >= 2 * DELAY_US / 1e6
+    assert hidden["seconds"] >= 2 * DELAY_US / 1e6 and phases["hidden"][
+        "io_s"] >= 2 * DELAY_US / 1e6
     assert phases["hidden"]["critical_s"] <= 0.5 * hidden["seconds"]
 
-    # Only the half of the ranks that meets it waits for rank 1; a broadcast's root waits for nobody.
+    # Only the half of the ranks that meets it waits for rank 1; a broadcast's root waits for
+    # nobody.
     odd = files["slow.odd"]
-    assert odd["ranks"] == [1] and 0.8 * LEAST_S <= odd["exposed_s"] <= odd["io_s"] * 1.001
-    [bcast] = [one for (routine, comm), one in routines.items() if routine == "MPI_Bcast" and one["last"] == 1]
+    assert odd["ranks"] == [1] and 0.8 * LEAST_S <= odd["critical_s"] <= odd["io_s"] * 1.001
+    [bcast] = [one for (routine, comm), one in routines.items() if routine == "MPI_Bcast"
+        and one["last"] == 1]
     assert bcast["communicator"].startswith("world/")
 
     # A receive from anybody waits for who sent.
     sent, receive = files["slow.sent"], routines["MPI_Recv", "world"]
-    assert sent["ranks"] == [1] and sent["exposed_s"] >= 0.8 * LEAST_S
+    assert sent["ranks"] == [1] and sent["critical_s"] >= 0.8 * LEAST_S
     assert receive["last"] == 1 and receive["waited_s"] >= 0.8 * LEAST_S
 
     # In MPI-IO one rank writes for all, which wait in the call.
     together = files["slow.collective"]
     [calls] = [one for one in found["routines"] if one["routine"] == "MPI_File_write_at_all"]
-    assert calls["calls"] == 5 and calls["communicator"].endswith("slow.collective") and calls["last_times"] >= 4
-    assert together["ranks"][0] == calls["last"] and together["exposed_s"] >= 0.8 * LEAST_S
-    assert together["waited_s"] >= 2 * together["exposed_s"]
+    assert calls["calls"] == 5 and calls["communicator"].endswith(
+        "slow.collective") and calls["last_times"] >= 4
+    assert together["ranks"][0] == calls["last"] and together["critical_s"] >= 0.8 * LEAST_S
+    assert together["waited_s"] >= 2 * together["critical_s"]
+
+
+def test_the_wall_time_of_each_rank_is_split_to_the_nanosecond(traced, tmp_path):
+    traced()
+    [step] = build(tmp_path / "run").steps
+    split_exactly(step)
+    rows = {row["phase"]: row for row in rows_of_step(step)}
+    least_ns = 1e9 * LEAST_S
+    # One rank writes, three wait; all write; two waits for one message or broadcast; MPI-IO.
+    assert rows["one"]["io_ns"] >= 0.8 * least_ns and rows["one"]["io_wait_ns"] >= 2 * least_ns
+    assert rows["all"]["io_ns"] >= 4 * 0.8 * least_ns
+    assert rows["hidden"]["computing_ns"] >= 2e9  # of three ranks that compute for 1 s
+    assert rows["message"]["io_wait_ns"] >= 0.8 * least_ns
+    assert rows["collective"]["io_wait_ns"] >= 2 * least_ns
 
 
 def test_without_mpi_there_are_no_waits(traced):
     report = traced("--no-mpi")
     assert report["waits"] == [] and len(report["phases"]) == 6
+    assert report["wall_time"] == []
 
 
 def test_a_killed_rank_leaves_what_came_before_it(mpi, weir, tmp_path):
-    """Rank 3 is killed in the middle; what the others waited for before that is reported, and the report is made."""
+    """Rank 3 is killed in the middle; what the others waited for before that is reported, and the
+    report is made."""
     source = r"""
 #include <mpi.h>
 #include <signal.h>
@@ -176,8 +203,11 @@ int main(int argc, char **argv) {
     program = mpi.cc(source, name="killed")
     rules = tmp_path / "rules.toml"
     rules.write_text('[[rule]]\nname = "slow.*"\nstack = "delay:op=write:us=50000 | system"\n')
-    weir("trace", "--quiet", "--rules", rules, "-o", "run", "--", *mpi.launch(4, program), cwd=tmp_path, env=dict(mpi.env), timeout=90)
+    weir("trace", "--quiet", "--rules", rules, "-o", "run", "--", *mpi.launch(4, program),
+        cwd=tmp_path, env=dict(mpi.env), timeout=90)
     report = json.loads(weir("report", tmp_path / "run", "--json").stdout)
     [found] = report["waits"]
     assert found["collectives"] == 4
-    assert found["files"][0]["file"].endswith("/slow.restart") and found["files"][0]["exposed_s"] >= 3 * 0.04  # the ranks do not all begin at once
+    # the ranks do not all begin at once
+    assert found["files"][0]["file"].endswith(
+        "/slow.restart") and found["files"][0]["critical_s"] >= 2 * 0.04

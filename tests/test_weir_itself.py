@@ -10,7 +10,8 @@ from pathlib import Path
 
 def test_weir_commands_inside_a_traced_script_are_not_recorded(weir, tmp_path):
     command = Path(sys.executable).parent / "weir"
-    (tmp_path / "job.sh").write_text(f"cat job.sh > copy\n'{command}' --version\n'{command}' doctor >/dev/null || true\n")
+    (tmp_path / "job.sh").write_text(
+        f"cat job.sh > copy\n'{command}' --version\n'{command}' doctor >/dev/null || true\n")
     weir("trace", "--quiet", "-o", tmp_path / "run", "--", "bash", "job.sh", cwd=tmp_path).ok()
     report = json.loads(weir("report", tmp_path / "run", "--json", cwd=tmp_path).ok().stdout)
     commands = [one["command"] for one in report["processes"]]

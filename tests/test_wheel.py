@@ -27,8 +27,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 def wheel(tmp_path_factory):
     directory = tmp_path_factory.mktemp("wheel")
     run(
-        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps", "-w", directory, ROOT],
-        env={"SKBUILD_BUILD_DIR": str(ROOT / "build" / "wheel-test"), "SKBUILD_WHEEL_CMAKE": None, **(AS_BUILT if which("ccache") else {})},
+        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps", "-w",
+            directory, ROOT],
+        env={"SKBUILD_BUILD_DIR": str(ROOT / "build" / "wheel-test"), "SKBUILD_WHEEL_CMAKE": None,
+            **(AS_BUILT if which("ccache") else {})},
         timeout=1100,
     ).ok()
     (path,) = directory.glob("*.whl")
@@ -37,8 +39,10 @@ def wheel(tmp_path_factory):
 
 def test_it_carries_libraries_and_licence_and_no_tests(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
-    assert {"weir/_lib/libweir-preload.so", "weir/_lib/libweir-reader.so", "weir/_lib/layers.json", "weir/cli/__init__.py"} <= names
-    assert {"weir/_lib/uPlot.iife.min.js", "weir/_lib/uPlot.LICENSE", "weir/report/html/assets/page.j2"} <= names
+    assert {"weir/_lib/libweir-preload.so", "weir/_lib/libweir-reader.so", "weir/_lib/layers.json",
+        "weir/cli/__init__.py"} <= names
+    assert {"weir/_lib/uPlot.iife.min.js", "weir/_lib/uPlot.LICENSE",
+        "weir/report/html/assets/page.j2"} <= names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert [name for name in names if "/test_" in name] == []
 
@@ -52,7 +56,10 @@ def test_it_works_without_the_source_tree(wheel, tmp_path):
     zipfile.ZipFile(wheel).extractall(target)
     (tmp_path / "run.sh").write_text("cat /etc/hostname > copy\n")
     python = [sys.executable, "-I", "-c"]
-    load = f"import sys; sys.path.insert(0, {str(target)!r}); from weir.cli import main; sys.exit(main())"
+    load = (
+        f"import sys; sys.path.insert(0, {str(target)!r}); from weir.cli import main; "
+        f"sys.exit(main())"
+    )
     command = [*python, load]
     run([*command, "trace", "-o", "run", "--", "bash", "run.sh"], cwd=tmp_path).ok()
     report = run([*command, "report", "run", "--json"], cwd=tmp_path).ok()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Static programs linked with `weir wrap-flags` leave the same records as dynamic ones under the preload library."""
+"""Static programs linked with `weir wrap-flags` leave the same records as dynamic ones under the
+preload library."""
 
 from __future__ import annotations
 
@@ -65,7 +66,8 @@ def figures(weir, directory, program) -> dict:
     report = json.loads(weir("report", directory / "run", "--json", cwd=directory).ok().stdout)
     assert report["complete"] and report["lost_events"] == 0
     return {
-        entry["file"].removeprefix(f"{directory}/"): {op: (row["calls"], row["bytes"]) for op, row in entry["ops"].items()}
+        entry["file"].removeprefix(f"{directory}/"): {op: (row["calls"], row["bytes"])
+            for op, row in entry["ops"].items()}
         for entry in report["files"]
         if entry["file"].startswith(f"{directory}/")
     }
@@ -89,8 +91,10 @@ def test_a_wrapped_program_writes_nothing_when_nobody_traces_it(cc, execute, tmp
 def test_the_archive_defines_a_wrapper_for_each_flag(wrap_flags):
     archive, flags = wrap_flags[1], wrap_flags[-1].removeprefix("@")
     wanted = {line.strip().removeprefix("-Wl,--wrap=") for line in open(flags)}
-    listed = subprocess.run(["nm", "--defined-only", archive], capture_output=True, text=True, check=True).stdout
-    defined = {line.split()[-1].removeprefix("__wrap_") for line in listed.splitlines() if " T __wrap_" in line}
+    listed = subprocess.run(["nm", "--defined-only", archive], capture_output=True, text=True,
+        check=True).stdout
+    defined = {line.split()[-1].removeprefix("__wrap_") for line in listed.splitlines()
+        if " T __wrap_" in line}
     assert len(wanted) > 200 and wanted <= defined
 
 

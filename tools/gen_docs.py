@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Write the pages of docs/reference that are made from code: the command, its environment, layers, native tables.
+"""Write the pages of docs/reference that are made from code: the command, its environment, layers,
+native tables.
 
-Needs the environment of the source tree: .venv/bin/python tools/gen_docs.py [--check]; with --check it prints which pages
-are out of date (status 1).
+Needs the environment of the source tree: .venv/bin/python tools/gen_docs.py [--check]; with --check
+it prints which pages are out of date (status 1).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -30,13 +32,16 @@ OUT = ROOT / "docs" / "reference"
 EXIT_STATUSES = (
     (0, "fine; for `weir trace`: the command succeeded and there is a trace of it"),
     (1, "findings (`weir doctor`), a threshold that was passed (`weir compare`)"),
-    (2, "usage: an option that makes no sense, a mistake in rules, a step that holds a trace already"),
-    (3, "bad input, or no trace can be written; for `weir trace`: the command succeeded, but without a trace"),
+    (2, "usage: an option that makes no sense, a mistake in rules, a step that holds a trace "
+        "already"),
+    (3, "bad input, or no trace can be written; for `weir trace`: the command succeeded, but "
+        "without a trace"),
     (4, "the trace is incomplete; the report was printed and says what is missing"),
     (70, "a fault in weir"),
     (126, "`weir trace`, `weir run`: the command cannot be executed"),
     (127, "`weir trace`, `weir run`: there is no such command"),
-    ("128 + n", "`weir trace`, `weir run`: signal n killed the command; 143: SIGTERM, 137: SIGKILL, 139: SIGSEGV"),
+    ("128 + n", "`weir trace`, `weir run`: signal n killed the command; 143: SIGTERM, 137: "
+                "SIGKILL, 139: SIGSEGV"),
     ("others", "`weir trace`, `weir run`: the exit status of the command, whatever it is"),
 )
 CLASSES = {
@@ -59,7 +64,8 @@ LIBRARIES = {
 }
 # What a row of native/hook/table.def for several functions stands for.
 FORTRAN = ("{0}_", "{0}__", "{0}", "{1}", "{0}_f08_")
-TYPES = ("text", "schar", "uchar", "short", "ushort", "int", "uint", "long", "float", "double", "longlong", "ulonglong")
+TYPES = ("text", "schar", "uchar", "short", "ushort", "int", "uint", "long", "float", "double",
+    "longlong", "ulonglong")
 
 
 
@@ -77,7 +83,8 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def option_row(parameter: Any) -> list[str]:
-    """One line of a verb's table: its spellings with the value's name, the default, what it is for."""
+    """One line of a verb's table: its spellings with the value's name, the default, what it is for.
+    """
     spellings = [*sorted(parameter.opts, key=len, reverse=True), *parameter.secondary_opts]
     names = ", ".join(f"`{name}`" for name in spellings)
     is_flag = getattr(parameter, "is_flag", False)
@@ -131,21 +138,26 @@ def commands() -> str:
             f"{text}\n\n",
             table(["option or argument", "default", "meaning"], list(rows_of(command))),
         ]
-    parts += ["\n## Exit status\n\n", table(["status", "meaning"], [[str(s), m] for s, m in EXIT_STATUSES])]
+    parts += ["\n## Exit status\n\n",
+        table(["status", "meaning"], [[str(s), m] for s, m in EXIT_STATUSES])]
     return "".join(parts)
 
 
 def environment() -> str:
     rows = [
-        [f"`{v.name}`", v.values, v.default, v.meaning + (" Set by `weir trace` and `weir env`." if v.launcher else "")]
+        [f"`{v.name}`", v.values, v.default, v.meaning + (" Set by `weir trace` and `weir env`."
+            if v.launcher else "")]
         for v in VARIABLES
     ]
-    rows.append(["`LD_PRELOAD`", "libraries", "", "weir's library comes first in it. Set by `weir trace` and `weir env`."])
+    rows.append(["`LD_PRELOAD`", "libraries", "",
+        "weir's library comes first in it. Set by `weir trace` and `weir env`."])
     return (
         "# Environment\n\n"
         + made_from("python/weir/capture/_environment.py")
-        + "\nThe preload library reads these variables when a program starts, those of libweir are read by weir_init; a program started\n"
-        "with an environment of its own runs untraced. `weir env --off` removes what `weir env` set.\n\n" + table(["variable", "values", "default", "meaning"], rows)
+        + "\nThe preload library reads these variables when a program starts, those of libweir are "
+          "read by weir_init; a program started\n"
+        "with an environment of its own runs untraced. `weir env --off` removes what `weir env` "
+        "set.\n\n" + table(["variable", "values", "default", "meaning"], rows)
     )
 
 
@@ -195,10 +207,14 @@ def layers() -> str:
     parts = [
         "# Layers and their arguments\n\n",
         made_from("native/layers/*/layer.toml"),
-        "\nWhat a stack in [rules](../guide/rules.md) may consist of. What stands in brackets may be left out; default\n"
-        "*none*: it has no effect then. Positional arguments come first; key=value arguments may follow in any order.\n\n"
-        "A *size* without a unit is a number of blocks of 4 KiB, as in FFIO: `bufa:256:2` is `bufa:1MiB:2`, and\n"
-        "`bufa:4096:2` has buffers of 16 MiB. A size is a multiple of 4 KiB. *bytes* without a unit are bytes.\n",
+        "\nWhat a stack in [rules](../guide/rules.md) may consist of. What stands in brackets may "
+        "be left out; default\n"
+        "*none*: it has no effect then. Positional arguments come first; key=value arguments may "
+        "follow in any order.\n\n"
+        "A *size* without a unit is a number of blocks of 4 KiB, as in FFIO: `bufa:256:2` is "
+        "`bufa:1MiB:2`, and\n"
+        "`bufa:4096:2` has buffers of 16 MiB. A size is a multiple of 4 KiB. *bytes* without a "
+        "unit are bytes.\n",
     ]
     for kind in kinds().values():
         page = ROOT / "native" / "layers" / kind.name / "README.md"
@@ -206,8 +222,10 @@ def layers() -> str:
         parts += [f"\n## {kind.name}\n\n`{layer_usage(kind)}`: {kind.summary}.{link}\n"]
         if rows := layer_rows(kind):
             parts += ["\n", table(["argument", "kind", "default", "bounds", "meaning"], rows)]
-    errnos = [[f"`{op}`", ", ".join(f"`{e}`" for e in sorted(known))] for op, known in ERRNOS.items()]
-    parts += ["\n## Errnos of layer `error`\n\nEach operation accepts the errnos that its man page documents.\n\n", table(["op", "errno"], errnos)]
+    errnos = [[f"`{op}`", ", ".join(f"`{e}`" for e in sorted(known))]
+        for op, known in ERRNOS.items()]
+    parts += ["\n## Errnos of layer `error`\n\nEach operation accepts the errnos that its man page "
+              "documents.\n\n", table(["op", "errno"], errnos)]
     return "".join(parts)
 
 
@@ -222,13 +240,19 @@ def query() -> str:
     parts = [
         "# Tables of `weir query`\n\n",
         made_from("python/weir/query/schema.py"),
-        "\n`weir query RUN SQL`, `weir.open(RUN).sql(SQL)`, `weir.open(RUN).TABLE`, and `weir export --to parquet` and `--to csv` have these tables;\n"
+        "\n`weir query RUN SQL`, `weir.open(RUN).sql(SQL)`, `weir.open(RUN).TABLE`, and `weir "
+        "export --to parquet` and `--to csv` have these tables;\n"
         "[how to ask](../guide/query.md). Tables and columns are only ever added.\n\n"
-        "*int* is 64 bits wide, *int32* 32; *path* and *list* are texts, a list has blanks between its items; a ? says that\n"
-        "a value may be null. Unit 1: a share, from 0 to 1. Times are ns since 1970, clocks of nodes aligned.\n\n"
-        "*heading*: where the column stands in the text of [`weir report`](tables.md), after the words above it; there,\n"
-        "bytes are in MB, ns in s, shares in %. *key*: in its JSON, where it is not the name of the\n"
-        "column (-: it is not there); times are in s there, unless the key ends with ns. An *object* is only there.\n",
+        "*int* is 64 bits wide, *int32* 32; *path* and *list* are texts, a list has blanks between "
+        "its items; a ? says that\n"
+        "a value may be null. Unit 1: a share, from 0 to 1. Times are ns since 1970, clocks of "
+        "nodes aligned.\n\n"
+        "*heading*: where the column stands in the text of [`weir report`](tables.md), after the "
+        "words above it; there,\n"
+        "bytes are in MB, ns in s, shares in %. *key*: in its JSON, where it is not the name of "
+        "the\n"
+        "column (-: it is not there); times are in s there, unless the key ends with ns. An "
+        "*object* is only there.\n",
     ]
     for one in TABLES:
         head, fields = ["column", "kind", "unit", "meaning"], one.columns
@@ -237,7 +261,8 @@ def query() -> str:
             fields = DECLARED[one.name].fields
             head += ["heading", "key"]
             rows = [[f"`{f.name}`", f.kind, f.unit, f.meaning, *report_columns(f)] for f in fields]
-        parts += [f"\n## {one.name}\n\n{one.meaning[0].upper()}{one.meaning[1:]}.\n\n", table(head, rows)]
+        parts += [f"\n## {one.name}\n\n{one.meaning[0].upper()}{one.meaning[1:]}.\n\n",
+            table(head, rows)]
         if one.sql:
             parts += [f"\nA view:\n\n```sql\n{inspect.cleandoc(one.sql)}\n```\n"]
     return "".join(parts)
@@ -246,27 +271,33 @@ def query() -> str:
 def operations() -> str:
     """Operations of the trace, from native/wire/ops.def."""
     source = "native/wire/ops.def"
-    found = re.findall(r'^WEIR_OP\((\d+), \w+, "([^"]+)", (\w+), (\w)\)', (ROOT / source).read_text(), re.M)
+    found = re.findall(r'^WEIR_OP\((\d+), \w+, "([^"]+)", (\w+), (\w)\)',
+        (ROOT / source).read_text(), re.M)
     rows = [[number, f"`{name}`", layer, CLASSES[kind]] for number, name, layer, kind in found]
     return (
         "# Operations\n\n"
         + made_from(source)
-        + "\nWhat the tables call the operation of a record, the number it has in the [trace](../formats/trace.md), the layer\n"
-        "that records it, and how it is counted. All spellings of a call (64-bit, `_chk`, older versions) share one operation.\n\n"
+        + "\nWhat the tables call the operation of a record, the number it has in the "
+          "[trace](../formats/trace.md), the layer\n"
+        "that records it, and how it is counted. All spellings of a call (64-bit, `_chk`, older "
+        "versions) share one operation.\n\n"
         + table(["number", "operation", "layer", "counted as"], rows)
     )
 
 
 def hooked(declared: str) -> list[tuple[str, str]]:
     """The functions of native/hook/table.def and their libraries, in its order."""
-    declared = re.sub(r'^#include "(hook/\w+\.def)"$', lambda m: (ROOT / "native" / m[1]).read_text(), declared, flags=re.M)
+    declared = re.sub(r'^#include "(hook/\w+\.def)"$', lambda m: (ROOT / "native" / m[1])
+        .read_text(), declared, flags=re.M)
     found: list[tuple[str, str]] = []
-    for kind, first, second, third in re.findall(r"^WEIR_HOOKED(\w*)\((\w+), (\w+)(?:, (\w*))?\)", declared, re.M):
+    for kind, first, second, third in re.findall(r"^WEIR_HOOKED(\w*)\((\w+), (\w+)(?:, (\w*))?\)",
+            declared, re.M):
         if kind == "_FORTRAN":
             found += [(spelling.format(first, second), "mpi") for spelling in FORTRAN]
         elif kind == "_MPI":
             found.append((f"MPI_{first}", "mpi"))
-            found += [(spelling.format(f"mpi_{second}", f"MPI_{third}"), "mpi") for spelling in FORTRAN]
+            found += [(spelling.format(f"mpi_{second}", f"MPI_{third}"), "mpi")
+                for spelling in FORTRAN]
         elif kind == "_TYPES":
             found += [(f"{first}_{of}{third}", second) for of in TYPES]
         else:
@@ -281,8 +312,10 @@ def functions() -> str:
     parts = [
         "# Functions that are seen\n\n",
         made_from(source),
-        f"\nA call of any of these {len(found)} functions from any part of a dynamically linked program is recorded, or followed so that\n"
-        "other records are right. [Operations](operations.md) lists what they are called in tables.\n",
+        f"\nA call of any of these {len(found)} functions from any part of a dynamically linked "
+        f"program is recorded, or followed so that\n"
+        "other records are right. [Operations](operations.md) lists what they are called in "
+        "tables.\n",
     ]
     libraries = dict.fromkeys(library for _, library in found)
     for library in libraries:
@@ -296,7 +329,8 @@ def formats() -> str:
     source = "native/output/format/formats.def"
     row = r'^WEIR_FORMAT\((\w+), k(\w+), (\w+), "(.*)", (\w+), "(.*)",\s+"(.*)", "(.*)"\)'
     rows = []
-    for name, order, _, methods, chunk, refused, what, who in re.findall(row, (ROOT / source).read_text(), re.M):
+    for name, order, _, methods, chunk, refused, what, who in re.findall(row,
+            (ROOT / source).read_text(), re.M):
         limits = [refused] if refused else []
         if int(chunk, 0):
             limits.append(f"a chunk has more than {(int(chunk, 0) + 1) >> 30} GiB")
@@ -306,8 +340,10 @@ def formats() -> str:
     return (
         "# Formats of output files\n\n"
         + made_from(source)
-        + "\nThe `format` of a stream of the output library. [Files that libweir writes](../formats/output.md) describes their contents.\n\n"
-        + table(["`format`", "what it is", "who writes", "numbers", "compression", "refused where"], rows)
+        + "\nThe `format` of a stream of the output library. [Files that libweir "
+          "writes](../formats/output.md) describes their contents.\n\n"
+        + table(["`format`", "what it is", "who writes", "numbers", "compression", "refused where"],
+            rows)
     )
 
 
@@ -315,8 +351,10 @@ def findings() -> str:
     parts = [
         "# Findings\n\n",
         made_from("python/weir/report/findings"),
-        "\nWhat does weir look for in a run? The first screen of `weir report` and the HTML page print the\n"
-        "findings of a run as sentences, the most important first; key `findings` of `weir report --json`\n"
+        "\nWhat does weir look for in a run? The first screen of `weir report` and the HTML page "
+        "print the\n"
+        "findings of a run as sentences, the most important first; key `findings` of `weir report "
+        "--json`\n"
         "has all of them by name. A run without any has none of what is asked here.\n",
     ]
     for one in FINDINGS:
@@ -326,11 +364,21 @@ def findings() -> str:
     return "".join(parts)
 
 
+WIDTH = 100
 PAGES: dict[str, Callable[[], str]] = {
     "commands.md": commands, "environment.md": environment, "findings.md": findings,
     "layers.md": layers, "query.md": query, "operations.md": operations, "seen.md": functions,
     "formats.md": formats,
 }
+
+
+def filled(text: str) -> str:
+    """The page with its prose broken at 100 columns; tables, code and headings as they are."""
+    return "\n".join(
+        line if len(line) <= WIDTH or line.startswith(("|", "#", "    ", "<"))
+        else textwrap.fill(line, WIDTH, break_long_words=False, break_on_hyphens=False,
+            subsequent_indent="  " if line.startswith("- ") else "")
+        for line in text.split("\n"))
 
 
 def main(arguments: list[str]) -> int:
@@ -339,7 +387,7 @@ def main(arguments: list[str]) -> int:
         return 2
     stale = []
     for name, page in PAGES.items():
-        path, text = OUT / name, page()
+        path, text = OUT / name, filled(page())
         if path.exists() and path.read_text() == text:
             continue
         stale.append(name)

@@ -18,7 +18,8 @@ def test_every_verb_option_and_variable_has_a_line(weir, root):
     for verb in ("trace", "run", "assign", "env", "report", "doctor"):
         section = page.split(f"\n## weir {verb}\n")[1].split("\n## ")[0]
         lines = weir(verb, "--help").ok().stdout.split("Options:")[1].splitlines()
-        declared = {w.rstrip(",") for line in lines if line.startswith("  -") for w in line.split("  ")[1].split() if w.startswith("-")}
+        declared = {w.rstrip(",") for line in lines if line.startswith("  -")
+            for w in line.split("  ")[1].split() if w.startswith("-")}
         assert declared >= {"--help", "-h"}
         missing = [option for option in declared - {"--help", "-h"} if f"`{option}`" not in section]
         assert missing == []
@@ -33,6 +34,7 @@ def test_a_page_that_differs_is_named(monkeypatch, tmp_path, root, capsys):
     finally:
         sys.path.pop(0)
     monkeypatch.setattr(gen_docs, "OUT", tmp_path)
-    assert gen_docs.main(["--check"]) == 1 and "commands.md, environment.md" in capsys.readouterr().err
+    assert gen_docs.main(["--check"]) == 1 and "commands.md, environment.md" in capsys.readouterr(
+        ).err
     assert gen_docs.main([]) == 0 and gen_docs.main(["--check"]) == 0
     assert gen_docs.main(["--nonsense"]) == 2

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instructions of a call, counted by valgrind's callgrind: the same on a busy machine as on an idle one. User code alone."""
+"""Instructions of a call, counted by valgrind's callgrind: the same on a busy machine as on an idle
+one. User code alone."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ def executed(bench: Bench, tool: Tool, case: Case, count: int) -> int:
             *("valgrind", "--tool=callgrind", f"--callgrind-out-file={scratch}/out", "--"),
             *(str(case.program), case.name, str(count), str(bench.data)),
         ]
-        done = subprocess.run(command, env=environment(tool, room), capture_output=True, text=True, timeout=600)
+        done = subprocess.run(command, env=environment(tool, room), capture_output=True, text=True,
+            timeout=600)
     found = re.search(r"Collected : (\d+)", done.stderr)
     if done.returncode != 0 or not found:
         raise RuntimeError(f"callgrind: {done.stderr[-1000:]}")
@@ -46,5 +48,6 @@ def count(bench: Bench, cases: Sequence[Case], tools: Sequence[Tool]) -> list[di
         bare = per_call(bench, next(t for t in tools if t.name == BARE), case)
         for tool in tools:
             if tool.is_weir and not tool.in_memory:
-                rows.append({"loop": case.name, "title": case.title, "tool": tool.name, "bare": bare, "added": per_call(bench, tool, case) - bare})
+                rows.append({"loop": case.name, "title": case.title, "tool": tool.name,
+                    "bare": bare, "added": per_call(bench, tool, case) - bare})
     return rows

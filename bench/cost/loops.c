@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loops whose cost per call is measured, and the floor they are held against.
 //
-//   loops LOOP COUNT DIRECTORY     prints: LOOP COUNT wall_ns cpu_ns      (of the loop alone; cpu: user + system, all threads)
+//   loops LOOP COUNT DIRECTORY     prints: LOOP COUNT wall_ns cpu_ns      (of the loop alone; cpu:
+//   user + system, all threads)
 //
 // Which tool watches is decided outside, by the environment. The program knows nothing of weir.
 #define _GNU_SOURCE
@@ -32,7 +33,9 @@ static uint64_t now(clockid_t clock) {
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static struct span begin(void) { return (struct span){now(CLOCK_MONOTONIC), now(CLOCK_PROCESS_CPUTIME_ID)}; }
+static struct span begin(void) {
+  return (struct span){now(CLOCK_MONOTONIC), now(CLOCK_PROCESS_CPUTIME_ID)};
+}
 
 static struct span since(struct span s) {
   const uint64_t cpu = now(CLOCK_PROCESS_CPUTIME_ID), wall = now(CLOCK_MONOTONIC);
@@ -61,7 +64,8 @@ static uint64_t ticks(void) {
 #endif
 }
 
-// What no record can be had for less: two readings of the trace clock and 32 bytes into a mapped file that is in the cache.
+// What no record can be had for less: two readings of the trace clock and 32 bytes into a mapped
+// file that is in the cache.
 static struct span loop_floor(uint64_t count) {
   const int fd = data_file(kRingBytes);
   uint64_t *ring = mmap(NULL, kRingBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
@@ -120,9 +124,11 @@ static struct span loop_read(uint64_t count) {
 // Over one megabyte again and again, so that the file system allocates nothing.
 static struct span loop_pwrite(uint64_t count) {
   const int fd = data_file(1 << 20);
-  for (int i = 0; i < 256; ++i) need(pwrite(fd, buffer, kPiece, (off_t)i * kPiece) == kPiece, "pwrite");
+  for (int i = 0; i < 256; ++i)
+    need(pwrite(fd, buffer, kPiece, (off_t)i * kPiece) == kPiece, "pwrite");
   const struct span s = begin();
-  for (uint64_t i = 0; i < count; ++i) need(pwrite(fd, buffer, kPiece, (off_t)(i % 256) * kPiece) == kPiece, "pwrite");
+  for (uint64_t i = 0; i < count; ++i)
+    need(pwrite(fd, buffer, kPiece, (off_t)(i % 256) * kPiece) == kPiece, "pwrite");
   const struct span took = since(s);
   close(fd);
   return took;
@@ -142,8 +148,9 @@ static struct span loop_open(uint64_t count) {
 static const struct {
   const char *name;
   struct span (*run)(uint64_t);
-} loops[] = {{"empty", loop_empty}, {"floor", loop_floor}, {"fread", loop_fread}, {"fwrite", loop_fwrite},
-             {"read", loop_read},   {"pwrite", loop_pwrite}, {"open", loop_open}};
+} loops[] = {{"empty", loop_empty},   {"floor", loop_floor}, {"fread", loop_fread},
+             {"fwrite", loop_fwrite}, {"read", loop_read},   {"pwrite", loop_pwrite},
+             {"open", loop_open}};
 
 int main(int argc, char **argv) {
   static char path[4096];
@@ -155,7 +162,8 @@ int main(int argc, char **argv) {
   for (size_t i = 0; i < sizeof loops / sizeof *loops; ++i) {
     if (strcmp(argv[1], loops[i].name) != 0) continue;
     const struct span took = loops[i].run(count);
-    printf("%s %llu %llu %llu\n", argv[1], (unsigned long long)count, (unsigned long long)took.wall, (unsigned long long)took.cpu);
+    printf("%s %llu %llu %llu\n", argv[1], (unsigned long long)count, (unsigned long long)took.wall,
+           (unsigned long long)took.cpu);
     return 0;
   }
   return fprintf(stderr, "no loop of that name: %s\n", argv[1]), 2;

@@ -28,7 +28,8 @@ class Case:
     records_per_call: int
 
 
-# name: title, program, calls of a full run, operation, calls of it outside the loop, records of a call
+# name: title, program, calls of a full run, operation, calls of it outside the loop, records of a
+# call
 LOOPS = {
     "fread": ("fread 1 byte", "loops", 4_000_000, "fread", 0, 1),
     "fwrite": ("fwrite 8 bytes", "loops", 4_000_000, "fwrite", 0, 1),
@@ -37,7 +38,8 @@ LOOPS = {
     "open": ("open + close", "loops", 100_000, "open", 1, 2),
     "write": ("Fortran WRITE of one real", "statements", 1_000_000, "fortran_write", 1, 1),
 }
-# Calls of MPI by one rank: instructions alone are counted, as MPI's start takes longer than any loop.
+# Calls of MPI by one rank: instructions alone are counted, as MPI's start takes longer than any
+# loop.
 MPI_LOOPS = {
     "barrier": "MPI_Barrier", "allreduce": "MPI_Allreduce", "exchange": "MPI_Irecv, Isend, Waitall",
     "write_at": "MPI_File_write_at of 8 bytes and its pwrite",
@@ -51,7 +53,8 @@ def mpi_cases(programs: Path, only: str | None) -> list[Case]:
     if only and MPI not in only.split(","):
         return []
     return [
-        Case(name, f"{title} of one rank, {program.name.removeprefix('mpi-')}", program, 0, "", 0, 1)
+        Case(name, f"{title} of one rank, {program.name.removeprefix('mpi-')}", program, 0, "", 0,
+            1)
         for program in sorted(programs.glob("mpi-*"))
         for name, title in MPI_LOOPS.items()
     ]
@@ -65,13 +68,15 @@ def cases(programs: Path, quick: bool, only: str | None) -> list[Case]:
             return []
         title, program, count, *rest = LOOPS[name]
         if (programs / program).exists():
-            found.append(Case(name, title, programs / program, int(count * (QUICK_SHARE if quick else 1)), *rest))
+            found.append(Case(name, title, programs / program,
+                int(count * (QUICK_SHARE if quick else 1)), *rest))
     return found
 
 
 @dataclass(frozen=True)
 class Run:
-    """One program under one tool. Nanoseconds; `tree_cpu` is of the program and all that the tool started for it."""
+    """One program under one tool. Nanoseconds; `tree_cpu` is of the program and all that the tool
+    started for it."""
 
     wall: int
     cpu: int
@@ -82,14 +87,16 @@ class Run:
 
 
 class Bench:
-    """Directories for the time of a bench: for data, and for what tools write on disk and in memory."""
+    """Directories for the time of a bench: for data, and for what tools write on disk and in
+    memory."""
 
     def __init__(self, directory: Path, quick: bool):
         directory.mkdir(parents=True, exist_ok=True)
         self.quick = quick
         self.disk = Path(tempfile.mkdtemp(dir=directory))
         shm = Path("/dev/shm")
-        self.memory = Path(tempfile.mkdtemp(dir=shm, prefix="weir-bench-")) if os.access(shm, os.W_OK) else None
+        self.memory = Path(tempfile.mkdtemp(dir=shm, prefix="weir-bench-")) if os.access(shm,
+            os.W_OK) else None
         self.data = (self.memory or self.disk) / "data"
         self.data.mkdir()
 
@@ -108,24 +115,31 @@ class Bench:
         room.mkdir()
         return room
 
-    def execute(self, tool: Tool, command: Sequence[str], room: Path, output: int | None = None) -> tuple[int, int]:
-        """Wall and CPU nanoseconds of the whole tree of processes, as the kernel accounts them when it has ended."""
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_") and k != "LD_PRELOAD"}
+    def execute(self, tool: Tool, command: Sequence[str], room: Path,
+            output: int | None = None) -> tuple[int, int]:
+        """Wall and CPU nanoseconds of the whole tree of processes, as the kernel accounts them when
+        it has ended."""
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_")
+            and k != "LD_PRELOAD"}
         line = [*tool.prefix(room), *command]
         program = shutil.which(line[0]) or line[0]
         actions = [(os.POSIX_SPAWN_DUP2, output, 1)] if output is not None else []
         start = time.perf_counter_ns()
-        pid = os.posix_spawn(program, line, {**environment, **tool.environment(room)}, file_actions=actions)
+        pid = os.posix_spawn(program, line, {**environment, **tool.environment(room)},
+            file_actions=actions)
         _, status, usage = os.wait4(pid, 0)
         wall = time.perf_counter_ns() - start
         if status != 0:
-            raise RuntimeError(f"{' '.join(map(str, line))} under {tool.name} ended with {os.waitstatus_to_exitcode(status)}")
+            raise RuntimeError(
+                f"{' '.join(map(str, line))} under {tool.name} ended with "
+                f"{os.waitstatus_to_exitcode(status)}")
         return wall, int((usage.ru_utime + usage.ru_stime) * 1e9)
 
     def loop(self, tool: Tool, program: Path, name: str, count: int) -> Run:
         room = self.room_of(tool)
         with tempfile.TemporaryFile() as output:
-            tree_wall, tree_cpu = self.execute(tool, [str(program), name, str(count), str(self.data)], room, output.fileno())
+            tree_wall, tree_cpu = self.execute(tool,
+                [str(program), name, str(count), str(self.data)], room, output.fileno())
             output.seek(0)
             wall, cpu = (int(word) for word in output.read().split()[-2:])
         traces = list(room.glob("*.weir")) if tool.is_weir else []
@@ -156,22 +170,27 @@ class Bench:
             "repeat": repeat,
             "floor_ns": spread(floors),
             "calls": [self.row(tools, name, rows, floor) for (_, name), rows in runs.items()],
-            "processes": [process_row(name, rows, starts[BARE]) for name, rows in starts.items() if name != BARE],
+            "processes": [process_row(name, rows, starts[BARE]) for name, rows in starts.items()
+                if name != BARE],
         }
 
     def floor(self, loops: Path) -> float:
         count = 200_000 if self.quick else 10_000_000
         bare = Tool(BARE)
-        return (self.loop(bare, loops, "floor", count).cpu - self.loop(bare, loops, "empty", count).cpu) / count
+        return (self.loop(bare, loops, "floor", count).cpu - self.loop(bare, loops, "empty",
+            count).cpu) / count
 
-    def start_and_finish(self, program: Path, tools: Sequence[Tool], into: dict, times: int) -> None:
-        """A program that does nothing; the first row of weir's makes the trace file, the second finds it made."""
+    def start_and_finish(self, program: Path, tools: Sequence[Tool], into: dict,
+            times: int) -> None:
+        """A program that does nothing; the first row of weir's makes the trace file, the second
+        finds it made."""
         for _ in range(times):
             for tool in tools:
                 room = self.room_of(tool)
                 into.setdefault(tool.name, []).append(self.execute(tool, [str(program)], room))
                 if tool.is_weir and not tool.in_memory:
-                    into.setdefault(f"{tool.name}, second process", []).append(self.execute(tool, [str(program)], room))
+                    into.setdefault(f"{tool.name}, second process",
+                        []).append(self.execute(tool, [str(program)], room))
 
     def row(self, tools: Sequence[Tool], name: str, rows: list, floor: float) -> dict:
         tool = next(t for t in tools if t.name == name)
@@ -200,10 +219,12 @@ class Bench:
 
 
 def weir_figures(case: Case, count: int, facts: TraceFacts, level: str) -> dict:
-    """`unseen`: calls made less calls in the trace. Bytes for an event: of the file, and of chunks as far as they are filled."""
+    """`unseen`: calls made less calls in the trace. Bytes for an event: of the file, and of chunks
+    as far as they are filled."""
     lost = facts.lost_events + (sum(facts.counted.values()) if level == "trace" else 0)
     unseen = count + case.besides - facts.calls(case.op)
-    figures = {"events": facts.events, "unseen": unseen, "lost_events": lost, "failures": facts.failures}
+    figures = {"events": facts.events, "unseen": unseen, "lost_events": lost,
+        "failures": facts.failures}
     if level == "trace":
         figures["bytes_per_event"] = facts.file_bytes / facts.events
         figures["filled_bytes_per_event"] = facts.event_bytes / facts.events
@@ -211,7 +232,8 @@ def weir_figures(case: Case, count: int, facts: TraceFacts, level: str) -> dict:
 
 
 def process_row(name: str, rows: list[tuple[int, int]], bare: list[tuple[int, int]]) -> dict:
-    """Milliseconds added to a process that does nothing. Medians of each side: runs this short have no pairs."""
+    """Milliseconds added to a process that does nothing. Medians of each side: runs this short have
+    no pairs."""
 
     def middle(pairs: list[tuple[int, int]], which: int) -> float:
         return statistics.median(pair[which] for pair in pairs) / 1e6

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops over calls of MPI by one rank, which has nobody to wait for: what is left is the call, and what a tool adds to it.
+// Loops over calls of MPI by one rank, which has nobody to wait for: what is left is the call, and
+// what a tool adds to it.
 //
 //   mpi-NAME LOOP COUNT DIRECTORY     (the directory is for programs that need one: see loops.c)
 #include <mpi.h>
@@ -39,7 +40,8 @@ static void write_at(void) {
 static const struct {
   const char *name;
   void (*call)(void);
-} loops[] = {{"barrier", barrier}, {"allreduce", allreduce}, {"exchange", exchange}, {"write_at", write_at}};
+} loops[] = {
+    {"barrier", barrier}, {"allreduce", allreduce}, {"exchange", exchange}, {"write_at", write_at}};
 
 int main(int argc, char **argv) {
   if (argc != 4) return fprintf(stderr, "usage: mpi-NAME LOOP COUNT DIRECTORY\n"), 2;

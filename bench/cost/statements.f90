@@ -28,7 +28,8 @@ program statements
   call get_command_argument(2, count_text)
   call get_command_argument(3, directory)
   read (count_text, *) count
-  open (newunit=unit, file=trim(directory)//"/data", form="unformatted", status="replace", action="write")
+  open (newunit=unit, file=trim(directory)//"/data", form="unformatted", status="replace", &
+      action="write")
   x = 1.0
   wall = now(monotonic)
   cpu = now(process_cpu)

@@ -33,17 +33,21 @@ def weir(library: Path, level: str, in_memory: bool = False) -> Tool:
         return {"LD_PRELOAD": str(library), "WEIR_TRACE_DIR": str(directory), "WEIR_LEVEL": level}
 
     name = f"weir {level}" + (" (tmpfs)" if in_memory else "")
-    return Tool(name, environment=environment, in_memory=in_memory, is_weir=True, fields={"level": level})
+    return Tool(name, environment=environment, in_memory=in_memory, is_weir=True,
+        fields={"level": level})
 
 
 def without_mpi(library: Path) -> Tool:
     """weir trace --no-mpi."""
     traced = weir(library, "trace")
-    return Tool("weir trace --no-mpi", environment=lambda directory: {**traced.environment(directory), "WEIR_MPI": "0"}, is_weir=True)
+    return Tool("weir trace --no-mpi",
+        environment=lambda directory: {**traced.environment(directory), "WEIR_MPI": "0"},
+        is_weir=True)
 
 
 def strace() -> Tool:
-    return Tool("strace -f", prefix=lambda directory: ["strace", "-f", "-o", str(directory / "out")], share=0.02, beside=True)
+    return Tool("strace -f", prefix=lambda directory: ["strace", "-f", "-o",
+        str(directory / "out")], share=0.02, beside=True)
 
 
 def dftracer(libraries: Path) -> Tool:
@@ -62,24 +66,29 @@ def dftracer(libraries: Path) -> Tool:
 
 def darshan(library: Path) -> Tool:
     def environment(directory: Path) -> dict[str, str]:
-        return {"LD_PRELOAD": str(library), "DARSHAN_ENABLE_NONMPI": "1", "DARSHAN_LOGFILE": str(directory / "log.darshan")}
+        return {"LD_PRELOAD": str(library), "DARSHAN_ENABLE_NONMPI": "1",
+            "DARSHAN_LOGFILE": str(directory / "log.darshan")}
 
     return Tool("darshan", environment=environment)
 
 
 def install_dftracer(venv: Path) -> tuple[Path | None, str]:
-    """Its library directory, or why there is none. Installs into an environment of its own, once."""
+    """Its library directory, or why there is none. Installs into an environment of its own, once.
+    """
     found = sorted(venv.glob("lib/python3*/site-packages/dftracer/lib64"))
     if not found:
-        for command in ([sys.executable, "-m", "venv", venv], [venv / "bin/python", "-m", "pip", "install", "--quiet", "dftracer"]):
+        for command in ([sys.executable, "-m", "venv", venv],
+                [venv / "bin/python", "-m", "pip", "install", "--quiet", "dftracer"]):
             done = subprocess.run(command, capture_output=True, text=True, timeout=900)
             if done.returncode != 0:
-                return None, "does not install here: " + (done.stderr.strip().split("\n")[-1] or f"status {done.returncode}")
+                return None, "does not install here: " + (done.stderr.strip().split("\n")[-1]
+                    or f"status {done.returncode}")
         found = sorted(venv.glob("lib/python3*/site-packages/dftracer/lib64"))
     return (found[0], "") if found else (None, "its package has no preload library")
 
 
-def available(library: Path, bench, with_dftracer: bool, venv: Path) -> tuple[list[Tool], dict[str, str]]:
+def available(library: Path, bench, with_dftracer: bool,
+        venv: Path) -> tuple[list[Tool], dict[str, str]]:
     """The tools to run, bare first, and for those that cannot: why."""
     chosen = [Tool(BARE), weir(library, "summary"), weir(library, "detail"), weir(library, "trace")]
     absent: dict[str, str] = {}
@@ -103,5 +112,8 @@ def available(library: Path, bench, with_dftracer: bool, venv: Path) -> tuple[li
     if found:
         chosen.append(darshan(Path(found[0])))
     else:
-        absent["darshan"] = "no distribution packages its run-time library; name one in DARSHAN_PRELOAD to compare with it"
+        absent["darshan"] = (
+            "no distribution packages its run-time library; name one in DARSHAN_PRELOAD to compare "
+            "with it"
+        )
     return chosen, absent

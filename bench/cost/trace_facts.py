@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a trace file holds, by its chunk headers and one byte of each record (docs/formats/trace.md). Standard library alone."""
+"""What a trace file holds, by its chunk headers and one byte of each record
+(docs/formats/trace.md). Standard library alone."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ CHUNK_MAGIC = 0x4B484357
 PROCESS, EVENTS, COUNTERS = 1, 3, 4
 OPS_DEF = Path(__file__).resolve().parents[2] / "native" / "wire" / "ops.def"
 OP_VALUES = {
-    name: int(value) for value, name in re.findall(r'^WEIR_OP\((\d+), \w+, "(\w+)"', OPS_DEF.read_text(), re.MULTILINE)
+    name: int(value) for value, name in re.findall(r'^WEIR_OP\((\d+), \w+, "(\w+)"',
+        OPS_DEF.read_text(), re.MULTILINE)
 }
 
 
@@ -51,7 +53,8 @@ def read_facts(path: Path) -> TraceFacts:
             continue
         (used,) = struct.unpack_from("<Q", data, at + 32)
         if kind == EVENTS:
-            ops = bytes(data[at + 64 + 28 : at + 64 + min(used, (size - 64) // 32) * 32 : 32]).rstrip(b"\0")
+            ops = bytes(data[at + 64 + 28 : at + 64 + min(used, (size - 64) // 32)
+                * 32 : 32]).rstrip(b"\0")
             records.update(ops)
             event_bytes += 64 + 32 * len(ops)
         elif kind == COUNTERS:

@@ -3,16 +3,16 @@
  *
  *   alone fill FILE BYTES PIECE STRIDE       write PIECE bytes at every STRIDE (what is to be read)
  *   alone check FILE BYTES                   compare all of the file
- *   alone read FILE PIECE COUNT STRIDE TIMES open, COUNT reads of PIECE bytes, close; one every STRIDE bytes
- *   alone parallel FILE BYTES THREADS        reads of 4 MiB by so many threads: the limit
- *   alone fread FILE COUNT                   one byte with each call
- *   alone write FILE PIECE COUNT TIMES       open, COUNT writes, close
- *   alone dump FILE BYTES PIECE ROUNDS MS    writes of BYTES with MS of pause between, beside memcpy of the same
- *   alone append FILE COUNT                  open for appending, write one line, close
- *   alone stat FILE COUNT                    stat
- *   alone calls FILE COUNT                   reads of one byte at the end of a file: the call itself
+ *   alone read FILE PIECE COUNT STRIDE TIMES open, COUNT reads of PIECE bytes, close; one every
+ * STRIDE bytes alone parallel FILE BYTES THREADS        reads of 4 MiB by so many threads: the
+ * limit alone fread FILE COUNT                   one byte with each call alone write FILE PIECE
+ * COUNT TIMES       open, COUNT writes, close alone dump FILE BYTES PIECE ROUNDS MS    writes of
+ * BYTES with MS of pause between, beside memcpy of the same alone append FILE COUNT open for
+ * appending, write one line, close alone stat FILE COUNT                    stat alone calls FILE
+ * COUNT                   reads of one byte at the end of a file: the call itself
  *
- * Prints `alone: calls=N bytes=N seconds=S ...`, of the quickest where something is done several TIMES. The program knows nothing of weir. */
+ * Prints `alone: calls=N bytes=N seconds=S ...`, of the quickest where something is done several
+ * TIMES. The program knows nothing of weir. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +36,8 @@ static unsigned char *piece_buffer(uint64_t bytes) {
 }
 
 static void print(uint64_t calls, uint64_t bytes, double seconds) {
-  printf("alone: calls=%llu bytes=%llu seconds=%.9f", (unsigned long long)calls, (unsigned long long)bytes, seconds);
+  printf("alone: calls=%llu bytes=%llu seconds=%.9f", (unsigned long long)calls,
+         (unsigned long long)bytes, seconds);
 }
 
 static void fill(char **a) {
@@ -57,7 +58,8 @@ static void check(char **a) {
   struct stat is;
   need(fd >= 0 && fstat(fd, &is) == 0, a[0]);
   if ((uint64_t)is.st_size != bytes) {
-    fprintf(stderr, "%s: %lld bytes, expected %llu\n", a[0], (long long)is.st_size, (unsigned long long)bytes);
+    fprintf(stderr, "%s: %lld bytes, expected %llu\n", a[0], (long long)is.st_size,
+            (unsigned long long)bytes);
     exit(1);
   }
   unsigned char *buffer = piece_buffer(kLimitPiece);
@@ -65,7 +67,8 @@ static void check(char **a) {
     const ssize_t got = pread(fd, buffer, kLimitPiece, (off_t)at);
     need(got > 0, a[0]);
     if (memcmp(buffer, contents_at(at), (size_t)got) != 0) {
-      fprintf(stderr, "%s: wrong bytes between %llu and %llu\n", a[0], (unsigned long long)at, (unsigned long long)(at + kLimitPiece));
+      fprintf(stderr, "%s: wrong bytes between %llu and %llu\n", a[0], (unsigned long long)at,
+              (unsigned long long)(at + kLimitPiece));
       exit(1);
     }
   }
@@ -77,12 +80,15 @@ static void check(char **a) {
 static void expect(const unsigned char *got, uint64_t at, uint64_t piece) {
   const unsigned char *expected = contents_at(at);
   const size_t last = piece < 8 ? 0 : piece - 8;
-  if (memcmp(got, expected, piece < 8 ? piece : 8) == 0 && memcmp(got + last, expected + last, piece - last) == 0) return;
+  if (memcmp(got, expected, piece < 8 ? piece : 8) == 0 &&
+      memcmp(got + last, expected + last, piece - last) == 0)
+    return;
   fprintf(stderr, "wrong bytes at %llu\n", (unsigned long long)at);
   exit(1);
 }
 
-static double read_once(const char *file, unsigned char *buffer, uint64_t piece, uint64_t count, uint64_t stride) {
+static double read_once(const char *file, unsigned char *buffer, uint64_t piece, uint64_t count,
+                        uint64_t stride) {
   const double begun = now_s();
   const int fd = open(file, O_RDONLY);
   need(fd >= 0, file);
@@ -96,7 +102,8 @@ static double read_once(const char *file, unsigned char *buffer, uint64_t piece,
 }
 
 static void read_pieces(char **a) {
-  const uint64_t piece = number(a[1]), count = number(a[2]), stride = number(a[3]), times = number(a[4]);
+  const uint64_t piece = number(a[1]), count = number(a[2]), stride = number(a[3]),
+                 times = number(a[4]);
   unsigned char *buffer = piece_buffer(piece);
   double best = 1e9;
   contents_at(0);
@@ -134,7 +141,8 @@ static void parallel(char **a) {
   pthread_t thread[64];
   contents_at(0);
   const double begun = now_s();
-  for (uint64_t t = 0; t < threads && t < 64; ++t) need((errno = pthread_create(&thread[t], NULL, read_share, &file)) == 0, "thread");
+  for (uint64_t t = 0; t < threads && t < 64; ++t)
+    need((errno = pthread_create(&thread[t], NULL, read_share, &file)) == 0, "thread");
   for (uint64_t t = 0; t < threads && t < 64; ++t) pthread_join(thread[t], NULL);
   print(file.bytes / kLimitPiece, file.bytes, now_s() - begun);
 }
@@ -143,7 +151,8 @@ static void fread_bytes(char **a) {
   const uint64_t count = number(a[1]);
   unsigned char byte = 0, sum = 0, expected = 0;
   for (uint64_t i = 0; i < count; i += 4096)
-    for (uint64_t k = 0; k < 4096 && i + k < count; ++k) expected = (unsigned char)(expected + contents_at(i)[k]);
+    for (uint64_t k = 0; k < 4096 && i + k < count; ++k)
+      expected = (unsigned char)(expected + contents_at(i)[k]);
   FILE *f = fopen(a[0], "r");
   need(f != NULL, a[0]);
   const double begun = now_s();
@@ -159,7 +168,8 @@ static double write_once(const char *file, uint64_t piece, uint64_t count) {
   const double begun = now_s();
   const int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC, 0644);
   need(fd >= 0, file);
-  for (uint64_t i = 0; i < count; ++i) need(write(fd, contents_at(i * piece), piece) == (ssize_t)piece, file);
+  for (uint64_t i = 0; i < count; ++i)
+    need(write(fd, contents_at(i * piece), piece) == (ssize_t)piece, file);
   need(close(fd) == 0, file);
   return now_s() - begun;
 }
@@ -175,11 +185,14 @@ static void write_pieces(char **a) {
   print(count, count * piece, best);
 }
 
-static int ascending(const void *a, const void *b) { return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b; }
+static int ascending(const void *a, const void *b) {
+  return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b;
+}
 
 /* The first round, in which memory is touched for the first time on both sides, does not count. */
 static void dump(char **a) {
-  const uint64_t bytes = number(a[1]), piece = number(a[2]), rounds = number(a[3]), pause_ms = number(a[4]);
+  const uint64_t bytes = number(a[1]), piece = number(a[2]), rounds = number(a[3]),
+                 pause_ms = number(a[4]);
   double stall[64], copy[64];
   unsigned char *target = piece_buffer(bytes);
   const int fd = open(a[0], O_WRONLY | O_CREAT | O_TRUNC, 0644);
@@ -192,7 +205,8 @@ static void dump(char **a) {
     }
     copy[r] = now_s() - begun;
     begun = now_s();
-    for (uint64_t at = 0; at < bytes; at += piece) need(write(fd, contents_at(r * bytes + at), piece) == (ssize_t)piece, a[0]);
+    for (uint64_t at = 0; at < bytes; at += piece)
+      need(write(fd, contents_at(r * bytes + at), piece) == (ssize_t)piece, a[0]);
     stall[r] = now_s() - begun;
     usleep((useconds_t)(pause_ms * 1000));
   }
@@ -250,13 +264,15 @@ static const struct {
   const char *name;
   int arguments;
   void (*run)(char **);
-} programs[] = {{"fill", 4, fill},     {"check", 2, check},        {"read", 5, read_pieces}, {"parallel", 3, parallel},
-                {"fread", 2, fread_bytes}, {"write", 4, write_pieces}, {"dump", 5, dump},        {"append", 2, append},
-                {"stat", 2, stat_storm},   {"calls", 2, calls}};
+} programs[] = {{"fill", 4, fill},         {"check", 2, check},       {"read", 5, read_pieces},
+                {"parallel", 3, parallel}, {"fread", 2, fread_bytes}, {"write", 4, write_pieces},
+                {"dump", 5, dump},         {"append", 2, append},     {"stat", 2, stat_storm},
+                {"calls", 2, calls}};
 
 int main(int argc, char **argv) {
   for (size_t i = 0; i < sizeof programs / sizeof *programs; ++i) {
-    if (argc < 3 || strcmp(argv[1], programs[i].name) != 0 || argc != programs[i].arguments + 2) continue;
+    if (argc < 3 || strcmp(argv[1], programs[i].name) != 0 || argc != programs[i].arguments + 2)
+      continue;
     programs[i].run(argv + 2);
     printf("\n");
     return 0;

@@ -8,8 +8,9 @@
 
 enum { kPeriodWords = 1000003, kLargestPiece = 8 << 20 };
 
-/* The bytes that a file has from this offset on, `kLargestPiece` of them: no bytes are made where time is measured. Contents
- * repeat after a prime number of words, so that a block in the place of another is seen. The offset is a multiple of 8. */
+/* The bytes that a file has from this offset on, `kLargestPiece` of them: no bytes are made where
+ * time is measured. Contents repeat after a prime number of words, so that a block in the place of
+ * another is seen. The offset is a multiple of 8. */
 const unsigned char *contents_at(uint64_t offset);
 
 double now_s(void);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Several ranks at one file, each a process that a launcher's variables describe; no MPI, so that any number starts at once:
+ * Several ranks at one file, each a process that a launcher's variables describe; no MPI, so that
+ * any number starts at once:
  *
  *   sweep FILE read|write PATTERN PIECE COUNT RANKS
  *
- * COUNT pieces of PIECE bytes by each rank. PATTERN: contiguous (each rank its own part), interleaved (piece by piece in turn),
- * strided (its own part, one piece of four), modulo (at equal distances, on from the file's beginning behind its end), random.
- * Prints `sweep: calls=N bytes=N seconds=S`, from the time when all ranks are ready until all have closed the file. */
+ * COUNT pieces of PIECE bytes by each rank. PATTERN: contiguous (each rank its own part),
+ * interleaved (piece by piece in turn), strided (its own part, one piece of four), modulo (at equal
+ * distances, on from the file's beginning behind its end), random. Prints `sweep: calls=N bytes=N
+ * seconds=S`, from the time when all ranks are ready until all have closed the file. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -34,7 +36,8 @@ static uint64_t offset_of(const struct plan *p, uint64_t i) {
   const uint64_t own = p->rank * p->count + i, all = p->count * p->ranks;
   if (strcmp(p->pattern, "interleaved") == 0) return (i * p->ranks + p->rank) * p->piece;
   if (strcmp(p->pattern, "strided") == 0) return own * kGap * p->piece;
-  if (strcmp(p->pattern, "modulo") == 0) return own * kFactor % all * p->piece; /* all is no multiple of the prime */
+  if (strcmp(p->pattern, "modulo") == 0)
+    return own * kFactor % all * p->piece; /* all is no multiple of the prime */
   if (strcmp(p->pattern, "random") == 0) return mixed(own) % all * p->piece;
   return own * p->piece;
 }
@@ -46,7 +49,8 @@ static void move(const struct plan *p) {
   for (uint64_t i = 0; i < p->count; ++i) {
     const uint64_t at = offset_of(p, i);
     memset(buffer, (int)(at / p->piece * 7 + 1), p->writes ? p->piece : 0);
-    const ssize_t moved = p->writes ? pwrite(fd, buffer, p->piece, (off_t)at) : pread(fd, buffer, p->piece, (off_t)at);
+    const ssize_t moved = p->writes ? pwrite(fd, buffer, p->piece, (off_t)at)
+                                    : pread(fd, buffer, p->piece, (off_t)at);
     need(moved == (ssize_t)p->piece, p->file);
   }
   need(close(fd) == 0, p->file);
@@ -84,7 +88,8 @@ static int run_all(char **argv, uint64_t ranks) {
   for (uint64_t rank = 0; rank < ranks; ++rank) start(argv, rank, ranks);
   close(kReady);
   close(kGo);
-  for (uint64_t rank = 0; rank < ranks; ++rank) need(read(ready[0], &byte, 1) == 1, "a rank did not start");
+  for (uint64_t rank = 0; rank < ranks; ++rank)
+    need(read(ready[0], &byte, 1) == 1, "a rank did not start");
   const double begun = now_s();
   close(go[1]);
   for (uint64_t rank = 0; rank < ranks; ++rank) {
@@ -93,18 +98,23 @@ static int run_all(char **argv, uint64_t ranks) {
   }
   const double seconds = now_s() - begun;
   const uint64_t calls = number(argv[5]) * ranks;
-  printf("sweep: calls=%llu bytes=%llu seconds=%.9f\n", (unsigned long long)calls, (unsigned long long)(calls * number(argv[4])), seconds);
+  printf("sweep: calls=%llu bytes=%llu seconds=%.9f\n", (unsigned long long)calls,
+         (unsigned long long)(calls * number(argv[4])), seconds);
   return failed;
 }
 
 int main(int argc, char **argv) {
   if (argc != 7) {
-    fprintf(stderr, "usage: sweep FILE read|write contiguous|interleaved|strided|modulo|random PIECE COUNT RANKS\n");
+    fprintf(stderr,
+            "usage: sweep FILE read|write contiguous|interleaved|strided|modulo|random PIECE COUNT "
+            "RANKS\n");
     return 2;
   }
   const char *rank = getenv("SWEEP_RANK");
   if (rank == NULL) return run_all(argv, number(argv[6]));
-  const struct plan p = {argv[1], argv[3], strcmp(argv[2], "write") == 0, number(argv[4]), number(argv[5]), number(rank), number(argv[6])};
+  const struct plan p = {argv[1],         argv[3],         strcmp(argv[2], "write") == 0,
+                         number(argv[4]), number(argv[5]), number(rank),
+                         number(argv[6])};
   char byte = 0;
   need(write(kReady, &byte, 1) == 1, "ready");
   close(kReady);

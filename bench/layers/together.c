@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The programs of several ranks whose time the layers' bench takes:
  *
- *   together read FILE BYTES PIECE       every rank reads all of the file, PIECE bytes with each call
- *   together write FILE COUNT PIECE      the ranks write interleaved pieces into one file, COUNT each
+ *   together read FILE BYTES PIECE       every rank reads all of the file, PIECE bytes with each
+ * call together write FILE COUNT PIECE      the ranks write interleaved pieces into one file, COUNT
+ * each
  *
- * Prints `together: ranks=N calls=N bytes=N seconds=S`, from one barrier to the other, opening and closing included. */
+ * Prints `together: ranks=N calls=N bytes=N seconds=S`, from one barrier to the other, opening and
+ * closing included. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -25,7 +27,9 @@ static uint64_t read_all(const char *file, uint64_t bytes, uint64_t piece) {
     need(read(fd, buffer, length) == (ssize_t)length, file);
     /* Ends alone: comparing all of it would be most of what is timed. */
     const unsigned char *expected = contents_at(at);
-    need(memcmp(buffer, expected, 8) == 0 && memcmp(buffer + length - 8, expected + length - 8, 8) == 0, "wrong bytes");
+    need(memcmp(buffer, expected, 8) == 0 &&
+             memcmp(buffer + length - 8, expected + length - 8, 8) == 0,
+         "wrong bytes");
   }
   need(close(fd) == 0, file);
   free(buffer);
@@ -49,7 +53,8 @@ int main(int argc, char **argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   const int reading = argc == 5 && strcmp(argv[1], "read") == 0;
   if (!reading && (argc != 5 || strcmp(argv[1], "write") != 0)) {
-    if (rank == 0) fprintf(stderr, "usage: together read FILE BYTES PIECE | together write FILE COUNT PIECE\n");
+    if (rank == 0)
+      fprintf(stderr, "usage: together read FILE BYTES PIECE | together write FILE COUNT PIECE\n");
     MPI_Finalize();
     return 2;
   }
@@ -57,12 +62,14 @@ int main(int argc, char **argv) {
   contents_at(0);
   MPI_Barrier(MPI_COMM_WORLD);
   const double begun = now_s();
-  const uint64_t calls = reading ? read_all(argv[2], first, piece) : write_interleaved(argv[2], first, piece);
+  const uint64_t calls =
+      reading ? read_all(argv[2], first, piece) : write_interleaved(argv[2], first, piece);
   MPI_Barrier(MPI_COMM_WORLD);
   const double seconds = now_s() - begun;
   const uint64_t bytes = reading ? first : first * piece;
   if (rank == 0) {
-    printf("together: ranks=%d calls=%llu bytes=%llu seconds=%.9f\n", ranks, (unsigned long long)(calls * (uint64_t)ranks),
+    printf("together: ranks=%d calls=%llu bytes=%llu seconds=%.9f\n", ranks,
+           (unsigned long long)(calls * (uint64_t)ranks),
            (unsigned long long)(bytes * (uint64_t)ranks), seconds);
   }
   MPI_Finalize();

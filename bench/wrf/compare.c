@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * compare WRITER OTHER key=value...: whether the files of two writers of the same experiment hold the same values, and the right ones. Any
- * format that netCDF-C reads; variables are found by their names, with which libweir's begin. Status 1 and a message when not. */
+ * compare WRITER OTHER key=value...: whether the files of two writers of the same experiment hold
+ * the same values, and the right ones. Any format that netCDF-C reads; variables are found by their
+ * names, with which libweir's begin. Status 1 and a message when not. */
 #include <netcdf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,11 +22,14 @@ static int variable_of(int file, const char *name, int domain, const char *path)
   return variable;
 }
 
-static void read_level(int file, int domain, int f, long level, long ny, long nx, float *to, const char *path) {
+static void read_level(int file, int domain, int f, long level, long ny, long nx, float *to,
+                       const char *path) {
   const int deep = kFields[f].levels > 1;
   const size_t first[4] = {0, (size_t)level, 0, 0}, count[4] = {1, 1, (size_t)ny, (size_t)nx};
   const size_t flat_first[3] = {0, 0, 0};
-  must(nc_get_vara_float(file, variable_of(file, kFields[f].name, domain, path), deep ? first : flat_first, deep ? count : count + 1, to), path);
+  must(nc_get_vara_float(file, variable_of(file, kFields[f].name, domain, path),
+                         deep ? first : flat_first, deep ? count : count + 1, to),
+       path);
 }
 
 static long compare_frame(const struct options *options, const char *writers[2], int d, int frame) {
@@ -33,7 +37,8 @@ static long compare_frame(const struct options *options, const char *writers[2],
   int files[2];
   long nx, ny, compared = 0;
   domain_sizes(options, d, &nx, &ny);
-  float *values[2] = {malloc(sizeof(float) * (size_t)(nx * ny)), malloc(sizeof(float) * (size_t)(nx * ny))};
+  float *values[2] = {malloc(sizeof(float) * (size_t)(nx * ny)),
+                      malloc(sizeof(float) * (size_t)(nx * ny))};
   if (values[0] == NULL || values[1] == NULL) fail("memory", "refused");
   for (int w = 0; w < 2; w++) {
     frame_path(options, writers[w], d, frame, paths[w]);
@@ -45,8 +50,9 @@ static long compare_frame(const struct options *options, const char *writers[2],
       for (long k = 0; k < nx * ny; k++, compared++) {
         const float expected = value_at(d, f, level, k / nx, k % nx, frame);
         if (values[0][k] == expected && values[1][k] == expected) continue;
-        fprintf(stderr, "error: %s of %s and %s: level %ld, j %ld, i %ld: %g and %g, expected %g\n", kFields[f].name, paths[0], paths[1], level, k / nx,
-                k % nx, (double)values[0][k], (double)values[1][k], (double)expected);
+        fprintf(stderr, "error: %s of %s and %s: level %ld, j %ld, i %ld: %g and %g, expected %g\n",
+                kFields[f].name, paths[0], paths[1], level, k / nx, k % nx, (double)values[0][k],
+                (double)values[1][k], (double)expected);
         exit(1);
       }
     }
@@ -62,7 +68,8 @@ int main(int argc, char **argv) {
   const char *writers[2] = {argv[1], argv[2]};
   read_options(argc - 2, argv + 2, &options);
   for (int d = 0; d < DOMAINS; d++)
-    for (int frame = 0; frame <= (int)((options.steps - 1) / options.every); frame++) compared += compare_frame(&options, writers, d, frame);
+    for (int frame = 0; frame <= (int)((options.steps - 1) / options.every); frame++)
+      compared += compare_frame(&options, writers, d, frame);
   printf("wrf: compared=%ld\n", compared);
   return MPI_Finalize() != MPI_SUCCESS;
 }

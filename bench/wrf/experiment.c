@@ -9,12 +9,15 @@
 #include <time.h>
 #include <unistd.h>
 
-const struct field kFields[FIELDS] = {{"U", "m s-1", LEVELS}, {"V", "m s-1", LEVELS}, {"T", "K", LEVELS}, {"QVAPOR", "kg kg-1", LEVELS},
-                                      {"PSFC", "Pa", 1},      {"T2", "K", 1},         {"U10", "m s-1", 1}, {"V10", "m s-1", 1}};
+const struct field kFields[FIELDS] = {{"U", "m s-1", LEVELS}, {"V", "m s-1", LEVELS},
+                                      {"T", "K", LEVELS},     {"QVAPOR", "kg kg-1", LEVELS},
+                                      {"PSFC", "Pa", 1},      {"T2", "K", 1},
+                                      {"U10", "m s-1", 1},    {"V10", "m s-1", 1}};
 static const long kSizes[DOMAINS][2] = {{1770, 1986}, {2974, 3118}};
 
 _Noreturn void fail(const char *what, const char *why) {
-  fprintf(stderr, "error: %s: %s\n", what, why); /* the bench shows this line, whatever the launcher says after it */
+  fprintf(stderr, "error: %s: %s\n", what,
+          why); /* the bench shows this line, whatever the launcher says after it */
   MPI_Abort(MPI_COMM_WORLD, 1);
   abort();
 }
@@ -33,20 +36,28 @@ double cpu_s(void) {
 }
 
 void read_options(int argc, char **argv, struct options *options) {
-  *options = (struct options){.scale = 0.01, .steps = 1, .every = 1, .directory = ".", .config = "", .adios2 = "libadios2_c.so"};
+  *options = (struct options){.scale = 0.01,
+                              .steps = 1,
+                              .every = 1,
+                              .directory = ".",
+                              .config = "",
+                              .adios2 = "libadios2_c.so"};
   struct {
     const char *name;
     long *number;
     const char **text;
-  } all[] = {{"steps", &options->steps, 0},   {"every", &options->every, 0},     {"sleep_us", &options->sleep_us, 0},
-             {"spin", &options->spin, 0},     {"lend", &options->lend, 0},       {"sync", &options->sync, 0},
-             {"bare", &options->bare, 0},     {"check", &options->check, 0},   {"directory", 0, &options->directory},   {"config", 0, &options->config},
-             {"adios2", 0, &options->adios2}, {0, 0, 0}};
+  } all[] = {{"steps", &options->steps, 0},         {"every", &options->every, 0},
+             {"sleep_us", &options->sleep_us, 0},   {"spin", &options->spin, 0},
+             {"lend", &options->lend, 0},           {"sync", &options->sync, 0},
+             {"bare", &options->bare, 0},           {"check", &options->check, 0},
+             {"directory", 0, &options->directory}, {"config", 0, &options->config},
+             {"adios2", 0, &options->adios2},       {0, 0, 0}};
   for (int a = 1; a < argc; a++) {
     char *equals = strchr(argv[a], '='), *end = "";
     const size_t length = equals ? (size_t)(equals - argv[a]) : 0;
     int found = 0;
-    if (length == 5 && !strncmp(argv[a], "scale", 5)) options->scale = strtod(equals + 1, &end), found = 1;
+    if (length == 5 && !strncmp(argv[a], "scale", 5))
+      options->scale = strtod(equals + 1, &end), found = 1;
     for (int k = 0; all[k].name && !found; k++) {
       if (strlen(all[k].name) != length || strncmp(all[k].name, argv[a], length)) continue;
       found = 1;
@@ -55,7 +66,8 @@ void read_options(int argc, char **argv, struct options *options) {
     }
     if (!found || *end != '\0') fail("no such option, or not a number", argv[a]);
   }
-  if (options->scale <= 0 || options->every < 1 || options->steps < 1 || (options->steps - 1) / options->every >= MAX_FRAMES)
+  if (options->scale <= 0 || options->every < 1 || options->steps < 1 ||
+      (options->steps - 1) / options->every >= MAX_FRAMES)
     fail("options", "scale, steps and every must be positive, frames at most 256");
 }
 
@@ -121,12 +133,14 @@ void fill(struct run *run, int frame) {
       float *to = run->data[d][f];
       for (long level = 0; level < kFields[f].levels; level++)
         for (long j = 0; j < domain->nj; j++)
-          for (long i = 0; i < domain->ni; i++) *to++ = value_at(d, f, level, domain->j0 + j, domain->i0 + i, frame);
+          for (long i = 0; i < domain->ni; i++)
+            *to++ = value_at(d, f, level, domain->j0 + j, domain->i0 + i, frame);
     }
   }
 }
 
-/* A smoothing of 64 x 64 numbers, again and again: what a model's inner loops are, small enough to stay in a cache. */
+/* A smoothing of 64 x 64 numbers, again and again: what a model's inner loops are, small enough to
+ * stay in a cache. */
 static void smooth(long passes) {
   enum { N = 64 };
   static float a[2][N][N];
@@ -134,7 +148,9 @@ static void smooth(long passes) {
     float(*from)[N] = a[pass & 1], (*to)[N] = a[(pass + 1) & 1];
     from[N / 2][N / 2] += 1.0f;
     for (int j = 1; j < N - 1; j++)
-      for (int i = 1; i < N - 1; i++) to[j][i] = 0.2f * (from[j][i] + from[j - 1][i] + from[j + 1][i] + from[j][i - 1] + from[j][i + 1]);
+      for (int i = 1; i < N - 1; i++)
+        to[j][i] =
+            0.2f * (from[j][i] + from[j - 1][i] + from[j + 1][i] + from[j][i - 1] + from[j][i + 1]);
   }
   if (a[0][1][1] < 0) fail("smooth", "below 0"); /* keeps the result needed */
 }
@@ -147,7 +163,9 @@ void compute_step(const struct run *run) {
   }
 }
 
-void frame_path(const struct options *options, const char *writer, int domain, int frame, char path[MAX_PATH]) {
-  if (snprintf(path, MAX_PATH, "%s/%s_d%02d_%03d.nc", options->directory, writer, domain + 1, frame) >= MAX_PATH)
+void frame_path(const struct options *options, const char *writer, int domain, int frame,
+                char path[MAX_PATH]) {
+  if (snprintf(path, MAX_PATH, "%s/%s_d%02d_%03d.nc", options->directory, writer, domain + 1,
+               frame) >= MAX_PATH)
     fail(options->directory, "the path is too long");
 }

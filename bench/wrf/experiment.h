@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The experiment that all writers of `weir bench wrf` share: two domains, the same fields on each, blocks of ranks, a history frame of
- * every domain every few steps, computing between. A writer decides how a frame gets into files; main.c runs and times it. */
+ * The experiment that all writers of `weir bench wrf` share: two domains, the same fields on each,
+ * blocks of ranks, a history frame of every domain every few steps, computing between. A writer
+ * decides how a frame gets into files; main.c runs and times it. */
 #ifndef WEIR_BENCH_WRF_EXPERIMENT_H
 #define WEIR_BENCH_WRF_EXPERIMENT_H
 
@@ -23,8 +24,8 @@ struct options {
   long sleep_us;   /* of a step, or */
   long spin;       /* passes over a small array: a processor is busy */
   long lend;       /* libweir: fields are put from lent memory */
-  long sync;       /* for writers that have the option: each file is on the disk before it is done */
-  long bare;       /* back to back: every frame has the first one's data, and nothing is timed beside */
+  long sync; /* for writers that have the option: each file is on the disk before it is done */
+  long bare; /* back to back: every frame has the first one's data, and nothing is timed beside */
   long check;      /* adios2: read back and compare instead of writing */
   const char *directory, *config, *adios2;
 };
@@ -46,10 +47,11 @@ struct run {
   long puts;
 };
 
-/* What a writer is; what it does not need is left out. `start` is called on all ranks of the world, at once after MPI_Init, and gives the
- * communicator of those that compute, without it the world's; MPI_COMM_NULL where the rank has served, in which case all is written.
- * `step`: the writer's calls of a step, which writes when it is due; `write_domain`: for each domain when a frame is due. Each is
- * collective over the computing ranks. An error ends the program (fail()). */
+/* What a writer is; what it does not need is left out. `start` is called on all ranks of the world,
+ * at once after MPI_Init, and gives the communicator of those that compute, without it the world's;
+ * MPI_COMM_NULL where the rank has served, in which case all is written. `step`: the writer's calls
+ * of a step, which writes when it is due; `write_domain`: for each domain when a frame is due. Each
+ * is collective over the computing ranks. An error ends the program (fail()). */
 struct writer {
   const char *name;
   void (*start)(const struct options *options, MPI_Comm *model);
@@ -78,7 +80,8 @@ void set_up(struct run *run, MPI_Comm model);
 void fill(struct run *run, int frame);
 void compute_step(const struct run *run);
 /* DIRECTORY/WRITER_d01_007.nc; the same names with every writer but for the first word. */
-void frame_path(const struct options *options, const char *writer, int domain, int frame, char path[MAX_PATH]);
+void frame_path(const struct options *options, const char *writer, int domain, int frame,
+                char path[MAX_PATH]);
 
 double now_s(void);
 double cpu_s(void);

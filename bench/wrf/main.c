@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Runs a writer through the experiment and prints one line of results. Every frame begins with a barrier, so that a rank's time in output
- * is that of output and not of computing; the time of a frame is that of the slowest rank, as the model as a whole waits for it. */
+ * Runs a writer through the experiment and prints one line of results. Every frame begins with a
+ * barrier, so that a rank's time in output is that of output and not of computing; the time of a
+ * frame is that of the slowest rank, as the model as a whole waits for it. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -18,8 +19,8 @@ struct times {
   double beside_s; /* for what only the measurement needs: not in the total */
 };
 
-/* The greatest private memory of this process, looked at every few milliseconds: the kernel keeps no mark of it, and its mark of all memory
- * counts pages of other processes' windows. */
+/* The greatest private memory of this process, looked at every few milliseconds: the kernel keeps
+ * no mark of it, and its mark of all memory counts pages of other processes' windows. */
 static struct {
   pthread_t thread;
   volatile int over;
@@ -29,7 +30,9 @@ static struct {
 static void look(int statm) {
   char text[128] = "";
   long size, resident, shared;
-  if (pread(statm, text, sizeof text - 1, 0) <= 0 || sscanf(text, "%ld %ld %ld", &size, &resident, &shared) != 3) return;
+  if (pread(statm, text, sizeof text - 1, 0) <= 0 ||
+      sscanf(text, "%ld %ld %ld", &size, &resident, &shared) != 3)
+    return;
   if (resident - shared > sampler.peak_pages) sampler.peak_pages = resident - shared;
 }
 
@@ -49,7 +52,8 @@ static int ascending(const void *a, const void *b) {
   return difference < 0 ? -1 : difference > 0;
 }
 
-/* One warm copy of a frame's data into memory that is there already. Two places in turn, as a put has them. */
+/* One warm copy of a frame's data into memory that is there already. Two places in turn, as a put
+ * has them. */
 static double copy_frame(const struct run *run) {
   static char *slots[2];
   static int turn;
@@ -92,7 +96,8 @@ static void loop(struct run *run, struct times *t) {
     }
     const double began = now_s();
     if (kWriter.step) kWriter.step(run, step, frame, due);
-    for (int d = 0; d < DOMAINS && due && kWriter.write_domain; d++) kWriter.write_domain(run, d, frame);
+    for (int d = 0; d < DOMAINS && due && kWriter.write_domain; d++)
+      kWriter.write_domain(run, d, frame);
     *(due ? &t->frames_s[frame] : &t->between_s) += now_s() - began;
     frame += due;
   }
@@ -114,35 +119,44 @@ static void report(struct run *run, struct times *t) {
   const int frames = (int)((run->options.steps - 1) / run->options.every) + 1;
   MPI_Comm comm = run->model;
   MPI_Allreduce(MPI_IN_PLACE, t->frames_s, frames, MPI_DOUBLE, MPI_MAX, comm);
-  double effective = greatest(comm, t->between_s), sums[4] = {t->put_s, t->copy_s, t->compute_cpu_s, t->compute_s};
+  double effective = greatest(comm, t->between_s),
+         sums[4] = {t->put_s, t->copy_s, t->compute_cpu_s, t->compute_s};
   for (int f = 0; f < frames; f++) effective += t->frames_s[f];
   MPI_Allreduce(MPI_IN_PLACE, sums, 4, MPI_DOUBLE, MPI_SUM, comm);
-  const double final = greatest(comm, t->final_s), total = greatest(comm, t->total_s), define = greatest(comm, t->define_s);
+  const double final = greatest(comm, t->final_s), total = greatest(comm, t->total_s),
+               define = greatest(comm, t->define_s);
   const double put_us = greatest(comm, median(run)), wait = greatest(comm, run->wait_s);
   if (run->rank != 0) return;
-  printf("wrf: ranks=%d frames=%d bytes=%.0f effective_s=%.6f final_s=%.6f total_s=%.6f define_s=%.6f put_s=%.6f copy_s=%.6f put_us=%.3f wait_s=%.6f "
-         "compute_cpu_s=%.6f compute_s=%.6f",
-         run->size, frames, frames * frame_bytes(&run->options), effective, final, total, define, sums[0], sums[1], put_us, wait,
-         sums[2] / run->size, sums[3] / run->size);
+  printf(
+      "wrf: ranks=%d frames=%d bytes=%.0f effective_s=%.6f final_s=%.6f total_s=%.6f define_s=%.6f "
+      "put_s=%.6f copy_s=%.6f put_us=%.3f wait_s=%.6f "
+      "compute_cpu_s=%.6f compute_s=%.6f",
+      run->size, frames, frames * frame_bytes(&run->options), effective, final, total, define,
+      sums[0], sums[1], put_us, wait, sums[2] / run->size, sums[3] / run->size);
 }
 
 /* Of all threads of this process. */
 static double process_cpu_s(void) {
   struct rusage used;
   getrusage(RUSAGE_SELF, &used);
-  return (double)used.ru_utime.tv_sec + (double)used.ru_stime.tv_sec + 1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+  return (double)used.ru_utime.tv_sec + (double)used.ru_stime.tv_sec +
+         1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
 }
 
-/* Collective over the world: greatest private memory and processor seconds of ranks that served, and of those that computed. */
+/* Collective over the world: greatest private memory and processor seconds of ranks that served,
+ * and of those that computed. */
 static void report_processes(int served, double cpu) {
   const double peak = (double)sampler.peak_pages * (double)sysconf(_SC_PAGESIZE);
-  double mine[3] = {served ? peak : 0, served ? 0 : peak, served}, all[3], seconds[2] = {served ? cpu : 0, served ? 0 : cpu}, sums[2];
+  double mine[3] = {served ? peak : 0, served ? 0 : peak, served}, all[3],
+         seconds[2] = {served ? cpu : 0, served ? 0 : cpu}, sums[2];
   MPI_Allreduce(&mine[2], &all[2], 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   MPI_Allreduce(mine, all, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   MPI_Allreduce(seconds, sums, 2, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   int rank;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  if (rank == 0) printf(" servers=%.0f server_bytes=%.0f rank_bytes=%.0f server_cpu_s=%.6f rank_cpu_s=%.6f\n", all[2], all[0], all[1], sums[0], sums[1]);
+  if (rank == 0)
+    printf(" servers=%.0f server_bytes=%.0f rank_bytes=%.0f server_cpu_s=%.6f rank_cpu_s=%.6f\n",
+           all[2], all[0], all[1], sums[0], sums[1]);
 }
 
 int main(int argc, char **argv) {
@@ -166,7 +180,8 @@ int main(int argc, char **argv) {
     MPI_Comm_dup(run.model, &kept); /* finish frees the writer's */
     const double last = now_s();
     if (kWriter.finish) kWriter.finish(&run);
-    times.final_s = now_s() - last, times.total_s = now_s() - times.began_s - times.beside_s, times.put_s = run.copies_s;
+    times.final_s = now_s() - last, times.total_s = now_s() - times.began_s - times.beside_s,
+    times.put_s = run.copies_s;
     cpu = process_cpu_s() - cpu;
     run.model = kept;
     report(&run, &times);

@@ -12,7 +12,8 @@ static inline void must(int code, const char *what) {
 }
 
 /* In define mode; frames 0: time is unlimited. Nothing is filled: every value is written. */
-static inline void define_file(int file, const struct domain *domain, size_t frames, int variables[FIELDS], const char *path) {
+static inline void define_file(int file, const struct domain *domain, size_t frames,
+                               int variables[FIELDS], const char *path) {
   int dims[4], old;
   must(nc_set_fill(file, NC_NOFILL, &old), path);
   must(nc_def_dim(file, "Time", frames, &dims[0]), path);
@@ -22,7 +23,9 @@ static inline void define_file(int file, const struct domain *domain, size_t fra
   const int flat[3] = {dims[0], dims[2], dims[3]};
   for (int f = 0; f < FIELDS; f++) {
     const int deep = kFields[f].levels > 1;
-    must(nc_def_var(file, kFields[f].name, NC_FLOAT, deep ? 4 : 3, deep ? dims : flat, &variables[f]), path);
+    must(nc_def_var(file, kFields[f].name, NC_FLOAT, deep ? 4 : 3, deep ? dims : flat,
+                    &variables[f]),
+         path);
   }
   must(nc_enddef(file), path);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What WRF does by default: each field is gathered on rank 0, which puts it in order and writes it through netCDF-C, while the others wait. */
+ * What WRF does by default: each field is gathered on rank 0, which puts it in order and writes it
+ * through netCDF-C, while the others wait. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,10 +15,16 @@ static void define(struct run *run) {
     const size_t points = (size_t)(run->domains[d].nx * run->domains[d].ny);
     if (points > most) most = points;
   }
-  counts = calloc((size_t)run->size, sizeof *counts), places = calloc((size_t)run->size, sizeof *places);
-  if (run->rank == 0) gathered = malloc(most * LEVELS * sizeof(float)), ordered = malloc(most * LEVELS * sizeof(float));
-  if (counts == NULL || places == NULL || (run->rank == 0 && (gathered == NULL || ordered == NULL))) fail("memory", "refused");
-  if (run->rank == 0) memset(gathered, 0, most * LEVELS * sizeof(float)), memset(ordered, 0, most * LEVELS * sizeof(float));
+  counts = calloc((size_t)run->size, sizeof *counts),
+  places = calloc((size_t)run->size, sizeof *places);
+  if (run->rank == 0)
+    gathered = malloc(most * LEVELS * sizeof(float)),
+    ordered = malloc(most * LEVELS * sizeof(float));
+  if (counts == NULL || places == NULL || (run->rank == 0 && (gathered == NULL || ordered == NULL)))
+    fail("memory", "refused");
+  if (run->rank == 0)
+    memset(gathered, 0, most * LEVELS * sizeof(float)),
+        memset(ordered, 0, most * LEVELS * sizeof(float));
 }
 
 /* Blocks, one rank after the other, into rows of the whole domain. */
@@ -28,7 +35,8 @@ static void order(const struct run *run, const struct domain *domain, int levels
     share(domain->ny, run->rows, rank / run->columns, &j0, &nj);
     const float *from = gathered + places[rank];
     for (long row = 0; row < levels * nj; row++)
-      memcpy(ordered + (row / nj * domain->ny + j0 + row % nj) * domain->nx + i0, from + row * ni, (size_t)ni * sizeof(float));
+      memcpy(ordered + (row / nj * domain->ny + j0 + row % nj) * domain->nx + i0, from + row * ni,
+             (size_t)ni * sizeof(float));
   }
 }
 
@@ -41,7 +49,8 @@ static void gather(struct run *run, int d, int f) {
     counts[rank] = (int)(ni * nj * kFields[f].levels), places[rank] = place;
     place += counts[rank];
   }
-  MPI_Gatherv(run->data[d][f], (int)local_count(run, d, f), MPI_FLOAT, gathered, counts, places, MPI_FLOAT, 0, run->model);
+  MPI_Gatherv(run->data[d][f], (int)local_count(run, d, f), MPI_FLOAT, gathered, counts, places,
+              MPI_FLOAT, 0, run->model);
   if (run->rank == 0) order(run, &run->domains[d], kFields[f].levels);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The floor: each rank writes an equal part of the frame's bytes, from a buffer that it has, 4 MiB at a time, with nothing to gather or to
- * put in order. With sync, each file is on the disk before the next. One rank of it is what one server could do at best. */
+ * The floor: each rank writes an equal part of the frame's bytes, from a buffer that it has, 4 MiB
+ * at a time, with nothing to gather or to put in order. With sync, each file is on the disk before
+ * the next. One rank of it is what one server could do at best. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,8 @@ static void write_domain(struct run *run, int d, int frame) {
   char path[MAX_PATH];
   long levels = 0, first, count;
   for (int f = 0; f < FIELDS; f++) levels += kFields[f].levels;
-  share(run->domains[d].nx * run->domains[d].ny * levels * (long)sizeof(float), run->size, run->rank, &first, &count);
+  share(run->domains[d].nx * run->domains[d].ny * levels * (long)sizeof(float), run->size,
+        run->rank, &first, &count);
   frame_path(&run->options, kWriter.name, d, frame, path);
   const int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (file < 0) fail(path, "cannot be created");

@@ -21,14 +21,18 @@ static void write_domain(struct run *run, int d, int frame) {
   const int flat[3] = {dims[0], dims[2], dims[3]};
   for (int f = 0; f < FIELDS; f++) {
     const int deep = kFields[f].levels > 1;
-    must(ncmpi_def_var(file, kFields[f].name, NC_FLOAT, deep ? 4 : 3, deep ? dims : flat, &variables[f]), path);
+    must(ncmpi_def_var(file, kFields[f].name, NC_FLOAT, deep ? 4 : 3, deep ? dims : flat,
+                       &variables[f]),
+         path);
   }
   must(ncmpi_enddef(file), path);
   for (int f = 0; f < FIELDS; f++) {
     const int skip = kFields[f].levels > 1 ? 0 : 1;
-    MPI_Offset first[4] = {0, 0, domain->j0, domain->i0}, count[4] = {1, LEVELS, domain->nj, domain->ni};
+    MPI_Offset first[4] = {0, 0, domain->j0, domain->i0},
+               count[4] = {1, LEVELS, domain->nj, domain->ni};
     first[skip] = 0, count[skip] = 1;
-    must(ncmpi_put_vara_float_all(file, variables[f], first + skip, count + skip, run->data[d][f]), path);
+    must(ncmpi_put_vara_float_all(file, variables[f], first + skip, count + skip, run->data[d][f]),
+         path);
   }
   if (run->options.sync) must(ncmpi_sync(file), path);
   must(ncmpi_close(file), path);

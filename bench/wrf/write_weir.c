@@ -24,8 +24,10 @@ static weir_grid *grid_of(const struct domain *domain, const char *name) {
   double *x = malloc(sizeof *x * (size_t)(domain->nx + domain->ny));
   weir_grid *grid = NULL;
   if (x == NULL) fail("memory", "refused");
-  for (long i = 0; i < domain->nx + domain->ny; i++) x[i] = 1000.0 * (double)(i < domain->nx ? i : i - domain->nx);
-  must(weir_grid_create_plane(context, name, domain->nx, x, domain->ny, x + domain->nx, &grid, &err));
+  for (long i = 0; i < domain->nx + domain->ny; i++)
+    x[i] = 1000.0 * (double)(i < domain->nx ? i : i - domain->nx);
+  must(weir_grid_create_plane(context, name, domain->nx, x, domain->ny, x + domain->nx, &grid,
+                              &err));
   free(x);
   return grid;
 }
@@ -39,15 +41,19 @@ static void define(struct run *run) {
     weir_stream *stream = NULL;
     char name[32], path[MAX_PATH];
     snprintf(name, sizeof name, "d%02d", d + 1);
-    must(weir_decomposition_create_block(grid_of(domain, name), name, domain->i0, domain->ni, domain->j0, domain->nj, &blocks, &err));
-    if (snprintf(path, sizeof path, "%s/weir_%s_{file:03}.nc", run->options.directory, name) >= MAX_PATH) fail(path, "the path is too long");
+    must(weir_decomposition_create_block(grid_of(domain, name), name, domain->i0, domain->ni,
+                                         domain->j0, domain->nj, &blocks, &err));
+    if (snprintf(path, sizeof path, "%s/weir_%s_{file:03}.nc", run->options.directory, name) >=
+        MAX_PATH)
+      fail(path, "the path is too long");
     snprintf(name, sizeof name, "history_d%02d", d + 1);
     must(weir_stream_create(context, name, path, "cdf5", &stream, &err));
     must(weir_stream_set_every_steps(stream, run->options.every, &err));
     must(weir_stream_set_rotation(stream, 1, &err));
     for (int f = 0; f < FIELDS; f++) {
       snprintf(name, sizeof name, "%s_d%02d", kFields[f].name, d + 1);
-      must(weir_field_create(blocks, name, WEIR_FLOAT32, kFields[f].levels > 1, &levels, &fields[d][f], &err));
+      must(weir_field_create(blocks, name, WEIR_FLOAT32, kFields[f].levels > 1, &levels,
+                             &fields[d][f], &err));
       must(weir_field_set_text(fields[d][f], "units", kFields[f].units, &err));
       must(weir_stream_add_field(stream, fields[d][f], WEIR_INSTANT, &err));
     }
@@ -63,7 +69,8 @@ static void put(struct run *run, int d, int f) {
     must(weir_field_lend(fields[d][f], &data, &err));
     lent = now_s() - began;
     const float *from = run->data[d][f];
-    for (size_t k = 0, count = local_count(run, d, f); k < count; k++) ((float *)data)[k] = from[k]; /* the model computes it there */
+    for (size_t k = 0, count = local_count(run, d, f); k < count; k++)
+      ((float *)data)[k] = from[k]; /* the model computes it there */
   }
   const double began = now_s();
   must(weir_put(fields[d][f], data, &err));
@@ -87,4 +94,5 @@ static void finish(struct run *run) {
   must(weir_finalize(&context, &err));
 }
 
-const struct writer kWriter = {.name = "weir", .start = start, .define = define, .step = step, .finish = finish};
+const struct writer kWriter = {
+    .name = "weir", .start = start, .define = define, .step = step, .finish = finish};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A model that is only its output: temperature on three levels and surface pressure of a small globe, every hour for six hours. The same
- * fields as examples/fortran/output.f90 and examples/python/output.py write, and the same files to the byte.
- *   mpicc output.c -I<weir>/include -L<weir>/lib/<mpi> -lweir -Wl,-rpath,<weir>/lib/<mpi> -o output
- *   mpirun -n 4 ./output [output.toml] */
+ * A model that is only its output: temperature on three levels and surface pressure of a small
+ * globe, every hour for six hours. The same fields as examples/fortran/output.f90 and
+ * examples/python/output.py write, and the same files to the byte. mpicc output.c -I<weir>/include
+ * -L<weir>/lib/<mpi> -lweir -Wl,-rpath,<weir>/lib/<mpi> -o output mpirun -n 4 ./output
+ * [output.toml] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <weir/mpi.h>
@@ -33,7 +34,8 @@ static void share(int n, int parts, int part, int *first, int *count) {
 static void fill(float *t, double *ps, int i0, int ni, int j0, int nj, int step) {
   for (int level = 0; level < LEVELS; level++) {
     for (int j = 0; j < nj; j++) {
-      for (int i = 0; i < ni; i++) t[(level * nj + j) * ni + i] = (float)value(i0 + i, j0 + j, level, step);
+      for (int i = 0; i < ni; i++)
+        t[(level * nj + j) * ni + i] = (float)value(i0 + i, j0 + j, level, step);
     }
   }
   for (int j = 0; j < nj; j++) {
@@ -87,7 +89,8 @@ static void run(weir_context *context, int i0, int ni, int j0, int nj) {
     must(weir_step(context, 3600.0 * step, &err));
     must(weir_put(t, t_data, &err));
     must(weir_put(ps, ps_data, &err));
-    must(weir_end_step(context, &err)); /* returns before the data are on disk, in modes with servers */
+    must(weir_end_step(context,
+                       &err)); /* returns before the data are on disk, in modes with servers */
   }
   free(t_data);
   free(ps_data);
@@ -98,7 +101,8 @@ int main(int argc, char **argv) {
   weir_context *context = NULL;
   MPI_Init(&argc, &argv);
   must(weir_init(MPI_COMM_WORLD, argc > 1 ? argv[1] : NULL, &model, &context, &err));
-  if (context) { /* null on ranks that have been servers: when weir_init returns there, all is written */
+  if (context) { /* null on ranks that have been servers: when weir_init returns there, all is
+                    written */
     int rank, size, dims[2] = {0, 0}, i0, ni, j0, nj;
     MPI_Comm_rank(model, &rank);
     MPI_Comm_size(model, &size);

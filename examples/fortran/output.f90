@@ -1,8 +1,9 @@
 ! SPDX-License-Identifier: Apache-2.0
-! A model that is only its output: temperature on three levels and surface pressure of a small globe, every hour for six hours. The same
-! fields as examples/c/output.c and examples/python/output.py write, and the same files to the byte.
-!   mpifort output.f90 -I<weir>/lib/<mpi> -L<weir>/lib/<mpi> -lweirf -lweir -Wl,-rpath,<weir>/lib/<mpi> -o output
-!   mpirun -n 4 ./output [output.toml]
+! A model that is only its output: temperature on three levels and surface pressure of a small
+! globe, every hour for six hours. The same fields as examples/c/output.c and
+! examples/python/output.py write, and the same files to the byte.
+!   mpifort output.f90 -I<weir>/lib/<mpi> -L<weir>/lib/<mpi> -lweirf -lweir
+!   -Wl,-rpath,<weir>/lib/<mpi> -o output mpirun -n 4 ./output [output.toml]
 program output
   use, intrinsic :: iso_fortran_env, only: real32, real64
   use mpi_f08
@@ -46,12 +47,14 @@ contains
 
     call context%set_time("2026-11-21 00:00:00", "proleptic_gregorian")
     call context%set_attribute("title", "output example")
-    call grid%create_lonlat(context, "globe", [(10.0_real64 * i, i = 0, nx - 1)], [(-85.0_real64 + 10 * j, j = 0, ny - 1)])
+    call grid%create_lonlat(context, "globe", [(10.0_real64 * i, i = 0, nx - 1)], [(-85.0_real64 &
+        + 10 * j, j = 0, ny - 1)])
     call plev%create(context, "plev", [850.0_real64, 500.0_real64, 250.0_real64], units="hPa")
     call plev%set_attribute("standard_name", "air_pressure")
     call plev%set_attribute("positive", "down")
     call blocks%create_block(grid, "blocks", i1, ni, j1, nj) ! from 1
-    call ta%create(blocks, "ta", weir_float32, axes=[plev], units="K", standard_name="air_temperature")
+    call ta%create(blocks, "ta", weir_float32, axes=[plev], units="K", &
+        standard_name="air_temperature")
     call ps%create(blocks, "ps", weir_float64, units="Pa", standard_name="surface_air_pressure")
     call history%create(context, "history", "history_%Y%m%d%H.nc")
     call history%set_every(3600.0_real64)
@@ -61,9 +64,11 @@ contains
 
     allocate (ta_data(ni, nj, levels), ps_data(ni, nj))
     do step = 0, steps - 1
-      ps_data = reshape([((100000 + value(i, j, 1, step), i = i1, i1 + ni - 1), j = j1, j1 + nj - 1)], [ni, nj])
+      ps_data = reshape([((100000 + value(i, j, 1, step), i = i1, i1 + ni - 1), j = j1, j1 + nj &
+          - 1)], [ni, nj])
       do k = 1, levels
-        ta_data(:, :, k) = real(reshape([((value(i, j, k, step), i = i1, i1 + ni - 1), j = j1, j1 + nj - 1)], [ni, nj]), real32)
+        ta_data(:, :, k) = real(reshape([((value(i, j, k, step), i = i1, i1 + ni - 1), j = j1, &
+            j1 + nj - 1)], [ni, nj]), real32)
       end do
       call context%step(3600.0_real64 * step)
       call ta%put(ta_data)

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model that is only its output: temperature on three levels and surface pressure of a small globe, every hour for six hours. The same
-fields as examples/c/output.c and examples/fortran/output.f90 write, and the same files to the byte.
+"""A model that is only its output: temperature on three levels and surface pressure of a small
+globe, every hour for six hours. The same fields as examples/c/output.c and
+examples/fortran/output.f90 write, and the same files to the byte.
 
-    mpirun -n 4 python output.py [output.toml]      # with mpi4py; without it on one rank: python output.py
+    mpirun -n 4 python output.py [output.toml]      # with mpi4py; without it on one rank: python
+    output.py
 """
 
 import sys
@@ -40,7 +42,8 @@ def run(context: output.Context) -> None:
     context.set_time("2026-11-21 00:00:00", "proleptic_gregorian")
     context.set_attributes(title="output example")
     grid = context.lonlat_grid("globe", 10.0 * np.arange(NX), -85.0 + 10.0 * np.arange(NY))
-    plev = context.axis("plev", [850, 500, 250], "hPa", standard_name="air_pressure", positive="down")
+    plev = context.axis("plev", [850, 500, 250], "hPa", standard_name="air_pressure",
+        positive="down")
     blocks = grid.block("blocks", i0, ni, j0, nj)
     ta = blocks.field("ta", np.float32, [plev], units="K", standard_name="air_temperature")
     ps = blocks.field("ps", np.float64, units="Pa", standard_name="surface_air_pressure")
@@ -48,7 +51,8 @@ def run(context: output.Context) -> None:
     j, i = np.meshgrid(np.arange(j0, j0 + nj), np.arange(i0, i0 + ni), indexing="ij")
     for step in range(STEPS):
         with context.step(3600.0 * step):
-            ta.put(np.stack([value(i, j, level, step) for level in range(LEVELS)]).astype(np.float32))
+            ta.put(np.stack([value(i, j, level, step) for level in range(LEVELS)])
+                .astype(np.float32))
             ps.put(100000.0 + value(i, j, 0, step))
 
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Phases of a program for `weir report`: what lies between weir_phase_begin("9write") and weir_phase_end("9write") is distinguished in the
- * table of phases. This header is all there is to it: nothing is linked, and without weir's preload library in the process a call does nothing (one
- * look-up by name the first time, then a test). In a static program calls do nothing. The same name in all ranks makes one phase; phases may lie in one another.
+ * Phases of a program for `weir report`: what lies between weir_phase_begin("9write") and
+ * weir_phase_end("9write") is distinguished in the table of phases. This header is all there is to
+ * it: nothing is linked, and without weir's preload library in the process a call does nothing (one
+ * look-up by name the first time, then a test). In a static program calls do nothing. The same name
+ * in all ranks makes one phase; phases may lie in one another.
  *
  * threads: any; the marks of one name in one rank follow one another.
  * fails:   never. A name is cut at 240 bytes; null marks nothing.
@@ -11,7 +13,8 @@
 
 #include <dlfcn.h>
 
-/* Where the C library keeps dlsym in a library of its own (glibc before 2.34) and that is not linked, calls do nothing. */
+/* Where the C library keeps dlsym in a library of its own (glibc before 2.34) and that is not
+ * linked, calls do nothing. */
 #pragma weak dlsym
 
 #ifdef __cplusplus

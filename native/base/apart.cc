@@ -9,7 +9,8 @@
 #include "base/thread.h"
 
 // glibc's clone() under the name that nobody hooks.
-extern "C" int __clone(int (*body)(void*), void* stack, int flags, void* what, ...);  // NOLINT(bugprone-reserved-identifier)
+extern "C" int __clone(int (*body)(void*), void* stack, int flags, void* what,
+                       ...);  // NOLINT(bugprone-reserved-identifier)
 
 namespace weir::base {
 namespace {
@@ -43,7 +44,8 @@ void read_it(void* what) {
 __attribute__((noinline)) void run_in_copy(void (*body)(void*), void* what) {
   Work work{body, what};
   alignas(16) char stack[kStackBytes];
-  // A process for a moment, as of vfork, that ends without a signal: wait() of the program does not meet it.
+  // A process for a moment, as of vfork, that ends without a signal: wait() of the program does not
+  // meet it.
   const int child = __clone(run, stack + sizeof stack, CLONE_VM | CLONE_VFORK, &work);
   if (child < 0) return body(what);
   system_call(SYS_wait4, child, 0, __WALL, 0);

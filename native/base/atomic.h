@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two kinds of indivisible update: between threads (the compiler's atomics) and against the thread's own signal handlers
-// alone (one instruction without a bus lock, several times cheaper). Platform: x86-64; elsewhere the former serves as the latter.
+// Two kinds of indivisible update: between threads (the compiler's atomics) and against the
+// thread's own signal handlers alone (one instruction without a bus lock, several times cheaper).
+// Platform: x86-64; elsewhere the former serves as the latter.
 #pragma once
 
 #include <stdint.h>
@@ -13,7 +14,8 @@ namespace weir::base {
 template <typename T>
 inline T load(const T* p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
 
-// By way of volatile, which is one instruction with gcc and clang too, and which gcc addresses directly.
+// By way of volatile, which is one instruction with gcc and clang too, and which gcc addresses
+// directly.
 template <typename T>
 inline T load_relaxed(const T* p) {
   static_assert(sizeof(T) <= sizeof(void*));
@@ -29,7 +31,8 @@ inline void store_relaxed(T* p, T value) { __atomic_store_n(p, value, __ATOMIC_R
 template <typename T>
 inline T fetch_add(T* p, T value) { return __atomic_fetch_add(p, value, __ATOMIC_ACQ_REL); }
 
-// In one order with all others of these two: of two threads that each announce themselves and then look for the other, one sees it.
+// In one order with all others of these two: of two threads that each announce themselves and then
+// look for the other, one sees it.
 template <typename T>
 inline T fetch_add_all(T* p, T value) { return __atomic_fetch_add(p, value, __ATOMIC_SEQ_CST); }
 
@@ -44,7 +47,8 @@ inline bool compare_exchange(T* p, T* expected, T value) {
   return __atomic_compare_exchange_n(p, expected, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-// Returns the old value. Indivisible for signal handlers of the calling thread, not for other threads.
+// Returns the old value. Indivisible for signal handlers of the calling thread, not for other
+// threads.
 inline uint64_t own_fetch_add(uint64_t* p, uint64_t value) {
 #if defined(__x86_64__)
   __asm__ volatile("xaddq %0, %1" : "+r"(value), "+m"(*p) : : "memory");

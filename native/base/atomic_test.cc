@@ -48,7 +48,8 @@ void add_in_handler(int) {
   handled = handled + 1;
 }
 
-// The handler interrupts between any two instructions: an addition in two of them would lose one of the handler's.
+// The handler interrupts between any two instructions: an addition in two of them would lose one of
+// the handler's.
 TEST(OwnAtomic, additions_survive_signal_handlers_of_the_thread) {
   struct sigaction action = {}, before = {};
   action.sa_handler = add_in_handler;

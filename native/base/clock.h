@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trace clock: the CPU's time-stamp counter where it runs at one rate through all states, else CLOCK_MONOTONIC in ns.
+// The trace clock: the CPU's time-stamp counter where it runs at one rate through all states, else
+// CLOCK_MONOTONIC in ns.
 #pragma once
 
 #include <stdint.h>
@@ -16,8 +17,10 @@ namespace weir::base {
 
 struct ClockState {
   bool counter;       // the time-stamp counter is the trace clock
-  int64_t skew_ns;  // added to what a node says of its clocks: fault injection for tests of the alignment, else 0
-  // The kernel's own function (vdso(7)): a preloaded library may define a clock_gettime that gives other times. Null: libc's.
+  int64_t skew_ns;    // added to what a node says of its clocks: fault injection for tests of the
+                      // alignment, else 0
+  // The kernel's own function (vdso(7)): a preloaded library may define a clock_gettime that gives
+  // other times. Null: libc's.
   int (*read)(clockid_t, timespec*);
 };
 // Set once, when the library is loaded, before anything is recorded.
@@ -44,7 +47,8 @@ inline uint64_t ticks() {
   return now_ns();
 }
 
-// True when the CPU says that its time-stamp counter is invariant (CPUID 8000_0007h, EDX bit 8; Intel SDM vol. 3, 18.17.1).
+// True when the CPU says that its time-stamp counter is invariant (CPUID 8000_0007h, EDX bit 8;
+// Intel SDM vol. 3, 18.17.1).
 inline bool counter_is_invariant() {
 #if defined(__x86_64__)
   unsigned a = 0, b = 0, c = 0, d = 0;

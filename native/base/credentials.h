@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The users and groups that the calling thread acts as, asked of the kernel each time: threads may differ, and a program may change
-// them by a call that nobody sees.
+// The users and groups that the calling thread acts as, asked of the kernel each time: threads may
+// differ, and a program may change them by a call that nobody sees.
 #pragma once
 
 #include <stdint.h>

@@ -15,7 +15,9 @@ inline base::Text directory_path(int directory, char* to, size_t size) {
     return failed(n) || n < 2 ? base::Text{} : base::Text{to, static_cast<size_t>(n) - 1};
   }
   char link[32];
-  base::Writer(link, sizeof link).add("/proc/self/fd/").add_number(static_cast<uint64_t>(directory));
+  base::Writer(link, sizeof link)
+      .add("/proc/self/fd/")
+      .add_number(static_cast<uint64_t>(directory));
   const long n = read_link(link, to, size);
   return failed(n) ? base::Text{} : base::Text{to, static_cast<size_t>(n)};
 }

@@ -27,16 +27,21 @@ uintptr_t thread_pointer() {
   return at;
 }
 
-// Whether the word may belong to the registers that the kernel saved for a handler. *before: the word before it.
+// Whether the word may belong to the registers that the kernel saved for a handler. *before: the
+// word before it.
 bool is_saved_state(uint64_t word, uint64_t before) {
 #if defined(__x86_64__)
-  // struct sigcontext: the code segment of user programs (with the stack segment since Linux 4.6), the flags before it: bit 1 is always
-  // set, interrupts are always enabled, nothing is above bit 21.
+  // struct sigcontext: the code segment of user programs (with the stack segment since Linux 4.6),
+  // the flags before it: bit 1 is always set, interrupts are always enabled, nothing is above
+  // bit 21.
   constexpr uint64_t kCode = 0x33, kStack = uint64_t{0x2b} << 48, kAlways = 0x202;
-  return (word == kCode || word == (kCode | kStack)) && (before & kAlways) == kAlways && before >> 22 == 0;
+  return (word == kCode || word == (kCode | kStack)) && (before & kAlways) == kAlways &&
+         before >> 22 == 0;
 #elif defined(__aarch64__)
   (void)before;
-  return word == (uint64_t{0x210} << 32 | 0x46508001);  // the first extension of struct sigcontext: floating point, with its size
+  return word ==
+         (uint64_t{0x210} << 32 |
+          0x46508001);  // the first extension of struct sigcontext: floating point, with its size
 #else
 #error "weir knows the signal frames of x86-64 and of aarch64"
 #endif
@@ -59,9 +64,10 @@ bool may_be_in_handler() {
   const uintptr_t here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) & ~uintptr_t{7};
   uint64_t before = 0;
   const auto main_end = reinterpret_cast<uintptr_t>(__libc_stack_end) & ~uintptr_t{7};
-  if (main_end - here < kDeepest) return any_saved_state(reinterpret_cast<const uint64_t*>(here), main_end - here, &before);
-  // A thread's storage lies at the end of its stack. Another stack below it may end anywhere, and what follows it may go at any time:
-  // so the kernel copies.
+  if (main_end - here < kDeepest)
+    return any_saved_state(reinterpret_cast<const uint64_t*>(here), main_end - here, &before);
+  // A thread's storage lies at the end of its stack. Another stack below it may end anywhere, and
+  // what follows it may go at any time: so the kernel copies.
   const uintptr_t end = thread_pointer() & ~uintptr_t{7};
   if (end - here >= kDeepest) return true;
   const int thread = thread_id();  // the process' first one may be gone
@@ -69,7 +75,8 @@ bool may_be_in_handler() {
     uint64_t words[kPiece / sizeof(uint64_t)];
     const uintptr_t bytes = end - at < kPiece ? end - at : kPiece;
     iovec to{words, bytes}, from{reinterpret_cast<void*>(at), bytes};
-    const long got = system_call(SYS_process_vm_readv, thread, reinterpret_cast<long>(&to), 1, reinterpret_cast<long>(&from), 1, 0);
+    const long got = system_call(SYS_process_vm_readv, thread, reinterpret_cast<long>(&to), 1,
+                                 reinterpret_cast<long>(&from), 1, 0);
     if (got != static_cast<long>(bytes) || any_saved_state(words, bytes, &before)) return true;
   }
   return false;
@@ -93,9 +100,12 @@ bool may_be_in_handler_on_any_stack() {
   for (uintptr_t at = here; at < end; at += kAtOnce) {
     const uintptr_t bytes = end - at < kAtOnce ? end - at : kAtOnce;
     iovec to{room.data(), bytes}, from{reinterpret_cast<void*>(at), bytes};
-    const long got = system_call(SYS_process_vm_readv, thread, reinterpret_cast<long>(&to), 1, reinterpret_cast<long>(&from), 1, 0);
+    const long got = system_call(SYS_process_vm_readv, thread, reinterpret_cast<long>(&to), 1,
+                                 reinterpret_cast<long>(&from), 1, 0);
     if (got < 0) return got != -EFAULT;  // the end of a stack that is not the thread's own
-    if (any_saved_state(reinterpret_cast<const uint64_t*>(room.data()), static_cast<uintptr_t>(got), &before)) return true;
+    if (any_saved_state(reinterpret_cast<const uint64_t*>(room.data()), static_cast<uintptr_t>(got),
+                        &before))
+      return true;
     if (static_cast<uintptr_t>(got) < bytes) return false;
   }
   return false;

@@ -13,14 +13,16 @@ constinit uint32_t no_more_calls = 0;
 WEIR_THREAD uint32_t signals_blocked;
 
 constinit uint32_t descriptors_held = 0;
+constinit uint32_t held_in_vain = 0;
 constinit uint32_t closing_numbers = 0;
 WEIR_THREAD uint32_t holds_or_closes;
 
 namespace {
 
-constexpr int kYields = 20000;
+constexpr uint32_t kYields = 20000;
 
-// Of a call that was left by a jump or a cancellation nobody is heard again: after the time limit it counts no more.
+// Of a call that was left by a jump or a cancellation nobody is heard again: after the time limit
+// it counts no more.
 void drop_closing() {
   uint32_t number = base::load(&closing_numbers);
   while (number != 0 && !base::compare_exchange(&closing_numbers, &number, number - 1)) {}
@@ -28,12 +30,22 @@ void drop_closing() {
 
 }  // namespace
 
-void wait_for_held() {
-  for (int i = 0; i < kYields && base::load_all(&descriptors_held) != 0; ++i) yield();
+uint32_t wait_for_held() {
+  uint32_t yields = 0;
+  for (; yields < kYields && any_held(); ++yields) yield();
+  if (yields == kYields) store(&held_in_vain, load_all(&descriptors_held));
+  return yields;
+}
+
+void HoldsDescriptor::lower_held_in_vain() {
+  uint32_t known = load(&held_in_vain);
+  for (uint32_t held; known > (held = load_all(&descriptors_held));) {
+    if (compare_exchange(&held_in_vain, &known, held)) return;
+  }
 }
 
 void HoldsDescriptor::wait_for_closing() {
-  for (int i = 0; i < kYields; ++i) {
+  for (uint32_t i = 0; i < kYields; ++i) {
     base::fetch_add(&descriptors_held, ~0u);  // calls that close go first
     for (; i < kYields && base::load(&closing_numbers) != 0; ++i) yield();
     base::fetch_add_all(&descriptors_held, 1u);
@@ -55,12 +67,15 @@ void ClosesNumbers::end() {
 void say(int fd, const char* text, size_t n) {
   timespec at_once{0, 0};
   pollfd room{fd, POLLOUT, 0};
-  if (system_call(SYS_ppoll, reinterpret_cast<long>(&room), 1, reinterpret_cast<long>(&at_once)) != 1) return;
+  if (system_call(SYS_ppoll, reinterpret_cast<long>(&room), 1, reinterpret_cast<long>(&at_once)) !=
+      1)
+    return;
   if ((room.revents & POLLOUT) == 0) return;
   const SignalsBlocked blocked;
   if (write_fd(fd, text, n) != -EPIPE) return;
   const uint64_t pipe = uint64_t{1} << (SIGPIPE - 1);
-  system_call(SYS_rt_sigtimedwait, reinterpret_cast<long>(&pipe), 0, reinterpret_cast<long>(&at_once), sizeof pipe);
+  system_call(SYS_rt_sigtimedwait, reinterpret_cast<long>(&pipe), 0,
+              reinterpret_cast<long>(&at_once), sizeof pipe);
 }
 
 }  // namespace weir::base

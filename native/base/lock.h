@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lock among threads of this process, held for a scope. Signals are held back meanwhile: no handler comes to a lock that its own thread
-// has, and none leaves one held by a jump. Two others say more of their owner, for those who wait: that of a file (layers/machinery/stack/lock.h), which
-// tells a handler that its own thread has it, and that in memory which processes share (layers/machinery/node/lock.h), whose owner may be dead.
+// The lock among threads of this process, held for a scope. Signals are held back meanwhile: no
+// handler comes to a lock that its own thread has, and none leaves one held by a jump. Two others
+// say more of their owner, for those who wait: that of a file (layers/machinery/stack/lock.h),
+// which tells a handler that its own thread has it, and that in memory which processes share
+// (layers/machinery/node/lock.h), whose owner may be dead.
 #pragma once
 
 #include <stdint.h>

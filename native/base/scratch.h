@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Room for one path, off the stack: a hook may run in a signal handler on a stack of a few KiB, so paths may not live there. While
-// it is held the thread's signals are held back: no handler finds the rooms taken, and none can leave one taken by a jump.
+// Room for one path, off the stack: a hook may run in a signal handler on a stack of a few KiB, so
+// paths may not live there. While it is held the thread's signals are held back: no handler finds
+// the rooms taken, and none can leave one taken by a jump.
 #pragma once
 
 #include "base/syscall.h"
@@ -11,9 +12,11 @@ namespace weir::base {
 // calls for the signals, none within another SignalsBlocked.
 class Scratch {
  public:
-  static constexpr size_t kBytes = 8256;  // a directory, a slash and a path, each as long as the kernel takes them
+  static constexpr size_t kBytes =
+      8256;  // a directory, a slash and a path, each as long as the kernel takes them
 
-  // Waits a little when all are taken, by as many other threads. even_sealed: also where the process filters its system calls.
+  // Waits a little when all are taken, by as many other threads. even_sealed: also where the
+  // process filters its system calls.
   explicit Scratch(bool even_sealed = false);
   ~Scratch();
   Scratch(const Scratch&) = delete;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// System calls made directly: they pass no hook, set no errno and may be made in a signal handler, a forked child or before libc
-// is ready. Each returns what the kernel returns: a value, or -errno.
+// System calls made directly: they pass no hook, set no errno and may be made in a signal handler,
+// a forked child or before libc is ready. Each returns what the kernel returns: a value, or -errno.
 #pragma once
 
 #include <errno.h>
@@ -21,7 +21,8 @@
 
 namespace weir::base {
 
-inline long system_call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0, long f = 0) {
+inline long system_call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
+                        long f = 0) {
 #if defined(__x86_64__)
   register long r10 __asm__("r10") = d;
   register long r8 __asm__("r8") = e;
@@ -40,7 +41,10 @@ inline long system_call(long number, long a = 0, long b = 0, long c = 0, long d 
   register long x3 __asm__("x3") = d;
   register long x4 __asm__("x4") = e;
   register long x5 __asm__("x5") = f;
-  __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+  __asm__ volatile("svc 0"
+                   : "+r"(x0)
+                   : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+                   : "memory");
   return x0;
 #else
 #error "weir knows the system call of x86-64 and of aarch64"
@@ -53,7 +57,9 @@ inline long open_at(int dir, const char* path, int flags, int mode = 0) {
   return system_call(SYS_openat, dir, reinterpret_cast<long>(path), flags, mode);
 }
 inline long close_fd(int fd) { return system_call(SYS_close, fd); }
-inline long read_fd(int fd, void* to, size_t n) { return system_call(SYS_read, fd, reinterpret_cast<long>(to), static_cast<long>(n)); }
+inline long read_fd(int fd, void* to, size_t n) {
+  return system_call(SYS_read, fd, reinterpret_cast<long>(to), static_cast<long>(n));
+}
 inline long write_fd(int fd, const void* from, size_t n) {
   return system_call(SYS_write, fd, reinterpret_cast<long>(from), static_cast<long>(n));
 }
@@ -62,10 +68,12 @@ inline long read_at(int fd, void* to, size_t n, uint64_t offset) {
   return system_call(SYS_pread64, fd, reinterpret_cast<long>(to), static_cast<long>(n), at);
 }
 inline long write_at(int fd, const void* from, size_t n, uint64_t offset) {
-  return system_call(SYS_pwrite64, fd, reinterpret_cast<long>(from), static_cast<long>(n), static_cast<long>(offset));
+  return system_call(SYS_pwrite64, fd, reinterpret_cast<long>(from), static_cast<long>(n),
+                     static_cast<long>(offset));
 }
 inline long write_vector_at(int fd, const iovec* pieces, int count, uint64_t offset) {
-  return system_call(SYS_pwritev, fd, reinterpret_cast<long>(pieces), count, static_cast<long>(offset), 0);
+  return system_call(SYS_pwritev, fd, reinterpret_cast<long>(pieces), count,
+                     static_cast<long>(offset), 0);
 }
 // Whether the file's storage is memory (tmpfs, ramfs), whose pages once mapped for writing stay so.
 inline bool lies_in_memory(int fd) {
@@ -73,7 +81,8 @@ inline bool lies_in_memory(int fd) {
   if (system_call(SYS_fstatfs, fd, reinterpret_cast<long>(&about)) != 0) return false;
   return about.f_type == 0x01021994 || about.f_type == 0x858458f6;
 }
-// Largest size this process may give a file: past it the kernel sends SIGXFSZ, which ends most programs.
+// Largest size this process may give a file: past it the kernel sends SIGXFSZ, which ends most
+// programs.
 inline uint64_t soft_limit(int which) {
   uint64_t limits[2] = {~uint64_t{0}, 0};
   system_call(SYS_prlimit64, 0, which, 0, reinterpret_cast<long>(limits));
@@ -87,9 +96,13 @@ inline long resize(int fd, uint64_t bytes) {
   return bytes > largest_size() ? -EFBIG : system_call(SYS_ftruncate, fd, static_cast<long>(bytes));
 }
 inline long allocate(int fd, uint64_t offset, uint64_t bytes) {
-  return offset + bytes > largest_size() ? -EFBIG : system_call(SYS_fallocate, fd, 0, static_cast<long>(offset), static_cast<long>(bytes));
+  return offset + bytes > largest_size()
+             ? -EFBIG
+             : system_call(SYS_fallocate, fd, 0, static_cast<long>(offset),
+                           static_cast<long>(bytes));
 }
-// All locks that belong to the open file, whoever else has a copy of the descriptor: flock's and those of F_OFD_SETLK.
+// All locks that belong to the open file, whoever else has a copy of the descriptor: flock's and
+// those of F_OFD_SETLK.
 inline void end_locks(int fd) {
   system_call(SYS_flock, fd, LOCK_UN);
   struct flock all{};
@@ -97,43 +110,58 @@ inline void end_locks(int fd) {
   system_call(SYS_fcntl, fd, F_OFD_SETLK, reinterpret_cast<long>(&all));
 }
 inline long map(size_t bytes, int protection, int flags, int fd = -1, uint64_t offset = 0) {
-  return system_call(SYS_mmap, 0, static_cast<long>(bytes), protection, flags, fd, static_cast<long>(offset));
+  return system_call(SYS_mmap, 0, static_cast<long>(bytes), protection, flags, fd,
+                     static_cast<long>(offset));
 }
 inline long map_at(void* at, size_t bytes, int protection, int flags, int fd, uint64_t offset) {
-  return system_call(SYS_mmap, reinterpret_cast<long>(at), static_cast<long>(bytes), protection, flags | MAP_FIXED, fd, static_cast<long>(offset));
+  return system_call(SYS_mmap, reinterpret_cast<long>(at), static_cast<long>(bytes), protection,
+                     flags | MAP_FIXED, fd, static_cast<long>(offset));
 }
 inline long advise(void* at, size_t bytes, int advice) {
   return system_call(SYS_madvise, reinterpret_cast<long>(at), static_cast<long>(bytes), advice);
 }
-inline long unmap(void* at, size_t bytes) { return system_call(SYS_munmap, reinterpret_cast<long>(at), static_cast<long>(bytes)); }
+inline long unmap(void* at, size_t bytes) {
+  return system_call(SYS_munmap, reinterpret_cast<long>(at), static_cast<long>(bytes));
+}
 inline long link_path(const char* from, const char* to) {
-  return system_call(SYS_linkat, AT_FDCWD, reinterpret_cast<long>(from), AT_FDCWD, reinterpret_cast<long>(to), 0);
+  return system_call(SYS_linkat, AT_FDCWD, reinterpret_cast<long>(from), AT_FDCWD,
+                     reinterpret_cast<long>(to), 0);
 }
 inline long rename_path(const char* from, const char* to) {
-  return system_call(SYS_renameat2, AT_FDCWD, reinterpret_cast<long>(from), AT_FDCWD, reinterpret_cast<long>(to), 1 /* RENAME_NOREPLACE */);
+  return system_call(SYS_renameat2, AT_FDCWD, reinterpret_cast<long>(from), AT_FDCWD,
+                     reinterpret_cast<long>(to), 1 /* RENAME_NOREPLACE */);
 }
-inline long unlink_path(const char* path) { return system_call(SYS_unlinkat, AT_FDCWD, reinterpret_cast<long>(path), 0); }
+inline long unlink_path(const char* path) {
+  return system_call(SYS_unlinkat, AT_FDCWD, reinterpret_cast<long>(path), 0);
+}
 inline long read_link(const char* path, char* to, size_t n) {
-  return system_call(SYS_readlinkat, AT_FDCWD, reinterpret_cast<long>(path), reinterpret_cast<long>(to), static_cast<long>(n));
+  return system_call(SYS_readlinkat, AT_FDCWD, reinterpret_cast<long>(path),
+                     reinterpret_cast<long>(to), static_cast<long>(n));
 }
-inline long working_directory(char* to, size_t n) { return system_call(SYS_getcwd, reinterpret_cast<long>(to), static_cast<long>(n)); }
+inline long working_directory(char* to, size_t n) {
+  return system_call(SYS_getcwd, reinterpret_cast<long>(to), static_cast<long>(n));
+}
 inline int process_id() { return static_cast<int>(system_call(SYS_getpid)); }
 inline int parent_id() { return static_cast<int>(system_call(SYS_getppid)); }
 inline int thread_id() { return static_cast<int>(system_call(SYS_gettid)); }
 inline void yield() { system_call(SYS_sched_yield); }
 
-// Whether the 8 aligned bytes around an address can be read: the kernel takes the set of signals before it looks at what is to be done
-// with it, and refuses that (sigprocmask(2): EFAULT, EINVAL).
+// Whether the 8 aligned bytes around an address can be read: the kernel takes the set of signals
+// before it looks at what is to be done with it, and refuses that (sigprocmask(2): EFAULT, EINVAL).
 inline bool can_read(uintptr_t at) {
-  if (valgrind::is_running()) {  // it reports such a call, and those that give it memory without a value
+  if (valgrind::is_running()) {  // it reports such a call, and those that give it memory without a
+                                 // value
     uint64_t word = 0;
     iovec to{&word, sizeof word}, from{reinterpret_cast<void*>(at & ~uintptr_t{7}), sizeof word};
-    return system_call(SYS_process_vm_readv, system_call(SYS_gettid), reinterpret_cast<long>(&to), 1, reinterpret_cast<long>(&from), 1, 0) == 8;
+    return system_call(SYS_process_vm_readv, system_call(SYS_gettid), reinterpret_cast<long>(&to),
+                       1, reinterpret_cast<long>(&from), 1, 0) == 8;
   }
-  return system_call(SYS_rt_sigprocmask, -1, static_cast<long>(at & ~uintptr_t{7}), 0, 8) == -22 /* EINVAL */;
+  return system_call(SYS_rt_sigprocmask, -1, static_cast<long>(at & ~uintptr_t{7}), 0, 8) ==
+         -22 /* EINVAL */;
 }
 
-// Copies a zero-terminated text from an address that may be anything. False when it cannot be read or has no end within size bytes.
+// Copies a zero-terminated text from an address that may be anything. False when it cannot be read
+// or has no end within size bytes.
 inline bool copy_text(char* to, const char* from, size_t size) {
   for (size_t done = 0; done < size;) {
     const auto at = reinterpret_cast<uintptr_t>(from) + done;
@@ -147,35 +175,39 @@ inline bool copy_text(char* to, const char* from, size_t size) {
   return false;
 }
 
-// A process that filters its system calls (seccomp) may be killed for one that it did not think of. From then on weir makes none:
-// it goes on in the memory it has.
+// A process that filters its system calls (seccomp) may be killed for one that it did not think of.
+// From then on weir makes none: it goes on in the memory it has.
 extern WEIR_OWN uint32_t no_more_calls;
 inline bool sealed() { return base::load_relaxed(&no_more_calls) != 0; }
 
-// Signals that glibc keeps for itself, of which pthread_sigmask lets nobody block one. By 33 each thread of the process
-// takes part in setuid and its like, and the caller waits for all of them: a thread that blocks it blocks that call for ever.
-// 32 ends a thread that may be cancelled at any instruction.
+// Signals that glibc keeps for itself, of which pthread_sigmask lets nobody block one. By 33 each
+// thread of the process takes part in setuid and its like, and the caller waits for all of them: a
+// thread that blocks it blocks that call for ever. 32 ends a thread that may be cancelled at any
+// instruction.
 inline constexpr uint64_t kSignalOfCancel = uint64_t{1} << 31, kSignalOfSetxid = uint64_t{1} << 32;
 inline constexpr uint64_t kSignalsOfLibc = kSignalOfCancel | kSignalOfSetxid;
 
-// All signals of the calling thread held back for the lifetime of the object, and asynchronous cancellation, but not what other
-// threads wait for. One within another costs nothing.
+// All signals of the calling thread held back for the lifetime of the object, and asynchronous
+// cancellation, but not what other threads wait for. One within another costs nothing.
 extern WEIR_OWN WEIR_THREAD uint32_t signals_blocked;
-// Those that an instruction of the thread itself causes: SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS. One that is held back ends
-// the process, so code that touches the program's memory lets them through.
+// Those that an instruction of the thread itself causes: SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV,
+// SIGSYS. One that is held back ends the process, so code that touches the program's memory lets
+// them through.
 inline constexpr uint64_t kFaults = 1u << 3 | 1u << 4 | 1u << 6 | 1u << 7 | 1u << 10 | 1u << 30;
 class SignalsBlocked {
  public:
   explicit SignalsBlocked(uint64_t but = 0) : nothing_(sealed() || signals_blocked != 0) {
     if (nothing_) return;
     const uint64_t all = ~(kSignalOfSetxid | but);
-    system_call(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, reinterpret_cast<long>(&all), reinterpret_cast<long>(&before_), sizeof before_);
+    system_call(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, reinterpret_cast<long>(&all),
+                reinterpret_cast<long>(&before_), sizeof before_);
     signals_blocked = 1;
   }
   ~SignalsBlocked() {
     if (nothing_) return;
     signals_blocked = 0;
-    system_call(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, reinterpret_cast<long>(&before_), 0, sizeof before_);
+    system_call(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, reinterpret_cast<long>(&before_), 0,
+                sizeof before_);
   }
   SignalsBlocked(const SignalsBlocked&) = delete;
   SignalsBlocked& operator=(const SignalsBlocked&) = delete;
@@ -185,38 +217,54 @@ class SignalsBlocked {
   bool nothing_;
 };
 
-// A message, written whole or not at all: it does not wait for a reader, and no reader left is no signal.
+// A message, written whole or not at all: it does not wait for a reader, and no reader left is no
+// signal.
 WEIR_COLD void say(int fd, const char* text, size_t n);
 
-// weir has a file open for a moment only, but another thread may close numbers that it takes for its own (close_range, daemons), and
-// open a file of its own under weir's number. So whoever opens a file holds a HoldsDescriptor meanwhile, and a hook of a call that
-// may close such a number a ClosesNumbers. Each of both announces itself and then waits until there is none of the other kind, for a
-// bounded time: a file system that hangs must not hang the program. Nested ones of a thread do not wait.
-extern WEIR_OWN uint32_t descriptors_held;
+// weir has a file open for a moment only, but another thread may close numbers that it takes for
+// its own (close_range, daemons), and open a file of its own under weir's number. So whoever opens
+// a file holds a HoldsDescriptor meanwhile, and a hook of a call that may close such a number a
+// ClosesNumbers. Each of both announces itself and then waits until there is none of the other
+// kind, for a bounded time: a file system that hangs must not hang the program. Nested ones of a
+// thread do not wait.
+//
+// A HoldsDescriptor that was left by a jump (siglongjmp out of a handler) or a cancellation never
+// ends. Who waits for it, a close of another thread or a fork, does so once, for 20,000 yields of
+// the processor: from then on held_in_vain counts it, and only what is held beyond that is waited
+// for. The thread that jumped takes itself for one that has files open, and waits for no other.
+extern WEIR_OWN uint32_t descriptors_held, held_in_vain;
 extern WEIR_OWN uint32_t closing_numbers;
 extern WEIR_THREAD uint32_t holds_or_closes;  // of the thread
 class HoldsDescriptor {
  public:
   HoldsDescriptor() {
     base::fetch_add_all(&descriptors_held, 1u);
-    if (WEIR_UNLIKELY(base::load_all(&closing_numbers) != 0) && holds_or_closes == 0) wait_for_closing();
+    if (WEIR_UNLIKELY(base::load_all(&closing_numbers) != 0) && holds_or_closes == 0)
+      wait_for_closing();
     ++holds_or_closes;
   }
   ~HoldsDescriptor() {
     --holds_or_closes;
-    base::fetch_add(&descriptors_held, ~0u);
+    base::fetch_add_all(&descriptors_held, ~0u);
+    if (WEIR_UNLIKELY(base::load_all(&held_in_vain) != 0)) lower_held_in_vain();
   }
   HoldsDescriptor(const HoldsDescriptor&) = delete;
   HoldsDescriptor& operator=(const HoldsDescriptor&) = delete;
 
  private:
   WEIR_COLD static void wait_for_closing();
+  WEIR_COLD static void lower_held_in_vain();
 };
-WEIR_COLD void wait_for_held();
-inline bool any_held() { return base::load_relaxed(&descriptors_held) != 0; }
+inline bool any_held() {
+  return WEIR_UNLIKELY(base::load_all(&descriptors_held) > base::load_all(&held_in_vain));
+}
+// Until none is held, but for those that were waited for in vain. How often the processor was given
+// up.
+WEIR_COLD uint32_t wait_for_held();
 // In a forked child: what the parent's other threads did.
 inline void forget_held() {
   base::store(&descriptors_held, 0u);
+  base::store(&held_in_vain, 0u);
   base::store(&closing_numbers, 0u);
 }
 

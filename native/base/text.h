@@ -21,7 +21,9 @@ inline Text text(const char* s) { return {s, s ? strlen(s) : 0}; }
 // Builds a zero-terminated text in a caller's buffer; what does not fit is cut off and remembered.
 class Writer {
  public:
-  Writer(char* buffer, size_t size) : at_(buffer), begin_(buffer), end_(buffer + size - 1) { *at_ = 0; }
+  Writer(char* buffer, size_t size) : at_(buffer), begin_(buffer), end_(buffer + size - 1) {
+    *at_ = 0;
+  }
 
   Writer& add(Text t) {
     size_t n = t.size;

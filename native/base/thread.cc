@@ -22,7 +22,8 @@ void* run(void* body) {
   return result;
 }
 
-// State of the process' first thread, and its threads, by the kernel's count. The name in field 2 may have blanks (proc(5)).
+// State of the process' first thread, and its threads, by the kernel's count. The name in field 2
+// may have blanks (proc(5)).
 bool look_at_process(char* state, uint64_t* threads) {
   constexpr int kState = 3, kThreads = 20;
   char text[512];
@@ -34,7 +35,8 @@ bool look_at_process(char* state, uint64_t* threads) {
     if (field + 1 == kState) *state = at[1];
   }
   *threads = 0;
-  for (++at; *at >= '0' && *at <= '9'; ++at) *threads = *threads * 10 + static_cast<uint64_t>(*at - '0');
+  for (++at; *at >= '0' && *at <= '9'; ++at)
+    *threads = *threads * 10 + static_cast<uint64_t>(*at - '0');
   return true;
 }
 
@@ -51,7 +53,8 @@ bool start_thread(void* (*body)(void*), size_t stack_bytes) {
   base::fetch_add(&beginning, 1u);
   for (size_t bytes = stack_bytes; bytes <= stack_bytes << 6 && !started; bytes <<= 3) {
     pthread_t made;
-    started = pthread_attr_setstacksize(&how, bytes) == 0 && pthread_create(&made, &how, run, reinterpret_cast<void*>(body)) == 0;
+    started = pthread_attr_setstacksize(&how, bytes) == 0 &&
+              pthread_create(&made, &how, run, reinterpret_cast<void*>(body)) == 0;
   }
   if (!started) {
     base::fetch_add(&running, ~0u);
@@ -89,7 +92,8 @@ void wait_for_beginning() {
 
 void begin_thread(const char* name) {
   const uint64_t programs = ~kSignalsOfLibc;
-  system_call(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, reinterpret_cast<long>(&programs), 0, sizeof programs);
+  system_call(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, reinterpret_cast<long>(&programs), 0,
+              sizeof programs);
   signals_blocked = 1;  // from now on: no section of this thread has to do it
   system_call(SYS_prctl, PR_SET_NAME, reinterpret_cast<long>(name));
   is_own = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The entries are code that was there from the start, one for each place of a table: nothing is made executable at run time.
-// x86-64, and aarch64, which has never been run.
+// The entries are code that was there from the start, one for each place of a table: nothing is
+// made executable at run time. x86-64, and aarch64, which has never been run.
 #include "hook/binding.h"
 
 #include "base/atomic.h"
@@ -75,7 +75,8 @@ weir_call_binding:
 #error "no entries for bindings on this architecture"
 #endif
 
-// Where each hook lies, counted from the table itself; libc's are not in it. So the dynamic linker has no work with it.
+// Where each hook lies, counted from the table itself; libc's are not in it. So the dynamic linker
+// has no work with it.
 __asm__(R"(
   .macro weir_offset library, symbol
   .ifc \library, c
@@ -105,10 +106,13 @@ constinit uint32_t first_bindings[kSlots] = {};
 constinit uint32_t binding_count = 0;
 
 void* entry_of(const Binding& binding) {
-  return const_cast<char*>(weir_binding_entries) + static_cast<size_t>(&binding - weir_bindings) * kEntryBytes;
+  return const_cast<char*>(weir_binding_entries) +
+         static_cast<size_t>(&binding - weir_bindings) * kEntryBytes;
 }
 
-const void* hook_of(Slot slot) { return reinterpret_cast<const char*>(weir_hook_offsets) + weir_hook_offsets[slot]; }
+const void* hook_of(Slot slot) {
+  return reinterpret_cast<const char*>(weir_hook_offsets) + weir_hook_offsets[slot];
+}
 
 Binding* find_binding(Slot slot, const void* target) {
   for (uint32_t i = base::load(&first_bindings[slot]); i != 0; i = weir_bindings[i - 1].next) {
@@ -138,7 +142,8 @@ void* entry_for(Slot slot, void* target) {
 }
 
 bool is_entry(const void* address) {
-  return reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(weir_binding_entries) < kBindings * kEntryBytes;
+  return reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(weir_binding_entries) <
+         kBindings * kEntryBytes;
 }
 
 void* first_target(Slot slot) {

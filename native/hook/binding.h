@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a hook of an optional library was called instead of. Such a hook is reached through an entry of its own for each real function
-// that it stands in front of: two copies of a library, or a wrapper library of another tool and the library itself, are distinguished by
-// the place that was called, not by who called. The entry leaves its number with the thread, and the hook picks it up first of all.
+// What a hook of an optional library was called instead of. Such a hook is reached through an entry
+// of its own for each real function that it stands in front of: two copies of a library, or a
+// wrapper library of another tool and the library itself, are distinguished by the place that was
+// called, not by who called. The entry leaves its number with the thread, and the hook picks it up
+// first of all.
 #pragma once
 
 #include <stddef.h>
@@ -14,7 +16,7 @@ namespace weir::hook {
 
 struct Binding {
   const void* hook;   // the entry goes on there
-  void* target;       // what the caller was bound to: of the library, or of another tool in front of it
+  void* target;  // what the caller was bound to: of the library, or of another tool in front of it
   void* copy;         // what is known of the library's copy; kept by the hooks that need one
   uint32_t next;      // of the same slot, by index and 1; 0: none
   Slot slot;
@@ -23,7 +25,8 @@ static_assert(sizeof(Binding) == 32);
 
 inline constexpr uint32_t kBindings = 8192;
 
-// The entry in front of a target; made when there is none yet. Null when there are too many. Takes no lock.
+// The entry in front of a target; made when there is none yet. Null when there are too many. Takes
+// no lock.
 void* entry_for(Slot slot, void* target);
 bool is_entry(const void* address);
 // What the first binding of a slot was made for; null: there is none.
@@ -44,7 +47,8 @@ WEIR_COLD Binding* interrupted_binding(Slot slot);
 class Bound {
  public:
   explicit Bound(Slot slot) : binding_(weir_called_binding) {
-    if (WEIR_UNLIKELY(binding_ == nullptr || binding_->slot != slot)) binding_ = interrupted_binding(slot);
+    if (WEIR_UNLIKELY(binding_ == nullptr || binding_->slot != slot))
+      binding_ = interrupted_binding(slot);
   }
 
   void* target() const { return binding_->target; }
@@ -54,7 +58,8 @@ class Bound {
   Binding* binding_;
 };
 
-// Calls a function of a library with `within` set: the library may make its system calls by libc's syscall(), whose hook asks.
+// Calls a function of a library with `within` set: the library may make its system calls by libc's
+// syscall(), whose hook asks.
 template <typename Real>
 int calling_library(bool& within, Real real) {
   within = true;
@@ -65,8 +70,8 @@ int calling_library(bool& within, Real real) {
 
 }  // namespace weir::hook
 
-// The hook of a function of an optional library, whose body begins with WEIR_BOUND(symbol). WEIR_BOUND_REAL is then the function
-// that the caller was bound to.
+// The hook of a function of an optional library, whose body begins with WEIR_BOUND(symbol).
+// WEIR_BOUND_REAL is then the function that the caller was bound to.
 #define WEIR_OPTIONAL_HOOK(R, symbol, ...)                                                 \
   extern "C" WEIR_OWN R hook_##symbol(__VA_ARGS__) __asm__("weir_hook_" #symbol);          \
   extern "C" R hook_##symbol(__VA_ARGS__)

@@ -9,8 +9,9 @@
 
 namespace weir::hook {
 
-// Whether a number may be weir's for the moment: one that no hook saw being opened, and any while weir has a file open, as it may have
-// been closed by a call that nobody saw. In a vfork child the table is another.
+// Whether a number may be weir's for the moment: one that no hook saw being opened, and any while
+// weir has a file open, as it may have been closed by a call that nobody saw. In a vfork child the
+// table is another.
 inline bool may_be_weirs(int fd) {
   if (trace::thread_log.in_vfork_child) return false;
   const Descriptor* d = descriptor(fd);
@@ -52,7 +53,8 @@ auto closing(int fd, Real unlayered) {
 template <typename Real>
 int closing_but_private(unsigned first, unsigned last, Real real) {
   if (trace::thread_log.in_vfork_child) return real(first, last);
-  for (int own = stack::next_private(first); own >= 0 && static_cast<unsigned>(own) <= last; own = stack::next_private(first)) {
+  for (int own = stack::next_private(first); own >= 0 && static_cast<unsigned>(own) <= last;
+       own = stack::next_private(first)) {
     const auto number = static_cast<unsigned>(own);
     if (number > first) {
       if (const int result = real(first, number - 1); result != 0) return result;

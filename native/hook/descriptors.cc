@@ -38,7 +38,8 @@ uint32_t find_file(int fd) {
   char* const target = room.data();
   const long size = target != nullptr ? base::read_link(link, target, base::Scratch::kBytes) : 0;
   if (base::failed(size) || size == 0) return 0;
-  const uint32_t file = trace::process().names().id({target, static_cast<size_t>(size)}, wire::NameSource::kDescriptor);
+  const uint32_t file = trace::process().names().id({target, static_cast<size_t>(size)},
+                                                    wire::NameSource::kDescriptor);
   Descriptor* d = descriptor(fd);
   if (may_change() && d != nullptr) {
     d->position = wire::kUnknownOffset;
@@ -62,7 +63,8 @@ void opened(int fd, uint32_t file, int open_flags) {
 
 void appends(int fd, bool on) {
   Descriptor* d = descriptor(fd);
-  if (d != nullptr && may_change()) d->flags = on ? d->flags | kAppend : d->flags & ~uint32_t{kAppend};
+  if (d != nullptr && may_change())
+    d->flags = on ? d->flags | kAppend : d->flags & ~uint32_t{kAppend};
 }
 
 void closed(int fd) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of each descriptor: its file, and where it stands. Plain memory without locks: a program that races on a
-// descriptor gets what it would get from the kernel, one or the other.
+// What is known of each descriptor: its file, and where it stands. Plain memory without locks: a
+// program that races on a descriptor gets what it would get from the kernel, one or the other.
 #pragma once
 
 #include <stdint.h>
@@ -12,7 +12,8 @@
 namespace weir::hook {
 
 enum DescriptorFlag : uint32_t {
-  kShared = 2,  // the position is shared with another descriptor or process: not followed, and unknown
+  kShared =
+      2,  // the position is shared with another descriptor or process: not followed, and unknown
   kAppend = 4,
   kOfFortran = wire::kBelow,  // libgfortran's: what it does with it is below a statement
 };
@@ -23,14 +24,19 @@ struct Descriptor {
   uint64_t position;  // wire::kUnknownOffset when not known
 };
 
-inline constexpr int kDescriptors = 1 << 16;  // higher numbers are asked for at each call, and their positions are not followed
-extern WEIR_OWN Descriptor descriptors[kDescriptors];  // address space; only the pages of numbers in use become memory
+inline constexpr int kDescriptors =
+    1 << 16;  // higher numbers are asked for at each call, and their positions are not followed
+extern WEIR_OWN Descriptor
+    descriptors[kDescriptors];  // address space; only the pages of numbers in use become memory
 
-// Asks the kernel for the name of a descriptor that no hook saw being opened. 0: closed, or no room.
+// Asks the kernel for the name of a descriptor that no hook saw being opened. 0: closed, or no
+// room.
 WEIR_COLD uint32_t find_file(int fd);
 
 inline Descriptor* descriptor(int fd) {
-  return WEIR_LIKELY(static_cast<unsigned>(fd) < kDescriptors) ? &descriptors[static_cast<unsigned>(fd)] : nullptr;
+  return WEIR_LIKELY(static_cast<unsigned>(fd) < kDescriptors)
+             ? &descriptors[static_cast<unsigned>(fd)]
+             : nullptr;
 }
 
 inline uint32_t file_of(int fd) {
@@ -40,9 +46,11 @@ inline uint32_t file_of(int fd) {
   return WEIR_LIKELY(file != 0) ? file : find_file(fd);
 }
 
-// A descriptor was opened, closed, copied. In a vfork child nothing changes: the memory is the parent's.
+// A descriptor was opened, closed, copied. In a vfork child nothing changes: the memory is the
+// parent's.
 void opened(int fd, uint32_t file, int open_flags);
-// The file that this thread's library of a language opened last; whoever waits for one sets it to 0 before.
+// The file that this thread's library of a language opened last; whoever waits for one sets it to 0
+// before.
 extern WEIR_THREAD uint32_t opened_below;
 void closed(int fd);
 void appends(int fd, bool on);  // by fcntl

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// libc's syscall(): programs that make a system call by number. The ones of table_numbers.def are recorded and answered as libc's
-// function of the same call is; all others go on to libc without a frame of ours on the stack (clone and vfork return twice).
-// A syscall instruction in the program itself is out of reach. x86-64 alone.
+// libc's syscall(): programs that make a system call by number. The ones of table_numbers.def are
+// recorded and answered as libc's function of the same call is; all others go on to libc without a
+// frame of ours on the stack (clone and vfork return twice). A syscall instruction in the program
+// itself is out of reach. x86-64 alone.
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
@@ -36,7 +37,8 @@ namespace stack = weir::stack;
 
 #define WEIR_TYPES(...) __VA_ARGS__
 #define WEIR_NUMBER(number, symbol)
-#define WEIR_NUMBER_AS(number, result, symbol, types, ...) WEIR_DECLARE(result, symbol, WEIR_TYPES types);
+#define WEIR_NUMBER_AS(number, result, symbol, types, ...) \
+  WEIR_DECLARE(result, symbol, WEIR_TYPES types);
 #include "hook/table_numbers.def"
 #undef WEIR_NUMBER_AS
 #undef WEIR_NUMBER
@@ -51,7 +53,8 @@ WEIR_DECLARE(int, futimes, int, const timeval*);
 namespace {
 
 // Newer than some headers.
-constexpr long kIoPgetevents = 333, kIoUringSetup = 425, kClone3 = 435, kOpenat2 = 437, kFaccessat2 = 439, kFchmodat2 = 452;
+constexpr long kIoPgetevents = 333, kIoUringSetup = 425, kClone3 = 435, kOpenat2 = 437,
+               kFaccessat2 = 439, kFchmodat2 = 452;
 
 using Direct = long (*)(long, long, long, long, long, long, long);
 
@@ -64,8 +67,8 @@ long filtering(bool sets_a_filter, Real real) {
   return result;
 }
 
-// Calls on a file under layers, as libc's functions make them. The offset of a vector's call is in one register, as off_t is: the kernel
-// shifts the second half out.
+// Calls on a file under layers, as libc's functions make them. The offset of a vector's call is in
+// one register, as off_t is: the kernel shifts the second half out.
 long move_layered(stack::File* f, long n, int fd, long b, long c, long d, long flags) {
   const auto size = static_cast<size_t>(c);
   const auto count = static_cast<int>(c);
@@ -121,7 +124,9 @@ class Within {
   static bool is_again(long n) { return answered.number == n && frame() < answered.frame; }
 
  private:
-  static WEIR_INLINE const char* frame() { return static_cast<const char*>(__builtin_frame_address(0)); }
+  static WEIR_INLINE const char* frame() {
+    return static_cast<const char*>(__builtin_frame_address(0));
+  }
   const Answered before_;
 };
 
@@ -129,7 +134,8 @@ template <typename Result, typename... Types, typename... Given>
 long by_hook(Result (*hook)(Types...), Given... given) {
   const Uncancelled uncancelled;
   if constexpr (std::is_void_v<Result>) return hook(argument<Types>(given)...), 0;
-  else if constexpr (std::is_pointer_v<Result>) return reinterpret_cast<long>(hook(argument<Types>(given)...));
+  else if constexpr (std::is_pointer_v<Result>)
+    return reinterpret_cast<long>(hook(argument<Types>(given)...));
   else return hook(argument<Types>(given)...);
 }
 
@@ -156,7 +162,8 @@ template <typename Real>
 int open_layered(Op op, int directory, long path, int flags, long mode, Real real) {
   const auto* name = reinterpret_cast<const char*>(path);
   const int fd = opening(op, directory, name, flags, [&] {
-    return stack::opening(directory, name, flags, static_cast<unsigned>(mode), [&] { return static_cast<int>(real()); });
+    return stack::opening(directory, name, flags, static_cast<unsigned>(mode),
+                          [&] { return static_cast<int>(real()); });
   });
   if (fd >= 0 && recording()) stack::set_name(fd, descriptors[fd < kDescriptors ? fd : 0].file);
   return fd;
@@ -166,7 +173,8 @@ struct OpenHow {
   uint64_t flags, mode, resolve;
 };
 
-// A path that is resolved in another way than openat's, by the kernel alone: the file gets the layers of its name when it is open.
+// A path that is resolved in another way than openat's, by the kernel alone: the file gets the
+// layers of its name when it is open.
 template <typename Real>
 int open_resolved(int directory, long path, const OpenHow& how, Real real) {
   const auto* name = reinterpret_cast<const char*>(path);
@@ -174,11 +182,15 @@ int open_resolved(int directory, long path, const OpenHow& how, Real real) {
   const base::Scratch room;
   char* const whole = room.data();
   char link[32];
-  const auto link_of = [&](long fd) { base::Writer(link, sizeof link).add("/proc/self/fd/").add_number(static_cast<uint64_t>(fd)); };
-  if (stack::active() && (flags & O_TRUNC) != 0) {  // others hand down what they hold before it is cut, not after
+  const auto link_of = [&](long fd) {
+    base::Writer(link, sizeof link).add("/proc/self/fd/").add_number(static_cast<uint64_t>(fd));
+  };
+  if (stack::active() &&
+      (flags & O_TRUNC) != 0) {  // others hand down what they hold before it is cut, not after
     const OpenHow look{O_PATH | O_CLOEXEC | (how.flags & O_NOFOLLOW), 0, how.resolve};
     const base::HoldsDescriptor held;
-    const long fd = base::system_call(kOpenat2, directory, path, reinterpret_cast<long>(&look), sizeof look);
+    const long fd =
+        base::system_call(kOpenat2, directory, path, reinterpret_cast<long>(&look), sizeof look);
     if (!base::failed(fd)) {
       link_of(fd);
       stack::settle(AT_FDCWD, link);
@@ -200,14 +212,17 @@ int open_resolved(int directory, long path, const OpenHow& how, Real real) {
 template <typename Real>
 int open_by_how(int directory, long path, long how_at, long bytes, Real real) {
   const auto at = static_cast<uintptr_t>(how_at);
-  if (bytes < static_cast<long>(sizeof(OpenHow)) || !base::can_read(at) || !base::can_read(at + sizeof(OpenHow) - 1)) {
+  if (bytes < static_cast<long>(sizeof(OpenHow)) || !base::can_read(at) ||
+      !base::can_read(at + sizeof(OpenHow) - 1)) {
     return static_cast<int>(real());
   }
   const OpenHow how = *reinterpret_cast<const OpenHow*>(how_at);
   const bool makes = (how.flags & O_CREAT) != 0 || (how.flags & O_TMPFILE) == O_TMPFILE;
-  if (how.flags > INT_MAX || how.mode > 07777 || (how.mode != 0 && !makes)) return static_cast<int>(real());
+  if (how.flags > INT_MAX || how.mode > 07777 || (how.mode != 0 && !makes))
+    return static_cast<int>(real());
   if (how.resolve != 0) return open_resolved(directory, path, how, real);
-  return open_layered(Op::kOpenat, directory, path, static_cast<int>(how.flags), static_cast<long>(how.mode), real);
+  return open_layered(Op::kOpenat, directory, path, static_cast<int>(how.flags),
+                      static_cast<long>(how.mode), real);
 }
 
 long wait_by_hook(long type, long which, long about, long options) {
@@ -228,7 +243,9 @@ long set_or_ask(int fd, long command, long argument, Real real) {
 template <typename Real>
 long set_times(long n, long directory, long path, long to, long flags, Real real) {
   const Within within(n);
-  if (n == SYS_futimesat) return path == 0 ? by_hook(hook_futimes, directory, to) : by_hook(hook_futimesat, directory, path, to);
+  if (n == SYS_futimesat)
+    return path == 0 ? by_hook(hook_futimes, directory, to)
+                     : by_hook(hook_futimesat, directory, path, to);
   if (path != 0) return by_hook(hook_utimensat, directory, path, to, flags);
   return flags == 0 ? by_hook(hook_futimens, directory, to) : real();
 }
@@ -258,7 +275,8 @@ long asynchronous(long n, long a, long b, long c, long d, Call call) {
   return result;
 }
 
-// Bytes through a descriptor, its position, its durability. d: the offset; f: flags of preadv2 and pwritev2.
+// Bytes through a descriptor, its position, its durability. d: the offset; f: flags of preadv2 and
+// pwritev2.
 template <typename Real>
 long moving(long n, int fd, long b, long c, long d, long f, Real call) {
   const auto size = static_cast<uint64_t>(c);
@@ -282,7 +300,9 @@ long moving(long n, int fd, long b, long c, long d, long f, Real call) {
     case SYS_preadv2: return vector_transfer(Op::kPreadv2, false, fd, v, count, d, moved_v);
     case SYS_pwritev2: return vector_transfer(Op::kPwritev2, true, fd, v, count, d, moved_v);
     case SYS_lseek: return seeking(fd, moved);
-    default: return on_descriptor(n == SYS_fsync ? Op::kFsync : Op::kFdatasync, fd, kUnknownOffset, 0, moved);
+    default:
+      return on_descriptor(n == SYS_fsync ? Op::kFsync : Op::kFdatasync, fd, kUnknownOffset, 0,
+                           moved);
   }
 }
 
@@ -313,24 +333,29 @@ extern "C" {
 __attribute__((visibility("default"))) long hook_syscall(long, ...) __asm__("syscall");
 
 constinit void* weir_real_syscall = nullptr;
-// A bit for each number below 512 that weir_direct_call wants to see; none before libc's function is known.
+// A bit for each number below 512 that weir_direct_call wants to see; none before libc's function
+// is known.
 constinit uint64_t weir_direct_numbers[8] = {};
 
 void weir_find_direct() {
   weir_real_syscall = reinterpret_cast<void*>(real<Direct>(kSlot_syscall));
-#define WEIR_NUMBER(number, symbol) weir_direct_numbers[number / 64] |= uint64_t{1} << (number % 64);
+#define WEIR_NUMBER(number, symbol) \
+  weir_direct_numbers[number / 64] |= uint64_t{1} << (number % 64);
 #define WEIR_NUMBER_AS(number, ...) WEIR_NUMBER(number, )
 #include "hook/table_numbers.def"
 #undef WEIR_NUMBER_AS
 #undef WEIR_NUMBER
 }
 
-// Of clone and clone3: whether the child has a copy of the memory and goes on where its parent does, so that a frame of ours may stand
-// there. One that begins on a stack of its own has a copy of files which have left their layers, and no more.
+// Of clone and clone3: whether the child has a copy of the memory and goes on where its parent
+// does, so that a frame of ours may stand there. One that begins on a stack of its own has a copy
+// of files which have left their layers, and no more.
 bool weir_direct_copies(long n, long a, long b) {
   const auto* const how = reinterpret_cast<const uint64_t*>(a);
   constexpr long kFlags = 0, kStack = 5, kBytes = 64;  // struct clone_args
-  if (n == kClone3 && (b < kBytes || !weir::base::can_read(a) || !weir::base::can_read(a + kBytes - 8))) return false;
+  if (n == kClone3 &&
+      (b < kBytes || !weir::base::can_read(a) || !weir::base::can_read(a + kBytes - 8)))
+    return false;
   const uint64_t flags = n == SYS_clone ? static_cast<uint64_t>(a) : how[kFlags];
   const uint64_t child_stack = n == SYS_clone ? static_cast<uint64_t>(b) : how[kStack];
   if ((flags & (CLONE_VM | CLONE_THREAD)) == CLONE_VM) stack::before_spawn(false);
@@ -342,21 +367,28 @@ bool weir_direct_copies(long n, long a, long b) {
 }
 
 long weir_direct_call(long n, long a, long b, long c, long d, long e, long f) {
-  const auto call = [&] { return reinterpret_cast<Direct>(weir_real_syscall)(n, a, b, c, d, e, f); };
+  const auto call = [&] {
+    return reinterpret_cast<Direct>(weir_real_syscall)(n, a, b, c, d, e, f);
+  };
   const int fd = static_cast<int>(a);
   if (WEIR_UNLIKELY(Within::is_again(n))) return call();
   switch (n) {
-    case SYS_read: case SYS_write: case SYS_pread64: case SYS_pwrite64: case SYS_readv: case SYS_writev: case SYS_preadv:
-    case SYS_pwritev: case SYS_preadv2: case SYS_pwritev2: case SYS_lseek: case SYS_fsync: case SYS_fdatasync:
-      return moving(n, fd, b, c, d, f, call);
+    case SYS_read: case SYS_write: case SYS_pread64: case SYS_pwrite64:
+    case SYS_readv: case SYS_writev: case SYS_preadv: case SYS_pwritev:
+    case SYS_preadv2: case SYS_pwritev2: case SYS_lseek: case SYS_fsync:
+    case SYS_fdatasync: return moving(n, fd, b, c, d, f, call);
     case SYS_open: return open_layered(Op::kOpen, AT_FDCWD, a, static_cast<int>(b), c, call);
     case SYS_openat: return open_layered(Op::kOpenat, fd, b, static_cast<int>(c), d, call);
     case kOpenat2: return open_by_how(fd, b, c, d, call);
-    case SYS_creat: return open_layered(Op::kCreat, AT_FDCWD, a, O_WRONLY | O_CREAT | O_TRUNC, b, call);
+    case SYS_creat:
+      return open_layered(Op::kCreat, AT_FDCWD, a, O_WRONLY | O_CREAT | O_TRUNC, b, call);
     case SYS_close: return closing(fd, call);
     case SYS_close_range:
-      return closing_range(static_cast<unsigned>(a), static_cast<unsigned>(b), (c & kOnlyCloseOnExec) == 0,
-                           [&](unsigned from, unsigned to) { return static_cast<int>(reinterpret_cast<Direct>(weir_real_syscall)(n, from, to, c, 0, 0, 0)); });
+      return closing_range(static_cast<unsigned>(a), static_cast<unsigned>(b),
+                           (c & kOnlyCloseOnExec) == 0, [&](unsigned from, unsigned to) {
+                             return static_cast<int>(reinterpret_cast<Direct>(weir_real_syscall)(
+                                 n, from, to, c, 0, 0, 0));
+                           });
     case SYS_dup: return copying(Op::kDup, fd, -1, call);
     case SYS_dup2: return copying(Op::kDup2, fd, static_cast<int>(b), call);
     case SYS_dup3: return copying(Op::kDup3, fd, static_cast<int>(b), call);
@@ -365,24 +397,25 @@ long weir_direct_call(long n, long a, long b, long c, long d, long e, long f) {
       const Within within(n);
       return hook_ioctl(fd, static_cast<unsigned long>(b), c);
     }
-    case SYS_utimensat:
-    case SYS_futimesat: return set_times(n, a, b, c, d, call);
-    case SYS_waitid: return e == 0 ? wait_by_hook(a, b, c, d) : call();  // libc's function has no room for the fifth
+    case SYS_utimensat: case SYS_futimesat: return set_times(n, a, b, c, d, call);
+    // libc's function has no room for the fifth argument.
+    case SYS_waitid: return e == 0 ? wait_by_hook(a, b, c, d) : call();
     case SYS_seccomp:
     case SYS_prctl:
-      without_clock(n == SYS_prctl ? a : a == 0 /* SECCOMP_SET_MODE_STRICT */ ? PR_SET_SECCOMP : 0, n == SYS_prctl ? b : 1);
-      return filtering(n == SYS_seccomp ? a <= 1 /* SECCOMP_SET_MODE_FILTER */ : a == PR_SET_SECCOMP, call);
+      without_clock(n == SYS_prctl                         ? a
+                    : a == 0 /* SECCOMP_SET_MODE_STRICT */ ? PR_SET_SECCOMP
+                                                           : 0,
+                    n == SYS_prctl ? b : 1);
+      return filtering(
+          n == SYS_seccomp ? a <= 1 /* SECCOMP_SET_MODE_FILTER */ : a == PR_SET_SECCOMP, call);
     case kIoUringSetup: return setting_up_ring(call);
-    case SYS_io_submit:
-    case SYS_io_getevents:
-    case kIoPgetevents:
-    case SYS_io_destroy:
-      return asynchronous(n, a, b, c, d, [&](long second) { return reinterpret_cast<Direct>(weir_real_syscall)(n, a, second, c, d, e, f); });
+    case SYS_io_submit: case SYS_io_getevents: case kIoPgetevents: case SYS_io_destroy:
+      return asynchronous(n, a, b, c, d, [&](long second) {
+        return reinterpret_cast<Direct>(weir_real_syscall)(n, a, second, c, d, e, f);
+      });
     case SYS_mmap: return by_hook(map_by_number, a, b, c, d, e, f);
     case SYS_munmap: return by_hook(unmap_by_number, a, b);
-    case SYS_fork:
-    case SYS_clone:
-    case kClone3: return forking(call);
+    case SYS_fork: case SYS_clone: case kClone3: return forking(call);
 #define WEIR_NUMBER(number, symbol)
 #define WEIR_NUMBER_AS(number, result, symbol, types, ...) \
   case number: { \

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Version script of the preload library: the hooks of table.def for libc but those of newer.def, the functions that libweir and phase.h look for (output.cc, phase.cc), and nothing else. cmake -DTABLE= -DOUT= -P exports.cmake
+# Version script of the preload library: the hooks of table.def for libc but those of newer.def, the
+# functions that libweir and phase.h look for (output.cc, phase.cc), and nothing else. cmake
+# -DTABLE= -DOUT= -P exports.cmake
 cmake_minimum_required(VERSION 3.22)
 file(STRINGS "${TABLE}" rows REGEX "^WEIR_HOOKED\\([A-Za-z0-9_]+, *c,")
 cmake_path(REPLACE_FILENAME TABLE newer.def OUTPUT_VARIABLE list)

@@ -46,8 +46,8 @@ WEIR_HOOK(pid_t, _Fork) {
 
 namespace {
 
-// What a child of clone() begins with. A copy of the parent's memory has a copy of this; a child within that memory has the thing itself,
-// and its parent waits.
+// What a child of clone() begins with. A copy of the parent's memory has a copy of this; a child
+// within that memory has the thing itself, and its parent waits.
 struct Beginning {
   int (*body)(void*);
   void* argument;
@@ -69,7 +69,8 @@ int begin(void* with) {
 
 }  // namespace
 
-// Threads go on unseen, and so does what a child does that shares memory with a parent that runs on.
+// Threads go on unseen, and so does what a child does that shares memory with a parent that runs
+// on.
 WEIR_HOOK(int, clone, int (*body)(void*), void* top, int flags, void* argument, ...) {
   va_list more;
   va_start(more, argument);
@@ -77,13 +78,16 @@ WEIR_HOOK(int, clone, int (*body)(void*), void* top, int flags, void* argument, 
   auto* const storage = va_arg(more, void*);
   auto* const child_id = va_arg(more, void*);
   va_end(more);
-  const bool copied = (flags & CLONE_VM) == 0, waits = (flags & (CLONE_VFORK | CLONE_THREAD | CLONE_FILES)) == CLONE_VFORK;
+  const bool copied = (flags & CLONE_VM) == 0,
+             waits = (flags & (CLONE_VFORK | CLONE_THREAD | CLONE_FILES)) == CLONE_VFORK;
   if (body == nullptr || top == nullptr || (!copied && !waits)) {
     if ((flags & CLONE_THREAD) == 0) weir::stack::before_spawn(false);
     return WEIR_REAL(clone)(body, top, flags, argument, parent_id, storage, child_id);
   }
   Beginning beginning{body, argument, copied};
-  const auto call = [&] { return WEIR_REAL(clone)(begin, top, flags, &beginning, parent_id, storage, child_id); };
+  const auto call = [&] {
+    return WEIR_REAL(clone)(begin, top, flags, &beginning, parent_id, storage, child_id);
+  };
   if (copied) return forking(call);
   weir::stack::before_spawn(false);
   const bool before = weir::trace::thread_log.in_vfork_child;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one way through fork, whatever call makes the child: fork itself (by its handlers), _Fork, clone() and syscall() without shared
-// memory. A child of a bare system call instruction is recognised at its first record (trace/process.h), and its layers are not notified.
+// The one way through fork, whatever call makes the child: fork itself (by its handlers), _Fork,
+// clone() and syscall() without shared memory. A child of a bare system call instruction is
+// recognised at its first record (trace/process.h), and its layers are not notified.
 #pragma once
 
 namespace weir::hook {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// dlopen, dlsym and dlvsym look at who called them: at the caller's search path, at what comes behind the caller. They are passed on
-// by a jump, so that they see the program and not weir, but where that makes no difference.
+// dlopen, dlsym and dlvsym look at who called them: at the caller's search path, at what comes
+// behind the caller. They are passed on by a jump, so that they see the program and not weir, but
+// where that makes no difference.
 #include "hook/loading.h"
 
 #include <dlfcn.h>
@@ -17,7 +18,8 @@ extern "C" {
 
 __attribute__((visibility("default"))) void* hook_dlopen(const char*, int) __asm__("dlopen");
 __attribute__((visibility("default"))) void* hook_dlsym(void*, const char*) __asm__("dlsym");
-__attribute__((visibility("default"))) void* hook_dlvsym(void*, const char*, const char*) __asm__("dlvsym");
+__attribute__((visibility("default"))) void* hook_dlvsym(void*, const char*,
+                                                         const char*) __asm__("dlvsym");
 
 constinit WEIR_OWN void* weir_real_dlopen = nullptr;
 constinit WEIR_OWN void* weir_real_dlsym = nullptr;
@@ -42,7 +44,8 @@ void look_at_unseen() {
   redirect_loaded((base::exchange(&unseen_loadings, 0u) & 2) != 0);
 }
 
-// A name without a directory is looked for along the paths of the caller and of those that loaded it.
+// A name without a directory is looked for along the paths of the caller and of those that loaded
+// it.
 bool is_found_by_caller(const char* file, const void* caller) {
   if (strchr(file, '$') != nullptr) return true;
   if (strchr(file, '/') != nullptr) return false;
@@ -50,16 +53,20 @@ bool is_found_by_caller(const char* file, const void* caller) {
   return for_each_object([&](const Object& one) {
     const bool is_program = first;  // its path is everybody's
     first = false;
-    return (one.holds(caller) && (one.has_rpath || one.has_runpath)) || (one.has_rpath && !is_program);
+    return (one.holds(caller) && (one.has_rpath || one.has_runpath)) ||
+           (one.has_rpath && !is_program);
   });
 }
 
-// What the caller finds under RTLD_DEFAULT: what is there for everybody, then what its own library was loaded with.
+// What the caller finds under RTLD_DEFAULT: what is there for everybody, then what its own library
+// was loaded with.
 void* look_up_for(const void* caller, const char* name, const char* version) {
   if (void* const found = look_up(RTLD_DEFAULT, name, version)) return found;
   Dl_info info;
   link_map* loaded = nullptr;
-  if (dladdr1(caller, &info, reinterpret_cast<void**>(&loaded), RTLD_DL_LINKMAP) == 0 || loaded == nullptr) return nullptr;
+  if (dladdr1(caller, &info, reinterpret_cast<void**>(&loaded), RTLD_DL_LINKMAP) == 0 ||
+      loaded == nullptr)
+    return nullptr;
   if (loaded->l_name == nullptr || loaded->l_name[0] == 0) return nullptr;
   void* const handle = open_loaded(loaded->l_name);
   if (handle == nullptr) return nullptr;
@@ -114,7 +121,8 @@ WEIR_OWN bool weir_before_dlopen(const char* file, int mode, const void* caller)
   look_at_unseen();
   if (file == nullptr || (mode & RTLD_NOLOAD) != 0) return false;
   if (is_redirecting() && !is_found_by_caller(file, caller)) return true;
-  weir::base::store(&unseen_loadings, (mode & RTLD_DEEPBIND) != 0 ? 3u : weir::base::load(&unseen_loadings) | 1u);
+  weir::base::store(&unseen_loadings,
+                    (mode & RTLD_DEEPBIND) != 0 ? 3u : weir::base::load(&unseen_loadings) | 1u);
   return false;
 }
 
@@ -129,12 +137,14 @@ WEIR_OWN void* weir_answer_dlsym(void* handle, const char* name, const void* cal
   return weir::hook::answer(handle, name, nullptr, caller);
 }
 
-WEIR_OWN void* weir_answer_dlvsym(void* handle, const char* name, const char* version, const void* caller) {
+WEIR_OWN void* weir_answer_dlvsym(void* handle, const char* name, const char* version,
+                                  const void* caller) {
   return weir::hook::answer(handle, name, version, caller);
 }
 }
 
-// Each saves its arguments, passes them and the return address to `answer`, and goes on without a frame on the stack.
+// Each saves its arguments, passes them and the return address to `answer`, and goes on without a
+// frame on the stack.
 #if defined(__x86_64__)
 
 __asm__(R"(

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dlopen, dlsym and dlvsym: what the program loads is looked at at once, and what it looks up is what it would call.
+// dlopen, dlsym and dlvsym: what the program loads is looked at at once, and what it looks up is
+// what it would call.
 #pragma once
 
 namespace weir::hook {

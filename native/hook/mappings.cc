@@ -14,7 +14,9 @@ constexpr uint64_t kFileBits = 28;  // an address has 36 bits above its page
 constinit uint64_t places[kPlaces] = {};
 
 uint64_t page_of(const void* at) { return reinterpret_cast<uint64_t>(at) >> 12; }
-uint32_t first_place(uint64_t page) { return static_cast<uint32_t>(page * 0x9e3779b97f4a7c15u >> 52) % kPlaces; }
+uint32_t first_place(uint64_t page) {
+  return static_cast<uint32_t>(page * 0x9e3779b97f4a7c15u >> 52) % kPlaces;
+}
 
 }  // namespace
 

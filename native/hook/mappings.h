@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which file lies behind a mapped address, for munmap and msync. Only the address that mmap returned is known, not the
-// middle of a mapping; a full table forgets the newest.
+// Which file lies behind a mapped address, for munmap and msync. Only the address that mmap
+// returned is known, not the middle of a mapping; a full table forgets the newest.
 #pragma once
 
 #include <stddef.h>

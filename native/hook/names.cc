@@ -107,7 +107,8 @@ Result result_of(Slot slot) { return kRows.at[slot].result; }
 Slot slot_of(const char* name) {
   for (uint32_t place = gnu_hash_of(name) % kPlaces;; place = (place + 1) % kPlaces) {
     const uint16_t slot = kIndex.at[place];
-    if (slot == kSlots || is_same(name, kText + kRows.at[slot].name)) return static_cast<Slot>(slot);
+    if (slot == kSlots || is_same(name, kText + kRows.at[slot].name))
+      return static_cast<Slot>(slot);
   }
 }
 

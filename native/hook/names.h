@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of table.def by name and by number. Made at compile time; holds no address, so that loading the library costs nothing.
+// The rows of table.def by name and by number. Made at compile time; holds no address, so that
+// loading the library costs nothing.
 #pragma once
 
 #include <stdint.h>

@@ -8,7 +8,8 @@
 #include "hook/redirect.h"
 
 // Of this library: the linker defines it.
-extern "C" __attribute__((visibility("hidden"))) const ElfW(Dyn) own_dynamic_section[] __asm__("_DYNAMIC");
+extern "C" __attribute__((visibility("hidden")))
+const ElfW(Dyn) own_dynamic_section[] __asm__("_DYNAMIC");
 
 namespace weir::hook {
 namespace {
@@ -77,7 +78,9 @@ uint32_t defined_index(const Object& object, const char* name, uint32_t hash) {
     const uint32_t found = chains[i - first];
     const bool is_default = object.versions == nullptr || (object.versions[i] & kHidden) == 0;
     const ElfW(Sym)& symbol = object.symbols[i];
-    if ((found | 1) == (hash | 1) && is_default && symbol.st_shndx != SHN_UNDEF && is_same(object.names + symbol.st_name, name)) return i;
+    if ((found | 1) == (hash | 1) && is_default && symbol.st_shndx != SHN_UNDEF &&
+        is_same(object.names + symbol.st_name, name))
+      return i;
     if ((found & 1) != 0) return 0;
   }
 }
@@ -88,7 +91,8 @@ uint32_t defined_without_hash(const Object& object, const char* name) {
   for (uint32_t i = 1; i < object.hash[1]; ++i) {
     const ElfW(Sym)& symbol = object.symbols[i];
     const bool is_default = object.versions == nullptr || (object.versions[i] & kHidden) == 0;
-    if (symbol.st_shndx != SHN_UNDEF && is_default && is_same(object.names + symbol.st_name, name)) return i;
+    if (symbol.st_shndx != SHN_UNDEF && is_default && is_same(object.names + symbol.st_name, name))
+      return i;
   }
   return 0;
 }
@@ -108,7 +112,8 @@ const char* Object::file() const {
 bool Object::is_writable(uintptr_t address) const {
   for (uint16_t i = 0; i < segment_count; ++i) {
     const ElfW(Phdr)& segment = segments[i];
-    if (segment.p_type == PT_LOAD && address - base - segment.p_vaddr < segment.p_memsz) return (segment.p_flags & PF_W) != 0;
+    if (segment.p_type == PT_LOAD && address - base - segment.p_vaddr < segment.p_memsz)
+      return (segment.p_flags & PF_W) != 0;
   }
   return false;
 }
@@ -116,7 +121,8 @@ bool Object::is_writable(uintptr_t address) const {
 const ElfW(Dyn)* dynamic_section(const dl_phdr_info& info) {
   for (int i = 0; i < info.dlpi_phnum; ++i) {
     const ElfW(Phdr)& segment = info.dlpi_phdr[i];
-    if (segment.p_type == PT_DYNAMIC) return reinterpret_cast<const ElfW(Dyn)*>(info.dlpi_addr + segment.p_vaddr);
+    if (segment.p_type == PT_DYNAMIC)
+      return reinterpret_cast<const ElfW(Dyn)*>(info.dlpi_addr + segment.p_vaddr);
   }
   return nullptr;
 }
@@ -140,7 +146,8 @@ uintptr_t find_defined(const Object& object, const char* name, uint32_t hash) {
 
 bool is_versioned(const Object& object, const char* name) {
   const uint32_t found = find_index(object, name, gnu_hash_of(name));
-  return found != 0 && object.versions != nullptr && (object.versions[found] & ~kHidden) > kUnversioned;
+  return found != 0 && object.versions != nullptr &&
+         (object.versions[found] & ~kHidden) > kUnversioned;
 }
 
 const char* version_of(const Object& object, uint32_t symbol) {
@@ -161,8 +168,9 @@ const char* version_of(const Object& object, uint32_t symbol) {
   }
 }
 
-// Those that the GNU table does not hash come first, the undefined ones among them. An empty table says that there are none where
-// no symbol is defined; what the relocations name is the answer then.
+// Those that the GNU table does not hash come first, the undefined ones among them. An empty table
+// says that there are none where no symbol is defined; what the relocations name is the answer
+// then.
 uint32_t end_of_undefined(const Object& object) {
   if (object.gnu_hash == nullptr) return object.hash != nullptr ? object.hash[1] : 0;
   const uint32_t first = object.gnu_hash[1];
@@ -195,7 +203,8 @@ void* find_of_kernel(const char* name) {
   info.dlpi_phdr = reinterpret_cast<const ElfW(Phdr)*>(at + file.e_phoff);
   info.dlpi_phnum = file.e_phnum;
   for (int i = file.e_phnum - 1; i >= 0; --i) {
-    if (info.dlpi_phdr[i].p_type == PT_LOAD) info.dlpi_addr = at + info.dlpi_phdr[i].p_offset - info.dlpi_phdr[i].p_vaddr;
+    if (info.dlpi_phdr[i].p_type == PT_LOAD)
+      info.dlpi_addr = at + info.dlpi_phdr[i].p_offset - info.dlpi_phdr[i].p_vaddr;
   }
   Object object;
   if (!read_object(info, object)) return nullptr;
@@ -220,7 +229,8 @@ void* next_defined(const char* name) {
       object.dynamic = one->l_ld;
       read_dynamic(object);
       const bool is_whole = object.symbols != nullptr && object.names != nullptr;
-      if (const uintptr_t found = is_whole ? find_defined(object, name, hash) : 0) return reinterpret_cast<void*>(found);
+      if (const uintptr_t found = is_whole ? find_defined(object, name, hash) : 0)
+        return reinterpret_cast<void*>(found);
     }
     behind = behind || one->l_ld == own_dynamic_section;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loaded programs and libraries, read from memory as the dynamic linker left them. It calls the dynamic linker for their
-// list alone (dl_iterate_phdr), so it may be used where dlsym may not: within that list's lock.
+// The loaded programs and libraries, read from memory as the dynamic linker left them. It calls the
+// dynamic linker for their list alone (dl_iterate_phdr), so it may be used where dlsym may not:
+// within that list's lock.
 #pragma once
 
 #include <link.h>
@@ -33,7 +34,8 @@ struct Object {
   bool holds(const void* address) const { return holds(reinterpret_cast<uintptr_t>(address)); }
   bool is_program() const { return path[0] == 0; }
   const char* file() const;       // the last component of its path
-  bool is_writable(uintptr_t address) const;  // in a segment that is writable, before or after relocation
+  bool is_writable(
+      uintptr_t address) const;  // in a segment that is writable, before or after relocation
 };
 
 // Null: it has none.
@@ -48,7 +50,8 @@ constexpr uint32_t gnu_hash_of(const char* name) {
   return hash;
 }
 
-// Not libc's strcmp: a sanitizer stands in front of that one, and looks it up by dlsym, when weir looks up dlsym.
+// Not libc's strcmp: a sanitizer stands in front of that one, and looks it up by dlsym, when weir
+// looks up dlsym.
 constexpr bool is_same(const char* one, const char* other) {
   while (*one != 0 && *one == *other) ++one, ++other;
   return *one == *other;
@@ -63,8 +66,8 @@ const char* version_of(const Object& object, uint32_t symbol);
 // Undefined symbols have indices from 1 to below this one; others may lie among them.
 uint32_t end_of_undefined(const Object& object);
 
-// Calls see(object) for each loaded object, in the order of loading, until it returns true. Holds the lock of that list: see calls
-// nothing of the dynamic linker but this.
+// Calls see(object) for each loaded object, in the order of loading, until it returns true. Holds
+// the lock of that list: see calls nothing of the dynamic linker but this.
 template <typename See>
 bool for_each_object(See see) {
   return dl_iterate_phdr(
@@ -77,11 +80,13 @@ bool for_each_object(See see) {
 
 // The object that an address lies in. False: none of this namespace.
 bool object_at(const void* address, Object& object);
-// A function that the kernel gives each process (vdso(7)), e.g. __vdso_clock_gettime. Null: it gives none.
+// A function that the kernel gives each process (vdso(7)), e.g. __vdso_clock_gettime. Null: it
+// gives none.
 void* find_of_kernel(const char* name);
-// The definition that comes first behind this library in the order of loading: what dlsym(RTLD_NEXT) finds from here. It calls
-// no function of another library: a sanitizer defines dl_iterate_phdr, and calls dlsym before its own functions work. Takes no lock:
-// to be called first before there are threads that load libraries.
+// The definition that comes first behind this library in the order of loading: what
+// dlsym(RTLD_NEXT) finds from here. It calls no function of another library: a sanitizer defines
+// dl_iterate_phdr, and calls dlsym before its own functions work. Takes no lock: to be called first
+// before there are threads that load libraries.
 void* next_defined(const char* name);
 
 }  // namespace weir::hook

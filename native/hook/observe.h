@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shapes of a hook: call the real function between two readings of the clock, keep what happened, hand back its result
-// and errno untouched. Names are looked up after the call: a bad pointer is then the kernel's to refuse.
+// The shapes of a hook: call the real function between two readings of the clock, keep what
+// happened, hand back its result and errno untouched. Names are looked up after the call: a bad
+// pointer is then the kernel's to refuse.
 #pragma once
 
 #include <errno.h>
@@ -41,7 +42,8 @@ inline void below_fortran(Call& call, const Descriptor* d) {
 
 inline uint64_t clip(uint64_t size) { return size <= kUnknownOffset ? size : kUnknownOffset; }
 
-// Where an implicit transfer began, and moves the position on. That of a shared descriptor is unknown.
+// Where an implicit transfer began, and moves the position on. That of a shared descriptor is
+// unknown.
 inline uint64_t advance(Descriptor* d, uint64_t moved, bool writes) {
   if (d == nullptr) return kUnknownOffset;
   const uint64_t at = d->position;
@@ -56,11 +58,14 @@ inline uint64_t advance(Descriptor* d, uint64_t moved, bool writes) {
 
 inline constexpr int64_t kImplicit = -1;
 
-// The read and write families on a descriptor. wanted: bytes asked for; offset: as given, or kImplicit. Here: any outcome.
-WEIR_COLD void record_any_transfer(Op op, bool writes, int fd, uint64_t wanted, int64_t offset, ssize_t result, Span span);
+// The read and write families on a descriptor. wanted: bytes asked for; offset: as given, or
+// kImplicit. Here: any outcome.
+WEIR_COLD void record_any_transfer(Op op, bool writes, int fd, uint64_t wanted, int64_t offset,
+                                   ssize_t result, Span span);
 
 // The usual outcome, inlined: bytes moved on a known file.
-WEIR_INLINE void record_transfer(Op op, bool writes, int fd, uint64_t wanted, int64_t offset, ssize_t result, Span span) {
+WEIR_INLINE void record_transfer(Op op, bool writes, int fd, uint64_t wanted, int64_t offset,
+                                 ssize_t result, Span span) {
   const auto number = static_cast<unsigned>(fd);
   if (WEIR_LIKELY(number < kDescriptors && result >= 0)) {
     Descriptor* d = &descriptors[number];
@@ -69,7 +74,8 @@ WEIR_INLINE void record_transfer(Op op, bool writes, int fd, uint64_t wanted, in
     if (WEIR_LIKELY(file != 0)) {
       const uint64_t moved = static_cast<uint64_t>(result);
       const uint64_t at = offset >= 0 ? static_cast<uint64_t>(offset) : advance(d, moved, writes);
-      const uint8_t flags = static_cast<uint8_t>((moved < wanted) * wire::kShort | (d->flags & kOfFortran));
+      const uint8_t flags =
+          static_cast<uint8_t>((moved < wanted) * wire::kShort | (d->flags & kOfFortran));
       record_call(Call{op, Layer::posix, flags, 0, file, span.start, span.end, at, moved});
       return;
     }
@@ -78,7 +84,8 @@ WEIR_INLINE void record_transfer(Op op, bool writes, int fd, uint64_t wanted, in
 }
 
 template <typename Real>
-WEIR_INLINE ssize_t transfer(Op op, bool writes, int fd, uint64_t wanted, int64_t offset, Real real) {
+WEIR_INLINE ssize_t transfer(Op op, bool writes, int fd, uint64_t wanted, int64_t offset,
+                             Real real) {
   if (WEIR_UNLIKELY(!recording())) return real();
   const uint64_t start = base::ticks();
   const ssize_t result = real();
@@ -86,10 +93,14 @@ WEIR_INLINE ssize_t transfer(Op op, bool writes, int fd, uint64_t wanted, int64_
   return result;
 }
 
-// False: nothing of this call is recorded, and there is no trace that a forked child could take up again. Two loads.
-WEIR_INLINE bool tracing_enabled() { return (base::load_relaxed(&trace::pulse.alive) | base::load_relaxed(&trace::wanted)) != 0; }
+// False: nothing of this call is recorded, and there is no trace that a forked child could take up
+// again. Two loads.
+WEIR_INLINE bool tracing_enabled() {
+  return (base::load_relaxed(&trace::pulse.alive) | base::load_relaxed(&trace::wanted)) != 0;
+}
 
-// Bytes a vector asks for. Called after the kernel has accepted the vector's address, or with a failed result.
+// Bytes a vector asks for. Called after the kernel has accepted the vector's address, or with a
+// failed result.
 inline uint64_t wanted_of(const iovec* v, int count, ssize_t result) {
   uint64_t sum = 0;
   if (result >= 0) {
@@ -99,7 +110,8 @@ inline uint64_t wanted_of(const iovec* v, int count, ssize_t result) {
 }
 
 template <typename Real>
-inline ssize_t vector_transfer(Op op, bool writes, int fd, const iovec* v, int count, int64_t offset, Real real) {
+inline ssize_t vector_transfer(Op op, bool writes, int fd, const iovec* v, int count,
+                               int64_t offset, Real real) {
   if (WEIR_UNLIKELY(!recording())) return real();
   const uint64_t start = base::ticks();
   const ssize_t result = real();
@@ -129,7 +141,8 @@ inline auto seeking(int fd, Real real) {
 // The process is about to filter its system calls, and weir records it or has layers.
 bool concerns_filter();
 void before_filter();
-// prctl(option, value): both the strict mode and PR_SET_TSC make it a crash to read the clock. Recording ends here.
+// prctl(option, value): both the strict mode and PR_SET_TSC make it a crash to read the clock.
+// Recording ends here.
 void without_clock(long option, long value);
 void without_filter();  // it was refused
 
@@ -146,25 +159,36 @@ inline auto on_descriptor(Op op, int fd, uint64_t offset, uint64_t size, Real re
   return result;
 }
 
-// The name of a path relative to a directory's descriptor, as the *at calls have it. The path can be read.
+// The name of a path relative to a directory's descriptor, as the *at calls have it. The path can
+// be read.
 uint32_t path_at(int directory, const char* path);
 // The same for a path that may lie anywhere, and end nowhere. 0: it cannot be read.
 WEIR_COLD uint32_t doubtful_path_at(int directory, const char* path);
 
-// The kernel may refuse a call before it has read the path, which then may be anything. Success and these errors come later.
+// The kernel may refuse a call before it has read the path, which then may be anything. Success and
+// these errors come later.
 inline bool path_was_read(const Call& call) {
   if (WEIR_LIKELY((call.flags & wire::kError) == 0)) return true;
   switch (call.error) {
-    case ENOENT: case EEXIST: case ENOTDIR: case EISDIR: case EACCES: case ELOOP: case ENOTEMPTY: case EROFS: return true;
+    case ENOENT:
+    case EEXIST:
+    case ENOTDIR:
+    case EISDIR:
+    case EACCES:
+    case ELOOP:
+    case ENOTEMPTY:
+    case EROFS: return true;
   }
   return false;
 }
 
 inline uint32_t name_after(const Call& call, int directory, const char* path) {
-  return WEIR_LIKELY(path_was_read(call)) ? path_at(directory, path) : doubtful_path_at(directory, path);
+  return WEIR_LIKELY(path_was_read(call)) ? path_at(directory, path)
+                                          : doubtful_path_at(directory, path);
 }
 
-// A call on a path relative to a directory (AT_FDCWD: the working directory); failure is a negative result.
+// A call on a path relative to a directory (AT_FDCWD: the working directory); failure is a negative
+// result.
 template <typename Real>
 inline auto on_path(Op op, int directory, const char* path, uint64_t size, Real real) {
   if (WEIR_UNLIKELY(!recording())) return real();

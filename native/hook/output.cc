@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What libweir tells of output (native/output/core/trace.h): an event becomes a record of layer output, and what is done within it to
-// files bears the flag OUTPUT, so that it can be distinguished from the program's own I/O.
+// What libweir tells of output (native/output/core/trace.h): an event becomes a record of layer
+// output, and what is done within it to files bears the flag OUTPUT, so that it can be
+// distinguished from the program's own I/O.
 #include "base/text.h"
 #include "hook/observe.h"
 
 namespace weir::hook {
 namespace {
 
-constexpr int kFirst = static_cast<int>(Op::kOutputPut), kEvents = static_cast<int>(Op::kOutputWrite) - kFirst + 1;
+constexpr int kFirst = static_cast<int>(Op::kOutputPut),
+              kEvents = static_cast<int>(Op::kOutputWrite) - kFirst + 1;
 constexpr size_t kLongest = 4600;  // the longest path, and a stream
 
 WEIR_THREAD int depth = 0;  // events of this thread that have begun and not ended
@@ -33,7 +35,8 @@ void end(Op op, uint64_t begun, const char* stream, const char* what, int64_t by
   uint8_t flags = error != 0 ? uint8_t{wire::kError} : uint8_t{0};
   if (--depth != 0) flags |= wire::kNested;
   else trace::thread_log.flags_below &= static_cast<uint8_t>(~wire::kOutput);
-  record_call({op, Layer::output, flags, static_cast<uint8_t>(error), file, begun, now, kUnknownOffset, static_cast<uint64_t>(bytes)});
+  record_call({op, Layer::output, flags, static_cast<uint8_t>(error), file, begun, now,
+               kUnknownOffset, static_cast<uint64_t>(bytes)});
 }
 
 }  // namespace
@@ -41,8 +44,8 @@ void end(Op op, uint64_t begun, const char* stream, const char* what, int64_t by
 
 using namespace weir::hook;
 
-extern "C" __attribute__((visibility("default"))) uint64_t weir_output_event(int event, uint64_t begun, const char* stream, const char* what,
-                                                                             int64_t bytes, int error) {
+extern "C" __attribute__((visibility("default"))) uint64_t weir_output_event(
+    int event, uint64_t begun, const char* stream, const char* what, int64_t bytes, int error) {
   if (event < 1 || event > kEvents) return 0;
   if (begun == 0) return recording() ? begin() : 0;
   end(static_cast<Op>(kFirst + event - 1), begun, stream, what, bytes, error);

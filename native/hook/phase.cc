@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Marks of phases, reported by the program through include/weir/phase.h: a record at the moment when a phase begins or ends, with its name.
+// Marks of phases, reported by the program through include/weir/phase.h: a record at the moment
+// when a phase begins or ends, with its name.
 #include "base/text.h"
 #include "hook/observe.h"
 
@@ -22,8 +23,11 @@ uint32_t name_of(const char* phase) {
 using namespace weir::hook;
 
 // event 1: a phase begins, 2: it ends.
-extern "C" __attribute__((visibility("default"))) void weir_phase_event(int event, const char* phase) {
+extern "C" __attribute__((visibility("default"))) void weir_phase_event(int event,
+                                                                        const char* phase) {
   if (!recording() || phase == nullptr || event < 1 || event > 2) return;
-  const uint64_t now = weir::base::ticks();  // before the name is looked up: the mark is where the program set it
-  record_call({event == 1 ? Op::kPhaseBegin : Op::kPhaseEnd, Layer::marker, 0, 0, name_of(phase), now, now, kUnknownOffset, 0});
+  const uint64_t now =
+      weir::base::ticks();  // before the name is looked up: the mark is where the program set it
+  record_call({event == 1 ? Op::kPhaseBegin : Op::kPhaseEnd, Layer::marker, 0, 0, name_of(phase),
+               now, now, kUnknownOffset, 0});
 }

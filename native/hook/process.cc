@@ -52,7 +52,8 @@ void before_filter() {
 
 void without_clock(long option, long value) {
   const bool strict = option == PR_SET_SECCOMP && value == 1 /* SECCOMP_MODE_STRICT */;
-  if ((strict || (option == PR_SET_TSC && value == PR_TSC_SIGSEGV)) && recording()) trace::process().stop();
+  if ((strict || (option == PR_SET_TSC && value == PR_TSC_SIGSEGV)) && recording())
+    trace::process().stop();
 }
 
 void without_filter() {
@@ -75,13 +76,15 @@ WEIR_HOOK(int, prctl, int option, long a, long b, long c, long d) {
 WEIR_HOOK(int, chdir, const char* path) {
   const int result = WEIR_REAL(chdir)(path);
   weir::stack::directory_changed();
-  if (result == 0 && recording() && !weir::trace::thread_log.in_vfork_child) process().names().set_working_directory();
+  if (result == 0 && recording() && !weir::trace::thread_log.in_vfork_child)
+    process().names().set_working_directory();
   return result;
 }
 WEIR_HOOK(int, fchdir, int fd) {
   const int result = WEIR_REAL(fchdir)(fd);
   weir::stack::directory_changed();
-  if (result == 0 && recording() && !weir::trace::thread_log.in_vfork_child) process().names().set_working_directory();
+  if (result == 0 && recording() && !weir::trace::thread_log.in_vfork_child)
+    process().names().set_working_directory();
   return result;
 }
 
@@ -93,5 +96,7 @@ WEIR_HOOK(int, fchdir, int fd) {
   }
 WEIR_LIMIT(setrlimit, WEIR_LIST(int which, const rlimit* to), which, to)
 WEIR_LIMIT(setrlimit64, WEIR_LIST(int which, const rlimit* to), which, to)
-WEIR_LIMIT(prlimit, WEIR_LIST(pid_t whose, int which, const rlimit* to, rlimit* before), whose, which, to, before)
-WEIR_LIMIT(prlimit64, WEIR_LIST(pid_t whose, int which, const rlimit* to, rlimit* before), whose, which, to, before)
+WEIR_LIMIT(prlimit, WEIR_LIST(pid_t whose, int which, const rlimit* to, rlimit* before), whose,
+           which, to, before)
+WEIR_LIMIT(prlimit64, WEIR_LIST(pid_t whose, int which, const rlimit* to, rlimit* before), whose,
+           which, to, before)

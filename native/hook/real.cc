@@ -43,10 +43,12 @@ void* resolve(Slot slot) {
   const int before = errno;
   void* found = nullptr;
   if (!is_optional(slot)) found = look_up(RTLD_NEXT, name_of(slot));
-  else if ((found = first_target(slot)) == nullptr) found = find_function(name_of(slot), library_of(slot));
+  else if ((found = first_target(slot)) == nullptr)
+    found = find_function(name_of(slot), library_of(slot));
   if (found == nullptr) found = function_by_number(slot);  // its hook is reached by syscall() alone
   if (found == nullptr) {
-    found = result_of(slot) == Result::pointer ? reinterpret_cast<void*>(no_pointer) : reinterpret_cast<void*>(no_number);
+    found = result_of(slot) == Result::pointer ? reinterpret_cast<void*>(no_pointer)
+                                               : reinterpret_cast<void*>(no_number);
     if (is_optional(slot)) {  // may be loaded later
       errno = before;
       return found;
@@ -63,6 +65,8 @@ void resolve_libc() {
   }
 }
 
-void (*find_test_for_cancel())() { return reinterpret_cast<void (*)()>(look_up(RTLD_DEFAULT, "pthread_testcancel")); }
+void (*find_test_for_cancel())() {
+  return reinterpret_cast<void (*)()>(look_up(RTLD_DEFAULT, "pthread_testcancel"));
+}
 
 }  // namespace weir::hook

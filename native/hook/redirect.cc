@@ -13,7 +13,8 @@
 #include "hook/object.h"
 #include "base/syscall.h"
 
-#define WEIR_HOOKED(symbol, library, result) extern "C" void address_of_##symbol(void) __asm__(#symbol);
+#define WEIR_HOOKED(symbol, library, result) \
+  extern "C" void address_of_##symbol(void) __asm__(#symbol);
 #include "hook/table.def"
 #undef WEIR_HOOKED
 
@@ -26,15 +27,18 @@ namespace {
 #if defined(__x86_64__)
 constexpr uint32_t kJumpSlot = R_X86_64_JUMP_SLOT, kGlobal = R_X86_64_GLOB_DAT, kWord = R_X86_64_64;
 #elif defined(__aarch64__)
-constexpr uint32_t kJumpSlot = R_AARCH64_JUMP_SLOT, kGlobal = R_AARCH64_GLOB_DAT, kWord = R_AARCH64_ABS64;
+constexpr uint32_t kJumpSlot = R_AARCH64_JUMP_SLOT, kGlobal = R_AARCH64_GLOB_DAT,
+                   kWord = R_AARCH64_ABS64;
 #endif
 
-// A hook of libc's functions, by way of the library's own global offset table. Null for those that are not.
+// A hook of libc's functions, by way of the library's own global offset table. Null for those that
+// are not.
 void* libc_hook(Slot slot) {
   switch (slot) {
-#define WEIR_HOOKED(symbol, library, result)                                                   \
-  case kSlot_##symbol:                                                                         \
-    if constexpr (Library::library == Library::c) return reinterpret_cast<void*>(address_of_##symbol); \
+#define WEIR_HOOKED(symbol, library, result)               \
+  case kSlot_##symbol:                                     \
+    if constexpr (Library::library == Library::c)          \
+      return reinterpret_cast<void*>(address_of_##symbol); \
     else return nullptr;
 #include "hook/table.def"
 #undef WEIR_HOOKED
@@ -45,12 +49,14 @@ void* libc_hook(Slot slot) {
 constinit bool active = false;
 constinit uint64_t known_loadings = 0, known_unloadings = 0;
 
-// Objects of which nothing is left to do, by their dynamic sections. Written within the lock of the list of objects.
+// Objects of which nothing is left to do, by their dynamic sections. Written within the lock of the
+// list of objects.
 constexpr uint32_t kSettled = 4096, kReach = 16;
 constinit const void* settled[kSettled] = {};
 
 uint32_t home_of(const void* dynamic) {
-  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(dynamic) * 0x9e3779b97f4a7c15u >> 40) % (kSettled - kReach);
+  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(dynamic) * 0x9e3779b97f4a7c15u >> 40) %
+         (kSettled - kReach);
 }
 
 bool is_settled(const void* dynamic) {
@@ -75,12 +81,14 @@ constinit const char here = 0;
 
 // Nothing in them calls functions of optional libraries.
 bool is_left_alone(const Object& object) {
-  return object.holds(&here) || strncmp(object.file(), "libc.so", 7) == 0 || strncmp(object.file(), "ld-linux", 8) == 0;
+  return object.holds(&here) || strncmp(object.file(), "libc.so", 7) == 0 ||
+         strncmp(object.file(), "ld-linux", 8) == 0;
 }
 
 struct Program {  // the main program
   Object object;
-  bool fixed;  // not position-independent: the addresses of functions that it takes are those of its own jumps to them
+  bool fixed;  // not position-independent: the addresses of functions that it takes are those of
+               // its own jumps to them
 };
 
 // Opens what is read-only after relocation for as long as it lives.
@@ -120,7 +128,8 @@ struct Place {
   uint32_t type;
 };
 
-// Calls see(place) for each one that refers to a hooked function of another object; deep: those of libc, too.
+// Calls see(place) for each one that refers to a hooked function of another object; deep: those of
+// libc, too.
 template <typename See>
 void for_each_place(const Object& object, bool deep, See see) {
   const auto walk = [&](const ElfW(Rela)* rows, size_t bytes) {
@@ -129,11 +138,13 @@ void for_each_place(const Object& object, bool deep, See see) {
       if (type != kJumpSlot && type != kGlobal && type != kWord) continue;
       const auto index = static_cast<uint32_t>(ELF64_R_SYM(rows[i].r_info));
       const ElfW(Sym)& symbol = object.symbols[index];
-      if (index == 0 || symbol.st_shndx != SHN_UNDEF || (type == kWord && rows[i].r_addend != 0)) continue;
+      if (index == 0 || symbol.st_shndx != SHN_UNDEF || (type == kWord && rows[i].r_addend != 0))
+        continue;
       const char* const name = object.names + symbol.st_name;
       const Slot slot = deep ? slot_of(name) : missable_slot_of(name);
       const uintptr_t at = object.base + rows[i].r_offset;
-      if (slot != kSlots && object.is_writable(at)) see(Place{reinterpret_cast<void**>(at), slot, index, type});
+      if (slot != kSlots && object.is_writable(at))
+        see(Place{reinterpret_cast<void**>(at), slot, index, type});
     }
   };
   walk(object.plt, object.plt_bytes);
@@ -143,26 +154,33 @@ void for_each_place(const Object& object, bool deep, See see) {
 bool refers_to_missable(const Object& object) {
   for (uint32_t i = 1, end = end_of_undefined(object); i < end; ++i) {
     const ElfW(Sym)& symbol = object.symbols[i];
-    if (symbol.st_shndx == SHN_UNDEF && missable_slot_of(object.names + symbol.st_name) != kSlots) return true;
+    if (symbol.st_shndx == SHN_UNDEF && missable_slot_of(object.names + symbol.st_name) != kSlots)
+      return true;
   }
   return false;
 }
 
-// Another tool's library, or the program, may define the function, too; a jump of the program to one elsewhere is not a definition.
+// Another tool's library, or the program, may define the function, too; a jump of the program to
+// one elsewhere is not a definition.
 bool is_jump_of(const Program& program, const char* name, const void* value) {
-  return program.fixed && program.object.holds(value) && find_defined(program.object, name, gnu_hash_of(name)) == 0;
+  return program.fixed && program.object.holds(value) &&
+         find_defined(program.object, name, gnu_hash_of(name)) == 0;
 }
 
 bool is_definition(const char* name, void* value) {
   const uint32_t hash = gnu_hash_of(name);
   Object object;
-  return object_at(value, object) && find_defined(object, name, hash) == reinterpret_cast<uintptr_t>(value);
+  return object_at(value, object) &&
+         find_defined(object, name, hash) == reinterpret_cast<uintptr_t>(value);
 }
 
 // Libraries whose functions have names that any program may give to its own.
-bool is_named_plainly(Library library) { return library == Library::aio || library == Library::uring; }
+bool is_named_plainly(Library library) {
+  return library == Library::aio || library == Library::uring;
+}
 
-// Whether the function is the library's own, in the version that programs are linked with today: older ones take other arguments.
+// Whether the function is the library's own, in the version that programs are linked with today:
+// older ones take other arguments.
 bool is_of_library(Slot slot, void* target) {
   const char *const name = name_of(slot), *const own = own_function_of(library_of(slot));
   Object object;
@@ -173,10 +191,13 @@ bool is_of_library(Slot slot, void* target) {
 // What is to stand in front of a function; null: nothing.
 void* in_front_of(Slot slot, void* target) {
   if (!is_optional(slot)) return libc_hook(slot);
-  return is_named_plainly(library_of(slot)) && !is_of_library(slot, target) ? nullptr : entry_for(slot, target);
+  return is_named_plainly(library_of(slot)) && !is_of_library(slot, target)
+             ? nullptr
+             : entry_for(slot, target);
 }
 
-// What a place of a function that may be missing, and that holds `value`, is to hold; null: it stays.
+// What a place of a function that may be missing, and that holds `value`, is to hold; null: it
+// stays.
 void* missable_entry(const Program& program, const Place& place, void* value) {
   if (value == nullptr || is_entry(value) || value == libc_hook(place.slot)) return nullptr;
   const char* const name = name_of(place.slot);
@@ -213,9 +234,11 @@ bool redirect_bound(const Program& program, const Object& object, bool deep) {
   return all;
 }
 
-// What a jump that waits would be bound to now. The first definition of all that were loaded for everybody comes first, then the
-// object's own libraries; the other way round for one that was loaded so. Null: nothing yet.
-void* bound_to(const Program& program, const Object& object, const Place& place, void* handle, bool deep) {
+// What a jump that waits would be bound to now. The first definition of all that were loaded for
+// everybody comes first, then the object's own libraries; the other way round for one that was
+// loaded so. Null: nothing yet.
+void* bound_to(const Program& program, const Object& object, const Place& place, void* handle,
+               bool deep) {
   const char* const name = name_of(place.slot);
   const char* const version = version_of(object, place.symbol);
   const auto find = [&](void* scope) -> void* {
@@ -235,7 +258,8 @@ void* bound_to(const Program& program, const Object& object, const Place& place,
   return reinterpret_cast<void*>(behind);
 }
 
-// The jumps of an object that wait for their first call. handle holds the object; null for the program.
+// The jumps of an object that wait for their first call. handle holds the object; null for the
+// program.
 bool redirect_unbound(const Program& program, const Object& object, void* handle, bool deep) {
   bool all = true;
   Writable writable(object);
@@ -268,17 +292,21 @@ void forget_unloaded() {
 
 // Whether memory can be written: adds 0 to it, by the kernel's hand.
 bool can_be_written(uintptr_t address) {
-  constexpr long kWakeOp = 5 | 128, kAdd0 = 1l << 28;  // FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, FUTEX_OP_ADD
+  constexpr long kWakeOp = 5 | 128,
+                 kAdd0 = 1l << 28;  // FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, FUTEX_OP_ADD
   static constinit uint32_t nobody = 0;
-  return !base::failed(base::system_call(SYS_futex, reinterpret_cast<long>(&nobody), kWakeOp, 0, 0, static_cast<long>(address), kAdd0));
+  return !base::failed(base::system_call(SYS_futex, reinterpret_cast<long>(&nobody), kWakeOp, 0, 0,
+                                         static_cast<long>(address), kAdd0));
 }
 
-// Another thread may be loading this object at the moment. The dynamic linker closes what is read-only after relocation last.
+// Another thread may be loading this object at the moment. The dynamic linker closes what is
+// read-only after relocation last.
 bool is_relocated(const Object& object) {
   if (object.relro_begin < object.relro_end) return !can_be_written(object.relro_begin);
   const size_t jumps = object.plt_bytes / sizeof *object.plt;
   if (jumps == 0) return true;
-  const uintptr_t last = *reinterpret_cast<const uintptr_t*>(object.base + object.plt[jumps - 1].r_offset);
+  const uintptr_t last =
+      *reinterpret_cast<const uintptr_t*>(object.base + object.plt[jumps - 1].r_offset);
   return last == 0 || last > object.end - object.begin;
 }
 
@@ -325,13 +353,15 @@ void redirect_waiting(const Scan& scan, const void* dynamic) {
   Object object;
   if (!find_object(dynamic, object, path)) return;
   void* const handle = path[0] != 0 ? open_loaded(path) : nullptr;
-  if (path[0] != 0 && (handle == nullptr || static_cast<const link_map*>(handle)->l_ld != dynamic)) {
+  if (path[0] != 0 &&
+      (handle == nullptr || static_cast<const link_map*>(handle)->l_ld != dynamic)) {
     if (handle != nullptr) close_loaded(handle);
     return;
   }
   object.path = path;
   if (redirect_unbound(scan.program, object, handle, scan.deep)) {
-    for_each_object([&](const Object& one) { return one.dynamic == dynamic && (settle(one), true); });
+    for_each_object(
+        [&](const Object& one) { return one.dynamic == dynamic && (settle(one), true); });
   }
   if (handle != nullptr) close_loaded(handle);
 }
@@ -373,7 +403,8 @@ void* redirected(Slot slot, void* found) {
     of_found = one;
     return true;
   });
-  if (of_found.dynamic == nullptr || is_jump_of(program, name, found)) return nullptr;  // of another namespace; a jump of the program
+  if (of_found.dynamic == nullptr || is_jump_of(program, name, found))
+    return nullptr;  // of another namespace; a jump of the program
   return in_front_of(slot, found);
 }
 

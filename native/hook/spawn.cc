@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Other programs: exec in its forms, and the calls that fork and exec in one. What layers have accepted is with the kernel before another
-// program may see it. These calls have no records of their own; the children's are in the trace.
+// Other programs: exec in its forms, and the calls that fork and exec in one. What layers have
+// accepted is with the kernel before another program may see it. These calls have no records of
+// their own; the children's are in the trace.
 #include <spawn.h>
 #include <stdarg.h>
 #include <sys/types.h>
@@ -19,7 +20,9 @@ namespace {
 // A child that was forked and has made no call yet has no chunk: it tells through its parent's.
 bool may_tell() { return base::load_relaxed(&weir::trace::wanted) != 0 && !base::sealed(); }
 
-base::Text program_of(const char* path) { return path != nullptr ? base::text(path) : base::text("(a descriptor)"); }
+base::Text program_of(const char* path) {
+  return path != nullptr ? base::text(path) : base::text("(a descriptor)");
+}
 
 // exec: the program's name is recorded before, as a call that succeeds does not come back.
 template <typename Real>
@@ -27,14 +30,19 @@ int becoming(const char* path, char* const* environment, Real real) {
   stack::before_exec();
   if (!may_tell()) return real();
   auto& me = weir::trace::process();
-  if (base::load_relaxed(&weir::trace::pulse.alive) != 0 && !weir::trace::thread_log.in_vfork_child) me.before_exec();
+  if (base::load_relaxed(&weir::trace::pulse.alive) != 0 && !weir::trace::thread_log.in_vfork_child)
+    me.before_exec();
   const auto pid = static_cast<uint64_t>(base::process_id());
   char room[32];
-  // The kernel looks at the path and the environment first where they may be anything: what cannot be read is not recorded.
+  // The kernel looks at the path and the environment first where they may be anything: what cannot
+  // be read is not recorded.
   char known[1024];
   const bool is_text = path == nullptr || base::copy_text(known, path, sizeof known);
-  if (!is_text || (environment != nullptr && !base::can_read(reinterpret_cast<uintptr_t>(environment)))) return real();
-  me.note_start(pid, base::ticks(), me.why_unseen(environment, room, sizeof room), program_of(path != nullptr ? known : nullptr));
+  if (!is_text ||
+      (environment != nullptr && !base::can_read(reinterpret_cast<uintptr_t>(environment))))
+    return real();
+  me.note_start(pid, base::ticks(), me.why_unseen(environment, room, sizeof room),
+                program_of(path != nullptr ? known : nullptr));
   const int result = real();
   const int error = errno;
   me.note_start(pid, base::ticks(), base::text("failed"), {});
@@ -56,13 +64,18 @@ void record_start(uint64_t pid, uint64_t ticks, char* const* environment, const 
 }  // namespace
 
 WEIR_HOOK(int, execve, const char* path, char* const* arguments, char* const* environment) {
-  return becoming(path, environment, [&] { return WEIR_REAL(execve)(path, arguments, environment); });
+  return becoming(path, environment,
+                  [&] { return WEIR_REAL(execve)(path, arguments, environment); });
 }
-WEIR_HOOK(int, execveat, int directory, const char* path, char* const* arguments, char* const* environment, int flags) {
-  return becoming(path, environment, [&] { return WEIR_REAL(execveat)(directory, path, arguments, environment, flags); });
+WEIR_HOOK(int, execveat, int directory, const char* path, char* const* arguments,
+          char* const* environment, int flags) {
+  return becoming(path, environment, [&] {
+    return WEIR_REAL(execveat)(directory, path, arguments, environment, flags);
+  });
 }
 WEIR_HOOK(int, fexecve, int fd, char* const* arguments, char* const* environment) {
-  return becoming(nullptr, environment, [&] { return WEIR_REAL(fexecve)(fd, arguments, environment); });
+  return becoming(nullptr, environment,
+                  [&] { return WEIR_REAL(fexecve)(fd, arguments, environment); });
 }
 WEIR_HOOK(int, execv, const char* path, char* const* arguments) {
   return becoming(path, environ, [&] { return WEIR_REAL(execv)(path, arguments); });
@@ -71,7 +84,8 @@ WEIR_HOOK(int, execvp, const char* path, char* const* arguments) {
   return becoming(path, environ, [&] { return WEIR_REAL(execvp)(path, arguments); });
 }
 WEIR_HOOK(int, execvpe, const char* path, char* const* arguments, char* const* environment) {
-  return becoming(path, environment, [&] { return WEIR_REAL(execvpe)(path, arguments, environment); });
+  return becoming(path, environment,
+                  [&] { return WEIR_REAL(execvpe)(path, arguments, environment); });
 }
 
 namespace {
@@ -92,13 +106,15 @@ void read_list(char** to, const char* first, va_list more) {
 
 }  // namespace
 
-// Into an array on the stack, as libc does it: a child of vfork may call these. `more` then stands behind the null.
-#define WEIR_ARGUMENTS(list, more)                                                            \
-  va_list more;                                                                               \
-  va_start(more, first);                                                                      \
-  auto** list = static_cast<char**>(__builtin_alloca(sizeof(char*) * static_cast<size_t>(count_list(first, more)))); \
-  va_end(more);                                                                               \
-  va_start(more, first);                                                                      \
+// Into an array on the stack, as libc does it: a child of vfork may call these. `more` then stands
+// behind the null.
+#define WEIR_ARGUMENTS(list, more)                                                     \
+  va_list more;                                                                        \
+  va_start(more, first);                                                               \
+  auto** list = static_cast<char**>(                                                   \
+      __builtin_alloca(sizeof(char*) * static_cast<size_t>(count_list(first, more)))); \
+  va_end(more);                                                                        \
+  va_start(more, first);                                                               \
   read_list(list, first, more)
 
 WEIR_HOOK(int, execl, const char* path, const char* first, ...) {
@@ -114,7 +130,8 @@ WEIR_HOOK(int, execlp, const char* path, const char* first, ...) {
 WEIR_HOOK(int, execle, const char* path, const char* first, ...) {
   va_list more;
   va_start(more, first);
-  auto** list = static_cast<char**>(__builtin_alloca(sizeof(char*) * static_cast<size_t>(count_list(first, more))));
+  auto** list = static_cast<char**>(
+      __builtin_alloca(sizeof(char*) * static_cast<size_t>(count_list(first, more))));
   va_end(more);
   va_start(more, first);
   char** to = list;
@@ -128,17 +145,18 @@ WEIR_HOOK(int, execle, const char* path, const char* first, ...) {
 }
 
 // With actions the child may copy any descriptor before it becomes the other program.
-#define WEIR_SPAWN(symbol)                                                                                                     \
-  WEIR_HOOK(int, symbol, pid_t* child, const char* path, const posix_spawn_file_actions_t* actions, const posix_spawnattr_t* how, \
-            char* const* arguments, char* const* environment) {                                                                \
-    stack::before_spawn(actions != nullptr);                                                                                   \
-    pid_t started = 0;                                                                                                         \
-    const uint64_t ticks = base::ticks();                                                                                        \
-    const int result = WEIR_REAL(symbol)(&started, path, actions, how, arguments, environment);                                \
-    if (result != 0) return result;                                                                                            \
-    if (child != nullptr) *child = started;                                                                                    \
-    record_start(static_cast<uint64_t>(started), ticks, environment, path);                                                      \
-    return result;                                                                                                             \
+#define WEIR_SPAWN(symbol)                                                                      \
+  WEIR_HOOK(int, symbol, pid_t* child, const char* path,                                        \
+            const posix_spawn_file_actions_t* actions, const posix_spawnattr_t* how,            \
+            char* const* arguments, char* const* environment) {                                 \
+    stack::before_spawn(actions != nullptr);                                                    \
+    pid_t started = 0;                                                                          \
+    const uint64_t ticks = base::ticks();                                                       \
+    const int result = WEIR_REAL(symbol)(&started, path, actions, how, arguments, environment); \
+    if (result != 0) return result;                                                             \
+    if (child != nullptr) *child = started;                                                     \
+    record_start(static_cast<uint64_t>(started), ticks, environment, path);                     \
+    return result;                                                                              \
   }
 WEIR_SPAWN(posix_spawn)
 WEIR_SPAWN(posix_spawnp)

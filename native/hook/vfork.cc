@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// vfork: the child borrows its parent's memory and stack until exec or _exit. It must not change what weir knows of the parent's
-// descriptors, so it is distinguished. The call returns twice into one stack frame; so it is made here, as glibc makes it: what must
-// outlive the child waits in registers, which each of the two has for itself. Elsewhere than on x86-64 vfork is not hooked.
+// vfork: the child borrows its parent's memory and stack until exec or _exit. It must not change
+// what weir knows of the parent's descriptors, so it is distinguished. The call returns twice into
+// one stack frame; so it is made here, as glibc makes it: what must outlive the child waits in
+// registers, which each of the two has for itself. Elsewhere than on x86-64 vfork is not hooked.
 #include <errno.h>
 
 #include "hook/real.h"
@@ -28,7 +29,8 @@ int weir_after_vfork(long result, int before) {
 }
 }
 
-// %rdi and %rsi survive the system call; the return address is off the stack while the child runs, and is put back by each.
+// %rdi and %rsi survive the system call; the return address is off the stack while the child runs,
+// and is put back by each.
 __asm__(R"(
   .text
   .globl vfork

@@ -18,8 +18,8 @@ struct Launcher {
   const char* ranks;
 };
 
-// Most particular first. SLURM_PROCID is 0 in a batch script, too, so Slurm speaks only for what srun started, which alone has
-// SLURM_STEP_NUM_TASKS. PMIx has no variable for the size.
+// Most particular first. SLURM_PROCID is 0 in a batch script, too, so Slurm speaks only for what
+// srun started, which alone has SLURM_STEP_NUM_TASKS. PMIx has no variable for the size.
 constexpr Launcher kLaunchers[] = {
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"},
     {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},   {"PALS_RANKID", "PALS_NRANKS"},
@@ -28,7 +28,10 @@ constexpr Launcher kLaunchers[] = {
 
 // mpirun starts its daemons on other nodes by srun: ranks of Slurm, but none of the program's.
 constexpr const char* kDaemons[] = {
-    "orted", "prted", "orterun", "prterun", "mpirun", "mpiexec", "mpiexec.hydra", "hydra_pmi_proxy", "hydra_bstrap_proxy", "srun",
+    "orted",         "prted",           "orterun",
+    "prterun",       "mpirun",          "mpiexec",
+    "mpiexec.hydra", "hydra_pmi_proxy", "hydra_bstrap_proxy",
+    "srun",
 };
 
 bool same(const char* a, const char* b) { return strcmp(a, b) == 0; }
@@ -36,7 +39,9 @@ bool same(const char* a, const char* b) { return strcmp(a, b) == 0; }
 int small_number(const char* name, int otherwise) {
   int64_t value = 0;
   const char* text = getenv(name);
-  if (text == nullptr || !base::parse_number(base::text(text), &value) || value < 0 || value > INT32_MAX) return otherwise;
+  if (text == nullptr || !base::parse_number(base::text(text), &value) || value < 0 ||
+      value > INT32_MAX)
+    return otherwise;
   return static_cast<int>(value);
 }
 
@@ -85,14 +90,17 @@ Options read_environment(char* node, size_t node_bytes) {
   if (directory == nullptr || *directory == 0) return w;
   w.settings.directory = base::text(directory);
   if (directory[0] != '/') w.mistake = "WEIR_TRACE_DIR must be an absolute path";
-  if (!read_level(getenv("WEIR_LEVEL"), &w.settings.level)) w.mistake = "WEIR_LEVEL must be summary, detail or trace";
+  if (!read_level(getenv("WEIR_LEVEL"), &w.settings.level))
+    w.mistake = "WEIR_LEVEL must be summary, detail or trace";
 
-  if (!read_share(getenv("WEIR_SHARE"), &w.settings.mode)) w.mistake = "WEIR_SHARE must be group or all";
+  if (!read_share(getenv("WEIR_SHARE"), &w.settings.mode))
+    w.mistake = "WEIR_SHARE must be group or all";
 
   w.settings.budget_bytes = kDefaultBudgetBytes;
   const char* budget = getenv("WEIR_BUDGET");
   if (budget != nullptr && *budget != 0 &&
-      (!base::parse_bytes(base::text(budget), &w.settings.budget_bytes) || w.settings.budget_bytes < kSmallestBudgetBytes)) {
+      (!base::parse_bytes(base::text(budget), &w.settings.budget_bytes) ||
+       w.settings.budget_bytes < kSmallestBudgetBytes)) {
     w.mistake = "WEIR_BUDGET must be bytes, at least 64K, with an optional suffix K, M, G or T";
   }
   const char* name = getenv("WEIR_NODE");
@@ -106,7 +114,8 @@ Options read_environment(char* node, size_t node_bytes) {
   if (strchr(node, '/') != nullptr) w.mistake = "WEIR_NODE must not contain a slash";
 
   const char* skew = getenv("WEIR_CLOCK_SKEW_NS");
-  if (skew != nullptr && *skew != 0 && !base::parse_number(base::text(skew), &w.skew_ns)) w.mistake = "WEIR_CLOCK_SKEW_NS must be a whole number";
+  if (skew != nullptr && *skew != 0 && !base::parse_number(base::text(skew), &w.skew_ns))
+    w.mistake = "WEIR_CLOCK_SKEW_NS must be a whole number";
   w.mpi_barriers = small_number("WEIR_MPI_SYNC", 8);
   w.mpi_wait_s = small_number("WEIR_MPI_WAIT_S", 20);
   w.mpi_events = small_number("WEIR_MPI", 1) != 0;

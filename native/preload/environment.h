@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the environment asks of this process. The variables are declared, with their meaning, in python/weir/capture.
+// What the environment asks of this process. The variables are declared, with their meaning, in
+// python/weir/capture.
 #pragma once
 
 #include "trace/trace_file.h"

@@ -14,10 +14,13 @@ namespace weir::preload {
 namespace {
 
 constexpr char kVariable[] = "WEIR_LAUNCH";
-constexpr char kOpen = '+';  // behind the number, as long as it is that of a script and not of a launcher
+constexpr char kOpen =
+    '+';  // behind the number, as long as it is that of a script and not of a launcher
 // What starts the ranks of one job. Names may go on: mpirun.openmpi, mpiexec.hydra.
-constexpr const char* kLaunchers[] = {"mpirun", "mpiexec", "orterun", "prterun", "srun", "aprun", "jsrun", "palsrun"};
-// What all ranks of one job have on all nodes, and no other job has; the first that is set. Of two names both.
+constexpr const char* kLaunchers[] = {"mpirun", "mpiexec", "orterun", "prterun",
+                                      "srun",   "aprun",   "jsrun",   "palsrun"};
+// What all ranks of one job have on all nodes, and no other job has; the first that is set. Of two
+// names both.
 struct Job {
   const char* first;
   const char* second;
@@ -36,7 +39,9 @@ const char* value_of(const char* name) {
 
 // Not 0, and short enough to be read again as a decimal number.
 uint64_t number_of(uint64_t hash) { return hash << 4 >> 4 | 1; }
-uint64_t number_of(const char* kind, base::Text what) { return number_of(base::hash(what, base::hash(base::text(kind), 0))); }
+uint64_t number_of(const char* kind, base::Text what) {
+  return number_of(base::hash(what, base::hash(base::text(kind), 0)));
+}
 
 uint64_t of_job() {
   for (const Job& job : kJobs) {
@@ -64,12 +69,14 @@ uint64_t of_batch() {
 // Of processes of one node.
 uint64_t of_processes(const char* kind, base::Text node, uint32_t a, uint32_t start, uint32_t b) {
   const uint32_t numbers[] = {a, start, b};
-  return number_of(base::hash({reinterpret_cast<const char*>(numbers), sizeof numbers}, number_of(kind, node)));
+  return number_of(
+      base::hash({reinterpret_cast<const char*>(numbers), sizeof numbers}, number_of(kind, node)));
 }
 
 uint32_t id(long call, long of = 0) { return static_cast<uint32_t>(base::system_call(call, of)); }
 
-// All that a script starts has its group, but for what `timeout` and shells with job control start: these hand WEIR_LAUNCH on.
+// All that a script starts has its group, but for what `timeout` and shells with job control start:
+// these hand WEIR_LAUNCH on.
 uint64_t of_group(base::Text node) {
   const uint32_t session = id(SYS_getsid);
   return of_processes("group", node, session, node::start_of(session), id(SYS_getpgid));
@@ -97,7 +104,8 @@ uint64_t of_proxy() {
   arguments[n] = 0;
   for (const char* at = arguments; at < arguments + n; at += strlen(at) + 1) {
     const char* value = at + sizeof kOption;
-    if (strcmp(at, kOption) == 0 && value < arguments + n) return number_of("proxy", base::text(value));
+    if (strcmp(at, kOption) == 0 && value < arguments + n)
+      return number_of("proxy", base::text(value));
   }
   return 0;
 }
@@ -127,7 +135,8 @@ bool handed_on(uint64_t* launch, bool* open) {
 void set_entry(const char* entry, size_t name_size) {
   size_t count = 0;
   while (environ != nullptr && environ[count] != nullptr) ++count;
-  const long at = base::map((count + 2) * sizeof(char*), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+  const long at =
+      base::map((count + 2) * sizeof(char*), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
   if (base::failed(at)) return;
   auto** fresh = reinterpret_cast<const char**>(at);
   size_t used = 0;
@@ -140,8 +149,8 @@ void set_entry(const char* entry, size_t name_size) {
 
 }  // namespace
 
-// A number that no launcher has handed on is a script's, or that of a command such as `timeout`: of several launchers below each is a run of
-// its own, and so is what an unseen one has started.
+// A number that no launcher has handed on is a script's, or that of a command such as `timeout`: of
+// several launchers below each is a run of its own, and so is what an unseen one has started.
 trace::Launch find_launch(base::Text node, int rank, int ranks) {
   trace::Launch launch{};
   launch.job = rank >= 0 ? of_job() : 0;
@@ -157,7 +166,8 @@ trace::Launch find_launch(base::Text node, int rank, int ranks) {
   }
   if (!known) launch.number = of_group(node);
   launch.open = !is_launcher();
-  if (!launch.open) launch.own = of_processes("launcher", node, node::self().pid, node::self().start, 0);
+  if (!launch.open)
+    launch.own = of_processes("launcher", node, node::self().pid, node::self().start, 0);
   return launch;
 }
 

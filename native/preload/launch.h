@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which run a program belongs to that is traced without `weir trace` or `weir env`, so that two runs into one directory stay apart. A run
-// is what one mpirun (srun, ...) starts, on all nodes; or else what one shell script or command line starts.
+// Which run a program belongs to that is traced without `weir trace` or `weir env`, so that two
+// runs into one directory stay apart. A run is what one mpirun (srun, ...) starts, on all nodes; or
+// else what one shell script or command line starts.
 #pragma once
 
 #include "trace/trace_file.h"
@@ -9,7 +10,8 @@ namespace weir::preload {
 
 // rank: as the launcher's environment has it, or -1; ranks: of the job, or 0.
 trace::Launch find_launch(base::Text node, int rank, int ranks);
-// WEIR_LAUNCH for the programs that this one starts; open: as in trace::Launch. Without malloc: that of the program may not have begun.
+// WEIR_LAUNCH for the programs that this one starts; open: as in trace::Launch. Without malloc:
+// that of the program may not have begun.
 void hand_on(uint64_t launch, bool open);
 
 }  // namespace weir::preload

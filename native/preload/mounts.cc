@@ -25,7 +25,8 @@ class Lines {
       if (length_ < kHalf) line_[length_++] = c;
       return;
     }
-    if (length_ > kHeadBytes && reported_++ < kMounts) trace::process().names().id({line_, length_}, wire::NameSource::kGiven);
+    if (length_ > kHeadBytes && reported_++ < kMounts)
+      trace::process().names().id({line_, length_}, wire::NameSource::kGiven);
     length_ = kHeadBytes;
   }
 
@@ -39,7 +40,8 @@ class Lines {
 
 void note_mounts() {
   constexpr uint32_t kFirst = 1;  // its chunk is the first behind the header
-  if (trace::process().number() != kFirst || trace::process().level() == wire::Level::kSummary) return;
+  if (trace::process().number() != kFirst || trace::process().level() == wire::Level::kSummary)
+    return;
   const base::Scratch room;
   if (room.data() == nullptr) return;
   const base::HoldsDescriptor held;

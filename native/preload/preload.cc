@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where libweir-preload.so begins and ends: reads the environment, opens the trace, hands over to the hooks.
+// Where libweir-preload.so begins and ends: reads the environment, opens the trace, hands over to
+// the hooks.
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -49,14 +50,23 @@ void say(const Options& options, const char* what, base::Text on, const char* wh
 const char* reason(long error) {
   switch (-error) {
     case 13: return ": no permission; the program runs without a trace";
-    case 1: case 40: return ": the node's trace file there is another user's, or a link; the program runs without a trace";
-    case 12: return ": no memory (ulimit -v) or no descriptor to spare (ulimit -n); the program runs without a trace";
+    case 1:
+    case 40:
+      return ": the node's trace file there is another user's, or a link; the program runs without "
+             "a trace";
+    case 12:
+      return ": no memory (ulimit -v) or no descriptor to spare (ulimit -n); the program runs "
+             "without a trace";
     case 24: return ": no descriptor to spare; the program runs without a trace";
     case 2: return ": no such directory; the program runs without a trace";
     case 20: return ": not a directory; the program runs without a trace";
-    case 22: return ": holds a file that is not a trace of this version; the program runs without a trace";
-    case 27: return ": no room below the limit on the size of files (ulimit -f); the program runs without a trace";
-    case 28: return ": no space (disk full, or WEIR_BUDGET too small); the program runs without a trace";
+    case 22:
+      return ": holds a file that is not a trace of this version; the program runs without a trace";
+    case 27:
+      return ": no room below the limit on the size of files (ulimit -f); the program runs without "
+             "a trace";
+    case 28:
+      return ": no space (disk full, or WEIR_BUDGET too small); the program runs without a trace";
     case 30: return ": read-only file system; the program runs without a trace";
   }
   return ": cannot be written; the program runs without a trace";
@@ -74,24 +84,29 @@ void begin_trace(const Options& options) {
     return;
   }
   hand_on(trace::process().launch(), options.settings.launch.open);
-  if (options.rank >= 0) trace::process().set_rank(options.rank, options.ranks, wire::RankSource::kEnvironment, wire::MpiKind::kNone);
+  if (options.rank >= 0)
+    trace::process().set_rank(options.rank, options.ranks, wire::RankSource::kEnvironment,
+                              wire::MpiKind::kNone);
   note_mounts();
 }
 
-// Rules of another version of weir may name layers that this library does not have: such a rule would do nothing.
+// Rules of another version of weir may name layers that this library does not have: such a rule
+// would do nothing.
 bool knows_all_layers(const Options& options, const rules::Rules& rules) {
   for (uint32_t i = 0; i < rules.rule_count; ++i) {
     const rules::Stack& layers = rules.rules[i].stack;
     for (uint32_t k = 0; k < layers.count; ++k) {
       if (stack::find_kind(layers.layers[k].name) != nullptr) continue;
-      say(options, "WEIR_RULES: this library has no layer ", layers.layers[k].name, "; the program runs without layers");
+      say(options, "WEIR_RULES: this library has no layer ", layers.layers[k].name,
+          "; the program runs without layers");
       return false;
     }
   }
   return true;
 }
 
-// Before the trace begins, and without one: what the program opens is under layers from its first open on.
+// Before the trace begins, and without one: what the program opens is under layers from its first
+// open on.
 bool begin_layers(const Options& options) {
   static rules::Rules rules;
   const char* mistake = nullptr;
@@ -122,7 +137,8 @@ void begin() {
   const Options options = read_environment(node, sizeof node);
   quiet = options.quiet;
   const bool layers = begin_layers(options);
-  if (options.mistake != nullptr) say(options, options.mistake, {}, "; the program runs without a trace");
+  if (options.mistake != nullptr)
+    say(options, options.mistake, {}, "; the program runs without a trace");
   if (!options.record && !layers) {
     if (hook::has_hints()) hook::begin_redirecting();  // MPI_File_open alone
     return;
@@ -139,9 +155,11 @@ bool last_part_begins(const char* path, base::Text with) {
   return strncmp(slash != nullptr ? slash + 1 : path, with.data, with.size) == 0;
 }
 
-// A job script under `weir env` may call weir itself (the next `weir env`, `weir report`): no I/O of the forecast.
+// A job script under `weir env` may call weir itself (the next `weir env`, `weir report`): no I/O
+// of the forecast.
 bool is_weir_command(int count, char** arguments) {
-  return count >= 2 && last_part_begins(arguments[0], base::text("python")) && last_part_begins(arguments[1], {"weir", sizeof "weir"});
+  return count >= 2 && last_part_begins(arguments[0], base::text("python")) &&
+         last_part_begins(arguments[1], {"weir", sizeof "weir"});
 }
 
 // glibc hands constructors the program's arguments.
@@ -151,7 +169,8 @@ __attribute__((constructor)) void at_load(int count, char** arguments) {
   errno = before;
 }
 
-// Runs before the destructors of the libraries below (libgfortran's writes what it still holds): what they do is recorded all the same.
+// Runs before the destructors of the libraries below (libgfortran's writes what it still holds):
+// what they do is recorded all the same.
 __attribute__((destructor)) void at_exit() {
   stack::at_end();
   hook::leave_between();

@@ -37,7 +37,9 @@ class Cutter {
       stretch.ranges.push_back(piece->take_down_to(first));
       put_back(*piece);
     }
-    length_ = records < wanted() / 2 ? std::min(length * 2, Stretch::kLongest) : records > 2 * wanted() ? std::max<int64_t>(length / 2, 1) : length;
+    length_ = records < wanted() / 2   ? std::min(length * 2, Stretch::kLongest)
+              : records > 2 * wanted() ? std::max<int64_t>(length / 2, 1)
+                                       : length;
     return true;
   }
 
@@ -47,8 +49,10 @@ class Cutter {
     uint32_t first;  // record of the stretch
   };
 
-  static constexpr uint64_t kRecords = 8192;  // of a stretch: its keys stay in the second-level cache
-  static constexpr uint64_t kOfPiece = 16;    // at least, in the mean: finding them costs as much as some records
+  static constexpr uint64_t kRecords =
+      8192;  // of a stretch: its keys stay in the second-level cache
+  static constexpr uint64_t kOfPiece =
+      16;  // at least, in the mean: finding them costs as much as some records
 
   static bool ends_earlier(const Piece* a, const Piece* b) { return a->last_end() < b->last_end(); }
 
@@ -81,7 +85,8 @@ class Cutter {
 
   void take_after(int64_t from) {
     taken_.clear();
-    for (open_first(); !heap_.empty() && heap_.front()->last_end() > from; open_first()) taken_.push_back({&pop(), 0});
+    for (open_first(); !heap_.empty() && heap_.front()->last_end() > from; open_first())
+      taken_.push_back({&pop(), 0});
   }
 
   uint64_t count_after(int64_t from) {
@@ -111,7 +116,8 @@ class Cutter {
   int64_t length_ = 1 << 20;
 };
 
-// Adds up what is covered, from the last stretch to the first, whatever the order in which they come.
+// Adds up what is covered, from the last stretch to the first, whatever the order in which they
+// come.
 class Joining {
  public:
   // Waits while too many stretches behind this one are missing.
@@ -150,7 +156,8 @@ class Joining {
     Covered covered;
   };
 
-  // Some record that ends behind reached_ begins at earliest_: what lies between the two is covered.
+  // Some record that ends behind reached_ begins at earliest_: what lies between the two is
+  // covered.
   void join(const Covered& covered) {
     strays_ += covered.strays;
     if (covered.records == 0) return;
@@ -158,14 +165,16 @@ class Joining {
       sum_ = {0, covered.first_ns, covered.from + covered.parts.back().end, 0, false};
       reached_ = covered.until;
     }
-    int64_t open_until = std::min(covered.until, reached_);  // what of the stretch is not covered from behind
+    int64_t open_until =
+        std::min(covered.until, reached_);  // what of the stretch is not covered from behind
     const int64_t behind = std::max(earliest_, covered.from);
     if (behind < reached_) {
       sum_.total_ns += reached_ - behind;
       open_until = std::min(open_until, behind);
     }
     for (const auto& part : covered.parts) {
-      const int64_t begin = covered.from + part.begin, end = std::min(covered.from + int64_t{part.end}, open_until);
+      const int64_t begin = covered.from + part.begin,
+                    end = std::min(covered.from + int64_t{part.end}, open_until);
       if (begin >= open_until) break;
       sum_.total_ns += end - begin;
     }
@@ -181,18 +190,23 @@ class Joining {
   size_t next_ = 0;
   bool is_given_up_ = false;
   uint64_t strays_ = 0;
-  int64_t reached_ = Piece::kNever, earliest_ = std::numeric_limits<int64_t>::max();  // where the last stretch that was added begins; least start
+  int64_t reached_ = Piece::kNever,
+          earliest_ = std::numeric_limits<int64_t>::max();  // where the last stretch that was added
+                                                            // begins; least start
   Active sum_;
 };
 
 using HiddenNames = std::vector<std::vector<Hidden>>;  // of each process of each file
 
-std::vector<Piece> pieces_of(const std::vector<ActiveInput>& inputs, bool all_names, const HiddenNames& hidden) {
+std::vector<Piece> pieces_of(const std::vector<ActiveInput>& inputs, bool all_names,
+                             const HiddenNames& hidden) {
   std::vector<Piece> pieces;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const ActiveInput& input = inputs[i];
     for (const auto& chunk : input.index->chunks) {
-      if (chunk.kind != uint32_t(wire::Kind::kEvents) || (input.index->has_times && chunk.first_ticks > chunk.last_ticks)) continue;
+      if (chunk.kind != uint32_t(wire::Kind::kEvents) ||
+          (input.index->has_times && chunk.first_ticks > chunk.last_ticks))
+        continue;
       if (input.mask != nullptr && input.mask[chunk.process] == 0) continue;
       const Hidden& names = hidden[i][chunk.process];
       pieces.emplace_back(Source(input, chunk, all_names || names.is_empty() ? nullptr : &names));
@@ -236,12 +250,15 @@ Active united(std::vector<Piece> pieces, unsigned threads, uint64_t& strays) {
 Active active_time(const std::vector<ActiveInput>& inputs, bool all_names, unsigned threads) {
   HiddenNames hidden(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
-    for (uint32_t p = 0; p < inputs[i].index->processes.size(); ++p) hidden[i].emplace_back(*inputs[i].names, p);
+    for (uint32_t p = 0; p < inputs[i].index->processes.size(); ++p)
+      hidden[i].emplace_back(*inputs[i].names, p);
   }
   uint64_t strays = 0;
   const Active active = united(pieces_of(inputs, all_names, hidden), threads, strays);
-  const bool is_known = std::all_of(inputs.begin(), inputs.end(), [](const ActiveInput& one) { return one.index->has_times; });
-  if (strays == 0 || is_known) return active;  // strays of known chunks were written while they were being read
+  const bool is_known = std::all_of(inputs.begin(), inputs.end(),
+                                    [](const ActiveInput& one) { return one.index->has_times; });
+  if (strays == 0 || is_known)
+    return active;  // strays of known chunks were written while they were being read
   for (const ActiveInput& input : inputs) find_times(*input.file, *input.index, threads);
   return united(pieces_of(inputs, all_names, hidden), threads, strays);
 }

@@ -22,10 +22,12 @@ struct Active {
   bool is_empty = true;
 };
 
-// Ends rise within a chunk, so the records that end in a stretch of time lie side by side in each chunk. From the last end to the first,
-// time is cut into stretches of some thousand records; each is sorted and united on its own, on so many threads, and what begins before
-// its stretch covers the one before up to there. Whether ends rise is seen on the way: where they do not and the times of the chunks are not
-// known, these are found and all is done once more; then chunks whose ends fall back (signal handlers) are sorted, each in a copy of its own.
+// Ends rise within a chunk, so the records that end in a stretch of time lie side by side in each
+// chunk. From the last end to the first, time is cut into stretches of some thousand records; each
+// is sorted and united on its own, on so many threads, and what begins before its stretch covers
+// the one before up to there. Whether ends rise is seen on the way: where they do not and the times
+// of the chunks are not known, these are found and all is done once more; then chunks whose ends
+// fall back (signal handlers) are sorted, each in a copy of its own.
 Active active_time(const std::vector<ActiveInput>& inputs, bool all_names, unsigned threads);
 
 }  // namespace weir::reader

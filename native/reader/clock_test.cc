@@ -32,7 +32,8 @@ TEST(Clock, a_day_at_three_gigahertz_is_exact_to_the_ns) {
 
 TEST(Clock, order_is_kept) {
   const weir_reader_clock clock = {500, kBase, (uint64_t{1} << 48) / 7};
-  for (uint64_t ticks = 0; ticks < 2000; ++ticks) ASSERT_LE(timestamp_ns(clock, ticks), timestamp_ns(clock, ticks + 1));
+  for (uint64_t ticks = 0; ticks < 2000; ++ticks)
+    ASSERT_LE(timestamp_ns(clock, ticks), timestamp_ns(clock, ticks + 1));
 }
 
 }  // namespace

@@ -12,13 +12,15 @@ namespace {
 
 class Filling {
  public:
-  Filling(const Names& names, const weir_reader_clock& clock, uint64_t created_ticks, uint64_t room, const weir_reader_columns& out)
+  Filling(const Names& names, const weir_reader_clock& clock, uint64_t created_ticks, uint64_t room,
+          const weir_reader_columns& out)
       : names_(names), clock_(clock), created_(created_ticks), room_(room), out_(out) {}
 
   uint64_t rows() const { return rows_; }
   bool is_full() const { return rows_ == room_; }
 
-  // The cursor stops behind the last record that is written: what is still zero may be written when it is asked again.
+  // The cursor stops behind the last record that is written: what is still zero may be written when
+  // it is asked again.
   void take(const Mapping& file, const weir_reader_chunk& chunk, weir_reader_cursor& cursor) {
     const char* from = file.data() + chunk.offset + sizeof(wire::ChunkHeader);
     for (uint64_t i = cursor.record; i < chunk.entries && !is_full(); ++i) {
@@ -30,7 +32,8 @@ class Filling {
         case Treatment::call:
         case Treatment::fortran:
         case Treatment::silent:
-          if (is_known_layer(record.layer()) && plausible_time(record.start(), created_)) row(chunk.process, cursor.thread, record);
+          if (is_known_layer(record.layer()) && plausible_time(record.start(), created_))
+            row(chunk.process, cursor.thread, record);
           break;
         default: break;
       }
@@ -42,7 +45,8 @@ class Filling {
     const uint64_t at = rows_++;
     const int64_t start = timestamp_ns(clock_, record.start());
     out_.start_ns[at] = start;
-    out_.duration_ns[at] = timestamp_ns(clock_, record.end()) - start;  // what lies within another record in ticks does so in ns
+    out_.duration_ns[at] = timestamp_ns(clock_, record.end()) -
+                           start;  // what lies within another record in ticks does so in ns
     out_.offset[at] = place(record);
     out_.bytes[at] = int64_t(record.size());
     out_.process[at] = process;
@@ -82,8 +86,9 @@ class Filling {
 
 }  // namespace
 
-uint64_t read_events(const Mapping& file, const Index& index, const Names& names, const weir_reader_clock& clock,
-                     weir_reader_cursor& cursor, uint64_t room, const weir_reader_columns& out) {
+uint64_t read_events(const Mapping& file, const Index& index, const Names& names,
+                     const weir_reader_clock& clock, weir_reader_cursor& cursor, uint64_t room,
+                     const weir_reader_columns& out) {
   Filling filling(names, clock, index.header.created_ticks, room, out);
   const uint64_t end = std::min<uint64_t>(cursor.end_chunk, index.chunks.size());
   for (; cursor.chunk < end; ++cursor.chunk, cursor.record = 0, cursor.thread = 0) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole reader on hostile bytes, for AddressSanitizer. With clang: a libFuzzer target. With gcc: reads each file named on the
-// command line, and `--mutate N SEED FILE` reads N damaged copies of one (the seed is printed, so a failure can be had again).
+// The whole reader on hostile bytes, for AddressSanitizer. With clang: a libFuzzer target. With
+// gcc: reads each file named on the command line, and `--mutate N SEED FILE` reads N damaged copies
+// of one (the seed is printed, so a failure can be had again).
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,11 +28,14 @@ void read_tiles(weir_reader* reader, const weir_reader_clock& clock) {
   const weir_reader_window window = {static_cast<int64_t>(header.created_ticks), 64, 20, 1, 3, 2};
   std::vector<uint32_t> rows(processes);
   std::vector<uint8_t> groups(texts);
-  for (size_t i = 0; i < groups.size(); ++i) groups[i] = uint8_t(i % 5);  // two of them are none of the window's
+  for (size_t i = 0; i < groups.size(); ++i)
+    groups[i] = uint8_t(i % 5);  // two of them are none of the window's
   std::vector<weir_reader_tile> by_row(window.bins), by_group(3 * window.bins);
   const uint32_t* rows_of = rows.data();
   const uint8_t* groups_of = groups.data();
-  if (weir_reader_tiles(&reader, &clock, &rows_of, &groups_of, 1, 1, &window, by_row.data(), by_group.data()) != 0) abort();
+  if (weir_reader_tiles(&reader, &clock, &rows_of, &groups_of, 1, 1, &window, by_row.data(),
+                        by_group.data()) != 0)
+    abort();
 }
 
 // A few rows at a time, so that batches end everywhere.
@@ -40,8 +44,8 @@ void read_events(const weir_reader* reader, const weir_reader_clock& clock) {
   static int64_t longs[4][room];
   static uint32_t words[4][room];
   static uint8_t bytes[4][room];
-  const weir_reader_columns out = {longs[0], longs[1], longs[2], longs[3], words[0], words[1], words[2], words[3],
-                                   bytes[0], bytes[1], bytes[2], bytes[3]};
+  const weir_reader_columns out = {longs[0], longs[1], longs[2], longs[3], words[0], words[1],
+                                   words[2], words[3], bytes[0], bytes[1], bytes[2], bytes[3]};
   weir_reader_cursor cursor = {0, 0, ~uint64_t{0}, 0, 0};
   while (weir_reader_events(reader, &clock, &cursor, room, &out) == room) {
   }
@@ -50,13 +54,16 @@ void read_events(const weir_reader* reader, const weir_reader_clock& clock) {
 // Each file of a process is a group, two of them a name; the memory holds few stretches.
 void read_reads(weir_reader* reader, const weir_reader_clock& clock) {
   uint64_t count, entry;
-  const auto* rows = static_cast<const weir_reader_row*>(weir_reader_get(reader, WEIR_READER_ROWS, &count, &entry));
+  const auto* rows = static_cast<const weir_reader_row*>(
+      weir_reader_get(reader, WEIR_READER_ROWS, &count, &entry));
   std::vector<weir_reader_read_of> files;
   std::vector<uint64_t> first_cut = {0};
   std::vector<int64_t> cuts;
   std::vector<uint32_t> name_of;
   for (uint64_t i = 0; i < count; ++i) {
-    if (!files.empty() && files.back().process == rows[i].process && files.back().file == rows[i].file) continue;
+    if (!files.empty() && files.back().process == rows[i].process &&
+        files.back().file == rows[i].file)
+      continue;
     files.push_back({rows[i].process, rows[i].file, uint32_t(files.size())});
     cuts.push_back(static_cast<int64_t>(rows[i].first_ticks));
     first_cut.push_back(cuts.size());
@@ -68,8 +75,12 @@ void read_reads(weir_reader* reader, const weir_reader_clock& clock) {
   std::vector<uint64_t> of_names(files.size());
   std::vector<weir_reader_use> uses(2 * files.size());
   std::vector<weir_reader_extent> of_groups(files.size());
-  if (weir_reader_uses_between(&reads, 'R', first_cut.data(), files.size(), cuts.data(), uses.data()) != 0) abort();
-  if (weir_reader_read_extents(&reads, name_of.data(), files.size(), 1000, of_groups.data(), of_names.data()) != 0) abort();
+  if (weir_reader_uses_between(&reads, 'R', first_cut.data(), files.size(), cuts.data(),
+                               uses.data()) != 0)
+    abort();
+  if (weir_reader_read_extents(&reads, name_of.data(), files.size(), 1000, of_groups.data(),
+                               of_names.data()) != 0)
+    abort();
 }
 
 void read_all(const char* path) {
@@ -81,15 +92,19 @@ void read_all(const char* path) {
   const uint8_t* mask = nullptr;
   int64_t total, first, last;
   uint64_t records;
-  weir_reader_active(&reader, &clock, &mask, 1, 1, 2, &total, &first, &last, &records);  // before times are known
+  weir_reader_active(&reader, &clock, &mask, 1, 1, 2, &total, &first, &last,
+                     &records);  // before times are known
   weir_reader_scan(reader, 2);
   weir_reader_active(&reader, &clock, &mask, 1, 0, 2, &total, &first, &last, &records);
   read_tiles(reader, clock);
   read_reads(reader, clock);
   read_events(reader, clock);
-  for (uint32_t array = WEIR_READER_CHUNKS; array <= WEIR_READER_PROBLEMS; ++array) {
+  const weir_reader_alignment alignment = {4096, 1 << 20};
+  if (weir_reader_accesses(reader, &alignment, 1, 0, 2) != 0) abort();
+  for (uint32_t array = WEIR_READER_CHUNKS; array <= WEIR_READER_COMMONS; ++array) {
     uint64_t count, bytes, sum = 0;
-    const auto* from = static_cast<const unsigned char*>(weir_reader_get(reader, array, &count, &bytes));
+    const auto* from =
+        static_cast<const unsigned char*>(weir_reader_get(reader, array, &count, &bytes));
     for (uint64_t i = 0; i < count * bytes; ++i) sum += from[i];
     if (sum == 1) fputs("", stdout);  // the sum must be made
   }
@@ -119,7 +134,8 @@ namespace {
 
 // Few bits, few words of extreme values, or the tail cut: damage that a decoder meets at its edges.
 std::vector<char> damaged(std::vector<char> bytes, std::mt19937_64& random) {
-  static constexpr uint64_t extremes[] = {0, 1, 0x7f, 0xff, 0xffff, 0x7fffffff, 0xffffffff, ~uint64_t{0} >> 1, ~uint64_t{0}};
+  static constexpr uint64_t extremes[] = {
+      0, 1, 0x7f, 0xff, 0xffff, 0x7fffffff, 0xffffffff, ~uint64_t{0} >> 1, ~uint64_t{0}};
   for (int n = 1 + int(random() % 4); n > 0 && bytes.size() > 8; --n) {
     const size_t place = random() % (bytes.size() - 8);
     switch (random() % 4) {

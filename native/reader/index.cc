@@ -23,7 +23,8 @@ uint32_t entry_bytes_of(Kind kind, uint32_t version) {
 
 class Walk {
  public:
-  Walk(const Mapping& file, Index& index, Problems& problems) : file_(file), index_(index), problems_(problems) {}
+  Walk(const Mapping& file, Index& index, Problems& problems)
+      : file_(file), index_(index), problems_(problems) {}
 
   void run() {
     const uint64_t end = std::min(index_.header.end_bytes, file_.size());
@@ -41,7 +42,9 @@ class Walk {
   // Chunks where the header says that nothing was taken: a damaged header. They are read, and said.
   void beyond(uint64_t place) {
     while (place < file_.size()) {
-      place = std::max(place, file_.next_stored(place) / kPageBytes * kPageBytes);  // behind the last byte that is stored: the end, within a page
+      place = std::max(
+          place, file_.next_stored(place) / kPageBytes *
+                     kPageBytes);  // behind the last byte that is stored: the end, within a page
       if (!file_.holds(place, sizeof(ChunkHeader))) return;
       if (file_.copy<uint32_t>(place) != wire::kChunkMagic) {
         place += kPageBytes;
@@ -56,15 +59,20 @@ class Walk {
   uint64_t step(uint64_t place) {
     const auto head = file_.copy<ChunkHeader>(place);
     if (head.magic != wire::kChunkMagic) {
-      // A process that was killed while it wrote its own chunk: the number of entries comes first, the rest of the header last.
-      if (head.magic == 0 && head.kind == Kind{} && head.size_bytes == 0 && head.used == 1) return kPageBytes;
+      // A process that was killed while it wrote its own chunk: the number of entries comes first,
+      // the rest of the header last.
+      if (head.magic == 0 && head.kind == Kind{} && head.size_bytes == 0 && head.used == 1)
+        return kPageBytes;
       if (head.magic != 0 || !unwritten(place)) problems_.add(Reason::no_chunk, place, kPageBytes);
       return kPageBytes;
     }
-    if (head.kind < Kind::kProcess || head.kind > Kind::kCounters) return refuse(Reason::chunk_kind, place);
+    if (head.kind < Kind::kProcess || head.kind > Kind::kCounters)
+      return refuse(Reason::chunk_kind, place);
     if (!plausible_size(head)) return refuse(Reason::chunk_size, place);
-    if (head.entry_bytes != entry_bytes_of(head.kind, index_.version)) return refuse(Reason::chunk_entry_bytes, place);
-    if (uint64_t{head.process} * kPageBytes >= std::max(file_.size(), index_.header.end_bytes) || head.process == 0) {
+    if (head.entry_bytes != entry_bytes_of(head.kind, index_.version))
+      return refuse(Reason::chunk_entry_bytes, place);
+    if (uint64_t{head.process} * kPageBytes >= std::max(file_.size(), index_.header.end_bytes) ||
+        head.process == 0) {
       return refuse(Reason::process_reference, place);
     }
     take(place, head);
@@ -97,15 +105,17 @@ class Walk {
     uint64_t entries = head.used;
     if (entries > room) {
       // Writers reserve by adding: those who found the chunk full have added, too.
-      if (head.kind == Kind::kCounters || entries - room > kMostLateComers) problems_.add(Reason::chunk_used, place);
+      if (head.kind == Kind::kCounters || entries - room > kMostLateComers)
+        problems_.add(Reason::chunk_used, place);
       entries = room;
     }
     if (entries > there / unit) {
       problems_.add(Reason::chunk_cut, place);
       entries = there / unit;
     }
-    index_.chunks.push_back({place, head.size_bytes, entries, head.log, head.sequence, head.taken_ticks,
-                             ~uint64_t{0}, 0, uint32_t(head.kind), head.process, head.thread, 0});
+    index_.chunks.push_back({place, head.size_bytes, entries, head.log, head.sequence,
+                             head.taken_ticks, ~uint64_t{0}, 0, uint32_t(head.kind), head.process,
+                             head.thread, 0});
     file_.leave_around(place, head.size_bytes);
   }
 
@@ -157,7 +167,8 @@ std::string read_header(const Mapping& file, Index& index, uint64_t& place) {
     return refusal(0, "not a trace of weir: the magic WEIRTRC1 is missing", place);
   }
   if (head.version < wire::kOldestVersion || head.version > wire::kVersion) {
-    return refusal(8, "trace format " + std::to_string(head.version) + ", this reader knows 1 and 2", place);
+    return refusal(
+        8, "trace format " + std::to_string(head.version) + ", this reader knows 1 and 2", place);
   }
   if (head.header_bytes != kPageBytes) return refusal(12, "header size is not 4096", place);
   if (head.record_bytes != sizeof(wire::Record)) return refusal(16, "record size is not 32", place);
@@ -181,7 +192,8 @@ std::string read_header(const Mapping& file, Index& index, uint64_t& place) {
 
 constexpr uint64_t kFirstChunksBytes = 16384;  // what a process takes at its start, at most
 
-// Space is taken before the file grows by it: who is killed in between leaves a file that ends with a whole chunk, too early.
+// Space is taken before the file grows by it: who is killed in between leaves a file that ends with
+// a whole chunk, too early.
 static bool may_end_early(const Mapping& file, const Index& index) {
   uint64_t end = kPageBytes;
   for (const auto& chunk : index.chunks) end = std::max(end, chunk.offset + chunk.size_bytes);
@@ -189,15 +201,19 @@ static bool may_end_early(const Mapping& file, const Index& index) {
   for (const auto& process : index.processes) {
     if (process.whole == 0) continue;
     end = std::max(end, process.offset + kPageBytes);
-    killed |= file.copy<wire::End>(process.offset + offsetof(wire::ProcessChunk, end_kind)) == wire::End::kNone;
+    killed |= file.copy<wire::End>(process.offset + offsetof(wire::ProcessChunk, end_kind)) ==
+              wire::End::kNone;
   }
-  const uint64_t most = index.processes.empty() ? kFirstChunksBytes : killed ? wire::kMaxChunkBytes : 0;
+  const uint64_t most = index.processes.empty() ? kFirstChunksBytes
+                        : killed                ? wire::kMaxChunkBytes
+                                                : 0;
   return file.size() == end && index.header.end_bytes - file.size() <= most;
 }
 
 void walk_chunks(const Mapping& file, Index& index, Problems& problems) {
   Walk(file, index, problems).run();
-  if (file.size() < index.header.end_bytes && !may_end_early(file, index)) problems.add(Reason::file_cut, file.size());
+  if (file.size() < index.header.end_bytes && !may_end_early(file, index))
+    problems.add(Reason::file_cut, file.size());
 }
 
 }  // namespace weir::reader

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks a mapped file once from chunk to chunk: which chunks are there, whose they are, and how much of each may be read.
+// Walks a mapped file once from chunk to chunk: which chunks are there, whose they are, and how
+// much of each may be read.
 #pragma once
 
 #include <string>
@@ -22,7 +23,8 @@ struct Index {
   uint32_t version = 0;    // of the file
 };
 
-// Header page into `index`. Empty string on success; otherwise why the whole file is refused, and the byte in `place`.
+// Header page into `index`. Empty string on success; otherwise why the whole file is refused, and
+// the byte in `place`.
 [[nodiscard]] std::string read_header(const Mapping& file, Index& index, uint64_t& place);
 
 // All chunks and processes. before: read_header succeeded.

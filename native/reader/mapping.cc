@@ -29,7 +29,8 @@ std::string Mapping::open(const char* path) {
 }
 
 void Mapping::leave(uint64_t offset, uint64_t bytes) const {
-  const uint64_t first = (offset + wire::kPageBytes - 1) & ~(wire::kPageBytes - 1), end = std::min(offset + bytes, size_) & ~(wire::kPageBytes - 1);
+  const uint64_t first = (offset + wire::kPageBytes - 1) & ~(wire::kPageBytes - 1),
+                 end = std::min(offset + bytes, size_) & ~(wire::kPageBytes - 1);
   if (first < end) madvise(const_cast<char*>(data_) + first, end - first, MADV_DONTNEED);
 }
 

@@ -22,9 +22,12 @@ class Mapping {
 
   const char* data() const { return data_; }
   uint64_t size() const { return size_; }
-  bool holds(uint64_t offset, uint64_t bytes) const { return offset <= size_ && bytes <= size_ - offset; }
+  bool holds(uint64_t offset, uint64_t bytes) const {
+    return offset <= size_ && bytes <= size_ - offset;
+  }
 
-  // Copy of a struct; before: holds(offset, sizeof(T)). One copy, so that a writer cannot change it between checks.
+  // Copy of a struct; before: holds(offset, sizeof(T)). One copy, so that a writer cannot change it
+  // between checks.
   template <class T>
   T copy(uint64_t offset) const {
     T value;
@@ -35,17 +38,23 @@ class Mapping {
   // The mapping stays, its descriptor goes: next_stored() must not be asked any more.
   void close_descriptor();
 
-  // These bytes will not be read again soon: they need not stay in the memory of this process. What is left of a page at both ends stays.
+  // These bytes will not be read again soon: they need not stay in the memory of this process. What
+  // is left of a page at both ends stays.
   void leave(uint64_t offset, uint64_t bytes) const;
 
-  // The same, with what the kernel may have mapped around them: at the end of a stretch that was read from end to end.
-  void leave_around(uint64_t offset, uint64_t bytes) const { leave(offset - std::min(offset, kFolioBytes), std::min(offset, kFolioBytes) + bytes + kFolioBytes); }
+  // The same, with what the kernel may have mapped around them: at the end of a stretch that was
+  // read from end to end.
+  void leave_around(uint64_t offset, uint64_t bytes) const {
+    leave(offset - std::min(offset, kFolioBytes),
+          std::min(offset, kFolioBytes) + bytes + kFolioBytes);
+  }
 
   // First byte at or behind `offset` that the file system stores, or size() when only holes follow.
   uint64_t next_stored(uint64_t offset) const;
 
  private:
-  static constexpr uint64_t kFolioBytes = 2 << 20;  // the kernel may map so much around a byte that is read
+  static constexpr uint64_t kFolioBytes =
+      2 << 20;  // the kernel may map so much around a byte that is read
 
   const char* data_ = nullptr;
   uint64_t size_ = 0;

@@ -13,7 +13,8 @@ constexpr uint32_t kMaxNameBytes = 8192;
 
 class Collector {
  public:
-  Collector(const Mapping& file, Names& names, Problems& problems) : file_(file), names_(names), problems_(problems) {}
+  Collector(const Mapping& file, Names& names, Problems& problems)
+      : file_(file), names_(names), problems_(problems) {}
 
   void read(const weir_reader_chunk& chunk) {
     const uint64_t begin = chunk.offset + sizeof(wire::ChunkHeader);
@@ -42,7 +43,8 @@ class Collector {
     if (text.empty() || text.find('\0') != text.npos) return;
     const auto [found, is_new] = at_.emplace(text, uint32_t(names_.texts.size()));
     if (is_new) names_.texts.push_back({offset, entry.length_bytes, wire::names_a_file(text)});
-    if (entry.id != 0) names_.ids.push_back({process, entry.id, found->second, uint32_t(entry.source)});
+    if (entry.id != 0)
+      names_.ids.push_back({process, entry.id, found->second, uint32_t(entry.source)});
   }
 
   const Mapping& file_;
@@ -71,17 +73,22 @@ uint32_t Names::text_of(uint32_t process, uint32_t id) const {
   while (true) {
     const auto begin = ids.begin() + first_of[process], end = ids.begin() + first_of[process + 1];
     // Ids count up without gaps unless names were lost, so the place is almost always this one.
-    const auto guess = begin + (begin != end && id >= begin->id && id - begin->id < uint64_t(end - begin) ? id - begin->id : 0);
+    const auto guess =
+        begin + (begin != end && id >= begin->id && id - begin->id < uint64_t(end - begin)
+                     ? id - begin->id
+                     : 0);
     if (guess != end && guess->id == id) return guess->text;
-    const auto found = std::lower_bound(begin, end, id, [](const auto& name, uint32_t key) { return name.id < key; });
+    const auto found = std::lower_bound(
+        begin, end, id, [](const auto& name, uint32_t key) { return name.id < key; });
     if (found != end && found->id == id) return found->text;
     if (parent_of[process] == process) return kLost;
     process = parent_of[process];
   }
 }
 
-// Parents were there before their children, so their chunks come first: no circle can be drawn. Longer lines of forks without
-// exec than this are no program's: a hostile file must not make each look-up long.
+// Parents were there before their children, so their chunks come first: no circle can be drawn.
+// Longer lines of forks without exec than this are no program's: a hostile file must not make each
+// look-up long.
 constexpr uint32_t kMostGenerations = 64;
 
 static void find_parents(const Mapping& file, const Index& index, Names& names) {

@@ -12,7 +12,8 @@ struct Names {
   std::vector<weir_reader_name> ids;      // sorted by process, then id
   std::vector<weir_reader_text> texts;    // each text once
   std::vector<uint64_t> first_of;         // process p owns ids [first_of[p], first_of[p + 1])
-  std::vector<uint32_t> parent_of;        // the process whose ids p inherited when it was forked, or p itself
+  std::vector<uint32_t>
+      parent_of;  // the process whose ids p inherited when it was forked, or p itself
 
   // Index of the text, or kLost. A forked child's ids may be its parent's.
   static constexpr uint32_t kLost = ~uint32_t{0};
@@ -24,17 +25,19 @@ struct Names {
     return text == kLost ? nullptr : &texts[text];
   }
 
-  // Hands (id, index of its text) of each name that holds for a process to `take`: its own ids first, then those it inherited.
-  // Where an id comes twice, the first one holds.
+  // Hands (id, index of its text) of each name that holds for a process to `take`: its own ids
+  // first, then those it inherited. Where an id comes twice, the first one holds.
   template <class Take>
   void each(uint32_t process, Take take) const {
     for (;; process = parent_of[process]) {
-      for (uint64_t i = first_of[process]; i < first_of[process + 1]; ++i) take(ids[i].id, ids[i].text);
+      for (uint64_t i = first_of[process]; i < first_of[process + 1]; ++i)
+        take(ids[i].id, ids[i].text);
       if (parent_of[process] == process) return;
     }
   }
 
-  // Records of lost names and of no file count as those of files: hiding them could hide a forecast's I/O.
+  // Records of lost names and of no file count as those of files: hiding them could hide a
+  // forecast's I/O.
   bool is_file(uint32_t process, uint32_t id) const {
     const auto* text = find(process, id);
     return text == nullptr || text->is_file != 0;

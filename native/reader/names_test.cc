@@ -19,7 +19,8 @@ TEST(Problems, alike_and_near_is_one) {
 
 TEST(Problems, a_hostile_file_cannot_make_the_list_long) {
   Problems problems;
-  for (uint64_t at = 0; at < 100'000; ++at) problems.add(at % 2 == 0 ? Reason::record_op : Reason::no_chunk, at * 4096);
+  for (uint64_t at = 0; at < 100'000; ++at)
+    problems.add(at % 2 == 0 ? Reason::record_op : Reason::no_chunk, at * 4096);
   ASSERT_EQ(problems.list().size(), Problems::kMost);
   EXPECT_EQ(problems.list().back().reason, uint32_t(Reason::more_problems));
   EXPECT_EQ(problems.list().back().count, 100'000 - (Problems::kMost - 1));

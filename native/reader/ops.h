@@ -15,6 +15,7 @@ struct OpInfo {
   wire::Layer layer = wire::Layer::marker;
   char op_class = 0;
   Treatment treatment = Treatment::unknown;
+  const char* size = nullptr;  // what the size of a record holds (wire/sizes.def)
 };
 
 constexpr Treatment treatment_of(unsigned value, wire::Layer layer, char op_class) {
@@ -24,13 +25,22 @@ constexpr Treatment treatment_of(unsigned value, wire::Layer layer, char op_clas
   return layer == wire::Layer::fortran ? Treatment::fortran : Treatment::call;
 }
 
+constexpr const char* size_of(wire::Layer layer, char op_class) {
+  if (op_class == 'X') return layer == wire::Layer::layers ? "statistic" : "data";
+  return op_class == 'R' || op_class == 'W' ? "data" : "length";
+}
+
 constexpr std::array<OpInfo, 256> make_ops() {
   std::array<OpInfo, 256> ops{};
 #define WEIR_OP(value, constant, op_name, op_layer, cls)                                  \
   ops[value] = {op_name, wire::Layer::op_layer, #cls[0],                                  \
-                treatment_of(value, wire::Layer::op_layer, #cls[0])};
+                treatment_of(value, wire::Layer::op_layer, #cls[0]),                      \
+                size_of(wire::Layer::op_layer, #cls[0])};
 #include "wire/ops.def"
 #undef WEIR_OP
+#define WEIR_SIZE(constant, meaning) ops[unsigned(wire::Op::constant)].size = #meaning;
+#include "wire/sizes.def"
+#undef WEIR_SIZE
   return ops;
 }
 
@@ -77,10 +87,12 @@ constexpr std::array<LayerInfo, wire::kLayersEnd - wire::kNotes> make_layers() {
 
 inline constexpr auto kLayers = make_layers();
 
-// What a record or counter of a call may bear: the program's own layers, event layers, notes about layers.
+// What a record or counter of a call may bear: the program's own layers, event layers, notes about
+// layers.
 constexpr bool is_known_layer(uint8_t layer) {
-  return layer <= uint8_t(wire::Layer::mpi) || (layer >= uint8_t(wire::Layer::output) && layer <= uint8_t(wire::Layer::hdf5)) ||
-          (layer >= wire::kEvents && layer < wire::kLayersEnd);
+  return layer <= uint8_t(wire::Layer::mpi) ||
+         (layer >= uint8_t(wire::Layer::output) && layer <= uint8_t(wire::Layer::hdf5)) ||
+         (layer >= wire::kEvents && layer < wire::kLayersEnd);
 }
 
 }  // namespace weir::reader

@@ -12,8 +12,9 @@
 
 namespace weir::reader {
 
-// work(0) ... work(count - 1), each on a thread of its own, the first on the caller's. Throws what the first of them that failed threw.
-// cost: count - 1 threads begun and joined. Throws std::system_error too: no thread could be begun.
+// work(0) ... work(count - 1), each on a thread of its own, the first on the caller's. Throws what
+// the first of them that failed threw. cost: count - 1 threads begun and joined. Throws
+// std::system_error too: no thread could be begun.
 template <class Work>
 void in_parallel(size_t count, Work work) {
   std::vector<std::exception_ptr> failures(count);
@@ -39,7 +40,8 @@ inline std::vector<size_t> shares_of(const std::vector<uint64_t>& weights, size_
   std::vector<uint64_t> given(shares);
   std::vector<size_t> order(weights.size()), share_of(weights.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return weights[a] > weights[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return weights[a] > weights[b]; });
   for (size_t one : order) {
     const auto least = std::min_element(given.begin(), given.end());
     *least += weights[one];

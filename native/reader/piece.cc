@@ -24,10 +24,12 @@ Source::Source(const ActiveInput& input, const weir_reader_chunk& chunk, const H
 bool Source::is_timed(uint32_t i) const { return is_timed_call(record(i), created_); }
 
 void Source::leave(uint32_t first, uint32_t last, size_t open_chunks) const {
-  const uint64_t begin = uint64_t(first_ - file_->data()), from = begin + first * sizeof(Words), until = begin + last * sizeof(Words);
+  const uint64_t begin = uint64_t(first_ - file_->data()), from = begin + first * sizeof(Words),
+                 until = begin + last * sizeof(Words);
   if (first == 0) return file_->leave_around(from, until - from);
   const uint64_t at_once = std::max(kMappedBytes / open_chunks, kLeastLeftBytes);
-  const uint64_t first_left = base::round_up(from, at_once), end_left = base::round_up(until, at_once);
+  const uint64_t first_left = base::round_up(from, at_once),
+                 end_left = base::round_up(until, at_once);
   if (first_left != end_left) file_->leave(first_left, end_left - first_left);
 }
 
@@ -44,7 +46,8 @@ void Piece::open() {
   if (source_.is_disordered()) {
     std::vector<Interval> intervals;
     source_.each(0, source_.entries(), [&](const Interval& one) { intervals.push_back(one); });
-    std::sort(intervals.begin(), intervals.end(), [](const Interval& a, const Interval& b) { return a.end < b.end; });
+    std::sort(intervals.begin(), intervals.end(),
+              [](const Interval& a, const Interval& b) { return a.end < b.end; });
     source_.leave(0, source_.entries(), 1);
     left_ = uint32_t(intervals.size());
     sorted_ = std::make_shared<const std::vector<Interval>>(std::move(intervals));
@@ -60,7 +63,8 @@ uint32_t Piece::last_timed(uint32_t least, uint32_t from) const {
   return kNone;
 }
 
-// Steps back, each twice as long, then halves: neighbours are near in memory, and a range is as long as the one before.
+// Steps back, each twice as long, then halves: neighbours are near in memory, and a range is as
+// long as the one before.
 uint32_t Piece::until(int64_t from) const {
   uint32_t least = 0, most = left_;
   for (uint32_t step = step_; most > least; step *= 2) {

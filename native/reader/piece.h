@@ -36,25 +36,29 @@ class Source {
   bool is_timed(uint32_t i) const;
   int64_t end_of(uint32_t i) const { return timestamp_ns(clock_, record(i).end()); }
 
-  // Hands the interval of each record that counts in [first, last) to `take`, in the order in which they were made.
+  // Hands the interval of each record that counts in [first, last) to `take`, in the order in which
+  // they were made.
   template <class Take>
   void each(uint32_t first, uint32_t last, Take take) const {
     const weir_reader_clock clock = clock_;
     const char* at = first_ + uint64_t{first} * sizeof(Words);
-    for (const char* end = first_ + uint64_t{last} * sizeof(Words); at != end; at += sizeof(Words)) {
+    for (const char* end = first_ + uint64_t{last} * sizeof(Words); at != end;
+         at += sizeof(Words)) {
       const Words record = Words::load(at);
       if (!counts(record)) continue;
       take(Interval{timestamp_ns(clock, record.start()), timestamp_ns(clock, record.end())});
     }
   }
 
-  // Records [first, last) have been read, and those behind them before; so many chunks are being read.
+  // Records [first, last) have been read, and those behind them before; so many chunks are being
+  // read.
   void leave(uint32_t first, uint32_t last, size_t open_chunks) const;
 
  private:
   Words record(uint32_t i) const { return Words::load(first_ + uint64_t{i} * sizeof(Words)); }
   bool counts(const Words& record) const {
-    return kIsIo[record.op()] && record.layer() <= uint8_t(wire::Layer::mpi) && plausible_time(record.start(), created_) &&
+    return kIsIo[record.op()] && record.layer() <= uint8_t(wire::Layer::mpi) &&
+           plausible_time(record.start(), created_) &&
            (hidden_ == nullptr || !hidden_->hides(record.file()));
   }
 
@@ -82,12 +86,14 @@ class Piece {
 
   uint32_t left() const { return left_; }
 
-  // The greatest end of the records that are left, no less than it before the piece is open; kNever: none is left.
+  // The greatest end of the records that are left, no less than it before the piece is open;
+  // kNever: none is left.
   int64_t last_end() const { return last_end_; }
   bool is_open() const { return is_open_; }
   void open();
 
-  // How many of the records that are left end at or before `from`, and those made before them. before: it is open.
+  // How many of the records that are left end at or before `from`, and those made before them.
+  // before: it is open.
   uint32_t until(int64_t from) const;
 
   // What is left but `first` records.
@@ -97,7 +103,9 @@ class Piece {
   static constexpr uint32_t kNone = ~uint32_t{0};
 
   bool is_timed(uint32_t i) const { return sorted_ != nullptr || source_.is_timed(i); }
-  int64_t end_of(uint32_t i) const { return sorted_ != nullptr ? (*sorted_)[i].end : source_.end_of(i); }
+  int64_t end_of(uint32_t i) const {
+    return sorted_ != nullptr ? (*sorted_)[i].end : source_.end_of(i);
+  }
   uint32_t last_timed(uint32_t least, uint32_t from) const;
   void trim();
 

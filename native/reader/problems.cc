@@ -20,7 +20,8 @@ const char* text_of(Reason reason) {
       "name entry that does not fit its chunk",
       "file id named twice in one process",
       "record of an operation that this version does not know",
-      "record missing before others of its thread: erased, or its thread was killed within a signal handler",
+      "record missing before others of its thread: erased, or its thread was killed within a "
+      "signal handler",
       "record of a layer that does not exist",
       "record whose time is impossible",
       "total that no longer fits 64 bits",

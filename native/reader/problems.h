@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was wrong with a file, where, and how often. Bounded: a hostile file cannot make the list long.
+// What was wrong with a file, where, and how often. Bounded: a hostile file cannot make the list
+// long.
 #pragma once
 
 #include <algorithm>
@@ -42,11 +43,13 @@ class Problems {
  public:
   static constexpr size_t kMost = 1000;
 
-  // Add one more of a kind; the same kind as the last one within `near` bytes behind it only raises its count.
+  // Add one more of a kind; the same kind as the last one within `near` bytes behind it only raises
+  // its count.
   void add(Reason reason, uint64_t offset, uint64_t near = 0) {
     if (!list_.empty()) {
       auto& last = list_.back();
-      if (last.reason == uint32_t(reason) && (offset <= end_ + near || last.reason == uint32_t(Reason::more_problems))) {
+      if (last.reason == uint32_t(reason) &&
+          (offset <= end_ + near || last.reason == uint32_t(Reason::more_problems))) {
         ++last.count;
         end_ = offset;
         return;
@@ -63,7 +66,8 @@ class Problems {
 
   // What others have found, by its place in the file.
   void add(std::vector<weir_reader_problem> others) {
-    std::stable_sort(others.begin(), others.end(), [](const auto& a, const auto& b) { return a.offset < b.offset; });
+    std::stable_sort(others.begin(), others.end(),
+                     [](const auto& a, const auto& b) { return a.offset < b.offset; });
     for (const auto& one : others) {
       add(Reason(one.reason), one.offset);
       list_.back().count += one.count - 1;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI over the rooms' parts. No logic: no exception leaves, arrays are handed out where they lie.
+// The C ABI over the rooms' parts. No logic: no exception leaves, arrays are handed out where they
+// lie.
 #include "reader/weir_reader.h"
 
 #include <algorithm>
@@ -8,10 +9,12 @@
 #include <iterator>
 #include <memory>
 
+#include "reader/accesses.h"
 #include "reader/active.h"
 #include "reader/clock.h"
 #include "reader/events.h"
 #include "reader/ops.h"
+#include "reader/replay.h"
 #include "reader/rereads.h"
 #include "reader/scan.h"
 #include "reader/tiles.h"
@@ -23,6 +26,7 @@ struct weir_reader {
   weir::reader::Problems problems;
   weir::reader::Names names;
   weir::reader::Scanned scanned;
+  weir::reader::Accesses accesses;
   bool is_scanned = false;
 };
 
@@ -40,7 +44,10 @@ const void* hand_out(const std::vector<T>& list, uint64_t* count, uint64_t* entr
 std::vector<ReadsInput> inputs_of(const weir_reader_reads& reads) {
   std::vector<ReadsInput> inputs;
   for (uint64_t i = 0; i < reads.count; ++i) {
-    inputs.push_back({&reads.readers[i]->file, &reads.readers[i]->index, reads.clocks[i], {reads.files[i], reads.files_count[i]}});
+    inputs.push_back({&reads.readers[i]->file,
+                      &reads.readers[i]->index,
+                      reads.clocks[i],
+                      {reads.files[i], reads.files_count[i]}});
   }
   return inputs;
 }
@@ -62,7 +69,8 @@ std::string load(weir_reader& reader, const char* path, uint64_t& place) {
 
 WEIR_API uint32_t weir_reader_abi(void) { return WEIR_READER_ABI; }
 
-WEIR_API weir_reader* weir_reader_create(const char* path, char* message, uint64_t message_bytes, uint64_t* place) {
+WEIR_API weir_reader* weir_reader_create(const char* path, char* message, uint64_t message_bytes,
+                                         uint64_t* place) {
   *place = ~uint64_t{0};
   std::string failure;
   try {
@@ -79,6 +87,13 @@ WEIR_API weir_reader* weir_reader_create(const char* path, char* message, uint64
 WEIR_API void weir_reader_destroy(weir_reader** reader) {
   delete *reader;
   *reader = nullptr;
+}
+
+WEIR_API void weir_reader_exclude(weir_reader* reader, const uint8_t* excluded, uint64_t count) {
+  std::vector<weir_reader_text>& texts = reader->names.texts;
+  for (uint64_t i = 0; i < std::min<uint64_t>(count, texts.size()); ++i) {
+    if (excluded[i] != 0) texts[i].is_file = 0;
+  }
 }
 
 WEIR_API int weir_reader_scan(weir_reader* reader, uint32_t threads) {
@@ -101,14 +116,28 @@ WEIR_API int weir_reader_times(weir_reader* reader, uint32_t threads) {
   }
 }
 
-WEIR_API void weir_reader_get_header(const weir_reader* reader, weir_reader_header* out) { *out = reader->index.header; }
+WEIR_API int weir_reader_accesses(weir_reader* reader, const weir_reader_alignment* alignment,
+                                  uint64_t count, uint32_t all_names, uint32_t threads) {
+  try {
+    reader->accesses = find_accesses(reader->file, reader->index, reader->names, {alignment, count},
+                                     all_names != 0, threads);
+    return 0;
+  } catch (const std::exception&) {
+    return -1;
+  }
+}
+
+WEIR_API void weir_reader_get_header(const weir_reader* reader, weir_reader_header* out) {
+  *out = reader->index.header;
+}
 
 WEIR_API const void* weir_reader_bytes(const weir_reader* reader, uint64_t* size) {
   *size = reader->file.size();
   return reader->file.data();
 }
 
-WEIR_API const void* weir_reader_get(const weir_reader* reader, uint32_t array, uint64_t* count, uint64_t* entry_bytes) {
+WEIR_API const void* weir_reader_get(const weir_reader* reader, uint32_t array, uint64_t* count,
+                                     uint64_t* entry_bytes) {
   switch (array) {
     case WEIR_READER_CHUNKS: return hand_out(reader->index.chunks, count, entry_bytes);
     case WEIR_READER_PROCESSES: return hand_out(reader->index.processes, count, entry_bytes);
@@ -118,13 +147,15 @@ WEIR_API const void* weir_reader_get(const weir_reader* reader, uint32_t array, 
     case WEIR_READER_HISTOGRAMS: return hand_out(reader->scanned.histograms, count, entry_bytes);
     case WEIR_READER_UNITS: return hand_out(reader->scanned.units, count, entry_bytes);
     case WEIR_READER_SYNCS: return hand_out(reader->scanned.syncs, count, entry_bytes);
+    case WEIR_READER_ACCESSES: return hand_out(reader->accesses.files, count, entry_bytes);
+    case WEIR_READER_COMMONS: return hand_out(reader->accesses.common, count, entry_bytes);
     case WEIR_READER_PROBLEMS: return hand_out(reader->problems.list(), count, entry_bytes);
     default: *count = *entry_bytes = 0; return nullptr;
   }
 }
 
-WEIR_API void weir_reader_texts_of(const weir_reader* reader, const uint32_t* processes, const uint32_t* ids, uint64_t count,
-                                   uint32_t* out) {
+WEIR_API void weir_reader_texts_of(const weir_reader* reader, const uint32_t* processes,
+                                   const uint32_t* ids, uint64_t count, uint32_t* out) {
   for (uint64_t i = 0; i < count; ++i) out[i] = reader->names.text_of(processes[i], ids[i]);
 }
 
@@ -137,9 +168,17 @@ WEIR_API const char* weir_reader_op(uint32_t value, uint32_t* layer, char* op_cl
   return kOps[value].name;
 }
 
-WEIR_API const char* weir_reader_mpi_routine(uint32_t value) { return value < kMpiRoutines.size() ? kMpiRoutines[value] : nullptr; }
+WEIR_API const char* weir_reader_op_size(uint32_t value) {
+  return value < kOps.size() ? kOps[value].size : nullptr;
+}
 
-WEIR_API const char* weir_reader_layer(uint32_t kind) { return kind < kLayers.size() ? kLayers[kind].name : nullptr; }
+WEIR_API const char* weir_reader_mpi_routine(uint32_t value) {
+  return value < kMpiRoutines.size() ? kMpiRoutines[value] : nullptr;
+}
+
+WEIR_API const char* weir_reader_layer(uint32_t kind) {
+  return kind < kLayers.size() ? kLayers[kind].name : nullptr;
+}
 
 WEIR_API const char* weir_reader_statistic(uint32_t kind, uint32_t index, const char** unit) {
   if (kind >= kLayers.size() || index >= std::size(kLayers[kind].statistics)) return nullptr;
@@ -148,12 +187,14 @@ WEIR_API const char* weir_reader_statistic(uint32_t kind, uint32_t index, const 
 }
 
 WEIR_API int weir_reader_active(weir_reader* const* readers, const weir_reader_clock* clocks,
-                                const uint8_t* const* masks, uint64_t count, uint32_t all_names, uint32_t threads,
-                                int64_t* total_ns, int64_t* first_ns, int64_t* last_ns, uint64_t* records) {
+                                const uint8_t* const* masks, uint64_t count, uint32_t all_names,
+                                uint32_t threads, int64_t* total_ns, int64_t* first_ns,
+                                int64_t* last_ns, uint64_t* records) {
   try {
     std::vector<ActiveInput> inputs;
     for (uint64_t i = 0; i < count; ++i) {
-      inputs.push_back({&readers[i]->file, &readers[i]->index, &readers[i]->names, clocks[i], masks[i]});
+      inputs.push_back(
+          {&readers[i]->file, &readers[i]->index, &readers[i]->names, clocks[i], masks[i]});
     }
     const Active active = active_time(inputs, all_names != 0, threads);
     *total_ns = active.total_ns;
@@ -166,14 +207,18 @@ WEIR_API int weir_reader_active(weir_reader* const* readers, const weir_reader_c
   }
 }
 
-WEIR_API int weir_reader_tiles(weir_reader* const* readers, const weir_reader_clock* clocks, const uint32_t* const* rows_of,
-                               const uint8_t* const* groups_of, uint64_t count, uint32_t all_names,
-                               const weir_reader_window* window, weir_reader_tile* by_row, weir_reader_tile* by_group) {
-  if (window->shift > 52 || window->bins > std::min(uint64_t{1} << 19, uint64_t{1} << 62 >> window->shift)) return -1;
+WEIR_API int weir_reader_tiles(weir_reader* const* readers, const weir_reader_clock* clocks,
+                               const uint32_t* const* rows_of, const uint8_t* const* groups_of,
+                               uint64_t count, uint32_t all_names, const weir_reader_window* window,
+                               weir_reader_tile* by_row, weir_reader_tile* by_group) {
+  if (window->shift > 52 ||
+      window->bins > std::min(uint64_t{1} << 19, uint64_t{1} << 62 >> window->shift))
+    return -1;
   try {
     std::vector<TilesInput> inputs;
     for (uint64_t i = 0; i < count; ++i) {
-      inputs.push_back({&readers[i]->file, &readers[i]->index, &readers[i]->names, clocks[i], rows_of[i], groups_of[i]});
+      inputs.push_back({&readers[i]->file, &readers[i]->index, &readers[i]->names, clocks[i],
+                        rows_of[i], groups_of[i]});
     }
     make_tiles(inputs, all_names != 0, *window, by_row, by_group);
     return 0;
@@ -182,18 +227,21 @@ WEIR_API int weir_reader_tiles(weir_reader* const* readers, const weir_reader_cl
   }
 }
 
-WEIR_API int weir_reader_uses_between(const weir_reader_reads* reads, char op_class, const uint64_t* first_cut, uint64_t groups,
+WEIR_API int weir_reader_uses_between(const weir_reader_reads* reads, char op_class,
+                                      const uint64_t* first_cut, uint64_t groups,
                                       const int64_t* cuts, weir_reader_use* uses) {
   try {
-    uses_between(inputs_of(*reads), reads->threads, op_class, {first_cut, groups + 1}, {cuts, first_cut[groups]}, uses);
+    uses_between(inputs_of(*reads), reads->threads, op_class, {first_cut, groups + 1},
+                 {cuts, first_cut[groups]}, uses);
     return 0;
   } catch (const std::exception&) {
     return -1;
   }
 }
 
-WEIR_API int weir_reader_read_extents(const weir_reader_reads* reads, const uint32_t* name_of, uint64_t groups, uint64_t room,
-                                      weir_reader_extent* of_groups, uint64_t* of_names) {
+WEIR_API int weir_reader_read_extents(const weir_reader_reads* reads, const uint32_t* name_of,
+                                      uint64_t groups, uint64_t room, weir_reader_extent* of_groups,
+                                      uint64_t* of_names) {
   try {
     read_extents(inputs_of(*reads), reads->threads, {name_of, groups}, room, of_groups, of_names);
     return 0;
@@ -202,17 +250,37 @@ WEIR_API int weir_reader_read_extents(const weir_reader_reads* reads, const uint
   }
 }
 
-WEIR_API uint64_t weir_reader_events(const weir_reader* reader, const weir_reader_clock* clock, weir_reader_cursor* cursor,
-                                     uint64_t room, const weir_reader_columns* out) {
+WEIR_API int weir_reader_replay_order(const weir_reader_replay* run, uint32_t* order) {
+  try {
+    order_events(*run, order);
+    return 0;
+  } catch (const std::exception&) {
+    return -1;
+  }
+}
+
+WEIR_API int weir_reader_replay_run(const weir_reader_replay* run, const uint32_t* order,
+                                    const int64_t* free_ns, weir_reader_replayed* result) {
+  try {
+    replay(*run, order, free_ns, *result);
+    return 0;
+  } catch (const std::exception&) {
+    return -1;
+  }
+}
+
+WEIR_API uint64_t weir_reader_events(const weir_reader* reader, const weir_reader_clock* clock,
+                                     weir_reader_cursor* cursor, uint64_t room,
+                                     const weir_reader_columns* out) {
   return read_events(reader->file, reader->index, reader->names, *clock, *cursor, room, *out);
 }
 
-WEIR_API void weir_reader_timestamps(const weir_reader_clock* clock, const uint64_t* ticks, uint64_t count,
-                                   int64_t* out_ns) {
+WEIR_API void weir_reader_timestamps(const weir_reader_clock* clock, const uint64_t* ticks,
+                                     uint64_t count, int64_t* out_ns) {
   for (uint64_t i = 0; i < count; ++i) out_ns[i] = timestamp_ns(*clock, ticks[i]);
 }
 
-WEIR_API void weir_reader_lengths(const weir_reader_clock* clock, const uint64_t* ticks, uint64_t count,
-                                  uint64_t* out_ns) {
+WEIR_API void weir_reader_lengths(const weir_reader_clock* clock, const uint64_t* ticks,
+                                  uint64_t count, uint64_t* out_ns) {
   for (uint64_t i = 0; i < count; ++i) out_ns[i] = length_ns(*clock, ticks[i]);
 }

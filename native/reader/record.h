@@ -12,7 +12,9 @@ struct Words {
   uint64_t w0, w1, w2, w3;
 
   // Word by word: each goes to a register, where a copy of the whole would go over the stack.
-  static Words load(const char* from) { return {word(from), word(from + 8), word(from + 16), word(from + 24)}; }
+  static Words load(const char* from) {
+    return {word(from), word(from + 8), word(from + 16), word(from + 24)};
+  }
 
   static uint64_t word(const char* from) {
     uint64_t value;
@@ -26,13 +28,16 @@ struct Words {
   uint8_t layer() const { return uint8_t(w3 >> 40); }
   uint8_t flags() const { return uint8_t(w3 >> 48); }
   uint64_t size() const { return (w2 >> 48) << 32 | uint32_t(w3); }
-  uint64_t duration() const { return uint64_t(uint32_t(w1)) << ((flags() & wire::kLong) != 0 ? wire::kLongShift : 0); }
+  uint64_t duration() const {
+    return uint64_t(uint32_t(w1)) << ((flags() & wire::kLong) != 0 ? wire::kLongShift : 0);
+  }
   uint64_t end() const { return start() + duration(); }
   int64_t unit() const { return int64_t(w2 << 16) >> 16; }  // a Fortran record's offset
 };
 static_assert(sizeof(Words) == sizeof(wire::Record));
 
-// Times further than this from the file's making are damage, and would not fit the arithmetic of clock.h: at 3 GHz, 1.5 years.
+// Times further than this from the file's making are damage, and would not fit the arithmetic of
+// clock.h: at 3 GHz, 1.5 years.
 inline constexpr uint64_t kTimeReach = uint64_t{1} << 57;
 constexpr bool plausible_time(uint64_t ticks, uint64_t created_ticks) {
   return ticks - (created_ticks - kTimeReach) < 2 * kTimeReach;

@@ -16,7 +16,8 @@ namespace {
 
 constexpr uint32_t kNoGroup = ~uint32_t{0};
 
-// The group of each file of one process. Ids are small numbers without gaps unless a file is damaged.
+// The group of each file of one process. Ids are small numbers without gaps unless a file is
+// damaged.
 class Groups {
  public:
   explicit Groups(std::span<const weir_reader_read_of> files) : files_(files) {
@@ -29,7 +30,8 @@ class Groups {
 
   uint32_t of(uint32_t file) const {
     if (!dense_.empty()) return file < dense_.size() ? dense_[file] : kNoGroup;
-    const auto found = std::lower_bound(files_.begin(), files_.end(), file, [](const auto& one, uint32_t id) { return one.file < id; });
+    const auto found = std::lower_bound(files_.begin(), files_.end(), file,
+                                        [](const auto& one, uint32_t id) { return one.file < id; });
     return found != files_.end() && found->file == file ? found->group : kNoGroup;
   }
 
@@ -40,7 +42,8 @@ class Groups {
 
 // Whether bytes moved, and are counted at this level.
 bool moves(const Words& record) {
-  const bool is_lowest = record.layer() == uint8_t(wire::Layer::posix) || record.layer() == uint8_t(wire::Layer::stdio);
+  const bool is_lowest = record.layer() == uint8_t(wire::Layer::posix) ||
+                         record.layer() == uint8_t(wire::Layer::stdio);
   return is_lowest && (record.flags() & wire::kError) == 0 && record.size() != 0;
 }
 
@@ -52,18 +55,22 @@ class Reads {
       auto& groups = groups_.emplace_back();
       auto from = input.files.begin();
       for (uint32_t process = 0; process < input.index->processes.size(); ++process) {
-        const auto until = std::find_if(from, input.files.end(), [&](const auto& one) { return one.process != process; });
+        const auto until = std::find_if(from, input.files.end(),
+                                        [&](const auto& one) { return one.process != process; });
         groups.emplace_back(std::span(from, until));
         from = until;
       }
       for (const auto& chunk : input.index->chunks) {
-        const bool has_records = chunk.kind == uint32_t(wire::Kind::kEvents) && chunk.first_ticks <= chunk.last_ticks;
-        if (has_records && !groups[chunk.process].is_empty()) parts_.push_back({&input, &chunk, groups_.size() - 1});
+        const bool has_records =
+            chunk.kind == uint32_t(wire::Kind::kEvents) && chunk.first_ticks <= chunk.last_ticks;
+        if (has_records && !groups[chunk.process].is_empty())
+          parts_.push_back({&input, &chunk, groups_.size() - 1});
       }
     }
   }
 
-  // One pass, on a thread for each worker: worker.take(clock, group, record) of each record that it wants.
+  // One pass, on a thread for each worker: worker.take(clock, group, record) of each record that it
+  // wants.
   template <class Worker>
   void hand_to(std::vector<Worker>& workers) const {
     std::atomic<size_t> next = 0;
@@ -92,7 +99,8 @@ class Reads {
       const Words record = Words::load(at);
       if (!worker.wants(record)) continue;
       const uint32_t group = groups.of(record.file());
-      if (group != kNoGroup && plausible_time(record.start(), created)) worker.take(input->clock, group, record);
+      if (group != kNoGroup && plausible_time(record.start(), created))
+        worker.take(input->clock, group, record);
     }
   }
 
@@ -103,11 +111,15 @@ class Reads {
 class Between {
  public:
   Between(char op_class, std::span<const uint64_t> first_cut, std::span<const int64_t> cuts)
-      : op_class_(op_class), first_cut_(first_cut), cuts_(cuts), uses_(cuts.size() + first_cut.size() - 1, {0, 0, kNever, -kNever}) {}
+      : op_class_(op_class),
+        first_cut_(first_cut),
+        cuts_(cuts),
+        uses_(cuts.size() + first_cut.size() - 1, {0, 0, kNever, -kNever}) {}
 
   bool wants(const Words& record) const {
     const char found = kOps[record.op()].op_class;
-    return (found == 'R' || found == 'W' ? found : 'M') == op_class_ && kIsIo[record.op()] && record.layer() <= uint8_t(wire::Layer::mpi);
+    return (found == 'R' || found == 'W' ? found : 'M') == op_class_ && kIsIo[record.op()] &&
+           record.layer() <= uint8_t(wire::Layer::mpi);
   }
 
   void take(const weir_reader_clock& clock, uint32_t group, const Words& record) {
@@ -134,7 +146,8 @@ class Between {
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
   void find(uint32_t group, int64_t at) {
-    const auto of_group = cuts_.subspan(first_cut_[group], first_cut_[group + 1] - first_cut_[group]);
+    const auto of_group =
+        cuts_.subspan(first_cut_[group], first_cut_[group + 1] - first_cut_[group]);
     const auto next = std::lower_bound(of_group.begin(), of_group.end(), at);
     group_ = group;
     place_ = first_cut_[group] + group + size_t(next - of_group.begin());
@@ -146,7 +159,8 @@ class Between {
   std::span<const uint64_t> first_cut_;
   std::span<const int64_t> cuts_;
   std::vector<weir_reader_use> uses_;
-  uint32_t group_ = kNoGroup;  // of the record before, and the place of what lies between the same cuts
+  uint32_t group_ =
+      kNoGroup;  // of the record before, and the place of what lies between the same cuts
   size_t place_ = 0;
   int64_t after_ = 0, until_ = 0;
 };
@@ -167,7 +181,9 @@ constexpr Place kEnd = {std::numeric_limits<uint32_t>::max(), std::numeric_limit
 
 // The same bytes as disjoint stretches, by group and begin. Stretches that touch are one.
 void unite(std::vector<Stretch>& all) {
-  std::sort(all.begin(), all.end(), [](const Stretch& a, const Stretch& b) { return std::tie(a.group, a.begin) < std::tie(b.group, b.begin); });
+  std::sort(all.begin(), all.end(), [](const Stretch& a, const Stretch& b) {
+    return std::tie(a.group, a.begin) < std::tie(b.group, b.begin);
+  });
   size_t last = 0;
   for (size_t i = 1; i < all.size(); ++i) {
     if (all[i].group == all[last].group && all[i].begin <= all[last].end) {
@@ -183,16 +199,24 @@ void unite(std::vector<Stretch>& all) {
 class Extents {
  public:
   Extents(std::span<const uint32_t> name_of, Place from, uint64_t room)
-      : name_of_(name_of), from_(from), room_(room), trigger_(room), open_(name_of.size()), known_(name_of.size()) {}
+      : name_of_(name_of),
+        from_(from),
+        room_(room),
+        trigger_(room),
+        open_(name_of.size()),
+        known_(name_of.size()) {}
 
-  static bool wants(const Words& record) { return kOps[record.op()].op_class == 'R' && moves(record); }
+  static bool wants(const Words& record) {
+    return kOps[record.op()].op_class == 'R' && moves(record);
+  }
 
   void take(const weir_reader_clock&, uint32_t group, const Words& record) {
     const uint64_t begin = record.w2 & wire::kUnknownOffset, size = record.size();
     if (begin == wire::kUnknownOffset) return;
     known_[group] += size;
     Stretch& open = open_[group];
-    if (begin >= open.begin && begin <= open.end && open.end != 0) {  // goes on where one of the reads before ended
+    if (begin >= open.begin && begin <= open.end &&
+        open.end != 0) {  // goes on where one of the reads before ended
       open.end = std::max(open.end, begin + size);
       return;
     }
@@ -207,7 +231,8 @@ class Extents {
   }
 
   void give_known(weir_reader_extent* of_groups) const {
-    for (size_t group = 0; group < known_.size(); ++group) of_groups[group].known_bytes += known_[group];
+    for (size_t group = 0; group < known_.size(); ++group)
+      of_groups[group].known_bytes += known_[group];
   }
 
   // What lies before a limit that is not behind the end.
@@ -249,14 +274,16 @@ class Extents {
     trigger_ = std::max<uint64_t>(room_, 2 * kept_.size());
   }
 
-  // To the middle of what is kept, or as far before it as there are stretches; but the next pass must begin behind this one.
+  // To the middle of what is kept, or as far before it as there are stretches; but the next pass
+  // must begin behind this one.
   void lower_limit() {
     std::vector<Place> places;
     for (const Stretch& one : kept_) {
       if (place_of(one) > from_) places.push_back(place_of(one));
     }
     if (places.empty()) return;
-    const auto middle = places.begin() + ptrdiff_t(std::min<size_t>(places.size() - 1, kept_.size() / 2));
+    const auto middle =
+        places.begin() + ptrdiff_t(std::min<size_t>(places.size() - 1, kept_.size() / 2));
     std::nth_element(places.begin(), middle, places.end());
     limit_ = *middle;
   }
@@ -271,18 +298,21 @@ class Extents {
 
 }  // namespace
 
-void uses_between(const std::vector<ReadsInput>& inputs, unsigned threads, char op_class, std::span<const uint64_t> first_cut,
-                  std::span<const int64_t> cuts, weir_reader_use* uses) {
+void uses_between(const std::vector<ReadsInput>& inputs, unsigned threads, char op_class,
+                  std::span<const uint64_t> first_cut, std::span<const int64_t> cuts,
+                  weir_reader_use* uses) {
   std::vector<Between> workers(threads, Between(op_class, first_cut, cuts));
   Reads(inputs).hand_to(workers);
   for (const Between& worker : workers) worker.give(uses);
 }
 
-void read_extents(const std::vector<ReadsInput>& inputs, unsigned threads, std::span<const uint32_t> name_of, uint64_t room,
-                  weir_reader_extent* of_groups, uint64_t* of_names) {
+void read_extents(const std::vector<ReadsInput>& inputs, unsigned threads,
+                  std::span<const uint32_t> name_of, uint64_t room, weir_reader_extent* of_groups,
+                  uint64_t* of_names) {
   const Reads reads(inputs);
   for (Place from = {0, 0}; from != kEnd;) {
-    std::vector<Extents> workers(threads, Extents(name_of, from, std::max<uint64_t>(room / threads, 2)));
+    std::vector<Extents> workers(threads,
+                                 Extents(name_of, from, std::max<uint64_t>(room / threads, 2)));
     reads.hand_to(workers);
     Place limit = kEnd;
     for (Extents& worker : workers) {

@@ -28,7 +28,9 @@ WEIR_READER_API int64_t weir_rules_misfits(const char* compiled, const weir_rule
   what.access = static_cast<rules::Access>(open->access);
   what.form = static_cast<rules::Form>(open->form);
   what.size = open->size_bytes;
-  what.ask_file_system = [](const rules::Open& one) { return base::text(static_cast<const Known&>(one).file_system); };
+  what.ask_file_system = [](const rules::Open& one) {
+    return base::text(static_cast<const Known&>(one).file_system);
+  };
   int64_t found = -1;
   if (known.rule_count != 0) found = rules::misfits(known.rules[0].when, what);
   else if (known.hint_count != 0) found = rules::misfits(known.hints[0].when, what);

@@ -64,7 +64,8 @@ class Scan {
         problems_.add(Reason::record_time, offset_of(at), sizeof(Words));
         continue;
       }
-      if (hole_ != kNoHole) [[unlikely]] {  // behind the last record of a log all is zero; before it nothing is
+      if (hole_ != kNoHole)
+          [[unlikely]] {  // behind the last record of a log all is zero; before it nothing is
         problems_.add(Reason::record_hole, hole_, sizeof(Words));
         hole_ = kNoHole;
       }
@@ -114,7 +115,8 @@ class Scan {
     const uint64_t kind = (key & key::kKindMask) << 1 | uint64_t{is_file};
     auto [found, is_new] = histogram_at_.try_emplace(uint64_t{process} << 32 | kind, nullptr);
     if (is_new) {
-      histograms_.push_back({process, key::op(key), key::layer(key), key::flags(key), is_file, {}, {}});
+      histograms_.push_back(
+          {process, key::op(key), key::layer(key), key::flags(key), is_file, {}, {}});
       found->second = &histograms_.back();
     }
     return found->second;
@@ -139,7 +141,8 @@ class Scan {
   void counters(const weir_reader_chunk& chunk) {
     const char* at = file_.data() + chunk.offset + sizeof(wire::ChunkHeader);
     if (index_.version == 1) return wide_counters(chunk, at);
-    for (uint64_t i = 0, taken = 1; i < chunk.entries; i += taken, at += taken * sizeof(wire::Counter)) {
+    for (uint64_t i = 0, taken = 1; i < chunk.entries;
+         i += taken, at += taken * sizeof(wire::Counter)) {
       const auto form = file_.copy<wire::Form>(offset_of(at) + offsetof(wire::Counter, form));
       taken = form == wire::Form::kHistogram ? wire::kHistogramEntries : 1;
       if (taken == 1) {
@@ -162,7 +165,8 @@ class Scan {
   Slot* counter(uint32_t process, const char* at) {
     const auto counter = file_.copy<wire::Counter>(offset_of(at));
     if (counter.calls == 0 || counter.op == wire::Op::kNone) return nullptr;
-    const uint64_t key = key::of(counter.file, uint8_t(counter.op), uint8_t(counter.layer), counter.flags);
+    const uint64_t key =
+        key::of(counter.file, uint8_t(counter.op), uint8_t(counter.layer), counter.flags);
     Slot* slot = slot_of(tables_[process], process, key);
     if (slot == nullptr) {
       problems_.add(Reason::counter_key, offset_of(at), sizeof counter);
@@ -229,13 +233,14 @@ std::vector<weir_reader_row> rows_of(const std::vector<SlotTable>& tables) {
   for (uint32_t process = 0; process < tables.size(); ++process) {
     for (const Slot& slot : tables[process].slots()) {
       if (slot.calls == 0) continue;
-      rows.push_back({process, key::file(slot.key), key::op(slot.key), key::layer(slot.key), key::flags(slot.key),
-                      slot.histogram->is_file, 0, slot.calls, slot.bytes, slot.ticks, slot.errors, slot.first,
-                      slot.last});
+      rows.push_back({process, key::file(slot.key), key::op(slot.key), key::layer(slot.key),
+                      key::flags(slot.key), slot.histogram->is_file, 0, slot.calls, slot.bytes,
+                      slot.ticks, slot.errors, slot.first, slot.last});
     }
   }
   std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.process, a.file, a.op, a.layer, a.flags) < std::tie(b.process, b.file, b.op, b.layer, b.flags);
+    return std::tie(a.process, a.file, a.op, a.layer, a.flags) <
+           std::tie(b.process, b.file, b.op, b.layer, b.flags);
   });
   return rows;
 }
@@ -249,15 +254,19 @@ std::vector<size_t> shares_of_processes(const Index& index, size_t shares) {
 // The same whatever the shares were.
 void put_in_order(Scanned& all) {
   std::stable_sort(all.histograms.begin(), all.histograms.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.process, a.op, a.layer, a.flags, a.is_file) < std::tie(b.process, b.op, b.layer, b.flags, b.is_file);
+    return std::tie(a.process, a.op, a.layer, a.flags, a.is_file) <
+           std::tie(b.process, b.op, b.layer, b.flags, b.is_file);
   });
-  std::stable_sort(all.units.begin(), all.units.end(), [](const auto& a, const auto& b) { return a.process < b.process; });
-  std::stable_sort(all.syncs.begin(), all.syncs.end(), [](const auto& a, const auto& b) { return a.process < b.process; });
+  std::stable_sort(all.units.begin(), all.units.end(),
+                   [](const auto& a, const auto& b) { return a.process < b.process; });
+  std::stable_sort(all.syncs.begin(), all.syncs.end(),
+                   [](const auto& a, const auto& b) { return a.process < b.process; });
 }
 
 }  // namespace
 
-Scanned scan(const Mapping& file, Index& index, const Names& names, Problems& problems, unsigned threads) {
+Scanned scan(const Mapping& file, Index& index, const Names& names, Problems& problems,
+             unsigned threads) {
   const size_t shares = std::clamp<size_t>(threads, 1, std::max<size_t>(index.processes.size(), 1));
   const std::vector<size_t> share_of = shares_of_processes(index, shares);
   std::vector<SlotTable> tables(index.processes.size());

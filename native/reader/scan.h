@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one pass over all records and counters of a file: everything that tables are made of, but for active time.
+// The one pass over all records and counters of a file: everything that tables are made of, but for
+// active time.
 #pragma once
 
 #include <deque>
@@ -16,7 +17,9 @@ struct Scanned {
 };
 
 // Also fills in the times and order of the chunks, and the counts of the processes.
-// cost: one pass, the processes shared out over the threads; memory for a cache line per process, file and operation.
-Scanned scan(const Mapping& file, Index& index, const Names& names, Problems& problems, unsigned threads);
+// cost: one pass, the processes shared out over the threads; memory for a cache line per process,
+// file and operation.
+Scanned scan(const Mapping& file, Index& index, const Names& names, Problems& problems,
+             unsigned threads);
 
 }  // namespace weir::reader

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The accumulators of one process: a hash table of cache lines, one for each file, operation, layer and flags.
+// The accumulators of one process: a hash table of cache lines, one for each file, operation, layer
+// and flags.
 #pragma once
 
 #include <bit>
@@ -11,7 +12,8 @@
 
 namespace weir::reader {
 
-// One cache line, so that a record costs at most one miss. key 0: free (a key holds an operation, which is never 0).
+// One cache line, so that a record costs at most one miss. key 0: free (a key holds an operation,
+// which is never 0).
 struct alignas(64) Slot {
   uint64_t key = 0;
   uint64_t calls = 0, bytes = 0, ticks = 0, errors = 0;
@@ -20,10 +22,13 @@ struct alignas(64) Slot {
 };
 static_assert(sizeof(Slot) == 64);
 
-// Key: file in the high half; below it flags, layer and operation as they lie in a record's last word.
+// Key: file in the high half; below it flags, layer and operation as they lie in a record's last
+// word.
 namespace key {
 inline constexpr uint64_t kKindMask = uint64_t{wire::kKeyFlags} << 16 | 0xffff;
-constexpr uint64_t of(uint64_t word1, uint64_t word3) { return (word1 & ~uint64_t{0xffffffff}) | (word3 >> 32 & kKindMask); }
+constexpr uint64_t of(uint64_t word1, uint64_t word3) {
+  return (word1 & ~uint64_t{0xffffffff}) | (word3 >> 32 & kKindMask);
+}
 constexpr uint64_t of(uint32_t file, uint8_t op, uint8_t layer, uint8_t flags) {
   return uint64_t{file} << 32 | ((uint64_t{flags} << 16 | uint64_t{layer} << 8 | op) & kKindMask);
 }

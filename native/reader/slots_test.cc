@@ -15,8 +15,9 @@ namespace key = weir::reader::key;
 using weir::reader::SlotTable;
 
 TEST(Slots, a_key_of_a_record_is_the_key_of_its_fields) {
-  const uint64_t word1 = uint64_t{77} << 32 | 1000;                          // file 77, duration 1000
-  const uint64_t word3 = uint64_t{5} << 56 | uint64_t{8 | 1} << 48 | 2ull << 40 | 84ull << 32 | 4096;  // errno, flags, layer, op, size
+  const uint64_t word1 = uint64_t{77} << 32 | 1000;  // file 77, duration 1000
+  const uint64_t word3 = uint64_t{5} << 56 | uint64_t{8 | 1} << 48 | 2ull << 40 | 84ull << 32 |
+                         4096;  // errno, flags, layer, op, size
   const uint64_t made = key::of(word1, word3);
   EXPECT_EQ(made, key::of(uint32_t{77}, 84, 2, 8 | 1));
   EXPECT_EQ(key::file(made), 77u);
@@ -32,7 +33,8 @@ TEST(Slots, what_was_added_is_found_after_growth) {
   SlotTable table;
   std::map<uint64_t, uint64_t> expected;
   for (int i = 0; i < 20000; ++i) {
-    const uint64_t wanted = key::of(uint32_t(random() % 500), uint8_t(1 + random() % 40), uint8_t(1 + random() % 3), 0);
+    const uint64_t wanted =
+        key::of(uint32_t(random() % 500), uint8_t(1 + random() % 40), uint8_t(1 + random() % 3), 0);
     auto* slot = &table.at(wanted);
     if (slot->key == 0) slot = &table.insert(wanted);
     slot->calls += 1;
@@ -43,7 +45,8 @@ TEST(Slots, what_was_added_is_found_after_growth) {
 }
 
 TEST(Record, fields_lie_where_the_format_says) {
-  // The example of docs/formats/trace.md: 4096 bytes written at offset 8192 of file 5 in 1000 ticks from tick 65536.
+  // The example of docs/formats/trace.md: 4096 bytes written at offset 8192 of file 5 in 1000 ticks
+  // from tick 65536.
   const unsigned char bytes[32] = {0, 0, 1, 0, 0, 0, 0, 0, 0xe8, 3, 0, 0, 5, 0, 0, 0,
                                    0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0x10, 0, 0, 7, 1, 0, 0};
   const auto record = weir::reader::Words::load(reinterpret_cast<const char*>(bytes));
@@ -61,7 +64,8 @@ TEST(Record, a_long_duration_counts_4096_ticks) {
 }
 
 TEST(Record, units_of_newunit_are_negative) {
-  const weir::reader::Words record = {0, 0, (~uint64_t{0} << 4 | 6) & weir::wire::kUnknownOffset, 0};
+  const weir::reader::Words record = {0, 0, (~uint64_t{0} << 4 | 6) & weir::wire::kUnknownOffset,
+                                      0};
   EXPECT_EQ(record.unit(), -10);
 }
 

@@ -32,7 +32,8 @@ Covered Union::of(const Stretch& stretch) {
   return covered;
 }
 
-// Whether a gap lies before an interval cannot be foreseen: the part that it would end is written anyhow.
+// Whether a gap lies before an interval cannot be foreseen: the part that it would end is written
+// anyhow.
 void Union::sweep(Covered& covered) {
   parts_.resize(std::max(parts_.size(), count_ + 1));
   size_t done = 0;
@@ -49,7 +50,8 @@ void Union::sweep(Covered& covered) {
   covered.parts.assign(parts_.begin(), parts_.begin() + ptrdiff_t(done));
 }
 
-// Neighbours that touch become one key: a call and the calls it is made of, a stream of calls without gaps.
+// Neighbours that touch become one key: a call and the calls it is made of, a stream of calls
+// without gaps.
 void Union::take(const Range& range, Covered& covered) {
   const int64_t from = covered.from;
   const auto length = uint64_t(covered.until) - uint64_t(from);
@@ -62,7 +64,8 @@ void Union::take(const Range& range, Covered& covered) {
       ++covered.strays;
       return;
     }
-    const uint64_t its_begin = interval.start <= from ? 0 : std::min(uint64_t(interval.start) - uint64_t(from), its_end);
+    const uint64_t its_begin =
+        interval.start <= from ? 0 : std::min(uint64_t(interval.start) - uint64_t(from), its_end);
     ++covered.records;
     first = std::min(first, interval.start);
     if (its_begin <= end && its_end >= begin && begin <= end) {
@@ -84,7 +87,8 @@ void Union::take(const Range& range, Covered& covered) {
   covered.first_ns = first;
 }
 
-// By start: digit by digit from the lowest, whose passes take no note of how many threads the keys come from.
+// By start: digit by digit from the lowest, whose passes take no note of how many threads the keys
+// come from.
 void Union::sort(int64_t length_ns) {
   if (std::is_sorted(keys_.begin(), keys_.begin() + ptrdiff_t(count_))) return;
   if (count_ < kFewKeys) {
@@ -92,7 +96,8 @@ void Union::sort(int64_t length_ns) {
     return;
   }
   other_.resize(keys_.size());
-  const unsigned width = unsigned(std::bit_width(uint64_t(length_ns))), passes = (width + kMostBits - 1) / kMostBits;
+  const unsigned width = unsigned(std::bit_width(uint64_t(length_ns))),
+                 passes = (width + kMostBits - 1) / kMostBits;
   const unsigned bits = (width + passes - 1) / passes;
   for (unsigned i = 0; i < passes; ++i) pass(kStartShift + i * bits, bits);
 }

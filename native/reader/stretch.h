@@ -8,7 +8,8 @@
 
 namespace weir::reader {
 
-// Time after `from`, until `until`: at most kLongest ns. The records that end in it, as ranges of chunks.
+// Time after `from`, until `until`: at most kLongest ns. The records that end in it, as ranges of
+// chunks.
 struct Stretch {
   static constexpr int64_t kLongest = 0xffffffff;
 
@@ -29,7 +30,9 @@ struct Covered {
   int64_t from, until;
   std::vector<Part> parts;
   uint64_t records = 0;
-  int64_t first_ns = std::numeric_limits<int64_t>::max();  // least start: may lie before the stretch, which then is covered up to it
+  int64_t first_ns =
+      std::numeric_limits<int64_t>::max();  // least start: may lie before the stretch, which then
+                                            // is covered up to it
   uint64_t strays = 0;  // records that should end in the stretch and do not: left out
 };
 
@@ -39,7 +42,8 @@ class Union {
   Covered of(const Stretch& stretch);
 
  private:
-  // start << 32 | end, in ns since the stretch began, the start no less than 0: sorted as numbers they are sorted by start.
+  // start << 32 | end, in ns since the stretch began, the start no less than 0: sorted as numbers
+  // they are sorted by start.
   using Key = uint64_t;
 
   void take(const Range& range, Covered& covered);

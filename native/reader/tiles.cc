@@ -13,7 +13,8 @@
 namespace weir::reader {
 namespace {
 
-// The group of each file id of a process. Ids are small numbers without gaps unless a file is damaged.
+// The group of each file id of a process. Ids are small numbers without gaps unless a file is
+// damaged.
 class Groups {
  public:
   static constexpr uint8_t kHidden = 255;
@@ -23,7 +24,8 @@ class Groups {
       if (id >= kDense) return;
       if (id >= of_.size()) of_.resize(id + 1, kUnset);
       const bool is_shown = all_names || names.texts[text].is_file != 0;
-      if (of_[id] == kUnset) of_[id] = !is_shown ? kHidden : group_of == nullptr ? uint8_t{0} : group_of[text];
+      if (of_[id] == kUnset)
+        of_[id] = !is_shown ? kHidden : group_of == nullptr ? uint8_t{0} : group_of[text];
     });
     std::replace(of_.begin(), of_.end(), kUnset, uint8_t{0});
   }
@@ -36,9 +38,11 @@ class Groups {
   std::vector<uint8_t> of_;
 };
 
-// What a rank waits in: MPI_awaited tells of a wait once more, and starting a collective waits for nobody.
+// What a rank waits in: MPI_awaited tells of a wait once more, and starting a collective waits for
+// nobody.
 constexpr bool is_wait(uint8_t op) {
-  return op >= uint8_t(wire::Op::kMpiCollective) && op <= uint8_t(wire::Op::kMpiSend) && op != uint8_t(wire::Op::kMpiStartCollective);
+  return op >= uint8_t(wire::Op::kMpiCollective) && op <= uint8_t(wire::Op::kMpiSend) &&
+         op != uint8_t(wire::Op::kMpiStartCollective);
 }
 
 // What a tile makes of an operation; of I/O, the place in its arrays.
@@ -47,7 +51,9 @@ enum Kind : uint8_t { kReads, kWrites, kOthers, kWait, kNothing };
 constexpr std::array<Kind, 256> kKinds = [] {
   std::array<Kind, 256> kinds{};
   for (size_t op = 0; op < 256; ++op) {
-    const Kind io = kOps[op].op_class == 'R' ? kReads : kOps[op].op_class == 'W' ? kWrites : kOthers;
+    const Kind io = kOps[op].op_class == 'R'   ? kReads
+                    : kOps[op].op_class == 'W' ? kWrites
+                                               : kOthers;
     kinds[op] = is_wait(uint8_t(op)) ? kWait : kIsIo[op] ? io : kNothing;
   }
   return kinds;
@@ -72,19 +78,22 @@ struct Held {
   }
 
   void add_to(weir_reader_tile& tile) const {
-    for (Kind kind : {kReads, kWrites, kOthers}) tile.busy_ns[kind] += busy_ns[kind], tile.calls[kind] += calls[kind];
+    for (Kind kind : {kReads, kWrites, kOthers})
+      tile.busy_ns[kind] += busy_ns[kind], tile.calls[kind] += calls[kind];
     for (Kind kind : {kReads, kWrites}) tile.bytes[kind] += bytes[kind];
   }
 };
 
 // Bytes moved before `at`, when they move evenly: differences of it add up to all of them.
 uint64_t moved_before(const Span& span, int64_t at) {
-  const auto whole = static_cast<unsigned __int128>(span.bytes) * static_cast<uint64_t>(at - span.from);
+  const auto whole =
+      static_cast<unsigned __int128>(span.bytes) * static_cast<uint64_t>(at - span.from);
   return static_cast<uint64_t>(whole / static_cast<uint64_t>(span.until - span.from));
 }
 
 void add(weir_reader_tile& to, const weir_reader_tile& tile) {
-  for (size_t kind = 0; kind < std::size(to.busy_ns); ++kind) to.busy_ns[kind] += tile.busy_ns[kind];
+  for (size_t kind = 0; kind < std::size(to.busy_ns); ++kind)
+    to.busy_ns[kind] += tile.busy_ns[kind];
   for (size_t kind = 0; kind < std::size(to.calls); ++kind) to.calls[kind] += tile.calls[kind];
   for (size_t kind = 0; kind < std::size(to.bytes); ++kind) to.bytes[kind] += tile.bytes[kind];
   to.waiting_ns += tile.waiting_ns;
@@ -92,14 +101,18 @@ void add(weir_reader_tile& to, const weir_reader_tile& tile) {
 
 class Row {
  public:
-  Row(weir_reader_tile* tiles, const weir_reader_window& window) : tiles_(tiles), shift_(window.shift), bins_(int64_t(window.bins)) {}
+  Row(weir_reader_tile* tiles, const weir_reader_window& window)
+      : tiles_(tiles), shift_(window.shift), bins_(int64_t(window.bins)) {}
 
-  weir_reader_tile* at(int64_t bin) const { return bin >= 0 && bin < bins_ ? tiles_ + bin : nullptr; }
+  weir_reader_tile* at(int64_t bin) const {
+    return bin >= 0 && bin < bins_ ? tiles_ + bin : nullptr;
+  }
 
   void wait(int64_t from, int64_t until) const {
     const int64_t last = std::min(until >> shift_, bins_ - 1);
     for (int64_t bin = std::max<int64_t>(from >> shift_, 0); bin <= last; ++bin) {
-      const int64_t begin = std::max(from, bin << shift_), end = std::min(until, (bin + 1) << shift_);
+      const int64_t begin = std::max(from, bin << shift_),
+                    end = std::min(until, (bin + 1) << shift_);
       if (end > begin) tiles_[bin].waiting_ns += uint64_t(end - begin);
     }
   }
@@ -109,9 +122,11 @@ class Row {
     const int64_t first = span.from >> shift_, last = std::min(span.until >> shift_, bins_ - 1);
     if (weir_reader_tile* tile = at(first)) tile->calls[span.kind] += span.is_call;
     for (int64_t bin = std::max<int64_t>(first, 0); bin <= last; ++bin) {
-      const int64_t from = std::max(span.from, bin << shift_), until = std::min(span.until, (bin + 1) << shift_);
+      const int64_t from = std::max(span.from, bin << shift_),
+                    until = std::min(span.until, (bin + 1) << shift_);
       if (span.is_own) tiles_[bin].busy_ns[span.kind] += uint64_t(until - from);
-      if (span.bytes != 0) tiles_[bin].bytes[span.kind] += moved_before(span, until) - moved_before(span, from);
+      if (span.bytes != 0)
+        tiles_[bin].bytes[span.kind] += moved_before(span, until) - moved_before(span, from);
     }
   }
 
@@ -126,8 +141,8 @@ struct Sums {
   weir_reader_tile *by_row, *by_group;
 };
 
-// The spans of one row. Neighbours are almost always of one slice and one group: what they add up to is held back and put into
-// both tiles at once.
+// The spans of one row. Neighbours are almost always of one slice and one group: what they add up
+// to is held back and put into both tiles at once.
 class Adding {
  public:
   Adding(const weir_reader_window& window, const Sums& sums, uint32_t row)
@@ -179,7 +194,8 @@ struct Part {
   uint32_t row;
 };
 
-// The records of a part, in ns since the window began: the clock says so at once. Unsigned, because a damaged clock may carry times around.
+// The records of a part, in ns since the window began: the clock says so at once. Unsigned, because
+// a damaged clock may carry times around.
 class Reading {
  public:
   Reading(const Part& part, const weir_reader_window& window)
@@ -193,7 +209,8 @@ class Reading {
     ChunkTimes times;
     const Groups& groups = *part_.groups;
     const char* at = part_.input->file->data() + part_.chunk->offset + sizeof(wire::ChunkHeader);
-    for (const char* end = at + part_.chunk->entries * sizeof(Words); at != end; at += sizeof(Words)) {
+    for (const char* end = at + part_.chunk->entries * sizeof(Words); at != end;
+         at += sizeof(Words)) {
       const Words record = Words::load(at);
       const Kind kind = kKinds[record.op()];
       if (kind >= kWait || record.layer() > uint8_t(wire::Layer::mpi)) {
@@ -211,15 +228,22 @@ class Reading {
 
  private:
   void wait(const Words& record, const Adding& adding) const {
-    if (record.layer() != uint8_t(wire::Layer::mpi) || (record.flags() & wire::kNested) != 0) return;
-    if (plausible_time(record.start(), created_)) adding.wait(timestamp_ns(clock_, record.start()), timestamp_ns(clock_, record.end()));
+    if (record.layer() != uint8_t(wire::Layer::mpi) || (record.flags() & wire::kNested) != 0)
+      return;
+    if (plausible_time(record.start(), created_))
+      adding.wait(timestamp_ns(clock_, record.start()), timestamp_ns(clock_, record.end()));
   }
 
   Span span_of(const Words& record, Kind kind) const {
-    const bool is_lowest = record.layer() == uint8_t(wire::Layer::posix) || record.layer() == uint8_t(wire::Layer::stdio);
+    const bool is_lowest = record.layer() == uint8_t(wire::Layer::posix) ||
+                           record.layer() == uint8_t(wire::Layer::stdio);
     const bool moves = kind != kOthers && is_lowest && (record.flags() & wire::kError) == 0;
-    return {timestamp_ns(clock_, record.start()), timestamp_ns(clock_, record.end()), moves ? record.size() : 0, kind,
-            (record.flags() & wire::kBelow) == 0, (record.flags() & wire::kNested) == 0};
+    return {timestamp_ns(clock_, record.start()),
+            timestamp_ns(clock_, record.end()),
+            moves ? record.size() : 0,
+            kind,
+            (record.flags() & wire::kBelow) == 0,
+            (record.flags() & wire::kNested) == 0};
   }
 
   const Part& part_;
@@ -237,7 +261,8 @@ std::vector<std::vector<Groups>> groups_of(const std::vector<TilesInput>& inputs
   return groups;
 }
 
-std::vector<Part> parts_of(const std::vector<TilesInput>& inputs, const std::vector<std::vector<Groups>>& groups, uint32_t rows) {
+std::vector<Part> parts_of(const std::vector<TilesInput>& inputs,
+                           const std::vector<std::vector<Groups>>& groups, uint32_t rows) {
   std::vector<Part> parts;
   for (size_t i = 0; i < inputs.size(); ++i) {
     for (auto& chunk : inputs[i].index->chunks) {
@@ -252,20 +277,24 @@ std::vector<Part> parts_of(const std::vector<TilesInput>& inputs, const std::vec
 // The times of a file's chunks are known now if all of them were read.
 void note_times(const TilesInput& input, uint32_t rows) {
   const auto& chunks = input.index->chunks;
-  input.index->has_times |= std::all_of(chunks.begin(), chunks.end(), [&](const weir_reader_chunk& chunk) {
-    return chunk.kind != uint32_t(wire::Kind::kEvents) || input.row_of[chunk.process] < rows;
-  });
+  input.index->has_times |=
+      std::all_of(chunks.begin(), chunks.end(), [&](const weir_reader_chunk& chunk) {
+        return chunk.kind != uint32_t(wire::Kind::kEvents) || input.row_of[chunk.process] < rows;
+      });
 }
 
-// How the parts are shared out. Each thread takes what comes next and adds to tiles of its own, which are added up in the end; where
-// so many tiles would take too much memory, each thread has rows of its own, and only the groups' tiles are its own copies.
+// How the parts are shared out. Each thread takes what comes next and adds to tiles of its own,
+// which are added up in the end; where so many tiles would take too much memory, each thread has
+// rows of its own, and only the groups' tiles are its own copies.
 struct Sharing {
   static constexpr uint64_t kMostBytes = 64 << 20;  // of copies
 
   Sharing(const weir_reader_window& window, size_t parts) {
-    const uint64_t of_rows = window.rows * window.bins * sizeof(weir_reader_tile), of_groups = window.groups * window.bins * sizeof(weir_reader_tile);
+    const uint64_t of_rows = window.rows * window.bins * sizeof(weir_reader_tile),
+                   of_groups = window.groups * window.bins * sizeof(weir_reader_tile);
     const auto most = [&](uint64_t bytes, uint64_t shares) {
-      return std::max<uint64_t>(1, std::min({uint64_t{window.threads}, shares, 1 + kMostBytes / std::max<uint64_t>(bytes, 1)}));
+      return std::max<uint64_t>(1, std::min({uint64_t{window.threads}, shares,
+                                             1 + kMostBytes / std::max<uint64_t>(bytes, 1)}));
     };
     threads = most(of_rows + of_groups, parts);
     has_own_rows = most(of_groups, window.rows) > threads;
@@ -276,7 +305,8 @@ struct Sharing {
   bool has_own_rows;
 };
 
-std::vector<size_t> threads_of_rows(const std::vector<Part>& parts, const Sharing& sharing, uint32_t rows) {
+std::vector<size_t> threads_of_rows(const std::vector<Part>& parts, const Sharing& sharing,
+                                    uint32_t rows) {
   std::vector<uint64_t> records(rows);
   for (const Part& part : parts) records[part.row] += part.chunk->entries;
   return shares_of(records, sharing.threads);
@@ -284,8 +314,11 @@ std::vector<size_t> threads_of_rows(const std::vector<Part>& parts, const Sharin
 
 class Copies {
  public:
-  Copies(const weir_reader_window& window, const Sharing& sharing, weir_reader_tile* by_row, weir_reader_tile* by_group)
-      : of_rows_(window.rows * window.bins), of_groups_(window.groups * window.bins), sums_(sharing.threads, {by_row, by_group}) {
+  Copies(const weir_reader_window& window, const Sharing& sharing, weir_reader_tile* by_row,
+         weir_reader_tile* by_group)
+      : of_rows_(window.rows * window.bins),
+        of_groups_(window.groups * window.bins),
+        sums_(sharing.threads, {by_row, by_group}) {
     for (size_t i = 1; i < sharing.threads; ++i) {
       copies_.emplace_back((sharing.has_own_rows ? 0 : of_rows_) + of_groups_);
       sums_[i].by_group = copies_.back().data();
@@ -297,7 +330,8 @@ class Copies {
 
   void add_up() const {
     for (const auto& copy : copies_) {
-      for (size_t i = 0; i < copy.size(); ++i) add(i < of_groups_ ? sums_[0].by_group[i] : sums_[0].by_row[i - of_groups_], copy[i]);
+      for (size_t i = 0; i < copy.size(); ++i)
+        add(i < of_groups_ ? sums_[0].by_group[i] : sums_[0].by_row[i - of_groups_], copy[i]);
     }
   }
 
@@ -309,12 +343,14 @@ class Copies {
 
 }  // namespace
 
-void make_tiles(const std::vector<TilesInput>& inputs, bool all_names, const weir_reader_window& window, weir_reader_tile* by_row,
+void make_tiles(const std::vector<TilesInput>& inputs, bool all_names,
+                const weir_reader_window& window, weir_reader_tile* by_row,
                 weir_reader_tile* by_group) {
   const auto groups = groups_of(inputs, all_names);
   const std::vector<Part> parts = parts_of(inputs, groups, window.rows);
   const Sharing sharing(window, parts.size());
-  const std::vector<size_t> thread_of = sharing.has_own_rows ? threads_of_rows(parts, sharing, window.rows) : std::vector<size_t>();
+  const std::vector<size_t> thread_of =
+      sharing.has_own_rows ? threads_of_rows(parts, sharing, window.rows) : std::vector<size_t>();
   const Copies copies(window, sharing, by_row, by_group);
   const auto read = [&](const Part& part, size_t thread) {
     const Reading reading(part, window);

@@ -26,7 +26,8 @@ void find_times(const Mapping& file, Index& index, unsigned threads) {
   std::atomic<size_t> next = 0;
   in_parallel(std::max(threads, 1u), [&](size_t) {
     for (size_t i; (i = next.fetch_add(1)) < index.chunks.size();) {
-      if (index.chunks[i].kind == uint32_t(wire::Kind::kEvents)) find(file, index.header.created_ticks, index.chunks[i]);
+      if (index.chunks[i].kind == uint32_t(wire::Kind::kEvents))
+        find(file, index.header.created_ticks, index.chunks[i]);
     }
   });
   index.has_times = true;

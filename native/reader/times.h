@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When the records of a chunk were made, and whether their ends rise: all that active time may have to know of chunks.
+// When the records of a chunk were made, and whether their ends rise: all that active time may have
+// to know of chunks.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +14,9 @@ namespace weir::reader {
 // Calls of known layers, whatever their time.
 inline bool is_call(uint8_t op, uint8_t layer) {
   const auto treatment = kOps[op].treatment;
-  return (treatment == Treatment::call || treatment == Treatment::fortran || treatment == Treatment::silent) && is_known_layer(layer);
+  return (treatment == Treatment::call || treatment == Treatment::fortran ||
+          treatment == Treatment::silent) &&
+         is_known_layer(layer);
 }
 
 inline bool is_timed_call(const Words& record, uint64_t created_ticks) {
@@ -41,8 +44,8 @@ class ChunkTimes {
   bool disordered_ = false;
 };
 
-// The times of all chunks, as scan() finds them, without its tables. Nothing to do where they are known.
-// cost: one pass on so many threads.
+// The times of all chunks, as scan() finds them, without its tables. Nothing to do where they are
+// known. cost: one pass on so many threads.
 void find_times(const Mapping& file, Index& index, unsigned threads);
 
 }  // namespace weir::reader

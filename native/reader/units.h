@@ -29,8 +29,8 @@ class Units {
     std::vector<weir_reader_unit> list;
     for (const auto& [key, total] : totals_) {
       const auto& [process, kind, unit] = key;
-      list.push_back({process, key::file(kind), unit, key::op(kind), key::flags(kind), total.calls, total.bytes,
-                      total.ticks});
+      list.push_back({process, key::file(kind), unit, key::op(kind), key::flags(kind), total.calls,
+                      total.bytes, total.ticks});
     }
     return list;
   }

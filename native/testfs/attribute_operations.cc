@@ -34,13 +34,15 @@ timespec time_for(int what, int set_bit, int now_bit, const timespec& given) {
 }
 
 int change_size(const Inode& inode, off_t size, const fuse_file_info* file) {
-  const int result = file != nullptr ? ftruncate(descriptor(file), size) : truncate(ProcPath(inode).text, size);
+  const int result =
+      file != nullptr ? ftruncate(descriptor(file), size) : truncate(ProcPath(inode).text, size);
   return result == 0 ? 0 : errno;
 }
 
 int change(const Inode& inode, const struct stat& to, int what, const fuse_file_info* file) {
   if (what & FUSE_SET_ATTR_MODE) {
-    const int result = file != nullptr ? fchmod(descriptor(file), to.st_mode) : chmod(ProcPath(inode).text, to.st_mode);
+    const int result = file != nullptr ? fchmod(descriptor(file), to.st_mode)
+                                       : chmod(ProcPath(inode).text, to.st_mode);
     if (result != 0) return errno;
   }
   if (what & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) {
@@ -51,17 +53,22 @@ int change(const Inode& inode, const struct stat& to, int what, const fuse_file_
   if (what & FUSE_SET_ATTR_SIZE) {
     if (const int error = change_size(inode, to.st_size, file)) return error;
   }
-  if (what & (FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW | FUSE_SET_ATTR_MTIME_NOW)) {
-    const timespec times[2] = {time_for(what, FUSE_SET_ATTR_ATIME, FUSE_SET_ATTR_ATIME_NOW, to.st_atim),
-                               time_for(what, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW, to.st_mtim)};
-    // By descriptor where it can be: /proc/self/fd/N of a link is the link itself only with AT_EMPTY_PATH.
-    const int result = file != nullptr ? futimens(descriptor(file), times) : utimensat(inode.fd, "", times, AT_EMPTY_PATH);
+  if (what & (FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW |
+              FUSE_SET_ATTR_MTIME_NOW)) {
+    const timespec times[2] = {
+        time_for(what, FUSE_SET_ATTR_ATIME, FUSE_SET_ATTR_ATIME_NOW, to.st_atim),
+        time_for(what, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW, to.st_mtim)};
+    // By descriptor where it can be: /proc/self/fd/N of a link is the link itself only with
+    // AT_EMPTY_PATH.
+    const int result = file != nullptr ? futimens(descriptor(file), times)
+                                       : utimensat(inode.fd, "", times, AT_EMPTY_PATH);
     if (result != 0) return errno;
   }
   return 0;
 }
 
-void do_setattr(fuse_req_t call, fuse_ino_t number, struct stat* to, int what, fuse_file_info* file) {
+void do_setattr(fuse_req_t call, fuse_ino_t number, struct stat* to, int what,
+                fuse_file_info* file) {
   Inode& inode = inode_of(call, number);
   Request request(call, what & FUSE_SET_ATTR_SIZE ? Kind::truncate : Kind::setattr, inode);
   if (request.injected()) return;
@@ -95,7 +102,8 @@ void do_statfs(fuse_req_t call, fuse_ino_t number) {
   fuse_reply_statfs(call, &status);
 }
 
-void do_setxattr(fuse_req_t call, fuse_ino_t number, const char* name, const char* value, size_t size, int flags) {
+void do_setxattr(fuse_req_t call, fuse_ino_t number, const char* name, const char* value,
+                 size_t size, int flags) {
   Inode& inode = inode_of(call, number);
   Request request(call, Kind::setxattr, inode);
   if (request.injected()) return;
@@ -117,13 +125,15 @@ void reply_attribute(Request& request, fuse_req_t call, size_t size, Get get) {
 void do_getxattr(fuse_req_t call, fuse_ino_t number, const char* name, size_t size) {
   Inode& inode = inode_of(call, number);
   Request request(call, Kind::getxattr, inode);
-  reply_attribute(request, call, size, [&](char* value) { return getxattr(ProcPath(inode).text, name, value, size); });
+  reply_attribute(request, call, size,
+                  [&](char* value) { return getxattr(ProcPath(inode).text, name, value, size); });
 }
 
 void do_listxattr(fuse_req_t call, fuse_ino_t number, size_t size) {
   Inode& inode = inode_of(call, number);
   Request request(call, Kind::listxattr, inode);
-  reply_attribute(request, call, size, [&](char* value) { return listxattr(ProcPath(inode).text, value, size); });
+  reply_attribute(request, call, size,
+                  [&](char* value) { return listxattr(ProcPath(inode).text, value, size); });
 }
 
 void do_removexattr(fuse_req_t call, fuse_ino_t number, const char* name) {
@@ -135,7 +145,9 @@ void do_removexattr(fuse_req_t call, fuse_ino_t number, const char* name) {
 
 }  // namespace
 
-double seconds(const Word& timeout_ns) { return static_cast<double>(timeout_ns.load(std::memory_order_relaxed)) / 1e9; }
+double seconds(const Word& timeout_ns) {
+  return static_cast<double>(timeout_ns.load(std::memory_order_relaxed)) / 1e9;
+}
 
 fuse_entry_param entry_of(const Options& options, const Inode& inode, const struct stat& status) {
   fuse_entry_param entry = {};

@@ -48,12 +48,17 @@ void do_init(void* mount, fuse_conn_info* connection) {
   connection->max_background = 512;
   connection->congestion_threshold = 384;
   connection->time_gran = 1;
-  want(connection, FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_ATOMIC_O_TRUNC, true);
+  want(
+      connection,
+      FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_ATOMIC_O_TRUNC,
+      true);
   want(connection, FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_EXPORT_SUPPORT, true);
   want(connection, FUSE_CAP_WRITEBACK_CACHE, static_cast<Mount*>(mount)->writeback);
-  // Attributes are asked for one by one, as other file systems are asked. Splices gain nothing where the answer has to wait.
-  // Who writes to a set-user-id file loses the bit by a request of the kernel's, as our daemon may be root.
-  want(connection, FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_HANDLE_KILLPRIV, false);
+  // Attributes are asked for one by one, as other file systems are asked. Splices gain nothing
+  // where the answer has to wait. Who writes to a set-user-id file loses the bit by a request of
+  // the kernel's, as our daemon may be root.
+  want(connection, FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_HANDLE_KILLPRIV,
+       false);
   want(connection, FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE, false);
   (void)!write(ready_pipe, "+", 1);
 }
@@ -74,7 +79,8 @@ fuse_session* new_session(Mount& mount, const MountArguments& arguments) {
   set_attribute_operations(operations);
   set_name_operations(operations);
   set_directory_operations(operations);
-  std::string options = "subtype=weir-testfs,default_permissions,max_read=" + std::to_string(kLargestRequest);
+  std::string options =
+      "subtype=weir-testfs,default_permissions,max_read=" + std::to_string(kLargestRequest);
   if (geteuid() == 0) options += ",allow_other";
   options += ",fsname=" + escaped(arguments.backing);
   std::string program = "weir-testfs", dash_o = "-o";
@@ -94,15 +100,22 @@ void raise_descriptor_limit() {
 }
 
 bool check_device() {
-  if (geteuid() != 0 && access("/usr/bin/fusermount3", X_OK) == 0) return true;  // it opens the device for us
+  if (geteuid() != 0 && access("/usr/bin/fusermount3", X_OK) == 0)
+    return true;  // it opens the device for us
   const int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
   if (fd >= 0) {
     close(fd);
     return true;
   }
-  if (errno == ENOENT) failed("there is no /dev/fuse: this kernel or container has no FUSE (modprobe fuse, or start the container with --device /dev/fuse)");
-  else if (errno == ENODEV) failed("/dev/fuse is there, but the kernel has no FUSE (modprobe fuse)");
-  else failed("/dev/fuse may not be opened: %s (run as root or give this user the device)", strerror(errno));
+  if (errno == ENOENT)
+    failed(
+        "there is no /dev/fuse: this kernel or container has no FUSE (modprobe fuse, or start the "
+        "container with --device /dev/fuse)");
+  else if (errno == ENODEV)
+    failed("/dev/fuse is there, but the kernel has no FUSE (modprobe fuse)");
+  else
+    failed("/dev/fuse may not be opened: %s (run as root or give this user the device)",
+           strerror(errno));
   return false;
 }
 
@@ -113,7 +126,8 @@ void unmount(const std::string& directory) {
   }
   const pid_t child = fork();
   if (child == 0) {
-    execl("/usr/bin/fusermount3", "fusermount3", "-u", "-z", "-q", "--", directory.c_str(), nullptr);
+    execl("/usr/bin/fusermount3", "fusermount3", "-u", "-z", "-q", "--", directory.c_str(),
+          nullptr);
     _exit(127);
   }
   if (child > 0) waitpid(child, nullptr, 0);
@@ -130,7 +144,8 @@ sigset_t ending_signals() {
 void watch(const MountArguments& arguments, int ended) {
   const sigset_t signals = ending_signals();
   const int signal_fd = signalfd(-1, &signals, SFD_CLOEXEC);
-  const int owner_fd = arguments.owner > 0 ? static_cast<int>(syscall(SYS_pidfd_open, arguments.owner, 0)) : -1;
+  const int owner_fd =
+      arguments.owner > 0 ? static_cast<int>(syscall(SYS_pidfd_open, arguments.owner, 0)) : -1;
   // An owner that has gone already cannot be waited for.
   const bool orphan = arguments.owner > 0 && owner_fd < 0 && errno == ESRCH;
   pollfd fds[] = {{ended, POLLIN, 0}, {signal_fd, POLLIN, 0}, {owner_fd, POLLIN, 0}};
@@ -151,8 +166,10 @@ void let_go_of_terminal() {
 int serve(const MountArguments& arguments, State& state) {
   Mount& mount = *new Mount{.state = state, .server = {}, .inodes = Inodes(state)};
   mount.writeback = state.options.writeback != 0;
-  if (!mount.server.open(state.options, arguments.bucket_path)) return failed("%s: %s", arguments.bucket_path.c_str(), strerror(errno));
-  if (!mount.inodes.open_root(arguments.backing.c_str())) return failed("%s: %s", arguments.backing.c_str(), strerror(errno));
+  if (!mount.server.open(state.options, arguments.bucket_path))
+    return failed("%s: %s", arguments.bucket_path.c_str(), strerror(errno));
+  if (!mount.inodes.open_root(arguments.backing.c_str()))
+    return failed("%s: %s", arguments.backing.c_str(), strerror(errno));
   const sigset_t signals = ending_signals();
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
@@ -160,7 +177,8 @@ int serve(const MountArguments& arguments, State& state) {
   umask(0);
   fuse_session* session = new_session(mount, arguments);
   if (session == nullptr) return failed("libfuse refuses the mount's options");
-  if (fuse_session_mount(session, arguments.directory.c_str()) != 0) return failed("cannot mount on %s", arguments.directory.c_str());
+  if (fuse_session_mount(session, arguments.directory.c_str()) != 0)
+    return failed("cannot mount on %s", arguments.directory.c_str());
   const int ended = eventfd(0, EFD_CLOEXEC);
   Workers workers(session, static_cast<unsigned>(state.options.threads.load()), ended);
   if (!workers.start()) {
@@ -171,7 +189,8 @@ int serve(const MountArguments& arguments, State& state) {
   (void)!chdir("/");
   watch(arguments, ended);
   mount.server.close();
-  _exit(0);  // whatever is still asked for fails: the kernel ends the connection with its last descriptor
+  _exit(0);  // whatever is still asked for fails: the kernel ends the connection with its last
+             // descriptor
 }
 
 // 0, 1, or 2 for an option that makes no sense.

@@ -16,7 +16,8 @@ struct MountArguments {
   std::vector<std::string> options;
 };
 
-// Mounts and returns when the mount is there and a process of its own serves it: 0, or 1 after a message.
+// Mounts and returns when the mount is there and a process of its own serves it: 0, or 1 after a
+// message.
 int mount_in_background(const MountArguments& arguments);
 
 }  // namespace weir::testfs

@@ -17,7 +17,8 @@ constexpr size_t kBufferBytes = 1 << 20;  // what the kernel asks for at most: m
 char* read_buffer() {
   static thread_local char* buffer = nullptr;
   if (buffer == nullptr) {
-    void* at = mmap(nullptr, kBufferBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* at =
+        mmap(nullptr, kBufferBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at != MAP_FAILED) buffer = static_cast<char*>(at);
   }
   return buffer;
@@ -25,8 +26,9 @@ char* read_buffer() {
 
 int descriptor(const fuse_file_info* file) { return static_cast<int>(file->fh); }
 
-// The flags of the backing file's open. O_DIRECT is between the program and the mount: our buffers are not aligned for it.
-// With write-back the kernel reads what it writes parts of, and puts appended bytes where they belong itself.
+// The flags of the backing file's open. O_DIRECT is between the program and the mount: our buffers
+// are not aligned for it. With write-back the kernel reads what it writes parts of, and puts
+// appended bytes where they belong itself.
 int backing_flags(const Mount& mount, int flags) {
   flags &= ~(O_NOFOLLOW | O_DIRECT | O_CREAT | O_EXCL);
   if (mount.writeback) {
@@ -36,8 +38,8 @@ int backing_flags(const Mount& mount, int flags) {
   return flags | O_CLOEXEC;
 }
 
-// libfuse 3.14 has no member for FOPEN_PARALLEL_DIRECT_WRITES, without which the kernel sends direct writes to one file one
-// after the other; so the answer to an open is put together here.
+// libfuse 3.14 has no member for FOPEN_PARALLEL_DIRECT_WRITES, without which the kernel sends
+// direct writes to one file one after the other; so the answer to an open is put together here.
 fuse_open_out open_answer(const Mount& mount, int fd) {
   fuse_open_out answer = {};
   answer.fh = static_cast<uint64_t>(fd);
@@ -51,9 +53,11 @@ fuse_entry_out entry_answer(const fuse_entry_param& entry) {
   fuse_entry_out answer = {};
   answer.nodeid = entry.ino;
   answer.entry_valid = static_cast<uint64_t>(entry.entry_timeout);
-  answer.entry_valid_nsec = static_cast<uint32_t>((entry.entry_timeout - static_cast<double>(answer.entry_valid)) * 1e9);
+  answer.entry_valid_nsec =
+      static_cast<uint32_t>((entry.entry_timeout - static_cast<double>(answer.entry_valid)) * 1e9);
   answer.attr_valid = static_cast<uint64_t>(entry.attr_timeout);
-  answer.attr_valid_nsec = static_cast<uint32_t>((entry.attr_timeout - static_cast<double>(answer.attr_valid)) * 1e9);
+  answer.attr_valid_nsec =
+      static_cast<uint32_t>((entry.attr_timeout - static_cast<double>(answer.attr_valid)) * 1e9);
   const struct stat& from = entry.attr;
   fuse_attr& to = answer.attr;
   to.ino = from.st_ino;
@@ -87,14 +91,16 @@ void do_open(fuse_req_t call, fuse_ino_t number, fuse_file_info* file) {
   if (fuse_reply_iov(call, &part, 1) == -ENOENT) close(fd);
 }
 
-void do_create(fuse_req_t call, fuse_ino_t number, const char* name, mode_t mode, fuse_file_info* file) {
+void do_create(fuse_req_t call, fuse_ino_t number, const char* name, mode_t mode,
+               fuse_file_info* file) {
   Inode& parent = inode_of(call, number);
   Mount& mount = mount_of(call);
   Request request(call, Kind::create, nullptr);
   if (request.injected()) return;
   const int flags = backing_flags(mount, file->flags) | (file->flags & O_EXCL);
   struct stat status;
-  // Only a file that is new is given away, and who else makes it at the same time must not be robbed of it.
+  // Only a file that is new is given away, and who else makes it at the same time must not be
+  // robbed of it.
   int fd = openat(parent.fd, name, flags | O_CREAT | O_EXCL, mode);
   int error = fd < 0 ? errno : give_to_caller(call, parent, name);
   if (error == EEXIST && (file->flags & O_EXCL) == 0) {
@@ -110,7 +116,8 @@ void do_create(fuse_req_t call, fuse_ino_t number, const char* name, mode_t mode
   request.concerns(*inode);
   const fuse_entry_out entry = entry_answer(entry_of(mount.state.options, *inode, status));
   const fuse_open_out opened = open_answer(mount, fd);
-  const iovec parts[] = {{const_cast<fuse_entry_out*>(&entry), sizeof entry}, {const_cast<fuse_open_out*>(&opened), sizeof opened}};
+  const iovec parts[] = {{const_cast<fuse_entry_out*>(&entry), sizeof entry},
+                         {const_cast<fuse_open_out*>(&opened), sizeof opened}};
   request.wait();
   if (fuse_reply_iov(call, parts, 2) == -ENOENT) {
     close(fd);
@@ -123,14 +130,16 @@ void do_read(fuse_req_t call, fuse_ino_t number, size_t size, off_t offset, fuse
   count_transfer(request.mount().state.reads, static_cast<uint64_t>(offset), size);
   if (request.injected()) return;
   char* buffer = read_buffer();
-  if (buffer == nullptr || size > kBufferBytes) return request.answer(buffer == nullptr ? ENOMEM : EINVAL);
+  if (buffer == nullptr || size > kBufferBytes)
+    return request.answer(buffer == nullptr ? ENOMEM : EINVAL);
   const ssize_t got = pread(descriptor(file), buffer, size, offset);
   if (got < 0) return request.answer(errno);
   request.wait(static_cast<uint64_t>(got), 0);
   fuse_reply_buf(call, buffer, static_cast<size_t>(got));
 }
 
-void do_write(fuse_req_t call, fuse_ino_t number, const char* from, size_t size, off_t offset, fuse_file_info* file) {
+void do_write(fuse_req_t call, fuse_ino_t number, const char* from, size_t size, off_t offset,
+              fuse_file_info* file) {
   Request request(call, Kind::write, inode_of(call, number));
   count_transfer(request.mount().state.writes, static_cast<uint64_t>(offset), size);
   if (request.injected()) return;
@@ -163,7 +172,8 @@ void do_fsync(fuse_req_t call, fuse_ino_t number, int data_only, fuse_file_info*
   request.answer(result == 0 ? 0 : errno);
 }
 
-void do_fallocate(fuse_req_t call, fuse_ino_t number, int mode, off_t offset, off_t length, fuse_file_info* file) {
+void do_fallocate(fuse_req_t call, fuse_ino_t number, int mode, off_t offset, off_t length,
+                  fuse_file_info* file) {
   Request request(call, Kind::fallocate, inode_of(call, number));
   if (request.injected()) return;
   request.answer(fallocate(descriptor(file), mode, offset, length) == 0 ? 0 : errno);

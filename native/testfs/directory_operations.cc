@@ -19,7 +19,9 @@ struct Directory {
   dirent* pending = nullptr;  // read, but the last answer had no room for it
 };
 
-Directory* directory_of(const fuse_file_info* file) { return reinterpret_cast<Directory*>(file->fh); }
+Directory* directory_of(const fuse_file_info* file) {
+  return reinterpret_cast<Directory*>(file->fh);
+}
 
 void do_opendir(fuse_req_t call, fuse_ino_t number, fuse_file_info* file) {
   Inode& inode = inode_of(call, number);
@@ -41,7 +43,8 @@ void do_opendir(fuse_req_t call, fuse_ino_t number, fuse_file_info* file) {
 }
 
 // Fills the answer; 0 or an errno.
-int fill(fuse_req_t call, Directory& directory, off_t offset, std::vector<char>& answer, size_t* used) {
+int fill(fuse_req_t call, Directory& directory, off_t offset, std::vector<char>& answer,
+         size_t* used) {
   if (offset != directory.at) {
     seekdir(directory.stream, offset);
     directory.pending = nullptr;
@@ -58,7 +61,8 @@ int fill(fuse_req_t call, Directory& directory, off_t offset, std::vector<char>&
     status.st_mode = static_cast<mode_t>(directory.pending->d_type) << 12;
     const size_t room = answer.size() - *used;
     const size_t size =
-        fuse_add_direntry(call, answer.data() + *used, room, directory.pending->d_name, &status, directory.pending->d_off);
+        fuse_add_direntry(call, answer.data() + *used, room, directory.pending->d_name, &status,
+                          directory.pending->d_off);
     if (size > room) return 0;
     *used += size;
     directory.at = directory.pending->d_off;
@@ -66,7 +70,8 @@ int fill(fuse_req_t call, Directory& directory, off_t offset, std::vector<char>&
   }
 }
 
-void do_readdir(fuse_req_t call, fuse_ino_t number, size_t size, off_t offset, fuse_file_info* file) {
+void do_readdir(fuse_req_t call, fuse_ino_t number, size_t size, off_t offset,
+                fuse_file_info* file) {
   Request request(call, Kind::readdir, inode_of(call, number));
   if (request.injected()) return;
   Directory& directory = *directory_of(file);

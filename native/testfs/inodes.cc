@@ -8,7 +8,9 @@
 
 namespace weir::testfs {
 
-ProcPath::ProcPath(const Inode& inode) { snprintf(text, sizeof text, "/proc/self/fd/%d", inode.fd); }
+ProcPath::ProcPath(const Inode& inode) {
+  snprintf(text, sizeof text, "/proc/self/fd/%d", inode.fd);
+}
 
 bool Inodes::open_root(const char* directory) {
   root_.fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files which the kernel knows of: one Inode for each file of the backing directory, however many names it has, held by
-// a descriptor opened with O_PATH for as long as the kernel remembers it. So a file that is renamed or removed while it
-// is open stays the same file.
+// The files which the kernel knows of: one Inode for each file of the backing directory, however
+// many names it has, held by a descriptor opened with O_PATH for as long as the kernel remembers
+// it. So a file that is renamed or removed while it is open stays the same file.
 #pragma once
 
 #include <sys/stat.h>
@@ -21,7 +21,8 @@ struct Inode {
   dev_t device = 0;
   ino_t number = 0;
   uint64_t lookups = 0;  // under the table's lock
-  std::string path;      // the name it was last looked up by, from the root of the mount; under the table's lock
+  std::string path;      // the name it was last looked up by, from the root of the mount; under the
+                         // table's lock
   std::atomic<FileEntry*> entry = nullptr;  // the counters of that name
 };
 
@@ -33,7 +34,8 @@ class Inodes {
   [[nodiscard]] bool open_root(const char* directory);
   Inode& root() { return root_; }
 
-  // The file of this name, counted once more as known to the kernel; nullptr and errno when there is none. Follows no link.
+  // The file of this name, counted once more as known to the kernel; nullptr and errno when there
+  // is none. Follows no link.
   [[nodiscard]] Inode* find(Inode& parent, const char* name, struct stat* status);
   void forget(Inode& inode, uint64_t lookups);
   // A file got this name by a rename; from now on its requests count for it.
@@ -46,7 +48,9 @@ class Inodes {
     bool operator==(const Key&) const = default;
   };
   struct Hash {
-    size_t operator()(const Key& key) const { return key.number * 0x9e3779b97f4a7c15ull ^ key.device; }
+    size_t operator()(const Key& key) const {
+      return key.number * 0x9e3779b97f4a7c15ull ^ key.device;
+    }
   };
 
   void name(Inode& inode, const Inode& parent, const char* name);

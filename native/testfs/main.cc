@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// weir-testfs: the process that serves a mount. Called by python/weir/testfs alone, which chooses the paths.
+// weir-testfs: the process that serves a mount. Called by python/weir/testfs alone, which chooses
+// the paths.
 //
 //   weir-testfs STATE DIRECTORY BACKING [bucket=PATH] [owner=PID] [name=value ...]
 #include <stdio.h>
@@ -11,7 +12,8 @@
 
 int main(int argc, char** argv) {
   if (argc < 4) {
-    fputs("usage: weir-testfs STATE DIRECTORY BACKING [bucket=PATH] [owner=PID] [name=value ...]\n", stderr);
+    fputs("usage: weir-testfs STATE DIRECTORY BACKING [bucket=PATH] [owner=PID] [name=value ...]\n",
+          stderr);
     return 2;
   }
   weir::testfs::MountArguments arguments;

@@ -34,7 +34,8 @@ void do_forget(fuse_req_t call, fuse_ino_t number, uint64_t lookups) {
 }
 
 void do_forget_multi(fuse_req_t call, size_t count, fuse_forget_data* forgets) {
-  for (size_t i = 0; i < count; ++i) mount_of(call).inodes.forget(inode_of(call, forgets[i].ino), forgets[i].nlookup);
+  for (size_t i = 0; i < count; ++i)
+    mount_of(call).inodes.forget(inode_of(call, forgets[i].ino), forgets[i].nlookup);
   fuse_reply_none(call);
 }
 
@@ -70,7 +71,8 @@ void do_link(fuse_req_t call, fuse_ino_t number, fuse_ino_t parent_number, const
   if (request.injected()) return;
   Inode& parent = inode_of(call, parent_number);
   const ProcPath from(inode_of(call, number));
-  if (linkat(AT_FDCWD, from.text, parent.fd, name, AT_SYMLINK_FOLLOW) != 0) return request.answer(errno);
+  if (linkat(AT_FDCWD, from.text, parent.fd, name, AT_SYMLINK_FOLLOW) != 0)
+    return request.answer(errno);
   reply_entry(request, call, parent, name);
 }
 
@@ -86,7 +88,8 @@ void do_rmdir(fuse_req_t call, fuse_ino_t number, const char* name) {
   request.answer(unlinkat(inode_of(call, number).fd, name, AT_REMOVEDIR) == 0 ? 0 : errno);
 }
 
-void do_rename(fuse_req_t call, fuse_ino_t from_number, const char* from, fuse_ino_t to_number, const char* to, unsigned flags) {
+void do_rename(fuse_req_t call, fuse_ino_t from_number, const char* from, fuse_ino_t to_number,
+               const char* to, unsigned flags) {
   Request request(call, Kind::rename, nullptr);
   if (request.injected()) return;
   Inode& from_parent = inode_of(call, from_number);
@@ -109,7 +112,9 @@ int give_to_caller(fuse_req_t request, const Inode& parent, const char* made) {
   if (fchownat(parent.fd, made, caller->uid, group, AT_SYMLINK_NOFOLLOW) != 0) return errno;
   // A change of owner takes these bits from what may be executed.
   const mode_t special = status.st_mode & (S_ISUID | S_ISGID);
-  if (special != 0 && !S_ISLNK(status.st_mode) && fchmodat(parent.fd, made, status.st_mode & 07777, 0) != 0) return errno;
+  if (special != 0 && !S_ISLNK(status.st_mode) &&
+      fchmodat(parent.fd, made, status.st_mode & 07777, 0) != 0)
+    return errno;
   return 0;
 }
 

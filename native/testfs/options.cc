@@ -40,16 +40,18 @@ struct Errno {
   int number;
 };
 constexpr Errno kErrnos[] = {
-    {"EIO", EIO},       {"ENOSPC", ENOSPC}, {"EDQUOT", EDQUOT}, {"EACCES", EACCES}, {"EPERM", EPERM},
-    {"ENOENT", ENOENT}, {"ESTALE", ESTALE}, {"EINTR", EINTR},   {"EAGAIN", EAGAIN}, {"EROFS", EROFS},
-    {"EFBIG", EFBIG},   {"EMFILE", EMFILE}, {"ENFILE", ENFILE}, {"ENOMEM", ENOMEM}, {"ETIMEDOUT", ETIMEDOUT},
-    {"EBUSY", EBUSY},   {"ENOLCK", ENOLCK}, {"ENXIO", ENXIO},   {"EINVAL", EINVAL}, {"ENOTCONN", ENOTCONN},
+    {"EIO", EIO},       {"ENOSPC", ENOSPC}, {"EDQUOT", EDQUOT},       {"EACCES", EACCES},
+    {"EPERM", EPERM},   {"ENOENT", ENOENT}, {"ESTALE", ESTALE},       {"EINTR", EINTR},
+    {"EAGAIN", EAGAIN}, {"EROFS", EROFS},   {"EFBIG", EFBIG},         {"EMFILE", EMFILE},
+    {"ENFILE", ENFILE}, {"ENOMEM", ENOMEM}, {"ETIMEDOUT", ETIMEDOUT}, {"EBUSY", EBUSY},
+    {"ENOLCK", ENOLCK}, {"ENXIO", ENXIO},   {"EINVAL", EINVAL},       {"ENOTCONN", ENOTCONN},
 };
 
 // A plain decimal number from 0 to `largest`, all of the text.
 bool number(std::string_view text, double largest, double* value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
-  return error == std::errc() && end == text.data() + text.size() && *value >= 0 && *value <= largest;
+  return error == std::errc() && end == text.data() + text.size() && *value >= 0 &&
+         *value <= largest;
 }
 
 std::vector<std::string_view> split(std::string_view text, char at) {
@@ -69,7 +71,8 @@ uint64_t kinds_of(std::string_view text) {
     uint64_t found = 0;
     for (unsigned i = 0; i < kKinds; ++i) {
       const Kind kind = static_cast<Kind>(i);
-      const bool wanted = name == "any" || name == kind_name(kind) || (name == "data" && kind_cost(kind) == Cost::data) ||
+      const bool wanted = name == "any" || name == kind_name(kind) ||
+                          (name == "data" && kind_cost(kind) == Cost::data) ||
                           (name == "metadata" && kind_cost(kind) == Cost::metadata);
       // The kernel ignores the answer to a release: an error of it would only be lost.
       if (wanted && kind_cost(kind) != Cost::nothing) found |= 1ull << i;
@@ -121,8 +124,10 @@ bool add_fail(Options& options, std::string_view text, std::string* message) {
   }
   FailText fail;
   if (!parse_fail(text, &fail)) {
-    *message = "expected fail=op:errno:rate:seed (op: a request as the counters name it, several joined by +, data, "
-               "metadata or any; errno: its name; then also after=N and times=N), or fail=none";
+    *message =
+        "expected fail=op:errno:rate:seed (op: a request as the counters name it, several joined "
+        "by +, data, "
+        "metadata or any; errno: its name; then also after=N and times=N), or fail=none";
     return false;
   }
   for (FailRule& rule : options.fail) {
@@ -136,7 +141,8 @@ bool add_fail(Options& options, std::string_view text, std::string* message) {
     rule.kinds = fail.kinds;  // last: now it counts
     return true;
   }
-  *message = "there are " + std::to_string(kFailRules) + " failures already; fail=none removes them";
+  *message =
+      "there are " + std::to_string(kFailRules) + " failures already; fail=none removes them";
   return false;
 }
 
@@ -189,7 +195,8 @@ bool set_option(State& state, std::string_view text, When when, std::string* mes
       return false;
     }
     if (!number(value, option.largest, &given) || given < option.smallest) {
-      *message = "expected " + name + "=N, a number from " + std::to_string(static_cast<long long>(option.smallest)) + " to " +
+      *message = "expected " + name + "=N, a number from " +
+                 std::to_string(static_cast<long long>(option.smallest)) + " to " +
                  std::to_string(static_cast<long long>(option.largest));
       return false;
     }
@@ -205,7 +212,8 @@ std::string options_json(const Options& options) {
   std::string json;
   char text[64];
   for (const Number& option : kNumbers) {
-    snprintf(text, sizeof text, "\"%s\": %.9g, ", option.name, static_cast<double>((options.*option.word).load()) / option.unit);
+    snprintf(text, sizeof text, "\"%s\": %.9g, ", option.name,
+             static_cast<double>((options.*option.word).load()) / option.unit);
     json += text;
   }
   const uint64_t space = options.space_bytes;
@@ -213,7 +221,8 @@ std::string options_json(const Options& options) {
   unsigned rules = 0;
   for (const FailRule& rule : options.fail) rules += rule.kinds != 0;
   const uint64_t until = options.hang_until_ns, now = now_ns();
-  snprintf(text, sizeof text, ", \"fail\": %u, \"hang\": %.3f", rules, until > now ? static_cast<double>(until - now) / 1e9 : 0.0);
+  snprintf(text, sizeof text, ", \"fail\": %u, \"hang\": %.3f", rules,
+           until > now ? static_cast<double>(until - now) / 1e9 : 0.0);
   return json + text;
 }
 

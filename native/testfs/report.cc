@@ -46,8 +46,9 @@ std::string transfers(const Transfers& of) {
     if (!sizes.empty()) sizes += ", ";
     sizes += "\"" + std::to_string(1ull << i) + "\": " + std::to_string(count);
   }
-  return "{\"sizes\": {" + sizes + "}, " + member("offsets_4k", of.offsets_4k) + ", " + member("offsets_1m", of.offsets_1m) +
-         ", " + member("aligned_4k", of.aligned_4k) + ", " + member("aligned_1m", of.aligned_1m) + "}";
+  return "{\"sizes\": {" + sizes + "}, " + member("offsets_4k", of.offsets_4k) + ", " +
+         member("offsets_1m", of.offsets_1m) + ", " + member("aligned_4k", of.aligned_4k) + ", " +
+         member("aligned_1m", of.aligned_1m) + "}";
 }
 
 bool is_used(const FileEntry& entry) {
@@ -64,8 +65,10 @@ std::string files(const State& state) {
     const FileEntry& entry = state.files[i];
     if (!is_used(entry)) continue;
     if (json.size() > 1) json += ", ";
-    json += quoted(state.names + entry.name_at) + ": {\"requests\": " + by_kind(entry.requests, false) + ", " +
-            member("bytes_read", entry.bytes_read) + ", " + member("bytes_written", entry.bytes_written) + "}";
+    json += quoted(state.names + entry.name_at) +
+            ": {\"requests\": " + by_kind(entry.requests, false) + ", " +
+            member("bytes_read", entry.bytes_read) + ", " +
+            member("bytes_written", entry.bytes_written) + "}";
   }
   return json + "}";
 }
@@ -75,13 +78,16 @@ std::string files(const State& state) {
 std::string stats_json(const State& state) {
   std::string json = "{\"mount\": " + quoted(state.names + state.mount_at);
   json += ", \"backing\": " + quoted(state.names + state.backing_at);
-  json += ", \"pid\": " + std::to_string(state.pid) + ", \"running\": " + (is_alive(state) ? "true" : "false");
+  json += ", \"pid\": " + std::to_string(state.pid) +
+          ", \"running\": " + (is_alive(state) ? "true" : "false");
   json += ", \"options\": {" + options_json(state.options) + "}";
   json += ", \"requests\": " + by_kind(state.requests, true);
   json += ", \"errors\": " + by_kind(state.errors, false);
   json += ", " + member("injected", state.injected);
-  json += ", " + member("bytes_read", state.bytes_read) + ", " + member("bytes_written", state.bytes_written);
-  json += ", " + member("in_flight", state.in_flight) + ", " + member("max_in_flight", state.max_in_flight);
+  json += ", " + member("bytes_read", state.bytes_read) + ", " +
+          member("bytes_written", state.bytes_written);
+  json += ", " + member("in_flight", state.in_flight) + ", " +
+          member("max_in_flight", state.max_in_flight);
   json += ", " + member("max_data_in_flight", state.max_data_in_flight);
   json += ", \"reads\": " + transfers(state.reads) + ", \"writes\": " + transfers(state.writes);
   json += ", " + member("files_lost", state.files_lost);

@@ -7,7 +7,8 @@
 
 namespace weir::testfs {
 
-// All counters as one JSON object. Names of files are bytes as they are, with what JSON wants escaped.
+// All counters as one JSON object. Names of files are bytes as they are, with what JSON wants
+// escaped.
 [[nodiscard]] std::string stats_json(const State& state);
 
 }  // namespace weir::testfs

@@ -35,7 +35,8 @@ Request::~Request() {
 
 void Request::concerns(const Inode& inode) {
   entry_ = inode.entry.load(std::memory_order_acquire);
-  if (entry_ != nullptr) entry_->requests[static_cast<unsigned>(kind_)].fetch_add(1, std::memory_order_relaxed);
+  if (entry_ != nullptr)
+    entry_->requests[static_cast<unsigned>(kind_)].fetch_add(1, std::memory_order_relaxed);
 }
 
 bool Request::injected() {
@@ -55,7 +56,8 @@ void Request::add(Word State::*total, Word FileEntry::*own, uint64_t bytes) {
 void Request::wait(uint64_t bytes_read, uint64_t bytes_written) {
   add(&State::bytes_read, &FileEntry::bytes_read, bytes_read);
   add(&State::bytes_written, &FileEntry::bytes_written, bytes_written);
-  wait_until(mount_.state.options, mount_.server.answer_ns(cost_, arrival_ns_, bytes_read + bytes_written));
+  wait_until(mount_.state.options,
+             mount_.server.answer_ns(cost_, arrival_ns_, bytes_read + bytes_written));
   State& state = mount_.state;
   state.in_flight.fetch_sub(1, std::memory_order_relaxed);
   if (cost_ == Cost::data) state.data_in_flight.fetch_sub(1, std::memory_order_relaxed);
@@ -63,7 +65,8 @@ void Request::wait(uint64_t bytes_read, uint64_t bytes_written) {
 }
 
 void Request::answer(int error) {
-  if (error != 0) mount_.state.errors[static_cast<unsigned>(kind_)].fetch_add(1, std::memory_order_relaxed);
+  if (error != 0)
+    mount_.state.errors[static_cast<unsigned>(kind_)].fetch_add(1, std::memory_order_relaxed);
   wait();
   fuse_reply_err(request_, error);
 }

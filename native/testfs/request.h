@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One request in service: counted when it arrives, answered when the server would answer it. Every operation makes one
-// of these first and ends by one of its answers; what it answers is counted before the kernel sees the answer.
+// One request in service: counted when it arrives, answered when the server would answer it. Every
+// operation makes one of these first and ends by one of its answers; what it answers is counted
+// before the kernel sees the answer.
 #pragma once
 
 #include "testfs/fuse_api.h"
@@ -51,10 +52,13 @@ class Request {
   bool waited_ = false;
 };
 
-inline Mount& mount_of(fuse_req_t request) { return *static_cast<Mount*>(fuse_req_userdata(request)); }
+inline Mount& mount_of(fuse_req_t request) {
+  return *static_cast<Mount*>(fuse_req_userdata(request));
+}
 
 inline Inode& inode_of(fuse_req_t request, fuse_ino_t number) {
-  return number == FUSE_ROOT_ID ? mount_of(request).inodes.root() : *reinterpret_cast<Inode*>(number);
+  return number == FUSE_ROOT_ID ? mount_of(request).inodes.root()
+                                : *reinterpret_cast<Inode*>(number);
 }
 
 }  // namespace weir::testfs

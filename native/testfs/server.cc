@@ -34,7 +34,8 @@ uint64_t mixed(uint64_t value) {  // splitmix64's output function: Steele, Lea, 
 }
 
 void sleep_until(uint64_t deadline_ns) {
-  const timespec time = {static_cast<time_t>(deadline_ns / 1'000'000'000), static_cast<long>(deadline_ns % 1'000'000'000)};
+  const timespec time = {static_cast<time_t>(deadline_ns / 1'000'000'000),
+                         static_cast<long>(deadline_ns % 1'000'000'000)};
   while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nullptr) == EINTR) {
   }
 }
@@ -49,7 +50,9 @@ bool Server::open(const Options& options, const std::string& bucket_path) {
     if (fd_ < 0 || flock(fd_, LOCK_SH) != 0 || ftruncate(fd_, sizeof(Bucket)) != 0) return false;
     // The last mount before us may have removed the file between the two calls.
     struct stat mine, named;
-    if (fstat(fd_, &mine) == 0 && stat(bucket_path.c_str(), &named) == 0 && mine.st_ino == named.st_ino) break;
+    if (fstat(fd_, &mine) == 0 && stat(bucket_path.c_str(), &named) == 0 &&
+        mine.st_ino == named.st_ino)
+      break;
     ::close(fd_);
   }
   void* at = mmap(nullptr, sizeof(Bucket), PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
@@ -78,7 +81,8 @@ uint64_t Server::answer_ns(Cost cost, uint64_t arrival_ns, uint64_t bytes) {
   const uint64_t data = options.data_ns.load(std::memory_order_relaxed);
   const uint64_t rate = options.bytes_per_s.load(std::memory_order_relaxed);
   if (rate == 0 || bytes == 0) return arrival_ns + round_trip + data;
-  const uint64_t transfer = static_cast<uint64_t>(static_cast<double>(bytes) * 1e9 / static_cast<double>(rate));
+  const uint64_t transfer =
+      static_cast<uint64_t>(static_cast<double>(bytes) * 1e9 / static_cast<double>(rate));
   return reserve(bucket_->data_busy_until_ns, arrival_ns, transfer) + round_trip + data;
 }
 
@@ -87,13 +91,15 @@ uint64_t take_space(Options& options, uint64_t wanted) {
   for (;;) {
     if (left == kNever) return wanted;
     const uint64_t taken = std::min(left, wanted);
-    if (options.space_bytes.compare_exchange_weak(left, left - taken, std::memory_order_relaxed)) return taken;
+    if (options.space_bytes.compare_exchange_weak(left, left - taken, std::memory_order_relaxed))
+      return taken;
   }
 }
 
 int injected_error(Options& options, Kind kind) {
   for (FailRule& rule : options.fail) {
-    if ((rule.kinds.load(std::memory_order_relaxed) >> static_cast<unsigned>(kind) & 1) == 0) continue;
+    if ((rule.kinds.load(std::memory_order_relaxed) >> static_cast<unsigned>(kind) & 1) == 0)
+      continue;
     const uint64_t number = rule.seen.fetch_add(1, std::memory_order_relaxed);
     if (number < rule.after) continue;
     if (mixed(rule.seed + mixed(number)) >> 32 >= rule.rate) continue;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The server that the mounts pretend to talk to: when a request that arrived now would be answered.
 //
-// Nobody plays the server: each request reserves its turn in a word of shared memory that says until when the server is
-// busy, and sleeps until its answer is due. Mounts with a bucket of the same name reserve in the same words, so they
-// share one metadata server and one bandwidth as the nodes of a cluster do.
+// Nobody plays the server: each request reserves its turn in a word of shared memory that says
+// until when the server is busy, and sleeps until its answer is due. Mounts with a bucket of the
+// same name reserve in the same words, so they share one metadata server and one bandwidth as the
+// nodes of a cluster do.
 #pragma once
 
 #include <string>
@@ -20,7 +21,8 @@ struct Bucket {
 
 class Server {
  public:
-  // The bucket of the file of this name, which is made when it is not there; empty: one of this mount's own.
+  // The bucket of the file of this name, which is made when it is not there; empty: one of this
+  // mount's own.
   [[nodiscard]] bool open(const Options& options, const std::string& bucket_path);
   // Removes the bucket's file when no other mount has it.
   void close();

@@ -76,14 +76,17 @@ TEST_F(Served, a_rate_fails_that_part_of_the_requests) {
 
 TEST_F(Served, groups_of_requests_can_be_failed) {
   ASSERT_TRUE(set("fail=metadata:5"));
-  for (Kind kind : {Kind::lookup, Kind::open, Kind::flush, Kind::truncate}) EXPECT_EQ(injected_error(options, kind), EIO);
-  for (Kind kind : {Kind::read, Kind::write, Kind::fsync, Kind::release}) EXPECT_EQ(injected_error(options, kind), 0);
+  for (Kind kind : {Kind::lookup, Kind::open, Kind::flush, Kind::truncate})
+    EXPECT_EQ(injected_error(options, kind), EIO);
+  for (Kind kind : {Kind::read, Kind::write, Kind::fsync, Kind::release})
+    EXPECT_EQ(injected_error(options, kind), 0);
 }
 
 TEST_F(Served, texts_that_are_no_options_change_nothing) {
-  for (const char* text : {"", "=", "=1", "data_us", "data_us=", "data_us=1x", "data_us= 1", "data_us=nan", "data_us=inf", "fail=:",
-                           "fail=write:", "fail=write:EIO:", "fail=write:EIO:0.5:1:2", "fail=write:EIO:after", "fail=write+:EIO",
-                           "hang=-1", "enospc_after=1e30", "direct_io=2"}) {
+  for (const char* text :
+       {"", "=", "=1", "data_us", "data_us=", "data_us=1x", "data_us= 1", "data_us=nan",
+        "data_us=inf", "fail=:", "fail=write:", "fail=write:EIO:", "fail=write:EIO:0.5:1:2",
+        "fail=write:EIO:after", "fail=write+:EIO", "hang=-1", "enospc_after=1e30", "direct_io=2"}) {
     const std::string before = options_json(options);
     EXPECT_FALSE(set(text)) << text;
     EXPECT_NE(message, "") << text;

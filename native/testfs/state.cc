@@ -68,7 +68,8 @@ State* open_state(const char* path) {
   if (fd < 0) return nullptr;
   struct stat status;
   State* state = nullptr;
-  if (fstat(fd, &status) == 0 && static_cast<uint64_t>(status.st_size) == sizeof(State)) state = map(fd);
+  if (fstat(fd, &status) == 0 && static_cast<uint64_t>(status.st_size) == sizeof(State))
+    state = map(fd);
   close(fd);
   if (state == nullptr || state->magic != kMagic) {
     errno = EINVAL;
@@ -127,7 +128,8 @@ void reset(State& state) {
   zero(&state.bytes_written, 1);
   state.max_in_flight.store(state.in_flight.load());
   state.max_data_in_flight.store(state.data_in_flight.load());
-  for (Transfers* of : {&state.reads, &state.writes}) zero(of->sizes, sizeof(Transfers) / sizeof(Word));
+  for (Transfers* of : {&state.reads, &state.writes})
+    zero(of->sizes, sizeof(Transfers) / sizeof(Word));
   zero(&state.files_lost, 1);
   const uint64_t files = state.file_count.load(std::memory_order_acquire);
   for (uint64_t i = 0; i < files; ++i) {
@@ -152,12 +154,15 @@ uint64_t start_ticks_of(uint64_t pid) {
   const size_t length = fread(text, 1, sizeof text - 1, file);
   fclose(file);
   text[length] = '\0';
-  // The name in parentheses may hold blanks and parentheses: the fields are counted from the last one.
+  // The name in parentheses may hold blanks and parentheses: the fields are counted from the last
+  // one.
   const char* at = strrchr(text, ')');
   unsigned long long ticks = 0;
   char status = 'Z';
   if (at == nullptr ||
-      sscanf(at + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &status, &ticks) != 2) {
+      sscanf(at + 1,
+             " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+             &status, &ticks) != 2) {
     return 0;
   }
   return status == 'Z' || status == 'X' ? 0 : ticks;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one mount shares with whoever asks: its options, which may be changed while it runs, and its counters. One file,
-// mapped by the daemon and through api.h by others; it stays when the daemon is gone. Decides the layout and
-// how counters are kept; what a request costs is server.h's, how counters are printed report.cc's.
+// What one mount shares with whoever asks: its options, which may be changed while it runs, and its
+// counters. One file, mapped by the daemon and through api.h by others; it stays when the daemon is
+// gone. Decides the layout and how counters are kept; what a request costs is server.h's, how
+// counters are printed report.cc's.
 //
-// All words are atomics, so that a reader in another process sees each of them whole. Adding is relaxed: a request is
-// counted before it is answered, and the answer orders it before whatever the program asks next.
+// All words are atomics, so that a reader in another process sees each of them whole. Adding is
+// relaxed: a request is counted before it is answered, and the answer orders it before whatever the
+// program asks next.
 #pragma once
 
 #include <atomic>
@@ -32,12 +34,15 @@ inline constexpr unsigned kKinds = 0
 [[nodiscard]] Cost kind_cost(Kind kind);
 
 inline constexpr unsigned kFailRules = 8;
-inline constexpr unsigned kSizeClasses = 32;    // class n: sizes up to 2^n bytes; the last one takes what is larger
-inline constexpr unsigned kFiles = 1 << 16;     // files with counters of their own; requests to others are `files_lost`
+inline constexpr unsigned kSizeClasses =
+    32;  // class n: sizes up to 2^n bytes; the last one takes what is larger
+inline constexpr unsigned kFiles =
+    1 << 16;  // files with counters of their own; requests to others are `files_lost`
 inline constexpr uint64_t kNameBytes = 32 << 20;
 inline constexpr uint64_t kNever = ~0ull;
 
-// Every `rate`-th part of 2^32 of the matching requests fails, chosen by the seed and the number of the request.
+// Every `rate`-th part of 2^32 of the matching requests fails, chosen by the seed and the number of
+// the request.
 struct FailRule {
   Word kinds;  // bit mask; 0: the rule is empty
   Word error;
@@ -78,7 +83,8 @@ struct FileEntry {
 struct State {
   uint64_t magic;  // written last
   uint64_t pid;
-  uint64_t start_ticks;  // of the daemon, as /proc/<pid>/stat says it: with the pid it names one process
+  uint64_t
+      start_ticks;  // of the daemon, as /proc/<pid>/stat says it: with the pid it names one process
   uint64_t mount_at;     // in names
   uint64_t backing_at;
   Options options;
@@ -95,14 +101,17 @@ struct State {
   char names[kNameBytes];
 };
 
-// A new state in the file of this name, replacing what was there, or one that exists; nullptr and errno otherwise.
+// A new state in the file of this name, replacing what was there, or one that exists; nullptr and
+// errno otherwise.
 [[nodiscard]] State* create_state(const char* path);
 [[nodiscard]] State* open_state(const char* path);
 
-// Keeps a name for as long as the state lives; 0 when there is no room. Not thread-safe: callers hold their lock.
+// Keeps a name for as long as the state lives; 0 when there is no room. Not thread-safe: callers
+// hold their lock.
 [[nodiscard]] uint64_t keep_name(State& state, std::string_view name);
 
-// The counters of the file of this name, or nullptr when there is no room for more (counted). Thread-safe in the daemon.
+// The counters of the file of this name, or nullptr when there is no room for more (counted).
+// Thread-safe in the daemon.
 [[nodiscard]] FileEntry* file_entry(State& state, std::string_view path);
 
 void raise_to(Word& most, uint64_t value);

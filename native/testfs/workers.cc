@@ -36,7 +36,8 @@ void Workers::serve() {
     const bool last = idle_.fetch_sub(1) == 1;
     if (result == -EINTR || result == -EAGAIN) continue;
     if (result <= 0) break;
-    // Nobody listens any more: one more thread. Two may come to think so at once, which costs nothing.
+    // Nobody listens any more: one more thread. Two may come to think so at once, which costs
+    // nothing.
     if (last && threads_.load(std::memory_order_relaxed) < most_) (void)start();
     fuse_session_process_buf(session_, &buffer);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads that serve requests. A request sleeps in its thread until its answer is due, so there are as many threads as
-// requests were ever in flight at once, up to the limit; libfuse's own loop ends and starts threads too eagerly for that.
+// The threads that serve requests. A request sleeps in its thread until its answer is due, so there
+// are as many threads as requests were ever in flight at once, up to the limit; libfuse's own loop
+// ends and starts threads too eagerly for that.
 #pragma once
 
 #include <atomic>
@@ -12,7 +13,8 @@ namespace weir::testfs {
 class Workers {
  public:
   // `ended` becomes readable when the file system has been unmounted.
-  Workers(fuse_session* session, unsigned most, int ended) : session_(session), most_(most), ended_(ended) {}
+  Workers(fuse_session* session, unsigned most, int ended)
+      : session_(session), most_(most), ended_(ended) {}
 
   // Starts the first thread; false when there can be none.
   [[nodiscard]] bool start();

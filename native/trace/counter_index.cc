@@ -9,14 +9,17 @@ namespace {
 constexpr uint32_t kFirstBits = 7;
 
 uint64_t slots_of(uint32_t bits) { return uint64_t{1} << bits; }
-uint64_t bytes_for(uint32_t bits) { return sizeof(CounterIndex) + slots_of(bits) * sizeof(uint64_t); }
+uint64_t bytes_for(uint32_t bits) {
+  return sizeof(CounterIndex) + slots_of(bits) * sizeof(uint64_t);
+}
 
 }  // namespace
 
 CounterIndex* grow_index(CounterIndex* index) {
   if (index != nullptr && index->filled < slots_of(index->bits) / 4 * 3) return index;
   const uint32_t bits = index == nullptr ? kFirstBits : index->bits + 1;
-  const long memory = base::map(bytes_for(bits), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+  const long memory =
+      base::map(bytes_for(bits), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
   if (base::failed(memory)) return nullptr;
   auto* bigger = reinterpret_cast<CounterIndex*>(memory);
   bigger->bits = bits;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Levels summary and detail, and what no longer fits at level trace: a counter per operation, or per file and operation.
+// Levels summary and detail, and what no longer fits at level trace: a counter per operation, or
+// per file and operation.
 #include "base/frames.h"
 #include "base/syscall.h"
 #include "trace/counter_index.h"
@@ -15,17 +16,22 @@ constexpr uint64_t kKeyOfAll = uint64_t{0xffff} << 32 | uint64_t{kKeyFlags} << 4
 constexpr uint64_t kKeyOfFile = kKeyOfAll | UINT32_MAX;
 constexpr uint64_t kFormOfHistogram = uint64_t{static_cast<uint8_t>(wire::Form::kHistogram)} << 56;
 
-// The first eight bytes of the call's counter, which no other counter of the log has. Never 0: no operation is.
-uint64_t key_of(const Call& call, uint32_t file) { return (head_of(call, call.flags) & kKeyOfAll) | file; }
-uint64_t key_of(const wire::Counter* counter) { return *reinterpret_cast<const uint64_t*>(counter); }
+// The first eight bytes of the call's counter, which no other counter of the log has. Never 0: no
+// operation is.
+uint64_t key_of(const Call& call, uint32_t file) {
+  return (head_of(call, call.flags) & kKeyOfAll) | file;
+}
+uint64_t key_of(const wire::Counter* counter) {
+  return *reinterpret_cast<const uint64_t*>(counter);
+}
 
 // The first eight bytes of the histogram that the counter of the key shares.
 uint64_t histogram_key_of(uint64_t key) {
   return (key & kKeyOfAll) | kFormOfHistogram | ((key & wire::kOtherNames) != 0 ? 1 : 0);
 }
 
-// Counters stay mapped and resident, and so does the unused end of a chunk: chunks do not double, as
-// those of records do, but every second one is a page larger.
+// Counters stay mapped and resident, and so does the unused end of a chunk: chunks do not double,
+// as those of records do, but every second one is a page larger.
 uint64_t next_chunk_bytes(const ThreadLog& log, Use use) {
   if (use == Use::totals) return kFirstBytes;  // what is left is for many threads
   const uint64_t size = kFirstBytes + log.counter_sequence / 2 * wire::kPageBytes;
@@ -35,11 +41,13 @@ uint64_t next_chunk_bytes(const ThreadLog& log, Use use) {
 // Takes entries that follow one another.
 void* take_entries(ThreadLog& log, uint64_t count, Use use, Refusal* refusal) {
   wire::ChunkHeader* chunk = log.counter_chunk;
-  if (chunk == nullptr || chunk->used + count > (chunk->size_bytes - sizeof *chunk) / sizeof(wire::Counter)) {
+  if (chunk == nullptr ||
+      chunk->used + count > (chunk->size_bytes - sizeof *chunk) / sizeof(wire::Counter)) {
     const uint64_t size = next_chunk_bytes(log, use);
     chunk = process().take_chunk(wire::Kind::kCounters, use, size, sizeof(wire::Counter), refusal);
     if (chunk == nullptr) return nullptr;
-    chunk->log = log.counter_chunk != nullptr ? log.counter_chunk->log : reinterpret_cast<uint64_t>(chunk);
+    chunk->log =
+        log.counter_chunk != nullptr ? log.counter_chunk->log : reinterpret_cast<uint64_t>(chunk);
     chunk->sequence = log.counter_sequence++;
     log.counter_chunk = chunk;  // full ones stay mapped: their counters go on counting
   }
@@ -69,7 +77,8 @@ wire::Histogram* histogram_of(ThreadLog& log, uint64_t key, Use use, Refusal* re
   if (index == nullptr) return nullptr;
   auto* known = reinterpret_cast<wire::Histogram*>(find_entry(index, key));
   if (known != nullptr) return known;
-  auto* histogram = static_cast<wire::Histogram*>(take_entries(log, wire::kHistogramEntries, use, refusal));
+  auto* histogram =
+      static_cast<wire::Histogram*>(take_entries(log, wire::kHistogramEntries, use, refusal));
   if (histogram != nullptr) commit(index, histogram, key);
   return histogram;
 }
@@ -83,7 +92,8 @@ wire::Counter* known_counter(ThreadLog& log, uint64_t key) {
   return reinterpret_cast<wire::Counter*>(find_entry(index, key));
 }
 
-// The counter of the call's file and operation, made when it is not there. Signals are held back meanwhile.
+// The counter of the call's file and operation, made when it is not there. Signals are held back
+// meanwhile.
 wire::Counter* make_counter(ThreadLog& log, const Call& call, uint32_t file, Refusal* refusal) {
   if (base::sealed()) return nullptr;
   const uint64_t key = key_of(call, file);
@@ -133,11 +143,14 @@ void record_slowly(uint64_t head, uint64_t start, uint64_t end, uint64_t offset,
     const uint64_t key = head & log.key_mask;
     wire::Counter** const recent = recent_of(log, key);
     wire::Counter* counter = *recent;
-    if (WEIR_UNLIKELY(counter == nullptr || key_of(counter) != key)) *recent = counter = known_counter(log, key);
-    if (WEIR_LIKELY(counter != nullptr)) return count(counter, (head >> 48 & wire::kError) != 0, start, end, size);
+    if (WEIR_UNLIKELY(counter == nullptr || key_of(counter) != key))
+      *recent = counter = known_counter(log, key);
+    if (WEIR_LIKELY(counter != nullptr))
+      return count(counter, (head >> 48 & wire::kError) != 0, start, end, size);
   }
-  record_otherwise({static_cast<wire::Op>(head >> 32), static_cast<wire::Layer>(head >> 40), static_cast<uint8_t>(head >> 48),
-                  static_cast<uint8_t>(head >> 56), static_cast<uint32_t>(head), start, end, offset, size});
+  record_otherwise({static_cast<wire::Op>(head >> 32), static_cast<wire::Layer>(head >> 40),
+                    static_cast<uint8_t>(head >> 48), static_cast<uint8_t>(head >> 56),
+                    static_cast<uint32_t>(head), start, end, offset, size});
 }
 
 void count_call(const Call& call) {

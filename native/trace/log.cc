@@ -18,7 +18,9 @@ namespace {
 constexpr uint64_t kFirstEventsBytes = 4096;
 constexpr int kParked = 64;
 constexpr uint32_t kPatience = 64;
-constexpr uint64_t kFewBytes = 64u << 10;  // of a chunk: while chunks are smaller, retired ones are not worth a look at the stack
+constexpr uint64_t kFewBytes =
+    64u
+    << 10;  // of a chunk: while chunks are smaller, retired ones are not worth a look at the stack
 
 constinit uint32_t generation = 1;
 constinit ThreadLog* parked[kParked] = {};  // logs of threads that ended, for the next ones
@@ -38,7 +40,8 @@ void write_record(wire::Record* r, const Call& call) {
   r->duration = static_cast<uint32_t>(duration);
   r->file = call.file;
   r->offset_and_size_high = (call.offset & wire::kUnknownOffset) | (call.size >> 32) << 48;
-  base::store(reinterpret_cast<uint64_t*>(&r->size_low), (call.size & UINT32_MAX) | kind_of(call, flags));
+  base::store(reinterpret_cast<uint64_t*>(&r->size_low),
+              (call.size & UINT32_MAX) | kind_of(call, flags));
 }
 
 // Null when the log has no chunk, or a full one.
@@ -56,7 +59,8 @@ void replace(ThreadLog& log, const ThreadLog& with) {
   log.in_vfork_child = in_vfork_child;
 }
 
-// Calls that handlers interrupted, if there are any, are over: handlers have jumped out of them, or the thread ends.
+// Calls that handlers interrupted, if there are any, are over: handlers have jumped out of them, or
+// the thread ends.
 void free_retired(ThreadLog& log) {
   while (log.retired_count != 0) process().give_back(log.retired[--log.retired_count]);
 }
@@ -71,15 +75,16 @@ void retire_chunk(ThreadLog& log) {
 // Every place has its record: no interrupted call has one to write.
 bool is_whole(const wire::ChunkHeader* chunk) {
   const auto* last_word = reinterpret_cast<const uint64_t*>(chunk + 1) + 3;
-  const auto* const end = reinterpret_cast<const uint64_t*>(reinterpret_cast<const char*>(chunk) + chunk->size_bytes);
+  const auto* const end =
+      reinterpret_cast<const uint64_t*>(reinterpret_cast<const char*>(chunk) + chunk->size_bytes);
   for (; last_word < end; last_word += sizeof(wire::Record) / sizeof *last_word) {
     if (base::load(last_word) == 0) return false;
   }
   return true;
 }
 
-// A retired chunk that the next one, of `size` bytes, may replace where it is mapped; null: none. A call that has read the bounds of
-// the one and takes its place in the other finds the same bounds.
+// A retired chunk that the next one, of `size` bytes, may replace where it is mapped; null: none. A
+// call that has read the bounds of the one and takes its place in the other finds the same bounds.
 wire::ChunkHeader** replaceable(ThreadLog& log, uint64_t size) {
   for (uint32_t i = 0; i < log.retired_count; ++i) {
     if (log.retired[i]->size_bytes == size && is_whole(log.retired[i])) return &log.retired[i];
@@ -87,11 +92,13 @@ wire::ChunkHeader** replaceable(ThreadLog& log, uint64_t size) {
   return nullptr;
 }
 
-// Takes the next chunk without unmapping one that an interrupted call may store into, or whose address such a call has read as its
-// bounds: outside of signal handlers there is no such call, within them full chunks stay mapped.
+// Takes the next chunk without unmapping one that an interrupted call may store into, or whose
+// address such a call has read as its bounds: outside of signal handlers there is no such call,
+// within them full chunks stay mapped.
 wire::ChunkHeader* take_events_chunk(ThreadLog& log, uint64_t size, Refusal* refusal) {
   const auto take = [&](void** over) {
-    return process().take_chunk(wire::Kind::kEvents, Use::records, size, sizeof(wire::Record), refusal, over);
+    return process().take_chunk(wire::Kind::kEvents, Use::records, size, sizeof(wire::Record),
+                                refusal, over);
   };
   if (log.chunk == nullptr || log.chunk->size_bytes < kFewBytes) return take(nullptr);
   if (!base::may_be_in_handler()) {
@@ -118,7 +125,8 @@ void park(void*) {
   log.registered = false;
   free_retired(log);
   if (log.chunk != nullptr || log.counter_chunk != nullptr) {
-    const long page = base::map(wire::kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+    const long page =
+        base::map(wire::kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
     if (!base::failed(page)) {
       auto* copy = reinterpret_cast<ThreadLog*>(page);
       *copy = log;
@@ -162,7 +170,15 @@ void begin_log(ThreadLog& log) {
   register_thread(log);
   if (!adopted) return;
   const uint64_t now = base::ticks();
-  Call marker{wire::Op::kThread, wire::Layer::marker, 0, 0, 0, now, now, wire::kUnknownOffset, static_cast<uint64_t>(base::thread_id())};
+  Call marker{wire::Op::kThread,
+              wire::Layer::marker,
+              0,
+              0,
+              0,
+              now,
+              now,
+              wire::kUnknownOffset,
+              static_cast<uint64_t>(base::thread_id())};
   if (wire::Record* place = take_place(log)) write_record(place, marker);
 }
 
@@ -233,7 +249,8 @@ void forget_logs() {
 }
 
 void begin_logs() {
-  // libc has room for a thread's first 32 keys with the thread; for others it would allocate, perhaps in a signal handler.
+  // libc has room for a thread's first 32 keys with the thread; for others it would allocate,
+  // perhaps in a signal handler.
   constexpr pthread_key_t kWithThread = 32;
   ends_known = pthread_key_create(&end_of_thread, park) == 0 && end_of_thread < kWithThread;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread's log: where its records or counters go. Takes no lock and calls nothing on the usual path; a new chunk is taken with
-// the thread's signals held back. A record becomes part of the trace with its last word; SIGKILL loses at most that one.
+// A thread's log: where its records or counters go. Takes no lock and calls nothing on the usual
+// path; a new chunk is taken with the thread's signals held back. A record becomes part of the
+// trace with its last word; SIGKILL loses at most that one.
 #pragma once
 
 #include <stdint.h>
@@ -18,7 +19,8 @@ inline constexpr uint32_t kMostRetired = 16;  // full chunks that a log keeps ma
 
 // What every call needs comes first, in one line of the cache.
 struct alignas(64) ThreadLog {
-  uint64_t next;   // address of the next record's place; moves on past the chunk's end when it is full
+  uint64_t
+      next;  // address of the next record's place; moves on past the chunk's end when it is full
   uint64_t begin;  // of the chunk's records
   uint64_t bytes;  // of the chunk's records; 0 without a chunk
   uint8_t flags_below;  // added to each record
@@ -26,13 +28,16 @@ struct alignas(64) ThreadLog {
   bool registered;      // parks its log when the thread ends
   bool counting;        // for good: what follows is never a record again
   uint32_t generation;  // of the process (forks) that it belongs to
-  uint64_t key_mask;    // counting: of the head of a call, what its counter is found by, with the file or without
+  uint64_t key_mask;    // counting: of the head of a call, what its counter is found by, with the
+                        // file or without
   wire::ChunkHeader* chunk;
-  // Full chunks that are mapped still: a call which a signal handler interrupted may have a place in one.
+  // Full chunks that are mapped still: a call which a signal handler interrupted may have a place
+  // in one.
   wire::ChunkHeader* retired[kMostRetired];
   uint32_t retired_count;
   uint64_t sequence;
-  uint32_t patience;  // calls to let pass before a chunk is asked for again that was refused for now
+  uint32_t
+      patience;  // calls to let pass before a chunk is asked for again that was refused for now
   wire::Counter* recent[8];  // by the operation's last bits: the counter last used, or null
   CounterIndex* index;
   wire::ChunkHeader* counter_chunk;
@@ -52,15 +57,22 @@ struct Call {
   uint64_t size;
 };
 
-// Operation, layer, flags and error where the last word of a record has them, above 32 bits for the size.
+// Operation, layer, flags and error where the last word of a record has them, above 32 bits for the
+// size.
 WEIR_INLINE uint64_t kind_of(const Call& call, uint64_t flags) {
-  return uint64_t{static_cast<uint8_t>(call.op)} << 32 | uint64_t{static_cast<uint8_t>(call.layer)} << 40 | flags << 48 | uint64_t{call.error} << 56;
+  return uint64_t{static_cast<uint8_t>(call.op)} << 32 |
+         uint64_t{static_cast<uint8_t>(call.layer)} << 40 | flags << 48 |
+         uint64_t{call.error} << 56;
 }
 // The first word of a call's counter, and the error: the file below the kind.
-WEIR_INLINE uint64_t head_of(const Call& call, uint64_t flags) { return uint64_t{call.file} | kind_of(call, flags); }
+WEIR_INLINE uint64_t head_of(const Call& call, uint64_t flags) {
+  return uint64_t{call.file} | kind_of(call, flags);
+}
 
-// Keeps what is no usual record in a chunk with room. In registers: at levels below trace every call comes here.
-WEIR_COLD void record_slowly(uint64_t head, uint64_t start, uint64_t end, uint64_t offset, uint64_t size);
+// Keeps what is no usual record in a chunk with room. In registers: at levels below trace every
+// call comes here.
+WEIR_COLD void record_slowly(uint64_t head, uint64_t start, uint64_t end, uint64_t offset,
+                             uint64_t size);
 // The same when it is not even counted in the counter last used.
 WEIR_COLD void record_otherwise(const Call& call);
 // Counts a call instead.
@@ -73,21 +85,24 @@ void forget_own_log();
 // Makes thread ends known (needs libc to be up).
 void begin_logs();
 
-// Keeps one call. Thread- and signal-safe; never touches errno. Inlined, and its one rare way out takes values, so that a hook's
-// Call lives in registers. Usual is what fits the record as it is: duration and size in 32 bits, the offset in 48.
-// before: recording() has been true in this call. A record without room is counted (count_call);
-// one without a counter adds to Process::count_lost(). Nothing is reported to the caller.
-// Cost: 32 bytes stored, no lock, no system call. A new chunk, of 4 KiB first and then of twice the
-// size each time, costs an open, storage and a mapping of the trace file.
+// Keeps one call. Thread- and signal-safe; never touches errno. Inlined, and its one rare way out
+// takes values, so that a hook's Call lives in registers. Usual is what fits the record as it is:
+// duration and size in 32 bits, the offset in 48. before: recording() has been true in this call. A
+// record without room is counted (count_call); one without a counter adds to Process::count_lost().
+// Nothing is reported to the caller. Cost: 32 bytes stored, no lock, no system call. A new chunk,
+// of 4 KiB first and then of twice the size each time, costs an open, storage and a mapping of the
+// trace file.
 template <bool wide>
 WEIR_INLINE void record_call_as(const Call& call) {
   ThreadLog& log = thread_log;
   const uint64_t duration = call.end - call.start;
   const uint64_t flags = call.flags | log.flags_below;
-  const uint64_t unusual = wide ? duration >> 32 | (call.offset | call.size) >> 48 : (duration | call.size) >> 32 | call.offset >> 48;
+  const uint64_t unusual = wide ? duration >> 32 | (call.offset | call.size) >> 48
+                                : (duration | call.size) >> 32 | call.offset >> 48;
   if (WEIR_LIKELY(unusual == 0)) {
-    // A signal handler may change the chunk between any two of these lines. Read before the place is taken, the bounds are those of
-    // an older chunk at worst: they then refuse a place in the newer one.
+    // A signal handler may change the chunk between any two of these lines. Read before the place
+    // is taken, the bounds are those of an older chunk at worst: they then refuse a place in the
+    // newer one.
     const uint64_t begin = base::load_relaxed(&log.begin);
     const uint64_t bytes = base::load_relaxed(&log.bytes);
     const uint64_t at = base::own_fetch_add(&log.next, sizeof(wire::Record));

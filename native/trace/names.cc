@@ -12,25 +12,32 @@
 namespace weir::trace {
 namespace {
 
-// The table is a row of tables, each twice as large as the one before it and filled by half before the next is begun: in one large
-// table each name would make another page resident.
+// The table is a row of tables, each twice as large as the one before it and filled by half before
+// the next is begun: in one large table each name would make another page resident.
 constexpr uint64_t kFirstSlots = 512;
 constexpr uint32_t kTables = 11;
-constexpr uint64_t slots_until(uint32_t table) { return kFirstSlots * ((uint64_t{1} << table) - 1); }
+constexpr uint64_t slots_until(uint32_t table) {
+  return kFirstSlots * ((uint64_t{1} << table) - 1);
+}
 constexpr uint64_t kSlots = slots_until(kTables);  // 8 MB of address space
 constexpr uint64_t kChunkBytes = 64u << 10;
 constexpr size_t kLongest = 8192;
 constinit const wire::NameEntry kNone{};
 
-const wire::NameEntry* entry_of(uint64_t slot) { return reinterpret_cast<const wire::NameEntry*>(slot & ((uint64_t{1} << 48) - 1)); }
+const wire::NameEntry* entry_of(uint64_t slot) {
+  return reinterpret_cast<const wire::NameEntry*>(slot & ((uint64_t{1} << 48) - 1));
+}
 
-// Bytes of a directory's name with the slash behind it; that of the root is the slash alone. None without a directory.
+// Bytes of a directory's name with the slash behind it; that of the root is the slash alone. None
+// without a directory.
 size_t joint_of(base::Text prefix) { return prefix.data != nullptr ? prefix.size + 1 : 0; }
 
 WEIR_INLINE bool same(const wire::NameEntry* entry, base::Text prefix, base::Text name) {
   const size_t joint = joint_of(prefix);
   if (entry->length_bytes != joint + name.size) return false;
-  if (joint != 0 && (memcmp(entry->text, prefix.data, prefix.size) != 0 || entry->text[prefix.size] != '/')) return false;
+  if (joint != 0 &&
+      (memcmp(entry->text, prefix.data, prefix.size) != 0 || entry->text[prefix.size] != '/'))
+    return false;
   return memcmp(entry->text + joint, name.data, name.size) == 0;
 }
 
@@ -45,7 +52,8 @@ bool names_a_file(base::Text prefix, base::Text name) {
 }  // namespace
 
 bool Names::reserve_table() {
-  const long memory = base::map(kSlots * sizeof *slots_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+  const long memory = base::map(kSlots * sizeof *slots_, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
   if (base::failed(memory)) return false;
   slots_ = reinterpret_cast<uint64_t*>(memory);
   return true;
@@ -64,7 +72,8 @@ wire::NameEntry* Names::reserve(uint64_t bytes) {
     }
     base::SignalsBlocked blocked;
     Refusal refusal = Refusal::none;
-    wire::ChunkHeader* next = process().take_chunk(wire::Kind::kNames, Use::files, kChunkBytes, 0, &refusal);
+    wire::ChunkHeader* next =
+        process().take_chunk(wire::Kind::kNames, Use::files, kChunkBytes, 0, &refusal);
     if (next == nullptr) return nullptr;
     base::compare_exchange(&chunk_, &chunk, next);  // a loser's chunk stays empty
   }
@@ -81,7 +90,8 @@ const wire::NameEntry* Names::add(base::Text prefix, base::Text name, wire::Name
     return &kNone;
   }
   uint32_t* const next = names_a_file(prefix, name) ? &next_id_ : &next_of_others_;
-  const wire::NameEntry head{base::fetch_add(next, uint32_t{1}), static_cast<uint16_t>(length), source};
+  const wire::NameEntry head{base::fetch_add(next, uint32_t{1}), static_cast<uint16_t>(length),
+                             source};
   uint64_t word;
   memcpy(&word, &head, sizeof word);
   base::store(reinterpret_cast<uint64_t*>(entry), word);
@@ -98,11 +108,13 @@ const wire::NameEntry* Names::find(base::Text prefix, base::Text name, wire::Nam
   const uint64_t h = base::hash(name, reinterpret_cast<uint64_t>(prefix.data));
   const uint64_t size = kFirstSlots << base::load(&newest_);
   const uint64_t slot = base::load(&slots_[size - kFirstSlots + (h & (size - 1))]);
-  if (WEIR_LIKELY((slot >> 48) == (h >> 48) && slot != 0 && same(entry_of(slot), prefix, name))) return entry_of(slot);
+  if (WEIR_LIKELY((slot >> 48) == (h >> 48) && slot != 0 && same(entry_of(slot), prefix, name)))
+    return entry_of(slot);
   return search(prefix, name, source, h);
 }
 
-const wire::NameEntry* Names::search(base::Text prefix, base::Text name, wire::NameSource source, uint64_t h) {
+const wire::NameEntry* Names::search(base::Text prefix, base::Text name, wire::NameSource source,
+                                     uint64_t h) {
   const uint64_t tag = h >> 48;
   uint64_t* place = nullptr;  // for a new name: in the newest table
   const uint32_t newest = base::load(&newest_);
@@ -111,14 +123,16 @@ const wire::NameEntry* Names::search(base::Text prefix, base::Text name, wire::N
     const uint64_t last = (kFirstSlots << table) - 1;
     for (uint64_t i = h & last, probes = 0; probes < 64; i = (i + 1) & last, ++probes) {
       const uint64_t slot = base::load(&slots[i]);
-      if (slot != 0 && (slot >> 48) == tag && same(entry_of(slot), prefix, name)) return entry_of(slot);
+      if (slot != 0 && (slot >> 48) == tag && same(entry_of(slot), prefix, name))
+        return entry_of(slot);
       if (slot != 0) continue;
       if (table == newest) place = &slots[i];
       break;
     }
   }
   const wire::NameEntry* const entry = add(prefix, name, source);
-  if (entry->id != 0 && place != nullptr) remember(place, tag << 48 | reinterpret_cast<uint64_t>(entry), newest);
+  if (entry->id != 0 && place != nullptr)
+    remember(place, tag << 48 | reinterpret_cast<uint64_t>(entry), newest);
   return entry;
 }
 
@@ -127,14 +141,16 @@ void Names::remember(uint64_t* place, uint64_t slot, uint32_t newest) {
   uint64_t expected = 0;
   if (!base::compare_exchange(place, &expected, slot)) return;
   const uint64_t filled = base::fetch_add(&filled_, uint64_t{1}) + 1;
-  if (newest + 1 < kTables && filled >= slots_until(newest + 1) / 2) base::compare_exchange(&newest_, &newest, newest + 1);
+  if (newest + 1 < kTables && filled >= slots_until(newest + 1) / 2)
+    base::compare_exchange(&newest_, &newest, newest + 1);
 }
 
 uint32_t Names::path_id(const char* path) {
   if (WEIR_UNLIKELY(path == nullptr)) return 0;
   const base::Text name = base::text(path);
   const wire::NameEntry* directory = base::load(&directory_);
-  if (name.size == 0 || name.data[0] == '/' || directory == nullptr) return id(name, wire::NameSource::kGiven);
+  if (name.size == 0 || name.data[0] == '/' || directory == nullptr)
+    return id(name, wire::NameSource::kGiven);
   return path_id(base::Text{directory->text, directory->length_bytes}, name);
 }
 
@@ -157,9 +173,12 @@ void Names::note(base::Text text) {
 void Names::set_working_directory() {
   const base::Scratch room;
   char* const path = room.data();
-  const long size = path != nullptr ? base::working_directory(path, base::Scratch::kBytes) : 0;  // counts the final zero
+  const long size = path != nullptr ? base::working_directory(path, base::Scratch::kBytes)
+                                    : 0;  // counts the final zero
   const wire::NameEntry* entry = nullptr;
-  if (!base::failed(size) && size > 1) entry = find({}, base::Text{path, static_cast<size_t>(size) - 1}, wire::NameSource::kDescriptor);
+  if (!base::failed(size) && size > 1)
+    entry =
+        find({}, base::Text{path, static_cast<size_t>(size) - 1}, wire::NameSource::kDescriptor);
   base::store(&directory_, entry != nullptr && entry->id != 0 ? entry : nullptr);
 }
 

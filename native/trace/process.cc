@@ -37,7 +37,8 @@ Process& process() { return the_process; }
 long Process::begin(const Settings& settings, bool* speaks) {
   const long opened = file_.open(settings);
   if (base::failed(opened)) return opened;
-  wiped_by_kernel_ = !base::failed(base::advise(&pulse, sizeof pulse, 18 /* MADV_WIPEONFORK, Linux 4.14 */));
+  wiped_by_kernel_ =
+      !base::failed(base::advise(&pulse, sizeof pulse, 18 /* MADV_WIPEONFORK, Linux 4.14 */));
   // What needs most of the address space comes first: without it there is no process in the trace.
   Refusal refusal = Refusal::passing;
   if (!names_.reserve_table() || !take_first_chunks(0, &refusal)) {
@@ -95,7 +96,8 @@ void Process::fill_process_chunk(uint32_t parent) {
   begin_chunk(&p.header, wire::Kind::kProcess, wire::kPageBytes, number_, 0, 0);
 }
 
-wire::ChunkHeader* Process::take_chunk(wire::Kind kind, Use use, uint64_t size, uint32_t entry_bytes, Refusal* refusal, void** over) {
+wire::ChunkHeader* Process::take_chunk(wire::Kind kind, Use use, uint64_t size,
+                                       uint32_t entry_bytes, Refusal* refusal, void** over) {
   uint64_t offset = 0;
   auto* chunk = static_cast<wire::ChunkHeader*>(file_.take(size, use, &offset, refusal, over));
   if (chunk == nullptr) return nullptr;
@@ -117,11 +119,13 @@ void Process::calibrate() {
 namespace {
 
 bool find_figures(Figures* to) {
-  const base::SignalsBlocked blocked;  // a handler would find, or leave for ever, a file that is open
+  const base::SignalsBlocked
+      blocked;  // a handler would find, or leave for ever, a file that is open
   char text[512];
   const long size = base::read_file("/proc/self/io", text, sizeof text);
   if (size <= 0) return false;
-  to->io = {io_value(text, "rchar:"), io_value(text, "wchar:"), io_value(text, "syscr:"), io_value(text, "syscw:")};
+  to->io = {io_value(text, "rchar:"), io_value(text, "wchar:"), io_value(text, "syscr:"),
+            io_value(text, "syscw:")};
   to->storage = {io_value(text, "\nread_bytes:"), io_value(text, "\nwrite_bytes:")};
   to->text_bytes = static_cast<uint64_t>(size);
   return true;
@@ -156,13 +160,15 @@ void Process::set_rank(int rank, int ranks, wire::RankSource source, wire::MpiKi
 
 void Process::end(wire::End how) {
   calibrate();
-  // The kernel refuses the figures after a change of user, but not only then (chroot without /proc).
+  // The kernel refuses the figures after a change of user, but not only then (chroot without
+  // /proc).
   if (!base::sealed() && !read_io(&chunk_->io_last, &chunk_->storage_last)) {
     const bool is_other = static_cast<uint32_t>(base::system_call(SYS_geteuid)) != user_;
     if (is_other && chunk_->io_known != 0) chunk_->io_known |= wire::kIoOtherUser;
   }
   chunk_->end_ticks = base::ticks();
-  if (chunk_->end_kind != wire::End::kSignal) chunk_->end_kind = how;  // MPI_Abort ends in exit or _exit
+  if (chunk_->end_kind != wire::End::kSignal)
+    chunk_->end_kind = how;  // MPI_Abort ends in exit or _exit
 }
 
 void Process::before_exec() {
@@ -173,7 +179,8 @@ void Process::before_exec() {
 base::Text Process::why_unseen(char* const* environment, char* to, size_t size) const {
   bool has_library = false, has_directory = false;
   for (char* const* one = environment; one != nullptr && *one != nullptr; ++one) {
-    if (strncmp(*one, "LD_PRELOAD=", 11) == 0) has_library = strstr(*one, "libweir-preload") != nullptr;
+    if (strncmp(*one, "LD_PRELOAD=", 11) == 0)
+      has_library = strstr(*one, "libweir-preload") != nullptr;
     if (strncmp(*one, "WEIR_TRACE_DIR=", 15) == 0) has_directory = (*one)[15] != 0;
   }
   if (!has_library || !has_directory) return base::text("environment");
@@ -192,7 +199,8 @@ void Process::note_start(uint64_t pid, uint64_t ticks, base::Text why, base::Tex
   const base::Scratch room;
   if (room.data() == nullptr) return;
   base::Writer text(room.data(), base::Scratch::kBytes);
-  text.add("start\n").add_number(pid).add("\n").add_number(number_).add("\n").add_number(ticks).add("\n");
+  text.add("start\n").add_number(pid).add("\n").add_number(number_).add("\n").add_number(ticks).add(
+      "\n");
   text.add(why).add("\n").add(program);
   names_.note(text.view());
 }
@@ -202,7 +210,8 @@ void Process::note_end(uint64_t pid, uint64_t ticks, uint64_t signal, const Figu
   base::Writer text(room, sizeof room);
   text.add("end\n").add_number(pid).add("\n").add_number(ticks).add("\n").add_number(signal);
   if (figures != nullptr) {
-    const uint64_t all[] = {figures->io.rchar, figures->io.wchar, figures->storage.read_bytes, figures->storage.write_bytes};
+    const uint64_t all[] = {figures->io.rchar, figures->io.wchar, figures->storage.read_bytes,
+                            figures->storage.write_bytes};
     for (const uint64_t one : all) text.add("\n").add_number(one);
   }
   names_.note(text.view());
@@ -236,11 +245,13 @@ bool Process::revive() {
     wanted = 0;
     return false;
   }
-  const base::SignalsBlocked blocked;  // a handler that jumps away would leave the revival half done
+  const base::SignalsBlocked
+      blocked;  // a handler that jumps away would leave the revival half done
   const uint32_t me = static_cast<uint32_t>(base::thread_id());
   uint32_t nobody = 0;
   if (!base::compare_exchange(&pulse.reviving, &nobody, me)) {
-    while (base::load(&pulse.alive) == 0 && base::load(&pulse.reviving) == nobody && wanted != 0) base::yield();
+    while (base::load(&pulse.alive) == 0 && base::load(&pulse.reviving) == nobody && wanted != 0)
+      base::yield();
     return base::load(&pulse.alive) != 0;
   }
   const wire::ProcessChunk& before = *chunk_;  // the parent's, still mapped

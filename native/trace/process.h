@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// This process in the trace: its chunk, its names, whether it records at all. Survives fork in all its forms: a page that the
-// kernel wipes in the child says that the child must begin anew.
+// This process in the trace: its chunk, its names, whether it records at all. Survives fork in all
+// its forms: a page that the kernel wipes in the child says that the child must begin anew.
 #pragma once
 
 #include <stdint.h>
@@ -22,34 +22,40 @@ struct Figures {
 
 class Process {
  public:
-  // Begins recording. 0, or -errno; then the process stays idle. speaks: as TraceFile::refuse has it.
+  // Begins recording. 0, or -errno; then the process stays idle. speaks: as TraceFile::refuse has
+  // it.
   long begin(const Settings& settings, bool* speaks);
 
   // A chunk with its header filled, or null (counted by the caller as it sees fit).
   // Threads: any, with its signals held back (SignalsBlocked). The chunk stays mapped until
   // give_back(). Cost: an open of the trace file, storage for `size` bytes, a mapping, a close.
-  wire::ChunkHeader* take_chunk(wire::Kind kind, Use use, uint64_t size, uint32_t entry_bytes, Refusal* refusal, void** over = nullptr);
+  wire::ChunkHeader* take_chunk(wire::Kind kind, Use use, uint64_t size, uint32_t entry_bytes,
+                                Refusal* refusal, void** over = nullptr);
   void give_back(wire::ChunkHeader* chunk);  // unmaps; what it holds stays in the file
 
   void set_rank(int rank, int ranks, wire::RankSource source, wire::MpiKind mpi);
   // May be called more than once: the last call holds, but the end by a signal stays. Also in a
   // signal handler. Cost: /proc/self/io is read, and the clocks.
   void end(wire::End how);
-  // Another program takes the place of this one, if it can be started: what the kernel counted so far.
+  // Another program takes the place of this one, if it can be started: what the kernel counted so
+  // far.
   void before_exec();
-  // A program is about to be started (docs/formats/trace.md, section 3.2). why: empty, or what makes it likely that it leaves no
-  // records. Also in a forked child that has no chunk of its own.
+  // A program is about to be started (docs/formats/trace.md, section 3.2). why: empty, or what
+  // makes it likely that it leaves no records. Also in a forked child that has no chunk of its own.
   void note_start(uint64_t pid, uint64_t ticks, base::Text why, base::Text program);
-  // A child was waited for. signal: that killed it, or 0; figures: what it and the children that it waited for brought in, null: unknown.
+  // A child was waited for. signal: that killed it, or 0; figures: what it and the children that it
+  // waited for brought in, null: unknown.
   void note_end(uint64_t pid, uint64_t ticks, uint64_t signal, const Figures* figures);
   // False where the kernel refuses them. They count as read by the recorder.
   bool read_figures(Figures* to);
-  // Empty, or why a program that is started with this environment will leave no records; lies in `to`.
+  // Empty, or why a program that is started with this environment will leave no records; lies in
+  // `to`.
   base::Text why_unseen(char* const* environment, char* to, size_t size) const;
   void forked();  // in the child
   void stop();  // for good; the process goes on unseen
   void count_lost(uint64_t events) { base::fetch_add(&chunk_->lost_events, events); }
-  // Bytes that a stream took from the system and that the program did not read, or (negative) reads once more.
+  // Bytes that a stream took from the system and that the program did not read, or (negative) reads
+  // once more.
   void count_passed_over(int64_t bytes) { base::fetch_add(&chunk_->passed_over, bytes); }
   void count_own_read(uint64_t bytes) { base::fetch_add(&chunk_->own_read, bytes); }
   void count_failure() { base::fetch_add(&chunk_->failures, uint64_t{1}); }
@@ -61,7 +67,8 @@ class Process {
   uint32_t number() const { return number_; }
   uint64_t launch() const { return file_.launch(); }
 
-  // True when this process records. Called where the wiped page says no: off, not begun, or a forked child at its first call.
+  // True when this process records. Called where the wiped page says no: off, not begun, or a
+  // forked child at its first call.
   WEIR_COLD bool revive();
 
  private:
@@ -91,7 +98,8 @@ struct alignas(wire::kPageBytes) Pulse {
 };
 extern WEIR_OWN Pulse pulse;
 
-// Whether this process, or the one it was forked from, has begun to record and not stopped: else the page has nothing to say.
+// Whether this process, or the one it was forked from, has begun to record and not stopped: else
+// the page has nothing to say.
 extern WEIR_OWN uint32_t wanted;
 
 // The first question of every hook.

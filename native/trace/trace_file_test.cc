@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file as its writers share it: made once, taken from without overlap, within its budget, and never a reason to die.
+// The file as its writers share it: made once, taken from without overlap, within its budget, and
+// never a reason to die.
 #include "trace/trace_file.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +26,8 @@ constexpr uint64_t kPage = wire::kPageBytes;
 class Directory {
  public:
   Directory() {
-    path_ = (getenv("TMPDIR") != nullptr ? std::string(getenv("TMPDIR")) : "/tmp") + "/weir-record-XXXXXX";
+    path_ = (getenv("TMPDIR") != nullptr ? std::string(getenv("TMPDIR")) : "/tmp") +
+            "/weir-record-XXXXXX";
     EXPECT_NE(mkdtemp(path_.data()), nullptr);
   }
   ~Directory() {
@@ -76,7 +78,8 @@ TEST(TraceFile, is_opened_and_not_made_anew_by_the_second_writer) {
   ASSERT_NE(take(first, kPage).chunk, nullptr);
   ASSERT_EQ(second.open(directory.settings(uint64_t{1} << 30)), 0);
   EXPECT_EQ(second.header().end_bytes, 2 * kPage);
-  EXPECT_EQ(second.header().budget_bytes, 1u << 20) << "the budget is the file's, not the second writer's";
+  EXPECT_EQ(second.header().budget_bytes, 1u << 20)
+      << "the budget is the file's, not the second writer's";
 }
 
 TEST(TraceFile, a_chunk_is_zero_mapped_and_seen_by_others) {
@@ -221,7 +224,8 @@ TEST(TraceFile, a_stranger_under_its_name_is_left_as_it_is) {
 }
 
 TEST(TraceFile, a_directory_that_is_not_there_is_said_by_its_error) {
-  const Settings settings{base::text("/nonexistent/run"), base::text("n1"), wire::Level::kTrace, 1u << 20, {}, 0600};
+  const Settings settings{
+      base::text("/nonexistent/run"), base::text("n1"), wire::Level::kTrace, 1u << 20, {}, 0600};
   TraceFile file;
   EXPECT_EQ(file.open(settings), -ENOENT);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trace file's layout, as docs/formats/trace.md specifies it. Decides sizes and positions; who writes and
-// reads them, and in which order, is left to trace/ and reader/.
+// The trace file's layout, as docs/formats/trace.md specifies it. Decides sizes and positions; who
+// writes and reads them, and in which order, is left to trace/ and reader/.
 #pragma once
 
 #include <stddef.h>
@@ -17,7 +17,8 @@ inline constexpr uint64_t kMaxChunkBytes = 1u << 20;
 inline constexpr uint64_t kUnknownOffset = (uint64_t{1} << 48) - 1;
 inline constexpr uint32_t kHistogramBins = 36;
 inline constexpr uint32_t kLongShift = 12;
-inline constexpr uint32_t kOtherNames = 1u << 31;  // ids from here on are of what is no file (paths.h)
+inline constexpr uint32_t kOtherNames = 1u
+                                        << 31;  // ids from here on are of what is no file (paths.h)
 
 enum class Level : uint32_t { kOff = 0, kSummary = 1, kDetail = 2, kTrace = 3 };
 enum class Clock : uint32_t { kTimeStampCounter = 1, kMonotonic = 2 };
@@ -27,10 +28,21 @@ enum class MpiKind : uint32_t { kNone = 0, kOpenMpi = 1, kMpich = 2, kOther = 3 
 enum class End : uint32_t { kNone = 0, kExit = 1, kQuickExit = 2, kExec = 3, kSignal = 4 };
 enum class Form : uint8_t { kCounter = 0, kHistogram = 1 };  // of an entry of a counters chunk
 enum class NameSource : uint16_t { kGiven = 1, kDescriptor = 2, kNote = 3 };
-// Who made the record. Above these: kEvents + p, an event layer at position p of its file's stack, and kNotes + k, a note about a
-// layer with number k (native/layers/*/layer.toml). From output on: no I/O of its own, the calls to the system below it are.
+// Who made the record. Above these: kEvents + p, an event layer at position p of its file's stack,
+// and kNotes + k, a note about a layer with number k (native/layers/*/layer.toml). From output on:
+// no I/O of its own, the calls to the system below it are.
 enum class Layer : uint8_t {
-  marker = 0, posix = 1, stdio = 2, fortran = 3, mpi = 4, layers = 5, output = 6, mpi_io = 7, pnetcdf = 8, netcdf = 9, hdf5 = 10
+  marker = 0,
+  posix = 1,
+  stdio = 2,
+  fortran = 3,
+  mpi = 4,
+  layers = 5,
+  output = 6,
+  mpi_io = 7,
+  pnetcdf = 8,
+  netcdf = 9,
+  hdf5 = 10
 };
 inline constexpr uint8_t kEvents = 16;
 inline constexpr uint8_t kNotes = 32;
@@ -38,7 +50,15 @@ inline constexpr uint8_t kLayersEnd = 64;
 
 constexpr Layer event_at(uint8_t position) { return static_cast<Layer>(kEvents + position); }
 
-enum Flag : uint8_t { kError = 1, kShort = 2, kLong = 4, kBelow = 8, kNested = 16, kOutput = 32 };
+enum Flag : uint8_t {
+  kError = 1,
+  kShort = 2,
+  kLong = 4,
+  kBelow = 8,
+  kNested = 16,
+  kOutput = 32,
+  kRoot = 64
+};
 inline constexpr uint8_t kKeyFlags = kBelow | kNested | kOutput;  // those that tell counters apart
 
 enum class Op : uint8_t {
@@ -69,13 +89,16 @@ struct FileHeader {
   uint64_t created_ticks;
   double ns_per_tick;
   Level level;
-  uint32_t refused;  // programs that found no room for themselves, kRefusedSaid, kRefusedBySizeLimit, kRefusedByMemory
+  uint32_t refused;  // programs that found no room for themselves, kRefusedSaid,
+                     // kRefusedBySizeLimit, kRefusedByMemory
   char node[64];
-  uint64_t launch;    // whose trace it is, of programs that were started without `weir trace`; 0: of anybody
+  uint64_t launch;  // whose trace it is, of programs that were started without `weir trace`; 0: of
+                    // anybody
   uint64_t launcher;  // the mpirun (srun, ...) that has this file, or 0
   uint64_t job;       // of MPI, the same on all nodes, or 0
 };
-static_assert(offsetof(FileHeader, node) == 80 && offsetof(FileHeader, launch) == 144 && sizeof(FileHeader) <= kPageBytes);
+static_assert(offsetof(FileHeader, node) == 80 && offsetof(FileHeader, launch) == 144 &&
+              sizeof(FileHeader) <= kPageBytes);
 
 constexpr uint32_t kRefusedBySizeLimit = 1u << 31;  // one of them at least: RLIMIT_FSIZE
 constexpr uint32_t kRefusedSaid = 1u << 30;         // one has said it on stderr
@@ -137,7 +160,8 @@ struct ProcessChunk {
 };
 static_assert(offsetof(ProcessChunk, io_last) == 192 && offsetof(ProcessChunk, exe) == 256);
 static_assert(offsetof(ProcessChunk, refusals) == 4024);
-static_assert(offsetof(ProcessChunk, own_read) == 3968 && offsetof(ProcessChunk, storage_last) == 4008);
+static_assert(offsetof(ProcessChunk, own_read) == 3968 &&
+              offsetof(ProcessChunk, storage_last) == 4008);
 static_assert(offsetof(ProcessChunk, command) == 1792 && sizeof(ProcessChunk) == kPageBytes);
 
 struct NameEntry {
@@ -177,7 +201,8 @@ struct Bins {
   uint64_t by_duration[kHistogramBins];
 };
 
-// Of all calls of the log that are alike in operation, layer and flags, and in whether they are on a file. Takes ten entries.
+// Of all calls of the log that are alike in operation, layer and flags, and in whether they are on
+// a file. Takes ten entries.
 struct Histogram {
   uint32_t of_others;  // 0: of calls on files, 1: on what is no file
   Op op;
@@ -189,7 +214,8 @@ struct Histogram {
 };
 inline constexpr uint64_t kHistogramEntries = sizeof(Histogram) / sizeof(Counter);
 static_assert(sizeof(Histogram) == 640 && kHistogramEntries * sizeof(Counter) == sizeof(Histogram));
-static_assert(offsetof(Counter, form) == offsetof(Histogram, form) && offsetof(Histogram, bins) == 64);
+static_assert(offsetof(Counter, form) == offsetof(Histogram, form) &&
+              offsetof(Histogram, bins) == 64);
 
 // Of version 1.
 struct WideCounter {

@@ -27,14 +27,16 @@ constexpr Operation kOperations[] = {
 
 TEST(Record, is_the_example_of_the_page_byte_for_byte) {
   const Record record{65536, 1000, 5, 8192, 4096, Op::kWrite, Layer::posix, 0, 0};
-  const unsigned char page[32] = {0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0xe8, 0x03, 0x00, 0x00, 0x05, 0x00, 0x00, 0x00,
-                                  0x00, 0x20, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x10, 0x00, 0x00, 0x07, 0x01, 0x00, 0x00};
+  const unsigned char page[32] = {0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0xe8, 0x03, 0x00,
+                                  0x00, 0x05, 0x00, 0x00, 0x00, 0x00, 0x20, 0x00, 0x00, 0x00, 0x00,
+                                  0x00, 0x00, 0x00, 0x10, 0x00, 0x00, 0x07, 0x01, 0x00, 0x00};
   EXPECT_EQ(memcmp(&record, page, sizeof page), 0);
 }
 
 TEST(Record, bits_are_where_the_page_has_them) {
   Record record{};
-  const uint64_t word3 = UINT64_C(0x1c) << 56 | UINT64_C(0x05) << 48 | UINT64_C(2) << 40 | UINT64_C(84) << 32 | 7;
+  const uint64_t word3 =
+      UINT64_C(0x1c) << 56 | UINT64_C(0x05) << 48 | UINT64_C(2) << 40 | UINT64_C(84) << 32 | 7;
   memcpy(reinterpret_cast<char*>(&record) + 24, &word3, sizeof word3);
   EXPECT_EQ(record.size_low, 7u);
   EXPECT_EQ(record.op, Op::kFread);
@@ -79,10 +81,13 @@ TEST(Operations, have_one_value_and_one_name_each) {
 
 // Values never change meaning: traces are kept. What is here once is here for good.
 TEST(Operations, keep_the_values_of_the_first_version) {
-  const std::map<std::string, int> first = {{"open", 1},   {"close", 4},          {"read", 6},            {"write", 7},
-                                            {"pread", 8},  {"lseek", 16},         {"stat", 25},           {"mmap", 45},
-                                            {"fopen", 80}, {"fread", 84},         {"fwrite", 85},         {"fortran_read", 120},
-                                            {"flock", 63},  {"fortran_write", 121}, {"fortran_inquire", 128}, {"thread", 250}};
+  const std::map<std::string, int> first = {
+      {"open", 1},    {"close", 4},           {"read", 6},
+      {"write", 7},   {"pread", 8},           {"lseek", 16},
+      {"stat", 25},   {"mmap", 45},           {"fopen", 80},
+      {"fread", 84},  {"fwrite", 85},         {"fortran_read", 120},
+      {"flock", 63},  {"fortran_write", 121}, {"fortran_inquire", 128},
+      {"thread", 250}};
   size_t found = 0;
   for (const Operation& op : kOperations) {
     const auto kept = first.find(op.name);
@@ -95,7 +100,8 @@ TEST(Operations, keep_the_values_of_the_first_version) {
 
 TEST(Operations, of_the_languages_libraries_and_the_system_alone_are_io) {
   for (const Operation& op : kOperations) {
-    const bool of_io = strcmp(op.layer, "posix") == 0 || strcmp(op.layer, "stdio") == 0 || strcmp(op.layer, "fortran") == 0;
+    const bool of_io = strcmp(op.layer, "posix") == 0 || strcmp(op.layer, "stdio") == 0 ||
+                       strcmp(op.layer, "fortran") == 0;
     const bool notes = strcmp(op.name, "naming") == 0;  // stands beside the record of its call
     EXPECT_EQ(op.cls != 'X', of_io && !notes) << op.name;
   }

@@ -19,10 +19,12 @@ constexpr bool has_at(size_t size, At at, size_t begin, std::string_view text) {
   return true;
 }
 
-// Shared memory of MPI libraries in /dev/shm: UCX, MPICH, Open MPI, PMIx, PSM, Intel MPI, MVAPICH2, Cray MPICH.
+// Shared memory of MPI libraries in /dev/shm: UCX, MPICH, Open MPI, PMIx, PSM, Intel MPI, MVAPICH2,
+// Cray MPICH.
 inline constexpr std::string_view kSegments[] = {
-    "ucx_shm_posix_", "mpich_shar_tmp", "vader_segment.", "sm_segment.", "osc_rdma.",   "pmix-gds-shmem.",
-    "psm_shm.",       "psm2_shm.",      "Intel_MPI_",     "ib_shmem-",   "slot_shmem-", "cray-shared-mem-coll-kvs"};
+    "ucx_shm_posix_", "mpich_shar_tmp",  "vader_segment.", "sm_segment.",
+    "osc_rdma.",      "pmix-gds-shmem.", "psm_shm.",       "psm2_shm.",
+    "Intel_MPI_",     "ib_shmem-",       "slot_shmem-",    "cray-shared-mem-coll-kvs"};
 // Session directories: ompi.NODE.UID of Open MPI 4, prte.NODE.PID.UID and prterun.NODE.PID.UID of
 // Open MPI 5; pmix_dstor_* of PMIx, in them or alone.
 inline constexpr std::string_view kSessions[] = {"ompi.", "prte.", "prterun."};
@@ -51,7 +53,8 @@ constexpr bool names_an_mpi_segment(size_t size, At at) {
     if (at(begin) == 'o' || at(begin) == 'p') {
       if (has_at(size, at, begin, "pmix_dstor_")) return true;
       for (const std::string_view session : kSessions) {
-        if (has_at(size, at, begin, session) && ends_in_number(at, begin + session.size(), i)) return true;
+        if (has_at(size, at, begin, session) && ends_in_number(at, begin + session.size(), i))
+          return true;
       }
     }
     begin = i + 1;
@@ -60,9 +63,17 @@ constexpr bool names_an_mpi_segment(size_t size, At at) {
   return false;
 }
 
+// Memory without a name of its own, made by memfd_create: "/memfd:WHAT (deleted)".
+template <class At>
+constexpr bool names_memory(size_t size, At at) {
+  constexpr std::string_view kEnd = " (deleted)";
+  return has_at(size, at, 0, "/memfd:") && size > kEnd.size() &&
+         has_at(size, at, size - kEnd.size(), kEnd);
+}
+
 // Absolute names are files, but for what the kernel makes up: /dev (where /dev/shm holds files),
-// /proc and /sys; and segments of MPI libraries. Pipes and sockets have no absolute names. at(i) is
-// character i of the name.
+// /proc and /sys; memory of memfd_create; and segments of MPI libraries. Pipes and sockets have no
+// absolute names. at(i) is character i of the name.
 template <class At>
 constexpr bool names_a_file(size_t size, At at) {
   size_t begin = 0;
@@ -73,7 +84,8 @@ constexpr bool names_a_file(size_t size, At at) {
     const bool is_in = has_at(size, at, begin, tree) && (size == end || at(end) == '/');
     if (is_in && !has_at(size, at, begin, "/dev/shm/")) return false;
   }
-  return !names_an_mpi_segment(size - begin, [=](size_t i) { return at(begin + i); });
+  const auto from_root = [=](size_t i) { return at(begin + i); };
+  return !names_memory(size - begin, from_root) && !names_an_mpi_segment(size - begin, from_root);
 }
 
 constexpr bool names_a_file(std::string_view text) {

@@ -7,4 +7,5 @@ from weir._version import find_version
 
 __version__ = find_version()
 
-__all__ = ["Error", "IncompleteError", "InputError", "NotThere", "StorageError", "UsageError", "__version__", "open"]
+__all__ = ["Error", "IncompleteError", "InputError", "NotThere", "StorageError", "UsageError",
+    "__version__", "open"]

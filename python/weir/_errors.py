@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What weir raises. Libraries raise these; ``weir.cli.main`` alone turns them into a message and an exit status.
+"""What weir raises. Libraries raise these; ``weir.cli.main`` alone turns them into a message and an
+exit status.
 
 A message says what failed, on which object, what was expected, and what to do.
 """
@@ -12,7 +13,8 @@ class Error(Exception):
 
 
 class UsageError(Error, ValueError):
-    """What was asked for makes no sense or would destroy something: a level that does not exist, a step that is there."""
+    """What was asked for makes no sense or would destroy something: a level that does not exist, a
+    step that is there."""
 
 
 class InputError(Error, ValueError):

@@ -12,19 +12,23 @@ OWNER_ALONE = 0o600
 
 
 @contextmanager
-def complete_file(path: str | os.PathLike[str], permissions: int | None = None, sync: bool = False) -> Iterator[BinaryIO]:
-    """A file to write into, which takes the place of `path` at the end of the block, or never when the block raises.
+def complete_file(path: str | os.PathLike[str], permissions: int | None = None,
+        sync: bool = False) -> Iterator[BinaryIO]:
+    """A file to write into, which takes the place of `path` at the end of the block, or never when
+    the block raises.
 
-    permissions: None for those of any new file. What is no plain file (/dev/null, a named pipe) is then written to as it is.
-    sync: the bytes are on the disk before the name. Raises OSError.
+    permissions: None for those of any new file. What is no plain file (/dev/null, a named pipe) is
+    then written to as it is. sync: the bytes are on the disk before the name. Raises OSError.
     """
     if permissions is None and os.path.exists(path) and not os.path.isfile(path):
         with open(path, "wb") as stream:
             yield stream
         return
     # A name of its own length: that of the file may be as long as the system permits.
-    unfinished = os.path.join(os.path.dirname(os.path.abspath(path)), f".weir-{os.urandom(8).hex()}.new")
-    opened = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666 if permissions is None else OWNER_ALONE)
+    unfinished = os.path.join(os.path.dirname(os.path.abspath(path)),
+        f".weir-{os.urandom(8).hex()}.new")
+    opened = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666 if permissions is None
+        else OWNER_ALONE)
     try:
         with open(opened, "wb") as stream:
             yield stream

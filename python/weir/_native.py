@@ -32,6 +32,7 @@ def library_path(name: str) -> Path:
     path = library_directory() / name
     if not path.is_file():
         raise LibraryMissing(
-            f"{path}: the native library is not built; run `make build` in the source tree or reinstall weir-io"
+            f"{path}: the native library is not built; run `make build` in the source tree or "
+            f"reinstall weir-io"
         )
     return path

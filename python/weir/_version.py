@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The version of the installed package: importlib.metadata would do, but its import alone costs what a launch may."""
+"""The version of the installed package: importlib.metadata would do, but its import alone costs
+what a launch may."""
 
 from __future__ import annotations
 

@@ -6,7 +6,8 @@
     with phase("9write"):
         ...
 
-Without weir's preload library in the process nothing happens. The same name in all ranks makes one phase.
+Without weir's preload library in the process nothing happens. The same name in all ranks makes one
+phase.
 """
 
 from __future__ import annotations

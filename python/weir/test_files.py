@@ -28,8 +28,10 @@ def test_what_is_not_complete_leaves_nothing(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize(("permissions", "expected"), [(None, 0o640), (0o600, 0o600), (0o644, 0o644)])
-def test_permissions_are_those_of_a_new_file_or_those_that_are_given(tmp_path, permissions, expected):
+@pytest.mark.parametrize(("permissions", "expected"),
+    [(None, 0o640), (0o600, 0o600), (0o644, 0o644)])
+def test_permissions_are_those_of_a_new_file_or_those_that_are_given(tmp_path, permissions,
+        expected):
     before = os.umask(0o027)
     try:
         with complete_file(tmp_path / "x", permissions, sync=True):

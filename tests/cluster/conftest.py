@@ -30,14 +30,17 @@ pread /data/c at=4000 for=10 bytes=100 offset=60
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
     """The client of a scheduler with two worker processes."""
-    distributed = pytest.importorskip("distributed", reason="dask.distributed needs Python 3.11 or newer, and its extra")
+    distributed = pytest.importorskip("distributed",
+        reason="dask.distributed needs Python 3.11 or newer, and its extra")
     options = {"dashboard_address": None, "scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"}}
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, silence_logs=50, **options) as local, connect(local.scheduler_address) as made:
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, silence_logs=50,
+            **options) as local, connect(local.scheduler_address) as made:
         yield made
 
 
 def write_nodes(run: Path) -> Path:
-    """Steps of one node and of three, whose clocks differ; names that only some nodes have, collectives, phases, MPI-IO, a file read again."""
+    """Steps of one node and of three, whose clocks differ; names that only some nodes have,
+    collectives, phases, MPI-IO, a file read again."""
     write_run(run, TWO_STEPS + READ_AGAIN)
     write_step(run / "picture", 7, [f"/scratch/an/traj{i:03d}" for i in range(5)], calls=400)
     program = WaitTrace(6, nodes=3, ahead=(0, 40, 15))

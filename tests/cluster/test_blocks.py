@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exact union of I/O intervals from parts: against a set of timestamps, and against the reader that has all files at once."""
+"""The exact union of I/O intervals from parts: against a set of timestamps, and against the reader
+that has all files at once."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from weir.trace._synthetic import TraceWriter, event
 
 SETTINGS = settings(max_examples=60, deadline=None, print_blob=True)
 FILES = ("/scratch/a", "pipe:[7]")
-call = st.tuples(st.sampled_from(["read", "open", "fwrite", "MPI_wait"]), st.integers(0, 60), st.integers(0, 12), st.sampled_from([*FILES, "", "lost"]))
+call = st.tuples(st.sampled_from(["read", "open", "fwrite", "MPI_wait"]), st.integers(0, 60),
+    st.integers(0, 12), st.sampled_from([*FILES, "", "lost"]))
 
 
 def write(path: Path, calls: list[tuple]) -> None:
@@ -33,14 +35,16 @@ def write(path: Path, calls: list[tuple]) -> None:
         for at in range(0, len(calls), 2):
             process.events(
                 [
-                    event(op, writer.created_ticks + start, length, file={"": 0, "lost": 99}.get(name) if name not in FILES else process.name(name))
+                    event(op, writer.created_ticks + start, length, file={"": 0, "lost": 99}
+                        .get(name) if name not in FILES else process.name(name))
                     for op, start, length, name in calls[at : at + 2]
                 ],
                 thread=at + 1,
             )
 
 
-@given(st.lists(st.lists(call, max_size=12), min_size=1, max_size=3), st.lists(st.integers(-5, 80), max_size=4), st.booleans())
+@given(st.lists(st.lists(call, max_size=12), min_size=1, max_size=3),
+    st.lists(st.integers(-5, 80), max_size=4), st.booleans())
 @SETTINGS
 def test_parts_add_up_to_the_timestamps_that_any_call_covers(of_files, cuts, all_names):
     covered, parts = set(), []
@@ -52,15 +56,20 @@ def test_parts_add_up_to_the_timestamps_that_any_call_covers(of_files, cuts, all
             line, _ = node_line(file)
             origin = int(line.timestamps(np.array([file.header.created_ticks], np.uint64))[0])
             chunks = np.flatnonzero(file.array("chunks")["kind"] == 3)
-            stretches = [Stretch(identity_of(path), line, some, 2 * len(some)) for some in (chunks[:2], chunks[2:])]
-            parts += [blocks_of(one, all_names, origin + np.unique(np.array(cuts, np.int64))) for one in stretches]
-            counted = [one for one in calls if one[0] != "MPI_wait" and (all_names or one[3] != FILES[1])]
-            covered |= {at for _, start, length, _ in counted for at in range(start, start + length)}
+            stretches = [Stretch(identity_of(path), line, some, 2 * len(some))
+                for some in (chunks[:2], chunks[2:])]
+            parts += [blocks_of(one, all_names, origin + np.unique(np.array(cuts, np.int64)))
+                for one in stretches]
+            counted = [one for one in calls if one[0] != "MPI_wait"
+                and (all_names or one[3] != FILES[1])]
+            covered |= {at for _, start, length, _ in counted
+                for at in range(start, start + length)}
         lengths = [length_of(list(window)) for window in zip(*(part[1:] for part in parts))]
     assert len(lengths) == len(set(cuts)) + 1
     assert sum(lengths) == len(covered)
     limits = [-1000, *sorted(set(cuts)), 1000]
-    assert lengths == [len(covered & set(range(low, high))) for low, high in zip(limits, limits[1:])]
+    assert lengths == [len(covered & set(range(low, high)))
+        for low, high in zip(limits, limits[1:])]
 
 
 def test_many_stretches_and_windows_are_as_one(cluster, nodes_run, monkeypatch):
@@ -79,10 +88,12 @@ def test_many_stretches_and_windows_are_as_one(cluster, nodes_run, monkeypatch):
 @pytest.mark.parametrize("split_from", [0, module.SPLIT_FROM])
 def test_masks_leave_processes_out(cluster, nodes_run, monkeypatch, split_from):
     monkeypatch.setattr(module, "SPLIT_FROM", split_from)
-    here, there = (build(nodes_run, step="waits", reader=reader).steps[0].data for reader in (None, cluster))
+    here, there = (build(nodes_run, step="waits", reader=reader).steps[0].data
+        for reader in (None, cluster))
     for chosen in (0, 1):
         masks = [np.arange(len(file.processes)) % 2 == chosen for file in here.files]
         found = active_time(there.files, there.lines, masks)
         assert found == active_time(here.files, here.lines, masks) and found.records
     nobody = [np.zeros(len(file.processes), bool) for file in here.files]
-    assert active_time(there.files, there.lines, nobody) == active_time(here.files, here.lines, nobody)
+    assert active_time(there.files, there.lines, nobody) == active_time(here.files, here.lines,
+        nobody)

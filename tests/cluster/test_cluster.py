@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run read by workers of Dask: the same report to the last digit, whatever happens to workers; clear words where they cannot."""
+"""A run read by workers of Dask: the same report to the last digit, whatever happens to workers;
+clear words where they cannot."""
 
 from __future__ import annotations
 
@@ -46,8 +47,10 @@ def test_the_report_is_the_same_to_the_last_digit(cluster, nodes_run, choice):
 def test_the_command_prints_the_same_from_a_scheduler_that_is_there(cluster, nodes_run, weir):
     address = cluster.client.scheduler.address
     for arguments in (("--json",), ("--trace", "--rank", "1")):
-        here, there = weir("report", nodes_run, *arguments), weir("report", nodes_run, *arguments, "--dask", address)
-        assert (there.stdout, there.stderr, there.returncode) == (here.stdout, here.stderr, here.returncode)
+        here, there = weir("report", nodes_run, *arguments), weir("report", nodes_run, *arguments,
+            "--dask", address)
+        assert (there.stdout, there.stderr, there.returncode) == (here.stdout, here.stderr,
+            here.returncode)
         assert here.stdout
 
 
@@ -109,7 +112,8 @@ def test_a_worker_that_does_not_see_a_file_is_named(cluster, nodes_run, tmp_path
         build("/proc/self/cwd", reader=cluster)
     workers = cluster.client.scheduler_info(n_workers=-1)["workers"]
     assert "/proc/self/cwd/" in str(printed.value) and "No such file" in str(printed.value)
-    assert any(f"worker {address} on {os.uname().nodename}" in str(printed.value) for address in workers)
+    assert any(f"worker {address} on {os.uname().nodename}" in str(printed.value)
+        for address in workers)
 
 
 def test_a_worker_that_sees_another_file_there_is_named(cluster, nodes_run, tmp_path, monkeypatch):
@@ -118,7 +122,8 @@ def test_a_worker_that_sees_another_file_there_is_named(cluster, nodes_run, tmp_
         shutil.copy(nodes_run / "waits" / trace, tmp_path / directory / "other" / "n0.weir")
     cluster.client.run(os.chdir, str(tmp_path / "theirs"))
     monkeypatch.chdir(tmp_path / "mine")
-    with pytest.raises(InputError, match=r"/proc/self/cwd/other/n0.weir: .* another file for worker tcp://"):
+    with pytest.raises(InputError,
+            match=r"/proc/self/cwd/other/n0.weir: .* another file for worker tcp://"):
         build("/proc/self/cwd/other", reader=cluster)
 
 
@@ -126,9 +131,11 @@ def test_no_scheduler_no_workers_no_dask_are_said_in_bounded_time(monkeypatch):
     from distributed import LocalCluster
 
     with LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty:
-        with pytest.raises(ClusterError, match="the scheduler has no workers; start some: dask worker"):
+        with pytest.raises(ClusterError,
+                match="the scheduler has no workers; start some: dask worker"):
             connect(empty.scheduler_address, seconds=1)
-    with pytest.raises(ClusterError, match=r"--dask tcp://127.0.0.1:9: no scheduler answers there within 1 s"):
+    with pytest.raises(ClusterError,
+            match=r"--dask tcp://127.0.0.1:9: no scheduler answers there within 1 s"):
         connect("tcp://127.0.0.1:9", seconds=1)
     with pytest.raises(ClusterError, match="--dask elsewhere: no scheduler answers"):
         connect("elsewhere", seconds=1)
@@ -139,8 +146,10 @@ def test_no_scheduler_no_workers_no_dask_are_said_in_bounded_time(monkeypatch):
 
 def test_local_workers_end_with_the_command(nodes_run, weir):
     mark = f"of_test={nodes_run}"
-    here, there = weir("report", nodes_run, "--json"), weir("report", nodes_run, "--json", "--dask", "local", env={"of_test": str(nodes_run)})
-    assert (there.stdout, there.stderr, there.returncode) == (here.stdout, here.stderr, here.returncode)
+    here, there = weir("report", nodes_run, "--json"), weir("report", nodes_run, "--json", "--dask",
+        "local", env={"of_test": str(nodes_run)})
+    assert (there.stdout, there.stderr, there.returncode) == (here.stdout, here.stderr,
+        here.returncode)
     assert not [path for path in Path("/proc").glob("[0-9]*/environ") if mark in _text(path)]
 
 
@@ -157,13 +166,15 @@ def rows(table) -> list[dict]:
 
 
 def test_parquet_by_workers_and_tables_are_the_same(cluster, nodes_run, tmp_path):
-    dataset = pytest.importorskip("pyarrow.dataset", reason="needs the test extra, on Python 3.11 or newer")
+    dataset = pytest.importorskip("pyarrow.dataset",
+        reason="needs the test extra, on Python 3.11 or newer")
     with open_run(nodes_run) as here, open_run(nodes_run, reader=cluster) as there:
         export_parquet(here, str(tmp_path / "here"), ("events", "files", "processes"))
         export_parquet(there, str(tmp_path / "there"), ("events", "files", "processes"))
         for name in ("critical", "phases", "totals"):
             assert rows(there.table(name).to_arrow()) == rows(here.table(name).to_arrow()) != []
-    names = [sorted(str(path.relative_to(tmp_path / place)) for path in (tmp_path / place).rglob("*.parquet")) for place in ("here", "there")]
+    names = [sorted(str(path.relative_to(tmp_path / place))
+        for path in (tmp_path / place).rglob("*.parquet")) for place in ("here", "there")]
     assert names[0] == names[1] and len([name for name in names[0] if "events" in name]) == 9
     for name in names[0]:
         made = [dataset.dataset(tmp_path / place / name).to_table() for place in ("here", "there")]

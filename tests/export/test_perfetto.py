@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Perfetto's own messages read what weir export writes; slices put together from begins and ends are the records."""
+"""Perfetto's own messages read what weir export writes; slices put together from begins and ends
+are the records."""
 
 from __future__ import annotations
 
@@ -13,12 +14,14 @@ from query_runs import TWO_STEPS, one_read, write_run
 
 from weir.export._slices import marker_order, nested
 
-proto = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2", reason="needs the test extra, on Python 3.11 or newer")
+proto = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2",
+    reason="needs the test extra, on Python 3.11 or newer")
 Trace, TracePacket, TrackEvent = proto.Trace, proto.TracePacket, proto.TrackEvent
 
 
 class Read:
-    """A trace as a reader has it: interned names, tracks, and slices put together on a stack for each track."""
+    """A trace as a reader has it: interned names, tracks, and slices put together on a stack for
+    each track."""
 
     def __init__(self, data: bytes):
         self.trace = Trace.FromString(data)
@@ -31,11 +34,14 @@ class Read:
         for packet in packets:
             for kind in ("event_names", "event_categories", "debug_annotation_names"):
                 names |= {(kind, one.iid): one.name for one in getattr(packet.interned_data, kind)}
-            names |= {("text", one.iid): one.str.decode() for one in packet.interned_data.debug_annotation_string_values}
+            names |= {("text", one.iid): one.str.decode()
+                for one in packet.interned_data.debug_annotation_string_values}
             if packet.HasField("track_descriptor"):
                 self.describe(packet.track_descriptor)
             if packet.HasField("track_event"):
-                assert packet.track_event.track_uuid in self.uuids, "a track is described before it is used"
+                assert packet.track_event.track_uuid in self.uuids, (
+                    "a track is described before it is used"
+                )
                 events.append((packet.timestamp, packet.track_event))
         self.slices = self.put_together(sorted(events, key=lambda one: one[0]), names)
 
@@ -61,7 +67,8 @@ class Read:
             begin, opened = stack.pop()
             details = {}
             for one in opened.debug_annotations:
-                value = names["text", one.string_value_iid] if one.HasField("string_value_iid") else one.int_value
+                value = names["text", one.string_value_iid] if one.HasField(
+                    "string_value_iid") else one.int_value
                 details[names["debug_annotation_names", one.name_iid]] = value
             found.append((
                 opened.track_uuid, begin, at - begin, names["event_names", opened.name_iid],
@@ -84,14 +91,16 @@ def expected(run) -> Counter:
 
     with weir.open(run) as opened:
         return Counter(
-            (row["start_ns"], row["duration_ns"], row["op"], row["layer"], row["file"], row["offset_bytes"], row["bytes"], row["error"])
+            (row["start_ns"], row["duration_ns"], row["op"], row["layer"], row["file"],
+                row["offset_bytes"], row["bytes"], row["error"])
             for row in opened.events.to_arrow().to_pylist()
         )
 
 
 def printed(read: Read) -> Counter:
     return Counter(
-        (begin, length, op, layer, d.get("file"), d.get("offset"), d["bytes"], d.get("error")) for _, begin, length, op, layer, d in read.slices
+        (begin, length, op, layer, d.get("file"), d.get("offset"), d["bytes"], d.get("error"))
+        for _, begin, length, op, layer, d in read.slices
     )
 
 
@@ -100,13 +109,17 @@ def test_slices_are_the_records_and_tracks_their_threads(weir, tmp_path):
     read = exported(weir, run, tmp_path / "trace.pftrace")
     assert printed(read) == expected(run)
     assert sorted(read.processes.values()) == sorted([
-        "traj0: rank 0, model on n1", "traj0: rank 1, model on n1", "traj0: no rank, mpirun on n2", "traj0: no rank, cp on n2",
+        "traj0: rank 0, model on n1", "traj0: rank 1, model on n1", "traj0: no rank, mpirun on n2",
+        "traj0: no rank, cp on n2",
     ])  # fmt: skip
     assert 10 in read.processes and 11 in read.processes, "processes keep their numbers"
-    writes = [(read.process_of(uuid), details["file"]) for uuid, _, _, op, _, details in read.slices if op == "write"]
-    assert Counter(writes) == {("traj0: rank 0, model on n1", file): n for file, n in (("/data/a", 3), ("/data/f", 1), ("pipe:[7]", 1))}
+    writes = [(read.process_of(uuid), details["file"])
+        for uuid, _, _, op, _, details in read.slices if op == "write"]
+    assert Counter(writes) == {("traj0: rank 0, model on n1", file): n
+        for file, n in (("/data/a", 3), ("/data/f", 1), ("pipe:[7]", 1))}
     statement = next(one for one in read.slices if one[3] == "fortran_write")
-    within = next(one for one in read.slices if one[5].get("file") == "/data/f" and one[3] == "write")
+    within = next(one for one in read.slices if one[5].get("file") == "/data/f"
+        and one[3] == "write")
     assert statement[0] == within[0] and statement[1] < within[1]
 
 
@@ -128,13 +141,15 @@ def test_calls_that_cross_get_a_track_of_their_own(weir, tmp_path):
     assert printed(read) == expected(run)
     (uuid,) = read.threads
     assert read.threads[uuid] == (7, 8)
-    assert [(one[0] in read.parents, one[5]["bytes"]) for one in sorted(read.slices, key=lambda one: one[5]["bytes"])] == [
+    assert [(one[0] in read.parents, one[5]["bytes"]) for one in sorted(read.slices,
+        key=lambda one: one[5]["bytes"])] == [
         (number == 3, number) for number in range(1, 8)
     ]
 
 
 def test_a_long_run_in_batches_is_whole(weir, tmp_path):
-    run = write_run(tmp_path / "run", "step s\nnode n\nprocess pid=7\nread /a at=0 for=5 bytes=300 offset=70000 x=150000")
+    run = write_run(tmp_path / "run",
+        "step s\nnode n\nprocess pid=7\nread /a at=0 for=5 bytes=300 offset=70000 x=150000")
     read = exported(weir, run, tmp_path / "t")
     assert len(read.slices) == 150_000
     assert printed(read) == expected(run)
@@ -152,7 +167,8 @@ spans = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 30), st.integers(0,
 @settings(max_examples=300, deadline=None)
 @given(spans, st.integers(0, 3))
 def test_what_is_left_on_a_track_nests_and_begins_and_ends_in_order(drawn, slack):
-    track, start, length = (np.array(column, np.int64) for column in (zip(*drawn) if drawn else ((), (), ())))
+    track, start, length = (np.array(column, np.int64)
+        for column in (zip(*drawn) if drawn else ((), (), ())))
     slices = nested(track, start, start + length, slack)
     assert (np.where(slices.crosses, start + length, slices.end) <= start + length).all()
     assert (start + length - slices.end <= slack).all()

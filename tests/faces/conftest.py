@@ -9,13 +9,15 @@ import pytest
 
 
 class Libweir:
-    """``libweir.cc(source)``, ``libweir.fc(source)``, ``libweir.run(ranks, program)``: with one MPI and its libweir.so."""
+    """``libweir.cc(source)``, ``libweir.fc(source)``, ``libweir.run(ranks, program)``: with one MPI
+    and its libweir.so."""
 
     def __init__(self, mpi, build: Path, root: Path):
         self.mpi, self.root = mpi, root
         self.libraries = build / "lib"
         self.directory = self.libraries / mpi.name
-        self.link = (f"-I{root / 'include'}", f"-I{self.directory}", f"-L{self.directory}", f"-Wl,-rpath,{self.directory}")
+        self.link = (f"-I{root / 'include'}", f"-I{self.directory}", f"-L{self.directory}",
+            f"-Wl,-rpath,{self.directory}")
 
     def cc(self, source: Path) -> Path:
         return self.mpi.cc(source, *self.link, "-lweir")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Definitions that are wrong, or differ between ranks: every rank learns of them, and what exactly."""
+"""Definitions that are wrong, or differ between ranks: every rank learns of them, and what exactly.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +9,10 @@ import pytest
 RANKS = 3
 MISTAKES = {
     "none": ["fine"],
-    "units": ["WEIR_E_ARGUMENT", "field 't', attribute 'units', value is 'K' on rank 0 and 'degC' on rank 2"],
-    "outside": ["WEIR_E_DECOMPOSITION", "3 rows from 4 do not all lie in grid 'plane', which has 4 x 6 points", "rank 2"],
+    "units": ["WEIR_E_ARGUMENT",
+        "field 't', attribute 'units', value is 'K' on rank 0 and 'degC' on rank 2"],
+    "outside": ["WEIR_E_DECOMPOSITION",
+        "3 rows from 4 do not all lie in grid 'plane', which has 4 x 6 points", "rank 2"],
     "halo": ["WEIR_E_ARGUMENT", "decomposition 'rows': a halo is negative", "rank 2"],
     "doubled": ["WEIR_E_DECOMPOSITION", "rows", "12"],
     "missing": ["WEIR_E_DECOMPOSITION", "rows", "20"],
@@ -31,7 +34,8 @@ def test_every_rank_gets_the_error(libweir, tmp_path, mistake):
     ("config", "says"),
     [
         ("[output]\nmode = 'server'\n", "o.toml:2:8: mode is 'server'; expected"),
-        ("[stream.histroy]\n", "o.toml:1:1: stream 'histroy' is not defined by the program; did you mean 'history'?"),
+        ("[stream.histroy]\n",
+            "o.toml:1:1: stream 'histroy' is not defined by the program; did you mean 'history'?"),
         ("[output]\nmode = 'servers'\ngroups = 3\n", "servers"),
     ],
 )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples in C, Fortran and Python write the same files to the byte, whoever writes them and with any number of ranks."""
+"""The examples in C, Fortran and Python write the same files to the byte, whoever writes them and
+with any number of ranks."""
 
 from __future__ import annotations
 
@@ -7,7 +8,10 @@ import re
 import sys
 
 SERVERS = '[output]\nmode = "servers"\ngroups = 2\n'
-NAMELIST = "&time_control io_form_history = 11 /\n&namelist_quilt nio_groups = 1, nio_tasks_per_group = 2 /\n"
+NAMELIST = (
+    "&time_control io_form_history = 11 /\n&namelist_quilt nio_groups = 1, nio_tasks_per_group = 2 "
+    "/\n"
+)
 
 
 def files(directory) -> dict[str, bytes]:
@@ -24,9 +28,11 @@ def test_three_languages_write_the_same_files(libweir, execute, tmp_path):
     fortran = libweir.fc(examples / "fortran" / "output.f90")
     libweir.run(5, fortran, tmp_path / "servers.toml", cwd=tmp_path / "fortran").ok()
     python = [sys.executable, examples / "python" / "output.py"]
-    execute(python, cwd=tmp_path / "python", env={**libweir.mpi.env, "WEIR_OUTPUT_LIBRARIES": str(libweir.libraries)}).ok()
+    execute(python, cwd=tmp_path / "python",
+        env={**libweir.mpi.env, "WEIR_OUTPUT_LIBRARIES": str(libweir.libraries)}).ok()
     written = files(tmp_path / "c")
-    assert sorted(written) == ["history_2026112100.nc", "history_2026112103.nc", "history_2026112106.nc"]
+    assert sorted(written) == ["history_2026112100.nc", "history_2026112103.nc",
+        "history_2026112106.nc"]
     assert files(tmp_path / "fortran") == written
     assert files(tmp_path / "python") == written
     again = tmp_path / "namelist"
@@ -41,5 +47,6 @@ def test_an_independent_reader_finds_the_values(libweir, execute, tmp_path):
     times = re.search(r"\n time = ([^;]*);", text)[1]
     assert [float(t) for t in times.split(",")] == [10800, 14400, 18000]
     values = [float(v) for v in re.search(r"\n ps =([^;]*);", text)[1].split(",")]
-    expected = [100250 + (n * 7 % 1013 + step * 3) / 8 for step in (3, 4, 5) for n in range(18 * 36)]
+    expected = [100250 + (n * 7 % 1013 + step * 3) / 8 for step in (3, 4, 5)
+        for n in range(18 * 36)]
     assert values == expected

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""weir.output on one rank without mpi4py, in a process of its own for each test. With mpi4py: test_python_ranks.py."""
+"""weir.output on one rank without mpi4py, in a process of its own for each test. With mpi4py:
+test_python_ranks.py."""
 
 from __future__ import annotations
 
@@ -157,7 +158,8 @@ with Dataset("u.nc") as file:
 
 
 def test_configurations_are_taken_and_mistakes_in_them_raised(python, tmp_path):
-    (tmp_path / "o.toml").write_text('[stream.history]\npath = "{stream}_{step:03}.nc"\nrotation = 1\n')
+    (tmp_path / "o.toml").write_text(
+        '[stream.history]\npath = "{stream}_{step:03}.nc"\nrotation = 1\n')
     (tmp_path / "wrong.toml").write_text("[output]\nmod = 1\n")
     python("""
 import os

@@ -53,18 +53,22 @@ say(f"rank {world.rank} ends")
 
 @pytest.fixture
 def python(libweir, tmp_path):
-    """``python(ranks, text or path, mode)``: the ranks of each MPI run it, with the library of that MPI."""
-    env = {"WEIR_OUTPUT_LIBRARIES": str(libweir.libraries), "MPI4PY_MPIABI": libweir.mpi.name, "WEIR_OUTPUT_TIME_LIMIT_S": "20"}
+    """``python(ranks, text or path, mode)``: the ranks of each MPI run it, with the library of that
+    MPI."""
+    env = {"WEIR_OUTPUT_LIBRARIES": str(libweir.libraries), "MPI4PY_MPIABI": libweir.mpi.name,
+        "WEIR_OUTPUT_TIME_LIMIT_S": "20"}
     mpich = next((path for path in Path("/usr/lib").glob("*/libmpich.so.12")), None)
     if libweir.mpi.name == "mpich" and mpich and not (mpich.parent / "libmpi.so.12").exists():
-        # mpi4py's wheels look for MPICH under the name that it has where it is built from its own source.
+        # mpi4py's wheels look for MPICH under the name that it has where it is built from its own
+        # source.
         directory = tmp_path / "lib"
         directory.mkdir()
         (directory / "libmpi.so.12").symlink_to(mpich)
         env["LD_LIBRARY_PATH"] = f"{directory}:{os.environ.get('LD_LIBRARY_PATH', '')}"
 
     def run(ranks: int, program: str | Path, mode: str, directory: Path | None = None):
-        command = [sys.executable, "-m", "mpi4py", *(["-c", program] if isinstance(program, str) else [program])]
+        command = [sys.executable, "-m", "mpi4py", *(["-c", program] if isinstance(program, str)
+            else [program])]
         return libweir.run(ranks, *command, cwd=directory or tmp_path, WEIR_OUTPUT_MODE=mode, **env)
 
     return run
@@ -76,9 +80,11 @@ def program(mistake: int = 0, missing: bool = False) -> str:
 
 def test_the_example_writes_the_same_files_on_one_rank_and_on_many(python, libweir, tmp_path):
     written = []
-    for name, ranks, mode in (("alone", 1, "serial"), ("servers", 4, "servers"), ("collective", 3, "collective")):
+    for name, ranks, mode in (("alone", 1, "serial"), ("servers", 4, "servers"),
+            ("collective", 3, "collective")):
         (tmp_path / name).mkdir()
-        python(ranks, libweir.root / "examples" / "python" / "output.py", mode, tmp_path / name).ok()
+        python(ranks, libweir.root / "examples" / "python" / "output.py", mode,
+            tmp_path / name).ok()
         written.append({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()})
     assert len(written[0]) == 3
     assert written[0] == written[1] == written[2]
@@ -97,15 +103,20 @@ def test_lists_of_indices_of_each_rank_come_to_their_places(python, tmp_path, ra
 def test_an_exception_is_the_same_on_all_ranks(python, tmp_path, ranks, mode):
     done = python(ranks, program(mistake=2), mode)
     for rank in range(3):
-        assert re.search(rf"rank {rank}: end_definition: WEIR_E_DECOMPOSITION: .*'mine'.*2 of 60 points belong to no rank", done.stdout), done.stdout
+        assert re.search(
+            rf"rank {rank}: end_definition: WEIR_E_DECOMPOSITION: .*'mine'.*2 of 60 points belong "
+            rf"to no rank", done.stdout), done.stdout
     assert not (tmp_path / "u.nc").exists()
 
 
 @pytest.mark.parametrize(("ranks", "mode"), [(3, "serial"), (4, "servers")])
-def test_a_put_that_one_rank_left_out_is_reported_on_all_and_ends_no_rank(python, tmp_path, ranks, mode):
+def test_a_put_that_one_rank_left_out_is_reported_on_all_and_ends_no_rank(python, tmp_path, ranks,
+        mode):
     done = python(ranks, program(missing=True), mode).ok()
     for rank in range(3):
-        assert re.search(rf"rank {rank}: \w+: WEIR_E_MISSING: stream 'history', step 1: field 'u'.*rank 0", done.stdout), done.stdout
+        assert re.search(
+            rf"rank {rank}: \w+: WEIR_E_MISSING: stream 'history', step 1: field 'u'.*rank 0",
+            done.stdout), done.stdout
     assert all(f"rank {rank} ends" in done.stdout for rank in range(ranks)), done.stdout
     with Dataset(tmp_path / "u.nc") as file:
         assert file["time"][:].tolist() == [0, 120]
@@ -162,5 +173,8 @@ def test_what_is_refused_on_one_rank_is_reported_to_those_that_would_wait_for_it
     ]
     for rank in (0, 2):
         assert said[rank][1::2] == ["set_lonlat: fine", "get: fine"]
-        assert said[rank][0].endswith("lon and lat of grid 'mesh': lon of a rank is null, or was refused there; expected 3 values")
-        assert said[rank][2].endswith("field 'u': the array of a rank is null, or was refused there")
+        assert said[rank][0].endswith(
+            "lon and lat of grid 'mesh': lon of a rank is null, or was refused there; expected 3 "
+            "values")
+        assert said[rank][2].endswith(
+            "field 'u': the array of a rank is null, or was refused there")

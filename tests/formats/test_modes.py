@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Formats under the engine: the same file in every mode, byte by byte, and a second run over the first one's files."""
+"""Formats under the engine: the same file in every mode, byte by byte, and a second run over the
+first one's files."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ def contents(path: Path) -> dict[str, bytes]:
 
 @pytest.fixture
 def run_model(mpi, native_build, root, tmp_path, execute):
-    """``run_model(format, mode)`` runs tests/output/model.c and returns the path of what it wrote."""
+    """``run_model(format, mode)`` runs tests/output/model.c and returns the path of what it wrote.
+    """
     libraries = native_build / "lib" / mpi.name
     if not (libraries / "libweir.so").exists():
         pytest.skip(f"libweir is not built for {mpi.name}")
@@ -28,10 +30,13 @@ def run_model(mpi, native_build, root, tmp_path, execute):
         servers = 2 if mode == "servers+parallel" else 1
         config = tmp_path / "output.toml"
         config.write_text(
-            f'[output]\nmode = "{mode}"\ngroups = 1\nservers_per_group = {servers}\naggregators = 2\ntime_limit_s = 60\n'
-            f'[stream.history]\ncompression = "{compression}"\n[stream.history.hints]\nstriping_factor = "4"\n'
+            f'[output]\nmode = "{mode}"\ngroups = 1\nservers_per_group = {servers}\naggregators = '
+            f'2\ntime_limit_s = 60\n'
+            f'[stream.history]\ncompression = '
+            f'"{compression}"\n[stream.history.hints]\nstriping_factor = "4"\n'
         )
-        options = [f"format={format}", f"path={name}", "nx=90", "ny=40", "steps=3", "mean=1", "lonlat=1", "kind=scatter"]
+        options = [f"format={format}", f"path={name}", "nx=90", "ny=40", "steps=3", "mean=1",
+            "lonlat=1", "kind=scatter"]
         done = mpi.run(RANKS[mode], program, config, *options, timeout=120, cwd=tmp_path)
         assert done.returncode == 0 and "WEIR_E_" not in done.stdout, done.stdout + done.stderr
         return tmp_path / name
@@ -39,7 +44,8 @@ def run_model(mpi, native_build, root, tmp_path, execute):
     return call
 
 
-@pytest.mark.parametrize(("format", "compression"), [("cdf5", "none"), ("netcdf4", "zstd:1"), ("netcdf4", "none"), ("zarr", "zstd:1")])
+@pytest.mark.parametrize(("format", "compression"), [("cdf5", "none"), ("netcdf4", "zstd:1"),
+    ("netcdf4", "none"), ("zarr", "zstd:1")])
 def test_every_mode_writes_the_same_bytes(run_model, format, compression):
     first = contents(run_model(format, "serial", "serial", compression))
     assert sum(map(len, first.values())) > 30_000

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that weir-write-stream wrote (the formula is native/output/format/programs/write_stream.cc's) as other people's programs see them:
-netCDF4, xarray, zarr, ncdump, CDO, and the CF checker."""
+"""Files that weir-write-stream wrote (the formula is
+native/output/format/programs/write_stream.cc's) as other people's programs see them: netCDF4,
+xarray, zarr, ncdump, CDO, and the CF checker."""
 
 from __future__ import annotations
 
@@ -27,14 +28,16 @@ xarray = pytest.importorskip("xarray", reason="needs the test extra, on Python 3
 
 @pytest.fixture(scope="session")
 def write_stream(native_build, execute):
-    """``write_stream(format, stream, path, records=3, owners=2, compression=None)`` writes a file and returns its path."""
+    """``write_stream(format, stream, path, records=3, owners=2, compression=None)`` writes a file
+    and returns its path."""
     program = native_build / "native" / "output" / "weir-write-stream"
     if not program.exists():
         pytest.skip("weir-write-stream is not built (needs libnetcdf-dev, libhdf5-dev)")
 
     def call(format, stream, path, records=3, owners=2, compression=None, fails=False):
         extra = [compression] if compression else []
-        done = execute([program, format, stream, path, str(records), str(owners), *extra], timeout=60)
+        done = execute([program, format, stream, path, str(records), str(owners), *extra],
+            timeout=60)
         assert (done.returncode != 0) == fails, done.stderr
         return done.stderr if fails else Path(path)
 
@@ -61,18 +64,23 @@ def check_values(path, stream, records):
     horizontal = (NX * NY,) if stream == "unstructured" else (NY, NX)
     with open_dataset(path) as data:
         np.testing.assert_array_equal(data["ta"].values, expected(records, (LEVELS, *horizontal)))
-        np.testing.assert_array_equal(data["ps"].values, expected(records, horizontal, missing=True))
+        np.testing.assert_array_equal(data["ps"].values,
+            expected(records, horizontal, missing=True))
         assert data["ta"].dtype == np.float32 and data["ps"].dtype == np.float64
-        hours = np.datetime64("2026-11-21T00:00:00") + np.arange(1, records + 1) * np.timedelta64(1, "h")
+        hours = np.datetime64("2026-11-21T00:00:00") + np.arange(1, records + 1) * np.timedelta64(1,
+            "h")
         np.testing.assert_array_equal(data["time"].values, hours)
-        assert data.attrs["Conventions"] == "CF-1.11" and data.attrs["title"] == "weir's test of formats"
-        assert data["ta"].attrs["standard_name"] == "air_temperature" and data["ta"].attrs["units"] == "K"
+        assert data.attrs["Conventions"] == "CF-1.11" and data.attrs[
+            "title"] == "weir's test of formats"
+        assert data["ta"].attrs["standard_name"] == "air_temperature" and data["ta"].attrs[
+            "units"] == "K"
         np.testing.assert_array_equal(data["plev"].values, [100000, 85000, 50000, 20000])
         if stream in ("curvilinear", "unstructured"):
             assert {"lon", "lat"} <= set(data["ta"].coords)
             assert data["lon"].values.ravel()[13] == 30 and data["lat"].values.ravel()[13] == 45
         elif stream != "two":
-            assert data["ta"].dims == ("time", "plev", *(("y", "x") if stream == "plane" else ("lat", "lon")))
+            assert data["ta"].dims == ("time", "plev",
+                *(("y", "x") if stream == "plane" else ("lat", "lon")))
 
 
 @pytest.mark.parametrize("stream", STREAMS)
@@ -81,14 +89,17 @@ def test_xarray_reads_every_kind_of_grid(write_stream, tmp_path, format, stream)
     check_values(write_stream(format, stream, tmp_path / f"{stream}.{format}", owners=3), stream, 3)
 
 
-@pytest.mark.parametrize(("format", "compression"), [("netcdf4", "deflate:3"), ("netcdf4", "zstd:3"), ("zarr", "zstd:3"), ("zarr", "deflate:3")])
+@pytest.mark.parametrize(("format", "compression"),
+    [("netcdf4", "deflate:3"), ("netcdf4", "zstd:3"), ("zarr", "zstd:3"), ("zarr", "deflate:3")])
 def test_compressed_files_read_back_by_others(write_stream, tmp_path, format, compression):
-    path = write_stream(format, "mean", tmp_path / "packed", records=4, owners=3, compression=compression)
+    path = write_stream(format, "mean", tmp_path / "packed", records=4, owners=3,
+        compression=compression)
     check_values(path, "mean", 4)
     if format == "netcdf4":
         with netCDF4.Dataset(path) as data:
             filters = data["ta"].filters()
-            assert filters["shuffle"] and filters[{"deflate:3": "zlib", "zstd:3": "zstd"}[compression]], filters
+            assert filters["shuffle"] and filters[{"deflate:3": "zlib",
+                "zstd:3": "zstd"}[compression]], filters
 
 
 def test_bounds_and_methods_of_means(write_stream, tmp_path):
@@ -96,9 +107,11 @@ def test_bounds_and_methods_of_means(write_stream, tmp_path):
         path = write_stream(format, "mean", tmp_path / f"mean.{format}")
         with open_dataset(path, decode_times=False) as data:
             assert data["time"].attrs["bounds"] == "time_bnds"
-            np.testing.assert_array_equal(data["time_bnds"].values, [[0, 3600], [3600, 7200], [7200, 10800]])
+            np.testing.assert_array_equal(data["time_bnds"].values,
+                [[0, 3600], [3600, 7200], [7200, 10800]])
             assert data["plev_bnds"].shape == (4, 2)
-            methods = {name: data[name].attrs.get("cell_methods") for name in ("ta", "ps", "ps_max")}
+            methods = {name: data[name].attrs.get("cell_methods")
+                for name in ("ta", "ps", "ps_max")}
             assert methods == {"ta": "time: mean", "ps": "time: point", "ps_max": "time: maximum"}
 
 
@@ -141,9 +154,11 @@ def test_cdo_knows_grid_levels_and_time(write_stream, tmp_path, execute):
     text = execute(["cdo", "-s", "sinfon", path]).stdout
     assert "lonlat" in text and "points=72 (12x6)" in text and "pressure" in text
     assert "3 steps" in text and "2026-11-21 03:00:00" in text
-    curvilinear = execute(["cdo", "-s", "sinfon", write_stream("netcdf4", "curvilinear", tmp_path / "b.nc")]).stdout
+    curvilinear = execute(["cdo", "-s", "sinfon", write_stream("netcdf4", "curvilinear",
+        tmp_path / "b.nc")]).stdout
     assert "curvilinear" in curvilinear
-    mean = execute(["cdo", "-s", "outputf,%.6f", "-fldmean", "-seltimestep,1", "-sellevidx,1", "-selname,ps", path]).stdout
+    mean = execute(["cdo", "-s", "outputf,%.6f", "-fldmean", "-seltimestep,1", "-sellevidx,1",
+        "-selname,ps", path]).stdout
     values = expected(1, (NY, NX), missing=True)[0]
     weights = np.cos(np.deg2rad(75 - 30 * np.arange(NY)))[:, None] * np.isfinite(values)
     assert float(mean) == pytest.approx(np.nansum(values * weights) / weights.sum(), rel=1e-3)
@@ -151,16 +166,19 @@ def test_cdo_knows_grid_levels_and_time(write_stream, tmp_path, execute):
 
 @pytest.mark.parametrize("stream", STREAMS)
 def test_cf_checker_finds_no_error(write_stream, tmp_path, execute, stream):
-    pytest.importorskip("compliance_checker", reason="needs the test extra, on Python 3.11 or newer")
+    pytest.importorskip("compliance_checker",
+        reason="needs the test extra, on Python 3.11 or newer")
     path = write_stream("cdf5", stream, tmp_path / f"{stream}.nc")
     checker = Path(sys.executable).parent / "compliance-checker"
     done = execute([checker, "--test", "cf:1.11", path], timeout=120)
     assert "cf:1.11" in done.stdout, done.stderr
     assert re.search(r"^ +Errors *$", done.stdout, re.M) is None, done.stdout
-    # The order is T Z Y X. The checker guesses the kinds of dimensions by coordinate variables, which y, x and cell of such grids lack.
+    # The order is T Z Y X. The checker guesses the kinds of dimensions by coordinate variables,
+    # which y, x and cell of such grids lack.
     complaints = re.findall(r"^\* .*|^§.*", done.stdout, re.M)
     guessed = [c for c in complaints if "recommended order" in c or c.startswith("§2.4")]
-    assert complaints == guessed and (stream in ("plane", "curvilinear", "unstructured") or not complaints), done.stdout
+    assert complaints == guessed and (stream in ("plane", "curvilinear", "unstructured")
+        or not complaints), done.stdout
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -187,7 +205,8 @@ def test_a_directory_that_refuses_is_reported_with_path_and_cause(write_stream, 
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_a_killed_writer_leaves_a_file_that_is_complete_up_to_a_record(write_stream, native_build, tmp_path, format):
+def test_a_killed_writer_leaves_a_file_that_is_complete_up_to_a_record(write_stream, native_build,
+        tmp_path, format):
     program = native_build / "native" / "output" / "weir-write-stream"
     seen = 0
     for attempt in range(6):
@@ -208,7 +227,8 @@ def test_a_killed_writer_leaves_a_file_that_is_complete_up_to_a_record(write_str
 
 
 def complete_from_journal(path: Path) -> None:
-    """What weir does when it goes on with a netCDF-4 file whose writer died: see native/output/format/netcdf/journal.h."""
+    """What weir does when it goes on with a netCDF-4 file whose writer died: see
+    native/output/format/netcdf/journal.h."""
     journal = Path(f"{path}.journal")
     if not journal.exists():
         return

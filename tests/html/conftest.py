@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run to make a page of, and the browser that opens it: Debian's Chromium without a window, driven by selenium."""
+"""A run to make a page of, and the browser that opens it: Debian's Chromium without a window,
+driven by selenium."""
 
 from __future__ import annotations
 
@@ -32,15 +33,18 @@ def page(plain_run, tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def driver():
-    """One Chromium for all tests; it logs what pages say to the console and every request they make."""
+    """One Chromium for all tests; it logs what pages say to the console and every request they
+    make."""
     from selenium import webdriver
 
     browser, chromedriver = shutil.which("chromium"), shutil.which("chromedriver")
     if not browser or not chromedriver:
-        pytest.fail("chromium and chromedriver are needed: run `make install-deps` (packages chromium and chromium-driver)")
+        pytest.fail("chromium and chromedriver are needed: run `make install-deps` (packages "
+                    "chromium and chromium-driver)")
     options = webdriver.ChromeOptions()
     options.binary_location = browser
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1280,900"):
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+            "--window-size=1280,900"):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     started = webdriver.Chrome(options=options, service=webdriver.ChromeService(chromedriver))

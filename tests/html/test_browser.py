@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page as its readers meet it: in a browser, with pointer and keys, wide and narrow, light and dark, printed."""
+"""The page as its readers meet it: in a browser, with pointer and keys, wide and narrow, light and
+dark, printed."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from weir_pages import STEPS, RANKS, Opened, write_step
 from weir.report import build
 from weir.report.html import write_html
 
-SECTIONS = {"overview", "steps", "waits", "timeline", "heat", "rates", "files", "requests", "summary", "processes"}
+SECTIONS = {"overview", "steps", "waits", "timeline", "heat", "rates", "files", "requests",
+    "summary", "processes"}
 HOSTILE = (
     "</script><script>window.harmed=1</script>",
     '"><img src=x onerror="window.harmed=1">',
@@ -29,7 +31,8 @@ def test_it_opens_without_a_word_and_without_a_request(opened):
 def test_all_sections_are_there_and_led_to(opened):
     there = opened.js("return [...document.querySelectorAll('main section')].map(s => s.id)")
     assert SECTIONS <= set(there)
-    assert opened.js("return [...document.querySelectorAll('nav a')].map(a => a.hash.slice(1))") == there
+    assert opened.js(
+        "return [...document.querySelectorAll('nav a')].map(a => a.hash.slice(1))") == there
 
 
 def test_plots_show_something(opened):
@@ -63,11 +66,13 @@ def test_a_drag_shows_that_stretch(opened):
     canvas = opened.driver.find_element("css selector", "figure[data-plot='lanes'] > canvas")
     length = opened.view()[1]
     opened.js("arguments[0].scrollIntoView({block: 'center'})", canvas)
-    ActionChains(opened.driver).move_to_element_with_offset(canvas, -100, 0).click_and_hold().move_by_offset(200, 0).release().perform()
+    ActionChains(opened.driver).move_to_element_with_offset(canvas, -100,
+        0).click_and_hold().move_by_offset(200, 0).release().perform()
     opened.settle()
     from_s, until_s = opened.view()
     assert 0 < from_s < until_s < length
-    assert (until_s - from_s) / length == pytest.approx(200 / opened.js("return arguments[0].clientWidth", canvas), rel=0.15)
+    assert (until_s - from_s) / length == pytest.approx(200 / opened
+        .js("return arguments[0].clientWidth", canvas), rel=0.15)
     opened.js("weirView.do('all')")
 
 
@@ -76,10 +81,12 @@ def test_a_drag_over_the_lines_moves_the_lanes(opened):
 
     over = opened.driver.find_element("css selector", ".lines .u-over")
     opened.js("arguments[0].scrollIntoView({block: 'center'})", over)
-    ActionChains(opened.driver).move_to_element_with_offset(over, 50, 0).click_and_hold().move_by_offset(120, 0).release().perform()
+    ActionChains(opened.driver).move_to_element_with_offset(over, 50,
+        0).click_and_hold().move_by_offset(120, 0).release().perform()
     opened.settle()
     from_s, until_s = opened.view()
-    width, length = opened.js("return arguments[0].clientWidth", over), opened.js("return weirView.length")
+    width, length = opened.js("return arguments[0].clientWidth",
+        over), opened.js("return weirView.length")
     assert (until_s - from_s) / length == pytest.approx(120 / width, rel=0.1)
     assert from_s / length == pytest.approx(0.5 + 50 / width, rel=0.1)
     assert opened.js("return document.querySelector('.u-select').offsetWidth") == 0
@@ -101,21 +108,25 @@ def test_the_keyboard_tells_of_a_rank(opened):
     canvas.send_keys("\ue015")  # down arrow
     opened.settle()
     tip = opened.js("return document.querySelector('figure[data-plot=\"lanes\"] .tip').textContent")
-    assert tip.startswith(f"rank 0, {STEPS[0]}") and "reads" in tip and "writes" in tip and "waits in MPI" in tip
+    assert tip.startswith(
+        f"rank 0, {STEPS[0]}") and "reads" in tip and "writes" in tip and "waits in MPI" in tip
 
 
 def test_waits_in_mpi_are_a_measure_of_the_heat_map(opened):
-    options = opened.js("return [...document.querySelectorAll('[data-measure] option')].map(o => o.value)")
+    options = opened.js(
+        "return [...document.querySelectorAll('[data-measure] option')].map(o => o.value)")
     assert options == ["bytes", "read", "written", "calls", "busy", "waiting"]
     waits = [row.split() for row in cells(opened, "#timeline table.sortable", 4)]
-    assert waits[0] == ["0.006"] and waits[1] == ["1.806"]  # 20 barriers of 0.1 and 30.1 ms in each of 3 steps
+    # 20 barriers of 0.1 and 30.1 ms in each of 3 steps
+    assert waits[0] == ["0.006"] and waits[1] == ["1.806"]
 
 
 def test_the_heat_map_has_several_measures(opened):
     before = opened.drawn("heat")
     for measure in ("calls", "busy"):
         opened.js(
-            "const s = document.querySelector('[data-measure]'); s.value = arguments[0]; s.dispatchEvent(new Event('change'))", measure
+            "const s = document.querySelector('[data-measure]'); s.value = arguments[0]; "
+            "s.dispatchEvent(new Event('change'))", measure
         )
         opened.settle()
         assert opened.drawn("heat") != before
@@ -124,13 +135,15 @@ def test_the_heat_map_has_several_measures(opened):
 
 def cells(opened, table: str, column: int) -> list[str]:
     return opened.js(
-        "return [...document.querySelector(arguments[0]).tBodies[0].rows].map(r => r.cells[arguments[1]].textContent.trim())", table, column
+        "return [...document.querySelector(arguments[0]).tBodies[0].rows].map(r => "
+        "r.cells[arguments[1]].textContent.trim())", table, column
     )
 
 
 def test_tables_sort_as_numbers_and_as_words(opened):
     def click(column):
-        opened.js("document.querySelectorAll('table.files thead button')[arguments[0]].click()", column)
+        opened.js("document.querySelectorAll('table.files thead button')[arguments[0]].click()",
+            column)
 
     click(6)
     calls = [int(text) for text in cells(opened, "table.files", 6)]
@@ -146,7 +159,9 @@ def test_tables_sort_as_numbers_and_as_words(opened):
 def test_sorting_leaves_the_total_where_it_is(opened):
     opened.js("document.querySelectorAll('#steps table.sortable thead button')[1].click()")
     assert set(cells(opened, "#steps table.sortable", 0)) == set(STEPS)
-    assert opened.js("return document.querySelector('#steps table.sortable tfoot').textContent").split()[0] == "TOTAL"
+    assert opened.js(
+        "return document.querySelector('#steps table.sortable tfoot').textContent").split(
+        )[0] == "TOTAL"
 
 
 @pytest.mark.parametrize("width", [1280, 400])
@@ -154,7 +169,9 @@ def test_sorting_leaves_the_total_where_it_is(opened):
 def test_nothing_runs_out_of_the_window(opened, width, scheme):
     opened.shape(width, scheme=scheme)
     assert opened.js("return document.documentElement.scrollWidth") <= width
-    assert opened.js("return [...document.querySelectorAll('canvas')].every(c => c.getBoundingClientRect().right <= innerWidth + 1)")
+    assert opened.js(
+        "return [...document.querySelectorAll('canvas')].every(c => "
+        "c.getBoundingClientRect().right <= innerWidth + 1)")
     assert len(opened.drawn("lanes")) > 4
     assert opened.console() == []
     opened.shape(1280)
@@ -199,7 +216,9 @@ def test_every_picture_has_words_and_a_table(opened):
     assert rows == RANKS + 1
     ids = opened.js("return [...document.querySelectorAll('[id]')].map(e => e.id)")
     assert len(ids) == len(set(ids))
-    assert opened.js("return [...document.querySelectorAll('button')].every(b => (b.ariaLabel ?? b.textContent).trim())")
+    assert opened.js(
+        "return [...document.querySelectorAll('button')].every(b => (b.ariaLabel ?? "
+        "b.textContent).trim())")
 
 
 def test_it_prints(opened):
@@ -223,16 +242,19 @@ def test_hostile_names_stay_names(driver, tmp_path):
     for text in HOSTILE[:3]:
         assert text in shown
     assert page.js("return document.querySelectorAll('img').length") == 0
-    assert page.js("return document.querySelector('.bars th').textContent") == '"><img src=x onerror="window.harmed=1">'
+    assert page.js("return document.querySelector('.bars "
+                   "th').textContent") == '"><img src=x onerror="window.harmed=1">'
 
 
 def test_a_run_without_single_calls_has_no_empty_plots(driver, tmp_path, weir):
     run = tmp_path / "run"
-    weir("trace", "--level", "detail", "-o", run, "--", "sh", "-c", "cat /etc/hostname > copy", cwd=tmp_path).ok()
+    weir("trace", "--level", "detail", "-o", run, "--", "sh", "-c", "cat /etc/hostname > copy",
+        cwd=tmp_path).ok()
     weir("report", run, "--html", tmp_path / "out.html").ok()
     page = Opened(driver, tmp_path / "out.html")
     there = page.js("return [...document.querySelectorAll('main section')].map(s => s.id)")
-    assert {"overview", "steps", "files"} <= set(there) and not {"timeline", "heat", "rates"} & set(there)
+    assert {"overview", "steps", "files"} <= set(there) and not {"timeline", "heat",
+        "rates"} & set(there)
     assert page.console() == []
 
 
@@ -244,20 +266,29 @@ def test_long_names_leave_the_figures_in_sight(driver, tmp_path, width):
     write_html(build(tmp_path / "run"), out)
     page = Opened(driver, out)
     page.shape(width)
-    for table in page.js("return [...document.querySelectorAll('#files table')].map((t, i) => t.dataset.test = 'table' + i)"):
-        right = page.js(f"return document.querySelector('[data-test={table}]').tBodies[0].rows[0].cells[1].getBoundingClientRect().right")
+    for table in page.js(
+            "return [...document.querySelectorAll('#files table')].map((t, i) => t.dataset.test = "
+            "'table' + i)"):
+        right = page.js(
+            f"return document.querySelector('[data-test={table}]').tBodies[0].rows[0].cells[1].getBoundingClientRect().right"
+        )
         assert 0 < right <= width
     page.shape(1280)
     shown = cells(page, "table.files", 0)
-    assert sorted(name[-5:] for name in shown) == ["0-end", "1-end", "2-end"] and all(len(name) < 200 for name in shown)
-    titles = page.js("return [...document.querySelectorAll('table.files tbody th')].map(t => t.title)")
+    assert sorted(name[-5:] for name in shown) == ["0-end", "1-end", "2-end"] and all(len(name)
+        < 200 for name in shown)
+    titles = page.js(
+        "return [...document.querySelectorAll('table.files tbody th')].map(t => t.title)")
     assert sorted(titles) == names
 
 
 def test_lines_over_time_have_their_units(opened):
-    drawn = opened.js("return [...document.querySelectorAll('.lines')].map(e => [e.previousElementSibling.textContent, e.textContent])")
+    drawn = opened.js(
+        "return [...document.querySelectorAll('.lines')].map(e => "
+        "[e.previousElementSibling.textContent, e.textContent])")
     assert [unit for unit, _ in drawn] == ["MB/s", "Calls/s"]
-    assert all(text.startswith("at s\u2013") for _, text in drawn)  # the legend, before a pointer is over the plot
+    # the legend, before a pointer is over the plot
+    assert all(text.startswith("at s\u2013") for _, text in drawn)
 
 
 def test_names_of_steps_fit_or_are_left_out(opened):
@@ -278,6 +309,8 @@ def test_the_most_stands_out_most_from_the_ground(opened, scheme, is_darker):
         return [sum(0), sum(c.width - 1)];"""
     )
     assert (most < least) == is_darker
-    lane = sum(int(opened.js("return getComputedStyle(document.documentElement).getPropertyValue('--lane').trim()")[i : i + 2], 16) for i in (1, 3, 5))
+    lane = sum(int(opened
+        .js("return getComputedStyle(document.documentElement).getPropertyValue('--lane').trim()")[
+            i : i + 2], 16) for i in (1, 3, 5))
     assert abs(most - lane) > abs(least - lane) > 0
     opened.shape(1280)

@@ -13,7 +13,8 @@ from weir._native import library_path
 from weir.report.html.uplot import VERSION, uplot
 
 NAMES = ("uPlot.iife.min.js", "uPlot.min.css", "uPlot.LICENSE")
-# What `npm pack` leaves: package/dist and package/LICENSE in a tar file; the files are those of the directory $UPLOT.
+# What `npm pack` leaves: package/dist and package/LICENSE in a tar file; the files are those of the
+# directory $UPLOT.
 NPM = f"""#!/usr/bin/env bash
 echo "$*" >> "$UPLOT/asked"
 mkdir -p package/dist && cp "$UPLOT"/uPlot.iife.min.js "$UPLOT"/uPlot.min.css package/dist && cp "$UPLOT"/uPlot.LICENSE package/LICENSE
@@ -34,7 +35,8 @@ def registry(tmp_path) -> Path:
 
 def fetch(execute, root: Path, registry: Path, directory: Path, path: str | None = None):
     path = path or f"{registry / 'bin'}:{os.environ['PATH']}"
-    return execute([root / "tools" / "fetch-uplot", directory], env={"PATH": path, "UPLOT": str(registry)})
+    return execute([root / "tools" / "fetch-uplot", directory],
+        env={"PATH": path, "UPLOT": str(registry)})
 
 
 def test_it_fetches_once(execute, root, registry, tmp_path):

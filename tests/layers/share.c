@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that share one file, each in a known way; every byte that is read is compared. share WHAT FILE NUMBER...
+// Ranks that share one file, each in a known way; every byte that is read is compared. share WHAT
+// FILE NUMBER...
 #include <errno.h>
 #include <fcntl.h>
 #include <mpi.h>
@@ -10,7 +11,9 @@
 #include <unistd.h>
 
 static int rank, ranks;
-static unsigned char byte_at(long offset) { return (unsigned char)(offset * 7 + offset / 251 + offset / 65537); }
+static unsigned char byte_at(long offset) {
+  return (unsigned char)(offset * 7 + offset / 251 + offset / 65537);
+}
 static void fail(const char* what, long where) {
   fprintf(stderr, "rank %d: %s at %ld: %s\n", rank, what, where, strerror(errno));
   MPI_Abort(MPI_COMM_WORLD, 3);
@@ -29,7 +32,8 @@ static int open_file(const char* path, int flags) {
   return fd;
 }
 
-// All ranks read the whole file by small requests; after so many of them, if not 0, they wait for each other.
+// All ranks read the whole file by small requests; after so many of them, if not 0, they wait for
+// each other.
 static void read_all(const char* path, long request, long together) {
   const int fd = open_file(path, O_RDONLY);
   unsigned char* data = malloc(request);

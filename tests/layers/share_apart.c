@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks on several nodes read the same files; every byte is compared. share_apart WHAT FILE DIRECTORY NUMBER... Ranks tell each other how far
-// they are by files in DIRECTORY, so that a rank can be outside of MPI meanwhile.
+// Ranks on several nodes read the same files; every byte is compared. share_apart WHAT FILE
+// DIRECTORY NUMBER... Ranks tell each other how far they are by files in DIRECTORY, so that a rank
+// can be outside of MPI meanwhile.
 #include <errno.h>
 #include <fcntl.h>
 #include <mpi.h>
@@ -14,7 +15,9 @@
 
 static int rank, ranks;
 static const char* directory;
-static unsigned char byte_at(long offset) { return (unsigned char)(offset * 7 + offset / 251 + offset / 65537); }
+static unsigned char byte_at(long offset) {
+  return (unsigned char)(offset * 7 + offset / 251 + offset / 65537);
+}
 static void fail(const char* what, long where) {
   fprintf(stderr, "rank %d: %s at %ld: %s\n", rank, what, where, strerror(errno));
   fflush(stderr);
@@ -106,7 +109,8 @@ static void stopping(const char* path, long request) {
   close(fd);
 }
 
-// The last rank is killed in the middle; what the others read after it is right, if MPI leaves them the time.
+// The last rank is killed in the middle; what the others read after it is right, if MPI leaves them
+// the time.
 static void killed(const char* path, long request) {
   long size;
   const int fd = open_file(path, &size);
@@ -117,7 +121,8 @@ static void killed(const char* path, long request) {
   _exit(0);
 }
 
-// Pieces at random places of three files, with barriers; each file is larger than what the nodes keep together.
+// Pieces at random places of three files, with barriers; each file is larger than what the nodes
+// keep together.
 static void soak(const char* path, long seed, long requests) {
   int fd[3];
   long size[3];
@@ -130,7 +135,8 @@ static void soak(const char* path, long seed, long requests) {
   for (long i = 0; i < requests; ++i) {
     state = state * 6364136223846793005u + 1442695040888963407u;
     const int file = (int)(state >> 60) % 3;
-    const long from = (long)(state >> 20 & 0xffffffff) % size[file], n = (long)(state >> 8 & 0x3ffff);
+    const long from = (long)(state >> 20 & 0xffffffff) % size[file],
+               n = (long)(state >> 8 & 0x3ffff);
     read_range(fd[file], from, from + n < size[file] ? from + n : size[file], 50000);
     if (i % 32 == 31) MPI_Barrier(MPI_COMM_WORLD);
   }
@@ -150,7 +156,8 @@ static void forking(const char* path, long request) {
   }
   read_range(fd, 0, size, request);
   int status = 0;
-  if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 7) fail("child", status);
+  if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 7)
+    fail("child", status);
   close(fd);
 }
 
@@ -179,12 +186,14 @@ static void by_mpi_io(const char* path, long request) {
   MPI_File file;
   MPI_Offset size;
   unsigned char* data = malloc(request);
-  if (MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &file) != MPI_SUCCESS) fail(path, 0);
+  if (MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &file) != MPI_SUCCESS)
+    fail(path, 0);
   MPI_File_get_size(file, &size);
   for (long at = 0; at < size; at += request) {
     const int n = (int)(size - at < request ? size - at : request);
-    const int done = at / request % 2 == 0 ? MPI_File_read_at(file, at, data, n, MPI_BYTE, MPI_STATUS_IGNORE)
-                                           : MPI_File_read_at_all(file, at, data, n, MPI_BYTE, MPI_STATUS_IGNORE);
+    const int done = at / request % 2 == 0
+                         ? MPI_File_read_at(file, at, data, n, MPI_BYTE, MPI_STATUS_IGNORE)
+                         : MPI_File_read_at_all(file, at, data, n, MPI_BYTE, MPI_STATUS_IGNORE);
     if (done != MPI_SUCCESS) fail("MPI_File_read_at", at);
     for (long i = 0; i < n; ++i) {
       if (data[i] != byte_at(at + i)) fail("another byte", at + i);

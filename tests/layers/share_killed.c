@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// share_killed FILE PAGE RANKS PIECE PIECES VICTIM: ranks without MPI write pieces of one file in turn, and read each other's. The page
-// says, for each rank, its pid, how many pieces were accepted and whether it came to its end. The victim has none: it waits to be killed.
+// share_killed FILE PAGE RANKS PIECE PIECES VICTIM: ranks without MPI write pieces of one file in
+// turn, and read each other's. The page says, for each rank, its pid, how many pieces were accepted
+// and whether it came to its end. The victim has none: it waits to be killed.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,9 +14,12 @@
 struct entry {
   volatile long pid, accepted, done, unused;
 };
-static unsigned char byte_at(long offset) { return (unsigned char)(offset * 7 + offset / 251 + offset / 65537); }
+static unsigned char byte_at(long offset) {
+  return (unsigned char)(offset * 7 + offset / 251 + offset / 65537);
+}
 
-static int rank(const char* path, struct entry* all, int me, int ranks, long piece, long pieces, int is_victim) {
+static int rank(const char* path, struct entry* all, int me, int ranks, long piece, long pieces,
+                int is_victim) {
   all[me].pid = getpid();
   const int fd = open(path, O_RDWR | O_CREAT, 0644);
   unsigned char* data = malloc(piece);
@@ -45,7 +49,8 @@ int main(int argc, char** argv) {
   if (argc != 7 || ftruncate(page, 4096) != 0) return 2;
   struct entry* all = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, page, 0);
   for (int i = 0; i < ranks; ++i) {
-    if (fork() == 0) _exit(rank(argv[1], all, i, ranks, atol(argv[4]), atol(argv[5]), i == atoi(argv[6])));
+    if (fork() == 0)
+      _exit(rank(argv[1], all, i, ranks, atol(argv[4]), atol(argv[5]), i == atoi(argv[6])));
   }
   int worst = 0, status;
   while (wait(&status) > 0) {

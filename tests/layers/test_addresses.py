@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Buffers that a program cannot have: under every layer a call on one gives EFAULT, or moves what lies before it, as the kernel does."""
+"""Buffers that a program cannot have: under every layer a call on one gives EFAULT, or moves what
+lies before it, as the kernel does."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ import shutil
 
 import pytest
 
-KERNEL = tuple(int("".join(c for c in part if c.isdigit()) or 0) for part in platform.release().split(".")[:2])
+KERNEL = tuple(int("".join(c for c in part if c.isdigit()) or 0)
+    for part in platform.release().split(".")[:2])
 PROGRAM = r"""
 #define _GNU_SOURCE
 #include <errno.h>
@@ -118,26 +120,34 @@ int main(int argc, char **argv) {
 }
 """
 STACKS = [
-    "event|system", "bufa:4096:2:always=1|system", "bufa:65536:4:always=1|system", "global:65536:4:always=1|system", "gather:65536:4:always=1|system",
-    "keep:always=1|system", "bufa:256:2|system", "event|bufa:4096:2:always=1|event|system", "keep:always=1|bufa:4096:2:always=1|system",
+    "event|system", "bufa:4096:2:always=1|system", "bufa:65536:4:always=1|system",
+    "global:65536:4:always=1|system", "gather:65536:4:always=1|system",
+    "keep:always=1|system", "bufa:256:2|system", "event|bufa:4096:2:always=1|event|system",
+    "keep:always=1|bufa:4096:2:always=1|system",
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_a_bad_address_is_answered_as_by_the_kernel(cc, execute, preload, tmp_path, stack):
     program = cc(PROGRAM, "-w", name="addresses")
-    more = ["only-readable"] if KERNEL >= (6, 11) else []  # Linux tells since then what may be written
+    # Linux tells since then what may be written
+    more = ["only-readable"] if KERNEL >= (6, 11) else []
     plain = execute([program, tmp_path / "plain.dat", *more]).ok().stdout
     rules = f"weir-rules 1\nrule source=test:1:1 name=*.dat stack={stack}\n"
-    layered = execute([program, tmp_path / "layered.dat", *more], env={"LD_PRELOAD": str(preload), "WEIR_RULES": rules}).ok().stdout
+    layered = execute([program, tmp_path / "layered.dat", *more],
+        env={"LD_PRELOAD": str(preload), "WEIR_RULES": rules}).ok().stdout
     assert layered.splitlines() == plain.splitlines()
     assert not more or "page that is only readable 2867200 errno 0" in plain
-    assert "none -1 errno 14" in plain and "over the edge 50 errno 0" in plain and "hole 163840 errno 0" in plain
+    assert (
+        "none -1 errno 14" in plain
+        and "over the edge 50 errno 0" in plain
+        and "hole 163840 errno 0" in plain
+    )
     assert "read 3 MiB with a hole 2867200 errno 0" in plain
 
 
-# glibc unmaps a large block that is freed by a call that nobody sees. What follows it stays, so that
-# the heap has no other use for its place.
+# glibc unmaps a large block that is freed by a call that nobody sees. What follows it stays, so
+# that the heap has no other use for its place.
 FREED = r"""
 #include <errno.h>
 #include <fcntl.h>
@@ -184,16 +194,19 @@ int main(int argc, char **argv) {
 
 
 @pytest.mark.parametrize("stack", STACKS)
-def test_a_large_buffer_that_was_freed_is_answered_as_by_the_kernel(cc, execute, preload, tmp_path, stack):
+def test_a_large_buffer_that_was_freed_is_answered_as_by_the_kernel(cc, execute, preload, tmp_path,
+        stack):
     program = cc(FREED, "-w", name="freed")
     plain = execute([program, tmp_path / "plain.dat"]).ok().stdout
     rules = f"weir-rules 1\nrule source=test:1:1 name=*.dat stack={stack}\n"
-    layered = execute([program, tmp_path / "layered.dat"], env={"LD_PRELOAD": str(preload), "WEIR_RULES": rules}).ok().stdout
+    layered = execute([program, tmp_path / "layered.dat"],
+        env={"LD_PRELOAD": str(preload), "WEIR_RULES": rules}).ok().stdout
     assert layered.splitlines() == plain.splitlines()
     assert plain.count("write of freed memory -1 errno 14") == 3
 
 
-# A check for writing makes pages present: of a buffer that is far larger than the file it must not do so as a whole.
+# A check for writing makes pages present: of a buffer that is far larger than the file it must not
+# do so as a whole.
 LARGE = r"""
 #include <fcntl.h>
 #include <stdio.h>
@@ -219,7 +232,8 @@ int main(int argc, char **argv) {
 def test_a_large_buffer_of_a_short_read_is_not_made_present(cc, execute, preload, tmp_path):
     program = cc(LARGE, "-w", name="large")
     rules = "weir-rules 1\nrule source=test:1:1 name=*.dat stack=bufa:4096:2:always=1|system\n"
-    got, kib = execute([program, tmp_path / "a.dat"], env={"LD_PRELOAD": str(preload), "WEIR_RULES": rules}).ok().stdout.split()
+    got, kib = execute([program, tmp_path / "a.dat"],
+        env={"LD_PRELOAD": str(preload), "WEIR_RULES": rules}).ok().stdout.split()
     assert int(got) == 400 and 0 < int(kib) < 64 * 1024  # of 256 MiB
 
 
@@ -244,16 +258,19 @@ int main(int argc, char **argv) {
 @pytest.mark.skipif(shutil.which("strace") is None, reason="no strace")
 @pytest.mark.parametrize("size", [256 << 10, 1 << 20])
 @pytest.mark.parametrize("layer", ["bufa", "global", "gather"])
-def test_a_large_buffer_that_is_used_again_costs_one_system_call_which_touches_no_page(cc, execute, preload, tmp_path, layer, size):
+def test_a_large_buffer_that_is_used_again_costs_one_system_call_which_touches_no_page(cc, execute,
+        preload, tmp_path, layer, size):
     program, path, log = cc(AGAIN, "-w", name="again"), tmp_path / "x.dat", tmp_path / "strace.log"
     path.write_bytes(bytes(2 * size))
     rules = f"weir-rules 1\nrule source=test:1:1 name=*.dat stack={layer}:1024:4:always=1|system\n"
 
     def calls(count: int) -> tuple[int, int]:
-        command = ["strace", "-qq", "-e", "trace=madvise,msync,futex", "-o", log, "-E", f"LD_PRELOAD={preload}", "-E", f"WEIR_RULES={rules}"]
+        command = ["strace", "-qq", "-e", "trace=madvise,msync,futex", "-o", log, "-E",
+            f"LD_PRELOAD={preload}", "-E", f"WEIR_RULES={rules}"]
         execute([*command, program, path, size, count]).ok()
         made = log.read_text().splitlines()
-        return sum(one.startswith("msync") for one in made), sum(one.startswith("madvise") for one in made)
+        return sum(one.startswith("msync") for one in made), sum(one.startswith("madvise")
+            for one in made)
 
     few, many = calls(10), calls(30)
     assert many[0] - few[0] <= 20

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layer global between nodes by messages of MPI: what reaches the file system, counted by it, and what may not go wrong."""
+"""Layer global between nodes by messages of MPI: what reaches the file system, counted by it, and
+what may not go wrong."""
 
 from __future__ import annotations
 
@@ -20,14 +21,17 @@ MIB = 1 << 20
 HERE = Path(__file__).parent
 SIZE = 4 * MIB + 77
 
-# Between nodes that share no memory MPI goes by TCP here. MPICH before 4.2 then hangs in MPI_Finalize now and then, without weir as well
-# (its pull request 6596), so the tests that come to its end have TCP with Open MPI alone.
-TCP = {"openmpi": {"OMPI_MCA_btl": "tcp,self", "OMPI_MCA_pml": "ob1"}, "mpich": {"UCX_TLS": "tcp,self"}}
+# Between nodes that share no memory MPI goes by TCP here. MPICH before 4.2 then hangs in
+# MPI_Finalize now and then, without weir as well (its pull request 6596), so the tests that come to
+# its end have TCP with Open MPI alone.
+TCP = {"openmpi": {"OMPI_MCA_btl": "tcp,self", "OMPI_MCA_pml": "ob1"},
+    "mpich": {"UCX_TLS": "tcp,self"}}
 TCP_TO_THE_END = {"openmpi": TCP["openmpi"], "mpich": {}}
 
 
 def is_once(seen, bytes_: int, block: int = 262_144) -> bool:
-    """Read once for the job. No rank waits for another for longer than 2 s: on a loaded machine that may be a block or two more."""
+    """Read once for the job. No rank waits for another for longer than 2 s: on a loaded machine
+    that may be a block or two more."""
     return bytes_ <= seen.bytes_read <= bytes_ + 2 * block
 
 
@@ -52,12 +56,14 @@ def job():
 
 @pytest.fixture
 def layered(preload, job):
-    """Variables of a job whose files *.dat are under this stack; nodes of so many ranks, which messages alone join."""
+    """Variables of a job whose files *.dat are under this stack; nodes of so many ranks, which
+    messages alone join."""
 
     def variables(stack: str, ranks: int = 1, **more: str) -> dict[str, str]:
         rules = f"weir-rules 1\nrule source=test:1 name=*.dat stack={stack}|system\n"
         return {
-            "LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job, "WEIR_NODE_RANKS": str(ranks), "WEIR_BETWEEN": "mpi", **more
+            "LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job,
+            "WEIR_NODE_RANKS": str(ranks), "WEIR_BETWEEN": "mpi", **more
         }  # fmt: skip
 
     return variables
@@ -77,16 +83,19 @@ def test_each_block_is_read_once_for_the_job(mpi, layered, testfs, ranks, per_no
 
 @pytest.fixture
 def apart(mpi, layered, testfs, tmp_path):
-    """``apart(what, ranks, *numbers)`` runs share_apart on a file of 4 MiB + 77 and gives the run, the file system and the directory of marks."""
+    """``apart(what, ranks, *numbers)`` runs share_apart on a file of 4 MiB + 77 and gives the run,
+    the file system and the directory of marks."""
     program = mpi.cc(HERE / "share_apart.c", name="share_apart")
 
-    def run(what: str, ranks: int, *numbers: object, stack: str = "global:262144:16", per_node: int = 1, wrap=(), env=None):
+    def run(what: str, ranks: int, *numbers: object, stack: str = "global:262144:16",
+            per_node: int = 1, wrap=(), env=None):
         fs = testfs("direct")
         old(fs.backing / "a.dat", SIZE)
         marks = tmp_path / what
         marks.mkdir()
         command = [*mpi.launch(ranks, *wrap, program, what, fs.path / "a.dat", marks, *numbers)]
-        done = weir_process.run(command, env={**mpi.env, **(env or layered(stack, per_node))}, timeout=90)
+        done = weir_process.run(command, env={**mpi.env, **(env or layered(stack, per_node))},
+            timeout=90)
         return done, fs.stats().file("a.dat"), marks
 
     return run
@@ -117,7 +126,8 @@ def test_a_killed_rank_ends_the_job_as_mpi_ends_it(apart):
 def test_a_child_reads_for_itself(apart):
     done, seen, _ = apart("forking", 3, 10_000)
     assert "ended" in done.ok().stdout
-    # Each child reads everything by itself at most; the parents, whose descriptor has left the layer at the fork, the rest.
+    # Each child reads everything by itself at most; the parents, whose descriptor has left the
+    # layer at the fork, the rest.
     assert SIZE <= seen.bytes_read <= 3 * (2 * SIZE + SIZE // 2)
 
 
@@ -140,7 +150,10 @@ def test_leaving_without_mpi_finalize_ends(apart, mpi, layered, by):
     done, seen, marks = apart("leaving", 3, 10_000, env=env)
     assert is_once(seen, SIZE)
     assert done.returncode != 0
-    assert "signal 11" not in done.stdout + done.stderr and "egmentation" not in done.stdout + done.stderr
+    assert (
+        "signal 11" not in done.stdout + done.stderr
+        and "egmentation" not in done.stdout + done.stderr
+    )
     assert len(list(marks.glob("leaves.*"))) == 3
 
 
@@ -156,8 +169,10 @@ def without(env: dict[str, str], *names: str) -> dict[str, str]:
 
 
 def test_what_could_harm_the_program_is_not_begun_unasked(apart, mpi, layered):
-    """Open MPI's windows over plain networks are not to be had at the raised level; MPICH before 4.2 over UCX may not end."""
-    if mpi.name == "mpich" and not OLD_MPICH.search(weir_process.run(["mpichversion"], timeout=30).stdout):
+    """Open MPI's windows over plain networks are not to be had at the raised level; MPICH before
+    4.2 over UCX may not end."""
+    if mpi.name == "mpich" and not OLD_MPICH.search(weir_process.run(["mpichversion"],
+            timeout=30).stdout):
         pytest.skip("this MPICH ends well")
     env = without(layered("global:262144:16"), "WEIR_BETWEEN")
     done, seen, marks = apart("computing", 4, 10_000, wrap=("env", APART[mpi.name]), env=env)
@@ -167,12 +182,14 @@ def test_what_could_harm_the_program_is_not_begun_unasked(apart, mpi, layered):
 
 
 def test_real_nodes_use_messages_unasked(mpi, layered, testfs):
-    if mpi.name == "mpich" and OLD_MPICH.search(weir_process.run(["mpichversion"], timeout=30).stdout):
+    if mpi.name == "mpich" and OLD_MPICH.search(weir_process.run(["mpichversion"],
+            timeout=30).stdout):
         pytest.skip("MPICH before 4.2 over UCX has to be asked")
     fs = testfs("direct")
     old(fs.backing / "a.dat", SIZE)
     program = mpi.cc(HERE / "share.c", name="share")
-    env = {**mpi.env, **TCP_TO_THE_END[mpi.name], **without(layered("global:262144:16"), "WEIR_BETWEEN")}
+    env = {**mpi.env, **TCP_TO_THE_END[mpi.name], **without(layered("global:262144:16"),
+        "WEIR_BETWEEN")}
     command = mpi.launch(3, "env", APART[mpi.name], program, "read", fs.path / "a.dat", 10_000)
     weir_process.run(command, env=env, timeout=90).ok()
     assert is_once(fs.stats().file("a.dat"), SIZE)
@@ -207,7 +224,8 @@ def test_what_messages_cost_is_not_the_programs(apart, layered, tmp_path, mpi):
     [file] = trace.glob("*.weir")
     printed = decode.read_trace(file)
     assert sum(p.lost_events + p.failures for p in printed.processes.values()) == 0
-    reads = [r for r in printed.of("pread64", file="a.dat") + printed.of("pread", file="a.dat") if not r.below]
+    reads = [r for r in printed.of("pread64", file="a.dat") + printed.of("pread", file="a.dat")
+        if not r.below]
     assert len(reads) == 2 * -(-SIZE // 10_000)
     assert sum(r.size for r in printed.of("statistic_3", file="a.dat")) >= SIZE // 262_144
 
@@ -263,7 +281,8 @@ def test_machines_that_share_no_memory(execute, mpi, layered, testfs, tmp_path):
     old(fs.backing / "a.dat", SIZE)
     program = mpi.cc(HERE / "share.c", name="share")
     env = without(layered("global:262144:16"), "WEIR_BETWEEN", "WEIR_NODE_RANKS")
-    launcher = [*mpi.launcher, "--mca", "plm_rsh_agent", agent, "--mca", "orte_keep_fqdn_hostnames", "1", "--host", "weirone:2,weirtwo:2"]
+    launcher = [*mpi.launcher, "--mca", "plm_rsh_agent", agent, "--mca", "orte_keep_fqdn_hostnames",
+        "1", "--host", "weirone:2,weirtwo:2"]
     passed = [part for name in env for part in ("-x", name)]
     command = [*launcher, *passed, "-n", "4", program, "read", fs.path / "a.dat", "10000"]
     weir_process.run(command, env={**mpi.env, **env}, timeout=90).ok()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layer bufa on the test file system: what reaches it is counted there, and every byte is checked, in the program and on disk."""
+"""Layer bufa on the test file system: what reaches it is counted there, and every byte is checked,
+in the program and on disk."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ def buffered(cc):
 
 
 def before_they_were_full(begin: float) -> int:
-    """Blocks that may have been written as they were: one of more than half a second, where the program was held up for as long."""
+    """Blocks that may have been written as they were: one of more than half a second, where the
+    program was held up for as long."""
     return int((time.monotonic() - begin) * 2)
 
 
@@ -66,8 +68,10 @@ def lustre(testfs):
     return make
 
 
-@pytest.mark.parametrize(("stack", "blocks"), [("bufa:1048576:8", 32), ("bufa:1048576:2", 32), ("bufa:262144:16", 128)])
-def test_small_sequential_reads_become_one_request_for_each_block(lustre, execute, buffered, under, stack, blocks):
+@pytest.mark.parametrize(("stack", "blocks"), [("bufa:1048576:8", 32), ("bufa:1048576:2", 32),
+    ("bufa:262144:16", 128)])
+def test_small_sequential_reads_become_one_request_for_each_block(lustre, execute, buffered, under,
+        stack, blocks):
     mount = lustre(32 * MIB)
     execute([buffered, "read", mount.path / "x.dat", 32 * MIB, 1024], env=under(stack).env).ok()
     file = mount.stats().file("x.dat")
@@ -76,14 +80,16 @@ def test_small_sequential_reads_become_one_request_for_each_block(lustre, execut
 
 
 @pytest.mark.parametrize("stride", [64 << 10, MIB])
-def test_strided_reads_fetch_the_pages_of_the_pieces_and_many_at_once(lustre, execute, buffered, under, stride):
+def test_strided_reads_fetch_the_pages_of_the_pieces_and_many_at_once(lustre, execute, buffered,
+        under, stride):
     mount = lustre(data_us=30_000)  # long enough for a busy machine to start many
     with open(mount.backing / "x.dat", "wb") as file:  # the pieces, and holes between them
         for at in range(0, 256 * stride, stride):
             file.seek(at)
             file.write(expected(4096, at))
         file.truncate(256 * stride)
-    execute([buffered, "stride", mount.path / "x.dat", 256 * stride, 1024, stride], env=under("bufa:1048576:2").env).ok()
+    execute([buffered, "stride", mount.path / "x.dat", 256 * stride, 1024, stride],
+        env=under("bufa:1048576:2").env).ok()
     stats = mount.stats()
     assert stats.file("x.dat").reads <= 256 + 4
     assert stats.bytes_read <= 256 * 4096 + 4096
@@ -92,13 +98,15 @@ def test_strided_reads_fetch_the_pages_of_the_pieces_and_many_at_once(lustre, ex
 
 def test_backward_reads_fetch_blocks(lustre, execute, buffered, under):
     mount = lustre(8 * MIB)
-    execute([buffered, "backward", mount.path / "x.dat", 8 * MIB, 1024], env=under("bufa:1048576:4").env).ok()
+    execute([buffered, "backward", mount.path / "x.dat", 8 * MIB, 1024],
+        env=under("bufa:1048576:4").env).ok()
     assert mount.stats().file("x.dat").reads <= 8 + 8
 
 
 def test_random_reads_are_not_amplified(lustre, execute, buffered, under):
     mount = lustre(16 * MIB)
-    execute([buffered, "random", mount.path / "x.dat", 16 * MIB, 100, 400], env=under("bufa:1048576:4").env).ok()
+    execute([buffered, "random", mount.path / "x.dat", 16 * MIB, 100, 400],
+        env=under("bufa:1048576:4").env).ok()
     file = mount.stats().file("x.dat")
     assert file.reads <= 400
     assert file.bytes_read <= 400 * 100 + 64 * 1024
@@ -107,7 +115,8 @@ def test_random_reads_are_not_amplified(lustre, execute, buffered, under):
 def test_a_million_small_writes_become_one_request_for_each_block(lustre, execute, buffered, under):
     mount = lustre()
     begin = time.monotonic()
-    execute([buffered, "write", mount.path / "x.dat", 64_000_000, 64], env=under("bufa:1048576:8").env).ok()
+    execute([buffered, "write", mount.path / "x.dat", 64_000_000, 64],
+        env=under("bufa:1048576:8").env).ok()
     file = mount.stats().file("x.dat")
     assert file.writes <= 62 + 4 + before_they_were_full(begin)
     assert file.bytes_written == 64_000_000
@@ -117,7 +126,8 @@ def test_a_million_small_writes_become_one_request_for_each_block(lustre, execut
 def test_appended_records_arrive_in_their_order(lustre, execute, buffered, under):
     mount = lustre()
     begin = time.monotonic()
-    execute([buffered, "append", mount.path / "x.dat", 6_400_000, 64], env=under("bufa:65536:8").env).ok()
+    execute([buffered, "append", mount.path / "x.dat", 6_400_000, 64],
+        env=under("bufa:65536:8").env).ok()
     assert mount.stats().file("x.dat").writes <= 98 + 4 + before_they_were_full(begin)
     assert (mount.backing / "x.dat").read_bytes() == expected(6_400_000)
 
@@ -138,16 +148,19 @@ def test_a_program_that_aborts_loses_no_accepted_byte(lustre, execute, buffered,
     assert (mount.backing / "x.dat").read_bytes() == expected(size)
 
 
-def test_a_full_file_system_is_reported_with_the_bytes_that_are_lost(lustre, execute, buffered, under):
+def test_a_full_file_system_is_reported_with_the_bytes_that_are_lost(lustre, execute, buffered,
+        under):
     mount = lustre(enospc_after=100_000)
-    done = execute([buffered, "full", mount.path / "x.dat", 640_000, 64], env=under("bufa:65536:4:always=1").env).ok()
+    done = execute([buffered, "full", mount.path / "x.dat", 640_000, 64],
+        env=under("bufa:65536:4:always=1").env).ok()
     assert int(done.stdout) >= 1
     assert "x.dat" in done.stderr and "no space left on device" in done.stderr
 
 
 def test_records_read_changed_and_written_in_place(lustre, execute, buffered, under):
     mount = lustre(2 * MIB)
-    execute([buffered, "update", mount.path / "x.dat", 2 * MIB, 512], env=under("bufa:65536:8").env).ok()
+    execute([buffered, "update", mount.path / "x.dat", 2 * MIB, 512],
+        env=under("bufa:65536:8").env).ok()
     assert mount.stats().total <= 700, mount.stats().requests
     changed = bytes(byte ^ 0x55 for byte in expected(2 * MIB))
     assert (mount.backing / "x.dat").read_bytes() == changed
@@ -157,7 +170,8 @@ def test_records_read_changed_and_written_in_place(lustre, execute, buffered, un
 def test_with_o_direct_below_the_bytes_are_the_same(execute, buffered, under, tmp_path, how):
     (tmp_path / "x.dat").write_bytes(expected(3 * MIB + 1234))
     job = under("bufa:262144:4:direct=1:always=1")
-    execute([buffered, how, tmp_path / "x.dat", 3 * MIB + 1234, 1024 if how != "backward" else 2, 500], env=job.env).ok()
+    execute([buffered, how, tmp_path / "x.dat", 3 * MIB + 1234, 1024 if how != "backward" else 2,
+        500], env=job.env).ok()
 
 
 def test_written_with_o_direct_below_the_bytes_are_the_same(execute, buffered, under, tmp_path):
@@ -167,6 +181,8 @@ def test_written_with_o_direct_below_the_bytes_are_the_same(execute, buffered, u
 
 
 @pytest.mark.parametrize("how", ["read", "random", "backward", "update"])
-def test_a_file_that_the_kernel_has_in_memory_is_read_right(execute, buffered, under, tmp_path, how):
+def test_a_file_that_the_kernel_has_in_memory_is_read_right(execute, buffered, under, tmp_path,
+        how):
     (tmp_path / "x.dat").write_bytes(expected(2 * MIB))
-    execute([buffered, how, tmp_path / "x.dat", 2 * MIB, 512, 5000], env=under("bufa:1048576:4").env).ok()
+    execute([buffered, how, tmp_path / "x.dat", 2 * MIB, 512, 5000],
+        env=under("bufa:1048576:4").env).ok()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies of a layered descriptor on numbers where a stream of the C library stands, temporary names, and locks of files that are
-kept: the same files and output as without layers."""
+"""Copies of a layered descriptor on numbers where a stream of the C library stands, temporary
+names, and locks of files that are kept: the same files and output as without layers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import subprocess
 
 import pytest
 
-STACKS = ["bufa:4KiB:4:always=1", "keep:always=1", "keep:always=1 | bufa:64KiB:2:always=1", "global:4KiB:2:always=1", "gather:8KiB:4:always=1", "event"]
+STACKS = ["bufa:4KiB:4:always=1", "keep:always=1", "keep:always=1 | bufa:64KiB:2:always=1",
+    "global:4KiB:2:always=1", "gather:8KiB:4:always=1", "event"]
 
 STREAMS = r"""
 #include <fcntl.h>
@@ -47,13 +48,15 @@ cp layered2 layered3; printf 'x\\ny\\n' | tee -a layered3 > /dev/null
 
 @pytest.fixture
 def under(weir, tmp_path):
-    """``under(stack, command, ...)`` runs it in a directory of its own; returns what it printed and the files that it left."""
+    """``under(stack, command, ...)`` runs it in a directory of its own; returns what it printed and
+    the files that it left."""
 
     def run(stack, *command):
         directory = tmp_path / f"run{len(list(tmp_path.iterdir()))}"
         directory.mkdir()
         if stack is None:
-            done = subprocess.run(list(map(str, command)), cwd=directory, capture_output=True, text=True, timeout=60)
+            done = subprocess.run(list(map(str, command)), cwd=directory, capture_output=True,
+                text=True, timeout=60)
         else:
             rules = tmp_path / "rules.toml"
             rules.write_text(f'[[rule]]\nname = "*"\nstack = "{stack}"\n')
@@ -75,7 +78,8 @@ def test_builtins_of_a_shell_and_sed_in_place(under, stack):
     assert under(stack, "bash", "-c", SHELL) == under(None, "bash", "-c", SHELL)
 
 
-def test_a_file_in_a_form_of_its_own_is_refused_where_a_stream_would_write_past_the_layer(under, cc):
+def test_a_file_in_a_form_of_its_own_is_refused_where_a_stream_would_write_past_the_layer(under,
+        cc):
     source = r"""
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that are killed at any moment while a write-behind buffer over an arena takes records: every byte that was
-accepted is on disk afterwards, in its place and once, and no other byte was touched.
+"""Processes that are killed at any moment while a write-behind buffer over an arena takes records:
+every byte that was accepted is on disk afterwards, in its place and once, and no other byte was
+touched.
 
 WEIR_TEST_KILLS=1000 makes a campaign of it; `pytest -s` shows what was accepted, on disk and lost.
 """
@@ -42,17 +43,20 @@ class Job:
     def directory(self) -> Path:
         return Path(f"/dev/shm/weir.{os.geteuid()}.{self.name}/0")
 
-    def start(self, file: Path, page: Path, mode: str, seed: int, records: int, end: str) -> subprocess.Popen:
+    def start(self, file: Path, page: Path, mode: str, seed: int, records: int,
+            end: str) -> subprocess.Popen:
         command = [self.writer, self.daemon, file, page, mode, str(seed), str(records), end]
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        self.started.append(subprocess.Popen(command, env=clean_environment({"WEIR_JOB": self.name}), **quiet))
+        self.started.append(subprocess.Popen(command,
+            env=clean_environment({"WEIR_JOB": self.name}), **quiet))
         return self.started[-1]
 
     def daemon_pid(self) -> int:
         return struct.unpack("4I", (self.directory / "pulse").read_bytes()[:16])[2]
 
     def command(self, what: str) -> subprocess.CompletedProcess:
-        return subprocess.run([self.daemon, f"--{what}", self.directory], capture_output=True, text=True, timeout=60)
+        return subprocess.run([self.daemon, f"--{what}", self.directory], capture_output=True,
+            text=True, timeout=60)
 
     def errors(self) -> list[dict]:
         file = self.directory / "errors"
@@ -61,7 +65,10 @@ class Job:
 
 @pytest.fixture
 def job(native_build):
-    writer, daemon = native_build / "native/layers/writeback/weir_drain_writer", native_build / "native/preload/weir-drain"
+    writer, daemon = (
+        native_build / "native/layers/writeback/weir_drain_writer",
+        native_build / "native/preload/weir-drain",
+    )
     job = Job(writer, daemon, f"pytest-{uuid.uuid4().hex[:12]}")
     yield job
     for process in job.started:
@@ -72,7 +79,8 @@ def job(native_build):
 
 def pattern(offsets: numpy.ndarray, seed: int) -> bytes:
     with numpy.errstate(over="ignore"):
-        product = offsets.astype(numpy.uint64) * numpy.uint64(0x9E3779B97F4A7C15) + numpy.uint64(seed)
+        product = offsets.astype(numpy.uint64) * numpy.uint64(0x9E3779B97F4A7C15) + numpy.uint64(
+            seed)
     return (product >> numpy.uint64(56)).astype(numpy.uint8).tobytes()
 
 
@@ -89,7 +97,8 @@ def wait_for_records(page: Path, records: int, process: subprocess.Popen) -> Non
 
 
 def kill_once(job: Job, tmp_path: Path, number: int, chance: random.Random) -> tuple[int, int]:
-    """One writer, or several side by side, ends in one way or another. Bytes accepted and on disk."""
+    """One writer, or several side by side, ends in one way or another. Bytes accepted and on disk.
+    """
     seed = chance.randrange(1, 2**31)
     mode = chance.choice(["position", "append", "stripe"])
     writers = chance.randint(2, 3) if mode == "stripe" else 1
@@ -97,7 +106,8 @@ def kill_once(job: Job, tmp_path: Path, number: int, chance: random.Random) -> t
     pages = [tmp_path / f"page{number}.{k}" for k in range(writers)]
     ends = [chance.choice(ENDS) for _ in pages]
     processes = [
-        job.start(file, page, f"stripe:{k}:{writers}" if mode == "stripe" else mode, seed + k, RECORDS, end)
+        job.start(file, page, f"stripe:{k}:{writers}" if mode == "stripe" else mode, seed + k,
+            RECORDS, end)
         for k, (page, end) in enumerate(zip(pages, ends, strict=True))
     ]
     for process, page, end in zip(processes, pages, ends, strict=True):
@@ -111,8 +121,11 @@ def kill_once(job: Job, tmp_path: Path, number: int, chance: random.Random) -> t
     content = file.read_bytes()
     if mode != "stripe":
         bytes_, _ = accepted(pages[0])
-        assert len(content) >= bytes_, f"seed {seed}, {mode}, {ends}: {bytes_ - len(content)} bytes lost"
-        assert content == pattern(numpy.arange(len(content)), seed), f"seed {seed}, {mode}, {ends}: wrong bytes"
+        assert len(content) >= bytes_, (
+            f"seed {seed}, {mode}, {ends}: {bytes_ - len(content)} bytes lost"
+        )
+        assert content == pattern(numpy.arange(len(content)),
+            seed), f"seed {seed}, {mode}, {ends}: wrong bytes"
         return bytes_, len(content)
     everything = pattern(numpy.arange(writers * RECORDS * STRIPE), 0)
     total = 0
@@ -123,7 +136,8 @@ def kill_once(job: Job, tmp_path: Path, number: int, chance: random.Random) -> t
             at = (i * writers + k) * STRIPE
             is_there = content[at : at + STRIPE]
             if i < records:
-                assert is_there == everything[at : at + STRIPE], f"seed {seed}: record {i} of writer {k} is lost"
+                assert is_there == everything[at : at
+                    + STRIPE], f"seed {seed}: record {i} of writer {k} is lost"
             elif i > records:
                 assert not any(is_there), f"seed {seed}: record {i} of writer {k} was never written"
     return total, total
@@ -232,7 +246,8 @@ def test_the_daemon_shares_nothing_with_the_program_and_goes_by_itself(job, tmp_
     wait_for_records(tmp_path / "page", 5, process)
     daemon = Path(f"/proc/{job.daemon_pid()}")
     fields = (daemon / "stat").read_text().rpartition(")")[2].split()
-    assert int(fields[1]) not in (process.pid, os.getpid()), "its parent is neither the program nor the shell"
+    assert int(fields[1]) not in (process.pid,
+        os.getpid()), "its parent is neither the program nor the shell"
     assert int(fields[3]) != os.getsid(process.pid), "a session of its own"
     assert os.readlink(daemon / "cwd") == "/"
     assert os.readlink(daemon / "fd/0") == "/dev/null"

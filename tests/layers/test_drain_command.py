@@ -25,11 +25,14 @@ def job():
     subprocess.run(["rm", "-rf", f"/dev/shm/weir.{os.geteuid()}.{name}"], check=True)
 
 
-def left_behind(native_build: Path, tmp_path: Path, job: str, records: int = 30, name: str = "file") -> Path:
+def left_behind(native_build: Path, tmp_path: Path, job: str, records: int = 30,
+        name: str = "file") -> Path:
     """A file with bytes that only an arena has: its writer and the daemon are dead."""
     file, page = tmp_path / name, tmp_path / "page"
-    command = [native_build / "native/layers/writeback/weir_drain_writer", native_build / "native/preload/weir-drain"]
-    process = subprocess.Popen([*command, file, page, "position", "1", str(records), "kill"], env=clean_environment({"WEIR_JOB": job}))
+    command = [native_build / "native/layers/writeback/weir_drain_writer",
+        native_build / "native/preload/weir-drain"]
+    process = subprocess.Popen([*command, file, page, "position", "1", str(records), "kill"],
+        env=clean_environment({"WEIR_JOB": job}))
     end = time.monotonic() + 30
     while not page.exists() or page.read_bytes()[8:16] != struct.pack("Q", records):
         assert time.monotonic() < end
@@ -57,7 +60,8 @@ def test_bytes_of_a_removed_file_are_given_up_when_asked(weir, native_build, job
     file = left_behind(native_build, tmp_path, job, name=name)
     file.unlink()
     (arena,) = drain.arenas(job)
-    assert weir("drain", "--recover", "--job", job).returncode == 1 and drain.arenas(job) == [replace(arena, failed=True)]
+    assert weir("drain", "--recover", "--job", job).returncode == 1 and drain.arenas(job) == [
+        replace(arena, failed=True)]
     done = weir("drain", "--discard", "--job", job).ok()
     said = os.fsencode(f"{file}: {arena.dirty_bytes} bytes given up\n")
     assert done.stdout == said.decode(errors="replace")  # as the fixture reads it
@@ -79,16 +83,33 @@ def test_what_cannot_be_written_is_said_and_kept(weir, native_build, job, tmp_pa
     bytes_ = drain.arenas(job)[0].dirty_bytes
     done = weir("drain", "--wait", "--job", job)
     assert done.returncode == 1
-    assert f"{file}: {bytes_} bytes accepted from process" in done.stderr and "ENOENT" in done.stderr
+    assert (
+        f"{file}: {bytes_} bytes accepted from process" in done.stderr and "ENOENT" in done.stderr
+    )
     (tmp_path / "moved").rename(file)
     weir("drain", "--recover", "--job", job).ok()
     assert drain.arenas(job) == []
 
 
 def test_an_unknown_job_has_nothing(weir, job):
-    assert "no bytes are held" in weir("drain", "--job", job).ok().stdout
-    weir("drain", "--wait", "--job", job).ok()
+    directory = f"/dev/shm/weir.{os.geteuid()}.{job}"
+    expected = f"job {job}: no bytes are held on this node: {directory} does not exist"
+    assert expected in weir("drain", "--job", job).ok().stdout
+    assert expected in weir("drain", "--wait", "--job", job).ok().stderr
     assert weir("drain", "--wait", "--status").returncode == 2
+
+
+@pytest.mark.parametrize("option", ["--recover", "--discard"])
+def test_an_unknown_job_cannot_be_recovered(weir, job, option):
+    other = Path(f"/dev/shm/weir.{os.geteuid()}.{job}-other")
+    other.mkdir(mode=0o700)
+    try:
+        done = weir("drain", option, "--job", job)
+    finally:
+        other.rmdir()
+    assert done.returncode == 3 and done.stdout == ""
+    assert f"/dev/shm/weir.{os.geteuid()}.{job} does not exist" in done.stderr
+    assert f"{job}-other" in done.stderr.partition("this user's jobs here: ")[2]
 
 
 def test_the_job_has_the_name_that_programs_give_it():
@@ -113,10 +134,12 @@ int main(int argc, char **argv) {
 """
 
 
-def test_a_command_ends_when_what_its_dead_programs_had_accepted_is_on_disk(weir, cc, job, tmp_path):
+def test_a_command_ends_when_what_its_dead_programs_had_accepted_is_on_disk(weir, cc, job,
+        tmp_path):
     rules = tmp_path / "rules.toml"
     rules.write_text('[[rule]]\nname = "x.log"\nstack = "keep:always=1"\n')
-    done = weir("run", "--rules", rules, "--", cc(ABORTS, name="aborts"), tmp_path / "x.log", env={"WEIR_JOB": job})
+    done = weir("run", "--rules", rules, "--", cc(ABORTS, name="aborts"), tmp_path / "x.log",
+        env={"WEIR_JOB": job})
     assert done.returncode == 128 + signal.SIGABRT
     assert (tmp_path / "x.log").read_bytes() == b"0123456789" * 1000
     assert drain.arenas(job) == []
@@ -135,7 +158,8 @@ def small(tmp_path):
 def test_a_program_that_aborts_says_what_it_could_not_write(weir, cc, job, tmp_path, small):
     rules = tmp_path / "rules.toml"
     rules.write_text('[[rule]]\nname = "x.log"\nstack = "keep:always=1"\n')
-    done = weir("run", "--rules", rules, "--", cc(ABORTS, name="aborts"), small / "x.log", env={"WEIR_JOB": job})
+    done = weir("run", "--rules", rules, "--", cc(ABORTS, name="aborts"), small / "x.log",
+        env={"WEIR_JOB": job})
     lost = 10000 - (small / "x.log").stat().st_size
     assert lost > 0
     assert f"x.log: {lost} bytes accepted were not written" in done.stderr
@@ -145,7 +169,8 @@ def test_a_command_says_what_could_not_be_written(weir, cc, job, tmp_path, small
     rules = tmp_path / "rules.toml"
     rules.write_text('[[rule]]\nname = "x.log"\nstack = "keep:always=1"\n')
     program = cc(ABORTS, name="aborts")
-    done = weir("run", "--rules", rules, "--", program, small / "x.log", "by a signal", env={"WEIR_JOB": job})
+    done = weir("run", "--rules", rules, "--", program, small / "x.log", "by a signal",
+        env={"WEIR_JOB": job})
     lost = 10000 - (small / "x.log").stat().st_size
     assert done.returncode == 128 + signal.SIGKILL and lost > 0
     assert f"x.log: {lost} bytes accepted from process" in done.stderr

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file of which bufa keeps nothing yet: it costs the program no thread, and whoever else wants it finds it free."""
+"""A file of which bufa keeps nothing yet: it costs the program no thread, and whoever else wants it
+finds it free."""
 
 from __future__ import annotations
 
@@ -78,16 +79,19 @@ def test_a_file_that_gains_nothing_costs_no_thread(program, env, tmp_path):
     outer = {name: value for name, value in env.items() if name != "LD_PRELOAD"}
     for request, clones in ((16384, False), (1024, True)):
         command = [*trace, *added, program, "read", tmp_path / "x.dat", request]
-        done = subprocess.run(list(map(str, command)), env=outer, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(list(map(str, command)), env=outer, capture_output=True, text=True,
+            timeout=60)
         assert done.returncode == 0, done.stderr
         assert ("clone" in log.read_text()) == clones, log.read_text()
 
 
 @pytest.mark.parametrize(("request_bytes", "holds"), [(16384, False), (1024, True)])
-def test_a_reader_sees_what_another_process_wrote_meanwhile(program, env, tmp_path, request_bytes, holds):
+def test_a_reader_sees_what_another_process_wrote_meanwhile(program, env, tmp_path, request_bytes,
+        holds):
     path = tmp_path / "x.dat"
     with subprocess.Popen(
-        [str(program), "stay", str(path), str(request_bytes)], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [str(program), "stay", str(path), str(request_bytes)], env=env, stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, text=True
     ) as reader:
         threads = int(reader.stdout.readline())
         assert (threads > 1) == holds

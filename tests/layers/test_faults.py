@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers error, delay, short, and hints away from Lustre: what the program gets, the same in every run of one seed, and what the
-trace says of it; and a limit of the system on what the layers need for themselves."""
+"""Layers error, delay, short, and hints away from Lustre: what the program gets, the same in every
+run of one seed, and what the trace says of it; and a limit of the system on what the layers need
+for themselves."""
 
 from __future__ import annotations
 
@@ -34,13 +35,15 @@ if "fd" in globals():
 
 @pytest.fixture
 def faulty(weir, tmp_path):
-    """``faulty(stack, 5)``: results of five writes and reads and what follows, by call, and the file's entry in the report."""
+    """``faulty(stack, 5)``: results of five writes and reads and what follows, by call, and the
+    file's entry in the report."""
 
     def run(stack, count=5):
         rules, run_directory = tmp_path / "rules.toml", tmp_path / f"run{time.monotonic_ns()}"
         rules.write_text(f'[[rule]]\nname = "faulty"\nstack = "{stack}"\n')
         command = ["python3", "-c", PROGRAM, str(count)]
-        done = weir("run", "--rules", rules, "--trace", run_directory, "--", *command, cwd=tmp_path).ok()
+        done = weir("run", "--rules", rules, "--trace", run_directory, "--", *command,
+            cwd=tmp_path).ok()
         results: dict[str, list[str]] = {}
         for line in done.stdout.splitlines():
             what, result = line.split()
@@ -53,15 +56,18 @@ def faulty(weir, tmp_path):
 
 
 def statistic(file, layer, name):
-    return next((f["value"] for f in file["statistics"] if (f["layer"], f["name"]) == (layer, name)), 0)
+    return next((f["value"] for f in file["statistics"] if (f["layer"], f["name"])
+        == (layer, name)), 0)
 
 
 def test_error_fails_the_calls_that_it_names(faulty):
     results, file = faulty("error:op=write:errno=ENOSPC:after=2:times=1")
     assert results["write"] == ["1000", "1000", "ENOSPC", "1000", "1000"]
-    assert results["read"] == ["1000"] * 5 and results["fsync"] == results["close"] == results["truncate"] == ["None"]
+    assert results["read"] == ["1000"] * 5 and results["fsync"] == results["close"] == results[
+        "truncate"] == ["None"]
     assert statistic(file, "error", "failed") == 1
-    assert file["logical"]["writes"] == 5 and file["system"]["writes"] == 4, "the failed one did not reach the system"
+    assert file["logical"]["writes"] == 5 and file["system"][
+        "writes"] == 4, "the failed one did not reach the system"
 
 
 @pytest.mark.parametrize("op", ["open", "read", "write", "fsync", "truncate", "close"])
@@ -90,7 +96,8 @@ def test_delay_waits_at_least_so_long(faulty):
     results, file = faulty("delay:op=write:us=20000")
     assert time.monotonic() - begin >= 5 * 0.02
     assert results["write"] == ["1000"] * 5
-    assert statistic(file, "delay", "delayed") == 5 and statistic(file, "delay", "waited") == 5 * 20_000_000
+    assert statistic(file, "delay", "delayed") == 5 and statistic(file, "delay",
+        "waited") == 5 * 20_000_000
     assert file["iowait_s"] >= 5 * 0.02
 
 
@@ -110,7 +117,8 @@ def test_short_by_chance_never_moves_nothing(faulty):
 def test_a_program_that_loops_is_not_disturbed_by_short(weir, tmp_path):
     (tmp_path / "rules.toml").write_text('[[rule]]\nname = "copy"\nstack = "short:seed=5"\n')
     (tmp_path / "source").write_bytes(bytes(range(256)) * 500)
-    done = weir("run", "--rules", tmp_path / "rules.toml", "--", "dd", "if=source", "of=copy", "bs=7001", cwd=tmp_path)
+    done = weir("run", "--rules", tmp_path / "rules.toml", "--", "dd", "if=source", "of=copy",
+        "bs=7001", cwd=tmp_path)
     assert done.ok() and (tmp_path / "copy").read_bytes() == (tmp_path / "source").read_bytes()
 
 
@@ -120,11 +128,15 @@ def test_hints_does_nothing_away_from_lustre(faulty):
     assert statistic(file, "hints", "striped") == statistic(file, "hints", "refused") == 0
 
 
-@pytest.mark.parametrize("stack", ["bufa:1MiB:4", "gather:1MiB:4:always=1", "global:1MiB:2:always=1", "keep:always=1", "cos:16"])
+@pytest.mark.parametrize("stack", ["bufa:1MiB:4", "gather:1MiB:4:always=1",
+    "global:1MiB:2:always=1", "keep:always=1", "cos:16"])
 def test_a_limit_on_the_size_of_files_ends_no_program(weir, tmp_path, stack):
     """What layers share lies in files of their own, larger than what this program may write."""
     (tmp_path / "rules.toml").write_text(f'[[rule]]\nname = "limited"\nstack = "{stack}"\n')
-    program = "import os; fd = os.open('limited', os.O_RDWR | os.O_CREAT)\nfor i in range(2000): assert os.write(fd, b'x' * 16) == 16"
+    program = (
+        "import os; fd = os.open('limited', os.O_RDWR | os.O_CREAT)\nfor i in range(2000): assert "
+        "os.write(fd, b'x' * 16) == 16"
+    )
     command = ["bash", "-c", 'ulimit -f 100; exec python3 -c "$0"', program]
     weir("run", "--rules", tmp_path / "rules.toml", "--", *command, cwd=tmp_path).ok()
     assert (tmp_path / "limited").stat().st_size == (32_768 if stack == "cos:16" else 32_000)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unit, access and form of Fortran's openings reach the rules: an `error` layer refuses exactly the openings that its rule names."""
+"""Unit, access and form of Fortran's openings reach the rules: an `error` layer refuses exactly the
+openings that its rule names."""
 
 from __future__ import annotations
 
@@ -71,12 +72,17 @@ def openings(fc):
 
 @pytest.mark.parametrize("conditions", REFUSED)
 @pytest.mark.parametrize("traced", [False, True])
-def test_a_rule_for_units_meets_their_openings_alone(conditions, traced, openings, execute, preload, preload_env, tmp_path):
-    rules = f"weir-rules 1\nrule source=t:1 {conditions} stack=error:op=open:errno=ENOSPC:rate=1|system\n"
+def test_a_rule_for_units_meets_their_openings_alone(conditions, traced, openings, execute, preload,
+        preload_env, tmp_path):
+    rules = (
+        f"weir-rules 1\nrule source=t:1 {conditions} "
+        f"stack=error:op=open:errno=ENOSPC:rate=1|system\n"
+    )
     env = preload_env() if traced else {"LD_PRELOAD": str(preload)}
     directory = tmp_path / "work"
     directory.mkdir()
-    done = execute([openings], env={**env, "WEIR_RULES": rules, "WEIR_QUIET": "1"}, cwd=directory).ok()
+    done = execute([openings], env={**env, "WEIR_RULES": rules, "WEIR_QUIET": "1"},
+        cwd=directory).ok()
     lines = done.stdout.splitlines()
     assert lines[-1] == "done"
     assert {line.split()[1] for line in lines if line.startswith("refused")} == REFUSED[conditions]
@@ -91,5 +97,9 @@ int main(void) { return open("x", O_RDWR | O_CREAT, 0644) < 0 || fopen("y", "w")
 
 @pytest.mark.parametrize("conditions", ["unit=0-99", "access=sequential", "form=unformatted"])
 def test_rules_for_units_leave_other_openings_alone(conditions, cc, execute, preload, tmp_path):
-    rules = f"weir-rules 1\nrule source=t:1 {conditions} stack=error:op=open:errno=ENOSPC:rate=1|system\n"
-    execute([cc(C_PROGRAM, name="opens")], env={"LD_PRELOAD": str(preload), "WEIR_RULES": rules}, cwd=tmp_path).ok()
+    rules = (
+        f"weir-rules 1\nrule source=t:1 {conditions} "
+        f"stack=error:op=open:errno=ENOSPC:rate=1|system\n"
+    )
+    execute([cc(C_PROGRAM, name="opens")], env={"LD_PRELOAD": str(preload), "WEIR_RULES": rules},
+        cwd=tmp_path).ok()

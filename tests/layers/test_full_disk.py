@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which call reports a full disk under bufa (docs/guide/semantics.md, "Where a full disk is reported"): a tmpfs of 1 MiB."""
+"""Which call reports a full disk under bufa (docs/guide/semantics.md, "Where a full disk is
+reported"): a tmpfs of 1 MiB."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ for call in calls:
 
 @pytest.fixture
 def full(weir, tmp_path):
-    """``full(stack, calls, piece)``: what the program prints on a full disk, by call, and the line at its end."""
+    """``full(stack, calls, piece)``: what the program prints on a full disk, by call, and the line
+    at its end."""
     if os.geteuid() != 0 or shutil.which("unshare") is None:
         pytest.skip("mounting a tmpfs needs root and unshare")
 
@@ -56,4 +58,5 @@ def test_bytes_that_bufa_holds_are_reported_by_fsync_or_close(full, buffers):
 
 
 def test_a_write_that_bufa_passes_on_reports_it(full):
-    assert full("bufa:64:4", "fsync,close", 65536)[0] == ["writes 16 ENOSPC", "fsync ok", "close ok"]
+    assert full("bufa:64:4", "fsync,close", 65536)[0] == ["writes 16 ENOSPC", "fsync ok",
+        "close ok"]

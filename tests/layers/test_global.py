@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers global and gather: what reaches the file system when ranks share a file, counted by it, and what the ranks see of each
-other's bytes."""
+"""Layers global and gather: what reaches the file system when ranks share a file, counted by it,
+and what the ranks see of each other's bytes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def job():
 
 @pytest.fixture
 def layered(preload, job):
-    """``layered("global:65536:4")``: the environment of programs whose files *.dat have this stack."""
+    """``layered("global:65536:4")``: the environment of programs whose files *.dat have this stack.
+    """
 
     def variables(stack: str, **more: str) -> dict[str, str]:
         rules = f"weir-rules 1\nrule source=test:1 name=*.dat stack={stack}|system\n"
@@ -47,7 +48,8 @@ def layered(preload, job):
 
 
 def old(path: Path, bytes_: int) -> None:
-    """A file that was made long ago: one that has just changed may change again without a sign, and is not shared as freely."""
+    """A file that was made long ago: one that has just changed may change again without a sign, and
+    is not shared as freely."""
     path.write_bytes(content(bytes_))
     os.utime(path, (1_000_000_000, 1_000_000_000))
     time.sleep(0.2)  # its change of status cannot be made older
@@ -82,7 +84,8 @@ def test_ranks_that_keep_together_need_a_small_ring_only(share, layered, testfs)
 def test_nodes_read_each_block_once_for_the_job(share, layered, testfs):
     fs = testfs("direct")
     old(fs.backing / "a.dat", 8 * MIB)
-    share(4, "read", fs.path / "a.dat", 10_000, env=layered("global:524288:16", WEIR_NODE_RANKS="1"))
+    share(4, "read", fs.path / "a.dat", 10_000,
+        env=layered("global:524288:16", WEIR_NODE_RANKS="1"))
     seen = fs.stats().file("a.dat")
     assert seen.bytes_read == 8 * MIB
     assert seen.reads <= 16 + 4
@@ -96,20 +99,26 @@ open(sys.argv[3] + "/" + os.path.basename(there), "wb").write(open(there, "rb").
 """
 
 
-def leave_caches_of_version_1(job: str, file: Path, env: dict[str, str], nodes: int, place: Path) -> None:
-    """What ranks of an earlier weir left in the directories of these nodes: the caches had no version in their names then."""
-    sizes = {"OMPI_COMM_WORLD_SIZE": str(nodes), "OMPI_COMM_WORLD_LOCAL_SIZE": str(nodes), "WEIR_NODE_RANKS": "1"}
+def leave_caches_of_version_1(job: str, file: Path, env: dict[str, str], nodes: int,
+        place: Path) -> None:
+    """What ranks of an earlier weir left in the directories of these nodes: the caches had no
+    version in their names then."""
+    sizes = {"OMPI_COMM_WORLD_SIZE": str(nodes), "OMPI_COMM_WORLD_LOCAL_SIZE": str(nodes),
+        "WEIR_NODE_RANKS": "1"}
     for node in range(nodes):
         directory, copies = Path(f"/dev/shm/weir.{os.geteuid()}.{job}/{node}"), place / str(node)
         copies.mkdir()
         run = [sys.executable, "-c", LOOK_AT_CACHE, file, directory, copies]
-        subprocess.run(run, env=clean_environment({**env, **sizes, "OMPI_COMM_WORLD_RANK": str(node)}), check=True, timeout=60)
+        subprocess.run(run,
+            env=clean_environment({**env, **sizes, "OMPI_COMM_WORLD_RANK": str(node)}), check=True,
+            timeout=60)
         [cache] = copies.iterdir()
         before = re.fullmatch(r"shared\.\d+\.cache-\d+-(\d+-\d+)", cache.name)
         assert before, cache.name
         data = bytearray(cache.read_bytes())
         struct.pack_into("I", data, 8, 1)
-        for each in (directory.parent, directory):  # the last process of a job that ends in order removes them
+        # the last process of a job that ends in order removes them
+        for each in (directory.parent, directory):
             each.mkdir(mode=0o700, exist_ok=True)
         (directory / f"shared.cache-{before[1]}").write_bytes(data)
 
@@ -123,7 +132,8 @@ def test_what_an_earlier_version_left_is_not_in_the_way(weir, mpi, layered, job,
     rules.write_text('[[rule]]\nname = "*.dat"\nstack = "global:64KiB:64"\n')
     program = mpi.cc(HERE / "share.c", name="share")
     command = mpi.launch(4, program, "read", fs.path / "a.dat", "4096")
-    weir("run", "--rules", rules, "--", *command, env={**mpi.env, "WEIR_JOB": job, "WEIR_NODE_RANKS": "1"}, timeout=90).ok()
+    weir("run", "--rules", rules, "--", *command,
+        env={**mpi.env, "WEIR_JOB": job, "WEIR_NODE_RANKS": "1"}, timeout=90).ok()
     assert fs.stats().file("a.dat").bytes_read == 4 * MIB
 
 
@@ -144,7 +154,8 @@ def test_nodes_with_mounts_of_their_own_share_what_they_read(mpi, layered, testf
     assert sum(f.reads for f in both) <= 8 + 4
 
 
-@pytest.mark.parametrize("stack", ["global:262144:2:wait_ms=60000", "gather:262144:16:wait_ms=5000"])
+@pytest.mark.parametrize("stack",
+    ["global:262144:2:wait_ms=60000", "gather:262144:16:wait_ms=5000"])
 def test_pieces_of_all_ranks_become_whole_blocks(share, layered, testfs, stack):
     fs = testfs("direct")
     total, piece = 4_000_000, 500
@@ -193,7 +204,8 @@ def test_ranks_go_on_when_others_are_killed(cc, layered, job, testfs, tmp_path, 
         env = clean_environment(layered(stack))
         victim, after = chance.randrange(ranks), chance.randrange(1, pieces)
         command = [program, file, page, str(ranks), str(piece), str(pieces), str(victim)]
-        running = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        running = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE)
         limit = time.monotonic() + 60
         while entries(page, ranks)[victim][1] < after and running.poll() is None:
             assert time.monotonic() < limit
@@ -209,13 +221,17 @@ def test_ranks_go_on_when_others_are_killed(cc, layered, job, testfs, tmp_path, 
         for rank, (_, accepted, _) in enumerate(ended):
             for i in range(accepted):
                 at = (i * ranks + rank) * piece
-                assert data[at : at + piece] == whole[at : at + piece], f"piece {i} of rank {rank} of {ended}"
+                assert data[at : at + piece] == whole[at : at
+                    + piece], f"piece {i} of rank {rank} of {ended}"
 
 
 def wait_for_drain(job: str) -> None:
-    daemon = Path(f"/proc/{struct.unpack('4I', Path(f'/dev/shm/weir.{os.geteuid()}.{job}/0/pulse').read_bytes()[:16])[2]}/exe")
+    daemon = Path(
+        f"/proc/{struct.unpack('4I', Path(f'/dev/shm/weir.{os.geteuid()}.{job}/0/pulse').read_bytes()[:16])[2]}/exe"
+    )
     if daemon.exists():
-        subprocess.run([os.readlink(daemon), "--wait", f"/dev/shm/weir.{os.geteuid()}.{job}/0"], check=True, timeout=60)
+        subprocess.run([os.readlink(daemon), "--wait", f"/dev/shm/weir.{os.geteuid()}.{job}/0"],
+            check=True, timeout=60)
 
 
 def test_files_of_the_local_file_system_are_left_alone(share, layered, tmp_path):
@@ -262,7 +278,8 @@ def test_a_lock_ends_with_its_rank_while_others_use_the_file(layered, execute, t
     path.write_bytes(bytes(5000))
     env = clean_environment(layered("global:65536:4:always=1"))
     ranks = [
-        subprocess.Popen([sys.executable, "-I", "-c", HOLDER, path, str(i)], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        subprocess.Popen([sys.executable, "-I", "-c", HOLDER, path, str(i)], env=env,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for i in range(2)
     ]
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers on a real distributed file system: GlusterFS of two bricks. Requests are those that the event layers saw."""
+"""Layers on a real distributed file system: GlusterFS of two bricks. Requests are those that the
+event layers saw."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from decode import read_trace
 
 MIB = 1 << 20
 HERE = Path(__file__).parent
-# Small records written, an older one changed, read back backwards and forwards through another opening, cut, appended to.
+# Small records written, an older one changed, read back backwards and forwards through another
+# opening, cut, appended to.
 SMALL = r"""
 import os, sys
 path = sys.argv[1]
@@ -46,14 +48,19 @@ def byte_sums(size: int) -> bytes:
 
 @pytest.fixture
 def layered(preload, tmp_path):
-    """``layered(stack)``: the environment whose files on GlusterFS have the stack, traced into ``env["WEIR_TRACE_DIR"]``."""
+    """``layered(stack)``: the environment whose files on GlusterFS have the stack, traced into
+    ``env["WEIR_TRACE_DIR"]``."""
     job = f"pytest-{uuid.uuid4().hex[:12]}"
 
     def variables(stack: str) -> dict[str, str]:
         trace = tmp_path / f"trace-{stack.split(':')[0]}"
         trace.mkdir()
-        rules = f"weir-rules 1\nrule source=test:1 fstype=fuse.glusterfs stack=event|{stack}|event|system\n"
-        return {"LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job, "WEIR_TRACE_DIR": str(trace), "WEIR_LEVEL": "trace"}
+        rules = (
+            f"weir-rules 1\nrule source=test:1 fstype=fuse.glusterfs "
+            f"stack=event|{stack}|event|system\n"
+        )
+        return {"LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job,
+            "WEIR_TRACE_DIR": str(trace), "WEIR_LEVEL": "trace"}
 
     yield variables
     subprocess.run(["rm", "-rf", f"/dev/shm/weir.{os.geteuid()}.{job}"], check=True)
@@ -70,11 +77,13 @@ def directory(glusterfs):
 def requests(env: dict[str, str], op: str, position: int) -> list:
     """Data requests that passed the event layer at this position of the stack, of all ranks."""
     ops = (op, f"p{op}", f"{op}v", f"p{op}v")
-    return [r for r in read_trace(env["WEIR_TRACE_DIR"]).records if r.layer == f"event{position}" and r.op in ops]
+    return [r for r in read_trace(env["WEIR_TRACE_DIR"]).records if r.layer == f"event{position}"
+        and r.op in ops]
 
 
 def test_small_requests_become_few_and_the_file_is_the_same(directory, layered, execute, tmp_path):
-    plain, behind = tmp_path / "plain", directory / "behind"  # 45,000 plain requests there would take a minute
+    # 45,000 plain requests there would take a minute
+    plain, behind = tmp_path / "plain", directory / "behind"
     execute([sys.executable, "-I", "-c", SMALL, plain]).ok()
     env = layered("bufa:262144:8")
     execute([sys.executable, "-I", "-c", SMALL, behind], env=env).ok()
@@ -82,7 +91,8 @@ def test_small_requests_become_few_and_the_file_is_the_same(directory, layered, 
 
     written, issued = requests(env, "write", 0), requests(env, "write", 2)
     assert len(written) == 40_101
-    assert sum(r.size for r in issued) == sum(r.size for r in written), "each byte goes to the file once"
+    assert sum(r.size for r in issued) == sum(r.size
+        for r in written), "each byte goes to the file once"
     assert len(issued) * 50 < len(written)
     assert len(requests(env, "read", 2)) * 20 < len(requests(env, "read", 0))
 
@@ -92,8 +102,10 @@ def test_ranks_read_a_file_once(directory, layered, mpi):
     (directory / "in.dat").write_bytes(byte_sums(size))
     os.utime(directory / "in.dat", (1_000_000_000, 1_000_000_000))
     time.sleep(0.2)  # a file that has just changed is not shared as freely
-    env = layered("global:262144:5")  # room for the whole file: a rank that falls behind finds each block
-    mpi.run(4, mpi.cc(HERE / "share.c", name="share"), "read", directory / "in.dat", 10_000, env=env).ok()
+    # room for the whole file: a rank that falls behind finds each block
+    env = layered("global:262144:5")
+    mpi.run(4, mpi.cc(HERE / "share.c", name="share"), "read", directory / "in.dat", 10_000,
+        env=env).ok()
     assert sum(r.size for r in requests(env, "read", 0)) == 4 * size
     assert sum(r.size for r in requests(env, "read", 2)) == size
 
@@ -101,7 +113,8 @@ def test_ranks_read_a_file_once(directory, layered, mpi):
 def test_pieces_of_ranks_become_whole_blocks(directory, layered, mpi):
     size = 3 * MIB + 501
     env = layered("global:262144:8")
-    mpi.run(4, mpi.cc(HERE / "share.c", name="share"), "interleave", directory / "out.dat", 1000, size, env=env).ok()
+    mpi.run(4, mpi.cc(HERE / "share.c", name="share"), "interleave", directory / "out.dat", 1000,
+        size, env=env).ok()
     assert (directory / "out.dat").read_bytes() == byte_sums(size)
     issued = requests(env, "write", 2)
     assert sum(r.size for r in issued) == size

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rank that is stopped, or leaves a call in a way of its own, holds up no other one, and no byte of either is lost."""
+"""A rank that is stopped, or leaves a call in a way of its own, holds up no other one, and no byte
+of either is lost."""
 
 import os
 import random
@@ -20,17 +21,20 @@ PIECES = 200
 
 @pytest.fixture
 def pair(cc, preload, tmp_path):
-    """``pair(what)`` starts one process, ``pair("beside")`` the other one, on one file under layer global."""
+    """``pair(what)`` starts one process, ``pair("beside")`` the other one, on one file under layer
+    global."""
     program = cc((HERE / "programs/held_up.c").read_text(), "-pthread", name="held_up")
     job = f"pytest-{uuid.uuid4().hex[:12]}"
     rules = "weir-rules 1\nrule source=test:1 name=*.dat stack=global:16384:8:always=1|system\n"
-    env = {"LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job, "WEIR_LOCK_WAIT_MS": "300"}
+    env = {"LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job,
+        "WEIR_LOCK_WAIT_MS": "300"}
     started = []
 
     def start(what: str) -> subprocess.Popen:
         started.append(
             subprocess.Popen(
-                [program, what, tmp_path / "a.dat", str(PIECES)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                [program, what, tmp_path / "a.dat", str(PIECES)], stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                 text=True, env=clean_environment(env),
             )  # fmt: skip
         )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hints by file name reach MPI_File_open: MPI_File_get_info says so, in C and both bindings of Fortran, Open MPI and MPICH."""
+"""Hints by file name reach MPI_File_open: MPI_File_get_info says so, in C and both bindings of
+Fortran, Open MPI and MPICH."""
 
 from __future__ import annotations
 
@@ -73,7 +74,8 @@ cb_buffer_size = 4194304
 def hints_seen(mpi, weir, tmp_path, program, path, *more, rules=RULES):
     (tmp_path / "rules.toml").write_text(rules)
     done = weir(
-        "run", "--rules", tmp_path / "rules.toml", "--", *mpi.launch(2, program, path, *more), env=dict(mpi.env), cwd=tmp_path, timeout=90
+        "run", "--rules", tmp_path / "rules.toml", "--", *mpi.launch(2, program, path, *more),
+        env=dict(mpi.env), cwd=tmp_path, timeout=90
     ).ok()
     return dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
 
@@ -88,7 +90,8 @@ def test_of_a_matching_file_are_in_force_and_others_have_the_defaults(mpi, weir,
 
 def test_of_rules_go_before_the_programs_own(mpi, weir, tmp_path):
     program = mpi.cc(C)
-    seen = hints_seen(mpi, weir, tmp_path, program, "wrfout_relative", "own", rules='[[hints]]\nname = "wrfout*"\nind_rd_buffer_size = 131072\n')
+    seen = hints_seen(mpi, weir, tmp_path, program, "wrfout_relative", "own",
+        rules='[[hints]]\nname = "wrfout*"\nind_rd_buffer_size = 131072\n')
     assert seen["ind_rd_buffer_size"] == "131072", "the rule's"
     assert seen["cb_buffer_size"] == "2097152", "the program's, of which the rule says nothing"
 
@@ -111,4 +114,5 @@ def test_reach_ompio(weir, tmp_path):
     command = mpi.launch(2, mpi.cc(C), tmp_path / "wrfout_d03")
     env = {**mpi.env, "OMPI_MCA_io": "ompio"}
     done = weir("run", "--rules", tmp_path / "rules.toml", "--", *command, env=env, timeout=90).ok()
-    assert "cb_buffer_size=4194304" in done.stdout.splitlines(), "OMPIO hands back what it was given"
+    assert "cb_buffer_size=4194304" in done.stdout.splitlines(
+        ), "OMPIO hands back what it was given"

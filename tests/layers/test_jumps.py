@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A signal handler leaves a write by siglongjmp, at any instruction of a layer: the program neither crashes nor hangs, and what it writes afterwards is in the file."""
+"""A signal handler leaves a write by siglongjmp, at any instruction of a layer: the program neither
+crashes nor hangs, and what it writes afterwards is in the file."""
 
 from __future__ import annotations
 
@@ -38,10 +39,12 @@ int main(void) {
 """
 
 
-@pytest.mark.parametrize("stack", ["bufa:always=1", "bufa", "bufa:1:1:always=1", "keep:always=1", "gather:1:2:always=1", "global:1:2:always=1"])
+@pytest.mark.parametrize("stack", ["bufa:always=1", "bufa", "bufa:1:1:always=1", "keep:always=1",
+    "gather:1:2:always=1", "global:1:2:always=1"])
 def test_a_handler_that_jumps_out_of_writes(weir, cc, tmp_path, stack):
     (tmp_path / "rules.toml").write_text(f'[[rule]]\nname = "data"\nstack = "{stack}"\n')
     program = cc(PROGRAM, "-w", name="jumps")
     done = weir("run", "--rules", "rules.toml", "--", program, cwd=tmp_path, timeout=60)
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "data").read_bytes() == b"".join(bytes([97 + i % 26]) * 4096 for i in range(500))
+    assert (tmp_path / "data").read_bytes() == b"".join(bytes([97 + i % 26]) * 4096
+        for i in range(500))

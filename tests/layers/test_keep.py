@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layer keep: requests that reach the file system are counted by testfs; what programs see is compared with the plain run."""
+"""Layer keep: requests that reach the file system are counted by testfs; what programs see is
+compared with the plain run."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import time
 import uuid
 from pathlib import Path
@@ -93,7 +95,9 @@ def said(what, call):
         print(what, errno.errorcode[error.errno], flush=True)
 """
 # Each line is what one call gave; run plain and under the layer.
-SEMANTICS = SAID + r"""
+SEMANTICS = (
+    SAID
+    + r"""
 import subprocess
 def add(name, text, flags=0):
     fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | flags, 0o644)
@@ -184,10 +188,14 @@ for size in (5, 50, 7):
 said("many", lambda: sum(add("m%d.log" % (i % 300), b"x") for i in range(900)))
 said("sizes", lambda: {os.stat("m%d.log" % i).st_size for i in range(300)})
 """
+)
 
 
-# What the program itself changes of a file is what it is notified of it next, however long names are believed.
-ATTRIBUTES = SAID + r"""
+# What the program itself changes of a file is what it is notified of it next, however long names
+# are believed.
+ATTRIBUTES = (
+    SAID
+    + r"""
 def about(name="a.log"):
     is_ = os.stat(name), os.lstat(name)
     return [(oct(s.st_mode), s.st_uid, s.st_gid, s.st_nlink, s.st_size, s.st_mtime_ns if s.st_mtime_ns < 10**18 else "now") for s in is_]
@@ -257,6 +265,7 @@ if root:  # what another user may not open is not opened for him
     said("another user", lambda: os.open("a.log", os.O_RDONLY))
     said("access", lambda: os.access("a.log", os.R_OK))
 """
+)
 
 
 class Layered:
@@ -297,7 +306,8 @@ def test_a_thousand_open_append_close_are_a_handful_of_requests(testfs, execute,
     plain = mount.stats().total
     file.unlink()
     mount.reset()
-    execute([cycles, file, 1000, "append", "strict"], env=layered("keep:valid_ms=60000:always=1|system").env).ok()
+    execute([cycles, file, 1000, "append", "strict"],
+        env=layered("keep:valid_ms=60000:always=1|system").env).ok()
     stats = mount.stats()
     assert (mount.backing / "x.log").read_bytes() == records(1000)
     assert plain >= 400, "the plain program asks four times for a record"
@@ -308,7 +318,8 @@ def test_a_thousand_open_append_close_are_a_handful_of_requests(testfs, execute,
 def test_a_thousand_open_read_close_open_once(testfs, execute, cycles, layered):
     mount = testfs("lustre", round_trip_us=0, metadata_us=0, data_us=0)
     (mount.backing / "x.log").write_bytes(records(100))
-    done = execute([cycles, mount.path / "x.log", 1000, "read", "strict"], env=layered("keep:valid_ms=60000:always=1|system").env).ok()
+    done = execute([cycles, mount.path / "x.log", 1000, "read", "strict"],
+        env=layered("keep:valid_ms=60000:always=1|system").env).ok()
     assert done.stdout == "10000\n"
     assert mount.stats().opens == 1
     assert mount.stats().requests["lookup"] + mount.stats().requests["getattr"] <= 10
@@ -321,19 +332,22 @@ def test_a_storm_of_questions_is_a_handful_of_requests(testfs, execute, cc, laye
     execute([storm, mount.path / "x.log", 10]).ok()
     assert mount.stats().total >= 30
     mount.reset()
-    done = execute([storm, mount.path / "x.log", 1000], env=layered("keep:valid_ms=60000:always=1|system").env).ok()
+    done = execute([storm, mount.path / "x.log", 1000],
+        env=layered("keep:valid_ms=60000:always=1|system").env).ok()
     assert done.stdout == "123000\n"
     assert mount.stats().total <= 15, mount.stats().requests
 
 
-def test_a_thousand_stay_one_file_for_a_program_that_is_killed(execute, cycles, layered, tmp_path, weir):
+def test_a_thousand_stay_one_file_for_a_program_that_is_killed(execute, cycles, layered, tmp_path,
+        weir):
     job = layered()
     assert execute([cycles, tmp_path / "x.log", 1000, "kill"], env=job.env).returncode == -6
     weir("drain", "--wait", env={"WEIR_JOB": job.job}).ok()
     assert (tmp_path / "x.log").read_bytes() == records(1000)
 
 
-@pytest.mark.parametrize("stack", ["keep|system", "keep:always=1|system", "keep:files=3:bytes=65536:valid_ms=0:always=1|system", "event"])
+@pytest.mark.parametrize("stack", ["keep|system", "keep:always=1|system",
+    "keep:files=3:bytes=65536:valid_ms=0:always=1|system", "event"])
 def test_programs_see_what_they_see_without(execute, layered, tmp_path, stack):
     if stack == "event":
         stack = "event|keep:always=1|event|system"
@@ -350,12 +364,15 @@ def test_programs_see_what_they_see_without(execute, layered, tmp_path, stack):
     assert all((plain / name).read_bytes() == (under / name).read_bytes() for name in files)
 
 
-@pytest.mark.parametrize("stack", ["keep:valid_ms=60000:always=1|system", "event|keep:valid_ms=60000:always=1|event|system"])
-def test_a_program_sees_its_own_changes_at_once_and_closed_is_closed(execute, layered, tmp_path, stack):
+@pytest.mark.parametrize("stack", ["keep:valid_ms=60000:always=1|system",
+    "event|keep:valid_ms=60000:always=1|event|system"])
+def test_a_program_sees_its_own_changes_at_once_and_closed_is_closed(execute, layered, tmp_path,
+        stack):
     printed = []
     for name, env in (("plain", {}), ("layered", layered(stack).env)):
         (tmp_path / name).mkdir()
-        printed.append(execute(["python3", "-c", ATTRIBUTES], cwd=tmp_path / name, env=env).ok().stdout.splitlines())
+        printed.append(execute(["python3", "-c", ATTRIBUTES], cwd=tmp_path / name, env=env)
+            .ok().stdout.splitlines())
     assert printed[1] == printed[0]
     assert sum(line.endswith("EBADF") for line in printed[0]) == 22
 
@@ -368,7 +385,8 @@ def test_a_truncate_is_seen_though_nobody_has_the_file_open(execute, layered, tm
         "os.truncate('x.log', 2)\n"
         "print([os.stat('x.log').st_size, os.lstat('x.log').st_size])\n"
     )
-    done = execute(["python3", "-c", program], cwd=tmp_path, env=layered("keep:valid_ms=60000:always=1|system").env).ok()
+    done = execute(["python3", "-c", program], cwd=tmp_path,
+        env=layered("keep:valid_ms=60000:always=1|system").env).ok()
     assert done.stdout == "[8, 8, 8]\n[2, 2]\n"
 
 
@@ -384,14 +402,16 @@ def test_a_reader_of_the_same_node_sees_what_was_appended(layered, tmp_path):
     )
     env = clean_environment(job.env)
     writer = subprocess.Popen(
-        ["python3", "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=tmp_path, env=env
+        ["python3", "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        cwd=tmp_path, env=env
     )
     for i in range(4):
         writer.stdin.write(f"line {i}\n")
         writer.stdin.flush()
         assert writer.stdout.readline() == "done\n"
         code = "import os; print(os.stat('x.log').st_size, open('x.log').read().count('line'))"
-        read = subprocess.run(["python3", "-c", code], capture_output=True, text=True, cwd=tmp_path, env=env, timeout=60)
+        read = subprocess.run(["python3", "-c", code], capture_output=True, text=True, cwd=tmp_path,
+            env=env, timeout=60)
         assert read.stdout.split() == [str((i + 1) * 7), str(i + 1)], read.stderr
     writer.stdin.close()
     assert writer.wait(timeout=60) == 0
@@ -407,7 +427,8 @@ def test_what_was_appended_reaches_the_file_by_itself(layered, tmp_path):
         "time.sleep(60)\n"
     )
     process = subprocess.Popen(
-        ["python3", "-c", program], stdout=subprocess.PIPE, text=True, cwd=tmp_path, env=clean_environment(layered().env)
+        ["python3", "-c", program], stdout=subprocess.PIPE, text=True, cwd=tmp_path,
+        env=clean_environment(layered().env)
     )
     try:
         assert process.stdout.readline() == "closed\n"
@@ -432,7 +453,8 @@ def test_a_name_that_another_node_gave_to_another_file_is_noticed(testfs, layere
     )
     env = clean_environment(layered("keep:valid_ms=1:always=1|system").env)
     writer = subprocess.Popen(
-        ["python3", "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=here.path, env=env
+        ["python3", "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        cwd=here.path, env=env
     )
     for i in range(2):
         writer.stdin.write(f"line {i}\n")
@@ -449,7 +471,8 @@ def test_a_name_that_another_node_gave_to_another_file_is_noticed(testfs, layere
 
 
 @pytest.mark.parametrize("directory", [".", None])
-def test_where_opening_is_cheap_the_program_makes_its_own_system_calls_alone(execute, cc, layered, tmp_path, directory):
+def test_where_opening_is_cheap_the_program_makes_its_own_system_calls_alone(execute, cc, layered,
+        tmp_path, directory):
     if shutil.which("strace") is None:
         pytest.skip("no strace")
     turns = cc(TURNS, name="turns")
@@ -458,7 +481,8 @@ def test_where_opening_is_cheap_the_program_makes_its_own_system_calls_alone(exe
         work = tmp_path / name
         work.mkdir()
         # Opens and stats run untraced, as fast as ever: they are what is measured.
-        command = ["strace", "-f", "-qq", "--seccomp-bpf", "-e", "trace=!openat,open,newfstatat", "-o", tmp_path / f"{name}.log"]
+        command = ["strace", "-f", "-qq", "--seccomp-bpf", "-e", "trace=!openat,open,newfstatat",
+            "-o", tmp_path / f"{name}.log"]
         command += [f"-E{key}={value}" for key, value in env.items()]
         execute([*command, turns, directory or work, 30, 40, 20], cwd=work).ok()
         parts = re.split(r".*getpgid\((?:1111|2222)\).*\n", (tmp_path / f"{name}.log").read_text())
@@ -469,14 +493,16 @@ def test_where_opening_is_cheap_the_program_makes_its_own_system_calls_alone(exe
     assert plain >= 30 * 20 * 2, "a write and a close"
     # Of some tries: a file whose first open was held up on a busy machine is kept.
     assert any(calls(layered("keep|system").env, f"layered{i}") <= plain for i in range(20))
-    assert calls(layered("keep:always=1|system").env, "always") > plain, "the layer has work of its own"
+    assert calls(layered("keep:always=1|system").env,
+        "always") > plain, "the layer has work of its own"
     assert (tmp_path / "layered0" / "7.log").read_bytes() == b"a line\n" * 40
 
 
 def test_logs_in_turn_cost_no_request_for_their_numbers(testfs, execute, cc, layered):
     """On FUSE each close of a number is one: there kept files stay where they are."""
     mount = testfs("lustre", round_trip_us=0, metadata_us=0, data_us=0)
-    execute([cc(TURNS, name="turns"), mount.path, 3, 200, 200], env=layered("keep:valid_ms=60000:always=1|system").env).ok()
+    execute([cc(TURNS, name="turns"), mount.path, 3, 200, 200],
+        env=layered("keep:valid_ms=60000:always=1|system").env).ok()
     stats = mount.stats()
     assert (mount.backing / "2.log").read_bytes() == b"a line\n" * 200
     assert stats.opens == 3 and stats.requests["flush"] <= 20, stats.requests
@@ -491,3 +517,41 @@ def test_of_more_files_in_turn_than_places_some_stay(testfs, execute, cc, layere
         opens[stack] = mount.stats().opens
         assert (mount.backing / "19.log").read_bytes() == b"a line\n" * 40
     assert opens["keep:files=10|system"] <= 800 * 3 // 4, opens
+
+
+# Paths whose words are those of a kept file, and which stand for another one or for none.
+ROUNDABOUT = SAID + r"""
+def content(name, flags=os.O_RDONLY):
+    fd = os.open(name, flags)
+    try:
+        return os.read(fd, 100)
+    finally:
+        os.close(fd)
+os.makedirs("far/below")
+os.symlink("far/below", "link")
+for name, text in (("a.log", b"the kept one"), ("far/a.log", b"the other one")):
+    with open(name, "wb") as file:
+        file.write(text)
+FORMS = ("a.log", "a.log/", "a.log//", "a.log/.", "a.log/..", "a.log/../a.log", "nowhere/../a.log",
+         "link/../a.log", "./a.log", ".//./a.log", os.getcwd() + "//a.log", "far/../a.log")
+for flags in (os.O_RDONLY, os.O_RDWR | os.O_APPEND):
+    for first in FORMS:  # each is opened behind each other one
+        for name in FORMS:
+            said((flags, first), lambda: content(first, flags))
+            said(name, lambda: content(name, flags))
+            said("stat", lambda: os.stat(name).st_size)
+            said("lstat", lambda: os.lstat(name).st_size)
+            said("access", lambda: os.access(name, os.R_OK))
+"""
+
+
+def test_a_path_that_leads_elsewhere_is_not_taken_by_its_words(execute, preload, tmp_path):
+    said = []
+    rule = {"WEIR_RULES": "weir-rules 1\nrule source=test:1:1 name=*.log "
+                          "stack=keep:always=1|system\n"}
+    for name, env in (("plain", {}), ("kept", {"LD_PRELOAD": str(preload), **rule})):
+        (tmp_path / name).mkdir()
+        done = execute([sys.executable, "-c", ROUNDABOUT], cwd=tmp_path / name, env=env).ok()
+        said.append(done.stdout.replace(str(tmp_path / name), ""))
+    assert said[1] == said[0]
+    assert "a.log/ ENOTDIR" in said[0] and "link/../a.log b'the other one'" in said[0]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An unmodified program under bufa, killed at random moments: every byte that write() had accepted is in the file.
+"""An unmodified program under bufa, killed at random moments: every byte that write() had accepted
+is in the file.
 
 WEIR_TEST_KILLS=1000 makes a campaign of it; `pytest -s` shows what was accepted, on disk and lost.
 """
@@ -21,7 +22,8 @@ import pytest
 KILLS = int(os.environ.get("WEIR_TEST_KILLS", "20"))
 pytestmark = pytest.mark.timeout(180 + 2 * KILLS)
 
-# Writes records of all sizes, in order or backwards in pieces, and counts in a shared page what write() has accepted.
+# Writes records of all sizes, in order or backwards in pieces, and counts in a shared page what
+# write() has accepted.
 WRITER = r"""
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -53,11 +55,13 @@ int main(int argc, char** argv) {
 
 
 def expected(count: int) -> bytes:
-    return ((numpy.arange(count, dtype=numpy.uint64) * 2654435761 & 0xFFFFFFFF) >> 24).astype(numpy.uint8).tobytes()
+    return ((numpy.arange(count, dtype=numpy.uint64) * 2654435761 & 0xFFFFFFFF) >> 24).astype(
+        numpy.uint8).tobytes()
 
 
 def accepted_by(page: Path) -> int:
-    return struct.unpack("Q", page.read_bytes()[:8])[0] if page.exists() and page.stat().st_size else 0
+    return struct.unpack("Q", page.read_bytes()[:8])[0] if page.exists() and page.stat(
+        ).st_size else 0
 
 
 def wait_for_a_write(page: Path, process: subprocess.Popen) -> None:
@@ -76,13 +80,16 @@ def test_no_accepted_byte_is_lost(cc, preload, execute, weir, tmp_path, stack, a
     program, job = cc(WRITER), f"kills-{uuid.uuid4().hex[:12]}"
     rules = tmp_path / "rules.toml"
     rules.write_text(f'[[rule]]\nname = "out"\nstack = "{stack}"\n')
-    exported = execute(["bash", "-c", 'eval "$("$0" env --rules "$1" --no-trace)"; printf %s "$WEIR_RULES"', Path(sys.executable).parent / "weir", rules]).ok()
+    exported = execute(["bash", "-c",
+        'eval "$("$0" env --rules "$1" --no-trace)"; printf %s "$WEIR_RULES"',
+        Path(sys.executable).parent / "weir", rules]).ok()
     env = {**os.environ, "LD_PRELOAD": str(preload), "WEIR_RULES": exported.stdout, "WEIR_JOB": job}
     took = landed = held = 0
     try:
         for number in range(-(-KILLS // 4)):
             out, page = tmp_path / "out", tmp_path / f"page{number}"
-            command = [program, out, page, str(rng.randrange(2**31)), *(["append"] if append else [])]
+            command = [program, out, page, str(rng.randrange(2**31)),
+                *(["append"] if append else [])]
             process = subprocess.Popen(command, env=env)
             if number % 2 == 0:  # a busy machine may take longer than that to start a program
                 wait_for_a_write(page, process)
@@ -93,12 +100,16 @@ def test_no_accepted_byte_is_lost(cc, preload, execute, weir, tmp_path, stack, a
             at_death = out.stat().st_size if out.exists() else 0
             assert weir("drain", "--wait", "--job", job, timeout=60).returncode == 0
             content = out.read_bytes() if out.exists() else b""
-            assert len(content) >= accepted, f"kill {number}: {accepted} accepted, {len(content)} on disk"
+            assert len(content) >= accepted, (
+                f"kill {number}: {accepted} accepted, {len(content)} on disk"
+            )
             assert content[:accepted] == expected(accepted)
-            took, landed, held = took + accepted, landed + min(len(content), accepted), held + max(0, accepted - at_death)
+            took, landed, held = took + accepted, landed + min(len(content),
+                accepted), held + max(0, accepted - at_death)
             page.unlink(missing_ok=True)
     finally:
         subprocess.run(["rm", "-rf", f"/dev/shm/weir.{os.geteuid()}.{job}"], check=True)
-    print(f"{-(-KILLS // 4)} kills: {took} bytes accepted, {landed} on disk, {took - landed} lost; {held} were in buffers at the kill")
+    print(f"{-(-KILLS // 4)} kills: {took} bytes accepted, {landed} on disk, {took - landed} lost; "
+          f"{held} were in buffers at the kill")
     assert took > 0
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opening and closing a file costs the same with 8,000 openings of it as with 500: instructions are counted, not time."""
+"""Opening and closing a file costs the same with 8,000 openings of it as with 500: instructions are
+counted, not time."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ import shutil
 
 import pytest
 
-# Holds openings of one file, here or in another process, and has 50 more opened and closed: among FEW of them, then among MANY.
+# Holds openings of one file, here or in another process, and has 50 more opened and closed: among
+# FEW of them, then among MANY.
 PROGRAM = r"""
 #include <fcntl.h>
 #include <stdio.h>
@@ -68,8 +70,10 @@ FEW, MANY = 500, 8000
 STACKS = ["bufa:64KiB:4:always=1", "keep:always=1", "global:64KiB:4:always=1", "cos", "event"]
 
 pytestmark = [
-    pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind, which counts the instructions, is not installed"),
-    pytest.mark.skipif(resource.getrlimit(resource.RLIMIT_NOFILE)[1] < MANY + 1000, reason="no more than 9,000 descriptors may be open"),
+    pytest.mark.skipif(not shutil.which("valgrind"),
+        reason="valgrind, which counts the instructions, is not installed"),
+    pytest.mark.skipif(resource.getrlimit(resource.RLIMIT_NOFILE)[1] < MANY + 1000,
+        reason="no more than 9,000 descriptors may be open"),
 ]
 
 
@@ -82,8 +86,10 @@ def counted(weir, cc, tmp_path):
         rules.write_text(f'[[rule]]\nname = "*.dat"\nstack = "{stack}"\n')
         file.write_bytes(b"x" * 100)
         program = cc(PROGRAM, "-O1", name="many_openings")
-        regions = ["--toggle-collect=turn", "--dump-before=between_turns", f"--callgrind-out-file={tmp_path}/out.%p"]
-        command = ["valgrind", "--tool=callgrind", *regions, program, file, mode, FEW, MANY, int(apart)]
+        regions = ["--toggle-collect=turn", "--dump-before=between_turns",
+            f"--callgrind-out-file={tmp_path}/out.%p"]
+        command = ["valgrind", "--tool=callgrind", *regions, program, file, mode, FEW, MANY,
+            int(apart)]
         trace = ["--trace", tmp_path / "run"] if stack == "event" else []
         weir("run", "--rules", rules, *trace, "--", *command, timeout=300).ok()
         [few] = tmp_path.glob("out.*.1")
@@ -96,9 +102,11 @@ def read_total(dump) -> int:
     return int(re.search(r"^summary: (\d+)$", dump.read_text(), re.M).group(1))
 
 
-@pytest.mark.parametrize(("mode", "apart"), [("read", False), ("write", True)], ids=["read-one-process", "write-two-processes"])
+@pytest.mark.parametrize(("mode", "apart"), [("read", False), ("write", True)],
+    ids=["read-one-process", "write-two-processes"])
 @pytest.mark.parametrize("stack", STACKS)
 def test_an_opening_costs_the_same_among_many_of_its_file(counted, stack, mode, apart):
     few, many = counted(stack, mode, apart)
-    print(f"{stack} {mode} {'apart' if apart else 'here'}: {few // 50} and {many // 50} instructions an opening")
+    print(f"{stack} {mode} {'apart' if apart else 'here'}: {few // 50} and {many // 50} "
+          f"instructions an opening")
     assert many <= 1.5 * few

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs as they are, through each layer: what they print, the files they leave and what is read back are those of a plain run."""
+"""Programs as they are, through each layer: what they print, the files they leave and what is read
+back are those of a plain run."""
 
 from __future__ import annotations
 
@@ -121,7 +122,10 @@ os.rename("out_json", "out_renamed")
 """
 
 # Reads every output through the same layers.
-BACK = "import sys, zlib, glob\nfor f in sorted(glob.glob('out_*')):\n    d = open(f, 'rb').read(); print(f, len(d), zlib.crc32(d))\n"
+BACK = (
+    "import sys, zlib, glob\nfor f in sorted(glob.glob('out_*')):\n    d = open(f, 'rb').read(); "
+    "print(f, len(d), zlib.crc32(d))\n"
+)
 
 CDL = """netcdf input {
 dimensions: time = UNLIMITED ; lat = 45 ; lon = 90 ;
@@ -145,9 +149,13 @@ def netcdf(directory: Path, execute) -> None:
     execute(["ncgen", "-4", "-o", "input4.nc", "input.cdl"], cwd=directory).ok()
 
 
-NCKS = "ncks -h -O -d lat,3,30 input.nc out_part.nc && ncks -h -O -7 -v t input4.nc out_four.nc && ncks -h -s '%.2f ' -H -C -v t -d time,1 -d lat,5 out_part.nc"
+NCKS = (
+    "ncks -h -O -d lat,3,30 input.nc out_part.nc && ncks -h -O -7 -v t input4.nc out_four.nc && "
+    "ncks -h -s '%.2f ' -H -C -v t -d time,1 -d lat,5 out_part.nc"
+)
 CDO = (
-    "cdo -s --no_history -f nc timmean input.nc out_mean.nc && cdo -s --no_history -f nc4 addc,1 input4.nc out_added.nc && "
+    "cdo -s --no_history -f nc timmean input.nc out_mean.nc && cdo -s --no_history -f nc4 addc,1 "
+    "input4.nc out_added.nc && "
     "cdo -s --no_history infon out_mean.nc"
 )
 
@@ -172,7 +180,8 @@ STACKS = {
     "error": Stack("error:op=write:errno=ENOSPC:rate=0:seed=1|system"),
     "short": Stack("short:op=read:rate=0.5:seed=1:bytes=1000|system", short=True),
 }
-PROGRAMS = {"gfortran": [], "cxx": [], "python": [], "ncks": ["ncks", "ncgen"], "cdo": ["cdo", "ncgen"]}
+PROGRAMS = {"gfortran": [], "cxx": [], "python": [], "ncks": ["ncks", "ncgen"],
+    "cdo": ["cdo", "ncgen"]}
 ASKS_AGAIN = ("cxx", "python")
 
 
@@ -211,7 +220,10 @@ def run_in(commands, execute, preload, tmp_path_factory):
             stack = STACKS[name]
             # Inputs are plain files: a layer that stores another form did not write them.
             pattern = "out_*" if stack.transforms else "*"
-            rule = f"rule source=t:1 name={pattern} dir={work} stack={stack.text.format(directory=work)}\n"
+            rule = (
+                f"rule source=t:1 name={pattern} dir={work} "
+                f"stack={stack.text.format(directory=work)}\n"
+            )
             env = {"LD_PRELOAD": str(preload), "WEIR_RULES": "weir-rules 1\n" + rule}
             if name in ("event", "bufa"):
                 trace = work / "trace"
@@ -228,7 +240,8 @@ def run_in(commands, execute, preload, tmp_path_factory):
     return run
 
 
-CASES = [(p, s) for p in PROGRAMS for s, stack in STACKS.items() if not stack.short or p in ASKS_AGAIN]
+CASES = [(p, s) for p in PROGRAMS for s, stack in STACKS.items() if not stack.short
+    or p in ASKS_AGAIN]
 
 
 @pytest.mark.parametrize(("program", "stack"), CASES)

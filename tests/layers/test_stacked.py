@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bufa over another layer that holds bytes: a seeded program that reads and writes runs of small pieces finds what it wrote, and so does the file."""
+"""bufa over another layer that holds bytes: a seeded program that reads and writes runs of small
+pieces finds what it wrote, and so does the file."""
 
 from __future__ import annotations
 
@@ -50,9 +51,13 @@ def job():
 
 @pytest.mark.parametrize("lower", ["bufa:8192:2:always=1", "global:8192:4:always=1"])
 @pytest.mark.parametrize("buffers", [2, 64])
-def test_a_layer_below_bufa_gives_back_what_was_written(preload, execute, cc, tmp_path, job, buffers, lower):
+def test_a_layer_below_bufa_gives_back_what_was_written(preload, execute, cc, tmp_path, job,
+        buffers, lower):
     program = cc(PROGRAM, "-w", name="stacked")
-    rules = f"weir-rules 1\nrule source=test:1 name=data stack=bufa:4096:{buffers}:always=1|{lower}|system\n"
+    rules = (
+        f"weir-rules 1\nrule source=test:1 name=data "
+        f"stack=bufa:4096:{buffers}:always=1|{lower}|system\n"
+    )
     for seed in range(2):
         env = {"LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job}
         done = execute([program, str(seed)], cwd=tmp_path, env=env, timeout=20)

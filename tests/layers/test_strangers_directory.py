@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Another user cannot have the daemon write into this user's files: not by making the job's directory in shared memory first, nor by
-making it again after it vanished, nor by what is put into it. With two real users."""
+"""Another user cannot have the daemon write into this user's files: not by making the job's
+directory in shared memory first, nor by making it again after it vanished, nor by what is put into
+it. With two real users."""
 
 import os
 import shutil
@@ -19,7 +20,8 @@ VICTIM, STRANGER = 61001, 61002
 DEAD = 4_000_000  # no process has this number
 SLOTS_AT, INODE_AT, PATH_AT, SECRET_AT = 32, 16, 176, 120  # docs/formats/arena.md
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="two users: needs root and setpriv")
+pytestmark = pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None,
+    reason="two users: needs root and setpriv")
 
 WRITER = """
 #include <fcntl.h>
@@ -36,7 +38,8 @@ int main(int count, char** arguments) {
 
 
 class Scene:
-    """A directory that everybody may enter, with the library, its daemon and a program that keeps 8 bytes of each file dirty."""
+    """A directory that everybody may enter, with the library, its daemon and a program that keeps 8
+    bytes of each file dirty."""
 
     def __init__(self, preload: Path, program: Path):
         self.directory = Path(tempfile.mkdtemp())
@@ -44,7 +47,8 @@ class Scene:
         self.job = f"pytest-{uuid.uuid4().hex[:12]}"
         self.node = Path(f"/dev/shm/weir.{VICTIM}.{self.job}/0")
         self.library, self.program = self.directory / preload.name, self.directory / "writer"
-        for source, to in ((preload, self.library), (preload.parent / "weir-drain", self.directory / "weir-drain"), (program, self.program)):
+        for source, to in ((preload, self.library), (preload.parent / "weir-drain",
+                self.directory / "weir-drain"), (program, self.program)):
             shutil.copy(source, to)
             to.chmod(0o755)
         self.homes = {user: self.directory / str(user) for user in (VICTIM, STRANGER)}
@@ -58,9 +62,11 @@ class Scene:
     def start(self, user: int, *files: str) -> subprocess.Popen:
         """The program, when it has written its first file."""
         rules = "weir-rules 1\nrule source=test:1 name=*.dat stack=bufa:16:2:always=1|system\n"
-        env = clean_environment({"LD_PRELOAD": str(self.library), "WEIR_RULES": rules, "WEIR_JOB": self.job})
+        env = clean_environment({"LD_PRELOAD": str(self.library), "WEIR_RULES": rules,
+            "WEIR_JOB": self.job})
         paths = [self.homes[user] / file for file in files]
-        program = subprocess.Popen(as_user(user, self.program, *paths), env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/")
+        program = subprocess.Popen(as_user(user, self.program, *paths), env=env,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/")
         assert program.stdout.read(1) == b"x"
         return program
 
@@ -99,7 +105,8 @@ class Scene:
 
     def drain(self, what: str = "--recover") -> subprocess.CompletedProcess:
         command = as_user(VICTIM, self.directory / "weir-drain", what, self.node)
-        return subprocess.run(command, env=clean_environment({}), timeout=30, check=False, capture_output=True, text=True)
+        return subprocess.run(command, env=clean_environment({}), timeout=30, check=False,
+            capture_output=True, text=True)
 
     def remove(self) -> None:
         shutil.rmtree(self.directory)
@@ -181,11 +188,13 @@ def without_secret(scene: Scene, arena: Path) -> None:
     scene.drain("--status")
 
 
-DOCTORED = (change_directory, change_owner, open_to_all, directory_open_to_all, job_open_to_all, second_name, link_to_arena, link_to_directory)
+DOCTORED = (change_directory, change_owner, open_to_all, directory_open_to_all, job_open_to_all,
+    second_name, link_to_arena, link_to_directory)
 
 
 def test_an_arena_that_another_could_have_made_is_not_written_out(scene):
-    """Each way by itself; the last line shows that the arena is one that is written out where it belongs."""
+    """Each way by itself; the last line shows that the arena is one that is written out where it
+    belongs."""
     arena = scene.doctored(scene.arena_of(STRANGER))
     for doctor in (*DOCTORED, pipe, without_secret):
         planted = scene.plant(arena, VICTIM)
@@ -198,7 +207,8 @@ def test_an_arena_that_another_could_have_made_is_not_written_out(scene):
 
 
 def test_a_directory_that_a_stranger_makes_again_gets_no_bytes_and_no_descriptors(scene):
-    """As after systemd's RemoveIPC: the victim's program and its daemon live, their directory is gone and another user makes one."""
+    """As after systemd's RemoveIPC: the victim's program and its daemon live, their directory is
+    gone and another user makes one."""
     arena = scene.doctored(scene.arena_of(STRANGER))
     program = scene.start(VICTIM, "a.dat", "b.dat")
     daemon = struct.unpack_from("<III", (scene.node / "pulse").read_bytes())[2]
@@ -209,7 +219,8 @@ def test_a_directory_that_a_stranger_makes_again_gets_no_bytes_and_no_descriptor
         (scene.node / "drain").chmod(0o777)
         assert program.communicate(b"..", timeout=60)[0] == b"x" and program.returncode == 0
         os.kill(daemon, 15)  # it looks for arenas of the dead once more, and goes
-        while Path(f"/proc/{daemon}").exists() and "Z" not in Path(f"/proc/{daemon}/stat").read_text().split()[2]:
+        while Path(f"/proc/{daemon}").exists() and "Z" not in Path(
+                f"/proc/{daemon}/stat").read_text().split()[2]:
             time.sleep(0.01)
         trap.setblocking(False)
         with pytest.raises(BlockingIOError):
@@ -231,7 +242,8 @@ def test_what_a_program_accepted_reaches_its_file_when_its_directory_has_gone(sc
 
 
 def test_a_file_that_got_the_number_of_a_removed_one_is_left_alone(scene):
-    """The daemon and the program die; the file is removed, and the next one of its path gets its inode, as on ext4."""
+    """The daemon and the program die; the file is removed, and the next one of its path gets its
+    inode, as on ext4."""
     program = scene.start(VICTIM, "a.dat")
     file = scene.homes[VICTIM] / "a.dat"
     first = file.stat().st_ino
@@ -247,7 +259,8 @@ def test_a_file_that_got_the_number_of_a_removed_one_is_left_alone(scene):
             break
         others.append(file.rename(file.with_suffix(f".{len(others)}")))
     else:
-        with arena.open("r+b") as bytes_of_arena:  # where numbers do not come again: notified of the next file
+        # where numbers do not come again: notified of the next file
+        with arena.open("r+b") as bytes_of_arena:
             slots = struct.unpack_from("<Q", arena.read_bytes(), SLOTS_AT)[0]
             file.write_bytes(b"another one")
             bytes_of_arena.seek(slots + INODE_AT + 8)

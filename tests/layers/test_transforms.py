@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers that store a file in another form (cos, stripe): the program sees the plain file, and what lies on disk is what the
-layer's page says. A seeded program makes the same calls with and without the layer; every result must be the same."""
+"""Layers that store a file in another form (cos, stripe): the program sees the plain file, and what
+lies on disk is what the layer's page says. A seeded program makes the same calls with and without
+the layer; every result must be the same."""
 
 from __future__ import annotations
 
@@ -65,7 +66,8 @@ def played(execute, program, path, seed, calls, env=None):
 
 @pytest.fixture
 def layered(weir, tmp_path):
-    """``layered(stack, command)`` runs a command with the stack on files that are called layered*."""
+    """``layered(stack, command)`` runs a command with the stack on files that are called layered*.
+    """
 
     def run(stack, *command):
         rules = tmp_path / "rules.toml"
@@ -76,7 +78,8 @@ def layered(weir, tmp_path):
 
 
 @pytest.mark.parametrize("buffer", ["cos:1", "cos:3", "cos:48", "event | cos:2 | event"])
-def test_cos_is_the_plain_file_to_the_program_and_blocked_on_disk(layered, execute, cc, tmp_path, buffer):
+def test_cos_is_the_plain_file_to_the_program_and_blocked_on_disk(layered, execute, cc, tmp_path,
+        buffer):
     program = cc(PLAYER)
     seed = random.randrange(2**31)
     print("seed", seed)
@@ -89,7 +92,8 @@ def test_cos_is_the_plain_file_to_the_program_and_blocked_on_disk(layered, execu
 
 
 @pytest.mark.parametrize("unit", ["1", "8KiB", "64KiB"])
-def test_stripe_is_the_plain_file_to_the_program_and_pieces_on_disk(layered, execute, cc, tmp_path, unit):
+def test_stripe_is_the_plain_file_to_the_program_and_pieces_on_disk(layered, execute, cc, tmp_path,
+        unit):
     program = cc(PLAYER)
     seed = random.randrange(2**31)
     print("seed", seed)
@@ -112,7 +116,8 @@ def test_a_plain_file_stays_plain_under_both(layered, tmp_path, cc):
     for directory in directories:
         directory.mkdir()
     for stack in ("cos:2", f"stripe:dirs={directories[0]},{directories[1]}"):
-        assert layered(stack, "python3", "-c", "print(open('layered').read())").stdout == "not blocked, not striped\n"
+        assert layered(stack, "python3", "-c",
+            "print(open('layered').read())").stdout == "not blocked, not striped\n"
 
 
 GFORTRAN = """
@@ -218,7 +223,8 @@ def test_a_striped_file_whose_index_cannot_be_read_is_not_opened(layered, testfs
         (fs.backing / name).mkdir()
     stack = f"stripe:dirs={fs.path}/a,{fs.path}/b:unit=4KiB"
     control = [sys.executable, "-m", "weir", "testfs", "control", fs.path]
-    assert layered(stack, sys.executable, "-c", UNREADABLE, fs.path / "layered", *control).stdout == ""
+    assert layered(stack, sys.executable, "-c", UNREADABLE, fs.path / "layered",
+        *control).stdout == ""
     assert len(read_index(fs.backing / "layered").pieces) == 2
 
 
@@ -248,8 +254,10 @@ print("unreadable", os.path.exists(path + ".moved"))
 """
 
 
-@pytest.mark.parametrize("stack", ["stripe:dirs={0}/a,{0}/b:unit=64KiB", "cos:16", "bufa:64KiB:4:always=1 | stripe:dirs={0}/a,{0}/b:unit=4KiB"])
-def test_closed_files_have_their_size_by_name_and_are_cut_by_name(layered, execute, tmp_path, stack):
+@pytest.mark.parametrize("stack", ["stripe:dirs={0}/a,{0}/b:unit=64KiB", "cos:16",
+    "bufa:64KiB:4:always=1 | stripe:dirs={0}/a,{0}/b:unit=4KiB"])
+def test_closed_files_have_their_size_by_name_and_are_cut_by_name(layered, execute, tmp_path,
+        stack):
     for directory in ("plain", "a", "b", "files"):
         (tmp_path / directory).mkdir()
     command = [sys.executable, "-I", "-c", BY_NAME]
@@ -257,7 +265,8 @@ def test_closed_files_have_their_size_by_name_and_are_cut_by_name(layered, execu
     behind = layered(stack.format(tmp_path), *command, tmp_path / "files" / "layered")
     assert behind.stdout == plain.stdout
     assert behind.stderr == ""
-    assert (tmp_path / "files" / "layered.moved").stat().st_size != 400_000, "another form lies on disk"
+    assert (tmp_path / "files" / "layered.moved").stat(
+        ).st_size != 400_000, "another form lies on disk"
 
 
 KILLED = r"""
@@ -271,22 +280,28 @@ if len(sys.argv) == 2:
 RAW = "weir-rules 1\nrule source=x:1 name={} stack={}|system\n"
 
 
-@pytest.mark.parametrize("upper", ["bufa:65536:4:always=1", "gather:65536:4:always=1", "global:65536:4:always=1", "keep:always=1"])
-def test_killed_below_a_layer_that_holds_bytes_the_stored_form_stays_whole(execute, preload, tmp_path, upper):
-    """Nobody could write bytes of such a layer in the stored form: none wait there. Also in orders that the rules' compiler refuses."""
+@pytest.mark.parametrize("upper", ["bufa:65536:4:always=1", "gather:65536:4:always=1",
+    "global:65536:4:always=1", "keep:always=1"])
+def test_killed_below_a_layer_that_holds_bytes_the_stored_form_stays_whole(execute, preload,
+        tmp_path, upper):
+    """Nobody could write bytes of such a layer in the stored form: none wait there. Also in orders
+    that the rules' compiler refuses."""
     for directory in ("a", "b", "files"):
         (tmp_path / directory).mkdir()
     execute([sys.executable, "-I", "-c", KILLED, tmp_path / "plain", "and go on"]).ok()
     stripe = f"stripe:dirs={tmp_path}/a,{tmp_path}/b:unit=4096"
-    for name, stack in ("striped", f"{upper}|{stripe}"), ("blocked", "cos:65536"), ("both", f"{upper}|cos:65536"):
-        env = {"LD_PRELOAD": str(preload), "WEIR_RULES": RAW.format(name, stack), "WEIR_JOB": tmp_path.name + name}
+    for name, stack in ("striped", f"{upper}|{stripe}"), ("blocked", "cos:65536"), ("both",
+            f"{upper}|cos:65536"):
+        env = {"LD_PRELOAD": str(preload), "WEIR_RULES": RAW.format(name, stack),
+            "WEIR_JOB": tmp_path.name + name}
         execute([sys.executable, "-I", "-c", KILLED, tmp_path / "files" / name], env=env)
         place = f"/dev/shm/weir.{os.geteuid()}.{tmp_path.name}{name}/0"
         if os.path.isdir(place):
             execute([preload.parent / "weir-drain", "--wait", place]).ok()
     join(tmp_path / "files" / "striped", tmp_path / "joined")
     assert (tmp_path / "joined").read_bytes() == (tmp_path / "plain").read_bytes()
-    assert (tmp_path / "files" / "both").read_bytes() == (tmp_path / "files" / "blocked").read_bytes() != b""
+    assert (tmp_path / "files" / "both").read_bytes() == (tmp_path / "files"
+        / "blocked").read_bytes() != b""
 
 
 BY_THE_KERNEL = r"""
@@ -306,5 +321,7 @@ print(os.fstat(fd).st_size, os.fstat(other).st_size, set(os.pread(fd, 30_000, 0)
 def test_what_the_kernel_would_do_to_the_stored_form_is_refused(layered, tmp_path, stack):
     for directory in ("a", "b", "files"):
         (tmp_path / directory).mkdir()
-    done = layered(stack.format(tmp_path), sys.executable, "-I", "-c", BY_THE_KERNEL, tmp_path / "files" / "layered")
-    assert done.stdout.split("\n") == ["Operation not supported", "Invalid argument", "Invalid argument", "20000 0 {120}", ""]
+    done = layered(stack.format(tmp_path), sys.executable, "-I", "-c", BY_THE_KERNEL,
+        tmp_path / "files" / "layered")
+    assert done.stdout.split("\n") == ["Operation not supported", "Invalid argument",
+        "Invalid argument", "20000 0 {120}", ""]

@@ -15,7 +15,8 @@ class Ran:
     def __init__(self, done):
         self.done = done
         self.said: dict[int, list[tuple[str, str, str]]] = {}
-        for rank, call, code, message in re.findall(r"^rank (\d+): (\w+): (WEIR_E_\w+): (.*)$", done.stdout, re.M):
+        for rank, call, code, message in re.findall(r"^rank (\d+): (\w+): (WEIR_E_\w+): (.*)$",
+                done.stdout, re.M):
             self.said.setdefault(int(rank), []).append((call, code, message))
 
     def fine(self) -> Ran:
@@ -28,24 +29,28 @@ class Ran:
 
 
 class Model:
-    """``model(ranks, mode="servers", kind="scatter", WEIR_OUTPUT_GROUPS=2)``: capitals are environment, the rest options."""
+    """``model(ranks, mode="servers", kind="scatter", WEIR_OUTPUT_GROUPS=2)``: capitals are
+    environment, the rest options."""
 
     def __init__(self, mpi, build: Path, root: Path, directory: Path):
         self.mpi, self.directory, self.root = mpi, directory, root
         self.libraries = build / "lib" / mpi.name
         if not (self.libraries / "libweir.so").exists():
             pytest.skip(f"libweir is not built for {mpi.name}: cmake says which package it needs")
-        flags = (f"-I{root / 'include'}", f"-L{self.libraries}", f"-Wl,-rpath,{self.libraries}", "-lweir")
+        flags = (f"-I{root / 'include'}", f"-L{self.libraries}", f"-Wl,-rpath,{self.libraries}",
+            "-lweir")
         self.program_source = Path(__file__).parent / "model.c"
         self.program = mpi.cc(self.program_source, *flags, name="model")
 
-    def __call__(self, ranks: int, mode: str = "serial", survive: bool = False, limit_s: int = 60, **options: object) -> Ran:
+    def __call__(self, ranks: int, mode: str = "serial", survive: bool = False, limit_s: int = 60,
+            **options: object) -> Ran:
         env = {key: str(value) for key, value in options.items() if key.isupper()}
         env |= {"WEIR_OUTPUT_MODE": mode, "WEIR_OUTPUT_TIME_LIMIT_S": str(limit_s), **self.mpi.env}
         arguments = [f"{key}={value}" for key, value in options.items() if not key.isupper()]
         command = self.mpi.launch(ranks, self.program, "", *arguments)
         if survive:  # the launcher does not end the others when one is killed
-            command.insert(1, {"openmpi": "--enable-recovery", "mpich": "-disable-auto-cleanup"}[self.mpi.name])
+            command.insert(1,
+                {"openmpi": "--enable-recovery", "mpich": "-disable-auto-cleanup"}[self.mpi.name])
         from weir_process import run
 
         return Ran(run(command, timeout=120, env=env, cwd=self.directory))
@@ -61,11 +66,13 @@ def misuse(model):
     """``misuse(mode, ranks, "mistake")``: the errors of each rank; see misuse.c."""
     from weir_process import run
 
-    flags = (f"-I{model.root / 'include'}", f"-L{model.libraries}", f"-Wl,-rpath,{model.libraries}", "-lweir", "-lm")
+    flags = (f"-I{model.root / 'include'}", f"-L{model.libraries}", f"-Wl,-rpath,{model.libraries}",
+        "-lweir", "-lm")
     program = model.mpi.cc(Path(__file__).parent / "misuse.c", *flags, name="misuse")
 
     def go(mode: str, ranks: int, mistake: str, limit_s: int = 20) -> Ran:
         env = {**model.mpi.env, "WEIR_OUTPUT_MODE": mode, "WEIR_OUTPUT_TIME_LIMIT_S": str(limit_s)}
-        return Ran(run(model.mpi.launch(ranks, program, mistake), timeout=90, env=env, cwd=model.directory))
+        return Ran(run(model.mpi.launch(ranks, program, mistake), timeout=90, env=env,
+            cwd=model.directory))
 
     return go

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small model, of which one call of MPI by libweir fails, or that and all later ones of the same rank. Files RUN.each.nc and RUN.means.nc. Each
-// rank prints the errors that it got, how many calls it has made and which of them was the first after weir_init.
+// A small model, of which one call of MPI by libweir fails, or that and all later ones of the same
+// rank. Files RUN.each.nc and RUN.means.nc. Each rank prints the errors that it got, how many calls
+// it has made and which of them was the first after weir_init.
 //   faults RUN RANK K LATER      RANK -1: none fails
 #include <mpi.h>
 #include <stdio.h>
@@ -68,7 +69,9 @@ static void run_once(int fails, long k, int later) {
     of_init = mpi_fault_calls();
     compute(context, model);
   }
-  if (*mpi_fault_failed()) printf("run %d rank %d: call %ld%s failed: %s\n", run, me, k, later ? " and all later ones" : "", mpi_fault_failed());
+  if (*mpi_fault_failed())
+    printf("run %d rank %d: call %ld%s failed: %s\n", run, me, k,
+           later ? " and all later ones" : "", mpi_fault_failed());
 }
 
 int main(int argc, char **argv) {
@@ -81,11 +84,14 @@ int main(int argc, char **argv) {
   const long calls = mpi_fault_calls(), syncs = mpi_fault_syncs();
   int messages;
   const int freed = mpi_fault_freed(&messages);
-  printf("rank %d: %ld calls, %ld of weir_init, %ld of MPI_Win_sync, number %ld waits without a time limit; %d messages on %d communicators that were freed\n",
-         me, calls, of_init, syncs, mpi_fault_blocking(), messages, freed);
+  printf(
+      "rank %d: %ld calls, %ld of weir_init, %ld of MPI_Win_sync, number %ld waits without a time "
+      "limit; %d messages on %d communicators that were freed\n",
+      me, calls, of_init, syncs, mpi_fault_blocking(), messages, freed);
   fflush(stdout);
   MPI_Barrier(MPI_COMM_WORLD);
-  if (failing >= 0) _exit(0);  // what calls that failed have left under way is too much for MPI_Finalize of some
+  if (failing >= 0)
+    _exit(0);  // what calls that failed have left under way is too much for MPI_Finalize of some
   MPI_Finalize();
   return 0;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that use libweir wrongly, one mistake each. The errors that each rank gets are printed as model.c prints it.
+// Programs that use libweir wrongly, one mistake each. The errors that each rank gets are printed
+// as model.c prints it.
 //     misuse MISTAKE
 #include <math.h>
 #include <mpi.h>
@@ -15,19 +16,22 @@ static weir_error err;
 static weir_context *context;
 static weir_field *field;
 
-#define SAY(call, ...)                                                                                          \
-  do {                                                                                                          \
-    if (call(__VA_ARGS__, &err)) printf("rank %d: %s: %s: %s\n", me, #call, weir_status_name(err.code), err.message); \
-    fflush(stdout);                                                                                             \
+#define SAY(call, ...)                                                                     \
+  do {                                                                                     \
+    if (call(__VA_ARGS__, &err))                                                           \
+      printf("rank %d: %s: %s: %s\n", me, #call, weir_status_name(err.code), err.message); \
+    fflush(stdout);                                                                        \
   } while (0)
 
-// No collective: one of weir's has not ended on MPI_COMM_WORLD. A launcher may end all ranks with the first.
+// No collective: one of weir's has not ended on MPI_COMM_WORLD. A launcher may end all ranks with
+// the first.
 static void end_together(void) {
   int ranks, word = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   printf("rank %d ends\n", me);
   fflush(stdout);
-  for (int r = 1; r < ranks && me == 0; r++) MPI_Recv(&word, 1, MPI_INT, r, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  for (int r = 1; r < ranks && me == 0; r++)
+    MPI_Recv(&word, 1, MPI_INT, r, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   for (int r = 1; r < ranks && me == 0; r++) MPI_Send(&word, 1, MPI_INT, r, 9, MPI_COMM_WORLD);
   if (me != 0) {
     MPI_Send(&word, 1, MPI_INT, 0, 9, MPI_COMM_WORLD);
@@ -59,8 +63,9 @@ static void steps(const char *mistake, int rank) {
   float data[kColumns * kRows] = {0};
   for (int s = 0; s < 4; s++) {
     double time_s = 60.0 * s;
-    if (!strcmp(mistake, "other_time") && rank == 1 && s == 2) time_s -= 60.0 * 0.5;  // not due there
-    if (!strcmp(mistake, "ahead") && rank == 1) time_s += 60.0;                       // due, and another step
+    if (!strcmp(mistake, "other_time") && rank == 1 && s == 2)
+      time_s -= 60.0 * 0.5;                                      // not due there
+    if (!strcmp(mistake, "ahead") && rank == 1) time_s += 60.0;  // due, and another step
     if (!strcmp(mistake, "infinite") && s == 2) time_s = INFINITY;
     if (!strcmp(mistake, "early_end") && rank == 1 && s == 3) return;
     SAY(weir_step, context, time_s);
@@ -77,14 +82,18 @@ int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &me);
   if (strcmp(mistake, "absent") || me != 1) SAY(weir_init, MPI_COMM_WORLD, "", &model, &context);
-  if (!strcmp(mistake, "alone") && me == 0) SAY(weir_init, MPI_COMM_WORLD, "", &second_model, &second);
+  if (!strcmp(mistake, "alone") && me == 0)
+    SAY(weir_init, MPI_COMM_WORLD, "", &second_model, &second);
   if (!strcmp(mistake, "absent") || !strcmp(mistake, "alone")) end_together();
   if (context != NULL) {
     MPI_Comm_rank(model, &rank);
     MPI_Comm_size(model, &ranks);
-    if (!strcmp(mistake, "two_contexts")) SAY(weir_init, MPI_COMM_WORLD, "", &second_model, &second);
+    if (!strcmp(mistake, "two_contexts"))
+      SAY(weir_init, MPI_COMM_WORLD, "", &second_model, &second);
     if (!strcmp(mistake, "second_on_model")) SAY(weir_init, model, "", &second_model, &second);
-    if (!strcmp(mistake, "huge")) define(rank, ranks, 100000, 0);  // 4.8e12 elements in all, in few columns: those are looked at one by one
+    if (!strcmp(mistake, "huge"))
+      define(rank, ranks, 100000,
+             0);  // 4.8e12 elements in all, in few columns: those are looked at one by one
     else define(rank, ranks, 1, !strcmp(mistake, "lend_with_halo"));
     if (strcmp(mistake, "huge") && strcmp(mistake, "lend_with_halo")) steps(mistake, rank);
     if (!strcmp(mistake, "lend_with_halo")) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model without physics: fields whose value is a function of global index, level and step, written through libweir.
+// A model without physics: fields whose value is a function of global index, level and step,
+// written through libweir.
 //   model CONFIG steps=4 kind=block|rows|scatter|cyclic|lopsided ...: see options().
 #include <mpi.h>
 #include <pthread.h>
@@ -15,29 +16,67 @@
 #include <weir/weir.h>
 
 static struct {
-  long nx, ny, levels, steps, fields, rotation, every_steps, halo, lend, rank_sleep_us, skip_step, skip_rank, mean, lonlat, get, order, kill_step,
-      kill_rank, hang_step, wrong, pause_ms, hang_s, usage, stop_step, stop_rank, go_on_step, step_s, check_step, first, parts, written, packed, restart_step, mapping;
+  long nx, ny, levels, steps, fields, rotation, every_steps, halo, lend, rank_sleep_us, skip_step,
+      skip_rank, mean, lonlat, get, order, kill_step, kill_rank, hang_step, wrong, pause_ms, hang_s,
+      usage, stop_step, stop_rank, go_on_step, step_s, check_step, first, parts, written, packed,
+      restart_step, mapping;
   const char *kind, *format, *path, *type, *second, *chdir, *wait;
-} o = {24, 10, 3, 4, 2, 0, 1, 0, 0, 0, -1, -1, 0, 0, 0, 0, -1, -1, -1, 0, 0, 20, 0, -1, -1, -1, 60, -1, 0, 1, 0, 0, -1, 0, "block", "cdf5", "out.nc", "float", 0, 0, 0};
+} o = {24, 10, 3,  4,  2,  0, 1,       0,      0,        0,       -1, -1, 0,  0,
+       0,  0,  -1, -1, -1, 0, 0,       20,     0,        -1,      -1, -1, 60, -1,
+       0,  1,  0,  0,  -1, 0, "block", "cdf5", "out.nc", "float", 0,  0,  0};
 
 static void options(int argc, char **argv) {
   struct {
     const char *name;
     long *number;
     const char **text;
-  } all[] = {{"nx", &o.nx, 0}, {"ny", &o.ny, 0}, {"levels", &o.levels, 0}, {"steps", &o.steps, 0}, {"fields", &o.fields, 0},
-             {"rotation", &o.rotation, 0}, {"every_steps", &o.every_steps, 0}, {"halo", &o.halo, 0}, {"lend", &o.lend, 0},
-             {"skip_step", &o.skip_step, 0}, {"skip_rank", &o.skip_rank, 0}, {"mean", &o.mean, 0}, {"lonlat", &o.lonlat, 0},
-             {"get", &o.get, 0}, {"order", &o.order, 0}, {"kill_step", &o.kill_step, 0}, {"kill_rank", &o.kill_rank, 0},
-             {"hang_step", &o.hang_step, 0}, {"wrong", &o.wrong, 0}, {"pause_ms", &o.pause_ms, 0}, {"hang_s", &o.hang_s, 0}, {"usage", &o.usage, 0},
-             {"stop_step", &o.stop_step, 0}, {"stop_rank", &o.stop_rank, 0}, {"go_on_step", &o.go_on_step, 0}, {"step_s", &o.step_s, 0},
-             {"check_step", &o.check_step, 0}, {"first", &o.first, 0}, {"parts", &o.parts, 0}, {"written", &o.written, 0}, {"packed", &o.packed, 0}, {"restart_step", &o.restart_step, 0}, {"mapping", &o.mapping, 0}, {"kind", 0, &o.kind}, {"format", 0, &o.format}, {"path", 0, &o.path}, {"type", 0, &o.type},
-             {"second", 0, &o.second}, {"chdir", 0, &o.chdir}, {"wait", 0, &o.wait}};
+  } all[] = {{"nx", &o.nx, 0},
+             {"ny", &o.ny, 0},
+             {"levels", &o.levels, 0},
+             {"steps", &o.steps, 0},
+             {"fields", &o.fields, 0},
+             {"rotation", &o.rotation, 0},
+             {"every_steps", &o.every_steps, 0},
+             {"halo", &o.halo, 0},
+             {"lend", &o.lend, 0},
+             {"skip_step", &o.skip_step, 0},
+             {"skip_rank", &o.skip_rank, 0},
+             {"mean", &o.mean, 0},
+             {"lonlat", &o.lonlat, 0},
+             {"get", &o.get, 0},
+             {"order", &o.order, 0},
+             {"kill_step", &o.kill_step, 0},
+             {"kill_rank", &o.kill_rank, 0},
+             {"hang_step", &o.hang_step, 0},
+             {"wrong", &o.wrong, 0},
+             {"pause_ms", &o.pause_ms, 0},
+             {"hang_s", &o.hang_s, 0},
+             {"usage", &o.usage, 0},
+             {"stop_step", &o.stop_step, 0},
+             {"stop_rank", &o.stop_rank, 0},
+             {"go_on_step", &o.go_on_step, 0},
+             {"step_s", &o.step_s, 0},
+             {"check_step", &o.check_step, 0},
+             {"first", &o.first, 0},
+             {"parts", &o.parts, 0},
+             {"written", &o.written, 0},
+             {"packed", &o.packed, 0},
+             {"restart_step", &o.restart_step, 0},
+             {"mapping", &o.mapping, 0},
+             {"kind", 0, &o.kind},
+             {"format", 0, &o.format},
+             {"path", 0, &o.path},
+             {"type", 0, &o.type},
+             {"second", 0, &o.second},
+             {"chdir", 0, &o.chdir},
+             {"wait", 0, &o.wait}};
   for (int i = 2; i < argc; i++) {
     const char *equals = strchr(argv[i], '=');
     int found = 0;
     for (size_t k = 0; equals && k < sizeof all / sizeof all[0]; k++) {
-      if (strlen(all[k].name) != (size_t)(equals - argv[i]) || strncmp(all[k].name, argv[i], strlen(all[k].name))) continue;
+      if (strlen(all[k].name) != (size_t)(equals - argv[i]) ||
+          strncmp(all[k].name, argv[i], strlen(all[k].name)))
+        continue;
       found = 1;
       if (all[k].number) *all[k].number = atol(equals + 1);
       else *all[k].text = equals + 1;
@@ -52,7 +91,8 @@ static void options(int argc, char **argv) {
 static int me;  // rank in the world
 static int pids[64];
 
-// One of several models in one job, each with a communicator and files of its own: K.PATH of part K.
+// One of several models in one job, each with a communicator and files of its own: K.PATH of part
+// K.
 static MPI_Comm part_of_world(void) {
   static char path[256];
   MPI_Comm part;
@@ -85,7 +125,8 @@ static long i0, ni, j0, nj;
 
 static int owner(long index, int ranks) {
   if (!strcmp(o.kind, "cyclic")) return (int)(index % ranks);
-  if (!strcmp(o.kind, "scatter")) return (int)((unsigned long)(index * 2654435761u) % 4294967291u % (unsigned long)ranks);
+  if (!strcmp(o.kind, "scatter"))
+    return (int)((unsigned long)(index * 2654435761u) % 4294967291u % (unsigned long)ranks);
   return index < o.nx * o.ny / 5 ? 0 : ranks - 1;  // lopsided: ranks between have nothing
 }
 
@@ -140,9 +181,12 @@ static int check(weir_field *f, long field, void *data, size_t bytes, int as_dou
   for (long level = 0; level < o.levels; level++)
     for (long k = 0; k < count; k++) {
       long at = level * count + k;
-      if (o.halo) at = (level * (nj + 2 * o.halo) + k / ni + o.halo) * (ni + 2 * o.halo) + k % ni + o.halo;
+      if (o.halo)
+        at = (level * (nj + 2 * o.halo) + k / ni + o.halo) * (ni + 2 * o.halo) + k % ni + o.halo;
       double got = as_double ? ((double *)data)[at] : ((float *)data)[at];
-      if (got != (as_double ? value(field, indices[k], level, s) : (float)value(field, indices[k], level, s))) wrong++;
+      if (got != (as_double ? value(field, indices[k], level, s)
+                            : (float)value(field, indices[k], level, s)))
+        wrong++;
     }
   printf("rank %d: field %ld: %ld values wrong of %ld\n", me, field, wrong, o.levels * count);
   return wrong != 0;
@@ -179,7 +223,8 @@ static int define(int rank, int ranks) {
   if (o.halo) SAY(weir_decomposition_set_halo, decomposition, o.halo, o.halo, o.halo, o.halo);
   if (o.lonlat) {
     double *lon = malloc(sizeof(double) * (size_t)(2 * count + 1)), *lat = lon + count;
-    for (long k = 0; k < count; k++) lon[k] = 0.5 * (indices[k] % o.nx), lat[k] = 0.25 * (double)(indices[k] / o.nx);
+    for (long k = 0; k < count; k++)
+      lon[k] = 0.5 * (indices[k] % o.nx), lat[k] = 0.25 * (double)(indices[k] / o.nx);
     SAY(weir_grid_set_lonlat, grid, decomposition, lon, lat);
   }
   SAY(weir_axis_create, context, "level", o.levels, NULL, NULL, &axis);
@@ -190,7 +235,8 @@ static int define(int rank, int ranks) {
   for (long f = 0; f < o.fields; f++) {
     char name[16];
     snprintf(name, sizeof name, "f%ld", f);
-    SAY(weir_field_create, decomposition, name, as_double ? WEIR_FLOAT64 : WEIR_FLOAT32, 1, &axis, &fields[f]);
+    SAY(weir_field_create, decomposition, name, as_double ? WEIR_FLOAT64 : WEIR_FLOAT32, 1, &axis,
+        &fields[f]);
     SAY(weir_field_set_text, fields[f], "units", "1");
     if (!strcmp(o.type, "double-float")) SAY(weir_field_set_file_type, fields[f], WEIR_FLOAT32);
     if (o.packed) {  // thousandths
@@ -199,9 +245,14 @@ static int define(int rank, int ranks) {
       SAY(weir_field_set_number, fields[f], "add_offset", f * 100000.0 - 10);
       SAY(weir_field_set_number, fields[f], "missing_value", value(f, 17, 0, 3));
     }
-    const weir_operation all[] = {WEIR_MEAN, WEIR_MINIMUM, WEIR_MAXIMUM, WEIR_ACCUMULATE, WEIR_MEAN};
-    if (o.mean == 2 && f == 4) SAY(weir_field_set_number, fields[f], "missing_value", value(f, 17, 1, 3));
-    SAY(weir_stream_add_field, stream, fields[f], o.mean == 2 && f < 5 ? all[f] : o.mean && f == 0 ? WEIR_MEAN : WEIR_INSTANT);
+    const weir_operation all[] = {WEIR_MEAN, WEIR_MINIMUM, WEIR_MAXIMUM, WEIR_ACCUMULATE,
+                                  WEIR_MEAN};
+    if (o.mean == 2 && f == 4)
+      SAY(weir_field_set_number, fields[f], "missing_value", value(f, 17, 1, 3));
+    SAY(weir_stream_add_field, stream, fields[f],
+        o.mean == 2 && f < 5 ? all[f]
+        : o.mean && f == 0   ? WEIR_MEAN
+                             : WEIR_INSTANT);
   }
   if (o.second) {
     weir_stream *second;
@@ -219,7 +270,8 @@ static double now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-// Until the file that grows has so many records, as the header of the form CDF-5 says: servers write behind the model.
+// Until the file that grows has so many records, as the header of the form CDF-5 says: servers
+// write behind the model.
 static void await_records(long wanted) {
   char name[4096];
   snprintf(name, sizeof name, ".%s.weir-part", o.path);
@@ -257,7 +309,8 @@ static int step(long s, int rank, void *data) {
   if (s == o.go_on_step && rank == 0) kill(pids[o.stop_rank], SIGCONT);
   if (s == o.hang_step && rank == o.skip_rank) sleep((unsigned)o.hang_s);
   bad |= SAY(weir_end_step, context) != 0;
-  if (o.wait && s == 1 && rank == 0) {  // until somebody has opened the pipe for writing, and closed it
+  if (o.wait && s == 1 &&
+      rank == 0) {  // until somebody has opened the pipe for writing, and closed it
     FILE *pipe = fopen(o.wait, "r");
     if (pipe == NULL || fgetc(pipe) != EOF) perror(o.wait);
     if (pipe) fclose(pipe);
@@ -287,15 +340,18 @@ static void *watch(void *unused) {
   return unused;
 }
 
-// Processor time; private memory now and at most (windows of others that it maps are theirs); and the most of all, those included.
+// Processor time; private memory now and at most (windows of others that it maps are theirs); and
+// the most of all, those included.
 static void usage(void) {
   struct rusage used;
   getrusage(RUSAGE_SELF, &used);
   long own_kb = 0, peak_kb = 0;
   memory(&own_kb, &peak_kb);
-  printf("server %d: user %.3f s, system %.3f s, own memory %ld KiB, at most %ld KiB, peak %ld KiB\n", me,
-         (double)used.ru_utime.tv_sec + 1e-6 * (double)used.ru_utime.tv_usec, (double)used.ru_stime.tv_sec + 1e-6 * (double)used.ru_stime.tv_usec,
-         own_kb, private_peak_kb, peak_kb);
+  printf(
+      "server %d: user %.3f s, system %.3f s, own memory %ld KiB, at most %ld KiB, peak %ld KiB\n",
+      me, (double)used.ru_utime.tv_sec + 1e-6 * (double)used.ru_utime.tv_usec,
+      (double)used.ru_stime.tv_sec + 1e-6 * (double)used.ru_stime.tv_usec, own_kb, private_peak_kb,
+      peak_kb);
 }
 
 int main(int argc, char **argv) {
@@ -306,11 +362,14 @@ int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &me);
   int pid = (int)getpid();
-  if (o.kill_rank >= 0 || o.stop_rank >= 0) MPI_Allgather(&pid, 1, MPI_INT, pids, 1, MPI_INT, MPI_COMM_WORLD);
+  if (o.kill_rank >= 0 || o.stop_rank >= 0)
+    MPI_Allgather(&pid, 1, MPI_INT, pids, 1, MPI_INT, MPI_COMM_WORLD);
   pthread_t watcher;
   if (o.usage) pthread_create(&watcher, NULL, watch, NULL);
-  int code = SAY(weir_init, o.parts > 1 ? part_of_world() : MPI_COMM_WORLD, argc > 1 ? argv[1] : "", &model, &context);
-  if (code == 0 && context == NULL && o.restart_step >= 0) code = SAY(weir_init, MPI_COMM_WORLD, argc > 1 ? argv[1] : "", &model, &context);
+  int code = SAY(weir_init, o.parts > 1 ? part_of_world() : MPI_COMM_WORLD, argc > 1 ? argv[1] : "",
+                 &model, &context);
+  if (code == 0 && context == NULL && o.restart_step >= 0)
+    code = SAY(weir_init, MPI_COMM_WORLD, argc > 1 ? argv[1] : "", &model, &context);
   if (code || context == NULL) {
     if (o.usage) usage();
     if (o.kill_rank >= 0 || o.hang_step >= 0) _exit(code != 0);
@@ -320,11 +379,14 @@ int main(int argc, char **argv) {
   MPI_Comm_rank(model, &rank);
   MPI_Comm_size(model, &ranks);
   int bad = define(rank, ranks) != 0;
-  size_t bytes = sizeof(double) * (size_t)(o.levels * (ni + 2 * o.halo + 1) * (nj + 2 * o.halo + 1) + o.levels * count + 1);
+  size_t bytes =
+      sizeof(double) *
+      (size_t)(o.levels * (ni + 2 * o.halo + 1) * (nj + 2 * o.halo + 1) + o.levels * count + 1);
   void *data = calloc(bytes, 1);
   double began = now();
   for (long s = o.first; s < o.steps && !o.get && !(bad && o.wrong); s++) {
-    if (s == o.restart_step) {  // a restart is written here: what has come before it outlives the job
+    if (s ==
+        o.restart_step) {  // a restart is written here: what has come before it outlives the job
       bad |= SAY(weir_finalize, &context) != 0;
       bad |= SAY(weir_init, MPI_COMM_WORLD, argc > 1 ? argv[1] : "", &model, &context) != 0;
       count = 0;
@@ -336,10 +398,13 @@ int main(int argc, char **argv) {
   weir_costs costs = {0};
   weir_context_costs(context, &costs, NULL);
   bad |= SAY(weir_finalize, &context) != 0;
-  if (rank == 0) printf("ok %d put %.4f wait %.4f end %.4f total %.4f bytes %lld frames %lld\n", !bad, costs.put_s, costs.wait_s,
-                        costs.end_step_s, now() - began, (long long)costs.put_bytes, (long long)costs.frames);
+  if (rank == 0)
+    printf("ok %d put %.4f wait %.4f end %.4f total %.4f bytes %lld frames %lld\n", !bad,
+           costs.put_s, costs.wait_s, costs.end_step_s, now() - began, (long long)costs.put_bytes,
+           (long long)costs.frames);
   fflush(stdout);
-  if (o.kill_rank >= 0 || o.hang_step >= 0) _exit(bad);  // MPI_Finalize would wait for those that are gone
+  if (o.kill_rank >= 0 || o.hang_step >= 0)
+    _exit(bad);  // MPI_Finalize would wait for those that are gone
   MPI_Finalize();
   return bad;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A call fails before it does anything, as MPI_ERRORS_RETURN lets it; where other ranks would wait for it without end (MPI_Comm_split, MPI_Win_create),
-// after it has done all. With MPI_FAULT_SEPARATE set, windows follow the memory model MPI_WIN_SEPARATE: others fetch from a public copy, which
-// MPI_Win_sync brings up to date, and MPI_WIN_MODEL says so.
+// A call fails before it does anything, as MPI_ERRORS_RETURN lets it; where other ranks would wait
+// for it without end (MPI_Comm_split, MPI_Win_create), after it has done all. With
+// MPI_FAULT_SEPARATE set, windows follow the memory model MPI_WIN_SEPARATE: others fetch from a
+// public copy, which MPI_Win_sync brings up to date, and MPI_WIN_MODEL says so.
 #define _GNU_SOURCE
 #include "mpi_faults.h"
 
@@ -62,25 +63,43 @@ static int fails_blocking(const char *call, const void *caller) {
     return code == MPI_SUCCESS && (found) && fails(#name, CALLER) ? MPI_ERR_OTHER : code; \
   }
 
-BEFORE(MPI_Isend, (const void *b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c, MPI_Request *r), (b, n, t, to, tag, c, r))
-BEFORE(MPI_Irecv, (void *b, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Request *r), (b, n, t, from, tag, c, r))
-BEFORE(MPI_Recv, (void *b, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Status *s), (b, n, t, from, tag, c, s))
-BEFORE(MPI_Rget, (void *b, int n, MPI_Datatype t, int from, MPI_Aint at, int m, MPI_Datatype u, MPI_Win w, MPI_Request *r),
+BEFORE(MPI_Isend,
+       (const void *b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c, MPI_Request *r),
+       (b, n, t, to, tag, c, r))
+BEFORE(MPI_Irecv, (void *b, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Request *r),
+       (b, n, t, from, tag, c, r))
+BEFORE(MPI_Recv, (void *b, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Status *s),
+       (b, n, t, from, tag, c, s))
+BEFORE(MPI_Rget,
+       (void *b, int n, MPI_Datatype t, int from, MPI_Aint at, int m, MPI_Datatype u, MPI_Win w,
+        MPI_Request *r),
        (b, n, t, from, at, m, u, w, r))
 BEFORE(MPI_Comm_idup, (MPI_Comm c, MPI_Comm *n, MPI_Request *r), (c, n, r))
 BEFORE(MPI_Ibarrier, (MPI_Comm c, MPI_Request *r), (c, r))
-BEFORE(MPI_Ibcast, (void *b, int n, MPI_Datatype t, int root, MPI_Comm c, MPI_Request *r), (b, n, t, root, c, r))
-BEFORE(MPI_Igather, (const void *b, int n, MPI_Datatype t, void *d, int m, MPI_Datatype u, int root, MPI_Comm c, MPI_Request *r),
+BEFORE(MPI_Ibcast, (void *b, int n, MPI_Datatype t, int root, MPI_Comm c, MPI_Request *r),
+       (b, n, t, root, c, r))
+BEFORE(MPI_Igather,
+       (const void *b, int n, MPI_Datatype t, void *d, int m, MPI_Datatype u, int root, MPI_Comm c,
+        MPI_Request *r),
        (b, n, t, d, m, u, root, c, r))
-BEFORE(MPI_Iallgather, (const void *b, int n, MPI_Datatype t, void *d, int m, MPI_Datatype u, MPI_Comm c, MPI_Request *r),
+BEFORE(MPI_Iallgather,
+       (const void *b, int n, MPI_Datatype t, void *d, int m, MPI_Datatype u, MPI_Comm c,
+        MPI_Request *r),
        (b, n, t, d, m, u, c, r))
-BEFORE(MPI_Ialltoall, (const void *b, int n, MPI_Datatype t, void *d, int m, MPI_Datatype u, MPI_Comm c, MPI_Request *r),
+BEFORE(MPI_Ialltoall,
+       (const void *b, int n, MPI_Datatype t, void *d, int m, MPI_Datatype u, MPI_Comm c,
+        MPI_Request *r),
        (b, n, t, d, m, u, c, r))
-BEFORE(MPI_Ireduce_scatter_block, (const void *b, void *d, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c, MPI_Request *r), (b, d, n, t, o, c, r))
-BEFORE(MPI_Iallreduce, (const void *b, void *d, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c, MPI_Request *r), (b, d, n, t, o, c, r))
+BEFORE(MPI_Ireduce_scatter_block,
+       (const void *b, void *d, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c, MPI_Request *r),
+       (b, d, n, t, o, c, r))
+BEFORE(MPI_Iallreduce,
+       (const void *b, void *d, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c, MPI_Request *r),
+       (b, d, n, t, o, c, r))
 AFTER(MPI_Comm_split, (MPI_Comm c, int colour, int key, MPI_Comm *n), (c, colour, key, n))
 AFTER(MPI_Win_lock_all, (int assert, MPI_Win w), (assert, w))
-POLL(MPI_Iprobe, (int from, int tag, MPI_Comm c, int *flag, MPI_Status *s), (from, tag, c, flag, s), *flag)
+POLL(MPI_Iprobe, (int from, int tag, MPI_Comm c, int *flag, MPI_Status *s), (from, tag, c, flag, s),
+     *flag)
 POLL(MPI_Test, (MPI_Request *r, int *flag, MPI_Status *s), (r, flag, s), *flag)
 POLL(MPI_Testall, (int n, MPI_Request r[], int *flag, MPI_Status s[]), (n, r, flag, s), *flag)
 
@@ -88,7 +107,8 @@ static MPI_Comm freed[64];
 static int number_freed;
 
 int MPI_Comm_free(MPI_Comm *comm) {
-  if (!is_weir(CALLER) || number_freed == (int)(sizeof freed / sizeof freed[0])) return PMPI_Comm_free(comm);
+  if (!is_weir(CALLER) || number_freed == (int)(sizeof freed / sizeof freed[0]))
+    return PMPI_Comm_free(comm);
   freed[number_freed++] = *comm;
   *comm = MPI_COMM_NULL;
   return MPI_SUCCESS;
@@ -109,7 +129,8 @@ int mpi_fault_freed(int *messages) {
       PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, freed[i], &there, &status);
       if (!there) continue;
       char bytes[4096];
-      PMPI_Recv(bytes, sizeof bytes, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, freed[i], &status);
+      PMPI_Recv(bytes, sizeof bytes, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, freed[i],
+                &status);
       ++*messages;
     }
   }
@@ -125,7 +146,8 @@ static struct Copy {
 
 static int separate(void) { return getenv("MPI_FAULT_SEPARATE") != NULL; }
 
-int MPI_Win_create(void *base, MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, MPI_Win *win) {
+int MPI_Win_create(void *base, MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm,
+                   MPI_Win *win) {
   const int weir = is_weir(CALLER);
   struct Copy copy = {MPI_WIN_NULL, base, NULL, (size_t)size};
   if (weir && separate()) {
@@ -133,7 +155,8 @@ int MPI_Win_create(void *base, MPI_Aint size, int unit, MPI_Info info, MPI_Comm 
     base = copy.public;
   }
   const int code = PMPI_Win_create(base, size, unit, info, comm, win);
-  for (size_t i = 0; code == MPI_SUCCESS && copy.public && i < sizeof copies / sizeof copies[0]; i++) {
+  for (size_t i = 0; code == MPI_SUCCESS && copy.public && i < sizeof copies / sizeof copies[0];
+       i++) {
     if (copies[i].public) continue;
     copies[i] = copy;
     copies[i].win = *win;
@@ -146,7 +169,8 @@ int MPI_Win_sync(MPI_Win win) {
   if (fails("MPI_Win_sync", CALLER)) return MPI_ERR_OTHER;
   if (is_weir(CALLER)) syncs++;
   for (size_t i = 0; i < sizeof copies / sizeof copies[0]; i++) {
-    if (copies[i].public && copies[i].win == win) memcpy(copies[i].public, copies[i].own, copies[i].bytes);
+    if (copies[i].public && copies[i].win == win)
+      memcpy(copies[i].public, copies[i].own, copies[i].bytes);
   }
   return PMPI_Win_sync(win);
 }

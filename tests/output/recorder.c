@@ -11,7 +11,8 @@ static struct {
 } seen[kEvents];
 static uint64_t timestamp = 100;
 
-uint64_t weir_output_event(int event, uint64_t begun, const char *stream, const char *what, int64_t bytes, int error) {
+uint64_t weir_output_event(int event, uint64_t begun, const char *stream, const char *what,
+                           int64_t bytes, int error) {
   if (event < 1 || event >= kEvents || begun > timestamp || !stream || !what) event = 0;
   if (!begun) {
     __atomic_fetch_add(&seen[event].begun, 1, __ATOMIC_RELAXED);
@@ -27,10 +28,12 @@ uint64_t weir_output_event(int event, uint64_t begun, const char *stream, const 
 }
 
 __attribute__((destructor)) static void say(void) {
-  static const char *const names[] = {"wrong", "put", "lend", "wait", "end_step", "agree", "finalize", "define", "get", "serve", "frame",
-                                      "part", "accumulate", "close", "fetch", "transpose", "encode", "write"};
+  static const char *const names[] = {
+      "wrong", "put",   "lend", "wait",       "end_step", "agree", "finalize",  "define", "get",
+      "serve", "frame", "part", "accumulate", "close",    "fetch", "transpose", "encode", "write"};
   for (int e = 0; e < kEvents; e++) {
-    if (seen[e].begun != seen[e].ended || seen[e].failed) printf("event wrong %ld %ld\n", seen[e].begun, seen[e].ended);
+    if (seen[e].begun != seen[e].ended || seen[e].failed)
+      printf("event wrong %ld %ld\n", seen[e].begun, seen[e].ended);
     if (seen[e].ended) printf("event %s %ld %lld\n", names[e], seen[e].ended, seen[e].bytes);
   }
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong is reported to every rank concerned, with names, and what was written before stays readable."""
+"""What goes wrong is reported to every rank concerned, with names, and what was written before
+stays readable."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ MODES = ["serial", "collective", "servers", "servers+parallel"]
 
 def launcher_ends_all(model) -> None:
     if model.mpi.name == "mpich":
-        pytest.skip("MPICH's launcher ends the whole job when a rank is killed, with -disable-auto-cleanup too")
+        pytest.skip("MPICH's launcher ends the whole job when a rank is killed, with "
+                    "-disable-auto-cleanup too")
 
 
 def clients(mode: str, ranks: int) -> list[int]:
@@ -33,7 +35,8 @@ def test_a_field_that_one_rank_did_not_put(model, mode):
         ((call, code, message),) = ran.said[rank]
         assert (call, code) == ("weir_end_step", "WEIR_E_MISSING")
         assert "stream 'history', step 1: field 'f1'" in message and "rank 2" in message
-    assert times(model.directory / "o.nc") == [0, 120, 180, 240]  # the frame is left out, the others are there
+    # the frame is left out, the others are there
+    assert times(model.directory / "o.nc") == [0, 120, 180, 240]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -43,17 +46,20 @@ def test_a_file_that_cannot_be_made(model, mode):
     for rank in clients(mode, 4):
         assert set(ran.codes(rank)) == {"WEIR_E_REMOTE"}
         message = ran.said[rank][0][2]
-        assert all(part in message for part in ("stream 'history'", "taken/o.nc", "written by rank", "WEIR_E_FILE"))
+        assert all(part in message for part in ("stream 'history'", "taken/o.nc", "written by rank",
+            "WEIR_E_FILE"))
 
 
 def test_a_full_disk(model):
     disk = model.directory / "disk"
     disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk], capture_output=True).returncode:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk],
+            capture_output=True).returncode:
         pytest.skip("no right to mount here")
     try:
         for mode in ("serial", "servers+parallel"):
-            ran = model(4, mode, nx=64, ny=32, steps=12, path=f"disk/{mode}.nc")  # 48 KiB a frame: five fit
+            # 48 KiB a frame: five fit
+            ran = model(4, mode, nx=64, ny=32, steps=12, path=f"disk/{mode}.nc")
             for rank in clients(mode, 4):
                 assert set(ran.codes(rank)) == {"WEIR_E_REMOTE"}
                 assert "No space left on device" in ran.said[rank][0][2]
@@ -67,14 +73,18 @@ def test_a_full_disk(model):
 
 @pytest.mark.parametrize("mode", ["serial", "servers"])
 def test_a_disk_that_is_full_when_a_netcdf4_file_is_to_be_made(model, mode):
-    """Header and coordinates alone, 96 KB of them, go beyond what is left: each file is tried, and none takes the writer with it."""
+    """Header and coordinates alone, 96 KB of them, go beyond what is left: each file is tried, and
+    none takes the writer with it."""
     disk = model.directory / "disk"
     disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk], capture_output=True).returncode:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk],
+            capture_output=True).returncode:
         pytest.skip("no right to mount here")
     try:
-        ran = model(4, mode, nx=12000, ny=2, levels=1, fields=1, steps=6, rotation=1, format="netcdf4", path="disk/o{file}.nc")
-        assert ran.done.returncode == 1 and "signal" not in ran.done.stderr  # the model's own: calls have failed
+        ran = model(4, mode, nx=12000, ny=2, levels=1, fields=1, steps=6, rotation=1,
+            format="netcdf4", path="disk/o{file}.nc")
+        # the model's own: calls have failed
+        assert ran.done.returncode == 1 and "signal" not in ran.done.stderr
         for rank in clients(mode, 4):
             text = "\n".join(message for _, _, message in ran.said[rank])
             assert set(ran.codes(rank)) == {"WEIR_E_REMOTE"} and "No space left on device" in text
@@ -91,7 +101,9 @@ def test_a_decomposition_that_does_not_cover_the_grid(model, mistake):
         call, code, message = ran.said[rank][0]
         assert code == "WEIR_E_DECOMPOSITION"
     if mistake == 1:
-        assert "1 of 240 points belong to no rank" in message and "claimed by rank 1 twice" in message
+        assert (
+            "1 of 240 points belong to no rank" in message and "claimed by rank 1 twice" in message
+        )
     assert not list(model.directory.iterdir())
 
 
@@ -103,7 +115,8 @@ def test_time_that_goes_back(model):
 
 @pytest.mark.parametrize(
     ("limits", "says"),
-    [({"WEIR_OUTPUT_CLIENT_MEMORY": 1000}, "client_memory allows 1000"), ({"WEIR_OUTPUT_SERVER_MEMORY": "1MiB", "mean": 1}, "server_memory allows 1048576")],
+    [({"WEIR_OUTPUT_CLIENT_MEMORY": 1000}, "client_memory allows 1000"),
+        ({"WEIR_OUTPUT_SERVER_MEMORY": "1MiB", "mean": 1}, "server_memory allows 1048576")],
 )
 def test_memory_that_is_refused(model, limits, says):
     ran = model(3, "servers", nx=200, ny=200, levels=10, path="o.nc", **limits)
@@ -115,12 +128,16 @@ def test_memory_that_is_refused(model, limits, says):
 def test_another_group_takes_the_frames_of_a_killed_server_over(model):
     """The stream's one file belongs to group 0, rank 3; group 1 goes on with it."""
     launcher_ends_all(model)
-    ran = model(5, "servers", survive=True, WEIR_OUTPUT_GROUPS=2, steps=10, kill_step=3, kill_rank=3, pause_ms=20, path="o.nc")
+    ran = model(5, "servers", survive=True, WEIR_OUTPUT_GROUPS=2, steps=10, kill_step=3,
+        kill_rank=3, pause_ms=20, path="o.nc")
     for rank in (0, 1, 2):
-        lost = [message for _, code, message in ran.said[rank] if code == "WEIR_E_LOST" and "server rank 3 of group 0 is gone" in message]
+        lost = [message for _, code, message in ran.said[rank] if code == "WEIR_E_LOST"
+            and "server rank 3 of group 0 is gone" in message]
         assert lost and "the other servers take its files over" in lost[0]
     # A frame for which both slots waited for the dead server is left out, and named on each rank.
-    named = [{int(step) for _, _, m in ran.said[r] for step in re.findall(r"step (\d+)(?: is lost on this rank|: field)", m)} for r in (0, 1, 2)]
+    named = [{int(step) for _, _, m in ran.said[r]
+        for step in re.findall(r"step (\d+)(?: is lost on this rank|: field)", m)}
+        for r in (0, 1, 2)]
     left_out = set.union(*named)
     assert len(left_out) <= 2 and all(steps == left_out for steps in named)
     kept = [step for step in range(10) if step not in left_out]
@@ -131,21 +148,30 @@ def test_another_group_takes_the_frames_of_a_killed_server_over(model):
 
 
 def test_a_mean_that_a_dead_server_had_begun_says_where_it_begins(model):
-    """Steps 1 to 8 make the first frame; the server that has the first of them is killed at step 4."""
+    """Steps 1 to 8 make the first frame; the server that has the first of them is killed at step 4.
+    """
     launcher_ends_all(model)
-    ran = model(5, "servers", survive=True, WEIR_OUTPUT_GROUPS=2, steps=12, every_steps=8, mean=1, kill_step=4, kill_rank=3, pause_ms=20, path="o.nc")
-    printed = [[m for _, _, m in ran.said[r] if "means, sums and extremes ('f0') cover" in m] for r in (0, 1, 2)]
+    ran = model(5, "servers", survive=True, WEIR_OUTPUT_GROUPS=2, steps=12, every_steps=8, mean=1,
+        kill_step=4, kill_rank=3, pause_ms=20, path="o.nc")
+    printed = [[m for _, _, m in ran.said[r] if "means, sums and extremes ('f0') cover" in m]
+        for r in (0, 1, 2)]
     assert printed[0] and printed[0] == printed[1] == printed[2]
     (message,) = printed[0]
-    assert "stream 'history', step 8, file o.nc" in message and "the values of the steps before were lost with the server" in message
-    covered, since = map(int, re.search(r"cover (\d) of 8 steps, from (\d+) s on", message).groups())
-    left_out = {int(step) for r in (0, 1, 2) for _, _, m in ran.said[r] for step in re.findall(r"step (\d+)(?: is lost on this rank|: field)", m)}
+    assert (
+        "stream 'history', step 8, file o.nc" in message
+        and "the values of the steps before were lost with the server" in message
+    )
+    covered, since = map(int, re.search(r"cover (\d) of 8 steps, from (\d+) s on", message)
+        .groups())
+    left_out = {int(step) for r in (0, 1, 2) for _, _, m in ran.said[r]
+        for step in re.findall(r"step (\d+)(?: is lost on this rank|: field)", m)}
     steps = [step for step in range(since // 60 + 1, 9) if step not in left_out]
     assert len(steps) == covered < 8
     with Dataset(model.directory / "o.nc") as file:
         assert file["time"][:].tolist() == [480]
         assert file[file["time"].bounds][0].tolist() == [since, 480]
-        assert file["f0"][0, 2, 9, 23] == pytest.approx(20000 + 239 + sum(steps) / covered * 0.25, abs=0.01)
+        assert file["f0"][0, 2, 9, 23] == pytest.approx(20000 + 239 + sum(steps) / covered * 0.25,
+            abs=0.01)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -159,17 +185,20 @@ def test_a_mean_begins_anew_after_a_frame_that_was_left_out(model, mode):
 
 def test_the_only_server_is_killed(model):
     launcher_ends_all(model)
-    ran = model(4, "servers", survive=True, limit_s=20, steps=8, kill_step=3, kill_rank=3, written=2, pause_ms=20, path="o.nc")
+    ran = model(4, "servers", survive=True, limit_s=20, steps=8, kill_step=3, kill_rank=3,
+        written=2, pause_ms=20, path="o.nc")
     for rank in (0, 1, 2):
         assert set(ran.codes(rank)) == {"WEIR_E_LOST"}
-        assert any("server rank 3" in message and "no server is left" in message for _, _, message in ran.said[rank])
+        assert any("server rank 3" in message and "no server is left" in message
+            for _, _, message in ran.said[rank])
     assert not (model.directory / "o.nc").exists()
     assert times(model.directory / ".o.nc.weir-part")[:2] == [0, 60]
 
 
 def test_a_rank_of_the_model_is_killed(model):
     launcher_ends_all(model)
-    ran = model(4, "servers", survive=True, limit_s=20, steps=8, kill_step=4, kill_rank=1, written=3, pause_ms=20, path="o.nc")
+    ran = model(4, "servers", survive=True, limit_s=20, steps=8, kill_step=4, kill_rank=1,
+        written=3, pause_ms=20, path="o.nc")
     for rank in (0, 2, 3):
         assert ran.said[rank] and "rank 1 of the model is gone" in ran.said[rank][0][2]
     assert not (model.directory / "o.nc").exists(), "an incomplete file has its final name"
@@ -177,8 +206,10 @@ def test_a_rank_of_the_model_is_killed(model):
 
 
 def test_a_rank_that_does_not_come_is_named_after_the_time_limit(model):
-    ran = model(4, "servers", survive=True, limit_s=3, steps=8, hang_step=4, skip_rank=1, hang_s=8, path="o.nc")
+    ran = model(4, "servers", survive=True, limit_s=3, steps=8, hang_step=4, skip_rank=1, hang_s=8,
+        path="o.nc")
     for rank in (0, 2):
         assert ran.codes(rank)[0] == "WEIR_E_LOST"
-    assert "step 4: ranks that did not end the step within 3 s (time_limit_s): 1" in ran.said[3][0][2]
+    assert "step 4: ranks that did not end the step within 3 s (time_limit_s): 1" in ran.said[3][0][
+        2]
     assert times(model.directory / ".o.nc.weir-part") == [0, 60, 120, 180]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kill -9`` at random moments, of servers, of ranks that compute and of all: a file with its final name is complete. WEIR_TEST_KILLS=200 for a
-campaign; the counts are printed (pytest -s)."""
+"""``kill -9`` at random moments, of servers, of ranks that compute and of all: a file with its
+final name is complete. WEIR_TEST_KILLS=200 for a campaign; the counts are printed (pytest -s)."""
 
 from __future__ import annotations
 
@@ -30,15 +30,19 @@ class Job:
     def __init__(self, model, directory, form: str, survive: bool):
         self.model, self.directory = model, directory
         directory.mkdir()
-        command = model.mpi.launch(RANKS, model.program, "", "steps=100000", "rotation=1", "nx=64", "ny=64", f"format={form}", "path=h{step}")
+        command = model.mpi.launch(RANKS, model.program, "", "steps=100000", "rotation=1", "nx=64",
+            "ny=64", f"format={form}", "path=h{step}")
         if survive:
             command.insert(1, "--enable-recovery")
-        env = clean_environment({**model.mpi.env, "WEIR_OUTPUT_MODE": "servers", "WEIR_OUTPUT_GROUPS": str(SERVERS)})
-        self.process = subprocess.Popen(command, cwd=directory, env=env, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        env = clean_environment({**model.mpi.env, "WEIR_OUTPUT_MODE": "servers",
+            "WEIR_OUTPUT_GROUPS": str(SERVERS)})
+        self.process = subprocess.Popen(command, cwd=directory, env=env, start_new_session=True,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def everybody(self) -> list[int]:
         """The launcher and all below it: MPICH's gives its ranks a session of their own."""
-        listed = subprocess.run(["ps", "-e", "-o", "pid=,ppid="], capture_output=True, text=True, timeout=20).stdout.split()
+        listed = subprocess.run(["ps", "-e", "-o", "pid=,ppid="], capture_output=True, text=True,
+            timeout=20).stdout.split()
         children: dict[int, list[int]] = {}
         for pid, parent in zip(map(int, listed[::2]), map(int, listed[1::2]), strict=True):
             children.setdefault(parent, []).append(pid)
@@ -60,7 +64,8 @@ class Job:
 
     def await_output(self) -> None:
         deadline = time.monotonic() + 60
-        while not any(self.directory.glob("h*")) and self.process.poll() is None and time.monotonic() < deadline:
+        while not any(self.directory.glob("h*")) and self.process.poll() is None and time.monotonic(
+                ) < deadline:
             time.sleep(0.005)
         assert self.process.poll() is None, "the job has ended by itself"
 
@@ -72,11 +77,13 @@ class Job:
                 pass
 
     def strike(self, victim: str, chance: random.Random) -> None:
-        """Kill the victim at a random moment; when one rank was killed, the others have a moment, then all go."""
+        """Kill the victim at a random moment; when one rank was killed, the others have a moment,
+        then all go."""
         self.await_output()
         time.sleep(chance.random() * 0.5)
         if victim != "all":
-            rank = chance.choice(range(RANKS - SERVERS, RANKS) if victim == "server" else range(RANKS - SERVERS))
+            rank = chance.choice(range(RANKS - SERVERS, RANKS) if victim == "server"
+                else range(RANKS - SERVERS))
             ranks = {self.rank_of(pid): pid for pid in self.everybody()}
             assert rank in ranks, f"rank {rank} has ended by itself; there are {sorted(ranks)}"
             self.kill([ranks[rank]])
@@ -114,8 +121,10 @@ def test_no_incomplete_file_has_its_final_name(model):
             check_complete(path)
         growing = list(job.directory.glob(".h*.weir-part"))
         count.update(["kills", f"kills of {victim}", f"kills with {form}"])
-        count.update({"named files": len(named), "files checked": min(25, len(named)), "kills that left a growing file": bool(growing)})
-        odd = [path.name for path in job.directory.iterdir() if not re.fullmatch(r"h\d+|\.h\d+\.weir-part(\.\d+)?(\.journal|\.lock)?", path.name)]
+        count.update({"named files": len(named), "files checked": min(25, len(named)),
+            "kills that left a growing file": bool(growing)})
+        odd = [path.name for path in job.directory.iterdir()
+            if not re.fullmatch(r"h\d+|\.h\d+\.weir-part(\.\d+)?(\.journal|\.lock)?", path.name)]
         assert not odd
         subprocess.run(["rm", "-rf", job.directory], check=True)
     print(model.mpi.name, dict(count))

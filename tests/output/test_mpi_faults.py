@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of the MPI library itself fail (mpi_faults.c), and windows have the memory model MPI_WIN_SEPARATE. Every run ends; a file that has its name is that of
-a run without failures, byte for byte; where one has not got it, every rank of the model has returned an error.
+"""Calls of the MPI library itself fail (mpi_faults.c), and windows have the memory model
+MPI_WIN_SEPARATE. Every run ends; a file that has its name is that of a run without failures, byte
+for byte; where one has not got it, every rank of the model has returned an error.
 
 Only MPI_Comm_split, MPI_Win_create and MPI_Win_free wait for all ranks without a time limit, each
 after a barrier that has one."""
@@ -23,7 +24,8 @@ PART = re.fullmatch(r"1|(\d+)/(\d+)", WANTED)  # of the complete campaign: all o
 EACH = 40 if PART else 2
 AT_ONCE = 3  # most of a run with a failure is waiting for its time limit
 LAST = re.compile(
-    r"^rank (\d+): (\d+) calls, (\d+) of weir_init, (\d+) of MPI_Win_sync, number (\d+) waits without a time limit; "
+    r"^rank (\d+): (\d+) calls, (\d+) of weir_init, (\d+) of MPI_Win_sync, number (\d+) waits "
+    r"without a time limit; "
     r"(\d+) messages on (\d+) communicators that were freed$",
     re.M,
 )
@@ -31,15 +33,19 @@ LAST = re.compile(
 
 @pytest.fixture
 def faults(model):
-    """``faults("servers", "rma", 3, (2, 40, 1))``: the output of faults.c as run 3, in which call 40 of rank 2 and all later ones fail. After a
-    failure the state of MPI is undefined: each run is a job of its own."""
-    flags = (f"-I{model.root / 'include'}", f"-I{HERE}", str(HERE / "mpi_faults.c"), f"-L{model.libraries}",
+    """``faults("servers", "rma", 3, (2, 40, 1))``: the output of faults.c as run 3, in which call
+    40 of rank 2 and all later ones fail. After a failure the state of MPI is undefined: each run is
+    a job of its own."""
+    flags = (f"-I{model.root / 'include'}", f"-I{HERE}", str(HERE / "mpi_faults.c"),
+        f"-L{model.libraries}",
              f"-Wl,-rpath,{model.libraries}", "-lweir", "-ldl")
     program = model.mpi.cc(HERE / "faults.c", *flags, name="faults")
 
-    def go(mode: str, transport: str, number: int = 0, failing: tuple[int, int, int] = (-1, 0, 0), **env: str) -> str:
+    def go(mode: str, transport: str, number: int = 0, failing: tuple[int, int, int] = (-1, 0, 0),
+            **env: str) -> str:
         env |= {"WEIR_OUTPUT_MODE": mode, "WEIR_OUTPUT_TRANSPORT": transport, **model.mpi.env}
-        done = run(model.mpi.launch(RANKS, program, number, *failing), timeout=60, env=env, cwd=model.directory)
+        done = run(model.mpi.launch(RANKS, program, number, *failing), timeout=60, env=env,
+            cwd=model.directory)
         assert len(LAST.findall(done.stdout)) == RANKS, done.stdout[-4000:] + done.stderr[-4000:]
         assert all(messages == "0" for *_, messages, _ in LAST.findall(done.stdout)), done.stdout
         return done.stdout
@@ -92,8 +98,10 @@ def test_files_are_right_or_missed_when_a_call_of_mpi_fails(model, faults, mode,
     said = faults(mode, transport)
     failing = calls_to_fail(said)
     with ThreadPoolExecutor(AT_ONCE) as jobs:
-        said += "".join(jobs.map(lambda run: faults(mode, transport, run[0], run[1]), enumerate(failing, 1)))
-    assert len(re.findall(r"^run \d+ rank \d+: call .* failed: MPI_\w+$", said, re.M)) >= len(failing) // 2
+        said += "".join(jobs.map(lambda run: faults(mode, transport, run[0], run[1]),
+            enumerate(failing, 1)))
+    assert len(re.findall(r"^run \d+ rank \d+: call .* failed: MPI_\w+$", said, re.M)) >= len(
+        failing) // 2
     assert check(model.directory, said, len(failing)) > 0 or len(failing) == 1
 
 
@@ -116,24 +124,31 @@ def test_the_first_calls_of_weir_init_wait_until_the_limit(faults, call):
     assert re.search(rf"^run 1 rank 1: call {call} failed: {name}$", said, re.M), said
     waited_for = "MPI_Comm_idup" if call == 1 else "MPI_Iallgather"
     for rank in range(RANKS):
-        (code, message) = re.search(rf"^run 1 rank {rank}: (WEIR_E_\w+): (.*)$", said, re.M).groups()
+        (code, message) = re.search(rf"^run 1 rank {rank}: (WEIR_E_\w+): (.*)$", said,
+            re.M).groups()
         if rank == 1:
             assert code == "WEIR_E_MPI", said
-        elif call < 4:  # at the end of MPI_Iallgather the others have what they need, and wait in a later call
-            assert code == "WEIR_E_LOST" and message.startswith(waited_for) and "within 0 s" in message, said
+        elif (
+            call < 4
+        ):  # at the end of MPI_Iallgather the others have what they need, and wait in a later call
+            assert code == "WEIR_E_LOST" and message.startswith(
+                waited_for) and "within 0 s" in message, said
 
 
 @pytest.mark.parametrize(("mode", "transport"), WAYS)
 def test_nothing_lies_on_a_communicator_that_is_freed(faults, mode, transport):
-    """Ranks end as soon as they know enough; what comes for them later would meet the next communicator of that number."""
+    """Ranks end as soon as they know enough; what comes for them later would meet the next
+    communicator of that number."""
     freed = [int(n) for *_, n in LAST.findall(faults(mode, transport))]
     assert min(freed) >= 1 and sum(freed) >= 5
 
 
 def test_windows_of_two_copies_are_brought_up_to_date(model, faults):
     """What is fetched is what MPI_Win_sync has made public: without it a file would have zeros."""
-    syncs = [int(n) for _, _, _, n, *_ in LAST.findall(faults("servers", "rma", MPI_FAULT_SEPARATE="1"))]
-    assert len(syncs) == RANKS and sum(n >= 5 for n in syncs) == 2  # the two that compute, at each step
+    syncs = [int(n) for _, _, _, n, *_ in LAST
+        .findall(faults("servers", "rma", MPI_FAULT_SEPARATE="1"))]
+    # the two that compute, at each step
+    assert len(syncs) == RANKS and sum(n >= 5 for n in syncs) == 2
     separate = (model.directory / "0.each.nc").read_bytes()
     faults("servers", "two-sided")
     assert (model.directory / "0.each.nc").read_bytes() == separate

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scale_factor and add_offset: integers in files, which readers turn into the values again; what the integers cannot hold is reported."""
+"""scale_factor and add_offset: integers in files, which readers turn into the values again; what
+the integers cannot hold is reported."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ def values(field: int, step: int, levels: int = 1) -> np.ndarray:
 def test_readers_get_the_values_within_half_a_scale_factor(model, form):
     model(3, "servers", levels=1, packed=300, format=form, path="o").fine()
     path = model.directory / "o"
-    opened = xarray.open_zarr(path, decode_times=False) if form == "zarr" else xarray.open_dataset(path, decode_times=False)
+    opened = xarray.open_zarr(path, decode_times=False) if form == "zarr" else xarray.open_dataset(
+        path, decode_times=False)
     with opened as data:
         for field in (0, 1):
             assert data[f"f{field}"].encoding["dtype"] == np.int16
@@ -47,7 +49,8 @@ def test_cdo_reads_what_was_put(model):
         pytest.skip("needs cdo")
     model(2, levels=1, packed=250, path="o.nc", format="cdf2", lonlat=1).fine()
     command = ["cdo", "-s", "outputf,%.2f,1", "-seltimestep,2", "-selname,f0", "o.nc"]
-    text = subprocess.run(command, cwd=model.directory, capture_output=True, text=True, check=True).stdout
+    text = subprocess.run(command, cwd=model.directory, capture_output=True, text=True,
+        check=True).stdout
     assert [float(word) for word in text.split()] == values(0, 1).ravel().tolist()
 
 
@@ -58,8 +61,10 @@ def test_values_beyond_the_integers_are_reported_and_missing(model, mode):
     assert printed and set(ran.codes(0)) == {"WEIR_E_VALUE"}
     text = "\n".join(printed)
     assert (
-        "field 'f1': 480 values are outside of what int16 packed with scale_factor 0.3 and add_offset 99990 holds "
-        "(the first: level 1, row 0, column 0, counted from 0, is 110000), written as the missing value -32767" in text
+        "field 'f1': 480 values are outside of what int16 packed with scale_factor 0.3 and "
+        "add_offset 99990 holds "
+        "(the first: level 1, row 0, column 0, counted from 0, is 110000), written as the missing "
+        "value -32767" in text
     )
     with Dataset(model.directory / "o.nc") as file:
         assert file["f1"][0].mask.sum() == 480 and not file["f1"][0, 0].mask.any()
@@ -84,11 +89,15 @@ def test_means_are_packed_too(model):
 
 def test_floats_in_files_are_not_packed(model):
     """Their scale_factor would have to be undone by readers, and was never applied."""
-    source = model.program_source.read_text().replace("WEIR_INT16);\n      SAY", "WEIR_FLOAT32);\n      SAY")
+    source = model.program_source.read_text().replace("WEIR_INT16);\n      SAY",
+        "WEIR_FLOAT32);\n      SAY")
     assert source != model.program_source.read_text()
     changed = model.directory / "floats.c"
     changed.write_text(source)
-    flags = (f"-I{model.root / 'include'}", f"-L{model.libraries}", f"-Wl,-rpath,{model.libraries}", "-lweir")
+    flags = (f"-I{model.root / 'include'}", f"-L{model.libraries}", f"-Wl,-rpath,{model.libraries}",
+        "-lweir")
     model.program = model.mpi.cc(changed, *flags, name="model-floats")
     ran = model(2, levels=1, packed=250, path="o.nc")
-    assert ran.said[1][0][1] == "WEIR_E_ARGUMENT" and "field 'f0': scale_factor and add_offset pack" in ran.said[1][0][2]
+    assert ran.said[1][0][
+        1] == "WEIR_E_ARGUMENT" and "field 'f0': scale_factor and add_offset pack" in ran.said[1][
+        0][2]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""weir output recover: a netCDF-4 file whose writer was killed at any of its writes is complete up to its last finished record."""
+"""weir output recover: a netCDF-4 file whose writer was killed at any of its writes is complete up
+to its last finished record."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ def write(native_build, execute):
         command = [program, "netcdf4", "lonlat", path, RECORDS, 1]
         if at is not None:
             inject = f"inject=pwrite64:signal=KILL:when={at}"
-            command = ["strace", "-f", "-e", "trace=pwrite64", "-e", inject, "-o", f"{path}.strace", *command]
+            command = ["strace", "-f", "-e", "trace=pwrite64", "-e", inject, "-o", f"{path}.strace",
+                *command]
         execute([str(part) for part in command])
         return f"{path}.strace"
 
@@ -67,7 +69,9 @@ def test_after_a_kill_at_each_write_of_a_record_the_finished_records_are_there(w
                 found = file[name][:]
                 part = values[:records] if "time" in file[name].dimensions else values
                 assert found.tobytes() == part.tobytes(), (at, name)
-    assert valid > 3, f"no kill hit the metadata: {writes} writes, tried {per_record + 2} from {first} on"
+    assert valid > 3, (
+        f"no kill hit the metadata: {writes} writes, tried {per_record + 2} from {first} on"
+    )
     assert len(seen) > 1
 
 
@@ -76,8 +80,11 @@ def test_the_command_finds_the_file_by_its_final_name_and_says_what_it_did(write
     (tmp_path / "whole").rename(tmp_path / ".h.nc.weir-part")
     env = {"WEIR_OUTPUT_LIBRARIES": str(output._check._library().rsplit("/", 1)[0])}
     done = weir("output", "recover", tmp_path / "h.nc", env=env).ok()
-    assert ".h.nc.weir-part: 6 finished steps; there is no journal, nothing was to do" in done.stdout
-    (tmp_path / ".h.nc.weir-part.journal").write_bytes(b"")  # as a writer leaves it that was killed between two records
+    assert (
+        ".h.nc.weir-part: 6 finished steps; there is no journal, nothing was to do" in done.stdout
+    )
+    # as a writer leaves it that was killed between two records
+    (tmp_path / ".h.nc.weir-part.journal").write_bytes(b"")
     done = weir("output", "recover", tmp_path / ".h.nc.weir-part", env=env).ok()
     assert "6 finished steps; what its journal said of the last one is done" in done.stdout
     assert not (tmp_path / ".h.nc.weir-part.journal").exists()
@@ -102,22 +109,32 @@ def test_a_file_that_is_being_written_is_left_alone(write, tmp_path):
     assert "finished" in output.recover(tmp_path / "g")
 
 
-def test_a_file_whose_writer_holds_its_lock_is_left_alone_and_the_writer_named(write, weir, tmp_path):
-    for part, lock in (("h.nc", ".h.nc.weir-part.lock"), (".g.nc.weir-part", ".g.nc.weir-part.lock"), (".g.nc.weir-part.2", ".g.nc.weir-part.lock")):
+def test_a_file_whose_writer_holds_its_lock_is_left_alone_and_the_writer_named(write, weir,
+        tmp_path):
+    for part, lock in (("h.nc", ".h.nc.weir-part.lock"),
+            (".g.nc.weir-part", ".g.nc.weir-part.lock"),
+            (".g.nc.weir-part.2", ".g.nc.weir-part.lock")):
         write(tmp_path / part)
         (tmp_path / lock).write_text("word-0\nprocess 4711 on node7\n")
-        assert "6 finished steps" in output.recover(tmp_path / part), "what a killed job leaves is in nobody's way"
+        assert "6 finished steps" in output.recover(tmp_path
+            / part), "what a killed job leaves is in nobody's way"
         with open(tmp_path / lock) as held:
             fcntl.flock(held, fcntl.LOCK_EX)
-            with pytest.raises(output.OrderError, match=rf"process 4711 on node7 is still writing it \(it holds {tmp_path / lock}\); .*--force"):
+            with pytest.raises(output.OrderError,
+                    match=rf"process 4711 on node7 is still writing it \(it holds "
+                          rf"{tmp_path / lock}\); .*--force"):
                 output.recover(tmp_path / part)
             assert "6 finished steps" in output.recover(tmp_path / part, force=True)
     env = {"WEIR_OUTPUT_LIBRARIES": str(output._check._library().rsplit("/", 1)[0])}
     with open(tmp_path / ".g.nc.weir-part.lock") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         done = weir("output", "recover", tmp_path / "g.nc", env=env)
-        assert done.returncode == 3 and ".g.nc.weir-part.2: process 4711 on node7 is still writing it" in done.stderr
-        assert ".g.nc.weir-part.2: 6 finished steps" in weir("output", "recover", "--force", tmp_path / "g.nc", env=env).ok().stdout
+        assert (
+            done.returncode == 3
+            and ".g.nc.weir-part.2: process 4711 on node7 is still writing it" in done.stderr
+        )
+        assert ".g.nc.weir-part.2: 6 finished steps" in weir("output", "recover", "--force",
+            tmp_path / "g.nc", env=env).ok().stdout
 
 
 def test_a_job_that_lives_is_seen(model, monkeypatch, native_build):
@@ -129,8 +146,10 @@ def test_a_job_that_lives_is_seen(model, monkeypatch, native_build):
 
     os.mkfifo(model.directory / "pipe")
     env = {**model.mpi.env, "WEIR_OUTPUT_MODE": "servers"}
-    command = model.mpi.launch(3, model.program, "", "path=o.nc", "wait=pipe", "format=netcdf4", "steps=4")
-    job = threading.Thread(target=run, args=(command,), kwargs={"timeout": 90, "env": env, "cwd": model.directory})
+    command = model.mpi.launch(3, model.program, "", "path=o.nc", "wait=pipe", "format=netcdf4",
+        "steps=4")
+    job = threading.Thread(target=run, args=(command,),
+        kwargs={"timeout": 90, "env": env, "cwd": model.directory})
     job.start()
     try:
         with open(model.directory / "pipe", "w"):  # returns when rank 0 is at step 1
@@ -138,7 +157,8 @@ def test_a_job_that_lives_is_seen(model, monkeypatch, native_build):
                 if (model.directory / ".o.nc.weir-part").exists():  # after its lock
                     break
                 threading.Event().wait(0.05)
-            with pytest.raises(output.OrderError, match=rf"process \d+ on {os.uname().nodename} is still writing it"):
+            with pytest.raises(output.OrderError,
+                    match=rf"process \d+ on {os.uname().nodename} is still writing it"):
                 output.recover(model.directory / "o.nc")
     finally:
         job.join()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a trace has of output: every mode with counts and bytes, once, beside the system's calls below it."""
+"""What a trace has of output: every mode with counts and bytes, once, beside the system's calls
+below it."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ MODES = [
     ("serial", 3, {}, (), (0,)),
     ("collective", 4, {"WEIR_OUTPUT_AGGREGATORS": 2, "lend": 1}, (), None),
     ("servers", 5, {"WEIR_OUTPUT_GROUPS": 2}, (3, 4), (3, 4)),
-    ("servers+parallel", 5, {"WEIR_OUTPUT_SERVERS_PER_GROUP": 2, "WEIR_OUTPUT_TRANSPORT": "two-sided"}, (3, 4), (3, 4)),
+    ("servers+parallel", 5, {"WEIR_OUTPUT_SERVERS_PER_GROUP": 2,
+        "WEIR_OUTPUT_TRANSPORT": "two-sided"}, (3, 4), (3, 4)),
 ]
 
 
@@ -27,7 +29,8 @@ def written_by_hooks(report) -> int:
     return sum(one.bytes_written for one in files_of(report) if ".nc" in one.file)
 
 
-@pytest.mark.parametrize(("mode", "ranks", "options", "servers", "writers"), MODES, ids=[one[0] for one in MODES])
+@pytest.mark.parametrize(("mode", "ranks", "options", "servers", "writers"), MODES,
+    ids=[one[0] for one in MODES])
 def test_a_mode_in_the_trace(model, preload_env, mode, ranks, options, servers, writers):
     env = preload_env()
     model(ranks, mode, steps=STEPS, path="h{file}.nc", rotation=2, **options, **env).fine()
@@ -40,19 +43,32 @@ def test_a_mode_in_the_trace(model, preload_env, mode, ranks, options, servers, 
     assert one.how.startswith(mode + ": ")
     assert (one.put_bytes, one.written_bytes, one.frames) == (TOTAL, TOTAL, STEPS)
     (stream,) = one.streams
-    assert (stream.stream, stream.frames, stream.puts, stream.refused) == ("history", STEPS, STEPS * FIELDS * computing, 0)
-    assert min(one.put_ns, one.end_step_ns, one.final_ns, one.define_ns, one.write_ns, stream.transpose_ns) > 0
-    assert one.agree_ns <= one.end_step_ns and one.seen_ns == one.put_ns + one.wait_ns + one.end_step_ns and one.output_ns < one.wall_ns
-    assert set(one.busy_ns) == set(one.writers) and all(0 < ns < one.wall_ns for ns in one.busy_ns.values())
+    assert (stream.stream, stream.frames, stream.puts, stream.refused) == ("history", STEPS,
+        STEPS * FIELDS * computing, 0)
+    assert min(one.put_ns, one.end_step_ns, one.final_ns, one.define_ns, one.write_ns,
+        stream.transpose_ns) > 0
+    assert (
+        one.agree_ns <= one.end_step_ns
+        and one.seen_ns == one.put_ns + one.wait_ns + one.end_step_ns
+        and one.output_ns < one.wall_ns
+    )
+    assert set(one.busy_ns) == set(one.writers) and all(0 < ns < one.wall_ns
+        for ns in one.busy_ns.values())
     # The system's calls that libweir made are all calls on its files, and are in the totals once.
     assert TOTAL < one.system_written_bytes == written_by_hooks(report)
-    assert one.system_written_bytes <= sum(path.stat().st_size for path in model.directory.glob("*.nc"))  # headers have room to grow
+    # headers have room to grow
+    assert one.system_written_bytes <= sum(path.stat().st_size
+        for path in model.directory.glob("*.nc"))
     lent = [line for line in trace_lines(report, op="output_lend")]
-    assert len([line for line in lent if "output:history:f" in line]) == (STEPS * FIELDS * computing if "lend" in options else 0)
-    written = [line.rsplit(" ", 1)[1] for line in trace_lines(report, op="output_write") if line.startswith("output_write:")]
+    assert len([line for line in lent if "output:history:f" in line]) == (STEPS * FIELDS
+        * computing if "lend" in options else 0)
+    written = [line.rsplit(" ", 1)[1] for line in trace_lines(report, op="output_write")
+        if line.startswith("output_write:")]
     assert set(written) == {f"output:history:f{field}" for field in range(FIELDS)}
-    frames = [line for line in trace_lines(report, op="output_frame") if line.startswith("output_frame:")]
-    assert sorted(line.rsplit(":", 1)[1] for line in frames) == [f"h{number}.nc" for number in (0, 0, 1, 1, 2, 2)]
+    frames = [line for line in trace_lines(report, op="output_frame")
+        if line.startswith("output_frame:")]
+    assert sorted(line.rsplit(":", 1)[1] for line in frames) == [f"h{number}.nc"
+        for number in (0, 0, 1, 1, 2, 2)]
 
 
 def test_compression_and_reading_back_are_seen(model, preload_env):
@@ -64,25 +80,35 @@ def test_compression_and_reading_back_are_seen(model, preload_env):
     wrote, read_back = all_outputs(report)
     assert wrote.frames == 2 and wrote.streams[0].encode_ns > 0 and wrote.get_ns == 0
     assert read_back.frames == read_back.put_bytes == 0 and read_back.get_ns > 0
-    encoded = [line for line in trace_lines(report, op="output_encode") if line.startswith("output_encode:")]
-    assert {line.rsplit(" ", 1)[1] for line in encoded} == {f"output:history:f{field}" for field in range(FIELDS)}
-    assert sum(int(line.split("bytes=")[1].split()[0]) for line in encoded) == 2 * FIELDS * POINTS * 4
+    encoded = [line for line in trace_lines(report, op="output_encode")
+        if line.startswith("output_encode:")]
+    assert {line.rsplit(" ", 1)[1] for line in encoded} == {f"output:history:f{field}"
+        for field in range(FIELDS)}
+    assert sum(int(line.split("bytes=")[1].split()[0])
+        for line in encoded) == 2 * FIELDS * POINTS * 4
     read = [line for line in trace_lines(report, op="output_get") if line.startswith("output_get:")]
     assert len(read) == FIELDS * 2 and all(line.endswith("output::h.nc") for line in read)
 
 
 def test_levels_without_records_keep_the_sums(model, preload_env):
     for level in ("summary", "detail"):
-        model(4, "servers", steps=STEPS, path=f"{level}.nc", **preload_env(level, level=level)).fine()
+        model(4, "servers", steps=STEPS, path=f"{level}.nc",
+            **preload_env(level, level=level)).fine()
     for one in all_outputs(build(model.directory / "run")):
-        assert (one.put_bytes, one.written_bytes, one.servers, one.frames) == (TOTAL, TOTAL, (3,), STEPS)
+        assert (one.put_bytes, one.written_bytes, one.servers, one.frames) == (TOTAL, TOTAL, (3,),
+            STEPS)
 
 
 def test_the_command_shows_it(weir, model):
     command = model.mpi.launch(4, model.program, "", "steps=3", "path=h.nc")
-    weir("trace", "-o", "run", "--", *command, cwd=model.directory, env={**model.mpi.env, "WEIR_OUTPUT_MODE": "servers"}).ok()
+    weir("trace", "-o", "run", "--", *command, cwd=model.directory,
+        env={**model.mpi.env, "WEIR_OUTPUT_MODE": "servers"}).ok()
     text = weir("report", "run", "--tables", "all", cwd=model.directory).ok().stdout
-    assert "ranks 0-2 compute, rank 3 serves" in text and "effective write time" in text and "Streams of" in text
+    assert (
+        "ranks 0-2 compute, rank 3 serves" in text
+        and "effective write time" in text
+        and "Streams of" in text
+    )
 
 
 def test_a_frame_that_is_not_written_is_counted_as_such(model, preload_env):
@@ -90,5 +116,7 @@ def test_a_frame_that_is_not_written_is_counted_as_such(model, preload_env):
     assert "WEIR_E_MISSING" in ran.codes(0)
     report = build(model.directory / "run")
     (one,) = all_outputs(report)
-    assert (one.frames, one.refused, one.written_bytes) == (STEPS - 1, 1, TOTAL // STEPS * (STEPS - 1))
-    assert any("1 frame was not written (streams: history)" in sentence for sentence in notes(report))
+    assert (one.frames, one.refused, one.written_bytes) == (STEPS - 1, 1,
+        TOTAL // STEPS * (STEPS - 1))
+    assert any("1 frame was not written (streams: history)" in sentence
+        for sentence in notes(report))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fields some of whose values their types in files cannot hold, and calls after weir_finalize. The errors that each rank gets are printed as
-// model.c prints it.
+// Fields some of whose values their types in files cannot hold, and calls after weir_finalize. The
+// errors that each rank gets are printed as model.c prints it.
 //     values PATH FORMAT [ROTATION]
 #include <math.h>
 #include <mpi.h>
@@ -18,10 +18,11 @@ static weir_decomposition *rows;
 static weir_axis *level;
 static weir_stream *stream;
 
-#define SAY(call, ...)                                                                                          \
-  do {                                                                                                          \
-    if (call(__VA_ARGS__, &err)) printf("rank %d: %s: %s: %s\n", me, #call, weir_status_name(err.code), err.message); \
-    fflush(stdout);                                                                                             \
+#define SAY(call, ...)                                                                     \
+  do {                                                                                     \
+    if (call(__VA_ARGS__, &err))                                                           \
+      printf("rank %d: %s: %s: %s\n", me, #call, weir_status_name(err.code), err.message); \
+    fflush(stdout);                                                                        \
   } while (0)
 
 static weir_field *field(const char *name, weir_type type, weir_type in_files) {
@@ -55,8 +56,10 @@ int main(int argc, char **argv) {
   SAY(weir_stream_create, context, "history", argv[1], argv[2], &stream);
   SAY(weir_stream_set_every_steps, stream, 1);
   SAY(weir_stream_set_rotation, stream, argc > 3 ? atol(argv[3]) : 0);
-  weir_field *plain = field("plain", WEIR_FLOAT64, WEIR_INT16), *marked = field("marked", WEIR_FLOAT64, WEIR_INT16);
-  weir_field *single = field("single", WEIR_FLOAT64, WEIR_FLOAT32), *big = field("big", WEIR_INT64, WEIR_INT64), *added = NULL;
+  weir_field *plain = field("plain", WEIR_FLOAT64, WEIR_INT16),
+             *marked = field("marked", WEIR_FLOAT64, WEIR_INT16);
+  weir_field *single = field("single", WEIR_FLOAT64, WEIR_FLOAT32),
+             *big = field("big", WEIR_INT64, WEIR_INT64), *added = NULL;
   SAY(weir_field_set_number, marked, "missing_value", -999.0);
   SAY(weir_field_set_missing_int64, big, INT64_MAX - 1);
   SAY(weir_field_create, rows, "added", WEIR_INT64, 1, &level, &added);
@@ -88,7 +91,9 @@ int main(int argc, char **argv) {
   weir_costs costs;
   weir_context *ended = context;
   SAY(weir_finalize_costs, &context, &costs);
-  printf("rank %d: %s\n", me, context == NULL && costs.frames == kSteps && costs.final_s > 0 ? "costs in all" : "costs are WRONG");
+  printf("rank %d: %s\n", me,
+         context == NULL && costs.frames == kSteps && costs.final_s > 0 ? "costs in all"
+                                                                        : "costs are WRONG");
   SAY(weir_finalize, &context);
   SAY(weir_put, plain, data);
   SAY(weir_step, ended, 1e6);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of the parity tests: each a function that makes its inputs and returns (command, environment)."""
+"""The programs of the parity tests: each a function that makes its inputs and returns (command,
+environment)."""
 
 from __future__ import annotations
 
@@ -110,11 +111,14 @@ data: time = 0, 6, 12 ; %s
 
 def netcdf(directory: Path, fc) -> tuple[list, dict]:
     """CDO where it is there, else NCO, on a netCDF-3 file that ncgen makes."""
-    axis = " lat = %s ;\n lon = %s ;\n" % tuple(", ".join(str(i - n // 2) for i in range(n)) for n in (90, 180))
+    axis = " lat = %s ;\n lon = %s ;\n" % tuple(", ".join(str(i - n // 2) for i in range(n))
+        for n in (90, 180))
     (directory / "input.cdl").write_text(CDL % axis)
     cdo = shutil.which("cdo")
     tool = f"{cdo} -f nc -timmean" if cdo else f"{shutil.which('ncks')} -O -v t"
-    return [shutil.which("bash"), "--norc", "-c", f"ncgen -o input.nc input.cdl && {tool} input.nc output.nc"], {"PATH": "/usr/bin:/bin"}
+    return [shutil.which("bash"), "--norc", "-c",
+        f"ncgen -o input.nc input.cdl && {tool} input.nc output.nc"], {"PATH": "/usr/bin:/bin"}
 
 
-PROGRAMS = {"gfortran": (fortran, ["gfortran"]), "python": (python, []), "bash": (bash, ["gzip", "tar"]), "netcdf": (netcdf, ["ncgen"])}
+PROGRAMS = {"gfortran": (fortran, ["gfortran"]), "python": (python, []),
+    "bash": (bash, ["gzip", "tar"]), "netcdf": (netcdf, ["ncgen"])}

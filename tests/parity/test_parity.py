@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What weir counts is what strace -f counts, for the same processes of real programs (weir_parity.py says how compared)."""
+"""What weir counts is what strace -f counts, for the same processes of real programs
+(weir_parity.py says how compared)."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def test_calls_and_bytes_of_each_file_are_those_of_strace(name, weir, fc, tmp_pa
     assert disagreements(rows) == []
     assert unexplained(rows) == []
     kinds = totals(rows)
-    assert kinds["system"]["files"] + kinds["stream"]["files"] >= 4 and kinds["system"]["strace calls"] > 50
+    assert kinds["system"]["files"] + kinds["stream"]["files"] >= 4 and kinds["system"][
+        "strace calls"] > 50
 
 
 @pytest.mark.timeout(300)
@@ -38,7 +40,8 @@ def test_the_4dvar_workload_agrees_with_strace(weir, mpi, native_build, tmp_path
     work = tmp_path / "work"
     work.mkdir()
     mpi.run(1, program, "prepare", "--tiny", "--work", work, timeout=120, cwd=tmp_path).ok()
-    rows = observe(weir, tmp_path, *mpi.launch(2, program, "traj0", "--work", work), env=mpi.env, timeout=240)
+    rows = observe(weir, tmp_path, *mpi.launch(2, program, "traj0", "--work", work), env=mpi.env,
+        timeout=240)
     mine = [row for row in rows if row.file.startswith(str(work))]
     assert disagreements(mine) == []
     assert unexplained(mine) == []

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run seen twice: by weir, and by strace -f around the same processes. What each counted, file by file.
+"""One run seen twice: by weir, and by strace -f around the same processes. What each counted, file
+by file.
 
-strace sees system calls. For a file that only descriptors touch (C read/write, gfortran, Python, HDF5) the two must agree in
-every operation's calls and bytes. glibc's streams turn fread and fwrite into other numbers of system calls, so for a file
-that a stream touched only the bytes written and the number of opens and closes can be compared. A file that strace saw
-and weir did not is "unseen": only what the dynamic linker and glibc's locale and time zone code read by themselves may be.
+strace sees system calls. For a file that only descriptors touch (C read/write, gfortran, Python,
+HDF5) the two must agree in every operation's calls and bytes. glibc's streams turn fread and fwrite
+into other numbers of system calls, so for a file that a stream touched only the bytes written and
+the number of opens and closes can be compared. A file that strace saw and weir did not is "unseen":
+only what the dynamic linker and glibc's locale and time zone code read by themselves may be.
 """
 
 from __future__ import annotations
@@ -18,15 +20,21 @@ from pathlib import Path
 
 # strace's name -> group; weir's names of the same group.
 SYSTEM = {
-    "read": "read", "write": "write", "pread64": "pread", "pwrite64": "pwrite", "readv": "readv", "writev": "writev",
-    "preadv": "preadv", "preadv2": "preadv", "pwritev": "pwritev", "pwritev2": "pwritev", "lseek": "lseek",
-    "fsync": "fsync", "fdatasync": "fdatasync", "ftruncate": "ftruncate", "open": "open", "openat": "open", "creat": "open",
+    "read": "read", "write": "write", "pread64": "pread", "pwrite64": "pwrite", "readv": "readv",
+    "writev": "writev",
+    "preadv": "preadv", "preadv2": "preadv", "pwritev": "pwritev", "pwritev2": "pwritev",
+    "lseek": "lseek",
+    "fsync": "fsync", "fdatasync": "fdatasync", "ftruncate": "ftruncate", "open": "open",
+    "openat": "open", "creat": "open",
     "close": "close",
 }  # fmt: skip
 WEIR = {
-    "read": "read", "write": "write", "pread": "pread", "pwrite": "pwrite", "readv": "readv", "writev": "writev",
-    "preadv": "preadv", "preadv2": "preadv", "pwritev": "pwritev", "pwritev2": "pwritev", "lseek": "lseek",
-    "fsync": "fsync", "fdatasync": "fdatasync", "ftruncate": "ftruncate", "open": "open", "openat": "open", "creat": "open",
+    "read": "read", "write": "write", "pread": "pread", "pwrite": "pwrite", "readv": "readv",
+    "writev": "writev",
+    "preadv": "preadv", "preadv2": "preadv", "pwritev": "pwritev", "pwritev2": "pwritev",
+    "lseek": "lseek",
+    "fsync": "fsync", "fdatasync": "fdatasync", "ftruncate": "ftruncate", "open": "open",
+    "openat": "open", "creat": "open",
     "mkstemp": "open", "opendir": "open", "close": "close", "closedir": "close",
 }  # fmt: skip
 NAMES = ("rename", "renameat", "renameat2", "chdir")
@@ -42,9 +50,12 @@ GLIBC_OWN = re.compile(
     r"|^/sys/devices/system/(cpu|node)|/etc/(passwd|group|hosts|resolv\.conf|host\.conf|gai\.conf|services|protocols)$|glibc-hwcaps|/lib(/\w+)*/lib\w+\.so)"
 )
 
-RENAMED = re.compile(r'^rename\w*\((?:\S+<(?P<from_directory>[^>]*)>, )?"(?P<old>[^"]*)", (?:\S+<(?P<to_directory>[^>]*)>, )?"(?P<new>[^"]*)".*= 0$')
+RENAMED = re.compile(
+    r'^rename\w*\((?:\S+<(?P<from_directory>[^>]*)>, )?"(?P<old>[^"]*)", '
+    r'(?:\S+<(?P<to_directory>[^>]*)>, )?"(?P<new>[^"]*)".*= 0$')
 CHANGED = re.compile(r'^chdir\("(?P<path>[^"]*)"\)\s+= 0$')
-CALL = re.compile(r"^(?P<name>\w+)\((?P<arguments>.*)\)\s+= (?P<result>-?\d+|\?)(?:<(?P<opened>[^>]*)>)?")
+CALL = re.compile(
+    r"^(?P<name>\w+)\((?P<arguments>.*)\)\s+= (?P<result>-?\d+|\?)(?:<(?P<opened>[^>]*)>)?")
 DESCRIPTOR = re.compile(r"^\d+<(?P<path>[^>]*)>")
 AT = re.compile(r'^(?:AT_FDCWD|\d+)(?:<(?P<directory>[^>]*)>)?, "(?P<path>(?:[^"\\]|\\.)*)"')
 PLAIN = re.compile(r'^"(?P<path>(?:[^"\\]|\\.)*)"')
@@ -63,7 +74,8 @@ class Figures:
 
 @dataclass(frozen=True)
 class Row:
-    """One file: what strace and weir counted. kind: system, stream (a FILE was open on it), or unseen by weir."""
+    """One file: what strace and weir counted. kind: system, stream (a FILE was open on it), or
+    unseen by weir."""
 
     file: str
     kind: str
@@ -74,12 +86,14 @@ class Row:
         """Sentences, one for each figure that should agree and does not."""
         compared = set(self.strace) | set(self.weir) if self.kind == "system" else {"open", "close"}
         found = [
-            f"{self.file}: {op}: strace {self.strace.get(op, Figures())}, weir {self.weir.get(op, Figures())}"
+            f"{self.file}: {op}: strace {self.strace.get(op, Figures())}, weir "
+            f"{self.weir.get(op, Figures())}"
             for op in sorted(compared)
             if self.strace.get(op, Figures()) != self.weir.get(op, Figures())
         ]
         if self.kind == "stream":
-            expected, seen = (sum(t.get(op, Figures()).bytes for op in WRITES | {"streamed"}) for t in (self.strace, self.weir))
+            expected, seen = (sum(t.get(op, Figures()).bytes for op in WRITES | {"streamed"})
+                for t in (self.strace, self.weir))
             if expected != seen:
                 found.append(f"{self.file}: bytes written: strace {expected}, weir {seen}")
         return found
@@ -88,7 +102,8 @@ class Row:
 def tracer(prefix: Path, *command: object) -> list[str]:
     """The command line that runs a command under strace, one output file a process."""
     calls = ",".join([*sorted(SYSTEM), *NAMES])
-    return ["strace", "-ff", "-y", "-s", "0", "--seccomp-bpf", "-e", f"trace={calls}", "-e", "signal=none", "-o", str(prefix),
+    return ["strace", "-ff", "-y", "-s", "0", "--seccomp-bpf", "-e", f"trace={calls}", "-e",
+        "signal=none", "-o", str(prefix),
             *(str(part) for part in command)]  # fmt: skip
 
 
@@ -113,7 +128,8 @@ def named(name: str, arguments: str, opened: str | None) -> str | None:
 
 
 def read_strace(prefix: Path, cwd: Path) -> dict[str, dict[str, Figures]]:
-    """File -> operation -> figures, over all processes that run in `cwd`; a renamed file under its last name, as in weir's table."""
+    """File -> operation -> figures, over all processes that run in `cwd`; a renamed file under its
+    last name, as in weir's table."""
     table: dict[str, dict[str, Figures]] = defaultdict(lambda: defaultdict(Figures))
     renamed: dict[str, str] = {}
     for output in prefix.parent.glob(prefix.name + ".*"):
@@ -122,7 +138,8 @@ def read_strace(prefix: Path, cwd: Path) -> dict[str, dict[str, Figures]]:
             if at := CHANGED.match(line):
                 here = here / at["path"]
             elif names := RENAMED.match(line):
-                old, new = (os.path.join(names[directory] or here, names[name]) for directory, name in (("from_directory", "old"), ("to_directory", "new")))
+                old, new = (os.path.join(names[directory] or here, names[name])
+                    for directory, name in (("from_directory", "old"), ("to_directory", "new")))
                 renamed[clean(os.path.realpath(old))] = clean(os.path.realpath(new))
             call = CALL.match(line)
             if call is None or call["name"] not in SYSTEM:
@@ -148,7 +165,8 @@ def read_report(report: dict) -> dict[str, tuple[dict[str, Figures], bool]]:
     """
     table: dict[str, tuple[dict[str, Figures], bool]] = {}
     for entry in report["files"]:
-        file = clean(os.path.realpath(entry["file"]) if entry["file"].startswith("/") else entry["file"])
+        file = clean(os.path.realpath(entry["file"]) if entry["file"].startswith("/")
+            else entry["file"])
         figures, streamed = table.get(file, (defaultdict(Figures), False))
         for op, row in entry["ops"].items():
             moved = Figures(row["calls"], row["bytes"])
@@ -170,9 +188,11 @@ def compare(prefix: Path, cwd: Path, report: dict, own: tuple[str, ...]) -> list
     strace, seen = read_strace(prefix, cwd), read_report(report)
     rows = []
     for file in sorted(set(strace) | {f for f, (figures, _) in seen.items() if figures}):
-        if not file.startswith("/") or file.startswith(own):  # a pipe has no name; strace's own output
+        # a pipe has no name; strace's own output
+        if not file.startswith("/") or file.startswith(own):
             continue
-        if file.startswith(("/dev/", "/proc/")) and not file.startswith("/dev/shm/"):  # weir itself reads /proc
+        # weir itself reads /proc
+        if file.startswith(("/dev/", "/proc/")) and not file.startswith("/dev/shm/"):
             continue
         figures, streamed = seen.get(file, ({}, False))
         kind = "stream" if streamed else "system" if figures else "unseen"
@@ -180,12 +200,15 @@ def compare(prefix: Path, cwd: Path, report: dict, own: tuple[str, ...]) -> list
     return rows
 
 
-def observe(weir, directory: Path, *command: object, env=None, cwd=None, timeout: float = 120) -> list[Row]:
+def observe(weir, directory: Path, *command: object, env=None, cwd=None,
+        timeout: float = 120) -> list[Row]:
     """Run a command under both and compare. weir: the test fixture that runs the command line."""
     run, prefix = directory / "run", directory / "strace"
-    weir("trace", "--quiet", "-o", run, "--", *tracer(prefix, *command), env=env, cwd=cwd or directory, timeout=timeout).ok()
+    weir("trace", "--quiet", "-o", run, "--", *tracer(prefix, *command), env=env, cwd=cwd
+        or directory, timeout=timeout).ok()
     answer = weir("report", run, "--json", "--all", cwd=directory)
-    return compare(prefix, cwd or directory, json.loads(answer.ok().stdout), (str(prefix), str(run)))
+    return compare(prefix, cwd or directory, json.loads(answer.ok().stdout),
+        (str(prefix), str(run)))
 
 
 def unexplained(rows: list[Row]) -> list[str]:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel AIO by libaio (default) or by syscall() (-DDIRECT): each kind of request, errors, blocks that nobody collects. Prints all results.
+// Kernel AIO by libaio (default) or by syscall() (-DDIRECT): each kind of request, errors, blocks
+// that nobody collects. Prints all results.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -18,22 +19,27 @@
 static int of(long result) { return result < 0 ? -errno : (int)result; }
 static int io_setup(int n, aio_context_t *c) { return of(syscall(SYS_io_setup, (long)n, c)); }
 static int io_destroy(aio_context_t c) { return of(syscall(SYS_io_destroy, c)); }
-static int io_submit(aio_context_t c, long n, struct iocb **list) { return of(syscall(SYS_io_submit, c, n, list)); }
-static int io_getevents(aio_context_t c, long least, long most, struct io_event *to, struct timespec *limit) {
+static int io_submit(aio_context_t c, long n, struct iocb **list) {
+  return of(syscall(SYS_io_submit, c, n, list));
+}
+static int io_getevents(aio_context_t c, long least, long most, struct io_event *to,
+                        struct timespec *limit) {
   return of(syscall(SYS_io_getevents, c, least, most, to, limit));
 }
 #else
 int io_setup(int n, aio_context_t *c);
 int io_destroy(aio_context_t c);
 int io_submit(aio_context_t c, long n, struct iocb **list);
-int io_getevents(aio_context_t c, long least, long most, struct io_event *to, struct timespec *limit);
+int io_getevents(aio_context_t c, long least, long most, struct io_event *to,
+                 struct timespec *limit);
 #endif
 
 static char text[8192], got[8192];
 static struct iocb block(int what, int fd, void *data, uint64_t n, int64_t offset) {
   struct iocb made;
   memset(&made, 0, sizeof made);
-  made.aio_lio_opcode = what, made.aio_fildes = fd, made.aio_buf = (uintptr_t)data, made.aio_nbytes = n, made.aio_offset = offset;
+  made.aio_lio_opcode = what, made.aio_fildes = fd, made.aio_buf = (uintptr_t)data,
+  made.aio_nbytes = n, made.aio_offset = offset;
   return made;
 }
 static void collect(aio_context_t context, int n) {
@@ -53,10 +59,12 @@ int main(void) {
   memset(text, 'x', sizeof text);
   aio_context_t context = 0;
   printf("setup %d\n", io_setup(16, &context));
-  const int fd = open("file", O_RDWR | O_CREAT | O_TRUNC, 0600), other = open("other", O_RDWR | O_CREAT | O_TRUNC, 0600);
+  const int fd = open("file", O_RDWR | O_CREAT | O_TRUNC, 0600),
+            other = open("other", O_RDWR | O_CREAT | O_TRUNC, 0600);
   printf("before %zd\n", write(fd, "plain", 5));  // which a layer may hold back
   struct iovec two[] = {{text, 100}, {text, 200}};
-  struct iocb a = block(IOCB_CMD_PWRITE, fd, text, 4096, 3), b = block(IOCB_CMD_PWRITEV, other, two, 2, 8192);
+  struct iocb a = block(IOCB_CMD_PWRITE, fd, text, 4096, 3),
+              b = block(IOCB_CMD_PWRITEV, other, two, 2, 8192);
   struct iocb *list[] = {&a, &b};
   printf("submitted %d\n", io_submit(context, 2, list));
   collect(context, 2);
@@ -67,9 +75,11 @@ int main(void) {
   one(context, block(IOCB_CMD_PREADV, other, into, 2, 8200));
   one(context, block(IOCB_CMD_FSYNC, fd, NULL, 0, 0));
   one(context, block(IOCB_CMD_FDSYNC, fd, NULL, 0, 0));
-  one(context, block(IOCB_CMD_PWRITE, fd, (void *)8, 512, 0));  // EFAULT, at submission or in the result
+  one(context,
+      block(IOCB_CMD_PWRITE, fd, (void *)8, 512, 0));  // EFAULT, at submission or in the result
   // The first is taken, the second is refused.
-  struct iocb good = block(IOCB_CMD_PWRITE, fd, text, 7, 5000), bad = block(IOCB_CMD_PWRITE, 999, text, 9, 5000);
+  struct iocb good = block(IOCB_CMD_PWRITE, fd, text, 7, 5000),
+              bad = block(IOCB_CMD_PWRITE, 999, text, 9, 5000);
   struct iocb *both[] = {&good, &bad}, *wrong[] = {&bad}, *none[] = {NULL};
   printf("submitted %d\n", io_submit(context, 2, both));
   collect(context, 1);

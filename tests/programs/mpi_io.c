@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every data access of MPI-IO once, each rank at places of its own: 100 integers behind 64 bytes. Prints what each reads back wrong.
+// Every data access of MPI-IO once, each rank at places of its own: 100 integers behind 64 bytes.
+// Prints what each reads back wrong.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +24,9 @@ static MPI_Offset sought(void) {
   DO(MPI_File_seek(file, at, MPI_SEEK_SET));
   return at;
 }
-static void shared(void) { DO(MPI_File_seek_shared(file, (MPI_Offset)(block++ * ranks) * N, MPI_SEEK_SET)); }
+static void shared(void) {
+  DO(MPI_File_seek_shared(file, (MPI_Offset)(block++ * ranks) * N, MPI_SEEK_SET));
+}
 
 static void filled(int with) {
   for (int i = 0; i < N; ++i) data[i] = with;
@@ -35,25 +38,51 @@ static void expect(int what, const char *call) {
   filled(-1);
 }
 
-#define ACCESSES(verb, BEFORE, AFTER)                                                                                  \
-  BEFORE(1) DO(MPI_File_##verb##_at(file, place(), data, N, MPI_INT, &status)); AFTER(1)                               \
-  BEFORE(2) DO(MPI_File_##verb##_at_all(file, place(), data, N, MPI_INT, &status)); AFTER(2)                           \
-  BEFORE(3) sought(); DO(MPI_File_##verb(file, data, N, MPI_INT, &status)); AFTER(3)                                   \
-  BEFORE(4) sought(); DO(MPI_File_##verb##_all(file, data, N, MPI_INT, &status)); AFTER(4)                             \
-  BEFORE(5) DO(MPI_File_i##verb##_at(file, place(), data, N, MPI_INT, &request)); DO(MPI_Wait(&request, &status)); AFTER(5) \
-  BEFORE(6) sought(); DO(MPI_File_i##verb(file, data, N, MPI_INT, &request)); DO(MPI_Wait(&request, &status)); AFTER(6) \
-  BEFORE(7) DO(MPI_File_i##verb##_at_all(file, place(), data, N, MPI_INT, &request)); DO(MPI_Wait(&request, &status)); AFTER(7) \
-  BEFORE(8) sought(); DO(MPI_File_i##verb##_all(file, data, N, MPI_INT, &request)); DO(MPI_Wait(&request, &status)); AFTER(8) \
-  BEFORE(9) DO(MPI_File_##verb##_at_all_begin(file, place(), data, N, MPI_INT));                                       \
-  DO(MPI_File_##verb##_at_all_end(file, data, &status)); AFTER(9)                                                      \
-  BEFORE(10) sought(); DO(MPI_File_##verb##_all_begin(file, data, N, MPI_INT));                                        \
-  DO(MPI_File_##verb##_all_end(file, data, &status)); AFTER(10)                                                        \
-  BEFORE(11) shared(); DO(MPI_File_##verb##_ordered(file, data, N, MPI_INT, &status)); AFTER(11)                       \
-  BEFORE(12) shared(); DO(MPI_File_##verb##_ordered_begin(file, data, N, MPI_INT));                                    \
-  DO(MPI_File_##verb##_ordered_end(file, data, &status)); AFTER(12)                                                    \
-  shared(); DO(MPI_File_##verb##_shared(file, data, N, MPI_INT, &status));                                             \
-  MPI_Barrier(MPI_COMM_WORLD);                                                                                         \
-  shared(); DO(MPI_File_i##verb##_shared(file, data, N, MPI_INT, &request)); DO(MPI_Wait(&request, &status));          \
+#define ACCESSES(verb, BEFORE, AFTER)                                                 \
+  BEFORE(1) DO(MPI_File_##verb##_at(file, place(), data, N, MPI_INT, &status));       \
+  AFTER(1)                                                                            \
+  BEFORE(2) DO(MPI_File_##verb##_at_all(file, place(), data, N, MPI_INT, &status));   \
+  AFTER(2)                                                                            \
+  BEFORE(3) sought();                                                                 \
+  DO(MPI_File_##verb(file, data, N, MPI_INT, &status));                               \
+  AFTER(3)                                                                            \
+  BEFORE(4) sought();                                                                 \
+  DO(MPI_File_##verb##_all(file, data, N, MPI_INT, &status));                         \
+  AFTER(4)                                                                            \
+  BEFORE(5) DO(MPI_File_i##verb##_at(file, place(), data, N, MPI_INT, &request));     \
+  DO(MPI_Wait(&request, &status));                                                    \
+  AFTER(5)                                                                            \
+  BEFORE(6) sought();                                                                 \
+  DO(MPI_File_i##verb(file, data, N, MPI_INT, &request));                             \
+  DO(MPI_Wait(&request, &status));                                                    \
+  AFTER(6)                                                                            \
+  BEFORE(7) DO(MPI_File_i##verb##_at_all(file, place(), data, N, MPI_INT, &request)); \
+  DO(MPI_Wait(&request, &status));                                                    \
+  AFTER(7)                                                                            \
+  BEFORE(8) sought();                                                                 \
+  DO(MPI_File_i##verb##_all(file, data, N, MPI_INT, &request));                       \
+  DO(MPI_Wait(&request, &status));                                                    \
+  AFTER(8)                                                                            \
+  BEFORE(9) DO(MPI_File_##verb##_at_all_begin(file, place(), data, N, MPI_INT));      \
+  DO(MPI_File_##verb##_at_all_end(file, data, &status));                              \
+  AFTER(9)                                                                            \
+  BEFORE(10) sought();                                                                \
+  DO(MPI_File_##verb##_all_begin(file, data, N, MPI_INT));                            \
+  DO(MPI_File_##verb##_all_end(file, data, &status));                                 \
+  AFTER(10)                                                                           \
+  BEFORE(11) shared();                                                                \
+  DO(MPI_File_##verb##_ordered(file, data, N, MPI_INT, &status));                     \
+  AFTER(11)                                                                           \
+  BEFORE(12) shared();                                                                \
+  DO(MPI_File_##verb##_ordered_begin(file, data, N, MPI_INT));                        \
+  DO(MPI_File_##verb##_ordered_end(file, data, &status));                             \
+  AFTER(12)                                                                           \
+  shared();                                                                           \
+  DO(MPI_File_##verb##_shared(file, data, N, MPI_INT, &status));                      \
+  MPI_Barrier(MPI_COMM_WORLD);                                                        \
+  shared();                                                                           \
+  DO(MPI_File_i##verb##_shared(file, data, N, MPI_INT, &request));                    \
+  DO(MPI_Wait(&request, &status));                                                    \
   MPI_Barrier(MPI_COMM_WORLD);
 
 #define FILL(n) filled(1000 * rank + (n));
@@ -87,7 +116,9 @@ int main(int argc, char **argv) {
   DO(MPI_File_close(&file));
   MPI_Barrier(MPI_COMM_WORLD);
   if (rank == 0) DO(MPI_File_delete(argv[1], MPI_INFO_NULL));
-  if (MPI_File_open(MPI_COMM_SELF, "no/such/file", MPI_MODE_RDONLY, MPI_INFO_NULL, &file) == MPI_SUCCESS) printf("opened nothing\n");
+  if (MPI_File_open(MPI_COMM_SELF, "no/such/file", MPI_MODE_RDONLY, MPI_INFO_NULL, &file) ==
+      MPI_SUCCESS)
+    printf("opened nothing\n");
   MPI_Finalize();
   return 0;
 }

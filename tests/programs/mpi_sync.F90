@@ -58,7 +58,8 @@ program p
     call mpi_wait(requests(1), mpi_status_ignore, ierr)
     if (rank == 1) call mpi_send(a, 1, mpi_integer, 0, 11, mpi_comm_world, ierr)
   end if
-  call mpi_sendrecv(a, 1, mpi_integer, mod(rank + 1, 4), 5, b, 4, mpi_integer, mod(rank + 3, 4), 5, mpi_comm_world, status, ierr)
+  call mpi_sendrecv(a, 1, mpi_integer, mod(rank + 1, 4), 5, b, 4, mpi_integer, mod(rank + 3, 4), &
+      5, mpi_comm_world, status, ierr)
   if (SOURCE_OF(status) /= mod(rank + 3, 4)) error stop 'wrong source'
   call mpi_ibarrier(mpi_comm_world, requests(1), ierr)
   call mpi_wait(requests(1), status, ierr)

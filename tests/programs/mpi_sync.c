@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Collectives, communicators, messages and waits whose records tests/test_mpi_sync.py knows. Four ranks. */
+ * Collectives, communicators, messages and waits whose records tests/test_mpi_sync.py knows. Four
+ * ranks. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,12 +10,14 @@
 static int rank, a[256], b[256];
 
 static void collectives(void) {
-  int one[4] = {1, 1, 1, 1}, at[4] = {0, 1, 2, 3}, varied[4] = {1, 2, 3, 4}, places[4] = {0, 1, 3, 6};
+  int one[4] = {1, 1, 1, 1}, at[4] = {0, 1, 2, 3}, varied[4] = {1, 2, 3, 4},
+      places[4] = {0, 1, 3, 6};
   MPI_Barrier(W);
   MPI_Bcast(a, 3, MPI_INT, 1, W);
   MPI_Allreduce(a, b, 2, MPI_DOUBLE, MPI_SUM, W);
   MPI_Reduce(a, b, 5, MPI_INT, MPI_SUM, 3, W);
-  MPI_Gather(rank == 2 ? MPI_IN_PLACE : a, rank == 2 ? 0 : 6, rank == 2 ? MPI_DATATYPE_NULL : MPI_INT, b, 6, MPI_INT, 2, W);
+  MPI_Gather(rank == 2 ? MPI_IN_PLACE : a, rank == 2 ? 0 : 6,
+             rank == 2 ? MPI_DATATYPE_NULL : MPI_INT, b, 6, MPI_INT, 2, W);
   MPI_Gatherv(a, varied[rank], MPI_INT, b, varied, places, MPI_INT, 0, W);
   MPI_Scatter(a, 2, MPI_INT, b, 2, MPI_INT, 1, W);
   MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, b, 7, MPI_INT, W);
@@ -84,7 +87,8 @@ static void messages(void) {
   if (rank == 2) MPI_Ssend(a, 12, MPI_INT, last, 2, back);
   if (rank == 3) MPI_Send(a, 13, MPI_INT, last, 3, back);
   if (rank == 3) MPI_Send(a, 14, MPI_INT, last, 4, back);
-  MPI_Sendrecv(a, 1, MPI_INT, (rank + 1) % 4, 5, b, 4, MPI_INT, (rank + 3) % 4, 5, W, MPI_STATUS_IGNORE);
+  MPI_Sendrecv(a, 1, MPI_INT, (rank + 1) % 4, 5, b, 4, MPI_INT, (rank + 3) % 4, 5, W,
+               MPI_STATUS_IGNORE);
 }
 
 /* Rank 0 waits for receives from each of the others, in every way. */
@@ -93,13 +97,15 @@ static void waits(void) {
   MPI_Status statuses[9];
   int done, index, indices[9];
   if (rank == 0) {
-    for (int i = 0; i < 8; ++i) MPI_Irecv(a + 8 * i, 8, MPI_INT, i % 2 ? MPI_ANY_SOURCE : 1 + i % 3, 10 + i, W, &requests[i]);
+    for (int i = 0; i < 8; ++i)
+      MPI_Irecv(a + 8 * i, 8, MPI_INT, i % 2 ? MPI_ANY_SOURCE : 1 + i % 3, 10 + i, W, &requests[i]);
     MPI_Waitall(8, requests, MPI_STATUSES_IGNORE);
     for (int i = 0; i < 3; ++i) MPI_Irecv(a, 8, MPI_INT, 1 + i, 20, W, &requests[i]);
     requests[3] = MPI_REQUEST_NULL;
     for (int i = 0; i < 3; ++i) MPI_Waitany(4, requests, &index, i ? MPI_STATUS_IGNORE : statuses);
     for (int i = 0; i < 3; ++i) MPI_Irecv(a, 8, MPI_INT, 1 + i, 21, W, &requests[i]);
-    for (int left = 3; left > 0; left -= done) MPI_Waitsome(3, requests, &done, indices, left == 3 ? MPI_STATUSES_IGNORE : statuses);
+    for (int left = 3; left > 0; left -= done)
+      MPI_Waitsome(3, requests, &done, indices, left == 3 ? MPI_STATUSES_IGNORE : statuses);
     MPI_Recv_init(a, 8, MPI_INT, MPI_ANY_SOURCE, 22, W, &one);
     for (int i = 0; i < 3; ++i) {
       MPI_Start(&one);
@@ -136,7 +142,8 @@ static void others(void) {
   MPI_Message message;
   MPI_Status status;
   MPI_Win window;
-  int done, index, indices[4], sizes[2] = {2, 2}, wraps[2] = {0, 0}, remain[2] = {0, 1}, mine[2], sources[1];
+  int done, index, indices[4], sizes[2] = {2, 2}, wraps[2] = {0, 0}, remain[2] = {0, 1}, mine[2],
+                               sources[1];
   void *memory;
   MPI_Comm_idup(W, &later, &one);
   MPI_Wait(&one, MPI_STATUS_IGNORE);
@@ -161,7 +168,8 @@ static void others(void) {
   MPI_Win_fence(0, window);
   MPI_Win_free(&window);
   if (rank == 0) MPI_Send(a, 1, MPI_INT, 2, 0, W);
-  /* Handles that a test took from the program may be given anew: what waits next waits for the new ones. */
+  /* Handles that a test took from the program may be given anew: what waits next waits for the new
+   * ones. */
   const int next = (rank + 1) % 4, before = (rank + 3) % 4;
   for (int i = 0; i < 4; ++i) MPI_Irecv(b + i, 1, MPI_INT, before, i, W, &requests[i]);
   for (int i = 0; i < 4; ++i) MPI_Send(a, 1, MPI_INT, next, i, W);
@@ -180,7 +188,8 @@ static void others(void) {
   MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
   MPI_Wait(&one, MPI_STATUS_IGNORE);
   sources[0] = before;
-  MPI_Dist_graph_create_adjacent(W, 1, sources, MPI_UNWEIGHTED, 0, NULL, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &later);
+  MPI_Dist_graph_create_adjacent(W, 1, sources, MPI_UNWEIGHTED, 0, NULL, MPI_UNWEIGHTED,
+                                 MPI_INFO_NULL, 0, &later);
   MPI_Barrier(later);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random calls on streams, in threads of their own files: random_stdio SEED THREADS CALLS. Prints every result, and then what it did:
-// a line "count OPERATION FILE CALLS BYTES" for each operation and file, as the trace should have it.
+// Random calls on streams, in threads of their own files: random_stdio SEED THREADS CALLS. Prints
+// every result, and then what it did: a line "count OPERATION FILE CALLS BYTES" for each operation
+// and file, as the trace should have it.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -9,8 +10,9 @@
 #include <string.h>
 
 enum { OPEN, CLOSE, READ, WRITE, LINE, GET, PUT, TEXT, PRINT, SEEK, TELL, FLUSH, OPERATIONS };
-static const char *const kNames[OPERATIONS] = {"fopen", "fclose", "fread", "fwrite", "getline", "fgetc",
-                                               "fputc", "fputs", "fprintf", "fseek", "ftell", "fflush"};
+static const char *const kNames[OPERATIONS] = {"fopen",   "fclose", "fread", "fwrite",
+                                               "getline", "fgetc",  "fputc", "fputs",
+                                               "fprintf", "fseek",  "ftell", "fflush"};
 
 struct worker {
   unsigned long state;  // of its random numbers
@@ -90,7 +92,8 @@ static void *work(void *argument) {
       continue;
     }
     const int is_read = operation == READ || operation == LINE || operation == GET;
-    const int is_write = operation == WRITE || operation == PUT || operation == TEXT || operation == PRINT;
+    const int is_write =
+        operation == WRITE || operation == PUT || operation == TEXT || operation == PRINT;
     if ((is_read && reads < 0) || (is_write && reads > 0)) operation = SEEK;
     reads = operation == SEEK ? 0 : is_read ? 1 : is_write ? -1 : reads;
     use(w, f, operation);
@@ -113,7 +116,9 @@ int main(int count, char **arguments) {
   for (int i = 0; i < threads; ++i) {
     pthread_join(ids[i], NULL);
     printf("results %s %lx\n", workers[i].file, workers[i].results);
-    for (int k = 0; k < OPERATIONS; ++k) printf("count %s %s %ld %ld\n", kNames[k], workers[i].file, workers[i].count[k], workers[i].bytes[k]);
+    for (int k = 0; k < OPERATIONS; ++k)
+      printf("count %s %s %ld %ld\n", kNames[k], workers[i].file, workers[i].count[k],
+             workers[i].bytes[k]);
   }
   return 0;
 }

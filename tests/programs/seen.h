@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frame of the programs that call every hooked function. Without an argument they list their cases and what each should leave
-// in the trace; with one they run them and write the results into that file. tests/test_hooks_seen.py compares.
+// Frame of the programs that call every hooked function. Without an argument they list their cases
+// and what each should leave in the trace; with one they run them and write the results into that
+// file. tests/test_hooks_seen.py compares.
 //
-//   SEEN(read, "open; read 10 @0; close") { ... }     the function of this name, on a file of this name
-//   ALSO(read, end, "...") { ... }                    another case of it, on the file "read.end"
+//   SEEN(read, "open; read 10 @0; close") { ... }     the function of this name, on a file of this
+//   name ALSO(read, end, "...") { ... }                    another case of it, on the file
+//   "read.end"
 //
-// An expectation is the exact list of records between the case's two markers: operation, size (0 if absent), @offset (unknown if
-// absent), error=NAME, short, below, nested, on=PATTERN for a file other than the case's own ("-": none). "[PATTERN]" at
-// the beginning replaces the case's own file. Each file holds kText at first. say() writes what is compared with the run without weir.
+// An expectation is the exact list of records between the case's two markers: operation, size (0 if
+// absent), @offset (unknown if absent), error=NAME, short, below, nested, on=PATTERN for a file
+// other than the case's own ("-": none). "[PATTERN]" at the beginning replaces the case's own file.
+// Each file holds kText at first. say() writes what is compared with the run without weir.
 #pragma once
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -43,7 +46,8 @@ static int results;
   }                                                                                  \
   static void run_##id(__attribute__((unused)) const char *file)
 #define SEEN(symbol, expected) SEEN_CASE(#symbol, symbol, #symbol, expected)
-#define ALSO(symbol, variant, expected) SEEN_CASE(#symbol, symbol##_##variant, #symbol "." #variant, expected)
+#define ALSO(symbol, variant, expected) \
+  SEEN_CASE(#symbol, symbol##_##variant, #symbol "." #variant, expected)
 
 // The function as a program finds it, declared in a header or above the case.
 #define CALL(symbol) ((__typeof__(&symbol))dlsym(RTLD_DEFAULT, #symbol))
@@ -74,7 +78,8 @@ static void mark(const char *when, const char *name) {
 
 int main(int count, char **arguments) {
   if (count < 2) {
-    for (struct seen_case *c = first_case; c != NULL; c = c->next) printf("%s\t%s\t%s\n", c->symbol, c->name, c->expected);
+    for (struct seen_case *c = first_case; c != NULL; c = c->next)
+      printf("%s\t%s\t%s\n", c->symbol, c->name, c->expected);
     return 0;
   }
   const struct rlimit none = {0, 0};

@@ -72,16 +72,19 @@ COLLECTING(aio_return64, aiocb64)
 SUSPENDING(aio_suspend, aiocb)
 SUSPENDING(aio_suspend64, aiocb64)
 
-#define LISTED(symbol, type)                                                                                            \
-  SEEN(symbol, "open; lio_read 5 @0 below nested; lio_write 4 @11 below nested; lio_read 5 @20 short below nested;"     \
-               " lio_listio on=-; close") {                                                                             \
-    const int fd = open(file, O_RDWR);                                                                                  \
-    struct aiocb in = request(fd, LIO_READ, 5, 0), out = request(fd, LIO_WRITE, 4, 11);                                 \
-    struct aiocb none = request(fd, LIO_NOP, 9, 0), end = request(fd, LIO_READ, 10, 20);                                \
-    struct type *list[5] = {(struct type *)&in, NULL, (struct type *)&none, (struct type *)&out, (struct type *)&end};  \
-    tell(CALL(symbol)(LIO_WAIT, list, 5, NULL));                                                                        \
-    tell(in.__return_value + out.__return_value + end.__return_value);                                                  \
-    close(fd);                                                                                                          \
+#define LISTED(symbol, type)                                                                     \
+  SEEN(symbol,                                                                                   \
+       "open; lio_read 5 @0 below nested; lio_write 4 @11 below nested; lio_read 5 @20 short "   \
+       "below nested;"                                                                           \
+       " lio_listio on=-; close") {                                                              \
+    const int fd = open(file, O_RDWR);                                                           \
+    struct aiocb in = request(fd, LIO_READ, 5, 0), out = request(fd, LIO_WRITE, 4, 11);          \
+    struct aiocb none = request(fd, LIO_NOP, 9, 0), end = request(fd, LIO_READ, 10, 20);         \
+    struct type *list[5] = {(struct type *)&in, NULL, (struct type *)&none, (struct type *)&out, \
+                            (struct type *)&end};                                                \
+    tell(CALL(symbol)(LIO_WAIT, list, 5, NULL));                                                 \
+    tell(in.__return_value + out.__return_value + end.__return_value);                           \
+    close(fd);                                                                                   \
   }
 LISTED(lio_listio, aiocb)
 LISTED(lio_listio64, aiocb64)
@@ -93,10 +96,14 @@ ALSO(lio_listio, nowait, "open; lio_read 5 @0 below nested; lio_listio on=-; clo
   close(fd);
 }
 ALSO(lio_listio, refused,
-     "open; lio_read 5 @0 below nested; lio_write 4 @0 error=EBADF below nested; lio_listio on=- error=EIO; close") {
+     "open; lio_read 5 @0 below nested; lio_write 4 @0 error=EBADF below nested; lio_listio on=- "
+     "error=EIO; close") {
   const int fd = open(file, O_RDONLY);
-  struct aiocb in = request(fd, LIO_READ, 5, 0), out = request(fd, LIO_WRITE, 4, 0), *list[2] = {&in, &out};
+  struct aiocb in = request(fd, LIO_READ, 5, 0), out = request(fd, LIO_WRITE, 4, 0),
+               *list[2] = {&in, &out};
   tell(CALL(lio_listio)(LIO_WAIT, list, 2, NULL));
   close(fd);
 }
-ALSO(lio_listio, mode, "lio_listio on=- error=EINVAL") { tell(CALL(lio_listio)(17, NULL, 3, NULL)); }
+ALSO(lio_listio, mode, "lio_listio on=- error=EINVAL") {
+  tell(CALL(lio_listio)(17, NULL, 3, NULL));
+}

@@ -10,9 +10,11 @@
 #include <utime.h>
 
 extern int __xstat(int, const char *, struct stat *), __xstat64(int, const char *, struct stat64 *);
-extern int __lxstat(int, const char *, struct stat *), __lxstat64(int, const char *, struct stat64 *);
+extern int __lxstat(int, const char *, struct stat *),
+    __lxstat64(int, const char *, struct stat64 *);
 extern int __fxstat(int, int, struct stat *), __fxstat64(int, int, struct stat64 *);
-extern int __fxstatat(int, int, const char *, struct stat *, int), __fxstatat64(int, int, const char *, struct stat64 *, int);
+extern int __fxstatat(int, int, const char *, struct stat *, int),
+    __fxstatat64(int, int, const char *, struct stat64 *, int);
 
 static union {
   struct stat s;
@@ -20,10 +22,14 @@ static union {
   struct statx x;
 } facts;
 
-static void sized(int result) { say("  %d errno %d, %ld bytes", result, errno, (long)facts.s.st_size); }
+static void sized(int result) {
+  say("  %d errno %d, %ld bytes", result, errno, (long)facts.s.st_size);
+}
 
 SEEN(stat, "stat") { sized(CALL(stat)(file, &facts.s)); }
-ALSO(stat, missing, "[nowhere/file] stat error=ENOENT") { tell(CALL(stat)("nowhere/file", &facts.s)); }
+ALSO(stat, missing, "[nowhere/file] stat error=ENOENT") {
+  tell(CALL(stat)("nowhere/file", &facts.s));
+}
 ALSO(stat, null, "stat on=- error=EFAULT") { tell(CALL(stat)(NULL, &facts.s)); }
 SEEN(stat64, "stat") { sized(CALL(stat64)(file, &facts.s64)); }
 SEEN(lstat, "lstat") { sized(CALL(lstat)(file, &facts.s)); }
@@ -52,7 +58,9 @@ ON_OPEN(__fxstat, "open; fstat; close", 1, fd, &facts.s)
 ON_OPEN(__fxstat64, "open; fstat; close", 1, fd, &facts.s64)
 
 SEEN(access, "access") { tell(CALL(access)(file, R_OK)); }
-ALSO(access, missing, "[nowhere/file] access error=ENOENT") { tell(CALL(access)("nowhere/file", R_OK)); }
+ALSO(access, missing, "[nowhere/file] access error=ENOENT") {
+  tell(CALL(access)("nowhere/file", R_OK));
+}
 SEEN(eaccess, "access") { tell(CALL(eaccess)(file, R_OK)); }
 SEEN(euidaccess, "access") { tell(CALL(euidaccess)(file, R_OK)); }
 SEEN(faccessat, "faccessat") { tell(CALL(faccessat)(AT_FDCWD, file, R_OK, 0)); }
@@ -81,13 +89,28 @@ ALSO(unlinkat, directory, "[unlinkat.d] mkdir; rmdir") {
   mkdir("unlinkat.d", 0700);
   tell(CALL(unlinkat)(AT_FDCWD, "unlinkat.d", AT_REMOVEDIR));
 }
-SEEN(rename, "rename; naming below nested on=rename?/*/rename?/*/rename.to") { tell(CALL(rename)(file, "rename.to")); }
-SEEN(renameat, "rename; naming below nested on=rename?/*/renameat?/*/renameat.to") { tell(CALL(renameat)(AT_FDCWD, file, AT_FDCWD, "renameat.to")); }
-SEEN(renameat2, "rename; naming below nested on=rename?/*/renameat2?/*/renameat2.to") { tell(CALL(renameat2)(AT_FDCWD, file, AT_FDCWD, "renameat2.to", RENAME_NOREPLACE)); }
-SEEN(link, "link; naming below nested on=link?/*/link?/*/link.to") { tell(CALL(link)(file, "link.to")); }
-SEEN(linkat, "link; naming below nested on=link?/*/linkat?/*/linkat.to") { tell(CALL(linkat)(AT_FDCWD, file, AT_FDCWD, "linkat.to", 0)); }
-SEEN(symlink, "[symlink.to] symlink; naming below nested on=symlink?symlink?/*/symlink.to") { tell(CALL(symlink)(file, "symlink.to")); }
-SEEN(symlinkat, "[symlinkat.to] symlink; naming below nested on=symlink?symlinkat?/*/symlinkat.to") { tell(CALL(symlinkat)(file, AT_FDCWD, "symlinkat.to")); }
+SEEN(rename, "rename; naming below nested on=rename?/*/rename?/*/rename.to") {
+  tell(CALL(rename)(file, "rename.to"));
+}
+SEEN(renameat, "rename; naming below nested on=rename?/*/renameat?/*/renameat.to") {
+  tell(CALL(renameat)(AT_FDCWD, file, AT_FDCWD, "renameat.to"));
+}
+SEEN(renameat2, "rename; naming below nested on=rename?/*/renameat2?/*/renameat2.to") {
+  tell(CALL(renameat2)(AT_FDCWD, file, AT_FDCWD, "renameat2.to", RENAME_NOREPLACE));
+}
+SEEN(link, "link; naming below nested on=link?/*/link?/*/link.to") {
+  tell(CALL(link)(file, "link.to"));
+}
+SEEN(linkat, "link; naming below nested on=link?/*/linkat?/*/linkat.to") {
+  tell(CALL(linkat)(AT_FDCWD, file, AT_FDCWD, "linkat.to", 0));
+}
+SEEN(symlink, "[symlink.to] symlink; naming below nested on=symlink?symlink?/*/symlink.to") {
+  tell(CALL(symlink)(file, "symlink.to"));
+}
+SEEN(symlinkat,
+     "[symlinkat.to] symlink; naming below nested on=symlink?symlinkat?/*/symlinkat.to") {
+  tell(CALL(symlinkat)(file, AT_FDCWD, "symlinkat.to"));
+}
 SEEN(readlink, "[readlink.to] symlink; naming below nested on=symlink?*; readlink") {
   char target[64];
   symlink(file, "readlink.to");
@@ -102,7 +125,9 @@ SEEN(truncate, "truncate 7") { tell(CALL(truncate)(file, 7)); }
 SEEN(truncate64, "truncate 7") { tell(CALL(truncate64)(file, 7)); }
 
 SEEN(chmod, "chmod") { tell(CALL(chmod)(file, 0600)); }
-ALSO(chmod, missing, "[nowhere/file] chmod error=ENOENT") { tell(CALL(chmod)("nowhere/file", 0600)); }
+ALSO(chmod, missing, "[nowhere/file] chmod error=ENOENT") {
+  tell(CALL(chmod)("nowhere/file", 0600));
+}
 SEEN(lchmod, "chmod error=ENOENT on=nowhere") { tell(CALL(lchmod)("nowhere", 0600)); }
 ON_OPEN(fchmod, "open; chmod; close", fd, 0600)
 SEEN(fchmodat, "chmod") { tell(CALL(fchmodat)(AT_FDCWD, file, 0600, 0)); }
@@ -121,8 +146,12 @@ ON_OPEN(futimens, "open; utime; close", fd, NULL)
 SEEN(setxattr, "setxattr error=EINVAL") { tell(CALL(setxattr)(file, "user.a", "b", 1, 1 << 20)); }
 SEEN(lsetxattr, "setxattr error=EINVAL") { tell(CALL(lsetxattr)(file, "user.a", "b", 1, 1 << 20)); }
 ON_OPEN(fsetxattr, "open; setxattr error=EINVAL; close", fd, "user.a", "b", 1, 1 << 20)
-SEEN(removexattr, "removexattr error=ENOENT on=nowhere") { tell(CALL(removexattr)("nowhere", "user.a")); }
-SEEN(lremovexattr, "removexattr error=ENOENT on=nowhere") { tell(CALL(lremovexattr)("nowhere", "user.a")); }
+SEEN(removexattr, "removexattr error=ENOENT on=nowhere") {
+  tell(CALL(removexattr)("nowhere", "user.a"));
+}
+SEEN(lremovexattr, "removexattr error=ENOENT on=nowhere") {
+  tell(CALL(lremovexattr)("nowhere", "user.a"));
+}
 SEEN(fremovexattr, "removexattr error=EBADF on=-") { tell(CALL(fremovexattr)(-1, "user.a")); }
 
 ON_OPEN(fsync, "open; fsync; close", fd)

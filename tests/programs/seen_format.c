@@ -2,8 +2,10 @@
 // Formatted text: stdio/format.cc.
 #include "seen.h"
 
-extern int __vfprintf_chk(FILE *, int, const char *, va_list), __vprintf_chk(int, const char *, va_list), __vdprintf_chk(int, int, const char *, va_list);
-extern int __fprintf_chk(FILE *, int, const char *, ...), __printf_chk(int, const char *, ...), __dprintf_chk(int, int, const char *, ...);
+extern int __vfprintf_chk(FILE *, int, const char *, va_list),
+    __vprintf_chk(int, const char *, va_list), __vdprintf_chk(int, int, const char *, va_list);
+extern int __fprintf_chk(FILE *, int, const char *, ...), __printf_chk(int, const char *, ...),
+    __dprintf_chk(int, int, const char *, ...);
 
 // Calls a function that takes a list.
 #define LISTED(symbol, signature, last, ...)            \
@@ -99,9 +101,11 @@ ALSO(fprintf, large, "fopen; setvbuf 64; fprintf 100000; fclose") {
   SCANNING_INPUT(prefix##vscanf, list_##prefix##vscanf)
 
 // The names behind the header's redirection: fscanf in standard C is __isoc99_fscanf to the linker.
-extern int __isoc99_fscanf(FILE *, const char *, ...), __isoc99_vfscanf(FILE *, const char *, va_list);
+extern int __isoc99_fscanf(FILE *, const char *, ...),
+    __isoc99_vfscanf(FILE *, const char *, va_list);
 extern int __isoc99_scanf(const char *, ...), __isoc99_vscanf(const char *, va_list);
-extern int __isoc23_fscanf(FILE *, const char *, ...), __isoc23_vfscanf(FILE *, const char *, va_list);
+extern int __isoc23_fscanf(FILE *, const char *, ...),
+    __isoc23_vfscanf(FILE *, const char *, va_list);
 extern int __isoc23_scanf(const char *, ...), __isoc23_vscanf(const char *, va_list);
 SCANNED()
 SCANNED(__isoc99_)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes that pass no call of their own, or none of the program's: posix/map.cc, vfork.cc, direct.cc, deepbind.cc.
+// Bytes that pass no call of their own, or none of the program's: posix/map.cc, vfork.cc,
+// direct.cc, deepbind.cc.
 #include "seen.h"
 
 #include <sys/mman.h>
@@ -49,24 +50,30 @@ SEEN(msync, "open; mmap 25 @0; msync 25; munmap 25; close") {
   close(fd);
 }
 
-#define SENDING(symbol)                                                                                             \
-  SEEN(symbol, "open; creat on=" #symbol ".to; sendfile_in 20 @0 below nested; sendfile 20 @0 on=" #symbol ".to;"   \
-               " close; close on=" #symbol ".to") {                                                                 \
-    const int in = open(file, O_RDONLY), out = creat(#symbol ".to", 0600);                                          \
-    tell(CALL(symbol)(out, in, NULL, 20));                                                                          \
-    close(in);                                                                                                      \
-    close(out);                                                                                                     \
+#define SENDING(symbol)                                                                            \
+  SEEN(symbol,                                                                                     \
+       "open; creat on=" #symbol ".to; sendfile_in 20 @0 below nested; sendfile 20 @0 on=" #symbol \
+       ".to;"                                                                                      \
+       " close; close on=" #symbol ".to") {                                                        \
+    const int in = open(file, O_RDONLY), out = creat(#symbol ".to", 0600);                         \
+    tell(CALL(symbol)(out, in, NULL, 20));                                                         \
+    close(in);                                                                                     \
+    close(out);                                                                                    \
   }
 SENDING(sendfile)
 SENDING(sendfile64)
-SEEN(copy_file_range, "open; creat on=copy.to; copy_file_range_in 20 @0 below nested; copy_file_range 20 @0 on=copy.to;"
-                      " close; close on=copy.to") {
+SEEN(copy_file_range,
+     "open; creat on=copy.to; copy_file_range_in 20 @0 below nested; copy_file_range 20 @0 "
+     "on=copy.to;"
+     " close; close on=copy.to") {
   const int in = open(file, O_RDONLY), out = creat("copy.to", 0600);
   tell(CALL(copy_file_range)(in, NULL, out, NULL, 20, 0));
   close(in);
   close(out);
 }
-SEEN(splice, "open; splice_in 20 @0 below nested; splice 20 on=pipe:*; close; close on=pipe:*; close on=pipe:*") {
+SEEN(splice,
+     "open; splice_in 20 @0 below nested; splice 20 on=pipe:*; close; close on=pipe:*; close "
+     "on=pipe:*") {
   int ends[2];
   if (pipe(ends) != 0) return;
   const int in = open(file, O_RDONLY);
@@ -76,7 +83,8 @@ SEEN(splice, "open; splice_in 20 @0 below nested; splice 20 on=pipe:*; close; cl
   close(ends[1]);
 }
 
-// By number, as libraries that know better than libc do. The records are those of the calls' own functions.
+// By number, as libraries that know better than libc do. The records are those of the calls' own
+// functions.
 SEEN(syscall, "openat; read 10 @0; lseek @3; pread 5 @6; fsync; close") {
   const long fd = CALL(syscall)(SYS_openat, AT_FDCWD, file, O_RDONLY);
   tell(fd);
@@ -86,7 +94,8 @@ SEEN(syscall, "openat; read 10 @0; lseek @3; pread 5 @6; fsync; close") {
   tell(CALL(syscall)(SYS_fsync, fd));
   tell(CALL(syscall)(SYS_close, fd));
 }
-ALSO(syscall, writing, "creat; write 3 @0; pwrite 3 @9; writev 3 @3; close; open; readv 3 @0; close") {
+ALSO(syscall, writing,
+     "creat; write 3 @0; pwrite 3 @9; writev 3 @3; close; open; readv 3 @0; close") {
   struct iovec whole = {text, 3};
   long fd = CALL(syscall)(SYS_creat, file, 0600);
   tell(CALL(syscall)(SYS_write, fd, "abc", 3));
@@ -111,7 +120,8 @@ ALSO(syscall, seek, "open; read 4 @0; lseek @12; read 4 @12; close") {
   close(fd);
 }
 
-// The child lives in its parent's memory and thread: its calls are in the parent's log, its descriptors are its own.
+// The child lives in its parent's memory and thread: its calls are in the parent's log, its
+// descriptors are its own.
 SEEN(vfork, "open; open; read 4; close; close; read 4 @0; close") {
   const int fd = open(file, O_RDONLY);
   const pid_t child = vfork();
@@ -136,7 +146,8 @@ static void by_library(const char *file) {
     say("  %s", dlerror());
     return;
   }
-  int (*read_file)(const char *, char *, int) = (int (*)(const char *, char *, int))dlsym(library, "read_file");
+  int (*read_file)(const char *, char *, int) =
+      (int (*)(const char *, char *, int))dlsym(library, "read_file");
   tell(read_file(file, text, 10));
   say("  %.10s", text);
   dlclose(library);

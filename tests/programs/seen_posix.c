@@ -4,8 +4,11 @@
 
 #include <sys/uio.h>
 
-extern int __open_2(const char *, int), __open64_2(const char *, int), __openat_2(int, const char *, int), __openat64_2(int, const char *, int);
-extern ssize_t __read_chk(int, void *, size_t, size_t), __pread_chk(int, void *, size_t, off_t, size_t), __pread64_chk(int, void *, size_t, off_t, size_t);
+extern int __open_2(const char *, int), __open64_2(const char *, int),
+    __openat_2(int, const char *, int), __openat64_2(int, const char *, int);
+extern ssize_t __read_chk(int, void *, size_t, size_t),
+    __pread_chk(int, void *, size_t, off_t, size_t),
+    __pread64_chk(int, void *, size_t, off_t, size_t);
 
 static char text[64];
 static struct iovec halves[2] = {{text, 4}, {text + 4, 6}};
@@ -16,7 +19,9 @@ static void done(int fd) {
 }
 
 SEEN(open, "open; close") { done(CALL(open)(file, O_RDONLY)); }
-ALSO(open, missing, "[nowhere/file] open error=ENOENT") { tell(CALL(open)("nowhere/file", O_RDONLY)); }
+ALSO(open, missing, "[nowhere/file] open error=ENOENT") {
+  tell(CALL(open)("nowhere/file", O_RDONLY));
+}
 ALSO(open, null, "open on=- error=EFAULT") { tell(CALL(open)(NULL, O_RDONLY)); }
 ALSO(open, created, "[open.new] open; close") {
   done(CALL(open)("open.new", O_WRONLY | O_CREAT | O_EXCL, 0640));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What changes the process itself: process.cc. "child end=N": the process that the case started ended so (trace.md, 3.1).
+// What changes the process itself: process.cc. "child end=N": the process that the case started
+// ended so (trace.md, 3.1).
 #include "seen.h"
 
 #include <pthread.h>
@@ -68,7 +69,9 @@ SEEN(prctl, "open; close") {
   tell(CALL(prctl)(PR_GET_SECCOMP, 0, 0, 0, 0));
   close(open(file, O_RDWR | O_CREAT, 0644));
 }
-SEEN(chdir, "open on=.; open on=sub/chdir error=ENOENT; open on=sub/a; close on=sub/a; close on=.; access on=a error=ENOENT") {
+SEEN(chdir,
+     "open on=.; open on=sub/chdir error=ENOENT; open on=sub/a; close on=sub/a; close on=.; access "
+     "on=a error=ENOENT") {
   const int here = open(".", O_RDONLY | O_DIRECTORY);
   tell(CALL(chdir)("sub"));
   tell(open(file, O_RDONLY));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Other programs: spawn.cc; and the limits of process.cc. None leaves a record of its own; the program that is started writes into the
-// case's file, which is compared with the run without weir.
+// Other programs: spawn.cc; and the limits of process.cc. None leaves a record of its own; the
+// program that is started writes into the case's file, which is compared with the run without weir.
 #include "seen.h"
 
 #include <sched.h>
@@ -15,19 +15,19 @@ static int wait_for(pid_t child) {
 }
 
 // A child that becomes a shell whose output goes into the case's file, behind what is there.
-#define BECOMING(symbol, ...)                                                                       \
-  SEEN(symbol, "child end=0") {                                                                     \
-    const pid_t child = fork();                                                                     \
-    if (child == 0) {                                                                               \
-      mark("child", file);                                                                          \
-      char *arguments[] = {"sh", "-c", "echo became", NULL};                                        \
-      char *some[] = {"PATH=/bin:/usr/bin", "WHO=weir", NULL};                                      \
-      (void)arguments, (void)some;                                                                  \
-      dup2(open(file, O_WRONLY | O_APPEND), 1);                                                     \
-      __VA_ARGS__;                                                                                  \
-      _exit(77);                                                                                    \
-    }                                                                                               \
-    say("  status %x", (unsigned)wait_for(child));                                                  \
+#define BECOMING(symbol, ...)                                  \
+  SEEN(symbol, "child end=0") {                                \
+    const pid_t child = fork();                                \
+    if (child == 0) {                                          \
+      mark("child", file);                                     \
+      char *arguments[] = {"sh", "-c", "echo became", NULL};   \
+      char *some[] = {"PATH=/bin:/usr/bin", "WHO=weir", NULL}; \
+      (void)arguments, (void)some;                             \
+      dup2(open(file, O_WRONLY | O_APPEND), 1);                \
+      __VA_ARGS__;                                             \
+      _exit(77);                                               \
+    }                                                          \
+    say("  status %x", (unsigned)wait_for(child));             \
   }
 BECOMING(execve, CALL(execve)("/bin/sh", arguments, some))
 BECOMING(execveat, CALL(execveat)(AT_FDCWD, "/bin/sh", arguments, some, 0))
@@ -35,9 +35,11 @@ BECOMING(fexecve, CALL(fexecve)(open("/bin/sh", O_RDONLY | O_CLOEXEC), arguments
 BECOMING(execv, CALL(execv)("/bin/sh", arguments))
 BECOMING(execvp, CALL(execvp)("sh", arguments))
 BECOMING(execvpe, CALL(execvpe)("sh", arguments, some))
-BECOMING(execl, CALL(execl)("/bin/sh", "sh", "-c", "echo listed $0 $1", "zero", "one", (char *)NULL))
+BECOMING(execl,
+         CALL(execl)("/bin/sh", "sh", "-c", "echo listed $0 $1", "zero", "one", (char *)NULL))
 BECOMING(execlp, CALL(execlp)("sh", "sh", "-c", "echo listed $0 $1", "zero", "one", (char *)NULL))
-BECOMING(execle, CALL(execle)("/bin/sh", "sh", "-c", "echo listed $0 $WHO", "zero", (char *)NULL, some))
+BECOMING(execle,
+         CALL(execle)("/bin/sh", "sh", "-c", "echo listed $0 $WHO", "zero", (char *)NULL, some))
 
 #define SPAWNING(symbol, program)                                                        \
   SEEN(symbol, "") {                                                                     \
@@ -70,12 +72,15 @@ static int cloned(void *with) {
 }
 SEEN(clone, "child end=2") {
   static char stack[1 << 16];
-  say("  status %x", (unsigned)wait_for(CALL(clone)(cloned, stack + sizeof stack, SIGCHLD, (void *)file)));
+  say("  status %x",
+      (unsigned)wait_for(CALL(clone)(cloned, stack + sizeof stack, SIGCHLD, (void *)file)));
 }
 // Within the parent's memory, until it ends: its calls are its parent's.
 ALSO(clone, within, "access error=ENOENT on=child/clone.within; child end=1") {
   static char stack[1 << 16];
-  say("  status %x", (unsigned)wait_for(CALL(clone)(cloned, stack + sizeof stack, SIGCHLD | CLONE_VM | CLONE_VFORK, (void *)file)));
+  say("  status %x",
+      (unsigned)wait_for(CALL(clone)(cloned, stack + sizeof stack, SIGCHLD | CLONE_VM | CLONE_VFORK,
+                                     (void *)file)));
 }
 
 #define LIMITING(symbol, type)                                          \

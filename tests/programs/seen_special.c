@@ -7,7 +7,8 @@
 #include <sys/statvfs.h>
 #include <sys/xattr.h>
 
-extern int __xmknod(int, const char *, mode_t, dev_t *), __xmknodat(int, int, const char *, mode_t, dev_t *);
+extern int __xmknod(int, const char *, mode_t, dev_t *),
+    __xmknodat(int, int, const char *, mode_t, dev_t *);
 
 static dev_t none;
 static char text[256];
@@ -55,8 +56,12 @@ SEEN(mkdtemp, "[mkdtemp-*] mkdir; rmdir") {
     tell(CALL(symbol)(__VA_ARGS__));           \
     close(fd);                                 \
   }
-SEEN(getxattr, "getxattr error=ENODATA") { tell(CALL(getxattr)(file, "user.none", text, sizeof text)); }
-SEEN(lgetxattr, "getxattr error=ENODATA") { tell(CALL(lgetxattr)(file, "user.none", text, sizeof text)); }
+SEEN(getxattr, "getxattr error=ENODATA") {
+  tell(CALL(getxattr)(file, "user.none", text, sizeof text));
+}
+SEEN(lgetxattr, "getxattr error=ENODATA") {
+  tell(CALL(lgetxattr)(file, "user.none", text, sizeof text));
+}
 ON_OPEN(fgetxattr, "open; getxattr error=ENODATA; close", fd, "user.none", text, sizeof text)
 SEEN(listxattr, "listxattr") { tell(CALL(listxattr)(file, text, sizeof text)); }
 SEEN(llistxattr, "listxattr") { tell(CALL(llistxattr)(file, text, sizeof text)); }
@@ -72,7 +77,9 @@ SEEN(statvfs64, "statfs") { tell(CALL(statvfs64)(file, &facts.v64)); }
 ON_OPEN(fstatvfs, "open; statfs; close", fd, &facts.v)
 ON_OPEN(fstatvfs64, "open; statfs; close", fd, &facts.v64)
 
-static int not_hidden(const struct dirent *entry) { return entry->d_name[0] != '.' && access("sub", F_OK) == 0; }
+static int not_hidden(const struct dirent *entry) {
+  return entry->d_name[0] != '.' && access("sub", F_OK) == 0;
+}
 static int not_hidden64(const struct dirent64 *entry) { return entry->d_name[0] != '.'; }
 SEEN(scandir, "[sub] access nested; access nested; scandir") {
   struct dirent **list;

@@ -4,8 +4,10 @@
 
 #include <stdio_ext.h>
 
-extern size_t __fread_chk(void *, size_t, size_t, size_t, FILE *), __fread_unlocked_chk(void *, size_t, size_t, size_t, FILE *);
-extern char *__fgets_chk(char *, size_t, int, FILE *), *__fgets_unlocked_chk(char *, size_t, int, FILE *);
+extern size_t __fread_chk(void *, size_t, size_t, size_t, FILE *),
+    __fread_unlocked_chk(void *, size_t, size_t, size_t, FILE *);
+extern char *__fgets_chk(char *, size_t, int, FILE *),
+    *__fgets_unlocked_chk(char *, size_t, int, FILE *);
 extern char *gets(char *), *__gets_chk(char *, size_t);
 extern int _IO_getc(FILE *), _IO_putc(int, FILE *);
 
@@ -37,7 +39,8 @@ ALSO(fopen, append, "fopen; fputs 3; fclose; open; write 2; close") {
   tell(write(fd, "de", 2));
   close(fd);
 }
-// The descriptor of a stream that is used without it, as C++ streams do, is followed; one used both ways is not.
+// The descriptor of a stream that is used without it, as C++ streams do, is followed; one used both
+// ways is not.
 ALSO(fopen, descriptor, "fopen; read 4 @0; read 4 @4; lseek @1; fread 2; read short; fclose") {
   FILE *f = CALL(fopen)(file, "r");
   tell(read(fileno(f), text, 4));
@@ -57,13 +60,14 @@ ALSO(fdopen, refused, "fdopen on=- error=EBADF") {
   closed(CALL(fdopen)(299, "r"));
   tell(0);
 }
-#define REOPENING(symbol)                                                                                       \
-  SEEN(symbol, "fopen; fread 3; freopen on=sub/a; fread 1 on=sub/a; freopen on=sub/a; fclose on=sub/a") {       \
-    FILE *f = fopen(file, "r");                                                                                 \
-    tell((long)fread(text, 1, 3, f));                                                                           \
-    f = CALL(symbol)("sub/a", "r", f);                                                                          \
-    tell((long)fread(text, 1, 1, f));                                                                           \
-    closed(CALL(symbol)(NULL, "r", f));                                                                         \
+#define REOPENING(symbol)                                                                         \
+  SEEN(symbol,                                                                                    \
+       "fopen; fread 3; freopen on=sub/a; fread 1 on=sub/a; freopen on=sub/a; fclose on=sub/a") { \
+    FILE *f = fopen(file, "r");                                                                   \
+    tell((long)fread(text, 1, 3, f));                                                             \
+    f = CALL(symbol)("sub/a", "r", f);                                                            \
+    tell((long)fread(text, 1, 1, f));                                                             \
+    closed(CALL(symbol)(NULL, "r", f));                                                           \
   }
 REOPENING(freopen)
 REOPENING(freopen64)
@@ -268,14 +272,14 @@ SEEN(perror, "freopen; fputs 32; fputs 26") {
   tell(0);
 }
 
-#define SEEKING(symbol)                                                                                 \
-  SEEN(symbol, "fopen; fseek @6; fgetc 1; fseek; fseek error=EINVAL; fclose") {                         \
-    FILE *f = reader(file);                                                                             \
-    tell(CALL(symbol)(f, 6, SEEK_SET));                                                                 \
-    tell(fgetc(f));                                                                                     \
-    tell(CALL(symbol)(f, -1, SEEK_END));                                                                \
-    tell(CALL(symbol)(f, -1, SEEK_SET));                                                                \
-    closed(f);                                                                                          \
+#define SEEKING(symbol)                                                         \
+  SEEN(symbol, "fopen; fseek @6; fgetc 1; fseek; fseek error=EINVAL; fclose") { \
+    FILE *f = reader(file);                                                     \
+    tell(CALL(symbol)(f, 6, SEEK_SET));                                         \
+    tell(fgetc(f));                                                             \
+    tell(CALL(symbol)(f, -1, SEEK_END));                                        \
+    tell(CALL(symbol)(f, -1, SEEK_SET));                                        \
+    closed(f);                                                                  \
   }
 SEEKING(fseek)
 SEEKING(fseeko)
@@ -342,7 +346,9 @@ BUFFERING(setbuffer, "setvbuf 100", f, buffer, 100)
 BUFFERING(setlinebuf, "setvbuf", f)
 
 // Streams that are no files: nothing is recorded but what their functions do themselves.
-static ssize_t cookie_write(__attribute__((unused)) void *cookie, const char *from, size_t n) { return write(*(int *)cookie, from, n); }
+static ssize_t cookie_write(__attribute__((unused)) void *cookie, const char *from, size_t n) {
+  return write(*(int *)cookie, from, n);
+}
 ALSO(fwrite, memory, "") {
   char *made = NULL;
   size_t n = 0;

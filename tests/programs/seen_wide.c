@@ -2,12 +2,17 @@
 // Streams of wide characters: stdio/wide.cc.
 #include "seen.h"
 
-extern wchar_t *__fgetws_chk(wchar_t *, size_t, int, FILE *), *__fgetws_unlocked_chk(wchar_t *, size_t, int, FILE *);
-extern int __vfwprintf_chk(FILE *, int, const wchar_t *, va_list), __vwprintf_chk(int, const wchar_t *, va_list);
-extern int __fwprintf_chk(FILE *, int, const wchar_t *, ...), __wprintf_chk(int, const wchar_t *, ...);
-extern int __isoc99_fwscanf(FILE *, const wchar_t *, ...), __isoc99_vfwscanf(FILE *, const wchar_t *, va_list);
+extern wchar_t *__fgetws_chk(wchar_t *, size_t, int, FILE *),
+    *__fgetws_unlocked_chk(wchar_t *, size_t, int, FILE *);
+extern int __vfwprintf_chk(FILE *, int, const wchar_t *, va_list),
+    __vwprintf_chk(int, const wchar_t *, va_list);
+extern int __fwprintf_chk(FILE *, int, const wchar_t *, ...),
+    __wprintf_chk(int, const wchar_t *, ...);
+extern int __isoc99_fwscanf(FILE *, const wchar_t *, ...),
+    __isoc99_vfwscanf(FILE *, const wchar_t *, va_list);
 extern int __isoc99_wscanf(const wchar_t *, ...), __isoc99_vwscanf(const wchar_t *, va_list);
-extern int __isoc23_fwscanf(FILE *, const wchar_t *, ...), __isoc23_vfwscanf(FILE *, const wchar_t *, va_list);
+extern int __isoc23_fwscanf(FILE *, const wchar_t *, ...),
+    __isoc23_vfwscanf(FILE *, const wchar_t *, va_list);
 extern int __isoc23_wscanf(const wchar_t *, ...), __isoc23_vwscanf(const wchar_t *, va_list);
 
 static wchar_t text[64];

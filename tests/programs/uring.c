@@ -26,9 +26,11 @@ int main(void) {
   if (write(early, "under a layer", 13) != 13) return 3;
   const int result = io_uring_queue_init(8, &ring, 0);
   if (result < 0) return printf("no io_uring: %d\n", result), 77;
-  const int fd = open("file", O_RDWR | O_CREAT | O_TRUNC, 0600), other = open("other", O_RDWR | O_CREAT | O_TRUNC, 0600);
+  const int fd = open("file", O_RDWR | O_CREAT | O_TRUNC, 0600),
+            other = open("other", O_RDWR | O_CREAT | O_TRUNC, 0600);
   for (int round = 0; round < 5; ++round) {  // more than the ring has entries
-    for (int i = 0; i < 4; ++i) io_uring_prep_write(io_uring_get_sqe(&ring), fd, text, 1000 + i, 4096 * (4 * round + i));
+    for (int i = 0; i < 4; ++i)
+      io_uring_prep_write(io_uring_get_sqe(&ring), fd, text, 1000 + i, 4096 * (4 * round + i));
     printf("submitted %d\n", io_uring_submit(&ring));
     collect(4);
   }

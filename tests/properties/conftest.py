@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stage on which scripts are played; options are in tests/support/weir_fixtures.py (--operations, --seed)."""
+"""The stage on which scripts are played; options are in tests/support/weir_fixtures.py
+(--operations, --seed)."""
 
 from __future__ import annotations
 

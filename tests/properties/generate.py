@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random scripts. A flavour says which operations are proposed; the model keeps those that have one outcome."""
+"""Random scripts. A flavour says which operations are proposed; the model keeps those that have one
+outcome."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ MODES = ("r", "r+", "w", "w+", "a", "a+", "rb", "r+b", "wb+", "wx", "w+x", "ae",
 
 
 class Draw:
-    """Values of operations. Many lie at the edges of small blocks and of the C library's buffers."""
+    """Values of operations. Many lie at the edges of small blocks and of the C library's buffers.
+    """
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
@@ -32,7 +34,8 @@ class Draw:
     def _used(self, kind, count):
         """Mostly one that is in use."""
         used = [i for i, entry in enumerate(getattr(self.process, kind)) if entry]
-        return self.rng.choice(used) if used and self.rng.random() < 0.85 else self.rng.randrange(count)
+        return self.rng.choice(used) if used and self.rng.random() < 0.85 else self.rng.randrange(
+            count)
 
     def map(self):
         return self.rng.randrange(MAPS)
@@ -48,7 +51,8 @@ class Draw:
         if kind < 0.5:
             return rng.randrange(1, 300)
         if kind < 0.75:
-            return max(0, rng.choice((512, 2048, 4096, 8192, 16384)) + rng.choice((-1, 0, 0, 1, 100)))
+            return max(0, rng.choice((512, 2048, 4096, 8192, 16384))
+                + rng.choice((-1, 0, 0, 1, 100)))
         return rng.randrange(1, 9000) if kind < 0.97 else rng.randrange(1, 140000)
 
     def offset(self):
@@ -67,8 +71,10 @@ class Draw:
         rng = self.rng
         flags = rng.choice((os.O_RDONLY, os.O_WRONLY, os.O_RDWR, os.O_RDWR, os.O_RDWR))
         for flag, share in (
-            (os.O_CREAT, 0.6), (os.O_TRUNC, 0.1), (os.O_EXCL, 0.06), (os.O_APPEND, 0.15), (os.O_SYNC, 0.05), (os.O_DSYNC, 0.05),
-            (os.O_CLOEXEC, 0.3), (os.O_DIRECT, 0.01), (os.O_DIRECTORY, 0.01), (os.O_NOFOLLOW, 0.03), (os.O_NONBLOCK, 0.02),
+            (os.O_CREAT, 0.6), (os.O_TRUNC, 0.1), (os.O_EXCL, 0.06), (os.O_APPEND, 0.15),
+            (os.O_SYNC, 0.05), (os.O_DSYNC, 0.05),
+            (os.O_CLOEXEC, 0.3), (os.O_DIRECT, 0.01), (os.O_DIRECTORY, 0.01), (os.O_NOFOLLOW, 0.03),
+            (os.O_NONBLOCK, 0.02),
         ):  # fmt: skip
             if rng.random() < share:
                 flags |= flag
@@ -81,7 +87,8 @@ def either(d, *values):
 
 # name: (weight, words of one). Those of streams take a stream first, those of descriptors a slot.
 POSIX = {
-    "open": (6, lambda d: (d.rng.randrange(SLOTS // 2), d.name(), d.flags(), 0o644, either(d, 0, 0, 1, 2, 3) if d.rng.random() < 0.5 else 0)),
+    "open": (6, lambda d: (d.rng.randrange(SLOTS // 2), d.name(), d.flags(), 0o644,
+        either(d, 0, 0, 1, 2, 3) if d.rng.random() < 0.5 else 0)),
     "close": (3, lambda d: (d.slot(),)),
     "read": (12, lambda d: (d.slot(), d.size())),
     "write": (14, lambda d: (d.slot(), d.size())),
@@ -91,10 +98,12 @@ POSIX = {
     "writev": (3, lambda d: (d.slot(), either(d, -1, d.offset()), *d.sizes())),
     "readv2": (1, lambda d: (d.slot(), either(d, -1, d.offset()), *d.sizes())),
     "writev2": (1, lambda d: (d.slot(), either(d, -1, d.offset()), *d.sizes())),
-    "lseek": (8, lambda d: (d.slot(), *either(d, (d.offset(), 0), (-either(d, 0, 1, 100, 5000), 1), (d.size(), 1), (-d.size(), 2), (d.size(), 2), (d.offset(), either(d, 3, 4, 9)), (-1, 0)))),
+    "lseek": (8, lambda d: (d.slot(), *either(d, (d.offset(), 0), (-either(d, 0, 1, 100, 5000), 1),
+        (d.size(), 1), (-d.size(), 2), (d.size(), 2), (d.offset(), either(d, 3, 4, 9)), (-1, 0)))),
     "ftruncate": (3, lambda d: (d.slot(), d.offset())),
     "truncate": (1, lambda d: (d.name(), d.offset())),
-    "fallocate": (1, lambda d: (d.slot(), either(d, 0, 0, 1, 3), d.offset(), either(d, d.size(), 0))),
+    "fallocate": (1, lambda d: (d.slot(), either(d, 0, 0, 1, 3), d.offset(),
+        either(d, d.size(), 0))),
     "posix_fallocate": (1, lambda d: (d.slot(), d.offset(), d.size())),
     "fsync": (1, lambda d: (d.slot(),)),
     "fdatasync": (1, lambda d: (d.slot(),)),
@@ -114,11 +123,14 @@ POSIX = {
     "rename": (1, lambda d: (d.name(), d.name())),
     "unlink": (1, lambda d: (d.name(),)),
     "link": (0.5, lambda d: (d.name(), d.name())),
-    "flock": (1.5, lambda d: (d.slot(), either(d, fcntl.LOCK_SH, fcntl.LOCK_EX, fcntl.LOCK_UN) | fcntl.LOCK_NB)),
+    "flock": (1.5, lambda d: (d.slot(), either(d, fcntl.LOCK_SH, fcntl.LOCK_EX,
+        fcntl.LOCK_UN) | fcntl.LOCK_NB)),
     "lockf": (0.5, lambda d: (d.slot(), either(d, 0, 2, 3), d.size())),
-    "lock": (1.5, lambda d: (d.slot(), d.rng.randrange(4), *either(d, (0, 0), (d.offset(), d.size())))),
+    "lock": (1.5, lambda d: (d.slot(), d.rng.randrange(4),
+        *either(d, (0, 0), (d.offset(), d.size())))),
     "sendfile": (0.7, lambda d: (d.slot(), d.slot(), d.size())),
-    "copy_range": (0.7, lambda d: (d.slot(), either(d, -1, d.offset()), d.slot(), either(d, -1, d.offset()), d.size())),
+    "copy_range": (0.7, lambda d: (d.slot(), either(d, -1, d.offset()), d.slot(),
+        either(d, -1, d.offset()), d.size())),
 }  # fmt: skip
 MAPPED = {
     "mmap": (0.5, lambda d: (d.map(), d.slot(), d.offset(), d.size() + 1, d.rng.randrange(2))),
@@ -127,7 +139,8 @@ MAPPED = {
     "munmap": (0.7, lambda d: (d.map(),)),
 }
 STDIO = {
-    "fopen": (5, lambda d: (d.rng.randrange(STREAMS), d.name(), d.rng.choice(MODES), d.rng.randrange(2))),
+    "fopen": (5, lambda d: (d.rng.randrange(STREAMS), d.name(), d.rng.choice(MODES),
+        d.rng.randrange(2))),
     "fdopen": (2, lambda d: (d.stream(), d.slot(), d.rng.choice(MODES[:6]))),
     "freopen": (1, lambda d: (d.stream(), d.name(), d.rng.choice(MODES[:9]))),
     "fclose": (3, lambda d: (d.stream(),)),
@@ -141,30 +154,41 @@ STDIO = {
     "fprintf": (3, lambda d: (d.stream(), d.size())),
     "fscanf": (2, lambda d: (d.stream(),)),
     "ungetc": (2, lambda d: (d.stream(), either(d, 65, 0, 200))),
-    "fseek": (8, lambda d: (d.stream(), *either(d, (d.offset(), 0), (-either(d, 0, 1, 100), 1), (d.size(), 1), (-d.size(), 2), (d.size(), 2), (-1, 0)), d.rng.randrange(2))),
+    "fseek": (8, lambda d: (d.stream(), *either(d, (d.offset(), 0), (-either(d, 0, 1, 100), 1),
+        (d.size(), 1), (-d.size(), 2), (d.size(), 2), (-1, 0)), d.rng.randrange(2))),
     "ftell": (4, lambda d: (d.stream(),)),
     "position": (1, lambda d: (d.stream(),)),
     "rewind": (1, lambda d: (d.stream(),)),
     "fflush": (5, lambda d: (either(d, -1, d.stream()),)),
-    "setvbuf": (0.7, lambda d: (d.stream(), d.rng.randrange(3), d.rng.randrange(2), either(d, 0, 16, 512, 4096, 65536))),
+    "setvbuf": (0.7, lambda d: (d.stream(), d.rng.randrange(3), d.rng.randrange(2),
+        either(d, 0, 16, 512, 4096, 65536))),
     "clearerr": (1, lambda d: (d.stream(),)),
     "putwc": (0.2, lambda d: (d.stream(), 87)),
     "getwc": (0.2, lambda d: (d.stream(),)),
     "below": (3, lambda d: (d.stream(), d.rng.randrange(8), d.size(), d.offset())),
 }  # fmt: skip
-# Few names and few ways to open them, again and again: what is kept of a file after its close is found.
-LOG_FLAGS = (os.O_RDONLY, os.O_RDONLY, os.O_WRONLY | os.O_CREAT | os.O_APPEND, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+# Few names and few ways to open them, again and again: what is kept of a file after its close is
+# found.
+LOG_FLAGS = (os.O_RDONLY, os.O_RDONLY, os.O_WRONLY | os.O_CREAT | os.O_APPEND,
+    os.O_RDWR | os.O_CREAT | os.O_APPEND)
 LOGS = {
     **{name: (weight, POSIX[name][1]) for name, weight in {
-        "close": 22, "write": 9, "read": 6, "pread": 2, "pwrite": 1, "writev": 1, "lseek": 2, "ftruncate": 0.5, "truncate": 0.5, "fsync": 0.7,
-        "fstat": 2, "stat": 4, "statx": 1, "access": 2, "fionread": 0.5, "dup": 0.5, "dup2": 0.5, "getfl": 1, "setfl": 0.3, "getfd": 1, "cloexec": 0.5,
-        "rename": 0.7, "unlink": 0.7, "link": 0.5, "flock": 0.7, "lockf": 0.3, "lock": 0.7, "sendfile": 0.3, "copy_range": 0.3,
+        "close": 22, "write": 9, "read": 6, "pread": 2, "pwrite": 1, "writev": 1, "lseek": 2,
+        "ftruncate": 0.5, "truncate": 0.5, "fsync": 0.7,
+        "fstat": 2, "stat": 4, "statx": 1, "access": 2, "fionread": 0.5, "dup": 0.5, "dup2": 0.5,
+        "getfl": 1, "setfl": 0.3, "getfd": 1, "cloexec": 0.5,
+        "rename": 0.7, "unlink": 0.7, "link": 0.5, "flock": 0.7, "lockf": 0.3, "lock": 0.7,
+        "sendfile": 0.3, "copy_range": 0.3,
     }.items()},
-    **{name: (weight, STDIO[name][1]) for name, weight in {"fclose": 8, "fread": 2, "fputs": 3, "fprintf": 2, "ftell": 1, "fseek": 1, "fflush": 1, "freopen": 0.3}.items()},
-    "open": (20, lambda d: (d.rng.randrange(2), d.rng.choice(NAMES[:3]), d.rng.choice(LOG_FLAGS) | either(d, 0, 0, 0, os.O_CLOEXEC), 0o644, 0)),
-    "fopen": (4, lambda d: (d.rng.randrange(2), d.rng.choice(NAMES[:3]), either(d, "r", "a", "a", "a+", "w"), 0)),
+    **{name: (weight, STDIO[name][1]) for name, weight in {"fclose": 8, "fread": 2, "fputs": 3,
+        "fprintf": 2, "ftell": 1, "fseek": 1, "fflush": 1, "freopen": 0.3}.items()},
+    "open": (20, lambda d: (d.rng.randrange(2), d.rng.choice(NAMES[:3]),
+        d.rng.choice(LOG_FLAGS) | either(d, 0, 0, 0, os.O_CLOEXEC), 0o644, 0)),
+    "fopen": (4, lambda d: (d.rng.randrange(2), d.rng.choice(NAMES[:3]),
+        either(d, "r", "a", "a", "a+", "w"), 0)),
 }  # fmt: skip
-PATHS = ("stat", "statx", "unlink", "rename", "truncate", "fstat", "open", "close", "read", "write", "link")
+PATHS = ("stat", "statx", "unlink", "rename", "truncate", "fstat", "open", "close", "read", "write",
+    "link")
 
 
 @dataclass(frozen=True)
@@ -190,7 +214,8 @@ FLAVOURS = {
 
 
 def script(rng: random.Random, flavour: str, operations: int, stack: str = "") -> list:
-    """A valid script of about so many operations, of those that the stack (a name of STACKS) can do."""
+    """A valid script of about so many operations, of those that the stack (a name of STACKS) can
+    do."""
     kind, draw, model = FLAVOURS[flavour], Draw(rng), Model(stack in ALONE)
     names = list(kind.operations)
     weights = [kind.operations[name][0] for name in names]
@@ -208,7 +233,8 @@ def script(rng: random.Random, flavour: str, operations: int, stack: str = "") -
         draw.process = model.processes[0]
         if luck < kind.blocks:
             head = rng.choice(("fork", "fork", "exec", "spawn"))
-            candidate = Block(head, (rng.randrange(2),) if head == "fork" else (), [propose() for _ in range(rng.randrange(1, 12))])
+            candidate = Block(head, (rng.randrange(2),) if head == "fork" else (),
+                [propose() for _ in range(rng.randrange(1, 12))])
             whole += [flush for flush in _unflushed(model) if model.apply(flush)]
         elif luck < kind.blocks + kind.threads:
             candidate = _at_once(rng, draw, model)
@@ -231,12 +257,15 @@ def script(rng: random.Random, flavour: str, operations: int, stack: str = "") -
 
 
 def _unflushed(model) -> list:
-    return [("fflush", at) for at, stream in enumerate(model.processes[0].streams) if stream and not stream.level]
+    return [("fflush", at) for at, stream in enumerate(model.processes[0].streams) if stream
+        and not stream.level]
 
 
 def _at_once(rng, draw, model) -> Block | None:
-    """Threads that read and write by offset, each in a range of its own, of files that end behind the ranges."""
-    slots = [s for s, entry in enumerate(model.processes[0].fds) if entry and model.plainly_writable(entry[0])]
+    """Threads that read and write by offset, each in a range of its own, of files that end behind
+    the ranges."""
+    slots = [s for s, entry in enumerate(model.processes[0].fds) if entry
+        and model.plainly_writable(entry[0])]
     if not slots:
         return None
     body = []

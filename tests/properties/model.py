@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of files, descriptors and streams while a script runs, as far as it decides what a script may do.
+"""What is known of files, descriptors and streams while a script runs, as far as it decides what a
+script may do.
 
-A script may do all that has one outcome. What the C library leaves open is left out: reading a file through a descriptor
-while a stream holds bytes of it, writing one that a stream has buffered, touching a mapping behind the end of its file.
-``Model().apply(operation)`` is false, and changes nothing, where the operation is of that kind or aims at nothing.
+A script may do all that has one outcome. What the C library leaves open is left out: reading a file
+through a descriptor while a stream holds bytes of it, writing one that a stream has buffered,
+touching a mapping behind the end of its file. ``Model().apply(operation)`` is false, and changes
+nothing, where the operation is of that kind or aims at nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ WIDE = ("putwc", "getwc")
 
 @dataclass
 class Block:
-    """fork, exec, spawn (``words`` behind the count) or par (``threads``): a head and the operations under it."""
+    """fork, exec, spawn (``words`` behind the count) or par (``threads``): a head and the
+    operations under it."""
 
     head: str
     words: tuple
@@ -29,7 +32,8 @@ class Block:
 
 @dataclass(eq=False)
 class Inode:
-    reserved: bool = False  # blocks without bytes: SEEK_DATA then finds what of them the kernel's cache happens to have
+    # blocks without bytes: SEEK_DATA then finds what of them the kernel's cache happens to have
+    reserved: bool = False
 
 
 @dataclass(eq=False)
@@ -52,8 +56,11 @@ class Stream:
     wide: bool = False
     wrote: bool = False
     phase: str | None = None  # "reads", "writes"
-    turned: bool = False  # from writing to reading by fflush: glibc 2.36 loses its way after ungetc there
-    pushed: bool = False  # a byte back since it sought last: where fflush leaves the descriptor then depends on where the buffer ends
+    # from writing to reading by fflush: glibc 2.36 loses its way after ungetc there
+    turned: bool = False
+    # a byte back since it sought last: where fflush leaves the descriptor then depends on where the
+    # buffer ends
+    pushed: bool = False
 
 
 @dataclass
@@ -79,8 +86,10 @@ class Model:
         if operation[0] == "@":
             return self.apply(operation[2], operation[1])
         if operation[0] == "end":
-            # Killed or by _exit, with bytes in a stream's buffer: how many depends, after a seek, on where the buffer begins.
-            self.ended = operation[1] == 0 or all(s is None or s.clean or not s.sought for s in self.processes[0].streams)
+            # Killed or by _exit, with bytes in a stream's buffer: how many depends, after a seek,
+            # on where the buffer begins.
+            self.ended = operation[1] == 0 or all(s is None or s.clean or not s.sought
+                for s in self.processes[0].streams)
             return self.ended
         self.me = self.processes[process]
         return getattr(self, "_" + operation[0], self._on_fd)(*operation)
@@ -88,10 +97,12 @@ class Model:
     # Who else has the file
 
     def _is_open(self, inode) -> bool:
-        return bool(self._streams_on(inode)) or any(e and e[0].inode is inode for p in self.processes.values() for e in p.fds)
+        return bool(self._streams_on(inode)) or any(e and e[0].inode is inode
+            for p in self.processes.values() for e in p.fds)
 
     def _streams_on(self, inode, but=None):
-        return [s for p in self.processes.values() for s in p.streams if s and s is not but and s.opened.inode is inode]
+        return [s for p in self.processes.values() for s in p.streams if s and s is not but
+            and s.opened.inode is inode]
 
     def _mapped(self, inode) -> bool:
         return any(m and m[0] is inode for p in self.processes.values() for m in p.maps)
@@ -102,13 +113,16 @@ class Model:
 
     def _block(self, block: Block) -> bool:
         me = self.processes[0]
-        exits = block.head == "fork" and block.words[0] == 0  # the child's streams then give back what they have read ahead
-        if any(s and not (s.level if exits else s.clean) for p in self.processes.values() for s in p.streams):
+        # the child's streams then give back what they have read ahead
+        exits = block.head == "fork" and block.words[0] == 0
+        if any(s and not (s.level if exits else s.clean) for p in self.processes.values()
+                for s in p.streams):
             return False
         before = copy.copy(me)
         before.fds, before.streams, before.maps = list(me.fds), list(me.streams), list(me.maps)
         if block.head == "par":
-            block.body = [(t, op) for t, op in block.body if op[0] in ("pread", "pwrite") and self.apply(op)]
+            block.body = [(t, op) for t, op in block.body if op[0] in ("pread", "pwrite")
+                and self.apply(op)]
             return len(block.body) > 0
         me.streams = [None] * STREAMS
         hidden = [s for s in before.streams if s]
@@ -129,12 +143,17 @@ class Model:
         if entry is None:
             return name in ("read", "write", "lseek", "fsync", "close")  # EBADF, now and then
         opened = entry[0]
-        if name in ("fstat", "pread", "readv", "readv2", "read", "lseek", "fionread", "fsync", "fdatasync"):
-            if name == "lseek" and opened.inode.reserved and words[1] in (os.SEEK_DATA, os.SEEK_HOLE):
+        if name in ("fstat", "pread", "readv", "readv2", "read", "lseek", "fionread", "fsync",
+                "fdatasync"):
+            if name == "lseek" and opened.inode.reserved and words[1] in (os.SEEK_DATA,
+                    os.SEEK_HOLE):
                 return False
-            implicit = name in ("read", "lseek", "fionread") or (name in ("readv", "readv2") and words[0] < 0)
-            return self._may(opened.inode, False) and not (implicit and self._shared_with_stream(opened))
-        if name in ("write", "pwrite", "writev", "writev2", "ftruncate", "fallocate", "posix_fallocate"):
+            implicit = name in ("read", "lseek", "fionread") or (name in ("readv", "readv2")
+                and words[0] < 0)
+            return self._may(opened.inode, False) and not (implicit
+                and self._shared_with_stream(opened))
+        if name in ("write", "pwrite", "writev", "writev2", "ftruncate", "fallocate",
+                "posix_fallocate"):
             if name in ("ftruncate", "fallocate") and self._mapped(opened.inode):
                 return False
             if opened.flags & os.O_DIRECT and not self._is_aligned(name, words):
@@ -146,9 +165,11 @@ class Model:
 
     @staticmethod
     def _is_aligned(name, words) -> bool:
-        """Linux refuses a write by O_DIRECT of which only the end is not aligned (EINVAL), but may have written its first pages by then: it
-        depends on where the program's buffer lies in memory."""
-        return "write" not in name or (name == "pwrite" and words[0] % 4096 == 0 and words[1] % 4096 == 0)
+        """Linux refuses a write by O_DIRECT of which only the end is not aligned (EINVAL), but may
+        have written its first pages by then: it depends on where the program's buffer lies in
+        memory."""
+        return "write" not in name or (name == "pwrite" and words[0] % 4096 == 0
+            and words[1] % 4096 == 0)
 
     def _setfl(self, name, slot, flags) -> bool:
         if self.me.fds[slot]:
@@ -158,7 +179,8 @@ class Model:
 
     def plainly_writable(self, opened) -> bool:
         """Where a write by offset goes is the offset's affair alone."""
-        return opened.flags & (os.O_ACCMODE | os.O_APPEND | os.O_DIRECT) == os.O_RDWR and self._may(opened.inode, True)
+        return opened.flags & (os.O_ACCMODE | os.O_APPEND | os.O_DIRECT) == os.O_RDWR and self._may(
+            opened.inode, True)
 
     def _shared_with_stream(self, opened) -> bool:
         return any(s and s.opened is opened for p in self.processes.values() for s in p.streams)
@@ -213,7 +235,8 @@ class Model:
             return False
         if shares and (self._shared_with_stream(a[0]) or self._shared_with_stream(b[0])):
             return False
-        return not b[0].flags & os.O_DIRECT and self._may(a[0].inode, False) and self._may(b[0].inode, True)
+        return not b[0].flags & os.O_DIRECT and self._may(a[0].inode,
+            False) and self._may(b[0].inode, True)
 
     def _sendfile(self, name, to, source, size) -> bool:
         return self._two(source, to, True)
@@ -237,7 +260,8 @@ class Model:
 
     def _truncate(self, name, path, size) -> bool:
         inode = self.names.get(path)
-        return self._path(path, True) and not (self.alone and inode is not None and self._is_open(inode))
+        return self._path(path, True) and not (self.alone and inode is not None
+            and self._is_open(inode))
 
     def _rename(self, name, path, to) -> bool:
         if path in self.names and self.names.get(to) is not self.names[path]:
@@ -266,7 +290,8 @@ class Model:
         return self.me.maps[at] is not None and self._may(self.me.maps[at][0], False)
 
     def _mwrite(self, name, at, *words) -> bool:
-        return self.me.maps[at] is not None and bool(self.me.maps[at][1]) and self._may(self.me.maps[at][0], True)
+        return self.me.maps[at] is not None and bool(self.me.maps[at][1]) and self._may(
+            self.me.maps[at][0], True)
 
     def _munmap(self, name, at) -> bool:
         mapped, self.me.maps[at] = self.me.maps[at], None
@@ -276,7 +301,8 @@ class Model:
 
     def _new_stream(self, opened, mode) -> bool:
         writes = mode[0] != "r" or "+" in mode
-        if any(s.writes or writes for s in self._streams_on(opened.inode)) or (writes and self._mapped(opened.inode)):
+        if any(s.writes or writes for s in self._streams_on(opened.inode)) or (writes
+                and self._mapped(opened.inode)):
             return False
         return Stream(opened, writes, mode[0] == "r" or "+" in mode)
 
@@ -310,10 +336,13 @@ class Model:
         if entry[0].flags & os.O_APPEND and mode[0] != "a":
             return False  # glibc would not know where its writes go
         if entry[0].flags & os.O_DIRECT:
-            return False  # the address that malloc gives the stream's buffer decides what is written
-        if stream is False or sum(e is not None and e[0] is entry[0] for p in self.processes.values() for e in p.fds) > 1:
+            # the address that malloc gives the stream's buffer decides what is written
             return False
-        if mode[0] == "r" and access == os.O_WRONLY or mode[0] != "r" and access == os.O_RDONLY or "+" in mode and access != os.O_RDWR:
+        if stream is False or sum(e is not None and e[0] is entry[0]
+                for p in self.processes.values() for e in p.fds) > 1:
+            return False
+        if mode[0] == "r" and access == os.O_WRONLY or mode[
+                0] != "r" and access == os.O_RDONLY or "+" in mode and access != os.O_RDWR:
             return True  # EINVAL
         self.me.streams[at], self.me.fds[slot] = stream, None
         return True
@@ -350,7 +379,8 @@ class Model:
             return False
         if self._mapped(stream.opened.inode) or not self._in_turn(stream, name):
             return False
-        sought = name == "rewind" or (name == "fseek" and words[1] == 0 and words[0] >= 0)  # others may fail
+        # others may fail
+        sought = name == "rewind" or (name == "fseek" and words[1] == 0 and words[0] >= 0)
         stream.pushed = name == "ungetc" or (stream.pushed and not sought)
         stream.sought |= name in ("fseek", "rewind", "below", "position")
         stream.clean = stream.level = False
@@ -358,8 +388,9 @@ class Model:
         return True
 
     def _in_turn(self, stream, name) -> bool:
-        """What C wants: a seek or flush between writing and reading (glibc needs none the other way), a byte pushed back after a read and not written over, characters
-        that are wide or not."""
+        """What C wants: a seek or flush between writing and reading (glibc needs none the other
+        way), a byte pushed back after a read and not written over, characters that are wide or not.
+        """
         if name in WIDE or stream.wide:
             stream.wide = stream.wide or stream.last is None
             turned = stream.last is None or stream.last == name
@@ -375,21 +406,33 @@ class Model:
             stream.wrote = stream.wrote or name == "below"
             return True
         if name == "ungetc":
-            return stream.reads and stream.phase == "reads" and stream.last in READS and not stream.turned
+            return (
+                stream.reads
+                and stream.phase == "reads"
+                and stream.last in READS
+                and not stream.turned
+            )
         if stream.last == "ungetc" and name not in READS:
             return False
         if stream.pushed and stream.phase == "reads" and name not in READS and name != "position":
-            return False  # C wants a seek before output, which drops what was pushed back: what of it is left depends on the buffer's size
+            # C wants a seek before output, which drops what was pushed back: what of it is left
+            # depends on the buffer's size
+            return False
         phase = "reads" if name in READS or name == "position" else "writes"
-        if (stream.phase, phase) == ("writes", "reads") or name == "position" and stream.last == "ungetc":
+        if (stream.phase, phase) == ("writes",
+                "reads") or name == "position" and stream.last == "ungetc":
             return False
         if phase == "reads" and not stream.reads and stream.wrote:
             return False
         stream.phase, stream.wrote = phase, stream.wrote or phase == "writes"
         return True
 
-    _fread = _fwrite = _fgetc = _fputc = _fgets = _getline = _fputs = _fprintf = _fscanf = _ungetc = _on_stream
-    _fseek = _ftell = _position = _rewind = _setvbuf = _clearerr = _putwc = _getwc = _below = _on_stream
+    _fread = _fwrite = _fgetc = _fputc = _fgets = _getline = _fputs = _fprintf = _fscanf = (
+        _ungetc
+    ) = _on_stream
+    _fseek = _ftell = _position = _rewind = _setvbuf = _clearerr = _putwc = _getwc = _below = (
+        _on_stream
+    )
 
 
 def lines(script: list) -> list[str]:
@@ -397,12 +440,16 @@ def lines(script: list) -> list[str]:
     text = []
     for operation in script:
         if isinstance(operation, Block):
-            if operation.head == "par":  # what a thread reads must not depend on how far another one has come
-                text += [f"pwrite {slot} 1 {FAR}" for slot in sorted({op[1] for _, op in operation.body})]
-            words = (*operation.words, len(operation.body)) if operation.head == "par" else (len(operation.body), *operation.words)
+            # what a thread reads must not depend on how far another one has come
+            if operation.head == "par":
+                text += [f"pwrite {slot} 1 {FAR}"
+                    for slot in sorted({op[1] for _, op in operation.body})]
+            words = (*operation.words, len(operation.body)) if operation.head == "par" else (
+                len(operation.body), *operation.words)
             text.append(" ".join(map(str, (operation.head, *words))))
             for inner in operation.body:
-                text.append(f"{inner[0]} {_line(inner[1])}" if operation.head == "par" else _line(inner))
+                text.append(f"{inner[0]} {_line(inner[1])}" if operation.head == "par"
+                    else _line(inner))
         elif operation[0] == "@":
             text.append(f"@{operation[1]} {_line(operation[2])}")
         else:

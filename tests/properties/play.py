@@ -24,7 +24,8 @@ SECONDS = 60  # a script takes a fraction of a second; one that hangs is a diffe
 
 
 def a_job() -> dict[str, str]:
-    """A job of its own: nobody else's processes, perhaps of another build, share what its ranks share."""
+    """A job of its own: nobody else's processes, perhaps of another build, share what its ranks
+    share."""
     return {"WEIR_QUIET": "1", "WEIR_JOB": f"properties-{os.getpid()}-{time.time_ns() % 10**9}"}
 
 
@@ -38,7 +39,8 @@ def build(directory: Path) -> Path:
     program = directory / "player"
     sources = sorted(SOURCES.glob("*.c"))
     flags = ["-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-pthread"]
-    subprocess.run([os.environ.get("CC", "gcc"), *flags, "-o", program, *sources], check=True, timeout=120)
+    subprocess.run([os.environ.get("CC", "gcc"), *flags, "-o", program, *sources], check=True,
+        timeout=120)
     return program
 
 
@@ -92,9 +94,11 @@ def files_in(directory: Path, blocked: bool = False) -> dict:
 
 
 class Stage:
-    """Plays scripts in directories of its own. ``environment``: what the layered runs get besides WEIR_RULES."""
+    """Plays scripts in directories of its own. ``environment``: what the layered runs get besides
+    WEIR_RULES."""
 
-    def __init__(self, player: Path, directory: Path, preload: Path, environment: dict[str, str] | None = None) -> None:
+    def __init__(self, player: Path, directory: Path, preload: Path,
+            environment: dict[str, str] | None = None) -> None:
         self.player, self.directory, self.preload = player, directory, preload
         self.environment = environment or {}
         self.numbers = itertools.count()
@@ -108,17 +112,21 @@ class Stage:
             (here / name).mkdir()
         stack = stack and re.sub("@([a-z])", rf"{here}/\1", stack)
         (here / "script").write_text("\n".join(lines(script)) + "\n")
-        env = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_") and k != "LD_PRELOAD"}
+        env = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_")
+            and k != "LD_PRELOAD"}
         if stack is not None:
-            env.update(self.environment, LD_PRELOAD=str(self.preload), **({"WEIR_RULES": rules_of(stack)} if stack else {}))
+            env.update(self.environment, LD_PRELOAD=str(self.preload),
+                **({"WEIR_RULES": rules_of(stack)} if stack else {}))
         try:
-            return self._run(here, work, env, killed=("end", 3) in script, blocked=(stack or "").startswith("cos"))
+            return self._run(here, work, env, killed=("end", 3) in script,
+                blocked=(stack or "").startswith("cos"))
         finally:
             shutil.rmtree(here, ignore_errors=True)
 
     def _run(self, here: Path, work: Path, env: dict, killed: bool, blocked: bool) -> Played:
         process = subprocess.Popen(
-            [self.player, here / "script"], cwd=work, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            [self.player, here / "script"], cwd=work, env=env, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
         try:
@@ -126,7 +134,8 @@ class Stage:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             text = process.communicate()[0].decode(errors="replace") + "(hangs)\n"
-        return Played(text, process.returncode, files_in(work, blocked) if not killed else self._settled(work))
+        return Played(text, process.returncode, files_in(work, blocked) if not killed
+            else self._settled(work))
 
     def _settled(self, work: Path) -> dict:
         """What was accepted of a killed process reaches the files a moment later."""
@@ -150,7 +159,8 @@ def valid(script: list, alone: bool = False) -> list:
 
 
 def shorten(script: list, differs, alone: bool = False, tries: int = 400) -> list:
-    """A shorter script that still differs: halves, quarters and so on are left out in turn, then operations of blocks."""
+    """A shorter script that still differs: halves, quarters and so on are left out in turn, then
+    operations of blocks."""
     size = max(1, len(script) // 2)
     while size >= 1 and tries > 0:
         at, shorter = 0, False
@@ -182,9 +192,11 @@ def read_script(text: str) -> list:
     """The operations of a script's lines."""
 
     def words(line):
-        return tuple(int(w, 0) if w.lstrip("-").isdigit() or w.startswith("0x") else w for w in line.split())
+        return tuple(int(w, 0) if w.lstrip("-").isdigit() or w.startswith("0x") else w
+            for w in line.split())
 
-    script, rest = [], [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    script, rest = [], [line for line in text.splitlines() if line.strip()
+        and not line.startswith("#")]
     while rest:
         line = words(rest.pop(0))
         if line[0] in ("fork", "exec", "spawn", "par"):

@@ -20,15 +20,18 @@ DECLARED_STACKS = [
 STACKS = {"trace": ""} | {name: stack for name, stack, _ in DECLARED_STACKS}
 TRACED = tuple(name for name, stack in STACKS.items() if "event" in stack or not stack)
 FLAVOURS_OF = {
-    name: layer["tests"]["flavours"] for name, _, layer in DECLARED_STACKS if "flavours" in layer["tests"]
+    name: layer["tests"]["flavours"] for name, _, layer in DECLARED_STACKS
+    if "flavours" in layer["tests"]
 }
 # Two openings of one file do not follow each other, and a killed rank leaves one without an end.
 ALONE = frozenset(name for name, _, layer in DECLARED_STACKS if layer.get("one_opening"))
 TRANSFORMS = frozenset(name for name, _, layer in DECLARED_STACKS if layer.get("transforms"))
 
-# What the kernel would do by itself (map, reserve, copy, find holes, count bytes to read) it would do to what lies on disk; a copy of a
-# descriptor where a stream may stand is refused, streams of wide characters are plain ones, O_DIRECT asks for what pieces are not.
-NOT_TRANSFORMED = frozenset(("mmap", "fallocate", "posix_fallocate", "sendfile", "copy_range", "sync_range", "fionread", "dup", "dup2", "putwc", "getwc"))
+# What the kernel would do by itself (map, reserve, copy, find holes, count bytes to read) it would
+# do to what lies on disk; a copy of a descriptor where a stream may stand is refused, streams of
+# wide characters are plain ones, O_DIRECT asks for what pieces are not.
+NOT_TRANSFORMED = frozenset(("mmap", "fallocate", "posix_fallocate", "sendfile", "copy_range",
+    "sync_range", "fionread", "dup", "dup2", "putwc", "getwc"))
 
 def leaves_out(stack: str, operation) -> bool:
     """Whether the operation is none for this stack (a name of STACKS)."""
@@ -43,4 +46,5 @@ def leaves_out(stack: str, operation) -> bool:
     name = operation[0]
     flags = operation[3] if name == "open" else 0
     empty = flags & os.O_CREAT and flags & os.O_ACCMODE == os.O_RDONLY
-    return name in NOT_TRANSFORMED or bool(flags & os.O_DIRECT or empty) or (name == "lseek" and operation[3] in (os.SEEK_DATA, os.SEEK_HOLE))
+    return name in NOT_TRANSFORMED or bool(flags & os.O_DIRECT or empty) or (name == "lseek"
+        and operation[3] in (os.SEEK_DATA, os.SEEK_HOLE))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same as a state machine of hypothesis, which shortens a difference to the calls that make it."""
+"""The same as a state machine of hypothesis, which shortens a difference to the calls that make it.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ def machine(stage, stack: str, flavour: str):
 def test_any_sequence_of_calls(stack, flavour, stage):
     print("hypothesis derandomized")
     chosen = settings(
-        max_examples=EXAMPLES, stateful_step_count=STEPS, deadline=None, derandomize=True, database=None,
+        max_examples=EXAMPLES, stateful_step_count=STEPS, deadline=None, derandomize=True,
+        database=None,
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     run_state_machine_as_test(machine(stage, STACKS[stack], flavour), settings=chosen)

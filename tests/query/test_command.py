@@ -17,7 +17,10 @@ from weir_process import clean_environment, signals_by_default
 
 pq = pytest.importorskip("pyarrow.parquet", reason="needs the test extra, on Python 3.11 or newer")
 
-QUESTION = "SELECT file, sum(bytes) AS bytes, count(*) AS n FROM io WHERE step = 'traj0' GROUP BY file ORDER BY file"
+QUESTION = (
+    "SELECT file, sum(bytes) AS bytes, count(*) AS n FROM io WHERE step = 'traj0' GROUP BY file "
+    "ORDER BY file"
+)
 ANSWER = [
     {"file": "/data/a", "bytes": 4096 + 100 + 4096, "n": 6},
     {"file": "/data/b", "bytes": 5000, "n": 5},
@@ -28,30 +31,44 @@ ANSWER = [
 def test_an_answer_is_a_table(weir, two_steps):
     done = weir("query", two_steps, QUESTION).ok()
     assert [line.split() for line in done.stdout.splitlines()] == [
-        ["file", "bytes", "n"], ["/data/a", "8292", "6"], ["/data/b", "5000", "5"], ["/data/f", "816", "2"],
+        ["file", "bytes", "n"], ["/data/a", "8292", "6"], ["/data/b", "5000", "5"],
+        ["/data/f", "816", "2"],
     ]  # fmt: skip
 
 
 def test_a_long_table_is_cut_and_says_so(weir, two_steps):
     done = weir("query", two_steps, "--top", "1", QUESTION).ok()
-    assert done.stdout.splitlines()[1:] == ["/data/a   8292  6", "2 more rows: --top 0 shows all, --format csv writes them"]
+    assert done.stdout.splitlines()[1:] == ["/data/a   8292  6",
+        "2 more rows: --top 0 shows all, --format csv writes them"]
 
 
 def test_the_same_answer_as_json_csv_and_parquet(weir, two_steps, tmp_path):
     assert json.loads(weir("query", two_steps, QUESTION, "--format", "json").ok().stdout) == ANSWER
     text = weir("query", two_steps, QUESTION, "--format", "csv").ok().stdout
-    assert list(csv.DictReader(io.StringIO(text))) == [{k: str(v) for k, v in row.items()} for row in ANSWER]
-    weir("query", two_steps, QUESTION, "--format", "parquet", "-o", tmp_path / "answer.parquet").ok()
+    assert list(csv.DictReader(io.StringIO(text))) == [{k: str(v) for k, v in row.items()}
+        for row in ANSWER]
+    weir("query", two_steps, QUESTION, "--format", "parquet", "-o",
+        tmp_path / "answer.parquet").ok()
     assert pq.read_table(tmp_path / "answer.parquet").to_pylist() == ANSWER
     assert [path.name for path in tmp_path.iterdir()] == ["answer.parquet"]
 
 
 def test_what_a_form_cannot_hold(weir, two_steps, tmp_path):
-    done = weir("query", two_steps, "SELECT list(bytes) AS l FROM events", "--format", "csv", "-o", tmp_path / "x.csv")
-    assert done.returncode == 2 and "--format csv cannot hold" in done.stderr and list(tmp_path.iterdir()) == []
-    twice = weir("query", two_steps, "SELECT a.op, b.op FROM operations a, operations b LIMIT 1", "--format", "json")
-    assert twice.returncode == 2 and "two columns are called 'op'" in twice.stderr and twice.stdout == ""
-    odd = "SELECT 1.0 / 0 AS much, 'nan'::DOUBLE AS nothing, 0.5 AS half, DATE '2026-01-02' AS day, NULL AS n"
+    done = weir("query", two_steps, "SELECT list(bytes) AS l FROM events", "--format", "csv", "-o",
+        tmp_path / "x.csv")
+    assert done.returncode == 2 and "--format csv cannot hold" in done.stderr and list(tmp_path
+        .iterdir()) == []
+    twice = weir("query", two_steps, "SELECT a.op, b.op FROM operations a, operations b LIMIT 1",
+        "--format", "json")
+    assert (
+        twice.returncode == 2
+        and "two columns are called 'op'" in twice.stderr
+        and twice.stdout == ("")
+    )
+    odd = (
+        "SELECT 1.0 / 0 AS much, 'nan'::DOUBLE AS nothing, 0.5 AS half, DATE '2026-01-02' AS day, "
+        "NULL AS n"
+    )
     assert json.loads(weir("query", two_steps, odd, "--format", "json").ok().stdout) == [
         {"much": None, "nothing": None, "half": 0.5, "day": "2026-01-02", "n": None}
     ]
@@ -59,9 +76,16 @@ def test_what_a_form_cannot_hold(weir, two_steps, tmp_path):
 
 def test_what_is_not_installed_is_reported(execute, two_steps):
     for package in ("duckdb", "pyarrow"):
-        code = f"import sys; sys.modules[{package!r}] = None; sys.argv = ['weir', 'query', {str(two_steps)!r}, 'SELECT 1']; "
+        code = (
+            f"import sys; sys.modules[{package!r}] = None; sys.argv = ['weir', 'query', "
+            f"{str(two_steps)!r}, 'SELECT 1']; "
+        )
         done = execute([sys.executable, "-c", code + "from weir.cli import main; sys.exit(main())"])
-        assert done.returncode == 2 and f"{package} is needed" in done.stderr and "weir-io[query]" in done.stderr
+        assert (
+            done.returncode == 2
+            and f"{package} is needed" in done.stderr
+            and "weir-io[query]" in done.stderr
+        )
 
 
 def test_an_empty_answer_is_one(weir, two_steps):
@@ -71,11 +95,15 @@ def test_an_empty_answer_is_one(weir, two_steps):
 
 
 def test_the_question_may_come_from_standard_input(weir, two_steps):
-    assert json.loads(weir("query", two_steps, "-", "--format", "json", input=QUESTION).ok().stdout) == ANSWER
+    assert json.loads(weir("query", two_steps, "-", "--format", "json", input=QUESTION)
+        .ok().stdout) == ANSWER
 
 
 def test_a_table_may_be_asked_for_more_than_once_in_a_question(weir, two_steps):
-    both = "SELECT count(*) AS n FROM events a JOIN events b ON a.start_ns = b.start_ns AND a.pid = b.pid AND a.node = b.node WHERE a.step = 'traj0'"
+    both = (
+        "SELECT count(*) AS n FROM events a JOIN events b ON a.start_ns = b.start_ns AND a.pid = "
+        "b.pid AND a.node = b.node WHERE a.step = 'traj0'"
+    )
     assert json.loads(weir("query", two_steps, both, "--format", "json").ok().stdout) == [{"n": 15}]
 
 
@@ -97,14 +125,16 @@ def test_a_mistake_is_reported_with_its_place(weir, two_steps, question, words):
 
 
 def test_an_error_while_the_answer_is_made_leaves_no_file(weir, two_steps, tmp_path):
-    done = weir("query", two_steps, "SELECT CAST(file AS INTEGER) x FROM events", "--format", "csv", "-o", tmp_path / "x.csv")
+    done = weir("query", two_steps, "SELECT CAST(file AS INTEGER) x FROM events", "--format", "csv",
+        "-o", tmp_path / "x.csv")
     assert done.returncode == 2 and "Could not convert" in done.stderr and "LINE 1" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
 def test_usage(weir, two_steps, tmp_path):
     for arguments, word in (
-        ([two_steps], "--schema"), ([two_steps, "SELECT 1", "--schema"], "either SQL or --schema"), ([two_steps, "SELECT 1", "--format", "xml"], "csv"),
+        ([two_steps], "--schema"), ([two_steps, "SELECT 1", "--schema"], "either SQL or --schema"),
+        ([two_steps, "SELECT 1", "--format", "xml"], "csv"),
         ([two_steps, "SELECT 1", "--memory", "lots"], "DuckDB does not start"),
     ):  # fmt: skip
         done = weir("query", *arguments)
@@ -140,7 +170,8 @@ def test_a_damaged_trace_is_answered_from_and_said(weir, two_steps, tmp_path):
 
 
 def test_a_question_leaves_nothing_behind(weir, two_steps, tmp_path):
-    weir("query", two_steps, "SELECT * FROM events ORDER BY duration_ns", "--memory", "64MB", cwd=tmp_path, env={"TMPDIR": str(tmp_path)}).ok()
+    weir("query", two_steps, "SELECT * FROM events ORDER BY duration_ns", "--memory", "64MB",
+        cwd=tmp_path, env={"TMPDIR": str(tmp_path)}).ok()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -148,7 +179,8 @@ def test_ctrl_c_in_a_question_is_what_it_is_elsewhere():
     duckdb = pytest.importorskip("duckdb", reason="needs the test extra, on Python 3.11 or newer")
     from weir.query.run import interruptible
 
-    for printed in (RuntimeError("Query interrupted"), duckdb.InterruptException("INTERRUPT Error: Interrupted!")):
+    for printed in (RuntimeError("Query interrupted"),
+            duckdb.InterruptException("INTERRUPT Error: Interrupted!")):
         with pytest.raises(KeyboardInterrupt), interruptible():
             raise printed
     with pytest.raises(RuntimeError, match="another"), interruptible():
@@ -160,7 +192,8 @@ def test_ctrl_c_ends_a_question_that_would_not_end(two_steps):
     command = [sys.executable, "-m", "weir", "query", two_steps, "-"]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     program = subprocess.Popen(command, **pipes, env=clean_environment(), **signals_by_default())
-    program.stdin.write(sql.encode())  # more than a pipe holds: when it is written, the program reads it
+    # more than a pipe holds: when it is written, the program reads it
+    program.stdin.write(sql.encode())
     program.stdin.close()
     time.sleep(1)
     program.send_signal(signal.SIGINT)
@@ -173,22 +206,39 @@ def test_ctrl_c_ends_a_question_that_would_not_end(two_steps):
 
 def test_two_questions_at_once_are_refused(weir, two_steps):
     done = weir("query", two_steps, "SELECT 1; SELECT 2 AS two")
-    assert done.returncode == 2 and "has 2 statements" in done.stderr and "'SELECT 2 AS two'" in done.stderr and done.stdout == ""
-    assert weir("query", two_steps, "SET threads = 1; SELECT 2 AS two;").ok().stdout.split() == ["two", "2"]
+    assert (
+        done.returncode == 2
+        and "has 2 statements" in done.stderr
+        and "'SELECT 2 AS two'" in done.stderr
+        and done.stdout == ("")
+    )
+    assert weir("query", two_steps, "SET threads = 1; SELECT 2 AS two;").ok().stdout.split() == [
+        "two", "2"]
 
 
 def test_what_memory_is_refused_in_weirs_words(weir, two_steps):
     done = weir("query", two_steps, "SELECT 1", "--memory", "1X")
-    assert done.returncode == 2 and "with memory '1X' (a number with a unit is wanted, as in 512MB)" in done.stderr
-    little = weir("query", two_steps, "SELECT * FROM range(3000000) ORDER BY hash(range)", "--memory", "1MB")
-    assert little.returncode == 2 and "--memory SIZE" in little.stderr and "SET memory_limit" not in little.stderr
+    assert (
+        done.returncode == 2
+        and "with memory '1X' (a number with a unit is wanted, as in 512MB)" in done.stderr
+    )
+    little = weir("query", two_steps, "SELECT * FROM range(3000000) ORDER BY hash(range)",
+        "--memory", "1MB")
+    assert (
+        little.returncode == 2
+        and "--memory SIZE" in little.stderr
+        and "SET memory_limit" not in little.stderr
+    )
 
 
-@pytest.mark.parametrize(("printed", "shown"), [("/tmp/\udcff\udcfe", r"/tmp/\xff\xfe"), ("\u65e5\udcff", "\u65e5\\xff"), ("\ud800", r"\ud800")])
+@pytest.mark.parametrize(("printed", "shown"), [("/tmp/\udcff\udcfe", r"/tmp/\xff\xfe"),
+    ("\u65e5\udcff", "\u65e5\\xff"), ("\ud800", r"\ud800")])
 def test_arguments_that_are_no_utf_8_are_shown_as_names_are(weir, tmp_path, printed, shown):
-    run = write_run(tmp_path / "run", "step main wall=1\nnode n0\nprocess pid=1\nread /data/a at=0 for=10 bytes=1\n")
+    run = write_run(tmp_path / "run",
+        "step main wall=1\nnode n0\nprocess pid=1\nread /data/a at=0 for=10 bytes=1\n")
     job = run / "main" / "job.json"
-    job.write_text(json.dumps({**json.loads(job.read_text()), "command": ["ls", printed], "cwd": printed}))
+    job.write_text(json.dumps({**json.loads(job.read_text()), "command": ["ls", printed],
+        "cwd": printed}))
     done = weir("query", run, "SELECT command, cwd FROM steps", "--format", "json").ok()
     assert json.loads(done.stdout) == [{"command": f"ls {shown}", "cwd": shown}]
     weir("export", run, "--to", "csv", "-o", tmp_path / "csv").ok()

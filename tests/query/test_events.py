@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns of raw records against the plain decoder of the tests, for any trace and any size of batches."""
+"""Columns of raw records against the plain decoder of the tests, for any trace and any size of
+batches."""
 
 from __future__ import annotations
 
@@ -24,12 +25,14 @@ NAMES = ("", "/scratch/a", "pipe:[1]", "/scratch/b/ü", "LOST")
 OPS = ("read", "pwrite", "fread", "fortran_write", "open", "MPI_Init", "output_put")
 
 one_record = st.tuples(
-    st.sampled_from(OPS), st.integers(0, 10**6), st.integers(0, 2**34), st.sampled_from(range(len(NAMES))), st.integers(-20, 2**47 - 1),
+    st.sampled_from(OPS), st.integers(0, 10**6), st.integers(0, 2**34),
+    st.sampled_from(range(len(NAMES))), st.integers(-20, 2**47 - 1),
     st.integers(0, 2**48 - 1), st.sampled_from([0, 1, 2, 8, 16, 8 | 16, 32]), st.integers(0, 255),
 )  # fmt: skip
 marks = st.sampled_from(["hole", "thread", "sync"])
 threads = st.lists(st.one_of(one_record, marks), max_size=30)
-traces = st.tuples(st.lists(st.lists(threads, max_size=3), min_size=1, max_size=3), st.sampled_from([4096, 1 << 20]), st.integers(1, 40))
+traces = st.tuples(st.lists(st.lists(threads, max_size=3), min_size=1, max_size=3),
+    st.sampled_from([4096, 1 << 20]), st.integers(1, 40))
 
 
 def raw(process, writer, made) -> np.ndarray:
@@ -45,7 +48,8 @@ def raw(process, writer, made) -> np.ndarray:
     if op != "fortran_write":
         offset = abs(offset)
     return records(
-        op_named(op).value, writer.created_ticks + start, duration, file=file, size=size, offset=offset, flags=flags,
+        op_named(op).value, writer.created_ticks + start, duration, file=file, size=size,
+        offset=offset, flags=flags,
         error=error if flags & 1 else 0,
     )  # fmt: skip
 
@@ -56,7 +60,8 @@ def write(path: Path, processes, chunk_bytes: int) -> None:
             process = writer.process(100 + number)
             for thread, made in enumerate(its_threads):
                 if made:
-                    process.events([raw(process, writer, one) for one in made], thread + 1, chunk_bytes)
+                    process.events([raw(process, writer, one) for one in made], thread + 1,
+                        chunk_bytes)
 
 
 def rows_of(file: TraceFile, rows: int) -> list[tuple]:
@@ -79,9 +84,11 @@ def test_columns_are_what_the_plain_decoder_reads(drawn):
         made, texts = rows_of(file, rows), file.texts
         created = file.header.created_ticks
         pages = {one.page: one.index for one in file.processes}
-        # Of one log after the other, as the decoder has them; logs of a process lie in the file in the order of their threads.
+        # Of one log after the other, as the decoder has them; logs of a process lie in the file in
+        # the order of their threads.
         expected = [
-            (r.start - created, r.end - r.start, -1 if r.offset is None else r.offset, r.size, pages[r.process], r.thread, r.file_id,
+            (r.start - created, r.end - r.start, -1 if r.offset is None else r.offset, r.size,
+                pages[r.process], r.thread, r.file_id,
              op_named(r.op).value, r.flags, r.error)
             for r in plain.records if r.op not in ("thread", "sync")
         ]  # fmt: skip
@@ -94,7 +101,8 @@ def test_columns_are_what_the_plain_decoder_reads(drawn):
 
 def test_a_growing_chunk_is_read_on_where_it_stopped(tmp_path):
     """As weir watch reads: places of a chunk that are taken and not written are looked at again."""
-    whole = np.concatenate([records(op_named("read").value, (1 << 40) + i, 1, size=i) for i in range(100)])
+    whole = np.concatenate([records(op_named("read").value, (1 << 40) + i, 1, size=i)
+        for i in range(100)])
 
     def reader(written: int) -> TraceFile:
         path = tmp_path / f"{written}.weir"

@@ -40,7 +40,8 @@ def write(directory: Path, chunks: int) -> Path:
         file, read = process.name("/scratch/file"), op_named("read").value
         for chunk in range(chunks):
             first = writer.created_ticks + chunk * PER_CHUNK * 100
-            process.events(records(read, np.arange(first, first + PER_CHUNK * 100, 100), 40, file=file, size=4096))
+            process.events(records(read, np.arange(first, first + PER_CHUNK * 100, 100), 40,
+                file=file, size=4096))
     return directory
 
 

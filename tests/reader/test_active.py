@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Active time against an oracle that sorts and merges every interval of every process in Python integers."""
+"""Active time against an oracle that sorts and merges every interval of every process in Python
+integers."""
 
 from __future__ import annotations
 
@@ -32,19 +33,25 @@ def union_ns(intervals: list[tuple[int, int]]) -> int:
     return total
 
 
-# A thread: gaps and lengths of its calls; `disorder` swaps neighbours, as a signal handler's record does.
-calls = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 60), st.sampled_from([0, 0, 0, 1, 2, 3])), max_size=40)
-threads = st.tuples(st.integers(0, 300), calls, st.booleans(), st.sampled_from([4096, 4096, 1 << 20]))
+# A thread: gaps and lengths of its calls; `disorder` swaps neighbours, as a signal handler's record
+# does.
+calls = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 60),
+    st.sampled_from([0, 0, 0, 1, 2, 3])), max_size=40)
+threads = st.tuples(st.integers(0, 300), calls, st.booleans(),
+    st.sampled_from([4096, 4096, 1 << 20]))
 nodes = st.lists(
-    st.tuples(st.integers(300, 3000).map(lambda n: Fraction(n, 1000)), st.integers(-500, 500), st.lists(threads, max_size=4)),
+    st.tuples(st.integers(300, 3000).map(lambda n: Fraction(n, 1000)), st.integers(-500, 500),
+        st.lists(threads, max_size=4)),
     min_size=1,
     max_size=3,
 )
 NAMES = ("", "/scratch/a", "pipe:[1]", "/dev/shm/b")
 
 
-def write_thread(process, thread, begin, made, is_disordered, chunk_bytes, scale) -> list[tuple[int, int]]:
-    """One thread's records; returns the intervals that count, in ticks. Gaps and lengths are multiples of scale."""
+def write_thread(process, thread, begin, made, is_disordered, chunk_bytes,
+        scale) -> list[tuple[int, int]]:
+    """One thread's records; returns the intervals that count, in ticks. Gaps and lengths are
+    multiples of scale."""
     at, rows = begin, []
     for gap, length, name in made:
         at += gap * scale
@@ -55,13 +62,15 @@ def write_thread(process, thread, begin, made, is_disordered, chunk_bytes, scale
     if rows:
         starts, lengths, names = (np.array(column) for column in zip(*rows))
         files = [process.name(NAMES[n]) if n else 0 for n in names.tolist()]
-        kinds = np.resize([op_named(n).value for n in ("read", "pwrite", "fread", "lseek")], len(rows))
+        kinds = np.resize([op_named(n).value for n in ("read", "pwrite", "fread", "lseek")],
+            len(rows))
         process.events(records(kinds, starts, lengths, file=files), thread, chunk_bytes)
     return [(start, start + length) for start, length, name in rows if NAMES[name] != "pipe:[1]"]
 
 
 @SETTINGS
-@given(nodes, st.integers(0, 3), st.integers(1, 5), st.sampled_from([1, 1 << 17, 1 << 30]), st.booleans())
+@given(nodes, st.integers(0, 3), st.integers(1, 5), st.sampled_from([1, 1 << 17, 1 << 30]),
+    st.booleans())
 def test_the_union_is_that_of_the_oracle(made, left_out, threads, scale, is_scanned):
     expected, files, lines, masks = [], [], [], []
     with tempfile.TemporaryDirectory() as directory:
@@ -71,7 +80,8 @@ def test_the_union_is_that_of_the_oracle(made, left_out, threads, scale, is_scan
             with TraceWriter(path, f"n{number}") as writer:
                 for rank, (begin, rows, is_disordered, chunk_bytes) in enumerate(ranks):
                     process = writer.process(100 + rank, rank)
-                    ticks = write_thread(process, rank, writer.created_ticks + begin, rows, is_disordered, chunk_bytes, scale)
+                    ticks = write_thread(process, rank, writer.created_ticks + begin, rows,
+                        is_disordered, chunk_bytes, scale)
                     if rank != left_out:
                         expected += [(line.timestamp(a), line.timestamp(b)) for a, b in ticks]
             files.append(TraceFile(path).scan(threads) if is_scanned else TraceFile(path))
@@ -81,7 +91,8 @@ def test_the_union_is_that_of_the_oracle(made, left_out, threads, scale, is_scan
     assert found.ns == union_ns(expected)
     assert found.records == len(expected)
     if expected:
-        assert (found.first_ns, found.last_ns) == (min(a for a, _ in expected), max(b for _, b in expected))
+        assert (found.first_ns, found.last_ns) == (min(a for a, _ in expected),
+            max(b for _, b in expected))
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -93,14 +104,16 @@ def test_many_threads_in_many_chunks(tmp_path, seed):
         process = writer.process(1, 0, last_ticks=(1 << 40) + 10**10)
         for thread in range(20):
             lengths = random.integers(0, 300, 5000)
-            starts = writer.created_ticks + np.cumsum(random.integers(0, 9000, 5000) + lengths) - lengths
+            starts = writer.created_ticks + np.cumsum(random.integers(0, 9000, 5000)
+                + lengths) - lengths
             process.events(records(6, starts, lengths), thread=thread, chunk_bytes=8192)
             expected.append((starts, lengths))
     file = TraceFile(tmp_path / "n.weir").scan()
     line, problem = node_line(file)
     assert problem is None
     intervals = [
-        (line.timestamp(a), line.timestamp(a + n)) for starts, lengths in expected for a, n in zip(starts.tolist(), lengths.tolist())
+        (line.timestamp(a), line.timestamp(a + n)) for starts, lengths in expected
+        for a, n in zip(starts.tolist(), lengths.tolist())
     ]
     for threads in (1, 2, 7):
         found = active_time((file,), (line,), threads=threads)
@@ -109,11 +122,14 @@ def test_many_threads_in_many_chunks(tmp_path, seed):
 
 
 def bursts(random: np.random.Generator, thread: int) -> tuple[np.ndarray, np.ndarray]:
-    """Starts and lengths of one thread: it is busy for 1 ms, as all others are, every 10 s; then a call that all since the second burst were
-    part of ends. Every tenth thread has its records out of order."""
-    starts = np.concatenate([burst * 10**10 + np.cumsum(random.integers(0, 5000, 300)) for burst in range(8)])
+    """Starts and lengths of one thread: it is busy for 1 ms, as all others are, every 10 s; then a
+    call that all since the second burst were part of ends. Every tenth thread has its records out
+    of order."""
+    starts = np.concatenate([burst * 10**10 + np.cumsum(random.integers(0, 5000, 300))
+        for burst in range(8)])
     lengths = random.integers(0, 4000, len(starts))
-    starts, lengths = np.append(starts, 10**10 + 10**6 + thread), np.append(lengths, 4096 * int(random.integers(1, 10**7)))
+    starts, lengths = np.append(starts, 10**10 + 10**6 + thread), np.append(lengths,
+        4096 * int(random.integers(1, 10**7)))
     order = np.argsort(starts + lengths) if thread % 10 else random.permutation(len(starts))
     return starts[order], lengths[order]
 
@@ -125,24 +141,29 @@ def test_bursts_long_calls_and_disorder(tmp_path, is_scanned):
         process = writer.process(1, 0)
         for thread in range(40):
             starts, lengths = bursts(random, thread)
-            process.events(records(6, writer.created_ticks + starts, lengths), thread=thread, chunk_bytes=16384)
+            process.events(records(6, writer.created_ticks + starts, lengths), thread=thread,
+                chunk_bytes=16384)
             intervals += zip(starts.tolist(), (starts + lengths).tolist())
     for threads in (1, 2, 5):
         file = TraceFile(tmp_path / "n.weir")
-        found = active_time((file.scan() if is_scanned else file,), (Line(1 << 40, 0, 1 << 48),), threads=threads)
+        found = active_time((file.scan() if is_scanned else file,), (Line(1 << 40, 0, 1 << 48),),
+            threads=threads)
         assert (found.ns, found.records) == (union_ns(intervals), 40 * 2401)
-        assert (found.first_ns, found.last_ns) == (min(a for a, _ in intervals), max(b for _, b in intervals))
+        assert (found.first_ns, found.last_ns) == (min(a for a, _ in intervals),
+            max(b for _, b in intervals))
 
 
 def test_calls_that_end_where_time_is_cut_count_once(tmp_path):
-    """The library cuts time in lengths of powers of two ns, from 2^20 on: here each call ends at such a place."""
+    """The library cuts time in lengths of powers of two ns, from 2^20 on: here each call ends at
+    such a place."""
     random, intervals = np.random.default_rng(12), []
     with TraceWriter(tmp_path / "n.weir") as writer:
         process = writer.process(1, 0)
         for thread in range(3):
             ends = np.cumsum(random.integers(0, 4, 3000)) << 19
             lengths = random.integers(0, 5, 3000) << 18
-            process.events(records(6, writer.created_ticks + 2**22 + ends - lengths, lengths), thread=thread, chunk_bytes=16384)
+            process.events(records(6, writer.created_ticks + 2**22 + ends - lengths, lengths),
+                thread=thread, chunk_bytes=16384)
             intervals += zip((ends - lengths).tolist(), ends.tolist())
     file = TraceFile(tmp_path / "n.weir").scan()
     found = active_time((file,), (Line(1 << 40, 0, 1 << 48),), threads=2)
@@ -153,7 +174,8 @@ def test_a_signal_handlers_record_is_found_out_of_order(tmp_path):
     with TraceWriter(tmp_path / "n.weir") as writer:
         process = writer.process(1, 0)
         t = writer.created_ticks
-        process.events([event("read", t, 100), event("write", t + 500, 20), event("write", t + 510, 5), event("read", t + 200, 30)])
+        process.events([event("read", t, 100), event("write", t + 500, 20),
+            event("write", t + 510, 5), event("read", t + 200, 30)])
     file = TraceFile(tmp_path / "n.weir").scan()
     assert file.event_chunks()["disordered"].tolist() == [1]
     assert active_time((file,), (node_line(file)[0],)).ns == 100 + 20 + 30
@@ -163,7 +185,8 @@ def test_only_io_counts(tmp_path):
     with TraceWriter(tmp_path / "n.weir") as writer:
         process = writer.process(1, 0)
         pipe, t = process.name("pipe:[9]"), writer.created_ticks
-        process.events([event("MPI_Init", t, 10**6), event("read", t, 2 * 10**6, file=pipe), event("stat", t, 7)])
+        process.events([event("MPI_Init", t, 10**6), event("read", t, 2 * 10**6, file=pipe),
+            event("stat", t, 7)])
     file = TraceFile(tmp_path / "n.weir").scan()
     line = node_line(file)[0]
     assert active_time((file,), (line,)).ns == 7
@@ -184,5 +207,6 @@ def test_python_and_library_agree_on_every_tick(tmp_path):
 
 
 def test_every_operation_of_the_table_is_known():
-    assert {op.name for op in ops().values()} >= {"read", "fwrite", "fortran_write", "thread", "MPI_Init"}
+    assert {op.name for op in ops().values()} >= {"read", "fwrite", "fortran_write", "thread",
+        "MPI_Init"}
     assert op_named("sync").op_class == "M"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counters share histograms: as exact as with histograms of their own (format 1), and as records."""
+"""Counters share histograms: as exact as with histograms of their own (format 1), and as records.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +25,15 @@ def write(path, version: int) -> None:
         for pid in (7, 8):
             process = writer.process(pid)
             made = [
-                counter(op, 1 + file, 100 << file, 10 << op_number, t, t + 60, file=process.name(name), flags=flags)
+                counter(op, 1 + file, 100 << file, 10 << op_number, t, t + 60,
+                    file=process.name(name), flags=flags)
                 for file, name in enumerate(NAMES)
-                for op_number, (op, flags) in enumerate([("write", 0), ("read", 0), ("read", NESTED)])
+                for op_number, (op, flags) in enumerate([("write", 0), ("read", 0),
+                    ("read", NESTED)])
             ]
             process.counters(*made)
-            process.counters(counter("write", 1 << 40, 0, 3, t + 1, t + 2, file=1), thread=2)  # a bin whose fifth byte is not 0
+            # a bin whose fifth byte is not 0
+            process.counters(counter("write", 1 << 40, 0, 3, t + 1, t + 2, file=1), thread=2)
 
 
 def test_traces_of_version_1_are_read_as_ever(tmp_path):
@@ -55,7 +59,8 @@ def test_counters_that_are_followed_are_those_of_the_tables(tmp_path, version):
     write(tmp_path / "n.weir", version)
     file = TraceFile(tmp_path / "n.weir")
     chunks = file.array("chunks")
-    found = np.concatenate([counters_in(file.raw, chunk) for chunk in chunks[chunks["kind"] == COUNTERS]])
+    found = np.concatenate([counters_in(file.raw, chunk)
+        for chunk in chunks[chunks["kind"] == COUNTERS]])
     found = found[found["op"] != 0]
     assert len(found) == 2 * (4 * 3 + 1) and set(found["form"].tolist()) == {0}
     rows = file.scan().array("rows")
@@ -102,8 +107,10 @@ def by_size(directory) -> dict[tuple[int, ...], list[int]]:
     (path,) = directory.glob("*.weir")
     table = TraceFile(path).scan().array("histograms")
     for one in table:
-        assert one["by_duration"].sum() >= one["by_size"].sum()  # what failed has a duration alone, at levels below trace
-    return {tuple(int(one[key]) for key in ("op", "layer", "flags", "is_file")): one["by_size"].tolist() for one in table}
+        # what failed has a duration alone, at levels below trace
+        assert one["by_duration"].sum() >= one["by_size"].sum()
+    return {tuple(int(one[key]) for key in ("op", "layer", "flags", "is_file")): one["by_size"]
+        .tolist() for one in table}
 
 
 @pytest.mark.parametrize("level", ["detail", "summary"])
@@ -122,9 +129,11 @@ def test_histograms_of_counters_are_those_of_records(cc, execute, preload_env, t
             records[(*kind, 1)] = np.add(records.get((*kind, 1), [0] * 36), bins).tolist()
         found["trace"] = records
     else:
-        assert len({key[:3] for key in found[level]}) < len(found[level])  # operations of both kinds
+        # operations of both kinds
+        assert len({key[:3] for key in found[level]}) < len(found[level])
     counters = found[level]
     assert found["trace"].keys() == counters.keys()
     different = {key for key in counters if counters[key] != found["trace"][key]}
-    assert all(sum(found["trace"][key]) > sum(counters[key]) for key in different), "sizes of failed calls are in records alone"
+    assert all(sum(found["trace"][key]) > sum(counters[key])
+        for key in different), "sizes of failed calls are in records alone"
     assert 1 <= len(different) <= 2

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data flow, on traces written here: against a model that goes record by record, and against the table of files."""
+"""Data flow, on traces written here: against a model that goes record by record, and against the
+table of files."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from weir.trace._synthetic import TraceWriter, event
 
 RANKS, STEPS = 3, 3
 FILES = ("a1", "a2", "a3", "b", "d/c")
-OPS = {"pread": "r", "read": "r", "fread": "r", "pwrite": "w", "fwrite": "w", "open": "", "stat": ""}
+OPS = {"pread": "r", "read": "r", "fread": "r", "pwrite": "w", "fwrite": "w", "open": "",
+    "stat": ""}
 SETTINGS = settings(max_examples=60, deadline=None, print_blob=True)
 record = st.fixed_dictionaries(
     {
@@ -35,12 +37,15 @@ record = st.fixed_dictionaries(
 
 
 def write_run(run: Path, made: list[dict]) -> None:
-    """Record k of the list lasts 5 ns from 10 * k ns; a step's clock begins where the one before ended."""
+    """Record k of the list lasts 5 ns from 10 * k ns; a step's clock begins where the one before
+    ended."""
     for step in range(STEPS):
         directory = run / f"s{step}"
         directory.mkdir(parents=True)
-        with TraceWriter(directory / "n.weir", created_realtime_ns=10**18 + step * 10**12) as writer:
-            ranks = {rank: writer.process(100 + rank, rank, RANKS, cwd="/scratch/an") for rank in range(-1, RANKS)}
+        with TraceWriter(directory / "n.weir", created_realtime_ns=10**18 + step
+                * 10**12) as writer:
+            ranks = {rank: writer.process(100 + rank, rank, RANKS, cwd="/scratch/an")
+                for rank in range(-1, RANKS)}
             for number, one in enumerate(made):
                 if one["step"] != step:
                     continue
@@ -48,15 +53,19 @@ def write_run(run: Path, made: list[dict]) -> None:
                 fields = {"offset": one["offset"]} if one["op"].startswith("p") else {}
                 failed = {"flags": 1, "error": 5} if one["failed"] else {}
                 at = writer.created_ticks + 10 * number
-                process.events(event(one["op"], at, 5, file=process.name(f"/scratch/an/{FILES[one['file']]}"), size=one["size"], **fields, **failed))
+                process.events(event(one["op"], at, 5,
+                    file=process.name(f"/scratch/an/{FILES[one['file']]}"), size=one["size"],
+                    **fields, **failed))
 
 
 def moved(made: list[dict], way: str) -> list[tuple[int, dict]]:
-    return [(number, one) for number, one in enumerate(made) if OPS[one["op"]] == way and one["size"] and not one["failed"]]
+    return [(number, one) for number, one in enumerate(made) if OPS[one["op"]] == way
+        and one["size"] and not one["failed"]]
 
 
 def began(made: list[dict], way: str) -> dict:
-    """(file, step, rank) -> when its first call was made of an operation that moved bytes: (step, number of the record)."""
+    """(file, step, rank) -> when its first call was made of an operation that moved bytes: (step,
+    number of the record)."""
     moves = {(one["file"], one["step"], one["rank"], one["op"]) for _, one in moved(made, way)}
     first: dict = {}
     for number, one in enumerate(made):
@@ -66,16 +75,19 @@ def began(made: list[dict], way: str) -> dict:
 
 
 def model_edges(made: list[dict]) -> dict:
-    """(file, step that wrote or None, its writers, step, reader) -> bytes: of each read, the step whose writing began last before it."""
+    """(file, step that wrote or None, its writers, step, reader) -> bytes: of each read, the step
+    whose writing began last before it."""
     writings, writers, edges = {}, defaultdict(set), defaultdict(int)
     for (file, step, rank), when in began(made, "w").items():
         writings[file, step] = min(writings.get((file, step), when), when)
         writers[file, step].add(rank)
     for number, one in moved(made, "r"):
         file, step = one["file"], one["step"]
-        before = sorted((wrote, by) for (of, by), wrote in writings.items() if of == file and wrote < (step, number))
+        before = sorted((wrote, by) for (of, by), wrote in writings.items() if of == file
+            and wrote < (step, number))
         came = before[-1][1] if before else None
-        edges[file, came, tuple(sorted(writers[file, came])) if before else (), step, one["rank"]] += one["size"]
+        edges[file, came, tuple(sorted(writers[file, came])) if before else (), step,
+            one["rank"]] += one["size"]
     return edges
 
 
@@ -87,25 +99,32 @@ def test_matrix_and_edges_are_those_of_a_walk_over_the_records(made):
         report = build(directory)
         found = report_flow(report)
         figures, graph = report_json(report), graph_json(report)
-    use = {(file.text, step): one for row in found.rows for file in row.files for step, one in enumerate(file.uses) if one is not None}
+    use = {(file.text, step): one for row in found.rows for file in row.files
+        for step, one in enumerate(file.uses) if one is not None}
     for way, key in (("r", "read"), ("w", "written")):
         model = defaultdict(int)
         for _, one in moved(made, way):
             model[FILES[one["file"]], one["step"], one["rank"]] += one["size"]
-        assert {(file, step, rank): n for (file, step), one in use.items() for rank, n in getattr(one, key).items()} == model
-    edges = {(FILES.index(f.text), e.from_step, e.writers, e.to_step, e.reader): e.bytes for row in found.rows for f in row.files for e in f.edges}
+        assert {(file, step, rank): n for (file, step), one in use.items()
+            for rank, n in getattr(one, key).items()} == model
+    edges = {(FILES.index(f.text), e.from_step, e.writers, e.to_step, e.reader): e.bytes
+        for row in found.rows for f in row.files for e in f.edges}
     assert edges == model_edges(made)
-    assert sum(one["bytes"] for one in graph["edges"]) == sum(edges.values()) == sum(file["bytes_read"] for file in figures["files"])
+    assert sum(one["bytes"] for one in graph["edges"]) == sum(edges.values()) == sum(
+        file["bytes_read"] for file in figures["files"])
     agrees_with_the_files(figures, found)
 
 
 def agrees_with_the_files(figures: dict, found) -> None:
-    """Bytes and seconds of the flow are those of the table of files, of all files whose bytes moved."""
-    listed = {file["file"]: (file["bytes_read"], file["bytes_written"], round(file["seconds"] * 1e9)) for file in figures["files"]}
+    """Bytes and seconds of the flow are those of the table of files, of all files whose bytes
+    moved."""
+    listed = {file["file"]: (file["bytes_read"], file["bytes_written"],
+        round(file["seconds"] * 1e9)) for file in figures["files"]}
     for row in found.rows:
         for file in row.files:
             uses = [use for use in file.uses if use is not None]
-            sums = tuple(sum(getattr(use, key) for use in uses) for key in ("bytes_read", "bytes_written", "ns"))
+            sums = tuple(sum(getattr(use, key) for use in uses)
+                for key in ("bytes_read", "bytes_written", "ns"))
             assert listed.pop(file.file) == sums
     assert all(read == written == 0 for read, written, _ in listed.values())
 
@@ -135,21 +154,26 @@ def test_distinct_bytes_are_those_of_a_set(made):
     assert sum(len(one["files"]) for one in reads["by_all"]) == len(shared)
     known = [key for key in shared if key not in unknown]
     if len(known) == len(shared):
-        assert sum(one["distinct_bytes"] for one in reads["by_all"]) == sum(len(of_step[key]) for key in known)
+        assert sum(one["distinct_bytes"] for one in reads["by_all"]) == sum(len(of_step[key])
+            for key in known)
 
 
 def step(step: int, *records: tuple) -> list[dict]:
     return [
-        {"op": op, "file": FILES.index(file), "rank": rank, "step": step, "size": size, "offset": 0, "failed": False} for op, file, rank, size in records
+        {"op": op, "file": FILES.index(file), "rank": rank, "step": step, "size": size, "offset": 0,
+            "failed": False} for op, file, rank, size in records
     ]
 
 
 @pytest.fixture
 def run(tmp_path) -> Path:
-    """a1-a3: each rank writes one in step 0, another rank reads it in step 1. b: read by all in each step, twice by rank 0 in step 2.
-    d/c: rank 0 writes it, updates it in step 1 and leaves it."""
-    made = step(0, *(("pwrite", f"a{rank + 1}", rank, 20) for rank in range(3)), *(("pread", "b", rank, 7) for rank in range(3)), ("fwrite", "d/c", 0, 5))
-    made += step(1, *(("pread", f"a{rank + 1}", (rank + 1) % 3, 20) for rank in range(3)), ("fread", "d/c", 0, 5), ("fwrite", "d/c", 0, 6))
+    """a1-a3: each rank writes one in step 0, another rank reads it in step 1. b: read by all in
+    each step, twice by rank 0 in step 2. d/c: rank 0 writes it, updates it in step 1 and leaves it.
+    """
+    made = step(0, *(("pwrite", f"a{rank + 1}", rank, 20) for rank in range(3)),
+        *(("pread", "b", rank, 7) for rank in range(3)), ("fwrite", "d/c", 0, 5))
+    made += step(1, *(("pread", f"a{rank + 1}", (rank + 1) % 3, 20) for rank in range(3)),
+        ("fread", "d/c", 0, 5), ("fwrite", "d/c", 0, 6))
     made += step(2, ("pread", "b", 0, 7), ("pread", "b", 0, 7), ("open", "b", 1, 0))
     write_run(tmp_path / "run", made)
     return tmp_path / "run"
@@ -158,11 +182,15 @@ def run(tmp_path) -> Path:
 def test_rows_roles_and_passages_of_a_known_flow(run):
     made = flow_json(build(run))
     rows = {row["pattern"]: row for row in made["rows"]}
-    assert {name: row["role"] for name, row in rows.items()} == {"a<N>": "carried", "b": "input", "d/c": "updated"}
+    assert {name: row["role"] for name, row in rows.items()} == {"a<N>": "carried", "b": "input",
+        "d/c": "updated"}
     assert rows["a<N>"]["numbers"] == [{"letter": "N", "least": "1", "most": "3", "count": 3}]
-    assert [(use["step"], use["direction"], use["readers"], use["writers"]) for use in rows["a<N>"]["uses"]] == [("s0", "w", "", "all"), ("s1", "r", "all", "")]
-    assert rows["a<N>"]["passages"] == [{"from": "s0", "to": "s1", "writers": "0-2", "readers": "0-2", "files": 3, "bytes": 60}]
-    assert [(one["from"], one["to"], one["bytes"]) for one in rows["d/c"]["passages"]] == [("s0", "s1", 5)]
+    assert [(use["step"], use["direction"], use["readers"], use["writers"])
+        for use in rows["a<N>"]["uses"]] == [("s0", "w", "", "all"), ("s1", "r", "all", "")]
+    assert rows["a<N>"]["passages"] == [{"from": "s0", "to": "s1", "writers": "0-2",
+        "readers": "0-2", "files": 3, "bytes": 60}]
+    assert [(one["from"], one["to"], one["bytes"]) for one in rows["d/c"]["passages"]] == [("s0",
+        "s1", 5)]
     assert [one["from"] for one in rows["b"]["passages"]] == [None, None]
     carried = made["carried"]
     assert (carried["files"], carried["bytes_written"], carried["bytes_read"]) == (3, 60, 60)
@@ -172,22 +200,27 @@ def test_rows_roles_and_passages_of_a_known_flow(run):
 def test_the_graph_goes_from_the_writing_rank_to_the_reading_one(run):
     made = graph_json(build(run))
     (edge,) = (one for one in made["edges"] if one["file"].endswith("/a2"))
-    assert (edge["from"], edge["to"], edge["bytes"]) == (["s0:1"], [{"id": "s1:2", "bytes": 20}], 20)
+    assert (edge["from"], edge["to"], edge["bytes"]) == (["s0:1"], [{"id": "s1:2", "bytes": 20}],
+        20)
     ids = {node["id"] for node in made["nodes"]}
-    assert {end for one in made["edges"] for end in (*one["from"], *(to["id"] for to in one["to"]))} <= ids
+    assert {end for one in made["edges"]
+        for end in (*one["from"], *(to["id"] for to in one["to"]))} <= ids
     assert all(one["bytes"] == sum(to["bytes"] for to in one["to"]) for one in made["edges"])
 
 
 def test_what_is_read_by_all_and_what_is_read_again(run):
     made = reads_json(build(run))
     (by_all,) = made["by_all"]
-    assert (by_all["step"], by_all["pattern"], by_all["ranks"], by_all["bytes"], by_all["distinct_bytes"]) == ("s0", "b", "0-2", 21, 7)
+    assert (by_all["step"], by_all["pattern"], by_all["ranks"], by_all["bytes"],
+        by_all["distinct_bytes"]) == ("s0", "b", "0-2", 21, 7)
     (again,) = made["again"]
-    assert (again["step"], again["pattern"], again["ranks"], again["bytes"], again["distinct_bytes"]) == ("s2", "b", "0", 14, 7)
+    assert (again["step"], again["pattern"], again["ranks"], again["bytes"],
+        again["distinct_bytes"]) == ("s2", "b", "0", 14, 7)
 
 
 def test_names_that_change_are_said(tmp_path):
-    with_rename = step(0, ("fwrite", "b", 0, 9)) + [{**step(1, ("stat", "b", 0, 0))[0], "op": "rename"}]
+    with_rename = step(0, ("fwrite", "b", 0, 9)) + [{**step(1, ("stat", "b", 0, 0))[0],
+        "op": "rename"}]
     write_run(tmp_path / "run", with_rename)
     made = flow_json(build(tmp_path / "run"))
     assert [row["role"] for row in made["rows"]] == ["renamed"]
@@ -196,7 +229,12 @@ def test_names_that_change_are_said(tmp_path):
 
 def test_the_command_prints_the_tables_and_their_json(weir, run):
     text = weir("report", run, "--tables", "flow,graph,reads").ok().stdout
-    assert "a<N>" in text and "all ->" in text and "-> all" in text and "Only carried from step to step" in text
+    assert (
+        "a<N>" in text
+        and "all ->" in text
+        and "-> all" in text
+        and "Only carried from step to step" in text
+    )
     made = json.loads(weir("report", run, "--tables", "flow,graph,reads", "--json").ok().stdout)
     assert {"flow", "graph", "reads"} <= set(made)
     assert [row["pattern"] for row in made["flow"]["rows"]] == ["a<N>", "b", "d/c"]
@@ -215,17 +253,42 @@ def words(run: Path, *lines: str) -> Path:
 def test_counters_of_level_detail_tell_the_flow_but_not_what_is_read_again(tmp_path):
     run = words(
         tmp_path / "run",
-        "step a wall=1", "node n level=2", "process pid=1 rank=0 ranks=1", "counter write /scratch/an/f calls=2 bytes=10 for=5 at=0",
-        "step b wall=1", "node n level=2", "process pid=1 rank=0 ranks=1", "counter pread /scratch/an/f calls=4 bytes=10 for=5 at=0",
+        "step a wall=1", "node n level=2", "process pid=1 rank=0 ranks=1",
+        "counter write /scratch/an/f calls=2 bytes=10 for=5 at=0",
+        "step b wall=1", "node n level=2", "process pid=1 rank=0 ranks=1",
+        "counter pread /scratch/an/f calls=4 bytes=10 for=5 at=0",
         "counter open /scratch/an/f calls=2 bytes=0 for=5 at=0",
     )  # fmt: skip
     (row,) = flow_json(build(run))["rows"]
     assert [(one["from"], one["to"], one["bytes"]) for one in row["passages"]] == [("a", "b", 40)]
-    assert [(one["bytes"], one["distinct_bytes"], one["opens"]) for one in reads_json(build(run))["again"]] == [(40, None, 2)]
+    assert [(one["bytes"], one["distinct_bytes"], one["opens"])
+        for one in reads_json(build(run))["again"]] == [(40, None, 2)]
+
+
+@pytest.mark.parametrize(
+    ("calls", "role"),
+    [
+        ("write 0 100, pread 0 50, pwrite 0 50, write 100 100", "output"),  # fills a block, goes on
+        ("write 0 100, pread 0 50, pwrite 0 50, write 100 100, unlink 0 0", "scratch"),
+        ("write 0 100, pread 0 100", "scratch"),  # the last call reads
+        # reads more than it writes
+        ("write 0 100, pread 0 100, pread 0 100, write 100 10", "scratch"),
+        ("write 0 100", "output"),
+    ],
+)
+def test_a_file_that_its_writer_reads_back_to_append_is_no_scratch_file(tmp_path, calls, role):
+    lines = [
+        f"{op} /data/f at={1000 * at} for=5 bytes={size} offset={offset}"
+        for at, (op, offset, size) in enumerate(call.split() for call in calls.split(", "))
+    ]
+    run = words(tmp_path / "run", "step a wall=1", "node n", "process pid=1 rank=0 ranks=1", *lines)
+    (row,) = flow_json(build(run))["rows"]
+    assert row["role"] == role
 
 
 def test_level_summary_has_no_flow_and_says_so(tmp_path):
-    run = words(tmp_path / "run", "step a wall=1", "node n level=1", "process pid=1 rank=0 ranks=1", "counter write calls=2 bytes=10 for=5 at=0")
+    run = words(tmp_path / "run", "step a wall=1", "node n level=1", "process pid=1 rank=0 ranks=1",
+        "counter write calls=2 bytes=10 for=5 at=0")
     report = build(run)
     assert flow_json(report)["rows"] == []
     (table,) = flow_tables(report)
@@ -235,17 +298,21 @@ def test_level_summary_has_no_flow_and_says_so(tmp_path):
 def test_one_rank_alone_and_processes_that_are_no_rank(tmp_path):
     run = words(
         tmp_path / "run",
-        "step a wall=1", "node n", "process pid=1 rank=0 ranks=2", "write /scratch/an/f at=0 for=5 bytes=10", "process pid=2 rank=1 ranks=2",
-        "write /scratch/an/g at=0 for=5 bytes=10", "process pid=3", "read /scratch/an/f at=100 for=5 bytes=10", "write /scratch/an/g at=100 for=5 bytes=10",
+        "step a wall=1", "node n", "process pid=1 rank=0 ranks=2",
+        "write /scratch/an/f at=0 for=5 bytes=10", "process pid=2 rank=1 ranks=2",
+        "write /scratch/an/g at=0 for=5 bytes=10", "process pid=3",
+        "read /scratch/an/f at=100 for=5 bytes=10", "write /scratch/an/g at=100 for=5 bytes=10",
     )  # fmt: skip
     uses = {row["pattern"]: row["uses"][0] for row in flow_json(build(run))["rows"]}
-    assert (uses["f"]["writers"], uses["f"]["readers"], uses["f"]["reading_ranks"]) == ("0", "other", "other")
+    assert (uses["f"]["writers"], uses["f"]["readers"], uses["f"]["reading_ranks"]) == ("0",
+        "other", "other")
     assert (uses["g"]["writers"], uses["g"]["writing_ranks"]) == ("1+other", "1,other")
     (alone,) = flow_json(build(run, rank=1))["rows"]
     assert (alone["pattern"], alone["uses"][0]["writers"], alone["bytes_written"]) == ("g", "1", 10)
 
 
 def test_names_cannot_break_the_table(tmp_path):
-    run = words(tmp_path / "run", "step a wall=1", "node n", "process pid=1 rank=0 ranks=1", "write '/scratch/an/x\x1b[2Jy' at=0 for=5 bytes=10")
+    run = words(tmp_path / "run", "step a wall=1", "node n", "process pid=1 rank=0 ranks=1",
+        "write '/scratch/an/x\x1b[2Jy' at=0 for=5 bytes=10")
     (table,) = (one for one in flow_tables(build(run)) if one.title.startswith("Data flow"))
     assert table.rows[0][0] == "x\\x1b[2Jy"

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trace in, table out: each file of golden/ is a trace in words, a question, and the answer (tests/support/golden_trace.py).
+"""Trace in, table out: each file of golden/ is a trace in words, a question, and the answer
+(tests/support/golden_trace.py).
 
-`python tests/reader/test_golden.py --rewrite [NAME]...` renews the answers; read the difference before you keep it.
+`python tests/reader/test_golden.py --rewrite [NAME]...` renews the answers; read the difference
+before you keep it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces that are cut, damaged or made up: reading never crashes or hangs, says place and reason, and gives what is whole.
+"""Traces that are cut, damaged or made up: reading never crashes or hangs, says place and reason,
+and gives what is whole.
 
 Each case reads in this process: a crash of the library would end the test run.
 """
@@ -39,11 +40,14 @@ def write_small(path: Path) -> None:
             process.events([sync(t + 10 * i, i, 2) for i in range(3)])
             process.events([
                 event("open", t + 100, 10, file=a), event("read", t + 200, 50, file=a, size=10),
-                event("write", t + 300, 5, file=b, size=8), event("write", t + 400, 20, file=c, size=100, below=True, nested=True),
+                event("write", t + 300, 5, file=b, size=8),
+                event("write", t + 400, 20, file=c, size=100, below=True, nested=True),
                 event("fortran_write", t + 390, 40, file=c, size=90, offset=61),
-                event("pread", t + 500, 2**34, file=a, size=2**33, error=5, flags=1), records(0, 0, 0),
+                event("pread", t + 500, 2**34, file=a, size=2**33, error=5, flags=1),
+                records(0, 0, 0),
             ])  # fmt: skip
-            process.counters(counter("write", 3, 5000, 10, t, t + 60, file=a), counter("stat", 1, 0, 10, t, t + 60))
+            process.counters(counter("write", 3, 5000, 10, t, t + 60, file=a),
+                counter("stat", 1, 0, 10, t, t + 60))
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +58,8 @@ def whole(tmp_path_factory) -> bytes:
 
 
 def read_everything(raw: bytes):
-    """The report of a run whose one trace is these bytes, after all of its tables, lines and JSON were made."""
+    """The report of a run whose one trace is these bytes, after all of its tables, lines and JSON
+    were made."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "run" / "main" / "n.weir"
         path.parent.mkdir(parents=True)
@@ -78,7 +83,8 @@ def test_a_record_that_is_missing_before_others_is_noticed(whole):
     raw = bytearray(whole)
     raw[written : written + 32] = bytes(32)
     report = read_everything(bytes(raw))
-    assert [(one.offset, "missing before others" in one.reason) for one in report.problems] == [(written, True)]
+    assert [(one.offset, "missing before others" in one.reason) for one in report.problems] == [
+        (written, True)]
     assert not is_complete(report) and report.all.calls == 2 * (1 + 1 + 1 + 1 + 3 + 1) - 1
 
 
@@ -93,7 +99,8 @@ def events_places(raw: bytes) -> list[int]:
 
 
 @pytest.mark.parametrize(("was_killed", "is_said"), [(True, False), (False, True)])
-def test_space_taken_by_a_process_that_was_killed_before_the_file_grew_is_no_damage(whole, was_killed, is_said):
+def test_space_taken_by_a_process_that_was_killed_before_the_file_grew_is_no_damage(whole,
+        was_killed, is_said):
     raw = bytearray(whole)
     struct.pack_into("<Q", raw, 32, len(raw) + 65536)
     if was_killed:
@@ -125,11 +132,13 @@ def cut(path: Path, lengths) -> list[int]:
 
 
 def test_truncation_around_every_structure(whole, tmp_path):
-    """Every length near a boundary of a page or header, and a stride over the rest; a longer file never has less."""
+    """Every length near a boundary of a page or header, and a stride over the rest; a longer file
+    never has less."""
     path = tmp_path / "n.weir"
     path.write_bytes(whole)
     near = {page + k for page in range(0, len(whole), 4096) for k in (*range(-33, 0), *range(140))}
-    lengths = sorted((n for n in near | set(range(0, len(whole), 61)) if 0 <= n < len(whole)), reverse=True)
+    lengths = sorted((n for n in near | set(range(0, len(whole), 61)) if 0 <= n < len(whole)),
+        reverse=True)
     calls = cut(path, lengths)
     assert calls == sorted(calls, reverse=True)
     assert calls[0] == 20 and calls[-1] == 0
@@ -154,12 +163,15 @@ def test_truncation_at_every_single_byte(whole, tmp_path):
 def test_flipped_bits_and_extreme_words(data):
     raw = bytearray(WHOLE)
     for _ in range(data.draw(st.integers(1, 6))):
-        place = data.draw(st.one_of(st.integers(0, 127), st.integers(0, len(raw) // 4096 - 1).flatmap(
-            lambda page: st.integers(page * 4096, page * 4096 + 200)), st.integers(0, len(raw) - 9)))  # fmt: skip
+        place = data.draw(st.one_of(st.integers(0, 127), st.integers(0, len(raw) // 4096 - 1)
+            .flatmap(
+            lambda page: st.integers(page * 4096, page * 4096 + 200)),
+            st.integers(0, len(raw) - 9)))  # fmt: skip
         if data.draw(st.booleans()):
             raw[place] ^= 1 << data.draw(st.integers(0, 7))
         else:
-            word = data.draw(st.sampled_from([0, 1, 0x7FFFFFFF, 0xFFFFFFFF, 2**63 - 1, 2**63, 2**64 - 1]))
+            word = data.draw(st.sampled_from([0, 1, 0x7FFFFFFF, 0xFFFFFFFF, 2**63 - 1, 2**63,
+                2**64 - 1]))
             raw[place : place + 8] = struct.pack("<Q", word)
     read_everything(bytes(raw))
 
@@ -171,14 +183,16 @@ def test_bytes_that_are_no_trace(raw, with_header):
 
 
 @SETTINGS
-@given(st.lists(st.tuples(st.integers(1, 5), st.sampled_from([0, 32, 64, 640]), st.integers(0, 2**64 - 1), st.binary(max_size=400)), max_size=6),
+@given(st.lists(st.tuples(st.integers(1, 5), st.sampled_from([0, 32, 64, 640]),
+    st.integers(0, 2**64 - 1), st.binary(max_size=400)), max_size=6),
        st.sampled_from([1, 2]))  # fmt: skip
 def test_chunks_that_are_made_up(chunks, version):
     """Well-formed heads over wild contents reach deepest."""
     made = io.BytesIO()
     made.write(WHOLE[: 2 * 4096])
     for kind, entry, used, body in chunks:
-        made.write(struct.pack("<IIQIIIIQQQQ", 0x4B484357, kind, 4096, 1, 1, entry, 0, used, 0, 1, 0) + body.ljust(4032, body[-1:] or b"\0"))
+        made.write(struct.pack("<IIQIIIIQQQQ", 0x4B484357, kind, 4096, 1, 1, entry, 0, used, 0, 1,
+            0) + body.ljust(4032, body[-1:] or b"\0"))
     raw = bytearray(made.getvalue())
     struct.pack_into("<I", raw, 8, version)
     struct.pack_into("<Q", raw, 32, len(raw))
@@ -201,7 +215,8 @@ COUNTED = 16384 + 64  # a histogram, its counter; a histogram, its counter
         (0, "<8s", b"DARSHAN\0", "not a trace of weir: the magic WEIRTRC1 is missing at byte 0"),
         (8, "<I", 3, "trace format 3, this reader knows 1 and 2 at byte 8"),
         (16, "<I", 48, "record size is not 32 at byte 16"),
-        (32, "<Q", 1 << 40, "the file ends before the space that its header says was taken at byte"),
+        (32, "<Q", 1 << 40,
+            "the file ends before the space that its header says was taken at byte"),
         (32, "<Q", 8192, "chunk beyond the end that the header gives at byte 8192"),
         (CHUNK, "<I", 7, "neither a chunk nor unwritten space at byte 8192"),
         (CHUNK + 4, "<I", 9, "chunk of a kind that this version does not know at byte 8192"),
@@ -210,16 +225,22 @@ COUNTED = 16384 + 64  # a histogram, its counter; a histogram, its counter
         (CHUNK + 16, "<I", 0, "chunk that refers to a place where no process can be at byte 8192"),
         (CHUNK + 16, "<I", 3, "process chunk missing or damaged"),
         (CHUNK + 24, "<I", 31, "chunk whose entry size does not fit its kind at byte 8192"),
-        (CHUNK + 32, "<Q", 1 << 62, "chunk that claims more entries than it has room for at byte 8192"),
-        (CHUNK + 4096 + 64 + 28, "<B", 198, "record of an operation that this version does not know at byte 12352"),
+        (CHUNK + 32, "<Q", 1 << 62,
+            "chunk that claims more entries than it has room for at byte 8192"),
+        (CHUNK + 4096 + 64 + 28, "<B", 198,
+            "record of an operation that this version does not know at byte 12352"),
         (CHUNK + 4096 + 64 + 29, "<B", 12, "record of a layer that does not exist at byte 12352"),
         (CHUNK + 4096 + 64, "<Q", 2**63, "record whose time is impossible at byte 12352"),
         (CHUNK + 64, "<Q", 2**63, "record whose time is impossible at byte 8256"),
-        (COUNTED + 640 + 4, "<B", 0xFA, "counter of an operation or layer that does not exist at byte 17088"),
-        (COUNTED + 640 + 40, "<Q", 2**64 - 1, "counter whose figures contradict each other at byte 17088"),
-        (COUNTED + 4, "<B", 0xFA, "counter of an operation or layer that does not exist at byte 16448"),
+        (COUNTED + 640 + 4, "<B", 0xFA,
+            "counter of an operation or layer that does not exist at byte 17088"),
+        (COUNTED + 640 + 40, "<Q", 2**64 - 1,
+            "counter whose figures contradict each other at byte 17088"),
+        (COUNTED + 4, "<B", 0xFA,
+            "counter of an operation or layer that does not exist at byte 16448"),
         (COUNTED, "<I", 2, "counter of an operation or layer that does not exist at byte 16448"),
-        (COUNTED + 22 * 64 - 64 + 7, "<B", 1, "histogram that its chunk has no room for at byte 17792"),
+        (COUNTED + 22 * 64 - 64 + 7, "<B", 1,
+            "histogram that its chunk has no room for at byte 17792"),
     ],
 )  # fmt: skip
 def test_place_and_reason_are_said(whole, place, layout, value, said):
@@ -235,7 +256,8 @@ def test_the_rest_of_a_damaged_file_is_read(whole):
 
 
 @pytest.mark.parametrize("tail", [64, 127, 4000])
-def test_a_file_that_ends_within_a_page_behind_its_header_s_end_is_read_to_its_end(whole, tmp_path, tail):
+def test_a_file_that_ends_within_a_page_behind_its_header_s_end_is_read_to_its_end(whole, tmp_path,
+        tail):
     raw = bytearray(whole[: len(whole) // 4096 * 4096] + bytes(4096) + b"x" + bytes(tail - 1))
     struct.pack_into("<Q", raw, 32, 8192)
     assert not is_complete(read_everything(bytes(raw)))
@@ -255,7 +277,8 @@ def test_a_lost_name_keeps_its_bytes(tmp_path):
     (tmp_path / "run" / "main").mkdir(parents=True)
     with TraceWriter(tmp_path / "run" / "main" / "n.weir") as writer:
         process = writer.process(7)
-        process.events([event("read", writer.created_ticks, 5, file=3, size=10), event("read", writer.created_ticks + 9, 5, file=4, size=1)])
+        process.events([event("read", writer.created_ticks, 5, file=3, size=10),
+            event("read", writer.created_ticks + 9, 5, file=4, size=1)])
     report = build(tmp_path / "run")
     assert {f.file: f.bytes_read for f in files_of(report)} == {
         "(lost name 3 of process 7 on node0)": 10,
@@ -272,7 +295,8 @@ def test_one_damaged_node_leaves_the_other(tmp_path, whole):
     (step / "job.json").write_text("{not json")
     report = build(tmp_path / "run")
     assert report.all.calls == 16
-    assert sorted((Path(p.path).name, p.offset) for p in report.problems) == [("b.weir", 8), ("c.weir", 0), ("job.json", None)]
+    assert sorted((Path(p.path).name, p.offset) for p in report.problems) == [("b.weir", 8),
+        ("c.weir", 0), ("job.json", None)]
 
 
 @pytest.mark.slow
@@ -286,11 +310,13 @@ def test_the_decoder_under_address_sanitizer(tmp_path, whole, native_build):
     sources = [path for path in of_decoder if not path.stem.endswith("_test")]
     program, seed = tmp_path / "fuzz", random.SystemRandom().randrange(2**32)
     includes = [f"-I{NATIVE}", f"-I{native_build / 'declared'}"]
-    flags = ["-std=c++20", "-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", *includes, "-pthread"]
+    flags = ["-std=c++20", "-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
+        *includes, "-pthread"]
     subprocess.run([compiler, *flags, *sources, "-o", program], check=True, timeout=600)
     (tmp_path / "whole.weir").write_bytes(whole)
     print("seed", seed)
-    done = subprocess.run([program, "--mutate", "1000", str(seed), tmp_path / "whole.weir"], capture_output=True, text=True, timeout=200)
+    done = subprocess.run([program, "--mutate", "1000", str(seed), tmp_path / "whole.weir"],
+        capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

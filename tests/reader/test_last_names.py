@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes of files that are renamed stand under the name that the file had last: in the table of files, in JSON, in SQL."""
+"""Bytes of files that are renamed stand under the name that the file had last: in the table of
+files, in JSON, in SQL."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import shutil
 import sys
 import tempfile
 from collections import defaultdict
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,8 +18,10 @@ from hypothesis import strategies as st
 from renaming_runs import one_action, possible, trace, write_run
 
 import weir as weir_package
+from weir.analysis.names import NameTable
 from weir.report import build
 from weir.report.files.compute import FileTotals, files_of, files_of_rank
+from weir.report.files.naming import Files, Naming
 
 LEVELS = ["trace", "detail"]
 
@@ -61,7 +65,8 @@ def model(made: list[dict]) -> dict[str, list[int]]:
 
 
 def without_links(made: list[dict]) -> list[dict]:
-    return possible([{**one, "through": None} for one in made if one["what"] not in ("link", "symlink")])
+    return possible([{**one, "through": None} for one in made
+        if one["what"] not in ("link", "symlink")])
 
 
 @settings(max_examples=100, deadline=None, print_blob=True)
@@ -70,10 +75,12 @@ def test_bytes_are_those_of_a_small_file_system(made):
     with tempfile.TemporaryDirectory() as directory:
         write_run(Path(directory), made)
         report = build(directory)
-        found = {Path(one.file).name: [one.bytes_read, one.bytes_written] for one in files_of(report) if one.bytes}
+        found = {Path(one.file).name: [one.bytes_read, one.bytes_written]
+            for one in files_of(report) if one.bytes}
         calls, ns = (sum(getattr(one, key) for one in files_of(report)) for key in ("calls", "ns"))
         assert (calls, ns) == (report.all.calls, report.all.ns)
-        assert {one.file: one.calls for one in files_of_rank(report, 0)}.keys() <= {one.file for one in files_of(report)}
+        assert {one.file: one.calls for one in files_of_rank(report, 0)}.keys() <= {one.file
+            for one in files_of(report)}
     assert found == model(made)
 
 
@@ -90,9 +97,11 @@ os.rename("a", "b")
 os.rename("b", "c")
 """
     run = tmp_path / "run"
-    weir("trace", "--level", level, "-o", run, "--", sys.executable, "-c", script, cwd=tmp_path).ok()
+    weir("trace", "--level", level, "-o", run, "--", sys.executable, "-c", script,
+        cwd=tmp_path).ok()
     found = by_name(run)
-    assert found["out.nc"].bytes_written == 5000 and [name[:4] for name in also(found["out.nc"])] == ["part"]
+    assert found["out.nc"].bytes_written == 5000 and [name[:4]
+        for name in also(found["out.nc"])] == ["part"]
     assert found["c"].bytes_written == 300 and also(found["c"]) == ["a", "b"]
     assert not any(name in ("a", "b") or name.startswith("part") for name in found)
 
@@ -100,23 +109,28 @@ os.rename("b", "c")
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_file_that_is_moved_away_keeps_its_bytes(weir, tmp_path, level):
     run = tmp_path / "run"
-    trace(weir, run, "s", "echo 1 > out; echo 333 > tmp; mv out out.old; mv tmp out; bash -c 'echo 55555 > tmp'", level)
+    trace(weir, run, "s",
+        "echo 1 > out; echo 333 > tmp; mv out out.old; mv tmp out; bash -c 'echo 55555 > tmp'",
+        level)
     found = by_name(run)
-    assert {name: found[name].bytes_written for name in ("out", "out.old")} == {"out": 4, "out.old": 2}
+    assert {name: found[name].bytes_written for name in ("out", "out.old")} == {"out": 4,
+        "out.old": 2}
     assert also(found["out"]) == ["tmp"] and also(found["out.old"]) == ["out"]
     assert found["tmp"].bytes_written == 6 and also(found["tmp"]) == []
 
 
 def test_files_that_have_one_name_after_the_other_share_its_line(weir, tmp_path):
     (tmp_path / "restart").write_text("1234567")
-    trace(weir, tmp_path / "run", "s", "cat restart; for i in 1 2 3; do echo $i > restart.tmp; mv restart.tmp restart; done")
+    trace(weir, tmp_path / "run", "s",
+        "cat restart; for i in 1 2 3; do echo $i > restart.tmp; mv restart.tmp restart; done")
     found = by_name(tmp_path / "run")
     assert (found["restart"].bytes_read, found["restart"].bytes_written) == (7, 6)
     assert "restart.tmp" not in found
 
 
 def test_one_process_that_uses_a_name_again_and_again(weir, tmp_path):
-    """Records part what one row of the counters has together; without them it counts where it began, and nothing is lost."""
+    """Records part what one row of the counters has together; without them it counts where it
+    began, and nothing is lost."""
     script = """
 import os
 for number in range(4):
@@ -125,15 +139,21 @@ for number in range(4):
     if number < 3:
         os.rename("tmp", f"out.{number}")
 """
-    wanted = {"trace": {"out.0": 100, "out.1": 101, "out.2": 102, "tmp": 103}, "detail": {"out.0": 406}}
+    wanted = {"trace": {"out.0": 100, "out.1": 101, "out.2": 102, "tmp": 103},
+        "detail": {"out.0": 406}}
     for level, sizes in wanted.items():
         run = tmp_path / level
-        weir("trace", "--level", level, "-o", run, "--", sys.executable, "-c", script, cwd=tmp_path).ok()
-        assert {name: one.bytes_written for name, one in by_name(run).items() if one.bytes_written} == sizes
+        weir("trace", "--level", level, "-o", run, "--", sys.executable, "-c", script,
+            cwd=tmp_path).ok()
+        assert {name: one.bytes_written for name, one in by_name(run).items()
+            if one.bytes_written} == sizes
         report = build(run)
-        assert sum(one.calls for one in files_of(report)) == report.all.calls and sum(one.ns for one in files_of(report)) == report.all.ns
-    opens = {name: op.calls for name, one in by_name(tmp_path / "trace").items() for op in one.ops if op.op.startswith("open")}
-    assert {name: opens.get(name) for name in wanted["trace"]} == {name: 1 for name in wanted["trace"]}
+        assert sum(one.calls for one in files_of(report)) == report.all.calls and sum(one.ns
+            for one in files_of(report)) == report.all.ns
+    opens = {name: op.calls for name, one in by_name(tmp_path / "trace").items() for op in one.ops
+        if op.op.startswith("open")}
+    assert {name: opens.get(name) for name in wanted["trace"]} == {name: 1
+        for name in wanted["trace"]}
 
 
 def test_a_link_that_takes_the_place_of_a_temporary_name(weir, tmp_path):
@@ -160,27 +180,77 @@ def test_programs_that_write_under_a_temporary_name(weir, tmp_path, program, lev
         "rsync": "rsync in copied",
     }
     trace(weir, tmp_path / "run", "s", scripts[program], level)
-    wanted = {"sort": tmp_path / "sorted", "git": tmp_path / "repository" / ".git" / "index", "rsync": tmp_path / "copied"}[program]
+    wanted = {"sort": tmp_path / "sorted", "git": tmp_path / "repository" / ".git" / "index",
+        "rsync": tmp_path / "copied"}[program]
     found = {one.file: one for one in files_of(build(tmp_path / "run"))}
     assert found[str(wanted)].bytes_written == wanted.stat().st_size
     assert found[str(wanted)].also
     if program == "git":
-        written = {name for name, one in found.items() if one.bytes_written and "/.git/objects/" in name}
+        written = {name for name, one in found.items() if one.bytes_written
+            and "/.git/objects/" in name}
         assert written and all(Path(name).exists() for name in written)
 
 
 def test_the_table_json_and_sql_say_the_same(weir, tmp_path):
     pytest.importorskip("pyarrow", reason="needs the test extra")
     run = tmp_path / "run"
-    trace(weir, run, "s", "echo 12345 > out.tmp; mv out.tmp out.nc; echo 1 > out.tmp; for i in 1 2; do echo $i > u; mv u v$i; done")
+    trace(weir, run, "s",
+        "echo 12345 > out.tmp; mv out.tmp out.nc; echo 1 > out.tmp; for i in 1 2; do echo $i > u; "
+        "mv u v$i; done")
     text = weir("report", run, "--tables", "files", cwd=tmp_path).ok().stdout
     assert "out.nc (was out.tmp)" in text
     made = json.loads(weir("report", run, "--json").ok().stdout)
     files = {one["file"]: one for one in made["files"]}
     assert files[str(tmp_path / "out.nc")]["also"] == [str(tmp_path / "out.tmp")]
     with weir_package.open(run) as asked:
-        rows = asked.sql("SELECT file, bytes_written, calls, ns, also FROM files WHERE file IS NOT NULL").to_pylist()
-        assert asked.sql("SELECT sum(bytes_written) n FROM files WHERE file LIKE '%out.nc'").to_pylist() == [{"n": 6}]
+        rows = asked.sql(
+            "SELECT file, bytes_written, calls, ns, also FROM files WHERE file IS NOT "
+            "NULL").to_pylist()
+        assert asked.sql(
+            "SELECT sum(bytes_written) n FROM files WHERE file LIKE '%out.nc'").to_pylist() == [
+            {"n": 6}]
     assert {one["file"]: (one["bytes_written"], one["calls"], one["also"]) for one in rows} == {
-        name: (one["bytes_written"], one["calls"], "\n".join(one["also"]) or None) for name, one in files.items()
+        name: (one["bytes_written"], one["calls"], "\n".join(one["also"]) or None)
+        for name, one in files.items()
     }
+
+
+def instructions_of(call) -> int:
+    """Number of Python instructions that a call executes, those of the functions that it calls
+    among them."""
+    count = 0
+
+    def trace_(frame, event, argument):
+        nonlocal count
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        count += event == "opcode"
+        return trace_
+
+    before = sys.gettrace()
+    sys.settrace(trace_)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def make_links(links: int) -> Files:
+    """One file with many links, each of which is unlinked, the first one first."""
+    made = [Naming(at, "link", "/d/file", f"/d/link{at}") for at in range(links)]
+    made += [Naming(links + at, "unlink", f"/d/link{at}", "") for at in range(links)]
+    return Files(made, [one.new for one in made if one.new], NameTable(), lambda name, at: False)
+
+
+def test_a_file_with_many_links_is_followed_at_a_cost_in_proportion():
+    few, many = (instructions_of(partial(make_links, links)) for links in (100, 800))
+    assert many < 10 * few
+
+
+def test_a_file_that_lost_links_has_the_name_that_was_given_last():
+    made = [Naming(at, "link", "/d/a", name) for at, name in enumerate(("/d/b", "/d/c", "/d/d"))]
+    made += [Naming(10, "unlink", "/d/d", ""), Naming(11, "unlink", "/d/b", "")]
+    names = NameTable()
+    files = Files(made, ["/d/a", "/d/b", "/d/c", "/d/d"], names, lambda name, at: False)
+    file, _ = files.at("/d/c", 20)
+    assert files.last_name(file) == "/d/c"

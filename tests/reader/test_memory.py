@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trace larger than what may be resident: reading it leaves little of it in memory, however long it is."""
+"""A trace larger than what may be resident: reading it leaves little of it in memory, however long
+it is."""
 
 from __future__ import annotations
 
@@ -66,20 +67,26 @@ def trace(tmp_path: Path) -> Path:
         for chunk in range(CHUNKS):
             first = writer.created_ticks + chunk // THREADS * PER_CHUNK * 100
             starts = np.arange(first, first + PER_CHUNK * 100, 100)
-            process.events(records(read, starts, 40, file=1, size=4096, offset=(chunk * PER_CHUNK + np.arange(PER_CHUNK)) * 5000), thread=chunk % THREADS + 1)
+            process.events(records(read, starts, 40, file=1, size=4096,
+                offset=(chunk * PER_CHUNK + np.arange(PER_CHUNK)) * 5000), thread=chunk % THREADS
+                + 1)
     return path
 
 
 def test_memory_does_not_grow_with_the_trace(trace: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", MEASURE, str(trace)], stdout=subprocess.PIPE, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", MEASURE, str(trace)], stdout=subprocess.PIPE,
+        text=True, check=True, timeout=60)
     seen = json.loads(done.stdout)
     assert seen["calls"] == seen["records"] == CHUNKS * PER_CHUNK
     assert seen["peak"] < trace.stat().st_size / 3
 
 
-def test_memory_of_the_data_flow_does_not_grow_with_the_trace_nor_with_the_places_read(trace: Path) -> None:
-    """No two reads touch: there are as many stretches as records, twenty times what may be in memory."""
-    done = subprocess.run([sys.executable, "-c", FLOW, str(trace)], stdout=subprocess.PIPE, text=True, check=True, timeout=60)
+def test_memory_of_the_data_flow_does_not_grow_with_the_trace_nor_with_the_places_read(
+        trace: Path) -> None:
+    """No two reads touch: there are as many stretches as records, twenty times what may be in
+    memory."""
+    done = subprocess.run([sys.executable, "-c", FLOW, str(trace)], stdout=subprocess.PIPE,
+        text=True, check=True, timeout=60)
     seen = json.loads(done.stdout)
     assert seen["known"] == seen["distinct"] == sum(seen["parts"]) == CHUNKS * PER_CHUNK * 4096
     assert min(seen["parts"]) > 0

@@ -56,7 +56,7 @@ def test_a_large_run_fits_two_screens(large, width):
     assert len(lines) <= TWO_SCREENS
     lines = [line for line in lines if not line.startswith("note: ")]
     assert max(map(len, lines)) <= width, max(lines, key=len)
-    assert "(12 of 20; --tables steps)" in "\n".join(lines)
+    assert "(10 of 20; --tables steps)" in "\n".join(lines)
     assert len(files(lines)) == 10 and all(line.endswith(".nc") for line in files(lines))
     assert any("..." in line for line in files(lines)) == (width == 80)
 
@@ -173,7 +173,8 @@ def test_every_table_is_declared_once():
         len(kind.shows) <= 60 and kind.page in ("early", "late", "last", "own") for kind in KINDS
     )
     assert named(f"{ALL},graph") == (ALL, "graph")
-    with pytest.raises(UsageError, match="--tables nonsense: choose of all, steps, waits"):
+    with pytest.raises(UsageError,
+            match="--tables nonsense: choose of all, steps, wall, output-cost"):
         named("steps,nonsense")
 
 

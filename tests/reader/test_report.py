@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What holds for every report: its tables and its JSON agree with one another and with a plain count of the records."""
+"""What holds for every report: its tables and its JSON agree with one another and with a plain
+count of the records."""
 
 from __future__ import annotations
 
@@ -20,8 +21,10 @@ from weir.trace import RunNotFound
 from weir.trace._synthetic import TraceWriter, event
 from weir.trace.ops import BELOW, NESTED, ops
 
-OPS = ("open", "read", "pwrite", "close", "fread", "fwrite", "stat", "fsync", "mmap", "fopen", "fortran_write", "fortran_read", "MPI_Init")
-NAMES = ("/scratch/an/a", "/scratch/an//./b", "/scratch/an/b", "pipe:[1]", "/dev/tty", "/dev/shm/c", "(relative)")
+OPS = ("open", "read", "pwrite", "close", "fread", "fwrite", "stat", "fsync", "mmap", "fopen",
+    "fortran_write", "fortran_read", "MPI_Init")
+NAMES = ("/scratch/an/a", "/scratch/an//./b", "/scratch/an/b", "pipe:[1]", "/dev/tty", "/dev/shm/c",
+    "(relative)")
 record = st.fixed_dictionaries(
     {
         "op": st.sampled_from(OPS),
@@ -39,7 +42,8 @@ def write_run(run: Path, made: list[dict]) -> None:
     for step in {one["step"] for one in made} | {0}:
         directory = run / f"s{step}"
         directory.mkdir(parents=True)
-        with TraceWriter(directory / "n.weir", created_realtime_ns=10**18 + step * 10**15) as writer:
+        with TraceWriter(directory / "n.weir", created_realtime_ns=10**18 + step
+                * 10**15) as writer:
             ranks = {rank: writer.process(100 + rank, rank, 3) for rank in (-1, 0, 1, 2)}
             for process in ranks.values():
                 for name in NAMES:
@@ -49,7 +53,8 @@ def write_run(run: Path, made: list[dict]) -> None:
                 if one["step"] == step:
                     error = 5 if one["flags"] & 1 else 0
                     fields = {key: one[key] for key in ("file", "size", "flags")}
-                    ranks[one["rank"]].events(event(one["op"], at, one["duration"], error=error, **fields))
+                    ranks[one["rank"]].events(event(one["op"], at, one["duration"], error=error,
+                        **fields))
                     at += one["duration"] + 10
 
 
@@ -58,7 +63,8 @@ def is_file(one: dict) -> bool:
 
 
 def counted(made: list[dict]) -> dict:
-    """Calls, bytes, ns and files by the definitions in docs/reference/tables.md, one record after the other."""
+    """Calls, bytes, ns and files by the definitions in docs/reference/tables.md, one record after
+    the other."""
     sums = {"calls": 0, "bytes": 0, "ns": 0, "files": set()}
     known = {op.name: op for op in ops().values() if op.value < 250}
     for one in made:
@@ -68,14 +74,16 @@ def counted(made: list[dict]) -> dict:
         ns = one["duration"] // 4096 * 4096 if one["duration"] >= 2**32 else one["duration"]
         sums["calls"] += not one["flags"] & BELOW
         sums["ns"] += 0 if one["flags"] & NESTED else ns
-        sums["bytes"] += one["size"] if op.op_class in "RW" and op.layer in (1, 2) and not one["flags"] & 1 else 0
+        sums["bytes"] += one["size"] if op.op_class in "RW" and op.layer in (1,
+            2) and not one["flags"] & 1 else 0
         if op.op_class in "ORW" and one["file"]:
             sums["files"].add(NAMES[one["file"] - 1].replace("//./", "/"))
     return {**sums, "files": len(sums["files"])}
 
 
 def check(totals, made: list[dict]) -> None:
-    assert {"calls": totals.calls, "bytes": totals.bytes, "ns": totals.ns, "files": totals.files} == counted(made)
+    assert {"calls": totals.calls, "bytes": totals.bytes, "ns": totals.ns,
+        "files": totals.files} == counted(made)
 
 
 @settings(max_examples=60, deadline=None, print_blob=True)
@@ -92,7 +100,8 @@ def test_every_table_adds_up_to_the_records(made):
             for rank, totals in step.by_rank.items():
                 check(totals, [one for one in mine if one["rank"] == rank])
             table = routines_of(step)
-            assert (table.total.calls, table.total.bytes, table.total.ns) == (step.all.calls, step.all.bytes, step.all.ns)
+            assert (table.total.calls, table.total.bytes, table.total.ns) == (step.all.calls,
+                step.all.bytes, step.all.ns)
         named = [one for one in made if one["file"]]
         wanted = counted(named)
         assert sum(f.calls for f in files_of(report)) == wanted["calls"]
@@ -114,7 +123,8 @@ def test_every_table_adds_up_to_the_records(made):
 @pytest.fixture
 def run(tmp_path) -> Path:
     with_everything = [
-        {"op": op, "file": 1 + i % 3, "duration": 1000, "size": 10, "flags": 0, "rank": i % 3, "step": i % 2} for i, op in enumerate(OPS * 3)
+        {"op": op, "file": 1 + i % 3, "duration": 1000, "size": 10, "flags": 0, "rank": i % 3,
+            "step": i % 2} for i, op in enumerate(OPS * 3)
     ]
     write_run(tmp_path / "run", with_everything)
     return tmp_path / "run"
@@ -123,9 +133,11 @@ def run(tmp_path) -> Path:
 def test_json_has_the_keys_that_users_rely_on(run):
     made = report_json(build(run))
     half = {"calls", "bytes", "seconds", "files"}
-    assert {"steps", "total", "files", "lost_events", "complete", "problems", "not_files", "launchers", "fortran_units", "processes"} <= set(made)
+    assert {"steps", "total", "files", "lost_events", "complete", "problems", "not_files",
+        "launchers", "fortran_units", "processes"} <= set(made)
     for step in made["steps"]:
-        assert {"name", "wall_s", "rank0", "all", "active_s", "lost_events", "complete", "ranks", "nodes", "processes"} <= set(step)
+        assert {"name", "wall_s", "rank0", "all", "active_s", "lost_events", "complete", "ranks",
+            "nodes", "processes"} <= set(step)
         assert set(step["rank0"]) == set(step["all"]) == half
     assert {"wall_s", "rank0", "all", "active_s"} | half <= set(made["total"])
     for file in made["files"]:
@@ -133,7 +145,8 @@ def test_json_has_the_keys_that_users_rely_on(run):
         for op in file["ops"].values():
             assert {"calls", "bytes", "seconds"} <= set(op)
     assert (made["lost_events"], made["complete"]) == (0, True)
-    assert {"pid", "rank", "command", "kernel_bytes_read", "seen_bytes_read"} <= set(made["processes"][0])
+    assert {"pid", "rank", "command", "kernel_bytes_read",
+        "seen_bytes_read"} <= set(made["processes"][0])
 
 
 def test_one_step_and_one_rank(run):
@@ -160,7 +173,8 @@ def test_a_directory_without_steps_is_no_run(tmp_path):
 
 def test_a_step_without_a_trace_is_incomplete(tmp_path):
     (tmp_path / "s0").mkdir()
-    (tmp_path / "s0" / "job.json").write_text(json.dumps({"format": 1, "level": "trace", "started_realtime_ns": 5, "ended_realtime_ns": 7}))
+    (tmp_path / "s0" / "job.json").write_text(json
+        .dumps({"format": 1, "level": "trace", "started_realtime_ns": 5, "ended_realtime_ns": 7}))
     report = build(tmp_path)
     assert (is_complete(report), report.wall_ns, report.all.calls) == (False, 2, 0)
     assert "no trace file" in report_json(report)["notes"][1]

@@ -24,12 +24,14 @@ def run(ranks: int, exec_s: float, write_s: float, nodes: int = 1) -> RunTimes:
 
 def test_a_program_that_scales_does_not_stop():
     [curve] = scaling([run(n, 64 / n, 8 / n) for n in (4, 1, 2)]).curves
-    assert [(point.run.ranks, point.speedup, point.efficiency) for point in curve.points] == [(1, 1, 1), (2, 2, 1), (4, 4, 1)]
+    assert [(point.run.ranks, point.speedup, point.efficiency) for point in curve.points] == [(1, 1,
+        1), (2, 2, 1), (4, 4, 1)]
     assert curve.stop is None
 
 
 def test_output_that_takes_longer_with_more_ranks_stops_the_curve():
-    """The OLAM study's program: it computes in 1/n of the time, and each rank writes a file of its own."""
+    """The OLAM study's program: it computes in 1/n of the time, and each rank writes a file of its
+    own."""
     found = scaling([run(n, 64 / n, n / 4) for n in (1, 2, 4, 8, 16, 32)])
     [curve] = found.curves
     assert curve.stop is not None
@@ -40,13 +42,18 @@ def test_output_that_takes_longer_with_more_ranks_stops_the_curve():
 
 
 def test_one_rank_a_node_and_several_are_two_curves_from_one_beginning():
-    runs = [run(1, 64, 1), *(run(n, 64 / n, 1, n) for n in (2, 4, 8)), *(run(n, 64 / n, 1.5 * n) for n in (2, 4, 8))]
+    runs = [run(1, 64, 1), *(run(n, 64 / n, 1, n) for n in (2, 4, 8)),
+        *(run(n, 64 / n, 1.5 * n) for n in (2, 4, 8))]
     found = scaling(runs)
     apart, together = found.curves
-    assert (apart.placement, [point.run.ranks for point in apart.points]) == ("one rank per node", [1, 2, 4, 8])
-    assert (together.placement, [point.run.ranks for point in together.points]) == ("several ranks per node", [1, 2, 4, 8])
-    assert apart.stop is None and together.stop is not None and together.stop.losses[0].part == "9write"
-    assert [(one.apart.ranks, one.losses[0].part, one.losses[0].lost_ns) for one in found.crowding] == [
+    assert (apart.placement, [point.run.ranks for point in apart.points]) == ("one rank per node",
+        [1, 2, 4, 8])
+    assert (together.placement, [point.run.ranks for point in together.points]) == (
+        "several ranks per node", [1, 2, 4, 8])
+    assert apart.stop is None and together.stop is not None and together.stop.losses[
+        0].part == "9write"
+    assert [(one.apart.ranks, one.losses[0].part, one.losses[0].lost_ns)
+        for one in found.crowding] == [
         (2, "9write", 2 * SECOND), (4, "9write", 5 * SECOND), (8, "9write", 11 * SECOND),
     ]  # fmt: skip
 
@@ -79,7 +86,8 @@ def test_the_command_reads_runs_and_says_what_stops_it(tmp_path):
     assert done.exit_code == 0, done.output
     assert "it stops scaling at 8 ranks: 16 ranks are slower" in done.output
     assert "9write stops it: 8.000 s became 16.000 s, 100% of all that was lost" in done.output
-    assert ["run4", "4", "1", "20.000", "1.70", "2.00", "85%", "4.000"] in [line.split() for line in done.output.splitlines()]
+    assert ["run4", "4", "1", "20.000", "1.70", "2.00", "85%", "4.000"] in [line.split()
+        for line in done.output.splitlines()]
     figures = json.loads(CliRunner().invoke(app, ["scaling", *runs, "--json"]).output)
     assert figures["parts"] == ["9write", "(rest)"]
     assert figures["curves"][0]["stop"]["at_ranks"] == 8
@@ -101,13 +109,18 @@ def test_a_damaged_trace_is_said_and_changes_the_status(tmp_path):
     done = CliRunner().invoke(app, ["scaling", whole, str(damaged)])
     assert done.exit_code == 4, done.output
     said = [line for line in done.output.splitlines() if line.startswith("note: ")]
-    assert said[0].startswith("note: run4: INCOMPLETE") and "run4: damaged:" in said[1] and not any("run2" in line for line in said)
+    assert said[0].startswith("note: run4: INCOMPLETE") and "run4: damaged:" in said[1] and not any(
+        "run2" in line for line in said)
     figures = json.loads(CliRunner().invoke(app, ["scaling", whole, str(damaged), "--json"]).output)
-    assert not figures["complete"] and [point["complete"] for point in figures["curves"][0]["points"]] == [True, False]
+    assert not figures["complete"] and [point["complete"]
+        for point in figures["curves"][0]["points"]] == [True, False]
 
 
 def test_a_run_that_failed_is_said(tmp_path):
     runs = [str(written(tmp_path, ranks)) for ranks in (2, 4)]
     (tmp_path / "run4" / "s" / "job.json").write_text('{"format": 1, "exit_status": 137}')
     done = CliRunner().invoke(app, ["scaling", *runs])
-    assert done.exit_code == 0 and "note: run4: step s: the command ended with status 137" in done.output.splitlines()
+    assert (
+        done.exit_code == 0
+        and "note: run4: step s: the command ended with status 137" in done.output.splitlines()
+    )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tiles against an oracle that walks over the records one by one in Python integers, and against the tables."""
+"""Tiles against an oracle that walks over the records one by one in Python integers, and against
+the tables."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from weir.trace._abi import TILE
 from weir.trace._synthetic import TraceWriter, event, records
 from weir.trace.ops import BELOW, ERROR, NESTED, op_named, ops
 
-OPS = ("read", "pwrite", "fread", "fwrite", "open", "fclose", "lseek", "fortran_write", "MPI_Init", "MPI_collective", "MPI_wait", "MPI_start_collective", "MPI_awaited")
+OPS = ("read", "pwrite", "fread", "fwrite", "open", "fclose", "lseek", "fortran_write", "MPI_Init",
+    "MPI_collective", "MPI_wait", "MPI_start_collective", "MPI_awaited")
 WAITS = ("MPI_collective", "MPI_wait")
 NAMES = ("/scratch/a", "/scratch/b", "pipe:[1]", "/dev/tty", "/dev/shm/c")
 KIND = {"R": 0, "W": 1}
@@ -41,20 +43,24 @@ def nothing() -> dict[str, list[int]]:
     return {"busy_ns": [0, 0, 0], "calls": [0, 0, 0], "bytes": [0, 0], "waiting_ns": 0}
 
 
-def expected(made, line: Line, grid: Grid, wanted, all_names: bool, has_waits: bool = False) -> list[dict]:
+def expected(made, line: Line, grid: Grid, wanted, all_names: bool,
+        has_waits: bool = False) -> list[dict]:
     """The tiles of one row; wanted(process, name) says which records belong to it."""
     out = [nothing() for _ in range(grid.bins)]
     for name, start, length, file, size, flags, process in made:
         op = op_named(name)
         is_file = file == 0 or NAMES[file - 1].startswith(("/scratch", "/dev/shm"))
         if name in WAITS and has_waits and not flags & NESTED and wanted(process, 0):
-            begin, end = (line.timestamp((1 << 40) + t) - grid.origin_ns for t in (start, start + length))
+            begin, end = (line.timestamp((1 << 40) + t) - grid.origin_ns
+                for t in (start, start + length))
             for slice_, tile in enumerate(out):
-                tile["waiting_ns"] += max(0, min(end, slice_ + 1 << grid.shift) - max(begin, slice_ << grid.shift))
+                tile["waiting_ns"] += max(0, min(end, slice_ + 1 << grid.shift)
+                    - max(begin, slice_ << grid.shift))
         if op.op_class == "X" or not (is_file or all_names) or not wanted(process, file):
             continue
         kind = KIND.get(op.op_class, 2)
-        begin, end = (line.timestamp((1 << 40) + t) - grid.origin_ns for t in (start, start + length))
+        begin, end = (line.timestamp((1 << 40) + t) - grid.origin_ns
+            for t in (start, start + length))
         moved = size if kind < 2 and op.layer in (1, 2) and not flags & ERROR else 0
         if 0 <= begin >> grid.shift < grid.bins and not flags & BELOW:
             out[begin >> grid.shift]["calls"][kind] += 1
@@ -65,7 +71,8 @@ def expected(made, line: Line, grid: Grid, wanted, all_names: bool, has_waits: b
                 if not flags & NESTED:
                     tile["busy_ns"][kind] += b - a
                 if moved:
-                    tile["bytes"][kind] += moved * (b - begin) // (end - begin) - moved * (a - begin) // (end - begin)
+                    tile["bytes"][kind] += moved * (b - begin) // (end - begin) - moved * (a
+                        - begin) // (end - begin)
             elif begin == end and low <= begin < high and moved:
                 tile["bytes"][kind] += moved
     return out
@@ -83,7 +90,8 @@ def write(path: Path, made) -> None:
                 process.name(name)
         for name, start, length, file, size, flags, process in made:
             error = 5 if flags & ERROR else 0
-            made_one = event(name, writer.created_ticks + start, length, file=file, size=size, flags=flags, error=error)
+            made_one = event(name, writer.created_ticks + start, length, file=file, size=size,
+                flags=flags, error=error)
             ranks[process].events(made_one, thread=1 + start % 2)
 
 
@@ -107,7 +115,8 @@ def test_tiles_are_those_of_the_oracle(made, origin, shift, bins, slope, all_nam
         group = {text: i % 2 for i, text in enumerate(NAMES)} | {NAMES[1]: HIDDEN_GROUP}
         chunks = TraceFile(path).scan().array("chunks").tobytes()
         by_row, by_group = tiles(
-            (file,), (line,), [np.array([1, NOWHERE, 0], np.uint32)], grid, rows=2, groups=2, all_names=all_names, threads=threads,
+            (file,), (line,), [np.array([1, NOWHERE, 0], np.uint32)], grid, rows=2, groups=2,
+            all_names=all_names, threads=threads,
             groups_of=[np.array([group[text] for text in file.texts], np.uint8)],
         )  # fmt: skip
         assert file.find_times().array("chunks").tobytes() == chunks
@@ -116,10 +125,12 @@ def test_tiles_are_those_of_the_oracle(made, origin, shift, bins, slope, all_nam
             return group[NAMES[file - 1]] if file else 0
 
         for row, process in ((0, 2), (1, 0)):
-            wanted = expected(made, line, grid, lambda p, f: p == process and group_of(f) != HIDDEN_GROUP, all_names, True)
+            wanted = expected(made, line, grid, lambda p, f: p == process
+                and group_of(f) != HIDDEN_GROUP, all_names, True)
             assert as_lists(by_row[row]) == wanted
         for number in range(2):
-            wanted = expected(made, line, grid, lambda p, f: p != 1 and group_of(f) == number, all_names)
+            wanted = expected(made, line, grid, lambda p, f: p != 1 and group_of(f) == number,
+                all_names)
             assert as_lists(by_group[number]) == wanted
 
 
@@ -134,7 +145,8 @@ def test_coarser_tiles_have_the_same_sums(rows, bins, seed):
     assert half.shape == (rows, -(-bins // 2))
     for name in TILE.names:
         by_slice = made[name].reshape(rows, bins, -1)
-        pairs = np.pad(by_slice, ((0, 0), (0, bins % 2), (0, 0))).reshape(rows, -1, 2, by_slice.shape[2])
+        pairs = np.pad(by_slice, ((0, 0), (0, bins % 2), (0, 0))).reshape(rows, -1, 2,
+            by_slice.shape[2])
         assert np.array_equal(half[name].reshape(rows, -1, by_slice.shape[2]), pairs.sum(axis=2))
 
 
@@ -155,14 +167,16 @@ def two_steps(tmp_path) -> Path:
     """Two steps, two ranks and a process that is none; reads, writes, other calls, a pipe."""
     for number, step in enumerate(("traj0", "min0")):
         (tmp_path / step).mkdir()
-        with TraceWriter(tmp_path / step / "n.weir", created_realtime_ns=10**18 + number * 10**12) as writer:
+        with TraceWriter(tmp_path / step / "n.weir", created_realtime_ns=10**18 + number
+                * 10**12) as writer:
             for rank in (-1, 0, 1):
                 process = writer.process(200 + rank, rank, 2)
                 names = [process.name(text) for text in NAMES]
                 count = 400
                 starts = writer.created_ticks + np.arange(count) * 1_000_000 + rank * 333
                 kinds = np.resize([op_named(one).value for one in OPS[:7]], count)
-                process.events(records(kinds, starts, 250_000 + rank * 1000, file=np.resize(names, count), size=1000))
+                process.events(records(kinds, starts, 250_000 + rank * 1000,
+                    file=np.resize(names, count), size=1000))
     return tmp_path
 
 
@@ -198,10 +212,12 @@ def test_many_ranks_share_lanes(tmp_path):
     ranks = 3 * MOST_ROWS
     with TraceWriter(tmp_path / "n.weir") as writer:
         for rank in range(ranks):
-            writer.process(1000 + rank, rank, ranks).events(event("read", writer.created_ticks + rank, 10, size=rank))
+            writer.process(1000 + rank, rank,
+                ranks).events(event("read", writer.created_ticks + rank, 10, size=rank))
     report = build(tmp_path)
     made = timeline([span_of(step) for step in report.steps], most_tiles=1 << 18)
-    assert len(made.lanes) == MOST_ROWS and made.lanes[1].label == "3-5" and made.lanes[1].ranks == 3
+    assert len(made.lanes) == MOST_ROWS and made.lanes[1].label == "3-5" and made.lanes[
+        1].ranks == 3
     assert made.by_lane["bytes"][1].sum() == 3 + 4 + 5
     assert made.by_lane.size <= 1 << 18
 
@@ -219,7 +235,8 @@ def test_every_operation_has_its_kind_by_its_class(tmp_path):
     assert calls == [*wanted, len(used) - sum(wanted)]
 
 
-@pytest.mark.parametrize(("bins", "shift"), [(1000, 20), (1 << 18, 12)], ids=["copies of all tiles", "rows of its own for each thread"])
+@pytest.mark.parametrize(("bins", "shift"), [(1000, 20), (1 << 18, 12)],
+    ids=["copies of all tiles", "rows of its own for each thread"])
 def test_tiles_do_not_depend_on_threads(tmp_path, bins, shift):
     random = np.random.default_rng(3)
     with TraceWriter(tmp_path / "n.weir") as writer:
@@ -227,17 +244,22 @@ def test_tiles_do_not_depend_on_threads(tmp_path, bins, shift):
             process = writer.process(100 + rank, rank, 4)
             for _ in range(rank + 2):
                 names = [process.name(text) for text in NAMES]
-                kinds = np.array([op_named(one).value for one in OPS])[random.integers(0, len(OPS), 100)]
+                kinds = np.array([op_named(one).value for one in OPS])[random.integers(0, len(OPS),
+                    100)]
                 starts = writer.created_ticks + np.sort(random.integers(0, 10**9, 100))
-                made = records(kinds, starts, random.integers(0, 10**7, 100), file=np.resize(names, 100), size=random.integers(0, 1 << 30, 100))
+                made = records(kinds, starts, random.integers(0, 10**7, 100),
+                    file=np.resize(names, 100), size=random.integers(0, 1 << 30, 100))
                 process.events(made, thread=rank, chunk_bytes=4096)
     files = [TraceFile(tmp_path / "n.weir") for _ in range(4)]
     made = [
-        tiles((file,), (Line(1 << 40, 10**18, 1 << 48),), [np.arange(4)], Grid(10**18, shift, bins), rows=4, threads=threads)
+        tiles((file,), (Line(1 << 40, 10**18, 1 << 48),), [np.arange(4)], Grid(10**18, shift, bins),
+            rows=4, threads=threads)
         for file, threads in zip(files, (1, 2, 5))
     ]
     assert made[0][0]["busy_ns"].any(axis=(1, 2)).all() and made[0][1]["bytes"].any()
     for by_row, by_group in made[1:]:
-        assert by_row.tobytes() == made[0][0].tobytes() and by_group.tobytes() == made[0][1].tobytes()
+        assert by_row.tobytes() == made[0][0].tobytes() and by_group.tobytes(
+            ) == made[0][1].tobytes()
     chunks = files[3].scan().array("chunks").tobytes()
-    assert all(file.array("chunks").tobytes() == chunks for file in files[:3])  # the pass has found their times, too
+    # the pass has found their times, too
+    assert all(file.array("chunks").tobytes() == chunks for file in files[:3])

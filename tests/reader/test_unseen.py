@@ -172,7 +172,8 @@ def test_what_is_harmless_makes_no_run_incomplete(traced, cc, tmp_path):
     assert (status, reported, made["complete"]) == (0, 0, True)
     assert [one["matters"] for one in made["unseen"]["programs"]] == [False, False]
     assert any(
-        "1 program left no records. Their parents got less than 64 KiB" in note for note in made["notes"]
+        "1 program left no records. Their parents got less than 64 KiB" in note
+        for note in made["notes"]
     )
 
 
@@ -430,7 +431,7 @@ def test_a_child_that_is_killed_is_named_with_its_signal(traced, cc, signal, lev
     )
     assert bash["kernel_bytes_written"] == bash["seen_bytes_written"]  # bash is not blamed
     assert child["kernel_bytes_written"] >= 3 << 20 and status == 0
-    (note,) = (one for one in made["notes"] if " did not end in order: " in one)
+    (note,) = (one for one in made["notes"] if " did not exit normally: " in one)
     assert note.startswith("step main: 1 of ") and note.count("(pid ") == 1
     assert note.endswith(f"(pid {child['pid']}: killed by {signal})")
 
@@ -613,7 +614,9 @@ def test_what_runs_in_the_background_is_named_until_it_ends(weir, tmp_path, how)
     try:
         assert "weir: 1 process runs still in the background: " in done.stderr
         report = weir("report", "run", cwd=tmp_path)
-        named = re.match(r"note: INCOMPLETE: 1 process runs still in the background: cat fifo \(pid (\d+)\)\n", report.stdout)
+        named = re.match(
+            r"note: INCOMPLETE: 1 process runs still in the background: cat fifo \(pid (\d+)\)\n",
+            report.stdout)
         assert report.returncode == 4 and named, report.stdout[:500]
         assert not json.loads(weir("report", "run", "--json", cwd=tmp_path).stdout)["complete"]
     finally:
@@ -623,7 +626,8 @@ def test_what_runs_in_the_background_is_named_until_it_ends(weir, tmp_path, how)
             break
         time.sleep(0.01)
     later = json.loads(weir("report", "run", "--json", cwd=tmp_path).ok().stdout)
-    assert later["complete"] and [one["bytes_written"] for one in later["files"] if one["file"].endswith("/out")] == [50_000]
+    assert later["complete"] and [one["bytes_written"] for one in later["files"] if one["file"]
+        .endswith("/out")] == [50_000]
 
 
 def test_what_runs_beside_a_report_within_the_step_is_no_alarm(weir, tmp_path):

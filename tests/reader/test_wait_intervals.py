@@ -12,9 +12,11 @@ from weir.analysis.intervals import Price, Shares, Sum, Union
 
 SETTINGS = settings(max_examples=60, deadline=None, print_blob=True)
 END = 130
-interval = st.tuples(st.integers(0, 100), st.integers(0, 25)).map(lambda one: (one[0], one[0] + one[1]))
+interval = st.tuples(st.integers(0, 100), st.integers(0, 25)).map(lambda one: (one[0],
+    one[0] + one[1]))
 intervals = st.lists(interval, max_size=12)
-disjoint = st.lists(st.integers(0, 120), max_size=12, unique=True).map(lambda cuts: list(zip(sorted(cuts)[::2], sorted(cuts)[1::2])))
+disjoint = st.lists(st.integers(0, 120), max_size=12,
+    unique=True).map(lambda cuts: list(zip(sorted(cuts)[::2], sorted(cuts)[1::2])))
 OFFSET = 1_700_000_000 * 10**9  # timestamps are ns since 1970
 
 
@@ -34,15 +36,18 @@ TIMESTAMPS = np.arange(END + 1)
 @given(intervals)
 def test_length_of_the_union_and_sum_up_to_each_timestamp(found):
     each = counts(found)
-    assert np.array_equal(Union.of(*columns(found)).until(TIMESTAMPS + OFFSET), np.r_[0, np.cumsum(each > 0)])
-    assert np.array_equal(Sum.of(*columns(found)).until(TIMESTAMPS + OFFSET), np.r_[0, np.cumsum(each)])
+    assert np.array_equal(Union.of(*columns(found)).until(TIMESTAMPS + OFFSET),
+        np.r_[0, np.cumsum(each > 0)])
+    assert np.array_equal(Sum.of(*columns(found)).until(TIMESTAMPS + OFFSET),
+        np.r_[0, np.cumsum(each)])
 
 
 @SETTINGS
 @given(intervals, disjoint, st.integers(1, 9))
 def test_the_highest_price_at_each_timestamp(added, windows, tenths):
     begins, ends = columns(windows)
-    price = Price.greatest([Price.added(*columns(added)), Price.of_windows(begins, ends, np.full(len(begins), tenths / 10))])
+    price = Price.greatest([Price.added(*columns(added)),
+        Price.of_windows(begins, ends, np.full(len(begins), tenths / 10))])
     expected = np.maximum(counts(added), (counts(windows) > 0) * tenths / 10)
     assert np.array_equal(price.at(TIMESTAMPS[:-1] + OFFSET), expected)
 
@@ -71,7 +76,8 @@ def test_what_io_costs_is_shared_out_to_calls_and_nothing_is_lost(calls, windows
 
 def test_calls_at_one_time_share_by_their_time():
     """20 ns that a rank was in I/O, in three calls of 10."""
-    union, price = Union.of(*columns([(0, 10), (0, 10), (20, 30)])), Price.added(*columns([(0, 30)]))
+    union, price = Union.of(*columns([(0, 10), (0, 10), (20, 30)])), Price.added(
+        *columns([(0, 30)]))
     starts, ends = columns([(0, 10), (0, 10), (20, 30)])
     assert shares_of(price.cost(union), starts, ends, 2).tolist() == pytest.approx([20 / 3] * 3)
 

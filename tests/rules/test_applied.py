@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each condition of a rule, seen in programs: the writes of a file fail if, and only if, the rule that says so matches it."""
+"""Each condition of a rule, seen in programs: the writes of a file fail if, and only if, the rule
+that says so matches it."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ int main(int argc, char **argv) {
 
 @pytest.fixture
 def outcome(weir, tmp_path):
-    """``outcome('name = "x"', program, "x", "wc")``: what the program says when its writes fail under the rule."""
+    """``outcome('name = "x"', program, "x", "wc")``: what the program says when its writes fail
+    under the rule."""
 
     def call(conditions: str, program, *arguments: str, env=None, prepare=lambda: None) -> str:
         directory = tmp_path / "run"
@@ -69,7 +71,8 @@ def outcome(weir, tmp_path):
     ],
 )
 def test_a_condition_decides(outcome, cc, tmp_path, conditions, arguments, expected):
-    assert outcome(conditions.format(directory=tmp_path), cc(WRITER, name="writer"), *arguments) == expected
+    assert outcome(conditions.format(directory=tmp_path), cc(WRITER, name="writer"),
+        *arguments) == expected
 
 
 @pytest.mark.parametrize(("rank", "expected"), [("3", "failed"), ("4", "written")])
@@ -92,10 +95,12 @@ def test_the_file_system_is_that_of_the_file(outcome, cc):
 
 
 def test_the_first_rule_wins_and_none_exempts(weir, cc, tmp_path):
-    (tmp_path / "r.toml").write_text(f'[[rule]]\nname = "data"\nstack = "none"\n[[rule]]\nname = "*"\nstack = "{FAILS}"\n')
+    (tmp_path / "r.toml").write_text(
+        f'[[rule]]\nname = "data"\nstack = "none"\n[[rule]]\nname = "*"\nstack = "{FAILS}"\n')
     program = cc(WRITER, name="writer")
     for name, expected in (("data", "written"), ("other", "failed")):
-        done = weir("run", "--rules", "r.toml", "--", program, name, "wc", cwd=tmp_path, env=NO_OTHERS).ok()
+        done = weir("run", "--rules", "r.toml", "--", program, name, "wc", cwd=tmp_path,
+            env=NO_OTHERS).ok()
         assert done.stdout.strip() == expected
 
 
@@ -104,5 +109,7 @@ def test_what_a_job_script_exports_applies(weir, execute, cc, tmp_path):
     weir("assign", "-F", FAILS, "f:data", cwd=tmp_path, env=NO_OTHERS).ok()
     lines = weir("env", "--rules", ".assign", "--no-trace", cwd=tmp_path, env=NO_OTHERS).ok().stdout
     off = weir("env", "--off", cwd=tmp_path).ok().stdout
-    done = execute(["bash", "-c", f"{lines}\n{program} data wc\n{program} other wc\n{off}\n{program} data wc"], cwd=tmp_path).ok()
+    done = execute(["bash", "-c",
+        f"{lines}\n{program} data wc\n{program} other wc\n{off}\n{program} data wc"],
+        cwd=tmp_path).ok()
     assert done.stdout.split() == ["failed", "written", "written"]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules for Fortran units and kinds of files, seen in a gfortran program: where a rule matches, nothing reaches the file."""
+"""Rules for Fortran units and kinds of files, seen in a gfortran program: where a rule matches,
+nothing reaches the file."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ import pytest
 NO_OTHERS = {"FILENV": None, "IOBUF_PARAMS": None, "MPICH_MPIIO_HINTS": None}
 FAILS = "error:op=write:errno=ENOSPC"
 
-# A file of each kind, each written once; gfortran says nothing of a flush that fails, so the files' sizes tell.
+# A file of each kind, each written once; gfortran says nothing of a flush that fails, so the files'
+# sizes tell.
 FORTRAN = """
 program w
   implicit none
@@ -26,7 +28,8 @@ program w
 end program
 """
 FILES = [
-    "sequential.unformatted", "sequential.formatted", "direct.unformatted", "direct.formatted", "stream.unformatted", "fort.65",
+    "sequential.unformatted", "sequential.formatted", "direct.unformatted", "direct.formatted",
+    "stream.unformatted", "fort.65",
 ]  # fmt: skip
 
 
@@ -49,5 +52,6 @@ def test_units_and_kinds_of_fortran_files(weir, fc, tmp_path, rule, failing):
     if fc.missing():
         pytest.skip("no gfortran on this machine")
     (tmp_path / "rules").write_text(f"assign -F {FAILS} {rule}\n")
-    done = weir("run", "--rules", "rules", "--", fc(FORTRAN, name="fortran"), cwd=tmp_path, env=NO_OTHERS)
+    done = weir("run", "--rules", "rules", "--", fc(FORTRAN, name="fortran"), cwd=tmp_path,
+        env=NO_OTHERS)
     assert [name for name in FILES if (tmp_path / name).stat().st_size == 0] == failing, done.stderr

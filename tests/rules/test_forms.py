@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TOML, assign and IOBUF_PARAMS say the same: what one form can say comes back from it as the same rules."""
+"""TOML, assign and IOBUF_PARAMS say the same: what one form can say comes back from it as the same
+rules."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ MANY = settings(max_examples=100, deadline=None, print_blob=True)
 def anonymous(rules: RuleSet) -> RuleSet:
     """Without the places, which differ between forms."""
     return RuleSet(
-        tuple(replace(r, source=NOWHERE) for r in rules.rules), tuple(replace(h, source=NOWHERE) for h in rules.hints)
+        tuple(replace(r, source=NOWHERE) for r in rules.rules),
+        tuple(replace(h, source=NOWHERE) for h in rules.hints)
     )
 
 
@@ -67,7 +69,8 @@ def test_what_iobuf_params_can_say_comes_back(rules):
     variable, _, value = text.partition("=")
     again = parse_iobuf(shlex.split(value)[0] if value.strip() else "")
     assert variable == "IOBUF_PARAMS"
-    everything = [replace(r, when=replace(r.when, name=r.when.name or "*")) for r in anonymous(rules).rules]
+    everything = [replace(r, when=replace(r.when, name=r.when.name or "*"))
+        for r in anonymous(rules).rules]
     assert list(anonymous(again).rules) == everything and not again.warnings
 
 
@@ -90,7 +93,8 @@ def test_a_rule_that_is_said_to_be_hidden_never_matches(rules, asked):
     for one in rules.rules:
         for other in rules.rules:
             if covers(one.when, other.when):
-                assert all(misfits(other.when, what) or not misfits(one.when, what) for what in asked)
+                assert all(misfits(other.when, what) or not misfits(one.when, what)
+                    for what in asked)
 
 
 @pytest.mark.parametrize("form", [to_assign, to_iobuf])
@@ -102,15 +106,22 @@ def test_what_a_form_cannot_say_names_the_rule(form):
 
 def test_assign_keeps_the_order_or_refuses():
     text = '[[rule]]\nunit = 61\nstack = "bufa"\n[[rule]]\nname = "x"\nstack = "cos"\n'
-    with pytest.raises(RulesError, match=r"r\.toml:4:1: assign would ask f:x before the rule of r\.toml:1:1"):
+    with pytest.raises(RulesError,
+            match=r"r\.toml:4:1: assign would ask f:x before the rule of r\.toml:1:1"):
         to_assign(parse_toml(text, "r.toml"))
-    twice = '[[rule]]\nname = "x"\nmode = "read"\nstack = "bufa"\n[[rule]]\nname = "x"\nstack = "cos"\n'
-    with pytest.raises(RulesError, match=r"r\.toml:5:1: assign has one set of attributes for f:x, and r\.toml:1:1 is it"):
+    twice = (
+        '[[rule]]\nname = "x"\nmode = "read"\nstack = "bufa"\n[[rule]]\nname = "x"\nstack = "cos"\n'
+    )
+    with pytest.raises(RulesError,
+            match=r"r\.toml:5:1: assign has one set of attributes for f:x, and r\.toml:1:1 is it"):
         to_assign(parse_toml(twice, "r.toml"))
 
 
 def test_iobuf_params_has_patterns_and_bufa_alone():
-    text = '[[rule]]\nunit = 61\nstack = "bufa"\n[[rule]]\nname = "x"\nstack = "cos"\n[[rule]]\nname = "a,b"\nstack = "bufa"\n'
+    text = (
+        '[[rule]]\nunit = 61\nstack = "bufa"\n[[rule]]\nname = "x"\nstack = "cos"\n[[rule]]\nname '
+        '= "a,b"\nstack = "bufa"\n'
+    )
     with pytest.raises(RulesError) as found:
         to_iobuf(parse_toml(text, "r.toml"))
     assert [m.place.line for m in found.value.mistakes] == [1, 4, 7]

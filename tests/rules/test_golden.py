@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules in, messages or compiled rules out: each file of golden/ is a text in one form, and what comes of it.
+"""Rules in, messages or compiled rules out: each file of golden/ is a text in one form, and what
+comes of it.
 
-`python tests/rules/test_golden.py --rewrite [NAME]...` renews what comes of them; read the difference before you keep it.
+`python tests/rules/test_golden.py --rewrite [NAME]...` renews what comes of them; read the
+difference before you keep it.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ import pytest
 
 GOLDEN = Path(__file__).parent / "golden"
 FILES = sorted(GOLDEN.glob("*.txt"))
-PARTS = re.compile(r"(?P<about>(?:#[^\n]*\n)*)=== (?P<file>\S+)\n(?P<text>.*?)=== (?:messages|compiled)\n.*", re.S)
+PARTS = re.compile(
+    r"(?P<about>(?:#[^\n]*\n)*)=== (?P<file>\S+)\n(?P<text>.*?)=== (?:messages|compiled)\n.*", re.S)
 
 
 def answered(path: Path) -> str:
@@ -36,7 +39,8 @@ def answered(path: Path) -> str:
             rules = variables[file](text.rstrip("\n"), file)
         else:
             rules = (parse_toml if file.endswith(".toml") else parse_assign)(text, file)
-        answer = "=== compiled\n" + compile_rules(rules) + "".join(f"warning: {w}\n" for w in [*rules.warnings, *shadowed(rules)])
+        answer = "=== compiled\n" + compile_rules(rules) + "".join(f"warning: {w}\n"
+            for w in [*rules.warnings, *shadowed(rules)])
     except RulesError as error:
         answer = f"=== messages\n{error}\n"
     return f"{found['about']}=== {file}\n{text}{answer}"

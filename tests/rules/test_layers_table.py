@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table that rules are checked against, and the layers as they are: the same kinds, the same options."""
+"""The table that rules are checked against, and the layers as they are: the same kinds, the same
+options."""
 
 from __future__ import annotations
 
@@ -94,7 +95,8 @@ def test_an_argument_without_a_value_is_a_mistake_that_says_what_to_write(stack,
 def test_each_reason_to_bypass_a_file_is_explained():
     from weir.report.layers.table import REASONS
 
-    named = set(re.findall(r'^WEIR_OP\(\d+, \w+, "bypassed_(\w+)"', (ROOT / "native" / "wire" / "ops.def").read_text(), re.M))
+    named = set(re.findall(r'^WEIR_OP\(\d+, \w+, "bypassed_(\w+)"',
+        (ROOT / "native" / "wire" / "ops.def").read_text(), re.M))
     assert named == set(REASONS)
 
 
@@ -114,13 +116,15 @@ def test_the_package_has_the_layers_that_are_declared():
         ({"a": "number = 1\nsummary = 'x'\nsumary = 'x'\n"}, "a layer has no key 'sumary'"),
         (
             {
-                "a": "number = 1\nsummary = 'x'\n[[options]]\nname = 'n'\nkind = 'cuont'\nhelp = ''\n"
+                "a": "number = 1\nsummary = 'x'\n[[options]]\nname = 'n'\nkind = 'cuont'\nhelp = "
+                     "''\n"
             },
             "the kind is one of size, bytes, count",
         ),
         (
             {
-                "a": "number = 1\nsummary = 'x'\n[[options]]\nname = 'n'\nkind = 'count'\nhelp = ''\nhigh = 1\ndefault = 2\n"
+                "a": "number = 1\nsummary = 'x'\n[[options]]\nname = 'n'\nkind = 'count'\nhelp = "
+                     "''\nhigh = 1\ndefault = 2\n"
             },
             "outside of its bounds",
         ),
@@ -130,7 +134,8 @@ def test_the_package_has_the_layers_that_are_declared():
         ),
         (
             {
-                "a": "number = 1\nsummary = 'x'\nstatistics = [{ index = 1, name = 'n', unit = 'ns', help = '' }]\n"
+                "a": "number = 1\nsummary = 'x'\nstatistics = [{ index = 1, name = 'n', unit = "
+                     "'ns', help = '' }]\n"
             },
             "indexes of statistics are 0, 1, 2",
         ),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The native matcher takes all that Python compiles, and patterns, paths and conditions mean what libc and the guide say."""
+"""The native matcher takes all that Python compiles, and patterns, paths and conditions mean what
+libc and the guide say."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def test_patterns_fit_as_with_fnmatch(pattern, name):
 
 
 @settings(max_examples=200, deadline=None, print_blob=True)
-@given(words=st.lists(st.sampled_from(["a", "b", ".", "..", "", "..."]), max_size=6), directory=st.sampled_from(["/", "/x/y", "/x//z/"]))
+@given(words=st.lists(st.sampled_from(["a", "b", ".", "..", "", "..."]), max_size=6),
+    directory=st.sampled_from(["/", "/x/y", "/x//z/"]))
 def test_paths_are_made_absolute_as_text(words, directory):
     path = os.path.join(directory, "/".join(words))
     assert normalised(path) == "/" + os.path.normpath(path).lstrip("/")
@@ -59,7 +61,8 @@ def test_every_condition_that_does_not_hold_is_explained():
     assert len(misfits(when, Open("/x"))) == len(MISFITS) - 3
     fortran = misfits(when, Open("/x", fortran=True, rank=7, unit=7, fstype="ext4"))
     assert len(fortran) == len(MISFITS) - 1
-    assert fortran[0] == "its name is not a" and fortran[-1] == "its file system is ext4, not lustre"
+    assert fortran[0] == "its name is not a" and fortran[
+        -1] == "its file system is ext4, not lustre"
 
 
 def test_a_compiled_text_at_its_limit_is_parsed():

@@ -22,7 +22,8 @@ TEXT = st.text(st.sampled_from("ab #[]{}=,.|:ü'\"\\\n\t"), max_size=8)
 
 
 def basic(text: str) -> str:
-    return '"' + "".join(c if c.isalnum() or c in " #[]{}=,.|:'" else f"\\u{ord(c):04x}" if c != "\n" else "\\n" for c in text) + '"'
+    return '"' + "".join(c if c.isalnum() or c in " #[]{}=,.|:'" else f"\\u{ord(c):04x}"
+        if c != "\n" else "\\n" for c in text) + '"'
 
 
 def literal(text: str) -> str:
@@ -37,26 +38,33 @@ def long_literal(text: str) -> str:
     return "'''" + text.replace("'", "") + "'''"
 
 
-strings = st.builds(lambda write, text: write(text), st.sampled_from([basic, literal, long, long_literal]), TEXT)
+strings = st.builds(lambda write, text: write(text),
+    st.sampled_from([basic, literal, long, long_literal]), TEXT)
 numbers = st.sampled_from(["1", "-5", "0x1F", "1_000", "3.5", "true", "1979-05-27"])
-arrays = st.lists(strings | numbers, max_size=4).map(lambda items: "[" + ", # no ] here\n ".join(items) + "]")
-tables = st.lists(st.tuples(st.sampled_from(["k", "l", "m"]), strings | numbers), max_size=3, unique_by=lambda p: p[0]).map(
+arrays = st.lists(strings | numbers, max_size=4).map(lambda items: "["
+    + ", # no ] here\n ".join(items) + "]")
+tables = st.lists(st.tuples(st.sampled_from(["k", "l", "m"]), strings | numbers), max_size=3,
+    unique_by=lambda p: p[0]).map(
     lambda pairs: "{" + ", ".join(f"{k} = {v}" for k, v in pairs) + "}"
 )
 values = strings | numbers | arrays | tables
 pairs = st.lists(st.tuples(KEYS, BLANKS, values), max_size=4, unique_by=lambda p: p[0])
-blocks = st.lists(st.tuples(st.sampled_from(["[[rule]]", "[[ rule ]] # [[x]]", "# nothing\n[[rule]]"]), pairs), max_size=3)
+blocks = st.lists(st
+    .tuples(st.sampled_from(["[[rule]]", "[[ rule ]] # [[x]]", "# nothing\n[[rule]]"]), pairs),
+    max_size=3)
 
 
 def document(top: list, parts: list) -> str:
     def lines(chosen: list) -> str:
-        return "".join(f"{blank}{key}{blank}={blank}{value} # {key}\n" for key, blank, value in chosen)
+        return "".join(f"{blank}{key}{blank}={blank}{value} # {key}\n"
+            for key, blank, value in chosen)
 
     return lines(top) + "".join(f"\n{head}\n{lines(chosen)}" for head, chosen in parts)
 
 
 def compare(text: str, where: Value, value: Any) -> None:
-    """Each character of a string stands where the scan says; each element of an array has its place."""
+    """Each character of a string stands where the scan says; each element of an array has its
+    place."""
     if isinstance(value, str):
         assert len(where.characters) == len(value) + 1
         assert where.characters == sorted(where.characters)
@@ -80,7 +88,8 @@ def test_every_key_and_value_is_found_where_it_stands(top, parts):
     read = tomllib.loads(text)
     found = Scanner(text).tables()
     assert [t.path for t in found] == [(), *[("rule",)] * len(parts)]
-    for table, values_ in zip(found, [{k: v for k, v in read.items() if k != "rule"}, *read.get("rule", [])]):
+    for table, values_ in zip(found, [{k: v for k, v in read.items() if k != "rule"},
+            *read.get("rule", [])]):
         direct = [e for e in table.entries if len(e.path) == 1]
         assert [e.path[0] for e in direct] == list(values_)
         for entry in direct:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A second, plain decoder of trace files for tests, written from docs/formats/trace.md alone.
 
-``read_trace(path)`` takes a trace file or a step's directory that holds exactly one. It believes the writer: damage raises.
+``read_trace(path)`` takes a trace file or a step's directory that holds exactly one. It believes
+the writer: damage raises.
 """
 
 from __future__ import annotations
@@ -12,14 +13,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-ERROR, SHORT, LONG, BELOW, NESTED = 1, 2, 4, 8, 16
+ERROR, SHORT, LONG, BELOW, NESTED, OF_OUTPUT, ROOT = 1, 2, 4, 8, 16, 32, 64
 UNKNOWN_OFFSET = (1 << 48) - 1
 PAGE = 4096
-LAYERS = {0: "marker", 1: "posix", 2: "stdio", 3: "fortran", 4: "mpi", 6: "output", 7: "mpi_io", 8: "pnetcdf", 9: "netcdf", 10: "hdf5"}
-LAYERS |= {16 + position: f"event{position}" for position in range(16)} | {32 + kind: f"note{kind}" for kind in range(32)}
+LAYERS = {0: "marker", 1: "posix", 2: "stdio", 3: "fortran", 4: "mpi", 6: "output", 7: "mpi_io",
+    8: "pnetcdf", 9: "netcdf", 10: "hdf5"}
+LAYERS |= {16 + position: f"event{position}" for position in range(16)} | {32 + kind: f"note{kind}"
+    for kind in range(32)}
 OPS_DEF = Path(__file__).resolve().parents[2] / "native" / "wire" / "ops.def"
 OPS = {
-    int(value): name for value, name in re.findall(r'^WEIR_OP\((\d+), \w+, "(\w+)"', OPS_DEF.read_text(), re.MULTILINE)
+    int(value): name for value, name in re.findall(r'^WEIR_OP\((\d+), \w+, "(\w+)"',
+        OPS_DEF.read_text(), re.MULTILINE)
 }
 
 
@@ -99,7 +103,8 @@ class Histogram(NamedTuple):
 
 @dataclass
 class Trace:
-    """processes by number, names by (process, id), records in the order of each log, counters, histograms."""
+    """processes by number, names by (process, id), records in the order of each log, counters,
+    histograms."""
 
     node: str
     level: int
@@ -110,8 +115,10 @@ class Trace:
     counters: list[Counter] = field(default_factory=list)
     histograms: list[Histogram] = field(default_factory=list)
 
-    def of(self, op: str | None = None, layer: str | None = None, file: object = None) -> list[Record]:
-        """The records of an operation, a layer, a file (its path, or the last part of it); by start."""
+    def of(self, op: str | None = None, layer: str | None = None,
+            file: object = None) -> list[Record]:
+        """The records of an operation, a layer, a file (its path, or the last part of it); by
+        start."""
         chosen = (
             r
             for r in self.records
@@ -148,7 +155,8 @@ def read_trace(path: str | Path) -> Trace:
         (path,) = path.glob("*.weir")
     data = memoryview(path.read_bytes())
     magic, version, header_bytes, record_bytes = struct.unpack_from("<8sIII", data)
-    assert (magic, version, header_bytes, record_bytes) == (b"WEIRTRC1", 2, PAGE, 32), f"{path} is no trace"
+    assert (magic, version, header_bytes, record_bytes) == (b"WEIRTRC1", 2, PAGE,
+        32), f"{path} is no trace"
     (ns_per_tick, level) = struct.unpack_from("<dI", data, 64)
     trace = Trace(_text(data[80:144]), level, ns_per_tick)
     chunks = list(_chunks(data))
@@ -167,7 +175,8 @@ def read_trace(path: str | Path) -> Trace:
 def _chunks(data: memoryview):
     at = PAGE
     while at + 64 <= len(data):
-        magic, kind, size, process, thread, _, _, used, _, log, sequence = struct.unpack_from("<IIQIIIIQQQQ", data, at)
+        magic, kind, size, process, thread, _, _, used, _, log, sequence = struct.unpack_from(
+            "<IIQIIIIQQQQ", data, at)
         if magic != 0x4B484357:
             at += PAGE
             continue
@@ -182,11 +191,13 @@ def _text(raw) -> str:
 
 def _process(chunk: _Chunk) -> Process:
     head = struct.unpack_from("<IIiiIIII", chunk.data)
-    start, end, lost, failures = (struct.unpack_from("<Q", chunk.data, at)[0] for at in (32, 72, 80, 88))
+    start, end, lost, failures = (struct.unpack_from("<Q", chunk.data, at)[0]
+        for at in (32, 72, 80, 88))
     (parent,) = struct.unpack_from("<I", chunk.data, 160)
     command = bytes(chunk.data[1728:3904]).split(b"\0\0")[0]
     return Process(
-        chunk.process, *head, start, end, lost, failures, parent, _text(chunk.data[192:704]), _text(chunk.data[704:1728]),
+        chunk.process, *head, start, end, lost, failures, parent, _text(chunk.data[192:704]),
+        _text(chunk.data[704:1728]),
         [part.decode(errors="replace") for part in command.split(b"\0")] if command else [],
     )  # fmt: skip
 
@@ -196,21 +207,24 @@ def _read_names(chunk: _Chunk, names: dict[tuple[int, int], str]) -> None:
     while at + 8 <= min(chunk.used, len(chunk.data)):
         number, length, _ = struct.unpack_from("<IHH", chunk.data, at)
         if number:
-            names[chunk.process, number] = bytes(chunk.data[at + 8 : at + 8 + length]).decode(errors="replace")
+            names[chunk.process, number] = bytes(chunk.data[at + 8 : at + 8 + length]).decode(
+                errors="replace")
         at += (8 + length + 7) & ~7 if number or length else 8
 
 
 def _read_counters(chunk: _Chunk, trace: Trace) -> None:
     at, end = 0, 64 * min(chunk.used, len(chunk.data) // 64)
     while at < end:
-        file, op, layer, flags, form, calls, size, ticks, errors = struct.unpack_from("<IBBBBQQQQ", chunk.data, at)
+        file, op, layer, flags, form, calls, size, ticks, errors = struct.unpack_from("<IBBBBQQQQ",
+            chunk.data, at)
         if op:
             key = (chunk.process, OPS[op], LAYERS[layer])
             if form:
                 bins = struct.unpack_from("<72Q", chunk.data, at + 64)
                 trace.histograms.append(Histogram(*key, flags, bool(file), bins[:36], bins[36:]))
             else:
-                trace.counters.append(Counter(*key, trace.name(chunk.process, file), flags, calls, size, ticks, errors))
+                trace.counters.append(Counter(*key, trace.name(chunk.process, file), flags, calls,
+                    size, ticks, errors))
         at += 640 if form else 64
 
 
@@ -218,7 +232,8 @@ def _read_events(chunks: list[_Chunk], trace: Trace) -> None:
     for chunk in sorted(chunks, key=lambda c: (c.process, c.log, c.sequence)):
         thread = chunk.thread
         for i in range(min(chunk.used, len(chunk.data) // 32)):
-            start, duration, file, w2, size, op, layer, flags, error = struct.unpack_from("<QIIQIBBBB", chunk.data, 32 * i)
+            start, duration, file, w2, size, op, layer, flags, error = struct.unpack_from(
+                "<QIIQIBBBB", chunk.data, 32 * i)
             if op == 0:
                 continue
             if op == 250:
@@ -232,5 +247,6 @@ def _read_events(chunks: list[_Chunk], trace: Trace) -> None:
             end = start + (duration << 12 if flags & LONG else duration)
             size |= (w2 >> 48) << 32
             trace.records.append(
-                Record(chunk.process, thread, start, end, OPS[op], LAYERS[layer], name, file, offset, size, flags, error)
+                Record(chunk.process, thread, start, end, OPS[op], LAYERS[layer], name, file,
+                    offset, size, flags, error)
             )

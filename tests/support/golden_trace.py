@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Golden files: a trace in words, questions, and the answers of `weir report` to them.
 
-    # text                              what the file shows
-    step NAME [wall=SECONDS] [status=N] starts a step; with wall, its job.json says so; cwd is /scratch/an
-    node NAME [level=N]                 starts a trace file; one tick is 1 ns, times count from its making
-    process pid=N [rank=N ranks=N] ...  starts a process; further words are fields of the process chunk
-    thread N                            what follows is of this thread
-    OP [PATH] at=NS for=NS [bytes=N] [x=N] [unit=N] [offset=N] [error=N] [layer=N] [below] [nested]
-                                        a record; x=N: N of them, one after the other, `every` ns apart (default: `for`)
-    counter OP [PATH] calls=N bytes=N for=NS at=NS   a counter
-    sync N ranks=N at=NS                a barrier left
-    ? ARGUMENTS                         weir report RUN ARGUMENTS; its output follows, `status N` last when it is not 0
+    # text                              what the file shows step NAME [wall=SECONDS] [status=N]
+    starts a step; with wall, its job.json says so; cwd is /scratch/an node NAME [level=N]
+    starts a trace file; one tick is 1 ns, times count from its making process pid=N [rank=N
+    ranks=N] ...  starts a process; further words are fields of the process chunk thread N
+    what follows is of this thread OP [PATH] at=NS for=NS [bytes=N] [x=N] [unit=N] [offset=N]
+    [error=N] [layer=N] [below] [nested]
+                                        a record; x=N: N of them, one after the other, `every` ns
+                                        apart (default: `for`)
+    counter OP [PATH] calls=N bytes=N for=NS at=NS   a counter sync N ranks=N at=NS                a
+    barrier left ? ARGUMENTS                         weir report RUN ARGUMENTS; its output follows,
+    `status N` last when it is not 0
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class GoldenTrace:
         first, *words = shlex.split(text)
         plain = [word for word in words if "=" not in word]
         given = dict(word.split("=", 1) for word in words if "=" in word)
-        values = {key: int(value) if value.lstrip("-").isdigit() else value for key, value in given.items()}
+        values = {key: int(value) if value.lstrip("-").isdigit() else value
+            for key, value in given.items()}
         getattr(self, f"_{first}", self._record)(first, plain, values)
 
     def _step(self, _: str, plain: list[str], values: dict[str, Any]) -> None:
@@ -52,15 +54,18 @@ class GoldenTrace:
         begin = STARTED_NS + self.steps * 10**12
         self.steps += 1
         if "wall" in values:
-            job = {"format": 1, "step": plain[0], "command": ["./job"], "cwd": "/scratch/an", "level": "trace",
-                   "started_realtime_ns": begin, "ended_realtime_ns": begin + round(float(values["wall"]) * 1e9),
+            job = {"format": 1, "step": plain[0], "command": ["./job"], "cwd": "/scratch/an",
+                "level": "trace",
+                   "started_realtime_ns": begin, "ended_realtime_ns": begin
+                   + round(float(values["wall"]) * 1e9),
                    "exit_status": values.get("status", 0)}  # fmt: skip
             (self.directory / "job.json").write_text(json.dumps(job))
 
     def _node(self, _: str, plain: list[str], values: dict[str, Any]) -> None:
         self._end_file()
         begin = STARTED_NS + (self.steps - 1) * 10**12
-        self.writer = TraceWriter(self.directory / f"{plain[0]}.weir", plain[0], created_realtime_ns=begin, **values)
+        self.writer = TraceWriter(self.directory / f"{plain[0]}.weir", plain[0],
+            created_realtime_ns=begin, **values)
 
     def _process(self, _: str, plain: list[str], values: dict[str, Any]) -> None:
         if "command" in values:
@@ -86,7 +91,8 @@ class GoldenTrace:
         begin = self._ticks(values["at"])
         last = begin + values["for"] * values["calls"]
         file = self.process.name(path[0]) if path else 0
-        self.process.counters(counter(name, values["calls"], values["bytes"], values["for"], begin, last, file=file))
+        self.process.counters(counter(name, values["calls"], values["bytes"], values["for"], begin,
+            last, file=file))
 
     def _record(self, name: str, plain: list[str], values: dict[str, Any]) -> None:
         assert self.process is not None
@@ -94,11 +100,14 @@ class GoldenTrace:
         file = self.process.name(paths[0]) if paths else 0
         offset = values.get("unit", values.get("offset", UNKNOWN_OFFSET))
         error = values.get("error", 0)
-        times = self._ticks(values["at"]) + np.arange(values.get("x", 1)) * values.get("every", values["for"])
+        times = self._ticks(values["at"]) + np.arange(values.get("x", 1)) * values.get("every",
+            values["for"])
         self._keep(
             event(
-                name, times, values["for"], file=file, size=values.get("bytes", 0), offset=offset, error=error,
-                flags=int(error != 0), below="below" in plain, nested="nested" in plain, layer=values.get("layer"),
+                name, times, values["for"], file=file, size=values.get("bytes", 0), offset=offset,
+                error=error,
+                flags=int(error != 0), below="below" in plain, nested="nested" in plain,
+                layer=values.get("layer"),
             )
         )  # fmt: skip
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs do with files, as functions of a directory that return what they saw: results, errnos, contents.
+"""What programs do with files, as functions of a directory that return what they saw: results,
+errnos, contents.
 
 The same function in two directories tells whether two file systems behave the same.
 """
@@ -83,11 +84,13 @@ def an_open_file_survives_rename_and_unlink(directory: Path) -> list:
         os.rename(a, b)
         os.pwrite(fd_a, b"FIR", 0)
         os.pwrite(fd_b, b"SEC", 0)
-        seen += [b.read_bytes(), os.pread(fd_b, 100, 0), os.fstat(fd_b).st_nlink, sorted(os.listdir(directory))]
+        seen += [b.read_bytes(), os.pread(fd_b, 100, 0), os.fstat(fd_b).st_nlink,
+            sorted(os.listdir(directory))]
         os.unlink(b)
         os.write(fd_a, b"still there")
         os.ftruncate(fd_a, 8)
-        seen += [os.pread(fd_a, 100, 0), os.fstat(fd_a).st_size, os.fstat(fd_a).st_nlink, os.listdir(directory)]
+        seen += [os.pread(fd_a, 100, 0), os.fstat(fd_a).st_size, os.fstat(fd_a).st_nlink,
+            os.listdir(directory)]
         a.write_bytes(b"another")
         seen += [os.pread(fd_a, 100, 0), os.fstat(fd_a).st_ino == os.stat(a).st_ino]
         os.fsync(fd_a)
@@ -100,18 +103,22 @@ def an_open_file_survives_rename_and_unlink(directory: Path) -> list:
 def exclusive_create_and_flags(directory: Path) -> list:
     name = directory / "a"
     seen = [outcome(os.close, os.open(name, RW | os.O_EXCL))]
-    seen += [outcome(os.open, name, RW | os.O_EXCL), outcome(os.open, directory, os.O_WRONLY), outcome(os.open, directory / "x", os.O_RDONLY)]
+    seen += [outcome(os.open, name, RW | os.O_EXCL), outcome(os.open, directory, os.O_WRONLY),
+        outcome(os.open, directory / "x", os.O_RDONLY)]
     os.symlink("a", directory / "l")
-    seen += [outcome(os.open, directory / "l", os.O_RDONLY | os.O_NOFOLLOW), outcome(os.open, directory / "l", RW | os.O_EXCL)]
+    seen += [outcome(os.open, directory / "l", os.O_RDONLY | os.O_NOFOLLOW),
+        outcome(os.open, directory / "l", RW | os.O_EXCL)]
     os.symlink("missing", directory / "m")
-    seen += [outcome(os.open, directory / "m", os.O_RDONLY), outcome(os.open, directory / "m", os.O_RDONLY | os.O_DIRECTORY)]
+    seen += [outcome(os.open, directory / "m", os.O_RDONLY),
+        outcome(os.open, directory / "m", os.O_RDONLY | os.O_DIRECTORY)]
     with opened(name, os.O_WRONLY) as fd:
         seen += [outcome(os.read, fd, 1), os.write(fd, b"12")]
     with opened(name, os.O_RDONLY) as fd:
         seen += [outcome(os.write, fd, b"1"), outcome(os.ftruncate, fd, 0), os.read(fd, 10)]
     with opened(directory / "m") as fd:  # through the link
         os.write(fd, b"made")
-    return [*seen, (directory / "missing").read_bytes(), outcome(os.open, directory / ("n" * 300), RW)]
+    return [*seen, (directory / "missing").read_bytes(), outcome(os.open, directory / ("n" * 300),
+        RW)]
 
 
 @scenario
@@ -120,16 +127,21 @@ def names_links_and_directories(directory: Path) -> list:
     (directory / "d/f").write_bytes(b"1")
     os.link(directory / "d/f", directory / "g")
     seen = [os.stat(directory / "g").st_nlink, os.path.samefile(directory / "g", directory / "d/f")]
-    seen += [outcome(os.rmdir, directory / "d"), outcome(os.unlink, directory / "d"), outcome(os.rmdir, directory / "g")]
-    seen += [outcome(os.mkdir, directory / "d"), outcome(os.rename, directory / "d", directory / "d/e/x"), outcome(os.link, directory / "d", directory / "h")]
+    seen += [outcome(os.rmdir, directory / "d"), outcome(os.unlink, directory / "d"),
+        outcome(os.rmdir, directory / "g")]
+    seen += [outcome(os.mkdir, directory / "d"), outcome(os.rename, directory / "d",
+        directory / "d/e/x"), outcome(os.link, directory / "d", directory / "h")]
     os.rename(directory / "d", directory / "moved")
     seen += [(directory / "moved/f").read_bytes(), outcome(os.stat, directory / "d/f")]
     os.symlink("moved/f", directory / "s")
-    seen += [os.readlink(directory / "s"), os.lstat(directory / "s").st_size, (directory / "s").read_bytes(), outcome(os.readlink, directory / "g")]
+    seen += [os.readlink(directory / "s"), os.lstat(directory / "s").st_size,
+        (directory / "s").read_bytes(), outcome(os.readlink, directory / "g")]
     os.mkfifo(directory / "p")
-    seen.append([(e.name, e.is_dir(), e.is_symlink(), e.is_file()) for e in sorted(os.scandir(directory), key=lambda e: e.name)])
+    seen.append([(e.name, e.is_dir(), e.is_symlink(), e.is_file())
+        for e in sorted(os.scandir(directory), key=lambda e: e.name)])
     os.unlink(directory / "g")
-    return [*seen, os.stat(directory / "moved/f").st_nlink, stat.S_ISFIFO(os.stat(directory / "p").st_mode)]
+    return [*seen, os.stat(directory / "moved/f").st_nlink, stat
+        .S_ISFIFO(os.stat(directory / "p").st_mode)]
 
 
 @scenario
@@ -137,13 +149,16 @@ def exchange_and_no_replace(directory: Path) -> list:
     libc = ctypes.CDLL(None, use_errno=True)
 
     def renameat2(old: str, new: str, flags: int) -> object:
-        done = libc.renameat2(-100, os.fsencode(directory / old), -100, os.fsencode(directory / new), flags)
+        done = libc.renameat2(-100, os.fsencode(directory / old), -100,
+            os.fsencode(directory / new), flags)
         return done if done == 0 else errno.errorcode[ctypes.get_errno()]
 
     (directory / "a").write_bytes(b"a")
     (directory / "b").write_bytes(b"b")
-    seen = [renameat2("a", "b", 1), renameat2("a", "c", 1), renameat2("b", "c", 2), renameat2("a", "b", 2)]
-    return [*seen, (directory / "b").read_bytes(), (directory / "c").read_bytes(), sorted(os.listdir(directory))]
+    seen = [renameat2("a", "b", 1), renameat2("a", "c", 1), renameat2("b", "c", 2),
+        renameat2("a", "b", 2)]
+    return [*seen, (directory / "b").read_bytes(), (directory / "c").read_bytes(),
+        sorted(os.listdir(directory))]
 
 
 @scenario
@@ -192,9 +207,12 @@ def extended_attributes(directory: Path) -> list:
     name = directory / "a"
     name.touch()
     key = "trusted.weir" if os.getuid() == 0 else "user.weir"
-    seen = [outcome(os.getxattr, name, key), outcome(os.setxattr, name, key, b"value"), outcome(os.getxattr, name, key)]
-    seen += [outcome(os.setxattr, name, key, b"2", os.XATTR_CREATE), outcome(os.setxattr, name, key + "2", b"2", os.XATTR_REPLACE)]
-    seen += [sorted(os.listxattr(name)), outcome(os.removexattr, name, key), outcome(os.removexattr, name, key)]
+    seen = [outcome(os.getxattr, name, key), outcome(os.setxattr, name, key, b"value"),
+        outcome(os.getxattr, name, key)]
+    seen += [outcome(os.setxattr, name, key, b"2", os.XATTR_CREATE),
+        outcome(os.setxattr, name, key + "2", b"2", os.XATTR_REPLACE)]
+    seen += [sorted(os.listxattr(name)), outcome(os.removexattr, name, key),
+        outcome(os.removexattr, name, key)]
     return seen
 
 
@@ -204,10 +222,13 @@ def seek_holes_and_preallocate(directory: Path) -> list:
     with opened(name) as fd:
         os.pwrite(fd, b"1", 0)
         os.pwrite(fd, b"2", 1 << 20)
-        seen = [os.lseek(fd, 0, os.SEEK_END), os.lseek(fd, 0, os.SEEK_HOLE), os.lseek(fd, 8192, os.SEEK_DATA)]
-        seen += [outcome(os.lseek, fd, 2 << 20, os.SEEK_DATA), outcome(os.lseek, fd, -1, os.SEEK_SET)]
+        seen = [os.lseek(fd, 0, os.SEEK_END), os.lseek(fd, 0, os.SEEK_HOLE),
+            os.lseek(fd, 8192, os.SEEK_DATA)]
+        seen += [outcome(os.lseek, fd, 2 << 20, os.SEEK_DATA),
+            outcome(os.lseek, fd, -1, os.SEEK_SET)]
         os.posix_fallocate(fd, 1 << 20, 1 << 20)
-        seen += [os.fstat(fd).st_size, os.fstat(fd).st_blocks >= 2048, os.pread(fd, 3, (1 << 20) - 1)]
+        seen += [os.fstat(fd).st_size, os.fstat(fd).st_blocks >= 2048,
+            os.pread(fd, 3, (1 << 20) - 1)]
     return seen
 
 
@@ -238,7 +259,8 @@ def locks_between_descriptors(directory: Path) -> list:
         reader, writer = os.pipe()
         child = os.fork()
         if child == 0:
-            os.write(writer, str(outcome(fcntl.lockf, second, fcntl.LOCK_EX | fcntl.LOCK_NB, 5, 5)).encode())
+            os.write(writer, str(outcome(fcntl.lockf, second, fcntl.LOCK_EX | fcntl.LOCK_NB, 5, 5))
+                .encode())
             os._exit(0)
         os.waitpid(child, 0)
         seen.append(os.read(reader, 100))
@@ -294,12 +316,14 @@ def what_others_may_not(directory: Path) -> list:
     if child == 0:
         seen: list[object] = []
         try:
-            os.chdir(directory)  # from here on by relative names: what lies above the directory may be closed to others
+            # from here on by relative names: what lies above the directory may be closed to others
+            os.chdir(directory)
             here = Path()
             os.setgroups([])
             os.setgid(12345)
             os.setuid(12345)
-            seen += [outcome(os.open, here / "private", os.O_RDONLY), outcome(os.open, here / "new", RW)]
+            seen += [outcome(os.open, here / "private", os.O_RDONLY),
+                outcome(os.open, here / "new", RW)]
             for place in ("open", "group"):
                 os.close(os.open(here / place / "mine", RW, 0o640))
                 os.mkdir(here / place / "mydir")
@@ -307,7 +331,8 @@ def what_others_may_not(directory: Path) -> list:
                 for made in ("mine", "mydir", "mylink"):
                     status = os.lstat(here / place / made)
                     seen += [status.st_uid, status.st_gid, oct(status.st_mode)]
-            seen += [outcome(os.chown, here / "open/mine", 0, 0), outcome(os.chmod, here / "private", 0o777)]
+            seen += [outcome(os.chown, here / "open/mine", 0, 0),
+                outcome(os.chmod, here / "private", 0o777)]
         finally:
             os.write(writer, repr(seen).encode())
             os._exit(0)

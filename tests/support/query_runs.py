@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs with known records for the tests of tables, exports and views: written as golden files are."""
+"""Runs with known records for the tests of tables, exports and views: written as golden files are.
+"""
 
 from __future__ import annotations
 
@@ -51,4 +52,5 @@ def one_read(run: Path, name: str) -> None:
     directory.mkdir(parents=True)
     with TraceWriter(directory / "n.weir", "n") as writer:
         process = writer.process(5)
-        process.events([event("read", writer.created_ticks, 5, file=process.name(name), size=1, offset=0)])
+        process.events([event("read", writer.created_ticks, 5, file=process.name(name), size=1,
+            offset=0)])

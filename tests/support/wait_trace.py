@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces of parallel programs whose waits are known: what each rank does, one thing after the other, and MPI as it would have gone.
+"""Traces of parallel programs whose waits are known: what each rank does, one thing after the
+other, and MPI as it would have gone.
 
-    program = WaitTrace(3)
-    program.io(0, 10, "/scratch/restart")   # rank 0 writes for 10 ns
-    program.compute(1, 4)
-    program.barrier()                       # all of the world; barrier(ranks=(0, 1), comm="world/0.0") for a part of it
-    program.write(directory)                   # a step's directory; run = directory.parent
+    program = WaitTrace(3) program.io(0, 10, "/scratch/restart")   # rank 0 writes for 10 ns
+    program.compute(1, 4) program.barrier()                       # all of the world;
+    barrier(ranks=(0, 1), comm="world/0.0") for a part of it program.write(directory)
+    # a step's directory; run = directory.parent
 
 Times are ns from the beginning; a collective lasts `cost` ns after the last rank has come.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from weir.trace._synthetic import TraceWriter, event, mark, mpi
-from weir.trace.ops import mpi_routines
+from weir.trace.ops import ROOT, mpi_routines
 
 BEGIN = 1_000_000  # ns between the making of the trace file and the start of all ranks
 
@@ -37,8 +37,10 @@ class WaitTrace:
         self.ahead = [*ahead, *[0] * (nodes - len(ahead))]
         self.now = [0] * ranks
         self.todo: list[list[tuple]] = [[] for _ in range(ranks)]  # (function of id, name)
+        self.beside: list[list[tuple]] = [[] for _ in range(ranks)]  # the same of a second thread
         self.sequence: dict[str, int] = {}
         self.killed: set[int] = set()
+        self.begin_ns = 0  # when the ranks begin
 
     def compute(self, rank: int, ns: int) -> None:
         self.now[rank] += ns
@@ -46,11 +48,19 @@ class WaitTrace:
     def io(self, rank: int, ns: int, file: str = "/scratch/out", op: str = "write") -> None:
         self._keep(rank, file, lambda at, name: event(op, at, ns, file=name, size=ns), ns)
 
+    def io_beside(self, rank: int, ns: int, file: str = "/scratch/out") -> int:
+        """A second thread writes, from now on; returns when it has done so."""
+        at = self.now[rank]
+        self.beside[rank].append((at, file, lambda at, name: event("write", at, ns, file=name)))
+        return at + ns
+
     def phase(self, rank: int, name: str, begins: bool) -> None:
         self._keep(rank, f"phase:{name}", lambda at, number: mark(begins, at, number), 0)
 
-    def barrier(self, ranks: Sequence[int] | None = None, comm: str = "world", name: str = "MPI_Barrier", lost: Sequence[int] = ()) -> None:
-        """A collective that nobody leaves before all have come. lost: ranks that leave no record of it."""
+    def barrier(self, ranks: Sequence[int] | None = None, comm: str = "world",
+            name: str = "MPI_Barrier", lost: Sequence[int] = ()) -> None:
+        """A collective that nobody leaves before all have come. lost: ranks that leave no record of
+        it."""
         ranks = range(self.ranks) if ranks is None else ranks
         leave = max(self.now[rank] for rank in ranks) + self.cost
         for rank in ranks:
@@ -65,11 +75,43 @@ class WaitTrace:
         """Nobody waits for anybody but the root."""
         sent = self.now[root]
         for rank in range(self.ranks):
-            self._collective(rank, comm, self.ranks, "MPI_Bcast", max(sent, self.now[rank]) + self.cost - self.now[rank])
+            self._collective(rank, comm, self.ranks, "MPI_Bcast", max(sent, self.now[rank])
+                + self.cost - self.now[rank])
         self.sequence[comm] = self.sequence.get(comm, -1) + 1
 
-    def write_all(self, ns: dict[int, int], file: str = "/scratch/all.nc", ranks: Sequence[int] | None = None) -> None:
-        """MPI_File_write_all: some ranks write for so many ns, and nobody leaves before all have written."""
+    def gather(
+        self, root: int, ranks: Sequence[int] | None = None, comm: str = "world", *,
+        name: str = "MPI_Gatherv", eager: bool = False, size: int = 1 << 20, is_named: bool = True,
+    ) -> None:  # fmt: skip
+        """The root waits for all; the others for the root, unless what they send is buffered.
+        is_named: whether the trace says who is the root."""
+        ranks = range(self.ranks) if ranks is None else ranks
+        came, last = self.now[root], max(self.now[rank] for rank in ranks)
+        for rank in ranks:
+            until = last if rank == root else max(came, self.now[rank])
+            length = until + self.cost - self.now[rank] if rank == root or not eager else 0
+            flags = ROOT if is_named and rank == root else 0
+            self._collective(rank, comm, len(ranks), name, length, moved=size, flags=flags)
+        self.sequence[comm] = self.sequence.get(comm, -1) + 1
+
+    def message(self, of: int, to: int, *, synchronous: bool = False, size: int = 100) -> None:
+        """MPI_Send or MPI_Ssend, and MPI_Recv."""
+        sent, came = self.now[of], self.now[to]
+        until = max(sent, came) + self.cost
+        name = f"mpi:world:{self.ranks}"
+        length = until - sent if synchronous else self.cost
+        send = routine("MPI_Ssend" if synchronous else "MPI_Send")
+        self._keep(
+            of, name,
+            lambda at, number: mpi("MPI_send", at, length, send, size=size, file=number, offset=to),
+            length,
+        )  # fmt: skip
+        self.receive(to, of, until)
+
+    def write_all(self, ns: dict[int, int], file: str = "/scratch/all.nc",
+            ranks: Sequence[int] | None = None) -> None:
+        """MPI_File_write_all: some ranks write for so many ns, and nobody leaves before all have
+        written."""
         ranks = range(self.ranks) if ranks is None else ranks
         begun = max(self.now[rank] for rank in ranks)  # the data are exchanged first
         leave = begun + max(ns.values()) + self.cost
@@ -79,7 +121,8 @@ class WaitTrace:
                 self.now[rank] = begun
                 self.io(rank, ns[rank], file, "pwrite")
             self.now[rank] = came
-            self._keep(rank, file, lambda at, name, length=leave - came: event("MPI_File_write_all", at, length, file=name), leave - came)
+            self._keep(rank, file, lambda at, name, length=leave - came: event("MPI_File_write_all",
+                at, length, file=name), leave - came)
 
     def start_barrier(self, comm: str = "world") -> None:
         for rank in range(self.ranks):
@@ -92,25 +135,32 @@ class WaitTrace:
         length = max(self.came - self.now[rank], 0) + self.cost
         sequence = self.sequence[comm]
         begun = self.now[rank]
-        self._keep(rank, f"mpi:{comm}:{self.ranks}", lambda at, name: mpi("MPI_awaited", at, length, 2, file=name, offset=sequence, nested=True), 0)
+        self._keep(rank, f"mpi:{comm}:{self.ranks}", lambda at, name: mpi("MPI_awaited", at, length,
+            2, file=name, offset=sequence, nested=True), 0)
         self.now[rank] = begun
-        self._keep(rank, "", lambda at, _: mpi("MPI_wait", at, length, routine("MPI_Wait"), size=1), length)
+        self._keep(rank, "", lambda at, _: mpi("MPI_wait", at, length, routine("MPI_Wait"), size=1),
+            length)
 
     def receive(self, rank: int, peer: int, until: int) -> None:
         """Receives from `peer` what comes at `until`."""
         length = until - self.now[rank]
-        self._keep(rank, f"mpi:world:{self.ranks}", lambda at, name: mpi("MPI_receive", at, length, routine("MPI_Recv"), file=name, offset=peer), length)
+        self._keep(rank, f"mpi:world:{self.ranks}", lambda at, name: mpi("MPI_receive", at, length,
+            routine("MPI_Recv"), file=name, offset=peer), length)
 
     def waitall(self, rank: int, peers: Sequence[int], until: int) -> None:
         length, begun = until - self.now[rank], self.now[rank]
         for peer in peers:
-            self._keep(rank, f"mpi:world:{self.ranks}", lambda at, name, p=peer: mpi("MPI_awaited", at, length, 1, file=name, offset=p, nested=True), 0)
+            self._keep(rank, f"mpi:world:{self.ranks}", lambda at, name, p=peer: mpi("MPI_awaited",
+                at, length, 1, file=name, offset=p, nested=True), 0)
         self.now[rank] = begun
-        self._keep(rank, "", lambda at, _: mpi("MPI_wait", at, length, routine("MPI_Waitall"), size=len(peers)), length)
+        self._keep(rank, "", lambda at, _: mpi("MPI_wait", at, length, routine("MPI_Waitall"),
+            size=len(peers)), length)
 
-    def _collective(self, rank: int, comm: str, size: int, name: str, length: int, op: str = "MPI_collective") -> None:
+    def _collective(self, rank: int, comm: str, size: int, name: str, length: int,
+            op: str = "MPI_collective", moved: int = 0, flags: int = 0) -> None:
         sequence = self.sequence.get(comm, -1) + 1
-        self._keep(rank, f"mpi:{comm}:{size}", lambda at, number: mpi(op, at, length, routine(name), file=number, offset=sequence), length)
+        self._keep(rank, f"mpi:{comm}:{size}", lambda at, number: mpi(op, at, length, routine(name),
+            file=number, offset=sequence, size=moved, flags=flags), length)
 
     def _keep(self, rank: int, name: str, make, ns: int) -> None:  # type: ignore[no-untyped-def]
         self.todo[rank].append((self.now[rank], name, make))
@@ -120,16 +170,29 @@ class WaitTrace:
         """One trace file a node, ranks in turn; returns the run."""
         directory.mkdir(parents=True, exist_ok=True)
         for node in range(self.nodes):
-            # A clock that is ahead shows later times for the same moments: its file seems to have been made later.
-            with TraceWriter(directory / f"n{node}.weir", f"n{node}", created_realtime_ns=1_700_000_000 * 10**9 + self.ahead[node]) as writer:
+            # A clock that is ahead shows later times for the same moments: its file seems to have
+            # been made later.
+            with TraceWriter(directory / f"n{node}.weir", f"n{node}",
+                    created_realtime_ns=1_700_000_000 * 10**9 + self.ahead[node]) as writer:
                 begin = writer.created_ticks + BEGIN
                 for rank in range(node, self.ranks, self.nodes):
                     killed = rank in self.killed
                     last = begin + max(self.now[rank], 1)
                     process = writer.process(
-                        100 + rank, rank, self.ranks, start_ticks=begin, last_ticks=last, end_ticks=0 if killed else last, end_kind=0 if killed else 1
+                        100 + rank, rank, self.ranks, start_ticks=begin + self.begin_ns,
+                        last_ticks=last, end_ticks=0 if killed else last, end_kind=0 if killed
+                        else 1
                     )
-                    self.todo[rank].insert(0, (0, "", lambda at, _: event("MPI_Init", at, 0)))
-                    parts = [make(begin + at, process.name(name) if name else 0) for at, name, make in self.todo[rank]]
-                    process.events(sorted(parts, key=lambda one: int((one["start"] + one["duration"])[0])) or np.empty(0, event("read", 0, 0).dtype))
+                    self.todo[rank].insert(0,
+                        (self.begin_ns, "", lambda at, _: event("MPI_Init", at, 0)))
+                    parts = [make(begin + at, process.name(name) if name else 0)
+                        for at, name, make in self.todo[rank]]
+                    more = [
+                        make(begin + at, process.name(name)) for at, name, make in self.beside[rank]
+                    ]
+                    if more:
+                        process.events(more, thread=2)
+                    process.events(sorted(parts,
+                        key=lambda one: int((one["start"] + one["duration"])[0]))
+                        or np.empty(0, event("read", 0, 0).dtype))
         return directory.parent

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiling the small programs of tests, each once: build/testprograms/<hash of all that matters>/<name>."""
+"""Compiling the small programs of tests, each once: build/testprograms/<hash of all that
+matters>/<name>."""
 
 from __future__ import annotations
 
@@ -18,8 +19,9 @@ _SOURCES = (".c", ".cc", ".f90", ".F90", ".h")
 class Compiler:
     """A compiler driver; calling it compiles one source text to a program.
 
-    ``compiler(source, *flags, name="program")``; ``source`` is text, or a Path to a file. Flags come behind the
-    source, so that libraries may be among them. Raises AssertionError with the compiler's messages.
+    ``compiler(source, *flags, name="program")``; ``source`` is text, or a Path to a file. Flags
+    come behind the source, so that libraries may be among them. Raises AssertionError with the
+    compiler's messages.
     """
 
     def __init__(self, driver: str, suffix: str, default_flags: tuple[str, ...] = ("-O1", "-g")):
@@ -34,7 +36,8 @@ class Compiler:
         text = source.read_text() if isinstance(source, Path) else source
         driver_path = shutil.which(self.driver)
         assert driver_path, f"no {self.driver} on this machine: run `make install-deps`"
-        parts = [os.path.realpath(driver_path), self.driver, self.suffix, *self.default_flags, "--", *flags, "--", text]
+        parts = [os.path.realpath(driver_path), self.driver, self.suffix, *self.default_flags, "--",
+            *flags, "--", text]
         parts += [Path(flag).read_text() for flag in flags if flag.endswith(_SOURCES)]
         key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
         directory = CACHE / key
@@ -48,7 +51,8 @@ class Compiler:
             source = Path(scratch) / f"{name}{self.suffix}"
             source.write_text(text)
             run(
-                [self.driver, *self.default_flags, "-o", Path(scratch) / name, source, *flags], timeout=120, cwd=scratch
+                [self.driver, *self.default_flags, "-o", Path(scratch) / name, source, *flags],
+                timeout=120, cwd=scratch
             ).ok()
             directory.mkdir(exist_ok=True)
             # Source first, program last and by rename: whoever finds the program finds it whole.

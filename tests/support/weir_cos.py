@@ -19,7 +19,8 @@ def unblocked(raw: bytes) -> bytes:
             del data[len(data) - unused :]
         if mode == 15:
             return bytes(data)
-        data += raw[block * BLOCK + (word + 1) * WORD : block * BLOCK + min(word + 1 + to_next, 512) * WORD]
+        data += raw[block * BLOCK + (word + 1) * WORD : block * BLOCK + min(word + 1 + to_next,
+            512) * WORD]
         word += to_next + 1
         if word >= 512:
             block, word = block + 1, 0

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fixtures tests share: the command, the preload library, compilers and MPI implementations.
 
-Every process a fixture starts has a time limit, a session of its own that is killed whole when the limit passes, no
-standard input, and an environment without WEIR_* and LD_PRELOAD of the caller.
+Every process a fixture starts has a time limit, a session of its own that is killed whole when the
+limit passes, no standard input, and an environment without WEIR_* and LD_PRELOAD of the caller.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ NATIVE_BUILD = Path(os.environ.get("WEIR_TEST_BUILD", ROOT / "build" / "native")
 
 
 def pytest_addoption(parser):
-    parser.addoption("--slow", action="store_true", help="many more repetitions where moments are random")
-    parser.addoption("--operations", type=int, default=100_000, help="operations of tests/properties, over all stacks")
+    parser.addoption("--slow", action="store_true",
+        help="many more repetitions where moments are random")
+    parser.addoption("--operations", type=int, default=100_000,
+        help="operations of tests/properties, over all stacks")
     parser.addoption("--seed", type=int, default=1, help="of the sequences of tests/properties")
 
 
@@ -55,14 +57,17 @@ def preload() -> Path:
 
 @pytest.fixture(scope="session")
 def weir():
-    """``weir("report", run, "--json")`` runs the command and returns what came of it; it raises on no exit status.
+    """``weir("report", run, "--json")`` runs the command and returns what came of it; it raises on
+    no exit status.
 
-    Keywords: timeout (seconds), env (added to the clean environment; None removes a variable), cwd, input. Verbs that only read are forked
-    from one process of the session (weir_forks.py); ``execute([sys.executable, "-m", "weir", ...])`` starts an interpreter.
+    Keywords: timeout (seconds), env (added to the clean environment; None removes a variable), cwd,
+    input. Verbs that only read are forked from one process of the session (weir_forks.py);
+    ``execute([sys.executable, "-m", "weir", ...])`` starts an interpreter.
     """
     command = Path(sys.executable).parent / "weir"
     if not command.exists():
-        pytest.fail(f"{command} does not exist: run `make build`, and pytest from the same environment")
+        pytest.fail(f"{command} does not exist: run `make build`, and pytest from the same "
+                    f"environment")
 
     forks: list[Forks] = []
 
@@ -81,7 +86,8 @@ def weir():
 
 @pytest.fixture(scope="session")
 def execute():
-    """``execute([program, argument], timeout=60, env={...}, cwd=...)``: any command, with the same care."""
+    """``execute([program, argument], timeout=60, env={...}, cwd=...)``: any command, with the same
+    care."""
     return run
 
 
@@ -93,14 +99,16 @@ def tmp_run(tmp_path) -> Path:
 
 @pytest.fixture
 def preload_env(preload, tmp_path):
-    """``preload_env("step", level="trace", WEIR_BUDGET="1M")`` makes the step's directory and returns the variables
-    that trace a program into it without the launcher; ``env["WEIR_TRACE_DIR"]`` is the directory. All programs are one step, as with
-    the launcher; ``WEIR_LAUNCH=None`` leaves it to the library which of them belong together."""
+    """``preload_env("step", level="trace", WEIR_BUDGET="1M")`` makes the step's directory and
+    returns the variables that trace a program into it without the launcher;
+    ``env["WEIR_TRACE_DIR"]`` is the directory. All programs are one step, as with the launcher;
+    ``WEIR_LAUNCH=None`` leaves it to the library which of them belong together."""
 
     def variables(step: str = "main", level: str = "trace", **more: str | None) -> dict[str, str]:
         directory = tmp_path / "run" / step
         directory.mkdir(parents=True, exist_ok=True)
-        return {"WEIR_TRACE_DIR": str(directory), "WEIR_LEVEL": level, "WEIR_LAUNCH": "0", "LD_PRELOAD": str(preload), **more}
+        return {"WEIR_TRACE_DIR": str(directory), "WEIR_LEVEL": level, "WEIR_LAUNCH": "0",
+            "LD_PRELOAD": str(preload), **more}
 
     return variables
 
@@ -125,7 +133,8 @@ def fc() -> Compiler:
 
 @pytest.fixture(params=[pytest.param(name, marks=pytest.mark.mpi) for name in IMPLEMENTATIONS])
 def mpi(request) -> Mpi:
-    """Each MPI implementation in turn: ``mpi.cc(source)``, ``mpi.fc(source)``, ``mpi.launch(4, program)``, ``mpi.env``."""
+    """Each MPI implementation in turn: ``mpi.cc(source)``, ``mpi.fc(source)``, ``mpi.launch(4,
+    program)``, ``mpi.env``."""
     chosen = IMPLEMENTATIONS[request.param]
     missing = chosen.missing()
     if missing:
@@ -135,9 +144,10 @@ def mpi(request) -> Mpi:
 
 @pytest.fixture
 def testfs(tmp_path_factory):
-    """``testfs("lustre", data_us=0)`` mounts the test file system (preset ``direct`` if none is named) and returns an object
-    with ``path``, ``backing``, ``stats()``, ``reset()``, ``control(hang=5)``, ``unmount()``; all end with the test.
-    ``testfs(backing=first.backing, bucket="x")`` is a second node of the same server."""
+    """``testfs("lustre", data_us=0)`` mounts the test file system (preset ``direct`` if none is
+    named) and returns an object with ``path``, ``backing``, ``stats()``, ``reset()``,
+    ``control(hang=5)``, ``unmount()``; all end with the test. ``testfs(backing=first.backing,
+    bucket="x")`` is a second node of the same server."""
     if not os.path.exists("/dev/fuse"):
         pytest.skip("no /dev/fuse here: this kernel or container has no FUSE")
     from weir_testfs import Mounts
@@ -149,7 +159,8 @@ def testfs(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def glusterfs():
-    """A mounted GlusterFS of two bricks in memory with shards of 4 MiB: ``path`` and ``bricks``; one for the whole session."""
+    """A mounted GlusterFS of two bricks in memory with shards of 4 MiB: ``path`` and ``bricks``;
+    one for the whole session."""
     from weir_glusterfs import GlusterFs, why_not
 
     if reason := why_not():

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real distributed file system on this machine, for tests: GlusterFS of two bricks in memory, files in shards of 4 MiB.
+"""A real distributed file system on this machine, for tests: GlusterFS of two bricks in memory,
+files in shards of 4 MiB.
 
-Bricks and client are started from volume files of their own, without the daemon that manages volumes: nothing of the
-system's own GlusterFS is touched, it is there in a fraction of a second, and it ends with pytest.
+Bricks and client are started from volume files of their own, without the daemon that manages
+volumes: nothing of the system's own GlusterFS is touched, it is there in a fraction of a second,
+and it ends with pytest.
 """
 
 from __future__ import annotations
@@ -68,7 +70,8 @@ end-volume
 
 def why_not() -> str | None:
     """Why there can be no GlusterFS here, if so."""
-    missing = [program for program in PROGRAMS if shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin") is None]
+    missing = [program for program in PROGRAMS
+        if shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin") is None]
     if missing:
         return f"GlusterFS is not installed (no {', '.join(missing)}; Debian: glusterfs-client)"
     if os.getuid() != 0:
@@ -79,7 +82,8 @@ def why_not() -> str | None:
 
 
 class GlusterFs:
-    """``path`` is the mount, ``bricks`` the directories in memory that hold what is written there."""
+    """``path`` is the mount, ``bricks`` the directories in memory that hold what is written there.
+    """
 
     def __init__(self) -> None:
         self._directory = Path(tempfile.mkdtemp(prefix="weir-glusterfs-", dir="/dev/shm"))
@@ -102,18 +106,23 @@ class GlusterFs:
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def _start(self) -> None:
-        sockets = [f"{directory}.socket" for directory in self.bricks]  # not ports, which somebody else may take before the server does
+        # not ports, which somebody else may take before the server does
+        sockets = [f"{directory}.socket" for directory in self.bricks]
         for number, (directory, socket) in enumerate(zip(self.bricks, sockets, strict=True)):
-            self._run("glusterfsd", f"brick{number}", BRICK.format(directory=directory, socket=socket))
+            self._run("glusterfsd", f"brick{number}",
+                BRICK.format(directory=directory, socket=socket))
         names = [f"brick{number}" for number in range(BRICKS)]
-        parts = [CLIENT_OF_BRICK.format(number=number, socket=socket) for number, socket in enumerate(sockets)]
-        self._run("glusterfs", "client", "".join(parts) + CLIENT.format(bricks=" ".join(names)), str(self.path))
+        parts = [CLIENT_OF_BRICK.format(number=number, socket=socket)
+            for number, socket in enumerate(sockets)]
+        self._run("glusterfs", "client", "".join(parts) + CLIENT.format(bricks=" ".join(names)),
+            str(self.path))
         self._wait_until_mounted()
 
     def _run(self, program: str, name: str, volume: str, *arguments: str) -> None:
         file = self._directory / f"{name}.vol"
         file.write_text(volume)
-        command = [program, "--no-daemon", f"--volfile={file}", f"--log-file={self._log(name)}", f"--pid-file={file}.pid", *arguments]
+        command = [program, "--no-daemon", f"--volfile={file}", f"--log-file={self._log(name)}",
+            f"--pid-file={file}.pid", *arguments]
         environment = {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:/usr/sbin"}
         self._processes.append(
             subprocess.Popen(
@@ -131,12 +140,15 @@ class GlusterFs:
 
     def _wait_until_mounted(self) -> None:
         end = time.monotonic() + START_S
-        # The kernel shows the mount before the client answers; it answers when it has found its bricks.
+        # The kernel shows the mount before the client answers; it answers when it has found its
+        # bricks.
         while not self._answers():
             ended = [process.args[0] for process in self._processes if process.poll() is not None]
             if ended or time.monotonic() > end:
-                said = "\n".join(self._log(name).read_text()[-3000:] for name in ("client", "brick0") if self._log(name).exists())
-                raise RuntimeError(f"GlusterFS did not start{f': {ended} ended' if ended else ''}\n{said}")
+                said = "\n".join(self._log(name).read_text()[-3000:]
+                    for name in ("client", "brick0") if self._log(name).exists())
+                raise RuntimeError(
+                    f"GlusterFS did not start{f': {ended} ended' if ended else ''}\n{said}")
             time.sleep(0.02)
 
     def _answers(self) -> bool:

@@ -16,35 +16,44 @@ RANKS = 6
 
 
 def write_step(directory: Path, seed: int, names: list[str], calls: int = 2000) -> None:
-    """A step of RANKS ranks: bursts of reads, then of writes, rank 0 busiest; one process without a rank."""
+    """A step of RANKS ranks: bursts of reads, then of writes, rank 0 busiest; one process without a
+    rank."""
     directory.mkdir(parents=True)
     random = np.random.default_rng(seed)
     begin = 10**18 + seed * 10**13
-    ends = {"started_realtime_ns": begin, "ended_realtime_ns": begin + 3 * 10**9, "exit_status": 0, "command": ["mpirun", "./model"]}
-    (directory / "job.json").write_text(json.dumps({"format": 1, "step": directory.name, "cwd": "/scratch/an", "level": "trace", **ends}))
+    ends = {"started_realtime_ns": begin, "ended_realtime_ns": begin + 3 * 10**9, "exit_status": 0,
+        "command": ["mpirun", "./model"]}
+    (directory / "job.json").write_text(json.dumps({"format": 1, "step": directory.name,
+        "cwd": "/scratch/an", "level": "trace", **ends}))
     with TraceWriter(directory / "node0.weir", "node0", created_realtime_ns=begin) as writer:
         for rank in (-1, *range(RANKS)):
             process = writer.process(500 + rank, rank, RANKS)
             files = np.array([process.name(name) for name in names])
             count = calls * (3 if rank == 0 else 1) // 3
             gaps = random.integers(1000, 1_200_000, count) * (1 + 20 * (np.arange(count) % 97 == 0))
-            starts = writer.created_ticks + np.cumsum(gaps) * 10**9 // int(gaps.sum()) * 2 + rank * 10**6
-            kinds = np.where(np.arange(count) < count // 2, op_named("read").value, op_named("pwrite").value)
+            starts = writer.created_ticks + np.cumsum(gaps) * 10**9 // int(gaps
+                .sum()) * 2 + rank * 10**6
+            kinds = np.where(np.arange(count) < count // 2, op_named("read").value,
+                op_named("pwrite").value)
             sizes = 2 ** random.integers(0, 20, count)
-            process.events(records(kinds, starts, random.integers(500, 400_000, count), file=random.choice(files, count), size=sizes))
-            process.events(event("open", writer.created_ticks, 2_000_000, file=int(files[0])), thread=2)
+            process.events(records(kinds, starts, random.integers(500, 400_000, count),
+                file=random.choice(files, count), size=sizes))
+            process.events(event("open", writer.created_ticks, 2_000_000, file=int(files[0])),
+                thread=2)
             if rank >= 0:
-                process.events(_barriers(process, writer.created_ticks, rank), thread=3)
+                process.events(_barriers(process, writer.created_ticks, rank))
 
 
 def _barriers(process, begin: int, rank: int) -> np.ndarray:
-    """20 barriers of all ranks, which rank 0 reaches 30 ms after the others; they leave together."""
+    """20 barriers of all ranks, which rank 0 reaches 30 ms after the others; they leave together.
+    """
     number = np.arange(20)
     late = 30_000_000 * (rank == 0)
     starts = begin + 50_000_000 + number * 100_000_000 + late
     world = process.name(f"mpi:world:{RANKS}")
     barrier = 1 << 32
-    return records(op_named("MPI_collective").value, starts, 30_100_000 - late, file=world, size=barrier, offset=number)
+    return records(op_named("MPI_collective").value, starts, 30_100_000 - late, file=world,
+        size=barrier, offset=number)
 
 
 class Opened:
@@ -76,19 +85,27 @@ class Opened:
 
     def requests(self) -> list[str]:
         """Every address that the page asked for, its own among them."""
-        messages = (json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance"))
-        return [one["params"]["request"]["url"] for one in messages if one["method"] == "Network.requestWillBeSent"]
+        messages = (json.loads(entry["message"])["message"]
+            for entry in self.driver.get_log("performance"))
+        return [one["params"]["request"]["url"] for one in messages if one["method"]
+            == "Network.requestWillBeSent"]
 
     def shape(self, width: int, height: int = 900, scheme: str = "light") -> None:
         self.driver.execute_cdp_cmd(
-            "Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         )
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia",
+            {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
         self.settle(f"innerWidth === {width}")
 
     def drawn(self, plot: str) -> list[int]:
-        """How many pixels of a canvas have each colour, most frequent first: what a picture shows, without its shape."""
-        self.js("document.querySelector(`figure[data-plot=\"${arguments[0]}\"]`).scrollIntoView({block: 'center'})", plot)
+        """How many pixels of a canvas have each colour, most frequent first: what a picture shows,
+        without its shape."""
+        self.js(
+            "document.querySelector(`figure[data-plot=\"${arguments[0]}\"]`).scrollIntoView({block: 'center'})",
+            plot,
+        )
         self.settle()
         return self.js(
             """const canvas = document.querySelector(`figure[data-plot="${arguments[0]}"] > canvas`);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running a program in a test: limited, killed with all its children, in an environment that is the same everywhere."""
+"""Running a program in a test: limited, killed with all its children, in an environment that is the
+same everywhere."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 DEFAULT_TIMEOUT_S = 60.0
-# A shell may have started the tests with these ignored (nohup, &), which every program would inherit.
+# A shell may have started the tests with these ignored (nohup, &), which every program would
+# inherit.
 _OF_SHELLS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 
 
@@ -34,8 +36,10 @@ class Completed:
 
 
 def clean_environment(changes: Mapping[str, str | None] | None = None) -> dict[str, str]:
-    """The caller's environment without weir's own variables, with the changes; a value of None removes a variable."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_") and k != "LD_PRELOAD"}
+    """The caller's environment without weir's own variables, with the changes; a value of None
+    removes a variable."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_")
+        and k != "LD_PRELOAD"}
     environment["LC_ALL"] = "C.UTF-8"
     for name, value in (changes or {}).items():
         if value is None:
@@ -51,7 +55,8 @@ def _take_signals_by_default() -> None:
 
 
 def signals_by_default() -> dict[str, Callable[[], None]]:
-    """A keyword for subprocess: the program does not ignore what ends it. SIGPIPE is seen to by subprocess itself."""
+    """A keyword for subprocess: the program does not ignore what ends it. SIGPIPE is seen to by
+    subprocess itself."""
     ignored = any(signal.getsignal(number) is signal.SIG_IGN for number in _OF_SHELLS)
     return {"preexec_fn": _take_signals_by_default} if ignored else {}
 
@@ -64,7 +69,8 @@ def run(
     cwd: object = None,
     input: str | None = None,
 ) -> Completed:
-    """Run a command to its end. Raises subprocess.TimeoutExpired after killing its whole session."""
+    """Run a command to its end. Raises subprocess.TimeoutExpired after killing its whole session.
+    """
     arguments = tuple(str(part) for part in command)
     with subprocess.Popen(
         arguments,

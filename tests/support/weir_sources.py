@@ -26,7 +26,8 @@ RULES = tomllib.loads((ROOT / "tools" / "rooms.toml").read_text())
 
 @cache
 def source_files() -> tuple[Path, ...]:
-    """All files that are or would be committed, relative to the root. Without git: all that are not built."""
+    """All files that are or would be committed, relative to the root. Without git: all that are not
+    built."""
     listing = subprocess.run(
         ["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         capture_output=True,
@@ -35,7 +36,8 @@ def source_files() -> tuple[Path, ...]:
     if listing.returncode == 0:
         names = (Path(name) for name in listing.stdout.split("\0") if name)
     else:
-        names = (p.relative_to(ROOT) for p in ROOT.rglob("*") if not NOT_SOURCE & set(p.relative_to(ROOT).parts))
+        names = (p.relative_to(ROOT) for p in ROOT.rglob("*")
+            if not NOT_SOURCE & set(p.relative_to(ROOT).parts))
     return tuple(sorted(name for name in names if (ROOT / name).is_file()))
 
 
@@ -66,11 +68,13 @@ def text_files() -> Iterator[tuple[Path, str]]:
 
 def is_code(name: Path, text: str) -> bool:
     """Whether the file is ours to compile or run, rather than prose or data."""
-    return name.suffix in CODE_SUFFIXES or name.name in ("CMakeLists.txt", "Makefile") or text.startswith("#!")
+    return name.suffix in CODE_SUFFIXES or name.name in ("CMakeLists.txt",
+        "Makefile") or text.startswith("#!")
 
 
 def functions(name: Path, text: str) -> Iterator[tuple[str, int]]:
-    """(what, number of lines) of each function found. C, C++ and shell: blocks that open and close in column one."""
+    """(what, number of lines) of each function found. C, C++ and shell: blocks that open and close
+    in column one."""
     if name.suffix == ".py":
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -89,7 +93,8 @@ def _brace_blocks(name: Path, text: str) -> Iterator[tuple[str, int]]:
             if line[:1].strip() and not line.startswith(("#", "//", "}", "/*")):
                 head, first = line, number
             in_class = line is not head and head.rstrip().endswith("{")
-            if line.rstrip().endswith("{") and head and not in_class and _opens_function(head + " " + line):
+            if line.rstrip().endswith("{") and head and not in_class and _opens_function(head + " "
+                    + line):
                 start = first
         elif line.startswith("}"):
             yield f"{name}:{start} {head.strip()[:60]}", number - start + 1
@@ -97,11 +102,14 @@ def _brace_blocks(name: Path, text: str) -> Iterator[tuple[str, int]]:
 
 
 def _indented_blocks(name: Path, text: str) -> Iterator[tuple[str, int]]:
-    """Methods written within their class, and lambdas: closed by a brace in the column where their first line begins."""
+    """Methods written within their class, and lambdas: closed by a brace in the column where their
+    first line begins."""
     lines = text.split("\n")
     for number, line in enumerate(lines):
         indent = len(line) - len(line.lstrip())
-        if not indent or not line.endswith("{") or "(" not in line:
+        if line.lstrip().startswith(": "):  # members' initial values, four columns behind a head
+            indent -= 4
+        if indent <= 0 or not line.endswith("{") or line.count(")") != line.count("("):
             continue
         if re.match(r"\s*(\}|if|for|while|switch|else|do|catch|case|return)\b|\s*\}", line):
             continue
@@ -113,14 +121,16 @@ def _indented_blocks(name: Path, text: str) -> Iterator[tuple[str, int]]:
 
 
 def _opens_function(head: str) -> bool:
-    if re.match(r"\s*(inline |extern |typedef )*(namespace|struct|class|enum|union|extern\s*\"C\")", head):
+    if re.match(r"\s*(inline |extern |typedef )*(namespace|struct|class|enum|union|extern\s*\"C\")",
+            head):
         return "(" in head and ")" in head and not re.match(r"\s*(namespace|extern)", head)
     return "(" in head and not re.search(r"=\s*\{$", head.rstrip())
 
 
 def _fortran_procedures(name: Path, text: str) -> Iterator[tuple[str, int]]:
     opening = re.compile(
-        r"^\s*(?:(?:pure|elemental|recursive|impure|module)\s+)*(?:[\w()=*, ]+\s)?(subroutine|function)\s+(\w+)", re.I
+        r"^\s*(?:(?:pure|elemental|recursive|impure|module)\s+)*(?:[\w()=*, "
+        r"]+\s)?(subroutine|function)\s+(\w+)", re.I
     )
     stack: list[tuple[str, int]] = []
     for number, line in enumerate(text.split("\n"), 1):

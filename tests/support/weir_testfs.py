@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mounts of the test file system for tests: on directories of their own, ended with the test, and with pytest at the latest."""
+"""Mounts of the test file system for tests: on directories of their own, ended with the test, and
+with pytest at the latest."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from weir.testfs._mount import forget, is_mounted
 
 @dataclass(frozen=True)
 class TestMount:
-    """``path`` is the mount, ``backing`` the directory of its files, which can be looked at past the mount."""
+    """``path`` is the mount, ``backing`` the directory of its files, which can be looked at past
+    the mount."""
 
     __test__ = False
     mount: Mount
@@ -41,7 +43,8 @@ class TestMount:
         self.mount.unmount()
 
     def hold_together(self, requests: list[Callable[[], object]]) -> None:
-        """Makes the requests in threads; none is answered before all are in service, however late a busy machine begins some."""
+        """Makes the requests in threads; none is answered before all are in service, however late a
+        busy machine begins some."""
         self.control(hang=100)
         threads = [threading.Thread(target=request) for request in requests]
         for thread in threads:
@@ -49,7 +52,9 @@ class TestMount:
         try:
             end = time.monotonic() + 60
             while (there := self.stats().in_flight) < len(requests):
-                assert time.monotonic() < end, f"{there} of {len(requests)} requests are in service; the others wait for them"
+                assert time.monotonic() < end, (
+                    f"{there} of {len(requests)} requests are in service; the others wait for them"
+                )
                 time.sleep(0.005)
         finally:
             self.control(hang=0)
@@ -62,7 +67,8 @@ BACKING = "weir-testfs-backing-"
 
 
 def remove_what_killed_runs_left() -> None:
-    """A pytest that is killed loses its mounts by their owner, but not the files behind them, which take memory."""
+    """A pytest that is killed loses its mounts by their owner, but not the files behind them, which
+    take memory."""
     for directory in MEMORY.glob(f"{BACKING}*-*"):
         pid = directory.name.removeprefix(BACKING).split("-")[0]
         if not os.path.exists(f"/proc/{pid}"):
@@ -70,8 +76,8 @@ def remove_what_killed_runs_left() -> None:
 
 
 class Mounts:
-    """``testfs("lustre", data_us=0)``: mounts with the options of ``weir.testfs.mount``; backing defaults to a new directory in
-    memory, which goes with the test."""
+    """``testfs("lustre", data_us=0)``: mounts with the options of ``weir.testfs.mount``; backing
+    defaults to a new directory in memory, which goes with the test."""
 
     def __init__(self, directory: Path):
         self._directory = directory
@@ -79,7 +85,8 @@ class Mounts:
         self._backings: list[Path] = []
         remove_what_killed_runs_left()
 
-    def __call__(self, preset: str = "direct", *, backing: Path | None = None, **options: object) -> TestMount:
+    def __call__(self, preset: str = "direct", *, backing: Path | None = None,
+            **options: object) -> TestMount:
         point = self._directory / f"mount{len(self._mounts)}"
         point.mkdir()
         if backing is None:

@@ -14,7 +14,8 @@ HEADER = HERE / "survive.h"
 
 @pytest.fixture
 def guest(cc):
-    """``guest(source, *flags)`` compiles C behind survive.h; ``source`` is text or a name in programs/."""
+    """``guest(source, *flags)`` compiles C behind survive.h; ``source`` is text or a name in
+    programs/."""
 
     def compile_it(source: str, *flags: str, name: str = "guest") -> Path:
         text = source if "\n" in source else (HERE / "programs" / source).read_text()
@@ -25,9 +26,11 @@ def guest(cc):
 
 @pytest.fixture
 def traced(execute, preload_env, tmp_path):
-    """``traced([program, argument], level=..., WEIR_BUDGET=...)`` runs a program under the library in an empty directory."""
+    """``traced([program, argument], level=..., WEIR_BUDGET=...)`` runs a program under the library
+    in an empty directory."""
 
-    def call(command, *, level="trace", step="main", timeout=60, cwd=None, input=None, **variables: str) -> Outcome:
+    def call(command, *, level="trace", step="main", timeout=60, cwd=None, input=None,
+            **variables: str) -> Outcome:
         env = preload_env(step, level, **variables)
         if cwd is None:
             cwd = tmp_path / "cwd" / step

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What weir asks of the kernel, in numbers of system calls: some at the start, hardly any per call, a handful at the end."""
+"""What weir asks of the kernel, in numbers of system calls: some at the start, hardly any per call,
+a handful at the end."""
 
 import re
 import shutil
@@ -21,14 +22,16 @@ int main(int argc, char** argv) {
 
 @pytest.fixture
 def phases(guest, preload_env, preload, tmp_path):
-    """``phases(calls)``: extra system calls at the start, during that many calls of the program, at the end."""
+    """``phases(calls)``: extra system calls at the start, during that many calls of the program, at
+    the end."""
     if shutil.which("strace") is None:
         pytest.skip("no strace")
 
     def count(calls: int, variables: dict[str, str]) -> list[int]:
         log = tmp_path / "strace.log"
         added = [f"-E{name}={value}" for name, value in variables.items()]
-        run(["strace", "-f", "-qq", "-o", log, *added, guest(CALLS), calls], cwd=tmp_path, env=clean_environment()).ok()
+        run(["strace", "-f", "-qq", "-o", log, *added, guest(CALLS), calls], cwd=tmp_path,
+            env=clean_environment()).ok()
         parts = re.split(r".*getpgid\((?:1111|2222)\).*\n", log.read_text())
         assert len(parts) == 3, log.read_text()[:2000]
         return [part.count("\n") for part in parts]
@@ -72,7 +75,8 @@ int main(int argc, char** argv) {
 
 @pytest.mark.parametrize("level", ["trace", "detail", "summary"])
 def test_memory_grows_by_the_bytes_of_names_and_not_by_pages(guest, preload_env, tmp_path, level):
-    """Beside the trace itself: each name takes some 20 bytes of tables; at level detail its counter's place is known, too."""
+    """Beside the trace itself: each name takes some 20 bytes of tables; at level detail its
+    counter's place is known, too."""
     program = guest(NAMES)
 
     def resident_bytes(names: int) -> int:
@@ -100,10 +104,12 @@ PAGE = 4096
 
 @pytest.fixture
 def trace_bytes(guest, traced):
-    """``trace_bytes(level, files, writes)``: size of the trace of a process that opens, writes, closes and removes files."""
+    """``trace_bytes(level, files, writes)``: size of the trace of a process that opens, writes,
+    closes and removes files."""
 
     def measure(level: str, files: int, writes: int = 1) -> int:
-        outcome = traced([guest(FILES), files, writes], level=level, step=f"{level}.{files}.{writes}")
+        outcome = traced([guest(FILES), files, writes], level=level,
+            step=f"{level}.{files}.{writes}")
         outcome.ok()
         (trace,) = outcome.directory.glob("*.weir")
         return trace.stat().st_size
@@ -113,12 +119,14 @@ def trace_bytes(guest, traced):
 
 @pytest.mark.parametrize("level", ["detail", "summary"])
 def test_a_process_of_few_files_has_a_trace_of_five_pages(trace_bytes, level):
-    assert trace_bytes(level, 1) == 5 * PAGE  # the file's, the process', two of names, one of counters
+    # the file's, the process', two of names, one of counters
+    assert trace_bytes(level, 1) == 5 * PAGE
     assert trace_bytes(level, 3) == 5 * PAGE
 
 
 def test_level_detail_grows_by_the_bytes_of_its_counters(trace_bytes):
-    """64 bytes for each of four operations of a file; no histogram for each, no chunk half empty."""
+    """64 bytes for each of four operations of a file; no histogram for each, no chunk half empty.
+    """
     one, many = trace_bytes("detail", 1), trace_bytes("detail", 2000)
     names = trace_bytes("summary", 2000) - trace_bytes("summary", 1)
     counters = 2000 * 4 * 64

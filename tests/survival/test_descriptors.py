@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Descriptors closed wholesale, run out of, numbered beyond a million, without a position of their own."""
+"""Descriptors closed wholesale, run out of, numbered beyond a million, without a position of their
+own."""
 
 import pytest
 from weir_guest import counts, lost
@@ -102,7 +103,8 @@ int main(int argc, char** argv) {
 def test_no_descriptor_left_for_the_trace(guest, traced, descriptors):
     trace = traced([guest(FEW), descriptors]).ok().trace
     assert counts(trace, "pwrite", "file") + lost(trace) >= 2000
-    assert len(trace.of("pwrite", file="file")) + sum(c.calls for c in trace.counters if c.op == "pwrite") + lost(trace) == 2000
+    assert len(trace.of("pwrite", file="file")) + sum(c.calls for c in trace.counters
+        if c.op == "pwrite") + lost(trace) == 2000
 
 
 SPARES_NONE = """
@@ -204,7 +206,8 @@ int main(void) {
 
 def test_positions_are_right_or_unknown(guest, traced):
     trace = traced([guest(POSITIONS)]).ok().trace
-    assert [r.offset for r in trace.of(file="file") if r.op in ("read", "write", "pwrite") and not r.failed] == [
+    assert [r.offset for r in trace.of(file="file") if r.op in ("read", "write",
+        "pwrite") and not r.failed] == [
         0, 2, 100, 5, None, 103
     ]  # fmt: skip
     assert all(r.offset is None for r in trace.of("write", file="append"))
@@ -231,12 +234,14 @@ int main(void) {
 def test_threads_that_share_a_descriptor_are_counted_right(guest, traced):
     trace = traced([guest(SHARED)]).ok().trace
     writes = trace.of("write", file="file")
-    assert (len(writes), sum(r.size for r in writes)) == (4000, 4 * sum(1 + i % 7 for i in range(1000)))
+    assert (len(writes), sum(r.size for r in writes)) == (4000,
+        4 * sum(1 + i % 7 for i in range(1000)))
     assert lost(trace) == 0
 
 
 def test_a_descriptor_of_weirs_is_never_the_programs(guest, traced):
-    """What another thread closes and opens while weir has its file open must not become weir's file."""
+    """What another thread closes and opens while weir has its file open must not become weir's
+    file."""
     trace = traced([guest(CLOSED_MEANWHILE, "-DROUNDS=15")], timeout=90).ok().trace
     (process,) = trace.processes.values()
     assert (process.failures, process.lost_events, process.level_now) == (0, 0, 3)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trace meets a limit: a full disk, its budget, the largest file size. The program does not notice; what is lost is counted."""
+"""The trace meets a limit: a full disk, its budget, the largest file size. The program does not
+notice; what is lost is counted."""
 
 import contextlib
 import json
@@ -57,14 +58,16 @@ def test_in_a_small_budget_totals_stay_exact(guest, traced, level):
     if level == "summary":
         assert process.lost_events == 0 and process.level_now == 1
         sums = {c.op: (c.calls, c.bytes) for c in summed(trace)}
-        assert sums["write"] == (30000, 120000) and sums["pread"] == (30000, 120000) and sums["open"][0] == 150
+        assert sums["write"] == (30000, 120000) and sums["pread"] == (30000,
+            120000) and sums["open"][0] == 150
 
 
 def summed(trace):
     merged = {}
     for c in trace.counters:
         known = merged.get(c.op)
-        merged[c.op] = c if known is None else known._replace(calls=known.calls + c.calls, bytes=known.bytes + c.bytes)
+        merged[c.op] = c if known is None else known._replace(calls=known.calls + c.calls,
+            bytes=known.bytes + c.bytes)
     return merged.values()
 
 
@@ -73,7 +76,8 @@ def test_past_a_small_budget_counters_have_what_records_have_not(guest, traced):
     (process,) = trace.processes.values()
     assert process.level_now < 3
     assert process.lost_events == 0
-    for op, calls, size in (("write", 30000, 120000), ("pread", 30000, 120000), ("open", 150, 0), ("close", 150, 0)):
+    for op, calls, size in (("write", 30000, 120000), ("pread", 30000, 120000), ("open", 150, 0),
+            ("close", 150, 0)):
         records = trace.of(op, layer="posix")
         counters = [c for c in trace.counters if c.op == op]
         assert len(records) + sum(c.calls for c in counters) == calls, op
@@ -152,21 +156,28 @@ def test_the_largest_file_size_allowed_is_no_signal_for_the_program(guest, trace
 
 @pytest.mark.parametrize("exported", [True, False])
 def test_programs_under_a_limit_on_file_size_are_said_once_and_reported(weir, tmp_path, exported):
-    """As configure does it: a script that is traced lowers the limit, and starts many programs. Also where WEIR_QUIET is not handed on."""
+    """As configure does it: a script that is traced lowers the limit, and starts many programs.
+    Also where WEIR_QUIET is not handed on."""
     script = tmp_path / "configure"
     unset = "" if exported else "unset WEIR_QUIET;"
-    script.write_text(f"#!/bin/bash\nulimit -f 4\nfor i in $(seq 20); do {unset} dd if=/dev/zero of=/dev/null bs=1M count=1 status=none; done\necho right\n")
+    script.write_text(
+        f"#!/bin/bash\nulimit -f 4\nfor i in $(seq 20); do {unset} dd if=/dev/zero of=/dev/null "
+        f"bs=1M count=1 status=none; done\necho right\n")
     script.chmod(0o755)
     done = weir("trace", "-q", "-o", tmp_path / "run", "--", script, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "right\n"), done.stderr
     assert done.stderr.count("weir: ") == 1 and "(ulimit -f)" in done.stderr, done.stderr
     statement = json.loads(weir("report", tmp_path / "run", "--json").stdout)["unseen"]["statement"]
     assert statement.startswith("INCOMPLETE") and "direct system calls" not in statement
-    assert "weir could not record 21 programs: a limit on the size of files (ulimit -f)" in statement  # seq and the 20
+    # seq and the 20
+    assert (
+        "weir could not record 21 programs: a limit on the size of files (ulimit -f)" in statement
+    )
 
 
 def test_lost_calls_are_counted_once(guest, traced):
-    """Which thread gets the last of the budget is the scheduler's doing: in one run of ten what is left is enough."""
+    """Which thread gets the last of the budget is the scheduler's doing: in one run of ten what is
+    left is enough."""
     for attempt in range(8):
         trace = traced([guest(WRITES)], step=f"attempt{attempt}", WEIR_BUDGET="64K").ok().trace
         assert everything(trace) == CALLS

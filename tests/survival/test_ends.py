@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""However a process ends, it ends as it would without the library, and every call it made is in the trace."""
+"""However a process ends, it ends as it would without the library, and every call it made is in the
+trace."""
 
 import signal
 
@@ -19,7 +20,8 @@ ENDS = {
     "exit_group": (7, None),
     "abort": (-signal.SIGABRT, SIGNALLED),
     "thread_crash": (-signal.SIGSEGV, NONE),
-    **{f"signal {s}": (-s, NONE) for s in (signal.SIGTERM, signal.SIGKILL, signal.SIGHUP, signal.SIGFPE, signal.SIGPIPE)},
+    **{f"signal {s}": (-s, NONE) for s in (signal.SIGTERM, signal.SIGKILL, signal.SIGHUP,
+        signal.SIGFPE, signal.SIGPIPE)},
 }
 
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results and errno are the program's own: of calls that fail, whatever their arguments, and of calls that succeed."""
+"""Results and errno are the program's own: of calls that fail, whatever their arguments, and of
+calls that succeed."""
 
 import pytest
 
 
 @pytest.mark.parametrize("level", ["trace", "detail", "summary"])
-def test_refused_arguments_give_what_they_give_without_weir(guest, traced, execute, tmp_path, level):
+def test_refused_arguments_give_what_they_give_without_weir(guest, traced, execute, tmp_path,
+        level):
     program = guest("refused.c", "-w")
     (tmp_path / "plain").mkdir()
     plain = execute([program], cwd=tmp_path / "plain").ok()

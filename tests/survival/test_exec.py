@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""vfork, posix_spawn, popen, system, exec: every program is seen, and the parent of a vfork stays what it was."""
+"""vfork, posix_spawn, popen, system, exec: every program is seen, and the parent of a vfork stays
+what it was."""
 
 import sys
 

@@ -48,7 +48,8 @@ def test_of_300_children_forked_under_load_none_hangs_and_none_is_lost(guest, tr
     assert lost(trace) == 0
     assert all(p.failures == 0 for p in trace.processes.values())
     busy = [r for r in trace.records if r.op == "write" and r.file.endswith(("busy0", "busy1"))]
-    assert len(busy) == 20 * sum(r.op == "close" and r.file.endswith(("busy0", "busy1")) for r in trace.records)
+    assert len(busy) == 20 * sum(r.op == "close" and r.file.endswith(("busy0", "busy1"))
+        for r in trace.records)
 
 
 FORK_IN_HANDLER = """
@@ -142,7 +143,10 @@ def test_a_kernel_that_cannot_wipe_a_page_on_fork(guest, traced, preload):
 
 
 def test_many_processes_that_make_the_trace_file_at_once(guest, traced, preload):
-    source = 'int main(int c, char** v) {\n int fd = open_new(v[1]);\n return write(fd, "x", 1) != 1;\n}\n'
+    source = (
+        'int main(int c, char** v) {\n int fd = open_new(v[1]);\n return write(fd, "x", 1) != '
+        '1;\n}\n'
+    )
     script = f"for i in $(seq 40); do LD_PRELOAD={preload} {guest(source)} f$i & done; wait"
     outcome = traced(["bash", "-c", script], LD_PRELOAD=None).ok()
     assert [p.suffix for p in outcome.directory.iterdir()] == [".weir"]
@@ -186,4 +190,5 @@ def test_a_child_that_has_no_descriptor_to_spare_at_first(guest, traced):
     parent, child = sorted(trace.processes.values(), key=lambda p: p.start_ticks)
     assert [r.process for r in trace.records if r.op == "pwrite" and r.size == 4] == [child.number]
     assert parent.lost_events > 0
-    assert parent.lost_events + sum(r.op in ("pwrite", "open") and r.process == child.number for r in trace.records) <= 8 * 3001 + 1
+    assert parent.lost_events + sum(r.op in ("pwrite", "open") and r.process == child.number
+        for r in trace.records) <= 8 * 3001 + 1

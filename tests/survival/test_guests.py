@@ -32,7 +32,8 @@ GUESTS = {
         ( cd tree/c && cat < link | wc -l ) ; cat <<< here; wc -c < <(cat tree/c/zeros); echo err >&2; false || echo $?
         trap 'echo trapped' USR1; kill -USR1 $$; [ -e tree/a/f1 ] && echo there; read -r -n 4 first < tree/a/b/short; echo $first
     """,
-    "pipeline": "cat tree/a/* | tee copy | sort | uniq -c | sort -rn | sed -n 1,40p | awk '{s+=$1} END {print s}' ; cksum copy",
+    "pipeline": "cat tree/a/* | tee copy | sort | uniq -c | sort -rn | sed -n 1,40p | awk '{s+=$1} "
+    "END {print s}' ; cksum copy",
     "coreutils": r"""
         cp -a tree other; cp --sparse=always tree/c/zeros sparse; cmp sparse tree/c/zeros; mv other/a/f1 other/moved; rm -r other/c
         ls -lR --time-style=+%s other | sed 's/^total.*//' | awk '{print $1, $2, $5, $7}'; dd if=tree/a/f5 of=dd bs=7 count=20 status=none
@@ -45,7 +46,8 @@ GUESTS = {
         tar --sort=name --owner=0 --group=0 -cf tree.tar tree; sha1sum tree.tar; mkdir out; tar -C out -xf tree.tar; diff -r tree out/tree
         tar -cf - tree/a | tar -tf - | sort; gzip -n tree.tar; gunzip -c tree.tar.gz | sha1sum
     """,
-    "find": "find tree -type f -size -2k | sort | xargs grep -c 1; find tree -name 'f*' -printf '%s %p\\n' | sort; find tree -newer main.c",
+    "find": "find tree -type f -size -2k | sort | xargs grep -c 1; find tree -name 'f*' -printf "
+    "'%s %p\\n' | sort; find tree -newer main.c",
     "perl": r"""
         perl -e 'open F, "<", "tree/a/f5"; while (<F>) { $s += $_ } print "$s\n"; open G, ">>", "out"; print G $_ x 3 for 1..1000; close G;
                  print -s "out", "\n"; system "echo child"; print `cat tree/a/b/short`, "\n"; seek F, 0, 0; sysread F, $x, 5; print $x'
@@ -56,8 +58,10 @@ GUESTS = {
         seq 50 > a/f1; git commit -q -am two; git log --format='%H %s'; git diff HEAD~1 --stat; git show HEAD~1:a/f1 | tail -1
         git gc -q; git fsck; git checkout -q HEAD~1; wc -l a/f1; git clone -q . ../clone; git -C ../clone log --oneline | cat
     """,
-    "gcc": "gcc -O1 -save-temps -pipe -o main main.c 2>&1; ./main; gcc -c main.c -o main.o; ar rcD lib.a main.o; cksum lib.a main; nm main.o",
-    "make": "printf 'all: x y\\nx y:\\n\\techo $@ > $@; cat $@\\n' > Makefile; make -j2 -Oline 2>&1 | sort; make",
+    "gcc": "gcc -O1 -save-temps -pipe -o main main.c 2>&1; ./main; gcc -c main.c -o main.o; ar rcD "
+    "lib.a main.o; cksum lib.a main; nm main.o",
+    "make": "printf 'all: x y\\nx y:\\n\\techo $@ > $@; cat $@\\n' > Makefile; make -j2 -Oline "
+    "2>&1 | sort; make",
     "python": """%(python)s -I -c '
 import os, io, mmap, shutil, sqlite3, subprocess, sys, tempfile, threading, zipfile, multiprocessing
 print(sum(map(int, open("tree/a/f5"))))
@@ -80,7 +84,8 @@ r, w = os.pipe(); os.write(w, b"pipe"); print(os.read(r, 9)); os.sendfile(1, os.
 
 
 def snapshot(directory: Path) -> dict[str, str]:
-    """Every file below a directory with the hash of its bytes; what git and sqlite stamp with the time is left out."""
+    """Every file below a directory with the hash of its bytes; what git and sqlite stamp with the
+    time is left out."""
     found = {}
     for path in sorted(directory.rglob("*")):
         name = str(path.relative_to(directory))
@@ -96,12 +101,15 @@ def snapshot(directory: Path) -> dict[str, str]:
 def run_in(directory: Path, script: str, variables: dict[str, str]) -> tuple:
     directory.mkdir()
     env = clean_environment({
-        "HOME": str(directory.parent), "TZ": "UTC", "GIT_AUTHOR_DATE": "1700000000 +0000", "GIT_COMMITTER_DATE": "1700000000 +0000",
-        "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b",
+        "HOME": str(directory.parent), "TZ": "UTC", "GIT_AUTHOR_DATE": "1700000000 +0000",
+        "GIT_COMMITTER_DATE": "1700000000 +0000",
+        "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a",
+        "GIT_COMMITTER_EMAIL": "a@b",
         "GIT_CONFIG_NOSYSTEM": "1", "PYTHONDONTWRITEBYTECODE": "1", **variables,
     })  # fmt: skip
     subprocess.run(["bash", "-c", PREPARE], cwd=directory, check=True, timeout=60)
-    done = subprocess.run(["bash", "-c", script], cwd=directory, env=env, capture_output=True, timeout=120)
+    done = subprocess.run(["bash", "-c", script], cwd=directory, env=env, capture_output=True,
+        timeout=120)
     return done.returncode, done.stdout, done.stderr, snapshot(directory)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""read, write, open, close, lseek and fsync may be called in signal handlers: weir allocates nothing there, starts no thread by libc, and
-waits for nothing that the interrupted call has."""
+"""read, write, open, close, lseek and fsync may be called in signal handlers: weir allocates
+nothing there, starts no thread by libc, and waits for nothing that the interrupted call has."""
 
 import os
 import subprocess
@@ -24,12 +24,15 @@ STACKS = [
 
 @pytest.mark.parametrize(("what", "traces"), [("first", False), ("first", True), ("storm", True)])
 @pytest.mark.parametrize("stack", STACKS)
-def test_handlers_allocate_nothing_and_wait_for_nothing(guest, execute, preload_env, preload, tmp_path, stack, what, traces):
+def test_handlers_allocate_nothing_and_wait_for_nothing(guest, execute, preload_env, preload,
+        tmp_path, stack, what, traces):
     job = f"pytest-{uuid.uuid4().hex[:12]}"
     env = preload_env() if traces else {"LD_PRELOAD": str(preload)}
-    env |= {"WEIR_RULES": f"weir-rules 1\nrule source=test:1 name=*.dat stack={stack}|system\n", "WEIR_JOB": job}
+    env |= {"WEIR_RULES": f"weir-rules 1\nrule source=test:1 name=*.dat stack={stack}|system\n",
+        "WEIR_JOB": job}
     try:
-        done = execute([guest("in_handlers.c", "-rdynamic", "-fno-builtin"), what], env=env, cwd=tmp_path, timeout=30).ok()
+        done = execute([guest("in_handlers.c", "-rdynamic", "-fno-builtin"), what], env=env,
+            cwd=tmp_path, timeout=30).ok()
     finally:
         subprocess.run(["rm", "-rf", f"/dev/shm/weir.{os.geteuid()}.{job}"], check=True)
     assert done.stdout.split() == ["2" if what == "first" else "60", "0"]
@@ -53,7 +56,8 @@ int main(void) {
 
 
 @pytest.mark.parametrize("stack", ["bufa:4096:4:always=1", "global:16384:8:always=1"])
-def test_a_process_ends_with_its_last_thread_though_weir_has_some(guest, execute, preload, tmp_path, stack):
+def test_a_process_ends_with_its_last_thread_though_weir_has_some(guest, execute, preload, tmp_path,
+        stack):
     job = f"pytest-{uuid.uuid4().hex[:12]}"
     rules = f"weir-rules 1\nrule source=test:1 name=*.dat stack={stack}|system\n"
     env = {"LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SIGKILL at any moment: the file can be read, and lacks at most the record that each thread was writing."""
+"""SIGKILL at any moment: the file can be read, and lacks at most the record that each thread was
+writing."""
 
 import json
 import os
@@ -32,10 +33,12 @@ def wait_for_a_call(directory, process: subprocess.Popen) -> None:
 
 def kept(trace, thread: int) -> int:
     names = (f"/t{thread}", f"/s{thread}")
-    return sum(r.op in ("open", "pwrite", "close") and r.file.endswith(names) for r in trace.records)
+    return sum(r.op in ("open", "pwrite", "close") and r.file.endswith(names)
+        for r in trace.records)
 
 
-def test_killed_at_any_moment_at_most_the_record_being_written_is_lost(guest, preload_env, tmp_path, kills, weir):
+def test_killed_at_any_moment_at_most_the_record_being_written_is_lost(guest, preload_env, tmp_path,
+        kills, weir):
     program = guest("killed.c")
     seed = random.randrange(1 << 32)
     print("seed", seed)
@@ -45,7 +48,8 @@ def test_killed_at_any_moment_at_most_the_record_being_written_is_lost(guest, pr
         env = preload_env(f"step{attempt}")
         (tmp_path / "begun").write_bytes(bytes(4096))
         delay = chance.choice([chance.uniform(0, 0.004), chance.uniform(0, 0.06)])
-        with subprocess.Popen([program], env=clean_environment(env), cwd=tmp_path, stdin=subprocess.DEVNULL) as process:
+        with subprocess.Popen([program], env=clean_environment(env), cwd=tmp_path,
+                stdin=subprocess.DEVNULL) as process:
             if attempt % 3 == 0:  # a busy machine may take longer than that to start a program
                 wait_for_a_call(tmp_path, process)
             time.sleep(delay)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that may do less than others: less memory, another user, another root, fewer system calls."""
+"""Processes that may do less than others: less memory, another user, another root, fewer system
+calls."""
 
 import os
 import signal
@@ -34,7 +35,8 @@ int main(int argc, char** argv) {
 
 def test_no_memory_for_more_trace(guest, traced):
     trace = traced([guest(MEMORY)]).ok().trace
-    calls = len(trace.of("pwrite")) + sum(c.calls for c in trace.counters if c.op == "pwrite") + lost(trace)
+    calls = len(trace.of("pwrite")) + sum(c.calls for c in trace.counters
+        if c.op == "pwrite") + lost(trace)
     assert calls == 50000
     assert len(trace.of("pwrite")) > 0
 
@@ -64,16 +66,20 @@ int main(void) {
 
 @pytest.mark.parametrize(
     ("program", "budget", "cause"),
-    [(NO_DESCRIPTOR, "1G", "no descriptor left (ulimit -n)"), (HIDDEN, "1G", "could not be reached from the process"),
-     (MEMORY, "1G", "no memory or address space left (ulimit -v)"), (MANY, "300K", "reached its budget of")],
+    [(NO_DESCRIPTOR, "1G", "no descriptor left (ulimit -n)"),
+        (HIDDEN, "1G", "could not be reached from the process"),
+     (MEMORY, "1G", "no memory or address space left (ulimit -v)"),
+     (MANY, "300K", "reached its budget of")],
     ids=["descriptor", "directory", "memory", "budget"],
 )  # fmt: skip
-def test_the_report_names_why_the_trace_could_not_grow(guest, traced, weir, tmp_path, program, budget, cause):
+def test_the_report_names_why_the_trace_could_not_grow(guest, traced, weir, tmp_path, program,
+        budget, cause):
     traced([guest(program)], WEIR_BUDGET=budget).done.ok()
     said = weir("report", tmp_path / "run").stdout
     (note,) = [line for line in said.splitlines() if "calls have no record" in line]
     assert cause in note
-    known = ["ulimit -n", "could not be reached", "ulimit -v", "budget", "disk is full", "changed its user"]
+    known = ["ulimit -n", "could not be reached", "ulimit -v", "budget", "disk is full",
+        "changed its user"]
     assert sum(one in note for one in known) == 1, note
 
 
@@ -86,7 +92,8 @@ int main(void) {
 
 
 @pytest.mark.parametrize("kib", [3000, 8000, 20000, 30000, 60000])
-def test_a_program_that_starts_with_little_address_space(guest, execute, preload_env, kib, tmp_path):
+def test_a_program_that_starts_with_little_address_space(guest, execute, preload_env, kib,
+        tmp_path):
     program = guest(START)
     script = f"ulimit -v {kib}; exec {program}"
     plain = execute(["bash", "-c", script], cwd=tmp_path)
@@ -189,9 +196,11 @@ def test_a_trace_that_is_truncated_ends_the_program(guest, traced, tmp_path):
 
 
 def seccomp(action: str, *refused: str) -> str:
-    """A filter that gives the action for these calls, or (action of the last line) for all but the calls a plain program needs."""
+    """A filter that gives the action for these calls, or (action of the last line) for all but the
+    calls a plain program needs."""
     return "".join(
-        f"BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_{name}, 0, 1), BPF_STMT(BPF_RET | BPF_K, {action}),\n" for name in refused
+        f"BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_{name}, 0, 1), BPF_STMT(BPF_RET | BPF_K, "
+        f"{action}),\n" for name in refused
     )
 
 
@@ -232,14 +241,16 @@ def check_calls_after_a_filter(trace) -> None:
 @pytest.mark.parametrize("install", [BY_PRCTL, BY_CALL])
 def test_a_filter_that_refuses_to_open_files(guest, traced, install):
     rules = seccomp("SECCOMP_RET_ERRNO | EPERM", "openat", "open", "fallocate", "mmap", "madvise")
-    source = FILTER.replace("RULES", rules).replace("OTHERWISE", "SECCOMP_RET_ALLOW").replace("INSTALL", install)
+    source = FILTER.replace("RULES", rules).replace("OTHERWISE",
+        "SECCOMP_RET_ALLOW").replace("INSTALL", install)
     check_calls_after_a_filter(traced([guest(source)]).ok().trace)
 
 
 @pytest.mark.parametrize("install", [BY_PRCTL, BY_CALL])
 def test_a_filter_that_kills_for_whatever_the_program_does_not_call(guest, traced, install):
     rules = seccomp("SECCOMP_RET_ALLOW", "pwrite64", "exit_group", "write")
-    source = FILTER.replace("RULES", rules).replace("OTHERWISE", "SECCOMP_RET_KILL_PROCESS").replace("INSTALL", install)
+    source = FILTER.replace("RULES", rules).replace("OTHERWISE",
+        "SECCOMP_RET_KILL_PROCESS").replace("INSTALL", install)
     check_calls_after_a_filter(traced([guest(source)]).ok().trace)
 
 
@@ -273,11 +284,13 @@ EVERYTHING = "bufa:256:4:always=1|global:4096:4:always=1|gather:1048576:16:alway
 
 @pytest.mark.parametrize("stack", ["bufa:4096:4:always=1", EVERYTHING, "cos"])
 @pytest.mark.parametrize(("install", "before"), [(BY_PRCTL, 0), (BY_CALL, 0), (BY_PRCTL, 1)])
-def test_no_thread_and_no_daemon_starts_after_a_filter(guest, execute, preload, tmp_path, stack, install, before):
+def test_no_thread_and_no_daemon_starts_after_a_filter(guest, execute, preload, tmp_path, stack,
+        install, before):
     job = f"pytest-{uuid.uuid4().hex[:12]}"
     rules = f"weir-rules 1\nrule source=test:1 name=*.dat stack={stack}|system\n"
     refused = seccomp("SECCOMP_RET_KILL_PROCESS", "clone", "clone3", "fork", "vfork", "execve")
-    program = LAYERED.replace("RULES", refused).replace("INSTALL", install).replace("BEFORE", str(before))
+    program = LAYERED.replace("RULES", refused).replace("INSTALL", install).replace("BEFORE",
+        str(before))
     env = {"LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job}
     try:
         assert execute([guest(program)], env=env, cwd=tmp_path, timeout=20).ok().stdout == "done\n"

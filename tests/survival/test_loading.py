@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How programs and libraries are put together: who defines which symbol, what is loaded when and where."""
+"""How programs and libraries are put together: who defines which symbol, what is loaded when and
+where."""
 
 import os
 import shutil
@@ -237,7 +238,8 @@ int main(void) {
 
 
 def test_a_program_with_much_thread_local_storage(guest, traced):
-    small = guest("__thread char kept[400] __attribute__((tls_model(\"initial-exec\")));\n", "-shared", "-fPIC", name="libtls.so")
+    small = guest("__thread char kept[400] __attribute__((tls_model(\"initial-exec\")));\n",
+        "-shared", "-fPIC", name="libtls.so")
     trace = traced([guest(BIG_TLS, f'-DLIBRARY="{small}"')]).ok().trace
     assert len(trace.of("write", file="file")) == 1100
 
@@ -379,15 +381,18 @@ def test_valgrind_finds_nothing_of_weirs(guest, traced, tmp_path):
     if shutil.which("valgrind") is None:
         pytest.skip("no valgrind")
     log = tmp_path / "valgrind.log"
-    command = ["valgrind", "-q", "--error-exitcode=9", "--child-silent-after-fork=yes", f"--log-file={log}", guest(ORDINARY)]
+    command = ["valgrind", "-q", "--error-exitcode=9", "--child-silent-after-fork=yes",
+        f"--log-file={log}", guest(ORDINARY)]
     outcome = traced(command, timeout=120)
-    assert (outcome.done.returncode, outcome.done.stdout) == (0, "right\n"), outcome.done.stderr + log.read_text()
+    assert (outcome.done.returncode, outcome.done.stdout) == (0,
+        "right\n"), outcome.done.stderr + log.read_text()
     assert log.read_text() == ""
     assert len(outcome.trace.of("fprintf", file="file")) == 100
 
 
-# Pages begin below the stack pointer and behind the end of a block of malloc, where memcheck allows no access. At the end of each
-# process valgrind reads what is mapped, of the memory of a layer, too.
+# Pages begin below the stack pointer and behind the end of a block of malloc, where memcheck allows
+# no access. At the end of each process valgrind reads what is mapped, of the memory of a layer,
+# too.
 UNDER_VALGRIND = """
 int main(void) {
   char data[50000] = {1}, few[100] = {2};
@@ -417,7 +422,8 @@ int main(void) {
 """
 
 
-@pytest.mark.parametrize("stack", ["bufa:4096:4:always=1", "global:4096:4:always=1", "gather:65536:4:always=1", "keep:always=1|cos"])
+@pytest.mark.parametrize("stack", ["bufa:4096:4:always=1", "global:4096:4:always=1",
+    "gather:65536:4:always=1", "keep:always=1|cos"])
 def test_valgrind_finds_nothing_of_the_layers(guest, execute, preload, tmp_path, stack):
     if shutil.which("valgrind") is None:
         pytest.skip("no valgrind")
@@ -426,7 +432,8 @@ def test_valgrind_finds_nothing_of_the_layers(guest, execute, preload, tmp_path,
     env["WEIR_RULES"] = f"weir-rules 1\nrule source=test:1 name=*.dat stack={stack}|system\n"
     program = guest(UNDER_VALGRIND)
     log = tmp_path / "valgrind.log"
-    command = ["valgrind", "-q", "--error-exitcode=9", "--child-silent-after-fork=yes", f"--log-file={log}", program]
+    command = ["valgrind", "-q", "--error-exitcode=9", "--child-silent-after-fork=yes",
+        f"--log-file={log}", program]
     try:
         done = execute(command, env=env, cwd=tmp_path, timeout=60)
         assert log.read_text() == ""

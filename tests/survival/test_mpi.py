@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks of an MPI program that come to a bad end: what each of them did until then is in the trace."""
+"""Ranks of an MPI program that come to a bad end: what each of them did until then is in the trace.
+"""
 
 import signal
 
@@ -41,7 +42,8 @@ def test_a_rank_that_ends_badly(mpi, preload_env, execute, tmp_path, how):
     program = mpi.cc(RANK)
     (tmp_path / "cwd").mkdir()
     env = preload_env()
-    done = execute(mpi.launch(3, program, how), env={**mpi.env, **env}, cwd=tmp_path / "cwd", timeout=90)
+    done = execute(mpi.launch(3, program, how), env={**mpi.env, **env}, cwd=tmp_path / "cwd",
+        timeout=90)
     assert done.returncode != 0
     trace = Outcome(done, tmp_path / "run" / "main").trace
     ranks = {p.rank: p for p in trace.processes.values() if p.rank >= 0}

@@ -43,7 +43,8 @@ def test_odd_long_and_deep_names(guest, traced, tmp_path):
     cwd = str(tmp_path)
     (deep,) = {r.file for r in trace.of("write", file="deep")}
     writes = [r.file for r in trace.of("write")]
-    assert writes[:4] == [f"{cwd}/line\nbreak", f"{cwd}/latin�", f"{cwd}/{'n' * 255}", f"{cwd}/{'/'.join(['d' * 250] * 12)}/deep"]
+    assert writes[:4] == [f"{cwd}/line\nbreak", f"{cwd}/latin�", f"{cwd}/{'n' * 255}",
+        f"{cwd}/{'/'.join(['d' * 250] * 12)}/deep"]
     assert writes[4].replace("/./", "/").replace("./", "") == deep[:-4] + "far"
     assert [name.rpartition("/")[2] for name in writes[5:]] == ["deeper", "by_directory"]
     assert len(trace.of("stat", file="/etc")) == 1
@@ -168,7 +169,8 @@ int main(void) {
 def test_standard_input_redirected_by_the_shell(guest, traced, tmp_path):
     (tmp_path / "input").write_text("1234567")
     trace = traced(["sh", "-c", f"exec {guest(INHERITED)} < input"], cwd=tmp_path).ok().trace
-    assert [(r.size, r.short) for r in trace.of("read", file=f"{tmp_path}/input")] == [(5, False), (2, True)]
+    assert [(r.size, r.short) for r in trace.of("read", file=f"{tmp_path}/input")] == [(5, False),
+        (2, True)]
 
 
 def test_standard_input_from_a_pipe(guest, traced):

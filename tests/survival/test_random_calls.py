@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Any sequence of calls gives what it gives without the library, and is recorded call by call, where each transfer began."""
+"""Any sequence of calls gives what it gives without the library, and is recorded call by call,
+where each transfer began."""
 
 import random
 
@@ -22,7 +23,8 @@ def run_both(guest, traced, execute, tmp_path, seed: int, level: str):
             outputs.append(outcome.done.stdout)
     assert outputs[0] == outputs[1], f"seed {seed}"
     assert (tmp_path / "plain.truth").read_text() == (tmp_path / "traced.truth").read_text()
-    made = {word: int(number) for word, number in (line.split() for line in outputs[0].splitlines()[:-1])}
+    made = {word: int(number)
+        for word, number in (line.split() for line in outputs[0].splitlines()[:-1])}
     truth = [line.split() for line in (tmp_path / "plain.truth").read_text().splitlines()]
     return outcome.trace, made, [(op, int(at), int(size)) for op, at, size in truth]
 

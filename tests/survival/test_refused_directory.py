@@ -67,7 +67,8 @@ def test_a_directory_of_somebody_else(guest, execute, preload, tmp_path):
 def test_a_read_only_mount(refused, tmp_path):
     directory = tmp_path / "mount"
     directory.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", directory], capture_output=True)
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", directory],
+        capture_output=True)
     if done.returncode != 0:
         pytest.skip("only root can mount")
     try:
@@ -110,9 +111,11 @@ def test_children_of_the_first_to_say_it_are_quiet(refused, guest, tmp_path):
 
 def test_of_four_ranks_at_once_the_first_speaks(guest, preload, tmp_path):
     def run(rank: int) -> subprocess.CompletedProcess:
-        env = {"WEIR_TRACE_DIR": str(tmp_path / "missing"), "LD_PRELOAD": str(preload), "PMI_RANK": str(rank), "PMI_SIZE": "4"}
+        env = {"WEIR_TRACE_DIR": str(tmp_path / "missing"), "LD_PRELOAD": str(preload),
+            "PMI_RANK": str(rank), "PMI_SIZE": "4"}
         return subprocess.run(
-            [guest(FOREIGN), f"file{rank}"], env=clean_environment(env), cwd=tmp_path, capture_output=True, text=True, timeout=60
+            [guest(FOREIGN), f"file{rank}"], env=clean_environment(env), cwd=tmp_path,
+            capture_output=True, text=True, timeout=60
         )
 
     with ThreadPoolExecutor(4) as pool:
@@ -122,14 +125,16 @@ def test_of_four_ranks_at_once_the_first_speaks(guest, preload, tmp_path):
 
 
 def test_nobody_reads_standard_error(refused, guest, tmp_path):
-    """A message into a closed pipe must not end the program by SIGPIPE, nor leave the signal pending."""
+    """A message into a closed pipe must not end the program by SIGPIPE, nor leave the signal
+    pending."""
     script = f"mkfifo pipe; sleep 0.5 < pipe & exec 2> pipe; wait; {guest(FOREIGN)}; echo status $?"
     done = refused(tmp_path / "missing", "bash", "-c", script, WEIR_QUIET="")
     assert done.stdout == "right\nstatus 7\n"
 
 
 def test_standard_error_is_closed(refused, guest, tmp_path):
-    done = refused(tmp_path / "missing", "bash", "-c", f"unset WEIR_QUIET; exec 2>&-; {guest(FOREIGN)}; exit $?")
+    done = refused(tmp_path / "missing", "bash", "-c",
+        f"unset WEIR_QUIET; exec 2>&-; {guest(FOREIGN)}; exit $?")
     assert (done.returncode, done.stdout) == (7, "right\n")
     assert (tmp_path / "cwd" / "file").read_text() == "x" * 100
 

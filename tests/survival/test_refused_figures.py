@@ -49,6 +49,9 @@ def test_calls_lost_to_another_user_have_that_cause(weir, cc, tmp_path):
     done = weir("report", "run", "--json", cwd=tmp_path)
     made = json.loads(done.stdout)
     (note,) = [one for one in made["notes"] if "calls have no record" in one]
-    assert made["lost_events"] > 0 and "the process changed its user and may not open the trace any more" in note, note
+    assert (
+        made["lost_events"] > 0
+        and "the process changed its user and may not open the trace any more" in note
+    ), note
     assert f"becomes_another (pid {made['processes'][0]['pid']})" in note, note
     assert not [one for one in made["notes"] if "budget" in one or "disk" in one], made["notes"]

@@ -71,7 +71,8 @@ int main(int argc, char** argv) {
 
 
 def test_a_handler_on_a_small_stack(guest, traced, tmp_path):
-    """4 KiB beyond the kernel's own frame; libc's calls need few of them, and weir may not need many more."""
+    """4 KiB beyond the kernel's own frame; libc's calls need few of them, and weir may not need
+    many more."""
     outcome = traced([guest(SMALL_STACK, "-DROOM=4096")])
     outcome.ok()
     assert len(outcome.trace.of("write", file="relative")) == 1

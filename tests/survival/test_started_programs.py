@@ -114,7 +114,8 @@ def test_programs_of_the_system_read_what_layers_accepted(execute, layered, cwd,
     }[program]
     if shutil.which(program) is None or execute([*prefix, "true"]).returncode != 0:
         pytest.skip(f"{program} cannot run here")
-    done = layered(STACKS["bufa"], [sys.executable, "-S", "-c", PYTHON, *prefix, "wc", "-c", "data.dat"])
+    done = layered(STACKS["bufa"], [sys.executable, "-S", "-c", PYTHON, *prefix, "wc", "-c",
+        "data.dat"])
     assert done.done.stdout == "208890 data.dat\n"
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A signal handler that makes hundreds of calls, at every single instruction of a call: no crash, and each record arrives once and whole."""
+"""A signal handler that makes hundreds of calls, at every single instruction of a call: no crash,
+and each record arrives once and whole."""
 
 import pytest
 from weir_guest import counts, lost
@@ -8,8 +9,10 @@ HANDLED = 400
 
 
 def stepped(guest, traced, what: str, *, stride: int = 1, level: str = "trace", **variables: str):
-    """The trace, and how many children were interrupted, each after `stride` instructions more than the one before."""
-    outcome = traced([guest("stepped.c", f"-DHANDLED={HANDLED}"), what, stride // 2, stride], level=level, **variables).ok()
+    """The trace, and how many children were interrupted, each after `stride` instructions more than
+    the one before."""
+    outcome = traced([guest("stepped.c", f"-DHANDLED={HANDLED}"), what, stride // 2, stride],
+        level=level, **variables).ok()
     children, instructions = (int(word) for word in outcome.done.stdout.split())
     assert children >= 8, instructions
     trace = outcome.trace
@@ -19,7 +22,8 @@ def stepped(guest, traced, what: str, *, stride: int = 1, level: str = "trace", 
     return trace, children
 
 
-# "record": into a place of the chunk; "full": the chunk has no place left; "first": the first call of a forked child.
+# "record": into a place of the chunk; "full": the chunk has no place left; "first": the first call
+# of a forked child.
 @pytest.mark.parametrize(("what", "stride"), [("record", 1), ("full", 67), ("first", 601)])
 def test_a_record_on_its_way(guest, traced, what, stride):
     trace, children = stepped(guest, traced, what, stride=stride)
@@ -40,15 +44,18 @@ def test_a_record_that_a_handler_jumps_out_of(guest, traced):
 
 def test_a_counter_on_its_way(guest, traced):
     trace, children = stepped(guest, traced, "count", stride=7, level="detail")
-    assert counts(trace, "pwrite", "interrupted") == 2 * (children + 1)  # and those of the child that counts instructions
+    # and those of the child that counts instructions
+    assert counts(trace, "pwrite", "interrupted") == 2 * (children + 1)
     for number in range(60):
         assert counts(trace, "pwrite", f"new.{number:02}") == children
 
 
 def test_a_counter_of_all_files_on_its_way(guest, traced):
-    outcome = traced([guest("stepped.c", f"-DHANDLED={HANDLED}"), "record", 0, 5], level="summary").ok()
+    outcome = traced([guest("stepped.c", f"-DHANDLED={HANDLED}"), "record", 0, 5],
+        level="summary").ok()
     children, _ = (int(word) for word in outcome.done.stdout.split())
-    assert sum(c.calls for c in outcome.trace.counters if c.op == "pwrite") == children * (HANDLED + 2) + 2
+    assert sum(c.calls for c in outcome.trace.counters if c.op == "pwrite") == children * (HANDLED
+        + 2) + 2
 
 
 def test_a_name_on_its_way(guest, traced):
@@ -92,10 +99,13 @@ int main(int argc, char** argv) {
 
 @pytest.mark.parametrize("where", [[], ["thread"]])
 def test_memory_of_full_chunks_is_given_back_in_handlers_and_outside(guest, traced, where):
-    """Chunks of 1 MiB hold 32,766 records: of five, all but the last ones are gone, and no record with them."""
+    """Chunks of 1 MiB hold 32,766 records: of five, all but the last ones are gone, and no record
+    with them."""
     calls = 70_000
     outcome = traced([guest(LIVES_IN_A_HANDLER, f"-DCALLS={calls}"), *where]).ok()
     within, after = (int(word) for word in outcome.done.stdout.split())
-    assert within <= 13  # the file's header, process, names, a dozen chunks of 4 KiB to 1 MiB that a handler did not dare to unmap
+    # the file's header, process, names, a dozen chunks of 4 KiB to 1 MiB that a handler did not
+    # dare to unmap
+    assert within <= 13
     assert after <= 6
     assert [r.offset for r in outcome.trace.of("pwrite", file="file")] == list(range(2 * calls))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Streams of the C library where they are delicate: forked with text in their buffers, at exit, closed under them, in many threads."""
+"""Streams of the C library where they are delicate: forked with text in their buffers, at exit,
+closed under them, in many threads."""
 
 from weir_guest import lost
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads that come and go: nothing is lost, each record knows its thread, memory and trace stay small."""
+"""Threads that come and go: nothing is lost, each record knows its thread, memory and trace stay
+small."""
 
 import os
 import subprocess
@@ -139,7 +140,8 @@ def test_a_thread_whose_calls_layers_answer_is_cancelled(layered, call):
     assert layered("bufa:256:4:always=1", call).ok().stdout == "joined\n"
 
 
-@pytest.mark.parametrize("stack", [EVERYTHING, "global:16384:8:always=1", "cos", "short:op=any:rate=0:seed=1:bytes=3000"])
+@pytest.mark.parametrize("stack", [EVERYTHING, "global:16384:8:always=1", "cos",
+    "short:op=any:rate=0:seed=1:bytes=3000"])
 def test_whatever_the_layers_are(layered, stack):
     assert layered(stack, "write").ok().stdout == "joined\n"
 

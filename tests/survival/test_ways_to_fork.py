@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A child is a process of its own whichever call made it: its records, its bytes and its parent's arrive once."""
+"""A child is a process of its own whichever call made it: its records, its bytes and its parent's
+arrive once."""
 
 import os
 import subprocess
@@ -19,7 +20,8 @@ STACKS = {
 
 @pytest.fixture
 def family(guest, traced, tmp_path):
-    """``family(way, stack)`` runs the program, checks the bytes of all files, and returns its trace."""
+    """``family(way, stack)`` runs the program, checks the bytes of all files, and returns its
+    trace."""
     job = f"pytest-{uuid.uuid4().hex[:12]}"
 
     def run(way: str, stack: str = ""):
@@ -48,7 +50,8 @@ def test_parent_and_child_are_two_processes_of_the_trace(family, way):
     assert [r.process for r in shared if r.size == 5] == [child.number, parent.number]
     assert [r.process for r in shared if r.size == 6] == [parent.number] * 1000
     # The position is shared with the child, so that nobody knows it any more.
-    assert [r.offset for r in shared if r.size == 5 and r.process == parent.number] == ([None] if way in AS_COPIES else [6000])
+    assert [r.offset for r in shared if r.size == 5 and r.process == parent.number] == ([None]
+        if way in AS_COPIES else [6000])
     assert child.end_kind != 0
 
 

@@ -13,7 +13,8 @@ def test_from_mount_to_umount(weir, tmp_path, testfs):
     point, backing = tmp_path / "slow", tmp_path / "files"
     point.mkdir()
     backing.mkdir()
-    weir("testfs", "mount", point, "--backing", backing, "--preset", "lustre", "--data-us", "10", "--fail", "unlink:EIO").ok()
+    weir("testfs", "mount", point, "--backing", backing, "--preset", "lustre", "--data-us", "10",
+        "--fail", "unlink:EIO").ok()
     try:
         (point / "a.dat").write_bytes(bytes(10_000))
         assert (point / "a.dat").read_bytes() == bytes(10_000)
@@ -25,10 +26,13 @@ def test_from_mount_to_umount(weir, tmp_path, testfs):
     finally:
         weir("testfs", "umount", point).ok()
     assert not is_mounted(point)
-    assert data["mount"] == str(point) and data["backing"] == str(backing) and data["running"] is True
-    assert data["bytes_written"] == data["bytes_read"] == data["files"]["a.dat"]["bytes_read"] == 10_000
+    assert data["mount"] == str(point) and data["backing"] == str(
+        backing) and data["running"] is True
+    assert data["bytes_written"] == data["bytes_read"] == data["files"]["a.dat"][
+        "bytes_read"] == 10_000
     assert data["requests"]["unlink"] == 1 and data["injected"] == 0
-    assert data["options"] == {**data["options"], "round_trip_us": 0, "data_us": 10, "metadata_us": 50, "direct_io": 1}
+    assert data["options"] == {**data["options"], "round_trip_us": 0, "data_us": 10,
+        "metadata_us": 50, "direct_io": 1}
     assert again["requests"]["write"] == 0 and again["files"] == {}
     assert f"write{data['requests']['write']:>19}" in shown
     assert shown.splitlines()[-2:] != [] and "a.dat" in shown and "MB written" in shown
@@ -62,6 +66,7 @@ def test_the_table_of_many_files_ends_in_their_number(weir, testfs):
     for i in range(30):
         (fs.path / f"f{i}").touch()
     shown = weir("testfs", "stats", fs.path).ok().stdout
-    assert shown.splitlines()[-1] == "and 11 more files (--json has all)"  # 30 and the directory itself
+    # 30 and the directory itself
+    assert shown.splitlines()[-1] == "and 11 more files (--json has all)"
     fs.reset()
     assert "none" in weir("testfs", "stats", fs.path).ok().stdout

@@ -77,7 +77,8 @@ def test_alignment_is_distinguished(fs):
     buffer = mmap.mmap(-1, MIB)
     fd = os.open(fs.path / "a", os.O_RDONLY)
     fs.reset()
-    for size, offset in ((4096, 0), (4096, 4096), (4096, 100), (100, MIB), (MIB, MIB), (MIB, 2 * MIB)):
+    for size, offset in ((4096, 0), (4096, 4096), (4096, 100), (100, MIB), (MIB, MIB),
+            (MIB, 2 * MIB)):
         os.preadv(fd, [memoryview(buffer)[:size]], offset)
     reads = fs.stats().reads
     os.close(fd)
@@ -132,7 +133,8 @@ def test_kinds_of_requests(fs):
     os.statvfs(fs.path)
     requests = fs.stats().requests
     expected = {
-        "truncate": 1, "fsync": 2, "fallocate": 1, "flush": 2, "mkdir": 1, "opendir": 1, "rmdir": 1, "symlink": 1,
+        "truncate": 1, "fsync": 2, "fallocate": 1, "flush": 2, "mkdir": 1, "opendir": 1, "rmdir": 1,
+        "symlink": 1,
         "readlink": 1, "link": 1, "setattr": 1, "unlink": 1, "statfs": 1,
     }  # fmt: skip
     assert {kind: requests[kind] for kind in expected} == expected
@@ -189,7 +191,8 @@ def test_reset_is_exact(fs):
     fs.reset()
     stats = fs.stats()
     os.close(fd)
-    assert stats.total == 0 and stats.files == {} and stats.bytes_written == 0 and stats.writes.sizes == {}
+    assert stats.total == 0 and stats.files == {
+        } and stats.bytes_written == 0 and stats.writes.sizes == {}
 
 
 def test_names_of_any_bytes(fs):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real distributed file system under a traced program: GlusterFS of two bricks, files in shards of 4 MiB."""
+"""A real distributed file system under a traced program: GlusterFS of two bricks, files in shards
+of 4 MiB."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ def test_files_and_shards_are_spread_over_the_bricks(glusterfs):
         for _ in range(10):
             file.write(bytes(MIB))
     assert len(shards() - before) == 2  # and the first one under the file's own name
-    kind = subprocess.run(["findmnt", "-no", "FSTYPE", glusterfs.path], capture_output=True, text=True, timeout=20)
+    kind = subprocess.run(["findmnt", "-no", "FSTYPE", glusterfs.path], capture_output=True,
+        text=True, timeout=20)
     assert kind.stdout.strip() == "fuse.glusterfs"
 
 
@@ -71,11 +73,15 @@ def test_a_traced_program_sees_and_does_the_same(glusterfs, cc, execute, preload
     environment = preload_env()
     execute([program, traced, 10], env=environment).ok()
     want = b"".join(bytes([ord("a") + i]) * MIB for i in range(10))
-    assert [(glusterfs.path / f"{name}.renamed").read_bytes() == want for name in ("plain", "traced")] == [True, True]
-    assert sorted(os.listdir(glusterfs.path)) == sorted({"plain.renamed", "traced.renamed", *os.listdir(glusterfs.path)})
+    assert [(glusterfs.path / f"{name}.renamed").read_bytes() == want for name in ("plain",
+        "traced")] == [True, True]
+    assert sorted(os.listdir(glusterfs.path)) == sorted({"plain.renamed", "traced.renamed",
+        *os.listdir(glusterfs.path)})
 
     trace = read_trace(environment["WEIR_TRACE_DIR"])
     records = {op: trace.of(op, file=str(traced)) for op in ("write", "pread", "fsync", "stat")}
-    assert {op: len(found) for op, found in records.items()} == {"write": 10, "pread": 10, "fsync": 1, "stat": 1}
+    assert {op: len(found) for op, found in records.items()} == {"write": 10, "pread": 10,
+        "fsync": 1, "stat": 1}
     assert [r.offset for r in records["pread"]] == [i * MIB for i in range(9, -1, -1)]
-    assert sum(r.size for r in records["write"]) == sum(r.size for r in records["pread"]) == 10 * MIB
+    assert sum(r.size for r in records["write"]) == sum(r.size
+        for r in records["pread"]) == 10 * MIB

@@ -16,7 +16,9 @@ from weir import _native, testfs as product
 from weir._errors import NotThere, StorageError, UsageError
 from weir.testfs._mount import is_mounted
 
-READ_ONE_BYTE = "import os, sys; fd = os.open(sys.argv[1], os.O_RDONLY); print(len(os.pread(fd, 1, 0)))"
+READ_ONE_BYTE = (
+    "import os, sys; fd = os.open(sys.argv[1], os.O_RDONLY); print(len(os.pread(fd, 1, 0)))"
+)
 
 
 def wait_for(condition, what: str, seconds: float = 20) -> None:
@@ -27,7 +29,8 @@ def wait_for(condition, what: str, seconds: float = 20) -> None:
 
 
 def started_reader(path) -> subprocess.Popen:
-    return subprocess.Popen([sys.executable, "-c", READ_ONE_BYTE, path], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    return subprocess.Popen([sys.executable, "-c", READ_ONE_BYTE, path], stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL)
 
 
 @pytest.fixture
@@ -78,7 +81,10 @@ def test_a_mount_whose_server_was_killed_is_named_and_can_be_renewed(used, weir)
     os.kill(used.mount.pid, signal.SIGKILL)
     wait_for(lambda: not used.stats().running, "the end of the server")
     again = weir("testfs", "mount", used.path, "--backing", used.backing)
-    assert again.returncode == 2 and "whose server has ended is mounted there still; weir testfs umount" in again.stderr, again
+    assert (
+        again.returncode == 2
+        and "whose server has ended is mounted there still; weir testfs umount" in again.stderr
+    ), again
     behind = weir("testfs", "mount", used.path, "--backing", used.path / "below")
     assert behind.returncode == 2 and "Traceback" not in behind.stderr, behind
     changed = weir("testfs", "control", used.path, "hang=1")
@@ -163,7 +169,8 @@ def test_a_program_that_is_not_built_is_said(tmp_path, monkeypatch):
 def test_a_system_without_the_device_is_said(used, execute, tmp_path, hide, said):
     program = _native.library_path("weir-testfs")
     script = f"{hide} && exec {program} {tmp_path}/state {tmp_path} {tmp_path}"
-    done = execute(["unshare", "--mount", *([] if os.getuid() == 0 else ["--map-root-user"]), "sh", "-c", script])
+    done = execute(["unshare", "--mount", *([] if os.getuid() == 0 else ["--map-root-user"]), "sh",
+        "-c", script])
     assert done.returncode == 1 and said in done.stderr, done
     assert not (tmp_path / "state").exists()
 

@@ -52,13 +52,16 @@ def test_shared_maps_need_a_page_cache(testfs):
 
 
 STEP = st.one_of(
-    st.tuples(st.just("pwrite"), st.integers(0, 2), st.integers(0, 20_000), st.integers(0, 9_000), st.integers(0, 255)),
+    st.tuples(st.just("pwrite"), st.integers(0, 2), st.integers(0, 20_000), st.integers(0, 9_000),
+        st.integers(0, 255)),
     st.tuples(st.just("write"), st.integers(0, 2), st.integers(0, 5_000), st.integers(0, 255)),
     st.tuples(st.just("pread"), st.integers(0, 2), st.integers(0, 20_000), st.integers(0, 9_000)),
     st.tuples(st.just("read"), st.integers(0, 2), st.integers(0, 5_000)),
-    st.tuples(st.just("lseek"), st.integers(0, 2), st.integers(-5_000, 20_000), st.sampled_from([0, 1, 2])),
+    st.tuples(st.just("lseek"), st.integers(0, 2), st.integers(-5_000, 20_000),
+        st.sampled_from([0, 1, 2])),
     st.tuples(st.just("ftruncate"), st.integers(0, 2), st.integers(0, 25_000)),
-    st.tuples(st.just("reopen"), st.integers(0, 2), st.sampled_from([0, os.O_APPEND, os.O_TRUNC, os.O_SYNC])),
+    st.tuples(st.just("reopen"), st.integers(0, 2),
+        st.sampled_from([0, os.O_APPEND, os.O_TRUNC, os.O_SYNC])),
     st.tuples(st.just("size"), st.integers(0, 2)),
     st.tuples(st.just("fsync"), st.integers(0, 2)),
     st.tuples(st.just("rename")),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Latency, bandwidth and what several mounts share. A sleep is asserted from below only: how late a machine wakes is its own
-affair."""
+"""Latency, bandwidth and what several mounts share. A sleep is asserted from below only: how late a
+machine wakes is its own affair."""
 
 from __future__ import annotations
 
@@ -101,7 +101,8 @@ def test_mounts_of_one_bucket_share_its_metadata_server(testfs):
     first = testfs("direct", metadata_us=5000, bucket=own("test-metadata"))
     second = testfs("direct", metadata_us=5000, bucket=own("test-metadata"), backing=first.backing)
     (first.backing / "a").touch()
-    took = together(*[lambda fs=fs: [os.stat(fs.path / "a") for _ in range(10)] for fs in (first, second)])
+    took = together(*[lambda fs=fs: [os.stat(fs.path / "a") for _ in range(10)]
+        for fs in (first, second)])
     served = sum(fs.stats().total for fs in (first, second))
     assert served >= 40 and took >= served * 0.005
 

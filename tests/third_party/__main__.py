@@ -3,7 +3,8 @@
 
     .venv/bin/python tests/third_party [--suite NAME]... [--mode NAME]... [--table]
 
-Results are kept in build/third_party/results; what is there and was made with the same library is not run again.
+Results are kept in build/third_party/results; what is there and was made with the same library is
+not run again.
 """
 
 from __future__ import annotations
@@ -132,7 +133,8 @@ def main() -> int:
             print("missing packages; suites that need them are not run:", " ".join(lacking))
     unknown = run_all(suites, modes, wanted)
     if wanted.suite or wanted.mode:
-        print(f"{PAGE.relative_to(ROOT)} is left as it is; --table writes it from all saved results")
+        print(f"{PAGE.relative_to(ROOT)} is left as it is; --table writes it from all saved "
+              f"results")
     else:
         table(every, modes)
     return 1 if unknown else 0

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each environment variable of weir is declared once: those of the library in python/weir/capture, those of the source
-tree (WEIR_DEPS and its like) in docs/development.md."""
+"""Each environment variable of weir is declared once: those of the library in python/weir/capture,
+those of the source tree (WEIR_DEPS and its like) in docs/development.md."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from weir.capture._environment import VARIABLES
 
 # WEIR_OK and WEIR_E_... are codes of include/weir/status.h.
 READ_BY_LIBRARY = re.compile(r'"(WEIR_(?!OK"|E_)[A-Z_]+)"')
-NAMED = re.compile(r'["\'](WEIR_(?!OK["\']|E_)[A-Z][A-Z0-9_]*)["\']|\$\{?(WEIR_[A-Z][A-Z0-9_]*)|\benv(?:iron)?\W+(WEIR_[A-Z0-9_]+)')
+NAMED = re.compile(
+    r'["\'](WEIR_(?!OK["\']|E_)[A-Z][A-Z0-9_]*)["\']|\$\{?(WEIR_[A-Z][A-Z0-9_]*)|\benv(?:iron)?\W+(WEIR_[A-Z0-9_]+)'
+)
 SHELL_LIKE = (".py", ".sh", ".cc", ".h", ".c", ".f90", ".F90")
 
 
 def test_the_library_reads_what_is_declared_and_nothing_else():
-    native = [text_of(f) or "" for f in source_files() if f.parts[0] == "native" and f.suffix == ".cc" and not f.stem.endswith("_test")]
+    native = [text_of(f) or "" for f in source_files() if f.parts[0] == "native"
+        and f.suffix == ".cc" and not f.stem.endswith("_test")]
     read = {name for text in native for name in READ_BY_LIBRARY.findall(text)}
     assert read == {variable.name for variable in VARIABLES if not variable.command}
 

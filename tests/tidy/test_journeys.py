@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every file and function that docs/journeys.md names is in the tree, and each function in its file."""
+"""Every file and function that docs/journeys.md names is in the tree, and each function in its
+file."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def test_functions_are_in_their_files():
     found = placed(PAGE)
     assert len(found) > 70
     text = {file: (ROOT / file).read_text() for _, file in found}
-    none([f"docs/journeys.md: {name}() in {file}" for name, file in found if not re.search(rf"\b{name}\b", text[file])])
+    none([f"docs/journeys.md: {name}() in {file}" for name, file in found
+        if not re.search(rf"\b{name}\b", text[file])])
 
 
 def test_each_function_has_its_file():
@@ -46,4 +48,5 @@ def test_each_arrow_has_a_row():
     for journey in JOURNEYS:
         arrows = re.findall(r"^ +\w+-+(?:>>|x)\w+: ", journey, re.M)
         rows = re.findall(r"^\| (\d+) \|", journey, re.M)
-        assert [int(row) for row in rows] == list(range(1, len(arrows) + 1)), journey.split("\n", 1)[0]
+        assert [int(row) for row in rows] == list(range(1, len(arrows) + 1)), journey.split("\n",
+            1)[0]

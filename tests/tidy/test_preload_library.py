@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the built preload library is: nothing that could harm or depend on the program it is loaded into."""
+"""What the built preload library is: nothing that could harm or depend on the program it is loaded
+into."""
 
 from __future__ import annotations
 
@@ -15,10 +16,12 @@ from weir_sources import ROOT
 TABLE = ROOT / "native" / "hook" / "table.def"
 # libpthread, libdl and librt are parts of libc since glibc 2.34 and separate files of it before.
 ALLOWED_LIBRARIES = {
-    "libc.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1",
+    "libc.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "ld-linux-x86-64.so.2",
+    "ld-linux-aarch64.so.1",
 }  # fmt: skip
 DF_STATIC_TLS, DF_1_NODELETE = 0x10, 0x8
-CPP_RUNTIME = re.compile(r"^(_Zn|_Zd|_ZS|_ZNS|_ZTV|__cxa_(?!finalize|atexit)|__gxx|_Unwind|__dynamic_cast)")
+CPP_RUNTIME = re.compile(
+    r"^(_Zn|_Zd|_ZS|_ZNS|_ZTV|__cxa_(?!finalize|atexit)|__gxx|_Unwind|__dynamic_cast)")
 
 
 class Library:
@@ -52,7 +55,8 @@ def library(preload) -> Library:
 
 
 def hooked() -> set[str]:
-    """The hooks of functions that every process has. One that lacks a function must not find it in weir's library."""
+    """The hooks of functions that every process has. One that lacks a function must not find it in
+    weir's library."""
     reference = runpy.run_path(str(ROOT / "tools" / "gen_docs.py"))
     newer = set(re.findall(r"^WEIR_NEWER\((\w+)\)", TABLE.with_name("newer.def").read_text(), re.M))
     return {name for name, of in reference["hooked"](TABLE.read_text()) if of == "c"} - newer
@@ -63,10 +67,12 @@ def test_it_needs_libc_alone(library):
 
 
 def test_it_needs_nothing_of_the_cpp_library_or_mpi(library):
-    assert [s for s in sorted(library.imported) if CPP_RUNTIME.match(s) or re.match(r"P?MPI_|mpi_|pmpi_", s)] == []
+    assert [s for s in sorted(library.imported) if CPP_RUNTIME.match(s) or re
+        .match(r"P?MPI_|mpi_|pmpi_", s)] == []
 
 
-def test_it_exports_the_hooks_of_libc_and_what_libweir_and_clients_look_for_and_nothing_else(library):
+def test_it_exports_the_hooks_of_libc_and_what_libweir_and_clients_look_for_and_nothing_else(
+        library):
     assert len(hooked()) > 100
     assert library.exported == hooked() | {"weir_output_event", "weir_phase_event"}
 
@@ -84,7 +90,8 @@ def test_it_has_one_constructor_and_one_destructor(library):
     """One of each is the compiler's own (frame_dummy, __do_global_dtors_aux)."""
     assert library.tags.get("DT_INIT_ARRAYSZ", 0) // library.word <= 2
     assert library.tags.get("DT_FINI_ARRAYSZ", 0) // library.word <= 2
-    assert [name for name in library.local if name.startswith(("_GLOBAL__sub_I", "__cxx_global_var_init"))] == []
+    assert [name for name in library.local if name.startswith(("_GLOBAL__sub_I",
+        "__cxx_global_var_init"))] == []
 
 
 def test_its_code_is_not_rewritten_and_its_stack_not_executable(library):

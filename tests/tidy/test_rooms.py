@@ -60,7 +60,8 @@ def native_violations(name: Path, text: str) -> list[str]:
 def python_violations(name: Path, text: str) -> list[str]:
     """What a module python/weir/<room>... imports of weir that its room may not."""
     path = name.relative_to("python/weir").with_suffix("").as_posix()
-    imported = [target for target in _weir_imports(name, ast.parse(text)) if not target.startswith("_")]
+    imported = [target for target in _weir_imports(name, ast.parse(text))
+        if not target.startswith("_")]
     if path == "__init__":
         return [f"{name}: weir/__init__.py imports weir.{target}" for target in imported]
     if is_test(name) or "conftest" in name.stem:
@@ -102,7 +103,8 @@ def _imported_modules(name: Path, known: set[str]) -> set[str]:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            package = list(name.parts[1:-1])[: len(name.parts) - 1 - node.level] if node.level else []
+            package = list(name.parts[1:-1])[: len(name.parts) - 1
+                - node.level] if node.level else []
             base = ".".join(package + (node.module.split(".") if node.module else []))
             names = {f"{base}.{alias.name}" for alias in node.names}
             found |= names & known
@@ -112,7 +114,8 @@ def _imported_modules(name: Path, known: set[str]) -> set[str]:
 
 
 def test_native_includes_follow_the_arrows():
-    files = [f for f in source_files() if f.parts[0] == "native" and f.suffix in (".cc", ".h", ".c", ".def")]
+    files = [f for f in source_files() if f.parts[0] == "native"
+        and f.suffix in (".cc", ".h", ".c", ".def")]
     assert files
     none([v for f in files for v in native_violations(f, text_of(f) or "") if len(f.parts) > 2])
 
@@ -146,7 +149,8 @@ def test_the_arrows_have_no_cycle():
 
 
 def test_no_modules_import_each_other_in_a_circle():
-    modules = {_module(f): f for f in source_files() if f.parts[:2] == ("python", "weir") and f.suffix == ".py"}
+    modules = {_module(f): f for f in source_files() if f.parts[:2] == ("python", "weir")
+        and f.suffix == ".py"}
     imported = {module: _imported_modules(f, set(modules)) for module, f in modules.items()}
     assert "weir.trace" in imported["weir.analysis.step"]  # an import is seen
     try:
@@ -173,13 +177,16 @@ def test_a_wrong_include_is_found(name, text, problem):
 @pytest.mark.parametrize(
     ("name", "text", "problem"),
     [
-        ("python/weir/trace/x.py", "from weir.report import tables\n", "may not import weir.report/tables"),
+        ("python/weir/trace/x.py", "from weir.report import tables\n",
+            "may not import weir.report/tables"),
         ("python/weir/trace/x.py", "from ..cli import main\n", "may not import weir.cli"),
         ("python/weir/analysis/x.py", "import weir.cli.main\n", "may not import weir.cli"),
         ("python/weir/analysis/x.py", "from weir import capture\n", "may not import weir.capture"),
         ("python/weir/__init__.py", "from . import trace\n", "imports weir.trace"),
-        ("python/weir/report/frame/x.py", "from weir.report.files.table import FILES\n", "may not import weir.report/files"),
-        ("python/weir/report/files/x.py", "import weir.report.registry\n", "may not import weir.report/registry"),
+        ("python/weir/report/frame/x.py", "from weir.report.files.table import FILES\n",
+            "may not import weir.report/files"),
+        ("python/weir/report/files/x.py", "import weir.report.registry\n",
+            "may not import weir.report/registry"),
         ("python/weir/nowhere.py", "", "in no room of tools/rooms.toml"),
     ],
 )
@@ -188,5 +195,7 @@ def test_a_wrong_import_is_found(name, text, problem):
 
 
 def test_right_ones_are_not():
-    assert native_violations(Path("native/trace/x.cc"), '#include <atomic>\n#include "base/clock.h"\n') == []
-    assert python_violations(Path("python/weir/report/x.py"), "from ..analysis import a\nimport weir\n") == []
+    assert native_violations(Path("native/trace/x.cc"),
+        '#include <atomic>\n#include "base/clock.h"\n') == []
+    assert python_violations(Path("python/weir/report/x.py"),
+        "from ..analysis import a\nimport weir\n") == []

@@ -25,20 +25,25 @@ def found_in(text: str) -> list[tuple[int, str]]:
     for word in [one for one in RULES["words"] if one in lowered]:
         allowed = RULES["but"].get(word, [])
         cleaned = re.sub("|".join(allowed), "", text) if allowed else text
-        found += [(cleaned.count("\n", 0, hit.start()) + 1, word) for hit in expression(word).finditer(cleaned)]
+        found += [(cleaned.count("\n", 0, hit.start()) + 1, word)
+            for hit in expression(word).finditer(cleaned)]
     return found
 
 
 def test_words_of_our_own_do_not_come_back():
-    files = [(name, text) for name, text in text_files() if not str(name).startswith(tuple(RULES["files"]["except"]))]
-    none([f'{name}:{line}: "{word}"; say: {RULES["words"][word]}' for name, text in files for line, word in found_in(text)])
+    files = [(name, text) for name, text in text_files()
+        if not str(name).startswith(tuple(RULES["files"]["except"]))]
+    none([f'{name}:{line}: "{word}"; say: {RULES["words"][word]}' for name, text in files
+        for line, word in found_in(text)])
 
 
-@pytest.mark.parametrize("text", ["a task", "Tasks", "task_of", "GroupTask", "kTasks", "WEIR_TASKS=2", "by_task"])
+@pytest.mark.parametrize("text", ["a task", "Tasks", "task_of", "GroupTask", "kTasks",
+    "WEIR_TASKS=2", "by_task"])
 def test_a_word_is_found(text):
     assert found_in(text) == [(1, "task")]
 
 
-@pytest.mark.parametrize("text", ["srun --ntasks=4", "SLURM_STEP_NUM_TASKS", "/proc/self/task", "asked", "multitasking"])
+@pytest.mark.parametrize("text", ["srun --ntasks=4", "SLURM_STEP_NUM_TASKS", "/proc/self/task",
+    "asked", "multitasking"])
 def test_what_others_call_so_is_not(text):
     assert found_in(text) == []

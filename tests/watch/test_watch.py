@@ -61,7 +61,8 @@ class Driven:
 def printed(directory: Path, *command: object):
     """Ends the program with the test, whatever happens."""
     process = subprocess.Popen(
-        list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=directory, env=clean_environment(), start_new_session=True
+        list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        cwd=directory, env=clean_environment(), start_new_session=True
     )
     try:
         yield Driven(process)
@@ -81,31 +82,38 @@ def all_of(report: str) -> dict:
 
 @pytest.mark.parametrize("level", ["trace", "detail"])
 def test_a_look_gives_what_was_done_since_the_last_one(weir, cc, tmp_path, level):
-    with printed(tmp_path, WEIR, "trace", "--quiet", "--level", level, "-o", "run", "--", cc(PROGRAM)) as program:
+    with printed(tmp_path, WEIR, "trace", "--quiet", "--level", level, "-o", "run", "--",
+            cc(PROGRAM)) as program:
         watch = wait_for(tmp_path / "run", 20)
         program.writes(5, "a")
         first = watch.look()
-        assert (first.calls, first.bytes_written, first.bytes_read, first.is_over) == (7, 5000, 0, False)
-        assert [(Path(one.file).name, one.calls, one.bytes_written) for one in first.files] == [("a", 7, 5000)]
+        assert (first.calls, first.bytes_written, first.bytes_read, first.is_over) == (7, 5000, 0,
+            False)
+        assert [(Path(one.file).name, one.calls, one.bytes_written) for one in first.files] == [
+            ("a", 7, 5000)]
         assert (first.ranks, first.active, first.steps) == (1, (0,), ("main",))
         again = watch.look()
-        assert (again.calls, again.ns, again.files, again.active, again.is_over) == (0, 0, (), (), False)
+        assert (again.calls, again.ns, again.files, again.active, again.is_over) == (0, 0, (), (),
+            False)
         program.writes(2000, "b")
         program.writes(1, "a")
         third = watch.look()
-        assert {Path(one.file).name: one.bytes_written for one in third.files} == {"a": 1000, "b": 2_000_000}
+        assert {Path(one.file).name: one.bytes_written for one in third.files} == {"a": 1000,
+            "b": 2_000_000}
         assert third.calls == 2005 and third.bytes_written == 2_001_000
         program.end()
         last = watch.look()
     assert last.is_over and last.steps == ()
     whole = all_of(weir("report", tmp_path / "run", "--json").ok().stdout)
-    assert (last.so_far.calls, last.so_far.bytes) == (whole["calls"], whole["bytes"]) == (2012, 2_006_000)
+    assert (last.so_far.calls, last.so_far.bytes) == (whole["calls"], whole["bytes"]) == (2012,
+        2_006_000)
 
 
 def test_the_command_prints_lines_and_ends_with_the_run(weir, cc, execute, tmp_path):
     with printed(tmp_path, WEIR, "trace", "--quiet", "-o", "run", "--", cc(PROGRAM)) as program:
         with subprocess.Popen(
-            [str(WEIR), "watch", "run", "--interval", "0.1", "--wait", "20"], stdout=subprocess.PIPE, text=True, cwd=tmp_path, env=clean_environment()
+            [str(WEIR), "watch", "run", "--interval", "0.1", "--wait", "20"],
+            stdout=subprocess.PIPE, text=True, cwd=tmp_path, env=clean_environment()
         ) as watching:
             program.writes(30, "a")
             first = watching.stdout.readline()
@@ -121,14 +129,18 @@ def test_the_command_prints_lines_and_ends_with_the_run(weir, cc, execute, tmp_p
 @pytest.mark.mpi
 def test_ranks_of_a_parallel_program(weir, mpi, tmp_path):
     program = mpi.cc(
-        "#include <mpi.h>\n#include <stdio.h>\nint main(int c, char **v) { int r; char n[9]; MPI_Init(&c, &v); MPI_Comm_rank(MPI_COMM_WORLD, &r);"
-        'if (r) { sprintf(n, "f%d", r); FILE *f = fopen(n, "w"); for (int i = 0; i < 100; i++) fwrite(n, 1, 9, f); fclose(f); }'
+        "#include <mpi.h>\n#include <stdio.h>\nint main(int c, char **v) { int r; char n[9]; "
+        "MPI_Init(&c, &v); MPI_Comm_rank(MPI_COMM_WORLD, &r);"
+        'if (r) { sprintf(n, "f%d", r); FILE *f = fopen(n, "w"); for (int i = 0; i < 100; i++) '
+        'fwrite(n, 1, 9, f); fclose(f); }'
         "return MPI_Finalize(); }"
     )
-    weir("trace", "--quiet", "-o", "run", "--", *mpi.launcher, "-n", "3", program, cwd=tmp_path, env=mpi.env).ok()
+    weir("trace", "--quiet", "-o", "run", "--", *mpi.launcher, "-n", "3", program, cwd=tmp_path,
+        env=mpi.env).ok()
     look = Watch(tmp_path / "run").look()
     assert look.is_over and look.ranks == 3 and set(look.active) >= {1, 2}
-    assert sum(one.bytes_written for one in look.files if Path(one.file).name in ("f1", "f2")) == 1800
+    assert sum(one.bytes_written for one in look.files
+        if Path(one.file).name in ("f1", "f2")) == 1800
     whole = all_of(weir("report", tmp_path / "run", "--json").stdout)
     assert (look.so_far.calls, look.so_far.bytes) == (whole["calls"], whole["bytes"])
 
@@ -152,10 +164,12 @@ def test_a_run_whose_launcher_was_killed_is_over_when_nothing_lives(cc, tmp_path
 
 def test_a_step_that_begins_later_is_seen(weir, cc, tmp_path):
     program = cc(PROGRAM)
-    weir("trace", "--quiet", "-o", "run", "--step", "one", "--", program, input="2 a\n", cwd=tmp_path).ok()
+    weir("trace", "--quiet", "-o", "run", "--step", "one", "--", program, input="2 a\n",
+        cwd=tmp_path).ok()
     watch = Watch(tmp_path / "run")
     assert watch.look().so_far.bytes == 2000
-    weir("trace", "--quiet", "-o", "run", "--step", "two", "--", program, input="3 b\n", cwd=tmp_path).ok()
+    weir("trace", "--quiet", "-o", "run", "--step", "two", "--", program, input="3 b\n",
+        cwd=tmp_path).ok()
     look = watch.look()
     assert (look.bytes_written, look.so_far.bytes, look.is_over) == (3000, 5000, True)
 

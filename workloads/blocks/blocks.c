@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * All ranks write one file and read it back as IOR does: `segments` times a block of each rank, moved in transfers. The file is an array of
- * 64-bit words, for MPI-IO nothing else, for HDF5, netCDF-4 and PnetCDF one variable. With --shift ranks read what others have written. */
+ * All ranks write one file and read it back as IOR does: `segments` times a block of each rank,
+ * moved in transfers. The file is an array of 64-bit words, for MPI-IO nothing else, for HDF5,
+ * netCDF-4 and PnetCDF one variable. With --shift ranks read what others have written. */
 #include "blocks.h"
 
 #include <stdio.h>
@@ -91,7 +92,8 @@ static void read_all(struct workload *w, const struct blocks_api *api, uint64_t 
       memset(words, 0, (size_t)transfer);
       TIMED(w, api->read(first, transfer / 8, words));
       w->requests++, w->bytes += (uint64_t)transfer;
-      for (int64_t i = 0; i < transfer / 8; ++i) w->wrong += words[i] != workload_word(5, (uint64_t)(first + i));
+      for (int64_t i = 0; i < transfer / 8; ++i)
+        w->wrong += words[i] != workload_word(5, (uint64_t)(first + i));
     }
   }
 }
@@ -100,10 +102,14 @@ int main(int argc, char **argv) {
   struct workload w;
   workload_begin(&w, "blocks", &argc, &argv, kOptions);
   const struct blocks_api *const api = find_api(&w);
-  if (transfer < 8 || transfer % 8 || block < transfer || block % transfer || transfer > 1 << 30 || segments < 1 || shift < 0) {
-    workload_fail(&w, file, "--transfer is a multiple of 8 bytes up to 1 GiB, --block one of --transfer, --segments at least 1");
+  if (transfer < 8 || transfer % 8 || block < transfer || block % transfer || transfer > 1 << 30 ||
+      segments < 1 || shift < 0) {
+    workload_fail(&w, file,
+                  "--transfer is a multiple of 8 bytes up to 1 GiB, --block one of --transfer, "
+                  "--segments at least 1");
   }
-  const struct blocks_options options = {file, w.ranks * segments * block / 8, collective, hints(&w)};
+  const struct blocks_options options = {file, w.ranks * segments * block / 8, collective,
+                                         hints(&w)};
   uint64_t *const words = malloc((size_t)transfer);
   if (words == NULL) workload_fail(&w, file, "no memory for a transfer");
   workload_start(&w);

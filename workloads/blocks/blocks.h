@@ -14,8 +14,8 @@ struct blocks_options {
   MPI_Info hints;
 };
 
-/* A library's way to the file. Each call returns null, or what the library says of what failed. All are collective, but for reads and
- * writes of a run that is not. */
+/* A library's way to the file. Each call returns null, or what the library says of what failed. All
+ * are collective, but for reads and writes of a run that is not. */
 struct blocks_api {
   const char *name;
   const char *(*create)(const struct blocks_options *options);

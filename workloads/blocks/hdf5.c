@@ -18,7 +18,8 @@ static hid_t access_of(const struct blocks_options *o) {
 }
 
 static const char *create(const struct blocks_options *o) {
-  const hid_t access = access_of(o), space = H5Screate_simple(1, (hsize_t[]){(hsize_t)o->words}, NULL);
+  const hid_t access = access_of(o),
+              space = H5Screate_simple(1, (hsize_t[]){(hsize_t)o->words}, NULL);
   file = H5Fcreate(o->file, H5F_ACC_TRUNC, H5P_DEFAULT, access);
   H5Pclose(access);
   if (file < 0) return "H5Fcreate";
@@ -39,7 +40,8 @@ static const char *open_again(const struct blocks_options *o) {
 /* The data set's space with the words selected, and that of the memory. */
 static hid_t select_words(int64_t first, int64_t count, hid_t *memory) {
   const hid_t space = H5Dget_space(set);
-  H5Sselect_hyperslab(space, H5S_SELECT_SET, (hsize_t[]){(hsize_t)first}, NULL, (hsize_t[]){(hsize_t)count}, NULL);
+  H5Sselect_hyperslab(space, H5S_SELECT_SET, (hsize_t[]){(hsize_t)first}, NULL,
+                      (hsize_t[]){(hsize_t)count}, NULL);
   *memory = H5Screate_simple(1, (hsize_t[]){(hsize_t)count}, NULL);
   return space;
 }
@@ -66,4 +68,5 @@ static const char *close_file(void) {
   return closed < 0 ? "H5Dclose" : failed("H5Fclose", H5Fclose(file));
 }
 
-const struct blocks_api kBlocksHdf5 = {"hdf5", create, open_again, write_words, read_words, close_file};
+const struct blocks_api kBlocksHdf5 = {"hdf5",      create,     open_again,
+                                       write_words, read_words, close_file};

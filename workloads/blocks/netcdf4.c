@@ -14,7 +14,8 @@ static int access_as(const struct blocks_options *o) {
 }
 
 static const char *create(const struct blocks_options *o) {
-  int dimension, code = nc_create_par(o->file, NC_NETCDF4 | NC_CLOBBER, MPI_COMM_WORLD, o->hints, &file);
+  int dimension,
+      code = nc_create_par(o->file, NC_NETCDF4 | NC_CLOBBER, MPI_COMM_WORLD, o->hints, &file);
   if (code == NC_NOERR) code = nc_def_dim(file, "word", (size_t)o->words, &dimension);
   if (code == NC_NOERR) code = nc_def_var(file, "words", NC_UINT64, 1, &dimension, &variable);
   if (code == NC_NOERR) code = nc_def_var_fill(file, variable, NC_NOFILL, NULL);
@@ -29,13 +30,16 @@ static const char *open_again(const struct blocks_options *o) {
 }
 
 static const char *write_words(int64_t first, int64_t count, const uint64_t *words) {
-  return said(nc_put_vara_ulonglong(file, variable, (size_t[]){(size_t)first}, (size_t[]){(size_t)count}, (const unsigned long long *)words));
+  return said(nc_put_vara_ulonglong(file, variable, (size_t[]){(size_t)first},
+                                    (size_t[]){(size_t)count}, (const unsigned long long *)words));
 }
 
 static const char *read_words(int64_t first, int64_t count, uint64_t *words) {
-  return said(nc_get_vara_ulonglong(file, variable, (size_t[]){(size_t)first}, (size_t[]){(size_t)count}, (unsigned long long *)words));
+  return said(nc_get_vara_ulonglong(file, variable, (size_t[]){(size_t)first},
+                                    (size_t[]){(size_t)count}, (unsigned long long *)words));
 }
 
 static const char *close_file(void) { return said(nc_close(file)); }
 
-const struct blocks_api kBlocksNetcdf4 = {"netcdf4", create, open_again, write_words, read_words, close_file};
+const struct blocks_api kBlocksNetcdf4 = {"netcdf4",   create,     open_again,
+                                          write_words, read_words, close_file};

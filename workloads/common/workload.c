@@ -12,14 +12,17 @@
 static void help(const struct workload *w, const struct workload_option *options) {
   if (w->rank == 0) {
     printf("weir-%s [option]...\n", w->name);
-    for (; options->name; ++options) printf("  --%s%s  %s\n", options->name, options->kind == 'f' ? "" : " VALUE", options->meaning);
+    for (; options->name; ++options)
+      printf("  --%s%s  %s\n", options->name, options->kind == 'f' ? "" : " VALUE",
+             options->meaning);
   }
   MPI_Finalize();
   exit(0);
 }
 
 static _Noreturn void refuse(const struct workload *w, const char *word, const char *why) {
-  if (w->rank == 0) fprintf(stderr, "weir-%s: %s: %s; --help lists the options\n", w->name, word, why);
+  if (w->rank == 0)
+    fprintf(stderr, "weir-%s: %s: %s; --help lists the options\n", w->name, word, why);
   MPI_Finalize();
   exit(2);
 }
@@ -35,7 +38,8 @@ static int take(const struct workload_option *option, char *text) {
   return end != text && *end == '\0';
 }
 
-void workload_begin(struct workload *w, const char *name, int *argc, char ***argv, const struct workload_option *options) {
+void workload_begin(struct workload *w, const char *name, int *argc, char ***argv,
+                    const struct workload_option *options) {
   memset(w, 0, sizeof *w);
   w->name = name;
   MPI_Init(argc, argv);
@@ -75,15 +79,19 @@ int workload_end(struct workload *w) {
   MPI_Reduce(&w->elapsed_s, &longest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
   MPI_Allreduce(counts, all_counts, 3, MPI_UNSIGNED_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
   if (w->rank == 0) {
-    printf("%s: ranks=%d requests=%llu bytes=%llu io_wait_s=%.6f elapsed_s=%.6f mpp_s=%.6f wrong=%llu\n", w->name, w->ranks,
-           all_counts[0], all_counts[1], all_seconds[0], longest, all_seconds[1], all_counts[2]);
+    printf(
+        "%s: ranks=%d requests=%llu bytes=%llu io_wait_s=%.6f elapsed_s=%.6f mpp_s=%.6f "
+        "wrong=%llu\n",
+        w->name, w->ranks, all_counts[0], all_counts[1], all_seconds[0], longest, all_seconds[1],
+        all_counts[2]);
     fflush(stdout);
   }
   MPI_Finalize();
   return all_counts[2] != 0;
 }
 
-/* A launcher that is notified of an abort drops what it has not read from its pipes: the message is safe when the pipe is empty. */
+/* A launcher that is notified of an abort drops what it has not read from its pipes: the message is
+ * safe when the pipe is empty. */
 static void wait_for_launcher(void) {
   struct stat is;
   if (fstat(STDERR_FILENO, &is) != 0 || !S_ISFIFO(is.st_mode)) return;

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-# weir_mpi_workload(name SOURCES ... [LIBRARIES ...] [MORE_openmpi ...] [MORE_mpich ...] [NEEDS header] [WRITES_THROUGH_WEIR]): a program of a few
-# files, built once with each MPI that is installed, as <build>/workloads/<name>/{openmpi,mpich}/weir-<name>. The compiler wrapper is called
-# as a user calls it, so that the program is an ordinary one; sources ending in .f90 choose the Fortran wrapper. MORE_: flags, sources
-# and libraries of one MPI's program alone. WRITES_THROUGH_WEIR: linked with the output library.
+# weir_mpi_workload(name SOURCES ... [LIBRARIES ...] [MORE_openmpi ...] [MORE_mpich ...] [NEEDS
+# header] [WRITES_THROUGH_WEIR]): a program of a few files, built once with each MPI that is
+# installed, as <build>/workloads/<name>/{openmpi,mpich}/weir-<name>. The compiler wrapper is called
+# as a user calls it, so that the program is an ordinary one; sources ending in .f90 choose the
+# Fortran wrapper. MORE_: flags, sources and libraries of one MPI's program alone.
+# WRITES_THROUGH_WEIR: linked with the output library.
 include_guard()
 set(WEIR_WORKLOAD_COMMON ${CMAKE_CURRENT_LIST_DIR})
 
 function(weir_mpi_workload name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "WRITES_THROUGH_WEIR" "NEEDS" "SOURCES;LIBRARIES;MORE_openmpi;MORE_mpich")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "WRITES_THROUGH_WEIR" "NEEDS"
+      "SOURCES;LIBRARIES;MORE_openmpi;MORE_mpich")
   enable_language(C) # find_path looks into the multiarch directories only when a compiler is known
   set(fortran FALSE)
   foreach(source ${arg_SOURCES})
@@ -59,8 +62,10 @@ function(weir_mpi_workload name)
       list(APPEND needs weir_fortran_${mpi} ${library}/libweirf.so)
     endif()
     add_custom_command(OUTPUT ${directory}/weir-${name}
-      COMMAND ${WEIR_${wrapper}_${mpi}} ${flags} ${modules} -o weir-${name} ${sources} ${arg_MORE_${mpi}} ${arg_LIBRARIES} ${weir}
-      DEPENDS ${sources} ${headers} ${needs} WORKING_DIRECTORY ${directory} COMMENT "weir-${name} with ${mpi}" VERBATIM)
+      COMMAND ${WEIR_${wrapper}_${mpi}} ${flags} ${modules} -o weir-${name} ${sources}
+          ${arg_MORE_${mpi}} ${arg_LIBRARIES} ${weir}
+      DEPENDS ${sources} ${headers} ${needs} WORKING_DIRECTORY ${directory} COMMENT
+          "weir-${name} with ${mpi}" VERBATIM)
     add_custom_target(weir_${name}_${mpi} ALL DEPENDS ${directory}/weir-${name})
   endforeach()
 endfunction()

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the C workloads share: options, time spent in I/O, data that is known beforehand, and the line of results.
- * All procedures are for the one thread of a rank; collective ones say so. */
+ * What the C workloads share: options, time spent in I/O, data that is known beforehand, and the
+ * line of results. All procedures are for the one thread of a rank; collective ones say so. */
 #ifndef WEIR_WORKLOAD_H
 #define WEIR_WORKLOAD_H
 
@@ -16,7 +16,8 @@ struct workload {
   uint64_t wrong;               /* words that were not what was written */
 };
 
-/* kind: 'i' int64_t, 'd' double, 's' const char *, 'f' int that the option alone sets to 1. A table ends with a null name. */
+/* kind: 'i' int64_t, 'd' double, 's' const char *, 'f' int that the option alone sets to 1. A table
+ * ends with a null name. */
 struct workload_option {
   const char *name;
   char kind;
@@ -24,8 +25,10 @@ struct workload_option {
   const char *meaning;
 };
 
-/* [collective] MPI_Init, then the command line. Ends the program with status 2 and one message for what it does not know. */
-void workload_begin(struct workload *w, const char *name, int *argc, char ***argv, const struct workload_option *options);
+/* [collective] MPI_Init, then the command line. Ends the program with status 2 and one message for
+ * what it does not know. */
+void workload_begin(struct workload *w, const char *name, int *argc, char ***argv,
+                    const struct workload_option *options);
 
 /* [collective] Barriers around what is timed. */
 void workload_start(struct workload *w);
@@ -33,7 +36,8 @@ void workload_stop(struct workload *w);
 
 /* [collective] One line of results from rank 0, sums over all ranks:
  *   NAME: ranks=4 requests=10 bytes=10 io_wait_s=0.1 elapsed_s=0.1 mpp_s=0.4 wrong=0
- * mpp_s is the elapsed time of all ranks added up. Then MPI_Finalize; the status is 1 when anything was wrong. */
+ * mpp_s is the elapsed time of all ranks added up. Then MPI_Finalize; the status is 1 when anything
+ * was wrong. */
 int workload_end(struct workload *w);
 
 /* Message and end of the whole job. */
@@ -50,7 +54,8 @@ static inline uint64_t workload_word(uint64_t stream, uint64_t index) {
   return x ^ x >> 31;
 }
 
-/* First of the n items that belong to rank t of `ranks`; the last one ends where rank t + 1 begins. */
+/* First of the n items that belong to rank t of `ranks`; the last one ends where rank t + 1 begins.
+ */
 static inline int64_t workload_first(int64_t n, int t, int ranks) { return n * t / ranks; }
 
 #endif

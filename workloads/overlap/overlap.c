@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * All ranks read overlapping sections of one file by POSIX calls, as a hydrodynamics code restarts from planes of a grid.
+ * All ranks read overlapping sections of one file by POSIX calls, as a hydrodynamics code restarts
+ * from planes of a grid.
  *
- * The file: a header of 92 bytes, then `variables` fields of `planes` planes of nx * ny doubles. A rank owns a block of planes and
- * reads `ghost` planes of its neighbours on both sides as well; each plane is one request, which begins at no sector boundary and
- * is no multiple of a sector. --setup writes the file, in large pieces. */
+ * The file: a header of 92 bytes, then `variables` fields of `planes` planes of nx * ny doubles. A
+ * rank owns a block of planes and reads `ghost` planes of its neighbours on both sides as well;
+ * each plane is one request, which begins at no sector boundary and is no multiple of a sector.
+ * --setup writes the file, in large pieces. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -46,8 +48,10 @@ static void write_file(struct workload *w) {
   need(w, fd >= 0);
   unsigned char *piece = malloc(kPieceBytes);
   const int64_t pieces = (total + kPieceBytes - 1) / kPieceBytes;
-  for (int64_t p = workload_first(pieces, w->rank, w->ranks); p < workload_first(pieces, w->rank + 1, w->ranks); ++p) {
-    const int64_t at = p * kPieceBytes, length = total - at < kPieceBytes ? total - at : kPieceBytes;
+  for (int64_t p = workload_first(pieces, w->rank, w->ranks);
+       p < workload_first(pieces, w->rank + 1, w->ranks); ++p) {
+    const int64_t at = p * kPieceBytes,
+                  length = total - at < kPieceBytes ? total - at : kPieceBytes;
     for (int64_t i = 0; i < length; ++i) {
       const int64_t byte = at + i - kHeaderBytes;
       const uint64_t word = byte < 0 ? 0x4F565249u : workload_word(2, (uint64_t)byte / 8);
@@ -74,17 +78,20 @@ static void read_plane(struct workload *w, int fd, uint64_t *plane, int64_t numb
     got = read(fd, plane, length);
   }
   w->io_wait_s += workload_clock() - begun;
-  if (got >= 0 && (size_t)got != length) workload_fail(w, file, "shorter than --planes and --variables say");
+  if (got >= 0 && (size_t)got != length)
+    workload_fail(w, file, "shorter than --planes and --variables say");
   need(w, got >= 0);
   w->requests++, w->bytes += length;
-  for (int64_t i = 0; i < plane_words(); ++i) w->wrong += plane[i] != workload_word(2, (uint64_t)(number * plane_words() + i));
+  for (int64_t i = 0; i < plane_words(); ++i)
+    w->wrong += plane[i] != workload_word(2, (uint64_t)(number * plane_words() + i));
 }
 
 /* A smoothing of the plane that was read last, for so many seconds. */
 static void compute(double *plane, double seconds) {
   const double end = workload_clock() + seconds;
   while (workload_clock() < end)
-    for (int64_t i = 1; i + 1 < plane_words(); ++i) plane[i] = 0.25 * plane[i - 1] + 0.5 * plane[i] + 0.25 * plane[i + 1];
+    for (int64_t i = 1; i + 1 < plane_words(); ++i)
+      plane[i] = 0.25 * plane[i - 1] + 0.5 * plane[i] + 0.25 * plane[i + 1];
 }
 
 static void read_sections(struct workload *w) {
@@ -94,7 +101,8 @@ static void read_sections(struct workload *w) {
   need(w, fd >= 0);
   uint64_t *plane = malloc((size_t)plane_words() * 8);
   double *field = calloc((size_t)plane_words(), 8);
-  int64_t first = workload_first(planes, w->rank, w->ranks) - ghost, last = workload_first(planes, w->rank + 1, w->ranks) + ghost;
+  int64_t first = workload_first(planes, w->rank, w->ranks) - ghost,
+          last = workload_first(planes, w->rank + 1, w->ranks) + ghost;
   first = first < 0 ? 0 : first, last = last > planes ? planes : last;
   for (int64_t pass = 0; pass < passes; ++pass) {
     for (int64_t v = 0; v < variables; ++v) {
@@ -111,7 +119,8 @@ static void read_sections(struct workload *w) {
 int main(int argc, char **argv) {
   struct workload w;
   workload_begin(&w, "overlap", &argc, &argv, options);
-  if (strcmp(call, "lseek") != 0 && strcmp(call, "pread") != 0) workload_fail(&w, call, "--call is lseek or pread");
+  if (strcmp(call, "lseek") != 0 && strcmp(call, "pread") != 0)
+    workload_fail(&w, call, "--call is lseek or pread");
   if (nx < 2 || ny < 1 || planes < w.ranks || variables < 1 || ghost < 0 || passes < 1) {
     workload_fail(&w, file, "sizes must be positive and --planes at least the number of ranks");
   }

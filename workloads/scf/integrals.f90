@@ -1,6 +1,8 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> The records of two-electron integrals: how many are in each, which, and their values, all known from file and number.
-!> A record: count (negative in the last one), that many labels (four indices of one byte in each), that many values.
+!> The records of two-electron integrals: how many are in each, which, and their values, all known
+!  from file and number.
+!> A record: count (negative in the last one), that many labels (four indices of one byte in each),
+!  that many values.
 module scf_integrals
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
   implicit none (type, external)
@@ -24,7 +26,8 @@ contains
   !> Integrals in record `number` of a file.
   integer function record_count(file, number, smallest, largest)
     integer, intent(in) :: file, number, smallest, largest
-    record_count = smallest + int(modulo(mix(file + 65536, int(number, int64)), int(largest - smallest + 1, int64)))
+    record_count = smallest + int(modulo(mix(file + 65536, int(number, int64)), int(largest &
+        - smallest + 1, int64)))
   end function record_count
 
   !> Bytes that a record of n integrals takes in the file.

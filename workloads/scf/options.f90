@@ -22,7 +22,8 @@ contains
     failed = .true.
   end subroutine fail
 
-  !> [collective] When some rank has failed each of those says why, and all end with status 1. MPI_Abort would lose the messages that the
+  !> [collective] When some rank has failed each of those says why, and all end with status 1.
+  !  MPI_Abort would lose the messages that the
   !> launcher has not read yet.
   subroutine end_if_failed()
     integer :: rank
@@ -104,7 +105,8 @@ contains
       end select
       if (status /= 0) call refuse(name, 'the value is not a number')
     end do
-    if (basis < 1 .or. basis > 255 .or. smallest < 1 .or. largest < smallest .or. iterations < 1 .or. megabytes <= 0) &
+    if (basis < 1 .or. basis > 255 .or. smallest < 1 .or. largest < smallest .or. iterations < 1 &
+        .or. megabytes <= 0) &
       call refuse('sizes', 'must be positive, --basis at most 255, --largest at least --smallest')
   end subroutine read_options
 

@@ -1,6 +1,8 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> Self-consistent field iterations of a computational chemistry code: each rank reads a file of its own, sequential and unformatted,
-!> of N**4 integrals, once in every iteration, and assembles its part of a matrix of N**2 elements. --setup writes the files.
+!> Self-consistent field iterations of a computational chemistry code: each rank reads a file of its
+!  own, sequential and unformatted,
+!> of N**4 integrals, once in every iteration, and assembles its part of a matrix of N**2 elements.
+!  --setup writes the files.
 program scf
   use, intrinsic :: iso_c_binding, only: c_int
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64, output_unit
@@ -62,7 +64,8 @@ contains
     character(200) :: message
     message = ''
     begun = MPI_Wtime()
-    open (newunit=unit, file=file, form='unformatted', access='sequential', action='write', status='replace', iostat=status, &
+    open (newunit=unit, file=file, form='unformatted', access='sequential', action='write', &
+        status='replace', iostat=status, &
       iomsg=message)
     io_wait_s = io_wait_s + MPI_Wtime() - begun
     if (status /= 0) then
@@ -77,7 +80,8 @@ contains
       call fill(rank, record, basis, labels(:n), values(:n))
       total = total + record_bytes(n)
       begun = MPI_Wtime()
-      write (unit, iostat=status, iomsg=message) merge(n, -n, total < megabytes * 1e6_real64), labels(:n), values(:n)
+      write (unit, iostat=status, iomsg=message) merge(n, -n, total < megabytes * 1e6_real64), &
+          labels(:n), values(:n)
       io_wait_s = io_wait_s + MPI_Wtime() - begun
       if (status /= 0) call fail(file // ': ' // trim(message))
       statements = statements + 1
@@ -95,7 +99,8 @@ contains
     character(200) :: message
     message = ''
     begun = MPI_Wtime()
-    open (newunit=unit, file=file, form='unformatted', access='sequential', action='read', status='old', iostat=status, &
+    open (newunit=unit, file=file, form='unformatted', access='sequential', action='read', &
+        status='old', iostat=status, &
       iomsg=message)
     io_wait_s = io_wait_s + MPI_Wtime() - begun
     if (status /= 0) call fail(file // ': ' // trim(message))
@@ -105,7 +110,8 @@ contains
       fock = 0
       call read_records(unit)
       call end_if_failed()
-      call MPI_Allreduce(MPI_IN_PLACE, fock, basis * basis, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD)
+      call MPI_Allreduce(MPI_IN_PLACE, fock, basis * basis, MPI_DOUBLE_PRECISION, MPI_SUM, &
+          MPI_COMM_WORLD)
       energy = sum(fock * density)
       density = 0.5_real64 * density + 0.5_real64 * fock / max(1.0_real64, sqrt(sum(fock**2)))
       begun = MPI_Wtime()
@@ -132,7 +138,8 @@ contains
       begun = MPI_Wtime()
       read (unit, iostat=status, iomsg=message) n, labels(:abs(n)), values(:abs(n))
       io_wait_s = io_wait_s + MPI_Wtime() - begun
-      if (status /= 0) call fail(file // ': record ' // number_text(record) // ': ' // trim(message))
+      if (status /= 0) call fail(file // ': record ' // number_text(record) // ': ' &
+          // trim(message))
       if (failed) return
       statements = statements + 1
       done = done + record_bytes(abs(n))
@@ -171,7 +178,8 @@ contains
     end do
   end subroutine assemble
 
-  !> The rest of an iteration's computing, in step with the file: goes on until `computed_s` is what it should be by now. The rank
+  !> The rest of an iteration's computing, in step with the file: goes on until `computed_s` is what
+  !  it should be by now. The rank
   !> sleeps: here ranks are more than cores, on the machines that this stands for each has its own.
   subroutine compute(computed_s, until_s)
     real(real64), intent(inout) :: computed_s
@@ -183,7 +191,8 @@ contains
     computed_s = computed_s + MPI_Wtime() - begun
   end subroutine compute
 
-  !> [collective] The line of results, sums over all ranks; mpp_s is the elapsed time of all ranks added up.
+  !> [collective] The line of results, sums over all ranks; mpp_s is the elapsed time of all ranks
+  !  added up.
   subroutine results(elapsed_s)
     real(real64), intent(in) :: elapsed_s
     real(real64) :: longest, all_seconds(2)
@@ -195,8 +204,10 @@ contains
     call MPI_Allreduce(MPI_IN_PLACE, all_counts, 3, MPI_INTEGER8, MPI_SUM, MPI_COMM_WORLD)
     wrong = all_counts(3)
     if (rank /= 0) return
-    write (output_unit, '(4(a, i0), 3(a, a), a, i0)') 'scf: ranks=', ranks, ' requests=', all_counts(1), ' bytes=', all_counts(2), &
-      ' iterations=', merge(0, iterations, setup), ' io_wait_s=', seconds(all_seconds(1)), ' elapsed_s=', seconds(longest), &
+    write (output_unit, '(4(a, i0), 3(a, a), a, i0)') 'scf: ranks=', ranks, ' requests=', &
+        all_counts(1), ' bytes=', all_counts(2), &
+      ' iterations=', merge(0, iterations, setup), ' io_wait_s=', seconds(all_seconds(1)), &
+          ' elapsed_s=', seconds(longest), &
       ' mpp_s=', seconds(all_seconds(2)), ' wrong=', wrong
     if (.not. setup) write (output_unit, '(a, es22.14)') 'scf: energy=', energy
     flush (output_unit)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * All ranks read the whole of one variable from one classic netCDF file, as a climate model's ranks read a boundary data set: each opens
- * the file with the serial library and takes slab after slab. Data begin behind a header of no round size and a slab is no multiple of
- * a sector, so requests are ill-formed. --setup writes the file, by rank 0. */
+ * All ranks read the whole of one variable from one classic netCDF file, as a climate model's ranks
+ * read a boundary data set: each opens the file with the serial library and takes slab after slab.
+ * Data begin behind a header of no round size and a slab is no multiple of a sector, so requests
+ * are ill-formed. --setup writes the file, by rank 0. */
 #include <mpi.h>
 #include <netcdf.h>
 #include <stdlib.h>
@@ -38,7 +39,8 @@ static float value(int64_t index) { return (float)(workload_word(3, (uint64_t)in
 
 static void write_file(struct workload *w) {
   static const char *names[kDims] = {"time", "lev", "lat", "lon"};
-  const size_t sizes[kDims] = {(size_t)times, (size_t)levels, (size_t)latitudes, (size_t)longitudes};
+  const size_t sizes[kDims] = {(size_t)times, (size_t)levels, (size_t)latitudes,
+                               (size_t)longitudes};
   int id, dims[kDims], variable;
   need(w, nc_create(file, NC_CLOBBER, &id));
   for (int d = 0; d < kDims; ++d) need(w, nc_def_dim(id, names[d], sizes[d], &dims[d]));
@@ -51,7 +53,8 @@ static void write_file(struct workload *w) {
   for (int64_t t = 0; t < times; ++t) {
     const int64_t count = levels * slab_floats();
     for (int64_t i = 0; i < count; ++i) time[i] = value(t * count + i);
-    const size_t start[kDims] = {(size_t)t, 0, 0, 0}, edges[kDims] = {1, sizes[1], sizes[2], sizes[3]};
+    const size_t start[kDims] = {(size_t)t, 0, 0, 0},
+                 edges[kDims] = {1, sizes[1], sizes[2], sizes[3]};
     const double begun = workload_clock();
     need(w, nc_put_vara_float(id, variable, start, edges, time));
     w->io_wait_s += workload_clock() - begun;
@@ -64,7 +67,8 @@ static void write_file(struct workload *w) {
 static void compute(float *slab, double seconds) {
   const double end = workload_clock() + seconds;
   while (workload_clock() < end)
-    for (int64_t i = 1; i + 1 < slab_floats(); ++i) slab[i] = 0.25f * slab[i - 1] + 0.5f * slab[i] + 0.25f * slab[i + 1];
+    for (int64_t i = 1; i + 1 < slab_floats(); ++i)
+      slab[i] = 0.25f * slab[i - 1] + 0.5f * slab[i] + 0.25f * slab[i + 1];
 }
 
 static int open_file(struct workload *w, int *variable) {
@@ -80,7 +84,9 @@ static int open_file(struct workload *w, int *variable) {
   for (int d = 0; d < kDims; ++d) {
     size_t length;
     need(w, nc_inq_dimlen(id, dims[d], &length));
-    if ((int64_t)length != expected[d]) workload_fail(w, file, "was written with other sizes; give the same to --setup and to the run");
+    if ((int64_t)length != expected[d])
+      workload_fail(w, file,
+                    "was written with other sizes; give the same to --setup and to the run");
   }
   return id;
 }
@@ -91,7 +97,8 @@ static void read_variable(struct workload *w) {
   float *slab = malloc(sizeof *slab * (size_t)slab_floats());
   for (int64_t t = 0; t < times; ++t) {
     for (int64_t l = 0; l < levels; ++l) {
-      const size_t start[kDims] = {(size_t)t, (size_t)l, 0, 0}, edges[kDims] = {1, 1, (size_t)latitudes, (size_t)longitudes};
+      const size_t start[kDims] = {(size_t)t, (size_t)l, 0, 0},
+                   edges[kDims] = {1, 1, (size_t)latitudes, (size_t)longitudes};
       const double begun = workload_clock();
       need(w, nc_get_vara_float(id, variable, start, edges, slab));
       w->io_wait_s += workload_clock() - begun;
@@ -110,7 +117,8 @@ static void read_variable(struct workload *w) {
 int main(int argc, char **argv) {
   struct workload w;
   workload_begin(&w, "sharedread", &argc, &argv, options);
-  if (times < 1 || levels < 1 || latitudes < 1 || longitudes < 2) workload_fail(&w, file, "sizes must be positive");
+  if (times < 1 || levels < 1 || latitudes < 1 || longitudes < 2)
+    workload_fail(&w, file, "sizes must be positive");
   workload_start(&w);
   if (!setup) {
     read_variable(&w);

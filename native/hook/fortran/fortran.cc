@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The statements of Fortran: one record each. Data statements reach from st_read or st_write to st_..._done, the others are one call.
+// The statements of Fortran: one record each. Data statements reach from st_read or st_write to
+// st_..._done, the others are one call.
 #include "hook/fortran/fortran.h"
 
 #include <stddef.h>
@@ -55,7 +56,8 @@ template <typename Real>
 void on_unit(Op op, Block* block, FortranLibrary* library, Real call) {
   const auto real = [&] { running_library([&] { return opening_of_data(*block); }, call); };
   if (WEIR_UNLIKELY(!recording())) return real();
-  FortranStatement* s = begin_statement(op, block, library, block->unit, file_of_unit(library, block->unit), false);
+  FortranStatement* s =
+      begin_statement(op, block, library, block->unit, file_of_unit(library, block->unit), false);
   real();
   if (s == nullptr) return;
   note_opened(*s);
@@ -79,7 +81,8 @@ void begin_data(Op op, Block* block, FortranLibrary* library, Real call) {
   const auto real = [&] { running_library([&] { return opening_of_data(*block); }, call); };
   if (WEIR_UNLIKELY(!recording())) return real();
   const bool internal = is_internal(*block);
-  FortranStatement* s = begin_statement(op, block, library, block->unit, internal ? 0 : file_of_unit(library, block->unit), internal);
+  FortranStatement* s = begin_statement(
+      op, block, library, block->unit, internal ? 0 : file_of_unit(library, block->unit), internal);
   real();
   if (s == nullptr) return;
   s->unit = block->unit;  // a character variable has got a number by now
@@ -103,7 +106,8 @@ void open_unit(OpenBlock* open, FortranLibrary* library, Real call) {
   if (WEIR_UNLIKELY(!recording())) return real();
   const bool new_unit = (open->common.flags & kOpenHasNewUnit) != 0;
   const uint32_t before = new_unit ? 0 : file_of_unit(library, open->common.unit);
-  FortranStatement* s = begin_statement(Op::kFortranOpen, &open->common, library, new_unit ? -1 : open->common.unit, before, false);
+  FortranStatement* s = begin_statement(Op::kFortranOpen, &open->common, library,
+                                        new_unit ? -1 : open->common.unit, before, false);
   real();
   if (s == nullptr) return;
   const int32_t outcome = outcome_of(open->common);
@@ -121,7 +125,8 @@ void inquire(InquireBlock* inquiry, FortranLibrary* library, Real real) {
   if (WEIR_UNLIKELY(!recording())) return real();
   const bool by_file = (inquiry->common.flags & kInquireHasFile) != 0;
   const int32_t unit = by_file ? -1 : inquiry->common.unit;
-  FortranStatement* s = begin_statement(Op::kFortranInquire, &inquiry->common, library, unit, by_file ? 0 : file_of_unit(library, unit), false);
+  FortranStatement* s = begin_statement(Op::kFortranInquire, &inquiry->common, library, unit,
+                                        by_file ? 0 : file_of_unit(library, unit), false);
   real();
   if (s == nullptr) return;
   if (by_file) s->file = file_named(inquiry->file, inquiry->file_size);
@@ -133,7 +138,8 @@ template <typename Real>
 void flush_call(bool all, int32_t unit, FortranLibrary* library, Real real) {
   if (WEIR_UNLIKELY(!recording())) return real();
   const Block block{0, unit, nullptr, 0, 0, nullptr, nullptr};
-  FortranStatement* s = begin_statement(Op::kFortranFlush, &block, library, block.unit, all ? 0 : file_of_unit(library, unit), false);
+  FortranStatement* s = begin_statement(Op::kFortranFlush, &block, library, block.unit,
+                                        all ? 0 : file_of_unit(library, unit), false);
   real();
   if (s != nullptr) end_statement(*s, kWell, 0);
 }
@@ -145,11 +151,20 @@ void flush_call(bool all, int32_t unit, FortranLibrary* library, Real real) {
   FortranLibrary* library = fortran_library(bound); \
   shape(__VA_ARGS__, library, [&] { WEIR_BOUND_REAL(symbol)(argument); });
 
-WEIR_OPTIONAL_HOOK(void, _gfortran_st_open, OpenBlock* block) { WEIR_BOUND(_gfortran_st_open); WEIR_SHAPED(_gfortran_st_open, block, open_unit, block) }
-WEIR_OPTIONAL_HOOK(void, _gfortran_st_inquire, InquireBlock* block) { WEIR_BOUND(_gfortran_st_inquire); WEIR_SHAPED(_gfortran_st_inquire, block, inquire, block) }
+WEIR_OPTIONAL_HOOK(void, _gfortran_st_open, OpenBlock* block) {
+  WEIR_BOUND(_gfortran_st_open);
+  WEIR_SHAPED(_gfortran_st_open, block, open_unit, block)
+}
+WEIR_OPTIONAL_HOOK(void, _gfortran_st_inquire, InquireBlock* block) {
+  WEIR_BOUND(_gfortran_st_inquire);
+  WEIR_SHAPED(_gfortran_st_inquire, block, inquire, block)
+}
 
-#define WEIR_STATEMENT(shape, symbol, op) \
-  WEIR_OPTIONAL_HOOK(void, symbol, FortranBlock* block) { WEIR_BOUND(symbol); WEIR_SHAPED(symbol, block, shape, Op::op, block) }
+#define WEIR_STATEMENT(shape, symbol, op)                 \
+  WEIR_OPTIONAL_HOOK(void, symbol, FortranBlock* block) { \
+    WEIR_BOUND(symbol);                                   \
+    WEIR_SHAPED(symbol, block, shape, Op::op, block)      \
+  }
 WEIR_STATEMENT(begin_data, _gfortran_st_read, kFortranRead)
 WEIR_STATEMENT(begin_data, _gfortran_st_write, kFortranWrite)
 WEIR_STATEMENT(on_unit, _gfortran_st_close, kFortranClose)

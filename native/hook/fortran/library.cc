@@ -9,11 +9,13 @@ namespace {
 constexpr int kLibraries = 8;
 constinit FortranLibrary libraries[kLibraries] = {};
 
-// Entries are taken in their order, so that threads which meet a copy at the same time agree on one.
+// Entries are taken in their order, so that threads which meet a copy at the same time agree on
+// one.
 FortranLibrary* library_of(void* identity) {
   for (FortranLibrary& library : libraries) {
     void* found = base::load(&library.identity);
-    if (found == nullptr && base::compare_exchange(&library.identity, &found, identity)) return &library;
+    if (found == nullptr && base::compare_exchange(&library.identity, &found, identity))
+      return &library;
     if (found == identity) return &library;
   }
   return &libraries[0];

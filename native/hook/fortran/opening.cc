@@ -39,8 +39,10 @@ stack::FortranOpening opening_of(const OpenBlock& open) {
 }
 
 stack::FortranOpening opening_of_data(const FortranBlock& block) {
-  const bool formatted = (block.flags & (kDataIsListDirected | kDataHasFormat | kDataHasNamelist)) != 0;
-  return {true, block.unit, rules::Access::kSequential, formatted ? rules::Form::kFormatted : rules::Form::kUnformatted};
+  const bool formatted =
+      (block.flags & (kDataIsListDirected | kDataHasFormat | kDataHasNamelist)) != 0;
+  return {true, block.unit, rules::Access::kSequential,
+          formatted ? rules::Form::kFormatted : rules::Form::kUnformatted};
 }
 
 }  // namespace weir::hook

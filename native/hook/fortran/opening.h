@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Fortran statement is about to open: reported to the rules while libgfortran runs it. A statement on a unit that is not connected
-// opens fort.N by itself.
+// What a Fortran statement is about to open: reported to the rules while libgfortran runs it. A
+// statement on a unit that is not connected opens fort.N by itself.
 #pragma once
 
 #include <stddef.h>
@@ -25,7 +25,8 @@ struct OpenBlock {
   char between[296 - 120];
   const int32_t* new_unit;
 };
-static_assert(offsetof(OpenBlock, file) == 64 && offsetof(OpenBlock, access) == 96 && offsetof(OpenBlock, form) == 104);
+static_assert(offsetof(OpenBlock, file) == 64 && offsetof(OpenBlock, access) == 96 &&
+              offsetof(OpenBlock, form) == 104);
 static_assert(offsetof(OpenBlock, new_unit) == 296);
 
 enum FortranOpeningFlag : int32_t {
@@ -42,7 +43,10 @@ stack::FortranOpening opening_of_data(const FortranBlock& block);
 // Within its life the thread's openings are those of the statement.
 class OpeningByFortran {
  public:
-  explicit OpeningByFortran(const stack::FortranOpening& opening) : before_(stack::fortran_opening) { stack::fortran_opening = opening; }
+  explicit OpeningByFortran(const stack::FortranOpening& opening)
+      : before_(stack::fortran_opening) {
+    stack::fortran_opening = opening;
+  }
   ~OpeningByFortran() { stack::fortran_opening = before_; }
   OpeningByFortran(const OpeningByFortran&) = delete;
   OpeningByFortran& operator=(const OpeningByFortran&) = delete;

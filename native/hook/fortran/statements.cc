@@ -18,13 +18,17 @@ void drop_innermost() {
 
 }  // namespace
 
-FortranStatement* begin_statement(Op op, const FortranBlock* block, FortranLibrary* library, int32_t unit, uint32_t file, bool internal) {
+FortranStatement* begin_statement(Op op, const FortranBlock* block, FortranLibrary* library,
+                                  int32_t unit, uint32_t file, bool internal) {
   FortranStatements& all = fortran_statements;
-  // A block below this function's frame, or used anew, is of a statement that was left by longjmp or an exception.
+  // A block below this function's frame, or used anew, is of a statement that was left by longjmp
+  // or an exception.
   const char here = 0;
   while (all.depth != 0) {
     const FortranBlock* innermost = all.at[all.depth].block;
-    if (innermost != block && reinterpret_cast<uintptr_t>(innermost) > reinterpret_cast<uintptr_t>(&here)) break;
+    if (innermost != block &&
+        reinterpret_cast<uintptr_t>(innermost) > reinterpret_cast<uintptr_t>(&here))
+      break;
     drop_innermost();
   }
   if (all.depth == kDeepestStatement) return nullptr;
@@ -48,7 +52,9 @@ FortranStatement* find_outer_statement(const FortranBlock* block) {
 }
 
 void end_statement(FortranStatement& s, int32_t outcome, uint8_t error) {
-  Call call{s.op, Layer::fortran, 0, error, s.file, s.start, 0, static_cast<uint64_t>(s.unit) & kUnknownOffset, clip(s.payload)};
+  Call call{s.op,           Layer::fortran, 0, error,
+            s.file,         s.start,        0, static_cast<uint64_t>(s.unit) & kUnknownOffset,
+            clip(s.payload)};
   const bool internal = s.internal;
   const uint8_t flags_before = s.flags_before;
   drop_innermost();
@@ -69,7 +75,8 @@ void end_all_statements() {
 
 }  // namespace weir::hook
 
-// An error without iostat or err ends the program from within its statement. Exit handlers then run outside of any.
+// An error without iostat or err ends the program from within its statement. Exit handlers then run
+// outside of any.
 WEIR_HOOK(void, exit, int status) {
   if (WEIR_UNLIKELY(weir::hook::fortran_statements.depth != 0)) {
     if (weir::hook::recording()) weir::hook::end_all_statements();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The items of an I/O list: libgfortran is called once for each scalar, array or string, and here their bytes are added up.
-// An item of defined I/O (_gfortran_transfer_derived) brings statements of its own, which count what they move.
+// The items of an I/O list: libgfortran is called once for each scalar, array or string, and here
+// their bytes are added up. An item of defined I/O (_gfortran_transfer_derived) brings statements
+// of its own, which count what they move.
 #include "hook/fortran/fortran.h"
 
 using namespace weir::hook;
@@ -28,7 +29,8 @@ constexpr int8_t kCharacters = 6;
 
 uint64_t bytes_of(const Array& array, int kind, size_t characters) {
   if (array.rank > kMostDimensions) return 0;
-  uint64_t bytes = array.type == kCharacters ? characters * static_cast<uint64_t>(kind) : array.element_bytes;
+  uint64_t bytes =
+      array.type == kCharacters ? characters * static_cast<uint64_t>(kind) : array.element_bytes;
   for (int i = 0; i < array.rank; ++i) {
     const Dimension& d = array.dimension[i];
     if (d.upper < d.lower) return 0;
@@ -37,8 +39,9 @@ uint64_t bytes_of(const Array& array, int kind, size_t characters) {
   return bytes;
 }
 
-// Adds an item to the payload of the running statement, if it is the block's. The library's own calls from one of these functions
-// to another pass the hooks, too: the outermost has the last word. No clock, no record.
+// Adds an item to the payload of the running statement, if it is the block's. The library's own
+// calls from one of these functions to another pass the hooks, too: the outermost has the last
+// word. No clock, no record.
 template <typename Real>
 inline void item(FortranBlock* block, uint64_t bytes, Real real) {
   FortranStatement* s = running(block);
@@ -59,7 +62,8 @@ uint64_t real_bytes(int kind) { return kind == 10 ? 16 : static_cast<uint64_t>(k
     WEIR_BOUND(symbol);                                                         \
     item(block, bytes, WEIR_IN(symbol, block, data, kind));                     \
   }
-#define WEIR_BOTH_WAYS(hook, symbol, ...) hook(symbol, __VA_ARGS__) hook(symbol##_write, __VA_ARGS__)
+#define WEIR_BOTH_WAYS(hook, symbol, ...) \
+  hook(symbol, __VA_ARGS__) hook(symbol##_write, __VA_ARGS__)
 WEIR_BOTH_WAYS(WEIR_SCALAR, _gfortran_transfer_integer, static_cast<uint64_t>(kind))
 WEIR_BOTH_WAYS(WEIR_SCALAR, _gfortran_transfer_logical, static_cast<uint64_t>(kind))
 WEIR_BOTH_WAYS(WEIR_SCALAR, _gfortran_transfer_real, real_bytes(kind))
@@ -81,9 +85,11 @@ WEIR_BOTH_WAYS(WEIR_CHARACTER, _gfortran_transfer_character, )
   }
 WEIR_BOTH_WAYS(WEIR_WIDE, _gfortran_transfer_character_wide, )
 
-#define WEIR_ARRAY(symbol, unused)                                                                    \
-  WEIR_OPTIONAL_HOOK(void, symbol, FortranBlock* block, Array* array, int kind, size_t characters) {  \
-    WEIR_BOUND(symbol);                                                                               \
-    item(block, bytes_of(*array, kind, characters), WEIR_IN(symbol, block, array, kind, characters)); \
+#define WEIR_ARRAY(symbol, unused)                                              \
+  WEIR_OPTIONAL_HOOK(void, symbol, FortranBlock* block, Array* array, int kind, \
+                     size_t characters) {                                       \
+    WEIR_BOUND(symbol);                                                         \
+    item(block, bytes_of(*array, kind, characters),                             \
+         WEIR_IN(symbol, block, array, kind, characters));                      \
   }
 WEIR_BOTH_WAYS(WEIR_ARRAY, _gfortran_transfer_array, )

@@ -10,7 +10,8 @@ constexpr uint32_t kProbes = 64;
 
 uint64_t key_of(int32_t unit) { return uint64_t{static_cast<uint32_t>(unit) ^ 0x80000000u} << 32; }
 
-// The unit's slot. Without one: null, or with make a new one, null only when the table is crowded there.
+// The unit's slot. Without one: null, or with make a new one, null only when the table is crowded
+// there.
 uint64_t* slot_of(FortranLibrary* library, int32_t unit, bool make) {
   const uint64_t key = key_of(unit);
   for (uint32_t i = 0; i < kProbes; ++i) {
@@ -37,7 +38,8 @@ int preconnected(int32_t unit) {
 }  // namespace
 
 uint32_t file_of_unit(FortranLibrary* library, int32_t unit) {
-  if (const uint64_t* slot = slot_of(library, unit, false)) return static_cast<uint32_t>(base::load(slot));
+  if (const uint64_t* slot = slot_of(library, unit, false))
+    return static_cast<uint32_t>(base::load(slot));
   const int fd = preconnected(unit);
   if (fd < 0) return 0;
   const uint32_t file = file_of(fd);
@@ -51,7 +53,8 @@ void connect_unit(FortranLibrary* library, int32_t unit, uint32_t file) {
 }
 
 void disconnect_unit(FortranLibrary* library, int32_t unit) {
-  if (uint64_t* slot = slot_of(library, unit, preconnected(unit) >= 0)) base::store(slot, key_of(unit));
+  if (uint64_t* slot = slot_of(library, unit, preconnected(unit) >= 0))
+    base::store(slot, key_of(unit));
 }
 
 }  // namespace weir::hook

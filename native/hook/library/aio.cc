@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libaio: its functions return what the kernel does, a negative errno on failure, and leave errno alone.
+// libaio: its functions return what the kernel does, a negative errno on failure, and leave errno
+// alone.
 #include "hook/binding.h"
 #include "hook/library/kernel_aio.h"
 
@@ -25,18 +26,21 @@ WEIR_OPTIONAL_HOOK(int, io_submit, void* context, long count, iocb** list) {
   const auto real = WEIR_BOUND_REAL(io_submit);
   Submission submission(reinterpret_cast<uint64_t>(context), count, list);
   if (submission.is_refused()) return -EINVAL;
-  const int result = calling_library(within_aio_library, [&] { return real(context, submission.count(), list); });
+  const int result =
+      calling_library(within_aio_library, [&] { return real(context, submission.count(), list); });
   submission.end(result, failure_of(result));
   return result;
 }
 
-WEIR_OPTIONAL_HOOK(int, io_getevents, void* context, long least, long most, io_event* events, timespec* limit) {
+WEIR_OPTIONAL_HOOK(int, io_getevents, void* context, long least, long most, io_event* events,
+                   timespec* limit) {
   WEIR_BOUND(io_getevents);
   const auto real = WEIR_BOUND_REAL(io_getevents);
   return collecting(events, [=] { return real(context, least, most, events, limit); });
 }
 
-WEIR_OPTIONAL_HOOK(int, io_pgetevents, void* context, long least, long most, io_event* events, timespec* limit, void* signals) {
+WEIR_OPTIONAL_HOOK(int, io_pgetevents, void* context, long least, long most, io_event* events,
+                   timespec* limit, void* signals) {
   WEIR_BOUND(io_pgetevents);
   const auto real = WEIR_BOUND_REAL(io_pgetevents);
   return collecting(events, [=] { return real(context, least, most, events, limit, signals); });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// HDF5's transfers of data sets, and its files. Everything is asked for before the call: a later question would clear the library's
-// error stack, which is the program's to read. Nothing is asked of a wrong identifier, which would put an error there.
+// HDF5's transfers of data sets, and its files. Everything is asked for before the call: a later
+// question would clear the library's error stack, which is the program's to read. Nothing is asked
+// of a wrong identifier, which would put an error there.
 #include <string.h>
 
 #include "hook/library/library.h"
@@ -33,7 +34,8 @@ bool text_from(const CallSite& site, const char* function, Identifier what, char
 }
 
 // Elements of the selection: in memory, else in the file, else all of the data set.
-int64_t elements_of(const CallSite& site, Identifier set, Identifier in_memory, Identifier in_file) {
+int64_t elements_of(const CallSite& site, Identifier set, Identifier in_memory,
+                    Identifier in_file) {
   const auto count = ask<int64_t (*)(Identifier)>(site, "H5Sget_select_npoints");
   const auto whole = ask<Identifier (*)(Identifier)>(site, "H5Dget_space");
   const auto close = ask<int (*)(Identifier)>(site, "H5Sclose");
@@ -47,7 +49,8 @@ int64_t elements_of(const CallSite& site, Identifier set, Identifier in_memory, 
   return elements;
 }
 
-Transfer look_up(const CallSite& site, Identifier set, Identifier type, Identifier in_memory, Identifier in_file) {
+Transfer look_up(const CallSite& site, Identifier set, Identifier type, Identifier in_memory,
+                 Identifier in_file) {
   Transfer found{0, 0};
   char name[kNameBytes], path[kPathBytes];
   if (!is_a(site, kDataSet, set)) return found;
@@ -57,7 +60,8 @@ Transfer look_up(const CallSite& site, Identifier set, Identifier type, Identifi
     memcpy(name, kUnnamed, sizeof kUnnamed);
     named = true;
   }
-  if (named && text_from(site, "H5Fget_name", set, path, sizeof path)) found.name = name_of_variable("hdf5", path, name);
+  if (named && text_from(site, "H5Fget_name", set, path, sizeof path))
+    found.name = name_of_variable("hdf5", path, name);
   const auto size = ask<size_t (*)(Identifier)>(site, "H5Tget_size");
   if (size == nullptr || !is_a(site, kType, type)) return found;
   const int64_t elements = elements_of(site, set, in_memory, in_file);
@@ -65,10 +69,27 @@ Transfer look_up(const CallSite& site, Identifier set, Identifier type, Identifi
   return found;
 }
 
+// A data set's name, for calls that move no data of the program.
+uint32_t name_of_set(const CallSite& site, Identifier set) {
+  return look_up(site, set, 0, 0, 0).name;
+}
+
+// The name of the file that an object belongs to.
+uint32_t name_of_owner(const CallSite& site, Identifier object) {
+  char path[kPathBytes];
+  const auto get = ask<int (*)(Identifier)>(site, "H5Iget_type");
+  constexpr int kFile = 1, kGroup = 2;
+  const int kind = object > 0 && get != nullptr ? get(object) : 0;
+  if (kind != kFile && kind != kGroup && kind != kDataSet) return 0;
+  if (!text_from(site, "H5Fget_name", object, path, sizeof path)) return 0;
+  return trace::process().names().path_id(path);
+}
+
 uint32_t name_of_file(const CallSite& site, Identifier file) {
   constexpr int kFile = 1;
   char path[kPathBytes];
-  if (!is_a(site, kFile, file) || !text_from(site, "H5Fget_name", file, path, sizeof path)) return 0;
+  if (!is_a(site, kFile, file) || !text_from(site, "H5Fget_name", file, path, sizeof path))
+    return 0;
   return trace::process().names().path_id(path);
 }
 
@@ -86,17 +107,20 @@ auto on_file(Op op, uint32_t name, Real real) {
 
 using namespace weir::hook;
 
-#define WEIR_HDF5_TRANSFER(op, symbol)                                                                                             \
-  WEIR_OPTIONAL_HOOK(int, symbol, int64_t set, int64_t type, int64_t in_memory, int64_t in_file, int64_t properties, void* data) { \
-    WEIR_BOUND(symbol);                                                                                                            \
-    const CallSite site(bound);                                                                                                    \
-    const auto real = WEIR_BOUND_REAL(symbol);                                                                                     \
-    if (WEIR_LIKELY(begin_library_call() == 0)) return real(set, type, in_memory, in_file, properties, data);                      \
-    const Transfer about = look_up(site, set, type, in_memory, in_file);                                                           \
-    const uint64_t start = weir::base::ticks();                                                                                      \
-    const int result = real(set, type, in_memory, in_file, properties, data);                                                      \
-    end_library_call({Op::op, Layer::hdf5, about.name, result < 0 ? 0 : about.bytes, result < 0}, {start, weir::base::ticks()});     \
-    return result;                                                                                                                 \
+#define WEIR_HDF5_TRANSFER(op, symbol)                                                            \
+  WEIR_OPTIONAL_HOOK(int, symbol, int64_t set, int64_t type, int64_t in_memory, int64_t in_file,  \
+                     int64_t properties, void* data) {                                            \
+    WEIR_BOUND(symbol);                                                                           \
+    const CallSite site(bound);                                                                   \
+    const auto real = WEIR_BOUND_REAL(symbol);                                                    \
+    if (WEIR_LIKELY(begin_library_call() == 0))                                                   \
+      return real(set, type, in_memory, in_file, properties, data);                               \
+    const Transfer about = look_up(site, set, type, in_memory, in_file);                          \
+    const uint64_t start = weir::base::ticks();                                                   \
+    const int result = real(set, type, in_memory, in_file, properties, data);                     \
+    end_library_call({Op::op, Layer::hdf5, about.name, result < 0 ? 0 : about.bytes, result < 0}, \
+                     {start, weir::base::ticks()});                                               \
+    return result;                                                                                \
   }
 WEIR_HDF5_TRANSFER(kLibraryPut, H5Dwrite)
 WEIR_HDF5_TRANSFER(kLibraryGet, H5Dread)
@@ -110,8 +134,11 @@ WEIR_HDF5_TRANSFER(kLibraryGet, H5Dread)
     const uint32_t name = path != nullptr ? weir::trace::process().names().path_id(path) : 0; \
     return on_file(Op::op, name, [&] { return real(__VA_ARGS__); });                           \
   }
-WEIR_HDF5_OPENS(kLibraryCreate, H5Fcreate, (const char* path, unsigned flags, int64_t making, int64_t access), path, flags, making, access)
-WEIR_HDF5_OPENS(kLibraryOpen, H5Fopen, (const char* path, unsigned flags, int64_t access), path, flags, access)
+WEIR_HDF5_OPENS(kLibraryCreate, H5Fcreate,
+                (const char* path, unsigned flags, int64_t making, int64_t access), path, flags,
+                making, access)
+WEIR_HDF5_OPENS(kLibraryOpen, H5Fopen, (const char* path, unsigned flags, int64_t access), path,
+                flags, access)
 
 WEIR_OPTIONAL_HOOK(int, H5Fclose, int64_t file) {
   WEIR_BOUND(H5Fclose);
@@ -119,4 +146,40 @@ WEIR_OPTIONAL_HOOK(int, H5Fclose, int64_t file) {
   const auto real = WEIR_BOUND_REAL(H5Fclose);
   if (WEIR_LIKELY(begin_library_call() == 0)) return real(file);
   return on_file(Op::kLibraryClose, name_of_file(site, file), [&] { return real(file); });
+}
+
+// The object is a file or anything in it.
+WEIR_OPTIONAL_HOOK(int, H5Fflush, int64_t object, int scope) {
+  WEIR_BOUND(H5Fflush);
+  const CallSite site(bound);
+  const auto real = WEIR_BOUND_REAL(H5Fflush);
+  if (WEIR_LIKELY(begin_library_call() == 0)) return real(object, scope);
+  return on_file(Op::kLibrarySync, name_of_owner(site, object),
+                 [&] { return real(object, scope); });
+}
+WEIR_OPTIONAL_HOOK(int64_t, H5Dcreate2, int64_t where, const char* name, int64_t type,
+                   int64_t space, int64_t linking, int64_t making, int64_t access) {
+  WEIR_BOUND(H5Dcreate2);
+  const CallSite site(bound);
+  const auto real = WEIR_BOUND_REAL(H5Dcreate2);
+  if (WEIR_LIKELY(begin_library_call() == 0)) {
+    return real(where, name, type, space, linking, making, access);
+  }
+  return on_file(Op::kLibraryDefine, name_of_owner(site, where),
+                 [&] { return real(where, name, type, space, linking, making, access); });
+}
+WEIR_OPTIONAL_HOOK(int, H5Dset_extent, int64_t set, const uint64_t* size) {
+  WEIR_BOUND(H5Dset_extent);
+  const CallSite site(bound);
+  const auto real = WEIR_BOUND_REAL(H5Dset_extent);
+  if (WEIR_LIKELY(begin_library_call() == 0)) return real(set, size);
+  return on_file(Op::kLibraryDefine, name_of_set(site, set), [&] { return real(set, size); });
+}
+// Chunks that wait in the library's cache are compressed and written when the data set is closed.
+WEIR_OPTIONAL_HOOK(int, H5Dclose, int64_t set) {
+  WEIR_BOUND(H5Dclose);
+  const CallSite site(bound);
+  const auto real = WEIR_BOUND_REAL(H5Dclose);
+  if (WEIR_LIKELY(begin_library_call() == 0)) return real(set);
+  return on_file(Op::kLibraryClose, name_of_set(site, set), [&] { return real(set); });
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests under way stand in a table without locks, by the address of their control block. A request that finds no room is recorded
-// when it is submitted. One whose completion no hook sees (a program may read the ring of completions itself) is recorded when its
-// block is submitted again, when the context is destroyed, or at the end of the process: with the bytes asked for, and no duration.
+// Requests under way stand in a table without locks, by the address of their control block. A
+// request that finds no room is recorded when it is submitted. One whose completion no hook sees (a
+// program may read the ring of completions itself) is recorded when its block is submitted again,
+// when the context is destroyed, or at the end of the process: with the bytes asked for, and no
+// duration.
 #include "hook/library/kernel_aio.h"
 
 #include <limits.h>
@@ -31,7 +33,9 @@ constinit uint32_t any_requests = 0;
 
 constexpr uint64_t address_of(const iocb* block) { return reinterpret_cast<uint64_t>(block); }
 
-uint32_t home_of(uint64_t block) { return static_cast<uint32_t>(block >> 6 ^ block >> 18) % kRequests; }
+uint32_t home_of(uint64_t block) {
+  return static_cast<uint32_t>(block >> 6 ^ block >> 18) % kRequests;
+}
 
 // The operation of a block; kNone: one that moves and writes nothing (a poll).
 Op op_of(const iocb& block) {
@@ -47,7 +51,8 @@ Op op_of(const iocb& block) {
 }
 
 uint64_t asked_by(const iocb& block) {
-  const bool is_vector = block.aio_lio_opcode == IOCB_CMD_PREADV || block.aio_lio_opcode == IOCB_CMD_PWRITEV;
+  const bool is_vector =
+      block.aio_lio_opcode == IOCB_CMD_PREADV || block.aio_lio_opcode == IOCB_CMD_PWRITEV;
   if (!is_vector) return clip(block.aio_nbytes);
   const auto* const vector = reinterpret_cast<const iovec*>(block.aio_buf);
   const uint64_t count = block.aio_nbytes;
@@ -59,13 +64,15 @@ Request request_of(uint64_t context, const iocb& block, uint64_t now) {
   const Op op = op_of(block);
   const bool moves = op == Op::kAsyncRead || op == Op::kAsyncWrite;
   const int fd = static_cast<int>(block.aio_fildes);
-  const uint64_t offset = moves && block.aio_offset >= 0 ? static_cast<uint64_t>(block.aio_offset) : kUnknownOffset;
+  const uint64_t offset =
+      moves && block.aio_offset >= 0 ? static_cast<uint64_t>(block.aio_offset) : kUnknownOffset;
   return {context, now, offset, moves ? asked_by(block) : 0, file_of(fd), op, wire::kNested};
 }
 
 // Its time is no time of the program's: that is in the calls which submit and collect.
 void record_request(const Request& request, uint64_t end, int64_t result) {
-  Call call{request.op, Layer::posix, request.flags, 0, request.file, request.start, end, request.offset, request.size};
+  Call call{request.op,    Layer::posix, request.flags,  0,           request.file,
+            request.start, end,          request.offset, request.size};
   if (result < 0) {
     call.flags |= wire::kError;
     call.error = static_cast<uint8_t>(result > -255 ? -result : 255);
@@ -77,7 +84,9 @@ void record_request(const Request& request, uint64_t end, int64_t result) {
   record_call(call);
 }
 
-void record_unseen(const Request& request) { record_request(request, request.start, static_cast<int64_t>(request.size)); }
+void record_unseen(const Request& request) {
+  record_request(request, request.start, static_cast<int64_t>(request.size));
+}
 
 // Takes what stands at a place, when it still is the block's.
 bool take(uint32_t place, uint64_t block, Request& to) {
@@ -101,7 +110,9 @@ void put(uint64_t block, const Request& request) {
   const uint32_t home = home_of(block);
   for (uint32_t place = home; place < home + kReach; ++place) {
     uint64_t expected = kFree;
-    if (base::load_relaxed(&blocks[place]) != kFree || !base::compare_exchange(&blocks[place], &expected, kBusy)) continue;
+    if (base::load_relaxed(&blocks[place]) != kFree ||
+        !base::compare_exchange(&blocks[place], &expected, kBusy))
+      continue;
     requests[place] = request;
     base::store(&blocks[place], block);
     return;
@@ -115,11 +126,13 @@ void take_all(Which which) {
   for (uint32_t place = 0; place < kRequests + kReach; ++place) {
     const uint64_t block = base::load(&blocks[place]);
     Request request;
-    if (block > kBusy && which(requests[place]) && take(place, block, request) && recording()) record_unseen(request);
+    if (block > kBusy && which(requests[place]) && take(place, block, request) && recording())
+      record_unseen(request);
   }
 }
 
-// The call that submits or collects; file: of all its requests, or 0. failure: a positive errno, or 0.
+// The call that submits or collects; file: of all its requests, or 0. failure: a positive errno, or
+// 0.
 void record_aio_call(Op op, uint32_t file, Span span, int failure) {
   Call call{op, Layer::posix, 0, 0, file, span.start, span.end, kUnknownOffset, 0};
   if (failure != 0) {
@@ -129,22 +142,27 @@ void record_aio_call(Op op, uint32_t file, Span span, int failure) {
   record_call(call);
 }
 
-bool is_readable(const iocb* block) { return block != nullptr && stack::readable(block, sizeof *block); }
+bool is_readable(const iocb* block) {
+  return block != nullptr && stack::readable(block, sizeof *block);
+}
 
 }  // namespace
 
-Submission::Submission(uint64_t context, long count, iocb* const* list) : list_(list), asked_(count), allowed_(count) {
+Submission::Submission(uint64_t context, long count, iocb* const* list)
+    : list_(list), asked_(count), allowed_(count) {
   const bool is_recorded = recording();
   if (!is_recorded && !stack::active()) return;
   start_ = base::ticks();
   recorded_ = is_recorded;
-  if (count <= 0 || count > kMostBlocks || list == nullptr || !stack::readable(list, static_cast<uint64_t>(count) * sizeof *list)) {
+  if (count <= 0 || count > kMostBlocks || list == nullptr ||
+      !stack::readable(list, static_cast<uint64_t>(count) * sizeof *list)) {
     list_ = nullptr;
     return;
   }
   for (long i = 0; i < count && is_readable(list[i]); ++i) {
     if (op_of(*list[i]) == Op::kNone) continue;
-    if (stack::active() && !stack::leave(static_cast<int>(list[i]->aio_fildes), stack::Reason::kUnsupported)) {
+    if (stack::active() &&
+        !stack::leave(static_cast<int>(list[i]->aio_fildes), stack::Reason::kUnsupported)) {
       allowed_ = i;
       return;
     }
@@ -159,7 +177,8 @@ Submission::Submission(uint64_t context, long count, iocb* const* list) : list_(
 
 void Submission::end(long accepted, int failure) {
   if (!recorded_) return;
-  for (long i = accepted > 0 ? accepted : 0; list_ != nullptr && i < allowed_ && is_readable(list_[i]); ++i) {
+  for (long i = accepted > 0 ? accepted : 0;
+       list_ != nullptr && i < allowed_ && is_readable(list_[i]); ++i) {
     Request refused;
     take_block(address_of(list_[i]), refused);
   }

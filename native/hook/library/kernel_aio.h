@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asynchronous I/O of the kernel (io_submit, io_getevents): each request is a record of its own, from its submission to the call that
-// collected it, with the bytes that were moved. Called by the hooks of libaio and of syscall().
+// Asynchronous I/O of the kernel (io_submit, io_getevents): each request is a record of its own,
+// from its submission to the call that collected it, with the bytes that were moved. Called by the
+// hooks of libaio and of syscall().
 #pragma once
 
 #include <linux/aio_abi.h>
@@ -16,8 +17,8 @@ extern WEIR_OWN WEIR_THREAD bool within_aio_library;
 class Submission {
  public:
   Submission(uint64_t context, long count, iocb* const* list);
-  // What may be handed to the kernel: all that was asked for, or those before the first one on a file whose bytes a layer transforms.
-  // 0 of more: the call fails with EINVAL.
+  // What may be handed to the kernel: all that was asked for, or those before the first one on a
+  // file whose bytes a layer transforms. 0 of more: the call fails with EINVAL.
   long count() const { return allowed_; }
   bool is_refused() const { return allowed_ == 0 && asked_ > 0; }
   // accepted: what the kernel took; failure: a positive errno, or 0.

@@ -19,7 +19,8 @@ constinit LibraryCopy copies[kCopies] = {};
 
 }  // namespace
 
-// The library that has a function: what defines it may be another tool's wrapper. Then it is the next one in the order of loading.
+// The library that has a function: what defines it may be another tool's wrapper. Then it is the
+// next one in the order of loading.
 bool find_library_behind(const void* target, Library library, Object& found) {
   const char* const own = own_function_of(library);
   const char* const file = file_of(library);
@@ -31,7 +32,8 @@ bool find_library_behind(const void* target, Library library, Object& found) {
     if (here) target_object = one;
     if (here && owns) next = one;
     if (!owns || next.dynamic != nullptr) return next.dynamic != nullptr;
-    if (target_object.dynamic != nullptr && strncmp(one.file(), file, strlen(file)) == 0) next = one;
+    if (target_object.dynamic != nullptr && strncmp(one.file(), file, strlen(file)) == 0)
+      next = one;
     if (first.dynamic == nullptr) first = one;
     return next.dynamic != nullptr;
   });
@@ -59,13 +61,16 @@ LibraryCopy* CallSite::find_copy() const {
 }
 
 void* function_of(const LibraryCopy* copy, const char* name) {
-  return copy != nullptr ? reinterpret_cast<void*>(find_defined(copy->object, name, gnu_hash_of(name))) : nullptr;
+  return copy != nullptr
+             ? reinterpret_cast<void*>(find_defined(copy->object, name, gnu_hash_of(name)))
+             : nullptr;
 }
 
 void end_library_call(const LibraryCall& call, Span span) {
   --library_depth;
   const uint8_t flags = call.failed ? uint8_t{wire::kError} : uint8_t{0};
-  record_call({call.op, call.layer, flags, 0, call.name, span.start, span.end, kUnknownOffset, clip(call.bytes)});
+  record_call({call.op, call.layer, flags, 0, call.name, span.start, span.end, kUnknownOffset,
+               clip(call.bytes)});
 }
 
 uint32_t name_of_variable(const char* library, const char* path, const char* variable) {
@@ -77,7 +82,8 @@ uint32_t name_of_variable(const char* library, const char* path, const char* var
   path = without_file_system(path);
   base::Writer name(text, kHalf);
   name.add(library).add(":");
-  if (path[0] != '/' && !base::failed(base::working_directory(directory, kHalf))) name.add(directory).add("/");
+  if (path[0] != '/' && !base::failed(base::working_directory(directory, kHalf)))
+    name.add(directory).add("/");
   name.add(path).add(":").add(variable);
   return trace::process().names().id(name.view(), wire::NameSource::kGiven);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of PnetCDF, netCDF-C and HDF5 on their data sets. A process may hold several copies of such a library (each Python package brings
-// its own), whose handles mean nothing to each other: a call goes to what its caller was bound to, and the copy behind it is asked for
-// names and sizes: the library itself, also where another tool's wrapper stands in front of it.
+// Calls of PnetCDF, netCDF-C and HDF5 on their data sets. A process may hold several copies of such
+// a library (each Python package brings its own), whose handles mean nothing to each other: a call
+// goes to what its caller was bound to, and the copy behind it is asked for names and sizes: the
+// library itself, also where another tool's wrapper stands in front of it.
 #pragma once
 
 #include "hook/binding.h"
@@ -11,8 +12,8 @@
 
 namespace weir::hook {
 
-// The library that a function belongs to: what defines it may be another tool's wrapper, and then it is the next one in the order of
-// loading. False: there is none.
+// The library that a function belongs to: what defines it may be another tool's wrapper, and then
+// it is the next one in the order of loading. False: there is none.
 bool find_library_behind(const void* target, Library library, Object& found);
 
 // One loaded copy of a library.
@@ -30,7 +31,9 @@ class CallSite {
   // Null: there is no room for it.
   LibraryCopy* copy() const {
     auto* known = static_cast<LibraryCopy*>(base::load(&binding_.copy));
-    if (WEIR_LIKELY(known != nullptr && base::load(&known->unloadings) == base::load_relaxed(&unloadings))) return known;
+    if (WEIR_LIKELY(known != nullptr &&
+                    base::load(&known->unloadings) == base::load_relaxed(&unloadings)))
+      return known;
     return find_copy();
   }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// netCDF-C and PnetCDF: one interface in two spellings (nc_, ncmpi_), so one way to tell a variable's name and the bytes of a call.
+// netCDF-C and PnetCDF: one interface in two spellings (nc_, ncmpi_), so one way to tell a
+// variable's name and the bytes of a call.
 #pragma once
 
 #include "hook/library/library.h"
@@ -7,7 +8,8 @@
 
 namespace weir::hook {
 
-// What a call moves. one: an element; whole: all of the variable; counts: a hyperslab of so many along each dimension; pieces: several.
+// What a call moves. one: an element; whole: all of the variable; counts: a hyperslab of so many
+// along each dimension; pieces: several.
 enum class Extent : uint8_t { one, whole, counts, pieces };
 struct NetcdfAccess {
   Op op;
@@ -21,7 +23,8 @@ struct NetcdfAccess {
   Handle type = 0;
   int pieces = 0;
 };
-void end_netcdf_access(const CallSite& site, const NetcdfAccess& access, int result, uint64_t begun);
+void end_netcdf_access(const CallSite& site, const NetcdfAccess& access, int result,
+                       uint64_t begun);
 
 // A call on a whole file. Its name is asked for before the call, which may close it.
 uint32_t name_of_netcdf(const CallSite& site, Library library, int file);

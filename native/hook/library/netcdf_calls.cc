@@ -9,7 +9,8 @@ using namespace weir::hook;
 #define WEIR_TAKES_var1 const int64_t *index,
 #define WEIR_TAKES_vara const int64_t *start, const int64_t *count,
 #define WEIR_TAKES_vars const int64_t *start, const int64_t *count, const int64_t *stride,
-#define WEIR_TAKES_varm const int64_t *start, const int64_t *count, const int64_t *stride, const int64_t *map,
+#define WEIR_TAKES_varm \
+  const int64_t *start, const int64_t *count, const int64_t *stride, const int64_t *map,
 #define WEIR_TAKES_varn int pieces, const int64_t *const *starts, const int64_t *const *counts,
 #define WEIR_GIVES_var
 #define WEIR_GIVES_var1 index,
@@ -22,7 +23,8 @@ using namespace weir::hook;
 #define WEIR_SAYS_vara access.extent = Extent::counts, access.counts = count;
 #define WEIR_SAYS_vars WEIR_SAYS_vara
 #define WEIR_SAYS_varm WEIR_SAYS_vara
-#define WEIR_SAYS_varn access.extent = Extent::pieces, access.pieces = pieces, access.piece_counts = counts;
+#define WEIR_SAYS_varn \
+  access.extent = Extent::pieces, access.pieces = pieces, access.piece_counts = counts;
 
 #define WEIR_CALLED(library, op, symbol, shape, bytes, says, ...)                             \
   const CallSite site(bound);                                                                 \
@@ -38,24 +40,28 @@ using namespace weir::hook;
     WEIR_BOUND(symbol);                                                                    \
     WEIR_CALLED(library, op, symbol, shape, bytes, , data)                                 \
   }
-#define WEIR_TYPED_request(library, op, symbol, shape, bytes)                                            \
-  WEIR_OPTIONAL_HOOK(int, symbol, int file, int variable, WEIR_TAKES_##shape void* data, int* request) { \
-    WEIR_BOUND(symbol);                                                                                  \
-    WEIR_CALLED(library, op, symbol, shape, bytes, , data, request)                                      \
+#define WEIR_TYPED_request(library, op, symbol, shape, bytes)                            \
+  WEIR_OPTIONAL_HOOK(int, symbol, int file, int variable, WEIR_TAKES_##shape void *data, \
+                     int *request) {                                                     \
+    WEIR_BOUND(symbol);                                                                  \
+    WEIR_CALLED(library, op, symbol, shape, bytes, , data, request)                      \
   }
 
-// Of any type: netCDF-C's has the variable's own type in memory, PnetCDF's says MPI's type and how many of it.
+// Of any type: netCDF-C's has the variable's own type in memory, PnetCDF's says MPI's type and how
+// many of it.
 #define WEIR_OF_BUFFER access.elements = elements, access.type = type;
 #define WEIR_ANY_netcdf_plain(op, symbol, shape) WEIR_TYPED_plain(netcdf, op, symbol, shape, 0)
-#define WEIR_ANY_pnetcdf_plain(op, symbol, shape)                                                                         \
-  WEIR_OPTIONAL_HOOK(int, symbol, int file, int variable, WEIR_TAKES_##shape void* data, int64_t elements, Handle type) { \
-    WEIR_BOUND(symbol);                                                                                                   \
-    WEIR_CALLED(pnetcdf, op, symbol, shape, 0, WEIR_OF_BUFFER, data, elements, type)                                      \
+#define WEIR_ANY_pnetcdf_plain(op, symbol, shape)                                        \
+  WEIR_OPTIONAL_HOOK(int, symbol, int file, int variable, WEIR_TAKES_##shape void *data, \
+                     int64_t elements, Handle type) {                                    \
+    WEIR_BOUND(symbol);                                                                  \
+    WEIR_CALLED(pnetcdf, op, symbol, shape, 0, WEIR_OF_BUFFER, data, elements, type)     \
   }
-#define WEIR_ANY_pnetcdf_request(op, symbol, shape)                                                                                     \
-  WEIR_OPTIONAL_HOOK(int, symbol, int file, int variable, WEIR_TAKES_##shape void* data, int64_t elements, Handle type, int* request) { \
-    WEIR_BOUND(symbol);                                                                                                                 \
-    WEIR_CALLED(pnetcdf, op, symbol, shape, 0, WEIR_OF_BUFFER, data, elements, type, request)                                           \
+#define WEIR_ANY_pnetcdf_request(op, symbol, shape)                                           \
+  WEIR_OPTIONAL_HOOK(int, symbol, int file, int variable, WEIR_TAKES_##shape void *data,      \
+                     int64_t elements, Handle type, int *request) {                           \
+    WEIR_BOUND(symbol);                                                                       \
+    WEIR_CALLED(pnetcdf, op, symbol, shape, 0, WEIR_OF_BUFFER, data, elements, type, request) \
   }
 
 #define WEIR_NETCDF(library, op, begin, end, shape, form)                  \

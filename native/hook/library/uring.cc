@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// liburing: requests are read from the ring when one of its functions submits them, and are recorded with the bytes asked for. What
-// becomes of them is not seen: programs collect completions by inline functions. A ring that was set up without these functions
-// is left alone. The first fields of struct io_uring have stood where they are in all versions of the library.
+// liburing: requests are read from the ring when one of its functions submits them, and are
+// recorded with the bytes asked for. What becomes of them is not seen: programs collect completions
+// by inline functions. A ring that was set up without these functions is left alone. The first
+// fields of struct io_uring have stood where they are in all versions of the library.
 #include "hook/library/uring.h"
 
 #include <errno.h>
@@ -37,11 +38,20 @@ struct Ring {  // struct io_uring
   uint32_t first, last;  // not yet handed to the kernel
 };
 
-enum Opcode : uint8_t { kReadv = 1, kWritev = 2, kSync = 3, kReadFixed = 4, kWriteFixed = 5, kCloses = 19, kReads = 22, kWrites = 23 };
+enum Opcode : uint8_t {
+  kReadv = 1,
+  kWritev = 2,
+  kSync = 3,
+  kReadFixed = 4,
+  kWriteFixed = 5,
+  kCloses = 19,
+  kReads = 22,
+  kWrites = 23
+};
 constexpr uint8_t kFixedFile = 1;                         // of an entry
 constexpr uint32_t kDataOnly = 1;                         // of a sync
 constexpr uint32_t kWideEntries = 1u << 10;               // of a ring: 128 bytes each
-constexpr uint32_t kUnknownFlags = ~((1u << 18) - 1);     // rings of a form that later kernels brought
+constexpr uint32_t kUnknownFlags = ~((1u << 18) - 1);  // rings of a form that later kernels brought
 
 // A ring that a function of the library has set up.
 struct Known {
@@ -57,7 +67,8 @@ constinit Known rings[kRings] = {};
 
 Known* find(const Ring* ring) {
   for (Known& one : rings) {
-    if (base::load(&one.requests) == ring->requests) return ring->requests != nullptr ? &one : nullptr;
+    if (base::load(&one.requests) == ring->requests)
+      return ring->requests != nullptr ? &one : nullptr;
   }
   return nullptr;
 }
@@ -89,7 +100,8 @@ void remember(const Ring* ring, uint32_t flags) {
   }
 }
 
-// The files of a ring at [from, from + count). Null: none, as io_uring_register_files_sparse has it. -2 leaves a place as it is.
+// The files of a ring at [from, from + count). Null: none, as io_uring_register_files_sparse has
+// it. -2 leaves a place as it is.
 void register_files(Known& ring, uint32_t from, const int* files, uint32_t count) {
   if (from > ring.file_count || count > ring.file_count - from) return;
   for (uint32_t i = 0; i < count; ++i) {
@@ -103,7 +115,8 @@ void register_all_files(const Ring* ring, const int* files, uint32_t count) {
   if (known == nullptr) return;
   forget_files(*known);
   if (count == 0) return;
-  const long memory = base::map(count * sizeof *known->files, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+  const long memory =
+      base::map(count * sizeof *known->files, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
   if (base::failed(memory)) return;
   known->files = reinterpret_cast<uint32_t*>(memory);
   known->file_count = count;
@@ -123,7 +136,9 @@ uint32_t file_of_entry(const Known& ring, const Entry& entry) {
 uint64_t asked_by(const Entry& entry) {
   if (entry.opcode != kReadv && entry.opcode != kWritev) return entry.length;
   const auto* const vector = reinterpret_cast<const iovec*>(entry.address);
-  if (entry.length == 0 || entry.length > IOV_MAX || !stack::readable(vector, entry.length * sizeof *vector)) return 0;
+  if (entry.length == 0 || entry.length > IOV_MAX ||
+      !stack::readable(vector, entry.length * sizeof *vector))
+    return 0;
   return clip(wanted_of(vector, static_cast<int>(entry.length), 0));
 }
 
@@ -138,11 +153,13 @@ void record_entry(const Known& ring, const Entry& entry, uint64_t now) {
       return;
     default: return;
   }
-  Call call{op, Layer::posix, wire::kNested, 0, file_of_entry(ring, entry), now, now, kUnknownOffset, 0};
+  Call call{op,  Layer::posix, wire::kNested,  0, file_of_entry(ring, entry),
+            now, now,          kUnknownOffset, 0};
   if (entry.opcode != kSync) {
     call.size = asked_by(entry);
     if (entry.offset < kUnknownOffset) call.offset = entry.offset;
-    else if ((entry.flags & kFixedFile) == 0 && descriptor(entry.fd) != nullptr) descriptor(entry.fd)->position = kUnknownOffset;
+    else if ((entry.flags & kFixedFile) == 0 && descriptor(entry.fd) != nullptr)
+      descriptor(entry.fd)->position = kUnknownOffset;
   }
   record_call(call);
 }
@@ -154,7 +171,8 @@ void record_prepared(const Ring* ring, uint64_t now) {
   uint32_t at = known->recorded;
   const uint32_t last = ring->last;
   if (last - at > known->entries) at = last - known->entries;
-  for (; at != last; ++at) record_entry(*known, ring->requests[(at & (known->entries - 1)) * known->stride], now);
+  for (; at != last; ++at)
+    record_entry(*known, ring->requests[(at & (known->entries - 1)) * known->stride], now);
   known->recorded = last;
 }
 
@@ -218,10 +236,13 @@ WEIR_OPTIONAL_HOOK(int, io_uring_queue_init, unsigned entries, Ring* ring, unsig
     if (result >= 0) remember(ring, parameters[kFlagsOfParameters]);                          \
     return result;                                                                            \
   }
-WEIR_URING_INIT(io_uring_queue_init_params, (unsigned entries, Ring* ring, uint32_t* parameters), entries, ring, parameters)
-WEIR_URING_INIT(io_uring_queue_init_try_nosqarr, (unsigned entries, Ring* ring, uint32_t* parameters), entries, ring, parameters)
-WEIR_URING_INIT(io_uring_queue_init_mem, (unsigned entries, Ring* ring, uint32_t* parameters, void* memory, size_t bytes), entries, ring, parameters,
-                memory, bytes)
+WEIR_URING_INIT(io_uring_queue_init_params, (unsigned entries, Ring* ring, uint32_t* parameters),
+                entries, ring, parameters)
+WEIR_URING_INIT(io_uring_queue_init_try_nosqarr,
+                (unsigned entries, Ring* ring, uint32_t* parameters), entries, ring, parameters)
+WEIR_URING_INIT(io_uring_queue_init_mem,
+                (unsigned entries, Ring* ring, uint32_t* parameters, void* memory, size_t bytes),
+                entries, ring, parameters, memory, bytes)
 
 WEIR_OPTIONAL_HOOK(int, io_uring_queue_mmap, int fd, uint32_t* parameters, Ring* ring) {
   WEIR_BOUND(io_uring_queue_mmap);
@@ -248,23 +269,31 @@ WEIR_OPTIONAL_HOOK(void, io_uring_queue_exit, Ring* ring) {
     if (result >= 0 && recording()) register_all_files(ring, files, count);      \
     return result;                                                               \
   }
-WEIR_URING_FILES(io_uring_register_files, (Ring* ring, const int* files, unsigned count), files, count, ring, files, count)
-WEIR_URING_FILES(io_uring_register_files_tags, (Ring* ring, const int* files, const uint64_t* tags, unsigned count), files, count, ring, files, tags,
-                 count)
-WEIR_URING_FILES(io_uring_register_files_sparse, (Ring* ring, unsigned count), nullptr, count, ring, count)
+WEIR_URING_FILES(io_uring_register_files, (Ring * ring, const int* files, unsigned count), files,
+                 count, ring, files, count)
+WEIR_URING_FILES(io_uring_register_files_tags,
+                 (Ring * ring, const int* files, const uint64_t* tags, unsigned count), files,
+                 count, ring, files, tags, count)
+WEIR_URING_FILES(io_uring_register_files_sparse, (Ring * ring, unsigned count), nullptr, count,
+                 ring, count)
 WEIR_URING_FILES(io_uring_unregister_files, (Ring* ring), nullptr, 0, ring)
 
-#define WEIR_URING_FILES_UPDATE(symbol, parameters, ...)                         \
-  WEIR_OPTIONAL_HOOK(int, symbol, WEIR_LIST parameters) {                        \
-    WEIR_BOUND(symbol);                                                          \
-    const auto real = WEIR_BOUND_REAL(symbol);                                   \
-    const int result = real(__VA_ARGS__);                                        \
-    if (result > 0 && recording()) replace_files(ring, from, files, static_cast<uint32_t>(result)); \
-    return result;                                                               \
+#define WEIR_URING_FILES_UPDATE(symbol, parameters, ...)               \
+  WEIR_OPTIONAL_HOOK(int, symbol, WEIR_LIST parameters) {              \
+    WEIR_BOUND(symbol);                                                \
+    const auto real = WEIR_BOUND_REAL(symbol);                         \
+    const int result = real(__VA_ARGS__);                              \
+    if (result > 0 && recording())                                     \
+      replace_files(ring, from, files, static_cast<uint32_t>(result)); \
+    return result;                                                     \
   }
-WEIR_URING_FILES_UPDATE(io_uring_register_files_update, (Ring* ring, unsigned from, const int* files, unsigned count), ring, from, files, count)
-WEIR_URING_FILES_UPDATE(io_uring_register_files_update_tag, (Ring* ring, unsigned from, const int* files, const uint64_t* tags, unsigned count), ring, from,
-                        files, tags, count)
+WEIR_URING_FILES_UPDATE(io_uring_register_files_update,
+                        (Ring * ring, unsigned from, const int* files, unsigned count), ring, from,
+                        files, count)
+WEIR_URING_FILES_UPDATE(io_uring_register_files_update_tag,
+                        (Ring * ring, unsigned from, const int* files, const uint64_t* tags,
+                         unsigned count),
+                        ring, from, files, tags, count)
 
 #define WEIR_URING_ENTERS(symbol, parameters, ...)                               \
   WEIR_OPTIONAL_HOOK(int, symbol, WEIR_LIST parameters) {                        \
@@ -275,10 +304,20 @@ WEIR_URING_FILES_UPDATE(io_uring_register_files_update_tag, (Ring* ring, unsigne
 WEIR_URING_ENTERS(io_uring_submit, (Ring* ring), ring)
 WEIR_URING_ENTERS(io_uring_submit_and_wait, (Ring* ring, unsigned wait), ring, wait)
 WEIR_URING_ENTERS(io_uring_submit_and_get_events, (Ring* ring), ring)
-WEIR_URING_ENTERS(io_uring_submit_and_wait_timeout, (Ring* ring, void** done, unsigned wait, void* limit, void* signals), ring, done, wait, limit, signals)
-WEIR_URING_ENTERS(io_uring_submit_and_wait_min_timeout, (Ring* ring, void** done, unsigned wait, void* limit, unsigned least, void* signals), ring, done,
-                  wait, limit, least, signals)
-WEIR_URING_ENTERS(io_uring_submit_and_wait_reg, (Ring* ring, void** done, unsigned wait, int index), ring, done, wait, index)
-WEIR_URING_ENTERS(io_uring_wait_cqes, (Ring* ring, void** done, unsigned wait, void* limit, void* signals), ring, done, wait, limit, signals)
-WEIR_URING_ENTERS(io_uring_wait_cqe_timeout, (Ring* ring, void** done, void* limit), ring, done, limit)
-WEIR_URING_ENTERS(__io_uring_get_cqe, (Ring* ring, void** done, unsigned submit, unsigned wait, void* signals), ring, done, submit, wait, signals)
+WEIR_URING_ENTERS(io_uring_submit_and_wait_timeout,
+                  (Ring * ring, void** done, unsigned wait, void* limit, void* signals), ring, done,
+                  wait, limit, signals)
+WEIR_URING_ENTERS(io_uring_submit_and_wait_min_timeout,
+                  (Ring * ring, void** done, unsigned wait, void* limit, unsigned least,
+                   void* signals),
+                  ring, done, wait, limit, least, signals)
+WEIR_URING_ENTERS(io_uring_submit_and_wait_reg,
+                  (Ring * ring, void** done, unsigned wait, int index), ring, done, wait, index)
+WEIR_URING_ENTERS(io_uring_wait_cqes,
+                  (Ring * ring, void** done, unsigned wait, void* limit, void* signals), ring, done,
+                  wait, limit, signals)
+WEIR_URING_ENTERS(io_uring_wait_cqe_timeout, (Ring * ring, void** done, void* limit), ring, done,
+                  limit)
+WEIR_URING_ENTERS(__io_uring_get_cqe,
+                  (Ring * ring, void** done, unsigned submit, unsigned wait, void* signals), ring,
+                  done, submit, wait, signals)

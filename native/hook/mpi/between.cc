@@ -37,8 +37,9 @@ bool has_global(const rules::Rules& rules) {
   return false;
 }
 
-// MPICH before 4.2 over UCX lets ranks wait at the end of MPI_Finalize for others that make no progress any more (its pull request
-// 6596): the more connections the program had, the likelier it is that it never ends. It gets no more of them from here.
+// MPICH before 4.2 over UCX lets ranks wait at the end of MPI_Finalize for others that make no
+// progress any more (its pull request 6596): the more connections the program had, the likelier it
+// is that it never ends. It gets no more of them from here.
 bool may_hang_at_its_end() {
   int major = 0, minor = 0;
   const char* const text = mpi_version();
@@ -53,7 +54,8 @@ bool may_hang_at_its_end() {
 
 bool is_forced() { return cache::wished_way() == cache::Way::kMessages; }
 
-// Open MPI before 5 has windows over plain networks only below MPI_THREAD_MULTIPLE: a program that may make windows keeps its level.
+// Open MPI before 5 has windows over plain networks only below MPI_THREAD_MULTIPLE: a program that
+// may make windows keeps its level.
 bool may_raise() {
   if (is_forced()) return true;
   if (may_hang_at_its_end()) return false;
@@ -110,7 +112,8 @@ void begin_between(uintptr_t world, int rank, int ranks, bool open_mpi) {
   find(mpi.gather, "PMPI_Iallgather", &meets);
   find(mpi.test, "PMPI_Test", &meets);
   if (!meets || (open_mpi && mpi.byte == 0)) return;  // MPI 2: so it is for all ranks
-  cache::begin_messages(mpi, all && got_multiple && (is_forced() || !may_hang_at_its_end()), mark_thread);
+  cache::begin_messages(mpi, all && got_multiple && (is_forced() || !may_hang_at_its_end()),
+                        mark_thread);
 }
 
 void end_between() { remote::end(); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether MPI is asked to carry blocks between nodes (layer global): then it begins with MPI_THREAD_MULTIPLE, since a thread of weir's
-// makes its calls, and the ranks find each other when it has begun.
+// Whether MPI is asked to carry blocks between nodes (layer global): then it begins with
+// MPI_THREAD_MULTIPLE, since a thread of weir's makes its calls, and the ranks find each other when
+// it has begun.
 #pragma once
 
 #include <stdint.h>
@@ -14,7 +15,8 @@ namespace weir::hook {
 extern WEIR_OWN bool between_wanted;
 void want_between(const rules::Rules& rules);
 
-// One call of MPI_Init or MPI_Init_thread: what is asked for, and what the program is notified of what it got, as if it had got what it asked for.
+// One call of MPI_Init or MPI_Init_thread: what is asked for, and what the program is notified of
+// what it got, as if it had got what it asked for.
 class Level {
  public:
   // function: MPI_Init_thread in the program's language; without it nothing is raised.

@@ -29,10 +29,13 @@ struct Group {
 constinit Group groups[kGroups] = {};
 constinit uint32_t group_count = 0;
 
-constinit Profiled<int(Handle, int*)> comm_rank{"PMPI_Comm_rank"}, comm_size{"PMPI_Comm_size"}, remote_size{"PMPI_Comm_remote_size"};
+constinit Profiled<int(Handle, int*)> comm_rank{"PMPI_Comm_rank"}, comm_size{"PMPI_Comm_size"},
+    remote_size{"PMPI_Comm_remote_size"};
 constinit Profiled<int(Handle, int*)> test_inter{"PMPI_Comm_test_inter"};
-constinit Profiled<int(Handle, Handle*)> comm_group{"PMPI_Comm_group"}, remote_group{"PMPI_Comm_remote_group"};
-constinit Profiled<int(Handle, int, const int*, Handle, int*)> translate_ranks{"PMPI_Group_translate_ranks"};
+constinit Profiled<int(Handle, Handle*)> comm_group{"PMPI_Comm_group"},
+    remote_group{"PMPI_Comm_remote_group"};
+constinit Profiled<int(Handle, int, const int*, Handle, int*)> translate_ranks{
+    "PMPI_Group_translate_ranks"};
 constinit Profiled<int(Handle*)> group_free{"PMPI_Group_free"};
 
 template <typename Signature, typename... Arguments>
@@ -41,7 +44,9 @@ bool asked(Profiled<Signature>& function, Arguments... arguments) {
   return ask != nullptr && ask(arguments...) == 0;
 }
 
-uint32_t home_of(Handle handle) { return static_cast<uint32_t>(handle * 0x9e3779b97f4a7c15u >> 52); }
+uint32_t home_of(Handle handle) {
+  return static_cast<uint32_t>(handle * 0x9e3779b97f4a7c15u >> 52);
+}
 static_assert(kSlots == 1u << (64 - 52));
 
 // A place for the handle, taken: the one it had, or a free one. Null: none in reach.
@@ -59,16 +64,20 @@ Communicator* take_place(Handle handle, Handle** at) {
     *at = &handles[i];
     return &communicators[i];
   }
-  say_that_it_is_full(said_full, "weir: more communicators than can be followed; waits on the others are matched with nobody's\n");
+  say_that_it_is_full(said_full,
+                      "weir: more communicators than can be followed; waits on the others are "
+                      "matched with nobody's\n");
   return nullptr;
 }
 
 void drop_world_ranks(Communicator& of) {
-  if (of.world_ranks != nullptr) base::unmap(of.world_ranks, static_cast<size_t>(of.peers) * sizeof(int));
+  if (of.world_ranks != nullptr)
+    base::unmap(of.world_ranks, static_cast<size_t>(of.peers) * sizeof(int));
   of.world_ranks = nullptr;
 }
 
-// Ranks of the communicator's peers as MPI_COMM_WORLD has them. Asks this rank's own memory alone: no message.
+// Ranks of the communicator's peers as MPI_COMM_WORLD has them. Asks this rank's own memory alone:
+// no message.
 bool translate(const Communicator& on, Handle handle, int count, const int* ranks, int* to) {
   Handle mine = 0, worlds = 0;
   if (!asked(on.between ? remote_group : comm_group, handle, &mine)) return false;
@@ -109,7 +118,8 @@ const int* world_ranks_of(Communicator& on, Handle handle) {
   return known;
 }
 
-// All members count alike: whoever makes such a communicator makes it with all of them. 0: no room to count.
+// All members count alike: whoever makes such a communicator makes it with all of them. 0: no room
+// to count.
 uint32_t times_of(uint64_t members) {
   for (uint32_t i = 0; i < group_count; ++i) {
     if (groups[i].members == members) return ++groups[i].times;
@@ -120,17 +130,26 @@ uint32_t times_of(uint64_t members) {
 }
 
 void name_alone(base::Writer& to) {
-  to.add("?").add_number(static_cast<uint64_t>(base::process_id())).add(".").add_number(base::fetch_add(&strangers, 1u));
+  to.add("?")
+      .add_number(static_cast<uint64_t>(base::process_id()))
+      .add(".")
+      .add_number(base::fetch_add(&strangers, 1u));
 }
 
 void name_by_members(base::Writer& to, Communicator& of, Handle handle, int tag) {
   const int* const ranks = world_ranks_of(of, handle);
   if (ranks == nullptr) return name_alone(to);
-  const base::Text bytes{reinterpret_cast<const char*>(ranks), static_cast<size_t>(of.peers) * sizeof(int)};
+  const base::Text bytes{reinterpret_cast<const char*>(ranks),
+                         static_cast<size_t>(of.peers) * sizeof(int)};
   const uint64_t members = base::hash(bytes, static_cast<uint32_t>(tag)) >> 16;
   const uint32_t times = times_of(members);
   if (times == 0) return name_alone(to);
-  to.add("group.").add_number(static_cast<uint64_t>(ranks[0])).add(".").add_number(members).add(".").add_number(times - 1);
+  to.add("group.")
+      .add_number(static_cast<uint64_t>(ranks[0]))
+      .add(".")
+      .add_number(members)
+      .add(".")
+      .add_number(times - 1);
 }
 
 void name_by_making(base::Writer& to, Communicator& of, Handle handle, const Making& making) {
@@ -140,7 +159,8 @@ void name_by_making(base::Writer& to, Communicator& of, Handle handle, const Mak
   if (making.naming != Naming::first) return;
   const int first = 0;
   int rank = -1;
-  if (translate(of, handle, 1, &first, &rank) && rank >= 0) to.add(".").add_number(static_cast<uint64_t>(rank));
+  if (translate(of, handle, 1, &first, &rank) && rank >= 0)
+    to.add(".").add_number(static_cast<uint64_t>(rank));
 }
 
 void put_into_trace(Communicator& of) {
@@ -159,7 +179,9 @@ void measure(Communicator& of, Handle handle, const Making* making, bool window)
     return;
   }
   int between = 0;
-  if (!asked(comm_rank, handle, &of.rank) || !asked(comm_size, handle, &of.size) || !asked(test_inter, handle, &between)) return;
+  if (!asked(comm_rank, handle, &of.rank) || !asked(comm_size, handle, &of.size) ||
+      !asked(test_inter, handle, &between))
+    return;
   of.between = between != 0;
   of.peers = of.size;
   if (of.between) asked(remote_size, handle, &of.peers);

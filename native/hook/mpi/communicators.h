@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Communicators and windows by their handles: a name that all members have without a message, the number of collectives so far, and the
-// ranks in MPI_COMM_WORLD. A table of fixed size; what finds no room, or was made in a way that is not followed, has a name of this
-// process alone ("?"), which matches no other's.
+// Communicators and windows by their handles: a name that all members have without a message, the
+// number of collectives so far, and the ranks in MPI_COMM_WORLD. A table of fixed size; what finds
+// no room, or was made in a way that is not followed, has a name of this process alone ("?"), which
+// matches no other's.
 #pragma once
 
 #include <stdint.h>
@@ -36,13 +37,16 @@ void begin_communicators(Handle world, int rank, int ranks);
 
 // Null: it was not reported.
 Communicator* find_communicator(Handle handle);
-// Of a valid communicator (or window) that a call was made on: one that is not known yet gets a name of this process alone. Null: no room.
+// Of a valid communicator (or window) that a call was made on: one that is not known yet gets a
+// name of this process alone. Null: no room.
 Communicator* meet_communicator(Handle handle, bool window);
 // Of a new one. Null: there is none for this rank, or no room.
 Communicator* add_communicator(Handle handle, const Making& making);
 void forget_communicator(Handle handle);
 
-inline uint64_t next_sequence(Communicator& on) { return base::fetch_add(&on.sequence, uint64_t{1}); }
+inline uint64_t next_sequence(Communicator& on) {
+  return base::fetch_add(&on.sequence, uint64_t{1});
+}
 
 // Rank in MPI_COMM_WORLD of a rank in it; -1: not known, or none. The communicator is alive.
 int world_rank(Communicator& on, Handle handle, int rank);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the arguments of a routine of MPI mean, as mpi_calls.def says it: built at compile time, one constant for all spellings.
+// What the arguments of a routine of MPI mean, as mpi_calls.def says it: built at compile time, one
+// constant for all spellings.
 #pragma once
 
 #include <stdint.h>
@@ -8,17 +9,34 @@
 
 namespace weir::hook {
 
-enum class Kind : uint8_t { collective, receive, matched, probe, send, post, start, freeing, wait, wait_for_one, wait_for_some, test, test_for_one, test_for_some };
+enum class Kind : uint8_t {
+  collective,
+  receive,
+  matched,
+  probe,
+  send,
+  post,
+  start,
+  freeing,
+  wait,
+  wait_for_one,
+  wait_for_some,
+  test,
+  test_for_one,
+  test_for_some
+};
 
 // What a request stands for; the first three are what records of MPI_awaited say.
 enum class Awaited : uint8_t { nothing = 0, receive = 1, collective = 2, send = 3, message = 4 };
 
-// How all members name a communicator that one collective made without a message: all have its parent and its sequence number. one: there
-// is but one; copy: the same, with the parent's ranks; color: the split's; first: the rank in MPI_COMM_WORLD of its rank 0;
-// members: the parent takes no part, the members alone tell.
+// How all members name a communicator that one collective made without a message: all have its
+// parent and its sequence number. one: there is but one; copy: the same, with the parent's ranks;
+// color: the split's; first: the rank in MPI_COMM_WORLD of its rank 0; members: the parent takes no
+// part, the members alone tell.
 enum class Naming : uint8_t { none, one, copy, color, first, members };
 
-// Bytes of this rank's part: count times type's size; own: this rank's entry of the counts; sum: all of them; each: for each rank.
+// Bytes of this rank's part: count times type's size; own: this rank's entry of the counts; sum:
+// all of them; each: for each rank.
 struct Bytes {
   enum class How : uint8_t { none, plain, own, sum, each } how = How::none;
   int8_t count = -1, type = -1;
@@ -47,9 +65,15 @@ struct Form {
   int8_t peer = -1, message = -1, status = -1, flag = -1, index = -1, completed = -1;
 
   constexpr Form of(Bytes bytes) const { return with([&](Form& f) { f.here = bytes; }); }
-  constexpr Form at_root(int8_t at, Bytes bytes) const { return with([&](Form& f) { f.root = at, f.root_has = bytes; }); }
-  constexpr Form makes(int8_t at, Naming how) const { return with([&](Form& f) { f.made = at, f.naming = how; }); }
-  constexpr Form makes_window(int8_t at) const { return makes(at, Naming::copy).with([](Form& f) { f.made_window = true; }); }
+  constexpr Form at_root(int8_t at, Bytes bytes) const {
+    return with([&](Form& f) { f.root = at, f.root_has = bytes; });
+  }
+  constexpr Form makes(int8_t at, Naming how) const {
+    return with([&](Form& f) { f.made = at, f.naming = how; });
+  }
+  constexpr Form makes_window(int8_t at) const {
+    return makes(at, Naming::copy).with([](Form& f) { f.made_window = true; });
+  }
   constexpr Form on_window() const { return with([](Form& f) { f.window = true; }); }
   constexpr Form ends() const { return with([](Form& f) { f.ending = true; }); }
   constexpr Form begun(int8_t at) const { return with([&](Form& f) { f.request = at; }); }
@@ -69,19 +93,29 @@ struct Form {
 };
 
 constexpr Form collective(int8_t group) {
-  return Form{}.with([&](Form& f) { f.kind = Kind::collective, f.group = group, f.awaited = Awaited::collective; });
+  return Form{}.with([&](Form& f) {
+    f.kind = Kind::collective, f.group = group, f.awaited = Awaited::collective;
+  });
 }
 constexpr Form message(Kind kind, int8_t peer, int8_t group) {
   return Form{}.with([&](Form& f) { f.kind = kind, f.peer = peer, f.group = group; });
 }
-constexpr Form receive(int8_t peer, int8_t group, int8_t status) { return message(Kind::receive, peer, group).status_at(status); }
-constexpr Form probe(int8_t peer, int8_t group, int8_t status) { return message(Kind::probe, peer, group).status_at(status); }
+constexpr Form receive(int8_t peer, int8_t group, int8_t status) {
+  return message(Kind::receive, peer, group).status_at(status);
+}
+constexpr Form probe(int8_t peer, int8_t group, int8_t status) {
+  return message(Kind::probe, peer, group).status_at(status);
+}
 constexpr Form sending(int8_t peer, int8_t group) { return message(Kind::send, peer, group); }
-constexpr Form matched(int8_t handle, int8_t status) { return message(Kind::matched, -1, -1).matches(handle).status_at(status); }
+constexpr Form matched(int8_t handle, int8_t status) {
+  return message(Kind::matched, -1, -1).matches(handle).status_at(status);
+}
 constexpr Form posting(Awaited what, int8_t peer, int8_t group) {
   return message(Kind::post, peer, group).with([&](Form& f) { f.awaited = what; });
 }
-constexpr Form matched_later(int8_t handle) { return posting(Awaited::receive, -1, -1).matches(handle); }
+constexpr Form matched_later(int8_t handle) {
+  return posting(Awaited::receive, -1, -1).matches(handle);
+}
 constexpr Form requests(Kind kind, int8_t at, int8_t count = -1) {
   return Form{}.with([&](Form& f) { f.kind = kind, f.request = at, f.count = count; });
 }

@@ -14,7 +14,8 @@ namespace {
 
 using wire::MpiKind;
 
-constexpr size_t kVersionBytes = 8192 + 1;  // the longest MPI_MAX_LIBRARY_VERSION_STRING known is MPICH's
+constexpr size_t kVersionBytes =
+    8192 + 1;  // the longest MPI_MAX_LIBRARY_VERSION_STRING known is MPICH's
 
 bool is_of_mpich() {
   constexpr const char* kDerivatives[] = {"MPICH", "Intel(R) MPI", "MVAPICH", "ParaStation"};
@@ -25,12 +26,16 @@ bool is_of_mpich() {
 }
 
 // Files alone are pointers in every implementation.
-bool is_int(const char* converter) { return mpi_kind() == MpiKind::kMpich && strncmp(converter, "PMPI_File_", 10) != 0; }
+bool is_int(const char* converter) {
+  return mpi_kind() == MpiKind::kMpich && strncmp(converter, "PMPI_File_", 10) != 0;
+}
 
 }  // namespace
 
 // A program that names the object may hold it itself (copy relocation): it is asked first.
-Handle open_mpi_object(const char* name) { return reinterpret_cast<Handle>(find_function(name, Library::mpi)); }
+Handle open_mpi_object(const char* name) {
+  return reinterpret_cast<Handle>(find_function(name, Library::mpi));
+}
 
 const char* mpi_version() {
   static char text[kVersionBytes];
@@ -51,7 +56,9 @@ MpiKind mpi_kind() {
   static MpiKind known = MpiKind::kNone;
   MpiKind kind = base::load_relaxed(&known);
   if (WEIR_LIKELY(kind != MpiKind::kNone)) return kind;
-  kind = open_mpi_object("ompi_mpi_comm_world") != 0 ? MpiKind::kOpenMpi : is_of_mpich() ? MpiKind::kMpich : MpiKind::kOther;
+  kind = open_mpi_object("ompi_mpi_comm_world") != 0 ? MpiKind::kOpenMpi
+         : is_of_mpich()                             ? MpiKind::kMpich
+                                                     : MpiKind::kOther;
   base::store_relaxed(&known, kind);
   return kind;
 }

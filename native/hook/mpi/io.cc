@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data accesses of MPI-IO, called from C; MPICH's Fortran ends here too. The hooks are made from mpi_io.def.
+// The data accesses of MPI-IO, called from C; MPICH's Fortran ends here too. The hooks are made
+// from mpi_io.def.
 #include "hook/mpi/io.h"
 
 namespace weir::hook {
@@ -33,12 +34,14 @@ void keep_file_call(Op op, uint32_t name, int error, Span span, uint64_t offset,
     const auto classify = error_class.get();
     int found = 0;
     call.flags = wire::kError;
-    if (classify != nullptr && classify(error, &found) == 0) call.error = static_cast<uint8_t>(found < 255 ? found : 255);
+    if (classify != nullptr && classify(error, &found) == 0)
+      call.error = static_cast<uint8_t>(found < 255 ? found : 255);
   }
   record_call(call);
 }
 
-// The type's size is asked for when MPI has accepted the type: a wrong one is the program's to hear of, in its own way.
+// The type's size is asked for when MPI has accepted the type: a wrong one is the program's to hear
+// of, in its own way.
 void record_access(const FileAccess& access, uint64_t at, int error, Span span) {
   const int before = errno;
   int64_t bytes = 0;
@@ -47,7 +50,8 @@ void record_access(const FileAccess& access, uint64_t at, int error, Span span) 
     if (unit < 0 || __builtin_mul_overflow(unit, access.count, &bytes)) bytes = 0;
   }
   const MpiFile* const file = mpi_file(access.file);
-  keep_file_call(access.op, file != nullptr ? file->name : 0, error, span, at, static_cast<uint64_t>(bytes));
+  keep_file_call(access.op, file != nullptr ? file->name : 0, error, span, at,
+                 static_cast<uint64_t>(bytes));
   errno = before;
 }
 
@@ -57,34 +61,44 @@ using namespace weir::hook;
 
 #define WEIR_ACCESS(symbol, op, place, offset, count, type, ...)             \
   if (WEIR_LIKELY(!observed())) return WEIR_BOUND_REAL(symbol)(__VA_ARGS__); \
-  return accessing({Op::op, Place::place, file, offset, count, type}, [&] { return WEIR_BOUND_REAL(symbol)(__VA_ARGS__); });
+  return accessing({Op::op, Place::place, file, offset, count, type},        \
+                   [&] { return WEIR_BOUND_REAL(symbol)(__VA_ARGS__); });
 
-#define WEIR_LAST(symbol, Count, op, place)                                                          \
-  WEIR_OPTIONAL_HOOK(int, symbol, Handle file, void* buffer, Count count, Handle type, void* last) { \
-    WEIR_BOUND(symbol);                                                                              \
-    WEIR_ACCESS(symbol, op, place, 0, count, type, file, buffer, count, type, last)                  \
+#define WEIR_LAST(symbol, Count, op, place)                                            \
+  WEIR_OPTIONAL_HOOK(int, symbol, Handle file, void* buffer, Count count, Handle type, \
+                     void* last) {                                                     \
+    WEIR_BOUND(symbol);                                                                \
+    WEIR_ACCESS(symbol, op, place, 0, count, type, file, buffer, count, type, last)    \
   }
-#define WEIR_AT_LAST(symbol, Count, op, place)                                                                       \
-  WEIR_OPTIONAL_HOOK(int, symbol, Handle file, int64_t offset, void* buffer, Count count, Handle type, void* last) { \
-    WEIR_BOUND(symbol);                                                                                              \
-    WEIR_ACCESS(symbol, op, place, offset, count, type, file, offset, buffer, count, type, last)                     \
+#define WEIR_AT_LAST(symbol, Count, op, place)                                                   \
+  WEIR_OPTIONAL_HOOK(int, symbol, Handle file, int64_t offset, void* buffer, Count count,        \
+                     Handle type, void* last) {                                                  \
+    WEIR_BOUND(symbol);                                                                          \
+    WEIR_ACCESS(symbol, op, place, offset, count, type, file, offset, buffer, count, type, last) \
   }
 #define WEIR_BEGIN(symbol, Count, op, place)                                             \
   WEIR_OPTIONAL_HOOK(int, symbol, Handle file, void* buffer, Count count, Handle type) { \
     WEIR_BOUND(symbol);                                                                  \
     WEIR_ACCESS(symbol, op, place, 0, count, type, file, buffer, count, type)            \
   }
-#define WEIR_AT_BEGIN(symbol, Count, op, place)                                                          \
-  WEIR_OPTIONAL_HOOK(int, symbol, Handle file, int64_t offset, void* buffer, Count count, Handle type) { \
-    WEIR_BOUND(symbol);                                                                                  \
-    WEIR_ACCESS(symbol, op, place, offset, count, type, file, offset, buffer, count, type)               \
+#define WEIR_AT_BEGIN(symbol, Count, op, place)                                            \
+  WEIR_OPTIONAL_HOOK(int, symbol, Handle file, int64_t offset, void* buffer, Count count,  \
+                     Handle type) {                                                        \
+    WEIR_BOUND(symbol);                                                                    \
+    WEIR_ACCESS(symbol, op, place, offset, count, type, file, offset, buffer, count, type) \
   }
 
 // Each for an int and, since MPI 4, for a large count.
-#define WEIR_IO_last(op, name, place) WEIR_LAST(MPI_File_##name, int, op, place) WEIR_LAST(MPI_File_##name##_c, int64_t, op, place)
-#define WEIR_IO_at_last(op, name, place) WEIR_AT_LAST(MPI_File_##name, int, op, place) WEIR_AT_LAST(MPI_File_##name##_c, int64_t, op, place)
-#define WEIR_IO_begin(op, name, place) WEIR_BEGIN(MPI_File_##name, int, op, place) WEIR_BEGIN(MPI_File_##name##_c, int64_t, op, place)
-#define WEIR_IO_at_begin(op, name, place) WEIR_AT_BEGIN(MPI_File_##name, int, op, place) WEIR_AT_BEGIN(MPI_File_##name##_c, int64_t, op, place)
+#define WEIR_IO_last(op, name, place) \
+  WEIR_LAST(MPI_File_##name, int, op, place) WEIR_LAST(MPI_File_##name##_c, int64_t, op, place)
+#define WEIR_IO_at_last(op, name, place)        \
+  WEIR_AT_LAST(MPI_File_##name, int, op, place) \
+  WEIR_AT_LAST(MPI_File_##name##_c, int64_t, op, place)
+#define WEIR_IO_begin(op, name, place) \
+  WEIR_BEGIN(MPI_File_##name, int, op, place) WEIR_BEGIN(MPI_File_##name##_c, int64_t, op, place)
+#define WEIR_IO_at_begin(op, name, place)        \
+  WEIR_AT_BEGIN(MPI_File_##name, int, op, place) \
+  WEIR_AT_BEGIN(MPI_File_##name##_c, int64_t, op, place)
 #define WEIR_IO_end(op, name, place)                                                  \
   WEIR_OPTIONAL_HOOK(int, MPI_File_##name, Handle file, void* buffer, void* status) { \
     WEIR_BOUND(MPI_File_##name);                                                      \

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPI-IO in the trace: each call of MPI_File_* that the program, or a library above it, makes is a record of layer mpi_io. Which files
-// are open and how they are viewed is remembered by handle; calls of files that were opened unseen have no name.
+// MPI-IO in the trace: each call of MPI_File_* that the program, or a library above it, makes is a
+// record of layer mpi_io. Which files are open and how they are viewed is remembered by handle;
+// calls of files that were opened unseen have no name.
 #pragma once
 
 #include "hook/mpi/handles.h"
@@ -8,7 +9,8 @@
 
 namespace weir::hook {
 
-// Whose position an access is at: given by the call, the rank's own, the one that ranks share, none.
+// Whose position an access is at: given by the call, the rank's own, the one that ranks share,
+// none.
 enum class Place : uint8_t { given, own, shared, none };
 
 struct FileAccess {
@@ -20,7 +22,8 @@ struct FileAccess {
   Handle type;
 };
 
-// An open file. view_bytes: of the elementary type where the view has no holes, so that offsets are known; 0: it has.
+// An open file. view_bytes: of the elementary type where the view has no holes, so that offsets are
+// known; 0: it has.
 struct MpiFile {
   Handle handle;
   uint32_t name;
@@ -65,7 +68,8 @@ int accessing(const FileAccess& access, Real real) {
   return error;
 }
 
-// After a successful open: what the program asked for (info) and what it got, reported by the first rank for all.
+// After a successful open: what the program asked for (info) and what it got, reported by the first
+// rank for all.
 struct OpenedMpiFile {
   Handle communicator, info, file;
   const char* path;
@@ -79,7 +83,8 @@ bool is_no_info(Handle info);
 const char* without_file_system(const char* name);
 
 // A Fortran name as C has it; null when the room is too small.
-inline constexpr size_t kFortranPathBytes = 4096 + 256;  // a path, and the name of a file system before it
+inline constexpr size_t kFortranPathBytes =
+    4096 + 256;  // a path, and the name of a file system before it
 const char* text_of_fortran(const char* name, size_t length, char* room, size_t size);
 
 // An error argument of Fortran. Absent (mpi_f08) means that MPI would have ended the program.

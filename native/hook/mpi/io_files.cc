@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files that are open through MPI-IO, by handle, and the calls that close, size, view and otherwise manage them, from C and Fortran.
+// The files that are open through MPI-IO, by handle, and the calls that close, size, view and
+// otherwise manage them, from C and Fortran.
 #include "hook/mpi/io.h"
 
 namespace weir::hook {
@@ -34,11 +35,13 @@ MpiFile* mpi_file(Handle file) {
 }
 
 MpiFile* remember_mpi_file(Handle file, uint32_t name) {
-  if (MpiFile* const known = mpi_file(file); known != nullptr) forget_mpi_file(known);  // closed unseen, and opened anew
+  if (MpiFile* const known = mpi_file(file); known != nullptr)
+    forget_mpi_file(known);  // closed unseen, and opened anew
   for (size_t i = 0; i < kProbes; ++i) {
     MpiFile& at = probed(file, i);
     Handle expected = 0;
-    if (base::load(&at.handle) != 0 || !base::compare_exchange(&at.handle, &expected, file)) continue;
+    if (base::load(&at.handle) != 0 || !base::compare_exchange(&at.handle, &expected, file))
+      continue;
     at.name = name;
     at.view_bytes = 1;
     at.displacement = 0;
@@ -58,7 +61,9 @@ Handle type_of_fortran(int type) { return from_fortran(type_f2c, type); }
 namespace {
 
 // The path of a file that a call names, as the trace has it.
-uint32_t path_of(const char* name) { return name != nullptr ? trace::process().names().path_id(without_file_system(name)) : 0; }
+uint32_t path_of(const char* name) {
+  return name != nullptr ? trace::process().names().path_id(without_file_system(name)) : 0;
+}
 
 template <typename Real>
 int managing(Op op, Handle file, uint64_t offset, uint64_t size, Real real) {
@@ -93,15 +98,18 @@ struct View {
   Handle etype, filetype;
 };
 
-// Offsets of a view are known when it has no holes: its elements then lie one behind the other from the displacement on.
+// Offsets of a view are known when it has no holes: its elements then lie one behind the other from
+// the displacement on.
 void look_through(Handle file, const View& view, int64_t filetype_bytes) {
   MpiFile* const known = mpi_file(file);
   if (known == nullptr) return;
   int64_t lower = 0, extent = 0;
   const int64_t unit = bytes_of_type(view.etype);
   const auto bounds = type_extent.get();
-  const bool reported = filetype_bytes >= 0 && bounds != nullptr && bounds(view.filetype, &lower, &extent) == 0;
-  const bool plain = reported && lower == 0 && extent == filetype_bytes && unit > 0 && unit <= UINT32_MAX && view.displacement >= 0;
+  const bool reported =
+      filetype_bytes >= 0 && bounds != nullptr && bounds(view.filetype, &lower, &extent) == 0;
+  const bool plain = reported && lower == 0 && extent == filetype_bytes && unit > 0 &&
+                     unit <= UINT32_MAX && view.displacement >= 0;
   known->view_bytes = plain ? static_cast<uint32_t>(unit) : 0;
   known->displacement = view.displacement;
 }
@@ -113,15 +121,18 @@ int viewing(Handle file, const View& view, Real real) {
   const int before = errno;
   const int64_t bytes = error == 0 ? bytes_of_type(view.filetype) : 0;
   if (error == 0) look_through(file, view, bytes);
-  const uint64_t at = view.displacement >= 0 ? clip(static_cast<uint64_t>(view.displacement)) : kUnknownOffset;
-  keep_file_call(Op::kMpiFileSetView, name_of(file), error, span, at, bytes > 0 ? static_cast<uint64_t>(bytes) : 0);
+  const uint64_t at =
+      view.displacement >= 0 ? clip(static_cast<uint64_t>(view.displacement)) : kUnknownOffset;
+  keep_file_call(Op::kMpiFileSetView, name_of(file), error, span, at,
+                 bytes > 0 ? static_cast<uint64_t>(bytes) : 0);
   errno = before;
   return error;
 }
 
 // Where a seek ends is known when it is not relative.
 uint64_t sought(Handle file, int64_t offset, int whence) {
-  return whence == kSeekSet ? place_of({Op::kMpiFileSeek, Place::given, file, offset, 0, 0}) : kUnknownOffset;
+  return whence == kSeekSet ? place_of({Op::kMpiFileSeek, Place::given, file, offset, 0, 0})
+                            : kUnknownOffset;
 }
 
 }  // namespace
@@ -138,7 +149,8 @@ using namespace weir::hook;
 WEIR_OPTIONAL_HOOK(int, MPI_File_close, Handle* file) {
   WEIR_BOUND(MPI_File_close);
   WEIR_UNLESS_OBSERVED(MPI_File_close, file);
-  return closing(file != nullptr ? *file : 0, [&] { return WEIR_BOUND_REAL(MPI_File_close)(file); });
+  return closing(file != nullptr ? *file : 0,
+                 [&] { return WEIR_BOUND_REAL(MPI_File_close)(file); });
 }
 WEIR_OPTIONAL_HOOK(int, MPI_File_delete, const char* name, Handle info) {
   WEIR_BOUND(MPI_File_delete);
@@ -147,11 +159,13 @@ WEIR_OPTIONAL_HOOK(int, MPI_File_delete, const char* name, Handle info) {
 }
 WEIR_OPTIONAL_HOOK(int, MPI_File_set_size, Handle file, int64_t size) {
   WEIR_BOUND(MPI_File_set_size);
-  WEIR_MANAGED(MPI_File_set_size, kMpiFileSetSize, kUnknownOffset, static_cast<uint64_t>(size), file, size)
+  WEIR_MANAGED(MPI_File_set_size, kMpiFileSetSize, kUnknownOffset, static_cast<uint64_t>(size),
+               file, size)
 }
 WEIR_OPTIONAL_HOOK(int, MPI_File_preallocate, Handle file, int64_t size) {
   WEIR_BOUND(MPI_File_preallocate);
-  WEIR_MANAGED(MPI_File_preallocate, kMpiFilePreallocate, kUnknownOffset, static_cast<uint64_t>(size), file, size)
+  WEIR_MANAGED(MPI_File_preallocate, kMpiFilePreallocate, kUnknownOffset,
+               static_cast<uint64_t>(size), file, size)
 }
 WEIR_OPTIONAL_HOOK(int, MPI_File_seek, Handle file, int64_t offset, int whence) {
   WEIR_BOUND(MPI_File_seek);
@@ -159,69 +173,98 @@ WEIR_OPTIONAL_HOOK(int, MPI_File_seek, Handle file, int64_t offset, int whence) 
 }
 WEIR_OPTIONAL_HOOK(int, MPI_File_seek_shared, Handle file, int64_t offset, int whence) {
   WEIR_BOUND(MPI_File_seek_shared);
-  WEIR_MANAGED(MPI_File_seek_shared, kMpiFileSeek, sought(file, offset, whence), 0, file, offset, whence)
+  WEIR_MANAGED(MPI_File_seek_shared, kMpiFileSeek, sought(file, offset, whence), 0, file, offset,
+               whence)
 }
-WEIR_OPTIONAL_HOOK(int, MPI_File_sync, Handle file) { WEIR_BOUND(MPI_File_sync); WEIR_MANAGED(MPI_File_sync, kMpiFileSync, kUnknownOffset, 0, file) }
-WEIR_OPTIONAL_HOOK(int, MPI_File_set_info, Handle file, Handle info) { WEIR_BOUND(MPI_File_set_info); WEIR_MANAGED(MPI_File_set_info, kMpiFileSetInfo, kUnknownOffset, 0, file, info) }
-WEIR_OPTIONAL_HOOK(int, MPI_File_set_view, Handle file, int64_t displacement, Handle etype, Handle filetype, const char* representation, Handle info) {
+WEIR_OPTIONAL_HOOK(int, MPI_File_sync, Handle file) {
+  WEIR_BOUND(MPI_File_sync);
+  WEIR_MANAGED(MPI_File_sync, kMpiFileSync, kUnknownOffset, 0, file)
+}
+WEIR_OPTIONAL_HOOK(int, MPI_File_set_info, Handle file, Handle info) {
+  WEIR_BOUND(MPI_File_set_info);
+  WEIR_MANAGED(MPI_File_set_info, kMpiFileSetInfo, kUnknownOffset, 0, file, info)
+}
+WEIR_OPTIONAL_HOOK(int, MPI_File_set_view, Handle file, int64_t displacement, Handle etype,
+                   Handle filetype, const char* representation, Handle info) {
   WEIR_BOUND(MPI_File_set_view);
-  WEIR_UNLESS_OBSERVED(MPI_File_set_view, file, displacement, etype, filetype, representation, info);
-  return viewing(file, {displacement, etype, filetype},
-                 [&] { return WEIR_BOUND_REAL(MPI_File_set_view)(file, displacement, etype, filetype, representation, info); });
+  WEIR_UNLESS_OBSERVED(MPI_File_set_view, file, displacement, etype, filetype, representation,
+                       info);
+  return viewing(file, {displacement, etype, filetype}, [&] {
+    return WEIR_BOUND_REAL(MPI_File_set_view)(file, displacement, etype, filetype, representation,
+                                              info);
+  });
 }
 
 #define WEIR_FORTRAN_MANAGED(symbol, op, offset, size, ...) \
   WEIR_UNLESS_OBSERVED(symbol, __VA_ARGS__);                \
   const Handle handle = file_of_fortran(*file);             \
-  managing(Op::op, handle, offset, size, [&] { return WEIR_BOUND_REAL(symbol)(__VA_ARGS__), error_of(error); });
+  managing(Op::op, handle, offset, size,                    \
+           [&] { return WEIR_BOUND_REAL(symbol)(__VA_ARGS__), error_of(error); });
 
-#define WEIR_FORTRAN_FILES(close_, delete_, set_size, preallocate, seek, seek_shared, sync_, set_info, set_view)                                          \
-  WEIR_OPTIONAL_HOOK(void, close_, int* file, int* error) {                                                                                               \
-    WEIR_BOUND(close_);                                                                                                                                   \
-    WEIR_UNLESS_OBSERVED(close_, file, error);                                                                                                            \
-    closing(file_of_fortran(*file), [&] { return WEIR_BOUND_REAL(close_)(file, error), error_of(error); });                                               \
-  }                                                                                                                                                       \
-  WEIR_OPTIONAL_HOOK(void, delete_, const char* name, int* info, int* error, size_t length) {                                                             \
-    WEIR_BOUND(delete_);                                                                                                                                  \
-    WEIR_UNLESS_OBSERVED(delete_, name, info, error, length);                                                                                             \
-    char room[kFortranPathBytes];                                                                                                                         \
-    deleting(text_of_fortran(name, length, room, sizeof room), [&] { return WEIR_BOUND_REAL(delete_)(name, info, error, length), error_of(error); });     \
-  }                                                                                                                                                       \
-  WEIR_OPTIONAL_HOOK(void, set_size, int* file, int64_t* size, int* error) {                                                                              \
-    WEIR_BOUND(set_size);                                                                                                                                 \
-    WEIR_FORTRAN_MANAGED(set_size, kMpiFileSetSize, kUnknownOffset, static_cast<uint64_t>(*size), file, size, error)                                      \
-  }                                                                                                                                                       \
-  WEIR_OPTIONAL_HOOK(void, preallocate, int* file, int64_t* size, int* error) {                                                                           \
-    WEIR_BOUND(preallocate);                                                                                                                              \
-    WEIR_FORTRAN_MANAGED(preallocate, kMpiFilePreallocate, kUnknownOffset, static_cast<uint64_t>(*size), file, size, error)                               \
-  }                                                                                                                                                       \
-  WEIR_OPTIONAL_HOOK(void, seek, int* file, int64_t* offset, int* whence, int* error) {                                                                   \
-    WEIR_BOUND(seek);                                                                                                                                     \
-    WEIR_FORTRAN_MANAGED(seek, kMpiFileSeek, sought(handle, *offset, *whence), 0, file, offset, whence, error)                                            \
-  }                                                                                                                                                       \
-  WEIR_OPTIONAL_HOOK(void, seek_shared, int* file, int64_t* offset, int* whence, int* error) {                                                            \
-    WEIR_BOUND(seek_shared);                                                                                                                              \
-    WEIR_FORTRAN_MANAGED(seek_shared, kMpiFileSeek, sought(handle, *offset, *whence), 0, file, offset, whence, error)                                     \
-  }                                                                                                                                                       \
-  WEIR_OPTIONAL_HOOK(void, sync_, int* file, int* error) { WEIR_BOUND(sync_); WEIR_FORTRAN_MANAGED(sync_, kMpiFileSync, kUnknownOffset, 0, file, error) } \
-  WEIR_OPTIONAL_HOOK(void, set_info, int* file, int* info, int* error) {                                                                                  \
-    WEIR_BOUND(set_info);                                                                                                                                 \
-    WEIR_FORTRAN_MANAGED(set_info, kMpiFileSetInfo, kUnknownOffset, 0, file, info, error)                                                                 \
-  }                                                                                                                                                       \
-  WEIR_OPTIONAL_HOOK(void, set_view, int* file, int64_t* displacement, int* etype, int* filetype, const char* representation, int* info,                  \
-            int* error, size_t length) {                                                                                                                  \
-    WEIR_BOUND(set_view);                                                                                                                                 \
-    WEIR_UNLESS_OBSERVED(set_view, file, displacement, etype, filetype, representation, info, error, length);                                             \
-    viewing(file_of_fortran(*file), {*displacement, type_of_fortran(*etype), type_of_fortran(*filetype)}, [&] {                                           \
-      return WEIR_BOUND_REAL(set_view)(file, displacement, etype, filetype, representation, info, error, length), error_of(error);                        \
-    });                                                                                                                                                   \
+#define WEIR_FORTRAN_FILES(close_, delete_, set_size, preallocate, seek, seek_shared, sync_,      \
+                           set_info, set_view)                                                    \
+  WEIR_OPTIONAL_HOOK(void, close_, int* file, int* error) {                                       \
+    WEIR_BOUND(close_);                                                                           \
+    WEIR_UNLESS_OBSERVED(close_, file, error);                                                    \
+    closing(file_of_fortran(*file),                                                               \
+            [&] { return WEIR_BOUND_REAL(close_)(file, error), error_of(error); });               \
+  }                                                                                               \
+  WEIR_OPTIONAL_HOOK(void, delete_, const char* name, int* info, int* error, size_t length) {     \
+    WEIR_BOUND(delete_);                                                                          \
+    WEIR_UNLESS_OBSERVED(delete_, name, info, error, length);                                     \
+    char room[kFortranPathBytes];                                                                 \
+    deleting(text_of_fortran(name, length, room, sizeof room), [&] {                              \
+      return WEIR_BOUND_REAL(delete_)(name, info, error, length), error_of(error);                \
+    });                                                                                           \
+  }                                                                                               \
+  WEIR_OPTIONAL_HOOK(void, set_size, int* file, int64_t* size, int* error) {                      \
+    WEIR_BOUND(set_size);                                                                         \
+    WEIR_FORTRAN_MANAGED(set_size, kMpiFileSetSize, kUnknownOffset, static_cast<uint64_t>(*size), \
+                         file, size, error)                                                       \
+  }                                                                                               \
+  WEIR_OPTIONAL_HOOK(void, preallocate, int* file, int64_t* size, int* error) {                   \
+    WEIR_BOUND(preallocate);                                                                      \
+    WEIR_FORTRAN_MANAGED(preallocate, kMpiFilePreallocate, kUnknownOffset,                        \
+                         static_cast<uint64_t>(*size), file, size, error)                         \
+  }                                                                                               \
+  WEIR_OPTIONAL_HOOK(void, seek, int* file, int64_t* offset, int* whence, int* error) {           \
+    WEIR_BOUND(seek);                                                                             \
+    WEIR_FORTRAN_MANAGED(seek, kMpiFileSeek, sought(handle, *offset, *whence), 0, file, offset,   \
+                         whence, error)                                                           \
+  }                                                                                               \
+  WEIR_OPTIONAL_HOOK(void, seek_shared, int* file, int64_t* offset, int* whence, int* error) {    \
+    WEIR_BOUND(seek_shared);                                                                      \
+    WEIR_FORTRAN_MANAGED(seek_shared, kMpiFileSeek, sought(handle, *offset, *whence), 0, file,    \
+                         offset, whence, error)                                                   \
+  }                                                                                               \
+  WEIR_OPTIONAL_HOOK(void, sync_, int* file, int* error) {                                        \
+    WEIR_BOUND(sync_);                                                                            \
+    WEIR_FORTRAN_MANAGED(sync_, kMpiFileSync, kUnknownOffset, 0, file, error)                     \
+  }                                                                                               \
+  WEIR_OPTIONAL_HOOK(void, set_info, int* file, int* info, int* error) {                          \
+    WEIR_BOUND(set_info);                                                                         \
+    WEIR_FORTRAN_MANAGED(set_info, kMpiFileSetInfo, kUnknownOffset, 0, file, info, error)         \
+  }                                                                                               \
+  WEIR_OPTIONAL_HOOK(void, set_view, int* file, int64_t* displacement, int* etype, int* filetype, \
+                     const char* representation, int* info, int* error, size_t length) {          \
+    WEIR_BOUND(set_view);                                                                         \
+    WEIR_UNLESS_OBSERVED(set_view, file, displacement, etype, filetype, representation, info,     \
+                         error, length);                                                          \
+    viewing(file_of_fortran(*file),                                                               \
+            {*displacement, type_of_fortran(*etype), type_of_fortran(*filetype)}, [&] {           \
+              return WEIR_BOUND_REAL(set_view)(file, displacement, etype, filetype,               \
+                                               representation, info, error, length),              \
+                     error_of(error);                                                             \
+            });                                                                                   \
   }
-#define WEIR_SPELLED(name, end)                                                                                                 \
-  WEIR_FORTRAN_FILES(name##close##end, name##delete##end, name##set_size##end, name##preallocate##end, name##seek##end,          \
-                     name##seek_shared##end, name##sync##end, name##set_info##end, name##set_view##end)
+#define WEIR_SPELLED(name, end)                                                       \
+  WEIR_FORTRAN_FILES(name##close##end, name##delete##end, name##set_size##end,        \
+                     name##preallocate##end, name##seek##end, name##seek_shared##end, \
+                     name##sync##end, name##set_info##end, name##set_view##end)
 WEIR_SPELLED(mpi_file_, _)
 WEIR_SPELLED(mpi_file_, __)
 WEIR_SPELLED(mpi_file_, )
 WEIR_SPELLED(mpi_file_, _f08_)
-WEIR_FORTRAN_FILES(MPI_FILE_CLOSE, MPI_FILE_DELETE, MPI_FILE_SET_SIZE, MPI_FILE_PREALLOCATE, MPI_FILE_SEEK, MPI_FILE_SEEK_SHARED,
-                   MPI_FILE_SYNC, MPI_FILE_SET_INFO, MPI_FILE_SET_VIEW)
+WEIR_FORTRAN_FILES(MPI_FILE_CLOSE, MPI_FILE_DELETE, MPI_FILE_SET_SIZE, MPI_FILE_PREALLOCATE,
+                   MPI_FILE_SEEK, MPI_FILE_SEEK_SHARED, MPI_FILE_SYNC, MPI_FILE_SET_INFO,
+                   MPI_FILE_SET_VIEW)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data accesses of MPI-IO, called from Fortran: arguments are addresses, handles are numbers. In mpi_f08 the error may be absent.
-// MPICH's mpi_f08 has other names for these, which end in the calls of C.
+// The data accesses of MPI-IO, called from Fortran: arguments are addresses, handles are numbers.
+// In mpi_f08 the error may be absent. MPICH's mpi_f08 has other names for these, which end in the
+// calls of C.
 #include "hook/mpi/io.h"
 
 using namespace weir::hook;
@@ -12,25 +13,32 @@ using namespace weir::hook;
     return error_of(error);                                                            \
   });
 
-#define WEIR_IO_last(symbol, op, place)                                                                       \
-  WEIR_OPTIONAL_HOOK(void, symbol, int* file, void* buffer, int* count, int* type, void* last, int* error) {  \
-    WEIR_BOUND(symbol);                                                                                       \
-    WEIR_ACCESS(symbol, op, place, 0, *count, type_of_fortran(*type), file, buffer, count, type, last, error) \
+#define WEIR_IO_last(symbol, op, place)                                                          \
+  WEIR_OPTIONAL_HOOK(void, symbol, int* file, void* buffer, int* count, int* type, void* last,   \
+                     int* error) {                                                               \
+    WEIR_BOUND(symbol);                                                                          \
+    WEIR_ACCESS(symbol, op, place, 0, *count, type_of_fortran(*type), file, buffer, count, type, \
+                last, error)                                                                     \
   }
-#define WEIR_IO_at_last(symbol, op, place)                                                                                    \
-  WEIR_OPTIONAL_HOOK(void, symbol, int* file, int64_t* offset, void* buffer, int* count, int* type, void* last, int* error) { \
-    WEIR_BOUND(symbol);                                                                                                       \
-    WEIR_ACCESS(symbol, op, place, *offset, *count, type_of_fortran(*type), file, offset, buffer, count, type, last, error)   \
+#define WEIR_IO_at_last(symbol, op, place)                                                        \
+  WEIR_OPTIONAL_HOOK(void, symbol, int* file, int64_t* offset, void* buffer, int* count,          \
+                     int* type, void* last, int* error) {                                         \
+    WEIR_BOUND(symbol);                                                                           \
+    WEIR_ACCESS(symbol, op, place, *offset, *count, type_of_fortran(*type), file, offset, buffer, \
+                count, type, last, error)                                                         \
   }
-#define WEIR_IO_begin(symbol, op, place)                                                                \
-  WEIR_OPTIONAL_HOOK(void, symbol, int* file, void* buffer, int* count, int* type, int* error) {        \
-    WEIR_BOUND(symbol);                                                                                 \
-    WEIR_ACCESS(symbol, op, place, 0, *count, type_of_fortran(*type), file, buffer, count, type, error) \
+#define WEIR_IO_begin(symbol, op, place)                                                         \
+  WEIR_OPTIONAL_HOOK(void, symbol, int* file, void* buffer, int* count, int* type, int* error) { \
+    WEIR_BOUND(symbol);                                                                          \
+    WEIR_ACCESS(symbol, op, place, 0, *count, type_of_fortran(*type), file, buffer, count, type, \
+                error)                                                                           \
   }
-#define WEIR_IO_at_begin(symbol, op, place)                                                                           \
-  WEIR_OPTIONAL_HOOK(void, symbol, int* file, int64_t* offset, void* buffer, int* count, int* type, int* error) {     \
-    WEIR_BOUND(symbol);                                                                                               \
-    WEIR_ACCESS(symbol, op, place, *offset, *count, type_of_fortran(*type), file, offset, buffer, count, type, error) \
+#define WEIR_IO_at_begin(symbol, op, place)                                                       \
+  WEIR_OPTIONAL_HOOK(void, symbol, int* file, int64_t* offset, void* buffer, int* count,          \
+                     int* type, int* error) {                                                     \
+    WEIR_BOUND(symbol);                                                                           \
+    WEIR_ACCESS(symbol, op, place, *offset, *count, type_of_fortran(*type), file, offset, buffer, \
+                count, type, error)                                                               \
   }
 #define WEIR_IO_end(symbol, op, place)                                                  \
   WEIR_OPTIONAL_HOOK(void, symbol, int* file, void* buffer, void* status, int* error) { \

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPI begins and ends, called from C or in one of the spellings of Fortran. The outermost call counts: Fortran's wrappers end in
-// those of C. Calls of MPI made here use its profiling names (PMPI_), so that no other tool counts it.
+// MPI begins and ends, called from C or in one of the spellings of Fortran. The outermost call
+// counts: Fortran's wrappers end in those of C. Calls of MPI made here use its profiling names
+// (PMPI_), so that no other tool counts it.
 #include "hook/mpi/mpi.h"
 
 #include "hook/mpi/between.h"
@@ -32,13 +33,16 @@ constinit World world{MpiKind::kNone, 0, -1, 0, nullptr, nullptr, nullptr, 0};
 WEIR_THREAD int depth = 0;  // of calls of MPI_Init and MPI_Finalize
 
 void say_that_some_are_missing() {
-  say_unless_quiet("weir: some ranks of MPI_COMM_WORLD run without weir; clocks of nodes will not be aligned\n");
+  say_unless_quiet(
+      "weir: some ranks of MPI_COMM_WORLD run without weir; clocks of nodes will not be aligned\n");
 }
 
-// True when all ranks have come. A barrier that somebody never comes to would hold the program for ever: a static program among
-// those of the job, a wrapper that traces one rank only. So it has a limit of time, 0 for none, and waits without holding the CPU.
+// True when all ranks have come. A barrier that somebody never comes to would hold the program for
+// ever: a static program among those of the job, a wrapper that traces one rank only. So it has a
+// limit of time, 0 for none, and waits without holding the CPU.
 bool passed_barrier(uint64_t patience_ns) {
-  if (world.enter == nullptr || world.test == nullptr) return world.barrier(world.communicator) == 0;  // MPI 2
+  if (world.enter == nullptr || world.test == nullptr)
+    return world.barrier(world.communicator) == 0;  // MPI 2
   static uintptr_t request;  // MPI may go on with it after the limit
   if (world.enter(world.communicator, &request) != 0) return false;
   const uint64_t limit = base::now_ns() + patience_ns;
@@ -53,14 +57,17 @@ bool passed_barrier(uint64_t patience_ns) {
   return false;
 }
 
-// Who this rank is. Nothing of an implementation that weir does not know: its handles mean something else.
+// Who this rank is. Nothing of an implementation that weir does not know: its handles mean
+// something else.
 void meet_world() {
   world.kind = mpi_kind();
   if (world.kind == MpiKind::kOther) return;
-  world.communicator = world.kind == MpiKind::kMpich ? kMpichWorld : open_mpi_object("ompi_mpi_comm_world");
+  world.communicator =
+      world.kind == MpiKind::kMpich ? kMpichWorld : open_mpi_object("ompi_mpi_comm_world");
   const auto rank = profiled<int (*)(Communicator, int*)>("PMPI_Comm_rank");
   const auto size = profiled<int (*)(Communicator, int*)>("PMPI_Comm_size");
-  if (rank == nullptr || size == nullptr || rank(world.communicator, &world.rank) != 0 || size(world.communicator, &world.ranks) != 0) {
+  if (rank == nullptr || size == nullptr || rank(world.communicator, &world.rank) != 0 ||
+      size(world.communicator, &world.ranks) != 0) {
     world.kind = MpiKind::kOther;
     return;
   }
@@ -73,8 +80,8 @@ void meet_world() {
   world.test = profiled<int (*)(uintptr_t*, int*, void*)>("PMPI_Test");
 }
 
-// All ranks make the same barriers, also one that cannot record: the others wait for it. Whoever misses one makes no more. True when
-// all have met.
+// All ranks make the same barriers, also one that cannot record: the others wait for it. Whoever
+// misses one makes no more. True when all have met.
 bool synchronise(uint64_t patience_ns) {
   if (world.barrier == nullptr || world.ranks < 2) return false;
   for (int i = 0; i < mpi_barriers; ++i) {
@@ -85,14 +92,17 @@ bool synchronise(uint64_t patience_ns) {
     const uint64_t left = base::ticks();
     ++world.barriers;
     if (recording()) {
-      record_call({Op::kSync, Layer::marker, 0, 0, world.barriers, left, left, kUnknownOffset, static_cast<uint64_t>(world.ranks)});
+      record_call({Op::kSync, Layer::marker, 0, 0, world.barriers, left, left, kUnknownOffset,
+                   static_cast<uint64_t>(world.ranks)});
     }
   }
   return mpi_barriers > 0;
 }
 
 void record_mpi_call(Op op, Span span, bool failed) {
-  if (recording()) record_call({op, Layer::mpi, failed ? uint8_t{wire::kError} : uint8_t{0}, 0, 0, span.start, span.end, kUnknownOffset, 0});
+  if (recording())
+    record_call({op, Layer::mpi, failed ? uint8_t{wire::kError} : uint8_t{0}, 0, 0, span.start,
+                 span.end, kUnknownOffset, 0});
 }
 
 // real returns whether MPI was started.
@@ -111,7 +121,8 @@ void starting(Real real) {
   record_mpi_call(Op::kMpiInit, {start, end}, !begun);
   if (!begun || world.kind != MpiKind::kNone) return;
   meet_world();
-  if (between_wanted && world.kind != MpiKind::kOther) begin_between(world.communicator, world.rank, world.ranks, world.kind == MpiKind::kOpenMpi);
+  if (between_wanted && world.kind != MpiKind::kOther)
+    begin_between(world.communicator, world.rank, world.ranks, world.kind == MpiKind::kOpenMpi);
   synchronise(static_cast<uint64_t>(mpi_wait_s) * kSecondNs);
 }
 
@@ -164,7 +175,8 @@ WEIR_OPTIONAL_HOOK(int, MPI_Init, int* argc, char*** argv) {
   starting([&] {
     const Level level("MPI_Init_thread", 0);
     int provided = 0;
-    result = level.raised() ? WEIR_REAL(MPI_Init_thread)(argc, argv, level.asked(), &provided) : WEIR_BOUND_REAL(MPI_Init)(argc, argv);
+    result = level.raised() ? WEIR_REAL(MPI_Init_thread)(argc, argv, level.asked(), &provided)
+                            : WEIR_BOUND_REAL(MPI_Init)(argc, argv);
     level.granted(&provided);
     return result == 0;
   });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the dynamic symbols of what is loaded: an undefined one is a function that somebody may call.
+// Reads the dynamic symbols of what is loaded: an undefined one is a function that somebody may
+// call.
 #include "hook/mpi/needs.h"
 
 #include <elf.h>
@@ -11,7 +12,8 @@ namespace weir::hook {
 namespace {
 
 bool is_of_mpi(const char* file) {
-  constexpr const char* kPrefixes[] = {"libmpi", "libpmpi", "libompi", "libopen-", "mca_", "libweir-preload"};
+  constexpr const char* kPrefixes[] = {"libmpi",   "libpmpi", "libompi",
+                                       "libopen-", "mca_",    "libweir-preload"};
   for (const char* prefix : kPrefixes) {
     if (strncmp(file, prefix, strlen(prefix)) == 0) return true;
   }
@@ -22,7 +24,8 @@ bool needs(const Object& object, const char* prefix) {
   const size_t size = strlen(prefix);
   for (uint32_t i = 1, end = end_of_undefined(object); i < end; ++i) {
     const ElfW(Sym)& symbol = object.symbols[i];
-    if (symbol.st_shndx == SHN_UNDEF && strncmp(object.names + symbol.st_name, prefix, size) == 0) return true;
+    if (symbol.st_shndx == SHN_UNDEF && strncmp(object.names + symbol.st_name, prefix, size) == 0)
+      return true;
   }
   return false;
 }

@@ -14,11 +14,14 @@ constinit Handle handles[kSlots + kReach] = {};
 constinit Request known[kSlots + kReach] = {};
 constinit bool said_full = false;
 
-uint32_t home_of(Handle handle) { return static_cast<uint32_t>(handle * 0x9e3779b97f4a7c15u >> 49); }
+uint32_t home_of(Handle handle) {
+  return static_cast<uint32_t>(handle * 0x9e3779b97f4a7c15u >> 49);
+}
 static_assert(kSlots == 1u << (64 - 49));
 
-// MPI may give requests that are done at once, sends and collectives of one rank, the same handle. A receive or a message has its own: what
-// still stands under it was ended in a way that nobody saw.
+// MPI may give requests that are done at once, sends and collectives of one rank, the same handle.
+// A receive or a message has its own: what still stands under it was ended in a way that nobody
+// saw.
 bool is_unique(Awaited what) { return what == Awaited::receive || what == Awaited::message; }
 
 // The place of the handle, held; -1: it is not known.
@@ -46,7 +49,10 @@ long hold_free(Handle handle) {
 void remember(const Request& request) {
   long at = is_unique(request.awaited) ? hold(request.handle) : -1;
   if (at < 0) at = hold_free(request.handle);
-  if (at < 0) return say_that_it_is_full(said_full, "weir: more requests under way than can be followed; waits for the others are recorded without their peers\n");
+  if (at < 0)
+    return say_that_it_is_full(said_full,
+                               "weir: more requests under way than can be followed; waits for the "
+                               "others are recorded without their peers\n");
   known[at] = request;
   base::store(&handles[at], request.handle);
 }

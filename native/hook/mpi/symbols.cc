@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hooks of mpi_calls.def, in C and in the spellings of Fortran. All arguments are words: handles, numbers and addresses travel in one
-// register each, whichever implementation it is. When nobody looks the call goes straight through.
+// The hooks of mpi_calls.def, in C and in the spellings of Fortran. All arguments are words:
+// handles, numbers and addresses travel in one register each, whichever implementation it is. When
+// nobody looks the call goes straight through.
 #include "layers/cache/between.h"
 #include "hook/mpi/mpi.h"
 #include "hook/mpi/sync.h"
@@ -14,7 +15,8 @@ constexpr Form form_of(Form form, MpiRoutine routine, int8_t words) {
   return form.with([&](Form& f) { f.routine = routine, f.words = words; });
 }
 
-#define WEIR_MPI_CALL(Name, name, NAME, words, ...) constexpr Form kForm_##Name = form_of(__VA_ARGS__, MpiRoutine::k##Name, words);
+#define WEIR_MPI_CALL(Name, name, NAME, words, ...) \
+  constexpr Form kForm_##Name = form_of(__VA_ARGS__, MpiRoutine::k##Name, words);
 #include "hook/mpi/calls.def"
 #undef WEIR_MPI_CALL
 
@@ -53,19 +55,24 @@ using namespace weir::hook;
 #define WEIR_NAMES_10 WEIR_NAMES_9, a9
 #define WEIR_NAMES_12 WEIR_NAMES_10, a10, a11
 
-#define WEIR_MPI_IN_C(Name, words)                                                                                                    \
-  WEIR_OPTIONAL_HOOK(int, MPI_##Name, WEIR_WORDS_##words) {                                                                           \
-    WEIR_BOUND(MPI_##Name);                                                                                                           \
-    if (WEIR_LIKELY(!somebody_looks<weir::wire::MpiRoutine::k##Name>())) return WEIR_BOUND_REAL(MPI_##Name)(WEIR_NAMES_##words);      \
-    uintptr_t given[MpiCall::kMostWords] = {WEIR_NAMES_##words};                                                                      \
-    return mpi_called(kForm_##Name, false, given, reinterpret_cast<void*>(WEIR_BOUND_REAL(MPI_##Name)), __builtin_return_address(0)); \
+#define WEIR_MPI_IN_C(Name, words)                                          \
+  WEIR_OPTIONAL_HOOK(int, MPI_##Name, WEIR_WORDS_##words) {                 \
+    WEIR_BOUND(MPI_##Name);                                                 \
+    if (WEIR_LIKELY(!somebody_looks<weir::wire::MpiRoutine::k##Name>()))    \
+      return WEIR_BOUND_REAL(MPI_##Name)(WEIR_NAMES_##words);               \
+    uintptr_t given[MpiCall::kMostWords] = {WEIR_NAMES_##words};            \
+    return mpi_called(kForm_##Name, false, given,                           \
+                      reinterpret_cast<void*>(WEIR_BOUND_REAL(MPI_##Name)), \
+                      __builtin_return_address(0));                         \
   }
-#define WEIR_MPI_IN_FORTRAN(symbol, Name, words)                                                                                    \
-  WEIR_OPTIONAL_HOOK(void, symbol, WEIR_WORDS_##words, uintptr_t error) {                                                           \
-    WEIR_BOUND(symbol);                                                                                                             \
-    if (WEIR_LIKELY(!somebody_looks<weir::wire::MpiRoutine::k##Name>())) return WEIR_BOUND_REAL(symbol)(WEIR_NAMES_##words, error); \
-    uintptr_t given[MpiCall::kMostWords] = {WEIR_NAMES_##words, error};                                                             \
-    mpi_called(kForm_##Name, true, given, reinterpret_cast<void*>(WEIR_BOUND_REAL(symbol)), nullptr);                               \
+#define WEIR_MPI_IN_FORTRAN(symbol, Name, words)                                            \
+  WEIR_OPTIONAL_HOOK(void, symbol, WEIR_WORDS_##words, uintptr_t error) {                   \
+    WEIR_BOUND(symbol);                                                                     \
+    if (WEIR_LIKELY(!somebody_looks<weir::wire::MpiRoutine::k##Name>()))                    \
+      return WEIR_BOUND_REAL(symbol)(WEIR_NAMES_##words, error);                            \
+    uintptr_t given[MpiCall::kMostWords] = {WEIR_NAMES_##words, error};                     \
+    mpi_called(kForm_##Name, true, given, reinterpret_cast<void*>(WEIR_BOUND_REAL(symbol)), \
+               nullptr);                                                                    \
   }
 #define WEIR_MPI_CALL(Name, name, NAME, words, ...)      \
   WEIR_MPI_IN_C(Name, words)                             \

@@ -12,8 +12,10 @@ namespace weir::hook {
 
 constinit bool mpi_events_wanted = false;
 constinit uint32_t mpi_events = 0;
-constinit Profiled<Handle(int)> comm_from_fortran{"PMPI_Comm_f2c"}, win_from_fortran{"PMPI_Win_f2c"}, request_from_fortran{"PMPI_Request_f2c"};
-constinit Profiled<Handle(int)> type_from_fortran{"PMPI_Type_f2c"}, message_from_fortran{"PMPI_Message_f2c"};
+constinit Profiled<Handle(int)> comm_from_fortran{"PMPI_Comm_f2c"},
+    win_from_fortran{"PMPI_Win_f2c"}, request_from_fortran{"PMPI_Request_f2c"};
+constinit Profiled<Handle(int)> type_from_fortran{"PMPI_Type_f2c"},
+    message_from_fortran{"PMPI_Message_f2c"};
 
 namespace {
 
@@ -44,11 +46,14 @@ int look_for_libweir(dl_phdr_info* object, size_t, void*) {
   return 1;
 }
 
-bool is_libweir(const void* caller) { return reinterpret_cast<uintptr_t>(caller) - libweir.begin < libweir.bytes; }
+bool is_libweir(const void* caller) {
+  return reinterpret_cast<uintptr_t>(caller) - libweir.begin < libweir.bytes;
+}
 
 void find_ignored() {
   int n = 0;
-  constexpr const char* kObjects[] = {"mpi_fortran_status_ignore_", "mpi_fortran_statuses_ignore_", "MPIR_F08_MPI_STATUS_IGNORE_OBJ",
+  constexpr const char* kObjects[] = {"mpi_fortran_status_ignore_", "mpi_fortran_statuses_ignore_",
+                                      "MPIR_F08_MPI_STATUS_IGNORE_OBJ",
                                       "MPIR_F08_MPI_STATUSES_IGNORE_OBJ"};
   constexpr const char* kPointers[] = {"MPI_F_STATUS_IGNORE", "MPI_F_STATUSES_IGNORE"};
   for (const char* object : kObjects) {
@@ -71,7 +76,9 @@ bool is_ignored(const MpiCall& call, const void* status) {
 // Ints of a status, in all of an implementation's languages.
 int status_ints() { return mpi_kind() == MpiKind::kMpich ? 5 : 6; }
 
-Handle of_c(uintptr_t word) { return mpi_kind() == MpiKind::kMpich ? static_cast<uint32_t>(word) : word; }
+Handle of_c(uintptr_t word) {
+  return mpi_kind() == MpiKind::kMpich ? static_cast<uint32_t>(word) : word;
+}
 
 uint64_t type_bytes(Handle type) {
   const int64_t bytes = bytes_of_type(type);
@@ -96,7 +103,8 @@ Communicator* adopt(const MpiCall& call, const Communicator* parent, uint64_t se
 
 void remember_collective(const MpiCall& call, Communicator& on, Handle group, uint64_t sequence) {
   const void* const made = call.form.made >= 0 ? call.pointer(call.form.made) : nullptr;
-  remember({call.request(0), Awaited::collective, false, true, on.name, &on, group, sequence, 0, made, call.fortran});
+  remember({call.request(0), Awaited::collective, false, true, on.name, &on, group, sequence, 0,
+            made, call.fortran});
 }
 
 void call_collective(MpiCall& call, bool quiet) {
@@ -114,8 +122,11 @@ void call_collective(MpiCall& call, bool quiet) {
   const uint64_t sequence = on != nullptr ? next_sequence(*on) : kUnknownOffset;
   const uint32_t name = on != nullptr ? on->name : 0;
   if (!quiet) {
-    const bool at_root = on != nullptr && f.root >= 0 && !on->between && call.number(f.root) == on->rank;
-    record_mpi(op, call, name, span, sequence, on != nullptr ? bytes_of(call, at_root ? f.root_has : f.here, *on) : 0);
+    const bool at_root =
+        on != nullptr && f.root >= 0 && !on->between && call.number(f.root) == on->rank;
+    const uint64_t bytes = on != nullptr ? bytes_of(call, at_root ? f.root_has : f.here, *on) : 0;
+    record_mpi(op, at_root ? uint8_t{wire::kRoot} : uint8_t{0}, name, span, sequence,
+               static_cast<uint32_t>(f.routine), bytes);
   }
   if (on == nullptr) return;
   if (f.request >= 0) {
@@ -126,8 +137,8 @@ void call_collective(MpiCall& call, bool quiet) {
   if (f.ending) forget_communicator(group);
 }
 
-// Barriers of files that ranks on several nodes share: what a rank wrote before one is in the file, and what it reads after it is
-// looked at anew.
+// Barriers of files that ranks on several nodes share: what a rank wrote before one is in the file,
+// and what it reads after it is looked at anew.
 void call_barrier(MpiCall& call, bool quiet) {
   const bool shared = base::load_relaxed(&cache::shared_between_nodes) != 0;
   if (shared) stack::flush_shared();
@@ -143,7 +154,8 @@ void call_receive(MpiCall& call) {
   const Span span = call.run();
   if (!call.done) return record_mpi(Op::kMpiReceive, call, 0, span, kUnknownOffset, 0);
   Communicator* const on = meet_communicator(group, false);
-  const uint64_t peer = on != nullptr ? peer_offset(world_rank(*on, group, source_of(status.at(0)))) : kUnknownOffset;
+  const uint64_t peer =
+      on != nullptr ? peer_offset(world_rank(*on, group, source_of(status.at(0)))) : kUnknownOffset;
   const Op op = f.kind == Kind::probe ? Op::kMpiProbe : Op::kMpiReceive;
   record_mpi(op, call, on != nullptr ? on->name : 0, span, peer, bytes_of(status.at(0)));
 }
@@ -158,15 +170,18 @@ void call_probe(MpiCall& call) {
   Communicator* const on = meet_communicator(group, false);
   if (on == nullptr) return;
   const Handle message = call.handle_at(call.pointer(f.message), message_from_fortran);
-  remember({message, Awaited::message, false, true, on->name, on, group, kUnknownOffset, 0, nullptr, call.fortran});
+  remember({message, Awaited::message, false, true, on->name, on, group, kUnknownOffset, 0, nullptr,
+            call.fortran});
 }
 
 void call_matched(MpiCall& call) {
-  const Request message = take_request(call.handle_at(call.pointer(call.form.message), message_from_fortran));
+  const Request message =
+      take_request(call.handle_at(call.pointer(call.form.message), message_from_fortran));
   Statuses status(call, 1);
   const Span span = call.run();
   if (!call.done) return record_mpi(Op::kMpiReceive, call, message.name, span, kUnknownOffset, 0);
-  const int peer = is_alive(message) ? world_rank(*message.on, message.group, source_of(status.at(0))) : -1;
+  const int peer =
+      is_alive(message) ? world_rank(*message.on, message.group, source_of(status.at(0))) : -1;
   record_mpi(Op::kMpiReceive, call, message.name, span, peer_offset(peer), bytes_of(status.at(0)));
 }
 
@@ -181,26 +196,32 @@ void call_send(MpiCall& call) {
   record_mpi(Op::kMpiSend, call, on->name, span, peer_offset(peer), bytes_of(call, f.here, *on));
 }
 
-// The MPI_Isend family: no record, the wait for it has one. Where nobody is the peer (MPI_PROC_NULL) nothing is waited for.
+// The MPI_Isend family: no record, the wait for it has one. Where nobody is the peer
+// (MPI_PROC_NULL) nothing is waited for.
 void call_post(MpiCall& call) {
   const Form& f = call.form;
   Request message{};
-  if (f.message >= 0) message = take_request(call.handle_at(call.pointer(f.message), message_from_fortran));
+  if (f.message >= 0)
+    message = take_request(call.handle_at(call.pointer(f.message), message_from_fortran));
   call.pass();
   if (!call.done) return;
   const Handle group = f.group >= 0 ? call.group() : message.group;
-  Communicator* const on = f.group >= 0 ? meet_communicator(group, false) : is_alive(message) ? message.on : nullptr;
+  Communicator* const on = f.group >= 0        ? meet_communicator(group, false)
+                           : is_alive(message) ? message.on
+                                               : nullptr;
   if (on == nullptr) return;
   constexpr int kOpenMpiNobody = -2, kMpichNobody = -1;
   const int rank = f.peer >= 0 ? call.number(f.peer) : 0;
   if (rank == (mpi_kind() == MpiKind::kMpich ? kMpichNobody : kOpenMpiNobody)) return;
   const uint64_t peer = f.peer >= 0 ? peer_offset(world_rank(*on, group, rank)) : kUnknownOffset;
-  remember({call.request(0), f.awaited, f.persistent, !f.persistent, on->name, on, group, peer, bytes_of(call, f.here, *on), nullptr, call.fortran});
+  remember({call.request(0), f.awaited, f.persistent, !f.persistent, on->name, on, group, peer,
+            bytes_of(call, f.here, *on), nullptr, call.fortran});
 }
 
 void call_start(MpiCall& call) {
   const int count = call.form.count >= 0 ? call.number(call.form.count) : 1;
-  for (int i = 0; i < count; ++i) start_request(call.request(i));  // before: another thread may wait for it at once
+  for (int i = 0; i < count; ++i)
+    start_request(call.request(i));  // before: another thread may wait for it at once
   call.pass();
 }
 
@@ -232,7 +253,8 @@ void look_at(MpiCall& call, bool quiet) {
 
 Handle MpiCall::handle_at(const void* address, Profiled<Handle(int)>& converter) const {
   if (fortran) return from_fortran(converter, *static_cast<const int*>(address));
-  return mpi_kind() == MpiKind::kMpich ? *static_cast<const uint32_t*>(address) : *static_cast<const Handle*>(address);
+  return mpi_kind() == MpiKind::kMpich ? *static_cast<const uint32_t*>(address)
+                                       : *static_cast<const Handle*>(address);
 }
 
 Handle MpiCall::handle(int place, Profiled<Handle(int)>& converter) const {
@@ -250,12 +272,15 @@ Handle MpiCall::request(int i) const {
   return handle_at(first + static_cast<size_t>(i) * bytes, request_from_fortran);
 }
 
-// Words that a function does not take are no concern of it, in registers or on the stack: the caller cleans up.
+// Words that a function does not take are no concern of it, in registers or on the stack: the
+// caller cleans up.
 int MpiCall::call_real() const {
   using Word = uintptr_t;
-  using Function = int (*)(Word, Word, Word, Word, Word, Word, Word, Word, Word, Word, Word, Word, Word);
+  using Function =
+      int (*)(Word, Word, Word, Word, Word, Word, Word, Word, Word, Word, Word, Word, Word);
   const uintptr_t* w = words;
-  return reinterpret_cast<Function>(real)(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11], w[12]);
+  return reinterpret_cast<Function>(real)(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8],
+                                          w[9], w[10], w[11], w[12]);
 }
 
 // In Fortran an error that is not asked for (mpi_f08) ends the program.
@@ -273,7 +298,8 @@ Span MpiCall::run() {
   return {start, base::ticks()};
 }
 
-Statuses::Statuses(MpiCall& call, int count) : first_(static_cast<const char*>(call.pointer(call.form.status))) {
+Statuses::Statuses(MpiCall& call, int count)
+    : first_(static_cast<const char*>(call.pointer(call.form.status))) {
   if (!is_ignored(call, first_)) return;
   first_ = nullptr;
   if (count > kMost) return;
@@ -297,7 +323,8 @@ uint64_t bytes_of(const MpiCall& call, const Bytes& what, const Communicator& on
   if (what.how == Bytes::How::none || (on.between && call.form.kind == Kind::collective)) return 0;
   const uint64_t size = type_bytes(call.handle(what.type, type_from_fortran));
   if (what.how == Bytes::How::plain) return counted(call.number(what.count)) * size;
-  if (what.how == Bytes::How::each) return counted(call.number(what.count)) * size * static_cast<uint64_t>(on.size);
+  if (what.how == Bytes::How::each)
+    return counted(call.number(what.count)) * size * static_cast<uint64_t>(on.size);
   const auto* const counts = static_cast<const int*>(call.pointer(what.count));
   if (what.how == Bytes::How::own) return counted(counts[on.rank]) * size;
   uint64_t sum = 0;
@@ -306,13 +333,16 @@ uint64_t bytes_of(const MpiCall& call, const Bytes& what, const Communicator& on
 }
 
 // Counters have bytes alone: what is counted there has no routine.
-void record_mpi(Op op, uint8_t flags, uint32_t file, Span span, uint64_t offset, uint32_t which, uint64_t bytes) {
+void record_mpi(Op op, uint8_t flags, uint32_t file, Span span, uint64_t offset, uint32_t which,
+                uint64_t bytes) {
   const uint64_t low = bytes < UINT32_MAX ? bytes : UINT32_MAX;
   const uint64_t high = trace::process().level() == wire::Level::kTrace ? uint64_t{which} << 32 : 0;
-  trace::record_wide_call({op, Layer::mpi, flags, 0, file, span.start, span.end, offset, high | low});
+  trace::record_wide_call(
+      {op, Layer::mpi, flags, 0, file, span.start, span.end, offset, high | low});
 }
 
-void record_mpi(Op op, const MpiCall& call, uint32_t file, Span span, uint64_t offset, uint64_t bytes) {
+void record_mpi(Op op, const MpiCall& call, uint32_t file, Span span, uint64_t offset,
+                uint64_t bytes) {
   const uint8_t flags = call.done ? uint8_t{0} : uint8_t{wire::kError};
   record_mpi(op, flags, file, span, offset, static_cast<uint32_t>(call.form.routine), bytes);
 }
@@ -324,7 +354,8 @@ int mpi_called(const Form& form, bool fortran, uintptr_t* words, void* real, con
     call.pass();
     return call.result;
   }
-  if (form.made >= 0 && libweir.bytes == 0) dl_iterate_phdr(look_for_libweir, nullptr);  // it may be loaded late, and makes its own first
+  if (form.made >= 0 && libweir.bytes == 0)
+    dl_iterate_phdr(look_for_libweir, nullptr);  // it may be loaded late, and makes its own first
   look_at(call, is_libweir(caller));
   return call.result;
 }
@@ -347,7 +378,8 @@ bool end_mpi_events() {
 void record_finalize(uintptr_t world, uint64_t came, uint64_t met) {
   Communicator* const on = find_communicator(world);
   if (on == nullptr || !recording()) return;
-  record_mpi(Op::kMpiCollective, 0, on->name, {came, met}, next_sequence(*on), static_cast<uint32_t>(MpiRoutine::kFinalize), 0);
+  record_mpi(Op::kMpiCollective, 0, on->name, {came, met}, next_sequence(*on),
+             static_cast<uint32_t>(MpiRoutine::kFinalize), 0);
 }
 
 }  // namespace weir::hook

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks wait for in MPI, as records (docs/formats/trace.md 3.7): collectives with the communicator and their number on it, receives
-// and probes with the peer, waits with what they brought. weir sends nothing: all of it is known to each rank from its own calls.
+// What ranks wait for in MPI, as records (docs/formats/trace.md 3.7): collectives with the
+// communicator and their number on it, receives and probes with the peer, waits with what they
+// brought. weir sends nothing: all of it is known to each rank from its own calls.
 #pragma once
 
 #include <stdint.h>
@@ -13,9 +14,11 @@
 
 namespace weir::hook {
 
-extern WEIR_OWN Profiled<Handle(int)> comm_from_fortran, win_from_fortran, request_from_fortran, type_from_fortran, message_from_fortran;
+extern WEIR_OWN Profiled<Handle(int)> comm_from_fortran, win_from_fortran, request_from_fortran,
+    type_from_fortran, message_from_fortran;
 
-// One call: its arguments as the program passed them, with room for the error of Fortran, and the real function.
+// One call: its arguments as the program passed them, with room for the error of Fortran, and the
+// real function.
 struct MpiCall {
   static constexpr int kMostWords = 13;
 
@@ -27,7 +30,9 @@ struct MpiCall {
   bool done = false;  // without error
 
   void* pointer(int place) const { return reinterpret_cast<void*>(words[place]); }
-  int number(int place) const { return fortran ? *static_cast<const int*>(pointer(place)) : static_cast<int>(words[place]); }
+  int number(int place) const {
+    return fortran ? *static_cast<const int*>(pointer(place)) : static_cast<int>(words[place]);
+  }
   bool flag() const { return *static_cast<const int*>(pointer(form.flag)) != 0; }
   // A handle that lies at an address, and one that C passes by value.
   Handle handle_at(const void* address, Profiled<Handle(int)>& converter) const;
@@ -43,7 +48,8 @@ struct MpiCall {
   int call_real() const;
 };
 
-// Where MPI says how receives went: the program's own statuses, or where it wants none (MPI_STATUS_IGNORE) weir's.
+// Where MPI says how receives went: the program's own statuses, or where it wants none
+// (MPI_STATUS_IGNORE) weir's.
 class Statuses {
  public:
   static constexpr int kMost = 64;
@@ -67,10 +73,14 @@ uint64_t bytes_of(const int* status);
 uint64_t bytes_of(const MpiCall& call, const Bytes& what, const Communicator& on);
 
 // which: the routine, or what was awaited; bytes: for waits, the number of requests.
-void record_mpi(Op op, uint8_t flags, uint32_t file, Span span, uint64_t offset, uint32_t which, uint64_t bytes);
-void record_mpi(Op op, const MpiCall& call, uint32_t file, Span span, uint64_t offset, uint64_t bytes);
+void record_mpi(Op op, uint8_t flags, uint32_t file, Span span, uint64_t offset, uint32_t which,
+                uint64_t bytes);
+void record_mpi(Op op, const MpiCall& call, uint32_t file, Span span, uint64_t offset,
+                uint64_t bytes);
 // A rank as records have it.
-inline uint64_t peer_offset(int rank) { return rank >= 0 ? static_cast<uint64_t>(rank) : kUnknownOffset; }
+inline uint64_t peer_offset(int rank) {
+  return rank >= 0 ? static_cast<uint64_t>(rank) : kUnknownOffset;
+}
 
 void call_wait(MpiCall& call);  // Kind::wait family
 void call_test(MpiCall& call);  // Kind::test family: no record; what is done is forgotten

@@ -8,14 +8,17 @@ namespace {
 // Of more requests than this, those that a wait for some of them brings are not known.
 constexpr int kMostHandles = 1024;
 
-int count_of(const MpiCall& call) { return call.form.count >= 0 ? call.number(call.form.count) : 1; }
+int count_of(const MpiCall& call) {
+  return call.form.count >= 0 ? call.number(call.form.count) : 1;
+}
 
 // The communicator that MPI_Comm_idup brought.
 void adopt(const MpiCall& call, const Request& of) {
   if (of.made == nullptr || !is_alive(of)) return;
   MpiCall maker = call;
   maker.fortran = of.of_fortran;
-  add_communicator(maker.handle_at(of.made, comm_from_fortran), {of.on, of.offset, 0, Naming::copy, false});
+  add_communicator(maker.handle_at(of.made, comm_from_fortran),
+                   {of.on, of.offset, 0, Naming::copy, false});
 }
 
 // status: null when there is none.
@@ -26,7 +29,8 @@ void record_awaited(const Request& of, const int* status, Span span) {
     bytes = bytes_of(status);
     if (is_alive(of)) offset = peer_offset(world_rank(*of.on, of.group, source_of(status)));
   }
-  record_mpi(Op::kMpiAwaited, wire::kNested, of.name, span, offset, static_cast<uint32_t>(of.awaited), bytes);
+  record_mpi(Op::kMpiAwaited, wire::kNested, of.name, span, offset,
+             static_cast<uint32_t>(of.awaited), bytes);
 }
 
 void end_one(const MpiCall& call, const Request& of, const int* status, Span span) {
@@ -36,7 +40,8 @@ void end_one(const MpiCall& call, const Request& of, const int* status, Span spa
 }
 
 void record_wait(const MpiCall& call, Span span, int count) {
-  record_mpi(Op::kMpiWait, call, 0, span, kUnknownOffset, count > 0 ? static_cast<uint64_t>(count) : 0);
+  record_mpi(Op::kMpiWait, call, 0, span, kUnknownOffset,
+             count > 0 ? static_cast<uint64_t>(count) : 0);
 }
 
 void wait_for_one(MpiCall& call) {
@@ -57,7 +62,8 @@ WEIR_COLD void wait_for_all(MpiCall& call, int count) {
   Statuses statuses(call, count);
   const Span span = call.run();
   record_wait(call, span, count);
-  for (int i = 0; i < count && i < Statuses::kMost; ++i) end_one(call, begun[i], statuses.at(i), span);
+  for (int i = 0; i < count && i < Statuses::kMost; ++i)
+    end_one(call, begun[i], statuses.at(i), span);
 }
 
 int completed(const MpiCall& call) {
@@ -71,7 +77,8 @@ class Handles {
     for (int i = 0; i < count_; ++i) handles_[i] = call.request(i);
   }
 
-  // After the call: what the index of the first request is. mpi_f08 of MPICH 4.0 counts from 0 as C does: what is no longer there tells.
+  // After the call: what the index of the first request is. mpi_f08 of MPICH 4.0 counts from 0 as C
+  // does: what is no longer there tells.
   int first() const { return call_.fortran && (all_taken(1) || !all_taken(0)) ? 1 : 0; }
 
   Request take(int i) const { return i >= 0 && i < count_ ? take_request(handles_[i]) : Request{}; }
@@ -127,7 +134,8 @@ WEIR_COLD void test_many(MpiCall& call, int count) {
   call.pass();
   if (!call.done || (call.form.flag >= 0 && !call.flag())) return;
   const int first = all ? 0 : handles.first();
-  for (int i = 0, n = all ? count : completed(call); i < n; ++i) adopt(call, all ? handles.take(i) : handles.take_done(i, first));
+  for (int i = 0, n = all ? count : completed(call); i < n; ++i)
+    adopt(call, all ? handles.take(i) : handles.take_done(i, first));
 }
 
 }  // namespace

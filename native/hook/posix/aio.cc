@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asynchronous I/O of POSIX (aio.h). The bytes of a request are recorded when it is handed in, as asked for: the threads of the
-// C library that move them pass no hook. aio_return and aio_suspend are calls that move nothing.
+// Asynchronous I/O of POSIX (aio.h). The bytes of a request are recorded when it is handed in, as
+// asked for: the threads of the C library that move them pass no hook. aio_return and aio_suspend
+// are calls that move nothing.
 #include <aio.h>
 
 #include "hook/observe.h"
@@ -14,26 +15,32 @@ namespace wire = weir::wire;
 
 namespace {
 
-// What a control block asks for; read before the call, after which its owner may free it at any moment.
+// What a control block asks for; read before the call, after which its owner may free it at any
+// moment.
 struct Request {
   int fd;
   uint64_t size;
   int64_t offset;
 };
 
-Request request_of(const aiocb* block) { return {block->aio_fildes, clip(block->aio_nbytes), block->aio_offset}; }
+Request request_of(const aiocb* block) {
+  return {block->aio_fildes, clip(block->aio_nbytes), block->aio_offset};
+}
 
 Call call_of(Op op, const Request& request, uint64_t start, uint64_t end) {
-  const uint64_t offset = request.offset >= 0 ? static_cast<uint64_t>(request.offset) : kUnknownOffset;
+  const uint64_t offset =
+      request.offset >= 0 ? static_cast<uint64_t>(request.offset) : kUnknownOffset;
   Call call{op, Layer::posix, 0, 0, file_of(request.fd), start, end, offset, request.size};
   below_fortran(call, descriptor(request.fd));
   return call;
 }
 
-// The C library's threads move the bytes: they are to find them with the kernel. False: a layer transforms them, so that the call fails with
-// EINVAL.
+// The C library's threads move the bytes: they are to find them with the kernel. False: a layer
+// transforms them, so that the call fails with EINVAL.
 bool leave_layers(const aiocb* block) {
-  if (block == nullptr || !stack::active() || stack::leave(block->aio_fildes, stack::Reason::kUnsupported)) return true;
+  if (block == nullptr || !stack::active() ||
+      stack::leave(block->aio_fildes, stack::Reason::kUnsupported))
+    return true;
   errno = EINVAL;
   return false;
 }
@@ -53,8 +60,10 @@ int submitting(Op op, const aiocb* block, Real real) {
 
 // One request of a list. done: it has been waited for, so its block tells what came of it.
 void record_entry(const aiocb* block, bool done, uint64_t start, uint64_t end) {
-  if (block == nullptr || (block->aio_lio_opcode != LIO_READ && block->aio_lio_opcode != LIO_WRITE)) return;
-  Call call = call_of(block->aio_lio_opcode == LIO_READ ? Op::kLioRead : Op::kLioWrite, request_of(block), start, end);
+  if (block == nullptr || (block->aio_lio_opcode != LIO_READ && block->aio_lio_opcode != LIO_WRITE))
+    return;
+  Call call = call_of(block->aio_lio_opcode == LIO_READ ? Op::kLioRead : Op::kLioWrite,
+                      request_of(block), start, end);
   call.flags |= wire::kBelow | wire::kNested;
   if (done && block->__error_code != 0) {
     call.flags |= wire::kError;
@@ -70,7 +79,8 @@ void record_entry(const aiocb* block, bool done, uint64_t start, uint64_t end) {
 template <typename Real>
 auto on_block(Op op, const aiocb* block, Real real) {
   if (block == nullptr) return real();
-  if (op == Op::kAioFsync && stack::active()) stack::leave(block->aio_fildes, stack::Reason::kUnsupported);
+  if (op == Op::kAioFsync && stack::active())
+    stack::leave(block->aio_fildes, stack::Reason::kUnsupported);
   return on_descriptor(op, block->aio_fildes, kUnknownOffset, 0, real);
 }
 
@@ -78,7 +88,8 @@ auto on_block(Op op, const aiocb* block, Real real) {
 template <typename Real>
 int submitting_list(int mode, const aiocb* const* list, int count, Real real) {
   for (int i = 0; stack::active() && (mode == LIO_WAIT || mode == LIO_NOWAIT) && i < count; ++i) {
-    if (list[i] != nullptr && list[i]->aio_lio_opcode != LIO_NOP && !leave_layers(list[i])) return -1;
+    if (list[i] != nullptr && list[i]->aio_lio_opcode != LIO_NOP && !leave_layers(list[i]))
+      return -1;
   }
   if (WEIR_UNLIKELY(!recording())) return real();
   const uint64_t start = base::ticks();
@@ -122,16 +133,18 @@ WEIR_AIO_FSYNC(aio_fsync64)
 WEIR_AIO_RETURN(aio_return)
 WEIR_AIO_RETURN(aio_return64)
 
-#define WEIR_AIO_SUSPEND(symbol)                                                                                                \
-  WEIR_HOOK(int, symbol, const aiocb* const* list, int count, const timespec* limit) {                                          \
-    return on_descriptor(Op::kAioSuspend, -1, kUnknownOffset, 0, [=] { return WEIR_REAL(symbol)(list, count, limit); });        \
+#define WEIR_AIO_SUSPEND(symbol)                                                       \
+  WEIR_HOOK(int, symbol, const aiocb* const* list, int count, const timespec* limit) { \
+    return on_descriptor(Op::kAioSuspend, -1, kUnknownOffset, 0,                       \
+                         [=] { return WEIR_REAL(symbol)(list, count, limit); });       \
   }
 WEIR_AIO_SUSPEND(aio_suspend)
 WEIR_AIO_SUSPEND(aio_suspend64)
 
-#define WEIR_LIO(symbol)                                                                                                        \
-  WEIR_HOOK(int, symbol, int mode, aiocb* const* list, int count, sigevent* event) {                                            \
-    return submitting_list(mode, list, count, [=] { return WEIR_REAL(symbol)(mode, list, count, event); });                     \
+#define WEIR_LIO(symbol)                                                                 \
+  WEIR_HOOK(int, symbol, int mode, aiocb* const* list, int count, sigevent* event) {     \
+    return submitting_list(mode, list, count,                                            \
+                           [=] { return WEIR_REAL(symbol)(mode, list, count, event); }); \
   }
 WEIR_LIO(lio_listio)
 WEIR_LIO(lio_listio64)

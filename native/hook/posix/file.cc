@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls on an open file that move no bytes: durability, size, advice, locks; and directories as streams.
+// Calls on an open file that move no bytes: durability, size, advice, locks; and directories as
+// streams.
 #include <dirent.h>
 #include <fcntl.h>
 
@@ -36,15 +37,15 @@ int numbered(Op op, int fd, off_t at, off_t n, Real real) {
 
 }  // namespace
 
-#define WEIR_FSYNC(symbol, op, data_only)                                                                           \
-  WEIR_HOOK(int, symbol, int fd) {                                                                                  \
-    return on_descriptor(Op::op, fd, kUnknownOffset, 0, [&] {                                                       \
-      if (stack::File* const f = stack::file_at(fd); WEIR_UNLIKELY(f != nullptr)) {                                 \
-        stack::cancellation_point();                                                                                \
-        return stack::fsync(f, fd, data_only);                                                                      \
-      }                                                                                                             \
-      return WEIR_REAL(symbol)(fd);                                                                                 \
-    });                                                                                                             \
+#define WEIR_FSYNC(symbol, op, data_only)                                           \
+  WEIR_HOOK(int, symbol, int fd) {                                                  \
+    return on_descriptor(Op::op, fd, kUnknownOffset, 0, [&] {                       \
+      if (stack::File* const f = stack::file_at(fd); WEIR_UNLIKELY(f != nullptr)) { \
+        stack::cancellation_point();                                                \
+        return stack::fsync(f, fd, data_only);                                      \
+      }                                                                             \
+      return WEIR_REAL(symbol)(fd);                                                 \
+    });                                                                             \
   }
 WEIR_FSYNC(fsync, kFsync, false)
 WEIR_FSYNC(fdatasync, kFdatasync, true)
@@ -80,55 +81,60 @@ WEIR_HOOK(int, flock, int fd, int operation) {
 }
 
 // A lock from the position on.
-#define WEIR_LOCKF(symbol)                                                                             \
-  WEIR_HOOK(int, symbol, int fd, int what, off_t n) {                                                  \
-    if (stack::any_parked()) stack::drop_same_file(fd);                                                \
-    stack::File* const f = stack::file_at(fd);                                                         \
-    if (WEIR_LIKELY(f == nullptr)) return WEIR_REAL(symbol)(fd, what, n);                              \
-    if (n != 0 && what != F_ULOCK && what != F_TEST && !f->shares) stack::leave(f, stack::Reason::kLocked); \
-    stack::before_locking_from_position(fd);                                                           \
-    const int result = WEIR_REAL(symbol)(fd, what, n);                                                 \
-    stack::after_waiting(fd);                                                                          \
-    return result;                                                                                     \
+#define WEIR_LOCKF(symbol)                                                \
+  WEIR_HOOK(int, symbol, int fd, int what, off_t n) {                     \
+    if (stack::any_parked()) stack::drop_same_file(fd);                   \
+    stack::File* const f = stack::file_at(fd);                            \
+    if (WEIR_LIKELY(f == nullptr)) return WEIR_REAL(symbol)(fd, what, n); \
+    if (n != 0 && what != F_ULOCK && what != F_TEST && !f->shares)        \
+      stack::leave(f, stack::Reason::kLocked);                            \
+    stack::before_locking_from_position(fd);                              \
+    const int result = WEIR_REAL(symbol)(fd, what, n);                    \
+    stack::after_waiting(fd);                                             \
+    return result;                                                        \
   }
 WEIR_LOCKF(lockf)
 WEIR_LOCKF(lockf64)
 
-#define WEIR_FTRUNCATE(symbol)                                                                                              \
-  WEIR_HOOK(int, symbol, int fd, off_t size) {                                                                              \
-    return on_descriptor(Op::kFtruncate, fd, kUnknownOffset, length(size), [&] {                                            \
-      if (stack::File* const f = stack::file_at(fd); WEIR_UNLIKELY(f != nullptr)) return stack::ftruncate(f, fd, size);     \
-      return WEIR_REAL(symbol)(fd, size);                                                                                   \
-    });                                                                                                                     \
+#define WEIR_FTRUNCATE(symbol)                                                    \
+  WEIR_HOOK(int, symbol, int fd, off_t size) {                                    \
+    return on_descriptor(Op::kFtruncate, fd, kUnknownOffset, length(size), [&] {  \
+      if (stack::File* const f = stack::file_at(fd); WEIR_UNLIKELY(f != nullptr)) \
+        return stack::ftruncate(f, fd, size);                                     \
+      return WEIR_REAL(symbol)(fd, size);                                         \
+    });                                                                           \
   }
 WEIR_FTRUNCATE(ftruncate)
 WEIR_FTRUNCATE(ftruncate64)
 
 // A call that layers do not know: the kernel has everything while it runs.
-#define WEIR_THROUGH(symbol, fd, ...) stack::through_kernel(fd, [&] { return WEIR_REAL(symbol)(fd, __VA_ARGS__); })
+#define WEIR_THROUGH(symbol, fd, ...) \
+  stack::through_kernel(fd, [&] { return WEIR_REAL(symbol)(fd, __VA_ARGS__); })
 
-#define WEIR_FALLOCATE(symbol)                                                                                                  \
-  WEIR_HOOK(int, symbol, int fd, int mode, off_t at, off_t n) {                                                                 \
-    return on_descriptor(Op::kFallocate, fd, place(at), length(n), [&] {                                                         \
-      if (WEIR_LIKELY(!stack::is_transformed(fd))) return WEIR_THROUGH(symbol, fd, mode, at, n);                                 \
-      errno = EOPNOTSUPP;                                                                                                         \
-      return -1;                                                                                                                  \
-    });                                                                                                                           \
+#define WEIR_FALLOCATE(symbol)                                                                   \
+  WEIR_HOOK(int, symbol, int fd, int mode, off_t at, off_t n) {                                  \
+    return on_descriptor(Op::kFallocate, fd, place(at), length(n), [&] {                         \
+      if (WEIR_LIKELY(!stack::is_transformed(fd))) return WEIR_THROUGH(symbol, fd, mode, at, n); \
+      errno = EOPNOTSUPP;                                                                        \
+      return -1;                                                                                 \
+    });                                                                                          \
   }
 WEIR_FALLOCATE(fallocate)
 WEIR_FALLOCATE(fallocate64)
 
-#define WEIR_POSIX_FALLOCATE(symbol)                                                                                      \
-  WEIR_HOOK(int, symbol, int fd, off_t at, off_t n) {                                                                     \
-    return numbered(Op::kPosixFallocate, fd, at, n,                                                                       \
-                    [&] { return stack::is_transformed(fd) ? EOPNOTSUPP : WEIR_THROUGH(symbol, fd, at, n); });              \
+#define WEIR_POSIX_FALLOCATE(symbol)                                                   \
+  WEIR_HOOK(int, symbol, int fd, off_t at, off_t n) {                                  \
+    return numbered(Op::kPosixFallocate, fd, at, n, [&] {                              \
+      return stack::is_transformed(fd) ? EOPNOTSUPP : WEIR_THROUGH(symbol, fd, at, n); \
+    });                                                                                \
   }
 WEIR_POSIX_FALLOCATE(posix_fallocate)
 WEIR_POSIX_FALLOCATE(posix_fallocate64)
 
-#define WEIR_FADVISE(symbol)                                                                                              \
-  WEIR_HOOK(int, symbol, int fd, off_t at, off_t n, int advice) {                                                         \
-    return numbered(Op::kPosixFadvise, fd, at, n, [&] { return WEIR_REAL(symbol)(fd, at, n, advice); });                 \
+#define WEIR_FADVISE(symbol)                                               \
+  WEIR_HOOK(int, symbol, int fd, off_t at, off_t n, int advice) {          \
+    return numbered(Op::kPosixFadvise, fd, at, n,                          \
+                    [&] { return WEIR_REAL(symbol)(fd, at, n, advice); }); \
   }
 WEIR_FADVISE(posix_fadvise)
 WEIR_FADVISE(posix_fadvise64)
@@ -152,14 +158,15 @@ WEIR_HOOK(DIR*, fdopendir, int fd) {
 }
 
 // Null is the end of the directory as well as an error; only a changed errno tells them apart.
-#define WEIR_READDIR(symbol)                                                                                 \
-  WEIR_HOOK(void*, symbol, DIR* directory) {                                                                    \
-    void* entry = nullptr;                                                                                   \
-    on_descriptor(Op::kReaddir, directory != nullptr ? dirfd(directory) : -1, kUnknownOffset, 0, [&] {             \
-      entry = WEIR_REAL(symbol)(directory);                                                                     \
-      return 0;                                                                                              \
-    });                                                                                                      \
-    return entry;                                                                                            \
+#define WEIR_READDIR(symbol)                                                                     \
+  WEIR_HOOK(void*, symbol, DIR* directory) {                                                     \
+    void* entry = nullptr;                                                                       \
+    on_descriptor(Op::kReaddir, directory != nullptr ? dirfd(directory) : -1, kUnknownOffset, 0, \
+                  [&] {                                                                          \
+                    entry = WEIR_REAL(symbol)(directory);                                        \
+                    return 0;                                                                    \
+                  });                                                                            \
+    return entry;                                                                                \
   }
 WEIR_READDIR(readdir)
 WEIR_READDIR(readdir64)

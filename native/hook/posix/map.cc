@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes that pass no buffer of the program: mapped files, and copies inside the kernel. A copy has a record on the file written,
-// which is the call, and one on the file read, which carries its bytes alone.
+// Bytes that pass no buffer of the program: mapped files, and copies inside the kernel. A copy has
+// a record on the file written, which is the call, and one on the file read, which carries its
+// bytes alone.
 #include <linux/fs.h>
 #include <stdarg.h>
 #include <sys/mman.h>
@@ -20,7 +21,8 @@ namespace stack = weir::stack;
 namespace {
 
 template <typename Real>
-ssize_t copying_inside(Op op, Op op_in, int in, int64_t in_at, int out, int64_t out_at, size_t n, Real real) {
+ssize_t copying_inside(Op op, Op op_in, int in, int64_t in_at, int out, int64_t out_at, size_t n,
+                       Real real) {
   if (WEIR_UNLIKELY(!recording())) return real();
   const uint64_t start = base::ticks();
   const ssize_t result = real();
@@ -29,17 +31,22 @@ ssize_t copying_inside(Op op, Op op_in, int in, int64_t in_at, int out, int64_t 
     Descriptor* d = descriptor(in);
     const uint64_t bytes = static_cast<uint64_t>(result);
     const uint64_t at = in_at >= 0 ? static_cast<uint64_t>(in_at) : advance(d, bytes, false);
-    record_call(Call{op_in, Layer::posix, weir::wire::kBelow | weir::wire::kNested, 0, file_of(in), span.start, span.end, at, bytes});
+    record_call(Call{op_in, Layer::posix, weir::wire::kBelow | weir::wire::kNested, 0, file_of(in),
+                     span.start, span.end, at, bytes});
   }
   record_transfer(op, true, out, n, out_at, result, span);
   return result;
 }
 
-// Where a copy starts when the program gave an offset. Called before the call, which moves it; a null pointer
-// means the descriptor's own position. A bad one must be the kernel's to refuse: weir does not look.
-int64_t given(const off_t* at) { return at == nullptr ? kImplicit : static_cast<int64_t>(kUnknownOffset); }
+// Where a copy starts when the program gave an offset. Called before the call, which moves it; a
+// null pointer means the descriptor's own position. A bad one must be the kernel's to refuse: weir
+// does not look.
+int64_t given(const off_t* at) {
+  return at == nullptr ? kImplicit : static_cast<int64_t>(kUnknownOffset);
+}
 
-// A file is the kernel's once it is mapped. One whose bytes a layer transforms is a file that cannot be mapped.
+// A file is the kernel's once it is mapped. One whose bytes a layer transforms is a file that
+// cannot be mapped.
 bool may_be_mapped(int fd) {
   if (stack::leave(fd, stack::Reason::kMapped)) return true;
   errno = ENODEV;
@@ -66,13 +73,18 @@ ssize_t through_both(int a, int b, Real real) {
     return -1;
   }
   if (stack::file_at(a) == stack::file_at(b)) return stack::through_kernel(a, real);
-  const bool swapped = stack::file_at(b) < stack::file_at(a);  // one order for all: two copies the two ways round must not wait for each other
-  return stack::through_kernel(swapped ? b : a, [&] { return stack::through_kernel(swapped ? a : b, real); });
+  const bool swapped =
+      stack::file_at(b) <
+      stack::file_at(
+          a);  // one order for all: two copies the two ways round must not wait for each other
+  return stack::through_kernel(swapped ? b : a,
+                               [&] { return stack::through_kernel(swapped ? a : b, real); });
 }
 
 template <typename Real>
 void* map_seen(size_t n, int protection, int flags, int fd, off_t at, Real real) {
-  if (WEIR_UNLIKELY((flags & MAP_FIXED) != 0 || (protection & PROT_WRITE) == 0)) stack::memory_changes();
+  if (WEIR_UNLIKELY((flags & MAP_FIXED) != 0 || (protection & PROT_WRITE) == 0))
+    stack::memory_changes();
   if ((flags & MAP_ANONYMOUS) != 0) return real();
   if (WEIR_UNLIKELY(stack::file_at(fd) != nullptr) && !may_be_mapped(fd)) return MAP_FAILED;
   const bool writes = (flags & MAP_SHARED) != 0 && (protection & PROT_WRITE) != 0;
@@ -114,13 +126,15 @@ long with_errno(long result) {
 
 void* weir::hook::map_by_number(void* wish, size_t n, int protection, int flags, int fd, off_t at) {
   return map_seen(n, protection, flags, fd, at, [=] {
-    return reinterpret_cast<void*>(with_errno(base::system_call(SYS_mmap, reinterpret_cast<long>(wish), static_cast<long>(n), protection, flags, fd, at)));
+    return reinterpret_cast<void*>(with_errno(base::system_call(
+        SYS_mmap, reinterpret_cast<long>(wish), static_cast<long>(n), protection, flags, fd, at)));
   });
 }
 
 int weir::hook::unmap_by_number(void* at, size_t n) {
   return on_mapping(Op::kMunmap, true, at, n, [=] {
-    return static_cast<int>(with_errno(base::system_call(SYS_munmap, reinterpret_cast<long>(at), static_cast<long>(n))));
+    return static_cast<int>(with_errno(
+        base::system_call(SYS_munmap, reinterpret_cast<long>(at), static_cast<long>(n))));
   });
 }
 
@@ -146,22 +160,29 @@ WEIR_HOOK(int, mprotect, void* at, size_t n, int protection) {
   return result;
 }
 
-#define WEIR_SENDFILE(symbol)                                                                                          \
-  WEIR_HOOK(ssize_t, symbol, int out, int in, off_t* at, size_t n) {                                                   \
-    return copying_inside(Op::kSendfile, Op::kSendfileIn, in, given(at), out, kImplicit, n,                            \
-                          [&] { return through_both(in, out, [&] { return WEIR_REAL(symbol)(out, in, at, n); }); });                                          \
+#define WEIR_SENDFILE(symbol)                                                                     \
+  WEIR_HOOK(ssize_t, symbol, int out, int in, off_t* at, size_t n) {                              \
+    return copying_inside(Op::kSendfile, Op::kSendfileIn, in, given(at), out, kImplicit, n, [&] { \
+      return through_both(in, out, [&] { return WEIR_REAL(symbol)(out, in, at, n); });            \
+    });                                                                                           \
   }
 WEIR_SENDFILE(sendfile)
 WEIR_SENDFILE(sendfile64)
 
-WEIR_HOOK(ssize_t, copy_file_range, int in, off_t* in_at, int out, off_t* out_at, size_t n, unsigned flags) {
-  return copying_inside(Op::kCopyFileRange, Op::kCopyFileRangeIn, in, given(in_at), out, given(out_at), n,
-                        [&] { return through_both(in, out, [&] { return WEIR_REAL(copy_file_range)(in, in_at, out, out_at, n, flags); }); });
+WEIR_HOOK(ssize_t, copy_file_range, int in, off_t* in_at, int out, off_t* out_at, size_t n,
+          unsigned flags) {
+  return copying_inside(
+      Op::kCopyFileRange, Op::kCopyFileRangeIn, in, given(in_at), out, given(out_at), n, [&] {
+        return through_both(
+            in, out, [&] { return WEIR_REAL(copy_file_range)(in, in_at, out, out_at, n, flags); });
+      });
 }
 
 WEIR_HOOK(ssize_t, splice, int in, off_t* in_at, int out, off_t* out_at, size_t n, unsigned flags) {
-  return copying_inside(Op::kSplice, Op::kSpliceIn, in, given(in_at), out, given(out_at), n,
-                        [&] { return through_both(in, out, [&] { return WEIR_REAL(splice)(in, in_at, out, out_at, n, flags); }); });
+  return copying_inside(Op::kSplice, Op::kSpliceIn, in, given(in_at), out, given(out_at), n, [&] {
+    return through_both(in, out,
+                        [&] { return WEIR_REAL(splice)(in, in_at, out, out_at, n, flags); });
+  });
 }
 
 // Of requests on files most name one (FIONREAD, FITRIM), those that share blocks a second one.
@@ -171,6 +192,7 @@ WEIR_HOOK(int, ioctl, int fd, unsigned long request, ...) {
   const long argument = va_arg(arguments, long);
   va_end(arguments);
   const auto real = [=] { return WEIR_REAL(ioctl)(fd, request, argument); };
-  if (WEIR_UNLIKELY(request == FICLONE)) return static_cast<int>(through_both(fd, static_cast<int>(argument), real));
+  if (WEIR_UNLIKELY(request == FICLONE))
+    return static_cast<int>(through_both(fd, static_cast<int>(argument), real));
   return stack::through_kernel(fd, real);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls about files rather than their bytes, on paths: stat and its three generations, access, names made and removed.
+// Calls about files rather than their bytes, on paths: stat and its three generations, access,
+// names made and removed.
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
@@ -17,30 +18,33 @@ namespace base = weir::base;
 namespace stack = weir::stack;
 
 // A call on a path in the working directory, whose arguments are handed on as they are.
-#define WEIR_PATH(symbol, op, parameters, ...)                                                                            \
-  WEIR_HOOK(int, symbol, parameters) {                                                                                    \
-    return on_path(Op::op, AT_FDCWD, path, 0, [&] { return WEIR_REAL(symbol)(__VA_ARGS__); });                           \
+#define WEIR_PATH(symbol, op, parameters, ...)                                                 \
+  WEIR_HOOK(int, symbol, parameters) {                                                         \
+    return on_path(Op::op, AT_FDCWD, path, 0, [&] { return WEIR_REAL(symbol)(__VA_ARGS__); }); \
   }
-#define WEIR_PATH_AT(symbol, op, parameters, ...)                                                                         \
-  WEIR_HOOK(int, symbol, parameters) {                                                                                    \
-    return on_path(Op::op, directory, path, 0, [&] { return WEIR_REAL(symbol)(__VA_ARGS__); });                          \
+#define WEIR_PATH_AT(symbol, op, parameters, ...)                                               \
+  WEIR_HOOK(int, symbol, parameters) {                                                          \
+    return on_path(Op::op, directory, path, 0, [&] { return WEIR_REAL(symbol)(__VA_ARGS__); }); \
   }
 
 namespace {
 
-// The size of a file that programs must see, where accepted bytes are not the kernel's yet. On the platforms that weir knows all
-// generations of stat have one layout.
+// The size of a file that programs must see, where accepted bytes are not the kernel's yet. On the
+// platforms that weir knows all generations of stat have one layout.
 WEIR_INLINE void patch(int directory, const char* path, struct stat* to) {
   if (WEIR_UNLIKELY(stack::any_unwritten()) && stack::patch_size_of_path(to)) return;
-  if (WEIR_UNLIKELY(weir::base::load_relaxed(&stack::forms_kept) != 0)) stack::patch_size_of_form(directory, path, to);
+  if (WEIR_UNLIKELY(weir::base::load_relaxed(&stack::forms_kept) != 0))
+    stack::patch_size_of_form(directory, path, to);
 }
 
 template <typename Real>
 int asking(int directory, const char* path, bool follow, struct stat* to, Real real) {
   stack::NameQuestion question{};
-  if (stack::remembers_names() && stack::known_stat(&question, directory, path, follow, to)) return 0;
+  if (stack::remembers_names() && stack::known_stat(&question, directory, path, follow, to))
+    return 0;
   const int result = stack::timed_question(real);
-  if (WEIR_UNLIKELY(question.asked) && result == 0) stack::learn_stat(question, directory, path, follow, *to);
+  if (WEIR_UNLIKELY(question.asked) && result == 0)
+    stack::learn_stat(question, directory, path, follow, *to);
   if (result == 0) patch(directory, path, to);
   return result;
 }
@@ -50,7 +54,8 @@ int asking_access(int directory, const char* path, int mode, Real real) {
   stack::NameQuestion question{};
   if (stack::remembers_names() && stack::known_access(&question, directory, path, mode)) return 0;
   const int result = stack::timed_question(real);
-  if (WEIR_UNLIKELY(question.asked) && result == 0) stack::learn_access(question, directory, path, mode);
+  if (WEIR_UNLIKELY(question.asked) && result == 0)
+    stack::learn_access(question, directory, path, mode);
   return result;
 }
 
@@ -58,7 +63,8 @@ template <typename Real>
 int asking_of(int fd, struct stat* to, Real real) {
   const int result = real();
   if (result != 0) return result;
-  if (stack::File* const f = stack::file_at(fd); WEIR_UNLIKELY(f != nullptr)) stack::patch_size(f, fd, to);
+  if (stack::File* const f = stack::file_at(fd); WEIR_UNLIKELY(f != nullptr))
+    stack::patch_size(f, fd, to);
   else if (WEIR_UNLIKELY(stack::any_unwritten())) stack::patch_size_of_path(to);
   return 0;
 }
@@ -66,11 +72,13 @@ int asking_of(int fd, struct stat* to, Real real) {
 // A path of a few calls on a descriptor: "" with AT_EMPTY_PATH.
 template <typename Real>
 int asking_at(int directory, const char* path, struct stat* to, int flags, Real real) {
-  if ((flags & ~(AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT)) == 0) return asking(directory, path, (flags & AT_SYMLINK_NOFOLLOW) == 0, to, real);
+  if ((flags & ~(AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT)) == 0)
+    return asking(directory, path, (flags & AT_SYMLINK_NOFOLLOW) == 0, to, real);
   const bool of_descriptor = (flags & AT_EMPTY_PATH) != 0 && stack::file_at(directory) != nullptr;
   const int result = real();
   if (result != 0) return result;
-  if (WEIR_UNLIKELY(of_descriptor) && (path == nullptr || path[0] == 0)) stack::patch_size(stack::file_at(directory), directory, to);
+  if (WEIR_UNLIKELY(of_descriptor) && (path == nullptr || path[0] == 0))
+    stack::patch_size(stack::file_at(directory), directory, to);
   else if (WEIR_UNLIKELY(stack::any_unwritten())) stack::patch_size_of_path(to);
   return 0;
 }
@@ -79,8 +87,11 @@ template <typename Real>
 int asking_statx(int directory, const char* path, int flags, struct statx* to, Real real) {
   const int result = real();
   if (result != 0 || (to->stx_mask & STATX_SIZE) == 0) return result;
-  const bool of_descriptor = (flags & AT_EMPTY_PATH) != 0 && stack::file_at(directory) != nullptr && (path == nullptr || path[0] == 0);
-  if (!of_descriptor && !stack::any_unwritten() && weir::base::load_relaxed(&stack::forms_kept) == 0) return result;
+  const bool of_descriptor = (flags & AT_EMPTY_PATH) != 0 && stack::file_at(directory) != nullptr &&
+                             (path == nullptr || path[0] == 0);
+  if (!of_descriptor && !stack::any_unwritten() &&
+      weir::base::load_relaxed(&stack::forms_kept) == 0)
+    return result;
   struct stat about {};
   about.st_dev = makedev(to->stx_dev_major, to->stx_dev_minor);
   about.st_ino = to->stx_ino;
@@ -94,38 +105,56 @@ int asking_statx(int directory, const char* path, int flags, struct statx* to, R
 
 }  // namespace
 
-#define WEIR_STAT(symbol, op, parameters, ...)                                                                                        \
-  WEIR_HOOK(int, symbol, parameters) {                                                                                                \
-    return on_path(Op::op, AT_FDCWD, path, 0, [&] { return asking(AT_FDCWD, path, Op::op == Op::kStat, to, [&] { return WEIR_REAL(symbol)(__VA_ARGS__); }); });            \
+#define WEIR_STAT(symbol, op, parameters, ...)                       \
+  WEIR_HOOK(int, symbol, parameters) {                               \
+    return on_path(Op::op, AT_FDCWD, path, 0, [&] {                  \
+      return asking(AT_FDCWD, path, Op::op == Op::kStat, to,         \
+                    [&] { return WEIR_REAL(symbol)(__VA_ARGS__); }); \
+    });                                                              \
   }
 WEIR_STAT(stat, kStat, WEIR_LIST(const char* path, struct stat* to), path, to)
 WEIR_STAT(stat64, kStat, WEIR_LIST(const char* path, struct stat* to), path, to)
 WEIR_STAT(lstat, kLstat, WEIR_LIST(const char* path, struct stat* to), path, to)
 WEIR_STAT(lstat64, kLstat, WEIR_LIST(const char* path, struct stat* to), path, to)
-WEIR_STAT(__xstat, kStat, WEIR_LIST(int version, const char* path, struct stat* to), version, path, to)
-WEIR_STAT(__xstat64, kStat, WEIR_LIST(int version, const char* path, struct stat* to), version, path, to)
-WEIR_STAT(__lxstat, kLstat, WEIR_LIST(int version, const char* path, struct stat* to), version, path, to)
-WEIR_STAT(__lxstat64, kLstat, WEIR_LIST(int version, const char* path, struct stat* to), version, path, to)
+WEIR_STAT(__xstat, kStat, WEIR_LIST(int version, const char* path, struct stat* to), version, path,
+          to)
+WEIR_STAT(__xstat64, kStat, WEIR_LIST(int version, const char* path, struct stat* to), version,
+          path, to)
+WEIR_STAT(__lxstat, kLstat, WEIR_LIST(int version, const char* path, struct stat* to), version,
+          path, to)
+WEIR_STAT(__lxstat64, kLstat, WEIR_LIST(int version, const char* path, struct stat* to), version,
+          path, to)
 
-#define WEIR_STAT_AT(symbol, parameters, ...)                                                                                         \
-  WEIR_HOOK(int, symbol, parameters) {                                                                                                \
-    return on_path(Op::kFstatat, directory, path, 0,                                                                                  \
-                   [&] { return asking_at(directory, path, to, flags, [&] { return WEIR_REAL(symbol)(__VA_ARGS__); }); });            \
+#define WEIR_STAT_AT(symbol, parameters, ...)                           \
+  WEIR_HOOK(int, symbol, parameters) {                                  \
+    return on_path(Op::kFstatat, directory, path, 0, [&] {              \
+      return asking_at(directory, path, to, flags,                      \
+                       [&] { return WEIR_REAL(symbol)(__VA_ARGS__); }); \
+    });                                                                 \
   }
-WEIR_STAT_AT(fstatat, WEIR_LIST(int directory, const char* path, struct stat* to, int flags), directory, path, to, flags)
-WEIR_STAT_AT(fstatat64, WEIR_LIST(int directory, const char* path, struct stat* to, int flags), directory, path, to, flags)
-WEIR_STAT_AT(__fxstatat, WEIR_LIST(int version, int directory, const char* path, struct stat* to, int flags), version, directory, path, to, flags)
-WEIR_STAT_AT(__fxstatat64, WEIR_LIST(int version, int directory, const char* path, struct stat* to, int flags), version, directory, path, to, flags)
+WEIR_STAT_AT(fstatat, WEIR_LIST(int directory, const char* path, struct stat* to, int flags),
+             directory, path, to, flags)
+WEIR_STAT_AT(fstatat64, WEIR_LIST(int directory, const char* path, struct stat* to, int flags),
+             directory, path, to, flags)
+WEIR_STAT_AT(__fxstatat,
+             WEIR_LIST(int version, int directory, const char* path, struct stat* to, int flags),
+             version, directory, path, to, flags)
+WEIR_STAT_AT(__fxstatat64,
+             WEIR_LIST(int version, int directory, const char* path, struct stat* to, int flags),
+             version, directory, path, to, flags)
 
 WEIR_HOOK(int, statx, int directory, const char* path, int flags, unsigned mask, struct statx* to) {
   return on_path(Op::kStatx, directory, path, 0, [&] {
-    return asking_statx(directory, path, flags, to, [&] { return WEIR_REAL(statx)(directory, path, flags, mask, to); });
+    return asking_statx(directory, path, flags, to,
+                        [&] { return WEIR_REAL(statx)(directory, path, flags, mask, to); });
   });
 }
 
-#define WEIR_FSTAT(symbol, parameters, ...)                                                                                           \
-  WEIR_HOOK(int, symbol, parameters) {                                                                                                \
-    return on_descriptor(Op::kFstat, fd, kUnknownOffset, 0, [&] { return asking_of(fd, to, [&] { return WEIR_REAL(symbol)(__VA_ARGS__); }); }); \
+#define WEIR_FSTAT(symbol, parameters, ...)                                     \
+  WEIR_HOOK(int, symbol, parameters) {                                          \
+    return on_descriptor(Op::kFstat, fd, kUnknownOffset, 0, [&] {               \
+      return asking_of(fd, to, [&] { return WEIR_REAL(symbol)(__VA_ARGS__); }); \
+    });                                                                         \
   }
 WEIR_FSTAT(fstat, WEIR_LIST(int fd, struct stat* to), fd, to)
 WEIR_FSTAT(fstat64, WEIR_LIST(int fd, struct stat* to), fd, to)
@@ -139,17 +168,19 @@ WEIR_HOOK(int, access, const char* path, int mode) {
 }
 WEIR_PATH(eaccess, kAccess, WEIR_LIST(const char* path, int mode), path, mode)
 WEIR_PATH(euidaccess, kAccess, WEIR_LIST(const char* path, int mode), path, mode)
-WEIR_PATH_AT(faccessat, kFaccessat, WEIR_LIST(int directory, const char* path, int mode, int flags), directory, path, mode, flags)
+WEIR_PATH_AT(faccessat, kFaccessat, WEIR_LIST(int directory, const char* path, int mode, int flags),
+             directory, path, mode, flags)
 
 WEIR_PATH(mkdir, kMkdir, WEIR_LIST(const char* path, mode_t mode), path, mode)
-WEIR_PATH_AT(mkdirat, kMkdir, WEIR_LIST(int directory, const char* path, mode_t mode), directory, path, mode)
+WEIR_PATH_AT(mkdirat, kMkdir, WEIR_LIST(int directory, const char* path, mode_t mode), directory,
+             path, mode)
 // A name goes, or becomes another file's: layers that keep files by name hear of it first.
-#define WEIR_NAME(symbol, op, parameters, ...)                                                                            \
-  WEIR_HOOK(int, symbol, parameters) {                                                                                    \
-    return on_path(Op::op, AT_FDCWD, path, 0, [&] {                                                                       \
-      stack::name_changes(AT_FDCWD, path);                                                                                \
-      return stack::names_then_changed(WEIR_REAL(symbol)(__VA_ARGS__));                                                   \
-    });                                                                                                                   \
+#define WEIR_NAME(symbol, op, parameters, ...)                          \
+  WEIR_HOOK(int, symbol, parameters) {                                  \
+    return on_path(Op::op, AT_FDCWD, path, 0, [&] {                     \
+      stack::name_changes(AT_FDCWD, path);                              \
+      return stack::names_then_changed(WEIR_REAL(symbol)(__VA_ARGS__)); \
+    });                                                                 \
   }
 WEIR_NAME(rmdir, kRmdir, WEIR_LIST(const char* path), path)
 WEIR_NAME(unlink, kUnlink, WEIR_LIST(const char* path), path)
@@ -184,17 +215,21 @@ WEIR_HOOK(ssize_t, readlink, const char* path, char* to, size_t n) {
   return reading_link(AT_FDCWD, path, to, n, [&] { return WEIR_REAL(readlink)(path, to, n); });
 }
 WEIR_HOOK(ssize_t, readlinkat, int directory, const char* path, char* to, size_t n) {
-  return reading_link(directory, path, to, n, [&] { return WEIR_REAL(readlinkat)(directory, path, to, n); });
+  return reading_link(directory, path, to, n,
+                      [&] { return WEIR_REAL(readlinkat)(directory, path, to, n); });
 }
 
-#define WEIR_TRUNCATE(symbol)                                                                                                         \
-  WEIR_HOOK(int, symbol, const char* path, off_t size) {                                                                              \
-    return on_path(Op::kTruncate, AT_FDCWD, path, size < 0 ? 0 : static_cast<uint64_t>(size), [&] {    \
-      stack::settle(AT_FDCWD, path);                                                                                                  \
-      int result = 0;                                                                                                                 \
-      if (weir::base::load_relaxed(&stack::forms_kept) != 0 && stack::truncate_form(path, size, &result)) return stack::names_then_changed(result); \
-      return stack::names_then_changed(WEIR_REAL(symbol)(path, size));                                                                \
-    });                                                                                                                               \
+#define WEIR_TRUNCATE(symbol)                                                                 \
+  WEIR_HOOK(int, symbol, const char* path, off_t size) {                                      \
+    return on_path(Op::kTruncate, AT_FDCWD, path, size < 0 ? 0 : static_cast<uint64_t>(size), \
+                   [&] {                                                                      \
+                     stack::settle(AT_FDCWD, path);                                           \
+                     int result = 0;                                                          \
+                     if (weir::base::load_relaxed(&stack::forms_kept) != 0 &&                 \
+                         stack::truncate_form(path, size, &result))                           \
+                       return stack::names_then_changed(result);                              \
+                     return stack::names_then_changed(WEIR_REAL(symbol)(path, size));         \
+                   });                                                                        \
   }
 WEIR_TRUNCATE(truncate)
 WEIR_TRUNCATE(truncate64)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files get another name, or one more. The record of the call has the name that was there before (of a symbolic link its own); a second
-// one, with operation naming, has both, so that the data can be followed from one to the other (docs/formats/trace.md, section 3.3).
+// Files get another name, or one more. The record of the call has the name that was there before
+// (of a symbolic link its own); a second one, with operation naming, has both, so that the data can
+// be followed from one to the other (docs/formats/trace.md, section 3.3).
 #include <fcntl.h>
 #include <linux/fs.h>
 
@@ -34,7 +35,8 @@ bool add_absolute(base::Writer& to, Given from, char* room) {
   return true;
 }
 
-// KIND, line feed, the name that was there, line feed, the new one; the target of a symbolic link is as it was given. 0: too long.
+// KIND, line feed, the name that was there, line feed, the new one; the target of a symbolic link
+// is as it was given. 0: too long.
 uint32_t name_of_naming(const char* kind, Given from, Given to) {
   const base::Scratch room;
   char* const text = room.data();
@@ -54,9 +56,12 @@ template <typename Real>
 int naming(Op op, const char* kind, Given from, Given to, Given seen, Real real) {
   const uint64_t start = base::ticks();
   const int result = on_path(op, seen.directory, seen.path, 0, real);
-  if (result != 0 || !recording() || weir::trace::process().level() == weir::wire::Level::kSummary) return result;
+  if (result != 0 || !recording() || weir::trace::process().level() == weir::wire::Level::kSummary)
+    return result;
   const uint32_t file = name_of_naming(kind, from, to);
-  if (file != 0) record_call(Call{Op::kNaming, Layer::posix, weir::wire::kBelow | weir::wire::kNested, 0, file, start, base::ticks(), kUnknownOffset, 0});
+  if (file != 0)
+    record_call(Call{Op::kNaming, Layer::posix, weir::wire::kBelow | weir::wire::kNested, 0, file,
+                     start, base::ticks(), kUnknownOffset, 0});
   return result;
 }
 
@@ -73,32 +78,41 @@ int renaming(const char* kind, Given from, Given to, Real real) {
 // A file with another name: what is remembered of it is out of date.
 template <typename Real>
 int linking(Given from, Given to, Real real) {
-  return naming(Op::kLink, "link", from, to, from, [&] { return stack::names_then_changed(real()); });
+  return naming(Op::kLink, "link", from, to, from,
+                [&] { return stack::names_then_changed(real()); });
 }
 
 }  // namespace
 
 WEIR_HOOK(int, rename, const char* path, const char* to) {
-  return renaming("rename", {AT_FDCWD, path}, {AT_FDCWD, to}, [&] { return WEIR_REAL(rename)(path, to); });
+  return renaming("rename", {AT_FDCWD, path}, {AT_FDCWD, to},
+                  [&] { return WEIR_REAL(rename)(path, to); });
 }
 WEIR_HOOK(int, renameat, int directory, const char* path, int to_directory, const char* to) {
-  return renaming("rename", {directory, path}, {to_directory, to}, [&] { return WEIR_REAL(renameat)(directory, path, to_directory, to); });
+  return renaming("rename", {directory, path}, {to_directory, to},
+                  [&] { return WEIR_REAL(renameat)(directory, path, to_directory, to); });
 }
-WEIR_HOOK(int, renameat2, int directory, const char* path, int to_directory, const char* to, unsigned flags) {
+WEIR_HOOK(int, renameat2, int directory, const char* path, int to_directory, const char* to,
+          unsigned flags) {
   const char* const kind = (flags & RENAME_EXCHANGE) != 0 ? "exchange" : "rename";
-  return renaming(kind, {directory, path}, {to_directory, to}, [&] { return WEIR_REAL(renameat2)(directory, path, to_directory, to, flags); });
+  return renaming(kind, {directory, path}, {to_directory, to},
+                  [&] { return WEIR_REAL(renameat2)(directory, path, to_directory, to, flags); });
 }
 WEIR_HOOK(int, link, const char* path, const char* to) {
   return linking({AT_FDCWD, path}, {AT_FDCWD, to}, [&] { return WEIR_REAL(link)(path, to); });
 }
-WEIR_HOOK(int, linkat, int directory, const char* path, int to_directory, const char* to, int flags) {
-  return linking({directory, path}, {to_directory, to}, [&] { return WEIR_REAL(linkat)(directory, path, to_directory, to, flags); });
+WEIR_HOOK(int, linkat, int directory, const char* path, int to_directory, const char* to,
+          int flags) {
+  return linking({directory, path}, {to_directory, to},
+                 [&] { return WEIR_REAL(linkat)(directory, path, to_directory, to, flags); });
 }
 WEIR_HOOK(int, symlink, const char* target, const char* path) {
   const Given made{AT_FDCWD, path};
-  return naming(Op::kSymlink, "symlink", {AT_FDCWD, target}, made, made, [&] { return WEIR_REAL(symlink)(target, path); });
+  return naming(Op::kSymlink, "symlink", {AT_FDCWD, target}, made, made,
+                [&] { return WEIR_REAL(symlink)(target, path); });
 }
 WEIR_HOOK(int, symlinkat, const char* target, int directory, const char* path) {
   const Given made{directory, path};
-  return naming(Op::kSymlink, "symlink", {AT_FDCWD, target}, made, made, [&] { return WEIR_REAL(symlinkat)(target, directory, path); });
+  return naming(Op::kSymlink, "symlink", {AT_FDCWD, target}, made, made,
+                [&] { return WEIR_REAL(symlinkat)(target, directory, path); });
 }

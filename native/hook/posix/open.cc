@@ -21,7 +21,9 @@ uint32_t path_at(int directory, const char* path) {
   if (directory == AT_FDCWD || path[0] == '/') return names.path_id(path);
   if (path[0] == 0) return file_of(directory);
   char link[32];
-  base::Writer(link, sizeof link).add("/proc/self/fd/").add_number(static_cast<uint64_t>(directory));
+  base::Writer(link, sizeof link)
+      .add("/proc/self/fd/")
+      .add_number(static_cast<uint64_t>(directory));
   const base::Scratch room;
   char* const whole = room.data();
   if (whole == nullptr) return 0;
@@ -37,7 +39,9 @@ uint32_t path_at(int directory, const char* path) {
 uint32_t doubtful_path_at(int directory, const char* path) {
   if (path == nullptr) return path_at(directory, path);
   const base::Scratch room;
-  return room.data() != nullptr && base::copy_text(room.data(), path, kLongestPath) ? path_at(directory, room.data()) : 0;
+  return room.data() != nullptr && base::copy_text(room.data(), path, kLongestPath)
+             ? path_at(directory, room.data())
+             : 0;
 }
 
 }  // namespace weir::hook
@@ -51,8 +55,11 @@ namespace {
 // An opening as the trace sees it, around one as the rules see it.
 template <typename Real>
 int opening_by_rule(Op op, int directory, const char* path, int flags, unsigned mode, Real real) {
-  if (stack::active()) stack::cancellation_point();  // layers that take part in the open itself make it by a system call
-  const int fd = opening(op, directory, path, flags, [&] { return stack::opening(directory, path, flags, mode, real); });
+  if (stack::active())
+    stack::cancellation_point();  // layers that take part in the open itself make it by a system
+                                  // call
+  const int fd = opening(op, directory, path, flags,
+                         [&] { return stack::opening(directory, path, flags, mode, real); });
   if (fd >= 0 && recording()) stack::set_name(fd, descriptors[fd < kDescriptors ? fd : 0].file);
   return fd;
 }
@@ -70,48 +77,55 @@ bool needs_mode(int flags) { return (flags & O_CREAT) != 0 || (flags & O_TMPFILE
     va_end(arguments);                             \
   }
 
-#define WEIR_OPEN(symbol)                                                                                        \
-  WEIR_HOOK(int, symbol, const char* path, int flags, ...) {                                                     \
-    WEIR_MODE(flags)                                                                                             \
-    return opening_by_rule(Op::kOpen, AT_FDCWD, path, flags, mode, [&] { return WEIR_REAL(symbol)(path, flags, mode); });     \
+#define WEIR_OPEN(symbol)                                                         \
+  WEIR_HOOK(int, symbol, const char* path, int flags, ...) {                      \
+    WEIR_MODE(flags)                                                              \
+    return opening_by_rule(Op::kOpen, AT_FDCWD, path, flags, mode,                \
+                           [&] { return WEIR_REAL(symbol)(path, flags, mode); }); \
   }
 WEIR_OPEN(open)
 WEIR_OPEN(open64)
 
-#define WEIR_OPENAT(symbol)                                                                                                \
-  WEIR_HOOK(int, symbol, int directory, const char* path, int flags, ...) {                                                \
-    WEIR_MODE(flags)                                                                                                       \
-    return opening_by_rule(Op::kOpenat, directory, path, flags, mode, [&] { return WEIR_REAL(symbol)(directory, path, flags, mode); }); \
+#define WEIR_OPENAT(symbol)                                                                  \
+  WEIR_HOOK(int, symbol, int directory, const char* path, int flags, ...) {                  \
+    WEIR_MODE(flags)                                                                         \
+    return opening_by_rule(Op::kOpenat, directory, path, flags, mode,                        \
+                           [&] { return WEIR_REAL(symbol)(directory, path, flags, mode); }); \
   }
 WEIR_OPENAT(openat)
 WEIR_OPENAT(openat64)
 
 // The checked forms of fortified programs.
-#define WEIR_OPEN_2(symbol)                                                                                 \
-  WEIR_HOOK(int, symbol, const char* path, int flags) {                                                     \
-    return opening_by_rule(Op::kOpen, AT_FDCWD, path, flags, 0, [&] { return WEIR_REAL(symbol)(path, flags); });      \
+#define WEIR_OPEN_2(symbol)                                                 \
+  WEIR_HOOK(int, symbol, const char* path, int flags) {                     \
+    return opening_by_rule(Op::kOpen, AT_FDCWD, path, flags, 0,             \
+                           [&] { return WEIR_REAL(symbol)(path, flags); }); \
   }
 WEIR_OPEN_2(__open_2)
 WEIR_OPEN_2(__open64_2)
 
-#define WEIR_OPENAT_2(symbol)                                                                                        \
-  WEIR_HOOK(int, symbol, int directory, const char* path, int flags) {                                               \
-    return opening_by_rule(Op::kOpenat, directory, path, flags, 0, [&] { return WEIR_REAL(symbol)(directory, path, flags); }); \
+#define WEIR_OPENAT_2(symbol)                                                          \
+  WEIR_HOOK(int, symbol, int directory, const char* path, int flags) {                 \
+    return opening_by_rule(Op::kOpenat, directory, path, flags, 0,                     \
+                           [&] { return WEIR_REAL(symbol)(directory, path, flags); }); \
   }
 WEIR_OPENAT_2(__openat_2)
 WEIR_OPENAT_2(__openat64_2)
 
-#define WEIR_CREAT(symbol)                                                                                                  \
-  WEIR_HOOK(int, symbol, const char* path, mode_t mode) {                                                                   \
-    return opening_by_rule(Op::kCreat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, mode, [&] { return WEIR_REAL(symbol)(path, mode); }); \
+#define WEIR_CREAT(symbol)                                                                 \
+  WEIR_HOOK(int, symbol, const char* path, mode_t mode) {                                  \
+    return opening_by_rule(Op::kCreat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, mode, \
+                           [&] { return WEIR_REAL(symbol)(path, mode); });                 \
   }
 WEIR_CREAT(creat)
 WEIR_CREAT(creat64)
 
-// The name is written into the template by the call, and read after it: no layer takes part in the open itself.
+// The name is written into the template by the call, and read after it: no layer takes part in the
+// open itself.
 template <typename Real>
 int opening_made_name(const char* name, Real real) {
-  const int fd = opening(Op::kMkstemp, AT_FDCWD, name, O_RDWR, [&] { return stack::opening_as_made(name, O_RDWR, real); });
+  const int fd = opening(Op::kMkstemp, AT_FDCWD, name, O_RDWR,
+                         [&] { return stack::opening_as_made(name, O_RDWR, real); });
   if (fd >= 0 && recording()) stack::set_name(fd, descriptors[fd < kDescriptors ? fd : 0].file);
   return fd;
 }
@@ -136,16 +150,19 @@ WEIR_HOOK(int, close, int fd) {
 
 WEIR_HOOK(int, close_range, unsigned first, unsigned last, int flags) {
   const bool closes = (static_cast<unsigned>(flags) & kOnlyCloseOnExec) == 0;
-  return closing_range(first, last, closes, [&](unsigned from, unsigned to) { return WEIR_REAL(close_range)(from, to, flags); });
+  return closing_range(first, last, closes, [&](unsigned from, unsigned to) {
+    return WEIR_REAL(close_range)(from, to, flags);
+  });
 }
 
 WEIR_HOOK(void, closefrom, int first) {
   // Where weir's own are in the way the pieces are closed by the system call.
-  closing_range(first < 0 ? 0 : static_cast<unsigned>(first), ~0u, true, [&](unsigned from, unsigned to) {
-    if (to == ~0u && from < INT_MAX) WEIR_REAL(closefrom)(static_cast<int>(from));
-    else base::system_call(SYS_close_range, from, to, 0);
-    return 0;
-  });
+  closing_range(first < 0 ? 0 : static_cast<unsigned>(first), ~0u, true,
+                [&](unsigned from, unsigned to) {
+                  if (to == ~0u && from < INT_MAX) WEIR_REAL(closefrom)(static_cast<int>(from));
+                  else base::system_call(SYS_close_range, from, to, 0);
+                  return 0;
+                });
 }
 
 WEIR_HOOK(int, dup, int fd) {
@@ -164,16 +181,19 @@ template <typename Real>
 int setting_flags(int fd, int flags, Real real) {
   if ((flags & O_DIRECT) != 0) stack::leave(fd, stack::Reason::kDirect);
   // Bytes of several ranks lie in layers that they share: the kernel cannot append those.
-  if (const stack::File* const f = stack::file_at(fd); f != nullptr && f->shares && ((flags ^ f->flags) & O_APPEND) != 0) {
+  if (const stack::File* const f = stack::file_at(fd);
+      f != nullptr && f->shares && ((flags ^ f->flags) & O_APPEND) != 0) {
     stack::leave(fd, stack::Reason::kUnsupported);
   }
   // Where a layer decides what lies where on disk the kernel must not append by itself.
   const stack::File* const f = stack::file_at(fd);
   const int given = f != nullptr && f->transforms ? flags & ~O_APPEND : flags;
-  // What layers hold was not accepted to be appended, or was: it is written before the kernel thinks otherwise.
+  // What layers hold was not accepted to be appended, or was: it is written before the kernel
+  // thinks otherwise.
   const bool turns = f != nullptr && ((flags ^ f->flags) & O_APPEND) != 0;
   const auto set = [&] { return real(given); };
-  const int result = on_descriptor(Op::kFcntl, fd, kUnknownOffset, 0, [&] { return turns ? stack::through_kernel(fd, set) : set(); });
+  const int result = on_descriptor(Op::kFcntl, fd, kUnknownOffset, 0,
+                                   [&] { return turns ? stack::through_kernel(fd, set) : set(); });
   if (result != 0) return result;
   appends(fd, (flags & O_APPEND) != 0);
   stack::flags_set(fd, flags);
@@ -184,7 +204,9 @@ template <typename Real>
 int getting_flags(int fd, Real real) {
   const int result = on_descriptor(Op::kFcntl, fd, kUnknownOffset, 0, real);
   const stack::File* const f = stack::file_at(fd);
-  return result >= 0 && f != nullptr && f->transforms ? (result & ~O_ACCMODE) | (f->flags & (O_APPEND | O_ACCMODE)) : result;
+  return result >= 0 && f != nullptr && f->transforms
+             ? (result & ~O_ACCMODE) | (f->flags & (O_APPEND | O_ACCMODE))
+             : result;
 }
 
 bool is_lock(int command) {
@@ -194,7 +216,8 @@ bool is_lock(int command) {
   return false;
 }
 
-// A lock is a promise to see what others wrote, and giving it up one that they see what was written here.
+// A lock is a promise to see what others wrote, and giving it up one that they see what was written
+// here.
 bool tests_lock(int command) { return command == F_GETLK || command == F_OFD_GETLK; }
 
 template <typename With>
@@ -202,7 +225,8 @@ int locking(int fd, int command, long argument, With with) {
   if (is_lock(command) && stack::any_parked()) stack::drop_same_file(fd);
   stack::File* const f = stack::file_at(fd);
   if (WEIR_LIKELY(f == nullptr)) return with(argument);
-  if (command == F_SETFD && weir::trace::thread_log.in_vfork_child) stack::leave(f, stack::Reason::kForked);  // exec may hand it on
+  if (command == F_SETFD && weir::trace::thread_log.in_vfork_child)
+    stack::leave(f, stack::Reason::kForked);  // exec may hand it on
   if (!is_lock(command) && !tests_lock(command)) return with(argument);
   return stack::locking(f, fd, reinterpret_cast<struct flock*>(argument), tests_lock(command),
                         [&](struct flock* range) { return with(reinterpret_cast<long>(range)); });
@@ -210,19 +234,22 @@ int locking(int fd, int command, long argument, With with) {
 
 }  // namespace
 
-// The one argument of fcntl may be a pointer or an int; a long carries both in the calling conventions weir knows.
-#define WEIR_FCNTL(symbol)                                                                                        \
-  WEIR_HOOK(int, symbol, int fd, int command, ...) {                                                              \
-    va_list arguments;                                                                                            \
-    va_start(arguments, command);                                                                                 \
-    const long argument = va_arg(arguments, long);                                                                \
-    va_end(arguments);                                                                                            \
-    const auto with = [&](long given) { return WEIR_REAL(symbol)(fd, command, given); };                          \
-    const auto real = [&] { return with(argument); };                                                             \
-    if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) return copying(Op::kFcntl, fd, -1, real);                   \
-    if (command == F_SETFL) return setting_flags(fd, static_cast<int>(argument), with);                           \
-    if (command == F_GETFL) return getting_flags(fd, real);                                                       \
-    return on_descriptor(Op::kFcntl, fd, kUnknownOffset, 0, [&] { return locking(fd, command, argument, with); }); \
+// The one argument of fcntl may be a pointer or an int; a long carries both in the calling
+// conventions weir knows.
+#define WEIR_FCNTL(symbol)                                                               \
+  WEIR_HOOK(int, symbol, int fd, int command, ...) {                                     \
+    va_list arguments;                                                                   \
+    va_start(arguments, command);                                                        \
+    const long argument = va_arg(arguments, long);                                       \
+    va_end(arguments);                                                                   \
+    const auto with = [&](long given) { return WEIR_REAL(symbol)(fd, command, given); }; \
+    const auto real = [&] { return with(argument); };                                    \
+    if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)                                \
+      return copying(Op::kFcntl, fd, -1, real);                                          \
+    if (command == F_SETFL) return setting_flags(fd, static_cast<int>(argument), with);  \
+    if (command == F_GETFL) return getting_flags(fd, real);                              \
+    return on_descriptor(Op::kFcntl, fd, kUnknownOffset, 0,                              \
+                         [&] { return locking(fd, command, argument, with); });          \
   }
 WEIR_FCNTL(fcntl)
 WEIR_FCNTL(fcntl64)

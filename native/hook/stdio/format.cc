@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formatted text in and out of streams and descriptors: the printf and scanf families. Each form with `...` calls the real one
-// that takes a list; both are one call of the application.
+// Formatted text in and out of streams and descriptors: the printf and scanf families. Each form
+// with `...` calls the real one that takes a list; both are one call of the application.
 #include <stdarg.h>
 #include <sys/mman.h>
 
@@ -43,7 +43,8 @@ inline int scanning(FILE* f, Real real) {
   });
 }
 
-// glibc would write by a system call of its own. A text that does not fit into a page is made twice.
+// glibc would write by a system call of its own. A text that does not fit into a page is made
+// twice.
 int print_into_layers(stack::File* file, int fd, const char* format, va_list more) {
   char page[4096];
   va_list again;
@@ -54,7 +55,8 @@ int print_into_layers(stack::File* file, int fd, const char* format, va_list mor
     return write_all(file, fd, page, static_cast<size_t>(n));
   }
   const size_t bytes = static_cast<size_t>(n) + 1;
-  const long room = n < 0 ? -ENOMEM : base::map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+  const long room =
+      n < 0 ? -ENOMEM : base::map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
   int result = -1;
   if (!base::failed(room)) {
     char* const text = reinterpret_cast<char*>(room);
@@ -116,25 +118,33 @@ WEIR_HOOK(int, vdprintf, int fd, const char* format, va_list more) {
   return printing_to(fd, [&] { return PRINTED_TO(fd, WEIR_REAL(vdprintf)(fd, format, more)); });
 }
 WEIR_HOOK(int, __vdprintf_chk, int fd, int check, const char* format, va_list more) {
-  return printing_to(fd, [&] { return PRINTED_TO(fd, WEIR_REAL(__vdprintf_chk)(fd, check, format, more)); });
+  return printing_to(
+      fd, [&] { return PRINTED_TO(fd, WEIR_REAL(__vdprintf_chk)(fd, check, format, more)); });
 }
-WEIR_VARIADIC(fprintf, WEIR_LIST(FILE* f, const char* format), ON(f), WEIR_REAL(vfprintf)(f, format, more))
-WEIR_VARIADIC(__fprintf_chk, WEIR_LIST(FILE* f, int check, const char* format), ON(f), WEIR_REAL(__vfprintf_chk)(f, check, format, more))
+WEIR_VARIADIC(fprintf, WEIR_LIST(FILE* f, const char* format), ON(f),
+              WEIR_REAL(vfprintf)(f, format, more))
+WEIR_VARIADIC(__fprintf_chk, WEIR_LIST(FILE* f, int check, const char* format), ON(f),
+              WEIR_REAL(__vfprintf_chk)(f, check, format, more))
 WEIR_VARIADIC(printf, WEIR_LIST(const char* format), ON(stdout), WEIR_REAL(vprintf)(format, more))
-WEIR_VARIADIC(__printf_chk, WEIR_LIST(int check, const char* format), ON(stdout), WEIR_REAL(__vprintf_chk)(check, format, more))
-WEIR_VARIADIC(dprintf, WEIR_LIST(int fd, const char* format), TO(fd), PRINTED_TO(fd, WEIR_REAL(vdprintf)(fd, format, more)))
-WEIR_VARIADIC(__dprintf_chk, WEIR_LIST(int fd, int check, const char* format), TO(fd), PRINTED_TO(fd, WEIR_REAL(__vdprintf_chk)(fd, check, format, more)))
+WEIR_VARIADIC(__printf_chk, WEIR_LIST(int check, const char* format), ON(stdout),
+              WEIR_REAL(__vprintf_chk)(check, format, more))
+WEIR_VARIADIC(dprintf, WEIR_LIST(int fd, const char* format), TO(fd),
+              PRINTED_TO(fd, WEIR_REAL(vdprintf)(fd, format, more)))
+WEIR_VARIADIC(__dprintf_chk, WEIR_LIST(int fd, int check, const char* format), TO(fd),
+              PRINTED_TO(fd, WEIR_REAL(__vdprintf_chk)(fd, check, format, more)))
 
 // The standards' generations differ in what %a and 0b mean; each is a family of its own in glibc.
-#define WEIR_SCANF(prefix)                                                                                                        \
-  WEIR_HOOK(int, prefix##vfscanf, FILE* f, const char* format, va_list more) {                                                    \
-    return scanning(f, [&] { return WEIR_REAL(prefix##vfscanf)(f, format, more); });                                              \
-  }                                                                                                                               \
-  WEIR_HOOK(int, prefix##vscanf, const char* format, va_list more) {                                                              \
-    return scanning(stdin, [&] { return WEIR_REAL(prefix##vscanf)(format, more); });                                              \
-  }                                                                                                                               \
-  WEIR_VARIADIC(prefix##fscanf, WEIR_LIST(FILE* f, const char* format), FROM(f), WEIR_REAL(prefix##vfscanf)(f, format, more))     \
-  WEIR_VARIADIC(prefix##scanf, WEIR_LIST(const char* format), FROM(stdin), WEIR_REAL(prefix##vscanf)(format, more))
+#define WEIR_SCANF(prefix)                                                           \
+  WEIR_HOOK(int, prefix##vfscanf, FILE* f, const char* format, va_list more) {       \
+    return scanning(f, [&] { return WEIR_REAL(prefix##vfscanf)(f, format, more); }); \
+  }                                                                                  \
+  WEIR_HOOK(int, prefix##vscanf, const char* format, va_list more) {                 \
+    return scanning(stdin, [&] { return WEIR_REAL(prefix##vscanf)(format, more); }); \
+  }                                                                                  \
+  WEIR_VARIADIC(prefix##fscanf, WEIR_LIST(FILE* f, const char* format), FROM(f),     \
+                WEIR_REAL(prefix##vfscanf)(f, format, more))                         \
+  WEIR_VARIADIC(prefix##scanf, WEIR_LIST(const char* format), FROM(stdin),           \
+                WEIR_REAL(prefix##vscanf)(format, more))
 WEIR_SCANF()
 WEIR_SCANF(__isoc99_)
 WEIR_SCANF(__isoc23_)

@@ -36,7 +36,8 @@ constexpr uint32_t kStreams = 4096;  // at once; the files of more are left to t
 constexpr size_t kLargestWide = sizeof(LayeredStream::wide);
 
 // FILE::_flags and _flags2.
-constexpr int kBufferGiven = 1, kNoReads = 4, kNoWrites = 8, kEof = 0x10, kError = 0x20, kBackup = 0x100, kAppending = 0x1000;
+constexpr int kBufferGiven = 1, kNoReads = 4, kNoWrites = 8, kEof = 0x10, kError = 0x20,
+              kBackup = 0x100, kAppending = 0x1000;
 constexpr int kClosedOnExec = 64;
 constexpr int kNotCancelled = 2;           // asked for by the program (fopen, mode c)
 constexpr int kKept2 = kNotCancelled | kClosedOnExec;
@@ -52,7 +53,8 @@ LayeredStream* take_slot() {
   const Busy hold;
   if (stream_slots == kNoSlots) {  // address space; only the pages of slots in use become memory
     static_assert(kStreams * sizeof(LayeredStream) <= kSlotsBytes);
-    const long at = base::map(kSlotsBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+    const long at =
+        base::map(kSlotsBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
     if (base::failed(at)) return nullptr;
     begin_streams();
     stream_slots = static_cast<uintptr_t>(at);
@@ -101,19 +103,23 @@ ssize_t write_file(void* slot, const char* from, size_t n) {
   size_t done = 0;
   while (done < n) {
     stack::File* const file = stack::file_at(fd);
-    const ssize_t written =
-        file != nullptr ? stack::write(file, fd, from + done, n - done) : with_errno(base::write_fd(fd, from + done, n - done));
+    const ssize_t written = file != nullptr ? stack::write(file, fd, from + done, n - done)
+                                            : with_errno(base::write_fd(fd, from + done, n - done));
     if (written < 0) break;
     done += static_cast<size_t>(written);
   }
-  if (f->_offset >= 0) f->_offset += static_cast<off64_t>(done);  // glibc does it for files, and forgets cookie streams
+  if (f->_offset >= 0)
+    f->_offset +=
+        static_cast<off64_t>(done);  // glibc does it for files, and forgets cookie streams
   return static_cast<ssize_t>(done);
 }
 
 int seek_file(void* slot, off64_t* offset, int whence) {
   const int fd = stream_of(slot)->_fileno;
   stack::File* const file = stack::file_at(fd);
-  const int64_t at = file != nullptr ? stack::lseek(file, fd, *offset, whence) : with_errno(base::system_call(SYS_lseek, fd, *offset, whence));
+  const int64_t at = file != nullptr
+                         ? stack::lseek(file, fd, *offset, whence)
+                         : with_errno(base::system_call(SYS_lseek, fd, *offset, whence));
   if (at < 0) return -1;
   *offset = at;
   return 0;
@@ -152,20 +158,27 @@ void drop_plain(FILE* plain) {
   WEIR_REAL(fclose)(plain);
 }
 
-bool only_appends(const FILE* f) { return (f->_flags & (kAppending | kNoReads)) == (kAppending | kNoReads); }
+bool only_appends(const FILE* f) {
+  return (f->_flags & (kAppending | kNoReads)) == (kAppending | kNoReads);
+}
 
-// A stream that only appends stands at the end of the file from the beginning: that which programs see, not where glibc has found it.
+// A stream that only appends stands at the end of the file from the beginning: that which programs
+// see, not where glibc has found it.
 void go_to_end(const FILE* f) {
   if (!only_appends(f)) return;
   const int before = errno;
-  if (stack::File* file = stack::file_at(f->_fileno); file != nullptr) stack::lseek(file, f->_fileno, 0, SEEK_END);
-  else if (stack::known_at(f->_fileno) != nullptr) base::system_call(SYS_lseek, f->_fileno, 0, SEEK_END);
+  if (stack::File* file = stack::file_at(f->_fileno); file != nullptr)
+    stack::lseek(file, f->_fileno, 0, SEEK_END);
+  else if (stack::known_at(f->_fileno) != nullptr)
+    base::system_call(SYS_lseek, f->_fileno, 0, SEEK_END);
   errno = before;
 }
 
-// Copies what glibc has prepared of a stream for wide characters; behind it nothing of the stream's is read.
+// Copies what glibc has prepared of a stream for wide characters; behind it nothing of the stream's
+// is read.
 bool copy_wide(LayeredStream* s, const FILE* plain) {
-  const auto begin = reinterpret_cast<uintptr_t>(plain), wide = reinterpret_cast<uintptr_t>(plain->_wide_data);
+  const auto begin = reinterpret_cast<uintptr_t>(plain),
+             wide = reinterpret_cast<uintptr_t>(plain->_wide_data);
   const size_t whole = malloc_usable_size(const_cast<FILE*>(plain));
   if (wide < begin || wide >= begin + whole) return false;
   const size_t n = begin + whole - wide;
@@ -248,10 +261,12 @@ FILE* open_by_layers(stack::Ticket& t, const char* path, const char* mode) {
   if (fd < 0) return nullptr;
   const long flags = base::system_call(SYS_fcntl, fd, F_GETFL);
   FILE* const plain = WEIR_REAL(fdopen)(fd, mode);
-  base::system_call(SYS_fcntl, fd, F_SETFL, flags);  // fdopen sets O_APPEND where a layer does without it
+  base::system_call(SYS_fcntl, fd, F_SETFL,
+                    flags);  // fdopen sets O_APPEND where a layer does without it
   if (plain != nullptr) {
     FILE* const f = with_layers(plain, true);
-    if ((flags_of_mode(mode) & O_CLOEXEC) != 0) f->_flags2 |= kClosedOnExec;  // fdopen does not; freopen asks
+    if ((flags_of_mode(mode) & O_CLOEXEC) != 0)
+      f->_flags2 |= kClosedOnExec;  // fdopen does not; freopen asks
     return f;
   }
   const int before = errno;
@@ -278,11 +293,14 @@ void serve_again(LayeredStream* s, FILE* f) {
 FILE* turn_to(int fd, const char* mode, FILE* old, FILE* (*real)(const char*, const char*, FILE*)) {
   const int error = errno;
   const int flags = flags_of_mode(mode);
-  const char* access = (flags & O_ACCMODE) == O_RDWR ? "r+" : (flags & O_ACCMODE) == O_RDONLY ? "r" : "w";
+  const char* access = (flags & O_ACCMODE) == O_RDWR     ? "r+"
+                       : (flags & O_ACCMODE) == O_RDONLY ? "r"
+                                                         : "w";
   if ((flags & O_APPEND) != 0) access = (flags & O_ACCMODE) == O_RDWR ? "a+" : "a";
   FILE* const f = real(fd >= 0 ? "/dev/null" : "", access, old);
   if (fd >= 0 && f != nullptr) {
-    base::system_call(SYS_dup3, fd, f->_fileno, (flags & O_CLOEXEC) | ((f->_flags2 & kClosedOnExec) != 0 ? O_CLOEXEC : 0));
+    base::system_call(SYS_dup3, fd, f->_fileno,
+                      (flags & O_CLOEXEC) | ((f->_flags2 & kClosedOnExec) != 0 ? O_CLOEXEC : 0));
     stack::copied(fd, f->_fileno);
   }
   if (fd >= 0) close_number(fd);
@@ -292,7 +310,8 @@ FILE* turn_to(int fd, const char* mode, FILE* old, FILE* (*real)(const char*, co
 
 }  // namespace
 
-FILE* reopen_layered(const char* path, const char* mode, FILE* old, FILE* (*real)(const char*, const char*, FILE*)) {
+FILE* reopen_layered(const char* path, const char* mode, FILE* old,
+                     FILE* (*real)(const char*, const char*, FILE*)) {
   LayeredStream* const s = is_layered(old) ? slot_of(old) : nullptr;
   const int flags = path != nullptr ? flags_of_mode(mode) : -1;
   if (stack::known_at(old->_fileno) != nullptr) {
@@ -302,7 +321,8 @@ FILE* reopen_layered(const char* path, const char* mode, FILE* old, FILE* (*real
   if (flags < 0) return real(path, mode, old);
   stack::Ticket t;
   bool ordered = stack::begin_open(t, AT_FDCWD, path, flags);
-  if (ordered && s == nullptr) {  // a stream of glibc's own: no layers, but others are notified of it
+  if (ordered &&
+      s == nullptr) {  // a stream of glibc's own: no layers, but others are notified of it
     if (t.parked) close_number(t.file->descriptor);
     else stack::finish_open(t, -1, path);
     t = stack::unordered(path, flags);
@@ -320,7 +340,8 @@ FILE* reopen_layered(const char* path, const char* mode, FILE* old, FILE* (*real
     serve_again(s, f);
   } else {
     go_to_end(f);
-    stack::leave(f->_fileno, stack::Reason::kUnsupported);  // which puts it where the layers have it
+    stack::leave(f->_fileno,
+                 stack::Reason::kUnsupported);  // which puts it where the layers have it
   }
   return f;
 }
@@ -346,8 +367,8 @@ int close_stream(FILE* f, int (*real)(FILE*)) {
 
 namespace {
 
-// glibc makes the buffer of wide characters a quarter as large where the stream's own was given to it, and loses its place at fflush then:
-// this one becomes glibc's to make.
+// glibc makes the buffer of wide characters a quarter as large where the stream's own was given to
+// it, and loses its place at fflush then: this one becomes glibc's to make.
 void give_buffer_back(FILE* f, const LayeredStream* s) {
   if (f->_IO_buf_base != s->buffer || (f->_flags & kPutting) != 0) return;
   const long ahead = f->_IO_read_end - f->_IO_read_ptr;

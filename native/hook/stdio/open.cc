@@ -19,7 +19,9 @@ uint32_t meet_stream(int fd) {
   return file;
 }
 
-void opened_stream(int fd, uint32_t file, const char* mode) { opened(fd, file, mode[0] == 'a' ? O_APPEND : 0); }
+void opened_stream(int fd, uint32_t file, const char* mode) {
+  opened(fd, file, mode[0] == 'a' ? O_APPEND : 0);
+}
 
 }  // namespace weir::hook
 
@@ -59,7 +61,8 @@ FILE* opening_nameless(Op op, Real real) {
   return f;
 }
 
-// The old descriptor's entry is dropped first, as in close; the new file has the same number more often than not.
+// The old descriptor's entry is dropped first, as in close; the new file has the same number more
+// often than not.
 template <typename Real>
 FILE* reopening(const char* path, const char* mode, FILE* old, Real real) {
   if (WEIR_UNLIKELY(!recording())) return real();
@@ -94,7 +97,8 @@ int closing_stream(FILE* f, Real real) {
   return result;
 }
 
-// fdopen: glibc has asked the kernel for the descriptor's mode; where it has set O_APPEND it has also gone to the end.
+// fdopen: glibc has asked the kernel for the descriptor's mode; where it has set O_APPEND it has
+// also gone to the end.
 FILE* taking_over(int fd, const char* mode, FILE* (*real)(int, const char*)) {
   const stack::File* const file = stack::active() ? stack::known_at(fd) : nullptr;
   if (file == nullptr) return real(fd, mode);
@@ -104,7 +108,8 @@ FILE* taking_over(int fd, const char* mode, FILE* (*real)(int, const char*)) {
     return nullptr;
   }
   const long before = base::system_call(SYS_fcntl, fd, F_GETFL);
-  // A layer that stores another form than the program's writes where it belongs, which is not the end: the kernel does without the flag.
+  // A layer that stores another form than the program's writes where it belongs, which is not the
+  // end: the kernel does without the flag.
   const bool transforms = file->transforms;
   const long shown = transforms ? before | (file->flags & O_APPEND) : before;
   long flags = shown;
@@ -166,7 +171,10 @@ WEIR_HOOK(FILE*, fdopen, int fd, const char* mode) {
 }
 
 WEIR_HOOK(int, fclose, FILE* f) {
-  return closing_stream(f, [&] { return stack::active() && f != nullptr ? close_stream(f, WEIR_REAL(fclose)) : WEIR_REAL(fclose)(f); });
+  return closing_stream(f, [&] {
+    return stack::active() && f != nullptr ? close_stream(f, WEIR_REAL(fclose))
+                                           : WEIR_REAL(fclose)(f);
+  });
 }
 WEIR_HOOK(int, pclose, FILE* f) {
   return closing_stream(f, [&] { return WEIR_REAL(pclose)(f); });

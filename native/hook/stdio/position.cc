@@ -40,7 +40,8 @@ template <typename Real>
 inline int on_all_streams(Op op, Real real) {
   if (WEIR_UNLIKELY(!recording())) return real();
   const uint8_t before = thread_log.flags_below;
-  thread_log.flags_below = before | wire::kNested;  // what the functions of cookie streams do lies within this call
+  thread_log.flags_below =
+      before | wire::kNested;  // what the functions of cookie streams do lies within this call
   const uint64_t start = weir::base::ticks();
   const int result = real();
   thread_log.flags_below = before;
@@ -60,9 +61,9 @@ inline int buffering(FILE* f, size_t size, Real real) {
 
 }  // namespace
 
-#define WEIR_FSEEK(symbol, type)                                                                            \
-  WEIR_HOOK(int, symbol, FILE* f, type offset, int whence) {                                                \
-    return seeking(f, offset, whence, [=] { return WEIR_REAL(symbol)(f, offset, whence); });                \
+#define WEIR_FSEEK(symbol, type)                                                             \
+  WEIR_HOOK(int, symbol, FILE* f, type offset, int whence) {                                 \
+    return seeking(f, offset, whence, [=] { return WEIR_REAL(symbol)(f, offset, whence); }); \
   }
 WEIR_FSEEK(fseek, long)
 WEIR_FSEEK(fseeko, off_t)
@@ -89,7 +90,8 @@ WEIR_HOOK(int, fgetpos, FILE* f, fpos_t* position) {
   return on_stream(Op::kFtell, f, [=] { return WEIR_REAL(fgetpos)(f, position); }, negative_fails);
 }
 WEIR_HOOK(int, fgetpos64, FILE* f, fpos_t* position) {
-  return on_stream(Op::kFtell, f, [=] { return WEIR_REAL(fgetpos64)(f, position); }, negative_fails);
+  return on_stream(
+      Op::kFtell, f, [=] { return WEIR_REAL(fgetpos64)(f, position); }, negative_fails);
 }
 
 // rewind has no result: that it failed cannot be distinguished from its return.
@@ -103,10 +105,10 @@ WEIR_HOOK(void, rewind, FILE* f) {
   if (descriptor_of(f) >= 0) count_passed_over(before.passed_over(f));
 }
 
-#define WEIR_FFLUSH(symbol)                                                                                 \
-  WEIR_HOOK(int, symbol, FILE* f) {                                                                         \
-    const auto real = [=] { return WEIR_REAL(symbol)(f); };                                                 \
-    return f != nullptr ? flushing(f, real) : on_all_streams(Op::kFflush, real);                            \
+#define WEIR_FFLUSH(symbol)                                                      \
+  WEIR_HOOK(int, symbol, FILE* f) {                                              \
+    const auto real = [=] { return WEIR_REAL(symbol)(f); };                      \
+    return f != nullptr ? flushing(f, real) : on_all_streams(Op::kFflush, real); \
   }
 WEIR_FFLUSH(fflush)
 WEIR_FFLUSH(fflush_unlocked)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the program has threads: as long as it has one alone, streams need no locks. weir's own threads do not touch streams. And whether it cancels any.
+// Whether the program has threads: as long as it has one alone, streams need no locks. weir's own
+// threads do not touch streams. And whether it cancels any.
 #include <pthread.h>
 #include <threads.h>
 
@@ -8,7 +9,8 @@
 #include "layers/machinery/stack/cancel.h"
 
 extern "C" {
-extern char __libc_single_threaded __attribute__((weak));  // glibc 2.32 and later; made false by the first thread of any kind
+extern char __libc_single_threaded
+    __attribute__((weak));  // glibc 2.32 and later; made false by the first thread of any kind
 extern const char weir_begin[] __asm__("__ehdr_start") __attribute__((visibility("hidden")));
 extern const char weir_end[] __asm__("_end") __attribute__((visibility("hidden")));
 }
@@ -40,10 +42,14 @@ void begin_streams() {
   if (&__libc_single_threaded != nullptr) single_threaded = &__libc_single_threaded;
 }
 
-// A trace begins before the first stream is layered or never, and with the first thread of the program's own they stay shared.
+// A trace begins before the first stream is layered or never, and with the first thread of the
+// program's own they stay shared.
 void weigh_streams() {
-  if (cookie_functions == nullptr || (base::load(&trace::pulse.alive) | base::load(&trace::wanted)) != 0) return;
-  base::store(&quick_streams, base::load(&threads_seen) == kOwnThreads ? kQuiet | kUnshared : uint32_t{kQuiet});
+  if (cookie_functions == nullptr ||
+      (base::load(&trace::pulse.alive) | base::load(&trace::wanted)) != 0)
+    return;
+  base::store(&quick_streams,
+              base::load(&threads_seen) == kOwnThreads ? kQuiet | kUnshared : uint32_t{kQuiet});
   if (base::load(&threads_seen) == kOtherThreads) base::store(&quick_streams, uint32_t{kQuiet});
 }
 
@@ -51,7 +57,8 @@ void weigh_streams() {
 
 using weir::hook::note_thread;
 
-WEIR_HOOK(int, pthread_create, pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*), void* argument) {
+WEIR_HOOK(int, pthread_create, pthread_t* thread, const pthread_attr_t* attributes,
+          void* (*run)(void*), void* argument) {
   note_thread(reinterpret_cast<const void*>(run));
   return WEIR_REAL(pthread_create)(thread, attributes, run, argument);
 }
@@ -63,6 +70,7 @@ WEIR_HOOK(int, thrd_create, thrd_t* thread, thrd_start_t run, void* argument) {
 // From now on all threads pass cancellation points: libc alone knows which of them are to end.
 WEIR_HOOK(int, pthread_cancel, pthread_t thread) {
   using Test = void (*)();
-  if (const Test test = weir::hook::find_test_for_cancel(); test != nullptr) weir::base::store(&weir::stack::test_for_cancel, test);
+  if (const Test test = weir::hook::find_test_for_cancel(); test != nullptr)
+    weir::base::store(&weir::stack::test_for_cancel, test);
   return WEIR_REAL(pthread_cancel)(thread);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wide characters in and out of streams. Sizes count characters, which are bytes in the file as long as they are ASCII: the
-// length of any other depends on the stream's encoding, which only the C library knows.
+// Wide characters in and out of streams. Sizes count characters, which are bytes in the file as
+// long as they are ASCII: the length of any other depends on the stream's encoding, which only the
+// C library knows.
 #include <stdarg.h>
 #include <wchar.h>
 
@@ -135,20 +136,26 @@ WEIR_HOOK(int, vwprintf, const wchar_t* format, va_list more) {
 WEIR_HOOK(int, __vwprintf_chk, int check, const wchar_t* format, va_list more) {
   return printing(stdout, [&] { return WEIR_REAL(__vwprintf_chk)(check, format, more); });
 }
-WEIR_VARIADIC(fwprintf, WEIR_LIST(FILE* f, const wchar_t* format), ON(f), WEIR_REAL(vfwprintf)(f, format, more))
-WEIR_VARIADIC(__fwprintf_chk, WEIR_LIST(FILE* f, int check, const wchar_t* format), ON(f), WEIR_REAL(__vfwprintf_chk)(f, check, format, more))
-WEIR_VARIADIC(wprintf, WEIR_LIST(const wchar_t* format), ON(stdout), WEIR_REAL(vwprintf)(format, more))
-WEIR_VARIADIC(__wprintf_chk, WEIR_LIST(int check, const wchar_t* format), ON(stdout), WEIR_REAL(__vwprintf_chk)(check, format, more))
+WEIR_VARIADIC(fwprintf, WEIR_LIST(FILE* f, const wchar_t* format), ON(f),
+              WEIR_REAL(vfwprintf)(f, format, more))
+WEIR_VARIADIC(__fwprintf_chk, WEIR_LIST(FILE* f, int check, const wchar_t* format), ON(f),
+              WEIR_REAL(__vfwprintf_chk)(f, check, format, more))
+WEIR_VARIADIC(wprintf, WEIR_LIST(const wchar_t* format), ON(stdout),
+              WEIR_REAL(vwprintf)(format, more))
+WEIR_VARIADIC(__wprintf_chk, WEIR_LIST(int check, const wchar_t* format), ON(stdout),
+              WEIR_REAL(__vwprintf_chk)(check, format, more))
 
-#define WEIR_WSCANF(prefix)                                                                                                          \
-  WEIR_HOOK(int, prefix##vfwscanf, FILE* f, const wchar_t* format, va_list more) {                                                   \
-    return scanning(f, [&] { return WEIR_REAL(prefix##vfwscanf)(f, format, more); });                                                \
-  }                                                                                                                                  \
-  WEIR_HOOK(int, prefix##vwscanf, const wchar_t* format, va_list more) {                                                             \
-    return scanning(stdin, [&] { return WEIR_REAL(prefix##vwscanf)(format, more); });                                                \
-  }                                                                                                                                  \
-  WEIR_VARIADIC(prefix##fwscanf, WEIR_LIST(FILE* f, const wchar_t* format), FROM(f), WEIR_REAL(prefix##vfwscanf)(f, format, more))   \
-  WEIR_VARIADIC(prefix##wscanf, WEIR_LIST(const wchar_t* format), FROM(stdin), WEIR_REAL(prefix##vwscanf)(format, more))
+#define WEIR_WSCANF(prefix)                                                           \
+  WEIR_HOOK(int, prefix##vfwscanf, FILE* f, const wchar_t* format, va_list more) {    \
+    return scanning(f, [&] { return WEIR_REAL(prefix##vfwscanf)(f, format, more); }); \
+  }                                                                                   \
+  WEIR_HOOK(int, prefix##vwscanf, const wchar_t* format, va_list more) {              \
+    return scanning(stdin, [&] { return WEIR_REAL(prefix##vwscanf)(format, more); }); \
+  }                                                                                   \
+  WEIR_VARIADIC(prefix##fwscanf, WEIR_LIST(FILE* f, const wchar_t* format), FROM(f),  \
+                WEIR_REAL(prefix##vfwscanf)(f, format, more))                         \
+  WEIR_VARIADIC(prefix##wscanf, WEIR_LIST(const wchar_t* format), FROM(stdin),        \
+                WEIR_REAL(prefix##vwscanf)(format, more))
 WEIR_WSCANF()
 WEIR_WSCANF(__isoc99_)
 WEIR_WSCANF(__isoc23_)

@@ -42,24 +42,26 @@ inline int writing_character(FILE* f, size_t size, Real real) {
 
 }  // namespace
 
-// mine: the caller needs no lock. Cookie streams have functions of their own, so that the path of plain ones is short.
-#define WEIR_FWRITE(symbol, mine)                                                                                     \
-  static size_t cookie_##symbol(const void* from, size_t size, size_t count, FILE* f);                                \
-  WEIR_HOOK(size_t, symbol, const void* from, size_t size, size_t count, FILE* f) {                                   \
-    if (is_cookie(f)) return cookie_##symbol(from, size, count, f);                                                   \
-    return writing_items(f, size, count, [=] { return WEIR_REAL(symbol)(from, size, count, f); });                    \
-  }                                                                                                                   \
-  WEIR_COLD size_t cookie_##symbol(const void* from, size_t size, size_t count, FILE* f) {                            \
-    return writing_items(f, size, count, [=] {                                                                        \
-      return write_items(from, size, count, f, mine, [=] { return WEIR_REAL(symbol)(from, size, count, f); });        \
-    });                                                                                                               \
+// mine: the caller needs no lock. Cookie streams have functions of their own, so that the path of
+// plain ones is short.
+#define WEIR_FWRITE(symbol, mine)                                                                  \
+  static size_t cookie_##symbol(const void* from, size_t size, size_t count, FILE* f);             \
+  WEIR_HOOK(size_t, symbol, const void* from, size_t size, size_t count, FILE* f) {                \
+    if (is_cookie(f)) return cookie_##symbol(from, size, count, f);                                \
+    return writing_items(f, size, count, [=] { return WEIR_REAL(symbol)(from, size, count, f); }); \
+  }                                                                                                \
+  WEIR_COLD size_t cookie_##symbol(const void* from, size_t size, size_t count, FILE* f) {         \
+    return writing_items(f, size, count, [=] {                                                     \
+      return write_items(from, size, count, f, mine,                                               \
+                         [=] { return WEIR_REAL(symbol)(from, size, count, f); });                 \
+    });                                                                                            \
   }
 WEIR_FWRITE(fwrite, false)
 WEIR_FWRITE(fwrite_unlocked, true)
 
-#define WEIR_FPUTS(symbol)                                                                                   \
-  WEIR_HOOK(int, symbol, const char* text, FILE* f) {                                                        \
-    return writing_text(f, text, 0, [=] { return WEIR_REAL(symbol)(text, f); });                             \
+#define WEIR_FPUTS(symbol)                                                       \
+  WEIR_HOOK(int, symbol, const char* text, FILE* f) {                            \
+    return writing_text(f, text, 0, [=] { return WEIR_REAL(symbol)(text, f); }); \
   }
 WEIR_FPUTS(fputs)
 WEIR_FPUTS(fputs_unlocked)
@@ -68,16 +70,16 @@ WEIR_HOOK(int, puts, const char* text) {
   return writing_text(stdout, text, 1, [=] { return WEIR_REAL(puts)(text); });
 }
 
-#define WEIR_FPUTC(symbol, mine)                                                                             \
-  static int cookie_##symbol(int c, FILE* f);                                                                \
-  WEIR_HOOK(int, symbol, int c, FILE* f) {                                                                   \
-    if (is_cookie(f)) return cookie_##symbol(c, f);                                                          \
-    return writing_character(f, 1, [=] { return WEIR_REAL(symbol)(c, f); });                                 \
-  }                                                                                                          \
-  WEIR_COLD int cookie_##symbol(int c, FILE* f) {                                                            \
-    return writing_character(f, 1, [=] {                                                                     \
-      return write_character(c, f, mine, [=] { return WEIR_REAL(symbol)(c, f); });                           \
-    });                                                                                                      \
+#define WEIR_FPUTC(symbol, mine)                                                   \
+  static int cookie_##symbol(int c, FILE* f);                                      \
+  WEIR_HOOK(int, symbol, int c, FILE* f) {                                         \
+    if (is_cookie(f)) return cookie_##symbol(c, f);                                \
+    return writing_character(f, 1, [=] { return WEIR_REAL(symbol)(c, f); });       \
+  }                                                                                \
+  WEIR_COLD int cookie_##symbol(int c, FILE* f) {                                  \
+    return writing_character(f, 1, [=] {                                           \
+      return write_character(c, f, mine, [=] { return WEIR_REAL(symbol)(c, f); }); \
+    });                                                                            \
   }
 WEIR_FPUTC(fputc, false)
 WEIR_FPUTC(putc, false)
@@ -85,9 +87,9 @@ WEIR_FPUTC(_IO_putc, false)
 WEIR_FPUTC(fputc_unlocked, true)
 WEIR_FPUTC(putc_unlocked, true)
 
-#define WEIR_PUTCHAR(symbol)                                                                                 \
-  WEIR_HOOK(int, symbol, int c) {                                                                            \
-    return writing_character(stdout, 1, [=] { return WEIR_REAL(symbol)(c); });                               \
+#define WEIR_PUTCHAR(symbol)                                                   \
+  WEIR_HOOK(int, symbol, int c) {                                              \
+    return writing_character(stdout, 1, [=] { return WEIR_REAL(symbol)(c); }); \
   }
 WEIR_PUTCHAR(putchar)
 WEIR_PUTCHAR(putchar_unlocked)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of the arena on their way: taken, filled, written by a job, free again. A block that could not be written keeps its bytes
-// and is tried once more, by the next write, fsync or close; what fails then is lost, and said.
+// Blocks of the arena on their way: taken, filled, written by a job, free again. A block that could
+// not be written keeps its bytes and is tried once more, by the next write, fsync or close; what
+// fails then is lost, and said.
 #include <errno.h>
 
 #include "layers/bufa/state.h"
@@ -11,8 +12,9 @@ namespace {
 
 constexpr uint32_t kLooks = 8;  // at full blocks while more of them come
 
-// Writes one range; 0 or a positive errno. What has been written is clean, whatever happens to the rest; in a block with a map later,
-// by settle_map(): whoever reads meanwhile lays the map over what it read before.
+// Writes one range; 0 or a positive errno. What has been written is clean, whatever happens to the
+// rest; in a block with a map later, by settle_map(): whoever reads meanwhile lays the map over
+// what it read before.
 int write_range_of(WriteBlock& b, writeback::Range range, bool appending) {
   Layer& l = *b.layer;
   State& s = state_of(l);
@@ -23,12 +25,15 @@ int write_range_of(WriteBlock& b, writeback::Range range, bool appending) {
       writeback::begin_append(s.writer->arena, b.arena_block, static_cast<uint64_t>(end));
     }
     const iovec piece{b.data + at, range.hi - at};
-    const int twin = appending ? -1 : descriptor_for(s, piece.iov_base, piece.iov_len, b.offset + at);
-    const Result moved = stack::write_below(l, Transfer{&piece, 1, piece.iov_len, b.offset + at, twin});
+    const int twin =
+        appending ? -1 : descriptor_for(s, piece.iov_base, piece.iov_len, b.offset + at);
+    const Result moved =
+        stack::write_below(l, Transfer{&piece, 1, piece.iov_len, b.offset + at, twin});
     count_shared(l, kSystemWrites, 1);
     if (moved == -EINTR || moved == -EAGAIN) continue;
     if (moved <= 0) return moved == 0 ? EIO : static_cast<int>(-moved);
-    if (!b.mapped) writeback::mark_clean(s.writer->arena, b.arena_block, at, at + static_cast<uint32_t>(moved));
+    if (!b.mapped)
+      writeback::mark_clean(s.writer->arena, b.arena_block, at, at + static_cast<uint32_t>(moved));
     at += static_cast<uint32_t>(moved);
     b.done = at;
   }
@@ -39,7 +44,8 @@ void write_out(WriteBlock& b, bool appending) {
   b.error = 0;
   b.done = 0;
   writeback::Range range{0, 0};
-  while (b.error == 0 && next_range(state_of(*b.layer), b, range.hi, &range)) b.error = write_range_of(b, range, appending);
+  while (b.error == 0 && next_range(state_of(*b.layer), b, range.hi, &range))
+    b.error = write_range_of(b, range, appending);
 }
 
 // The job of a block with a map is over.
@@ -56,7 +62,8 @@ void write_job(pool::Job* job) {
   Writer& w = *s.writer;
   const bool appending = w.appending;
   if (appending) {
-    for (uint32_t turn = base::load(&w.turn); turn != b.ticket; turn = base::load(&w.turn)) base::futex_wait(&w.turn, turn);
+    for (uint32_t turn = base::load(&w.turn); turn != b.ticket; turn = base::load(&w.turn))
+      base::futex_wait(&w.turn, turn);
     if ((b.error = w.append_error) == 0) write_out(b, true);
     w.append_error = b.error;
     base::store(&w.turn, b.ticket + 1);
@@ -70,7 +77,8 @@ void write_job(pool::Job* job) {
 void prepare(State& s, WriteBlock& b) {
   if (s.current == &b) s.current = nullptr;
   b.state = BlockState::kWriting;
-  raise_end(s, s.writer->appending ? kUnknownEnd : b.offset + (b.mapped ? b.end : b.ranges[b.count - 1].hi));
+  raise_end(s, s.writer->appending ? kUnknownEnd
+                                   : b.offset + (b.mapped ? b.end : b.ranges[b.count - 1].hi));
   b.failed = false;
   b.full = false;
   b.ticket = s.writer->appending ? s.writer->next_ticket++ : 0;
@@ -99,7 +107,8 @@ WriteBlock* oldest(Writer& w, BlockState state, bool failed) {
   WriteBlock* found = nullptr;
   for (uint32_t i = 0; i < w.high; ++i) {
     WriteBlock& b = w.blocks[i];
-    if (b.state == state && b.failed == failed && (found == nullptr || b.stamp < found->stamp)) found = &b;
+    if (b.state == state && b.failed == failed && (found == nullptr || b.stamp < found->stamp))
+      found = &b;
   }
   return found;
 }
@@ -196,7 +205,8 @@ bool make_room(Layer& l) {
   if (w.used < before) return true;
   // Those that fill slowly go out by halves, so that several are under way.
   uint32_t half = 0;
-  for (uint32_t i = 0; i < w.high; ++i) half += w.blocks[i].state == BlockState::kDirty && !w.blocks[i].failed;
+  for (uint32_t i = 0; i < w.high; ++i)
+    half += w.blocks[i].state == BlockState::kDirty && !w.blocks[i].failed;
   for (half = (half + 1) / 2; half > 0; --half) {
     WriteBlock* b = oldest(w, BlockState::kDirty, false);
     if (b == nullptr) break;
@@ -232,7 +242,8 @@ void retry_failed(Layer& l) {
     if (b->error != 0) {
       uint64_t lost = 0;
       writeback::Range left{0, 0};
-      while (writeback::next_dirty(w.arena, b->arena_block, left.hi, &left)) lost += left.hi - left.lo;
+      while (writeback::next_dirty(w.arena, b->arena_block, left.hi, &left))
+        lost += left.hi - left.lo;
       writeback::mark_clean(w.arena, b->arena_block);
       stack::defer_error(l, b->error, lost);
     }

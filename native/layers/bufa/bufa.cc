@@ -40,9 +40,11 @@ Result ready(Layer& l) {
 Result size(Layer& l) {
   State& s = state_of(l);
   // Asked before each write to a file that is appended to.
-  if (const WriteBlock* b = s.current; b != nullptr && s.writer->appending) return static_cast<Result>(b->offset + b->ranges[b->count - 1].hi);
+  if (const WriteBlock* b = s.current; b != nullptr && s.writer->appending)
+    return static_cast<Result>(b->offset + b->ranges[b->count - 1].hi);
   const uint64_t end = dirty_end(s);
-  // While bytes wait to be appended, the end is where the last of them will be if nobody else appends meanwhile.
+  // While bytes wait to be appended, the end is where the last of them will be if nobody else
+  // appends meanwhile.
   if (end != 0 && s.writer->appending) return static_cast<Result>(end);
   const Result below = stack::size_below(l);
   return below < 0 || static_cast<uint64_t>(below) >= end ? below : static_cast<Result>(end);

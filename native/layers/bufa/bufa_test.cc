@@ -111,19 +111,23 @@ TEST_F(Bufa, StridedReadAsksForPagesAndManyAtOnce) {
   }
 }
 
-// Equal distances for a while, then again from near the beginning: what was asked for ahead of the last one is in vain.
+// Equal distances for a while, then again from near the beginning: what was asked for ahead of the
+// last one is in vain.
 TEST_F(Bufa, StridedReadThatWrapsMakesFewMoreRequestsThanTheProgram) {
   constexpr uint64_t kStep = 64 << 10;
   fill(600 * kStep);
-  for (const uint64_t run : {uint64_t{5}, uint64_t{6}, uint64_t{20}, uint64_t{100}, uint64_t{300}}) {
+  for (const uint64_t run :
+       {uint64_t{5}, uint64_t{6}, uint64_t{20}, uint64_t{100}, uint64_t{300}}) {
     const uint64_t runs = 1000 / run;
     below_.reads = 0;
     {
       Opened file(kMiB, 8, true);
-      for (uint64_t i = 0; i < runs * run; ++i) read_and_check(file, i / run * 4096 % kStep + i % run * kStep, 1024);
+      for (uint64_t i = 0; i < runs * run; ++i)
+        read_and_check(file, i / run * 4096 % kStep + i % run * kStep, 1024);
     }
     EXPECT_LE(below_.reads, runs * run + runs * run / 20) << run;
-    printf("runs of %d: %d reads below for %d\n", static_cast<int>(run), static_cast<int>(below_.reads), static_cast<int>(runs * run));
+    printf("runs of %d: %d reads below for %d\n", static_cast<int>(run),
+           static_cast<int>(below_.reads), static_cast<int>(runs * run));
   }
 }
 
@@ -149,7 +153,8 @@ TEST_F(Bufa, StridedReadOfAnyLengthsWastesNoMoreThanItsShare) {
   {
     Opened file(kMiB, 8, true);
     while (asked < 4000) {
-      const uint64_t length = 4 + random() % 120, begin = random() % 400 * kStep + random() % 15 * 4096;
+      const uint64_t length = 4 + random() % 120,
+                     begin = random() % 400 * kStep + random() % 15 * 4096;
       for (uint64_t i = 0; i < length; ++i) read_and_check(file, begin + i * kStep, 1024);
       asked += length;
     }
@@ -166,6 +171,81 @@ TEST_F(Bufa, BackwardReadAsksForBlocks) {
     for (uint64_t at = 8 * kMiB; at > 0; at -= 1024) read_and_check(file, at - 1024, 1024);
   }
   EXPECT_LE(below_.reads, 8u + 8);
+}
+
+// As one rank of several reads its part of a file that goes on behind it.
+TEST_F(Bufa, AStreamThatEndsAnywhereReadsAtMostTwiceItsBytes) {
+  fill(16 * kMiB);
+  for (const bool backward : {false, true}) {
+    for (const uint64_t piece : {uint64_t{8}, uint64_t{256}, uint64_t{4096}, uint64_t{65536}}) {
+      for (const uint64_t count : {uint64_t{3}, uint64_t{20}, uint64_t{64}, uint64_t{100}}) {
+        below_.reads = below_.bytes_read = 0;
+        const uint64_t begin = 8 * kMiB;
+        {
+          Opened file(kMiB, 8, true);
+          for (uint64_t i = 0; i < count; ++i)
+            read_and_check(file, backward ? begin - (i + 1) * piece : begin + i * piece, piece);
+        }
+        EXPECT_LE(below_.bytes_read, 2 * count * piece + (64 << 10)) << count << " of " << piece;
+        EXPECT_LE(below_.reads, count) << count << " of " << piece;
+      }
+    }
+  }
+}
+
+TEST_F(Bufa, GapsOfUpToAPageAreReadAndLargerOnesAreNot) {
+  constexpr uint64_t kPiece = 256, kCount = 512;
+  fill(16 * kMiB);
+  for (const uint64_t step :
+       {uint64_t{512}, uint64_t{2048}, uint64_t{4096}, uint64_t{8192}, uint64_t{16384}}) {
+    for (const bool backward : {false, true}) {
+      below_.reads = below_.bytes_read = 0;
+      {
+        Opened file(kMiB, 8, true);
+        for (uint64_t i = 0; i < kCount; ++i)
+          read_and_check(file, backward ? 12 * kMiB - i * step : 4 * kMiB + i * step, kPiece);
+      }
+      const bool is_read = step <= 4096;
+      EXPECT_LE(below_.bytes_read,
+                (is_read ? kCount * step : kCount * kPiece) + kCount * kPiece + (64 << 10))
+          << step;
+      EXPECT_LE(below_.reads, is_read ? 40 : kCount + kCount / 20) << step;
+    }
+  }
+}
+
+// A few pieces that follow one another, here and there in the file.
+TEST_F(Bufa, ShortStreamsAllOverTheFileReadLittleInVain) {
+  constexpr uint64_t kPiece = 256;
+  fill(64 * kMiB);
+  for (const uint64_t length : {2, 3, 6}) {
+    below_.reads = below_.bytes_read = 0;
+    std::mt19937_64 random(11);
+    uint64_t calls = 0;
+    {
+      Opened file(kMiB, 8, true);
+      for (int i = 0; i < 300; ++i) {
+        const uint64_t begin = random() % (60 * kMiB);
+        for (uint64_t k = 0; k < length; ++k, ++calls)
+          read_and_check(file, begin + k * kPiece, kPiece);
+      }
+    }
+    EXPECT_LE(below_.reads, calls + 4) << length;
+    EXPECT_LE(below_.bytes_read, 2 * calls * kPiece + (64 << 10)) << length;
+  }
+}
+
+TEST_F(Bufa, AfterBytesReadInVainALongStreamIsReadAheadAgain) {
+  fill(64 * kMiB);
+  std::mt19937_64 random(11);
+  Opened file(kMiB, 8, true);
+  for (int i = 0; i < 300; ++i) {
+    const uint64_t begin = random() % (60 * kMiB);
+    for (uint64_t k = 0; k < 2; ++k) read_and_check(file, begin + k * 256, 256);
+  }
+  below_.reads = 0;
+  for (uint64_t at = 0; at < 8 * kMiB; at += 4096) read_and_check(file, at, 4096);
+  EXPECT_LE(below_.reads, 200u);
 }
 
 TEST_F(Bufa, RandomReadsAreNotAmplified) {
@@ -188,7 +268,8 @@ TEST_F(Bufa, FourInterleavedStreamsAreReadAhead) {
     {
       Opened file(kMiB, buffers, false);
       for (uint64_t at = 0; at < 2 * kMiB; at += 512) {
-        for (uint64_t stream = 0; stream < 4; ++stream) read_and_check(file, stream * 4 * kMiB + at, 512);
+        for (uint64_t stream = 0; stream < 4; ++stream)
+          read_and_check(file, stream * 4 * kMiB + at, 512);
       }
     }
     EXPECT_LE(below_.reads, buffers == 16 ? 60u : 2000u) << buffers;
@@ -228,7 +309,8 @@ TEST_F(Bufa, BytesThatTheProgramDidNotWriteAreNotWritten) {
     for (uint64_t at = 0; at < 65536; at += 8192) write_expected(file, at + 100, 50);
     const std::lock_guard hold(below_.lock);
     // Another node writes the neighbours meanwhile.
-    for (uint64_t at = 0; at < 65536; at += 8192) below_.bytes[at + 99] = below_.bytes[at + 150] = 'n';
+    for (uint64_t at = 0; at < 65536; at += 8192)
+      below_.bytes[at + 99] = below_.bytes[at + 150] = 'n';
   }
   EXPECT_EQ(below_.bytes_written, 8u * 50);
   for (uint64_t at = 0; at < 65536; at += 8192) {
@@ -338,7 +420,9 @@ TEST_F(Bufa, ThreadsReadAndWriteOneFileSideBySide) {
         std::mt19937_64 random(me);
         std::vector<char> b(40'000);
         for (uint64_t at = 0; at < kPart;) {
-          const uint64_t n = std::min(1 + random() % (random() % 8 == 0 ? b.size() : 700), kPart - at), offset = me * kPart + at;
+          const uint64_t n = std::min(1 + random() % (random() % 8 == 0 ? b.size() : 700),
+                                      kPart - at),
+                         offset = me * kPart + at;
           wrong[me] += file.read(b.data(), n, offset) != static_cast<Result>(n);
           for (uint64_t i = 0; i < n; ++i) wrong[me] += b[i] != expected_at(offset + i);
           for (uint64_t i = 0; i < n; ++i) b[i] = static_cast<char>(~b[i]);
@@ -351,7 +435,8 @@ TEST_F(Bufa, ThreadsReadAndWriteOneFileSideBySide) {
     for (const int count : wrong) EXPECT_EQ(count, 0);
   }
   ASSERT_EQ(below_.bytes.size(), kThreads * kPart);
-  for (uint64_t i = 0; i < below_.bytes.size(); ++i) ASSERT_EQ(below_.bytes[i], static_cast<char>(~expected_at(i))) << i;
+  for (uint64_t i = 0; i < below_.bytes.size(); ++i)
+    ASSERT_EQ(below_.bytes[i], static_cast<char>(~expected_at(i))) << i;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// direct=1: a second descriptor of the same file with O_DIRECT, for those requests of the layer that are aligned for it; beginnings and
-// ends that are not go by the program's own. The kernel keeps both coherent.
+// direct=1: a second descriptor of the same file with O_DIRECT, for those requests of the layer
+// that are aligned for it; beginnings and ends that are not go by the program's own. The kernel
+// keeps both coherent.
 #include "base/text.h"
 #include "layers/bufa/state.h"
 #include "base/syscall.h"
@@ -26,7 +27,9 @@ void open_twin(Layer& l) {
   s.twin = -1;
   if (!s.direct) return;
   char path[32];
-  base::Writer(path, sizeof path).add("/proc/self/fd/").add_number(static_cast<uint64_t>(l.file->descriptor));
+  base::Writer(path, sizeof path)
+      .add("/proc/self/fd/")
+      .add_number(static_cast<uint64_t>(l.file->descriptor));
   const base::HoldsDescriptor held;
   const long fd = base::open_at(AT_FDCWD, path, (l.file->flags & O_ACCMODE) | kDirect | O_CLOEXEC);
   if (base::failed(fd) || !stack::keep_private(static_cast<int>(fd), &s.twin)) {
@@ -42,7 +45,8 @@ void close_twin(Layer& l) {
 
 int descriptor_for(const State& s, const void* memory, uint64_t bytes, uint64_t offset) {
   if (WEIR_LIKELY(s.twin < 0)) return -1;
-  return ((reinterpret_cast<uintptr_t>(memory) | bytes | offset) & (kAlignment - 1)) == 0 ? s.twin : -1;
+  return ((reinterpret_cast<uintptr_t>(memory) | bytes | offset) & (kAlignment - 1)) == 0 ? s.twin
+                                                                                          : -1;
 }
 
 }  // namespace weir::layers::bufa

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in for layers/writeback/arena.cc and layers/writeback/client.cc, and for the stack's notes, in tests of bufa. The dirty lists are the real ones.
+// Stands in for layers/writeback/arena.cc and layers/writeback/client.cc, and for the stack's
+// notes, in tests of bufa. The dirty lists are the real ones.
 #include <sys/mman.h>
 
 #include "layers/writeback/client.h"
@@ -22,8 +23,11 @@ Arena* create_arena(uint32_t blocks, uint32_t block_bytes, uint32_t) {
   a->block_bytes = block_bytes;
   a->blocks = static_cast<Block*>(aligned_alloc(64, blocks * sizeof(Block)));
   memset(static_cast<void*>(a->blocks), 0, blocks * sizeof(Block));
-  a->data = static_cast<char*>(mmap(nullptr, uint64_t{blocks} * block_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
-  a->maps = static_cast<uint64_t*>(mmap(nullptr, uint64_t{blocks} * map_bytes(block_bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  a->data = static_cast<char*>(mmap(nullptr, uint64_t{blocks} * block_bytes, PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  a->maps = static_cast<uint64_t*>(mmap(nullptr, uint64_t{blocks} * map_bytes(block_bytes),
+                                        PROT_READ | PROT_WRITE,
+                                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
   return a;
 }
 int register_file(Arena*, const Registration&) { return layers::bufa::test::has_daemon ? 0 : -1; }

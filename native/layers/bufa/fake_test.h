@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests of bufa without a process around it: a file below that lives in memory, answers late, short or with errors as a seed has it,
-// and counts; an arena without a daemon; what the stack would note.
+// For tests of bufa without a process around it: a file below that lives in memory, answers late,
+// short or with errors as a seed has it, and counts; an arena without a daemon; what the stack
+// would note.
 #pragma once
 
 #include <stdlib.h>
@@ -28,7 +29,8 @@ struct Below {
   double short_rate = 0, error_rate = 0;
   int errors_left = 0;          // writes that fail
   bool append = false;
-  uint64_t reads = 0, writes = 0, bytes_read = 0, bytes_written = 0, largest = 0, unaligned_writes = 0, most_under_way = 0, under_way = 0;
+  uint64_t reads = 0, writes = 0, bytes_read = 0, bytes_written = 0, largest = 0,
+           unaligned_writes = 0, most_under_way = 0, under_way = 0;
   std::vector<std::pair<uint64_t, uint64_t>> log;  // offset, bytes of reads
 };
 inline Below* below = nullptr;
@@ -59,14 +61,17 @@ inline void be_late() {
   --below->under_way;
 }
 
-inline bool by_chance(double rate) { return rate > 0 && static_cast<double>(below->random() % 1000000) < rate * 1e6; }
+inline bool by_chance(double rate) {
+  return rate > 0 && static_cast<double>(below->random() % 1000000) < rate * 1e6;
+}
 
 inline Result fake_read(Layer&, const Transfer& t) {
   be_late();
   const std::lock_guard hold(below->lock);
   ++below->reads;
   below->log.emplace_back(t.offset, t.bytes);
-  uint64_t end = t.offset + t.bytes < below->bytes.size() ? t.offset + t.bytes : below->bytes.size();
+  uint64_t end =
+      t.offset + t.bytes < below->bytes.size() ? t.offset + t.bytes : below->bytes.size();
   if (t.offset >= end) return 0;
   if (by_chance(below->short_rate)) end = t.offset + 1 + below->random() % (end - t.offset);
   uint64_t at = t.offset;
@@ -111,10 +116,21 @@ inline Result fake_truncate(Layer&, uint64_t bytes) {
 }
 
 inline constexpr stack::Kind kFake{
-    .name = "fake", .flags = 0, .state_bytes = 0, .statistics_count = 0,
-    .create = nullptr, .open = nullptr, .ready = nullptr,
-    .read = fake_read, .write = fake_write, .size = fake_size, .truncate = fake_truncate, .flush = [](Layer&) { return Result{0}; },
-    .sync = [](Layer&, bool) { return Result{0}; }, .invalidate = [](Layer&) {}, .close = nullptr,
+    .name = "fake",
+    .flags = 0,
+    .state_bytes = 0,
+    .statistics_count = 0,
+    .create = nullptr,
+    .open = nullptr,
+    .ready = nullptr,
+    .read = fake_read,
+    .write = fake_write,
+    .size = fake_size,
+    .truncate = fake_truncate,
+    .flush = [](Layer&) { return Result{0}; },
+    .sync = [](Layer&, bool) { return Result{0}; },
+    .invalidate = [](Layer&) {},
+    .close = nullptr,
 };
 
 // A file open under `bufa:block_bytes:buffers`, over *below.
@@ -137,7 +153,14 @@ class Opened {
     spec_.option_count = always ? 1 : 0;
     under_ = Layer{&kFake, nullptr, file_, &spec_, nullptr, 1, nullptr, {}};
     Layer* u = &under_;
-    layer_ = Layer{&kBufa, u, file_, &spec_, statistics_, 0, calloc(1, kBufa.state_bytes), {u, u, u, u, u, u, u, u}};
+    layer_ = Layer{&kBufa,
+                   u,
+                   file_,
+                   &spec_,
+                   statistics_,
+                   0,
+                   calloc(1, kBufa.state_bytes),
+                   {u, u, u, u, u, u, u, u}};
     kBufa.create(layer_);
     kBufa.ready(layer_);
   }
@@ -158,7 +181,9 @@ class Opened {
     const iovec piece{const_cast<void*>(from), bytes};
     return enter([&] { return kBufa.write(layer_, {&piece, 1, bytes, offset}); });
   }
-  Result append(const void* from, uint64_t bytes) { return write(from, bytes, static_cast<uint64_t>(size())); }
+  Result append(const void* from, uint64_t bytes) {
+    return write(from, bytes, static_cast<uint64_t>(size()));
+  }
   Result transfer(const Transfer& t, bool writes) {
     return enter([&] { return writes ? kBufa.write(layer_, t) : kBufa.read(layer_, t); });
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which dirty blocks are written though the program does nothing: those of a second of age (layers/flush_timer), and full ones soon.
+// Which dirty blocks are written though the program does nothing: those of a second of age
+// (layers/flush_timer), and full ones soon.
 #include "layers/bufa/shared.h"
 #include "layers/bufa/state.h"
 #include "base/lock.h"
@@ -45,7 +46,8 @@ writeback::Arena* arena_for(uint64_t block_bytes) {
     if (one.arena != nullptr) continue;
     uint64_t blocks = kArenaBytes / block_bytes;
     if (blocks > writeback::kMostBlocks) blocks = writeback::kMostBlocks;
-    one.arena = writeback::create_arena(static_cast<uint32_t>(blocks), static_cast<uint32_t>(block_bytes), kFilesOfArena);
+    one.arena = writeback::create_arena(static_cast<uint32_t>(blocks),
+                                        static_cast<uint32_t>(block_bytes), kFilesOfArena);
     one.block_bytes = block_bytes;
     return one.arena;
   }
@@ -69,7 +71,8 @@ void look_soon() {
 }
 
 void end_flush_timer(Layer& l) {
-  if (Shared* all = state_of(l).flush_timer.listed ? shared() : nullptr; all != nullptr) flush_timer::end(all->dirty, state_of(l).flush_timer);
+  if (Shared* all = state_of(l).flush_timer.listed ? shared() : nullptr; all != nullptr)
+    flush_timer::end(all->dirty, state_of(l).flush_timer);
 }
 
 }  // namespace weir::layers::bufa

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bufa over a layer that holds bytes: what is below is entered by the thread that has the file's lock and by no other, as layer.h
-// promises it.
+// bufa over a layer that holds bytes: what is below is entered by the thread that has the file's
+// lock and by no other, as layer.h promises it.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -14,7 +14,8 @@ std::atomic<uint64_t> entered, entered_without_lock;
 
 void look(const Layer& l) {
   ++entered;
-  if ((base::load(&l.file->lock) & ~stack::kWaiters) != stack::this_thread()) ++entered_without_lock;
+  if ((base::load(&l.file->lock) & ~stack::kWaiters) != stack::this_thread())
+    ++entered_without_lock;
 }
 
 Result seen_read(Layer& l, const Transfer& t) { return look(l), fake_read(l, t); }
@@ -29,7 +30,8 @@ constexpr stack::Kind seen_kind(uint32_t flags) {
   kind.size = seen_size;
   return kind;
 }
-constexpr stack::Kind kSystem = seen_kind(0), kHolder = seen_kind(stack::kHolds), kManyAtOnce = seen_kind(stack::kHolds | stack::kConcurrent);
+constexpr stack::Kind kSystem = seen_kind(0), kHolder = seen_kind(stack::kHolds),
+                      kManyAtOnce = seen_kind(stack::kHolds | stack::kConcurrent);
 
 class Layered : public ::testing::Test {
  protected:
@@ -61,7 +63,14 @@ class Layered : public ::testing::Test {
     Layer layers[2];
     layers[1] = Layer{&lower, nullptr, file, &spec, nullptr, 1, nullptr, {}};
     Layer* u = &layers[1];
-    layers[0] = Layer{&kBufa, u, file, &spec, statistics, 0, calloc(1, kBufa.state_bytes), {u, u, u, u, u, u, u, u}};
+    layers[0] = Layer{&kBufa,
+                      u,
+                      file,
+                      &spec,
+                      statistics,
+                      0,
+                      calloc(1, kBufa.state_bytes),
+                      {u, u, u, u, u, u, u, u}};
     file->top = layers;
     file->layer_count = 2;
     kBufa.create(layers[0]);

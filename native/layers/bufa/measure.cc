@@ -9,7 +9,8 @@
 
 namespace weir::layers::bufa {
 
-// The kernel's memory gives a request back in a few microseconds at more than 2 bytes a ns; no file system does.
+// The kernel's memory gives a request back in a few microseconds at more than 2 bytes a ns; no file
+// system does.
 void learn(State& s, uint64_t bytes, uint64_t ns) {
   const bool fast = ns < 15'000 + bytes / 2;
   if (fast) {
@@ -34,7 +35,8 @@ void wait_for(Layer& l, pool::Job& job) {
 
 namespace {
 
-// A layer above that holds bytes is in the midst of something, perhaps in a thread of the pool while the file's lock is another thread's.
+// A layer above that holds bytes is in the midst of something, perhaps in a thread of the pool
+// while the file's lock is another thread's.
 bool is_below_holder(const Layer& l) {
   for (int i = 0; i < l.file->layer_count && &l.file->top[i] != &l; ++i) {
     if ((l.file->top[i].kind->flags & stack::kHolds) != 0) return true;
@@ -42,8 +44,8 @@ bool is_below_holder(const Layer& l) {
   return false;
 }
 
-// This thread's requests that are passed on without the lock: more than one where a signal handler makes them. One whose frame is no
-// longer there was left by a jump out of the handler.
+// This thread's requests that are passed on without the lock: more than one where a signal handler
+// makes them. One whose frame is no longer there was left by a jump out of the handler.
 struct PassedOn {
   State* state;
   uintptr_t frame;
@@ -58,15 +60,16 @@ void one_less(State& s) {
 
 // here: the frame of a call that has just taken the lock of its file.
 void forget_left(uintptr_t here) {
-  while (WEIR_UNLIKELY(passed_on_count != 0) && stack::is_left(passed_on[passed_on_count - 1].frame, here)) {
+  while (WEIR_UNLIKELY(passed_on_count != 0) &&
+         stack::is_left(passed_on[passed_on_count - 1].frame, here)) {
     State& left = *passed_on[passed_on_count - 1].state;
     base::store(&passed_on_count, passed_on_count - 1);
     one_less(left);
   }
 }
 
-// A request handed on as it is, timed. The lock is let go meanwhile when the layer has nothing to do with it: requests of several
-// threads run side by side then, as without layers.
+// A request handed on as it is, timed. The lock is let go meanwhile when the layer has nothing to
+// do with it: requests of several threads run side by side then, as without layers.
 template <typename Below>
 Result pass(Layer& l, const Transfer& t, bool alone, Below below) {
   State& s = state_of(l);
@@ -82,7 +85,8 @@ Result pass(Layer& l, const Transfer& t, bool alone, Below below) {
     stack::unlock(l.file);
     result = below(l, t);
     const bool counted = passed_on_count > mine;
-    base::store(&passed_on_count, mine);  // first: a jump out of the wake must not find it counted still
+    base::store(&passed_on_count,
+                mine);  // first: a jump out of the wake must not find it counted still
     if (counted) one_less(s);
     stack::lock(l.file);
   } else {
@@ -99,19 +103,23 @@ Result pass(Layer& l, const Transfer& t, bool alone, Below below) {
 void wait_for_passing(State& s) {
   forget_left(s.layer->file->frame);
   constexpr uint64_t kLookNs = 100'000'000;
-  constexpr int kLooks = 100;  // a jump between two instructions of pass() leaves one counted for good
+  constexpr int kLooks =
+      100;  // a jump between two instructions of pass() leaves one counted for good
   uint32_t now;
-  for (int i = 0; i < kLooks && (now = base::load(&s.passing)) != 0; ++i) base::futex_wait(&s.passing, now, kLookNs);
+  for (int i = 0; i < kLooks && (now = base::load(&s.passing)) != 0; ++i)
+    base::futex_wait(&s.passing, now, kLookNs);
 }
 
 Result pass_read(Layer& l, const Transfer& t, bool alone) {
   count(l, kSystemReads);
-  return pass(l, t, alone, [](Layer& from, const Transfer& what) { return stack::read_below(from, what); });
+  return pass(l, t, alone,
+              [](Layer& from, const Transfer& what) { return stack::read_below(from, what); });
 }
 
 Result pass_write(Layer& l, const Transfer& t, bool alone) {
   count(l, kSystemWrites);
-  return pass(l, t, alone, [](Layer& from, const Transfer& what) { return stack::write_below(from, what); });
+  return pass(l, t, alone,
+              [](Layer& from, const Transfer& what) { return stack::write_below(from, what); });
 }
 
 void of_no_use(Layer& l, Reason reason) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reader's memory: as many blocks as the rule says, each whole or cut into pieces of one size. What lies there and is no longer
-// wanted gives way, the longest unused first; what a stream still wants does not, for that would be read twice.
+// The reader's memory: as many blocks as the rule says, each whole or cut into pieces of one size.
+// What lies there and is no longer wanted gives way, the longest unused first; what a stream still
+// wants does not, for that would be read twice.
 #include <stddef.h>
 #include <string.h>
 
@@ -22,7 +23,8 @@ uint32_t piece_count(const State& s, uint64_t piece_bytes) {
   return static_cast<uint32_t>(n < kPiecesOfBlock ? n : kPiecesOfBlock);
 }
 
-// Memory of a reader that is gone, for the next of the same size: fresh pages cost more than what is read into them from the kernel's.
+// Memory of a reader that is gone, for the next of the same size: fresh pages cost more than what
+// is read into them from the kernel's.
 constexpr uint64_t kKept = 32u << 20;
 constinit Reader* kept = nullptr;
 
@@ -89,7 +91,9 @@ bool find_piece(State& s, uint32_t piece_bytes, uint32_t* block, uint32_t* piece
   const uint32_t pieces = piece_count(s, piece_bytes);
   const uint64_t all = pieces == 64 ? ~uint64_t{0} : (uint64_t{1} << pieces) - 1;
   for (uint32_t b = 0; b < s.buffers; ++b) {
-    if (r.blocks[b].piece_bytes != piece_bytes || r.blocks[b].taken == 0 || r.blocks[b].taken == all) continue;
+    if (r.blocks[b].piece_bytes != piece_bytes || r.blocks[b].taken == 0 ||
+        r.blocks[b].taken == all)
+      continue;
     *block = b;
     *piece = static_cast<uint32_t>(__builtin_ctzll(~r.blocks[b].taken));
     return true;
@@ -117,13 +121,15 @@ bool begin_reader(State& s) {
   if (s.reader != nullptr) {
     clear_tables(s.reader);
   } else {
-    const long memory = base::map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+    const long memory =
+        base::map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
     if (base::failed(memory)) return false;
     s.reader = reinterpret_cast<Reader*>(memory);
   }
   s.reader->memory = reinterpret_cast<char*>(s.reader) + tables;
   s.reader->memory_bytes = bytes;
   s.reader->clock = kStale;
+  s.reader->balance = {};
   s.reader->strided_seen = s.reader->strided_wasted = 0;
   for (Stream& stream : s.reader->streams) stream.shape = Shape::kNone;
   return true;
@@ -162,15 +168,33 @@ Segment* allocate(State& s, uint64_t bytes, uint64_t piece_bytes, int stream) {
   g->stream = static_cast<int8_t>(stream);
   g->stamp = r.clock;
   g->used = true;
+  r.balance.asked += bytes;
   return g;
 }
+
+namespace {
+
+// What the program left out of what it walked over since the window was opened.
+uint64_t gaps_of_window(const State& s, bool forward) {
+  const uint64_t hits = s.layer->statistics[kHits] - s.window_hits;
+  uint64_t walked = 0;
+  if (forward && s.window_end > s.window_from) walked = s.window_end - s.window_from;
+  if (!forward && s.window_begin < s.window_from) walked = s.window_from - s.window_begin;
+  const uint64_t gaps = walked > s.window_served ? walked - s.window_served : 0;
+  return gaps < hits * kPage ? gaps : hits * kPage;
+}
+
+}  // namespace
 
 void close_window(State& s) {
   if (s.window_segment < 0) return;
   Segment& g = s.reader->segments[s.window_segment];
   g.served += s.window_served;
+  s.reader->balance.served += s.window_served;
   if (g.stream >= 0) {
     Stream& stream = s.reader->streams[g.stream];
+    stream.taken += s.window_served;
+    s.reader->balance.gaps += gaps_of_window(s, stream.shape == Shape::kForward);
     if (stream.shape == Shape::kForward) stream.next = s.window_end;
     if (stream.shape == Shape::kBackward) stream.next = s.window_begin;
   }

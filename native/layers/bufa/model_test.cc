@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bufa against a plain array of bytes: whatever the sequence of calls, the answers and the file are the same.
+// bufa against a plain array of bytes: whatever the sequence of calls, the answers and the file are
+// the same.
 #include <gtest/gtest.h>
 
 #include "layers/bufa/fake_test.h"
@@ -29,7 +30,8 @@ class Walk {
 
   void go() {
     {
-      Opened file(setting_.block_bytes, setting_.buffers, setting_.always, setting_.append ? O_RDWR | O_APPEND : O_RDWR);
+      Opened file(setting_.block_bytes, setting_.buffers, setting_.always,
+                  setting_.append ? O_RDWR | O_APPEND : O_RDWR);
       for (int i = 0; i < setting_.operations && !::testing::Test::HasFatalFailure(); ++i) {
         step(file);
         if (::testing::Test::HasFatalFailure()) ADD_FAILURE() << "operation " << i;
@@ -70,7 +72,9 @@ class Walk {
         break;
       case 3:
         act(file, at_, bytes_, writes_);
-        at_ = static_cast<int64_t>(at_) + step_ < 0 ? 0 : static_cast<uint64_t>(static_cast<int64_t>(at_) + step_);
+        at_ = static_cast<int64_t>(at_) + step_ < 0
+                  ? 0
+                  : static_cast<uint64_t>(static_cast<int64_t>(at_) + step_);
         break;
       case 4:  // in turn read and written
         act(file, at_, bytes_, false);
@@ -103,7 +107,8 @@ class Walk {
     Result n = 0;
     if (pick(8) == 0 && bytes > 2) {
       const uint64_t cut = pick(bytes);
-      const iovec pieces[] = {{got.data(), cut}, {got.data() + cut, 0}, {got.data() + cut, bytes - cut}};
+      const iovec pieces[] = {
+          {got.data(), cut}, {got.data() + cut, 0}, {got.data() + cut, bytes - cut}};
       n = file.transfer({pieces, 3, bytes, offset}, false);
     } else {
       n = file.read(got.data(), bytes, offset);
@@ -113,7 +118,8 @@ class Walk {
       there = static_cast<uint64_t>(n);
     }
     ASSERT_EQ(n, static_cast<Result>(there)) << offset << "+" << bytes << " of " << model_.size();
-    ASSERT_TRUE(memcmp(got.data(), model_.data() + (there == 0 ? 0 : offset), there) == 0) << offset << "+" << bytes;
+    ASSERT_TRUE(memcmp(got.data(), model_.data() + (there == 0 ? 0 : offset), there) == 0)
+        << offset << "+" << bytes;
   }
 
   void write(Opened& file, uint64_t offset, uint64_t bytes) {
@@ -173,11 +179,17 @@ TEST_P(Model, AnswersAsAPlainFileDoes) {
   Walk(GetParam(), seed).go();
 }
 
-INSTANTIATE_TEST_SUITE_P(Settings, Model, ::testing::Values(
-    Setting{4096, 1, true, false, 0, 0, 20'000}, Setting{4096, 2, true, false, 0, 0.1, 20'000}, Setting{65536, 4, true, false, 0, 0, 30'000},
-    Setting{1 << 20, 2, true, false, 0, 0, 20'000}, Setting{16384, 16, true, false, 30, 0.05, 4'000}, Setting{65536, 3, false, false, 60, 0, 4'000},
-    Setting{12288, 5, true, false, 0, 0, 20'000}, Setting{65536, 4, false, false, 0, 0, 10'000}, Setting{8192, 3, true, true, 0, 0.1, 10'000},
-    Setting{65536, 4, true, true, 20, 0, 4'000}));
+INSTANTIATE_TEST_SUITE_P(Settings, Model,
+                         ::testing::Values(Setting{4096, 1, true, false, 0, 0, 20'000},
+                                           Setting{4096, 2, true, false, 0, 0.1, 20'000},
+                                           Setting{65536, 4, true, false, 0, 0, 30'000},
+                                           Setting{1 << 20, 2, true, false, 0, 0, 20'000},
+                                           Setting{16384, 16, true, false, 30, 0.05, 4'000},
+                                           Setting{65536, 3, false, false, 60, 0, 4'000},
+                                           Setting{12288, 5, true, false, 0, 0, 20'000},
+                                           Setting{65536, 4, false, false, 0, 0, 10'000},
+                                           Setting{8192, 3, true, true, 0, 0.1, 10'000},
+                                           Setting{65536, 4, true, true, 20, 0, 4'000}));
 
 }  // namespace
 }  // namespace weir::layers::bufa::test

@@ -3,7 +3,8 @@
 
 namespace weir::layers::bufa {
 
-const History::Request* History::find(uint64_t offset, uint64_t bytes, uint32_t older_than, uint32_t* age) const {
+const History::Request* History::find(uint64_t offset, uint64_t bytes, uint32_t older_than,
+                                      uint32_t* age) const {
   for (uint32_t i = older_than; i < known(); ++i) {
     const Request& r = aged(i);
     if (r.offset == offset && r.bytes == bytes) {
@@ -33,7 +34,7 @@ Found History::look(uint64_t offset, uint64_t bytes) const {
     if (find(one.offset - static_cast<uint64_t>(step), bytes, i + 1, &at) == nullptr) continue;
     if (find(one.offset - 2 * static_cast<uint64_t>(step), bytes, at + 1, &at) == nullptr) continue;
     if (!dense(step, bytes)) return {Shape::kStrided, step};
-    return {step > 0 ? Shape::kForward : Shape::kBackward, 0};
+    return {step > 0 ? Shape::kForward : Shape::kBackward, step};
   }
   return {Shape::kNone, 0};
 }

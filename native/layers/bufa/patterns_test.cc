@@ -29,27 +29,35 @@ TEST(Patterns, FourthRequestAtEqualDistanceIsStrided) {
   for (const int64_t step : {int64_t{1} << 20, -(int64_t{1} << 20), int64_t{65'536}}) {
     History h = fresh();
     const uint64_t first = uint64_t{1} << 30;
-    for (int i = 0; i < 3; ++i) EXPECT_EQ(h.add(first + static_cast<uint64_t>(i * step), 1024).shape, Shape::kNone);
+    for (int i = 0; i < 3; ++i)
+      EXPECT_EQ(h.add(first + static_cast<uint64_t>(i * step), 1024).shape, Shape::kNone);
     const Found found = h.add(first + static_cast<uint64_t>(3 * step), 1024);
     EXPECT_EQ(found.shape, Shape::kStrided);
     EXPECT_EQ(found.step, step);
   }
 }
 
-TEST(Patterns, SmallStrideIsReadAsAWhole) {
-  History h = fresh();
-  for (uint64_t i = 0; i < 3; ++i) h.add(i * 8192, 1024);
-  EXPECT_EQ(h.add(3 * 8192, 1024).shape, Shape::kForward);
-  h = fresh();
-  for (uint64_t i = 9; i > 6; --i) h.add(i * 8192, 1024);
-  EXPECT_EQ(h.add(6 * 8192, 1024).shape, Shape::kBackward);
+TEST(Patterns, GapsOfUpToAPageOrARequestAreReadAsAWhole) {
+  const auto fourth = [](uint64_t step, uint64_t bytes, bool backward) {
+    History h = fresh();
+    for (uint64_t i = 0; i < 3; ++i) h.add((backward ? 9 - i : i) * step, bytes);
+    return h.add((backward ? 6 : 3) * step, bytes).shape;
+  };
+  for (const bool backward : {false, true}) {
+    const Shape whole = backward ? Shape::kBackward : Shape::kForward;
+    EXPECT_EQ(fourth(1024 + 4096, 1024, backward), whole);
+    EXPECT_EQ(fourth(1024 + 4097, 1024, backward), Shape::kStrided);
+    EXPECT_EQ(fourth(131'072, 65'536, backward), whole);
+    EXPECT_EQ(fourth(131'073, 65'536, backward), Shape::kStrided);
+  }
 }
 
 TEST(Patterns, FourInterleavedStreamsAreDistinguished) {
   History h = fresh();
   const uint64_t begins[] = {0, 5'000'000, 400'000'000, 3'000'000'000};
   for (const uint64_t begin : begins) EXPECT_EQ(h.add(begin, 700).shape, Shape::kNone);
-  for (const uint64_t begin : begins) EXPECT_EQ(h.add(begin + 700, 700).shape, Shape::kForward) << begin;
+  for (const uint64_t begin : begins)
+    EXPECT_EQ(h.add(begin + 700, 700).shape, Shape::kForward) << begin;
 }
 
 TEST(Patterns, OtherLengthsAndPlacesAreNoPattern) {

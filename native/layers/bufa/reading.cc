@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading: from the window (the segment that the last request was in), from other segments, from bytes not yet written, from below.
+// Reading: from the window (the segment that the last request was in), from other segments, from
+// bytes not yet written, from below.
 #include <fcntl.h>
 #include <string.h>
 
@@ -12,14 +13,18 @@ namespace {
 
 uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-constexpr uint64_t kEndValidNs = 1'000'000'000;  // other nodes' bytes behind the end are seen after so long
+constexpr uint64_t kEndValidNs =
+    1'000'000'000;  // other nodes' bytes behind the end are seen after so long
 
-// Whether the file below has nothing from `offset` on: all of it was written through here. Only for who writes it; a reader asks.
+// Whether the file below has nothing from `offset` on: all of it was written through here. Only for
+// who writes it; a reader asks.
 bool nothing_below(const Layer& l, const State& s, uint64_t offset) {
-  return offset >= s.below_end && (l.file->flags & O_ACCMODE) == O_RDWR && now_ns() - s.below_ns < kEndValidNs;
+  return offset >= s.below_end && (l.file->flags & O_ACCMODE) == O_RDWR &&
+         now_ns() - s.below_ns < kEndValidNs;
 }
 
-// No request that may lengthen the file is under way, and none begins while the file's lock is held.
+// No request that may lengthen the file is under way, and none begins while the file's lock is
+// held.
 bool is_settled(const State& s) { return !any_dirty(s) && base::load(&s.passing) == 0; }
 
 // What a read from below says of the end. settled: when it began, and since.
@@ -109,11 +114,15 @@ void open_window(State& s, Segment& g, const Transfer& t) {
   s.window_begin = t.offset;
   s.window_end = t.offset + t.bytes;
   s.window_served = 0;
+  const bool backward = g.stream >= 0 && s.reader->streams[g.stream].shape == Shape::kBackward;
+  s.window_from = backward ? s.window_begin : s.window_end;
+  s.window_hits = s.layer->statistics[kHits];
 }
 
 // From segments where there are some, from below where there are none.
-Result serve(Layer& l, const Transfer& t, Shape shape) {
+Result serve(Layer& l, const Transfer& t, Stream& st) {
   State& s = state_of(l);
+  const Shape shape = st.shape;
   Cursor to(t);
   uint64_t done = 0;
   Segment* last = nullptr;
@@ -128,6 +137,7 @@ Result serve(Layer& l, const Transfer& t, Shape shape) {
         most = smaller(most, g->valid - (at - g->offset));
         memcpy(to.at(), g->memory + (at - g->offset), most);
         g->served += most;
+        s.reader->balance.served += most;
         g->stamp = s.reader->clock;
         done += most;
         to.advance(most, done == t.bytes);
@@ -143,9 +153,11 @@ Result serve(Layer& l, const Transfer& t, Shape shape) {
     if (got < 0 && done == 0) return got;
     if (got <= 0) break;
     done += static_cast<uint64_t>(got);
+    s.reader->balance.passed += static_cast<uint64_t>(got);
     to.advance(static_cast<uint64_t>(got), done == t.bytes);
     learn_size(l, at + static_cast<uint64_t>(got));
   }
+  st.taken += done;
   count(l, all ? kHits : kMisses);
   if (last != nullptr && last->used) {
     if (shape == Shape::kStrided) last->spent = true;
@@ -157,9 +169,12 @@ Result serve(Layer& l, const Transfer& t, Shape shape) {
 // By the stream that expected the request, or the one that it begins; null: neither.
 Stream* stream_for(Layer& l, const Transfer& t) {
   State& s = state_of(l);
-  if (Stream* const found = s.reader == nullptr ? nullptr : expecting(s, t.offset, t.bytes); found != nullptr) return found;
+  if (Stream* const found = s.reader == nullptr ? nullptr : expecting(s, t.offset, t.bytes);
+      found != nullptr)
+    return found;
   const Found found = s.history.add(t.offset, t.bytes);
-  const bool helps = found.shape != Shape::kNone && (found.shape != Shape::kStrided || !quick(s) || s.always);
+  const bool helps =
+      found.shape != Shape::kNone && (found.shape != Shape::kStrided || !quick(s) || s.always);
   const bool worth = s.always || s.spent_ns >= kWorthNs;
   if (helps && worth && stack::begin_to_hold(l)) {
     const Changing changing;
@@ -171,11 +186,11 @@ Stream* stream_for(Layer& l, const Transfer& t) {
 
 Result read_planned(Layer& l, const Transfer& t, Stream& st) {
   const Changing changing;
-  state_of(l).useless = 0;
-  const Shape shape = st.shape;
   // A second field of the same record, say: it is there already, and says nothing of what comes.
-  if (shape != Shape::kStrided || st.next == t.offset) plan(l, st, t.offset, t.bytes);
-  return serve(l, t, shape);
+  const bool expected = st.shape != Shape::kStrided || st.next == t.offset;
+  if (!expected || plan(l, st, t.offset, t.bytes)) state_of(l).useless = 0;
+  else of_no_use(l, Reason::kRandom);
+  return serve(l, t, st);
 }
 
 Result read_slowly(Layer& l, const Transfer& t) {
@@ -223,7 +238,8 @@ void load(Segment& g) {
     const iovec piece{g.memory + valid, g.wanted - valid};
     ++requests;
     const int twin = descriptor_for(state_of(l), piece.iov_base, piece.iov_len, g.offset + valid);
-    const Result got = stack::read_below(l, Transfer{&piece, 1, piece.iov_len, g.offset + valid, twin});
+    const Result got =
+        stack::read_below(l, Transfer{&piece, 1, piece.iov_len, g.offset + valid, twin});
     if (got <= 0) break;
     valid += static_cast<uint32_t>(got);
   }

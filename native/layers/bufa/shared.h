@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all files of the process under bufa share: arenas by block size, and the list of files with dirty blocks. Gone in a forked
-// child, where arenas and threads are the parent's.
+// What all files of the process under bufa share: arenas by block size, and the list of files with
+// dirty blocks. Gone in a forked child, where arenas and threads are the parent's.
 #pragma once
 
 #include "layers/writeback/arena.h"
@@ -9,8 +9,10 @@
 
 namespace weir::layers::bufa {
 
-inline constexpr int kArenas = 16;                    // block sizes in use at once; files of further ones write through
-inline constexpr uint64_t kArenaBytes = 4ull << 30;   // address space of one; memory is taken as blocks are
+inline constexpr int kArenas =
+    16;  // block sizes in use at once; files of further ones write through
+inline constexpr uint64_t kArenaBytes =
+    4ull << 30;  // address space of one; memory is taken as blocks are
 inline constexpr uint32_t kFilesOfArena = 1024;
 
 struct Shared {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing: accepted into blocks that outlive the process, written when they are full, when room is needed, after a second, at
-// fsync and close. A block's dirty ranges are what the program wrote and nothing else.
+// Writing: accepted into blocks that outlive the process, written when they are full, when room is
+// needed, after a second, at fsync and close. A block's dirty ranges are what the program wrote and
+// nothing else.
 #include <fcntl.h>
 #include <string.h>
 
@@ -25,7 +26,8 @@ Result write_through(Layer& l, const Transfer& t) {
   raise_end(s, append ? kUnknownEnd : t.offset + t.bytes);
   const Result result = pass_write(l, t, !append && !any_dirty(s));
   if (result <= 0) return result;
-  if (t.offset + static_cast<uint64_t>(result) > s.known_size) s.known_size = t.offset + static_cast<uint64_t>(result);
+  if (t.offset + static_cast<uint64_t>(result) > s.known_size)
+    s.known_size = t.offset + static_cast<uint64_t>(result);
   if (s.reader == nullptr) return result;
   uint64_t done = 0;
   for (int i = 0; i < t.count && done < static_cast<uint64_t>(result); ++i) {
@@ -72,7 +74,8 @@ uint64_t accept(Layer& l, const char* from, uint64_t bytes, uint64_t offset) {
     WriteBlock* b = block_for(l, offset + done);
     if (b == nullptr) return done;
     const auto lo = static_cast<uint32_t>(offset + done - b->offset);
-    const auto hi = static_cast<uint32_t>(bytes - done < s.block_bytes - lo ? lo + (bytes - done) : s.block_bytes);
+    const auto hi = static_cast<uint32_t>(bytes - done < s.block_bytes - lo ? lo + (bytes - done)
+                                                                            : s.block_bytes);
     const bool goes_on = b->count != 0 && b->ranges[b->count - 1].hi == lo;
     memcpy(b->data + lo, from + done, hi - lo);
     if (!note(s, *b, lo, hi)) {
@@ -84,7 +87,8 @@ uint64_t accept(Layer& l, const char* from, uint64_t bytes, uint64_t offset) {
     }
     if (goes_on) count(l, kWritesMerged);
     done += hi - lo;
-    if (is_full(s, *b) || (hi == s.block_bytes && (goes_on || s.writer->appending))) issue_full(l, *b);
+    if (is_full(s, *b) || (hi == s.block_bytes && (goes_on || s.writer->appending)))
+      issue_full(l, *b);
     else s.current = b->mapped ? nullptr : b;
   }
   if (s.reader != nullptr) patch(l, from, bytes, offset);
@@ -92,23 +96,29 @@ uint64_t accept(Layer& l, const char* from, uint64_t bytes, uint64_t offset) {
   return bytes;
 }
 
-// Whether the request goes into blocks. Large ones do when the system is slow and buffers are free, so that a dump costs a copy.
+// Whether the request goes into blocks. Large ones do when the system is slow and buffers are free,
+// so that a dump costs a copy.
 bool worth_buffering(Layer& l, const Transfer& t) {
   State& s = state_of(l);
-  // One slow request may be the scheduler's doing, and whoever buffers learns nothing more of the system below.
-  if (t.bytes <= s.write_limit) return t.bytes <= kQuickRequest || s.always || s.writer != nullptr || s.quick <= -2;
-  const bool fits = s.writer != nullptr && t.bytes <= uint64_t{s.buffers - s.writer->used} * s.block_bytes;
+  // One slow request may be the scheduler's doing, and whoever buffers learns nothing more of the
+  // system below.
+  if (t.bytes <= s.write_limit)
+    return t.bytes <= kQuickRequest || s.always || s.writer != nullptr || s.quick <= -2;
+  const bool fits =
+      s.writer != nullptr && t.bytes <= uint64_t{s.buffers - s.writer->used} * s.block_bytes;
   if (s.quick < 0 && fits) return true;
   of_no_use(l, t.bytes >= s.block_bytes / 2 ? Reason::kLargeRequests : Reason::kCached);
   return false;
 }
 
-// Whether accepted bytes would outlive the process. What is dirty is written first when a daemon has to be found again.
+// Whether accepted bytes would outlive the process. What is dirty is written first when a daemon
+// has to be found again.
 bool is_protected(Layer& l) {
   State& s = state_of(l);
   if (WEIR_LIKELY(writeback::protected_now())) return true;
   write_all(l);
-  // Looking for one takes time, which a file that is written plainly does not have to spend with each write.
+  // Looking for one takes time, which a file that is written plainly does not have to spend with
+  // each write.
   const uint64_t now = now_ns();
   if (now < s.retry_ns) return false;
   s.retry_ns = now + kRetryNs;
@@ -171,14 +181,17 @@ Result write_slowly(Layer& l, const Transfer& t) {
 Result write(Layer& l, const Transfer& t) {
   State& s = state_of(l);
   WriteBlock* b = s.current;
-  if (WEIR_LIKELY(b != nullptr && t.count == 1 && t.bytes <= s.write_limit && s.reader == nullptr) && base::load_relaxed(&s.trouble) == 0) {
+  if (WEIR_LIKELY(b != nullptr && t.count == 1 && t.bytes <= s.write_limit &&
+                  s.reader == nullptr) &&
+      base::load_relaxed(&s.trouble) == 0) {
     const uint64_t lo = t.offset - b->offset;
     writeback::Range& last = b->ranges[b->count - 1];
     // What fills the block has more to do.
     if (WEIR_LIKELY(lo == last.hi && t.bytes < s.block_bytes - lo && writeback::protected_now())) {
       const auto hi = static_cast<uint32_t>(lo + t.bytes);
       memcpy(b->data + lo, t.pieces->iov_base, t.bytes);
-      if (WEIR_LIKELY(writeback::mark_dirty(s.writer->arena, b->arena_block, static_cast<uint32_t>(lo), hi))) {
+      if (WEIR_LIKELY(writeback::mark_dirty(s.writer->arena, b->arena_block,
+                                            static_cast<uint32_t>(lo), hi))) {
         last.hi = hi;
         if (t.offset + t.bytes > s.known_size) s.known_size = t.offset + t.bytes;
         count(l, kWritesMerged);
@@ -196,7 +209,10 @@ bool begin_writer(Layer& l) {
   const stack::File& f = *l.file;
   const int slot = register_file(arena, l, (f.flags & O_APPEND) != 0);
   if (slot < 0) return false;
-  const long memory = writeback::held(arena, slot) ? base::map(sizeof(Writer), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS) : -1;
+  const long memory =
+      writeback::held(arena, slot)
+          ? base::map(sizeof(Writer), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS)
+          : -1;
   if (base::failed(memory)) {
     writeback::unregister_file(arena, slot);
     return false;
@@ -226,7 +242,8 @@ void write_range(Layer& l, uint64_t offset, uint64_t bytes) {
   const Changing changing;
   Writer& w = *s.writer;
   const auto touched = [&](const WriteBlock& b) {
-    return b.state != BlockState::kFree && (b.offset >= offset ? b.offset - offset < bytes : offset - b.offset < s.block_bytes);
+    return b.state != BlockState::kFree &&
+           (b.offset >= offset ? b.offset - offset < bytes : offset - b.offset < s.block_bytes);
   };
   for (uint32_t i = 0; i < w.high; ++i) {
     WriteBlock& b = w.blocks[i];
@@ -276,7 +293,9 @@ WriteBlock* first_dirty(const State& s, uint64_t offset, uint64_t bytes) {
   WriteBlock* found = nullptr;
   for (uint32_t i = 0; i < s.writer->high; ++i) {
     WriteBlock& b = s.writer->blocks[i];
-    if (b.state == BlockState::kFree || b.offset >= offset + bytes || b.offset + s.block_bytes <= offset) continue;
+    if (b.state == BlockState::kFree || b.offset >= offset + bytes ||
+        b.offset + s.block_bytes <= offset)
+      continue;
     if (found == nullptr || b.offset < found->offset) found = &b;
   }
   return found;
@@ -285,10 +304,14 @@ WriteBlock* first_dirty(const State& s, uint64_t offset, uint64_t bytes) {
 void overlay(const State& s, char* to, uint64_t bytes, uint64_t offset) {
   for (uint32_t i = 0; i < s.writer->high; ++i) {
     const WriteBlock& b = s.writer->blocks[i];
-    if (b.state == BlockState::kFree || b.offset >= offset + bytes || b.offset + s.block_bytes <= offset) continue;
+    if (b.state == BlockState::kFree || b.offset >= offset + bytes ||
+        b.offset + s.block_bytes <= offset)
+      continue;
     writeback::Range range{0, offset > b.offset ? static_cast<uint32_t>(offset - b.offset) : 0};
     while (next_range(s, b, range.hi, &range) && b.offset + range.lo < offset + bytes) {
-      const uint64_t from = b.offset + range.lo, end = b.offset + range.hi < offset + bytes ? b.offset + range.hi : offset + bytes;
+      const uint64_t from = b.offset + range.lo, end = b.offset + range.hi < offset + bytes
+                                                           ? b.offset + range.hi
+                                                           : offset + bytes;
       memcpy(to + (from - offset), b.data + range.lo, end - from);
     }
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stores between nodes that share no memory: each node's part lies in the rank that serves for it (layers/remote/transport.h), and every rank,
-// that one's neighbours included, reaches it by messages. A store is named by its shape, and made when somebody first asks for it.
+// Stores between nodes that share no memory: each node's part lies in the rank that serves for it
+// (layers/remote/transport.h), and every rank, that one's neighbours included, reaches it by
+// messages. A store is named by its shape, and made when somebody first asks for it.
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,16 +37,20 @@ Far fars[kStores];
 uint32_t far_count = 0;
 uint32_t making = 0;
 
-uint64_t name_of(uint32_t places, uint32_t place_bytes) { return uint64_t{places} << 32 | place_bytes; }
+uint64_t name_of(uint32_t places, uint32_t place_bytes) {
+  return uint64_t{places} << 32 | place_bytes;
+}
 
 // Called by the transport's thread alone.
 char* memory_of(uint64_t name, uint64_t at, uint64_t bytes) {
   for (Part& p : parts) {
     if (p.name == 0) {
-      const auto places = static_cast<uint32_t>(name >> 32), place_bytes = static_cast<uint32_t>(name);
+      const auto places = static_cast<uint32_t>(name >> 32),
+                 place_bytes = static_cast<uint32_t>(name);
       if (places == 0 || places > kMostPlaces || place_bytes == 0) return nullptr;
       p.bytes = store_bytes(places, place_bytes);
-      const long got = base::map(p.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+      const long got =
+          base::map(p.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
       if (base::failed(got)) return nullptr;
       p.memory = reinterpret_cast<char*>(got);
       p.name = name;
@@ -89,13 +94,18 @@ bool in_parts(uint64_t at, const iovec* pieces, int count, Carry carry) {
 
 bool far_get(void* context, uint32_t home, uint64_t at, const iovec* to, int count) {
   const uint64_t name = static_cast<Far*>(context)->name;
-  return in_parts(at, to, count, [&](uint64_t from, const remote::Pieces& pieces, uint64_t n) { return remote::get(home, name, from, pieces, n); });
+  return in_parts(at, to, count, [&](uint64_t from, const remote::Pieces& pieces, uint64_t n) {
+    return remote::get(home, name, from, pieces, n);
+  });
 }
 bool far_put(void* context, uint32_t home, uint64_t at, const iovec* from, int count) {
   const uint64_t name = static_cast<Far*>(context)->name;
-  return in_parts(at, from, count, [&](uint64_t to, const remote::Pieces& pieces, uint64_t n) { return remote::put(home, name, to, pieces, n); });
+  return in_parts(at, from, count, [&](uint64_t to, const remote::Pieces& pieces, uint64_t n) {
+    return remote::put(home, name, to, pieces, n);
+  });
 }
-bool far_swap(void* context, uint32_t home, uint64_t at, uint64_t expected, uint64_t wanted, uint64_t* found) {
+bool far_swap(void* context, uint32_t home, uint64_t at, uint64_t expected, uint64_t wanted,
+              uint64_t* found) {
   return remote::swap(home, static_cast<Far*>(context)->name, at, expected, wanted, found);
 }
 bool far_may(void*) { return remote::up(); }
@@ -104,7 +114,8 @@ bool far_may(void*) { return remote::up(); }
 uint32_t places_for(uint32_t slots) {
   const uint64_t places = uint64_t{slots} / job().ranks * remote::most_ranks();
   const uint64_t rounded = base::round_up(places, kWays);  // as the caches are
-  return rounded < kWays ? kWays : static_cast<uint32_t>(rounded < kMostPlaces ? rounded : kMostPlaces);
+  return rounded < kWays ? kWays
+                         : static_cast<uint32_t>(rounded < kMostPlaces ? rounded : kMostPlaces);
 }
 
 Between* between_by_messages(uint32_t slots, uint32_t place_bytes) {
@@ -122,14 +133,19 @@ Between* between_by_messages(uint32_t slots, uint32_t place_bytes) {
   }
   if (found == nullptr && far_count < kStores) {
     found = &fars[far_count++];
-    *found = {name, {{found, far_get, far_put, far_swap, far_may, nullptr}, remote::homes(), places, place_bytes, 0}};
+    *found = {name,
+              {{found, far_get, far_put, far_swap, far_may, nullptr},
+               remote::homes(),
+               places,
+               place_bytes,
+               0}};
   }
   base::store(&making, 0u);
   return found != nullptr ? &found->between : nullptr;
 }
 
-// The same for the ranks that share this node's directory, and for no others: hosts differ in the boot, emulated nodes and
-// containers in the directory.
+// The same for the ranks that share this node's directory, and for no others: hosts differ in the
+// boot, emulated nodes and containers in the directory.
 uint64_t node_name() {
   const char* directory = node::own_directory();
   struct {
@@ -139,7 +155,9 @@ uint64_t node_name() {
   if (directory == nullptr) return 0;
   base::read_file("/proc/sys/kernel/random/boot_id", about.boot, sizeof about.boot);
   struct stat s;
-  if (base::system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(directory), reinterpret_cast<long>(&s), 0) != 0) return 0;
+  if (base::system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(directory),
+                        reinterpret_cast<long>(&s), 0) != 0)
+    return 0;
   about.where = {static_cast<uint64_t>(s.st_dev), static_cast<uint64_t>(s.st_ino)};
   const uint64_t name = base::hash({reinterpret_cast<const char*>(&about), sizeof about}, 0);
   return name != 0 ? name : 1;
@@ -153,14 +171,17 @@ void read_environment() {
   job();
   const char* way = getenv("WEIR_BETWEEN");
   if (way == nullptr) return;
-  the_way = strcmp(way, "mpi") == 0 ? Way::kMessages : strcmp(way, "off") == 0 ? Way::kNone : Way::kAny;
+  the_way = strcmp(way, "mpi") == 0   ? Way::kMessages
+            : strcmp(way, "off") == 0 ? Way::kNone
+                                      : Way::kAny;
 }
 
 Way wished_way() { return the_way; }
 
 void begin_messages(const remote::Mpi& mpi, bool able, void (*in_thread)()) {
   const uint64_t name = able ? node_name() : 0;
-  remote::begin(mpi, able && name != 0, name, job().ranks, {part_get, part_put, part_swap}, in_thread);
+  remote::begin(mpi, able && name != 0, name, job().ranks, {part_get, part_put, part_swap},
+                in_thread);
 }
 
 Between* between_nodes(uint32_t slots, uint32_t place_bytes) {
@@ -168,7 +189,8 @@ Between* between_nodes(uint32_t slots, uint32_t place_bytes) {
   if (wished == Way::kNone) return nullptr;
   if (remote::up()) return between_by_messages(slots, place_bytes);
   if (!job().one_host || wished != Way::kAny) return nullptr;
-  return between_on_host(job().nodes, static_cast<uint32_t>(base::round_up(slots, kWays)), place_bytes);
+  return between_on_host(job().nodes, static_cast<uint32_t>(base::round_up(slots, kWays)),
+                         place_bytes);
 }
 
 }  // namespace weir::cache

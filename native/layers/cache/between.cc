@@ -13,7 +13,7 @@ constexpr uint64_t kStateMask = uint64_t{3} << 62, kReadyBit = uint64_t{kReady} 
 constexpr uint64_t kHashMask = 0xffffffff;
 constexpr int kTimeBits = 16, kTimeShift = 32, kUsesShift = kTimeShift + kTimeBits;
 constexpr uint64_t kTickNs = 128 * kMillisecond;    // of the time in a word
-constexpr uint64_t kOldTicks = 16;                  // who has been filling a place for longer is taken for dead
+constexpr uint64_t kOldTicks = 16;  // who has been filling a place for longer is taken for dead
 constexpr uint64_t kPollNs = kMillisecond / 5, kLongestPollNs = 2 * kMillisecond;
 constexpr int kSwapTries = 8;
 
@@ -23,11 +23,13 @@ uint64_t mixed(uint64_t key, uint64_t block) {
   return (h & kHashMask) != 0 ? h & kHashMask : 1;
 }
 uint64_t word_of(uint64_t state, uint64_t uses, uint64_t now, uint64_t hash) {
-  return state << 62 | (uses & 0x3fff) << kUsesShift | (now / kTickNs & 0xffff) << kTimeShift | hash;
+  return state << 62 | (uses & 0x3fff) << kUsesShift | (now / kTickNs & 0xffff) << kTimeShift |
+         hash;
 }
 uint64_t state_of(uint64_t word) { return word >> 62; }
 uint64_t uses_of(uint64_t word) { return word >> kUsesShift & 0x3fff; }
-// The time is part of the word, so that nobody sees a claim without it. One from the future is a clock's of another node.
+// The time is part of the word, so that nobody sees a claim without it. One from the future is a
+// clock's of another node.
 bool is_old(uint64_t word, uint64_t now) {
   const uint64_t age = (now / kTickNs - (word >> kTimeShift)) & 0xffff;
   return age > kOldTicks && age < 0x8000;
@@ -40,10 +42,13 @@ struct Spot {
 
 Spot spot_of(const Between& b, uint64_t key, uint64_t block) {
   const uint32_t sets = b.places / kPlaceWays;
-  return {static_cast<uint32_t>((block + key) % b.homes), static_cast<uint32_t>(block / b.homes % sets) * kPlaceWays, mixed(key, block), block};
+  return {static_cast<uint32_t>((block + key) % b.homes),
+          static_cast<uint32_t>(block / b.homes % sets) * kPlaceWays, mixed(key, block), block};
 }
 uint64_t head_at(uint32_t place) { return uint64_t{place} * sizeof(Place); }
-uint64_t data_at(const Between& b, uint32_t place) { return uint64_t{b.places} * sizeof(Place) + uint64_t{place} * b.place_bytes; }
+uint64_t data_at(const Between& b, uint32_t place) {
+  return uint64_t{b.places} * sizeof(Place) + uint64_t{place} * b.place_bytes;
+}
 
 bool get(Between& b, uint32_t home, uint64_t at, void* to, uint64_t bytes) {
   const iovec piece{to, bytes};
@@ -67,7 +72,8 @@ Found look(Opening& o, const Spot& spot, uint32_t* place, uint64_t* word) {
   const uint64_t now = base::clock_ns(CLOCK_REALTIME);
   for (int tries = 0; tries < kSwapTries; ++tries) {
     Place heads[kPlaceWays];
-    if (!get(b, spot.home, head_at(spot.first), heads, sizeof heads)) return give_up(b), Found::kBroken;
+    if (!get(b, spot.home, head_at(spot.first), heads, sizeof heads))
+      return give_up(b), Found::kBroken;
     int best = -1;
     for (uint32_t way = 0; way < kPlaceWays; ++way) {
       const Place& p = heads[way];
@@ -81,13 +87,16 @@ Found look(Opening& o, const Spot& spot, uint32_t* place, uint64_t* word) {
         break;
       }
       if (state_of(p.word) == kFilling && !old) continue;
-      if (best < 0 || p.word == 0 || (heads[best].word != 0 && p.since_ns < heads[best].since_ns)) best = static_cast<int>(way);
+      if (best < 0 || p.word == 0 || (heads[best].word != 0 && p.since_ns < heads[best].since_ns))
+        best = static_cast<int>(way);
     }
     if (best < 0) return Found::kNothing;
     const uint32_t mine = spot.first + static_cast<uint32_t>(best);
-    const uint64_t before = heads[best].word, wanted = word_of(kFilling, uses_of(before) + 1, now, spot.hash);
+    const uint64_t before = heads[best].word,
+                   wanted = word_of(kFilling, uses_of(before) + 1, now, spot.hash);
     uint64_t found = 0;
-    if (!b.reach.swap(b.reach.context, spot.home, head_at(mine), before, wanted, &found)) return give_up(b), Found::kBroken;
+    if (!b.reach.swap(b.reach.context, spot.home, head_at(mine), before, wanted, &found))
+      return give_up(b), Found::kBroken;
     if (found != before) continue;
     o.claimed = wanted;
     o.claimed_home = spot.home;
@@ -97,11 +106,13 @@ Found look(Opening& o, const Spot& spot, uint32_t* place, uint64_t* word) {
   return Found::kNothing;
 }
 
-// The block from a place that was ready; -1 when it has become another's meanwhile. The head is looked at afterwards: as long as the word
-// is the same, so is everything else.
-int64_t fetch(Opening& o, const Spot& spot, uint32_t place, uint64_t word, const iovec* pieces, int count) {
+// The block from a place that was ready; -1 when it has become another's meanwhile. The head is
+// looked at afterwards: as long as the word is the same, so is everything else.
+int64_t fetch(Opening& o, const Spot& spot, uint32_t place, uint64_t word, const iovec* pieces,
+              int count) {
   Between& b = *o.between;
-  if (!b.reach.get(b.reach.context, spot.home, data_at(b, place), pieces, count)) return give_up(b), -1;
+  if (!b.reach.get(b.reach.context, spot.home, data_at(b, place), pieces, count))
+    return give_up(b), -1;
   Place head;
   if (!get(b, spot.home, head_at(place), &head, sizeof head)) return give_up(b), -1;
   return head.word == word && head.key == o.share_key && head.block == spot.block ? head.bytes : -1;
@@ -109,7 +120,8 @@ int64_t fetch(Opening& o, const Spot& spot, uint32_t place, uint64_t word, const
 
 bool usable(const Opening& o) {
   const Between& b = *o.between;
-  return base::load_relaxed(&b.broken) == 0 && o.cache->block_bytes <= b.place_bytes && b.reach.may(b.reach.context);
+  return base::load_relaxed(&b.broken) == 0 && o.cache->block_bytes <= b.place_bytes &&
+         b.reach.may(b.reach.context);
 }
 
 }  // namespace
@@ -131,7 +143,8 @@ int64_t between_get(Opening& o, const iovec* pieces, int count_, uint64_t block)
       case Found::kReady: {
         const int64_t got = fetch(o, spot, place, word, pieces, count_);
         if (got >= 0) return count(o, kFromOtherNodes), got;
-        if (o.between->broken != 0 || ++fetched == kSwapTries) return -1;  // others always come first, or one of the same hash
+        if (o.between->broken != 0 || ++fetched == kSwapTries)
+          return -1;  // others always come first, or one of the same hash
         break;
       }
       case Found::kFilling: {
@@ -162,13 +175,15 @@ void between_put(Opening& o, const iovec* pieces, int count_, uint64_t block, in
   o.claimed = 0;
   bool reached = true;
   if (got > 0) {
-    reached = b.reach.put(b.reach.context, o.claimed_home, data_at(b, o.claimed_place), pieces, count_);
+    reached =
+        b.reach.put(b.reach.context, o.claimed_home, data_at(b, o.claimed_place), pieces, count_);
     const Place head{0, o.share_key, block, base::clock_ns(CLOCK_REALTIME), got, {}};
     if (reached) reached = put(b, o.claimed_home, at + 8, &head.key, 32);
   }
   uint64_t found = 0;
   const uint64_t done = got > 0 && reached ? kReadyBit | (mine & ~kStateMask) : 0;
-  if (!b.reach.swap(b.reach.context, o.claimed_home, at, mine, done, &found) || !reached) give_up(b);
+  if (!b.reach.swap(b.reach.context, o.claimed_home, at, mine, done, &found) || !reached)
+    give_up(b);
 }
 
 }  // namespace weir::cache

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cache of blocks that the ranks of a node share: layers `global` and `gather` are policies over it. One cache for each pair of
-// block size and capacity, in shared memory; files come and go in it.
+// A cache of blocks that the ranks of a node share: layers `global` and `gather` are policies over
+// it. One cache for each pair of block size and capacity, in shared memory; files come and go in
+// it.
 //
-// Reading: the rank that first wants a block reads it whole from the file; the others wait for it, a bounded time, and meanwhile
-// read the blocks that come next. Writing: bytes go into the block, exactly these bytes are marked dirty, and whoever completes a
-// block writes it, while others go on reading it and writing into it. A rank's write is in the block before it returns, so every later
+// Reading: the rank that first wants a block reads it whole from the file; the others wait for it,
+// a bounded time, and meanwhile read the blocks that come next. Writing: bytes go into the block,
+// exactly these bytes are marked dirty, and whoever completes a block writes it, while others go on
+// reading it and writing into it. A rank's write is in the block before it returns, so every later
 // read on the node has it. No lock in shared memory is held during a request to the file.
 //
-// Threads: one call at a time on an Opening (the file's lock), but prepare() may run beside it in another thread. Results are bytes or
-// -errno. No errno is touched, no hooked function called.
+// Threads: one call at a time on an Opening (the file's lock), but prepare() may run beside it in
+// another thread. Results are bytes or -errno. No errno is touched, no hooked function called.
 #pragma once
 
 #include <stdint.h>
@@ -24,8 +26,8 @@ struct Shape {
   uint32_t slots;        // rounded up to whole sets
 };
 
-// The node's cache of this shape; null: no shared memory for it. Cheap after the first time in a process.
-// It is the process's to its end: nobody gives it back. Threads: any.
+// The node's cache of this shape; null: no shared memory for it. Cheap after the first time in a
+// process. It is the process's to its end: nobody gives it back. Threads: any.
 Cache* attach(const Shape& shape);
 
 // How this opening reaches the file.
@@ -48,10 +50,11 @@ using namespace layers::cache_declared;
 
 struct Policy {
   bool keeps_reads;      // global; else only written bytes are kept (gather)
-  bool several_nodes;    // ranks on other nodes may have the file: written blocks are not kept, close and barriers write through
+  bool several_nodes;  // ranks on other nodes may have the file: written blocks are not kept, close
+                       // and barriers write through
   uint64_t wait_ns;  // how long a writer that needs room waits for others while none of them writes
-  // So many for the node and for each opening may be loaded in vain before reads bypass the cache, and 32 times as many requests in a row be
-  // written in vain before writes do; 0: any number.
+  // So many for the node and for each opening may be loaded in vain before reads bypass the cache,
+  // and 32 times as many requests in a row be written in vain before writes do; 0: any number.
   uint32_t wasted_blocks = 0;
 };
 
@@ -66,8 +69,12 @@ struct Opening {
   bool unprotected;     // nobody would drain: writes go through
   uint64_t errors_seen;
   uint64_t next_block;  // where a sequential reader goes on
+  uint64_t last_block,
+      step;             // where the last call began, and how many blocks behind the one before it
+  uint32_t steps;       // of that length in a row
   uint64_t share_key;   // names the file and its state between nodes; 0: not to be shared
-  uint64_t claimed;     // word of the place between nodes that this rank has said it would fill; 0: none
+  uint64_t
+      claimed;  // word of the place between nodes that this rank has said it would fill; 0: none
   uint32_t claimed_home, claimed_place;
   bool helping;         // reading a block while another is waited for: waits for nothing
   bool loaded;          // the read in progress had to load a block: that saved nothing
@@ -95,21 +102,26 @@ inline int64_t write(Opening& o, const void* from, uint64_t bytes, uint64_t offs
 }
 // As readers on this node must see it.
 int64_t size(Opening& o);
-// After barriers of all nodes, or whenever others may have changed the file: clean blocks are forgotten if it shows that they have.
+// After barriers of all nodes, or whenever others may have changed the file: clean blocks are
+// forgotten if it shows that they have.
 void look_again(Opening& o);
 // The same at the next read or question for the size: nothing is asked now.
 void look_later(Opening& o);
-// Whether this is the only opening on the node, and nothing of the file is dirty: then requests may go past the cache.
+// Whether this is the only opening on the node, and nothing of the file is dirty: then requests may
+// go past the cache.
 bool alone(const Opening& o);
-// patient: waits a bounded time for other ranks to complete the blocks that they share with this one. Everything dirty of the file is
-// written then. What cannot be is given up (Below::lost): 0 or that error.
+// patient: waits a bounded time for other ranks to complete the blocks that they share with this
+// one. Everything dirty of the file is written then. What cannot be is given up (Below::lost): 0 or
+// that error.
 int64_t flush(Opening& o, bool patient);
 void truncated(Opening& o, uint64_t bytes);  // before and after the file itself is cut
-// What bypasses the cache by now (layout.h's Bypassed), for it was in vain too often (Policy::wasted_blocks).
+// What bypasses the cache by now (layout.h's Bypassed), for it was in vain too often
+// (Policy::wasted_blocks).
 uint32_t bypassed(const Opening& o);
 // Clean blocks of the file are forgotten.
 void invalidate(Opening& o);
-// An error that another rank met while writing this file's blocks and that this opening has not reported; 0: none.
+// An error that another rank met while writing this file's blocks and that this opening has not
+// reported; 0: none.
 int64_t take_error(Opening& o);
 // Loads a block that will be wanted. True when it did.
 bool prepare(Opening& o, uint64_t block);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cache between processes: what each rank reads is right, each block is asked for once, killed ranks hold up nobody.
+// The cache between processes: what each rank reads is right, each block is asked for once, killed
+// ranks hold up nobody.
 #include "layers/cache/cache.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +49,8 @@ TEST_F(CacheTest, each_block_is_read_once_by_ranks_in_step) {
     }));
   }
   for (pid_t c : children) wait_for(c);
-  EXPECT_LE(shared_->reads, kBytes / 65536 + 1);  // the last block twice: a short read asks whether that was all
+  EXPECT_LE(shared_->reads,
+            kBytes / 65536 + 1);  // the last block twice: a short read asks whether that was all
   uint64_t loads = 0;
   for (auto& counts : shared_->counts) loads += counts[kLoads];
   EXPECT_EQ(kBytes / 65536, loads);
@@ -84,7 +86,8 @@ TEST_F(CacheTest, of_blocks_touched_at_one_time_the_first_makes_room) {
     const auto read_block = [&](uint64_t block) {
       if (cache::read(t.o, piece, sizeof piece, block * 16384) != sizeof piece) _exit(4);
     };
-    for (uint64_t block = 0; block < 9; ++block) read_block(block);  // block 8 in the place of block 0
+    for (uint64_t block = 0; block < 9; ++block)
+      read_block(block);  // block 8 in the place of block 0
     for (uint64_t block = 1; block < 9; ++block) read_block(block);  // all of them since
     read_block(9);
     read_block(8);
@@ -92,6 +95,51 @@ TEST_F(CacheTest, of_blocks_touched_at_one_time_the_first_makes_room) {
   });
   wait_for(child);
   EXPECT_EQ(10u, shared_->reads);
+}
+
+void await_go(Shared* shared, uint32_t value) {
+  for (int i = 0; i < 50'000 && base::load(&shared->go) < value; ++i) usleep(200);
+  if (base::load(&shared->go) < value) _exit(7);
+}
+
+// One piece of each fourth block: while another rank reads the block, that of the next step is
+// read.
+TEST_F(CacheTest, who_waits_in_steps_reads_the_block_of_the_next_step) {
+  static constexpr uint32_t kBlock = 16384;
+  fill(uint64_t{64} * kBlock);
+  const pid_t waiting = start([&] {
+    Rank t{shared_, -1};
+    if (!t.open(path_, {kBlock, 64}, 0)) _exit(3);
+    char piece[100];
+    for (uint64_t block = 0; block <= 12; block += 4) {
+      if (block == 12) {
+        base::store(&shared_->go, 1u);
+        await_go(shared_, 2);
+        t.before_read = [](Rank& rank, uint64_t offset) {
+          if (offset == 16 * kBlock) base::store(&rank.shared->go, 3u);
+        };
+      }
+      if (cache::read(t.o, piece, sizeof piece, block * kBlock + 50) != sizeof piece) _exit(4);
+      if (piece[9] != byte_at(block * kBlock + 59)) _exit(5);
+    }
+    t.finish();
+  });
+  const pid_t reading = start([&] {
+    Rank t{shared_, -1};
+    if (!t.open(path_, {kBlock, 64}, 1)) _exit(3);
+    t.before_read = [](Rank& rank, uint64_t) {
+      base::store(&rank.shared->go, 2u);
+      await_go(rank.shared, 3);
+    };
+    await_go(shared_, 1);
+    char piece[100];
+    if (cache::read(t.o, piece, sizeof piece, 12 * kBlock) != sizeof piece) _exit(4);
+    t.finish();
+  });
+  wait_for(waiting);
+  wait_for(reading);
+  EXPECT_LE(shared_->counts[0][kWaits], 1u);
+  EXPECT_LE(shared_->reads, 6u) << "those of blocks 0, 4, 8, 12, and of two steps ahead at most";
 }
 
 TEST_F(CacheTest, a_block_whose_reader_was_killed_is_read_by_another) {
@@ -114,7 +162,8 @@ TEST_F(CacheTest, a_block_whose_reader_was_killed_is_read_by_another) {
       if (!t.open(path_, {65536, 8}, i)) _exit(3);
       meet(shared_, 3);
       char piece[100];
-      if (cache::read(t.o, piece, sizeof piece, 200) != sizeof piece || piece[7] != byte_at(207)) _exit(4);
+      if (cache::read(t.o, piece, sizeof piece, 200) != sizeof piece || piece[7] != byte_at(207))
+        _exit(4);
       t.finish();
     }));
   }
@@ -124,7 +173,8 @@ TEST_F(CacheTest, a_block_whose_reader_was_killed_is_read_by_another) {
   wait_for(victim, SIGKILL);
   for (pid_t c : children) wait_for(c);
   EXPECT_EQ(2u, shared_->first_reads);  // the dead one's and one more
-  EXPECT_EQ(1u, shared_->counts[1][kTakenOver] + shared_->counts[2][kTakenOver] + shared_->counts[3][kTakenOver]);
+  EXPECT_EQ(1u, shared_->counts[1][kTakenOver] + shared_->counts[2][kTakenOver] +
+                    shared_->counts[3][kTakenOver]);
 }
 
 TEST_F(CacheTest, a_rank_that_hangs_while_reading_delays_others_for_a_bounded_time) {
@@ -144,7 +194,8 @@ TEST_F(CacheTest, a_rank_that_hangs_while_reading_delays_others_for_a_bounded_ti
     Rank t{shared_, -1};
     if (!t.open(path_, {65536, 8}, 1)) _exit(3);
     char piece[100];
-    if (cache::read(t.o, piece, sizeof piece, 300) != sizeof piece || piece[0] != byte_at(300)) _exit(4);
+    if (cache::read(t.o, piece, sizeof piece, 300) != sizeof piece || piece[0] != byte_at(300))
+      _exit(4);
     t.finish();
   });
   wait_for(other);
@@ -160,7 +211,8 @@ TEST_F(CacheTest, neighbouring_writes_of_several_ranks_become_whole_blocks) {
     for (uint32_t i = 0; i < kRanks; ++i) {
       children.push_back(start([&, i] {
         Rank t{shared_, -1};
-        if (!t.open(path_, {65536, 16}, static_cast<int>(i), {true, false, 2'000'000'000})) _exit(3);
+        if (!t.open(path_, {65536, 16}, static_cast<int>(i), {true, false, 2'000'000'000}))
+          _exit(3);
         meet(shared_, kRanks);
         char piece[kPiece];
         for (uint32_t n = 0; n < kPieces; ++n) {
@@ -198,7 +250,8 @@ TEST_F(CacheTest, what_one_rank_writes_another_reads_at_once) {
       if (!u.open(path_, {16384, 8}, 1)) _exit(5);
       char piece[10];
       if (cache::size(u.o) != 20'003) _exit(6);
-      if (cache::read(u.o, piece, 10, 19'996) != 7 || memcmp(piece, "\0\0\0\0one", 7) != 0) _exit(7);
+      if (cache::read(u.o, piece, 10, 19'996) != 7 || memcmp(piece, "\0\0\0\0one", 7) != 0)
+        _exit(7);
       if (cache::write(u.o, "two", 3, 20'003) != 3) _exit(8);
       u.finish();
     });
@@ -239,7 +292,8 @@ TEST_F(CacheTest, a_failed_write_is_reported_to_every_writer_once_and_counted_on
     if (!u.open(path_, {16384, 8}, 1)) _exit(3);
     t.fail_writes = ENOSPC;
     if (cache::write(t.o, "lost", 4, 100) != 4) {
-      if (t.o.registered < 0) _exit(0);  // nobody to drain: nothing is accepted, nothing can be lost later
+      if (t.o.registered < 0)
+        _exit(0);  // nobody to drain: nothing is accepted, nothing can be lost later
       _exit(4);
     }
     if (flush(t.o, false) != -ENOSPC || t.lost != 4) _exit(5);
@@ -255,14 +309,16 @@ TEST_F(CacheTest, a_failed_write_is_reported_to_every_writer_once_and_counted_on
 // Any sequence of reads and writes by openings of several kinds equals the same on an array.
 TEST_F(CacheTest, random_operations_equal_those_on_an_array) {
   const char* given = getenv("WEIR_TEST_SEED");
-  unsigned seed = given != nullptr ? static_cast<unsigned>(atoi(given)) : static_cast<unsigned>(getpid());
+  unsigned seed =
+      given != nullptr ? static_cast<unsigned>(atoi(given)) : static_cast<unsigned>(getpid());
   printf("WEIR_TEST_SEED=%u\n", seed);
   for (const bool keeps : {true, false}) {
     const pid_t child = start([&] {
       Rank ranks[3]{{shared_, -1}, {shared_, -1}, {shared_, -1}};
       if (ftruncate(fd_, 0) != 0) _exit(2);
       for (int i = 0; i < 3; ++i) {
-        if (!ranks[i].open(path_, {i == 2 ? 12'288u : 12'288u, 8}, i, {keeps, false, 1'000'000})) _exit(3);
+        if (!ranks[i].open(path_, {i == 2 ? 12'288u : 12'288u, 8}, i, {keeps, false, 1'000'000}))
+          _exit(3);
       }
       constexpr uint64_t kMost = 300'000;
       std::vector<char> model(kMost + 50'000), got(50'000);
@@ -270,17 +326,21 @@ TEST_F(CacheTest, random_operations_equal_those_on_an_array) {
       for (int n = 0; n < 40'000; ++n) {
         Rank& t = ranks[rand_r(&seed) % 3];
         const uint64_t at = rand_r(&seed) % kMost;
-        const uint32_t bytes = rand_r(&seed) % 20 == 0 ? 1 + rand_r(&seed) % 40'000 : 1 + rand_r(&seed) % 300;
+        const uint32_t bytes =
+            rand_r(&seed) % 20 == 0 ? 1 + rand_r(&seed) % 40'000 : 1 + rand_r(&seed) % 300;
         const unsigned what = rand_r(&seed) % 100;
         if (what < 50) {
-          for (uint32_t k = 0; k < bytes; ++k) model[at + k] = got[k] = static_cast<char>(rand_r(&seed));
+          for (uint32_t k = 0; k < bytes; ++k)
+            model[at + k] = got[k] = static_cast<char>(rand_r(&seed));
           if (cache::write(t.o, got.data(), bytes, at) != bytes) _exit(4);
           if (at + bytes > end) end = at + bytes;
         } else if (what < 97) {
-          const int64_t want = at >= end ? 0 : static_cast<int64_t>(end - at < bytes ? end - at : bytes);
+          const int64_t want =
+              at >= end ? 0 : static_cast<int64_t>(end - at < bytes ? end - at : bytes);
           const int64_t have = cache::read(t.o, got.data(), bytes, at);
           if (have != want) {
-            fprintf(stderr, "operation %d: %ld of %u at %lu, end %lu, want %ld\n", n, have, bytes, at, end, want);
+            fprintf(stderr, "operation %d: %ld of %u at %lu, end %lu, want %ld\n", n, have, bytes,
+                    at, end, want);
             _exit(5);
           }
           if (memcmp(got.data(), model.data() + at, static_cast<size_t>(want)) != 0) {
@@ -303,7 +363,9 @@ TEST_F(CacheTest, random_operations_equal_those_on_an_array) {
       }
       for (Rank& t : ranks) t.finish();
       std::vector<char> file(end);
-      if (pread(fd_, file.data(), end, 0) != static_cast<ssize_t>(end) || memcmp(file.data(), model.data(), end) != 0) _exit(10);
+      if (pread(fd_, file.data(), end, 0) != static_cast<ssize_t>(end) ||
+          memcmp(file.data(), model.data(), end) != 0)
+        _exit(10);
     });
     wait_for(child);
   }
@@ -349,7 +411,9 @@ node::Lock& lock_of(Rank& t, Where where) {
   if (where == Where::kSet) return t.o.cache->directory->set_locks[t.o.cache->set_of(1)];
   if (where == Where::kFiles) return t.o.cache->directory->files_lock;
   if (where == Where::kArena) return t.o.cache->arena->header->lock;
-  if (where == Where::kMaking) return reinterpret_cast<writeback::PulsePage*>(const_cast<writeback::Pulse*>(writeback::pulse))->making;
+  if (where == Where::kMaking)
+    return reinterpret_cast<writeback::PulsePage*>(const_cast<writeback::Pulse*>(writeback::pulse))
+        ->making;
   return s->lock;
 }
 
@@ -374,12 +438,15 @@ void stop_with(Shared* shared, const char* path, Where where) {
     };
     flush(t.o, false);
   } else {
-    if (where == Where::kPiece) writeback::lock_block(t.o.cache->arena, t.o.cache->arena_block(*find(*t.o.cache, tag(t.o, 0)), 0));
+    if (where == Where::kPiece)
+      writeback::lock_block(t.o.cache->arena,
+                            t.o.cache->arena_block(*find(*t.o.cache, tag(t.o, 0)), 0));
     node::Lock& lock = lock_of(t, where);
     if (node::take(lock) == node::Taken::kNot) _exit(5);
     base::store(&shared->go, 1u);
     ::raise(SIGSTOP);
-    if (where == Where::kSlot || where == Where::kPiece) unlock(*t.o.cache, *find_revoked(*t.o.cache));
+    if (where == Where::kSlot || where == Where::kPiece)
+      unlock(*t.o.cache, *find_revoked(*t.o.cache));
     else node::release(lock);
   }
   t.finish();
@@ -391,8 +458,12 @@ void go_beside(Shared* shared, const char* path) {
   char piece[200];
   if (cache::read(t.o, piece, 200, 0) != 100 || piece[0] != 'a' || piece[99] != 'a') _exit(14);
   const std::vector<char> data(60, 'b');
-  if (cache::write(t.o, data.data(), 60, 70) != 60 || cache::write(t.o, data.data(), 60, 20'000) != 60) _exit(15);
-  if (cache::read(t.o, piece, 200, 0) < 130 || piece[69] != 'a' || piece[70] != 'b' || piece[129] != 'b') _exit(16);
+  if (cache::write(t.o, data.data(), 60, 70) != 60 ||
+      cache::write(t.o, data.data(), 60, 20'000) != 60)
+    _exit(15);
+  if (cache::read(t.o, piece, 200, 0) < 130 || piece[69] != 'a' || piece[70] != 'b' ||
+      piece[129] != 'b')
+    _exit(16);
   t.finish();
 }
 
@@ -411,7 +482,9 @@ TEST_P(StoppedTest, a_rank_that_is_stopped_holds_up_nobody) {
   const pid_t beside = start([&] {
     if (refuses()) {
       Rank t{shared_, -1};
-      _exit(t.open(path_, {16384, 8}, 1) ? 13 : 0);  // refused within the bound: the file has no layer then
+      _exit(t.open(path_, {16384, 8}, 1)
+                ? 13
+                : 0);  // refused within the bound: the file has no layer then
     }
     go_beside(shared_, path_);
   });
@@ -430,8 +503,9 @@ TEST_P(StoppedTest, a_rank_that_is_stopped_holds_up_nobody) {
   EXPECT_EQ('b', got[20'059]);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cache, StoppedTest, ::testing::Values(Where::kSlot, Where::kPiece, Where::kSet, Where::kFiles, Where::kWriting, Where::kArena,
-                                           Where::kMaking));
+INSTANTIATE_TEST_SUITE_P(Cache, StoppedTest,
+                         ::testing::Values(Where::kSlot, Where::kPiece, Where::kSet, Where::kFiles,
+                                           Where::kWriting, Where::kArena, Where::kMaking));
 
 // Writes the block, and waits with its request until it may go on.
 void write_slowly(Rank& t) {
@@ -455,9 +529,12 @@ TEST_F(CacheTest, a_block_is_read_and_written_into_while_it_is_written_to_the_fi
   const pid_t other = start([&] {
     Rank t{shared_, -1};
     char piece[200];
-    if (!t.open(path_, {16384, 8}, 1) || cache::read(t.o, piece, 200, 0) != 100 || piece[99] != 'a') _exit(3);
+    if (!t.open(path_, {16384, 8}, 1) || cache::read(t.o, piece, 200, 0) != 100 || piece[99] != 'a')
+      _exit(3);
     const std::vector<char> data(60, 'b');
-    if (cache::write(t.o, data.data(), 60, 70) != 60 || cache::read(t.o, piece, 200, 0) != 130 || piece[70] != 'b') _exit(4);
+    if (cache::write(t.o, data.data(), 60, 70) != 60 || cache::read(t.o, piece, 200, 0) != 130 ||
+        piece[70] != 'b')
+      _exit(4);
     if (cache::write(t.o, data.data(), 60, 20'000) != 60) _exit(5);
     base::store(&shared_->go, 2u);
     t.finish();
@@ -516,7 +593,9 @@ TEST_F(CacheTest, a_call_left_by_a_jump_gives_up_what_it_had_locked) {
       node::forked();
       Rank u{shared_, -1};
       char piece[200];
-      if (!u.open(path_, {16384, 8}, 1) || cache::read(u.o, piece, 200, 0) != 200 || piece[199] != 'a') _exit(10);
+      if (!u.open(path_, {16384, 8}, 1) || cache::read(u.o, piece, 200, 0) != 200 ||
+          piece[199] != 'a')
+        _exit(10);
       u.finish();
     });
     int status = -1;
@@ -537,12 +616,15 @@ TEST_F(CacheTest, a_thread_that_was_cancelled_is_dead_while_its_process_lives) {
     pthread_t thread;
     pthread_create(&thread, nullptr, [](void*) -> void* {
       char data[100] = "a";
-      if (cache::write(t.o, data, 100, 0) != 100 || !lock(t.o, *find(*t.o.cache, tag(t.o, 0)))) _exit(4);
+      if (cache::write(t.o, data, 100, 0) != 100 || !lock(t.o, *find(*t.o.cache, tag(t.o, 0))))
+        _exit(4);
       return nullptr;
     }, nullptr);
     pthread_join(thread, nullptr);
     char piece[200];
-    if (cache::write(t.o, "b", 1, 100) != 1 || cache::read(t.o, piece, 200, 0) != 101 || piece[100] != 'b') _exit(5);
+    if (cache::write(t.o, "b", 1, 100) != 1 || cache::read(t.o, piece, 200, 0) != 101 ||
+        piece[100] != 'b')
+      _exit(5);
     t.finish();
   });
   wait_for(parent);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Caches of this process, the table of files in them, and what opening, closing and truncating mean to blocks.
+// Caches of this process, the table of files in them, and what opening, closing and truncating mean
+// to blocks.
 #include <errno.h>
 #include <string.h>
 
@@ -39,7 +40,13 @@ bool map_cache(Cache& c, uint32_t block_bytes, uint32_t slots) {
   c.slots = slots;
   c.sets = slots / kWays;
   char name[48];
-  base::Writer(name, sizeof name).add("cache-").add_number(kVersion).add("-").add_number(block_bytes).add("-").add_number(slots);
+  base::Writer(name, sizeof name)
+      .add("cache-")
+      .add_number(kVersion)
+      .add("-")
+      .add_number(block_bytes)
+      .add("-")
+      .add_number(slots);
   const uint64_t directory = sizeof(Directory) + uint64_t{slots} * sizeof(Slot);
   const uint64_t extra = directory + uint64_t{slots} * c.pieces * sizeof(uint32_t);
   c.arena = writeback::share_arena(name, slots * c.pieces, c.piece_bytes, kEnrolments, extra);
@@ -60,7 +67,8 @@ bool map_cache(Cache& c, uint32_t block_bytes, uint32_t slots) {
   return true;
 }
 
-// Nothing of the file is in the cache any more; false when something is dirty, or has an owner that does not go on.
+// Nothing of the file is in the cache any more; false when something is dirty, or has an owner that
+// does not go on.
 bool forget_file(Cache& c, uint32_t file) {
   for (uint32_t i = 0; i < c.slots; ++i) {
     Slot& s = c.slot(i);
@@ -75,7 +83,8 @@ bool forget_file(Cache& c, uint32_t file) {
   return true;
 }
 
-// The file's entry, or one for it: a free one, else the one that nobody has had open for longest. Under files_lock.
+// The file's entry, or one for it: a free one, else the one that nobody has had open for longest.
+// Under files_lock.
 FileEntry* entry_for(Cache& c, uint64_t device, uint64_t inode) {
   Directory& d = *c.directory;
   FileEntry* free_entry = nullptr;
@@ -106,7 +115,8 @@ FileEntry* entry_for(Cache& c, uint64_t device, uint64_t inode) {
 bool changed_just_now(const Stamp& stamp) {
   const auto now = static_cast<int64_t>(base::clock_ns(CLOCK_REALTIME));
   const auto fresh = static_cast<int64_t>(kFreshNs);
-  const int64_t m = now - (stamp.mtime_s * 1'000'000'000 + stamp.mtime_ns), i = now - (stamp.ctime_s * 1'000'000'000 + stamp.ctime_ns);
+  const int64_t m = now - (stamp.mtime_s * 1'000'000'000 + stamp.mtime_ns),
+                i = now - (stamp.ctime_s * 1'000'000'000 + stamp.ctime_ns);
   return (m < fresh && m > -fresh) || (i < fresh && i > -fresh);
 }
 
@@ -127,21 +137,25 @@ bool any_dirty(const Cache& c, uint32_t file) {
   return false;
 }
 
-// What is known of a file before its stamp is taken. Ranks may write the file between the stamp and its use: then the stamp is too old
-// to say where the file ends.
+// What is known of a file before its stamp is taken. Ranks may write the file between the stamp and
+// its use: then the stamp is too old to say where the file ends.
 class Before {
  public:
   explicit Before(const FileEntry& e)
-      : written_(base::load(&e.written)), extent_(base::load(&e.extent)), end_(base::load(&e.end)) {}
+      : written_(base::load(&e.written)),
+        extent_(base::load(&e.extent)),
+        end_(base::load(&e.end)) {}
   bool all_written(const FileEntry& e) const { return end_ == 0 && base::load(&e.end) == 0; }
-  // The stamp has all that the node's ranks ever wrote: it alone says where the file ends from now on.
+  // The stamp has all that the node's ranks ever wrote: it alone says where the file ends from now
+  // on.
   void forget_extent(FileEntry& e) const {
     uint64_t extent = extent_;
     if (base::load(&e.written) == written_) base::compare_exchange(&e.extent, &extent, uint64_t{0});
   }
   // The stamp takes the place of another, which may be younger. Under files_lock.
   bool replace(FileEntry& e, const Stamp& stamp) const {
-    if (base::load(&e.written) != written_ && e.stamp.size > stamp.size) raise(&e.extent, e.stamp.size);
+    if (base::load(&e.written) != written_ && e.stamp.size > stamp.size)
+      raise(&e.extent, e.stamp.size);
     return compare(e, stamp);
   }
 
@@ -149,12 +163,14 @@ class Before {
   uint64_t written_, extent_, end_;
 };
 
-// The file is another one than the cache knew: what dead ranks had accepted has been written, and may have been cut off since.
+// The file is another one than the cache knew: what dead ranks had accepted has been written, and
+// may have been cut off since.
 void forget_ends(const Cache& c, FileEntry& e, uint32_t file, const Before& before) {
   const uint64_t progress = base::load(&e.progress);
   uint64_t end = base::load(&e.end);
   if (end != 0 && any_dirty(c, file)) return;
-  if (base::load(&e.progress) != progress || !base::compare_exchange(&e.end, &end, uint64_t{0})) return;
+  if (base::load(&e.progress) != progress || !base::compare_exchange(&e.end, &end, uint64_t{0}))
+    return;
   before.forget_extent(e);
 }
 
@@ -189,20 +205,23 @@ Cache* attach(const Shape& shape) {
   const auto block_bytes = static_cast<uint32_t>(base::round_up(shape.block_bytes, kPage));
   auto slots = static_cast<uint32_t>(base::round_up(shape.slots, kWays));
   if (slots > kMostSlots) slots = kMostSlots;
-  const uint32_t pieces = (block_bytes + piece_bytes_for(block_bytes) - 1) / piece_bytes_for(block_bytes);
+  const uint32_t pieces =
+      (block_bytes + piece_bytes_for(block_bytes) - 1) / piece_bytes_for(block_bytes);
   while (slots > kWays && slots * pieces > writeback::kMostBlocks) slots -= kWays;
   const base::SignalsBlocked blocked;  // a handler would wait for its own thread
   const node::Identity me = node::self();
   // The word holds the taker's number: of another process, it was taken when the parent forked.
   for (uint32_t seen = 0; !base::compare_exchange(&attaching, &seen, me.pid); seen = 0) {
     if (seen != me.pid && base::compare_exchange(&attaching, &seen, me.pid)) break;
-    node::sleep_on(&attaching, me.pid, kMillisecond / 5);  // another thread, which may be mapping memory
+    node::sleep_on(&attaching, me.pid,
+                   kMillisecond / 5);  // another thread, which may be mapping memory
   }
   if (!(attached_by == me)) attached_count = 0;
   attached_by = me;
   Cache* found = nullptr;
   for (uint32_t i = 0; i < attached_count; ++i) {
-    if (attached[i].block_bytes == block_bytes && attached[i].slots == slots) found = &attached[i].cache;
+    if (attached[i].block_bytes == block_bytes && attached[i].slots == slots)
+      found = &attached[i].cache;
   }
   if (found == nullptr && attached_count < kShapes && block_bytes != 0 && slots != 0) {
     Attached& next = attached[attached_count];
@@ -224,10 +243,12 @@ int64_t open(Opening& o, uint64_t device, uint64_t inode) {
   if (e == nullptr) return error;
   const Before before(*e);
   Stamp stamp;
-  const bool known = o.below.about(o.below.context, &stamp);  // a layer below may open its own cache for it
+  const bool known =
+      o.below.about(o.below.context, &stamp);  // a layer below may open its own cache for it
   const Inside in;
   const base::SignalsBlocked blocked;
-  if (node::take(d.files_lock) == node::Taken::kNot) return -EBUSY;  // as if this rank had been killed
+  if (node::take(d.files_lock) == node::Taken::kNot)
+    return -EBUSY;  // as if this rank had been killed
   bool changed = false;
   if (known) {
     if (e->writers == 0 && before.all_written(*e)) {
@@ -250,7 +271,8 @@ int64_t open(Opening& o, uint64_t device, uint64_t inode) {
 void close(Opening& o) {
   if (o.spare != nullptr) base::unmap(o.spare, o.cache->block_bytes);
   o.spare = nullptr;
-  if (o.registered >= 0) writeback::unregister_file(o.cache->arena, o.registered, o.below.descriptor);
+  if (o.registered >= 0)
+    writeback::unregister_file(o.cache->arena, o.registered, o.below.descriptor);
   o.registered = -1;
   Directory& d = *o.cache->directory;
   const base::SignalsBlocked blocked;
@@ -297,7 +319,9 @@ void look(Opening& o) {
 
 uint32_t bypassed(const Opening& o) { return base::load_relaxed(&entry(o).bypassed); }
 
-bool alone(const Opening& o) { return base::load_relaxed(&entry(o).openings) < 2 && base::load_relaxed(&entry(o).end) == 0; }
+bool alone(const Opening& o) {
+  return base::load_relaxed(&entry(o).openings) < 2 && base::load_relaxed(&entry(o).end) == 0;
+}
 
 void invalidate(Opening& o) {
   Cache& c = *o.cache;
@@ -325,20 +349,24 @@ void truncated(Opening& o, uint64_t bytes) {
   for (uint32_t i = 0; i < c.slots; ++i) {
     Slot& s = c.slot(i);
     if (s.tag == 0 || file_of(s.tag) != o.file) continue;
-    if (!take_writer(o, s)) continue;  // taken away, and written; a request for what is cut off would make the file longer again
+    if (!take_writer(o, s))
+      continue;  // taken away, and written; a request for what is cut off would make the file
+                 // longer again
     if (!lock(o, s)) {
       node::release(s.writer);
       continue;
     }
     const uint64_t begin = block_of(s.tag) * c.block_bytes;
-    if (s.tag != 0 && file_of(s.tag) == o.file && s.state != kLoading && begin + c.block_bytes > bytes) {
+    if (s.tag != 0 && file_of(s.tag) == o.file && s.state != kLoading &&
+        begin + c.block_bytes > bytes) {
       const uint32_t keep = bytes > begin ? static_cast<uint32_t>(bytes - begin) : 0;
       for (uint32_t piece = keep / c.piece_bytes; piece < c.pieces; ++piece) {
         if ((s.touched >> piece & 1) == 0) continue;
         const int block = c.arena_block(s, piece);
         const uint32_t lo = keep > piece * c.piece_bytes ? keep - piece * c.piece_bytes : 0;
         writeback::lock_block(c.arena, block);
-        if (!writeback::mark_clean(c.arena, block, lo, UINT32_MAX)) writeback::mark_clean(c.arena, block);
+        if (!writeback::mark_clean(c.arena, block, lo, UINT32_MAX))
+          writeback::mark_clean(c.arena, block);
         writeback::unlock_block(c.arena, block);
       }
       count_pieces(c, s);

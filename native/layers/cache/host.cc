@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A store between nodes that are emulated on one host (WEIR_NODE_RANKS): a file in the job's directory of shared memory, above those of the
-// nodes, which all of the job's ranks on the host map. It begins with a bit for each page that has memory; the homes' parts lie
-// one after another behind these.
+// A store between nodes that are emulated on one host (WEIR_NODE_RANKS): a file in the job's
+// directory of shared memory, above those of the nodes, which all of the job's ranks on the host
+// map. It begins with a bit for each page that has memory; the homes' parts lie one after another
+// behind these.
 #include <string.h>
 
 #include "base/round.h"
@@ -48,10 +49,12 @@ bool back(HostStore& store, uint64_t at, uint64_t bytes) {
   const base::HoldsDescriptor held;
   const long fd = node::open_in_job_again(store.name, store.file);
   if (base::failed(fd)) return false;
-  const long done = base::allocate(static_cast<int>(fd), store.parts_at + first * kPage, (last - first + 1) * kPage);
+  const long done = base::allocate(static_cast<int>(fd), store.parts_at + first * kPage,
+                                   (last - first + 1) * kPage);
   base::close_fd(static_cast<int>(fd));
   if (base::failed(done)) return false;
-  base::advise(store.memory + first * kPage, (last - first + 1) * kPage, kPopulateWrite);  // it is written next
+  base::advise(store.memory + first * kPage, (last - first + 1) * kPage,
+               kPopulateWrite);  // it is written next
   for (uint64_t page = first; page <= last; ++page) {
     __atomic_fetch_or(&store.backed[page / 32], uint32_t{1} << (page % 32), __ATOMIC_RELEASE);
   }
@@ -68,7 +71,8 @@ bool host_get(void* context, uint32_t home, uint64_t at, const iovec* to, int co
   auto& store = *static_cast<HostStore*>(context);
   at += home * store.home_bytes;
   if (!back(store, at, bytes_of(to, count))) return false;
-  for (int i = 0; i < count; at += to[i++].iov_len) memcpy(to[i].iov_base, store.memory + at, to[i].iov_len);
+  for (int i = 0; i < count; at += to[i++].iov_len)
+    memcpy(to[i].iov_base, store.memory + at, to[i].iov_len);
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   return true;
 }
@@ -76,33 +80,45 @@ bool host_put(void* context, uint32_t home, uint64_t at, const iovec* from, int 
   auto& store = *static_cast<HostStore*>(context);
   at += home * store.home_bytes;
   if (!back(store, at, bytes_of(from, count))) return false;
-  for (int i = 0; i < count; at += from[i++].iov_len) memcpy(store.memory + at, from[i].iov_base, from[i].iov_len);
+  for (int i = 0; i < count; at += from[i++].iov_len)
+    memcpy(store.memory + at, from[i].iov_base, from[i].iov_len);
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   return true;
 }
 // Of a place's word, the half that has its state.
 uint32_t* changing_half(const HostStore& store, uint64_t at) {
-  return reinterpret_cast<uint32_t*>(store.memory + at) + (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 1 : 0);
+  return reinterpret_cast<uint32_t*>(store.memory + at) +
+         (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 1 : 0);
 }
 
-bool host_swap(void* context, uint32_t home, uint64_t at, uint64_t expected, uint64_t wanted, uint64_t* found) {
+bool host_swap(void* context, uint32_t home, uint64_t at, uint64_t expected, uint64_t wanted,
+               uint64_t* found) {
   auto& store = *static_cast<HostStore*>(context);
   at += home * store.home_bytes;
   if (!back(store, at, sizeof(uint64_t))) return false;
   base::compare_exchange(reinterpret_cast<uint64_t*>(store.memory + at), &expected, wanted);
   *found = expected;
-  if (expected != 0) node::wake(changing_half(store, at));  // somebody may wait for a block that was being read
+  if (expected != 0)
+    node::wake(changing_half(store, at));  // somebody may wait for a block that was being read
   return true;
 }
 bool host_may(void*) { return true; }
 void host_wait(void* context, uint32_t home, uint64_t at, uint64_t word, uint64_t at_most_ns) {
   auto& store = *static_cast<HostStore*>(context);
-  node::sleep_on(changing_half(store, home * store.home_bytes + at), static_cast<uint32_t>(word >> 32), at_most_ns);
+  node::sleep_on(changing_half(store, home * store.home_bytes + at),
+                 static_cast<uint32_t>(word >> 32), at_most_ns);
 }
 
 bool name_of(HostStore& store, const Between& b) {
   base::Writer text(store.name, sizeof store.name);
-  text.add("between-").add_number(kVersion).add("-").add_number(b.homes).add("-").add_number(b.places).add("-").add_number(b.place_bytes);
+  text.add("between-")
+      .add_number(kVersion)
+      .add("-")
+      .add_number(b.homes)
+      .add("-")
+      .add_number(b.places)
+      .add("-")
+      .add_number(b.place_bytes);
   return !text.cut();
 }
 
@@ -115,9 +131,11 @@ bool map_store(HostStore& store, const Between& b) {
   const base::HoldsDescriptor held;
   const long fd = node::open_in_job(store.name, O_RDWR | O_CREAT);
   if (base::failed(fd)) return false;
-  const bool fine = base::identify(static_cast<int>(fd), &store.file) && !base::failed(base::resize(static_cast<int>(fd), all)) &&
+  const bool fine = base::identify(static_cast<int>(fd), &store.file) &&
+                    !base::failed(base::resize(static_cast<int>(fd), all)) &&
                     !base::failed(base::allocate(static_cast<int>(fd), 0, store.parts_at));
-  const long memory = fine ? base::map(all, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd)) : -1;
+  const long memory =
+      fine ? base::map(all, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd)) : -1;
   base::close_fd(static_cast<int>(fd));
   if (!fine || base::failed(memory)) return false;
   store.backed = reinterpret_cast<uint32_t*>(memory);
@@ -131,7 +149,8 @@ bool map_store(HostStore& store, const Between& b) {
 
 Between* between_on_host(uint32_t nodes, uint32_t places, uint32_t place_bytes) {
   if (nodes < 2) return nullptr;
-  const Between wanted{{}, nodes, static_cast<uint32_t>(base::round_up(places, kPlaceWays)), place_bytes, 0};
+  const Between wanted{
+      {}, nodes, static_cast<uint32_t>(base::round_up(places, kPlaceWays)), place_bytes, 0};
   const base::SignalsBlocked blocked;  // a handler would wait for its own thread
   const uint32_t me = node::self().pid;  // another process's: it was taken when the parent forked
   for (uint32_t seen = 0; !base::compare_exchange(&making, &seen, me); seen = 0) {
@@ -141,9 +160,11 @@ Between* between_on_host(uint32_t nodes, uint32_t places, uint32_t place_bytes) 
   Between* found = nullptr;
   for (uint32_t i = 0; i < store_count; ++i) {
     Between& b = stores[i].between;
-    if (b.homes == wanted.homes && b.places == wanted.places && b.place_bytes == wanted.place_bytes) found = &b;
+    if (b.homes == wanted.homes && b.places == wanted.places && b.place_bytes == wanted.place_bytes)
+      found = &b;
   }
-  if (found == nullptr && store_count < sizeof stores / sizeof stores[0] && map_store(stores[store_count], wanted)) {
+  if (found == nullptr && store_count < sizeof stores / sizeof stores[0] &&
+      map_store(stores[store_count], wanted)) {
     found = &stores[store_count++].between;
   }
   base::store(&making, 0u);

@@ -27,13 +27,15 @@ uint32_t number(const char* name) {
   const char* text = getenv(name);
   if (text == nullptr) return 0;
   uint32_t value = 0;
-  for (; *text >= '0' && *text <= '9' && value < 1'000'000; ++text) value = value * 10 + static_cast<uint32_t>(*text - '0');
+  for (; *text >= '0' && *text <= '9' && value < 1'000'000; ++text)
+    value = value * 10 + static_cast<uint32_t>(*text - '0');
   return value;
 }
 
 uint32_t processors() {
   uint64_t mask[128] = {};
-  const long bytes = base::system_call(SYS_sched_getaffinity, 0, sizeof mask, reinterpret_cast<long>(mask));
+  const long bytes =
+      base::system_call(SYS_sched_getaffinity, 0, sizeof mask, reinterpret_cast<long>(mask));
   uint32_t n = 0;
   for (long i = 0; i < bytes / 8; ++i) n += static_cast<uint32_t>(__builtin_popcountll(mask[i]));
   return n > 0 ? n : 1;
@@ -48,7 +50,8 @@ Job find_job() {
   }
   const uint32_t emulated = number("WEIR_NODE_RANKS");
   const bool launched = local != 0;
-  if (!launched) {  // no parallel launcher: processes that the program starts by itself, as many as there are processors
+  if (!launched) {  // no parallel launcher: processes that the program starts by itself, as many as
+                    // there are processors
     local = processors();
     all = emulated != 0 && all != 0 ? all : local;
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How large this job is, as launchers say it in the environment: how many ranks share a node's cache, and whether there are others.
+// How large this job is, as launchers say it in the environment: how many ranks share a node's
+// cache, and whether there are others.
 #pragma once
 
 #include <stdint.h>

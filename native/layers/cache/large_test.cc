@@ -99,7 +99,8 @@ TEST_F(Large, a_write_that_is_cut_short_goes_on_behind_what_was_written) {
 }
 
 unsigned chance;
-// The bytes in pieces of memory as a vectored call has them; now and then more than one request takes.
+// The bytes in pieces of memory as a vectored call has them; now and then more than one request
+// takes.
 std::vector<iovec> in_parts(char* at, uint64_t bytes) {
   std::vector<iovec> parts;
   const uint64_t most = rand_r(&chance) % 2 == 0 ? bytes : 1 + bytes / (rand_r(&chance) % 200 + 1);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cache as it lies in the extra part of a shared arena (layers/writeback/arena.h): a table of files, sets
-// of slots, and a slot for each block that can be there at a time. The bytes of a slot lie in
-// pieces, which are the arena's blocks: so a killed rank's dirty bytes are found and written out by
-// weir-drain, which knows nothing of this directory.
+// The cache as it lies in the extra part of a shared arena (layers/writeback/arena.h): a table of
+// files, sets of slots, and a slot for each block that can be there at a time. The bytes of a slot
+// lie in pieces, which are the arena's blocks: so a killed rank's dirty bytes are found and written
+// out by weir-drain, which knows nothing of this directory.
 //
 // All of it is sound at every instruction, for any rank may be killed at any: locks name their
-// owner (layers/machinery/node/lock.h), a slot that is being filled names the rank that fills it, and what a dead
-// rank left is taken over by whoever comes upon it.
+// owner (layers/machinery/node/lock.h), a slot that is being filled names the rank that fills it,
+// and what a dead rank left is taken over by whoever comes upon it.
 #pragma once
 
 #include <stddef.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the cache's tests share: a file, counters that all processes have, and a rank's opening of that file.
+// What the cache's tests share: a file, counters that all processes have, and a rank's opening of
+// that file.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,11 +29,14 @@ struct Shared {
 // A file, counters that all processes share, and a job of its own.
 class CacheTest : public ::testing::Test {
  public:
-  static char byte_at(uint64_t offset) { return static_cast<char>(offset * 7 + offset / 251 + offset / 65537); }
+  static char byte_at(uint64_t offset) {
+    return static_cast<char>(offset * 7 + offset / 251 + offset / 65537);
+  }
 
  protected:
   void SetUp() override {
-    shared_ = static_cast<Shared*>(mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    shared_ = static_cast<Shared*>(
+        mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     snprintf(path_, sizeof path_, "%s/weir-cache-XXXXXX", testing::TempDir().c_str());
     fd_ = mkstemp(path_);
     char job[64];
@@ -47,7 +51,8 @@ class CacheTest : public ::testing::Test {
     ::close(fd_);
     unlink(path_);
     char command[256];
-    snprintf(command, sizeof command, "rm -rf /dev/shm/weir.%d.%s", static_cast<int>(geteuid()), getenv("WEIR_JOB"));
+    snprintf(command, sizeof command, "rm -rf /dev/shm/weir.%d.%s", static_cast<int>(geteuid()),
+             getenv("WEIR_JOB"));
     EXPECT_EQ(0, system(command));
   }
   void fill(uint64_t bytes) {
@@ -90,7 +95,8 @@ struct Rank {
   int fail_writes = 0;
   uint64_t lost = 0;
 
-  static int64_t read_file(void* context, const iovec* pieces, int count, uint64_t bytes, uint64_t offset) {
+  static int64_t read_file(void* context, const iovec* pieces, int count, uint64_t bytes,
+                           uint64_t offset) {
     auto& t = *static_cast<Rank*>(context);
     base::fetch_add(&t.shared->reads, 1u);
     base::fetch_add(&t.shared->read_bytes, bytes);
@@ -99,7 +105,8 @@ struct Rank {
     const ssize_t n = preadv(t.fd, pieces, count, static_cast<off_t>(offset));
     return n < 0 ? -errno : n;
   }
-  static int64_t write_file(void* context, const iovec* pieces, int count, uint64_t bytes, uint64_t offset) {
+  static int64_t write_file(void* context, const iovec* pieces, int count, uint64_t bytes,
+                            uint64_t offset) {
     auto& t = *static_cast<Rank*>(context);
     base::fetch_add(&t.shared->writes, 1u);
     if (t.fail_writes != 0) return -t.fail_writes;
@@ -112,8 +119,8 @@ struct Rank {
   static bool about(void* context, Stamp* to) {
     struct stat s;
     if (fstat(static_cast<Rank*>(context)->fd, &s) != 0) return false;
-    *to = {static_cast<uint64_t>(s.st_size), s.st_mtim.tv_sec, s.st_ctim.tv_sec, static_cast<uint32_t>(s.st_mtim.tv_nsec),
-           static_cast<uint32_t>(s.st_ctim.tv_nsec)};
+    *to = {static_cast<uint64_t>(s.st_size), s.st_mtim.tv_sec, s.st_ctim.tv_sec,
+           static_cast<uint32_t>(s.st_mtim.tv_nsec), static_cast<uint32_t>(s.st_ctim.tv_nsec)};
     if (Rank* const other = static_cast<Rank*>(context)->writes_meanwhile; other != nullptr) {
       pthread_t writer;
       pthread_create(&writer, nullptr, write_and_flush, other);
@@ -126,7 +133,9 @@ struct Rank {
     if (cache::write(t.o, "bytes", 5, 0) != 5 || flush(t.o, false) != 0) _exit(9);
     return nullptr;
   }
-  static void lost_bytes(void* context, int, uint64_t bytes) { static_cast<Rank*>(context)->lost += bytes; }
+  static void lost_bytes(void* context, int, uint64_t bytes) {
+    static_cast<Rank*>(context)->lost += bytes;
+  }
 
   bool open(const char* path, Shape shape, int number, Policy policy = {true, false, 1'000'000}) {
     fd = ::open(path, O_RDWR);

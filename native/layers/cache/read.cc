@@ -13,7 +13,11 @@ namespace {
 constexpr int kTries = 64;
 constexpr int kMostWritten = 4096;
 constexpr int kHelps = 8;  // blocks read while waiting for one
-constexpr int64_t kRequestWorth = 512 << 10;  // bytes that a parallel file system moves in the time of one request's latency
+constexpr uint64_t kAhead = 8;  // how many blocks, or steps, behind it these lie at most
+// Bytes that a parallel file system moves in the time of one request's latency. Openings share it:
+// their requests overlap.
+constexpr int64_t kRequestWorth = 512 << 10;
+constexpr int64_t kShare = 4;  // openings beyond the first that may cost as much as it
 constexpr int64_t kAgain = INT64_MIN;  // the slot has changed meanwhile
 
 // Until `bytes` are there or the file ends.
@@ -67,30 +71,40 @@ int64_t direct(Opening& o, const Memory& to, uint64_t n, uint64_t offset) {
   return direct(o, pieces, used, n, offset);
 }
 
-// What loading may have cost beyond what it has saved: this much on either side of none.
-int64_t most_debt(const Opening& o) {
+int64_t openings_of(const Opening& o) {
   const int64_t openings = base::load_relaxed(&entry(o).openings);
-  return (1 + openings) * int64_t{o.policy.wasted_blocks} * o.cache->block_bytes;
+  return openings > 1 ? openings : 1;
 }
 
-// So many bytes of a block were loaded, in the place of a read that wanted `wanted` of them. When blocks serve too few reads more (random
-// reads of a large file) the file is read past the cache from then on.
+// What loading may have cost beyond what it has saved: this much on either side of none.
+int64_t most_debt(const Opening& o) {
+  return (2 * kShare + openings_of(o) - 1) * int64_t{o.policy.wasted_blocks} *
+         o.cache->block_bytes / kShare;
+}
+
+// So many bytes of a block were loaded, in the place of a read that wanted `wanted` of them: as
+// many again may be in vain. When blocks serve too few reads more (random reads of a large file)
+// the file is read past the cache from then on.
 void pay(Opening& o, int64_t got, uint32_t wanted) {
   o.loaded = true;
-  const int64_t bytes = got - int64_t{wanted};
+  const int64_t bytes = got - 2 * int64_t{wanted};
   if (o.policy.wasted_blocks == 0 || o.between != nullptr || bytes <= 0) return;
   FileEntry& e = entry(o);
-  if (base::fetch_add(&e.debt, bytes) + bytes > most_debt(o)) __atomic_fetch_or(&e.bypassed, uint32_t{kReadsBypassed}, __ATOMIC_RELAXED);
+  if (base::fetch_add(&e.debt, bytes) + bytes > most_debt(o))
+    __atomic_fetch_or(&e.bypassed, uint32_t{kReadsBypassed}, __ATOMIC_RELAXED);
 }
 
 // A read was served from memory. Where the cache wins the credit is full, and nothing is stored.
 void earn(Opening& o, uint64_t bytes) {
   if (o.policy.wasted_blocks == 0) return;
   FileEntry& e = entry(o);
-  if (base::load_relaxed(&e.debt) > -most_debt(o)) base::fetch_add(&e.debt, -(kRequestWorth + static_cast<int64_t>(bytes)));
+  if (base::load_relaxed(&e.debt) > -most_debt(o))
+    base::fetch_add(&e.debt, -(kRequestWorth / openings_of(o) + 2 * static_cast<int64_t>(bytes)));
 }
 
-bool keeps_reads(const Opening& o) { return o.policy.keeps_reads && (bypassed(o) & kReadsBypassed) == 0; }
+bool keeps_reads(const Opening& o) {
+  return o.policy.keeps_reads && (bypassed(o) & kReadsBypassed) == 0;
+}
 // Whether a block that is not there is loaded for a read.
 bool loads(const Opening& o) {
   return keeps_reads(o) &&
@@ -114,7 +128,8 @@ int64_t fetch(Opening& o, Slot& s, uint64_t block) {
   return got;
 }
 
-// Fills a slot that this rank has claimed. Bytes, 0 at the end of the file, or -errno; the slot is whole or free after it.
+// Fills a slot that this rank has claimed. Bytes, 0 at the end of the file, or -errno; the slot is
+// whole or free after it.
 int64_t load(Opening& o, Slot& s, uint64_t block) {
   const int64_t got = fetch(o, s, block);
   if (!lock(o, s)) return got;  // whoever waits for the block loads it again
@@ -139,7 +154,8 @@ int64_t from_whole(Opening& o, Slot& s, uint64_t wanted, char* to, uint32_t lo, 
   uint32_t have = valid > lo ? (valid - lo < n ? valid - lo : n) : 0;
   copy_out(*o.cache, s, lo, have, to);
   if (WEIR_UNLIKELY(have < n)) {  // the file has become longer elsewhere: here is a hole
-    const uint64_t begin = block_of(wanted) * o.cache->block_bytes + lo, extent = base::load(&entry(o).extent);
+    const uint64_t begin = block_of(wanted) * o.cache->block_bytes + lo,
+                   extent = base::load(&entry(o).extent);
     const uint64_t there = extent > begin ? (extent - begin < n ? extent - begin : n) : 0;
     if (there > have) {
       memset(to + have, 0, there - have);
@@ -152,15 +168,18 @@ int64_t from_whole(Opening& o, Slot& s, uint64_t wanted, char* to, uint32_t lo, 
   return have;
 }
 
-// Dirty bytes of [lo, lo + n) of a locked slot, copied over what the file has there. The end of the last of them, relative to lo.
+// Dirty bytes of [lo, lo + n) of a locked slot, copied over what the file has there. The end of the
+// last of them, relative to lo.
 uint32_t overlay(Cache& c, Slot& s, char* to, uint32_t lo, uint32_t n, uint64_t* covered) {
   uint32_t end = 0;
   *covered = 0;
-  for (uint32_t piece = lo / c.piece_bytes; piece < c.pieces && piece * c.piece_bytes < lo + n; ++piece) {
+  for (uint32_t piece = lo / c.piece_bytes; piece < c.pieces && piece * c.piece_bytes < lo + n;
+       ++piece) {
     if ((s.touched >> piece & 1) == 0) continue;
     const uint32_t base = piece * c.piece_bytes;
     writeback::Range range{0, lo > base ? lo - base : 0};
-    while (base + range.hi < lo + n && writeback::next_dirty(c.arena, c.arena_block(s, piece), range.hi, &range)) {
+    while (base + range.hi < lo + n &&
+           writeback::next_dirty(c.arena, c.arena_block(s, piece), range.hi, &range)) {
       const uint32_t from = base + range.lo;
       const uint32_t until = base + range.hi < lo + n ? base + range.hi : lo + n;
       if (from >= until) break;
@@ -172,24 +191,29 @@ uint32_t overlay(Cache& c, Slot& s, char* to, uint32_t lo, uint32_t n, uint64_t*
   return end;
 }
 
-// Rises when dirty bytes of [lo, hi) become clean, whoever wrote them. What was read from the file before that may be older.
+// Rises when dirty bytes of [lo, hi) become clean, whoever wrote them. What was read from the file
+// before that may be older.
 uint64_t cleanings(const Cache& c, const Slot& s, uint32_t lo, uint32_t hi) {
   uint64_t n = 0;
-  for (uint32_t piece = lo / c.piece_bytes; piece < c.pieces && piece * c.piece_bytes < hi; ++piece) n += writeback::cleanings(c.arena, c.arena_block(s, piece));
+  for (uint32_t piece = lo / c.piece_bytes; piece < c.pieces && piece * c.piece_bytes < hi; ++piece)
+    n += writeback::cleanings(c.arena, c.arena_block(s, piece));
   return n;
 }
 
 // What a read of the file and of what is dirty beside it has to find again.
 struct Seen {
   Seen(const Cache& c, const Slot& s, uint32_t lo, uint32_t hi)
-      : tag(base::load(&s.tag)), generation(base::load(&s.generation)), cleaned(cleanings(c, s, lo, hi)) {}
+      : tag(base::load(&s.tag)),
+        generation(base::load(&s.generation)),
+        cleaned(cleanings(c, s, lo, hi)) {}
   bool operator==(const Seen&) const = default;
   uint64_t tag;
   uint32_t generation;
   uint64_t cleaned;
 };
 
-// The rest of a partial block from the file, for a cache that keeps it. False: it has changed meanwhile, or cannot be read.
+// The rest of a partial block from the file, for a cache that keeps it. False: it has changed
+// meanwhile, or cannot be read.
 bool make_whole(Opening& o, Slot& s, uint64_t block, uint32_t wanted) {
   Cache& c = *o.cache;
   if (o.spare == nullptr) {
@@ -209,7 +233,8 @@ bool make_whole(Opening& o, Slot& s, uint64_t block, uint32_t wanted) {
   if (!lock(o, s)) return false;
   uint64_t covered = 0;
   const uint32_t end = overlay(c, s, o.spare, 0, c.block_bytes, &covered);
-  const bool same = seen.tag == tag(o, block) && seen == Seen(c, s, 0, c.block_bytes) && s.state == kPartial;
+  const bool same =
+      seen.tag == tag(o, block) && seen == Seen(c, s, 0, c.block_bytes) && s.state == kPartial;
   if (same) {
     copy_in(c, s, 0, c.block_bytes, o.spare);
     s.valid = end > valid ? end : valid;
@@ -218,7 +243,8 @@ bool make_whole(Opening& o, Slot& s, uint64_t block, uint32_t wanted) {
   return unlock(c, s) && same;
 }
 
-// What the file has, under what is dirty after it was read. A lock whose owner does not go on is not needed: that one alone changes both.
+// What the file has, under what is dirty after it was read. A lock whose owner does not go on is
+// not needed: that one alone changes both.
 int64_t beside(Opening& o, Slot& s, uint64_t block, char* to, uint32_t lo, uint32_t n) {
   Cache& c = *o.cache;
   const Seen seen(c, s, lo, lo + n);
@@ -250,29 +276,56 @@ int64_t from_partial(Opening& o, Slot& s, uint64_t block, char* to, uint32_t lo,
 
 }  // namespace
 
-// Reads one that follows. Only for who reads in sequence.
+// How many steps ahead blocks are read at equal distances: no further than the reader has come so,
+// and than a quarter of the slots reaches if other ranks read what lies between; and while the
+// cache has saved more than it has cost.
+uint64_t steps_ahead(const Opening& o) {
+  if (o.steps == 0 || (o.policy.wasted_blocks != 0 && base::load_relaxed(&entry(o).debt) >= 0))
+    return 0;
+  const uint64_t most = o.cache->slots / 4 / o.step;
+  return o.steps < most ? o.steps : most;
+}
+
+// Reads one that follows. Only for who reads in sequence, or at equal distances.
 bool help(Opening& o, uint64_t block) {
-  if (o.helping || (o.next_block != block && o.next_block != block + 1)) return false;
-  const uint64_t ahead = o.cache->slots / 4 < 8 ? o.cache->slots / 4 : 8;
+  if (o.helping) return false;
+  const bool in_sequence = o.next_block == block || o.next_block == block + 1;
+  const uint64_t step = in_sequence ? 1 : o.step;
+  uint64_t ahead = in_sequence ? o.cache->slots / 4 : steps_ahead(o);
+  if (ahead > kAhead) ahead = kAhead;
   o.helping = true;
   bool helped = false;
-  for (uint64_t next = block + 1; next <= block + ahead && !helped; ++next) helped = prepare(o, next);
+  for (uint64_t i = 1; i <= ahead && !helped; ++i) helped = prepare(o, block + i * step);
   o.helping = false;
   return helped;
 }
 
 namespace {
 
-// Nothing lies from `at` on, as far as is known. Who else may lengthen the file is on another node, and is asked for once in kEndValidNs:
-// one request for a program that reads at the end over and over.
+// Nothing lies from `at` on, as far as is known. Who else may lengthen the file is on another node,
+// and is asked for once in kEndValidNs: one request for a program that reads at the end over and
+// over.
 bool at_end(Opening& o, uint64_t at) {
   const FileEntry& e = entry(o);
   if (past_end(o, at)) return true;
-  if (!o.policy.keeps_reads || (o.policy.several_nodes && base::load_relaxed(&e.writers) != 0)) return false;
-  const auto ends = [&] { return at >= base::load(&e.stamp.size) && at >= base::load(&e.extent) && at >= base::load(&e.end); };
+  if (!o.policy.keeps_reads || (o.policy.several_nodes && base::load_relaxed(&e.writers) != 0))
+    return false;
+  const auto ends = [&] {
+    return at >= base::load(&e.stamp.size) && at >= base::load(&e.extent) &&
+           at >= base::load(&e.end);
+  };
   if (!ends()) return false;
   if (now_ns() - base::load(&e.looked_ns) >= kEndValidNs) look(o);
   return ends();
+}
+
+// A call that begins in this block.
+void note_step(Opening& o, uint64_t block) {
+  if (block == o.last_block) return;
+  const uint64_t step = block - o.last_block;
+  o.steps = block < o.last_block ? 0 : step == o.step ? o.steps + 1 : 0;
+  o.step = step;
+  o.last_block = block;
 }
 
 int64_t read_block(Opening& o, char* to, uint64_t block, uint32_t lo, uint32_t n) {
@@ -301,7 +354,8 @@ int64_t read_block(Opening& o, char* to, uint64_t block, uint32_t lo, uint32_t n
       case kWhole: result = from_whole(o, *s, wanted, to, lo, n); break;
       case kPartial:
         result = from_partial(o, *s, block, to, lo, n);
-        if (result == kAgain && ++written < kMostWritten) --tries;  // bytes of it became clean meanwhile: the file alone has not all of them yet
+        if (result == kAgain && ++written < kMostWritten)
+          --tries;  // bytes of it became clean meanwhile: the file alone has not all of them yet
         break;
       case kLoading: {
         if (helped++ < kHelps && help(o, block)) break;
@@ -330,7 +384,8 @@ uint64_t in_one_request(Opening& o, uint64_t bytes, uint64_t offset) {
   return run;
 }
 
-// Bytes that the file does not have yet, but has to its readers: up to the end of what was accepted there are zeros.
+// Bytes that the file does not have yet, but has to its readers: up to the end of what was accepted
+// there are zeros.
 uint64_t zeros_to_end(Opening& o, char* to, uint64_t bytes, uint64_t offset) {
   const uint64_t end = base::load(&entry(o).end);
   if (end <= offset) return 0;
@@ -343,7 +398,9 @@ uint64_t zeros_to_end(Opening& o, char* to, uint64_t bytes, uint64_t offset) {
 
 bool prepare(Opening& o, uint64_t block) {
   Cache& c = *o.cache;
-  if (!keeps_reads(o) || block * c.block_bytes >= entry(o).stamp.size || find(c, tag(o, block)) != nullptr) return false;
+  if (!keeps_reads(o) || block * c.block_bytes >= entry(o).stamp.size ||
+      find(c, tag(o, block)) != nullptr)
+    return false;
   Slot* s = nullptr;
   if (claim(o, tag(o, block), true, &s) != Claimed::kMine) return false;
   const int64_t got = load(o, *s, block);
@@ -355,7 +412,9 @@ int64_t read(Opening& o, const iovec* pieces, int count, uint64_t bytes, uint64_
   const Inside in;
   if (in.nested()) return o.below.read(o.below.context, pieces, count, bytes, offset);
   uint32_t one = 1;
-  if (WEIR_UNLIKELY(base::load_relaxed(&entry(o).suspect) != 0) && base::compare_exchange(&entry(o).suspect, &one, 0u)) invalidate(o);
+  if (WEIR_UNLIKELY(base::load_relaxed(&entry(o).suspect) != 0) &&
+      base::compare_exchange(&entry(o).suspect, &one, 0u))
+    invalidate(o);
   Cache& c = *o.cache;
   Memory at(pieces);
   uint64_t done = 0;
@@ -363,10 +422,13 @@ int64_t read(Opening& o, const iovec* pieces, int count, uint64_t bytes, uint64_
   if (WEIR_UNLIKELY(base::load_relaxed(&e.looked_ns) == 0)) look(o);
   if (WEIR_UNLIKELY(at_end(o, offset))) return 0;
   o.loaded = false;
+  note_step(o, offset / c.block_bytes);
   bool one_by_one = false;
   while (done < bytes) {
     // What is there goes to the program first: it asks again if it wants to know about the end.
-    if (done > 0 && offset + done >= base::load_relaxed(&e.stamp.size) && offset + done >= base::load_relaxed(&e.extent)) break;
+    if (done > 0 && offset + done >= base::load_relaxed(&e.stamp.size) &&
+        offset + done >= base::load_relaxed(&e.extent))
+      break;
     const uint64_t begin = offset + done, block = begin / c.block_bytes;
     const auto lo = static_cast<uint32_t>(begin % c.block_bytes);
     const auto n = static_cast<uint32_t>(at.together(in_block(c, bytes - done, begin)));

@@ -17,20 +17,24 @@ WEIR_THREAD volatile uint64_t* inside = nullptr;  // the mark of the outermost c
 
 bool on_signal_stack() {
   stack_t about{};
-  return base::system_call(SYS_sigaltstack, 0, reinterpret_cast<long>(&about)) == 0 && (about.ss_flags & SS_ONSTACK) != 0;
+  return base::system_call(SYS_sigaltstack, 0, reinterpret_cast<long>(&about)) == 0 &&
+         (about.ss_flags & SS_ONSTACK) != 0;
 }
 
-constexpr uintptr_t kSignalFrame = 1024;  // bytes that the kernel puts on the stack for a handler, at least
+constexpr uintptr_t kSignalFrame =
+    1024;  // bytes that the kernel puts on the stack for a handler, at least
 
-// Whether the outermost call is over. A handler that interrupted it stands below it (stacks grow downwards), with room between for what
-// the kernel saves; deeper ones stand where its frame was.
+// Whether the outermost call is over. A handler that interrupted it stands below it (stacks grow
+// downwards), with room between for what the kernel saves; deeper ones stand where its frame was.
 bool was_left(const volatile uint64_t* outermost, const volatile uint64_t* here) {
-  if (reinterpret_cast<uintptr_t>(here) + kSignalFrame >= reinterpret_cast<uintptr_t>(outermost)) return !on_signal_stack();
+  if (reinterpret_cast<uintptr_t>(here) + kSignalFrame >= reinterpret_cast<uintptr_t>(outermost))
+    return !on_signal_stack();
   const auto at = reinterpret_cast<uintptr_t>(outermost);
   return !base::can_read(at) || *outermost != (kMark ^ at);
 }
 constexpr uint32_t kHopeless = 64;
-uint32_t alone_in_vain = 0;  // times that this process waited for others to open what it writes, and nobody came
+uint32_t alone_in_vain =
+    0;  // times that this process waited for others to open what it writes, and nobody came
 
 bool take_memory(Cache& c, Slot& s) {
   if (s.backed != 0) return true;
@@ -47,7 +51,8 @@ bool take_memory(Cache& c, Slot& s) {
   return true;
 }
 
-// What is dirty in a slot that belongs to nobody is of no use to anybody: whoever had it writes it again.
+// What is dirty in a slot that belongs to nobody is of no use to anybody: whoever had it writes it
+// again.
 void empty(Cache& c, Slot& s) {
   for (uint32_t piece = 0; s.backed != 0 && piece < c.pieces; ++piece) {
     const int block = c.arena_block(s, piece);
@@ -79,14 +84,18 @@ bool abandoned(const Slot& s) { return s.state == kLoading && !node::alive(s.loa
 // It cannot be another block's: something is dirty, or is being written.
 bool is_held(Slot& s) {
   if (s.touched != 0 || base::load(&s.leaving) != 0) return true;
-  return base::load(&s.writing) != 0 && base::load(&s.writer.word) != 0 && !node::release_if_dead(s.writer);
+  return base::load(&s.writing) != 0 && base::load(&s.writer.word) != 0 &&
+         !node::release_if_dead(s.writer);
 }
 
-// Not touched for longer. Since the clock last moved, by a claim, several may have been; of these, who reads in sequence needs the first
-// block last.
-bool is_older(const Slot& a, const Slot& b) { return a.used < b.used || (a.used == b.used && a.tag < b.tag); }
+// Not touched for longer. Since the clock last moved, by a claim, several may have been; of these,
+// who reads in sequence needs the first block last.
+bool is_older(const Slot& a, const Slot& b) {
+  return a.used < b.used || (a.used == b.used && a.tag < b.tag);
+}
 
-// The best slot of a set to take; *dirty: the longest unused one of this file that would have to be written.
+// The best slot of a set to take; *dirty: the longest unused one of this file that would have to be
+// written.
 Slot* choose(Opening& o, uint32_t set, Slot** dirty) {
   Cache& c = *o.cache;
   Slot* best = nullptr;
@@ -194,7 +203,8 @@ void renew_revoked(Cache& c, uint64_t tag, const char* from, uint32_t lo, uint32
   const uint32_t set = c.set_of(block_of(tag));
   for (uint32_t way = 0; way < kWays; ++way) {
     Slot& s = c.slot(set * kWays + way);
-    if (base::load(&s.revoked) != 0 && base::load(&s.revoked_tag) == tag) copy_in(c, s, lo, n, from);
+    if (base::load(&s.revoked) != 0 && base::load(&s.revoked_tag) == tag)
+      copy_in(c, s, lo, n, from);
   }
 }
 
@@ -232,7 +242,8 @@ void count_pieces(Cache& c, Slot& s) {
     const int block = c.arena_block(s, piece);
     if (!writeback::is_dirty(c.arena, block)) continue;
     s.touched |= uint64_t{1} << piece;
-    if (writeback::is_all_dirty(c.arena, block, 0, c.piece_bytes)) s.complete |= uint64_t{1} << piece;
+    if (writeback::is_all_dirty(c.arena, block, 0, c.piece_bytes))
+      s.complete |= uint64_t{1} << piece;
   }
 }
 
@@ -255,7 +266,8 @@ Claimed claim(Opening& o, uint64_t tag, bool to_load, Slot** slot) {
       if (lock(o, *s)) unlock(c, *s);  // it takes the slot away
       return Claimed::kThere;
     }
-    if (s->revoked == 0 && !is_held(*s) && (s->state != kLoading || abandoned(*s)) && take_memory(c, *s)) {
+    if (s->revoked == 0 && !is_held(*s) && (s->state != kLoading || abandoned(*s)) &&
+        take_memory(c, *s)) {
       make_free(*s);  // a reader of the last block must not take what follows for that block's
       __atomic_thread_fence(__ATOMIC_SEQ_CST);
       s->discard = s->failures = s->accepted = s->writing = s->again_count = 0;
@@ -284,8 +296,10 @@ Waited wait_loaded(Opening& o, Slot& s, uint64_t tag) {
   const uint64_t begun = now_ns();
   Waited result = Waited::kOver;
   count(o, kWaits);
-  while (base::load(&s.state) == kLoading && base::load(&s.tag) == tag) {
-    node::sleep_on(&s.state, kLoading, kLookNs);
+  // Who loads it wakes this rank: looks whether that one lives are for one that has died.
+  for (uint64_t look_ns = kLookNs; base::load(&s.state) == kLoading && base::load(&s.tag) == tag;) {
+    node::sleep_on(&s.state, kLoading, look_ns);
+    if (look_ns < kLongestLookNs) look_ns *= 2;
     if (base::load(&s.state) != kLoading) break;
     const uint64_t waited = now_ns() - begun;
     if (waited < kLookNs / 2) continue;
@@ -319,7 +333,8 @@ int pieces_of(const Cache& c, const Slot& s, uint32_t lo, uint32_t n, iovec* to)
     const uint32_t piece = lo / c.piece_bytes, within = lo % c.piece_bytes;
     const uint32_t part = n < c.piece_bytes - within ? n : c.piece_bytes - within;
     char* at = c.bytes_of(s, piece) + within;
-    if (used > 0 && static_cast<char*>(to[used - 1].iov_base) + to[used - 1].iov_len == at) to[used - 1].iov_len += part;
+    if (used > 0 && static_cast<char*>(to[used - 1].iov_base) + to[used - 1].iov_len == at)
+      to[used - 1].iov_len += part;
     else to[used++] = iovec{at, part};
     lo += part;
     n -= part;
@@ -352,7 +367,8 @@ void fill_zeros(const Cache& c, Slot& s, uint32_t lo, uint32_t hi) {
   for (int i = 0; i < used; ++i) memset(parts[i].iov_base, 0, parts[i].iov_len);
 }
 
-// Openings that may write the file. Those that have not yet moved a byte are not in the cache's table, but hold a lease.
+// Openings that may write the file. Those that have not yet moved a byte are not in the cache's
+// table, but hold a lease.
 uint32_t Patience::writers() const {
   const FileEntry& file = entry(opening_);
   const uint32_t begun = base::load_relaxed(&file.writers);
@@ -367,7 +383,8 @@ bool Patience::others_go_on() {
   if (alone && !(job().launched && job().ranks > 1)) return false;
   uint32_t& in_vain = alone ? alone_in_vain : file.fruitless;
   if (begun_ == 0) {
-    // Who has waited in vain often enough (all writers are openings of one process, or others compute) tries it seldom.
+    // Who has waited in vain often enough (all writers are openings of one process, or others
+    // compute) tries it seldom.
     if (in_vain >= kHopeless && ++in_vain % kHopeless != 0) return false;
     begun_ = moved_ = now_ns();
     base::fetch_add(&file.waiting, 1u);

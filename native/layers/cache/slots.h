@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slots of a cache: finding, locking, taking and giving them up. Order of locks: a slot's writer; or a set's; then a slot's, then an arena
-// block's. Whoever has a slot's takes no set's, and sends no request to the file.
+// Slots of a cache: finding, locking, taking and giving them up. Order of locks: a slot's writer;
+// or a set's; then a slot's, then an arena block's. Whoever has a slot's takes no set's, and sends
+// no request to the file.
 #pragma once
 
 #include "layers/cache/cache.h"
@@ -9,14 +10,19 @@
 namespace weir::cache {
 
 inline constexpr uint64_t kMillisecond = 1'000'000;
-inline constexpr uint64_t kLongestWaitNs = 2000 * kMillisecond;  // for a rank that lives and does not go on
-inline constexpr uint64_t kEndValidNs = 1000 * kMillisecond;      // for so long a file that others may lengthen ends where it did
-inline constexpr uint64_t kLookNs = 5 * kMillisecond;            // between looks whether it does
+// For a rank that lives and does not go on.
+inline constexpr uint64_t kLongestWaitNs = 2000 * kMillisecond;
+// How long the known end of a file is valid, when others may make the file longer.
+inline constexpr uint64_t kEndValidNs = 1000 * kMillisecond;
+// Between looks whether the awaited rank goes on: at first, and after some of them.
+inline constexpr uint64_t kLookNs = 5 * kMillisecond;
+inline constexpr uint64_t kLongestLookNs = 80 * kMillisecond;
 
 using base::now_ns;
 
 // A call of the cache within another of the same thread (a signal handler's) would wait for itself.
-// One that was left by a jump (siglongjmp) is found out by the next one, and gives up what it had locked.
+// One that was left by a jump (siglongjmp) is found out by the next one, and gives up what it had
+// locked.
 class Inside {
  public:
   Inside();
@@ -38,10 +44,13 @@ inline uint64_t raise(uint64_t* word, uint64_t value) {
   }
   return before;
 }
-// Nothing of the file lies from there on, and nobody need be asked: all who write it do so through this cache.
+// Nothing of the file lies from there on, and nobody need be asked: all who write it do so through
+// this cache.
 inline bool past_end(const Opening& o, uint64_t offset) {
   const FileEntry& e = entry(o);
-  if (o.policy.several_nodes || base::load_relaxed(&e.writers) == 0 || base::load_relaxed(&e.looked_ns) == 0) return false;
+  if (o.policy.several_nodes || base::load_relaxed(&e.writers) == 0 ||
+      base::load_relaxed(&e.looked_ns) == 0)
+    return false;
   return offset >= base::load(&e.stamp.size) && offset >= base::load(&e.extent);
 }
 inline uint64_t tag(const Opening& o, uint64_t block) { return tag_of(o.file, block); }
@@ -105,19 +114,24 @@ inline Slot* find(const Cache& c, uint64_t tag) {
   return nullptr;
 }
 
-// False: its owner lives and does not go on, and the slot has to be bypassed. Where this opening can write what is dirty in it, that
-// is done first, and the block has no slot any more: then the caller looks again.
+// False: its owner lives and does not go on, and the slot has to be bypassed. Where this opening
+// can write what is dirty in it, that is done first, and the block has no slot any more: then the
+// caller looks again.
 bool lock(Opening& o, Slot& s);
-// False: it was revoked meanwhile. What the caller did to the slot has been undone, and has to be done again if it is still wanted.
+// False: it was revoked meanwhile. What the caller did to the slot has been undone, and has to be
+// done again if it is still wanted.
 bool unlock(Cache& c, Slot& s);
-// Before bytes of a block are written: where a slot was taken from an owner that is stopped in its write, that one writes these.
+// Before bytes of a block are written: where a slot was taken from an owner that is stopped in its
+// write, that one writes these.
 void renew_revoked(Cache& c, uint64_t tag, const char* from, uint32_t lo, uint32_t n);
 // The slot's lock alone, repaired after a dead owner.
 node::Taken take_lock(Opening& o, Slot& s);
 void repair(Cache& c, Slot& s);
-// The right to write the slot's bytes to the file; before its lock. False: who has it lives and does not go on; as lock().
+// The right to write the slot's bytes to the file; before its lock. False: who has it lives and
+// does not go on; as lock().
 bool take_writer(Opening& o, Slot& s);
-// Takes the slot from whoever has a lock of it and does not go on. The caller has neither. False: nothing was done.
+// Takes the slot from whoever has a lock of it and does not go on. The caller has neither. False:
+// nothing was done.
 bool take_away(Opening& o, Slot& s);
 // Until the rank that takes it away has done so; if that one has died, this one does.
 void await_leaving(Opening& o, Slot& s);
@@ -131,9 +145,10 @@ inline bool idle(const Slot& s) { return s.touched == 0 && s.writing == 0 && s.l
 // The block's slot, locked; null when it has none. *stuck: it has one that has to be bypassed.
 Slot* find_locked(Opening& o, uint64_t tag, bool* stuck);
 
-// Under the slot's lock, what readers without it rely on: first the slot is no longer what they found, then the generation changes, then
-// anything else may. Who has the new generation sees the slot as it is now; who has the former one finds that it has changed.
-// A slot without dirty bytes becomes free, and who waits for it looks again.
+// Under the slot's lock, what readers without it rely on: first the slot is no longer what they
+// found, then the generation changes, then anything else may. Who has the new generation sees the
+// slot as it is now; who has the former one finds that it has changed. A slot without dirty bytes
+// becomes free, and who waits for it looks again.
 void make_free(Slot& s);
 // Of a whole block only the dirty bytes mean anything any more.
 void make_partial(Slot& s);
@@ -141,30 +156,35 @@ void make_partial(Slot& s);
 void count_pieces(Cache& c, Slot& s);
 
 enum class Claimed { kMine, kThere, kDirty, kBusy, kNone };
-// A slot for a block that has none. to_load: it is loading, by this rank, and not locked; else it is partial, and locked.
-// kThere: the block has got one meanwhile; kDirty: *slot, unlocked, is one of this file that had to be written first; kBusy: the same, and
-// somebody is writing it.
+// A slot for a block that has none. to_load: it is loading, by this rank, and not locked; else it
+// is partial, and locked. kThere: the block has got one meanwhile; kDirty: *slot, unlocked, is one
+// of this file that had to be written first; kBusy: the same, and somebody is writing it.
 Claimed claim(Opening& o, uint64_t tag, bool to_load, Slot** slot);
 
 enum class Waited { kOver, kMine, kTooLong };
-// Until the slot is no longer loading that block. kMine: the rank that did is dead, and this one is to load it now.
+// Until the slot is no longer loading that block. kMine: the rank that did is dead, and this one is
+// to load it now.
 Waited wait_loaded(Opening& o, Slot& s, uint64_t tag);
 
-// Takes the file's stamp; what is kept of it is forgotten when it has changed. Within a call of the cache.
+// Takes the file's stamp; what is kept of it is forgotten when it has changed. Within a call of the
+// cache.
 void look(Opening& o);
 
-// Bytes [lo, lo + n) of a slot as pieces of memory that follow one another; their number, at most kPieces.
+// Bytes [lo, lo + n) of a slot as pieces of memory that follow one another; their number, at most
+// kPieces.
 int pieces_of(const Cache& c, const Slot& s, uint32_t lo, uint32_t n, iovec* to);
 void copy_out(const Cache& c, const Slot& s, uint32_t lo, uint32_t n, char* to);
 void copy_in(const Cache& c, Slot& s, uint32_t lo, uint32_t n, const char* from);
 void fill_zeros(const Cache& c, Slot& s, uint32_t lo, uint32_t hi);
 
-// While a block is waited for: reads one that follows, if this rank reads in sequence. True when it did.
+// While a block is waited for: reads one that follows, if this rank reads in sequence. True when it
+// did.
 bool help(Opening& o, uint64_t block);
 
-// Writes the dirty bytes of the slot if it still has that block of o's file, as few requests as their ranges allow. The caller has no lock
-// of it. What is accepted meanwhile stays dirty. 0 or -errno. last: what cannot be written is given up.
-// waits: for somebody else who writes it; otherwise nothing is done then.
+// Writes the dirty bytes of the slot if it still has that block of o's file, as few requests as
+// their ranges allow. The caller has no lock of it. What is accepted meanwhile stays dirty. 0 or
+// -errno. last: what cannot be written is given up. waits: for somebody else who writes it;
+// otherwise nothing is done then.
 int64_t write_out(Opening& o, Slot& s, uint64_t tag, bool last, bool waits = true);
 bool all_complete(const Cache& c, const Slot& s);
 // Under the lock of a slot that somebody is writing, before bytes of [lo, hi) are changed.

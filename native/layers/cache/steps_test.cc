@@ -38,7 +38,8 @@ class SteppedTest : public CacheTest {
   }
   void drain_dead() {
     char command[512];
-    snprintf(command, sizeof command, "%s --wait /dev/shm/weir.%d.%s/0", WEIR_DRAIN_PROGRAM, static_cast<int>(geteuid()), getenv("WEIR_JOB"));
+    snprintf(command, sizeof command, "%s --wait /dev/shm/weir.%d.%s/0", WEIR_DRAIN_PROGRAM,
+             static_cast<int>(geteuid()), getenv("WEIR_JOB"));
     if (system(command) != 0) _exit(91);
   }
   // Runs the body for steps all over a call: first for all of them, which says how many there are.
@@ -63,7 +64,8 @@ TEST_F(SteppedTest, who_is_killed_in_a_write_past_the_cache_leaves_no_older_byte
       const pid_t rank = start([&] {
         Rank t{shared_, -1};
         const std::vector<char> data(100, 'a'), newer(100, 'b');
-        if (!t.open(path_, {16384, 8}, 0) || cache::write(t.o, data.data(), 100, 0) != 100) _exit(3);
+        if (!t.open(path_, {16384, 8}, 0) || cache::write(t.o, data.data(), 100, 0) != 100)
+          _exit(3);
         t.o.unprotected = true;  // what it writes now goes past the cache
         t.after_write = [](Rank& own) { own.shared->go += 1; };
         begin_steps();
@@ -94,7 +96,8 @@ void read_locked_blocks(Rank& t) {
     char piece[100] = {};
     const uint64_t at = block_of(tag) * c.block_bytes + 1000;
     bool same = cache::read(t.o, piece, sizeof piece, at) == sizeof piece;
-    for (uint64_t k = 0; k < sizeof piece; ++k) same = same && piece[k] == CacheTest::byte_at(at + k);
+    for (uint64_t k = 0; k < sizeof piece; ++k)
+      same = same && piece[k] == CacheTest::byte_at(at + k);
     base::fetch_add(&t.shared->arrived, 1u);
     if (!same) base::fetch_add(&t.shared->wrong, 1u);
   }
@@ -117,7 +120,9 @@ TEST_F(SteppedTest, a_block_is_read_right_at_every_instruction_of_who_takes_its_
     char piece[100];
     const char last = byte_at(9 * 16384 - 1);
     while (base::load(&shared_->go) == 0) usleep(200);
-    if (!t.open(path_, {16384, 8}, 1) || cache::write(t.o, &last, 1, 9 * 16384 - 1) != 1 || flush(t.o, false) != 0) _exit(5);
+    if (!t.open(path_, {16384, 8}, 1) || cache::write(t.o, &last, 1, 9 * 16384 - 1) != 1 ||
+        flush(t.o, false) != 0)
+      _exit(5);
     for (uint64_t block = 0; block < 8; ++block) {
       if (cache::read(t.o, piece, sizeof piece, block * 16384) != sizeof piece) _exit(6);
     }
@@ -138,7 +143,8 @@ TEST_F(SteppedTest, who_is_stopped_in_writing_a_block_never_brings_older_bytes_o
         const pid_t rank = start([&] {
           Rank t{shared_, -1};
           const std::vector<char> data(100, 'a');
-          if (!t.open(path_, {16384, 8}, 0) || cache::write(t.o, data.data(), 100, 0) != 100) _exit(3);
+          if (!t.open(path_, {16384, 8}, 0) || cache::write(t.o, data.data(), 100, 0) != 100)
+            _exit(3);
           begin_steps();
           flush(t.o, false);
           if (steps != kEnd) t.finish();
@@ -150,7 +156,8 @@ TEST_F(SteppedTest, who_is_stopped_in_writing_a_block_never_brings_older_bytes_o
         if (!t.open(path_, {16384, 8}, 1)) _exit(4);
         if (cache::write(t.o, newer.data(), 60, 70) != 60) _exit(5);
         char piece[200];
-        if (cache::read(t.o, piece, 200, 0) != 130 || piece[69] != 'a' || piece[70] != 'b') _exit(6);
+        if (cache::read(t.o, piece, 200, 0) != 130 || piece[69] != 'a' || piece[70] != 'b')
+          _exit(6);
         if (is_killed) kill(rank, SIGKILL);
         else ptrace(PTRACE_DETACH, rank, nullptr, nullptr);
         t.finish();

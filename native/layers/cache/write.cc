@@ -11,14 +11,16 @@ namespace weir::cache {
 namespace {
 
 constexpr int kTries = 64;
-constexpr int kWriteFirst = 3;  // attempts to write what is dirty before other bytes of its block go past the cache
+constexpr int kWriteFirst =
+    3;  // attempts to write what is dirty before other bytes of its block go past the cache
 
 // Whether bytes lying dirty here would outlive this process.
 bool accepting(Opening& o) {
   if (o.unprotected) return false;
   if (o.registered < 0) {
     const FileEntry& e = entry(o);
-    o.registered = writeback::register_file(o.cache->arena, {o.below.descriptor, e.device, e.inode, o.below.path, false, o.below.level});
+    o.registered = writeback::register_file(o.cache->arena, {o.below.descriptor, e.device, e.inode,
+                                                             o.below.path, false, o.below.level});
     if (o.registered < 0) return false;
   }
   if (WEIR_LIKELY(writeback::protected_now())) return writeback::held(o.cache->arena, o.registered);
@@ -31,7 +33,8 @@ void grow(Opening& o, uint64_t end) {
   raise(&e.end, end);
 }
 
-// Accepts the bytes into a locked slot; how many: fewer when there is no memory to note one more dirty range of a piece.
+// Accepts the bytes into a locked slot; how many: fewer when there is no memory to note one more
+// dirty range of a piece.
 uint32_t put(Opening& o, Slot& s, const char* from, uint32_t lo, uint32_t n) {
   Cache& c = *o.cache;
   const uint64_t begin = block_of(s.tag) * c.block_bytes;
@@ -43,7 +46,8 @@ uint32_t put(Opening& o, Slot& s, const char* from, uint32_t lo, uint32_t n) {
     const int block = c.arena_block(s, piece);
     if (s.writing != 0) note_again(s, lo + done, lo + done + part);
     writeback::lock_block(c.arena, block);
-    if ((s.touched >> piece & 1) == 0) writeback::assign(c.arena, block, o.registered, begin + piece * c.piece_bytes);
+    if ((s.touched >> piece & 1) == 0)
+      writeback::assign(c.arena, block, o.registered, begin + piece * c.piece_bytes);
     memcpy(c.bytes_of(s, piece) + within, from + done, part);
     const bool marked = writeback::mark_dirty(c.arena, block, within, within + part);
     const bool complete = marked && writeback::is_all_dirty(c.arena, block, 0, c.piece_bytes);
@@ -76,7 +80,8 @@ void forget_older(Opening& o, uint64_t wanted) {
   unlock(*o.cache, *s);
 }
 
-// Straight to the file. Nothing may be dirty of these bytes, or who is killed after it leaves older ones to the write-back daemon.
+// Straight to the file. Nothing may be dirty of these bytes, or who is killed after it leaves older
+// ones to the write-back daemon.
 int64_t through(Opening& o, const Memory& from, uint64_t n, uint64_t offset) {
   count(o, kPassedOn);
   iovec pieces[kPieces];
@@ -112,8 +117,8 @@ uint64_t in_one_request(Opening& o, uint64_t bytes, uint64_t offset) {
   return run;
 }
 
-// Of `run`, what one request can take of that many pieces of memory: whole blocks, where it takes no
-// parts of them.
+// Of `run`, what one request can take of that many pieces of memory: whole blocks, where it takes
+// no parts of them.
 uint64_t in_pieces(const Opening& o, const Memory& from, uint64_t run, uint64_t offset) {
   const uint64_t most = from.within_pieces(run);
   if (most == run || (bypassed(o) & kWritesBypassed) != 0) return most;
@@ -140,8 +145,9 @@ int64_t write_past(Opening& o, const char* from, uint64_t block, uint32_t lo, ui
   return through(o, Memory(&piece), n, block * c.block_bytes + lo);
 }
 
-// Writes what is dirty in a slot of this file, so that the slot can be another block's. It may have become free, or another rank's to
-// write, meanwhile. busy: another rank is writing it, and what else is dirty is better left for others to complete. It is waited for once
+// Writes what is dirty in a slot of this file, so that the slot can be another block's. It may have
+// become free, or another rank's to write, meanwhile. busy: another rank is writing it, and what
+// else is dirty is better left for others to complete. It is waited for once
 // (*waits), where waiting has not been in vain again and again. False: the bytes go past the cache.
 bool make_room(Opening& o, Slot& s, bool busy, bool* waits) {
   const uint64_t dirty = base::load(&s.tag);
@@ -152,7 +158,8 @@ bool make_room(Opening& o, Slot& s, bool busy, bool* waits) {
   return true;
 }
 
-// The block's slot for a write, locked; null: it has to go past the cache. A slot that somebody is loading is waited for.
+// The block's slot for a write, locked; null: it has to go past the cache. A slot that somebody is
+// loading is waited for.
 Slot* slot_for_write(Opening& o, uint64_t wanted) {
   Cache& c = *o.cache;
   Patience patience(o);
@@ -197,10 +204,12 @@ Slot* slot_for_write(Opening& o, uint64_t wanted) {
 int64_t write_block(Opening& o, const char* from, uint64_t block, uint32_t lo, uint32_t n) {
   Cache& c = *o.cache;
   const uint64_t wanted = tag(o, block);
-  if (WEIR_UNLIKELY(base::load_relaxed(&c.directory->revoked) != 0)) renew_revoked(c, wanted, from, lo, n);
+  if (WEIR_UNLIKELY(base::load_relaxed(&c.directory->revoked) != 0))
+    renew_revoked(c, wanted, from, lo, n);
   Slot* s = find(c, wanted);
   const bool past = n == c.block_bytes || (bypassed(o) & kWritesBypassed) != 0;
-  if (!accepting(o) || (past && (s == nullptr || !is_dirty(*s)))) return write_past(o, from, block, lo, n);
+  if (!accepting(o) || (past && (s == nullptr || !is_dirty(*s))))
+    return write_past(o, from, block, lo, n);
   s = slot_for_write(o, wanted);
   if (s == nullptr) return write_past(o, from, block, lo, n);
   const uint32_t done = put(o, *s, from, lo, n);
@@ -248,7 +257,8 @@ bool of_file(const Opening& o, const Slot& s) {
   return tag != 0 && file_of(tag) == o.file;
 }
 
-// Whether the file's bytes [0, bytes) of its last block are dirty without a gap: whatever else comes makes the file longer.
+// Whether the file's bytes [0, bytes) of its last block are dirty without a gap: whatever else
+// comes makes the file longer.
 bool without_gap(Cache& c, Slot& s, uint32_t bytes) {
   for (uint32_t piece = 0, at = 0; at < bytes; ++piece, at += c.piece_bytes) {
     const uint32_t end = bytes - at < c.piece_bytes ? bytes - at : c.piece_bytes;
@@ -264,7 +274,8 @@ bool has_gap(Opening& o, Slot& s, uint64_t extent) {
   const uint64_t begin = block_of(s.tag) * c.block_bytes;
   if (extent >= begin + c.block_bytes) return true;
   if (!lock(o, s)) return false;
-  const bool gap = of_file(o, s) && s.touched != 0 && extent > begin && !without_gap(c, s, static_cast<uint32_t>(extent - begin));
+  const bool gap = of_file(o, s) && s.touched != 0 && extent > begin &&
+                   !without_gap(c, s, static_cast<uint32_t>(extent - begin));
   return unlock(c, s) && gap;
 }
 
@@ -276,7 +287,8 @@ bool any_incomplete(Opening& o) {
   return false;
 }
 
-// Everything dirty of the file, but for what others write just now unless `waits`. 0 or the first error.
+// Everything dirty of the file, but for what others write just now unless `waits`. 0 or the first
+// error.
 int64_t write_dirty(Opening& o, bool waits) {
   int64_t first = 0;
   for (uint32_t i = 0; i < o.cache->slots; ++i) {
@@ -305,8 +317,10 @@ int64_t flush(Opening& o, bool patient) {
   int64_t error = write_dirty(o, false);
   const int64_t rest = write_dirty(o, true);
   if (error == 0) error = rest;
-  uint64_t end = base::load(&e.end);  // who accepts bytes now counts them before it raises the end: either is seen here
-  if (error == 0 && base::load(&e.progress) == progress) base::compare_exchange(&e.end, &end, uint64_t{0});
+  uint64_t end = base::load(
+      &e.end);  // who accepts bytes now counts them before it raises the end: either is seen here
+  if (error == 0 && base::load(&e.progress) == progress)
+    base::compare_exchange(&e.end, &end, uint64_t{0});
   return error;
 }
 

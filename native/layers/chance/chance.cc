@@ -14,8 +14,9 @@ struct Name {
   const char* text;
   uint32_t operations;
 };
-constexpr Name kNames[] = {{"open", kOnOpen},         {"read", kOnRead},   {"write", kOnWrite}, {"fsync", kOnSync},
-                           {"truncate", kOnTruncate}, {"close", kOnClose}, {"any", kOnAny}};
+constexpr Name kNames[] = {{"open", kOnOpen},  {"read", kOnRead},         {"write", kOnWrite},
+                           {"fsync", kOnSync}, {"truncate", kOnTruncate}, {"close", kOnClose},
+                           {"any", kOnAny}};
 
 // splitmix64 (Steele, Lea, Flood 2014): a good mix of consecutive numbers.
 uint64_t mixed(uint64_t x) {
@@ -66,7 +67,9 @@ uint64_t Chance::pick_counted() {
   return base::fetch_add(&touched, uint64_t{1}) < times ? random : 0;
 }
 
-uint64_t Chance::pick(Operation operation) { return (operations & operation) != 0 ? pick_counted() : 0; }
+uint64_t Chance::pick(Operation operation) {
+  return (operations & operation) != 0 ? pick_counted() : 0;
+}
 
 uint64_t Chance::pick_transfer(const stack::Layer& layer, const stack::Transfer& t) {
   if (first != 0 || last != UINT64_MAX) {

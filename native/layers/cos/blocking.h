@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// COS blocking: where bytes and control words lie (README.md here; the layout is that of Cray's COS and UNICOS as NCAR's cbfunblk reads it).
-// Words have 8 bytes, big-endian; blocks 512 words, the first of which is the block control word.
+// COS blocking: where bytes and control words lie (README.md here; the layout is that of Cray's COS
+// and UNICOS as NCAR's cbfunblk reads it). Words have 8 bytes, big-endian; blocks 512 words, the
+// first of which is the block control word.
 #pragma once
 
 #include <stdint.h>
@@ -12,14 +13,19 @@ inline constexpr uint64_t kWord = 8;
 inline constexpr uint64_t kBlockWords = 512;
 inline constexpr uint64_t kBlock = kBlockWords * kWord;
 inline constexpr uint64_t kData = kBlock - kWord;  // bytes of data in a full block
-inline constexpr uint64_t kTailBlocks = 3;         // that the end of the file can touch: data, and control words that no longer fit
+inline constexpr uint64_t kTailBlocks =
+    3;  // that the end of the file can touch: data, and control words that no longer fit
 
 enum Mode : uint64_t { kBlockControl = 0, kEndOfRecord = 8, kEndOfFile = 14, kEndOfData = 15 };
 
-inline uint64_t block_control(uint64_t number, uint64_t words_to_next) { return (number & 0xffffff) << 9 | (words_to_next & 0x1ff); }
+inline uint64_t block_control(uint64_t number, uint64_t words_to_next) {
+  return (number & 0xffffff) << 9 | (words_to_next & 0x1ff);
+}
 // back_*: blocks back to the one in which the file (record) began.
-inline uint64_t record_control(Mode mode, uint64_t unused_bits, uint64_t back_file, uint64_t back_record) {
-  return uint64_t{mode} << 60 | (unused_bits & 0x3f) << 54 | (back_file & 0xfffff) << 24 | (back_record & 0x7fff) << 9;
+inline uint64_t record_control(Mode mode, uint64_t unused_bits, uint64_t back_file,
+                               uint64_t back_record) {
+  return uint64_t{mode} << 60 | (unused_bits & 0x3f) << 54 | (back_file & 0xfffff) << 24 |
+         (back_record & 0x7fff) << 9;
 }
 
 inline uint64_t mode_of(uint64_t control) { return control >> 60; }
@@ -54,8 +60,8 @@ struct Tail {
   uint64_t file_bytes() const { return first_block * kBlock + bytes; }
 };
 
-// Reads the end of a file as far as it is in `image`, whose first block has this number. The record's bytes; -1: no such end, or the
-// file has more than one record.
+// Reads the end of a file as far as it is in `image`, whose first block has this number. The
+// record's bytes; -1: no such end, or the file has more than one record.
 int64_t record_bytes(const uint8_t* image, uint64_t blocks, uint64_t first_block);
 
 }  // namespace weir::layers::cos

@@ -12,7 +12,8 @@ namespace {
 std::vector<uint8_t> file_of(const std::vector<uint8_t>& data) {
   const Tail tail(data.size());
   std::vector<uint8_t> file(tail.file_bytes());
-  for (uint64_t block = 0; block < tail.first_block; ++block) store_word(&file[block * kBlock], block_control(block, kBlockWords - 1));
+  for (uint64_t block = 0; block < tail.first_block; ++block)
+    store_word(&file[block * kBlock], block_control(block, kBlockWords - 1));
   memcpy(&file[tail.first_block * kBlock], tail.image, tail.bytes);
   for (uint64_t i = 0; i < data.size(); ++i) file[physical(i)] = data[i];
   return file;
@@ -23,7 +24,8 @@ struct Read {
   std::vector<uint64_t> modes;  // of the record control words, in their order
 };
 
-// A plain reader of any blocked file, written from the table in README.md: follows the control words from the first block on.
+// A plain reader of any blocked file, written from the table in README.md: follows the control
+// words from the first block on.
 Read read_blocked(const std::vector<uint8_t>& file) {
   Read read;
   uint64_t block = 0, word = 0;
@@ -55,12 +57,15 @@ TEST_P(Size, comes_back_from_the_control_words) {
   EXPECT_EQ(read.data, data);
   EXPECT_EQ(read.modes, (std::vector<uint64_t>{8, 14, 15}));
   const uint64_t blocks = file.size() / kBlock, tail = blocks < kTailBlocks ? blocks : kTailBlocks;
-  EXPECT_EQ(record_bytes(&file[(blocks - tail) * kBlock], tail, blocks - tail), static_cast<int64_t>(data.size()));
+  EXPECT_EQ(record_bytes(&file[(blocks - tail) * kBlock], tail, blocks - tail),
+            static_cast<int64_t>(data.size()));
 }
 
 INSTANTIATE_TEST_SUITE_P(AroundTheEdges, Size,
-                         testing::Values(0, 1, 7, 8, 9, kData - 25, kData - 24, kData - 17, kData - 16, kData - 9, kData - 8, kData - 1, kData,
-                                         kData + 1, kData + 8, 2 * kData - 16, 2 * kData, 2 * kData + 1, 10 * kData + 5));
+                         testing::Values(0, 1, 7, 8, 9, kData - 25, kData - 24, kData - 17,
+                                         kData - 16, kData - 9, kData - 8, kData - 1, kData,
+                                         kData + 1, kData + 8, 2 * kData - 16, 2 * kData,
+                                         2 * kData + 1, 10 * kData + 5));
 
 TEST(End, of_what_is_not_blocked_is_refused) {
   std::vector<uint8_t> image(kTailBlocks * kBlock, 'x');

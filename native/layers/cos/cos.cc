@@ -19,8 +19,8 @@ using namespace stack;
 using namespace cos_declared;
 using namespace cos;
 
-
-constexpr uint64_t kLargestGap = 1u << 30;  // blocked files have no holes: what is skipped is written as zeros
+constexpr uint64_t kLargestGap =
+    1u << 30;  // blocked files have no holes: what is skipped is written as zeros
 
 // The buffer holds bytes [base, base + bytes) of the file as they lie on disk: whole blocks.
 struct State {
@@ -30,7 +30,7 @@ struct State {
   uint64_t valid;        // bytes of the buffer that are the file's, from its start
   uint64_t dirty_from, dirty_to;
   uint64_t size;         // as the program sees it
-  uint64_t ended_at;     // size that the control words at the end speak of; kNothing: there are none
+  uint64_t ended_at;  // size that the control words at the end speak of; kNothing: there are none
   bool end_is_wrong;     // the control word of the last block was overwritten
   writeback::Arena* arena;   // of a file that is written: the buffer is its block
   int block, slot;
@@ -94,7 +94,8 @@ Result write_whole(Layer& layer, const uint8_t* from, uint64_t bytes, uint64_t o
 Result write_dirty(Layer& layer) {
   State& s = state(layer);
   if (s.dirty_from == s.dirty_to) return 0;
-  const Result result = write_whole(layer, s.buffer + s.dirty_from, s.dirty_to - s.dirty_from, s.base + s.dirty_from);
+  const Result result =
+      write_whole(layer, s.buffer + s.dirty_from, s.dirty_to - s.dirty_from, s.base + s.dirty_from);
   ++layer.statistics[kWrites];
   if (result < 0) return result;
   if (s.arena != nullptr) writeback::mark_clean(s.arena, s.block);
@@ -108,7 +109,8 @@ Result write_end(Layer& layer) {
   if (s.ended_at == s.size && !s.end_is_wrong) return 0;
   const Tail tail(s.size);
   Result result = 0;
-  if (s.ended_at != kNothing && s.ended_at < s.size) {  // the block that used to be the last is a full one now
+  if (s.ended_at != kNothing &&
+      s.ended_at < s.size) {  // the block that used to be the last is a full one now
     const uint64_t old_last = Tail(s.ended_at).first_block;
     if (old_last != tail.first_block) {
       uint8_t word[kWord];
@@ -117,7 +119,9 @@ Result write_end(Layer& layer) {
     }
   }
   if (result >= 0) result = write_whole(layer, tail.image, kWord, tail.first_block * kBlock);
-  if (result >= 0) result = write_whole(layer, tail.image + tail.from, tail.bytes - tail.from, tail.first_block * kBlock + tail.from);
+  if (result >= 0)
+    result = write_whole(layer, tail.image + tail.from, tail.bytes - tail.from,
+                         tail.first_block * kBlock + tail.from);
   if (result >= 0) result = truncate_below(layer, tail.file_bytes());
   ++layer.statistics[kTailWrites];
   s.base = kNothing;
@@ -150,7 +154,8 @@ Result sync(Layer& layer, bool data_only) {
   return result < 0 ? result : sync_below(layer, data_only);
 }
 
-// Moves the buffer to where n bytes of the file (as on disk; of one block) lie. load: with what the file has there.
+// Moves the buffer to where n bytes of the file (as on disk; of one block) lie. load: with what the
+// file has there.
 Result move_to(Layer& layer, uint64_t at, uint64_t n, bool load) {
   State& s = state(layer);
   const uint64_t base = at / s.bytes * s.bytes;
@@ -166,7 +171,8 @@ Result move_to(Layer& layer, uint64_t at, uint64_t n, bool load) {
   return got < 0 ? got : 0;
 }
 
-// The pieces of a transfer one after another, each cut so that it lies in the data of one block. step(memory, bytes, place on disk).
+// The pieces of a transfer one after another, each cut so that it lies in the data of one block.
+// step(memory, bytes, place on disk).
 template <typename Step>
 Result by_pieces(const Transfer& t, uint64_t bytes, Step step) {
   uint64_t done = 0;
@@ -174,7 +180,8 @@ Result by_pieces(const Transfer& t, uint64_t bytes, Step step) {
     auto* memory = static_cast<uint8_t*>(t.pieces[i].iov_base);
     uint64_t left = t.pieces[i].iov_len < bytes - done ? t.pieces[i].iov_len : bytes - done;
     while (left > 0) {
-      const uint64_t at = t.offset + done, room = kData - at % kData, piece = left < room ? left : room;
+      const uint64_t at = t.offset + done, room = kData - at % kData,
+                     piece = left < room ? left : room;
       const Result result = step(memory, piece, physical(at));
       if (result < 0) return done > 0 ? static_cast<Result>(done) : result;
       memory += piece;
@@ -194,7 +201,9 @@ Result read(Layer& layer, const Transfer& t) {
   return by_pieces(t, bytes, [&](uint8_t* to, uint64_t n, uint64_t at) -> Result {
     if (const Result result = move_to(layer, at, n, true); result < 0) return result;
     // What was never written (a hole, or bytes still on their way) reads as zeros.
-    const uint64_t in = at - s.base, there = in >= s.valid ? 0 : s.valid - in < n ? s.valid - in : n;
+    const uint64_t in = at - s.base, there = in >= s.valid      ? 0
+                                             : s.valid - in < n ? s.valid - in
+                                                                : n;
     memcpy(to, s.buffer + in, there);
     memset(to + there, 0, n - there);
     return 0;
@@ -211,25 +220,31 @@ Result put(Layer& layer, const uint8_t* from, uint64_t n, uint64_t at) {
   const uint64_t block = in / kBlock * kBlock;
   // The dirty bytes are one run: from the control word of the first block that was begun.
   const uint64_t from_byte = in - block == kWord ? block : in;
-  const bool continues = s.base == base && s.dirty_from != s.dirty_to && from_byte <= s.dirty_to && in >= s.dirty_from;
+  const bool continues =
+      s.base == base && s.dirty_from != s.dirty_to && from_byte <= s.dirty_to && in >= s.dirty_from;
   if (s.base == base && s.dirty_from != s.dirty_to && !continues) {
     if (const Result result = write_dirty(layer); result < 0) return result;
   }
   if (const Result result = move_to(layer, at, n, false); result < 0) return result;
   if (from_byte == block) s.end_is_wrong = true;
-  if (from_byte == block) store_word(s.buffer + block, block_control((base + block) / kBlock, kBlockWords - 1));
+  if (from_byte == block)
+    store_word(s.buffer + block, block_control((base + block) / kBlock, kBlockWords - 1));
   memcpy(s.buffer + in, from, n);
   if (s.dirty_from == s.dirty_to) s.dirty_from = s.dirty_to = from_byte;
   if (in + n > s.dirty_to) s.dirty_to = in + n;
   if (s.valid >= from_byte && in + n > s.valid) s.valid = in + n;
-  if (s.arena != nullptr) writeback::mark_dirty(s.arena, s.block, static_cast<uint32_t>(s.dirty_from), static_cast<uint32_t>(s.dirty_to));
+  if (s.arena != nullptr)
+    writeback::mark_dirty(s.arena, s.block, static_cast<uint32_t>(s.dirty_from),
+                          static_cast<uint32_t>(s.dirty_to));
   return 0;
 }
 
 Result put_all(Layer& layer, const Transfer& t) {
   State& s = state(layer);
-  const Result done = by_pieces(t, t.bytes, [&](uint8_t* from, uint64_t n, uint64_t at) { return put(layer, from, n, at); });
-  if (done > 0 && t.offset + static_cast<uint64_t>(done) > s.size) s.size = t.offset + static_cast<uint64_t>(done);
+  const Result done = by_pieces(
+      t, t.bytes, [&](uint8_t* from, uint64_t n, uint64_t at) { return put(layer, from, n, at); });
+  if (done > 0 && t.offset + static_cast<uint64_t>(done) > s.size)
+    s.size = t.offset + static_cast<uint64_t>(done);
   return done;
 }
 
@@ -251,7 +266,8 @@ Result write(Layer& layer, const Transfer& t) {
   if (!has_buffer(layer)) return -ENOMEM;
   if (const Result result = fill_up_to(layer, t.offset); result < 0) return result;
   const Result done = put_all(layer, t);
-  const bool is_safe = s.arena != nullptr && writeback::held(s.arena, s.slot) && writeback::protected_now();
+  const bool is_safe =
+      s.arena != nullptr && writeback::held(s.arena, s.slot) && writeback::protected_now();
   if (done > 0 && !is_safe) {
     writeback::ensure();
     if (const Result result = write_dirty(layer); result < 0) return result;
@@ -279,7 +295,8 @@ Result truncate(Layer& layer, uint64_t bytes) {
 Result open(Layer& layer, Opening& o) {
   Opening below = o;
   below.flags &= ~O_APPEND;
-  if ((o.flags & O_ACCMODE) == O_WRONLY && (o.flags & O_TRUNC) == 0) {  // what is there must be understood to be gone on with
+  if ((o.flags & O_ACCMODE) == O_WRONLY &&
+      (o.flags & O_TRUNC) == 0) {  // what is there must be understood to be gone on with
     below.flags ^= O_WRONLY ^ O_RDWR;
     const Result fd = open_below(layer, below);
     if (fd != -EACCES) return fd;
@@ -295,7 +312,8 @@ Result understand(Layer& layer) {
   s.ended_at = kNothing;
   if (f.size_at_open == 0) return 0;
   if (f.size_at_open % kBlock != 0) return -EINVAL;
-  const uint64_t blocks = f.size_at_open / kBlock, tail = blocks < kTailBlocks ? blocks : kTailBlocks;
+  const uint64_t blocks = f.size_at_open / kBlock,
+                 tail = blocks < kTailBlocks ? blocks : kTailBlocks;
   uint8_t image[kTailBlocks * kBlock];
   const Result got = read_whole(layer, image, tail * kBlock, (blocks - tail) * kBlock);
   if (got != static_cast<Result>(tail * kBlock)) return got < 0 ? got : -EINVAL;
@@ -305,7 +323,8 @@ Result understand(Layer& layer) {
   return 0;
 }
 
-// What the file is: empty, or one record. Anything else is left as it is, to the kernel, which then appends by itself again.
+// What the file is: empty, or one record. Anything else is left as it is, to the kernel, which then
+// appends by itself again.
 Result ready(Layer& layer) {
   const Result result = understand(layer);
   if (result < 0 && (layer.file->flags & O_APPEND) != 0) {

@@ -39,8 +39,8 @@ void sleep_for(uint64_t ns) {
   const int64_t sum = until.tv_nsec + static_cast<int64_t>(ns);
   until.tv_sec += sum / kNsPerSecond;
   until.tv_nsec = sum % kNsPerSecond;
-  while (base::system_call(SYS_clock_nanosleep, CLOCK_MONOTONIC, TIMER_ABSTIME, reinterpret_cast<long>(&until)) == -EINTR) {
-  }
+  while (base::system_call(SYS_clock_nanosleep, CLOCK_MONOTONIC, TIMER_ABSTIME,
+                           reinterpret_cast<long>(&until)) == -EINTR) {}
 }
 
 void wait(Layer& layer, uint64_t picked) {

@@ -40,16 +40,20 @@ Result open(Layer& layer, Opening& o) {
   return failing(layer, state(layer).chance.pick(kOnOpen), [&] { return open_below(layer, o); });
 }
 Result read(Layer& layer, const Transfer& t) {
-  return failing(layer, state(layer).chance.pick(kOnRead, layer, t), [&] { return read_below(layer, t); });
+  return failing(layer, state(layer).chance.pick(kOnRead, layer, t),
+                 [&] { return read_below(layer, t); });
 }
 Result write(Layer& layer, const Transfer& t) {
-  return failing(layer, state(layer).chance.pick(kOnWrite, layer, t), [&] { return write_below(layer, t); });
+  return failing(layer, state(layer).chance.pick(kOnWrite, layer, t),
+                 [&] { return write_below(layer, t); });
 }
 Result truncate(Layer& layer, uint64_t bytes) {
-  return failing(layer, state(layer).chance.pick(kOnTruncate), [&] { return truncate_below(layer, bytes); });
+  return failing(layer, state(layer).chance.pick(kOnTruncate),
+                 [&] { return truncate_below(layer, bytes); });
 }
 Result sync(Layer& layer, bool data_only) {
-  return failing(layer, state(layer).chance.pick(kOnSync), [&] { return sync_below(layer, data_only); });
+  return failing(layer, state(layer).chance.pick(kOnSync),
+                 [&] { return sync_below(layer, data_only); });
 }
 
 // The call that closes hears of deferred errors: this is one that loses nothing.

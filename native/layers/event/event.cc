@@ -25,8 +25,15 @@ WEIR_INLINE Result passing(const Layer& layer, const Passing& what, Below below)
   if (WEIR_UNLIKELY(!trace::recording())) return below();
   const uint64_t start = base::ticks();
   const Result result = below();
-  trace::Call call{what.op, wire::event_at(layer.position), wire::kBelow | wire::kNested, 0, layer.file->name, start, base::ticks(),
-                    what.offset <= wire::kUnknownOffset ? what.offset : wire::kUnknownOffset, what.wanted};
+  trace::Call call{what.op,
+                   wire::event_at(layer.position),
+                   wire::kBelow | wire::kNested,
+                   0,
+                   layer.file->name,
+                   start,
+                   base::ticks(),
+                   what.offset <= wire::kUnknownOffset ? what.offset : wire::kUnknownOffset,
+                   what.wanted};
   if (result < 0) {
     call.flags |= wire::kError;
     call.error = static_cast<uint8_t>(-result < 255 ? -result : 255);
@@ -39,27 +46,33 @@ WEIR_INLINE Result passing(const Layer& layer, const Passing& what, Below below)
 }
 
 Result read(Layer& layer, const Transfer& t) {
-  return passing(layer, {Op::kPread, t.offset, t.bytes, true}, [&] { return read_below(layer, t); });
+  return passing(layer, {Op::kPread, t.offset, t.bytes, true},
+                 [&] { return read_below(layer, t); });
 }
 
 Result write(Layer& layer, const Transfer& t) {
-  return passing(layer, {Op::kPwrite, t.offset, t.bytes, true}, [&] { return write_below(layer, t); });
+  return passing(layer, {Op::kPwrite, t.offset, t.bytes, true},
+                 [&] { return write_below(layer, t); });
 }
 
-// What layers ask the system for; not what they answer themselves, or know from the program's own fstat.
+// What layers ask the system for; not what they answer themselves, or know from the program's own
+// fstat.
 Result size(Layer& layer) {
   const bool asks = layer.next.size->below == nullptr && stat_of_program == nullptr;
   if (!asks) return size_below(layer);
-  return passing(layer, {Op::kFstat, wire::kUnknownOffset, 0, false}, [&] { return size_below(layer); });
+  return passing(layer, {Op::kFstat, wire::kUnknownOffset, 0, false},
+                 [&] { return size_below(layer); });
 }
 
 Result truncate(Layer& layer, uint64_t bytes) {
-  return passing(layer, {Op::kFtruncate, wire::kUnknownOffset, bytes, false}, [&] { return truncate_below(layer, bytes); });
+  return passing(layer, {Op::kFtruncate, wire::kUnknownOffset, bytes, false},
+                 [&] { return truncate_below(layer, bytes); });
 }
 
 Result sync(Layer& layer, bool data_only) {
   const Op op = data_only ? Op::kFdatasync : Op::kFsync;
-  return passing(layer, {op, wire::kUnknownOffset, 0, false}, [&] { return sync_below(layer, data_only); });
+  return passing(layer, {op, wire::kUnknownOffset, 0, false},
+                 [&] { return sync_below(layer, data_only); });
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accepted bytes that wait are written after half a second to a second even if the program does nothing: others then see them, and less
-// is at stake. A layer keeps a list of its files that have some; a thread of the pool looks at them twice a second, each with the
-// file's lock. Files that the program is using are looked at the next time.
+// Accepted bytes that wait are written after half a second to a second even if the program does
+// nothing: others then see them, and less is at stake. A layer keeps a list of its files that have
+// some; a thread of the pool looks at them twice a second, each with the file's lock. Files that
+// the program is using are looked at the next time.
 //
 // Lists lie in pages that are empty in a forked child, where arenas and threads are the parent's.
 #pragma once
@@ -35,7 +36,8 @@ struct List {
   bool (*look)(stack::Layer&);  // once a tick; false: nothing waits any more
 };
 
-// With the file's lock held, both. begin() also when it is in the list; end() before the state goes.
+// With the file's lock held, both. begin() also when it is in the list; end() before the state
+// goes.
 void begin(List&, Member&, stack::Layer&);
 void end(List&, Member&);
 
@@ -56,13 +58,15 @@ bool each(List& list, Do act) {
   return all;
 }
 
-// A zeroed T that begins as zeroes again in a forked child, made when it is first asked for; null: no memory. T must mean "nothing yet"
-// when it is all zeroes.
+// A zeroed T that begins as zeroes again in a forked child, made when it is first asked for; null:
+// no memory. T must mean "nothing yet" when it is all zeroes.
 void* wiped_by_fork(void** page, uint64_t bytes);
 template <typename T>
 T* wiped_by_fork(T** page) {
   T* found = base::load(page);
-  return WEIR_LIKELY(found != nullptr) ? found : static_cast<T*>(wiped_by_fork(reinterpret_cast<void**>(page), sizeof(T)));
+  return WEIR_LIKELY(found != nullptr)
+             ? found
+             : static_cast<T*>(wiped_by_fork(reinterpret_cast<void**>(page), sizeof(T)));
 }
 
 }  // namespace weir::layers::flush_timer

@@ -24,17 +24,26 @@ using stack::Reason;
 using stack::Result;
 using stack::Transfer;
 
-constexpr uint8_t kCachedInARow = 8;   // blocks that the kernel had before the layer believes that it has all
+constexpr uint8_t kCachedInARow =
+    8;  // blocks that the kernel had before the layer believes that it has all
 constexpr uint64_t kLargestBlock = 64u << 20;
-static_assert(global_declared::kLargestBytes == kLargestBlock && gather_declared::kLargestBytes == kLargestBlock);
-static_assert(global_declared::kLargestBuffers == cache::kMostSlots && gather_declared::kLargestBuffers == cache::kMostSlots);
+static_assert(global_declared::kLargestBytes == kLargestBlock &&
+              gather_declared::kLargestBytes == kLargestBlock);
+static_assert(global_declared::kLargestBuffers == cache::kMostSlots &&
+              gather_declared::kLargestBuffers == cache::kMostSlots);
 constexpr int kNoWait = 8;             // RWF_NOWAIT
 
 // File systems of the node itself: the kernel keeps their pages once for all ranks.
 bool is_local(uint32_t type) {
   switch (type) {
-    case 0x01021994: case 0x858458f6: case 0xef53: case 0x58465342: case 0x9123683e: case 0x794c7630: case 0xf2f52010: case 0x2fc12fc1:
-      return true;  // tmpfs, ramfs, ext2/3/4, xfs, btrfs, overlay, f2fs, zfs
+    case 0x01021994:
+    case 0x858458f6:
+    case 0xef53:
+    case 0x58465342:
+    case 0x9123683e:
+    case 0x794c7630:
+    case 0xf2f52010:
+    case 0x2fc12fc1: return true;  // tmpfs, ramfs, ext2/3/4, xfs, btrfs, overlay, f2fs, zfs
   }
   return false;
 }
@@ -42,14 +51,18 @@ bool is_local(uint32_t type) {
 bool in_kernel(int fd, uint64_t offset) {
   char byte;
   const iovec piece{&byte, 1};
-  return base::system_call(SYS_preadv2, fd, reinterpret_cast<long>(&piece), 1, static_cast<long>(offset), 0, kNoWait) == 1;
+  return base::system_call(SYS_preadv2, fd, reinterpret_cast<long>(&piece), 1,
+                           static_cast<long>(offset), 0, kNoWait) == 1;
 }
 
 // A block about to be read: when the kernel has had so many of them, the layer is of no use.
 void look_for_pages(Layer& l, uint64_t offset) {
   State& s = state_of(l);
-  if (s.always || s.found_cached >= kCachedInARow || s.opening.below.writes || s.opening.policy.several_nodes) return;
-  s.found_cached = in_kernel(l.file->descriptor, offset) ? static_cast<uint8_t>(s.found_cached + 1) : 0;
+  if (s.always || s.found_cached >= kCachedInARow || s.opening.below.writes ||
+      s.opening.policy.several_nodes)
+    return;
+  s.found_cached =
+      in_kernel(l.file->descriptor, offset) ? static_cast<uint8_t>(s.found_cached + 1) : 0;
   if (s.found_cached == kCachedInARow) stack::ask_to_leave(l, Reason::kCached);
 }
 
@@ -69,12 +82,16 @@ bool about_file(void* context, cache::Stamp* to) {
   const Result size = stack::size_below(l);
   stack::stat_for_layer = nullptr;
   if (size < 0) return false;
-  if (s.st_nlink == UINT64_MAX && base::system_call(SYS_fstat, l.file->descriptor, reinterpret_cast<long>(&s)) != 0) return false;
-  *to = {static_cast<uint64_t>(s.st_size), s.st_mtim.tv_sec, s.st_ctim.tv_sec, static_cast<uint32_t>(s.st_mtim.tv_nsec),
-         static_cast<uint32_t>(s.st_ctim.tv_nsec)};
+  if (s.st_nlink == UINT64_MAX &&
+      base::system_call(SYS_fstat, l.file->descriptor, reinterpret_cast<long>(&s)) != 0)
+    return false;
+  *to = {static_cast<uint64_t>(s.st_size), s.st_mtim.tv_sec, s.st_ctim.tv_sec,
+         static_cast<uint32_t>(s.st_mtim.tv_nsec), static_cast<uint32_t>(s.st_ctim.tv_nsec)};
   return true;
 }
-void lost(void* context, int error, uint64_t bytes) { stack::defer_error(*static_cast<Layer*>(context), error, bytes); }
+void lost(void* context, int error, uint64_t bytes) {
+  stack::defer_error(*static_cast<Layer*>(context), error, bytes);
+}
 
 // The same file in the same state has the same key on all nodes, wherever it is mounted.
 uint64_t key_of(const File& f, const cache::FileEntry& e) {
@@ -90,7 +107,8 @@ uint64_t key_of(const File& f, const cache::FileEntry& e) {
                             what.stamp.size,
                             static_cast<uint64_t>(what.stamp.mtime_s) << 32 ^ what.stamp.mtime_ns,
                             static_cast<uint64_t>(what.stamp.ctime_s) << 32 ^ what.stamp.ctime_ns};
-  const uint64_t key = base::hash({reinterpret_cast<const char*>(parts), sizeof parts}, base::hash(base::text(name), e.fresh));
+  const uint64_t key = base::hash({reinterpret_cast<const char*>(parts), sizeof parts},
+                                  base::hash(base::text(name), e.fresh));
   return key != 0 ? key : 1;
 }
 
@@ -112,7 +130,8 @@ bool attach(Layer& l) {
   cache::Opening& o = s.opening;
   File& f = *l.file;
   const int mode = f.flags & O_ACCMODE;
-  o.below = {&l, read_file, write_file, about_file, lost, &f.descriptor, f.path, mode != O_WRONLY, mode != O_RDONLY, stack::level_of(l)};
+  o.below = {&l,     read_file,        write_file,       about_file,        lost, &f.descriptor,
+             f.path, mode != O_WRONLY, mode != O_RDONLY, stack::level_of(l)};
   o.policy = {s.keeps_reads, cache::job().nodes > 1, s.wait_ns, s.wasted_blocks};
   o.counts = l.statistics;
   o.cache = cache::attach({s.block_bytes, s.slots});
@@ -128,7 +147,8 @@ bool attach(Layer& l) {
   return true;
 }
 
-// Once for a file: something of it was bypassed, because a rank has it that lives and does not go on.
+// Once for a file: something of it was bypassed, because a rank has it that lives and does not go
+// on.
 void note_held_up(Layer& l) {
   State& s = state_of(l);
   if (WEIR_LIKELY(!s.opening.held_up) || s.noted_held_up) return;
@@ -139,7 +159,9 @@ void note_held_up(Layer& l) {
 // A large request of a file that nobody else has open: the layer would only copy it.
 bool passes(Layer& l, const Transfer& t) {
   State& s = state_of(l);
-  if (s.always || t.bytes < s.block_bytes / 2 || s.opening.policy.several_nodes || !cache::alone(s.opening)) return false;
+  if (s.always || t.bytes < s.block_bytes / 2 || s.opening.policy.several_nodes ||
+      !cache::alone(s.opening))
+    return false;
   if (!s.noted_large) stack::note_bypass(l, Reason::kLargeRequests);
   s.noted_large = true;
   return true;
@@ -189,7 +211,9 @@ void renew(Layer& l) {
 
 void begin(Layer& l, uint64_t block_bytes, uint64_t slots, bool keeps_reads) {
   State& s = state_of(l);
-  s.block_bytes = static_cast<uint32_t>(block_bytes < 4096 ? 4096 : block_bytes < kLargestBlock ? block_bytes : kLargestBlock);
+  s.block_bytes = static_cast<uint32_t>(block_bytes < 4096            ? 4096
+                                        : block_bytes < kLargestBlock ? block_bytes
+                                                                      : kLargestBlock);
   s.slots = static_cast<uint32_t>(slots < cache::kMostSlots ? slots : cache::kMostSlots);
   s.keeps_reads = keeps_reads;
   const uint64_t wait_ms =
@@ -201,7 +225,8 @@ void begin(Layer& l, uint64_t block_bytes, uint64_t slots, bool keeps_reads) {
 Result ready(Layer& l) {
   State& s = state_of(l);
   File& f = *l.file;
-  if (!stands_on_plain_bytes(l)) {  // the node knows a file by what the kernel says of it, which is the stored form's
+  if (!stands_on_plain_bytes(
+          l)) {  // the node knows a file by what the kernel says of it, which is the stored form's
     s.tried = true;
     stack::note_bypass(l, Reason::kUnsupported);
     return 0;
@@ -210,8 +235,10 @@ Result ready(Layer& l) {
   // Where every rank that may have the file sees the same blocks, a lock needs no trip to the file.
   f.coherent = one_node;
   Reason reason = Reason::kNone;
-  if ((f.flags & O_APPEND) != 0) reason = Reason::kUnsupported;  // the kernel alone knows where the end is for all
-  else if (!s.always && is_local(f.fs_type) && (one_node || cache::job().one_host)) reason = Reason::kShared;
+  if ((f.flags & O_APPEND) != 0)
+    reason = Reason::kUnsupported;  // the kernel alone knows where the end is for all
+  else if (!s.always && is_local(f.fs_type) && (one_node || cache::job().one_host))
+    reason = Reason::kShared;
   if (reason == Reason::kNone) return 0;
   stack::note_bypass(l, reason);
   return -EINVAL;
@@ -236,7 +263,8 @@ Result write(Layer& l, const Transfer& t) {
   note_held_up(l);
   cache::Opening& o = s.opening;
   if (const int64_t error = cache::take_error(o); WEIR_UNLIKELY(error != 0)) return error;
-  if (WEIR_UNLIKELY((l.file->flags & O_APPEND) != 0)) {  // the kernel alone knows where the end is for all
+  if (WEIR_UNLIKELY((l.file->flags & O_APPEND) !=
+                    0)) {  // the kernel alone knows where the end is for all
     const int64_t flushed = cache::flush(o, false);
     stack::ask_to_leave(l, Reason::kUnsupported);
     return flushed < 0 ? flushed : stack::write_below(l, t);
@@ -265,8 +293,11 @@ Result truncate(Layer& l, uint64_t bytes) {
 Result flush(Layer& l) {
   State& s = state_of(l);
   uint64_t bytes = 0;  // that somebody else on the node has accepted: the file's must have them all
-  if (!s.attached && (!node::any_sizes() || !node::size_of(l.file->device, l.file->inode, &bytes) || !attach(l))) return 0;
-  // At close other ranks may be about to complete the last blocks; whoever needs the file now gets it now.
+  if (!s.attached &&
+      (!node::any_sizes() || !node::size_of(l.file->device, l.file->inode, &bytes) || !attach(l)))
+    return 0;
+  // At close other ranks may be about to complete the last blocks; whoever needs the file now gets
+  // it now.
   const int64_t error = cache::flush(s.opening, l.file->references <= 1 && !l.file->hurries);
   note_held_up(l);
   return error != 0 ? error : cache::take_error(s.opening);
@@ -285,8 +316,10 @@ Result sync(Layer& l, bool data_only) {
 
 void invalidate(Layer& l) {
   State& s = state_of(l);
-  // Through an opening that has moved no byte yet the file may have changed as well, and others keep blocks of it.
-  const bool may_have_changed = (l.file->flags & O_ACCMODE) != O_RDONLY && !l.file->left && l.file->references != 0;
+  // Through an opening that has moved no byte yet the file may have changed as well, and others
+  // keep blocks of it.
+  const bool may_have_changed =
+      (l.file->flags & O_ACCMODE) != O_RDONLY && !l.file->left && l.file->references != 0;
   if (s.attached || (may_have_changed && attach(l))) {
     cache::invalidate(s.opening);
     cache::look_later(s.opening);  // its size may be another one

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file whose blocks the ranks of a node share: what layers `global` and `gather` have in common. The cache itself, and who waits for
-// whom in it, is cache/; here is decided which files are worth it, and what goes past it.
+// A file whose blocks the ranks of a node share: what layers `global` and `gather` have in common.
+// The cache itself, and who waits for whom in it, is cache/; here is decided which files are worth
+// it, and what goes past it.
 #pragma once
 
 #include "layers/cache/cache.h"
@@ -39,10 +40,21 @@ void close(stack::Layer&);
 constexpr stack::Kind kind_of(const char* name, int statistics,
                               stack::Result (*create)(stack::Layer&)) {
   return {
-      .name = name, .flags = stack::kHolds | stack::kSharesNode, .state_bytes = sizeof(State),
-      .statistics_count = statistics, .create = create, .open = nullptr, .ready = ready, .read = read,
-      .write = write, .size = size, .truncate = truncate, .flush = flush, .sync = sync,
-      .invalidate = invalidate, .close = close,
+      .name = name,
+      .flags = stack::kHolds | stack::kSharesNode,
+      .state_bytes = sizeof(State),
+      .statistics_count = statistics,
+      .create = create,
+      .open = nullptr,
+      .ready = ready,
+      .read = read,
+      .write = write,
+      .size = size,
+      .truncate = truncate,
+      .flush = flush,
+      .sync = sync,
+      .invalidate = invalidate,
+      .close = close,
   };
 }
 

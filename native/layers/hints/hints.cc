@@ -17,10 +17,12 @@ using namespace hints_declared;
 
 bool is_on_lustre(int fd) {
   struct statfs about;
-  return base::system_call(SYS_fstatfs, fd, reinterpret_cast<long>(&about)) == 0 && static_cast<uint32_t>(about.f_type) == lustre::kFileSystem;
+  return base::system_call(SYS_fstatfs, fd, reinterpret_cast<long>(&about)) == 0 &&
+         static_cast<uint32_t>(about.f_type) == lustre::kFileSystem;
 }
 
-// Lustre alone has layouts that an open can put off; elsewhere the flags would mean something else, or nothing.
+// Lustre alone has layouts that an open can put off; elsewhere the flags would mean something else,
+// or nothing.
 bool would_be_on_lustre(const Opening& o, const char* absolute) {
   char directory[4096];
   base::Writer writer(directory, sizeof directory);
@@ -35,18 +37,23 @@ bool would_be_on_lustre(const Opening& o, const char* absolute) {
   return is;
 }
 
-// A file that exists keeps its layout: then the open goes on as it was. O_EXCL is ours to ask, so that only a new file is striped.
+// A file that exists keeps its layout: then the open goes on as it was. O_EXCL is ours to ask, so
+// that only a new file is striped.
 Result open(Layer& layer, Opening& o) {
-  if ((o.flags & O_CREAT) == 0 || !would_be_on_lustre(o, layer.file->path)) return open_below(layer, o);
+  if ((o.flags & O_CREAT) == 0 || !would_be_on_lustre(o, layer.file->path))
+    return open_below(layer, o);
   Opening first = o;
   first.flags |= O_EXCL | lustre::kDelayCreate;
   const Result fd = open_below(layer, first);
   if (fd == -EEXIST && (o.flags & O_EXCL) == 0) return open_below(layer, o);
   if (fd < 0) return fd;
   lustre::Layout layout{lustre::kLayoutMagic, lustre::kRaid0, {}, 0, 0, lustre::kAnyTarget};
-  layout.stripe_bytes = static_cast<uint32_t>(rules::option_number(*layer.spec, "striping_unit", 0));
-  layout.stripe_count = static_cast<uint16_t>(rules::option_number(*layer.spec, "striping_factor", 0));
-  const long result = base::system_call(SYS_ioctl, fd, static_cast<long>(lustre::kSetStripe), reinterpret_cast<long>(&layout));
+  layout.stripe_bytes =
+      static_cast<uint32_t>(rules::option_number(*layer.spec, "striping_unit", 0));
+  layout.stripe_count =
+      static_cast<uint16_t>(rules::option_number(*layer.spec, "striping_factor", 0));
+  const long result = base::system_call(SYS_ioctl, fd, static_cast<long>(lustre::kSetStripe),
+                                        reinterpret_cast<long>(&layout));
   ++layer.statistics[result < 0 ? kRefused : kStriped];
   return fd;
 }

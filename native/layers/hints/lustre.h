@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Lustre's lustre_user.h (interface of llapi_file_create) says of striping a new file: made with O_LOV_DELAY_CREATE, it has no
-// objects until an ioctl has set its layout, or the first write.
+// What Lustre's lustre_user.h (interface of llapi_file_create) says of striping a new file: made
+// with O_LOV_DELAY_CREATE, it has no objects until an ioctl has set its layout, or the first write.
 #pragma once
 
 #include <fcntl.h>

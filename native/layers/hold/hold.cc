@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// hold:bytes keeps one run of written bytes and one of read bytes, each at most so long (16 without the argument), and the size. It
-// believes what it knows until it is notified to forget, so that whoever forgets to tell it is found out.
+// hold:bytes keeps one run of written bytes and one of read bytes, each at most so long (16 without
+// the argument), and the size. It believes what it knows until it is notified to forget, so that
+// whoever forgets to tell it is found out.
 #include "layers/hold/hold.h"
 
 #include <string.h>
@@ -98,12 +99,14 @@ Result write(Layer& l, const Transfer& t) {
   State& s = state(l);
   s.clean_bytes = 0;
   if (const Result size = known_size(l); size < 0) return size;
-  const bool follows = s.dirty_bytes != 0 && t.offset == s.dirty_at + s.dirty_bytes && s.dirty_bytes + t.bytes <= s.most;
+  const bool follows = s.dirty_bytes != 0 && t.offset == s.dirty_at + s.dirty_bytes &&
+                       s.dirty_bytes + t.bytes <= s.most;
   if (!follows) {
     if (const Result r = drain(l); r < 0) return r;
     if (t.bytes > s.most) {
       const Result r = write_below(l, t);
-      if (r > 0 && t.offset + static_cast<uint64_t>(r) > s.size) s.size = t.offset + static_cast<uint64_t>(r);
+      if (r > 0 && t.offset + static_cast<uint64_t>(r) > s.size)
+        s.size = t.offset + static_cast<uint64_t>(r);
       return r;
     }
     s.dirty_at = t.offset;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What keep's files share: the arena, and the list of those with bytes that wait (layers/flush_timer).
+// What keep's files share: the arena, and the list of those with bytes that wait
+// (layers/flush_timer).
 #include "layers/keep/state.h"
 #include "base/lock.h"
 #include "base/syscall.h"
@@ -29,7 +30,8 @@ writeback::Arena* arena(uint64_t bytes) {
   const base::Locked lock(&all->lock);
   if (all->arena == nullptr) {
     const uint64_t blocks = bytes < kBlockBytes ? 1 : bytes / kBlockBytes;
-    base::store(&all->arena, writeback::create_arena(static_cast<uint32_t>(blocks), kBlockBytes, kFilesOfArena));
+    base::store(&all->arena,
+                writeback::create_arena(static_cast<uint32_t>(blocks), kBlockBytes, kFilesOfArena));
   }
   return all->arena;
 }
@@ -44,7 +46,8 @@ void begin_waiting(Layer& l) {
 }
 
 void end_waiting(Layer& l) {
-  if (Shared* all = state(l).waiting.listed ? shared() : nullptr; all != nullptr) flush_timer::end(all->waiting, state(l).waiting);
+  if (Shared* all = state(l).waiting.listed ? shared() : nullptr; all != nullptr)
+    flush_timer::end(all->waiting, state(l).waiting);
 }
 
 void sweep_soon() {

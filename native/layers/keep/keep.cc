@@ -25,7 +25,8 @@ Result create(Layer& l) {
   return 0;
 }
 
-// Files that are read, or appended to, may stay open when they are closed. Others that write might owe their bytes to a close.
+// Files that are read, or appended to, may stay open when they are closed. Others that write might
+// owe their bytes to a close.
 Result ready(Layer& l) {
   State& s = state(l);
   stack::File* f = l.file;
@@ -85,14 +86,17 @@ Result pass(Layer& l, const Transfer& t) {
 
 Result write(Layer& l, const Transfer& t) {
   State& s = state(l);
-  if (!s.appends || (l.file->flags & O_APPEND) == 0 || t.bytes > kLargest || (!s.waiting.listed && !pool::ready()) || !have_room(l, t.bytes)) return pass(l, t);
+  if (!s.appends || (l.file->flags & O_APPEND) == 0 || t.bytes > kLargest ||
+      (!s.waiting.listed && !pool::ready()) || !have_room(l, t.bytes))
+    return pass(l, t);
   auto* to = static_cast<char*>(writeback::data(shared()->arena, s.block)) + s.filled;
   for (int i = 0; i < t.count; ++i) {
     memcpy(to, t.pieces[i].iov_base, t.pieces[i].iov_len);
     to += t.pieces[i].iov_len;
   }
   const auto bytes = static_cast<uint32_t>(t.bytes);
-  if (!writeback::mark_dirty(shared()->arena, s.block, s.filled, s.filled + bytes)) return pass(l, t);
+  if (!writeback::mark_dirty(shared()->arena, s.block, s.filled, s.filled + bytes))
+    return pass(l, t);
   s.filled += bytes;
   s.size = t.offset + t.bytes;
   count(l, kAppended);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What keep knows of one file, and what its files share. A file's state is touched with the file's lock held.
+// What keep knows of one file, and what its files share. A file's state is touched with the file's
+// lock held.
 #pragma once
 
 #include "layers/writeback/arena.h"

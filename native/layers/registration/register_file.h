@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A layer's file in an arena: what the layer accepts outlives the process. Decides the file's level, and which files have none who
-// could write their bytes: above a layer that stores another form (cos, stripe) the daemon would write the program's bytes over that form.
+// A layer's file in an arena: what the layer accepts outlives the process. Decides the file's
+// level, and which files have none who could write their bytes: above a layer that stores another
+// form (cos, stripe) the daemon would write the program's bytes over that form.
 #pragma once
 
 #include <fcntl.h>
@@ -22,7 +23,8 @@ inline bool stands_on_plain_bytes(const stack::Layer& layer) {
 inline int register_file(writeback::Arena* arena, const stack::Layer& layer, bool append) {
   const stack::File& f = *layer.file;
   if (!stands_on_plain_bytes(layer)) return -1;
-  return writeback::register_file(arena, {&f.descriptor, f.device, f.inode, f.path, append, stack::level_of(layer)});
+  return writeback::register_file(
+      arena, {&f.descriptor, f.device, f.inode, f.path, append, stack::level_of(layer)});
 }
 
 }  // namespace weir::layers

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the transport's files: what a rank knows of the others, the messages, and the operations under way.
+// Shared by the transport's files: what a rank knows of the others, the messages, and the
+// operations under way.
 #pragma once
 
 #include "layers/remote/transport.h"
@@ -26,12 +27,13 @@ struct Ask {
 struct Answer {
   uint64_t fine, found;
 };
-inline constexpr uint64_t kAskBytes = sizeof(Ask) + kMostBytes, kAnswerBytes = sizeof(Answer) + kMostBytes;
+inline constexpr uint64_t kAskBytes = sizeof(Ask) + kMostBytes,
+                          kAnswerBytes = sizeof(Answer) + kMostBytes;
 
 enum CallState : uint32_t { kIdle, kFilling, kAsked, kUnderWay, kOver, kFailed, kAbandoned };
 
-// A thread of the program fills it and waits on `state`; the transport's thread does the rest. One that came too late stays as it is:
-// MPI may still write into its memory.
+// A thread of the program fills it and waits on `state`; the transport's thread does the rest. One
+// that came too late stays as it is: MPI may still write into its memory.
 struct Call {
   uint32_t state;
   uint32_t to;  // rank
@@ -63,7 +65,8 @@ using base::now_ns;
 bool start_thread();
 bool stop_thread(uint64_t at_most_ns);
 
-// Serving, by the thread alone. begin: false without memory. step: whether something went on. end: nothing is under way any more.
+// Serving, by the thread alone. begin: false without memory. step: whether something went on. end:
+// nothing is under way any more.
 bool begin_serving();
 bool serve();
 void end_serving();

@@ -21,7 +21,8 @@ struct Presence {
 // For MPI to write into; left as it is when MPI is late.
 template <typename T>
 T* room_for(uint64_t count) {
-  const long got = base::map(count * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+  const long got =
+      base::map(count * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
   return base::failed(got) ? nullptr : reinterpret_cast<T*>(got);
 }
 
@@ -47,11 +48,14 @@ T* tell_all(Handle communicator, const T& mine) {
   static Handle request;
   room[mpi.ranks] = mine;
   const int bytes = sizeof(T);
-  if (mpi.gather(room + mpi.ranks, bytes, mpi.byte, room, bytes, mpi.byte, communicator, &request) != 0) return nullptr;
+  if (mpi.gather(room + mpi.ranks, bytes, mpi.byte, room, bytes, mpi.byte, communicator,
+                 &request) != 0)
+    return nullptr;
   return wait_for(request, kPatienceNs) ? room : nullptr;
 }
 
-// The nodes in the order of their first ranks. False: somebody may not take part, or there is one node alone.
+// The nodes in the order of their first ranks. False: somebody may not take part, or there is one
+// node alone.
 bool meet(const Presence* all) {
   Transport& c = transport;
   const auto ranks = static_cast<uint32_t>(c.mpi.ranks), own = static_cast<uint32_t>(c.mpi.rank);
@@ -91,7 +95,8 @@ void part(bool ended) {
 
 }  // namespace
 
-bool begin(const Mpi& mpi, bool able, uint64_t node, uint32_t ranks, const Memory& memory, void (*in_thread)()) {
+bool begin(const Mpi& mpi, bool able, uint64_t node, uint32_t ranks, const Memory& memory,
+           void (*in_thread)()) {
   Transport& c = transport;
   if (c.communicator != 0 || base::load(&c.stopping) != 0) return false;
   c.mpi = mpi;
@@ -128,7 +133,8 @@ void end() {
 }
 
 void stop() {
-  if (base::load(&transport.running) != 0 && transport.owner == node::self()) stop_thread(1000 * kMillisecond);
+  if (base::load(&transport.running) != 0 && transport.owner == node::self())
+    stop_thread(1000 * kMillisecond);
 }
 
 }  // namespace weir::remote

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the transport needs of the program's MPI, found at run time by who calls begin(). Handles are passed as they come: a pointer for
-// Open MPI, an int for MPICH and libraries derived from it; both fit and travel in one register.
+// What the transport needs of the program's MPI, found at run time by who calls begin(). Handles
+// are passed as they come: a pointer for Open MPI, an int for MPICH and libraries derived from it;
+// both fit and travel in one register.
 #pragma once
 
 #include <stddef.h>
@@ -14,10 +15,13 @@ struct Mpi {
   Handle world, byte, errors_return;
   int any_source;
   int rank, ranks;
-  int (*gather)(const void*, int, Handle, void*, int, Handle, Handle communicator, Handle* request);  // MPI_Iallgather
-  int (*barrier)(Handle communicator, Handle* request);                                               // MPI_Ibarrier
-  int (*send)(const void*, int, Handle type, int to, int tag, Handle communicator, Handle* request);  // MPI_Isend
-  int (*receive)(void*, int, Handle type, int from, int tag, Handle communicator, Handle* request);   // MPI_Irecv
+  int (*gather)(const void*, int, Handle, void*, int, Handle, Handle communicator,
+                Handle* request);                        // MPI_Iallgather
+  int (*barrier)(Handle communicator, Handle* request);  // MPI_Ibarrier
+  int (*send)(const void*, int, Handle type, int to, int tag, Handle communicator,
+              Handle* request);  // MPI_Isend
+  int (*receive)(void*, int, Handle type, int from, int tag, Handle communicator,
+                 Handle* request);  // MPI_Irecv
   int (*test)(Handle* request, int* done, void* status);
   int (*cancel)(Handle* request);
   int (*duplicate)(Handle communicator, Handle* made);

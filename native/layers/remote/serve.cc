@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The serving side: one receive is always posted; what comes is done at once in this rank's memory, and the answer is on its way while
-// the next is received. All of it in the transport's thread.
+// The serving side: one receive is always posted; what comes is done at once in this rank's memory,
+// and the answer is on its way while the next is received. All of it in the transport's thread.
 #include "layers/remote/inside.h"
 #include "base/syscall.h"
 
@@ -24,7 +24,8 @@ constinit Server server{};
 
 void post() {
   const Mpi& mpi = transport.mpi;
-  server.posted = mpi.receive(server.asked, static_cast<int>(kAskBytes), mpi.byte, mpi.any_source, kAskTag, transport.communicator, &server.request) == 0;
+  server.posted = mpi.receive(server.asked, static_cast<int>(kAskBytes), mpi.byte, mpi.any_source,
+                              kAskTag, transport.communicator, &server.request) == 0;
   server.wedged = !server.posted;
 }
 
@@ -46,7 +47,8 @@ void answer_to(const Ask& ask, Sending& s) {
   s.answer->fine = execute(ask, *s.answer) ? 1 : 0;
   const auto bytes = static_cast<int>(sizeof(Answer) + (ask.op == Op::kGet ? ask.bytes : 0));
   const int to = static_cast<int>(ask.from), tag = static_cast<int>(ask.tag);
-  s.under_way = mpi.send(s.answer, bytes, mpi.byte, to, tag, transport.communicator, &s.request) == 0;
+  s.under_way =
+      mpi.send(s.answer, bytes, mpi.byte, to, tag, transport.communicator, &s.request) == 0;
 }
 
 // An answer's place; null while all are on their way.
@@ -66,11 +68,13 @@ Sending* free_place(bool* moved) {
 
 bool begin_serving() {
   const uint64_t bytes = kAskBytes + kAnswers * kAnswerBytes;
-  const long got = base::map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+  const long got =
+      base::map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
   if (base::failed(got)) return false;
   auto* at = reinterpret_cast<char*>(got);
   server.asked = reinterpret_cast<Ask*>(at);
-  for (uint32_t i = 0; i < kAnswers; ++i) server.sending[i].answer = reinterpret_cast<Answer*>(at + kAskBytes + i * kAnswerBytes);
+  for (uint32_t i = 0; i < kAnswers; ++i)
+    server.sending[i].answer = reinterpret_cast<Answer*>(at + kAskBytes + i * kAnswerBytes);
   return true;
 }
 

@@ -61,7 +61,8 @@ Call* take_call(uint64_t limit) {
       uint32_t idle = kIdle;
       if (!base::compare_exchange(&c.state, &idle, uint32_t{kFilling})) continue;
       if (c.ask != nullptr) return &c;
-      const long got = base::map(kAskBytes + kAnswerBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+      const long got = base::map(kAskBytes + kAnswerBytes, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
       if (base::failed(got)) {
         base::store(&c.state, uint32_t{kIdle});
         return nullptr;
@@ -77,7 +78,8 @@ Call* take_call(uint64_t limit) {
   return nullptr;
 }
 
-// Until the thread has it done, or the time is over. False: then the call is not the caller's any more.
+// Until the thread has it done, or the time is over. False: then the call is not the caller's any
+// more.
 bool wait_for(Call& c, uint64_t limit) {
   for (;;) {
     uint32_t state = base::load(&c.state);
@@ -107,7 +109,9 @@ bool start(Call& c) {
   const auto there = static_cast<int>(sizeof(Ask) + (ask.op == Op::kPut ? ask.bytes : 0));
   c.is_sent = c.is_received = false;
   const auto to = static_cast<int>(c.to);
-  if (mpi.receive(c.answer, back, mpi.byte, to, static_cast<int>(ask.tag), transport.communicator, &c.received) != 0) return false;
+  if (mpi.receive(c.answer, back, mpi.byte, to, static_cast<int>(ask.tag), transport.communicator,
+                  &c.received) != 0)
+    return false;
   return mpi.send(c.ask, there, mpi.byte, to, kAskTag, transport.communicator, &c.sent) == 0;
 }
 
@@ -130,7 +134,8 @@ bool go_on(Call& c, bool* waiting) {
   if (state != kUnderWay) return false;
   *waiting = true;
   const bool before = c.is_sent;
-  if (!is_done(c, c.is_sent, &c.sent) || !is_done(c, c.is_received, &c.received)) return c.is_sent != before;
+  if (!is_done(c, c.is_sent, &c.sent) || !is_done(c, c.is_received, &c.received))
+    return c.is_sent != before;
   finish(c, kOver);
   return true;
 }
@@ -190,14 +195,15 @@ bool stop_thread(uint64_t at_most_ns) {
   base::store(&transport.stopping, 1u);
   ring();
   const uint64_t limit = now_ns() + at_most_ns;
-  while (base::load(&transport.running) != 0 && now_ns() < limit) node::sleep_on(&transport.running, 1, kMillisecond);
+  while (base::load(&transport.running) != 0 && now_ns() < limit)
+    node::sleep_on(&transport.running, 1, kMillisecond);
   return base::load(&transport.running) == 0;
 }
 
 bool up() {
   const Transport& c = transport;
-  return c.nodes > 1 && base::load_relaxed(&c.off) == 0 && base::load_relaxed(&c.running) != 0 && base::load_relaxed(&c.stopping) == 0 &&
-         c.owner == node::self();
+  return c.nodes > 1 && base::load_relaxed(&c.off) == 0 && base::load_relaxed(&c.running) != 0 &&
+         base::load_relaxed(&c.stopping) == 0 && c.owner == node::self();
 }
 uint32_t homes() { return transport.nodes; }
 uint32_t most_ranks() { return transport.most_ranks; }
@@ -216,7 +222,8 @@ bool carry(uint32_t home, Ask ask, const Pieces& out, const Pieces& in, uint64_t
   ring();
   if (!wait_for(*c, limit)) return turn_off(), false;
   const bool fine = c->answer->fine != 0;
-  if (fine && ask.op == Op::kGet) copy_in(reinterpret_cast<const char*>(c->answer + 1), in, ask.bytes);
+  if (fine && ask.op == Op::kGet)
+    copy_in(reinterpret_cast<const char*>(c->answer + 1), in, ask.bytes);
   if (fine && found != nullptr) *found = c->answer->found;
   base::store(&c->state, uint32_t{kIdle});
   if (!fine) turn_off();
@@ -224,12 +231,15 @@ bool carry(uint32_t home, Ask ask, const Pieces& out, const Pieces& in, uint64_t
 }
 
 bool get(uint32_t home, uint64_t store, uint64_t at, const Pieces& to, uint64_t bytes) {
-  return carry(home, {Op::kGet, 0, 0, static_cast<uint32_t>(bytes), store, at, 0, 0}, {}, to, nullptr);
+  return carry(home, {Op::kGet, 0, 0, static_cast<uint32_t>(bytes), store, at, 0, 0}, {}, to,
+               nullptr);
 }
 bool put(uint32_t home, uint64_t store, uint64_t at, const Pieces& from, uint64_t bytes) {
-  return carry(home, {Op::kPut, 0, 0, static_cast<uint32_t>(bytes), store, at, 0, 0}, from, {}, nullptr);
+  return carry(home, {Op::kPut, 0, 0, static_cast<uint32_t>(bytes), store, at, 0, 0}, from, {},
+               nullptr);
 }
-bool swap(uint32_t home, uint64_t store, uint64_t at, uint64_t expected, uint64_t wanted, uint64_t* found) {
+bool swap(uint32_t home, uint64_t store, uint64_t at, uint64_t expected, uint64_t wanted,
+          uint64_t* found) {
   return carry(home, {Op::kSwap, 0, 0, 0, store, at, expected, wanted}, {}, {}, found);
 }
 

@@ -60,10 +60,12 @@ Result shortening(Layer& layer, Operation operation, const Transfer& t, Below be
 }
 
 Result read(Layer& layer, const Transfer& t) {
-  return shortening(layer, kOnRead, t, [&](const Transfer& part) { return read_below(layer, part); });
+  return shortening(layer, kOnRead, t,
+                    [&](const Transfer& part) { return read_below(layer, part); });
 }
 Result write(Layer& layer, const Transfer& t) {
-  return shortening(layer, kOnWrite, t, [&](const Transfer& part) { return write_below(layer, part); });
+  return shortening(layer, kOnWrite, t,
+                    [&](const Transfer& part) { return write_below(layer, part); });
 }
 
 }  // namespace

@@ -8,7 +8,9 @@ constexpr char kFirstLine[] = "weir stripe 1\n";
 constexpr char kUnit[] = "unit_bytes ";
 constexpr char kPiece[] = "piece ";
 
-bool begins(base::Text text, const char* with, size_t size) { return text.size >= size && memcmp(text.data, with, size) == 0; }
+bool begins(base::Text text, const char* with, size_t size) {
+  return text.size >= size && memcmp(text.data, with, size) == 0;
+}
 
 base::Text line_of(base::Text* text) {
   const auto* end = static_cast<const char*>(memchr(text->data, '\n', text->size));
@@ -22,7 +24,8 @@ base::Text line_of(base::Text* text) {
 // FNV-1a, 64 bits (Fowler, Noll, Vo).
 uint64_t hash(base::Text text) {
   uint64_t h = 0xcbf29ce484222325;
-  for (size_t i = 0; i < text.size; ++i) h = (h ^ static_cast<uint8_t>(text.data[i])) * 0x100000001b3;
+  for (size_t i = 0; i < text.size; ++i)
+    h = (h ^ static_cast<uint8_t>(text.data[i])) * 0x100000001b3;
   return h;
 }
 
@@ -47,7 +50,10 @@ bool parse(base::Text text, Index* to) {
     const base::Text line = line_of(&text);
     if (begins(line, kUnit, sizeof kUnit - 1)) {
       int64_t unit = 0;
-      if (!base::parse_number({line.data + sizeof kUnit - 1, line.size - (sizeof kUnit - 1)}, &unit) || unit <= 0) return false;
+      if (!base::parse_number({line.data + sizeof kUnit - 1, line.size - (sizeof kUnit - 1)},
+                              &unit) ||
+          unit <= 0)
+        return false;
       to->unit = static_cast<uint64_t>(unit);
     } else if (begins(line, kPiece, sizeof kPiece - 1) && to->pieces < kMostPieces) {
       to->path[to->pieces++] = {line.data + sizeof kPiece - 1, line.size - (sizeof kPiece - 1)};
@@ -58,7 +64,8 @@ bool parse(base::Text text, Index* to) {
   return to->unit != 0 && to->pieces >= 2;
 }
 
-bool compose(base::Text directories, uint64_t unit, base::Text path, uint64_t identity, char* text, size_t size, Index* to) {
+bool compose(base::Text directories, uint64_t unit, base::Text path, uint64_t identity, char* text,
+             size_t size, Index* to) {
   base::Writer writer(text, size);
   writer.add(kFirstLine).add(kUnit).add_number(unit).add("\n");
   uint32_t number = 0;
@@ -66,7 +73,11 @@ bool compose(base::Text directories, uint64_t unit, base::Text path, uint64_t id
     size_t end = i;
     while (end < directories.size && directories.data[end] != ',') ++end;
     if (number == kMostPieces) return false;
-    writer.add(kPiece).add(base::Text{directories.data + i, end - i}).add("/").add(last_part(path)).add(".");
+    writer.add(kPiece)
+        .add(base::Text{directories.data + i, end - i})
+        .add("/")
+        .add(last_part(path))
+        .add(".");
     writer.add_number(hash(path) ^ identity).add(".").add_number(number++).add("\n");
     i = end + 1;
   }
@@ -74,7 +85,8 @@ bool compose(base::Text directories, uint64_t unit, base::Text path, uint64_t id
 }
 
 uint64_t piece_bytes(uint64_t file_bytes, uint64_t unit, uint32_t pieces, uint32_t i) {
-  const uint64_t whole = file_bytes / unit, rest = file_bytes % unit;  // whole stripes, bytes of the last
+  const uint64_t whole = file_bytes / unit,
+                 rest = file_bytes % unit;  // whole stripes, bytes of the last
   const uint64_t stripes = whole / pieces + (i < whole % pieces ? 1 : 0);
   return stripes * unit + (i == whole % pieces ? rest : 0);
 }

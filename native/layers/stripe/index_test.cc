@@ -14,7 +14,8 @@ std::string as_string(base::Text text) { return {text.data, text.size}; }
 TEST(Index, composed_and_parsed_is_the_same) {
   char text[kIndexBytes];
   Index made, read;
-  ASSERT_TRUE(compose(base::text("/a,/b/c"), 65536, base::text("/scratch/out.nc"), 0, text, sizeof text, &made));
+  ASSERT_TRUE(compose(base::text("/a,/b/c"), 65536, base::text("/scratch/out.nc"), 0, text,
+                      sizeof text, &made));
   ASSERT_TRUE(parse(base::text(text), &read));
   EXPECT_EQ(read.unit, 65536u);
   ASSERT_EQ(read.pieces, 2u);
@@ -26,16 +27,21 @@ TEST(Index, files_of_one_name_in_two_directories_have_pieces_of_their_own) {
   char one[kIndexBytes], other[kIndexBytes];
   Index first, second;
   ASSERT_TRUE(compose(base::text("/a,/b"), 1, base::text("/x/out"), 0, one, sizeof one, &first));
-  ASSERT_TRUE(compose(base::text("/a,/b"), 1, base::text("/y/out"), 0, other, sizeof other, &second));
+  ASSERT_TRUE(
+      compose(base::text("/a,/b"), 1, base::text("/y/out"), 0, other, sizeof other, &second));
   EXPECT_NE(as_string(first.path[0]), as_string(second.path[0]));
-  ASSERT_TRUE(compose(base::text("/a,/b"), 1, base::text("/x/out"), 77, other, sizeof other, &second));
-  EXPECT_NE(as_string(first.path[0]), as_string(second.path[0]));  // made anew while the old one lives on under another name
+  ASSERT_TRUE(
+      compose(base::text("/a,/b"), 1, base::text("/x/out"), 77, other, sizeof other, &second));
+  EXPECT_NE(as_string(first.path[0]),
+            as_string(second.path[0]));  // made anew while the old one lives on under another name
 }
 
 TEST(Index, anything_else_is_none) {
   Index read;
-  for (const char* text : {"", "CDF\1", "weir stripe 1\n", "weir stripe 1\nunit_bytes 0\npiece /a\npiece /b\n",
-                           "weir stripe 1\nunit_bytes 5\npiece /a\n", "weir stripe 1\nunit_bytes 5\nelse\npiece /a\npiece /b\n"}) {
+  for (const char* text :
+       {"", "CDF\1", "weir stripe 1\n", "weir stripe 1\nunit_bytes 0\npiece /a\npiece /b\n",
+        "weir stripe 1\nunit_bytes 5\npiece /a\n",
+        "weir stripe 1\nunit_bytes 5\nelse\npiece /a\npiece /b\n"}) {
     EXPECT_FALSE(parse(base::text(text), &read)) << text;
   }
 }
@@ -55,9 +61,11 @@ TEST(Places, pieces_hold_what_they_should) {
     for (const uint32_t pieces : {2u, 3u, 5u}) {
       std::vector<uint64_t> length(pieces);
       for (uint64_t size = 0; size < 100; ++size) {
-        for (uint32_t i = 0; i < pieces; ++i) EXPECT_EQ(piece_bytes(size, unit, pieces, i), length[i]) << size;
+        for (uint32_t i = 0; i < pieces; ++i)
+          EXPECT_EQ(piece_bytes(size, unit, pieces, i), length[i]) << size;
         uint64_t most = 0;
-        for (uint32_t i = 0; i < pieces; ++i) most = std::max(most, file_bytes(length[i], unit, pieces, i));
+        for (uint32_t i = 0; i < pieces; ++i)
+          most = std::max(most, file_bytes(length[i], unit, pieces, i));
         EXPECT_EQ(most, size);
         const Place at = place_of(size, unit, pieces);
         EXPECT_EQ(at.offset, length[at.piece]++);

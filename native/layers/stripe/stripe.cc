@@ -26,7 +26,8 @@ struct State {
   uint32_t pieces;  // 0: this file is no striped one and passes through
   int descriptor[kMostPieces];
   bool writes;
-  uint64_t known_bytes;  // the file had as many when it was last asked for its size; reads within them ask nothing
+  uint64_t known_bytes;  // the file had as many when it was last asked for its size; reads within
+                         // them ask nothing
 };
 
 State& state(Layer& layer) { return *static_cast<State*>(layer.state()); }
@@ -58,7 +59,8 @@ Result open_pieces(State& s, const Index& index, int flags, unsigned mode) {
   s.unit = index.unit;
   s.writes = access == O_RDWR;
   for (uint32_t i = 0; i < index.pieces; ++i) {
-    const long fd = open_piece(index.path[i], access | made | (flags & (O_TRUNC | O_SYNC | O_DSYNC)) | O_CLOEXEC, mode);
+    const long fd = open_piece(
+        index.path[i], access | made | (flags & (O_TRUNC | O_SYNC | O_DSYNC)) | O_CLOEXEC, mode);
     if (base::failed(fd) || !keep_private(static_cast<int>(fd), &s.descriptor[i])) {
       close_pieces(s);
       return base::failed(fd) ? fd : -EMFILE;
@@ -106,13 +108,15 @@ Found look_at(int directory, const char* path, char* text, Index* index, Result*
   return is_regular(directory, path) ? Found::unknown : Found::other;
 }
 
-// Of the index's file: one that is made under the name of a file which was renamed, or is open still, has pieces of its own. All
-// ranks that open it at once find the same.
+// Of the index's file: one that is made under the name of a file which was renamed, or is open
+// still, has pieces of its own. All ranks that open it at once find the same.
 uint64_t identity_of(int fd) {
   struct statx about = {};
-  const long failed = base::system_call(SYS_statx, fd, reinterpret_cast<long>(""), AT_EMPTY_PATH, STATX_INO | STATX_BTIME, reinterpret_cast<long>(&about));
+  const long failed = base::system_call(SYS_statx, fd, reinterpret_cast<long>(""), AT_EMPTY_PATH,
+                                        STATX_INO | STATX_BTIME, reinterpret_cast<long>(&about));
   if (failed < 0) return 0;
-  const uint64_t what[] = {about.stx_ino, static_cast<uint64_t>(about.stx_btime.tv_sec), about.stx_btime.tv_nsec};
+  const uint64_t what[] = {about.stx_ino, static_cast<uint64_t>(about.stx_btime.tv_sec),
+                           about.stx_btime.tv_nsec};
   return base::hash({reinterpret_cast<const char*>(what), sizeof what}, 0);
 }
 
@@ -120,7 +124,9 @@ Result make(Layer& layer, const Opening& o, char* text, Index* index, int fd) {
   const uint64_t unit = rules::option_number(*layer.spec, "unit", kDefaultUnit);
   base::Text directories;
   if (!rules::option_text(*layer.spec, "dirs", &directories)) return -EINVAL;
-  if (!compose(directories, unit, base::text(layer.file->path), identity_of(fd), text, kIndexBytes, index)) return -ENAMETOOLONG;
+  if (!compose(directories, unit, base::text(layer.file->path), identity_of(fd), text, kIndexBytes,
+               index))
+    return -ENAMETOOLONG;
   const Result result = open_pieces(state(layer), *index, o.flags | O_TRUNC, o.mode & kPermissions);
   if (result < 0) return result;
   const size_t size = strlen(text);
@@ -128,7 +134,8 @@ Result make(Layer& layer, const Opening& o, char* text, Index* index, int fd) {
   return written == static_cast<long>(size) ? 0 : written < 0 ? written : -ENOSPC;
 }
 
-// The name holds the index. A new file, or one that is emptied, becomes a striped one; what exists stays what it is.
+// The name holds the index. A new file, or one that is emptied, becomes a striped one; what exists
+// stays what it is.
 Result open(Layer& layer, Opening& o) {
   State& s = state(layer);
   char text[kIndexBytes];
@@ -138,12 +145,14 @@ Result open(Layer& layer, Opening& o) {
   const Found found = look_at(o.directory, o.path, text, &index, &error);
   if (WEIR_UNLIKELY(found == Found::unknown)) return error;
   const bool empties = (o.flags & O_TRUNC) != 0 && access != O_RDONLY;
-  const bool makes = access != O_RDONLY && (found == Found::nothing || (found == Found::other && empties));
+  const bool makes =
+      access != O_RDONLY && (found == Found::nothing || (found == Found::other && empties));
   Opening below = o;
   if (found == Found::index) below.flags &= ~O_TRUNC;
   const Result fd = open_below(layer, below);
   if (fd < 0 || (found != Found::index && !makes)) return fd;
-  const Result result = makes ? make(layer, o, text, &index, static_cast<int>(fd)) : open_pieces(s, index, o.flags, o.mode & kPermissions);
+  const Result result = makes ? make(layer, o, text, &index, static_cast<int>(fd))
+                              : open_pieces(s, index, o.flags, o.mode & kPermissions);
   if (result >= 0) return fd;
   close_pieces(s);
   base::close_fd(static_cast<int>(fd));
@@ -166,7 +175,8 @@ Result size(Layer& layer) {
   base::fetch_add(&layer.statistics[kSizeRequests], uint64_t{s.pieces});
   for (uint32_t i = 0; i < s.pieces; ++i) {
     struct stat about;
-    const long failed = base::system_call(SYS_fstat, s.descriptor[i], reinterpret_cast<long>(&about));
+    const long failed =
+        base::system_call(SYS_fstat, s.descriptor[i], reinterpret_cast<long>(&about));
     if (failed < 0) return failed;
     const uint64_t whole = file_bytes(static_cast<uint64_t>(about.st_size), s.unit, s.pieces, i);
     if (whole > most) most = whole;
@@ -213,8 +223,10 @@ uint64_t in_rounds(const State& s, uint64_t bytes, uint64_t offset) {
   return bytes < most ? bytes : most;
 }
 
-// Runs of one piece, one after another. A short one ends the transfer, but for a hole while reading.
-Result transfer(Layer& layer, const Transfer& t, uint64_t bytes, Call call, bool reads, uint64_t* requests) {
+// Runs of one piece, one after another. A short one ends the transfer, but for a hole while
+// reading.
+Result transfer(Layer& layer, const Transfer& t, uint64_t bytes, Call call, bool reads,
+                uint64_t* requests) {
   const State& s = state(layer);
   uint64_t done = 0;
   // A failed write ends at the first byte that is not in the file: so writes stay in the order of
@@ -239,9 +251,11 @@ Result transfer(Layer& layer, const Transfer& t, uint64_t bytes, Call call, bool
       Result moved = call(layer, Transfer{&piece, 1, want, at.offset, s.descriptor[at.piece]});
       base::fetch_add(requests, uint64_t{1});
       if (moved < 0) return done > 0 ? static_cast<Result>(done) : moved;
-      if (reads && moved == 0) {  // the piece is shorter than the file: a hole, or the file has been cut
+      if (reads &&
+          moved == 0) {  // the piece is shorter than the file: a hole, or the file has been cut
         const Result end = size(layer);
-        if (end < 0 || static_cast<uint64_t>(end) <= t.offset + done) return static_cast<Result>(done);
+        if (end < 0 || static_cast<uint64_t>(end) <= t.offset + done)
+          return static_cast<Result>(done);
         const uint64_t left_of_file = static_cast<uint64_t>(end) - t.offset - done;
         moved = static_cast<Result>(want < left_of_file ? want : left_of_file);
         memset(memory, 0, static_cast<size_t>(moved));
@@ -264,7 +278,8 @@ Result read(Layer& layer, const Transfer& t) {
   }
   if (t.offset >= end) return 0;
   const uint64_t there = end - t.offset;
-  return transfer(layer, t, t.bytes < there ? t.bytes : there, read_piece, true, &layer.statistics[kPieceReads]);
+  return transfer(layer, t, t.bytes < there ? t.bytes : there, read_piece, true,
+                  &layer.statistics[kPieceReads]);
 }
 
 Result write(Layer& layer, const Transfer& t) {
@@ -275,7 +290,8 @@ Result truncate(Layer& layer, uint64_t bytes) {
   State& s = state(layer);
   base::store(&s.known_bytes, uint64_t{0});
   for (uint32_t i = 0; i < s.pieces; ++i) {
-    const long result = base::system_call(SYS_ftruncate, s.descriptor[i], static_cast<long>(piece_bytes(bytes, s.unit, s.pieces, i)));
+    const long result = base::system_call(
+        SYS_ftruncate, s.descriptor[i], static_cast<long>(piece_bytes(bytes, s.unit, s.pieces, i)));
     if (result < 0) return result;
   }
   return 0;

@@ -15,26 +15,34 @@ using stack::Opening;
 using stack::Result;
 using stack::Transfer;
 
-
-// With a trace alone, which has them: the requests themselves are then counted for what they are, whichever layer made them.
+// With a trace alone, which has them: the requests themselves are then counted for what they are,
+// whichever layer made them.
 WEIR_INLINE void count(Layer& l, Statistic what) {
   if (WEIR_UNLIKELY(trace::recording())) base::fetch_add(&l.statistics[what], uint64_t{1});
 }
 
-int descriptor(const Layer& l, const Transfer& t) { return t.descriptor >= 0 ? t.descriptor : l.file->descriptor; }
+int descriptor(const Layer& l, const Transfer& t) {
+  return t.descriptor >= 0 ? t.descriptor : l.file->descriptor;
+}
 long address(const void* p) { return reinterpret_cast<long>(p); }
 
-Result open(Layer&, Opening& o) { return base::open_at(o.directory, o.path, o.flags, static_cast<int>(o.mode)); }
+Result open(Layer&, Opening& o) {
+  return base::open_at(o.directory, o.path, o.flags, static_cast<int>(o.mode));
+}
 
 // One piece or many, at an offset or at the kernel's position: four calls each way.
 Result move(Layer& l, const Transfer& t, long plain, long vector, long at, long vector_at) {
   const int fd = descriptor(l, t);
   if (t.offset == kKernelOffset) {
-    if (t.count == 1) return base::system_call(plain, fd, address(t.pieces[0].iov_base), static_cast<long>(t.pieces[0].iov_len));
+    if (t.count == 1)
+      return base::system_call(plain, fd, address(t.pieces[0].iov_base),
+                               static_cast<long>(t.pieces[0].iov_len));
     return base::system_call(vector, fd, address(t.pieces), t.count);
   }
   const long offset = static_cast<long>(t.offset);
-  if (t.count == 1) return base::system_call(at, fd, address(t.pieces[0].iov_base), static_cast<long>(t.pieces[0].iov_len), offset);
+  if (t.count == 1)
+    return base::system_call(at, fd, address(t.pieces[0].iov_base),
+                             static_cast<long>(t.pieces[0].iov_len), offset);
   return base::system_call(vector_at, fd, address(t.pieces), t.count, offset, 0);
 }
 

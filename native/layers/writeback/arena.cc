@@ -42,8 +42,8 @@ Header header_of(const Shape& s, bool shared) {
   return h;
 }
 
-// At the end of each process, also of one that is forked to start the daemon, valgrind reads all memory in its search for leaks: that
-// of blocks never used, too, which then takes storage.
+// At the end of each process, also of one that is forked to start the daemon, valgrind reads all
+// memory in its search for leaks: that of blocks never used, too, which then takes storage.
 uint32_t fewer_under_valgrind(uint32_t blocks, uint32_t block_bytes) {
   constexpr uint32_t kBytes = 32u << 20;
   if (!base::valgrind::is_running() || block_bytes == 0) return blocks;
@@ -53,11 +53,13 @@ uint32_t fewer_under_valgrind(uint32_t blocks, uint32_t block_bytes) {
 
 // All but slots, blocks, maps and data: those are backed when they are needed.
 bool back_tables(int fd, const Header& h) {
-  return base::allocate(fd, 0, h.files_at) == 0 && (h.maps_at == h.extra_at || base::allocate(fd, h.extra_at, h.maps_at - h.extra_at) == 0);
+  return base::allocate(fd, 0, h.files_at) == 0 &&
+         (h.maps_at == h.extra_at || base::allocate(fd, h.extra_at, h.maps_at - h.extra_at) == 0);
 }
 
 bool sensible(const Shape& s) {
-  return s.blocks > 0 && s.blocks <= kMostBlocks && s.files > 0 && s.files <= kMostFiles && s.block_bytes > 0 && s.block_bytes % kPageBytes == 0;
+  return s.blocks > 0 && s.blocks <= kMostBlocks && s.files > 0 && s.files <= kMostFiles &&
+         s.block_bytes > 0 && s.block_bytes % kPageBytes == 0;
 }
 
 // A handle with its table of descriptors, from a mapping of its own.
@@ -107,14 +109,17 @@ bool make_file(Arena* arena, const Shape& shape, bool shared) {
   const long fd = node::open_inside(arena->name, O_RDWR | O_CREAT | O_EXCL);
   if (base::failed(fd)) return false;
   const int file = static_cast<int>(fd);
-  bool made = base::identify(file, &arena->file) && base::resize(file, h.total_bytes) == 0 && back_tables(file, h);
+  bool made = base::identify(file, &arena->file) && base::resize(file, h.total_bytes) == 0 &&
+              back_tables(file, h);
   if (made) {
     const long at = base::map(h.total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file);
     made = !base::failed(at);
     if (made) {
       auto* header = reinterpret_cast<Header*>(at);
       *header = h;
-      if (!shared) reinterpret_cast<node::Identity*>(reinterpret_cast<char*>(at) + kPageBytes)[0] = node::self();
+      if (!shared)
+        reinterpret_cast<node::Identity*>(reinterpret_cast<char*>(at) + kPageBytes)[0] =
+            node::self();
       base::store(&header->magic, kMagic);
       attach(arena, header, h.total_bytes);
     }
@@ -124,8 +129,8 @@ bool make_file(Arena* arena, const Shape& shape, bool shared) {
   return made;
 }
 
-// The existing file of a shared arena. False when it is not there or of another shape. Whoever makes one holds `making`, so one
-// without a magic has a dead maker: it is removed.
+// The existing file of a shared arena. False when it is not there or of another shape. Whoever
+// makes one holds `making`, so one without a magic has a dead maker: it is removed.
 bool open_file(Arena* arena, const Shape& shape) {
   const uint64_t bytes = header_of(shape, true).total_bytes;
   const base::HoldsDescriptor held;
@@ -135,7 +140,8 @@ bool open_file(Arena* arena, const Shape& shape) {
   uint64_t magic = 0;
   base::read_fd(file, &magic, sizeof magic);
   struct stat about;
-  const bool same_size = base::system_call(SYS_fstat, file, reinterpret_cast<long>(&about)) == 0 && static_cast<uint64_t>(about.st_size) == bytes;
+  const bool same_size = base::system_call(SYS_fstat, file, reinterpret_cast<long>(&about)) == 0 &&
+                         static_cast<uint64_t>(about.st_size) == bytes;
   long at = -1;
   base::identify(file, &arena->file);
   if (magic != kMagic) node::unlink_inside(arena->name, arena->file);
@@ -144,8 +150,9 @@ bool open_file(Arena* arena, const Shape& shape) {
   if (base::failed(at)) return false;
   const auto* h = reinterpret_cast<const Header*>(at);
   node::Secret secret;
-  if (node::read_secret(&secret) && h->secret == secret && h->blocks == shape.blocks && h->block_bytes == shape.block_bytes && h->files == shape.files && h->extra_bytes == shape.extra_bytes &&
-      attach(arena, reinterpret_cast<void*>(at), bytes)) {
+  if (node::read_secret(&secret) && h->secret == secret && h->blocks == shape.blocks &&
+      h->block_bytes == shape.block_bytes && h->files == shape.files &&
+      h->extra_bytes == shape.extra_bytes && attach(arena, reinterpret_cast<void*>(at), bytes)) {
     return true;
   }
   arena->header = nullptr;
@@ -192,9 +199,13 @@ bool attach(Arena* arena, void* mapping, uint64_t bytes) {
   auto* h = static_cast<Header*>(mapping);
   arena->header = h;
   arena->mapped_bytes = bytes;
-  if (bytes < kPageBytes || base::load(&h->magic) != kMagic || h->version != kVersion || h->total_bytes != bytes) return false;
-  const Header want = header_of({h->blocks, h->block_bytes, h->files, h->extra_bytes}, h->shared != 0);
-  if (!sensible({h->blocks, h->block_bytes, h->files, h->extra_bytes}) || want.total_bytes != bytes) return false;
+  if (bytes < kPageBytes || base::load(&h->magic) != kMagic || h->version != kVersion ||
+      h->total_bytes != bytes)
+    return false;
+  const Header want =
+      header_of({h->blocks, h->block_bytes, h->files, h->extra_bytes}, h->shared != 0);
+  if (!sensible({h->blocks, h->block_bytes, h->files, h->extra_bytes}) || want.total_bytes != bytes)
+    return false;
   auto* at = static_cast<char*>(mapping);
   arena->slots = reinterpret_cast<FileSlot*>(at + want.files_at);
   arena->blocks = reinterpret_cast<Block*>(at + want.blocks_at);
@@ -225,14 +236,20 @@ Arena* create_arena(uint32_t blocks, uint32_t block_bytes, uint32_t files) {
   if (arena == nullptr) return nullptr;
   const base::SignalsBlocked blocked;
   const node::Identity me = node::self();
-  base::Writer(arena->name, sizeof arena->name).add("arena.").add_number(me.pid).add(".").add_number(me.start).add(".")
+  base::Writer(arena->name, sizeof arena->name)
+      .add("arena.")
+      .add_number(me.pid)
+      .add(".")
+      .add_number(me.start)
+      .add(".")
       .add_number(base::fetch_add(&next_name, 1u));
   if (make_file(arena, shape, false)) return settled(arena);
   drop_handle(arena);
   return nullptr;
 }
 
-Arena* share_arena(const char* name, uint32_t blocks, uint32_t block_bytes, uint32_t files, uint64_t extra_bytes) {
+Arena* share_arena(const char* name, uint32_t blocks, uint32_t block_bytes, uint32_t files,
+                   uint64_t extra_bytes) {
   const Shape shape{blocks, block_bytes, files, extra_bytes};
   PulsePage* page = base::sealed() ? nullptr : pulse_page();
   if (page == nullptr || !sensible(shape)) return nullptr;

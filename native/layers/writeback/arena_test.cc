@@ -29,14 +29,17 @@ namespace {
 class Drain : public testing::Test {
  protected:
   void SetUp() override {
-    job_ = "test-" + std::to_string(getpid()) + "-" + testing::UnitTest::GetInstance()->current_test_info()->name();
+    job_ = "test-" + std::to_string(getpid()) + "-" +
+           testing::UnitTest::GetInstance()->current_test_info()->name();
     job_.resize(std::min<size_t>(job_.size(), 60));
     directory_ = "/dev/shm/weir." + std::to_string(geteuid()) + "." + job_;
     setenv("WEIR_JOB", job_.c_str(), 1);
     writeback::use_daemon(WEIR_DRAIN_PROGRAM);
   }
   void TearDown() override {
-    const int left = system((std::string(WEIR_DRAIN_PROGRAM) + " --wait " + directory_ + "/0 && rm -rf " + directory_).c_str());
+    const int left = system(
+        (std::string(WEIR_DRAIN_PROGRAM) + " --wait " + directory_ + "/0 && rm -rf " + directory_)
+            .c_str());
     EXPECT_EQ(left, 0);
   }
   // Runs in a child; returns how it ended.
@@ -51,7 +54,10 @@ class Drain : public testing::Test {
     return status;
   }
   std::string path(const char* name) const { return directory_ + "/" + name; }
-  void wait() const { EXPECT_EQ(system((std::string(WEIR_DRAIN_PROGRAM) + " --wait " + directory_ + "/0").c_str()), 0); }
+  void wait() const {
+    EXPECT_EQ(system((std::string(WEIR_DRAIN_PROGRAM) + " --wait " + directory_ + "/0").c_str()),
+              0);
+  }
   static std::string content(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
     std::stringstream all;
@@ -62,7 +68,8 @@ class Drain : public testing::Test {
   std::string job_, directory_;
 };
 
-int registered(writeback::Arena* arena, const int& fd, const std::string& path, bool append = false) {
+int registered(writeback::Arena* arena, const int& fd, const std::string& path,
+               bool append = false) {
   struct stat about{};
   EXPECT_EQ(fstat(fd, &about), 0);
   return writeback::register_file(arena, {&fd, about.st_dev, about.st_ino, path.c_str(), append});
@@ -110,7 +117,8 @@ TEST_F(Drain, an_unlinked_file_is_no_error_and_a_withdrawn_one_is_let_go) {
     ASSERT_TRUE(writeback::held(arena, slot));
     // A lock belongs to the open file, which the daemon shares until it has let go.
     writeback::unregister_file(arena, slot);
-    const pid_t daemon = static_cast<pid_t>(reinterpret_cast<const writeback::PulsePage*>(writeback::pulse)->pid);
+    const pid_t daemon =
+        static_cast<pid_t>(reinterpret_cast<const writeback::PulsePage*>(writeback::pulse)->pid);
     for (int i = 3; i < 64; ++i) {
       char link[64], target[256] = "";
       snprintf(link, sizeof link, "/proc/%d/fd/%d", daemon, i);
@@ -199,7 +207,11 @@ TEST_F(Drain, blocks_taken_together_are_all_backed_or_none_is_taken) {
     for (int i = 0; i < 79; ++i) all.insert(blocks[i]);
     EXPECT_EQ(all.size(), 80u);
     struct stat about;
-    ASSERT_EQ(stat((directory_ + "/0/shared." + std::to_string(writeback::kVersion) + ".together").c_str(), &about), 0);
+    ASSERT_EQ(
+        stat(
+            (directory_ + "/0/shared." + std::to_string(writeback::kVersion) + ".together").c_str(),
+            &about),
+        0);
     EXPECT_GE(about.st_blocks * 512, 80 * 8192) << "a store into a block must not need memory";
     for (const int block : all) writeback::give_block(arena, block);
     writeback::destroy_arena(arena);
@@ -228,7 +240,9 @@ TEST_F(Drain, a_shared_arena_goes_on_when_one_of_its_processes_dies_with_a_block
       writeback::Arena* theirs = writeback::share_arena("x", 8, 4096, 4, 100);
       const int own = open(name.c_str(), O_RDWR);
       const int same = registered(theirs, own, name);
-      if (theirs == nullptr || same != slot || static_cast<char*>(writeback::extra(theirs))[99] != 'e' || !writeback::held(theirs, same)) _exit(1);
+      if (theirs == nullptr || same != slot ||
+          static_cast<char*>(writeback::extra(theirs))[99] != 'e' || !writeback::held(theirs, same))
+        _exit(1);
       writeback::lock_block(theirs, block);
       put(theirs, block, 10, "theirs");
       kill(getpid(), SIGKILL);
@@ -243,7 +257,10 @@ TEST_F(Drain, a_shared_arena_goes_on_when_one_of_its_processes_dies_with_a_block
     writeback::unregister_file(arena, slot);
     writeback::give_block(arena, block);
     writeback::destroy_arena(arena);
-    EXPECT_NE(access((directory_ + "/0/shared." + std::to_string(writeback::kVersion) + ".x").c_str(), F_OK), 0);
+    EXPECT_NE(
+        access((directory_ + "/0/shared." + std::to_string(writeback::kVersion) + ".x").c_str(),
+               F_OK),
+        0);
   });
   EXPECT_EQ(status, 0);
 }
@@ -257,7 +274,8 @@ sigjmp_buf left_at;
 void leave(int) { siglongjmp(left_at, 1); }
 
 // Registers and unregisters a file, again and again; stops before each time.
-[[noreturn]] void register_and_leave(writeback::Arena* arena, const int& fd, const std::string& name, Left& left) {
+[[noreturn]] void register_and_leave(writeback::Arena* arena, const int& fd,
+                                     const std::string& name, Left& left) {
   signal(SIGUSR1, leave);
   ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
   for (;;) {
@@ -265,7 +283,8 @@ void leave(int) { siglongjmp(left_at, 1); }
     raise(SIGSTOP);
     if (sigsetjmp(left_at, 1) == 0) {
       left.at = Left::kWithin;
-      if (const int slot = registered(arena, fd, name); slot >= 0) writeback::unregister_file(arena, slot, &fd);
+      if (const int slot = registered(arena, fd, name); slot >= 0)
+        writeback::unregister_file(arena, slot, &fd);
       left.at = Left::kEnded;
     }
     if (arena->header->lock.word != 0) _exit(3);
@@ -282,11 +301,13 @@ int given(const char* variable, int otherwise) {
 
 }  // namespace
 
-// A handler that jumps out comes when the arena's lock has been let go: at every instruction signals wait for that.
+// A handler that jumps out comes when the arena's lock has been let go: at every instruction
+// signals wait for that.
 TEST_F(Drain, a_registration_that_a_jump_left_has_no_lock) {
   const int status = in_child([&] {
     ASSERT_NE(node::own_directory(), nullptr);
-    auto* const left = static_cast<Left*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    auto* const left = static_cast<Left*>(
+        mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     const std::string name = path("file");
     const pid_t child = fork();
     if (child == 0) {
@@ -298,13 +319,15 @@ TEST_F(Drain, a_registration_that_a_jump_left_has_no_lock) {
     const auto stops = [&] { return waitpid(child, &status, 0) == child && WIFSTOPPED(status); };
     // Returns whether the call had ended before.
     const auto jump_after = [&](int instructions) {
-      for (int n = 0; n < instructions && left->at != Left::kEnded; n += left->at == Left::kWithin) {
+      for (int n = 0; n < instructions && left->at != Left::kEnded;
+           n += left->at == Left::kWithin) {
         ptrace(PTRACE_SINGLESTEP, child, nullptr, nullptr);
         if (!stops()) break;
       }
       const bool ended = left->at == Left::kEnded;
       if (WIFSTOPPED(status)) ptrace(PTRACE_CONT, child, nullptr, ended ? 0 : SIGUSR1);
-      EXPECT_TRUE(stops()) << "exit status " << WEXITSTATUS(status) << " after instruction " << instructions;
+      EXPECT_TRUE(stops()) << "exit status " << WEXITSTATUS(status) << " after instruction "
+                           << instructions;
       return ended;
     };
     ASSERT_TRUE(stops());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dirty lists. Every change ends in one store that makes it true; a process killed before it has changed nothing.
+// Dirty lists. Every change ends in one store that makes it true; a process killed before it has
+// changed nothing.
 #include <string.h>
 
 #include "base/atomic.h"
@@ -9,7 +10,8 @@
 namespace weir::writeback {
 namespace {
 
-constexpr uint32_t kLargestMapped = 16u << 20;  // blocks; of larger ones a map would cost more than some requests
+constexpr uint32_t kLargestMapped =
+    16u << 20;  // blocks; of larger ones a map would cost more than some requests
 
 List& active_list(Block& b) { return b.lists[base::load_relaxed(&b.active) & 1]; }
 List& other_list(Block& b) { return b.lists[(base::load_relaxed(&b.active) & 1) ^ 1]; }
@@ -46,7 +48,9 @@ bool unite(const List& from, uint32_t lo, uint32_t hi, List* to) {
   return true;
 }
 
-uint64_t* map_of(const Arena* arena, int block) { return arena->maps + uint64_t{static_cast<uint32_t>(block)} * arena->block_bytes / 64; }
+uint64_t* map_of(const Arena* arena, int block) {
+  return arena->maps + uint64_t{static_cast<uint32_t>(block)} * arena->block_bytes / 64;
+}
 
 // Calls step(word, bits) for each word of a map that [lo, hi) has bits in.
 template <typename Step>
@@ -60,16 +64,22 @@ void each_word(uint64_t* map, uint32_t lo, uint32_t hi, Step step) {
 
 // A store for each word: killed between two, the process has marked a part of what it copied.
 void set_bits(uint64_t* map, uint32_t lo, uint32_t hi) {
-  each_word(map, lo, hi, [](uint64_t* word, uint64_t bits) { base::store(word, base::load_relaxed(word) | bits); });
+  each_word(map, lo, hi, [](uint64_t* word, uint64_t bits) {
+    base::store(word, base::load_relaxed(word) | bits);
+  });
 }
 void clear_bits(uint64_t* map, uint32_t lo, uint32_t hi) {
-  each_word(map, lo, hi, [](uint64_t* word, uint64_t bits) { base::store(word, base::load_relaxed(word) & ~bits); });
+  each_word(map, lo, hi, [](uint64_t* word, uint64_t bits) {
+    base::store(word, base::load_relaxed(word) & ~bits);
+  });
 }
 
 // The first bit from `at` on that is set (or, inverted, is not), `end` if none is.
 uint32_t find_bit(const uint64_t* map, uint32_t at, uint32_t end, bool inverted) {
   while (at < end) {
-    const uint64_t word = (inverted ? ~base::load_relaxed(&map[at / 64]) : base::load_relaxed(&map[at / 64])) >> at % 64;
+    const uint64_t word =
+        (inverted ? ~base::load_relaxed(&map[at / 64]) : base::load_relaxed(&map[at / 64])) >>
+        at % 64;
     if (word != 0) {
       const uint32_t found = at + static_cast<uint32_t>(__builtin_ctzll(word));
       return found < end ? found : end;
@@ -83,7 +93,8 @@ bool back_map(Arena* arena, int block) {
   Block& b = arena->blocks[block];
   if (b.map_backed != 0) return true;
   if (arena->maps == nullptr || arena->block_bytes > kLargestMapped) return false;
-  const uint64_t bytes = map_bytes(arena->block_bytes), at = arena->header->maps_at + uint64_t{static_cast<uint32_t>(block)} * bytes;
+  const uint64_t bytes = map_bytes(arena->block_bytes),
+                 at = arena->header->maps_at + uint64_t{static_cast<uint32_t>(block)} * bytes;
   if (!back(arena, at, bytes)) return false;
   base::store(&b.map_backed, 1u);
   return true;
@@ -96,7 +107,8 @@ bool begin_map(Arena* arena, int block) {
   const List& now = active_list(b);
   uint64_t* const map = map_of(arena, block);
   memset(map, 0, map_bytes(arena->block_bytes));
-  for (uint32_t i = 0; i < now.count; ++i) set_bits(map, unpacked(now.ranges[i]).lo, unpacked(now.ranges[i]).hi);
+  for (uint32_t i = 0; i < now.count; ++i)
+    set_bits(map, unpacked(now.ranges[i]).lo, unpacked(now.ranges[i]).hi);
   List& next = other_list(b);
   next.count = kMapped;
   next.announced = 0;
@@ -157,13 +169,19 @@ bool mark_dirty(Arena* arena, int block, uint32_t lo, uint32_t hi) {
   return true;
 }
 
-uint32_t cleanings(const Arena* arena, int block) { return base::load(&arena->blocks[block].cleanings); }
+uint32_t cleanings(const Arena* arena, int block) {
+  return base::load(&arena->blocks[block].cleanings);
+}
 
-bool is_mapped(const Arena* arena, int block) { return base::load(&active_list(arena->blocks[block]).count) == kMapped; }
+bool is_mapped(const Arena* arena, int block) {
+  return base::load(&active_list(arena->blocks[block]).count) == kMapped;
+}
 
 uint32_t dirty(const Arena* arena, int block, Range to[kRanges]) {
   const List& now = active_list(arena->blocks[block]);
-  const uint32_t count = base::load(&now.count), n = count < kRanges ? count : count == kMapped ? 0 : kRanges;
+  const uint32_t count = base::load(&now.count), n = count < kRanges    ? count
+                                                     : count == kMapped ? 0
+                                                                        : kRanges;
   for (uint32_t i = 0; i < n; ++i) to[i] = unpacked(now.ranges[i]);
   return n;
 }
@@ -192,12 +210,15 @@ bool is_dirty(const Arena* arena, int block) {
 }
 
 uint32_t first_clean(const Arena* arena, int block, uint32_t from) {
-  if (is_mapped(arena, block)) return find_bit(map_of(arena, block), from, arena->block_bytes, true);
+  if (is_mapped(arena, block))
+    return find_bit(map_of(arena, block), from, arena->block_bytes, true);
   Range range;
   return next_dirty(arena, block, from, &range) && range.lo == from ? range.hi : from;
 }
 
-bool is_all_dirty(const Arena* arena, int block, uint32_t lo, uint32_t hi) { return lo >= hi || first_clean(arena, block, lo) >= hi; }
+bool is_all_dirty(const Arena* arena, int block, uint32_t lo, uint32_t hi) {
+  return lo >= hi || first_clean(arena, block, lo) >= hi;
+}
 
 namespace {
 
@@ -207,7 +228,9 @@ void clean_map(Arena* arena, int block, uint32_t lo, uint32_t hi) {
   const uint32_t end = arena->block_bytes < hi ? arena->block_bytes : hi;
   clear_bits(map, lo, end);
   // Who writes ranges out goes upwards: what is left lies behind, and is found there soon.
-  if (find_bit(map, end, arena->block_bytes, false) < arena->block_bytes || find_bit(map, 0, lo, false) < lo) return;
+  if (find_bit(map, end, arena->block_bytes, false) < arena->block_bytes ||
+      find_bit(map, 0, lo, false) < lo)
+    return;
   Block& b = arena->blocks[block];
   List& next = other_list(b);
   next.count = 0;
@@ -270,7 +293,9 @@ bool use_more_blocks(Arena* arena, uint32_t used) {
   Header* const h = arena->header;
   if (used >= h->blocks) return false;
   const uint32_t more = h->blocks - used < kMore ? h->blocks : used + kMore;
-  if (!back(arena, h->blocks_at + uint64_t{used} * sizeof(Block), uint64_t{more - used} * sizeof(Block))) return false;
+  if (!back(arena, h->blocks_at + uint64_t{used} * sizeof(Block),
+            uint64_t{more - used} * sizeof(Block)))
+    return false;
   base::compare_exchange(&h->blocks_used, &used, more);
   return true;
 }
@@ -289,7 +314,9 @@ bool back_all(Arena* arena, const int* blocks, uint32_t n) {
     const auto at = static_cast<uint32_t>(blocks[i]);
     run = 1;
     if (arena->blocks[at].backed != 0) continue;
-    while (i + run < n && blocks[i + run] == blocks[i] + static_cast<int>(run) && arena->blocks[at + run].backed == 0) ++run;
+    while (i + run < n && blocks[i + run] == blocks[i] + static_cast<int>(run) &&
+           arena->blocks[at + run].backed == 0)
+      ++run;
     if (!back_data(arena, at, run)) return false;
   }
   return true;
@@ -333,11 +360,13 @@ int take_block(Arena* arena) {
   return take_blocks(arena, &block, 1) ? block : -1;
 }
 
-// The lowest free block is the next to be taken: those that were in use before are warm, and the others take no memory.
+// The lowest free block is the next to be taken: those that were in use before are warm, and the
+// others take no memory.
 void give_block(Arena* arena, int block) {
   base::store(&arena->blocks[block].taken, 0u);
   const auto at = static_cast<uint32_t>(block);
-  if (at < base::load_relaxed(&arena->header->take_from)) base::store_relaxed(&arena->header->take_from, at);
+  if (at < base::load_relaxed(&arena->header->take_from))
+    base::store_relaxed(&arena->header->take_from, at);
 }
 
 uint32_t free_blocks(const Arena* arena) {
@@ -347,11 +376,13 @@ uint32_t free_blocks(const Arena* arena) {
   return n + (arena->header->blocks - used);
 }
 
-void* data(const Arena* arena, int block) { return arena->data + uint64_t{static_cast<uint32_t>(block)} * arena->block_bytes; }
+void* data(const Arena* arena, int block) {
+  return arena->data + uint64_t{static_cast<uint32_t>(block)} * arena->block_bytes;
+}
 void* extra(Arena* arena) { return arena->extra_data; }
 
-// Whoever has a block's lock changes its list or its bytes. An owner that is stopped for longer than
-// the bound loses it; one that runs does so after ten times as long.
+// Whoever has a block's lock changes its list or its bytes. An owner that is stopped for longer
+// than the bound loses it; one that runs does so after ten times as long.
 bool lock_block(Arena* arena, int block) {
   constexpr uint64_t kSteps = 10 * node::kLockWaitNs / 20'000'000;
   node::Lock& lock = arena->blocks[block].lock;
@@ -363,9 +394,15 @@ bool lock_block(Arena* arena, int block) {
     node::sleep_on(&word, 0, 20'000'000);
   }
 }
-bool lock_block_patiently(Arena* arena, int block) { return node::take(arena->blocks[block].lock) != node::Taken::kNot; }
-bool try_lock_block(Arena* arena, int block) { return node::try_acquire(arena->blocks[block].lock); }
-void free_block_of_dead(Arena* arena, int block) { node::release_if_dead(arena->blocks[block].lock); }
+bool lock_block_patiently(Arena* arena, int block) {
+  return node::take(arena->blocks[block].lock) != node::Taken::kNot;
+}
+bool try_lock_block(Arena* arena, int block) {
+  return node::try_acquire(arena->blocks[block].lock);
+}
+void free_block_of_dead(Arena* arena, int block) {
+  node::release_if_dead(arena->blocks[block].lock);
+}
 node::Lock* writer_of(const Arena* arena, int block) {
   const uint64_t place = base::load(&arena->blocks[block].writer);
   if (place == 0 || place * sizeof(node::Lock) > arena->header->extra_bytes) return nullptr;

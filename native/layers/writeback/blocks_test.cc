@@ -48,7 +48,9 @@ TEST(Lists, any_sequence_of_marks_equals_the_same_on_bits) {
   std::vector<bool> expected(kSize);
   int refused = 0;
   for (int i = 0; i < 50000; ++i) {
-    const uint32_t lo = random() % kSize, hi = lo + random() % (random() % 4 == 0 ? kSize - lo + 1 : std::min(12u, kSize - lo + 1));
+    const uint32_t lo = random() % kSize,
+                   hi = lo + random() % (random() % 4 == 0 ? kSize - lo + 1
+                                                           : std::min(12u, kSize - lo + 1));
     const bool dirties = random() % 3 != 0;
     std::vector<bool> after = expected;
     for (uint32_t k = lo; k < hi; ++k) after[k] = dirties;
@@ -77,7 +79,8 @@ TEST(Lists, with_a_map_no_mark_is_refused_and_a_clean_block_has_a_list_again) {
   std::vector<bool> expected(kSize);
   int mapped = 0;
   for (int i = 0; i < 20000; ++i) {
-    const uint32_t lo = random() % kSize, hi = lo + random() % std::min(random() % 50 == 0 ? kSize : 150u, kSize - lo + 1);
+    const uint32_t lo = random() % kSize,
+                   hi = lo + random() % std::min(random() % 50 == 0 ? kSize : 150u, kSize - lo + 1);
     const bool dirties = random() % 3 != 0;
     for (uint32_t k = lo; k < hi; ++k) expected[k] = dirties;
     ASSERT_TRUE(dirties ? mark_dirty(&bare.arena, 0, lo, hi) : mark_clean(&bare.arena, 0, lo, hi));
@@ -100,7 +103,9 @@ TEST(Lists, with_a_map_no_mark_is_refused_and_a_clean_block_has_a_list_again) {
 
 TEST(Lists, an_announcement_lasts_until_its_piece_is_clean) {
   Bare bare;
-  const auto list = [&]() -> const List& { return bare.blocks[0].lists[bare.blocks[0].active & 1]; };
+  const auto list = [&]() -> const List& {
+    return bare.blocks[0].lists[bare.blocks[0].active & 1];
+  };
   mark_dirty(&bare.arena, 0, 0, 100);
   begin_append(&bare.arena, 0, 5000);
   EXPECT_EQ(list().announced, packed(0, 100));

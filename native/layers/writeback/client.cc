@@ -26,7 +26,8 @@ namespace {
 constexpr uint64_t kStartNs = 3'000'000'000;   // for a daemon to answer
 constexpr uint64_t kAnswerNs = 3'000'000'000;  // for it to take over one arena or file
 constexpr uint64_t kPauseNs = 1'000'000'000;   // between two attempts that fail
-constexpr uint64_t kEarlierNs = 300'000'000;   // for a daemon that was started without waiting, before another is
+constexpr uint64_t kEarlierNs =
+    300'000'000;  // for a daemon that was started without waiting, before another is
 constinit uint64_t not_before = 0;
 constinit bool on_its_way = false;             // such a one; under own_lock
 
@@ -43,7 +44,8 @@ bool wait_for(uint32_t* at, uint32_t wanted) {
 
 bool is_that_file(int descriptor, const FileSlot& slot) {
   base::Identity is;
-  return descriptor >= 0 && base::identify(descriptor, &is) && is == base::Identity{slot.device, slot.inode};
+  return descriptor >= 0 && base::identify(descriptor, &is) &&
+         is == base::Identity{slot.device, slot.inode};
 }
 
 bool wait_for_slot(FileSlot& slot) {
@@ -78,15 +80,18 @@ const int* any_descriptor(const Arena* arena, uint32_t slot) {
 
 // A new daemon is notified of all that the last one knew.
 bool tell_arena(Arena* arena, uint32_t generation) {
-  if (!tell(kTellArena, arena, 0, -1) || !wait_for(&arena->header->generation, generation)) return false;
+  if (!tell(kTellArena, arena, 0, -1) || !wait_for(&arena->header->generation, generation))
+    return false;
   for (uint32_t i = 0; i < files_used(arena->header); ++i) {
     const int* const descriptor = any_descriptor(arena, i);
     if (descriptor == nullptr) continue;
     FileSlot& slot = arena->slots[i];
-    if (base::load(&slot.state) == kSlotHeld && base::load(&slot.generation) == generation) continue;
+    if (base::load(&slot.state) == kSlotHeld && base::load(&slot.generation) == generation)
+      continue;
     if (!is_that_file(*descriptor, slot)) return false;
     base::store(&slot.state, uint32_t{kSlotAsked});
-    if (!tell(kTellFile, arena, static_cast<int>(i), *descriptor) || !wait_for_slot(slot)) return false;
+    if (!tell(kTellFile, arena, static_cast<int>(i), *descriptor) || !wait_for_slot(slot))
+      return false;
   }
   return true;
 }
@@ -113,7 +118,8 @@ bool wait_until_it_lives(uint64_t at_most_ns) {
 bool start_and_wait() {
   const bool earlier = on_its_way;
   on_its_way = false;
-  return (earlier && wait_until_it_lives(kEarlierNs)) || (start_daemon() && wait_until_it_lives(kStartNs));
+  return (earlier && wait_until_it_lives(kEarlierNs)) ||
+         (start_daemon() && wait_until_it_lives(kStartNs));
 }
 
 }  // namespace
@@ -127,11 +133,13 @@ PulsePage* pulse_page() {
   const long fd = node::open_inside("pulse", O_RDWR | O_CREAT);
   if (base::failed(fd)) return nullptr;
   long at = -1;
-  if (base::allocate(static_cast<int>(fd), 0, kPageBytes) == 0) at = base::map(kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd));
+  if (base::allocate(static_cast<int>(fd), 0, kPageBytes) == 0)
+    at = base::map(kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd));
   base::close_fd(static_cast<int>(fd));
   if (base::failed(at)) return nullptr;
   const Pulse* none = nullptr;
-  if (!base::compare_exchange(&pulse, &none, reinterpret_cast<const Pulse*>(at))) base::unmap(reinterpret_cast<void*>(at), kPageBytes);
+  if (!base::compare_exchange(&pulse, &none, reinterpret_cast<const Pulse*>(at)))
+    base::unmap(reinterpret_cast<void*>(at), kPageBytes);
   return reinterpret_cast<PulsePage*>(const_cast<Pulse*>(base::load(&pulse)));
 }
 
@@ -150,7 +158,8 @@ bool send_to(const msghdr& header) {
   const long fd = base::system_call(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC);
   if (base::failed(fd)) return false;
   timeval patience{3, 0};  // a full queue
-  base::system_call(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, reinterpret_cast<long>(&patience), sizeof patience);
+  base::system_call(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, reinterpret_cast<long>(&patience),
+                    sizeof patience);
   long sent;
   do sent = base::system_call(SYS_sendmsg, fd, reinterpret_cast<long>(&header), MSG_NOSIGNAL);
   while (sent == -EINTR);
@@ -165,7 +174,13 @@ bool tell(MessageKind kind, const Arena* arena, int slot, int descriptor) {
   there.sun_family = AF_UNIX;
   if (base::sealed() || !daemon_lives()) return false;
   const node::Identity me = node::self();
-  Message message{kMessageMagic, kind, me.pid, me.start, static_cast<uint32_t>(slot), arena != nullptr ? arena->participant : 0, {}};
+  Message message{kMessageMagic,
+                  kind,
+                  me.pid,
+                  me.start,
+                  static_cast<uint32_t>(slot),
+                  arena != nullptr ? arena->participant : 0,
+                  {}};
   if (arena != nullptr) memcpy(message.arena, arena->name, sizeof message.arena);
   iovec piece{&message, sizeof message};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
@@ -185,10 +200,14 @@ bool tell(MessageKind kind, const Arena* arena, int slot, int descriptor) {
   }
   const base::SignalsBlocked blocked;
   const base::HoldsDescriptor held;
-  // By the directory that was checked: what another user has put under its name would get the program's descriptors.
+  // By the directory that was checked: what another user has put under its name would get the
+  // program's descriptors.
   const long directory = node::open_own_directory();
   if (base::failed(directory)) return false;
-  base::Writer(there.sun_path, sizeof there.sun_path).add("/proc/self/fd/").add_number(static_cast<uint64_t>(directory)).add("/drain");
+  base::Writer(there.sun_path, sizeof there.sun_path)
+      .add("/proc/self/fd/")
+      .add_number(static_cast<uint64_t>(directory))
+      .add("/drain");
   const bool sent = node::is_own_socket(static_cast<int>(directory), "drain") && send_to(header);
   base::close_fd(static_cast<int>(directory));
   return sent;
@@ -241,18 +260,21 @@ int register_file(Arena* arena, const Registration& file) {
   for (uint32_t i = 0; i < files_used(arena->header); ++i) {
     FileSlot& slot = arena->slots[i];
     if (slot.state == kSlotFree && found < 0) found = static_cast<int>(i);
-    if (arena->header->shared != 0 && slot.state != kSlotFree && slot.device == file.device && slot.inode == file.inode) {
+    if (arena->header->shared != 0 && slot.state != kSlotFree && slot.device == file.device &&
+        slot.inode == file.inode) {
       found = static_cast<int>(i);
       break;
     }
   }
-  if (found < 0 && files_used(arena->header) < arena->header->files) found = static_cast<int>(files_used(arena->header));
+  if (found < 0 && files_used(arena->header) < arena->header->files)
+    found = static_cast<int>(files_used(arena->header));
   const int place = found >= 0 ? place_of(arena, found, nullptr) : -1;
   bool ready = place >= 0;
   if (ready) {
     FileSlot& slot = arena->slots[found];
     if (slot.state == kSlotFree || slot.state == kSlotRefused) {
-      ready = back(arena, arena->header->files_at + static_cast<uint64_t>(found) * kPageBytes, kPageBytes);
+      ready = back(arena, arena->header->files_at + static_cast<uint64_t>(found) * kPageBytes,
+                   kPageBytes);
       if (ready) {
         if (slot.state == kSlotFree) memset(slot.users, 0, sizeof slot.users);
         slot.device = file.device;
@@ -262,7 +284,8 @@ int register_file(Arena* arena, const Registration& file) {
         slot.level = file.level;
         base::Writer(slot.path, sizeof slot.path).add(file.path);
         base::store(&slot.state, uint32_t{kSlotAsked});
-        if (static_cast<uint32_t>(found) >= files_used(arena->header)) base::store(&arena->header->files_used, static_cast<uint32_t>(found) + 1);
+        if (static_cast<uint32_t>(found) >= files_used(arena->header))
+          base::store(&arena->header->files_used, static_cast<uint32_t>(found) + 1);
       }
     }
     if (ready) {
@@ -272,7 +295,8 @@ int register_file(Arena* arena, const Registration& file) {
   }
   node::release(arena->header->lock);
   if (!ready) return -1;
-  if (base::load(&arena->slots[found].state) == kSlotAsked) tell(kTellFile, arena, found, *file.descriptor);
+  if (base::load(&arena->slots[found].state) == kSlotAsked)
+    tell(kTellFile, arena, found, *file.descriptor);
   return found;
 }
 
@@ -291,7 +315,9 @@ void unregister_file(Arena* arena, int slot, const int* descriptor) {
   const int place = descriptor != nullptr ? place_of(arena, slot, descriptor) : 0;
   if (place >= 0) base::store(&arena->descriptors[slot][place], static_cast<const int*>(nullptr));
   bool last = any_descriptor(arena, static_cast<uint32_t>(slot)) == nullptr;
-  if (last) __atomic_fetch_and(&s.users[arena->participant / 64], ~(uint64_t{1} << (arena->participant % 64)), __ATOMIC_ACQ_REL);
+  if (last)
+    __atomic_fetch_and(&s.users[arena->participant / 64],
+                       ~(uint64_t{1} << (arena->participant % 64)), __ATOMIC_ACQ_REL);
   if (!locked) return;  // the slot stays as it is, for whoever registers the file again
   for (const uint64_t users : s.users) last = last && users == 0;
   if (last) {
@@ -305,7 +331,8 @@ void unregister_file(Arena* arena, int slot, const int* descriptor) {
 
 void remove_after_last() {
   if (!node::leave_last()) return;
-  const bool outlives = base::parent_id() == 1 || base::system_call(SYS_getsid, 0) == base::process_id();
+  const bool outlives =
+      base::parent_id() == 1 || base::system_call(SYS_getsid, 0) == base::process_id();
   if (!outlives || daemon_lives()) return;
   const base::SignalsBlocked blocked;
   start_daemon("--remove");

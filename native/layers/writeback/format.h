@@ -21,7 +21,8 @@ struct Header {
   uint64_t magic;  // last, when the rest is there
   uint32_t version, shared;
   uint32_t blocks, block_bytes, files;
-  uint32_t blocks_used;  // entries of the table of blocks that are backed by memory, and were ever taken: the others are not looked at
+  uint32_t blocks_used;  // entries of the table of blocks that are backed by memory, and were ever
+                         // taken: the others are not looked at
   uint64_t files_at, blocks_at, extra_at, extra_bytes, data_at, total_bytes;
   uint64_t assignments;
   uint32_t generation;  // of the daemon that knows this arena; futex
@@ -29,7 +30,8 @@ struct Header {
   node::Lock lock;      // of registration, in shared arenas of joining and leaving
   uint32_t failed;      // the daemon could not write everything: kept for recovery
   uint32_t files_used;  // slots that were ever taken
-  uint64_t maps_at;     // a bit for each byte of the data, used by blocks with more ranges than a list has
+  uint64_t
+      maps_at;  // a bit for each byte of the data, used by blocks with more ranges than a list has
   node::Secret secret;  // of the directory that the arena was made in
 };
 static_assert(sizeof(Header) <= kPageBytes);
@@ -42,7 +44,8 @@ struct FileSlot {
   uint32_t append;
   uint32_t closing;  // 1: somebody waits until the daemon has closed its copy; futex
   uint64_t device, inode;
-  uint64_t born_ns;  // when the file was made, where the file system keeps that; else 0. Numbers of inodes are used again
+  uint64_t born_ns;  // when the file was made, where the file system keeps that; else 0. Numbers of
+                     // inodes are used again
   uint32_t level;    // of the file's layer in its stack: the bytes of a lower one are written first
   uint32_t unused;
   uint64_t users[kParticipants / 64];
@@ -50,7 +53,8 @@ struct FileSlot {
 };
 static_assert(sizeof(FileSlot) == kPageBytes);
 
-inline constexpr uint32_t kMapped = ~uint32_t{0};  // of a list's count: what is dirty stands in the block's map
+inline constexpr uint32_t kMapped =
+    ~uint32_t{0};  // of a list's count: what is dirty stands in the block's map
 
 struct List {
   uint32_t count, unused;
@@ -82,7 +86,9 @@ inline uint32_t files_used(const Header* h) {
 }
 
 inline uint64_t packed(uint32_t lo, uint32_t hi) { return lo | uint64_t{hi} << 32; }
-inline Range unpacked(uint64_t range) { return {static_cast<uint32_t>(range), static_cast<uint32_t>(range >> 32)}; }
+inline Range unpacked(uint64_t range) {
+  return {static_cast<uint32_t>(range), static_cast<uint32_t>(range >> 32)};
+}
 
 enum MessageKind : uint32_t { kTellArena = 1, kTellFile, kTellWithdraw, kTellGone, kTellHurry };
 
@@ -112,7 +118,8 @@ struct Arena {
   uint64_t* maps;
   char* data;
   char* extra_data;
-  const int* (*descriptors)[kOpenings];  // by slot: of this process's registrations; null in the daemon
+  const int* (
+      *descriptors)[kOpenings];  // by slot: of this process's registrations; null in the daemon
   uint32_t block_bytes;
   uint32_t participant;
   uint64_t mapped_bytes;

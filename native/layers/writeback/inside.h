@@ -22,8 +22,9 @@ bool daemon_lives();
 uint32_t daemon_generation();
 // Maps the pulse page of the directory; null when it cannot be.
 PulsePage* pulse_page();
-// Tells of an arena in which nothing is dirty yet, without waiting for an answer: the daemon, started at need, looks by itself for arenas
-// and who takes part in them. ensure() makes sure of it before the first byte is accepted.
+// Tells of an arena in which nothing is dirty yet, without waiting for an answer: the daemon,
+// started at need, looks by itself for arenas and who takes part in them. ensure() makes sure of it
+// before the first byte is accepted.
 void announce(const Arena* arena);
 // Starts the program; true when it was started, not yet when it answers.
 bool start_daemon();

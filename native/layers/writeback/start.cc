@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts the daemon out of a stranger's process so that neither notices the other: a grandchild in a session of its own, made by two
-// clones that share memory until the exec (no copy of page tables, no fork handlers), with nothing inherited but the user.
+// Starts the daemon out of a stranger's process so that neither notices the other: a grandchild in
+// a session of its own, made by two clones that share memory until the exec (no copy of page
+// tables, no fork handlers), with nothing inherited but the user.
 #include <dlfcn.h>
 #include <errno.h>
 #include <sched.h>
@@ -51,15 +52,19 @@ int become_daemon(void* with) {
   base::system_call(SYS_chdir, reinterpret_cast<long>("/"));
   uint64_t everywhere[128];
   memset(everywhere, 0xff, sizeof everywhere);
-  base::system_call(SYS_sched_setaffinity, 0, sizeof everywhere, reinterpret_cast<long>(everywhere));
-  base::system_call(SYS_execve, reinterpret_cast<long>(start->program), reinterpret_cast<long>(start->arguments), reinterpret_cast<long>(start->environment));
+  base::system_call(SYS_sched_setaffinity, 0, sizeof everywhere,
+                    reinterpret_cast<long>(everywhere));
+  base::system_call(SYS_execve, reinterpret_cast<long>(start->program),
+                    reinterpret_cast<long>(start->arguments),
+                    reinterpret_cast<long>(start->environment));
   start->failed = true;
   return 127;
 }
 
 int between(void* with) {
   auto* start = static_cast<Start*>(with);
-  if (__clone(become_daemon, start->stack_end, CLONE_VM | CLONE_VFORK, with) < 0) start->failed = true;
+  if (__clone(become_daemon, start->stack_end, CLONE_VM | CLONE_VFORK, with) < 0)
+    start->failed = true;
   return 0;
 }
 
@@ -67,11 +72,13 @@ int between(void* with) {
 bool find_program(char* to, size_t size) {
   if (chosen[0] != 0) return !base::Writer(to, size).add(chosen).cut();
   Dl_info about;
-  if (dladdr(reinterpret_cast<void*>(&find_program), &about) == 0 || about.dli_fname == nullptr) return false;
+  if (dladdr(reinterpret_cast<void*>(&find_program), &about) == 0 || about.dli_fname == nullptr)
+    return false;
   const char* slash = strrchr(about.dli_fname, '/');
   if (slash == nullptr) return false;
   base::Writer path(to, size);
-  path.add(base::Text{about.dli_fname, static_cast<size_t>(slash - about.dli_fname)}).add("/weir-drain");
+  path.add(base::Text{about.dli_fname, static_cast<size_t>(slash - about.dli_fname)})
+      .add("/weir-drain");
   return !path.cut();
 }
 
@@ -90,11 +97,16 @@ bool start_daemon(const char* option) {
   static constinit char program[kLongestPath] = {};
   if (!find_program(program, sizeof program)) return false;
   const int before = errno;
-  const long stacks = base::map(2 * kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK);
+  const long stacks =
+      base::map(2 * kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK);
   if (base::failed(stacks)) return false;
   auto* lower = reinterpret_cast<char*>(stacks) + kStackBytes;
   static constinit char name[] = "weir-drain";
-  Start start{lower + kStackBytes, program, {name, const_cast<char*>(node::own_directory()), const_cast<char*>(traces), nullptr}, {nullptr}, false};
+  Start start{lower + kStackBytes,
+              program,
+              {name, const_cast<char*>(node::own_directory()), const_cast<char*>(traces), nullptr},
+              {nullptr},
+              false};
   if (option != nullptr) {
     start.arguments[1] = const_cast<char*>(option);
     start.arguments[2] = const_cast<char*>(node::own_directory());

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program to be killed: a write-behind buffer in miniature over an arena. Each record it "writes" is accepted as a layer
-// accepts it, and only then counted in a page that the test reads after its death.
+// A program to be killed: a write-behind buffer in miniature over an arena. Each record it "writes"
+// is accepted as a layer accepts it, and only then counted in a page that the test reads after its
+// death.
 //   weir_drain_writer DAEMON FILE PAGE MODE SEED RECORDS END
-// MODE: position (byte by byte from 0), append (O_APPEND), stripe:K:N (record i at place i * N + K: writers side by side)
-// END: exit (flushes), kill (waits to be killed when done), abort, segv, _exit: at a random record
+// MODE: position (byte by byte from 0), append (O_APPEND), stripe:K:N (record i at place i * N + K:
+// writers side by side) END: exit (flushes), kill (waits to be killed when done), abort, segv,
+// _exit: at a random record
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -45,7 +47,9 @@ uint32_t next_random() {
   state = state * 6364136223846793005u + 1442695040888963407u;
   return static_cast<uint32_t>(state >> 33);
 }
-char pattern(uint64_t at, uint64_t seed) { return static_cast<char>((at * 0x9e3779b97f4a7c15u + seed) >> 56); }
+char pattern(uint64_t at, uint64_t seed) {
+  return static_cast<char>((at * 0x9e3779b97f4a7c15u + seed) >> 56);
+}
 
 void must(bool yes, const char* what) {
   if (yes) return;
@@ -65,7 +69,8 @@ void write_out(int block) {
       writeback::begin_append(arena, block, static_cast<uint64_t>(about.st_size));
       n = write(file, from, r.hi - r.lo);
     } else {
-      n = pwrite(file, from, r.hi - r.lo, static_cast<off_t>(writeback::offset_of(arena, block) + r.lo));
+      n = pwrite(file, from, r.hi - r.lo,
+                 static_cast<off_t>(writeback::offset_of(arena, block) + r.lo));
     }
     must(n > 0, "write");
     writeback::mark_clean(arena, block, r.lo, r.lo + static_cast<uint32_t>(n));
@@ -103,19 +108,23 @@ void accept(const char* data, uint32_t bytes, uint64_t offset) {
   pthread_mutex_lock(&lock);
   if (!writeback::held(arena, slot)) {
     flush_all();
-    const ssize_t n = append ? write(file, data, bytes) : pwrite(file, data, bytes, static_cast<off_t>(offset));
+    const ssize_t n =
+        append ? write(file, data, bytes) : pwrite(file, data, bytes, static_cast<off_t>(offset));
     must(n == static_cast<ssize_t>(bytes), "write through");
     ++page->unprotected;
   } else {
     const uint64_t base = current >= 0 && !append ? writeback::offset_of(arena, current) : 0;
-    const bool fits = current >= 0 && (append ? filled + bytes <= kBlock : offset >= base && offset + bytes <= base + kBlock);
+    const bool fits = current >= 0 && (append ? filled + bytes <= kBlock
+                                              : offset >= base && offset + bytes <= base + kBlock);
     if (!fits) hand_over_current();
-    while (current < 0 && (current = writeback::take_block(arena)) < 0) pthread_cond_wait(&changed, &lock);
+    while (current < 0 && (current = writeback::take_block(arena)) < 0)
+      pthread_cond_wait(&changed, &lock);
     if (!fits) {
       writeback::assign(arena, current, slot, append ? writeback::kAtEnd : offset);
       filled = 0;
     }
-    uint32_t at = append ? filled : static_cast<uint32_t>(offset - writeback::offset_of(arena, current));
+    uint32_t at =
+        append ? filled : static_cast<uint32_t>(offset - writeback::offset_of(arena, current));
     memcpy(static_cast<char*>(writeback::data(arena, current)) + at, data, bytes);
     if (!writeback::mark_dirty(arena, current, at, at + bytes)) {
       hand_over_current();
@@ -160,7 +169,8 @@ int main(int count, char** arguments) {
   writeback::use_daemon(arguments[1]);
   const int page_file = open(arguments[3], O_RDWR | O_CREAT, 0600);
   must(ftruncate(page_file, sizeof(Page)) == 0, "page");
-  page = static_cast<Page*>(mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, page_file, 0));
+  page = static_cast<Page*>(
+      mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, page_file, 0));
   file = open(arguments[2], O_WRONLY | O_CREAT | (append ? O_APPEND : 0), 0644);
   struct stat about;
   must(file >= 0 && fstat(file, &about) == 0, arguments[2]);
@@ -173,10 +183,13 @@ int main(int count, char** arguments) {
 
   static char data[kLargest];
   const bool at_random = strcmp(how, "exit") != 0 && strcmp(how, "kill") != 0;
-  const long last = at_random ? static_cast<long>(next_random() % static_cast<uint32_t>(records)) : records;
+  const long last =
+      at_random ? static_cast<long>(next_random() % static_cast<uint32_t>(records)) : records;
   uint64_t at = 0;
   for (long i = 0; i < last; ++i) {
-    const uint32_t bytes = of != 0 ? kStripe : next_random() % 8 == 0 ? 1 + next_random() % kLargest : 64 + next_random() % 512;
+    const uint32_t bytes = of != 0                  ? kStripe
+                           : next_random() % 8 == 0 ? 1 + next_random() % kLargest
+                                                    : 64 + next_random() % 512;
     const uint64_t offset = of != 0 ? (static_cast<uint64_t>(i) * of + which) * kStripe : at;
     for (uint32_t k = 0; k < bytes; ++k) data[k] = pattern(offset + k, of != 0 ? 0 : seed);
     accept(data, bytes, offset);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is behind the handles of include/weir. A handle is an object's place in the context's catalogue; the context owns all of them.
-// Definitions (define_*.cc) fill the catalogue; step.cc hands it to the engine, which has everything from there on.
+// What is behind the handles of include/weir. A handle is an object's place in the context's
+// catalogue; the context owns all of them. Definitions (define_*.cc) fill the catalogue; step.cc
+// hands it to the engine, which has everything from there on.
 #pragma once
 
 #include <exception>
@@ -46,9 +47,11 @@ struct weir_context {
 
   weir::output::Catalogue catalogue;
   weir::output::Config config;
-  weir::output::Team* team = nullptr;   // the model's ranks; set by weir_init, lives as long as session
+  weir::output::Team* team =
+      nullptr;  // the model's ranks; set by weir_init, lives as long as session
   bool defined = false;                 // definitions have ended
-  weir::output::Status broken;          // the first definition that failed on this rank, for the message when ranks differ
+  weir::output::Status
+      broken;  // the first definition that failed on this rank, for the message when ranks differ
 
   std::vector<std::unique_ptr<weir_grid>> grids;
   std::vector<std::unique_ptr<weir_decomposition>> decompositions;
@@ -56,7 +59,8 @@ struct weir_context {
   std::vector<std::unique_ptr<weir_field>> fields;
   std::vector<std::unique_ptr<weir_stream>> streams;
 
-  std::unique_ptr<weir::output::Session> session;  // null: weir_finalize has ended it; what remains answers calls with its handles
+  std::unique_ptr<weir::output::Session>
+      session;  // null: weir_finalize has ended it; what remains answers calls with its handles
 };
 
 namespace weir::api {
@@ -69,14 +73,17 @@ inline output::Status not_ended(const weir_context& context, const char* call) {
 
 weir_costs costs_of(const weir_context& context);
 
-// The code, and the message into *err when there is one (cut at the end of its buffer, never unterminated).
+// The code, and the message into *err when there is one (cut at the end of its buffer, never
+// unterminated).
 int report(const output::Status& status, weir_error* err);
 
-// [collective over the model's ranks] The catalogue is changed by the configuration, checked, and the same on all ranks; with the first
-// failed rank's message everywhere. weir_context_end_definition calls it before it plans.
+// [collective over the model's ranks] The catalogue is changed by the configuration, checked, and
+// the same on all ranks; with the first failed rank's message everywhere.
+// weir_context_end_definition calls it before it plans.
 output::Status finish_definitions(weir_context& context);
 
-// For the calls that C programs make: null arguments and exceptions (memory) become codes, nothing leaves weir.
+// For the calls that C programs make: null arguments and exceptions (memory) become codes, nothing
+// leaves weir.
 template <typename Body>
 int guarded(weir_error* err, Body body) {
   try {

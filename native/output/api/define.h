@@ -10,20 +10,27 @@ namespace weir::api {
 using output::Status;
 
 // A null argument, in words.
-inline Status is_null(const char* what) { return {WEIR_E_ARGUMENT, std::string(what) + " is null"}; }
+inline Status is_null(const char* what) {
+  return {WEIR_E_ARGUMENT, std::string(what) + " is null"};
+}
 
 // Whether definitions may still be made.
 inline Status still_open(const weir_context* context, const char* call) {
   if (!context) return is_null("context");
   WEIR_TRY(not_ended(*context, call));
-  if (context->defined) return {WEIR_E_ORDER, std::string(call) + ": definitions have ended; the first weir_step ends them"};
+  if (context->defined)
+    return {WEIR_E_ORDER,
+            std::string(call) + ": definitions have ended; the first weir_step ends them"};
   return {};
 }
 
 // For calls whose arguments differ from rank to rank: what failed on one has failed on all.
-inline Status agreed(weir_context* context, const Status& status) { return context->team ? context->team->agree(status) : status; }
+inline Status agreed(weir_context* context, const Status& status) {
+  return context->team ? context->team->agree(status) : status;
+}
 
-// Remembers the first definition that failed on this rank, for the message when ranks turn out to differ.
+// Remembers the first definition that failed on this rank, for the message when ranks turn out to
+// differ.
 template <typename Body>
 int define(weir_context* context, const char* call, weir_error* err, Body body) {
   return guarded(err, [&]() -> Status {
@@ -36,7 +43,8 @@ int define(weir_context* context, const char* call, weir_error* err, Body body) 
 
 // A new object: `things` gets it when the check is fine, and handles the handle.
 template <typename Thing, typename Handle, typename Check>
-Status add(weir_context* context, std::vector<Thing>& things, Thing thing, std::vector<std::unique_ptr<Handle>>& handles, Handle** handle, Check check,
+Status add(weir_context* context, std::vector<Thing>& things, Thing thing,
+           std::vector<std::unique_ptr<Handle>>& handles, Handle** handle, Check check,
            bool differs_by_rank = false) {
   *handle = nullptr;
   things.push_back(std::move(thing));
@@ -61,6 +69,7 @@ Status change(const weir_context* context, Thing& thing, Change change_it, Check
   return status;
 }
 
-void set_attribute(output::Attributes& attributes, const char* name, decltype(output::Attribute::value) value);
+void set_attribute(output::Attributes& attributes, const char* name,
+                   decltype(output::Attribute::value) value);
 
 }  // namespace weir::api

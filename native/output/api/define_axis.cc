@@ -5,17 +5,22 @@
 using namespace weir::api;
 using weir::output::Axis;
 
-int weir_axis_create(weir_context* context, const char* name, int64_t size, const double* values, const char* units, weir_axis** axis, weir_error* err) {
+int weir_axis_create(weir_context* context, const char* name, int64_t size, const double* values,
+                     const char* units, weir_axis** axis, weir_error* err) {
   return define(context, "weir_axis_create", err, [&]() -> Status {
     if (!name || !axis) return is_null(name ? "axis" : "name");
     *axis = nullptr;
     constexpr int64_t kMost = 1 << 24;
-    if (size < 1 || size > kMost) return {WEIR_E_ARGUMENT, "axis " + weir::output::quoted(name) + ": " + std::to_string(size) + " values; expected 1 to 2^24"};
+    if (size < 1 || size > kMost)
+      return {WEIR_E_ARGUMENT, "axis " + weir::output::quoted(name) + ": " + std::to_string(size) +
+                                   " values; expected 1 to 2^24"};
     Axis mine;
     mine.name = name;
     mine.units = units ? units : "1";
-    for (int64_t i = 0; i < size; i++) mine.values.push_back(values ? values[i] : static_cast<double>(i + 1));
-    return add(context, context->catalogue.axes, std::move(mine), context->axes, axis, weir::output::check_axis);
+    for (int64_t i = 0; i < size; i++)
+      mine.values.push_back(values ? values[i] : static_cast<double>(i + 1));
+    return add(context, context->catalogue.axes, std::move(mine), context->axes, axis,
+               weir::output::check_axis);
   });
 }
 
@@ -31,7 +36,8 @@ int weir_axis_set_text(weir_axis* axis, const char* name, const char* value, wei
       }
       return {};
     };
-    return change(axis->context, axis->context->catalogue.axes[axis->index], set, weir::output::check_axis);
+    return change(axis->context, axis->context->catalogue.axes[axis->index], set,
+                  weir::output::check_axis);
   });
 }
 
@@ -43,6 +49,7 @@ int weir_axis_set_bounds(weir_axis* axis, const double* bounds, weir_error* err)
       mine.bounds.assign(bounds, bounds + 2 * mine.values.size());
       return {};
     };
-    return change(axis->context, axis->context->catalogue.axes[axis->index], set, weir::output::check_axis);
+    return change(axis->context, axis->context->catalogue.axes[axis->index], set,
+                  weir::output::check_axis);
   });
 }

@@ -7,33 +7,41 @@ using weir::output::Field;
 
 namespace {
 
-Status make(weir_decomposition* decomposition, const char* name, weir_type type, int axis_count, weir_axis* const* axes, weir_field** out) {
+Status make(weir_decomposition* decomposition, const char* name, weir_type type, int axis_count,
+            weir_axis* const* axes, weir_field** out) {
   weir_context* context = decomposition->context;
   *out = nullptr;
   Field field;
   field.name = name;
   field.type = field.file_type = type;
   field.decomposition = decomposition->index;
-  if (axis_count < 0 || (axis_count > 0 && !axes)) return {WEIR_E_ARGUMENT, "field " + weir::output::quoted(name) + ": " + std::to_string(axis_count) + " axes at a null pointer"};
+  if (axis_count < 0 || (axis_count > 0 && !axes))
+    return {WEIR_E_ARGUMENT, "field " + weir::output::quoted(name) + ": " +
+                                 std::to_string(axis_count) + " axes at a null pointer"};
   for (int i = 0; i < axis_count; i++) {
     if (!axes[i]) return is_null("axis");
-    if (axes[i]->context != context) return {WEIR_E_ARGUMENT, "field " + weir::output::quoted(name) + ": an axis is of another context"};
+    if (axes[i]->context != context)
+      return {WEIR_E_ARGUMENT,
+              "field " + weir::output::quoted(name) + ": an axis is of another context"};
     field.axes.push_back(axes[i]->index);
   }
-  return add(context, context->catalogue.fields, std::move(field), context->fields, out, weir::output::check_field);
+  return add(context, context->catalogue.fields, std::move(field), context->fields, out,
+             weir::output::check_field);
 }
 
 template <typename Set>
 int set(weir_field* field, const char* call, weir_error* err, Set set_it) {
   if (!field) return report(is_null("field"), err);
-  return define(field->context, call, err,
-                [&]() -> Status { return change(field->context, field->context->catalogue.fields[field->index], set_it, weir::output::check_field); });
+  return define(field->context, call, err, [&]() -> Status {
+    return change(field->context, field->context->catalogue.fields[field->index], set_it,
+                  weir::output::check_field);
+  });
 }
 
 }  // namespace
 
-int weir_field_create(weir_decomposition* decomposition, const char* name, weir_type type, int axis_count, weir_axis* const* axes, weir_field** field,
-                      weir_error* err) {
+int weir_field_create(weir_decomposition* decomposition, const char* name, weir_type type,
+                      int axis_count, weir_axis* const* axes, weir_field** field, weir_error* err) {
   if (!decomposition) return report(is_null("decomposition"), err);
   return define(decomposition->context, "weir_field_create", err, [&]() -> Status {
     if (!name || !field) return is_null(name ? "field" : "name");
@@ -79,7 +87,9 @@ int weir_field_set_compression(weir_field* field, const char* compression, weir_
   return set(field, "weir_field_set_compression", err, [&](Field& mine) -> Status {
     if (!compression) return is_null("compression");
     auto parsed = weir::output::parse_compression(compression);
-    if (!parsed.ok()) return {WEIR_E_ARGUMENT, "field " + weir::output::quoted(mine.name) + ": " + parsed.status().message()};
+    if (!parsed.ok())
+      return {WEIR_E_ARGUMENT,
+              "field " + weir::output::quoted(mine.name) + ": " + parsed.status().message()};
     mine.compression = *parsed;
     return {};
   });
@@ -89,7 +99,9 @@ int weir_field_set_chunk(weir_field* field, int count, const int64_t* chunk, wei
   return set(field, "weir_field_set_chunk", err, [&](Field& mine) -> Status {
     constexpr int kMostDimensions = 6;  // four axes and two of the grid
     if (count < 1 || count > kMostDimensions || !chunk) {
-      return {WEIR_E_ARGUMENT, "field " + weir::output::quoted(mine.name) + ": a chunk of " + std::to_string(count) + " numbers" + (chunk ? "" : " at a null pointer")};
+      return {WEIR_E_ARGUMENT, "field " + weir::output::quoted(mine.name) + ": a chunk of " +
+                                   std::to_string(count) + " numbers" +
+                                   (chunk ? "" : " at a null pointer")};
     }
     mine.chunk.assign(chunk, chunk + count);
     return {};
@@ -109,7 +121,8 @@ int weir_field_array_shape(const weir_field* field, int64_t shape[6]) {
   const Field& mine = catalogue.fields[field->index];
   const weir::output::Decomposition& part = catalogue.decompositions[mine.decomposition];
   int rank = 0;
-  for (int axis : mine.axes) shape[rank++] = static_cast<int64_t>(catalogue.axes[axis].values.size());
+  for (int axis : mine.axes)
+    shape[rank++] = static_cast<int64_t>(catalogue.axes[axis].values.size());
   if (!part.block || catalogue.grids[part.grid].one_dimensional()) {
     shape[rank++] = part.block ? part.ni + part.halo.west + part.halo.east : part.points();
   } else {

@@ -21,9 +21,11 @@ Status compare_with_rank_0(weir_context& context) {
   Status mine;
   if (team.rank() != 0) {
     output::Result<output::Catalogue> root = output::decode_catalogue(bytes);
-    mine = root.ok() ? output::compare_catalogues(*root, context.catalogue, team.rank()) : root.status();
+    mine = root.ok() ? output::compare_catalogues(*root, context.catalogue, team.rank())
+                     : root.status();
     if (!mine.ok() && !context.broken.ok()) {
-      mine = {mine.code(), mine.message() + " (earlier, on this rank: " + context.broken.message() + ")"};
+      mine = {mine.code(),
+              mine.message() + " (earlier, on this rank: " + context.broken.message() + ")"};
     }
   }
   return team.agree(mine);
@@ -32,7 +34,8 @@ Status compare_with_rank_0(weir_context& context) {
 Status configure(weir_context& context, std::vector<std::string>* warnings) {
   WEIR_TRY(output::apply_config(context.config, context.catalogue));
   WEIR_TRY(output::check_catalogue(context.catalogue, warnings));
-  for (const output::Stream& stream : context.catalogue.streams) WEIR_TRY(output::check_format(context.catalogue, stream));
+  for (const output::Stream& stream : context.catalogue.streams)
+    WEIR_TRY(output::check_format(context.catalogue, stream));
   return {};
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// weir_init, weir_serve, weir_finalize: where a context begins and ends, and the only functions that see MPI's handles.
+// weir_init, weir_serve, weir_finalize: where a context begins and ends, and the only functions
+// that see MPI's handles.
 #include <weir/mpi.h>
 
 #include <algorithm>
@@ -21,8 +22,8 @@ struct MpiContext : weir_context {
   std::vector<int> servers;  // ranks of MPI_COMM_WORLD
 };
 
-// Contexts that weir_finalize has not ended. MPI_Finalize lets go of MPI_COMM_SELF's attributes before all else: there the ones that were
-// forgotten are seen.
+// Contexts that weir_finalize has not ended. MPI_Finalize lets go of MPI_COMM_SELF's attributes
+// before all else: there the ones that were forgotten are seen.
 std::vector<MpiContext*>& live_contexts() {
   static std::vector<MpiContext*> contexts;
   return contexts;
@@ -33,7 +34,9 @@ int at_mpi_finalize(MPI_Comm, int, void*, void*) {
     int rank = 0;
     MPI_Comm_rank(context->model, &rank);
     if (rank == 0) {
-      std::fprintf(stderr, "weir: MPI_Finalize without weir_finalize: files that are not complete keep their temporary names (.NAME.weir-part)\n");
+      std::fprintf(stderr,
+                   "weir: MPI_Finalize without weir_finalize: files that are not complete keep "
+                   "their temporary names (.NAME.weir-part)\n");
     }
     context->session->abandon();
   }
@@ -55,13 +58,15 @@ std::vector<int> in_world(MPI_Comm comm, std::vector<int> ranks) {
   MPI_Comm_group(comm, &from);
   MPI_Comm_group(MPI_COMM_WORLD, &to);
   std::vector<int> translated(ranks.size());
-  MPI_Group_translate_ranks(from, static_cast<int>(ranks.size()), ranks.data(), to, translated.data());
+  MPI_Group_translate_ranks(from, static_cast<int>(ranks.size()), ranks.data(), to,
+                            translated.data());
   MPI_Group_free(&from);
   MPI_Group_free(&to);
   return translated;
 }
 
-// Ranks that serve another context do not come to this one's weir_init: said here, where else all would wait.
+// Ranks that serve another context do not come to this one's weir_init: said here, where else all
+// would wait.
 Status check_nobody_serves(MPI_Comm comm) {
   int size = 0;
   MPI_Comm_size(comm, &size);
@@ -72,25 +77,33 @@ Status check_nobody_serves(MPI_Comm comm) {
     for (int server : other->servers) {
       const auto at = std::find(all.begin(), all.end(), server);
       if (at == all.end()) continue;
-      return {WEIR_E_ORDER, "weir_init: rank " + std::to_string(at - all.begin()) + " of this communicator is a server of another context, which has "
-                            "not been finalized; give weir_init the communicator of the model, or call weir_finalize first"};
+      return {WEIR_E_ORDER, "weir_init: rank " + std::to_string(at - all.begin()) +
+                                " of this communicator is a server of another context, which has "
+                                "not been finalized; give weir_init the communicator of the model, "
+                                "or call weir_finalize first"};
     }
   }
   return {};
 }
 
-// A rank that serves comes back when that context ends: the ranks of another one, in which it computes, would wait for its steps.
+// A rank that serves comes back when that context ends: the ranks of another one, in which it
+// computes, would wait for its steps.
 Status check_free_to_serve(int rank) {
   if (live_contexts().empty()) return {};
-  return {WEIR_E_ORDER, "weir_init: rank " + std::to_string(rank) + " of this communicator would be a server, but it computes in another context, which has not "
-                            "been finalized; call weir_finalize first, or give this context a mode without servers (WEIR_OUTPUT_MODE, mode)"};
+  return {WEIR_E_ORDER, "weir_init: rank " + std::to_string(rank) +
+                            " of this communicator would be a server, but it computes in another "
+                            "context, which has not "
+                            "been finalized; call weir_finalize first, or give this context a mode "
+                            "without servers (WEIR_OUTPUT_MODE, mode)"};
 }
 
-// Waits before the configuration is agreed upon end at the time limit that this rank's environment has, else at the default.
+// Waits before the configuration is agreed upon end at the time limit that this rank's environment
+// has, else at the default.
 double limit_of_first_waits_s() {
   constexpr const char* kVariable = "WEIR_OUTPUT_TIME_LIMIT_S";
   Source source;
-  if (const char* value = std::getenv(kVariable); value != nullptr && *value != '\0') source.environment.emplace_back(kVariable, value);
+  if (const char* value = std::getenv(kVariable); value != nullptr && *value != '\0')
+    source.environment.emplace_back(kVariable, value);
   const Result<Config> config = parse_config(source);
   return config.ok() ? (*config).settings.time_limit_s : Settings().time_limit_s;
 }
@@ -120,7 +133,8 @@ Result<std::vector<int>> find_named_servers(MpiWorld& world, bool named) {
   Result<std::vector<std::vector<char>>> flags = world.team().gather({&flag, 1}, 0);
   if (!flags.ok()) return flags.status();
   std::vector<char> all;
-  for (const std::vector<char>& of_rank : *flags) all.insert(all.end(), of_rank.begin(), of_rank.end());
+  for (const std::vector<char>& of_rank : *flags)
+    all.insert(all.end(), of_rank.begin(), of_rank.end());
   WEIR_TRY(world.team().broadcast(all, 0));
   for (size_t r = 0; r < all.size(); ++r) {
     if (all[r] != 0) servers.push_back(static_cast<int>(r));
@@ -128,7 +142,8 @@ Result<std::vector<int>> find_named_servers(MpiWorld& world, bool named) {
   return servers;
 }
 
-Status begin(MPI_Comm comm, const char* path, bool named, MPI_Comm* model_comm, weir_context** context) {
+Status begin(MPI_Comm comm, const char* path, bool named, MPI_Comm* model_comm,
+             weir_context** context) {
   WEIR_TRY(check_nobody_serves(comm));
   Result<std::unique_ptr<MpiWorld>> made = MpiWorld::make(comm, limit_of_first_waits_s());
   if (!made.ok()) return made.status();
@@ -142,8 +157,10 @@ Status begin(MPI_Comm comm, const char* path, bool named, MPI_Comm* model_comm, 
   world.set_time_limit(config->settings.time_limit_s);
   const bool computes = topology->client_of(world.rank()) >= 0;
   WEIR_TRY(world.team().agree(computes ? Status() : check_free_to_serve(world.rank())));
-  if (config->settings.verbose && world.rank() == topology->clients[0]) std::fprintf(stderr, "weir: %s\n", in_words(*topology).c_str());
-  // MPI_Comm_split waits for all ranks without end: after one that has failed nobody begins another.
+  if (config->settings.verbose && world.rank() == topology->clients[0])
+    std::fprintf(stderr, "weir: %s\n", in_words(*topology).c_str());
+  // MPI_Comm_split waits for all ranks without end: after one that has failed nobody begins
+  // another.
   Result<MPI_Comm> model = world.split_for_model(computes);
   WEIR_TRY(world.team().agree(model.status()));
   Result<std::unique_ptr<Team>> team = world.team().split(computes ? 0 : -1, world.rank());
@@ -154,19 +171,23 @@ Status begin(MPI_Comm comm, const char* path, bool named, MPI_Comm* model_comm, 
   owned->config = std::move(*config);
   owned->team = team->get();
   for (const std::vector<int>& group : topology->groups) {
-    if (topology->has_servers()) owned->servers.insert(owned->servers.end(), group.begin(), group.end());
+    if (topology->has_servers())
+      owned->servers.insert(owned->servers.end(), group.begin(), group.end());
   }
   owned->servers = in_world(comm, owned->servers);
-  owned->session = std::make_unique<Session>(std::move(*made), std::move(*team), owned->config.settings, std::move(*topology));
+  owned->session = std::make_unique<Session>(std::move(*made), std::move(*team),
+                                             owned->config.settings, std::move(*topology));
   watch_for_end(owned.get());
   *model_comm = owned->model;
   *context = owned.release();
   return {};
 }
 
-// What remains of contexts that were finalized: handles lead to them, and calls with those must find out.
+// What remains of contexts that were finalized: handles lead to them, and calls with those must
+// find out.
 std::vector<std::unique_ptr<MpiContext>>& ended_contexts() {
-  static auto* contexts = new std::vector<std::unique_ptr<MpiContext>>;  // not destroyed: programs end in any order
+  static auto* contexts =
+      new std::vector<std::unique_ptr<MpiContext>>;  // not destroyed: programs end in any order
   return *contexts;
 }
 
@@ -194,18 +215,22 @@ weir_context::~weir_context() = default;
 
 extern "C" {
 
-int weir_init(MPI_Comm world, const char* config, MPI_Comm* model_comm, weir_context** context, weir_error* err) {
+int weir_init(MPI_Comm world, const char* config, MPI_Comm* model_comm, weir_context** context,
+              weir_error* err) {
   return weir::api::guarded(err, [&]() -> weir::output::Status {
-    if (model_comm == nullptr || context == nullptr) return {WEIR_E_ARGUMENT, "weir_init: model_comm and context must not be null"};
+    if (model_comm == nullptr || context == nullptr)
+      return {WEIR_E_ARGUMENT, "weir_init: model_comm and context must not be null"};
     *model_comm = MPI_COMM_NULL;
     *context = nullptr;
     return weir::api::begin(world, config, false, model_comm, context);
   });
 }
 
-int weir_init_f(MPI_Fint world, const char* config, MPI_Fint* model_comm, weir_context** context, weir_error* err) {
+int weir_init_f(MPI_Fint world, const char* config, MPI_Fint* model_comm, weir_context** context,
+                weir_error* err) {
   MPI_Comm model = MPI_COMM_NULL;
-  const int code = weir_init(MPI_Comm_f2c(world), config, model_comm == nullptr ? nullptr : &model, context, err);
+  const int code = weir_init(MPI_Comm_f2c(world), config, model_comm == nullptr ? nullptr : &model,
+                             context, err);
   if (model_comm != nullptr) *model_comm = MPI_Comm_c2f(model);
   return code;
 }
@@ -218,14 +243,19 @@ int weir_serve(MPI_Comm world, const char* config, weir_error* err) {
   });
 }
 
-int weir_serve_f(MPI_Fint world, const char* config, weir_error* err) { return weir_serve(MPI_Comm_f2c(world), config, err); }
+int weir_serve_f(MPI_Fint world, const char* config, weir_error* err) {
+  return weir_serve(MPI_Comm_f2c(world), config, err);
+}
 
-int weir_finalize(weir_context** context, weir_error* err) { return weir_finalize_costs(context, nullptr, err); }
+int weir_finalize(weir_context** context, weir_error* err) {
+  return weir_finalize_costs(context, nullptr, err);
+}
 
 int weir_finalize_costs(weir_context** context, weir_costs* costs, weir_error* err) {
   return weir::api::guarded(err, [&]() -> weir::output::Status {
     if (costs != nullptr) *costs = {};
-    if (context == nullptr) return {WEIR_E_ARGUMENT, "weir_finalize: the address of the context is null"};
+    if (context == nullptr)
+      return {WEIR_E_ARGUMENT, "weir_finalize: the address of the context is null"};
     return *context == nullptr ? weir::output::Status() : weir::api::finalize(context, costs);
   });
 }

@@ -12,7 +12,8 @@ int report(const output::Status& status, weir_error* err) {
   constexpr size_t kRoom = sizeof err->message - 1;
   size_t size = std::min(text.size(), kRoom);
   // Not in the middle of a character of UTF-8.
-  while (size < text.size() && size > 0 && (static_cast<unsigned char>(text[size]) & 0xC0) == 0x80) size--;
+  while (size < text.size() && size > 0 && (static_cast<unsigned char>(text[size]) & 0xC0) == 0x80)
+    size--;
   std::memcpy(err->message, text.data(), size);
   err->message[size] = '\0';
   return status.code();
@@ -21,9 +22,11 @@ int report(const output::Status& status, weir_error* err) {
 }  // namespace weir::api
 
 const char* weir_status_name(int code) {
-  constexpr const char* kNames[] = {"WEIR_OK",       "WEIR_E_ARGUMENT", "WEIR_E_CONFIG", "WEIR_E_ORDER",  "WEIR_E_DECOMPOSITION",
-                                    "WEIR_E_MISSING", "WEIR_E_FILE",     "WEIR_E_FORMAT", "WEIR_E_MEMORY", "WEIR_E_REMOTE",
-                                    "WEIR_E_LOST",    "WEIR_E_MPI",      "WEIR_E_INTERNAL", "WEIR_E_VALUE"};
+  constexpr const char* kNames[] = {"WEIR_OK",         "WEIR_E_ARGUMENT",      "WEIR_E_CONFIG",
+                                    "WEIR_E_ORDER",    "WEIR_E_DECOMPOSITION", "WEIR_E_MISSING",
+                                    "WEIR_E_FILE",     "WEIR_E_FORMAT",        "WEIR_E_MEMORY",
+                                    "WEIR_E_REMOTE",   "WEIR_E_LOST",          "WEIR_E_MPI",
+                                    "WEIR_E_INTERNAL", "WEIR_E_VALUE"};
   constexpr int kCount = sizeof kNames / sizeof *kNames;
   return code >= 0 && code < kCount ? kNames[code] : "unknown code";
 }

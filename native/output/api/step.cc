@@ -9,13 +9,16 @@ using weir::output::Status;
 namespace {
 
 Status end_definition(weir_context& context) {
-  if (context.defined) return {WEIR_E_ORDER, "weir_context_end_definition: definitions have ended before"};
+  if (context.defined)
+    return {WEIR_E_ORDER, "weir_context_end_definition: definitions have ended before"};
   WEIR_TRY(weir::api::finish_definitions(context));
   context.defined = true;
   return context.session->end_definition(context.catalogue);
 }
 
-Status null_argument(const char* function) { return {WEIR_E_ARGUMENT, std::string(function) + ": an argument is null"}; }
+Status null_argument(const char* function) {
+  return {WEIR_E_ARGUMENT, std::string(function) + ": an argument is null"};
+}
 
 Status not_defined(const char* function) {
   return {WEIR_E_ORDER, std::string(function) + ": before the first weir_step"};
@@ -49,7 +52,8 @@ weir_costs weir::api::costs_of(const weir_context& context) {
 extern "C" {
 
 int weir_context_end_definition(weir_context* context, weir_error* err) {
-  return live(context, "weir_context_end_definition", err, [&] { return end_definition(*context); });
+  return live(context, "weir_context_end_definition", err,
+              [&] { return end_definition(*context); });
 }
 
 int weir_step(weir_context* context, double time_s, weir_error* err) {
@@ -72,11 +76,15 @@ int weir_context_costs(const weir_context* context, weir_costs* costs, weir_erro
 }
 
 int weir_stream_is_due(const weir_stream* stream) {
-  return stream != nullptr && stream->context->session != nullptr && stream->context->defined ? stream->context->session->is_due(stream->index) : 0;
+  return stream != nullptr && stream->context->session != nullptr && stream->context->defined
+             ? stream->context->session->is_due(stream->index)
+             : 0;
 }
 
 int weir_put(weir_field* field, const void* data, weir_error* err) {
-  return live_field(field, "weir_put", err, [&](weir::output::Session& session) { return session.put(field->index, data); });
+  return live_field(field, "weir_put", err, [&](weir::output::Session& session) {
+    return session.put(field->index, data);
+  });
 }
 
 int weir_field_lend(weir_field* field, void** data, weir_error* err) {

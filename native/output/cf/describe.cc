@@ -14,7 +14,8 @@
 namespace weir::output {
 namespace {
 
-// Dimensions of a grid in the file, slowest first, and the variables that say where its points are, when those need naming in fields.
+// Dimensions of a grid in the file, slowest first, and the variables that say where its points are,
+// when those need naming in fields.
 struct Horizontal {
   std::vector<int> dimensions;
   std::string coordinates;
@@ -22,17 +23,20 @@ struct Horizontal {
 
 const char* text_of(const Attributes& attributes, const std::string& name) {
   for (const Attribute& a : attributes) {
-    if (a.name == name && std::holds_alternative<std::string>(a.value)) return std::get<std::string>(a.value).c_str();
+    if (a.name == name && std::holds_alternative<std::string>(a.value))
+      return std::get<std::string>(a.value).c_str();
   }
   return nullptr;
 }
 
 class Describer {
  public:
-  Describer(const Catalogue& catalogue, const Stream& stream) : catalogue_(catalogue), stream_(stream) {}
+  Describer(const Catalogue& catalogue, const Stream& stream)
+      : catalogue_(catalogue), stream_(stream) {}
 
   Result<StreamFile> describe() {
-    for (const StreamField& f : stream_.fields) note_grid(catalogue_.decompositions[catalogue_.fields[f.field].decomposition].grid);
+    for (const StreamField& f : stream_.fields)
+      note_grid(catalogue_.decompositions[catalogue_.fields[f.field].decomposition].grid);
     for (int grid : grids_) add_grid(grid);
     for (const StreamField& f : stream_.fields) {
       for (int axis : catalogue_.fields[f.field].axes) add_axis(axis);
@@ -66,7 +70,8 @@ class Describer {
     return grids_.size() == 1 ? name : name + "_" + catalogue_.grids[grid].name;
   }
 
-  int add_coordinate(const std::string& name, const std::vector<double>& values, Attributes attributes) {
+  int add_coordinate(const std::string& name, const std::vector<double>& values,
+                     Attributes attributes) {
     const int dimension = add_dimension(name, static_cast<int64_t>(values.size()));
     Variable v;
     v.name = name;
@@ -97,28 +102,37 @@ class Describer {
         d.push_back(add_dimension(in_grid("x", index), grid.nx));
         break;
       }
-      case GridKind::kUnstructured: d.push_back(add_dimension(in_grid("cell", index), grid.nx)); break;
+      case GridKind::kUnstructured:
+        d.push_back(add_dimension(in_grid("cell", index), grid.nx));
+        break;
     }
   }
 
   static Attributes longitude(const char* axis) {
-    Attributes a{{"standard_name", "longitude"}, {"long_name", "longitude"}, {"units", "degrees_east"}};
+    Attributes a{
+        {"standard_name", "longitude"}, {"long_name", "longitude"}, {"units", "degrees_east"}};
     if (axis) a.push_back({"axis", axis});
     return a;
   }
   static Attributes latitude(const char* axis) {
-    Attributes a{{"standard_name", "latitude"}, {"long_name", "latitude"}, {"units", "degrees_north"}};
+    Attributes a{
+        {"standard_name", "latitude"}, {"long_name", "latitude"}, {"units", "degrees_north"}};
     if (axis) a.push_back({"axis", axis});
     return a;
   }
-  // Without a mapping to the earth no standard name is true, and an attribute axis would promise latitudes and longitudes (section 5.6).
+  // Without a mapping to the earth no standard name is true, and an attribute axis would promise
+  // latitudes and longitudes (section 5.6).
   static Attributes distance(const GridMapping& mapping, const std::string& along) {
     const bool is_x = along == "x";
     if (mapping.name.empty()) return {{"long_name", "distance along " + along}, {"units", "m"}};
     if (mapping.is_called("rotated_latitude_longitude")) {
-      return {{"standard_name", is_x ? "grid_longitude" : "grid_latitude"}, {"units", "degrees"}, {"axis", is_x ? "X" : "Y"}};
+      return {{"standard_name", is_x ? "grid_longitude" : "grid_latitude"},
+              {"units", "degrees"},
+              {"axis", is_x ? "X" : "Y"}};
     }
-    return {{"standard_name", "projection_" + along + "_coordinate"}, {"units", "m"}, {"axis", is_x ? "X" : "Y"}};
+    return {{"standard_name", "projection_" + along + "_coordinate"},
+            {"units", "m"},
+            {"axis", is_x ? "X" : "Y"}};
   }
 
   int bounds_dimension() {
@@ -130,8 +144,10 @@ class Describer {
     if (axes_.count(index)) return;
     const Axis& axis = catalogue_.axes[index];
     Attributes attributes = axis.attributes;
-    if (!axis.units.empty() && !text_of(attributes, "units")) attributes.push_back({"units", axis.units});
-    if (text_of(attributes, "positive") && !text_of(attributes, "axis")) attributes.push_back({"axis", "Z"});
+    if (!axis.units.empty() && !text_of(attributes, "units"))
+      attributes.push_back({"units", axis.units});
+    if (text_of(attributes, "positive") && !text_of(attributes, "axis"))
+      attributes.push_back({"axis", "Z"});
     if (!axis.bounds.empty()) attributes.push_back({"bounds", axis.name + "_bnds"});
     const int dimension = add_coordinate(axis.name, axis.values, std::move(attributes));
     axes_[index] = dimension;
@@ -153,7 +169,8 @@ class Describer {
                        {"units", "seconds since " + catalogue_.reference},
                        {"calendar", catalogue_.calendar},
                        {"axis", "T"}};
-    if (has_leap_seconds(catalogue_.calendar)) time.attributes.push_back({"units_metadata", "leap_seconds: none"});
+    if (has_leap_seconds(catalogue_.calendar))
+      time.attributes.push_back({"units_metadata", "leap_seconds: none"});
     if (!stream_.reduces()) {
       out_.time = add_variable(std::move(time));
       return;
@@ -187,10 +204,14 @@ class Describer {
   // What the field names, else its grid's own.
   void add_mappings(const Field& field) {
     const char* own = text_of(field.attributes, "grid_mapping");
-    for (const std::string& name : own ? mappings_in(own) : std::vector<std::string>{catalogue_.grid_of(field).mapping.name}) {
+    for (const std::string& name :
+         own ? mappings_in(own)
+             : std::vector<std::string>{catalogue_.grid_of(field).mapping.name}) {
       const auto is_called = [&](const auto& thing) { return thing.name == name; };
-      const auto grid = std::find_if(catalogue_.grids.begin(), catalogue_.grids.end(), [&](const Grid& g) { return is_called(g.mapping); });
-      if (name.empty() || grid == catalogue_.grids.end() || !mappings_.insert(name).second) continue;
+      const auto grid = std::find_if(catalogue_.grids.begin(), catalogue_.grids.end(),
+                                     [&](const Grid& g) { return is_called(g.mapping); });
+      if (name.empty() || grid == catalogue_.grids.end() || !mappings_.insert(name).second)
+        continue;
       Variable v;
       v.name = name;
       v.type = WEIR_INT32;
@@ -208,25 +229,30 @@ class Describer {
     v.type = field.file_type;
     v.over_time = true;
     for (int axis : field.axes) v.dimensions.push_back(axes_[axis]);
-    v.dimensions.insert(v.dimensions.end(), horizontal.dimensions.begin(), horizontal.dimensions.end());
+    v.dimensions.insert(v.dimensions.end(), horizontal.dimensions.begin(),
+                        horizontal.dimensions.end());
     v.attributes = field.attributes;
     std::erase_if(v.attributes, [](const Attribute& a) { return a.name == "cell_methods"; });
     const char* own = text_of(field.attributes, "cell_methods");
     const std::string methods = cell_methods(own ? own : "", chosen.operation, stream_.reduces());
     if (!methods.empty()) v.attributes.push_back({"cell_methods", methods});
     const char* standard_name = text_of(field.attributes, "standard_name");
-    if (standard_name && is_temperature(standard_name) && chosen.operation != WEIR_ACCUMULATE && !text_of(field.attributes, "units_metadata")) {
+    if (standard_name && is_temperature(standard_name) && chosen.operation != WEIR_ACCUMULATE &&
+        !text_of(field.attributes, "units_metadata")) {
       v.attributes.push_back({"units_metadata", "temperature: on_scale"});
     }
     if (!horizontal.coordinates.empty() && !text_of(field.attributes, "coordinates")) {
       v.attributes.push_back({"coordinates", horizontal.coordinates});
     }
     const std::string& mapping = catalogue_.grid_of(field).mapping.name;
-    if (!mapping.empty() && !text_of(field.attributes, "grid_mapping")) v.attributes.push_back({"grid_mapping", mapping});
-    v.fill = packing_of(field.attributes) ? std::optional<Number>(default_fill(field.file_type)) : field.missing;
+    if (!mapping.empty() && !text_of(field.attributes, "grid_mapping"))
+      v.attributes.push_back({"grid_mapping", mapping});
+    v.fill = packing_of(field.attributes) ? std::optional<Number>(default_fill(field.file_type))
+                                          : field.missing;
     v.chunk = catalogue_.chunk_of(chosen);
     const bool configured = chosen.compression || stream_.compression;
-    if (configured || format_row(stream_.format).compresses) v.compression = catalogue_.compression_of(stream_, chosen);
+    if (configured || format_row(stream_.format).compresses)
+      v.compression = catalogue_.compression_of(stream_, chosen);
     out_.fields.push_back(add_variable(std::move(v)));
   }
 
@@ -275,7 +301,8 @@ class Describer {
 
   Status clash(const std::string& name) const {
     return {WEIR_E_ARGUMENT, "stream " + stream_.name + ": two things would be called " + name +
-                                 " in its files (dimensions, coordinates and fields share their names); rename the field or the axis"};
+                                 " in its files (dimensions, coordinates and fields share their "
+                                 "names); rename the field or the axis"};
   }
 
   const Catalogue& catalogue_;
@@ -290,7 +317,9 @@ class Describer {
 
 }  // namespace
 
-Result<StreamFile> describe(const Catalogue& catalogue, const Stream& stream) { return Describer(catalogue, stream).describe(); }
+Result<StreamFile> describe(const Catalogue& catalogue, const Stream& stream) {
+  return Describer(catalogue, stream).describe();
+}
 
 Status check_format(const Catalogue& catalogue, const Stream& stream) {
   if (stream.fields.empty()) return {};
@@ -300,7 +329,8 @@ Status check_format(const Catalogue& catalogue, const Stream& stream) {
   const Result<StreamFile> file = describe(catalogue, stream);
   if (!file.ok()) return file.status();
   const Status fine = format->check((*file).file);
-  return fine.ok() ? fine : Status(fine.code(), "stream " + quoted(stream.name) + ": " + fine.message());
+  return fine.ok() ? fine
+                   : Status(fine.code(), "stream " + quoted(stream.name) + ": " + fine.message());
 }
 
 }  // namespace weir::output

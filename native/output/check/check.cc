@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libweir-output-check.so: what `weir output check` and `weir output recover` call. The same code as libweir's, without MPI.
+// libweir-output-check.so: what `weir output check` and `weir output recover` call. The same code
+// as libweir's, without MPI.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -41,23 +42,33 @@ std::string lock_of(const std::string& path) {
   const std::string name = path.substr(path.rfind('/') + 1), mark = ".weir-part";
   const size_t at = name.rfind(mark);
   const std::string rest = at == std::string::npos ? "" : name.substr(at + mark.size());
-  const bool generation = rest.size() > 1 && rest[0] == '.' && rest.find_first_not_of("0123456789", 1) == std::string::npos;
-  if (name[0] != '.' || at == std::string::npos || (!rest.empty() && !generation)) return temporary_path(path, 0) + ".lock";
+  const bool generation = rest.size() > 1 && rest[0] == '.' &&
+                          rest.find_first_not_of("0123456789", 1) == std::string::npos;
+  if (name[0] != '.' || at == std::string::npos || (!rest.empty() && !generation))
+    return temporary_path(path, 0) + ".lock";
   return path.substr(0, path.size() - rest.size()) + ".lock";
 }
 
-// A writer that lives holds the lock of its file, and its journal: what it is about to write must not be written by another.
+// A writer that lives holds the lock of its file, and its journal: what it is about to write must
+// not be written by another.
 Status check_nobody_writes(const std::string& path) {
   if (const std::string holder = FileLock::holder(lock_of(path)); !holder.empty()) {
     return {WEIR_E_ORDER, path + ": " + holder + " is still writing it (it holds " + lock_of(path) +
-                              "); recover it when that has ended, or with --force when you know that it will never write again"};
+                              "); recover it when that has ended, or with --force when you know "
+                              "that it will never write again"};
   }
   const std::string journal = path + ".journal";
   const int fd = ::open(journal.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return errno == ENOENT ? Status() : Status(WEIR_E_FILE, "cannot open " + journal + ": " + std::strerror(errno));
+  if (fd < 0)
+    return errno == ENOENT
+               ? Status()
+               : Status(WEIR_E_FILE, "cannot open " + journal + ": " + std::strerror(errno));
   const bool held = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   ::close(fd);
-  return held ? Status(WEIR_E_ORDER, path + ": a process is still writing it (it holds " + journal + "); recover it when the job has ended, or with --force when you know that it will never write again") : Status();
+  return held ? Status(WEIR_E_ORDER, path + ": a process is still writing it (it holds " + journal +
+                                         "); recover it when the job has ended, or with --force "
+                                         "when you know that it will never write again")
+              : Status();
 }
 
 Result<std::string> recovered(const std::string& path, bool force) {
@@ -73,8 +84,10 @@ Result<std::string> recovered(const std::string& path, bool force) {
   }
   Result<int64_t> steps = steps_in(path);
   if (!steps.ok()) return steps.status();
-  return path + ": " + std::to_string(*steps) + (*steps == 1 ? " finished step" : " finished steps") +
-         (has_journal ? "; what its journal said of the last one is done, the journal is removed\n" : "; there is no journal, nothing was to do\n");
+  return path + ": " + std::to_string(*steps) +
+         (*steps == 1 ? " finished step" : " finished steps") +
+         (has_journal ? "; what its journal said of the last one is done, the journal is removed\n"
+                      : "; there is no journal, nothing was to do\n");
 }
 
 int answer(Result<std::string> result, char** text) {
@@ -84,12 +97,15 @@ int answer(Result<std::string> result, char** text) {
 
 }  // namespace
 
-// A weir_status; *text gets the explanation or the error's message, to be given to weir_output_check_free. ranks: 0 for not known.
+// A weir_status; *text gets the explanation or the error's message, to be given to
+// weir_output_check_free. ranks: 0 for not known.
 extern "C" WEIR_OUTPUT_API int weir_output_check(const char* path, int64_t ranks, char** text) {
   return answer(checked(path, ranks), text);
 }
 
 // The same of a file that a killed job left. force: also one that a process seems to write still.
-extern "C" WEIR_OUTPUT_API int weir_output_recover(const char* path, int force, char** text) { return answer(recovered(path, force != 0), text); }
+extern "C" WEIR_OUTPUT_API int weir_output_recover(const char* path, int force, char** text) {
+  return answer(recovered(path, force != 0), text);
+}
 
 extern "C" WEIR_OUTPUT_API void weir_output_check_free(char* text) { std::free(text); }

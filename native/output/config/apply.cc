@@ -19,7 +19,8 @@ std::vector<std::string> names_of(const Things& things) {
 }
 
 // What to add when a name is none of these: the near one, or all when they are few.
-std::string expected(const std::string& name, const std::vector<std::string>& names, const std::string& of) {
+std::string expected(const std::string& name, const std::vector<std::string>& names,
+                     const std::string& of) {
   const std::string near = did_you_mean(name, names);
   if (!near.empty()) return near;
   constexpr size_t kShown = 40;
@@ -36,11 +37,13 @@ Status apply_fields(const StreamChoice& choice, const Catalogue& catalogue, Stre
       if (names[i] == wanted.name) member.field = static_cast<int>(i);
     }
     if (member.field < 0) {
-      return {WEIR_E_CONFIG, wanted.place + ": stream " + quoted(stream->name) + " wants field " + quoted(wanted.name) +
-                                 ", which the program does not define" + expected(wanted.name, names, "it")};
+      return {WEIR_E_CONFIG, wanted.place + ": stream " + quoted(stream->name) + " wants field " +
+                                 quoted(wanted.name) + ", which the program does not define" +
+                                 expected(wanted.name, names, "it")};
     }
     for (const StreamField& own : stream->fields) {
-      if (own.field == member.field) member.operation = own.operation;  // the program's, when the configuration says nothing
+      if (own.field == member.field)
+        member.operation = own.operation;  // the program's, when the configuration says nothing
     }
     member.operation = wanted.operation.value_or(member.operation);
     member.compression = wanted.compression;
@@ -101,7 +104,8 @@ std::vector<std::pair<Place, StreamChoice>> single_choices(const StreamChoice& c
       one.name = field.name;
       if (key == "compression") one.compression = field.compression;
       if (key == "chunk") one.chunk = field.chunk;
-      if (key == "name" || one.compression || !one.chunk.empty()) add(place).fields = std::vector<FieldChoice>{one};
+      if (key == "name" || one.compression || !one.chunk.empty())
+        add(place).fields = std::vector<FieldChoice>{one};
     }
   }
   return all;
@@ -116,8 +120,10 @@ Status check_as(Stream stream, size_t at, Catalogue& catalogue) {
   return status;
 }
 
-// `program`: the stream without the configuration. What is wrong with that, too, is no mistake of the configuration.
-Status check_choice(const StreamChoice& choice, const Stream& program, size_t at, Catalogue& catalogue) {
+// `program`: the stream without the configuration. What is wrong with that, too, is no mistake of
+// the configuration.
+Status check_choice(const StreamChoice& choice, const Stream& program, size_t at,
+                    Catalogue& catalogue) {
   const Status status = check_as(catalogue.streams[at], at, catalogue);
   if (status.ok() || !check_as(program, at, catalogue).ok()) return {};
   for (const auto& [where, one] : single_choices(choice)) {
@@ -128,7 +134,8 @@ Status check_choice(const StreamChoice& choice, const Stream& program, size_t at
   // No key alone; with the program's format the others would do.
   Stream stream = catalogue.streams[at];
   stream.format = program.format;
-  const auto format = std::find_if(choice.places.begin(), choice.places.end(), [](const auto& key) { return key.first == "format"; });
+  const auto format = std::find_if(choice.places.begin(), choice.places.end(),
+                                   [](const auto& key) { return key.first == "format"; });
   const bool by_format = format != choice.places.end() && check_as(stream, at, catalogue).ok();
   return {WEIR_E_CONFIG, (by_format ? format->second : choice.place) + ": " + status.message()};
 }
@@ -143,14 +150,16 @@ Status apply_config(const Config& config, Catalogue& catalogue) {
     while (at < program.size() && program[at].name != choice.name) at++;
     if (at == program.size() && !choice.must_exist) continue;
     if (at == program.size()) {
-      return {WEIR_E_CONFIG, choice.place + ": stream " + quoted(choice.name) + " is not defined by the program" +
+      return {WEIR_E_CONFIG, choice.place + ": stream " + quoted(choice.name) +
+                                 " is not defined by the program" +
                                  expected(choice.name, names_of(program), "it")};
     }
     WEIR_TRY(apply(choice, catalogue, &catalogue.streams[at]));
     chosen.emplace_back(&choice, at);
   }
   WEIR_TRY(check_structure(catalogue));
-  for (const auto& [choice, at] : chosen) WEIR_TRY(check_choice(*choice, program[at], at, catalogue));
+  for (const auto& [choice, at] : chosen)
+    WEIR_TRY(check_choice(*choice, program[at], at, catalogue));
   return {};
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the configuration says, as plain data: how output is done (Settings) and what it changes of the program's streams (choices, by name).
-// A configuration is text, TOML or a Fortran namelist in WRF's names, with WEIR_OUTPUT_* of the environment above it. Rank 0 of the world
-// reads file and environment (Source), sends them to all, and every rank parses the same bytes: so all have the same error, or none.
+// What the configuration says, as plain data: how output is done (Settings) and what it changes of
+// the program's streams (choices, by name). A configuration is text, TOML or a Fortran namelist in
+// WRF's names, with WEIR_OUTPUT_* of the environment above it. Rank 0 of the world reads file and
+// environment (Source), sends them to all, and every rank parses the same bytes: so all have the
+// same error, or none.
 #pragma once
 
 #include <optional>
@@ -61,7 +63,8 @@ struct StreamChoice {
   std::vector<std::pair<std::string, std::string>> hints;
   std::optional<std::vector<FieldChoice>> fields;  // replaces the program's list
   Place place;
-  std::vector<std::pair<std::string, Place>> places;  // of its keys, where the text has one for each
+  std::vector<std::pair<std::string, Place>>
+      places;  // of its keys, where the text has one for each
 };
 
 struct Config {
@@ -76,12 +79,14 @@ struct Config {
 struct Source {
   std::string path;  // "": no file
   std::string text;
-  std::vector<std::pair<std::string, std::string>> environment;  // of the WEIR_OUTPUT_* that are set
+  std::vector<std::pair<std::string, std::string>>
+      environment;             // of the WEIR_OUTPUT_* that are set
   std::string directory = {};  // in which the process was: where relative paths begin
   std::string run = {};     // a word that no other run has
 };
 
-// path null or "": the file that WEIR_OUTPUT_CONFIG names, else none. Reads the calling process's environment.
+// path null or "": the file that WEIR_OUTPUT_CONFIG names, else none. Reads the calling process's
+// environment.
 Result<Source> load_source(const char* path);
 std::vector<char> encode_source(const Source& source);
 Result<Source> decode_source(std::span<const char> bytes);
@@ -89,8 +94,9 @@ Result<Source> decode_source(std::span<const char> bytes);
 // Errors are WEIR_E_CONFIG: "output.toml:3:8: ...", with what was expected.
 Result<Config> parse_config(const Source& source);
 
-// Change the catalogue's streams as the configuration says; disabled streams are removed from `catalogue.streams`' work by having no
-// fields. Errors: a stream or field that does not exist; what the program's streams cannot be with these choices, with the place of the choice.
+// Change the catalogue's streams as the configuration says; disabled streams are removed from
+// `catalogue.streams`' work by having no fields. Errors: a stream or field that does not exist;
+// what the program's streams cannot be with these choices, with the place of the choice.
 Status apply_config(const Config& config, Catalogue& catalogue);
 
 const char* name_of(Mode mode);

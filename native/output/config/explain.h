@@ -9,7 +9,8 @@
 
 namespace weir::output {
 
-// ranks: of the job, 0 when not known. What the program defines is not known here, and the text says so where it matters.
+// ranks: of the job, 0 when not known. What the program defines is not known here, and the text
+// says so where it matters.
 std::string explain(const Config& config, int64_t ranks);
 
 // What is wrong with this number of ranks, or fine.

@@ -27,7 +27,8 @@ compression = "zstd:3"
 chunk = [1, 50, 60]
 [stream.old]
 enabled = false
-)", 38),
+)",
+                      38),
             R"(configuration  o.toml
 environment    WEIR_OUTPUT_SYNC=true
 mode           servers: 2 groups of 3 servers, one writer in each group; the model goes on while they write
@@ -54,11 +55,14 @@ Other streams are as the program says.
 }
 
 TEST(explain, names_of_files_by_the_calendar) {
-  const std::tuple<const char*, const char*, const char*> cases[] = {{"day", "%Y%m%d", "20261121, then 20261122"},
-                                                                     {"month", "%Y%m", "202611, then 202612"},
-                                                                     {"year", "%Y", "2026, then 2027"}};
+  const std::tuple<const char*, const char*, const char*> cases[] = {
+      {"day", "%Y%m%d", "20261121, then 20261122"},
+      {"month", "%Y%m", "202611, then 202612"},
+      {"year", "%Y", "2026, then 2027"}};
   for (const auto& [period, path, names] : cases) {
-    const std::string text = explained(std::string("[stream.h]\nevery_s = 3600\nexisting = \"append\"\nrotation = \"") + period + "\"\npath = \"" + path + "\"\n");
+    const std::string text =
+        explained(std::string("[stream.h]\nevery_s = 3600\nexisting = \"append\"\nrotation = \"") +
+                  period + "\"\npath = \"" + path + "\"\n");
     EXPECT_NE(text.find(std::string("names        ") + names + "\n"), std::string::npos) << text;
     EXPECT_NE(text.find("existing     this run's frames follow"), std::string::npos) << text;
   }
@@ -78,7 +82,9 @@ TEST(explain, more_servers_than_ranks) {
   settings.servers_per_group = 2;
   EXPECT_TRUE(check_ranks(settings, 5).ok());
   EXPECT_TRUE(check_ranks(settings, 0).ok());
-  EXPECT_EQ(check_ranks(settings, 4).message(), "2 groups of 2 servers are 4 servers, but the job has only 4 ranks; at least one must compute");
+  EXPECT_EQ(check_ranks(settings, 4).message(),
+            "2 groups of 2 servers are 4 servers, but the job has only 4 ranks; at least one must "
+            "compute");
 }
 
 }  // namespace

@@ -8,10 +8,13 @@
 namespace weir::output {
 namespace {
 
-constexpr int64_t kMostElements = 10000;  // of one name: a repetition count is a number in a file, and needs a limit
+constexpr int64_t kMostElements =
+    10000;  // of one name: a repetition count is a number in a file, and needs a limit
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '%'; }
+bool is_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '%';
+}
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
 std::string lower(std::string text) {
@@ -57,7 +60,8 @@ class Scanner {
     *column = column_;
   }
   Status wrong(const std::string& why) const {
-    return {WEIR_E_CONFIG, file_ + ":" + std::to_string(line_) + ":" + std::to_string(column_) + ": " + why};
+    return {WEIR_E_CONFIG,
+            file_ + ":" + std::to_string(line_) + ":" + std::to_string(column_) + ": " + why};
   }
 
   void skip_line() {
@@ -79,7 +83,8 @@ class Scanner {
     return text_.substr(from, at_ - from);
   }
 
-  // A group begins with & as the first character of a line; Fortran passes over all that is between groups.
+  // A group begins with & as the first character of a line; Fortran passes over all that is between
+  // groups.
   bool to_next_group() {
     while (!end()) {
       while (!end() && is_blank(now())) step();
@@ -108,7 +113,9 @@ class Scanner {
     skip_line();
   }
   // A slash, or the &end of old programs.
-  bool at_group_end() const { return now() == '/' || (now() == '&' && lower(text_.substr(at_, 4)) == "&end"); }
+  bool at_group_end() const {
+    return now() == '/' || (now() == '&' && lower(text_.substr(at_, 4)) == "&end");
+  }
 
   Status entries(NamelistGroup* group) {
     while (true) {
@@ -121,7 +128,9 @@ class Scanner {
       NamelistEntry entry;
       mark(&entry.line, &entry.column);
       entry.name = lower(word());
-      if (entry.name.empty()) return wrong("group &" + group->name + ": expected a name, not " + quoted(std::string(1, now())));
+      if (entry.name.empty())
+        return wrong("group &" + group->name + ": expected a name, not " +
+                     quoted(std::string(1, now())));
       int64_t element = 1;
       WEIR_TRY(subscript(&element));
       skip_blanks();
@@ -139,12 +148,15 @@ class Scanner {
     skip_blanks();
     const std::string digits = word();
     skip_blanks();
-    if (digits.empty() || digits.size() > 5 || !std::all_of(digits.begin(), digits.end(), is_digit) || now() != ')') {
+    if (digits.empty() || digits.size() > 5 ||
+        !std::all_of(digits.begin(), digits.end(), is_digit) || now() != ')') {
       return wrong("expected the number of one element in parentheses, such as (2)");
     }
     step();
     *element = std::stoll(digits);
-    return *element >= 1 && *element <= kMostElements ? Status() : wrong("element " + digits + "; expected 1 to 10000");
+    return *element >= 1 && *element <= kMostElements
+               ? Status()
+               : wrong("element " + digits + "; expected 1 to 10000");
   }
 
   // Whether what follows is the next "name =" or "name(n) =", and no value.
@@ -179,7 +191,8 @@ class Scanner {
       NamelistValue value;
       mark(&value.line, &value.column);
       WEIR_TRY(repetition(&times));
-      if (element + times - 1 > kMostElements) return wrong(entry->name + " has more than 10000 values");
+      if (element + times - 1 > kMostElements)
+        return wrong(entry->name + " has more than 10000 values");
       const bool is_null = end() || is_blank(now()) || now() == ',' || at_group_end();  // 3* alone
       if (!is_null) WEIR_TRY(one_value(&value));
       for (; times > 0; times--, element++) {
@@ -195,7 +208,8 @@ class Scanner {
     if (i == at_ || i >= text_.size() || text_[i] != '*') return {};
     if (i - at_ > 5) return wrong("a repetition count above 10000");
     *times = std::stoll(text_.substr(at_, i - at_));
-    if (*times < 1 || *times > kMostElements) return wrong("a repetition count is a number from 1 to 10000");
+    if (*times < 1 || *times > kMostElements)
+      return wrong("a repetition count is a number from 1 to 10000");
     while (at_ <= i) step();
     return {};
   }
@@ -217,7 +231,8 @@ class Scanner {
       }
       value->text += now();
     }
-    return wrong("text that began with a quote in line " + std::to_string(value->line) + " does not end");
+    return wrong("text that began with a quote in line " + std::to_string(value->line) +
+                 " does not end");
   }
 
   const std::string& file_;
@@ -228,7 +243,8 @@ class Scanner {
 
 }  // namespace
 
-Result<std::vector<NamelistGroup>> read_namelist(const std::string& file, const std::string& text, const std::vector<std::string>& groups) {
+Result<std::vector<NamelistGroup>> read_namelist(const std::string& file, const std::string& text,
+                                                 const std::vector<std::string>& groups) {
   return Scanner(file, text).groups(groups);
 }
 

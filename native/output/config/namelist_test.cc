@@ -56,7 +56,8 @@ TEST(wrf, its_namelist_means_what_it_means_to_wrf) {
   EXPECT_EQ(config->settings.groups, 4);
   EXPECT_EQ(config->settings.servers_per_group, 2);
   const StreamChoice* first = stream(*config, "history");
-  ASSERT_TRUE(first && stream(*config, "history_d01") && stream(*config, "history_d02") && stream(*config, "history_d03"));
+  ASSERT_TRUE(first && stream(*config, "history_d01") && stream(*config, "history_d02") &&
+              stream(*config, "history_d03"));
   EXPECT_EQ(stream(*config, "history_d04"), nullptr) << "max_dom is 3, whatever is listed";
   EXPECT_EQ(*first->every_s, 900);
   EXPECT_EQ(*first->rotation, 1);
@@ -74,8 +75,11 @@ TEST(wrf, forms_and_quilting_choose_the_mode) {
   const auto mode = [](const char* text) { return read(text)->settings.mode; };
   EXPECT_EQ(mode("&time_control io_form_history = 2 /"), Mode::kSerial);
   EXPECT_EQ(mode("&time_control io_form_history = 11 /"), Mode::kCollective);
-  EXPECT_EQ(mode("&time_control io_form_history = 2 / \n&namelist_quilt nio_tasks_per_group = 1 /"), Mode::kServers);
-  EXPECT_EQ(mode("&time_control io_form_history = 11 / \n&namelist_quilt nio_tasks_per_group = 3 /"), Mode::kServersParallel);
+  EXPECT_EQ(mode("&time_control io_form_history = 2 / \n&namelist_quilt nio_tasks_per_group = 1 /"),
+            Mode::kServers);
+  EXPECT_EQ(
+      mode("&time_control io_form_history = 11 / \n&namelist_quilt nio_tasks_per_group = 3 /"),
+      Mode::kServersParallel);
   EXPECT_EQ(mode("&namelist_quilt nio_tasks_per_group = 0, nio_groups = 1 /"), Mode::kSerial);
 }
 
@@ -89,15 +93,20 @@ TEST(wrf, streams_that_a_program_has_not_are_no_mistake) {
 
 TEST(wrf, each_mistake_is_reported_with_its_place) {
   const std::pair<const char*, const char*> cases[] = {
-      {"&namelist_quilt\n nio_group = 2\n/", "namelist.input:2:2: nio_group: &namelist_quilt has no such entry; did you mean 'nio_groups'?"},
-      {"&namelist_quilt\n nio_groups = 0\n/", "namelist.input:2:15: nio_groups is '0'; expected a whole number from 1"},
+      {"&namelist_quilt\n nio_group = 2\n/",
+       "namelist.input:2:2: nio_group: &namelist_quilt has no such entry; did you mean "
+       "'nio_groups'?"},
+      {"&namelist_quilt\n nio_groups = 0\n/",
+       "namelist.input:2:15: nio_groups is '0'; expected a whole number from 1"},
       {"&namelist_quilt nio_groups = '2' /", "expected a whole number from 1"},
       {"&namelist_quilt nio_groups = 2", "does not end"},
-      {"&time_control io_form_history = 5 /", "io_form_history is '5'; expected 2 (netCDF, one writer)"},
+      {"&time_control io_form_history = 5 /",
+       "io_form_history is '5'; expected 2 (netCDF, one writer)"},
       {"&time_control history_interval = 1.5 /", "namelist.input:1:34: history_interval is '1.5'"},
       {"&time_control history_outname = 'a_<when>' /", "<when>"},
       {"&time_control history_outname = 'a/' /", "ends in a slash"},
-      {"&time_control history_outname = 'a", "namelist.input:1:35: text that began with a quote in line 1 does not end"},
+      {"&time_control history_outname = 'a",
+       "namelist.input:1:35: text that began with a quote in line 1 does not end"},
       {"&time_control history_interval(1:2) = 3 /", "expected the number of one element"},
       {"&time_control history_interval(0) = 3 /", "element 0"},
       {"&time_control history_interval = 99999*3 /", "repetition count"},
@@ -105,11 +114,15 @@ TEST(wrf, each_mistake_is_reported_with_its_place) {
       {"&time_control = 3 /", "expected a name"},
       {"&domains max_dom = 100 /", "at most 99"},
   };
-  for (const auto& [text, says] : cases) EXPECT_NE(reported(text).find(says), std::string::npos) << text << "\n  but: " << reported(text);
+  for (const auto& [text, says] : cases)
+    EXPECT_NE(reported(text).find(says), std::string::npos)
+        << text << "\n  but: " << reported(text);
 }
 
 TEST(namelist, fortran_forms_are_read) {
-  const std::string text = "&A i = 1, , 3*7, 2*, 9 s = 'it''s', \"b,/!\" x(3) = 1.5d0 ! c = 4\n I = -2\n l = .true. F / rest\n&end\n&B k=1&end\n&c k = 2/";
+  const std::string text =
+      "&A i = 1, , 3*7, 2*, 9 s = 'it''s', \"b,/!\" x(3) = 1.5d0 ! c = 4\n I = -2\n l = .true. F / "
+      "rest\n&end\n&B k=1&end\n&c k = 2/";
   Result<std::vector<NamelistGroup>> groups = read_namelist("f", text, {"a", "b", "c"});
   ASSERT_TRUE(groups.ok()) << groups.status().message();
   ASSERT_EQ(groups->size(), 3u);

@@ -32,7 +32,8 @@ Status set_count(int64_t* target, const Value& value, int64_t low) {
 }
 
 Status set_size(int64_t* target, const Value& value, int64_t low) {
-  Result<int64_t> size = std::holds_alternative<bool>(value) ? Result<int64_t>(kOther) : parse_size(value_text(value));
+  Result<int64_t> size =
+      std::holds_alternative<bool>(value) ? Result<int64_t>(kOther) : parse_size(value_text(value));
   if (!size.ok() || (*size < low && *size != 0) || (*size == 0 && low > 0)) return kOther;
   *target = *size;
   return {};
@@ -59,9 +60,11 @@ Status set_seconds(double* target, const Value& value) {
 
 const std::vector<SettingKey>& setting_keys() {
   static const std::vector<SettingKey> keys = {
-      {"mode", "WEIR_OUTPUT_MODE", "\"serial\", \"collective\", \"servers\" or \"servers+parallel\"",
+      {"mode", "WEIR_OUTPUT_MODE",
+       "\"serial\", \"collective\", \"servers\" or \"servers+parallel\"",
        [](Settings& s, const Value& v) { return set_choice(&s.mode, v, 4); }},
-      {"groups", "WEIR_OUTPUT_GROUPS", "a number of groups from 1", [](Settings& s, const Value& v) { return set_count(&s.groups, v, 1); }},
+      {"groups", "WEIR_OUTPUT_GROUPS", "a number of groups from 1",
+       [](Settings& s, const Value& v) { return set_count(&s.groups, v, 1); }},
       {"servers_per_group", "WEIR_OUTPUT_SERVERS_PER_GROUP", "a number of ranks from 1",
        [](Settings& s, const Value& v) { return set_count(&s.servers_per_group, v, 1); }},
       {"placement", "WEIR_OUTPUT_PLACEMENT", "\"last\", \"spread\" or \"nodes\"",
@@ -72,12 +75,15 @@ const std::vector<SettingKey>& setting_keys() {
        [](Settings& s, const Value& v) { return set_choice(&s.transport, v, 4); }},
       {"server_memory", "WEIR_OUTPUT_SERVER_MEMORY", "a size of at least 1 MiB, such as \"256MiB\"",
        [](Settings& s, const Value& v) { return set_size(&s.server_memory_bytes, v, 1 << 20); }},
-      {"client_memory", "WEIR_OUTPUT_CLIENT_MEMORY", "a size such as \"512MiB\", or 0 for what two frames of every stream need",
+      {"client_memory", "WEIR_OUTPUT_CLIENT_MEMORY",
+       "a size such as \"512MiB\", or 0 for what two frames of every stream need",
        [](Settings& s, const Value& v) { return set_size(&s.client_memory_bytes, v, 0); }},
       {"time_limit_s", "WEIR_OUTPUT_TIME_LIMIT_S", "seconds above 0",
        [](Settings& s, const Value& v) { return set_seconds(&s.time_limit_s, v); }},
-      {"sync", "WEIR_OUTPUT_SYNC", "true or false", [](Settings& s, const Value& v) { return set_flag(&s.sync, v); }},
-      {"verbose", "WEIR_OUTPUT_VERBOSE", "true or false", [](Settings& s, const Value& v) { return set_flag(&s.verbose, v); }},
+      {"sync", "WEIR_OUTPUT_SYNC", "true or false",
+       [](Settings& s, const Value& v) { return set_flag(&s.sync, v); }},
+      {"verbose", "WEIR_OUTPUT_VERBOSE", "true or false",
+       [](Settings& s, const Value& v) { return set_flag(&s.verbose, v); }},
   };
   return keys;
 }
@@ -86,9 +92,13 @@ Value value_of_text(const std::string& text) {
   if (text == "true" || text == "false") return text == "true";
   const char* end = text.data() + text.size();
   int64_t whole = 0;
-  if (auto done = std::from_chars(text.data(), end, whole); done.ec == std::errc() && done.ptr == end) return whole;
+  if (auto done = std::from_chars(text.data(), end, whole);
+      done.ec == std::errc() && done.ptr == end)
+    return whole;
   double number = 0;
-  if (auto done = std::from_chars(text.data(), end, number); done.ec == std::errc() && done.ptr == end) return number;
+  if (auto done = std::from_chars(text.data(), end, number);
+      done.ec == std::errc() && done.ptr == end)
+    return number;
   return text;
 }
 
@@ -101,7 +111,8 @@ std::string value_text(const Value& value) {
 
 Status check_settings(const Settings& settings) {
   if (settings.has_servers() && settings.groups > (int64_t{1} << 20) / settings.servers_per_group) {
-    return {WEIR_E_CONFIG, std::to_string(settings.groups) + " groups of " + std::to_string(settings.servers_per_group) +
+    return {WEIR_E_CONFIG, std::to_string(settings.groups) + " groups of " +
+                               std::to_string(settings.servers_per_group) +
                                " ranks: more than a million servers"};
   }
   return {};

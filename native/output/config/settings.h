@@ -17,7 +17,8 @@ struct SettingKey {
   const char* key;
   const char* variable;
   const char* expected;                           // "a number from 1", for messages
-  Status (*set)(Settings& settings, const Value& value);  // any error: the value is not what is expected
+  Status (*set)(Settings& settings,
+                const Value& value);  // any error: the value is not what is expected
 };
 
 const std::vector<SettingKey>& setting_keys();

@@ -20,14 +20,18 @@ namespace {
 constexpr size_t kLargestFile = 16 << 20;
 
 Result<std::string> read_text(const std::string& path) {
-  const auto failed = [&](int error) { return Status(WEIR_E_CONFIG, path + ": the configuration cannot be read: " + std::strerror(error)); };
+  const auto failed = [&](int error) {
+    return Status(WEIR_E_CONFIG,
+                  path + ": the configuration cannot be read: " + std::strerror(error));
+  };
   std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "rbe"), std::fclose);
   if (!file) return failed(errno);
   std::string text;
   char part[1 << 16];
   while (const size_t got = std::fread(part, 1, sizeof part, file.get())) {
     text.append(part, got);
-    if (text.size() > kLargestFile) return Status(WEIR_E_CONFIG, path + ": a configuration of more than 16 MiB is none");
+    if (text.size() > kLargestFile)
+      return Status(WEIR_E_CONFIG, path + ": a configuration of more than 16 MiB is none");
   }
   if (std::ferror(file.get())) return failed(errno);
   return text;
@@ -51,7 +55,8 @@ bool take(std::span<const char>* bytes, std::string* text) {
   return true;
 }
 
-// TOML never begins with an ampersand; a namelist does, behind comments and text that Fortran passes over.
+// TOML never begins with an ampersand; a namelist does, behind comments and text that Fortran
+// passes over.
 bool is_namelist(const std::string& text) {
   for (size_t at = 0; at < text.size();) {
     const size_t first = text.find_first_not_of(" \t\r\n", at);
@@ -85,7 +90,8 @@ Status check_names_of_environment() {
   for (const SettingKey& key : setting_keys()) known.emplace_back(key.variable);
   for (char** entry = environ; entry && *entry; ++entry) {
     const std::string name(*entry, std::strcspn(*entry, "="));
-    if (name.rfind(prefix, 0) != 0 || std::find(known.begin(), known.end(), name) != known.end()) continue;
+    if (name.rfind(prefix, 0) != 0 || std::find(known.begin(), known.end(), name) != known.end())
+      continue;
     return {WEIR_E_CONFIG, "environment: there is no setting " + name + did_you_mean(name, known)};
   }
   return {};
@@ -138,13 +144,15 @@ Result<Source> decode_source(std::span<const char> bytes) {
 }
 
 Result<Config> parse_config(const Source& source) {
-  Result<Config> config = is_namelist(source.text) ? parse_wrf_namelist(source) : parse_toml(source);
+  Result<Config> config =
+      is_namelist(source.text) ? parse_wrf_namelist(source) : parse_toml(source);
   if (!config.ok()) return config;
   config->source = source.path.empty() ? "defaults" : source.path;
   config->settings.directory = source.directory;
   config->settings.run = source.run;
   WEIR_TRY(apply_environment(source, &*config));
-  if (Status status = check_settings(config->settings); !status.ok()) return Status(WEIR_E_CONFIG, config->source + ": " + status.message());
+  if (Status status = check_settings(config->settings); !status.ok())
+    return Status(WEIR_E_CONFIG, config->source + ": " + status.message());
   return config;
 }
 

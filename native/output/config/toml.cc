@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TOML by toml++, without its exceptions. Every value is asked for with what it should be; what nobody asks for is a mistake.
+// TOML by toml++, without its exceptions. Every value is asked for with what it should be; what
+// nobody asks for is a mistake.
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
@@ -29,40 +30,50 @@ class TomlReader {
   explicit TomlReader(std::string file) : file_(std::move(file)) {}
 
   Place place(const toml::source_region& region) const {
-    return file_ + ":" + std::to_string(region.begin.line) + ":" + std::to_string(region.begin.column);
+    return file_ + ":" + std::to_string(region.begin.line) + ":" +
+           std::to_string(region.begin.column);
   }
-  Status wrong(const toml::node& node, const std::string& why) const { return {WEIR_E_CONFIG, place(node.source()) + ": " + why}; }
+  Status wrong(const toml::node& node, const std::string& why) const {
+    return {WEIR_E_CONFIG, place(node.source()) + ": " + why};
+  }
   Status expected(const std::string& key, const toml::node& node, const std::string& what) const {
-    std::string is = node.is_table() ? "a table" : node.is_array() ? "a list" : quoted(value_text(value_of(node)));
+    std::string is = node.is_table()   ? "a table"
+                     : node.is_array() ? "a list"
+                                       : quoted(value_text(value_of(node)));
     return wrong(node, key + " is " + is + "; expected " + what);
   }
 
   std::vector<std::pair<std::string, Place>> places(const toml::table& table) const {
     std::vector<std::pair<std::string, Place>> all;
-    for (const auto& [key, node] : table) all.emplace_back(std::string(key.str()), place(node.source()));
+    for (const auto& [key, node] : table)
+      all.emplace_back(std::string(key.str()), place(node.source()));
     return all;
   }
 
   // Keys of a table that are none of these.
-  Status known(const toml::table& table, const std::string& name, const std::vector<std::string>& keys) const {
+  Status known(const toml::table& table, const std::string& name,
+               const std::vector<std::string>& keys) const {
     for (const auto& [key, node] : table) {
       const std::string word(key.str());
       if (std::find(keys.begin(), keys.end(), word) != keys.end()) continue;
       return {WEIR_E_CONFIG, place(key.source()) + ": " + name + " has no key " + quoted(word) +
-                                 (did_you_mean(word, keys).empty() ? "; expected " + one_of(keys) : did_you_mean(word, keys))};
+                                 (did_you_mean(word, keys).empty() ? "; expected " + one_of(keys)
+                                                                   : did_you_mean(word, keys))};
     }
     return {};
   }
 
   template <typename T>
-  Status read(const toml::table& table, const char* key, const char* what, std::optional<T>* to) const {
+  Status read(const toml::table& table, const char* key, const char* what,
+              std::optional<T>* to) const {
     const toml::node* node = table.get(key);
     if (!node) return {};
     if constexpr (std::is_same_v<T, double>) {
       if (!node->is_number()) return expected(key, *node, what);
     }
     auto value = node->value<T>();
-    if (!value || (!std::is_same_v<T, bool> && node->is_boolean())) return expected(key, *node, what);
+    if (!value || (!std::is_same_v<T, bool> && node->is_boolean()))
+      return expected(key, *node, what);
     *to = std::move(*value);
     return {};
   }
@@ -75,7 +86,8 @@ class TomlReader {
     WEIR_TRY(known(*table, "[output]", keys));
     for (const SettingKey& key : setting_keys()) {
       const toml::node* value = table->get(key.key);
-      if (value && (!value->is_value() || value->is_date() || value->is_time() || value->is_date_time() || !key.set(*to, value_of(*value)).ok())) {
+      if (value && (!value->is_value() || value->is_date() || value->is_time() ||
+                    value->is_date_time() || !key.set(*to, value_of(*value)).ok())) {
         return expected(key.key, *value, key.expected);
       }
     }
@@ -95,7 +107,8 @@ class TomlReader {
   Status chunk(const toml::table& table, std::vector<int64_t>* to) const {
     const toml::node* node = table.get("chunk");
     if (!node) return {};
-    const std::string what = "a list of numbers from 1, one for each dimension but time, such as [1, 100, 100]";
+    const std::string what =
+        "a list of numbers from 1, one for each dimension but time, such as [1, 100, 100]";
     const toml::array* list = node->as_array();
     if (!list || list->empty()) return expected("chunk", *node, what);
     for (const toml::node& element : *list) {
@@ -106,13 +119,16 @@ class TomlReader {
     return {};
   }
 
-  Status hints(const toml::table& table, std::vector<std::pair<std::string, std::string>>* to) const {
+  Status hints(const toml::table& table,
+               std::vector<std::pair<std::string, std::string>>* to) const {
     const toml::node* node = table.get("hints");
     if (!node) return {};
     const toml::table* hints = node->as_table();
     if (!hints) return expected("hints", *node, "a table of MPI_Info keys and values");
     for (const auto& [key, value] : *hints) {
-      if (!value.is_value()) return expected(std::string(key.str()), value, "the text of an MPI_Info value, such as \"16\"");
+      if (!value.is_value())
+        return expected(std::string(key.str()), value,
+                        "the text of an MPI_Info value, such as \"16\"");
       to->emplace_back(std::string(key.str()), value_text(value_of(value)));
     }
     return {};
@@ -125,15 +141,18 @@ class TomlReader {
     std::optional<std::string> name, operation;
     WEIR_TRY(read(*table, "name", "the name of a field", &name));
     if (!name) return wrong(node, "a field of a stream has no name; expected name = \"...\"");
-    if (Status status = check_name("field", *name); !status.ok()) return wrong(*table->get("name"), status.message());
+    if (Status status = check_name("field", *name); !status.ok())
+      return wrong(*table->get("name"), status.message());
     to->name = *name;
     to->place = place(node.source());
     to->places = places(*table);
     WEIR_TRY(read(*table, "operation", "one of the words for it", &operation));
     if (operation) {
-      const std::vector<std::string> words = {"instant", "mean", "minimum", "maximum", "accumulate"};
+      const std::vector<std::string> words = {"instant", "mean", "minimum", "maximum",
+                                              "accumulate"};
       const auto found = std::find(words.begin(), words.end(), *operation);
-      if (found == words.end()) return expected("operation", *table->get("operation"), one_of(words));
+      if (found == words.end())
+        return expected("operation", *table->get("operation"), one_of(words));
       to->operation = static_cast<weir_operation>(found - words.begin());
     }
     WEIR_TRY(compression(*table, &to->compression));
@@ -149,7 +168,9 @@ class TomlReader {
     std::set<std::string> seen;
     for (const toml::node& element : *list) {
       WEIR_TRY(field(element, &to->fields->emplace_back()));
-      if (!seen.insert(to->fields->back().name).second) return wrong(element, "field " + quoted(to->fields->back().name) + " is in the stream twice");
+      if (!seen.insert(to->fields->back().name).second)
+        return wrong(element,
+                     "field " + quoted(to->fields->back().name) + " is in the stream twice");
     }
     return {};
   }
@@ -180,7 +201,8 @@ class TomlReader {
     return {};
   }
 
-  // What no calendar and no program can make good; the rest is known at the end of definitions, or at the step.
+  // What no calendar and no program can make good; the rest is known at the end of definitions, or
+  // at the step.
   Status names(const toml::table& table, const StreamChoice& choice) const {
     Stream stream;
     stream.name = choice.name;
@@ -198,9 +220,13 @@ class TomlReader {
     WEIR_TRY(read(table, "every_steps", "a number of steps from 1", &to->every_steps));
     WEIR_TRY(rotation(table, to));
     if (to->every_steps == 0) to->every_steps.reset();  // 0: every_s decides
-    if (to->every_s && !(*to->every_s > 0 && std::isfinite(*to->every_s))) return expected("every_s", *table.get("every_s"), "seconds above 0");
-    if (to->every_steps && *to->every_steps < 1) return expected("every_steps", *table.get("every_steps"), "a number of steps from 1");
-    if (to->every_s && to->every_steps) return wrong(*table.get("every_steps"), "every_s and every_steps are both given; expected one of them");
+    if (to->every_s && !(*to->every_s > 0 && std::isfinite(*to->every_s)))
+      return expected("every_s", *table.get("every_s"), "seconds above 0");
+    if (to->every_steps && *to->every_steps < 1)
+      return expected("every_steps", *table.get("every_steps"), "a number of steps from 1");
+    if (to->every_s && to->every_steps)
+      return wrong(*table.get("every_steps"),
+                   "every_s and every_steps are both given; expected one of them");
     return {};
   }
 
@@ -208,7 +234,9 @@ class TomlReader {
     std::vector<std::string> names = format_names();
     for (std::string& name : names) name = '"' + name + '"';
     WEIR_TRY(read(table, "format", one_of(names).c_str(), &to->format));
-    return to->format && !find_format(*to->format, nullptr) ? expected("format", *table.get("format"), one_of(names)) : Status();
+    return to->format && !find_format(*to->format, nullptr)
+               ? expected("format", *table.get("format"), one_of(names))
+               : Status();
   }
 
   Status compressible(const toml::table& table, const StreamChoice& choice) const {
@@ -217,18 +245,24 @@ class TomlReader {
       asked |= field.compression && field.compression->kind != Compression::Kind::kNone;
     }
     if (!asked || !choice.format || format_row(*choice.format).compresses) return {};
-    return wrong(*table.get("format"), "format " + quoted(*choice.format) + " has no compression, which the stream asks for; use " + one_of(format_names(true)));
+    return wrong(*table.get("format"), "format " + quoted(*choice.format) +
+                                           " has no compression, which the stream asks for; use " +
+                                           one_of(format_names(true)));
   }
 
   // Whatever the type of the field is: an element has one byte at least.
   Status chunks(const toml::table& table, const StreamChoice& choice) const {
-    const double most = choice.format ? static_cast<double>(format_row(*choice.format).most_chunk_bytes) : 0;
+    const double most =
+        choice.format ? static_cast<double>(format_row(*choice.format).most_chunk_bytes) : 0;
     if (most == 0) return {};
     for (const FieldChoice& field : choice.fields.value_or(std::vector<FieldChoice>())) {
       double elements = 1;
       for (const int64_t n : field.chunk) elements *= static_cast<double>(n);
       if (elements <= most) continue;
-      return wrong(*table.get("format"), "field " + quoted(field.name) + ": a chunk of " + number_text(elements) + " elements is more than 4 GiB, the limit of a chunk in format " + *choice.format);
+      return wrong(*table.get("format"),
+                   "field " + quoted(field.name) + ": a chunk of " + number_text(elements) +
+                       " elements is more than 4 GiB, the limit of a chunk in format " +
+                       *choice.format);
     }
     return {};
   }
@@ -240,13 +274,15 @@ class TomlReader {
     to->place = place(node.source());
     to->places = places(*table);
     WEIR_TRY(known(*table, "[stream." + name + "]",
-                   {"path", "format", "every_s", "every_steps", "rotation", "existing", "compression", "enabled", "hints", "field"}));
+                   {"path", "format", "every_s", "every_steps", "rotation", "existing",
+                    "compression", "enabled", "hints", "field"}));
     std::optional<bool> enabled;
     WEIR_TRY(read(*table, "enabled", "true or false", &enabled));
     to->enabled = enabled.value_or(true);
     WEIR_TRY(read(*table, "path", "the template of a path", &to->path));
     if (to->path) {
-      if (Status status = check_path_template(*to->path); !status.ok()) return wrong(*table->get("path"), status.message());
+      if (Status status = check_path_template(*to->path); !status.ok())
+        return wrong(*table->get("path"), status.message());
     }
     WEIR_TRY(format(*table, to));
     WEIR_TRY(frequency(*table, to));
@@ -267,9 +303,11 @@ class TomlReader {
     const toml::table* streams = node->as_table();
     if (!streams) return expected("stream", *node, "tables [stream.<name>]");
     for (const auto& [key, value] : *streams) {
-      if (Status status = check_name("stream", std::string(key.str())); !status.ok()) return wrong(value, status.message());
+      if (Status status = check_name("stream", std::string(key.str())); !status.ok())
+        return wrong(value, status.message());
     }
-    for (const auto& [key, value] : *streams) WEIR_TRY(stream(std::string(key.str()), value, &config->streams.emplace_back()));
+    for (const auto& [key, value] : *streams)
+      WEIR_TRY(stream(std::string(key.str()), value, &config->streams.emplace_back()));
     return {};
   }
 
@@ -281,10 +319,12 @@ class TomlReader {
 
 Result<Config> parse_toml(const Source& source) {
   const TomlReader reader(source.path);
-  toml::parse_result parsed = toml::parse(std::string_view(source.text), std::string_view(source.path));
+  toml::parse_result parsed =
+      toml::parse(std::string_view(source.text), std::string_view(source.path));
   if (!parsed) {
     const toml::parse_error& error = parsed.error();
-    return Status(WEIR_E_CONFIG, reader.place(error.source()) + ": no TOML: " + std::string(error.description()));
+    return Status(WEIR_E_CONFIG,
+                  reader.place(error.source()) + ": no TOML: " + std::string(error.description()));
   }
   Config config;
   WEIR_TRY(reader.everything(parsed.table(), &config));

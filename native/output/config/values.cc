@@ -34,16 +34,22 @@ Result<Compression> parse_compression(const std::string& text) {
   if ((name == "deflate" || name == "zstd") && colon != std::string::npos) {
     const char* end = text.data() + text.size();
     const auto done = std::from_chars(text.data() + colon + 1, end, level);
-    if (done.ec == std::errc() && done.ptr == end && level >= 1 && level <= most) return Compression{kind, level};
+    if (done.ec == std::errc() && done.ptr == end && level >= 1 && level <= most)
+      return Compression{kind, level};
   }
-  return Status(WEIR_E_CONFIG, "compression " + quoted(text) + ": expected \"none\", \"deflate:1\" to \"deflate:9\" or \"zstd:1\" to \"zstd:19\"");
+  return Status(
+      WEIR_E_CONFIG,
+      "compression " + quoted(text) +
+          ": expected \"none\", \"deflate:1\" to \"deflate:9\" or \"zstd:1\" to \"zstd:19\"");
 }
 
 Result<Period> parse_period(const std::string& text) {
   const std::vector<std::string> words = {"day", "month", "year"};
   const auto found = std::find(words.begin(), words.end(), text);
   if (found != words.end()) return static_cast<Period>(found - words.begin() + 1);
-  return Status(WEIR_E_CONFIG, "rotation " + quoted(text) + ": expected a number of frames, 0 for one file, or " + one_of(words));
+  return Status(WEIR_E_CONFIG, "rotation " + quoted(text) +
+                                   ": expected a number of frames, 0 for one file, or " +
+                                   one_of(words));
 }
 
 Result<Existing> parse_existing(const std::string& text) {
@@ -58,8 +64,10 @@ Result<int64_t> parse_size(const std::string& text) {
     const char* name;
     double bytes;
   };
-  constexpr Unit kUnits[] = {{"", 1},      {"B", 1},    {"K", 0x1p10}, {"KiB", 0x1p10}, {"M", 0x1p20}, {"MiB", 0x1p20}, {"G", 0x1p30},
-                             {"GiB", 0x1p30}, {"T", 0x1p40}, {"TiB", 0x1p40}, {"kB", 1e3},    {"KB", 1e3},   {"MB", 1e6},     {"GB", 1e9}, {"TB", 1e12}};
+  constexpr Unit kUnits[] = {{"", 1},       {"B", 1},        {"K", 0x1p10}, {"KiB", 0x1p10},
+                             {"M", 0x1p20}, {"MiB", 0x1p20}, {"G", 0x1p30}, {"GiB", 0x1p30},
+                             {"T", 0x1p40}, {"TiB", 0x1p40}, {"kB", 1e3},   {"KB", 1e3},
+                             {"MB", 1e6},   {"GB", 1e9},     {"TB", 1e12}};
   double number = 0;
   const char* end = text.data() + text.size();
   const auto done = std::from_chars(text.data(), end, number, std::chars_format::fixed);
@@ -71,7 +79,10 @@ Result<int64_t> parse_size(const std::string& text) {
       if (std::string(rest, end) == unit.name && bytes < 0x1p62) return static_cast<int64_t>(bytes);
     }
   }
-  return Status(WEIR_E_CONFIG, "size " + quoted(text) + ": expected a number of bytes, or one with a unit such as \"256MiB\" or \"1.5GB\"");
+  return Status(
+      WEIR_E_CONFIG,
+      "size " + quoted(text) +
+          ": expected a number of bytes, or one with a unit such as \"256MiB\" or \"1.5GB\"");
 }
 
 }  // namespace weir::output

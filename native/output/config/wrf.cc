@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What weir makes of WRF's namelist.input: &namelist_quilt says how many servers there are, io_form_history whether files are written by
-// one rank or by several, and the history, auxhist and restart entries of &time_control what the streams of these names do, one for each
-// domain: `history` is domain 1 (`history_d01` too), `history_d02` domain 2. Source: run/README.namelist of WRF 4. All other entries are WRF's own.
+// What weir makes of WRF's namelist.input: &namelist_quilt says how many servers there are,
+// io_form_history whether files are written by one rank or by several, and the history, auxhist and
+// restart entries of &time_control what the streams of these names do, one for each domain:
+// `history` is domain 1 (`history_d01` too), `history_d02` domain 2. Source: run/README.namelist of
+// WRF 4. All other entries are WRF's own.
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -28,7 +30,8 @@ class Meaning {
   explicit Meaning(const Source& source) : file_(source.path) {}
 
   Status read(const std::string& text, Config* config) {
-    Result<std::vector<NamelistGroup>> groups = read_namelist(file_, text, {"time_control", "namelist_quilt", "domains"});
+    Result<std::vector<NamelistGroup>> groups =
+        read_namelist(file_, text, {"time_control", "namelist_quilt", "domains"});
     if (!groups.ok()) return groups.status();
     for (const NamelistGroup& group : *groups) {
       for (const NamelistEntry& entry : group.entries) {
@@ -53,17 +56,21 @@ class Meaning {
 
  private:
   Status wrong(const NamelistEntry& entry, const std::string& why) const {
-    return {WEIR_E_CONFIG, file_ + ":" + std::to_string(entry.line) + ":" + std::to_string(entry.column) + ": " + entry.name + ": " + why};
+    return {WEIR_E_CONFIG, file_ + ":" + std::to_string(entry.line) + ":" +
+                               std::to_string(entry.column) + ": " + entry.name + ": " + why};
   }
-  Status wrong(const NamelistEntry& entry, const NamelistValue& value, const std::string& expected) const {
-    return {WEIR_E_CONFIG, file_ + ":" + std::to_string(value.line) + ":" + std::to_string(value.column) + ": " + entry.name + " is " +
+  Status wrong(const NamelistEntry& entry, const NamelistValue& value,
+               const std::string& expected) const {
+    return {WEIR_E_CONFIG, file_ + ":" + std::to_string(value.line) + ":" +
+                               std::to_string(value.column) + ": " + entry.name + " is " +
                                quoted(value.text) + "; expected " + expected};
   }
 
   // A name may be given several times, element by element.
   NamelistEntry merged(const NamelistEntry& entry) const {
     NamelistEntry all = entry;
-    if (const auto before = time_.find(entry.name); before != time_.end()) all.values.insert(before->second.values.begin(), before->second.values.end());
+    if (const auto before = time_.find(entry.name); before != time_.end())
+      all.values.insert(before->second.values.begin(), before->second.values.end());
     return all;
   }
 
@@ -71,7 +78,8 @@ class Meaning {
     int64_t number = 0;
     const char* end = value.text.data() + value.text.size();
     const auto done = std::from_chars(value.text.data(), end, number);
-    if (value.quoted || done.ec != std::errc() || done.ptr != end || number < low || number > (int64_t{1} << 30)) {
+    if (value.quoted || done.ec != std::errc() || done.ptr != end || number < low ||
+        number > (int64_t{1} << 30)) {
       return wrong(entry, value, "a whole number from " + std::to_string(low));
     }
     return number;
@@ -123,7 +131,9 @@ class Meaning {
     }
     if (*off || *found) return {};
     const NamelistEntry& entry = time_.at("io_form_" + name);
-    return wrong(entry, entry.values.at(1), "2 (netCDF, one writer), 11 (netCDF, parallel), 13 (netCDF-4, parallel) or 0 (none)");
+    return wrong(
+        entry, entry.values.at(1),
+        "2 (netCDF, one writer), 11 (netCDF, parallel), 13 (netCDF-4, parallel) or 0 (none)");
   }
 
   Status mode(Config* config) {
@@ -142,9 +152,11 @@ class Meaning {
     return {};
   }
 
-  // WRF adds nothing up: an interval in days, hours, minutes, seconds goes before the one in minutes.
+  // WRF adds nothing up: an interval in days, hours, minutes, seconds goes before the one in
+  // minutes.
   Status interval(const std::string& prefix, int domain, std::optional<double>* seconds) const {
-    constexpr std::pair<const char*, double> kParts[] = {{"interval_d", 86400}, {"interval_h", 3600}, {"interval_m", 60}, {"interval_s", 1}};
+    constexpr std::pair<const char*, double> kParts[] = {
+        {"interval_d", 86400}, {"interval_h", 3600}, {"interval_m", 60}, {"interval_s", 1}};
     double sum = 0;
     for (const auto& [suffix, unit] : kParts) {
       Result<std::optional<int64_t>> part = number(prefix + suffix, domain);
@@ -179,7 +191,8 @@ class Meaning {
       } else if (word == "date") {
         *out += "%Y-%m-%d_%H:%M:%S";
       } else {
-        return wrong(entry, value->second, "<domain> and <date> to stand for themselves, and no other <" + word + ">");
+        return wrong(entry, value->second,
+                     "<domain> and <date> to stand for themselves, and no other <" + word + ">");
       }
       at = close + 1;
     }
@@ -193,16 +206,20 @@ class Meaning {
     int64_t most = 1;
     for (const std::string& name : names) {
       const auto entry = time_.find(name);
-      if (entry != time_.end() && !entry->second.values.empty()) most = std::max(most, entry->second.values.rbegin()->first);
+      if (entry != time_.end() && !entry->second.values.empty())
+        most = std::max(most, entry->second.values.rbegin()->first);
     }
     return static_cast<int>(std::min<int64_t>(most, kMostDomains));
   }
 
-  Status streams(const std::string& name, const std::string& prefix, const std::string& frames, const std::string& outname, Config* config) const {
+  Status streams(const std::string& name, const std::string& prefix, const std::string& frames,
+                 const std::string& outname, Config* config) const {
     const Form* given = nullptr;
     bool off = false;
     WEIR_TRY(form(name, &given, &off));
-    const int domains = domains_of({prefix + "interval", prefix + "interval_d", prefix + "interval_h", prefix + "interval_m", prefix + "interval_s", frames});
+    const int domains =
+        domains_of({prefix + "interval", prefix + "interval_d", prefix + "interval_h",
+                    prefix + "interval_m", prefix + "interval_s", frames});
     for (int domain = 1; domain <= domains; domain++) {
       StreamChoice choice;
       WEIR_TRY(one_domain(prefix, frames, outname, domain, &choice));
@@ -224,7 +241,8 @@ class Meaning {
     return choice.enabled && !choice.path && !choice.format && !choice.every_s && !choice.rotation;
   }
 
-  Status one_domain(const std::string& prefix, const std::string& frames, const std::string& outname, int domain, StreamChoice* choice) const {
+  Status one_domain(const std::string& prefix, const std::string& frames,
+                    const std::string& outname, int domain, StreamChoice* choice) const {
     WEIR_TRY(interval(prefix, domain, &choice->every_s));
     choice->place = file_;
     if (choice->every_s && *choice->every_s == 0) {

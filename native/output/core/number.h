@@ -15,7 +15,8 @@ struct Number {
   Number() = default;
   Number(double value) : real(value) {  // NOLINT: a number is what it is
     constexpr double kEnd = 9223372036854775808.0;
-    is_whole = value >= -kEnd && value < kEnd && static_cast<double>(static_cast<int64_t>(value)) == value;
+    is_whole =
+        value >= -kEnd && value < kEnd && static_cast<double>(static_cast<int64_t>(value)) == value;
     if (is_whole) whole = static_cast<int64_t>(value);
   }
   static Number exactly(int64_t value) {

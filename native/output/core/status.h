@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results between the rooms of the output library: a code of include/weir/status.h and a message that says what failed, on what, what was
-// expected, what to do. No exception leaves a room.
+// Results between the rooms of the output library: a code of include/weir/status.h and a message
+// that says what failed, on what, what was expected, what to do. No exception leaves a room.
 #pragma once
 
 #include <optional>

@@ -6,7 +6,8 @@
 namespace weir::output {
 
 EventSink event_sink() {
-  static const EventSink sink = reinterpret_cast<EventSink>(dlsym(RTLD_DEFAULT, "weir_output_event"));
+  static const EventSink sink =
+      reinterpret_cast<EventSink>(dlsym(RTLD_DEFAULT, "weir_output_event"));
   return sink;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What output does, reported to a recorder that is in the process: a function weir_output_event, found once by name (libweir-preload.so has
-// one: native/hook/output.cc). Without one an event costs a comparison. Which event means what in a trace: docs/formats/trace.md, 3.6.
+// What output does, reported to a recorder that is in the process: a function weir_output_event,
+// found once by name (libweir-preload.so has one: native/hook/output.cc). Without one an event
+// costs a comparison. Which event means what in a trace: docs/formats/trace.md, 3.6.
 #pragma once
 
 #include <cstdint>
@@ -31,16 +32,20 @@ enum class Event : int {
   kWrite = 17,      // writing a slab; encoding lies within it
 };
 
-// An event begins (begun 0): gives a timestamp that is not 0, or 0 when nobody records; it ends (begun: that timestamp) in the same thread.
-// bytes and error (a WEIR_E_* code, 0: none) count at the end. Strings live for the call only.
-using EventSink = uint64_t (*)(int event, uint64_t begun, const char* stream, const char* what, int64_t bytes, int error);
+// An event begins (begun 0): gives a timestamp that is not 0, or 0 when nobody records; it ends
+// (begun: that timestamp) in the same thread. bytes and error (a WEIR_E_* code, 0: none) count at
+// the end. Strings live for the call only.
+using EventSink = uint64_t (*)(int event, uint64_t begun, const char* stream, const char* what,
+                               int64_t bytes, int error);
 EventSink event_sink();
 
 // The event of a scope. Nothing is copied when nobody records.
 class Traced {
  public:
   // Without stream and what they are those of the event around it in this thread, if any.
-  explicit Traced(Event event, std::string_view stream = {}, int64_t bytes = 0, std::string_view what = {}) : event_(event), bytes_(bytes) {
+  explicit Traced(Event event, std::string_view stream = {}, int64_t bytes = 0,
+                  std::string_view what = {})
+      : event_(event), bytes_(bytes) {
     if (event_sink() != nullptr) begin(stream, what);
   }
   ~Traced() {

@@ -7,7 +7,7 @@
 namespace weir::output {
 
 // True only when the process is certainly gone (also as a zombie that nobody has waited for).
-// False for a rank of another node. Cost: a signal 0 and a read of /proc/PID/stat.
+// False for a rank of another node, and for one in another PID namespace. Cost: base::alive().
 bool is_gone(World& world, int rank);
 
 }  // namespace weir::output

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The instance of a kernel of conversion for two types and a byte order, and what kernels have in common.
+// The instance of a kernel of conversion for two types and a byte order, and what kernels have in
+// common.
 #pragma once
 
 #include <bit>
@@ -10,7 +11,10 @@
 namespace weir::output {
 
 template <typename T>
-using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, std::conditional_t<sizeof(T) == 4, uint32_t, std::conditional_t<sizeof(T) == 2, uint16_t, uint8_t>>>;
+using Bits =
+    std::conditional_t<sizeof(T) == 8, uint64_t,
+                       std::conditional_t<sizeof(T) == 4, uint32_t,
+                                          std::conditional_t<sizeof(T) == 2, uint16_t, uint8_t>>>;
 
 inline uint64_t swapped(uint64_t v) { return __builtin_bswap64(v); }
 inline uint32_t swapped(uint32_t v) { return __builtin_bswap32(v); }

@@ -44,11 +44,13 @@ inline bool is_nan(T v) {
   return v != v;
 }
 
-// Elements that are looked at together; what is rare is looked for in those alone that have some of it.
+// Elements that are looked at together; what is rare is looked for in those alone that have some of
+// it.
 constexpr int64_t kBlock = 256;
 
 template <typename From, typename To, bool kSwap>
-WEIR_CLONES int64_t convert(const void* from, void* to, int64_t count, const Filling& filling, int64_t* first) {
+WEIR_CLONES int64_t convert(const void* from, void* to, int64_t count, const Filling& filling,
+                            int64_t* first) {
   const From* in = static_cast<const From*>(from);
   Bits<To>* out = static_cast<Bits<To>*>(to);
   const To fill = filling.value.as<To>();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the model's type to the file's, and to the file's byte order, in the same copy that moves the data to their place.
+// From the model's type to the file's, and to the file's byte order, in the same copy that moves
+// the data to their place.
 #pragma once
 
 #include <optional>
@@ -10,12 +11,15 @@
 
 namespace weir::output {
 
-// What is written for a value that the file's type cannot hold: the missing value, else what netCDF fills with (NC_FILL_SHORT, ...).
+// What is written for a value that the file's type cannot hold: the missing value, else what netCDF
+// fills with (NC_FILL_SHORT, ...).
 struct Filling {
   Number value;
-  bool missing = false;  // the field has a missing value: NaN, where the type has none, is that and no fault
+  bool missing =
+      false;  // the field has a missing value: NaN, where the type has none, is that and no fault
   std::optional<Packing> packing;   // for a packer
-  std::optional<Number> in_memory;  // of a packed field: what is missing has this value, where it has one of its own
+  std::optional<Number>
+      in_memory;  // of a packed field: what is missing has this value, where it has one of its own
 
   static Filling of(const std::optional<Number>& missing, Type file_type);
 };
@@ -31,8 +35,10 @@ struct Faults {
   }
 };
 
-// `count` elements. Returns how many were faults, which have become `filling`; *first is then the index of the first of them.
-using Convert = int64_t (*)(const void* from, void* to, int64_t count, const Filling& filling, int64_t* first);
+// `count` elements. Returns how many were faults, which have become `filling`; *first is then the
+// index of the first of them.
+using Convert = int64_t (*)(const void* from, void* to, int64_t count, const Filling& filling,
+                            int64_t* first);
 
 // From the native order.
 Convert converter(Type from, Type to, ByteOrder order);

@@ -16,16 +16,21 @@ struct Converted {
   std::vector<To> to;
   int64_t faults = 0, first = -1;
 
-  Converted(const std::vector<From>& from, Type from_type, Type to_type, std::optional<Number> missing = {}) : to(from.size()) {
+  Converted(const std::vector<From>& from, Type from_type, Type to_type,
+            std::optional<Number> missing = {})
+      : to(from.size()) {
     const Convert convert = converter(from_type, to_type, ByteOrder::kNative);
-    faults = convert(from.data(), to.data(), static_cast<int64_t>(from.size()), Filling::of(missing, to_type), &first);
+    faults = convert(from.data(), to.data(), static_cast<int64_t>(from.size()),
+                     Filling::of(missing, to_type), &first);
   }
 };
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN(),
+                 kInf = std::numeric_limits<double>::infinity();
 
 TEST(convert, values_outside_of_a_type_are_counted_and_become_netcdfs_fill_value) {
-  const Converted<double, int16_t> c({1, 32767.5, 32768, -32768, -32769, kNan, kInf, -2.9}, WEIR_FLOAT64, WEIR_INT16);
+  const Converted<double, int16_t> c({1, 32767.5, 32768, -32768, -32769, kNan, kInf, -2.9},
+                                     WEIR_FLOAT64, WEIR_INT16);
   EXPECT_EQ(c.to, (std::vector<int16_t>{1, 32767, -32767, -32768, -32767, -32767, -32767, -2}));
   EXPECT_EQ(c.faults, 4);
   EXPECT_EQ(c.first, 2);
@@ -50,10 +55,12 @@ TEST(convert, floats_hold_nan_and_infinity_but_no_double_beyond_them) {
 
 TEST(convert, integers_of_64_bits_keep_all_of_them) {
   constexpr int64_t kMissing = std::numeric_limits<int64_t>::max() - 1;
-  const Converted<double, int64_t> c({1, kNan, 9223372036854775808.0}, WEIR_FLOAT64, WEIR_INT64, Number::exactly(kMissing));
+  const Converted<double, int64_t> c({1, kNan, 9223372036854775808.0}, WEIR_FLOAT64, WEIR_INT64,
+                                     Number::exactly(kMissing));
   EXPECT_EQ(c.to, (std::vector<int64_t>{1, kMissing, kMissing}));
   EXPECT_EQ(c.faults, 1);
-  const Converted<int64_t, int32_t> narrow({int64_t{1} << 31, -(int64_t{1} << 31), 7}, WEIR_INT64, WEIR_INT32);
+  const Converted<int64_t, int32_t> narrow({int64_t{1} << 31, -(int64_t{1} << 31), 7}, WEIR_INT64,
+                                           WEIR_INT32);
   EXPECT_EQ(narrow.to, (std::vector<int32_t>{-2147483647, std::numeric_limits<int32_t>::min(), 7}));
   EXPECT_EQ(narrow.faults, 1);
   EXPECT_EQ(narrow.first, 0);
@@ -82,8 +89,10 @@ TEST(convert, any_values_are_either_kept_or_counted) {
 }
 
 TEST(convert, only_types_that_may_lose_values_are_looked_after) {
-  EXPECT_TRUE(may_lose(WEIR_FLOAT64, WEIR_FLOAT32) && may_lose(WEIR_FLOAT32, WEIR_INT64) && may_lose(WEIR_INT64, WEIR_INT32));
-  EXPECT_FALSE(may_lose(WEIR_FLOAT32, WEIR_FLOAT32) || may_lose(WEIR_FLOAT32, WEIR_FLOAT64) || may_lose(WEIR_INT64, WEIR_FLOAT32));
+  EXPECT_TRUE(may_lose(WEIR_FLOAT64, WEIR_FLOAT32) && may_lose(WEIR_FLOAT32, WEIR_INT64) &&
+              may_lose(WEIR_INT64, WEIR_INT32));
+  EXPECT_FALSE(may_lose(WEIR_FLOAT32, WEIR_FLOAT32) || may_lose(WEIR_FLOAT32, WEIR_FLOAT64) ||
+               may_lose(WEIR_INT64, WEIR_FLOAT32));
   EXPECT_FALSE(may_lose(WEIR_INT8, WEIR_INT16) || may_lose(WEIR_INT32, WEIR_INT32));
 }
 

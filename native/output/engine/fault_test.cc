@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole jobs of threads, one call of whose transport fails, or that and all later ones of the same rank: each call of each rank in turn. Every run ends. A file that has its final name has
-// all its frames, and the values that were put; where one has not got it, every rank of the model has returned an error. WEIR_TEST_FAULTS=1 tries
-// every call, WEIR_TEST_FAULTS=I/N part I of N of them, WEIR_TEST_FAULTS=R:K call K of rank R, R:K+ that and all later ones; without it each 29th is
+// Whole jobs of threads, one call of whose transport fails, or that and all later ones of the same
+// rank: each call of each rank in turn. Every run ends. A file that has its final name has all its
+// frames, and the values that were put; where one has not got it, every rank of the model has
+// returned an error. WEIR_TEST_FAULTS=1 tries every call, WEIR_TEST_FAULTS=I/N part I of N of them,
+// WEIR_TEST_FAULTS=R:K call K of rank R, R:K+ that and all later ones; without it each 29th is
 // tried. WEIR_TEST_SEED chooses the order in which ranks go on.
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -26,7 +28,9 @@ namespace {
 constexpr int kSteps = 5;
 constexpr int64_t kNx = 32, kNy = 24, kLevels = 2, kPoints = kNx * kNy;
 
-double value(int field, int64_t element, int step) { return field * 1e6 + static_cast<double>(element) + step * 1e4; }
+double value(int field, int64_t element, int step) {
+  return field * 1e6 + static_cast<double>(element) + step * 1e4;
+}
 
 // Two streams: field 0 at each step, and field 1 and the means of field 2 over two steps.
 Catalogue catalogue_of(int rank, int ranks, int frames_per_file) {
@@ -81,8 +85,8 @@ struct Case {
 // What calls of a rank have returned.
 using Errors = std::vector<std::string>;
 
-void compute(int rank, const Settings& settings, const Topology& topology, int frames_per_file, std::unique_ptr<ThreadWorld> world,
-             Errors& errors) {
+void compute(int rank, const Settings& settings, const Topology& topology, int frames_per_file,
+             std::unique_ptr<ThreadWorld> world, Errors& errors) {
   const auto note = [&](const Status& s) {
     if (!s.ok()) errors.push_back(s.message());
     return s.ok();
@@ -99,7 +103,8 @@ void compute(int rank, const Settings& settings, const Topology& topology, int f
       for (int field = 0; field < 3; ++field) {
         std::vector<double> data;
         for (int64_t l = 0; l < kLevels; ++l) {
-          for (int64_t p = 0; p < d.points(); ++p) data.push_back(value(field, l * kPoints + d.j0 * kNx + p, step));
+          for (int64_t p = 0; p < d.points(); ++p)
+            data.push_back(value(field, l * kPoints + d.j0 * kNx + p, step));
         }
         note(session.put(field, data.data()));
       }
@@ -111,45 +116,53 @@ void compute(int rank, const Settings& settings, const Topology& topology, int f
 
 bool has(const std::vector<Errors>& errors, const std::string& words) {
   return std::any_of(errors.begin(), errors.end(), [&](const Errors& of_rank) {
-    return std::any_of(of_rank.begin(), of_rank.end(), [&](const std::string& e) { return e.find(words) != std::string::npos; });
+    return std::any_of(of_rank.begin(), of_rank.end(),
+                       [&](const std::string& e) { return e.find(words) != std::string::npos; });
   });
 }
 
-// Steps of a stream for which weir_put has failed on some rank, because the server that was to write the frame before in its place is lost.
+// Steps of a stream for which weir_put has failed on some rank, because the server that was to
+// write the frame before in its place is lost.
 std::set<int> left_out_of(const std::string& stream, const std::vector<Errors>& errors) {
   std::set<int> steps;
   const std::string words = "stream '" + stream + "': step ";
   for (const Errors& of_rank : errors) {
     for (const std::string& e : of_rank) {
-      if (e.rfind(words, 0) == 0 && e.find(" is lost on this rank") != std::string::npos) steps.insert(atoi(e.c_str() + words.size()));
+      if (e.rfind(words, 0) == 0 && e.find(" is lost on this rank") != std::string::npos)
+        steps.insert(atoi(e.c_str() + words.size()));
     }
   }
   return steps;
 }
 
-// The file has these steps, and what was put in them; a mean that a lost server had begun covers what its bounds say, and an error says so.
-// False: it has not got its name.
-bool check_file(const std::string& path, bool means, std::vector<int> steps, const std::set<int>& left_out, const std::vector<Errors>& errors) {
+// The file has these steps, and what was put in them; a mean that a lost server had begun covers
+// what its bounds say, and an error says so. False: it has not got its name.
+bool check_file(const std::string& path, bool means, std::vector<int> steps,
+                const std::set<int>& left_out, const std::vector<Errors>& errors) {
   if (!std::filesystem::exists(path)) return false;
   Result<std::unique_ptr<Reader>> reader = open_reader(path);
   EXPECT_TRUE(reader.ok()) << reader.status().message();
   if (!reader.ok()) return true;
   const int64_t records = (*(*reader)->find("time")).records;
   std::erase_if(steps, [&](int step) { return left_out.count(step) != 0; });
-  EXPECT_EQ(records, static_cast<int64_t>(steps.size())) << path << " has its name and lacks frames";
+  EXPECT_EQ(records, static_cast<int64_t>(steps.size()))
+      << path << " has its name and lacks frames";
   for (int64_t r = 0; r < std::min<int64_t>(records, static_cast<int64_t>(steps.size())); ++r) {
     const int step = steps[static_cast<size_t>(r)];
     double time_s = 0, bounds[2] = {60.0 * (step - 2), 60.0 * step};
     EXPECT_TRUE((*reader)->read("time", r, 0, 1, &time_s).ok());
     EXPECT_EQ(time_s, 60.0 * step) << path << ", record " << r;
     EXPECT_TRUE(!means || (*reader)->read("time_bnds", r, 0, 2, bounds).ok());
-    EXPECT_TRUE(bounds[0] == 60.0 * (step - 2) || has(errors, "('m') cover 1 of 2 steps")) << path << ", record " << r;
+    EXPECT_TRUE(bounds[0] == 60.0 * (step - 2) || has(errors, "('m') cover 1 of 2 steps"))
+        << path << ", record " << r;
     for (int field = means ? 1 : 0; field < (means ? 3 : 1); ++field) {
       std::vector<double> data(static_cast<size_t>(kLevels * kPoints));
-      EXPECT_TRUE((*reader)->read(std::string(1, "abm"[field]), r, 0, kLevels * kPoints, data.data()).ok());
+      EXPECT_TRUE(
+          (*reader)->read(std::string(1, "abm"[field]), r, 0, kLevels * kPoints, data.data()).ok());
       int64_t wrong = 0;
       for (int64_t e = 0; e < kLevels * kPoints; ++e) {
-        wrong += data[static_cast<size_t>(e)] != value(field, e, step) - (field == 2 ? 1e4 / 2 * (step - 1 - bounds[0] / 60) : 0);
+        wrong += data[static_cast<size_t>(e)] !=
+                 value(field, e, step) - (field == 2 ? 1e4 / 2 * (step - 1 - bounds[0] / 60) : 0);
       }
       EXPECT_EQ(wrong, 0) << path << ", record " << r << ", field " << field;
     }
@@ -158,7 +171,8 @@ bool check_file(const std::string& path, bool means, std::vector<int> steps, con
 }
 
 // How many files have no name. Those that have one are complete and right.
-int check_files(const std::string& directory, int frames_per_file, const std::vector<Errors>& errors) {
+int check_files(const std::string& directory, int frames_per_file,
+                const std::vector<Errors>& errors) {
   int missing_column = 0;
   for (const bool means : {false, true}) {
     std::vector<int> steps;
@@ -169,7 +183,10 @@ int check_files(const std::string& directory, int frames_per_file, const std::ve
     for (int step = means ? 2 : 0; step <= last; step += means ? 2 : 1) {
       steps.push_back(step);
       if (step != last && static_cast<int>(steps.size()) != frames_per_file) continue;
-      missing_column += check_file(directory + "/" + stream + std::to_string(number++), means, steps, left_out, errors) ? 0 : 1;
+      missing_column += check_file(directory + "/" + stream + std::to_string(number++), means,
+                                   steps, left_out, errors)
+                            ? 0
+                            : 1;
       steps.clear();
     }
   }
@@ -223,7 +240,8 @@ class Faults : public testing::TestWithParam<Case> {
     job.fail_rank = fail_rank;
     job.fail_at = fail_at;
     job.for_ever = for_ever;
-    const std::string which = "rank " + std::to_string(fail_rank) + ", call " + std::to_string(fail_at) + (for_ever ? " and all later ones" : "");
+    const std::string which = "rank " + std::to_string(fail_rank) + ", call " +
+                              std::to_string(fail_at) + (for_ever ? " and all later ones" : "");
     job.schedule.set_end(kLongest_s, which);
     const Settings settings = settings_of(c, job, scratch);
     std::vector<Errors> errors(static_cast<size_t>(c.ranks));
@@ -233,22 +251,27 @@ class Faults : public testing::TestWithParam<Case> {
       const Result<Topology> topology = make_topology(settings, world->sites(), {});
       if ((*topology).client_of(rank) >= 0) {
         computes[static_cast<size_t>(rank)] = true;
-        return compute(rank, settings, *topology, c.frames_per_file, std::move(world), errors[static_cast<size_t>(rank)]);
+        return compute(rank, settings, *topology, c.frames_per_file, std::move(world),
+                       errors[static_cast<size_t>(rank)]);
       }
       if (world->team().split(-1, rank).ok()) (void)serve(*world, settings, *topology);
     });
-    const std::string what = which + " (" + job.failed + "), WEIR_TEST_SEED=" + std::to_string(seed_of_run());
+    const std::string what =
+        which + " (" + job.failed + "), WEIR_TEST_SEED=" + std::to_string(seed_of_run());
     EXPECT_EQ(job.broken, "") << what;
     const int missing_column = check_files(settings.directory, c.frames_per_file, errors);
     for (int rank = 0; rank < c.ranks && missing_column > 0; ++rank) {
-      EXPECT_TRUE(!computes[static_cast<size_t>(rank)] || !errors[static_cast<size_t>(rank)].empty())
-          << what << ": " << missing_column << " files have no name, and rank " << rank << " knows of no error";
+      EXPECT_TRUE(!computes[static_cast<size_t>(rank)] ||
+                  !errors[static_cast<size_t>(rank)].empty())
+          << what << ": " << missing_column << " files have no name, and rank " << rank
+          << " knows of no error";
     }
     EXPECT_TRUE(fail_rank >= 0 || missing_column == 0);
     if (HasFailure()) {
       printf("%s: %d missing_column\n", what.c_str(), missing_column);
       for (int rank = 0; rank < c.ranks; ++rank) {
-        for (const std::string& e : errors[static_cast<size_t>(rank)]) printf("   %d: %s\n", rank, e.c_str());
+        for (const std::string& e : errors[static_cast<size_t>(rank)])
+          printf("   %d: %s\n", rank, e.c_str());
       }
     }
     if (HasFailure()) ADD_FAILURE() << what;
@@ -305,7 +328,9 @@ constexpr Case kCases[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(All, Faults, testing::ValuesIn(kCases),
-                         [](const testing::TestParamInfo<Case>& info) { return std::string(info.param.name); });
+                         [](const testing::TestParamInfo<Case>& info) {
+                           return std::string(info.param.name);
+                         });
 
 }  // namespace
 }  // namespace weir::output

@@ -15,10 +15,12 @@ namespace weir::output {
 
 namespace {
 
-// The file that is locked is still the one of that name: who held it before may have removed it just now.
+// The file that is locked is still the one of that name: who held it before may have removed it
+// just now.
 bool has_name(int fd, const std::string& path) {
   struct stat mine, named;
-  return fstat(fd, &mine) == 0 && lstat(path.c_str(), &named) == 0 && mine.st_ino == named.st_ino && mine.st_dev == named.st_dev;
+  return fstat(fd, &mine) == 0 && lstat(path.c_str(), &named) == 0 && mine.st_ino == named.st_ino &&
+         mine.st_dev == named.st_dev;
 }
 
 std::string first_bytes(int fd) {
@@ -35,13 +37,15 @@ std::string words(const std::string& owner) {
 }
 
 std::string second_line(const std::string& text) {
-  const size_t begin = text.find('\n') + 1, end = begin == 0 ? std::string::npos : text.find('\n', begin);
+  const size_t begin = text.find('\n') + 1,
+               end = begin == 0 ? std::string::npos : text.find('\n', begin);
   return end == std::string::npos ? "another process" : text.substr(begin, end - begin);
 }
 
 }  // namespace
 
-FileLock::FileLock(FileLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)) {}
+FileLock::FileLock(FileLock&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)) {}
 
 FileLock& FileLock::operator=(FileLock&& other) noexcept {
   std::swap(fd_, other.fd_);
@@ -51,8 +55,10 @@ FileLock& FileLock::operator=(FileLock&& other) noexcept {
 
 FileLock::~FileLock() { release(); }
 
-Status FileLock::take(const std::string& path, const std::string& target, const std::string& owner) {
-  constexpr int kAttempts = 100;  // each but the last has met a process that was just giving its lock up
+Status FileLock::take(const std::string& path, const std::string& target,
+                      const std::string& owner) {
+  constexpr int kAttempts =
+      100;  // each but the last has met a process that was just giving its lock up
   release();
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -62,7 +68,8 @@ Status FileLock::take(const std::string& path, const std::string& target, const 
       fd_ = fd;
       path_ = path;
       const std::string text = words(owner);
-      // What is in it is for messages alone; a disk that is full will be notified of by the file itself.
+      // What is in it is for messages alone; a disk that is full will be notified of by the file
+      // itself.
       if (ftruncate(fd, 0) != 0 || pwrite(fd, text.data(), text.size(), 0) < 0) return {};
       return {};
     }
@@ -70,7 +77,8 @@ Status FileLock::take(const std::string& path, const std::string& target, const 
     close(fd);
     if (!refused) continue;
     if (holder.rfind(owner + "\n", 0) != 0) {
-      return {WEIR_E_FILE, target + ": another process writes this file (" + second_line(holder) + " holds " + path +
+      return {WEIR_E_FILE, target + ": another process writes this file (" + second_line(holder) +
+                               " holds " + path +
                                "); write to another path, or wait until it has ended"};
     }
     if (unlink(path.c_str()) != 0 && errno != ENOENT) return file_error("remove", path, errno);

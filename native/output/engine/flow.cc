@@ -20,7 +20,9 @@ namespace {
 // Of a step: clocks of models are rounded.
 constexpr double kTolerance = 1e-6, kGap = 1.5;
 
-bool is_same_time(double a_s, double b_s, double step_s) { return std::abs(a_s - b_s) <= kTolerance * (step_s > 0 ? step_s : 1); }
+bool is_same_time(double a_s, double b_s, double step_s) {
+  return std::abs(a_s - b_s) <= kTolerance * (step_s > 0 ? step_s : 1);
+}
 
 }  // namespace
 
@@ -39,21 +41,29 @@ void Flow::resume(const Standing& s) {
   frame_.resumed_records = s.record;
   frame_.longest_step_s = s.longest_step_s;
   const Stream& stream = setup_.catalogue.streams[static_cast<size_t>(stream_)];
-  const double of_s = stream.period == Period::kNone ? s.file_time_s : due_since_s(stream, s.file_time_s);
-  if (const Result<int64_t> period = period_at(setup_.catalogue, stream.period, of_s); period.ok()) period_ = *period;
+  const double of_s =
+      stream.period == Period::kNone ? s.file_time_s : due_since_s(stream, s.file_time_s);
+  if (const Result<int64_t> period = period_at(setup_.catalogue, stream.period, of_s); period.ok())
+    period_ = *period;
 }
 
 Status Flow::check_first(double time_s) const {
   if (stepped_ || frame_.resumed == 0) return {};
   const Stream& stream = setup_.catalogue.streams[static_cast<size_t>(stream_)];
   const double longest_s = frame_.longest_step_s, gap_s = time_s - *step_s_;
-  const std::string what = "weir_step at " + number_text(time_s) + " s: the saved state of stream " + quoted(stream.name) + ", " +
-                           state_path(setup_.settings.directory, stream) + ", is of " + number_text(*step_s_) + " s";
+  const std::string what = "weir_step at " + number_text(time_s) +
+                           " s: the saved state of stream " + quoted(stream.name) + ", " +
+                           state_path(setup_.settings.directory, stream) + ", is of " +
+                           number_text(*step_s_) + " s";
   if (gap_s < 0 && !is_same_time(time_s, *step_s_, longest_s)) {
-    return {WEIR_E_FILE, what + ", which is later; begin where the run before ended, or take its files and the state away to begin anew"};
+    return {WEIR_E_FILE, what +
+                             ", which is later; begin where the run before ended, or take its "
+                             "files and the state away to begin anew"};
   }
   if (longest_s > 0 && gap_s > kGap * longest_s) {
-    return {WEIR_E_FILE, what + ", and its steps are of " + number_text(longest_s) + " s: steps between are missing; begin where the run before ended, or take its files and the state away to begin anew"};
+    return {WEIR_E_FILE, what + ", and its steps are of " + number_text(longest_s) +
+                             " s: steps between are missing; begin where the run before ended, or "
+                             "take its files and the state away to begin anew"};
   }
   return {};
 }
@@ -66,18 +76,22 @@ void Flow::begin_saving() {
   choose_file();
 }
 
-// The number of a step, those of runs before counted; a run's first step may be the last of the run before once more.
+// The number of a step, those of runs before counted; a run's first step may be the last of the run
+// before once more.
 int64_t Flow::number_step(double time_s, int64_t step) {
-  if (!stepped_ && frame_.resumed != 0 && !is_same_time(time_s, *step_s_, frame_.longest_step_s)) ++steps_before_;
+  if (!stepped_ && frame_.resumed != 0 && !is_same_time(time_s, *step_s_, frame_.longest_step_s))
+    ++steps_before_;
   return steps_before_ + step;
 }
 
-// A value that is reduced stands for the time since the step before. The first step has none before it: it is in no mean, and it gets no frame.
+// A value that is reduced stands for the time since the step before. The first step has none before
+// it: it is in no mean, and it gets no frame.
 void Flow::begin(double time_s, int64_t step) {
   const Stream& stream = setup_.catalogue.streams[static_cast<size_t>(stream_)];
   step = number_step(time_s, step);
   frame_.step = step;
-  const bool again = !stepped_ && frame_.resumed != 0 && is_same_time(time_s, *step_s_, frame_.longest_step_s);
+  const bool again =
+      !stepped_ && frame_.resumed != 0 && is_same_time(time_s, *step_s_, frame_.longest_step_s);
   stepped_ = true;
   active_ = false;
   if (again) return;
@@ -98,7 +112,8 @@ void Flow::begin(double time_s, int64_t step) {
   if (due) begin_record();
 }
 
-// The time that decides which file a frame is in: an interval belongs to the file in which it begins.
+// The time that decides which file a frame is in: an interval belongs to the file in which it
+// begins.
 double Flow::file_time_s() const {
   const Stream& stream = setup_.catalogue.streams[static_cast<size_t>(stream_)];
   const double time_s = stream.reduces() ? frame_.begin_s : frame_.time_s;
@@ -119,7 +134,8 @@ void Flow::begin_record() {
   if (frame_.record == 0) frame_.file_step = frame_.step, frame_.file_time_s = file_time_s();
   frame_.last = stream.rotation > 0 && frame_.record + 1 == stream.rotation;
   if (stream.period != Period::kNone) {
-    const double next_s = due_since_s(stream, frame_.time_s) + (stream.reduces() ? 0 : stream.every_s);
+    const double next_s =
+        due_since_s(stream, frame_.time_s) + (stream.reduces() ? 0 : stream.every_s);
     const Result<int64_t> next = period_at(setup_.catalogue, stream.period, next_s);
     frame_.last = next.ok() && *next != period_;
   }
@@ -133,7 +149,8 @@ void Flow::refuse() {
 
 bool Flow::wants(int column) const {
   const Section& fields = setup_.layout.streams[static_cast<size_t>(stream_)].fields;
-  return active_ && frame_.save == 0 && (frame_.due || fields.columns[static_cast<size_t>(column)].operation != WEIR_INSTANT);
+  return active_ && frame_.save == 0 &&
+         (frame_.due || fields.columns[static_cast<size_t>(column)].operation != WEIR_INSTANT);
 }
 
 void Flow::spoil(const Status& why) {
@@ -160,7 +177,8 @@ void Flow::end() {
 }
 
 Flow::Held* Flow::in_the_way() {
-  // Not only at the front: a frame of a group that is behind, or dead, may lie before those that others have finished.
+  // Not only at the front: a frame of a group that is behind, or dead, may lie before those that
+  // others have finished.
   std::erase_if(held, [](const Held& h) { return h.released && !h.is_sending(); });
   for (Held& h : held) {
     if (h.frame.number % setup_.layout.slots == frame_.number % setup_.layout.slots) return &h;
@@ -181,8 +199,12 @@ int Flow::group(const std::vector<int>& alive) {
 }
 
 void Flow::pass_on(const std::vector<int>& dead, const std::vector<int>& alive) {
-  const auto lost = [&](int group) { return std::find(dead.begin(), dead.end(), group) != dead.end(); };
-  const auto next = [&](int64_t file) { return alive.empty() ? -1 : Topology::group_of_file(stream_, file, alive); };
+  const auto lost = [&](int group) {
+    return std::find(dead.begin(), dead.end(), group) != dead.end();
+  };
+  const auto next = [&](int64_t file) {
+    return alive.empty() ? -1 : Topology::group_of_file(stream_, file, alive);
+  };
   int64_t given = -1;  // the file whose longitude and latitude go with a frame that is held
   for (Held& h : held) {
     if (h.released || !lost(h.group)) continue;
@@ -206,7 +228,8 @@ void Flow::released(int64_t number, int group, bool written) {
     if (h.frame.number != number || h.group != group || h.released) continue;
     h.released = true;
     last_finished_[h.group] = number;
-    if (written && h.frame.due) written_[h.frame.file] = {written_[h.frame.file].frames + 1, h.frame.generation};
+    if (written && h.frame.due)
+      written_[h.frame.file] = {written_[h.frame.file].frames + 1, h.frame.generation};
   }
   int64_t oldest = frame_.file;
   for (const Held& h : held) oldest = std::min(oldest, h.frame.file);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream as a client sees it: which frame is being filled, where, and what became of the frames before it.
+// A stream as a client sees it: which frame is being filled, where, and what became of the frames
+// before it.
 #pragma once
 
 #include <deque>
@@ -37,7 +38,8 @@ class Flow {
   bool has(int column) const { return put_[static_cast<size_t>(column)]; }
   void mark(int column) { put_[static_cast<size_t>(column)] = true; }
   const Frame& frame() const { return frame_; }
-  // What this rank has of the frame is not to be relied on, and why. Nothing comes of the frame's file.
+  // What this rank has of the frame is not to be relied on, and why. Nothing comes of the frame's
+  // file.
   void spoil(const Status& why);
   const Status& spoiled() const { return spoiled_; }
   // The first column that is wanted and was not put; -1: none.
@@ -52,7 +54,8 @@ class Flow {
     MissingField missing;
     std::unique_ptr<Flight> flight;
     bool released = false;
-    // Pieces that wait for those before them, or for a call of MPI that has failed to succeed; in order.
+    // Pieces that wait for those before them, or for a call of MPI that has failed to succeed; in
+    // order.
     struct Piece {
       int to = -1;
       const char* from = nullptr;
@@ -65,7 +68,8 @@ class Flow {
   };
   std::vector<Held> held;
   bool sends_left = false;  // of frames that went to others: MPI has not ended them
-  Status sends_nothing;  // why: a piece was lost on its way, and what came after it would be taken for it
+  Status sends_nothing;  // why: a piece was lost on its way, and what came after it would be taken
+                         // for it
   // Whether the slot of the frame that is being filled is still another frame's; that one, or null.
   Held* in_the_way();
   // The group of the file that is being filled with frames: always the same one, unless it is lost.

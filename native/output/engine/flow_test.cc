@@ -38,7 +38,8 @@ class FlowTest : public ::testing::Test {
 };
 
 TEST_F(FlowTest, a_file_stays_with_its_group_when_another_one_is_lost) {
-  for (int frame = 0; frame < 7; ++frame) hand_over(all_);  // two frames of file 1, which group 1 has
+  for (int frame = 0; frame < 7; ++frame)
+    hand_over(all_);  // two frames of file 1, which group 1 has
   flow_->pass_on({0}, {1, 2});
   const Flow::Held& next = hand_over({1, 2});
   EXPECT_EQ(next.group, 1);
@@ -79,7 +80,8 @@ TEST_F(FlowTest, what_is_written_of_a_file_is_known_while_the_next_one_is_writte
   EXPECT_EQ(flow_->held[4].frame.written, 4);
 }
 
-// Days of a year from 28 February 2000 on, a frame a day; which of them are the last of their file, and their files.
+// Days of a year from 28 February 2000 on, a frame a day; which of them are the last of their file,
+// and their files.
 class MonthlyTest : public FlowTest {
  protected:
   MonthlyTest() {
@@ -96,7 +98,8 @@ class MonthlyTest : public FlowTest {
       if (!flow_->active()) continue;
       if (flow_->due()) files_.push_back(flow_->frame().file);
       if (flow_->due() && flow_->frame().last) last_.push_back(step / 2);
-      if (flow_->due() && flow_->frame().record == 0) begins_.push_back(flow_->frame().file_time_s / 86400);
+      if (flow_->due() && flow_->frame().record == 0)
+        begins_.push_back(flow_->frame().file_time_s / 86400);
       (void)flow_->group(all_);
       flow_->end();
     }
@@ -116,7 +119,8 @@ TEST_F(MonthlyTest, an_interval_belongs_to_the_file_in_which_it_begins) {
   setup_.catalogue.streams.back().fields.back().operation = WEIR_MEAN;
   setup_.layout.streams.back().fields.columns.back().operation = WEIR_MEAN;
   run(70);
-  EXPECT_EQ(last_, (std::vector<int>{2, 33, 63}));  // the mean of 29 February is that of 1 March, 00:00
+  EXPECT_EQ(last_,
+            (std::vector<int>{2, 33, 63}));  // the mean of 29 February is that of 1 March, 00:00
   EXPECT_EQ(begins_, (std::vector<double>{0, 2, 33, 63}));
   EXPECT_EQ(files_[0], 0);
   EXPECT_EQ(files_[1], 0);

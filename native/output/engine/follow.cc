@@ -8,7 +8,8 @@
 
 namespace weir::output {
 
-Result<int64_t> records_to_follow(const Format& format, const StreamFile& stream, const std::string& path, std::optional<double> time_s) {
+Result<int64_t> records_to_follow(const Format& format, const StreamFile& stream,
+                                  const std::string& path, std::optional<double> time_s) {
   struct stat of;
   if (lstat(path.c_str(), &of) != 0) return int64_t{0};
   WEIR_TRY(format.same(stream.file, path));
@@ -22,8 +23,11 @@ Result<int64_t> records_to_follow(const Format& format, const StreamFile& stream
   double last_s = 0;
   WEIR_TRY((*reader)->read(time, records - 1, 0, 1, &last_s));
   if (last_s < *time_s) return records;
-  return Status(WEIR_E_FILE, "cannot go on with " + path + ": its last time is " + number_text(last_s) + " s, this run's first in it " + number_text(*time_s) +
-                                 " s, which is not later; write to another path, or take the later records out of the file (ncks -d time,...)");
+  return Status(WEIR_E_FILE, "cannot go on with " + path + ": its last time is " +
+                                 number_text(last_s) + " s, this run's first in it " +
+                                 number_text(*time_s) +
+                                 " s, which is not later; write to another path, or take the later "
+                                 "records out of the file (ncks -d time,...)");
 }
 
 }  // namespace weir::output

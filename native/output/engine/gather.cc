@@ -18,9 +18,11 @@ Buffer::~Buffer() {
 
 Status Buffer::allocate(int64_t bytes) {
   if (bytes == 0) return {};
-  void* got = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* got = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (got == MAP_FAILED) {
-    return {WEIR_E_MEMORY, "no memory for a buffer of " + std::to_string(bytes) + " bytes (" + strerror(errno) + "); lower server_memory"};
+    return {WEIR_E_MEMORY, "no memory for a buffer of " + std::to_string(bytes) + " bytes (" +
+                               strerror(errno) + "); lower server_memory"};
   }
   data_ = static_cast<char*>(got);
   bytes_ = bytes;
@@ -77,7 +79,8 @@ Result<std::shared_ptr<Buffer>> Gather::staging() {
 }
 
 void Gather::leave(std::unique_ptr<Flight> flight, std::shared_ptr<void> memory) {
-  if (flight != nullptr && !flight->idle()) left_.push_back({std::move(flight), std::move(memory), channel_});
+  if (flight != nullptr && !flight->idle())
+    left_.push_back({std::move(flight), std::move(memory), channel_});
 }
 
 void Gather::drop_left() {
@@ -88,7 +91,8 @@ void Gather::drop_left() {
   std::erase_if(left_, [](const Left& left) { return left.flight->idle(); });
 }
 
-// Pieces that could not be received come first, and are forgotten: else the next piece's data would be theirs.
+// Pieces that could not be received come first, and are forgotten: else the next piece's data would
+// be theirs.
 Status Gather::pay(int client) {
   const auto owed = owed_.find({channel_, client});
   if (owed == owed_.end()) return {};
@@ -129,7 +133,8 @@ Status Gather::begin_pieces(Stage& stage, Status failed) {
       if (view.route == Route::kTwoSided) {
         s = receive(stage, view.rank, at, bytes);
       } else if (failed.ok()) {
-        s = stage.flight->fetch(*setup_.rma, view.rank, from + (strip.level * pieces.points() + lo) * element, bytes, at);
+        s = stage.flight->fetch(*setup_.rma, view.rank,
+                                from + (strip.level * pieces.points() + lo) * element, bytes, at);
       }
       if (failed.ok()) failed = s;
       if (at != nullptr) at += bytes;
@@ -139,12 +144,16 @@ Status Gather::begin_pieces(Stage& stage, Status failed) {
 }
 
 void Gather::doubt(int channel, const Status& why) {
-  const bool ordered = std::any_of(setup_.clients.begin(), setup_.clients.end(), [](const ClientView& v) { return v.route == Route::kTwoSided; });
-  if (ordered) doubted_.emplace(channel, Status(why.code(), "data of the model's ranks were lost before: " + why.message()));
+  const bool ordered = std::any_of(setup_.clients.begin(), setup_.clients.end(),
+                                   [](const ClientView& v) { return v.route == Route::kTwoSided; });
+  if (ordered)
+    doubted_.emplace(channel, Status(why.code(), "data of the model's ranks were lost before: " +
+                                                     why.message()));
 }
 
 Status Gather::begin(const Section& section, const Part& slab, const Base& base) {
-  if (const auto doubted = doubted_.find(channel_); doubted != doubted_.end()) return doubted->second;
+  if (const auto doubted = doubted_.find(channel_); doubted != doubted_.end())
+    return doubted->second;
   Result<std::shared_ptr<Buffer>> memory = staging();
   Stage stage{&section, slab, base, nullptr, memory.ok() ? std::move(*memory) : nullptr};
   Status s = begin_pieces(stage, memory.status());
@@ -159,7 +168,9 @@ Status Gather::begin(const Section& section, const Part& slab, const Base& base)
 Status Gather::wait(Stage& stage) {
   if (stage.flight == nullptr) return {};
   const Column& column = column_of(stage);
-  const Traced traced(Event::kFetch, stream_, stage.slab.count * static_cast<int64_t>(size_of(column.type)), field_name(setup_, column));
+  const Traced traced(Event::kFetch, stream_,
+                      stage.slab.count * static_cast<int64_t>(size_of(column.type)),
+                      field_name(setup_, column));
   const Status s = wait(*stage.flight);
   // What has ended is lost; what has not comes to its memory, unless nothing comes.
   if (!s.ok() && (stage.flight->idle() || s.code() == WEIR_E_LOST)) doubt(channel_, s);
@@ -197,7 +208,9 @@ Status Gather::end(void* to) {
 
 Status Gather::end(ByteOrder order, void* to, Faults* faults) {
   const Column& column = column_of(stages_.front());
-  return end({column.file_type, column.to_file(column.type, order), column.filling(), static_cast<char*>(to)}, faults);
+  return end({column.file_type, column.to_file(column.type, order), column.filling(),
+              static_cast<char*>(to)},
+             faults);
 }
 
 Status Gather::end(const Target& target, Faults* faults) {
@@ -218,14 +231,18 @@ Status Gather::check_stamps(const Frame& frame, bool remote) {
     return stream.slot(frame.number, setup_.layout.slots) + stream.stamp;
   };
   const auto lost = [&](const ClientView& view) {
-    return Status(WEIR_E_LOST, "rank " + std::to_string(view.rank) + " of the model has given this server up and uses the frame's memory for another one; nothing more is written here");
+    return Status(WEIR_E_LOST, "rank " + std::to_string(view.rank) +
+                                   " of the model has given this server up and uses the frame's "
+                                   "memory for another one; nothing more is written here");
   };
   std::unique_ptr<Flight> flight;
-  auto fetched = std::make_shared<std::vector<int64_t>>(setup_.clients.size(), Stamp::of_frame(frame.number));
+  auto fetched =
+      std::make_shared<std::vector<int64_t>>(setup_.clients.size(), Stamp::of_frame(frame.number));
   Status failed;
   for (size_t c = 0; c < setup_.clients.size() && failed.ok(); ++c) {
     const ClientView& view = setup_.clients[c];
-    if (view.route == Route::kShared && !Stamp::is(view.memory->data() + stamp(view), frame.number)) failed = lost(view);
+    if (view.route == Route::kShared && !Stamp::is(view.memory->data() + stamp(view), frame.number))
+      failed = lost(view);
     if (view.route != Route::kRma || !remote) continue;
     if (flight == nullptr) flight = world_.flight(0);
     failed = flight->fetch(*setup_.rma, view.rank, stamp(view), sizeof(int64_t), &(*fetched)[c]);
@@ -241,15 +258,20 @@ Status Gather::check_stamps(const Frame& frame, bool remote) {
 
 void Gather::copy(const Stage& stage, const Target& file, Faults* faults) const {
   const Column& column = column_of(stage);
-  const Traced traced(Event::kTranspose, stream_, stage.slab.count * static_cast<int64_t>(size_of(file.type)), field_name(setup_, column));
-  const auto element = static_cast<int64_t>(size_of(column.type)), out = static_cast<int64_t>(size_of(file.type));
+  const Traced traced(Event::kTranspose, stream_,
+                      stage.slab.count * static_cast<int64_t>(size_of(file.type)),
+                      field_name(setup_, column));
+  const auto element = static_cast<int64_t>(size_of(column.type)),
+             out = static_cast<int64_t>(size_of(file.type));
   const char* staged = stage.memory->data();
   for (const ClientView& view : setup_.clients) {
     const Pieces& pieces = view.pieces[static_cast<size_t>(column.decomposition)];
     const int64_t from = stage.base(view.layout, stage.slab.column);
     each_strip(column.shape, stage.slab, [&](const Strip& strip) {
       int64_t level_points = pieces.points();
-      const char* level = view.route == Route::kShared ? view.memory->data() + from + strip.level * level_points * element : staged;
+      const char* level = view.route == Route::kShared
+                              ? view.memory->data() + from + strip.level * level_points * element
+                              : staged;
       if (view.route != Route::kShared) {
         const auto [lo, hi] = pieces.bounds(strip.first, strip.last);
         level_points = hi - lo;
@@ -261,8 +283,11 @@ void Gather::copy(const Stage& stage, const Target& file, Faults* faults) const 
         pieces.each(strip.first, strip.last, [&](int64_t global, int64_t local, int64_t count) {
           int64_t at = 0;
           const char* from_here = level + local * element;
-          const int64_t lost = file.convert(from_here, target + global * out, count, file.filling, &at);
-          if (lost > 0) faults->add(lost, (strip.level + l) * column.shape.points + global + at, element_at(column.type, from_here, at));
+          const int64_t lost =
+              file.convert(from_here, target + global * out, count, file.filling, &at);
+          if (lost > 0)
+            faults->add(lost, (strip.level + l) * column.shape.points + global + at,
+                        element_at(column.type, from_here, at));
         });
         level += level_points * element;
         target += column.shape.points * out;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The owner's way to the clients' data: a slab is brought together from all clients, converted, in the order of the file. Slabs are
-// asked for in turn; the next one's pieces from other nodes are under way while one is copied and written.
+// The owner's way to the clients' data: a slab is brought together from all clients, converted, in
+// the order of the file. Slabs are asked for in turn; the next one's pieces from other nodes are
+// under way while one is copied and written.
 #pragma once
 
 #include <deque>
@@ -40,26 +41,33 @@ class Gather {
   Gather& operator=(const Gather&) = delete;
   Status prepare(int64_t staging_bytes);
 
-  // Whether what was brought together of this frame was still the frame's: its stamp in the windows of all clients that can be looked at (those
-  // that send say it themselves). WEIR_E_LOST: it may have been a later one's. `remote`: also those on other nodes.
+  // Whether what was brought together of this frame was still the frame's: its stamp in the windows
+  // of all clients that can be looked at (those that send say it themselves). WEIR_E_LOST: it may
+  // have been a later one's. `remote`: also those on other nodes.
   Status check_stamps(const Frame& frame, bool remote);
 
   // Called now and then during waits and between slabs.
   std::function<void()> on_pause = [] {};
 
-  // Why pieces that have been waited for since then are not to be waited for any longer; fine: they are.
-  std::function<Status(double since_s)> late = [this](double since_s) { return now_s() - since_s > world_.time_limit() ? overdue() : Status(); };
+  // Why pieces that have been waited for since then are not to be waited for any longer; fine: they
+  // are.
+  std::function<Status(double since_s)> late = [this](double since_s) {
+    return now_s() - since_s > world_.time_limit() ? overdue() : Status();
+  };
   Status overdue() const {
-    return {WEIR_E_LOST, "a rank's data did not come within " + std::to_string(static_cast<int>(world_.time_limit())) + " s (time_limit_s)"};
+    return {WEIR_E_LOST, "a rank's data did not come within " +
+                             std::to_string(static_cast<int>(world_.time_limit())) +
+                             " s (time_limit_s)"};
   }
 
   // Where a section's columns begin in a client's window.
   using Base = std::function<int64_t(const ClientLayout&, int column)>;
 
-  // Begin to bring the slab (remote pieces only); at most two are begun and not ended. After an error it is not begun: there is nothing to end.
+  // Begin to bring the slab (remote pieces only); at most two are begun and not ended. After an
+  // error it is not begun: there is nothing to end.
   Status begin(const Section& section, const Part& slab, const Base& base);
-  // The slab begun first: wait for its pieces, copy all of it to `to`, as it is in memory or as `order` has it in files. `faults` gets places in the
-  // record.
+  // The slab begun first: wait for its pieces, copy all of it to `to`, as it is in memory or as
+  // `order` has it in files. `faults` gets places in the record.
   Status end(void* to);
   Status end(ByteOrder order, void* to, Faults* faults);
   // The slab begun first is not wanted any more; what clients send of it is taken all the same.
@@ -84,9 +92,12 @@ class Gather {
     int channel;
   };
 
-  static const Column& column_of(const Stage& stage) { return stage.section->columns[static_cast<size_t>(stage.slab.column)]; }
+  static const Column& column_of(const Stage& stage) {
+    return stage.section->columns[static_cast<size_t>(stage.slab.column)];
+  }
   Status wait(Stage& stage);
-  // Of what was sent on the channel some is lost, or not waited for any longer: what comes next on it may be taken for that, and nothing is.
+  // Of what was sent on the channel some is lost, or not waited for any longer: what comes next on
+  // it may be taken for that, and nothing is.
   void doubt(int channel, const Status& why);
   Status wait(Flight& flight);
   Status begin_pieces(Stage& stage, Status failed);
@@ -113,7 +124,8 @@ class Gather {
   std::vector<std::shared_ptr<Buffer>> free_;
   std::deque<Stage> stages_;
   std::vector<Left> left_;
-  std::map<std::pair<int, int>, std::deque<int64_t>> owed_;  // by channel and client: bytes of pieces that could not be received, in order
+  std::map<std::pair<int, int>, std::deque<int64_t>>
+      owed_;  // by channel and client: bytes of pieces that could not be received, in order
   std::map<int, Status> doubted_;  // by channel
   int channel_ = 0;
   std::string stream_;

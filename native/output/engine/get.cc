@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading back: one rank of each node reads a part of the record, in slabs, and scatters each slab to those who have points in it. Every
-// byte is read once, whatever the number of ranks that wrote the file, and no rank holds more than a slab beside its own data.
+// Reading back: one rank of each node reads a part of the record, in slabs, and scatters each slab
+// to those who have points in it. Every byte is read once, whatever the number of ranks that wrote
+// the file, and no rank holds more than a slab beside its own data.
 #include <algorithm>
 #include <cmath>
 
@@ -31,7 +32,9 @@ struct Wanted {
 
 std::vector<int64_t> lengths_of(const Catalogue& catalogue, const Field& field) {
   std::vector<int64_t> lengths;
-  for (int axis : field.axes) lengths.push_back(static_cast<int64_t>(catalogue.axes[static_cast<size_t>(axis)].values.size()));
+  for (int axis : field.axes)
+    lengths.push_back(
+        static_cast<int64_t>(catalogue.axes[static_cast<size_t>(axis)].values.size()));
   const Grid& grid = catalogue.grid_of(field);
   if (!grid.one_dimensional()) lengths.push_back(grid.ny);
   lengths.push_back(grid.nx);
@@ -44,26 +47,30 @@ std::string in_words(const std::vector<int64_t>& lengths) {
   return text;
 }
 
-Result<Wanted> look_up(Reader& reader, const Catalogue& catalogue, const Field& field, const std::string& path, int64_t record) {
+Result<Wanted> look_up(Reader& reader, const Catalogue& catalogue, const Field& field,
+                       const std::string& path, int64_t record) {
   Result<Found> found = reader.find(field.name);
   if (!found.ok()) return found.status();
   const std::vector<int64_t> expected = lengths_of(catalogue, field);
   const std::string what = path + ": variable '" + field.name + "'";
   if (found->lengths != expected) {
-    return Status{WEIR_E_FORMAT, what + " has " + in_words(found->lengths) + " elements, the field " + in_words(expected)};
+    return Status{WEIR_E_FORMAT, what + " has " + in_words(found->lengths) +
+                                     " elements, the field " + in_words(expected)};
   }
   if (found->type != field.type && found->type != field.file_type) {
-    return Status{WEIR_E_FORMAT, what + " is of another type than the field, in memory and in files"};
+    return Status{WEIR_E_FORMAT,
+                  what + " is of another type than the field, in memory and in files"};
   }
   const int64_t chosen = record == -1 ? found->records - 1 : record;
   if (chosen < 0 || chosen >= found->records) {
-    return Status{WEIR_E_ARGUMENT, what + " has no record " + std::to_string(record) + " but " + std::to_string(found->records) +
-                                       ", counted from 0"};
+    return Status{WEIR_E_ARGUMENT, what + " has no record " + std::to_string(record) + " but " +
+                                       std::to_string(found->records) + ", counted from 0"};
   }
   return Wanted{chosen, found->type, found->packing, found->fill};
 }
 
-// All runs of the pieces in the part, with their place in the part and in local memory, in elements.
+// All runs of the pieces in the part, with their place in the part and in local memory, in
+// elements.
 template <typename Visit>
 void each_piece(const ColumnShape& shape, const Part& part, const Pieces& pieces, Visit visit) {
   each_strip(shape, part, [&](const Strip& strip) {
@@ -85,7 +92,9 @@ Bytes unpacked(const Wanted& wanted, const Field& field, const Bytes& packed, in
   const double missing = field.missing && !whole ? field.missing->real : NAN;
   for (int64_t i = 0; i < count; ++i) {
     const double value = values[i] * wanted.packing->scale + wanted.packing->offset;
-    values[i] = wanted.fill && values[i] == *wanted.fill ? missing : whole ? std::nearbyint(value) : value;
+    values[i] = wanted.fill && values[i] == *wanted.fill ? missing
+                : whole                                  ? std::nearbyint(value)
+                                                         : value;
   }
   return bytes;
 }
@@ -104,7 +113,8 @@ struct Session::Getting {
   Wanted wanted;
 };
 
-Status Session::prepare_get(const Catalogue& catalogue, const std::string& path, int64_t record, Getting* g) {
+Status Session::prepare_get(const Catalogue& catalogue, const std::string& path, int64_t record,
+                            Getting* g) {
   std::vector<int> nodes;
   for (size_t r = 0; r < setup_.topology.clients.size(); ++r) {
     const int node = setup_.topology.node_of[static_cast<size_t>(setup_.topology.clients[r])];
@@ -116,7 +126,8 @@ Status Session::prepare_get(const Catalogue& catalogue, const std::string& path,
   Status mine;
   Bytes answer;
   if (g->leader >= 0) {
-    Result<std::unique_ptr<Reader>> reader = open_reader(absolute_path(setup_.settings.directory, path));
+    Result<std::unique_ptr<Reader>> reader =
+        open_reader(absolute_path(setup_.settings.directory, path));
     mine = reader.status();
     if (reader.ok()) {
       g->reader = std::move(*reader);
@@ -126,9 +137,11 @@ Status Session::prepare_get(const Catalogue& catalogue, const std::string& path,
     }
   }
   WEIR_TRY(model_->agree(mine));
-  g->shape = {catalogue.levels_of(g->field), catalogue.grid_of(g->field).points(), static_cast<int64_t>(size_of(g->field.type)), 1};
+  g->shape = {catalogue.levels_of(g->field), catalogue.grid_of(g->field).points(),
+              static_cast<int64_t>(size_of(g->field.type)), 1};
   const std::vector<ColumnShape> shapes = {g->shape};
-  for (const std::vector<Part>& parts : share(shapes, static_cast<int>(g->leaders.size()))) g->slabs.push_back(slabs(shapes, parts, kSlab));
+  for (const std::vector<Part>& parts : share(shapes, static_cast<int>(g->leaders.size())))
+    g->slabs.push_back(slabs(shapes, parts, kSlab));
   std::vector<Bytes> to(static_cast<size_t>(model_->size()));
   for (int leader : g->leaders) g->mine.encode(&to[static_cast<size_t>(leader)]);
   Result<std::vector<Bytes>> from = model_->exchange(std::move(to));
@@ -143,7 +156,8 @@ Status Session::prepare_get(const Catalogue& catalogue, const std::string& path,
 
 // A leader's slab, read and cut for each rank.
 Status Session::read_slab(const Getting& g, const Part& slab, std::vector<Bytes>* to) {
-  const auto file_element = static_cast<int64_t>(size_of(g.wanted.type)), element = static_cast<int64_t>(size_of(g.field.type));
+  const auto file_element = static_cast<int64_t>(size_of(g.wanted.type)),
+             element = static_cast<int64_t>(size_of(g.field.type));
   Bytes bytes(static_cast<size_t>(slab.count * file_element));
   WEIR_TRY(g.reader->read(g.field.name, g.wanted.record, slab.first, slab.count, bytes.data()));
   const Filling filling = Filling::of(g.field.missing, g.field.type);
@@ -158,36 +172,46 @@ Status Session::read_slab(const Getting& g, const Part& slab, std::vector<Bytes>
       const size_t end = cut.size();
       cut.resize(end + static_cast<size_t>(count * element));
       int64_t first = 0;
-      const int64_t n = convert(bytes.data() + at * read_element, cut.data() + end, count, filling, &first);
+      const int64_t n =
+          convert(bytes.data() + at * read_element, cut.data() + end, count, filling, &first);
       if (n > 0) lost.add(n, slab.first + at + first, element_at(type, bytes.data(), at + first));
     });
   }
   if (lost.count == 0) return {};
-  return {WEIR_E_VALUE, "field '" + g.field.name + "': " + std::to_string(lost.count) + " values of the file are none that its type in memory, " +
-                            name_of(g.field.type) + ", can hold (the first: element " + std::to_string(lost.first) + " of the record, " + number_text(lost.value) + ")"};
+  return {WEIR_E_VALUE, "field '" + g.field.name + "': " + std::to_string(lost.count) +
+                            " values of the file are none that its type in memory, " +
+                            name_of(g.field.type) + ", can hold (the first: element " +
+                            std::to_string(lost.first) + " of the record, " +
+                            number_text(lost.value) + ")"};
 }
 
-Status Session::get(const Catalogue& catalogue, int field, const std::string& path, int64_t record, void* data) {
+Status Session::get(const Catalogue& catalogue, int field, const std::string& path, int64_t record,
+                    void* data) {
   if (!broken_.ok()) return broken_;
-  const Decomposition& mine = catalogue.decompositions[static_cast<size_t>(catalogue.fields[static_cast<size_t>(field)].decomposition)];
-  const int64_t bytes = mine.points() * catalogue.levels_of(catalogue.fields[static_cast<size_t>(field)]) *
-                        static_cast<int64_t>(size_of(catalogue.fields[static_cast<size_t>(field)].type));
+  const Decomposition& mine = catalogue.decompositions[static_cast<size_t>(
+      catalogue.fields[static_cast<size_t>(field)].decomposition)];
+  const int64_t bytes =
+      mine.points() * catalogue.levels_of(catalogue.fields[static_cast<size_t>(field)]) *
+      static_cast<int64_t>(size_of(catalogue.fields[static_cast<size_t>(field)].type));
   Traced traced(Event::kGet, {}, bytes, path);
   return traced.ended(bring(catalogue, field, path, record, data));
 }
 
-Status Session::bring(const Catalogue& catalogue, int field, const std::string& path, int64_t record, void* data) {
+Status Session::bring(const Catalogue& catalogue, int field, const std::string& path,
+                      int64_t record, void* data) {
   Getting g{catalogue.fields[static_cast<size_t>(field)], {}, {}, {}, -1, {}, {}, nullptr, {}};
   const Decomposition& d = catalogue.decompositions[static_cast<size_t>(g.field.decomposition)];
   Result<Pieces> pieces = Pieces::of(d, catalogue.grid_of(g.field));
   if (pieces.ok()) g.mine = std::move(*pieces);
   Status here = pieces.status();
   if (here.ok() && data == nullptr && g.mine.points() > 0) {
-    here = {WEIR_E_ARGUMENT, "field '" + g.field.name + "': the array of a rank is null, or was refused there"};
+    here = {WEIR_E_ARGUMENT,
+            "field '" + g.field.name + "': the array of a rank is null, or was refused there"};
   }
   WEIR_TRY(model_->agree(here));
   if (!defined_) {
-    WEIR_TRY(check_cover(*model_, g.mine, catalogue.grid_of(g.field).points(), catalogue.grid_of(g.field).nx, "decomposition '" + d.name + "'"));
+    WEIR_TRY(check_cover(*model_, g.mine, catalogue.grid_of(g.field).points(),
+                         catalogue.grid_of(g.field).nx, "decomposition '" + d.name + "'"));
   }
   WEIR_TRY(prepare_get(catalogue, path, record, &g));
   const auto element = static_cast<int64_t>(size_of(g.field.type));
@@ -218,14 +242,16 @@ Status Session::bring(const Catalogue& catalogue, int field, const std::string& 
   return {};
 }
 
-void Session::put_inside_halo(const Catalogue& catalogue, int field, const char* inner, void* data) {
+void Session::put_inside_halo(const Catalogue& catalogue, int field, const char* inner,
+                              void* data) {
   const Field& f = catalogue.fields[static_cast<size_t>(field)];
   const Decomposition& d = catalogue.decompositions[static_cast<size_t>(f.decomposition)];
   const auto element = static_cast<int64_t>(size_of(f.type));
   const int64_t row = (d.ni + d.halo.west + d.halo.east) * element, kept = d.ni * element;
   for (int64_t level = 0; level < catalogue.levels_of(f); ++level) {
     for (int64_t j = 0; j < d.nj; ++j, inner += kept) {
-      const int64_t at = (level * (d.nj + d.halo.south + d.halo.north) + d.halo.south + j) * row + d.halo.west * element;
+      const int64_t at = (level * (d.nj + d.halo.south + d.halo.north) + d.halo.south + j) * row +
+                         d.halo.west * element;
       std::copy_n(inner, kept, static_cast<char*>(data) + at);
     }
   }

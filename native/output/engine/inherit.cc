@@ -22,7 +22,9 @@ constexpr size_t kPiece = 32 << 20;
 // A file system's clock may be this coarse.
 constexpr double kTick_s = 0.05;
 
-double seconds(const timespec& t) { return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec); }
+double seconds(const timespec& t) {
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
 
 Result<double> changed_at(const PosixFile& file) {
   struct stat of;
@@ -30,7 +32,8 @@ Result<double> changed_at(const PosixFile& file) {
   return seconds(of.st_mtim);
 }
 
-Status copy_bytes(const PosixFile& in, const PosixFile& out, const std::function<void()>& on_pause) {
+Status copy_bytes(const PosixFile& in, const PosixFile& out,
+                  const std::function<void()>& on_pause) {
   std::vector<char> buffer;  // for file systems between which the kernel does not copy
   for (int64_t at = 0;; on_pause()) {
     ssize_t n = -1;
@@ -38,7 +41,8 @@ Status copy_bytes(const PosixFile& in, const PosixFile& out, const std::function
       off_t from = at, to = at;
       n = copy_file_range(in.descriptor(), &from, out.descriptor(), &to, kPiece, 0);
       if (n < 0 && errno == EINTR) continue;
-      if (n < 0 && errno != EXDEV && errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP) return file_error("copy", in.path(), errno);
+      if (n < 0 && errno != EXDEV && errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP)
+        return file_error("copy", in.path(), errno);
       if (n < 0) buffer.resize(kPiece);
     }
     if (!buffer.empty()) {
@@ -53,8 +57,10 @@ Status copy_bytes(const PosixFile& in, const PosixFile& out, const std::function
   }
 }
 
-// The one who had the file may wake meanwhile and write what it had begun, metadata in the middle of a change among it: then all is copied anew.
-Status copy_file(const std::string& from, const std::string& to, const std::function<void()>& on_pause) {
+// The one who had the file may wake meanwhile and write what it had begun, metadata in the middle
+// of a change among it: then all is copied anew.
+Status copy_file(const std::string& from, const std::string& to,
+                 const std::function<void()>& on_pause) {
   constexpr int kAttempts = 20;
   Result<PosixFile> in = PosixFile::open(from, O_RDONLY);
   if (!in.ok()) return in.status();
@@ -63,7 +69,8 @@ Status copy_file(const std::string& from, const std::string& to, const std::func
     if (!before.ok()) return before.status();
     timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    if (const double age = seconds(now) - *before; age >= 0 && age < kTick_s) usleep(static_cast<useconds_t>(kTick_s * 1e6));
+    if (const double age = seconds(now) - *before; age >= 0 && age < kTick_s)
+      usleep(static_cast<useconds_t>(kTick_s * 1e6));
     Result<PosixFile> out = PosixFile::open(to, O_WRONLY | O_CREAT | O_TRUNC);
     if (!out.ok()) return out.status();
     WEIR_TRY(copy_bytes(*in, *out, on_pause));
@@ -75,16 +82,19 @@ Status copy_file(const std::string& from, const std::string& to, const std::func
   return {WEIR_E_FILE, "cannot take " + from + " over: it goes on changing"};
 }
 
-Status copy_store(const std::filesystem::path& from, const std::filesystem::path& to, const std::function<void()>& on_pause) {
+Status copy_store(const std::filesystem::path& from, const std::filesystem::path& to,
+                  const std::function<void()>& on_pause) {
   std::error_code error;
   std::filesystem::create_directory(to, error);
   if (error) return file_error("create", to.string(), error.value());
-  for (std::filesystem::directory_iterator at(from, error), end; !error && at != end; at.increment(error)) {
+  for (std::filesystem::directory_iterator at(from, error), end; !error && at != end;
+       at.increment(error)) {
     const std::filesystem::path& path = at->path();
     if (path.extension() == ".part") continue;  // never became true
     std::error_code ignored;
-    WEIR_TRY(at->is_directory(ignored) ? copy_store(path, to / path.filename(), on_pause)
-                                       : copy_file(path.string(), (to / path.filename()).string(), on_pause));
+    WEIR_TRY(at->is_directory(ignored)
+                 ? copy_store(path, to / path.filename(), on_pause)
+                 : copy_file(path.string(), (to / path.filename()).string(), on_pause));
   }
   return error ? file_error("read", from.string(), error.value()) : Status();
 }
@@ -97,12 +107,14 @@ std::string temporary_path(const std::string& path, int generation) {
   return generation == 0 ? first : first + "." + std::to_string(generation + 1);
 }
 
-Status inherit_file(const std::string& from, const std::string& to, const std::function<void()>& on_pause) {
+Status inherit_file(const std::string& from, const std::string& to,
+                    const std::function<void()>& on_pause) {
   WEIR_TRY(discard_file(to));
   WEIR_TRY(discard_file(to + ".journal"));
   std::error_code ignored;
   if (std::filesystem::is_directory(from, ignored)) return copy_store(from, to, on_pause);
-  if (std::filesystem::exists(from + ".journal", ignored)) WEIR_TRY(copy_file(from + ".journal", to + ".journal", on_pause));
+  if (std::filesystem::exists(from + ".journal", ignored))
+    WEIR_TRY(copy_file(from + ".journal", to + ".journal", on_pause));
   return copy_file(from, to, on_pause);
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests only: a job whose ranks are threads of a schedule, over a transport of which one call fails: the k-th of one rank, or that and all later ones. As MPI does it, a piece
-// is taken for whatever was sent first on its channel, a collective is matched with the next one of the others, what was begun goes on
-// writing to its memory until it has ended, and what others fetch is what the window's owner had at its last sync (MPI_WIN_SEPARATE).
+// Tests only: a job whose ranks are threads of a schedule, over a transport of which one call
+// fails: the k-th of one rank, or that and all later ones. As MPI does it, a piece is taken for
+// whatever was sent first on its channel, a collective is matched with the next one of the others,
+// what was begun goes on writing to its memory until it has ended, and what others fetch is what
+// the window's owner had at its last sync (MPI_WIN_SEPARATE).
 #pragma once
 
 #include <unistd.h>
@@ -30,7 +32,11 @@ struct Job {
   };
   using Channel = std::tuple<int, int, int>;  // from, to, number
 
-  Job(int ranks, unsigned seed) : schedule(seed), size(ranks), control(static_cast<size_t>(ranks)), calls(static_cast<size_t>(ranks)) {}
+  Job(int ranks, unsigned seed)
+      : schedule(seed),
+        size(ranks),
+        control(static_cast<size_t>(ranks)),
+        calls(static_cast<size_t>(ranks)) {}
 
   // Whether the call is the one that fails.
   bool fails(int rank, const char* call) {
@@ -40,15 +46,19 @@ struct Job {
     if (number == fail_at) failed = call;
     return true;
   }
-  static Status failure(const char* call) { return {WEIR_E_MPI, std::string(call) + ": made to fail"}; }
+  static Status failure(const char* call) {
+    return {WEIR_E_MPI, std::string(call) + ": made to fail"};
+  }
 
   // Pieces and receives of a channel find each other in order.
   void match(const Channel& channel) {
     auto& sent = pieces[channel];
     auto& wanted = posted[channel];
     for (; !sent.empty() && !wanted.empty(); sent.pop_front(), wanted.pop_front()) {
-      if (static_cast<int64_t>(sent.front().size()) != wanted.front().bytes) broken = "a piece of another length than was expected";
-      memcpy(wanted.front().to, sent.front().data(), std::min<size_t>(sent.front().size(), static_cast<size_t>(wanted.front().bytes)));
+      if (static_cast<int64_t>(sent.front().size()) != wanted.front().bytes)
+        broken = "a piece of another length than was expected";
+      memcpy(wanted.front().to, sent.front().data(),
+             std::min<size_t>(sent.front().size(), static_cast<size_t>(wanted.front().bytes)));
       *wanted.front().done = true;
     }
   }
@@ -64,7 +74,8 @@ struct Job {
   int fail_rank = -1, fail_at = -1;
   bool for_ever = false;  // and all calls of the rank after it
   std::map<std::pair<std::string, int64_t>, Meeting> meetings;  // by team and place
-  std::map<std::string, int64_t> lost;                          // teams that a rank has left, and the first place to which it does not come
+  std::map<std::string, int64_t>
+      lost;  // teams that a rank has left, and the first place to which it does not come
   std::vector<std::deque<Message>> control;
   std::map<Channel, std::deque<Bytes>> pieces;
   std::map<Channel, std::deque<Posted>> posted;
@@ -75,7 +86,8 @@ struct Job {
 
 class ThreadTeam : public Team {
  public:
-  ThreadTeam(Job& job, std::string name, std::vector<int> members, int rank) : job_(job), name_(std::move(name)), members_(std::move(members)), rank_(rank) {}
+  ThreadTeam(Job& job, std::string name, std::vector<int> members, int rank)
+      : job_(job), name_(std::move(name)), members_(std::move(members)), rank_(rank) {}
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(members_.size()); }
   Status barrier() override { return meet("barrier", {}).status(); }
@@ -94,7 +106,8 @@ class ThreadTeam : public Team {
     Job::Bytes packed;
     for (const auto& part : to) {
       const auto bytes = static_cast<int64_t>(part.size());
-      packed.insert(packed.end(), reinterpret_cast<const char*>(&bytes), reinterpret_cast<const char*>(&bytes + 1));
+      packed.insert(packed.end(), reinterpret_cast<const char*>(&bytes),
+                    reinterpret_cast<const char*>(&bytes + 1));
       packed.insert(packed.end(), part.begin(), part.end());
     }
     auto all = meet("exchange", packed);
@@ -106,7 +119,8 @@ class ThreadTeam : public Team {
         memcpy(&bytes, theirs.data() + at, sizeof bytes);
         at += sizeof bytes;
         if (r == rank_) {
-          from.emplace_back(theirs.begin() + static_cast<long>(at), theirs.begin() + static_cast<long>(at) + bytes);
+          from.emplace_back(theirs.begin() + static_cast<long>(at),
+                            theirs.begin() + static_cast<long>(at) + bytes);
           break;
         }
         at += static_cast<size_t>(bytes);
@@ -115,7 +129,8 @@ class ThreadTeam : public Team {
     return from;
   }
   Result<std::pair<int64_t, int>> maximum(int64_t value) override {
-    auto all = meet("maximum", Job::Bytes(reinterpret_cast<char*>(&value), reinterpret_cast<char*>(&value + 1)));
+    auto all = meet("maximum", Job::Bytes(reinterpret_cast<char*>(&value),
+                                          reinterpret_cast<char*>(&value + 1)));
     if (!all.ok()) return all.status();
     std::pair<int64_t, int> best{INT64_MIN, 0};
     for (int r = 0; r < size(); ++r) {
@@ -130,14 +145,16 @@ class ThreadTeam : public Team {
     auto all = meet("agree", Job::Bytes(text.begin(), text.end()));
     if (!all.ok()) return mine.ok() ? all.status() : mine;
     for (const Job::Bytes& each : *all) {
-      if (!each.empty()) return {static_cast<weir_status>(each[0] - 'A'), std::string(each.begin() + 1, each.end())};
+      if (!each.empty())
+        return {static_cast<weir_status>(each[0] - 'A'), std::string(each.begin() + 1, each.end())};
     }
     return {};
   }
   Result<std::unique_ptr<Team>> split(int colour, int key) override {
     const std::string name = name_ + "/" + std::to_string(place_) + ":" + std::to_string(colour);
     const int mine[2] = {colour, key};
-    auto all = meet("split", Job::Bytes(reinterpret_cast<const char*>(mine), reinterpret_cast<const char*>(mine) + sizeof mine));
+    auto all = meet("split", Job::Bytes(reinterpret_cast<const char*>(mine),
+                                        reinterpret_cast<const char*>(mine) + sizeof mine));
     if (!all.ok()) return all.status();
     std::vector<int> members;
     int rank = 0;
@@ -198,7 +215,8 @@ class ThreadTeam : public Team {
 
 class ThreadWorld : public World {
  public:
-  ThreadWorld(Job& job, int rank) : job_(job), rank_(rank), sites_(static_cast<size_t>(job.size), Site{0, static_cast<int>(getpid())}) {
+  ThreadWorld(Job& job, int rank)
+      : job_(job), rank_(rank), sites_(static_cast<size_t>(job.size), Site{0, base::self()}) {
     std::vector<int> all;
     for (int r = 0; r < job.size; ++r) all.push_back(r);
     team_ = std::make_unique<ThreadTeam>(job, "world", all, rank);
@@ -222,8 +240,12 @@ class ThreadWorld : public World {
     box.pop_front();
     return std::optional<Message>(std::move(message));
   }
-  std::unique_ptr<Flight> flight(int channel) override { return std::make_unique<ThreadFlight>(*this, channel); }
-  std::unique_ptr<Agreement> agreement(Team& team) override { return std::make_unique<ThreadAgreement>(static_cast<ThreadTeam&>(team)); }
+  std::unique_ptr<Flight> flight(int channel) override {
+    return std::make_unique<ThreadFlight>(*this, channel);
+  }
+  std::unique_ptr<Agreement> agreement(Team& team) override {
+    return std::make_unique<ThreadAgreement>(static_cast<ThreadTeam&>(team));
+  }
   Result<std::unique_ptr<Window>> window(void* memory, int64_t bytes) override {
     const bool failed = job_.fails(rank_, "window");
     const char* own = static_cast<char*>(memory);
@@ -243,7 +265,9 @@ class ThreadWorld : public World {
 
   class ThreadFlight : public Flight {
    public:
-    ThreadFlight(ThreadWorld& world, int channel) : world_(world), channel_(channel) { world_.flights_.push_back(this); }
+    ThreadFlight(ThreadWorld& world, int channel) : world_(world), channel_(channel) {
+      world_.flights_.push_back(this);
+    }
     ~ThreadFlight() override { std::erase(world_.flights_, this); }
     Status send(int to, const void* data, int64_t bytes) override {
       if (world_.job_.fails(world_.rank_, "send")) return Job::failure("send");
@@ -264,13 +288,16 @@ class ThreadWorld : public World {
     }
     Status fetch(Window& window, int from, int64_t offset, int64_t bytes, void* data) override {
       if (world_.job_.fails(world_.rank_, "fetch")) return Job::failure("fetch");
-      const Job::Memory& memory = world_.job_.windows[{static_cast<NumberedWindow&>(window).number_, from}];
+      const Job::Memory& memory =
+          world_.job_.windows[{static_cast<NumberedWindow&>(window).number_, from}];
       fetches_.push_back({memory.public_copy.data() + offset, static_cast<char*>(data), bytes});
       return {};
     }
     // A fetch is not there before the second look, and nothing sent has left.
     Result<bool> finished() override {
-      if (!idle() && looks_++ == 0) return world_.job_.fails(world_.rank_, "finish") ? Result<bool>(Job::failure("finish")) : Result<bool>(false);
+      if (!idle() && looks_++ == 0)
+        return world_.job_.fails(world_.rank_, "finish") ? Result<bool>(Job::failure("finish"))
+                                                         : Result<bool>(false);
       end_fetches();
       sending_ = false;
       std::erase_if(receives_, [](const std::shared_ptr<bool>& done) { return *done; });
@@ -322,12 +349,14 @@ class ThreadWorld : public World {
       if (team_.lost_) return {WEIR_E_LOST, "a rank was lost before"};
       const int64_t mine[2] = {value, place};
       at_ = team_.place_;
-      return team_.come("agreement", Job::Bytes(reinterpret_cast<const char*>(mine), reinterpret_cast<const char*>(mine) + sizeof mine));
+      return team_.come("agreement", Job::Bytes(reinterpret_cast<const char*>(mine),
+                                                reinterpret_cast<const char*>(mine) + sizeof mine));
     }
     Result<std::optional<Outcome>> poll() override {
       const Job::Meeting& meeting = team_.job_.meetings[{team_.name_, at_}];
       if (meeting.came < team_.size()) return std::optional<Outcome>();
-      if (team_.job_.fails(team_.members_[static_cast<size_t>(team_.rank_)], "end an agreement")) return Job::failure("end an agreement");
+      if (team_.job_.fails(team_.members_[static_cast<size_t>(team_.rank_)], "end an agreement"))
+        return Job::failure("end an agreement");
       Outcome outcome{INT64_MIN, true};
       int64_t first = 0;
       for (size_t r = 0; r < meeting.parts.size(); ++r) {

@@ -10,7 +10,8 @@ namespace {
 
 constexpr int64_t kAlignment = 64;
 
-Column column_of_field(const Catalogue& catalogue, const StreamField& member, const StreamFile& file, int place) {
+Column column_of_field(const Catalogue& catalogue, const StreamField& member,
+                       const StreamFile& file, int place) {
   const Field& f = catalogue.fields[static_cast<size_t>(member.field)];
   Column c;
   c.field = member.field;
@@ -26,23 +27,27 @@ Column column_of_field(const Catalogue& catalogue, const StreamField& member, co
   return c;
 }
 
-void finish(Section& section, const FormatFacts& facts, const std::set<int>& owner_counts, int64_t slab_bytes) {
+void finish(Section& section, const FormatFacts& facts, const std::set<int>& owner_counts,
+            int64_t slab_bytes) {
   for (Column& c : section.columns) {
     c.shape.element_bytes = static_cast<int64_t>(std::max(size_of(c.type), size_of(c.file_type)));
     c.shape.granule = std::max<int64_t>(facts.granules[static_cast<size_t>(c.variable)], 1);
     section.shapes.push_back(c.shape);
   }
   for (int owners : owner_counts) {
-    if (static_cast<size_t>(owners) > section.slabs.size()) section.slabs.resize(static_cast<size_t>(owners));
+    if (static_cast<size_t>(owners) > section.slabs.size())
+      section.slabs.resize(static_cast<size_t>(owners));
     for (const std::vector<Part>& parts : share(section.shapes, owners)) {
-      section.slabs[static_cast<size_t>(owners - 1)].push_back(slabs(section.shapes, parts, slab_bytes));
+      section.slabs[static_cast<size_t>(owners - 1)].push_back(
+          slabs(section.shapes, parts, slab_bytes));
     }
   }
 }
 
 }  // namespace
 
-Result<Layout> make_layout(const Catalogue& catalogue, std::vector<StreamFile> files, std::vector<FormatFacts> facts, const Topology& topology,
+Result<Layout> make_layout(const Catalogue& catalogue, std::vector<StreamFile> files,
+                           std::vector<FormatFacts> facts, const Topology& topology,
                            int64_t slab_bytes) {
   Layout layout;
   for (size_t s = 0; s < catalogue.streams.size(); ++s) {
@@ -50,7 +55,8 @@ Result<Layout> make_layout(const Catalogue& catalogue, std::vector<StreamFile> f
     stream.file = std::move(files[s]);
     stream.facts = std::move(facts[s]);
     if (stream.facts.granules.size() != stream.file.file.variables.size()) {
-      return Status{WEIR_E_INTERNAL, "stream '" + catalogue.streams[s].name + "': servers and clients differ in its variables"};
+      return Status{WEIR_E_INTERNAL, "stream '" + catalogue.streams[s].name +
+                                         "': servers and clients differ in its variables"};
     }
     for (const LonLat& pair : stream.file.lonlat) {
       for (int variable : {pair.lon, pair.lat}) {
@@ -64,7 +70,8 @@ Result<Layout> make_layout(const Catalogue& catalogue, std::vector<StreamFile> f
     }
     const std::vector<StreamField>& fields = catalogue.streams[s].fields;
     for (size_t i = 0; i < fields.size(); ++i) {
-      stream.fields.columns.push_back(column_of_field(catalogue, fields[i], stream.file, static_cast<int>(i)));
+      stream.fields.columns.push_back(
+          column_of_field(catalogue, fields[i], stream.file, static_cast<int>(i)));
     }
     std::set<int> owner_counts;
     for (int of_group : topology.owners) owner_counts.insert(stream.owners(of_group));
@@ -79,7 +86,8 @@ ClientLayout make_client_layout(const Layout& layout, const std::vector<int64_t>
   ClientLayout made;
   const auto place = [&](const Column& c, int64_t& at) {
     const int64_t here = at;
-    const int64_t bytes = c.shape.levels * points[static_cast<size_t>(c.decomposition)] * static_cast<int64_t>(size_of(c.type));
+    const int64_t bytes = c.shape.levels * points[static_cast<size_t>(c.decomposition)] *
+                          static_cast<int64_t>(size_of(c.type));
     at += (bytes + kAlignment - 1) / kAlignment * kAlignment;
     return here;
   };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where everything is: the columns of a stream's frames, which owner writes which slabs of them, and where each client keeps them in its
-// window. Computed by every rank from the catalogue and a few numbers of the formats, so that only those are sent.
+// Where everything is: the columns of a stream's frames, which owner writes which slabs of them,
+// and where each client keeps them in its window. Computed by every rank from the catalogue and a
+// few numbers of the formats, so that only those are sent.
 #pragma once
 
 #include <optional>
@@ -28,17 +29,21 @@ struct Column {
     if (!packing) return Filling::of(missing, file_type);
     return {default_fill(file_type), missing.has_value(), packing, missing};
   }
-  Convert to_file(Type from, ByteOrder order) const { return (packing ? packer : converter)(from, file_type, order); }
+  Convert to_file(Type from, ByteOrder order) const {
+    return (packing ? packer : converter)(from, file_type, order);
+  }
 };
 
-// Columns that are written together, and each owner's slabs of them. Groups all have the same number of owners or the first group's
-// slabs hold for those with fewer: slabs[owners - 1][owner].
+// Columns that are written together, and each owner's slabs of them. Groups all have the same
+// number of owners or the first group's slabs hold for those with fewer: slabs[owners - 1][owner].
 struct Section {
   std::vector<Column> columns;
   std::vector<ColumnShape> shapes;
   std::vector<std::vector<std::vector<Part>>> slabs;  // [number of owners - 1][owner]
 
-  const std::vector<Part>& of(int owners, int owner) const { return slabs[static_cast<size_t>(owners - 1)][static_cast<size_t>(owner)]; }
+  const std::vector<Part>& of(int owners, int owner) const {
+    return slabs[static_cast<size_t>(owners - 1)][static_cast<size_t>(owner)];
+  }
 };
 
 // What only a format knows; the first owner asks it and tells the others.
@@ -63,7 +68,8 @@ struct Layout {
   int slots = 2;  // of each stream, in each window
 };
 
-Result<Layout> make_layout(const Catalogue& catalogue, std::vector<StreamFile> files, std::vector<FormatFacts> facts, const Topology& topology,
+Result<Layout> make_layout(const Catalogue& catalogue, std::vector<StreamFile> files,
+                           std::vector<FormatFacts> facts, const Topology& topology,
                            int64_t slab_bytes);
 
 // Where a client has a stream's data, in bytes from the beginning of its window.

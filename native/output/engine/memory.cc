@@ -14,7 +14,9 @@ constexpr int kSlabsInBudget = 8;
 
 }  // namespace
 
-int64_t slab_bytes_for(int64_t budget_bytes) { return std::clamp<int64_t>(budget_bytes / kSlabsInBudget, 4096, kSlab); }
+int64_t slab_bytes_for(int64_t budget_bytes) {
+  return std::clamp<int64_t>(budget_bytes / kSlabsInBudget, 4096, kSlab);
+}
 
 int64_t staging_bytes(const Setup& setup, const Section& section, const Part& slab) {
   const Column& c = section.columns[static_cast<size_t>(slab.column)];
@@ -22,7 +24,8 @@ int64_t staging_bytes(const Setup& setup, const Section& section, const Part& sl
   for (const ClientView& view : setup.clients) {
     if (view.route == Route::kShared) continue;
     each_strip(c.shape, slab, [&](const Strip& strip) {
-      const auto [lo, hi] = view.pieces[static_cast<size_t>(c.decomposition)].bounds(strip.first, strip.last);
+      const auto [lo, hi] =
+          view.pieces[static_cast<size_t>(c.decomposition)].bounds(strip.first, strip.last);
       bytes += strip.levels * (hi - lo) * static_cast<int64_t>(size_of(c.type));
     });
   }
@@ -42,7 +45,8 @@ BufferSizes buffer_sizes(const Setup& setup) {
         const int64_t element = c.operation == WEIR_INSTANT ? c.shape.element_bytes : 8;
         sizes.slab = std::max(sizes.slab, slab.count * element);
         sizes.staging = std::max(sizes.staging, staging_bytes(setup, *section, slab));
-        sizes.accumulators += Accumulator::memory_bytes(c.operation, c.type, c.missing.has_value(), slab.count);
+        sizes.accumulators +=
+            Accumulator::memory_bytes(c.operation, c.type, c.missing.has_value(), slab.count);
       }
     }
   }
@@ -54,9 +58,11 @@ Status check_memory(Setup* setup) {
   const int64_t buffers = (sizes.accumulators > 0 ? 3 : 2) * sizes.slab + 2 * sizes.staging;
   setup->memory_bytes += buffers + sizes.accumulators;
   if (setup->memory_bytes <= setup->settings.server_memory_bytes) return {};
-  return {WEIR_E_MEMORY, "a rank that writes needs " + std::to_string(setup->memory_bytes) + " bytes (accumulators " +
-                             std::to_string(sizes.accumulators) + ", buffers " + std::to_string(buffers) +
-                             ", the rest plans), and server_memory allows " + std::to_string(setup->settings.server_memory_bytes) +
+  return {WEIR_E_MEMORY, "a rank that writes needs " + std::to_string(setup->memory_bytes) +
+                             " bytes (accumulators " + std::to_string(sizes.accumulators) +
+                             ", buffers " + std::to_string(buffers) +
+                             ", the rest plans), and server_memory allows " +
+                             std::to_string(setup->settings.server_memory_bytes) +
                              "; raise it, use more servers, or smaller chunks"};
 }
 

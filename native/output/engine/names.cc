@@ -22,7 +22,8 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
-// The directories that are the same for all files lose their links, "." and ".."; what follows them stays a template.
+// The directories that are the same for all files lose their links, "." and ".."; what follows them
+// stays a template.
 std::string canonical_template(const std::string& directory, const Stream& stream) {
   const size_t special = std::min(stream.path.find_first_of("%{}"), stream.path.size());
   const size_t name = stream.path.rfind('/', special) + 1;
@@ -44,18 +45,23 @@ uint64_t hash_of(const std::string& text) {
 
 // Of files whose names have a time in them the first name is not known before the first step.
 bool is_known(const Stream& stream) {
-  return !path_has(stream.path, PathPart::kTime) && !((stream.every_s > 0 || stream.reduces()) && path_has(stream.path, PathPart::kStep));
+  return !path_has(stream.path, PathPart::kTime) &&
+         !((stream.every_s > 0 || stream.reduces()) && path_has(stream.path, PathPart::kStep));
 }
 
 Status compare_streams(const Catalogue& catalogue, const std::vector<std::string>& templates) {
   std::unordered_map<std::string, size_t> seen;
   for (size_t s = 0; s < templates.size(); ++s) {
     if (catalogue.streams[s].fields.empty()) continue;
-    const std::string path = path_has(templates[s], PathPart::kStream) ? templates[s] + "\n" + catalogue.streams[s].name : templates[s];
+    const std::string path = path_has(templates[s], PathPart::kStream)
+                                 ? templates[s] + "\n" + catalogue.streams[s].name
+                                 : templates[s];
     const auto [before, fresh] = seen.emplace(path, s);
     if (fresh) continue;
-    return {WEIR_E_ARGUMENT, "stream " + quoted(catalogue.streams[s].name) + ": stream " + quoted(catalogue.streams[before->second].name) +
-                                 " writes to the same path, " + quoted(templates[s]) + "; put {stream} into it"};
+    return {WEIR_E_ARGUMENT, "stream " + quoted(catalogue.streams[s].name) + ": stream " +
+                                 quoted(catalogue.streams[before->second].name) +
+                                 " writes to the same path, " + quoted(templates[s]) +
+                                 "; put {stream} into it"};
   }
   return {};
 }
@@ -63,8 +69,11 @@ Status compare_streams(const Catalogue& catalogue, const std::vector<std::string
 Status check_known_names(const Catalogue& catalogue, const std::string& directory) {
   for (const Stream& stream : catalogue.streams) {
     if (stream.fields.empty() || !is_known(stream)) continue;
-    const Status status = check_target(absolute_path(directory, expand_path(stream.path, {{}, 0, 0, stream.name})), stream.existing);
-    if (!status.ok()) return {status.code(), "stream " + quoted(stream.name) + ": " + status.message()};
+    const Status status =
+        check_target(absolute_path(directory, expand_path(stream.path, {{}, 0, 0, stream.name})),
+                     stream.existing);
+    if (!status.ok())
+      return {status.code(), "stream " + quoted(stream.name) + ": " + status.message()};
   }
   return {};
 }
@@ -77,7 +86,8 @@ Status Names::prepare(Team& model, const Catalogue& catalogue, const std::string
   if (model.rank() == 0) {
     for (const Stream& stream : catalogue.streams) {
       templates_.push_back(canonical_template(directory, stream));
-      bytes.insert(bytes.end(), templates_.back().c_str(), templates_.back().c_str() + templates_.back().size() + 1);
+      bytes.insert(bytes.end(), templates_.back().c_str(),
+                   templates_.back().c_str() + templates_.back().size() + 1);
     }
     mine = compare_streams(catalogue, templates_);
     if (mine.ok()) mine = check_known_names(catalogue, directory);
@@ -85,7 +95,8 @@ Status Names::prepare(Team& model, const Catalogue& catalogue, const std::string
   WEIR_TRY(model.agree(mine));
   WEIR_TRY(model.broadcast(bytes, 0));
   if (model.rank() == 0) return {};
-  for (size_t at = 0; at < bytes.size(); at += templates_.back().size() + 1) templates_.emplace_back(bytes.data() + at);
+  for (size_t at = 0; at < bytes.size(); at += templates_.back().size() + 1)
+    templates_.emplace_back(bytes.data() + at);
   return {};
 }
 
@@ -94,13 +105,17 @@ Status Names::claim(const Catalogue& catalogue, const Frame& frame) {
   Result<Date> date = date_after(catalogue.reference, catalogue.calendar, frame.file_time_s);
   if (!date.ok()) return {};  // who writes the frame will tell
   const PathValues values{*date, frame.file_step, frame.file, stream.name};
-  const auto [before, fresh] = used_.emplace(hash_of(expand_path(templates_[static_cast<size_t>(frame.stream)], values)), frame.stream);
+  const auto [before, fresh] = used_.emplace(
+      hash_of(expand_path(templates_[static_cast<size_t>(frame.stream)], values)), frame.stream);
   if (fresh) return {};
-  return {WEIR_E_FILE, "stream " + quoted(stream.name) + ", step " + std::to_string(frame.step) + ", file " + expand_path(stream.path, values) +
+  return {WEIR_E_FILE, "stream " + quoted(stream.name) + ", step " + std::to_string(frame.step) +
+                           ", file " + expand_path(stream.path, values) +
                            ": this run has written a file of that name already (stream " +
                            quoted(catalogue.streams[static_cast<size_t>(before->second)].name) +
-                           "), which stays; the frame is not written. Names from " + quoted(stream.path) +
-                           " repeat: use finer codes of time, {step} or {file}, or rotation = \"day\", \"month\" or \"year\""};
+                           "), which stays; the frame is not written. Names from " +
+                           quoted(stream.path) +
+                           " repeat: use finer codes of time, {step} or {file}, or rotation = "
+                           "\"day\", \"month\" or \"year\""};
 }
 
 }  // namespace weir::output

@@ -27,10 +27,14 @@ std::vector<char> Note::encode() const {
 
 Result<Note> Note::decode(std::span<const char> bytes) {
   Fixed fixed;
-  if (bytes.size() < sizeof fixed) return Status{WEIR_E_INTERNAL, "a message between ranks came damaged"};
+  if (bytes.size() < sizeof fixed)
+    return Status{WEIR_E_INTERNAL, "a message between ranks came damaged"};
   memcpy(static_cast<void*>(&fixed), bytes.data(), sizeof fixed);
-  Note note{fixed.kind, fixed.group, fixed.frame, fixed.missing, {}, fixed.in_file != 0, fixed.to_the_end != 0};
-  if (fixed.code != WEIR_OK) note.status = {static_cast<weir_status>(fixed.code), {bytes.begin() + sizeof fixed, bytes.end()}};
+  Note note{fixed.kind, fixed.group,        fixed.frame,          fixed.missing,
+            {},         fixed.in_file != 0, fixed.to_the_end != 0};
+  if (fixed.code != WEIR_OK)
+    note.status = {static_cast<weir_status>(fixed.code),
+                   {bytes.begin() + sizeof fixed, bytes.end()}};
   return note;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A frame in numbers, and the messages of control about it. A frame costs clients + 2 x members messages on its way to the writers, and as
-// many back: clients tell their member of the group (frame), members tell the head when all have (ready), the head starts all members (go), and
+// A frame in numbers, and the messages of control about it. A frame costs clients + 2 x members
+// messages on its way to the writers, and as many back: clients tell their member of the group
+// (frame), members tell the head when all have (ready), the head starts all members (go), and
 // members release their clients.
 #pragma once
 
@@ -22,19 +23,22 @@ struct Frame {
   int64_t step = 0;
   int64_t file = 0;     // the file's number
   int64_t record = 0;   // place among the file's frames
-  int64_t written = 0;  // how many of them are in the file, as far as the client was notified: for a group that takes a file over
+  int64_t written = 0;  // how many of them are in the file, as far as the client was notified: for
+                        // a group that takes a file over
   int32_t generation = 0;  // how often the file has been taken over
   int32_t source = 0;      // the generation of the file that has those `written`
   int64_t file_step = 0;
-  int64_t interval = 0;  // the number of the frame after the last due one: where means and the like begin
+  int64_t interval =
+      0;  // the number of the frame after the last due one: where means and the like begin
   double previous_s = 0;  // the time of the step before
   // Of streams whose state is saved.
-  int32_t save = 0;            // no frame of the stream, but the end of the model: its state is to be saved
+  int32_t save = 0;  // no frame of the stream, but the end of the model: its state is to be saved
   int32_t resumed = 0;         // the run goes on with a saved state
   int64_t resumed_steps = 0;   // that it has of the first interval
   int64_t resumed_records = -1;  // that the file of the first frame has by it; -1: not known
   double longest_step_s = 0;
-  double time_s = 0, begin_s = 0, file_time_s = 0;  // of the frame, of its interval, of the file's first record
+  double time_s = 0, begin_s = 0,
+         file_time_s = 0;  // of the frame, of its interval, of the file's first record
 };
 
 enum class NoteKind : int32_t {
@@ -43,16 +47,21 @@ enum class NoteKind : int32_t {
   kReady,       // member to head: all my clients' parts are
   kGo,          // head to members: write it
   kDone,        // head to members that only forward: it is written, or why not
-  kRelease,     // member to its clients: the frame's place in the window is free; with an error when it was not written
-  kAlive,       // member to its clients, while a frame takes long; head to members that only forward, who pass it on
-  kKept,        // client to an owner that it sends pieces to: all of this frame's have left, and were the frame's when they did
-  kWaiting,     // client to an owner that it sends pieces to, now and then while it waits for that owner's group or for other ranks
-  kGivenUp,     // client 0 to the members of a group that was silent for too long: others write its frames
-  kShutdown,         // client to its member: no more frames
-  kAllShutdown,      // member to head
-  kClose,       // head to members: complete all files and end
-  kClosed,      // head to members that only forward
-  kFinished     // member to its clients: all is written, or why not
+  kRelease,  // member to its clients: the frame's place in the window is free; with an error when
+             // it was not written
+  kAlive,    // member to its clients, while a frame takes long; head to members that only forward,
+             // who pass it on
+  kKept,  // client to an owner that it sends pieces to: all of this frame's have left, and were the
+          // frame's when they did
+  kWaiting,   // client to an owner that it sends pieces to, now and then while it waits for that
+              // owner's group or for other ranks
+  kGivenUp,   // client 0 to the members of a group that was silent for too long: others write its
+              // frames
+  kShutdown,  // client to its member: no more frames
+  kAllShutdown,  // member to head
+  kClose,        // head to members: complete all files and end
+  kClosed,       // head to members that only forward
+  kFinished      // member to its clients: all is written, or why not
 };
 
 // How often a rank that waits says so (kWaiting).

@@ -20,10 +20,14 @@ int64_t pack(const void* from, void* to, int64_t count, const Filling& filling, 
   int64_t faults = 0;
   for (int64_t i = 0; i < count; ++i) {
     const double packed = std::nearbyint((static_cast<double>(in[i]) - offset) / scale);
-    const bool held = packed >= std::numeric_limits<To>::min() && packed <= std::numeric_limits<To>::max() && packed != static_cast<double>(fill);
-    const bool missing = filling.missing && (in[i] != in[i] || (filling.in_memory && in[i] == mark));
+    const bool held = packed >= std::numeric_limits<To>::min() &&
+                      packed <= std::numeric_limits<To>::max() &&
+                      packed != static_cast<double>(fill);
+    const bool missing =
+        filling.missing && (in[i] != in[i] || (filling.in_memory && in[i] == mark));
     if (!held && !missing && faults++ == 0) *first = i;
-    const Bits<To> bits = std::bit_cast<Bits<To>>(held && !missing ? static_cast<To>(packed) : fill);
+    const Bits<To> bits =
+        std::bit_cast<Bits<To>>(held && !missing ? static_cast<To>(packed) : fill);
     out[i] = kSwap ? swapped(bits) : bits;
   }
   return faults;
@@ -41,6 +45,8 @@ struct PackKernel<From, To, kSwap> {
 
 }  // namespace
 
-Convert packer(Type from, Type to, ByteOrder order) { return instance<PackKernel>(from, to, order); }
+Convert packer(Type from, Type to, ByteOrder order) {
+  return instance<PackKernel>(from, to, order);
+}
 
 }  // namespace weir::output

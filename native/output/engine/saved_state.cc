@@ -39,21 +39,29 @@ const char* name_of(weir_operation operation) {
 }
 
 // What must be the same in the run that goes on.
-std::string definition_of(const Catalogue& catalogue, const Stream& stream, const StreamLayout& layout) {
+std::string definition_of(const Catalogue& catalogue, const Stream& stream,
+                          const StreamLayout& layout) {
   std::string text = kFirstLine;
-  text += std::string("byte order ") + (std::endian::native == std::endian::little ? "little" : "big") + "\n";
-  text += "stream " + stream.name + "\npath " + stream.path + "\nreference " + catalogue.reference + "\ncalendar " + catalogue.calendar + "\n";
-  text += "every " + exact(stream.every_s) + " s or " + std::to_string(stream.every_steps) + " steps\n";
-  text += "files of " + std::to_string(stream.rotation) + " frames, period " + std::to_string(static_cast<int>(stream.period)) + "\n";
+  text += std::string("byte order ") +
+          (std::endian::native == std::endian::little ? "little" : "big") + "\n";
+  text += "stream " + stream.name + "\npath " + stream.path + "\nreference " + catalogue.reference +
+          "\ncalendar " + catalogue.calendar + "\n";
+  text +=
+      "every " + exact(stream.every_s) + " s or " + std::to_string(stream.every_steps) + " steps\n";
+  text += "files of " + std::to_string(stream.rotation) + " frames, period " +
+          std::to_string(static_cast<int>(stream.period)) + "\n";
   for (const Column& c : layout.fields.columns) {
     const Field& field = catalogue.fields[static_cast<size_t>(c.field)];
-    text += "field " + field.name + " " + name_of(c.operation) + " " + output::name_of(c.type) + " " + std::to_string(c.shape.levels) + " x " +
-            std::to_string(c.shape.points) + (c.missing ? " missing " + exact(c.missing->real) : "") + "\n";
+    text += "field " + field.name + " " + name_of(c.operation) + " " + output::name_of(c.type) +
+            " " + std::to_string(c.shape.levels) + " x " + std::to_string(c.shape.points) +
+            (c.missing ? " missing " + exact(c.missing->real) : "") + "\n";
   }
   return text;
 }
 
-std::string first_line(const std::string& text, size_t at) { return text.substr(at, text.find('\n', at) - at); }
+std::string first_line(const std::string& text, size_t at) {
+  return text.substr(at, text.find('\n', at) - at);
+}
 
 }  // namespace
 
@@ -68,16 +76,19 @@ SavedState::SavedState(const Catalogue& catalogue, const Stream& stream, const S
     : definition_(definition_of(catalogue, stream, layout)), layout_(layout), bytes_(kHeaderBytes) {
   for (const Column& c : layout.fields.columns) {
     begins_.push_back(bytes_);
-    bytes_ += Accumulator::memory_bytes(c.operation, c.type, c.missing.has_value(), c.shape.levels * c.shape.points);
+    bytes_ += Accumulator::memory_bytes(c.operation, c.type, c.missing.has_value(),
+                                        c.shape.levels * c.shape.points);
     bytes_ = (bytes_ + 7) / 8 * 8;
   }
 }
 
 std::string SavedState::header(const Standing& s) const {
   std::string text = definition_ + kStanding;
-  text += "step " + std::to_string(s.step) + "\ntime_s " + exact(s.time_s) + "\nlongest_step_s " + exact(s.longest_step_s) + "\nbegin_s " +
-          exact(s.begin_s) + "\nsteps " + std::to_string(s.steps) + "\nfile " + std::to_string(s.file) + "\nrecord " + std::to_string(s.record) +
-          "\nfile_step " + std::to_string(s.file_step) + "\nfile_time_s " + exact(s.file_time_s) + "\nend\n";
+  text += "step " + std::to_string(s.step) + "\ntime_s " + exact(s.time_s) + "\nlongest_step_s " +
+          exact(s.longest_step_s) + "\nbegin_s " + exact(s.begin_s) + "\nsteps " +
+          std::to_string(s.steps) + "\nfile " + std::to_string(s.file) + "\nrecord " +
+          std::to_string(s.record) + "\nfile_step " + std::to_string(s.file_step) +
+          "\nfile_time_s " + exact(s.file_time_s) + "\nend\n";
   return text;
 }
 
@@ -85,8 +96,11 @@ Result<Standing> SavedState::parse(const std::string& header) const {
   const std::string expected = definition_ + kStanding;
   if (header.compare(0, expected.size(), expected) != 0) {
     for (size_t at = 0; at < expected.size();) {
-      const std::string mine = first_line(expected, at), theirs = at < header.size() ? first_line(header, at) : "";
-      if (mine != theirs) return Status{WEIR_E_FORMAT, "it says " + quoted(theirs.substr(0, 200)) + " where this run has " + quoted(mine)};
+      const std::string mine = first_line(expected, at),
+                        theirs = at < header.size() ? first_line(header, at) : "";
+      if (mine != theirs)
+        return Status{WEIR_E_FORMAT, "it says " + quoted(theirs.substr(0, 200)) +
+                                         " where this run has " + quoted(mine)};
       at += mine.size() + 1;
     }
   }
@@ -103,22 +117,28 @@ Result<Standing> SavedState::parse(const std::string& header) const {
     }
     return end != text && *end == '\n';
   };
-  const bool whole = number("step", &s.step) && number("time_s", &s.time_s) && number("longest_step_s", &s.longest_step_s) &&
-                     number("begin_s", &s.begin_s) && number("steps", &s.steps) && number("file", &s.file) && number("record", &s.record) &&
-                     number("file_step", &s.file_step) && number("file_time_s", &s.file_time_s) && header.find("\nend\n") != std::string::npos;
-  if (!whole || s.steps < 0 || s.file < 0 || s.record < 0) return Status{WEIR_E_FORMAT, "its header is damaged"};
+  const bool whole = number("step", &s.step) && number("time_s", &s.time_s) &&
+                     number("longest_step_s", &s.longest_step_s) && number("begin_s", &s.begin_s) &&
+                     number("steps", &s.steps) && number("file", &s.file) &&
+                     number("record", &s.record) && number("file_step", &s.file_step) &&
+                     number("file_time_s", &s.file_time_s) &&
+                     header.find("\nend\n") != std::string::npos;
+  if (!whole || s.steps < 0 || s.file < 0 || s.record < 0)
+    return Status{WEIR_E_FORMAT, "its header is damaged"};
   return s;
 }
 
 int64_t SavedState::values_at(size_t column, int64_t element) const {
   const Column& c = layout_.fields.columns[column];
-  return begins_[column] + element * static_cast<int64_t>(size_of(Accumulator::result_type(c.operation, c.type)));
+  return begins_[column] +
+         element * static_cast<int64_t>(size_of(Accumulator::result_type(c.operation, c.type)));
 }
 
 int64_t SavedState::counts_at(size_t column, int64_t element) const {
   const Column& c = layout_.fields.columns[column];
   if (!Accumulator::counts_values(c.operation, c.missing.has_value())) return -1;
-  return values_at(column, c.shape.levels * c.shape.points) + element * static_cast<int64_t>(sizeof(uint32_t));
+  return values_at(column, c.shape.levels * c.shape.points) +
+         element * static_cast<int64_t>(sizeof(uint32_t));
 }
 
 Result<std::optional<std::string>> read_state_header(const std::string& path) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a stream's means, sums and extremes have of an interval that a run leaves unfinished, in a file for the run that continues it
-// (docs/formats/output.md, "Saved state"): where the stream stands, and the values of all elements in the order of the file's variables, so
-// that any number of ranks and owners may go on with it.
+// What a stream's means, sums and extremes have of an interval that a run leaves unfinished, in a
+// file for the run that continues it (docs/formats/output.md, "Saved state"): where the stream
+// stands, and the values of all elements in the order of the file's variables, so that any number
+// of ranks and owners may go on with it.
 #pragma once
 
 #include <optional>
@@ -24,8 +25,11 @@ struct Standing {
   double file_time_s = 0;
 };
 
-// Streams that leave a state when they end, and begin with that of the run before: they reduce, and go on with files.
-inline bool keeps_state(const Stream& stream) { return stream.reduces() && stream.existing == Existing::kAppend; }
+// Streams that leave a state when they end, and begin with that of the run before: they reduce, and
+// go on with files.
+inline bool keeps_state(const Stream& stream) {
+  return stream.reduces() && stream.existing == Existing::kAppend;
+}
 
 // "out/history.weir-state" of stream history with path "out/%Y/%m.nc".
 std::string state_path(const std::string& directory, const Stream& stream);
@@ -39,7 +43,8 @@ class SavedState {
   // fails: WEIR_E_FORMAT  it is none, or of another stream: with the first line that differs.
   Result<Standing> parse(const std::string& header) const;
 
-  // Where the column's values are, and the counts of those that were not missing; -1: there are none.
+  // Where the column's values are, and the counts of those that were not missing; -1: there are
+  // none.
   int64_t values_at(size_t column, int64_t element) const;
   int64_t counts_at(size_t column, int64_t element) const;
   int64_t bytes() const { return bytes_; }

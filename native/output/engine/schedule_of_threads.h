@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests only: threads of which one runs at a time, in an order that a seed decides, on a clock of their own. A wait costs no time, and a
-// run that is repeated with its seed does the same. A thread runs until it pauses.
+// Tests only: threads of which one runs at a time, in an order that a seed decides, on a clock of
+// their own. A wait costs no time, and a run that is repeated with its seed does the same. A thread
+// runs until it pauses.
 #pragma once
 
 #include <condition_variable>
@@ -57,7 +58,8 @@ class Schedule : public Clock {
 
   // A call of something outside: others may go on before it, and in one of four do.
   void call() {
-    if (random_() % 4 == 0) sleep_until(now_us_ + static_cast<int64_t>(random_() % kLongestCall_us));
+    if (random_() % 4 == 0)
+      sleep_until(now_us_ + static_cast<int64_t>(random_() % kLongestCall_us));
   }
   // False: the time is over. `come` is looked at when some thread has called wake.
   bool wait(double limit_s, const std::function<bool()>& come) {
@@ -72,7 +74,9 @@ class Schedule : public Clock {
   }
   void wake() {
     for (Thread& t : threads_) {
-      if (t.waits) t.ready_us = std::min(t.ready_us, now_us_ + static_cast<int64_t>(random_() % kLongestCall_us));
+      if (t.waits)
+        t.ready_us =
+            std::min(t.ready_us, now_us_ + static_cast<int64_t>(random_() % kLongestCall_us));
     }
   }
 
@@ -98,7 +102,8 @@ class Schedule : public Clock {
     for (int t = 0; t < static_cast<int>(threads_.size()); ++t) {
       const Thread& thread = threads_[static_cast<size_t>(t)];
       if (thread.ended) continue;
-      const int64_t lead = best < 0 ? 1 : threads_[static_cast<size_t>(best)].ready_us - thread.ready_us;
+      const int64_t lead =
+          best < 0 ? 1 : threads_[static_cast<size_t>(best)].ready_us - thread.ready_us;
       if (lead > 0 || (lead == 0 && random_() % static_cast<unsigned>(++equals + 1) == 0)) best = t;
       if (lead > 0) equals = 0;
     }
@@ -111,7 +116,8 @@ class Schedule : public Clock {
     running_ = best;
     if (best == self_ && comes_back) return;
     threads_[static_cast<size_t>(best)].turn.notify_one();
-    if (comes_back) threads_[static_cast<size_t>(self_)].turn.wait(lock, [this] { return running_ == self_; });
+    if (comes_back)
+      threads_[static_cast<size_t>(self_)].turn.wait(lock, [this] { return running_ == self_; });
   }
 
   static inline thread_local int self_ = -1;

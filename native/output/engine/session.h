@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank of the model after weir_init: definitions end, steps go by, fields are put into windows, frames handed to those who write. In the
-// modes without servers some of these ranks are the writers themselves, within end_step.
+// A rank of the model after weir_init: definitions end, steps go by, fields are put into windows,
+// frames handed to those who write. In the modes without servers some of these ranks are the
+// writers themselves, within end_step.
 #pragma once
 
 #include <memory>
@@ -26,7 +27,8 @@ struct Costs {
 class Session {
  public:
   // `model`: the team of the ranks that compute.
-  Session(std::unique_ptr<World> world, std::unique_ptr<Team> model, const Settings& settings, Topology topology);
+  Session(std::unique_ptr<World> world, std::unique_ptr<Team> model, const Settings& settings,
+          Topology topology);
   ~Session();
 
   Team& model() { return *model_; }
@@ -43,10 +45,12 @@ class Session {
   Status lend(int field, void** data);
   // [collective over the model] With servers: hands the frames over and returns; else writes them.
   Status end_step();
-  Status get(const Catalogue& catalogue, int field, const std::string& path, int64_t record, void* data);
+  Status get(const Catalogue& catalogue, int field, const std::string& path, int64_t record,
+             void* data);
   // [collective over the model] Returns when all files have their names, or with what failed.
   Status finalize();
-  // The program ends without finalize: servers are let go, files that are not complete keep their temporary names.
+  // The program ends without finalize: servers are let go, files that are not complete keep their
+  // temporary names.
   void abandon();
 
  private:
@@ -56,8 +60,10 @@ class Session {
 
   struct Getting;
 
-  Status prepare_get(const Catalogue& catalogue, const std::string& path, int64_t record, Getting* g);
-  Status bring(const Catalogue& catalogue, int field, const std::string& path, int64_t record, void* data);
+  Status prepare_get(const Catalogue& catalogue, const std::string& path, int64_t record,
+                     Getting* g);
+  Status bring(const Catalogue& catalogue, int field, const std::string& path, int64_t record,
+               void* data);
   Status read_slab(const Getting& g, const Part& slab, std::vector<std::vector<char>>* to);
   void put_inside_halo(const Catalogue& catalogue, int field, const char* inner, void* data);
   Status define(const Catalogue& catalogue);

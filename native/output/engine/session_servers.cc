@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The modes with servers: frames are announced to the member of the group that writes them, and nothing is waited for. What went wrong on
-// any rank is agreed upon with a delay of one output step, so that all ranks are notified in the same call and none waits for the others.
+// The modes with servers: frames are announced to the member of the group that writes them, and
+// nothing is waited for. What went wrong on any rank is agreed upon with a delay of one output
+// step, so that all ranks are notified in the same call and none waits for the others.
 #include <algorithm>
 #include <utility>
 
@@ -24,10 +25,13 @@ void Session::on_message(const Message& message) {
   Result<Note> note = Note::decode(message.bytes);
   if (!note.ok()) return blame(note.status());
   // A server that slept and was given up knows nothing of it yet: others have its frames.
-  if (note->kind != NoteKind::kDefine && std::find(alive_.begin(), alive_.end(), note->group) == alive_.end()) return;
+  if (note->kind != NoteKind::kDefine &&
+      std::find(alive_.begin(), alive_.end(), note->group) == alive_.end())
+    return;
   last_heard_s_ = now_s();
   if (note->kind == NoteKind::kRelease) {
-    flows_[static_cast<size_t>(note->frame.stream)].released(note->frame.number, note->group, note->in_file);
+    flows_[static_cast<size_t>(note->frame.stream)].released(note->frame.number, note->group,
+                                                             note->in_file);
   } else if (note->kind == NoteKind::kFinished) {
     finished_[static_cast<size_t>(note->group)] = true;
   }
@@ -40,8 +44,9 @@ std::string Session::frames_at(int group) const {
   for (const Flow& flow : flows_) {
     for (const Flow::Held& h : flow.held) {
       if (h.group != group || h.released) continue;
-      text += (text.empty() ? "frames that it had not finished: " : ", ") + setup_.catalogue.streams[static_cast<size_t>(h.frame.stream)].name +
-              " at step " + std::to_string(h.frame.step);
+      text += (text.empty() ? "frames that it had not finished: " : ", ") +
+              setup_.catalogue.streams[static_cast<size_t>(h.frame.stream)].name + " at step " +
+              std::to_string(h.frame.step);
     }
   }
   return text.empty() ? "it had finished all frames that this rank gave it" : text;
@@ -53,26 +58,35 @@ void Session::look_for_dead(int group) {
   for (int rank : setup_.topology.groups[static_cast<size_t>(group)]) {
     if (rank == world_->rank() || !is_gone(*world_, rank)) continue;
     gone_[static_cast<size_t>(group)] = true;
-    blame({WEIR_E_LOST, "server rank " + std::to_string(rank) + " of group " + std::to_string(group) + " is gone; " + frames_at(group)});
+    blame({WEIR_E_LOST, "server rank " + std::to_string(rank) + " of group " +
+                            std::to_string(group) + " is gone; " + frames_at(group)});
     return;
   }
 }
 
 void Session::announce(Flow& flow, Flow::Held& held) {
   const Note note{NoteKind::kFrame, held.group, held.frame, held.missing, held.spoiled};
-  if (Status sent = world_->send(setup_.topology.gate(held.group, model_->rank()), note.encode()); !sent.ok()) blame(sent);
+  if (Status sent = world_->send(setup_.topology.gate(held.group, model_->rank()), note.encode());
+      !sent.ok())
+    blame(sent);
   push(flow, held);
   if (!held.is_sending()) say_kept(held, flow.sends_nothing);
 }
 
-// What this rank sent has left the slot while it was the frame's, unless it is lost. An owner that was given up in the meantime never hears it.
+// What this rank sent has left the slot while it was the frame's, unless it is lost. An owner that
+// was given up in the meantime never hears it.
 void Session::say_kept(const Flow::Held& held, const Status& lost) {
   if (!setup_.topology.has_servers()) return;
-  const int owners = setup_.layout.streams[static_cast<size_t>(held.frame.stream)].owners(setup_.topology.owners[static_cast<size_t>(held.group)]);
+  const int owners = setup_.layout.streams[static_cast<size_t>(held.frame.stream)].owners(
+      setup_.topology.owners[static_cast<size_t>(held.group)]);
   for (int owner = 0; owner < owners; ++owner) {
-    const int rank = setup_.topology.groups[static_cast<size_t>(held.group)][static_cast<size_t>(owner)];
+    const int rank =
+        setup_.topology.groups[static_cast<size_t>(held.group)][static_cast<size_t>(owner)];
     if (setup_.route_to(rank) != Route::kTwoSided) continue;
-    if (Status sent = world_->send(rank, Note{NoteKind::kKept, held.group, held.frame, {}, lost}.encode()); !sent.ok()) blame(sent);
+    if (Status sent =
+            world_->send(rank, Note{NoteKind::kKept, held.group, held.frame, {}, lost}.encode());
+        !sent.ok())
+      blame(sent);
   }
 }
 
@@ -80,7 +94,8 @@ void Session::hand_over(Flow& flow) {
   const int group = flow.group(alive_);
   Flow::Held held{flow.frame(), group, {}, nullptr, false, {}};
   held.spoiled = flow.spoiled();
-  if (const int column = flow.missing_column(); column >= 0) held.missing = {column, world_->rank(), 1};
+  if (const int column = flow.missing_column(); column >= 0)
+    held.missing = {column, world_->rank(), 1};
   flow.held.push_back(std::move(held));
   announce(flow, flow.held.back());
   flow.end();
@@ -102,18 +117,23 @@ Status Session::end_step_handing_over() {
   return settle(false);
 }
 
-// A rank that has been gone for two looks: what it sent before its end, as at the end of weir_finalize, has come by then.
+// A rank that has been gone for two looks: what it sent before its end, as at the end of
+// weir_finalize, has come by then.
 Status Session::look_for_dead_clients() {
   if (now_s() - last_look_s_ < kLookEvery_s) return {};
   last_look_s_ = now_s();
   const std::vector<int>& clients = setup_.topology.clients;
-  const auto gone = std::find_if(clients.begin(), clients.end(), [this](int rank) { return rank != world_->rank() && is_gone(*world_, rank); });
+  const auto gone = std::find_if(clients.begin(), clients.end(), [this](int rank) {
+    return rank != world_->rank() && is_gone(*world_, rank);
+  });
   const int before = std::exchange(gone_client_, gone == clients.end() ? -1 : *gone);
   if (gone == clients.end() || *gone != before) return {};
-  return {WEIR_E_LOST, "rank " + std::to_string(*gone) + " of the model is gone: its process has ended"};
+  return {WEIR_E_LOST,
+          "rank " + std::to_string(*gone) + " of the model is gone: its process has ended"};
 }
 
-// The agreement of the step before is completed, and, unless this is the last one, another one begun.
+// The agreement of the step before is completed, and, unless this is the last one, another one
+// begun.
 Status Session::settle(bool last) {
   Result<bool> trouble = settled();
   if (!trouble.ok()) return broken_ = trouble.status();
@@ -131,7 +151,8 @@ Status Session::begin_agreement(int64_t place, const std::string& words) {
   return {};
 }
 
-// The agreement that is under way, if any, is completed: whether some rank has trouble. An error: no other agreement may be begun.
+// The agreement that is under way, if any, is completed: whether some rank has trouble. An error:
+// no other agreement may be begun.
 Result<bool> Session::settled() {
   bool trouble = false;
   const double began = now_s();
@@ -152,19 +173,24 @@ Result<bool> Session::settled() {
     if (!patience.wait()) {
       // What the servers have reported may be why.
       return !trouble_.ok() ? trouble_
-                            : Status(WEIR_E_LOST, "a rank of the model did not come to weir_end_step or weir_finalize within " +
-                                                      std::to_string(static_cast<int>(world_->time_limit())) + " s (time_limit_s)");
+                            : Status(WEIR_E_LOST,
+                                     "a rank of the model did not come to weir_end_step or "
+                                     "weir_finalize within " +
+                                         std::to_string(static_cast<int>(world_->time_limit())) +
+                                         " s (time_limit_s)");
     }
   }
   costs_.wait_s += now_s() - began;
   return trouble;
 }
 
-// [collective over the model] Some rank has trouble: all learn the first one's, and which groups are lost.
+// [collective over the model] Some rank has trouble: all learn the first one's, and which groups
+// are lost.
 Status Session::resolve() {
   std::vector<int> dead;
   for (int group : std::vector<int>(alive_)) {
-    Result<std::pair<int64_t, int>> lost = model_->maximum(gone_[static_cast<size_t>(group)] ? 1 : 0);
+    Result<std::pair<int64_t, int>> lost =
+        model_->maximum(gone_[static_cast<size_t>(group)] ? 1 : 0);
     if (!lost.ok()) return lost.status();
     if (lost->first == 0) continue;
     gone_[static_cast<size_t>(group)] = true;
@@ -172,14 +198,17 @@ Status Session::resolve() {
   }
   Status agreed = model_->agree(trouble_);
   trouble_ = {};
-  if (std::find(reported_.begin(), reported_.end(), agreed.message()) == reported_.end()) reported_.push_back(agreed.message());
+  if (std::find(reported_.begin(), reported_.end(), agreed.message()) == reported_.end())
+    reported_.push_back(agreed.message());
   if (dead.empty()) return agreed;
   take_over(dead);
-  return {agreed.code(), agreed.message() + (alive_.empty() ? "; no server is left" : "; the other servers take its files over")};
+  return {agreed.code(),
+          agreed.message() +
+              (alive_.empty() ? "; no server is left" : "; the other servers take its files over")};
 }
 
-// Frames which a dead group has not finished go to the groups that are left, from the windows where they still are. A frame that one
-// rank reported as finished is finished.
+// Frames which a dead group has not finished go to the groups that are left, from the windows where
+// they still are. A frame that one rank reported as finished is finished.
 void Session::take_over(const std::vector<int>& dead) {
   for (int group : dead) {
     alive_.erase(std::remove(alive_.begin(), alive_.end(), group), alive_.end());
@@ -190,16 +219,19 @@ void Session::take_over(const std::vector<int>& dead) {
       Result<std::pair<int64_t, int>> finished = model_->maximum(flow.last_finished(group));
       if (!finished.ok()) return blame(finished.status());
       for (const Flow::Held& h : flow.held) {
-        if (h.group == group && h.frame.number <= finished->first) flow.released(h.frame.number, group, true);
+        if (h.group == group && h.frame.number <= finished->first)
+          flow.released(h.frame.number, group, true);
       }
     }
     std::vector<int64_t> moved;
     for (const Flow::Held& h : flow.held) {
-      if (!h.released && std::find(dead.begin(), dead.end(), h.group) != dead.end()) moved.push_back(h.frame.number);
+      if (!h.released && std::find(dead.begin(), dead.end(), h.group) != dead.end())
+        moved.push_back(h.frame.number);
     }
     flow.pass_on(dead, alive_);
     for (Flow::Held& h : flow.held) {
-      if (!h.released && std::find(moved.begin(), moved.end(), h.frame.number) != moved.end()) announce(flow, h);
+      if (!h.released && std::find(moved.begin(), moved.end(), h.frame.number) != moved.end())
+        announce(flow, h);
     }
   }
 }
@@ -207,9 +239,11 @@ void Session::take_over(const std::vector<int>& dead) {
 // A server that only slept, or waited for a disk, is to end when it wakes.
 void Session::tell_given_up(int group) {
   if (model_->rank() != 0) return;
-  const Status why{WEIR_E_LOST, "group " + std::to_string(group) + " of the servers was given up by the model's ranks"};
+  const Status why{WEIR_E_LOST, "group " + std::to_string(group) +
+                                    " of the servers was given up by the model's ranks"};
   for (int rank : setup_.topology.groups[static_cast<size_t>(group)]) {
-    if (!is_gone(*world_, rank)) (void)world_->send(rank, Note{NoteKind::kGivenUp, group, {}, {}, why}.encode());
+    if (!is_gone(*world_, rank))
+      (void)world_->send(rank, Note{NoteKind::kGivenUp, group, {}, {}, why}.encode());
   }
 }
 
@@ -230,21 +264,29 @@ void Session::say_waiting() {
 
 void Session::abandon() {
   if (setup_.topology.has_servers() && broken_.ok()) {
-    (void)wait_for_servers({WEIR_E_ORDER, "rank " + std::to_string(world_->rank()) + " of the model came to MPI_Finalize without weir_finalize; files "
-                                              "that are not complete keep their finished steps under their temporary names"});
+    (void)wait_for_servers(
+        {WEIR_E_ORDER,
+         "rank " + std::to_string(world_->rank()) +
+             " of the model came to MPI_Finalize without weir_finalize; files "
+             "that are not complete keep their finished steps under their temporary names"});
   }
 }
 
 Status Session::wait_for_servers(const Status& incomplete) {
   for (int group : alive_) {
-    if (Status sent = world_->send(setup_.topology.gate(group, model_->rank()), Note{NoteKind::kShutdown, group, {}, {}, incomplete}.encode()); !sent.ok()) {
+    if (Status sent = world_->send(setup_.topology.gate(group, model_->rank()),
+                                   Note{NoteKind::kShutdown, group, {}, {}, incomplete}.encode());
+        !sent.ok()) {
       blame(sent);
     }
   }
   // Owners that wait for another rank's pieces are to know who waits for them.
   for (const auto& [rank, route] : setup_.owner_routes) {
     if (route != Route::kTwoSided || is_gone(*world_, rank)) continue;
-    if (Status sent = world_->send(rank, Note{NoteKind::kWaiting, 0, {}, {}, {}, false, true}.encode()); !sent.ok()) blame(sent);
+    if (Status sent =
+            world_->send(rank, Note{NoteKind::kWaiting, 0, {}, {}, {}, false, true}.encode());
+        !sent.ok())
+      blame(sent);
   }
   Patience patience(world_->time_limit(), setup_.longest_pause_us());
   double heard = last_heard_s_;
@@ -261,13 +303,17 @@ Status Session::wait_for_servers(const Status& incomplete) {
     }
     if (patience.wait()) continue;
     gone_[static_cast<size_t>(*waiting)] = true;
-    blame({WEIR_E_LOST, "group " + std::to_string(*waiting) + " of the servers (head: rank " +
-                            std::to_string(setup_.topology.groups[static_cast<size_t>(*waiting)][0]) + ") did not say that it has finished within " +
-                            std::to_string(static_cast<int>(world_->time_limit())) + " s (time_limit_s); " + frames_at(*waiting)});
+    blame(
+        {WEIR_E_LOST, "group " + std::to_string(*waiting) + " of the servers (head: rank " +
+                          std::to_string(setup_.topology.groups[static_cast<size_t>(*waiting)][0]) +
+                          ") did not say that it has finished within " +
+                          std::to_string(static_cast<int>(world_->time_limit())) +
+                          " s (time_limit_s); " + frames_at(*waiting)});
   }
 }
 
-// [collective over the model] All have come to weir_finalize by the same steps; before anything that would wait for those that have not.
+// [collective over the model] All have come to weir_finalize by the same steps; before anything
+// that would wait for those that have not.
 Status Session::arrive() {
   constexpr int64_t kEnd = -1;
   const std::string here = "weir_finalize after " + std::to_string(steps_) + " steps";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run that continues another has of it, and what it leaves to the next: where streams stand that have means, sums and extremes.
+// What a run that continues another has of it, and what it leaves to the next: where streams stand
+// that have means, sums and extremes.
 #include "output/engine/saved_state.h"
 #include "output/engine/session.h"
 #include "output/engine/writer.h"
@@ -23,17 +24,22 @@ Status Session::resume() {
     WEIR_TRY(model_->agree(mine));
     WEIR_TRY(model_->broadcast(bytes, 0));
     if (bytes.empty()) continue;
-    Result<Standing> standing = SavedState(setup_.catalogue, stream, setup_.layout.streams[s]).parse({bytes.begin(), bytes.end()});
+    Result<Standing> standing = SavedState(setup_.catalogue, stream, setup_.layout.streams[s])
+                                    .parse({bytes.begin(), bytes.end()});
     if (!standing.ok()) {
-      return {standing.status().code(), "stream " + quoted(stream.name) + ": cannot go on with the saved state " + path + ": " + standing.status().message() +
-                                            "; define the stream as the run before did, or take its files and the state away to begin anew"};
+      return {standing.status().code(), "stream " + quoted(stream.name) +
+                                            ": cannot go on with the saved state " + path + ": " +
+                                            standing.status().message() +
+                                            "; define the stream as the run before did, or take "
+                                            "its files and the state away to begin anew"};
     }
     flows_[s].resume(*standing);
   }
   return {};
 }
 
-// [collective over the model] At the end. What cannot be saved is reported as what cannot be written.
+// [collective over the model] At the end. What cannot be saved is reported as what cannot be
+// written.
 void Session::save_states() {
   for (Flow& flow : flows_) {
     const Stream& stream = setup_.catalogue.streams[static_cast<size_t>(flow.frame().stream)];

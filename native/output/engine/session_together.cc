@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The modes without servers: at the end of a step all ranks agree that the frames are complete, then those that write do so; the others go
-// on. The next agreement says that this frame's slots are free, and what became of it.
+// The modes without servers: at the end of a step all ranks agree that the frames are complete,
+// then those that write do so; the others go on. The next agreement says that this frame's slots
+// are free, and what became of it.
 #include <bit>
 
 #include "output/engine/session.h"
@@ -12,12 +13,15 @@ namespace weir::output {
 
 // The same number on all ranks that are at the same step, time and frames.
 int64_t Session::place_in_time() const {
-  uint64_t hash = std::bit_cast<uint64_t>(time_s_) ^ static_cast<uint64_t>(steps_) * 0x9e3779b97f4a7c15ULL;
+  uint64_t hash =
+      std::bit_cast<uint64_t>(time_s_) ^ static_cast<uint64_t>(steps_) * 0x9e3779b97f4a7c15ULL;
   for (const Flow& flow : flows_) hash = (hash ^ (flow.active() ? 1 : 0)) * 0x100000001b3ULL;
   return static_cast<int64_t>(hash >> 1);
 }
 
-std::string Session::words_of_step() const { return "step " + std::to_string(steps_ - 1) + " (" + number_text(time_s_) + " s)"; }
+std::string Session::words_of_step() const {
+  return "step " + std::to_string(steps_ - 1) + " (" + number_text(time_s_) + " s)";
+}
 
 Status Session::end_step_together() {
   Status missing;
@@ -31,9 +35,11 @@ Status Session::end_step_together() {
   const std::string here = words_of_step();
   Status agreed = model_->agree_at(missing.ok() ? trouble_ : missing, place_in_time(), here);
   const bool complete = agreed.ok();
-  if ((agreed.code() == WEIR_E_LOST && trouble_.code() != WEIR_E_LOST) || agreed.code() == WEIR_E_ORDER) {
+  if ((agreed.code() == WEIR_E_LOST && trouble_.code() != WEIR_E_LOST) ||
+      agreed.code() == WEIR_E_ORDER) {
     return broken_ = {agreed.code(), here + " cannot be written: " + agreed.message() +
-                                         "; nothing more is written, files that are not complete keep their finished steps under their temporary names"};
+                                         "; nothing more is written, files that are not complete "
+                                         "keep their finished steps under their temporary names"};
   }
   if (agreed.code() != WEIR_E_MISSING) trouble_ = {};
   for (Flow& flow : flows_) {

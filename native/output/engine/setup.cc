@@ -99,7 +99,8 @@ Status ask_formats(const std::vector<StreamFile>& files, Setup* setup, Bytes* fa
     append(facts, format->byte_order());
     append(facts, static_cast<char>(format->row().parallel));
     append(facts, static_cast<int64_t>(files[s].file.variables.size()));
-    for (size_t v = 0; v < files[s].file.variables.size(); ++v) append(facts, format->granule(files[s].file, static_cast<int>(v)));
+    for (size_t v = 0; v < files[s].file.variables.size(); ++v)
+      append(facts, format->granule(files[s].file, static_cast<int>(v)));
   }
   return {};
 }
@@ -110,7 +111,8 @@ std::vector<FormatFacts> take_facts(const Bytes& bytes, size_t streams) {
   for (FormatFacts& f : all) {
     f.order = taker.take<ByteOrder>();
     f.parallel = taker.take<char>() != 0;
-    for (int64_t count = taker.take<int64_t>(); count > 0 && taker.ok(); --count) f.granules.push_back(taker.take<int64_t>());
+    for (int64_t count = taker.take<int64_t>(); count > 0 && taker.ok(); --count)
+      f.granules.push_back(taker.take<int64_t>());
   }
   return all;
 }
@@ -123,19 +125,22 @@ Status lay_out(World& world, Setup* setup) {
   WEIR_TRY(world.team().agree(mine));
   WEIR_TRY(world.team().broadcast(facts, owner_ranks(setup->topology)[0]));
   setup->slab_bytes = slab_bytes_for(setup->settings.server_memory_bytes);
-  Result<Layout> layout = make_layout(setup->catalogue, std::move(*files), take_facts(facts, setup->catalogue.streams.size()), setup->topology,
-                                      setup->slab_bytes);
+  Result<Layout> layout = make_layout(setup->catalogue, std::move(*files),
+                                      take_facts(facts, setup->catalogue.streams.size()),
+                                      setup->topology, setup->slab_bytes);
   if (layout.ok()) setup->layout = std::move(*layout);
   return world.team().agree(layout.status());
 }
 
-// The window of a client: two slots of each stream, or one when there is a limit that two would pass.
+// The window of a client: two slots of each stream, or one when there is a limit that two would
+// pass.
 Status make_window(World& world, Setup* setup) {
   std::vector<int64_t> points;
   for (const Pieces& p : setup->pieces) points.push_back(p.points());
   const int64_t limit = setup->settings.client_memory_bytes;
   int64_t needed = 0;
-  if (setup->client >= 0 && limit > 0) needed = make_client_layout(setup->layout, points).bytes > limit ? 1 : 0;
+  if (setup->client >= 0 && limit > 0)
+    needed = make_client_layout(setup->layout, points).bytes > limit ? 1 : 0;
   Result<std::pair<int64_t, int>> over = world.team().maximum(needed);
   if (!over.ok()) return over.status();
   if (over->first > 0) setup->layout.slots = 1;
@@ -143,7 +148,8 @@ Status make_window(World& world, Setup* setup) {
   if (setup->client >= 0) {
     setup->mine = make_client_layout(setup->layout, points);
     if (limit > 0 && setup->mine.bytes > limit) {
-      mine = {WEIR_E_MEMORY, "a rank's output buffers need " + std::to_string(setup->mine.bytes) + " bytes with one frame of each stream, and " +
+      mine = {WEIR_E_MEMORY, "a rank's output buffers need " + std::to_string(setup->mine.bytes) +
+                                 " bytes with one frame of each stream, and " +
                                  "client_memory allows " + std::to_string(limit)};
     } else {
       mine = setup->window.create(setup->mine.bytes);
@@ -166,7 +172,9 @@ Bytes introduction(const Setup& setup) {
 }
 
 Route route_of(const Settings& settings, bool mapped) {
-  if (mapped && (settings.transport == TransportKind::kAuto || settings.transport == TransportKind::kShared)) return Route::kShared;
+  if (mapped &&
+      (settings.transport == TransportKind::kAuto || settings.transport == TransportKind::kShared))
+    return Route::kShared;
   return settings.transport == TransportKind::kTwoSided ? Route::kTwoSided : Route::kRma;
 }
 
@@ -187,15 +195,20 @@ Status meet_client(World& world, Setup* setup, int client, const Bytes& bytes) {
   if (!taker.ok()) return {WEIR_E_INTERNAL, "a rank's introduction came damaged"};
   view.layout = make_client_layout(setup->layout, points);
   const TransportKind wanted = setup->settings.transport;
-  const bool same_node = setup->topology.node_of[static_cast<size_t>(view.rank)] == setup->topology.node_of[static_cast<size_t>(world.rank())];
+  const bool same_node = setup->topology.node_of[static_cast<size_t>(view.rank)] ==
+                         setup->topology.node_of[static_cast<size_t>(world.rank())];
   Status mapped{WEIR_E_MEMORY, "the ranks are on two nodes"};
   if (same_node && (wanted == TransportKind::kAuto || wanted == TransportKind::kShared)) {
     view.memory = std::make_unique<Segment>();
-    mapped = window_bytes == 0 ? Status{} : view.memory->map(world.sites()[static_cast<size_t>(view.rank)].pid, descriptor, window_bytes);
+    mapped = window_bytes == 0
+                 ? Status{}
+                 : view.memory->map(world.sites()[static_cast<size_t>(view.rank)].process.pid,
+                                    descriptor, window_bytes);
   }
   if (!mapped.ok() && wanted == TransportKind::kShared) {
-    return {WEIR_E_CONFIG, "transport = \"shared\": rank " + std::to_string(world.rank()) + " cannot map the memory of rank " +
-                               std::to_string(view.rank) + " (" + mapped.message() + "); set transport to auto"};
+    return {WEIR_E_CONFIG, "transport = \"shared\": rank " + std::to_string(world.rank()) +
+                               " cannot map the memory of rank " + std::to_string(view.rank) +
+                               " (" + mapped.message() + "); set transport to auto"};
   }
   view.route = route_of(setup->settings, mapped.ok());
   setup->clients.push_back(std::move(view));
@@ -214,7 +227,8 @@ Status introduce(World& world, Setup* setup) {
   if (!from.ok()) return from.status();
   Status met;
   for (size_t c = 0; c < setup->topology.clients.size() && met.ok() && setup->owner >= 0; ++c) {
-    // Taken and let go one by one: lists of indices may be most of what an owner's memory has room for.
+    // Taken and let go one by one: lists of indices may be most of what an owner's memory has room
+    // for.
     const Bytes theirs = std::move((*from)[static_cast<size_t>(setup->topology.clients[c])]);
     met = meet_client(world, setup, static_cast<int>(c), theirs);
   }
@@ -223,7 +237,8 @@ Status introduce(World& world, Setup* setup) {
 
 Status tell_routes(World& world, Setup* setup) {
   std::vector<Bytes> to(static_cast<size_t>(world.size()));
-  for (const ClientView& view : setup->clients) to[static_cast<size_t>(view.rank)] = {static_cast<char>(view.route)};
+  for (const ClientView& view : setup->clients)
+    to[static_cast<size_t>(view.rank)] = {static_cast<char>(view.route)};
   Result<std::vector<Bytes>> from = world.team().exchange(std::move(to));
   if (!from.ok()) return from.status();
   if (setup->client < 0) return {};
@@ -235,7 +250,8 @@ Status tell_routes(World& world, Setup* setup) {
   return {};
 }
 
-// One-sided where a probe says that it works without the other's help (transport "rma": without asking), else two-sided.
+// One-sided where a probe says that it works without the other's help (transport "rma": without
+// asking), else two-sided.
 Status choose_remote_route(World& world, Setup* setup) {
   bool remote = false;
   for (const ClientView& view : setup->clients) remote |= view.route == Route::kRma;
@@ -249,7 +265,8 @@ Status choose_remote_route(World& world, Setup* setup) {
     use = *progress;
   }
   if (use) {
-    Result<std::unique_ptr<Window>> window = world.window(setup->window.data(), setup->window.bytes());
+    Result<std::unique_ptr<Window>> window =
+        world.window(setup->window.data(), setup->window.bytes());
     WEIR_TRY(world.team().agree(window.status()));
     setup->rma = std::move(*window);
   } else {
@@ -272,12 +289,14 @@ const char* name_of(Route route) {
 }
 
 Route Setup::route_to(int owner_rank) const {
-  const auto at = std::lower_bound(owner_routes.begin(), owner_routes.end(), std::pair<int, Route>{owner_rank, Route::kShared});
+  const auto at = std::lower_bound(owner_routes.begin(), owner_routes.end(),
+                                   std::pair<int, Route>{owner_rank, Route::kShared});
   return at->second;
 }
 
 unsigned Setup::longest_pause_us() const {
-  const bool sends = std::any_of(owner_routes.begin(), owner_routes.end(), [](const auto& r) { return r.second != Route::kShared; });
+  const bool sends = std::any_of(owner_routes.begin(), owner_routes.end(),
+                                 [](const auto& r) { return r.second != Route::kShared; });
   return sends ? Patience::kUsual : Patience::kLong;
 }
 
@@ -288,20 +307,23 @@ Status agree_setup(World& world, Setup* setup) {
     const auto at = std::find(members.begin(), members.end(), world.rank());
     if (at == members.end()) continue;
     setup->group = static_cast<int>(g);
-    if (at - members.begin() < setup->topology.owners[g]) setup->owner = static_cast<int>(at - members.begin());
+    if (at - members.begin() < setup->topology.owners[g])
+      setup->owner = static_cast<int>(at - members.begin());
   }
   WEIR_TRY(world.team().agree(share_catalogue(world, setup)));
   WEIR_TRY(lay_out(world, setup));
   WEIR_TRY(make_window(world, setup));
   WEIR_TRY(introduce(world, setup));
   WEIR_TRY(world.team().agree(choose_remote_route(world, setup)));  // a split has no time limit
-  Result<std::unique_ptr<Team>> owners = world.team().split(setup->owner >= 0 ? setup->group : -1, setup->owner);
+  Result<std::unique_ptr<Team>> owners =
+      world.team().split(setup->owner >= 0 ? setup->group : -1, setup->owner);
   if (owners.ok()) setup->owners = std::move(*owners);
   WEIR_TRY(world.team().agree(owners.status()));
   return world.team().agree(setup->owner >= 0 ? check_memory(setup) : Status());
 }
 
-// Freeing a window waits for all ranks without end; so all must first show, within the time limit, that they are there.
+// Freeing a window waits for all ranks without end; so all must first show, within the time limit,
+// that they are there.
 void end_world(World& world, Setup* setup) {
   if (setup->rma != nullptr) {
     if (!world.team().barrier().ok()) return;

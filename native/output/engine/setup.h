@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of definitions: all ranks of the world agree on the catalogue, on who writes what, on memory, and on how each owner gets at each
-// client's data. What comes of it does not change any more.
+// The end of definitions: all ranks of the world agree on the catalogue, on who writes what, on
+// memory, and on how each owner gets at each client's data. What comes of it does not change any
+// more.
 #pragma once
 
 #include <memory>
@@ -47,14 +48,17 @@ struct Setup {
   std::unique_ptr<Window> rma;  // when a pair uses it
 
   Route route_to(int owner_rank) const;
-  // Of a client: how long it may sleep while it waits for owners. Those that it sends to wait for its calls of MPI.
+  // Of a client: how long it may sleep while it waits for owners. Those that it sends to wait for
+  // its calls of MPI.
   unsigned longest_pause_us() const;
 };
 
-// [collective over the world] On clients setup->catalogue and pieces are set, on all ranks settings and topology.
+// [collective over the world] On clients setup->catalogue and pieces are set, on all ranks settings
+// and topology.
 Status agree_setup(World& world, Setup* setup);
 
-// [collective over the world] At the very end, when no rank is lost, as far as this one knows. Without it the window and what the world consists of stay.
+// [collective over the world] At the very end, when no rank is lost, as far as this one knows.
+// Without it the window and what the world consists of stay.
 void end_world(World& world, Setup* setup);
 
 }  // namespace weir::output

@@ -16,7 +16,8 @@ namespace {
 
 // A directory may be made by another owner or group at the same time.
 Status make_directories(const std::string& path) {
-  for (size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
+  for (size_t slash = path.find('/', 1); slash != std::string::npos;
+       slash = path.find('/', slash + 1)) {
     const std::string directory = path.substr(0, slash);
     if (mkdir(directory.c_str(), 0777) != 0 && errno != EEXIST && errno != EISDIR) {
       const int error = errno;
@@ -31,7 +32,8 @@ Status make_directories(const std::string& path) {
 // A directory is left to the format that makes directories.
 Status remove_remains(const std::string& temporary) {
   for (const std::string& path : {temporary, temporary + ".journal"}) {
-    if (unlink(path.c_str()) != 0 && errno != ENOENT && errno != EISDIR && errno != EPERM) return file_error("remove the old", path, errno);
+    if (unlink(path.c_str()) != 0 && errno != ENOENT && errno != EISDIR && errno != EPERM)
+      return file_error("remove the old", path, errno);
   }
   return {};
 }
@@ -45,17 +47,28 @@ std::string absolute_path(const std::string& directory, const std::string& path)
 
 Status check_target(const std::string& path, Existing existing) {
   struct stat of;
-  if (lstat(path.c_str(), &of) != 0) return {};  // nothing there, or a directory that is notified of when it is made
-  const auto no = [&](const std::string& why) { return Status(WEIR_E_FILE, path + " is there already: " + why); };
-  if (S_ISLNK(of.st_mode)) return no("a symbolic link, which the file would replace; remove it, or write to the path that it leads to");
-  if (S_ISDIR(of.st_mode) && !format_of_file(path)) return no("a directory that is no Zarr store; remove it, or write to another path");
-  if (!S_ISDIR(of.st_mode) && !S_ISREG(of.st_mode)) return no("no regular file (a device, a pipe or a socket); write to another path");
-  if (existing == Existing::kRefuse) return no("the stream says existing = \"refuse\"; move it away, or write to another path");
-  if ((of.st_mode & 0222) == 0) return no("write-protected; allow writing to it, or write to another path");
+  if (lstat(path.c_str(), &of) != 0)
+    return {};  // nothing there, or a directory that is notified of when it is made
+  const auto no = [&](const std::string& why) {
+    return Status(WEIR_E_FILE, path + " is there already: " + why);
+  };
+  if (S_ISLNK(of.st_mode))
+    return no(
+        "a symbolic link, which the file would replace; remove it, or write to the path that it "
+        "leads to");
+  if (S_ISDIR(of.st_mode) && !format_of_file(path))
+    return no("a directory that is no Zarr store; remove it, or write to another path");
+  if (!S_ISDIR(of.st_mode) && !S_ISREG(of.st_mode))
+    return no("no regular file (a device, a pipe or a socket); write to another path");
+  if (existing == Existing::kRefuse)
+    return no("the stream says existing = \"refuse\"; move it away, or write to another path");
+  if ((of.st_mode & 0222) == 0)
+    return no("write-protected; allow writing to it, or write to another path");
   return {};
 }
 
-Status prepare_target(const std::string& path, const std::string& owner, Existing existing, int generation, FileLock* lock) {
+Status prepare_target(const std::string& path, const std::string& owner, Existing existing,
+                      int generation, FileLock* lock) {
   WEIR_TRY(make_directories(path));
   WEIR_TRY(check_target(path, existing));
   WEIR_TRY(lock->take(temporary_path(path, 0) + ".lock", path, owner));

@@ -24,7 +24,9 @@ class Target : public testing::Test {
     const Status status = check_target(directory_ + "/" + name, existing);
     return status.ok() ? "fine" : status.message();
   }
-  static size_t in(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+  static size_t in(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  }
 
   std::string directory_;
 };
@@ -39,22 +41,28 @@ TEST_F(Target, only_files_and_stores_are_replaced) {
   ASSERT_EQ(symlink("file", (directory_ + "/link").c_str()), 0);
   ASSERT_EQ(symlink("none", (directory_ + "/dangling").c_str()), 0);
   ASSERT_EQ(mkfifo((directory_ + "/pipe").c_str(), 0666), 0);
-  for (const char* name : {"none", "file", "store", "file/below", "none/below"}) EXPECT_EQ(answer(name), "fine") << name;
-  for (const char* name : {"link", "dangling"}) EXPECT_TRUE(in(answer(name), "a symbolic link")) << name;
+  for (const char* name : {"none", "file", "store", "file/below", "none/below"})
+    EXPECT_EQ(answer(name), "fine") << name;
+  for (const char* name : {"link", "dangling"})
+    EXPECT_TRUE(in(answer(name), "a symbolic link")) << name;
   EXPECT_TRUE(in(answer("directory"), "no Zarr store"));
   EXPECT_TRUE(in(answer("pipe"), "no regular file"));
   EXPECT_TRUE(in(answer("protected"), "write-protected"));
-  for (const char* name : {"file", "store"}) EXPECT_TRUE(in(answer(name, Existing::kRefuse), "existing = \"refuse\"")) << name;
+  for (const char* name : {"file", "store"})
+    EXPECT_TRUE(in(answer(name, Existing::kRefuse), "existing = \"refuse\"")) << name;
   EXPECT_EQ(answer("none", Existing::kRefuse), "fine");
 }
 
 TEST_F(Target, one_process_at_a_time_has_the_lock) {
-  const std::string path = directory_ + "/deep/er/o.nc", lock_path = directory_ + "/deep/er/.o.nc.weir-part.lock";
+  const std::string path = directory_ + "/deep/er/o.nc",
+                    lock_path = directory_ + "/deep/er/.o.nc.weir-part.lock";
   FileLock first, second;
   ASSERT_TRUE(prepare_target(path, "a", Existing::kReplace, 0, &first).ok());
   const Status refused = prepare_target(path, "b", Existing::kReplace, 0, &second);
   EXPECT_EQ(refused.code(), WEIR_E_FILE);
-  EXPECT_TRUE(in(refused.message(), "o.nc: another process writes this file (process " + std::to_string(getpid()) + " on ")) << refused.message();
+  EXPECT_TRUE(in(refused.message(), "o.nc: another process writes this file (process " +
+                                        std::to_string(getpid()) + " on "))
+      << refused.message();
   first.release();
   EXPECT_FALSE(std::filesystem::exists(lock_path));
   EXPECT_TRUE(prepare_target(path, "b", Existing::kReplace, 0, &second).ok());
@@ -70,7 +78,8 @@ TEST_F(Target, the_lock_of_the_same_owner_is_taken_over_and_not_removed_by_the_o
 }
 
 TEST_F(Target, what_a_job_before_has_left_is_removed_when_a_file_begins_anew) {
-  for (const char* name : {".o.nc.weir-part", ".o.nc.weir-part.journal", ".o.nc.weir-part.lock"}) make(name);
+  for (const char* name : {".o.nc.weir-part", ".o.nc.weir-part.journal", ".o.nc.weir-part.lock"})
+    make(name);
   FileLock lock;
   ASSERT_TRUE(prepare_target(directory_ + "/o.nc", "a", Existing::kReplace, -1, &lock).ok());
   EXPECT_TRUE(std::filesystem::exists(directory_ + "/.o.nc.weir-part"));

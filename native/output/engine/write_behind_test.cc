@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs are done once each, in order, one at a time, with a thread and without; a failure stops those behind it and is reported once.
+// Jobs are done once each, in order, one at a time, with a thread and without; a failure stops
+// those behind it and is reported once.
 #include "output/engine/write_behind.h"
 
 #include <gtest/gtest.h>

@@ -28,7 +28,8 @@ Writer::Writer(World& world, Setup& setup) : world_(world), setup_(setup), gathe
 Writer::~Writer() = default;
 
 int Writer::owners(int stream) const {
-  return setup_.layout.streams[static_cast<size_t>(stream)].owners(setup_.topology.owners[static_cast<size_t>(setup_.group)]);
+  return setup_.layout.streams[static_cast<size_t>(stream)].owners(
+      setup_.topology.owners[static_cast<size_t>(setup_.group)]);
 }
 
 Status Writer::prepare() {
@@ -44,15 +45,21 @@ Status Writer::explain(const Status& cause, int stream, const std::string& path)
   // Who of several owners it was, its team has said.
   const std::string& text = cause.message();
   const size_t at = text.rfind(" (rank ");
-  const bool named = at != std::string::npos && text.back() == ')' && text.find_first_not_of("0123456789", at + 7) == text.size() - 1;
-  const std::string rank = named ? text.substr(at + 7, text.size() - at - 8) : std::to_string(world_.rank());
-  return {WEIR_E_REMOTE, "stream '" + setup_.catalogue.streams[static_cast<size_t>(stream)].name + "', file " + (path.empty() ? setup_.catalogue.streams[static_cast<size_t>(stream)].path : path) + ", written by rank " +
-                             rank + ": " + (named ? text.substr(0, at) : text) + " (" + weir_status_name(cause.code()) + ")"};
+  const bool named = at != std::string::npos && text.back() == ')' &&
+                     text.find_first_not_of("0123456789", at + 7) == text.size() - 1;
+  const std::string rank =
+      named ? text.substr(at + 7, text.size() - at - 8) : std::to_string(world_.rank());
+  return {WEIR_E_REMOTE,
+          "stream '" + setup_.catalogue.streams[static_cast<size_t>(stream)].name + "', file " +
+              (path.empty() ? setup_.catalogue.streams[static_cast<size_t>(stream)].path : path) +
+              ", written by rank " + rank + ": " + (named ? text.substr(0, at) : text) + " (" +
+              weir_status_name(cause.code()) + ")"};
 }
 
 Status Writer::open(const Frame& frame, Open* open) {
   const Stream& stream = setup_.catalogue.streams[static_cast<size_t>(frame.stream)];
-  Result<Date> date = date_after(setup_.catalogue.reference, setup_.catalogue.calendar, frame.file_time_s);
+  Result<Date> date =
+      date_after(setup_.catalogue.reference, setup_.catalogue.calendar, frame.file_time_s);
   if (!date.ok()) return date.status();
   open->generation = frame.generation;
   open->path = expand_path(stream.path, {*date, frame.file_step, frame.file, stream.name});
@@ -61,7 +68,8 @@ Status Writer::open(const Frame& frame, Open* open) {
   Status ready;
   if (owners.rank() == 0) {
     const std::string owner = setup_.settings.run + "-" + std::to_string(frame.stream);
-    ready = prepare_target(open->target, owner, stream.existing, frame.written == 0 ? frame.generation : -1, &open->lock);
+    ready = prepare_target(open->target, owner, stream.existing,
+                           frame.written == 0 ? frame.generation : -1, &open->lock);
     if (ready.ok() && stream.existing == Existing::kAppend) ready = look_before(frame, open);
   }
   WEIR_TRY(owners.agree(ready));
@@ -70,17 +78,20 @@ Status Writer::open(const Frame& frame, Open* open) {
   open->before = before->first;
   open->written = open->before + frame.written;
   FileOptions options{stream.hints, setup_.settings.sync, open->before == 0 ? stream.rotation : 0};
-  const FileDescription& description = setup_.layout.streams[static_cast<size_t>(frame.stream)].file.file;
+  const FileDescription& description =
+      setup_.layout.streams[static_cast<size_t>(frame.stream)].file.file;
   Format* format = setup_.formats[static_cast<size_t>(frame.stream)];
   const std::string path = temporary_path(open->target, frame.generation);
   if (open->written > 0 && (frame.written == 0 || frame.source != frame.generation)) {
     Status inherited;
-    const std::string from = frame.written == 0 ? open->target : temporary_path(open->target, frame.source);
+    const std::string from =
+        frame.written == 0 ? open->target : temporary_path(open->target, frame.source);
     if (owners.rank() == 0) inherited = inherit_file(from, path, gather_.on_pause);
     WEIR_TRY(owners.agree(inherited));
   }
-  Result<std::unique_ptr<File>> file = open->written == 0 ? format->create(description, path, options, owners)
-                                                         : format->open(description, path, options, owners, open->written);
+  Result<std::unique_ptr<File>> file =
+      open->written == 0 ? format->create(description, path, options, owners)
+                         : format->open(description, path, options, owners, open->written);
   WEIR_TRY(owners.agree(file.status()));
   open->file = std::move(*file);
   return {};
@@ -88,38 +99,48 @@ Status Writer::open(const Frame& frame, Open* open) {
 
 Status Writer::look_before(const Frame& frame, Open* open) const {
   const StreamFile& stream = setup_.layout.streams[static_cast<size_t>(frame.stream)].file;
-  const std::optional<double> time_s = frame.written == 0 ? std::optional<double>(frame.time_s) : std::nullopt;
-  Result<int64_t> records = records_to_follow(*setup_.formats[static_cast<size_t>(frame.stream)], stream, open->target, time_s);
+  const std::optional<double> time_s =
+      frame.written == 0 ? std::optional<double>(frame.time_s) : std::nullopt;
+  Result<int64_t> records = records_to_follow(*setup_.formats[static_cast<size_t>(frame.stream)],
+                                              stream, open->target, time_s);
   if (!records.ok()) return records.status();
   open->before = *records;
   const std::string has = open->target + " has " + std::to_string(*records) + " records";
   const Stream& defined = setup_.catalogue.streams[static_cast<size_t>(frame.stream)];
   if (frame.resumed_records >= 0 && frame.resumed_records != *records) {
-    return {WEIR_E_FILE, "cannot go on with " + open->target + ": " + has + ", and " + std::to_string(frame.resumed_records) + " when " +
-                             state_path(setup_.settings.directory, defined) + " was saved; they are not of one run"};
+    return {WEIR_E_FILE, "cannot go on with " + open->target + ": " + has + ", and " +
+                             std::to_string(frame.resumed_records) + " when " +
+                             state_path(setup_.settings.directory, defined) +
+                             " was saved; they are not of one run"};
   }
   if (frame.resumed == 0 && frame.interval == 0 && *records > 0 && keeps_state(defined)) {
-    return {WEIR_E_FILE, "cannot go on with " + open->target + ": " + state_path(setup_.settings.directory, defined) +
-                             " is not there, with what the means, sums and extremes have of the steps before; bring it, or write to another path"};
+    return {WEIR_E_FILE, "cannot go on with " + open->target + ": " +
+                             state_path(setup_.settings.directory, defined) +
+                             " is not there, with what the means, sums and extremes have of the "
+                             "steps before; bring it, or write to another path"};
   }
   return {};
 }
 
-Status Writer::put(const Frame& frame, const Column& column, int64_t record, const Part& slab, File& file) {
+Status Writer::put(const Frame& frame, const Column& column, int64_t record, const Part& slab,
+                   File& file) {
   const char* name = setup_.catalogue.streams[static_cast<size_t>(frame.stream)].name.c_str();
   const char* data = this->slab();
   if (behind_.threaded()) turn_ ^= 1;
   const std::string_view field = field_name(setup_, column);
   return behind_.hand([name, field, data, record, slab, &column, &file] {
-    Traced traced(Event::kWrite, name, slab.count * static_cast<int64_t>(size_of(column.file_type)), field);
+    Traced traced(Event::kWrite, name, slab.count * static_cast<int64_t>(size_of(column.file_type)),
+                  field);
     return traced.ended(file.write(column.variable, record, slab.first, slab.count, data));
   });
 }
 
-Status Writer::accumulate(const Frame& frame, const Column& column, size_t index, const Part& slab, File* file,
-                          int64_t record) {
+Status Writer::accumulate(const Frame& frame, const Column& column, size_t index, const Part& slab,
+                          File* file, int64_t record) {
   const auto key = std::pair<int, size_t>{frame.stream, index};
-  const auto at = accumulators_.try_emplace(key, column.operation, column.type, column.missing, slab.count).first;
+  const auto at =
+      accumulators_.try_emplace(key, column.operation, column.type, column.missing, slab.count)
+          .first;
   Accumulator& sum = at->second;
   WEIR_TRY(gather_.end(this->slab()));
   if (setup_.topology.has_servers()) WEIR_TRY(gather_.check_stamps(frame, false));
@@ -134,31 +155,38 @@ Status Writer::accumulate(const Frame& frame, const Column& column, size_t index
   sum.restart();
   int64_t at_first = 0;
   Filling filling = column.filling();
-  if (type != column.type) filling.in_memory.reset();  // a sum or mean of this value is not missing: it is what they are
-  const int64_t lost = column.to_file(type, layout.facts.order)(result_.data(), this->slab(), slab.count, filling, &at_first);
-  if (lost > 0) lost_[static_cast<size_t>(slab.column)].add(lost, slab.first + at_first, element_at(type, result_.data(), at_first));
+  if (type != column.type)
+    filling.in_memory.reset();  // a sum or mean of this value is not missing: it is what they are
+  const int64_t lost = column.to_file(type, layout.facts.order)(result_.data(), this->slab(),
+                                                                slab.count, filling, &at_first);
+  if (lost > 0)
+    lost_[static_cast<size_t>(slab.column)].add(lost, slab.first + at_first,
+                                                element_at(type, result_.data(), at_first));
   return put(frame, column, record, slab, *file);
 }
 
-Status Writer::write_slab(const Frame& frame, const Section& section, size_t index, const Part& slab, File* file,
-                          int64_t record) {
+Status Writer::write_slab(const Frame& frame, const Section& section, size_t index,
+                          const Part& slab, File* file, int64_t record) {
   const Column& column = section.columns[static_cast<size_t>(slab.column)];
   if (column.operation != WEIR_INSTANT) return accumulate(frame, column, index, slab, file, record);
   const StreamLayout& layout = setup_.layout.streams[static_cast<size_t>(frame.stream)];
   Faults none;
   Faults* lost = column.field < 0 ? &none : &lost_[static_cast<size_t>(slab.column)];
   WEIR_TRY(gather_.end(layout.facts.order, this->slab(), lost));
-  if (column.field >= 0 && setup_.topology.has_servers()) WEIR_TRY(gather_.check_stamps(frame, false));
+  if (column.field >= 0 && setup_.topology.has_servers())
+    WEIR_TRY(gather_.check_stamps(frame, false));
   return put(frame, column, column.field < 0 ? 0 : record, slab, *file);
 }
 
-Status Writer::walk(const Frame& frame, const Section& section, bool lonlat, File* file, const Status& before) {
+Status Writer::walk(const Frame& frame, const Section& section, bool lonlat, File* file,
+                    const Status& before) {
   const Status walked = walk_slabs(frame, section, lonlat, file, before);
   const Status written = behind_.finish();
   return walked.ok() ? written : walked;
 }
 
-Status Writer::walk_slabs(const Frame& frame, const Section& section, bool lonlat, File* file, const Status& before) {
+Status Writer::walk_slabs(const Frame& frame, const Section& section, bool lonlat, File* file,
+                          const Status& before) {
   const std::vector<Part>& all = section.of(owners(frame.stream), setup_.owner);
   const auto stream = static_cast<size_t>(frame.stream);
   const Gather::Base base = [stream, lonlat, &frame, this](const ClientLayout& layout, int column) {
@@ -168,15 +196,18 @@ Status Writer::walk_slabs(const Frame& frame, const Section& section, bool lonla
   };
   std::vector<size_t> wanted;
   for (size_t i = 0; i < all.size(); ++i) {
-    if (frame.due || section.columns[static_cast<size_t>(all[i].column)].operation != WEIR_INSTANT) wanted.push_back(i);
+    if (frame.due || section.columns[static_cast<size_t>(all[i].column)].operation != WEIR_INSTANT)
+      wanted.push_back(i);
   }
   Status result = before;
   size_t begun = 0;
   for (size_t i = 0; i < wanted.size(); ++i) {
     if (!result.ok() || (file == nullptr && frame.due)) break;
-    for (; begun < wanted.size() && begun < i + 2 && result.ok(); ++begun) result = gather_.begin(section, all[wanted[begun]], base);
+    for (; begun < wanted.size() && begun < i + 2 && result.ok(); ++begun)
+      result = gather_.begin(section, all[wanted[begun]], base);
     if (!result.ok()) break;
-    Status s = write_slab(frame, section, wanted[i], all[wanted[i]], file, files_[frame.stream].written);
+    Status s =
+        write_slab(frame, section, wanted[i], all[wanted[i]], file, files_[frame.stream].written);
     if (result.ok()) result = s;
     gather_.on_pause();
   }
@@ -206,7 +237,8 @@ Status Writer::write_times(const Frame& frame, Open& open) {
   };
   const auto interval = intervals_.find(frame.stream);
   const bool cut = interval != intervals_.end() && interval->second.lacks(frame.number);
-  const double bounds[2] = {cut ? std::max(interval->second.since_s(), frame.begin_s) : frame.begin_s, frame.time_s};
+  const double bounds[2] = {
+      cut ? std::max(interval->second.since_s(), frame.begin_s) : frame.begin_s, frame.time_s};
   WEIR_TRY(put(layout.file.time, &frame.time_s, 1));
   return put(layout.file.time_bounds, bounds, 2);
 }
@@ -214,11 +246,13 @@ Status Writer::write_times(const Frame& frame, Open& open) {
 // Sums of steps that belong to another interval, whose due frame never came here, are given up.
 Status Writer::begin_interval(const Frame& frame) {
   if (!intervals_[frame.stream].enter(frame.interval)) return {};
-  for (auto at = accumulators_.lower_bound({frame.stream, 0}); at != accumulators_.end() && at->first.first == frame.stream; ++at) {
+  for (auto at = accumulators_.lower_bound({frame.stream, 0});
+       at != accumulators_.end() && at->first.first == frame.stream; ++at) {
     at->second.restart();
   }
   // What a group that is lost had read of the saved state is lost with what it had added.
-  const bool resumes = frame.resumed != 0 && frame.interval == 0 && frame.number == 0 && frame.resumed_steps > 0;
+  const bool resumes =
+      frame.resumed != 0 && frame.interval == 0 && frame.number == 0 && frame.resumed_steps > 0;
   return resumes ? restore(frame) : Status();
 }
 
@@ -228,14 +262,18 @@ void Writer::end_interval(const Frame& frame, const Open& open) {
   if (!frame.due || !interval.lacks(frame.number)) return;
   std::string fields;
   for (const Column& c : setup_.layout.streams[static_cast<size_t>(frame.stream)].fields.columns) {
-    if (c.operation != WEIR_INSTANT) fields += (fields.empty() ? "'" : ", '") + setup_.catalogue.fields[static_cast<size_t>(c.field)].name + "'";
+    if (c.operation != WEIR_INSTANT)
+      fields += (fields.empty() ? "'" : ", '") +
+                setup_.catalogue.fields[static_cast<size_t>(c.field)].name + "'";
   }
-  remark({WEIR_E_LOST, "stream '" + setup_.catalogue.streams[static_cast<size_t>(frame.stream)].name + "', step " +
-                              std::to_string(frame.step) + ", file " + open.path + ": means, sums and extremes (" + fields + ") " +
-                              interval.in_words(frame.number)});
+  remark({WEIR_E_LOST,
+          "stream '" + setup_.catalogue.streams[static_cast<size_t>(frame.stream)].name +
+              "', step " + std::to_string(frame.step) + ", file " + open.path +
+              ": means, sums and extremes (" + fields + ") " + interval.in_words(frame.number)});
 }
 
-// [collective over the stream's owners] No rank of the model has given its memory to a later frame while this one was brought together.
+// [collective over the stream's owners] No rank of the model has given its memory to a later frame
+// while this one was brought together.
 Status Writer::still_ours(const Frame& frame, const Status& before) {
   if (!setup_.topology.has_servers()) return {};
   Status mine = gather_.check_stamps(frame, true);
@@ -253,15 +291,18 @@ Status Writer::write_frame(const Frame& frame, const Status& refused, Open& open
   const StreamLayout& layout = setup_.layout.streams[static_cast<size_t>(frame.stream)];
   Team& owners = team(frame.stream);
   Status s = open.failed;
-  // Left out is what the model has not put. What a failure of MPI keeps back is missing in the file.
+  // Left out is what the model has not put. What a failure of MPI keeps back is missing in the
+  // file.
   if (s.ok() && refused.code() == WEIR_E_MPI) s = refused;
   const bool reduces = setup_.catalogue.streams[static_cast<size_t>(frame.stream)].reduces();
   if (reduces && s.ok()) s = begin_interval(frame);
   if (reduces && frame.resumed != 0 && frame.number == 0) s = owners.agree(s);
   lost_.assign(layout.fields.columns.size(), {});
   // Who was given up leaves no new file either.
-  const bool begins = frame.due && refused.ok() && open.file == nullptr && setup_.topology.has_servers();
-  const Status begun = begins ? agree_on_stamps(frame, gather_.check_stamps(frame, true)) : Status();
+  const bool begins =
+      frame.due && refused.ok() && open.file == nullptr && setup_.topology.has_servers();
+  const Status begun =
+      begins ? agree_on_stamps(frame, gather_.check_stamps(frame, true)) : Status();
   WEIR_TRY(given_up_);
   if (s.ok()) s = begun;
   if (frame.due && s.ok() && open.file == nullptr) s = this->open(frame, &open);
@@ -273,7 +314,8 @@ Status Writer::write_frame(const Frame& frame, const Status& refused, Open& open
     WEIR_TRY(given_up_);
     if (s.ok()) s = ours;
   }
-  if (reduces && s.ok() && refused.ok()) intervals_[frame.stream].add(frame.number, frame.previous_s);
+  if (reduces && s.ok() && refused.ok())
+    intervals_[frame.stream].add(frame.number, frame.previous_s);
   if (!frame.due || !refused.ok()) return owners.agree(s);
   if (s.ok()) s = write_times(frame, open);
   WEIR_TRY(owners.agree(s));
@@ -288,13 +330,20 @@ Status Writer::write(const Frame& frame, const Status& refused) {
   if (setup_.owner >= owners(frame.stream)) return setup_.owners->agree({});
   if (!given_up_.ok()) return setup_.owners->agree(given_up_);
   const std::string& stream = setup_.catalogue.streams[static_cast<size_t>(frame.stream)].name;
-  Traced traced(!frame.due ? Event::kAccumulate : setup_.owner == 0 ? Event::kFrame : Event::kPart, stream);
+  Traced traced(!frame.due          ? Event::kAccumulate
+                : setup_.owner == 0 ? Event::kFrame
+                                    : Event::kPart,
+                stream);
   gather_.set_stream(frame.stream, stream);
   Open& open = files_[frame.stream];
   if (open.number != frame.file) {
-    // A step longer than every_s has left out the frame that would have been the last of the period.
-    const bool ended = setup_.catalogue.streams[static_cast<size_t>(frame.stream)].period != Period::kNone && open.number < frame.file;
-    if (ended && open.file != nullptr && open.failed.ok() && given_up_.ok()) remark_ = publish(open, frame.stream);
+    // A step longer than every_s has left out the frame that would have been the last of the
+    // period.
+    const bool ended =
+        setup_.catalogue.streams[static_cast<size_t>(frame.stream)].period != Period::kNone &&
+        open.number < frame.file;
+    if (ended && open.file != nullptr && open.failed.ok() && given_up_.ok())
+      remark_ = publish(open, frame.stream);
     open = Open{};
   }
   open.number = frame.file;
@@ -317,8 +366,11 @@ Status Writer::publish(Open& open, int stream) {
   if (s.ok()) {
     // A file all of whose frames were left out does not appear.
     const std::string temporary = temporary_path(open.target, open.generation);
-    const bool replace = setup_.catalogue.streams[static_cast<size_t>(stream)].existing != Existing::kRefuse;
-    if (owners.rank() == 0) s = open.written > open.before ? publish_file(temporary, open.target, replace) : discard_file(temporary);
+    const bool replace =
+        setup_.catalogue.streams[static_cast<size_t>(stream)].existing != Existing::kRefuse;
+    if (owners.rank() == 0)
+      s = open.written > open.before ? publish_file(temporary, open.target, replace)
+                                     : discard_file(temporary);
     if (owners.rank() == 0 && s.ok()) s = discard_before(open.target, open.generation);
     open.lock.release();
     s = owners.agree(s);

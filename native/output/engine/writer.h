@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// An owner's work on frames: its range of each frame goes slab by slab from the clients to the file; while one slab is written, the next is
-// brought together, where there is a processor for it. Opens, completes and publishes files:
-// a file is written under a hidden temporary name beside its final one and renamed when it is complete. All owners of a group call the
-// same functions in the same order.
+// An owner's work on frames: its range of each frame goes slab by slab from the clients to the
+// file; while one slab is written, the next is brought together, where there is a processor for it.
+// Opens, completes and publishes files: a file is written under a hidden temporary name beside its
+// final one and renamed when it is complete. All owners of a group call the same functions in the
+// same order.
 #pragma once
 
 #include <map>
@@ -31,17 +32,19 @@ class Writer {
   // Of a server: see Gather::late.
   void on_late(const std::function<Status(double since_s)>& f) { gather_.late = f; }
   Status overdue() const { return gather_.overdue(); }
-  // Of a server: returns when all ranks that send pieces of the frame have said that they were the frame's (kKept).
+  // Of a server: returns when all ranks that send pieces of the frame have said that they were the
+  // frame's (kKept).
   std::function<Status(const Frame&)> kept = [](const Frame&) { return Status(); };
 
-  // [collective over the group's owners] All clients have their part of the frame in their windows. `refused`: why it is not to be
-  // written; the file then has a record less. Returns when the frame is in the file, with the same result on all owners, which names stream, file, rank and cause.
+  // [collective over the group's owners] All clients have their part of the frame in their windows.
+  // `refused`: why it is not to be written; the file then has a record less. Returns when the frame
+  // is in the file, with the same result on all owners, which names stream, file, rank and cause.
   Status write(const Frame& frame, const Status& refused);
-  // What is to be notified of frames that were written all the same: means that have not all their steps, values that their type in files
-  // cannot hold. Reported once.
+  // What is to be notified of frames that were written all the same: means that have not all their
+  // steps, values that their type in files cannot hold. Reported once.
   Status take_remark() { return std::exchange(remark_, {}); }
-  // [collective over the group's owners] Complete and publish all files, unless an owner knows why they cannot be complete: then
-  // they stay as they are, under their temporary names.
+  // [collective over the group's owners] Complete and publish all files, unless an owner knows why
+  // they cannot be complete: then they stay as they are, under their temporary names.
   Status close_all(const Status& incomplete);
 
  private:
@@ -59,20 +62,28 @@ class Writer {
   };
 
   Team& team(int stream) { return alone(stream) ? *lone_ : *setup_.owners; }
-  bool alone(int stream) const { return !setup_.layout.streams[static_cast<size_t>(stream)].facts.parallel; }
+  bool alone(int stream) const {
+    return !setup_.layout.streams[static_cast<size_t>(stream)].facts.parallel;
+  }
   int owners(int stream) const;
   Status open(const Frame& frame, Open* open);
   // On the first owner: what is there of a run before that the frame is to follow.
   Status look_before(const Frame& frame, Open* open) const;
   Status write_times(const Frame& frame, Open& open);
   // Every slab of the section that this frame concerns; `file` null: they are taken and forgotten.
-  Status walk(const Frame& frame, const Section& section, bool lonlat, File* file, const Status& before);
-  Status walk_slabs(const Frame& frame, const Section& section, bool lonlat, File* file, const Status& before);
-  Status write_slab(const Frame& frame, const Section& section, size_t index, const Part& slab, File* file, int64_t record);
-  // The slab that was brought together last goes to the file; the result may be that of the one before.
-  Status put(const Frame& frame, const Column& column, int64_t record, const Part& slab, File& file);
+  Status walk(const Frame& frame, const Section& section, bool lonlat, File* file,
+              const Status& before);
+  Status walk_slabs(const Frame& frame, const Section& section, bool lonlat, File* file,
+                    const Status& before);
+  Status write_slab(const Frame& frame, const Section& section, size_t index, const Part& slab,
+                    File* file, int64_t record);
+  // The slab that was brought together last goes to the file; the result may be that of the one
+  // before.
+  Status put(const Frame& frame, const Column& column, int64_t record, const Part& slab,
+             File& file);
   char* slab() const { return slabs_[turn_].data(); }
-  Status accumulate(const Frame& frame, const Column& column, size_t index, const Part& slab, File* file, int64_t record);
+  Status accumulate(const Frame& frame, const Column& column, size_t index, const Part& slab,
+                    File* file, int64_t record);
   Status still_ours(const Frame& frame, const Status& before);
   // [collective over the stream's owners] Lost: this group was given up.
   Status agree_on_stamps(const Frame& frame, const Status& mine);
@@ -80,13 +91,16 @@ class Writer {
   Status publish(Open& open, int stream);
   Status begin_interval(const Frame& frame);
   void end_interval(const Frame& frame, const Open& open);
-  // [collective over the stream's owners] The first one notes what values of the frame were lost, once for each field and file.
+  // [collective over the stream's owners] The first one notes what values of the frame were lost,
+  // once for each field and file.
   Status tell_faults(const Frame& frame, Open& open);
-  Status each_accumulator(int stream, const std::function<Status(const Part& slab, Accumulator& sums)>& visit);
+  Status each_accumulator(int stream,
+                          const std::function<Status(const Part& slab, Accumulator& sums)>& visit);
   Status restore(const Frame& frame);
   // [collective over the stream's owners]
   Status save(const Frame& frame);
-  Status write_state(const std::string& path, const SavedState& state, const Frame& frame, const Standing& standing);
+  Status write_state(const std::string& path, const SavedState& state, const Frame& frame,
+                     const Standing& standing);
   void remark(const Status& more);
   Status explain(const Status& cause, int stream, const std::string& path) const;
 

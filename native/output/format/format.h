@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a file format is to the engine. A file is described once (cf/ makes the description from a stream); then owners, the ranks that
-// write, each write ranges of elements of a variable's record in the order of the file. The engine decides who owns what; a format says
-// where it may be cut, and in which byte order it wants the data, so that conversion and transposition are one copy. Paths here are
-// temporary ones: the engine renames a file when close has succeeded.
+// What a file format is to the engine. A file is described once (cf/ makes the description from a
+// stream); then owners, the ranks that write, each write ranges of elements of a variable's record
+// in the order of the file. The engine decides who owns what; a format says where it may be cut,
+// and in which byte order it wants the data, so that conversion and transposition are one copy.
+// Paths here are temporary ones: the engine renames a file when close has succeeded.
 #pragma once
 
 #include <memory>
@@ -26,7 +27,8 @@ struct Dimension {
 struct Variable {
   std::string name;
   Type type = WEIR_FLOAT64;
-  std::vector<int> dimensions;  // slowest first; over_time: without the time dimension, which is the first in the file
+  std::vector<int> dimensions;  // slowest first; over_time: without the time dimension, which is
+                                // the first in the file
   bool over_time = false;
   Attributes attributes;
   std::optional<Number> fill;
@@ -50,21 +52,25 @@ struct FileDescription {
 };
 
 struct FileOptions {
-  std::vector<std::pair<std::string, std::string>> hints;  // MPI_Info of the file: striping_factor, cb_nodes, ...
-  bool sync = false;                                       // end_record returns when the bytes are on the disk
-  int64_t record_limit = 0;                                // records that the file will have, 0: not known
+  std::vector<std::pair<std::string, std::string>>
+      hints;                 // MPI_Info of the file: striping_factor, cb_nodes, ...
+  bool sync = false;         // end_record returns when the bytes are on the disk
+  int64_t record_limit = 0;  // records that the file will have, 0: not known
 };
 
 // A file being written by the ranks of a team. Each call names the file in its error.
 class File {
  public:
   virtual ~File() = default;
-  // Elements [first, first + count) of record `record` (0 for variables without time), in the file's type and byte_order().
-  virtual Status write(int variable, int64_t record, int64_t first, int64_t count, const void* data) = 0;
-  // [collective over the team] All elements of the record have been written by all: from now on readers may see it.
+  // Elements [first, first + count) of record `record` (0 for variables without time), in the
+  // file's type and byte_order().
+  virtual Status write(int variable, int64_t record, int64_t first, int64_t count,
+                       const void* data) = 0;
+  // [collective over the team] All elements of the record have been written by all: from now on
+  // readers may see it.
   virtual Status end_record(int64_t record) = 0;
-  // [collective over the team] The file is complete. Afterwards the object is only destroyed. Destroying an open file closes its
-  // descriptors and leaves what is there.
+  // [collective over the team] The file is complete. Afterwards the object is only destroyed.
+  // Destroying an open file closes its descriptors and leaves what is there.
   virtual Status close() = 0;
 };
 
@@ -87,18 +93,23 @@ class Format {
   ByteOrder byte_order() const { return row_.byte_order; }
   // Whether what this format needs (a module, a library) is there.
   virtual Status ready() const { return {}; }
-  // What this format refuses of a description (types, sizes, names), or fine. Known before anything is written, and without its library.
+  // What this format refuses of a description (types, sizes, names), or fine. Known before anything
+  // is written, and without its library.
   virtual Status check(const FileDescription& description) const = 0;
-  // Whether a file that is there has the definitions and coordinates of the description, so that `open` may go on with it. Only the calling
-  // rank looks. fails: WEIR_E_FORMAT, with what differs.
+  // Whether a file that is there has the definitions and coordinates of the description, so that
+  // `open` may go on with it. Only the calling rank looks. fails: WEIR_E_FORMAT, with what differs.
   virtual Status same(const FileDescription& description, const std::string& path) const = 0;
-  // Owners' parts of a record of the variable begin and end at multiples of this many elements (or at its end).
+  // Owners' parts of a record of the variable begin and end at multiples of this many elements (or
+  // at its end).
   virtual int64_t granule(const FileDescription& description, int variable) const = 0;
   // [collective over the team] Create the file with its header and coordinates.
-  virtual Result<std::unique_ptr<File>> create(const FileDescription& description, const std::string& path, const FileOptions& options,
+  virtual Result<std::unique_ptr<File>> create(const FileDescription& description,
+                                               const std::string& path, const FileOptions& options,
                                                Team& owners) = 0;
-  // [collective over the team] Go on with a file of the same description that has `records` records.
-  virtual Result<std::unique_ptr<File>> open(const FileDescription& description, const std::string& path, const FileOptions& options,
+  // [collective over the team] Go on with a file of the same description that has `records`
+  // records.
+  virtual Result<std::unique_ptr<File>> open(const FileDescription& description,
+                                             const std::string& path, const FileOptions& options,
                                              Team& owners, int64_t records) = 0;
   // Whether the file or directory is one that `reader` reads. Every other one is read as netCDF.
   virtual bool is_file(const std::string&) const { return false; }

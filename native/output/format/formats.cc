@@ -10,7 +10,8 @@ namespace weir::output {
 
 std::span<Format* const> formats() {
 #define WEIR_FORMAT(name, order, parallel, compression, most_chunk_bytes, refused, ...) \
-  &name##_format({#name, ByteOrder::order, parallel, *compression != '\0', most_chunk_bytes, refused}),
+  &name##_format(                                                                       \
+      {#name, ByteOrder::order, parallel, *compression != '\0', most_chunk_bytes, refused}),
   static Format* const all[] = {
 #include "output/format/formats.def"
   };
@@ -30,7 +31,9 @@ Format* find_format(const std::string& name, std::string* why) {
   for (Format* format : formats()) {
     if (name == format->name()) return format;
   }
-  if (why) *why = "format " + quoted(name) + "; expected " + one_of(format_names()) + did_you_mean(name, format_names());
+  if (why)
+    *why = "format " + quoted(name) + "; expected " + one_of(format_names()) +
+           did_you_mean(name, format_names());
   return nullptr;
 }
 

@@ -109,7 +109,8 @@ TEST_P(Formats, one_description_gives_the_same_bytes_twice) {
   Scratch scratch;
   std::vector<std::string> contents;
   for (int owners : {1, 4}) {
-    const Written w = odd_file(GetParam(), scratch / ("same" + std::to_string(owners)), owners, 2, owners == 1 ? 1000 : 5);
+    const Written w = odd_file(GetParam(), scratch / ("same" + std::to_string(owners)), owners, 2,
+                               owners == 1 ? 1000 : 5);
     ASSERT_TRUE(w.status.ok()) << w.status.message();
     std::string all;
     std::vector<std::filesystem::path> files{w.path};
@@ -122,14 +123,17 @@ TEST_P(Formats, one_description_gives_the_same_bytes_twice) {
     }
     for (const auto& path : files) {
       std::ifstream in(path, std::ios::binary);
-      all += path.lexically_relative(w.path).string() + ":" + std::string(std::istreambuf_iterator<char>(in), {});
+      all += path.lexically_relative(w.path).string() + ":" +
+             std::string(std::istreambuf_iterator<char>(in), {});
     }
     contents.push_back(all);
   }
-  EXPECT_TRUE(contents[0] == contents[1]) << contents[0].size() << " and " << contents[1].size() << " bytes";
+  EXPECT_TRUE(contents[0] == contents[1])
+      << contents[0].size() << " and " << contents[1].size() << " bytes";
 }
 
-INSTANTIATE_TEST_SUITE_P(all, Formats, testing::ValuesIn(format_names()), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(all, Formats, testing::ValuesIn(format_names()),
+                         [](const auto& info) { return info.param; });
 
 TEST(publish, a_store_or_a_file_of_a_run_before_is_replaced_and_other_directories_are_not) {
   Scratch scratch;

@@ -16,7 +16,8 @@ struct Loaded {
 
 std::string own_directory() {
   Dl_info info;
-  if (dladdr(reinterpret_cast<const void*>(&netcdf_mutex), &info) == 0 || !info.dli_fname) return ".";
+  if (dladdr(reinterpret_cast<const void*>(&netcdf_mutex), &info) == 0 || !info.dli_fname)
+    return ".";
   const std::string path = info.dli_fname;
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? "." : path.substr(0, slash);
@@ -25,7 +26,8 @@ std::string own_directory() {
 Loaded load() {
   const std::string directory = own_directory();
   Loaded loaded;
-  // Beside libweir.so and above it; a program of the build tree that has the library within finds lib/ further up.
+  // Beside libweir.so and above it; a program of the build tree that has the library within finds
+  // lib/ further up.
   for (const char* place : {"/", "/../", "/../../lib/"}) {
     const std::string path = directory + place + kFile;
     if (access(path.c_str(), F_OK) != 0) continue;
@@ -41,7 +43,8 @@ Loaded load() {
     if (module && module->version == netcdf::kModuleVersion) return {module, ""};
     loaded.why = path + " is of another version of weir: build and install both together";
   }
-  if (loaded.why.empty()) loaded.why = std::string(kFile) + " is neither in " + directory + " nor above it";
+  if (loaded.why.empty())
+    loaded.why = std::string(kFile) + " is neither in " + directory + " nor above it";
   loaded.why += " (the formats of netCDF need weir built with libnetcdf-dev and libhdf5-dev)";
   return loaded;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finding and loading weir-format-netcdf.so, beside libweir.so or in the directory above it, once in a process.
+// Finding and loading weir-format-netcdf.so, beside libweir.so or in the directory above it, once
+// in a process.
 #pragma once
 
 #include <mutex>

@@ -15,7 +15,8 @@ Status file_error(const char* what, const std::string& path, int error) {
   return {WEIR_E_FILE, std::string("cannot ") + what + " " + path + ": " + std::strerror(error)};
 }
 
-PosixFile::PosixFile(PosixFile&& other) noexcept : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)) {}
+PosixFile::PosixFile(PosixFile&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)) {}
 
 PosixFile& PosixFile::operator=(PosixFile&& other) noexcept {
   std::swap(fd_, other.fd_);
@@ -60,7 +61,8 @@ Status PosixFile::read_at(void* data, size_t bytes, int64_t offset) const {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return file_error("read", path_, errno);
     if (n == 0) {
-      return {WEIR_E_FORMAT, "cannot read " + path_ + ": it ends at byte " + std::to_string(offset) + ", " + std::to_string(bytes) +
+      return {WEIR_E_FORMAT, "cannot read " + path_ + ": it ends at byte " +
+                                 std::to_string(offset) + ", " + std::to_string(bytes) +
                                  " bytes before its data do"};
     }
     to += n;
@@ -88,7 +90,8 @@ Status PosixFile::sync() const {
 
 Status PosixFile::close() {
   if (fd_ < 0) return {};
-  if (::close(std::exchange(fd_, -1)) != 0 && errno != EINTR) return file_error("close", path_, errno);
+  if (::close(std::exchange(fd_, -1)) != 0 && errno != EINTR)
+    return file_error("close", path_, errno);
   return {};
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file by its descriptor. Errors are WEIR_E_FILE and name path, what was done and the cause; short transfers and EINTR are gone on with.
+// A file by its descriptor. Errors are WEIR_E_FILE and name path, what was done and the cause;
+// short transfers and EINTR are gone on with.
 #pragma once
 
 #include <cstddef>

@@ -16,15 +16,18 @@ namespace weir::output {
 namespace {
 
 Status publish_beside(const std::string& temporary, const std::string& path) {
-  if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0) return {};
+  if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0)
+    return {};
   if (errno != EINVAL && errno != ENOSYS) return file_error("give its final name to", path, errno);
   // File systems without it: a second name is given to files only, and never to one that is there.
   std::error_code ignored;
   const bool directory = std::filesystem::is_directory(temporary, ignored);
-  if (directory ? std::filesystem::exists(path, ignored) : ::link(temporary.c_str(), path.c_str()) != 0) {
+  if (directory ? std::filesystem::exists(path, ignored)
+                : ::link(temporary.c_str(), path.c_str()) != 0) {
     return file_error("give its final name to", path, directory ? EEXIST : errno);
   }
-  if ((directory ? ::rename(temporary.c_str(), path.c_str()) : ::unlink(temporary.c_str())) != 0) return file_error("rename", temporary, errno);
+  if ((directory ? ::rename(temporary.c_str(), path.c_str()) : ::unlink(temporary.c_str())) != 0)
+    return file_error("rename", temporary, errno);
   return {};
 }
 

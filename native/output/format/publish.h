@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A complete file gets its final name, where a file or a Zarr store of a run before may be: at no moment has the name anything that is
-// not complete.
+// A complete file gets its final name, where a file or a Zarr store of a run before may be: at no
+// moment has the name anything that is not complete.
 #pragma once
 
 #include <string>

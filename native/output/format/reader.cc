@@ -10,7 +10,8 @@ namespace {
 // Every netCDF file, by the library.
 class NetcdfReader : public Reader {
  public:
-  NetcdfReader(const netcdf::Module* module, void* file, std::string path) : module_(module), file_(file), path_(std::move(path)) {}
+  NetcdfReader(const netcdf::Module* module, void* file, std::string path)
+      : module_(module), file_(file), path_(std::move(path)) {}
   ~NetcdfReader() override {
     const std::lock_guard lock(netcdf_mutex());
     module_->close(file_);
@@ -22,18 +23,22 @@ class NetcdfReader : public Reader {
     netcdf::Shape shape;
     if (!module_->find(file_, variable.c_str(), shape, why)) return Status(WEIR_E_FORMAT, why.text);
     if (!shape.known_type) {
-      return Status(WEIR_E_FORMAT, path_ + ": variable " + variable + " is of a type that weir does not read (text or unsigned)");
+      return Status(WEIR_E_FORMAT, path_ + ": variable " + variable +
+                                       " is of a type that weir does not read (text or unsigned)");
     }
-    Found found{shape.type, shape.over_time, shape.records, {shape.lengths, shape.lengths + shape.rank}};
+    Found found{
+        shape.type, shape.over_time, shape.records, {shape.lengths, shape.lengths + shape.rank}};
     if (shape.packed) found.packing = Packing{shape.scale, shape.offset};
     if (shape.has_fill) found.fill = shape.fill;
     return found;
   }
 
-  Status read(const std::string& variable, int64_t record, int64_t first, int64_t count, void* to) override {
+  Status read(const std::string& variable, int64_t record, int64_t first, int64_t count,
+              void* to) override {
     const std::lock_guard lock(netcdf_mutex());
     netcdf::Why why;
-    if (!module_->read(file_, variable.c_str(), record, first, count, to, why)) return {WEIR_E_FILE, why.text};
+    if (!module_->read(file_, variable.c_str(), record, first, count, to, why))
+      return {WEIR_E_FILE, why.text};
     return {};
   }
 
@@ -56,12 +61,15 @@ Status check_records(const FileDescription& d, const std::string& path, int64_t 
   for (const Variable& v : d.variables) {
     Result<Found> found = (*reader)->find(v.name);
     if (!found.ok()) return found.status();
-    if (found->type != v.type || found->over_time != v.over_time || found->elements() != d.elements(v)) {
-      return {WEIR_E_FORMAT, "cannot go on with " + path + ": variable " + v.name + " is not what the stream writes now"};
+    if (found->type != v.type || found->over_time != v.over_time ||
+        found->elements() != d.elements(v)) {
+      return {WEIR_E_FORMAT, "cannot go on with " + path + ": variable " + v.name +
+                                 " is not what the stream writes now"};
     }
     // A writer that died may have finished the record that is to be written again.
     if (v.over_time && found->records != records && found->records != records + 1) {
-      return {WEIR_E_FORMAT, "cannot go on with " + path + ": it has " + std::to_string(found->records) + " records, not " +
+      return {WEIR_E_FORMAT, "cannot go on with " + path + ": it has " +
+                                 std::to_string(found->records) + " records, not " +
                                  std::to_string(records)};
     }
   }

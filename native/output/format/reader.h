@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading of files for restarts and initial conditions: any file of a format that weir writes, whoever wrote it.
+// Reading of files for restarts and initial conditions: any file of a format that weir writes,
+// whoever wrote it.
 #pragma once
 
 #include <cstdint>
@@ -33,15 +34,18 @@ class Reader {
   virtual ~Reader() = default;
   // fails: WEIR_E_FORMAT no such variable, or one of a type that weir has not.
   virtual Result<Found> find(const std::string& variable) = 0;
-  // Elements [first, first + count) of record `record`, counted as File::write counts them, in the file's type and native byte order.
-  virtual Status read(const std::string& variable, int64_t record, int64_t first, int64_t count, void* to) = 0;
+  // Elements [first, first + count) of record `record`, counted as File::write counts them, in the
+  // file's type and native byte order.
+  virtual Status read(const std::string& variable, int64_t record, int64_t first, int64_t count,
+                      void* to) = 0;
 };
 
 // By the format whose file it is. Only the calling rank opens it.
 Result<std::unique_ptr<Reader>> open_reader(const std::string& path);
 
 struct FileDescription;
-// A file that is gone on with has the description's variables and `records` records, or one more. fails: WEIR_E_FORMAT, with what differs.
+// A file that is gone on with has the description's variables and `records` records, or one more.
+// fails: WEIR_E_FORMAT, with what differs.
 Status check_records(const FileDescription& description, const std::string& path, int64_t records);
 
 }  // namespace weir::output

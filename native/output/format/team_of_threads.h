@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests only: a team whose ranks are threads of this process, so that several owners of a file are tried without MPI.
+// Tests only: a team whose ranks are threads of this process, so that several owners of a file are
+// tried without MPI.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +33,8 @@ class TeamOfThreads {
 
  private:
   using Bytes = std::vector<char>;
-  using Shared = std::shared_ptr<const std::vector<std::vector<Bytes>>>;  // by rank, what it has given
+  using Shared =
+      std::shared_ptr<const std::vector<std::vector<Bytes>>>;  // by rank, what it has given
 
   class Member : public Team {
    public:
@@ -58,23 +60,30 @@ class TeamOfThreads {
       return result;
     }
     Result<std::pair<int64_t, int>> maximum(int64_t value) override {
-      const Shared all = all_.swap(rank_, {Bytes(reinterpret_cast<char*>(&value), reinterpret_cast<char*>(&value + 1))});
+      const Shared all = all_.swap(
+          rank_, {Bytes(reinterpret_cast<char*>(&value), reinterpret_cast<char*>(&value + 1))});
       std::pair<int64_t, int> best{INT64_MIN, 0};
       for (int r = 0; r < size(); r++) {
-        const int64_t theirs = *reinterpret_cast<const int64_t*>((*all)[static_cast<size_t>(r)][0].data());
+        const int64_t theirs =
+            *reinterpret_cast<const int64_t*>((*all)[static_cast<size_t>(r)][0].data());
         if (theirs > best.first) best = {theirs, r};
       }
       return best;
     }
     Status agree(const Status& mine) override {
-      const std::string text = mine.ok() ? "" : static_cast<char>('A' + mine.code()) + mine.message();
+      const std::string text =
+          mine.ok() ? "" : static_cast<char>('A' + mine.code()) + mine.message();
       const Shared all = all_.swap(rank_, {Bytes(text.begin(), text.end())});
       for (auto& each : *all) {
-        if (!each[0].empty()) return {static_cast<weir_status>(each[0][0] - 'A'), std::string(each[0].begin() + 1, each[0].end())};
+        if (!each[0].empty())
+          return {static_cast<weir_status>(each[0][0] - 'A'),
+                  std::string(each[0].begin() + 1, each[0].end())};
       }
       return {};
     }
-    Result<std::unique_ptr<Team>> split(int, int) override { return Status(WEIR_E_INTERNAL, "teams of threads do not split"); }
+    Result<std::unique_ptr<Team>> split(int, int) override {
+      return Status(WEIR_E_INTERNAL, "teams of threads do not split");
+    }
     const void* mpi_comm() const override { return nullptr; }
 
    private:
@@ -88,7 +97,8 @@ class TeamOfThreads {
     in_[static_cast<size_t>(rank)] = std::move(mine);
     const int64_t round = round_;
     if (++arrived_ == size_) {
-      out_ = std::make_shared<const std::vector<std::vector<Bytes>>>(std::exchange(in_, std::vector<std::vector<Bytes>>(in_.size())));
+      out_ = std::make_shared<const std::vector<std::vector<Bytes>>>(
+          std::exchange(in_, std::vector<std::vector<Bytes>>(in_.size())));
       arrived_ = 0;
       round_++;
       turn_.notify_all();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests only: files of odd shapes with values known by formula, written by several owners in turn, and read back.
+// Tests only: files of odd shapes with values known by formula, written by several owners in turn,
+// and read back.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -56,7 +57,8 @@ void fill(std::vector<char>& out, int variable, int64_t record, int64_t first, i
   }
 }
 
-inline std::vector<char> values_of(Type type, int variable, int64_t record, int64_t first, int64_t count, ByteOrder order) {
+inline std::vector<char> values_of(Type type, int variable, int64_t record, int64_t first,
+                                   int64_t count, ByteOrder order) {
   std::vector<char> out;
   switch (type) {
     case WEIR_FLOAT32: fill<float>(out, variable, record, first, count); break;
@@ -68,13 +70,15 @@ inline std::vector<char> values_of(Type type, int variable, int64_t record, int6
   }
   const size_t size = size_of(type);
   if (order == ByteOrder::kBig) {
-    for (size_t i = 0; i < out.size(); i += size) std::reverse(out.begin() + static_cast<long>(i), out.begin() + static_cast<long>(i + size));
+    for (size_t i = 0; i < out.size(); i += size)
+      std::reverse(out.begin() + static_cast<long>(i), out.begin() + static_cast<long>(i + size));
   }
   return out;
 }
 
 // Elements that `owner` of `owners` has: whole granules, in turn.
-inline std::vector<std::pair<int64_t, int64_t>> parts(int64_t elements, int64_t granule, int owner, int owners) {
+inline std::vector<std::pair<int64_t, int64_t>> parts(int64_t elements, int64_t granule, int owner,
+                                                      int owners) {
   std::vector<std::pair<int64_t, int64_t>> out;
   for (int64_t first = owner * granule; first < elements; first += owners * granule) {
     out.push_back({first, std::min(granule, elements - first)});
@@ -83,16 +87,19 @@ inline std::vector<std::pair<int64_t, int64_t>> parts(int64_t elements, int64_t 
 }
 
 // Granules are written in pieces of `piece` elements, ascending within a granule.
-inline Status write_record(Format& format, File& file, const FileDescription& d, int64_t record, int owner, int owners, int64_t piece) {
+inline Status write_record(Format& format, File& file, const FileDescription& d, int64_t record,
+                           int owner, int owners, int64_t piece) {
   for (int v = 0; v < static_cast<int>(d.variables.size()); v++) {
     const Variable& variable = d.variables[static_cast<size_t>(v)];
     if (!variable.values.empty() || (!variable.over_time && record > 0)) continue;
     const int64_t granule = std::max(format.granule(d, v), piece);
-    const int64_t whole = (granule + format.granule(d, v) - 1) / format.granule(d, v) * format.granule(d, v);
+    const int64_t whole =
+        (granule + format.granule(d, v) - 1) / format.granule(d, v) * format.granule(d, v);
     for (auto [first, count] : parts(d.elements(variable), whole, owner, owners)) {
       for (int64_t at = first; at < first + count; at += piece) {
         const int64_t n = std::min(piece, first + count - at);
-        const std::vector<char> data = values_of(variable.type, v, record, at, n, format.byte_order());
+        const std::vector<char> data =
+            values_of(variable.type, v, record, at, n, format.byte_order());
         WEIR_TRY(file.write(v, record, at, n, data.data()));
       }
     }
@@ -134,7 +141,8 @@ inline FileDescription odd_description(const std::string& format) {
   return d;
 }
 
-inline Written write_file(const std::string& format_name, FileDescription description, const std::string& path, int owners, int64_t records,
+inline Written write_file(const std::string& format_name, FileDescription description,
+                          const std::string& path, int owners, int64_t records,
                           int64_t piece = 17) {
   Written w{std::move(description), path, {}};
   std::string why;
@@ -146,7 +154,8 @@ inline Written write_file(const std::string& format_name, FileDescription descri
       auto file = format->create(w.description, path, {}, mine);
       if (!file.ok()) return file.status();
       for (int64_t r = 0; r < records; r++) {
-        const Status wrote = write_record(*format, **file, w.description, r, mine.rank(), mine.size(), piece);
+        const Status wrote =
+            write_record(*format, **file, w.description, r, mine.rank(), mine.size(), piece);
         const Status ended = (*file)->end_record(r);
         if (!wrote.ok() || !ended.ok()) return wrote.ok() ? ended : wrote;
       }
@@ -158,7 +167,8 @@ inline Written write_file(const std::string& format_name, FileDescription descri
   return w;
 }
 
-inline Written odd_file(const std::string& format, const std::string& path, int owners, int64_t records, int64_t piece = 17) {
+inline Written odd_file(const std::string& format, const std::string& path, int owners,
+                        int64_t records, int64_t piece = 17) {
   return write_file(format, odd_description(format), path, owners, records, piece);
 }
 
@@ -179,7 +189,8 @@ inline void expect_contents(const Written& w, int64_t records) {
       const int64_t n = found->elements();
       // All of it, and an inner part that begins and ends in the middle of rows.
       for (auto [first, count] : {std::pair<int64_t, int64_t>{0, n}, {n / 3, n - n / 3 - n / 4}}) {
-        const std::vector<char> want = values_of(variable.type, v, r, first, count, ByteOrder::kNative);
+        const std::vector<char> want =
+            values_of(variable.type, v, r, first, count, ByteOrder::kNative);
         std::vector<char> have(want.size());
         const Status read = (*reader)->read(variable.name, r, first, count, have.data());
         ASSERT_TRUE(read.ok()) << read.message();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Days are counted from 0001-01-01 of the calendar, years before 1 exist (proleptic, with a year 0) as CF wants them.
-// Source: CF conventions 1.11, section 4.4.1.
+// Days are counted from 0001-01-01 of the calendar, years before 1 exist (proleptic, with a year 0)
+// as CF wants them. Source: CF conventions 1.11, section 4.4.1.
 #include <charconv>
 #include <cmath>
 
@@ -17,9 +17,15 @@ struct Named {
   Kind kind;
 };
 constexpr Named kCalendars[] = {
-    {"proleptic_gregorian", Kind::kGregorian}, {"standard", Kind::kMixed},  {"gregorian", Kind::kMixed},
-    {"julian", Kind::kJulian},                 {"noleap", Kind::kNoLeap},   {"365_day", Kind::kNoLeap},
-    {"all_leap", Kind::kAllLeap},              {"366_day", Kind::kAllLeap}, {"360_day", Kind::k360},
+    {"proleptic_gregorian", Kind::kGregorian},
+    {"standard", Kind::kMixed},
+    {"gregorian", Kind::kMixed},
+    {"julian", Kind::kJulian},
+    {"noleap", Kind::kNoLeap},
+    {"365_day", Kind::kNoLeap},
+    {"all_leap", Kind::kAllLeap},
+    {"366_day", Kind::kAllLeap},
+    {"360_day", Kind::k360},
 };
 
 const Named* find(const std::string& name) {
@@ -48,7 +54,8 @@ int month_days(Kind kind, int64_t year, int month) {
 int64_t days_before_year(Kind kind, int64_t year) {
   const int64_t y = year - 1;
   switch (kind) {
-    case Kind::kGregorian: return 365 * y + floor_divided(y, 4) - floor_divided(y, 100) + floor_divided(y, 400);
+    case Kind::kGregorian:
+      return 365 * y + floor_divided(y, 4) - floor_divided(y, 100) + floor_divided(y, 400);
     case Kind::kJulian: return 365 * y + floor_divided(y, 4);
     case Kind::kAllLeap: return 366 * y;
     case Kind::k360: return 360 * y;
@@ -63,30 +70,40 @@ int days_before_month(Kind kind, int64_t year, int month) {
 }
 
 int64_t days_of(Kind kind, const Date& date) {
-  return days_before_year(kind, date.year) + days_before_month(kind, date.year, date.month) + date.day - 1;
+  return days_before_year(kind, date.year) + days_before_month(kind, date.year, date.month) +
+         date.day - 1;
 }
 
-// The mixed calendar: Thursday 4 October 1582 (Julian) is followed by Friday 15 October (Gregorian).
+// The mixed calendar: Thursday 4 October 1582 (Julian) is followed by Friday 15 October
+// (Gregorian).
 constexpr int64_t kFirstGregorianDay = 577735;  // of 1582-10-15, counted in the Gregorian calendar
-constexpr int64_t kJulianAhead = 2;             // 0001-01-01 of the Julian calendar is two days before that of the Gregorian one
+constexpr int64_t kJulianAhead =
+    2;  // 0001-01-01 of the Julian calendar is two days before that of the Gregorian one
 
 int64_t days_from_date(Kind kind, const Date& date) {
   if (kind != Kind::kMixed) return days_of(kind, date);
-  const bool gregorian = date.year > 1582 || (date.year == 1582 && (date.month > 10 || (date.month == 10 && date.day >= 15)));
+  const bool gregorian =
+      date.year > 1582 ||
+      (date.year == 1582 && (date.month > 10 || (date.month == 10 && date.day >= 15)));
   return gregorian ? days_of(Kind::kGregorian, date) : days_of(Kind::kJulian, date) - kJulianAhead;
 }
 
 Date date_from_days(Kind kind, int64_t days) {
   if (kind == Kind::kMixed) {
-    return days >= kFirstGregorianDay ? date_from_days(Kind::kGregorian, days) : date_from_days(Kind::kJulian, days + kJulianAhead);
+    return days >= kFirstGregorianDay ? date_from_days(Kind::kGregorian, days)
+                                      : date_from_days(Kind::kJulian, days + kJulianAhead);
   }
   Date date;
-  date.year = floor_divided(days, kind == Kind::k360 ? 360 : kind == Kind::kAllLeap ? 366 : 365) + 1;
+  date.year = floor_divided(days, kind == Kind::k360       ? 360
+                                  : kind == Kind::kAllLeap ? 366
+                                                           : 365) +
+              1;
   while (days_before_year(kind, date.year) > days) date.year--;
   while (days_before_year(kind, date.year + 1) <= days) date.year++;
   int left = static_cast<int>(days - days_before_year(kind, date.year));
   date.day_of_year = left + 1;
-  while (left >= month_days(kind, date.year, date.month)) left -= month_days(kind, date.year, date.month++);
+  while (left >= month_days(kind, date.year, date.month))
+    left -= month_days(kind, date.year, date.month++);
   date.day = left + 1;
   return date;
 }
@@ -123,13 +140,23 @@ bool is_calendar(const std::string& name) { return find(name) != nullptr; }
 
 Result<Date> parse_date(const std::string& text, const std::string& calendar) {
   const Named* named = find(calendar);
-  if (!named) return Status(WEIR_E_ARGUMENT, "calendar " + quoted(calendar) + ": expected a calendar of the CF conventions");
+  if (!named)
+    return Status(WEIR_E_ARGUMENT,
+                  "calendar " + quoted(calendar) + ": expected a calendar of the CF conventions");
   int64_t part[6] = {1, 1, 1, 0, 0, 0};
-  const Status wrong(WEIR_E_ARGUMENT, "date " + quoted(text) + " (calendar " + calendar +
-                                          "): expected a date such as 2026-11-21 or 2026-11-21 12:00:00");
+  const Status wrong(WEIR_E_ARGUMENT,
+                     "date " + quoted(text) + " (calendar " + calendar +
+                         "): expected a date such as 2026-11-21 or 2026-11-21 12:00:00");
   if (!scan(text, part)) return wrong;
-  if (part[0] > kLargestYear || part[1] < 1 || part[1] > 12 || part[2] < 1 || part[3] > 23 || part[4] > 59 || part[5] > 59) return wrong;
-  Date date{part[0], static_cast<int>(part[1]), 1, static_cast<int>(part[3]), static_cast<int>(part[4]), static_cast<int>(part[5])};
+  if (part[0] > kLargestYear || part[1] < 1 || part[1] > 12 || part[2] < 1 || part[3] > 23 ||
+      part[4] > 59 || part[5] > 59)
+    return wrong;
+  Date date{part[0],
+            static_cast<int>(part[1]),
+            1,
+            static_cast<int>(part[3]),
+            static_cast<int>(part[4]),
+            static_cast<int>(part[5])};
   // Which days exist is what comes back: 31 April and 10 October 1582 become other days.
   if (part[2] > 31) return wrong;
   date.day = static_cast<int>(part[2]);
@@ -142,9 +169,11 @@ Result<Date> parse_date(const std::string& text, const std::string& calendar) {
 Result<Date> date_after(const std::string& reference, const std::string& calendar, double seconds) {
   Result<Date> from = parse_date(reference, calendar);
   if (!from.ok()) return from.status();
-  if (!(std::abs(seconds) < 1e13)) return Status(WEIR_E_ARGUMENT, "time " + number_text(seconds) + " s: no date is so far off");
+  if (!(std::abs(seconds) < 1e13))
+    return Status(WEIR_E_ARGUMENT, "time " + number_text(seconds) + " s: no date is so far off");
   const Kind kind = find(calendar)->kind;
-  const int64_t total = days_from_date(kind, *from) * kDay + from->hour * 3600 + from->minute * 60 + from->second + std::llround(seconds);
+  const int64_t total = days_from_date(kind, *from) * kDay + from->hour * 3600 + from->minute * 60 +
+                        from->second + std::llround(seconds);
   const int64_t days = floor_divided(total, kDay);
   Date date = date_from_days(kind, days);
   const int rest = static_cast<int>(total - days * kDay);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program has defined, as plain data: the same on every rank but for decompositions, of which each rank knows its own part, and
-// lon/lat of curvilinear and unstructured grids. Objects refer to one another by their index in the catalogue. Servers get it from rank 0.
+// What a program has defined, as plain data: the same on every rank but for decompositions, of
+// which each rank knows its own part, and lon/lat of curvilinear and unstructured grids. Objects
+// refer to one another by their index in the catalogue. Servers get it from rank 0.
 #pragma once
 
 #include <cstdint>
@@ -25,20 +26,23 @@ using Attributes = std::vector<Attribute>;
 
 // CF wants these numbers in the field's own type; others are float64 in files.
 inline bool has_own_type(const std::string& attribute) {
-  for (const char* own : {"valid_min", "valid_max", "valid_range", "missing_value", "flag_values", "flag_masks"}) {
+  for (const char* own :
+       {"valid_min", "valid_max", "valid_range", "missing_value", "flag_values", "flag_masks"}) {
     if (attribute == own) return true;
   }
   return false;
 }
 
-// The projection of a grid: a variable of files that has attributes alone. No name: the grid has none.
+// The projection of a grid: a variable of files that has attributes alone. No name: the grid has
+// none.
 struct GridMapping {
   std::string name;
   Attributes attributes;  // grid_mapping_name is one of them
 
   bool is_called(const char* grid_mapping_name) const {
     for (const Attribute& a : attributes) {
-      if (a.name == "grid_mapping_name" && a.value == Attribute{"", grid_mapping_name}.value) return true;
+      if (a.name == "grid_mapping_name" && a.value == Attribute{"", grid_mapping_name}.value)
+        return true;
     }
     return false;
   }
@@ -50,7 +54,8 @@ struct Grid {
   std::string name;
   GridKind kind = GridKind::kLonLat;
   int64_t nx = 0, ny = 1;        // unstructured: nx cells, ny 1
-  std::vector<double> x, y;      // one-dimensional coordinates, empty for curvilinear and unstructured grids
+  std::vector<double> x,
+      y;  // one-dimensional coordinates, empty for curvilinear and unstructured grids
   int lonlat_decomposition = -1; // of the two-dimensional ones; -1: none
   std::vector<double> lon, lat;  // this rank's part of them
   GridMapping mapping;
@@ -120,7 +125,7 @@ struct Stream {
   Existing existing = Existing::kReplace;
   std::vector<StreamField> fields;
   std::vector<std::pair<std::string, std::string>> hints;  // MPI_Info, from the configuration
-  std::optional<Compression> compression;                  // of the configuration, for all its fields
+  std::optional<Compression> compression;  // of the configuration, for all its fields
 
   bool reduces() const {
     for (const StreamField& f : fields) {
@@ -146,13 +151,16 @@ struct Catalogue {
     for (int axis : f.axes) n *= static_cast<int64_t>(axes[axis].values.size());
     return n;
   }
-  // What the configuration says of the field in the stream, else of the stream, else what the program said.
+  // What the configuration says of the field in the stream, else of the stream, else what the
+  // program said.
   Compression compression_of(const Stream& s, const StreamField& f) const {
     if (f.compression) return *f.compression;
     if (s.compression) return *s.compression;
     return fields[f.field].compression.value_or(Compression{});
   }
-  const std::vector<int64_t>& chunk_of(const StreamField& f) const { return f.chunk.empty() ? fields[f.field].chunk : f.chunk; }
+  const std::vector<int64_t>& chunk_of(const StreamField& f) const {
+    return f.chunk.empty() ? fields[f.field].chunk : f.chunk;
+  }
 };
 
 }  // namespace weir::output

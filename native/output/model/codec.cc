@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes: a magic word with the version, then the parts in the order of describe.h. Numbers are eight bytes of the machine (all ranks of a
-// job are of one kind), texts and lists have their length first. Only jobs of one library exchange them, but a decoder that believes what
-// it is sent turns a torn message into a crash somewhere else: nothing is believed.
+// Bytes: a magic word with the version, then the parts in the order of describe.h. Numbers are
+// eight bytes of the machine (all ranks of a job are of one kind), texts and lists have their
+// length first. Only jobs of one library exchange them, but a decoder that believes what it is sent
+// turns a torn message into a crash somewhere else: nothing is believed.
 #include "output/model/codec.h"
 
 #include <cstring>
@@ -22,7 +23,9 @@ class Encoder {
     const char* from = reinterpret_cast<const char*>(&value);
     bytes.insert(bytes.end(), from, from + sizeof value);
   }
-  void operator()(const char*, int& value) { word(static_cast<uint64_t>(static_cast<int64_t>(value))); }
+  void operator()(const char*, int& value) {
+    word(static_cast<uint64_t>(static_cast<int64_t>(value)));
+  }
   void operator()(const char*, int64_t& value) { word(static_cast<uint64_t>(value)); }
   void operator()(const char*, double& value) {
     uint64_t bits;
@@ -143,7 +146,8 @@ class Decoder {
     if (value > 1) fail(name, "neither there nor not");
     return value == 1;
   }
-  // Every element has eight bytes at least, so a count makes no more memory than some thirty times the bytes that are there.
+  // Every element has eight bytes at least, so a count makes no more memory than some thirty times
+  // the bytes that are there.
   template <typename T>
   bool resize(const char* name, std::vector<T>& values) {
     const uint64_t count = word(name);
@@ -164,7 +168,8 @@ class Decoder {
 std::vector<char> encode_catalogue(const Catalogue& catalogue) {
   Encoder encoder;
   encoder.word(kMagic);
-  describe(encoder, const_cast<Catalogue&>(catalogue));  // the encoder only reads; describe serves the decoder too
+  describe(encoder, const_cast<Catalogue&>(
+                        catalogue));  // the encoder only reads; describe serves the decoder too
   return std::move(encoder.bytes);
 }
 

@@ -48,7 +48,8 @@ TEST(codec, what_is_each_ranks_own_is_left_out) {
 TEST(codec, bytes_that_end_anywhere_are_refused) {
   const std::vector<char> bytes = encode_catalogue(small_catalogue());
   for (size_t n = 0; n < bytes.size(); n++) {
-    ASSERT_FALSE(decode_catalogue(std::span(bytes).first(n)).ok()) << "the first " << n << " of " << bytes.size() << " bytes";
+    ASSERT_FALSE(decode_catalogue(std::span(bytes).first(n)).ok())
+        << "the first " << n << " of " << bytes.size() << " bytes";
   }
   std::vector<char> longer = bytes;
   longer.push_back(0);
@@ -73,7 +74,8 @@ TEST(codec, damaged_bytes_are_refused_or_a_sound_catalogue) {
       for (const StreamField& member : stream.fields) {
         const Field& field = c->fields.at(member.field);
         ASSERT_GE(c->levels_of(field), 0) << "seed " << kSeed << " case " << i;
-        ASSERT_LT(c->decompositions.at(field.decomposition).grid, static_cast<int>(c->grids.size()));
+        ASSERT_LT(c->decompositions.at(field.decomposition).grid,
+                  static_cast<int>(c->grids.size()));
       }
     }
   }
@@ -88,12 +90,23 @@ TEST(compare, the_first_difference_is_named) {
     change(mine);
     return compare_catalogues(root, mine, 7).message();
   };
-  EXPECT_NE(reported([](Catalogue& c) { c.fields[1].attributes[0].value = "degC"; }).find("field 'ps', attribute 'units', value is 'K' on rank 0 and 'degC' on rank 7"),
+  EXPECT_NE(reported([](Catalogue& c) {
+              c.fields[1].attributes[0].value = "degC";
+            }).find("field 'ps', attribute 'units', value is 'K' on rank 0 and 'degC' on rank 7"),
             std::string::npos);
-  EXPECT_NE(reported([](Catalogue& c) { c.fields.pop_back(); }).find("rank 0 has field 'ps', name"), std::string::npos);
-  EXPECT_NE(reported([](Catalogue& c) { c.axes[0].values[1] = 851; }).find("axis 'level', values[1] is 850 on rank 0 and 851 on rank 7"), std::string::npos);
-  EXPECT_NE(reported([](Catalogue& c) { c.streams[0].rotation = 2; }).find("stream 'history', rotation is 1 on rank 0 and 2 on rank 7"), std::string::npos);
-  EXPECT_NE(reported([](Catalogue& c) { std::swap(c.fields[0], c.fields[1]); }).find("rank 0 has field 't', name ('t') where field 'ps', name ('ps') is on rank 7"),
+  EXPECT_NE(reported([](Catalogue& c) { c.fields.pop_back(); }).find("rank 0 has field 'ps', name"),
+            std::string::npos);
+  EXPECT_NE(reported([](Catalogue& c) {
+              c.axes[0].values[1] = 851;
+            }).find("axis 'level', values[1] is 850 on rank 0 and 851 on rank 7"),
+            std::string::npos);
+  EXPECT_NE(reported([](Catalogue& c) {
+              c.streams[0].rotation = 2;
+            }).find("stream 'history', rotation is 1 on rank 0 and 2 on rank 7"),
+            std::string::npos);
+  EXPECT_NE(reported([](Catalogue& c) {
+              std::swap(c.fields[0], c.fields[1]);
+            }).find("rank 0 has field 't', name ('t') where field 'ps', name ('ps') is on rank 7"),
             std::string::npos);
 }
 

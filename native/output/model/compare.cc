@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both catalogues are written out as lines "field 'u', attribute 'units', value" = "K", and the first line that differs is what is reported.
+// Both catalogues are written out as lines "field 'u', attribute 'units', value" = "K", and the
+// first line that differs is what is reported.
 #include "output/model/codec.h"
 #include "output/model/describe.h"
 #include "output/model/text.h"
@@ -35,9 +36,14 @@ class Lister {
   template <typename T>
   void operator()(const char* name, std::vector<T>& values) {
     add((std::string("count of ") + name).c_str(), std::to_string(values.size()));
-    for (size_t i = 0; i < values.size(); i++) (*this)((std::string(name) + "[" + std::to_string(i) + "]").c_str(), values[i]);
+    for (size_t i = 0; i < values.size(); i++)
+      (*this)((std::string(name) + "[" + std::to_string(i) + "]").c_str(), values[i]);
   }
-  void operator()(const char* name, std::optional<Number>& value) { add(name, !value ? "none" : value->is_whole ? std::to_string(value->whole) : number_text(value->real)); }
+  void operator()(const char* name, std::optional<Number>& value) {
+    add(name, !value            ? "none"
+              : value->is_whole ? std::to_string(value->whole)
+                                : number_text(value->real));
+  }
   void operator()(const char* name, std::optional<Compression>& value) {
     if (value) {
       describe(*this, *value);
@@ -61,7 +67,9 @@ class Lister {
   }
 
  private:
-  void add(const char* name, std::string value) { lines.push_back({prefix_ + name, std::move(value)}); }
+  void add(const char* name, std::string value) {
+    lines.push_back({prefix_ + name, std::move(value)});
+  }
 
   std::string prefix_;
 };
@@ -79,14 +87,19 @@ Status compare_catalogues(const Catalogue& of_rank_0, const Catalogue& mine, int
   if (encode_catalogue(of_rank_0) == encode_catalogue(mine)) return {};
   const std::vector<Line> theirs = lines_of(of_rank_0), ours = lines_of(mine);
   size_t i = 0;
-  while (i < theirs.size() && i < ours.size() && theirs[i].what == ours[i].what && theirs[i].value == ours[i].value) i++;
-  const std::string all = "ranks define different things, but all must define the same in the same order: ";
-  if (i >= theirs.size() || i >= ours.size()) return {WEIR_E_ARGUMENT, all + "one of two ranks defines more"};
+  while (i < theirs.size() && i < ours.size() && theirs[i].what == ours[i].what &&
+         theirs[i].value == ours[i].value)
+    i++;
+  const std::string all =
+      "ranks define different things, but all must define the same in the same order: ";
+  if (i >= theirs.size() || i >= ours.size())
+    return {WEIR_E_ARGUMENT, all + "one of two ranks defines more"};
   if (theirs[i].what == ours[i].what) {
-    return {WEIR_E_ARGUMENT, all + ours[i].what + " is " + theirs[i].value + " on rank 0 and " + ours[i].value + here};
+    return {WEIR_E_ARGUMENT, all + ours[i].what + " is " + theirs[i].value + " on rank 0 and " +
+                                 ours[i].value + here};
   }
-  return {WEIR_E_ARGUMENT, all + "rank 0 has " + theirs[i].what + " (" + theirs[i].value + ") where " + ours[i].what + " (" + ours[i].value +
-                               ") is" + here};
+  return {WEIR_E_ARGUMENT, all + "rank 0 has " + theirs[i].what + " (" + theirs[i].value +
+                               ") where " + ours[i].what + " (" + ours[i].value + ") is" + here};
 }
 
 }  // namespace weir::output

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one description of what a catalogue consists of, for everything that goes through all of it: the encoder, the decoder, the
-// comparison. An archive is called with each part's name and the part; enumerations come with their greatest value. What is each rank's
-// own is not described.
+// The one description of what a catalogue consists of, for everything that goes through all of it:
+// the encoder, the decoder, the comparison. An archive is called with each part's name and the
+// part; enumerations come with their greatest value. What is each rank's own is not described.
 #pragma once
 
 #include "output/model/catalogue.h"

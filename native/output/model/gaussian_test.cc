@@ -22,7 +22,10 @@ TEST(gaussian, every_latitude_is_a_root) {
     for (double latitude : gaussian_latitudes(n)) {
       // std::legendre near a root, on both sides: the sign changes within 1e-12.
       const double x = std::sin(latitude * M_PI / 180), h = 1e-12;
-      EXPECT_LE(std::legendre(static_cast<unsigned>(n), x - h) * std::legendre(static_cast<unsigned>(n), std::min(x + h, 1.0)), 0) << n << " " << latitude;
+      EXPECT_LE(std::legendre(static_cast<unsigned>(n), x - h) *
+                    std::legendre(static_cast<unsigned>(n), std::min(x + h, 1.0)),
+                0)
+          << n << " " << latitude;
     }
   }
 }

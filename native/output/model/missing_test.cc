@@ -24,11 +24,21 @@ std::string in_files(const std::string& what) {
 }
 
 TEST(missing, a_value_that_a_type_cannot_hold_is_refused) {
-  EXPECT_EQ(reported(WEIR_FLOAT64, WEIR_FLOAT32, 1e300), in_files("field 't': missing_value 1e+300 is no number of the field's type in files, float32"));
-  EXPECT_EQ(reported(WEIR_FLOAT32, WEIR_FLOAT64, 1e300), "field 't': missing_value 1e+300 is no number of the field's type in memory, float32");
-  EXPECT_EQ(reported(WEIR_INT8, WEIR_INT8, 128), in_files("field 't': missing_value 128 is no number of the field's type in files, int8"));
-  EXPECT_EQ(reported(WEIR_INT32, WEIR_INT32, 0.5), in_files("field 't': missing_value 0.5 is no number of the field's type in files, int32"));
-  EXPECT_EQ(reported(WEIR_INT64, WEIR_INT64, 9223372036854775808.0), in_files("field 't': missing_value 9223372036854775808 is no number of the field's type in files, int64"));
+  EXPECT_EQ(
+      reported(WEIR_FLOAT64, WEIR_FLOAT32, 1e300),
+      in_files(
+          "field 't': missing_value 1e+300 is no number of the field's type in files, float32"));
+  EXPECT_EQ(reported(WEIR_FLOAT32, WEIR_FLOAT64, 1e300),
+            "field 't': missing_value 1e+300 is no number of the field's type in memory, float32");
+  EXPECT_EQ(
+      reported(WEIR_INT8, WEIR_INT8, 128),
+      in_files("field 't': missing_value 128 is no number of the field's type in files, int8"));
+  EXPECT_EQ(
+      reported(WEIR_INT32, WEIR_INT32, 0.5),
+      in_files("field 't': missing_value 0.5 is no number of the field's type in files, int32"));
+  EXPECT_EQ(reported(WEIR_INT64, WEIR_INT64, 9223372036854775808.0),
+            in_files("field 't': missing_value 9223372036854775808 is no number of the field's "
+                     "type in files, int64"));
   EXPECT_NE(reported(WEIR_FLOAT64, WEIR_INT16, std::numeric_limits<double>::quiet_NaN()), "fine");
 }
 
@@ -37,7 +47,8 @@ TEST(missing, every_number_that_the_types_hold_is_taken) {
   EXPECT_EQ(reported(WEIR_FLOAT32, WEIR_FLOAT32, 1e20), "fine");
   EXPECT_EQ(reported(WEIR_FLOAT32, WEIR_FLOAT32, std::numeric_limits<double>::quiet_NaN()), "fine");
   EXPECT_EQ(reported(WEIR_INT8, WEIR_INT8, -128), "fine");
-  EXPECT_EQ(reported(WEIR_INT64, WEIR_INT64, Number::exactly(std::numeric_limits<int64_t>::max())), "fine");
+  EXPECT_EQ(reported(WEIR_INT64, WEIR_INT64, Number::exactly(std::numeric_limits<int64_t>::max())),
+            "fine");
 }
 
 TEST(missing, attributes_of_the_fields_own_type_are_numbers_of_it) {
@@ -49,7 +60,8 @@ TEST(missing, attributes_of_the_fields_own_type_are_numbers_of_it) {
     const Status status = check_field(c, c.fields[0]);
     return status.ok() ? "fine" : status.message();
   };
-  EXPECT_EQ(reported("valid_max", 1e10), "field 't': valid_max 1e+10 is no number of the field's type in files, int16");
+  EXPECT_EQ(reported("valid_max", 1e10),
+            "field 't': valid_max 1e+10 is no number of the field's type in files, int16");
   EXPECT_EQ(reported("valid_max", 32767), "fine");
   EXPECT_EQ(reported("scale", 1e10), "fine");
 }

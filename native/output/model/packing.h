@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packed fields (CF-1.11, section 8.1): what is in the file, times scale_factor, plus add_offset, is the value.
+// Packed fields (CF-1.11, section 8.1): what is in the file, times scale_factor, plus add_offset,
+// is the value.
 #pragma once
 
 #include <optional>

@@ -27,7 +27,10 @@ void next_day(const std::string& calendar, Counted* d) {
   static const int kDays[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
   const bool julian_part = calendar == "standard" && d->year <= 1582;
   if (calendar == "standard" && d->year == 1582 && d->month == 10 && d->day == 4) d->day = 14;
-  int in_month = calendar == "360_day" ? 30 : kDays[d->month - 1] + (d->month == 2 && leap(calendar, d->year, julian_part));
+  int in_month =
+      calendar == "360_day"
+          ? 30
+          : kDays[d->month - 1] + (d->month == 2 && leap(calendar, d->year, julian_part));
   if (++d->day > in_month) {
     d->day = 1;
     if (++d->month > 12) {
@@ -38,10 +41,12 @@ void next_day(const std::string& calendar, Counted* d) {
 }
 
 TEST(calendar, every_day_of_five_centuries_follows_the_one_before) {
-  for (const char* calendar : {"proleptic_gregorian", "standard", "julian", "noleap", "all_leap", "360_day"}) {
+  for (const char* calendar :
+       {"proleptic_gregorian", "standard", "julian", "noleap", "all_leap", "360_day"}) {
     Counted d{1500, 1, 1};
     for (int64_t day = 0; day < 365 * 500; day++) {
-      Result<Date> date = date_after("1500-01-01", calendar, 86400.0 * static_cast<double>(day) + 3661);
+      Result<Date> date =
+          date_after("1500-01-01", calendar, 86400.0 * static_cast<double>(day) + 3661);
       ASSERT_TRUE(date.ok()) << date.status().message();
       ASSERT_EQ(date->year, d.year) << calendar << " day " << day;
       ASSERT_EQ(date->month, d.month) << calendar << " day " << day;
@@ -54,11 +59,13 @@ TEST(calendar, every_day_of_five_centuries_follows_the_one_before) {
 
 TEST(calendar, known_dates) {
   EXPECT_EQ(text_of(date_after("2000-01-01", "standard", -86400)), "1999-12-31 00:00:00 365");
-  EXPECT_EQ(text_of(date_after("2000-02-28 12:00", "proleptic_gregorian", 86400)), "2000-02-29 12:00:00 060");
+  EXPECT_EQ(text_of(date_after("2000-02-28 12:00", "proleptic_gregorian", 86400)),
+            "2000-02-29 12:00:00 060");
   EXPECT_EQ(text_of(date_after("2000-02-28T12:00:00", "noleap", 86400)), "2000-03-01 12:00:00 060");
   EXPECT_EQ(text_of(date_after("2000-02-30", "360_day", 86400 * 330.0)), "2001-01-30 00:00:00 030");
   EXPECT_EQ(text_of(date_after("1582-10-04", "standard", 86400)), "1582-10-15 00:00:00 288");
-  EXPECT_EQ(text_of(date_after("0001-01-01", "proleptic_gregorian", -1)), "0000-12-31 23:59:59 366");
+  EXPECT_EQ(text_of(date_after("0001-01-01", "proleptic_gregorian", -1)),
+            "0000-12-31 23:59:59 366");
 }
 
 TEST(calendar, times_are_rounded_to_the_second) {
@@ -66,8 +73,10 @@ TEST(calendar, times_are_rounded_to_the_second) {
 }
 
 TEST(calendar, dates_that_do_not_exist_are_refused) {
-  for (const char* date : {"2001-02-29", "2000-13-01", "2000-00-01", "2000-01-00", "2000-04-31", "2000-01-01 24:00", "", "2000", "2000-01", "2000-01-01 ",
-                           "2000-01-01 1", "2000-01-01x", "2000-01-01 00:00:00.5", "99999999999999999999-01-01", "-1-01-01"}) {
+  for (const char* date :
+       {"2001-02-29", "2000-13-01", "2000-00-01", "2000-01-00", "2000-04-31", "2000-01-01 24:00",
+        "", "2000", "2000-01", "2000-01-01 ", "2000-01-01 1", "2000-01-01x",
+        "2000-01-01 00:00:00.5", "99999999999999999999-01-01", "-1-01-01"}) {
     EXPECT_FALSE(parse_date(date, "standard").ok()) << date;
   }
   EXPECT_FALSE(parse_date("1582-10-10", "standard").ok());
@@ -80,7 +89,8 @@ TEST(calendar, dates_that_do_not_exist_are_refused) {
 
 TEST(path, templates_are_expanded) {
   const PathValues values{{2026, 11, 21, 6, 5, 4, 325}, 42, 7, "history"};
-  EXPECT_EQ(expand_path("out/{stream}_%Y-%m-%d_%H:%M:%S.nc", values), "out/history_2026-11-21_06:05:04.nc");
+  EXPECT_EQ(expand_path("out/{stream}_%Y-%m-%d_%H:%M:%S.nc", values),
+            "out/history_2026-11-21_06:05:04.nc");
   EXPECT_EQ(expand_path("{step}-{step:06}-{file:03}-%j", values), "42-000042-007-325");
   EXPECT_EQ(expand_path("100%%_{{x}}", values), "100%_{x}");
 }
@@ -95,13 +105,16 @@ TEST(path, mistakes_are_named) {
   EXPECT_NE(says("a_{stream:3}").find("expected a width"), std::string::npos);
   EXPECT_NE(says("").find("empty"), std::string::npos);
   EXPECT_NE(says("out/").find("slash"), std::string::npos);
-  for (const char* directory : {".", "..", "out/.", "out/.."}) EXPECT_NE(says(directory).find("is a directory"), std::string::npos) << directory;
+  for (const char* directory : {".", "..", "out/.", "out/.."})
+    EXPECT_NE(says(directory).find("is a directory"), std::string::npos) << directory;
   EXPECT_NE(says("a%").find("expected one of"), std::string::npos);
   EXPECT_TRUE(check_path_template("plain.nc").ok());
 }
 
 TEST(path, resolution_tells_names_apart) {
-  const auto apart = [](const char* path, const char* calendar = "standard") { return path_resolution_s(path, calendar); };
+  const auto apart = [](const char* path, const char* calendar = "standard") {
+    return path_resolution_s(path, calendar);
+  };
   EXPECT_EQ(apart("a.nc"), 0);
   EXPECT_EQ(apart("{stream}.nc"), 0);
   EXPECT_EQ(apart("a_%Y%m.nc"), 31 * 86400);

@@ -41,7 +41,8 @@ inline Catalogue small_catalogue() {
   stream.name = "history";
   stream.path = "history_%Y%m%d%H%M%S.nc";
   stream.rotation = 1;
-  stream.fields = {{0, WEIR_INSTANT, {}, {}}, {1, WEIR_MEAN, Compression{Compression::Kind::kZstd, 3}, {3, 4}}};
+  stream.fields = {{0, WEIR_INSTANT, {}, {}},
+                   {1, WEIR_MEAN, Compression{Compression::Kind::kZstd, 3}, {3, 4}}};
   stream.hints = {{"striping_factor", "16"}};
   c.streams.push_back(stream);
   return c;
@@ -64,7 +65,8 @@ class RandomCatalogue {
       d.grid = below(static_cast<int>(c.grids.size()));
       c.decompositions.push_back(d);
     }
-    for (int n = below(3) + 1; n > 0; n--) c.axes.push_back({word(), word(), numbers(), numbers(), attributes()});
+    for (int n = below(3) + 1; n > 0; n--)
+      c.axes.push_back({word(), word(), numbers(), numbers(), attributes()});
     for (int n = below(6) + 1; n > 0; n--) c.fields.push_back(field(c));
     for (int n = below(4); n > 0; n--) c.streams.push_back(stream(c));
     return c;
@@ -132,7 +134,10 @@ class RandomCatalogue {
     s.period = static_cast<Period>(below(4));
     s.existing = static_cast<Existing>(below(3));
     for (int n = below(5); n > 0; n--) {
-      s.fields.push_back({below(static_cast<int>(c.fields.size())), static_cast<weir_operation>(below(5)), compression(), {}});
+      s.fields.push_back({below(static_cast<int>(c.fields.size())),
+                          static_cast<weir_operation>(below(5)),
+                          compression(),
+                          {}});
     }
     for (int n = below(3); n > 0; n--) s.hints.emplace_back(word(), word());
     s.compression = compression();

@@ -11,7 +11,9 @@ namespace {
 
 constexpr double kTolerance = 1e-6;  // of an interval
 
-double intervals_until(const Stream& stream, double time_s) { return std::floor(time_s / stream.every_s + kTolerance); }
+double intervals_until(const Stream& stream, double time_s) {
+  return std::floor(time_s / stream.every_s + kTolerance);
+}
 
 }  // namespace
 
@@ -32,6 +34,8 @@ Result<int64_t> period_at(const Catalogue& catalogue, Period period, double time
   return period == Period::kMonth ? month : month * 31 + date->day - 1;
 }
 
-double due_since_s(const Stream& stream, double time_s) { return intervals_until(stream, time_s) * stream.every_s; }
+double due_since_s(const Stream& stream, double time_s) {
+  return intervals_until(stream, time_s) * stream.every_s;
+}
 
 }  // namespace weir::output

@@ -22,7 +22,9 @@ int64_t part_begin(int64_t points, int rank, int size) {
 
 int part_of(int64_t index, int64_t points, int size) {
   const int64_t share = points / size, longer = (share + 1) * (points % size);
-  return static_cast<int>(index < longer ? index / (share + 1) : points % size + (index - longer) / std::max<int64_t>(share, 1));
+  return static_cast<int>(index < longer
+                              ? index / (share + 1)
+                              : points % size + (index - longer) / std::max<int64_t>(share, 1));
 }
 
 std::vector<std::vector<char>> by_part(const Pieces& mine, int64_t points, int size) {
@@ -93,32 +95,36 @@ Findings all_of(const std::vector<std::vector<char>>& parts) {
 
 std::string place(int64_t index, int64_t nx, int64_t points) {
   std::string text = std::to_string(index);
-  if (nx < points) text += ", that is i = " + std::to_string(index % nx) + ", j = " + std::to_string(index / nx);
+  if (nx < points)
+    text += ", that is i = " + std::to_string(index % nx) + ", j = " + std::to_string(index / nx);
   return text;
 }
 
 std::string in_words(const Findings& f, int64_t nx, int64_t points) {
   std::string text;
   if (f.missing > 0) {
-    text = std::to_string(f.missing) + " of " + std::to_string(points) + " points belong to no rank (the first: " +
-           place(f.first_missing, nx, points) + ")";
+    text = std::to_string(f.missing) + " of " + std::to_string(points) +
+           " points belong to no rank (the first: " + place(f.first_missing, nx, points) + ")";
   }
   if (f.doubled > 0) {
-    text += (text.empty() ? "" : "; ") + std::to_string(f.doubled) + " claims are doubled (the first: " + place(f.first_doubled, nx, points) +
+    text += (text.empty() ? "" : "; ") + std::to_string(f.doubled) +
+            " claims are doubled (the first: " + place(f.first_doubled, nx, points) +
             ", claimed by ";
     text += f.ranks[0] == f.ranks[1] ? "rank " + std::to_string(f.ranks[0]) + " twice)"
-                                     : "ranks " + std::to_string(f.ranks[0]) + " and " + std::to_string(f.ranks[1]) + ")";
+                                     : "ranks " + std::to_string(f.ranks[0]) + " and " +
+                                           std::to_string(f.ranks[1]) + ")";
   }
   return text;
 }
 
 }  // namespace
 
-Status check_cover(Team& team, const Pieces& mine, int64_t points, int64_t nx, const std::string& what) {
+Status check_cover(Team& team, const Pieces& mine, int64_t points, int64_t nx,
+                   const std::string& what) {
   Result<std::vector<std::vector<char>>> from = team.exchange(by_part(mine, points, team.size()));
   if (!from.ok()) return from.status();
-  const Findings here =
-      look(*from, part_begin(points, team.rank(), team.size()), part_begin(points, team.rank() + 1, team.size()));
+  const Findings here = look(*from, part_begin(points, team.rank(), team.size()),
+                             part_begin(points, team.rank() + 1, team.size()));
   Result<std::pair<int64_t, int>> worst = team.maximum(here.missing + here.doubled);
   if (!worst.ok()) return worst.status();
   if (worst->first == 0) return {};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pieces, sharing and slabs against the plainest way to compute them; random cases print their seed.
+// Pieces, sharing and slabs against the plainest way to compute them; random cases print their
+// seed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +17,9 @@ namespace {
 
 using Rng = std::mt19937_64;
 
-int64_t below(Rng& rng, int64_t n) { return static_cast<int64_t>(rng() % static_cast<uint64_t>(n)); }
+int64_t below(Rng& rng, int64_t n) {
+  return static_cast<int64_t>(rng() % static_cast<uint64_t>(n));
+}
 
 Grid grid_of(int64_t nx, int64_t ny) {
   Grid grid;
@@ -30,7 +33,8 @@ Grid grid_of(int64_t nx, int64_t ny) {
 std::map<int64_t, int64_t> oracle(const Decomposition& d, const Grid& grid) {
   std::map<int64_t, int64_t> local;
   for (int64_t k = 0; k < d.points(); ++k) {
-    local[d.block ? (d.j0 + k / d.ni) * grid.nx + d.i0 + k % d.ni : d.indices[static_cast<size_t>(k)]] = k;
+    local[d.block ? (d.j0 + k / d.ni) * grid.nx + d.i0 + k % d.ni
+                  : d.indices[static_cast<size_t>(k)]] = k;
   }
   return local;
 }
@@ -65,7 +69,8 @@ TEST(Pieces, have_the_points_of_the_decomposition_in_any_range_before_and_after_
     Result<Pieces> pieces = Pieces::decode(bytes);
     ASSERT_TRUE(pieces.ok());
     const std::map<int64_t, int64_t> local = oracle(d, grid);
-    const int64_t first = below(rng, grid.points()), last = first + below(rng, grid.points() - first + 1);
+    const int64_t first = below(rng, grid.points()),
+                  last = first + below(rng, grid.points() - first + 1);
     std::map<int64_t, int64_t> seen;
     int64_t before = -1;
     const auto [lo, hi] = pieces->bounds(first, last);
@@ -89,7 +94,8 @@ TEST(Pieces, outside_of_the_grid_are_refused_by_name) {
   d.indices = {3, 40};
   Result<Pieces> pieces = Pieces::of(d, grid_of(5, 8));
   ASSERT_FALSE(pieces.ok());
-  EXPECT_NE(pieces.status().message().find("index 40 at place 1"), std::string::npos) << pieces.status().message();
+  EXPECT_NE(pieces.status().message().find("index 40 at place 1"), std::string::npos)
+      << pieces.status().message();
 }
 
 TEST(Pieces, that_came_damaged_are_refused) {
@@ -98,7 +104,8 @@ TEST(Pieces, that_came_damaged_are_refused) {
   d.indices = {1, 3};
   std::vector<char> bytes;
   Pieces::of(d, grid_of(5, 1))->encode(&bytes);
-  for (size_t n = 0; n < bytes.size(); ++n) EXPECT_FALSE(Pieces::decode({bytes.data(), n}).ok()) << n;
+  for (size_t n = 0; n < bytes.size(); ++n)
+    EXPECT_FALSE(Pieces::decode({bytes.data(), n}).ok()) << n;
 }
 
 TEST(Cover, names_the_first_missing_and_doubled_points) {
@@ -108,19 +115,27 @@ TEST(Cover, names_the_first_missing_and_doubled_points) {
   d.indices = {0, 1, 2, 4, 5, 5, 6, 7, 9};
   Status status = check_cover(*team, *Pieces::of(d, grid_of(5, 2)), 10, 5, "decomposition 'd'");
   EXPECT_EQ(status.code(), WEIR_E_DECOMPOSITION);
-  EXPECT_NE(status.message().find("2 of 10 points belong to no rank (the first: 3, that is i = 3, j = 0)"), std::string::npos) << status.message();
-  EXPECT_NE(status.message().find("1 claims are doubled (the first: 5, that is i = 0, j = 1, claimed by rank 0 twice)"), std::string::npos)
+  EXPECT_NE(status.message().find(
+                "2 of 10 points belong to no rank (the first: 3, that is i = 3, j = 0)"),
+            std::string::npos)
+      << status.message();
+  EXPECT_NE(
+      status.message().find(
+          "1 claims are doubled (the first: 5, that is i = 0, j = 1, claimed by rank 0 twice)"),
+      std::string::npos)
       << status.message();
   d.indices = {3, 0, 1, 2, 4, 9, 8, 7, 6, 5};
   EXPECT_TRUE(check_cover(*team, *Pieces::of(d, grid_of(5, 2)), 10, 5, "").ok());
 }
 
-// Points dealt to 64 ranks by hash, each rank's in any order: fine, and with one index of rank 40 claimed by rank 5 instead of its own.
+// Points dealt to 64 ranks by hash, each rank's in any order: fine, and with one index of rank 40
+// claimed by rank 5 instead of its own.
 TEST(Cover, of_sixty_four_ranks_is_the_same_on_all_of_them) {
   constexpr int kRanks = 64;
   const Grid grid = grid_of(1000, 200);
   std::vector<Decomposition> all(kRanks);
-  for (int64_t i = 0; i < grid.points(); ++i) all[(static_cast<uint64_t>(i) * 0x9e3779b97f4a7c15ULL >> 32) % kRanks].indices.push_back(i);
+  for (int64_t i = 0; i < grid.points(); ++i)
+    all[(static_cast<uint64_t>(i) * 0x9e3779b97f4a7c15ULL >> 32) % kRanks].indices.push_back(i);
   Rng rng(11);
   for (Decomposition& d : all) {
     d.block = false;
@@ -131,7 +146,8 @@ TEST(Cover, of_sixty_four_ranks_is_the_same_on_all_of_them) {
     TeamOfThreads team(kRanks);
     team.run([&](Team& mine) {
       const auto r = static_cast<size_t>(mine.rank());
-      found[r] = check_cover(mine, *Pieces::of(all[r], grid), grid.points(), grid.nx, "decomposition 'd'");
+      found[r] =
+          check_cover(mine, *Pieces::of(all[r], grid), grid.points(), grid.nx, "decomposition 'd'");
     });
     return found;
   };
@@ -140,8 +156,13 @@ TEST(Cover, of_sixty_four_ranks_is_the_same_on_all_of_them) {
   all[5].indices[0] = doubled;
   for (const Status& s : checked()) {
     EXPECT_EQ(s.code(), WEIR_E_DECOMPOSITION);
-    EXPECT_NE(s.message().find("1 of 200000 points belong to no rank (the first: " + std::to_string(missing) + ","), std::string::npos) << s.message();
-    EXPECT_NE(s.message().find("1 claims are doubled (the first: " + std::to_string(doubled) + ","), std::string::npos) << s.message();
+    EXPECT_NE(s.message().find("1 of 200000 points belong to no rank (the first: " +
+                               std::to_string(missing) + ","),
+              std::string::npos)
+        << s.message();
+    EXPECT_NE(s.message().find("1 claims are doubled (the first: " + std::to_string(doubled) + ","),
+              std::string::npos)
+        << s.message();
     EXPECT_NE(s.message().find("claimed by ranks 5 and 40)"), std::string::npos) << s.message();
   }
 }
@@ -152,7 +173,9 @@ std::vector<ColumnShape> random_columns(Rng& rng) {
     c.levels = 1 + below(rng, 7);
     c.points = 1 + below(rng, 50);
     c.element_bytes = 1 << below(rng, 4);
-    c.granule = rng() % 2 == 0 ? 1 : rng() % 2 == 0 ? c.points : 1 + below(rng, c.points * c.levels);
+    c.granule = rng() % 2 == 0   ? 1
+                : rng() % 2 == 0 ? c.points
+                                 : 1 + below(rng, c.points * c.levels);
   }
   return columns;
 }
@@ -209,12 +232,13 @@ TEST(Share, is_even_when_cuts_are_free) {
   for (const std::vector<Part>& parts : share(columns, 7)) {
     int64_t bytes = 0;
     for (const Part& p : parts) bytes += p.count * 4;
-    EXPECT_NEAR(static_cast<double>(bytes), 20.0 * 40 * 256 * 320 * 4 / 7, 256 * 320 * 4.0 * 40 / 8 * 2);
+    EXPECT_NEAR(static_cast<double>(bytes), 20.0 * 40 * 256 * 320 * 4 / 7,
+                256 * 320 * 4.0 * 40 / 8 * 2);
   }
 }
 
-// Ten million scattered points on 64 ranks: the work grows with the points, not faster. The bound on counts is what can be asserted:
-// bytes of the plan, 16 for each run.
+// Ten million scattered points on 64 ranks: the work grows with the points, not faster. The bound
+// on counts is what can be asserted: bytes of the plan, 16 for each run.
 TEST(Pieces, of_ten_million_scattered_points_take_sixteen_bytes_each) {
   const int64_t points = 10'000'000, ranks = 64;
   Rng rng(7);

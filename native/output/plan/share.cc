@@ -9,7 +9,8 @@ namespace {
 
 int64_t elements(const ColumnShape& c) { return c.levels * c.points; }
 
-// The cut of the column nearest to `at`: between levels when that shifts it by less than an eighth of a share, else at a granule.
+// The cut of the column nearest to `at`: between levels when that shifts it by less than an eighth
+// of a share, else at a granule.
 int64_t cut(const ColumnShape& c, int64_t at, int64_t share_elements) {
   const int64_t all = elements(c);
   const auto nearest = [&](int64_t unit) { return std::min((at + unit / 2) / unit * unit, all); };
@@ -37,9 +38,11 @@ std::vector<std::vector<Part>> share(const std::vector<ColumnShape>& columns, in
     while (at < all) {
       int64_t end = all;
       if (owner + 1 < owners && border(owner + 1) < before + bytes) {
-        end = std::max(at, cut(c, (border(owner + 1) - before) / c.element_bytes, total / owners / c.element_bytes));
+        end = std::max(at, cut(c, (border(owner + 1) - before) / c.element_bytes,
+                               total / owners / c.element_bytes));
       }
-      if (end > at) parts[static_cast<size_t>(owner)].push_back({static_cast<int>(i), at, end - at});
+      if (end > at)
+        parts[static_cast<size_t>(owner)].push_back({static_cast<int>(i), at, end - at});
       at = end;
       if (at < all) ++owner;
     }
@@ -49,11 +52,13 @@ std::vector<std::vector<Part>> share(const std::vector<ColumnShape>& columns, in
   return parts;
 }
 
-std::vector<Part> slabs(const std::vector<ColumnShape>& columns, const std::vector<Part>& parts, int64_t limit_bytes) {
+std::vector<Part> slabs(const std::vector<ColumnShape>& columns, const std::vector<Part>& parts,
+                        int64_t limit_bytes) {
   std::vector<Part> made;
   for (const Part& part : parts) {
     const ColumnShape& c = columns[static_cast<size_t>(part.column)];
-    const int64_t limit = std::max<int64_t>(limit_bytes / c.element_bytes, 1), end = part.first + part.count;
+    const int64_t limit = std::max<int64_t>(limit_bytes / c.element_bytes, 1),
+                  end = part.first + part.count;
     for (int64_t at = part.first; at < end;) {
       int64_t next = at + limit;
       if (next < end) {

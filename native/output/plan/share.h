@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who writes which elements of a frame, and in which pieces. A frame is the records of a stream's columns (fields) one after the other;
-// owners get contiguous ranges of it, balanced by bytes. An owner goes through its range in slabs of bounded size. All of it is computed
-// from sizes alone, so that every rank comes to the same result.
+// Who writes which elements of a frame, and in which pieces. A frame is the records of a stream's
+// columns (fields) one after the other; owners get contiguous ranges of it, balanced by bytes. An
+// owner goes through its range in slabs of bounded size. All of it is computed from sizes alone, so
+// that every rank comes to the same result.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +23,21 @@ struct Part {
   int64_t first = 0, count = 0;
 };
 
-// parts[owner], in the order of the file. Some owners get nothing when there are more of them than granules.
+// parts[owner], in the order of the file. Some owners get nothing when there are more of them than
+// granules.
 std::vector<std::vector<Part>> share(const std::vector<ColumnShape>& columns, int owners);
 
-// The parts cut into slabs of at most `limit_bytes` (one granule may be more): whole levels where they fit, else pieces of a level.
-std::vector<Part> slabs(const std::vector<ColumnShape>& columns, const std::vector<Part>& parts, int64_t limit_bytes);
+// The parts cut into slabs of at most `limit_bytes` (one granule may be more): whole levels where
+// they fit, else pieces of a level.
+std::vector<Part> slabs(const std::vector<ColumnShape>& columns, const std::vector<Part>& parts,
+                        int64_t limit_bytes);
 
-// A slab's piece that is contiguous in each client's memory for whole levels, or one part of one level.
+// A slab's piece that is contiguous in each client's memory for whole levels, or one part of one
+// level.
 struct Strip {
   int64_t level = 0, levels = 0;  // whole levels, or
-  int64_t first = 0, last = 0;    // [first, last) of the points of one level (whole levels: all points)
+  int64_t first = 0,
+          last = 0;  // [first, last) of the points of one level (whole levels: all points)
 };
 
 template <typename Visit>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A field over several steps: mean, sum, minimum, maximum of each element. Missing values are left out; an element that is missing in all
-// steps is missing in the result. Sums are kept in double; extremes in the field's own type.
+// A field over several steps: mean, sum, minimum, maximum of each element. Missing values are left
+// out; an element that is missing in all steps is missing in the result. Sums are kept in double;
+// extremes in the field's own type.
 #pragma once
 
 #include <optional>
@@ -30,15 +31,21 @@ class Accumulator {
   void restart() { steps_ = 0; }
   int64_t steps() const { return steps_; }
 
-  // What it has, for a run that goes on with it: sums, or extremes, by element; and how many values were not missing. Of nothing: no meaning.
+  // What it has, for a run that goes on with it: sums, or extremes, by element; and how many values
+  // were not missing. Of nothing: no meaning.
   std::span<char> values() {
-    if (!sums_.empty()) return {reinterpret_cast<char*>(sums_.data()), sums_.size() * sizeof(double)};
+    if (!sums_.empty())
+      return {reinterpret_cast<char*>(sums_.data()), sums_.size() * sizeof(double)};
     return extremes_;
   }
-  std::span<char> counts() { return {reinterpret_cast<char*>(counts_.data()), counts_.size() * sizeof(uint32_t)}; }
+  std::span<char> counts() {
+    return {reinterpret_cast<char*>(counts_.data()), counts_.size() * sizeof(uint32_t)};
+  }
   // They have been filled with those of so many steps.
   void restore(int64_t steps) { steps_ = steps; }
-  static bool counts_values(weir_operation operation, bool missing) { return missing && (operation == WEIR_MEAN || operation == WEIR_ACCUMULATE); }
+  static bool counts_values(weir_operation operation, bool missing) {
+    return missing && (operation == WEIR_MEAN || operation == WEIR_ACCUMULATE);
+  }
 
  private:
   weir_operation operation_;

@@ -26,7 +26,9 @@ TEST(Interval, that_a_server_took_with_it_says_where_its_values_begin) {
   frames(interval, {13, 14});
   EXPECT_TRUE(interval.lacks(14));
   EXPECT_EQ(interval.since_s(), 720);
-  EXPECT_EQ(interval.in_words(14), "cover 2 of 5 steps, from 720 s on: the values of the steps before were lost with the server that had them");
+  EXPECT_EQ(interval.in_words(14),
+            "cover 2 of 5 steps, from 720 s on: the values of the steps before were lost with the "
+            "server that had them");
 }
 
 TEST(Interval, counts_frames_that_were_left_out) {
@@ -39,7 +41,8 @@ TEST(Interval, counts_frames_that_were_left_out) {
   interval.add(17, 960);
   interval.add(19, 1080);
   EXPECT_EQ(interval.in_words(19),
-            "cover 2 of 5 steps, from 960 s on: the values of the steps before were lost with the server that had them; 1 frame was left out");
+            "cover 2 of 5 steps, from 960 s on: the values of the steps before were lost with the "
+            "server that had them; 1 frame was left out");
 }
 
 TEST(Interval, begins_anew_though_its_due_frame_never_came) {

@@ -14,10 +14,16 @@ class LoneTeam : public Team {
   Result<std::vector<std::vector<char>>> gather(std::span<const char> bytes, int) override {
     return std::vector<std::vector<char>>{{bytes.begin(), bytes.end()}};
   }
-  Result<std::vector<std::vector<char>>> exchange(std::vector<std::vector<char>> to) override { return to; }
-  Result<std::pair<int64_t, int>> maximum(int64_t value) override { return std::pair<int64_t, int>{value, 0}; }
+  Result<std::vector<std::vector<char>>> exchange(std::vector<std::vector<char>> to) override {
+    return to;
+  }
+  Result<std::pair<int64_t, int>> maximum(int64_t value) override {
+    return std::pair<int64_t, int>{value, 0};
+  }
   Status agree(const Status& mine) override { return mine; }
-  Result<std::unique_ptr<Team>> split(int colour, int) override { return colour < 0 ? nullptr : lone_team(); }
+  Result<std::unique_ptr<Team>> split(int colour, int) override {
+    return colour < 0 ? nullptr : lone_team();
+  }
   const void* mpi_comm() const override { return nullptr; }
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting with an end. A wait polls; between polls it first yields, then sleeps for growing times up to 100 us, so that cores which more
-// ranks share go to those that work. A wait that is for somebody else's work alone, and that nobody waits for, may sleep longer: up to
-// a sixteenth of what it has waited already.
+// Waiting with an end. A wait polls; between polls it first yields, then sleeps for growing times
+// up to 100 us, so that cores which more ranks share go to those that work. A wait that is for
+// somebody else's work alone, and that nobody waits for, may sleep longer: up to a sixteenth of
+// what it has waited already.
 #pragma once
 
 #include <sched.h>
@@ -13,7 +14,8 @@
 
 namespace weir::output {
 
-// Time as waits see it. A test that runs many ranks in one process puts its own in place before they start.
+// Time as waits see it. A test that runs many ranks in one process puts its own in place before
+// they start.
 class Clock {
  public:
   virtual ~Clock() = default;
@@ -42,7 +44,8 @@ inline void pause_us(unsigned us) {
 
 class Patience {
  public:
-  explicit Patience(double limit_s, unsigned longest_pause_us = kUsual) : limit_s_(limit_s), longest_us_(longest_pause_us) {}
+  explicit Patience(double limit_s, unsigned longest_pause_us = kUsual)
+      : limit_s_(limit_s), longest_us_(longest_pause_us) {}
 
   // One pause between two polls; false when the time is over.
   bool wait() {
@@ -59,7 +62,8 @@ class Patience {
     if (pause_us_ < kUsual) {
       pause_us_ += pause_us_ / 4 + 1;
     } else {
-      pause_us_ = static_cast<unsigned>(std::clamp<double>(waited_s * 1e6 / 16, kUsual, longest_us_));
+      pause_us_ =
+          static_cast<unsigned>(std::clamp<double>(waited_s * 1e6 / 16, kUsual, longest_us_));
     }
     return true;
   }

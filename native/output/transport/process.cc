@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output/transport/process.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,7 +20,8 @@ std::string text_of(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return text;
   char part[4096];
-  for (ssize_t got; (got = read(fd, part, sizeof part)) > 0 && text.size() < (1 << 16);) text.append(part, static_cast<size_t>(got));
+  for (ssize_t got; (got = read(fd, part, sizeof part)) > 0 && text.size() < (1 << 16);)
+    text.append(part, static_cast<size_t>(got));
   close(fd);
   return text;
 }
@@ -30,7 +29,8 @@ std::string text_of(const std::string& path) {
 // The number behind `key` at the begin of a line; -1: none.
 int64_t number_after(const std::string& text, const std::string& key) {
   for (size_t at = text.find(key); at != std::string::npos; at = text.find(key, at + 1)) {
-    if (at == 0 || text[at - 1] == '\n') return strtoll(text.c_str() + at + key.size(), nullptr, 10);
+    if (at == 0 || text[at - 1] == '\n')
+      return strtoll(text.c_str() + at + key.size(), nullptr, 10);
   }
   return -1;
 }
@@ -40,24 +40,21 @@ int64_t left_in_group(const std::string& directory) {
   constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
   const std::string limit = text_of(directory + "/memory.max");
   if (limit.empty() || limit[0] == 'm') return kAll;
-  const std::string used = text_of(directory + "/memory.current"), stat = text_of(directory + "/memory.stat");
-  const int64_t files = std::max<int64_t>(number_after(stat, "inactive_file "), 0) + std::max<int64_t>(number_after(stat, "active_file "), 0);
-  return std::max<int64_t>(strtoll(limit.c_str(), nullptr, 10) - strtoll(used.c_str(), nullptr, 10) + files, 0);
+  const std::string used = text_of(directory + "/memory.current"),
+                    stat = text_of(directory + "/memory.stat");
+  const int64_t files = std::max<int64_t>(number_after(stat, "inactive_file "), 0) +
+                        std::max<int64_t>(number_after(stat, "active_file "), 0);
+  return std::max<int64_t>(
+      strtoll(limit.c_str(), nullptr, 10) - strtoll(used.c_str(), nullptr, 10) + files, 0);
 }
 
 }  // namespace
 
-bool process_is_gone(int pid) {
-  if (kill(pid, 0) != 0) return errno == ESRCH;
-  const std::string text = text_of("/proc/" + std::to_string(pid) + "/stat");
-  // "pid (name) state": the name may have parentheses of its own.
-  const size_t end = text.rfind(')');
-  return end != std::string::npos && end + 2 < text.size() && (text[end + 2] == 'Z' || text[end + 2] == 'X');
-}
-
 int64_t available_bytes() {
   int64_t left = std::numeric_limits<int64_t>::max();
-  if (const int64_t node_kib = number_after(text_of("/proc/meminfo"), "MemAvailable:"); node_kib >= 0) left = node_kib * 1024;
+  if (const int64_t node_kib = number_after(text_of("/proc/meminfo"), "MemAvailable:");
+      node_kib >= 0)
+    left = node_kib * 1024;
   const std::string groups = text_of("/proc/self/cgroup");
   const size_t own = groups.rfind("0::", 0) == 0 ? 0 : groups.find("\n0::");
   if (own == std::string::npos) return left;

@@ -25,7 +25,8 @@ Status ReliableWorld::resend(int to, Peer& peer) {
 }
 
 void ReliableWorld::resend_all() {
-  for (const int to : std::vector<int>(blocked_.begin(), blocked_.end())) (void)resend(to, peers_[to]);
+  for (const int to : std::vector<int>(blocked_.begin(), blocked_.end()))
+    (void)resend(to, peers_[to]);
 }
 
 Status ReliableWorld::send(int to, std::span<const char> bytes) {
@@ -41,7 +42,8 @@ Status ReliableWorld::flush() {
   Patience patience(time_limit());
   for (resend_all(); !blocked_.empty(); resend_all()) {
     if (patience.wait()) continue;
-    return {WEIR_E_MPI, "messages to rank " + std::to_string(*blocked_.begin()) + " could not be sent within " +
+    return {WEIR_E_MPI, "messages to rank " + std::to_string(*blocked_.begin()) +
+                            " could not be sent within " +
                             std::to_string(static_cast<int>(time_limit())) + " s (time_limit_s)"};
   }
   return {};
@@ -63,7 +65,8 @@ void ReliableWorld::take(Message message) {
   }
   ++peer.received;
   ready_.push_back(std::move(message));
-  for (auto at = peer.early.begin(); at != peer.early.end() && at->first == peer.received; at = peer.early.erase(at)) {
+  for (auto at = peer.early.begin(); at != peer.early.end() && at->first == peer.received;
+       at = peer.early.erase(at)) {
     ++peer.received;
     peer.missing_since_s = now_s();
     ready_.push_back({from, std::move(at->second)});
@@ -74,7 +77,8 @@ void ReliableWorld::take(Message message) {
 Status ReliableWorld::look_for_missing() {
   for (const int from : missing_) {
     if (now_s() - peers_[from].missing_since_s <= time_limit()) continue;
-    return {WEIR_E_MPI, "a message of rank " + std::to_string(from) + " was lost: later ones came, and it did not within " +
+    return {WEIR_E_MPI, "a message of rank " + std::to_string(from) +
+                            " was lost: later ones came, and it did not within " +
                             std::to_string(static_cast<int>(time_limit())) + " s (time_limit_s)"};
   }
   return {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A world whose messages of control come once and in order though single calls of the transport fail: each carries its number, one that
-// could not be sent is sent again at the next call here, and one that came twice is dropped. Both ends of a message must use this.
+// A world whose messages of control come once and in order though single calls of the transport
+// fail: each carries its number, one that could not be sent is sent again at the next call here,
+// and one that came twice is dropped. Both ends of a message must use this.
 #pragma once
 
 #include <deque>
@@ -17,7 +18,8 @@ namespace weir::output {
 class ReliableWorld : public World {
  public:
   explicit ReliableWorld(World& world) : world_(&world) {}
-  explicit ReliableWorld(std::unique_ptr<World> world) : owned_(std::move(world)), world_(owned_.get()) {}
+  explicit ReliableWorld(std::unique_ptr<World> world)
+      : owned_(std::move(world)), world_(owned_.get()) {}
 
   Team& team() override { return world_->team(); }
   const std::vector<Site>& sites() const override { return world_->sites(); }
@@ -25,14 +27,17 @@ class ReliableWorld : public World {
   double time_limit() const override { return world_->time_limit(); }
   // fails: nothing could be sent to that rank for the time limit.
   Status send(int to, std::span<const char> bytes) override;
-  // fails: no call has succeeded for the time limit, or a message has not come that others came after.
+  // fails: no call has succeeded for the time limit, or a message has not come that others came
+  // after.
   Result<std::optional<Message>> receive() override;
   // Before a wait without receive: tries until all is sent, within the time limit.
   Status flush();
 
   std::unique_ptr<Flight> flight(int channel) override { return world_->flight(channel); }
   std::unique_ptr<Agreement> agreement(Team& team) override { return world_->agreement(team); }
-  Result<std::unique_ptr<Window>> window(void* memory, int64_t bytes) override { return world_->window(memory, bytes); }
+  Result<std::unique_ptr<Window>> window(void* memory, int64_t bytes) override {
+    return world_->window(memory, bytes);
+  }
   Result<bool> fetches_progress() override { return world_->fetches_progress(); }
   void close() override { world_->close(); }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two ranks over a world that refuses some sends, delivers some messages twice, and some after later ones: all come once and in order.
+// Two ranks over a world that refuses some sends, delivers some messages twice, and some after
+// later ones: all come once and in order.
 #include "output/transport/reliable.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +16,8 @@ using Box = std::deque<Message>;
 
 class UnsteadyWorld : public World {
  public:
-  UnsteadyWorld(Box& mine, Box& theirs, unsigned seed) : mine_(mine), theirs_(theirs), random_(seed), team_(lone_team()) {}
+  UnsteadyWorld(Box& mine, Box& theirs, unsigned seed)
+      : mine_(mine), theirs_(theirs), random_(seed), team_(lone_team()) {}
   Team& team() override { return *team_; }
   const std::vector<Site>& sites() const override { return sites_; }
   void set_time_limit(double) override {}
@@ -24,7 +26,8 @@ class UnsteadyWorld : public World {
     if (broken || random_() % 4 == 0) return {WEIR_E_MPI, "made to fail"};
     const size_t back = random_() % 3;  // that many places before the end
     for (unsigned copies = 1 + random_() % 2; copies > 0; --copies) {
-      theirs_.insert(theirs_.end() - static_cast<long>(std::min(back, theirs_.size())), {0, {bytes.begin(), bytes.end()}});
+      theirs_.insert(theirs_.end() - static_cast<long>(std::min(back, theirs_.size())),
+                     {0, {bytes.begin(), bytes.end()}});
     }
     return {};
   }
@@ -37,7 +40,9 @@ class UnsteadyWorld : public World {
   }
   std::unique_ptr<Flight> flight(int) override { return nullptr; }
   std::unique_ptr<Agreement> agreement(Team&) override { return nullptr; }
-  Result<std::unique_ptr<Window>> window(void*, int64_t) override { return Status{WEIR_E_INTERNAL, "not part of this test"}; }
+  Result<std::unique_ptr<Window>> window(void*, int64_t) override {
+    return Status{WEIR_E_INTERNAL, "not part of this test"};
+  }
   Result<bool> fetches_progress() override { return false; }
 
   double limit_s = 60;
@@ -67,7 +72,9 @@ TEST(reliable, messages_come_once_and_in_order_though_calls_fail) {
       const Result<std::optional<Message>> message = receiver.receive();
       ASSERT_TRUE(message.ok());
       if (!(*message).has_value()) continue;
-      ASSERT_EQ(std::string((**message).bytes.begin(), (**message).bytes.end()), std::to_string(received++)) << "seed " << seed;
+      ASSERT_EQ(std::string((**message).bytes.begin(), (**message).bytes.end()),
+                std::to_string(received++))
+          << "seed " << seed;
     }
   }
 }

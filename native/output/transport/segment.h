@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of one process that others on its node map. It is a file in memory without a name (memfd), found through /proc: nothing of it is
-// left behind by a process that is killed, and it needs no room in /dev/shm. Where /proc or the descriptor cannot be had (containers
-// of their own for each rank), map fails, and the pair of ranks uses another transport.
+// Memory of one process that others on its node map. It is a file in memory without a name (memfd),
+// found through /proc: nothing of it is left behind by a process that is killed, and it needs no
+// room in /dev/shm. Where /proc or the descriptor cannot be had (containers of their own for each
+// rank), map fails, and the pair of ranks uses another transport.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A group of ranks that act together, without MPI's names: transport/mpi implements it over a communicator of weir's own. Every wait is
-// bounded by the team's time limit and ends in WEIR_E_LOST instead of a hang, naming the ranks that were waited for where that is known.
-// A rank on which a collective has failed takes part in no later one: it would be matched with what others have not finished.
+// A group of ranks that act together, without MPI's names: transport/mpi implements it over a
+// communicator of weir's own. Every wait is bounded by the team's time limit and ends in
+// WEIR_E_LOST instead of a hang, naming the ranks that were waited for where that is known. A rank
+// on which a collective has failed takes part in no later one: it would be matched with what others
+// have not finished.
 #pragma once
 
 #include <cstdint>
@@ -30,19 +32,21 @@ class Team {
   virtual Result<std::pair<int64_t, int>> maximum(int64_t value) = 0;
   // [collective] The first failed rank's status on all ranks, with the rank named, or fine on all.
   virtual Status agree(const Status& mine) = 0;
-  // [collective] agree; and all ranks have the same `place`, else WEIR_E_ORDER on all, with the words of two ranks that differ. agree itself is
-  // at place 0.
+  // [collective] agree; and all ranks have the same `place`, else WEIR_E_ORDER on all, with the
+  // words of two ranks that differ. agree itself is at place 0.
   virtual Status agree_at(const Status& mine, int64_t place, const std::string& words) {
     (void)place, (void)words;  // a team of one
     return agree(mine);
   }
   // [collective] Ranks with the same colour; null for a negative one.
   virtual Result<std::unique_ptr<Team>> split(int colour, int key) = 0;
-  // The MPI communicator for libraries that want one (parallel HDF5, PnetCDF): a pointer to an MPI_Comm. Null: a team of one without MPI.
+  // The MPI communicator for libraries that want one (parallel HDF5, PnetCDF): a pointer to an
+  // MPI_Comm. Null: a team of one without MPI.
   virtual const void* mpi_comm() const = 0;
-  // Create or empty a file with hints for MPI-IO (striping_factor, ...), on the calling rank alone. Without MPI nothing is done: whoever
-  // writes the file creates it.
-  virtual Status create_file(const std::string& path, const std::vector<std::pair<std::string, std::string>>& hints) {
+  // Create or empty a file with hints for MPI-IO (striping_factor, ...), on the calling rank alone.
+  // Without MPI nothing is done: whoever writes the file creates it.
+  virtual Status create_file(const std::string& path,
+                             const std::vector<std::pair<std::string, std::string>>& hints) {
     (void)path, (void)hints;
     return {};
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the preload library looks up at run time and a linked program has from the linker, or not at all: MPI and libgfortran keep
-// their own functions, so a rank's rank comes from the launcher's environment.
+// What the preload library looks up at run time and a linked program has from the linker, or not at
+// all: MPI and libgfortran keep their own functions, so a rank's rank comes from the launcher's
+// environment.
 #include <errno.h>
 
 #include "layers/cache/cache.h"
@@ -30,8 +31,8 @@ void resolve_libc() {}
 void begin_redirecting() {}
 ClockFunction kernel_clock() { return nullptr; }
 
-// A thread can be cancelled where the program is linked with what cancels it; pthread_testcancel alone may not be, and libc's read
-// is a cancellation point, too.
+// A thread can be cancelled where the program is linked with what cancels it; pthread_testcancel
+// alone may not be, and libc's read is a cancellation point, too.
 void (*find_test_for_cancel())() {
   return [] {
     const int before = errno;

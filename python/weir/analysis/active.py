@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Active time: the length of the union of all I/O intervals of a choice of processes, over all nodes, exact to the ns."""
+"""Active time: the length of the union of all I/O intervals of a choice of processes, over all
+nodes, exact to the ns."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from weir.trace.file import remote_reader, threads_for
 
 @dataclass(frozen=True)
 class Active:
-    """first_ns and last_ns: start of the first and end of the last interval; records: how many were merged."""
+    """first_ns and last_ns: start of the first and end of the last interval; records: how many were
+    merged."""
 
     ns: int
     first_ns: int
@@ -32,7 +34,8 @@ def active_time(
     all_names: bool = False,
     threads: int | None = None,
 ) -> Active:
-    """Union of the records of trace files, scanned or not; masks: a boolean for each process of each file. all_names: pipes and devices too.
+    """Union of the records of trace files, scanned or not; masks: a boolean for each process of
+    each file. all_names: pipes and devices too.
 
     The threads (as many as are worth while) take one stretch of time after the other.
     """
@@ -47,7 +50,9 @@ def active_time(
     out = [c.c_int64() for _ in range(3)]
     records = c.c_uint64()
     threads = threads or threads_for(sum(file.header.file_bytes for file in files))
-    failed = library().weir_reader_active(handles, clocks, pointers, count, all_names, threads, *map(c.byref, out), c.byref(records))
+    failed = library().weir_reader_active(handles, clocks, pointers, count, all_names, threads,
+        *map(c.byref, out), c.byref(records))
     if failed:
-        raise MemoryError(f"not enough memory for the active time, or {threads} threads cannot be had")
+        raise MemoryError(
+            f"not enough memory for the active time, or {threads} threads cannot be had")
     return Active(*(value.value for value in out), records.value)

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clock offset and drift between nodes, from the barriers that their ranks left together.
 
-Ranks leave a barrier at almost the same time, and whoever is late is late through no fault of the clock: the earliest
-leaver of a node is the node's time, the median over the barriers its offset. Barriers follow one another at once, so no
-rank leaves barrier k + 1 before every rank has left barrier k: this bounds the offset from both sides, and says how
-wrong it can be (as in Cristian, Probabilistic clock synchronization, 1989). When no single offset fits the barriers of
-MPI_Init and those of MPI_Finalize, the difference is drift.
+Ranks leave a barrier at almost the same time, and whoever is late is late through no fault of the
+clock: the earliest leaver of a node is the node's time, the median over the barriers its offset.
+Barriers follow one another at once, so no rank leaves barrier k + 1 before every rank has left
+barrier k: this bounds the offset from both sides, and says how wrong it can be (as in Cristian,
+Probabilistic clock synchronization, 1989). When no single offset fits the barriers of MPI_Init and
+those of MPI_Finalize, the difference is drift.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from weir.trace import TraceFile
 APART_NS = 100_000_000  # between the barriers of MPI_Init and those of MPI_Finalize, at least
 LARGEST_DRIFT = Fraction(1, 1000)  # of a clock; more is noise or damage
 
-# (ranks, which world of that size, number of the barrier in its process) -> ns when the node's first and last rank left it
+# (ranks, which world of that size, number of the barrier in its process) -> ns when the node's
+# first and last rank left it
 Key = tuple[int, int, int]
 Barriers = dict[Key, tuple[int, int]]
 
@@ -29,7 +31,8 @@ Barriers = dict[Key, tuple[int, int]]
 class Alignment:
     """How far a node's clock was ahead of the reference node's, and how wrong that can be at most.
 
-    barriers 0: the reference itself, or a node that shares no barrier: its real-time clock is trusted.
+    barriers 0: the reference itself, or a node that shares no barrier: its real-time clock is
+    trusted.
     """
 
     node: str
@@ -41,7 +44,8 @@ class Alignment:
 
 @dataclass(frozen=True)
 class _Fit:
-    """Our clock less theirs: `offset` at `at` on our clock, growing by `drift`; between `low` and `high` for certain."""
+    """Our clock less theirs: `offset` at `at` on our clock, growing by `drift`; between `low` and
+    `high` for certain."""
 
     at: int
     offset: Fraction
@@ -59,13 +63,17 @@ class _Fit:
         return float(max(self.high - self.offset, self.offset - self.low))
 
 
-def align(files: tuple[TraceFile, ...], lines: tuple[Line, ...]) -> tuple[tuple[Line, ...], tuple[Alignment, ...]]:
-    """Lines that agree with the node of rank 0, reached directly or over nodes that share barriers with both."""
+def align(files: tuple[TraceFile, ...], lines: tuple[Line, ...]) -> tuple[tuple[Line, ...],
+        tuple[Alignment, ...]]:
+    """Lines that agree with the node of rank 0, reached directly or over nodes that share barriers
+    with both."""
     if not files:
         return (), ()
     barriers = [_barriers(file, line) for file, line in zip(files, lines)]
-    reference = next((i for i, file in enumerate(files) if any(p.rank == 0 for p in file.processes)), 0)
-    made: dict[int, tuple[Line, Alignment]] = {reference: (lines[reference], Alignment(files[reference].node, 0.0, 0.0, 0))}
+    reference = next((i for i, file in enumerate(files)
+        if any(p.rank == 0 for p in file.processes)), 0)
+    made: dict[int, tuple[Line, Alignment]] = {reference: (lines[reference],
+        Alignment(files[reference].node, 0.0, 0.0, 0))}
     frontier = [reference]
     while frontier:
         known = frontier.pop(0)
@@ -75,22 +83,27 @@ def align(files: tuple[TraceFile, ...], lines: tuple[Line, ...]) -> tuple[tuple[
                 continue
             fit = _fit(barriers[i], barriers[known], shared)
             line = lines[i].corrected(fit.offset, fit.drift, fit.at)
-            found = Alignment(files[i].node, float(fit.offset), float(fit.drift), len(shared), fit.error_ns)
+            found = Alignment(files[i].node, float(fit.offset), float(fit.drift), len(shared),
+                fit.error_ns)
             made[i] = line, found
-            barriers[i] = {key: (fit.corrected(a), fit.corrected(b)) for key, (a, b) in barriers[i].items()}
+            barriers[i] = {key: (fit.corrected(a), fit.corrected(b))
+                for key, (a, b) in barriers[i].items()}
             frontier.append(i)
     for i, file in enumerate(files):
         made.setdefault(i, (lines[i], Alignment(file.node, 0.0, 0.0, 0)))
-    return tuple(made[i][0] for i in range(len(files))), tuple(made[i][1] for i in range(len(files)))
+    return tuple(made[i][0] for i in range(len(files))), tuple(made[i][1]
+        for i in range(len(files)))
 
 
 def _barriers(file: TraceFile, line: Line) -> Barriers:
-    """A step may start several parallel programs: the n-th process of one rank belongs to the n-th world of that size."""
+    """A step may start several parallel programs: the n-th process of one rank belongs to the n-th
+    world of that size."""
     syncs = file.array("syncs")
     seen: dict[tuple[int, int], list[int]] = defaultdict(list)
     left: Barriers = {}
     for process, index, ranks, ns in zip(
-        syncs["process"].tolist(), syncs["index"].tolist(), syncs["ranks"].tolist(), line.timestamps(syncs["ticks"]).tolist()
+        syncs["process"].tolist(), syncs["index"].tolist(), syncs["ranks"].tolist(),
+        line.timestamps(syncs["ticks"]).tolist()
     ):
         worlds = seen[ranks, file.processes[process].rank]
         if process not in worlds:
@@ -120,7 +133,8 @@ def _fit(ours: Barriers, theirs: Barriers, shared: list[Key]) -> _Fit:
 
 
 def _offset(ours: Barriers, theirs: Barriers, groups: list[list[Key]]) -> _Fit:
-    """One offset for all these barriers: the median, within the bounds that the barriers of each group set."""
+    """One offset for all these barriers: the median, within the bounds that the barriers of each
+    group set."""
     keys = [key for group in groups for key in group]
     offset = _median([ours[key][0] - theirs[key][0] for key in keys])
     lows, highs = [], []
@@ -140,4 +154,5 @@ def _offset(ours: Barriers, theirs: Barriers, groups: list[list[Key]]) -> _Fit:
 def _median(values: list[int]) -> Fraction:
     ordered = sorted(values)
     middle = len(ordered) // 2
-    return Fraction(ordered[middle]) if len(ordered) % 2 else Fraction(ordered[middle - 1] + ordered[middle], 2)
+    return Fraction(ordered[middle]) if len(ordered) % 2 else Fraction(ordered[middle - 1]
+        + ordered[middle], 2)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From ticks of a node's trace clock to ns since 1970, in fixed point: the same integers here and in native/reader/clock.h."""
+"""From ticks of a node's trace clock to ns since 1970, in fixed point: the same integers here and
+in native/reader/clock.h."""
 
 from __future__ import annotations
 
@@ -16,9 +17,11 @@ from weir.trace._abi import Clock, library
 
 SHIFT = 48
 MONOTONIC = 2
-SHORTEST_LINE_NS = 1_000_000  # calibration pairs nearer than this say less than the header's own estimate
+# readings of both clocks nearer than this say less than the header's own estimate
+SHORTEST_LINE_NS = 1_000_000
 LARGEST_MISFIT = 0.01  # of the slope between pairs and header: more is damage, not drift
-_SLOPES = (Fraction(1, 64), Fraction(16))  # ns per tick that a clock can have, and that 128 bits can carry
+# ns per tick that a clock can have, and that 128 bits can carry
+_SLOPES = (Fraction(1, 64), Fraction(16))
 
 
 MOST_NS = 2**62
@@ -55,7 +58,8 @@ class Line:
     def _convert(self, function: str, ticks: np.ndarray, kind: type) -> np.ndarray:
         ticks = np.ascontiguousarray(ticks, np.uint64)
         out = np.empty(len(ticks), kind)
-        getattr(library(), function)(c.byref(self.native()), ticks.ctypes.data, len(ticks), out.ctypes.data)
+        getattr(library(), function)(c.byref(self.native()), ticks.ctypes.data, len(ticks),
+            out.ctypes.data)
         return out
 
     def native(self) -> Clock:
@@ -68,23 +72,30 @@ class Line:
 
 
 def node_line(file: TraceFile) -> tuple[Line, Problem | None]:
-    """The line of a node through the calibration pairs that lie furthest apart, and what was wrong with them."""
+    """The line of a node through the readings of both clocks that lie furthest apart, and what was
+    wrong with them."""
     head = file.header
     origin, base = head.created_ticks, head.created_realtime_ns
     if base >= 2**62:
-        return node_line_of(Fraction(1), origin, 0), Problem(file.path, 40, "the time of making is impossible")
+        return node_line_of(Fraction(1), origin, 0), Problem(file.path, 40,
+            "the time of making is impossible")
     if head.clock == MONOTONIC:
         return node_line_of(Fraction(1), origin, base), None
     estimate = _fraction(head.ns_per_tick)
     pairs = sorted(_pairs(file))
     span_ticks, span_ns = pairs[-1][0] - pairs[0][0], pairs[-1][1] - pairs[0][1]
-    slope = Fraction(span_ns, span_ticks) if span_ticks > 0 and span_ns >= SHORTEST_LINE_NS else None
+    slope = Fraction(span_ns,
+        span_ticks) if span_ticks > 0 and span_ns >= SHORTEST_LINE_NS else None
     if estimate is None and (slope is None or not _SLOPES[0] <= slope <= _SLOPES[1]):
-        return node_line_of(Fraction(1), origin, base), Problem(file.path, 64, "no usable calibration: ticks are shown as ns")
+        return node_line_of(Fraction(1), origin, base), Problem(file.path, 64,
+            "the length of a tick is not known: ticks are shown as ns")
     if slope is None:
         return node_line_of(estimate, origin, base), None
     if estimate is not None and abs(slope / estimate - 1) > LARGEST_MISFIT:
-        reason = f"calibration pairs give {float(slope):.6g} ns a tick, the header {float(estimate):.6g}: the header's is used"
+        reason = (
+            f"the processes' clocks ran at {float(slope):.6g} ns a tick, the trace's header says "
+            f"{float(estimate):.6g}; the header's is used for all times"
+        )
         return node_line_of(estimate, origin, base), Problem(file.path, 64, reason)
     return node_line_of(slope, origin, base), None
 

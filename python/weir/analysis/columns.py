@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The columns that every table is computed from: one row for each process, file name, operation, layer and flags."""
+"""The columns that every table is computed from: one row for each process, file name, operation,
+layer and flags."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ def has_class(classes: str) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Columns:
-    """Arrays of one length. member: index of the process in its step; name: number of the file name, -1 none."""
+    """Arrays of one length. member: index of the process in its step; name: number of the file
+    name, -1 none."""
 
     member: np.ndarray
     rank: np.ndarray
@@ -52,7 +54,8 @@ class Columns:
         return len(self.member)
 
     def where(self, mask: np.ndarray | slice) -> Columns:
-        """The rows that a mask, order or slice chooses; these columns themselves when a mask chooses all."""
+        """The rows that a mask, order or slice chooses; these columns themselves when a mask
+        chooses all."""
         if isinstance(mask, np.ndarray) and mask.dtype == bool and mask.all():
             return self
         return Columns(*(getattr(self, field.name)[mask] for field in fields(self)))
@@ -62,11 +65,13 @@ class Columns:
         parts = [part for part in parts if len(part)]
         if len(parts) < 2:
             return parts[0] if parts else Columns.empty()
-        return Columns(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Columns)))
+        return Columns(*(np.concatenate([getattr(part, field.name) for part in parts])
+            for field in fields(Columns)))
 
     @staticmethod
     def empty() -> Columns:
-        kinds = dict(op=np.uint8, layer=np.uint8, flags=np.uint8, is_file=bool, member=np.int32, rank=np.int32, name=np.int32)
+        kinds = dict(op=np.uint8, layer=np.uint8, flags=np.uint8, is_file=bool, member=np.int32,
+            rank=np.int32, name=np.int32)
         return Columns(*(np.empty(0, kinds.get(field.name, np.int64)) for field in fields(Columns)))
 
     def by_code(self, classes: str) -> np.ndarray:
@@ -118,7 +123,8 @@ def rows(columns: Columns) -> Iterator[Row]:
 
 
 def starts(*sorted_keys: np.ndarray) -> np.ndarray:
-    """Where a new combination of the keys begins; before: at least one row, sorted by these keys."""
+    """Where a new combination of the keys begins; before: at least one row, sorted by these keys.
+    """
     is_new = np.zeros(len(sorted_keys[0]), bool)
     is_new[0] = True
     for key in sorted_keys:
@@ -127,7 +133,8 @@ def starts(*sorted_keys: np.ndarray) -> np.ndarray:
 
 
 def merged(columns: Columns, *keys: str) -> Columns:
-    """Rows added up over everything but `keys`; the other columns hold the value of one of the rows."""
+    """Rows added up over everything but `keys`; the other columns hold the value of one of the
+    rows."""
     if not len(columns):
         return columns
     ordered = columns.where(np.lexsort([getattr(columns, key) for key in reversed(keys)]))

@@ -12,7 +12,8 @@ _FOLDED = re.compile(r"/(?:\.?/)+")
 
 
 def fold(name: str) -> str:
-    """The name with `//` and `/./` folded. `..` stays: behind a symbolic link it is not what it seems."""
+    """The name with `//` and `/./` folded. `..` stays: behind a symbolic link it is not what it
+    seems."""
     if not name.startswith("/"):
         return name
     folded = _FOLDED.sub("/", name)
@@ -27,17 +28,20 @@ def is_utf8(name: str) -> bool:
 
 
 def matches(name: str, pattern: str) -> bool:
-    """A shell pattern that fits the whole name or its end after a `/`; a plain word fits anywhere."""
+    """A shell pattern that fits the whole name or its end after a `/`; a plain word fits anywhere.
+    """
     if not any(c in pattern for c in "*?["):
         return pattern in name
     return fnmatchcase(name, pattern) or fnmatchcase(name, f"*/{pattern}")
 
 
 def shown(name: str, cwd: str | None) -> str:
-    """The name as tables show it: relative when it lies below the step's working directory, control characters escaped."""
+    """The name as tables show it: relative when it lies below the step's working directory, control
+    characters escaped."""
     if cwd and cwd != "/" and name.startswith(cwd.rstrip("/") + "/"):
         name = name[len(cwd.rstrip("/")) + 1 :]
-    return name if name.isprintable() else "".join(one if one.isprintable() else _escaped(one) for one in name)
+    return name if name.isprintable() else "".join(one if one.isprintable() else _escaped(one)
+        for one in name)
 
 
 def _escaped(character: str) -> str:
@@ -46,8 +50,8 @@ def _escaped(character: str) -> str:
 
 
 def is_mpi_segment(not_a_file: str) -> bool:
-    """Whether the name of what is no file is that of memory that an MPI library shares: a path, and none of the kernel's
-    (native/wire/paths.h declares which names are no files)."""
+    """Whether the name of what is no file is that of memory that an MPI library shares: a path, and
+    none of the kernel's (native/wire/paths.h declares which names are no files)."""
     trees = ("/dev", "/proc", "/sys")
     is_kernels = not_a_file.startswith(tuple(f"{tree}/" for tree in trees)) or not_a_file in trees
     return not_a_file.startswith("/dev/shm/") or (not_a_file.startswith("/") and not is_kernels)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many names as few patterns: TRAJHR00/trajspecL<N> for names that differ in numbers, ECMA.*/<N>/* for parts of a path.
+"""Many names as few patterns: TRAJHR00/trajspecL<N> for names that differ in numbers, ECMA.*/<N>/*
+for parts of a path.
 
-Decides what is alike by the name and by a kind that the caller gives each name; what the names stand for is left to the caller.
+Decides what is alike by the name and by a kind that the caller gives each name; what the names
+stand for is left to the caller.
 """
 
 from __future__ import annotations
@@ -12,7 +14,10 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 LETTERS = "NMLKJIHGFED"
-FEWEST_ALIKE = 4  # so many different names in one directory, or directories in one, become `*`; fewer are worth a line each
+# so many different names in one directory, or directories in one, become `*`; fewer are worth a
+# line each
+FEWEST_ALIKE = 4
+MANY_UNLIKE = 8  # so many names in one directory without a common beginning or end become `*`
 SEPARATORS = ".-_:,+=@"
 # Digits; or a word of hexadecimal ones with letters among them, as temporary files have.
 _RUNS = re.compile(r"((?<![0-9A-Za-z])(?=[a-f]*[0-9]+[a-f])[0-9a-f]{8,}(?![0-9A-Za-z])|[0-9]+)")
@@ -20,7 +25,8 @@ _RUNS = re.compile(r"((?<![0-9A-Za-z])(?=[a-f]*[0-9]+[a-f])[0-9a-f]{8,}(?![0-9A-
 
 @dataclass(frozen=True)
 class Numbers:
-    """What a letter of a pattern stands for: least and greatest number as they are written, and how many there are."""
+    """What a letter of a pattern stands for: least and greatest number as they are written, and how
+    many there are."""
 
     letter: str
     least: str
@@ -36,7 +42,8 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Pattern:
-    """text: the name itself where it is alone. members: indexes of the names, rising. numbers: one entry for each letter in text."""
+    """text: the name itself where it is alone. members: indexes of the names, rising. numbers: one
+    entry for each letter in text."""
 
     text: str
     members: tuple[int, ...]
@@ -51,12 +58,16 @@ class _Row:
     values: dict[str, set[str]]
 
 
-def find_patterns(names: Sequence[str], kinds: Sequence[Hashable], *, directories: bool = True) -> list[Pattern]:
-    """Each name is in one pattern; names of different kinds never share one. In the order of the first member.
+def find_patterns(names: Sequence[str], kinds: Sequence[Hashable], *,
+        directories: bool = True) -> list[Pattern]:
+    """Each name is in one pattern; names of different kinds never share one. In the order of the
+    first member.
 
-    Runs of digits (and words of eight and more hexadecimal ones) that differ become letters: the same letter where they vary together, so that one tells the other. Names with the
-    same runs stay literal there. directories: then FEWEST_ALIKE and more names that differ in one part of their path become `*`
-    there, as long as something still tells where they lie. A pattern never has one name alone. names must be distinct.
+    Runs of digits (and words of eight and more hexadecimal ones) that differ become letters: the
+    same letter where they vary together, so that one tells the other. Names with the same runs stay
+    literal there. directories: then FEWEST_ALIKE and more names that differ in one part of their
+    path become `*` there, as long as something still tells where they lie. A pattern never has one
+    name alone. names must be distinct.
     """
     rows = _by_numbers(names, kinds)
     if directories:
@@ -88,13 +99,15 @@ def letter(number: int) -> str:
 
 
 def lettered(found: Sequence[tuple[str, ...]]) -> tuple[list[str], dict[str, set[str]]]:
-    """The runs of names of one skeleton, those that vary as <letter>, and the numbers behind each letter."""
+    """The runs of names of one skeleton, those that vary as <letter>, and the numbers behind each
+    letter."""
     runs: list[str] = []
     values: dict[str, set[str]] = {}
     letters: dict[tuple[int, ...], str] = {}
     for column in zip(*found):
         seen: dict[str, int] = {}
-        shape = tuple(seen.setdefault(run, len(seen)) for run in column)  # equal shapes: one run tells the other
+        # equal shapes: one run tells the other
+        shape = tuple(seen.setdefault(run, len(seen)) for run in column)
         if len(seen) == 1:
             runs.append(column[0])
             continue
@@ -113,7 +126,8 @@ def _by_numbers(names: Sequence[str], kinds: Sequence[Hashable]) -> list[_Row]:
     rows = []
     for (kind, literals), found in groups.items():
         runs, values = lettered([runs for _, runs in found])
-        rows.append(_Row(kind, tuple(joined(literals, runs).split("/")), [index for index, _ in found], values))
+        rows.append(_Row(kind, tuple(joined(literals, runs).split("/")),
+            [index for index, _ in found], values))
     return rows
 
 
@@ -124,17 +138,55 @@ def _folded(rows: list[_Row], position: int) -> list[_Row]:
         groups[row.kind, row.parts[:position], row.parts[position + 1 :]].append(row)
     made = []
     for (kind, before, after), alike in groups.items():
-        part = _common([row.parts[position] for row in alike])
         others = before + after
-        if len(alike) < FEWEST_ALIKE or not others or (part == "*" and not any(map(_tells, others))):
+        if len(alike) < FEWEST_ALIKE or not others:
             made += alike
             continue
-        values: dict[str, set[str]] = defaultdict(set)
-        for row in alike:
-            for name, found in row.values.items():
-                values[name] |= found
-        made.append(_Row(kind, (*before, part, *after), [index for row in alike for index in row.members], dict(values)))
+        for some in _sorts(alike) if not after else [alike]:
+            part = _common([row.parts[position] for row in some])
+            is_in_one = all(one == "" or _tells(one) and "*" not in one for one in before)
+            is_in_one = is_in_one and not after
+            fewest = MANY_UNLIKE if _is_any(part) and is_in_one else FEWEST_ALIKE
+            if len(some) < fewest or (_is_any(part) and not any(map(_tells, others))):
+                made += some
+            else:
+                made.append(_joined_rows(kind, (*before, part, *after), some))
     return made
+
+
+def _joined_rows(kind: Hashable, parts: tuple[str, ...], rows: list[_Row]) -> _Row:
+    values: dict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        for name, found in row.values.items():
+            values[name] |= found
+    return _Row(kind, parts, [index for row in rows for index in row.members], dict(values))
+
+
+def _sorts(rows: list[_Row]) -> list[list[_Row]]:
+    """Rows by what their file names have in common: all of them, else those of one extension, then
+    those of one beginning, then the rest."""
+    if not _is_any(_common([row.parts[-1] for row in rows])):
+        return [rows]
+    made, rest = [], rows
+    for word in (_extension, _beginning):
+        groups: dict[str, list[_Row]] = defaultdict(list)
+        for row in rest:
+            groups[word(row.parts[-1])].append(row)
+        made += [some for key, some in groups.items() if key and len(some) >= FEWEST_ALIKE]
+        rest = [
+            row for key, some in groups.items() if not key or len(some) < FEWEST_ALIKE
+            for row in some
+        ]  # fmt: skip
+    return [*made, rest] if rest else made
+
+
+def _extension(name: str) -> str:
+    return name[name.rindex(".") :] if "." in name[1:] else ""
+
+
+def _beginning(name: str) -> str:
+    end = min((at for one in SEPARATORS if (at := name.find(one)) > 0), default=0)
+    return name[: end + 1] if end else ""
 
 
 def _tells(part: str) -> bool:
@@ -142,11 +194,17 @@ def _tells(part: str) -> bool:
     return part not in ("", ".", "..", "*") and re.fullmatch(r"<[A-Z][0-9]*>", part) is None
 
 
+def _is_any(part: str) -> bool:
+    """Whether a folded part says nothing of its names: *, .*"""
+    return "*" in part and not part.strip("*" + SEPARATORS)
+
+
 def _common(parts: Sequence[str]) -> str:
     """`*` with what all parts begin and end with, up to a separator: ECMA.*, *.def."""
     shortest = min(map(len, parts))
     begin = next((i for i in range(shortest) if len({part[i] for part in parts}) > 1), shortest)
-    end = next((i for i in range(shortest - begin) if len({part[-1 - i] for part in parts}) > 1), shortest - begin)
+    end = next((i for i in range(shortest - begin) if len({part[-1 - i] for part in parts}) > 1),
+        shortest - begin)
     head, tail = parts[0][:begin], parts[0][len(parts[0]) - end :]
     head = head[: max((head.rfind(one) for one in SEPARATORS), default=-1) + 1]
     starts = [at for one in SEPARATORS if (at := tail.find(one)) >= 0]

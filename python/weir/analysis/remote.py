@@ -17,6 +17,7 @@ import numpy as np
 
 from weir.analysis.active import Active
 from weir.analysis.clock import Line
+from weir.analysis.exclusion import Exclusion
 from weir.analysis.names import NameTable
 from weir.analysis.step import StepData
 from weir.analysis.tiles import Grid
@@ -27,29 +28,36 @@ Answer = TypeVar("Answer")
 
 
 class RemoteReader(FileReader, Protocol):
-    """Other processes that read trace files. The TraceFiles that it opens have it as their `remote`."""
+    """Other processes that read trace files. The TraceFiles that it opens have it as their
+    `remote`."""
 
-    def expect(self, paths: Iterable[Path]) -> None:
+    def expect(self, paths: Iterable[Path], exclusion: Exclusion | None = None) -> None:
         """These files are asked for next: begin with them."""
 
-    def active(self, files: Sequence[TraceFile], lines: Sequence[Line], masks: list[np.ndarray] | None, all_names: bool) -> Active:
+    def active(self, files: Sequence[TraceFile], lines: Sequence[Line],
+            masks: list[np.ndarray] | None, all_names: bool) -> Active:
         """weir.analysis.active.active_time()."""
 
     def tiles(
-        self, files: Sequence[TraceFile], lines: Sequence[Line], rows_of: list[np.ndarray], grid: Grid, *, rows: int,
+        self, files: Sequence[TraceFile], lines: Sequence[Line], rows_of: list[np.ndarray],
+        grid: Grid, *, rows: int,
         groups_of: list[np.ndarray] | None, groups: int, all_names: bool,
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """weir.analysis.tiles.tiles()."""
 
-    def map(self, function: Callable[..., Answer], data: StepData, names: NameTable, pieces: Sequence[tuple]) -> list[Answer]:
+    def map(self, function: Callable[..., Answer], data: StepData, names: NameTable,
+            pieces: Sequence[tuple]) -> list[Answer]:
         """for_each()."""
 
-    def call(self, function: Callable[..., Answer], data: StepData, *arguments: Any, **named: Any) -> Answer:
+    def call(self, function: Callable[..., Answer], data: StepData, *arguments: Any,
+            **named: Any) -> Answer:
         """The function's answer from one process that has the whole step."""
 
 
-def for_each(function: Callable[..., Answer], data: StepData, names: NameTable, pieces: Sequence[tuple]) -> list[Answer]:
-    """function(data, names, *piece) of each piece of a step (a rank, a process), some at once: numpy and the reader work without the interpreter's lock."""
+def for_each(function: Callable[..., Answer], data: StepData, names: NameTable,
+        pieces: Sequence[tuple]) -> list[Answer]:
+    """function(data, names, *piece) of each piece of a step (a rank, a process), some at once:
+    numpy and the reader work without the interpreter's lock."""
     other = remote_reader(data.files)
     if other is not None:
         return other.map(function, data, names, pieces)
@@ -66,6 +74,7 @@ def pass_over_records(function: Pass) -> Pass:
     @functools.wraps(function)
     def made(data: StepData, *arguments: Any, **named: Any) -> Any:
         other = remote_reader(data.files)
-        return function(data, *arguments, **named) if other is None else other.call(made, data, *arguments, **named)
+        return function(data, *arguments, **named) if other is None else other.call(made, data,
+            *arguments, **named)
 
     return made  # type: ignore[return-value]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One step, read: its trace files scanned, its clocks aligned, its processes sorted into ranks and others, its columns joined."""
+"""One step, read: its trace files scanned, its clocks aligned, its processes sorted into ranks and
+others, its columns joined."""
 
 from __future__ import annotations
 
@@ -7,8 +8,8 @@ import os
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -16,18 +17,22 @@ import numpy as np
 from weir.analysis.alignment import Alignment, align
 from weir.analysis.clock import Line, node_line
 from weir.analysis.columns import Columns
+from weir.analysis.exclusion import Exclusion
 from weir.analysis.names import NO_NAME, NameTable, fold
 from weir.trace import DamagedFile, Problem, Process, Step, TraceFile
 from weir.trace.file import LOST, FileReader, threads_for
 from weir.trace.ops import EVENTS
 from weir.trace.process import LEVELS
 
-_LAUNCHERS = re.compile(r"(mpirun|mpiexec|orterun|prterun|orted|prted|prte|hydra_pmi_proxy|hydra_bstrap_proxy|srun)([._-].*)?")
+_LAUNCHERS = re.compile(
+    r"(mpirun|mpiexec|orterun|prterun|orted|prted|prte|hydra_pmi_proxy|hydra_bstrap_proxy|srun)([._-].*)?"
+)
 
 
 @dataclass(frozen=True)
 class Member:
-    """A process of the step. rank: of its rank, 0 for all when nothing in the step is parallel, -1 for what is no rank."""
+    """A process of the step. rank: of its rank, 0 for all when nothing in the step is parallel, -1
+    for what is no rank."""
 
     file: int
     process: Process
@@ -45,15 +50,30 @@ class StepData:
     alignments: tuple[Alignment, ...]
     members: tuple[Member, ...]
     columns: Columns
-    layered: Columns  # what event layers saw and what was noted of layers: in no total (docs/formats/trace.md, section 3.5)
+    # what event layers saw and what was noted of layers: in no total (docs/formats/trace.md,
+    # section 3.5)
+    layered: Columns
     name_numbers: tuple[np.ndarray, ...]
     problems: tuple[Problem, ...]
+    excluded: np.ndarray = field(default_factory=lambda: np.empty(0, np.int32))  # numbers of names
+
+    def is_excluded(self, columns: Columns) -> np.ndarray:
+        """Mask of the rows on files that are left out (weir.analysis.exclusion)."""
+        return np.isin(columns.name, self.excluded)
+
+    @cached_property
+    def storage(self) -> Columns:
+        """`columns`, with files that are left out as the files that they are."""
+        if not len(self.excluded):
+            return self.columns
+        return replace(self.columns, is_file=self.columns.is_file | self.is_excluded(self.columns))
 
     @property
     def has_no_rank(self) -> bool:
         """Whether a launcher is there that was to start something, and no rank."""
         launchers = [m.process.command[1:] for m in self.members if m.is_launcher]
-        return not any(m.process.rank >= 0 for m in self.members) and any(not word.startswith("-") for words in launchers for word in words)
+        return not any(m.process.rank >= 0 for m in self.members) and any(not word.startswith("-")
+            for words in launchers for word in words)
 
     @property
     def cwd(self) -> str | None:
@@ -64,7 +84,8 @@ class StepData:
 
     @cached_property
     def children(self) -> dict[tuple[int, int], list[int]]:
-        """By file and pid of the parent: its children, each as the member of the program that it ran last."""
+        """By file and pid of the parent: its children, each as the member of the program that it
+        ran last."""
         last: dict[tuple[int, int], int] = {}
         for index, member in enumerate(self.members):
             at = last.setdefault((member.file, member.process.pid), index)
@@ -84,7 +105,8 @@ class StepData:
             root = self.members[min(whole, key=lambda i: self.members[i].process.start_realtime_ns)]
             its_programs = [
                 i for i in whole
-                if self.members[i].file == root.file and self.members[i].process.pid == root.process.pid
+                if self.members[i].file == root.file and self.members[i].process.pid
+                == root.process.pid
             ]  # fmt: skip
             last = max(its_programs, key=lambda i: self.members[i].process.start_ticks)
             found.setdefault(last, -(job.exit_status or 0))
@@ -95,22 +117,29 @@ class StepData:
         return sum(len(one.processes) for one in self.files[:file])
 
     def lost_events_of(self, member: Member) -> int:
-        """Calls without a record where records were asked for, and calls of which not even a counter was kept."""
+        """Calls without a record where records were asked for, and calls of which not even a
+        counter was kept."""
         process = member.process
-        return process.lost_events + (process.counted_calls if self.files[member.file].header.level == LEVELS.index("trace") else 0)
+        return process.lost_events + (process.counted_calls if self.files[member.file].header.level
+            == LEVELS.index("trace") else 0)
 
     def member_mask(self, wanted: Callable[[Member], bool]) -> np.ndarray:
         """A boolean per member."""
         return np.fromiter(map(wanted, self.members), bool, len(self.members))
 
 
-def read_step(step: Step, names: NameTable, reader: FileReader | None = None) -> StepData:
-    """Read all trace files of a step, here or where `reader` does. Damage becomes problems; what is whole is there."""
+def read_step(
+    step: Step, names: NameTable, reader: FileReader | None = None,
+    exclusion: Exclusion | None = None
+) -> StepData:
+    """Read all trace files of a step, here or where `reader` does. Damage becomes problems; what is
+    whole is there. exclusion: files that are left out; None: none of them."""
     problems: list[Problem] = []
     files: list[TraceFile] = []
     if step.job_problem:
         problems.append(Problem(str(step.path / "job.json"), None, step.job_problem))
-    for found in _opened(step.files) if reader is None else reader.open(step.files):
+    for found in _opened(step.files, exclusion) if reader is None else reader.open(step.files,
+            exclusion):
         (files if isinstance(found, TraceFile) else problems).append(found)
     lines = []
     for file in files:
@@ -121,25 +150,43 @@ def read_step(step: Step, names: NameTable, reader: FileReader | None = None) ->
             problems.append(problem)
     lines, alignments = align(tuple(files), tuple(lines))
     members = members_of(files)
-    numbers = tuple(np.array([names.number(fold(text)) for text in file.texts], np.int32) for file in files)
+    numbers = tuple(np.array([names.number(fold(text)) for text in file.texts], np.int32)
+        for file in files)
+    excluded = _excluded(files, numbers, exclusion)
     parts, first = [], 0
     for file, line, numbered in zip(files, lines, numbers):
         parts.append(_columns(file, line, members, first, names, numbered))
         first += len(file.processes)
     columns = Columns.joined(parts)
     is_layered = columns.layer >= EVENTS
-    program, layered = columns.where(~is_layered), columns.where(is_layered) if is_layered.any() else Columns.empty()
-    return StepData(step, tuple(files), lines, alignments, members, program, layered, numbers, tuple(problems))
+    program, layered = columns.where(~is_layered), columns.where(is_layered) if is_layered.any(
+        ) else Columns.empty()
+    return StepData(step, tuple(files), lines, alignments, members, program, layered, numbers,
+        tuple(problems), excluded)
 
 
-def _opened(paths: tuple[Path, ...]) -> list[TraceFile | Problem]:
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:  # the library works without the interpreter's lock
-        return list(pool.map(lambda path: _open(path, len(paths)), paths))
+def _excluded(
+    files: list[TraceFile], numbers: tuple[np.ndarray, ...], exclusion: Exclusion | None
+) -> np.ndarray:
+    """Numbers of the names that are left out, rising."""
+    if exclusion is None:
+        return np.empty(0, np.int32)
+    masks = [exclusion.mask(file.texts) for file in files]
+    found = [numbered[mask] for numbered, mask in zip(numbers, masks)]
+    return np.unique(np.concatenate([np.empty(0, np.int32), *found]))
 
 
-def _open(path: Path, files: int) -> TraceFile | Problem:
+def _opened(paths: tuple[Path, ...], exclusion: Exclusion | None) -> list[TraceFile | Problem]:
+    # the library works without the interpreter's lock
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        return list(pool.map(partial(_open, files=len(paths), exclusion=exclusion), paths))
+
+
+def _open(path: Path, files: int, exclusion: Exclusion | None) -> TraceFile | Problem:
     try:
         file = TraceFile(path)
+        if exclusion is not None:
+            file.exclude(exclusion.mask(file.texts))
         return file.scan(max(1, threads_for(file.header.file_bytes) // files))
     except DamagedFile as error:
         return Problem(error.path, error.offset, error.reason)
@@ -155,13 +202,15 @@ def members_of(files: list[TraceFile]) -> tuple[Member, ...]:
     everyone = [(index, process) for index, file in enumerate(files) for process in file.processes]
     is_parallel = any(process.rank >= 0 for _, process in everyone)
     return tuple(
-        Member(index, process, process.rank if is_parallel or is_launcher(process) else 0, is_launcher(process))
+        Member(index, process, process.rank if is_parallel or is_launcher(process) else 0,
+            is_launcher(process))
         for index, process in everyone
     )
 
 
 def _columns(
-    file: TraceFile, line: Line, members: tuple[Member, ...], first: int, names: NameTable, numbers: np.ndarray
+    file: TraceFile, line: Line, members: tuple[Member, ...], first: int, names: NameTable,
+    numbers: np.ndarray
 ) -> Columns:
     table = file.array("rows")
     member = table["process"].astype(np.int32) + np.int32(first)
@@ -187,8 +236,10 @@ def _columns(
     )
 
 
-def name_numbers(file: TraceFile, table: np.ndarray, names: NameTable, numbers: np.ndarray) -> np.ndarray:
-    """The number of each row's name, for any table with the columns process and file; numbers: those of the file's texts.
+def name_numbers(file: TraceFile, table: np.ndarray, names: NameTable,
+        numbers: np.ndarray) -> np.ndarray:
+    """The number of each row's name, for any table with the columns process and file; numbers:
+    those of the file's texts.
 
     A lost name gets a number of its own, so that its bytes are not those of another.
     """
@@ -198,5 +249,6 @@ def name_numbers(file: TraceFile, table: np.ndarray, names: NameTable, numbers: 
     out[found] = numbers[at[found]]
     for row in np.flatnonzero(~found & (table["file"] != 0)).tolist():
         process = file.processes[int(table["process"][row])]
-        out[row] = names.number(f"(lost name {int(table['file'][row])} of process {process.pid} on {file.node})")
+        out[row] = names.number(
+            f"(lost name {int(table['file'][row])} of process {process.pid} on {file.node})")
     return out

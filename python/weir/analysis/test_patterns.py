@@ -37,7 +37,8 @@ def test_without_directories_names_are_one_if_they_are_alike_but_for_digits(foun
 @given(names, st.data())
 @example([f"d/{one}" for one in "abcdefg"], None)
 def test_every_pattern_fits_its_names_and_has_more_than_one(found, data):
-    kinds = [0] * len(found) if data is None else data.draw(st.lists(st.integers(0, 1), min_size=len(found), max_size=len(found)))
+    kinds = [0] * len(found) if data is None else data.draw(st.lists(st.integers(0, 1),
+        min_size=len(found), max_size=len(found)))
     made = find_patterns(found, kinds)
     assert sorted(index for one in made for index in one.members) == list(range(len(found)))
     for one in made:
@@ -48,20 +49,23 @@ def test_every_pattern_fits_its_names_and_has_more_than_one(found, data):
             continue
         assert WILD.search(one.text)
         assert all(re.fullmatch(expression(one.text), name) for name in mine)
-        assert {number.letter for number in one.numbers} == {letter for letter in WILD.findall(one.text) if letter}
+        assert {number.letter for number in one.numbers} == {letter
+            for letter in WILD.findall(one.text) if letter}
         for number in one.numbers:
             assert int(number.least) <= int(number.most) and number.count >= 2
 
 
 def expression(text: str) -> str:
-    """A pattern as a regular expression: letters are digits, `*` is anything within one part of the path."""
+    """A pattern as a regular expression: letters are digits, `*` is anything within one part of the
+    path."""
     literals = [re.escape(piece) for piece in re.split(WILD.pattern.replace("(", "(?:"), text)]
     wild = ["[0-9]+" if found.group(1) else "[^/]*" for found in WILD.finditer(text)]
     return "".join(literal + one for literal, one in zip(literals, [*wild, ""]))
 
 
 @SETTINGS
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=12, unique=True))
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=12,
+    unique=True))
 def test_one_letter_stands_for_runs_that_tell_each_other(found):
     (one,) = find_patterns([f"a{first}/b{second}" for first, second in found], [0] * len(found))
     firsts, seconds = {first for first, _ in found}, {second for _, second in found}
@@ -79,11 +83,14 @@ def test_a_skeleton_and_its_runs_are_the_name(name):
 
 
 def test_the_trajectory_of_the_reference():
-    found = [f"TRAJHR0{i}/{kind}L{level:03}" for i in (0, 1) for kind in ("trajspec", "trajgrid") for level in range(1, 13)]
+    found = [f"TRAJHR0{i}/{kind}L{level:03}" for i in (0, 1) for kind in ("trajspec", "trajgrid")
+        for level in range(1, 13)]
     kinds = ["first"] * 24 + ["second"] * 24
     made = find_patterns(found, kinds)
-    assert [one.text for one in made] == [f"TRAJHR0{i}/{kind}L<N>" for i in (0, 1) for kind in ("trajspec", "trajgrid")]
-    assert [(n.letter, n.least, n.most, n.count, n.has_gaps) for n in made[0].numbers] == [("N", "001", "012", 12, False)]
+    assert [one.text for one in made] == [f"TRAJHR0{i}/{kind}L<N>" for i in (0, 1)
+        for kind in ("trajspec", "trajgrid")]
+    assert [(n.letter, n.least, n.most, n.count, n.has_gaps) for n in made[0].numbers] == [("N",
+        "001", "012", 12, False)]
 
 
 @pytest.mark.parametrize(
@@ -93,12 +100,14 @@ def test_the_trajectory_of_the_reference():
         (["run1/out1", "run2/out2"], ["run<N>/out<N>"]),
         (["run1/out1", "run1/out2", "run2/out1"], ["run<N>/out<M>"]),
         (["a09", "a10"], ["a<N>"]),
-        (["/dev/shm/ucx_28c353f2", "/dev/shm/ucx_1bac3078", "/dev/shm/ucx_3d"], ["/dev/shm/ucx_<N>", "/dev/shm/ucx_3d"]),
+        (["/dev/shm/ucx_28c353f2", "/dev/shm/ucx_1bac3078", "/dev/shm/ucx_3d"],
+            ["/dev/shm/ucx_<N>", "/dev/shm/ucx_3d"]),
         (["fc2009122000", "fc2009122100", "defaced", "facade"], ["fc<N>", "defaced", "facade"]),
         (["x.nc", "y.nc", "z.nc", "u.nc", "v.nc"], ["x.nc", "y.nc", "z.nc", "u.nc", "v.nc"]),
         (["d/x.nc", "d/y.nc", "d/z.nc"], ["d/x.nc", "d/y.nc", "d/z.nc"]),
         (["d/x.nc", "d/y.nc", "d/z.nc", "d/u.nc"], ["d/*.nc"]),
-        (["E.a/1/b", "E.a/2/b", "E.b/1/b", "E.b/2/b", "E.c/1/b", "E.c/2/b", "E.d/1/b", "E.d/2/b"], ["E.*/<N>/b"]),
+        (["E.a/1/b", "E.a/2/b", "E.b/1/b", "E.b/2/b", "E.c/1/b", "E.c/2/b", "E.d/1/b", "E.d/2/b"],
+            ["E.*/<N>/b"]),
         (["/x", "/y", "/z", "/u"], ["/x", "/y", "/z", "/u"]),
     ],
 )
@@ -107,12 +116,35 @@ def test_what_becomes_of_names(found, expected):
 
 
 def test_directories_and_names_of_a_data_base_become_one_line():
-    found = [f"ECMA.{kind}/{pool}/{table}" for kind in ("conv", "airs", "satob", "iasi") for pool in (1, 2) for table in ("hdr", "body", "index", "update")]
+    found = [f"ECMA.{kind}/{pool}/{table}" for kind in ("conv", "airs", "satob", "iasi")
+        for pool in (1, 2) for table in ("hdr", "body", "index", "update")]
     assert texts(*found) == ["ECMA.*/<N>/*"] and len(found) >= FEWEST_ALIKE**2
 
 
 def test_gaps_are_reported_and_long_runs_are_numbers_too():
     (one,) = find_patterns(["a1", "a2", "a9"], [0] * 3)
-    assert (one.numbers[0].least, one.numbers[0].most, one.numbers[0].count, one.numbers[0].has_gaps) == ("1", "9", 3, True)
+    assert (one.numbers[0].least, one.numbers[0].most, one.numbers[0].count,
+        one.numbers[0].has_gaps) == ("1", "9", 3, True)
     (long,) = find_patterns(["a" + "9" * 5000, "a007"], [0] * 2)
     assert (long.numbers[0].least, len(long.numbers[0].most)) == ("007", 5000)
+
+
+def test_files_of_several_sorts_in_a_directory_are_not_one_pattern():
+    names = [f"/d/run/{one}.nc" for one in ("wind", "rain", "soil", "snow")]
+    names += [f"/d/run/log_{one}" for one in ("atm", "ocn", "ice", "lnd")]
+    names += ["/d/run/namelist", "/d/run/core", "/d/run/times.txt"]
+    found = [one.text for one in find_patterns(names, [0] * len(names))]
+    assert found == ["/d/run/*.nc", "/d/run/log_*", *names[8:]]
+
+
+def test_many_files_without_anything_in_common_are_one_pattern():
+    names = [f"/d/run/{letter * 3}" for letter in "abcdefgh"]
+    assert [one.text for one in find_patterns(names, [0] * 8)] == ["/d/run/*"]
+    assert len(find_patterns(names[:7], [0] * 7)) == 7
+
+
+def test_hidden_files_of_several_kinds_have_names_that_tell_them_apart():
+    kinds = ("lock", "journal")
+    hidden = [f"out/.{name}.nc.part.{kind}" for name in "abcd" for kind in kinds]
+    assert texts(*hidden) == ["out/.*.nc.part.lock", "out/.*.nc.part.journal"]
+    assert texts(*[f"out/.{name}" for name in "abcd"]) == [f"out/.{name}" for name in "abcd"]

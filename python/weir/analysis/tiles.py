@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""I/O over time as tiles: one for each row of ranks (or group of files) and slice of time, in one pass over the records.
+"""I/O over time as tiles: one for each row of ranks (or group of files) and slice of time, in one
+pass over the records.
 
-busy_ns and calls of a tile are those of reads, writes, and anything else; bytes those of reads and writes. waiting_ns is what a rank
-spent in MPI's collectives, waits, receives, probes and sends.
-Slices are powers of two of ns, so that coarser ones are sums of finer ones. Figures mean what they mean in the tables
-(docs/reference/tables.md): added up over all slices they are the step's calls, bytes and seconds.
+busy_ns and calls of a tile are those of reads, writes, and anything else; bytes those of reads and
+writes. waiting_ns is what a rank spent in MPI's collectives, waits, receives, probes and sends.
+Slices are powers of two of ns, so that coarser ones are sums of finer ones. Figures mean what they
+mean in the tables (docs/reference/tables.md): added up over all slices they are the step's calls,
+bytes and seconds.
 """
 
 from __future__ import annotations
@@ -63,14 +65,17 @@ def tiles(
     all_names: bool = False,
     threads: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Tiles by row, shape (rows, bins), and by group of files, shape (groups, bins), of trace files, scanned or not.
+    """Tiles by row, shape (rows, bins), and by group of files, shape (groups, bins), of trace
+    files, scanned or not.
 
-    rows_of: the row of each process of each file (NOWHERE: left out). groups_of: the group of each text of each file.
-    all_names: pipes and devices too. threads: as many as are worth while when not given. Raises MemoryError.
+    rows_of: the row of each process of each file (NOWHERE: left out). groups_of: the group of each
+    text of each file. all_names: pipes and devices too. threads: as many as are worth while when
+    not given. Raises MemoryError.
     """
     other = remote_reader(files)
     if other is not None:
-        return other.tiles(files, lines, rows_of, grid, rows=rows, groups_of=groups_of, groups=groups, all_names=all_names)
+        return other.tiles(files, lines, rows_of, grid, rows=rows, groups_of=groups_of,
+            groups=groups, all_names=all_names)
     by_row, by_group = np.zeros((rows, grid.bins), TILE), np.zeros((groups, grid.bins), TILE)
     count = len(files)
     of_rows = [np.ascontiguousarray(one, np.uint32) for one in rows_of]

@@ -16,8 +16,8 @@ CALLS = "RWOCM"  # classes that count as calls
 
 @dataclass(frozen=True)
 class Totals:
-    """calls: made by the application. bytes: moved at the lowest level seen. ns: not nested. files: names opened, read or written; None: no names were
-    kept (level summary)."""
+    """calls: made by the application. bytes: moved at the lowest level seen. ns: not nested. files:
+    names opened, read or written; None: no names were kept (level summary)."""
 
     calls: int = 0
     bytes: int = 0
@@ -32,7 +32,8 @@ class Totals:
 def totals(columns: Columns) -> Totals:
     touched = columns.name[columns.is_file & columns.by_code("ORW") & (columns.name != NO_NAME)]
     return Totals(
-        int(columns.app_calls.sum()), int(columns.moved.sum()), int(columns.own_ns.sum()), len(np.unique(touched))
+        int(columns.app_calls.sum()), int(columns.moved.sum()), int(columns.own_ns.sum()),
+        len(np.unique(touched))
     )
 
 

@@ -23,7 +23,8 @@ class RunFailed(Error, RuntimeError):
     """A program that was to be measured did not succeed; the message is the last that it said."""
 
 
-def run(command: Sequence[str], environment: Mapping[str, str], directory: Path, timeout_s: float) -> str:
+def run(command: Sequence[str], environment: Mapping[str, str], directory: Path,
+        timeout_s: float) -> str:
     """Its standard output. Raises RunFailed."""
     with _start(command, environment, directory) as process:
         try:
@@ -33,18 +34,21 @@ def run(command: Sequence[str], environment: Mapping[str, str], directory: Path,
             end(process)
             process.communicate()
             if isinstance(error, subprocess.TimeoutExpired):
-                raise RunFailed(f"ran longer than {timeout_s:.0f} s and was killed: {_short(command)}") from error
+                raise RunFailed(f"ran longer than {timeout_s:.0f} s and was killed: "
+                                f"{_short(command)}") from error
             raise
     if process.returncode != 0:
-        said = [line for line in complaint.strip().splitlines() + output.strip().splitlines() if line.strip()]
-        why = next((line for line in said if line.startswith("error: ")), said[-1] if said else "it said nothing")
+        said = [line for line in complaint.strip().splitlines() + output.strip().splitlines()
+            if line.strip()]
+        why = next((line for line in said if line.startswith("error: ")), said[-1] if said
+            else "it said nothing")
         raise RunFailed(f"status {process.returncode}: {why.strip()} ({_short(command)})")
     return output
 
 
 def put_off(number: int) -> bool:
-    """For handlers of signals that raise: between a program's start and the place from where it is ended they must not. Whether this one came
-    then; it is raised again after it."""
+    """For handlers of signals that raise: between a program's start and the place from where it is
+    ended they must not. Whether this one came then; it is raised again after it."""
     global _put_off
     if _starting:
         _put_off = number
@@ -58,7 +62,8 @@ def _end_put_off() -> None:
         signal.raise_signal(number)
 
 
-def _start(command: Sequence[str], environment: Mapping[str, str], directory: Path) -> subprocess.Popen[str]:
+def _start(command: Sequence[str], environment: Mapping[str, str],
+        directory: Path) -> subprocess.Popen[str]:
     """Signals are put off when it returns."""
     global _starting
     _starting = True
@@ -80,8 +85,9 @@ def _start(command: Sequence[str], environment: Mapping[str, str], directory: Pa
 
 
 def end(process: subprocess.Popen[str]) -> None:
-    """The program and all that it started: politely first, as launchers have ranks to end and directories to remove, then for sure. Returns when
-    none of them is left, which could still write."""
+    """The program and all that it started: politely first, as launchers have ranks to end and
+    directories to remove, then for sure. Returns when none of them is left, which could still
+    write."""
     handles = _hold(_family(process.pid))
     process.terminate()
     _ended(handles.values(), _POLITE_S)
@@ -95,8 +101,8 @@ def end(process: subprocess.Popen[str]) -> None:
 
 
 def _family(leader: int) -> set[int]:
-    """It, all below it (MPICH's and Open MPI's launchers give ranks groups and sessions of their own), and the rest of its session (the
-    daemons of a layer have left their parents)."""
+    """It, all below it (MPICH's and Open MPI's launchers give ranks groups and sessions of their
+    own), and the rest of its session (the daemons of a layer have left their parents)."""
     parents, sessions = {}, {}
     for directory in os.listdir("/proc"):
         if not directory.isdigit():
@@ -132,8 +138,10 @@ def _short(command: Sequence[str]) -> str:
 
 
 def numbers(text: str, name: str) -> dict[str, float]:
-    """The program's line of results, ``NAME: key=number ...``. Raises RunFailed when there is none."""
+    """The program's line of results, ``NAME: key=number ...``. Raises RunFailed when there is none.
+    """
     for line in text.splitlines():
         if line.startswith(f"{name}: ") and "=" in line:
-            return {k: float(v) for k, v in (word.split("=", 1) for word in line[len(name) + 2 :].split())}
+            return {k: float(v)
+                for k, v in (word.split("=", 1) for word in line[len(name) + 2 :].split())}
     raise RunFailed(f"{name} printed no line of results")

@@ -19,7 +19,9 @@ def build_directory(given: str | None) -> Path:
     """The CMake build whose programs are measured. Raises InputError when it is not there."""
     directory = Path(given) if given else BUILD
     if not directory.is_dir():
-        raise InputError(f"{directory}: no build there; the benchmark's programs belong to the source tree: run `make build`, or give --programs")
+        raise InputError(
+            f"{directory}: no build there; the benchmark's programs belong to the source tree: run "
+            f"`make build`, or give --programs")
     return directory.resolve()
 
 
@@ -44,7 +46,8 @@ IMPLEMENTATIONS = {
 
 
 def choose_mpi(name: str | None, program: Path, ompio: bool = False) -> Mpi:
-    """The implementation asked for, or the first that has a launcher here and `program` (a path with {mpi} in it) built.
+    """The implementation asked for, or the first that has a launcher here and `program` (a path
+    with {mpi} in it) built.
 
     ``ompio``: Open MPI's own MPI-IO in place of ROMIO. Raises UsageError or InputError.
     """
@@ -52,8 +55,11 @@ def choose_mpi(name: str | None, program: Path, ompio: bool = False) -> Mpi:
         raise UsageError(f"--mpi {name}: expected {' or '.join(IMPLEMENTATIONS)}")
     for mpi in (IMPLEMENTATIONS[name],) if name else IMPLEMENTATIONS.values():
         if shutil.which(mpi.launcher[0]) and Path(str(program).format(mpi=mpi.name)).exists():
-            return Mpi(mpi.name, mpi.launcher, {**_AS_ROOT, "OMPI_MCA_io": "ompio"}) if ompio else mpi
-    raise InputError(f"no {Path(program).name} for {name or 'any MPI'}, or no mpirun for it: run `make build`, or give --programs")
+            return Mpi(mpi.name, mpi.launcher,
+                {**_AS_ROOT, "OMPI_MCA_io": "ompio"}) if ompio else mpi
+    raise InputError(
+        f"no {Path(program).name} for {name or 'any MPI'}, or no mpirun for it: run `make build`, "
+        f"or give --programs")
 
 
 def clean_environment() -> dict[str, str]:

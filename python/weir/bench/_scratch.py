@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Directories for the time of a bench. What lies in memory there is memory, so they go whatever ends the bench, but for SIGKILL."""
+"""Directories for the time of a bench. What lies in memory there is memory, so they go whatever
+ends the bench, but for SIGKILL."""
 
 from __future__ import annotations
 
@@ -24,9 +25,11 @@ _unwinding = False  # an outer block does it
 
 @contextmanager
 def scratch(parent: str | None = None, *, in_memory: bool = True) -> Iterator[Path]:
-    """A directory, in memory where that is to be had (so that no disk is measured), or where temporary files of some size go."""
+    """A directory, in memory where that is to be had (so that no disk is measured), or where
+    temporary files of some size go."""
     places = [parent, "/dev/shm"] if in_memory else [parent, os.environ.get("TMPDIR"), "/var/tmp"]
-    where = next((place for place in places if place and (place == parent or os.access(place, os.W_OK))), None)
+    where = next((place for place in places if place
+        and (place == parent or os.access(place, os.W_OK))), None)
     with unwound():
         directory = Path(tempfile.mkdtemp(prefix="weir-bench-", dir=where))
         try:
@@ -37,8 +40,8 @@ def scratch(parent: str | None = None, *, in_memory: bool = True) -> Iterator[Pa
 
 @contextmanager
 def unwound() -> Iterator[None]:
-    """SIGTERM, SIGHUP and SIGINT leave the block as exceptions do, once: timeout(1) sends its signal twice, and the second must not end
-    what the first has begun to put away."""
+    """SIGTERM, SIGHUP and SIGINT leave the block as exceptions do, once: timeout(1) sends its
+    signal twice, and the second must not end what the first has begun to put away."""
     global _unwinding
     if _unwinding or threading.current_thread() is not threading.main_thread():
         yield
@@ -68,7 +71,8 @@ def _leave(number: int, frame: FrameType | None) -> None:
 
 
 def remove(directory: Path) -> None:
-    """The directory and all in it, also while a program that was killed a moment ago still makes files there. Raises StorageError."""
+    """The directory and all in it, also while a program that was killed a moment ago still makes
+    files there. Raises StorageError."""
     deadline = time.monotonic() + _REMOVE_WAIT_S
     while True:
         try:
@@ -79,5 +83,7 @@ def remove(directory: Path) -> None:
                 return
         except OSError as error:
             if time.monotonic() > deadline:
-                raise StorageError(f"{directory}: the benchmark's files could not be removed: {error.strerror}") from error
+                raise StorageError(
+                    f"{directory}: the benchmark's files could not be removed: "
+                    f"{error.strerror}") from error
         time.sleep(0.05)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The four cases on one machine: sizes, programs, rules, and which rows each table has.
 
-Scale 1 keeps what makes the cases what they are: the size of a request (I, II, III) or the number of pieces (IV), the size of the one
-file (III), the number of ranks of IV; it shortens files (I, II), iterations and pieces (IV). docs/guide/nersc.md has the table.
+Scale 1 keeps what makes the cases what they are: the size of a request (I, II, III) or the number
+of pieces (IV), the size of the one file (III), the number of ranks of IV; it shortens files (I,
+II), iterations and pieces (IV). docs/guide/nersc.md has the table.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-# 48 blocks of 4 KiB, the buffer that a sequential unformatted file had on the T3E: libgfortran is asked for the same.
+# 48 blocks of 4 KiB, the buffer that a sequential unformatted file had on the T3E: libgfortran is
+# asked for the same.
 FORTRAN_BUFFER = {"GFORTRAN_UNFORMATTED_BUFFER_SIZE": str(48 * 4096)}
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One row: how the program is run. ``stack``: None is plain, without the library; ``files``: pattern of the rule."""
+    """One row: how the program is run. ``stack``: None is plain, without the library; ``files``:
+    pattern of the rule."""
 
     name: str
     stack: str | None
@@ -28,8 +31,9 @@ class Variant:
 
 @dataclass(frozen=True)
 class Case:
-    """``setups`` run once, each with the stack it names; ``fresh``: files removed before each run, which writes them.
-    ``check``: arguments of a run, on the backing directory, that reads what a row wrote."""
+    """``setups`` run once, each with the stack it names; ``fresh``: files removed before each run,
+    which writes them. ``check``: arguments of a run, on the backing directory, that reads what a
+    row wrote."""
 
     number: str
     program: str
@@ -49,14 +53,17 @@ def case_one(ranks: int, scale: float) -> Case:
     run = (*sizes, "--iterations", iterations, "--compute", compute)
 
     def row(name: str, stack: str | None, directory: str) -> Variant:
-        return Variant(name, stack, ("--dir", directory, *run), "integrals.*", environment=FORTRAN_BUFFER)
+        return Variant(name, stack, ("--dir", directory, *run), "integrals.*",
+            environment=FORTRAN_BUFFER)
 
     def setup(stack: str | None, directory: str) -> Variant:
-        return Variant("setup", stack, ("--setup", "--dir", directory, *sizes), "integrals.*", environment=FORTRAN_BUFFER)
+        return Variant("setup", stack, ("--setup", "--dir", directory, *sizes), "integrals.*",
+            environment=FORTRAN_BUFFER)
 
     return Case(
         "I", "scf", ranks,
-        variants=(row("none", None, "plain"), row("cos:48", "cos:48", "blocked"), row("bufa:256:2", "bufa:256:2", "plain")),
+        variants=(row("none", None, "plain"), row("cos:48", "cos:48", "blocked"),
+            row("bufa:256:2", "bufa:256:2", "plain")),
         setups=(setup(None, "plain"), setup("cos:48", "blocked")),
         setup_ranks=ranks,
         shape=f"{iterations} iterations, a file of {megabytes:g} MB for each rank",
@@ -76,7 +83,8 @@ def case_two(ranks: int, scale: float) -> Case:
         variants=(row("none", None), row("global:128:2", "global:128:2")),
         setups=(Variant("setup", None, ("--setup", "--file", "sections.dat", *sizes)),),
         file_bytes=92 + 4 * planes * 84 * 84 * 8,
-        shape=f"4 variables of {planes} planes of 56 KB, each rank reads {ghost} of its neighbours'",
+        shape=f"4 variables of {planes} planes of 56 KB, each rank reads {ghost} of its "
+              f"neighbours'",
     )  # fmt: skip
 
 
@@ -86,7 +94,8 @@ def case_three(ranks: int, scale: float) -> Case:
     rows = (("none", None), ("bufa:336:2", "bufa:336:2"), ("global:512:2", "global:512:2"))
     return Case(
         "III", "sharedread", ranks,
-        variants=tuple(Variant(name, stack, ("--file", "climate.nc", *sizes)) for name, stack in rows),
+        variants=tuple(Variant(name, stack, ("--file", "climate.nc", *sizes))
+            for name, stack in rows),
         setups=(Variant("setup", None, ("--setup", "--file", "climate.nc", *sizes)),),
         setup_ranks=1,
         file_bytes=times * 26 * 91 * 181 * 4,
@@ -113,9 +122,11 @@ def case_four(ranks: int, scale: float) -> Case:
         fresh=("matrix.dat",),
         check=lambda directory: ("--file", f"{directory}/matrix.dat", "--verify", *sizes),
         file_bytes=rows * columns * 8,
-        shape=f"{rows} x {columns} doubles, {columns} pieces of {rows // ranks * 8} bytes for each rank",
+        shape=f"{rows} x {columns} doubles, {columns} pieces of {rows // ranks * 8} bytes for each "
+              f"rank",
     )  # fmt: skip
 
 
-CASES: dict[str, Callable[[int, float], Case]] = {"I": case_one, "II": case_two, "III": case_three, "IV": case_four}
+CASES: dict[str, Callable[[int, float], Case]] = {"I": case_one, "II": case_two, "III": case_three,
+    "IV": case_four}
 RANKS: dict[str, tuple[int, ...]] = {"I": (4,), "II": (8,), "III": (4, 16, 32, 64), "IV": (32,)}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bench of layers: a mounted test file system, programs run plain or under a stack, interleaved repetitions.
+"""The bench of layers: a mounted test file system, programs run plain or under a stack, interleaved
+repetitions.
 
 What is measured, and against which goals, is layer_lines.py's.
 """
@@ -68,7 +69,8 @@ class Outcome:
 
 @dataclass
 class Lab:
-    """Programs and places. Every method that runs something raises RunFailed when it does not succeed."""
+    """Programs and places. Every method that runs something raises RunFailed when it does not
+    succeed."""
 
     build: Path
     mount: Mount
@@ -94,17 +96,21 @@ class Lab:
 
     def alone(self, *arguments: object, stack: str | None = None) -> Run:
         """One rank; `stack` None is plain, without the library."""
-        return self._run([str(self._program("alone")), *(str(a) for a in arguments)], "alone", stack, {})
+        return self._run([str(self._program("alone")), *(str(a) for a in arguments)], "alone",
+            stack, {})
 
     def sweep(self, *arguments: object, stack: str | None = None) -> Run:
-        """Several ranks without MPI. Under a stack also `waits` and `members` (requests of a layer's own files), as layers count."""
-        command, trace = [str(self._program("sweep")), *(str(a) for a in arguments)], self.place / "trace"
+        """Several ranks without MPI. Under a stack also `waits` and `members` (requests of a
+        layer's own files), as layers count."""
+        command, trace = [str(self._program("sweep")),
+            *(str(a) for a in arguments)], self.place / "trace"
         if stack is None:
             return self._run(command, "sweep", None, {})
         try:
             found = self._run(command, "sweep", stack, {}, trace)
             counted = _counted(build(trace))
-            waits, members = (sum(counted.get(name, 0) for name in names) for names in (WAITS, MEMBER_REQUESTS))
+            waits, members = (sum(counted.get(name, 0) for name in names)
+                for names in (WAITS, MEMBER_REQUESTS))
             return {**found, "waits": float(waits), "members": float(members)}
         finally:
             shutil.rmtree(trace, ignore_errors=True)
@@ -120,7 +126,8 @@ class Lab:
             (self.backing / name).unlink()
             run(self._under(stack, command, None), clean_environment(), self.place, self.timeout_s)
 
-    def together(self, ranks: int, *arguments: object, stack: str | None = None, environment: Mapping[str, str] | None = None) -> Run:
+    def together(self, ranks: int, *arguments: object, stack: str | None = None,
+            environment: Mapping[str, str] | None = None) -> Run:
         """Several ranks of an MPI program."""
         mpi = self.mpi()
         command = mpi.command(ranks, self._program(f"{mpi.name}/together"), arguments)
@@ -145,21 +152,28 @@ class Lab:
     def _under(self, stack: str, command: list[str], trace: Path | None) -> list[str]:
         rules = self.place / "rules.toml"
         rules.write_text(f'[[rule]]\nname = "{self.pattern}"\nstack = "{stack}"\n')
-        return weir_command("run", "--rules", rules, *(("--trace", trace) if trace else ()), "--", *command)
+        return weir_command("run", "--rules", rules, *(("--trace", trace) if trace else ()), "--",
+            *command)
 
-    def _run(self, command: list[str], name: str, stack: str | None, environment: Mapping[str, str], trace: Path | None = None) -> Run:
-        """With what the file system counted meanwhile: `requests` (reads and writes), `all_requests`, `moved` bytes."""
+    def _run(self, command: list[str], name: str, stack: str | None, environment: Mapping[str, str],
+            trace: Path | None = None) -> Run:
+        """With what the file system counted meanwhile: `requests` (reads and writes),
+        `all_requests`, `moved` bytes."""
         if stack is not None:
             command = self._under(stack, command, trace)
         self.mount.reset()
-        result = numbers(run(command, {**clean_environment(), **environment}, self.place, self.timeout_s), name)
+        result = numbers(run(command, {**clean_environment(), **environment}, self.place,
+            self.timeout_s), name)
         counted = self.mount.stats()
         moved = counted.bytes_read + counted.bytes_written
-        return {**result, "requests": counted.data_requests, "all_requests": counted.total, "moved": moved}
+        return {**result, "requests": counted.data_requests, "all_requests": counted.total,
+            "moved": moved}
 
-    def worthwhile(self, few: int, many: int, plain: Callable[[int], Run], layered: Callable[[int], Run]) -> int:
-        """`many` calls for the layered run where a trial of `few` shows that it is the quicker one by far, else `few`:
-        a layer that bypasses a file would need hours for what it should do in a second."""
+    def worthwhile(self, few: int, many: int, plain: Callable[[int], Run],
+            layered: Callable[[int], Run]) -> int:
+        """`many` calls for the layered run where a trial of `few` shows that it is the quicker one
+        by far, else `few`: a layer that bypasses a file would need hours for what it should do in a
+        second."""
         slow, quick = plain(few), layered(few)
         return many if quick["seconds"] * 5 < slow["seconds"] else min(few, many)
 
@@ -198,7 +212,8 @@ def spread(runs: Sequence[Run], value: Callable[[Run], float]) -> Spread:
 
 
 def measure(lab: Lab, line: Line) -> Outcome:
-    """The line's outcome; an error of weir or of the program is the line's error, not the bench's."""
+    """The line's outcome; an error of weir or of the program is the line's error, not the bench's.
+    """
     try:
         return line.measure(lab)
     except (Error, OSError) as error:

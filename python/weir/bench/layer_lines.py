@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the bench of layers measures, line by line, and the goals. All figures of a line are of one interleaved run."""
+"""What the bench of layers measures, line by line, and the goals. All figures of a line are of one
+interleaved run."""
 
 from __future__ import annotations
 
@@ -64,7 +65,8 @@ def read_small(lab: Lab) -> Outcome:
     )
     figures = tuple(Figure(name, "MB/s", spread(runs[name], rate)) for name in runs)
     plain, layered, limit = (figure.spread.median for figure in figures)
-    return Outcome(figures, (Check("x plain", layered / plain, 350), Check("of the limit", layered / limit, 0.97)))
+    return Outcome(figures, (Check("x plain", layered / plain, 350),
+        Check("of the limit", layered / limit, 0.97)))
 
 
 def stride(lab: Lab, step: int) -> Outcome:
@@ -76,7 +78,8 @@ def stride(lab: Lab, step: int) -> Outcome:
         layered=lambda: lab.alone("read", file, KIB, count, step, 1, stack=lab.stacks["stride"]),
     )
     figures = tuple(Figure(name, "us/call", spread(runs[name], per_call_us)) for name in runs)
-    return Outcome(figures, (Check("x plain", figures[0].spread.median / figures[1].spread.median, 20),))
+    return Outcome(figures,
+        (Check("x plain", figures[0].spread.median / figures[1].spread.median, 20),))
 
 
 def fread_bytes(lab: Lab) -> Outcome:
@@ -86,7 +89,8 @@ def fread_bytes(lab: Lab) -> Outcome:
         plain=lambda: lab.alone("fread", file, size),
         layered=lambda: lab.alone("fread", file, size, stack=lab.stacks["fread"]),
     )
-    figures = tuple(Figure(name, "ns/call", spread(runs[name], lambda r: 1e3 * per_call_us(r))) for name in runs)
+    figures = tuple(Figure(name, "ns/call", spread(runs[name], lambda r: 1e3 * per_call_us(r)))
+        for name in runs)
     return Outcome(figures, (Check("ns a call", figures[1].spread.median, 5, least=False),))
 
 
@@ -99,10 +103,13 @@ def write_small(lab: Lab) -> Outcome:
         lab.alone("check", lab.backing / "write.dat", 64 * count)
         return result
 
-    many = lab.worthwhile(few, many, lambda count: written(count, None), lambda count: written(count, lab.stacks["write"]))
-    runs = lab.interleaved(plain=lambda: written(few, None), layered=lambda: written(many, lab.stacks["write"]))
+    many = lab.worthwhile(few, many, lambda count: written(count, None),
+        lambda count: written(count, lab.stacks["write"]))
+    runs = lab.interleaved(plain=lambda: written(few, None),
+        layered=lambda: written(many, lab.stacks["write"]))
     figures = tuple(Figure(name, "MB/s", spread(runs[name], rate)) for name in runs)
-    return Outcome(figures, (Check("x plain", figures[1].spread.median / figures[0].spread.median, 1000),))
+    return Outcome(figures,
+        (Check("x plain", figures[1].spread.median / figures[0].spread.median, 1000),))
 
 
 def dump(lab: Lab) -> Outcome:
@@ -110,21 +117,24 @@ def dump(lab: Lab) -> Outcome:
     file = lab.directory / "dump.dat"
 
     def dumped(stack: str | None) -> Run:
-        # A second of computing in between: on a loaded machine less would time the writing of the dump before, not the copy.
+        # A second of computing in between: on a loaded machine less would time the writing of the
+        # dump before, not the copy.
         result = lab.alone("dump", file, size, 64 * KIB, rounds, 1000, stack=stack)
         lab.alone("check", lab.backing / "dump.dat", (rounds + 1) * size)
         return result
 
     runs = lab.interleaved(plain=lambda: dumped(None), layered=lambda: dumped(lab.stacks["dump"]))
-    stalls = tuple(Figure(f"{name} stall", "ms", spread(runs[name], lambda r: 1e3 * r["seconds"])) for name in runs)
+    stalls = tuple(Figure(f"{name} stall", "ms", spread(runs[name], lambda r: 1e3 * r["seconds"]))
+        for name in runs)
     copies = Figure("memcpy", "ms", spread(runs["layered"], lambda r: 1e3 * r["memcpy_s"]))
     times = spread(runs["layered"], lambda r: r["seconds"] / r["memcpy_s"])
     return Outcome((*stalls, copies), (Check("x memcpy", times.median, 1.2, least=False),))
 
 
 def global_nodes(lab: Lab) -> Outcome:
-    """The eight nodes have the cores of one machine here, so the server gets slower in that proportion: by the preset's bandwidth
-    copies between the nodes would be measured, not what they save."""
+    """The eight nodes have the cores of one machine here, so the server gets slower in that
+    proportion: by the preset's bandwidth copies between the nodes would be measured, not what they
+    save."""
     with lab.bandwidth_mb(125 * (os.cpu_count() or 1)):
         return _global_nodes(lab)
 
@@ -134,12 +144,14 @@ def _global_nodes(lab: Lab) -> Outcome:
     file = filled(lab, "global.dat", size)
 
     def all_read(stack: str | None, path: Path = file) -> Run:
-        return lab.together(ranks, "read", path, size, 256 * KIB, stack=stack, environment={"WEIR_NODE_RANKS": "1"})
+        return lab.together(ranks, "read", path, size, 256 * KIB, stack=stack,
+            environment={"WEIR_NODE_RANKS": "1"})
 
     runs = lab.interleaved(
         plain=lambda: all_read(None),
         layered=lambda: all_read(lab.stacks["global"]),
-        memory=lambda: all_read(None, lab.backing / "global.dat"),  # what the cores of this machine can copy
+        # what the cores of this machine can copy
+        memory=lambda: all_read(None, lab.backing / "global.dat"),
     )
     figures = tuple(Figure(name, "MB/s", spread(runs[name], rate)) for name in runs)
     served = Figure("server bytes", "x file", spread(runs["layered"], lambda r: r["moved"] / size))
@@ -158,12 +170,15 @@ def gather(lab: Lab) -> Outcome:
         lab.alone("check", lab.backing / "gather.dat", ranks * count * piece)
         return result
 
-    runs = lab.interleaved(plain=lambda: written(None), layered=lambda: written(lab.stacks["gather"]))
+    runs = lab.interleaved(plain=lambda: written(None),
+        layered=lambda: written(lab.stacks["gather"]))
     seconds = tuple(Figure(name, "s", spread(runs[name], lambda r: r["seconds"])) for name in runs)
-    requests = tuple(Figure(f"{name} requests", "", spread(runs[name], lambda r: r["requests"])) for name in runs)
+    requests = tuple(Figure(f"{name} requests", "", spread(runs[name], lambda r: r["requests"]))
+        for name in runs)
     faster = seconds[0].spread.median / seconds[1].spread.median
     fewer = requests[0].spread.median / max(1, requests[1].spread.median)
-    return Outcome((*seconds, *requests), (Check("x plain", faster, 50), Check("x fewer requests", fewer, 500)))
+    return Outcome((*seconds, *requests),
+        (Check("x plain", faster, 50), Check("x fewer requests", fewer, 500)))
 
 
 def keep(lab: Lab, program: str) -> Outcome:
@@ -179,14 +194,18 @@ def keep(lab: Lab, program: str) -> Outcome:
             lab.alone("check", lab.backing / "append.dat", 96 * count)
         return result
 
-    many = lab.worthwhile(few, many, lambda count: called(count, None), lambda count: called(count, lab.stacks["keep"]))
-    runs = lab.interleaved(plain=lambda: called(few, None), layered=lambda: called(many, lab.stacks["keep"]))
+    many = lab.worthwhile(few, many, lambda count: called(count, None),
+        lambda count: called(count, lab.stacks["keep"]))
+    runs = lab.interleaved(plain=lambda: called(few, None),
+        layered=lambda: called(many, lab.stacks["keep"]))
     figures = tuple(Figure(name, "us/call", spread(runs[name], per_call_us)) for name in runs)
-    return Outcome(figures, (Check("x plain", figures[0].spread.median / figures[1].spread.median, 500),))
+    return Outcome(figures,
+        (Check("x plain", figures[0].spread.median / figures[1].spread.median, 500),))
 
 
 def nothing_to_gain(lab: Lab) -> Outcome:
-    """Files in memory, files that the kernel has cached, large aligned requests: each plain beside the layer."""
+    """Files in memory, files that the kernel has cached, large aligned requests: each plain beside
+    the layer."""
 
     def settled(arguments: tuple[object, ...], stack: str | None) -> Run:
         os.sync()  # else the disk is busy with what the run before has written
@@ -195,38 +214,49 @@ def nothing_to_gain(lab: Lab) -> Outcome:
     figures, checks = [], []
     for name, arguments in _nothing(lab):
         runs = lab.interleaved(
-            plain=lambda a=arguments: settled(a, None), layered=lambda a=arguments: settled(a, lab.stacks["nothing"])
+            plain=lambda a=arguments: settled(a, None), layered=lambda a=arguments: settled(a,
+                lab.stacks["nothing"])
         )
         of = [spread(runs[way], rate) for way in ("plain", "layered")]
-        figures += [Figure(f"{name}, plain", "MB/s", of[0]), Figure(f"{name}, layered", "MB/s", of[1])]
+        figures += [Figure(f"{name}, plain", "MB/s", of[0]),
+            Figure(f"{name}, layered", "MB/s", of[1])]
         checks.append(Check(f"x plain, {name}", of[1].median / of[0].median, 0.97))
     return Outcome(tuple(figures), tuple(checks))
 
 
 def _nothing(lab: Lab) -> Iterator[tuple[str, tuple[object, ...]]]:
-    """Programs that do the same several times and say how long the quickest took: differences of 3 % are looked for."""
+    """Programs that do the same several times and say how long the quickest took: differences of 3
+    % are looked for."""
     size, times = whole(64 * MIB * lab.scale, 4 * MIB), 7
     for place, directory in (("tmpfs", lab.place), ("page cache", lab.disk)):
         file = directory / "nothing.dat"
         lab.alone("fill", file, size, 4 * MIB, 4 * MIB)
         for piece, label in ((4 * KIB, "4 KiB"), (MIB, "1 MiB")):
             yield f"{place} read {label}", ("read", file, piece, size // piece, piece, times)
-            yield f"{place} write {label}", ("write", directory / "written.dat", piece, size // piece, times)
+            yield f"{place} write {label}", ("write", directory / "written.dat", piece,
+                size // piece, times)
     file = filled(lab, "large.dat", size)
     yield "testfs read 4 MiB", ("read", file, 4 * MIB, size // (4 * MIB), 4 * MIB, times)
-    yield "testfs write 4 MiB", ("write", lab.directory / "written.dat", 4 * MIB, size // (4 * MIB), times)
+    yield "testfs write 4 MiB", ("write", lab.directory / "written.dat", 4 * MIB, size // (4 * MIB),
+        times)
 
 
 def added_per_call(lab: Lab, stack: str, limit_ns: float) -> Outcome:
-    """What a call costs more than without the library: each repetition's difference from its own plain run."""
+    """What a call costs more than without the library: each repetition's difference from its own
+    plain run."""
     file, count = lab.place / "calls.dat", lab.count(4_000_000, least=1000)
     file.write_bytes(b"\0" * 4096)
-    runs = lab.interleaved(plain=lambda: lab.alone("calls", file, count), layered=lambda: lab.alone("calls", file, count, stack=stack))
-    figures = tuple(Figure(name, "ns/call", spread(runs[name], lambda r: r["best_ns"])) for name in runs)
-    added = Spread.of([b["best_ns"] - a["best_ns"] for a, b in zip(runs["plain"], runs["layered"], strict=True)])
-    # Nanoseconds are judged by the quickest run of each side: others on the machine only ever add to one.
+    runs = lab.interleaved(plain=lambda: lab.alone("calls", file, count),
+        layered=lambda: lab.alone("calls", file, count, stack=stack))
+    figures = tuple(Figure(name, "ns/call", spread(runs[name], lambda r: r["best_ns"]))
+        for name in runs)
+    added = Spread.of([b["best_ns"] - a["best_ns"] for a, b in zip(runs["plain"], runs["layered"],
+        strict=True)])
+    # Nanoseconds are judged by the quickest run of each side: others on the machine only ever add
+    # to one.
     quickest = figures[1].spread.low - figures[0].spread.low
-    return Outcome((*figures, Figure("added", "ns/call", added)), (Check("ns a call, quickest", quickest, limit_ns, least=False),))
+    return Outcome((*figures, Figure("added", "ns/call", added)),
+        (Check("ns a call, quickest", quickest, limit_ns, least=False),))
 
 
 def unmatched(lab: Lab) -> Outcome:
@@ -246,6 +276,7 @@ LINES: tuple[Line, ...] = (
     Line("append", "keep: open, append, close", lambda lab: keep(lab, "append")),
     Line("stat", "keep: stat storm", lambda lab: keep(lab, "stat")),
     Line("nothing", "nothing to gain: never below plain", nothing_to_gain),
-    Line("through", "a stack that only passes through", lambda lab: added_per_call(lab, lab.stacks["through"], 10)),
+    Line("through", "a stack that only passes through",
+        lambda lab: added_per_call(lab, lab.stacks["through"], 10)),
     Line("unmatched", "files without a rule", unmatched),
 )

@@ -24,12 +24,18 @@ def text(line: Line, outcome: Outcome) -> str:
 
 def _figure(figure: Figure) -> str:
     s: Spread = figure.spread
-    return f"  {figure.name:<30}{_number(s.median):>12} {figure.unit:<8} ({_number(s.low)} to {_number(s.high)})"
+    return (
+        f"  {figure.name:<30}{_number(s.median):>12} {figure.unit:<8} ({_number(s.low)} to "
+        f"{_number(s.high)})"
+    )
 
 
 def _check(check: Check) -> str:
     sign = ">=" if check.least else "<="
-    return f"  {check.what:<30}{_number(check.value):>12} {'':<8} goal {sign} {check.goal:g}: {'met' if check.met else 'MISSED'}"
+    return (
+        f"  {check.what:<30}{_number(check.value):>12} {'':<8} goal {sign} {check.goal:g}: "
+        f"{'met' if check.met else 'MISSED'}"
+    )
 
 
 def _number(value: float) -> str:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``weir bench nersc``: runs the four cases plain and with layers, interleaved, and counts what reaches the file system."""
+"""``weir bench nersc``: runs the four cases plain and with layers, interleaved, and counts what
+reaches the file system."""
 
 from __future__ import annotations
 
@@ -69,9 +70,12 @@ def parse_ranks(words: Sequence[str], cases: Sequence[str]) -> dict[str, tuple[i
         try:
             ranks[case] = tuple(int(n) for n in numbers_text.split(","))
         except ValueError:
-            raise UsageError(f"--pes {word}: expected numbers of ranks such as 4,16 (for case III) or IV=8") from None
+            raise UsageError(
+                f"--pes {word}: expected numbers of ranks such as 4,16 (for case III) or "
+                f"IV=8") from None
         if case not in CASES or not ranks[case] or min(ranks[case]) < 1:
-            raise UsageError(f"--pes {word}: expected one of {', '.join(CASES)} and positive numbers")
+            raise UsageError(
+                f"--pes {word}: expected one of {', '.join(CASES)} and positive numbers")
     return ranks
 
 
@@ -80,11 +84,13 @@ class Bench:
 
     def __init__(self, options: Options, build: Path, note: Callable[[str], None]):
         self.options, self.build, self.note = options, build, note
-        self.mpi: Mpi = choose_mpi(options.mpi, build / "workloads" / "overlap" / "{mpi}" / "weir-overlap", options.ompio)
+        self.mpi: Mpi = choose_mpi(options.mpi, build / "workloads" / "overlap" / "{mpi}"
+            / "weir-overlap", options.ompio)
         self.environment = {**clean_environment(), **self.mpi.environment}
 
     def tables(self) -> Iterator[Table]:
-        with scratch(self.options.directory) as place, file_system(place, self.options.preset) as (mount, backing):
+        with scratch(self.options.directory) as place, file_system(place,
+                self.options.preset) as (mount, backing):
             for number in self.options.cases:
                 for ranks in self.options.ranks[number]:
                     yield self.case(CASES[number](ranks, self.options.scale), mount, backing, place)
@@ -99,34 +105,42 @@ class Bench:
             for variant in case.variants:
                 if variant.name in failures or (variant.once and repetition > 0):
                     continue
-                self.note(f"case {case.number}, {case.ranks} ranks, {variant.name}, {repetition + 1} of {self.options.repeat}")
+                self.note(f"case {case.number}, {case.ranks} ranks, {variant.name}, "
+                          f"{repetition + 1} of {self.options.repeat}")
                 try:
-                    runs[variant.name].append(self._measure(case, variant, mount, directory, behind, place))
+                    runs[variant.name].append(self._measure(case, variant, mount, directory, behind,
+                        place))
                 except RunFailed as error:
                     failures[variant.name] = str(error)
         shutil.rmtree(behind, ignore_errors=True)
-        return Table(case, tuple(self._row(case, v, runs[v.name], failures.get(v.name, "")) for v in case.variants))
+        return Table(case, tuple(self._row(case, v, runs[v.name], failures.get(v.name, ""))
+            for v in case.variants))
 
     def _setup(self, case: Case, directory: Path, place: Path) -> dict[str, str]:
         """Rows that cannot be run, with the reason: what they were to read could not be written."""
         failures: dict[str, str] = {}
         for setup in case.setups:
-            target = next(str(a) for a in setup.arguments if isinstance(a, str) and not a.startswith("--"))
+            target = next(str(a) for a in setup.arguments if isinstance(a, str)
+                and not a.startswith("--"))
             if case.number == "I":
                 (directory / target).mkdir()
             try:
-                run(self._command(case, setup, case.setup_ranks, place), self._with(setup), directory, self.options.timeout_s)
+                run(self._command(case, setup, case.setup_ranks, place), self._with(setup),
+                    directory, self.options.timeout_s)
             except RunFailed as error:
-                unable = {v.name: f"no data: {error}" for v in case.variants if target in v.arguments}
+                unable = {v.name: f"no data: {error}" for v in case.variants
+                    if target in v.arguments}
                 failures.update(unable)
         return failures
 
-    def _measure(self, case: Case, variant: Variant, mount: Mount, directory: Path, behind: Path, place: Path) -> dict[str, float]:
+    def _measure(self, case: Case, variant: Variant, mount: Mount, directory: Path, behind: Path,
+            place: Path) -> dict[str, float]:
         for name in case.fresh:
             (behind / name).unlink(missing_ok=True)
         mount.reset()
         command = self._command(case, variant, case.ranks, place)
-        result = numbers(run(command, self._with(variant), directory, self.options.timeout_s), case.program)
+        result = numbers(run(command, self._with(variant), directory, self.options.timeout_s),
+            case.program)
         counted = mount.stats()
         if case.check is not None:
             check = self.mpi.command(2, self._program(case), case.check(str(behind)))
@@ -141,7 +155,8 @@ class Bench:
 
     def _row(self, case: Case, variant: Variant, runs: list[dict[str, float]], error: str) -> Row:
         keys = (*MEASURES, "program_requests", "all_requests")
-        measured = {key: Spread.of([one[key] for one in runs]) for key in keys} if runs and not error else {}
+        measured = {key: Spread.of([one[key] for one in runs])
+            for key in keys} if runs and not error else {}
         return Row(variant.name, case.ranks, variant.stack, measured, error)
 
     def _program(self, case: Case) -> Path:
@@ -155,7 +170,9 @@ class Bench:
         if variant.stack is None:
             return command
         rules = place / "rules.toml"
-        rules.write_text(f'[[rule]]\nname = "{variant.files}"\ndir = "{place / "mount"}"\nstack = "{variant.stack}"\n')
+        rules.write_text(
+            f'[[rule]]\nname = "{variant.files}"\ndir = "{place / "mount"}"\nstack = '
+            f'"{variant.stack}"\n')
         return weir_command("run", "--rules", rules, "--", *command)
 
 
@@ -171,7 +188,8 @@ def file_system(place: Path, preset: str) -> Iterator[tuple[Mount, Path]]:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of a goal. ``factor``: how many times fewer requests; None when a row is missing."""
+    """What came of a goal. ``factor``: how many times fewer requests; None when a row is missing.
+    """
 
     goal: reference.Goal
     factor: float | None
@@ -188,6 +206,8 @@ def verdict(table: Table) -> Verdict | None:
     if above is None or not below:
         return Verdict(goal, None, None, False)
     moved = table.row(goal.row).median("bytes")
-    bytes_ratio = moved / table.case.file_bytes if goal.bytes_of_file and moved is not None else None
+    bytes_ratio = (
+        moved / table.case.file_bytes if goal.bytes_of_file and moved is not None else None
+    )
     met = above / below >= goal.factor and (bytes_ratio is None or round(bytes_ratio, 2) == 1.00)
     return Verdict(goal, above / below, bytes_ratio, met)

@@ -25,7 +25,8 @@ REQUEST_LIMIT = 1 << 20  # what Linux hands a FUSE file system at once
 def text(tables: Sequence[Table]) -> str:
     """All tables of one case, with the goals under them."""
     case = tables[0].case
-    lines = [f"Case {case.number}: {reference.TITLES[case.number]} ({case.shape})", *_HEAD.split("\n")]
+    lines = [f"Case {case.number}: {reference.TITLES[case.number]} ({case.shape})",
+        *_HEAD.split("\n")]
     for table in tables:
         lines += [_line(table, row) for row in table.rows]
     return "\n".join([*lines, *(line for table in tables for line in _goal_lines(table))]) + "\n"
@@ -69,7 +70,10 @@ def _goal_lines(table: Table) -> list[str]:
     if outcome is None:
         return []
     goal = outcome.goal
-    asked = f"goal at {table.case.ranks} PEs: {goal.base} -> {goal.row}, requests {goal.factor:g} x fewer"
+    asked = (
+        f"goal at {table.case.ranks} PEs: {goal.base} -> {goal.row}, requests {goal.factor:g} x "
+        f"fewer"
+    )
     if goal.bytes_of_file:
         asked += ", bytes 1.00 x the file"
     if outcome.factor is None:
@@ -80,7 +84,8 @@ def _goal_lines(table: Table) -> list[str]:
     lines = [f"{asked}: {'met' if outcome.met else 'MISSED'} ({found})"]
     if table.case.file_bytes:
         least = math.ceil(table.case.file_bytes / REQUEST_LIMIT)
-        lines.append(f"  the least there can be: {least:,} requests (Linux hands a FUSE file system 1 MiB at once)")
+        lines.append(f"  the least there can be: {least:,} requests (Linux hands a FUSE file "
+                     f"system 1 MiB at once)")
     return lines
 
 
@@ -116,4 +121,5 @@ def _row_data(table: Table, row: Row) -> dict[str, Any]:
 
 
 def machine() -> dict[str, Any]:
-    return {"system": platform.system(), "release": platform.release(), "machine": platform.machine(), "cores": os.cpu_count()}
+    return {"system": platform.system(), "release": platform.release(),
+        "machine": platform.machine(), "cores": os.cpu_count()}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of "Bad I/O and approaches to fixing it" (J. Carter, NERSC, on a Cray T3E), as they were published."""
+"""The tables of "Bad I/O and approaches to fixing it" (J. Carter, NERSC, on a Cray T3E), as they
+were published."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Goal:
-    """Requests must fall by this factor from one row to another; `bytes_of_file`: bytes moved must be those of the file."""
+    """Requests must fall by this factor from one row to another; `bytes_of_file`: bytes moved must
+    be those of the file."""
 
     base: str
     row: str

@@ -14,7 +14,8 @@ from weir.bench.cases import CASES, RANKS
 
 
 def measured(requests: float, size: float = 1e6) -> dict[str, Spread]:
-    values = {"requests": requests, "bytes": size, "io_wait_s": 1.5, "mpp_s": 3.0, "elapsed_s": 0.75}
+    values = {"requests": requests, "bytes": size, "io_wait_s": 1.5, "mpp_s": 3.0,
+        "elapsed_s": 0.75}
     return {name: Spread.of([value * 2, value, value / 2]) for name, value in values.items()}
 
 
@@ -41,13 +42,16 @@ def test_goals_are_no_higher_than_the_reference():
     """5.2, 6.7, 15 and 96 are its own ratios, rounded down or to the nearest whole."""
     for number, goal in reference.GOALS.items():
         rows = reference.ROWS[number]
-        above, below = ((rows.get((name, goal.ranks)) or rows[name, None]).requests for name in (goal.base, goal.row))
+        above, below = ((rows.get((name, goal.ranks)) or rows[name, None]).requests
+            for name in (goal.base, goal.row))
         assert above / below == pytest.approx(goal.factor, rel=0.01)
 
 
-@pytest.mark.parametrize(("requests", "met"), [(100, True), (192, True), (193, False), (1000, False)])
+@pytest.mark.parametrize(("requests", "met"), [(100, True), (192, True), (193, False),
+    (1000, False)])
 def test_a_goal_is_judged_by_medians(requests, met):
-    found = nersc.verdict(table("I", 4, none=measured(1100), cos=measured(1000), bufa=measured(requests)))
+    found = nersc.verdict(table("I", 4, none=measured(1100), cos=measured(1000),
+        bufa=measured(requests)))
     assert found.met is met and found.factor == pytest.approx(1000 / requests)
 
 
@@ -68,11 +72,14 @@ def test_a_row_that_failed_is_shown_and_meets_no_goal():
     broken = table("II", 8, none=measured(3000), **{"global": "status 9: no such layer"})
     assert nersc.verdict(broken).met is False
     text = nersc_tables.text([broken])
-    assert "global:128:2         8  failed: status 9: no such layer" in text and "not measured" in text
+    assert (
+        "global:128:2         8  failed: status 9: no such layer" in text and "not measured" in text
+    )
 
 
 def test_the_text_has_both_tables_side_by_side():
-    rows = {"no_view": measured(64000), "view": measured(8000), "view_collective": measured(150), "global": measured(160)}
+    rows = {"no_view": measured(64000), "view": measured(8000), "view_collective": measured(150),
+        "global": measured(160)}
     text = nersc_tables.text([table("IV", 32, **rows)])
     (plain,) = (line for line in text.splitlines() if line.startswith("no view"))
     (cured,) = (line for line in text.splitlines() if line.startswith("global:512:2"))
@@ -112,9 +119,11 @@ def test_cases_have_sizes_that_the_programs_take(number, scale):
     for ranks in RANKS[number]:
         case = CASES[number](ranks, scale)
         assert len({variant.name for variant in case.variants}) == len(case.variants)
-        sizes = dict(zip(case.variants[0].arguments[::2], case.variants[0].arguments[1::2], strict=True))
+        sizes = dict(zip(case.variants[0].arguments[::2], case.variants[0].arguments[1::2],
+            strict=True))
         assert float(sizes.get("--megabytes", 1)) > 0
-        assert int(sizes.get("--planes", ranks)) >= ranks and int(sizes.get("--rows", ranks)) >= ranks
+        assert int(sizes.get("--planes", ranks)) >= ranks and int(sizes.get("--rows",
+            ranks)) >= ranks
 
 
 def test_programs_that_are_not_there(tmp_path):

@@ -14,7 +14,8 @@ import pytest
 from weir.bench import _scratch
 from weir.bench._process import RunFailed, run
 
-# A launcher, its rank in a session of its own (as MPICH's), both deaf to SIGTERM, and files without end in the bench's directory.
+# A launcher, its rank in a session of its own (as MPICH's), both deaf to SIGTERM, and files without
+# end in the bench's directory.
 RANK = "trap '' TERM; echo $$ > rank; i=0; while :; do i=$((i + 1)); mkdir -p f$i; done"
 LAUNCHER = f"""trap '' TERM; setsid sh -c "{RANK.replace("$", chr(92) + "$")}" & while :; do sleep 1; done"""
 BENCH = f"""
@@ -46,8 +47,10 @@ def gone(pid):
 def test_a_signal_ends_programs_and_removes_directories(tmp_path, number):
     command = [sys.executable, "-c", BENCH.format(parent=str(tmp_path))]
     # What a shell starts in the background ignores SIGINT, and so would the bench.
-    bench = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
-    found = wait_for(lambda: [path for path in tmp_path.glob("weir-bench-*/rank") if path.read_text().strip()])
+    bench = subprocess.Popen(command, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
+    found = wait_for(lambda: [path for path in tmp_path.glob("weir-bench-*/rank")
+        if path.read_text().strip()])
     assert found and len(list(tmp_path.iterdir())) == 2
     rank = int(found[0].read_text())
     bench.send_signal(number)
@@ -55,7 +58,8 @@ def test_a_signal_ends_programs_and_removes_directories(tmp_path, number):
     bench.send_signal(number)  # as timeout(1) does
     complaint = bench.communicate(timeout=60)[1]
     assert list(tmp_path.iterdir()) == [], complaint
-    assert bench.returncode == (-signal.SIGINT if number == signal.SIGINT else 128 + number), complaint
+    assert bench.returncode == (-signal.SIGINT if number == signal.SIGINT
+        else 128 + number), complaint
     assert wait_for(lambda: gone(rank)), "the rank goes on"
 
 

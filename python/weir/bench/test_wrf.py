@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the output library's bench makes of its runs: rows, goals, refusals. No programs but a native test's stand-in."""
+"""What the output library's bench makes of its runs: rows, goals, refusals. No programs but a
+native test's stand-in."""
 
 from __future__ import annotations
 
@@ -14,9 +15,11 @@ from weir.report.frame.table import text_lines
 
 
 def row(name: str, mb_s: float, **more: object) -> wrf.Row:
-    model = {"effective_s": 0.5, "final_s": 0.25, "total_s": 3.0, "percent": 25.0, "server_bytes": 30e6, "bytes": 4e8}
+    model = {"effective_s": 0.5, "final_s": 0.25, "total_s": 3.0, "percent": 25.0,
+        "server_bytes": 30e6, "bytes": 4e8}
     burst = {"mb_s": mb_s, "cpu_s_per_gb": 1.5, "server_bytes": 40e6}
-    model, burst = ({key: Spread(value, value / 2, value * 2) for key, value in of.items()} for of in (model, burst))
+    model, burst = ({key: Spread(value, value / 2, value * 2) for key, value in of.items()}
+        for of in (model, burst))
     return wrf.Row(wrf.BY_NAME[name], 4, 1, model, burst, compared=1000, **more)
 
 
@@ -37,26 +40,32 @@ def goals(directory, *rows, **options) -> wrf_goals.Goals:
 
 
 def test_rates_are_those_back_to_back(tmp_path):
-    rows = [row("servers", 1000), row("adios2", 500), row("pnetcdf", 600), row("collective", 1500), row("plain", 1100)]
+    rows = [row("servers", 1000), row("adios2", 500), row("pnetcdf", 600), row("collective", 1500),
+        row("plain", 1100)]
     found = {goal.what: goal for goal in goals(tmp_path, *rows).rates()}
     assert found["a server / ADIOS2 BP4"].value == 2 and found["a server / ADIOS2 BP4"].met is True
-    assert found["a server / PnetCDF"].value == pytest.approx(1.667, abs=0.001) and found["a server / PnetCDF"].met is False
+    assert found["a server / PnetCDF"].value == pytest.approx(1.667,
+        abs=0.001) and found["a server / PnetCDF"].met is False
     assert found["collective / PnetCDF"].met is True
     assert found["a server, tmpfs"].value == 1000
 
 
 def test_several_servers_are_judged_by_each(tmp_path):
-    found = {goal.what: goal.value for goal in goals(tmp_path, row("servers", 1000), row("pnetcdf", 600), servers=4).rates()}
-    assert found["a server, tmpfs"] == 250 and found["a server / PnetCDF"] == pytest.approx(250 / 600)
+    found = {goal.what: goal.value for goal in goals(tmp_path, row("servers", 1000),
+        row("pnetcdf", 600), servers=4).rates()}
+    assert found["a server, tmpfs"] == 250 and found["a server / PnetCDF"] == pytest.approx(250
+        / 600)
 
 
 def test_a_writer_that_is_not_there_leaves_its_goals_open(tmp_path):
-    found = {goal.what: goal for goal in goals(tmp_path, row("servers", 1000), row("plain", 900)).rates()}
+    found = {goal.what: goal for goal in goals(tmp_path, row("servers", 1000), row("plain", 900))
+        .rates()}
     assert found["a server / ADIOS2 BP4"].met is None and found["a server / ADIOS2 BP4"].why
     assert found["a server, tmpfs / plain pwrite by as many"].met is True
 
 
-@pytest.mark.parametrize(("value", "least", "met"), [(1.15, False, True), (1.16, False, False), (1.15, True, True), (1.14, True, False), (None, True, None)])
+@pytest.mark.parametrize(("value", "least", "met"), [(1.15, False, True), (1.16, False, False),
+    (1.15, True, True), (1.14, True, False), (None, True, None)])
 def test_a_goal_is_met_at_its_limit(value, least, met):
     assert wrf_goals.Goal("x", "", 1.15, least, value).met is met
 
@@ -74,7 +83,8 @@ def test_goals_that_cannot_be_measured_say_why_and_the_others_go_on(tmp_path):
 def test_counted_messages_need_the_test_that_counts_them(tmp_path):
     program = tmp_path / "native" / "output" / "output_engine_server_test"
     program.parent.mkdir(parents=True)
-    for said, status, value in (("[  PASSED  ] 1 test.", 0, 10_126), ("[  PASSED  ] 0 tests.", 0, None), ("[  FAILED  ] 1 test", 1, None)):
+    for said, status, value in (("[  PASSED  ] 1 test.", 0, 10_126),
+            ("[  PASSED  ] 0 tests.", 0, None), ("[  FAILED  ] 1 test", 1, None)):
         program.write_text(f"#!/bin/sh\necho '{said}'\nexit {status}\n")
         program.chmod(0o755)
         test = goals(tmp_path, row("servers", 1))
@@ -87,22 +97,30 @@ def test_counted_messages_need_the_test_that_counts_them(tmp_path):
 def test_the_tables_say_everything(tmp_path):
     rows = [row("servers", 1234), wrf.Row(wrf.BY_NAME["netcdf4"], error="left out: not built")]
     text = "\n".join(text_lines(wrf_tables.writers(rows)))
-    for cell in ("weir servers", "4+1", "0.500", "3.00", "0.250", "25.0", "1,234", "1.50", "80", "1,000"):
+    for cell in ("weir servers", "4+1", "0.500", "3.00", "0.250", "25.0", "1,234", "1.50", "80",
+            "1,000"):
         assert cell in text
     assert text.endswith("\nnetCDF-4 parallel: left out: not built") and text.count("netCDF-4") == 1
-    found = [wrf_goals.Goal("put", "x", 1.15, False, 1.04), wrf_goals.Goal("rate", "MB/s", 1900, True, 1500.0), wrf_goals.Goal("plan", "s", 1, False, None, "why")]
+    found = [wrf_goals.Goal("put", "x", 1.15, False, 1.04), wrf_goals.Goal("rate", "MB/s", 1900,
+        True, 1500.0), wrf_goals.Goal("plan", "s", 1, False, None, "why")]
     lines = {line.split()[0]: line for line in text_lines(wrf_tables.goals(found))}
-    assert "1.04" in lines["put"] and "<= 1.15" in lines["put"] and lines["put"].split()[-1] == "met"
+    assert "1.04" in lines["put"] and "<= 1.15" in lines["put"] and lines["put"].split(
+        )[-1] == "met"
     assert "MISSED" in lines["rate"] and "not measured: why" in lines["plan"]
     data = wrf_tables.as_data(wrf.Options(), "openmpi", rows, found)
     assert data["writers"][0]["back_to_back"]["mb_s"] == {"median": 1234, "low": 617, "high": 2468}
-    assert data["writers"][1]["error"] == "left out: not built" and [goal["met"] for goal in data["goals"]] == [True, False, None]
+    assert data["writers"][1]["error"] == "left out: not built" and [goal["met"]
+        for goal in data["goals"]] == [True, False, None]
     assert data["frames"] == 4 and data["machine"]["cores"] > 0
 
 
 def test_the_header_has_the_domains():
     text = wrf_tables.header(wrf.Options(scale=1.0), "mpich", 5.93e9)
-    assert "1770 x 1986 and 2974 x 3118 points" in text and "5,930 MB a frame" in text and "sleeps" in text
+    assert (
+        "1770 x 1986 and 2974 x 3118 points" in text
+        and "5,930 MB a frame" in text
+        and "sleeps" in text
+    )
 
 
 @pytest.mark.parametrize(
@@ -130,12 +148,14 @@ def test_a_row_failed_is_not_a_figure(tmp_path):
     bench = wrf.Bench(Place(tmp_path))
     failed = bench._row(wrf.BY_NAME["servers"], [{"total_s": 1.0}], [], 0, "status 1")
     assert failed.error == "status 1" and failed.rate() is None and failed.servers == 1
-    assert bench.servers_of(wrf.BY_NAME["servers+parallel"]) == 2 and bench.ranks_of(wrf.BY_NAME["plain"]) == 1
+    assert bench.servers_of(wrf.BY_NAME["servers+parallel"]) == 2 and bench.ranks_of(
+        wrf.BY_NAME["plain"]) == 1
 
 
 def test_what_a_program_calls_an_error_goes_before_what_its_launcher_says(tmp_path):
     with pytest.raises(RunFailed, match="status 3: error: the disk is full"):
-        run(["sh", "-c", "echo 'error: the disk is full' >&2; echo 'one of your processes has died' >&2; exit 3"], {}, tmp_path, 10)
+        run(["sh", "-c", "echo 'error: the disk is full' >&2; echo 'one of your processes has "
+                         "died' >&2; exit 3"], {}, tmp_path, 10)
 
 
 def test_overlap_is_judged_by_the_quickest_runs(tmp_path):
@@ -149,22 +169,29 @@ def test_overlap_is_judged_by_the_quickest_runs(tmp_path):
 
 
 def test_plans_are_what_one_rank_and_an_owner_need(tmp_path):
-    text = "scattered   10000000 points   64 ranks: ranks 6.400 s, owner 0.700 s, plan 160005120 bytes, staging 39996344 bytes\n"
+    text = (
+        "scattered   10000000 points   64 ranks: ranks 6.400 s, owner 0.700 s, plan 160005120 "
+        "bytes, staging 39996344 bytes\n"
+    )
     assert wrf_goals.plan_seconds(text, 64) == {"scattered": pytest.approx(0.8)}
     with pytest.raises(RunFailed, match="no figures"):
         wrf_goals.plan_seconds("", 64)
     program = tmp_path / "native" / "output" / "weir-plan-time"
     program.parent.mkdir(parents=True)
-    program.write_text('#!/bin/sh\nfor kind in block scattered; do echo "$kind $1 points $2 ranks: ranks ${1}.0 s, owner 0 s, plan"; done\n')
+    program.write_text(
+        '#!/bin/sh\nfor kind in block scattered; do echo "$kind $1 points $2 ranks: ranks ${1}.0 '
+        's, owner 0 s, plan"; done\n')
     program.chmod(0o755)
     found = goals(tmp_path, row("servers", 1), repeat=2).plan()
-    assert [goal.value for goal in found] == [10_000_000 / 64, 10_000_000 / 64, 10] and [goal.met for goal in found] == [False, False, True]
+    assert [goal.value for goal in found] == [10_000_000 / 64, 10_000_000 / 64,
+        10] and [goal.met for goal in found] == [False, False, True]
 
 
 def test_a_writer_that_is_not_installed_says_what_it_needs(tmp_path):
     lab = object.__new__(wrf.Laboratory)
     lab.build, lab.mpi, lab.adios2 = tmp_path, Mpi("mpich", ("mpirun",)), None
-    assert lab.absent(wrf.BY_NAME["pnetcdf"]).startswith("left out: wrf-pnetcdf is not built for mpich; it needs libpnetcdf-dev")
+    assert lab.absent(wrf.BY_NAME["pnetcdf"]).startswith(
+        "left out: wrf-pnetcdf is not built for mpich; it needs libpnetcdf-dev")
     for way in wrf.WAYS:
         lab.program(way.program).parent.mkdir(parents=True, exist_ok=True)
         lab.program(way.program).touch()

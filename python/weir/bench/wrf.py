@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``weir bench wrf``: the reference's experiment through libweir in its four modes and through its peers, interleaved.
+"""``weir bench wrf``: the reference's experiment through libweir in its four modes and through its
+peers, interleaved.
 
-Each repetition runs every writer twice: in a model that computes between frames, which says what the model sees of its output, and with
-frames back to back, which says how fast the writer is. Contents are compared by value in the first repetition.
+Each repetition runs every writer twice: in a model that computes between frames, which says what
+the model sees of its output, and with frames back to back, which says how fast the writer is.
+Contents are compared by value in the first repetition.
 """
 
 from __future__ import annotations
@@ -41,8 +43,10 @@ WAYS: tuple[Way, ...] = (
     Way("servers", "weir servers", "weir", "servers"),
     Way("servers+parallel", "weir servers+parallel", "weir", "servers+parallel"),
     Way("gather", "netCDF, gathered to rank 0", "gather", package="libnetcdf-dev"),
-    Way("pnetcdf", "PnetCDF collective", "pnetcdf", package="libpnetcdf-dev, which Debian has for Open MPI"),
-    Way("netcdf4", "netCDF-4 parallel", "netcdf4", package="libnetcdf-mpi-dev, which Debian has for Open MPI"),
+    Way("pnetcdf", "PnetCDF collective", "pnetcdf",
+        package="libpnetcdf-dev, which Debian has for Open MPI"),
+    Way("netcdf4", "netCDF-4 parallel", "netcdf4",
+        package="libnetcdf-mpi-dev, which Debian has for Open MPI"),
     Way("adios2", "ADIOS2 BP4, a file a rank", "adios2", package="the Python package adios2"),
     Way("plain", "plain pwrite, one buffer", "plain"),
 )
@@ -85,7 +89,9 @@ def check(options: Options) -> Options:
     ]
     for name, value, above, most in limits:
         if not above < value <= most:
-            raise UsageError(f"{name}: expected a number above {above}, at most {most}{' frames' if name == '--steps' else ''}")
+            raise UsageError(
+                f"{name}: expected a number above {above}, at most "
+                f"{most}{' frames' if name == '--steps' else ''}")
     if options.compute not in ("sleep", "cpu") or not 0 <= options.interval_s <= 3600:
         raise UsageError("--compute: expected sleep or cpu; --interval: seconds from 0 to 3600")
     return options
@@ -93,7 +99,8 @@ def check(options: Options) -> Options:
 
 @dataclass(frozen=True)
 class Row:
-    """Medians and ranges of a writer's runs: in a model that computes, and back to back; or why there are none."""
+    """Medians and ranges of a writer's runs: in a model that computes, and back to back; or why
+    there are none."""
 
     way: Way
     ranks: int = 0
@@ -109,10 +116,18 @@ class Row:
 
 
 class Laboratory:
-    """Programs and places; every method that runs something raises RunFailed when it does not succeed."""
+    """Programs and places; every method that runs something raises RunFailed when it does not
+    succeed."""
 
-    def __init__(self, options: Options, build: Path, place: Path, disk: Path, note: Callable[[str], None]):
-        self.options, self.build, self.place, self.disk, self.note = options, build, place, disk, note
+    def __init__(self, options: Options, build: Path, place: Path, disk: Path,
+            note: Callable[[str], None]):
+        self.options, self.build, self.place, self.disk, self.note = (
+            options,
+            build,
+            place,
+            disk,
+            note,
+        )
         self.mpi: Mpi = choose_mpi(options.mpi, build / "bench" / "wrf" / "{mpi}" / "wrf-weir")
         self.environment = {**clean_environment(), **self.mpi.environment}
         self.adios2 = find_adios2()
@@ -123,15 +138,21 @@ class Laboratory:
     def absent(self, way: Way) -> str:
         """Why a writer cannot be run here; empty when it can."""
         if not self.program(way.program).exists():
-            return f"left out: {self.program(way.program).name} is not built for {self.mpi.name}; it needs {way.package or 'make build'}"
+            return (
+                f"left out: {self.program(way.program).name} is not built for {self.mpi.name}; it "
+                f"needs {way.package or 'make build'}"
+            )
         if way.program == "adios2" and not self.adios2:
             return f"left out: {way.package} is not installed"
         return ""
 
-    def call(self, way: Way, ranks: int, servers: int = 0, directory: Path | None = None, sync: bool = False, **more: object) -> Run:
-        """One run of the experiment; servers are ranks beside `ranks`. Its files stay in `directory`."""
+    def call(self, way: Way, ranks: int, servers: int = 0, directory: Path | None = None,
+            sync: bool = False, **more: object) -> Run:
+        """One run of the experiment; servers are ranks beside `ranks`. Its files stay in
+        `directory`."""
         directory = directory or self.place
-        arguments: dict[str, object] = {"scale": self.options.scale, "directory": directory, "sync": int(sync), **more}
+        arguments: dict[str, object] = {"scale": self.options.scale, "directory": directory,
+            "sync": int(sync), **more}
         if way.program == "weir":
             arguments["config"] = self._configuration(way, servers, sync)
         if way.program == "adios2":
@@ -175,8 +196,10 @@ def laboratory(options: Options, build: Path, note: Callable[[str], None]) -> It
 def find_adios2() -> str | None:
     """The C library of the installed Python package."""
     found = importlib.util.find_spec("adios2")
-    directories = [Path(place) for place in (found.submodule_search_locations or [])] if found else []
-    libraries = [str(path) for directory in directories for path in sorted(directory.glob("libadios2_c.so*"))]
+    directories = [Path(place) for place in (found.submodule_search_locations
+        or [])] if found else []
+    libraries = [str(path) for directory in directories
+        for path in sorted(directory.glob("libadios2_c.so*"))]
     return libraries[0] if libraries else None
 
 
@@ -207,7 +230,8 @@ class Bench:
         """Of the array that a computing step smooths, by one core."""
         if self._spin is None:
             passes = 20_000
-            done = self.lab.call(Way("none", "", "none"), 1, spin=passes, steps=3, every=3, scale=1e-5)
+            done = self.lab.call(Way("none", "", "none"), 1, spin=passes, steps=3, every=3,
+                scale=1e-5)
             self._spin = max(1, round(3 * passes / done["compute_cpu_s"]))
         return self._spin
 
@@ -227,11 +251,13 @@ class Bench:
                         continue
                     self.lab.note(f"{way.title}, {repetition + 1} of {self.options.repeat}")
                     try:
-                        model[way.name].append(self._model(way, reference if repetition == 0 else None, compared))
+                        model[way.name].append(self._model(way, reference if repetition == 0
+                            else None, compared))
                         burst[way.name].append(self._burst(way))
                     except RunFailed as error:
                         failures[way.name] = str(error)
-        return [self._row(way, model[way.name], burst[way.name], compared.get(way.name, 0), failures.get(way.name, "")) for way in chosen]
+        return [self._row(way, model[way.name], burst[way.name], compared.get(way.name, 0),
+            failures.get(way.name, "")) for way in chosen]
 
     def _reference(self, directory: Path) -> None:
         """Files that the others' are compared with, by the plainest way."""
@@ -260,27 +286,34 @@ class Bench:
             return round(result["bytes"] / 4)
         if not self.comparable():
             return 0
-        words = [f"scale={self.options.scale}", f"directory={directory}", *(f"{key}={value}" for key, value in steps.items())]
+        words = [f"scale={self.options.scale}", f"directory={directory}",
+            *(f"{key}={value}" for key, value in steps.items())]
         if way.program != "gather":
             for file in reference.iterdir():
                 (directory / file.name).symlink_to(file)
-        command = self.lab.mpi.command(1, self.lab.program("compare"), ["gather", way.program, *words])
-        return round(numbers(run(command, self.lab.environment, directory, self.options.timeout_s), "wrf")["compared"])
+        command = self.lab.mpi.command(1, self.lab.program("compare"),
+            ["gather", way.program, *words])
+        return round(numbers(run(command, self.lab.environment, directory, self.options.timeout_s),
+            "wrf")["compared"])
 
     def _burst(self, way: Way) -> Run:
         with self.lab.fresh() as directory:
-            return rated(self.lab.call(way, self.ranks_of(way), self.servers_of(way), directory, steps=self.options.frames, bare=1))
+            return rated(self.lab.call(way, self.ranks_of(way), self.servers_of(way), directory,
+                steps=self.options.frames, bare=1))
 
-    def _row(self, way: Way, model: Sequence[Run], burst: Sequence[Run], compared: int, error: str) -> Row:
+    def _row(self, way: Way, model: Sequence[Run], burst: Sequence[Run], compared: int,
+            error: str) -> Row:
         if error or not model or not burst:
             return Row(way, self.ranks_of(way), self.servers_of(way), error=error)
-        return Row(way, self.ranks_of(way), self.servers_of(way), spreads(model), spreads(burst), compared)
+        return Row(way, self.ranks_of(way), self.servers_of(way), spreads(model), spreads(burst),
+            compared)
 
 
 def rated(result: Run) -> Run:
     """With MB/s of data, and processor seconds of all ranks a GB."""
     result["mb_s"] = result["bytes"] / result["total_s"] / 1e6
-    result["cpu_s_per_gb"] = (result["server_cpu_s"] + result["rank_cpu_s"]) / (result["bytes"] / 1e9)
+    result["cpu_s_per_gb"] = (result["server_cpu_s"] + result["rank_cpu_s"]) / (result["bytes"]
+        / 1e9)
     return result
 
 
@@ -295,5 +328,6 @@ def cores() -> int:
 def sizes(scale: float) -> str:
     """The domains at a scale, as the program rounds them."""
     side = math.sqrt(scale)
-    of = [[max(4, math.floor(side * n + 0.5)) for n in domain] for domain in ((1770, 1986), (2974, 3118))]
+    of = [[max(4, math.floor(side * n + 0.5)) for n in domain]
+        for domain in ((1770, 1986), (2974, 3118))]
     return " and ".join(f"{nx} x {ny}" for nx, ny in of)

@@ -21,7 +21,8 @@ PLAN_RANKS = 64
 
 @dataclass(frozen=True)
 class Goal:
-    """`least`: the figure must not be below `limit`, otherwise not above. `value` None: not measured, `why` says why."""
+    """`least`: the figure must not be below `limit`, otherwise not above. `value` None: not
+    measured, `why` says why."""
 
     what: str
     unit: str
@@ -38,7 +39,8 @@ class Goal:
 
 
 def of(what: str, unit: str, limit: float, least: bool, value: float | None, why: str = "") -> Goal:
-    return Goal(what, unit, limit, least, value, why or ("" if value is not None else "a row is missing"))
+    return Goal(what, unit, limit, least, value, why
+        or ("" if value is not None else "a row is missing"))
 
 
 class Goals:
@@ -77,7 +79,8 @@ class Goals:
 
     def put(self) -> list[Goal]:
         """With a sleeping model and a core for each rank: what is timed is the copy."""
-        steps = {"steps": self.options.steps, "every": self.options.every, "sleep_us": round(1e6 * self.options.interval_s / self.options.every)}
+        steps = {"steps": self.options.steps, "every": self.options.every,
+            "sleep_us": round(1e6 * self.options.interval_s / self.options.every)}
         copied = self.repeated(lambda: per_copy(self._servers(self.alone, **steps)))
         lent = self.repeated(lambda: self._servers(self.alone, lend=1, **steps))
         return [
@@ -86,15 +89,19 @@ class Goals:
         ]
 
     def overlap(self) -> list[Goal]:
-        """Processor seconds of the computing itself: others on the machine do not count, memory and caches shared with a server do."""
+        """Processor seconds of the computing itself: others on the machine do not count, memory and
+        caches shared with a server do."""
         passes = round(self.bench.passes_per_s() * self.options.interval_s / self.options.every)
         steps = {"steps": self.options.steps, "every": self.options.every, "spin": max(1, passes)}
         without, beside = [], []
         for _ in range(self.options.repeat):
-            without.append(self.lab.call(Way("none", "", "none"), self.alone, **steps)["compute_cpu_s"])
+            without.append(self.lab.call(Way("none", "", "none"), self.alone,
+                **steps)["compute_cpu_s"])
             beside.append(self._servers(self.alone, **steps)["compute_cpu_s"])
-        # Differences of a per cent are judged by the quickest run of each side: others on the machine only ever add to one.
-        return [of("computing slower while servers write, quickest runs", "%", 1, False, 100 * (min(beside) / min(without) - 1))]
+        # Differences of a per cent are judged by the quickest run of each side: others on the
+        # machine only ever add to one.
+        return [of("computing slower while servers write, quickest runs", "%", 1, False,
+            100 * (min(beside) / min(without) - 1))]
 
     def rates(self) -> list[Goal]:
         """Back to back, from the table; servers by core."""
@@ -106,53 +113,66 @@ class Goals:
             of("a server / PnetCDF", "x", 2, True, quotient(per_server, rate.get("pnetcdf"))),
             of("a server, tmpfs", "MB/s", 1900, True, per_server),
             # 1.9 GB/s was set where pwrite does 2.9: the same on any machine.
-            of("a server, tmpfs / plain pwrite by as many", "x", 0.65, True, quotient(servers, rate.get("plain"))),
-            of("collective / PnetCDF", "x", 2, True, quotient(rate.get("collective"), rate.get("pnetcdf"))),
+            of("a server, tmpfs / plain pwrite by as many", "x", 0.65, True,
+                quotient(servers, rate.get("plain"))),
+            of("collective / PnetCDF", "x", 2, True,
+                quotient(rate.get("collective"), rate.get("pnetcdf"))),
         ]
 
     def disk(self) -> list[Goal]:
-        """Each frame on the disk before the next, beside a plain program that does no more; and the last frame of a run that computes long
-        enough for those before it to be written, beside a frame of as many plain ones: one alone would find the pages that have just been
-        freed, where the others have theirs from the host."""
+        """Each frame on the disk before the next, beside a plain program that does no more; and the
+        last frame of a run that computes long enough for those before it to be written, beside a
+        frame of as many plain ones: one alone would find the pages that have just been freed, where
+        the others have theirs from the host."""
         frames = 3
         quick: list[float] = []
         drain: list[float] = []
         for _ in range(self.options.repeat):
-            plain = rated(self._on_disk(BY_NAME["plain"], self.options.servers, self.options.frames))
+            plain = rated(self._on_disk(BY_NAME["plain"], self.options.servers,
+                self.options.frames))
             weir = rated(self._on_disk(BY_NAME["servers"], self.options.ranks, self.options.frames))
             few = rated(self._on_disk(BY_NAME["plain"], self.options.servers, frames))
-            last = self._on_disk(BY_NAME["servers"], self.options.ranks, frames, sleep_us=round(10e6 * few["total_s"] / frames))
+            last = self._on_disk(BY_NAME["servers"], self.options.ranks, frames,
+                sleep_us=round(10e6 * few["total_s"] / frames))
             quick.append(weir["mb_s"] / plain["mb_s"])
             drain.append(last["bytes"] / frames / last["final_s"] / MB / few["mb_s"])
         return [
-            of("on disk with fsync / plain pwrite and fsync", "x", 0.9, True, Spread.of(quick).median),
+            of("on disk with fsync / plain pwrite and fsync", "x", 0.9, True,
+                Spread.of(quick).median),
             of("final drain, on disk with fsync / plain", "x", 0.9, True, Spread.of(drain).median),
         ]
 
     def _on_disk(self, way: Way, ranks: int, frames: int, **more: object) -> Run:
         with self.lab.fresh("files", self.lab.disk) as directory:
             os.sync()  # else the disk is busy with removing what the run before has written
-            return self.lab.call(way, ranks, self.options.servers if way.mode else 0, directory, sync=True, steps=frames, bare=1, **more)
+            return self.lab.call(way, ranks, self.options.servers if way.mode else 0, directory,
+                sync=True, steps=frames, bare=1, **more)
 
     def memory(self) -> list[Goal]:
         """A frame three times as large as the table's as well."""
-        large = self._servers(self.options.ranks, self.options.servers, scale=3 * self.options.scale, steps=2, bare=1)
+        large = self._servers(self.options.ranks, self.options.servers,
+            scale=3 * self.options.scale, steps=2, bare=1)
         seen = [large["server_bytes"]]
         for name in ("servers", "servers+parallel"):
             if name in self.rows and self.rows[name].model:
-                seen += [runs["server_bytes"].high for runs in (self.rows[name].model, self.rows[name].burst)]
+                seen += [runs["server_bytes"].high
+                    for runs in (self.rows[name].model, self.rows[name].burst)]
         frame = large["bytes"] / large["frames"] / MB
-        return [of(f"memory of a server, frames of up to {frame:,.0f} MB", "MB", (48 << 20) / MB + (256 << 20) / MB, False, max(seen) / MB)]
+        return [of(f"memory of a server, frames of up to {frame:,.0f} MB", "MB",
+            (48 << 20) / MB + (256 << 20) / MB, False, max(seen) / MB)]
 
     def plan(self) -> list[Goal]:
-        """What a job waits for: one rank's share of the ranks' work, and an owner that learns everybody's part."""
+        """What a job waits for: one rank's share of the ranks' work, and an owner that learns
+        everybody's part."""
         program = self.lab.build / "native" / "output" / "weir-plan-time"
         if not program.exists():
             return [of("plan", "s", 1, False, None, f"{program.name} is not built")]
 
         def once() -> Run:
-            texts = {n: run([str(program), str(n), str(PLAN_RANKS)], self.lab.environment, self.lab.place, self.options.timeout_s) for n in POINTS}
-            return {f"{kind} {n}": seconds for n, text in texts.items() for kind, seconds in plan_seconds(text, PLAN_RANKS).items()}
+            texts = {n: run([str(program), str(n), str(PLAN_RANKS)], self.lab.environment,
+                self.lab.place, self.options.timeout_s) for n in POINTS}
+            return {f"{kind} {n}": seconds for n, text in texts.items()
+                for kind, seconds in plan_seconds(text, PLAN_RANKS).items()}
 
         found = self.repeated(once)
         small, large = (found[f"scattered {points}"].median for points in POINTS)
@@ -169,14 +189,16 @@ class Goals:
         program = self.lab.build / "native" / "output" / "output_engine_server_test"
         if not program.exists():
             return [of(what, "", limit, False, None, f"{program.name} is not built")]
-        text = run([str(program), "--gtest_filter=*messages_for_their_sum*"], self.lab.environment, self.lab.place, self.options.timeout_s)
+        text = run([str(program), "--gtest_filter=*messages_for_their_sum*"], self.lab.environment,
+            self.lab.place, self.options.timeout_s)
         if "[  PASSED  ] 1 test" not in text:
             raise RunFailed(f"{program.name} has no such test")
         return [of(what, "", limit, False, limit)]
 
 
 def plan_seconds(text: str, ranks: int) -> dict[str, float]:
-    """By kind of decomposition, from the lines of weir-plan-time: processor seconds of all ranks together, and of the owner."""
+    """By kind of decomposition, from the lines of weir-plan-time: processor seconds of all ranks
+    together, and of the owner."""
     lines = re.findall(r"^(\w+) .*ranks ([\d.]+) s, owner ([\d.]+) s", text, re.M)
     if not lines:
         raise RunFailed("weir-plan-time printed no figures")

@@ -12,22 +12,26 @@ from weir.bench.wrf import Options, Row, sizes
 from weir.bench.wrf_goals import Goal
 from weir.report.frame.table import Table
 
-HEAD = ("<writer", "ranks", "effective s", "total s", "final s", "output %", "MB/s", "CPU s/GB", "MB a server", "values compared")
+HEAD = ("<writer", "ranks", "effective s", "total s", "final s", "output %", "MB/s", "CPU s/GB",
+    "MB a server", "values compared")
 
 
 def header(options: Options, mpi: str, bytes_of_frame: float | None) -> str:
     size = f", {bytes_of_frame / 1e6:,.0f} MB a frame" if bytes_of_frame else ""
     computing = "sleeps" if options.compute == "sleep" else "uses the processors"
     return (
-        f"{sizes(options.scale)} points, 28 levels{size}, {options.frames} frames; {mpi}; the model computes {options.interval_s:g} s between frames "
+        f"{sizes(options.scale)} points, 28 levels{size}, {options.frames} frames; {mpi}; the "
+        f"model computes {options.interval_s:g} s between frames "
         f"and {computing}; medians of {options.repeat}"
     )
 
 
 def writers(rows: Sequence[Row]) -> Table:
-    """What the model sees, in a model that computes (first columns), and how fast the writer is, back to back (MB/s, CPU)."""
+    """What the model sees, in a model that computes (first columns), and how fast the writer is,
+    back to back (MB/s, CPU)."""
     missing = tuple(f"{row.way.title}: {row.error}" for row in rows if row.error)
-    return Table("Writers", HEAD, tuple(_cells(row) for row in rows if not row.error), remarks=missing)
+    return Table("Writers", HEAD, tuple(_cells(row) for row in rows if not row.error),
+        remarks=missing)
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -51,14 +55,18 @@ def goals(found: Sequence[Goal]) -> Table:
     cells = []
     for goal in found:
         sign = ">=" if goal.least else "<="
-        outcome = f"not measured: {goal.why}" if goal.met is None else "met" if goal.met else "MISSED"
-        value = "" if goal.value is None else f"{goal.value:,.0f}" if abs(goal.value) >= 100 else f"{goal.value:.3g}"
+        outcome = (
+            f"not measured: {goal.why}" if goal.met is None else "met" if goal.met else "MISSED"
+        )
+        value = "" if goal.value is None else f"{goal.value:,.0f}" if abs(
+            goal.value) >= 100 else f"{goal.value:.3g}"
         limit = f"{sign} {goal.limit:,.4g}" if goal.unit or goal.value is not None else ""
         cells.append((goal.what, value, goal.unit, limit, outcome))
     return Table("Goals", ("<goal", "figure", "<", "limit", "<"), tuple(cells))
 
 
-def as_data(options: Options, mpi: str, rows: Sequence[Row], found: Sequence[Goal]) -> dict[str, Any]:
+def as_data(options: Options, mpi: str, rows: Sequence[Row],
+        found: Sequence[Goal]) -> dict[str, Any]:
     return {
         "machine": machine(),
         **asdict(options),

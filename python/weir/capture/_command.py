@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starting one command and standing in its place: its descriptors, its signals, its exit status.
 
-The command stays in the process group of the caller, so that the terminal, job control and batch systems treat it as if
-weir were not there. A signal sent to that whole group has therefore reached the command already, and must not be sent
-again (the second SIGTERM within seconds makes mpirun give up its ranks), while one sent to weir alone must be passed on.
-The kernel does not say which it was; the canary does: a `cat` in the same group, without handlers, that waits on a pipe.
-A signal to the group kills it. It ends with weir, whatever ends weir, because the pipe closes.
+The command stays in the process group of the caller, so that the terminal, job control and batch
+systems treat it as if weir were not there. A signal sent to that whole group has therefore reached
+the command already, and must not be sent again (the second SIGTERM within seconds makes mpirun give
+up its ranks), while one sent to weir alone must be passed on. The kernel does not say which it was;
+the canary does: a `cat` in the same group, without handlers, that waits on a pipe. A signal to the
+group kills it. It ends with weir, whatever ends weir, because the pipe closes.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-# What a batch system, a shell or a person may send. Those that stop a process keep their effect on weir and the command.
+# What a batch system, a shell or a person may send. Those that stop a process keep their effect on
+# weir and the command.
 PASSED_ON = frozenset(
     {
         signal.SIGHUP,
@@ -36,7 +38,8 @@ PASSED_ON = frozenset(
         signal.SIGPWR,
     }
 )
-_SET_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)  # ignored by the interpreter; a command expects the default
+# ignored by the interpreter; a command expects the default
+_SET_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 _CANARY_WAIT_S = 0.2  # on a busy machine a process that was killed takes its time to die
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 
@@ -50,7 +53,8 @@ class CannotStart(Exception):
 
 
 def word(text: str) -> str:
-    """The text as one word of a shell's command line; bytes that are not UTF-8 as bash reads them."""
+    """The text as one word of a shell's command line; bytes that are not UTF-8 as bash reads them.
+    """
     if text.isascii() or text == os.fsencode(text).decode(errors="replace"):
         return shlex.quote(text)
     parts = (chr(byte) if 32 <= byte < 127 else f"\\x{byte:02x}" for byte in os.fsencode(text))
@@ -65,7 +69,8 @@ def find_program(name: str, environ: Mapping[str, str]) -> str:
         if os.path.isdir(name):
             raise CannotStart(f"{name}: is a directory", NOT_EXECUTABLE)
         if not os.access(name, os.X_OK):
-            raise CannotStart(f"{name}: not executable; chmod +x, or name the interpreter", NOT_EXECUTABLE)
+            raise CannotStart(f"{name}: not executable; chmod +x, or name the interpreter",
+                NOT_EXECUTABLE)
         return name
     found = shutil.which(name, path=environ.get("PATH", os.defpath)) if name else None
     if found is None:
@@ -73,12 +78,14 @@ def find_program(name: str, environ: Mapping[str, str]) -> str:
     return found
 
 
-def _spawn(path: str, arguments: Sequence[str], environ: Mapping[str, str], mask: set[signal.Signals]) -> int:
+def _spawn(path: str, arguments: Sequence[str], environ: Mapping[str, str],
+        mask: set[signal.Signals]) -> int:
     keywords = {"setsigmask": mask, "setsigdef": _SET_BY_PYTHON}
     try:
         return os.posix_spawn(path, arguments, environ, **keywords)
     except OSError as error:
-        if error.errno == errno.ENOEXEC:  # a script without a first line that names its interpreter: as shells do
+        # a script without a first line that names its interpreter: as shells do
+        if error.errno == errno.ENOEXEC:
             return os.posix_spawn("/bin/sh", ["sh", path, *arguments[1:]], environ, **keywords)
         why = error.strerror
         if error.errno == errno.ENOENT:
@@ -87,7 +94,8 @@ def _spawn(path: str, arguments: Sequence[str], environ: Mapping[str, str], mask
 
 
 class _Canary:
-    """Tells whether a signal reached the whole process group. Costs one small process; without `cat` it never sings."""
+    """Tells whether a signal reached the whole process group. Costs one small process; without
+    `cat` it never sings."""
 
     def __init__(self) -> None:
         self._program = shutil.which("cat")
@@ -103,7 +111,8 @@ class _Canary:
         actions += [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_WRONLY, 0) for fd in (1, 2)]
         with suppress(OSError):
             self._pid = os.posix_spawn(
-                self._program, ["cat"], {}, file_actions=actions, setsigmask=[], setsigdef=[*PASSED_ON, signal.SIGPIPE]
+                self._program, ["cat"], {}, file_actions=actions, setsigmask=[],
+                setsigdef=[*PASSED_ON, signal.SIGPIPE]
             )
 
     def died_of(self, number: int) -> bool:
@@ -115,7 +124,8 @@ class _Canary:
             pid, status = os.waitpid(self._pid, os.WNOHANG)
             if pid:
                 killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == number
-                signal.sigtimedwait([number], 0)  # the other half of kill(weir) + kill(group), as timeout(1) sends them
+                # the other half of kill(weir) + kill(group), as timeout(1) sends them
+                signal.sigtimedwait([number], 0)
                 self._hatch()
                 return killed
             if time.monotonic() > deadline:
@@ -146,16 +156,20 @@ def _wait(pid: int, canary: _Canary) -> int:
 
 
 def run_command(command: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Run a command to its end: the status it exited with, or minus the signal that killed it. Raises CannotStart.
+    """Run a command to its end: the status it exited with, or minus the signal that killed it.
+    Raises CannotStart.
 
-    To be called from the main thread; signals that arrive in between are passed on or, after the end, take effect.
+    To be called from the main thread; signals that arrive in between are passed on or, after the
+    end, take effect.
     """
     path = find_program(command[0], environ)
     inherited = signal.getsignal(signal.SIGCHLD)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a caller may have it ignored, and then nobody can be waited for
+    # a caller may have it ignored, and then nobody can be waited for
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON | {signal.SIGCHLD})
     try:
-        canary = _Canary()  # before the command: a signal to the group that reaches one reaches both
+        # before the command: a signal to the group that reaches one reaches both
+        canary = _Canary()
         try:
             status = _wait(_spawn(path, command, environ, mask), canary)
         finally:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a launch says of its trace: how many processes and calls are in it, from the chunk headers and a few records.
+"""What a launch says of its trace: how many processes and calls are in it, from the chunk headers
+and a few records.
 
-Needs neither numpy nor the native reader, so that a launch stays quick; a damaged file counts as far as it is whole.
+Needs neither numpy nor the native reader, so that a launch stays quick; a damaged file counts as
+far as it is whole.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ _OPERATION_OFFSET = 28  # in a record; 0 where none was written
 
 @dataclass(frozen=True)
 class Count:
-    """``calls``: counted without a record, at levels summary and detail or past the budget; ``lost``: not even that."""
+    """``calls``: counted without a record, at levels summary and detail or past the budget;
+    ``lost``: not even that."""
 
     nodes: int = 0
     processes: int = 0
@@ -52,7 +55,8 @@ class Count:
 
 
 def _count_written(data: mmap.mmap, begin: int, places: int) -> int:
-    """Records in a chunk's first places: they are written in turn, so that the end of them is found by halving."""
+    """Records in a chunk's first places: they are written in turn, so that the end of them is found
+    by halving."""
     low, high = 0, places
     while low < high:
         middle = (low + high) // 2
@@ -89,14 +93,17 @@ def _count_chunks(data: mmap.mmap) -> Count:
         if kind == _PROCESS and end - position >= _PAGE_BYTES:
             processes += 1
             ranks += struct.unpack_from("<i", data, position + _RANK_OFFSET)[0] >= 0
-            exe = data[position + _EXE_OFFSET : position + _EXE_OFFSET + _EXE_BYTES].split(b"\0", 1)[0]
+            exe = data[position + _EXE_OFFSET : position + _EXE_OFFSET + _EXE_BYTES].split(b"\0",
+                1)[0]
             launchers += os.fsdecode(os.path.basename(exe)) in LAUNCHERS
             lost += struct.unpack_from("<Q", data, position + _LOST_OFFSET)[0]
         elif kind == _EVENTS:
-            events += _count_written(data, position + _CHUNK_BYTES, min(used, (end - position - _CHUNK_BYTES) // _EVENT_BYTES))
+            events += _count_written(data, position + _CHUNK_BYTES,
+                min(used, (end - position - _CHUNK_BYTES) // _EVENT_BYTES))
         elif kind == _COUNTERS:
             begin = position + _CHUNK_BYTES
-            calls += _count_calls(data, begin, begin + min(used, (end - begin) // entry_bytes) * entry_bytes, is_wide)
+            calls += _count_calls(data, begin, begin + min(used, (end - begin) // entry_bytes)
+                * entry_bytes, is_wide)
         position += size
     return Count(1, processes, events, calls, lost, ranks, launchers)
 

@@ -16,10 +16,17 @@ from weir._native import PRELOAD, LibraryMissing, library_path
 from weir.capture._background import background_note, in_background
 from weir.capture._command import CannotStart, find_program, run_command, shell_status, word
 from weir.capture._count import Count, count_traces
-from weir.capture._environment import check_level, check_share, idle_environment, parse_budget, rules_variables, tracing_variables
+from weir.capture._environment import (
+    check_level,
+    check_share,
+    idle_environment,
+    parse_budget,
+    rules_variables,
+    tracing_variables,
+)
 from weir.capture._launcher import is_open_mpi, with_forwarding
 from weir.capture._run import Job, check_run, children_io, check_step, make_step, trace_files
-from weir.capture._unseen import unseen_programs
+from weir.capture._unseen import REFUSES, unseen_programs
 
 NO_TRACE_STATUS = 3
 
@@ -35,12 +42,14 @@ class Options:
     overwrite: bool = False
     quiet: bool = False
     share: str | None = None  # who else may read the run: group or all
-    mpi: bool = True  # collectives, messages and waits of MPI are recorded, unless the environment has WEIR_MPI=0
+    # collectives, messages and waits of MPI are recorded, unless the environment has WEIR_MPI=0
+    mpi: bool = True
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A step that can be traced into: its directory, its job.json as first written, the preload library."""
+    """A step that can be traced into: its directory, its job.json as first written, the preload
+    library."""
 
     directory: str
     job: Job
@@ -48,26 +57,32 @@ class Prepared:
 
 
 def say(message: str) -> None:
-    """One message to standard error, in one write, so that it does not mix with what the command's children say."""
+    """One message to standard error, in one write, so that it does not mix with what the command's
+    children say."""
     sys.stderr.write(f"weir: {message}\n")
     sys.stderr.flush()
 
 
 def preload_library() -> str:
-    """The absolute path of the preload library. Raises InputError when it is not there or its path cannot be used."""
+    """The absolute path of the preload library. Raises InputError when it is not there or its path
+    cannot be used."""
     try:
         library = str(library_path(PRELOAD))
     except LibraryMissing as error:
         raise InputError(str(error)) from error
     if " " in library or ":" in library:
-        raise InputError(f"{library}: blanks and colons separate the entries of LD_PRELOAD; install weir in a directory without them")
+        raise InputError(
+            f"{library}: blanks and colons separate the entries of LD_PRELOAD; install weir in a "
+            f"directory without them")
     return library
 
 
-def prepare(options: Options, environ: Mapping[str, str], command: Sequence[str] | None) -> Prepared:
+def prepare(options: Options, environ: Mapping[str, str],
+        command: Sequence[str] | None) -> Prepared:
     """Check everything and make the step's directory and job.json.
 
-    Raises UsageError for what must be asked differently, StorageError or InputError when no trace can be had here.
+    Raises UsageError for what must be asked differently, StorageError or InputError when no trace
+    can be had here.
     """
     check_level(options.level)
     check_share(options.share)
@@ -75,7 +90,8 @@ def prepare(options: Options, environ: Mapping[str, str], command: Sequence[str]
     check_run(options.run)
     budget_bytes = parse_budget(options.budget)
     library = preload_library()
-    directory = make_step(options.run, options.step, options.overwrite, environ.get("WEIR_TRACE_DIR"), command is None, options.share)
+    directory = make_step(options.run, options.step, options.overwrite,
+        environ.get("WEIR_TRACE_DIR"), command is None, options.share)
     job = Job(
         step=options.step,
         command=list(command) if command is not None else None,
@@ -88,12 +104,15 @@ def prepare(options: Options, environ: Mapping[str, str], command: Sequence[str]
     try:
         job.write(directory, options.share)
     except OSError as error:
-        raise StorageError(f"{directory}: the trace cannot be written here: {error.strerror}") from error
+        raise StorageError(
+            f"{directory}: the trace cannot be written here: {error.strerror}") from error
     return Prepared(directory, job, library)
 
 
-def launch(options: Options, command: Sequence[str], environ: Mapping[str, str], rules: str | None = None) -> int:
-    """Run the command as a step, with the layers of compiled rules if there are any; the status to exit with.
+def launch(options: Options, command: Sequence[str], environ: Mapping[str, str],
+        rules: str | None = None) -> int:
+    """Run the command as a step, with the layers of compiled rules if there are any; the status to
+    exit with.
 
     Raises UsageError before anything is started.
     """
@@ -102,7 +121,8 @@ def launch(options: Options, command: Sequence[str], environ: Mapping[str, str],
     except (StorageError, InputError) as error:
         say(f"{error}; the program runs without a trace")
         return _run_untraced(command, environ, rules)
-    variables = tracing_variables(environ, step.library, step.directory, options.level, step.job.budget_bytes, options.share)
+    variables = tracing_variables(environ, step.library, step.directory, options.level,
+        step.job.budget_bytes, options.share)
     if not options.mpi:
         variables["WEIR_MPI"] = "0"
     if rules is not None:
@@ -126,7 +146,9 @@ def launch(options: Options, command: Sequence[str], environ: Mapping[str, str],
             say(f"nothing in {step.directory}: weir's own commands are not recorded")
         return shell_status(status)
     if empty:
-        say(_why_none(step.directory, command[0], count, status))
+        refused = (command[0], REFUSES) in unseen_programs(command[:1], environ)
+        say(f"no trace: {command[0]}: {REFUSES}" if refused
+            else _why_none(step.directory, command[0], count, status))
     elif finished and not options.quiet:
         say(_note(options, step.directory, count))
     if background:
@@ -136,10 +158,11 @@ def launch(options: Options, command: Sequence[str], environ: Mapping[str, str],
 
 
 def launch_layered(command: Sequence[str], environ: Mapping[str, str], rules: str) -> int:
-    """Run the command with the layers of compiled rules and no trace of its own; the status to exit with.
+    """Run the command with the layers of compiled rules and no trace of its own; the status to exit
+    with.
 
-    Programs in the command that the library cannot be put into are named when it has ended. Raises InputError, with nothing
-    started, when the preload library is missing.
+    Programs in the command that the library cannot be put into are named when it has ended. Raises
+    InputError, with nothing started, when the preload library is missing.
     """
     library = preload_library()
     try:
@@ -152,7 +175,8 @@ def launch_layered(command: Sequence[str], environ: Mapping[str, str], rules: st
     return shell_status(status)
 
 
-def _run_preloaded(command: Sequence[str], environ: Mapping[str, str], variables: Mapping[str, str], library: str) -> int:
+def _run_preloaded(command: Sequence[str], environ: Mapping[str, str], variables: Mapping[str, str],
+        library: str) -> int:
     """Run the command with these variables set on all its nodes; its status. Raises CannotStart."""
     arguments, preloaded = list(command), {**environ, **variables}
     if is_open_mpi(command[0], idle_environment(environ)):
@@ -169,9 +193,11 @@ def _run_preloaded(command: Sequence[str], environ: Mapping[str, str], variables
 
 
 def is_weir(command: Sequence[str], environ: Mapping[str, str]) -> bool:
-    """Whether the command is weir's own script, run as such or by a Python: the preload library leaves those alone."""
+    """Whether the command is weir's own script, run as such or by a Python: the preload library
+    leaves those alone."""
     script = next((w for w in command[:2] if os.path.basename(w) == "weir"), None)
-    if script is None or (script is not command[0] and not os.path.basename(command[0]).startswith("python")):
+    if script is None or (script is not command[0] and not os.path.basename(command[0])
+            .startswith("python")):
         return False
     try:
         with open(find_program(script, environ), "rb") as file:
@@ -195,7 +221,8 @@ def _run_untraced(command: Sequence[str], environ: Mapping[str, str], rules: str
 
 
 _NO_RANK = (
-    "no rank was traced: the launcher alone left records; its ranks were started without LD_PRELOAD and WEIR_TRACE_DIR "
+    "no rank was traced: the launcher alone left records; its ranks were started without "
+    "LD_PRELOAD and WEIR_TRACE_DIR "
     "(srun --export=NONE, SLURM_EXPORT_ENV): hand them on, as docs/guide/cluster.md says"
 )
 
@@ -207,10 +234,11 @@ def _starts_ranks(command: Sequence[str]) -> bool:
 
 def _finish(step: Prepared, status: int | None, before: list[int] | None = None) -> bool:
     after = children_io() if before is not None else None
-    counted = [max(0, last - first) for first, last in zip(before, after)] if before and after else None
+    counted = [max(0, last - first)
+        for first, last in zip(before, after)] if before and after else None
     try:
         step.job.ended(status, counted).write(step.directory)
-    except FileNotFoundError:  # the program removed the directory, which is said where the trace is missed
+    except FileNotFoundError:  # the program removed it, which is said where the trace is missed
         return False
     except OSError as error:
         say(f"{step.directory}: job.json cannot be completed: {error.strerror}")
@@ -224,16 +252,23 @@ def _why_none(directory: str, program: str, count: Count, status: int) -> str:
     if count.nodes:
         return f"no trace: the file in {directory} holds no process; it could not grow (disk full?)"
     if status < 0:
-        killed = signal.Signals(-status).name if -status in list(signal.Signals) else f"signal {-status}"
-        return f"no trace: {program} was killed by {killed} before it recorded anything (see: weir doctor {word(program)})"
+        killed = signal.Signals(-status).name if -status in list(
+            signal.Signals) else f"signal {-status}"
+        return (
+            f"no trace: {program} was killed by {killed} before it recorded anything (see: weir "
+            f"doctor {word(program)})"
+        )
     return (
-        f"no trace: {program} wrote none into {directory}; a static or setuid program, or one started with an environment "
+        f"no trace: {program} wrote none into {directory}; a static or setuid program, or one "
+        f"started with an environment "
         f"of its own, cannot be seen (see: weir doctor {word(program)})"
     )
 
 
 def _plural(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}{'es' if noun.endswith('s') else 's'}"
+    return f"{number:,} {noun}" if number == 1 else (
+        f"{number:,} {noun}{'es' if noun.endswith('s') else 's'}"
+    )
 
 
 def _note(options: Options, directory: str, count: Count) -> str:

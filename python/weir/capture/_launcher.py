@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Open MPI's mpirun does not carry the environment to other nodes: it must be given the variables to export.
+"""Open MPI's mpirun does not carry the environment to other nodes: it must be given the variables
+to export.
 
-MPICH's hydra and Slurm's srun carry all of it. ``-x NAME`` belongs to one application of a command line with several
-(``mpirun -n 1 a : -n 3 b``), so it is put in front of each.
+MPICH's hydra and Slurm's srun carry all of it. ``-x NAME`` belongs to one application of a command
+line with several (``mpirun -n 1 a : -n 3 b``), so it is put in front of each.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ _LIST_OPTION = "mca_base_env_list"
 
 
 def is_open_mpi(program: str, environ: Mapping[str, str]) -> bool:
-    """Whether a command is Open MPI's launcher: by its name or what the name links to, else by asking its version."""
+    """Whether a command is Open MPI's launcher: by its name or what the name links to, else by
+    asking its version."""
     name = os.path.basename(program)
     if name in _OPEN_MPI:
         return True
@@ -38,7 +40,8 @@ def is_open_mpi(program: str, environ: Mapping[str, str]) -> bool:
         return False
     try:
         asked = subprocess.run(
-            [path, "--version"], env=dict(environ), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=10
+            [path, "--version"], env=dict(environ), stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, timeout=10
         )
     except (OSError, subprocess.SubprocessError):
         return False
@@ -47,7 +50,9 @@ def is_open_mpi(program: str, environ: Mapping[str, str]) -> bool:
 
 def _own_first(entry: str, library: str) -> str:
     name, equals, value = entry.partition("=")
-    return f"{name}={with_library(value, library)}" if equals and name == PRELOAD_VARIABLE else entry
+    return (
+        f"{name}={with_library(value, library)}" if equals and name == PRELOAD_VARIABLE else entry
+    )
 
 
 def _given_by_user(words: Sequence[str]) -> set[str]:
@@ -56,19 +61,24 @@ def _given_by_user(words: Sequence[str]) -> set[str]:
     return {words[i + 1].partition("=")[0] for i in range(end - 1) if words[i] == "-x"}
 
 
-def with_forwarding(command: Sequence[str], environ: Mapping[str, str], library: str) -> tuple[list[str], dict[str, str]]:
-    """The command line and environment with which Open MPI's launcher carries weir's variables to each node.
+def with_forwarding(command: Sequence[str], environ: Mapping[str, str],
+        library: str) -> tuple[list[str], dict[str, str]]:
+    """The command line and environment with which Open MPI's launcher carries weir's variables to
+    each node.
 
-    ``environ`` has weir's variables. An LD_PRELOAD that the command line itself gives to the ranks gets the library too.
+    ``environ`` has weir's variables. An LD_PRELOAD that the command line itself gives to the ranks
+    gets the library too.
     """
     names = forwarded_names(environ)
     if _LIST_VARIABLE in environ:
         listed = [entry for entry in environ[_LIST_VARIABLE].split(";") if entry]
         known = {entry.partition("=")[0] for entry in listed}
-        listed = [_own_first(entry, library) for entry in listed] + [n for n in names if n not in known]
+        listed = [_own_first(entry, library) for entry in listed] + [n for n in names
+            if n not in known]
         return list(command), {**environ, _LIST_VARIABLE: ";".join(listed)}
     if any(_LIST_OPTION in word for word in command):
-        return list(command), dict(environ)  # what the user lists there is what the ranks get; see the guide for clusters
+        # what the user lists there is what the ranks get; see the guide for clusters
+        return list(command), dict(environ)
     result = [command[0]]
     at_start = True
     for position, word in enumerate(command[1:], 1):

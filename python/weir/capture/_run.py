@@ -20,7 +20,8 @@ FORMAT = 1
 JOB_FILE = "job.json"
 TRACE_SUFFIX = ".weir"
 LONGEST_NAME_BYTES = 255
-# Permissions by who shares a run. Command lines and names of files are in it: nobody else's business unless its owner says so.
+# Permissions by who shares a run. Command lines and names of files are in it: nobody else's
+# business unless its owner says so.
 _FILE_MODES = {None: 0o600, "group": 0o640, "all": 0o644}
 _DIRECTORY_MODES = {None: 0o700, "group": 0o750, "all": 0o755}
 LEAST_SPACE_BYTES = 256 << 10  # what a trace of one small program takes
@@ -30,7 +31,8 @@ def check_step(step: str) -> str:
     """The name itself; raises UsageError when it cannot be the name of one directory."""
 
     def refuse(why: str) -> UsageError:
-        return UsageError(f"--step {step!r}: {why}; a step is the name of one directory, for example traj0")
+        return UsageError(
+            f"--step {step!r}: {why}; a step is the name of one directory, for example traj0")
 
     if not step:
         raise refuse("the name is empty")
@@ -52,13 +54,16 @@ def check_run(run: str) -> str:
     if not run:
         raise UsageError("-o '': the name of the directory is empty")
     if run.startswith("-"):
-        raise UsageError(f"-o {run!r}: the directory's name begins with a dash, as options do; was it left out? If not, write ./{run}")
+        raise UsageError(
+            f"-o {run!r}: the directory's name begins with a dash, as options do; was it left out? "
+            f"If not, write ./{run}")
     return run
 
 
 @dataclass(frozen=True)
 class Job:
-    """What job.json says of a step. ``command`` is None for ``weir env``; a negative ``exit_status`` is a signal."""
+    """What job.json says of a step. ``command`` is None for ``weir env``; a negative
+    ``exit_status`` is a signal."""
 
     step: str
     command: list[str] | None
@@ -73,9 +78,11 @@ class Job:
     format: int = FORMAT
 
     def write(self, directory: str, share: str | None = None) -> None:
-        """Write directory/job.json so that a reader finds the old one or the new one whole. Raises OSError.
+        """Write directory/job.json so that a reader finds the old one or the new one whole. Raises
+        OSError.
 
-        share: who else may read a new one (`group`, `all`); one that is there keeps its permissions."""
+        share: who else may read a new one (`group`, `all`); one that is there keeps its
+        permissions."""
         path = os.path.join(directory, JOB_FILE)
         text = json.dumps(asdict(self), indent=1) + "\n"
         try:
@@ -87,7 +94,8 @@ class Job:
             _write_in_place(path, text)
 
     def ended(self, exit_status: int | None, kernel_bytes: list[int] | None = None) -> Job:
-        return replace(self, ended_realtime_ns=time.time_ns(), exit_status=exit_status, kernel_bytes=kernel_bytes)
+        return replace(self, ended_realtime_ns=time.time_ns(), exit_status=exit_status,
+            kernel_bytes=kernel_bytes)
 
 
 def _mode_of(path: str) -> int | None:
@@ -96,18 +104,22 @@ def _mode_of(path: str) -> int | None:
         about = os.lstat(path)
     except OSError:
         return None
-    return stat.S_IMODE(about.st_mode) if stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid() else None
+    return stat.S_IMODE(about.st_mode) if stat.S_ISREG(
+        about.st_mode) and about.st_uid == os.geteuid() else None
 
 
 def _write_in_place(path: str, text: str) -> None:
-    """On a full disk: the few bytes that are added at the end of a step fit into the block the file has already."""
-    with open(path, "r+b", buffering=0, opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK)) as file:
+    """On a full disk: the few bytes that are added at the end of a step fit into the block the file
+    has already."""
+    with open(path, "r+b", buffering=0, opener=lambda name, flags: os.open(name,
+            flags | os.O_NOFOLLOW | os.O_NONBLOCK)) as file:
         file.write(text.encode("ascii"))
         file.truncate()
 
 
 def trace_files(directory: str) -> list[str]:
-    """Absolute names of the trace files of a step, sorted; none when the directory cannot be read."""
+    """Absolute names of the trace files of a step, sorted; none when the directory cannot be read.
+    """
     try:
         names = os.listdir(directory)
     except OSError:
@@ -116,25 +128,31 @@ def trace_files(directory: str) -> list[str]:
 
 
 def make_step(
-    run: str, step: str, overwrite: bool, outer: str | None = None, begun: bool = False, share: str | None = None
+    run: str, step: str, overwrite: bool, outer: str | None = None, begun: bool = False,
+    share: str | None = None
 ) -> str:
     """Make the directory of a step, with the directories above it; its absolute name.
 
-    Raises UsageError when it holds a trace and may not be overwritten, StorageError when it cannot be made. Of a step
-    that is overwritten weir's own files alone are removed. ``outer``: WEIR_TRACE_DIR of the caller; that very step is
-    refused once it holds a trace, and before, too, unless it was merely ``begun``, by a weir env which is now repeated.
-    ``share``: who may read the directories that are made here beside their owner; one that is there keeps its permissions.
+    Raises UsageError when it holds a trace and may not be overwritten, StorageError when it cannot
+    be made. Of a step that is overwritten weir's own files alone are removed. ``outer``:
+    WEIR_TRACE_DIR of the caller; that very step is refused once it holds a trace, and before, too,
+    unless it was merely ``begun``, by a weir env which is now repeated. ``share``: who may read the
+    directories that are made here beside their owner; one that is there keeps its permissions.
     """
     directory = os.path.join(os.path.abspath(run), step)
     try:
         _check_owner(directory)
         present = trace_files(directory)
-        if (present or not begun) and outer and os.path.realpath(outer) == os.path.realpath(directory):
-            raise UsageError(f"{directory}: this command is itself traced into that step; name another with --step or -o")
+        if (present or not begun) and outer and os.path.realpath(outer) == os.path.realpath(
+                directory):
+            raise UsageError(
+                f"{directory}: this command is itself traced into that step; name another with "
+                f"--step or -o")
         if present:
             if not overwrite:
                 raise UsageError(
-                    f"{directory}: this step holds a trace already; name another with --step or -o, or remove it with --overwrite"
+                    f"{directory}: this step holds a trace already; name another with --step or "
+                    f"-o, or remove it with --overwrite"
                 )
             for path in [*present, os.path.join(directory, JOB_FILE)]:
                 with suppress(FileNotFoundError):
@@ -146,12 +164,14 @@ def make_step(
         if space.f_bavail * space.f_frsize < LEAST_SPACE_BYTES:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), directory)
     except OSError as error:
-        raise StorageError(f"{directory}: the trace cannot be written here: {error.strerror or error}") from error
+        raise StorageError(
+            f"{directory}: the trace cannot be written here: {error.strerror or error}") from error
     return directory
 
 
 def _check_owner(directory: str) -> None:
-    """Raises StorageError when the directory is there and another user's: that one could replace what is written into it."""
+    """Raises StorageError when the directory is there and another user's: that one could replace
+    what is written into it."""
     try:
         owner = os.stat(directory).st_uid
     except FileNotFoundError:
@@ -166,11 +186,14 @@ def _check_owner(directory: str) -> None:
         name = pwd.getpwuid(owner).pw_name
     except KeyError:
         name = f"number {owner}"
-    raise StorageError(f"{directory}: belongs to user {name}, who could replace what is written there; name another with --step or -o")
+    raise StorageError(
+        f"{directory}: belongs to user {name}, who could replace what is written there; name "
+        f"another with --step or -o")
 
 
 def children_io() -> list[int] | None:
-    """rchar and wchar of all children waited for so far (proc_pid_io(5)); None where the kernel does not tell."""
+    """rchar and wchar of all children waited for so far (proc_pid_io(5)); None where the kernel
+    does not tell."""
 
     def figures(path: str) -> list[int]:
         with open(path, encoding="ascii") as file:
@@ -184,7 +207,8 @@ def children_io() -> list[int] | None:
 
 
 def _make_directories(step: str, mode: int) -> None:
-    """The directories of a step and of its run with this mode, those above them as the umask has it."""
+    """The directories of a step and of its run with this mode, those above them as the umask has
+    it."""
     run = os.path.dirname(step)
     above = os.path.dirname(run)
     if not os.path.lexists(above):
@@ -205,13 +229,15 @@ def _make_directory(path: str, mode: int) -> None:
 
 
 def finish_env_step(directory: str | None) -> None:
-    """Complete the job.json of a step begun by ``weir env``; does nothing for any other directory, or if it is not there."""
+    """Complete the job.json of a step begun by ``weir env``; does nothing for any other directory,
+    or if it is not there."""
     if not directory:
         return
     try:
         with open(os.path.join(directory, JOB_FILE), encoding="utf-8") as file:
             known = json.load(file)
-        if known["format"] != FORMAT or known["command"] is not None or known["ended_realtime_ns"] is not None:
+        if known["format"] != FORMAT or known["command"] is not None or known[
+                "ended_realtime_ns"] is not None:
             return
         Job(**known).ended(None).write(directory)
     except (OSError, ValueError, KeyError, TypeError):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that the loader will not put weir's library into, found among the words of a command: those behind a launcher too."""
+"""Programs that the loader will not put weir's library into, found among the words of a command:
+those behind a launcher too."""
 
 from __future__ import annotations
 
@@ -12,15 +13,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from weir.capture._command import CannotStart, find_program
 
 _PROGRAM_HEADER_OF_INTERPRETER = 3  # PT_INTERP, elf(5)
-WRAP_MARK = b"WEIR_TRACE_DIR must be an absolute path"  # of weir's library, linked into a static program
+REFUSES = (
+    "it is built with AddressSanitizer, whose library ends a program into which another library is "
+    "preloaded; to allow that, add verify_asan_link_order=0 to ASAN_OPTIONS"
+)
+# of gcc and clang, in the table of strings
+_FIRST_LIBRARIES = (b"\0libasan.so.", b"\0libclang_rt.asan")
+# of weir's library, linked into a static program
+WRAP_MARK = b"WEIR_TRACE_DIR must be an absolute path"
 
 
-def unseen_programs(command: Sequence[str], environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Words that are static or privileged programs, each with the reason. Of other files only the head is read."""
+def unseen_programs(command: Sequence[str],
+        environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Words that are programs into which no library can be preloaded, each with the reason. Of
+    files that are no programs only the head is read."""
     for number, word in enumerate(dict.fromkeys(command)):
         try:
             path = find_program(word, environ) if number == 0 or "/" in word else ""
             why = _reason(path) if path else None
+            if path and why is None and refuses_preloads(path, environ):
+                why = REFUSES
         except (CannotStart, OSError):
             continue
         if why is not None:
@@ -35,15 +47,29 @@ def _reason(path: str) -> str | None:
         head = file.read(4096)
     if not head.startswith(b"\x7fELF\x02\x01") or len(head) < 64:
         return None
-    if (about.st_mode & stat.S_ISUID and about.st_uid != os.geteuid()) or (about.st_mode & stat.S_ISGID and about.st_gid != os.getegid()):
+    if (about.st_mode & stat.S_ISUID and about.st_uid != os.geteuid()) or (about.st_mode
+            & stat.S_ISGID and about.st_gid != os.getegid()):
         return "it is setuid or setgid"
     entry, table = struct.unpack_from("<QQ", head, 24)
     size, count = struct.unpack_from("<HH", head, 54)
-    kinds = [struct.unpack_from("<I", head, at)[0] for at in range(table, table + size * count, size) if at + 4 <= len(head)]
+    kinds = [struct.unpack_from("<I", head, at)[0] for at in range(table, table + size * count,
+        size) if at + 4 <= len(head)]
     is_program = entry != 0 and len(kinds) == count
     if not is_program or _PROGRAM_HEADER_OF_INTERPRETER in kinds or _has_wrap_archive(path):
         return None
     return "it is statically linked"
+
+
+def refuses_preloads(path: str, environ: Mapping[str, str]) -> bool:
+    """Whether the ELF file is linked with the library of AddressSanitizer, which ends the program
+    unless that library is the first one."""
+    if "verify_asan_link_order=0" in environ.get("ASAN_OPTIONS", ""):
+        return False
+    with open(path, "rb") as file:
+        if file.read(4) != b"\x7fELF":
+            return False
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
+            return any(whole.find(name) >= 0 for name in _FIRST_LIBRARIES)
 
 
 def _has_wrap_archive(path: str) -> bool:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes that programs had accepted when they died: where they lie, waiting until the write-back daemon has written them, and what it
-could not write. The daemon is the program ``weir-drain`` (native/layers/writeback/daemon); the files are those of
-docs/formats/arena.md. All of this is about one node, the one it runs on."""
+"""Bytes that programs had accepted when they died: where they lie, waiting until the write-back
+daemon has written them, and what it could not write. The daemon is the program ``weir-drain``
+(native/layers/writeback/daemon); the files are those of docs/formats/arena.md. All of this is about
+one node, the one it runs on."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from weir._errors import InputError
+from weir._errors import InputError, NotThere
 from weir._native import DRAIN, LibraryMissing, library_path
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -25,7 +26,8 @@ JOB_VARIABLES = ("WEIR_JOB", "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID",
 
 @dataclass(frozen=True)
 class Arena:
-    """One process's (or, shared, one node's) dirty bytes. ``failed``: some could not be written when they were due."""
+    """One process's (or, shared, one node's) dirty bytes. ``failed``: some could not be written
+    when they were due."""
 
     directory: Path
     name: str
@@ -45,7 +47,10 @@ class Loss:
     pid: int
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.lost_bytes} bytes accepted from process {self.pid} are not on disk: {self.error}"
+        return (
+            f"{self.path}: {self.lost_bytes} bytes accepted from process {self.pid} are not on "
+            f"disk: {self.error}"
+        )
 
 
 def job_name(environ: Mapping[str, str]) -> str:
@@ -61,8 +66,29 @@ def node_directories(job: str) -> list[Path]:
     return sorted(node for node in directory.iterdir() if node.name.isdigit())
 
 
+def missing_job(job: str) -> str:
+    """A sentence when nothing of the job is on this node: where it was looked for; "" otherwise."""
+    directory = _job_directory(job)
+    if os.path.lexists(directory):
+        return ""
+    prefix = f"weir.{os.geteuid()}."
+    names = sorted(path.name.removeprefix(prefix) for path in SHARED_MEMORY.glob(prefix + "*"))
+    there = f"this user's jobs here: {', '.join(names)}" if names else "this user has no job here"
+    return f"job {job}: no bytes are held on this node: {directory} does not exist; {there}"
+
+
+def require_job(job: str) -> None:
+    """Raises NotThere when nothing of the job is on this node."""
+    if sentence := missing_job(job):
+        hint = (
+            "name another job with --job, or run the command on the node on which the program ran"
+        )
+        raise NotThere(f"{sentence}; {hint}")
+
+
 def _job_directory(job: str) -> Path:
-    safe = re.sub(r"[^A-Za-z0-9_-]", "_", job.encode("utf-8", "surrogateescape")[:64].decode("latin-1"))
+    safe = re.sub(r"[^A-Za-z0-9_-]", "_", job.encode("utf-8", "surrogateescape")[:64]
+        .decode("latin-1"))
     return SHARED_MEMORY / f"weir.{os.geteuid()}.{safe}"
 
 
@@ -72,43 +98,52 @@ def _is_refused(directory: Path) -> bool:
         about = os.lstat(directory)
     except OSError:
         return False
-    return not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & 0o077 != 0
+    return not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid(
+        ) or about.st_mode & 0o077 != 0
 
 
 def arenas(job: str) -> list[Arena]:
-    """Every arena of the job on this node. Raises InputError when the program weir-drain is missing."""
+    """Every arena of the job on this node. Raises InputError when the program weir-drain is
+    missing."""
     found = []
     for directory in node_directories(job):
         lines = _call("--status", directory).stdout.splitlines()
         for one in map(json.loads, lines):
-            found.append(Arena(directory, one["arena"], one["pid"], one["alive"], one["dirty_bytes"], one["failed"]))
+            found.append(Arena(directory, one["arena"], one["pid"], one["alive"],
+                one["dirty_bytes"], one["failed"]))
     return found
 
 
 def refusals(job: str) -> list[str]:
-    """A sentence for each arena that is not written out because another than a program of the job could have made it."""
+    """A sentence for each arena that is not written out because another than a program of the job
+    could have made it."""
     directory = _job_directory(job)
     if _is_refused(directory):
         return [f"{directory}: refused: it is not a directory of this user alone"]
-    return [line for node in node_directories(job) for line in _call("--status", node).stderr.splitlines()]
+    return [line for node in node_directories(job) for line in _call("--status",
+        node).stderr.splitlines()]
 
 
 def wait(job: str, run: str | None = None) -> bool:
-    """Wait until what dead programs had accepted is written, as far as it can be. False: something is not.
+    """Wait until what dead programs had accepted is written, as far as it can be. False: something
+    is not.
 
-    Whatever daemon is running does it; where there is none it is done here. Failures are added to the directory's report, and to
-    the one in ``run``.
+    Whatever daemon is running does it; where there is none it is done here. Failures are added to
+    the directory's report, and to the one in ``run``.
     """
-    return all([_call("--wait", directory, run).returncode == 0 for directory in node_directories(job)])
+    return all([_call("--wait", directory, run).returncode == 0
+        for directory in node_directories(job)])
 
 
 def recover(job: str, run: str | None = None) -> bool:
     """The same, and what could not be written before is tried again."""
-    return all([_call("--recover", directory, run).returncode == 0 for directory in node_directories(job)])
+    return all([_call("--recover", directory, run).returncode == 0
+        for directory in node_directories(job)])
 
 
 def discard(job: str) -> dict[str, int]:
-    """Try once more what dead programs had accepted, then give up what cannot be written: bytes by file, lost from now on."""
+    """Try once more what dead programs had accepted, then give up what cannot be written: bytes by
+    file, lost from now on."""
     given_up: Counter[str] = Counter()
     if not recover(job):
         for directory in node_directories(job):
@@ -134,8 +169,10 @@ def losses_since(job: str, before: Mapping[Path, int]) -> list[Loss]:
     return found
 
 
-def finish(environ: Mapping[str, str], before: Mapping[Path, int], run: str | None = None) -> list[str]:
-    """At the end of a command with layers: wait, and say in whole sentences what is lost and what can be done."""
+def finish(environ: Mapping[str, str], before: Mapping[Path, int],
+        run: str | None = None) -> list[str]:
+    """At the end of a command with layers: wait, and say in whole sentences what is lost and what
+    can be done."""
     job = job_name(environ)
     try:
         complete = wait(job, run)
@@ -146,11 +183,14 @@ def finish(environ: Mapping[str, str], before: Mapping[Path, int], run: str | No
     directory = _job_directory(job)
     if _is_refused(directory):
         said.append(
-            f"{directory} is not a directory of this user alone: layers that hold bytes bypassed all files; "
+            f"{directory} is not a directory of this user alone: layers that hold bytes bypassed "
+            f"all files; "
             "have it removed, or set WEIR_JOB to another name"
         )
-    if not complete and (new or not any(before.values())):  # what an earlier command has reported is not this one's
-        said.append(f"what is not on disk is kept in memory: make room, then `weir drain --recover --job {job}`")
+    # what an earlier command has reported is not this one's
+    if not complete and (new or not any(before.values())):
+        said.append(f"what is not on disk is kept in memory: make room, then `weir drain --recover "
+                    f"--job {job}`")
     return said
 
 
@@ -160,7 +200,8 @@ def _reports(job: str) -> list[Path]:
 
 def _call(what: str, directory: Path, run: str | None = None) -> subprocess.CompletedProcess[str]:
     try:
-        command: Sequence[str] = [str(library_path(DRAIN)), what, str(directory), *([run] if run else [])]
+        command: Sequence[str] = [str(library_path(DRAIN)), what, str(directory),
+            *([run] if run else [])]
     except LibraryMissing as error:
         raise InputError(str(error)) from error
     environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}

@@ -14,7 +14,8 @@ from contextlib import suppress
 import pytest
 from weir_process import clean_environment, signals_by_default
 
-# Writes a line for each signal it gets, says when it is ready, and ends when it has "end" as a line of its own input.
+# Writes a line for each signal it gets, says when it is ready, and ends when it has "end" as a line
+# of its own input.
 LISTENER = """
 import os, signal, sys
 def heard(number, frame):
@@ -28,13 +29,15 @@ sys.stdin.readline()
 
 @pytest.fixture
 def listening(tmp_path):
-    """Starts ``[prefix] weir trace -- LISTENER`` in a session of its own: (process, the listener's pid)."""
+    """Starts ``[prefix] weir trace -- LISTENER`` in a session of its own: (process, the listener's
+    pid)."""
     started = []
 
     def start(*prefix: str):
         weir = os.path.join(os.path.dirname(sys.executable), "weir")
         process = subprocess.Popen(
-            [*prefix, weir, "trace", "-q", "-o", tmp_path / "run", "--", sys.executable, "-c", LISTENER],
+            [*prefix, weir, "trace", "-q", "-o", tmp_path / "run", "--", sys.executable, "-c",
+                LISTENER],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -82,7 +85,8 @@ def check_heard(process: subprocess.Popen, *numbers: int) -> None:
     assert process.wait(timeout=60) == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1,
+    signal.SIGUSR2, signal.SIGTERM])
 def test_a_signal_to_weir_alone_reaches_the_command_once(listening, number):
     process, _ = listening()
     process.send_signal(number)
@@ -118,7 +122,8 @@ def test_a_command_killed_by_a_signal_gives_128_plus_n_and_a_complete_job(weir, 
     done = weir("trace", "-o", tmp_run, "--", "sh", "-c", "kill -USR1 $$")
     assert done.returncode == 128 + signal.SIGUSR1
     job = json.loads((tmp_run / "main" / "job.json").read_text())
-    assert job["exit_status"] == -signal.SIGUSR1 and job["ended_realtime_ns"] >= job["started_realtime_ns"]
+    assert job["exit_status"] == -signal.SIGUSR1 and job["ended_realtime_ns"] >= job[
+        "started_realtime_ns"]
 
 
 def test_a_killed_launch_ends_with_the_commands_status_and_a_complete_job(tmp_run, listening):
@@ -164,26 +169,34 @@ def test_the_commands_exit_status_is_weirs(weir, tmp_run, status):
 
 def test_input_output_and_descriptors_are_the_commands_own(weir, tmp_run):
     script = "cat; echo out; echo err >&2; ls /proc/self/fd | wc -l"
-    plain = subprocess.run(["sh", "-c", script], input="in\n", capture_output=True, text=True, env=clean_environment())
+    plain = subprocess.run(["sh", "-c", script], input="in\n", capture_output=True, text=True,
+        env=clean_environment())
     done = weir("trace", "-q", "-o", tmp_run, "--", "sh", "-c", script, input="in\n")
     assert (done.stdout, done.stderr) == (plain.stdout, plain.stderr)
 
 
 def test_signal_dispositions_of_the_command_are_those_without_weir(weir, tmp_run, execute):
-    # 32 and 33 are glibc's own: its posix_spawn leaves them ignored, and a program's glibc sets them when it needs them.
-    code = "import re; t = open('/proc/self/status').read(); print([hex(int(m, 16) & 0xfffffffe7fffffff) for m in re.findall(r'Sig(?:Blk|Ign):(.*)', t)])"
+    # 32 and 33 are glibc's own: its posix_spawn leaves them ignored, and a program's glibc sets
+    # them when it needs them.
+    code = (
+        "import re; t = open('/proc/self/status').read(); print([hex(int(m, 16) & "
+        "0xfffffffe7fffffff) for m in re.findall(r'Sig(?:Blk|Ign):(.*)', t)])"
+    )
     command = [sys.executable, "-c", code]
-    assert weir("trace", "-q", "-o", tmp_run, "--", *command).stdout == execute(command).stdout != ""
+    assert weir("trace", "-q", "-o", tmp_run, "--",
+        *command).stdout == execute(command).stdout != ""
 
 
 def test_a_caller_that_ignores_sigchld_and_sigint_changes_nothing(tmp_path, execute):
     weir = os.path.join(os.path.dirname(sys.executable), "weir")
     code = (
-        "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); signal.signal(signal.SIGINT, signal.SIG_IGN);"
+        "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); "
+        "signal.signal(signal.SIGINT, signal.SIG_IGN);"
         "os.execv(sys.argv[1], sys.argv[1:])"
     )
     command = "kill -INT $PPID; sleep 0.3; exit 5"
-    done = execute([sys.executable, "-c", code, weir, "trace", "-q", "-o", tmp_path / "run", "--", "sh", "-c", command])
+    done = execute([sys.executable, "-c", code, weir, "trace", "-q", "-o", tmp_path / "run", "--",
+        "sh", "-c", command])
     assert done.returncode == 5, done.stderr
 
 

@@ -12,7 +12,8 @@ from weir.capture._count import Count, count_traces
 PAGE = 4096
 
 
-def chunk(kind: int, used: int, body: bytes = b"", pages: int = 1, magic: int = 0x4B484357) -> bytes:
+def chunk(kind: int, used: int, body: bytes = b"", pages: int = 1,
+        magic: int = 0x4B484357) -> bytes:
     head = struct.pack("<IIQIIIIQQQQ", magic, kind, pages * PAGE, 1, 1, 0, 0, used, 0, 0, 0)
     return (head + body).ljust(max(pages, 1) * PAGE, b"\0")
 
@@ -36,7 +37,8 @@ def records(number: int) -> bytes:
 
 HEADER = struct.pack("<8sI", b"WEIRTRC1", 2).ljust(PAGE, b"\0")
 HEADER_1 = struct.pack("<8sI", b"WEIRTRC1", 1).ljust(PAGE, b"\0")
-PROCESS = chunk(1, 1, bytes(72 - 64) + struct.pack("<i", -1) + bytes(144 - 76) + struct.pack("<Q", 7))
+PROCESS = chunk(1, 1, bytes(72 - 64) + struct.pack("<i", -1) + bytes(144 - 76) + struct.pack("<Q",
+    7))
 RANK = chunk(1, 1, bytes(72 - 64) + struct.pack("<i", 3) + bytes(144 - 76) + struct.pack("<Q", 7))
 
 
@@ -46,18 +48,26 @@ RANK = chunk(1, 1, bytes(72 - 64) + struct.pack("<i", 3) + bytes(144 - 76) + str
         (HEADER, Count(nodes=1)),
         (HEADER + PROCESS, Count(1, 1, 0, 0, 7)),
         (HEADER + RANK + PROCESS, Count(1, 2, 0, 0, 14, ranks=1)),
-        (HEADER + PROCESS + chunk(3, 5, records(5)) + chunk(3, 126, records(126)), Count(1, 1, 131, 0, 7)),
-        (HEADER + chunk(3, 126, records(77)) + chunk(3, 126) + chunk(3, 126, records(1)), Count(1, 0, 78)),  # taken, not written
+        (HEADER + PROCESS + chunk(3, 5, records(5)) + chunk(3, 126, records(126)),
+            Count(1, 1, 131, 0, 7)),
+        # taken, not written
+        (HEADER + chunk(3, 126, records(77)) + chunk(3, 126) + chunk(3, 126, records(1)),
+            Count(1, 0, 78)),
         (HEADER + chunk(4, 2, counter(3) + counter(40) + counter(500)), Count(1, 0, 0, 43)),
-        (HEADER + chunk(4, 22, histogram() + counter(3) + histogram() + counter(40) + counter(500)), Count(1, 0, 0, 43)),
-        (HEADER + chunk(4, 5, counter(3) + histogram()), Count(1, 0, 0, 3)),  # no room for the histogram
-        (HEADER_1 + chunk(4, 2, wide_counter(3) + wide_counter(40) + wide_counter(500)), Count(1, 0, 0, 43)),
+        (HEADER + chunk(4, 22, histogram() + counter(3) + histogram() + counter(40) + counter(500)),
+            Count(1, 0, 0, 43)),
+        # no room for the histogram
+        (HEADER + chunk(4, 5, counter(3) + histogram()), Count(1, 0, 0, 3)),
+        (HEADER_1 + chunk(4, 2, wide_counter(3) + wide_counter(40) + wide_counter(500)),
+            Count(1, 0, 0, 43)),
         (HEADER + bytes(3 * PAGE) + PROCESS, Count(1, 1, 0, 0, 7)),  # space taken and never used
-        (HEADER + chunk(3, 2**63, records(126)) + chunk(3, 1, records(1)), Count(1, 0, 127)),  # a count no chunk can hold
+        # a count no chunk can hold
+        (HEADER + chunk(3, 2**63, records(126)) + chunk(3, 1, records(1)), Count(1, 0, 127)),
         (HEADER + chunk(3, 4, records(4), pages=2)[:PAGE], Count(1, 0, 4)),  # cut in a chunk
         (HEADER + PROCESS[:100], Count(1)),
         (HEADER + chunk(3, 9, magic=1) + PROCESS, Count(1, 1, 0, 0, 7)),
-        (HEADER + chunk(3, 9, pages=0) + PROCESS, Count(1, 1, 0, 0, 7)),  # a size that leads nowhere
+        # a size that leads nowhere
+        (HEADER + chunk(3, 9, pages=0) + PROCESS, Count(1, 1, 0, 0, 7)),
         (b"", Count()),
         (b"no trace".ljust(2 * PAGE), Count()),
     ],

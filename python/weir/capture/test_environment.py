@@ -38,7 +38,8 @@ def test_budget_is_bytes_or_powers_of_1024(text, size):
     assert parse_budget(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "G", "4 G", "-4G", "1.5G", "4X", "0x10000", "4GG", "iB", "B", "٤G", "63K", "0", "8388608T"])
+@pytest.mark.parametrize("text", ["", "G", "4 G", "-4G", "1.5G", "4X", "0x10000", "4GG", "iB", "B",
+    "٤G", "63K", "0", "8388608T"])
 def test_budget_that_makes_no_sense_is_refused_by_name(text):
     with pytest.raises(UsageError, match=r"^--budget "):
         parse_budget(text)
@@ -78,7 +79,8 @@ def test_idle_environment_has_nothing_of_an_outer_launch():
 
 
 def test_what_belongs_to_one_node_is_not_carried_to_others():
-    names = forwarded_names({v.name: "1" for v in VARIABLES} | {"LD_PRELOAD": LIBRARY, "HOME": "/x"})
+    names = forwarded_names({v.name: "1" for v in VARIABLES} | {"LD_PRELOAD": LIBRARY,
+        "HOME": "/x"})
     assert names[0] == "LD_PRELOAD" and "WEIR_TRACE_DIR" in names and "WEIR_QUIET" in names
     assert not {"WEIR_NODE", "WEIR_CLOCK_SKEW_NS", "HOME"} & set(names)
     assert forwarded_names({"WEIR_LEVEL": "trace"}) == ["WEIR_LEVEL"]

@@ -14,15 +14,18 @@ from weir.capture._run import Job, check_run, check_step, finish_env_step, make_
 
 
 def job(**changes) -> Job:
-    return Job(**{**dict(step="a", command=["x"], cwd="/", level="trace", budget_bytes=1, weir="1", started_realtime_ns=5), **changes})
+    return Job(**{**dict(step="a", command=["x"], cwd="/", level="trace", budget_bytes=1, weir="1",
+        started_realtime_ns=5), **changes})
 
 
-@pytest.mark.parametrize("name", ["main", "traj0", "with blank", "Schritt ä", "a.b", "x-1", "日本", "x" * 255])
+@pytest.mark.parametrize("name", ["main", "traj0", "with blank", "Schritt ä", "a.b", "x-1", "日本",
+    "x" * 255])
 def test_any_plain_directory_name_is_a_step(name):
     assert check_step(name) == name
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", ".hidden", "-", "--", "-x", "a/b", "/a", "a\nb", "a\tb", "a\x7f", "x" * 256, "ä" * 128])
+@pytest.mark.parametrize("name", ["", ".", "..", ".hidden", "-", "--", "-x", "a/b", "/a", "a\nb",
+    "a\tb", "a\x7f", "x" * 256, "ä" * 128])
 def test_other_names_are_refused(name):
     with pytest.raises(UsageError, match=r"^--step .*a step is the name of one directory"):
         check_step(name)
@@ -44,8 +47,10 @@ def test_a_step_with_a_trace_is_refused_and_left_alone(tmp_path):
     assert (directory / "n1.weir").read_bytes() == b"old"
 
 
-@pytest.mark.parametrize("share, directory_mode, file_mode", [(None, 0o700, 0o600), ("group", 0o750, 0o640), ("all", 0o755, 0o644)])
-def test_only_whom_the_owner_shares_a_run_with_can_read_it(tmp_path, share, directory_mode, file_mode):
+@pytest.mark.parametrize("share, directory_mode, file_mode",
+    [(None, 0o700, 0o600), ("group", 0o750, 0o640), ("all", 0o755, 0o644)])
+def test_only_whom_the_owner_shares_a_run_with_can_read_it(tmp_path, share, directory_mode,
+        file_mode):
     before = os.umask(0o077 if share else 0)
     try:
         directory = make_step(str(tmp_path / "above" / "run"), "a", False, share=share)
@@ -54,7 +59,8 @@ def test_only_whom_the_owner_shares_a_run_with_can_read_it(tmp_path, share, dire
     finally:
         os.umask(before)
     made = tmp_path / "above" / "run"
-    assert [stat.S_IMODE(one.stat().st_mode) for one in (made, made / "a", made / "a" / "job.json")] == [directory_mode, directory_mode, file_mode]
+    assert [stat.S_IMODE(one.stat().st_mode) for one in (made, made / "a",
+        made / "a" / "job.json")] == [directory_mode, directory_mode, file_mode]
 
 
 def test_a_directory_that_is_there_keeps_its_permissions(tmp_path):
@@ -96,7 +102,8 @@ def test_the_step_one_is_traced_into_can_be_begun_again_by_weir_env_alone(tmp_pa
 
 def test_a_place_that_cannot_be_written_is_named_with_the_reason(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match=r"file/run/a: the trace cannot be written here: Not a directory"):
+    with pytest.raises(StorageError,
+            match=r"file/run/a: the trace cannot be written here: Not a directory"):
         make_step(str(tmp_path / "file" / "run"), "a", False)
 
 
@@ -108,25 +115,31 @@ def test_job_json_has_the_keys_of_the_format_and_leaves_no_other_file(tmp_path):
     job(command=["./model", "ä b", "\udcff"]).write(str(tmp_path))
     written = json.loads((tmp_path / "job.json").read_text())
     assert written == {
-        "format": 1, "step": "a", "command": ["./model", "ä b", "\udcff"], "cwd": "/", "level": "trace", "budget_bytes": 1,
-        "started_realtime_ns": 5, "ended_realtime_ns": None, "exit_status": None, "kernel_bytes": None, "weir": "1",
+        "format": 1, "step": "a", "command": ["./model", "ä b", "\udcff"], "cwd": "/",
+        "level": "trace", "budget_bytes": 1,
+        "started_realtime_ns": 5, "ended_realtime_ns": None, "exit_status": None,
+        "kernel_bytes": None, "weir": "1",
     }  # fmt: skip
     job().ended(-9).write(str(tmp_path))
     written = json.loads((tmp_path / "job.json").read_text())
-    assert written["exit_status"] == -9 and written["ended_realtime_ns"] > written["started_realtime_ns"]
+    assert written["exit_status"] == -9 and written["ended_realtime_ns"] > written[
+        "started_realtime_ns"]
     assert [p.name for p in tmp_path.iterdir()] == ["job.json"]
 
 
 def test_only_a_step_of_weir_env_that_still_runs_is_finished_from_outside(tmp_path):
-    for name, begun in {"env": job(command=None), "trace": job(), "over": job(command=None, ended_realtime_ns=7)}.items():
+    for name, begun in {"env": job(command=None), "trace": job(),
+            "over": job(command=None, ended_realtime_ns=7)}.items():
         (tmp_path / name).mkdir()
         begun.write(str(tmp_path / name))
         finish_env_step(str(tmp_path / name))
-    ended = {p.name: json.loads((p / "job.json").read_text())["ended_realtime_ns"] for p in tmp_path.iterdir()}
+    ended = {p.name: json.loads((p / "job.json").read_text())["ended_realtime_ns"]
+        for p in tmp_path.iterdir()}
     assert ended["trace"] is None and ended["over"] == 7 and ended["env"] > 7
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": 2}', "\xff", '{"format": 1, "command": null, "ended_realtime_ns": null}'])
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": 2}', "\xff",
+    '{"format": 1, "command": null, "ended_realtime_ns": null}'])
 def test_a_job_file_that_is_something_else_is_left_as_it_is(tmp_path, text):
     (tmp_path / "job.json").write_text(text, encoding="latin-1")
     finish_env_step(str(tmp_path))

@@ -39,16 +39,20 @@ def test_lines_carry_any_directory_name_through_csh(weir, execute, tmp_path):
     path = shutil.which("tcsh") or shutil.which("csh")
     if path is None:
         pytest.skip("no csh or tcsh on this machine")
-    assert execute([path, "-f", "-c", f"{lines}\nprintenv WEIR_TRACE_DIR"]).ok().stdout == f"{run}/main\n"
+    assert execute([path, "-f", "-c", f"{lines}\nprintenv WEIR_TRACE_DIR"]).ok(
+        ).stdout == f"{run}/main\n"
 
 
 def test_nothing_but_exports_goes_to_standard_output(weir, tmp_run):
-    done = weir("env", "-o", tmp_run, "--level", "detail", "--budget", "1M", env={"LD_PRELOAD": ""}).ok()
+    done = weir("env", "-o", tmp_run, "--level", "detail", "--budget", "1M",
+        env={"LD_PRELOAD": ""}).ok()
     lines = done.stdout.splitlines()
     assert [line.split("=")[0] for line in lines] == [
-        "export LD_PRELOAD", "export WEIR_TRACE_DIR", "export WEIR_LEVEL", "export WEIR_BUDGET", "export WEIR_LAUNCH"
+        "export LD_PRELOAD", "export WEIR_TRACE_DIR", "export WEIR_LEVEL", "export WEIR_BUDGET",
+        "export WEIR_LAUNCH"
     ]  # fmt: skip
-    assert lines[2:] == ["export WEIR_LEVEL=detail", "export WEIR_BUDGET=1048576", "export WEIR_LAUNCH=0"]
+    assert lines[2:] == ["export WEIR_LEVEL=detail", "export WEIR_BUDGET=1048576",
+        "export WEIR_LAUNCH=0"]
     assert done.stderr == f"weir: tracing into {tmp_run}/main\n"
     assert weir("env", "-q", "-o", tmp_run, "--step", "b").ok().stderr == ""
 
@@ -79,7 +83,8 @@ def test_eval_as_documented_traces_what_follows_and_off_ends_it(weir, execute, t
 
 def test_a_step_that_cannot_be_had_does_not_go_on_with_the_one_before(weir, tmp_path):
     (tmp_path / "file").write_text("")
-    for arguments, status in ((["-o", tmp_path / "file" / "x"], 3), (["--step", "a/b"], 2), (["--budget", "1"], 2), (["--level", "x"], 2)):
+    for arguments, status in ((["-o", tmp_path / "file" / "x"], 3), (["--step", "a/b"], 2),
+            (["--budget", "1"], 2), (["--level", "x"], 2)):
         done = weir("env", *arguments)
         assert done.returncode == status
         assert done.stdout.splitlines() == [f"unset {name}" for name in SET_BY_ENV]
@@ -95,7 +100,8 @@ def test_off_leaves_other_preloaded_libraries(execute):
 
 def test_a_shell_it_does_not_know_is_named(weir):
     done = weir("env", "--shell", "fish")
-    assert (done.returncode, done.stdout) == (2, "") and "--shell fish: one of sh, csh is known" in done.stderr
+    assert (done.returncode, done.stdout) == (2,
+        "") and "--shell fish: one of sh, csh is known" in done.stderr
     with pytest.raises(UsageError):
         check_shell("")
 
@@ -107,5 +113,6 @@ def test_a_step_without_a_trace_yet_can_be_begun_twice(execute, tmp_path, root):
     begin = f'eval "$({weir_path} env -q --step a -o run)"'
     script = f"{begin}; {begin}; cat /etc/passwd >/dev/null; {weir_path} trace -o run --step a true"
     done = execute(["bash", "-c", script], cwd=tmp_path)
-    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "itself traced into that step" in done.stderr
+    assert done.returncode == 2 and done.stderr.count(
+        "\n") == 1 and "itself traced into that step" in done.stderr
     assert len(list((tmp_path / "run" / "a").glob("*.weir"))) == 1

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Typer app. A command is a module of its own here, which imports what it needs only when it is called."""
+"""The Typer app. A command is a module of its own here, which imports what it needs only when it is
+called."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ import typer
 
 import weir
 
-# As `weir --help` lists them. Module NAME_command has a function of the command's name, or `app` if it has subcommands.
+# As `weir --help` lists them. Module NAME_command has a function of the command's name, or `app` if
+# it has subcommands.
 COMMANDS = (
     "trace",
     "run",
@@ -34,7 +36,8 @@ COMMANDS = (
 app = typer.Typer(
     name="weir",
     help="Measure and regulate the I/O of weather and climate models.",
-    epilog="Exit status: 0 fine, 1 findings, 2 usage, 3 bad input or no trace, 4 incomplete trace, 70 a fault in weir.",
+    epilog="Exit status: 0 fine, 1 findings, 2 usage, 3 bad input or no trace, 4 incomplete trace, "
+           "70 a fault in weir.",
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -52,7 +55,8 @@ def _version(asked: bool) -> None:
 @app.callback()
 def _weir(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_version,
+            is_eager=True)
     ] = False,
 ) -> None:
     pass

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``main()``: runs the app and alone decides what an error says and which status the command exits with."""
+"""``main()``: runs the app and alone decides what an error says and which status the command exits
+with."""
 
 from __future__ import annotations
 
@@ -40,21 +41,25 @@ def _internal(error: BaseException) -> int:
 
 
 def _unwritten(error: OSError) -> int:
-    """The status when standard output takes nothing more: its reader went away, which is no news, or it is full."""
+    """The status when standard output takes nothing more: its reader went away, which is no news,
+    or it is full."""
     if isinstance(error, BrokenPipeError):
         return PIPE_CLOSED
-    print(f"weir: standard output cannot be written: {error.strerror or error}; what was printed is not complete", file=sys.stderr)
+    print(f"weir: standard output cannot be written: {error.strerror or error}; what was printed "
+          f"is not complete", file=sys.stderr)
     return BAD_INPUT
 
 
 def _ended_by_pipe(end: SystemExit) -> bool:
-    """Whether the app ended because of a closed pipe: it gives 1 then, which is the status of findings."""
+    """Whether the app ended because of a closed pipe: it gives 1 then, which is the status of
+    findings."""
     return isinstance(end.__context__, BrokenPipeError)
 
 
 def _stand_in_for_closed_streams() -> None:
-    """Keep the numbers 0 to 2 from weir's own files where the caller has closed them. What a command
-    of weir prints is then an error, as of any program; the programs that weir starts find them closed."""
+    """Keep the numbers 0 to 2 from weir's own files where the caller has closed them. What a
+    command of weir prints is then an error, as of any program; the programs that weir starts find
+    them closed."""
     if None not in (sys.stdin, sys.stdout, sys.stderr):
         return
     while (opened := os.open(os.devnull, os.O_RDONLY)) <= 2:  # closed again on exec
@@ -72,19 +77,22 @@ def main() -> int:
     from weir.cli._app import app
 
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # names of files need not be of the terminal's characters
+        # names of files need not be of the terminal's characters
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app(prog_name="weir")
         status = FINE
     except SystemExit as end:
-        status = PIPE_CLOSED if _ended_by_pipe(end) else end.code if isinstance(end.code, int) else FINE if end.code is None else USAGE
+        status = PIPE_CLOSED if _ended_by_pipe(end) else end.code if isinstance(end.code,
+            int) else FINE if end.code is None else USAGE
     except Error as error:
         print(f"weir: {error}", file=sys.stderr)
         status = status_of(error)
     except KeyboardInterrupt:
         status = INTERRUPTED
     except OSError as error:
-        is_output = isinstance(error, BrokenPipeError) or (error.filename is None and error.errno in _UNWRITABLE)
+        is_output = isinstance(error, BrokenPipeError) or (error.filename is None
+            and error.errno in _UNWRITABLE)
         status = _unwritten(error) if is_output else _internal(error)
     except Exception as error:  # noqa: BLE001: whatever else comes out of it is a fault of weir
         status = _internal(error)

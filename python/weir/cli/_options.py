@@ -8,23 +8,46 @@ from typing import Annotated, Any
 
 import typer
 
-Run = Annotated[str, typer.Option("--output", "-o", metavar="RUN", help="Directory of the run; each step is a directory in it.")]
+Run = Annotated[str, typer.Option("--output", "-o", metavar="RUN",
+    help="Directory of the run; each step is a directory in it.")]
 Step = Annotated[str, typer.Option(metavar="NAME", help="Name of the step.")]
 Level = Annotated[
-    str, typer.Option(metavar="LEVEL", help="What is recorded: summary (per operation), detail (per file) or trace (each call).")
+    str, typer.Option(metavar="LEVEL",
+        help="What is recorded: summary (per operation), detail (per file) or trace (each call).")
 ]
 Budget = Annotated[
-    str, typer.Option(metavar="BYTES", help="Largest trace file of a node: bytes, or with K, M, G, T (powers of 1024).")
+    str, typer.Option(metavar="BYTES",
+        help="Largest trace file of a node: bytes, or with K, M, G, T (powers of 1024).")
 ]
 Share = Annotated[
     str | None,
-    typer.Option("--share", metavar="WHO", help="Who else may read the run: group or all. [default: its owner alone]"),
+    typer.Option("--share", metavar="WHO",
+        help="Who else may read the run: group or all. [default: its owner alone]"),
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Remove the trace this step holds already.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing on standard error unless something failed.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite",
+    help="Remove the trace this step holds already.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q",
+    help="Print nothing on standard error unless something failed.")]
 Dask = Annotated[
     str | None,
-    typer.Option("--dask", metavar="WHERE", help="Read the traces with Dask: local, or a scheduler's address or file. Its workers must see the run."),
+    typer.Option("--dask", metavar="WHERE",
+        help="Read the traces with Dask: local, or a scheduler's address or file. Its workers must "
+             "see the run."),
+]
+Exclude = Annotated[
+    str | None,
+    typer.Option(
+        "--exclude", metavar="LIST", envvar="WEIR_EXCLUDE",
+        help="Leave these files out, too: /directory or pattern, with commas; none: no default "
+             "list.",
+    ),
+]
+Include = Annotated[
+    str | None,
+    typer.Option(
+        "--include", metavar="LIST", envvar="WEIR_INCLUDE",
+        help="Count these files though they would be left out, e.g. /usr/share,*.so; /: all files.",
+    ),
 ]
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``weir run``, ``weir trace`` and ``weir env`` do with --rules: read, check, warn, compile."""
+"""What ``weir run``, ``weir trace`` and ``weir env`` do with --rules: read, check, warn, compile.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +11,14 @@ import typer
 
 Rules = Annotated[
     list[str] | None,
-    typer.Option("--rules", "-r", metavar="FILE", help="Rules in TOML or as assignments; repeatable: the first file with a rule that matches decides."),
+    typer.Option("--rules", "-r", metavar="FILE",
+        help="Rules in TOML or as assignments; repeatable: the first file with a rule that matches "
+             "decides."),
 ]
 
 
-def compiled_rules(files: Sequence[str], environ: Mapping[str, str], tracing: bool, quiet: bool, verbose: bool = False) -> str:
+def compiled_rules(files: Sequence[str], environ: Mapping[str, str], tracing: bool, quiet: bool,
+        verbose: bool = False) -> str:
     """The text for WEIR_RULES, with warnings on standard error.
 
     Raises RulesError for mistakes, UsageError when there are no rules at all.
@@ -28,7 +32,9 @@ def compiled_rules(files: Sequence[str], environ: Mapping[str, str], tracing: bo
     rules = gather_rules(files, environ)
     if not rules:
         where = f"{', '.join(rules.origins)} say" if rules.origins else "there are"
-        raise UsageError(f"{where} no rules: name a file with --rules, make some with weir assign, or set IOBUF_PARAMS")
+        raise UsageError(
+            f"{where} no rules: name a file with --rules, make some with weir assign, or set "
+            f"IOBUF_PARAMS")
     text = compile_rules(rules, tracing)
     if not quiet:
         for warning in [*rules.warnings, *shadowed(rules)]:
@@ -40,7 +46,9 @@ def compiled_rules(files: Sequence[str], environ: Mapping[str, str], tracing: bo
 
 def summary(rules: object) -> str:
     """``3 rules and 1 table of hints from rules.toml, then IOBUF_PARAMS``"""
-    counts = [(len(rules.rules), "rule"), (len(rules.hints), "table of hints")]  # type: ignore[attr-defined]
+    counts = [(len(rules.rules), "rule"),
+        (len(rules.hints), "table of hints")]  # type: ignore[attr-defined]
     plural = {"rule": "rules", "table of hints": "tables of hints"}
     words = [f"{n} {noun if n == 1 else plural[noun]}" for n, noun in counts if n]
-    return f"{' and '.join(words)} from {', then '.join(rules.origins)}"  # type: ignore[attr-defined]
+    origins = ", then ".join(rules.origins)  # type: ignore[attr-defined]
+    return f"{' and '.join(words)} from {origins}"

@@ -13,30 +13,52 @@ from weir.cli import _rules
 
 Objects = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[OBJECT]...", show_default=False, help="f:NAME, p:PATTERN, u:UNIT, g:su, g:sf, g:du, g:df or g:all; several are allowed."),
+    typer.Argument(metavar="[OBJECT]...", show_default=False,
+        help="f:NAME, p:PATTERN, u:UNIT, g:su, g:sf, g:du, g:df or g:all; several are allowed."),
 ]
-Spec = Annotated[str | None, typer.Option("-F", metavar="SPEC", help="Layers, the top one first, e.g. bufa:256:2 or event,bufa:1MiB:2.")]
-View = Annotated[bool, typer.Option("-V", help="Print the assignments of the objects, or all assignments.")]
-Remove = Annotated[bool, typer.Option("-R", help="Remove the assignments of the objects, or all assignments.")]
-Add = Annotated[bool, typer.Option("-I", help="Add to the assignments that the objects have (incremental).")]
-Replace = Annotated[bool, typer.Option("-O", help="Replace the assignments that the objects have (the default).")]
-Name = Annotated[str | None, typer.Option("--name", metavar="PATTERN", help="Only files of this name.")]
-Path = Annotated[str | None, typer.Option("--path", metavar="PATTERN", help="Only files of this absolute path.")]
-Dir = Annotated[str | None, typer.Option("--dir", metavar="DIR", help="Only files in or below this directory.")]
-Fstype = Annotated[str | None, typer.Option("--fstype", metavar="LIST", help="Only on these file systems, e.g. lustre,nfs4.")]
-Unit = Annotated[str | None, typer.Option("--unit", metavar="LIST", help="Only these Fortran units, e.g. 61,70-79.")]
-Access = Annotated[str | None, typer.Option("--access", metavar="A", help="Only sequential, direct or stream Fortran files.")]
-Form = Annotated[str | None, typer.Option("--form", metavar="F", help="Only formatted or unformatted Fortran files.")]
-Mode = Annotated[str | None, typer.Option("--mode", metavar="LIST", help="Only opens for read, write, readwrite, append, create, truncate.")]
-MinSize = Annotated[str | None, typer.Option("--min-size", metavar="SIZE", help="Only files of at least this size.")]
-MaxSize = Annotated[str | None, typer.Option("--max-size", metavar="SIZE", help="Only files of at most this size.")]
-Ranks = Annotated[str | None, typer.Option("--ranks", metavar="LIST", help="Only in these ranks, e.g. 0-3,8.")]
+Spec = Annotated[str | None, typer.Option("-F", metavar="SPEC",
+    help="Layers, the top one first, e.g. bufa:256:2 or event,bufa:1MiB:2.")]
+View = Annotated[bool, typer.Option("-V",
+    help="Print the assignments of the objects, or all assignments.")]
+Remove = Annotated[bool, typer.Option("-R",
+    help="Remove the assignments of the objects, or all assignments.")]
+Add = Annotated[bool, typer.Option("-I",
+    help="Add to the assignments that the objects have (incremental).")]
+Replace = Annotated[bool, typer.Option("-O",
+    help="Replace the assignments that the objects have (the default).")]
+Name = Annotated[str | None, typer.Option("--name", metavar="PATTERN",
+    help="Only files of this name.")]
+Path = Annotated[str | None, typer.Option("--path", metavar="PATTERN",
+    help="Only files of this absolute path.")]
+Dir = Annotated[str | None, typer.Option("--dir", metavar="DIR",
+    help="Only files in or below this directory.")]
+Fstype = Annotated[str | None, typer.Option("--fstype", metavar="LIST",
+    help="Only on these file systems, e.g. lustre,nfs4.")]
+Unit = Annotated[str | None, typer.Option("--unit", metavar="LIST",
+    help="Only these Fortran units, e.g. 61,70-79.")]
+Access = Annotated[str | None, typer.Option("--access", metavar="A",
+    help="Only sequential, direct or stream Fortran files.")]
+Form = Annotated[str | None, typer.Option("--form", metavar="F",
+    help="Only formatted or unformatted Fortran files.")]
+Mode = Annotated[str | None, typer.Option("--mode", metavar="LIST",
+    help="Only opens for read, write, readwrite, append, create, truncate.")]
+MinSize = Annotated[str | None, typer.Option("--min-size", metavar="SIZE",
+    help="Only files of at least this size.")]
+MaxSize = Annotated[str | None, typer.Option("--max-size", metavar="SIZE",
+    help="Only files of at most this size.")]
+Ranks = Annotated[str | None, typer.Option("--ranks", metavar="LIST",
+    help="Only in these ranks, e.g. 0-3,8.")]
 Explain = Annotated[
-    str | None, typer.Option("--explain", metavar="FILE", help="Print which rule applies to this file, and why; --unit, --mode ... describe the open.")
+    str | None, typer.Option("--explain", metavar="FILE",
+        help="Print which rule applies to this file, and why; --unit, --mode ... describe the "
+             "open.")
 ]
-Rank = Annotated[int | None, typer.Option("--rank", min=0, metavar="N", help="With --explain: the rank.")]
-Size = Annotated[str | None, typer.Option("--size", metavar="SIZE", help="With --explain: assume this file size.")]
-Convert = Annotated[str | None, typer.Option("--convert", metavar="FORM", help="Print the rules as toml, assign or iobuf.")]
+Rank = Annotated[int | None, typer.Option("--rank", min=0, metavar="N",
+    help="With --explain: the rank.")]
+Size = Annotated[str | None, typer.Option("--size", metavar="SIZE",
+    help="With --explain: assume this file size.")]
+Convert = Annotated[str | None, typer.Option("--convert", metavar="FORM",
+    help="Print the rules as toml, assign or iobuf.")]
 
 
 def assign(
@@ -65,22 +87,28 @@ def assign(
 ) -> None:
     """Assign layers to files, as Cray's assign does; explain or convert rules.
 
-    Assignments are kept in $WEIR_ASSIGN_FILE, $FILENV or .assign, where weir run finds them. Names are tried before patterns, then units, kinds of Fortran files and g:all, as on Cray. With
+    Assignments are kept in $WEIR_ASSIGN_FILE, $FILENV or .assign, where weir run finds them. Names
+    are tried before patterns, then units, kinds of Fortran files and g:all, as on Cray. With
     --rules, --explain and --convert use those files instead.
     """
     from weir._errors import UsageError
 
     given = {
-        "name": name, "path": path, "dir": dir, "fstype": fstype, "unit": unit, "access": access, "form": form,
+        "name": name, "path": path, "dir": dir, "fstype": fstype, "unit": unit, "access": access,
+        "form": form,
         "mode": mode, "min_size": min_size, "max_size": max_size, "ranks": ranks,
     }  # fmt: skip
     attributes = {key: value for key, value in given.items() if value is not None}
-    chosen = [n for n, v in (("-V", view), ("-R", remove), ("--explain", explain is not None), ("--convert", convert is not None)) if v]
+    chosen = [n for n, v in (("-V", view), ("-R", remove), ("--explain", explain is not None),
+        ("--convert", convert is not None)) if v]
     if len(chosen) > 1 or (chosen and (spec is not None or add or replace)):
-        raise UsageError(f"{' and '.join([*chosen, *(['-F'] if spec is not None else [])])}: one at a time")
+        raise UsageError(
+            f"{' and '.join([*chosen, *(['-F'] if spec is not None else [])])}: one at a time")
     if explain is not None:
         if objects:
-            raise UsageError(f"--explain {explain}: leave {' '.join(objects)} out; one file at a time is explained")
+            raise UsageError(
+                f"--explain {explain}: leave {' '.join(objects)} out; one file at a time is "
+                f"explained")
         _explain(explain, attributes, rank, size, rules or [])
         return
     if (rank, size) != (None, None):
@@ -91,11 +119,13 @@ def assign(
         _convert(convert, rules or [])
         return
     if rules:
-        raise UsageError("--rules goes with --explain or --convert; assignments are kept in a file of their own")
+        raise UsageError(
+            "--rules goes with --explain or --convert; assignments are kept in a file of their own")
     _edit(objects or [], spec, view, remove, add, replace, attributes)
 
 
-def _edit(objects: list[str], spec: str | None, view: bool, remove: bool, add: bool, replace: bool, attributes: dict[str, str]) -> None:
+def _edit(objects: list[str], spec: str | None, view: bool, remove: bool, add: bool, replace: bool,
+        attributes: dict[str, str]) -> None:
     from weir._errors import UsageError
     from weir.rules.forms import assign_file
     from weir.rules.forms.assign import Assignment, assignment_file
@@ -125,13 +155,15 @@ def _view(path: str, objects: list[str]) -> None:
     known = read_assignments(path)
     for name in objects:
         if name not in [a.object for a in known]:
-            raise UsageError(f"{path}: nothing is assigned to {name}{near(name, [a.object for a in known])}")
+            raise UsageError(
+                f"{path}: nothing is assigned to {name}{near(name, [a.object for a in known])}")
     for assignment in known:
         if not objects or assignment.object in objects:
             _print(f"{assignment.line()}\n")
 
 
-def _explain(file: str, attributes: dict[str, str], rank: int | None, size: str | None, rules: list[str]) -> None:
+def _explain(file: str, attributes: dict[str, str], rank: int | None, size: str | None,
+        rules: list[str]) -> None:
     from weir._errors import UsageError
     from weir.rules.forms.fields import parse_condition
     from weir.rules.matching.explain import explain, open_of
@@ -142,11 +174,14 @@ def _explain(file: str, attributes: dict[str, str], rank: int | None, size: str 
     describing = ("unit", "access", "form", "mode", "fstype")
     for key in attributes:
         if key not in describing:
-            raise UsageError(f"--{key.replace('_', '-')} does not describe an open; --unit, --access, --form, --mode, --fstype, --rank and --size do")
+            raise UsageError(
+                f"--{key.replace('_', '-')} does not describe an open; --unit, --access, --form, "
+                f"--mode, --fstype, --rank and --size do")
     found: dict[str, Any] = {}
     try:
         for key, value in attributes.items():
-            found[key] = value if key == "fstype" else parse_condition(key, [(value, lambda offset: offset)])
+            found[key] = value if key == "fstype" else parse_condition(key,
+                [(value, lambda offset: offset)])
         bytes_ = parse_size(size, 1) if size is not None else None
     except Wrong as wrong:
         raise UsageError(f"--explain: {wrong.message}") from None

@@ -15,14 +15,22 @@ from weir._files import complete_file
 if TYPE_CHECKING:
     from weir.bench.lab import Lab, Line
 
-app = typer.Typer(help="Run a benchmark: the four cases of the reference, the gain of each layer, or the output library beside its peers.", no_args_is_help=True)
+app = typer.Typer(
+    help="Run a benchmark: the four cases of the reference, the gain of each layer, or the output "
+         "library beside its peers.", no_args_is_help=True)
 
-Repeat = Annotated[int, typer.Option(metavar="N", help="Number of interleaved repetitions; medians are shown.")]
-JsonFile = Annotated[str, typer.Option("--json", metavar="FILE", help="Write all figures to FILE; - for standard output.")]
-Programs = Annotated[str, typer.Option(metavar="DIR", help="CMake build with the programs; default: build/native of the source tree.")]
-MpiName = Annotated[str, typer.Option("--mpi", metavar="NAME", help="openmpi or mpich; default: the first that is installed.")]
-Directory = Annotated[str, typer.Option(metavar="DIR", help="Directory for temporary data; default: /dev/shm (memory).")]
-Preset = Annotated[str, typer.Option(metavar="NAME", help="The test file system's preset; see weir testfs mount.")]
+Repeat = Annotated[int, typer.Option(metavar="N",
+    help="Number of interleaved repetitions; medians are shown.")]
+JsonFile = Annotated[str, typer.Option("--json", metavar="FILE",
+    help="Write all figures to FILE; - for standard output.")]
+Programs = Annotated[str, typer.Option(metavar="DIR",
+    help="CMake build with the programs; default: build/native of the source tree.")]
+MpiName = Annotated[str, typer.Option("--mpi", metavar="NAME",
+    help="openmpi or mpich; default: the first that is installed.")]
+Directory = Annotated[str, typer.Option(metavar="DIR",
+    help="Directory for temporary data; default: /dev/shm (memory).")]
+Preset = Annotated[str, typer.Option(metavar="NAME",
+    help="The test file system's preset; see weir testfs mount.")]
 
 
 def _note(text: str) -> None:
@@ -51,23 +59,27 @@ def _check_repeat(repeat: int) -> int:
 
 @app.command()
 def nersc(
-    scale: Annotated[float, typer.Option(metavar="S", help="Size of the cases; 1 takes some minutes on two cores.")] = 1.0,
+    scale: Annotated[float, typer.Option(metavar="S",
+        help="Size of the cases; 1 takes some minutes on two cores.")] = 1.0,
     case: Annotated[str, typer.Option(metavar="LIST", help="The cases to run.")] = "I,II,III,IV",
     pes: Annotated[
-        list[str] | None, typer.Option(metavar="LIST", help="Ranks: 4,16 for case III; I=8, IV=16 for another. Repeatable.")
+        list[str] | None, typer.Option(metavar="LIST",
+            help="Ranks: 4,16 for case III; I=8, IV=16 for another. Repeatable.")
     ] = None,
     repeat: Repeat = 5,
     json_file: JsonFile = "",
     mpi: MpiName = "",
-    ompio: Annotated[bool, typer.Option("--ompio", help="Open MPI's own MPI-IO in place of ROMIO.")] = False,
+    ompio: Annotated[bool, typer.Option("--ompio",
+        help="Open MPI's own MPI-IO in place of ROMIO.")] = False,
     preset: Preset = "lustre",
     programs: Programs = "",
     directory: Directory = "",
 ) -> None:
     """The four cases of bad I/O of the reference, plain and with the layers that cured them there.
 
-    Prints the four tables beside the published ones: requests that reached the file system, bytes, seconds in I/O, elapsed time.
-    Exit status 0 when every goal that was measured was met, 1 otherwise.
+    Prints the four tables beside the published ones: requests that reached the file system, bytes,
+    seconds in I/O, elapsed time. Exit status 0 when every goal that was measured was met, 1
+    otherwise.
     """
     from weir._errors import UsageError
     from weir.bench import nersc as bench
@@ -81,7 +93,8 @@ def nersc(
     if not 0 < scale <= 100:
         raise UsageError(f"--scale {scale}: expected a number above 0 and at most 100")
     options = bench.Options(
-        scale, chosen, bench.parse_ranks(pes or [], chosen), _check_repeat(repeat), mpi or None, ompio, preset, directory or None
+        scale, chosen, bench.parse_ranks(pes or [], chosen), _check_repeat(repeat), mpi or None,
+        ompio, preset, directory or None
     )
     runs = bench.Bench(options, build_directory(programs or None), _note)
     tables: list[bench.Table] = []
@@ -100,12 +113,19 @@ def nersc(
 
 @app.command()
 def layers(
-    only: Annotated[str, typer.Option(metavar="LIST", help="Run these lines only, by name; --list prints the names.")] = "",
-    show: Annotated[bool, typer.Option("--list", help="List the lines with their stacks and end.")] = False,
-    sweep: Annotated[bool, typer.Option("--sweep", help="Sweep pieces, ranks and patterns; print each layer's lowest ratios to plain.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="With --sweep: 8 B to 16 MiB, 1 to 64 ranks, all patterns.")] = False,
-    stack: Annotated[list[str] | None, typer.Option(metavar="NAME=STACK", help="Use another stack for a line's layer; repeatable.")] = None,
-    scale: Annotated[float, typer.Option(metavar="S", help="Size of files and number of calls.")] = 1.0,
+    only: Annotated[str, typer.Option(metavar="LIST",
+        help="Run these lines only, by name (--list prints them); with --sweep these "
+             "layers.")] = "",
+    show: Annotated[bool, typer.Option("--list",
+        help="List the lines with their stacks and end.")] = False,
+    sweep: Annotated[bool, typer.Option("--sweep",
+        help="Sweep pieces, ranks and patterns; print where each layer is worst.")] = False,
+    full: Annotated[bool, typer.Option("--full",
+        help="With --sweep: 8 B to 16 MiB, 1 to 64 ranks, all patterns.")] = False,
+    stack: Annotated[list[str] | None, typer.Option(metavar="NAME=STACK",
+        help="Use another stack for a line's layer; repeatable.")] = None,
+    scale: Annotated[float, typer.Option(metavar="S",
+        help="Size of files and number of calls.")] = 1.0,
     repeat: Repeat = 5,
     json_file: JsonFile = "",
     mpi: MpiName = "",
@@ -115,22 +135,27 @@ def layers(
 ) -> None:
     """What each layer gains where it should, and costs where it cannot help, beside its goals.
 
-    Every line runs plain and layered programs interleaved on the test file system and checks the contents. A line that cannot be
-    run is an error of that line. Exit status 0 when all goals were met, 1 otherwise.
+    Every line runs plain and layered programs interleaved on the test file system and checks the
+    contents. A line that cannot be run is an error of that line. Exit status 0 when all goals were
+    met (with --sweep: when no layer is worse than plain in a cell, in requests, bytes or waits), 1
+    otherwise.
     """
     from weir.bench import lab, layer_lines, layer_tables
     from weir.bench._programs import build_directory
 
-    lines, stacks = _choose_lines(only, layer_lines.LINES), _choose_stacks(stack or [], layer_lines.STACKS)
+    swept = _choose_swept(only) if sweep else ()
+    lines = layer_lines.LINES if sweep else _choose_lines(only, layer_lines.LINES)
+    stacks = _choose_stacks(stack or [], layer_lines.STACKS)
     if show:
         for line in lines:
             typer.echo(f"{line.name:<10}  {line.title}")
         typer.echo("stacks: " + ", ".join(f"{name}={value}" for name, value in stacks.items()))
         return
     found = []
-    with lab.open_lab(build_directory(programs or None), _check_repeat(repeat), mpi or None, scale, preset, directory or None, _note) as place:
+    with lab.open_lab(build_directory(programs or None), _check_repeat(repeat), mpi or None, scale,
+            preset, directory or None, _note) as place:
         if sweep:
-            return _sweep_layers(place, full)
+            return _sweep_layers(place, swept, full, json_file)
         place.stacks = stacks
         for line in lines:
             found.append((line, lab.measure(place, line)))
@@ -140,43 +165,71 @@ def layers(
     if json_file:
         conditions = {"scale": scale, "repeat": repeat, "preset": preset, "stacks": stacks}
         _write_json(json_file, layer_tables.as_data(found, **conditions))
-    fine = all(not outcome.error and all(check.met for check in outcome.checks) for _, outcome in found)
+    fine = all(not outcome.error and all(check.met for check in outcome.checks)
+        for _, outcome in found)
     raise typer.Exit(0 if fine else 1)
 
 
-def _sweep_layers(place: Lab, full: bool) -> None:
+def _choose_swept(only: str) -> tuple[str, ...]:
+    from weir._errors import UsageError
+    from weir.bench import sweep
+
+    names = only.split(",") if only else list(sweep.layers())
+    unknown = [name for name in names if name not in sweep.layers()]
+    if unknown:
+        there = ", ".join(sweep.layers())
+        raise UsageError(f"--only {only}: no layer {unknown[0]} in the sweep; there are {there}")
+    return tuple(names)
+
+
+def _sweep_layers(place: Lab, layers: tuple[str, ...], full: bool, json_file: str) -> None:
     from weir.bench import sweep
 
     found: list[sweep.Ratio] = []
     for case in sweep.cases() if full else sweep.quick():
         _note(str(case))
-        found += sweep.measure(place, case, sweep.layers())
+        found += sweep.measure(place, case, layers)
     _note("")
-    typer.echo(sweep.text(found))
+    if json_file != "-":
+        typer.echo(sweep.text(found))
+    if json_file:
+        _write_json(json_file, sweep.as_data(found))
+    raise typer.Exit(1 if any(one.worse for one in found) else 0)
 
 
 @app.command()
 def wrf(
-    scale: Annotated[float, typer.Option(metavar="S", help="Factor of the number of points; 1 is 1770 x 1986 and 2974 x 3118, 5.9 GB a frame.")] = 0.02,
+    scale: Annotated[float, typer.Option(metavar="S",
+        help="Factor of the number of points; 1 is 1770 x 1986 and 2974 x 3118, 5.9 GB a "
+             "frame.")] = 0.02,
     ranks: Annotated[int, typer.Option(metavar="N", help="Number of ranks that compute.")] = 4,
-    servers: Annotated[int, typer.Option(metavar="N", help="Number of servers beside them; servers+parallel uses at least 2.")] = 1,
+    servers: Annotated[int, typer.Option(metavar="N",
+        help="Number of servers beside them; servers+parallel uses at least 2.")] = 1,
     steps: Annotated[int, typer.Option(metavar="N", help="Steps of the model.")] = 16,
     every: Annotated[int, typer.Option(metavar="N", help="A frame at steps 0, N, 2 N, ...")] = 5,
-    interval: Annotated[float, typer.Option(metavar="SECONDS", help="Seconds of computing between two frames.")] = 1.0,
-    compute: Annotated[str, typer.Option(metavar="sleep|cpu", help="sleep leaves the cores idle while computing, cpu keeps them busy.")] = "sleep",
-    only: Annotated[str, typer.Option(metavar="LIST", help="Run these writers only: serial, collective, servers, servers+parallel, gather, ...")] = "",
-    skip_goals: Annotated[bool, typer.Option("--table", help="The table of writers alone, without the runs that only goals need.")] = False,
+    interval: Annotated[float, typer.Option(metavar="SECONDS",
+        help="Seconds of computing between two frames.")] = 1.0,
+    compute: Annotated[str, typer.Option(metavar="sleep|cpu",
+        help="sleep leaves the cores idle while computing, cpu keeps them busy.")] = "sleep",
+    only: Annotated[str, typer.Option(metavar="LIST",
+        help="Run these writers only: serial, collective, servers, servers+parallel, gather, "
+             "...")] = "",
+    skip_goals: Annotated[bool, typer.Option("--table",
+        help="The table of writers alone, without the runs that only goals need.")] = False,
     repeat: Repeat = 5,
     json_file: JsonFile = "",
     mpi: MpiName = "",
     programs: Programs = "",
     directory: Directory = "",
-    disk: Annotated[str, typer.Option(metavar="DIR", help="On a disk, for the runs with fsync (TMPDIR or /var/tmp).")] = "",
+    disk: Annotated[str, typer.Option(metavar="DIR",
+        help="On a disk, for the runs with fsync (TMPDIR or /var/tmp).")] = "",
 ) -> None:
-    """The reference's model output, two domains of WRF, through the output library in its four modes and through its peers.
+    """The reference's model output, two domains of WRF, through the output library in its four
+    modes and through its peers.
 
-    Prints what the model sees of its output, how fast each writer is, and the library's goals. Exit status 0 when every goal that was
-    measured was met and every writer that is installed ran, 1 otherwise.
+    Prints what the model sees of its output, how fast each writer is, and the library's goals. Exit
+    status 0 when every goal that was measured was met and every writer that is installed ran, 1
+    otherwise.
     """
     from weir.bench import wrf as bench
     from weir.bench import wrf_goals, wrf_tables
@@ -185,7 +238,8 @@ def wrf(
 
     chosen = tuple(only.split(",")) if only else tuple(bench.BY_NAME)
     options = bench.Options(
-        scale, ranks, servers, steps, every, interval, compute, repeat, directory or None, disk or None, mpi or None, chosen
+        scale, ranks, servers, steps, every, interval, compute, repeat, directory or None, disk
+        or None, mpi or None, chosen
     )
     with bench.laboratory(bench.check(options), build_directory(programs or None), _note) as lab:
         runs = bench.Bench(lab)
@@ -193,9 +247,11 @@ def wrf(
         goals = [] if skip_goals else wrf_goals.Goals(runs, rows).all()
         _note("")
     if json_file != "-":
-        frame = next((row.model["bytes"].median / options.frames for row in rows if row.model), None)
+        frame = next((row.model["bytes"].median / options.frames for row in rows if row.model),
+            None)
         tables = [wrf_tables.writers(rows), *([wrf_tables.goals(goals)] if goals else [])]
-        print(wrf_tables.header(options, lab.mpi.name, frame), *("\n".join(text_lines(table)) for table in tables), sep="\n\n")
+        print(wrf_tables.header(options, lab.mpi.name, frame),
+            *("\n".join(text_lines(table)) for table in tables), sep="\n\n")
     if json_file:
         _write_json(json_file, wrf_tables.as_data(options, lab.mpi.name, rows, goals))
     failed = any(row.error and not row.error.startswith("left out") for row in rows)
@@ -208,7 +264,9 @@ def _choose_lines(only: str, lines: tuple[Line, ...]) -> tuple[Line, ...]:
     names = only.split(",") if only else [line.name for line in lines]
     unknown = [name for name in names if name not in {line.name for line in lines}]
     if unknown:
-        raise UsageError(f"--only {only}: no line {unknown[0]}; there are {', '.join(line.name for line in lines)}")
+        raise UsageError(
+            f"--only {only}: no line {unknown[0]}; there are "
+            f"{', '.join(line.name for line in lines)}")
     return tuple(line for line in lines if line.name in names)
 
 

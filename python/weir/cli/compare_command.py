@@ -7,16 +7,25 @@ from typing import Annotated
 
 import typer
 
-RunA = Annotated[str, typer.Argument(metavar="RUN_A", help="Directory of the run to compare with, or of one of its steps.")]
-RunB = Annotated[str, typer.Argument(metavar="RUN_B", help="Directory of the run to judge, or of one of its steps.")]
-Step = Annotated[list[str] | None, typer.Option("--step", metavar="NAME", help="Only this step; may be given several times.")]
+from weir.cli._options import Exclude, Include
+
+RunA = Annotated[str, typer.Argument(metavar="RUN_A",
+    help="Directory of the run to compare with, or of one of its steps.")]
+RunB = Annotated[str, typer.Argument(metavar="RUN_B",
+    help="Directory of the run to judge, or of one of its steps.")]
+Step = Annotated[list[str] | None, typer.Option("--step", metavar="NAME",
+    help="Only this step; may be given several times.")]
 FailIf = Annotated[
     list[str] | None,
-    typer.Option("--fail-if", metavar="TEST", help="Exit with status 1 if true, e.g. seconds>1.1 (ratio B/A) or traj2:wall>+5 (s); repeatable."),
+    typer.Option("--fail-if", metavar="TEST",
+        help="Exit with status 1 if true, e.g. seconds>1.1 (ratio B/A) or traj2:wall>+5 (s); "
+             "repeatable."),
 ]
-Top = Annotated[int, typer.Option("--top", min=0, metavar="N", help="Lines of tables of files (0: all).")]
+Top = Annotated[int, typer.Option("--top", min=0, metavar="N",
+    help="Lines of tables of files (0: all).")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON: a stable interface.")]
-Everything = Annotated[bool, typer.Option("--all", help="Include launchers, pipes, sockets, devices, /proc and /sys.")]
+Everything = Annotated[bool, typer.Option("--all",
+    help="Include system files, launchers, pipes, sockets, devices, /proc and /sys.")]
 
 
 def compare(
@@ -27,21 +36,28 @@ def compare(
     top: Top = 20,
     json: Json = False,
     everything: Everything = False,
+    exclude: Exclude = None,
+    include: Include = None,
 ) -> None:
-    """Compare two runs: steps side by side, routines, and the files whose time, requests or bytes changed.
+    """Compare two runs: steps side by side, routines, and the files whose time, requests or bytes
+    changed.
 
-    Status 1 when a test of --fail-if holds, for use in scripts; 4 when none does but a trace is incomplete. Figures of
-    tests: wall, active, exposed, critical, seconds, calls, bytes, files, seconds/rank, calls/rank, bytes/rank, imbalance.
+    Status 1 when a test of --fail-if holds, for use in scripts; 4 when none does but a trace is
+    incomplete. Figures of tests: wall, active, path, critical, seconds, calls, bytes, files,
+    seconds/rank, calls/rank, bytes/rank, imbalance.
     """
     import sys
 
+    from weir.analysis.exclusion import exclusion_of
     from weir.compare.compute import parse_threshold
     from weir.compare.table import compare as compared
     from weir.compare.table import comparison_json, render_comparison
     from weir.report.frame.build import build
 
     thresholds = [parse_threshold(text) for text in fail_if or ()]
-    made = compared(build(run_a, all=everything), build(run_b, all=everything), steps=step or (), thresholds=thresholds)
+    exclusion = exclusion_of(exclude, include)
+    run_a, run_b = (build(run, all=everything, exclusion=exclusion) for run in (run_a, run_b))
+    made = compared(run_a, run_b, steps=step or (), thresholds=thresholds)
     if json:
         from json import dump
 
@@ -50,8 +66,11 @@ def compare(
     else:
         render_comparison(made, sys.stdout, top or None)
     for one in made.failed:
-        measured = f"B-A {one.value:+.6g}" if one.threshold.is_difference else f"B/A {one.value:.6g}"
-        print(f"weir: {one.step}: {one.threshold.text}: A {one.a:.6g}, B {one.b:.6g}, {measured}: FAILED", file=sys.stderr)
+        measured = (
+            f"B-A {one.value:+.6g}" if one.threshold.is_difference else f"B/A {one.value:.6g}"
+        )
+        print(f"weir: {one.step}: {one.threshold.text}: A {one.a:.6g}, B {one.b:.6g}, {measured}: "
+              f"FAILED", file=sys.stderr)
     if made.failed:
         raise typer.Exit(1)
     if not made.is_complete:

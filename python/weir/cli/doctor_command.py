@@ -18,7 +18,8 @@ _WIDTH = max(len(status) for status in _COLOURS)
 
 
 def doctor(
-    program: Annotated[str, typer.Argument(metavar="PROGRAM", show_default=False, help="Program or script to examine.")] = "",
+    program: Annotated[str, typer.Argument(metavar="PROGRAM", show_default=False,
+        help="Program or script to examine.")] = "",
     output: _options.Run = "weir-run",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -34,7 +35,8 @@ def doctor(
         typer.echo(json.dumps(_as_data(program, findings, found), indent=1))
     else:
         for line in findings:
-            typer.echo(f"{typer.style(line.status.ljust(_WIDTH), fg=_COLOURS[line.status])}  {line.text}")
+            typer.echo(f"{typer.style(line.status.ljust(_WIDTH), fg=_COLOURS[line.status])}  "
+                       f"{line.text}")
     raise typer.Exit(1 if found else 0)
 
 

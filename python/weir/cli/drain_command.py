@@ -12,29 +12,39 @@ from weir._errors import UsageError
 
 
 def drain(
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until the bytes of dead programs are on disk.")] = False,
+    wait: Annotated[bool, typer.Option("--wait",
+        help="Wait until the bytes of dead programs are on disk.")] = False,
     recover: Annotated[
-        bool, typer.Option("--recover", help="The same, and retry bytes that could not be written (full disk, quota).")
+        bool, typer.Option("--recover",
+            help="The same, and retry bytes that could not be written (full disk, quota).")
     ] = False,
     discard: Annotated[
-        bool, typer.Option("--discard", help="The same, and give up the bytes that still cannot be written: they are lost.")
+        bool, typer.Option("--discard",
+            help="The same, and give up the bytes that still cannot be written: they are lost.")
     ] = False,
-    status: Annotated[bool, typer.Option("--status", help="List bytes that are accepted and not written yet. The default.")] = False,
+    status: Annotated[bool, typer.Option("--status",
+        help="List bytes that are accepted and not written yet. The default.")] = False,
     job: Annotated[
-        str | None, typer.Option("--job", metavar="ID", help="Job to work on, if not the job of this environment.")
+        str | None, typer.Option("--job", metavar="ID",
+            help="Job to work on, if not the job of this environment.")
     ] = None,
 ) -> None:
     """Write the bytes that killed programs had accepted under layers to their files.
 
-    The write-back daemon does that by itself within moments. This command waits for it, or writes the
-    bytes where a batch system has killed the daemon too. It works on the node on which it runs.
-    Status 1: some bytes are not on disk; they stay in memory for --recover or --discard.
+    The write-back daemon does that by itself within moments. This command waits for it, or writes
+    the bytes where a batch system has killed the daemon too. It works on the node on which it runs.
+    Status 1: some bytes are not on disk; they stay in memory for --recover or --discard. Status 3:
+    --recover or --discard found nothing of the job on this node.
     """
     from weir.capture import drain as draining
 
     if wait + recover + discard + status > 1:
         raise UsageError("--wait, --recover, --discard and --status exclude one another")
     name = job or draining.job_name(os.environ)
+    if recover or discard:
+        draining.require_job(name)
+    elif wait and (sentence := draining.missing_job(name)):
+        typer.echo(sentence, err=True)
     refused = draining.refusals(name)
     for sentence in refused:
         typer.echo(sentence, err=True)
@@ -58,6 +68,7 @@ def drain(
     found = draining.arenas(name)
     for arena in found:
         state = "alive" if arena.alive else ("failed" if arena.failed else "dead")
-        typer.echo(f"{arena.directory.name}  pid {arena.pid}  {state}  {arena.dirty_bytes} bytes not written yet")
+        typer.echo(f"{arena.directory.name}  pid {arena.pid}  {state}  {arena.dirty_bytes} bytes "
+                   f"not written yet")
     if not found:
-        typer.echo(f"job {name}: no bytes are held on this node")
+        typer.echo(draining.missing_job(name) or f"job {name}: no bytes are held on this node")

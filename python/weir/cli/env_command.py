@@ -21,15 +21,20 @@ def env(
     share: _options.Share = None,
     quiet: _options.Quiet = False,
     rules: _rules.Rules = None,
-    no_trace: Annotated[bool, typer.Option("--no-trace", help="With --rules: layers alone, no trace.")] = False,
-    off: Annotated[bool, typer.Option("--off", help="Print the lines that end tracing and layers, and note the end of the step.")] = False,
-    shell: Annotated[str, typer.Option(metavar="SHELL", help="Whose syntax: sh (bash, dash, ksh, zsh) or csh (tcsh).")] = "sh",
+    no_trace: Annotated[bool, typer.Option("--no-trace",
+        help="With --rules: layers alone, no trace.")] = False,
+    off: Annotated[bool, typer.Option("--off",
+        help="Print the lines that end tracing and layers, and note the end of the step.")] = False,
+    shell: Annotated[str, typer.Option(metavar="SHELL",
+        help="Whose syntax: sh (bash, dash, ksh, zsh) or csh (tcsh).")] = "sh",
 ) -> None:
-    """Print the lines that make a shell trace what it starts: eval "$(weir env --step traj0 -o run)".
+    """Print the lines that make a shell trace what it starts: eval "$(weir env --step traj0 -o
+    run)".
 
-    For job scripts whose commands cannot be wrapped by weir trace. A step lasts until the next weir env. Nothing but lines
-    for the shell goes to standard output; where no trace can be written they end tracing, and the status is 3. With --rules
-    what the shell starts gets layers, too, and with --no-trace it gets nothing else.
+    For job scripts whose commands cannot be wrapped by weir trace. A step lasts until the next weir
+    env. Nothing but lines for the shell goes to standard output; where no trace can be written they
+    end tracing, and the status is 3. With --rules what the shell starts gets layers, too, and with
+    --no-trace it gets nothing else.
     """
     from weir._errors import Error, UsageError
     from weir.capture._launch import Options, say
@@ -38,14 +43,16 @@ def env(
 
     check_shell(shell)
     if no_trace and (off or not rules):
-        raise UsageError("--no-trace goes with --rules: name the rules whose layers are wanted without a trace")
+        raise UsageError(
+            "--no-trace goes with --rules: name the rules whose layers are wanted without a trace")
     if off and rules:
         raise UsageError("--off ends tracing and layers: leave --rules out")
     if off:
         lines = end_lines(os.environ, shell)
         finish_env_step(os.environ.get("WEIR_TRACE_DIR"))
     else:
-        options = Options(run=output, step=step, level=level, budget=budget, overwrite=overwrite, quiet=quiet, share=share)
+        options = Options(run=output, step=step, level=level, budget=budget, overwrite=overwrite,
+            quiet=quiet, share=share)
         try:
             tracing = not no_trace or bool(os.environ.get("WEIR_TRACE_DIR"))
             text = _rules.compiled_rules(rules, os.environ, tracing, quiet) if rules else None

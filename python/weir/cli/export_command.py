@@ -8,35 +8,44 @@ from typing import Annotated, Any
 
 import typer
 
-from weir.cli._options import Dask, reader_of
+from weir.cli._options import Dask, Exclude, Include, reader_of
 
 FORMS = ("parquet", "csv", "perfetto", "totals")
 
-Run = Annotated[str, typer.Argument(metavar="RUN", help="Directory of the run, or of one of its steps.")]
+Run = Annotated[str, typer.Argument(metavar="RUN",
+    help="Directory of the run, or of one of its steps.")]
 To = Annotated[
     str,
-    typer.Option("--to", metavar="FORM", help="parquet or csv (directories of tables), perfetto (a timeline), totals (Darshan's counters as text)."),
+    typer.Option("--to", metavar="FORM",
+        help="parquet or csv (directories of tables), perfetto (a timeline), totals (Darshan's "
+             "counters as text)."),
 ]
 Output = Annotated[
-    str | None, typer.Option("--output", "-o", metavar="OUT", help="Directory or file to create; without it totals go to standard output.")
+    str | None, typer.Option("--output", "-o", metavar="OUT",
+        help="Directory or file to create; without it totals go to standard output.")
 ]
 Step = Annotated[str | None, typer.Option("--step", metavar="NAME", help="Only this step.")]
 Tables = Annotated[
     str | None,
-    typer.Option("--tables", metavar="LIST", help="For parquet and csv: only these tables, e.g. events,files."),
+    typer.Option("--tables", metavar="LIST",
+        help="For parquet and csv: only these tables, e.g. events,files."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress on standard error.")]
 
 
 def export(
-    run: Run, to: To, output: Output = None, step: Step = None, tables: Tables = None, quiet: Quiet = False, dask: Dask = None
+    run: Run, to: To, output: Output = None, step: Step = None, tables: Tables = None,
+    quiet: Quiet = False,
+    exclude: Exclude = None, include: Include = None, dask: Dask = None,
 ) -> None:
     """Write a run in a form that other tools read, record by record, whatever its size.
 
-    Parquet and CSV hold the tables of `weir query`; events in Parquet are partitioned by step and node. Perfetto's traces open in its
-    viewer and its trace processor. Status 4 when the trace is incomplete: what is whole is written all the same.
+    Parquet and CSV hold the tables of `weir query`; events in Parquet are partitioned by step and
+    node. Perfetto's traces open in its viewer and its trace processor. Status 4 when the trace is
+    incomplete: what is whole is written all the same.
     """
     from weir._errors import UsageError
+    from weir.analysis.exclusion import exclusion_of
     from weir.query import open_run
     from weir.report.processes.compute import is_complete
 
@@ -46,7 +55,12 @@ def export(
         raise UsageError(f"--to {to}: say where with -o")
     if tables is not None and to not in ("parquet", "csv"):
         raise UsageError(f"--tables chooses tables of parquet and csv, not of {to}")
-    with reader_of(dask) as reader, open_run(run, step=step, reader=reader) as opened, _Progress(opened, quiet or to == "totals") as progress:
+    left_out = exclusion_of(exclude, include)
+    with (
+        reader_of(dask) as reader,
+        open_run(run, step=step, reader=reader, exclusion=left_out) as opened,
+        _Progress(opened, quiet or to == "totals") as progress,
+    ):
         if to in ("parquet", "csv"):
             _tables(opened, to, str(output), tables, progress)
         else:
@@ -56,7 +70,8 @@ def export(
             raise typer.Exit(4)
 
 
-def _tables(opened: Any, to: str, output: str, tables: str | None, progress: Callable[[int], None]) -> None:
+def _tables(opened: Any, to: str, output: str, tables: str | None,
+        progress: Callable[[int], None]) -> None:
     from weir._errors import UsageError
     from weir.export import export_csv, export_parquet
     from weir.export.files import STORED
@@ -82,7 +97,8 @@ def _one_file(opened: Any, to: str, output: str | None, progress: Callable[[int]
         if to == "perfetto":
             export_perfetto(opened.report, stream, progress)
             return
-        export_totals(opened.report, codecs.getwriter("utf-8")(stream))  # it does not close standard output when it goes
+        # it does not close standard output when it goes
+        export_totals(opened.report, codecs.getwriter("utf-8")(stream))
 
 
 class _Progress:
@@ -91,7 +107,8 @@ class _Progress:
     def __init__(self, opened: Any, is_quiet: bool):
         import sys
 
-        self.count = sum(m.process.events for step in opened.report.steps for m in step.data.members)
+        self.count = sum(m.process.events for step in opened.report.steps
+            for m in step.data.members)
         self.is_quiet = is_quiet or not sys.stderr.isatty()
 
     def __enter__(self) -> Callable[[int], None]:

@@ -10,11 +10,15 @@ import typer
 
 
 def join(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that the layer stripe wrote, by the path that the program used.")],
-    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="OUT", help="Write to OUT and leave FILE as it is.")] = None,
-    remove: Annotated[bool, typer.Option("--remove", help="With -o: remove FILE and its pieces once OUT is complete.")] = False,
+    file: Annotated[Path, typer.Argument(metavar="FILE",
+        help="A file that the layer stripe wrote, by the path that the program used.")],
+    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="OUT",
+        help="Write to OUT and leave FILE as it is.")] = None,
+    remove: Annotated[bool, typer.Option("--remove",
+        help="With -o: remove FILE and its pieces once OUT is complete.")] = False,
 ) -> None:
-    """Put a striped file together into a plain one: in place (its pieces are removed when it is complete) or under another name."""
+    """Put a striped file together into a plain one: in place (its pieces are removed when it is
+    complete) or under another name."""
     from weir.stripe import join as join_file
 
     size = join_file(file, output, remove=remove)

@@ -9,18 +9,24 @@ from typing import Annotated, Any
 
 import typer
 
-from weir.cli._options import Dask, reader_of
+from weir.cli._options import Dask, Exclude, Include, reader_of
 
-Run = Annotated[str, typer.Argument(metavar="RUN", help="Directory of the run, or of one of its steps.")]
-Sql = Annotated[str | None, typer.Argument(metavar="SQL", help="The query, in DuckDB's SQL; - reads it from standard input.")]
+Run = Annotated[str, typer.Argument(metavar="RUN",
+    help="Directory of the run, or of one of its steps.")]
+Sql = Annotated[str | None, typer.Argument(metavar="SQL",
+    help="The query, in DuckDB's SQL; - reads it from standard input.")]
 Step = Annotated[str | None, typer.Option("--step", metavar="NAME", help="Only this step.")]
-Format = Annotated[str, typer.Option("--format", metavar="FORMAT", help="table, csv, json (an array of objects) or parquet.")]
-Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file instead of standard output.")]
+Format = Annotated[str, typer.Option("--format", metavar="FORMAT",
+    help="table, csv, json (an array of objects) or parquet.")]
+Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE",
+    help="Write to this file instead of standard output.")]
 Top = Annotated[int, typer.Option("--top", min=0, metavar="N", help="Lines of a table (0: all).")]
 Memory = Annotated[
-    str | None, typer.Option("--memory", metavar="SIZE", help="Largest memory of the query, e.g. 512MB; above it temporary files are used.")
+    str | None, typer.Option("--memory", metavar="SIZE",
+        help="Largest memory of the query, e.g. 512MB; above it temporary files are used.")
 ]
-Schema = Annotated[bool, typer.Option("--schema", help="Print the tables and their columns with units.")]
+Schema = Annotated[bool, typer.Option("--schema",
+    help="Print the tables and their columns with units.")]
 
 
 def query(
@@ -32,16 +38,20 @@ def query(
     top: Top = 1000,
     memory: Memory = None,
     schema: Schema = False,
+    exclude: Exclude = None,
+    include: Include = None,
     dask: Dask = None,
 ) -> None:
-    """Query a run in SQL. Tables: events, io, totals, files, steps, processes, critical, waits, phases, variables, names, operations.
+    """Query a run in SQL. Tables: events, io, totals, files, steps, processes, critical, waits,
+    phases, variables, names, operations.
 
-    --schema lists their columns. Records are not copied, so a trace may be larger than memory. Status 4 when the trace is incomplete: the answer is printed all
-    the same.
+    --schema lists their columns. Records are not copied, so a trace may be larger than memory.
+    Status 4 when the trace is incomplete: the answer is printed all the same.
     """
     import sys
 
     from weir._errors import UsageError
+    from weir.analysis.exclusion import exclusion_of
     from weir.query import open_run
     from weir.query.output import FORMATS, open_output, print_schema, waiting, write_result
     from weir.report.processes.compute import is_complete
@@ -52,12 +62,17 @@ def query(
         raise UsageError("expected either SQL or --schema")
     if format == "parquet" and output is None and sys.stdout.isatty():
         raise UsageError("--format parquet writes bytes, not text: add -o FILE")
-    with reader_of(dask) as reader, open_run(run, step=step, memory=memory, reader=reader) as opened:
+    left_out = exclusion_of(exclude, include)
+    with (
+        reader_of(dask) as reader,
+        open_run(run, step=step, memory=memory, reader=reader, exclusion=left_out) as opened,
+    ):
         if schema:
             print_schema(sys.stdout)
             return
         question = sys.stdin.read() if sql == "-" else str(sql)
-        with _interrupting(opened.interrupt), open_output(output) as stream, waiting(output is not None):
+        with _interrupting(opened.interrupt), open_output(output) as stream, waiting(
+                output is not None):
             write_result(opened.sql_reader(question), format, stream, top or None)
         _say(opened)
         if not is_complete(opened.report):
@@ -66,7 +81,8 @@ def query(
 
 @contextmanager
 def _interrupting(interrupt: Callable[[], None]) -> Iterator[None]:
-    """Ctrl-C ends a question at once: Python's own handler would run only when DuckDB comes back from it."""
+    """Ctrl-C ends a question at once: Python's own handler would run only when DuckDB comes back
+    from it."""
     import os
     import select
     import signal
@@ -77,7 +93,8 @@ def _interrupting(interrupt: Callable[[], None]) -> Iterator[None]:
 
     def wait() -> None:
         pause = None
-        # DuckDB forgets an interrupt that comes before it has begun: it is asked again until it has ended.
+        # DuckDB forgets an interrupt that comes before it has begun: it is asked again until it has
+        # ended.
         while not select.select([reader], [], [], pause)[0] or (came := os.read(reader, 1)):
             if pause is not None or came[0] == signal.SIGINT:
                 interrupt()
@@ -102,8 +119,10 @@ def _say(opened: Any) -> None:
 
     without = [step.name for step in opened.report.steps if step.level != "trace"]
     if without and "events" in opened.asked:
-        levels = ", ".join(f"{step.name}: {step.level}" for step in opened.report.steps if step.level != "trace")
-        print(f"weir: events has no rows of steps that were not recorded at level trace ({levels}); totals has them all", file=sys.stderr)
+        levels = ", ".join(f"{step.name}: {step.level}" for step in opened.report.steps
+            if step.level != "trace")
+        print(f"weir: events has no rows of steps that were not recorded at level trace "
+              f"({levels}); totals has them all", file=sys.stderr)
     if not is_complete(opened.report):
         for sentence in notes(opened.report):
             print(f"weir: {sentence}", file=sys.stderr)

@@ -8,26 +8,41 @@ from typing import Annotated, Any
 
 import typer
 
-from weir.cli._options import Dask, reader_of
+from weir.cli._options import Dask, Exclude, Include, reader_of
 
-Run = Annotated[str, typer.Argument(metavar="RUN", help="Directory of the run, or of one of its steps.")]
+Run = Annotated[str, typer.Argument(metavar="RUN",
+    help="Directory of the run, or of one of its steps.")]
 Step = Annotated[str | None, typer.Option("--step", metavar="NAME", help="Only this step.")]
-Rank = Annotated[int | None, typer.Option("--rank", metavar="N", help="Only the processes of this rank.")]
-Top = Annotated[int | None, typer.Option("--top", min=0, metavar="N", help="Lines of long tables (0: all). [default: 20; 10 files in the overview]")]
-Threshold = Annotated[float, typer.Option("--threshold-ms", min=0, metavar="T", help="Only files with at least T ms of I/O.")]
-By = Annotated[str, typer.Option("--by", metavar="KEY", help="Sort files by msec, mb, rate, calls or file.")]
+Rank = Annotated[int | None, typer.Option("--rank", metavar="N",
+    help="Only the processes of this rank.")]
+Top = Annotated[int | None, typer.Option("--top", min=0, metavar="N",
+    help="Lines of long tables (0: all). [default: 20; 10 files in the overview]")]
+Threshold = Annotated[float, typer.Option("--threshold-ms", min=0, metavar="T",
+    help="Only files with at least T ms of I/O.")]
+By = Annotated[str, typer.Option("--by", metavar="KEY",
+    help="Sort files by msec, mb, rate, calls or file.")]
 Tables = Annotated[
-    str | None, typer.Option("--tables", metavar="LIST", help="Print these tables instead of the overview: waits,flow or all; list prints their names.")
+    str | None, typer.Option("--tables", metavar="LIST",
+        help="Print these tables instead of the overview: waits,flow or all; list prints their "
+             "names.")
 ]
-File = Annotated[str | None, typer.Option("--file", metavar="PATTERN", help="Only files whose path contains this word or matches this shell pattern.")]
-Trace = Annotated[bool, typer.Option("--trace", help="Print a line for each record instead of tables.")]
-Op = Annotated[str | None, typer.Option("--op", metavar="OP", help="With --trace: only this operation, e.g. pwrite.")]
-From = Annotated[float | None, typer.Option("--from", metavar="S", help="With --trace: from S seconds after the step's start.")]
-To = Annotated[float | None, typer.Option("--to", metavar="S", help="With --trace: to S seconds after the step's start.")]
+File = Annotated[str | None, typer.Option("--file", metavar="PATTERN",
+    help="Only files whose path contains this word or matches this shell pattern.")]
+Trace = Annotated[bool, typer.Option("--trace",
+    help="Print a line for each record instead of tables.")]
+Op = Annotated[str | None, typer.Option("--op", metavar="OP",
+    help="With --trace: only this operation, e.g. pwrite.")]
+From = Annotated[float | None, typer.Option("--from", metavar="S",
+    help="With --trace: from S seconds after the step's start.")]
+To = Annotated[float | None, typer.Option("--to", metavar="S",
+    help="With --trace: to S seconds after the step's start.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON: a stable interface.")]
-Html = Annotated[str | None, typer.Option("--html", metavar="FILE", help="Write one self-contained page for a browser instead of printing.")]
-Phases = Annotated[str | None, typer.Option("--phases", metavar="FILE", help="TOML file that defines phases by files or barriers.")]
-Everything = Annotated[bool, typer.Option("--all", help="Include launchers, pipes, sockets, devices, /proc and /sys.")]
+Html = Annotated[str | None, typer.Option("--html", metavar="FILE",
+    help="Write one self-contained page for a browser instead of printing.")]
+Phases = Annotated[str | None, typer.Option("--phases", metavar="FILE",
+    help="TOML file that defines phases by files or barriers; or wrf, cm1, mpas, icon, nemo.")]
+Everything = Annotated[bool, typer.Option("--all",
+    help="Include system files, launchers, pipes, sockets, devices, /proc and /sys.")]
 
 
 def report(
@@ -47,19 +62,23 @@ def report(
     html: Html = None,
     everything: Everything = False,
     phases: Phases = None,
+    exclude: Exclude = None,
+    include: Include = None,
     dask: Dask = None,
 ) -> None:
     """Print what was found in a run on one or two screens, or the tables of --tables.
 
-    Status 4 when the trace is incomplete: the report is printed all the same, and says what is missing.
+    Status 4 when the trace is incomplete: the report is printed all the same, and says what is
+    missing.
     """
     from weir._errors import UsageError
+    from weir.analysis.exclusion import exclusion_of
     from weir.report import build
     from weir.report.files.compute import SORT_KEYS
     from weir.report.frame.kind import Options
     from weir.report.processes.compute import is_complete
     from weir.report.registry import named
-    from weir.report.waits.phase_rules import read_phase_rules
+    from weir.report.waits.ready_made import named_rules
 
     if by not in SORT_KEYS:
         raise UsageError(f"--by {by}: choose one of {', '.join(SORT_KEYS)}")
@@ -72,17 +91,24 @@ def report(
     if trace and json:
         raise UsageError("--trace prints lines, not JSON: leave one of --trace and --json out")
     if html is not None and (trace or json):
-        raise UsageError(f"--html {html}: leave --trace and --json out, the page is instead of them")
-    if html is not None and (top, threshold_ms, by, tables, file) != (None, 0.0, "msec", None, None):
-        raise UsageError(f"--html {html}: the page has all tables, --step and --rank choose; leave --top, --threshold-ms, --by, --tables, --file out")
+        raise UsageError(
+            f"--html {html}: leave --trace and --json out, the page is instead of them")
+    if html is not None and (top, threshold_ms, by, tables, file) != (None, 0.0, "msec", None,
+            None):
+        raise UsageError(
+            f"--html {html}: the page has all tables, --step and --rank choose; leave --top, "
+            f"--threshold-ms, --by, --tables, --file out")
     if t_from is not None and t_to is not None and t_from >= t_to:
-        raise UsageError(f"--from {t_from:g} --to {t_to:g}: nothing lies between; --to must be the later")
+        raise UsageError(
+            f"--from {t_from:g} --to {t_to:g}: nothing lies between; --to must be the later")
     if op is not None:
         _check_op(op)
-    rules = read_phase_rules(phases) if phases is not None else ()
-    options = Options(wanted, by, top, round(threshold_ms * 1e6), file, get_terminal_size((80, 24)).columns)
+    rules = named_rules(phases) if phases is not None else ()
+    options = Options(wanted, by, top, round(threshold_ms * 1e6), file,
+        get_terminal_size((80, 24)).columns)
     with reader_of(dask) as reader:
-        made = build(run, step=step, rank=rank, all=everything, phase_rules=rules, reader=reader)
+        made = build(run, step=step, rank=rank, all=everything, phase_rules=rules, reader=reader,
+                     exclusion=exclusion_of(exclude, include))
         if trace:
             _print_lines(made, file, op, t_from, t_to)
         else:
@@ -107,10 +133,13 @@ def _check_op(op: str) -> None:
     try:
         op_named(op)
     except KeyError:
-        raise UsageError(f"--op {op}: no such operation; names are those of the tables, e.g. read, fwrite, open") from None
+        raise UsageError(
+            f"--op {op}: no such operation; names are those of the tables, e.g. read, fwrite, "
+            f"open") from None
 
 
-def _print_lines(made: Any, file: str | None, op: str | None, t_from: float | None, t_to: float | None) -> None:
+def _print_lines(made: Any, file: str | None, op: str | None, t_from: float | None,
+        t_to: float | None) -> None:
     import itertools
     import sys
 
@@ -119,14 +148,19 @@ def _print_lines(made: Any, file: str | None, op: str | None, t_from: float | No
 
     for sentence in notes(made):
         print(f"weir: {sentence}", file=sys.stderr)
-    lines = trace_lines(made, rank=made.choice.rank, file=file, op=op, t_from=t_from, t_to=t_to, all=made.choice.everything)
+    lines = trace_lines(made, rank=made.choice.rank, file=file, op=op, t_from=t_from, t_to=t_to,
+        all=made.choice.everything)
     printed = 0
     while some := list(itertools.islice(lines, 1000)):
         printed += len(some)
         sys.stdout.write("\n".join(some) + "\n")
     if not printed:
         levels = {step.level for step in made.steps}
-        why = "no record fits" if "trace" in levels else f"level {', '.join(sorted(levels))} keeps no records; use --level trace"
+        why = (
+            "no record fits"
+            if "trace" in levels
+            else f"level {', '.join(sorted(levels))} keeps no records; use --level trace"
+        )
         print(f"weir: no lines: {why}", file=sys.stderr)
 
 

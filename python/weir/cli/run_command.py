@@ -11,16 +11,19 @@ import typer
 from weir.cli import _options, _rules
 
 Trace = Annotated[
-    str | None, typer.Option("--trace", metavar="RUN", help="Record a trace into this directory, above and below the layers.")
+    str | None, typer.Option("--trace", metavar="RUN",
+        help="Record a trace into this directory, above and below the layers.")
 ]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print the rules in force before the command starts.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v",
+    help="Print the rules in force before the command starts.")]
 
 CONTEXT = {"allow_interspersed_args": False}  # options after PROGRAM are the program's
 
 
 def run(
     command: Annotated[
-        list[str], typer.Argument(metavar="COMMAND", show_default=False, help="What to run, with its arguments; put -- in front.")
+        list[str], typer.Argument(metavar="COMMAND", show_default=False,
+            help="What to run, with its arguments; put -- in front.")
     ],
     rules: _rules.Rules = None,
     trace: Trace = None,
@@ -34,9 +37,11 @@ def run(
 ) -> None:
     """Run a command with the layers that rules give to its files.
 
-    The command may be a program, a script or a launcher such as mpirun or srun; everything it starts has the layers. Its
-    input, output, signals and exit status are its own. Without --rules the assignments made by weir assign are used, and
-    after those IOBUF_PARAMS and MPICH_MPIIO_HINTS. A mistake in the rules is reported with its line, and nothing is started (status 2).
+    The command may be a program, a script or a launcher such as mpirun or srun; everything it
+    starts has the layers. Its input, output, signals and exit status are its own. Without --rules
+    the assignments made by weir assign are used, and after those IOBUF_PARAMS and
+    MPICH_MPIIO_HINTS. A mistake in the rules is reported with its line, and nothing is started
+    (status 2).
     """
     from weir.capture._launch import Options, launch, launch_layered
 
@@ -45,6 +50,7 @@ def run(
     if trace is None:
         status = launch_layered(command, os.environ, text)
     else:
-        options = Options(run=trace, step=step, level=level, budget=budget, overwrite=overwrite, quiet=quiet, share=share)
+        options = Options(run=trace, step=step, level=level, budget=budget, overwrite=overwrite,
+            quiet=quiet, share=share)
         status = launch(options, command, os.environ, text)
     raise typer.Exit(status)

@@ -7,29 +7,47 @@ from typing import Annotated
 
 import typer
 
-Runs = Annotated[list[str], typer.Argument(metavar="RUN...", help="Runs of one program on different numbers of ranks or nodes.")]
-Step = Annotated[str | None, typer.Option("--step", metavar="NAME", help="Only this step of each run.")]
-Phases = Annotated[str | None, typer.Option("--phases", metavar="FILE", help="TOML file that defines phases by files or barriers.")]
+from weir.cli._options import Exclude, Include
+
+Runs = Annotated[list[str], typer.Argument(metavar="RUN...",
+    help="Runs of one program on different numbers of ranks or nodes.")]
+Step = Annotated[str | None, typer.Option("--step", metavar="NAME",
+    help="Only this step of each run.")]
+Phases = Annotated[str | None, typer.Option("--phases", metavar="FILE",
+    help="TOML file that defines phases by files or barriers; or wrf, cm1, mpas, icon, nemo.")]
 Gain = Annotated[
-    float, typer.Option("--stop-share", min=0, max=1, metavar="SHARE", help="Scaling stops where more ranks gain less than this share of the ideal gain.")
+    float, typer.Option("--stop-share", min=0, max=1, metavar="SHARE",
+        help="Scaling stops where more ranks gain less than this share of the ideal gain.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON: a stable interface.")]
 
 
-def scaling(runs: Runs, step: Step = None, phases: Phases = None, stop: Gain = 0.25, json: Json = False) -> None:
-    """Print speed-up and efficiency over several runs, where scaling stops, and which phase stops it.
+def scaling(
+    runs: Runs,
+    step: Step = None,
+    phases: Phases = None,
+    stop: Gain = 0.25,
+    json: Json = False,
+    exclude: Exclude = None,
+    include: Include = None,
+) -> None:
+    """Print speed-up and efficiency over several runs, where scaling stops, and which phase stops
+    it.
 
-    Runs with one rank on each node and runs with several are two curves. Status 4 when a trace is incomplete: the curve is printed
-    all the same, and says what is missing.
+    Runs with one rank on each node and runs with several are two curves. Status 4 when a trace is
+    incomplete: the curve is printed all the same, and says what is missing.
     """
     import json as formats
     import sys
 
-    from weir.report.waits.phase_rules import read_phase_rules
+    from weir.analysis.exclusion import exclusion_of
+    from weir.report.waits.ready_made import named_rules
     from weir.scaling.table import read_scaling, render_scaling, scaling_json
 
-    rules = read_phase_rules(phases) if phases is not None else ()
-    found = read_scaling(runs, step=step, phase_rules=rules, stop_gain=stop)
+    rules = named_rules(phases) if phases is not None else ()
+    found = read_scaling(
+        runs, step=step, phase_rules=rules, stop_gain=stop, exclusion=exclusion_of(exclude, include)
+    )
     if json:
         formats.dump(scaling_json(found), sys.stdout, indent=1)
         sys.stdout.write("\n")

@@ -44,7 +44,8 @@ def test_errors_are_also_the_builtin_they_resemble():
 
 @pytest.mark.parametrize(
     ("raised", "status"),
-    [(KeyboardInterrupt(), 130), (BrokenPipeError(), 141), (SystemExit(7), 7), (SystemExit(), 0), (SystemExit("text"), 2)],
+    [(KeyboardInterrupt(), 130), (BrokenPipeError(), 141), (SystemExit(7), 7), (SystemExit(), 0),
+        (SystemExit("text"), 2)],
 )
 def test_other_ends_have_the_status_a_shell_expects(monkeypatch, raised, status):
     def fail(**_):
@@ -93,16 +94,22 @@ def test_a_closed_pipe_is_no_fault():
     command = os.path.join(os.path.dirname(sys.executable), "weir")
     reader, writer = os.pipe()
     os.close(reader)
-    done = subprocess.run([command, "trace", "--help"], stdout=writer, stderr=subprocess.PIPE, env=clean_environment(), timeout=60)
+    done = subprocess.run([command, "trace", "--help"], stdout=writer, stderr=subprocess.PIPE,
+        env=clean_environment(), timeout=60)
     os.close(writer)
-    assert b"Traceback" not in done.stderr and b"fault" not in done.stderr and b"Exception" not in done.stderr
+    assert (
+        b"Traceback" not in done.stderr
+        and b"fault" not in done.stderr
+        and b"Exception" not in done.stderr
+    )
     assert done.returncode == _main.PIPE_CLOSED  # 1 would be "findings"
 
 
 def test_a_full_disk_behind_standard_output_is_said(execute):
     command = os.path.join(os.path.dirname(sys.executable), "weir")
     done = execute(["sh", "-c", f"{command} --version > /dev/full"])
-    assert done.returncode == 3 and done.stderr.startswith("weir: standard output cannot be written: No space left on device")
+    assert done.returncode == 3 and done.stderr.startswith(
+        "weir: standard output cannot be written: No space left on device")
 
 
 def test_a_full_disk_in_the_middle_of_printing_is_no_fault_of_weir(monkeypatch, capsys):
@@ -115,9 +122,13 @@ def test_a_full_disk_in_the_middle_of_printing_is_no_fault_of_weir(monkeypatch, 
 
 
 def test_launching_imports_nothing_slow():
-    code = "import sys, weir.cli._app, weir.capture._launch, weir.capture._shell; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    slow = {"numpy", "rich", "elftools", "importlib.metadata", "weir.analysis", "weir.trace", "ctypes"}
+    code = (
+        "import sys, weir.cli._app, weir.capture._launch, weir.capture._shell; print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
+        timeout=60)
+    slow = {"numpy", "rich", "elftools", "importlib.metadata", "weir.analysis", "weir.trace",
+        "ctypes"}
     assert not slow & set(done.stdout.split())
 
 

@@ -17,7 +17,8 @@ def _built():
 def test_a_configuration_is_explained(weir, tmp_path):
     path = tmp_path / "o.toml"
     path.write_text('[output]\nmode = "servers"\ngroups = 2\n[stream.history]\nevery_s = 21600\n')
-    done = weir("output", "check", path, "--ranks", "34", env={"WEIR_OUTPUT_SERVERS_PER_GROUP": "2"}).ok()
+    done = weir("output", "check", path, "--ranks", "34",
+        env={"WEIR_OUTPUT_SERVERS_PER_GROUP": "2"}).ok()
     assert "mode           servers: 2 groups of 2 servers, one writer in each group" in done.stdout
     assert "ranks          34: 30 compute, 4 ranks serve" in done.stdout
     assert "environment    WEIR_OUTPUT_SERVERS_PER_GROUP=2" in done.stdout
@@ -34,7 +35,8 @@ def test_a_namelist_is_explained(weir, tmp_path):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ('[output]\ngroup = 2\n', "o.toml:2:1: [output] has no key 'group'; did you mean 'groups'?"),
+        ('[output]\ngroup = 2\n',
+            "o.toml:2:1: [output] has no key 'group'; did you mean 'groups'?"),
         ('[output]\nmode = "servers"\ngroups = 9\n', "only 4 ranks; at least one must compute"),
         ("&namelist_quilt nio_group = 2 /", "did you mean 'nio_groups'?"),
     ],

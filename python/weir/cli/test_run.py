@@ -46,16 +46,21 @@ def test_with_a_trace_the_layers_are_seen_from_above_and_below(call, here):
 
 
 def test_a_trace_around_a_run_sees_its_layers(call, here):
-    call("run", "--rules", "r.toml", "--", "sh", "-c", SHOW, env={"WEIR_TRACE_DIR": str(here)}).ok().stdout.startswith(TRACED)
+    call("run", "--rules", "r.toml", "--", "sh", "-c", SHOW, env={"WEIR_TRACE_DIR": str(here)}).ok(
+        ).stdout.startswith(TRACED)
 
 
 def test_where_no_trace_can_be_written_the_layers_are_there_all_the_same(call, here):
     done = call("run", "--trace", "r.toml/x", "--rules", "r.toml", "--", "sh", "-c", SHOW)
-    assert (done.returncode, done.stdout) == (3, f"{COMPILED.replace('stack=bufa:1048576:2|', 'stack=event|bufa:1048576:2|event|')}||libweir-preload.so|")
+    assert (done.returncode, done.stdout) == (
+        3,
+        f"{COMPILED.replace('stack=bufa:1048576:2|', 'stack=event|bufa:1048576:2|event|')}||libweir-preload.so|",
+    )
     assert "the program runs without a trace" in done.stderr
 
 
-@pytest.mark.parametrize(("script", "status"), [("exit 0", 0), ("exit 9", 9), ("kill -TERM $$", 143)])
+@pytest.mark.parametrize(("script", "status"),
+    [("exit 0", 0), ("exit 9", 9), ("kill -TERM $$", 143)])
 def test_the_commands_exit_status_is_weirs(call, script, status):
     assert call("run", "--rules", "r.toml", "--", "sh", "-c", script).returncode == status
 
@@ -68,11 +73,15 @@ def test_a_command_that_does_not_exist_is_said(call):
 def test_mistakes_are_said_before_anything_is_started(call, here):
     (here / "bad.toml").write_text('[[rule]]\nname = "x"\nstack = "bufaa"\n')
     (here / "worse.toml").write_text("[[rule]]\n")
-    for arguments in (["run"], ["run", "--trace", "t"], ["trace", "-o", "t"], ["env"], ["env", "--no-trace"]):
+    for arguments in (["run"], ["run", "--trace", "t"], ["trace", "-o", "t"], ["env"],
+            ["env", "--no-trace"]):
         command = [] if arguments[0] == "env" else ["touch", "made"]
         done = call(*arguments, "--rules", "bad.toml", "--rules", "worse.toml", *command)
         assert done.returncode == 2, done.stderr
-        assert "bad.toml:3:10: there is no layer 'bufaa'; did you mean bufa?\n    stack = \"bufaa\"\n             ^\n" in done.stderr
+        assert (
+            "bad.toml:3:10: there is no layer 'bufaa'; did you mean bufa?\n    stack = \"bufaa\"\n             ^\n"
+            in done.stderr
+        )
         assert "worse.toml:1:1: this rule has no stack" in done.stderr
         assert "export" not in done.stdout
     assert sorted(p.name for p in here.iterdir()) == ["bad.toml", "r.toml", "worse.toml"]
@@ -89,7 +98,8 @@ def test_without_any_rules_nothing_is_started(call, here):
 
 def test_assignments_and_iobuf_params_are_used_without_rules(call, here):
     call("assign", "-F", "cos:48", "f:x").ok()
-    done = call("run", "--verbose", "--", "sh", "-c", SHOW, env={"IOBUF_PARAMS": "*.nc:size=8M"}).ok()
+    done = call("run", "--verbose", "--", "sh", "-c", SHOW,
+        env={"IOBUF_PARAMS": "*.nc:size=8M"}).ok()
     assert done.stdout.startswith(
         "weir-rules 1\nrule source=.assign:1:1 name=x stack=cos:196608|system\n"
         "rule source=IOBUF_PARAMS:1:1 name=*.nc stack=bufa:8388608:4|system\n|"
@@ -103,21 +113,30 @@ def test_rules_are_read_from_a_pipe(call, here, text):
     done = call("run", "--rules", "/dev/stdin", "--", "sh", "-c", SHOW, input=text).ok()
     assert "name=x stack=bufa" in done.stdout
     script = 'exec "$0" run --rules <(cat text) -- sh -c "$1"'
-    done = run(["bash", "-c", script, str(Path(sys.executable).parent / "weir"), SHOW], cwd=here).ok()
+    done = run(["bash", "-c", script, str(Path(sys.executable).parent / "weir"), SHOW],
+        cwd=here).ok()
     assert "name=x stack=bufa" in done.stdout
 
 
 def test_rules_that_can_never_match_are_warned_of_unless_quiet(call, here):
     (here / "two.toml").write_text(RULES + RULES)
     done = call("run", "--rules", "two.toml", "true").ok()
-    assert done.stderr == "weir: warning: two.toml:4:1: this rule can never match: two.toml:1:1 comes first and takes all its files\n"
+    assert done.stderr == (
+        "weir: warning: two.toml:4:1: this rule can never match: two.toml:1:1 comes first and "
+        "takes all its files\n"
+    )
     assert call("run", "--quiet", "--rules", "two.toml", "true").ok().stderr == ""
 
 
 def test_more_rules_than_fit_are_refused(call, here):
-    (here / "many.toml").write_text("".join(f'[[rule]]\nname = "file{n:05}"\nstack = "bufa"\n' for n in range(1000)))
+    (here / "many.toml").write_text("".join(f'[[rule]]\nname = "file{n:05}"\nstack = "bufa"\n'
+        for n in range(1000)))
     done = call("run", "--rules", "many.toml", "touch", "made")
-    assert done.returncode == 2 and "many.toml:2998:1: 1000 rules compile to " in done.stderr and "65,536" in done.stderr
+    assert (
+        done.returncode == 2
+        and "many.toml:2998:1: 1000 rules compile to " in done.stderr
+        and "65,536" in done.stderr
+    )
     assert not (here / "made").exists()
 
 
@@ -131,14 +150,16 @@ def test_lines_for_a_shell_give_layers_and_take_them_away(call, execute, here, s
     script = f'{lines.stdout}\n{SHOW}\n{off}\necho "<$WEIR_RULES><$LD_PRELOAD>"'
     done = execute([shell, "-c", script]).ok()
     assert done.stdout == (
-        f"{COMPILED}rule source=r.toml:4:1 name=it's%20$x%20%25%0A! stack=cos:196608|system\n||libweir-preload.so|<><>\n"
+        f"{COMPILED}rule source=r.toml:4:1 name=it's%20$x%20%25%0A! "
+        f"stack=cos:196608|system\n||libweir-preload.so|<><>\n"
     )
     traced = call("env", "--rules", "r.toml", "-o", "t").ok()
     assert "export WEIR_TRACE_DIR=" in traced.stdout and "stack=event|bufa" in traced.stdout
 
 
 @pytest.mark.parametrize(
-    ("arguments", "text"), [(["--no-trace"], "--no-trace goes with --rules"), (["--off", "--rules", "r.toml"], "leave --rules out")]
+    ("arguments", "text"), [(["--no-trace"], "--no-trace goes with --rules"),
+        (["--off", "--rules", "r.toml"], "leave --rules out")]
 )
 def test_lines_that_make_no_sense_are_refused(call, arguments, text):
     done = call("env", *arguments)
@@ -149,16 +170,22 @@ def test_the_ranks_of_an_mpi_program_get_the_rules_as_they_are(call, mpi, here):
     rules = RULES + '[[hints]]\nname = "wrf; *"\ninfo = "cb_nodes=4:striping_factor=16"\n'
     (here / "r.toml").write_text(rules)
     script = 'printf "%s" "$WEIR_RULES" > rules.$$'
-    call("run", "--rules", "r.toml", "--", *mpi.launch(2, "sh", "-c", script), env=mpi.env, timeout=120).ok()
+    call("run", "--rules", "r.toml", "--", *mpi.launch(2, "sh", "-c", script), env=mpi.env,
+        timeout=120).ok()
     found = [p.read_text() for p in here.glob("rules.*")]
-    assert found == [f"{COMPILED}hints source=r.toml:4:1 name=wrf;%20* info=cb_nodes=4;striping_factor=16\n"] * 2
+    assert found == [
+        f"{COMPILED}hints source=r.toml:4:1 name=wrf;%20* info=cb_nodes=4;striping_factor=16\n"] * 2
 
 
 def test_a_program_that_gets_no_layers_is_named_when_it_has_ended(call, cc, here):
-    static = cc("#include <stdio.h>\nint main(void) { return puts(\"done\") < 0; }\n", "-static", name="static")
+    static = cc("#include <stdio.h>\nint main(void) { return puts(\"done\") < 0; }\n", "-static",
+        name="static")
     dynamic = cc("int main(void) { return 0; }\n", name="dynamic")
     for launcher in ([], ["env", "A=1"]):
         done = call("run", "--rules", "r.toml", "--", *launcher, static).ok()
         assert done.stdout == "done\n"
-        assert done.stderr == f"weir: {static}: its files had no layers: it is statically linked (see: weir doctor {static})\n"
+        assert done.stderr == (
+            f"weir: {static}: its files had no layers: it is statically linked (see: weir doctor "
+            f"{static})\n"
+        )
     assert call("run", "--rules", "r.toml", "--", dynamic, "/bin/sh").ok().stderr == ""

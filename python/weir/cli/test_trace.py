@@ -25,12 +25,14 @@ def test_defaults_are_the_directory_weir_run_and_the_step_main(weir, tmp_path):
     assert len(list(directory.glob("*.weir"))) == 1
     job = job_of(directory)
     assert (job["step"], job["level"], job["budget_bytes"]) == ("main", "trace", 4 << 30)
-    assert job["command"] == ["cat", "/etc/passwd"] and job["cwd"] == str(tmp_path) and job["exit_status"] == 0
+    assert job["command"] == ["cat", "/etc/passwd"] and job["cwd"] == str(
+        tmp_path) and job["exit_status"] == 0
     assert done.stderr.startswith("weir: 1 process, ") and done.stderr.count("\n") == 1
     assert f"events in {directory}; look with: weir report weir-run" in done.stderr
 
 
-@pytest.mark.parametrize("share, mode", [((), 0o600), (("--share", "group"), 0o640), (("--share", "all"), 0o644)])
+@pytest.mark.parametrize("share, mode", [((), 0o600), (("--share", "group"), 0o640),
+    (("--share", "all"), 0o644)])
 def test_a_trace_is_its_owners_alone_unless_he_shares_it(weir, tmp_run, share, mode):
     weir("trace", *share, "-o", tmp_run, "true").ok()
     assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_run / "main").iterdir()} == {mode}
@@ -39,7 +41,8 @@ def test_a_trace_is_its_owners_alone_unless_he_shares_it(weir, tmp_run, share, m
 
 @pytest.mark.parametrize("level", ["summary", "detail", "trace"])
 def test_options_reach_the_program(weir, tmp_path, level):
-    done = weir("trace", "--level", level, "--budget", "2M", "--step", "s1", "-o", "r", "--", "sh", "-c", SHOW, cwd=tmp_path)
+    done = weir("trace", "--level", level, "--budget", "2M", "--step", "s1", "-o", "r", "--", "sh",
+        "-c", SHOW, cwd=tmp_path)
     assert done.ok().stdout == f"{tmp_path}/r/s1|{level}|{2 << 20}|libweir-preload.so\n"
     assert ("calls in counters" if level != "trace" else "events") in done.stderr
     assert job_of(tmp_path / "r" / "s1")["level"] == level
@@ -77,7 +80,8 @@ def test_a_second_trace_of_a_step_is_refused_and_the_command_not_run(weir, tmp_p
     done = weir("trace", "-o", "run", "touch", "made", cwd=tmp_path)
     assert done.returncode == 2
     assert "holds a trace already" in done.stderr and "--overwrite" in done.stderr
-    assert not (tmp_path / "made").exists() and (tmp_path / "run" / "main" / "job.json").read_text() == before
+    assert not (tmp_path / "made").exists() and (tmp_path / "run" / "main" / "job.json").read_text(
+        ) == before
 
 
 def test_overwrite_renews_one_step_and_keeps_the_others(weir, tmp_path):
@@ -85,36 +89,45 @@ def test_overwrite_renews_one_step_and_keeps_the_others(weir, tmp_path):
         weir("trace", "-o", "run", "--step", step, "true", cwd=tmp_path).ok()
     kept = job_of(tmp_path / "run" / "b")
     weir("trace", "-o", "run", "--step", "a", "--overwrite", "false", cwd=tmp_path)
-    assert job_of(tmp_path / "run" / "a")["command"] == ["false"] and job_of(tmp_path / "run" / "b") == kept
+    assert job_of(tmp_path / "run" / "a")["command"] == ["false"] and job_of(tmp_path / "run"
+        / "b") == kept
 
 
 @pytest.mark.parametrize(("status", "expected"), [(0, 3), (1, 1), (9, 9)])
-def test_where_no_trace_can_be_written_the_command_runs_without_one(weir, tmp_path, status, expected):
+def test_where_no_trace_can_be_written_the_command_runs_without_one(weir, tmp_path, status,
+        expected):
     (tmp_path / "file").write_text("")
     script = f"{SHOW}; exit {status}"
     done = weir("trace", "-o", tmp_path / "file" / "run", "--", "sh", "-c", script)
     assert done.returncode == expected
     assert done.stdout == "|||\n"
     assert done.stderr.count("\n") == 1
-    assert "cannot be written here: Not a directory; the program runs without a trace" in done.stderr
+    assert (
+        "cannot be written here: Not a directory; the program runs without a trace" in done.stderr
+    )
 
 
 def test_a_command_killed_without_a_trace_gives_its_own_status(weir, tmp_path):
     (tmp_path / "file").write_text("")
-    assert weir("trace", "-o", tmp_path / "file" / "run", "--", "sh", "-c", "kill -TERM $$").returncode == 143
+    assert weir("trace", "-o", tmp_path / "file" / "run", "--", "sh", "-c",
+        "kill -TERM $$").returncode == 143
     assert weir("trace", "-o", tmp_path / "file" / "run", "--", "no-such-command").returncode == 127
 
 
 @pytest.fixture
 def in_mount(execute, tmp_path):
-    """``in_mount("size=64k", "command")`` runs a command with tmp_path/m as a file system of its own; needs root."""
+    """``in_mount("size=64k", "command")`` runs a command with tmp_path/m as a file system of its
+    own; needs root."""
     if execute(["unshare", "-m", "true"]).returncode != 0:
         pytest.skip("no mount namespaces here (needs root)")
     weir_command = os.path.join(os.path.dirname(sys.executable), "weir")
     (tmp_path / "m").mkdir()
 
     def call(options: str, script: str):
-        setup = f'mount -t tmpfs -o {options} none "$1"/m && cd "$1" && weir() {{ "{weir_command}" "$@"; }} && '
+        setup = (
+            f'mount -t tmpfs -o {options} none "$1"/m && cd "$1" && weir() {{ "{weir_command}" '
+            f'"$@"; }} && '
+        )
         return execute(["unshare", "-m", "bash", "-c", setup + script, "bash", tmp_path])
 
     return call
@@ -123,14 +136,23 @@ def in_mount(execute, tmp_path):
 def test_on_a_read_only_or_full_disk_the_command_runs_without_a_trace(in_mount):
     done = in_mount("ro", "weir trace -o m/run echo ran")
     assert (done.returncode, done.stdout) == (3, "ran\n")
-    assert "Read-only file system; the program runs without a trace" in done.stderr and done.stderr.count("\n") == 1
+    assert (
+        "Read-only file system; the program runs without a trace" in done.stderr
+        and done.stderr.count("\n") == 1
+    )
     done = in_mount("size=64k", "weir trace -o m/run echo ran")
     assert (done.returncode, done.stdout) == (3, "ran\n")
-    assert "No space left on device; the program runs without a trace" in done.stderr and done.stderr.count("\n") == 1
+    assert (
+        "No space left on device; the program runs without a trace" in done.stderr
+        and done.stderr.count("\n") == 1
+    )
 
 
 def test_a_disk_that_becomes_full_leaves_a_complete_job_file(in_mount):
-    script = "weir trace -o m/run -- sh -c 'cat /dev/zero > m/fill; exit 5' 2>m/../said; echo $?; cat m/run/main/job.json"
+    script = (
+        "weir trace -o m/run -- sh -c 'cat /dev/zero > m/fill; exit 5' 2>m/../said; echo $?; cat "
+        "m/run/main/job.json"
+    )
     done = in_mount("size=2m", script)
     status, _, text = done.stdout.partition("\n")
     assert status == "5" and json.loads(text)["exit_status"] == 5, done.stderr
@@ -143,7 +165,8 @@ def test_a_program_that_removes_its_trace_is_reported(weir, tmp_path):
 
 
 def test_a_program_that_cannot_be_seen_is_said_with_where_to_ask(weir, tmp_run, cc):
-    program = cc('#include <stdio.h>\nint main(void){puts("ran");return 0;}', "-static", name="static")
+    program = cc('#include <stdio.h>\nint main(void){puts("ran");return 0;}', "-static",
+        name="static")
     done = weir("trace", "-o", tmp_run, "--", program)
     assert (done.returncode, done.stdout) == (3, "ran\n")
     assert "no trace: " in done.stderr and f"weir doctor {program}" in done.stderr
@@ -151,14 +174,16 @@ def test_a_program_that_cannot_be_seen_is_said_with_where_to_ask(weir, tmp_run, 
 
 
 def test_the_signal_of_a_program_that_left_no_trace_is_said(weir, tmp_run, cc):
-    program = cc("#include <signal.h>\nint main(void){return raise(SIGSEGV);}", "-static", name="crashes")
+    program = cc("#include <signal.h>\nint main(void){return raise(SIGSEGV);}", "-static",
+        name="crashes")
     done = weir("trace", "-o", tmp_run, "--", program)
     assert f"no trace: {program} was killed by SIGSEGV before it recorded anything" in done.stderr
     assert "static" not in done.stderr.replace(str(program), "")
 
 
 def test_the_report_of_a_launch_that_was_killed_states_it(weir, tmp_run, tmp_path):
-    done = weir("trace", "-o", tmp_run, "--", "sh", "-c", "sleep 0.2; echo text >file; kill -9 $PPID; echo more >file", cwd=tmp_path)
+    done = weir("trace", "-o", tmp_run, "--", "sh", "-c",
+        "sleep 0.2; echo text >file; kill -9 $PPID; echo more >file", cwd=tmp_path)
     assert done.returncode == -9
     for _ in range(100):  # the shell goes on for a moment
         done = weir("report", tmp_run)
@@ -173,7 +198,8 @@ def test_the_report_of_a_launch_that_was_killed_states_it(weir, tmp_run, tmp_pat
 
 
 def test_an_environment_that_was_cleaned_is_said(weir, tmp_run):
-    done = weir("trace", "-o", tmp_run, "--", sys.executable, "-c", "import os; os.execve('/bin/sh', ['sh', '-c', 'exit 4'], {})")
+    done = weir("trace", "-o", tmp_run, "--", sys.executable, "-c",
+        "import os; os.execve('/bin/sh', ['sh', '-c', 'exit 4'], {})")
     assert done.returncode == 4 and "1 process" in done.stderr
 
 
@@ -185,8 +211,10 @@ def test_an_environment_that_was_cleaned_is_said(weir, tmp_run):
         (["--budget", "1K", "true"], "the smallest trace file"),
         (["--step", "a/b", "true"], "the name contains a slash"),
         (["--step", "..", "true"], "the name begins with a dot"),
-        (["--step", "--", "true"], "--step '--': the name begins with a dash, as options do; was it left out?"),
-        (["-o", "--", "true"], "-o '--': the directory's name begins with a dash, as options do; was it left out?"),
+        (["--step", "--", "true"],
+            "--step '--': the name begins with a dash, as options do; was it left out?"),
+        (["-o", "--", "true"],
+            "-o '--': the directory's name begins with a dash, as options do; was it left out?"),
         (["--no-such-option", "true"], "--no-such-option"),
         ([], "Missing argument"),
     ],
@@ -204,7 +232,8 @@ def test_a_launch_within_a_launch_records_into_its_own_step(weir, tmp_path):
     assert done.stdout == f"{tmp_path}/inner/main|detail|{4 << 30}|libweir-preload.so\n"
     for run in ("inner", "outer"):
         assert len(list((tmp_path / run / "main").glob("*.weir"))) == 1
-    commands = [p["command"] for p in json.loads(weir("report", tmp_path / "inner", "--json").ok().stdout)["processes"]]
+    commands = [p["command"]
+        for p in json.loads(weir("report", tmp_path / "inner", "--json").ok().stdout)["processes"]]
     assert commands and all("weir" not in c for c in commands)
 
 
@@ -221,7 +250,8 @@ WEIR = os.path.join(os.path.dirname(sys.executable), "weir")
 
 @pytest.mark.parametrize("inner", [[WEIR], [sys.executable, WEIR]], ids=["script", "python"])
 def test_a_launch_right_within_a_launch_of_the_same_step_is_refused(weir, tmp_path, inner):
-    done = weir("trace", "-o", "run", "--", *inner, "trace", "-o", "run", "touch", "made", cwd=tmp_path)
+    done = weir("trace", "-o", "run", "--", *inner, "trace", "-o", "run", "touch", "made",
+        cwd=tmp_path)
     assert done.returncode == 2 and "itself traced into that step" in done.stderr
     assert not (tmp_path / "made").exists()
     assert job_of(tmp_path / "run" / "main")["command"][-2:] == ["touch", "made"]
@@ -230,8 +260,10 @@ def test_a_launch_right_within_a_launch_of_the_same_step_is_refused(weir, tmp_pa
 
 @pytest.mark.parametrize("status", [0, 7])
 @pytest.mark.parametrize("inner", [[WEIR], [sys.executable, WEIR]], ids=["script", "python"])
-def test_a_launch_right_within_a_launch_records_the_inner_one_alone_and_says_so(weir, tmp_path, inner, status):
-    done = weir("trace", "-o", "a", "--", *inner, "trace", "-o", "b", "--", "sh", "-c", f"exit {status}", cwd=tmp_path)
+def test_a_launch_right_within_a_launch_records_the_inner_one_alone_and_says_so(weir, tmp_path,
+        inner, status):
+    done = weir("trace", "-o", "a", "--", *inner, "trace", "-o", "b", "--", "sh", "-c",
+        f"exit {status}", cwd=tmp_path)
     assert done.returncode == status
     said = done.stderr.splitlines()
     assert len(said) == 2 and said[0].startswith("weir: 1 process, ")
@@ -245,9 +277,24 @@ def test_a_program_that_happens_to_be_named_weir_is_no_excuse(weir, tmp_path, tm
     assert done.returncode == 3 and "a static or setuid program" in done.stderr
 
 
+def test_a_program_built_with_the_address_sanitizer_is_named_as_such(weir, tmp_run, cc):
+    try:
+        program = cc("#include <stdio.h>\nint main(void){return puts(\"ran\") < 0;}",
+            "-fsanitize=address", name="checked")
+    except AssertionError:
+        pytest.skip("no -fsanitize=address for this compiler")
+    done = weir("trace", "-o", tmp_run, "--", program)
+    assert done.returncode == 1 and "static or setuid" not in done.stderr
+    assert f"no trace: {program}: it is built with AddressSanitizer" in done.stderr
+    allowed = {"ASAN_OPTIONS": "verify_asan_link_order=0"}  # as the message advises
+    assert weir("trace", "-o", tmp_run, "--overwrite", "--", program,
+        env=allowed).ok().stdout == "ran\n"
+
+
 def test_a_preload_library_of_the_caller_stays_behind_weirs(weir, tmp_run, cc):
     other = cc("int weir_other = 1;", "-shared", "-fPIC", name="libother.so")
-    done = weir("trace", "-q", "-o", tmp_run, "--", "sh", "-c", 'echo "$LD_PRELOAD"', env={"LD_PRELOAD": str(other)}).ok()
+    done = weir("trace", "-q", "-o", tmp_run, "--", "sh", "-c", 'echo "$LD_PRELOAD"',
+        env={"LD_PRELOAD": str(other)}).ok()
     first, second = done.stdout.strip().split(":")
     assert first.endswith("/libweir-preload.so") and second == str(other)
 
@@ -272,7 +319,8 @@ sys.exit(7)
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 @pytest.mark.parametrize("command", ["trace -o run --", "run -r rules.toml --"])
-def test_a_program_finds_closed_streams_closed_and_its_status_counts(execute, tmp_path, command, closed):
+def test_a_program_finds_closed_streams_closed_and_its_status_counts(execute, tmp_path, command,
+        closed):
     (tmp_path / "rules.toml").write_text('[[rule]]\nname = "*.dat"\nstack = "bufa"\n')
     (tmp_path / "program.py").write_text(CLOSED)
     line = f"{WEIR} {command} {sys.executable} program.py found {closed}"

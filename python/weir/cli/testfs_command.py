@@ -8,7 +8,8 @@ from typing import Annotated, Optional
 import typer
 
 app = typer.Typer(
-    help="A file system with the latency of a parallel one, which counts the requests that reach it.", no_args_is_help=True
+    help="A file system with the latency of a parallel one, which counts the requests that reach "
+         "it.", no_args_is_help=True
 )
 
 Directory = Annotated[str, typer.Argument(metavar="DIR", help="The directory it is mounted on.")]
@@ -18,22 +19,38 @@ Number = Optional[float]  # noqa: UP045: typer wants it so on Python 3.10
 @app.command()
 def mount(
     directory: Directory,
-    backing: Annotated[Optional[str], typer.Option(metavar="DIR", help="Directory whose files are shown; default: DIR's own.")] = None,
-    preset: Annotated[str, typer.Option(metavar="NAME", help="Defaults of the other options: local, direct, lustre, nfs or wan.")] = "local",
-    round_trip_us: Annotated[Number, typer.Option(metavar="US", help="Delay of each request, in us.")] = None,
-    metadata_us: Annotated[Number, typer.Option(metavar="US", help="Service time of a metadata request, in us; one is served at a time.")] = None,
-    data_us: Annotated[Number, typer.Option(metavar="US", help="Delay added to each data request, in us.")] = None,
-    bandwidth_mb: Annotated[Number, typer.Option(metavar="MB", help="Limit of all data together, in 10^6 bytes/s; 0: no limit.")] = None,
-    bucket: Annotated[Optional[str], typer.Option(metavar="NAME", help="Share one server with other mounts of this NAME.")] = None,
-    direct_io: Annotated[Optional[bool], typer.Option("--direct-io/--page-cache", help="Make each call a request, or use the page cache.")] = None,
-    writeback: Annotated[bool, typer.Option("--writeback", help="Let the kernel cache writes (write-back).")] = False,
-    attr_timeout_s: Annotated[Number, typer.Option(metavar="S", help="Time for which the kernel caches attributes, in s.")] = None,
-    entry_timeout_s: Annotated[Number, typer.Option(metavar="S", help="Time for which the kernel caches names, in s.")] = None,
-    threads: Annotated[int, typer.Option(metavar="N", help="Largest number of requests served at a time.")] = 128,
-    hang_s: Annotated[Number, typer.Option(metavar="S", help="Answer nothing for S seconds.")] = None,
-    enospc_after: Annotated[Optional[int], typer.Option(metavar="BYTES", help="Let writes fail with ENOSPC after this many bytes.")] = None,
-    fail: Annotated[Optional[list[str]], typer.Option(metavar="RULE", help="Let requests fail: op:errno:rate:seed, e.g. write:EIO:0.01:7; repeatable.")] = None,
-    owner: Annotated[Optional[int], typer.Option(metavar="PID", help="Unmount when this process ends.")] = None,
+    backing: Annotated[Optional[str], typer.Option(metavar="DIR",
+        help="Directory whose files are shown; default: DIR's own.")] = None,
+    preset: Annotated[str, typer.Option(metavar="NAME",
+        help="Defaults of the other options: local, direct, lustre, nfs or wan.")] = "local",
+    round_trip_us: Annotated[Number, typer.Option(metavar="US",
+        help="Delay of each request, in us.")] = None,
+    metadata_us: Annotated[Number, typer.Option(metavar="US",
+        help="Service time of a metadata request, in us; one is served at a time.")] = None,
+    data_us: Annotated[Number, typer.Option(metavar="US",
+        help="Delay added to each data request, in us.")] = None,
+    bandwidth_mb: Annotated[Number, typer.Option(metavar="MB",
+        help="Limit of all data together, in 10^6 bytes/s; 0: no limit.")] = None,
+    bucket: Annotated[Optional[str], typer.Option(metavar="NAME",
+        help="Share one server with other mounts of this NAME.")] = None,
+    direct_io: Annotated[Optional[bool], typer.Option("--direct-io/--page-cache",
+        help="Make each call a request, or use the page cache.")] = None,
+    writeback: Annotated[bool, typer.Option("--writeback",
+        help="Let the kernel cache writes (write-back).")] = False,
+    attr_timeout_s: Annotated[Number, typer.Option(metavar="S",
+        help="Time for which the kernel caches attributes, in s.")] = None,
+    entry_timeout_s: Annotated[Number, typer.Option(metavar="S",
+        help="Time for which the kernel caches names, in s.")] = None,
+    threads: Annotated[int, typer.Option(metavar="N",
+        help="Largest number of requests served at a time.")] = 128,
+    hang_s: Annotated[Number, typer.Option(metavar="S",
+        help="Answer nothing for S seconds.")] = None,
+    enospc_after: Annotated[Optional[int], typer.Option(metavar="BYTES",
+        help="Let writes fail with ENOSPC after this many bytes.")] = None,
+    fail: Annotated[Optional[list[str]], typer.Option(metavar="RULE",
+        help="Let requests fail: op:errno:rate:seed, e.g. write:EIO:0.01:7; repeatable.")] = None,
+    owner: Annotated[Optional[int], typer.Option(metavar="PID",
+        help="Unmount when this process ends.")] = None,
 ) -> None:
     """Mount on DIR and return when it is mounted."""
     from weir import testfs
@@ -70,8 +87,10 @@ def umount(directory: Directory) -> None:
 @app.command()
 def stats(
     directory: Directory,
-    json: Annotated[bool, typer.Option("--json", help="Print all counters, also per file, as one JSON object.")] = False,
-    reset: Annotated[bool, typer.Option("--reset", help="Set the counters to zero afterwards.")] = False,
+    json: Annotated[bool, typer.Option("--json",
+        help="Print all counters, also per file, as one JSON object.")] = False,
+    reset: Annotated[bool, typer.Option("--reset",
+        help="Set the counters to zero afterwards.")] = False,
 ) -> None:
     """Print the requests that reached the file system. Also works after umount."""
     from weir import testfs
@@ -84,7 +103,8 @@ def stats(
 @app.command()
 def control(
     directory: Directory,
-    options: Annotated[list[str], typer.Argument(metavar="NAME=VALUE...", help="hang=5, fail=write:EIO:0.01:7, fail=none, data_us=0 ...")],
+    options: Annotated[list[str], typer.Argument(metavar="NAME=VALUE...",
+        help="hang=5, fail=write:EIO:0.01:7, fail=none, data_us=0 ...")],
 ) -> None:
     """Change options of a mount while it runs."""
     from weir import testfs

@@ -15,7 +15,8 @@ CONTEXT = {"allow_interspersed_args": False}  # options after PROGRAM are the pr
 
 def trace(
     command: Annotated[
-        list[str], typer.Argument(metavar="COMMAND", show_default=False, help="What to run, with its arguments; put -- in front.")
+        list[str], typer.Argument(metavar="COMMAND", show_default=False,
+            help="What to run, with its arguments; put -- in front.")
     ],
     level: _options.Level = "trace",
     step: _options.Step = "main",
@@ -25,16 +26,19 @@ def trace(
     share: _options.Share = None,
     quiet: _options.Quiet = False,
     rules: _rules.Rules = None,
-    no_mpi: Annotated[bool, typer.Option("--no-mpi", help="Record I/O alone, no MPI calls in which ranks wait.")] = False,
+    no_mpi: Annotated[bool, typer.Option("--no-mpi",
+        help="Record I/O alone, no MPI calls in which ranks wait.")] = False,
 ) -> None:
     """Run a command and record its I/O.
 
-    The command may be a program, a script or a launcher such as mpirun or srun; everything it starts is recorded. Its
-    input, output, signals and exit status are its own. Where no trace can be written the command runs without one, and the
-    status is 3 if it succeeded. With --rules its files get layers, as weir run --trace gives them.
+    The command may be a program, a script or a launcher such as mpirun or srun; everything it
+    starts is recorded. Its input, output, signals and exit status are its own. Where no trace can
+    be written the command runs without one, and the status is 3 if it succeeded. With --rules its
+    files get layers, as weir run --trace gives them.
     """
     from weir.capture._launch import Options, launch
 
-    options = Options(run=output, step=step, level=level, budget=budget, overwrite=overwrite, quiet=quiet, share=share, mpi=not no_mpi)
+    options = Options(run=output, step=step, level=level, budget=budget, overwrite=overwrite,
+        quiet=quiet, share=share, mpi=not no_mpi)
     text = _rules.compiled_rules(rules, os.environ, True, quiet) if rules else None
     raise typer.Exit(launch(options, command, os.environ, text))

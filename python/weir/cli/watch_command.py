@@ -9,10 +9,14 @@ import typer
 
 
 def watch(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="Directory of the run, or of one of its steps.")],
-    interval: Annotated[float, typer.Option("--interval", min=0.05, metavar="S", help="Seconds between two updates.")] = 1.0,
-    top: Annotated[int, typer.Option("--top", min=0, metavar="N", help="Number of files shown on a terminal.")] = 15,
-    wait: Annotated[float, typer.Option("--wait", min=0, metavar="S", help="Wait up to S seconds for the run to appear.")] = 0.0,
+    run: Annotated[str, typer.Argument(metavar="RUN",
+        help="Directory of the run, or of one of its steps.")],
+    interval: Annotated[float, typer.Option("--interval", min=0.05, metavar="S",
+        help="Seconds between two updates.")] = 1.0,
+    top: Annotated[int, typer.Option("--top", min=0, metavar="N",
+        help="Number of files shown on a terminal.")] = 15,
+    wait: Annotated[float, typer.Option("--wait", min=0, metavar="S",
+        help="Wait up to S seconds for the run to appear.")] = 0.0,
 ) -> None:
     """Show bytes/s, calls/s, ranks in I/O and files of a run while it goes on.
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trace files that workers read: their tables travel, their records stay where they are.
 
-A worker opens a file by its absolute path. That it is the file that was meant, its size and its first page tell: a path in a directory of
-the node's own names another file, or none, on each host.
+A worker opens a file by its absolute path. That it is the file that was meant, its size and its
+first page tell: a path in a directory of the node's own names another file, or none, on each host.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from weir._errors import InputError
+from weir.analysis.exclusion import Exclusion
 from weir.trace import DamagedFile, Problem, Process, TraceFile
 from weir.trace._abi import ARRAYS, Header
 from weir.trace.file import threads_for
@@ -37,12 +38,18 @@ class Identity:
     host: str
     size: int
     head: bytes
+    exclusion: Exclusion | None = None
+
+    def map(self) -> TraceFile:
+        """The file in this process, without the files that are left out. Raises DamagedFile."""
+        file = TraceFile(self.path)
+        return file if self.exclusion is None else file.exclude(self.exclusion.mask(file.texts))
 
 
-def identity_of(path: Path) -> Identity:
+def identity_of(path: Path, exclusion: Exclusion | None = None) -> Identity:
     """Raises OSError."""
     size, head = _seen(str(path))
-    return Identity(os.path.abspath(path), str(path), socket.gethostname(), size, head)
+    return Identity(os.path.abspath(path), str(path), socket.gethostname(), size, head, exclusion)
 
 
 def _seen(path: str) -> tuple[int, bytes]:
@@ -57,10 +64,13 @@ def _check(file: Identity) -> None:
     try:
         size, head = _seen(file.path)
     except OSError as error:
-        raise InputError(f"{wanted} cannot be read by {here}: {error.strerror or error}; {advice}") from None
+        raise InputError(
+            f"{wanted} cannot be read by {here}: {error.strerror or error}; {advice}") from None
     if (size, head) != (file.size, file.head):
         what = f"it has {size} bytes" if size != file.size else "its header is another"
-        raise InputError(f"{wanted} are another file for {here}: {what}; {advice}. A job that still runs is reported without --dask.")
+        raise InputError(
+            f"{wanted} are another file for {here}: {what}; {advice}. A job that still runs is "
+            f"reported without --dask.")
 
 
 def where() -> str:
@@ -74,7 +84,8 @@ def where() -> str:
 
 
 class _Opened:
-    """Files that this process has mapped, the last few of them. Threads share them: what is asked of them changes nothing in them."""
+    """Files that this process has mapped, the last few of them. Threads share them: what is asked
+    of them changes nothing in them."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -88,7 +99,7 @@ class _Opened:
             found = self._known(wanted)
             if found is None:
                 _check(wanted)
-                found = TraceFile(wanted.path).find_times(threads)
+                found = wanted.map().find_times(threads)
                 with self.lock:
                     self.files[wanted] = found
                     while len(self.files) > MOST_OPEN:
@@ -106,13 +117,15 @@ _opened = _Opened()
 
 
 def opened(file: Identity, threads: int = 1) -> TraceFile:
-    """The file in this process, for passes over its records. Raises InputError when this process does not see it, DamagedFile."""
+    """The file in this process, for passes over its records. Raises InputError when this process
+    does not see it, DamagedFile."""
     return _opened.file(file, threads)
 
 
 @dataclass(frozen=True)
 class Tables:
-    """What a scanned file has but its records. known: text of each pair of process and id, packed in keys that rise."""
+    """What a scanned file has but its records. known: text of each pair of process and id, packed
+    in keys that rise."""
 
     header: bytes
     arrays: dict[str, np.ndarray]
@@ -126,11 +139,12 @@ def tables_of(wanted: Identity) -> Tables | Problem:
     """Made by a worker. Raises InputError when it does not see the file."""
     _check(wanted)
     try:
-        file = TraceFile(wanted.path).scan()
+        file = wanted.map().scan()
     except DamagedFile as error:
         return Problem(wanted.shown, error.offset, error.reason)
     arrays = {name: np.array(file.array(name)) for name in _KEPT}
-    pairs = np.unique(np.concatenate([_packed(arrays[name]["process"], arrays[name]["file"]) for name in ("rows", "units")]))
+    pairs = np.unique(np.concatenate([_packed(arrays[name]["process"], arrays[name]["file"])
+        for name in ("rows", "units")]))
     texts = file.texts_of(pairs >> np.uint64(32), pairs & np.uint64(0xFFFFFFFF))
     problems = [replace(one, path=wanted.shown) for one in file.problems]
     return Tables(bytes(file.header), arrays, file.processes, file.texts, problems, (pairs, texts))
@@ -141,7 +155,8 @@ def _packed(processes: np.ndarray, ids: np.ndarray) -> np.ndarray:
 
 
 class ClusterFile(TraceFile):
-    """A trace file that a worker has scanned. Whoever asks for its records in this process maps it here.
+    """A trace file that a worker has scanned. Whoever asks for its records in this process maps it
+    here.
 
     `remote` is None in the workers themselves.
     """

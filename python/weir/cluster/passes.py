@@ -30,13 +30,15 @@ class Stretch(NamedTuple):
 
 
 def blocks_of(stretch: Stretch, all_names: bool, cuts: np.ndarray) -> list:
-    """First what there was (an Active, whose ns mean nothing), then the union of its I/O intervals from cut to cut, timestamps in ns."""
+    """First what there was (an Active, whose ns mean nothing), then the union of its I/O intervals
+    from cut to cut, timestamps in ns."""
     file = opened(stretch.file)
     chunks, is_file = file.array("chunks"), np.r_[file.array("texts")["is_file"] != 0, True]
     begins, ends, records = [], [], 0
     first, last = np.iinfo(np.int64).max, np.iinfo(np.int64).min
     for at in stretch.chunks.tolist():
-        room = int(chunks["entries"][at]) + 1  # more than there are: what has been read to its end leaves memory
+        # more than there are: what has been read to its end leaves memory
+        room = int(chunks["entries"][at]) + 1
         batch = next_events(file, stretch.line.native(), Cursor(chunk=at, end_chunk=at + 1), room)
         kept = has_class("RWOCM")[batch["op"]] & (batch["layer"] <= MPI)
         if not all_names:
@@ -45,7 +47,8 @@ def blocks_of(stretch: Stretch, all_names: bool, cuts: np.ndarray) -> list:
         if not len(starts):
             continue
         stops = starts + batch["duration_ns"][kept]
-        first, last, records = min(first, int(starts.min())), max(last, int(stops.max())), records + len(starts)
+        first, last, records = min(first, int(starts.min())), max(last,
+            int(stops.max())), records + len(starts)
         union = Union.of(starts, stops)
         begins.append(union.begins)
         ends.append(union.ends)
@@ -71,9 +74,11 @@ def length_of(parts: list[Blocks]) -> int:
     return int((union.ends - union.begins).sum())
 
 
-def active_of(files: list[Identity], lines: list[Line], masks: list[np.ndarray] | None, all_names: bool) -> Active:
+def active_of(files: list[Identity], lines: list[Line], masks: list[np.ndarray] | None,
+        all_names: bool) -> Active:
     """Of whole files."""
-    return active_time(tuple(map(opened, files)), tuple(lines), masks, all_names=all_names, threads=1)
+    return active_time(tuple(map(opened, files)), tuple(lines), masks, all_names=all_names,
+        threads=1)
 
 
 class Lanes(NamedTuple):
@@ -85,16 +90,21 @@ class Lanes(NamedTuple):
     groups_of: np.ndarray | None
 
 
-def tiles_of(files: list[Lanes], grid: Grid, rows: int, groups: int, all_names: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Numbers of the rows in which these files have processes, tiles of these rows, tiles of all groups."""
-    used = np.unique(np.concatenate([one.rows_of[one.rows_of < rows] for one in files])).astype(np.int64)
+def tiles_of(files: list[Lanes], grid: Grid, rows: int, groups: int,
+        all_names: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Numbers of the rows in which these files have processes, tiles of these rows, tiles of all
+    groups."""
+    used = np.unique(np.concatenate([one.rows_of[one.rows_of < rows] for one in files])).astype(
+        np.int64)
     place = np.full(rows, len(used), np.uint32)
     place[used] = np.arange(len(used))
     by_row, by_group = np.zeros((len(used), grid.bins), TILE), np.zeros((groups, grid.bins), TILE)
     for one in files if len(used) else ():
-        rows_of = np.where(one.rows_of < rows, np.r_[place, len(used)][np.minimum(one.rows_of, rows)], one.rows_of)
+        rows_of = np.where(one.rows_of < rows,
+            np.r_[place, len(used)][np.minimum(one.rows_of, rows)], one.rows_of)
         groups_of = None if one.groups_of is None else [one.groups_of]
-        made = tiles((opened(one.file),), (one.line,), [rows_of], grid, rows=len(used), groups_of=groups_of, groups=groups, all_names=all_names)
+        made = tiles((opened(one.file),), (one.line,), [rows_of], grid, rows=len(used),
+            groups_of=groups_of, groups=groups, all_names=all_names)
         add_tiles(by_row, made[0])
         add_tiles(by_group, made[1])
     return used, by_row, by_group

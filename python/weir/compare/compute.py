@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two runs beside each other: figures of their steps, files matched by name or by pattern, and thresholds for what may grow.
+"""Two runs beside each other: figures of their steps, files matched by name or by pattern, and
+thresholds for what may grow.
 
-Runs of different numbers of ranks are the normal case: beside the totals there is the mean over the ranks. What a run is read from,
-and which of its steps are compared, is left to the caller.
+Runs of different numbers of ranks are the normal case: beside the totals there is the mean over the
+ranks. What a run is read from, and which of its steps are compared, is left to the caller.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -25,16 +26,17 @@ MOST_ALIKE = 8  # a base name that so many files have says nothing of where a ru
 
 @dataclass(frozen=True)
 class Side:
-    """One step of a run, or several added up. ranks: totals of each rank, in each step; all: of all processes.
+    """One step of a run, or several added up. ranks: totals of each rank, in each step; all: of all
+    processes.
 
-    active_ns, all.files: None where the level of the trace does not tell; exposed_ns, critical_ns (DESIGN section 5): None where MPI was not
-    recorded."""
+    active_ns, all.files: None where the level of the trace does not tell; path_ns, critical_ns
+    (DESIGN section 5): None where MPI was not recorded."""
 
     wall_ns: int
     active_ns: int | None
     all: Totals
     ranks: tuple[Mapping[int, Totals], ...]
-    exposed_ns: int | None = None
+    path_ns: int | None = None
     critical_ns: int | None = None
 
     @staticmethod
@@ -44,13 +46,14 @@ class Side:
             parts = [getattr(one, figure) for one in sides]
             return None if None in parts else sum(parts)
 
-        calls, count, ns = (sum(getattr(one.all, key) for one in sides) for key in ("calls", "bytes", "ns"))
+        calls, count, ns = (sum(getattr(one.all, key) for one in sides)
+            for key in ("calls", "bytes", "ns"))
         return Side(
             sum(one.wall_ns for one in sides),
             known("active_ns"),
             Totals(calls, count, ns, files),
             tuple(ranks for one in sides for ranks in one.ranks),
-            known("exposed_ns"),
+            known("path_ns"),
             known("critical_ns"),
         )
 
@@ -60,7 +63,8 @@ class Side:
 
     def mean(self, figure: str) -> float:
         """Mean over the ranks of calls, bytes or ns, of each step and then added up."""
-        return sum(sum(getattr(one, figure) for one in ranks.values()) / len(ranks) for ranks in self.ranks if ranks)
+        return sum(sum(getattr(one, figure) for one in ranks.values()) / len(ranks)
+            for ranks in self.ranks if ranks)
 
     @property
     def busiest(self) -> tuple[int, int] | None:
@@ -87,7 +91,7 @@ def _seconds(ns: int | None) -> float | None:
 FIGURES: dict[str, Callable[[Side], float | None]] = {
     "wall": lambda side: side.wall_ns / 1e9,
     "active": lambda side: _seconds(side.active_ns),
-    "exposed": lambda side: _seconds(side.exposed_ns),
+    "path": lambda side: _seconds(side.path_ns),
     "critical": lambda side: _seconds(side.critical_ns),
     "seconds": lambda side: side.all.ns / 1e9,
     "calls": lambda side: side.all.calls,
@@ -138,7 +142,8 @@ class FileSide(NamedTuple):
 
 @dataclass(frozen=True)
 class FilePair:
-    """Files of both runs; a side without files: only the other run has them. text: the name, or the pattern."""
+    """Files of both runs; a side without files: only the other run has them. text: the name, or the
+    pattern."""
 
     text: str
     a: FileSide
@@ -155,22 +160,24 @@ class FilePair:
 
 
 def home_directories(a: Mapping[str, int], b: Mapping[str, int]) -> tuple[str, str] | None:
-    """The directories of two runs below which most bytes, and of these most names, are the same; None when no file of one has a counterpart
-    elsewhere in the other.
+    """The directories of two runs below which most bytes, and of these most names, are the same;
+    None when no file of one has a counterpart elsewhere in the other.
 
-    Bytes by absolute name. Each pair of files that end alike, and that are not in both runs, speaks for the two directories above what is alike. Bytes
-    come first because MPI has directories of its own for each run, with many names and nothing in them."""
+    Bytes by absolute name. Each pair of files that end alike, and that are not in both runs, speaks
+    for the two directories above what is alike. Bytes come first because MPI has directories of its
+    own for each run, with many names and nothing in them."""
     of_a, of_b = a.keys(), b.keys()
     by_base: dict[str, list[list[str]]] = defaultdict(list)
     for name in of_b - of_a:
         parts = name.split("/")
-        by_base[parts[-1]].append(parts)
+        by_base[plain_name(parts[-1])].append(parts)
     votes: dict[tuple[str, str], tuple[int, int]] = defaultdict(lambda: (0, 0))
     for name in of_a - of_b:
         parts = name.split("/")
-        others = by_base.get(parts[-1], ())
+        others = by_base.get(plain_name(parts[-1]), ())
         for other in others if len(others) <= MOST_ALIKE else ():
-            same = next((i for i, (x, y) in enumerate(zip(reversed(parts), reversed(other))) if x != y), min(len(parts), len(other)))
+            same = next((i for i, (x, y) in enumerate(zip(reversed(parts), reversed(other)))
+                if plain_name(x) != plain_name(y)), min(len(parts), len(other)))
             directories = "/".join(parts[:-same]), "/".join(other[:-same])
             moved, count = votes[directories]
             votes[directories] = moved + a[name] + b["/".join(other)], count + 1
@@ -180,9 +187,11 @@ def home_directories(a: Mapping[str, int], b: Mapping[str, int]) -> tuple[str, s
 def match_files(a: Mapping[str, FileTotals], b: Mapping[str, FileTotals]) -> list[FilePair]:
     """Each file of both runs (by the name it is matched by) in one pair.
 
-    Names that both runs have are matched by name. Where names of one skeleton are not the same in both, the runs of digits that are not the
-    same in both become letters: TRAJHR00/trajspecL<N> for L001-L004 of 4 ranks and L001-L008 of 8. What then only one of them has is matched
-    by patterns (weir.analysis.patterns): temporary files have other names in each run.
+    Names that both runs have are matched by name. Where names of one skeleton are not the same in
+    both, the runs of digits that are not the same in both become letters: TRAJHR00/trajspecL<N> for
+    L001-L004 of 4 ranks and L001-L008 of 8. What then only one of them has is matched without
+    regard to the separators of time stamps, and then by patterns (weir.analysis.patterns):
+    temporary files have other names in each run.
     """
     groups: dict[tuple[str, ...], tuple[dict, dict]] = defaultdict(lambda: ({}, {}))
     for side, names in enumerate((a, b)):
@@ -198,6 +207,7 @@ def match_files(a: Mapping[str, FileTotals], b: Mapping[str, FileTotals]) -> lis
             else:
                 for names, found in zip(alone, runs_of_both):
                     names += [joined(literals, runs) for runs in found]
+    pairs += _pairs_by_separators(a, b, alone)
     names = [*alone[0], *alone[1]]
     for pattern in find_patterns(names, [0] * len(names)):
         of_a = [a[names[i]] for i in pattern.members if i < len(alone[0])]
@@ -207,13 +217,48 @@ def match_files(a: Mapping[str, FileTotals], b: Mapping[str, FileTotals]) -> lis
 
 
 _Runs = tuple[str, ...]
+_SEPARATOR = re.compile(r"(?<=[0-9])[-_:.T](?=[0-9])")  # between the numbers of a time stamp
+
+
+def plain_name(name: str) -> str:
+    """The name with one separator between numbers: out_00:00:00 as out_00_00_00."""
+    return _SEPARATOR.sub("_", name)
+
+
+def _pairs_by_separators(
+    a: Mapping[str, FileTotals], b: Mapping[str, FileTotals], alone: tuple[list[str], list[str]]
+) -> list[FilePair]:
+    """Pairs of names that only one run has, and that differ in the separators of numbers, and in
+    the numbers as match_files() says. What is in a pair goes out of `alone`. Names of one run that
+    differ in separators alone are not changed."""
+    groups: dict[tuple[str, ...], tuple[dict, dict]] = defaultdict(lambda: ({}, {}))
+    for side, names in enumerate(alone):
+        counts = Counter(map(plain_name, names))
+        for name in names:
+            if counts[plain_name(name)] == 1:
+                literals, runs = skeleton(plain_name(name))
+                groups[literals][side][runs] = name
+    made = []
+    for literals, named in groups.items():
+        totals = [
+            {runs: files[name] for runs, name in of_run.items()}
+            for files, of_run in zip((a, b), named)
+        ]
+        for pair, runs_of_both in _pairs(literals, *totals):
+            if pair.a.files and pair.b.files:
+                made.append(pair)
+                for names, of_run, found in zip(alone, named, runs_of_both):
+                    taken = {of_run[runs] for runs in found}
+                    names[:] = [name for name in names if name not in taken]
+    return made
 
 
 def _pairs(
     literals: tuple[str, ...], a: dict[_Runs, FileTotals], b: dict[_Runs, FileTotals]
 ) -> Iterator[tuple[FilePair, tuple[list[_Runs], list[_Runs]]]]:
     """The pairs of one skeleton, each with the runs of its names in both runs."""
-    sets = [[set(column) for column in zip(*side)] or [set()] * (len(literals) - 1) for side in (a, b)]
+    sets = [[set(column) for column in zip(*side)] or [set()] * (len(literals) - 1)
+        for side in (a, b)]
     is_same = [of_a == of_b for of_a, of_b in zip(*sets)]
     if a.keys() == b.keys():
         is_same = [True] * len(is_same)
@@ -223,7 +268,8 @@ def _pairs(
             alike[tuple(run for run, same in zip(runs, is_same) if same)][side].append(runs)
     for of_a, of_b in alike.values():
         text = joined(literals, lettered(of_a + of_b)[0])
-        yield FilePair(text, _side(a[runs] for runs in of_a), _side(b[runs] for runs in of_b)), (of_a, of_b)
+        yield FilePair(text, _side(a[runs] for runs in of_a),
+            _side(b[runs] for runs in of_b)), (of_a, of_b)
 
 
 def _side(files: Iterable[FileTotals]) -> FileSide:
@@ -244,10 +290,13 @@ def match_routines(a: Sequence[Routine], b: Sequence[Routine]) -> list[RoutinePa
     """In the order of the first run, then those that only the second called."""
     of_a, of_b = ({one.routine: one for one in side} for side in (a, b))
     none = {name: Routine(name, 0, 0, 0) for name in (*of_a, *of_b)}
-    return [RoutinePair(name, of_a.get(name, none[name]), of_b.get(name, none[name])) for name in none]
+    return [RoutinePair(name, of_a.get(name, none[name]), of_b.get(name, none[name]))
+        for name in none]
 
 
-_THRESHOLD = re.compile(r"\s*(?:(?P<step>.+):)?\s*(?P<figure>[a-z][a-z/ ]*?)\s*(?P<sign>[<>]=?)\s*(?P<limit>[+-]?\s*[0-9.eE]+)\s*(?P<percent>%)?\s*")
+_THRESHOLD = re.compile(
+    r"\s*(?:(?P<step>.+):)?\s*(?P<figure>[a-z][a-z/ "
+    r"]*?)\s*(?P<sign>[<>]=?)\s*(?P<limit>[+-]?\s*[0-9.eE]+)\s*(?P<percent>%)?\s*")
 _HOLDS: dict[str, Callable[[float, float], bool]] = {
     ">": lambda value, limit: value > limit,
     ">=": lambda value, limit: value >= limit,
@@ -258,7 +307,8 @@ _HOLDS: dict[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True)
 class Threshold:
-    """What fails a comparison: a figure whose ratio B / A, or difference B - A, is beyond a limit. step: None: the total, `*`: any step."""
+    """What fails a comparison: a figure whose ratio B / A, or difference B - A, is beyond a limit.
+    step: None: the total, `*`: any step."""
 
     text: str
     step: str | None
@@ -269,7 +319,8 @@ class Threshold:
 
 
 class Finding(NamedTuple):
-    """A threshold and what was measured for it in one step (or TOTAL); value: the ratio or the difference."""
+    """A threshold and what was measured for it in one step (or TOTAL); value: the ratio or the
+    difference."""
 
     threshold: Threshold
     step: str
@@ -283,13 +334,17 @@ class Finding(NamedTuple):
 
 
 def parse_threshold(text: str) -> Threshold:
-    """seconds>1.1 (ratio B / A), seconds>+10% and seconds>110% (the same), wall>+5 (difference), traj2:calls<0.9, *:active>1.2. Raises UsageError."""
+    """seconds>1.1 (ratio B / A), seconds>+10% and seconds>110% (the same), wall>+5 (difference),
+    traj2:calls<0.9, *:active>1.2. Raises UsageError."""
     found = _THRESHOLD.fullmatch(text)
     if found is None:
-        raise UsageError(f"--fail-if {text!r}: expected [STEP:]FIGURE>LIMIT, for example seconds>1.1, wall>+5 or traj2:bytes<90%")
+        raise UsageError(
+            f"--fail-if {text!r}: expected [STEP:]FIGURE>LIMIT, for example seconds>1.1, wall>+5 "
+            f"or traj2:bytes<90%")
     figure, limit = found["figure"], found["limit"].replace(" ", "")
     if figure not in FIGURES:
-        raise UsageError(f"--fail-if {text!r}: no figure {figure!r}; choose of {', '.join(FIGURES)}")
+        raise UsageError(
+            f"--fail-if {text!r}: no figure {figure!r}; choose of {', '.join(FIGURES)}")
     try:
         number = float(limit)
     except ValueError:
@@ -302,21 +357,27 @@ def parse_threshold(text: str) -> Threshold:
 
 
 def check(threshold: Threshold, steps: Sequence[StepPair], total: StepPair) -> list[Finding]:
-    """What a threshold says of the steps that it speaks of. Raises InputError where a figure is not known, UsageError for a step that is not there."""
+    """What a threshold says of the steps that it speaks of. Raises InputError where a figure is not
+    known, UsageError for a step that is not there."""
     if threshold.step is None:
         chosen = [total]
     else:
-        chosen = [one for one in steps if threshold.step in ("*", one.name) and one.a is not None and one.b is not None]
+        chosen = [one for one in steps if threshold.step in ("*", one.name) and one.a is not None
+            and one.b is not None]
     if not chosen:
         known = ", ".join(one.name for one in steps if one.a is not None and one.b is not None)
-        raise UsageError(f"--fail-if {threshold.text!r}: no step {threshold.step!r} is compared; these are: {known}")
+        raise UsageError(
+            f"--fail-if {threshold.text!r}: no step {threshold.step!r} is compared; these are: "
+            f"{known}")
     made = []
     for pair in chosen:
         a, b = pair.values(threshold.figure)
         if a is None or b is None:
             raise InputError(
-                f"--fail-if {threshold.text!r}: {threshold.figure} of {pair.name} is not known in {'the first' if a is None else 'the second'} run; "
-                "active wants traces of level trace, exposed and critical those of MPI programs, files those of detail or trace"
+                f"--fail-if {threshold.text!r}: {threshold.figure} of {pair.name} is not known in "
+                f"{'the first' if a is None else 'the second'} run; "
+                "active wants traces of level trace, path and critical those of MPI programs, "
+                "files those of detail or trace"
             )
         value = b - a if threshold.is_difference else ratio(a, b)
         made.append(Finding(threshold, pair.name, a, b, value))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs as files of other tools: Parquet, CSV, Perfetto's traces, totals in the words of Darshan. Figures are those of the tables."""
+"""Runs as files of other tools: Parquet, CSV, Perfetto's traces, totals in the words of Darshan.
+Figures are those of the tables."""
 
 from weir.export.files import export_csv, export_parquet
 from weir.export.perfetto import export_perfetto

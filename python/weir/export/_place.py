@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where an export goes: under another name until it is complete, and never over something that is there."""
+"""Where an export goes: under another name until it is complete, and never over something that is
+there."""
 
 from __future__ import annotations
 
@@ -14,9 +15,11 @@ from weir.analysis.names import is_utf8
 
 @contextmanager
 def new_directory(path: str) -> Iterator[str]:
-    """A directory to write into that becomes `path` at the end. Raises UsageError when something is there, StorageError."""
+    """A directory to write into that becomes `path` at the end. Raises UsageError when something is
+    there, StorageError."""
     if not is_utf8(path):
-        raise UsageError(f"{path}: Arrow writes to names that are UTF-8 alone; name another with -o")
+        raise UsageError(
+            f"{path}: Arrow writes to names that are UTF-8 alone; name another with -o")
     if os.path.isdir(path) and not os.listdir(path):
         os.rmdir(path)
     if os.path.lexists(path):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Protobuf's wire format, as far as a writer of traces needs it: single fields, and columns of numbers of a fixed length.
+"""Protobuf's wire format, as far as a writer of traces needs it: single fields, and columns of
+numbers of a fixed length.
 
 Source: "Encoding", the Protocol Buffers documentation. A varint may be longer than its value needs.
 """

@@ -10,14 +10,16 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Slices:
-    """crosses: lies across the end of another interval of its track, so it cannot stand in it. end: cut where that helps."""
+    """crosses: lies across the end of another interval of its track, so it cannot stand in it. end:
+    cut where that helps."""
 
     end: np.ndarray
     crosses: np.ndarray
 
 
 def nested(track: np.ndarray, start: np.ndarray, end: np.ndarray, slack: int) -> Slices:
-    """What lies within another interval ends with it at the latest: up to `slack` beyond it is cut, more is crossing."""
+    """What lies within another interval ends with it at the latest: up to `slack` beyond it is cut,
+    more is crossing."""
     order = np.lexsort((-end, start, track))
     tracks, starts, ends = track[order], start[order], end[order].copy()
     crosses = np.zeros(len(order), bool)
@@ -42,10 +44,12 @@ def nested(track: np.ndarray, start: np.ndarray, end: np.ndarray, slack: int) ->
 
 
 def _latest_before(tracks: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """For each interval the greatest end of those before it; of other tracks too, whose ends do not matter where a track begins."""
+    """For each interval the greatest end of those before it; of other tracks too, whose ends do not
+    matter where a track begins."""
     if not len(ends):
         return ends
-    # Tracks follow one another: an offset that grows with the track keeps the ends of one from reaching into the next.
+    # Tracks follow one another: an offset that grows with the track keeps the ends of one from
+    # reaching into the next.
     number = np.cumsum(np.r_[0, tracks[1:] != tracks[:-1]])
     low, high = int(ends.min()), int(ends.max())
     if (high - low + 1) * (int(number[-1]) + 1) >= 2**62:
@@ -56,12 +60,14 @@ def _latest_before(tracks: np.ndarray, ends: np.ndarray) -> np.ndarray:
 
 
 def _latest_by_track(number: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    latest = np.concatenate([np.maximum.accumulate(part) for part in np.split(ends, np.flatnonzero(np.diff(number)) + 1)])
+    latest = np.concatenate([np.maximum.accumulate(part)
+        for part in np.split(ends, np.flatnonzero(np.diff(number)) + 1)])
     return np.r_[latest[:1], latest[:-1]]
 
 
 def marker_order(track: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """Order of begins (0 .. n-1) and ends (n .. 2n-1) by track and time: at one timestamp inner ends first, then outer begins.
+    """Order of begins (0 .. n-1) and ends (n .. 2n-1) by track and time: at one timestamp inner
+    ends first, then outer begins.
 
     before: the intervals of a track nest.
     """
@@ -69,7 +75,8 @@ def marker_order(track: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.nd
     place = np.arange(count)
     is_empty = start == end
     time = np.r_[start, end]
-    # 0: ends of what began before; 1: begins of what goes on; 2: what begins and ends at this timestamp
+    # 0: ends of what began before; 1: begins of what goes on; 2: what begins and ends at this
+    # timestamp
     turn = np.r_[np.where(is_empty, 2, 1), np.where(is_empty, 2, 0)]
     first = np.r_[np.where(is_empty, place, -end), np.where(is_empty, place, -start)]
     # Of equal intervals the one recorded last is the outer one.

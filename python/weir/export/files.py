@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The documented tables as Parquet or CSV, streamed: a run larger than memory is written batch by batch."""
+"""The documented tables as Parquet or CSV, streamed: a run larger than memory is written batch by
+batch."""
 
 from __future__ import annotations
 
@@ -29,8 +30,10 @@ GROUP_BATCHES = 8  # some 500,000 rows in a row group
 Progress = Callable[[int], None]  # how many records have been written since
 
 
-def export_parquet(run: Run, path: str, tables: Iterable[str] = STORED, progress: Progress = lambda _: None) -> None:
-    """A directory: TABLE.parquet for each, and events/step=STEP/node=NODE/part-N.parquet, as Hive partitions. Compressed by zstd."""
+def export_parquet(run: Run, path: str, tables: Iterable[str] = STORED,
+        progress: Progress = lambda _: None) -> None:
+    """A directory: TABLE.parquet for each, and events/step=STEP/node=NODE/part-N.parquet, as Hive
+    partitions. Compressed by zstd."""
     with new_directory(path) as directory:
         for name in tables:
             if name == EVENTS.name:
@@ -41,12 +44,14 @@ def export_parquet(run: Run, path: str, tables: Iterable[str] = STORED, progress
 
 
 def _write_events(run: Run, directory: str, progress: Progress) -> None:
-    """Step and node are in the directories' names, and so not in the files. Each file is written where its trace file is read."""
+    """Step and node are in the directories' names, and so not in the files. Each file is written
+    where its trace file is read."""
     number = 0
     for step in run.report.steps:
         parts = []
         for index, file in enumerate(step.data.files):
-            place = os.path.join(directory, f"step={quote(step.name, safe='')}", f"node={quote(file.node, safe='')}")
+            place = os.path.join(directory, f"step={quote(step.name, safe='')}",
+                f"node={quote(file.node, safe='')}")
             os.makedirs(place, exist_ok=True)
             parts.append((index, os.path.join(os.path.abspath(place), f"part-{number}.parquet")))
             number += 1
@@ -59,7 +64,8 @@ def _write_events(run: Run, directory: str, progress: Progress) -> None:
             _check_parts(parts)
 
 
-def _write_part(data: StepData, names: NameTable, index: int, path: str, progress: Progress = lambda _: None) -> int:
+def _write_part(data: StepData, names: NameTable, index: int, path: str,
+        progress: Progress = lambda _: None) -> int:
     """The records of one trace file; how many there are."""
     from pyarrow import parquet
 
@@ -79,7 +85,9 @@ def _check_parts(parts: list[tuple[int, str]]) -> None:
     """A directory of that name that a worker has for itself is not the one that was meant."""
     missing = [path for _, path in parts if not os.path.isfile(path)]
     if missing:
-        raise StorageError(f"{missing[0]}: a worker wrote it, and it is not here: name a directory on a file system that all workers share")
+        raise StorageError(
+            f"{missing[0]}: a worker wrote it, and it is not here: name a directory on a file "
+            f"system that all workers share")
 
 
 def _grouped(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
@@ -93,7 +101,8 @@ def _grouped(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]
         yield group
 
 
-def export_csv(run: Run, path: str, tables: Iterable[str] = STORED, progress: Progress = lambda _: None) -> None:
+def export_csv(run: Run, path: str, tables: Iterable[str] = STORED,
+        progress: Progress = lambda _: None) -> None:
     """A directory with TABLE.csv for each."""
     with new_directory(path) as directory:
         for name in tables:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Totals of each rank and file under Darshan's names, as lines of the form that darshan-parser prints.
+"""Totals of each rank and file under Darshan's names, as lines of the form that darshan-parser
+prints.
 
-Source of names and meanings: the Darshan-util documentation, "Guide to darshan-parser output". As there, failed calls do not count,
-and syncs are part of the time of writing. Counters that need more than totals (strides, common sizes, alignment) are not printed.
+Source of names and meanings: the Darshan-util documentation, "Guide to darshan-parser output". As
+there, failed calls do not count, and syncs are part of the time of writing. Counters that need more
+than totals (strides, common sizes, alignment) are not printed.
 """
 
 from __future__ import annotations
@@ -31,13 +33,16 @@ _HEAD = """\
 #   <mount pt>: mount point that the file resides on.
 #   <fs type>: type of file system that the file resides on.
 """
-_COLUMNS = "#<module>\t<rank>\t<record id>\t<counter>\t<value>\t<file name>\t<mount pt>\t<fs type>\n"
+_COLUMNS = (
+    "#<module>\t<rank>\t<record id>\t<counter>\t<value>\t<file name>\t<mount pt>\t<fs type>\n"
+)
 _UNKNOWN = "UNKNOWN\tUNKNOWN"  # where files lay when the job ran is not in the trace
 
 
 @dataclass(frozen=True)
 class _Module:
-    """A module of Darshan: its name, what its counters begin with, and which operations each of them counts.
+    """A module of Darshan: its name, what its counters begin with, and which operations each of
+    them counts.
 
     Operations are a class (one letter) or names. syncs: those whose time is time of writing.
     """
@@ -68,7 +73,8 @@ def _mpi_calls(direction: str) -> dict[str, list[str]]:
             continue
         is_collective = "_all" in name or "_ordered" in name
         is_split = name.endswith(("_begin", "_end"))
-        kind = "NB" if name.startswith("i") else "SPLIT" if is_split else "COLL" if is_collective else "INDEP"
+        kind = "NB" if name.startswith(
+            "i") else "SPLIT" if is_split else "COLL" if is_collective else "INDEP"
         if not name.endswith("_end"):
             kinds[kind].append(op.name)
         kinds[""].append(op.name)
@@ -78,20 +84,24 @@ def _mpi_calls(direction: str) -> dict[str, list[str]]:
 @cache
 def _modules() -> tuple[_Module, ...]:
     reads, writes = _mpi_calls("read"), _mpi_calls("write")
-    of_mpi = {f"{kind}_{what}": " ".join(calls[kind]) for what, calls in (("READS", reads), ("WRITES", writes)) for kind in calls if kind}
+    of_mpi = {f"{kind}_{what}": " ".join(calls[kind]) for what, calls in (("READS", reads),
+        ("WRITES", writes)) for kind in calls if kind}
     of_mpi |= {"SYNCS": "MPI_File_sync", "VIEWS": "MPI_File_set_view"}
     stats = "stat lstat fstat fstatat statx"
     return (
         _Module(
             "POSIX", "POSIX", POSIX,
-            {"OPENS": "O", "READS": "R", "WRITES": "W", "SEEKS": "lseek", "STATS": stats, "MMAPS": "mmap", "FSYNCS": "fsync",
+            {"OPENS": "O", "READS": "R", "WRITES": "W", "SEEKS": "lseek", "STATS": stats,
+                "MMAPS": "mmap", "FSYNCS": "fsync",
              "FDSYNCS": "fdatasync"},
             "fsync fdatasync",
         ),
         _Module(
-            "MPI-IO", "MPIIO", MPI_IO, of_mpi, "MPI_File_sync", " ".join(reads[""]), " ".join(writes[""]), "MPI_File_open", "MPI_File_close"
+            "MPI-IO", "MPIIO", MPI_IO, of_mpi, "MPI_File_sync", " ".join(reads[""]),
+            " ".join(writes[""]), "MPI_File_open", "MPI_File_close"
         ),
-        _Module("STDIO", "STDIO", STDIO, {"OPENS": "O", "READS": "R", "WRITES": "W", "SEEKS": "fseek rewind", "FLUSHES": "fflush"}, "fflush"),
+        _Module("STDIO", "STDIO", STDIO, {"OPENS": "O", "READS": "R", "WRITES": "W",
+            "SEEKS": "fseek rewind", "FLUSHES": "fflush"}, "fflush"),
     )  # fmt: skip
 
 
@@ -103,7 +113,8 @@ def export_totals(report: Report, stream: TextIO) -> None:
         ranks = seen.where((seen.rank >= 0) & (seen.name != NO_NAME) & seen.is_file)
         left_out = step.columns.where(step.columns.rank < 0)
         if len(left_out):
-            stream.write(f"# left out: {int(left_out.app_calls.sum())} calls of processes without a rank\n")
+            stream.write(f"# left out: {int(left_out.app_calls.sum())} calls of processes without "
+                         f"a rank\n")
         for module in _modules():
             columns = ranks.where(ranks.layer == module.layer)
             if len(columns):
@@ -118,8 +129,10 @@ def _write_head(step: StepReport, stream: TextIO) -> None:
     exe = " ".join(job.command) if job is not None and job.command else step.name
     stream.write(f"# step: {step.name}\n# exe: {exe.translate({10: ' ', 13: ' '})}\n")
     for name, ns in (("start_time", begin), ("end_time", end)):
-        stream.write(f"# {name}: {ns // 10**9}\n# {name}_asci: {time.asctime(time.gmtime(ns // 10**9))}\n")
-    stream.write(f"# nprocs: {max(1, sum(rank >= 0 for rank in step.ranks))}\n# run time: {step.wall_ns / 1e9:.4f}\n{_HEAD}")
+        stream.write(f"# {name}: {ns // 10**9}\n# {name}_asci: "
+                     f"{time.asctime(time.gmtime(ns // 10**9))}\n")
+    stream.write(f"# nprocs: {max(1, sum(rank >= 0 for rank in step.ranks))}\n# run time: "
+                 f"{step.wall_ns / 1e9:.4f}\n{_HEAD}")
 
 
 def _write_module(step: StepReport, module: _Module, columns: Columns, stream: TextIO) -> None:
@@ -127,20 +140,26 @@ def _write_module(step: StepReport, module: _Module, columns: Columns, stream: T
     begins = starts(columns.rank, columns.name)
     counters = list(_counters(step, module, columns, begins))
     ids: dict[int, str] = {}
-    for row, (rank, name) in enumerate(zip(columns.rank[begins].tolist(), columns.name[begins].tolist())):
+    for row, (rank, name) in enumerate(zip(columns.rank[begins].tolist(),
+            columns.name[begins].tolist())):
         file = step.names[name]
         number = ids.setdefault(name, _record_id(file))
-        shown = "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in file)
+        shown = "".join(one if one.isprintable() else one.encode("unicode_escape").decode()
+            for one in file)
         for counter, values in counters:
-            stream.write(f"{module.name}\t{rank}\t{number}\t{module.prefix}_{counter}\t{values[row]}\t{shown}\t{_UNKNOWN}\n")
+            stream.write(
+                f"{module.name}\t{rank}\t{number}\t{module.prefix}_{counter}\t{values[row]}\t{shown}\t{_UNKNOWN}\n"
+            )
 
 
 def _record_id(file: str) -> str:
     """64 bits of a name; not the ones that Darshan makes of it."""
-    return str(int.from_bytes(blake2b(file.encode("utf-8", "backslashreplace"), digest_size=8).digest(), "big"))
+    return str(int.from_bytes(blake2b(file.encode("utf-8", "backslashreplace"), digest_size=8)
+        .digest(), "big"))
 
 
-def _counters(step: StepReport, module: _Module, columns: Columns, begins: np.ndarray) -> Iterator[tuple[str, list[str]]]:
+def _counters(step: StepReport, module: _Module, columns: Columns,
+        begins: np.ndarray) -> Iterator[tuple[str, list[str]]]:
     """Each counter with its values by group."""
 
     def summed(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
@@ -149,18 +168,24 @@ def _counters(step: StepReport, module: _Module, columns: Columns, begins: np.nd
     done = columns.calls - columns.errors
     for counter, what in module.calls.items():
         yield counter, [str(n) for n in summed(done, module.chosen(columns, what)).tolist()]
-    reads, writes, opens, closes = (module.chosen(columns, what) for what in (module.reads, module.writes, module.opens, module.closes))
+    reads, writes, opens, closes = (module.chosen(columns, what)
+        for what in (module.reads, module.writes, module.opens, module.closes))
     yield "BYTES_READ", [str(n) for n in summed(columns.bytes, reads).tolist()]
     yield "BYTES_WRITTEN", [str(n) for n in summed(columns.bytes, writes).tolist()]
     syncs = module.chosen(columns, module.syncs)
     for name, mask in (("READ", reads), ("WRITE", writes), ("OPEN", opens), ("CLOSE", closes)):
-        yield f"F_{name}_START_TIMESTAMP", _timestamps(step, np.minimum, np.where(mask, columns.first_ns, 2**62), begins)
-        yield f"F_{name}_END_TIMESTAMP", _timestamps(step, np.maximum, np.where(mask, columns.last_ns, -1), begins)
-    for name, mask in (("READ", reads), ("WRITE", writes | syncs), ("META", ~(reads | writes | syncs))):
+        yield f"F_{name}_START_TIMESTAMP", _timestamps(step, np.minimum,
+            np.where(mask, columns.first_ns, 2**62), begins)
+        yield f"F_{name}_END_TIMESTAMP", _timestamps(step, np.maximum,
+            np.where(mask, columns.last_ns, -1), begins)
+    for name, mask in (("READ", reads), ("WRITE", writes | syncs),
+            ("META", ~(reads | writes | syncs))):
         yield f"F_{name}_TIME", [f"{ns / 1e9:.6f}" for ns in summed(columns.ns, mask).tolist()]
 
 
-def _timestamps(step: StepReport, least: np.ufunc, values: np.ndarray, begins: np.ndarray) -> list[str]:
+def _timestamps(step: StepReport, least: np.ufunc, values: np.ndarray,
+        begins: np.ndarray) -> list[str]:
     """Seconds since the start of the step; 0 where there was no such call."""
     found = least.reduceat(values, begins).tolist()
-    return [f"{(ns - step.started_ns) / 1e9:.6f}" if 0 <= ns < 2**62 else "0.000000" for ns in found]
+    return [f"{(ns - step.started_ns) / 1e9:.6f}" if 0 <= ns < 2**62 else "0.000000"
+        for ns in found]

@@ -64,7 +64,8 @@ class ValueLostError(OutputError, ValueError):
 BY_CODE = {
     kind.code: kind
     for kind in (
-        ArgumentError, ConfigError, OrderError, DecompositionError, MissingError, FileError, FormatError, OutputMemoryError, RemoteError,
+        ArgumentError, ConfigError, OrderError, DecompositionError, MissingError, FileError,
+        FormatError, OutputMemoryError, RemoteError,
         LostError, MpiError, ValueLostError,
     )
 }  # fmt: skip

@@ -25,12 +25,14 @@ class WeirError(ctypes.Structure):
 
 class WeirCosts(ctypes.Structure):
     _fields_ = [
-        ("put_s", c_double), ("wait_s", c_double), ("end_step_s", c_double), ("final_s", c_double), ("put_bytes", c_int64),
+        ("put_s", c_double), ("wait_s", c_double), ("end_step_s", c_double), ("final_s", c_double),
+        ("put_bytes", c_int64),
         ("frames", c_int64),
     ]  # fmt: skip
 
 
-_H, _HP, _TEXT, _DOUBLES, _INTS = c_void_p, POINTER(c_void_p), c_char_p, POINTER(c_double), POINTER(c_int64)
+_H, _HP, _TEXT, _DOUBLES, _INTS = c_void_p, POINTER(c_void_p), c_char_p, POINTER(c_double), POINTER(
+    c_int64)
 # Arguments of each function without the error that is the last of all of them.
 _CALLS: dict[str, list[Any]] = {
     "weir_init_f": [c_int, _TEXT, POINTER(c_int), _HP],
@@ -80,11 +82,13 @@ _CALLS: dict[str, list[Any]] = {
 
 
 class Library:
-    """The functions of one libweir.so: ``library.weir_put(field, data)`` raises instead of returning a code."""
+    """The functions of one libweir.so: ``library.weir_put(field, data)`` raises instead of
+    returning a code."""
 
     def __init__(self, path: str, mpi: str):
         self.mpi = mpi
-        self.native = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)  # Open MPI's plugins look for MPI's symbols among the global ones
+        # Open MPI's plugins look for MPI's symbols among the global ones
+        self.native = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
         for name, arguments in _CALLS.items():
             function = getattr(self.native, name)
             function.argtypes = [*arguments, POINTER(WeirError)]
@@ -112,7 +116,8 @@ class Library:
 
 
 def mpi_of_version(text: str) -> str | None:
-    """``openmpi`` or ``mpich`` (with those of its family that share its binary interface), from what MPI says of itself."""
+    """``openmpi`` or ``mpich`` (with those of its family that share its binary interface), from
+    what MPI says of itself."""
     if text.startswith("Open MPI"):
         return "openmpi"
     return "mpich" if text.startswith(("MPICH", "Intel(R) MPI", "MVAPICH", "CRAY MPICH")) else None
@@ -127,24 +132,30 @@ def library_path(mpi: str) -> str:
         return str(path)
     there = [name for name in MPIS if (_native.library_directory() / name / "libweir.so").exists()]
     raise UsageError(
-        f"this program runs with {mpi}, for which weir has no libweir.so (there is one for: {', '.join(there) or 'none'}); "
+        f"this program runs with {mpi}, for which weir has no libweir.so (there is one for: "
+        f"{', '.join(there) or 'none'}); "
         "expected the MPI that weir was built with, also under mpi4py"
     )
 
 
 def choose_mpi() -> str:
-    """Without mpi4py: the MPI that started this process, else the first that there is a library for."""
+    """Without mpi4py: the MPI that started this process, else the first that there is a library
+    for."""
     for name, variables in _LAUNCHED_BY.items():
         if any(variable in os.environ for variable in variables):
             return name
-    return next((name for name in MPIS if (_native.library_directory() / name / "libweir.so").exists()), MPIS[0])
+    return next((name for name in MPIS if (_native.library_directory() / name / "libweir.so")
+        .exists()), MPIS[0])
 
 
 def load(mpi: str) -> Library:
-    """libweir.so of this MPI; a library of another MPI in the same process is refused, as two MPIs cannot both be right."""
+    """libweir.so of this MPI; a library of another MPI in the same process is refused, as two MPIs
+    cannot both be right."""
     global _loaded
     if _loaded is not None and _loaded.mpi != mpi:
-        raise UsageError(f"weir.output was begun with {_loaded.mpi}; it cannot go on with {mpi} in the same process")
+        raise UsageError(
+            f"weir.output was begun with {_loaded.mpi}; it cannot go on with {mpi} in the same "
+            f"process")
     if _loaded is None:
         _loaded = Library(library_path(mpi), mpi)
     return _loaded

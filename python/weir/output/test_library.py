@@ -58,11 +58,14 @@ def test_a_launcher_of_another_mpi_is_reported(monkeypatch):
 
 
 def test_every_code_has_its_exception():
-    codes = {name: int(value) for name, value in re.findall(r"(WEIR_E_\w+) = (\d+)", (ROOT / "include/weir/status.h").read_text())}
-    assert {kind.name: kind.code for kind in BY_CODE.values()} | {OutputError.name: OutputError.code} == codes
+    codes = {name: int(value) for name, value in re.findall(r"(WEIR_E_\w+)\s*=\s*(\d+)",
+        (ROOT / "include/weir/status.h").read_text())}
+    assert {kind.name: kind.code
+        for kind in BY_CODE.values()} | {OutputError.name: OutputError.code} == codes
     assert type(error_of(12, "x")) is OutputError
     assert all(issubclass(kind, weir.Error) for kind in BY_CODE.values())
-    assert [kind.__name__ for kind in BY_CODE.values() if getattr(output, kind.__name__, None) is not kind] == []
+    assert [kind.__name__ for kind in BY_CODE.values() if getattr(output, kind.__name__,
+        None) is not kind] == []
 
 
 def test_every_function_that_is_called_is_declared_in_the_headers():

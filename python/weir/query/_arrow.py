@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pyarrow and DuckDB where they are installed, and what is said where they are not; Arrow's types of the documented columns."""
+"""pyarrow and DuckDB where they are installed, and what is said where they are not; Arrow's types
+of the documented columns."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ def pyarrow() -> ModuleType:
     """The module. Raises UsageError that says how to get it."""
     try:
         import pyarrow
-        import pyarrow.dataset  # noqa: F401: with it DuckDB asks for the columns that it needs alone
+        import pyarrow.dataset  # noqa: F401: with it DuckDB asks for needed columns alone
     except ImportError as error:
         raise _missing("pyarrow", error) from error
     return pyarrow
@@ -35,7 +36,9 @@ def duckdb() -> ModuleType:
 
 
 def _missing(package: str, error: ImportError) -> UsageError:
-    return UsageError(f"{package} is needed for this and cannot be imported ({error}): pip install 'weir-io[query]'")
+    return UsageError(
+        f"{package} is needed for this and cannot be imported ({error}): pip install "
+        f"'weir-io[query]'")
 
 
 def arrow_type(column: Field) -> pa.DataType:
@@ -55,7 +58,8 @@ def arrow_schema(table: TableSchema) -> pa.Schema:
     pa = pyarrow()
     return pa.schema(
         [
-            pa.field(column.name, arrow_type(column), column.may_be_null, {"unit": column.unit, "meaning": column.meaning})
+            pa.field(column.name, arrow_type(column), column.may_be_null,
+                {"unit": column.unit, "meaning": column.meaning})
             for column in table.columns
         ]
     )
@@ -65,11 +69,13 @@ def encoded(values: list[str | None]) -> pa.Array:
     """Texts as a dictionary column."""
     pa = pyarrow()
     made = pa.array(values, pa.string()).dictionary_encode()
-    return made if made.type.index_type == pa.int32() else made.cast(pa.dictionary(pa.int32(), pa.string()))
+    return made if made.type.index_type == pa.int32() else made.cast(pa.dictionary(pa.int32(),
+        pa.string()))
 
 
 def distinct(table: pa.Table) -> pa.Table:
-    """The table with each text once in the dictionary of its column, as pandas wants it: names that differ in the trace may be folded to one."""
+    """The table with each text once in the dictionary of its column, as pandas wants it: names that
+    differ in the trace may be folded to one."""
     import pyarrow.compute as compute
 
     for at, field in enumerate(table.schema):
@@ -78,5 +84,6 @@ def distinct(table: pa.Table) -> pa.Table:
             continue
         texts = column.chunk(0).dictionary
         if compute.count_distinct(texts, mode="all").as_py() < len(texts):
-            table = table.set_column(at, field, column.cast(field.type.value_type).dictionary_encode())
+            table = table.set_column(at, field, column.cast(field.type.value_type)
+                .dictionary_encode())
     return table

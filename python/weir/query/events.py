@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of events as a stream of Arrow batches: what lies in the mapped files is turned into columns a batch at a time."""
+"""The table of events as a stream of Arrow batches: what lies in the mapped files is turned into
+columns a batch at a time."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from weir.trace.events import Events, read_events
 from weir.trace.file import LOST
 from weir.trace.ops import (
     BELOW, ERROR, FORTRAN, LAYER_NAMES, NESTED, NOTES, OF_OUTPUT, SHORT, layer_kinds, mpi_routines,
-    op_named, ops,
+    op_named, ops, sizes_hold,
 )  # fmt: skip
 from weir.trace.ops import EVENTS as EVENT_LAYERS
 
@@ -35,7 +36,8 @@ def layer_names() -> list[str]:
     names[: len(LAYER_NAMES)] = LAYER_NAMES
     names[EVENT_LAYERS:NOTES] = [f"event{position}" for position in range(NOTES - EVENT_LAYERS)]
     kinds = layer_kinds()
-    names[NOTES:] = [f"note:{kinds[kind].name if kind in kinds else kind}" for kind in range(64 - NOTES)]
+    names[NOTES:] = [f"note:{kinds[kind].name if kind in kinds else kind}"
+        for kind in range(64 - NOTES)]
     return names
 
 
@@ -47,7 +49,8 @@ def op_names() -> list[str]:
 def class_indices() -> np.ndarray:
     """By value of a record's operation: index of its class among those of CLASSES."""
     codes = class_codes()
-    return np.array([list(CLASSES).index(chr(code)) if code else len(CLASSES) - 1 for code in codes.tolist()], np.int32)
+    return np.array([list(CLASSES).index(chr(code)) if code else len(CLASSES) - 1
+        for code in codes.tolist()], np.int32)
 
 
 def routine_names() -> list[str]:
@@ -56,8 +59,9 @@ def routine_names() -> list[str]:
     return [names.get(value, f"routine{value}") for value in range(256)]
 
 
-# Records of MPI's synchronisation and messages; docs/formats/trace.md says what their offset and size hold.
-_COLLECTIVE, _START_COLLECTIVE, _WAIT, _RECEIVE, _AWAITED = 142, 143, 144, 145, 148
+# Records of MPI's synchronisation and messages; docs/formats/trace.md says what their offset and
+# size hold.
+_COLLECTIVE, _START_COLLECTIVE, _RECEIVE, _AWAITED = 142, 143, 145, 148
 _AWAITED_COLLECTIVE = 2
 
 
@@ -67,12 +71,27 @@ def of_mpi(op: np.ndarray) -> np.ndarray:
 
 
 def is_mpi_open(op: np.ndarray) -> np.ndarray:
-    """Mask of MPI_File_open, whose offset and size are a mode and a number of ranks."""
+    """Mask of MPI_File_open, whose offset is a mode."""
     return op == op_named("MPI_File_open").value
 
 
+# Columns of what the size of a record holds, each for operations of one meaning (Op.size).
+SIZE_COLUMNS = {
+    "length_bytes": "length", "filetype_bytes": "filetype", "statistic": "statistic"
+}  # fmt: skip
+
+
+def size_columns(op: np.ndarray, size: np.ndarray, is_failed: np.ndarray) -> dict[str, pa.Array]:
+    """One array for each of SIZE_COLUMNS; null in rows of other operations, and of failed calls."""
+    return {
+        name: pyarrow().array(size, mask=~sizes_hold(meaning)[op] | is_failed)
+        for name, meaning in SIZE_COLUMNS.items()
+    }
+
+
 class _MpiFields:
-    """What the offset and the two halves of the size of MPI's records hold, for a batch; nothing for other records."""
+    """What the offset and the two halves of the size of MPI's records hold, for a batch; nothing
+    for other records."""
 
     def __init__(self, events: Events):
         op, high = events["op"], events["bytes"] >> 32
@@ -81,7 +100,7 @@ class _MpiFields:
         is_awaited_collective = (op == _AWAITED) & (high == _AWAITED_COLLECTIVE)
         self.has_sequence = (op == _COLLECTIVE) | (op == _START_COLLECTIVE) | is_awaited_collective
         self.has_peer = self.is_any & (op >= _RECEIVE) & ~is_awaited_collective
-        self.bytes = np.where(op == _WAIT, 0, events["bytes"] & 0xFFFFFFFF)  # a wait has the number of its requests there
+        self.bytes = events["bytes"] & 0xFFFFFFFF
 
 
 def event_batches(report: Report) -> Iterator[pa.RecordBatch]:
@@ -109,21 +128,28 @@ class EventSource:
         self.pid = np.array([one.process.pid for one in members], np.int32)
         self.rank = np.array([one.rank for one in members], np.int32)
         self.launcher = np.array([one.is_launcher for one in members], bool)
-        numbers, self.lost = data.name_numbers[index], self._lost_names(names, data.name_numbers[index])
+        numbers, self.lost = data.name_numbers[index], self._lost_names(names,
+            data.name_numbers[index])
         known = np.unique(np.r_[numbers, np.fromiter(self.lost.values(), np.int32, len(self.lost))])
-        self.place = np.searchsorted(known, numbers).astype(np.int32)  # text -> index in the dictionary
+        # text -> index in the dictionary
+        self.place = np.searchsorted(known, numbers).astype(np.int32)
         self.lost = {key: int(np.searchsorted(known, number)) for key, number in self.lost.items()}
-        self.text_is_file = self.file.array("texts")["is_file"] != 0
+        self.text_is_excluded = np.isin(numbers, data.excluded)
+        is_counted = self.file.array("texts")["is_file"] != 0
+        self.text_is_file = is_counted | self.text_is_excluded
         self.names = pa.array([names[number] for number in known.tolist()], pa.string())
-        self.constants = {name: pa.array([text], pa.string()) for name, text in (("step", self.step), ("node", self.node))}
-        coded = {"op": op_names(), "layer": layer_names(), "class": _CLASS_NAMES, "routine": routine_names()}
+        self.constants = {name: pa.array([text], pa.string())
+            for name, text in (("step", self.step), ("node", self.node))}
+        coded = {"op": op_names(), "layer": layer_names(), "class": _CLASS_NAMES,
+            "routine": routine_names()}
         self.dictionaries = {name: pa.array(texts, pa.string()) for name, texts in coded.items()}
         self.class_of = class_indices()
 
     def _lost_names(self, names: NameTable, numbers: np.ndarray) -> dict[tuple[int, int], int]:
         """Number of each name that is lost, by process and id."""
         rows = self.file.array("rows")
-        lost = rows[(rows["file"] != 0) & (self.file.texts_of(rows["process"], rows["file"]) == LOST)]
+        lost = rows[(rows["file"] != 0) & (self.file.texts_of(rows["process"], rows["file"])
+            == LOST)]
         found = name_numbers(self.file, lost, names, numbers).tolist()
         return dict(zip(zip(lost["process"].tolist(), lost["file"].tolist()), found))
 
@@ -145,12 +171,15 @@ class EventSource:
         is_failed, is_fortran = (flags & ERROR) != 0, events["layer"] == FORTRAN
         is_unknown, mpi = events["offset"] == _UNKNOWN, _MpiFields(events)
         is_open = is_mpi_open(events["op"])
+        moves_none = is_failed | ~sizes_hold("data")[events["op"]]
         zeros = np.zeros(count, np.int32)
 
         def coded(name: str, indices: np.ndarray, mask: np.ndarray | None = None) -> pa.Array:
-            return pa.DictionaryArray.from_arrays(pa.array(indices, mask=mask), self.dictionaries[name])
+            return pa.DictionaryArray.from_arrays(pa.array(indices, mask=mask),
+                self.dictionaries[name])
 
-        columns = {name: pa.DictionaryArray.from_arrays(pa.array(zeros), one) for name, one in self.constants.items()}
+        columns = {name: pa.DictionaryArray.from_arrays(pa.array(zeros), one)
+            for name, one in self.constants.items()}
         columns |= {
             "pid": pa.array(self.pid[process]),
             "rank": pa.array(self.rank[process]),
@@ -160,8 +189,12 @@ class EventSource:
             "op": coded("op", events["op"].astype(np.int32)),
             "layer": coded("layer", events["layer"].astype(np.int32)),
             "class": coded("class", self.class_of[events["op"]]),
-            "offset_bytes": pa.array(events["offset"], mask=is_unknown | is_fortran | mpi.is_any | is_open),
-            "bytes": pa.array(np.where(is_failed | is_open, 0, np.where(mpi.is_any, mpi.bytes, events["bytes"]))),
+            "offset_bytes": pa.array(events["offset"],
+                mask=is_unknown | is_fortran | mpi.is_any | is_open),
+            "bytes": pa.array(
+                np.where(moves_none, 0, np.where(mpi.is_any, mpi.bytes, events["bytes"]))
+            ),
+            **size_columns(events["op"], events["bytes"], is_failed),
             "unit": pa.array(events["offset"], mask=is_unknown | ~is_fortran),
             "error": pa.array(events["error"].astype(np.int32), mask=~is_failed),
             "routine": coded("routine", mpi.routine, mpi.routine == 0),
@@ -169,21 +202,28 @@ class EventSource:
             "peer": pa.array(events["offset"].astype(np.int32), mask=~mpi.has_peer | is_unknown),
             "launcher": pa.array(self.launcher[process]),
         }
-        for name, flag in (("short", SHORT), ("below", BELOW), ("nested", NESTED), ("of_output", OF_OUTPUT)):
+        for name, flag in (("short", SHORT), ("below", BELOW), ("nested", NESTED),
+                ("of_output", OF_OUTPUT)):
             columns[name] = pa.array((flags & flag) != 0)
-        columns["file"], columns["is_file"] = self._file_columns(events)
+        columns |= self._file_columns(events)
         return columns
 
-    def _file_columns(self, events: Events) -> tuple[pa.Array, pa.Array]:
+    def _file_columns(self, events: Events) -> dict[str, pa.Array]:
         pa = pyarrow()
         text, is_nothing = events["text"], events["text"] == LOST
         if len(self.place):
             at = np.where(is_nothing, np.uint32(0), text)
             index, is_file = self.place[at], self.text_is_file[at] | is_nothing
+            excluded = self.text_is_excluded[at] & ~is_nothing
         else:
             index, is_file = np.zeros(len(text), np.int32), is_nothing
+            excluded = np.zeros(len(text), bool)
         for row in np.flatnonzero(is_nothing & (events["file"] != 0)).tolist():
             number = self.lost.get((int(events["process"][row]), int(events["file"][row])))
             if number is not None:  # None: written after the file was scanned
                 index[row], is_nothing[row] = number, False
-        return pa.DictionaryArray.from_arrays(pa.array(index, mask=is_nothing), self.names), pa.array(is_file)
+        return {
+            "file": pa.DictionaryArray.from_arrays(pa.array(index, mask=is_nothing), self.names),
+            "is_file": pa.array(is_file),
+            "excluded": pa.array(excluded),
+        }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers as tables, CSV, JSON or Parquet, written as they come: an answer may be larger than memory, but for tables."""
+"""Answers as tables, CSV, JSON or Parquet, written as they come: an answer may be larger than
+memory, but for tables."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
 @contextmanager
 def open_output(path: str | None) -> Iterator[BinaryIO]:
-    """Standard output, or a file that is there when it is complete. What is no plain file (/dev/null, a named pipe) is written to as
-    it is. Raises StorageError."""
+    """Standard output, or a file that is there when it is complete. What is no plain file
+    (/dev/null, a named pipe) is written to as it is. Raises StorageError."""
     if path is None:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -48,15 +49,20 @@ def waiting(is_wanted: bool) -> AbstractContextManager[object]:
     return Console(stderr=True).status("reading the records")
 
 
-def write_result(answer: pa.RecordBatchReader, format: str, stream: BinaryIO, top: int | None = None) -> None:
+def write_result(answer: pa.RecordBatchReader, format: str, stream: BinaryIO,
+        top: int | None = None) -> None:
     """Write an answer; `top` is the number of lines of a table."""
     twice = [name for name, count in Counter(answer.schema.names).items() if count > 1]
     if twice and format in ("json", "parquet"):
-        raise UsageError(f"--format {format}: two columns are called {twice[0]!r}; give one of them another name with AS")
+        raise UsageError(
+            f"--format {format}: two columns are called {twice[0]!r}; give one of them another "
+            f"name with AS")
     try:
         FORMATS[format](answer, stream, top)
     except pyarrow().ArrowException as error:
-        raise UsageError(f"--format {format} cannot hold this answer ({error}); cast the column to VARCHAR, or choose another format") from error
+        raise UsageError(
+            f"--format {format} cannot hold this answer ({error}); cast the column to VARCHAR, or "
+            f"choose another format") from error
 
 
 def _write_table(answer: pa.RecordBatchReader, stream: BinaryIO, top: int | None) -> None:
@@ -67,9 +73,11 @@ def _write_table(answer: pa.RecordBatchReader, stream: BinaryIO, top: int | None
         for batch in answer:
             wanted = batch if top is None else batch.slice(0, max(0, top - len(rows)))
             more += len(batch) - len(wanted)
-            rows += zip(*([_cell(value) for value in column.to_pylist()] for column in wanted.columns))
+            rows += zip(*([_cell(value) for value in column.to_pylist()]
+                for column in wanted.columns))
     pa = pyarrow()
-    heads = tuple(field.name if _is_number(pa, field.type) else f"<{field.name}" for field in answer.schema)
+    heads = tuple(field.name if _is_number(pa, field.type) else f"<{field.name}"
+        for field in answer.schema)
     remarks = (f"{more} more rows: --top 0 shows all, --format csv writes them",) if more else ()
     _print(list(text_lines(Table("", heads, tuple(rows), remarks=remarks)))[1:], stream)
 
@@ -110,7 +118,8 @@ def _write_csv(answer: pa.RecordBatchReader, stream: BinaryIO, _: int | None) ->
 def _plain_schema(schema: pa.Schema) -> pa.Schema:
     """Dictionary columns as texts, which CSV knows alone."""
     pa = pyarrow()
-    return pa.schema([f.with_type(f.type.value_type) if pa.types.is_dictionary(f.type) else f for f in schema])
+    return pa.schema([f.with_type(f.type.value_type) if pa.types.is_dictionary(f.type) else f
+        for f in schema])
 
 
 def _write_json(answer: pa.RecordBatchReader, stream: BinaryIO, _: int | None) -> None:
@@ -118,8 +127,10 @@ def _write_json(answer: pa.RecordBatchReader, stream: BinaryIO, _: int | None) -
     between = b"["
     for batch in answer:
         for row in batch.to_pylist():
-            printed = {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()}
-            stream.write(between + b"\n" + json.dumps(printed, default=_json_value, ensure_ascii=False).encode())
+            printed = {name: None if isinstance(value, float) and not math.isfinite(value)
+                else value for name, value in row.items()}
+            stream.write(between + b"\n" + json.dumps(printed, default=_json_value,
+                ensure_ascii=False).encode())
             between = b","
     stream.write(b"\n]\n" if between == b"," else b"[]\n")
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run that can be asked: its tables as Arrow, and SQL over them by DuckDB. What is not asked for is not computed."""
+"""A run that can be asked: its tables as Arrow, and SQL over them by DuckDB. What is not asked for
+is not computed."""
 
 from __future__ import annotations
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import polars
     import pyarrow as pa
 
+    from weir.analysis.exclusion import Exclusion
     from weir.analysis.remote import RemoteReader
 
 RESULT_ROWS = 1 << 16
@@ -33,8 +35,8 @@ _NAMES = frozenset(table.name for table in TABLES) - {"critical"}  # the attribu
 class Table:
     """A table of a run as a stream of Arrow batches, made anew each time it is read.
 
-    Whatever takes Arrow takes it: ``pyarrow.table(t)``, ``polars.DataFrame(t)``, DuckDB. A table of events may be larger than memory:
-    ``batches()`` and ``reader()`` then give it piece by piece.
+    Whatever takes Arrow takes it: ``pyarrow.table(t)``, ``polars.DataFrame(t)``, DuckDB. A table of
+    events may be larger than memory: ``batches()`` and ``reader()`` then give it piece by piece.
     """
 
     def __init__(self, schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]]):
@@ -70,7 +72,8 @@ class Table:
 
 
 class Run:
-    """One run, read. Tables are those of weir.query.schema; a context manager, which closes DuckDB's connection."""
+    """One run, read. Tables are those of weir.query.schema; a context manager, which closes
+    DuckDB's connection."""
 
     def __init__(self, report: Report, *, memory: str | None = None):
         self.report, self._memory = report, memory
@@ -87,7 +90,8 @@ class Run:
         self.close()
 
     def close(self) -> None:
-        """Close DuckDB's connection; the next question opens another. Done at the end of the program, too."""
+        """Close DuckDB's connection; the next question opens another. Done at the end of the
+        program, too."""
         if "_connection" in self.__dict__:
             del self.__dict__["_connection"]
             self._close()
@@ -106,7 +110,8 @@ class Run:
         return sorted({*super().__dir__(), *_NAMES})
 
     def critical(self) -> Table:
-        """Critical I/O time of each file and operation; docs/guide/waits.md says what the figures mean."""
+        """Critical I/O time of each file and operation; docs/guide/waits.md says what the figures
+        mean."""
         return self.table("critical")
 
     @property
@@ -119,12 +124,14 @@ class Run:
         try:
             schema = table_named(name)
         except KeyError:
-            raise UsageError(f"no table {name!r}; there are {', '.join(one.name for one in TABLES)}") from None
+            raise UsageError(
+                f"no table {name!r}; there are {', '.join(one.name for one in TABLES)}") from None
         return Table(arrow_schema(schema), lambda: self._rows(schema))
 
     def _rows(self, schema: TableSchema) -> Iterator[pa.RecordBatch]:
         if schema.sql:
-            return iter(self.sql(f"SELECT * FROM {schema.name}").cast(arrow_schema(schema)).to_batches(RESULT_ROWS))
+            return iter(self.sql(f"SELECT * FROM {schema.name}").cast(arrow_schema(schema))
+                .to_batches(RESULT_ROWS))
         self._asked.add(schema.name)
         if schema.name == "events":
             return event_batches(self.report)
@@ -134,7 +141,8 @@ class Run:
 
     @cached_property
     def _connection(self) -> Any:
-        options = {"temp_directory": os.path.join(tempfile.gettempdir(), f"weir-query-{os.getpid()}")}
+        options = {"temp_directory": os.path.join(tempfile.gettempdir(),
+            f"weir-query-{os.getpid()}")}
         # Nothing is fetched from anywhere.
         options |= {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
         if self._memory is not None:
@@ -143,29 +151,40 @@ class Run:
         try:
             connection = module.connect(config=options)
         except module.Error as error:
-            memory = "" if self._memory is None else f" with memory {self._memory!r} (a number with a unit is wanted, as in 512MB)"
+            memory = (
+                ""
+                if self._memory is None
+                else f" with memory {self._memory!r} (a number with a unit is wanted, as in 512MB)"
+            )
             raise UsageError(f"DuckDB does not start{memory}: {error}") from error
         connection.execute("SET enable_progress_bar = false")  # it would go to standard output
         self._close = weakref.finalize(self, connection.close)
-        # By a weak reference: DuckDB keeps what is registered, and the garbage collector does not see it there.
+        # By a weak reference: DuckDB keeps what is registered, and the garbage collector does not
+        # see it there.
         itself = weakref.ref(self)
         for schema in TABLES:
             if not schema.sql:
-                connection.register(schema.name, Table(arrow_schema(schema), partial(_rows_of, itself, schema)))
+                connection.register(schema.name,
+                    Table(arrow_schema(schema), partial(_rows_of, itself, schema)))
         for schema in TABLES:
             if schema.sql:
                 connection.execute(f"CREATE VIEW {schema.name} AS {schema.sql}")
         return connection
 
     def sql_reader(self, query: str) -> pa.RecordBatchReader:
-        """What the query gives, as a stream. Raises UsageError with DuckDB's words and the place in the query."""
+        """What the query gives, as a stream. Raises UsageError with DuckDB's words and the place in
+        the query."""
         module = duckdb()
         if not is_utf8(query):
-            raise UsageError(r"the query is not UTF-8; bytes of names that are none stand in the tables as \xff")
+            raise UsageError(
+                r"the query is not UTF-8; bytes of names that are none stand in the tables as \xff")
         try:
-            answers = [one for one in self._connection.extract_statements(query) if one.type == module.StatementType.SELECT]
+            answers = [one for one in self._connection.extract_statements(query)
+                if one.type == module.StatementType.SELECT]
             if len(answers) > 1:
-                raise UsageError(f"the query has {len(answers)} statements: give one; the second is {answers[1].query.strip()[:60]!r}")
+                raise UsageError(
+                    f"the query has {len(answers)} statements: give one; the second is "
+                    f"{answers[1].query.strip()[:60]!r}")
             with interruptible():
                 relation = self._connection.sql(query)
                 if relation is None:
@@ -175,7 +194,8 @@ class Run:
             raise query_error(self._placed(error, query)) from error
 
     def _placed(self, error: Exception, query: str) -> Exception:
-        """The error with its line and column, which DuckDB tells of a statement but not of a relation."""
+        """The error with its line and column, which DuckDB tells of a statement but not of a
+        relation."""
         try:
             if "LINE " not in str(error):
                 self._connection.execute(query)
@@ -201,15 +221,18 @@ def _rows_of(run: weakref.ref[Run], schema: TableSchema) -> Iterator[pa.RecordBa
 
 
 class Results:
-    """The batches of a result: errors that come while it is read become weir's, sums of whole numbers become int64."""
+    """The batches of a result: errors that come while it is read become weir's, sums of whole
+    numbers become int64."""
 
     def __init__(self, run: Run, reader: pa.RecordBatchReader):
-        # A run lives as long as its answers are read, but not beyond the end of the program, where Arrow lets go of nothing more.
+        # A run lives as long as its answers are read, but not beyond the end of the program, where
+        # Arrow lets go of nothing more.
         self.held = [reader, run]
         weakref.finalize(self, self.held.clear)
         pa = pyarrow()
         self.schema = pa.schema(
-            [field.with_type(pa.int64()) if _is_whole(field.type) else field for field in reader.schema]
+            [field.with_type(pa.int64()) if _is_whole(field.type) else field
+                for field in reader.schema]
         )
 
     def reader(self) -> pa.RecordBatchReader:
@@ -228,7 +251,9 @@ class Results:
             try:
                 yield batch.cast(self.schema)
             except pa.ArrowInvalid as error:
-                raise UsageError(f"the query: a sum does not fit 64 bits ({error}); cast it to DOUBLE") from error
+                raise UsageError(
+                    f"the query: a sum does not fit 64 bits ({error}); cast it to "
+                    f"DOUBLE") from error
 
 
 def _is_whole(kind: pa.DataType) -> bool:
@@ -255,18 +280,23 @@ def _head(error: Exception) -> str:
 
 def query_error(error: Exception) -> UsageError:
     if isinstance(error, duckdb().OutOfMemoryException):
-        return UsageError(f"the query does not fit the memory that it may take; give it more (--memory SIZE, weir.open(memory=...)), or ask for less: {_head(error)}")
+        return UsageError(
+            f"the query does not fit the memory that it may take; give it more (--memory SIZE, "
+            f"weir.open(memory=...)), or ask for less: {_head(error)}")
     return UsageError(f"the query: {error}")
 
 
 def open_run(
-    path: str | os.PathLike[str], *, step: str | None = None, memory: str | None = None, reader: RemoteReader | None = None
+    path: str | os.PathLike[str], *, step: str | None = None, memory: str | None = None,
+    reader: RemoteReader | None = None, exclusion: Exclusion | None = None,
 ) -> Run:
     """The run in a directory, or one of its steps, launchers and all.
 
-    memory: the most that DuckDB takes, e.g. "512MB" (default: its own, most of the machine); past it, it works on disk.
-    reader: who reads the traces instead of this process, e.g. weir.cluster.connect(...), as long as the run is used.
-    Raises weir.NotThere when there is no run, UsageError when pyarrow is not installed.
+    memory: the most that DuckDB takes, e.g. "512MB" (default: its own, most of the machine); past
+    it, it works on disk. reader: who reads the traces instead of this process, e.g.
+    weir.cluster.connect(...), as long as the run is used. exclusion: files that are left out; None:
+    those that the environment chooses. Raises weir.NotThere when there is no run, UsageError when
+    pyarrow is not installed.
     """
     pyarrow()
-    return Run(build(path, step=step, reader=reader), memory=memory)
+    return Run(build(path, step=step, reader=reader, exclusion=exclusion), memory=memory)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables that can be asked, and every column of them: name, kind, unit, meaning. docs/reference/query.md is this in prose.
+"""The tables that can be asked, and every column of them: name, kind, unit, meaning.
+docs/reference/query.md is this in prose.
 
 Tables are only ever added to: a column neither changes its meaning nor goes.
 """
@@ -48,18 +49,31 @@ _HOW = """
     of_output bool: made by libweir, within one of its events
     launcher bool: the process is a launcher (mpirun, srun, ...), which reports leave out
 """
+_SIZES = """
+    length_bytes int? bytes: length that a call without data names: of mmap, ftruncate, fallocate, MPI_File_set_size, ...; null: another call, or it failed
+    filetype_bytes int? bytes: data in one file type, of MPI_File_set_view; null: another call, or it failed
+    statistic int?: of a note about a layer (layer note:KIND): the figure, in the unit of its layer.toml
+"""
 _FILE = """
     file text?: absolute name, or what else the record is about (pipe:[..], output:STREAM:WHAT, mpi:COMMUNICATOR); null: nothing
-    is_file bool: the name is that of a file, or is not known; pipes, sockets, devices, /proc, /sys and segments of MPI are none
+    is_file bool: the name is that of a file, or is not known; pipes, sockets, devices, memory of memfd_create, /proc, /sys and segments of MPI are none
 """
 
-_MOVED = "CASE WHEN layer IN ('posix', 'stdio') AND class IN ('read', 'write') THEN bytes ELSE 0 END"
-_COUNTED = "class <> 'none' AND layer IN ('posix', 'stdio', 'fortran', 'mpi') AND is_file AND NOT launcher"
+_EXCLUDED = """
+    excluded bool: the file is one of the system, or another one that reports leave out
+"""
+
+_MOVED = (
+    "CASE WHEN layer IN ('posix', 'stdio') AND class IN ('read', 'write') THEN bytes ELSE 0 END"
+)
+_COUNTED = "class <> 'none' AND layer IN ('posix', 'stdio', 'fortran', 'mpi') AND is_file "
+_COUNTED += "AND NOT excluded AND NOT launcher"
 _SYSTEM = "layer IN ('posix', 'stdio')"
 
 EVENTS = TableSchema(
     "events",
-    "one row for each record: a call, or an event of a library. At level trace only; in no particular order",
+    "one row for each record: a call, or an event of a library. At level trace only; in no "
+    "particular order",
     _columns(f"""
         {_WHO}
         thread int32: thread of the call, its number in the system
@@ -68,7 +82,7 @@ EVENTS = TableSchema(
         {_WHAT}
         {_FILE}
         offset_bytes int? bytes: where the transfer began; null: not known
-        bytes int bytes: transferred (asked for, by MPI-IO; payload of the list, of Fortran; length, of mmap, ftruncate, ...); 0 when it failed
+        bytes int bytes: data that the call moved: transferred, of posix and stdio; of the layers above the data that it was called for; 0 when it moves none, or failed
         unit int?: unit of a Fortran statement
         error int32?: errno of a call that failed (of MPI-IO: MPI's class of errors), null: it did not
         routine text?: routine of MPI in records of synchronisation and messages, whose file is the communicator
@@ -76,11 +90,14 @@ EVENTS = TableSchema(
         peer int32?: of a message: the other rank in MPI_COMM_WORLD; null: not known
         short bool: fewer bytes than were asked for
         {_HOW}
+        {_SIZES}
+        {_EXCLUDED}
     """),
 )
 TOTALS = TableSchema(
     "totals",
-    "all calls of one process, file, operation, layer and flags added up, at every level; what `weir report` is computed from",
+    "all calls of one process, file, operation, layer and flags added up, at every level; what "
+    "`weir report` is computed from",
     _columns(f"""
         {_WHO}
         {_WHAT}
@@ -93,11 +110,14 @@ TOTALS = TableSchema(
         last_ns int ns: when the last ended, since 1970
         {_HOW}
         last_file text?: the name that the file had last in the run: another one than file where it was renamed or reached by a link
+        {_SIZES}
+        {_EXCLUDED}
     """),
 )
 IO = TableSchema(
     "io",
-    "the events that `weir report` counts, as it counts them: sums of calls, bytes and ns are its figures",
+    "the events that `weir report` counts, as it counts them: sums of calls, bytes and ns are its "
+    "figures",
     _columns(f"""
         {_WHO}
         thread int32: thread of the call
@@ -157,6 +177,7 @@ NAMES = TableSchema(
         id int: number of the name in that process
         name text: as it was recorded, `//` and `/./` folded
         is_file bool: it is that of a file
+        excluded bool: it is that of a system file or another one that reports leave out
         source text: given (by the program), descriptor (found in /proc/self/fd)
     """),
 )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports of a run: build() reads it, the render functions print its tables, trace_lines() streams its records."""
+"""Reports of a run: build() reads it, the render functions print its tables, trace_lines() streams
+its records."""
 
 from weir.report.frame.build import Report, build
 from weir.report.json import report_json

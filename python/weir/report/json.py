@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report as JSON: a stable interface, keys are only ever added (docs/reference/tables.md). Counts and bytes are exact."""
+"""The report as JSON: a stable interface, keys are only ever added (docs/reference/tables.md).
+Counts and bytes are exact."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import Any
 from weir.report.findings.registry import findings_of
 from weir.report.frame.amounts import plain
 from weir.report.frame.build import Report
+from weir.report.frame.excluded import excluded_of
 from weir.report.frame.kind import Options
 from weir.report.notes import notes, unseen_statement
 from weir.report.processes.compute import is_complete, unseen_of
@@ -16,9 +18,11 @@ from weir.report.steps.table import totals_json
 
 
 def report_json(report: Report, options: Options = Options()) -> dict[str, Any]:
-    """What is known of the run as a whole, and the keys of every table that `all` prints or that is named. Rows are not
-    limited, but for files, which by, top, threshold_ns and pattern choose as in weir.report.files.compute.chosen."""
-    not_files, launchers, segments = zip(*(step.left_out() for step in report.steps)) if report.steps else ((), (), ())
+    """What is known of the run as a whole, and the keys of every table that `all` prints or that is
+    named. Rows are not limited, but for files, which by, top, threshold_ns and pattern choose as in
+    weir.report.files.compute.chosen."""
+    not_files, launchers, segments = zip(*(step.left_out()
+        for step in report.steps)) if report.steps else ((), (), ())
     found: dict[str, Any] = {
         "format": 1,
         "unseen": _unseen(report),
@@ -35,10 +39,14 @@ def report_json(report: Report, options: Options = Options()) -> dict[str, Any]:
         "notes": notes(report),
         "findings": [{"name": n, "sentence": plain(text)} for n, text in findings_of(report)],
         "problems": [
-            {"file": p.path, "byte": p.offset, "reason": p.reason, "count": p.count} for p in report.problems
+            {"file": p.path, "byte": p.offset, "reason": p.reason, "count": p.count}
+            for p in report.problems
         ],
-        "not_files": {"calls": sum(t.calls for t in not_files), "bytes": sum(t.bytes for t in not_files)},
-        "launchers": {"calls": sum(t.calls for t in launchers), "bytes": sum(t.bytes for t in launchers)},
+        "not_files": {"calls": sum(t.calls for t in not_files),
+            "bytes": sum(t.bytes for t in not_files)},
+        "launchers": {"calls": sum(t.calls for t in launchers),
+            "bytes": sum(t.bytes for t in launchers)},
+        "excluded": _excluded(report),
         "mpi_segments": {
             "files": sum(t.files or 0 for t in segments),
             "calls": sum(t.calls for t in segments),
@@ -51,15 +59,27 @@ def report_json(report: Report, options: Options = Options()) -> dict[str, Any]:
     return found
 
 
+def _excluded(report: Report) -> dict[str, Any]:
+    """Files that are left out: how many, calls and bytes, and the words that they are left out by.
+    """
+    found = excluded_of(report)
+    return {
+        "files": found.files, "calls": found.calls, "bytes": found.totals.bytes,
+        "words": dict(found.words),
+    }  # fmt: skip
+
+
 def _unseen(report: Report) -> dict[str, Any]:
-    """What the kernel counted and nobody saw; statement: the first line of the report where it is not the whole truth."""
+    """What the kernel counted and nobody saw; statement: the first line of the report where it is
+    not the whole truth."""
     steps = [(step.name, unseen_of(step)) for step in report.steps]
     return {
         "statement": unseen_statement(report),
         "bytes": sum(one.bytes for _, one in steps),
         "kernel_bytes": sum(one.counted for _, one in steps),
         "processes": [
-            {"step": name, "pid": p.pid, "command": p.command, "bytes": p.unseen, "way": p.way} for name, one in steps for p in one.processes
+            {"step": name, "pid": p.pid, "command": p.command, "bytes": p.unseen, "way": p.way}
+            for name, one in steps for p in one.processes
         ],
         "programs": [
             {

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trace lines in the layout of the reference: one for each record, streamed chunk by chunk, never all in memory."""
+"""Trace lines in the layout of the reference: one for each record, streamed chunk by chunk, never
+all in memory."""
 
 from __future__ import annotations
 
@@ -31,11 +32,13 @@ def trace_lines(
     t_to: float | None = None,
     all: bool = False,
 ) -> Iterator[str]:
-    """Lines by step, rank and process; within a process in the order in which calls returned, all threads together.
+    """Lines by step, rank and process; within a process in the order in which calls returned, all
+    threads together.
 
-    file: a pattern as in weir.analysis.names.matches. op: a name of the table of operations (KeyError when there is none).
-    t_from, t_to: seconds since the start of the step; records that lie in the window at any time. stamp: ns since 1970
-    when the call began, on the aligned clock; time: ns that it took.
+    file: a pattern as in weir.analysis.names.matches. op: a name of the table of operations
+    (KeyError when there is none). t_from, t_to: seconds since the start of the step; records that
+    lie in the window at any time. stamp: ns since 1970 when the call began, on the aligned clock;
+    time: ns that it took.
     """
     wanted = None if op is None else op_named(op).value
     report = run if isinstance(run, Report) else build(run, step=step, rank=rank, all=all)
@@ -43,7 +46,8 @@ def trace_lines(
 
 
 def _lines(
-    report: Report, choice: Choice, step: str | None, pattern: str | None, op: int | None, t_from: float | None, t_to: float | None
+    report: Report, choice: Choice, step: str | None, pattern: str | None, op: int | None,
+    t_from: float | None, t_to: float | None
 ) -> Iterator[str]:
     for one in report.steps:
         if step is not None and one.name != step:
@@ -63,7 +67,10 @@ def _lines(
                 if number == 0:
                     rank = f"rank {member.rank}" if member.rank >= 0 else "no rank"
                     node = one.data.files[member.file].node
-                    yield f"# step {one.name}, {rank}, node {node}, pid {member.process.pid}: {member.process.command_line}"
+                    yield (
+                        f"# step {one.name}, {rank}, node {node}, pid {member.process.pid}: "
+                        f"{member.process.command_line}"
+                    )
                 yield line
 
 
@@ -91,14 +98,16 @@ class _ProcessLines:
         chunks = self.file.event_chunks()
         chunks = chunks[chunks["process"] == self.member.process.index]
         chunks = chunks[np.lexsort((chunks["sequence"], chunks["log"]))]
-        logs = [self._log(list(group)) for _, group in groupby(chunks, key=lambda chunk: int(chunk["log"]))]
+        logs = [self._log(list(group))
+            for _, group in groupby(chunks, key=lambda chunk: int(chunk["log"]))]
         for _, line in logs[0] if len(logs) == 1 else heapq.merge(*logs, key=lambda item: item[0]):
             yield line
 
     def _log(self, chunks: list[np.void]) -> Iterator[tuple[int, str]]:
         for chunk in chunks:
             if chunk["first_ticks"] > chunk["last_ticks"] or not self._in_window(
-                self.line.timestamp(int(chunk["first_ticks"])), self.line.timestamp(int(chunk["last_ticks"]))
+                self.line.timestamp(int(chunk["first_ticks"])),
+                self.line.timestamp(int(chunk["last_ticks"]))
             ):
                 continue
             records = self.file.records(chunk)
@@ -123,17 +132,21 @@ class _ProcessLines:
     def _format(self, records: np.ndarray) -> Iterator[tuple[int, str]]:
         long = (records["flags"] & LONG) != 0
         ticks = records["duration"].astype(np.uint64) << np.where(long, 12, 0).astype(np.uint64)
-        starts, ends = self.line.timestamps(records["start"]), self.line.timestamps(records["start"] + ticks)
+        starts, ends = self.line.timestamps(records["start"]), self.line.timestamps(
+            records["start"] + ticks)
         inside = np.broadcast_to(np.asarray(self._in_window(starts, ends)), starts.shape)
         records, starts, ends = records[inside], starts[inside], ends[inside]
         lengths = self.line.lengths(ticks[inside])
         offsets = records["offset_size"] & np.uint64(_UNKNOWN_OFFSET)
         sizes = (records["offset_size"] >> np.uint64(48) << np.uint64(32)) | records["size_low"]
-        columns = (records["op"], records["file"], sizes, offsets, records["layer"], records["error"], starts, lengths, ends)
-        for op, file, size, offset, layer, error, start, length, end in zip(*(column.tolist() for column in columns)):
+        columns = (records["op"], records["file"], sizes, offsets, records["layer"],
+            records["error"], starts, lengths, ends)
+        for op, file, size, offset, layer, error, start, length, end in zip(*(column.tolist()
+                for column in columns)):
             yield end, self._one(ops()[op], file, size, offset, layer, error, start, length)
 
-    def _one(self, op, file, size, offset, layer, error, start, length) -> str:  # type: ignore[no-untyped-def]
+    def _one(self, op, file, size, offset, layer, error, start,
+            length) -> str:  # type: ignore[no-untyped-def]
         head = f"{op.name + ':':<6} file={file}"
         tail = f"time={length:>8}nsec stamp={start}"
         if layer == FORTRAN:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from weir.analysis.totals import Totals
 from weir.report.frame.build import Report, StepReport
+from weir.report.frame.excluded import excluded_of
 from weir.report.frame.figures import size
 from weir.report.layers.compute import layers_of
 from weir.report.mpi_io.compute import mpi_files_of
@@ -28,6 +29,7 @@ LEFT_OUT = "left out: "  # begins the notes on what the figures do not count by 
 SHOWN_BY = " (--all shows them)"  # ends them
 MOST_PROBLEMS = 10
 MOST_NAMES = 3
+MOST_WORDS = 4
 LATER_NS = 50_000_000
 UNSURE_NS = 1_000_000
 
@@ -55,6 +57,7 @@ def notes(report: Report) -> list[str]:
     if not report.choice.everything and report.steps:
         not_files, launchers, segments = zip(*(step.left_out() for step in report.steps))
         files = sum(part.files or 0 for part in segments)
+        found += _excluded(report)
         found += _left_out("pipes, sockets, devices, /proc and /sys", not_files)
         kind = f"shared-memory {'file' if files == 1 else 'files'} of MPI libraries"
         found += _left_out(f"{files} {kind}", segments)
@@ -91,7 +94,8 @@ def _of_step(step: StepReport) -> list[str]:
     if is_launch_killed(step):
         found.append(
             "`weir trace` was killed before it saw the command end: the end of the program is not "
-            "known; Wall is from the start of the command to the last record or sign of life of a process"
+            "known; Wall is from the start of the command to the last record or sign of life of a "
+            "process"
         )
     elif job is None or job.ended_realtime_ns is None:
         found.append(
@@ -116,7 +120,7 @@ def is_launch_killed(step: StepReport) -> bool:
 
 
 def _of_killed(step: StepReport) -> list[str]:
-    """Processes that did not end in order, by name; those that are known to be killed first."""
+    """Processes that did not exit normally, by name; those that are known to be killed first."""
     data = step.data
     replaced = {
         one.starter for group in unseen_of(step).groups for one in group.programs if one.is_replaced
@@ -133,7 +137,7 @@ def _of_killed(step: StepReport) -> list[str]:
     if len(found) > MOST_NAMES:
         listed.append(f"{len(found) - MOST_NAMES} more")
     return [
-        f"{len(found)} of {len(data.members)} processes did not end in order: {'; '.join(listed)}"
+        f"{len(found)} of {len(data.members)} processes did not exit normally: {'; '.join(listed)}"
     ]
 
 
@@ -146,7 +150,8 @@ def _killed(step: StepReport, index: int) -> str:
     if index in running_of(step):
         how = "still running"
     job = step.data.step.job
-    if not signal and job is not None and job.exit_status is not None and len(step.data.members) == 1:
+    if not signal and job is not None and job.exit_status is not None and len(
+            step.data.members) == 1:
         how = f"it {_ending(job.exit_status)}, by a system call that weir did not see"
     who = _who(step, process.pid, member.rank if process.rank >= 0 else -1, member.file)
     return f"{process.command_line[:60]} ({who}: {how})"
@@ -222,7 +227,8 @@ _CAUSES = {
 
 
 def refusal_causes(processes: Sequence[Process], budget: int) -> str:
-    """Why the trace could not grow for these processes, each cause once; empty when none noted it."""
+    """Why the trace could not grow for these processes, each cause once; empty when none noted it.
+    """
     reasons = dict.fromkeys(reason for one in processes for reason in one.refusals)
     causes = [
         f"the trace reached its budget of {size(budget)} a node"
@@ -279,7 +285,8 @@ def unseen_statement(report: Report) -> str | None:
 
 def _running(step: StepReport, index: int) -> str:
     member = step.data.members[index]
-    who = _who(step, member.process.pid, member.rank if member.process.rank >= 0 else -1, member.file)
+    who = _who(step, member.process.pid, member.rank if member.process.rank >= 0 else -1,
+        member.file)
     return f"{member.process.command_line[:60]} ({who})"
 
 
@@ -315,7 +322,8 @@ def _of_untraced(step: StepReport) -> list[str]:
     if not harmless:
         return []
     return [
-        f"{_programs(len(harmless))} left no records. Their parents got less than 64 KiB of I/O from "
+        f"{_programs(len(harmless))} left no records. Their parents got less than 64 KiB of I/O "
+        f"from "
         "each when they waited for them; the I/O of one in the background, for which nobody "
         f"waited, is not known. The first is {harmless[0].program[:60]}: {harmless[0].reason}"
     ]
@@ -361,6 +369,21 @@ def _of_clocks(step: StepReport) -> list[str]:
             "active time is that uncertain where I/O is short"
         )
     return found
+
+
+def _excluded(report: Report) -> list[str]:
+    """One note on the files of weir.analysis.exclusion, with the lists' words that most of their
+    calls are left out by."""
+    left_out = excluded_of(report)
+    if not left_out.calls:
+        return []
+    words = list(left_out.words)
+    more = ", ..." if len(words) > MOST_WORDS else ""
+    listed = ", ".join(words[:MOST_WORDS]) + more
+    of_detail = any(step.level == "detail" for step in report.steps)
+    sizes = "; at level detail the sizes of requests have them" if of_detail else ""
+    files = f"{left_out.files} system {'file' if left_out.files == 1 else 'files'}"
+    return _left_out(f"{files} ({listed}; --include PATTERN{sizes})", [left_out.totals])
 
 
 def _left_out(what: str, parts: Sequence[Totals]) -> list[str]:

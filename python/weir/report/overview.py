@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first screen of `weir report`: what was found in three sentences, the steps, the files that matter, what was not
-seen, and which tables show more."""
+"""The first screen of `weir report`: what was found in three sentences, the steps, the files that
+matter, what was not seen, and which tables show more."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ from weir.report.steps.table import step_table
 
 MOST_SENTENCES = 3
 MOST_FILES = 10
-MOST_STEPS = 12
+MOST_STEPS = 10
 MOST_NOTES = 4
 LEAST_PATH = 20  # columns
 SHORT_NS = 100_000_000  # times that are all shorter are shown in ms
 
 
 def overview(report: Report, options: Options) -> Iterator[Table | str]:
-    """At most two screens. options: by, top, threshold_ns and pattern choose the files; width is that of the screen."""
+    """At most two screens. options: by, top, threshold_ns and pattern choose the files; width is
+    that of the screen."""
     head, groups, found = heading(report), file_groups(report), notes(report)
     grave = [note for note in found if is_grave(note)]
     yield from (f"note: {note}" for note in grave)  # each on one line, whole, for scripts
@@ -43,7 +44,8 @@ def overview(report: Report, options: Options) -> Iterator[Table | str]:
     files = _file_table(report, groups, options)
     if files.rows:
         yield files
-    left_out = [note.removeprefix(LEFT_OUT).removesuffix(SHOWN_BY) for note in found if note.startswith(LEFT_OUT)]
+    left_out = [note.removeprefix(LEFT_OUT).removesuffix(SHOWN_BY) for note in found
+        if note.startswith(LEFT_OUT)]
     others = [note for note in found if not is_grave(note) and not note.startswith(LEFT_OUT)]
     for title, listed in (("Notes", others), (f"Left out of these figures{SHOWN_BY}", left_out)):
         if listed:
@@ -55,9 +57,11 @@ def overview(report: Report, options: Options) -> Iterator[Table | str]:
 
 def _listed(found: list[str], options: Options) -> Iterator[str]:
     hidden = len(found) - MOST_NOTES
-    more = [f"{hidden} more {'note' if hidden == 1 else 'notes'}: --tables all"] if hidden > 0 else []
+    more = [f"{hidden} more {'note' if hidden == 1 else 'notes'}: --tables "
+            f"all"] if hidden > 0 else []
     wrapped = textwrap.TextWrapper(
-        options.width, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
+        options.width, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False,
+        break_long_words=False
     )
     yield from map(wrapped.fill, found[:MOST_NOTES] + more)
 
@@ -69,11 +73,13 @@ def _step_table(report: Report) -> Table:
         return whole
     most = sorted(range(len(report.steps)), key=lambda at: -report.steps[at].all.ns)[:MOST_STEPS]
     kept = tuple(whole.rows[at] for at in sorted(most))
-    return Table(f"Steps with the most I/O time ({MOST_STEPS} of {len(whole.rows)}; --tables steps)", whole.columns, kept, whole.groups, whole.footer)
+    return Table(f"Steps with the most I/O time ({MOST_STEPS} of {len(whole.rows)}; --tables "
+                 f"steps)", whole.columns, kept, whole.groups, whole.footer)
 
 
 def _file_table(report: Report, groups: list[FileGroup], options: Options) -> Table:
-    """Groups of files by critical time where it is known, else by I/O time; or by the key that was asked for."""
+    """Groups of files by critical time where it is known, else by I/O time; or by the key that was
+    asked for."""
     critical = critical_by_file(report)
     costs = critical_by_group(groups, critical)
     keys = {
@@ -87,18 +93,24 @@ def _file_table(report: Report, groups: list[FileGroup], options: Options) -> Ta
     kept = [
         one
         for one in sorted(groups, key=keys[options.by])
-        if one.ns >= options.threshold_ns and (wanted is None or any(matches(path, wanted) for path in one.members))
+        if one.ns >= options.threshold_ns
+        and (wanted is None or any(matches(path, wanted) for path in one.members))
     ]
     top = MOST_FILES if options.top is None else options.top or None
-    columns = ("critical",) * bool(critical) + ("I/O", "MB", "Calls", "files", "<use", "<File, or files of one pattern")
+    columns = ("critical",) * bool(critical) + ("I/O", "MB", "Calls", "files", "<use",
+        "<File, or files of one pattern")
     unit = "ms" if max((one.ns for one in kept[:top]), default=0) < SHORT_NS else "s"
-    cells = [_cells(one, costs[one] if critical else None, 1e6 if unit == "ms" else 1e9) for one in kept[:top]]
-    used = sum(max(len(head), *(len(row[at]) for row in cells)) + 2 for at, head in enumerate(columns[:-1])) if cells else 0
+    cells = [_cells(one, costs[one] if critical else None, 1e6 if unit == "ms" else 1e9)
+        for one in kept[:top]]
+    used = sum(max(len(head), *(len(row[at]) for row in cells)) + 2
+        for at, head in enumerate(columns[:-1])) if cells else 0
     space = max(LEAST_PATH, options.width - used)
     rows = tuple((*row[:-1], fitted(row[-1], space)) for row in cells)
-    by = {"msec": "critical time, then by I/O time" if critical else "I/O time"}.get(options.by, options.by)
+    by = {"msec": "critical time, then by I/O time" if critical else "I/O time"}.get(options.by,
+        options.by)
     return Table(
-        f"Files by {by} ({len(rows)} of {len(kept)})" if len(rows) < len(kept) else f"Files by {by}",
+        f"Files by {by} ({len(rows)} of {len(kept)})" if len(rows) < len(kept)
+        else f"Files by {by}",
         columns,
         rows,
         ((unit, 1 + bool(critical)), ("", 5)),
@@ -116,7 +128,8 @@ def _legend(has_critical: bool, cells: list[tuple[str, ...]]) -> Iterator[str]:
 
 def _cells(one: FileGroup, critical_ns: int | None, unit_ns: float) -> tuple[str, ...]:
     times = [f"{ns / unit_ns:.3f}" for ns in (critical_ns, one.ns) if ns is not None]
-    return (*times, decimals(megabytes(one.bytes)), str(one.calls), str(one.files), one.use, one.name)
+    return (*times, decimals(megabytes(one.bytes)), str(one.calls), str(one.files), one.use,
+        one.name)
 
 
 def _more(report: Report, options: Options) -> Iterator[str]:
@@ -124,5 +137,9 @@ def _more(report: Report, options: Options) -> Iterator[str]:
     found = [kind for kind in KINDS if kind.has_more(report)]
     name = max(len(kind.name) for kind in found) + 2
     for kind in found:
-        yield textwrap.fill(kind.shows, options.width, initial_indent=f"  {kind.name:<{name}}", subsequent_indent=" " * (name + 2))
-    yield f"\nweir report RUN --tables NAME,NAME prints these, --tables {ALL} every one;\n--html FILE writes a page for a browser; --help lists all options"
+        yield textwrap.fill(kind.shows, options.width, initial_indent=f"  {kind.name:<{name}}",
+            subsequent_indent=" " * (name + 2))
+    yield (
+        f"\nweir report RUN --tables NAME,NAME prints these, --tables {ALL} every one;\n--html "
+        f"FILE writes a page for a browser; --help lists all options"
+    )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All tables of `weir report`, in the order in which `--tables all` prints them. A new kind is one line here."""
+"""All tables of `weir report`, in the order in which `--tables all` prints them. A new kind is one
+line here."""
 
 from __future__ import annotations
 
@@ -16,23 +17,29 @@ from weir.report.layers.table import LAYERS
 from weir.report.mpi_io.table import MPI_IO
 from weir.report.mpi_io.variable_table import VARIABLES
 from weir.report.output.table import OUTPUT
+from weir.report.output_cost.table import OUTPUT_COST
 from weir.report.processes.table import PROCESSES
+from weir.report.patterns.table import PATTERNS
 from weir.report.requests.table import DURATIONS, REQUESTS
 from weir.report.routines.detail import DETAIL
 from weir.report.routines.table import SUMMARY
 from weir.report.steps.table import STEPS
 from weir.report.units.table import UNITS
+from weir.report.wall.table import WALL
 from weir.report.waits.phase_table import PHASES
 from weir.report.waits.table import WAITS
 
 KINDS: tuple[TableKind, ...] = (
     STEPS,
+    WALL,
+    OUTPUT_COST,
     WAITS,
     PHASES,
     SUMMARY,
     FILES,
     REQUESTS,
     DURATIONS,
+    PATTERNS,
     UNITS,
     LAYERS,
     OUTPUT,
@@ -58,7 +65,8 @@ def named(names: str) -> tuple[str, ...]:
 
 
 def report_tables(report: Report, options: Options) -> Iterator[Table | str]:
-    """The tables that were asked for; plain lines (of details) as text. Raises KeyError for a name that is none."""
+    """The tables that were asked for; plain lines (of details) as text. Raises KeyError for a name
+    that is none."""
     for name in options.tables:
         for kind in [one for one in KINDS if one.in_all] if name == ALL else [BY_NAME[name]]:
             is_empty = True

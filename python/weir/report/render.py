@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints a report: plain text for files and pipes, Rich for terminals. Both print the same tables from the same cells."""
+"""Prints a report: plain text for files and pipes, Rich for terminals. Both print the same tables
+from the same cells."""
 
 from __future__ import annotations
 
@@ -77,5 +78,13 @@ def _print_rich(table: Table, console: Console) -> None:
     console.print()
     heads = 3 if table.groups else 2
     for i, line in enumerate(lines):
-        style = "bold" if i == 0 else "dim" if i < heads or i >= body else "bold" if i >= body - len(table.footer) else ""
+        style = (
+            "bold"
+            if i == 0
+            else "dim"
+            if i < heads or i >= body
+            else "bold"
+            if i >= body - len(table.footer)
+            else ""
+        )
         console.print(Text(line, style=style), soft_wrap=True)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a reader in a hurry must know of a run, in sentences; for the first screen of the text and for the page."""
+"""What a reader in a hurry must know of a run, in sentences; for the first screen of the text and
+for the page."""
 
 from __future__ import annotations
 
@@ -18,8 +19,12 @@ from weir.report.waits.summary import synchronisation_of
 # Sentences without which the figures mislead: they stand above them.
 GRAVE = re.compile(
     r"INCOMPLETE|damaged|LOST BYTES"
-    r"|step [^:]*: (?:\d+ of \d+ processes did not end in order|the command (?:ended with|was killed)|no trace file|`weir trace` was killed|\d+ calls have no record)"
+    r"|step [^:]*: (?:\d+ of \d+ processes did not exit normally|the command (?:ended with|was "
+    r"killed)|no trace file|`weir trace` was killed|\d+ calls have no record)"
 )
+
+
+LEAST_SHARE = 0.01  # of a run, worth a sentence
 
 
 def is_grave(note: str) -> bool:
@@ -32,9 +37,11 @@ def heading(report: Report) -> dict[str, str]:
     ranks = max((sum(rank >= 0 for rank in step.ranks) for step in report.steps), default=0)
     nodes = max((len(step.data.files) for step in report.steps), default=0)
     started = min((step.started_ns for step in report.steps if step.started_ns), default=0)
-    when = datetime.fromtimestamp(started // 10**9, timezone.utc).strftime("%Y-%m-%d %H:%M UTC") if started else ""
+    when = datetime.fromtimestamp(started // 10**9,
+        timezone.utc).strftime("%Y-%m-%d %H:%M UTC") if started else ""
     parts = [count(len(report.steps), "step"), count(ranks, "rank"), count(nodes, "node"), when]
-    return {"run": os.path.basename(os.path.abspath(report.path)), "facts": " · ".join(filter(None, parts))}
+    return {"run": os.path.basename(os.path.abspath(report.path)),
+        "facts": " · ".join(filter(None, parts))}
 
 
 def count(count: int, what: str) -> str:
@@ -53,24 +60,30 @@ def _time(report: Report) -> str:
     if not report.all.calls:
         return f"No I/O on files was recorded in the {seconds(wall)} of the run."
     if report.active_ns is None:
-        return f"All ranks together spent {seconds(whole)} in I/O during the {seconds(wall)} of the run."
+        return (
+            f"All ranks together spent {seconds(whole)} in I/O during the {seconds(wall)} of the "
+            f"run."
+        )
     active = report.active_ns / 1e9
     who = "At least one rank" if report.choice.rank is None else f"Rank {report.choice.rank}"
     return (
-        f"{who} was in I/O during {seconds(active)} of the run's {seconds(wall)} ({share(active, wall)}). "
-        "Faster I/O cannot make the run shorter by more than this."
+        f"{who} was in I/O during {seconds(active)} of the run's {seconds(wall)} "
+        f"({share(active, wall)}). "
+        "Faster I/O cannot make the run shorter by more (calls to files alone)."
     )
 
 
 def _critical(report: Report, groups: list[FileGroup]) -> str | None:
-    """What the run would have been shorter without I/O, where MPI was recorded (docs/guide/waits.md); of all ranks, as waits are. And the files
-    that belong together that it waits for most: each of them alone may take little."""
+    """What the run would have been shorter without I/O, where MPI was recorded
+    (docs/guide/waits.md); of all ranks, as waits are. And the files that belong together that it
+    waits for most: each of them alone may take little."""
     if report.choice.rank is not None:
         return None
-    critical = sum(found.critical_ns for step in report.steps if (found := synchronisation_of(step).waits) is not None)
+    critical = sum(found.critical_ns for step in report.steps
+        if (found := synchronisation_of(step).waits) is not None)
     by_file = critical_by_file(report)
     if not critical or not by_file:
-        return None
+        return _of_threads(report, 0).strip() or None
     whole = critical_by_group(groups, by_file)
     most = max(whole, key=lambda one: whole[one], default=None)
     file = max(by_file, key=lambda name: by_file[name])
@@ -79,8 +92,24 @@ def _critical(report: Report, groups: list[FileGroup]) -> str | None:
     else:
         worst, ns = f"the file {shown(file, report.cwd)}", by_file[file]
     return (
-        f"I/O delays the run by {seconds(critical / 1e9)} ({share(critical, report.wall_ns)} of its time), found from the "
-        f"waits in MPI. The largest part of this delay, {seconds(ns / 1e9)}, is I/O on {worst}."
+        f"I/O delays the run by {seconds(critical / 1e9)} ({share(critical, report.wall_ns)} of "
+        "its time): with calls of I/O at no cost and all else as measured, it would take "
+        f"{seconds((report.wall_ns - critical) / 1e9)}. The largest part of this delay, "
+        f"{seconds(ns / 1e9)}, is I/O on "
+        f"{worst}.{_of_threads(report, critical)}"
+    )
+
+
+def _of_threads(report: Report, critical_ns: int) -> str:
+    """What a trace cannot show: whether a rank waits for its threads."""
+    found = [one for step in report.steps if (one := synchronisation_of(step).waits) is not None]
+    most = sum(one.critical_most_ns for one in found)
+    if most - critical_ns < LEAST_SHARE * report.wall_ns:
+        return ""
+    return (
+        f" Threads that do not call MPI were in I/O for another "
+        f"{seconds(sum(one.background_ns for one in found) / 1e9)}, which counts as hidden; if "
+        f"ranks wait for them, I/O delays the run by up to {seconds(most / 1e9)}."
     )
 
 
@@ -108,9 +137,14 @@ def _files(report: Report, groups: list[FileGroup]) -> str | None:
     if not groups or not groups[0].ns:
         return None
     most = groups[0]
-    whose = f"The file with the most I/O time is {most.name}" if most.files == 1 else f"Most I/O time goes to the {_members(most)}"
+    whose = (
+        f"The file with the most I/O time is {most.name}"
+        if most.files == 1
+        else f"Most I/O time goes to the {_members(most)}"
+    )
     size = most.bytes_read + most.bytes_written
     moved = f" and {amount(size)}" if size else ""
     return (
-        f"{whose}: {seconds(most.ns / 1e9)} in {number(most.calls)} calls{moved}, {share(most.ns, report.all.ns)} of the time of all files."
+        f"{whose}: {seconds(most.ns / 1e9)} in {number(most.calls)} calls{moved}, "
+        f"{share(most.ns, report.all.ns)} of the time of all files."
     )

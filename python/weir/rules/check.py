@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules that can never match because an earlier one takes all their files. Only what can be proved is said."""
+"""Rules that can never match because an earlier one takes all their files. Only what can be proved
+is said."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ def _shadowed(given: Sequence[Rule] | Sequence[Hints], what: str) -> list[Mistak
     for index, one in enumerate(given):
         earlier = next((e for e in given[:index] if covers(e.when, one.when)), None)
         if earlier is not None:
-            found.append(Mistake(one.source, f"this {what} can never match: {earlier.source} comes first and takes all its files"))
+            found.append(Mistake(one.source,
+                f"this {what} can never match: {earlier.source} comes first and takes all its "
+                f"files"))
     return found
 
 
@@ -40,7 +43,8 @@ def covers(wide: Conditions, narrow: Conditions) -> bool:
         and (wide.form is None or wide.form == narrow.form)
         and (not wide.mode or bool(narrow.mode) and set(narrow.mode) <= set(wide.mode))
         and (wide.min_size or 0) <= (narrow.min_size or 0)
-        and (wide.max_size is None or (narrow.max_size is not None and narrow.max_size <= wide.max_size))
+        and (wide.max_size is None
+            or (narrow.max_size is not None and narrow.max_size <= wide.max_size))
     )
 
 
@@ -54,7 +58,8 @@ def _pattern_covers(wide: str | None, narrow: str | None) -> bool:
     head, star, tail = wide.partition("*")
     if not star or _WILDCARDS.search(head) or _WILDCARDS.search(tail):
         return False
-    # wide is head*tail: what every name of narrow begins and ends with decides, if the two parts do not overlap.
+    # wide is head*tail: what every name of narrow begins and ends with decides, if the two parts do
+    # not overlap.
     begin = _WILDCARDS.split(narrow, maxsplit=1)[0]
     end = narrow.rpartition("*")[2]
     plain_end = "*" in narrow and not _WILDCARDS.search(end)
@@ -66,14 +71,17 @@ def _directory_covers(wide: Conditions, narrow: Conditions) -> bool:
         return True
     if narrow.dir is not None and f"{narrow.dir}/".startswith(f"{wide.dir}/"):
         return True
-    return narrow.path is not None and _WILDCARDS.split(narrow.path, maxsplit=1)[0].startswith(f"{wide.dir}/")
+    return narrow.path is not None and _WILDCARDS.split(narrow.path,
+        maxsplit=1)[0].startswith(f"{wide.dir}/")
 
 
 def _any_of(wide: tuple[str, ...], narrow: tuple[str, ...]) -> bool:
-    return not wide or (bool(narrow) and all(n in wide or ("fuse" in wide and n.startswith("fuse.")) for n in narrow))
+    return not wide or (bool(narrow)
+        and all(n in wide or ("fuse" in wide and n.startswith("fuse.")) for n in narrow))
 
 
 def _ranges_cover(wide: tuple[tuple[int, int], ...], narrow: tuple[tuple[int, int], ...]) -> bool:
     if not wide:
         return True
-    return bool(narrow) and all(any(low <= first and last <= high for low, high in wide) for first, last in narrow)
+    return bool(narrow) and all(any(low <= first and last <= high for low, high in wide)
+        for first, last in narrow)

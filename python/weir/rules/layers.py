@@ -3,7 +3,8 @@
 
 A layer is declared in native/layers/<name>/layer.toml. The build makes layers.json of the package
 from all of them (tools/layers.py). Rules are checked against it, docs/reference/layers.md is made
-from it. What a layer does with its arguments is described in its own page, native/layers/<name>/README.md.
+from it. What a layer does with its arguments is described in its own page,
+native/layers/<name>/README.md.
 """
 
 from __future__ import annotations
@@ -104,21 +105,27 @@ class Kind:
 
 
 _EVERYWHERE = {"EIO", "EINTR"}
-# What each call documents (open(2), read(2), ...): a fault may be none that a program could not meet without weir.
+# What each call documents (open(2), read(2), ...): a fault may be none that a program could not
+# meet without weir.
 ERRNOS: dict[str, frozenset[str]] = {
     "any": frozenset(_EVERYWHERE),
-    "read": frozenset(_EVERYWHERE | {"EAGAIN", "EBADF", "EINVAL", "EISDIR", "ENOMEM", "ENXIO", "EOVERFLOW", "ESTALE", "ETIMEDOUT"}),
+    "read": frozenset(_EVERYWHERE | {"EAGAIN", "EBADF", "EINVAL", "EISDIR", "ENOMEM", "ENXIO",
+        "EOVERFLOW", "ESTALE", "ETIMEDOUT"}),
     "write": frozenset(
-        _EVERYWHERE | {"EAGAIN", "EBADF", "EDQUOT", "EFBIG", "EINVAL", "ENOSPC", "ENXIO", "EPERM", "ESTALE", "ETIMEDOUT"}
+        _EVERYWHERE | {"EAGAIN", "EBADF", "EDQUOT", "EFBIG", "EINVAL", "ENOSPC", "ENXIO", "EPERM",
+            "ESTALE", "ETIMEDOUT"}
     ),
     "open": frozenset(
         _EVERYWHERE
-        | {"EACCES", "EBUSY", "EDQUOT", "EEXIST", "EINVAL", "EISDIR", "ELOOP", "EMFILE", "ENAMETOOLONG", "ENFILE", "ENODEV"}
-        | {"ENOENT", "ENOMEM", "ENOSPC", "ENOTDIR", "ENXIO", "EOVERFLOW", "EPERM", "EROFS", "ESTALE", "ETXTBSY"}
+        | {"EACCES", "EBUSY", "EDQUOT", "EEXIST", "EINVAL", "EISDIR", "ELOOP", "EMFILE",
+            "ENAMETOOLONG", "ENFILE", "ENODEV"}
+        | {"ENOENT", "ENOMEM", "ENOSPC", "ENOTDIR", "ENXIO", "EOVERFLOW", "EPERM", "EROFS",
+            "ESTALE", "ETXTBSY"}
     ),
     "close": frozenset(_EVERYWHERE | {"EBADF", "EDQUOT", "ENOSPC"}),
     "fsync": frozenset(_EVERYWHERE | {"EBADF", "EDQUOT", "EINVAL", "ENOSPC", "EROFS"}),
-    "truncate": frozenset(_EVERYWHERE | {"EACCES", "EBADF", "EFBIG", "EINVAL", "EPERM", "EROFS", "ETXTBSY"}),
+    "truncate": frozenset(_EVERYWHERE | {"EACCES", "EBADF", "EFBIG", "EINVAL", "EPERM", "EROFS",
+        "ETXTBSY"}),
 }
 
 

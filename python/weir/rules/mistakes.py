@@ -49,7 +49,8 @@ class RulesError(UsageError):
 
 
 class Wrong(Exception):
-    """Raised by parsers of one value: the message, and how many characters into the value the mistake lies."""
+    """Raised by parsers of one value: the message, and how many characters into the value the
+    mistake lies."""
 
     def __init__(self, message: str, offset: int = 0):
         super().__init__(message)
@@ -61,7 +62,8 @@ _WIDEST = 110
 
 
 def _shown(text: str, column: int) -> tuple[str, int]:
-    """A line and a column of it as they can be printed: tabs and control characters as blanks, and the part around the column."""
+    """A line and a column of it as they can be printed: tabs and control characters as blanks, and
+    the part around the column."""
     printable = "".join(c if c.isprintable() else " " for c in text)
     if len(printable) <= _WIDEST:
         return printable, column

@@ -14,7 +14,8 @@ MODES = ("read", "write", "readwrite", "append", "create", "truncate")
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer of a stack. Sizes are bytes; ``args`` are the positional ones, all of them; options are in the table's order."""
+    """One layer of a stack. Sizes are bytes; ``args`` are the positional ones, all of them; options
+    are in the table's order."""
 
     name: str
     args: tuple[int, ...] = ()
@@ -78,7 +79,8 @@ class Hints:
 
 @dataclass(frozen=True)
 class RuleSet:
-    """Rules and hints in the order they are asked, what was understood but cannot be done, and where all came from."""
+    """Rules and hints in the order they are asked, what was understood but cannot be done, and
+    where all came from."""
 
     rules: tuple[Rule, ...] = ()
     hints: tuple[Hints, ...] = ()

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a run's rules come from, and in which order they are asked.
 
-First the files of --rules, in the order given; without any, the assignments of $WEIR_ASSIGN_FILE, $FILENV or .assign.
-Then IOBUF_PARAMS and MPICH_MPIIO_HINTS, which are set for a whole job and so say what nobody said more closely.
+First the files of --rules, in the order given; without any, the assignments of $WEIR_ASSIGN_FILE,
+$FILENV or .assign. Then IOBUF_PARAMS and MPICH_MPIIO_HINTS, which are set for a whole job and so
+say what nobody said more closely.
 """
 
 from __future__ import annotations
@@ -38,12 +39,14 @@ def read_file(path: str) -> RuleSet:
 
 def _begins_with_assign(data: bytes) -> bool:
     lines = data.decode("utf-8", "replace").splitlines()
-    words = next((line.split() for line in lines if line.strip() and not line.lstrip().startswith("#")), [])
+    words = next((line.split() for line in lines if line.strip()
+        and not line.lstrip().startswith("#")), [])
     return words[:1] == ["assign"] or words[:2] == ["weir", "assign"]
 
 
 def gather_rules(files: Sequence[str], environ: Mapping[str, str]) -> RuleSet:
-    """The rules of a run. Raises RulesError with the mistakes of all sources, InputError for a file that cannot be read."""
+    """The rules of a run. Raises RulesError with the mistakes of all sources, InputError for a file
+    that cannot be read."""
     found = RuleSet()
     mistakes: list[Mistake] = []
     readers = [lambda path=path: read_file(path) for path in files]

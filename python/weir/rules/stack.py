@@ -10,7 +10,15 @@ from collections.abc import Iterator
 from weir.rules.layers import ERRNOS, MOST_DIRECTORIES, MOST_LAYERS, NOTHING, Argument, Kind, kinds
 from weir.rules.mistakes import Wrong, listed, near
 from weir.rules.model import EVENT, SYSTEM, Layer
-from weir.rules.values import BLOCK, check_dir, parse_fraction, parse_number, parse_size, parts, size_text
+from weir.rules.values import (
+    BLOCK,
+    check_dir,
+    parse_fraction,
+    parse_number,
+    parse_size,
+    parts,
+    size_text,
+)
 
 _TRUE, _FALSE = ("1", "yes", "true", "on"), ("0", "no", "false", "off")
 
@@ -24,13 +32,15 @@ class StackError(Exception):
 
 
 def parse_stack(text: str) -> tuple[Layer, ...]:
-    """The layers, with every default filled in, ending in system. Layers are separated by ``|``, or all by commas.
+    """The layers, with every default filled in, ending in system. Layers are separated by ``|``, or
+    all by commas.
 
     Raises StackError.
     """
     wrongs: list[Wrong] = []
     if not text.strip():
-        raise StackError([Wrong("the stack is empty: name its layers, or none to leave files alone")])
+        raise StackError(
+            [Wrong("the stack is empty: name its layers, or none to leave files alone")])
     words = list(_words(text))
     if [w for _, w in words] == [NOTHING]:
         return (SYSTEM,)
@@ -48,7 +58,8 @@ def parse_stack(text: str) -> tuple[Layer, ...]:
 
 
 def _words(text: str) -> Iterator[tuple[int, str]]:
-    """The layers' texts with their offsets. A comma followed by a slash goes on with a list of directories."""
+    """The layers' texts with their offsets. A comma followed by a slash goes on with a list of
+    directories."""
     pattern = r"\|" if "|" in text else r",(?!\s*/)"
     at = 0
     for part in re.split(pattern, text):
@@ -61,13 +72,15 @@ def _order_mistakes(layers: list[tuple[int, Layer]]) -> list[Wrong]:
     for index, (offset, layer) in enumerate(layers):
         if layer == SYSTEM and index != len(layers) - 1:
             below = layers[index + 1][1].name
-            wrongs.append(Wrong(f"system must be the last layer, but {below} stands below it", offset))
+            wrongs.append(Wrong(f"system must be the last layer, but {below} stands below it",
+                offset))
         kind, above = kinds()[layer.name], [other.name for _, other in layers[:index]]
         if not kind.repeatable and layer != SYSTEM and layer.name in above:
             wrongs.append(Wrong(f"{layer.name} stands twice in this stack", offset))
         wrongs += [Wrong(mistake, offset) for mistake in _wrong_neighbours(kind, above)]
     if len(layers) > MOST_LAYERS + 1:
-        wrongs.append(Wrong(f"a stack has at most {MOST_LAYERS} layers above system", layers[MOST_LAYERS][0]))
+        wrongs.append(Wrong(f"a stack has at most {MOST_LAYERS} layers above system",
+            layers[MOST_LAYERS][0]))
     return wrongs
 
 
@@ -96,14 +109,16 @@ def _parse_layer(word: str) -> Layer:
             _parse_field(kind, field, args, given)
         except Wrong as wrong:
             wrongs.append(Wrong(wrong.message, offset + wrong.offset))
-    wrongs += [Wrong(f"{kind.name} needs {o.name}={_example(o)}") for o in kind.options if o.required and o.name not in given and not wrongs]
+    wrongs += [Wrong(f"{kind.name} needs {o.name}={_example(o)}") for o in kind.options
+        if o.required and o.name not in given and not wrongs]
     if not wrongs:
         wrongs = _together(kind, given)
     if wrongs:
         raise StackError(wrongs)
     args += [a.default or "0" for a in kind.positional[len(args) :]]
     values = {o.name: given.get(o.name, o.default) for o in kind.options}
-    return Layer(kind.name, tuple(int(a) for a in args), tuple((k, v) for k, v in values.items() if v is not None))
+    return Layer(kind.name, tuple(int(a) for a in args), tuple((k, v) for k, v in values.items()
+        if v is not None))
 
 
 def _fields(word: str) -> list[tuple[int, str]]:
@@ -132,7 +147,11 @@ def _parse_field(kind: Kind, field: str, args: list[str], given: dict[str, str])
         if given:
             raise Wrong("arguments without a name come before those with one")
         if len(args) == len(kind.positional):
-            most = f"takes {_by_place(kind)} and no more" if kind.positional else "takes no arguments without a name"
+            most = (
+                f"takes {_by_place(kind)} and no more"
+                if kind.positional
+                else "takes no arguments without a name"
+            )
             raise Wrong(f"{field!r} is too many: {kind.name} {most}{_options_hint(kind)}")
         args.append(_parse_value(kind, kind.positional[len(args)], field))
         return
@@ -142,7 +161,8 @@ def _parse_field(kind: Kind, field: str, args: list[str], given: dict[str, str])
         known = [o.name for o in kind.options]
         if any(a.name == name for a in kind.positional):
             raise Wrong(f"{name} is given by its place: {_by_place(kind)}")
-        raise Wrong(f"{kind.name} has no option {name!r}" + (near(name, known) or _options_hint(kind)))
+        raise Wrong(f"{kind.name} has no option {name!r}" + (near(name, known)
+            or _options_hint(kind)))
     if name in given:
         raise Wrong(f"{name} is given twice")
     at = len(field) - len(value) + len(value) - len(value.lstrip()) if equals else 0
@@ -157,7 +177,11 @@ def _by_place(kind: Kind) -> str:
 
 
 def _options_hint(kind: Kind) -> str:
-    return f"; its options are {listed((o.name for o in kind.options), 'and')}" if kind.options else ""
+    return (
+        f"; its options are {listed((o.name for o in kind.options), 'and')}"
+        if kind.options
+        else ("")
+    )
 
 
 def _example(option: Argument) -> str:
@@ -170,7 +194,8 @@ def _parse_value(kind: Kind, argument: Argument, text: str) -> str:
     if not text:
         if argument in kind.positional:
             raise Wrong(f"{what} is missing: write {_by_place(kind)}")
-        raise Wrong(f"{kind.name}: {argument.name}= needs a value" + (", 0 or 1" if argument.kind == "flag" else ""))
+        raise Wrong(f"{kind.name}: {argument.name}= needs a value" + (", 0 or 1"
+            if argument.kind == "flag" else ""))
     if argument.kind == "fraction":
         return parse_fraction(text)
     if argument.kind == "flag":
@@ -179,7 +204,8 @@ def _parse_value(kind: Kind, argument: Argument, text: str) -> str:
         return "1" if text.lower() in _TRUE else "0"
     if argument.kind == "choice":
         if text.lower() not in argument.choices:
-            raise Wrong(f"{what} cannot be {text!r}" + (near(text, argument.choices) or f": choose {listed(argument.choices)}"))
+            raise Wrong(f"{what} cannot be {text!r}" + (near(text, argument.choices)
+                or f": choose {listed(argument.choices)}"))
         return text.lower()
     if argument.kind == "errno":
         return _parse_errno(text)
@@ -200,7 +226,8 @@ def _parse_amount(argument: Argument, what: str, text: str) -> int:
     if argument.kind == "size" and value % argument.step:
         rounded = (value // argument.step + 1) * argument.step
         step = size_text(argument.step).replace("KiB", " KiB")
-        raise Wrong(f"{what} is a multiple of {step}, not {value} bytes: write {rounded // BLOCK} or {size_text(rounded)}")
+        raise Wrong(f"{what} is a multiple of {step}, not {value} bytes: write {rounded // BLOCK} "
+                    f"or {size_text(rounded)}")
     return value
 
 
@@ -209,7 +236,8 @@ def _parse_errno(text: str) -> str:
     if text.isascii() and text.isdigit():
         text = errno.errorcode.get(int(text), text)
     if text.upper() not in known:
-        raise Wrong(f"there is no errno {text!r} that a file's calls document" + near(text.upper(), known).replace("mean e", "mean E"))
+        raise Wrong(f"there is no errno {text!r} that a file's calls document" + near(text.upper(),
+            known).replace("mean e", "mean E"))
     return text.upper()
 
 
@@ -240,7 +268,8 @@ def _together(kind: Kind, given: dict[str, str]) -> list[Wrong]:
     op, errno = given.get("op", "any"), given.get("errno", "EIO")
     if kind.name == "error" and errno not in ERRNOS[op]:
         which = sorted(name for name, errnos in ERRNOS.items() if errno in errnos)
-        return [Wrong(f"op={op} cannot fail with {errno}: choose op={listed(which)}, or {listed(sorted(ERRNOS[op]))}")]
+        return [Wrong(f"op={op} cannot fail with {errno}: choose op={listed(which)}, or "
+                      f"{listed(sorted(ERRNOS[op]))}")]
     if "first" in given and "last" in given and int(given["first"]) > int(given["last"]):
         return [Wrong("the range ends before it begins: last is less than first")]
     return []
@@ -273,7 +302,8 @@ def _option_text(option: Argument, value: str) -> str:
 
 
 def with_events(stack: tuple[Layer, ...]) -> tuple[Layer, ...]:
-    """The stack as it is traced: above all layers and below them, unless it has event layers of its own or exempts the file."""
+    """The stack as it is traced: above all layers and below them, unless it has event layers of its
+    own or exempts the file."""
     if EVENT in stack or stack == (SYSTEM,):
         return stack
     return (EVENT, *stack[:-1], EVENT, SYSTEM)

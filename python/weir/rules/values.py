@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parsers of the values that rules are made of: sizes, ranges, patterns, lists. Each raises Wrong."""
+"""Parsers of the values that rules are made of: sizes, ranges, patterns, lists. Each raises Wrong.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +25,16 @@ def parse_number(text: str, what: str = "a whole number") -> int:
 
 
 def parse_size(text: str, unit: int) -> int:
-    """Bytes of ``1MiB``, ``64K``, ``4096B``; a number alone counts units of ``unit`` bytes. K, KB and KiB are all 1024."""
+    """Bytes of ``1MiB``, ``64K``, ``4096B``; a number alone counts units of ``unit`` bytes. K, KB
+    and KiB are all 1024."""
     stripped = text.strip()
     found = _SIZE.fullmatch(stripped) if stripped.isascii() else None
     suffix = found[2].lower() if found else ""
     prefix = re.sub(r"(ib|b)$", "", suffix)
     if not found or prefix not in _SHIFTS or (suffix == "ib"):
         plain = "blocks of 4 KiB" if unit == BLOCK else "bytes"
-        raise Wrong(f"{stripped!r} is not a size: write a number of {plain}, or one with a unit such as 64KiB, 8M or 4096B")
+        raise Wrong(f"{stripped!r} is not a size: write a number of {plain}, or one with a unit "
+                    f"such as 64KiB, 8M or 4096B")
     bytes_ = int(found[1]) * (1 << _SHIFTS[prefix] if suffix else unit)
     if bytes_ > _LARGEST:
         raise Wrong(f"{stripped} is more than any file can hold")
@@ -49,7 +52,8 @@ def size_text(size: int) -> str:
 def parse_fraction(text: str) -> str:
     """A decimal number between 0 and 1, in its shortest form without an exponent."""
     stripped = text.strip()
-    if not re.fullmatch(r"\d{0,9}(\.\d{0,12})?", stripped) or not any(c.isdigit() for c in stripped):
+    if not re.fullmatch(r"\d{0,9}(\.\d{0,12})?", stripped) or not any(c.isdigit()
+            for c in stripped):
         raise Wrong(f"{stripped!r} is not a decimal number such as 0.01")
     if not 0 <= float(stripped) <= 1:
         raise Wrong(f"{stripped} does not lie between 0 and 1")
@@ -59,20 +63,23 @@ def parse_fraction(text: str) -> str:
 
 
 def parts(text: str, separator: str = ",") -> list[tuple[int, str]]:
-    """The parts of a list, without blanks around them, each with its offset in the text. Raises Wrong for an empty part."""
+    """The parts of a list, without blanks around them, each with its offset in the text. Raises
+    Wrong for an empty part."""
     found, at = [], 0
     for part in text.split(separator):
         stripped = part.strip()
         offset = at + len(part) - len(part.lstrip())
         if not stripped:
-            raise Wrong("something is missing here: the list has an empty part" if text.strip() else "it is empty", at)
+            raise Wrong("something is missing here: the list has an empty part" if text.strip()
+                else "it is empty", at)
         found.append((offset, stripped))
         at += len(part) + 1
     return found
 
 
 def parse_ranges(text: str, what: str) -> tuple[tuple[int, int], ...]:
-    """``0-3,8``, sorted, with those joined that touch. ``what`` is named in messages: ranks, units."""
+    """``0-3,8``, sorted, with those joined that touch. ``what`` is named in messages: ranks, units.
+    """
     ranges = []
     for offset, part in parts(text):
         found = re.fullmatch(r"(\d+)\s*(?:-\s*(\d+))?", part) if part.isascii() else None
@@ -104,7 +111,8 @@ def ranges_text(ranges: Sequence[tuple[int, int]]) -> str:
 def parse_choice(text: str, known: Sequence[str], what: str) -> str:
     stripped = text.strip()
     if stripped.lower() not in known:
-        raise Wrong(f"there is no {what} {stripped!r}" + (near(stripped, known) or f": choose {listed(known)}"))
+        raise Wrong(f"there is no {what} {stripped!r}" + (near(stripped, known)
+            or f": choose {listed(known)}"))
     return stripped.lower()
 
 
@@ -123,7 +131,8 @@ _BRACKET = re.compile(r"\[[!^]?\]?(?:\[:[a-z]*:\]|\\.|[^\]\\])*\]", re.S)
 
 
 def check_pattern(text: str) -> str:
-    """A pattern as of fnmatch(3). Raises Wrong for what fnmatch takes for something else than was meant."""
+    """A pattern as of fnmatch(3). Raises Wrong for what fnmatch takes for something else than was
+    meant."""
     if not text:
         raise Wrong("the pattern is empty")
     if "\0" in text:
@@ -141,7 +150,8 @@ def check_pattern(text: str) -> str:
     return text
 
 
-_CLASSES = ("alnum", "alpha", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper", "xdigit")
+_CLASSES = ("alnum", "alpha", "blank", "cntrl", "digit", "graph", "lower", "print", "punct",
+    "space", "upper", "xdigit")
 
 
 def _check_bracket(text: str, at: int) -> int:
@@ -154,14 +164,16 @@ def _check_bracket(text: str, at: int) -> int:
             raise Wrong(f"{special} within brackets is not supported", at + inner.index(special, 1))
     for name in re.finditer(r"\[:([a-z]*):\]", inner):
         if name[1] not in _CLASSES:
-            raise Wrong(f"there is no class [:{name[1]}:]{near(name[1], _CLASSES)}", at + name.start())
+            raise Wrong(f"there is no class [:{name[1]}:]{near(name[1], _CLASSES)}",
+                at + name.start())
     return found.end()
 
 
 def check_name(text: str) -> str:
     check_pattern(text)
     if "/" in text:
-        raise Wrong("a name is the last part of a path, without slashes: use path, or dir", text.index("/"))
+        raise Wrong("a name is the last part of a path, without slashes: use path, or dir",
+            text.index("/"))
     return text
 
 
@@ -194,5 +206,6 @@ def normalised(path: str) -> str:
 
 def check_file_system(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_.+-]{1,47}", text):
-        raise Wrong(f"{text!r} is not the name of a file system as /proc/mounts has it (lustre, nfs4, ext4, fuse.glusterfs)")
+        raise Wrong(f"{text!r} is not the name of a file system as /proc/mounts has it (lustre, "
+                    f"nfs4, ext4, fuse.glusterfs)")
     return text

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several runs of one program on different numbers of ranks: speed-up, efficiency, where the curve halts and which part of the program halts it.
+"""Several runs of one program on different numbers of ranks: speed-up, efficiency, where the curve
+halts and which part of the program halts it.
 
-As in the OLAM study: runs with several ranks on a node and runs with one rank on each node are two curves from one beginning.
+As in the OLAM study: runs with several ranks on a node and runs with one rank on each node are two
+curves from one beginning.
 """
 
 from __future__ import annotations
@@ -9,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-STOP_GAIN = 0.25  # of what more ranks could gain at best: a curve that gains less has stopped scaling
+# of what more ranks could gain at best: a curve that gains less has stopped scaling
+STOP_GAIN = 0.25
 
 
 @dataclass(frozen=True)
 class RunTimes:
-    """One run. parts_ns: wall time by phase (or step), in order; critical_ns: of I/O, None where MPI was not recorded; is_complete: its trace is whole;
-    notes: what must be known of it, where it is not or the program failed."""
+    """One run. parts_ns: wall time by phase (or step), in order; critical_ns: of I/O, None where
+    MPI was not recorded; is_complete: its trace is whole; notes: what must be known of it, where it
+    is not or the program failed."""
 
     name: str
     ranks: int
@@ -33,7 +37,8 @@ class RunTimes:
 
 @dataclass(frozen=True)
 class Point:
-    """A run on a curve. speedup: of the reference's wall time; efficiency: speed-up per rank, 1 at the reference."""
+    """A run on a curve. speedup: of the reference's wall time; efficiency: speed-up per rank, 1 at
+    the reference."""
 
     run: RunTimes
     speedup: float
@@ -42,7 +47,8 @@ class Point:
 
 @dataclass(frozen=True)
 class Loss:
-    """A part of the program from one run to the next larger one. lost_ns: more than its share of the ranks would let it take."""
+    """A part of the program from one run to the next larger one. lost_ns: more than its share of
+    the ranks would let it take."""
 
     part: str
     before_ns: int
@@ -52,7 +58,8 @@ class Loss:
 
 @dataclass(frozen=True)
 class Stop:
-    """From `before` to `after` the curve gains `gain` of what it could at best. losses: those of all parts, greatest first."""
+    """From `before` to `after` the curve gains `gain` of what it could at best. losses: those of
+    all parts, greatest first."""
 
     before: RunTimes
     after: RunTimes
@@ -62,8 +69,8 @@ class Stop:
 
 @dataclass(frozen=True)
 class Curve:
-    """Runs by rising number of ranks. stop: None when the curve goes on. placement: `one rank per node`, `several ranks per node` or, when all runs are of one
-    kind, empty."""
+    """Runs by rising number of ranks. stop: None when the curve goes on. placement: `one rank per
+    node`, `several ranks per node` or, when all runs are of one kind, empty."""
 
     placement: str
     points: tuple[Point, ...]
@@ -72,7 +79,8 @@ class Curve:
 
 @dataclass(frozen=True)
 class Crowding:
-    """The same number of ranks, one on each node and several on a node: which parts take longer among neighbours."""
+    """The same number of ranks, one on each node and several on a node: which parts take longer
+    among neighbours."""
 
     apart: RunTimes
     together: RunTimes
@@ -81,7 +89,8 @@ class Crowding:
 
 @dataclass(frozen=True)
 class Scaling:
-    """runs: all that were given, also those that are on no curve because another one of as many ranks was shorter."""
+    """runs: all that were given, also those that are on no curve because another one of as many
+    ranks was shorter."""
 
     runs: tuple[RunTimes, ...]
     reference: RunTimes
@@ -95,7 +104,8 @@ class Scaling:
 
 
 def scaling(runs: Sequence[RunTimes], stop_gain: float = STOP_GAIN) -> Scaling:
-    """Of at least two runs; those of as many ranks and nodes count with the shortest. The reference is the one with the fewest ranks.
+    """Of at least two runs; those of as many ranks and nodes count with the shortest. The reference
+    is the one with the fewest ranks.
 
     Raises ValueError when there is nothing to compare.
     """
@@ -116,11 +126,14 @@ def scaling(runs: Sequence[RunTimes], stop_gain: float = STOP_GAIN) -> Scaling:
         groups = [("one rank per node", apart), ("several ranks per node", [*begin, *together])]
     else:
         groups = [("", kept)]
-    curves = tuple(_curve(placement, group, reference, common, stop_gain) for placement, group in groups)
-    return Scaling(tuple(runs), reference, tuple(common), curves, tuple(_crowding(apart, together, common)))
+    curves = tuple(_curve(placement, group, reference, common, stop_gain)
+        for placement, group in groups)
+    return Scaling(tuple(runs), reference, tuple(common), curves,
+        tuple(_crowding(apart, together, common)))
 
 
-def _curve(placement: str, runs: list[RunTimes], reference: RunTimes, parts: list[str], stop_gain: float) -> Curve:
+def _curve(placement: str, runs: list[RunTimes], reference: RunTimes, parts: list[str],
+        stop_gain: float) -> Curve:
     points = []
     for run in runs:
         speedup = reference.wall_ns / run.wall_ns if run.wall_ns else 0.0
@@ -135,13 +148,15 @@ def _stop(runs: list[RunTimes], parts: list[str], stop_gain: float) -> Stop | No
             continue
         gain = (before.wall_ns / after.wall_ns - 1) / (after.ranks / before.ranks - 1)
         if gain < stop_gain:
-            return Stop(before, after, gain, _losses(before, after, before.ranks / after.ranks, parts))
+            return Stop(before, after, gain, _losses(before, after, before.ranks / after.ranks,
+                parts))
     return None
 
 
 def _losses(before: RunTimes, after: RunTimes, share: float, parts: list[str]) -> tuple[Loss, ...]:
     made = [
-        Loss(part, before.parts_ns[part], after.parts_ns[part], round(after.parts_ns[part] - share * before.parts_ns[part])) for part in parts
+        Loss(part, before.parts_ns[part], after.parts_ns[part],
+            round(after.parts_ns[part] - share * before.parts_ns[part])) for part in parts
     ]
     return tuple(sorted(made, key=lambda loss: -loss.lost_ns))
 
@@ -149,5 +164,6 @@ def _losses(before: RunTimes, after: RunTimes, share: float, parts: list[str]) -
 def _crowding(apart: list[RunTimes], together: list[RunTimes], parts: list[str]) -> list[Crowding]:
     made = []
     for one in apart:
-        made += [Crowding(one, other, _losses(one, other, 1.0, parts)) for other in together if other.ranks == one.ranks]
+        made += [Crowding(one, other, _losses(one, other, 1.0, parts)) for other in together
+            if other.ranks == one.ranks]
     return made

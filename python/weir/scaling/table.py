@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
 from weir._errors import UsageError
+from weir.analysis.exclusion import Exclusion
 from weir.report.frame.build import Report, build
 from weir.report.frame.figures import percent, seconds
 from weir.report.frame.table import Table
@@ -22,10 +23,15 @@ REST = "(rest)"
 
 
 def read_scaling(
-    paths: Sequence[str], *, step: str | None = None, phase_rules: tuple[PhaseRule, ...] = (), stop_gain: float = STOP_GAIN
+    paths: Sequence[str], *, step: str | None = None, phase_rules: tuple[PhaseRule, ...] = (),
+    stop_gain: float = STOP_GAIN, exclusion: Exclusion | None = None,
 ) -> Scaling:
-    """Of several runs, or of one step of each. Raises UsageError when they cannot be compared, RunNotFound."""
-    runs = [run_times(build(path, step=step, phase_rules=phase_rules), path) for path in paths]
+    """Of several runs, or of one step of each. Raises UsageError when they cannot be compared,
+    RunNotFound."""
+    reports = (
+        build(path, step=step, phase_rules=phase_rules, exclusion=exclusion) for path in paths
+    )
+    runs = [run_times(report, path) for report, path in zip(reports, paths)]
     try:
         return scaling(runs, stop_gain)
     except ValueError as error:
@@ -34,11 +40,14 @@ def read_scaling(
 
 
 def run_times(report: Report, name: str) -> RunTimes:
-    """Parts are the phases that marks or rules set; without any the steps; of one step without phases, critical I/O time and all the rest."""
+    """Parts are the phases that marks or rules set; without any the steps; of one step without
+    phases, critical I/O time and all the rest."""
     ranks = max((sum(rank >= 0 for rank in step.ranks) for step in report.steps), default=0)
-    nodes = max((len({m.file for m in step.data.members if m.rank >= 0}) for step in report.steps), default=0)
+    nodes = max((len({m.file for m in step.data.members if m.rank >= 0}) for step in report.steps),
+        default=0)
     if not ranks or not report.wall_ns:
-        raise UsageError(f"{name}: no ranks or no time in it; weir trace records runs that can be compared")
+        raise UsageError(
+            f"{name}: no ranks or no time in it; weir trace records runs that can be compared")
     waits = [synchronisation_of(step).waits for step in report.steps]
     critical = None if None in waits else sum(one.critical_ns for one in waits if one is not None)
     parts = _phases(report)
@@ -50,13 +59,15 @@ def run_times(report: Report, name: str) -> RunTimes:
     if not parts[REST]:
         del parts[REST]
     title = os.path.basename(os.path.abspath(name)) or name
-    return RunTimes(title, ranks, nodes, report.wall_ns, parts, critical, is_complete(report), () if _is_sound(report) else tuple(notes(report)))
+    return RunTimes(title, ranks, nodes, report.wall_ns, parts, critical, is_complete(report), ()
+        if _is_sound(report) else tuple(notes(report)))
 
 
 def _is_sound(report: Report) -> bool:
     """Whether the figures are those of a run that was recorded whole and came to its end."""
     jobs = [step.data.step.job for step in report.steps]
-    return is_complete(report) and not any(job is not None and (job.exit_status or job.ended_realtime_ns is None) for job in jobs)
+    return is_complete(report) and not any(job is not None
+        and (job.exit_status or job.ended_realtime_ns is None) for job in jobs)
 
 
 def _phases(report: Report) -> dict[str, int]:
@@ -70,7 +81,8 @@ def _phases(report: Report) -> dict[str, int]:
 
 def render_scaling(found: Scaling, stream: TextIO) -> None:
     """Print to a file or pipe as plain text, to a terminal with Rich."""
-    write_parts([f"{run.name}: {sentence}" for run in found.runs for sentence in run.notes], scaling_tables(found), stream)
+    write_parts([f"{run.name}: {sentence}" for run in found.runs for sentence in run.notes],
+        scaling_tables(found), stream)
 
 
 def scaling_tables(found: Scaling) -> Iterator[Table]:
@@ -86,8 +98,10 @@ def scaling_tables(found: Scaling) -> Iterator[Table]:
 def _curve_table(curve: Curve, found: Scaling) -> Table:
     rows = tuple(
         (
-            one.run.name, str(one.run.ranks), str(one.run.nodes), seconds(one.run.wall_ns), f"{one.speedup:.2f}",
-            f"{one.run.ranks / found.reference.ranks:.2f}", percent(one.efficiency, 1), "-" if one.run.critical_ns is None else seconds(one.run.critical_ns),
+            one.run.name, str(one.run.ranks), str(one.run.nodes), seconds(one.run.wall_ns),
+            f"{one.speedup:.2f}",
+            f"{one.run.ranks / found.reference.ranks:.2f}", percent(one.efficiency, 1), "-"
+            if one.run.critical_ns is None else seconds(one.run.critical_ns),
         )
         for one in curve.points
     )  # fmt: skip
@@ -103,8 +117,15 @@ def stop_sentences(curve: Curve) -> Iterator[str]:
         if len(curve.points) > 1:
             yield "it does not stop scaling"
         return
-    after = f"{stop.after.ranks} ranks gain {percent(stop.gain, 1)} of what they could" if stop.gain > 0 else f"{stop.after.ranks} ranks are slower"
-    yield f"it stops scaling at {stop.before.ranks} {'rank' if stop.before.ranks == 1 else 'ranks'}: {after}"
+    after = (
+        f"{stop.after.ranks} ranks gain {percent(stop.gain, 1)} of what they could"
+        if stop.gain > 0
+        else f"{stop.after.ranks} ranks are slower"
+    )
+    yield (
+        f"it stops scaling at {stop.before.ranks} {'rank' if stop.before.ranks == 1 else 'ranks'}: "
+        f"{after}"
+    )
     worst = [loss for loss in stop.losses if loss.lost_ns > 0][:1]
     lost = sum(loss.lost_ns for loss in stop.losses if loss.lost_ns > 0)
     for loss in worst:
@@ -117,18 +138,24 @@ def stop_sentences(curve: Curve) -> Iterator[str]:
 def _part_table(found: Scaling) -> Table:
     runs = {id(point.run): point.run for curve in found.curves for point in curve.points}.values()
     rows = tuple((part, *(seconds(run.parts_ns[part]) for run in runs)) for part in found.parts)
-    shares = tuple((f"{part} %", *(percent(run.parts_ns[part], run.wall_ns) for run in runs)) for part in found.parts)
+    shares = tuple((f"{part} %", *(percent(run.parts_ns[part], run.wall_ns) for run in runs))
+        for part in found.parts)
     heads = [f"{run.ranks} on {run.nodes}" for run in runs]
     return Table("Wall seconds by part, ranks on nodes", ("<Part", *heads), (*rows, *shares))
 
 
 def _crowding_table(one: Crowding) -> Table:
     def cells(loss: Loss) -> tuple[str, ...]:
-        return loss.part, seconds(loss.before_ns), seconds(loss.after_ns), f"{loss.lost_ns / 1e9:+.3f}"
+        return loss.part, seconds(loss.before_ns), seconds(
+            loss.after_ns), f"{loss.lost_ns / 1e9:+.3f}"
 
     columns = ("<Part", f"on {one.apart.nodes}", f"on {one.together.nodes}", "difference")
-    wall = ("TOTAL", seconds(one.apart.wall_ns), seconds(one.together.wall_ns), f"{(one.together.wall_ns - one.apart.wall_ns) / 1e9:+.3f}")
-    title = f"{one.apart.ranks} ranks on {one.apart.nodes} nodes and on {one.together.nodes}, wall seconds"
+    wall = ("TOTAL", seconds(one.apart.wall_ns), seconds(one.together.wall_ns),
+        f"{(one.together.wall_ns - one.apart.wall_ns) / 1e9:+.3f}")
+    title = (
+        f"{one.apart.ranks} ranks on {one.apart.nodes} nodes and on {one.together.nodes}, wall "
+        f"seconds"
+    )
     return Table(title, columns, tuple(map(cells, one.losses)), footer=(wall,))
 
 
@@ -139,12 +166,14 @@ def scaling_json(found: Scaling) -> dict[str, Any]:
         return {
             "run": one.name, "ranks": one.ranks, "nodes": one.nodes, "wall_s": one.wall_ns / 1e9,
             "complete": one.is_complete, "notes": list(one.notes),
-            "critical_s": None if one.critical_ns is None else one.critical_ns / 1e9, "parts_s": {part: ns / 1e9 for part, ns in one.parts_ns.items()},
+            "critical_s": None if one.critical_ns is None else one.critical_ns / 1e9,
+            "parts_s": {part: ns / 1e9 for part, ns in one.parts_ns.items()},
         }  # fmt: skip
 
     def losses(of: tuple[Loss, ...]) -> list[dict[str, Any]]:
         return [
-            {"part": one.part, "before_s": one.before_ns / 1e9, "after_s": one.after_ns / 1e9, "lost_s": one.lost_ns / 1e9} for one in of
+            {"part": one.part, "before_s": one.before_ns / 1e9, "after_s": one.after_ns / 1e9,
+                "lost_s": one.lost_ns / 1e9} for one in of
         ]
 
     return {
@@ -155,16 +184,19 @@ def scaling_json(found: Scaling) -> dict[str, Any]:
         "curves": [
             {
                 "placement": curve.placement,
-                "points": [{**run(one.run), "speedup": one.speedup, "efficiency": one.efficiency} for one in curve.points],
+                "points": [{**run(one.run), "speedup": one.speedup, "efficiency": one.efficiency}
+                    for one in curve.points],
                 "stop": curve.stop
                 and {
-                    "at_ranks": curve.stop.before.ranks, "next_ranks": curve.stop.after.ranks, "gain": curve.stop.gain,
+                    "at_ranks": curve.stop.before.ranks, "next_ranks": curve.stop.after.ranks,
+                    "gain": curve.stop.gain,
                     "losses": losses(curve.stop.losses),
                 },
             }
             for curve in found.curves
         ],
         "crowding": [
-            {"ranks": one.apart.ranks, "apart": run(one.apart), "together": run(one.together), "losses": losses(one.losses)} for one in found.crowding
+            {"ranks": one.apart.ranks, "apart": run(one.apart), "together": run(one.together),
+                "losses": losses(one.losses)} for one in found.crowding
         ],
     }  # fmt: skip

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Striped files (layer stripe): their index, and joining them into plain ones. Form: native/layers/stripe/README.md."""
+"""Striped files (layer stripe): their index, and joining them into plain ones. Form:
+native/layers/stripe/README.md."""
 
 from weir.stripe.join import Striped, join, read_index
 

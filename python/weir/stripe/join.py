@@ -29,7 +29,8 @@ class Striped:
             try:
                 sizes.append(piece.stat().st_size)
             except OSError as error:
-                raise NotThere(f"{self.path}: its piece {piece} cannot be read: {error.strerror}") from error
+                raise NotThere(f"{self.path}: its piece {piece} cannot be read: "
+                               f"{error.strerror}") from error
         return sizes
 
     def size(self) -> int:
@@ -43,7 +44,8 @@ class Striped:
 
 
 def read_index(path: str | os.PathLike[str]) -> Striped:
-    """The index under a striped file's name. Raises InputError when the file is no index, NotThere when there is none."""
+    """The index under a striped file's name. Raises InputError when the file is no index, NotThere
+    when there is none."""
     path = Path(path)
     try:
         with path.open("rb") as file:
@@ -63,17 +65,20 @@ def read_index(path: str | os.PathLike[str]) -> Striped:
         elif word == "piece" and value:
             pieces.append(Path(value))
         else:
-            raise InputError(f"{path}, line {number}: expected 'unit_bytes N' or 'piece PATH', found {line!r}")
+            raise InputError(
+                f"{path}, line {number}: expected 'unit_bytes N' or 'piece PATH', found {line!r}")
     if not unit or len(pieces) < 2:
         raise InputError(f"{path}: an index names a unit and two pieces or more")
     return Striped(path, unit, tuple(pieces))
 
 
-def join(path: str | os.PathLike[str], output: str | os.PathLike[str] | None = None, *, remove: bool = False) -> int:
-    """Write the whole file as a plain one: over the index, or to `output`, which must not exist. Bytes written.
+def join(path: str | os.PathLike[str], output: str | os.PathLike[str] | None = None, *,
+        remove: bool = False) -> int:
+    """Write the whole file as a plain one: over the index, or to `output`, which must not exist.
+    Bytes written.
 
-    The plain file gets its name when it is complete. In place the pieces go then, as nothing would name them any more; with an
-    output they stay, and the index, unless `remove`.
+    The plain file gets its name when it is complete. In place the pieces go then, as nothing would
+    name them any more; with an output they stay, and the index, unless `remove`.
     """
     striped = read_index(path)
     target = striped.path if output is None else Path(output)

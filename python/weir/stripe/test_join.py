@@ -19,7 +19,8 @@ def striped(directory, data: bytes, unit: int, count: int):
     for piece, part in zip(pieces, parts):
         piece.write_bytes(part)
     index = directory / "out.nc"
-    index.write_text("weir stripe 1\n" + f"unit_bytes {unit}\n" + "".join(f"piece {piece}\n" for piece in pieces))
+    index.write_text("weir stripe 1\n" + f"unit_bytes {unit}\n" + "".join(f"piece {piece}\n"
+        for piece in pieces))
     return index, pieces
 
 
@@ -52,7 +53,8 @@ def test_a_hole_at_the_end_of_a_piece_is_zeros(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "CDF", "weir stripe 1\n", "weir stripe 1\nunit_bytes 0\n", "weir stripe 1\nunit_bytes 4\npiece /a\n", "weir stripe 1\nelse 3\n"]
+    "text", ["", "CDF", "weir stripe 1\n", "weir stripe 1\nunit_bytes 0\n",
+        "weir stripe 1\nunit_bytes 4\npiece /a\n", "weir stripe 1\nelse 3\n"]
 )
 def test_what_is_no_index_is_refused(tmp_path, text):
     (tmp_path / "file").write_text(text)

@@ -37,7 +37,8 @@ def stats(state: Path, *, reset: bool) -> str:
     """The counters as JSON. Raises InputError when the file is no state of this version."""
     address = _library().weir_testfs_stats(os.fsencode(state), int(reset))
     if not address:
-        raise InputError(f"{state}: {os.strerror(ctypes.get_errno())}: written by another version of weir")
+        raise InputError(
+            f"{state}: {os.strerror(ctypes.get_errno())}: written by another version of weir")
     return _text(address)
 
 

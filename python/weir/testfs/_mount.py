@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mounting, unmounting, and finding what is mounted.
 
-The state of a mount (options and counters) is a file in shared memory, named for the directory, which stays after the
-unmount until the next mount there; see native/testfs/state.h.
+The state of a mount (options and counters) is a file in shared memory, named for the directory,
+which stays after the unmount until the next mount there; see native/testfs/state.h.
 """
 
 from __future__ import annotations
@@ -51,10 +51,12 @@ class Mount:
     def control(self, *options: str, **values: object) -> None:
         """Change options while it runs: ``control(hang=5)``, ``control("fail=write:EIO:0.01:7")``.
 
-        Raises UsageError for what is no option, or can only be given at the mount, NotThere when it does not run any more.
+        Raises UsageError for what is no option, or can only be given at the mount, NotThere when it
+        does not run any more.
         """
         if not self.stats().running:
-            raise NotThere(f"{self.path}: the test file system has ended; weir testfs umount {self.path}, if it is mounted still, and mount anew")
+            raise NotThere(f"{self.path}: the test file system has ended; weir testfs umount "
+                           f"{self.path}, if it is mounted still, and mount anew")
         for option in [*options, *(f"{name}={_plain(value)}" for name, value in values.items())]:
             _library.control(self._state(), option)
 
@@ -69,7 +71,8 @@ class Mount:
     def _state(self) -> Path:
         state = _state_of(self.path)
         if not state.exists():
-            raise NotThere(f"{self.path}: no test file system was mounted there; see weir testfs mount")
+            raise NotThere(f"{self.path}: no test file system was mounted there; see weir testfs "
+                           f"mount")
         return state
 
 
@@ -85,31 +88,36 @@ def mount(
 ) -> Mount:
     """Mount on a directory that exists, and return when the mount is there.
 
-    backing: the directory whose files are shown; without it those of the directory itself. bucket: mounts with the same name
-    share one server. owner: unmount when the process of this number ends. options: those of the preset, to override it,
-    and ``threads``, ``writeback``, ``hang_s``, ``enospc_after``; None leaves the preset's value.
+    backing: the directory whose files are shown; without it those of the directory itself. bucket:
+    mounts with the same name share one server. owner: unmount when the process of this number ends.
+    options: those of the preset, to override it, and ``threads``, ``writeback``, ``hang_s``,
+    ``enospc_after``; None leaves the preset's value.
 
     Raises UsageError, NotThere and StorageError; the last says what the system lacks.
     """
     path = Path(os.path.realpath(directory))
     if is_mounted(path):
         # Before any question to the directory: one whose server was killed answers none.
-        state = "is mounted there already" if _serving(path) is not None else "whose server has ended is mounted there still"
+        state = "is mounted there already" if _serving(
+            path) is not None else "whose server has ended is mounted there still"
         raise UsageError(f"{path}: a test file system {state}; weir testfs umount {path}")
     path = _directory(directory)
     shown = _directory(backing) if backing is not None else path
     if preset not in PRESETS:
         raise UsageError(f"no preset `{preset}`; there are {', '.join(PRESETS)}")
     _forget_what_is_gone()
-    values: dict[str, object] = {**PRESETS[preset].options(), **{k: v for k, v in options.items() if v is not None}}
-    given = [f"{name}={_plain(value)}" for name, value in values.items()] + [f"fail={rule}" for rule in fail]
+    values: dict[str, object] = {**PRESETS[preset].options(), **{k: v for k, v in options.items()
+        if v is not None}}
+    given = [f"{name}={_plain(value)}" for name, value in values.items()] + [f"fail={rule}"
+        for rule in fail]
     if bucket is not None:
         given.append(f"bucket={_bucket_path(bucket)}")
     if owner is not None:
         given.append(f"owner={owner}")
     _start(_state_of(path), path, shown, *given)
     if not is_mounted(path):
-        raise StorageError(f"{path}: {PROGRAM} mounted it, but it does not appear among this process's mounts")
+        raise StorageError(
+            f"{path}: {PROGRAM} mounted it, but it does not appear among this process's mounts")
     return Mount(path)
 
 
@@ -126,7 +134,8 @@ def mounted(directory: str | os.PathLike, **keywords: object) -> Iterator[Mount]
 def unmount(directory: str | os.PathLike) -> None:
     """Unmount, lazily when files are in use, and wait for the serving process to end.
 
-    Programs that have files open there get errors from then on. Raises NotThere when nothing is mounted there.
+    Programs that have files open there get errors from then on. Raises NotThere when nothing is
+    mounted there.
     """
     path = Path(os.path.abspath(directory))
     if not is_mounted(path):
@@ -136,13 +145,16 @@ def unmount(directory: str | os.PathLike) -> None:
     if in_use:
         _run_unmount(path, lazy=True)
     if is_mounted(path):
-        raise StorageError(f"{path}: cannot be unmounted, not even lazily; see mount(8) and who uses it (fuser -m)")
+        raise StorageError(
+            f"{path}: cannot be unmounted, not even lazily; see mount(8) and who uses it (fuser "
+            f"-m)")
     if pid is not None:
         _end(pid, at_once=in_use)
 
 
 def find(directory: str | os.PathLike) -> Mount:
-    """The mount of this directory, whether or not it still runs. Raises NotThere when there was none."""
+    """The mount of this directory, whether or not it still runs. Raises NotThere when there was
+    none."""
     found = Mount(Path(os.path.abspath(directory)))
     found._state()
     return found
@@ -159,7 +171,8 @@ def is_mounted(path: Path) -> bool:
     with open("/proc/self/mountinfo", "rb") as table:
         for line in table:
             before, _, after = line.partition(b" - ")
-            at = before.split()[4].replace(b"\\040", b" ").replace(b"\\011", b"\t").replace(b"\\012", b"\n")
+            at = before.split()[4].replace(b"\\040", b" ").replace(b"\\011",
+                b"\t").replace(b"\\012", b"\n")
             if at.replace(b"\\134", b"\\") == wanted and after.split()[0] == TYPE.encode():
                 return True
     return False
@@ -178,7 +191,8 @@ def _plain(value: object) -> object:
 
 def _states() -> Path:
     """The directory of the states: in shared memory, of this user alone."""
-    directory = Path("/dev/shm" if os.path.isdir("/dev/shm") else "/tmp") / f"weir-testfs-{os.getuid()}"
+    directory = Path("/dev/shm" if os.path.isdir("/dev/shm")
+        else "/tmp") / f"weir-testfs-{os.getuid()}"
     try:
         directory.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
@@ -190,11 +204,14 @@ def _states() -> Path:
 
 
 def _state_of(path: Path) -> Path:
-    return _states() / f"{hashlib.sha256(os.fsencode(path)).hexdigest()[:16]}-{path.name[:64]}.state"
+    return _states() / (
+        f"{hashlib.sha256(os.fsencode(path)).hexdigest()[:16]}-{path.name[:64]}.state"
+    )
 
 
 def _forget_what_is_gone() -> None:
-    """Removes the states of mounts whose directory no longer exists, when many have come together."""
+    """Removes the states of mounts whose directory no longer exists, when many have come together.
+    """
     states = sorted(_states().glob("*.state"))
     for state in states if len(states) > _STATES_KEPT else ():
         with suppress(Error, OSError):
@@ -214,7 +231,8 @@ def _program() -> Path:
         return _native.library_path(PROGRAM)
     except _native.LibraryMissing as error:
         raise StorageError(
-            f"{PROGRAM} is not built: install libfuse3 with its headers (Debian: apt-get install libfuse3-dev fuse3), "
+            f"{PROGRAM} is not built: install libfuse3 with its headers (Debian: apt-get install "
+            f"libfuse3-dev fuse3), "
             "then run `make build` in the source tree or reinstall weir-io"
         ) from error
 
@@ -226,7 +244,8 @@ def _environment() -> Mapping[str, str]:
 def _start(*arguments: object) -> None:
     command = [str(_program()), *(str(argument) for argument in arguments)]
     done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="surrogateescape", env=_environment()
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="surrogateescape",
+        env=_environment()
     )
     if done.returncode == 0:
         return
@@ -251,15 +270,18 @@ def _run_unmount(path: Path, *, lazy: bool) -> bool:
     else:
         command = ["fusermount3", "-u", *(["-z"] if lazy else []), "--", str(path)]
     try:
-        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_WAIT_S).returncode == 0
+        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True,
+            timeout=_WAIT_S).returncode == 0
     except FileNotFoundError as error:
-        raise StorageError(f"{command[0]} is not installed (Debian: apt-get install mount fuse3)") from error
+        raise StorageError(
+            f"{command[0]} is not installed (Debian: apt-get install mount fuse3)") from error
     except subprocess.TimeoutExpired:
         return False
 
 
 def _end(pid: int, *, at_once: bool) -> None:
-    """Wait until the process that served a mount has ended; with at_once, or after a while, see to it."""
+    """Wait until the process that served a mount has ended; with at_once, or after a while, see to
+    it."""
     try:
         handle = os.pidfd_open(pid)
     except OSError:

@@ -12,8 +12,9 @@ _AFTERWARDS = ("release", "releasedir")
 
 @dataclass(frozen=True)
 class Transfers:
-    """The read or the write requests of a mount. ``sizes``: requests by the size asked for, rounded up to a power of two.
-    ``offsets_4k``: those whose offset is a multiple of 4 KiB; ``aligned_4k``: offset and size. ``_1m``: of 1 MiB."""
+    """The read or the write requests of a mount. ``sizes``: requests by the size asked for, rounded
+    up to a power of two. ``offsets_4k``: those whose offset is a multiple of 4 KiB; ``aligned_4k``:
+    offset and size. ``_1m``: of 1 MiB."""
 
     sizes: dict[int, int] = field(default_factory=dict)
     offsets_4k: int = 0
@@ -24,7 +25,8 @@ class Transfers:
 
 @dataclass(frozen=True)
 class FileStats:
-    """The requests to one file, under the name it had then. ``opens`` counts those that created it too."""
+    """The requests to one file, under the name it had then. ``opens`` counts those that created it
+    too."""
 
     requests: dict[str, int] = field(default_factory=dict)
     bytes_read: int = 0
@@ -45,8 +47,9 @@ class FileStats:
 
 @dataclass(frozen=True)
 class Stats:
-    """The counters since the mount or the last reset. ``requests`` has every kind; ``files`` the files that were used, by
-    their path below the mount, "." for the mount itself. ``max_data_in_flight``: reads, writes and fsyncs at one time."""
+    """The counters since the mount or the last reset. ``requests`` has every kind; ``files`` the
+    files that were used, by their path below the mount, "." for the mount itself.
+    ``max_data_in_flight``: reads, writes and fsyncs at one time."""
 
     requests: dict[str, int]
     errors: dict[str, int]
@@ -65,7 +68,8 @@ class Stats:
 
     @property
     def total(self) -> int:
-        """All requests that a program waited for: releases, which arrive some time after a close, are not among them."""
+        """All requests that a program waited for: releases, which arrive some time after a close,
+        are not among them."""
         return sum(count for kind, count in self.requests.items() if kind not in _AFTERWARDS)
 
     @property

@@ -11,14 +11,16 @@ _FILES_SHOWN = 20
 def table(stats: Stats) -> str:
     lines = [f"{'requests':<14}{'number':>10}{'errors':>8}"]
     lines += [
-        f"{kind:<14}{count:>10}{stats.errors.get(kind, 0):>8}" for kind, count in stats.requests.items() if count
+        f"{kind:<14}{count:>10}{stats.errors.get(kind, 0):>8}" for kind, count in stats.requests
+        .items() if count
     ] or ["none"]
     lines += ["", f"{'':<8}{'MB':>12}{'requests':>10}{'4 KiB':>9}{'1 MiB':>9}  aligned"]
     lines += [
         _transfers("read", stats.bytes_read, stats.requests["read"], stats.reads),
         _transfers("written", stats.bytes_written, stats.requests["write"], stats.writes),
         "",
-        f"in flight at one time: {stats.max_in_flight}, data requests {stats.max_data_in_flight}; injected errors: {stats.injected}",
+        f"in flight at one time: {stats.max_in_flight}, data requests {stats.max_data_in_flight}; "
+        f"injected errors: {stats.injected}",
     ]
     return "\n".join(lines + _files(stats)) + "\n"
 

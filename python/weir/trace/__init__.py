@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run directories and trace files as they lie on disk: what is there, mapped and checked. What it means is left to analysis."""
+"""Run directories and trace files as they lie on disk: what is there, mapped and checked. What it
+means is left to analysis."""
 
 from weir.trace.errors import DamagedFile, RunNotFound
 from weir.trace.file import Problem, TraceFile

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C ABI of libweir-reader.so (native/reader/weir_reader.h) for ctypes and numpy. Nothing but layouts and signatures."""
+"""The C ABI of libweir-reader.so (native/reader/weir_reader.h) for ctypes and numpy. Nothing but
+layouts and signatures."""
 
 from __future__ import annotations
 
@@ -12,17 +13,21 @@ from weir._native import READER, library_path
 
 ABI = 2
 BINS = 36
-ARRAYS = ("chunks", "processes", "texts", "names", "rows", "histograms", "units", "syncs", "problems")
+ARRAYS = ("chunks", "processes", "texts", "names", "rows", "histograms", "units", "syncs",
+    "problems",
+          "accesses", "commons")
 
 
 def _layout(text: str) -> np.dtype:
-    """A packed dtype from 'name:type' words; the C structs have no padding that they do not name."""
+    """A packed dtype from 'name:type' words; the C structs have no padding that they do not name.
+    """
     return np.dtype([tuple(word.split(":")) for word in text.split()])
 
 
 LAYOUTS = {
     "chunks": _layout(
-        "offset:<u8 size_bytes:<u8 entries:<u8 log:<u8 sequence:<u8 taken_ticks:<u8 first_ticks:<u8 last_ticks:<u8"
+        "offset:<u8 size_bytes:<u8 entries:<u8 log:<u8 sequence:<u8 taken_ticks:<u8 "
+        "first_ticks:<u8 last_ticks:<u8"
         " kind:<u4 process:<u4 thread:<u4 disordered:<u4"
     ),
     "processes": _layout("offset:<u8 events:<u8 counted:<u8 page:<u4 whole:<u4"),
@@ -36,20 +41,32 @@ LAYOUTS = {
         [("process", "<u4"), ("op", "u1"), ("layer", "u1"), ("flags", "u1"), ("is_file", "u1"),
          ("by_size", "<u8", (BINS,)), ("by_duration", "<u8", (BINS,))]
     ),
-    "units": _layout("process:<u4 file:<u4 unit:<i8 op:<u4 flags:<u4 calls:<u8 bytes:<u8 ticks:<u8"),
+    "units": _layout(
+        "process:<u4 file:<u4 unit:<i8 op:<u4 flags:<u4 calls:<u8 bytes:<u8 ticks:<u8"),
     "syncs": _layout("process:<u4 index:<u4 ranks:<u8 ticks:<u8"),
+    "accesses": np.dtype(
+        [("process", "<u4"), ("file", "<u4"), ("switches", "<u8")]
+        + [(name, "<u8", (2,)) for name in (
+            "calls bytes sequential consecutive first adjacent strided random unknown off_block "
+            "off_stripe begin end ticks longest_ticks"
+        ).split()]
+    ),
+    "commons": _layout("value:<u8 count:<u8 file:<u4 kind:<u4"),
     "problems": _layout("offset:<u8 count:<u8 reason:<u4 reserved:<u4"),
 }
 
 # An event as it lies in the file; docs/formats/trace.md 3.3.
-RECORD = _layout("start:<u8 duration:<u4 file:<u4 offset_size:<u8 size_low:<u4 op:u1 layer:u1 flags:u1 error:u1")
+RECORD = _layout(
+    "start:<u8 duration:<u4 file:<u4 offset_size:<u8 size_low:<u4 op:u1 layer:u1 flags:u1 error:u1")
 
 # A counter and a histogram as they lie in the file; docs/formats/trace.md 3.4.
 COUNTER = _layout(
-    "file:<u4 op:u1 layer:u1 flags:u1 form:u1 calls:<u8 bytes:<u8 ticks:<u8 errors:<u8 first:<u8 last:<u8 histogram:<u8"
+    "file:<u4 op:u1 layer:u1 flags:u1 form:u1 calls:<u8 bytes:<u8 ticks:<u8 errors:<u8 first:<u8 "
+    "last:<u8 histogram:<u8"
 )
 HISTOGRAM = np.dtype(
-    [("of_others", "<u4"), ("op", "u1"), ("layer", "u1"), ("flags", "u1"), ("form", "u1"), ("reserved", "<u8", (7,)),
+    [("of_others", "<u4"), ("op", "u1"), ("layer", "u1"), ("flags", "u1"), ("form", "u1"),
+        ("reserved", "<u8", (7,)),
      ("by_size", "<u8", (BINS,)), ("by_duration", "<u8", (BINS,))]
 )  # fmt: skip
 
@@ -58,7 +75,8 @@ class Header(c.Structure):
     _fields_ = [
         ("clock", c.c_uint32), ("level", c.c_uint32),
         ("budget_bytes", c.c_uint64), ("end_bytes", c.c_uint64), ("file_bytes", c.c_uint64),
-        ("created_realtime_ns", c.c_uint64), ("created_mono_ns", c.c_uint64), ("created_ticks", c.c_uint64),
+        ("created_realtime_ns", c.c_uint64), ("created_mono_ns", c.c_uint64),
+        ("created_ticks", c.c_uint64),
         ("ns_per_tick", c.c_double), ("node", c.c_char * 64),
         ("refused", c.c_uint32), ("refused_by", c.c_uint32),
     ]  # fmt: skip
@@ -70,13 +88,15 @@ class Clock(c.Structure):
 
 class Cursor(c.Structure):
     _fields_ = [
-        ("chunk", c.c_uint64), ("record", c.c_uint64), ("end_chunk", c.c_uint64), ("thread", c.c_uint32), ("reserved", c.c_uint32),
+        ("chunk", c.c_uint64), ("record", c.c_uint64), ("end_chunk", c.c_uint64),
+        ("thread", c.c_uint32), ("reserved", c.c_uint32),
     ]  # fmt: skip
 
 
 # Columns of raw records, in the order of the C struct.
 EVENT_COLUMNS = _layout(
-    "start_ns:<i8 duration_ns:<i8 offset:<i8 bytes:<i8 process:<u4 thread:<u4 file:<u4 text:<u4 op:u1 layer:u1 flags:u1 error:u1"
+    "start_ns:<i8 duration_ns:<i8 offset:<i8 bytes:<i8 process:<u4 thread:<u4 file:<u4 text:<u4 "
+    "op:u1 layer:u1 flags:u1 error:u1"
 )
 EventColumns = c.c_void_p * len(EVENT_COLUMNS.names or ())
 
@@ -84,7 +104,8 @@ EventColumns = c.c_void_p * len(EVENT_COLUMNS.names or ())
 class Window(c.Structure):
     _fields_ = [
         ("origin_ns", c.c_int64), ("bins", c.c_uint64),
-        ("shift", c.c_uint32), ("rows", c.c_uint32), ("groups", c.c_uint32), ("threads", c.c_uint32),
+        ("shift", c.c_uint32), ("rows", c.c_uint32), ("groups", c.c_uint32),
+        ("threads", c.c_uint32),
     ]  # fmt: skip
 
 
@@ -96,12 +117,31 @@ USE = _layout("bytes:<u8 own_ns:<u8 first_ns:<i8 last_ns:<i8")
 
 class Reads(c.Structure):
     _fields_ = [
-        ("readers", c.POINTER(c.c_void_p)), ("clocks", c.POINTER(Clock)), ("files", c.POINTER(c.c_void_p)),
+        ("readers", c.POINTER(c.c_void_p)), ("clocks", c.POINTER(Clock)),
+        ("files", c.POINTER(c.c_void_p)),
         ("files_count", c.POINTER(c.c_uint64)), ("count", c.c_uint64), ("threads", c.c_uint32),
     ]  # fmt: skip
 
 
-TILE = np.dtype([("busy_ns", "<u8", (3,)), ("calls", "<u8", (3,)), ("bytes", "<u8", (2,)), ("waiting_ns", "<u8")])
+class ReplayRun(c.Structure):
+    _fields_ = [(name, c.c_uint64) for name in ("ops", "strands", "instances")] + [
+        (name, c.c_void_p)
+        for name in (
+            "start_ns", "end_ns", "first_op", "first_join", "joins", "first_wait", "waits",
+        )
+    ]  # fmt: skip
+
+
+class Replayed(c.Structure):
+    _fields_ = [
+        ("finish_ns", c.c_int64), ("replayed_finish_ns", c.c_int64), ("not_followed", c.c_uint64),
+        ("path_length", c.c_uint64), ("path", c.c_void_p),
+    ]  # fmt: skip
+
+
+PATH_PIECE = _layout("op:<u4 before:<u4 price:<f8")
+TILE = np.dtype([("busy_ns", "<u8", (3,)), ("calls", "<u8", (3,)), ("bytes", "<u8", (2,)),
+    ("waiting_ns", "<u8")])
 NO_ROW = 2**32 - 1
 
 
@@ -114,6 +154,7 @@ def library() -> c.CDLL:
         "abi": (c.c_uint32, []),
         "create": (c.c_void_p, [c.c_char_p, c.c_char_p, c.c_uint64, p64]),
         "destroy": (None, [c.POINTER(c.c_void_p)]),
+        "exclude": (None, [c.c_void_p, c.c_void_p, c.c_uint64]),
         "scan": (c.c_int, [c.c_void_p, c.c_uint32]),
         "get_header": (None, [c.c_void_p, c.POINTER(Header)]),
         "bytes": (c.c_void_p, [c.c_void_p, p64]),
@@ -121,11 +162,13 @@ def library() -> c.CDLL:
         "texts_of": (None, [c.c_void_p, c.c_void_p, c.c_void_p, c.c_uint64, c.c_void_p]),
         "reason": (c.c_char_p, [c.c_uint32]),
         "op": (c.c_char_p, [c.c_uint32, c.POINTER(c.c_uint32), c.c_char_p]),
+        "op_size": (c.c_char_p, [c.c_uint32]),
         "layer": (c.c_char_p, [c.c_uint32]),
         "statistic": (c.c_char_p, [c.c_uint32, c.c_uint32, c.POINTER(c.c_char_p)]),
         "active": (
             c.c_int,
-            [c.POINTER(c.c_void_p), c.POINTER(Clock), c.POINTER(c.c_void_p), c.c_uint64, c.c_uint32, c.c_uint32]
+            [c.POINTER(c.c_void_p), c.POINTER(Clock), c.POINTER(c.c_void_p), c.c_uint64, c.c_uint32,
+                c.c_uint32]
             + [c.POINTER(c.c_int64)] * 3 + [p64],
         ),
         "timestamps": (None, [c.POINTER(Clock), c.c_void_p, c.c_uint64, c.c_void_p]),
@@ -135,7 +178,8 @@ def library() -> c.CDLL:
         function = getattr(lib, f"weir_reader_{name}")
         function.restype, function.argtypes = result, arguments
     if lib.weir_reader_abi() != ABI:
-        raise ImportError(f"{library_path(READER)} has ABI {lib.weir_reader_abi()}, this package needs {ABI}")
+        raise ImportError(
+            f"{library_path(READER)} has ABI {lib.weir_reader_abi()}, this package needs {ABI}")
     return lib
 
 
@@ -143,7 +187,8 @@ def library() -> c.CDLL:
 def events_function() -> object:
     """weir_reader_events with its signature set."""
     function = library().weir_reader_events
-    function.argtypes = [c.c_void_p, c.POINTER(Clock), c.POINTER(Cursor), c.c_uint64, c.POINTER(EventColumns)]
+    function.argtypes = [c.c_void_p, c.POINTER(Clock), c.POINTER(Cursor), c.c_uint64,
+        c.POINTER(EventColumns)]
     function.restype = c.c_uint64
     return function
 
@@ -156,12 +201,27 @@ def times_function() -> object:
     return function
 
 
+# What offsets of a file are compared with, 0: not known.
+ALIGNMENT = _layout("block_bytes:<u4 stripe_bytes:<u4")
+
+
+@functools.cache
+def accesses_function() -> object:
+    """weir_reader_accesses with its signature set."""
+    function = library().weir_reader_accesses
+    function.argtypes = [c.c_void_p, c.c_void_p, c.c_uint64, c.c_uint32, c.c_uint32]
+    function.restype = c.c_int
+    return function
+
+
 @functools.cache
 def tiles_function() -> object:
     """weir_reader_tiles with its signature set."""
     function = library().weir_reader_tiles
-    pointers = [c.POINTER(c.c_void_p), c.POINTER(Clock), c.POINTER(c.c_void_p), c.POINTER(c.c_void_p)]
-    function.argtypes = [*pointers, c.c_uint64, c.c_uint32, c.POINTER(Window), c.c_void_p, c.c_void_p]
+    pointers = [c.POINTER(c.c_void_p), c.POINTER(Clock), c.POINTER(c.c_void_p),
+        c.POINTER(c.c_void_p)]
+    function.argtypes = [*pointers, c.c_uint64, c.c_uint32, c.POINTER(Window), c.c_void_p,
+        c.c_void_p]
     function.restype = c.c_int
     return function
 
@@ -171,6 +231,17 @@ def reads_functions() -> tuple[object, object]:
     """weir_reader_uses_between and weir_reader_read_extents with their signatures set."""
     between, extents = library().weir_reader_uses_between, library().weir_reader_read_extents
     between.argtypes = [c.POINTER(Reads), c.c_char, c.c_void_p, c.c_uint64, c.c_void_p, c.c_void_p]
-    extents.argtypes = [c.POINTER(Reads), c.c_void_p, c.c_uint64, c.c_uint64, c.c_void_p, c.c_void_p]
+    extents.argtypes = [c.POINTER(Reads), c.c_void_p, c.c_uint64, c.c_uint64, c.c_void_p,
+        c.c_void_p]
     between.restype = extents.restype = c.c_int
     return between, extents
+
+
+@functools.cache
+def replay_functions() -> tuple[object, object]:
+    """weir_reader_replay_order and weir_reader_replay_run with their signatures set."""
+    order, run = library().weir_reader_replay_order, library().weir_reader_replay_run
+    order.argtypes = [c.POINTER(ReplayRun), c.c_void_p]
+    run.argtypes = [c.POINTER(ReplayRun), c.c_void_p, c.c_void_p, c.POINTER(Replayed)]
+    order.restype = run.restype = c.c_int
+    return order, run

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes trace files from Python, for tests and benches alone: what native/trace writes, without a program to measure."""
+"""Writes trace files from Python, for tests and benches alone: what native/trace writes, without a
+program to measure."""
 
 from __future__ import annotations
 
@@ -18,22 +19,27 @@ from weir.trace.process import CHUNK
 PAGE = 4096
 MAX_CHUNK = 1 << 20
 UNKNOWN_OFFSET = 2**48 - 1
-COUNTED = np.dtype([("histogram", HISTOGRAM), ("counter", COUNTER)])  # a counter and a histogram of its own
+# a counter and a histogram of its own
+COUNTED = np.dtype([("histogram", HISTOGRAM), ("counter", COUNTER)])
 
 
 def records(
-    op: Any, start: Any, duration: Any, *, file: Any = 0, size: Any = 0, offset: Any = UNKNOWN_OFFSET, flags: Any = 0,
+    op: Any, start: Any, duration: Any, *, file: Any = 0, size: Any = 0,
+    offset: Any = UNKNOWN_OFFSET, flags: Any = 0,
     error: Any = 0, layer: Any = None,
 ) -> np.ndarray:  # fmt: skip
-    """Events; each argument a number or an array. Operations by value; durations beyond 32 bits get the flag LONG."""
+    """Events; each argument a number or an array. Operations by value; durations beyond 32 bits get
+    the flag LONG."""
     op, start, duration, file, size, offset, flags, error = np.broadcast_arrays(
-        *(np.atleast_1d(np.asarray(x)) for x in (op, start, duration, file, size, offset, flags, error))
+        *(np.atleast_1d(np.asarray(x)) for x in (op, start, duration, file, size, offset, flags,
+            error))
     )
     out = np.zeros(op.shape, RECORD)
     is_long = duration.astype(np.uint64) >= 2**32
     out["start"], out["file"], out["op"], out["error"] = start, file, op, error
     out["duration"] = np.where(is_long, duration.astype(np.uint64) >> np.uint64(12), duration)
-    size, offset = size.astype(np.uint64), offset.astype(np.int64).astype(np.uint64) & np.uint64(UNKNOWN_OFFSET)
+    size, offset = size.astype(np.uint64), offset.astype(np.int64).astype(np.uint64) & np.uint64(
+        UNKNOWN_OFFSET)
     out["offset_size"] = offset | (size >> np.uint64(32)) << np.uint64(48)
     out["size_low"] = size & np.uint64(0xFFFFFFFF)
     out["flags"] = flags | np.where(is_long, LONG, 0).astype(flags.dtype)
@@ -56,8 +62,10 @@ def sync(ticks: int, index: int, ranks: int) -> np.ndarray:
     return records(251, ticks, 0, file=index, size=ranks, offset=0, layer=0)
 
 
-def mpi(name: str, start: Any, duration: Any, routine: Any, *, size: Any = 0, **fields: Any) -> np.ndarray:
-    """A record of MPI: what a collective, wait or message is stands with its bytes in one field (docs/formats/trace.md 3.7)."""
+def mpi(name: str, start: Any, duration: Any, routine: Any, *, size: Any = 0,
+        **fields: Any) -> np.ndarray:
+    """A record of MPI: what a collective, wait or message is stands with its bytes in one field
+    (docs/formats/trace.md 3.7)."""
     return event(name, start, duration, size=np.asarray(routine) << 32 | np.asarray(size), **fields)
 
 
@@ -67,7 +75,8 @@ def mark(begins: bool, at: int, file: int) -> np.ndarray:
 
 
 def counter(
-    name: str, calls: int, size: int, ticks: int, first: int, last: int, *, file: int = 0, flags: int = 0
+    name: str, calls: int, size: int, ticks: int, first: int, last: int, *, file: int = 0,
+    flags: int = 0
 ) -> np.ndarray:
     """A counter of `calls` calls of `size` bytes and `ticks` ticks each."""
     out = np.zeros(1, COUNTED)
@@ -83,7 +92,8 @@ def counter(
 def _names_a_file(text: str) -> bool:
     text = "/" + text.lstrip("/") if text.startswith("//") else text
     if text.startswith("/dev/shm/"):
-        return not text.startswith(("/dev/shm/ucx_shm_posix_", "/dev/shm/vader_segment."))  # as far as tests use them
+        # as far as tests use them
+        return not text.startswith(("/dev/shm/ucx_shm_posix_", "/dev/shm/vader_segment."))
     return text.startswith("/") and not text.startswith(("/dev/", "/proc/", "/sys/"))
 
 
@@ -101,35 +111,42 @@ class ProcessWriter:
         """The id of a file name, new ones in order from 1."""
         return self.ids.setdefault(text, len(self.ids) + 1)
 
-    def events(self, what: np.ndarray | Sequence[np.ndarray], thread: int = 1, chunk_bytes: int = MAX_CHUNK) -> None:
+    def events(self, what: np.ndarray | Sequence[np.ndarray], thread: int = 1,
+            chunk_bytes: int = MAX_CHUNK) -> None:
         """Append records as they are to the log of a thread, in chunks of `chunk_bytes`."""
-        joined = what if isinstance(what, np.ndarray) else np.concatenate([np.empty(0, RECORD), *what])
+        joined = what if isinstance(what, np.ndarray) else np.concatenate([np.empty(0, RECORD),
+            *what])
         room = (chunk_bytes - 64) // RECORD.itemsize
         for begin in range(0, len(joined), room):
             piece = joined[begin : begin + room]
             size = -(-(64 + piece.nbytes) // PAGE) * PAGE
             number = self.sequence[thread] = self.sequence.get(thread, -1) + 1
             taken = int(piece["start"][0]) if len(piece) else 0
-            self.writer.chunk(3, size, self.page, thread, 32, len(piece), taken, thread, number, piece.tobytes())
+            self.writer.chunk(3, size, self.page, thread, 32, len(piece), taken, thread, number,
+                piece.tobytes())
 
     def counters(self, *what: np.ndarray, thread: int = 1) -> None:
         """Append what `counter` made, as a chunk of the log of a thread."""
         if self.writer.version == 1:  # its bins behind each counter
-            body = b"".join(one["counter"].tobytes() + one["histogram"].tobytes()[COUNTER.itemsize :] for one in what)
+            body = b"".join(one["counter"].tobytes() + one["histogram"]
+                .tobytes()[COUNTER.itemsize :] for one in what)
             entry_bytes = HISTOGRAM.itemsize
         else:
             names = {number: text for text, number in self.ids.items()}
             for one in what:
-                one["histogram"]["of_others"] = not _names_a_file(names.get(int(one["counter"]["file"][0]), "/"))
+                one["histogram"]["of_others"] = not _names_a_file(names
+                    .get(int(one["counter"]["file"][0]), "/"))
             body, entry_bytes = b"".join(one.tobytes() for one in what), COUNTER.itemsize
         size = -(-(64 + len(body)) // PAGE) * PAGE
-        self.writer.chunk(4, size, self.page, thread, entry_bytes, len(body) // entry_bytes, 0, thread, 0, body)
+        self.writer.chunk(4, size, self.page, thread, entry_bytes, len(body) // entry_bytes, 0,
+            thread, 0, body)
 
     def _write_names(self) -> None:
         entries = []
         for text, number in self.ids.items():
             raw = os.fsencode(text)
-            entries.append((struct.pack("<IHH", number, len(raw), 1) + raw).ljust(8 + -(-len(raw) // 8) * 8, b"\0"))
+            entries.append((struct.pack("<IHH", number, len(raw), 1) + raw)
+                .ljust(8 + -(-len(raw) // 8) * 8, b"\0"))
         body, limit = b"", MAX_CHUNK - 64
         for entry in [*entries, None]:
             if body and (entry is None or len(body) + len(entry) > limit):
@@ -140,11 +157,14 @@ class ProcessWriter:
 
 
 class TraceWriter:
-    """A trace file in the making; a context manager. One tick is `ns_per_tick` ns; time starts at created_ticks."""
+    """A trace file in the making; a context manager. One tick is `ns_per_tick` ns; time starts at
+    created_ticks."""
 
     def __init__(
-        self, path: str | os.PathLike[str], node: str = "node0", *, level: int = 3, clock: int = 1, ns_per_tick: float = 1.0,
-        created_ticks: int = 1 << 40, created_mono_ns: int = 10**12, created_realtime_ns: int = 1_700_000_000 * 10**9,
+        self, path: str | os.PathLike[str], node: str = "node0", *, level: int = 3, clock: int = 1,
+        ns_per_tick: float = 1.0,
+        created_ticks: int = 1 << 40, created_mono_ns: int = 10**12,
+        created_realtime_ns: int = 1_700_000_000 * 10**9,
         version: int = 2,
     ):  # fmt: skip
         self.stream = open(path, "wb")
@@ -163,14 +183,19 @@ class TraceWriter:
     def mono_ns(self, ticks: int) -> int:
         return self.created_mono_ns + round((ticks - self.created_ticks) * self.ns_per_tick)
 
-    def process(self, pid: int = 100, rank: int = -1, ranks: int = 0, **fields: Any) -> ProcessWriter:
-        """A new process: any field of the process chunk, command as a list; ended in order unless said otherwise."""
+    def process(self, pid: int = 100, rank: int = -1, ranks: int = 0,
+            **fields: Any) -> ProcessWriter:
+        """A new process: any field of the process chunk, command as a list; ended in order unless
+        said otherwise."""
         start = fields.setdefault("start_ticks", self.created_ticks)
         last = fields.setdefault("last_ticks", start + round(1e9 / self.ns_per_tick))
         made = {
-            "pid": pid, "ppid": 1, "rank": rank, "ranks": ranks, "level_now": self.level, "end_kind": 1, "io_known": 1,
-            "start_mono_ns": self.mono_ns(start), "last_mono_ns": self.mono_ns(last), "end_ticks": last,
-            "start_realtime_ns": self.created_realtime_ns + self.mono_ns(start) - self.created_mono_ns,
+            "pid": pid, "ppid": 1, "rank": rank, "ranks": ranks, "level_now": self.level,
+            "end_kind": 1, "io_known": 1,
+            "start_mono_ns": self.mono_ns(start), "last_mono_ns": self.mono_ns(last),
+            "end_ticks": last,
+            "start_realtime_ns": self.created_realtime_ns + self.mono_ns(start)
+            - self.created_mono_ns,
             "exe": "/bin/model", "cwd": "/scratch/an", "command": ["./model"],
         }  # fmt: skip
         process = ProcessWriter(self, self.end // PAGE, made | fields)
@@ -179,11 +204,13 @@ class TraceWriter:
         return process
 
     def chunk(
-        self, kind: int, size: int, page: int, thread: int, entry: int, used: int, taken: int, log: int, sequence: int,
+        self, kind: int, size: int, page: int, thread: int, entry: int, used: int, taken: int,
+        log: int, sequence: int,
         body: bytes,
     ) -> None:  # fmt: skip
         """A chunk with exactly these fields, true or not."""
-        head = struct.pack("<IIQIIIIQQQQ", 0x4B484357, kind, size, page, thread, entry, 0, used, taken, log, sequence)
+        head = struct.pack("<IIQIIIIQQQQ", 0x4B484357, kind, size, page, thread, entry, 0, used,
+            taken, log, sequence)
         self.stream.seek(self.end)
         self.stream.write(head)
         self.stream.write(body)
@@ -196,8 +223,10 @@ class TraceWriter:
             self.stream.seek(process.page * PAGE + 64)
             self.stream.write(_process_bytes(process.fields)[64:])
         header = struct.pack(
-            "<8sIIIIQQQQQdII64s", b"WEIRTRC1", self.version, PAGE, 32, self.clock, 4 << 30, self.end, self.created_realtime_ns,
-            self.created_mono_ns, self.created_ticks, self.ns_per_tick, self.level, 0, self.node.encode(),
+            "<8sIIIIQQQQQdII64s", b"WEIRTRC1", self.version, PAGE, 32, self.clock, 4 << 30,
+            self.end, self.created_realtime_ns,
+            self.created_mono_ns, self.created_ticks, self.ns_per_tick, self.level, 0,
+            self.node.encode(),
         )  # fmt: skip
         self.stream.seek(0)
         self.stream.write(header.ljust(PAGE, b"\0"))
@@ -212,5 +241,6 @@ def _process_bytes(fields: dict[str, Any]) -> bytes:
             value = b"\0".join(os.fsencode(word) for word in value) + b"\0\0"
         elif isinstance(value, str):
             value = os.fsencode(value)
-        one[key] = np.void(value.ljust(CHUNK[key].itemsize, b"\0")) if isinstance(value, bytes) else value
+        one[key] = np.void(value.ljust(CHUNK[key].itemsize, b"\0")) if isinstance(value,
+            bytes) else value
     return one.tobytes()

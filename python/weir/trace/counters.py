@@ -12,7 +12,8 @@ _HISTOGRAM = 1  # the form of an entry
 
 
 def counters_in(raw: np.ndarray, chunk: np.void) -> np.ndarray:
-    """A copy of the counters of a chunk, by their place in it: what is no counter is a row of zeros.
+    """A copy of the counters of a chunk, by their place in it: what is no counter is a row of
+    zeros.
 
     raw: all bytes of the file; chunk: a row of the reader's table of chunks.
     """

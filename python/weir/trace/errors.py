@@ -11,7 +11,8 @@ class RunNotFound(NotThere):
 
 
 class DamagedFile(InputError):
-    """A trace file of which nothing can be read; `offset` is the byte that says so, None when there is none."""
+    """A trace file of which nothing can be read; `offset` is the byte that says so, None when there
+    is none."""
 
     def __init__(self, path: str, offset: int | None, reason: str):
         place = "" if offset is None else f" at byte {offset}"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One trace file, mapped and checked by the native reader; its tables as numpy arrays that lie where the reader made them."""
+"""One trace file, mapped and checked by the native reader; its tables as numpy arrays that lie
+where the reader made them."""
 
 from __future__ import annotations
 
@@ -44,15 +45,17 @@ class Problem:
 
 
 def threads_for(size_bytes: int) -> int:
-    """How many threads are worth while for so many bytes of traces, up to the number of cores of this process."""
+    """How many threads are worth while for so many bytes of traces, up to the number of cores of
+    this process."""
     return max(1, min(len(os.sched_getaffinity(0)), size_bytes // _BYTES_A_THREAD))
 
 
 class FileReader(Protocol):
     """Who opens trace files: other processes (weir.cluster)."""
 
-    def open(self, paths: Sequence[Path]) -> list[TraceFile | Problem]:
-        """Each file, scanned, or why nothing of it can be read."""
+    def open(self, paths: Sequence[Path], exclusion: Any = None) -> list[TraceFile | Problem]:
+        """Each file, scanned, or why nothing of it can be read. exclusion: the files that are left
+        out (weir.analysis.exclusion.Exclusion)."""
 
 
 class TraceFile:
@@ -67,9 +70,11 @@ class TraceFile:
         self.path = os.fspath(path)
         self._lib = _abi.library()
         message, place = c.create_string_buffer(512), c.c_uint64()
-        self.handle = self._lib.weir_reader_create(os.fsencode(self.path), message, len(message), c.byref(place))
+        self.handle = self._lib.weir_reader_create(os.fsencode(self.path), message, len(message),
+            c.byref(place))
         if not self.handle:
-            raise DamagedFile(self.path, None if place.value == _NO_PLACE else place.value, message.value.decode())
+            raise DamagedFile(self.path, None if place.value == _NO_PLACE else place.value,
+                message.value.decode())
         self.header = _abi.Header()
         self._lib.weir_reader_get_header(self.handle, c.byref(self.header))
 
@@ -93,27 +98,60 @@ class TraceFile:
         return f"weir could not record {programs}: {cause}"
 
     def scan(self, threads: int = 1) -> TraceFile:
-        """One pass over all records; needed before rows, histograms, units, syncs and the times of chunks.
+        """One pass over all records; needed before rows, histograms, units, syncs and the times of
+        chunks.
 
         The processes of the file are shared out over so many threads.
         """
         if self._lib.weir_reader_scan(self.handle, threads) != 0:
-            raise MemoryError(f"{self.path}: not enough memory for its tables, or {threads} threads cannot be had")
+            raise MemoryError(
+                f"{self.path}: not enough memory for its tables, or {threads} threads cannot be "
+                f"had")
+        return self
+
+    def exclude(self, mask: np.ndarray) -> TraceFile:
+        """Count some of `texts`, those that the mask has, as names of no files. Call it before
+        scan() and before all passes over records."""
+        chosen = np.ascontiguousarray(mask, np.uint8)
+        self._lib.weir_reader_exclude(self.handle, chosen.ctypes.data, len(chosen))
         return self
 
     def find_times(self, threads: int = 1) -> TraceFile:
-        """The times of chunks alone: a pass much cheaper than scan(). Nothing to do after a scan, or tiles with a row for each process."""
+        """The times of chunks alone: a pass much cheaper than scan(). Nothing to do after a scan,
+        or tiles with a row for each process."""
         if _abi.times_function()(self.handle, threads) != 0:
-            raise MemoryError(f"{self.path}: not enough memory for its chunks, or {threads} threads cannot be had")
+            raise MemoryError(
+                f"{self.path}: not enough memory for its chunks, or {threads} threads cannot be "
+                f"had")
         return self
+
+    def accesses(
+        self, alignment: np.ndarray, all_names: bool, threads: int = 1
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """How each process accesses each file, and the common sizes and strides: the arrays
+        `accesses` and `commons`, copied. alignment: of the file of each text (_abi.ALIGNMENT).
+        cost: one pass over all records."""
+        handle, wanted = self.handle, np.ascontiguousarray(alignment, _abi.ALIGNMENT)
+        made = _abi.accesses_function()(
+            handle, wanted.ctypes.data, len(wanted), int(all_names), threads
+        )
+        if made != 0:
+            raise MemoryError(f"{self.path}: not enough memory for the accesses of its files")
+        return tuple(TraceFile.array_of(self, name, handle).copy()
+            for name in ("accesses", "commons"))
 
     def array(self, name: str) -> np.ndarray:
         """A table of the reader by its name in _abi.ARRAYS, without copying."""
+        return self.array_of(name, self.handle)
+
+    def array_of(self, name: str, handle: int) -> np.ndarray:
         count, entry = c.c_uint64(), c.c_uint64()
-        place = self._lib.weir_reader_get(self.handle, _abi.ARRAYS.index(name), c.byref(count), c.byref(entry))
+        place = _abi.library().weir_reader_get(handle, _abi.ARRAYS.index(name), c.byref(count),
+            c.byref(entry))
         layout = _abi.LAYOUTS[name]
         if count.value and entry.value != layout.itemsize:
-            raise ImportError(f"{name}: the library has entries of {entry.value} bytes, not {layout.itemsize}")
+            raise ImportError(
+                f"{name}: the library has entries of {entry.value} bytes, not {layout.itemsize}")
         return self._view(place, count.value * layout.itemsize, layout)
 
     def _view(self, place: int | None, size: int, layout: np.dtype) -> np.ndarray:
@@ -129,7 +167,8 @@ class TraceFile:
     def raw(self) -> np.ndarray:
         """All bytes of the file. Not kept: the file would hold the array that holds the file."""
         size = c.c_uint64()
-        return self._view(self._lib.weir_reader_bytes(self.handle, c.byref(size)), size.value, np.dtype("u1"))
+        return self._view(self._lib.weir_reader_bytes(self.handle, c.byref(size)), size.value,
+            np.dtype("u1"))
 
     @cached_property
     def processes(self) -> tuple[Process, ...]:
@@ -154,14 +193,17 @@ class TraceFile:
         raw = self.raw
         return tuple(
             text_of(raw[begin : begin + length].tobytes())
-            for begin, length in zip(*(self.array("texts")[key].tolist() for key in ("offset", "length")))
+            for begin, length in zip(*(self.array("texts")[key].tolist()
+                for key in ("offset", "length")))
         )
 
     def texts_of(self, processes: np.ndarray, ids: np.ndarray) -> np.ndarray:
-        """Index in `texts` of the name of each (process, id), or LOST. A forked child's ids may be its parent's."""
+        """Index in `texts` of the name of each (process, id), or LOST. A forked child's ids may be
+        its parent's."""
         processes, ids = (np.ascontiguousarray(one, np.uint32) for one in (processes, ids))
         out = np.empty(len(ids), np.uint32)
-        self._lib.weir_reader_texts_of(self.handle, processes.ctypes.data, ids.ctypes.data, len(ids), out.ctypes.data)
+        self._lib.weir_reader_texts_of(self.handle, processes.ctypes.data, ids.ctypes.data,
+            len(ids), out.ctypes.data)
         return out
 
     @cached_property
@@ -169,7 +211,8 @@ class TraceFile:
         return {one.page: one.index for one in self.processes}
 
     def names_of(self, process: int) -> np.ndarray:
-        """The rows of the table of names that hold for a process: its own, and those it inherited when it was forked."""
+        """The rows of the table of names that hold for a process: its own, and those it inherited
+        when it was forked."""
         table, at = self.array("names"), self._by_page
         parts = []
         while True:
@@ -183,7 +226,8 @@ class TraceFile:
     def records(self, chunk: np.void) -> np.ndarray:
         """The records of one events chunk, in the order in which they were made."""
         begin = int(chunk["offset"]) + 64
-        return self.raw[begin : begin + int(chunk["entries"]) * _abi.RECORD.itemsize].view(_abi.RECORD)
+        return self.raw[begin : begin + int(chunk["entries"]) * _abi.RECORD.itemsize].view(
+            _abi.RECORD)
 
     def event_chunks(self) -> np.ndarray:
         chunks = self.array("chunks")
@@ -192,11 +236,13 @@ class TraceFile:
     @property
     def problems(self) -> list[Problem]:
         return [
-            Problem(self.path, int(one["offset"]), self._lib.weir_reader_reason(int(one["reason"])).decode(), int(one["count"]))
+            Problem(self.path, int(one["offset"]), self._lib.weir_reader_reason(int(one["reason"]))
+                .decode(), int(one["count"]))
             for one in self.array("problems")
         ]
 
 
 def remote_reader(files: Sequence[TraceFile]) -> Any:
-    """Who reads the records of a step's files (weir.analysis.remote.RemoteReader); None: this process."""
+    """Who reads the records of a step's files (weir.analysis.remote.RemoteReader); None: this
+    process."""
     return files[0].remote if files else None

@@ -22,7 +22,8 @@ class Job:
     ended_realtime_ns: int | None = None
     exit_status: int | None = None
     weir: str | None = None
-    kernel_bytes: tuple[int, int] | None = None  # rchar and wchar of the command and of all that was waited for
+    # rchar and wchar of the command and of all that was waited for
+    kernel_bytes: tuple[int, int] | None = None
 
 
 def read_job(path: str | os.PathLike[str]) -> tuple[Job | None, str | None]:
@@ -49,13 +50,16 @@ def read_job(path: str | os.PathLike[str]) -> tuple[Job | None, str | None]:
     numbers = ("budget_bytes", "started_realtime_ns", "ended_realtime_ns", "exit_status")
     words = tuple(str(_text(word)) for word in command) if is_list else None
     figures = raw.get("kernel_bytes")
-    is_pair = isinstance(figures, list) and len(figures) == 2 and all(isinstance(one, int) and 0 <= one < 2**63 for one in figures)
+    is_pair = isinstance(figures, list) and len(figures) == 2 and all(isinstance(one, int)
+        and 0 <= one < 2**63 for one in figures)
     pair = (figures[0], figures[1]) if is_pair else None
-    return Job(command=words, kernel_bytes=pair, **texts, **{key: typed(key, int) for key in numbers}), None
+    return Job(command=words, kernel_bytes=pair, **texts,
+        **{key: typed(key, int) for key in numbers}), None
 
 
 def _text(value: str | None) -> str | None:
-    """What was no UTF-8 in an argument or a directory's name as it stands in the trace's names: \\xff. Such a text can be written anywhere."""
+    """What was no UTF-8 in an argument or a directory's name, as the trace's names have it: \\xff.
+    Such a text can be written anywhere."""
     if value is None or value.isascii():
         return value
     try:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operations of the trace, as the native reader was compiled with them (native/wire/ops.def)."""
+"""The operations of the trace, as the native reader was compiled with them (native/wire/ops.def).
+"""
 
 from __future__ import annotations
 
@@ -7,22 +8,32 @@ import ctypes as c
 from dataclasses import dataclass
 from functools import cache
 
+import numpy as np
+
 from weir.trace._abi import library
 
-LAYER_NAMES = ("marker", "posix", "stdio", "fortran", "mpi", "layers", "output", "mpi_io", "pnetcdf", "netcdf", "hdf5")
+LAYER_NAMES = ("marker", "posix", "stdio", "fortran", "mpi", "layers", "output", "mpi_io",
+    "pnetcdf", "netcdf", "hdf5")
 MARKER, POSIX, STDIO, FORTRAN, MPI, LAYERS, OUTPUT, MPI_IO, PNETCDF, NETCDF, HDF5 = range(11)
-EVENTS, NOTES = 16, 32  # layer of a record: EVENTS + position of an event layer in its stack; NOTES + kind of the layer noted
-ERROR, SHORT, LONG, BELOW, NESTED, OF_OUTPUT = 1, 2, 4, 8, 16, 32
+# layer of a record: EVENTS + position of an event layer in its stack; NOTES + kind of the layer
+# noted
+EVENTS, NOTES = 16, 32
+ERROR, SHORT, LONG, BELOW, NESTED, OF_OUTPUT, ROOT = 1, 2, 4, 8, 16, 32, 64
 
 
 @dataclass(frozen=True)
 class Op:
-    """One operation; op_class is R reads, W writes, O opens, C closes, M other I/O, X not I/O."""
+    """One operation; op_class is R reads, W writes, O opens, C closes, M other I/O, X not I/O.
+
+    size: what the size of a record holds (native/wire/sizes.def): data, length, filetype, ranks,
+    requests, statistic, lost or number.
+    """
 
     value: int
     name: str
     layer: int
     op_class: str
+    size: str
 
 
 class _Ops(dict):
@@ -34,7 +45,10 @@ class _Ops(dict):
             for value in range(256):
                 name = library().weir_reader_op(value, c.byref(layer), op_class)
                 if name is not None:
-                    self[value] = Op(value, name.decode(), layer.value, op_class.raw.decode())
+                    size = library().weir_reader_op_size(value).decode()
+                    self[value] = Op(
+                        value, name.decode(), layer.value, op_class.raw.decode(), size
+                    )
         return self
 
 
@@ -48,7 +62,8 @@ def ops() -> dict[int, Op]:
 
 @cache
 def mpi_routines() -> dict[int, str]:
-    """Names of MPI's routines by value, the upper half of the size of MPI's records (native/wire/mpi.def)."""
+    """Names of MPI's routines by value, the upper half of the size of MPI's records
+    (native/wire/mpi.def)."""
     name_of = library().weir_reader_mpi_routine
     name_of.restype, name_of.argtypes = c.c_char_p, [c.c_uint32]
     names = ((value, name_of(value)) for value in range(256))
@@ -78,14 +93,25 @@ def layer_kinds() -> dict[int, LayerKind]:
     for value in range(64 - NOTES):
         name = library().weir_reader_layer(value)
         if name is not None:
-            found = ((index, library().weir_reader_statistic(value, index, c.byref(unit)), unit.value) for index in range(32))
-            figures = {index: Statistic(text.decode(), (of or b"").decode()) for index, text, of in found if text is not None}
+            found = ((index, library().weir_reader_statistic(value, index, c.byref(unit)),
+                unit.value) for index in range(32))
+            figures = {index: Statistic(text.decode(), (of or b"").decode())
+                for index, text, of in found if text is not None}
             kinds[value] = LayerKind(name.decode(), figures)
     return kinds
 
 
+@cache
+def sizes_hold(meaning: str) -> np.ndarray:
+    """Mask by operation: whether the size of its records holds this (Op.size)."""
+    mask = np.zeros(256, bool)
+    mask[[value for value, op in ops().items() if op.size == meaning]] = True
+    return mask
+
+
 def op_named(name: str) -> Op:
-    """The operation of that name; KeyError when there is none. Where two have one name, the one that is I/O."""
+    """The operation of that name; KeyError when there is none. Where two have one name, the one
+    that is I/O."""
     found = [op for op in ops().values() if op.name == name]
     if not found:
         raise KeyError(name)

@@ -16,12 +16,17 @@ LEVELS = ("off", "summary", "detail", "trace")
 
 # Behind the 64 bytes of the chunk header; docs/formats/trace.md 3.1.
 CHUNK = np.dtype(
-    [("header", "V64"), ("pid", "<u4"), ("ppid", "<u4"), ("rank", "<i4"), ("ranks", "<i4"), ("rank_source", "<u4"),
-     ("mpi", "<u4"), ("level_now", "<u4"), ("end_kind", "<u4"), ("start_ticks", "<u8"), ("start_mono_ns", "<u8"),
-     ("start_realtime_ns", "<u8"), ("last_ticks", "<u8"), ("last_mono_ns", "<u8"), ("end_ticks", "<u8"),
-     ("lost_events", "<u8"), ("failures", "<u8"), ("io_start", "<u8", (4,)), ("io_last", "<u8", (4,)),
+    [("header", "V64"), ("pid", "<u4"), ("ppid", "<u4"), ("rank", "<i4"), ("ranks", "<i4"),
+        ("rank_source", "<u4"),
+     ("mpi", "<u4"), ("level_now", "<u4"), ("end_kind", "<u4"), ("start_ticks", "<u8"),
+     ("start_mono_ns", "<u8"),
+     ("start_realtime_ns", "<u8"), ("last_ticks", "<u8"), ("last_mono_ns", "<u8"),
+     ("end_ticks", "<u8"),
+     ("lost_events", "<u8"), ("failures", "<u8"), ("io_start", "<u8", (4,)),
+     ("io_last", "<u8", (4,)),
      ("parent", "<u4"), ("io_known", "<u4"), ("reserved", "V24"), ("exe", "V512"), ("cwd", "V1024"),
-     ("command", "V2176"), ("own_read", "<u8"), ("own_written", "<u8"), ("passed_over", "<i8"), ("storage_start", "<u8", (2,)),
+     ("command", "V2176"), ("own_read", "<u8"), ("own_written", "<u8"), ("passed_over", "<i8"),
+     ("storage_start", "<u8", (2,)),
      ("storage_last", "<u8", (2,)), ("refusals", "u1", (8,)), ("reserved_end", "V64")]
 )  # fmt: skip
 assert CHUNK.itemsize == 4096
@@ -29,7 +34,8 @@ assert CHUNK.itemsize == 4096
 
 @dataclass(frozen=True)
 class Process:
-    """One process of a node; times in ticks of the node's trace clock but where the name says otherwise."""
+    """One process of a node; times in ticks of the node's trace clock but where the name says
+    otherwise."""
 
     index: int
     page: int
@@ -106,14 +112,16 @@ def decode_process(index: int, page: int, events: int, counted: int, raw: bytes)
     has_own = bool(one["io_known"] & 2)
     command = (bytes(one["command"]) if has_own else raw[1792:]).split(b"\0\0", 1)[0].rstrip(b"\0")
     plain = (
-        "pid ppid rank ranks level_now end_kind start_ticks start_mono_ns start_realtime_ns last_ticks last_mono_ns"
+        "pid ppid rank ranks level_now end_kind start_ticks start_mono_ns start_realtime_ns "
+        "last_ticks last_mono_ns"
         " end_ticks lost_events failures parent"
     ).split()
     return Process(
         index, page, True, events, counted,
         **{name: int(one[name]) for name in plain},
-        # Figures at the end are those of the start until the process has asked once more, which by itself makes them larger: they stay
-        # those of the start where the kernel refused it (another user after setuid).
+        # Figures at the end are those of the start until the process has asked once more, which by
+        # itself makes them larger: they stay those of the start where the kernel refused it
+        # (another user after setuid).
         io_known=bool(one["io_known"]) and not np.array_equal(one["io_last"], one["io_start"]),
         io_began=bool(one["io_known"]),
         changed_user=bool(one["io_known"] & 4),
@@ -137,7 +145,8 @@ def decode_process(index: int, page: int, events: int, counted: int, raw: bytes)
 
 
 def with_successors(processes: Iterable[Process]) -> tuple[Process, ...]:
-    """The same processes; one without an orderly end whose pid starts once more was replaced by exec.
+    """The same processes; one without an orderly end whose pid starts once more was replaced by
+    exec.
 
     Linux goes on counting the I/O of a pid through exec: what its successor found is what it left.
     """
@@ -156,7 +165,8 @@ def with_successors(processes: Iterable[Process]) -> tuple[Process, ...]:
                 kernel_written_ever=successor.kernel_written_before,
                 kernel_storage_ever=successor.kernel_storage_before,
                 kernel_read=max(0, successor.kernel_read_before - process.kernel_read_before),
-                kernel_written=max(0, successor.kernel_written_before - process.kernel_written_before),
+                kernel_written=max(0, successor.kernel_written_before
+                    - process.kernel_written_before),
             )
         next_of[process.pid] = process
         made.append(process)

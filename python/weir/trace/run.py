@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run directories: a directory of steps, each a directory with job.json and one trace file per node."""
+"""Run directories: a directory of steps, each a directory with job.json and one trace file per
+node."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from weir.trace.errors import RunNotFound
 from weir.trace.job import Job, read_job
 
 SUFFIX = ".weir"
-_MARKS = struct.Struct("<40xQ96xQQQ")  # created_realtime_ns, launch, launcher, job: docs/formats/trace.md 2
+# created_realtime_ns, launch, launcher, job: docs/formats/trace.md 2
+_MARKS = struct.Struct("<40xQ96xQQQ")
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,8 @@ class Step:
     job: Job | None
     job_problem: str | None
     files: tuple[Path, ...]
-    began_realtime_ns: int | None = None  # of the first trace file, where no job.json says when it was started
+    # of the first trace file, where no job.json says when it was started
+    began_realtime_ns: int | None = None
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,8 @@ class Run:
 
 
 def _steps(path: Path) -> list[Step]:
-    """What a directory holds: one step, or several when runs were traced into it without `weir trace`, in the order of their beginning."""
+    """What a directory holds: one step, or several when runs were traced into it without `weir
+    trace`, in the order of their beginning."""
     files = tuple(sorted(entry for entry in path.glob(f"*{SUFFIX}") if entry.is_file()))
     job_path = path / "job.json"
     if not files and not job_path.is_file():
@@ -43,11 +47,13 @@ def _steps(path: Path) -> list[Step]:
     launches = _launches(files) if job is None and problem is None else []
     if len(launches) < 2:
         return [Step(path.name, path, job, problem, files)]
-    return [Step(f"{path.name}.{i}", path, None, None, its, began) for i, (began, its) in enumerate(launches, 1)]
+    return [Step(f"{path.name}.{i}", path, None, None, its, began) for i, (began,
+        its) in enumerate(launches, 1)]
 
 
 def _launches(files: tuple[Path, ...]) -> list[tuple[int, tuple[Path, ...]]]:
-    """The files of each launch and when its first was made. Files of one launch, or of one job of MPI, are one launch's."""
+    """The files of each launch and when its first was made. Files of one launch, or of one job of
+    MPI, are one launch's."""
     groups: list[tuple[set[int], list[tuple[int, Path]]]] = []
     for file in files:
         launch, job, began = _marks(file)
@@ -60,7 +66,8 @@ def _launches(files: tuple[Path, ...]) -> list[tuple[int, tuple[Path, ...]]]:
             else:
                 apart.append(group)
         groups = [*apart, (marks, own)]
-    return sorted((min(began for began, _ in own), tuple(sorted(file for _, file in own))) for _, own in groups)
+    return sorted((min(began for began, _ in own), tuple(sorted(file for _, file in own)))
+        for _, own in groups)
 
 
 def _marks(file: Path) -> tuple[int, int, int]:
@@ -83,12 +90,15 @@ def find_run(path: str | os.PathLike[str], step: str | None = None) -> Run:
     """
     directory = Path(path)
     if not directory.is_dir():
-        raise RunNotFound(f"{directory}: no such directory; name the directory that was given to `weir trace -o`")
+        raise RunNotFound(
+            f"{directory}: no such directory; name the directory that was given to `weir trace -o`")
     steps = _steps(directory.absolute())
     if not steps:
-        steps = [found for entry in sorted(directory.iterdir()) if entry.is_dir() for found in _steps(entry)]
+        steps = [found for entry in sorted(directory.iterdir()) if entry.is_dir()
+            for found in _steps(entry)]
     if not steps:
-        raise RunNotFound(f"{directory}: no steps in it (sub-directories with job.json or *{SUFFIX} files)")
+        raise RunNotFound(
+            f"{directory}: no steps in it (sub-directories with job.json or *{SUFFIX} files)")
     if step is not None:
         known = ", ".join(one.name for one in steps)
         steps = [one for one in steps if one.name == step]

@@ -37,12 +37,17 @@ def watch_lines(watch: Watch, interval_s: float, stream: TextIO) -> None:
 def lines(look: Look) -> Iterator[str]:
     slowest = f", most time in {shown(look.files[0].file, None)}" if look.files else ""
     yield (
-        f"{look.elapsed_s:.1f} s  {', '.join(look.steps) or 'ended'}: {len(look.active)} of {look.ranks} ranks in I/O, "
-        f"{megabytes(look.per_second(look.bytes_read)):.3f} MB/s read, {megabytes(look.per_second(look.bytes_written)):.3f} MB/s written, "
+        f"{look.elapsed_s:.1f} s  {', '.join(look.steps) or 'ended'}: {len(look.active)} of "
+        f"{look.ranks} ranks in I/O, "
+        f"{megabytes(look.per_second(look.bytes_read)):.3f} MB/s read, "
+        f"{megabytes(look.per_second(look.bytes_written)):.3f} MB/s written, "
         f"{look.per_second(look.calls):.0f} calls/s{slowest}"
     )
     if look.is_over:
-        yield f"over: {look.so_far.calls} calls, {megabytes(look.so_far.bytes):.3f} MB, {look.so_far.seconds:.3f} s in I/O"
+        yield (
+            f"over: {look.so_far.calls} calls, {megabytes(look.so_far.bytes):.3f} MB, "
+            f"{look.so_far.seconds:.3f} s in I/O"
+        )
 
 
 def watch_screen(watch: Watch, interval_s: float, console: Console, top: int) -> None:
@@ -62,11 +67,14 @@ def screen(look: Look, top: int) -> RenderableType:
 
     rates = Table(
         f"{', '.join(look.steps) or 'ended'}, {look.elapsed_s:.0f} s",
-        ("MB/s read", "MB/s written", "calls/s", "ranks in I/O", "in I/O", "calls so far", "MB so far"),
+        ("MB/s read", "MB/s written", "calls/s", "ranks in I/O", "in I/O", "calls so far",
+            "MB so far"),
         ((
-            f"{megabytes(look.per_second(look.bytes_read)):.3f}", f"{megabytes(look.per_second(look.bytes_written)):.3f}",
+            f"{megabytes(look.per_second(look.bytes_read)):.3f}",
+            f"{megabytes(look.per_second(look.bytes_written)):.3f}",
             f"{look.per_second(look.calls):.0f}", f"{len(look.active)} of {look.ranks}",
-            percent(look.ns / 1e9, look.seconds * max(1, look.ranks)), thousands(look.so_far.calls), f"{megabytes(look.so_far.bytes):.3f}",
+            percent(look.ns / 1e9, look.seconds * max(1, look.ranks)), thousands(look.so_far.calls),
+            f"{megabytes(look.so_far.bytes):.3f}",
         ),),
     )  # fmt: skip
     files = Table(
@@ -75,11 +83,14 @@ def screen(look: Look, top: int) -> RenderableType:
         tuple(
             (
                 f"{one.ns / 1e6:.3f}", f"{megabytes(look.per_second(one.bytes_read)):.3f}",
-                f"{megabytes(look.per_second(one.bytes_written)):.3f}", f"{look.per_second(one.calls):.0f}", shown(one.file, None),
+                f"{megabytes(look.per_second(one.bytes_written)):.3f}",
+                f"{look.per_second(one.calls):.0f}", shown(one.file, None),
             )
             for one in look.files[:top]
         ),
     )  # fmt: skip
-    every = ((number, line) for table in (rates, files) for number, line in enumerate(text_lines(table)))
+    every = ((number, line) for table in (rates, files)
+        for number, line in enumerate(text_lines(table)))
     styles = {0: "bold", 1: "dim"}
-    return Text("\n").join([Text(line, styles.get(number, ""), no_wrap=True, overflow="ellipsis") for number, line in every])
+    return Text("\n").join([Text(line, styles.get(number, ""), no_wrap=True, overflow="ellipsis")
+        for number, line in every])

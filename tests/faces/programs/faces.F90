@@ -1,5 +1,6 @@
 ! SPDX-License-Identifier: Apache-2.0
-! The Fortran face: halos, sections, kinds, lent places, reading back, and what errors become. Prints one line for each fact.
+! The Fortran face: halos, sections, kinds, lent places, reading back, and what errors become.
+! Prints one line for each fact.
 program faces
   use, intrinsic :: iso_fortran_env, only: int16, int32, int64, real32, real64
   use mpi_f08
@@ -49,10 +50,12 @@ program faces
   call k%put(small)
   if (nj > 0) then
     call u%put(x(:, :, 1:2), stat, errmsg)
-    call say(stat == 1 .and. index(errmsg, "halo included") > 0, "a wrong shape is reported: " // errmsg)
+    call say(stat == 1 .and. index(errmsg, "halo included") > 0, "a wrong shape is reported: " &
+        // errmsg)
   end if
   call u%put(real(x, real32), stat, errmsg)
-  call say(stat == 1 .and. index(errmsg, "another type") > 0, "a wrong type is reported: " // errmsg)
+  call say(stat == 1 .and. index(errmsg, "another type") > 0, "a wrong type is reported: " &
+      // errmsg)
   call u%put(wide(:, :, 2:2 * nz:2)) ! a section that is not contiguous
   call lent%lend(place, [nx, nj], stat, errmsg)
   call say(stat == 0 .and. (associated(place) .or. nj == 0), "a place is lent")
@@ -75,13 +78,15 @@ program faces
 contains
 
   subroutine define()
-    call grid%create_plane(context, "channel", [(1000.0_real64 * i, i = 1, nx)], [(1000.0_real64 * j, j = 1, ny)])
+    call grid%create_plane(context, "channel", [(1000.0_real64 * i, i = 1, nx)], [(1000.0_real64 &
+        * j, j = 1, ny)])
     call level%create(context, "level", [(real(l, real64), l = 1, nz)])
     call haloed%create_block(grid, "haloed", 1, nx, j1, nj)
     call haloed%set_halo(1, 1, 0, 0)
     call plain%create_block(grid, "plain", 1, nx, j1, nj)
     call scattered%create_indices(grid, "scattered", [(i, i = rank + 1, nx * ny, ranks)])
-    call u%create(haloed, "u", weir_float64, axes=[level], units="m s-1", standard_name="eastward_wind")
+    call u%create(haloed, "u", weir_float64, axes=[level], units="m s-1", &
+        standard_name="eastward_wind")
     call u%set_attribute("missing_value", -999.0_real64)
     call k%create(plain, "k", weir_int16, units="1")
     call n%create(scattered, "n", weir_int32, units="1")
@@ -99,11 +104,13 @@ contains
     call define()
     back = 0
     call u%get(back, "faces.nc")
-    call say(all(back(1:nx, :, :) == x(1:nx, :, :)) .and. all(back(0, :, :) == 0) .and. all(back(nx + 1, :, :) == 0), &
+    call say(all(back(1:nx, :, :) == x(1:nx, :, :)) .and. all(back(0, :, :) == 0) &
+        .and. all(back(nx + 1, :, :) == 0), &
              "get brings back what was put, and leaves the halo alone")
     numbers = 0
     call n%get(numbers, "faces.nc", 1)
-    call say(all(numbers == [(1000 + i, i = rank + 1, nx * ny, ranks)]), "lists of indices come back")
+    call say(all(numbers == [(1000 + i, i = rank + 1, nx * ny, ranks)]), &
+        "lists of indices come back")
     call u%get(back, "faces.nc", 2, stat, errmsg)
     call say(stat == 1, "a record that is not there is reported: " // errmsg)
     call u%get(back, "nowhere.nc", stat=stat, errmsg=errmsg)
@@ -121,7 +128,8 @@ contains
     logical, intent(in) :: fact
     character(len=*), intent(in) :: text
 
-    if (rank == 0 .or. .not. fact) write (*, "(a, i0, 2a)") merge("yes   ", "WRONG ", fact), rank, " ", trim(text)
+    if (rank == 0 .or. .not. fact) write (*, "(a, i0, 2a)") merge("yes   ", "WRONG ", fact), rank, &
+        " ", trim(text)
     flush (6)
   end subroutine say
 end program faces

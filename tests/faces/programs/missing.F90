@@ -8,9 +8,11 @@ program missing
   implicit none (type, external)
 
   integer, parameter :: points = 8, steps = 3, types = 6, forms = 4, absent = -99
-  character(len=7), parameter :: type_names(0:types - 1) = [character(len=7) :: "float32", "float64", "int32", "int64", "int16", &
+  character(len=7), parameter :: type_names(0:types - 1) = [character(len=7) :: "float32", &
+      "float64", "int32", "int64", "int16", &
                                                             "int8"]
-  character(len=7), parameter :: form_names(forms) = [character(len=7) :: "number", "single", "whole", "integer"]
+  character(len=7), parameter :: form_names(forms) = [character(len=7) :: "number", "single", &
+      "whole", "integer"]
   type(weir_context_t) :: context
   type(weir_grid_t) :: grid
   type(weir_decomposition_t) :: part
@@ -42,7 +44,8 @@ program missing
     do in_files = 0, types - 1
       do form = 1, forms
         associate (f => fields(form, in_files, kind))
-          call make(f, trim(type_names(kind)) // "_" // trim(type_names(in_files)) // "_" // trim(form_names(form)), kind)
+          call make(f, trim(type_names(kind)) // "_" // trim(type_names(in_files)) // "_" &
+              // trim(form_names(form)), kind)
           call means%add(f, weir_mean)
           call f%set_file_type(in_files)
           select case (form)
@@ -63,7 +66,8 @@ program missing
   call edge(weir_float32)%set_attribute("missing_value", ieee_value(1.0, ieee_quiet_nan))
   call edge(weir_float64)%set_attribute("missing_value", 1d300)
   call edge(weir_float64)%set_attribute("missing_value", 1e20, stat, message)
-  if (stat == 0 .or. index(message, "field 'float64_edge': missing_value is given in single precision") /= 1) error stop "1e20"
+  if (stat == 0 .or. index(message, &
+      "field 'float64_edge': missing_value is given in single precision") /= 1) error stop "1e20"
   call edge(weir_int32)%set_attribute("missing_value", -huge(1_int32) - 1_int32)
   call edge(weir_int64)%set_attribute("missing_value", huge(1_int64) - 1_int64)
   call edge(weir_int16)%set_attribute("missing_value", int(huge(1_int16), int32))

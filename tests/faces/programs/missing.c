@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every type in memory with every type in files and every form of a missing value, in two streams; missing.F90 and test_missing.py write the
-// same files. A file that is there already is refused.
+// Every type in memory with every type in files and every form of a missing value, in two streams;
+// missing.F90 and test_missing.py write the same files. A file that is there already is refused.
 //     missing PREFIX
 #include <math.h>
 #include <mpi.h>
@@ -12,7 +12,8 @@
 
 enum { kPoints = 8, kSteps = 3, kTypes = 6, kForms = 4, kMissing = -99 };
 
-static const char *const type_names[kTypes] = {"float32", "float64", "int32", "int64", "int16", "int8"};
+static const char *const type_names[kTypes] = {"float32", "float64", "int32",
+                                               "int64",   "int16",   "int8"};
 static const char *const form_names[kForms] = {"number", "single", "whole", "integer"};
 static weir_error err;
 
@@ -25,7 +26,9 @@ static void check(const char *call, int code) {
 
 // Point 3 is missing at step 1, point 5 at steps 1 and 2, point 6 at step 0.
 static double value(int point, int step) {
-  return (point == 3 && step == 1) || (point == 5 && step > 0) || (point == 6 && step == 0) ? kMissing : point + 10 * step;
+  return (point == 3 && step == 1) || (point == 5 && step > 0) || (point == 6 && step == 0)
+             ? kMissing
+             : point + 10 * step;
 }
 
 static void fill(int type, int step, void *data) {
@@ -42,7 +45,8 @@ static void fill(int type, int step, void *data) {
   }
 }
 
-static weir_field *field(weir_decomposition *part, const char *name, int type, weir_stream *stream, weir_stream *means) {
+static weir_field *field(weir_decomposition *part, const char *name, int type, weir_stream *stream,
+                         weir_stream *means) {
   weir_field *made;
   CALL(weir_field_create, part, name, (weir_type)type, 0, NULL, &made);
   CALL(weir_field_set_text, made, "units", "1");
@@ -83,7 +87,8 @@ int main(int argc, char **argv) {
     for (int in_files = 0; in_files < kTypes; in_files++) {
       for (int form = 0; form < kForms; form++) {
         char name[64];
-        snprintf(name, sizeof name, "%s_%s_%s", type_names[type], type_names[in_files], form_names[form]);
+        snprintf(name, sizeof name, "%s_%s_%s", type_names[type], type_names[in_files],
+                 form_names[form]);
         weir_field *f = fields[type][in_files][form] = field(part, name, type, snapshots, means);
         CALL(weir_field_set_file_type, f, (weir_type)in_files);
         if (form < 2) CALL(weir_field_set_number, f, "missing_value", kMissing);
@@ -104,7 +109,8 @@ int main(int argc, char **argv) {
     CALL(weir_step, context, 43200.0 * step);
     for (int type = 0; type < kTypes; type++) {
       fill(type, step, data);
-      for (int i = 0; i < kTypes * kForms; i++) CALL(weir_put, fields[type][i / kForms][i % kForms], data);
+      for (int i = 0; i < kTypes * kForms; i++)
+        CALL(weir_put, fields[type][i / kForms][i % kForms], data);
       CALL(weir_put, edge[type], data);
     }
     CALL(weir_end_step, context);

@@ -1,6 +1,7 @@
 ! SPDX-License-Identifier: Apache-2.0
-! Shapes of Fortran arrays: coordinates in one and two dimensions and both kinds, fields of up to six dimensions, and what is said of a wrong
-! shape, on the rank that has it and on those that would wait for it. Prints one line for each fact. Three ranks.
+! Shapes of Fortran arrays: coordinates in one and two dimensions and both kinds, fields of up to
+! six dimensions, and what is said of a wrong shape, on the rank that has it and on those that would
+! wait for it. Prints one line for each fact. Three ranks.
 program shapes
   use, intrinsic :: iso_fortran_env, only: int64, real32, real64
   use mpi_f08
@@ -15,7 +16,8 @@ program shapes
   type(weir_field_t) :: deep, wide, flat, spots
   type(weir_stream_t) :: history
   real(real32) :: lon(0:nx + 1, 0:nj + 1), lat(0:nx + 1, 0:nj + 1), x(nx, nj), back(nx, nj)
-  real(real64) :: six(0:nx + 1, nj, 2, 1, 3, 2), read6(0:nx + 1, nj, 2, 1, 3, 2), five(nx * ny / 3, 2, 1, 3, 2)
+  real(real64) :: six(0:nx + 1, nj, 2, 1, 3, 2), read6(0:nx + 1, nj, 2, 1, 3, 2), five(nx &
+      * ny / 3, 2, 1, 3, 2)
   real(real32), pointer, contiguous :: place(:, :)
   character(len=1024) :: errmsg
   integer :: rank, ranks, i, j, stat
@@ -71,19 +73,26 @@ contains
     if (rank == 1) then
       call sheet%set_lonlat(blocks, lon, lat, stat, errmsg)
       call say(stat == 1 .and. &
-               index(errmsg, "grid 'sheet', decomposition 'blocks': lon has the shape 8 x 5 and lat 8 x 5; expected 6 x 3 (without &
+               index(errmsg, "grid 'sheet', decomposition 'blocks': lon has the shape 8 x 5 and &
+               &lat 8 x 5; expected 6 x 3 (without &
                &halo)") == 1, "lon and lat with halo: " // errmsg)
     else
       call sheet%set_lonlat(blocks, lon(1:nx, 1:nj), lat(1:nx, 1:nj), stat, errmsg)
-      call say(stat == 1 .and. index(errmsg, "refused there") > 0, "another rank's lon and lat: " // errmsg)
+      call say(stat == 1 .and. index(errmsg, "refused there") > 0, &
+          "another rank's lon and lat: " // errmsg)
     end if
     call sheet%set_lonlat(blocks, lon(1:nx, 1:nj), lat(1:nx, 1:nj)) ! a section, in two dimensions
-    call mesh%set_lonlat(cells, [(real(i, real64), i=rank + 1, nx * ny, ranks)], [(real(i, real64), i=rank + 1, nx * ny, ranks)])
-    call mesh%set_lonlat(cells, reshape(lon(1:nx, 1:nj), [nj, nx]), reshape(lat(1:nx, 1:nj), [nj, nx])) ! a list has no shape of its own
+    call mesh%set_lonlat(cells, [(real(i, real64), i=rank + 1, nx * ny, ranks)], [(real(i, &
+        real64), i=rank + 1, nx * ny, ranks)])
+    ! a list has no shape of its own
+    call mesh%set_lonlat(cells, reshape(lon(1:nx, 1:nj), [nj, nx]), reshape(lat(1:nx, 1:nj), [nj, &
+        nx]))
     call sheet%set_lonlat(blocks, real(reshape(lon(1:nx, 1:nj), [nx * nj]), real64), &
                           real(reshape(lat(1:nx, 1:nj), [nx * nj]), real64))
     call axes(1)%set_bounds(reshape([(real(i, real64), i=1, 6)], [2, 3]), stat, errmsg)
-    call say(stat == 1 .and. errmsg == "axis 'a': the bounds have the shape 2 x 3; expected 2 x 2", "wrong bounds: " // errmsg)
+    call say(stat == 1 .and. &
+        errmsg == "axis 'a': the bounds have the shape 2 x 3; expected 2 x 2", &
+        "wrong bounds: " // errmsg)
   end subroutine coordinates
 
   subroutine put_all()
@@ -97,14 +106,19 @@ contains
              "six dimensions without halo: " // errmsg)
     call flat%put(lat, stat, errmsg)
     call say(stat == 1 .and. &
-             errmsg == "field 'flat': the array has the shape 8 x 5; expected 6 x 3 (halo included)", "too much: " // errmsg)
+        errmsg == "field 'flat': the array has the shape 8 x 5; expected 6 x 3 (halo included)", &
+                 "too much: " // errmsg)
     call flat%put(transpose(x), stat, errmsg)
-    call say(stat == 1 .and. index(errmsg, "shape 3 x 6; expected 6 x 3") > 0, "turned round: " // errmsg)
+    call say(stat == 1 .and. index(errmsg, "shape 3 x 6; expected 6 x 3") > 0, "turned round: " &
+        // errmsg)
     call flat%put(real(x, real64), stat, errmsg)
     call say(stat == 1 .and. &
-             errmsg == "field 'flat': the array is of another type, real(real64); expected real(real32)", "kind: " // errmsg)
+        errmsg == "field 'flat': the array is of another type, real(real64); &
+        &expected real(real32)", &
+        "kind: " // errmsg)
     call flat%lend(place, [nj, nx], stat, errmsg)
-    call say(stat == 1 .and. errmsg == "field 'flat': a place of the shape 3 x 6; expected 6 x 3", "lent: " // errmsg)
+    call say(stat == 1 .and. errmsg == "field 'flat': a place of the shape 3 x 6; expected 6 x 3", &
+        "lent: " // errmsg)
     call deep%put(six)
     call wide%put(five)
     call flat%put(x)
@@ -117,11 +131,13 @@ contains
     if (rank == 1) then
       call flat%get(back(:, 1:2), "shapes.nc", stat=stat, errmsg=errmsg)
       call say(stat == 1 .and. &
-               index(errmsg, "field 'flat': the array has the shape 6 x 2; expected 6 x 3") == 1, "short: " // errmsg)
+               index(errmsg, "field 'flat': the array has the shape 6 x 2; expected 6 x 3") == 1, &
+                   "short: " // errmsg)
     else
       call flat%get(back, "shapes.nc", stat=stat, errmsg=errmsg)
       call say(stat == 1 .and. &
-               index(errmsg, "field 'flat': the array of a rank is null, or was refused there") > 0, "another's: " // errmsg)
+        index(errmsg, "field 'flat': the array of a rank is null, or was refused there") > 0, &
+                   "another's: " // errmsg)
     end if
     call flat%get(back, "shapes.nc")
     call say(all(back == x), "two dimensions come back")
@@ -131,7 +147,8 @@ contains
              all(read6(0, :, :, :, :, :) < 0), "six dimensions come back")
     five = 0
     call wide%get(five, "shapes.nc")
-    call say(all(five == reshape([(real(1000 * rank + i, real64), i=1, size(five))], shape(five))), "five dimensions come back")
+    call say(all(five == reshape([(real(1000 * rank + i, real64), i=1, size(five))], &
+        shape(five))), "five dimensions come back")
     call context%finalize()
   end subroutine read_back
 

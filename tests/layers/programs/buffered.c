@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* buffered HOW FILE BYTES PIECE [STEP [OTHER_NAME]]: one way of reading or writing a file whose byte at each offset is known. Exit status 0:
- * every byte was right and every call did what it was asked for. */
+/* buffered HOW FILE BYTES PIECE [STEP [OTHER_NAME]]: one way of reading or writing a file whose
+ * byte at each offset is known. Exit status 0: every byte was right and every call did what it was
+ * asked for. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,7 +14,9 @@ static const char *path, *other_name;
 static unsigned long bytes, piece, step;
 static unsigned char *b;
 
-static unsigned char at(unsigned long offset) { return (unsigned char)((offset * 2654435761u) >> 13); }
+static unsigned char at(unsigned long offset) {
+  return (unsigned char)((offset * 2654435761u) >> 13);
+}
 
 static void fill(unsigned long offset) {
   for (unsigned long i = 0; i < piece; ++i) b[i] = at(offset + i);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of a program by libc's syscall() instead of libc's function of each: included behind the system's headers (x86-64).
+// The calls of a program by libc's syscall() instead of libc's function of each: included behind
+// the system's headers (x86-64).
 #pragma once
 #include <linux/openat2.h>
 #include <sys/syscall.h>
@@ -16,7 +17,8 @@
 static int openings;
 static long by_open(int directory, const char *path, int flags, int mode) {
   if (openings++ % 2 == 0) return syscall(SYS_openat, directory, path, flags, mode);
-  struct open_how how = {.flags = (unsigned)flags, .mode = flags & (O_CREAT | O_TMPFILE & ~O_DIRECTORY) ? (unsigned)mode : 0};
+  struct open_how how = {.flags = (unsigned)flags,
+                         .mode = flags & (O_CREAT | O_TMPFILE & ~O_DIRECTORY) ? (unsigned)mode : 0};
   return syscall(SYS_openat2, directory, path, &how, sizeof how);
 }
 #define BY_OPEN(path, flags, mode, ...) by_open(AT_FDCWD, path, flags, mode)
@@ -53,10 +55,12 @@ static long by_open(int directory, const char *path, int flags, int mode) {
 #define truncate(path, n) BY2(truncate, path, n)
 #define fallocate(fd, mode, at, n) BY4(fallocate, fd, mode, at, n)
 #define sendfile(out, in, at, n) BY4(sendfile, out, in, at, n)
-#define copy_file_range(in, in_at, out, out_at, n, flags) BY6(copy_file_range, in, in_at, out, out_at, n, flags)
+#define copy_file_range(in, in_at, out, out_at, n, flags) \
+  BY6(copy_file_range, in, in_at, out, out_at, n, flags)
 #define splice(in, in_at, out, out_at, n, flags) BY6(splice, in, in_at, out, out_at, n, flags)
 #define flock(fd, how) BY2(flock, fd, how)
-#define mmap(at, n, protection, flags, fd, from) ((void *)BY6(mmap, at, n, protection, flags, fd, from))
+#define mmap(at, n, protection, flags, fd, from) \
+  ((void *)BY6(mmap, at, n, protection, flags, fd, from))
 #define munmap(at, n) BY2(munmap, at, n)
 #define msync(at, n, flags) BY3(msync, at, n, flags)
 

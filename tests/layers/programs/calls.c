@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of POSIX on files that a rule may have put under layers (*.dat), in scenarios. Every result, errno, size and byte read is
-// written to standard output, by a system call of its own; tests/layers/test_posix.py compares what a plain
-// run and a run with layers say, and the files they leave.
+// Calls of POSIX on files that a rule may have put under layers (*.dat), in scenarios. Every
+// result, errno, size and byte read is written to standard output, by a system call of its own;
+// tests/layers/test_posix.py compares what a plain run and a run with layers say, and the files
+// they leave.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -35,18 +36,23 @@ static void tell(const char *text, int n) {
 }
 static void say(const char *what, long r) {
   char line[300];
-  tell(line, snprintf(line, sizeof line, "%s %ld %s\n", what, r, r < 0 ? strerrorname_np(errno) : ""));
+  tell(line,
+       snprintf(line, sizeof line, "%s %ld %s\n", what, r, r < 0 ? strerrorname_np(errno) : ""));
 }
 // What the last read got.
 static void show(const char *from, int n) {
   char line[500];
   int k = snprintf(line, sizeof line, "  [");
-  for (int i = 0; i < n && i < 100; ++i) k += snprintf(line + k, sizeof line - k, from[i] >= 32 && from[i] < 127 ? "%c" : "\\%02x", (unsigned char)from[i]);
+  for (int i = 0; i < n && i < 100; ++i)
+    k += snprintf(line + k, sizeof line - k, from[i] >= 32 && from[i] < 127 ? "%c" : "\\%02x",
+                  (unsigned char)from[i]);
   tell(line, k + snprintf(line + k, sizeof line - k, "]\n"));
 }
 #define DO(call) say(#call, (long)(call))
 
-static int fresh(const char *name, int more) { return open(name, O_RDWR | O_CREAT | O_TRUNC | more, 0644); }
+static int fresh(const char *name, int more) {
+  return open(name, O_RDWR | O_CREAT | O_TRUNC | more, 0644);
+}
 static void look(int fd, int n, off_t at) {
   memset(b, '.', sizeof b);
   const long got = pread(fd, b, n, at);
@@ -433,10 +439,21 @@ static const struct {
   const char *name;
   void (*run)(void);
 } scenarios[] = {
-    {"positions", positions}, {"lengths", lengths}, {"copies", copies},   {"appends", appends},
-    {"refusals", refusals},   {"vectors", vectors}, {"forks", forks},     {"spawns", spawns},
-    {"maps", maps},           {"locks", locks},     {"kernel_copies", kernel_copies}, {"names", names},
-    {"twice", twice},         {"limits", limits},   {"durable", durable},
+    {"positions", positions},
+    {"lengths", lengths},
+    {"copies", copies},
+    {"appends", appends},
+    {"refusals", refusals},
+    {"vectors", vectors},
+    {"forks", forks},
+    {"spawns", spawns},
+    {"maps", maps},
+    {"locks", locks},
+    {"kernel_copies", kernel_copies},
+    {"names", names},
+    {"twice", twice},
+    {"limits", limits},
+    {"durable", durable},
 };
 
 int main(void) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // held_up WHAT FILE PIECES: one of two processes that write a file in turns, pieces of 700 bytes.
-//   jumps    the even pieces; a timer's handler jumps out of whatever call it meets, which is then made again
-//   cancels  the even pieces, each in a thread that is cancelled at any instruction, and then again in one that is not
-//   writes   the even pieces, over and over until a byte comes on standard input
-//   beside   the odd pieces, and reads them again
+//   jumps    the even pieces; a timer's handler jumps out of whatever call it meets, which is then
+//   made again cancels  the even pieces, each in a thread that is cancelled at any instruction, and
+//   then again in one that is not writes   the even pieces, over and over until a byte comes on
+//   standard input beside   the odd pieces, and reads them again
 // The first three then wait for a byte on standard input and look at all pieces.
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -35,7 +35,8 @@ static void put(int i) {
 static void check(int i) {
   char data[kPiece];
   must(pread(fd, data, sizeof data, (off_t)i * kPiece) == sizeof data, "pread", i);
-  for (int k = 0; k < kPiece; ++k) must(data[k] == 'a' + i % 23, "another byte", (long)i * kPiece + k);
+  for (int k = 0; k < kPiece; ++k)
+    must(data[k] == 'a' + i % 23, "another byte", (long)i * kPiece + k);
 }
 static void jump(int number) {
   (void)number;

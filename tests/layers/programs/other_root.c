@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // other_root DIRECTORY SEED: appends lines to two files, opened and closed for each, and truncates
-// some. A child goes on in another root directory, where no start time of a process can be read, and
-// as another user.
+// some. A child goes on in another root directory, where no start time of a process can be read,
+// and as another user.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <grp.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ranges FILE HOW...: locks ranges of a file that is open under layers and tells which bytes the kernel has locked then: it is
- * asked byte by byte through a second opening. HOW: fcntl, ofd or lockf. */
+/* ranges FILE HOW...: locks ranges of a file that is open under layers and tells which bytes the
+ * kernel has locked then: it is asked byte by byte through a second opening. HOW: fcntl, ofd or
+ * lockf. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -17,9 +18,13 @@ static int other;
 static long kernel(long number, long a, long b, long c) {
   long result;
 #if defined(__x86_64__)
-  __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"(number), "D"(a), "S"(b), "d"(c)
+                   : "rcx", "r11", "memory");
 #else
-  register long x8 __asm__("x8") = number, x0 __asm__("x0") = a, x1 __asm__("x1") = b, x2 __asm__("x2") = c;
+  register long x8 __asm__("x8") = number, x0 __asm__("x0") = a, x1 __asm__("x1") = b,
+                   x2 __asm__("x2") = c;
   __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory");
   result = x0;
 #endif
@@ -32,7 +37,8 @@ static void need(int holds, const char *what) {
   exit(2);
 }
 
-/* The bytes up to BYTES that are locked, as the kernel tells an opening of its own that no hook has seen. */
+/* The bytes up to BYTES that are locked, as the kernel tells an opening of its own that no hook has
+ * seen. */
 static void show(const char *title) {
   char seen[BYTES + 1] = {0};
   for (int at = 0; at < BYTES; ++at) {
@@ -46,18 +52,30 @@ static void show(const char *title) {
 static void ask(int fd, int how, short whence, off_t start, off_t bytes, const char *title) {
   struct flock range = {.l_type = F_WRLCK, .l_whence = whence, .l_start = start, .l_len = bytes};
   int result = fcntl(fd, how, &range);
-  printf("%-24s %d %d type %d whence %d start %ld len %ld\n", title, result, result ? errno : 0, range.l_type, range.l_whence,
-         (long)range.l_start, (long)range.l_len);
+  printf("%-24s %d %d type %d whence %d start %ld len %ld\n", title, result, result ? errno : 0,
+         range.l_type, range.l_whence, (long)range.l_start, (long)range.l_len);
 }
 
 static void locks(int fd, int set, int get) {
-  static const struct { short whence; off_t start, bytes; const char *title; } tries[] = {
-    {SEEK_SET, 3, 4, "set 3 4"},      {SEEK_CUR, 2, 5, "current 2 5"},  {SEEK_CUR, -3, 3, "current -3 3"}, {SEEK_CUR, 4, -6, "current 4 -6"},
-    {SEEK_END, -8, 6, "end -8 6"},    {SEEK_END, 0, 0, "end 0 0"},      {SEEK_END, -2, -4, "end -2 -4"},   {SEEK_CUR, -100, 1, "current -100 1"},
-    {SEEK_END, -1000, 2, "end -1000 2"}, {SEEK_CUR, 0x7fffffffffffffff, 1, "current most 1"}, {7, 0, 1, "nowhere"},
+  static const struct { short whence; off_t start, bytes; const char *title;
+  } tries[] = {
+      {SEEK_SET, 3, 4, "set 3 4"},
+      {SEEK_CUR, 2, 5, "current 2 5"},
+      {SEEK_CUR, -3, 3, "current -3 3"},
+      {SEEK_CUR, 4, -6, "current 4 -6"},
+      {SEEK_END, -8, 6, "end -8 6"},
+      {SEEK_END, 0, 0, "end 0 0"},
+      {SEEK_END, -2, -4, "end -2 -4"},
+      {SEEK_CUR, -100, 1, "current -100 1"},
+      {SEEK_END, -1000, 2, "end -1000 2"},
+      {SEEK_CUR, 0x7fffffffffffffff, 1, "current most 1"},
+      {7, 0, 1, "nowhere"},
   };
   for (unsigned i = 0; i < sizeof tries / sizeof *tries; ++i) {
-    struct flock range = {.l_type = F_WRLCK, .l_whence = tries[i].whence, .l_start = tries[i].start, .l_len = tries[i].bytes};
+    struct flock range = {.l_type = F_WRLCK,
+                          .l_whence = tries[i].whence,
+                          .l_start = tries[i].start,
+                          .l_len = tries[i].bytes};
     int result = fcntl(fd, set, &range);
     printf("%-24s %d %d\n", tries[i].title, result, result ? errno : 0);
     show(tries[i].title);

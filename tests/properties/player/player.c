@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// player SCRIPT: the operations of a script in turn; fork, exec and threads; several processes that take turns.
-//   fork N HOW     the next N operations are those of a forked child, which ends by exit (0) or _exit (1); the parent waits
-//   exec N         the same, of a program that the child is replaced by; descriptors without CLOEXEC are its own
-//   spawn N        the same, by posix_spawn
-//   par T N        the next N operations belong to T threads that run at once; each begins with its thread's number
+// player SCRIPT: the operations of a script in turn; fork, exec and threads; several processes that
+// take turns.
+//   fork N HOW     the next N operations are those of a forked child, which ends by exit (0) or
+//   _exit (1); the parent waits exec N         the same, of a program that the child is replaced
+//   by; descriptors without CLOEXEC are its own spawn N        the same, by posix_spawn par T N the
+//   next N operations belong to T threads that run at once; each begins with its thread's number
 //   @P OPERATION   of process P; all P but 0 are started at the beginning, and wait for their turn
 //   end HOW        how the process ends: 0 return, 1 _exit, 2 quick_exit, 3 SIGKILL
 #include "player.h"
@@ -30,7 +31,8 @@ static int line_count;
 static int processes = 1, to_process[8], from_process[8];
 
 static void make_room(size_t more) {
-  if (out->size + more > out->room) out->text = realloc(out->text, out->room = 2 * out->room + more + 65536);
+  if (out->size + more > out->room)
+    out->text = realloc(out->text, out->room = 2 * out->room + more + 65536);
 }
 
 static void append(const char* text, size_t size) {
@@ -96,7 +98,8 @@ static int parse(char* text, unsigned number, struct op* op) {
   op->line = number;
   op->name = strtok_r(text, " \n", &save);
   if (op->name == NULL || op->name[0] == '#') return 0;
-  for (char* word; op->count < kArguments && (word = strtok_r(NULL, " \n", &save)) != NULL; ++op->count) {
+  for (char* word; op->count < kArguments && (word = strtok_r(NULL, " \n", &save)) != NULL;
+       ++op->count) {
     op->words[op->count] = word;
     op->n[op->count] = strtol(word, NULL, 0);
   }
@@ -104,8 +107,10 @@ static int parse(char* text, unsigned number, struct op* op) {
 }
 
 static const struct entry* find(const char* name) {
-  for (const struct entry* e = posix_actions; e->name != NULL; ++e) if (strcmp(e->name, name) == 0) return e;
-  for (const struct entry* e = stdio_actions; e->name != NULL; ++e) if (strcmp(e->name, name) == 0) return e;
+  for (const struct entry* e = posix_actions; e->name != NULL; ++e)
+    if (strcmp(e->name, name) == 0) return e;
+  for (const struct entry* e = stdio_actions; e->name != NULL; ++e)
+    if (strcmp(e->name, name) == 0) return e;
   return NULL;
 }
 
@@ -215,7 +220,8 @@ static void end(long how) {
 static void hand_over(int process, int line) {
   flush_report();
   char done;
-  if (process >= processes || write(to_process[process], &line, sizeof line) != sizeof line) _exit(94);
+  if (process >= processes || write(to_process[process], &line, sizeof line) != sizeof line)
+    _exit(94);
   if (read(from_process[process], &done, 1) != 1) say("  process %d is gone\n", process);
 }
 
@@ -229,7 +235,8 @@ static void play(int from, int to) {
       continue;
     }
     if (!parse(text[0] == '@' ? strchr(text, ' ') + 1 : text, (unsigned)i, &op)) continue;
-    const int rest = op.count > 0 ? i + (int)op.n[op.count > 1 && strcmp(op.name, "par") == 0 ? 1 : 0] : i;
+    const int rest =
+        op.count > 0 ? i + (int)op.n[op.count > 1 && strcmp(op.name, "par") == 0 ? 1 : 0] : i;
     if (strcmp(op.name, "fork") == 0) in_child(i + 1, rest + 1, op.n[1]), i = rest;
     else if (strcmp(op.name, "exec") == 0) in_program(i + 1, rest + 1, 0), i = rest;
     else if (strcmp(op.name, "spawn") == 0) in_program(i + 1, rest + 1, 1), i = rest;
@@ -254,7 +261,8 @@ static void take_turns(int orders, int answers) {
   }
 }
 
-// Descriptors of the pipes get high numbers: those of the script's files are then the same in every run.
+// Descriptors of the pipes get high numbers: those of the script's files are then the same in every
+// run.
 static int out_of_the_way(int fd) {
   const int high = fcntl(fd, F_DUPFD_CLOEXEC, 200);
   close(fd);
@@ -263,12 +271,14 @@ static int out_of_the_way(int fd) {
 
 static void start_processes(void) {
   for (int i = 0; i < line_count; ++i) {
-    if (lines[i][0] == '@' && atoi(lines[i] + 1) >= processes && atoi(lines[i] + 1) < 8) processes = atoi(lines[i] + 1) + 1;
+    if (lines[i][0] == '@' && atoi(lines[i] + 1) >= processes && atoi(lines[i] + 1) < 8)
+      processes = atoi(lines[i] + 1) + 1;
   }
   for (int p = 1; p < processes; ++p) {
     int orders[2], answers[2];
     if (pipe(orders) != 0 || pipe(answers) != 0) _exit(92);
-    for (int i = 0; i < 2; ++i) orders[i] = out_of_the_way(orders[i]), answers[i] = out_of_the_way(answers[i]);
+    for (int i = 0; i < 2; ++i)
+      orders[i] = out_of_the_way(orders[i]), answers[i] = out_of_the_way(answers[i]);
     if (fork() == 0) {
       fcntl(orders[0], F_SETFD, 0), fcntl(answers[1], F_SETFD, 0);
       char from[16], to[16];

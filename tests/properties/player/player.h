@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The player executes a script of operations, one a line, and prints of each what the program would have seen: result, errno, and a
-// checksum of the bytes it got. Two runs of a script are the same exactly when they print the same and leave the same files.
+// The player executes a script of operations, one a line, and prints of each what the program would
+// have seen: result, errno, and a checksum of the bytes it got. Two runs of a script are the same
+// exactly when they print the same and leave the same files.
 #pragma once
 
 #include <stdint.h>
@@ -39,7 +40,8 @@ void say(const char* format, ...) __attribute__((format(printf, 1, 2)));
 void result(long value, int failed);
 // The same, and a checksum of what was read.
 void result_of(long value, int failed, const void* bytes, long size);
-// Bytes of an operation: they depend on its line and on their place alone. The buffer belongs to the thread.
+// Bytes of an operation: they depend on its line and on their place alone. The buffer belongs to
+// the thread.
 char* bytes_of(const struct op* op, size_t size);
 char* room(size_t size);
 

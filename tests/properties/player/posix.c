@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations on descriptors and paths. Slots that hold no descriptor are -1, and the call says EBADF.
+// Operations on descriptors and paths. Slots that hold no descriptor are -1, and the call says
+// EBADF.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,9 +15,13 @@
 
 #include "player.h"
 
-static int* slot(const struct op* op, int word) { return &fds[(unsigned long)op->n[word] % kSlots]; }
+static int* slot(const struct op* op, int word) {
+  return &fds[(unsigned long)op->n[word] % kSlots];
+}
 static int fd(const struct op* op, int word) { return *slot(op, word); }
-static size_t size(const struct op* op, int word) { return (size_t)op->n[word] <= kLargest ? (size_t)op->n[word] : kLargest; }
+static size_t size(const struct op* op, int word) {
+  return (size_t)op->n[word] <= kLargest ? (size_t)op->n[word] : kLargest;
+}
 
 static void take(int* to, int got) {
   result(got, got < 0);
@@ -82,13 +87,15 @@ static void do_readv(const struct op* op) {
   struct iovec v[kArguments];
   char* to = room(sum(op) + 1);
   const int count = pieces(op, to, v);
-  const ssize_t n = op->n[1] < 0 ? readv(fd(op, 0), v, count) : preadv(fd(op, 0), v, count, op->n[1]);
+  const ssize_t n =
+      op->n[1] < 0 ? readv(fd(op, 0), v, count) : preadv(fd(op, 0), v, count, op->n[1]);
   result_of(n, n < 0, to, n);
 }
 static void do_writev(const struct op* op) {
   struct iovec v[kArguments];
   const int count = pieces(op, bytes_of(op, sum(op) + 1), v);
-  const ssize_t n = op->n[1] < 0 ? writev(fd(op, 0), v, count) : pwritev(fd(op, 0), v, count, op->n[1]);
+  const ssize_t n =
+      op->n[1] < 0 ? writev(fd(op, 0), v, count) : pwritev(fd(op, 0), v, count, op->n[1]);
   result(n, n < 0);
 }
 static void do_readv2(const struct op* op) {
@@ -132,12 +139,18 @@ SIMPLE(cloexec, fcntl(fd(op, 0), F_SETFD, op->n[1]))
 SIMPLE(sync_range, sync_file_range(fd(op, 0), op->n[1], op->n[2], 7))
 
 // These return the errno itself.
-static void do_posix_fallocate(const struct op* op) { result(posix_fallocate(fd(op, 0), op->n[1], op->n[2]), 0); }
-static void do_fadvise(const struct op* op) { result(posix_fadvise(fd(op, 0), op->n[1], op->n[2], (int)op->n[3]), 0); }
+static void do_posix_fallocate(const struct op* op) {
+  result(posix_fallocate(fd(op, 0), op->n[1], op->n[2]), 0);
+}
+static void do_fadvise(const struct op* op) {
+  result(posix_fadvise(fd(op, 0), op->n[1], op->n[2], (int)op->n[3]), 0);
+}
 
 static void metadata(int done, const struct stat* s) {
   result(done, done < 0);
-  if (done == 0) say(" size %ld mode %o links %ld blksize %ld", (long)s->st_size, s->st_mode, (long)s->st_nlink, (long)s->st_blksize);
+  if (done == 0)
+    say(" size %ld mode %o links %ld blksize %ld", (long)s->st_size, s->st_mode, (long)s->st_nlink,
+        (long)s->st_blksize);
 }
 static void do_fstat(const struct op* op) {
   struct stat s;
@@ -145,7 +158,10 @@ static void do_fstat(const struct op* op) {
 }
 static void do_stat(const struct op* op) {
   struct stat s;
-  metadata(op->n[1] == 1 ? lstat(op->words[0], &s) : op->n[1] == 2 ? fstatat(AT_FDCWD, op->words[0], &s, 0) : stat(op->words[0], &s), &s);
+  metadata(op->n[1] == 1   ? lstat(op->words[0], &s)
+           : op->n[1] == 2 ? fstatat(AT_FDCWD, op->words[0], &s, 0)
+                           : stat(op->words[0], &s),
+           &s);
 }
 static void do_statx(const struct op* op) {
   struct statx s;
@@ -160,17 +176,21 @@ static void do_fionread(const struct op* op) {
   if (done == 0) say(" left %d", left);
 }
 
-static void do_dup(const struct op* op) { take(slot(op, 1), op->n[2] == 1 ? fcntl(fd(op, 0), F_DUPFD, 5) : dup(fd(op, 0))); }
+static void do_dup(const struct op* op) {
+  take(slot(op, 1), op->n[2] == 1 ? fcntl(fd(op, 0), F_DUPFD, 5) : dup(fd(op, 0)));
+}
 static void do_dup2(const struct op* op) {
   if (fd(op, 1) < 0) return do_dup(op);
-  const int done = op->n[2] == 1 ? dup3(fd(op, 0), fd(op, 1), O_CLOEXEC) : dup2(fd(op, 0), fd(op, 1));
+  const int done =
+      op->n[2] == 1 ? dup3(fd(op, 0), fd(op, 1), O_CLOEXEC) : dup2(fd(op, 0), fd(op, 1));
   result(done, done < 0);
 }
 
 // SLOT TYPE START LENGTH, TYPE: 0 read, 1 write, 2 unlock; 3: who holds it
 static void do_lock(const struct op* op) {
   static const short types[] = {F_RDLCK, F_WRLCK, F_UNLCK, F_WRLCK};
-  struct flock lock = {.l_type = types[op->n[1] % 4], .l_whence = SEEK_SET, .l_start = op->n[2], .l_len = op->n[3]};
+  struct flock lock = {
+      .l_type = types[op->n[1] % 4], .l_whence = SEEK_SET, .l_start = op->n[2], .l_len = op->n[3]};
   const int done = fcntl(fd(op, 0), op->n[1] % 4 == 3 ? F_GETLK : F_SETLK, &lock);
   result(done, done < 0);
   if (done == 0) say(" type %d", lock.l_type);
@@ -183,7 +203,8 @@ static void do_sendfile(const struct op* op) {
 // IN OFFSET OUT OFFSET SIZE; -1: the descriptor's own
 static void do_copy_range(const struct op* op) {
   off_t from = op->n[1], to = op->n[3];
-  const ssize_t n = copy_file_range(fd(op, 0), from < 0 ? NULL : &from, fd(op, 2), to < 0 ? NULL : &to, size(op, 4), 0);
+  const ssize_t n = copy_file_range(fd(op, 0), from < 0 ? NULL : &from, fd(op, 2),
+                                    to < 0 ? NULL : &to, size(op, 4), 0);
   result(n, n < 0);
 }
 
@@ -197,7 +218,8 @@ static void do_mmap(const struct op* op) {
   size_t length = size(op, 3);
   if (at + (off_t)length > s.st_size) length = at < s.st_size ? (size_t)(s.st_size - at) : 0;
   errno = 0;
-  char* got = mmap(NULL, length, op->n[4] ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd(op, 1), at);
+  char* got =
+      mmap(NULL, length, op->n[4] ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd(op, 1), at);
   result(got != MAP_FAILED ? (long)length : -1, got == MAP_FAILED);
   if (got != MAP_FAILED) *m = (struct mapping){got, length};
 }
@@ -217,7 +239,8 @@ static void do_mread(const struct op* op) {
 static void do_mwrite(const struct op* op) {
   const struct mapping* m;
   size_t at, length;
-  if (in_map(op, &m, &at, &length)) memcpy(m->at + at, bytes_of(op, length), length), result((long)length, 0);
+  if (in_map(op, &m, &at, &length))
+    memcpy(m->at + at, bytes_of(op, length), length), result((long)length, 0);
 }
 static void do_munmap(const struct op* op) {
   struct mapping* m = &maps[(unsigned long)op->n[0] % kMaps];
@@ -226,15 +249,47 @@ static void do_munmap(const struct op* op) {
 }
 
 const struct entry posix_actions[] = {
-    {"open", do_open, 5}, {"close", do_close, 1}, {"read", do_read, 2}, {"write", do_write, 2},
-    {"pread", do_pread, 3}, {"pwrite", do_pwrite, 3}, {"readv", do_readv, 3}, {"writev", do_writev, 3},
-    {"readv2", do_readv2, 3}, {"writev2", do_writev2, 3}, {"lseek", do_lseek, 3}, {"ftruncate", do_ftruncate, 2},
-    {"truncate", do_truncate, 2}, {"fallocate", do_fallocate, 4}, {"posix_fallocate", do_posix_fallocate, 3}, {"fsync", do_fsync, 1},
-    {"fdatasync", do_fdatasync, 1}, {"fadvise", do_fadvise, 4}, {"sync_range", do_sync_range, 3}, {"access", do_access, 2},
-    {"fstat", do_fstat, 1}, {"stat", do_stat, 2}, {"statx", do_statx, 1}, {"fionread", do_fionread, 1},
-    {"dup", do_dup, 3}, {"dup2", do_dup2, 3}, {"getfl", do_getfl, 1}, {"setfl", do_setfl, 2},
-    {"getfd", do_getfd, 1}, {"cloexec", do_cloexec, 2}, {"rename", do_rename, 2}, {"unlink", do_unlink, 1},
-    {"link", do_link, 2}, {"flock", do_flock, 2}, {"lockf", do_lockf, 3}, {"lock", do_lock, 4},
-    {"sendfile", do_sendfile, 3}, {"copy_range", do_copy_range, 5}, {"mmap", do_mmap, 5}, {"mread", do_mread, 3},
-    {"mwrite", do_mwrite, 3}, {"munmap", do_munmap, 1}, {NULL, NULL, 0},
+    {"open", do_open, 5},
+    {"close", do_close, 1},
+    {"read", do_read, 2},
+    {"write", do_write, 2},
+    {"pread", do_pread, 3},
+    {"pwrite", do_pwrite, 3},
+    {"readv", do_readv, 3},
+    {"writev", do_writev, 3},
+    {"readv2", do_readv2, 3},
+    {"writev2", do_writev2, 3},
+    {"lseek", do_lseek, 3},
+    {"ftruncate", do_ftruncate, 2},
+    {"truncate", do_truncate, 2},
+    {"fallocate", do_fallocate, 4},
+    {"posix_fallocate", do_posix_fallocate, 3},
+    {"fsync", do_fsync, 1},
+    {"fdatasync", do_fdatasync, 1},
+    {"fadvise", do_fadvise, 4},
+    {"sync_range", do_sync_range, 3},
+    {"access", do_access, 2},
+    {"fstat", do_fstat, 1},
+    {"stat", do_stat, 2},
+    {"statx", do_statx, 1},
+    {"fionread", do_fionread, 1},
+    {"dup", do_dup, 3},
+    {"dup2", do_dup2, 3},
+    {"getfl", do_getfl, 1},
+    {"setfl", do_setfl, 2},
+    {"getfd", do_getfd, 1},
+    {"cloexec", do_cloexec, 2},
+    {"rename", do_rename, 2},
+    {"unlink", do_unlink, 1},
+    {"link", do_link, 2},
+    {"flock", do_flock, 2},
+    {"lockf", do_lockf, 3},
+    {"lock", do_lock, 4},
+    {"sendfile", do_sendfile, 3},
+    {"copy_range", do_copy_range, 5},
+    {"mmap", do_mmap, 5},
+    {"mread", do_mread, 3},
+    {"mwrite", do_mwrite, 3},
+    {"munmap", do_munmap, 1},
+    {NULL, NULL, 0},
 };

@@ -11,7 +11,9 @@
 #include "player.h"
 
 static FILE** slot(const struct op* op) { return &streams[(unsigned long)op->n[0] % kStreams]; }
-static size_t size(const struct op* op, int word) { return (size_t)op->n[word] <= kLargest ? (size_t)op->n[word] : kLargest; }
+static size_t size(const struct op* op, int word) {
+  return (size_t)op->n[word] <= kLargest ? (size_t)op->n[word] : kLargest;
+}
 
 #define STREAM              \
   FILE* const f = *slot(op); \
@@ -73,7 +75,8 @@ static void do_fgetc(const struct op* op) {
   STREAM;
   uint32_t sum = 0;
   long i = 0;
-  for (int c; i < op->n[1] && (c = i % 2 == 0 ? fgetc(f) : getc(f)) != EOF; ++i) sum = sum * 31 + (unsigned)c;
+  for (int c; i < op->n[1] && (c = i % 2 == 0 ? fgetc(f) : getc(f)) != EOF; ++i)
+    sum = sum * 31 + (unsigned)c;
   result(i, 0);
   say(" #%08x", sum);
   marks(f);
@@ -132,7 +135,8 @@ static void do_ungetc(const struct op* op) {
 }
 static void do_fseek(const struct op* op) {
   STREAM;
-  const int done = op->n[3] == 1 ? fseeko(f, op->n[1], (int)op->n[2]) : fseek(f, op->n[1], (int)op->n[2]);
+  const int done =
+      op->n[3] == 1 ? fseeko(f, op->n[1], (int)op->n[2]) : fseek(f, op->n[1], (int)op->n[2]);
   result(done, done != 0);
   marks(f);
 }
@@ -184,8 +188,8 @@ static void do_getwc(const struct op* op) {
   say(" wide %d", fwide(f, 0));
 }
 
-// The descriptor below: the stream is flushed before and positioned after, as POSIX wants it of who uses both.
-// below STREAM WHAT SIZE OFFSET
+// The descriptor below: the stream is flushed before and positioned after, as POSIX wants it of who
+// uses both. below STREAM WHAT SIZE OFFSET
 static void do_below(const struct op* op) {
   STREAM;
   const int fd = fileno(f), flushed = fflush(f);
@@ -210,11 +214,29 @@ static void do_below(const struct op* op) {
 }
 
 const struct entry stdio_actions[] = {
-    {"fopen", do_fopen, 3}, {"fdopen", do_fdopen, 3}, {"freopen", do_freopen, 3}, {"fclose", do_fclose, 1},
-    {"fread", do_fread, 3}, {"fwrite", do_fwrite, 3}, {"fgetc", do_fgetc, 2}, {"fputc", do_fputc, 2},
-    {"fgets", do_fgets, 2}, {"getline", do_getline, 1}, {"fputs", do_fputs, 2}, {"fprintf", do_fprintf, 2},
-    {"fscanf", do_fscanf, 1}, {"ungetc", do_ungetc, 2}, {"fseek", do_fseek, 3}, {"ftell", do_ftell, 1},
-    {"position", do_position, 1}, {"rewind", do_rewind, 1}, {"fflush", do_fflush, 1}, {"setvbuf", do_setvbuf, 4},
-    {"clearerr", do_clearerr, 1}, {"putwc", do_putwc, 2}, {"getwc", do_getwc, 1}, {"below", do_below, 4},
+    {"fopen", do_fopen, 3},
+    {"fdopen", do_fdopen, 3},
+    {"freopen", do_freopen, 3},
+    {"fclose", do_fclose, 1},
+    {"fread", do_fread, 3},
+    {"fwrite", do_fwrite, 3},
+    {"fgetc", do_fgetc, 2},
+    {"fputc", do_fputc, 2},
+    {"fgets", do_fgets, 2},
+    {"getline", do_getline, 1},
+    {"fputs", do_fputs, 2},
+    {"fprintf", do_fprintf, 2},
+    {"fscanf", do_fscanf, 1},
+    {"ungetc", do_ungetc, 2},
+    {"fseek", do_fseek, 3},
+    {"ftell", do_ftell, 1},
+    {"position", do_position, 1},
+    {"rewind", do_rewind, 1},
+    {"fflush", do_fflush, 1},
+    {"setvbuf", do_setvbuf, 4},
+    {"clearerr", do_clearerr, 1},
+    {"putwc", do_putwc, 2},
+    {"getwc", do_getwc, 1},
+    {"below", do_below, 4},
     {NULL, NULL, 0},
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cancels CALL: a thread that makes the call on a file until it is cancelled; the next one uses the same file at once. survive.h comes before.
+// cancels CALL: a thread that makes the call on a file until it is cancelled; the next one uses the
+// same file at once. survive.h comes before.
 static const char* call;
 static int fd;
 static FILE* stream;
@@ -32,7 +33,8 @@ static void once(void) {
   if (strcmp(call, "fwrite") == 0) MUST(fwrite(text, 1, 60, stream) == 60);
   if (strcmp(call, "fprintf") == 0) MUST(fprintf(stream, "%s\n", text) == 11);
   if (strcmp(call, "dprintf") == 0) MUST(dprintf(fd, "%s\n", text) == 11);
-  if (strcmp(call, "fread") == 0) MUST(fseek(stream, 0, SEEK_SET) == 0 && fread(text, 1, 10, stream) == 10);
+  if (strcmp(call, "fread") == 0)
+    MUST(fseek(stream, 0, SEEK_SET) == 0 && fread(text, 1, 10, stream) == 10);
 }
 
 static void* work(void* unused) {
@@ -70,12 +72,15 @@ int main(int count, char** arguments) {
     const int closes = strcmp(call, "close") == 0;
     int ready = -1;
     MUST(pthread_create(&thread, NULL, closes ? close_it : work, &ready) == 0);
-    while (closes ? __atomic_load_n(&ready, __ATOMIC_SEQ_CST) < 0 : rounds < before + 3) usleep(100);
+    while (closes ? __atomic_load_n(&ready, __ATOMIC_SEQ_CST) < 0 : rounds < before + 3)
+      usleep(100);
     const int number = ready;
     MUST(pthread_cancel(thread) == 0);
     if (closes) __atomic_store_n(&ready, -1, __ATOMIC_SEQ_CST);
     MUST(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
-    if (closes) MUST(pwrite(number, "c", 1, 0) == 1 && close(number) == 0);  // it was not closed, and is as before
+    if (closes)
+      MUST(pwrite(number, "c", 1, 0) == 1 &&
+           close(number) == 0);  // it was not closed, and is as before
     MUST(pwrite(fd, "0123456789", 10, 0) == 10);
     fseek(stream, 0, SEEK_SET);  // nobody has its lock
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads write and open files all the time while others fork children, which write, have a child of their own, and end.
+// Threads write and open files all the time while others fork children, which write, have a child
+// of their own, and end.
 enum { kForks = 75, kForkers = 4 };
 static _Atomic int over;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A timer interrupts calls of two threads as often as it can; its handler makes calls of its own. Each side counts its calls.
-// arguments: how many calls each thread makes at least; "jump": the handler leaves by siglongjmp now and then. Prints interruptions,
-// jumps, calls of the main thread and of the other.
+// A timer interrupts calls of two threads as often as it can; its handler makes calls of its own.
+// Each side counts its calls. arguments: how many calls each thread makes at least; "jump": the
+// handler leaves by siglongjmp now and then. Prints interruptions, jumps, calls of the main thread
+// and of the other.
 static _Atomic uint64_t by_handler, jumps;
 static __thread int handler_file;
 static __thread sigjmp_buf back;
@@ -76,7 +77,8 @@ int main(int argc, char** argv) {
   pthread_join(thread, NULL);
   timer_delete(timer);
   char text[128];
-  int n = snprintf(text, sizeof text, "%lu %lu %lu %lu\n", (unsigned long)by_handler, (unsigned long)jumps, calls, others);
+  int n = snprintf(text, sizeof text, "%lu %lu %lu %lu\n", (unsigned long)by_handler,
+                   (unsigned long)jumps, calls, others);
   MUST(syscall(SYS_write, 1, text, n) == n);
   return 0;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls that concern every thread of a process, while the threads of a layered library run in it.
-// identities [FILE...]: writes 4 MiB to each file in pieces of 1 KiB and reads half of it again; then prints what each call gave. The
-// last lines, "thread NAME SIGNALS", are the library's threads and the signals that each of them blocks.
+// identities [FILE...]: writes 4 MiB to each file in pieces of 1 KiB and reads half of it again;
+// then prints what each call gave. The last lines, "thread NAME SIGNALS", are the library's threads
+// and the signals that each of them blocks.
 #include <grp.h>
 #include <sys/signalfd.h>
 
@@ -161,7 +162,8 @@ int main(int argc, char** argv) {
   all_of_it();
   for (int i = 0; i < files; ++i) {
     static char piece[kPiece];
-    MUST(pread(held[i], piece, sizeof piece, 0) == sizeof piece && piece[0] == (char)(kPieces / 2 - 1));
+    MUST(pread(held[i], piece, sizeof piece, 0) == sizeof piece &&
+         piece[0] == (char)(kPieces / 2 - 1));
     MUST(close(held[i]) == 0);
   }
   return 0;

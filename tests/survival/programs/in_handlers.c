@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// in_handlers first|storm: file I/O in signal handlers, where malloc and pthread_create end the program.
-//   first  a handler makes the first open, write, lseek, read, fsync and close of a file under layers; the program then does the same
-//   storm  handlers do so while the program is in malloc, free and its own file I/O
+// in_handlers first|storm: file I/O in signal handlers, where malloc and pthread_create end the
+// program.
+//   first  a handler makes the first open, write, lseek, read, fsync and close of a file under
+//   layers; the program then does the same storm  handlers do so while the program is in malloc,
+//   free and its own file I/O
 // In a build with -DABORTS=0 they are counted instead.
 #ifndef ABORTS
 #define ABORTS 1
@@ -27,7 +29,9 @@ void* malloc(size_t n) { return look(), __libc_malloc(n); }
 void* calloc(size_t n, size_t size) { return look(), __libc_calloc(n, size); }
 void* realloc(void* p, size_t n) { return look(), __libc_realloc(p, n); }
 void free(void* p) { look(), __libc_free(p); }
-int pthread_create(pthread_t* to, const pthread_attr_t* how, void* (*body)(void*), void* with) { return look(), real_create(to, how, body, with); }
+int pthread_create(pthread_t* to, const pthread_attr_t* how, void* (*body)(void*), void* with) {
+  return look(), real_create(to, how, body, with);
+}
 
 static void use(const char* path) {
   char out[100], in[100];
@@ -36,7 +40,8 @@ static void use(const char* path) {
   MUST(fd >= 0);
   for (int i = 0; i < 200; ++i) MUST(write(fd, out, sizeof out) == sizeof out);
   MUST(lseek(fd, 5000, SEEK_SET) == 5000);
-  for (int i = 0; i < 50; ++i) MUST(read(fd, in, sizeof in) == sizeof in && memcmp(in, out, sizeof in) == 0);
+  for (int i = 0; i < 50; ++i)
+    MUST(read(fd, in, sizeof in) == sizeof in && memcmp(in, out, sizeof in) == 0);
   MUST(pwrite(fd, "!", 1, 19999) == 1 && fsync(fd) == 0);
   MUST(pread(fd, in, 1, 19999) == 1 && in[0] == '!');
   MUST(close(fd) == 0);
@@ -64,7 +69,8 @@ int main(int count, char** arguments) {
     MUST(raise(SIGALRM) == 0);
   } else {
     const struct itimerval once = {{0, 0}, {0, 300}};
-    int armed = 0;  // signals asked for; one at a time, and each is asked for once whatever instruction the last one met
+    int armed = 0;  // signals asked for; one at a time, and each is asked for once whatever
+                    // instruction the last one met
     while (handled < 60) {
       if (armed == handled) {
         ++armed;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every hooked call on paths and buffers with arguments that cannot be: prints result and errno of each, never crashes.
+// Every hooked call on paths and buffers with arguments that cannot be: prints result and errno of
+// each, never crashes.
 #include <sys/sendfile.h>
 #define SHOW(...)                                                                          \
   do {                                                                                     \
@@ -112,7 +113,8 @@ static void buffers(char* p, int fd) {
 
 int main(void) {
   int fd = open_new("file");
-  MUST(write(fd, "0123456789", 10) == 10 && lseek(fd, 0, SEEK_SET) == 0 && symlink("file", "link") == 0);
+  MUST(write(fd, "0123456789", 10) == 10 && lseek(fd, 0, SEEK_SET) == 0 &&
+       symlink("file", "link") == 0);
   char* edge = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   MUST(edge != MAP_FAILED && mprotect(edge + 4096, 4096, PROT_NONE) == 0);
   memset(edge, 'e', 4096);

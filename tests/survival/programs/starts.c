@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// starts WAY PROGRAM [ARGUMENT...]: writes to files under layers in pieces, starts the program in one of many ways
-// while the layers hold bytes, and goes on writing when it has ended. The program reads data.dat, log.dat and
-// kept.dat; weir cannot enter it.
+// starts WAY PROGRAM [ARGUMENT...]: writes to files under layers in pieces, starts the program in
+// one of many ways while the layers hold bytes, and goes on writing when it has ended. The program
+// reads data.dat, log.dat and kept.dat; weir cannot enter it.
 #include <sys/socket.h>
 
 extern char** environ;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interrupts one call at each of its instructions: a child for each of them is single-stepped so far, then gets a signal whose handler
-// makes calls of its own. arguments: what is interrupted, from which instruction (0: the first), to the next one. Prints the number of
-// children and of instructions.
+// Interrupts one call at each of its instructions: a child for each of them is single-stepped so
+// far, then gets a signal whose handler makes calls of its own. arguments: what is interrupted,
+// from which instruction (0: the first), to the next one. Prints the number of children and of
+// instructions.
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
 #ifndef HANDLED
-#define HANDLED 400  // fills a thread's first two chunks, of 126 and 254 records, and begins the third
+#define HANDLED \
+  400  // fills a thread's first two chunks, of 126 and 254 records, and begins the third
 #endif
 
 static const char* what;
@@ -90,7 +92,8 @@ static void child(void) {
   if (layered_file >= 0) {
     MUST(close(layered_file) == 0 && close(layered_too) == 0);
     layered_file = open_numbered("layered", child_number);
-    MUST(pread(layered_file, block, 1, 4096) == handlers && pread(layered_file, block, 1, 8 * 4096) == handlers);
+    MUST(pread(layered_file, block, 1, 4096) == handlers &&
+         pread(layered_file, block, 1, 8 * 4096) == handlers);
     MUST(handlers == 0 || block[0] == 'h');
     if (is("layer")) MUST(pread(layered_file, block, 1, child_number) == 1 && block[0] == 'x');
     layered_too = open_numbered("layered_too", child_number);
@@ -143,7 +146,8 @@ static void interrupt_at(long steps) {
     MUST(ptrace(PTRACE_CONT, pid, 0, by == SIGUSR1 ? by : 0) == 0);
     by = stopped_by(pid, &status);
     if (by < 0) break;
-    if (by != SIGTRAP && by != SIGUSR1) {  // where the child blocks the signal it comes to us once more
+    if (by != SIGTRAP &&
+        by != SIGUSR1) {  // where the child blocks the signal it comes to us once more
       fprintf(stderr, "%s: signal %d after %ld instructions\n", what, by, steps);
       kill(pid, SIGKILL);
       waitpid(pid, &status, 0);

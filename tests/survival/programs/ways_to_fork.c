@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ways_to_fork WAY: a child that is made in one of many ways writes its own file and, behind what the parent wrote, the parent's. The
-// parent then overwrites its first bytes, which the child's end must not undo. Another thread writes a third file all the while.
+// ways_to_fork WAY: a child that is made in one of many ways writes its own file and, behind what
+// the parent wrote, the parent's. The parent then overwrites its first bytes, which the child's end
+// must not undo. Another thread writes a third file all the while.
 #include <linux/sched.h>
 
 extern char** environ;
@@ -68,7 +69,8 @@ int main(int count, char** arguments) {
   MUST(pipe(to_child) == 0 && pipe(to_parent) == 0);
   char numbers[3][16], byte;
   char* others[] = {arguments[0], numbers[0], numbers[1], numbers[2], NULL};
-  sprintf(numbers[0], "%d", data), sprintf(numbers[1], "%d", to_child[0]), sprintf(numbers[2], "%d", to_parent[1]);
+  sprintf(numbers[0], "%d", data), sprintf(numbers[1], "%d", to_child[0]),
+      sprintf(numbers[2], "%d", to_parent[1]);
   const pid_t child = make(arguments[1], others);
   MUST(child > 0);
   MUST(close(to_parent[1]) == 0);

@@ -14,7 +14,8 @@ from harness.model import HERE, Result
 
 @dataclass(frozen=True)
 class Difference:
-    """An item that is not what it is in the plain run. cause: from differences.toml, "" if none is known."""
+    """An item that is not what it is in the plain run. cause: from differences.toml, "" if none is
+    known."""
 
     suite: str
     mode: str
@@ -59,7 +60,8 @@ def unstable_items(plain_runs: Iterable[Result]) -> set[str]:
 def find_differences(
     plain: Result, unstable: set[str], other: Result, known: Iterable[Known]
 ) -> list[Difference]:
-    """The items of a run that are not those of the plain run, each with its cause if that is declared."""
+    """The items of a run that are not those of the plain run, each with its cause if that is
+    declared."""
     a, b = plain.items(), other.items()
     known = list(known)
 

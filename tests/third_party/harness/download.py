@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gets what suites need from Debian and PyPI, by name; trees of sources are the user's to provide."""
+"""Gets what suites need from Debian and PyPI, by name; trees of sources are the user's to provide.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def _pip(python: Path, *arguments: str) -> str:
 
 
 def prepare_python(suite: Suite, build: Path) -> str:
-    """Install the packages of PyPI that a suite needs, and unpack its source packages; why it failed, or ""."""
+    """Install the packages of PyPI that a suite needs, and unpack its source packages; why it
+    failed, or ""."""
     if not suite.wheels and not suite.sdists:
         return ""
     venv = build / "venv"

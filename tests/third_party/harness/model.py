@@ -17,7 +17,8 @@ ROOT = HERE.parents[1]
 
 @dataclass(frozen=True)
 class Mode:
-    """One way to run a suite: without weir, traced at a level, or with a stack of layers on all files."""
+    """One way to run a suite: without weir, traced at a level, or with a stack of layers on all
+    files."""
 
     name: str
     level: str = ""
@@ -69,7 +70,8 @@ class Step:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a run takes place: a directory of its own, the suite's built tree, the environment of PyPI's packages."""
+    """Where a run takes place: a directory of its own, the suite's built tree, the environment of
+    PyPI's packages."""
 
     work: Path
     tree: Path | None
@@ -81,12 +83,11 @@ class Place:
 class Suite:
     """A program or a suite of tests that others wrote.
 
-    packages   Debian packages that it needs
-    wheels     packages of PyPI that it needs, as pip names them; installed into build/third_party/venv
-    sdists     source packages of PyPI whose tests it runs; unpacked into build/third_party/sdists
-    tree       directory below WEIR_THIRD_PARTY_SOURCES with its sources, built as they say
-    needs      files that the tree must hold; commands that must be found
-    outputs    patterns of files below the directory of a run whose bytes are compared
+    packages   Debian packages that it needs wheels     packages of PyPI that it needs, as pip names
+    them; installed into build/third_party/venv sdists     source packages of PyPI whose tests it
+    runs; unpacked into build/third_party/sdists tree       directory below WEIR_THIRD_PARTY_SOURCES
+    with its sources, built as they say needs      files that the tree must hold; commands that must
+    be found outputs    patterns of files below the directory of a run whose bytes are compared
     leave_out  modes in which it is not run, each with the reason
     """
 
@@ -105,7 +106,8 @@ class Suite:
 
 @dataclass
 class StepResult:
-    """What a step gave. output is the digest of what it printed, or "" where that is not compared."""
+    """What a step gave. output is the digest of what it printed, or "" where that is not compared.
+    """
 
     status: int | str
     tests: Tests
@@ -117,7 +119,8 @@ class StepResult:
 class Result:
     """A suite in a mode. missing: why it was not run.
 
-    library    digest of the preload library that was used; weir: the version that git gives its source
+    library    digest of the preload library that was used; weir: the version that git gives its
+    source
     """
 
     suite: str

@@ -63,7 +63,8 @@ def tap(ended: Ended) -> Tests:
 
 
 def ltp(ended: Ended) -> Tests:
-    """A program of the Linux Test Project: its exit status, and the results that it printed, in order."""
+    """A program of the Linux Test Project: its exit status, and the results that it printed, in
+    order."""
     words = {"TPASS": "pass", "TFAIL": "fail", "TBROK": "fail", "TCONF": "skip"}
     found = {str(i): words[word] for i, word in enumerate(_LTP.findall(ended.output), 1)}
     if isinstance(ended.status, str) or ended.status < 0:
@@ -72,7 +73,9 @@ def ltp(ended: Ended) -> Tests:
 
 
 def hdf5(ended: Ended) -> Tests:
-    """A program of HDF5's tests: `Testing what  PASSED`, numbered, as it tests the same in several ways."""
+    """A program of HDF5's tests: `Testing what  PASSED`, numbered, as it tests the same in several
+    ways."""
     words = {"PASSED": "pass", "-SKIP-": "skip"}
-    found = {f"{i} {what}": words.get(word, "fail") for i, (what, word) in enumerate(_HDF5.findall(ended.output), 1)}
+    found = {f"{i} {what}": words.get(word, "fail")
+        for i, (what, word) in enumerate(_HDF5.findall(ended.output), 1)}
     return found or {"": "pass" if ended.status == 0 else "fail"}

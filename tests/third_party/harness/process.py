@@ -19,7 +19,8 @@ _OUTPUT_MAX_BYTES = 20_000_000
 
 
 def base_environment() -> dict[str, str]:
-    """The few variables that every step has: results must not depend on the shell of who runs them."""
+    """The few variables that every step has: results must not depend on the shell of who runs them.
+    """
     environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     environment |= {"LC_ALL": "C.UTF-8", "TZ": "UTC", "TERM": "dumb"}
     environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}

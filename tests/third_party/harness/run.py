@@ -30,8 +30,10 @@ def library_digest() -> str:
 def weir_version() -> str:
     """The last commit that changed the source of the library, with "+" if it was changed since."""
     git, source = ["git", "-C", str(ROOT)], ["--", "native", "include"]
-    last = subprocess.run([*git, "log", "-1", "--format=%h", *source], capture_output=True, text=True, check=False)
-    changed = subprocess.run([*git, "diff", "--quiet", "HEAD", *source], check=False).returncode == 1
+    last = subprocess.run([*git, "log", "-1", "--format=%h", *source], capture_output=True,
+        text=True, check=False)
+    changed = subprocess.run([*git, "diff", "--quiet", "HEAD", *source],
+        check=False).returncode == 1
     return (last.stdout.strip() or "of unknown version") + "+" * changed
 
 
@@ -57,7 +59,8 @@ def missing_parts(suite: Suite, place: Place) -> str:
 
 
 def mode_environment(mode: Mode, work: Path) -> dict[str, str]:
-    """What `weir env` sets for a mode; the trace and the rules lie beside the directory of the run."""
+    """What `weir env` sets for a mode; the trace and the rules lie beside the directory of the run.
+    """
     options = []
     if mode.stack:
         rules = work.with_suffix(".rules")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,10 +40,12 @@ class Row:
     differences: list[Difference]
 
 
-def make_row(suite: Suite, results: Mapping[str, Result], modes: Sequence[Mode], known: list[Known]):
+def make_row(suite: Suite, results: Mapping[str, Result], modes: Sequence[Mode],
+        known: list[Known]):
     """The row of a suite; without results, or without a plain one, there is nothing to compare."""
     plain = results.get("plain")
-    unstable = unstable_items(results[m.name] for m in modes if not m.uses_weir and m.name in results)
+    unstable = unstable_items(results[m.name] for m in modes if not m.uses_weir
+        and m.name in results)
     found = []
     if plain and not plain.missing:
         for mode in modes:
@@ -80,7 +83,8 @@ def _cell(row: Row, mode: Mode, builds: Mapping[str, Build]) -> str:
     parts = [str(result.passes())]
     parts += [f"-{counts[True]}"] if counts[True] else []
     parts += [f"!{counts[False]}"] if counts[False] else []
-    parts += [f"<sup>{builds[result.library].letter}</sup>"] if result.library and builds[result.library].letter else []
+    parts += [f"<sup>{builds[result.library].letter}</sup>"] if result.library and builds[
+        result.library].letter else []
     return " ".join(parts)
 
 
@@ -92,7 +96,8 @@ def _table(rows: Sequence[Row], modes: Sequence[Mode], builds: Mapping[str, Buil
             why = plain.missing if plain else "no result"
             lines.append(f"| {row.suite.name} | not run: {why} " + "| " * (len(modes) - 1) + "|")
         else:
-            lines.append(f"| {row.suite.name} | " + " | ".join(_cell(row, m, builds) for m in modes) + " |")
+            lines.append(f"| {row.suite.name} | " + " | ".join(_cell(row, m, builds)
+                for m in modes) + " |")
     return lines
 
 
@@ -106,7 +111,8 @@ def _is_in_matrix(suite: Suite, mode: Mode) -> bool:
 
 
 def _suites(rows: Sequence[Row]) -> list[str]:
-    lines = ["| suite | what it is | version | tests | files compared | left out of the comparison | plain, s |"]
+    lines = ["| suite | what it is | version | tests | files compared | left out of the comparison "
+             "| plain, s |"]
     lines.append("|---|---|---|--:|--:|--:|--:|")
     for row in rows:
         plain = row.results.get("plain")
@@ -137,7 +143,8 @@ def _known_lines(found: Sequence[Difference]) -> list[str]:
     lines = ["| suite | cause | items | in | modes |", "|---|---|--:|---|---|"]
     for (suite, cause), members in sorted(groups.items()):
         steps = _join(f"`{_step_of(d.item)}`" for d in members)
-        lines.append(f"| {suite} | {cause} | {len(members)} | {steps} | {_join(d.mode for d in members)} |")
+        lines.append(f"| {suite} | {cause} | {len(members)} | {steps} | "
+                     f"{_join(d.mode for d in members)} |")
     return lines
 
 
@@ -146,7 +153,8 @@ def _unknown_lines(found: Sequence[Difference]) -> list[str]:
     groups: dict[tuple[str, str], list[Difference]] = {}
     for d in found:
         groups.setdefault((d.suite, d.item), []).append(d)
-    lines = ["| suite | item without a known cause | plain | found | modes |", "|---|---|---|---|---|"]
+    lines = ["| suite | item without a known cause | plain | found | modes |",
+        "|---|---|---|---|---|"]
     for (suite, item), members in sorted(groups.items()):
         shown = item.replace("|", "\\|")
         values = _join(d.found for d in members)
@@ -175,7 +183,8 @@ def _left_out(rows: Sequence[Row]) -> list[str]:
 
 
 def _without_result(rows: Sequence[Row], modes: Sequence[Mode]) -> list[str]:
-    """The cells that are to be run and were not, or not since the suite or its sources were there."""
+    """The cells that are to be run and were not, or not since the suite or its sources were there.
+    """
     lines = []
     for row in rows:
         ran = {name for name, result in row.results.items() if not result.missing}
@@ -183,6 +192,16 @@ def _without_result(rows: Sequence[Row], modes: Sequence[Mode]) -> list[str]:
         if lacking:
             lines.append(f"- {row.suite.name}: {', '.join(lacking)}.")
     return lines
+
+
+def _wrapped(line: str) -> str:
+    """A paragraph or an item of a list in lines of at most 100 columns; rows of tables stay."""
+    if line.startswith(("|", "<!--")):
+        return line
+    indent = "  " if line.startswith("- ") else ""
+    return textwrap.fill(
+        line, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def write_page(
@@ -199,11 +218,14 @@ def write_page(
     measured = " and ".join(f"{b.weir} ({b.runs} runs)" for b in builds.values()) or "no build"
     matrix = sum(_is_in_matrix(row.suite, mode) for row in rows for mode in modes)
     summary = (
-        f"Measured with weir {measured}: {len({r.suite for r in ran})} suites, {len(ran)} of {matrix} runs,"
-        f" {compared:,} items compared, **{len(found)} differences**, {unknown} of them without a known"
+        f"Measured with weir {measured}: {len({r.suite for r in ran})} suites, {len(ran)} of "
+        f"{matrix} runs,"
+        f" {compared:,} items compared, **{len(found)} differences**, {unknown} of them without a "
+        f"known"
         f" cause; {len(still_open)} open (below)."
     )
-    parts = [_HEAD, summary, _READ, *_table(rows, modes, builds), *_letters(builds), "", "## The suites", "", *_suites(rows)]
+    parts = [_HEAD, summary, _READ, *_table(rows, modes, builds), *_letters(builds), "",
+        "## The suites", "", *_suites(rows)]
     parts += ["", "## Differences", "", *_differences(rows)]
     if still_open:
         parts += ["", "## Open: seen in runs that are not in the table", ""]
@@ -212,4 +234,4 @@ def write_page(
         parts += ["", "## Left out, with the reason", "", *left_out]
     if lacking := _without_result(rows, modes):
         parts += ["", "## Without a result", "", _LACKING, "", *lacking]
-    return "\n".join(parts) + "\n"
+    return "\n".join(map(_wrapped, "\n".join(parts).splitlines())) + "\n"

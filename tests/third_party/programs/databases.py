@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use SQLite as JOURNAL PART say, and print `PASS: name` or `FAIL: name` for each thing that must hold."""
+"""Use SQLite as JOURNAL PART say, and print `PASS: name` or `FAIL: name` for each thing that must
+hold."""
 
 import os
 import random

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parallel applications that Debian packages, with their example inputs: LAMMPS, Quantum ESPRESSO, OpenFOAM."""
+"""Parallel applications that Debian packages, with their example inputs: LAMMPS, Quantum ESPRESSO,
+OpenFOAM."""
 
 from __future__ import annotations
 
@@ -45,11 +46,14 @@ def _lammps(_place):
     yield Step("inputs", _shell(script), prepare=True)
     yield Step("melt", (*_MPIRUN, "lmp", "-in", "melt.in", "-log", "melt.log"), time_limit_s=180)
     read = "printf 'read_restart melt.restart\\nrun 20\\nwrite_data again.data\\n' > again.in;"
-    yield Step("restart", _shell(read + " ".join(_MPIRUN) + " lmp -in again.in -log again.log"), time_limit_s=180)
+    yield Step("restart", _shell(read + " ".join(_MPIRUN) + " lmp -in again.in -log again.log"),
+        time_limit_s=180)
 
 
 def _espresso(_place):
-    yield Step("inputs", _shell(f"cat > si.in <<'END'\n{_SILICON}END\nsed s/scf/nscf/ si.in > nscf.in"), prepare=True)
+    yield Step("inputs",
+        _shell(f"cat > si.in <<'END'\n{_SILICON}END\nsed s/scf/nscf/ si.in > nscf.in"),
+        prepare=True)
     yield Step("scf", (*_MPIRUN, "pw.x", "-in", "si.in"), time_limit_s=180)
     yield Step("nscf", (*_MPIRUN, "pw.x", "-in", "nscf.in"), time_limit_s=180)
 
@@ -57,14 +61,17 @@ def _espresso(_place):
 def _openfoam(_place):
     environment = {"WM_PROJECT_DIR": "/usr/share/openfoam"}
     shorter = "sed -i 's/endTime .*0.5;/endTime 0.1;/' system/controlDict"
-    prepare = f"cp -r {_CAVITY}/* . && {shorter} && cat > system/decomposeParDict <<'END'\n{_PARTS}END\n"
+    prepare = (
+        f"cp -r {_CAVITY}/* . && {shorter} && cat > system/decomposeParDict <<'END'\n{_PARTS}END\n"
+    )
     yield Step("inputs", _shell(prepare), prepare=True)
     for handler in ("uncollated", "collated", "masterUncollated"):
         options = ("-fileHandler", handler)
         clean = Step(f"clean {handler}", _shell("rm -rf proc* 0.*; mkdir -p kept"), prepare=True)
         yield clean
         parallel = (*_MPIRUN, "icoFoam", "-parallel", *options)
-        for command in (("blockMesh",), ("decomposePar", "-force", *options), parallel, ("reconstructPar", *options)):
+        for command in (("blockMesh",), ("decomposePar", "-force", *options), parallel,
+                ("reconstructPar", *options)):
             name = next(c for c in command if c.endswith(("Mesh", "Par", "Foam")))
             yield Step(f"{handler} {name}", command, env=environment, time_limit_s=180)
         yield Step(f"keep {handler}", _shell(f"cp -r 0.1 kept/{handler}"), prepare=True)
@@ -82,7 +89,8 @@ SUITES = [
     ),
     Suite(
         name="espresso",
-        title="Quantum ESPRESSO pw.x: silicon, self-consistent and after it from its files, 2 ranks",
+        title="Quantum ESPRESSO pw.x: silicon, self-consistent and after it from its files, 2 "
+              "ranks",
         steps=_espresso,
         version=lambda _: debian_version("quantum-espresso"),
         packages=("quantum-espresso", "quantum-espresso-data", "openmpi-bin"),
@@ -91,7 +99,8 @@ SUITES = [
     ),
     Suite(
         name="openfoam",
-        title="OpenFOAM icoFoam: its cavity, decomposed and put together, three file handlers, 2 ranks",
+        title="OpenFOAM icoFoam: its cavity, decomposed and put together, three file handlers, 2 "
+              "ranks",
         steps=_openfoam,
         version=lambda _: debian_version("openfoam"),
         packages=("openfoam", "openfoam-examples", "openmpi-bin"),

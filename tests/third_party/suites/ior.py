@@ -32,14 +32,16 @@ def _steps(place):
             command = (*start, str(programs / "ior"), *_CHECKED, *options, "-o", output)
             yield Step(f"{mpi} {name}", command, _checked, time_limit_s=90)
         options = ("-n", "40", "-w", "3901", "-e", "3901", "-W", "-R", "-d", f"{mpi}.md")
-        for name, more in (("mdtest", ()), ("mdtest own", ("-u",)), ("mdtest tree", ("-z", "2", "-b", "3"))):
+        for name, more in (("mdtest", ()), ("mdtest own", ("-u",)),
+                ("mdtest tree", ("-z", "2", "-b", "3"))):
             command = (*start, str(programs / "mdtest"), *options, *more)
             yield Step(f"{mpi} {name}", command, _checked, time_limit_s=90)
 
 
 def _checked(ended):
     """IOR and mdtest print what they found wrong, and may end with 0 all the same."""
-    wrong = any(word in ended.output for word in ("FAILED comparison", "incorrect", "ERROR", "WARNING: Incorrect"))
+    wrong = any(word in ended.output for word in ("FAILED comparison", "incorrect", "ERROR",
+        "WARNING: Incorrect"))
     return {"": "pass" if ended.status == 0 and not wrong else "fail"}
 
 

@@ -9,12 +9,14 @@ from harness.model import Step, Suite
 _VERSION = "4.1.2"
 _LAUNCH = {
     "openmpi": (
-        ("mpirun.openmpi", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "--mca", "io", "romio321"),
+        ("mpirun.openmpi", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "--mca", "io",
+            "romio321"),
         {"MPI4PY_MPIABI": "openmpi", "MPI4PY_LIBMPI": "libmpi.so.40"},
     ),
     "mpich": (("mpirun.mpich",), {"MPI4PY_MPIABI": "mpich", "LD_LIBRARY_PATH": "lib"}),
 }
-# Each rank prints into a file of its own: lines of two ranks in one stream interleave, and tests get lost.
+# Each rank prints into a file of its own: lines of two ranks in one stream interleave, and tests
+# get lost.
 _RANK = "exec $TESTS > rank${OMPI_COMM_WORLD_RANK:-$PMI_RANK}.log 2>&1"
 _SCRIPT = f"""
 rm -f rank*.log
@@ -28,13 +30,18 @@ exit $status
 def _steps(place):
     tests = place.downloads / "mpi4py" / "test"
     # the wheel needs MPICH by the name of its own library, which Debian calls otherwise
-    link = "ldconfig -p | sed -n 's/.*libmpich.so.12.* => //p' | head -1 | xargs -I@ ln -s @ lib/libmpi.so.12"
-    yield Step("library", ("bash", "-ec", f"mkdir lib; {link}; test -e lib/libmpi.so.12"), prepare=True)
+    link = (
+        "ldconfig -p | sed -n 's/.*libmpich.so.12.* => //p' | head -1 | xargs -I@ ln -s @ "
+        "lib/libmpi.so.12"
+    )
+    yield Step("library", ("bash", "-ec", f"mkdir lib; {link}; test -e lib/libmpi.so.12"),
+        prepare=True)
     for mpi, (launch, environment) in _LAUNCH.items():
         for ranks in ("1", "2"):
             python = (str(place.python), "-B", str(tests / "main.py"), "--verbose")
             chosen = ("-i", "test_io", "-i", "test_file")
-            variables = {**environment, "TMPDIR": str(place.work), "TESTS": " ".join((*python, *chosen))}
+            variables = {**environment, "TMPDIR": str(place.work),
+                "TESTS": " ".join((*python, *chosen))}
             command = ("bash", "-c", _SCRIPT, "bash", *launch, "-n", ranks)
             yield Step(f"{mpi} {ranks}", command, parse.unittest, variables, time_limit_s=600)
 

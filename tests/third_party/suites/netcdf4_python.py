@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""netCDF4-python of PyPI, with the tests of its source package and the netCDF and HDF5 of its wheel."""
+"""netCDF4-python of PyPI, with the tests of its source package and the netCDF and HDF5 of its
+wheel."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from harness.model import Step, Suite
 
 _VERSION = "1.7.4"
 # They need a server, or another program's plugins.
-_LEFT_OUT = ("test_dap", "test_ncrc", "test_compression_blosc", "test_compression_bzip2", "test_compression_zstd")
+_LEFT_OUT = ("test_dap", "test_ncrc", "test_compression_blosc", "test_compression_bzip2",
+    "test_compression_zstd")
 _GROUPS = ("[a-c]", "[d-l]", "m", "[n-r]", "[s-z]")
 
 
@@ -20,7 +22,8 @@ def _steps(place):
     environment = {"TMPDIR": str(place.work), "PYTHONDONTWRITEBYTECODE": "1", "NO_NET": "1"}
     for group in (*_GROUPS, "[A-Z]"):
         script = f"cd test && exec {place.python} -m pytest {options} test_{group}*.py"
-        yield Step(f"test_{group}", ("bash", "-ec", script), parse.pytest, environment, time_limit_s=300)
+        yield Step(f"test_{group}", ("bash", "-ec", script), parse.pytest, environment,
+            time_limit_s=300)
 
 
 SUITE = Suite(

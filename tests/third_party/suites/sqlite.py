@@ -18,10 +18,13 @@ def _steps(_place):
             # kill ends a writer at a moment that differs, so that alone has no fixed bytes
             yield Step(f"{journal}-{part}", command, parse.automake, compare_output=part != "kill")
     script = (
-        "sqlite3 c.db 'create table t(a, b); begin; insert into t with recursive n(i) as (select 1 union all select i + 1"
-        " from n where i < 20000) select i, hex(i * i) from n; commit; create index x on t(b); select sum(a) from t;'"
+        "sqlite3 c.db 'create table t(a, b); begin; insert into t with recursive n(i) as (select 1 "
+        "union all select i + 1"
+        " from n where i < 20000) select i, hex(i * i) from n; commit; create index x on t(b); "
+        "select sum(a) from t;'"
         " && sqlite3 c.db .dump > c.sql && sqlite3 d.db < c.sql && sqlite3 d.db .dump | cmp - c.sql"
-        " && sqlite3 c.db '.backup e.db' 'pragma integrity_check;' && sqlite3 e.db .dump | cmp - c.sql"
+        " && sqlite3 c.db '.backup e.db' 'pragma integrity_check;' && sqlite3 e.db .dump | cmp - "
+        "c.sql"
         " && sqlite3 c.db 'pragma mmap_size=10000000; select count(*), sum(length(b)) from t;'"
     )
     yield Step("command", ("bash", "-ec", script), compare_output=True)
@@ -29,7 +32,8 @@ def _steps(_place):
 
 SUITE = Suite(
     name="sqlite",
-    title="SQLite with four kinds of journal: transactions, processes that compete, integrity after SIGKILL",
+    title="SQLite with four kinds of journal: transactions, processes that compete, integrity "
+          "after SIGKILL",
     steps=_steps,
     version=lambda _: debian_version("libsqlite3-0"),
     packages=("sqlite3", "python3"),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The workload for tests: its programs, and one finished run of the tiny profile with a copy of the directory after each step."""
+"""The workload for tests: its programs, and one finished run of the tiny profile with a copy of the
+directory after each step."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ class Workload:
         return BIN / self.mpi.name / "weir-4dvar"
 
     def step(self, step: str, work: Path, *options: object, ranks: int = 2) -> Completed:
-        return self.mpi.run(1 if step == "prepare" else ranks, self.program, step, "--work", work, *options)
+        return self.mpi.run(1 if step == "prepare" else ranks, self.program, step, "--work", work,
+            *options)
 
     def chain(self, work: Path, *sizes: object, ranks: int = 2, until: str = "traj2") -> Path:
         work.mkdir(exist_ok=True)
@@ -43,7 +45,8 @@ class Workload:
 def workload_for(mpi: Mpi) -> Workload:
     workload = Workload(mpi)
     if not workload.program.exists():
-        pytest.skip(f"{workload.program} is not built: run `make build` (needs libeccodes-dev and this MPI's compilers)")
+        pytest.skip(f"{workload.program} is not built: run `make build` (needs libeccodes-dev and "
+                    f"this MPI's compilers)")
     return workload
 
 
@@ -55,7 +58,8 @@ def workload(mpi) -> Workload:
 
 @pytest.fixture(scope="session")
 def any_workload() -> Workload:
-    """The workload with one MPI, for what does not depend on it: MPICH, which starts fastest, else Open MPI."""
+    """The workload with one MPI, for what does not depend on it: MPICH, which starts fastest, else
+    Open MPI."""
     for name in ("mpich", "openmpi"):
         if not IMPLEMENTATIONS[name].missing():
             return workload_for(IMPLEMENTATIONS[name])
@@ -64,7 +68,8 @@ def any_workload() -> Workload:
 
 @pytest.fixture(scope="session")
 def after(any_workload, tmp_path_factory):
-    """``after["min0"]``: a directory as it is when that step is done, not to be changed; see ``copy``."""
+    """``after["min0"]``: a directory as it is when that step is done, not to be changed; see
+    ``copy``."""
     directory = tmp_path_factory.mktemp("4dvar")
     kept = {}
     for step in STEPS:
@@ -79,7 +84,8 @@ def after(any_workload, tmp_path_factory):
 
 @pytest.fixture
 def copy(after, tmp_path):
-    """``copy("min0")``: the directory after that step, to do harm to; whole again with each call."""
+    """``copy("min0")``: the directory after that step, to do harm to; whole again with each call.
+    """
 
     def of(step: str) -> Path:
         work = tmp_path / "work"
@@ -92,12 +98,14 @@ def copy(after, tmp_path):
 
 @pytest.fixture(scope="session")
 def traced_run(any_workload, tmp_path_factory):
-    """``traced_run(4)``: the run directory of all steps of the tiny profile with so many ranks, traced once; its work directory lies beside it."""
+    """``traced_run(4)``: the run directory of all steps of the tiny profile with so many ranks,
+    traced once; its work directory lies beside it."""
 
     @cache
     def of(ranks: int) -> Path:
         directory = tmp_path_factory.mktemp("traced")
-        command = [Path(__file__).parents[1] / "run", *QUICK, "--work", directory / "work", "--ranks", ranks, "--weir", directory / "run"]
+        command = [Path(__file__).parents[1] / "run", *QUICK, "--work", directory / "work",
+            "--ranks", ranks, "--weir", directory / "run"]
         command += ["--mpi", any_workload.mpi.name, "--bin", any_workload.program.parent.parent]
         run([*command, "--weir-command", Path(sys.executable).parent / "weir"], timeout=120).ok()
         return directory / "run"

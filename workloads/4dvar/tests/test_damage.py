@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One byte changed in any file that a step reads ends that step with a message that names the file."""
+"""One byte changed in any file that a step reads ends that step with a message that names the file.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ def test_a_changed_byte_is_found(any_workload, copy, name, done, reader):
         result = any_workload.step(reader, work)
         assert result.returncode != 0
         message = [line for line in result.stderr.splitlines() if line.startswith("weir-4dvar: ")]
-        assert any(f": {name}: " in m and "expected " in m and ", found " in m for m in message), result.stderr
+        assert any(f": {name}: " in m and "expected " in m and ", found " in m
+            for m in message), result.stderr
 
 
 @pytest.mark.mpi

@@ -25,7 +25,8 @@ SCRIPT = Path(__file__).parents[1] / "run"
         (["prepare", "--colour", "3"], "--colour 3: "),
         (["prepare", "--scale", "0"], "--scale must be within"),
         (["prepare", "--group", "3", "--pools", "2"], "group must be within 1 and 2, is 3"),
-        (["prepare", "--work", "/nonexistent/directory"], "--work /nonexistent/directory: No such file or directory"),
+        (["prepare", "--work", "/nonexistent/directory"],
+            "--work /nonexistent/directory: No such file or directory"),
     ],
 )
 def test_the_program_refuses(any_workload, tmp_path, arguments, message):
@@ -48,7 +49,10 @@ def test_a_grid_without_sample_is_refused(any_workload, tmp_path):
 
 def test_a_directory_that_was_not_prepared_is_refused(workload, tmp_path):
     result = workload.step("traj0", tmp_path)
-    assert result.returncode == 1 and "fort.4: open: expected the namelist that the step prepare wrote" in result.stderr
+    assert (
+        result.returncode == 1
+        and "fort.4: open: expected the namelist that the step prepare wrote" in result.stderr
+    )
 
 
 @pytest.mark.parametrize("step", ["min0", "traj1", "min1", "traj2"])
@@ -61,7 +65,10 @@ def test_a_step_out_of_order_is_refused(any_workload, copy, step):
 def test_another_number_of_ranks_is_refused_where_files_belong_to_ranks(workload, copy):
     result = workload.step("min0", copy("traj0"), ranks=3)
     assert result.returncode == 1
-    assert "trajectory of traj0: ranks: expected 2, found 3; start this step with -n 2" in result.stderr
+    assert (
+        "trajectory of traj0: ranks: expected 2, found 3; start this step with -n 2"
+        in result.stderr
+    )
 
 
 def test_another_number_of_ranks_is_fine_where_they_do_not(any_workload, copy):
@@ -97,4 +104,5 @@ def test_the_script_refuses(any_workload, tmp_path, arguments, status, message):
 
 def test_help_is_printed(any_workload, tmp_path):
     assert "usage: " in run([SCRIPT, "--help"]).ok().stdout
-    assert "--compute SECONDS" in any_workload.mpi.run(1, any_workload.program, "--help", cwd=tmp_path).ok().stdout
+    assert "--compute SECONDS" in any_workload.mpi.run(1, any_workload.program, "--help",
+        cwd=tmp_path).ok().stdout

@@ -14,7 +14,8 @@ ACTIVE, REJECTED, THINNED = 1, 2, 3
 
 
 def load_odb():
-    spec = importlib.util.spec_from_file_location("fourdvar_odb", Path(__file__).with_name("odb.py"))
+    spec = importlib.util.spec_from_file_location("fourdvar_odb",
+        Path(__file__).with_name("odb.py"))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -25,13 +26,15 @@ odb = load_odb()
 
 @pytest.fixture(scope="module")
 def chained(tmp_path_factory):
-    """``chained(workload, 3)``: the directory after all steps of the tiny profile with so many ranks, run once, not to be changed."""
+    """``chained(workload, 3)``: the directory after all steps of the tiny profile with so many
+    ranks, run once, not to be changed."""
     kept = {}
 
     def of(workload, ranks: int) -> Path:
         key = workload.mpi.name, ranks
         if key not in kept:
-            kept[key] = workload.chain(tmp_path_factory.mktemp("chained") / "work", *QUICK, ranks=ranks)
+            kept[key] = workload.chain(tmp_path_factory.mktemp("chained") / "work", *QUICK,
+                ranks=ranks)
         return kept[key]
 
     return of
@@ -50,7 +53,8 @@ def rms(values):
 
 
 def test_the_analysis_fits_the_observations_better_than_the_first_guess(any_workload, tmp_path):
-    """The script links each step's fields to the next one's input, so traj2 starts from min1's analysis."""
+    """The script links each step's fields to the next one's input, so traj2 starts from min1's
+    analysis."""
     work = run_script(any_workload, tmp_path / "work", *QUICK)
     active = [row for row in odb.updates(work).values() if row["status"] == ACTIVE]
     assert len(active) > 50
@@ -62,7 +66,8 @@ def run_script(workload, work, *options):
 
     script = Path(__file__).parents[1] / "run"
     mpi, directory = workload.mpi.name, workload.program.parent.parent
-    run([script, "--work", work, "--mpi", mpi, "--bin", directory, "--ranks", "2", *options], timeout=90).ok()
+    run([script, "--work", work, "--mpi", mpi, "--bin", directory, "--ranks", "2", *options],
+        timeout=90).ok()
     return work
 
 
@@ -72,7 +77,8 @@ def test_every_report_is_accounted_for(after):
     assert {row["status"] for row in before.values()} == {0}
     assert {row["status"] for row in end.values()} == {ACTIVE, REJECTED, THINNED}
     assert all(row["an_depar"] == 0 for row in end.values() if row["status"] != ACTIVE)
-    used = sum(len(rows) for path in after["traj2"].glob("CCMA/*/depar") for _, rows in odb.sections(path))
+    used = sum(len(rows) for path in after["traj2"].glob("CCMA/*/depar")
+        for _, rows in odb.sections(path))
     assert used == sum(row["status"] == ACTIVE for row in end.values())
 
 
@@ -94,7 +100,8 @@ def test_a_step_may_be_repeated(any_workload, copy):
 
 def test_the_minimisation_lowers_the_cost(after):
     for step in ("min0", "min1"):
-        (line,) = [x for x in (after[step] / f"NODE.001_01.{step}").read_text().splitlines() if "cost before" in x]
+        (line,) = [x for x in (after[step] / f"NODE.001_01.{step}").read_text().splitlines()
+            if "cost before" in x]
         before, end = (float(x) for x in line.split()[-2:])
         assert 0 < end < before
 
@@ -104,7 +111,8 @@ def test_grib_edition_2_works_too(any_workload, tmp_path):
     assert (work / "init" / "ICMGGweirINIUA").read_bytes()[7] == 2
 
 
-@pytest.mark.parametrize("sizes", [("--pools", 1, "--group", 1), ("--types", 1, "--reports", 1), ("--fields", 1)])
+@pytest.mark.parametrize("sizes", [("--pools", 1, "--group", 1), ("--types", 1, "--reports", 1),
+    ("--fields", 1)])
 def test_small_sizes_work(any_workload, tmp_path, sizes):
     """One pool for several ranks, a base almost without reports, a single field."""
     any_workload.chain(tmp_path / "work", *QUICK, *sizes, ranks=2)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traced, the workload shows the transfer matrix of the reference, all layers, and one-byte requests of the GRIB reader."""
+"""Traced, the workload shows the transfer matrix of the reference, all layers, and one-byte
+requests of the GRIB reader."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ RANKS = 4
 READS = {"read", "fread", "fgets", "fgetc", "fortran_read"}
 WRITES = {"write", "fwrite", "fprintf", "fortran_write"}
 
-# Row of the matrix: pattern of the file, then for each step who reads and who writes: 0, several (s), all (a) or none (-).
+# Row of the matrix: pattern of the file, then for each step who reads and who writes: 0, several
+# (s), all (a) or none (-).
 MATRIX = {
     "ICMSHweirINIT": ("ICMSHweirINIT", "0- 0- 0- 0- 0-"),
     "ICMGGweirINIUA": ("ICMGGweirINIUA", "0- -- 0- -- 0-"),
@@ -70,12 +72,14 @@ def test_the_transfer_matrix_is_that_of_the_reference(traced, name):
 def test_all_layers_appear_in_each_step(traced):
     for step in STEPS:
         calls = Counter(r.op for rank, r in traced[step] if not r.below)
-        for op in ("open", "close", "read", "write", "fopen", "fclose", "fread", "fwrite", "fortran_read", "fortran_write"):
+        for op in ("open", "close", "read", "write", "fopen", "fclose", "fread", "fwrite",
+                "fortran_read", "fortran_write"):
             assert calls[op] > 0, f"{op} in {step}"
 
 
 def test_the_grib_reader_asks_for_single_bytes(traced):
-    sizes = [r.size for rank, r in traced["traj0"] if r.op == "fread" and r.file.endswith("/ICMGGweirINIUA")]
+    sizes = [r.size for rank, r in traced["traj0"] if r.op == "fread"
+        and r.file.endswith("/ICMGGweirINIUA")]
     assert sizes.count(1) > len(sizes) / 2 and max(sizes) > 10000
 
 
@@ -90,5 +94,6 @@ def test_rank_0_makes_most_calls_in_each_step(traced):
 
 
 def test_the_log_is_unit_61(traced):
-    units = {r.offset for _, r in traced["traj0"] if r.op == "fortran_write" and "NODE.001_01" in r.file}
+    units = {r.offset for _, r in traced["traj0"] if r.op == "fortran_write"
+        and "NODE.001_01" in r.file}
     assert units == {61}

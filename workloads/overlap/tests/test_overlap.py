@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The overlap workload: sections that overlap, requests that fit no sector, contents that are checked."""
+"""The overlap workload: sections that overlap, requests that fit no sector, contents that are
+checked."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ SIZES = ("--planes", "24", "--variables", "2", "--ghost", "3")
 
 
 def sections(ranks: int) -> list[range]:
-    return [range(max(0, 24 * t // ranks - 3), min(24, 24 * (t + 1) // ranks + 3)) for t in range(ranks)]
+    return [range(max(0, 24 * t // ranks - 3), min(24, 24 * (t + 1) // ranks + 3))
+        for t in range(ranks)]
 
 
 def test_the_file_is_what_it_says(case, tmp_path, pattern):
@@ -27,7 +29,8 @@ def test_every_plane_is_one_ill_formed_request(case, tmp_path, call):
     case("overlap", 3, "--setup", "--file", path, *SIZES)
     trace = case.traced("read", "overlap", 3, "--file", path, "--call", call, *SIZES)
     reads = trace.of("read" if call == "lseek" else "pread", file=path)
-    expected = sorted(HEADER + (24 * v + z) * PLANE for v in range(2) for section in sections(3) for z in section)
+    expected = sorted(HEADER + (24 * v + z) * PLANE for v in range(2) for section in sections(3)
+        for z in section)
     assert sorted(r.offset for r in reads) == expected
     assert len(set(expected)) < len(expected), "nothing overlaps"
     assert {r.size for r in reads} == {PLANE}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scf workload: records as they were written, requests of the size of libgfortran's buffer, no changed byte unseen."""
+"""The scf workload: records as they were written, requests of the size of libgfortran's buffer, no
+changed byte unseen."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ def test_each_rank_reads_its_own_file_in_every_iteration(case, tmp_path):
 def test_requests_are_those_of_the_library_buffer(case, tmp_path):
     case("scf", 2, "--setup", "--dir", tmp_path, *SIZES)
     trace = case.traced(
-        "read", "scf", 2, "--dir", tmp_path, "--iterations", "3", *SIZES, env={"GFORTRAN_UNFORMATTED_BUFFER_SIZE": str(BUFFER)}
+        "read", "scf", 2, "--dir", tmp_path, "--iterations", "3", *SIZES,
+        env={"GFORTRAN_UNFORMATTED_BUFFER_SIZE": str(BUFFER)}
     )
     for path in tmp_path.glob("integrals.*"):
         reads = [r for r in trace.of("read", file=path) if r.size]
@@ -63,7 +65,8 @@ def test_a_changed_byte_is_found(case, tmp_path):
 
 def test_the_matrix_does_not_depend_on_the_run(case, tmp_path):
     case("scf", 2, "--setup", "--dir", tmp_path, *SIZES)
-    lines = {case.start("scf", 2, "--dir", tmp_path, "--iterations", "2", *SIZES).ok().stdout.splitlines()[1] for _ in range(2)}
+    lines = {case.start("scf", 2, "--dir", tmp_path, "--iterations", "2", *SIZES).ok().stdout
+        .splitlines()[1] for _ in range(2)}
     assert len(lines) == 1 and "energy=" in next(iter(lines))
 
 

@@ -1,5 +1,6 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> A channel, periodic from west to east, with free-slip walls in the south and north; and the states that runs begin with.
+!> A channel, periodic from west to east, with free-slip walls in the south and north; and the
+!  states that runs begin with.
 module sw_channel
   use mpi_f08, only: MPI_Comm
   use sw_dynamics, only: bounds_t, domain_t, ih, iu, iv
@@ -65,8 +66,10 @@ contains
     end associate
   end subroutine apply_walls
 
-  !> A zonal jet u = speed sech^2((y - middle) / width), and the depth with which the discrete equations leave it as it is: on each corner the flux
-  !> of potential vorticity balances the gradient of the Bernoulli function. The depth of a row follows from that of the row south of it by Newton's
+  !> A zonal jet u = speed sech^2((y - middle) / width), and the depth with which the discrete
+  !  equations leave it as it is: on each corner the flux
+  !> of potential vorticity balances the gradient of the Bernoulli function. The depth of a row
+  !  follows from that of the row south of it by Newton's
   !> iteration, computed alike by every rank; its mean is then near o%depth.
   subroutine balanced_jet(o, d)
     type(options_t), intent(in) :: o
@@ -74,7 +77,8 @@ contains
     real(r8) :: u(o%ny), h(o%ny), f, step
     integer :: j, turn
     u = 0
-    if (o%case /= 'rest') u = [(o%speed / cosh(((j - 0.5_r8) * o%dy - d%middle) / o%width)**2, j=1, o%ny)]
+    if (o%case /= 'rest') u = [(o%speed / cosh(((j - 0.5_r8) * o%dy - d%middle) / o%width)**2, &
+        j=1, o%ny)]
     h(1) = o%depth
     if (o%case /= 'rest') h(1) = h(1) + o%f0 * o%speed * o%width / gravity
     do j = 2, o%ny

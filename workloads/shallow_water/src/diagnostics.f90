@@ -29,7 +29,8 @@ contains
           uh = 0.5_r8 * (x(i - 1, j, ih) + x(i, j, ih)) * x(i, j, iu)
           vh = 0.5_r8 * (x(i, j - 1, ih) + x(i, j, ih)) * x(i, j, iv)
           total(1) = total(1) + x(i, j, ih)
-          total(2) = total(2) + 0.5_r8 * (gravity * x(i, j, ih)**2 + uh * x(i, j, iu) + vh * x(i, j, iv))
+          total(2) = total(2) + 0.5_r8 * (gravity * x(i, j, ih)**2 + uh * x(i, j, iu) + vh * x(i, &
+              j, iv))
           total(3) = total(3) + 0.5_r8 * vh * x(i, j, iv)
         end do
       end do

@@ -1,6 +1,8 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> The rotating shallow-water equations in vector-invariant form on an Arakawa C grid, in the energy-conserving form of Sadourny (1975),
-!> J. Atmos. Sci. 32, 680-689; fourth-order Runge-Kutta in time. Fields of a state: u on western faces, v on southern faces, depth h in
+!> The rotating shallow-water equations in vector-invariant form on an Arakawa C grid, in the
+!  energy-conserving form of Sadourny (1975),
+!> J. Atmos. Sci. 32, 680-689; fourth-order Runge-Kutta in time. Fields of a state: u on western
+!  faces, v on southern faces, depth h in
 !> cells. Potential vorticity q lies on the south-western corners.
 module sw_dynamics
   use sw_kinds, only: gravity, r8
@@ -42,7 +44,8 @@ contains
     type(domain_t), intent(inout) :: d
     class(bounds_t), intent(in) :: bounds
     real(r8), intent(in) :: dt
-    real(r8), parameter :: at(4) = [0._r8, 0.5_r8, 0.5_r8, 1._r8], weight(4) = [1._r8, 2._r8, 2._r8, 1._r8]
+    real(r8), parameter :: at(4) = [0._r8, 0.5_r8, 0.5_r8, 1._r8], weight(4) = [1._r8, 2._r8, &
+        2._r8, 1._r8]
     integer :: stage
     d%base = d%state
     do stage = 1, 4
@@ -64,7 +67,8 @@ contains
   subroutine tendencies(d)
     type(domain_t), intent(inout) :: d
     d%slope = 0
-    call slopes(d%tile%ni, d%tile%nj, d%dx, d%dy, d%f, d%state(:, :, iu), d%state(:, :, iv), d%state(:, :, ih), d%slope(:, :, iu), &
+    call slopes(d%tile%ni, d%tile%nj, d%dx, d%dy, d%f, d%state(:, :, iu), d%state(:, :, iv), &
+        d%state(:, :, ih), d%slope(:, :, iu), &
                 d%slope(:, :, iv), d%slope(:, :, ih))
   end subroutine tendencies
 
@@ -92,14 +96,17 @@ contains
     end do
     do j = 0, nj
       do i = 0, ni
-        b(i, j) = gravity * h(i, j) + 0.25_r8 * ((u(i, j)**2 + u(i + 1, j)**2) + (v(i, j)**2 + v(i, j + 1)**2))
+        b(i, j) = gravity * h(i, j) + 0.25_r8 * ((u(i, j)**2 + u(i + 1, j)**2) + (v(i, j)**2 &
+            + v(i, j + 1)**2))
       end do
     end do
     do j = 1, nj
       do i = 1, ni
-        du(i, j) = 0.25_r8 * (q(i, j) * (vh(i - 1, j) + vh(i, j)) + q(i, j + 1) * (vh(i - 1, j + 1) + vh(i, j + 1))) &
+        du(i, j) = 0.25_r8 * (q(i, j) * (vh(i - 1, j) + vh(i, j)) + q(i, j + 1) * (vh(i - 1, j &
+            + 1) + vh(i, j + 1))) &
                    - (b(i, j) - b(i - 1, j)) / dx
-        dv(i, j) = -0.25_r8 * (q(i, j) * (uh(i, j - 1) + uh(i, j)) + q(i + 1, j) * (uh(i + 1, j - 1) + uh(i + 1, j))) &
+        dv(i, j) = -0.25_r8 * (q(i, j) * (uh(i, j - 1) + uh(i, j)) + q(i + 1, j) * (uh(i + 1, j &
+            - 1) + uh(i + 1, j))) &
                    - (b(i, j) - b(i, j - 1)) / dy
         dh(i, j) = -((uh(i + 1, j) - uh(i, j)) / dx + (vh(i, j + 1) - vh(i, j)) / dy)
       end do
@@ -127,7 +134,8 @@ contains
     do j = 1, d%tile%nj
       do i = 1, d%tile%ni
         zeta(i, j) = (v(i, j) - v(i - 1, j)) / d%dx - (u(i, j) - u(i, j - 1)) / d%dy
-        q(i, j) = (d%f(j) + zeta(i, j)) / (0.25_r8 * ((h(i - 1, j - 1) + h(i, j - 1)) + (h(i - 1, j) + h(i, j))))
+        q(i, j) = (d%f(j) + zeta(i, j)) / (0.25_r8 * ((h(i - 1, j - 1) + h(i, j - 1)) + (h(i - 1, &
+            j) + h(i, j))))
       end do
     end do
   end subroutine vorticity

@@ -1,6 +1,8 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> A nest: a finer domain (three cells for each of the parent's, each way) inside a parent, which gives it its state on the bounds, interpolated
-!> in space (bilinear) and time (linear), and towards which it is drawn near them (Davies 1976, Q. J. R. Meteorol. Soc. 102, 405-418). It tells
+!> A nest: a finer domain (three cells for each of the parent's, each way) inside a parent, which
+!  gives it its state on the bounds, interpolated
+!> in space (bilinear) and time (linear), and towards which it is drawn near them (Davies 1976, Q.
+!  J. R. Meteorol. Soc. 102, 405-418). It tells
 !> the parent nothing. Of the parent every rank knows the strips along the nest's bounds alone.
 module sw_nest
   use mpi_f08, only: MPI_Allreduce, MPI_DOUBLE_PRECISION, MPI_IN_PLACE, MPI_SUM
@@ -14,7 +16,8 @@ module sw_nest
   public :: nest_t, make_nest
 
   integer, parameter, public :: ratio = 3
-  integer, parameter :: outside = 2, inside = 3 !< parent's cells of a strip on either side of the bound
+  ! parent's cells of a strip on either side of the bound
+  integer, parameter :: outside = 2, inside = 3
   integer, parameter :: zone = 4                !< cells that are drawn towards the parent
 
   !> Cells (first(1):, first(2):) of the parent, its numbers from 1.
@@ -25,7 +28,8 @@ module sw_nest
 
   type, extends(bounds_t) :: nest_t
     integer :: i0 = 0, j0 = 0                   !< parent's cells before the nest
-    real(r8) :: at = 0                          !< where in the parent's step the nest's one begins, 0 to 1
+    ! where in the parent's step the nest's one begins, 0 to 1
+    real(r8) :: at = 0
     real(r8) :: length = 0                      !< the nest's step as a part of the parent's
     type(piece_t) :: strip(4)                   !< south, north, west, east
   contains
@@ -56,7 +60,8 @@ contains
     d%beta = parent%beta
     d%middle = parent%middle
     call allocate_domain(d)
-    box = piece(nest%i0 + 1 - outside, o%nest_ni + 2 * outside, nest%j0 + 1 - outside, o%nest_nj + 2 * outside)
+    box = piece(nest%i0 + 1 - outside, o%nest_ni + 2 * outside, nest%j0 + 1 - outside, o%nest_nj &
+        + 2 * outside)
     call collect(parent, box%first, box%count, box%after)
     do k = 1, 3
       do j = 0, d%tile%nj + 1
@@ -65,10 +70,14 @@ contains
         end do
       end do
     end do
-    nest%strip = [piece(nest%i0 + 1 - outside, o%nest_ni + 2 * outside, nest%j0 + 1 - outside, outside + inside), &
-                  piece(nest%i0 + 1 - outside, o%nest_ni + 2 * outside, nest%j0 + 1 + o%nest_nj - inside, outside + inside), &
-                  piece(nest%i0 + 1 - outside, outside + inside, nest%j0 + 1 - outside, o%nest_nj + 2 * outside), &
-                  piece(nest%i0 + 1 + o%nest_ni - inside, outside + inside, nest%j0 + 1 - outside, o%nest_nj + 2 * outside)]
+    nest%strip = [piece(nest%i0 + 1 - outside, o%nest_ni + 2 * outside, nest%j0 + 1 - outside, &
+        outside + inside), &
+                  piece(nest%i0 + 1 - outside, o%nest_ni + 2 * outside, nest%j0 + 1 + o%nest_nj &
+                      - inside, outside + inside), &
+                  piece(nest%i0 + 1 - outside, outside + inside, nest%j0 + 1 - outside, &
+                      o%nest_nj + 2 * outside), &
+                  piece(nest%i0 + 1 + o%nest_ni - inside, outside + inside, nest%j0 + 1 - outside, &
+                      o%nest_nj + 2 * outside)]
     call nest%follow(parent)
     call nest%follow(parent)
     call exchange(d%tile, d%state)
@@ -96,7 +105,8 @@ contains
     p%count = [ni, nj]
   end function piece
 
-  !> Between which of the parent's points (a and a + 1, from 1) the nest's point n of field k lies along a dimension; w is the second's weight.
+  !> Between which of the parent's points (a and a + 1, from 1) the nest's point n of field k lies
+  !  along a dimension; w is the second's weight.
   !> Fields that lie on the faces of this dimension are `staggered`.
   pure subroutine place(k, n, before, staggered, a, w)
     integer, intent(in) :: k, n, before, staggered
@@ -108,7 +118,8 @@ contains
     w = x - a
   end subroutine place
 
-  !> [collective] Values of a piece of the parent, on all ranks: each adds its own cells to zeros, which changes no bit of them.
+  !> [collective] Values of a piece of the parent, on all ranks: each adds its own cells to zeros,
+  !  which changes no bit of them.
   subroutine collect(parent, first, count, x)
     type(domain_t), intent(in) :: parent
     integer, intent(in) :: first(2), count(2)
@@ -120,7 +131,8 @@ contains
       low = max(first, [t%i0, t%j0] + 1)
       high = min(first + count - 1, [t%i0 + t%ni, t%j0 + t%nj])
       if (all(low <= high)) then
-        x(low(1) - first(1) + 1:high(1) - first(1) + 1, low(2) - first(2) + 1:high(2) - first(2) + 1, :) = &
+        x(low(1) - first(1) + 1:high(1) - first(1) + 1, low(2) - first(2) + 1:high(2) - first(2) &
+            + 1, :) = &
           parent%state(low(1) - t%i0:high(1) - t%i0, low(2) - t%j0:high(2) - t%j0, :)
       end if
       call MPI_Allreduce(MPI_IN_PLACE, x, size(x), MPI_DOUBLE_PRECISION, MPI_SUM, t%comm)
@@ -138,7 +150,8 @@ contains
     end do
   end subroutine follow
 
-  !> The parent's field k at the nest's point (i, j), numbers in the nest from 1, at a time within the parent's step.
+  !> The parent's field k at the nest's point (i, j), numbers in the nest from 1, at a time within
+  !  the parent's step.
   pure real(r8) function sample(self, k, i, j, time)
     class(nest_t), intent(in) :: self
     integer, intent(in) :: k, i, j
@@ -160,7 +173,8 @@ contains
     pure real(r8) function bilinear(x, a, b)
       real(r8), intent(in) :: x(:, :)
       integer, intent(in) :: a, b
-      bilinear = (1 - wb) * ((1 - wa) * x(a, b) + wa * x(a + 1, b)) + wb * ((1 - wa) * x(a, b + 1) + wa * x(a + 1, b + 1))
+      bilinear = (1 - wb) * ((1 - wa) * x(a, b) + wa * x(a + 1, b)) + wb * ((1 - wa) * x(a, b &
+          + 1) + wa * x(a + 1, b + 1))
     end function bilinear
   end function sample
 
@@ -192,7 +206,8 @@ contains
     end function here
   end subroutine apply_bounds
 
-  !> After a step of the nest: draw the cells near the bounds towards the parent, the nearer the more.
+  !> After a step of the nest: draw the cells near the bounds towards the parent, the nearer the
+  !  more.
   subroutine relax(self, d)
     class(nest_t), intent(in) :: self
     type(domain_t), intent(inout) :: d
@@ -206,7 +221,8 @@ contains
           far = min(x - 1, d%tile%nx - x, y - 1, d%tile%ny - y)
           if (far >= zone) cycle
           w = 0.5_r8 * (1 - real(far, r8) / zone)**2
-          d%state(i, j, k) = (1 - w) * d%state(i, j, k) + w * sample(self, k, x, y, self%at + self%length)
+          d%state(i, j, k) = (1 - w) * d%state(i, j, k) + w * sample(self, k, x, y, self%at &
+              + self%length)
         end do
       end do
     end do

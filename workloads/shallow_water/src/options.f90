@@ -21,21 +21,27 @@ module sw_options
     real(r8) :: dt = 100                               !< seconds
     integer :: steps = 10
     real(r8) :: work_s = 0                             !< further computing in each step, seconds
-    integer :: report_every = 0                        !< steps between lines of mass and energy; 0: first and last
-    character(256) :: restart_from = ''                !< the channel's restart file; the nest's lies beside it, nest_...
-    integer :: first_step = 0                          !< the step that the state has, when it was read
+    ! steps between lines of mass and energy; 0: first and last
+    integer :: report_every = 0
+    ! the channel's restart file; the nest's lies beside it, nest_...
+    character(256) :: restart_from = ''
+    ! the step that the state has, when it was read
+    integer :: first_step = 0
     ! &output
     character(256) :: config = ''                      !< of the output library
     integer :: history_every = 0                       !< steps; 0: none
     integer :: restart_every = 0
-    logical :: statistics = .false.                    !< a stream of means and extremes, as often as history
-    integer :: layers = 1                              !< history has this many copies of each field, for volume
+    ! a stream of means and extremes, as often as history
+    logical :: statistics = .false.
+    ! history has this many copies of each field, for volume
+    integer :: layers = 1
     character(256) :: directory = '.'
     character(16) :: format = 'cdf5'
     ! &nest
     logical :: nested = .false.
     integer :: nest_i0 = 0, nest_j0 = 0                !< parent's cells before the nest
-    integer :: nest_ni = 0, nest_nj = 0                !< parent's cells that it covers; it has three times as many each way
+    ! parent's cells that it covers; it has three times as many each way
+    integer :: nest_ni = 0, nest_nj = 0
   end type options_t
 
 contains
@@ -73,13 +79,15 @@ contains
     message = ''
     if (o%nx < 4 .or. o%ny < 4) message = 'nx and ny must be 4 or more'
     if (o%dx <= 0 .or. o%dy <= 0 .or. o%dt <= 0) message = 'dx, dy and dt must be positive'
-    if (o%steps < 0 .or. o%layers < 1) message = 'steps must not be negative, layers must be 1 or more'
+    if (o%steps < 0 .or. o%layers < 1) message &
+        = 'steps must not be negative, layers must be 1 or more'
     if (o%depth <= 0) message = 'depth must be positive'
     if (all(o%case /= [character(16) :: 'jet', 'instability', 'rest'])) then
       message = 'case must be jet, instability or rest, not ' // trim(o%case)
     end if
     if (o%nested) then
-      if (min(o%nest_i0, o%nest_j0) < 3 .or. o%nest_i0 + o%nest_ni > o%nx - 3 .or. o%nest_j0 + o%nest_nj > o%ny - 3) then
+      if (min(o%nest_i0, o%nest_j0) < 3 .or. o%nest_i0 + o%nest_ni > o%nx - 3 .or. o%nest_j0 &
+          + o%nest_nj > o%ny - 3) then
         message = 'the nest must lie 3 cells or more inside of the domain'
       end if
       if (min(o%nest_ni, o%nest_nj) < 4) message = 'the nest must be 4 cells or more wide'

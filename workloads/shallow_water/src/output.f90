@@ -1,5 +1,6 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> What the model writes through libweir, and reads to begin again: streams history, statistics and restart, of the channel and of its nest.
+!> What the model writes through libweir, and reads to begin again: streams history, statistics and
+!  restart, of the channel and of its nest.
 module sw_output
   use mpi_f08, only: MPI_Comm
   use sw_dynamics, only: domain_t, ih, iu, iv, vorticity
@@ -10,7 +11,8 @@ module sw_output
   private
   public :: output_t
 
-  integer, parameter :: shown = 5 !< fields of the history: u, v, h, relative and potential vorticity
+  ! fields of the history: u, v, h, relative and potential vorticity
+  integer, parameter :: shown = 5
 
   type :: output_t
     type(weir_stream_t) :: history, statistics, restart
@@ -41,10 +43,12 @@ contains
     call place('cell', 0.5_r8, 0.5_r8, tiles(3), with_halo(3))
     call place('corner', 0._r8, 0._r8, tiles(4), with_halo(4))
     self%layers = o%layers
-    if (o%layers > 1) call layer%create(context, prefix // 'layer', [(real(k, r8), k=1, o%layers)], units='1')
+    if (o%layers > 1) call layer%create(context, prefix // 'layer', [(real(k, r8), k=1, &
+        o%layers)], units='1')
     do k = 1, 3
       call shown_field(self%field(k), tiles(k), trim(names(k)), trim(units(k)))
-      call self%whole(k)%create(with_halo(k), prefix // trim(names(k)) // '_full', weir_float64, units=trim(units(k)))
+      call self%whole(k)%create(with_halo(k), prefix // trim(names(k)) // '_full', weir_float64, &
+          units=trim(units(k)))
     end do
     call shown_field(self%field(4), tiles(4), 'zeta', 's-1')
     call shown_field(self%field(5), tiles(4), 'q', 'm-1 s-1')
@@ -57,10 +61,13 @@ contains
       type(weir_decomposition_t), intent(inout) :: tiles, with_halo
       type(weir_grid_t) :: grid
       integer :: i
-      call grid%create_plane(context, prefix // name, [(d%x0 + (i + x) * d%dx, i=0, d%tile%nx - 1)], &
+      call grid%create_plane(context, prefix // name, [(d%x0 + (i + x) * d%dx, i=0, d%tile%nx &
+          - 1)], &
                              [(d%y0 + (i + y) * d%dy, i=0, d%tile%ny - 1)])
-      call tiles%create_block(grid, prefix // name // '_tiles', d%tile%i0 + 1, d%tile%ni, d%tile%j0 + 1, d%tile%nj)
-      call with_halo%create_block(grid, prefix // name // '_state', d%tile%i0 + 1, d%tile%ni, d%tile%j0 + 1, d%tile%nj)
+      call tiles%create_block(grid, prefix // name // '_tiles', d%tile%i0 + 1, d%tile%ni, &
+          d%tile%j0 + 1, d%tile%nj)
+      call with_halo%create_block(grid, prefix // name // '_state', d%tile%i0 + 1, d%tile%ni, &
+          d%tile%j0 + 1, d%tile%nj)
       call with_halo%set_halo(1, 1, 1, 1)
     end subroutine place
 
@@ -86,21 +93,24 @@ contains
     self%with_statistics = self%with_history .and. o%statistics
     self%with_restart = o%restart_every > 0
     if (self%with_history) then
-      call self%history%create(context, prefix // 'history', in_directory('history.'), trim(o%format))
+      call self%history%create(context, prefix // 'history', in_directory('history.'), &
+          trim(o%format))
       call self%history%set_every(o%history_every * o%dt)
       do k = 1, shown
         call self%history%add(self%field(k))
       end do
     end if
     if (self%with_statistics) then
-      call self%statistics%create(context, prefix // 'statistics', in_directory('statistics.'), trim(o%format))
+      call self%statistics%create(context, prefix // 'statistics', in_directory('statistics.'), &
+          trim(o%format))
       call self%statistics%set_every(o%history_every * o%dt)
       call self%statistics%add(self%whole(iu), weir_maximum)
       call self%statistics%add(self%whole(iv), weir_minimum)
       call self%statistics%add(self%whole(ih), weir_mean)
     end if
     if (self%with_restart) then
-      call self%restart%create(context, prefix // 'restart', in_directory('restart.%Y%m%dT%H%M%S.'), trim(o%format))
+      call self%restart%create(context, prefix // 'restart', &
+          in_directory('restart.%Y%m%dT%H%M%S.'), trim(o%format))
       call self%restart%set_every(o%restart_every * o%dt)
       call self%restart%set_rotation(1)
       do k = 1, 3
@@ -111,11 +121,13 @@ contains
     pure function in_directory(name) result(path)
       character(*), intent(in) :: name
       character(:), allocatable :: path
-      path = trim(o%directory) // '/' // prefix // name // trim(merge('zarr', 'nc  ', o%format == 'zarr'))
+      path = trim(o%directory) // '/' // prefix // name // trim(merge('zarr', 'nc  ', &
+          o%format == 'zarr'))
     end function in_directory
   end subroutine define_streams
 
-  !> [collective] The state of a restart file: every rank reads its own part, whatever number of ranks wrote it.
+  !> [collective] The state of a restart file: every rank reads its own part, whatever number of
+  !  ranks wrote it.
   subroutine read(self, d, path)
     class(output_t), intent(inout) :: self
     type(domain_t), intent(inout) :: d
@@ -146,7 +158,8 @@ contains
     end if
   end subroutine write
 
-  !> Into the places that the library lends, so that what is computed for output alone is never copied.
+  !> Into the places that the library lends, so that what is computed for output alone is never
+  !  copied.
   subroutine write_history(self, d)
     class(output_t), intent(inout) :: self
     type(domain_t), intent(in) :: d

@@ -1,7 +1,8 @@
 ! SPDX-License-Identifier: Apache-2.0
 !> weir-shallow_water case.nml
 program shallow_water
-  use mpi_f08, only: MPI_Allreduce, MPI_Comm, MPI_Comm_rank, MPI_COMM_WORLD, MPI_DOUBLE_PRECISION, MPI_Finalize, MPI_Init, &
+  use mpi_f08, only: MPI_Allreduce, MPI_Comm, MPI_Comm_rank, MPI_COMM_WORLD, MPI_DOUBLE_PRECISION, &
+      MPI_Finalize, MPI_Init, &
     MPI_INTEGER, MPI_MAX, MPI_MIN, MPI_Wtime
   use sw_channel, only: make_channel, walls_t
   use sw_diagnostics, only: sums_of, sums_t
@@ -117,7 +118,8 @@ contains
     if (x < 0) print *, x
   end subroutine work
 
-  !> [collective] Ends the output and prints what it has cost, the greatest of all ranks: seconds that the model spent in it while it ran, at the
+  !> [collective] Ends the output and prints what it has cost, the greatest of all ranks: seconds
+  !  that the model spent in it while it ran, at the
   !> end, and as a part of the run.
   subroutine end_output(d, begin)
     type(domain_t), intent(in) :: d
@@ -128,9 +130,11 @@ contains
     last = MPI_Wtime()
     call context%finalize()
     last = MPI_Wtime() - last
-    mine = [costs%put_s, costs%wait_s, costs%put_s + costs%wait_s + costs%end_step_s, last, MPI_Wtime() - begin]
+    mine = [costs%put_s, costs%wait_s, costs%put_s + costs%wait_s + costs%end_step_s, last, &
+        MPI_Wtime() - begin]
     call MPI_Allreduce(mine, all, 5, MPI_DOUBLE_PRECISION, MPI_MAX, d%tile%comm)
-    if (d%tile%rank == 0) print '(5(a, es12.5), a, f0.3)', 'output: put_s=', all(1), ' wait_s=', all(2), ' effective_s=', all(3), &
+    if (d%tile%rank == 0) print '(5(a, es12.5), a, f0.3)', 'output: put_s=', all(1), ' wait_s=', &
+        all(2), ' effective_s=', all(3), &
       ' final_s=', all(4), ' elapsed_s=', all(5), ' percent=', 100 * (all(3) + all(4)) / all(5)
   end subroutine end_output
 
@@ -140,16 +144,19 @@ contains
     integer, intent(in) :: step
     type(sums_t) :: s
     s = sums_of(d)
-    if (d%tile%rank == 0) print '(a, i0, 3(a, es23.16))', what, step, ' mass=', s%mass, ' energy=', s%energy, ' eddy=', s%eddy
+    if (d%tile%rank == 0) print '(a, i0, 3(a, es23.16))', what, step, ' mass=', s%mass, &
+        ' energy=', s%energy, ' eddy=', s%eddy
   end subroutine report
 
-  !> [collective] One rank says what is wrong for all, then all end; a launcher that is notified of an abort may drop the message.
+  !> [collective] One rank says what is wrong for all, then all end; a launcher that is notified of
+  !  an abort may drop the message.
   subroutine end_if_wrong(text)
     use, intrinsic :: iso_fortran_env, only: error_unit
     character(*), intent(in) :: text
     integer :: rank, first
     call MPI_Comm_rank(MPI_COMM_WORLD, rank)
-    call MPI_Allreduce(merge(huge(rank), rank, text == ''), first, 1, MPI_INTEGER, MPI_MIN, MPI_COMM_WORLD)
+    call MPI_Allreduce(merge(huge(rank), rank, text == ''), first, 1, MPI_INTEGER, MPI_MIN, &
+        MPI_COMM_WORLD)
     if (first == huge(rank)) return
     if (rank == first) write (error_unit, '(a)') 'shallow_water: ' // text
     call MPI_Finalize()

@@ -1,8 +1,10 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> The ranks' tiles of a domain of nx x ny cells, and the exchange of their halos. A tile's arrays have one row of halo around ni x nj cells:
+!> The ranks' tiles of a domain of nx x ny cells, and the exchange of their halos. A tile's arrays
+!  have one row of halo around ni x nj cells:
 !> (0:ni+1, 0:nj+1). West-east is periodic or bounded; south and north are always bounds.
 module sw_tiles
-  use mpi_f08, only: MPI_Cart_coords, MPI_Cart_create, MPI_Cart_shift, MPI_Comm, MPI_Comm_rank, MPI_Comm_size, &
+  use mpi_f08, only: MPI_Cart_coords, MPI_Cart_create, MPI_Cart_shift, MPI_Comm, MPI_Comm_rank, &
+      MPI_Comm_size, &
     MPI_Dims_create, MPI_DOUBLE_PRECISION, MPI_PROC_NULL, MPI_Sendrecv, MPI_STATUS_IGNORE
   use sw_kinds, only: r8
   implicit none (type, external)
@@ -15,7 +17,8 @@ module sw_tiles
     integer :: nx = 0, ny = 0           !< cells of the domain
     integer :: i0 = 0, j0 = 0           !< cells before this tile
     integer :: ni = 0, nj = 0           !< cells of this tile
-    integer :: west = 0, east = 0, south = 0, north = 0 !< neighbours' ranks; MPI_PROC_NULL at a bound
+    ! neighbours' ranks; MPI_PROC_NULL at a bound
+    integer :: west = 0, east = 0, south = 0, north = 0
     logical :: at_west = .false., at_east = .false., at_south = .false., at_north = .false.
   end type tile_t
 
@@ -53,11 +56,13 @@ contains
     count = n / parts + merge(1, 0, which < mod(n, parts))
   end subroutine part
 
-  !> [collective] Fill the halo of all fields of x from the neighbours, corners included. What lies beyond a bound is left alone.
+  !> [collective] Fill the halo of all fields of x from the neighbours, corners included. What lies
+  !  beyond a bound is left alone.
   subroutine exchange(t, x)
     type(tile_t), intent(in) :: t
     real(r8), intent(inout) :: x(0:, 0:, :)
-    real(r8) :: out(t%nj, size(x, 3)), in(t%nj, size(x, 3)), row(0:t%ni + 1, size(x, 3)), got(0:t%ni + 1, size(x, 3))
+    real(r8) :: out(t%nj, size(x, 3)), in(t%nj, size(x, 3)), row(0:t%ni + 1, size(x, 3)), &
+        got(0:t%ni + 1, size(x, 3))
     out = x(1, 1:t%nj, :)
     call swap(t, out, t%west, in, t%east, size(out))
     if (.not. t%at_east) x(t%ni + 1, 1:t%nj, :) = in
@@ -77,6 +82,7 @@ contains
     integer, intent(in) :: to, from, count
     real(r8), intent(in) :: out(*)
     real(r8), intent(inout) :: in(*)
-    call MPI_Sendrecv(out, count, MPI_DOUBLE_PRECISION, to, 7, in, count, MPI_DOUBLE_PRECISION, from, 7, t%comm, MPI_STATUS_IGNORE)
+    call MPI_Sendrecv(out, count, MPI_DOUBLE_PRECISION, to, 7, in, count, MPI_DOUBLE_PRECISION, &
+        from, 7, t%comm, MPI_STATUS_IGNORE)
   end subroutine swap
 end module sw_tiles

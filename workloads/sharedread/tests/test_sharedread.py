@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sharedread workload: every rank reads the whole variable through netCDF-C, in the library's small pages."""
+"""The sharedread workload: every rank reads the whole variable through netCDF-C, in the library's
+small pages."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ def test_requests_are_pages_of_the_library(case, path):
 
 def test_a_buffer_of_another_size(case, path):
     small, large = (
-        len(case.traced(f"chunk{chunk}", "sharedread", 1, "--file", path, "--chunk", chunk, *SIZES).of("read", file=path))
+        len(case.traced(f"chunk{chunk}", "sharedread", 1, "--file", path, "--chunk", chunk, *SIZES)
+            .of("read", file=path))
         for chunk in (8192, 1376256)
     )
     assert small > 50 * large > 0

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The leases of one file: a list linked both ways, and counts of its members, so that opening and closing the file cost the same with
-// any number of openings. Whoever changes them marks the entry first: a holder of the bucket's lock that is killed in between leaves
-// the mark, and the next one counts again. All under the bucket's lock, except where it says so.
+// The leases of one file: a list linked both ways, and counts of its members, so that opening and
+// closing the file cost the same with any number of openings. Whoever changes them marks the entry
+// first: a holder of the bucket's lock that is killed in between leaves the mark, and the next one
+// counts again. All under the bucket's lock, except where it says so.
 #include "layers/machinery/node/table.h"
 #include "base/syscall.h"
 
@@ -44,7 +45,8 @@ void count_out(Entry* entry, uint32_t access, uint32_t kind) {
   entry->writers -= (access & kWrites) != 0;
   entry->layered -= (access & kLayered) != 0;
   entry->sharing -= shared;
-  if (shared && entry->sharing == 0 && entry->layered != 0) doubt(entry, kUncounted);  // there may be those of another kind
+  if (shared && entry->sharing == 0 && entry->layered != 0)
+    doubt(entry, kUncounted);  // there may be those of another kind
 }
 
 // Backward links, then counts. Of stacks that share, the kind of the oldest lease is counted.
@@ -79,8 +81,9 @@ uint64_t longest(const Entry* entry, uint64_t enough) {
   return most;
 }
 
-// After a lease that had published `gone` has none any more. Others publish without the lock: their store of the lease's size comes
-// before they look at the entry's, and here the entry's comes before the last look at theirs.
+// After a lease that had published `gone` has none any more. Others publish without the lock: their
+// store of the lease's size comes before they look at the entry's, and here the entry's comes
+// before the last look at theirs.
 void renew_size(Entry* entry, uint64_t gone) {
   uint64_t reported = base::load(&entry->size);
   if (reported != kNoSize && gone < reported) return;
@@ -96,15 +99,19 @@ void remove_entry(Bucket& bucket, uint32_t number) {
   Entry* entry = entry_at(number);
   base::fetch_add(&bucket.version, 1u);
   uint32_t* chain = &bucket.first;
-  for (uint32_t n = 0; *chain != 0 && *chain != number && n < kEntries; ++n) chain = &entry_at(*chain)->next;
+  for (uint32_t n = 0; *chain != 0 && *chain != number && n < kEntries; ++n)
+    chain = &entry_at(*chain)->next;
   const bool listed = *chain == number;
   if (listed) base::store(chain, entry->next);
   base::fetch_add(&bucket.version, 1u);
   base::store(&entry->used, 0u);
-  if (listed) base::fetch_add(&registry->live_entries, ~0u);  // once, whoever is killed where: rather too many than too few
+  if (listed)
+    base::fetch_add(&registry->live_entries,
+                    ~0u);  // once, whoever is killed where: rather too many than too few
 }
 
-// The lease's, once: live_sizes may become too many when somebody is killed here, and never too few.
+// The lease's, once: live_sizes may become too many when somebody is killed here, and never too
+// few.
 uint64_t take_size(Lease* lease) {
   const uint64_t size = base::exchange(&lease->size, kNoSize);
   if (size != kNoSize) base::fetch_add(&registry->live_sizes, ~0u);
@@ -151,7 +158,8 @@ void link_lease(uint32_t number, Lease* lease) {
   count_in(entry, base::load(&lease->access), lease->kind);
 }
 
-// In each list one store takes it out; a holder killed before it is found by the next search for the dead.
+// In each list one store takes it out; a holder killed before it is found by the next search for
+// the dead.
 void unlink_lease(Bucket& bucket, Lease* lease) {
   const uint32_t its_entry = lease->entry;
   Entry* entry = entry_at(its_entry);
@@ -159,7 +167,8 @@ void unlink_lease(Bucket& bucket, Lease* lease) {
     const Change change(entry);
     if (is_listed(entry, lease)) {
       if (lease->next != 0) lease_at(lease->next)->previous = lease->previous;
-      base::store(lease->previous != 0 ? &lease_at(lease->previous)->next : &entry->first, lease->next);
+      base::store(lease->previous != 0 ? &lease_at(lease->previous)->next : &entry->first,
+                  lease->next);
       count_out(entry, base::load(&lease->access), lease->kind);
     }
     if ((lease->access & kWrites) != 0) base::fetch_add(&registry->writes_epoch, uint64_t{1});

@@ -1,50 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// A lock in memory that processes share, for holders that may be killed or stopped at any instruction: the word names its owner, and
-// whoever waits looks now and then whether that thread still lives. What it guards must be sound at every instruction (published by
-// single stores), for the next owner gets it as the dead one left it. Nobody waits for a living owner for longer than a bound.
+// A lock in memory that processes share, for holders that may be killed or stopped at any
+// instruction: the word names its owner, and whoever waits looks now and then whether that thread
+// still lives. What it guards must be sound at every instruction (published by single stores), for
+// the next owner gets it as the dead one left it. Nobody waits for a living owner for longer than a
+// bound.
 #pragma once
 
 #include <stdint.h>
 
 #include "base/atomic.h"
 #include "base/compiler.h"
+#include "base/process.h"
 
 namespace weir::node {
 
-// A process that cannot be mistaken for a later one of the same number, nor for one of the same number in another PID namespace.
-struct Identity {
-  uint32_t pid;    // as the process sees it itself
-  uint32_t start;  // 18 low bits of its start time, clock ticks since boot; above them 14 of its PID namespace's inode; 0: unknown
-  bool operator==(const Identity&) const = default;
-};
-// The calling process; after fork the child's. No system call but for the first time.
-Identity self();
+using Identity = base::ProcessIdentity;
+using base::alive;
+using base::Foreign;
+using base::is_foreign;
+using base::Life;
+using base::on_foreign;
+using base::own_namespace;
+using base::runs;
+using base::sees_all_processes;
+using base::self;
+using base::start_of;
 // In a forked child, before anything else of this room.
 void forked();
-// When that process of this PID namespace started, as above, a zombie, too; 0: it is not there.
-uint32_t start_of(uint32_t pid);
-// False when it has ended (a zombie has) or its number belongs to another. Costs looks into /proc when the number is in use. One of
-// another PID namespace has no number here: on_foreign() resolves it, and without an answer it is alive.
-bool alive(Identity who);
-// Whether it is of another PID namespace: no call with its number concerns it.
-bool is_foreign(Identity who);
-// Inode of this process' PID namespace; 0: unknown.
-uint64_t own_namespace();
-// Whether this process sees all of the machine: it is in the first PID namespace.
-bool sees_all_processes();
 
-// Answers for processes of other PID namespaces. is_shared: some have been here, so that a thread without a number here may live.
-enum class Life : uint8_t { kAlive, kEnded, kUnknown };
-struct Foreign {
-  Life (*life_of)(Identity who);
-  bool (*is_shared)();
-};
-void on_foreign(const Foreign& answers);
-// Whether a process of that number runs, whichever; a zombie does not.
-bool runs(uint32_t pid);
-
-// Bits of the word: 22 thread, 9 of its start time, 1 somebody sleeps. 0: free. The owner is a thread: one that was cancelled is dead
-// while its process lives.
+// Bits of the word: 22 thread, 9 of its start time, 1 somebody sleeps. 0: free. The owner is a
+// thread: one that was cancelled is dead while its process lives.
 struct Lock {
   uint32_t word;
 };
@@ -52,18 +37,22 @@ struct Lock {
 enum class Taken : uint8_t {
   kFree,
   kFromDead,  // its owner has died, and its work may be half done
-  kNot,       // its owner lives and did not let it go within the bound: what it guards has to be bypassed
+  kNot,       // its owner lives and did not let it go within the bound: what it guards has to be
+              // bypassed
 };
-// For how long the same living owner is waited for (WEIR_LOCK_WAIT_MS, 1 s), and how long for one that is stopped, at most.
+// For how long the same living owner is waited for (WEIR_LOCK_WAIT_MS, 1 s), and how long for one
+// that is stopped, at most.
 inline constexpr uint64_t kLockWaitNs = 1'000'000'000, kStoppedWaitNs = 100'000'000;
-// Reads it once, when the library is loaded: a lock may be waited for in a handler, or while the program changes its environment.
+// Reads it once, when the library is loaded: a lock may be waited for in a handler, or while the
+// program changes its environment.
 void read_lock_wait();
 
-// Waits for the lock. The caller holds back its signals when handlers may come to the same lock. Once an owner was waited for in vain
-// it is not waited for again until it lets go.
-// progress: a word that the owner changes while it goes on; the bound is then counted from its last change.
+// Waits for the lock. The caller holds back its signals when handlers may come to the same lock.
+// Once an owner was waited for in vain it is not waited for again until it lets go. progress: a
+// word that the owner changes while it goes on; the bound is then counted from its last change.
 [[nodiscard]] Taken take(Lock& lock, const uint32_t* progress = nullptr);
-// The same for a lock that is in this process alone, and without a bound while its owner lives. True: it was taken from a dead one.
+// The same for a lock that is in this process alone, and without a bound while its owner lives.
+// True: it was taken from a dead one.
 bool acquire(Lock& lock);
 // Tries once; false when somebody else (dead or alive) has it.
 bool try_acquire(Lock& lock);
@@ -71,8 +60,9 @@ bool try_acquire(Lock& lock);
 bool release(Lock& lock);
 bool is_mine(const Lock& lock);
 
-// After take() gave kNot: the lock is this thread's, whatever its owner does when it goes on (release() tells it). The former owner as
-// revoked_lives() knows it; 0: the lock has changed hands, nothing was done.
+// After take() gave kNot: the lock is this thread's, whatever its owner does when it goes on
+// (release() tells it). The former owner as revoked_lives() knows it; 0: the lock has changed
+// hands, nothing was done.
 uint32_t revoke(Lock& lock);
 bool revoked_lives(uint32_t owner);
 // As if nothing had been done.
@@ -81,8 +71,8 @@ void give_back(Lock& lock, uint32_t owner);
 uint32_t owner_word();
 // Whether the owner is stopped by a signal or a debugger.
 bool owner_is_stopped(const Lock& lock);
-// All locks that this thread has, except those of the process alone: the call that took them was left by a jump. Whoever takes them
-// next finds a dead owner.
+// All locks that this thread has, except those of the process alone: the call that took them was
+// left by a jump. Whoever takes them next finds a dead owner.
 void forfeit_held();
 
 // Frees the lock if its owner is dead.

@@ -24,7 +24,8 @@ namespace {
 
 template <typename T>
 T* shared() {
-  return static_cast<T*>(mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  return static_cast<T*>(
+      mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
 }
 
 // Looks at one process again and again, by the whole way and by what is remembered of it.
@@ -62,7 +63,8 @@ constexpr uint32_t kTicks = 100, kTickUs = 2000, kBoundMs = 50;
 Holding* held_by_child;
 uint32_t ticks = 0;
 void on_tick(int) {
-  if (weir::base::fetch_add(&ticks, 1u) == kTicks) weir::base::store(&held_by_child->release_first, 1u);
+  if (weir::base::fetch_add(&ticks, 1u) == kTicks)
+    weir::base::store(&held_by_child->release_first, 1u);
 }
 
 }  // namespace
@@ -305,8 +307,8 @@ void leave(int) { siglongjmp(left_at, 1); }
 
 }  // namespace
 
-// A handler jumps out of taking or releasing a lock, at each instruction of both: whoever comes next
-// finds the lock free, or with a dead owner.
+// A handler jumps out of taking or releasing a lock, at each instruction of both: whoever comes
+// next finds the lock free, or with a dead owner.
 TEST(Lock, that_a_jump_left_has_no_living_owner) {
   Jumped* const own = shared<Jumped>();
   const pid_t child = fork();
@@ -318,11 +320,13 @@ TEST(Lock, that_a_jump_left_has_no_living_owner) {
   for (bool ended = false; !ended; ++instructions) {
     for (int within = 0; within <= instructions && !ended; within += own->at == Jumped::kWithin) {
       ptrace(PTRACE_SINGLESTEP, child, nullptr, nullptr);
-      ASSERT_TRUE(stops()) << "exit status " << WEXITSTATUS(status) << " after instruction " << instructions;
+      ASSERT_TRUE(stops()) << "exit status " << WEXITSTATUS(status) << " after instruction "
+                           << instructions;
       ended = own->at == Jumped::kEnded;
     }
     ptrace(PTRACE_CONT, child, nullptr, ended ? 0 : SIGUSR1);
-    ASSERT_TRUE(stops()) << "exit status " << WEXITSTATUS(status) << " after instruction " << instructions;
+    ASSERT_TRUE(stops()) << "exit status " << WEXITSTATUS(status) << " after instruction "
+                         << instructions;
   }
   kill(child, SIGKILL);
   waitpid(child, &status, 0);

@@ -17,10 +17,14 @@ constinit uint32_t state = kUnknown;
 constinit int own_rank = -1;
 constinit char the_directory[kPathBytes] = {};
 
-bool safe(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_'; }
+bool safe(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
+         c == '_';
+}
 
 void add_safely(base::Writer& to, base::Text name) {
-  for (size_t i = 0; i < name.size && i < 64; ++i) to.add(base::Text{safe(name.data[i]) ? name.data + i : "_", 1});
+  for (size_t i = 0; i < name.size && i < 64; ++i)
+    to.add(base::Text{safe(name.data[i]) ? name.data + i : "_", 1});
 }
 
 base::Text job_name() {
@@ -40,7 +44,9 @@ void set_rank(int rank) { own_rank = rank; }
 uint32_t number() {
   int64_t ranks = 0;
   const char* text = getenv("WEIR_NODE_RANKS");
-  if (text == nullptr || !base::parse_number(base::text(text), &ranks) || ranks <= 0 || own_rank < 0) return 0;
+  if (text == nullptr || !base::parse_number(base::text(text), &ranks) || ranks <= 0 ||
+      own_rank < 0)
+    return 0;
   return static_cast<uint32_t>(own_rank / ranks);
 }
 

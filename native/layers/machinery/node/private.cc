@@ -32,20 +32,26 @@ class Descriptor {
   long fd_;
 };
 
-bool stat_of(int fd, struct stat* to) { return base::system_call(SYS_fstat, fd, reinterpret_cast<long>(to)) == 0; }
+bool stat_of(int fd, struct stat* to) {
+  return base::system_call(SYS_fstat, fd, reinterpret_cast<long>(to)) == 0;
+}
 
 bool stat_at(int directory, const char* name, struct stat* to) {
-  return base::system_call(SYS_newfstatat, directory, reinterpret_cast<long>(name), reinterpret_cast<long>(to), AT_SYMLINK_NOFOLLOW) == 0;
+  return base::system_call(SYS_newfstatat, directory, reinterpret_cast<long>(name),
+                           reinterpret_cast<long>(to), AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 bool is_owned(const struct stat& about) {
-  return about.st_uid == static_cast<uid_t>(base::system_call(SYS_geteuid)) && (about.st_mode & 077) == 0;
+  return about.st_uid == static_cast<uid_t>(base::system_call(SYS_geteuid)) &&
+         (about.st_mode & 077) == 0;
 }
 
-// In a directory that others may write to and that is not sticky anybody may put another one in the place of ours.
+// In a directory that others may write to and that is not sticky anybody may put another one in the
+// place of ours.
 bool keeps_names(int directory) {
   struct stat about;
-  return stat_of(directory, &about) && ((about.st_mode & 022) == 0 || (about.st_mode & S_ISVTX) != 0);
+  return stat_of(directory, &about) &&
+         ((about.st_mode & 022) == 0 || (about.st_mode & S_ISVTX) != 0);
 }
 
 long open_directory(int parent, const char* path, int more = 0) {
@@ -62,8 +68,8 @@ long enter(int parent, const char* name, bool make) {
   return is_owned(inside) && inside.st_dev == outside.st_dev ? inner.release() : -EPERM;
 }
 
-// A path's parts: of /dev/shm/weir.<uid>.<job>/<node> the last two; of any other, where only a directory that was named in a command
-// can be, the last.
+// A path's parts: of /dev/shm/weir.<uid>.<job>/<node> the last two; of any other, where only a
+// directory that was named in a command can be, the last.
 struct Parts {
   char above[kPathBytes];
   char job[kPathBytes];  // empty: none
@@ -76,10 +82,12 @@ bool split(const char* whole, Parts* to) {
   to->leaf = slash + 1;
   to->job[0] = 0;
   base::Writer above(to->above, sizeof to->above);
-  if (strncmp(whole, kOurs, sizeof kOurs - 1) != 0) return !above.add({whole, static_cast<size_t>(slash - whole)}).cut();
+  if (strncmp(whole, kOurs, sizeof kOurs - 1) != 0)
+    return !above.add({whole, static_cast<size_t>(slash - whole)}).cut();
   const char* const name = whole + sizeof "/dev/shm/" - 1;
   base::Writer job(to->job, sizeof to->job);
-  return name < slash && !above.add("/dev/shm").cut() && !job.add({name, static_cast<size_t>(slash - name)}).cut();
+  return name < slash && !above.add("/dev/shm").cut() &&
+         !job.add({name, static_cast<size_t>(slash - name)}).cut();
 }
 
 long enter_job(const Parts& parts, bool make) {
@@ -99,10 +107,13 @@ long enter_node(const char* whole, bool make) {
 // Not blocking: somebody may have put a pipe there.
 long open_private(const Descriptor& directory, const char* name, int flags) {
   if (!directory.good()) return directory.error();
-  Descriptor file(base::open_at(directory.number(), name, flags | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600));
+  Descriptor file(base::open_at(directory.number(), name,
+                                flags | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600));
   if (!file.good()) return file.error();
   struct stat outside, inside;
-  if (!is_private_file(file.number()) || !stat_of(directory.number(), &outside) || !stat_of(file.number(), &inside)) return -EPERM;
+  if (!is_private_file(file.number()) || !stat_of(directory.number(), &outside) ||
+      !stat_of(file.number(), &inside))
+    return -EPERM;
   return inside.st_dev == outside.st_dev ? file.release() : -EPERM;
 }
 
@@ -115,14 +126,21 @@ long open_same(const Descriptor& directory, const char* name, const base::Identi
 
 bool random_bits(Secret* to) {
   constexpr long kAtOnce = 1;  // GRND_NONBLOCK
-  return base::system_call(SYS_getrandom, reinterpret_cast<long>(to), sizeof *to, kAtOnce) == sizeof *to;
+  return base::system_call(SYS_getrandom, reinterpret_cast<long>(to), sizeof *to, kAtOnce) ==
+         sizeof *to;
 }
 
-// A file of another name with the bits in it gets this one: nobody reads it before they are there, and the first stays.
+// A file of another name with the bits in it gets this one: nobody reads it before they are there,
+// and the first stays.
 void make_key(const Descriptor& directory) {
   Secret fresh;
   char name[64];
-  base::Writer(name, sizeof name).add(kKey).add(".").add_number(static_cast<uint64_t>(base::thread_id())).add(".").add_number(base::ticks());
+  base::Writer(name, sizeof name)
+      .add(kKey)
+      .add(".")
+      .add_number(static_cast<uint64_t>(base::thread_id()))
+      .add(".")
+      .add_number(base::ticks());
   if (!random_bits(&fresh)) return;
   const Descriptor file(open_private(directory, name, O_RDWR | O_CREAT | O_EXCL));
   if (!file.good()) return;
@@ -138,7 +156,9 @@ void make_key(const Descriptor& directory) {
 
 }  // namespace
 
-bool make_private(const char* node_directory) { return Descriptor(enter_node(node_directory, true)).good(); }
+bool make_private(const char* node_directory) {
+  return Descriptor(enter_node(node_directory, true)).good();
+}
 
 bool is_private_file(int fd) {
   struct stat about;
@@ -147,7 +167,8 @@ bool is_private_file(int fd) {
 
 bool is_own_socket(int directory, const char* name) {
   struct stat about;
-  return stat_at(directory, name, &about) && S_ISSOCK(about.st_mode) && about.st_uid == static_cast<uid_t>(base::system_call(SYS_geteuid));
+  return stat_at(directory, name, &about) && S_ISSOCK(about.st_mode) &&
+         about.st_uid == static_cast<uid_t>(base::system_call(SYS_geteuid));
 }
 
 long open_own_directory() {
@@ -161,17 +182,26 @@ long open_job() {
   return whole != nullptr && split(whole, &parts) ? enter_job(parts, false) : -ENOENT;
 }
 
-long open_inside(const char* name, int flags) { return open_private(Descriptor(open_own_directory()), name, flags); }
-long open_in_job(const char* name, int flags) { return open_private(Descriptor(open_job()), name, flags); }
-long open_again(const char* name, const base::Identity& was) { return open_same(Descriptor(open_own_directory()), name, was); }
-long open_in_job_again(const char* name, const base::Identity& was) { return open_same(Descriptor(open_job()), name, was); }
+long open_inside(const char* name, int flags) {
+  return open_private(Descriptor(open_own_directory()), name, flags);
+}
+long open_in_job(const char* name, int flags) {
+  return open_private(Descriptor(open_job()), name, flags);
+}
+long open_again(const char* name, const base::Identity& was) {
+  return open_same(Descriptor(open_own_directory()), name, was);
+}
+long open_in_job_again(const char* name, const base::Identity& was) {
+  return open_same(Descriptor(open_job()), name, was);
+}
 
 long unlink_inside(const char* name, const base::Identity& was) {
   const Descriptor directory(open_own_directory());
   if (!directory.good()) return directory.error();
   struct stat about;
   if (!stat_at(directory.number(), name, &about) ||
-      !(was == base::Identity{static_cast<uint64_t>(about.st_dev), static_cast<uint64_t>(about.st_ino)})) {
+      !(was ==
+        base::Identity{static_cast<uint64_t>(about.st_dev), static_cast<uint64_t>(about.st_ino)})) {
     return -ESTALE;
   }
   return base::system_call(SYS_unlinkat, directory.number(), reinterpret_cast<long>(name), 0);

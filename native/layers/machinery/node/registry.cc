@@ -22,7 +22,8 @@ bool is_own(const Lease* l) { return l->holder == self(); }
 // Whether somebody could see another's bytes late.
 bool conflicts(Entry* entry) {
   settle(entry);
-  return entry->leases > 1 && entry->layered != 0 && entry->writers != 0 && entry->sharing != entry->leases;
+  return entry->leases > 1 && entry->layered != 0 && entry->writers != 0 &&
+         entry->sharing != entry->leases;
 }
 
 // Whether holders live: asked once for leases of one holder that follow each other.
@@ -39,8 +40,8 @@ class Living {
   bool lives_ = false;
 };
 
-// Frees what the dead hold and need nobody to drain for. True: somebody must drain first. until_living: up to the first lease
-// (except one) whose holder lives.
+// Frees what the dead hold and need nobody to drain for. True: somebody must drain first.
+// until_living: up to the first lease (except one) whose holder lives.
 bool reap(Bucket& bucket, Entry* entry, const Lease* except, bool until_living = false) {
   bool must_wait = false;
   Living lives;
@@ -84,12 +85,15 @@ bool call_back(Entry* entry, const Lease* except) {
 bool all_unreachable(const Entry* entry, const Lease* except) {
   for (uint32_t at = entry->first; at != 0; at = lease_at(at)->next) {
     const Lease* l = lease_at(at);
-    if (l != except && layered(l) && (!is_foreign(l->holder) || life_of_member(l->holder) != Life::kUnknown)) return false;
+    if (l != except && layered(l) &&
+        (!is_foreign(l->holder) || life_of_member(l->holder) != Life::kUnknown))
+      return false;
   }
   return true;
 }
 
-// Called and left with the bucket's lock, which it lets go while it waits. The entry lives as long as `own`, or the lock is held.
+// Called and left with the bucket's lock, which it lets go while it waits. The entry lives as long
+// as `own`, or the lock is held.
 struct Waiting {
   Bucket& bucket;
   uint64_t begun = now_ns(), end = begun + kPatienceNs;
@@ -97,8 +101,8 @@ struct Waiting {
   bool dead = false;  // somebody must drain first
   bool lost = false;  // the lock, to one who does not go on
 
-  // Layered holders other than `except` are there. They are notified, and the dead among them found, at most once a step: each that
-  // leaves wakes who waits.
+  // Layered holders other than `except` are there. They are notified, and the dead among them
+  // found, at most once a step: each that leaves wakes who waits.
   bool must_wait(Entry* entry, const Lease* except) {
     if (!any_layered(entry, except)) return false;
     const uint64_t now = now_ns();
@@ -139,7 +143,8 @@ void wait_for_dead(Waiting& waiting, Entry* entry, Lease* own) {
 }
 
 Lease* new_lease(const Asking& asking) {
-  const bool empty = (asking.access & kEmpty) != 0, holds = (asking.access & kLayered) != 0 && !empty;
+  const bool empty = (asking.access & kEmpty) != 0,
+             holds = (asking.access & kLayered) != 0 && !empty;
   const uint32_t member = holds ? become_member() : 0;
   const uint32_t number = holds && member == 0 ? 0 : take_lease();
   if (number == 0) return nullptr;
@@ -298,7 +303,8 @@ bool recall(uint64_t device, uint64_t inode, Lease* except) {
 
 void publish_size(Lease* lease, uint64_t bytes) {
   if (WEIR_UNLIKELY(lease == nullptr)) return;
-  if (WEIR_UNLIKELY(base::load_relaxed(&lease->size) == kNoSize)) base::fetch_add(&registry->live_sizes, 1u);
+  if (WEIR_UNLIKELY(base::load_relaxed(&lease->size) == kNoSize))
+    base::fetch_add(&registry->live_sizes, 1u);
   base::exchange(&lease->size, bytes);  // before the look at the entry's
   Entry* entry = entry_at(lease->entry);
   if ((lease->access & kShares) == 0) return base::store(&entry->size, bytes);
@@ -338,7 +344,8 @@ void changed(uint64_t device, uint64_t inode) {
 }
 
 void names_changed() {
-  if (base::load_relaxed(&registry) != nullptr) base::fetch_add(&registry->names_epoch, uint64_t{1});
+  if (base::load_relaxed(&registry) != nullptr)
+    base::fetch_add(&registry->names_epoch, uint64_t{1});
 }
 
 uint64_t names_epoch() {
@@ -356,7 +363,9 @@ void agree_bypass(uint64_t device) {
   if (r == nullptr) return;
   for (uint64_t& place : r->bypass) {
     uint64_t found = base::load_relaxed(&place);
-    if (found == device || (found == 0 && (base::compare_exchange(&place, &found, device) || found == device))) return;
+    if (found == device ||
+        (found == 0 && (base::compare_exchange(&place, &found, device) || found == device)))
+      return;
   }
 }
 
@@ -422,12 +431,17 @@ uint32_t release_dead_if(bool (*may)(Identity, void*), void* with) {
     bool (*may)(Identity, void*);
     void* with;
   } both{may, with};
-  return release_all_of([](Identity who, void* b) { return !alive(who) && static_cast<Both*>(b)->may(who, static_cast<Both*>(b)->with); }, &both);
+  return release_all_of(
+      [](Identity who, void* b) {
+        return !alive(who) && static_cast<Both*>(b)->may(who, static_cast<Both*>(b)->with);
+      },
+      &both);
 }
 
 uint32_t release_dead(uint32_t pid, uint32_t start) {
   Identity dead{pid, start};
-  return release_dead_if([](Identity who, void* with) { return who == *static_cast<Identity*>(with); }, &dead);
+  return release_dead_if(
+      [](Identity who, void* with) { return who == *static_cast<Identity*>(with); }, &dead);
 }
 
 }  // namespace weir::node

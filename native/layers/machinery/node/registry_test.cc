@@ -25,7 +25,8 @@ void leave_at_once(void* owner, Lease* lease) {
   leave(lease);
 }
 
-Lease* opened(uint64_t inode, uint32_t access, Verdict expected, void* owner = nullptr, uint32_t kind = 1) {
+Lease* opened(uint64_t inode, uint32_t access, Verdict expected, void* owner = nullptr,
+              uint32_t kind = 1) {
   Lease* lease = nullptr;
   EXPECT_EQ(open({7, inode, access, kind, owner, nullptr}, &lease), expected);
   return lease;
@@ -84,7 +85,8 @@ TEST_F(Node, a_stopped_owner_of_a_bucket_holds_up_nobody) {
     int status = 0;
     waitpid(other, &status, WUNTRACED);
     EXPECT_TRUE(WIFSTOPPED(status));
-    EXPECT_EQ(opened(6, kLayeredReader, Verdict::kFull), nullptr);  // within the bound, and without layers
+    EXPECT_EQ(opened(6, kLayeredReader, Verdict::kFull),
+              nullptr);  // within the bound, and without layers
     EXPECT_EQ(writers(7, 6), 0u);
     kill(other, SIGCONT);
     EXPECT_EQ(end_of(other), 0);
@@ -182,7 +184,8 @@ TEST_F(Node, an_empty_writer_that_has_died_needs_no_drain) {
 
 namespace {
 
-// One holder for a race with who opens the file: what it holds, under a lock that its recall takes as a file's would.
+// One holder for a race with who opens the file: what it holds, under a lock that its recall takes
+// as a file's would.
 struct Racer {
   pthread_mutex_t lock;
   int holds, recalled, refused;
@@ -209,7 +212,8 @@ TEST_F(Node, who_begins_to_hold_and_who_opens_see_each_other) {
   constexpr int kRounds = 300;
   in_child([=] {
     EXPECT_TRUE(join());
-    auto* racer = static_cast<Racer*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    auto* racer = static_cast<Racer*>(
+        mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     racer->lock = PTHREAD_MUTEX_INITIALIZER;
     int go[2], done[2];
     ASSERT_EQ(pipe(go) + pipe(done), 0);
@@ -218,7 +222,8 @@ TEST_F(Node, who_begins_to_hold_and_who_opens_see_each_other) {
       srandom(seed);
       for (int round = 0; round < kRounds; ++round) {
         Lease* lease = nullptr;
-        EXPECT_EQ(open({7, 60, kLayeredReader | kEmpty, 1, racer, give_back}, &lease), Verdict::kGranted);
+        EXPECT_EQ(open({7, 60, kLayeredReader | kEmpty, 1, racer, give_back}, &lease),
+                  Verdict::kGranted);
         EXPECT_EQ(write(done[1], "o", 1), 1);
         EXPECT_EQ(read(go[0], &byte, 1), 1);
         spin(static_cast<unsigned>(random() % 60000));
@@ -244,7 +249,8 @@ TEST_F(Node, who_begins_to_hold_and_who_opens_see_each_other) {
       Lease* writer = opened(60, kWrites, Verdict::kPlain);
       EXPECT_EQ(weir::base::load(&racer->holds), 0) << "round " << round;
       hear();
-      EXPECT_EQ(weir::base::load(&racer->holds), 0) << "round " << round << ": it began after the file had been opened";
+      EXPECT_EQ(weir::base::load(&racer->holds), 0)
+          << "round " << round << ": it began after the file had been opened";
       say();
       hear();
       close(writer);
@@ -281,7 +287,8 @@ TEST_F(Node, openings_of_one_sharing_stack_are_no_conflict) {
 TEST_F(Node, who_has_died_as_a_reader_is_no_holder_and_a_writer_waits_for_its_drain) {
   in_child([] {
     EXPECT_TRUE(join());
-    static Identity* dead = static_cast<Identity*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    static Identity* dead = static_cast<Identity*>(
+        mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     EXPECT_TRUE(WIFSIGNALED(end_of(start([] {
       opened(3, kLayeredReader, Verdict::kGranted);
       Lease* writer = opened(4, kLayeredWriter, Verdict::kGranted);
@@ -332,7 +339,8 @@ TEST_F(Node, holders_killed_at_any_moment_leave_it_whole) {
       const pid_t child = start([=] {
         for (unsigned i = 0;; ++i) {
           Lease* lease = nullptr;
-          open({7, 100 + i % 5, i % 3 == 0 ? kLayeredWriter : kLayeredReader, 1, nullptr, nullptr}, &lease);
+          open({7, 100 + i % 5, i % 3 == 0 ? kLayeredWriter : kLayeredReader, 1, nullptr, nullptr},
+               &lease);
           publish_size(lease, i);
           close(lease);
         }
@@ -342,7 +350,8 @@ TEST_F(Node, holders_killed_at_any_moment_leave_it_whole) {
       EXPECT_TRUE(WIFSIGNALED(end_of(child)));
       for (uint64_t inode = 100; inode < 105; ++inode) {
         Lease* lease = nullptr;
-        EXPECT_EQ(open({7, inode, kLayeredWriter, 1, nullptr, nullptr}, &lease), Verdict::kGranted) << "round " << round;
+        EXPECT_EQ(open({7, inode, kLayeredWriter, 1, nullptr, nullptr}, &lease), Verdict::kGranted)
+            << "round " << round;
         close(lease);
       }
     }
@@ -425,7 +434,8 @@ TEST_F(Node, when_it_is_full_files_get_no_layers) {
     Lease* lease = nullptr;
     uint64_t inode = 1;
     Lease* one = nullptr;
-    while (open({8, inode, kLayeredReader, 1, nullptr, nullptr}, &lease) == Verdict::kGranted && inode < 70000) {
+    while (open({8, inode, kLayeredReader, 1, nullptr, nullptr}, &lease) == Verdict::kGranted &&
+           inode < 70000) {
       one = lease;
       ++inode;
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recalls reach a process by a word of its own in the registry; a thread that this process has for nothing else waits for it.
+// Recalls reach a process by a word of its own in the registry; a thread that this process has for
+// nothing else waits for it.
 #include "layers/machinery/node/table.h"
 #include "base/syscall.h"
 #include "base/thread.h"
@@ -15,7 +16,8 @@ struct RobustHead {
 };
 constinit RobustHead robust_head{};
 constinit void* robust_entry = nullptr;
-constexpr uint32_t kOwnerEnded = 1u << 30, kThreadBits = kOwnerEnded - 1;  // FUTEX_OWNER_DIED, FUTEX_TID_MASK
+constexpr uint32_t kOwnerEnded = 1u << 30,
+                   kThreadBits = kOwnerEnded - 1;  // FUTEX_OWNER_DIED, FUTEX_TID_MASK
 
 constexpr size_t kStackBytes = 256 << 10;  // a recall flushes a file through its layers
 constexpr uint64_t kLookNs = 1'000'000'000;  // whether the program is still there
@@ -33,7 +35,8 @@ void serve_one(Lease* lease) {
   uint32_t recalled = kRecalled;
   // Ordered after the store above: a close that does not see it is seen here.
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
-  if (base::load(&lease->state) == kLinked && base::compare_exchange(&lease->recall, &recalled, uint32_t{kBeingServed})) {
+  if (base::load(&lease->state) == kLinked &&
+      base::compare_exchange(&lease->recall, &recalled, uint32_t{kBeingServed})) {
     auto callback = reinterpret_cast<void (*)(void*, Lease*)>(lease->callback);
     if (callback == nullptr) callback = usual_callback;
     if (callback != nullptr) callback(reinterpret_cast<void*>(lease->owner), lease);
@@ -47,9 +50,12 @@ void serve_one(Lease* lease) {
 // From here on processes that have no number of this one see whether it lives.
 void begin_pulse(uint32_t* word) {
   robust_entry = &robust_head;
-  robust_head = {&robust_entry, reinterpret_cast<char*>(word) - reinterpret_cast<char*>(&robust_entry), nullptr};
+  robust_head = {&robust_entry,
+                 reinterpret_cast<char*>(word) - reinterpret_cast<char*>(&robust_entry), nullptr};
   base::store(word, static_cast<uint32_t>(server_thread));
-  if (base::failed(base::system_call(SYS_set_robust_list, reinterpret_cast<long>(&robust_head), sizeof robust_head))) base::store(word, 0u);
+  if (base::failed(base::system_call(SYS_set_robust_list, reinterpret_cast<long>(&robust_head),
+                                     sizeof robust_head)))
+    base::store(word, 0u);
 }
 
 void* serve(void*) {
@@ -62,7 +68,9 @@ void* serve(void*) {
     const Identity me = self();
     for (uint32_t number = 1; number <= base::load(&registry->most_leases); ++number) {
       Lease* l = lease_at(number);
-      if (base::load(&l->recall) == kRecalled && l->holder == me && base::load(&l->state) == kLinked) serve_one(l);
+      if (base::load(&l->recall) == kRecalled && l->holder == me &&
+          base::load(&l->state) == kLinked)
+        serve_one(l);
     }
     sleep_on(&own.calls, calls, kLookNs);
     if (base::load(&own.calls) == calls) base::end_process_without_program();
@@ -77,7 +85,8 @@ uint32_t take_member() {
     auto* word = reinterpret_cast<uint64_t*>(&m.who);
     uint64_t there = base::load(word);
     const Identity who{static_cast<uint32_t>(there), static_cast<uint32_t>(there >> 32)};
-    if (there != 0 && !(who == me) && (is_foreign(who) || alive(who))) continue;  // that a foreign one has ended is known by its entry
+    if (there != 0 && !(who == me) && (is_foreign(who) || alive(who)))
+      continue;  // that a foreign one has ended is known by its entry
     if (base::compare_exchange(word, &there, uint64_t{me.start} << 32 | me.pid)) {
       base::store(&m.pulse, 0u);
       return i + 1;
@@ -109,14 +118,17 @@ Life life_of_member(Identity who) {
     const Member& m = registry->members[i];
     if (!(m.who == who)) continue;
     const uint32_t pulse = base::load(&m.pulse);
-    return (pulse & kOwnerEnded) != 0 ? Life::kEnded : (pulse & kThreadBits) != 0 ? Life::kAlive : Life::kUnknown;
+    return (pulse & kOwnerEnded) != 0   ? Life::kEnded
+           : (pulse & kThreadBits) != 0 ? Life::kAlive
+                                        : Life::kUnknown;
   }
   return Life::kUnknown;
 }
 
 void recall_lease(Lease* lease) {
   uint32_t not_yet = kNotRecalled;
-  if (!base::compare_exchange(&lease->recall, &not_yet, uint32_t{kRecalled}) || lease->member == 0) return;
+  if (!base::compare_exchange(&lease->recall, &not_yet, uint32_t{kRecalled}) || lease->member == 0)
+    return;
   Member& m = registry->members[lease->member - 1];
   base::fetch_add(&m.calls, 1u);
   wake(&m.calls);
@@ -138,7 +150,9 @@ bool begin(Lease* lease) {
   return base::compare_exchange(&lease->recall, &was, uint32_t{kNotRecalled});
 }
 
-bool taken_away(const Lease* lease) { return lease != nullptr && base::load(&lease->recall) == kTakenAway; }
+bool taken_away(const Lease* lease) {
+  return lease != nullptr && base::load(&lease->recall) == kTakenAway;
+}
 
 void wait_until_unserved(Lease* lease) {
   __atomic_thread_fence(__ATOMIC_SEQ_CST);

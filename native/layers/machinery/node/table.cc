@@ -44,7 +44,9 @@ bool grow(uint32_t* backed, uint32_t most, uint64_t at, uint64_t each) {
 }
 
 // Twice as many as are in use: the next free one is near then, wherever the last was found.
-bool is_filled(uint32_t used, uint32_t backed, uint32_t most) { return used * 2 >= backed && backed < most; }
+bool is_filled(uint32_t used, uint32_t backed, uint32_t most) {
+  return used * 2 >= backed && backed < most;
+}
 
 template <typename Take>
 uint32_t take_from(uint32_t* backed, uint32_t* hint, Take take) {
@@ -60,7 +62,9 @@ uint32_t take_from(uint32_t* backed, uint32_t* hint, Take take) {
 
 bool take_this_lease(uint32_t number) {
   uint32_t free = kFree;
-  if (base::load_relaxed(&lease_at(number)->state) != kFree || !base::compare_exchange(&lease_at(number)->state, &free, uint32_t{kTaken})) return false;
+  if (base::load_relaxed(&lease_at(number)->state) != kFree ||
+      !base::compare_exchange(&lease_at(number)->state, &free, uint32_t{kTaken}))
+    return false;
   uint32_t most = base::load(&registry->most_leases);
   while (most < number && !base::compare_exchange(&registry->most_leases, &most, number)) {}
   return true;
@@ -68,18 +72,23 @@ bool take_this_lease(uint32_t number) {
 
 bool take_this_entry(uint32_t number) {
   uint32_t free = 0;
-  return base::load_relaxed(&entry_at(number)->used) == 0 && base::compare_exchange(&entry_at(number)->used, &free, 1u);
+  return base::load_relaxed(&entry_at(number)->used) == 0 &&
+         base::compare_exchange(&entry_at(number)->used, &free, 1u);
 }
 
 bool is_there_still(int directory_fd) {
   base::Identity is;
   struct stat about;
   if (!base::identify(directory_fd, &is)) return false;
-  if (base::system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(own_directory()), reinterpret_cast<long>(&about), AT_SYMLINK_NOFOLLOW) != 0) return false;
-  return is == base::Identity{static_cast<uint64_t>(about.st_dev), static_cast<uint64_t>(about.st_ino)};
+  if (base::system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(own_directory()),
+                        reinterpret_cast<long>(&about), AT_SYMLINK_NOFOLLOW) != 0)
+    return false;
+  return is ==
+         base::Identity{static_cast<uint64_t>(about.st_dev), static_cast<uint64_t>(about.st_ino)};
 }
 
-// A descriptor that keeps the directory from being removed while it is open (layers/writeback/daemon/clean.h); made anew if it has just been. -1: none.
+// A descriptor that keeps the directory from being removed while it is open
+// (layers/writeback/daemon/clean.h); made anew if it has just been. -1: none.
 long enter_directory() {
   for (int tries = 0; tries < 64; ++tries) {
     const long fd = open_own_directory();
@@ -100,7 +109,10 @@ bool map_file(bool make);
 uint32_t place_of_namespace(uint32_t inode) {
   for (uint32_t i = 0; inode != 0 && i < kNamespaces; ++i) {
     uint32_t there = base::load(&registry->namespaces[i]);
-    if (there == inode || (there == 0 && (base::compare_exchange(&registry->namespaces[i], &there, inode) || there == inode))) return i + 1;
+    if (there == inode ||
+        (there == 0 &&
+         (base::compare_exchange(&registry->namespaces[i], &there, inode) || there == inode)))
+      return i + 1;
   }
   return 0;
 }
@@ -138,7 +150,8 @@ bool map_file(bool make) {
   if (!make || (base::allocate(static_cast<int>(fd), 0, kLeasesAt) == 0 &&
                 base::resize(static_cast<int>(fd), kRegistryBytes) == 0)) {
     struct stat about;
-    if (base::system_call(SYS_fstat, fd, reinterpret_cast<long>(&about)) == 0 && static_cast<uint64_t>(about.st_size) == kRegistryBytes) {
+    if (base::system_call(SYS_fstat, fd, reinterpret_cast<long>(&about)) == 0 &&
+        static_cast<uint64_t>(about.st_size) == kRegistryBytes) {
       at = base::map(kRegistryBytes, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd));
       if (base::load(&registry) == nullptr) base::identify(static_cast<int>(fd), &registry_file);
     }
@@ -149,7 +162,8 @@ bool map_file(bool make) {
   auto* mapped = reinterpret_cast<Registry*>(at);
   uint64_t fresh = 0;
   Registry* none = nullptr;
-  if ((base::compare_exchange(&mapped->magic, &fresh, kRegistryMagic) || fresh == kRegistryMagic) && base::compare_exchange(&registry, &none, mapped)) {
+  if ((base::compare_exchange(&mapped->magic, &fresh, kRegistryMagic) || fresh == kRegistryMagic) &&
+      base::compare_exchange(&registry, &none, mapped)) {
     // Before this process takes a lock that others judge by its number.
     place_of_namespace(static_cast<uint32_t>(own_namespace()));
     on_foreign({life_of_member, has_other_namespaces});
@@ -162,7 +176,8 @@ bool map_file(bool make) {
 }  // namespace
 
 uint32_t own_user() {
-  return static_cast<uint32_t>(base::process_id()) | place_of_namespace(static_cast<uint32_t>(own_namespace())) << kPidBits;
+  return static_cast<uint32_t>(base::process_id()) |
+         place_of_namespace(static_cast<uint32_t>(own_namespace())) << kPidBits;
 }
 
 bool enter_users() {
@@ -180,7 +195,8 @@ bool enter_users() {
 
 uint32_t take_lease() {
   Registry* r = registry;
-  if (is_filled(base::load_relaxed(&r->live_leases), base::load_relaxed(&r->backed_leases), kLeases)) {
+  if (is_filled(base::load_relaxed(&r->live_leases), base::load_relaxed(&r->backed_leases),
+                kLeases)) {
     grow(&r->backed_leases, kLeases, kLeasesAt, sizeof(Lease));
   }
   return take_from(&r->backed_leases, &r->lease_hint, take_this_lease);
@@ -188,14 +204,16 @@ uint32_t take_lease() {
 
 uint32_t take_entry() {
   Registry* r = registry;
-  if (is_filled(base::load_relaxed(&r->live_entries), base::load_relaxed(&r->backed_entries), kEntries)) {
+  if (is_filled(base::load_relaxed(&r->live_entries), base::load_relaxed(&r->backed_entries),
+                kEntries)) {
     grow(&r->backed_entries, kEntries, kEntriesAt, sizeof(Entry));
   }
   return take_from(&r->backed_entries, &r->entry_hint, take_this_entry);
 }
 
 uint32_t find_locked(const Bucket& bucket, uint64_t device, uint64_t inode) {
-  for (uint32_t at = base::load(&bucket.first), n = 0; at != 0 && n < kEntries; at = base::load(&entry_at(at)->next), ++n) {
+  for (uint32_t at = base::load(&bucket.first), n = 0; at != 0 && n < kEntries;
+       at = base::load(&entry_at(at)->next), ++n) {
     if (entry_at(at)->device == device && entry_at(at)->inode == inode) return at;
   }
   return 0;

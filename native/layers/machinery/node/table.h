@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The registry as it lies in shared memory. Everything that a reader without a lock follows is published by one store; the version of
-// a bucket tells it that the chain it walked was changed meanwhile.
+// The registry as it lies in shared memory. Everything that a reader without a lock follows is
+// published by one store; the version of a bucket tells it that the chain it walked was changed
+// meanwhile.
 #pragma once
 
 #include <stddef.h>
@@ -13,12 +14,15 @@
 namespace weir::node {
 
 inline constexpr uint64_t kRegistryMagic = 0x3167657272696577;  // "weirreg1"
-inline constexpr uint32_t kLeases = 1u << 16, kEntries = 1u << 16, kBuckets = 1u << 12, kMembers = 1u << 12;
-inline constexpr uint32_t kGrow = 1024;  // leases, or entries, that are backed with memory at a time
+inline constexpr uint32_t kLeases = 1u << 16, kEntries = 1u << 16, kBuckets = 1u << 12,
+                          kMembers = 1u << 12;
+inline constexpr uint32_t kGrow =
+    1024;  // leases, or entries, that are backed with memory at a time
 inline constexpr uint64_t kNoSize = ~uint64_t{0};
 
 enum LeaseState : uint32_t { kFree, kTaken, kLinked, kClosing };
-// From kHoldsNothing either the holder goes on to kNotRecalled or another to kTakenAway: whoever changes the word first.
+// From kHoldsNothing either the holder goes on to kNotRecalled or another to kTakenAway: whoever
+// changes the word first.
 enum Recall : uint32_t { kNotRecalled, kRecalled, kBeingServed, kHoldsNothing, kTakenAway };
 
 struct Lease {
@@ -59,7 +63,8 @@ struct Bucket {
 struct Member {
   Identity who;
   uint32_t calls;  // futex: one of its leases is recalled
-  uint32_t pulse;  // robust futex of the thread that serves recalls: the kernel marks it when the process ends; 0: not yet known
+  uint32_t pulse;  // robust futex of the thread that serves recalls: the kernel marks it when the
+                   // process ends; 0: not yet known
 };
 
 inline constexpr int kBypassed = 16;
@@ -77,12 +82,15 @@ struct Registry {
   uint64_t bypass[kBypassed];  // devices
   Bucket buckets[kBuckets];
   Member members[kMembers];
-  uint32_t users[kUsers];  // processes that have this mapped, in no order; one that was killed stays until somebody looks
+  uint32_t users[kUsers];  // processes that have this mapped, in no order; one that was killed
+                           // stays until somebody looks
   uint32_t most_users;     // none beyond it was ever taken
-  uint32_t namespaces[kNamespaces];  // inodes of the PID namespaces whose processes have had this mapped
+  uint32_t
+      namespaces[kNamespaces];  // inodes of the PID namespaces whose processes have had this mapped
 };
 
-// In the file's name: processes of another version have a registry of their own. A new layout is a new version.
+// In the file's name: processes of another version have a registry of their own. A new layout is a
+// new version.
 inline constexpr uint32_t kRegistryVersion = 8;
 static_assert(sizeof(Registry) == 131528, "another layout: give it another kRegistryVersion");
 
@@ -90,9 +98,15 @@ inline constexpr uint64_t kLeasesAt = base::round_up(sizeof(Registry), 4096);
 inline constexpr uint64_t kEntriesAt = kLeasesAt + uint64_t{kLeases} * sizeof(Lease);
 inline constexpr uint64_t kRegistryBytes = kEntriesAt + uint64_t{kEntries} * sizeof(Entry);
 
-inline Lease* lease_at(uint32_t number) { return reinterpret_cast<Lease*>(reinterpret_cast<char*>(registry) + kLeasesAt) + (number - 1); }
-inline Entry* entry_at(uint32_t number) { return reinterpret_cast<Entry*>(reinterpret_cast<char*>(registry) + kEntriesAt) + (number - 1); }
-inline uint32_t number_of(const Lease* lease) { return static_cast<uint32_t>(lease - lease_at(1)) + 1; }
+inline Lease* lease_at(uint32_t number) {
+  return reinterpret_cast<Lease*>(reinterpret_cast<char*>(registry) + kLeasesAt) + (number - 1);
+}
+inline Entry* entry_at(uint32_t number) {
+  return reinterpret_cast<Entry*>(reinterpret_cast<char*>(registry) + kEntriesAt) + (number - 1);
+}
+inline uint32_t number_of(const Lease* lease) {
+  return static_cast<uint32_t>(lease - lease_at(1)) + 1;
+}
 inline Bucket& bucket_of(uint64_t device, uint64_t inode) {
   const uint64_t h = (inode ^ device << 32 ^ device) * 0x9e3779b97f4a7c15u;
   return registry->buckets[h >> 52];
@@ -127,12 +141,14 @@ bool has_other_namespaces();
 // Without a lock; null: not there.
 Entry* find(uint64_t device, uint64_t inode);
 
-// The member's number in the registry, from 1; starts the thread that serves recalls. 0: no more room.
+// The member's number in the registry, from 1; starts the thread that serves recalls. 0: no more
+// room.
 uint32_t become_member();
 void recall_lease(Lease* lease);
 // Of a process of another PID namespace.
 Life life_of_member(Identity who);
-// Takes the file from a holder that holds nothing. False: it holds something, and has to be recalled. Under the bucket's lock.
+// Takes the file from a holder that holds nothing. False: it holds something, and has to be
+// recalled. Under the bucket's lock.
 bool take_away(Lease* lease);
 // Until no callback is under way for it.
 void wait_until_unserved(Lease* lease);

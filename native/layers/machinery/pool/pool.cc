@@ -14,22 +14,25 @@ namespace {
 
 constexpr int kWipeOnFork = 18;  // MADV_WIPEONFORK (Linux 4.14)
 
-// All of the pool, in a page which the kernel zeroes in a forked child: there the threads are gone and so is their work.
+// All of the pool, in a page which the kernel zeroes in a forked child: there the threads are gone
+// and so is their work.
 struct State {
   Job* inbox;         // what was submitted, newest first; anybody adds, without a lock
-  uint32_t tokens;    // one for each submission, for a thread to take; idle threads sleep while there is none
+  uint32_t tokens;  // one for each submission, for a thread to take; idle threads sleep while there
+                    // is none
   uint32_t sleepers;
   uint32_t threads;
   uint32_t lock;      // of what follows; threads of the pool alone take it
   Job* first;         // ready, oldest first
   Job* last;
   Job* later;         // by the time they are due
-  uint64_t watched;   // when the thread wakes that sleeps only until the first of `later` is due; 0: none does
+  uint64_t watched;  // when the thread wakes that sleeps only until the first of `later` is due; 0:
+                     // none does
 };
 State* state_page = nullptr;
 
-// What the process may run on since its start. A thread that has bound itself to one core must not drag the pool there, but cores
-// that the launcher gave to others stay theirs.
+// What the process may run on since its start. A thread that has bound itself to one core must not
+// drag the pool there, but cores that the launcher gave to others stay theirs.
 unsigned long cores[128];
 long cores_bytes = 0;
 
@@ -119,7 +122,8 @@ Job* take(State& pool) {
   return job;
 }
 
-// How long to sleep, and until when that is if it is for something due. A thread watches when no other one wakes in time.
+// How long to sleep, and until when that is if it is for something due. A thread watches when no
+// other one wakes in time.
 uint64_t sleep_ns(State& pool, uint64_t* watches) {
   *watches = 0;
   if (base::load(&pool.later) == nullptr) return kIdleNs;
@@ -166,7 +170,8 @@ bool start_thread(State& pool);
 void* work(void*) {
   base::begin_thread("weir-io");
   State& pool = *state();
-  if (cores_bytes > 0) base::system_call(SYS_sched_setaffinity, 0, cores_bytes, reinterpret_cast<long>(cores));
+  if (cores_bytes > 0)
+    base::system_call(SYS_sched_setaffinity, 0, cores_bytes, reinterpret_cast<long>(cores));
   for (;;) {
     if (take_token(pool)) {
       Job* job = take(pool);
@@ -191,7 +196,8 @@ void* work(void*) {
       continue;
     }
     if (why != -ETIMEDOUT) continue;
-    // Nothing to do for long. The last thread stays: a signal handler may submit, and none can begin there.
+    // Nothing to do for long. The last thread stays: a signal handler may submit, and none can
+    // begin there.
     uint32_t now = base::load(&pool.threads);
     while (now > 1) {
       if (base::compare_exchange(&pool.threads, &now, now - 1)) return nullptr;
@@ -220,10 +226,12 @@ bool enqueue(Job& job, uint64_t due_ns) {
   if ((now & kQueued) != 0) return true;
   job.due_ns = due_ns;
   for (;;) {
-    if (WEIR_UNLIKELY((now & kQueued) != 0)) return true;  // by another thread meanwhile: twice in the lists it would be their end
+    if (WEIR_UNLIKELY((now & kQueued) != 0))
+      return true;  // by another thread meanwhile: twice in the lists it would be their end
     // Its own job: queued when it has run.
     const bool running = (now & kRunning) != 0;
-    if (base::compare_exchange(&job.state, &now, running ? now | kAgain : (now & kWaited) | kQueued)) {
+    if (base::compare_exchange(&job.state, &now,
+                               running ? now | kAgain : (now & kWaited) | kQueued)) {
       if (running) return true;
       break;
     }
@@ -236,7 +244,8 @@ bool enqueue(Job& job, uint64_t due_ns) {
 }  // namespace
 
 void begin() {
-  const long got = base::system_call(SYS_sched_getaffinity, base::process_id(), sizeof cores, reinterpret_cast<long>(cores));
+  const long got = base::system_call(SYS_sched_getaffinity, base::process_id(), sizeof cores,
+                                     reinterpret_cast<long>(cores));
   cores_bytes = got > 0 ? got : -1;
 }
 

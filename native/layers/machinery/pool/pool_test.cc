@@ -126,7 +126,8 @@ TEST(Pool, ThreadsHoldBackSignalsAndRunWhereTheProcessMayRun) {
     job.run = look;
     if (!submit(job)) _exit(1);
     wait(job);
-    if (sigismember(&job.blocked, SIGTERM) != 1 || sigismember(&job.blocked, SIGSEGV) != 1) _exit(2);
+    if (sigismember(&job.blocked, SIGTERM) != 1 || sigismember(&job.blocked, SIGSEGV) != 1)
+      _exit(2);
     _exit(CPU_EQUAL(&job.cores, &before) ? 0 : 3);
   }
   int status = -1;

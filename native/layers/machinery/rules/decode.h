@@ -6,7 +6,8 @@
 
 namespace weir::rules {
 
-// Takes the next part off *rest. A text of n separators has n + 1 parts, an empty one has one; after the last, rest->data is null.
+// Takes the next part off *rest. A text of n separators has n + 1 parts, an empty one has one;
+// after the last, rest->data is null.
 inline bool next_part(base::Text* rest, char separator, base::Text* part) {
   if (rest->data == nullptr) return false;
   const void* end = rest->size != 0 ? memchr(rest->data, separator, rest->size) : nullptr;
@@ -37,7 +38,8 @@ inline int hex_digit(char c) {
   return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-// %41 to A, into `to`, which has room for raw.size bytes. False at a code that is none, or is that of a zero.
+// %41 to A, into `to`, which has room for raw.size bytes. False at a code that is none, or is that
+// of a zero.
 inline bool decode(base::Text raw, char* to, size_t* bytes) {
   size_t n = 0;
   for (size_t i = 0; i < raw.size; ++i) {

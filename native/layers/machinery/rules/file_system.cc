@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lies under a path: bytes and kind of file system. The kind is the word that /proc/self/mountinfo has for the file's device,
-// read once per device: statfs cannot tell one FUSE file system from another, nor ext3 from ext4. What has no line there (subvolumes)
-// is known by statfs' number.
+// What lies under a path: bytes and kind of file system. The kind is the word that
+// /proc/self/mountinfo has for the file's device, read once per device: statfs cannot tell one FUSE
+// file system from another, nor ext3 from ext4. What has no line there (subvolumes) is known by
+// statfs' number.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -33,14 +34,16 @@ struct Magic {
   const char* name;
 };
 constexpr Magic kMagics[] = {
-    {0x0bd00bd0, "lustre"}, {0x6969, "nfs"},      {0x01021994, "tmpfs"}, {0x58465342, "xfs"},      {0x9123683e, "btrfs"},
-    {0x47504653, "gpfs"},   {0x00c36400, "ceph"}, {0xef53, "ext4"},      {0x65735546, "fuse"},     {0x794c7630, "overlay"},
-    {0x2fc12fc1, "zfs"},    {0x19830326, "beegfs"}, {0x7461636f, "ocfs2"}, {0x01161970, "gfs2"},   {0xaad7aaea, "panfs"},
+    {0x0bd00bd0, "lustre"}, {0x6969, "nfs"},         {0x01021994, "tmpfs"}, {0x58465342, "xfs"},
+    {0x9123683e, "btrfs"},  {0x47504653, "gpfs"},    {0x00c36400, "ceph"},  {0xef53, "ext4"},
+    {0x65735546, "fuse"},   {0x794c7630, "overlay"}, {0x2fc12fc1, "zfs"},   {0x19830326, "beegfs"},
+    {0x7461636f, "ocfs2"},  {0x01161970, "gfs2"},    {0xaad7aaea, "panfs"},
 };
 
 Text find_known(uint64_t device) {
   for (Device& known : devices) {
-    if (base::load(&known.state) == 2 && known.device == device) return {known.name, known.name_bytes};
+    if (base::load(&known.state) == 2 && known.device == device)
+      return {known.name, known.name_bytes};
   }
   return {};
 }
@@ -74,7 +77,8 @@ class MountReader {
   bool end_word() {
     if (separated_ && ours_) return true;
     const Text word{word_, length_};
-    if (field_ == 2) ours_ = word.size == wanted_.view().size && memcmp(word.data, number_, word.size) == 0;
+    if (field_ == 2)
+      ours_ = word.size == wanted_.view().size && memcmp(word.data, number_, word.size) == 0;
     else if (field_ >= 6 && is(word, "-")) separated_ = true;
     ++field_;
     length_ = 0;
@@ -123,7 +127,8 @@ Text keep(uint64_t device, Text name) {
 }
 
 long stat_path(const char* path, struct stat* to) {
-  return base::system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(path), reinterpret_cast<long>(to), 0);
+  return base::system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(path),
+                           reinterpret_cast<long>(to), 0);
 }
 
 // The path itself, or the directory the file will be made in; which one, in `path`.
@@ -142,8 +147,9 @@ bool stat_or_directory(const char** path, char* buffer, struct stat* to) {
 uint64_t size_of(const Open& what) {
   if ((what.flags & O_TRUNC) != 0 || base::sealed()) return 0;
   struct stat about;
-  const long result =
-      what.fd >= 0 ? base::system_call(SYS_fstat, what.fd, reinterpret_cast<long>(&about)) : stat_path(what.path, &about);
+  const long result = what.fd >= 0
+                          ? base::system_call(SYS_fstat, what.fd, reinterpret_cast<long>(&about))
+                          : stat_path(what.path, &about);
   return result == 0 && about.st_size > 0 ? static_cast<uint64_t>(about.st_size) : 0;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rule an open gets. Conditions are asked in the order of what they cost; what needs a system call comes last, and once.
+// Which rule an open gets. Conditions are asked in the order of what they cost; what needs a system
+// call comes last, and once.
 #include <fcntl.h>
 
 #include "layers/machinery/rules/rules.h"
@@ -11,7 +12,10 @@ using base::Text;
 
 uint8_t modes_of(int flags) {
   const int how = flags & O_ACCMODE;
-  uint8_t modes = how == O_RDONLY ? kRead : how == O_WRONLY ? kWrite : how == O_RDWR ? kReadWrite : 0;
+  uint8_t modes = how == O_RDONLY   ? kRead
+                  : how == O_WRONLY ? kWrite
+                  : how == O_RDWR   ? kReadWrite
+                                    : 0;
   if (flags & O_APPEND) modes |= kAppend;
   if (flags & O_CREAT) modes |= kCreate;
   if (flags & O_TRUNC) modes |= kTruncate;
@@ -30,7 +34,8 @@ bool contains(const List& list, int64_t value) {
 
 bool lies_in(Text path, Text directory) {
   if (directory.size <= 1) return true;  // none, or the root
-  return path.size > directory.size && path.data[directory.size] == '/' && memcmp(path.data, directory.data, directory.size) == 0;
+  return path.size > directory.size && path.data[directory.size] == '/' &&
+         memcmp(path.data, directory.data, directory.size) == 0;
 }
 
 // `fuse` stands for every fuse.something.
@@ -42,9 +47,12 @@ bool is_file_system(Text actual, Text wanted) {
 // One open with what is found out about it on the way.
 class Question {
  public:
-  explicit Question(const Open& what) : what_(what), path_(base::text(what.path)), modes_(modes_of(what.flags)), size_(what.size) {
+  explicit Question(const Open& what)
+      : what_(what), path_(base::text(what.path)), modes_(modes_of(what.flags)), size_(what.size) {
     const void* slash = path_.size != 0 ? memrchr(path_.data, '/', path_.size) : nullptr;
-    const size_t before = slash == nullptr ? 0 : static_cast<size_t>(static_cast<const char*>(slash) - path_.data) + 1;
+    const size_t before =
+        slash == nullptr ? 0
+                         : static_cast<size_t>(static_cast<const char*>(slash) - path_.data) + 1;
     name_ = {path_.data + before, path_.size - before};
   }
 
@@ -56,20 +64,23 @@ class Question {
   }
 
  private:
-  // kAll: every condition is looked at, and those that do not hold are in *found; else whether all hold, and nothing behind the first
-  // that does not is looked at.
+  // kAll: every condition is looked at, and those that do not hold are in *found; else whether all
+  // hold, and nothing behind the first that does not is looked at.
   template <bool kAll>
   bool look_at(const Conditions& when, uint32_t* found) {
     const auto goes_on = [found](Misfit condition, bool holds) {
       if (kAll && !holds) *found |= condition;
       return kAll || holds;
     };
-    if (!goes_on(kWrongName, when.name.matches(name_)) || !goes_on(kWrongPath, when.path.matches(path_)) ||
+    if (!goes_on(kWrongName, when.name.matches(name_)) ||
+        !goes_on(kWrongPath, when.path.matches(path_)) ||
         !goes_on(kWrongDirectory, lies_in(path_, when.directory)) ||
-        !goes_on(kWrongMode, when.modes == 0 || (when.modes & modes_) != 0) || !goes_on(kWrongRank, contains(when.ranks, what_.rank))) {
+        !goes_on(kWrongMode, when.modes == 0 || (when.modes & modes_) != 0) ||
+        !goes_on(kWrongRank, contains(when.ranks, what_.rank))) {
       return false;
     }
-    const bool fortran = when.units.count != 0 || when.access != Access::kUnknown || when.form != Form::kUnknown;
+    const bool fortran =
+        when.units.count != 0 || when.access != Access::kUnknown || when.form != Form::kUnknown;
     if (!goes_on(kNotFortran, !fortran || what_.fortran)) return false;
     if (fortran && what_.fortran &&
         !(goes_on(kWrongUnit, contains(when.units, what_.unit)) &&
@@ -77,7 +88,8 @@ class Question {
           goes_on(kWrongForm, when.form == Form::kUnknown || when.form == what_.form))) {
       return false;
     }
-    return goes_on(kWrongSize, fits_size(when)) && goes_on(kWrongFileSystem, fits_file_system(when));
+    return goes_on(kWrongSize, fits_size(when)) &&
+           goes_on(kWrongFileSystem, fits_file_system(when));
   }
 
   bool fits_size(const Conditions& when) {
@@ -88,7 +100,9 @@ class Question {
 
   bool fits_file_system(const Conditions& when) {
     if (when.file_system_count == 0) return true;
-    if (!asked_) file_system_ = what_.ask_file_system != nullptr ? what_.ask_file_system(what_) : file_system_of(what_);
+    if (!asked_)
+      file_system_ =
+          what_.ask_file_system != nullptr ? what_.ask_file_system(what_) : file_system_of(what_);
     asked_ = true;
     for (uint32_t i = 0; i < when.file_system_count; ++i) {
       if (is_file_system(file_system_, when.file_systems[i])) return true;
@@ -149,6 +163,17 @@ bool make_absolute(Text directory, Text path, char* to, size_t size) {
   if (n == 0) to[n++] = '/';
   to[n] = 0;
   return true;
+}
+
+bool is_exact(Text path) {
+  Text last{};
+  for (size_t i = 0; i <= path.size; ++i) {
+    const size_t begin = i;
+    while (i < path.size && path.data[i] != '/') ++i;
+    last = {path.data + begin, i - begin};
+    if (is(last, "..")) return false;
+  }
+  return last.size != 0 && !is(last, ".");
 }
 
 }  // namespace weir::rules

@@ -26,7 +26,8 @@ class Matcher {
   int operator()(const Open& what) const {
     const Rule* rule = match(rules_, what);
     const uint32_t index = rule == nullptr ? rules_.rule_count : rule->index;
-    if (what.ask_size == nullptr && what.ask_file_system == nullptr) {  // others count how often they are asked
+    if (what.ask_size == nullptr &&
+        what.ask_file_system == nullptr) {  // others count how often they are asked
       for (uint32_t i = 0; i < index; ++i) EXPECT_NE(misfits(rules_.rules[i].when, what), 0u) << i;
       EXPECT_TRUE(rule == nullptr || misfits(rule->when, what) == 0);
     }
@@ -41,7 +42,9 @@ class Matcher {
   Rules rules_;
 };
 
-std::string rule(const char* conditions) { return std::string("rule ") + conditions + " stack=bufa:4096:2|system\n"; }
+std::string rule(const char* conditions) {
+  return std::string("rule ") + conditions + " stack=bufa:4096:2|system\n";
+}
 
 TEST(Match, the_first_that_fits_wins) {
   Matcher m(rule("name=trajgrid*") + rule("name=traj*") + rule(""));
@@ -102,7 +105,8 @@ TEST(Match, unit_access_and_form_want_a_fortran_open) {
   fortran.unit = 61;
   fortran.access = newunit.access = Access::kSequential;
   fortran.form = newunit.form = Form::kUnformatted;
-  for (const char* conditions : {"unit=61", "unit=60-62", "access=sequential", "form=unformatted"}) {
+  for (const char* conditions :
+       {"unit=61", "unit=60-62", "access=sequential", "form=unformatted"}) {
     Matcher m(rule(conditions));
     EXPECT_EQ(m(plain), -1) << conditions;
     EXPECT_EQ(m(fortran), 0) << conditions;
@@ -123,7 +127,8 @@ TEST(Match, sizes_have_both_ends_included) {
 }
 
 TEST(Match, what_costs_a_call_is_asked_once_and_only_when_it_decides) {
-  Matcher m(rule("name=big* min_size=10") + rule("name=b* min_size=9 fstype=nfs") + rule("name=b* fstype=lustre"));
+  Matcher m(rule("name=big* min_size=10") + rule("name=b* min_size=9 fstype=nfs") +
+            rule("name=b* fstype=lustre"));
   asked_size = asked_file_system = 0;
   Open what{"/x"};
   what.ask_size = [](const Open&) { return ++asked_size, uint64_t{9}; };
@@ -164,7 +169,8 @@ TEST(Facts, of_files_are_the_kernels) {
   what.flags = O_RDWR | O_TRUNC;
   EXPECT_EQ(size_of(what), 0u);
   unlink(path);
-  EXPECT_TRUE(is(file_system_of(what), "tmpfs")) << std::string(file_system_of(what).data, file_system_of(what).size);
+  EXPECT_TRUE(is(file_system_of(what), "tmpfs"))
+      << std::string(file_system_of(what).data, file_system_of(what).size);
   close(fd);
   const std::string made = std::string(path) + ".not-there-yet";
   Open absent{made.c_str()};
@@ -178,9 +184,10 @@ TEST(MakeAbsolute, follows_the_text_alone) {
   const struct {
     const char *directory, *path, *result;
   } kCases[] = {
-      {"/a/b", "c", "/a/b/c"},      {"/a/b", "/c", "/c"},        {"/a/b", "../c", "/a/c"},     {"/a/b", "./c/.", "/a/b/c"},
-      {"/a", "../../../c", "/c"},   {"/", "c", "/c"},            {"/a//b/", "c//d", "/a/b/c/d"}, {"/a", "..", "/"},
-      {"/a", "...", "/a/..."},      {"/a", "b/..", "/a"},        {"/a", "", "/a"},
+      {"/a/b", "c", "/a/b/c"},        {"/a/b", "/c", "/c"},       {"/a/b", "../c", "/a/c"},
+      {"/a/b", "./c/.", "/a/b/c"},    {"/a", "../../../c", "/c"}, {"/", "c", "/c"},
+      {"/a//b/", "c//d", "/a/b/c/d"}, {"/a", "..", "/"},          {"/a", "...", "/a/..."},
+      {"/a", "b/..", "/a"},           {"/a", "", "/a"},
   };
   char to[64];
   for (const auto& c : kCases) {
@@ -189,6 +196,17 @@ TEST(MakeAbsolute, follows_the_text_alone) {
   }
   EXPECT_TRUE(make_absolute(base::text("/"), base::text("abc"), to, 5));
   EXPECT_FALSE(make_absolute(base::text("/"), base::text("abcd"), to, 5));
+}
+
+TEST(IsExact, holds_for_paths_whose_words_decide_which_file_they_are) {
+  for (const char* path :
+       {"a", "/a", "a/b", "//a//b", "./a/./b", "a...", "..a/b", "a/...", "/.a"}) {
+    EXPECT_TRUE(is_exact(base::text(path))) << path;
+  }
+  for (const char* path :
+       {"", "/", "a/", "a//", "a/.", ".", "..", "../a", "a/..", "a/../b", "/a/b/."}) {
+    EXPECT_FALSE(is_exact(base::text(path))) << path;
+  }
 }
 
 }  // namespace

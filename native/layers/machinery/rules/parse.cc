@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// WEIR_RULES to Rules. What is wrong with a text is said by a constant and the line; nobody should ever see it, since Python
-// checked the rules, but a text from the environment is anybody's.
+// WEIR_RULES to Rules. What is wrong with a text is said by a constant and the line; nobody should
+// ever see it, since Python checked the rules, but a text from the environment is anybody's.
 #include "base/round.h"
 #include "base/syscall.h"
 #include "layers/machinery/rules/decode.h"
@@ -11,7 +11,8 @@ namespace {
 
 using base::Text;
 
-// Parts of the mapping, each as large as the text could ever need, so that nothing is checked twice.
+// Parts of the mapping, each as large as the text could ever need, so that nothing is checked
+// twice.
 struct Storage {
   Rule* rules;
   Hints* hints;
@@ -41,12 +42,14 @@ constexpr size_t kAlignment = 16;
 
 size_t aligned(size_t n) { return base::round_up(n, kAlignment); }
 
-// Each list has one value more than commas, and an equals sign; each text kept ends where a separator was.
+// Each list has one value more than commas, and an equals sign; each text kept ends where a
+// separator was.
 bool make_storage(Text text, const Counts& counts, Rules* out, Storage* to) {
   const size_t items = counts.equals + counts.commas;
   const size_t sizes[] = {
-      aligned(counts.rules * sizeof(Rule)),   aligned(counts.hints * sizeof(Hints)), aligned(counts.equals * sizeof(Option)),
-      aligned(items * sizeof(Range)),         aligned(items * sizeof(Text)),         aligned(text.size + 1),
+      aligned(counts.rules * sizeof(Rule)),    aligned(counts.hints * sizeof(Hints)),
+      aligned(counts.equals * sizeof(Option)), aligned(items * sizeof(Range)),
+      aligned(items * sizeof(Text)),           aligned(text.size + 1),
   };
   size_t all = 0;
   for (const size_t size : sizes) all += size;
@@ -157,7 +160,8 @@ class Parser {
   void names(Text value, Conditions* when) {
     when->file_systems = to_.names;
     when->file_system_count = 0;
-    for (Text one; next_part(&value, ',', &one); ++when->file_system_count) *to_.names++ = keep(one);
+    for (Text one; next_part(&value, ',', &one); ++when->file_system_count)
+      *to_.names++ = keep(one);
   }
 
   List ranges(Text value) {
@@ -216,7 +220,8 @@ class Parser {
       if (stack->count == kLayers) return fail("more layers than a stack can have");
       parse_layer(one, &stack->layers[stack->count++]);
     }
-    if (mistake_ == nullptr && !is(stack->layers[stack->count - 1].name, "system")) fail("a stack that does not end in system");
+    if (mistake_ == nullptr && !is(stack->layers[stack->count - 1].name, "system"))
+      fail("a stack that does not end in system");
   }
 
   void parse_layer(Text value, LayerSpec* layer) {
@@ -251,7 +256,8 @@ bool begins(Text line, const char* word, Text* rest) {
 const char* parse_lines(Text text, Parser* parser, Rules* out) {
   Text line, rest;
   out->mistake_line = 1;
-  if (!next_part(&text, '\n', &line) || !is(line, "weir-rules 1")) return "not the rules of this version of weir";
+  if (!next_part(&text, '\n', &line) || !is(line, "weir-rules 1"))
+    return "not the rules of this version of weir";
   while (next_part(&text, '\n', &line)) {
     ++out->mistake_line;
     if (line.size == 0) continue;

@@ -31,8 +31,11 @@ class Parsed {
 };
 
 TEST(Parse, keeps_each_part_of_a_rule) {
-  Parsed p("rule source=r.toml:3:1 name=traj* path=/s/*/x%20y dir=/a/b/ fstype=lustre,fuse unit=61,70-79 access=sequential "
-           "form=unformatted mode=read,create min_size=1 max_size=65536 ranks=0-3,8 stack=event|bufa:1048576:2:direct=1|system\n");
+  Parsed p(
+      "rule source=r.toml:3:1 name=traj* path=/s/*/x%20y dir=/a/b/ fstype=lustre,fuse "
+      "unit=61,70-79 access=sequential "
+      "form=unformatted mode=read,create min_size=1 max_size=65536 ranks=0-3,8 "
+      "stack=event|bufa:1048576:2:direct=1|system\n");
   ASSERT_TRUE(p.ok) << p.mistake;
   ASSERT_EQ(p.rules.rule_count, 1u);
   const Rule& r = p.rules.rules[0];
@@ -73,7 +76,8 @@ TEST(Parse, separators_within_a_value_are_encoded) {
 }
 
 TEST(Parse, hints_are_pairs) {
-  Parsed p("hints source=f:1 name=wrfout* info=striping_factor=16;cb_nodes=1%3B6\nrule stack=system\n");
+  Parsed p(
+      "hints source=f:1 name=wrfout* info=striping_factor=16;cb_nodes=1%3B6\nrule stack=system\n");
   ASSERT_TRUE(p.ok) << p.mistake;
   ASSERT_EQ(p.rules.hint_count, 1u);
   const Hints& h = p.rules.hints[0];
@@ -170,7 +174,8 @@ TEST(Environment, without_rules_there_are_none) {
   unsetenv("WEIR_RULES");
 }
 
-// Everything that was parsed is read once, so that a wrong pointer or length shows (best with -fsanitize=address).
+// Everything that was parsed is read once, so that a wrong pointer or length shows (best with
+// -fsanitize=address).
 uint64_t touch(const Rules& rules) {
   uint64_t sum = 0;
   auto read = [&](base::Text t) {
@@ -181,31 +186,41 @@ uint64_t touch(const Rules& rules) {
   };
   for (uint32_t i = 0; i < rules.rule_count; ++i) {
     const Rule& rule = rules.rules[i];
-    read(rule.source), read(rule.when.name.text), read(rule.when.path.text), read(rule.when.directory);
-    for (uint32_t j = 0; j < rule.when.units.count; ++j) sum += static_cast<uint64_t>(rule.when.units.ranges[j].last);
+    read(rule.source), read(rule.when.name.text), read(rule.when.path.text),
+        read(rule.when.directory);
+    for (uint32_t j = 0; j < rule.when.units.count; ++j)
+      sum += static_cast<uint64_t>(rule.when.units.ranges[j].last);
     for (uint32_t j = 0; j < rule.when.file_system_count; ++j) read(rule.when.file_systems[j]);
     for (uint32_t j = 0; j < rule.stack.count; ++j) {
       const LayerSpec& layer = rule.stack.layers[j];
       read(layer.name);
-      for (uint32_t k = 0; k < layer.option_count; ++k) read(layer.options[k].key), read(layer.options[k].value);
+      for (uint32_t k = 0; k < layer.option_count; ++k)
+        read(layer.options[k].key), read(layer.options[k].value);
     }
   }
   for (uint32_t i = 0; i < rules.hint_count; ++i) {
-    for (uint32_t k = 0; k < rules.hints[i].count; ++k) read(rules.hints[i].pairs[k].key), read(rules.hints[i].pairs[k].value);
+    for (uint32_t k = 0; k < rules.hints[i].count; ++k)
+      read(rules.hints[i].pairs[k].key), read(rules.hints[i].pairs[k].value);
   }
   return sum;
 }
 
 TEST(Parse, survives_any_text) {
   const char* given = getenv("WEIR_TEST_SEED");
-  const auto seed = given != nullptr ? static_cast<uint32_t>(strtoul(given, nullptr, 10)) : std::random_device()();
+  const auto seed = given != nullptr ? static_cast<uint32_t>(strtoul(given, nullptr, 10))
+                                     : std::random_device()();
   printf("WEIR_TEST_SEED=%u\n", seed);
   std::mt19937 random(seed);
   const std::string valid =
-      "rule source=r:1:1 name=a%20*[b-c] path=/x* dir=/a fstype=nfs,fuse unit=1-2,5 access=direct form=formatted mode=read,append "
-      "min_size=5 max_size=9 ranks=1,2-3 stack=event|stripe:5:6:dirs=/a,/b:unit=7|system\nhints name=w* info=a=1;b=2\n";
-  const std::vector<std::string> words = {"rule ", "hints ", "stack=", "info=", "=", ",", "|", ":", ";", "%", "%41", "-", "\n", " ",
-                                          "system", "name=", "unit=", "9999999999999999999999", "\xff", "a=1", "[", "[[:", ":]]", "*"};
+      "rule source=r:1:1 name=a%20*[b-c] path=/x* dir=/a fstype=nfs,fuse unit=1-2,5 access=direct "
+      "form=formatted mode=read,append "
+      "min_size=5 max_size=9 ranks=1,2-3 stack=event|stripe:5:6:dirs=/a,/b:unit=7|system\nhints "
+      "name=w* info=a=1;b=2\n";
+  const std::vector<std::string> words = {
+      "rule ", "hints ", "stack=", "info=", "=",     ",",
+      "|",     ":",      ";",      "%",     "%41",   "-",
+      "\n",    " ",      "system", "name=", "unit=", "9999999999999999999999",
+      "\xff",  "a=1",    "[",      "[[:",   ":]]",   "*"};
   int good = 0;
   for (int round = 0; round < 20000; ++round) {
     std::string text = random() % 2 != 0 ? valid : "";

@@ -25,18 +25,26 @@ bool in_class(base::Text name, unsigned char c) {
       {"graph", [](unsigned char x) { return x > 32 && x < 127; }},
       {"lower", is_lower},
       {"print", [](unsigned char x) { return x >= 32 && x < 127; }},
-      {"punct", [](unsigned char x) { return x > 32 && x < 127 && !is_upper(x) && !is_lower(x) && !is_digit(x); }},
+      {"punct",
+       [](unsigned char x) {
+         return x > 32 && x < 127 && !is_upper(x) && !is_lower(x) && !is_digit(x);
+       }},
       {"space", [](unsigned char x) { return x == ' ' || (x >= 9 && x <= 13); }},
       {"upper", is_upper},
-      {"xdigit", [](unsigned char x) { return is_digit(x) || (x >= 'a' && x <= 'f') || (x >= 'A' && x <= 'F'); }},
+      {"xdigit",
+       [](unsigned char x) {
+         return is_digit(x) || (x >= 'a' && x <= 'f') || (x >= 'A' && x <= 'F');
+       }},
   };
   for (const Class& known : kClasses) {
-    if (name.size == strlen(known.name) && memcmp(name.data, known.name, name.size) == 0) return known.has(c);
+    if (name.size == strlen(known.name) && memcmp(name.data, known.name, name.size) == 0)
+      return known.has(c);
   }
   return false;
 }
 
-// The bracket expression at p, whose [ is p[0]: bytes it takes (0: it has no end, and [ stands for itself); whether c is in it.
+// The bracket expression at p, whose [ is p[0]: bytes it takes (0: it has no end, and [ stands for
+// itself); whether c is in it.
 size_t bracket(base::Text p, unsigned char c, bool* inside) {
   size_t i = 1;
   const bool negated = i < p.size && (p.data[i] == '!' || p.data[i] == '^');
@@ -69,7 +77,8 @@ size_t bracket(base::Text p, unsigned char c, bool* inside) {
   return 0;
 }
 
-// What the pattern's next element, not a *, takes of the pattern when it fits c; 0 when it does not.
+// What the pattern's next element, not a *, takes of the pattern when it fits c; 0 when it does
+// not.
 size_t element(base::Text p, unsigned char c) {
   if (p.data[0] == '?') return 1;
   if (p.data[0] == '[') {
@@ -86,7 +95,8 @@ size_t element(base::Text p, unsigned char c) {
 
 }  // namespace
 
-// Only the last * can be the one to take more: time is at most the product of the lengths, and the stack stays flat.
+// Only the last * can be the one to take more: time is at most the product of the lengths, and the
+// stack stays flat.
 bool fits(base::Text pattern, base::Text text) {
   size_t p = 0, t = 0, star = SIZE_MAX, resume = 0;
   for (;;) {
@@ -96,8 +106,9 @@ bool fits(base::Text pattern, base::Text text) {
       continue;
     }
     if (t == text.size) return p == pattern.size;
-    const size_t taken =
-        p < pattern.size ? element({pattern.data + p, pattern.size - p}, static_cast<unsigned char>(text.data[t])) : 0;
+    const size_t taken = p < pattern.size ? element({pattern.data + p, pattern.size - p},
+                                                    static_cast<unsigned char>(text.data[t]))
+                                          : 0;
     if (taken != 0) {
       p += taken;
       ++t;
@@ -132,9 +143,11 @@ Pattern prepare(base::Text text) {
 bool Pattern::matches(base::Text name) const {
   if (text.size == 0) return true;
   if (name.size < head || memcmp(name.data, text.data, head) != 0) return false;
-  if (!simple) return fits({text.data + head, text.size - head}, {name.data + head, name.size - head});
+  if (!simple)
+    return fits({text.data + head, text.size - head}, {name.data + head, name.size - head});
   if (!star) return name.size == head;
-  return name.size >= size_t{head} + tail && memcmp(name.data + name.size - tail, text.data + text.size - tail, tail) == 0;
+  return name.size >= size_t{head} + tail &&
+         memcmp(name.data + name.size - tail, text.data + text.size - tail, tail) == 0;
 }
 
 }  // namespace weir::rules

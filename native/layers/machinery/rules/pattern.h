@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// File-name patterns as of fnmatch(3) without flags and in the C locale: * ? [a-z] [!a-z] [[:digit:]] and \ before a character.
-// libc's own function is not used: it depends on the program's locale and may allocate.
+// File-name patterns as of fnmatch(3) without flags and in the C locale: * ? [a-z] [!a-z]
+// [[:digit:]] and \ before a character. libc's own function is not used: it depends on the
+// program's locale and may allocate.
 #pragma once
 
 #include "base/text.h"
@@ -9,7 +10,8 @@ namespace weir::rules {
 
 bool fits(base::Text pattern, base::Text text);
 
-// A pattern with what makes the usual ones quick: what stands before its first and after its last wildcard.
+// A pattern with what makes the usual ones quick: what stands before its first and after its last
+// wildcard.
 struct Pattern {
   base::Text text;                // empty: matches everything
   uint32_t head = 0;              // bytes at its beginning that stand for themselves

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of a run: which stack of layers a file gets when it is opened, and which hints MPI_File_open gets. Python checks what
-// users write and compiles it to one text, WEIR_RULES (its grammar: docs/formats/rules.md); here that text is parsed, once,
-// and asked at each open. What a layer's arguments mean is left to the layer.
+// The rules of a run: which stack of layers a file gets when it is opened, and which hints
+// MPI_File_open gets. Python checks what users write and compiles it to one text, WEIR_RULES (its
+// grammar: docs/formats/rules.md); here that text is parsed, once, and asked at each open. What a
+// layer's arguments mean is left to the layer.
 //
-// Memory: one mapping, made by parse(). Every Text that points into it also ends with a zero, so .data serves as a C string.
-// Asking allocates nothing, takes no lock, sets no errno, and may be done in a signal handler and in a forked child.
+// Memory: one mapping, made by parse(). Every Text that points into it also ends with a zero, so
+// .data serves as a C string. Asking allocates nothing, takes no lock, sets no errno, and may be
+// done in a signal handler and in a forked child.
 #pragma once
 
 #include <stddef.h>
@@ -51,7 +53,14 @@ struct List {
 
 enum class Access : uint8_t { kUnknown, kSequential, kDirect, kStream };
 enum class Form : uint8_t { kUnknown, kFormatted, kUnformatted };
-enum Mode : uint8_t { kRead = 1, kWrite = 2, kReadWrite = 4, kAppend = 8, kCreate = 16, kTruncate = 32 };
+enum Mode : uint8_t {
+  kRead = 1,
+  kWrite = 2,
+  kReadWrite = 4,
+  kAppend = 8,
+  kCreate = 16,
+  kTruncate = 32
+};
 
 // What an open has to be for a rule to match; what is not given matches everything.
 struct Conditions {
@@ -99,7 +108,7 @@ struct Open {
   const char* path;                 // absolute and normalised: make_absolute()
   int flags = 0;                    // as of open(2); fopen's "r+" is O_RDWR, and so on
   int fd = -1;                      // the file itself when it is open already
-  int rank = -1;                    // of the rank; -1: it has none, and rules with ranks do not match
+  int rank = -1;  // of the rank; -1: it has none, and rules with ranks do not match
   bool fortran = false;             // within an OPEN statement or an implicit open
   int unit = -1;                    // its unit; -1: not known (newunit=)
   Access access = Access::kUnknown;
@@ -110,12 +119,13 @@ struct Open {
   base::Text (*ask_file_system)(const Open&) = nullptr;  // null: file_system_of
 };
 
-// Parses a compiled text (not kept). False with *mistake, a constant text, when it is not one; *out is then empty but for
-// mistake_line. One mapping of memory; forget() gives it back.
+// Parses a compiled text (not kept). False with *mistake, a constant text, when it is not one; *out
+// is then empty but for mistake_line. One mapping of memory; forget() gives it back.
 bool parse(base::Text text, Rules* out, const char** mistake);
 void forget(Rules* rules);
 
-// The rules of this process, from WEIR_RULES. False when it is set and wrong; true with no rules when it is not set.
+// The rules of this process, from WEIR_RULES. False when it is set and wrong; true with no rules
+// when it is not set.
 bool parse_environment(Rules* out, const char** mistake);
 
 // The first rule that matches, or null.
@@ -132,12 +142,17 @@ enum Misfit : uint32_t {
 // All that match() finds wrong with the open, as bits; 0: the rule matches.
 uint32_t misfits(const Conditions& when, const Open& what);
 
-// The path an open has: `path`, if relative completed by `directory` (absolute), without //, /. and /.. (as text: links are not
-// followed). False when it does not fit in size bytes.
+// The path an open has: `path`, if relative completed by `directory` (absolute), without //, /. and
+// /.. (as text: links are not followed). False when it does not fit in size bytes.
 bool make_absolute(base::Text directory, base::Text path, char* to, size_t size);
+// Whether make_absolute() keeps the file that a path stands for, whatever its components are: no
+// `..`, which leads elsewhere behind a symbolic link, and no slash or `.` at its end, which
+// only a directory may have.
+bool is_exact(base::Text path);
 
-// What the kernel says: bytes of the file (0 when there is none, or the open truncates it), and its file system as /proc/mounts
-// names it ("" when not known). A file that does not exist yet has that of its directory.
+// What the kernel says: bytes of the file (0 when there is none, or the open truncates it), and its
+// file system as /proc/mounts names it ("" when not known). A file that does not exist yet has that
+// of its directory.
 uint64_t size_of(const Open& what);
 base::Text file_system_of(const Open& what);
 

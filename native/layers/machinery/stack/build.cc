@@ -12,8 +12,10 @@ namespace weir::stack {
 namespace {
 
 constexpr uint64_t kPage = 4096;
-constexpr int kSizes = 17;      // files of 1 to 16 pages are used again among their like; larger ones by the first fit
-constexpr int kRest = 8;        // so many lie unused before the oldest is used again: who still looks at it sees it closed
+constexpr int kSizes =
+    17;  // files of 1 to 16 pages are used again among their like; larger ones by the first fit
+constexpr int kRest =
+    8;  // so many lie unused before the oldest is used again: who still looks at it sees it closed
 
 constinit const Kind* const* kinds = nullptr;
 constinit int kind_count = 0;
@@ -59,7 +61,8 @@ void begin_file(File* f, base::Text path) {
   f->path[path.size] = 0;
 }
 
-#define WEIR_WAY(operation) dispatch.operation = kind.operation != nullptr ? &layer : dispatch.operation
+#define WEIR_WAY(operation) \
+  dispatch.operation = kind.operation != nullptr ? &layer : dispatch.operation
 void add_to_dispatch(Dispatch& dispatch, Layer& layer) {
   const Kind& kind = *layer.kind;
   WEIR_WAY(open);
@@ -101,9 +104,13 @@ int choose(const rules::Stack& stack, Chosen* to) {
   return count;
 }
 
-uint64_t state_bytes(const Kind& kind) { return round_up(kind.state_bytes, 64) + round_up(static_cast<uint64_t>(kind.statistics_count) * 8, 64); }
+uint64_t state_bytes(const Kind& kind) {
+  return round_up(kind.state_bytes, 64) +
+         round_up(static_cast<uint64_t>(kind.statistics_count) * 8, 64);
+}
 
-// Layers behind the file, each one's state behind them; then the dispatch, once more when they are known to pass something.
+// Layers behind the file, each one's state behind them; then the dispatch, once more when they are
+// known to pass something.
 bool initialize(File* f, const Chosen* chosen, int count, char* layers_at, char* states_at) {
   auto* layers = reinterpret_cast<Layer*>(layers_at);
   f->top = layers;
@@ -112,8 +119,14 @@ bool initialize(File* f, const Chosen* chosen, int count, char* layers_at, char*
   bool begins_empty = true;
   for (int i = 0; i < count; ++i) {
     const Kind& kind = *chosen[i].kind;
-    layers[i] = {&kind, i + 1 < count ? layers + i + 1 : nullptr, f, chosen[i].spec, reinterpret_cast<uint64_t*>(states_at),
-                 chosen[i].position, states_at + round_up(static_cast<uint64_t>(kind.statistics_count) * 8, 64), {}};
+    layers[i] = {&kind,
+                 i + 1 < count ? layers + i + 1 : nullptr,
+                 f,
+                 chosen[i].spec,
+                 reinterpret_cast<uint64_t*>(states_at),
+                 chosen[i].position,
+                 states_at + round_up(static_cast<uint64_t>(kind.statistics_count) * 8, 64),
+                 {}};
     states_at += state_bytes(kind);
     const bool holds = (kind.flags & (kHolds | kTransforms)) != 0;
     f->holds |= holds;

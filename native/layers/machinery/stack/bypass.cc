@@ -24,7 +24,8 @@ struct Device {
   int32_t balance;
 };
 constinit Device devices[kDevices] = {};
-alignas(64) constinit uint64_t names[kSets][kWays] = {};  // hashes; one that is displaced is learnt again
+alignas(64) constinit uint64_t names[kSets][kWays] =
+    {};                                 // hashes; one that is displaced is learnt again
 constinit uint32_t directories = 0;     // changes of the working directory
 
 Device* row_of(uint64_t device) {
@@ -38,9 +39,13 @@ Device* row_of(uint64_t device) {
 
 // 0: a name that says nothing by itself.
 uint64_t hash_of(int directory, const char* path, int flags) {
-  if (path[0] == '/') return base::hash(base::text(path), static_cast<uint64_t>(static_cast<unsigned>(flags)) << 32) | 1;
+  if (path[0] == '/')
+    return base::hash(base::text(path), static_cast<uint64_t>(static_cast<unsigned>(flags)) << 32) |
+           1;
   if (directory != AT_FDCWD) return 0;
-  return base::hash(base::text(path), static_cast<uint64_t>(static_cast<unsigned>(flags)) << 32 | (base::load_relaxed(&directories) + 1)) | 1;
+  return base::hash(base::text(path), static_cast<uint64_t>(static_cast<unsigned>(flags)) << 32 |
+                                          (base::load_relaxed(&directories) + 1)) |
+         1;
 }
 
 }  // namespace
@@ -63,7 +68,8 @@ bool is_dear(uint64_t device) {
 
 bool is_bypassed_device(uint64_t device) {
   const Device* row = row_of(device);
-  return (row != nullptr && base::load_relaxed(&row->balance) >= kEnough) || node::agreed_bypass(device);
+  return (row != nullptr && base::load_relaxed(&row->balance) >= kEnough) ||
+         node::agreed_bypass(device);
 }
 
 void bypass_name(int directory, const char* path, int flags) {
@@ -71,13 +77,15 @@ void bypass_name(int directory, const char* path, int flags) {
   if (hash == 0) return;
   uint64_t* const set = names[hash / 2 % kSets];
   uint32_t way = 0;
-  while (way < kWays && base::load_relaxed(&set[way]) != 0 && base::load_relaxed(&set[way]) != hash) ++way;
+  while (way < kWays && base::load_relaxed(&set[way]) != 0 && base::load_relaxed(&set[way]) != hash)
+    ++way;
   base::store(&set[way < kWays ? way : (hash >> 32) % kWays], hash);
   base::store(&bypassed_names, 1u);
 }
 
 bool is_bypassed_name(int directory, const char* path, int flags) {
-  const uint64_t hash = path != nullptr && !fortran_opening.within ? hash_of(directory, path, flags) : 0;
+  const uint64_t hash =
+      path != nullptr && !fortran_opening.within ? hash_of(directory, path, flags) : 0;
   if (hash == 0 || anybody_holds()) return false;
   for (const uint64_t& name : names[hash / 2 % kSets]) {
     if (base::load_relaxed(&name) == hash) return true;

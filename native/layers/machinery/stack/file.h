@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file under layers: one for each open(2) that a rule matched, shared by all descriptors that dup made of it (the kernel's open
-// file description). The table says in one load whether a descriptor has one.
+// A file under layers: one for each open(2) that a rule matched, shared by all descriptors that dup
+// made of it (the kernel's open file description). The table says in one load whether a descriptor
+// has one.
 #pragma once
 
 #include <stdint.h>
@@ -16,19 +17,24 @@ struct File {
   Dispatch enter;          // per operation the first layer that takes part
   Layer* top;
   Layer* bottom;       // system
-  int descriptor;      // of the kernel, one of the program's; stack/posix moves it on when that number is closed
+  int descriptor;  // of the kernel, one of the program's; stack/posix moves it on when that number
+                   // is closed
   int flags;           // of open, as fcntl changed them (O_APPEND, O_SYNC, ...)
   uint32_t references; // descriptors
   int last_copy;       // the number that was made last, when there are several
-  bool holds;          // a layer has kHolds or kTransforms: the position below is the file's; else the kernel's is
+  bool holds;  // a layer has kHolds or kTransforms: the position below is the file's; else the
+               // kernel's is
   bool transforms;     // a layer has kTransforms
   bool shares;         // a layer has kSharesNode
-  bool empty;          // its layers keep no byte yet: who else wants the file does not wait for it, and is seen at the next call
-  bool coherent;       // every rank that may have the file sees the same bytes in the layers: locks need no trip to the file
+  bool empty;  // its layers keep no byte yet: who else wants the file does not wait for it, and is
+               // seen at the next call
+  bool coherent;  // every rank that may have the file sees the same bytes in the layers: locks need
+                  // no trip to the file
   bool left;           // its layers are gone: calls go to the kernel
   uint16_t parks;      // not 0: its last close may keep it (layers/machinery/stack/park.h)
+  bool exact;          // the path below stands for this file alone (rules::is_exact)
   bool locked;         // a lock was taken on it, which its last close must end
-  bool bypass;           // opening is cheap where it lies: layers that save opens have nothing to do
+  bool bypass;         // opening is cheap where it lies: layers that save opens have nothing to do
   bool syncs;          // every write is flushed at once: the process is ending
   bool hurries;        // a flush waits for no other rank: set by who has the lock, for one flush
   uint8_t leaving;     // Reason: leave at the next chance
@@ -39,8 +45,8 @@ struct File {
   uint64_t size_at_open, block_bytes;  // st_blksize
   uint32_t fs_type;    // statfs f_type
   uint32_t name;       // id in the trace's names, 0 without a trace
-  uint32_t lock;       // layers/machinery/stack/lock.h; held during every call that enters a stack that holds. A signal handler that comes in between
-                       // goes straight to the kernel
+  uint32_t lock;  // layers/machinery/stack/lock.h; held during every call that enters a stack that
+                  // holds. A signal handler that comes in between goes straight to the kernel
   uintptr_t frame;     // stack pointer of the call that has the lock
   int unit;            // Fortran unit, -1 none
   void* lease;         // node/: this opening in the node's registry
@@ -70,7 +76,9 @@ WEIR_INLINE uintptr_t entry_at(int fd) {
   if (WEIR_UNLIKELY(static_cast<unsigned>(fd) >= kFiles)) return 0;
   return reinterpret_cast<uintptr_t>(base::load_relaxed(&files[static_cast<unsigned>(fd)]));
 }
-WEIR_INLINE File* file_of_entry(uintptr_t entry) { return reinterpret_cast<File*>(entry & ~uintptr_t{kEntryBits}); }
+WEIR_INLINE File* file_of_entry(uintptr_t entry) {
+  return reinterpret_cast<File*>(entry & ~uintptr_t{kEntryBits});
+}
 
 // Null: no layers. One load for the usual file.
 WEIR_INLINE File* file_at(int fd) {

@@ -28,10 +28,11 @@ void leave_lease(File* f);
 // leave.cc, with the file's lock held.
 // Everything accepted goes down; an error stays with the file.
 void flush_inside(File* f);
-// Before the kernel looks at the file, without its lock: bytes that others accepted into layers that f shares, and that f, open for
-// reading, cannot write. They leave, and f with them.
+// Before the kernel looks at the file, without its lock: bytes that others accepted into layers
+// that f shares, and that f, open for reading, cannot write. They leave, and f with them.
 void fetch_from_sharers(const File* f);
-// After it has left, without its lock: other openings on the node that shared its layers leave as well.
+// After it has left, without its lock: other openings on the node that shared its layers leave as
+// well.
 void call_back_sharers(const File* f, Reason reason);
 void leave_inside(File* f, Reason reason, const Layer* by);
 // The deferred error, which counts as reported; a positive errno or 0.
@@ -39,7 +40,8 @@ int take_error(File* f);
 
 // open.cc
 bool make_path_absolute(int directory, const char* path, char* to);  // to: of Scratch's size
-const rules::Rule* rule_for(const char* absolute_path);  // of an open for reading; null: none, or it leaves the file alone
+const rules::Rule* rule_for(
+    const char* absolute_path);  // of an open for reading; null: none, or it leaves the file alone
 void set_rules(const rules::Rules& rules, int rank);
 
 // transfer.cc

@@ -15,7 +15,8 @@ namespace weir::stack {
 namespace {
 
 void set_kernel_position(const File* f) {
-  if (!f->transforms) base::system_call(SYS_lseek, f->descriptor, static_cast<long>(f->position), SEEK_SET);
+  if (!f->transforms)
+    base::system_call(SYS_lseek, f->descriptor, static_cast<long>(f->position), SEEK_SET);
 }
 
 void forget_clean(File* f) { f->enter.invalidate->kind->invalidate(*f->enter.invalidate); }
@@ -59,7 +60,9 @@ void leave_inside(File* f, Reason reason, const Layer* by) {
 }
 
 void call_back_sharers(const File* f, Reason reason) {
-  if (f->shares && f->left && reason != Reason::kNone && reason != Reason::kConflict && may_change()) recall(f->device, f->inode);
+  if (f->shares && f->left && reason != Reason::kNone && reason != Reason::kConflict &&
+      may_change())
+    recall(f->device, f->inode);
 }
 
 void leave(File* f, Reason reason) {
@@ -120,12 +123,15 @@ void end_through(const Through& t) {
   errno = before;
 }
 
-bool is_of_whole(const struct flock* range) { return range->l_whence == SEEK_SET && range->l_start == 0 && range->l_len == 0; }
+bool is_of_whole(const struct flock* range) {
+  return range->l_whence == SEEK_SET && range->l_start == 0 && range->l_len == 0;
+}
 
 int count_from_start(File* f, int fd, struct flock* range) {
   if ((range->l_whence != SEEK_CUR && range->l_whence != SEEK_END) || !enter(f, fd)) return 0;
   const bool from_end = range->l_whence == SEEK_END;
-  const Result from = from_end ? f->enter.size->kind->size(*f->enter.size) : static_cast<Result>(f->position);
+  const Result from =
+      from_end ? f->enter.size->kind->size(*f->enter.size) : static_cast<Result>(f->position);
   unlock(f);
   if (from < 0) return static_cast<int>(-from);
   off_t start = 0;

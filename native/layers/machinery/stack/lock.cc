@@ -7,10 +7,11 @@ namespace weir::stack {
 
 WEIR_THREAD uint32_t own_thread;
 
-// Stacks grow downwards: a handler on the same stack stands below what it interrupted, and one on a stack of its own is known to the
-// kernel. The layers are as the jump left them.
+// Stacks grow downwards: a handler on the same stack stands below what it interrupted, and one on a
+// stack of its own is known to the kernel. The layers are as the jump left them.
 bool is_left(uintptr_t frame, uintptr_t here) {
-  // One hook lies deeper below its caller than another; what the kernel lays on the stack for a handler is larger than that.
+  // One hook lies deeper below its caller than another; what the kernel lays on the stack for a
+  // handler is larger than that.
   constexpr uintptr_t kDeeper = 1024;
   if (here + kDeeper < frame) return false;
   stack_t about{};
@@ -48,8 +49,11 @@ bool lock_slowly(uint32_t* word, uint32_t me) {
     if ((seen & kWaiters) == 0 && !base::compare_exchange(word, &seen, seen | kWaiters)) continue;
     seen |= kWaiters;
     const long why = base::futex_wait(word, seen, kLookNs);
-    if (why != -ETIMEDOUT || base::system_call(SYS_tgkill, base::process_id(), seen & ~kWaiters, 0) != -ESRCH) continue;
-    if (base::compare_exchange(word, &seen, me | kWaiters)) return true;  // the layers are as the thread left them
+    if (why != -ETIMEDOUT ||
+        base::system_call(SYS_tgkill, base::process_id(), seen & ~kWaiters, 0) != -ESRCH)
+      continue;
+    if (base::compare_exchange(word, &seen, me | kWaiters))
+      return true;  // the layers are as the thread left them
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lock of a file: one word with the thread that has it. Who comes to it a second time (a signal handler within a call on the same
-// file) is notified so instead of waiting for itself.
+// The lock of a file: one word with the thread that has it. Who comes to it a second time (a signal
+// handler within a call on the same file) is notified so instead of waiting for itself.
 #pragma once
 
 #include <stdint.h>
@@ -45,8 +45,8 @@ WEIR_INLINE uintptr_t stack_pointer() {
   return here;
 }
 
-// Whether a call of this thread whose frame was at `frame` is over: a signal handler jumped out of it, so that its frame is no longer
-// there. here: the stack pointer.
+// Whether a call of this thread whose frame was at `frame` is over: a signal handler jumped out of
+// it, so that its frame is no longer there. here: the stack pointer.
 WEIR_COLD bool is_left(uintptr_t frame, uintptr_t here);
 
 WEIR_INLINE bool lock(File* f) {
@@ -59,8 +59,8 @@ WEIR_INLINE void unlock(File* f) { unlock_word(&f->lock); }
 // For threads of weir's own: gives up after some tries at a file that the program is using.
 WEIR_COLD bool lock_patiently(File* f);
 
-// A layer that has to wait long (for a request under way) lets others at the file meanwhile: its state must be in order, and may
-// be another one afterwards.
+// A layer that has to wait long (for a request under way) lets others at the file meanwhile: its
+// state must be in order, and may be another one afterwards.
 class Unlocked {
  public:
   explicit Unlocked(File* f) : file_(f), frame_(f->frame) { unlock(f); }

@@ -38,7 +38,8 @@ void remember_mapping(uint64_t device, uint64_t inode, bool writes, const void* 
     m.bytes = bytes;
     m.owner = static_cast<int>(base::process_id());
     m.lease = nullptr;
-    node::open({device, inode, uint32_t{node::kReads} | (writes ? node::kWrites : 0u), 0, nullptr}, &m.lease);
+    node::open({device, inode, uint32_t{node::kReads} | (writes ? node::kWrites : 0u), 0, nullptr},
+               &m.lease);
     base::fetch_add(&mappings, 1u);
     base::store(&m.state, uint32_t{kKnown});
     break;

@@ -54,7 +54,8 @@ uint64_t validity(const char* whole) {
   if (rule == nullptr) return 0;
   for (uint32_t i = 0; i < rule->stack.count; ++i) {
     const rules::LayerSpec& layer = rule->stack.layers[i];
-    if (rules::is(layer.name, "keep")) return rules::option_number(layer, "valid_ms", kUsualValidMs) * 1'000'000;
+    if (rules::is(layer.name, "keep"))
+      return rules::option_number(layer, "valid_ms", kUsualValidMs) * 1'000'000;
   }
   return 0;
 }
@@ -64,7 +65,9 @@ bool ask(NameQuestion* q, int directory, const char* path, char* whole) {
   *q = {};
   const base::Scratch given;
   if (path == nullptr || given.data() == nullptr || whole == nullptr) return false;
-  if (!base::copy_text(given.data(), path, 4096) || !make_path_absolute(directory, given.data(), whole)) return false;
+  if (!base::copy_text(given.data(), path, 4096) || !rules::is_exact(base::text(given.data())))
+    return false;
+  if (!make_path_absolute(directory, given.data(), whole)) return false;
   const size_t n = strlen(whole);
   if (n >= kLongest) return false;
   q->hash = base::hash({whole, n}, 1) | 1;
@@ -80,10 +83,12 @@ Name* find(const NameQuestion& q, const char* whole) {
 }
 
 bool holds(const Name& n, const NameQuestion& q) {
-  return n.names_epoch == q.names_epoch && n.writes_epoch == q.writes_epoch && base::recent_ns() < n.valid_until && n.asker == q.asker;
+  return n.names_epoch == q.names_epoch && n.writes_epoch == q.writes_epoch &&
+         base::recent_ns() < n.valid_until && n.asker == q.asker;
 }
 
-// Copies the entry when it still holds. Whether the file may be written by somebody is the caller's to ask.
+// Copies the entry when it still holds. Whether the file may be written by somebody is the caller's
+// to ask.
 bool look_up(const NameQuestion& q, const char* whole, Name* copy) {
   const Busy hold;
   const Name* n = find(q, whole);
@@ -109,14 +114,16 @@ Name* place_for(const NameQuestion& q, const char* whole) {
 
 bool make_whole(int directory, const char* path, char* whole) {
   const base::Scratch given;
-  return given.data() != nullptr && whole != nullptr && base::copy_text(given.data(), path, 4096) && make_path_absolute(directory, given.data(), whole);
+  return given.data() != nullptr && whole != nullptr && base::copy_text(given.data(), path, 4096) &&
+         make_path_absolute(directory, given.data(), whole);
 }
 
 }  // namespace
 
 void time_question(uint64_t ns) {
   if (was_cheap(ns)) {
-    if (base::load_relaxed(&names_rest) == 0 && base::fetch_add(&quick, 1u) + 1 >= kEnough) base::store(&names_rest, 1u);
+    if (base::load_relaxed(&names_rest) == 0 && base::fetch_add(&quick, 1u) + 1 >= kEnough)
+      base::store(&names_rest, 1u);
   } else {
     base::store(&quick, 0u);
     base::store(&names_rest, 0u);
@@ -130,11 +137,14 @@ bool known_stat(NameQuestion* q, int directory, const char* path, bool follow, s
   if (!ask(q, directory, path, whole.data())) return false;
   static_assert(sizeof(Name) < 1024);
   Name n;
-  if (within_reach(to, sizeof *to, Access::kWrites) && look_up(*q, whole.data(), &n) && n.is_known && (follow || n.no_link) && !is_bypassed_device(n.is.st_dev)) {
+  if (within_reach(to, sizeof *to, Access::kWrites) && look_up(*q, whole.data(), &n) &&
+      n.is_known && (follow || n.no_link) && !is_bypassed_device(n.is.st_dev)) {
     uint64_t bytes = 0;
-    // Of a file that is kept for appending the layers know the size; of any other that is open for writing only the kernel does.
+    // Of a file that is kept for appending the layers know the size; of any other that is open for
+    // writing only the kernel does.
     const uint32_t writers = node::writers(n.is.st_dev, n.is.st_ino);
-    if (writers == 0 || (writers == 1 && size_of_kept(whole.data(), n.is.st_dev, n.is.st_ino, &bytes))) {
+    if (writers == 0 ||
+        (writers == 1 && size_of_kept(whole.data(), n.is.st_dev, n.is.st_ino, &bytes))) {
       if (writers != 0) n.is.st_size = static_cast<off_t>(bytes);
       *to = n.is;
       errno = before;
@@ -147,7 +157,8 @@ bool known_stat(NameQuestion* q, int directory, const char* path, bool follow, s
   return false;
 }
 
-void learn_stat(const NameQuestion& q, int directory, const char* path, bool follow, const struct stat& is) {
+void learn_stat(const NameQuestion& q, int directory, const char* path, bool follow,
+                const struct stat& is) {
   if (!q.asked || !S_ISREG(is.st_mode) || is_bypassed_device(is.st_dev)) return;
   const base::SignalsBlocked blocked;
   const base::Scratch whole;
@@ -165,7 +176,9 @@ bool known_access(NameQuestion* q, int directory, const char* path, int mode) {
   const base::Scratch whole;
   if (!ask(q, directory, path, whole.data())) return false;
   Name n;
-  const bool known = look_up(*q, whole.data(), &n) && ((mode == F_OK && n.is_known) || ((n.access & 8) != 0 && (mode & ~n.access) == 0));
+  const bool known =
+      look_up(*q, whole.data(), &n) &&
+      ((mode == F_OK && n.is_known) || ((n.access & 8) != 0 && (mode & ~n.access) == 0));
   if (!known) {
     q->valid_ns = validity(whole.data());
     q->asked = q->valid_ns != 0;

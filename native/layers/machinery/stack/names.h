@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stat and access said of names, for files under rules with the layer keep: asked again within its valid_ms the answer comes from
-// memory. Served is only what cannot have changed on this node: no name was changed since (unlink, rename), no file was opened or closed
-// for writing by any rank, and nobody has this one open for writing but a file of this process that is kept itself. Regular
+// What stat and access said of names, for files under rules with the layer keep: asked again within
+// its valid_ms the answer comes from memory. Served is only what cannot have changed on this node:
+// no name was changed since (unlink, rename), no file was opened or closed for writing by any rank,
+// and nobody has this one open for writing but a file of this process that is kept itself. Regular
 // files alone; that a name does not exist is not remembered.
 #pragma once
 
@@ -40,7 +41,8 @@ struct NameQuestion {
 
 // True: `to` is filled.
 bool known_stat(NameQuestion* q, int directory, const char* path, bool follow, struct stat* to);
-void learn_stat(const NameQuestion& q, int directory, const char* path, bool follow, const struct stat& is);
+void learn_stat(const NameQuestion& q, int directory, const char* path, bool follow,
+                const struct stat& is);
 // True: access would succeed.
 bool known_access(NameQuestion* q, int directory, const char* path, int mode);
 void learn_access(const NameQuestion& q, int directory, const char* path, int mode);

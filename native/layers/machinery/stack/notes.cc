@@ -23,8 +23,15 @@ void note(const File* f, const Layer* by, uint8_t op, int error, uint64_t size) 
   if (by == nullptr) by = f->top;
   if (by == nullptr) return;
   const uint64_t now = base::ticks();
-  trace::Call call{static_cast<wire::Op>(op), static_cast<wire::Layer>(wire::kNotes + number_of(*by->kind)), 0, 0, f->name, now, now,
-                    by->position, size <= wire::kUnknownOffset ? size : wire::kUnknownOffset};
+  trace::Call call{static_cast<wire::Op>(op),
+                   static_cast<wire::Layer>(wire::kNotes + number_of(*by->kind)),
+                   0,
+                   0,
+                   f->name,
+                   now,
+                   now,
+                   by->position,
+                   size <= wire::kUnknownOffset ? size : wire::kUnknownOffset};
   if (error != 0) {
     call.flags |= wire::kError;
     call.error = static_cast<uint8_t>(error < 255 ? error : 255);
@@ -40,7 +47,8 @@ struct Loss {
   uint64_t bytes;
   char path[512];
 };
-// Standard error as it was when something was first lost: many programs close theirs before libraries end.
+// Standard error as it was when something was first lost: many programs close theirs before
+// libraries end.
 constinit int voice = -1;
 constinit uint32_t has_voice = 0;
 
@@ -67,7 +75,8 @@ void count_loss(const File* f, int error, uint64_t bytes) {
       return;
     }
     const bool last = &loss == &losses[kLosses - 1];
-    if (state == 2 && (last || (loss.device == f->device && loss.inode == f->inode && loss.error == error))) {
+    if (state == 2 &&
+        (last || (loss.device == f->device && loss.inode == f->inode && loss.error == error))) {
       base::fetch_add(&loss.bytes, bytes);
       return;
     }
@@ -90,13 +99,16 @@ const char* text_of(int error) {
 
 }  // namespace
 
-void note_bypass(const File* f, const Layer* by, Reason reason) { note(f, by, static_cast<uint8_t>(kBypassed + static_cast<uint8_t>(reason)), 0, 0); }
+void note_bypass(const File* f, const Layer* by, Reason reason) {
+  note(f, by, static_cast<uint8_t>(kBypassed + static_cast<uint8_t>(reason)), 0, 0);
+}
 
 void note_statistics(const File* f) {
   for (int i = 0; i < f->layer_count; ++i) {
     const Layer& l = f->top[i];
     for (int k = 0; k < l.kind->statistics_count; ++k) {
-      if (l.statistics[k] != 0) note(f, &l, static_cast<uint8_t>(kStatistic + k), 0, l.statistics[k]);
+      if (l.statistics[k] != 0)
+        note(f, &l, static_cast<uint8_t>(kStatistic + k), 0, l.statistics[k]);
     }
   }
 }
@@ -119,7 +131,11 @@ void report_losses(int fd) {
     if (base::load(&loss.state) != 2) continue;
     char message[1024];
     base::Writer text(message, sizeof message);
-    text.add("weir: ").add(loss.path).add(": ").add_number(base::load(&loss.bytes)).add(" bytes accepted were not written: ");
+    text.add("weir: ")
+        .add(loss.path)
+        .add(": ")
+        .add_number(base::load(&loss.bytes))
+        .add(" bytes accepted were not written: ");
     if (const char* what = text_of(loss.error); what != nullptr) text.add(what);
     else text.add("error ").add_number(static_cast<uint64_t>(loss.error));
     text.add("\n");
@@ -136,6 +152,8 @@ void ask_to_leave(Layer& layer, Reason reason) {
 
 void note_bypass(Layer& layer, Reason reason) { note_bypass(layer.file, &layer, reason); }
 
-void defer_error(Layer& layer, int error, uint64_t lost_bytes) { defer(layer.file, &layer, error, lost_bytes); }
+void defer_error(Layer& layer, int error, uint64_t lost_bytes) {
+  defer(layer.file, &layer, error, lost_bytes);
+}
 
 }  // namespace weir::stack

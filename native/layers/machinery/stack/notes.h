@@ -11,7 +11,8 @@ void note_bypass(const File* f, const Layer* by, Reason);
 void note_statistics(const File* f);
 void note_error(const File* f, const Layer* by, int error, uint64_t lost_bytes);
 
-// Keeps the first error until it is reported, and counts what is lost. Without a layer: what its flush gave back.
+// Keeps the first error until it is reported, and counts what is lost. Without a layer: what its
+// flush gave back.
 void defer(File* f, const Layer* by, int error, uint64_t lost_bytes);
 
 }  // namespace weir::stack

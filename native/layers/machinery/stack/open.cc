@@ -27,20 +27,25 @@ constinit int rank_of_rank = -1;
 constinit bool some_are_ordered = false;  // a rule's layers take part in the open itself
 constinit bool some_keep = false;
 constinit bool some_always = false;       // a rule has keep:always=1
-constinit bool keeps_alone = true;        // no rule has another layer that does anything, and names alone decide who has which
-constinit bool mode_decides = false;      // the same name may be under layers or not, by how it is opened
+constinit bool keeps_alone =
+    true;  // no rule has another layer that does anything, and names alone decide who has which
+constinit bool mode_decides =
+    false;  // the same name may be under layers or not, by how it is opened
 
 constexpr size_t kLongestPath = 4096;
 
-// Layers whose files nobody else can read have to be found also where the process filters its system calls.
+// Layers whose files nobody else can read have to be found also where the process filters its
+// system calls.
 bool keeps_forms() { return base::load_relaxed(&forms_kept) != 0; }
 
 bool make_absolute(int directory, const char* path, char* to) {
-  if (path[0] == '/') return rules::make_absolute({"/", 1}, base::text(path), to, base::Scratch::kBytes);
+  if (path[0] == '/')
+    return rules::make_absolute({"/", 1}, base::text(path), to, base::Scratch::kBytes);
   const base::Scratch room(keeps_forms());
   if (room.data() == nullptr) return false;
   const base::Text begin = base::directory_path(directory, room.data(), base::Scratch::kBytes);
-  return begin.size != 0 && rules::make_absolute(begin, base::text(path), to, base::Scratch::kBytes);
+  return begin.size != 0 &&
+         rules::make_absolute(begin, base::text(path), to, base::Scratch::kBytes);
 }
 
 const rules::Rule* match(const char* path, int flags, int fd) {
@@ -64,7 +69,9 @@ bool is_ordered(const rules::Stack& stack) {
   return false;
 }
 
-bool is_always(const rules::LayerSpec& layer) { return rules::option_number(layer, "always", 0) != 0; }
+bool is_always(const rules::LayerSpec& layer) {
+  return rules::option_number(layer, "always", 0) != 0;
+}
 
 bool keeps_always(const rules::Stack& stack) {
   for (uint32_t i = 0; i < stack.count; ++i) {
@@ -76,7 +83,8 @@ bool keeps_always(const rules::Stack& stack) {
 bool is_keep_alone(const rules::Stack& stack) {
   for (uint32_t i = 0; i < stack.count; ++i) {
     const base::Text name = stack.layers[i].name;
-    if (!rules::is(name, "keep") && !rules::is(name, "event") && !rules::is(name, "system")) return false;
+    if (!rules::is(name, "keep") && !rules::is(name, "event") && !rules::is(name, "system"))
+      return false;
   }
   return true;
 }
@@ -84,7 +92,14 @@ bool is_keep_alone(const rules::Stack& stack) {
 // Files of the kernel's own making are no files: they change without being written.
 bool is_special(uint32_t fs_type) {
   switch (fs_type) {
-    case 0x9fa0: case 0x62656572: case 0x27e0eb: case 0x63677270: case 0x64626720: case 0x74726163: case 0x73636673: case 0x6e736673:
+    case 0x9fa0:
+    case 0x62656572:
+    case 0x27e0eb:
+    case 0x63677270:
+    case 0x64626720:
+    case 0x74726163:
+    case 0x73636673:
+    case 0x6e736673:
       return true;  // proc, sysfs, cgroup, cgroup2, debugfs, tracefs, securityfs, nsfs
   }
   return false;
@@ -95,7 +110,8 @@ struct About {
   uint32_t fs_type;
 };
 
-// The kind of the file system on a device, asked for once: the answer of most is a request to a server. 0: not known yet.
+// The kind of the file system on a device, asked for once: the answer of most is a request to a
+// server. 0: not known yet.
 struct TypeOfDevice {
   uint64_t device;
   uint64_t type;
@@ -104,7 +120,8 @@ constinit TypeOfDevice types[16] = {};
 
 uint32_t type_of_device(int fd, uint64_t device) {
   TypeOfDevice& row = types[device % 16];
-  if (const uint64_t type = base::load(&row.type); type != 0 && base::load(&row.device) == device && base::load(&row.type) == type) {
+  if (const uint64_t type = base::load(&row.type);
+      type != 0 && base::load(&row.device) == device && base::load(&row.type) == type) {
     return static_cast<uint32_t>(type);
   }
   struct statfs about;
@@ -116,7 +133,9 @@ uint32_t type_of_device(int fd, uint64_t device) {
 }
 
 bool look_at(int fd, About* to) {
-  if (base::system_call(SYS_fstat, fd, reinterpret_cast<long>(&to->file)) != 0 || !S_ISREG(to->file.st_mode)) return false;
+  if (base::system_call(SYS_fstat, fd, reinterpret_cast<long>(&to->file)) != 0 ||
+      !S_ISREG(to->file.st_mode))
+    return false;
   to->fs_type = type_of_device(fd, to->file.st_dev);
   return to->fs_type != 0 && !is_special(to->fs_type);
 }
@@ -140,11 +159,13 @@ void classify(File* f, uint64_t took) {
     if (strcmp(f->top[i].kind->name, "keep") == 0) keep = f->top[i].spec;
   }
   if (keep == nullptr || is_always(*keep)) return;
-  const bool made = (f->flags & O_CREAT) != 0 && f->size_at_open == 0;  // perhaps by this open: that takes longer
+  const bool made =
+      (f->flags & O_CREAT) != 0 && f->size_at_open == 0;  // perhaps by this open: that takes longer
   const bool measured = took != 0 && !made && (f->flags & O_TRUNC) == 0;
   const bool cheap = measured && was_cheap(took);
   if (measured && learn_open(f->device, cheap)) drop_parked();
-  f->bypass = cheap || is_bypassed_device(f->device) || (took != 0 && took < kDearNs && (made || !is_dear(f->device)));
+  f->bypass = cheap || is_bypassed_device(f->device) ||
+              (took != 0 && took < kDearNs && (made || !is_dear(f->device)));
 }
 
 bool reads(int flags) { return (flags & O_ACCMODE) != O_WRONLY; }
@@ -158,14 +179,16 @@ void make_plain(File* f) {
   f->layer_count = 0;
 }
 
-// The file has its descriptor and what is known of it: with its layers or without, it enters the table.
+// The file has its descriptor and what is known of it: with its layers or without, it enters the
+// table.
 void accept(File* f, int fd, int flags) {
   const bool direct = (flags & O_DIRECT) != 0;
   if (f->holds && !f->transforms && (direct || base::sealed())) {
     note_bypass(f, nullptr, direct ? Reason::kDirect : Reason::kUnsupported);
     make_plain(f);
   }
-  const bool alone = f->bypass && f->layer_count == 2 && !trace::recording();  // with a trace the layer stays, to be seen
+  const bool alone = f->bypass && f->layer_count == 2 &&
+                     !trace::recording();  // with a trace the layer stays, to be seen
   if (alone) make_plain(f);
   if (!f->left && f->holds) {
     if (!may_hold(f, reads(flags), writes(flags)) && !f->transforms) {
@@ -177,7 +200,8 @@ void accept(File* f, int fd, int flags) {
   }
   if (!f->left && !make_ready(f)) {
     make_plain(f);
-    if (f->shares) {  // accepted as one of those that share their layers: as a plain one it may be in their way
+    if (f->shares) {  // accepted as one of those that share their layers: as a plain one it may be
+                      // in their way
       end_lease(f);
       accept_plain(f, reads(flags), writes(flags));
     } else if (f->lease != nullptr) {
@@ -217,9 +241,13 @@ File* build_for(const char* whole, int flags, int fd) {
 
 }  // namespace
 
-const rules::Rule* rule_for(const char* absolute_path) { return match(absolute_path, O_RDONLY, -1); }
+const rules::Rule* rule_for(const char* absolute_path) {
+  return match(absolute_path, O_RDONLY, -1);
+}
 
-bool make_path_absolute(int directory, const char* path, char* to) { return make_absolute(directory, path, to); }
+bool make_path_absolute(int directory, const char* path, char* to) {
+  return make_absolute(directory, path, to);
+}
 
 constinit uint32_t in_force = 0;
 uint32_t (*name_of_path)(int, const char*) = nullptr;
@@ -235,8 +263,9 @@ void set_rules(const rules::Rules& rules, int rank) {
     some_keep |= rules::has_layer(rules.rules[i].stack, "keep");
     some_always |= keeps_always(rules.rules[i].stack);
     keeps_alone &= is_keep_alone(rules.rules[i].stack);
-    mode_decides |= when.modes != 0 || when.units.count != 0 || when.min_bytes != 0 || when.max_bytes != UINT64_MAX ||
-                    when.access != rules::Access::kUnknown || when.form != rules::Form::kUnknown;
+    mode_decides |= when.modes != 0 || when.units.count != 0 || when.min_bytes != 0 ||
+                    when.max_bytes != UINT64_MAX || when.access != rules::Access::kUnknown ||
+                    when.form != rules::Form::kUnknown;
   }
   if (some_keep) {
     base::store(&names_kept, 1u);
@@ -249,19 +278,26 @@ void set_rules(const rules::Rules& rules, int rank) {
 namespace {
 
 bool prepare_open(Ticket& t, int directory, const char* path, int flags) {
-  t = {nullptr, directory, path, flags, !may_change() || (flags & (O_PATH | O_DIRECTORY)) != 0, false};
+  t = {nullptr, directory, path, flags, !may_change() || (flags & (O_PATH | O_DIRECTORY)) != 0,
+       false};
   if (t.skip) return false;
   if ((flags & O_TRUNC) != 0) settle(directory, path);
-  if (!some_are_ordered || (any_bypassed() && keeps_alone && !any_parked() && !trace::recording())) return false;
+  if (!some_are_ordered || (any_bypassed() && keeps_alone && !any_parked() && !trace::recording()))
+    return false;
   const base::SignalsBlocked blocked;
   const base::Scratch given(keeps_forms()), whole(keeps_forms());
   if (given.data() == nullptr || whole.data() == nullptr || path == nullptr) return false;
-  if (!base::copy_text(given.data(), path, kLongestPath) || !make_absolute(directory, given.data(), whole.data())) return false;
-  if (any_parked() && (t.file = unpark(whole.data(), flags)) != nullptr) return t.parked = true;
+  if (!base::copy_text(given.data(), path, kLongestPath) ||
+      !make_absolute(directory, given.data(), whole.data()))
+    return false;
+  const bool exact = rules::is_exact(base::text(given.data()));
+  if (exact && any_parked() && (t.file = unpark(whole.data(), flags)) != nullptr)
+    return t.parked = true;
   const rules::Rule* rule = match(whole.data(), flags, -1);
   if (rule == nullptr || !is_ordered(rule->stack)) return false;
   bool alone = false;
   t.file = build(*rule, base::text(whole.data()), &alone);
+  if (t.file != nullptr) t.file->exact = exact;
   return t.file != nullptr;
 }
 
@@ -291,10 +327,13 @@ int open_ordered(Ticket& t, unsigned mode) {
 
 int finish_open(Ticket& t, int fd, const char* path) {
   if (t.parked) return fd;
-  if (WEIR_UNLIKELY((t.flags & O_TRUNC) != 0 && !writes(t.flags)) && !t.skip && fd >= 0) node::names_changed();  // as truncate(2); no writer is seen
+  if (WEIR_UNLIKELY((t.flags & O_TRUNC) != 0 && !writes(t.flags)) && !t.skip && fd >= 0)
+    node::names_changed();  // as truncate(2); no writer is seen
   const uint64_t took = t.started != 0 ? base::now_ns() - t.started : 0;
   const bool usual = !t.skip && t.file == nullptr && fd >= 0 && fd < kFiles;
-  if (any_bypassed() && usual && known_at(fd) == nullptr && !trace::recording() && is_bypassed_name(t.directory, path, t.flags)) return fd;
+  if (any_bypassed() && usual && known_at(fd) == nullptr && !trace::recording() &&
+      is_bypassed_name(t.directory, path, t.flags))
+    return fd;
   if (t.skip || fd < 0 || fd >= kFiles) {
     if (t.file != nullptr) {
       close_layers(t.file);
@@ -307,7 +346,11 @@ int finish_open(Ticket& t, int fd, const char* path) {
   File* f = t.file;
   if (f == nullptr) {
     const base::Scratch whole(keeps_forms());
-    if (whole.data() != nullptr && path != nullptr && make_absolute(t.directory, path, whole.data())) f = build_for(whole.data(), t.flags, fd);
+    if (whole.data() != nullptr && path != nullptr &&
+        make_absolute(t.directory, path, whole.data())) {
+      f = build_for(whole.data(), t.flags, fd);
+      if (f != nullptr) f->exact = rules::is_exact(base::text(path));
+    }
   }
   About about;
   if (f == nullptr) {
@@ -317,7 +360,8 @@ int finish_open(Ticket& t, int fd, const char* path) {
     name_file(f, t.directory, path);
     classify(f, took);
     accept(f, fd, t.flags);
-    if (f->bypass && f->left && keeps_alone && is_bypassed_device(about.file.st_dev)) bypass_name(t.directory, path, t.flags);
+    if (f->bypass && f->left && keeps_alone && is_bypassed_device(about.file.st_dev))
+      bypass_name(t.directory, path, t.flags);
   } else {
     close_layers(f);
     give_back(f);
@@ -330,7 +374,9 @@ void settle(int directory, const char* path, bool follow) {
   if (!active() || path == nullptr || !may_change() || !anybody_holds()) return;
   struct stat about;
   const int flags = follow ? 0 : AT_SYMLINK_NOFOLLOW;
-  if (base::system_call(SYS_newfstatat, directory, reinterpret_cast<long>(path), reinterpret_cast<long>(&about), flags) != 0) return;
+  if (base::system_call(SYS_newfstatat, directory, reinterpret_cast<long>(path),
+                        reinterpret_cast<long>(&about), flags) != 0)
+    return;
   if (!S_ISREG(about.st_mode)) return;
   recall(about.st_dev, about.st_ino);
 }

@@ -8,7 +8,8 @@ constinit File* buckets[kBuckets] = {};
 namespace {
 
 File** bucket_of(const File* f) {
-  return &buckets[static_cast<uint32_t>((f->inode * 0x9e3779b97f4a7c15u ^ f->device) >> 13) % kBuckets];
+  return &buckets[static_cast<uint32_t>((f->inode * 0x9e3779b97f4a7c15u ^ f->device) >> 13) %
+                  kBuckets];
 }
 
 // Where the list's first is named; null: it is the first of none.
@@ -24,7 +25,8 @@ File** place_of_first(const File* f) {
 void add_opening(File* f) {
   f->alike = alike_of(f);
   f->previous_alike = nullptr;
-  File* const first = find_list(f->device, f->inode, [f](const File* other) { return other->alike == f->alike; });
+  File* const first =
+      find_list(f->device, f->inode, [f](const File* other) { return other->alike == f->alike; });
   if (first == nullptr) {
     f->next_alike = nullptr;
     File** const bucket = bucket_of(f);
@@ -63,7 +65,8 @@ void mend_openings() {
   for (File* first : buckets) {
     for (; first != nullptr; first = first->next_list) {
       first->previous_alike = nullptr;
-      for (File* f = first; f->next_alike != nullptr; f = f->next_alike) f->next_alike->previous_alike = f;
+      for (File* f = first; f->next_alike != nullptr; f = f->next_alike)
+        f->next_alike->previous_alike = f;
     }
   }
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The openings of this process by (device, inode), in lists of those that are alike. Who looks for one that is in its way looks at the
-// first of each list, of which a file has a few, and not at the openings, of which it may have thousands: adding and removing one
-// costs the same with any number of them. The caller keeps other threads and its own signals out (layers/machinery/stack/sharing.cc does).
+// The openings of this process by (device, inode), in lists of those that are alike. Who looks for
+// one that is in its way looks at the first of each list, of which a file has a few, and not at the
+// openings, of which it may have thousands: adding and removing one costs the same with any number
+// of them. The caller keeps other threads and its own signals out
+// (layers/machinery/stack/sharing.cc does).
 #pragma once
 
 #include <fcntl.h>
@@ -10,7 +12,8 @@
 
 namespace weir::stack {
 
-// What the openings of a list have in common, beside the file. Above these bits: 1 + the rule whose layers they share, 0 for none.
+// What the openings of a list have in common, beside the file. Above these bits: 1 + the rule whose
+// layers they share, 0 for none.
 enum Alike : uint32_t {
   kActive = 1,   // holds bytes and has not left
   kWriting = 2,  // open for writing
@@ -19,13 +22,15 @@ enum Alike : uint32_t {
   kRuleShift = 8,
 };
 
-inline bool is_open_for(const File* f, int how) { return (f->flags & O_ACCMODE) == how || (f->flags & O_ACCMODE) == O_RDWR; }
+inline bool is_open_for(const File* f, int how) {
+  return (f->flags & O_ACCMODE) == how || (f->flags & O_ACCMODE) == O_RDWR;
+}
 
 // As the opening is now.
 inline uint32_t alike_of(const File* f) {
   const bool active = f->holds && !f->left;
-  return (active ? kActive : 0u) | (is_open_for(f, O_WRONLY) ? kWriting : 0u) | (f->published != 0 ? kTells : 0u) |
-         (f->transforms ? kChanging : 0u) |
+  return (active ? kActive : 0u) | (is_open_for(f, O_WRONLY) ? kWriting : 0u) |
+         (f->published != 0 ? kTells : 0u) | (f->transforms ? kChanging : 0u) |
          (active && f->shares ? (uint32_t{f->rule} + 1) << kRuleShift : 0u);
 }
 
@@ -38,7 +43,9 @@ void renew_opening(File* f);
 // The first of each list of a bucket; first->next_list leads on.
 inline constexpr uint32_t kBuckets = 4096;
 extern WEIR_OWN File* buckets[kBuckets];
-inline File* first_list(uint64_t device, uint64_t inode) { return buckets[static_cast<uint32_t>((inode * 0x9e3779b97f4a7c15u ^ device) >> 13) % kBuckets]; }
+inline File* first_list(uint64_t device, uint64_t inode) {
+  return buckets[static_cast<uint32_t>((inode * 0x9e3779b97f4a7c15u ^ device) >> 13) % kBuckets];
+}
 
 // The first of a list of the file of which wanted(first) is true; null: none.
 template <typename Wanted>
@@ -59,7 +66,8 @@ void for_each_opening(Each each) {
   }
 }
 
-// In a forked child, which may have come into being while a thread of the parent changed a list: its forward links are sound then.
+// In a forked child, which may have come into being while a thread of the parent changed a list:
+// its forward links are sound then.
 void mend_openings();
 
 }  // namespace weir::stack

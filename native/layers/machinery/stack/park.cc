@@ -28,7 +28,8 @@ namespace {
 
 constexpr uint32_t kPlaces = 256;
 constexpr uint32_t kFuse = 0x65735546;  // statfs f_type
-constexpr int kIgnored = O_CREAT | O_NOCTTY | O_CLOEXEC;  // of open's flags: nothing that a file open already would show
+constexpr int kIgnored =
+    O_CREAT | O_NOCTTY | O_CLOEXEC;  // of open's flags: nothing that a file open already would show
 
 struct Place {
   File* file;  // null: free
@@ -43,9 +44,10 @@ struct Place {
 constinit Place places[kPlaces] = {};
 constinit uint32_t used = 0;  // no place from here on was ever taken
 constinit uint64_t clock = 0;
-// More files in turn than there are places: each is closed before its name comes again. Then those that are kept stay, and the
-// others pass, for a while.
-constexpr uint32_t kLook = 128;   // files closed for others, after which it is asked how many were found again meanwhile
+// More files in turn than there are places: each is closed before its name comes again. Then those
+// that are kept stay, and the others pass, for a while.
+constexpr uint32_t kLook =
+    128;  // files closed for others, after which it is asked how many were found again meanwhile
 constexpr uint32_t kRest = 8192;  // openings
 constinit uint32_t closed_for_others = 0, found_again = 0, resting = 0;
 constinit uint32_t most_of_all = 0;
@@ -93,7 +95,8 @@ void put(Place& p) {
 void end_requests(File* f) {
   if (f->left) return;
   for (int i = 0; i < f->layer_count; ++i) {
-    if ((f->top[i].kind->flags & (kHolds | kOrdered)) == kHolds) return f->enter.invalidate->kind->invalidate(*f->enter.invalidate);
+    if ((f->top[i].kind->flags & (kHolds | kOrdered)) == kHolds)
+      return f->enter.invalidate->kind->invalidate(*f->enter.invalidate);
   }
 }
 
@@ -111,7 +114,9 @@ bool end_all(Fits fits) {
 // Whether the name still is this file. One request.
 bool still_is(const File* f) {
   struct stat about;
-  if (base::system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(f->path), reinterpret_cast<long>(&about), 0) != 0) return false;
+  if (base::system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(f->path),
+                        reinterpret_cast<long>(&about), 0) != 0)
+    return false;
   return about.st_dev == f->device && about.st_ino == f->inode;
 }
 
@@ -147,7 +152,9 @@ bool lies_below(const char* path, const char* directory) {
 }  // namespace
 
 void may_park(File* f, const Parking& how) {
-  const uint64_t epoch = node::names_epoch(), until = base::recent_ns() + how.valid_ns, hash = hash_of(f->path);
+  if (!f->exact) return;
+  const uint64_t epoch = node::names_epoch(), until = base::recent_ns() + how.valid_ns,
+                 hash = hash_of(f->path);
   const Busy hold;
   for (uint32_t i = 0; i < kPlaces; ++i) {
     if (places[i].file != nullptr) continue;
@@ -172,7 +179,8 @@ void never_park(const File* f) {
 
 namespace {
 
-// The number is closed for the program, by whatever call it goes on to use it: the file moves to a high one.
+// The number is closed for the program, by whatever call it goes on to use it: the file moves to a
+// high one.
 bool give_number_back(File* f) {
   if (f->fs_type == kFuse) return true;
   end_requests(f);
@@ -185,7 +193,8 @@ bool give_number_back(File* f) {
 
 bool park(int fd) {
   File* const f = file_at(fd);
-  if (f == nullptr || f->parks == 0 || f->left || fd <= 2 || !may_change() || base::sealed()) return false;
+  if (f == nullptr || f->parks == 0 || f->left || fd <= 2 || !may_change() || base::sealed())
+    return false;
   const base::SignalsBlocked blocked;
   uint32_t most = 0;
   {
@@ -193,7 +202,8 @@ bool park(int fd) {
     if (const Place* p = place_of(f); p != nullptr) most = p->how.most;
   }
   if (most == 0 || !make_room(most) || !lock(f)) return false;
-  const bool parked = !f->left && f->error == 0 && f->leaving == 0 && !f->locked && begin_parking(fd, f) && give_number_back(f);
+  const bool parked = !f->left && f->error == 0 && f->leaving == 0 && !f->locked &&
+                      begin_parking(fd, f) && give_number_back(f);
   if (parked) {
     const Busy hold;
     Place* p = place_of(f);
@@ -216,7 +226,12 @@ File* unpark(const char* absolute_path, int flags) {
   const base::SignalsBlocked blocked;
   Place place{};
   const uint64_t hash = hash_of(absolute_path);
-  File* f = take([=](const Place& p) { return p.name_hash == hash && opens_alike(p.file, flags) && strcmp(p.file->path, absolute_path) == 0; }, &place);
+  File* f = take(
+      [=](const Place& p) {
+        return p.name_hash == hash && opens_alike(p.file, flags) &&
+               strcmp(p.file->path, absolute_path) == 0;
+      },
+      &place);
   if (f == nullptr) return nullptr;
   const uint64_t now = base::recent_ns(), epoch = node::names_epoch();
   const bool old = now >= place.valid_until;
@@ -241,7 +256,9 @@ File* unpark(const char* absolute_path, int flags) {
     end(f);
     return nullptr;
   }
-  if (old) f->enter.invalidate->kind->invalidate(*f->enter.invalidate);  // another node may have made it longer
+  if (old)
+    f->enter.invalidate->kind->invalidate(
+        *f->enter.invalidate);  // another node may have made it longer
   if (f->fs_type != kFuse) {
     end_requests(f);
     if (!move_down(&f->descriptor)) {
@@ -267,7 +284,9 @@ bool size_of_kept(const char* absolute_path, uint64_t device, uint64_t inode, ui
     const Busy hold;
     for (uint32_t i = 0; i < used && f == nullptr; ++i) {
       const Place& p = places[i];
-      if (p.file == nullptr || p.name_hash != hash || p.file->device != device || p.file->inode != inode) continue;
+      if (p.file == nullptr || p.name_hash != hash || p.file->device != device ||
+          p.file->inode != inode)
+        continue;
       if ((p.file->flags & O_APPEND) != 0 && strcmp(p.file->path, absolute_path) == 0) f = p.file;
     }
   }
@@ -292,7 +311,9 @@ void drop_named(const char* absolute_path) {
 void drop_same_file(int fd) {
   base::Identity file;
   if (!any_parked() || !base::identify(fd, &file)) return;
-  end_all([&](const Place& p) { return p.file->device == file.device && p.file->inode == file.number; });
+  end_all([&](const Place& p) {
+    return p.file->device == file.device && p.file->inode == file.number;
+  });
 }
 
 void drop_parked_at_quick_end() {
@@ -312,7 +333,8 @@ void name_changes(int directory, const char* path) {
   if (!active() || !may_change()) return;
   if (any_parked() && path != nullptr) {
     const base::Scratch given, whole;
-    if (given.data() != nullptr && whole.data() != nullptr && base::copy_text(given.data(), path, 4096) &&
+    if (given.data() != nullptr && whole.data() != nullptr &&
+        base::copy_text(given.data(), path, 4096) &&
         make_path_absolute(directory, given.data(), whole.data())) {
       drop_named(whole.data());
     }

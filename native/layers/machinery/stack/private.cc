@@ -146,7 +146,8 @@ int next_private(unsigned from) {
   int lowest = -1;
   for (int i = 0; i < used; ++i) {
     const int number = base::load_relaxed(&kept[i].number);
-    if (number > 0 && static_cast<unsigned>(number) >= from && (lowest < 0 || number < lowest)) lowest = number;
+    if (number > 0 && static_cast<unsigned>(number) >= from && (lowest < 0 || number < lowest))
+      lowest = number;
   }
   return lowest;
 }

@@ -10,7 +10,8 @@ namespace {
 
 int fresh() { return open("/dev/null", O_RDWR); }
 
-// What the front keeps for itself (where the report of lost bytes goes) is there already when its tests ran before.
+// What the front keeps for itself (where the report of lost bytes goes) is there already when its
+// tests ran before.
 int kept_so_far() {
   int n = 0;
   for (int fd = next_private(0); fd >= 0; fd = next_private(static_cast<unsigned>(fd) + 1)) ++n;

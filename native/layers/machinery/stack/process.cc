@@ -64,7 +64,8 @@ void flush_at_once(File* f) {
   unlock(f);
 }
 
-// A thread of weir's own that was asked for a file by another rank may be about to end what it does there.
+// A thread of weir's own that was asked for a file by another rank may be about to end what it does
+// there.
 void wait_for_leaving() {
   for_every([](File* f, int) {
     if (f->left && lock(f)) unlock(f);
@@ -88,7 +89,8 @@ void begin(const rules::Rules& rules, int rank) {
 
 void limit_changed() {
   rlimit limit{};
-  if (base::system_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, reinterpret_cast<long>(&limit)) == 0) file_limit = limit.rlim_cur;
+  if (base::system_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, reinterpret_cast<long>(&limit)) == 0)
+    file_limit = limit.rlim_cur;
 }
 
 void before_fork() {
@@ -180,7 +182,8 @@ void at_quick_end() {
   drop_parked_at_quick_end();
   for_all([](File* f, int) {
     uint32_t nobody = 0;
-    if (!base::compare_exchange(&f->lock, &nobody, this_thread())) return;  // its bytes are the write-back daemon's
+    if (!base::compare_exchange(&f->lock, &nobody, this_thread()))
+      return;  // its bytes are the write-back daemon's
     if (!f->left) flush_inside(f);
     unlock(f);
   });

@@ -12,23 +12,27 @@ namespace weir::stack {
 // Puts rules in force. rank: -1 without one. The rules stay where they are.
 void begin(const rules::Rules& rules, int rank);
 
-// fork: every file under layers is left to the kernel, so that parent and child share what the kernel shares.
+// fork: every file under layers is left to the kernel, so that parent and child share what the
+// kernel shares.
 void before_fork();
 void after_fork_in_parent();
 void in_forked_child();
-// vfork, posix_spawn, system, popen: files that the child inherits through exec are left; in the child of vfork also whatever
-// it touches. The others are written: weir may be unable to enter the new program, which then reads what the file system has.
-// everything: what the child does to its descriptors is not known.
+// vfork, posix_spawn, system, popen: files that the child inherits through exec are left; in the
+// child of vfork also whatever it touches. The others are written: weir may be unable to enter the
+// new program, which then reads what the file system has. everything: what the child does to its
+// descriptors is not known.
 void before_spawn(bool everything);
 // exec: files that the new program inherits are left, the others written.
 void before_exec();
 // io_uring: requests that no hook sees. Nothing is layered any more.
 void leave_all_for_good();
-// The same before the program sets up a ring of requests (io_uring). False: the rules have layers that store another form (cos, stripe), which
-// the kernel's requests would overwrite or hand out as they are: there must be no ring, as where an administrator forbids it (EPERM).
+// The same before the program sets up a ring of requests (io_uring). False: the rules have layers
+// that store another form (cos, stripe), which the kernel's requests would overwrite or hand out as
+// they are: there must be no ring, as where an administrator forbids it (EPERM).
 bool leave_for_ring();
-// The process is about to filter its system calls: what layers hold is written and their files leave them, and no file gets layers from
-// now on. Files in another form (cos, stripe) keep theirs, which alone can read them; the rest of their stack is bypassed.
+// The process is about to filter its system calls: what layers hold is written and their files
+// leave them, and no file gets layers from now on. Files in another form (cos, stripe) keep theirs,
+// which alone can read them; the rest of their stack is bypassed.
 void before_filter();
 void without_filter();  // it was refused
 // sync, syncfs.
@@ -37,13 +41,14 @@ void flush_all();
 void flush_shared();
 // _exit and abort: everything that can be written without waiting for other threads.
 void at_quick_end();
-// exit: everything is written; what comes later (libgfortran's last buffers, stdio's) goes through at once. The report
-// of lost bytes is due.
+// exit: everything is written; what comes later (libgfortran's last buffers, stdio's) goes through
+// at once. The report of lost bytes is due.
 void at_end();
 
 // For messages: lost bytes so far by file, into fd.
 void report_losses(int fd);
-extern WEIR_OWN bool losses_are_said;  // also where a process ends without its exit handlers (_exit, abort)
+extern WEIR_OWN bool
+    losses_are_said;  // also where a process ends without its exit handlers (_exit, abort)
 
 // RLIMIT_FSIZE, when the program changes it.
 void limit_changed();

@@ -11,9 +11,12 @@ WEIR_THREAD SeenPages seen_pages;
 namespace {
 
 constexpr uint64_t kPage = 4096;
-constexpr uint64_t kLowest = 1u << 16, kHighest = uint64_t{1} << 47;  // no program has memory elsewhere
-constexpr uint64_t kMostFilled = 256;  // pages of a read that are checked: to check for writing makes them present, and the file may be short
-constexpr uint64_t kLong = 32;  // pages: from here on they are checked by one system call, where the kernel has it
+constexpr uint64_t kLowest = 1u << 16,
+                   kHighest = uint64_t{1} << 47;  // no program has memory elsewhere
+constexpr uint64_t kMostFilled = 256;  // pages of a read that are checked: to check for writing
+                                       // makes them present, and the file may be short
+constexpr uint64_t kLong =
+    32;  // pages: from here on they are checked by one system call, where the kernel has it
 
 bool can_copy(uint64_t page, Access access) {
   const uintptr_t at = page * kPage;
@@ -28,12 +31,14 @@ bool check(uint64_t page, Access access) {
 }
 
 bool is_long_and_seen(uint64_t first, uint64_t last, Access access) {
-  return first >= seen_pages.low && last < seen_pages.high && (seen_pages.written || access == Access::kReads);
+  return first >= seen_pages.low && last < seen_pages.high &&
+         (seen_pages.written || access == Access::kReads);
 }
 
 // Pages [first, last] are copied to or from, [first, end) are readable at least.
 bool check_long(uint64_t first, uint64_t last, uint64_t end, Access access) {
-  if (!base::can_copy_all(first * kPage, (last + 1 - first) * kPage, access == Access::kWrites)) return false;
+  if (!base::can_copy_all(first * kPage, (last + 1 - first) * kPage, access == Access::kWrites))
+    return false;
   seen_pages.low = first;
   seen_pages.high = last + 1;
   seen_pages.end = end;
@@ -50,7 +55,8 @@ void begin_epoch() {
   if (seen_pages.epoch != base::load(&memory_epoch)) forget_pages();
 }
 
-// The first page from `first` on that is not mapped or cannot be read, or `end`. Nothing takes memory for the answer.
+// The first page from `first` on that is not mapped or cannot be read, or `end`. Nothing takes
+// memory for the answer.
 uint64_t readable_until(uint64_t first, uint64_t end) {
   if (base::is_readable(first * kPage, (end - first) * kPage)) return end;
   while (end - first > 1) {
@@ -61,9 +67,11 @@ uint64_t readable_until(uint64_t first, uint64_t end) {
   return first;
 }
 
-// Pages of a long buffer that were checked, all of them and not changed by a call that is seen, are mapped still.
+// Pages of a long buffer that were checked, all of them and not changed by a call that is seen, are
+// mapped still.
 bool is_long_and_mapped(uint64_t first, uint64_t last, uint64_t end, Access access) {
-  const bool seen = access == Access::kReads ? first >= seen_pages.low : is_long_and_seen(first, last, access);
+  const bool seen =
+      access == Access::kReads ? first >= seen_pages.low : is_long_and_seen(first, last, access);
   if (!seen || end > seen_pages.end) return false;
   return base::is_mapped(first * kPage, (end - first) * kPage);
 }
@@ -87,7 +95,8 @@ uint64_t find_reach(const void* p, uint64_t bytes, Access access) {
   if (last - first < kLong) {
     if (is_long_and_seen(first, last, access)) return bytes;
   } else {
-    // The C library unmaps large blocks by itself when they are freed: what is as large is checked each time.
+    // The C library unmaps large blocks by itself when they are freed: what is as large is checked
+    // each time.
     if (check_long(first, last, end, access)) return bytes;
     forget_pages();
   }

@@ -28,17 +28,21 @@ bool shares_with(const File* of, const File* first) {
   return of != nullptr && of->shares && first->alike >> kRuleShift == uint32_t{of->rule} + 1;
 }
 
-// One that holds bytes of the file and is in the way of an opening of this kind, which is in no list yet.
+// One that holds bytes of the file and is in the way of an opening of this kind, which is in no
+// list yet.
 File* in_the_way(const File* of, uint64_t device, uint64_t inode, bool writes) {
   return find_list(device, inode, [=](const File* first) {
-    return (first->alike & kActive) != 0 && (writes || (first->alike & kWriting) != 0) && !shares_with(of, first);
+    return (first->alike & kActive) != 0 && (writes || (first->alike & kWriting) != 0) &&
+           !shares_with(of, first);
   });
 }
 
 // Whether the file is open here in a way that forbids `of` to hold bytes.
 bool others_forbid(const File* of, bool writes) {
   const Busy hold;
-  const auto forbids = [=](const File* first) { return (writes || (first->alike & kWriting) != 0) && !shares_with(of, first); };
+  const auto forbids = [=](const File* first) {
+    return (writes || (first->alike & kWriting) != 0) && !shares_with(of, first);
+  };
   return find_list(of->device, of->inode, forbids) != nullptr;
 }
 
@@ -58,10 +62,13 @@ void send_away(const File* of, uint64_t device, uint64_t inode, bool writes) {
 void recalled(void* owner, node::Lease*) { leave(static_cast<File*>(owner), Reason::kConflict); }
 
 node::Verdict ask(File* f, bool reads, bool writes, bool layered) {
-  const uint32_t access = (reads ? node::kReads : 0u) | (writes ? node::kWrites : 0u) | (layered ? node::kLayered : 0u) |
-                          (layered && f->shares ? node::kShares : 0u) | (layered && f->empty ? node::kEmpty : 0u);
+  const uint32_t access = (reads ? node::kReads : 0u) | (writes ? node::kWrites : 0u) |
+                          (layered ? node::kLayered : 0u) |
+                          (layered && f->shares ? node::kShares : 0u) |
+                          (layered && f->empty ? node::kEmpty : 0u);
   node::Lease* lease = nullptr;
-  const node::Verdict verdict = node::open({f->device, f->inode, access, uint32_t{f->rule} + 1, f}, &lease);
+  const node::Verdict verdict =
+      node::open({f->device, f->inode, access, uint32_t{f->rule} + 1, f}, &lease);
   f->lease = lease;
   return verdict;
 }
@@ -103,7 +110,8 @@ bool begin_to_hold(Layer& layer) {
   const bool begun = node::begin(lease);
   if (begun) f->empty = false;
   else if (node::taken_away(lease)) ask_to_leave(layer, Reason::kConflict);
-  else if (!base::may_be_in_handler_on_any_stack()) ask_to_leave(layer, Reason::kNoMemory);  // else the next call may have it
+  else if (!base::may_be_in_handler_on_any_stack())
+    ask_to_leave(layer, Reason::kNoMemory);  // else the next call may have it
   errno = before;
   return begun;
 }
@@ -113,7 +121,8 @@ void look_after_empty(File* f, bool appends) {
     if (!begin_to_hold(*f->top)) ask_to_leave(*f->top, Reason::kNoMemory);
     return;
   }
-  if (node::taken_away(static_cast<const node::Lease*>(f->lease))) ask_to_leave(*f->top, Reason::kConflict);
+  if (node::taken_away(static_cast<const node::Lease*>(f->lease)))
+    ask_to_leave(*f->top, Reason::kConflict);
 }
 
 bool may_hold(File* f, bool reads, bool writes) {
@@ -122,7 +131,8 @@ bool may_hold(File* f, bool reads, bool writes) {
     ask(f, reads, writes, false);
     return false;
   }
-  return ask(f, reads, writes, !f->transforms) == node::Verdict::kGranted;  // one that cannot leave is not to be called back
+  return ask(f, reads, writes, !f->transforms) ==
+         node::Verdict::kGranted;  // one that cannot leave is not to be called back
 }
 
 void accept_plain(File* f, bool reads, bool writes) {
@@ -161,17 +171,20 @@ void publish_end(File* f, uint64_t end) {
   if (f->empty) return;  // the kernel knows it
   if (end <= f->published) return;
   if (f->published == 0) {
-    // The kernel does not know of a transformed file what other openings have written meanwhile; its layers do.
+    // The kernel does not know of a transformed file what other openings have written meanwhile;
+    // its layers do.
     const Result size = f->transforms ? f->enter.size->kind->size(*f->enter.size) : 0;
     if (size > 0 && static_cast<uint64_t>(size) > end) end = static_cast<uint64_t>(size);
   }
   set_published(f, end);
-  if (f->lease != nullptr && !f->transforms) node::publish_size(static_cast<node::Lease*>(f->lease), f->published);
+  if (f->lease != nullptr && !f->transforms)
+    node::publish_size(static_cast<node::Lease*>(f->lease), f->published);
 }
 
 namespace {
 
-// Another opening in this process goes on with the size that this one made: the longest of all is the file's.
+// Another opening in this process goes on with the size that this one made: the longest of all is
+// the file's.
 void hand_size_on(const File* from) {
   const Busy hold;
   File* to = nullptr;
@@ -188,15 +201,19 @@ void unregister_file(File* f, bool ends) {
   if (f->published == 0 || (f->transforms && !ends)) return;
   if (f->transforms) hand_size_on(f);
   set_published(f, 0);
-  if (f->lease != nullptr && !f->transforms) node::withdraw_size(static_cast<node::Lease*>(f->lease));
+  if (f->lease != nullptr && !f->transforms)
+    node::withdraw_size(static_cast<node::Lease*>(f->lease));
 }
 
 void cut_published(uint64_t device, uint64_t inode, uint64_t bytes) {
   const Busy hold;
-  const auto is_cut = [](const File* first) { return (first->alike & (kTells | kChanging)) == (kTells | kChanging); };
+  const auto is_cut = [](const File* first) {
+    return (first->alike & (kTells | kChanging)) == (kTells | kChanging);
+  };
   if (bytes != 0) {
     find_list(device, inode, [&](File* first) {
-      for (File* f = is_cut(first) ? first : nullptr; f != nullptr; f = f->next_alike) f->published = bytes;
+      for (File* f = is_cut(first) ? first : nullptr; f != nullptr; f = f->next_alike)
+        f->published = bytes;
       return false;
     });
     return;
@@ -214,7 +231,8 @@ bool size_of(uint64_t device, uint64_t inode, uint64_t* bytes, bool* exact) {
   if (base::load_relaxed(&unwritten) != 0) {
     const Busy hold;
     find_list(device, inode, [&](const File* first) {
-      for (const File* f = (first->alike & kTells) != 0 ? first : nullptr; f != nullptr; f = f->next_alike) {
+      for (const File* f = (first->alike & kTells) != 0 ? first : nullptr; f != nullptr;
+           f = f->next_alike) {
         if (f->published == 0 || (found && f->published < *bytes)) continue;
         *bytes = f->published;
         *exact |= f->transforms;
@@ -224,7 +242,8 @@ bool size_of(uint64_t device, uint64_t inode, uint64_t* bytes, bool* exact) {
     });
   }
   uint64_t elsewhere = 0;
-  if (!*exact && node::any_sizes() && node::size_of(device, inode, &elsewhere) && (!found || elsewhere > *bytes)) {
+  if (!*exact && node::any_sizes() && node::size_of(device, inode, &elsewhere) &&
+      (!found || elsewhere > *bytes)) {
     *bytes = elsewhere;
     found = true;
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Openings of one file in this process and on this node: who may hold bytes of it, and who must leave.
+// Openings of one file in this process and on this node: who may hold bytes of it, and who must
+// leave.
 #pragma once
 
 #include "layers/machinery/stack/file.h"
@@ -10,10 +11,12 @@ namespace weir::stack {
 void link(File* f);
 void unlink(File* f);
 
-// Registers an opening; false: it must be plain, and whoever else held bytes of the file has left. May wait.
+// Registers an opening; false: it must be plain, and whoever else held bytes of the file has left.
+// May wait.
 bool may_hold(File* f, bool reads, bool writes);
-// Before a call on a file that is f->empty: asks it to leave when another has taken it. appends: the call puts bytes where the file
-// ends, which must not become another place meanwhile, so the file counts as holding from now on.
+// Before a call on a file that is f->empty: asks it to leave when another has taken it. appends:
+// the call puts bytes where the file ends, which must not become another place meanwhile, so the
+// file counts as holding from now on.
 void look_after_empty(File* f, bool appends);
 // A plain opening: others that hold the file leave when one of them or this one writes.
 void accept_plain(File* f, bool reads, bool writes);
@@ -26,9 +29,11 @@ void recall(uint64_t device, uint64_t inode);
 void publish(File* f);
 // The same after a write, which asks nobody: the file ends there or behind it.
 void publish_end(File* f, uint64_t end);
-// The kernel knows the size; that of a file which a layer transforms it never does. ends: the file is closed.
+// The kernel knows the size; that of a file which a layer transforms it never does. ends: the file
+// is closed.
 void unregister_file(File* f, bool ends = false);
-// A file that a layer transforms has been cut (or made longer) through another opening or by name: what those in this process reported.
+// A file that a layer transforms has been cut (or made longer) through another opening or by name:
+// what those in this process reported.
 void cut_published(uint64_t device, uint64_t inode, uint64_t bytes);
 // exact: whatever the kernel says; else where that is less.
 bool size_of(uint64_t device, uint64_t inode, uint64_t* bytes, bool* exact);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a file under layers stands and how long it is: lseek, fsync, ftruncate, and the size in stat's answers.
+// Where a file under layers stands and how long it is: lseek, fsync, ftruncate, and the size in
+// stat's answers.
 #include <errno.h>
 #include <unistd.h>
 
@@ -17,7 +18,8 @@ WEIR_THREAD struct stat* stat_for_layer = nullptr;
 
 namespace {
 
-constexpr int64_t kFarOut = int64_t{1} << 43;  // beyond it the kernel is asked what the file system allows
+constexpr int64_t kFarOut = int64_t{1}
+                            << 43;  // beyond it the kernel is asked what the file system allows
 
 long done(long r) {
   if (WEIR_LIKELY(r >= 0)) return r;
@@ -25,7 +27,9 @@ long done(long r) {
   return -1;
 }
 
-long kernel_seek(int fd, off_t offset, int whence) { return base::system_call(SYS_lseek, fd, offset, whence); }
+long kernel_seek(int fd, off_t offset, int whence) {
+  return base::system_call(SYS_lseek, fd, offset, whence);
+}
 
 // Takes the lock for the lifetime of the object, where the file is still under layers.
 class Inside {
@@ -44,7 +48,8 @@ class Inside {
   }
   ~Inside() {
     if (!inside_) return;
-    if (WEIR_UNLIKELY(file_->leaving != 0)) leave_inside(file_, static_cast<Reason>(file_->leaving), file_->top);
+    if (WEIR_UNLIKELY(file_->leaving != 0))
+      leave_inside(file_, static_cast<Reason>(file_->leaving), file_->top);
     unlock(file_);
   }
   Inside(const Inside&) = delete;
@@ -78,7 +83,7 @@ long seek_inside(File* f, int fd, off_t offset, int whence) {
   }
   int64_t target = 0;
   if (__builtin_add_overflow(base, offset, &target) || target < 0) return -EINVAL;
-  if (WEIR_UNLIKELY(target > kFarOut) && !f->transforms) {
+  if (WEIR_UNLIKELY(target > kFarOut)) {
     const long at = kernel_seek(fd, target, SEEK_SET);
     if (base::failed(at)) return at;
   }
@@ -93,13 +98,17 @@ off_t lseek(File* f, int fd, off_t offset, int whence) {
   if (whence > SEEK_END) fetch_from_sharers(f);
   const Inside in(f, fd);
   if (in) return done(seek_inside(f, fd, offset, whence));
-  if (in.within()) return done(whence == SEEK_CUR ? static_cast<off_t>(f->position) + offset : kernel_seek(fd, offset, whence));
+  if (in.within())
+    return done(whence == SEEK_CUR ? static_cast<off_t>(f->position) + offset
+                                   : kernel_seek(fd, offset, whence));
   return done(kernel_seek(fd, offset, whence));
 }
 
 int fsync(File* f, int fd, bool data_only) {
   const auto kernel = [=] { return base::system_call(data_only ? SYS_fdatasync : SYS_fsync, fd); };
-  if (!f->holds) return static_cast<int>(done(f->left ? kernel() : f->enter.sync->kind->sync(*f->enter.sync, data_only)));
+  if (!f->holds)
+    return static_cast<int>(
+        done(f->left ? kernel() : f->enter.sync->kind->sync(*f->enter.sync, data_only)));
   long result = 0;
   {
     const Inside in(f, fd);
@@ -120,11 +129,17 @@ int fsync(File* f, int fd, bool data_only) {
 int ftruncate(File* f, int fd, off_t bytes) {
   const auto kernel = [=] { return base::system_call(SYS_ftruncate, fd, bytes); };
   if (bytes < 0 || (f->flags & O_ACCMODE) == O_RDONLY) return static_cast<int>(done(kernel()));
-  if (!f->holds) return static_cast<int>(done(f->left ? kernel() : f->enter.truncate->kind->truncate(*f->enter.truncate, static_cast<uint64_t>(bytes))));
-  // Others that share its layers may have reported to the node an end behind this one: they leave, which takes it back.
+  if (!f->holds)
+    return static_cast<int>(done(f->left ? kernel()
+                                         : f->enter.truncate->kind->truncate(
+                                               *f->enter.truncate, static_cast<uint64_t>(bytes))));
+  // Others that share its layers may have reported to the node an end behind this one: they leave,
+  // which takes it back.
   uint64_t reported = 0;
   bool exact = false;
-  if (f->shares && size_of(f->device, f->inode, &reported, &exact) && static_cast<uint64_t>(bytes) < reported) recall(f->device, f->inode);
+  if (f->shares && size_of(f->device, f->inode, &reported, &exact) &&
+      static_cast<uint64_t>(bytes) < reported)
+    recall(f->device, f->inode);
   const Inside in(f, fd);
   if (!in) return static_cast<int>(done(kernel()));
   if (static_cast<uint64_t>(bytes) > file_limit || bytes > kFarOut) {
@@ -133,7 +148,8 @@ int ftruncate(File* f, int fd, off_t bytes) {
     f->enter.invalidate->kind->invalidate(*f->enter.invalidate);
     return static_cast<int>(done(result));
   }
-  const Result result = f->enter.truncate->kind->truncate(*f->enter.truncate, static_cast<uint64_t>(bytes));
+  const Result result =
+      f->enter.truncate->kind->truncate(*f->enter.truncate, static_cast<uint64_t>(bytes));
   if (result >= 0) {
     unregister_file(f, true);
     if (f->transforms) cut_published(f->device, f->inode, static_cast<uint64_t>(bytes));
@@ -143,7 +159,8 @@ int ftruncate(File* f, int fd, off_t bytes) {
 }
 
 void patch_size(File* f, int fd, struct stat* about) {
-  if (!f->holds || f->left || ((f->flags & O_ACCMODE) == O_RDONLY && !f->transforms && !f->shares)) return;
+  if (!f->holds || f->left || ((f->flags & O_ACCMODE) == O_RDONLY && !f->transforms && !f->shares))
+    return;
   const int before = errno;
   if (const Inside in(f, fd); in) {
     stat_of_program = about;
@@ -158,7 +175,8 @@ bool patch_size_of_path(struct stat* about) {
   uint64_t bytes = 0;
   bool exact = false;
   if (!size_of(about->st_dev, about->st_ino, &bytes, &exact)) return false;
-  if (exact || static_cast<uint64_t>(about->st_size) < bytes) about->st_size = static_cast<off_t>(bytes);
+  if (exact || static_cast<uint64_t>(about->st_size) < bytes)
+    about->st_size = static_cast<off_t>(bytes);
   return true;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The front over files of a temporary directory: which files get layers, what the position does, when a file leaves, which errors come.
+// The front over files of a temporary directory: which files get layers, what the position does,
+// when a file leaves, which errors come.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <setjmp.h>
@@ -38,12 +39,36 @@ Result write_failing(Layer& l, const Transfer& t) {
 }
 Result refuse(Layer&) { return -EINVAL; }
 
-constexpr Kind kFailing{.name = "failing", .flags = 0, .state_bytes = 0, .statistics_count = 0,
-                        .create = nullptr, .open = nullptr, .ready = nullptr, .read = nullptr, .write = write_failing, .size = nullptr, .truncate = nullptr,
-                        .flush = nullptr, .sync = nullptr, .invalidate = nullptr, .close = nullptr};
-constexpr Kind kRefusing{.name = "refusing", .flags = 0, .state_bytes = 0, .statistics_count = 0,
-                         .create = refuse, .open = nullptr, .ready = nullptr, .read = nullptr, .write = nullptr, .size = nullptr, .truncate = nullptr,
-                         .flush = nullptr, .sync = nullptr, .invalidate = nullptr, .close = nullptr};
+constexpr Kind kFailing{.name = "failing",
+                        .flags = 0,
+                        .state_bytes = 0,
+                        .statistics_count = 0,
+                        .create = nullptr,
+                        .open = nullptr,
+                        .ready = nullptr,
+                        .read = nullptr,
+                        .write = write_failing,
+                        .size = nullptr,
+                        .truncate = nullptr,
+                        .flush = nullptr,
+                        .sync = nullptr,
+                        .invalidate = nullptr,
+                        .close = nullptr};
+constexpr Kind kRefusing{.name = "refusing",
+                         .flags = 0,
+                         .state_bytes = 0,
+                         .statistics_count = 0,
+                         .create = refuse,
+                         .open = nullptr,
+                         .ready = nullptr,
+                         .read = nullptr,
+                         .write = nullptr,
+                         .size = nullptr,
+                         .truncate = nullptr,
+                         .flush = nullptr,
+                         .sync = nullptr,
+                         .invalidate = nullptr,
+                         .close = nullptr};
 
 // Holds from the call on at which the test wants it to; what it would hold is of no matter here.
 bool is_to_begin = false;
@@ -53,15 +78,27 @@ bool begins(Layer& l) {
   if (is_to_begin) begun += begin_to_hold(l);
   return true;
 }
-constexpr Kind kLate{.name = "late", .flags = kHolds | kBeginsEmpty, .state_bytes = 0,
-                     .statistics_count = 0, .create = nullptr, .open = nullptr, .ready = nullptr,
-                     .read = [](Layer& l, const Transfer& t) { return begins(l) ? read_below(l, t) : 0; },
-                     .write = [](Layer& l, const Transfer& t) { return begins(l) ? write_below(l, t) : 0; }, .size = nullptr,
-                     .truncate = nullptr, .flush = nullptr, .sync = nullptr, .invalidate = nullptr, .close = nullptr};
+constexpr Kind kLate{
+    .name = "late",
+    .flags = kHolds | kBeginsEmpty,
+    .state_bytes = 0,
+    .statistics_count = 0,
+    .create = nullptr,
+    .open = nullptr,
+    .ready = nullptr,
+    .read = [](Layer& l, const Transfer& t) { return begins(l) ? read_below(l, t) : 0; },
+    .write = [](Layer& l, const Transfer& t) { return begins(l) ? write_below(l, t) : 0; },
+    .size = nullptr,
+    .truncate = nullptr,
+    .flush = nullptr,
+    .sync = nullptr,
+    .invalidate = nullptr,
+    .close = nullptr};
 
 int threads_of_process() {
   int n = 0;
-  for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator("/proc/self/task")) ++n;
+  for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator("/proc/self/task"))
+    ++n;
   return n;
 }
 
@@ -70,7 +107,8 @@ void open_elsewhere(int fd) {
   struct stat about {};
   ASSERT_EQ(fstat(fd, &about), 0);
   node::Lease* lease = nullptr;
-  EXPECT_EQ(node::open({about.st_dev, about.st_ino, node::kWrites, 99, nullptr}, &lease), node::Verdict::kPlain);
+  EXPECT_EQ(node::open({about.st_dev, about.st_ino, node::kWrites, 99, nullptr}, &lease),
+            node::Verdict::kPlain);
   node::close(lease);
 }
 
@@ -87,7 +125,8 @@ constexpr char kRules[] =
 class Front : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    static const Kind* const kinds[] = {&layers::kSystem, &layers::kHold, &kFailing, &kRefusing, &kLate};
+    static const Kind* const kinds[] = {&layers::kSystem, &layers::kHold, &kFailing, &kRefusing,
+                                        &kLate};
     static rules::Rules rules;
     const char* mistake = nullptr;
     ASSERT_TRUE(rules::parse(base::text(kRules), &rules, &mistake)) << mistake;
@@ -103,16 +142,21 @@ class Front : public testing::Test {
     is_to_begin = false;
     begun = 0;
   }
-  void TearDown() override { [[maybe_unused]] const int done = system(("rm -r " + directory_).c_str()); }
+  void TearDown() override {
+    [[maybe_unused]] const int done = system(("rm -r " + directory_).c_str());
+  }
 
   int open_file(const char* name, int flags = O_RDWR | O_CREAT) {
     const std::string path = directory_ + "/" + name;
-    return opening(AT_FDCWD, path.c_str(), flags, 0644, [&] { return open(path.c_str(), flags, 0644); });
+    return opening(AT_FDCWD, path.c_str(), flags, 0644,
+                   [&] { return open(path.c_str(), flags, 0644); });
   }
   static int close_file(int fd) {
     return closing(fd, [=] { return close(fd); });
   }
-  static ssize_t write_text(int fd, const char* text) { return write(file_at(fd), fd, text, strlen(text)); }
+  static ssize_t write_text(int fd, const char* text) {
+    return write(file_at(fd), fd, text, strlen(text));
+  }
   // What the kernel has, whatever the layers hold.
   static std::string in_kernel(int fd) {
     char b[256];
@@ -124,7 +168,12 @@ class Front : public testing::Test {
 };
 
 TEST_F(Front, only_files_of_rules_with_layers_are_under_layers) {
-  for (const auto& [name, layered] : {std::pair{"a.hold", true}, {"a.pass", true}, {"a.none", false}, {"a.refused", false}, {"a.unknown", false}, {"a.other", false}}) {
+  for (const auto& [name, layered] : {std::pair{"a.hold", true},
+                                      {"a.pass", true},
+                                      {"a.none", false},
+                                      {"a.refused", false},
+                                      {"a.unknown", false},
+                                      {"a.other", false}}) {
     const int fd = open_file(name);
     ASSERT_GE(fd, 0);
     EXPECT_EQ(file_at(fd) != nullptr, layered) << name;
@@ -278,7 +327,8 @@ TEST_F(Front, an_error_of_leaving_waits_for_the_next_write) {
   EXPECT_EQ(close_file(fd), 0);
 }
 
-// As far below as a signal handler's frame is: a second call from about the same depth finds that the first was left by a jump.
+// As far below as a signal handler's frame is: a second call from about the same depth finds that
+// the first was left by a jump.
 template <typename Call>
 [[gnu::noinline]] auto from_below(Call call) {
   char frame[4096];
@@ -331,7 +381,8 @@ TEST_F(Front, what_the_kernel_refuses_it_refuses_here) {
   const int fd = open_file("a.hold", O_WRONLY | O_CREAT);
   File* f = file_at(fd);
   char b[4];
-  const std::pair<ssize_t, int> expected[] = {{-1, EBADF}, {-1, EFAULT}, {-1, EINVAL}, {-1, EINVAL}, {-1, EINVAL}};
+  const std::pair<ssize_t, int> expected[] = {
+      {-1, EBADF}, {-1, EFAULT}, {-1, EINVAL}, {-1, EINVAL}, {-1, EINVAL}};
   const auto got = [](ssize_t r) { return std::pair<ssize_t, int>{r, errno}; };
   EXPECT_EQ(got(read(f, fd, b, 4)), expected[0]);
   EXPECT_EQ(got(write(f, fd, nullptr, 4)), expected[1]);
@@ -373,7 +424,9 @@ TEST_F(Front, any_sequence_of_calls_gives_what_the_kernel_gives) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
-  const auto pick = [&](long below) { return static_cast<long>(random() % static_cast<unsigned long>(below)); };
+  const auto pick = [&](long below) {
+    return static_cast<long>(random() % static_cast<unsigned long>(below));
+  };
   const int fd = open_file("a.hold");
   const int plain = open((directory_ + "/plain").c_str(), O_RDWR | O_CREAT, 0644);
   File* f = file_at(fd);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that nobody has open and whose layers keep another form of them on disk (cos, stripe): how long they are to programs, and how
-// they are cut by path. The layers themselves are asked, opened for the moment.
+// Files that nobody has open and whose layers keep another form of them on disk (cos, stripe): how
+// long they are to programs, and how they are cut by path. The layers themselves are asked, opened
+// for the moment.
 #include <errno.h>
 #include <string.h>
 
@@ -26,12 +27,14 @@ bool transforms(const rules::LayerSpec& layer) {
 bool reduce(const rules::Rule& from, rules::Rule& to) {
   to.index = from.index;
   for (uint32_t i = 0; i < from.stack.count; ++i) {
-    if (i + 1 == from.stack.count || transforms(from.stack.layers[i])) to.stack.layers[to.stack.count++] = from.stack.layers[i];
+    if (i + 1 == from.stack.count || transforms(from.stack.layers[i]))
+      to.stack.layers[to.stack.count++] = from.stack.layers[i];
   }
   return to.stack.count > 1;
 }
 
-// Calls `ask` with the file, if it is one in a form of its own and the one that `about` speaks of. Signals are held back.
+// Calls `ask` with the file, if it is one in a form of its own and the one that `about` speaks of.
+// Signals are held back.
 template <typename Ask>
 void ask_layers(const char* whole, int access, const struct stat& about, Ask ask) {
   const rules::Rule* rule = rule_for(whole);
@@ -51,7 +54,9 @@ void ask_layers(const char* whole, int access, const struct stat& about, Ask ask
     f->device = about.st_dev;
     f->inode = about.st_ino;
     f->size_at_open = static_cast<uint64_t>(about.st_size);
-    if (base::identify(f->descriptor, &is) && is == base::Identity{f->device, f->inode} && make_ready(f)) ask(f);
+    if (base::identify(f->descriptor, &is) && is == base::Identity{f->device, f->inode} &&
+        make_ready(f))
+      ask(f);
     close_layers(f);
     base::close_fd(static_cast<int>(fd));
   }
@@ -63,7 +68,8 @@ void ask_of_path(int directory, const char* path, int access, const struct stat&
   if (!S_ISREG(about.st_mode) || path == nullptr || path[0] == 0 || !may_change()) return;
   const int before = errno;
   const base::Scratch whole(true);
-  if (whole.data() != nullptr && make_path_absolute(directory, path, whole.data())) ask_layers(whole.data(), access, about, ask);
+  if (whole.data() != nullptr && make_path_absolute(directory, path, whole.data()))
+    ask_layers(whole.data(), access, about, ask);
   errno = before;
 }
 
@@ -85,7 +91,9 @@ void patch_size_of_form(int directory, const char* path, struct stat* about) {
 
 bool truncate_form(const char* path, off_t bytes, int* result) {
   struct stat about;
-  if (bytes < 0 || base::system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(path), reinterpret_cast<long>(&about), 0) != 0) return false;
+  if (bytes < 0 || base::system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(path),
+                                     reinterpret_cast<long>(&about), 0) != 0)
+    return false;
   Result done = 1;  // not a file of this kind
   ask_of_path(AT_FDCWD, path, O_RDWR, about, [&](File* f) {
     done = f->enter.truncate->kind->truncate(*f->enter.truncate, static_cast<uint64_t>(bytes));

@@ -36,7 +36,8 @@ void set(int fd, File* f) {
   if (fd > highest) highest = fd;
 }
 
-// Another number of the file than the one that goes; -1: that was the last. The copy made last is there in most cases.
+// Another number of the file than the one that goes; -1: that was the last. The copy made last is
+// there in most cases.
 int other_number(const File* f, int going) {
   if (f->last_copy != going && known_at(f->last_copy) == f) return f->last_copy;
   for (int fd = 0; fd <= highest; ++fd) {
@@ -49,7 +50,8 @@ int other_number(const File* f, int going) {
 void end_layers(File* f) {
   if (f->left) return;
   close_layers(f);
-  // The write-back daemon has a copy of the descriptor, which may stay for a while and would keep the locks with it.
+  // The write-back daemon has a copy of the descriptor, which may stay for a while and would keep
+  // the locks with it.
   if (f->locked && f->holds && f->references == 0) base::end_locks(f->descriptor);
   note_statistics(f);
   unregister_file(f, true);
@@ -138,7 +140,9 @@ int before_close(int fd) {
     if (f->references > 1 && f->descriptor == fd) {
       const int other = other_number(f, fd);
       if (other >= 0) {
-        if (locked && !f->left) f->enter.invalidate->kind->invalidate(*f->enter.invalidate);  // ends what is under way on this number
+        if (locked && !f->left)
+          f->enter.invalidate->kind->invalidate(
+              *f->enter.invalidate);  // ends what is under way on this number
         base::store(&f->descriptor, other);
       }
     }
@@ -163,7 +167,8 @@ void copied(int from, int to) {
   if (from == to) return;
   File* const f = known_at(from);
   if (f == nullptr) {
-    if (known_at(to) != nullptr && may_change()) before_close(to);  // a number whose close nobody saw
+    if (known_at(to) != nullptr && may_change())
+      before_close(to);  // a number whose close nobody saw
     return;
   }
   if (!may_change()) {  // the child of vfork: it is the kernel that will serve the copy
@@ -184,8 +189,11 @@ void copied(int from, int to) {
 
 namespace {
 
-// A stream of the C library on this number (stdout, and whatever was open there) reads and writes without a call that is seen.
-bool may_have_stream(int fd) { return fd <= 2 || !base::failed(base::system_call(SYS_fcntl, fd, F_GETFD, 0)); }
+// A stream of the C library on this number (stdout, and whatever was open there) reads and writes
+// without a call that is seen.
+bool may_have_stream(int fd) {
+  return fd <= 2 || !base::failed(base::system_call(SYS_fcntl, fd, F_GETFD, 0));
+}
 
 }  // namespace
 
@@ -200,7 +208,8 @@ void before_replacing(int from, int to) {
   if (from == to || !may_change()) return;
   if (is_private(to)) make_way(to);
   if (known_at(to) == nullptr) return;
-  if (base::failed(base::system_call(SYS_fcntl, from, F_GETFD, 0))) return;  // the call will fail, and closes nothing
+  if (base::failed(base::system_call(SYS_fcntl, from, F_GETFD, 0)))
+    return;          // the call will fail, and closes nothing
   before_close(to);  // dup2 reports no error of it: that stands in the report at the end
 }
 

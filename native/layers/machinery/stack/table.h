@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which descriptor is which file under layers: openings, copies, ends. Called by the hooks of open, dup, close and the like, and by
-// those of stdio's. In a vfork child nothing changes: the memory is the parent's, the numbers are not.
+// Which descriptor is which file under layers: openings, copies, ends. Called by the hooks of open,
+// dup, close and the like, and by those of stdio's. In a vfork child nothing changes: the memory is
+// the parent's, the numbers are not.
 //
 // Threads: any, and signal handlers: the table's lock is held for a few instructions, with signals
 // held back. before_close() and closing() hand down what layers hold, which costs requests to the
@@ -58,12 +59,13 @@ int opening(int directory, const char* path, int flags, unsigned mode, Real real
   Ticket t;
   const bool ordered = begin_open(t, directory, path, flags);
   int fd = ordered ? open_ordered(t, mode) : real();
-  if (WEIR_UNLIKELY(fd < 0 && errno == EMFILE) && drop_parked()) fd = ordered ? open_ordered(t, mode) : real();
+  if (WEIR_UNLIKELY(fd < 0 && errno == EMFILE) && drop_parked())
+    fd = ordered ? open_ordered(t, mode) : real();
   return finish_open(t, fd, path);
 }
 
-// Before the number is given up, by whatever call. The error that its close has to report (a positive errno), 0: none. The number's
-// entry is gone afterwards.
+// Before the number is given up, by whatever call. The error that its close has to report (a
+// positive errno), 0: none. The number's entry is gone afterwards.
 int before_close(int fd);
 template <typename Real>
 auto closing(int fd, Real real) -> decltype(real()) {
@@ -82,13 +84,14 @@ int opening_as_made(const char* path, int flags, Real real) {
   return finish_open(t, real(), path);
 }
 
-// Whether anything in [first, last] is known; before_close for all of it, whose errors go into the exit report.
+// Whether anything in [first, last] is known; before_close for all of it, whose errors go into the
+// exit report.
 void before_close_range(unsigned first, unsigned last);
 
 // `to` is a copy of `from` from now on; before_replacing: it is about to become one.
 void copied(int from, int to);
-// Whether the copy can be: a file on whose number a stream may stand leaves its layers, as streams pass by them; one that cannot leave
-// (transformed) cannot be there.
+// Whether the copy can be: a file on whose number a stream may stand leaves its layers, as streams
+// pass by them; one that cannot leave (transformed) cannot be there.
 bool may_copy(int from, int to);
 void before_replacing(int from, int to);
 
@@ -100,18 +103,20 @@ inline void set_name(int fd, uint32_t name) {
 // Status flags as F_SETFL has set them.
 void flags_set(int fd, int flags);
 
-// An open for writing that forgets the file's contents, or a truncate by path: layered holders of it leave first.
+// An open for writing that forgets the file's contents, or a truncate by path: layered holders of
+// it leave first.
 void settle(int directory, const char* path, bool follow = true);
 
 // How the trace names a path: hook/observe.h path_at, set by the composition root.
 extern WEIR_OWN uint32_t (*name_of_path)(int directory, const char* path);
 
-// The size of a file asked for by name, when accepted bytes make it longer. False: nothing is known of it here.
+// The size of a file asked for by name, when accepted bytes make it longer. False: nothing is known
+// of it here.
 bool patch_size_of_path(struct stat* about);
 bool any_unwritten();
 
-// Some rule's layers keep another form of files on disk: their sizes by name are asked of the layers, and a truncate by path is theirs
-// (false: this is no such file).
+// Some rule's layers keep another form of files on disk: their sizes by name are asked of the
+// layers, and a truncate by path is theirs (false: this is no such file).
 extern WEIR_OWN uint32_t forms_kept;
 void keep_forms(const rules::Stack& stack);
 void patch_size_of_form(int directory, const char* path, struct stat* about);

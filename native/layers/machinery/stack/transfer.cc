@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes through a file under layers. The usual call of a stack that holds nothing goes straight to its first layer; one that holds is
-// entered under the file's lock, with its position.
+// Bytes through a file under layers. The usual call of a stack that holds nothing goes straight to
+// its first layer; one that holds is entered under the file's lock, with its position.
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
@@ -22,7 +22,8 @@ constinit TestForCancel test_for_cancel = nullptr;
 namespace {
 
 constexpr uint64_t kMostBytes = 0x7ffff000;          // of one call, as the kernel cuts it
-constexpr uint64_t kFarOut = uint64_t{1} << 43;      // beyond it the kernel is asked what the file system allows
+constexpr uint64_t kFarOut = uint64_t{1}
+                             << 43;  // beyond it the kernel is asked what the file system allows
 constexpr int kPlainFlags = RWF_HIPRI | RWF_SYNC | RWF_DSYNC | RWF_APPEND;
 constexpr int64_t kImplicit = -1;
 
@@ -48,11 +49,13 @@ struct Request {
 Result by_kernel(const Request& q, int64_t offset) {
   const auto pieces = reinterpret_cast<long>(q.pieces);
   if (q.count != 1 || q.flags != 0) {
-    return base::system_call(q.writes ? SYS_pwritev2 : SYS_preadv2, q.fd, pieces, q.count, offset, 0, q.flags);
+    return base::system_call(q.writes ? SYS_pwritev2 : SYS_preadv2, q.fd, pieces, q.count, offset,
+                             0, q.flags);
   }
   const auto base = reinterpret_cast<long>(q.pieces[0].iov_base);
   const long bytes = static_cast<long>(q.pieces[0].iov_len);
-  if (offset == kImplicit) return base::system_call(q.writes ? SYS_write : SYS_read, q.fd, base, bytes);
+  if (offset == kImplicit)
+    return base::system_call(q.writes ? SYS_write : SYS_read, q.fd, base, bytes);
   return base::system_call(q.writes ? SYS_pwrite64 : SYS_pread64, q.fd, base, bytes, offset);
 }
 
@@ -61,20 +64,23 @@ Access access_of(const Request& q) { return q.writes ? Access::kReads : Access::
 // Whether layers may copy from or to all of it (layers/machinery/stack/reach.h).
 WEIR_INLINE bool within_reach(const Request& q) {
   for (int i = 0; i < q.count; ++i) {
-    if (WEIR_UNLIKELY(!within_reach(q.pieces[i].iov_base, q.pieces[i].iov_len, access_of(q)))) return false;
+    if (WEIR_UNLIKELY(!within_reach(q.pieces[i].iov_base, q.pieces[i].iov_len, access_of(q))))
+      return false;
   }
   return true;
 }
 
-bool appends(const Request& q) { return q.writes && ((q.file->flags & O_APPEND) != 0 || (q.flags & RWF_APPEND) != 0); }
+bool appends(const Request& q) {
+  return q.writes && ((q.file->flags & O_APPEND) != 0 || (q.flags & RWF_APPEND) != 0);
+}
 
 bool allowed(const File* f, bool writes) {
   const int mode = f->flags & O_ACCMODE;
   return mode == O_RDWR || mode == (writes ? O_WRONLY : O_RDONLY);
 }
 
-// A signal handler within a call on the same file: the kernel has the file's bytes but for those in the layers. The interrupted call has
-// moved the position on already.
+// A signal handler within a call on the same file: the kernel has the file's bytes but for those in
+// the layers. The interrupted call has moved the position on already.
 Result within(const Request& q) {
   if (q.offset != kImplicit) return by_kernel(q, q.offset);
   const uint64_t at = q.file->position;
@@ -83,7 +89,8 @@ Result within(const Request& q) {
   return r;
 }
 
-// Whatever the layers do not decide: limits, far offsets, flags that only the kernel knows. The file lock is held.
+// Whatever the layers do not decide: limits, far offsets, flags that only the kernel knows. The
+// file lock is held.
 Result through(const Request& q, int64_t offset) {
   File* const f = q.file;
   flush_inside(f);
@@ -113,7 +120,8 @@ Result write_inside(const Request& q) {
     offset = static_cast<uint64_t>(end);
   }
   const uint64_t limit = file_limit < kFarOut ? file_limit : kFarOut;
-  const bool unusual = q.bytes > limit || offset > limit - q.bytes || ((q.flags & RWF_APPEND) != 0 && (f->flags & O_APPEND) == 0);
+  const bool unusual = q.bytes > limit || offset > limit - q.bytes ||
+                       ((q.flags & RWF_APPEND) != 0 && (f->flags & O_APPEND) == 0);
   if (q.offset == kImplicit) f->position = offset + q.bytes;
   Result r;
   if (WEIR_UNLIKELY(unusual && !f->transforms)) {
@@ -122,7 +130,8 @@ Result write_inside(const Request& q) {
     r = f->enter.write->kind->write(*f->enter.write, {q.pieces, q.count, q.bytes, offset});
   }
   const uint64_t moved = r > 0 ? static_cast<uint64_t>(r) : 0;
-  if (WEIR_UNLIKELY(moved < q.bytes) && q.offset == kImplicit) f->position = moved == 0 ? before : f->position - (q.bytes - moved);
+  if (WEIR_UNLIKELY(moved < q.bytes) && q.offset == kImplicit)
+    f->position = moved == 0 ? before : f->position - (q.bytes - moved);
   if (moved == 0) return r;
   publish_end(f, offset + moved);
   r = sync_after(q, r);
@@ -133,7 +142,8 @@ Result write_inside(const Request& q) {
 Result read_inside(const Request& q) {
   File* const f = q.file;
   const uint64_t offset = q.offset == kImplicit ? f->position : static_cast<uint64_t>(q.offset);
-  if (WEIR_UNLIKELY(offset >= kFarOut) && !f->transforms) return through(q, static_cast<int64_t>(offset));
+  if (WEIR_UNLIKELY(offset >= kFarOut) && !f->transforms)
+    return through(q, static_cast<int64_t>(offset));
   if (q.offset == kImplicit) f->position = offset + q.bytes;
   const Result r = f->enter.read->kind->read(*f->enter.read, {q.pieces, q.count, q.bytes, offset});
   if (q.offset == kImplicit) f->position -= q.bytes - (r > 0 ? static_cast<uint64_t>(r) : 0);
@@ -194,10 +204,12 @@ Result inside(const Request& q) {
 }
 
 WEIR_COLD Result refused(const Request& q) {
-  return !q.writes && q.offset >= kImplicit && writes_alone(q.file) ? -EBADF : by_kernel(q, q.offset);
+  return !q.writes && q.offset >= kImplicit && writes_alone(q.file) ? -EBADF
+                                                                    : by_kernel(q, q.offset);
 }
 
-// A buffer of which some cannot be copied: the kernel moves what lies before, and says EFAULT when that is nothing.
+// A buffer of which some cannot be copied: the kernel moves what lies before, and says EFAULT when
+// that is nothing.
 WEIR_COLD Result out_of_reach(const Request& q) {
   Request part = q;
   part.bytes = 0;
@@ -208,7 +220,8 @@ WEIR_COLD Result out_of_reach(const Request& q) {
   }
   if (part.count == q.count) return inside(q);  // it could be, by now
   iovec last = q.pieces[part.count];
-  last.iov_len = find_reach(last.iov_base, last.iov_len, access_of(q));  // before layers map memory of their own there
+  last.iov_len = find_reach(last.iov_base, last.iov_len,
+                            access_of(q));  // before layers map memory of their own there
   const Result before = part.bytes == 0 ? 0 : inside(part);
   if (before < 0 || static_cast<uint64_t>(before) < part.bytes) return before;
   Request rest = q;
@@ -230,14 +243,18 @@ WEIR_COLD Result out_of_reach(const Request& q) {
 
 Result transfer(const Request& q) {
   File* const f = q.file;
-  if (WEIR_UNLIKELY(q.bytes == 0 || q.bytes > kMostBytes || q.offset < kImplicit || !allowed(f, q.writes))) return refused(q);
+  if (WEIR_UNLIKELY(q.bytes == 0 || q.bytes > kMostBytes || q.offset < kImplicit ||
+                    !allowed(f, q.writes)))
+    return refused(q);
   if (WEIR_LIKELY(f->holds)) {
     if (WEIR_UNLIKELY(!within_reach(q))) return out_of_reach(q);
     return inside(q);
   }
   if (WEIR_UNLIKELY(q.flags != 0 || f->left)) return by_kernel(q, q.offset);
-  const Transfer t{q.pieces, q.count, q.bytes, q.offset == kImplicit ? kKernelOffset : static_cast<uint64_t>(q.offset), q.fd};
-  return q.writes ? f->enter.write->kind->write(*f->enter.write, t) : f->enter.read->kind->read(*f->enter.read, t);
+  const Transfer t{q.pieces, q.count, q.bytes,
+                   q.offset == kImplicit ? kKernelOffset : static_cast<uint64_t>(q.offset), q.fd};
+  return q.writes ? f->enter.write->kind->write(*f->enter.write, t)
+                  : f->enter.read->kind->read(*f->enter.read, t);
 }
 
 WEIR_COLD ssize_t any_piece(File* f, int fd, const void* p, size_t n, int64_t at, bool writes) {
@@ -251,15 +268,19 @@ WEIR_COLD ssize_t any_piece(File* f, int fd, const void* p, size_t n, int64_t at
 
 // Through layers that hold nothing, without a detour.
 WEIR_INLINE ssize_t one_piece(File* f, int fd, const void* p, size_t n, int64_t at, bool writes) {
-  if (WEIR_UNLIKELY(f->holds || n - 1 >= kMostBytes || f->left)) return any_piece(f, fd, p, n, at, writes);
+  if (WEIR_UNLIKELY(f->holds || n - 1 >= kMostBytes || f->left))
+    return any_piece(f, fd, p, n, at, writes);
   const iovec piece{const_cast<void*>(p), n};
   const Transfer t{&piece, 1, n, at == kImplicit ? kKernelOffset : static_cast<uint64_t>(at), fd};
-  return done(writes ? f->enter.write->kind->write(*f->enter.write, t) : f->enter.read->kind->read(*f->enter.read, t));
+  return done(writes ? f->enter.write->kind->write(*f->enter.write, t)
+                     : f->enter.read->kind->read(*f->enter.read, t));
 }
 
 // A vector's bytes; 0 sends it to the kernel, which refuses it or moves nothing.
 uint64_t sum(const iovec* v, int count) {
-  if (count <= 0 || count > IOV_MAX || !within_reach(v, sizeof *v * static_cast<uint64_t>(count), Access::kReads)) return 0;
+  if (count <= 0 || count > IOV_MAX ||
+      !within_reach(v, sizeof *v * static_cast<uint64_t>(count), Access::kReads))
+    return 0;
   uint64_t bytes = 0;
   for (int i = 0; i < count; ++i) {
     if (v[i].iov_len > kMostBytes || (bytes += v[i].iov_len) > kMostBytes) return ~uint64_t{0};
@@ -270,14 +291,17 @@ uint64_t sum(const iovec* v, int count) {
 ssize_t vector(File* f, int fd, const iovec* v, int count, int64_t at, int flags, bool writes) {
   if (WEIR_UNLIKELY(!writes && at >= kImplicit && writes_alone(f))) return done(-EBADF);
   const Request q{f, fd, v, count, sum(v, count), at, flags, writes};
-  if (WEIR_UNLIKELY(q.bytes > kMostBytes) && f->holds) {  // more than one call moves: the kernel cuts it
+  if (WEIR_UNLIKELY(q.bytes > kMostBytes) &&
+      f->holds) {  // more than one call moves: the kernel cuts it
     const Through t = begin_through(f, fd);
-    const Result r = base::system_call(writes ? SYS_pwritev2 : SYS_preadv2, fd, reinterpret_cast<long>(v), count, at, 0, flags);
+    const Result r = base::system_call(writes ? SYS_pwritev2 : SYS_preadv2, fd,
+                                       reinterpret_cast<long>(v), count, at, 0, flags);
     end_through(t);
     return done(r);
   }
   if (WEIR_UNLIKELY(q.bytes == 0) && flags == 0) {
-    const long call = at == kImplicit ? (writes ? SYS_writev : SYS_readv) : (writes ? SYS_pwritev : SYS_preadv);
+    const long call =
+        at == kImplicit ? (writes ? SYS_writev : SYS_readv) : (writes ? SYS_pwritev : SYS_preadv);
     return done(base::system_call(call, fd, reinterpret_cast<long>(v), count, at, 0));
   }
   return done(transfer(q));
@@ -287,28 +311,46 @@ ssize_t vector(File* f, int fd, const iovec* v, int count, int64_t at, int flags
 
 bool readable(const void* p, uint64_t bytes) { return within_reach(p, bytes, Access::kReads); }
 
-ssize_t read(File* f, int fd, void* to, size_t n) { return one_piece(f, fd, to, n, kImplicit, false); }
-ssize_t write(File* f, int fd, const void* from, size_t n) { return one_piece(f, fd, from, n, kImplicit, true); }
+ssize_t read(File* f, int fd, void* to, size_t n) {
+  return one_piece(f, fd, to, n, kImplicit, false);
+}
+ssize_t write(File* f, int fd, const void* from, size_t n) {
+  return one_piece(f, fd, from, n, kImplicit, true);
+}
 // A negative offset is the kernel's to refuse; -1 would be taken for no offset.
 ssize_t pread(File* f, int fd, void* to, size_t n, off_t at) {
-  if (WEIR_UNLIKELY(at < 0)) return done(base::system_call(SYS_pread64, fd, reinterpret_cast<long>(to), static_cast<long>(n), at));
+  if (WEIR_UNLIKELY(at < 0))
+    return done(
+        base::system_call(SYS_pread64, fd, reinterpret_cast<long>(to), static_cast<long>(n), at));
   return one_piece(f, fd, to, n, at, false);
 }
 ssize_t pwrite(File* f, int fd, const void* from, size_t n, off_t at) {
-  if (WEIR_UNLIKELY(at < 0)) return done(base::system_call(SYS_pwrite64, fd, reinterpret_cast<long>(from), static_cast<long>(n), at));
+  if (WEIR_UNLIKELY(at < 0))
+    return done(base::system_call(SYS_pwrite64, fd, reinterpret_cast<long>(from),
+                                  static_cast<long>(n), at));
   return one_piece(f, fd, from, n, at, true);
 }
-ssize_t readv(File* f, int fd, const iovec* v, int count) { return vector(f, fd, v, count, kImplicit, 0, false); }
-ssize_t writev(File* f, int fd, const iovec* v, int count) { return vector(f, fd, v, count, kImplicit, 0, true); }
+ssize_t readv(File* f, int fd, const iovec* v, int count) {
+  return vector(f, fd, v, count, kImplicit, 0, false);
+}
+ssize_t writev(File* f, int fd, const iovec* v, int count) {
+  return vector(f, fd, v, count, kImplicit, 0, true);
+}
 ssize_t preadv(File* f, int fd, const iovec* v, int count, off_t at) {
-  if (WEIR_UNLIKELY(at < 0)) return done(base::system_call(SYS_preadv, fd, reinterpret_cast<long>(v), count, at, 0));
+  if (WEIR_UNLIKELY(at < 0))
+    return done(base::system_call(SYS_preadv, fd, reinterpret_cast<long>(v), count, at, 0));
   return vector(f, fd, v, count, at, 0, false);
 }
 ssize_t pwritev(File* f, int fd, const iovec* v, int count, off_t at) {
-  if (WEIR_UNLIKELY(at < 0)) return done(base::system_call(SYS_pwritev, fd, reinterpret_cast<long>(v), count, at, 0));
+  if (WEIR_UNLIKELY(at < 0))
+    return done(base::system_call(SYS_pwritev, fd, reinterpret_cast<long>(v), count, at, 0));
   return vector(f, fd, v, count, at, 0, true);
 }
-ssize_t preadv2(File* f, int fd, const iovec* v, int count, off_t at, int flags) { return vector(f, fd, v, count, at, flags, false); }
-ssize_t pwritev2(File* f, int fd, const iovec* v, int count, off_t at, int flags) { return vector(f, fd, v, count, at, flags, true); }
+ssize_t preadv2(File* f, int fd, const iovec* v, int count, off_t at, int flags) {
+  return vector(f, fd, v, count, at, flags, false);
+}
+ssize_t pwritev2(File* f, int fd, const iovec* v, int count, off_t at, int flags) {
+  return vector(f, fd, v, count, at, flags, true);
+}
 
 }  // namespace weir::stack

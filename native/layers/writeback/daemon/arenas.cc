@@ -24,7 +24,8 @@ Held::~Held() {
 }
 
 node::Identity* Held::participants() const {
-  return reinterpret_cast<node::Identity*>(reinterpret_cast<char*>(arena.header) + writeback::kPageBytes);
+  return reinterpret_cast<node::Identity*>(reinterpret_cast<char*>(arena.header) +
+                                           writeback::kPageBytes);
 }
 
 int Held::find(node::Identity who) const {
@@ -66,12 +67,14 @@ uint64_t Held::dirty_bytes() const {
 std::map<std::string, uint64_t> Held::dirty_by_file() const {
   std::map<std::string, uint64_t> sums;
   each_dirty([&](int block, uint32_t bytes) {
-    if (const int slot = writeback::slot_of(&arena, block); slot >= 0) sums[arena.slots[slot].path] += bytes;
+    if (const int slot = writeback::slot_of(&arena, block); slot >= 0)
+      sums[arena.slots[slot].path] += bytes;
   });
   return sums;
 }
 
-Arenas::Arenas(std::string directory) : directory_(std::move(directory)), descriptor_(static_cast<int>(node::open_own_directory())) {
+Arenas::Arenas(std::string directory)
+    : directory_(std::move(directory)), descriptor_(static_cast<int>(node::open_own_directory())) {
   if (descriptor_ < 0) {
     descriptor_ = -1;
   } else if (!node::read_secret(&secret_)) {
@@ -85,15 +88,20 @@ Arenas::~Arenas() {
 }
 
 // Null when it is no arena, or not the user's alone, or not the job's.
-writeback::Header* Arenas::map(const std::string& name, uint64_t* bytes, std::string* refusal) const {
-  const int fd = name.find('/') != std::string::npos ? -1 : openat(descriptor_, name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+writeback::Header* Arenas::map(const std::string& name, uint64_t* bytes,
+                               std::string* refusal) const {
+  const int fd = name.find('/') != std::string::npos
+                     ? -1
+                     : openat(descriptor_, name.c_str(),
+                              O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) {
     *refusal = errno == ENOENT ? "" : strerror(errno);
     return nullptr;
   }
   struct stat about;
   void* at = MAP_FAILED;
-  if (!node::is_private_file(fd)) *refusal = "is not a regular file of this user alone with one name";
+  if (!node::is_private_file(fd))
+    *refusal = "is not a regular file of this user alone with one name";
   else if (fstat(fd, &about) == 0 && about.st_size >= writeback::kPageBytes) {
     *bytes = static_cast<uint64_t>(about.st_size);
     at = mmap(nullptr, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -101,7 +109,9 @@ writeback::Header* Arenas::map(const std::string& name, uint64_t* bytes, std::st
   close(fd);
   if (at == MAP_FAILED) return nullptr;
   auto* header = static_cast<writeback::Header*>(at);
-  if (base::load(&header->magic) != writeback::kMagic || header->version != writeback::kVersion || header->secret == secret_) return header;
+  if (base::load(&header->magic) != writeback::kMagic || header->version != writeback::kVersion ||
+      header->secret == secret_)
+    return header;
   *refusal = "carries another secret than the job's";
   munmap(at, *bytes);
   return nullptr;
@@ -150,14 +160,17 @@ std::vector<std::shared_ptr<Held>> Arenas::all() const {
 
 std::vector<std::string> Arenas::list() const {
   std::vector<std::string> names;
-  for (const auto& held : all()) names.push_back(held->name);  // somebody may have removed the directory
-  const int fd = descriptor_ < 0 ? -1 : openat(descriptor_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  for (const auto& held : all())
+    names.push_back(held->name);  // somebody may have removed the directory
+  const int fd =
+      descriptor_ < 0 ? -1 : openat(descriptor_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR* directory = fd < 0 ? nullptr : fdopendir(fd);
   if (directory == nullptr) return names;
   while (const dirent* entry = readdir(directory)) {
     const std::string name = entry->d_name;
     const bool is_arena = name.rfind("arena.", 0) == 0 || name.rfind("shared.", 0) == 0;
-    if (is_arena && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    if (is_arena && std::find(names.begin(), names.end(), name) == names.end())
+      names.push_back(name);
   }
   closedir(directory);
   return names;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arenas that the daemon has mapped, and the descriptors it holds for their files. One lock: the main thread takes over and
-// lets go, the threads of Recovery look up.
+// The arenas that the daemon has mapped, and the descriptors it holds for their files. One lock:
+// the main thread takes over and lets go, the threads of Recovery look up.
 #pragma once
 
 #include <atomic>
@@ -41,8 +41,8 @@ struct Held {
 
 class Arenas {
  public:
-  // Of the directory that node::use_directory() named. What is done there is done by a descriptor of it that was checked once: a directory that
-  // is put under its name later is another one.
+  // Of the directory that node::use_directory() named. What is done there is done by a descriptor
+  // of it that was checked once: a directory that is put under its name later is another one.
   explicit Arenas(std::string directory);
   ~Arenas();
   Arenas(const Arenas&) = delete;
@@ -50,7 +50,8 @@ class Arenas {
   // -1: it is not the user's alone, or has no secret.
   int directory_descriptor() const { return descriptor_; }
 
-  // The arena of that name, mapped now if it was not; null when it is none, or refused() with a reason.
+  // The arena of that name, mapped now if it was not; null when it is none, or refused() with a
+  // reason.
   std::shared_ptr<Held> get(const std::string& name);
   // Why the file is not trusted; empty: it is, or it is no arena.
   std::string refused(const std::string& name) const;

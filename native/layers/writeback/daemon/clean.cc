@@ -41,14 +41,17 @@ bool is_furniture(const std::string& name) {
   return name.rfind("registry.", 0) == 0 || name.rfind("key.", 0) == 0;
 }
 
-// Processes whose maps their own user may not read (init of a container, programs that guard secrets) are taken for strangers: what
-// one of them had accepted would lie in an arena, and that keeps the directory.
+// Processes whose maps their own user may not read (init of a container, programs that guard
+// secrets) are taken for strangers: what one of them had accepted would lie in an arena, and that
+// keeps the directory.
 bool is_mapped(const std::string& directory) {
   for (const std::string& name : names_in(open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC))) {
     const long pid = strtol(name.c_str(), nullptr, 10);
     struct stat about;
     const std::string process = "/proc/" + name;
-    if (pid <= 0 || pid == getpid() || stat(process.c_str(), &about) != 0 || about.st_uid != geteuid()) continue;
+    if (pid <= 0 || pid == getpid() || stat(process.c_str(), &about) != 0 ||
+        about.st_uid != geteuid())
+      continue;
     std::ifstream maps(process + "/maps");
     for (std::string line; std::getline(maps, line);) {
       if (line.find(directory) != std::string::npos) return true;
@@ -62,8 +65,8 @@ void remove_all(int directory, const std::vector<std::string>& names, const std:
   rmdir(path.c_str());
 }
 
-// The job's directory goes with its last node's, and with it the store between nodes of one host: copies of what files had, made anew by
-// whoever needs it.
+// The job's directory goes with its last node's, and with it the store between nodes of one host:
+// copies of what files had, made anew by whoever needs it.
 void remove_job(const std::string& directory) {
   const int fd = static_cast<int>(node::open_job());
   if (fd < 0) return;

@@ -30,7 +30,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr auto kGrace = std::chrono::seconds(1);  // after SIGTERM, for those who got it too
-constexpr auto kLook = std::chrono::seconds(1);   // between two searches for dead that nobody reported
+constexpr auto kLook =
+    std::chrono::seconds(1);  // between two searches for dead that nobody reported
 constexpr unsigned kThreads = 8;
 
 uint64_t key(node::Identity who) { return uint64_t{who.start} << 32 | who.pid; }
@@ -44,7 +45,8 @@ RobustHead robust_head;
 
 }  // namespace
 
-Daemon::Daemon(const std::string& directory, const std::string& run) : arenas_(directory), errors_(directory, run), recovery_(errors_, kThreads) {}
+Daemon::Daemon(const std::string& directory, const std::string& run)
+    : arenas_(directory), errors_(directory, run), recovery_(errors_, kThreads) {}
 
 Daemon::~Daemon() {
   if (socket_ >= 0) close(socket_);
@@ -76,13 +78,15 @@ bool Daemon::begin() {
 
   sockaddr_un here{};
   here.sun_family = AF_UNIX;
-  snprintf(here.sun_path, sizeof here.sun_path, "/proc/self/fd/%d/drain", arenas_.directory_descriptor());
+  snprintf(here.sun_path, sizeof here.sun_path, "/proc/self/fd/%d/drain",
+           arenas_.directory_descriptor());
   unlinkat(arenas_.directory_descriptor(), "drain", 0);
   socket_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   const int on = 1, room = 4 << 20;
   setsockopt(socket_, SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
   setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
-  if (socket_ < 0 || bind(socket_, reinterpret_cast<sockaddr*>(&here), sizeof here) != 0) return false;
+  if (socket_ < 0 || bind(socket_, reinterpret_cast<sockaddr*>(&here), sizeof here) != 0)
+    return false;
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
     files.rlim_cur = files.rlim_max;
@@ -98,7 +102,10 @@ void Daemon::live(bool on) {
   const auto self = static_cast<uint32_t>(syscall(SYS_gettid));
   if (on) {
     page_->robust_next = &robust_head;
-    robust_head = {&page_->robust_next, reinterpret_cast<char*>(&page_->word) - reinterpret_cast<char*>(&page_->robust_next), nullptr};
+    robust_head = {
+        &page_->robust_next,
+        reinterpret_cast<char*>(&page_->word) - reinterpret_cast<char*>(&page_->robust_next),
+        nullptr};
     page_->pid = static_cast<uint32_t>(getpid());
     page_->start = node::self().start;
     base::fetch_add(&page_->generation, 1u);
@@ -111,10 +118,12 @@ void Daemon::live(bool on) {
   }
 }
 
-void Daemon::take_file(const std::shared_ptr<Held>& held, const writeback::Message& message, int descriptor) {
+void Daemon::take_file(const std::shared_ptr<Held>& held, const writeback::Message& message,
+                       int descriptor) {
   writeback::FileSlot& slot = held->arena.slots[message.slot];
   struct stat about;
-  bool good = descriptor >= 0 && fstat(descriptor, &about) == 0 && about.st_dev == slot.device && about.st_ino == slot.inode;
+  bool good = descriptor >= 0 && fstat(descriptor, &about) == 0 && about.st_dev == slot.device &&
+              about.st_ino == slot.inode;
   int old = descriptor;
   if (good) {
     const std::lock_guard<std::mutex> guard(held->lock);
@@ -142,7 +151,8 @@ void Daemon::let_go(const std::shared_ptr<Held>& held, uint32_t slot) {
   }
   recovery_.run([held, descriptor, slot] {
     if (descriptor >= 0) close(descriptor);
-    while (held->ending != 0) usleep(50);  // a file may have been reported twice, when the daemon had just begun
+    while (held->ending != 0)
+      usleep(50);  // a file may have been reported twice, when the daemon had just begun
     base::store(&held->arena.slots[slot].closing, 0u);
     node::wake(&held->arena.slots[slot].closing);
   });
@@ -153,7 +163,8 @@ void Daemon::handle(const writeback::Message& message, int descriptor) {
   if (message.kind == writeback::kTellHurry) return look_for_dead(false);
   if (message.kind == writeback::kTellGone) return arenas_.forget(message.arena);
   const std::shared_ptr<Held> held = arenas_.get(message.arena);
-  const bool sound = held != nullptr && message.slot < held->arena.header->files && held->find(sender) >= 0;
+  const bool sound =
+      held != nullptr && message.slot < held->arena.header->files && held->find(sender) >= 0;
   if (!sound || message.kind != writeback::kTellFile) {
     if (descriptor >= 0) recovery_.run([descriptor] { close(descriptor); });
     if (!sound) return;
@@ -185,8 +196,8 @@ void Daemon::receive() {
       if (c->cmsg_type == SCM_CREDENTIALS) memcpy(&sender, CMSG_DATA(c), sizeof sender);
     }
     message.arena[sizeof message.arena - 1] = 0;
-    if (n == sizeof message && message.magic == writeback::kMessageMagic && sender.uid == geteuid() &&
-        sender.pid == static_cast<pid_t>(message.pid)) {
+    if (n == sizeof message && message.magic == writeback::kMessageMagic &&
+        sender.uid == geteuid() && sender.pid == static_cast<pid_t>(message.pid)) {
       handle(message, descriptor);
     } else if (descriptor >= 0) {
       close(descriptor);
@@ -210,7 +221,8 @@ void Daemon::one_less(node::Identity who) {
 
 Work Daemon::all_of(const std::shared_ptr<Held>& held, node::Identity who) {
   Work work{held, who, {}};
-  for (uint32_t slot = 0; slot < writeback::files_used(held->arena.header); ++slot) work.slots.push_back(static_cast<int>(slot));
+  for (uint32_t slot = 0; slot < writeback::files_used(held->arena.header); ++slot)
+    work.slots.push_back(static_cast<int>(slot));
   return work;
 }
 
@@ -235,9 +247,12 @@ Work Daemon::used_by(const std::shared_ptr<Held>& held, node::Identity who) {
   const int participant = held->find(who);
   Work work{held, who, {}};
   for (uint32_t slot = 0; slot < writeback::files_used(held->arena.header); ++slot) {
-    if ((base::load(&held->arena.slots[slot].users[participant / 64]) >> (participant % 64) & 1) != 0) work.slots.push_back(static_cast<int>(slot));
+    if ((base::load(&held->arena.slots[slot].users[participant / 64]) >> (participant % 64) & 1) !=
+        0)
+      work.slots.push_back(static_cast<int>(slot));
   }
-  for (uint32_t i = 0; i < writeback::blocks_used(held->arena.header); ++i) node::release_if_dead(held->arena.blocks[i].lock);
+  for (uint32_t i = 0; i < writeback::blocks_used(held->arena.header); ++i)
+    node::release_if_dead(held->arena.blocks[i].lock);
   node::release_if_dead(held->arena.header->lock);
   return work;
 }
@@ -250,7 +265,8 @@ void Daemon::leave_shared(const Work& work, uint64_t lost) {
   const bool locked = node::take(held->arena.header->lock) != node::Taken::kNot;
   for (const int slot : work.slots) {
     writeback::FileSlot& file = held->arena.slots[slot];
-    __atomic_fetch_and(&file.users[participant / 64], ~(uint64_t{1} << (participant % 64)), __ATOMIC_ACQ_REL);
+    __atomic_fetch_and(&file.users[participant / 64], ~(uint64_t{1} << (participant % 64)),
+                       __ATOMIC_ACQ_REL);
     bool last = locked;
     for (const uint64_t users : file.users) last = last && users == 0;
     if (!last) {
@@ -264,7 +280,8 @@ void Daemon::leave_shared(const Work& work, uint64_t lost) {
   const bool may_remove = node::take(page_->making) != node::Taken::kNot;
   base::store(reinterpret_cast<uint64_t*>(&held->participants()[participant]), uint64_t{0});
   bool anybody = false;
-  for (uint32_t i = 0; i < writeback::kParticipants; ++i) anybody = anybody || held->participants()[i].pid != 0;
+  for (uint32_t i = 0; i < writeback::kParticipants; ++i)
+    anybody = anybody || held->participants()[i].pid != 0;
   if (may_remove && !anybody && !held->any_dirty()) {
     arenas_.remove_file(*held);
     arenas_.forget(held->name);
@@ -276,13 +293,15 @@ void Daemon::ended(node::Identity who) {
   std::vector<std::shared_ptr<Held>> its;
   for (const std::string& name : arenas_.list()) {
     const std::shared_ptr<Held> held = arenas_.get(name);
-    if (held != nullptr && held->find(who) >= 0 && held->arena.header->failed == 0) its.push_back(held);
+    if (held != nullptr && held->find(who) >= 0 && held->arena.header->failed == 0)
+      its.push_back(held);
   }
   {
     const std::lock_guard<std::mutex> guard(lock_);
     if (work_left_.count(key(who)) != 0) return;
     for (size_t i = its.size(); i-- > 0;) {
-      if (!its[i]->shared() && !draining_.insert(its[i]->name).second) its.erase(its.begin() + static_cast<long>(i));
+      if (!its[i]->shared() && !draining_.insert(its[i]->name).second)
+        its.erase(its.begin() + static_cast<long>(i));
     }
     if (!its.empty()) work_left_[key(who)] = static_cast<int>(its.size());
   }
@@ -291,7 +310,8 @@ void Daemon::ended(node::Identity who) {
     return;
   }
   std::vector<Work> works;
-  for (const auto& held : its) works.push_back(held->shared() ? used_by(held, who) : all_of(held, who));
+  for (const auto& held : its)
+    works.push_back(held->shared() ? used_by(held, who) : all_of(held, who));
   recovery_.write_out(std::move(works), [this](const Work& work, uint64_t lost) {
     lost_ += lost;
     if (work.held->shared()) leave_shared(work, lost);
@@ -300,7 +320,8 @@ void Daemon::ended(node::Identity who) {
   });
 }
 
-// Arenas without a living owner, and those whose living owners this daemon does not know yet. `again`: failed ones as well.
+// Arenas without a living owner, and those whose living owners this daemon does not know yet.
+// `again`: failed ones as well.
 void Daemon::look_for_dead(bool again) {
   for (const std::string& name : arenas_.list()) {
     const std::shared_ptr<Held> held = arenas_.get(name);
@@ -311,7 +332,9 @@ void Daemon::look_for_dead(bool again) {
       if (who.pid != 0 && !watch_.knows(who) && !watch_.add(who)) ended(who);
     }
   }
-  node::release_dead_if([](node::Identity who, void* server) { return static_cast<Daemon*>(server)->may_release(who); }, this);
+  node::release_dead_if([](node::Identity who,
+                           void* server) { return static_cast<Daemon*>(server)->may_release(who); },
+                        this);
 }
 
 uint64_t Daemon::recover() {

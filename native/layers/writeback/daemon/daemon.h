@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon's life: takes messages, watches processes, has the dead drained, frees what they held, and goes when nobody needs it.
+// The daemon's life: takes messages, watches processes, has the dead drained, frees what they held,
+// and goes when nobody needs it.
 #pragma once
 
 #include <atomic>
@@ -24,14 +25,16 @@ class Daemon {
   bool begin();
   // Until nobody has been there for so long, or SIGTERM.
   void serve(std::chrono::milliseconds idle);
-  // Drains what the dead have left, arenas that failed before included, and returns when it is done. Bytes lost.
+  // Drains what the dead have left, arenas that failed before included, and returns when it is
+  // done. Bytes lost.
   uint64_t recover();
 
  private:
   bool take_lock();
   void receive();
   void handle(const writeback::Message& message, int descriptor);
-  void take_file(const std::shared_ptr<Held>& held, const writeback::Message& message, int descriptor);
+  void take_file(const std::shared_ptr<Held>& held, const writeback::Message& message,
+                 int descriptor);
   void let_go(const std::shared_ptr<Held>& held, uint32_t slot);
   void ended(node::Identity who);
   static void end_locks(Held& held, uint32_t slot, node::Identity dead);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What could not be written: one line of JSON for each file, in the node's directory and in the run's when there is one.
+// What could not be written: one line of JSON for each file, in the node's directory and in the
+// run's when there is one.
 #pragma once
 
 #include <stdint.h>
@@ -9,7 +10,8 @@
 
 namespace weir::daemon {
 
-// A string of JSON. Bytes that are no ASCII are written as Python's surrogateescape reads them: paths need not be UTF-8.
+// A string of JSON. Bytes that are no ASCII are written as Python's surrogateescape reads them:
+// paths need not be UTF-8.
 std::string quoted(const std::string& text);
 
 class Errors {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// weir-drain DIRECTORY [RUN]              the daemon of a node's directory; started by the programs themselves
-// weir-drain --wait|--recover DIRECTORY [RUN]  until nothing of a dead process is unwritten; does it itself when there is no daemon
-// weir-drain --discard DIRECTORY         removes what only processes that have ended had accepted, without writing it
-// weir-drain --remove DIRECTORY           the job's directory, when the process that started this one has ended and nobody uses it
-// weir-drain --status DIRECTORY           one JSON object a line for each arena
+// weir-drain DIRECTORY [RUN]              the daemon of a node's directory; started by the programs
+// themselves weir-drain --wait|--recover DIRECTORY [RUN]  until nothing of a dead process is
+// unwritten; does it itself when there is no daemon weir-drain --discard DIRECTORY         removes
+// what only processes that have ended had accepted, without writing it weir-drain --remove
+// DIRECTORY           the job's directory, when the process that started this one has ended and
+// nobody uses it weir-drain --status DIRECTORY           one JSON object a line for each arena
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -52,7 +53,9 @@ void print_refused(const std::string& directory) {
   const Arenas arenas(directory);
   for (const std::string& name : arenas.list()) {
     const std::string why = arenas.refused(name);
-    if (!why.empty()) fprintf(stderr, "weir-drain: %s/%s: refused: %s\n", directory.c_str(), name.c_str(), why.c_str());
+    if (!why.empty())
+      fprintf(stderr, "weir-drain: %s/%s: refused: %s\n", directory.c_str(), name.c_str(),
+              why.c_str());
   }
 }
 
@@ -62,9 +65,11 @@ int status(const std::string& directory) {
     const auto held = arenas.get(name);
     if (held == nullptr) continue;
     const node::Identity owner = held->participants()[0];
-    printf("{\"arena\": \"%s\", \"pid\": %u, \"alive\": %s, \"dirty_bytes\": %llu, \"failed\": %s}\n", name.c_str(), owner.pid,
-           node::alive(owner) ? "true" : "false", static_cast<unsigned long long>(held->dirty_bytes()),
-           held->arena.header->failed != 0 ? "true" : "false");
+    printf(
+        "{\"arena\": \"%s\", \"pid\": %u, \"alive\": %s, \"dirty_bytes\": %llu, \"failed\": %s}\n",
+        name.c_str(), owner.pid, node::alive(owner) ? "true" : "false",
+        static_cast<unsigned long long>(held->dirty_bytes()),
+        held->arena.header->failed != 0 ? "true" : "false");
   }
   return 0;
 }
@@ -85,20 +90,23 @@ int settle(const std::string& directory, const std::string& run, bool again) {
   return pending(directory, true) != 0 ? 1 : 0;
 }
 
-// One JSON object a line for each file whose bytes are given up. What a living process takes part in stays.
+// One JSON object a line for each file whose bytes are given up. What a living process takes part
+// in stays.
 void discard(const std::string& directory) {
   Arenas arenas(directory);
   for (const std::string& name : arenas.list()) {
     const auto held = arenas.get(name);
     if (held == nullptr || held->has_living()) continue;
     for (const auto& [path, bytes] : held->dirty_by_file()) {
-      printf("{\"path\": %s, \"bytes\": %llu}\n", quoted(path).c_str(), static_cast<unsigned long long>(bytes));
+      printf("{\"path\": %s, \"bytes\": %llu}\n", quoted(path).c_str(),
+             static_cast<unsigned long long>(bytes));
     }
     arenas.remove_file(*held);
   }
 }
 
-// Whoever was the last has ended a moment later; a process that came meanwhile, or a daemon, keeps the directory.
+// Whoever was the last has ended a moment later; a process that came meanwhile, or a daemon, keeps
+// the directory.
 int remove_after(const std::string& directory) {
   for (useconds_t pause_us = 5000; pause_us < 2'000'000; pause_us *= 4) {
     usleep(pause_us);
@@ -127,7 +135,8 @@ int main(int count, char** arguments) {
     return opened >= 0 ? remove_after(directory) : 0;
   }
   if (command && opened < 0 && opened != -ENOENT) {
-    const char* why = opened == -EPERM ? "it or the directory above it is not of this user alone" : strerror(static_cast<int>(-opened));
+    const char* why = opened == -EPERM ? "it or the directory above it is not of this user alone"
+                                       : strerror(static_cast<int>(-opened));
     fprintf(stderr, "weir-drain: %s: refused: %s\n", directory.c_str(), why);
     return 1;
   }

@@ -24,7 +24,8 @@ void pause_ms(long ms) {
   nanosleep(&time, nullptr);
 }
 
-// What passes by itself is waited for; what may (a full disk) is tried again; a file system that hangs is waited for.
+// What passes by itself is waited for; what may (a full disk) is tried again; a file system that
+// hangs is waited for.
 template <typename Write>
 int write_all(uint64_t bytes, uint64_t* done, Write write) {
   *done = 0;
@@ -46,7 +47,9 @@ int write_all(uint64_t bytes, uint64_t* done, Write write) {
 
 uint64_t born_ns(int descriptor) {
   struct statx about;
-  if (statx(descriptor, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BTIME, &about) != 0 || (about.stx_mask & STATX_BTIME) == 0) return 0;
+  if (statx(descriptor, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BTIME, &about) != 0 ||
+      (about.stx_mask & STATX_BTIME) == 0)
+    return 0;
   return static_cast<uint64_t>(about.stx_btime.tv_sec) * 1'000'000'000 + about.stx_btime.tv_nsec;
 }
 
@@ -75,7 +78,9 @@ int Output::prepare() {
 
 bool Output::is_the_file(int descriptor) const {
   struct stat about;
-  if (fstat(descriptor, &about) != 0 || !S_ISREG(about.st_mode) || about.st_dev != slot_.device || about.st_ino != slot_.inode) return false;
+  if (fstat(descriptor, &about) != 0 || !S_ISREG(about.st_mode) || about.st_dev != slot_.device ||
+      about.st_ino != slot_.inode)
+    return false;
   return slot_.born_ns == 0 || slot_.born_ns == born_ns(descriptor);
 }
 
@@ -91,7 +96,8 @@ int Output::for_positions() {
   if ((flags & O_APPEND) == 0) return usual;
   if (positioned_ < 0) positioned_ = reopen(O_WRONLY);
   if (positioned_ >= 0) return positioned_;
-  fcntl(usual, F_SETFL, flags & ~O_APPEND);  // its other users, if any, are children of a process that was killed
+  fcntl(usual, F_SETFL,
+        flags & ~O_APPEND);  // its other users, if any, are children of a process that was killed
   return usual;
 }
 
@@ -106,7 +112,9 @@ int Output::write_at(const char* from, uint64_t bytes, uint64_t offset, uint64_t
   *done = 0;
   if (const int error = prepare(); error != 0) return error;
   const int fd = for_positions();
-  return write_all(bytes, done, [&](uint64_t at) { return pwrite(fd, from + at, bytes - at, static_cast<off_t>(offset + at)); });
+  return write_all(bytes, done, [&](uint64_t at) {
+    return pwrite(fd, from + at, bytes - at, static_cast<off_t>(offset + at));
+  });
 }
 
 int Output::append(const char* from, uint64_t bytes, uint64_t* done) {
@@ -138,7 +146,8 @@ int Output::find_appended(const char* from, uint64_t tried, uint64_t expected, u
   std::string now(std::min(end - expected, kSearchBytes + tried), 0);
   uint64_t got = 0;
   while (got < now.size()) {
-    const ssize_t n = pread(reading_, now.data() + got, now.size() - got, static_cast<off_t>(expected + got));
+    const ssize_t n =
+        pread(reading_, now.data() + got, now.size() - got, static_cast<off_t>(expected + got));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) break;
     got += static_cast<uint64_t>(n);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One file as the daemon writes it: the descriptor that the program handed over, or one opened by path when there is none.
+// One file as the daemon writes it: the descriptor that the program handed over, or one opened by
+// path when there is none.
 #pragma once
 
 #include <stdint.h>
@@ -21,7 +22,8 @@ class Output {
   // Each returns 0 or an errno; *done counts what arrived.
   int write_at(const char* from, uint64_t bytes, uint64_t offset, uint64_t* done);
   int append(const char* from, uint64_t bytes, uint64_t* done);
-  // How many of the first `tried` bytes are in the file already, from `expected` on or behind what others have appended since.
+  // How many of the first `tried` bytes are in the file already, from `expected` on or behind what
+  // others have appended since.
   int find_appended(const char* from, uint64_t tried, uint64_t expected, uint64_t* there);
   int size(uint64_t* bytes);
 

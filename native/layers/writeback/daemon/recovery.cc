@@ -51,7 +51,8 @@ struct Loss {
 class Right {
  public:
   // patient: false once a living writer was waited for in vain.
-  Right(writeback::Arena* arena, int block, bool* patient) : lock_(writeback::writer_of(arena, block)) {
+  Right(writeback::Arena* arena, int block, bool* patient)
+      : lock_(writeback::writer_of(arena, block)) {
     if (lock_ == nullptr) return;
     const auto end = Clock::now() + kPatience;
     had_ = node::take(*lock_) != node::Taken::kNot;
@@ -135,7 +136,8 @@ void write_block(Output& output, writeback::Arena* arena, int block, Loss* loss)
   while (writeback::next_dirty(arena, block, r.hi, &r)) {
     if (r.lo >= r.hi || r.hi > arena->block_bytes) return;  // none that a layer made
     uint64_t done = 0;
-    const int error = output.write_at(data + r.lo, r.hi - r.lo, writeback::offset_of(arena, block) + r.lo, &done);
+    const int error =
+        output.write_at(data + r.lo, r.hi - r.lo, writeback::offset_of(arena, block) + r.lo, &done);
     if (done > 0) writeback::mark_clean(arena, block, r.lo, r.lo + static_cast<uint32_t>(done));
     if (error != 0) loss->add(error, r.hi - r.lo - done);
   }
@@ -154,7 +156,8 @@ void append_block(Output& output, writeback::Arena* arena, int block, Loss* loss
     const writeback::Range announced = writeback::unpacked(list.announced);
     if (announced.lo == r.lo && announced.hi > r.lo && announced.hi <= r.hi) {
       uint64_t there = 0;
-      if (output.find_appended(data + r.lo, announced.hi - r.lo, list.expected, &there) == 0 && there > 0) {
+      if (output.find_appended(data + r.lo, announced.hi - r.lo, list.expected, &there) == 0 &&
+          there > 0) {
         writeback::mark_clean(arena, block, r.lo, r.lo + static_cast<uint32_t>(there));
         continue;
       }
@@ -167,7 +170,8 @@ void append_block(Output& output, writeback::Arena* arena, int block, Loss* loss
       if (done > 0) writeback::mark_clean(arena, block, r.lo, r.lo + static_cast<uint32_t>(done));
     }
     if (error != 0) {
-      for (uint32_t i = 0, n = writeback::dirty(arena, block, ranges); i < n; ++i) loss->add(error, ranges[i].hi - ranges[i].lo);
+      for (uint32_t i = 0, n = writeback::dirty(arena, block, ranges); i < n; ++i)
+        loss->add(error, ranges[i].hi - ranges[i].lo);
       return;
     }
   }
@@ -193,7 +197,8 @@ void write_blocks(Errors& errors, Death& death, const Job& job) {
       continue;
     }
     if (writeback::slot_of(&held.arena, block) != slot) continue;
-    if (writeback::offset_of(&held.arena, block) == writeback::kAtEnd) append_block(output, &held.arena, block, &loss);
+    if (writeback::offset_of(&held.arena, block) == writeback::kAtEnd)
+      append_block(output, &held.arena, block, &loss);
     else write_block(output, &held.arena, block, &loss);
   }
   if (loss.bytes != 0) {
@@ -209,7 +214,9 @@ std::vector<std::vector<int>> pieces_of(const Held& held, int slot) {
   std::vector<std::vector<int>> pieces;
   uint64_t bytes = kPieceBytes;
   for (int i = 0; i < static_cast<int>(writeback::blocks_used(arena.header)); ++i) {
-    if (arena.blocks[i].taken == 0 || writeback::slot_of(&arena, i) != slot || !writeback::is_dirty(&arena, i)) continue;
+    if (arena.blocks[i].taken == 0 || writeback::slot_of(&arena, i) != slot ||
+        !writeback::is_dirty(&arena, i))
+      continue;
     if (writeback::offset_of(&arena, i) == writeback::kAtEnd) {
       appended.push_back(i);
       continue;
@@ -257,7 +264,8 @@ void Recovery::run(std::function<void()> job) {
   {
     const std::lock_guard<std::mutex> guard(lock_);
     jobs_.push_back(std::move(job));
-    if (busy_ + jobs_.size() > threads_.size() && threads_.size() < most_threads_) threads_.emplace_back([this] { loop(); });
+    if (busy_ + jobs_.size() > threads_.size() && threads_.size() < most_threads_)
+      threads_.emplace_back([this] { loop(); });
   }
   more_.notify_one();
 }
@@ -269,7 +277,8 @@ bool Recovery::idle() {
 
 void Recovery::next_wave(const std::shared_ptr<Death>& death) {
   if (death->waves.empty()) {
-    for (size_t i = 0; i < death->works.size(); ++i) death->done(death->works[i], death->lost[i].load());
+    for (size_t i = 0; i < death->works.size(); ++i)
+      death->done(death->works[i], death->lost[i].load());
     return;
   }
   const std::vector<Job>& jobs = death->waves.begin()->second;
@@ -291,7 +300,8 @@ void Recovery::write_out(std::vector<Work> works, std::function<void(const Work&
     const Work& work = death->works[i];
     for (const int slot : work.slots) {
       std::vector<Job>& wave = death->waves[work.held->arena.slots[slot].level];
-      for (std::vector<int>& blocks : pieces_of(*work.held, slot)) wave.push_back({i, slot, std::move(blocks)});
+      for (std::vector<int>& blocks : pieces_of(*work.held, slot))
+        wave.push_back({i, slot, std::move(blocks)});
     }
   }
   std::erase_if(death->waves, [](const auto& wave) { return wave.second.empty(); });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes dirty blocks to their files, in several threads. Decides how a piece is written and what is tried again; which
-// blocks and when is the caller's.
+// Writes dirty blocks to their files, in several threads. Decides how a piece is written and what
+// is tried again; which blocks and when is the caller's.
 #pragma once
 
 #include <condition_variable>
@@ -31,9 +31,11 @@ class Recovery {
   Recovery(Errors& errors, unsigned most_threads) : errors_(errors), most_threads_(most_threads) {}
   ~Recovery();  // when everything is done
 
-  // Writes out what is dirty in those slots of one dead process: where a file has several layers that hold bytes, those of the lower ones
-  // first, for they are older. Then calls `done` for each with the bytes that could not be written, in some thread.
-  void write_out(std::vector<Work> works, std::function<void(const Work&, uint64_t lost_bytes)> done);
+  // Writes out what is dirty in those slots of one dead process: where a file has several layers
+  // that hold bytes, those of the lower ones first, for they are older. Then calls `done` for each
+  // with the bytes that could not be written, in some thread.
+  void write_out(std::vector<Work> works,
+                 std::function<void(const Work&, uint64_t lost_bytes)> done);
   // Something to be done by the way that may block, such as closing a file.
   void run(std::function<void()> job);
   bool idle();

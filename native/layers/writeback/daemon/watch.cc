@@ -11,7 +11,9 @@ namespace {
 
 constexpr int kLookMs = 20;  // at processes without a pidfd
 
-node::Identity identity(uint64_t key) { return {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)}; }
+node::Identity identity(uint64_t key) {
+  return {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)};
+}
 
 }  // namespace
 
@@ -23,7 +25,9 @@ Watch::~Watch() {
 
 bool Watch::add(node::Identity who) {
   if (knows(who)) return true;
-  if (node::is_foreign(who)) return node::alive(who);  // no descriptor of its number is its own; looked at again by the caller
+  if (node::is_foreign(who))
+    return node::alive(
+        who);  // no descriptor of its number is its own; looked at again by the caller
   const int fd = static_cast<int>(syscall(SYS_pidfd_open, who.pid, 0));
   // Asked after the pidfd is there: else the number might have become somebody else's in between.
   if (!node::alive(who)) {
@@ -44,7 +48,8 @@ std::vector<node::Identity> Watch::wait(int socket, int at_most_ms, bool* readab
     polled.push_back({fd, POLLIN, 0});
     keys.push_back(who);
   }
-  const int ready = poll(polled.data(), polled.size(), blind ? std::min(at_most_ms, kLookMs) : at_most_ms);
+  const int ready =
+      poll(polled.data(), polled.size(), blind ? std::min(at_most_ms, kLookMs) : at_most_ms);
   *readable = ready > 0 && (polled[0].revents & POLLIN) != 0;
   std::vector<node::Identity> ended;
   for (size_t i = 1; ready > 0 && i < polled.size(); ++i) {

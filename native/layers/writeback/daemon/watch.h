@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes whose end matters. By pidfd; where the kernel has none (before Linux 5.3) by looking at /proc now and then.
+// Processes whose end matters. By pidfd; where the kernel has none (before Linux 5.3) by looking at
+// /proc now and then.
 #pragma once
 
 #include <map>
@@ -18,7 +19,8 @@ class Watch {
   bool add(node::Identity who);
   bool knows(node::Identity who) const { return watched_.count(key(who)) != 0; }
   bool empty() const { return watched_.empty(); }
-  // Waits for `socket` to be readable or for somebody's end, at most so long. Whoever has ended is no longer watched.
+  // Waits for `socket` to be readable or for somebody's end, at most so long. Whoever has ended is
+  // no longer watched.
   std::vector<node::Identity> wait(int socket, int at_most_ms, bool* readable);
 
  private:

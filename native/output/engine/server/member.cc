@@ -16,13 +16,16 @@ constexpr double kAliveEvery_s = 5;
 
 }  // namespace
 
-GroupMember::GroupMember(World& world, const Topology& topology, Work& work) : world_(world), topology_(topology), work_(work) {
+GroupMember::GroupMember(World& world, const Topology& topology, Work& work)
+    : world_(world), topology_(topology), work_(work) {
   group_ = topology.group_of(world.rank());
   const std::vector<int>& members = topology.groups[static_cast<size_t>(group_)];
   member_ = topology.member_of(world.rank());
   head_ = members[0];
   busy_members_ = static_cast<int>(std::min(members.size(), topology.clients.size()));
-  for (int c = member_; c < static_cast<int>(topology.clients.size()); c += static_cast<int>(members.size())) clients_.push_back(c);
+  for (int c = member_; c < static_cast<int>(topology.clients.size());
+       c += static_cast<int>(members.size()))
+    clients_.push_back(c);
 }
 
 void GroupMember::on_message(const Message& message) {
@@ -75,7 +78,8 @@ void GroupMember::fail(const Status& why) {
 
 void GroupMember::on_frame(int client, const Note& note) {
   if (const Status& why = undefined_.ok() ? broken_ : undefined_; !why.ok()) {
-    (void)world_.send(topology_.clients[static_cast<size_t>(client)], Note{NoteKind::kRelease, group_, note.frame, {}, why}.encode());
+    (void)world_.send(topology_.clients[static_cast<size_t>(client)],
+                      Note{NoteKind::kRelease, group_, note.frame, {}, why}.encode());
     return;
   }
   Heard& h = heard_[{note.frame.stream, note.frame.number}];
@@ -90,7 +94,8 @@ void GroupMember::on_frame(int client, const Note& note) {
   to_head({NoteKind::kReady, group_, h.frame, h.missing, h.differs});
 }
 
-void GroupMember::add_place(std::vector<Place>* places, const Frame& frame, size_t clients, int rank) {
+void GroupMember::add_place(std::vector<Place>* places, const Frame& frame, size_t clients,
+                            int rank) {
   const auto same = std::find_if(places->begin(), places->end(), [&](const Place& p) {
     return p.frame.time_s == frame.time_s && p.frame.step == frame.step && p.frame.due == frame.due;
   });
@@ -101,25 +106,35 @@ void GroupMember::add_place(std::vector<Place>* places, const Frame& frame, size
 
 Status GroupMember::compare(const std::vector<Place>& places) const {
   if (places.size() < 2) return {};
-  const auto fewer = [](const Place& a, const Place& b) { return a.clients < b.clients || (a.clients == b.clients && a.rank < b.rank); };
+  const auto fewer = [](const Place& a, const Place& b) {
+    return a.clients < b.clients || (a.clients == b.clients && a.rank < b.rank);
+  };
   const Place& odd = *std::min_element(places.begin(), places.end(), fewer);
   const Place& most = *std::max_element(places.begin(), places.end(), fewer);
-  const auto at = [](const Place& p) { return "at step " + std::to_string(p.frame.step) + " (" + number_text(p.frame.time_s) + " s)"; };
-  const std::string others = odd.clients == most.clients ? "rank " + std::to_string(most.rank) + " is " : "others are ";
-  return {WEIR_E_ORDER, work_.name(most.frame) + ": rank " + std::to_string(odd.rank) + " of the model is " + at(odd) + " where " + others + at(most) +
-                            ", but all must call weir_step with the same times; the frame is not written"};
+  const auto at = [](const Place& p) {
+    return "at step " + std::to_string(p.frame.step) + " (" + number_text(p.frame.time_s) + " s)";
+  };
+  const std::string others =
+      odd.clients == most.clients ? "rank " + std::to_string(most.rank) + " is " : "others are ";
+  return {WEIR_E_ORDER,
+          work_.name(most.frame) + ": rank " + std::to_string(odd.rank) + " of the model is " +
+              at(odd) + " where " + others + at(most) +
+              ", but all must call weir_step with the same times; the frame is not written"};
 }
 
 void GroupMember::on_ready(int member, const Note& note) {
   Heard& h = heard_[{note.frame.stream, note.frame.number}];
-  const size_t members = topology_.groups[static_cast<size_t>(group_)].size(), clients = topology_.clients.size();
-  add_place(&h.heads, note.frame, (clients - static_cast<size_t>(member) + members - 1) / members, topology_.clients[static_cast<size_t>(member)]);
+  const size_t members = topology_.groups[static_cast<size_t>(group_)].size(),
+               clients = topology_.clients.size();
+  add_place(&h.heads, note.frame, (clients - static_cast<size_t>(member) + members - 1) / members,
+            topology_.clients[static_cast<size_t>(member)]);
   if (h.differs.ok()) h.differs = note.status;
   if (h.differs.ok()) h.differs = compare(h.heads);
   h.frame = h.members == 0 ? note.frame : with_most_written(note.frame, h.frame);
   h.missing = h.members == 0 ? note.missing : both(h.missing, note.missing);
   if (++h.members < busy_members_) return;
-  const Status refused = !h.differs.ok() || h.missing.count == 0 ? h.differs : work_.refusal(h.frame, h.missing);
+  const Status refused =
+      !h.differs.ok() || h.missing.count == 0 ? h.differs : work_.refusal(h.frame, h.missing);
   const Frame frame = h.frame;
   to_members({NoteKind::kGo, group_, frame, {}, refused}, true);
   write(frame, refused);
@@ -155,14 +170,17 @@ void GroupMember::on_all_shutdown() {
 
 void GroupMember::close() {
   if (!defined_) return send_finished(undefined_);
-  if (!heard_.empty()) give_up({WEIR_E_LOST, work_.name(heard_.begin()->second.frame) + ": not all ranks of the model ended the step"});
+  if (!heard_.empty())
+    give_up({WEIR_E_LOST, work_.name(heard_.begin()->second.frame) +
+                              ": not all ranks of the model ended the step"});
   if (!work_.owns()) return;  // the head will say when the files are closed
   Status s = work_.close(broken_);
   if (member_ == 0) to_members({NoteKind::kClosed, group_, {}, {}, s}, false);
   send_finished(s);
 }
 
-// The model's ranks do not wait for this group any more. Its open files stay as they are; others have copies of their own.
+// The model's ranks do not wait for this group any more. Its open files stay as they are; others
+// have copies of their own.
 void GroupMember::end_given_up(const Status& why) {
   if (broken_.ok()) broken_ = why;
   heard_.clear();
@@ -179,7 +197,8 @@ void GroupMember::to_members(const Note& note, bool owners_too) {
   const std::vector<char> bytes = note.encode();
   const int owners = topology_.owners[static_cast<size_t>(group_)];
   for (int t = owners_too ? 1 : owners; t < static_cast<int>(members.size()); ++t) {
-    if (Status sent = world_.send(members[static_cast<size_t>(t)], bytes); !sent.ok()) give_up(sent);
+    if (Status sent = world_.send(members[static_cast<size_t>(t)], bytes); !sent.ok())
+      give_up(sent);
   }
 }
 
@@ -196,7 +215,9 @@ void GroupMember::to_head(const Note& note) {
 void GroupMember::to_clients(const Note& note) {
   const std::vector<char> bytes = note.encode();
   for (int c : clients_) {
-    if (Status sent = world_.send(topology_.clients[static_cast<size_t>(c)], bytes); !sent.ok() && broken_.ok()) broken_ = sent;
+    if (Status sent = world_.send(topology_.clients[static_cast<size_t>(c)], bytes);
+        !sent.ok() && broken_.ok())
+      broken_ = sent;
   }
   last_alive_s_ = now_s();
 }
@@ -207,8 +228,8 @@ void GroupMember::still_alive() {
   if (member_ == 0) to_members({NoteKind::kAlive, group_, {}, {}, {}}, false);
 }
 
-// A client that is gone, or that has left a frame incomplete for too long, ends the group's work: what is written stays readable, and the
-// other clients are notified.
+// A client that is gone, or that has left a frame incomplete for too long, ends the group's work:
+// what is written stays readable, and the other clients are notified.
 void GroupMember::look_after_clients() {
   const double now = now_s();
   if (now - last_look_s_ < kLookEvery_s) return;
@@ -217,16 +238,19 @@ void GroupMember::look_after_clients() {
     for (auto& [key, h] : heard_) h.since_s = now;
   }
   last_look_s_ = now;
-  if (!broken_.ok() && shutdowns_.size() < clients_.size() && now - last_heard_s_ > world_.time_limit()) {
+  if (!broken_.ok() && shutdowns_.size() < clients_.size() &&
+      now - last_heard_s_ > world_.time_limit()) {
     last_heard_s_ = now;  // the other members have as long
     for (int c : clients_) on_shutdown(c, {});
     return;
   }
-  if ((!shutdowns_.empty() || all_shutdowns_ > 0) && now - last_heard_s_ > world_.time_limit()) return end_alone();
+  if ((!shutdowns_.empty() || all_shutdowns_ > 0) && now - last_heard_s_ > world_.time_limit())
+    return end_alone();
   for (int c : clients_) {
     const int rank = topology_.clients[static_cast<size_t>(c)];
     if (shutdowns_.count(c) != 0 || !is_gone(world_, rank)) continue;
-    give_up({WEIR_E_LOST, "rank " + std::to_string(rank) + " of the model is gone; what it had not handed over is lost"});
+    give_up({WEIR_E_LOST, "rank " + std::to_string(rank) +
+                              " of the model is gone; what it had not handed over is lost"});
     on_shutdown(c, {});
     return;
   }
@@ -238,18 +262,24 @@ void GroupMember::look_after_clients() {
     }
     std::string silent;
     for (int c : clients_) {
-      if (h.who.count(c) == 0) silent += (silent.empty() ? "" : ", ") + std::to_string(topology_.clients[static_cast<size_t>(c)]);
+      if (h.who.count(c) == 0)
+        silent += (silent.empty() ? "" : ", ") +
+                  std::to_string(topology_.clients[static_cast<size_t>(c)]);
     }
     give_up({WEIR_E_LOST, work_.name(h.frame) + ": ranks that did not end the step within " +
-                              std::to_string(static_cast<int>(world_.time_limit())) + " s (time_limit_s): " + silent});
+                              std::to_string(static_cast<int>(world_.time_limit())) +
+                              " s (time_limit_s): " + silent});
     return;
   }
 }
 
-// The clients of some member have ended, which they do together with all others. What was to be heard of the rest is lost.
+// The clients of some member have ended, which they do together with all others. What was to be
+// heard of the rest is lost.
 void GroupMember::end_alone() {
-  give_up({WEIR_E_LOST, "members of this group of servers did not say within " + std::to_string(static_cast<int>(world_.time_limit())) +
-                            " s (time_limit_s) that they have finished; files that are not complete keep their temporary names"});
+  give_up({WEIR_E_LOST, "members of this group of servers did not say within " +
+                            std::to_string(static_cast<int>(world_.time_limit())) +
+                            " s (time_limit_s) that they have finished; files that are not "
+                            "complete keep their temporary names"});
   if (member_ == 0) {
     to_members({NoteKind::kClose, group_, {}, {}, {}}, true);
     return close();
@@ -260,7 +290,8 @@ void GroupMember::end_alone() {
 void GroupMember::give_up(const Status& why) {
   if (!broken_.ok()) return;
   broken_ = why;
-  for (const auto& [key, h] : std::map<Key, Heard>(std::move(heard_))) to_clients({NoteKind::kRelease, group_, h.frame, {}, why});
+  for (const auto& [key, h] : std::map<Key, Heard>(std::move(heard_)))
+    to_clients({NoteKind::kRelease, group_, h.frame, {}, why});
   heard_.clear();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A member of a group of servers, as far as messages go: it hears clients and members, and says when frames are to be written and released.
-// What is done with frames is Work's.
+// A member of a group of servers, as far as messages go: it hears clients and members, and says
+// when frames are to be written and released. What is done with frames is Work's.
 #pragma once
 
 #include <map>
@@ -16,7 +16,8 @@ namespace weir::output {
 class Work {
  public:
   virtual ~Work() = default;
-  // Definitions have ended: take part in the agreement with the model's ranks. After an error there is nothing to write.
+  // Definitions have ended: take part in the agreement with the model's ranks. After an error there
+  // is nothing to write.
   virtual Status define() = 0;
   // Whether this member writes.
   virtual bool owns() const = 0;
@@ -42,7 +43,8 @@ class GroupMember {
   // Nothing can be heard any more.
   void fail(const Status& why);
   bool ended() const { return ended_; }
-  // Why no frame can be completed any more. What became of single frames and files is reported to the model alone.
+  // Why no frame can be completed any more. What became of single frames and files is reported to
+  // the model alone.
   const Status& broken() const { return broken_; }
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages of control of a whole job in one process: 10,000 clients, a group of 64 members, counted; and the order in which things happen.
+// The messages of control of a whole job in one process: 10,000 clients, a group of 64 members,
+// counted; and the order in which things happen.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -18,7 +19,8 @@ struct Post {
 // A rank whose messages go through Post. Nothing else of a world is used here.
 class PostWorld : public World, public Team {
  public:
-  PostWorld(Post& post, const std::vector<Site>& sites, int rank) : post_(post), sites_(sites), rank_(rank) {}
+  PostWorld(Post& post, const std::vector<Site>& sites, int rank)
+      : post_(post), sites_(sites), rank_(rank) {}
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(sites_.size()); }
   Team& team() override { return *this; }
@@ -37,8 +39,12 @@ class PostWorld : public World, public Team {
   Result<bool> fetches_progress() override { return kNone; }
   Status barrier() override { return kNone; }
   Status broadcast(std::vector<char>&, int) override { return kNone; }
-  Result<std::vector<std::vector<char>>> gather(std::span<const char>, int) override { return kNone; }
-  Result<std::vector<std::vector<char>>> exchange(std::vector<std::vector<char>>) override { return kNone; }
+  Result<std::vector<std::vector<char>>> gather(std::span<const char>, int) override {
+    return kNone;
+  }
+  Result<std::vector<std::vector<char>>> exchange(std::vector<std::vector<char>>) override {
+    return kNone;
+  }
   Result<std::pair<int64_t, int>> maximum(int64_t) override { return kNone; }
   Status agree(const Status&) override { return kNone; }
   Result<std::unique_ptr<Team>> split(int, int) override { return kNone; }
@@ -65,9 +71,12 @@ class RecordedWork : public Work {
     log_.push_back("close");
     return {};
   }
-  std::string name(const Frame& frame) const override { return "frame " + std::to_string(frame.number); }
+  std::string name(const Frame& frame) const override {
+    return "frame " + std::to_string(frame.number);
+  }
   Status refusal(const Frame& frame, const MissingField& missing) const override {
-    return {WEIR_E_MISSING, name(frame) + ": rank " + std::to_string(missing.rank) + " and " + std::to_string(missing.count - 1) + " more"};
+    return {WEIR_E_MISSING, name(frame) + ": rank " + std::to_string(missing.rank) + " and " +
+                                std::to_string(missing.count - 1) + " more"};
   }
 
  private:
@@ -82,7 +91,8 @@ class RecordedWork : public Work {
 struct Job {
   Job(int clients, int members, int owners) {
     sites.resize(static_cast<size_t>(clients + members));
-    for (int r = 0; r < clients + members; ++r) sites[static_cast<size_t>(r)].node = r;  // so nobody looks for processes
+    for (int r = 0; r < clients + members; ++r)
+      sites[static_cast<size_t>(r)].node = r;  // so nobody looks for processes
     post.to.resize(sites.size());
     topology.clients.resize(static_cast<size_t>(clients));
     std::iota(topology.clients.begin(), topology.clients.end(), 0);
@@ -95,7 +105,8 @@ struct Job {
       works.push_back(std::make_unique<RecordedWork>(t < owners, logs[static_cast<size_t>(t)]));
       all.push_back(std::make_unique<GroupMember>(*worlds.back(), topology, *works.back()));
     }
-    for (int t = 0; t < members; ++t) all[static_cast<size_t>(t)]->on_message({0, Note{NoteKind::kDefine, 0, {}, {}, {}}.encode()});
+    for (int t = 0; t < members; ++t)
+      all[static_cast<size_t>(t)]->on_message({0, Note{NoteKind::kDefine, 0, {}, {}, {}}.encode()});
   }
   void say(int client, NoteKind kind, int64_t number, const MissingField& missing = {}) {
     Note note{kind, 0, {}, missing, {}};
@@ -119,7 +130,8 @@ struct Job {
   // What a client has been notified of since the last time.
   std::vector<Note> notes_of(int client) {
     std::vector<Note> notes;
-    for (const Message& m : post.to[static_cast<size_t>(client)]) notes.push_back(*Note::decode(m.bytes));
+    for (const Message& m : post.to[static_cast<size_t>(client)])
+      notes.push_back(*Note::decode(m.bytes));
     post.to[static_cast<size_t>(client)].clear();
     return notes;
   }
@@ -133,7 +145,8 @@ struct Job {
   std::vector<std::unique_ptr<GroupMember>> all;
 };
 
-TEST(GroupMember, ten_thousand_clients_and_sixty_four_ranks_need_messages_for_their_sum_not_their_product) {
+TEST(GroupMember,
+     ten_thousand_clients_and_sixty_four_ranks_need_messages_for_their_sum_not_their_product) {
   for (int owners : {1, 64}) {
     Job job(10'000, 64, owners);
     const int64_t before = job.post.sent;
@@ -141,7 +154,8 @@ TEST(GroupMember, ten_thousand_clients_and_sixty_four_ranks_need_messages_for_th
     job.deliver();
     // There: clients, 63 ready, 63 go. Back: clients, and one for each member that only forwards.
     EXPECT_EQ(job.post.sent - before, 10'000 + 63 + 63 + 10'000 + (64 - owners));
-    for (int t = 0; t < owners; ++t) EXPECT_EQ(job.logs[static_cast<size_t>(t)], std::vector<std::string>{"write 0"});
+    for (int t = 0; t < owners; ++t)
+      EXPECT_EQ(job.logs[static_cast<size_t>(t)], std::vector<std::string>{"write 0"});
     for (int c : {0, 63, 64, 9'999}) {
       const std::vector<Note> notes = job.notes_of(c);
       ASSERT_EQ(notes.size(), 1u);
@@ -170,7 +184,8 @@ TEST(GroupMember, writes_frames_in_the_order_in_which_they_are_complete_on_all_r
 
 TEST(GroupMember, a_frame_that_ranks_have_not_completed_is_refused_and_all_learn_who) {
   Job job(5, 2, 1);
-  for (int c = 0; c < 5; ++c) job.say(c, NoteKind::kFrame, 0, c == 3 || c == 4 ? MissingField{1, c, 1} : MissingField{});
+  for (int c = 0; c < 5; ++c)
+    job.say(c, NoteKind::kFrame, 0, c == 3 || c == 4 ? MissingField{1, c, 1} : MissingField{});
   job.deliver();
   EXPECT_EQ(job.logs[0], std::vector<std::string>{"refuse 0"});
   for (int c = 0; c < 5; ++c) {
@@ -212,7 +227,8 @@ TEST(GroupMember, the_rank_that_is_alone_with_its_step_is_named_whoever_was_hear
       ASSERT_EQ(notes.size(), 1u);
       EXPECT_EQ(notes[0].status.code(), WEIR_E_ORDER);
       const std::string rank = "rank " + std::to_string(odd) + " of the model is at step 4";
-      EXPECT_NE(notes[0].status.message().find(rank), std::string::npos) << notes[0].status.message();
+      EXPECT_NE(notes[0].status.message().find(rank), std::string::npos)
+          << notes[0].status.message();
     }
   }
 }
@@ -221,7 +237,9 @@ TEST(GroupMember, a_group_that_was_given_up_ends_without_closing_its_files) {
   Job job(5, 2, 1);
   for (int c = 0; c < 5; ++c) job.say(c, NoteKind::kFrame, 0);
   job.deliver();
-  for (int t : {0, 1}) job.all[static_cast<size_t>(t)]->on_message({0, Note{NoteKind::kGivenUp, 0, {}, {}, {WEIR_E_LOST, "given up"}}.encode()});
+  for (int t : {0, 1})
+    job.all[static_cast<size_t>(t)]->on_message(
+        {0, Note{NoteKind::kGivenUp, 0, {}, {}, {WEIR_E_LOST, "given up"}}.encode()});
   EXPECT_EQ(job.logs[0], std::vector<std::string>{"write 0"});
   for (const auto& member : job.all) {
     EXPECT_TRUE(member->ended());

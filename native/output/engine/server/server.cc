@@ -17,7 +17,8 @@ namespace weir::output {
 
 namespace {
 
-// After the time limit: it may be over because this process was asleep, and then what came meanwhile is to be heard first.
+// After the time limit: it may be over because this process was asleep, and then what came
+// meanwhile is to be heard first.
 constexpr double kGrace_s = 1;
 
 constexpr double kAskEvery_s = 0.25;
@@ -79,7 +80,8 @@ class Server : public Work {
       writer_ = std::make_unique<Writer>(world_, setup_);
       writer_->on_pause([this] { member_->still_alive(); });
       writer_->kept = [this](const Frame& frame) { return wait_for_kept(frame); };
-      for (const ClientView& view : setup_.clients) senders_ += view.route == Route::kTwoSided ? 1 : 0;
+      for (const ClientView& view : setup_.clients)
+        senders_ += view.route == Route::kTwoSided ? 1 : 0;
       if (senders_ > 0) writer_->on_late([this](double) { return late(); });
     }
     failed_ = world_.team().agree(writer_ != nullptr ? writer_->prepare() : Status());
@@ -95,19 +97,25 @@ class Server : public Work {
   Status close(const Status& incomplete) override { return writer_->close_all(incomplete); }
 
   std::string name(const Frame& frame) const override {
-    return "stream '" + setup_.catalogue.streams[static_cast<size_t>(frame.stream)].name + "', step " + std::to_string(frame.step);
+    return "stream '" + setup_.catalogue.streams[static_cast<size_t>(frame.stream)].name +
+           "', step " + std::to_string(frame.step);
   }
   Status refusal(const Frame& frame, const MissingField& missing) const override {
-    const Column& column = setup_.layout.streams[static_cast<size_t>(frame.stream)].fields.columns[static_cast<size_t>(missing.column)];
-    return {WEIR_E_MISSING, name(frame) + ": field '" + setup_.catalogue.fields[static_cast<size_t>(column.field)].name + "' was not put by " +
-                                std::to_string(missing.count) + (missing.count == 1 ? " rank" : " ranks") + " of the model (the first: rank " +
-                                std::to_string(missing.rank) + "); the frame is not written"};
+    const Column& column = setup_.layout.streams[static_cast<size_t>(frame.stream)]
+                               .fields.columns[static_cast<size_t>(missing.column)];
+    return {WEIR_E_MISSING, name(frame) + ": field '" +
+                                setup_.catalogue.fields[static_cast<size_t>(column.field)].name +
+                                "' was not put by " + std::to_string(missing.count) +
+                                (missing.count == 1 ? " rank" : " ranks") +
+                                " of the model (the first: rank " + std::to_string(missing.rank) +
+                                "); the frame is not written"};
   }
 
  private:
   using Key = std::pair<int, int64_t>;  // stream, number
 
-  // kKept is for the writer; all else is for the member, which hears nothing while the writer works.
+  // kKept is for the writer; all else is for the member, which hears nothing while the writer
+  // works.
   Result<std::optional<Message>> next_message() {
     if (!unheard_.empty()) {
       Message first = std::move(unheard_.front());
@@ -118,7 +126,8 @@ class Server : public Work {
       Result<std::optional<Message>> message = world_.receive();
       if (!message.ok() || !message->has_value()) return message;
       if (take_kept(**message)) continue;
-      if (const Result<Note> note = Note::decode((**message).bytes); note.ok()) (void)take_waiting(*note);
+      if (const Result<Note> note = Note::decode((**message).bytes); note.ok())
+        (void)take_waiting(*note);
       return message;
     }
   }
@@ -134,7 +143,8 @@ class Server : public Work {
 
   // Whether the message has said that alone.
   bool take_waiting(const Note& note) {
-    if (note.kind == NoteKind::kShutdown || (note.kind == NoteKind::kWaiting && note.to_the_end)) waiting_.on_messages_to_the_end();
+    if (note.kind == NoteKind::kShutdown || (note.kind == NoteKind::kWaiting && note.to_the_end))
+      waiting_.on_messages_to_the_end();
     if (note.kind == NoteKind::kWaiting) waiting_.on_message();
     return note.kind == NoteKind::kWaiting;
   }
@@ -153,15 +163,17 @@ class Server : public Work {
     }
   }
 
-  // Ranks that send do so in their calls of weir, and may compute between two of those for longer than the time limit. It counts while another
-  // rank waits for this server, so that the one whose data do not come is behind it; or when that one is gone.
+  // Ranks that send do so in their calls of weir, and may compute between two of those for longer
+  // than the time limit. It counts while another rank waits for this server, so that the one whose
+  // data do not come is behind it; or when that one is gone.
   Status late() {
     WEIR_TRY(listen());
     if (!given_up_.ok()) return given_up_;
     if (const auto at = lost_.find(writing_); at != lost_.end()) return at->second;
-    const bool gone = std::any_of(setup_.clients.begin(), setup_.clients.end(), [this](const ClientView& view) {
-      return view.route == Route::kTwoSided && is_gone(world_, view.rank);
-    });
+    const bool gone =
+        std::any_of(setup_.clients.begin(), setup_.clients.end(), [this](const ClientView& view) {
+          return view.route == Route::kTwoSided && is_gone(world_, view.rank);
+        });
     if (!gone && waiting_.seconds() <= world_.time_limit()) {
       late_since_s_ = 0;
       return {};
@@ -170,8 +182,9 @@ class Server : public Work {
     return now_s() - late_since_s_ > kGrace_s ? writer_->overdue() : Status();
   }
 
-  // Every rank that sends pieces of the frame says that they were the frame's until all had left. Without it they may be a later frame's:
-  // ranks that have given this server up do not wait for it with what they put there.
+  // Every rank that sends pieces of the frame says that they were the frame's until all had left.
+  // Without it they may be a later frame's: ranks that have given this server up do not wait for it
+  // with what they put there.
   Status wait_for_kept(const Frame& frame) {
     const Key key{frame.stream, frame.number};
     Patience patience(kAskEvery_s);

@@ -6,7 +6,8 @@
 
 namespace weir::output {
 
-// Returns when the model has finalized and all is written, or with the first error that this server met.
+// Returns when the model has finalized and all is written, or with the first error that this server
+// met.
 Status serve(World& world, const Settings& settings, const Topology& topology);
 
 }  // namespace weir::output

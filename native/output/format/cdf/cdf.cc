@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// CDF-2 and CDF-5. The netCDF library writes header and coordinates; each owner writes its ranges in place, big-endian, by big pwrites; the
-// number of records in the header grows after the data, so that the file is complete up to the last finished record at any time.
+// CDF-2 and CDF-5. The netCDF library writes header and coordinates; each owner writes its ranges
+// in place, big-endian, by big pwrites; the number of records in the header grows after the data,
+// so that the file is complete up to the last finished record at any time.
 #include <fcntl.h>
 
 #include "output/format/cdf/file.h"
@@ -11,26 +12,32 @@
 namespace weir::output::cdf {
 namespace {
 
-// Limits of the specification: what the size of a variable's record may be in CDF-2 (the last one might be larger; weir does not use
-// that), and the length of a dimension.
+// Limits of the specification: what the size of a variable's record may be in CDF-2 (the last one
+// might be larger; weir does not use that), and the length of a dimension.
 constexpr int64_t kMostBytesCdf2 = (int64_t{1} << 32) - 4;
 constexpr int64_t kMostLengthCdf2 = (int64_t{1} << 31) - 4;
 
-Status refuse(const std::string& what) { return {WEIR_E_ARGUMENT, "cdf2: " + what + "; use format cdf5"}; }
+Status refuse(const std::string& what) {
+  return {WEIR_E_ARGUMENT, "cdf2: " + what + "; use format cdf5"};
+}
 
 // The file is what the description says, in the same order.
-Status compare(const FileDescription& description, const Header& header, int version, const std::string& path) {
+Status compare(const FileDescription& description, const Header& header, int version,
+               const std::string& path) {
   const auto other = [&](const std::string& what) {
-    return Status(WEIR_E_FORMAT, "cannot go on with " + path + ": " + what + " is not what the stream writes now");
+    return Status(WEIR_E_FORMAT,
+                  "cannot go on with " + path + ": " + what + " is not what the stream writes now");
   };
   if (header.version != version) return other("its version of classic netCDF");
-  if (header.variables.size() != description.variables.size()) return other("its number of variables");
+  if (header.variables.size() != description.variables.size())
+    return other("its number of variables");
   for (size_t i = 0; i < header.variables.size(); i++) {
     const Variable& there = header.variables[i];
     const output::Variable& here = description.variables[i];
     if (there.name != here.name) return other("variable " + there.name);
     const int64_t bytes = description.elements(here) * static_cast<int64_t>(size_of(here.type));
-    if (there.type != here.type || there.over_time != here.over_time || there.bytes != bytes) return other("variable " + there.name);
+    if (there.type != here.type || there.over_time != here.over_time || there.bytes != bytes)
+      return other("variable " + there.name);
   }
   return {};
 }
@@ -39,7 +46,9 @@ Status compare(const FileDescription& description, const Header& header, int ver
 Status take_back(const std::string& path, const Header& header, int64_t records) {
   if (header.records == records) return {};
   if (header.records != records + 1) {
-    return {WEIR_E_FORMAT, "cannot go on with " + path + ": it has " + std::to_string(header.records) + " records, not " + std::to_string(records)};
+    return {WEIR_E_FORMAT, "cannot go on with " + path + ": it has " +
+                               std::to_string(header.records) + " records, not " +
+                               std::to_string(records)};
   }
   Result<PosixFile> file = PosixFile::open(path, O_WRONLY);
   return file.ok() ? write_count(*file, header.version, records) : file.status();
@@ -54,9 +63,10 @@ class CdfFormat : public Format {
   Status check(const FileDescription& description) const override;
   Status same(const FileDescription& description, const std::string& path) const override;
   int64_t granule(const FileDescription&, int) const override { return 1; }
-  Result<std::unique_ptr<File>> create(const FileDescription& description, const std::string& path, const FileOptions& options,
-                                       Team& owners) override;
-  Result<std::unique_ptr<File>> open(const FileDescription& description, const std::string& path, const FileOptions& options, Team& owners,
+  Result<std::unique_ptr<File>> create(const FileDescription& description, const std::string& path,
+                                       const FileOptions& options, Team& owners) override;
+  Result<std::unique_ptr<File>> open(const FileDescription& description, const std::string& path,
+                                     const FileOptions& options, Team& owners,
                                      int64_t records) override;
 
  private:
@@ -72,16 +82,21 @@ Status CdfFormat::ready() const {
 Status CdfFormat::check(const FileDescription& description) const {
   for (const output::Variable& v : description.variables) {
     if (v.compression.kind != Compression::Kind::kNone) {
-      return {WEIR_E_ARGUMENT, std::string(name()) + ": variable " + v.name + " asks for compression, which classic netCDF has not; " +
-                                   "use format " + one_of(format_names(true)) + ", or compression none"};
+      return {WEIR_E_ARGUMENT, std::string(name()) + ": variable " + v.name +
+                                   " asks for compression, which classic netCDF has not; " +
+                                   "use format " + one_of(format_names(true)) +
+                                   ", or compression none"};
     }
     if (version_ == 5) continue;
     if (v.type == WEIR_INT64) return refuse("variable " + v.name + " is of 64-bit integers");
     const int64_t bytes = description.elements(v) * static_cast<int64_t>(size_of(v.type));
-    if (bytes > kMostBytesCdf2) return refuse("variable " + v.name + " has " + std::to_string(bytes) + " bytes a record, the limit is 4 GiB");
+    if (bytes > kMostBytesCdf2)
+      return refuse("variable " + v.name + " has " + std::to_string(bytes) +
+                    " bytes a record, the limit is 4 GiB");
   }
   for (const Dimension& d : description.dimensions) {
-    if (version_ == 2 && d.size > kMostLengthCdf2) return refuse("dimension " + d.name + " has length " + std::to_string(d.size));
+    if (version_ == 2 && d.size > kMostLengthCdf2)
+      return refuse("dimension " + d.name + " has length " + std::to_string(d.size));
   }
   return {};
 }
@@ -90,7 +105,8 @@ Status CdfFormat::same(const FileDescription& description, const std::string& pa
   WEIR_TRY(ready());
   const std::lock_guard lock(netcdf_mutex());
   netcdf::Why why;
-  const bool is = netcdf_module(nullptr)->same(description, path.c_str(), version_ == 2 ? netcdf::Kind::kCdf2 : netcdf::Kind::kCdf5, why);
+  const bool is = netcdf_module(nullptr)->same(
+      description, path.c_str(), version_ == 2 ? netcdf::Kind::kCdf2 : netcdf::Kind::kCdf5, why);
   return is ? Status() : Status(WEIR_E_FORMAT, why.text);
 }
 
@@ -98,13 +114,16 @@ Status CdfFormat::create_header(const FileDescription& description, const std::s
   WEIR_TRY(ready());
   const std::lock_guard lock(netcdf_mutex());
   netcdf::Why why;
-  if (!netcdf_module(nullptr)->create(description, path.c_str(), version_ == 2 ? netcdf::Kind::kCdf2 : netcdf::Kind::kCdf5, why)) {
+  if (!netcdf_module(nullptr)->create(description, path.c_str(),
+                                      version_ == 2 ? netcdf::Kind::kCdf2 : netcdf::Kind::kCdf5,
+                                      why)) {
     return {WEIR_E_FILE, why.text};
   }
   return {};
 }
 
-Result<std::unique_ptr<output::File>> CdfFormat::create(const FileDescription& description, const std::string& path,
+Result<std::unique_ptr<output::File>> CdfFormat::create(const FileDescription& description,
+                                                        const std::string& path,
                                                         const FileOptions& options, Team& owners) {
   WEIR_TRY(check(description));  // the same on all ranks
   Status made;
@@ -116,8 +135,10 @@ Result<std::unique_ptr<output::File>> CdfFormat::create(const FileDescription& d
   return CdfFile::open(path, options, owners);
 }
 
-Result<std::unique_ptr<output::File>> CdfFormat::open(const FileDescription& description, const std::string& path,
-                                                      const FileOptions& options, Team& owners, int64_t records) {
+Result<std::unique_ptr<output::File>> CdfFormat::open(const FileDescription& description,
+                                                      const std::string& path,
+                                                      const FileOptions& options, Team& owners,
+                                                      int64_t records) {
   Status fits;
   if (owners.rank() == 0) {
     Result<std::vector<char>> bytes = read_header(path);

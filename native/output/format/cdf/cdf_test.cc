@@ -53,7 +53,8 @@ TEST(cdf, text_is_not_taken_for_small_integers) {
   auto bytes = cdf::read_header(odd_file("cdf5", scratch / "a", 1, 1).path);
   ASSERT_TRUE(bytes.ok());
   const size_t name = std::string(bytes->data(), bytes->size()).find("a8");
-  const size_t type = name + 4 + 8 + 3 * 8 + 12 + 3;  // the name, three dimensions, no attributes, the last byte of nc_type
+  const size_t type = name + 4 + 8 + 3 * 8 + 12 +
+                      3;  // the name, three dimensions, no attributes, the last byte of nc_type
   ASSERT_EQ((*bytes)[type], 1);                       // NC_BYTE
   (*bytes)[type] = 2;                                 // NC_CHAR
   EXPECT_FALSE(cdf::parse_header(*bytes).ok());
@@ -74,7 +75,8 @@ TEST(cdf, what_cdf2_cannot_hold_is_refused_before_anything_is_written) {
   const std::string path = scratch / "big.nc";
   auto made = cdf2->create(d, path, {}, *lone_team());
   ASSERT_FALSE(made.ok());
-  EXPECT_NE(made.status().message().find("use format cdf5"), std::string::npos) << made.status().message();
+  EXPECT_NE(made.status().message().find("use format cdf5"), std::string::npos)
+      << made.status().message();
   EXPECT_NE(access(path.c_str(), F_OK), 0);
   d.dimensions[1].size = 10;
   d.variables[0].type = WEIR_INT64;

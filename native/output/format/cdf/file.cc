@@ -7,7 +7,8 @@
 
 namespace weir::output::cdf {
 
-Result<std::unique_ptr<File>> CdfFile::open(const std::string& path, const FileOptions& options, Team& owners) {
+Result<std::unique_ptr<File>> CdfFile::open(const std::string& path, const FileOptions& options,
+                                            Team& owners) {
   std::vector<char> bytes;
   Status mine;
   if (owners.rank() == 0) {
@@ -18,9 +19,11 @@ Result<std::unique_ptr<File>> CdfFile::open(const std::string& path, const FileO
   WEIR_TRY(owners.agree(mine));
   WEIR_TRY(owners.broadcast(bytes, 0));
   Result<Header> header = parse_header(bytes);
-  Result<PosixFile> file = header.ok() ? PosixFile::open(path, O_RDWR) : Result<PosixFile>(header.status());
+  Result<PosixFile> file =
+      header.ok() ? PosixFile::open(path, O_RDWR) : Result<PosixFile>(header.status());
   WEIR_TRY(owners.agree(file.status()));
-  return std::unique_ptr<File>(new CdfFile(std::move(*file), std::move(*header), options.sync, owners));
+  return std::unique_ptr<File>(
+      new CdfFile(std::move(*file), std::move(*header), options.sync, owners));
 }
 
 Status write_count(const PosixFile& file, int version, int64_t records) {
@@ -35,7 +38,8 @@ Status CdfFile::remember(Status status) {
   return status;
 }
 
-Status CdfFile::write(int variable, int64_t record, int64_t first, int64_t count, const void* data) {
+Status CdfFile::write(int variable, int64_t record, int64_t first, int64_t count,
+                      const void* data) {
   const Variable& v = header_.variables[static_cast<size_t>(variable)];
   const int64_t size = static_cast<int64_t>(size_of(v.type));
   const int64_t place = v.begin + (v.over_time ? record * header_.record_bytes : 0) + first * size;

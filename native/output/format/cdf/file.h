@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A classic file whose header is written: owners put data in place, the first of them counts records.
+// A classic file whose header is written: owners put data in place, the first of them counts
+// records.
 #pragma once
 
 #include "output/format/cdf/header.h"
@@ -14,9 +15,11 @@ Status write_count(const PosixFile& file, int version, int64_t records);
 class CdfFile : public File {
  public:
   // [collective] The header is read by rank 0 alone: others may not see a file of another node yet.
-  static Result<std::unique_ptr<File>> open(const std::string& path, const FileOptions& options, Team& owners);
+  static Result<std::unique_ptr<File>> open(const std::string& path, const FileOptions& options,
+                                            Team& owners);
 
-  Status write(int variable, int64_t record, int64_t first, int64_t count, const void* data) override;
+  Status write(int variable, int64_t record, int64_t first, int64_t count,
+               const void* data) override;
   Status end_record(int64_t record) override;
   Status close() override;
 

@@ -42,9 +42,11 @@ class Parser {
 
   Result<Header> parse() {
     if (bytes_.size() < 4) return failed(kIncomplete);
-    if (bytes_[0] != 'C' || bytes_[1] != 'D' || bytes_[2] != 'F') return failed("not a classic netCDF file");
+    if (bytes_[0] != 'C' || bytes_[1] != 'D' || bytes_[2] != 'F')
+      return failed("not a classic netCDF file");
     header_.version = bytes_[3];
-    if (header_.version != 1 && header_.version != 2 && header_.version != 5) return failed("unknown version of classic netCDF");
+    if (header_.version != 1 && header_.version != 2 && header_.version != 5)
+      return failed("unknown version of classic netCDF");
     at_ = 4;
     header_.records = count();
     dimensions();
@@ -65,7 +67,8 @@ class Parser {
       return 0;
     }
     uint64_t value = 0;
-    for (size_t i = 0; i < bytes; i++) value = value << 8 | static_cast<unsigned char>(bytes_[at_ + i]);
+    for (size_t i = 0; i < bytes; i++)
+      value = value << 8 | static_cast<unsigned char>(bytes_[at_ + i]);
     at_ += bytes;
     return value;
   }
@@ -103,12 +106,14 @@ class Parser {
       name();
       const FileType type = file_type(static_cast<uint32_t>(number(4)));
       const int64_t n = count();
-      if (!why_ && (type.bytes == 0 || n > kMostHeaderBytes)) why_ = "an attribute has an unknown type or is too long";
+      if (!why_ && (type.bytes == 0 || n > kMostHeaderBytes))
+        why_ = "an attribute has an unknown type or is too long";
       skip(n * type.bytes);
     }
   }
   void variables() {
-    for (int64_t i = list(kVariableTag); i > 0 && !why_; i--) header_.variables.push_back(variable());
+    for (int64_t i = list(kVariableTag); i > 0 && !why_; i--)
+      header_.variables.push_back(variable());
   }
   Variable variable() {
     Variable v;
@@ -130,8 +135,10 @@ class Parser {
     attributes();
     const FileType type = file_type(static_cast<uint32_t>(number(4)));
     v.type = static_cast<Type>(type.type);
-    if (!why_ && (type.type < 0 || __builtin_mul_overflow(elements, type.bytes, &v.bytes))) why_ = "a variable's type or size is wrong";
-    number(records_bytes(header_.version));  // vsize: redundant, and wrong by design for large variables
+    if (!why_ && (type.type < 0 || __builtin_mul_overflow(elements, type.bytes, &v.bytes)))
+      why_ = "a variable's type or size is wrong";
+    number(records_bytes(
+        header_.version));  // vsize: redundant, and wrong by design for large variables
     v.begin = static_cast<int64_t>(number(header_.version == 1 ? 4 : 8));
     return v;
   }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the data of a classic netCDF file (CDF-1, CDF-2, CDF-5) lie: its header, read. The library writes the header; owners then write
-// data at these places, which netCDF-C does not return (docs/decisions/0028). Format: "NetCDF Classic Format Specification" of Unidata, appendix B of the netCDF user's guide, and PnetCDF's CDF-5.
+// Where the data of a classic netCDF file (CDF-1, CDF-2, CDF-5) lie: its header, read. The library
+// writes the header; owners then write data at these places, which netCDF-C does not return
+// (docs/decisions/0028). Format: "NetCDF Classic Format Specification" of Unidata, appendix B of
+// the netCDF user's guide, and PnetCDF's CDF-5.
 //
-// All numbers are big-endian. Fixed variables come first, each at its `begin`; after them the records: record r of a variable with
-// time lies at begin + r * record_bytes. A variable's share of a record is padded to 4 bytes, unless it is the only one with time.
+// All numbers are big-endian. Fixed variables come first, each at its `begin`; after them the
+// records: record r of a variable with time lies at begin + r * record_bytes. A variable's share of
+// a record is padded to 4 bytes, unless it is the only one with time.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +41,8 @@ struct Header {
 constexpr int64_t kRecordsOffset = 4;
 constexpr size_t records_bytes(int version) { return version == 5 ? 8 : 4; }
 
-// fails: WEIR_E_FORMAT, with what is wrong; a header that ends too early says "incomplete", more bytes may mend it.
+// fails: WEIR_E_FORMAT, with what is wrong; a header that ends too early says "incomplete", more
+// bytes may mend it.
 Result<Header> parse_header(std::span<const char> bytes);
 // Reads as much of the file as its header needs.
 Result<std::vector<char>> read_header(const std::string& path);

@@ -6,10 +6,12 @@
 
 namespace weir::output::chunks {
 
-Status Bands::add(int64_t record, int64_t first, int64_t count, const void* data, const Emit& emit) {
+Status Bands::add(int64_t record, int64_t first, int64_t count, const void* data,
+                  const Emit& emit) {
   const char* from = static_cast<const char*>(data);
   while (count > 0) {
-    const int64_t index = layout_.band_of(first), begin = layout_.first_of(index), whole = layout_.count_of(index);
+    const int64_t index = layout_.band_of(first), begin = layout_.first_of(index),
+                  whole = layout_.count_of(index);
     const int64_t n = std::min(count, begin + whole - first);
     if (n == whole) {
       WEIR_TRY(emit(record, index, from));
@@ -22,7 +24,8 @@ Status Bands::add(int64_t record, int64_t first, int64_t count, const void* data
         band.data.resize(static_cast<size_t>(layout_.band_elements()) * size_);
         band.missing = whole;
       }
-      std::memcpy(band.data.data() + static_cast<size_t>(first - begin) * size_, from, static_cast<size_t>(n) * size_);
+      std::memcpy(band.data.data() + static_cast<size_t>(first - begin) * size_, from,
+                  static_cast<size_t>(n) * size_);
       if ((band.missing -= n) == 0) {
         const Status emitted = emit(record, index, band.data.data());
         spare_ = std::move(band.data);

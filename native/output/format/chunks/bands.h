@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gathers an owner's ranges of elements until a band of chunks is complete, and hands it on. A range that is a whole band is handed on as it
-// is. Memory: the bands that have begun, which is one a variable when ranges ascend within a band, as the engine's do.
+// Gathers an owner's ranges of elements until a band of chunks is complete, and hands it on. A
+// range that is a whole band is handed on as it is. Memory: the bands that have begun, which is one
+// a variable when ranges ascend within a band, as the engine's do.
 #pragma once
 
 #include <functional>
@@ -31,7 +32,7 @@ class Bands {
   const Layout& layout_;
   size_t size_;
   std::map<std::pair<int64_t, int64_t>, Band> open_;  // by record and band
-  std::vector<char> spare_;                           // of a band that is done: fresh memory costs ten times a copy
+  std::vector<char> spare_;  // of a band that is done: fresh memory costs ten times a copy
 };
 
 }  // namespace weir::output::chunks

@@ -43,7 +43,8 @@ constexpr int kWindowBits = 15, kWithGzipHeader = 16, kAnyHeader = 32, kMemoryLe
 // zlib counts in 32 bits.
 constexpr size_t kMostAtOnce = size_t{1} << 30;
 
-Status deflate_all(int level, const char* from, size_t bytes, std::vector<char>& out, Container container) {
+Status deflate_all(int level, const char* from, size_t bytes, std::vector<char>& out,
+                   Container container) {
   z_stream stream = {};
   const int window = kWindowBits + (container == Container::kGzip ? kWithGzipHeader : 0);
   if (deflateInit2(&stream, level, Z_DEFLATED, window, kMemoryLevel, Z_DEFAULT_STRATEGY) != Z_OK) {
@@ -64,7 +65,8 @@ Status deflate_all(int level, const char* from, size_t bytes, std::vector<char>&
     at += room - stream.avail_out;
   }
   deflateEnd(&stream);
-  if (state != Z_STREAM_END) return {WEIR_E_MEMORY, "cannot deflate a chunk: " + std::to_string(state)};
+  if (state != Z_STREAM_END)
+    return {WEIR_E_MEMORY, "cannot deflate a chunk: " + std::to_string(state)};
   out.resize(at);
   return {};
 }
@@ -89,38 +91,47 @@ void unshuffle(const char* from, size_t bytes, size_t element, char* to) {
   }
 }
 
-Status compress(const Compression& compression, const char* from, size_t bytes, std::vector<char>& out, Container container) {
+Status compress(const Compression& compression, const char* from, size_t bytes,
+                std::vector<char>& out, Container container) {
   const Traced traced(Event::kEncode, {}, static_cast<int64_t>(bytes));
   const size_t begin = out.size();
   if (compression.kind == Compression::Kind::kNone) {
     out.insert(out.end(), from, from + bytes);
     return {};
   }
-  if (compression.kind == Compression::Kind::kDeflate) return deflate_all(compression.level, from, bytes, out, container);
+  if (compression.kind == Compression::Kind::kDeflate)
+    return deflate_all(compression.level, from, bytes, out, container);
   out.resize(begin + ZSTD_compressBound(bytes));
-  const size_t made = ZSTD_compressCCtx(context(), out.data() + begin, out.size() - begin, from, bytes, compression.level);
-  if (ZSTD_isError(made)) return {WEIR_E_MEMORY, std::string("cannot compress a chunk: ") + ZSTD_getErrorName(made)};
+  const size_t made = ZSTD_compressCCtx(context(), out.data() + begin, out.size() - begin, from,
+                                        bytes, compression.level);
+  if (ZSTD_isError(made))
+    return {WEIR_E_MEMORY, std::string("cannot compress a chunk: ") + ZSTD_getErrorName(made)};
   out.resize(begin + made);
   return {};
 }
 
 Status inflate(std::span<const char> from, char* to, size_t bytes) {
   z_stream stream = {};
-  if (from.size() > kMostAtOnce || bytes > kMostAtOnce) return {WEIR_E_FORMAT, "a deflated chunk is larger than 1 GiB"};
-  if (inflateInit2(&stream, kWindowBits + kAnyHeader) != Z_OK) return {WEIR_E_MEMORY, "cannot inflate a chunk: no memory"};
+  if (from.size() > kMostAtOnce || bytes > kMostAtOnce)
+    return {WEIR_E_FORMAT, "a deflated chunk is larger than 1 GiB"};
+  if (inflateInit2(&stream, kWindowBits + kAnyHeader) != Z_OK)
+    return {WEIR_E_MEMORY, "cannot inflate a chunk: no memory"};
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(from.data()));
   stream.avail_in = static_cast<uInt>(from.size());
   stream.next_out = reinterpret_cast<Bytef*>(to);
   stream.avail_out = static_cast<uInt>(bytes);
   const int state = ::inflate(&stream, Z_FINISH);
   inflateEnd(&stream);
-  return state == Z_STREAM_END && stream.avail_out == 0 ? Status() : Status(WEIR_E_FORMAT, "a chunk is damaged: it does not inflate");
+  return state == Z_STREAM_END && stream.avail_out == 0
+             ? Status()
+             : Status(WEIR_E_FORMAT, "a chunk is damaged: it does not inflate");
 }
 
 Status decompress_zstd(std::span<const char> from, char* to, size_t bytes) {
   const size_t made = ZSTD_decompress(to, bytes, from.data(), from.size());
   if (ZSTD_isError(made) || made != bytes) {
-    return {WEIR_E_FORMAT, std::string("a chunk is damaged: ") + (ZSTD_isError(made) ? ZSTD_getErrorName(made) : "wrong length")};
+    return {WEIR_E_FORMAT, std::string("a chunk is damaged: ") +
+                               (ZSTD_isError(made) ? ZSTD_getErrorName(made) : "wrong length")};
   }
   return {};
 }

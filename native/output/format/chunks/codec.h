@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compression of one chunk: bytes of elements shuffled (all first bytes, then all second ones, ...), then deflate or zstd. The shuffle is HDF5's
-// filter 2; it makes zstd level 1 as good as deflate for fields at ten times the speed.
+// Compression of one chunk: bytes of elements shuffled (all first bytes, then all second ones,
+// ...), then deflate or zstd. The shuffle is HDF5's filter 2; it makes zstd level 1 as good as
+// deflate for fields at ten times the speed.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +20,8 @@ void unshuffle(const char* from, size_t bytes, size_t element, char* to);
 enum class Container { kZlib, kGzip };
 
 // Appends to `out`. kNone copies.
-Status compress(const Compression& compression, const char* from, size_t bytes, std::vector<char>& out, Container container = Container::kZlib);
+Status compress(const Compression& compression, const char* from, size_t bytes,
+                std::vector<char>& out, Container container = Container::kZlib);
 // Exactly `bytes` bytes, of a zlib or gzip stream.
 Status inflate(std::span<const char> from, char* to, size_t bytes);
 // A zstd frame of exactly `bytes` bytes.

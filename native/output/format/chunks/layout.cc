@@ -12,7 +12,8 @@ constexpr int64_t kEnoughBytes = 256 << 10, kMostBytes = 4 << 20;
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Counts up in dimensions [from, until), the last fastest; false at the end.
-bool advance(std::vector<int64_t>& at, const std::vector<int64_t>& count, size_t from, size_t until) {
+bool advance(std::vector<int64_t>& at, const std::vector<int64_t>& count, size_t from,
+             size_t until) {
   for (size_t d = until; d-- > from;) {
     if (++at[d] < count[d]) return true;
     at[d] = 0;
@@ -20,7 +21,8 @@ bool advance(std::vector<int64_t>& at, const std::vector<int64_t>& count, size_t
   return false;
 }
 
-// The number of parts, from `least` on, that makes them equal if there is one before twice as many: then owners may be cut at each part.
+// The number of parts, from `least` on, that makes them equal if there is one before twice as many:
+// then owners may be cut at each part.
 int64_t even_parts(int64_t length, int64_t least) {
   for (int64_t parts = least; parts <= 2 * least && parts <= length; parts++) {
     if (length % parts == 0) return parts;
@@ -30,7 +32,8 @@ int64_t even_parts(int64_t length, int64_t least) {
 
 }  // namespace
 
-Layout::Layout(std::vector<int64_t> lengths, std::vector<int64_t> chunk) : lengths_(std::move(lengths)), chunk_(std::move(chunk)) {
+Layout::Layout(std::vector<int64_t> lengths, std::vector<int64_t> chunk)
+    : lengths_(std::move(lengths)), chunk_(std::move(chunk)) {
   if (lengths_.empty()) lengths_ = chunk_ = {1};
   while (split_ + 1 < lengths_.size() && chunk_[split_] == 1) split_++;
   for (size_t d = 0; d < lengths_.size(); d++) {
@@ -48,7 +51,8 @@ Layout::Layout(std::vector<int64_t> lengths, std::vector<int64_t> chunk) : lengt
 
 int64_t Layout::granule() const {
   const int64_t outer_elements = lengths_[split_] * inner_;
-  if (outer_ > 1 && lengths_[split_] % rows_ != 0) return outer_elements;  // bands begin anew with each outer index
+  if (outer_ > 1 && lengths_[split_] % rows_ != 0)
+    return outer_elements;  // bands begin anew with each outer index
   return band_elements();
 }
 
@@ -58,7 +62,8 @@ int64_t Layout::band_of(int64_t element) const {
 }
 
 int64_t Layout::first_of(int64_t band) const {
-  return band / bands_per_outer_ * lengths_[split_] * inner_ + band % bands_per_outer_ * band_elements();
+  return band / bands_per_outer_ * lengths_[split_] * inner_ +
+         band % bands_per_outer_ * band_elements();
 }
 
 int64_t Layout::count_of(int64_t band) const {
@@ -81,7 +86,8 @@ std::vector<int64_t> Layout::start_of(int64_t band, int64_t chunk) const {
   return start;
 }
 
-// Rows of the fastest dimension, one after the other; rows of the split dimension count from the band's begin.
+// Rows of the fastest dimension, one after the other; rows of the split dimension count from the
+// band's begin.
 template <typename Row>
 void Layout::for_rows(int64_t band, int64_t chunk, Row row) const {
   if (contiguous()) return row(0, 0, count_of(band));
@@ -109,7 +115,8 @@ bool Layout::is_whole(int64_t band, int64_t chunk) const {
 
 void Layout::cut(int64_t band, int64_t chunk, const char* from, size_t size, char* to) const {
   const auto copy = [&](int64_t in_band, int64_t in_chunk, int64_t count) {
-    std::memcpy(to + static_cast<size_t>(in_chunk) * size, from + static_cast<size_t>(in_band) * size, static_cast<size_t>(count) * size);
+    std::memcpy(to + static_cast<size_t>(in_chunk) * size,
+                from + static_cast<size_t>(in_band) * size, static_cast<size_t>(count) * size);
   };
   if (!is_whole(band, chunk)) std::memset(to, 0, static_cast<size_t>(chunk_elements_) * size);
   for_rows(band, chunk, copy);
@@ -117,7 +124,8 @@ void Layout::cut(int64_t band, int64_t chunk, const char* from, size_t size, cha
 
 void Layout::paste(int64_t band, int64_t chunk, const char* from, size_t size, char* to) const {
   for_rows(band, chunk, [&](int64_t in_band, int64_t in_chunk, int64_t count) {
-    std::memcpy(to + static_cast<size_t>(in_band) * size, from + static_cast<size_t>(in_chunk) * size, static_cast<size_t>(count) * size);
+    std::memcpy(to + static_cast<size_t>(in_band) * size,
+                from + static_cast<size_t>(in_chunk) * size, static_cast<size_t>(count) * size);
   });
 }
 

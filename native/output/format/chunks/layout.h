@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a record of a variable is cut into chunks, and how the chunks lie in the order of its elements. Owners write ranges of that order, so
-// chunks are gathered in bands: `rows` rows of one dimension with everything faster, which is the least that is both contiguous in the
-// order and made of whole chunks. A chunk that has all of the faster dimensions is itself a band.
+// How a record of a variable is cut into chunks, and how the chunks lie in the order of its
+// elements. Owners write ranges of that order, so chunks are gathered in bands: `rows` rows of one
+// dimension with everything faster, which is the least that is both contiguous in the order and
+// made of whole chunks. A chunk that has all of the faster dimensions is itself a band.
 //
-//     lengths 3 x 100 x 90, chunk 1 x 40 x 30:   a band is 40 rows of a level, 3 chunks; the third band of a level has 20 rows
+//     lengths 3 x 100 x 90, chunk 1 x 40 x 30:   a band is 40 rows of a level, 3 chunks; the third
+//     band of a level has 20 rows
 #pragma once
 
 #include <cstddef>
@@ -21,7 +23,9 @@ class Layout {
   int64_t elements() const { return elements_; }        // of a record
   int64_t chunk_elements() const { return chunk_elements_; }
   int64_t bands() const { return outer_ * bands_per_outer_; }
-  int64_t band_elements() const { return rows_ * inner_; }  // the last of an outer index may have fewer
+  int64_t band_elements() const {
+    return rows_ * inner_;
+  }  // the last of an outer index may have fewer
   int64_t chunks_per_band() const { return chunks_per_band_; }
   // Chunks and bands are the same thing.
   bool contiguous() const { return chunks_per_band_ == 1; }
@@ -41,19 +45,24 @@ class Layout {
   const std::vector<int64_t>& chunk() const { return chunk_; }
   const std::vector<int64_t>& lengths() const { return lengths_; }
   // Number of chunks in a dimension.
-  int64_t chunks_along(size_t dimension) const { return (lengths_[dimension] + chunk_[dimension] - 1) / chunk_[dimension]; }
+  int64_t chunks_along(size_t dimension) const {
+    return (lengths_[dimension] + chunk_[dimension] - 1) / chunk_[dimension];
+  }
 
  private:
-  // row(element in the band, element in the chunk, count) for each row that the chunk has within the array.
+  // row(element in the band, element in the chunk, count) for each row that the chunk has within
+  // the array.
   template <typename Row>
   void for_rows(int64_t band, int64_t chunk, Row row) const;
 
   std::vector<int64_t> lengths_, chunk_;
   size_t split_ = 0;  // the dimension that bands cut
-  int64_t elements_ = 1, chunk_elements_ = 1, inner_ = 1, outer_ = 1, rows_ = 1, bands_per_outer_ = 1, chunks_per_band_ = 1;
+  int64_t elements_ = 1, chunk_elements_ = 1, inner_ = 1, outer_ = 1, rows_ = 1,
+          bands_per_outer_ = 1, chunks_per_band_ = 1;
 };
 
-// What a chunk is when nobody says it: whole rows, a level or a part of a level, of 256 KiB to 4 MiB.
+// What a chunk is when nobody says it: whole rows, a level or a part of a level, of 256 KiB to 4
+// MiB.
 std::vector<int64_t> usual_chunk(const std::vector<int64_t>& lengths, int64_t element_bytes);
 
 }  // namespace weir::output::chunks

@@ -85,7 +85,8 @@ TEST(layout, every_element_is_in_its_chunk_once) {
 
 TEST(layout, usual_chunks_are_rows_of_a_level) {
   EXPECT_EQ(usual_chunk({40, 256, 320}, 4), (std::vector<int64_t>{1, 256, 320}));
-  EXPECT_EQ(usual_chunk({28, 1986, 1770}, 4), (std::vector<int64_t>{1, 331, 1770}));  // 6 equal parts rather than 4
+  EXPECT_EQ(usual_chunk({28, 1986, 1770}, 4),
+            (std::vector<int64_t>{1, 331, 1770}));  // 6 equal parts rather than 4
   EXPECT_EQ(usual_chunk({3, 7, 13}, 8), (std::vector<int64_t>{3, 7, 13}));
   EXPECT_EQ(usual_chunk({50, 10'000'000}, 4), (std::vector<int64_t>{1, 1'000'000}));
   EXPECT_EQ(usual_chunk({}, 8), (std::vector<int64_t>{}));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file's definitions, attributes and coordinates, written by netCDF-C: the same code for CDF-2, CDF-5 and netCDF-4.
+// A file's definitions, attributes and coordinates, written by netCDF-C: the same code for CDF-2,
+// CDF-5 and netCDF-4.
 #include <netcdf.h>
 #include <netcdf_filter.h>
 
@@ -14,7 +15,8 @@
 
 namespace weir::output::netcdf {
 
-// Data of classic files begin at a multiple of this, so that big writes meet pages and stripes as well as they can.
+// Data of classic files begin at a multiple of this, so that big writes meet pages and stripes as
+// well as they can.
 constexpr size_t kAlignment = 4096;
 constexpr unsigned kZstdFilter = 32015;
 
@@ -56,7 +58,9 @@ int put_attribute(const Creation& c, int variable, const Attribute& attribute, n
   return nc_put_att_double(c.file, variable, name, type, 1, &std::get<double>(attribute.value));
 }
 
-nc_type attribute_type(const std::string& name, Type variable) { return has_own_type(name) ? to_nc(variable) : NC_DOUBLE; }
+nc_type attribute_type(const std::string& name, Type variable) {
+  return has_own_type(name) ? to_nc(variable) : NC_DOUBLE;
+}
 
 int put_fill(const Creation& c, int id, const Variable& v) {
   const nc_type type = to_nc(v.type);
@@ -68,11 +72,14 @@ int put_fill(const Creation& c, int id, const Variable& v) {
 int set_storage(const Creation& c, int id, const Variable& v) {
   if (v.chunk.empty()) return NC_NOERR;  // a scalar, or fixed: contiguous
   std::vector<size_t> chunk(v.chunk.begin(), v.chunk.end());
-  if (int error = nc_def_var_chunking(c.file, id, NC_CHUNKED, chunk.data()); error != NC_NOERR) return error;
+  if (int error = nc_def_var_chunking(c.file, id, NC_CHUNKED, chunk.data()); error != NC_NOERR)
+    return error;
   if (v.compression.kind == Compression::Kind::kNone) return NC_NOERR;
   const bool deflate = v.compression.kind == Compression::Kind::kDeflate;
   const int shuffle = size_of(v.type) > 1;
-  if (int error = nc_def_var_deflate(c.file, id, shuffle, deflate, v.compression.level); error != NC_NOERR) return error;
+  if (int error = nc_def_var_deflate(c.file, id, shuffle, deflate, v.compression.level);
+      error != NC_NOERR)
+    return error;
   if (deflate) return NC_NOERR;
   const unsigned level = static_cast<unsigned>(v.compression.level);
   return nc_def_var_filter(c.file, id, kZstdFilter, 1, &level);
@@ -83,8 +90,10 @@ int define_variable(Creation& c, const Variable& v) {
   if (v.over_time) dimensions.push_back(c.dimensions[c.description.time]);
   for (int d : v.dimensions) dimensions.push_back(c.dimensions[d]);
   int id = -1;
-  int error = nc_def_var(c.file, v.name.c_str(), to_nc(v.type), static_cast<int>(dimensions.size()), dimensions.data(), &id);
-  if (error == NC_NOERR && c.kind == Kind::kNetcdf4) error = nc_def_var_fill(c.file, id, NC_NOFILL, nullptr);
+  int error = nc_def_var(c.file, v.name.c_str(), to_nc(v.type), static_cast<int>(dimensions.size()),
+                         dimensions.data(), &id);
+  if (error == NC_NOERR && c.kind == Kind::kNetcdf4)
+    error = nc_def_var_fill(c.file, id, NC_NOFILL, nullptr);
   if (error == NC_NOERR && v.fill) error = put_fill(c, id, v);
   if (error == NC_NOERR && c.kind == Kind::kNetcdf4) error = set_storage(c, id, v);
   for (const Attribute& a : v.attributes) {
@@ -102,7 +111,8 @@ int define(Creation& c) {
     int id = -1;
     c.doing = "define dimension " + d.name + " of";
     const bool time = static_cast<int>(i) == c.description.time;
-    error = nc_def_dim(c.file, d.name.c_str(), time ? NC_UNLIMITED : static_cast<size_t>(d.size), &id);
+    error =
+        nc_def_dim(c.file, d.name.c_str(), time ? NC_UNLIMITED : static_cast<size_t>(d.size), &id);
     if (error != NC_NOERR) return error;
     c.dimensions.push_back(id);
   }
@@ -115,7 +125,8 @@ int define(Creation& c) {
     if (error = put_attribute(c, NC_GLOBAL, a, NC_DOUBLE); error != NC_NOERR) return error;
   }
   c.doing = "write the header of";
-  return c.kind == Kind::kNetcdf4 ? nc_enddef(c.file) : nc__enddef(c.file, 0, kAlignment, 0, kAlignment);
+  return c.kind == Kind::kNetcdf4 ? nc_enddef(c.file)
+                                  : nc__enddef(c.file, 0, kAlignment, 0, kAlignment);
 }
 
 int put_coordinates(Creation& c) {
@@ -123,13 +134,16 @@ int put_coordinates(Creation& c) {
     const Variable& v = c.description.variables[i];
     if (v.values.empty() || v.over_time) continue;
     c.doing = "write " + v.name + " to";
-    if (int error = nc_put_var_double(c.file, c.variables[i], v.values.data()); error != NC_NOERR) return error;
+    if (int error = nc_put_var_double(c.file, c.variables[i], v.values.data()); error != NC_NOERR)
+      return error;
   }
   return NC_NOERR;
 }
 
-// `path` is what netCDF opens, `name` what the user knows it by; `image`, when it is wanted, gets the file's bytes.
-bool make(const FileDescription& description, const char* path, int mode, const char* name, Kind kind, std::vector<char>* image, Why& why) {
+// `path` is what netCDF opens, `name` what the user knows it by; `image`, when it is wanted, gets
+// the file's bytes.
+bool make(const FileDescription& description, const char* path, int mode, const char* name,
+          Kind kind, std::vector<char>* image, Why& why) {
   const Quiet quiet;
   register_zstd();
   Creation c{description, kind, -1, {}, {}, "create"};
@@ -154,7 +168,9 @@ bool make(const FileDescription& description, const char* path, int mode, const 
 }  // namespace
 
 int define_in_memory(const FileDescription& description, Kind kind, int* file, std::string* doing) {
-  const int mode = kind == Kind::kNetcdf4 ? NC_NETCDF4 : kind == Kind::kCdf2 ? NC_64BIT_OFFSET : NC_64BIT_DATA;
+  const int mode = kind == Kind::kNetcdf4 ? NC_NETCDF4
+                   : kind == Kind::kCdf2  ? NC_64BIT_OFFSET
+                                          : NC_64BIT_DATA;
   Creation c{description, kind, -1, {}, {}, "create"};
   int error = nc_create(kInMemory, NC_CLOBBER | NC_DISKLESS | mode, &c.file);
   if (error == NC_NOERR) error = define(c);
@@ -166,9 +182,12 @@ int define_in_memory(const FileDescription& description, Kind kind, int* file, s
 }
 
 bool create(const FileDescription& description, const char* path, Kind kind, Why& why) {
-  if (kind != Kind::kNetcdf4) return make(description, path, kind == Kind::kCdf2 ? NC_64BIT_OFFSET : NC_64BIT_DATA, path, kind, nullptr, why);
+  if (kind != Kind::kNetcdf4)
+    return make(description, path, kind == Kind::kCdf2 ? NC_64BIT_OFFSET : NC_64BIT_DATA, path,
+                kind, nullptr, why);
   std::vector<char> image;
-  if (!make(description, kInMemory, NC_NETCDF4 | NC_DISKLESS, path, kind, &image, why)) return false;
+  if (!make(description, kInMemory, NC_NETCDF4 | NC_DISKLESS, path, kind, &image, why))
+    return false;
   const int error = write_image(image, path);
   return error == 0 || say(why, "cannot write the header of", path, std::strerror(error));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// netCDF-4 files that grow by records: HDF5 keeps the metadata (extents, index of chunks) and says where each chunk goes; the bytes are the
-// owners' business. One rank of the file does this, with the serial library; no MPI-IO is needed for many to write.
+// netCDF-4 files that grow by records: HDF5 keeps the metadata (extents, index of chunks) and says
+// where each chunk goes; the bytes are the owners' business. One rank of the file does this, with
+// the serial library; no MPI-IO is needed for many to write.
 #include <hdf5.h>
 #include <sys/mman.h>
 
@@ -59,7 +60,8 @@ bool open_sets(Growing& g, const FileDescription& description, const Quiet& quie
 // A chunk's place: HDF5 "writes" it, without any bytes being looked at or written.
 haddr_t place_chunk(Growing& g, hid_t set, const Piece& piece) {
   const size_t bytes = static_cast<size_t>(piece.bytes);
-  void* untouched = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* untouched =
+      mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (untouched == MAP_FAILED) return HADDR_UNDEF;
   hsize_t start[9];
   for (int d = 0; d < 8; d++) start[d] = static_cast<hsize_t>(piece.start[d]);
@@ -76,7 +78,8 @@ haddr_t place_whole(hid_t set) {
   const hid_t space = H5Dget_space(set), type = H5Dget_type(set), memory = H5Screate(H5S_SCALAR);
   const hsize_t start[8] = {}, count[8] = {1, 1, 1, 1, 1, 1, 1, 1};
   const double zero = 0;  // as many bytes as the largest type has
-  if (H5Sget_simple_extent_ndims(space) > 0) H5Sselect_hyperslab(space, H5S_SELECT_SET, start, nullptr, count, nullptr);
+  if (H5Sget_simple_extent_ndims(space) > 0)
+    H5Sselect_hyperslab(space, H5S_SELECT_SET, start, nullptr, count, nullptr);
   if (H5Dwrite(set, type, memory, space, H5P_DEFAULT, &zero) >= 0) address = H5Dget_offset(set);
   H5Sclose(memory);
   H5Tclose(type);
@@ -94,7 +97,8 @@ void* grow(const FileDescription& description, const char* path, bool sync, Why&
     const Quiet quiet;
     register_zstd();
     g->file = Store::open(path, g->store);
-    if (g->file >= 0 ? open_sets(*g, description, quiet, why) : failed(why, "open", *g, quiet)) return g;
+    if (g->file >= 0 ? open_sets(*g, description, quiet, why) : failed(why, "open", *g, quiet))
+      return g;
   }
   finish(g);
   return nullptr;
@@ -120,7 +124,8 @@ bool place(void* growing, Piece* pieces, int64_t count, Why& why) {
   for (int64_t i = 0; i < count; i++) {
     Piece& piece = pieces[i];
     const size_t v = static_cast<size_t>(piece.variable);
-    const haddr_t address = g.chunked[v] ? place_chunk(g, g.sets[v], piece) : place_whole(g.sets[v]);
+    const haddr_t address =
+        g.chunked[v] ? place_chunk(g, g.sets[v], piece) : place_whole(g.sets[v]);
     if (address == HADDR_UNDEF) return failed(why, "find room in", g, quiet);
     piece.address = static_cast<int64_t>(address);
   }
@@ -132,7 +137,8 @@ bool commit(void* growing, Why& why) {
   const Quiet quiet;
   if (H5Fflush(g.file, H5F_SCOPE_GLOBAL) < 0) return failed(why, "write the metadata of", g, quiet);
   const int error = g.store.apply(g.sync);
-  return error == 0 || say(why, "cannot write the metadata of", g.path.c_str(), std::strerror(error));
+  return error == 0 ||
+         say(why, "cannot write the metadata of", g.path.c_str(), std::strerror(error));
 }
 
 void finish(void* growing) {

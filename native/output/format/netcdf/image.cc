@@ -33,7 +33,8 @@ uint32_t checksum(const char* bytes) {
   }
   a += words[9], b += words[10];
   const auto last = [](uint32_t& x, uint32_t y, int bits) { x = (x ^ y) - std::rotl(y, bits); };
-  last(c, b, 14), last(a, c, 11), last(b, a, 25), last(c, b, 16), last(a, c, 4), last(b, a, 14), last(c, b, 24);
+  last(c, b, 14), last(a, c, 11), last(b, a, 25), last(c, b, 16), last(a, c, 4), last(b, a, 14),
+      last(c, b, 24);
   return c;
 }
 
@@ -69,7 +70,9 @@ int write_image(const std::vector<char>& bytes, const char* path) {
   const int file = ::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file < 0) return errno;
   int error = write_extents(file, {{0, bytes}});
-  if (error != 0) (void)!::ftruncate(file, 0);  // a part of a header is of no use, and what it takes others may need
+  if (error != 0)
+    (void)!::ftruncate(file,
+                       0);  // a part of a header is of no use, and what it takes others may need
   if (::close(file) != 0 && error == 0 && errno != EINTR) error = errno;
   return error;
 }

@@ -30,7 +30,8 @@ int write_all(int fd, const char* data, size_t bytes, uint64_t offset) {
 
 uint64_t checksum(const char* data, size_t bytes) {
   uint64_t value = 0xcbf29ce484222325;
-  for (size_t i = 0; i < bytes; i++) value = (value ^ static_cast<unsigned char>(data[i])) * 0x100000001b3;
+  for (size_t i = 0; i < bytes; i++)
+    value = (value ^ static_cast<unsigned char>(data[i])) * 0x100000001b3;
   return value;
 }
 
@@ -51,7 +52,8 @@ std::vector<char> read_all(int fd) {
   if (::fstat(fd, &status) == 0) bytes.resize(static_cast<size_t>(status.st_size));
   size_t have = 0;
   while (have < bytes.size()) {
-    const ssize_t n = ::pread(fd, bytes.data() + have, bytes.size() - have, static_cast<off_t>(have));
+    const ssize_t n =
+        ::pread(fd, bytes.data() + have, bytes.size() - have, static_cast<off_t>(have));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) break;
     have += static_cast<size_t>(n);
@@ -65,7 +67,9 @@ Extents parse(const std::vector<char>& bytes) {
   Extents extents;
   if (bytes.size() < kHeadBytes || number_at(bytes, 0) != kMagic) return {};
   const uint64_t n = number_at(bytes, 8);
-  if (n > bytes.size() - kHeadBytes || checksum(bytes.data() + kHeadBytes, n) != number_at(bytes, 16)) return {};
+  if (n > bytes.size() - kHeadBytes ||
+      checksum(bytes.data() + kHeadBytes, n) != number_at(bytes, 16))
+    return {};
   for (size_t at = kHeadBytes, end = kHeadBytes + n; at < end;) {
     if (end - at < kExtentHead || number_at(bytes, at + 8) > end - at - kExtentHead) return {};
     const char* from = bytes.data() + at + kExtentHead;
@@ -80,7 +84,8 @@ Extents parse(const std::vector<char>& bytes) {
 
 int write_extents(int fd, const Extents& extents) {
   for (auto it = extents.rbegin(); it != extents.rend(); ++it) {
-    if (int error = write_all(fd, it->second.data(), it->second.size(), it->first); error != 0) return error;
+    if (int error = write_all(fd, it->second.data(), it->second.size(), it->first); error != 0)
+      return error;
   }
   return 0;
 }
@@ -102,7 +107,9 @@ int Journal::write(const Extents& extents, bool sync) {
   if (fd_ < 0) {
     fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd_ < 0) return errno;
-    (void)::flock(fd_, LOCK_EX | LOCK_NB);  // says that the writer lives; where locks do not work nobody hears it
+    (void)::flock(
+        fd_,
+        LOCK_EX | LOCK_NB);  // says that the writer lives; where locks do not work nobody hears it
   }
   std::vector<char> body, head;
   for (const auto& [address, bytes] : extents) {

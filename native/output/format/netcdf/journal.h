@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A commit of metadata is some twenty small writes. They are noted beside the file first, so that a kill between two of them can be mended:
-// <file>.journal exists while the file grows, and is valid only while a commit is being applied. Data are not in it.
-//     8 bytes "weirjrn1", 8 bytes n, 8 bytes checksum of what follows (FNV-1a, 64 bits), n bytes: extents of 8 bytes address, 8 bytes length, bytes;
-//     all little-endian
+// A commit of metadata is some twenty small writes. They are noted beside the file first, so that a
+// kill between two of them can be mended: <file>.journal exists while the file grows, and is valid
+// only while a commit is being applied. Data are not in it.
+//     8 bytes "weirjrn1", 8 bytes n, 8 bytes checksum of what follows (FNV-1a, 64 bits), n bytes:
+//     extents of 8 bytes address, 8 bytes length, bytes; all little-endian
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,8 @@ namespace weir::output::netcdf {
 
 using Extents = std::map<uint64_t, std::vector<char>>;  // by address in the file
 
-// From the end to the begin: HDF5's superblock, which says how long the file is, comes last. 0 or an errno, here and below.
+// From the end to the begin: HDF5's superblock, which says how long the file is, comes last. 0 or
+// an errno, here and below.
 int write_extents(int fd, const Extents& extents);
 
 class Journal {

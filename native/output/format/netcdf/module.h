@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// weir-format-netcdf.so: what weir has the netCDF and HDF5 libraries do. It is loaded when a file of such a format is first wanted, with
-// RTLD_LOCAL | RTLD_DEEPBIND, so that libraries of the model and ours do not meet. Such a module may allocate by another malloc than the rest
-// of the program: across this boundary objects are only read, and texts and lists are written into the caller's memory.
-// Calls are serialised by the caller: the libraries are not safe for threads.
+// weir-format-netcdf.so: what weir has the netCDF and HDF5 libraries do. It is loaded when a file
+// of such a format is first wanted, with RTLD_LOCAL | RTLD_DEEPBIND, so that libraries of the model
+// and ours do not meet. Such a module may allocate by another malloc than the rest of the program:
+// across this boundary objects are only read, and texts and lists are written into the caller's
+// memory. Calls are serialised by the caller: the libraries are not safe for threads.
 #pragma once
 
 #include <cstddef>
@@ -45,18 +46,21 @@ struct Piece {
 struct Module {
   int version;
 
-  // The file with definitions, attributes and coordinate values; an existing one is emptied and keeps its inode. In netCDF-4 a variable's
-  // chunk has all dimensions, time first where the variable has it; empty: contiguous.
+  // The file with definitions, attributes and coordinate values; an existing one is emptied and
+  // keeps its inode. In netCDF-4 a variable's chunk has all dimensions, time first where the
+  // variable has it; empty: contiguous.
   bool (*create)(const FileDescription& description, const char* path, Kind kind, Why& why);
 
-  // Whether the file at `path` has the definitions and coordinates that one made anew would have; *why says what differs.
+  // Whether the file at `path` has the definitions and coordinates that one made anew would have;
+  // *why says what differs.
   bool (*same)(const FileDescription& description, const char* path, Kind kind, Why& why);
 
   // Reading. Handles are null on failure.
   void* (*open)(const char* path, Why& why);
   bool (*find)(void* file, const char* variable, Shape& shape, Why& why);
   // `count` elements from `first` on of a record, in the type of the file and native byte order.
-  bool (*read)(void* file, const char* variable, int64_t record, int64_t first, int64_t count, void* to, Why& why);
+  bool (*read)(void* file, const char* variable, int64_t record, int64_t first, int64_t count,
+               void* to, Why& why);
   void (*close)(void* file);
 
   // netCDF-4 growing by records: see grow.cc.
@@ -69,7 +73,8 @@ struct Module {
   bool (*commit)(void* growing, Why& why);
   // Forgets what was not committed, and frees the handle.
   void (*finish)(void* growing);
-  // After a kill in the middle of a commit: the commit is completed from its journal. Nothing to do is fine.
+  // After a kill in the middle of a commit: the commit is completed from its journal. Nothing to do
+  // is fine.
   bool (*recover)(const char* path, Why& why);
 };
 

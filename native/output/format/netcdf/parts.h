@@ -8,13 +8,15 @@ namespace weir::output::netcdf {
 
 bool create(const FileDescription& description, const char* path, Kind kind, Why& why);
 
-// The same in memory: definitions and coordinates; 0 and the open file, or netCDF's error and what it was at.
+// The same in memory: definitions and coordinates; 0 and the open file, or netCDF's error and what
+// it was at.
 int define_in_memory(const FileDescription& description, Kind kind, int* file, std::string* doing);
 bool same(const FileDescription& description, const char* path, Kind kind, Why& why);
 
 void* open_file(const char* path, Why& why);
 bool find(void* file, const char* variable, Shape& shape, Why& why);
-bool read(void* file, const char* variable, int64_t record, int64_t first, int64_t count, void* to, Why& why);
+bool read(void* file, const char* variable, int64_t record, int64_t first, int64_t count, void* to,
+          Why& why);
 void close_file(void* file);
 
 void* grow(const FileDescription& description, const char* path, bool sync, Why& why);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// While it lives, HDF5 prints nothing of its errors on this thread; the cause of the last one that came from the system is kept, which
-// netCDF's own codes do not tell ("HDF error" for a full disk).
+// While it lives, HDF5 prints nothing of its errors on this thread; the cause of the last one that
+// came from the system is kept, which netCDF's own codes do not tell ("HDF error" for a full disk).
 #pragma once
 
 #include <hdf5.h>
@@ -17,7 +17,9 @@ class Quiet {
   // What the system said ("No space left on device"), or `other` when it was nothing of the system.
   const char* cause(const char* other) const { return system_.empty() ? other : system_.c_str(); }
   // The innermost reason that HDF5 noted, or what the system said.
-  const char* reason() const { return cause(innermost_.empty() ? "HDF5 gives no reason" : innermost_.c_str()); }
+  const char* reason() const {
+    return cause(innermost_.empty() ? "HDF5 gives no reason" : innermost_.c_str());
+  }
 
  private:
   static herr_t failed(hid_t stack, void* self);

@@ -33,7 +33,8 @@ bool weir_type_of(nc_type type, Type& out) {
   return false;
 }
 
-// A box of elements in the order of the file, cut from a range of them: the rows of one dimension between whole faster ones.
+// A box of elements in the order of the file, cut from a range of them: the rows of one dimension
+// between whole faster ones.
 struct Box {
   size_t start[NC_MAX_VAR_DIMS], count[NC_MAX_VAR_DIMS];
   int64_t elements;
@@ -65,7 +66,9 @@ void find_packing(int file, int variable, Shape& shape) {
   const auto number = [&](const char* name, double* to) {
     size_t length = 0;
     double value = 0;
-    if (nc_inq_attlen(file, variable, name, &length) != NC_NOERR || length != 1 || nc_get_att_double(file, variable, name, &value) != NC_NOERR) return false;
+    if (nc_inq_attlen(file, variable, name, &length) != NC_NOERR || length != 1 ||
+        nc_get_att_double(file, variable, name, &value) != NC_NOERR)
+      return false;
     *to = value;
     return true;
   };
@@ -102,7 +105,8 @@ bool find(void* file, const char* variable, Shape& shape, Why& why) {
   int id = -1, rank = 0, unlimited = -1, dimensions[NC_MAX_VAR_DIMS];
   nc_type type = NC_NAT;
   if (int error = nc_inq_varid(open.file, variable, &id); error != NC_NOERR) {
-    return say(why, (std::string("no variable ") + variable + " in").c_str(), open.path.c_str(), nc_strerror(error));
+    return say(why, (std::string("no variable ") + variable + " in").c_str(), open.path.c_str(),
+               nc_strerror(error));
   }
   int error = nc_inq_var(open.file, id, nullptr, &type, &rank, dimensions, nullptr);
   if (error == NC_NOERR) error = nc_inq_unlimdim(open.file, &unlimited);
@@ -118,14 +122,17 @@ bool find(void* file, const char* variable, Shape& shape, Why& why) {
     } else if (shape.rank < 8) {
       shape.lengths[shape.rank++] = static_cast<int64_t>(length);
     } else {
-      return say(why, (std::string("cannot read ") + variable + " of").c_str(), open.path.c_str(), "too many dimensions");
+      return say(why, (std::string("cannot read ") + variable + " of").c_str(), open.path.c_str(),
+                 "too many dimensions");
     }
   }
   find_packing(open.file, id, shape);
-  return error == NC_NOERR || say(why, (std::string("cannot read ") + variable + " of").c_str(), open.path.c_str(), nc_strerror(error));
+  return error == NC_NOERR || say(why, (std::string("cannot read ") + variable + " of").c_str(),
+                                  open.path.c_str(), nc_strerror(error));
 }
 
-bool read(void* file, const char* variable, int64_t record, int64_t first, int64_t count, void* to, Why& why) {
+bool read(void* file, const char* variable, int64_t record, int64_t first, int64_t count, void* to,
+          Why& why) {
   const Quiet quiet;
   const Open& open = *static_cast<Open*>(file);
   Shape shape;
@@ -141,7 +148,8 @@ bool read(void* file, const char* variable, int64_t record, int64_t first, int64
     std::copy_n(box.start, shape.rank, start + shift);
     std::copy_n(box.count, shape.rank, counts + shift);
     if (int error = nc_get_vara(open.file, id, start, counts, to); error != NC_NOERR) {
-      return say(why, (std::string("cannot read ") + variable + " of").c_str(), open.path.c_str(), nc_strerror(error));
+      return say(why, (std::string("cannot read ") + variable + " of").c_str(), open.path.c_str(),
+                 nc_strerror(error));
     }
     to = static_cast<char*>(to) + static_cast<size_t>(box.elements) * size_of(shape.type);
     first += box.elements;

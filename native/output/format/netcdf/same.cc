@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a file that is there has the definitions that a new one would have: who goes on with it writes by them alone. Global attributes may
-// differ: they stay those of the run that began the file.
+// Whether a file that is there has the definitions that a new one would have: who goes on with it
+// writes by them alone. Global attributes may differ: they stay those of the run that began the
+// file.
 #include <netcdf.h>
 #include <netcdf_filter.h>
 
@@ -22,12 +23,14 @@ std::string compare_attribute(Pair file, Pair variable, const char* name) {
   nc_type types[2] = {};
   size_t lengths[2] = {}, size = 0;
   if (nc_inq_att(file.mine, variable.mine, name, &types[0], &lengths[0]) != NC_NOERR ||
-      nc_inq_att(file.theirs, variable.theirs, name, &types[1], &lengths[1]) != NC_NOERR || types[0] != types[1] || lengths[0] != lengths[1] ||
-      types[0] > NC_MAX_ATOMIC_TYPE || types[0] == NC_STRING || nc_inq_type(file.mine, types[0], nullptr, &size) != NC_NOERR) {
+      nc_inq_att(file.theirs, variable.theirs, name, &types[1], &lengths[1]) != NC_NOERR ||
+      types[0] != types[1] || lengths[0] != lengths[1] || types[0] > NC_MAX_ATOMIC_TYPE ||
+      types[0] == NC_STRING || nc_inq_type(file.mine, types[0], nullptr, &size) != NC_NOERR) {
     return name;
   }
   std::vector<char> a(lengths[0] * size + 1), b(a);
-  const bool read = nc_get_att(file.mine, variable.mine, name, a.data()) == NC_NOERR && nc_get_att(file.theirs, variable.theirs, name, b.data()) == NC_NOERR;
+  const bool read = nc_get_att(file.mine, variable.mine, name, a.data()) == NC_NOERR &&
+                    nc_get_att(file.theirs, variable.theirs, name, b.data()) == NC_NOERR;
   return read && a == b ? "" : name;
 }
 
@@ -38,7 +41,8 @@ std::string compare_attributes(Pair file, Pair variable) {
   for (int i = 0; i < counts[0]; i++) {
     char name[NC_MAX_NAME + 1] = "";
     nc_inq_attname(file.mine, variable.mine, i, name);
-    if (const std::string other = compare_attribute(file, variable, name); !other.empty()) return "attribute " + other;
+    if (const std::string other = compare_attribute(file, variable, name); !other.empty())
+      return "attribute " + other;
   }
   return counts[0] == counts[1] ? "" : "the number of attributes";
 }
@@ -78,7 +82,8 @@ std::string compare_dimensions(Pair file, Pair variable, int rank) {
     size_t lengths[2] = {};
     nc_inq_dim(file.mine, a[d], names[0], &lengths[0]);
     nc_inq_dim(file.theirs, b[d], names[1], &lengths[1]);
-    if (std::string(names[0]) != names[1] || (a[d] != unlimited && lengths[0] != lengths[1])) return std::string("dimension ") + names[0];
+    if (std::string(names[0]) != names[1] || (a[d] != unlimited && lengths[0] != lengths[1]))
+      return std::string("dimension ") + names[0];
   }
   return "";
 }
@@ -94,7 +99,8 @@ std::string compare_variable(Pair file, int id, const Variable& description) {
   Pair variable{id, -1};
   nc_type types[2] = {};
   int ranks[2] = {};
-  if (nc_inq_varid(file.theirs, description.name.c_str(), &variable.theirs) != NC_NOERR) return "it is not there";
+  if (nc_inq_varid(file.theirs, description.name.c_str(), &variable.theirs) != NC_NOERR)
+    return "it is not there";
   nc_inq_var(file.mine, variable.mine, nullptr, &types[0], &ranks[0], nullptr, nullptr);
   nc_inq_var(file.theirs, variable.theirs, nullptr, &types[1], &ranks[1], nullptr, nullptr);
   if (types[0] != types[1]) return "its type";
@@ -102,8 +108,11 @@ std::string compare_variable(Pair file, int id, const Variable& description) {
   std::string other = compare_dimensions(file, variable, ranks[0]);
   if (other.empty()) other = compare_attributes(file, variable);
   if (other.empty()) other = compare_storage(file, variable, ranks[0]);
-  const bool is_coordinate = !description.over_time && !description.values.empty();  // lon and lat in parts are not: ranks hold them
-  if (other.empty() && is_coordinate) other = compare_values(file, variable, description.values.size());
+  const bool is_coordinate =
+      !description.over_time &&
+      !description.values.empty();  // lon and lat in parts are not: ranks hold them
+  if (other.empty() && is_coordinate)
+    other = compare_values(file, variable, description.values.size());
   return other;
 }
 
@@ -116,7 +125,9 @@ std::string compare_files(Pair file, const FileDescription& description) {
   nc_inq_nvars(file.theirs, &counts[1]);
   for (size_t v = 0; v < description.variables.size(); v++) {
     const Variable& variable = description.variables[v];
-    if (const std::string other = compare_variable(file, static_cast<int>(v), variable); !other.empty()) return "variable " + variable.name + ", " + other;
+    if (const std::string other = compare_variable(file, static_cast<int>(v), variable);
+        !other.empty())
+      return "variable " + variable.name + ", " + other;
   }
   return counts[0] == counts[1] ? "" : "the number of variables";
 }
@@ -129,14 +140,16 @@ bool same(const FileDescription& description, const char* path, Kind kind, Why& 
   Pair file{-1, -1};
   std::string doing;
   if (int error = define_in_memory(description, kind, &file.mine, &doing); error != NC_NOERR) {
-    return say(why, ("cannot " + doing).c_str(), "a file in memory", quiet.cause(nc_strerror(error)));
+    return say(why, ("cannot " + doing).c_str(), "a file in memory",
+               quiet.cause(nc_strerror(error)));
   }
   const int error = nc_open(path, NC_NOWRITE, &file.theirs);
   const std::string other = error == NC_NOERR ? compare_files(file, description) : "";
   if (error == NC_NOERR) nc_close(file.theirs);
   nc_close(file.mine);
   if (error != NC_NOERR) return say(why, "cannot open", path, quiet.cause(nc_strerror(error)));
-  return other.empty() || say(why, "cannot go on with", path, (other + " is not what the stream writes now").c_str());
+  return other.empty() || say(why, "cannot go on with", path,
+                              (other + " is not what the stream writes now").c_str());
 }
 
 }  // namespace weir::output::netcdf

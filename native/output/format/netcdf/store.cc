@@ -45,8 +45,10 @@ herr_t Store::read(haddr_t address, size_t bytes, char* to) const {
   auto it = kept_.upper_bound(address);
   if (it != kept_.begin()) --it;
   for (; it != kept_.end() && it->first < address + bytes; ++it) {
-    const haddr_t from = std::max(address, it->first), until = std::min(address + bytes, it->first + it->second.size());
-    if (from < until) std::memcpy(to + (from - address), it->second.data() + (from - it->first), until - from);
+    const haddr_t from = std::max(address, it->first),
+                  until = std::min(address + bytes, it->first + it->second.size());
+    if (from < until)
+      std::memcpy(to + (from - address), it->second.data() + (from - it->first), until - from);
   }
   return 0;
 }
@@ -60,14 +62,17 @@ void Store::write(H5FD_mem_t kind, haddr_t address, size_t bytes, const char* fr
   // One entry of this and all that it touches.
   haddr_t begin = address, until = address + bytes;
   auto first = kept_.upper_bound(address);
-  if (first != kept_.begin() && std::prev(first)->first + std::prev(first)->second.size() >= address) --first;
+  if (first != kept_.begin() &&
+      std::prev(first)->first + std::prev(first)->second.size() >= address)
+    --first;
   auto last = first;
   for (; last != kept_.end() && last->first <= address + bytes; ++last) {
     begin = std::min(begin, last->first);
     until = std::max<haddr_t>(until, last->first + last->second.size());
   }
   std::vector<char> merged(until - begin);
-  for (auto it = first; it != last; ++it) std::memcpy(merged.data() + (it->first - begin), it->second.data(), it->second.size());
+  for (auto it = first; it != last; ++it)
+    std::memcpy(merged.data() + (it->first - begin), it->second.data(), it->second.size());
   std::memcpy(merged.data() + (address - begin), from, bytes);
   kept_.erase(first, last);
   kept_.emplace(begin, std::move(merged));
@@ -90,7 +95,8 @@ int Store::apply(bool sync) {
 
 namespace {
 
-// What HDF5 hands around. `opening` passes the store to the driver's open: calls of the module come one at a time.
+// What HDF5 hands around. `opening` passes the store to the driver's open: calls of the module come
+// one at a time.
 struct Handle {
   H5FD_t base;
   Store* store;
@@ -122,7 +128,8 @@ haddr_t driver_get_eof(const H5FD_t* file, H5FD_mem_t) { return store_of(file).e
 herr_t driver_read(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, size_t bytes, void* to) {
   return store_of(file).read(address, bytes, static_cast<char*>(to));
 }
-herr_t driver_write(H5FD_t* file, H5FD_mem_t kind, hid_t, haddr_t address, size_t bytes, const void* from) {
+herr_t driver_write(H5FD_t* file, H5FD_mem_t kind, hid_t, haddr_t address, size_t bytes,
+                    const void* from) {
   store_of(file).write(kind, address, bytes, static_cast<const char*>(from));
   return 0;
 }
@@ -147,7 +154,8 @@ hid_t driver() {
   driver_class.get_eof = driver_get_eof;
   driver_class.read = driver_read;
   driver_class.write = driver_write;
-  // Data, which owners write at once, never go to where metadata were: the committed state may still need them.
+  // Data, which owners write at once, never go to where metadata were: the committed state may
+  // still need them.
   const H5FD_mem_t apart[H5FD_MEM_NTYPES] = H5FD_FLMAP_DICHOTOMY;
   std::copy(std::begin(apart), std::end(apart), driver_class.fl_map);
   return id = H5FDregister(&driver_class);
@@ -159,7 +167,8 @@ hid_t Store::open(const char* path, Store& store) {
   const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
   hid_t file = H5I_INVALID_HID;
   opening = &store;
-  if (access >= 0 && H5Pset_driver(access, driver(), nullptr) >= 0 && H5Pset_alignment(access, 1 << 20, 4096) >= 0) {
+  if (access >= 0 && H5Pset_driver(access, driver(), nullptr) >= 0 &&
+      H5Pset_alignment(access, 1 << 20, 4096) >= 0) {
     file = H5Fopen(path, H5F_ACC_RDWR, access);
   }
   opening = nullptr;

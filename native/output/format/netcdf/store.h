@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A driver of HDF5 (virtual file layer) for files whose data others write. What HDF5 writes of its own, metadata, stays in memory until
-// apply(): so the file never shows a state between two commits. What it would write of data is not written: only the places are noted,
-// so that the owners, which have the data, write there.
+// A driver of HDF5 (virtual file layer) for files whose data others write. What HDF5 writes of its
+// own, metadata, stays in memory until apply(): so the file never shows a state between two
+// commits. What it would write of data is not written: only the places are noted, so that the
+// owners, which have the data, write there.
 #pragma once
 
 #include <hdf5.h>
@@ -17,12 +18,15 @@ namespace weir::output::netcdf {
 
 class Store {
  public:
-  // Opens the file as HDF5 does, through this driver. The handle of HDF5 goes with H5Fclose; the store must live longer.
+  // Opens the file as HDF5 does, through this driver. The handle of HDF5 goes with H5Fclose; the
+  // store must live longer.
   static hid_t open(const char* path, Store& store);
 
-  // Address of the last piece of data that HDF5 gave a place to; HADDR_UNDEF when there was none since the last call.
+  // Address of the last piece of data that HDF5 gave a place to; HADDR_UNDEF when there was none
+  // since the last call.
   haddr_t take_place();
-  // The metadata written since the last call, into the file; it is made as long as HDF5 believes it to be. 0 or an errno.
+  // The metadata written since the last call, into the file; it is made as long as HDF5 believes it
+  // to be. 0 or an errno.
   int apply(bool sync);
   void remove_journal() { journal_.remove(); }
   // From now on nothing is kept.

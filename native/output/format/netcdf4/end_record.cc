@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of a record of a netCDF-4 file: compressed chunks get their places, all is written, then the metadata make it true.
+// The end of a record of a netCDF-4 file: compressed chunks get their places, all is written, then
+// the metadata make it true.
 #include <algorithm>
 #include <cstring>
 
@@ -9,8 +10,10 @@
 
 namespace weir::output::netcdf4 {
 
-// Places go by variable and position, whoever has the chunk: so the file does not depend on the number of owners.
-Status Netcdf4File::place_packed(int64_t record, const std::vector<std::vector<char>>& lists, std::vector<std::vector<char>>& answers) {
+// Places go by variable and position, whoever has the chunk: so the file does not depend on the
+// number of owners.
+Status Netcdf4File::place_packed(int64_t record, const std::vector<std::vector<char>>& lists,
+                                 std::vector<std::vector<char>>& answers) {
   struct Asked {
     PackedChunk chunk;
     size_t owner, index;
@@ -26,26 +29,30 @@ Status Netcdf4File::place_packed(int64_t record, const std::vector<std::vector<c
     }
   }
   std::sort(asked.begin(), asked.end(), [](const Asked& a, const Asked& b) {
-    return std::tuple(a.chunk.variable, a.chunk.band, a.chunk.chunk) < std::tuple(b.chunk.variable, b.chunk.band, b.chunk.chunk);
+    return std::tuple(a.chunk.variable, a.chunk.band, a.chunk.chunk) <
+           std::tuple(b.chunk.variable, b.chunk.band, b.chunk.chunk);
   });
   std::vector<netcdf::Piece> pieces;
   for (const Asked& a : asked) {
     const int variable = static_cast<int>(a.chunk.variable);
-    pieces.push_back(piece_of_chunk(storage_, variable, record, a.chunk.band, a.chunk.chunk, a.chunk.bytes));
+    pieces.push_back(
+        piece_of_chunk(storage_, variable, record, a.chunk.band, a.chunk.chunk, a.chunk.bytes));
   }
   const std::lock_guard lock(netcdf_mutex());
   netcdf::Why why = {};
-  WEIR_TRY(call(module_->place(growing_, pieces.data(), static_cast<int64_t>(pieces.size()), why), why));
+  WEIR_TRY(
+      call(module_->place(growing_, pieces.data(), static_cast<int64_t>(pieces.size()), why), why));
   for (size_t i = 0; i < pieces.size(); i++) {
-    std::memcpy(answers[asked[i].owner].data() + asked[i].index * sizeof(int64_t), &pieces[i].address, sizeof(int64_t));
+    std::memcpy(answers[asked[i].owner].data() + asked[i].index * sizeof(int64_t),
+                &pieces[i].address, sizeof(int64_t));
   }
   return {};
 }
 
 Status Netcdf4File::write_packed(int64_t record) {
   const std::vector<PackedChunk>& mine = packed_.chunks();
-  Result<std::vector<std::vector<char>>> lists =
-      owners_.gather({reinterpret_cast<const char*>(mine.data()), mine.size() * sizeof(PackedChunk)}, 0);
+  Result<std::vector<std::vector<char>>> lists = owners_.gather(
+      {reinterpret_cast<const char*>(mine.data()), mine.size() * sizeof(PackedChunk)}, 0);
   if (!lists.ok()) return lists.status();
   std::vector<std::vector<char>> answers(static_cast<size_t>(owners_.size()));
   Status placed;
@@ -64,7 +71,9 @@ Status Netcdf4File::write_packed(int64_t record) {
 
 Status Netcdf4File::end_record(int64_t record) {
   for (const chunks::Bands& bands : bands_) {
-    if (failed_.ok() && !bands.empty()) failed_ = Status(WEIR_E_INTERNAL, path_ + ": a record ended with a chunk of which only a part was written");
+    if (failed_.ok() && !bands.empty())
+      failed_ = Status(WEIR_E_INTERNAL,
+                       path_ + ": a record ended with a chunk of which only a part was written");
   }
   if (packs_) {
     WEIR_TRY(owners_.agree(failed_));
@@ -81,7 +90,8 @@ Status Netcdf4File::end_record(int64_t record) {
       mine = call(module_->commit(growing_, why), why);
     }
     // What comes after the last record is forgotten at close.
-    if (mine.ok() && record + 1 != options_.record_limit) mine = look_ahead(record + 1, false, pieces);
+    if (mine.ok() && record + 1 != options_.record_limit)
+      mine = look_ahead(record + 1, false, pieces);
   }
   if (record + 1 == options_.record_limit) return owners_.agree(mine);
   return share_places(mine, record + 1, false, std::move(pieces));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// netCDF-4. netCDF-C makes the file, HDF5's serial library on the first owner keeps its metadata and says where chunks go, and all owners
-// write chunks there by themselves, compressed in parallel where that is asked for. Why not parallel HDF5: docs/decisions/0016.
+// netCDF-4. netCDF-C makes the file, HDF5's serial library on the first owner keeps its metadata
+// and says where chunks go, and all owners write chunks there by themselves, compressed in parallel
+// where that is asked for. Why not parallel HDF5: docs/decisions/0016.
 #include <fcntl.h>
 
 #include "output/format/modules.h"
@@ -15,14 +16,19 @@ namespace {
 constexpr int64_t kMostChunkBytes = (int64_t{1} << 32) - 1;
 constexpr int64_t kMostBandBytes = int64_t{1} << 30;
 
-Status refuse(const Variable& v, const std::string& what) { return {WEIR_E_ARGUMENT, "netcdf4: variable " + v.name + ": " + what}; }
+Status refuse(const Variable& v, const std::string& what) {
+  return {WEIR_E_ARGUMENT, "netcdf4: variable " + v.name + ": " + what};
+}
 
 // Names that netCDF-4 keeps for what it writes itself.
 Status check_attribute(const std::string& owner, const Attribute& attribute) {
-  for (const char* kept : {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_NCProperties", "_NCCOPY",
-                           "_IsNetcdf4", "_SuperblockVersion"}) {
+  for (const char* kept :
+       {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_Netcdf4Dimid", "_Netcdf4Coordinates",
+        "_NCProperties", "_NCCOPY", "_IsNetcdf4", "_SuperblockVersion"}) {
     if (attribute.name == kept) {
-      return {WEIR_E_ARGUMENT, "netcdf4: " + owner + ": netCDF-4 keeps the attribute name " + attribute.name + " for itself; use another one, or another format"};
+      return {WEIR_E_ARGUMENT, "netcdf4: " + owner + ": netCDF-4 keeps the attribute name " +
+                                   attribute.name +
+                                   " for itself; use another one, or another format"};
     }
   }
   return {};
@@ -32,18 +38,23 @@ Status check_variable(const Variable& v, const Stored& s) {
   for (const Attribute& a : v.attributes) WEIR_TRY(check_attribute("variable " + v.name, a));
   if (v.dimensions.size() > 7) return refuse(v, "more than 7 dimensions beside time");
   if (!v.chunk.empty() && v.chunk.size() != v.dimensions.size()) {
-    return refuse(v, "its chunk has " + std::to_string(v.chunk.size()) + " numbers, its dimensions without time are " +
+    return refuse(v, "its chunk has " + std::to_string(v.chunk.size()) +
+                         " numbers, its dimensions without time are " +
                          std::to_string(v.dimensions.size()));
   }
   for (int64_t n : v.chunk) {
     if (n < 1) return refuse(v, "a chunk of length " + std::to_string(n));
   }
   if (s.how != How::kInPlace && s.how != How::kPacked) return {};
-  if (s.chunk_bytes() > kMostChunkBytes) return refuse(v, "a chunk of " + std::to_string(s.chunk_bytes()) + " bytes; the limit is 4 GiB");
+  if (s.chunk_bytes() > kMostChunkBytes)
+    return refuse(v,
+                  "a chunk of " + std::to_string(s.chunk_bytes()) + " bytes; the limit is 4 GiB");
   const int64_t band = s.layout.band_elements() * s.element_bytes();
   if (band > kMostBandBytes && (s.how == How::kPacked || !s.layout.contiguous())) {
-    return refuse(v, "its chunks need " + std::to_string(band) + " bytes to be gathered at once (all rows that a chunk has, over the whole " +
-                         "faster dimensions), the limit is 1 GiB; make the chunk's first lengths 1");
+    return refuse(v,
+                  "its chunks need " + std::to_string(band) +
+                      " bytes to be gathered at once (all rows that a chunk has, over the whole " +
+                      "faster dimensions), the limit is 1 GiB; make the chunk's first lengths 1");
   }
   return {};
 }
@@ -52,7 +63,8 @@ Status check_variable(const Variable& v, const Stored& s) {
 Status recover(const std::string& path) {
   const std::lock_guard lock(netcdf_mutex());
   netcdf::Why why = {};
-  return netcdf_module(nullptr)->recover(path.c_str(), why) ? Status() : Status(WEIR_E_FILE, why.text);
+  return netcdf_module(nullptr)->recover(path.c_str(), why) ? Status()
+                                                            : Status(WEIR_E_FILE, why.text);
 }
 
 }  // namespace
@@ -64,9 +76,10 @@ class Netcdf4Format : public Format {
   Status check(const FileDescription& description) const override;
   Status same(const FileDescription& description, const std::string& path) const override;
   int64_t granule(const FileDescription& description, int variable) const override;
-  Result<std::unique_ptr<File>> create(const FileDescription& description, const std::string& path, const FileOptions& options,
-                                       Team& owners) override;
-  Result<std::unique_ptr<File>> open(const FileDescription& description, const std::string& path, const FileOptions& options, Team& owners,
+  Result<std::unique_ptr<File>> create(const FileDescription& description, const std::string& path,
+                                       const FileOptions& options, Team& owners) override;
+  Result<std::unique_ptr<File>> open(const FileDescription& description, const std::string& path,
+                                     const FileOptions& options, Team& owners,
                                      int64_t records) override;
 };
 
@@ -78,7 +91,8 @@ Status Netcdf4Format::ready() const {
 Status Netcdf4Format::check(const FileDescription& description) const {
   for (const Attribute& a : description.attributes) WEIR_TRY(check_attribute("context", a));
   const std::vector<Stored> storage = storage_of(description);
-  for (size_t i = 0; i < storage.size(); i++) WEIR_TRY(check_variable(description.variables[i], storage[i]));
+  for (size_t i = 0; i < storage.size(); i++)
+    WEIR_TRY(check_variable(description.variables[i], storage[i]));
   return {};
 }
 
@@ -86,18 +100,21 @@ Status Netcdf4Format::same(const FileDescription& description, const std::string
   WEIR_TRY(ready());
   const std::lock_guard lock(netcdf_mutex());
   netcdf::Why why = {};
-  const bool is = netcdf_module(nullptr)->same(with_chunks(description, storage_of(description)), path.c_str(), netcdf::Kind::kNetcdf4, why);
+  const bool is = netcdf_module(nullptr)->same(with_chunks(description, storage_of(description)),
+                                               path.c_str(), netcdf::Kind::kNetcdf4, why);
   return is ? Status() : Status(WEIR_E_FORMAT, why.text);
 }
 
 int64_t Netcdf4Format::granule(const FileDescription& description, int variable) const {
   const Stored stored = storage_of(description)[static_cast<size_t>(variable)];
-  const bool anywhere = stored.how != How::kPacked && (stored.how != How::kInPlace || stored.layout.contiguous());
+  const bool anywhere =
+      stored.how != How::kPacked && (stored.how != How::kInPlace || stored.layout.contiguous());
   return anywhere ? 1 : stored.layout.granule();
 }
 
-Result<std::unique_ptr<File>> Netcdf4Format::create(const FileDescription& description, const std::string& path, const FileOptions& options,
-                                                    Team& owners) {
+Result<std::unique_ptr<File>> Netcdf4Format::create(const FileDescription& description,
+                                                    const std::string& path,
+                                                    const FileOptions& options, Team& owners) {
   WEIR_TRY(ready());
   WEIR_TRY(check(description));
   std::vector<Stored> storage = storage_of(description);
@@ -110,15 +127,19 @@ Result<std::unique_ptr<File>> Netcdf4Format::create(const FileDescription& descr
       const std::lock_guard lock(netcdf_mutex());
       netcdf::Why why = {};
       const netcdf::Module* module = netcdf_module(nullptr);
-      if (!module->create(with_chunks(description, storage), path.c_str(), netcdf::Kind::kNetcdf4, why)) made = {WEIR_E_FILE, why.text};
+      if (!module->create(with_chunks(description, storage), path.c_str(), netcdf::Kind::kNetcdf4,
+                          why))
+        made = {WEIR_E_FILE, why.text};
     }
   }
   WEIR_TRY(owners.agree(made));
   return Netcdf4File::open(description, std::move(storage), path, options, owners, 0);
 }
 
-Result<std::unique_ptr<File>> Netcdf4Format::open(const FileDescription& description, const std::string& path, const FileOptions& options,
-                                                  Team& owners, int64_t records) {
+Result<std::unique_ptr<File>> Netcdf4Format::open(const FileDescription& description,
+                                                  const std::string& path,
+                                                  const FileOptions& options, Team& owners,
+                                                  int64_t records) {
   WEIR_TRY(ready());
   WEIR_TRY(check(description));
   Status fits;

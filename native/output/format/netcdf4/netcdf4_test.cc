@@ -26,7 +26,8 @@ TEST_P(Chunks, that_fit_nowhere_read_back_and_do_not_depend_on_owners) {
   Scratch scratch;
   std::vector<std::string> bytes;
   for (int owners : {1, 3}) {
-    const Written w = write_file("netcdf4", tiled(GetParam()), scratch / std::to_string(owners), owners, 3, 11);
+    const Written w =
+        write_file("netcdf4", tiled(GetParam()), scratch / std::to_string(owners), owners, 3, 11);
     ASSERT_TRUE(w.status.ok()) << w.status.message();
     expect_contents(w, 3);
     std::ifstream in(w.path, std::ios::binary);
@@ -35,7 +36,9 @@ TEST_P(Chunks, that_fit_nowhere_read_back_and_do_not_depend_on_owners) {
   EXPECT_TRUE(bytes[0] == bytes[1]);
 }
 
-INSTANTIATE_TEST_SUITE_P(all, Chunks, testing::Values(Compression::Kind::kNone, Compression::Kind::kDeflate, Compression::Kind::kZstd));
+INSTANTIATE_TEST_SUITE_P(all, Chunks,
+                         testing::Values(Compression::Kind::kNone, Compression::Kind::kDeflate,
+                                         Compression::Kind::kZstd));
 
 TEST(netcdf4, time_goes_on_beyond_its_first_chunk) {
   Scratch scratch;
@@ -100,13 +103,15 @@ TEST(netcdf4, compressed_chunks_beyond_the_limit_wait_in_a_file) {
   netcdf4::Packed packed(scratch / "x.nc", 100);
   for (int i = 0; i < 10; i++) {
     const size_t begin = packed.memory().size();
-    packed.memory().insert(packed.memory().end(), static_cast<size_t>(30 + i), static_cast<char>('a' + i));
+    packed.memory().insert(packed.memory().end(), static_cast<size_t>(30 + i),
+                           static_cast<char>('a' + i));
     ASSERT_TRUE(packed.take(0, i, 0, begin).ok());
     EXPECT_LE(packed.memory().size(), 100u);
   }
   auto out = PosixFile::open(scratch / "out", O_RDWR | O_CREAT);
   ASSERT_TRUE(out.ok());
-  for (const netcdf4::PackedChunk& chunk : packed.chunks()) ASSERT_TRUE(packed.write_to(*out, chunk, chunk.band * 100).ok());
+  for (const netcdf4::PackedChunk& chunk : packed.chunks())
+    ASSERT_TRUE(packed.write_to(*out, chunk, chunk.band * 100).ok());
   for (int i = 0; i < 10; i++) {
     std::string back(static_cast<size_t>(30 + i), '?');
     ASSERT_TRUE(out->read_at(back.data(), back.size(), i * 100).ok());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An owner's compressed chunks of the record that is being written. Where they go is known when all sizes are; until then they wait in
-// memory, and beyond a limit in a file without a name beside the output, so that memory does not grow with the record.
+// An owner's compressed chunks of the record that is being written. Where they go is known when all
+// sizes are; until then they wait in memory, and beyond a limit in a file without a name beside the
+// output, so that memory does not grow with the record.
 #pragma once
 
 #include <vector>
@@ -18,7 +19,8 @@ struct PackedChunk {
 class Packed {
  public:
   // path: of the output file.
-  explicit Packed(std::string path, size_t limit_bytes = size_t{64} << 20) : path_(std::move(path)), limit_(limit_bytes) {}
+  explicit Packed(std::string path, size_t limit_bytes = size_t{64} << 20)
+      : path_(std::move(path)), limit_(limit_bytes) {}
 
   // Takes the bytes of memory() from `begin` to its end as a chunk.
   std::vector<char>& memory() { return memory_; }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the variables of a description are stored in a netCDF-4 file: the same on all owners, without a look into the file.
+// How the variables of a description are stored in a netCDF-4 file: the same on all owners, without
+// a look into the file.
 #pragma once
 
 #include <vector>
@@ -36,9 +37,11 @@ std::vector<Stored> storage_of(const FileDescription& description);
 // The description with the chunks as the module wants them: all dimensions, time first.
 FileDescription with_chunks(const FileDescription& description, const std::vector<Stored>& storage);
 
-// Pieces that need a place before record `record` is written: all chunks of kInPlace, one each of kSeries; with `fixed` the
-// fixed variables as well. Always in the same order.
-std::vector<netcdf::Piece> pieces_of_record(const std::vector<Stored>& storage, int64_t record, bool fixed);
-netcdf::Piece piece_of_chunk(const std::vector<Stored>& storage, int variable, int64_t record, int64_t band, int64_t chunk, int64_t bytes);
+// Pieces that need a place before record `record` is written: all chunks of kInPlace, one each of
+// kSeries; with `fixed` the fixed variables as well. Always in the same order.
+std::vector<netcdf::Piece> pieces_of_record(const std::vector<Stored>& storage, int64_t record,
+                                            bool fixed);
+netcdf::Piece piece_of_chunk(const std::vector<Stored>& storage, int variable, int64_t record,
+                             int64_t band, int64_t chunk, int64_t bytes);
 
 }  // namespace weir::output::netcdf4

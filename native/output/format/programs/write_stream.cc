@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// weir-write-stream FORMAT STREAM PATH RECORDS OWNERS [COMPRESSION:LEVEL]: a file as the engine would write it, with values known by formula, for
-// readers that are not weir's: see test_readers.py, which has the same formula. STREAM: lonlat, gaussian, plane, curvilinear, unstructured,
-// mean (with bounds of time and of an axis), two (grids).
+// weir-write-stream FORMAT STREAM PATH RECORDS OWNERS [COMPRESSION:LEVEL]: a file as the engine
+// would write it, with values known by formula, for readers that are not weir's: see
+// test_readers.py, which has the same formula. STREAM: lonlat, gaussian, plane, curvilinear,
+// unstructured, mean (with bounds of time and of an axis), two (grids).
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -47,13 +48,16 @@ int add_grid(Catalogue& c, const std::string& name, GridKind kind) {
   return d.grid;
 }
 
-int add_field(Catalogue& c, const char* name, const char* standard_name, const char* units, int decomposition, std::vector<int> axes, Type type) {
+int add_field(Catalogue& c, const char* name, const char* standard_name, const char* units,
+              int decomposition, std::vector<int> axes, Type type) {
   Field f;
   f.name = name;
   f.type = f.file_type = type;
   f.decomposition = decomposition;
   f.axes = std::move(axes);
-  f.attributes = {{"standard_name", standard_name}, {"long_name", std::string("the field ") + name}, {"units", units}};
+  f.attributes = {{"standard_name", standard_name},
+                  {"long_name", std::string("the field ") + name},
+                  {"units", units}};
   c.fields.push_back(f);
   return static_cast<int>(c.fields.size()) - 1;
 }
@@ -64,7 +68,8 @@ int add_levels(Catalogue& c) {
   a.units = "Pa";
   a.values = {100000, 85000, 50000, 20000};
   a.bounds = {101000, 92500, 92500, 67500, 67500, 35000, 35000, 10000};
-  a.attributes = {{"standard_name", "air_pressure"}, {"long_name", "pressure"}, {"positive", "down"}};
+  a.attributes = {
+      {"standard_name", "air_pressure"}, {"long_name", "pressure"}, {"positive", "down"}};
   c.axes.push_back(a);
   return 0;
 }
@@ -77,7 +82,10 @@ Catalogue make(const std::string& what, Stream& stream) {
                                                         {"unstructured", GridKind::kUnstructured}};
   Catalogue c;
   c.reference = "2026-11-21 00:00:00";
-  c.attributes = {{"title", "weir's test of formats"}, {"institution", "none"}, {"source", "a formula"}, {"references", "none"}};
+  c.attributes = {{"title", "weir's test of formats"},
+                  {"institution", "none"},
+                  {"source", "a formula"},
+                  {"references", "none"}};
   const auto kind = kinds.find(what);
   add_grid(c, "g", kind == kinds.end() ? GridKind::kLonLat : kind->second);
   const int levels = add_levels(c);
@@ -94,7 +102,11 @@ Catalogue make(const std::string& what, Stream& stream) {
   }
   if (what == "two") {
     add_grid(c, "ocean", GridKind::kCurvilinear);
-    stream.fields.push_back({add_field(c, "tos", "sea_surface_temperature", "degC", 1, {}, WEIR_FLOAT32), WEIR_INSTANT, {}, {}});
+    stream.fields.push_back(
+        {add_field(c, "tos", "sea_surface_temperature", "degC", 1, {}, WEIR_FLOAT32),
+         WEIR_INSTANT,
+         {},
+         {}});
   }
   c.streams = {stream};
   return c;
@@ -112,7 +124,8 @@ double value_of(const StreamFile& s, int variable, int64_t record, int64_t eleme
   return missing ? kMissing : 200 + static_cast<double>((record * 31 + element) % 97);
 }
 
-Status write_all(const StreamFile& s, Format& format, File& file, int64_t record, int owner, int owners) {
+Status write_all(const StreamFile& s, Format& format, File& file, int64_t record, int owner,
+                 int owners) {
   for (int v = 0; v < static_cast<int>(s.file.variables.size()); v++) {
     const Variable& variable = s.file.variables[static_cast<size_t>(v)];
     if (!variable.values.empty() || (!variable.over_time && record > 0)) continue;
@@ -136,7 +149,8 @@ Status write_all(const StreamFile& s, Format& format, File& file, int64_t record
   return {};
 }
 
-Status write_file(const StreamFile& s, Format& format, const char* path, int64_t records, Team& team) {
+Status write_file(const StreamFile& s, Format& format, const char* path, int64_t records,
+                  Team& team) {
   auto file = format.create(s.file, path, {}, team);
   if (!file.ok()) return file.status();
   for (int64_t r = 0; r < records; r++) {
@@ -151,7 +165,8 @@ int run(int argc, char** argv) {
   Stream stream;
   if (argc > 6) {
     Compression compression;
-    compression.kind = std::strncmp(argv[6], "zstd", 4) == 0 ? Compression::Kind::kZstd : Compression::Kind::kDeflate;
+    compression.kind = std::strncmp(argv[6], "zstd", 4) == 0 ? Compression::Kind::kZstd
+                                                             : Compression::Kind::kDeflate;
     compression.level = std::atoi(std::strchr(argv[6], ':') + 1);
     stream.compression = compression;
   }

@@ -15,7 +15,8 @@ constexpr int64_t kShardBytes = 64 << 20;
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Chunks along each dimension that a shard has: all of the faster ones, as many of the slower ones as the size allows.
+// Chunks along each dimension that a shard has: all of the faster ones, as many of the slower ones
+// as the size allows.
 std::vector<int64_t> shard_chunks(const chunks::Layout& chunk, int64_t element_bytes) {
   const size_t rank = chunk.lengths().size();
   std::vector<int64_t> n(rank, 1);
@@ -41,13 +42,16 @@ std::string attribute_json(const Attribute& attribute) {
   if (const std::string* text = std::get_if<std::string>(&attribute.value)) return quoted(*text);
   if (const double* number = std::get_if<double>(&attribute.value)) return written(*number);
   std::string out;
-  for (double number : std::get<std::vector<double>>(attribute.value)) out += (out.empty() ? "[" : ",") + written(number);
+  for (double number : std::get<std::vector<double>>(attribute.value))
+    out += (out.empty() ? "[" : ",") + written(number);
   return out.empty() ? "[]" : out + "]";
 }
 
 std::string attributes_json(const Attributes& attributes, const Variable* variable) {
   std::string out = "{";
-  const auto add = [&](const std::string& name, const std::string& value) { out += (out.size() > 1 ? "," : "") + quoted(name) + ":" + value; };
+  const auto add = [&](const std::string& name, const std::string& value) {
+    out += (out.size() > 1 ? "," : "") + quoted(name) + ":" + value;
+  };
   for (const Attribute& a : attributes) {
     add(a.name, attribute_json(a));
   }
@@ -59,15 +63,18 @@ std::string attributes_json(const Attributes& attributes, const Variable* variab
 std::string codecs_json(const Array& array) {
   std::string inner = R"([{"name":"bytes","configuration":{"endian":"little"}})";
   if (array.how == How::kSharded && array.compression.kind == Compression::Kind::kZstd) {
-    inner += R"(,{"name":"zstd","configuration":{"level":)" + std::to_string(array.compression.level) + R"(,"checksum":false}})";
+    inner += R"(,{"name":"zstd","configuration":{"level":)" +
+             std::to_string(array.compression.level) + R"(,"checksum":false}})";
   } else if (array.how == How::kSharded && array.compression.kind == Compression::Kind::kDeflate) {
-    inner += R"(,{"name":"gzip","configuration":{"level":)" + std::to_string(array.compression.level) + "}}";
+    inner += R"(,{"name":"gzip","configuration":{"level":)" +
+             std::to_string(array.compression.level) + "}}";
   }
   inner += "]";
   if (array.how != How::kSharded) return inner;
   std::vector<int64_t> chunk = array.chunk.chunk();
   if (array.over_time) chunk.insert(chunk.begin(), 1);
-  return R"([{"name":"sharding_indexed","configuration":{"chunk_shape":)" + written(chunk) + R"(,"codecs":)" + inner +
+  return R"([{"name":"sharding_indexed","configuration":{"chunk_shape":)" + written(chunk) +
+         R"(,"codecs":)" + inner +
          R"(,"index_codecs":[{"name":"bytes","configuration":{"endian":"little"}},{"name":"crc32c"}],"index_location":"end"}}])";
 }
 
@@ -116,11 +123,13 @@ Array array_of(const FileDescription& description, const Variable& v) {
   const int64_t size = static_cast<int64_t>(size_of(v.type));
   const chunks::Layout whole(lengths, lengths);
   const bool few = description.elements(v) * size <= kSeriesBytes;
-  if (!v.over_time && (!v.values.empty() || lengths.empty())) return {How::kWhole, v.type, {}, false, whole, whole, lengths};
+  if (!v.over_time && (!v.values.empty() || lengths.empty()))
+    return {How::kWhole, v.type, {}, false, whole, whole, lengths};
   if (v.over_time && (lengths.empty() || (few && v.compression.kind == Compression::Kind::kNone))) {
     return {How::kSeries, v.type, {}, true, whole, whole, lengths};
   }
-  std::vector<int64_t> chunk = v.chunk.size() == lengths.size() ? v.chunk : chunks::usual_chunk(lengths, size);
+  std::vector<int64_t> chunk =
+      v.chunk.size() == lengths.size() ? v.chunk : chunks::usual_chunk(lengths, size);
   for (size_t d = 0; d < chunk.size(); d++) chunk[d] = std::clamp<int64_t>(chunk[d], 1, lengths[d]);
   const chunks::Layout layout(lengths, chunk);
   std::vector<int64_t> shape = shard_chunks(layout, size), clipped = shape;
@@ -128,10 +137,13 @@ Array array_of(const FileDescription& description, const Variable& v) {
     shape[d] *= chunk[d];
     clipped[d] = std::min(shape[d], lengths[d]);
   }
-  return {How::kSharded, v.type, v.compression, v.over_time, layout, chunks::Layout(lengths, clipped), shape};
+  return {How::kSharded, v.type, v.compression,
+          v.over_time,   layout, chunks::Layout(lengths, clipped),
+          shape};
 }
 
-std::string array_json(const FileDescription& description, const Variable& v, const Array& array, int64_t records) {
+std::string array_json(const FileDescription& description, const Variable& v, const Array& array,
+                       int64_t records) {
   std::vector<int64_t> shape, shard = array.shard_shape;
   std::string names = "[";
   if (v.over_time) {
@@ -146,15 +158,21 @@ std::string array_json(const FileDescription& description, const Variable& v, co
   }
   const bool real = v.type == WEIR_FLOAT32 || v.type == WEIR_FLOAT64;
   const std::string fill = v.fill ? value_json(*v.fill, v.type) : real ? "\"NaN\"" : "0";
-  return R"({"zarr_format":3,"node_type":"array","shape":)" + written(shape) + R"(,"data_type":")" + name_of(v.type) +
-         R"(","chunk_grid":{"name":"regular","configuration":{"chunk_shape":)" + written(shard) +
-         R"(}},"chunk_key_encoding":{"name":"default","configuration":{"separator":"."}},"fill_value":)" + fill + R"(,"codecs":)" +
-         codecs_json(array) + R"(,"attributes":)" + attributes_json(v.attributes, &v) + R"(,"dimension_names":)" + names + "]}";
+  return R"({"zarr_format":3,"node_type":"array","shape":)" + written(shape) + R"(,"data_type":")" +
+         name_of(v.type) + R"(","chunk_grid":{"name":"regular","configuration":{"chunk_shape":)" +
+         written(shard) +
+         R"(}},"chunk_key_encoding":{"name":"default","configuration":{"separator":"."}},)" +
+         R"("fill_value":)" +
+         fill + R"(,"codecs":)" + codecs_json(array) + R"(,"attributes":)" +
+         attributes_json(v.attributes, &v) + R"(,"dimension_names":)" + names + "]}";
 }
 
-std::string group_json(const FileDescription& description, const std::vector<Array>& arrays, int64_t records) {
-  std::string out = R"({"zarr_format":3,"node_type":"group","attributes":)" + attributes_json(description.attributes, nullptr) +
-                    R"(,"consolidated_metadata":{"kind":"inline","must_understand":false,"metadata":{)";
+std::string group_json(const FileDescription& description, const std::vector<Array>& arrays,
+                       int64_t records) {
+  std::string out =
+      R"({"zarr_format":3,"node_type":"group","attributes":)" +
+      attributes_json(description.attributes, nullptr) +
+      R"(,"consolidated_metadata":{"kind":"inline","must_understand":false,"metadata":{)";
   for (size_t i = 0; i < arrays.size(); i++) {
     const Variable& v = description.variables[i];
     out += (i ? "," : "") + quoted(v.name) + ":" + array_json(description, v, arrays[i], records);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a variable is an array of a Zarr v3 store, and the metadata that say so (zarr-specs, core 3.0 and the codec sharding-indexed 1.0).
+// How a variable is an array of a Zarr v3 store, and the metadata that say so (zarr-specs, core 3.0
+// and the codec sharding-indexed 1.0).
 #pragma once
 
 #include <string>
@@ -41,8 +42,11 @@ struct Array {
 };
 
 Array array_of(const FileDescription& description, const Variable& variable);
-std::string array_json(const FileDescription& description, const Variable& variable, const Array& array, int64_t records);
-// The group, with the metadata of all its arrays inside (consolidated), so that a reader opens one file and sees one state.
-std::string group_json(const FileDescription& description, const std::vector<Array>& arrays, int64_t records);
+std::string array_json(const FileDescription& description, const Variable& variable,
+                       const Array& array, int64_t records);
+// The group, with the metadata of all its arrays inside (consolidated), so that a reader opens one
+// file and sees one state.
+std::string group_json(const FileDescription& description, const std::vector<Array>& arrays,
+                       int64_t records);
 
 }  // namespace weir::output::zarr

@@ -20,7 +20,8 @@ constexpr std::array<uint32_t, 256> kCrcTable = [] {
 
 constexpr uint32_t crc32c(const char* data, size_t bytes) {
   uint32_t value = ~0u;
-  for (size_t i = 0; i < bytes; i++) value = value >> 8 ^ kCrcTable[(value ^ static_cast<unsigned char>(data[i])) & 0xff];
+  for (size_t i = 0; i < bytes; i++)
+    value = value >> 8 ^ kCrcTable[(value ^ static_cast<unsigned char>(data[i])) & 0xff];
   return ~value;
 }
 

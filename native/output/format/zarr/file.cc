@@ -27,12 +27,15 @@ Status write_text(const std::string& path, const std::string& text, bool sync) {
 }
 
 Status make_directory(const std::string& path) {
-  return ::mkdir(path.c_str(), 0777) == 0 || errno == EEXIST ? Status() : file_error("create", path, errno);
+  return ::mkdir(path.c_str(), 0777) == 0 || errno == EEXIST ? Status()
+                                                             : file_error("create", path, errno);
 }
 
 }  // namespace
 
-ZarrFile::ZarrFile(FileDescription description, const std::string& path, const FileOptions& options, Team& owners) : owners_(owners) {
+ZarrFile::ZarrFile(FileDescription description, const std::string& path, const FileOptions& options,
+                   Team& owners)
+    : owners_(owners) {
   description_ = std::move(description);
   path_ = path;
   options_ = options;
@@ -45,8 +48,11 @@ Status ZarrFile::prepare_directory() const {
   std::error_code error;
   const std::filesystem::path path(path_);
   if (std::filesystem::exists(path, error)) {
-    const bool ours = std::filesystem::exists(path / "zarr.json", error) || std::filesystem::is_empty(path, error);
-    if (!ours) return {WEIR_E_FILE, "cannot create " + path_ + ": it is there already and is not a Zarr store"};
+    const bool ours = std::filesystem::exists(path / "zarr.json", error) ||
+                      std::filesystem::is_empty(path, error);
+    if (!ours)
+      return {WEIR_E_FILE,
+              "cannot create " + path_ + ": it is there already and is not a Zarr store"};
     std::filesystem::remove_all(path, error);
     if (error) return file_error("remove the old", path_, error.value());
   }
@@ -57,14 +63,16 @@ Status ZarrFile::create() {
   WEIR_TRY(prepare_directory());
   for (size_t v = 0; v < arrays_.size(); v++) {
     WEIR_TRY(make_directory(directory_of(v)));
-    if (arrays_[v].how == How::kWhole && !description_.variables[v].values.empty()) WEIR_TRY(write_coordinate(v));
+    if (arrays_[v].how == How::kWhole && !description_.variables[v].values.empty())
+      WEIR_TRY(write_coordinate(v));
   }
   return write_metadata(0);
 }
 
 Status ZarrFile::write_coordinate(size_t v) const {
   const Variable& variable = description_.variables[v];
-  const std::string path = directory_of(v) + "/" + Array::key(std::vector<int64_t>(variable.dimensions.size(), 0));
+  const std::string path =
+      directory_of(v) + "/" + Array::key(std::vector<int64_t>(variable.dimensions.size(), 0));
   Result<PosixFile> file = PosixFile::open(path, O_WRONLY | O_CREAT | O_TRUNC);
   if (!file.ok()) return file.status();
   const std::vector<float> narrow(variable.values.begin(), variable.values.end());
@@ -81,25 +89,32 @@ Status ZarrFile::write_metadata(int64_t records) const {
   for (size_t v = 0; v < arrays_.size(); v++) {
     const Variable& variable = description_.variables[v];
     if (!variable.over_time && records > 0) continue;
-    WEIR_TRY(write_text(directory_of(v) + "/zarr.json", array_json(description_, variable, arrays_[v], records), options_.sync));
+    WEIR_TRY(write_text(directory_of(v) + "/zarr.json",
+                        array_json(description_, variable, arrays_[v], records), options_.sync));
   }
-  return write_text(path_ + "/zarr.json", group_json(description_, arrays_, records), options_.sync);
+  return write_text(path_ + "/zarr.json", group_json(description_, arrays_, records),
+                    options_.sync);
 }
 
-Status ZarrFile::write_series(size_t v, int64_t record, int64_t first, int64_t count, const char* data) {
+Status ZarrFile::write_series(size_t v, int64_t record, int64_t first, int64_t count,
+                              const char* data) {
   const Array& a = arrays_[v];
-  const int64_t elements = a.chunk.elements(), size = a.element_bytes(), chunk = record / kSeriesRecords;
+  const int64_t elements = a.chunk.elements(), size = a.element_bytes(),
+                chunk = record / kSeriesRecords;
   Series& series = series_[v];
   if (series.chunk != chunk) {
     std::vector<int64_t> grid(description_.variables[v].dimensions.size() + 1, 0);
     grid[0] = chunk;
-    Result<PosixFile> file = PosixFile::open(directory_of(v) + "/" + Array::key(grid), O_RDWR | O_CREAT);
+    Result<PosixFile> file =
+        PosixFile::open(directory_of(v) + "/" + Array::key(grid), O_RDWR | O_CREAT);
     if (!file.ok()) return file.status();
-    WEIR_TRY(file->resize(kSeriesRecords * elements * size));  // a chunk is whole, what is not written yet is zero
+    WEIR_TRY(file->resize(kSeriesRecords * elements *
+                          size));  // a chunk is whole, what is not written yet is zero
     series.file = std::move(*file);
     series.chunk = chunk;
   }
-  return series.file.write_at(data, static_cast<size_t>(count * size), (record % kSeriesRecords * elements + first) * size);
+  return series.file.write_at(data, static_cast<size_t>(count * size),
+                              (record % kSeriesRecords * elements + first) * size);
 }
 
 Status ZarrFile::emit(size_t v, int64_t record, int64_t band, const char* data) {
@@ -136,14 +151,16 @@ Status ZarrFile::emit(size_t v, int64_t record, int64_t band, const char* data) 
   return finished;
 }
 
-Status ZarrFile::write(int variable, int64_t record, int64_t first, int64_t count, const void* data) {
+Status ZarrFile::write(int variable, int64_t record, int64_t first, int64_t count,
+                       const void* data) {
   if (!failed_.ok()) return failed_;
   const size_t v = static_cast<size_t>(variable);
   if (arrays_[v].how == How::kSeries) {
     failed_ = write_series(v, record, first, count, static_cast<const char*>(data));
   } else if (arrays_[v].how == How::kSharded) {
-    failed_ = bands_[v].add(record, first, count, data,
-                            [&](int64_t r, int64_t band, const char* whole) { return emit(v, r, band, whole); });
+    failed_ = bands_[v].add(
+        record, first, count, data,
+        [&](int64_t r, int64_t band, const char* whole) { return emit(v, r, band, whole); });
   }
   return failed_;
 }
@@ -151,7 +168,8 @@ Status ZarrFile::write(int variable, int64_t record, int64_t first, int64_t coun
 Status ZarrFile::end_record(int64_t record) {
   for (const chunks::Bands& bands : bands_) {
     if (failed_.ok() && (!bands.empty() || !shards_.empty())) {
-      failed_ = Status(WEIR_E_INTERNAL, path_ + ": a record ended with a shard of which only a part was written");
+      failed_ = Status(WEIR_E_INTERNAL,
+                       path_ + ": a record ended with a shard of which only a part was written");
     }
   }
   for (Series& s : series_) {

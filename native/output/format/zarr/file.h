@@ -12,14 +12,16 @@ namespace weir::output::zarr {
 
 class ZarrFile : public File {
  public:
-  ZarrFile(FileDescription description, const std::string& path, const FileOptions& options, Team& owners);
+  ZarrFile(FileDescription description, const std::string& path, const FileOptions& options,
+           Team& owners);
 
   // On rank 0: directories, coordinates, and metadata for no records.
   Status create();
   // On rank 0: all arrays have this many records.
   Status write_metadata(int64_t records) const;
 
-  Status write(int variable, int64_t record, int64_t first, int64_t count, const void* data) override;
+  Status write(int variable, int64_t record, int64_t first, int64_t count,
+               const void* data) override;
   Status end_record(int64_t record) override;
   Status close() override;
 
@@ -29,10 +31,13 @@ class ZarrFile : public File {
     int64_t chunk = -1;  // of time
   };
 
-  std::string directory_of(size_t variable) const { return path_ + "/" + description_.variables[variable].name; }
+  std::string directory_of(size_t variable) const {
+    return path_ + "/" + description_.variables[variable].name;
+  }
   Status prepare_directory() const;
   Status write_coordinate(size_t variable) const;
-  Status write_series(size_t variable, int64_t record, int64_t first, int64_t count, const char* data);
+  Status write_series(size_t variable, int64_t record, int64_t first, int64_t count,
+                      const char* data);
   // The chunks of a band go into their shard.
   Status emit(size_t variable, int64_t record, int64_t band, const char* data);
 
@@ -40,7 +45,8 @@ class ZarrFile : public File {
   std::vector<Array> arrays_;
   std::vector<chunks::Bands> bands_;
   std::vector<Series> series_;
-  std::map<std::tuple<size_t, int64_t, int64_t>, Shard> shards_;  // open ones, by variable, record and shard
+  std::map<std::tuple<size_t, int64_t, int64_t>, Shard>
+      shards_;  // open ones, by variable, record and shard
   std::vector<char> cut_, packed_;
   std::string path_;
   FileOptions options_;

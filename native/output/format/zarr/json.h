@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pieces of JSON (RFC 8259) as metadata of Zarr are written: the bytes of a store depend on nothing but the stream. nlohmann/json reads them.
+// Pieces of JSON (RFC 8259) as metadata of Zarr are written: the bytes of a store depend on nothing
+// but the stream. nlohmann/json reads them.
 #pragma once
 
 #include <cstdint>

@@ -31,8 +31,9 @@ bool to_numbers(const json& from, std::vector<int64_t>& out) {
 }
 
 bool to_type(const json& from, Type& out) {
-  static const std::map<std::string, Type> types = {{"float32", WEIR_FLOAT32}, {"float64", WEIR_FLOAT64}, {"int32", WEIR_INT32},
-                                                    {"int64", WEIR_INT64},     {"int16", WEIR_INT16},     {"int8", WEIR_INT8}};
+  static const std::map<std::string, Type> types = {
+      {"float32", WEIR_FLOAT32}, {"float64", WEIR_FLOAT64}, {"int32", WEIR_INT32},
+      {"int64", WEIR_INT64},     {"int16", WEIR_INT16},     {"int8", WEIR_INT8}};
   const auto found = types.find(text_of(from));
   if (found != types.end()) out = found->second;
   return found != types.end();
@@ -69,12 +70,14 @@ Status parse_codecs(const json& codecs, Stored& out) {
   const json& compressor = at(codecs, "/1/name");
   if (compressor == "zstd") out.codec = Codec::kZstd;
   if (compressor == "gzip") out.codec = Codec::kGzip;
-  if (codecs.size() == 2 && out.codec == Codec::kNone) return refuse("the codec " + text_of(compressor));
+  if (codecs.size() == 2 && out.codec == Codec::kNone)
+    return refuse("the codec " + text_of(compressor));
   return {};
 }
 
 Status parse_storage(const json& from, Stored& out) {
-  if (at(from, "/chunk_grid/name") != "regular" || !to_numbers(at(from, "/chunk_grid/configuration/chunk_shape"), out.file_shape)) {
+  if (at(from, "/chunk_grid/name") != "regular" ||
+      !to_numbers(at(from, "/chunk_grid/configuration/chunk_shape"), out.file_shape)) {
     return refuse("its chunk grid");
   }
   out.sharded = at(from, "/codecs/0/name") == "sharding_indexed";
@@ -84,7 +87,8 @@ Status parse_storage(const json& from, Stored& out) {
   const json& sharding = at(from, "/codecs/0/configuration");
   if (!to_numbers(at(sharding, "/chunk_shape"), out.chunk_shape)) return refuse("its shards");
   const json& index = at(sharding, "/index_codecs");
-  if (at(sharding, "/index_location") == "start" || index.size() != 2 || at(index, "/1/name") != "crc32c") {
+  if (at(sharding, "/index_location") == "start" || index.size() != 2 ||
+      at(index, "/1/name") != "crc32c") {
     return refuse("shards whose index is not at the end with a crc32c");
   }
   return parse_codecs(at(sharding, "/codecs"), out);
@@ -94,10 +98,12 @@ Status parse_storage(const json& from, Stored& out) {
 Status parse_shape(const json& from, Stored& out) {
   std::vector<int64_t> shape;
   if (!to_numbers(at(from, "/shape"), shape)) return refuse("its shape");
-  if (out.file_shape.size() != shape.size() || out.chunk_shape.size() != shape.size()) return refuse("its chunks' number of dimensions");
+  if (out.file_shape.size() != shape.size() || out.chunk_shape.size() != shape.size())
+    return refuse("its chunks' number of dimensions");
   std::vector<int64_t> chunk = out.chunk_shape;
   for (size_t d = 0; d < shape.size(); d++) {
-    if (chunk[d] < 1 || out.file_shape[d] < 1 || out.file_shape[d] % chunk[d] != 0) return refuse("its chunks' lengths");
+    if (chunk[d] < 1 || out.file_shape[d] < 1 || out.file_shape[d] % chunk[d] != 0)
+      return refuse("its chunks' lengths");
   }
   out.found.over_time = !shape.empty() && at(from, "/dimension_names/0") == "time";
   out.found.lengths = shape;
@@ -116,7 +122,8 @@ void find_packing(const json& from, Stored& out) {
   const json& offset = at(from, "/attributes/add_offset");
   const json& fill = at(from, "/fill_value");
   if (scale.is_number() || offset.is_number()) {
-    out.found.packing = Packing{scale.is_number() ? scale.get<double>() : 1, offset.is_number() ? offset.get<double>() : 0};
+    out.found.packing = Packing{scale.is_number() ? scale.get<double>() : 1,
+                                offset.is_number() ? offset.get<double>() : 0};
   }
   if (fill.is_number()) out.found.fill = fill.get<double>();
 }
@@ -125,8 +132,10 @@ void find_packing(const json& from, Stored& out) {
 
 Result<Stored> parse_array(const json& from) {
   Stored out;
-  if (at(from, "/zarr_format") != 3 || at(from, "/node_type") != "array") return refuse("no array of Zarr v3");
-  if (!to_type(at(from, "/data_type"), out.found.type)) return refuse("its data type " + text_of(at(from, "/data_type")));
+  if (at(from, "/zarr_format") != 3 || at(from, "/node_type") != "array")
+    return refuse("no array of Zarr v3");
+  if (!to_type(at(from, "/data_type"), out.found.type))
+    return refuse("its data type " + text_of(at(from, "/data_type")));
   WEIR_TRY(parse_storage(from, out));
   WEIR_TRY(parse_shape(from, out));
   out.fill = fill_of(at(from, "/fill_value"), out.found.type);

@@ -32,7 +32,8 @@ Result<Json> read_json(const std::string& path) {
   return json;
 }
 
-// Where a chunk lies in its file: all of the file when it is no shard. bytes < 0: there is no such chunk.
+// Where a chunk lies in its file: all of the file when it is no shard. bytes < 0: there is no such
+// chunk.
 struct Place {
   int64_t offset = 0, bytes = 0;
 };
@@ -46,11 +47,13 @@ Result<Place> find_in_shard(const PosixFile& file, int64_t place, int64_t places
   WEIR_TRY(file.read_at(index.data(), index.size(), *size - index_bytes));
   uint32_t crc = 0;
   std::memcpy(&crc, index.data() + places * 16, sizeof crc);
-  if (crc32c(index.data(), static_cast<size_t>(places) * 16) != crc) return Status(WEIR_E_FORMAT, file.path() + ": the shard's index is damaged");
+  if (crc32c(index.data(), static_cast<size_t>(places) * 16) != crc)
+    return Status(WEIR_E_FORMAT, file.path() + ": the shard's index is damaged");
   uint64_t entry[2];
   std::memcpy(entry, index.data() + place * 16, sizeof entry);
   if (entry[0] == ~uint64_t{0} && entry[1] == ~uint64_t{0}) return Place{0, -1};
-  if (entry[0] > static_cast<uint64_t>(*size) || entry[1] > static_cast<uint64_t>(*size) - entry[0]) {
+  if (entry[0] > static_cast<uint64_t>(*size) ||
+      entry[1] > static_cast<uint64_t>(*size) - entry[0]) {
     return Status(WEIR_E_FORMAT, file.path() + ": a chunk lies beyond the end of its shard");
   }
   return Place{static_cast<int64_t>(entry[0]), static_cast<int64_t>(entry[1])};
@@ -69,7 +72,8 @@ Status decode(Codec codec, std::span<const char> from, std::vector<char>& out) {
 Result<std::unique_ptr<Reader>> ZarrReader::open(const std::string& path) {
   Result<Json> group = read_json(path + "/zarr.json");
   if (!group.ok()) return group.status();
-  if (!group->is_object() || group->value("zarr_format", Json()) != 3) return Status(WEIR_E_FORMAT, path + " is no store of Zarr v3");
+  if (!group->is_object() || group->value("zarr_format", Json()) != 3)
+    return Status(WEIR_E_FORMAT, path + " is no store of Zarr v3");
   return std::unique_ptr<Reader>(new ZarrReader(path));
 }
 
@@ -77,13 +81,15 @@ Result<const Stored*> ZarrReader::stored(const std::string& variable) {
   auto found = arrays_.find(variable);
   if (found == arrays_.end()) {
     const std::string directory = path_ + "/" + variable;
-    if (variable.empty() || variable.find('/') != std::string::npos || ::access((directory + "/zarr.json").c_str(), F_OK) != 0) {
+    if (variable.empty() || variable.find('/') != std::string::npos ||
+        ::access((directory + "/zarr.json").c_str(), F_OK) != 0) {
       return Status(WEIR_E_FORMAT, "no variable " + variable + " in " + path_);
     }
     Result<Json> json = read_json(directory + "/zarr.json");
     if (!json.ok()) return json.status();
     Result<Stored> parsed = parse_array(*json);
-    if (!parsed.ok()) return Status(WEIR_E_FORMAT, directory + ": weir does not read " + parsed.status().message());
+    if (!parsed.ok())
+      return Status(WEIR_E_FORMAT, directory + ": weir does not read " + parsed.status().message());
     parsed->directory = directory;
     found = arrays_.emplace(variable, std::move(*parsed)).first;
   }
@@ -96,10 +102,12 @@ Result<Found> ZarrReader::find(const std::string& variable) {
   return (*array)->found;
 }
 
-Status ZarrReader::load(const Stored& array, int64_t record, int64_t band, int64_t chunk, std::vector<char>& out) const {
+Status ZarrReader::load(const Stored& array, int64_t record, int64_t band, int64_t chunk,
+                        std::vector<char>& out) const {
   std::vector<int64_t> start = array.chunk.start_of(band, chunk);
   start.resize(array.found.lengths.size());
-  if (array.found.over_time) start.insert(start.begin(), record / array.chunk_shape[0] * array.chunk_shape[0]);
+  if (array.found.over_time)
+    start.insert(start.begin(), record / array.chunk_shape[0] * array.chunk_shape[0]);
   int64_t place = 0, places = 1, elements = 1;
   std::string path = array.directory + "/c";
   for (size_t d = 0; d < start.size(); d++) {
@@ -118,12 +126,14 @@ Status ZarrReader::load(const Stored& array, int64_t record, int64_t band, int64
     file = std::move(*opened);
     Result<int64_t> size = file.size();
     if (!size.ok()) return size.status();
-    Result<Place> found = array.sharded ? find_in_shard(file, place, places) : Result<Place>(Place{0, *size});
+    Result<Place> found =
+        array.sharded ? find_in_shard(file, place, places) : Result<Place>(Place{0, *size});
     if (!found.ok()) return found.status();
     where = *found;
   }
   if (where.bytes < 0) {
-    for (size_t i = 0; i < out.size(); i += array.fill.size()) std::copy(array.fill.begin(), array.fill.end(), out.begin() + static_cast<long>(i));
+    for (size_t i = 0; i < out.size(); i += array.fill.size())
+      std::copy(array.fill.begin(), array.fill.end(), out.begin() + static_cast<long>(i));
     return {};
   }
   std::vector<char> bytes(static_cast<size_t>(where.bytes));
@@ -132,11 +142,13 @@ Status ZarrReader::load(const Stored& array, int64_t record, int64_t band, int64
   return decoded.ok() ? decoded : Status(decoded.code(), path + ": " + decoded.message());
 }
 
-Status ZarrReader::read(const std::string& variable, int64_t record, int64_t first, int64_t count, void* to) {
+Status ZarrReader::read(const std::string& variable, int64_t record, int64_t first, int64_t count,
+                        void* to) {
   Result<const Stored*> found = stored(variable);
   if (!found.ok()) return found.status();
   const Stored& a = **found;
-  if (record < 0 || record >= a.found.records || first < 0 || count < 0 || first + count > a.found.elements()) {
+  if (record < 0 || record >= a.found.records || first < 0 || count < 0 ||
+      first + count > a.found.elements()) {
     return {WEIR_E_ARGUMENT, a.directory + ": no such record or elements"};
   }
   const size_t size = a.fill.size();
@@ -147,10 +159,13 @@ Status ZarrReader::read(const std::string& variable, int64_t record, int64_t fir
     for (int64_t c = 0; c < a.chunk.chunks_per_band(); c++) {
       WEIR_TRY(load(a, record, band, c, chunk));
       const int64_t in_time = a.found.over_time ? record % a.chunk_shape[0] : 0;
-      a.chunk.paste(band, c, chunk.data() + static_cast<size_t>(in_time * a.chunk.chunk_elements()) * size, size, whole.data());
+      a.chunk.paste(band, c,
+                    chunk.data() + static_cast<size_t>(in_time * a.chunk.chunk_elements()) * size,
+                    size, whole.data());
     }
     const int64_t n = std::min(count, begin + a.chunk.count_of(band) - first);
-    std::memcpy(out, whole.data() + static_cast<size_t>(first - begin) * size, static_cast<size_t>(n) * size);
+    std::memcpy(out, whole.data() + static_cast<size_t>(first - begin) * size,
+                static_cast<size_t>(n) * size);
     out += static_cast<size_t>(n) * size;
     first += n;
     count -= n;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One shard being written: chunks one behind the other as they come, and at the end of the file the index: offset and bytes of each place, all
-// ones where there is no chunk, and its CRC-32C. A shard without its index is not readable: it is complete or it is not there.
+// One shard being written: chunks one behind the other as they come, and at the end of the file the
+// index: offset and bytes of each place, all ones where there is no chunk, and its CRC-32C. A shard
+// without its index is not readable: it is complete or it is not there.
 #pragma once
 
 #include <string>

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// weir-plan-time POINTS RANKS [KIND]: processor seconds for the plan of a grid of so many points, which all ranks share, without MPI: the
-// ranks are threads of this process. KIND: block, rows, cyclic (each point another rank than its neighbour), scattered (and in any order);
-// without one: all. "ranks" is the work of all of them together, "owner" that of the one that writes and so knows everybody's part.
+// weir-plan-time POINTS RANKS [KIND]: processor seconds for the plan of a grid of so many points,
+// which all ranks share, without MPI: the ranks are threads of this process. KIND: block, rows,
+// cyclic (each point another rank than its neighbour), scattered (and in any order); without one:
+// all. "ranks" is the work of all of them together, "owner" that of the one that writes and so
+// knows everybody's part.
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -38,12 +40,14 @@ Decomposition block(const Grid& grid, int rank, int ranks, bool rows) {
 std::vector<Decomposition> decompositions(const Grid& grid, int ranks, const std::string& kind) {
   std::vector<Decomposition> all(static_cast<size_t>(ranks));
   if (kind == "block" || kind == "rows") {
-    for (int r = 0; r < ranks; ++r) all[static_cast<size_t>(r)] = block(grid, r, ranks, kind == "rows");
+    for (int r = 0; r < ranks; ++r)
+      all[static_cast<size_t>(r)] = block(grid, r, ranks, kind == "rows");
     return all;
   }
   for (int64_t i = 0; i < grid.points(); ++i) {
     const auto mixed = static_cast<uint64_t>(i) * 0x9e3779b97f4a7c15ULL >> 32;
-    const auto rank = kind == "cyclic" ? static_cast<uint64_t>(i) % static_cast<uint64_t>(ranks) : mixed % static_cast<uint64_t>(ranks);
+    const auto rank = kind == "cyclic" ? static_cast<uint64_t>(i) % static_cast<uint64_t>(ranks)
+                                       : mixed % static_cast<uint64_t>(ranks);
     all[rank].indices.push_back(i);
   }
   std::mt19937_64 rng(7);
@@ -54,8 +58,10 @@ std::vector<Decomposition> decompositions(const Grid& grid, int ranks, const std
   return all;
 }
 
-// What an owner does with the ranks' parts at the end of definitions, when it sees none of their memory.
-Status meet(const std::vector<std::vector<char>>& introductions, const ColumnShape& column, int64_t* memory_bytes, int64_t* staging_bytes) {
+// What an owner does with the ranks' parts at the end of definitions, when it sees none of their
+// memory.
+Status meet(const std::vector<std::vector<char>>& introductions, const ColumnShape& column,
+            int64_t* memory_bytes, int64_t* staging_bytes) {
   std::vector<Pieces> views;
   for (const std::vector<char>& bytes : introductions) {
     Result<Pieces> pieces = Pieces::decode(bytes);
@@ -86,7 +92,8 @@ Status time_plan(const Grid& grid, int ranks, const std::string& kind) {
     const auto r = static_cast<size_t>(mine.rank());
     Result<Pieces> made = Pieces::of(all[r], grid);
     if (made.ok()) pieces[r] = std::move(*made);
-    found[r] = made.ok() ? check_cover(mine, pieces[r], grid.points(), grid.nx, kind) : made.status();
+    found[r] =
+        made.ok() ? check_cover(mine, pieces[r], grid.points(), grid.nx, kind) : made.status();
   });
   for (const Status& s : found) WEIR_TRY(s);
   std::vector<std::vector<char>> introductions(all.size());
@@ -95,9 +102,11 @@ Status time_plan(const Grid& grid, int ranks, const std::string& kind) {
   int64_t memory_bytes = 0, staging_bytes = 0;
   WEIR_TRY(meet(introductions, {kLevels, grid.points(), 4, 1}, &memory_bytes, &staging_bytes));
   const double met = processor_s();
-  printf("%-9s %10lld points %4d ranks: ranks %.3f s, owner %.3f s, plan %lld bytes, staging %lld bytes\n", kind.c_str(),
-         static_cast<long long>(grid.points()), ranks, reported - began, met - reported, static_cast<long long>(memory_bytes),
-         static_cast<long long>(staging_bytes));
+  printf(
+      "%-9s %10lld points %4d ranks: ranks %.3f s, owner %.3f s, plan %lld bytes, staging %lld "
+      "bytes\n",
+      kind.c_str(), static_cast<long long>(grid.points()), ranks, reported - began, met - reported,
+      static_cast<long long>(memory_bytes), static_cast<long long>(staging_bytes));
   return {};
 }
 

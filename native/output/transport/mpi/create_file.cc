@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file created through MPI-IO, for the sake of its hints: that is how Lustre and others get their stripes. Nothing is written this way.
+// A file created through MPI-IO, for the sake of its hints: that is how Lustre and others get their
+// stripes. Nothing is written this way.
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,7 +10,8 @@
 
 namespace weir::output {
 
-Status MpiTeam::create_file(const std::string& path, const std::vector<std::pair<std::string, std::string>>& hints) {
+Status MpiTeam::create_file(const std::string& path,
+                            const std::vector<std::pair<std::string, std::string>>& hints) {
   MPI_Info info = MPI_INFO_NULL;
   WEIR_TRY(mpi_status(MPI_Info_create(&info), "MPI_Info_create"));
   for (const auto& [name, value] : hints) MPI_Info_set(info, name.c_str(), value.c_str());
@@ -19,7 +21,8 @@ Status MpiTeam::create_file(const std::string& path, const std::vector<std::pair
     return {WEIR_E_FILE, "cannot replace " + path + ": " + std::strerror(errno)};
   }
   MPI_File file = MPI_FILE_NULL;
-  const int code = MPI_File_open(MPI_COMM_SELF, path.c_str(), MPI_MODE_CREATE | MPI_MODE_WRONLY, info, &file);
+  const int code =
+      MPI_File_open(MPI_COMM_SELF, path.c_str(), MPI_MODE_CREATE | MPI_MODE_WRONLY, info, &file);
   MPI_Info_free(&info);
   if (code == MPI_SUCCESS) return mpi_status(MPI_File_close(&file), "MPI_File_close");
   const Status failed = mpi_status(code, "MPI_File_open");

@@ -20,7 +20,8 @@ class MpiWindow : public Window {
     MPI_Win_unlock_all(win_);
     MPI_Win_free(&win_);
   }
-  // In the unified model this is the barrier of memory that it needs; in the separate one it brings the public copy up to date.
+  // In the unified model this is the barrier of memory that it needs; in the separate one it brings
+  // the public copy up to date.
   Status sync() override { return mpi_status(MPI_Win_sync(win_), "MPI_Win_sync"); }
   const char* memory_model() const override { return unified_ ? "unified" : "separate"; }
   MPI_Win win() const { return win_; }
@@ -33,7 +34,8 @@ class MpiWindow : public Window {
 class MpiFlight : public Flight {
  public:
   MpiFlight(MpiWorld& world, int channel) : world_(world), tag_(kTagData + channel) {}
-  // A request of MPI_Rget must not be freed, and one of a receive has memory that MPI writes to: those that are left stay as they are.
+  // A request of MPI_Rget must not be freed, and one of a receive has memory that MPI writes to:
+  // those that are left stay as they are.
   ~MpiFlight() override {
     if (!idle()) (void)world_.noted({WEIR_E_LOST, "pieces are under way"});
     for (MPI_Request& request : sends_) {
@@ -46,15 +48,16 @@ class MpiFlight : public Flight {
   }
   Status receive(int from, void* data, int64_t bytes) override {
     world_.count_received_piece();
-    return begun(start_receive(world_.comm(), from, tag_, data, bytes, &others_), "MPI_Irecv", &others_);
+    return begun(start_receive(world_.comm(), from, tag_, data, bytes, &others_), "MPI_Irecv",
+                 &others_);
   }
   Status fetch(Window& window, int from, int64_t offset, int64_t bytes, void* data) override {
     int code = MPI_SUCCESS;
     for (int64_t at = 0; at < bytes && code == MPI_SUCCESS; at += kMpiPiece) {
       const int count = static_cast<int>(std::min(kMpiPiece, bytes - at));
       others_.push_back(MPI_REQUEST_NULL);
-      code = MPI_Rget(static_cast<char*>(data) + at, count, MPI_BYTE, from, offset + at, count, MPI_BYTE,
-                      static_cast<MpiWindow&>(window).win(), &others_.back());
+      code = MPI_Rget(static_cast<char*>(data) + at, count, MPI_BYTE, from, offset + at, count,
+                      MPI_BYTE, static_cast<MpiWindow&>(window).win(), &others_.back());
     }
     return begun(code, "MPI_Rget", &others_);
   }
@@ -72,7 +75,8 @@ class MpiFlight : public Flight {
   Status test(std::vector<MPI_Request>* requests) {
     if (requests->empty()) return {};
     int done = 0;
-    const int code = MPI_Testall(static_cast<int>(requests->size()), requests->data(), &done, MPI_STATUSES_IGNORE);
+    const int code = MPI_Testall(static_cast<int>(requests->size()), requests->data(), &done,
+                                 MPI_STATUSES_IGNORE);
     if (code == MPI_SUCCESS && !done) return {};
     if (code == MPI_SUCCESS) {
       requests->clear();
@@ -81,7 +85,8 @@ class MpiFlight : public Flight {
     const size_t before = requests->size();
     std::erase(*requests, MPI_REQUEST_NULL);
     const Status failed = world_.noted(mpi_status(code, "MPI_Testall"));
-    if (requests->size() < before && failed_.ok()) failed_ = failed;  // of one of those that have ended
+    if (requests->size() < before && failed_.ok())
+      failed_ = failed;  // of one of those that have ended
     return failed;
   }
   Status begun(int code, const char* call, std::vector<MPI_Request>* requests) {
@@ -100,13 +105,16 @@ class MpiAgreement : public Agreement {
   explicit MpiAgreement(MpiTeam& team) : team_(team), values_(new Values) {}
   ~MpiAgreement() override {
     if (request_ == MPI_REQUEST_NULL && !failed_) return;
-    values_.release();  // MPI may still write to it, and goes on with it in any call: it needs the communicator, too
+    values_.release();  // MPI may still write to it, and goes on with it in any call: it needs the
+                        // communicator, too
     team_.lose();
   }
   Status start(int64_t value, int64_t place) override {
     if (team_.lost()) return {WEIR_E_LOST, "a rank was lost before"};
     values_->mine = {value, place, -place};
-    return kept(MPI_Iallreduce(values_->mine.data(), values_->greatest.data(), 3, MPI_INT64_T, MPI_MAX, team_.comm(), &request_), "MPI_Iallreduce");
+    return kept(MPI_Iallreduce(values_->mine.data(), values_->greatest.data(), 3, MPI_INT64_T,
+                               MPI_MAX, team_.comm(), &request_),
+                "MPI_Iallreduce");
   }
   Result<std::optional<Outcome>> poll() override {
     int done = 0;
@@ -134,7 +142,9 @@ class MpiAgreement : public Agreement {
 
 }  // namespace
 
-std::unique_ptr<Flight> MpiWorld::flight(int channel) { return std::make_unique<MpiFlight>(*this, channel); }
+std::unique_ptr<Flight> MpiWorld::flight(int channel) {
+  return std::make_unique<MpiFlight>(*this, channel);
+}
 
 std::unique_ptr<Agreement> MpiWorld::agreement(Team& team) {
   return std::make_unique<MpiAgreement>(static_cast<MpiTeam&>(team));
@@ -144,21 +154,26 @@ Result<std::unique_ptr<Window>> MpiWorld::window(void* memory, int64_t bytes) {
 #ifdef OPEN_MPI
   int all = 0;
   WEIR_TRY(mpi_status(MPI_Comm_size(MPI_COMM_WORLD, &all), "MPI_Comm_size"));
-  // Open MPI's osc rdma calls the node's file of a window by the communicator's number, which other ranks' communicators may have as
-  // well: at best it is refused, at worst fetches read another process.
+  // Open MPI's osc rdma calls the node's file of a window by the communicator's number, which other
+  // ranks' communicators may have as well: at best it is refused, at worst fetches read another
+  // process.
   if (size() != all) {
-    return Status{WEIR_E_MPI, "Open MPI confuses windows of models that share a job: use transport = \"auto\" or \"two-sided\""};
+    return Status{WEIR_E_MPI,
+                  "Open MPI confuses windows of models that share a job: use transport = \"auto\" "
+                  "or \"two-sided\""};
   }
 #endif
   MPI_Win win = MPI_WIN_NULL;
   WEIR_TRY(team_->barrier());
-  WEIR_TRY(mpi_status(MPI_Win_create(memory, bytes, 1, MPI_INFO_NULL, comm(), &win), "MPI_Win_create"));
+  WEIR_TRY(
+      mpi_status(MPI_Win_create(memory, bytes, 1, MPI_INFO_NULL, comm(), &win), "MPI_Win_create"));
   MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
   WEIR_TRY(mpi_status(MPI_Win_lock_all(MPI_MODE_NOCHECK, win), "MPI_Win_lock_all"));
   int* model = nullptr;
   int known = 0;
   WEIR_TRY(mpi_status(MPI_Win_get_attr(win, MPI_WIN_MODEL, &model, &known), "MPI_Win_get_attr"));
-  return std::unique_ptr<Window>(std::make_unique<MpiWindow>(win, known != 0 && *model == MPI_WIN_UNIFIED));
+  return std::unique_ptr<Window>(
+      std::make_unique<MpiWindow>(win, known != 0 && *model == MPI_WIN_UNIFIED));
 }
 
 namespace {
@@ -187,7 +202,8 @@ Result<bool> MpiWorld::fetches_progress() {
   constexpr double kSleep_s = 0.2;
   auto probe = std::make_unique<Probe>();
   Result<std::unique_ptr<Window>> made = window(probe->memory.data(), Probe::kBytes);
-  // An MPI that refuses windows here (Open MPI without single copies within a node) has messages still.
+  // An MPI that refuses windows here (Open MPI without single copies within a node) has messages
+  // still.
   if (Status s = team_->agree(made.status()); !s.ok()) {
     (void)probe.release();
     return s.code() == WEIR_E_MPI ? Result<bool>(false) : Result<bool>(s);

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "output/transport/patience.h"
-#include "output/transport/process.h"
 
 namespace weir::output {
 
@@ -29,22 +28,26 @@ Status mpi_status(int code, const char* call) {
   return {WEIR_E_MPI, std::string(call) + ": " + std::string(text, static_cast<size_t>(length))};
 }
 
-int start_send(MPI_Comm comm, int to, int tag, const void* data, int64_t bytes, std::vector<MPI_Request>* requests) {
+int start_send(MPI_Comm comm, int to, int tag, const void* data, int64_t bytes,
+               std::vector<MPI_Request>* requests) {
   int code = MPI_SUCCESS;
   for (int64_t at = 0; at < bytes && code == MPI_SUCCESS; at += kMpiPiece) {
     requests->push_back(MPI_REQUEST_NULL);
-    code = MPI_Isend(static_cast<const char*>(data) + at, static_cast<int>(std::min(kMpiPiece, bytes - at)), MPI_BYTE, to, tag, comm,
+    code = MPI_Isend(static_cast<const char*>(data) + at,
+                     static_cast<int>(std::min(kMpiPiece, bytes - at)), MPI_BYTE, to, tag, comm,
                      &requests->back());
   }
   return code;
 }
 
-int start_receive(MPI_Comm comm, int from, int tag, void* data, int64_t bytes, std::vector<MPI_Request>* requests) {
+int start_receive(MPI_Comm comm, int from, int tag, void* data, int64_t bytes,
+                  std::vector<MPI_Request>* requests) {
   int code = MPI_SUCCESS;
   for (int64_t at = 0; at < bytes && code == MPI_SUCCESS; at += kMpiPiece) {
     requests->push_back(MPI_REQUEST_NULL);
-    code = MPI_Irecv(static_cast<char*>(data) + at, static_cast<int>(std::min(kMpiPiece, bytes - at)), MPI_BYTE, from, tag, comm,
-                     &requests->back());
+    code =
+        MPI_Irecv(static_cast<char*>(data) + at, static_cast<int>(std::min(kMpiPiece, bytes - at)),
+                  MPI_BYTE, from, tag, comm, &requests->back());
   }
   return code;
 }
@@ -57,7 +60,8 @@ Limit::~Limit() {
   for (MPI_Comm& comm : ended) MPI_Comm_free(&comm);
 }
 
-MpiTeam::MpiTeam(MPI_Comm comm, std::shared_ptr<Limit> limit) : comm_(comm), limit_(std::move(limit)) {
+MpiTeam::MpiTeam(MPI_Comm comm, std::shared_ptr<Limit> limit)
+    : comm_(comm), limit_(std::move(limit)) {
   MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
   MPI_Comm_rank(comm_, &rank_);
   MPI_Comm_size(comm_, &size_);
@@ -100,41 +104,51 @@ int MpiTeam::named(int rank) {
 
 Status MpiTeam::look_for_dead(const char* what) {
   const double now = now_s();
-  if (limit_->pids.empty() || now - last_look_s_ < kLookEvery_s) return {};
+  if (limit_->processes.empty() || now - last_look_s_ < kLookEvery_s) return {};
   last_look_s_ = now;
   find_members();
   int gone = -1;
   for (size_t r = 0; r < members_.size() && gone < 0; ++r) {
-    const int pid = members_[r] == MPI_UNDEFINED ? 0 : limit_->pids[static_cast<size_t>(members_[r])];
-    if (pid != 0 && process_is_gone(pid)) gone = members_[r];
+    if (members_[r] == MPI_UNDEFINED) continue;
+    const base::ProcessIdentity& member = limit_->processes[static_cast<size_t>(members_[r])];
+    if (member.pid != 0 && !base::alive(member)) gone = members_[r];
   }
   const bool again = gone >= 0 && gone == gone_;
   gone_ = gone;
-  return again ? Status{WEIR_E_LOST, std::string(what) + ": rank " + std::to_string(gone) + " is gone"} : Status();
+  return again ? Status{WEIR_E_LOST,
+                        std::string(what) + ": rank " + std::to_string(gone) + " is gone"}
+               : Status();
 }
 
 Status MpiTeam::late(const char* what) const {
-  return {WEIR_E_LOST, std::string(what) + ": a rank did not take part within " + std::to_string(static_cast<int>(limit_->seconds)) + " s (time_limit_s)"};
+  return {WEIR_E_LOST, std::string(what) + ": a rank did not take part within " +
+                           std::to_string(static_cast<int>(limit_->seconds)) + " s (time_limit_s)"};
 }
 
-Status MpiTeam::finish(std::vector<MPI_Request>& requests, std::shared_ptr<void> keep, const char* what) {
+Status MpiTeam::finish(std::vector<MPI_Request>& requests, std::shared_ptr<void> keep,
+                       const char* what) {
   Patience patience(limit_->seconds);
   int done = 0;
   for (;;) {
-    if (Status s = mpi_status(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE), what); !s.ok()) {
+    if (Status s = mpi_status(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done,
+                                          MPI_STATUSES_IGNORE),
+                              what);
+        !s.ok()) {
       return give_up(std::move(keep), std::move(s));
     }
     if (done) return {};
     if (patience.slow()) {
-      if (Status dead = look_for_dead(what); !dead.ok()) return give_up(std::move(keep), std::move(dead));
+      if (Status dead = look_for_dead(what); !dead.ok())
+        return give_up(std::move(keep), std::move(dead));
     }
     if (patience.wait()) continue;
     return give_up(std::move(keep), late(what));
   }
 }
 
-// Once begun it ends on all ranks or on none within their time limits, whatever MPI_Test returns: behind it ranks call what waits for all others
-// without end (MPI_Comm_split, MPI_Win_create, MPI_Win_free). A request that is null has ended, and with it the barrier.
+// Once begun it ends on all ranks or on none within their time limits, whatever MPI_Test returns:
+// behind it ranks call what waits for all others without end (MPI_Comm_split, MPI_Win_create,
+// MPI_Win_free). A request that is null has ended, and with it the barrier.
 Status MpiTeam::barrier() {
   if (lost_) return {WEIR_E_LOST, "a rank was lost before"};
   MPI_Request request = MPI_REQUEST_NULL;
@@ -145,7 +159,8 @@ Status MpiTeam::barrier() {
     limit_->doubtful = limit_->doubtful || !tested.ok();
     if (request == MPI_REQUEST_NULL) return {};
     if (patience.slow()) {
-      if (Status dead = look_for_dead("barrier"); !dead.ok()) return give_up(nullptr, std::move(dead));
+      if (Status dead = look_for_dead("barrier"); !dead.ok())
+        return give_up(nullptr, std::move(dead));
     }
     if (!patience.wait()) return give_up(nullptr, tested.ok() ? late("barrier") : tested);
   }
@@ -158,7 +173,9 @@ Result<Bytes> MpiTeam::gather_to_all(std::span<const char> bytes) {
   buffers->in.resize(bytes.size() * static_cast<size_t>(size_));
   const int count = static_cast<int>(bytes.size());
   std::vector<MPI_Request> requests(1);
-  WEIR_TRY(begun(MPI_Iallgather(buffers->out.data(), count, MPI_BYTE, buffers->in.data(), count, MPI_BYTE, comm_, &requests[0]), "MPI_Iallgather", buffers));
+  WEIR_TRY(begun(MPI_Iallgather(buffers->out.data(), count, MPI_BYTE, buffers->in.data(), count,
+                                MPI_BYTE, comm_, &requests[0]),
+                 "MPI_Iallgather", buffers));
   WEIR_TRY(finish(requests, buffers, "MPI_Iallgather"));
   return std::move(buffers->in);
 }
@@ -169,7 +186,8 @@ Result<std::vector<int64_t>> MpiTeam::sum_for_each(std::vector<int64_t> three_fo
   buffers->out = std::move(three_for_each);
   buffers->in.resize(3);
   std::vector<MPI_Request> requests(1);
-  WEIR_TRY(begun(MPI_Ireduce_scatter_block(buffers->out.data(), buffers->in.data(), 3, MPI_INT64_T, MPI_SUM, comm_, &requests[0]),
+  WEIR_TRY(begun(MPI_Ireduce_scatter_block(buffers->out.data(), buffers->in.data(), 3, MPI_INT64_T,
+                                           MPI_SUM, comm_, &requests[0]),
                  "MPI_Ireduce_scatter_block", buffers));
   WEIR_TRY(finish(requests, buffers, "end of the context"));
   return std::move(buffers->in);
@@ -179,13 +197,15 @@ Status MpiTeam::broadcast(Bytes& bytes, int root) {
   if (lost_) return {WEIR_E_LOST, "a rank was lost before"};
   auto size = std::make_shared<int64_t>(static_cast<int64_t>(bytes.size()));
   std::vector<MPI_Request> requests(1);
-  WEIR_TRY(begun(MPI_Ibcast(size.get(), 1, MPI_INT64_T, root, comm_, &requests[0]), "MPI_Ibcast", size));
+  WEIR_TRY(
+      begun(MPI_Ibcast(size.get(), 1, MPI_INT64_T, root, comm_, &requests[0]), "MPI_Ibcast", size));
   WEIR_TRY(finish(requests, size, "broadcast"));
   auto buffer = std::make_shared<Bytes>(std::move(bytes));
   buffer->resize(static_cast<size_t>(*size));
   for (int64_t at = 0; at < *size; at += kMpiPiece) {
     const int count = static_cast<int>(std::min(kMpiPiece, *size - at));
-    WEIR_TRY(begun(MPI_Ibcast(buffer->data() + at, count, MPI_BYTE, root, comm_, &requests[0]), "MPI_Ibcast", buffer));
+    WEIR_TRY(begun(MPI_Ibcast(buffer->data() + at, count, MPI_BYTE, root, comm_, &requests[0]),
+                   "MPI_Ibcast", buffer));
     WEIR_TRY(finish(requests, buffer, "broadcast"));
   }
   bytes = std::move(*buffer);
@@ -197,7 +217,9 @@ Result<std::vector<int64_t>> MpiTeam::gather_sizes(int64_t mine, int root) {
   buffers->out = {mine};
   buffers->in.resize(rank_ == root ? static_cast<size_t>(size_) : 0);
   std::vector<MPI_Request> requests(1);
-  WEIR_TRY(begun(MPI_Igather(buffers->out.data(), 1, MPI_INT64_T, buffers->in.data(), 1, MPI_INT64_T, root, comm_, &requests[0]), "MPI_Igather", buffers));
+  WEIR_TRY(begun(MPI_Igather(buffers->out.data(), 1, MPI_INT64_T, buffers->in.data(), 1,
+                             MPI_INT64_T, root, comm_, &requests[0]),
+                 "MPI_Igather", buffers));
   WEIR_TRY(finish(requests, buffers, "gather"));
   return std::move(buffers->in);
 }
@@ -221,7 +243,8 @@ Result<std::vector<Bytes>> MpiTeam::gather(std::span<const char> bytes, int root
     }
   } else {
     buffers->out.emplace_back(bytes.begin(), bytes.end());
-    code = start_send(comm_, root, kTagGather, buffers->out[0].data(), static_cast<int64_t>(bytes.size()), &requests);
+    code = start_send(comm_, root, kTagGather, buffers->out[0].data(),
+                      static_cast<int64_t>(bytes.size()), &requests);
   }
   WEIR_TRY(begun(code, "MPI_Isend", buffers));
   WEIR_TRY(finish(requests, buffers, "gather"));
@@ -233,7 +256,9 @@ Result<std::vector<int64_t>> MpiTeam::exchange_sizes(std::vector<int64_t> to) {
   buffers->out = std::move(to);
   buffers->in.resize(static_cast<size_t>(size_));
   std::vector<MPI_Request> requests(1);
-  WEIR_TRY(begun(MPI_Ialltoall(buffers->out.data(), 1, MPI_INT64_T, buffers->in.data(), 1, MPI_INT64_T, comm_, &requests[0]), "MPI_Ialltoall", buffers));
+  WEIR_TRY(begun(MPI_Ialltoall(buffers->out.data(), 1, MPI_INT64_T, buffers->in.data(), 1,
+                               MPI_INT64_T, comm_, &requests[0]),
+                 "MPI_Ialltoall", buffers));
   WEIR_TRY(finish(requests, buffers, "exchange"));
   return std::move(buffers->in);
 }
@@ -256,12 +281,14 @@ Result<std::vector<Bytes>> MpiTeam::exchange(std::vector<Bytes> to) {
     if (from == rank_) {
       buffers->in[from] = std::move(buffers->out[from]);
     } else {
-      code = start_receive(comm_, from, kTagExchange, buffers->in[from].data(), (*sizes)[from], &requests);
+      code = start_receive(comm_, from, kTagExchange, buffers->in[from].data(), (*sizes)[from],
+                           &requests);
     }
   }
   for (int i = 1; i < size_ && code == MPI_SUCCESS; ++i) {
     const int target = (rank_ + size_ - i) % size_;
-    code = start_send(comm_, target, kTagExchange, buffers->out[target].data(), out[target], &requests);
+    code = start_send(comm_, target, kTagExchange, buffers->out[target].data(), out[target],
+                      &requests);
   }
   WEIR_TRY(begun(code, "MPI_Isend", buffers));
   WEIR_TRY(finish(requests, buffers, "exchange"));
@@ -275,7 +302,9 @@ Result<std::pair<int64_t, int>> MpiTeam::maximum(int64_t value) {
   buffers->in.resize(1);
   std::vector<MPI_Request> requests(1);
   const auto reduce = [&](MPI_Op op) {
-    WEIR_TRY(begun(MPI_Iallreduce(buffers->out.data(), buffers->in.data(), 1, MPI_INT64_T, op, comm_, &requests[0]), "MPI_Iallreduce", buffers));
+    WEIR_TRY(begun(MPI_Iallreduce(buffers->out.data(), buffers->in.data(), 1, MPI_INT64_T, op,
+                                  comm_, &requests[0]),
+                   "MPI_Iallreduce", buffers));
     return finish(requests, buffers, "agreement");
   };
   WEIR_TRY(reduce(MPI_MAX));
@@ -286,13 +315,16 @@ Result<std::pair<int64_t, int>> MpiTeam::maximum(int64_t value) {
 }
 
 Status MpiTeam::places_differ(int64_t place, const std::string& words) {
-  std::string text = "ranks of the model are at different places, but all must call weir_step with the same times and weir_end_step after each:";
+  std::string text =
+      "ranks of the model are at different places, but all must call weir_step with the same times "
+      "and weir_end_step after each:";
   for (const int64_t value : {place, -place}) {
     Result<std::pair<int64_t, int>> extreme = maximum(value);
     if (!extreme.ok()) return extreme.status();
     Bytes theirs(words.begin(), words.end());
     WEIR_TRY(broadcast(theirs, extreme->second));
-    text += (value == place ? " rank " : ", rank ") + std::to_string(named(extreme->second)) + " is at " + std::string(theirs.begin(), theirs.end());
+    text += (value == place ? " rank " : ", rank ") + std::to_string(named(extreme->second)) +
+            " is at " + std::string(theirs.begin(), theirs.end());
   }
   return {WEIR_E_ORDER, text};
 }
@@ -303,8 +335,11 @@ Status MpiTeam::agree_at(const Status& mine, int64_t place, const std::string& w
   buffers->out = {mine.ok() ? size_ : rank_, place, -place};
   buffers->in.resize(3);
   std::vector<MPI_Request> requests(1);
-  // Always all three: ranks that have come by different ways find each other here, and are to see it.
-  WEIR_TRY(begun(MPI_Iallreduce(buffers->out.data(), buffers->in.data(), 3, MPI_INT64_T, MPI_MIN, comm_, &requests[0]), "MPI_Iallreduce", buffers));
+  // Always all three: ranks that have come by different ways find each other here, and are to see
+  // it.
+  WEIR_TRY(begun(MPI_Iallreduce(buffers->out.data(), buffers->in.data(), 3, MPI_INT64_T, MPI_MIN,
+                                comm_, &requests[0]),
+                 "MPI_Iallreduce", buffers));
   WEIR_TRY(finish(requests, buffers, "agreement"));
   if (buffers->in[1] != -buffers->in[2]) return places_differ(place, words);
   const int failed = static_cast<int>(buffers->in[0]);
@@ -318,14 +353,16 @@ Status MpiTeam::agree_at(const Status& mine, int64_t place, const std::string& w
   std::string message(text.begin(), text.end());
   const auto code = static_cast<weir_status>(message[0]);
   message.erase(0, 1);
-  if (size_ > 1 && message.find("rank ") == std::string::npos) message += " (rank " + std::to_string(named(failed)) + ")";
+  if (size_ > 1 && message.find("rank ") == std::string::npos)
+    message += " (rank " + std::to_string(named(failed)) + ")";
   return {code, message};
 }
 
 Result<std::unique_ptr<Team>> MpiTeam::split(int colour, int key) {
   WEIR_TRY(barrier());
   MPI_Comm part = MPI_COMM_NULL;
-  const Status made = mpi_status(MPI_Comm_split(comm_, colour < 0 ? MPI_UNDEFINED : colour, key, &part), "MPI_Comm_split");
+  const Status made = mpi_status(
+      MPI_Comm_split(comm_, colour < 0 ? MPI_UNDEFINED : colour, key, &part), "MPI_Comm_split");
   limit_->doubtful = limit_->doubtful || !made.ok();
   WEIR_TRY(made);
   if (part == MPI_COMM_NULL) return std::unique_ptr<Team>();

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Team over a communicator. All operations are nonblocking ones of MPI that are polled until the team's time limit; what is still under
-// way then is abandoned with its buffers (MPI may write to them any time later), and the team refuses further collectives.
+// Team over a communicator. All operations are nonblocking ones of MPI that are polled until the
+// team's time limit; what is still under way then is abandoned with its buffers (MPI may write to
+// them any time later), and the team refuses further collectives.
 #pragma once
 
 #include <mpi.h>
 
 #include <memory>
 
+#include "base/process.h"
 #include "output/transport/team.h"
 
 namespace weir::output {
@@ -19,13 +21,14 @@ constexpr int64_t kMpiPiece = 1 << 30;
 
 Status mpi_status(int code, const char* call);
 
-// How long a wait may last, and who is looked after meanwhile: processes of this node, by rank of the world; 0: on another node.
-// It lives as long as the last team of the world, and then frees their communicators if MpiWorld::close has found nothing under way on them:
-// what came later would meet the next communicator of the same number. Else they stay to the end of the process.
+// How long a wait may last, and who is looked after meanwhile: processes of this node, by rank of
+// the world; 0: on another node. It lives as long as the last team of the world, and then frees
+// their communicators if MpiWorld::close has found nothing under way on them: what came later would
+// meet the next communicator of the same number. Else they stay to the end of the process.
 struct Limit {
   double seconds = 300;
   MPI_Comm world = MPI_COMM_NULL;
-  std::vector<int> pids;
+  std::vector<base::ProcessIdentity> processes;
   std::vector<MPI_Comm> ended;  // of teams that are no more
   bool doubtful = false;        // a call of MPI has failed, or what it began was abandoned
   bool closed = false;
@@ -50,10 +53,12 @@ class MpiTeam : public Team {
   Status agree_at(const Status& mine, int64_t place, const std::string& words) override;
   Result<std::unique_ptr<Team>> split(int colour, int key) override;
   const void* mpi_comm() const override { return &comm_; }
-  Status create_file(const std::string& path, const std::vector<std::pair<std::string, std::string>>& hints) override;
+  Status create_file(const std::string& path,
+                     const std::vector<std::pair<std::string, std::string>>& hints) override;
 
   MPI_Comm comm() const { return comm_; }
-  // Ranks do not come together here any more: no collective is begun, and the communicator stays, as one may be under way on it.
+  // Ranks do not come together here any more: no collective is begun, and the communicator stays,
+  // as one may be under way on it.
   void lose() { lost_ = limit_->doubtful = true; }
   bool lost() const { return lost_; }
   // Every rank's bytes, in the order of ranks; all give the same number of bytes.
@@ -64,7 +69,8 @@ class MpiTeam : public Team {
  private:
   // Polls the requests; `keep` holds what they read and write.
   Status finish(std::vector<MPI_Request>& requests, std::shared_ptr<void> keep, const char* what);
-  // A process of this team that has been gone for two looks: what it sent before its end has come by then.
+  // A process of this team that has been gone for two looks: what it sent before its end has come
+  // by then.
   Status look_for_dead(const char* what);
   Status late(const char* what) const;
   Status places_differ(int64_t place, const std::string& words);
@@ -72,7 +78,8 @@ class MpiTeam : public Team {
   // A rank as messages name it: that of the world.
   int named(int rank);
   Status give_up(std::shared_ptr<void> keep, Status why);
-  // Of the call that begins a collective: the team is lost when it fails, and what was begun of it keeps `keep`.
+  // Of the call that begins a collective: the team is lost when it fails, and what was begun of it
+  // keeps `keep`.
   Status begun(int code, const char* call, std::shared_ptr<void> keep);
   // The same number of bytes from every rank on root.
   Result<std::vector<int64_t>> gather_sizes(int64_t mine, int root);
@@ -88,7 +95,9 @@ class MpiTeam : public Team {
 };
 
 // Pieces of kMpiPiece bytes at most.
-int start_send(MPI_Comm comm, int to, int tag, const void* data, int64_t bytes, std::vector<MPI_Request>* requests);
-int start_receive(MPI_Comm comm, int from, int tag, void* data, int64_t bytes, std::vector<MPI_Request>* requests);
+int start_send(MPI_Comm comm, int to, int tag, const void* data, int64_t bytes,
+               std::vector<MPI_Request>* requests);
+int start_receive(MPI_Comm comm, int from, int tag, void* data, int64_t bytes,
+                  std::vector<MPI_Request>* requests);
 
 }  // namespace weir::output

@@ -17,11 +17,13 @@ namespace weir::output {
 namespace {
 
 uint64_t mixed(uint64_t hash, const void* data, size_t bytes) {
-  for (size_t i = 0; i < bytes; ++i) hash = (hash ^ static_cast<const unsigned char*>(data)[i]) * 0x100000001b3ULL;
+  for (size_t i = 0; i < bytes; ++i)
+    hash = (hash ^ static_cast<const unsigned char*>(data)[i]) * 0x100000001b3ULL;
   return hash;
 }
 
-// What processes of one node have in common and others do not: kernel, host name, and the name space of process ids.
+// What processes of one node have in common and others do not: kernel, host name, and the name
+// space of process ids.
 uint64_t node_mark() {
   char text[256] = "";
   uint64_t hash = 0xcbf29ce484222325ULL;
@@ -36,7 +38,8 @@ uint64_t node_mark() {
   return hash;
 }
 
-// Waits for all ranks. What they do not end together is abandoned: MPI may write the handle any time later.
+// Waits for all ranks. What they do not end together is abandoned: MPI may write the handle any
+// time later.
 Result<MPI_Comm> duplicate(MPI_Comm comm, double limit_s) {
   auto* own = new MPI_Comm(MPI_COMM_NULL);
   MPI_Request request = MPI_REQUEST_NULL;
@@ -46,8 +49,10 @@ Result<MPI_Comm> duplicate(MPI_Comm comm, double limit_s) {
     WEIR_TRY(mpi_status(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Comm_idup"));
     if (done) break;
     if (patience.wait()) continue;
-    return Status{WEIR_E_LOST, "MPI_Comm_idup: a rank of this communicator did not call weir_init or weir_serve within " +
-                                   std::to_string(static_cast<int>(limit_s)) + " s (WEIR_OUTPUT_TIME_LIMIT_S)"};
+    return Status{
+        WEIR_E_LOST,
+        "MPI_Comm_idup: a rank of this communicator did not call weir_init or weir_serve within " +
+            std::to_string(static_cast<int>(limit_s)) + " s (WEIR_OUTPUT_TIME_LIMIT_S)"};
   }
   const MPI_Comm result = *own;
   delete own;
@@ -75,13 +80,15 @@ MpiWorld::~MpiWorld() {
 Status MpiWorld::find_sites() {
   struct Mark {
     uint64_t node;
-    int64_t pid;
+    base::ProcessIdentity process;
   };
   const int size = team_->size();
   sent_.resize(3 * static_cast<size_t>(size));
   std::vector<Mark> marks(static_cast<size_t>(size));
-  const Mark mine{node_mark(), getpid()};
-  Result<std::vector<char>> all = team_->gather_to_all({reinterpret_cast<const char*>(&mine), sizeof mine});
+  const auto pid = static_cast<uint32_t>(getpid());
+  const Mark mine{node_mark(), {pid, base::start_of(pid)}};
+  Result<std::vector<char>> all =
+      team_->gather_to_all({reinterpret_cast<const char*>(&mine), sizeof mine});
   if (!all.ok()) return all.status();
   memcpy(marks.data(), all->data(), all->size());
   const char* emulated = getenv("WEIR_NODE_RANKS");
@@ -90,13 +97,15 @@ Status MpiWorld::find_sites() {
   sites_.resize(static_cast<size_t>(size));
   for (int r = 0; r < size; ++r) {
     const int next = static_cast<int>(numbers.size());
-    sites_[r].node = node_ranks > 0 ? r / node_ranks : numbers.try_emplace(marks[r].node, next).first->second;
-    sites_[r].pid = static_cast<int>(marks[r].pid);
+    sites_[r].node =
+        node_ranks > 0 ? r / node_ranks : numbers.try_emplace(marks[r].node, next).first->second;
+    sites_[r].process = marks[r].process;
   }
   limit_->world = team_->comm();
-  limit_->pids.resize(static_cast<size_t>(size));
+  limit_->processes.resize(static_cast<size_t>(size));
   for (int r = 0; r < size; ++r) {
-    if (r != team_->rank() && sites_[r].node == sites_[team_->rank()].node) limit_->pids[r] = sites_[r].pid;
+    if (r != team_->rank() && sites_[r].node == sites_[team_->rank()].node)
+      limit_->processes[r] = sites_[r].process;
   }
   return {};
 }
@@ -120,7 +129,8 @@ void MpiWorld::drop_sent() {
 }
 
 int MpiWorld::start(Outgoing& message) {
-  return MPI_Isend(message.bytes.data(), static_cast<int>(message.bytes.size()), MPI_BYTE, message.to, kTagControl, comm(), &message.request);
+  return MPI_Isend(message.bytes.data(), static_cast<int>(message.bytes.size()), MPI_BYTE,
+                   message.to, kTagControl, comm(), &message.request);
 }
 
 Status MpiWorld::send(int to, std::span<const char> bytes) {
@@ -138,11 +148,14 @@ Result<std::optional<Message>> MpiWorld::receive() {
   drop_sent();
   int there = 0, count = 0;
   MPI_Status status;
-  WEIR_TRY(noted(mpi_status(MPI_Iprobe(MPI_ANY_SOURCE, kTagControl, comm(), &there, &status), "MPI_Iprobe")));
+  WEIR_TRY(noted(
+      mpi_status(MPI_Iprobe(MPI_ANY_SOURCE, kTagControl, comm(), &there, &status), "MPI_Iprobe")));
   if (!there) return std::optional<Message>();
   MPI_Get_count(&status, MPI_BYTE, &count);
   Message message{status.MPI_SOURCE, std::vector<char>(static_cast<size_t>(count))};
-  WEIR_TRY(noted(mpi_status(MPI_Recv(message.bytes.data(), count, MPI_BYTE, status.MPI_SOURCE, kTagControl, comm(), MPI_STATUS_IGNORE), "MPI_Recv")));
+  WEIR_TRY(noted(mpi_status(MPI_Recv(message.bytes.data(), count, MPI_BYTE, status.MPI_SOURCE,
+                                     kTagControl, comm(), MPI_STATUS_IGNORE),
+                            "MPI_Recv")));
   ++received_;
   return std::optional<Message>(std::move(message));
 }
@@ -152,10 +165,12 @@ Status MpiWorld::noted(Status status) {
   return status;
 }
 
-// Ranks end as soon as they know enough, while the last words of others are still on their way to them.
+// Ranks end as soon as they know enough, while the last words of others are still on their way to
+// them.
 void MpiWorld::close() {
   closing_ = true;
-  for (size_t r = 0; r < static_cast<size_t>(size()); ++r) sent_[3 * r + 2] = limit_->doubtful ? 1 : 0;
+  for (size_t r = 0; r < static_cast<size_t>(size()); ++r)
+    sent_[3 * r + 2] = limit_->doubtful ? 1 : 0;
   Result<std::vector<int64_t>> all = team_->sum_for_each(sent_);
   if (!all.ok()) return;
   const auto [messages, pieces, doubtful] = std::tuple((*all)[0], (*all)[1], (*all)[2]);
@@ -170,7 +185,8 @@ void MpiWorld::close() {
 Result<MPI_Comm> MpiWorld::split_for_model(bool model) {
   MPI_Comm part = MPI_COMM_NULL;
   WEIR_TRY(team_->barrier());
-  WEIR_TRY(mpi_status(MPI_Comm_split(comm(), model ? 0 : MPI_UNDEFINED, team_->rank(), &part), "MPI_Comm_split"));
+  WEIR_TRY(mpi_status(MPI_Comm_split(comm(), model ? 0 : MPI_UNDEFINED, team_->rank(), &part),
+                      "MPI_Comm_split"));
   // The model's communicator has MPI's own default, not weir's handler.
   if (part != MPI_COMM_NULL) MPI_Comm_set_errhandler(part, MPI_ERRORS_ARE_FATAL);
   return part;

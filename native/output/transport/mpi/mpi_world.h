@@ -13,7 +13,8 @@ namespace weir::output {
 
 class MpiWorld : public World {
  public:
-  // [collective over world] A rank that does not come within the time limit is an error on the others, as at every later call.
+  // [collective over world] A rank that does not come within the time limit is an error on the
+  // others, as at every later call.
   static Result<std::unique_ptr<MpiWorld>> make(MPI_Comm world, double time_limit_s);
   ~MpiWorld() override;
 
@@ -29,7 +30,8 @@ class MpiWorld : public World {
   Result<bool> fetches_progress() override;
   void close() override;
 
-  // The communicator for the ranks with this colour, for the model to compute with. [collective over world]
+  // The communicator for the ranks with this colour, for the model to compute with. [collective
+  // over world]
   Result<MPI_Comm> split_for_model(bool model);
   MPI_Comm comm() const { return team_->comm(); }
   // Of pieces, which a Flight sends and receives.
@@ -55,7 +57,8 @@ class MpiWorld : public World {
   std::unique_ptr<MpiTeam> team_;
   std::vector<Site> sites_;
   std::deque<std::unique_ptr<Outgoing>> outgoing_;
-  std::vector<int64_t> sent_;  // for each rank: messages of control, pieces, and whether this rank's communicators stay
+  std::vector<int64_t> sent_;  // for each rank: messages of control, pieces, and whether this
+                               // rank's communicators stay
   int64_t received_ = 0, received_pieces_ = 0;
   bool closing_ = false;  // messages have been counted: none is sent again
 };

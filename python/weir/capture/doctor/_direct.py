@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """System calls that a program's machine code makes itself, past the C library.
 
-The two bytes of the instruction also occur by chance, within other instructions and in tables. So places where they stand
-behind something that sets a number of an I/O call are candidates, and a disassembler decides, where there is one.
+The two bytes of the instruction also occur by chance, within other instructions and in tables. So
+places where they stand behind something that sets a number of an I/O call are candidates, and a
+disassembler decides, where there is one.
 """
 
 from __future__ import annotations
@@ -39,20 +40,24 @@ _SET_NUMBER = re.compile(rb"(?:\xb8|\x48\xc7\xc0)(..\x00\x00)", re.S)  # mov $nu
 _SET_ZERO = re.compile(rb"\x31\xc0|\x33\xc0")  # xor %eax, %eax: number 0, read
 
 _RUN_UP_BYTES = 256  # disassembly that begins within an instruction falls into step long before
-_RUN_OUT_BYTES = 16  # an instruction that the end cuts off would be shown as a byte, and its rest as another
+# an instruction that the end cuts off would be shown as a byte, and its rest as another
+_RUN_OUT_BYTES = 16
 _MOST_ASKED = 64
 _LONGEST_S = 10.0
 _LINE = re.compile(r"^\s*([0-9a-f]+):\t(\S+)\s*(.*?)\s*(?:[#<].*)?$")
 _NUMBER_OPERANDS = re.compile(r"^\$0x([0-9a-f]+),%[er]ax$")
 _ZERO = {("xor", "%eax,%eax"), ("xor", "%rax,%rax"), ("sub", "%eax,%eax"), ("sub", "%rax,%rax")}
-_CLOBBERS = re.compile(r"^(call|ret|jmp|syscall|cpuid|mul|imul|div|idiv|cltq|cwtl|cqto|lods|xchg|cmpxchg|rdtsc|leave|hlt|ud2|\(bad\)|\.byte)")
+_CLOBBERS = re.compile(
+    r"^(call|ret|jmp|syscall|cpuid|mul|imul|div|idiv|cltq|cwtl|cqto|lods|xchg|cmpxchg|rdtsc|leave|hlt|ud2|\(bad\)|\.byte)"
+)
 _INTO_NUMBER = re.compile(r"(?:^|,)%(?:rax|eax|ax|al|ah)$")
 _ONLY_READ = ("cmp", "test", "push", "bt ", "nop")
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """``address``: of the instruction. ``sure``: its number is set in five bytes or more, which chance seldom makes."""
+    """``address``: of the instruction. ``sure``: its number is set in five bytes or more, which
+    chance seldom makes."""
 
     address: int
     call: str
@@ -65,7 +70,8 @@ def candidates(code: bytes, address: int = 0) -> list[Candidate]:
     at = code.find(_SYSCALL)
     while at >= 0:
         before = code[max(0, at - _WINDOW_BYTES) : at]
-        numbers = [(m.start(), int.from_bytes(m.group(1), "little"), True) for m in _SET_NUMBER.finditer(before)]
+        numbers = [(m.start(), int.from_bytes(m.group(1), "little"), True)
+            for m in _SET_NUMBER.finditer(before)]
         numbers += [(m.start(), 0, False) for m in _SET_ZERO.finditer(before)]
         if numbers:
             _, number, sure = max(numbers)
@@ -76,7 +82,8 @@ def candidates(code: bytes, address: int = 0) -> list[Candidate]:
 
 
 def number_set(lines: list[tuple[str, str]]) -> int | None:
-    """What instructions, as (mnemonic, operands), leave in the register of the number; None if that cannot be said."""
+    """What instructions, as (mnemonic, operands), leave in the register of the number; None if that
+    cannot be said."""
     for mnemonic, operands in reversed(lines):
         if (mnemonic, operands) in _ZERO:
             return 0
@@ -91,9 +98,11 @@ def number_set(lines: list[tuple[str, str]]) -> int | None:
 
 
 def _disassembled(objdump: str, path: str, address: int) -> list[tuple[int, str, str]] | None:
-    """(address, mnemonic, operands) around an address, from some way before it; None when objdump could not tell."""
+    """(address, mnemonic, operands) around an address, from some way before it; None when objdump
+    could not tell."""
     begin, end = max(0, address - _RUN_UP_BYTES), address + _RUN_OUT_BYTES
-    command = [objdump, "-d", "--no-show-raw-insn", f"--start-address={begin:#x}", f"--stop-address={end:#x}", os.path.abspath(path)]
+    command = [objdump, "-d", "--no-show-raw-insn", f"--start-address={begin:#x}",
+        f"--stop-address={end:#x}", os.path.abspath(path)]
     try:
         done = subprocess.run(
             command,
@@ -119,14 +128,17 @@ def _confirmed(objdump: str, path: str, candidate: Candidate) -> str | None:
         return candidate.call if candidate.sure else None
     if not any(line[:2] == (candidate.address, "syscall") for line in lines):
         return None
-    number = number_set([(mnemonic, operands) for at, mnemonic, operands in lines if at < candidate.address])
+    number = number_set([(mnemonic, operands) for at, mnemonic, operands in lines
+        if at < candidate.address])
     return IO_CALLS.get(number) if number is not None else None
 
 
 def direct_io_calls(path: str, found: Iterable[Candidate]) -> Counter[str]:
-    """The calls among candidates in a program, by name. Where there is no objdump only what is sure counts.
+    """The calls among candidates in a program, by name. Where there is no objdump only what is sure
+    counts.
 
-    Of very many candidates the surest are looked at: a program that makes its own calls shows in those.
+    Of very many candidates the surest are looked at: a program that makes its own calls shows in
+    those.
     """
     objdump = shutil.which("objdump")
     if objdump is None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a program's ELF file decides whether a preloaded library sees its I/O. Reads the file; runs nothing of it."""
+"""What of a program's ELF file decides whether a preloaded library sees its I/O. Reads the file;
+runs nothing of it."""
 
 from __future__ import annotations
 
@@ -18,12 +19,14 @@ from weir.capture._unseen import WRAP_MARK
 from weir.capture.doctor._direct import Candidate, candidates, direct_io_calls
 
 _LARGEST_SCAN_BYTES = 512 << 20
-_LOADERS = ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-x86-64.so.2", "/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2")
+_LOADERS = ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-x86-64.so.2",
+    "/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2")
 
 
 @dataclass(frozen=True)
 class Elf:
-    """Facts read from one ELF file. ``libraries``: all that the loader would map, name to path or None if not found."""
+    """Facts read from one ELF file. ``libraries``: all that the loader would map, name to path or
+    None if not found."""
 
     path: str
     bits: int
@@ -63,15 +66,18 @@ def is_elf(path: str) -> bool:
 
 
 def _list_libraries(path: str) -> dict[str, str | None]:
-    """What the loader would map, asked of the loader of this machine, which then runs nothing of the program."""
+    """What the loader would map, asked of the loader of this machine, which then runs nothing of
+    the program."""
     loader = next((name for name in _LOADERS if os.path.exists(name)), None)
     if loader is None:
         return {}
     clean = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "LD_AUDIT", "LD_DEBUG")}
-    clean["LD_TRACE_LOADED_OBJECTS"] = "1"  # as ldd does; --list gives up at the first library that is missing
+    # as ldd does; --list gives up at the first library that is missing
+    clean["LD_TRACE_LOADED_OBJECTS"] = "1"
     try:
         done = subprocess.run(
-            [loader, os.path.realpath(path)],  # $ORIGIN is where the file lies, whatever links lead to it
+            # $ORIGIN is where the file lies, whatever links lead to it
+            [loader, os.path.realpath(path)],
             env=clean,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -138,10 +144,14 @@ def read_elf(path: str) -> Elf:
                 return Elf(path, **facts)
             imports, defined = _symbols(elf)
             places, marks = _scan(elf)
-            is_go = any(elf.get_section_by_name(name) for name in (".go.buildinfo", ".gopclntab", ".note.go.buildid"))
+            is_go = any(elf.get_section_by_name(name) for name in (".go.buildinfo", ".gopclntab",
+                ".note.go.buildid"))
             needed = tuple(_needed(elf))
-    except (ELFError, AssertionError, LookupError, AttributeError, TypeError, ValueError) as error:  # pyelftools raises all of them
-        raise InputError(f"{path}: its ELF headers are damaged ({error or type(error).__name__}); build or copy it again") from error
+    except (ELFError, AssertionError, LookupError, AttributeError, TypeError,
+            ValueError) as error:  # pyelftools raises all of them
+        raise InputError(
+            f"{path}: its ELF headers are damaged ({error or type(error).__name__}); build or copy "
+            f"it again") from error
     return Elf(
         path,
         **facts,

@@ -11,7 +11,8 @@ FINE, NOTE, FINDING = "fine", "note", "finding"
 
 @dataclass(frozen=True)
 class Finding:
-    """``name`` is stable, for scripts; ``status`` is fine, note (good to know) or finding (something is wrong or unseen)."""
+    """``name`` is stable, for scripts; ``status`` is fine, note (good to know) or finding
+    (something is wrong or unseen)."""
 
     name: str
     status: str

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``weir doctor`` without a program: can programs be traced on this machine, into this directory, with what precision."""
+"""``weir doctor`` without a program: can programs be traced on this machine, into this directory,
+with what precision."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from weir.capture._run import trace_files
 from weir.capture.doctor._finding import FINDING, FINE, NOTE, Finding
 
 _PROBE_TIMEOUT_S = 30
-_NETWORK_TYPES = ("nfs", "lustre", "gpfs", "beegfs", "ceph", "cifs", "smb", "fuse", "panfs", "pvfs", "wekafs", "9p", "afs")
+_NETWORK_TYPES = ("nfs", "lustre", "gpfs", "beegfs", "ceph", "cifs", "smb", "fuse", "panfs", "pvfs",
+    "wekafs", "9p", "afs")
 
 
 def preload() -> list[Finding]:
@@ -32,7 +34,8 @@ def preload() -> list[Finding]:
         return [Finding("preload", FINDING, str(error))]
     program = shutil.which("cat")
     if program is None:
-        return [Finding("preload", NOTE, f"{library} is there; not tried, because there is no `cat` to try it with")]
+        return [Finding("preload", NOTE,
+            f"{library} is there; not tried, because there is no `cat` to try it with")]
     with tempfile.TemporaryDirectory(prefix="weir-doctor-") as directory:
         target = os.path.join(directory, "probe.txt")
         Path(target).write_text("probe\n")
@@ -47,14 +50,18 @@ def preload() -> list[Finding]:
                 timeout=_PROBE_TIMEOUT_S,
             )
         except (OSError, subprocess.SubprocessError) as error:
-            return [Finding("preload", FINDING, f"{library}: a program under it did not run: {error}")]
+            return [Finding("preload", FINDING,
+                f"{library}: a program under it did not run: {error}")]
         count = count_traces(trace_files(directory))
     said = done.stderr.decode(errors="replace").strip()
     if done.returncode != 0 or done.stdout != b"probe\n":
-        return [Finding("preload", FINDING, f"{library}: a program under it ended with {done.returncode}: {said}")]
+        return [Finding("preload", FINDING,
+            f"{library}: a program under it ended with {done.returncode}: {said}")]
     if count.processes != 1 or count.events == 0:
-        return [Finding("preload", FINDING, f"{library}: a program under it left no trace: {said or 'and said nothing'}")]
-    return [Finding("preload", FINE, f"{library} works: a program under it left {count.events} records")]
+        return [Finding("preload", FINDING,
+            f"{library}: a program under it left no trace: {said or 'and said nothing'}")]
+    return [Finding("preload", FINE,
+        f"{library} works: a program under it left {count.events} records")]
 
 
 def clock() -> list[Finding]:
@@ -62,11 +69,15 @@ def clock() -> list[Finding]:
         text = Path("/proc/cpuinfo").read_text(errors="replace")
     except OSError:
         text = ""
-    flags = set(re.search(r"^flags\s*:(.*)$", text, re.M).group(1).split()) if re.search(r"^flags\s*:", text, re.M) else set()
+    flags = set(re.search(r"^flags\s*:(.*)$", text, re.M).group(1).split()) if re.search(
+        r"^flags\s*:", text, re.M) else set()
     if {"constant_tsc", "nonstop_tsc"} <= flags:
-        return [Finding("clock", FINE, "the processor's time-stamp counter runs evenly: records carry it")]
+        return [Finding("clock", FINE,
+            "the processor's time-stamp counter runs evenly: records carry it")]
     return [
-        Finding("clock", NOTE, "the processor's time-stamp counter does not run evenly: records carry CLOCK_MONOTONIC, some ns dearer")
+        Finding("clock", NOTE,
+            "the processor's time-stamp counter does not run evenly: records carry "
+            "CLOCK_MONOTONIC, some ns dearer")
     ]
 
 
@@ -77,9 +88,12 @@ def kernel_figures() -> list[Finding]:
         why = error.strerror
     else:
         if "rchar" in text and "syscw" in text:
-            return [Finding("proc_io", FINE, "/proc/self/io can be read: the bytes the kernel counted stand beside those weir saw")]
+            return [Finding("proc_io", FINE,
+                "/proc/self/io can be read: the bytes the kernel counted stand beside those weir "
+                "saw")]
         why = "does not have the figures"
-    return [Finding("proc_io", NOTE, f"/proc/self/io: {why}; bytes that weir did not see will not show")]
+    return [Finding("proc_io", NOTE,
+        f"/proc/self/io: {why}; bytes that weir did not see will not show")]
 
 
 def _existing(directory: str) -> str:
@@ -90,7 +104,8 @@ def _existing(directory: str) -> str:
 
 
 def file_system_type(directory: str) -> str:
-    """The type of the file system a directory lies on, from /proc/self/mountinfo; empty when it cannot be known."""
+    """The type of the file system a directory lies on, from /proc/self/mountinfo; empty when it
+    cannot be known."""
     wanted = os.stat(directory).st_dev
     try:
         lines = Path("/proc/self/mountinfo").read_text(errors="replace").splitlines()
@@ -110,7 +125,8 @@ def file_system_type(directory: str) -> str:
 
 
 def trace_directory(run: str) -> list[Finding]:
-    """What the trace will be written to: a shared mapping over space allocated beforehand must work there."""
+    """What the trace will be written to: a shared mapping over space allocated beforehand must work
+    there."""
     directory = _existing(run)
     name = f"{os.path.abspath(run)}"
     kind = file_system_type(directory)
@@ -123,23 +139,33 @@ def trace_directory(run: str) -> list[Finding]:
             free = os.statvfs(directory).f_bavail * os.statvfs(directory).f_frsize
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
-        return [Finding("trace_directory", FINDING, f"{name}: no trace can be written here ({kind or 'unknown'}): {why}; choose another with -o")]
-    result = [Finding("trace_directory", FINE, f"{name}: traces can be written here ({kind or 'unknown file system'}, {free / 1e9:.1f} GB free)")]
+        return [Finding("trace_directory", FINDING,
+            f"{name}: no trace can be written here ({kind or 'unknown'}): {why}; choose another "
+            f"with -o")]
+    result = [Finding("trace_directory", FINE,
+        f"{name}: traces can be written here ({kind or 'unknown file system'}, {free / 1e9:.1f} GB "
+        f"free)")]
     if allocated in (errno.EOPNOTSUPP, errno.ENOSYS):
         result.append(
-            Finding("trace_directory.allocate", NOTE, f"{kind} has no fallocate: each piece of the trace is written with zeros first, which costs a little")
+            Finding("trace_directory.allocate", NOTE,
+                f"{kind} has no fallocate: each piece of the trace is written with zeros first, "
+                f"which costs a little")
         )
     elif allocated:
-        result.append(Finding("trace_directory.allocate", FINDING, f"{name}: space cannot be allocated: {os.strerror(allocated)}"))
+        result.append(Finding("trace_directory.allocate", FINDING,
+            f"{name}: space cannot be allocated: {os.strerror(allocated)}"))
     if kind.startswith(_NETWORK_TYPES):
         result.append(
-            Finding("trace_directory.network", NOTE, f"{kind} may be a network file system: a directory on a local disk or in memory costs less")
+            Finding("trace_directory.network", NOTE,
+                f"{kind} may be a network file system: a directory on a local disk or in memory "
+                f"costs less")
         )
     return result
 
 
 def _allocate(fd: int, size: int) -> int:
-    """fallocate itself; posix_fallocate would fill in for a file system that has none. 0 or the errno."""
+    """fallocate itself; posix_fallocate would fill in for a file system that has none. 0 or the
+    errno."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_longlong, ctypes.c_longlong]
     return 0 if libc.fallocate(fd, 0, 0, size) == 0 else ctypes.get_errno()
@@ -150,10 +176,12 @@ def present_environment() -> list[Finding]:
     result = []
     other = os.environ.get("LD_PRELOAD", "")
     if other:
-        result.append(Finding("ld_preload", NOTE, f"LD_PRELOAD is set to {other}: weir's library is put in front of it"))
+        result.append(Finding("ld_preload", NOTE,
+            f"LD_PRELOAD is set to {other}: weir's library is put in front of it"))
     if os.environ.get("WEIR_TRACE_DIR"):
         result.append(
-            Finding("tracing", NOTE, f"this shell traces into {os.environ['WEIR_TRACE_DIR']}; weir env --off ends that")
+            Finding("tracing", NOTE,
+                f"this shell traces into {os.environ['WEIR_TRACE_DIR']}; weir env --off ends that")
         )
     return result
 
@@ -162,13 +190,15 @@ SEEN = (
     Finding(
         "seen",
         NOTE,
-        "seen: calls of the C library by dynamically linked programs (POSIX, stdio), statements of gfortran programs, the rank "
+        "seen: calls of the C library by dynamically linked programs (POSIX, stdio), statements of "
+        "gfortran programs, the rank "
         "under Open MPI and MPICH, all children",
     ),
     Finding(
         "unseen",
         NOTE,
-        "not seen: static and setuid programs, direct system calls, Go programs, bytes moved through mapped memory, io_uring without liburing; "
+        "not seen: static and setuid programs, direct system calls, Go programs, bytes moved "
+        "through mapped memory, io_uring without liburing; "
         "ask weir doctor PROGRAM of a given one",
     ),
 )
@@ -178,4 +208,5 @@ def examine_machine(run: str) -> list[Finding]:
     """Everything about this machine and the directory of a run that does not exist yet."""
     from weir.capture.doctor._software import software
 
-    return [*software(), *preload(), *clock(), *kernel_figures(), *trace_directory(run), *present_environment(), *SEEN]
+    return [*software(), *preload(), *clock(), *kernel_figures(), *trace_directory(run),
+        *present_environment(), *SEEN]

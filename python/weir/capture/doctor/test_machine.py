@@ -51,7 +51,8 @@ def test_choosing_romio_settles_it(plain_home, monkeypatch):
     assert _software.ompio("4.1.4").status == "finding"
     monkeypatch.delenv("OMPI_MCA_io")
     (plain_home / ".openmpi").mkdir()
-    (plain_home / ".openmpi" / "mca-params.conf").write_text("# io = ompio\nbtl = self\nio = ^ompio\n")
+    (plain_home / ".openmpi" / "mca-params.conf").write_text(
+        "# io = ompio\nbtl = self\nio = ^ompio\n")
     assert _software.ompio("4.1.4").status == "fine"
 
 
@@ -95,7 +96,11 @@ def test_a_library_that_is_missing_or_no_library_is_a_finding(monkeypatch, tmp_p
     assert statuses(_machine.preload()) == [("preload", "finding")]
     (tmp_path / "libweir-preload.so").write_text("no library")
     [found] = _machine.preload()
-    assert found.status == "finding" and "left no trace" in found.text and "libweir-preload.so" in found.text
+    assert (
+        found.status == "finding"
+        and "left no trace" in found.text
+        and "libweir-preload.so" in found.text
+    )
     blank = tmp_path / "with blank"
     blank.mkdir()
     (blank / "libweir-preload.so").write_text("")
@@ -118,7 +123,8 @@ def test_memory_is_a_place_for_traces():
 
 def test_a_directory_that_cannot_be_written_is_a_finding():
     found = _machine.trace_directory("/proc/self/weir-run")
-    assert statuses(found) == [("trace_directory", "finding")] and "choose another with -o" in found[0].text
+    assert statuses(found) == [("trace_directory",
+        "finding")] and "choose another with -o" in found[0].text
 
 
 @pytest.mark.parametrize(
@@ -139,7 +145,8 @@ def test_file_systems_that_cost_more_are_noted(monkeypatch, tmp_path, kind, refu
 
 def test_a_full_file_system_is_a_finding(monkeypatch, tmp_path):
     monkeypatch.setattr(_machine, "_allocate", lambda fd, size: 28)
-    assert ("trace_directory.allocate", "finding") in statuses(_machine.trace_directory(str(tmp_path)))
+    assert ("trace_directory.allocate", "finding") in statuses(_machine
+        .trace_directory(str(tmp_path)))
 
 
 def test_clock_and_kernel_figures_of_this_machine_are_said():

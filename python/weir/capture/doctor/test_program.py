@@ -37,7 +37,8 @@ def test_an_ordinary_program_is_seen(cc):
 def test_a_static_program_is_not_seen_at_all(cc):
     program = cc(HELLO, "-static", name="static")
     assert findings_of(program) == ["linkage"]
-    assert said_of(program)["linkage"][1].startswith("statically linked: not seen at all; link it dynamically")
+    assert said_of(program)["linkage"][1].startswith(
+        "statically linked: not seen at all; link it dynamically")
     assert findings_of(cc(HELLO, "-static-pie", name="static-pie")) == ["linkage"]
 
 
@@ -57,15 +58,19 @@ def test_gfortran_statements_are_seen_with_the_shared_library_alone(fc):
     for stripped in ([], ["-s"]):
         said = said_of(fc(FORTRAN, "-static-libgfortran", *stripped))
         assert said["linkage"][0] == "fine"
-        assert said["fortran"][0] == "finding" and "statements and units are not" in said["fortran"][1]
+        assert said["fortran"][0] == "finding" and "statements and units are not" in said[
+            "fortran"][1]
 
 
 def test_mpi_is_reported_by_name(mpi):
     source = "#include <mpi.h>\nint main(int c,char**v){MPI_Init(&c,&v);MPI_Finalize();return 0;}"
     status, text = said_of(mpi.cc(source))["mpi"]
     assert status == "fine"
-    assert ("Open MPI" in text) == ("openmpi" in mpi.launcher[0]) and ("MPICH" in text) == ("mpich" in mpi.launcher[0])
-    fortran = said_of(mpi.fc("program p\nuse mpi\ninteger :: e\ncall mpi_init(e)\ncall mpi_finalize(e)\nend program p\n"))
+    assert ("Open MPI" in text) == ("openmpi" in mpi.launcher[0]) and ("MPICH" in text) == (
+        "mpich" in mpi.launcher[0])
+    fortran = said_of(mpi
+        .fc("program p\nuse mpi\ninteger :: e\ncall mpi_init(e)\ncall mpi_finalize(e)\nend program "
+            "p\n"))
     assert fortran["mpi"] == (status, text) and fortran["fortran"][0] == "fine"
 
 
@@ -82,7 +87,8 @@ def copy(tmp_path, cc):
     return make
 
 
-@pytest.mark.parametrize(("mode", "word"), [(0o4755, "setuid"), (0o2755, "setgid"), (0o6755, "setuid")])
+@pytest.mark.parametrize(("mode", "word"), [(0o4755, "setuid"), (0o2755, "setgid"),
+    (0o6755, "setuid")])
 def test_a_setuid_program_of_somebody_else_is_not_seen(copy, mode, word, weir, tmp_run):
     if os.geteuid() != 0:
         pytest.skip("only root can give a file to somebody else")
@@ -127,12 +133,15 @@ def changed(path, offset: int, value: bytes):
 
 def test_a_program_of_another_architecture_is_not_seen(copy, tmp_path):
     arm = changed(copy(), 18, struct.pack("<H", 183))
-    assert findings_of(arm) == ["architecture"] and "64-bit program for AArch64" in said_of(arm)["architecture"][1]
-    header = b"\x7fELF\x01\x01\x01" + bytes(9) + struct.pack("<HHIIIIIHHHHHH", 2, 3, 1, 0x8048000, 52, 0, 0, 52, 32, 0, 40, 0, 0)
+    assert findings_of(arm) == ["architecture"] and "64-bit program for AArch64" in said_of(
+        arm)["architecture"][1]
+    header = b"\x7fELF\x01\x01\x01" + bytes(9) + struct.pack("<HHIIIIIHHHHHH", 2, 3, 1, 0x8048000,
+        52, 0, 0, 52, 32, 0, 40, 0, 0)
     small = tmp_path / "small"
     small.write_bytes(header)
     small.chmod(0o755)
-    assert findings_of(small) == ["architecture"] and "32-bit program for x86" in said_of(small)["architecture"][1]
+    assert findings_of(small) == ["architecture"] and "32-bit program for x86" in said_of(
+        small)["architecture"][1]
 
 
 @pytest.mark.parametrize("keep", [4, 5, 16, 40, 63, 64, 100, 200, 700, 4096])
@@ -169,7 +178,8 @@ def test_direct_system_calls_are_found_by_number(cc):
     int main(void) { return own_write(1, "x", 1) != 1; }
     """
     said = said_of(cc(source, name="direct"))
-    assert said["direct_calls"][0] == "finding" and said["direct_calls"][1].endswith("not seen: write (1)")
+    assert said["direct_calls"][0] == "finding" and said["direct_calls"][1].endswith(
+        "not seen: write (1)")
 
 
 @pytest.mark.parametrize(
@@ -204,7 +214,8 @@ def test_the_number_of_a_direct_call_is_looked_for_in_front_of_it(code, found):
     ],
 )
 def test_the_number_is_what_was_set_last(instructions, number):
-    assert number_set([tuple(i.split(" ", 1)) if " " in i else (i, "") for i in instructions.split("; ")]) == number
+    assert number_set([tuple(i.split(" ", 1)) if " " in i else (i, "")
+        for i in instructions.split("; ")]) == number
 
 
 OWN_CALLS = """
@@ -225,8 +236,10 @@ int main(void) {
 
 
 def test_a_disassembler_confirms_what_is_really_an_instruction(cc):
-    assert said_of(cc(OWN_CALLS, name="own"))["direct_calls"][1].endswith("not seen: openat (1), read (1)")
-    assert said_of(cc(OWN_CALLS, "-s", name="own-stripped"))["direct_calls"][1].endswith("not seen: openat (1), read (1)")
+    assert said_of(cc(OWN_CALLS, name="own"))["direct_calls"][1].endswith(
+        "not seen: openat (1), read (1)")
+    assert said_of(cc(OWN_CALLS, "-s", name="own-stripped"))["direct_calls"][1].endswith(
+        "not seen: openat (1), read (1)")
     if shutil.which("objdump") is None:
         pytest.skip("no objdump")
     assert "direct_calls" not in said_of(cc(CHANCE, name="chance"))
@@ -234,7 +247,8 @@ def test_a_disassembler_confirms_what_is_really_an_instruction(cc):
 
 
 def test_without_a_disassembler_a_cleared_register_is_no_sign_of_a_read(cc, monkeypatch):
-    program, chance = cc(OWN_CALLS, name="own"), cc(CHANCE.replace("mov $1", "mov $39"), name="chance-read")
+    program, chance = cc(OWN_CALLS, name="own"), cc(CHANCE.replace("mov $1", "mov $39"),
+        name="chance-read")
     assert len(candidates(chance.read_bytes())) >= 1
     monkeypatch.setenv("PATH", "/nowhere")
     assert said_of(program)["direct_calls"][1].endswith("not seen: openat (1)")
@@ -262,30 +276,39 @@ def test_io_uring_syscall_mmap_and_dlopen_are_named(cc):
       return syscall(SYS_getpid) == 0 && io_uring_queue_init(); }
     """
     said = said_of(cc(source, name="various"))
-    assert {n: s for n, (s, _) in said.items() if n in ("io_uring", "syscall", "mmap", "dlopen")} == {
+    assert {n: s for n, (s, _) in said.items() if n in ("io_uring", "syscall", "mmap",
+        "dlopen")} == {
         "io_uring": "finding", "syscall": "note", "mmap": "note", "dlopen": "note"
     }  # fmt: skip
     assert "RTLD_DEEPBIND" in said["dlopen"][1]
 
 
 def test_liburing_is_recognised_by_its_name(cc):
-    library = cc("int io_uring_queue_init(void){return 0;}", "-shared", "-fPIC", "-Wl,-soname,liburing.so.2", name="liburing.so")
-    program = cc("int main(void){return 0;}", "-Wl,--no-as-needed", str(library), f"-Wl,-rpath,{library.parent}", name="uses-ring")
+    library = cc("int io_uring_queue_init(void){return 0;}", "-shared", "-fPIC",
+        "-Wl,-soname,liburing.so.2", name="liburing.so")
+    program = cc("int main(void){return 0;}", "-Wl,--no-as-needed", str(library),
+        f"-Wl,-rpath,{library.parent}", name="uses-ring")
     status, text = said_of(program)["io_uring"]
     assert status == "note" and "requests are seen as they are submitted" in text
 
 
 def test_a_namespace_of_its_own_is_said(cc):
-    source = "#define _GNU_SOURCE\n#include <dlfcn.h>\nint main(void){return dlmopen(LM_ID_NEWLM,\"x\",RTLD_NOW)!=0;}"
+    source = (
+        "#define _GNU_SOURCE\n#include <dlfcn.h>\nint main(void){return "
+        "dlmopen(LM_ID_NEWLM,\"x\",RTLD_NOW)!=0;}"
+    )
     assert "namespace of its own is not seen" in said_of(cc(source, name="dlmopen"))["dlopen"][1]
 
 
 def test_a_library_that_is_missing_is_named(cc, tmp_path):
     library = tmp_path / "libgone_for_weir.so"
-    shutil.copy(cc("int gone(void){return 1;}", "-shared", "-fPIC", "-Wl,-soname,libgone_for_weir.so", name="libgone.so"), library)
-    program = cc("int gone(void);int main(void){return gone();}", f"-L{tmp_path}", "-lgone_for_weir", name="needs")
+    shutil.copy(cc("int gone(void){return 1;}", "-shared", "-fPIC",
+        "-Wl,-soname,libgone_for_weir.so", name="libgone.so"), library)
+    program = cc("int gone(void);int main(void){return gone();}", f"-L{tmp_path}",
+        "-lgone_for_weir", name="needs")
     library.unlink()
-    assert "libgone_for_weir.so not found" in said_of(program)["libraries"][1] and findings_of(program) == ["libraries"]
+    assert "libgone_for_weir.so not found" in said_of(program)["libraries"][1] and findings_of(
+        program) == ["libraries"]
 
 
 @pytest.mark.parametrize("link", [False, True])
@@ -294,8 +317,10 @@ def test_libraries_beside_a_program_are_found_by_whatever_name_it_is_called(cc, 
     (home / "bin").mkdir(parents=True)
     (home / "lib").mkdir()
     elsewhere.mkdir()
-    shutil.copy(cc("int near(void){return 0;}", "-shared", "-fPIC", "-Wl,-soname,libnear_weir.so", name="libnear.so"), home / "lib" / "libnear_weir.so")
-    program = cc("int near(void);int main(void){return near();}", f"-L{home}/lib", "-lnear_weir", "-Wl,-rpath,$ORIGIN/../lib", name="finds")
+    shutil.copy(cc("int near(void){return 0;}", "-shared", "-fPIC", "-Wl,-soname,libnear_weir.so",
+        name="libnear.so"), home / "lib" / "libnear_weir.so")
+    program = cc("int near(void);int main(void){return near();}", f"-L{home}/lib", "-lnear_weir",
+        "-Wl,-rpath,$ORIGIN/../lib", name="finds")
     shutil.move(program, home / "bin" / "finds")
     if link:
         (elsewhere / "finds").symlink_to(home / "bin" / "finds")
@@ -316,9 +341,11 @@ def test_a_shared_library_and_an_object_are_no_programs(cc):
 
 
 def test_a_go_program_is_not_seen(cc):
-    program = cc('__attribute__((section(".go.buildinfo"))) const char b[16] = "Go";\n' + HELLO, "-static", name="go-like")
+    program = cc('__attribute__((section(".go.buildinfo"))) const char b[16] = "Go";\n' + HELLO,
+        "-static", name="go-like")
     assert findings_of(program) == ["linkage"] and "Go program" in said_of(program)["linkage"][1]
-    cgo = cc('__attribute__((section(".go.buildinfo"))) const char b[16] = "Go";\n' + HELLO, name="cgo-like")
+    cgo = cc('__attribute__((section(".go.buildinfo"))) const char b[16] = "Go";\n' + HELLO,
+        name="cgo-like")
     assert findings_of(cgo) == ["go"] and "only what its C parts do" in said_of(cgo)["go"][1]
 
 
@@ -329,7 +356,8 @@ def script(tmp_path, first: str, name: str = "job.sh"):
     return path
 
 
-@pytest.mark.parametrize("first", ["#!/bin/sh", "#! /bin/sh -e", "#!/usr/bin/env sh", "#!/usr/bin/env -S A=1 sh -e", "echo no first line"])
+@pytest.mark.parametrize("first", ["#!/bin/sh", "#! /bin/sh -e", "#!/usr/bin/env sh",
+    "#!/usr/bin/env -S A=1 sh -e", "echo no first line"])
 def test_a_script_is_followed_to_its_interpreter(tmp_path, first):
     said = said_of(script(tmp_path, first))
     assert said["script"][0] == "fine" and said["linkage"][0] == "fine"
@@ -377,7 +405,8 @@ def test_a_file_of_data_is_not_called_a_script(tmp_path, mode, begin):
     assert ("executable" in said) == (mode == 0o644)
 
 
-@pytest.mark.parametrize("text", [b"echo x\n", "echo Höhe # 高さ\n".encode() * 999, "echo x # H\xf6he \n".encode("latin-1") * 99, b"\techo \033[1m\r\n"])
+@pytest.mark.parametrize("text", [b"echo x\n", "echo Höhe # 高さ\n".encode() * 999,
+    "echo x # H\xf6he \n".encode("latin-1") * 99, b"\techo \033[1m\r\n"])
 def test_text_without_a_first_line_of_its_own_is_one(tmp_path, text):
     path = tmp_path / "job"
     path.write_bytes(text)
@@ -385,7 +414,8 @@ def test_text_without_a_first_line_of_its_own_is_one(tmp_path, text):
     assert said_of(path)["script"][0] == "fine"
 
 
-@pytest.mark.parametrize(("name", "text"), [("no-such-program", "not found in PATH"), ("./no-such-file", "no such file"), (".", "not a regular")])
+@pytest.mark.parametrize(("name", "text"), [("no-such-program", "not found in PATH"),
+    ("./no-such-file", "no such file"), (".", "not a regular")])
 def test_what_is_not_there_is_bad_input(name, text, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=text):

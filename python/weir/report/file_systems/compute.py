@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which file system each file lies on, and totals of each: by the mounts that the first traced process of each node saw.
+"""Which file system each file lies on, and totals of each: by the mounts that the first traced
+process of each node saw.
 
-Source: lines of /proc/self/mountinfo (man proc_pid_mountinfo), kept in the trace (docs/formats/trace.md, section 3.8). The last mount over a
-path is the one in force. A name behind a symbolic link counts for where the link is.
+Source: lines of /proc/self/mountinfo (man proc_pid_mountinfo), kept in the trace
+(docs/formats/trace.md, section 3.8). The last mount over a path is the one in force. A name behind
+a symbolic link counts for where the link is.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ UNKNOWN = Mount("?", "?", "?")
 
 @dataclass(frozen=True)
 class FileSystemTotals:
-    """I/O of the application on the files of one mount; ns: of all ranks. files: names opened, read or written."""
+    """I/O of the application on the files of one mount; ns: of all ranks. files: names opened, read
+    or written."""
 
     mount: Mount
     nodes: int
@@ -62,7 +65,8 @@ class Mounts:
         return bool(self._at)
 
     def of(self, path: str) -> Mount:
-        """The mount that a path lies on; UNKNOWN for what is no path, and where no mounts were recorded."""
+        """The mount that a path lies on; UNKNOWN for what is no path, and where no mounts were
+        recorded."""
         if not path.startswith("/"):
             return UNKNOWN
         while path:
@@ -73,7 +77,8 @@ class Mounts:
 
 
 def _parsed(line: str) -> Mount | None:
-    """Point, kind and source of a line: id parent device root POINT options [fields] - KIND SOURCE options."""
+    """Point, kind and source of a line: id parent device root POINT options [fields] - KIND SOURCE
+    options."""
     before, found, behind = line.partition(" - ")
     fields, rest = before.split(" "), behind.split(" ")
     if not found or len(fields) < 6 or len(rest) < 2:
@@ -96,11 +101,14 @@ def _mounts_of(file: TraceFile) -> Mounts:
 
 def mount_of(data: StepData, path: str) -> Mount:
     """Of a path on the first node of the step that knows it."""
-    return next((found for file in data.files if (found := _mounts_of(file).of(path)) != UNKNOWN), UNKNOWN)
+    return next((found for file in data.files if (found := _mounts_of(file).of(path)) != UNKNOWN),
+        UNKNOWN)
 
 
-def file_system_totals(parts: Iterable[tuple[StepData, Columns]], names: NameTable) -> list[FileSystemTotals]:
-    """Totals by mount over steps, the busiest first; columns: the chosen I/O of each step. Empty where no mounts were recorded."""
+def file_system_totals(parts: Iterable[tuple[StepData, Columns]],
+        names: NameTable) -> list[FileSystemTotals]:
+    """Totals by mount over steps, the busiest first; columns: the chosen I/O of each step. Empty
+    where no mounts were recorded."""
     sums: dict[Mount, list[int]] = {}
     files: dict[Mount, set[int]] = {}
     nodes: dict[Mount, set[str]] = {}
@@ -114,7 +122,8 @@ def file_system_totals(parts: Iterable[tuple[StepData, Columns]], names: NameTab
             read = np.where(own.by_code("R"), own.moved, 0)
             numbers, at = np.unique(own.name, return_inverse=True)
             figures = np.zeros((len(numbers), 4), np.int64)
-            np.add.at(figures, at, np.column_stack((own.app_calls, read, own.moved - read, own.own_ns)))
+            np.add.at(figures, at,
+                np.column_stack((own.app_calls, read, own.moved - read, own.own_ns)))
             is_touched = np.zeros(len(numbers), bool)
             np.logical_or.at(is_touched, at, own.by_code("ORW"))
             for name, row, touched in zip(numbers.tolist(), figures.tolist(), is_touched.tolist()):
@@ -123,7 +132,8 @@ def file_system_totals(parts: Iterable[tuple[StepData, Columns]], names: NameTab
                 cell[:] = (before + more for before, more in zip(cell, row))
                 files.setdefault(mount, set()).update((name,) if touched else ())
                 nodes.setdefault(mount, set()).add(file.node)
-    made = [FileSystemTotals(mount, len(nodes[mount]), len(files[mount]), *cell) for mount, cell in sums.items()]
+    made = [FileSystemTotals(mount, len(nodes[mount]), len(files[mount]), *cell)
+        for mount, cell in sums.items()]
     return sorted(made, key=lambda one: (-one.ns, one.mount))
 
 
@@ -135,4 +145,5 @@ def file_systems_of(report: Report) -> list[FileSystemTotals]:
 
 def mount_in(report: Report, path: str) -> Mount:
     """Where a file lies, as the first node that knows it saw it."""
-    return next((found for step in report.steps if (found := mount_of(step.data, path)) != UNKNOWN), UNKNOWN)
+    return next((found for step in report.steps if (found := mount_of(step.data, path)) != UNKNOWN),
+        UNKNOWN)

@@ -19,7 +19,8 @@ SORT_KEYS = ("msec", "mb", "rate", "calls", "file")
 
 
 class FileOp(NamedTuple):
-    """All records of one operation on a file; `below` of its calls were made by a language's library."""
+    """All records of one operation on a file; `below` of its calls were made by a language's
+    library."""
 
     op: str
     calls: int
@@ -48,8 +49,10 @@ class FileTotals:
         return self.bytes * 1e3 / self.ns if self.ns else 0.0
 
 
-def file_totals(columns: Columns, names: NameTable, used: np.ndarray | None = None) -> list[FileTotals]:
-    """One entry for each name, by name. used: for each row the name under which it was recorded, where that may be another one."""
+def file_totals(columns: Columns, names: NameTable,
+        used: np.ndarray | None = None) -> list[FileTotals]:
+    """One entry for each name, by name. used: for each row the name under which it was recorded,
+    where that may be another one."""
     also = {} if used is None else _other_names(columns.name, used, names)
     table = columns.where(columns.name != NO_NAME)
     if not len(table):
@@ -60,11 +63,13 @@ def file_totals(columns: Columns, names: NameTable, used: np.ndarray | None = No
     read = np.where(table.by_code("R"), table.moved, 0)
     figures = (table.app_calls, read, table.moved - read, table.own_ns)
     sums = zip(*(np.add.reduceat(figure, by_name).tolist() for figure in figures))
-    parts = (table.calls, np.where(table.by_code("RW"), table.bytes, 0), table.ns, table.calls - table.app_calls)
+    parts = (table.calls, np.where(table.by_code("RW"), table.bytes, 0), table.ns,
+        table.calls - table.app_calls)
     op_names = {value: op.name for value, op in ops().items()}
     every_op = [
         FileOp(op_names[op], *figures)
-        for op, *figures in zip(table.op[by_op].tolist(), *(np.add.reduceat(part, by_op).tolist() for part in parts))
+        for op, *figures in zip(table.op[by_op].tolist(), *(np.add.reduceat(part, by_op).tolist()
+            for part in parts))
     ]
     limits = [*np.searchsorted(by_op, by_name).tolist(), len(by_op)]
     made = [
@@ -74,7 +79,8 @@ def file_totals(columns: Columns, names: NameTable, used: np.ndarray | None = No
     return sorted(made, key=lambda one: one.file)
 
 
-def _other_names(name: np.ndarray, used: np.ndarray, names: NameTable) -> dict[int, tuple[str, ...]]:
+def _other_names(name: np.ndarray, used: np.ndarray,
+        names: NameTable) -> dict[int, tuple[str, ...]]:
     found: dict[int, set[str]] = {}
     other = np.flatnonzero((name != used) & (used != NO_NAME))
     for one, was in set(zip(name[other].tolist(), used[other].tolist())):
@@ -83,9 +89,11 @@ def _other_names(name: np.ndarray, used: np.ndarray, names: NameTable) -> dict[i
 
 
 def chosen(
-    files: Sequence[FileTotals], *, by: str = "msec", top: int | None = None, threshold_ns: int = 0, pattern: str | None = None
+    files: Sequence[FileTotals], *, by: str = "msec", top: int | None = None, threshold_ns: int = 0,
+    pattern: str | None = None
 ) -> list[FileTotals]:
-    """Files sorted by a key of SORT_KEYS (largest first, names rising), those under the threshold left out, then the first `top`."""
+    """Files sorted by a key of SORT_KEYS (largest first, names rising), those under the threshold
+    left out, then the first `top`."""
     if by not in SORT_KEYS:
         raise ValueError(f"files cannot be sorted by {by!r}; choose one of {', '.join(SORT_KEYS)}")
     keys = {
@@ -95,7 +103,8 @@ def chosen(
         "calls": lambda f: (-f.calls, f.file),
         "file": lambda f: f.file,
     }
-    kept = [f for f in files if f.ns >= threshold_ns and (pattern is None or any(matches(name, pattern) for name in (f.file, *f.also)))]
+    kept = [f for f in files if f.ns >= threshold_ns
+        and (pattern is None or any(matches(name, pattern) for name in (f.file, *f.also)))]
     kept.sort(key=keys[by])
     return kept if top is None else kept[:top]
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that belong together: names that differ in numbers that vary together, used in the same way."""
+"""Files that belong together: names that differ in numbers that vary together, used in the same
+way."""
 
 from __future__ import annotations
 
+import posixpath
 from dataclasses import dataclass
 
 from weir.analysis.names import shown
@@ -13,11 +15,13 @@ from weir.report.frame.figures import decimals
 from weir.report.frame.table import Table
 
 TOP = 20
+EXAMPLES = 2  # of files, behind a pattern that tells nothing of their names
 
 
 @dataclass(frozen=True)
 class FileGroup:
-    """Files of one pattern; name: as it is shown, the file's own when it is alone. members: their paths."""
+    """Files of one pattern; name: as it is shown, the file's own when it is alone. members: their
+    paths."""
 
     name: str
     members: tuple[str, ...]
@@ -41,10 +45,14 @@ class FileGroup:
 
 
 def file_groups(report: Report) -> list[FileGroup]:
-    """All files, by pattern, those with the most I/O time first. Files that are read are never with files that are written."""
+    """All files, by pattern, those with the most I/O time first. Files that are read are never with
+    files that are written."""
     every = files_of(report)
-    patterns = find_patterns([one.file for one in every], [(one.bytes_read > 0, one.bytes_written > 0) for one in every])
-    made = [_group(_shown(one.text, report.cwd), [every[i] for i in one.members]) for one in patterns]
+    patterns = find_patterns([one.file for one in every],
+        [(one.bytes_read > 0, one.bytes_written > 0) for one in every])
+    made = [
+        _group(_shown(one.text, report.cwd), [every[i] for i in one.members]) for one in patterns
+    ]
     return sorted(made, key=lambda one: (-one.ns, one.name))
 
 
@@ -54,7 +62,12 @@ def _shown(pattern: str, cwd: str | None) -> str:
 
 
 def _group(name: str, files: list[FileTotals]) -> FileGroup:
-    ns, calls, read, written = (sum(getattr(one, key) for one in files) for key in ("ns", "calls", "bytes_read", "bytes_written"))
+    """A name that ends in `*` alone is followed by those of the files with most bytes."""
+    if posixpath.basename(name) == "*":
+        first = sorted(files, key=lambda one: (-one.bytes, -one.ns, one.file))[:EXAMPLES]
+        name += f" ({', '.join(posixpath.basename(one.file) for one in first)}, ...)"
+    ns, calls, read, written = (sum(getattr(one, key) for one in files)
+        for key in ("ns", "calls", "bytes_read", "bytes_written"))
     return FileGroup(name, tuple(one.file for one in files), ns, calls, read, written)
 
 
@@ -64,8 +77,11 @@ def group_table(groups: list[FileGroup]) -> Table | None:
         return None
     top = groups[:TOP]
     rows = tuple(
-        (one.name, str(one.files), *(decimals(value) for value in (one.ns / 1e6, one.bytes_read / 1e6, one.bytes_written / 1e6)), str(one.calls))
+        (one.name, str(one.files),
+            *(decimals(value) for value in (one.ns / 1e6, one.bytes_read / 1e6,
+                one.bytes_written / 1e6)), str(one.calls))
         for one in top
     )
     of = f" ({len(top)} of {len(groups)})" if len(top) < len(groups) else ""
-    return Table(f"Files that belong together{of}", ("<Files", "files", "ms", "MB read", "MB written", "Calls"), rows)
+    return Table(f"Files that belong together{of}", ("<Files", "files", "ms", "MB read",
+        "MB written", "Calls"), rows)

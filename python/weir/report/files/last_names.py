@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The name that a file had last, for each row of the columns: what is written as out.tmp and renamed to out.nc is I/O on out.nc.
+"""The name that a file had last, for each row of the columns: what is written as out.tmp and
+renamed to out.nc is I/O on out.nc.
 
-Which file a name stands for, and when, weir.report.files.naming tells. A row that lies before and after its name was given to another file is
-parted by the records; where there are none it counts for the file that had the name when it began.
+Which file a name stands for, and when, weir.report.files.naming tells. A row that lies before and
+after its name was given to another file is parted by the records; where there are none it counts
+for the file that had the name when it began.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ from weir.trace.file import LOST
 from weir.trace.ops import BELOW, ERROR, EVENTS, NESTED, OF_OUTPUT
 
 _KEYS = ("member", "name", "op", "layer", "flags")
-# Of a step, timestamps by name: rows of what was done with each name until the first timestamp, then until the next one, ..., numbered as
-# pieces_of() counts them, in place of names.
+# Of a step, timestamps by name: rows of what was done with each name until the first timestamp,
+# then until the next one, ..., numbered as pieces_of() counts them, in place of names.
 Split = Callable[[dict[int, list[int]]], Columns]
 
 
@@ -37,15 +39,19 @@ class Named:
     last: np.ndarray
 
     def by_last(self, mask: np.ndarray) -> tuple[Columns, np.ndarray]:
-        """The rows that the mask chooses, under their last names; and the names under which they were recorded."""
+        """The rows that the mask chooses, under their last names; and the names under which they
+        were recorded."""
         chosen = self.columns.where(mask)
         return replace(chosen, name=self.last[mask]), chosen.name
 
 
-def last_names(columns: Columns, behind: Files, names: NameTable, split: Split | None = None) -> Named:
+def last_names(columns: Columns, behind: Files, names: NameTable,
+        split: Split | None = None) -> Named:
     """split: asked for names that a row has before and after another file got them."""
-    texts = {number: names[number] for number in np.unique(columns.name).tolist() if number != NO_NAME}
-    cuts = {number: timestamps for number, text in texts.items() if not behind.is_plain(text) and (timestamps := behind.timestamps(text))}
+    texts = {number: names[number] for number in np.unique(columns.name).tolist()
+        if number != NO_NAME}
+    cuts = {number: timestamps for number, text in texts.items() if not behind.is_plain(text)
+        and (timestamps := behind.timestamps(text))}
     if not cuts:
         return Named(columns, columns.name)
 
@@ -54,7 +60,8 @@ def last_names(columns: Columns, behind: Files, names: NameTable, split: Split |
 
     last, several = columns.name.copy(), set()
     rows = np.flatnonzero(np.isin(columns.name, list(cuts)))
-    for row, number, first, end in zip(rows.tolist(), *(getattr(columns, key)[rows].tolist() for key in ("name", "first_ns", "last_ns"))):
+    for row, number, first, end in zip(rows.tolist(), *(getattr(columns, key)[rows].tolist()
+            for key in ("name", "first_ns", "last_ns"))):
         last[row] = last_at(number, first)
         if any(first <= at < end and last_at(number, at + 1) != last[row] for at in cuts[number]):
             several.add(number)
@@ -65,57 +72,72 @@ def last_names(columns: Columns, behind: Files, names: NameTable, split: Split |
 
 
 def pieces_of(cuts: dict[int, list[int]]) -> list[tuple[int, int]]:
-    """Name of each piece, and the last timestamp before it ends or, of the last piece of a name, one behind the last cut."""
-    return [(number, at) for number, timestamps in cuts.items() for at in (*timestamps, timestamps[-1] + 1)]
+    """Name of each piece, and the last timestamp before it ends or, of the last piece of a name,
+    one behind the last cut."""
+    return [(number, at) for number, timestamps in cuts.items() for at in (*timestamps,
+        timestamps[-1] + 1)]
 
 
 @pass_over_records
 def split_by_records(data: StepData, cuts: dict[int, list[int]]) -> Columns:
     """A Split of a step. cost: a pass over all records, a batch at a time."""
-    begins = dict(zip(cuts, np.cumsum([0, *(len(timestamps) + 1 for timestamps in cuts.values())]).tolist()))
+    begins = dict(zip(cuts, np.cumsum([0, *(len(timestamps) + 1 for timestamps in cuts.values())])
+        .tolist()))
     found = Columns.empty()
     for index, file in enumerate(data.files):
         numbers = data.name_numbers[index]
         is_wanted, first = np.isin(numbers, list(cuts)), data.first_member(index)
-        ranks = np.array([one.rank for one in data.members[first : first + len(file.processes)]], np.int32)
+        ranks = np.array([one.rank for one in data.members[first : first + len(file.processes)]],
+            np.int32)
         for events in read_events(file, data.lines[index].native()) if is_wanted.any() else ():
             at = np.flatnonzero((events["text"] != LOST) & (events["layer"] < EVENTS))
             at = at[is_wanted[events["text"][at]]]
             if len(at):
                 one = {key: column[at] for key, column in events.items()}
                 pieces = _pieces(numbers[one["text"]], one["start_ns"], cuts, begins)
-                made = _columns(one, first, ranks, pieces, file.array("texts")["is_file"][one["text"]] != 0)
+                made = _columns(one, first, ranks, pieces,
+                    file.array("texts")["is_file"][one["text"]] != 0)
                 found = merged(Columns.joined([found, made]), *_KEYS)
     return found
 
 
-def _pieces(numbers: np.ndarray, start_ns: np.ndarray, cuts: dict[int, list[int]], begins: dict[int, int]) -> np.ndarray:
+def _pieces(numbers: np.ndarray, start_ns: np.ndarray, cuts: dict[int, list[int]],
+        begins: dict[int, int]) -> np.ndarray:
     pieces = np.zeros(len(numbers), np.int32)
     for number in np.unique(numbers).tolist():
         of = numbers == number
-        pieces[of] = begins[number] + np.searchsorted(np.array(cuts[number], np.int64), start_ns[of])
+        pieces[of] = begins[number] + np.searchsorted(np.array(cuts[number], np.int64),
+            start_ns[of])
     return pieces
 
 
-def _columns(events: dict[str, np.ndarray], first: int, ranks: np.ndarray, pieces: np.ndarray, is_file: np.ndarray) -> Columns:
+def _columns(events: dict[str, np.ndarray], first: int, ranks: np.ndarray, pieces: np.ndarray,
+        is_file: np.ndarray) -> Columns:
     failed = (events["flags"] & ERROR) != 0
     return Columns(
-        member=events["process"].astype(np.int32) + np.int32(first), rank=ranks[events["process"]], name=pieces, op=events["op"],
-        layer=events["layer"], flags=events["flags"] & np.uint8(BELOW | NESTED | OF_OUTPUT), is_file=is_file,
-        calls=np.ones(len(failed), np.int64), bytes=np.where(failed, 0, events["bytes"]).astype(np.int64), ns=events["duration_ns"],
-        errors=failed.astype(np.int64), first_ns=events["start_ns"], last_ns=events["start_ns"] + events["duration_ns"],
+        member=events["process"].astype(np.int32) + np.int32(first), rank=ranks[events["process"]],
+        name=pieces, op=events["op"],
+        layer=events["layer"], flags=events["flags"] & np.uint8(BELOW | NESTED | OF_OUTPUT),
+        is_file=is_file,
+        calls=np.ones(len(failed), np.int64), bytes=np.where(failed, 0, events["bytes"])
+        .astype(np.int64), ns=events["duration_ns"],
+        errors=failed.astype(np.int64), first_ns=events["start_ns"], last_ns=events["start_ns"]
+        + events["duration_ns"],
     )  # fmt: skip
 
 
-def _parted(whole: Named, cuts: dict[int, list[int]], pieces: Columns, last_at: Callable[[int, int], int]) -> Named:
-    """All rows of the names in cuts give way to their pieces. What no record tells counts where the row began."""
+def _parted(whole: Named, cuts: dict[int, list[int]], pieces: Columns,
+        last_at: Callable[[int, int], int]) -> Named:
+    """All rows of the names in cuts give way to their pieces. What no record tells counts where the
+    row began."""
     is_cut = np.isin(whole.columns.name, list(cuts))
     made = pieces_of(cuts)
     of_piece = np.array([number for number, _ in made], np.int32)
     last = np.array([last_at(number, at) for number, at in made], np.int32)[pieces.name]
     pieces = replace(pieces, name=of_piece[pieces.name])
     rows = merged(whole.columns.where(is_cut), *_KEYS)
-    place = {key: row for row, key in enumerate(zip(*(getattr(rows, key).tolist() for key in _KEYS)))}
+    place = {key: row
+        for row, key in enumerate(zip(*(getattr(rows, key).tolist() for key in _KEYS)))}
     rest = {figure: getattr(rows, figure).copy() for figure in INTEGERS}
     ns, earliest = pieces.ns.copy(), {}
     for piece, key in enumerate(zip(*(getattr(pieces, key).tolist() for key in _KEYS))):
@@ -130,7 +152,8 @@ def _parted(whole: Named, cuts: dict[int, list[int]], pieces: Columns, last_at: 
             rest["ns"][row] = 0
     rows = replace(rows, **rest)
     left = rows.where((rows.calls != 0) | (rows.ns != 0))
-    of_left = [last_at(number, at) for number, at in zip(left.name.tolist(), left.first_ns.tolist())]
+    of_left = [last_at(number, at) for number, at in zip(left.name.tolist(),
+        left.first_ns.tolist())]
     return Named(
         Columns.joined([whole.columns.where(~is_cut), replace(pieces, ns=ns), left]),
         np.concatenate([whole.last[~is_cut], last, np.array(of_left, np.int32)]),
@@ -146,8 +169,9 @@ def namings_of(step: StepReport) -> tuple[Naming, ...]:
 
 @figure
 def last_names_of(report: Report) -> list[Named]:
-    """Of each step: all that its processes did, and the name that each file had last in the run. Where names stand for one
-    file after the other within a step at level trace, this costs a pass over its records."""
+    """Of each step: all that its processes did, and the name that each file had last in the run.
+    Where names stand for one file after the other within a step at level trace, this costs a pass
+    over its records."""
     made = [one for step in report.steps for one in namings_of(step)]
     behind = files_behind(made, [step.columns for step in report.steps], report.names)
 

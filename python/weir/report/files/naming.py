@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which file a name stands for, and when: files that are renamed, exchanged, linked, and symbolic links to them.
+"""Which file a name stands for, and when: files that are renamed, exchanged, linked, and symbolic
+links to them.
 
-A file is reported by a number: that of its name where the name never changed hands, one of its own otherwise. At a timestamp a name stands for what the
-namings before it made of it. Directories that are renamed or linked take the names below them along. `..` in a name is taken by its words, where no
-symbolic link is known before it.
+A file is reported by a number: that of its name where the name never changed hands, one of its own
+otherwise. At a timestamp a name stands for what the namings before it made of it. Directories that
+are renamed or linked take the names below them along. `..` in a name is taken by its words, where
+no symbolic link is known before it.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ _EVER = -(2**64)  # before all timestamps
 
 
 class Naming(NamedTuple):
-    """At a timestamp (ns since 1970): kind, the name that was there before (of a symbolic link its target), the new name."""
+    """At a timestamp (ns since 1970): kind, the name that was there before (of a symbolic link its
+    target), the new name."""
 
     at_ns: int
     kind: str
@@ -35,24 +38,29 @@ class Naming(NamedTuple):
 
 
 def namings(columns: Columns, names: NameTable) -> list[Naming]:
-    """Of one step, docs/formats/trace.md section 3.3. Of one that was made several times by one process: the first and the last."""
+    """Of one step, docs/formats/trace.md section 3.3. Of one that was made several times by one
+    process: the first and the last."""
     made = []
     rows = columns.where((columns.op == op_named("naming").value) & (columns.name != NO_NAME))
-    for name, calls, first, last in zip(*(getattr(rows, key).tolist() for key in ("name", "calls", "first_ns", "last_ns"))):
+    for name, calls, first, last in zip(*(getattr(rows, key).tolist()
+            for key in ("name", "calls", "first_ns", "last_ns"))):
         kind, _, rest = names[name].partition("\n")
         old, _, new = rest.partition("\n")
         if kind not in (RENAME, EXCHANGE, LINK, SYMLINK) or not new.startswith("/"):
             continue  # damaged
         new = fold(new)
-        old = posixpath.normpath(posixpath.join(posixpath.dirname(new), old)) if kind == SYMLINK else fold(old)
+        old = posixpath.normpath(posixpath.join(posixpath.dirname(new),
+            old)) if kind == SYMLINK else fold(old)
         made += [Naming(at, kind, old, new) for at in {first, last if calls > 1 else first}]
     return made
 
 
 def unlinked(columns: Columns, names: NameTable) -> list[Naming]:
     """Names that went, the last time."""
-    rows = columns.where((columns.op == op_named(UNLINK).value) & (columns.name != NO_NAME) & (columns.calls > columns.errors))
-    return [Naming(last, UNLINK, names[name], "") for name, last in zip(rows.name.tolist(), rows.last_ns.tolist())]
+    rows = columns.where((columns.op == op_named(UNLINK).value) & (columns.name != NO_NAME)
+        & (columns.calls > columns.errors))
+    return [Naming(last, UNLINK, names[name], "") for name, last in zip(rows.name.tolist(),
+        rows.last_ns.tolist())]
 
 
 class _Link(NamedTuple):
@@ -60,14 +68,19 @@ class _Link(NamedTuple):
 
 
 class Files:
-    """The files behind the names. opened: whether a name was opened behind a timestamp: one that is not stands, where it still moves bytes, for the
-    descriptor that was opened before, whatever the file is called now."""
+    """The files behind the names. opened: whether a name was opened behind a timestamp: one that is
+    not stands, where it still moves bytes, for the descriptor that was opened before, whatever the
+    file is called now."""
 
-    def __init__(self, made: Sequence[Naming], used: Iterable[str], names: NameTable, opened: Callable[[str, int], bool]):
+    def __init__(self, made: Sequence[Naming], used: Iterable[str], names: NameTable,
+            opened: Callable[[str, int], bool]):
         self._names, self._opened = names, opened
-        self._bound: dict[str, list[tuple[int, int | _Link]]] = defaultdict(list)  # since when, what
+        # since when, what
+        self._bound: dict[str, list[tuple[int, int | _Link]]] = defaultdict(list)
         self._last_name: dict[int, str] = {}
-        self._names_of: dict[int, list[str]] = defaultdict(list)  # that it was given, and did not lose
+        # Names that a file was given and did not lose, the last one last. A file may have thousands
+        # of links.
+        self._names_of: dict[int, dict[str, None]] = defaultdict(dict)
         self._made = 0
         self._left: set[str] = set()  # names that nobody opens any more, where no file is
         used = sorted(set(used))
@@ -75,7 +88,8 @@ class Files:
         self._targets = {one.old for one in every if one.kind == SYMLINK}
         links = {one.new for one in made if one.kind == SYMLINK}
         for name in used:
-            if "/.." in name and (plain := posixpath.normpath(name)) != name and not links.intersection(_directories(name)):
+            if "/.." in name and (plain := posixpath
+                    .normpath(name)) != name and not links.intersection(_directories(name)):
                 self._bound[name].append((_EVER, _Link(plain)))
                 self._targets.add(plain)
         for one in every:
@@ -93,7 +107,8 @@ class Files:
             if one not in seen:
                 seen.add(one)
                 found |= {at for at, _ in self._bound.get(one, ()) if at != _EVER}
-                waiting += [what.target for _, what in self._bound.get(one, ()) if isinstance(what, _Link)]
+                waiting += [what.target for _, what in self._bound.get(one, ())
+                    if isinstance(what, _Link)]
         return sorted(found)
 
     def at(self, name: str, at_ns: int) -> tuple[int, str]:
@@ -147,9 +162,10 @@ class Files:
 
     def _lose(self, name: str, what: int) -> None:
         """One name of several went: the file has the others. The only one stays the last one."""
-        names = self._names_of[what] = [one for one in self._names_of[what] if one != name]
+        names = self._names_of[what]
+        names.pop(name, None)
         if names and self._last_name.get(what) == name:
-            self._last_name[what] = names[-1]
+            self._last_name[what] = next(reversed(names))
 
     def _another(self) -> int:
         self._made -= 1
@@ -160,7 +176,8 @@ class Files:
         self._bound[name].append((at, what))
         if not isinstance(what, _Link):
             self._last_name[what] = name
-            self._names_of[what].append(name)
+            self._names_of[what].pop(name, None)
+            self._names_of[what][name] = None
 
 
 def files_behind(made: Sequence[Naming], columns: Sequence[Columns], names: NameTable) -> Files:
@@ -170,7 +187,8 @@ def files_behind(made: Sequence[Naming], columns: Sequence[Columns], names: Name
         opens = one.where(one.by_code("O") & (one.calls > one.errors))
         for name, last in zip(opens.name.tolist(), opens.last_ns.tolist()):
             opened[name] = max(last, opened.get(name, last))
-    used = {names[number] for one in columns for number in np.unique(one.name).tolist() if number != NO_NAME}
+    used = {names[number] for one in columns for number in np.unique(one.name).tolist()
+        if number != NO_NAME}
     return Files(made, used, names, lambda name, at: opened.get(names.number(name), _EVER) > at)
 
 
@@ -178,7 +196,8 @@ def _with_contents(made: Iterable[Naming], used: list[str]) -> list[Naming]:
     """Namings of directories become those of the names in them that were used."""
     found = []
     for one in made:
-        below = [] if one.kind == UNLINK else _below(one.new, used) + (_below(one.old, used) if one.kind in (RENAME, EXCHANGE) else [])
+        below = [] if one.kind == UNLINK else _below(one.new, used) + (_below(one.old, used)
+            if one.kind in (RENAME, EXCHANGE) else [])
         for rest in dict.fromkeys(below):
             old = posixpath.normpath(one.old + rest) if one.kind == SYMLINK else one.old + rest
             found.append(one._replace(old=old, new=one.new + rest))
@@ -195,5 +214,6 @@ def _directories(name: str) -> list[str]:
 
 def _below(directory: str, used: list[str]) -> list[str]:
     """What follows the directory in names below it."""
-    begin, end = (bisect_left(used, directory + mark) for mark in ("/", "0"))  # "0" comes right behind "/"
+    # "0" comes right behind "/"
+    begin, end = (bisect_left(used, directory + mark) for mark in ("/", "0"))
     return [name[len(directory) :] for name in used[begin:end]]

@@ -18,7 +18,8 @@ _OTHER_NAMES = 3  # of a file, that its line shows
 
 
 def file_table(
-    report: Report, rank: int | None, *, by: str = "msec", top: int | None = 20, threshold_ns: int = 0, pattern: str | None = None
+    report: Report, rank: int | None, *, by: str = "msec", top: int | None = 20,
+    threshold_ns: int = 0, pattern: str | None = None
 ) -> Table:
     """Files by time, or another key, over all steps of the report."""
     every = files_of_rank(report, rank)
@@ -32,7 +33,8 @@ def file_table(
 
 def _file_cells(one: FileTotals, cwd: str | None) -> tuple[str, ...]:
     msec, mb = milliseconds(one.ns), megabytes(one.bytes)
-    return decimals(msec), decimals(mb), whole(one.rate_mb_s), str(one.calls), shown(one.file, cwd) + _other_names(one, cwd)
+    return decimals(msec), decimals(mb), whole(one.rate_mb_s), str(one.calls), shown(one.file,
+        cwd) + _other_names(one, cwd)
 
 
 def _other_names(one: FileTotals, cwd: str | None) -> str:
@@ -45,13 +47,15 @@ def _other_names(one: FileTotals, cwd: str | None) -> str:
 def _tables(report: Report, options: Options) -> Iterator[Table]:
     for rank in report.shown_ranks:
         yield file_table(
-            report, rank, by=options.by, top=options.file_limit, threshold_ns=options.threshold_ns, pattern=options.pattern
+            report, rank, by=options.by, top=options.file_limit, threshold_ns=options.threshold_ns,
+            pattern=options.pattern
         )
 
 
 def _files_json(report: Report, options: Options) -> dict[str, Any]:
     files = chosen(
-        files_of(report), by=options.by, top=options.top, threshold_ns=options.threshold_ns, pattern=options.pattern
+        files_of(report), by=options.by, top=options.top, threshold_ns=options.threshold_ns,
+        pattern=options.pattern
     )
     return {"files": [_file(one, report) for one in files]}
 
@@ -68,7 +72,8 @@ def _file(one: FileTotals, report: Report) -> dict[str, Any]:
         "mount": mount.point,
         "file_system": mount.kind,
         "ops": {
-            op.op: {"calls": op.calls, "bytes": op.bytes, "seconds": op.ns / 1e9, "below": op.below} for op in one.ops
+            op.op: {"calls": op.calls, "bytes": op.bytes, "seconds": op.ns / 1e9,
+                "below": op.below} for op in one.ops
         },
     }
 

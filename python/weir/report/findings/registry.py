@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from weir.report.findings.read_modify_write import READ_MODIFY_WRITE
 from weir.report.findings.small_requests import SMALL_REQUESTS
 from weir.report.findings.uneven_ranks import UNEVEN_RANKS
 from weir.report.findings.uneven_steps import UNEVEN_STEPS
@@ -11,6 +12,7 @@ from weir.report.frame.build import Report
 FINDINGS = (
     UNEVEN_STEPS,
     UNEVEN_RANKS,
+    READ_MODIFY_WRITE,
     SMALL_REQUESTS,
 )
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Findings of runs with known calls: each is found from its limits on, and a healthy program has none."""
+"""Findings of runs with known calls: each is found from its limits on, and a healthy program has
+none."""
 
 from __future__ import annotations
 
@@ -43,6 +44,28 @@ def test_many_small_requests_are_found(findings, weir, tmp_run):
     assert found["small-requests"].endswith("reads and writes ask for less than 4 KiB.")
     screen = " ".join(weir("report", tmp_run).ok().stdout.split())
     assert found["small-requests"] in screen, "the overview says it in other words"
+
+
+BLOCKS = """import os, sys
+f = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+for at in range(0, {0} << 16, 1 << 16):
+    for half in (0, 1 << 15):
+        os.pread(f, 1 << 16, at)
+        os.pwrite(f, bytes(1 << 16), at)
+"""
+
+
+@pytest.mark.parametrize("blocks", [4, 40])
+def test_a_file_that_is_read_back_block_by_block_is_found(weir, tmp_path, tmp_run, blocks):
+    command = [sys.executable, "-c", BLOCKS.format(blocks), tmp_path / "out.nc"]
+    weir("trace", "-o", tmp_run, "--", *command).ok()
+    found = json.loads(weir("report", tmp_run, "--json").ok().stdout)["findings"]
+    names = {one["name"]: one["sentence"] for one in found}
+    assert ("read-modify-write" in names) == (blocks == 40)
+    if blocks == 40:
+        sentence = names["read-modify-write"]
+        assert "out.nc: 5.24 MB are written and 2.62 MB read back for 2.62 MB of files" in sentence
+        assert "159 changes" in sentence
 
 
 def test_a_step_with_most_of_the_time_is_found(findings):

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data flow between steps: who read and wrote which file in which step, where each read's bytes came from, what is only carried along.
+"""Data flow between steps: who read and wrote which file in which step, where each read's bytes
+came from, what is only carried along.
 
-The transfer matrix is that of the ECMWF reference (DESIGN section 5). Everything comes from the columns that the other tables are
-computed from: bytes and seconds of a file are those of the table of files, which lists it under its last name. A read's bytes are those of the step whose writing
-of the file began last before it; whether it read just those bytes of the file only offsets could tell. Where a rank's reading begins
-before a writing and ends after it, records decide if there are any, and else where it began.
+The transfer matrix is that of the ECMWF reference (DESIGN section 5). Everything comes from the
+columns that the other tables are computed from: bytes and seconds of a file are those of the table
+of files, which lists it under its last name. A read's bytes are those of the step whose writing of
+the file began last before it; whether it read just those bytes of the file only offsets could tell.
+Where a rank's reading begins before a writing and ends after it, records decide if there are any,
+and else where it began.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ from weir.analysis.patterns import Pattern, find_patterns
 from weir.report.files.naming import Files, Naming, files_behind
 from weir.trace.ops import op_named
 
-INPUT, OUTPUT, CARRIED, SCRATCH, UPDATED, RENAMED = ROLES = ("input", "output", "carried", "scratch", "updated", "renamed")
+INPUT, OUTPUT, CARRIED, SCRATCH, UPDATED, RENAMED = ROLES = ("input", "output", "carried",
+    "scratch", "updated", "renamed")
 _READ, _WRITE, _OTHER = range(3)
 _CLASSES = ("R", "W", "OCM")  # of the kinds
 NEVER = np.iinfo(np.int64).max
@@ -30,8 +34,8 @@ NEVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class FlowStep:
-    """One step to look at. ranks: all ranks of the step, whether columns has I/O of theirs or not; columns: I/O on files; namings: names that
-    files were given, and lost, in it."""
+    """One step to look at. ranks: all ranks of the step, whether columns has I/O of theirs or not;
+    columns: I/O on files; namings: names that files were given, and lost, in it."""
 
     name: str
     ranks: frozenset[int]
@@ -41,15 +45,18 @@ class FlowStep:
 
 @dataclass
 class Use:
-    """What one step did with one file, or with all files of a row. read and written: bytes by rank (-1: no rank), none of them 0."""
+    """What one step did with one file, or with all files of a row. read and written: bytes by rank
+    (-1: no rank), none of them 0."""
 
     read: dict[int, int] = field(default_factory=dict)
     written: dict[int, int] = field(default_factory=dict)
     read_ns: int = 0
     write_ns: int = 0
     other_ns: int = 0
-    reads_lasted: dict[int, tuple[int, int]] = field(default_factory=dict)  # by rank: from the first call to the end of the last one
+    # by rank: from the first call to the end of the last one
+    reads_lasted: dict[int, tuple[int, int]] = field(default_factory=dict)
     writes_began: int | None = None
+    writes_ended: int = 0
 
     @property
     def bytes_read(self) -> int:
@@ -70,7 +77,8 @@ class Use:
 
 
 class Moved(NamedTuple):
-    """What was done with a file in a stretch of time: bytes moved, time that lies in no other call's, from when until when bytes moved."""
+    """What was done with a file in a stretch of time: bytes moved, time that lies in no other
+    call's, from when until when bytes moved."""
 
     bytes: int
     ns: int
@@ -79,7 +87,8 @@ class Moved(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """Bytes of one file that a rank of to_step read. from_step: index of the step that wrote them, None: they were there before."""
+    """Bytes of one file that a rank of to_step read. from_step: index of the step that wrote them,
+    None: they were there before."""
 
     from_step: int | None
     writers: tuple[int, ...]
@@ -90,8 +99,9 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True)
 class FileFlow:
-    """One file whose bytes moved, or several that had one name at last. number: of the name; names: all under which it was written and read.
-    uses: one entry for each step. removed: its name was unlinked in the run."""
+    """One file whose bytes moved, or several that had one name at last. number: of the name; names:
+    all under which it was written and read. uses: one entry for each step. removed: its name was
+    unlinked in the run."""
 
     number: int
     file: str
@@ -151,15 +161,17 @@ class Row:
                 one[2].add(file.file)
                 one[3] += edge.bytes
         return [
-            Passage(None if came < 0 else came, to, frozenset().union(*writers.values()), frozenset(readers), len(files), count)
+            Passage(None if came < 0 else came, to, frozenset().union(*writers.values()),
+                frozenset(readers), len(files), count)
             for (to, came), (writers, readers, files, count) in sorted(found.items())
         ]
 
 
 @dataclass(frozen=True)
 class Flow:
-    """rows: most bytes first. file_of: names of files that are listed under another name. renamed: written or read under names that another,
-    unknown name took over; mapped: moved by mmap, unseen."""
+    """rows: most bytes first. file_of: names of files that are listed under another name. renamed:
+    written or read under names that another, unknown name took over; mapped: moved by mmap, unseen.
+    """
 
     steps: tuple[str, ...]
     ranks: tuple[frozenset[int], ...]
@@ -177,7 +189,8 @@ class Flow:
 
 
 def who(members: Iterable[int], everyone: frozenset[int]) -> str:
-    """The reference's word for a set of ranks of a step: 0, sev, all; one other rank by its number; processes that are none: other."""
+    """The reference's word for a set of ranks of a step: 0, sev, all; one other rank by its number;
+    processes that are none: other."""
     found = set(members)
     ranks = {rank for rank in found if rank >= 0}
     if not ranks:
@@ -189,36 +202,47 @@ def who(members: Iterable[int], everyone: frozenset[int]) -> str:
     return "+".join(filter(None, (word, "other" if -1 in found else "")))
 
 
-# For a step, timestamps by name, and classes of operations: what each (name, rank) did before the first timestamp, between it and the next one,
-# ..., after the last.
+# For a step, timestamps by name, and classes of operations: what each (name, rank) did before the
+# first timestamp, between it and the next one, ..., after the last.
 Split = Callable[[int, dict[int, list[int]], str], dict[tuple[int, int], list[Moved]]]
 
 
 def flow(
-    steps: Sequence[FlowStep], names: NameTable, cwd: str | None = None, wanted: Iterable[int] | None = None, split: Split | None = None
+    steps: Sequence[FlowStep], names: NameTable, cwd: str | None = None,
+    wanted: Iterable[int] | None = None, split: Split | None = None
 ) -> Flow:
-    """The flow of all files whose bytes moved; wanted: of these names alone. cwd: names below it are shown without it. split: asked for
-    files that a step reads before and after they are written, or uses before and after their name is given to another one."""
-    behind = files_behind([one for step in steps for one in step.namings], [step.columns for step in steps], names)
+    """The flow of all files whose bytes moved; wanted: of these names alone. cwd: names below it
+    are shown without it. split: asked for files that a step reads before and after they are
+    written, or uses before and after their name is given to another one."""
+    behind = files_behind([one for step in steps for one in step.namings],
+        [step.columns for step in steps], names)
     changed = {op: _names_of(steps, op) for op in ("unlink", "rename", "link", "mmap")}
     uses, known = _uses(steps, names, behind, split)
-    followed = {names.number(one.old) for step in steps for one in step.namings if one.kind != "unlink"}
+    followed = {names.number(one.old) for step in steps for one in step.namings
+        if one.kind != "unlink"}
     renamed = (changed["rename"] | changed["link"]) - followed
     chosen = None if wanted is None else set(wanted)
     by_name: dict[int, list[_Known]] = {}
     for one in known.values():
         if chosen is None or chosen & set(one.names):
             by_name.setdefault(one.shown_as(names, behind), []).append(one)
-    parts = _split(steps, uses, [one for every in by_name.values() for one in every], names, behind, split)
+    parts = _split(steps, uses, [one for every in by_name.values() for one in every], names, behind,
+        split)
     files = []
     for name in sorted(by_name, key=lambda number: names[number]):
-        made = [_file(uses[one.file], parts, one.file, name in renamed) for one in by_name[name]]
-        found = tuple(_added([use for use in every if use is not None]) for every in zip(*(uses[one.file] for one in by_name[name])))
+        removed = name in changed["unlink"]
+        made = [
+            _file(uses[one.file], parts, one.file, name in renamed, removed)
+            for one in by_name[name]
+        ]
+        found = tuple(_added([use for use in every if use is not None])
+            for every in zip(*(uses[one.file] for one in by_name[name])))
         if any(use is not None and use.direction for use in found):
             role = made[0][1] if len({role for _, role in made}) == 1 else UPDATED
             also = tuple(sorted({names[number] for one in by_name[name] for number in one.moved}))
             edges = tuple(edge for every, _ in made for edge in every)
-            files.append(FileFlow(name, names[name], also, shown(names[name], cwd), found, edges, role, name in changed["unlink"]))
+            files.append(FileFlow(name, names[name], also, shown(names[name], cwd), found, edges,
+                role, name in changed["unlink"]))
     rows = [_row(pattern, [files[i] for i in pattern.members]) for pattern in _patterns(files)]
     moved = {name for file in files for name in file.names}
     every_name = {number for ones in by_name.values() for one in ones for number in one.names}
@@ -234,7 +258,8 @@ def flow(
 
 @dataclass
 class _Known:
-    """What is known of a file: all its names, those under which bytes moved, and under which (symbolic links followed) it was read last."""
+    """What is known of a file: all its names, those under which bytes moved, and under which
+    (symbolic links followed) it was read last."""
 
     file: int
     names: set[int] = field(default_factory=set)
@@ -242,13 +267,17 @@ class _Known:
     read: tuple[int, str] = (-NEVER, "")
 
     def shown_as(self, names: NameTable, behind: Files) -> int:
-        """A name tells most of a file where it was read; of one that nobody read, the last one does."""
+        """A name tells most of a file where it was read; of one that nobody read, the last one
+        does."""
         return names.number(self.read[1] or behind.last_name(self.file))
 
 
-def _file(uses: list[Use | None], parts: list[dict[tuple[int, int], list[int]]], file: int, is_renamed: bool) -> tuple[tuple[Edge, ...], str]:
+def _file(
+    uses: list[Use | None], parts: list[dict[tuple[int, int], list[int]]], file: int,
+    is_renamed: bool, is_removed: bool,
+) -> tuple[tuple[Edge, ...], str]:  # fmt: skip
     edges = tuple(_edges(file, uses, parts))
-    return edges, _role(uses, edges, is_renamed)
+    return edges, _role(uses, edges, is_renamed, is_removed)
 
 
 def _file_of(by_name: dict[int, list[_Known]]) -> dict[int, int]:
@@ -257,17 +286,21 @@ def _file_of(by_name: dict[int, list[_Known]]) -> dict[int, int]:
     for shown_as, every in by_name.items():
         for number in {number for one in every for number in one.names}:
             found.setdefault(number, set()).add(shown_as)
-    return {number: min(files) for number, files in found.items() if len(files) == 1 and number not in files}
+    return {number: min(files) for number, files in found.items() if len(files) == 1
+        and number not in files}
 
 
 def _patterns(files: Sequence[FileFlow]) -> list[Pattern]:
-    """Files are alike when each step moves their bytes in the same direction, and they have the same role."""
-    kinds = [(file.role, tuple("" if use is None else use.direction for use in file.uses)) for file in files]
+    """Files are alike when each step moves their bytes in the same direction, and they have the
+    same role."""
+    kinds = [(file.role, tuple("" if use is None else use.direction for use in file.uses))
+        for file in files]
     return find_patterns([file.text for file in files], kinds)
 
 
 def _row(pattern: Pattern, files: list[FileFlow]) -> Row:
-    return Row(pattern, tuple(files), tuple(_added([use for use in uses if use is not None]) for uses in zip(*(f.uses for f in files))))
+    return Row(pattern, tuple(files), tuple(_added([use for use in uses if use is not None])
+        for uses in zip(*(f.uses for f in files))))
 
 
 def _added(uses: list[Use]) -> Use | None:
@@ -317,14 +350,17 @@ def _add(use: Use, rank: int, kind: int, did: Moved) -> None:
         use.write_ns += did.ns
         if did.bytes:
             use.written[rank] = use.written.get(rank, 0) + did.bytes
-            use.writes_began = did.began if use.writes_began is None else min(did.began, use.writes_began)
+            use.writes_ended = max(use.writes_ended, did.ended)
+            use.writes_began = did.began if use.writes_began is None else min(did.began,
+                use.writes_began)
 
 
 def _pieces(
     index: int, step: FlowStep, names: NameTable, behind: Files, split: Split | None
 ) -> Iterator[tuple[int, int, int, int, str, Moved]]:
-    """Name, rank, kind, file, its name without symbolic links, what was done. A line of the columns that lies before and after its name was
-    given to another file is parted by the records, or counts where it began."""
+    """Name, rank, kind, file, its name without symbolic links, what was done. A line of the columns
+    that lies before and after its name was given to another file is parted by the records, or
+    counts where it began."""
     whole, parted = [], {kind: set() for kind in range(len(_CLASSES))}
     for name, rank, kind, did, first, last in _sums(step.columns):
         text = names[name]
@@ -335,7 +371,8 @@ def _pieces(
         if any(first <= at < last for at in behind.timestamps(text)):
             parted[kind].add(name)
     parts = {
-        kind: split(index, {name: behind.timestamps(names[name]) for name in every}, _CLASSES[kind]) if split is not None and every else {}
+        kind: split(index, {name: behind.timestamps(names[name]) for name in every},
+            _CLASSES[kind]) if split is not None and every else {}
         for kind, every in parted.items()
     }
     for name, rank, kind, did, first in whole:
@@ -344,13 +381,16 @@ def _pieces(
         for at, one in zip(since, pieces):
             if one.bytes or one.ns:
                 yield name, rank, kind, *behind.at(names[name], at), one
-        rest = did._replace(bytes=did.bytes - sum(one.bytes for one in pieces), ns=did.ns - sum(one.ns for one in pieces))
-        if rest.bytes or rest.ns or not pieces:  # all of it where no records tell; else what rounding left
+        rest = did._replace(bytes=did.bytes - sum(one.bytes for one in pieces),
+            ns=did.ns - sum(one.ns for one in pieces))
+        # all of it where no records tell; else what rounding left
+        if rest.bytes or rest.ns or not pieces:
             yield name, rank, kind, *behind.at(names[name], first), rest
 
 
 def _sums(columns: Columns) -> Iterator[tuple[int, int, int, Moved, int, int]]:
-    """Name, rank, kind of operation; what was done; when the first call began and the last one ended."""
+    """Name, rank, kind of operation; what was done; when the first call began and the last one
+    ended."""
     table = columns.where(columns.name != NO_NAME)
     if not len(table):
         return
@@ -362,9 +402,11 @@ def _sums(columns: Columns) -> Iterator[tuple[int, int, int, Moved, int, int]]:
     ended = np.where(table.moved > 0, table.last_ns, -NEVER)
     sums = [np.add.reduceat(column, begins) for column in (table.moved, table.own_ns)]
     sums += [np.minimum.reduceat(began, begins), np.maximum.reduceat(ended, begins)]
-    lasted = (np.minimum.reduceat(table.first_ns, begins), np.maximum.reduceat(table.last_ns, begins))
+    lasted = (np.minimum.reduceat(table.first_ns, begins),
+        np.maximum.reduceat(table.last_ns, begins))
     keys = (table.name[begins], table.rank[begins], kind[begins])
-    for name, rank, of, *did, first, last in zip(*(column.tolist() for column in (*keys, *sums, *lasted))):
+    for name, rank, of, *did, first, last in zip(*(column.tolist()
+            for column in (*keys, *sums, *lasted))):
         yield name, rank, of, Moved(*did), first, last
 
 
@@ -373,20 +415,24 @@ def _names_of(steps: Sequence[FlowStep], op: str) -> set[int]:
     found: set[int] = set()
     for step in steps:
         table = step.columns
-        found |= set(table.name[(table.op == op_named(op).value) & (table.calls > table.errors)].tolist())
+        found |= set(table.name[(table.op == op_named(op).value) & (table.calls > table.errors)]
+            .tolist())
     return found - {NO_NAME}
 
 
 def _writings(uses: Sequence[Use | None]) -> list[tuple[int, int, tuple[int, ...]]]:
     """When each step's writing of a file began, the step, its ranks; in this order."""
-    found = ((use.writes_began, step, use.written) for step, use in enumerate(uses) if use is not None and use.writes_began is not None)
+    found = ((use.writes_began, step, use.written) for step, use in enumerate(uses)
+        if use is not None and use.writes_began is not None)
     return sorted((began, step, tuple(sorted(ranks))) for began, step, ranks in found)
 
 
 def _split(
-    steps: Sequence[FlowStep], uses: dict[int, list[Use | None]], known: Iterable[_Known], names: NameTable, behind: Files, split: Split | None
+    steps: Sequence[FlowStep], uses: dict[int, list[Use | None]], known: Iterable[_Known],
+    names: NameTable, behind: Files, split: Split | None
 ) -> list[dict[tuple[int, int], list[int]]]:
-    """For each step, by file and rank: what was read before, between and after the writings of files that are written while they are read."""
+    """For each step, by file and rank: what was read before, between and after the writings of
+    files that are written while they are read."""
     cuts: list[dict[int, set[int]]] = [{} for _ in steps]
     writings = {}
     for one in known if split is not None else ():
@@ -394,9 +440,11 @@ def _split(
         writings[one.file] = timestamps = [began for began, _, _ in _writings(every)]
         for step, use in enumerate(every):
             spans = use.reads_lasted.values() if use is not None else ()
-            if any(began <= timestamp < ended for began, ended in spans for timestamp in timestamps):
+            if any(began <= timestamp < ended for began, ended in spans
+                    for timestamp in timestamps):
                 for name in one.names:
-                    cuts[step].setdefault(name, set(behind.timestamps(names[name]))).update(timestamps)
+                    cuts[step].setdefault(name, set(behind.timestamps(names[name]))).update(
+                        timestamps)
     parts: list[dict[tuple[int, int], list[int]]] = []
     for step, found in enumerate(cuts):
         at = {name: sorted(timestamps) for name, timestamps in found.items()}
@@ -410,7 +458,8 @@ def _split(
     return parts
 
 
-def _edges(file: int, uses: Sequence[Use | None], parts: list[dict[tuple[int, int], list[int]]]) -> Iterator[Edge]:
+def _edges(file: int, uses: Sequence[Use | None],
+        parts: list[dict[tuple[int, int], list[int]]]) -> Iterator[Edge]:
     writings = _writings(uses)
     for step, use in enumerate(uses):
         for rank in sorted(use.read) if use is not None else ():
@@ -424,10 +473,14 @@ def _edges(file: int, uses: Sequence[Use | None], parts: list[dict[tuple[int, in
                     yield Edge(came, writers, step, rank, count)
 
 
-def _role(uses: Sequence[Use | None], edges: Sequence[Edge], is_renamed: bool) -> str:
-    """input: never written. output: never read. carried: made in the run, and what was written last is read by a later step.
-    scratch: made and read within one step alone. updated: any other. renamed: an output whose name was changed."""
-    writings = [(use.writes_began, step) for step, use in enumerate(uses) if use is not None and use.written]
+def _role(
+    uses: Sequence[Use | None], edges: Sequence[Edge], is_renamed: bool, is_removed: bool
+) -> str:
+    """input: never written. output: never read, but by its writers while they write. carried: made
+    in the run, and what was written last is read by a later step. scratch: made and read within one
+    step alone. updated: any other. renamed: an output whose name was changed."""
+    writings = [(use.writes_began, step) for step, use in enumerate(uses) if use is not None
+        and use.written]
     if not writings:
         return INPUT
     if not edges:
@@ -437,4 +490,15 @@ def _role(uses: Sequence[Use | None], edges: Sequence[Edge], is_renamed: bool) -
     last = max(writings)[1]
     if any(edge.from_step == last and edge.to_step != last for edge in edges):
         return CARRIED
-    return SCRATCH if len(writings) == 1 else UPDATED
+    if len(writings) > 1:
+        return UPDATED
+    [made] = [use for use in uses if use is not None and use.written]
+    return OUTPUT if _is_read_back(made) and not is_removed else SCRATCH
+
+
+def _is_read_back(use: Use) -> bool:
+    """Whether only those who write a file read it, less than they write, and write on after the
+    last read: libraries that fill blocks read these before, and appending needs the last block."""
+    ended = max(last for _, last in use.reads_lasted.values())
+    is_own = use.read.keys() <= use.written.keys()
+    return is_own and use.bytes_read < use.bytes_written and ended < use.writes_ended

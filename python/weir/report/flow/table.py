@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data flow between steps as tables and JSON: the transfer matrix, what is only carried along, the graph, what is read more than once."""
+"""Data flow between steps as tables and JSON: the transfer matrix, what is only carried along, the
+graph, what is read more than once."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ from weir.report.waits.summary import synchronisation_of
 
 
 def flow_steps(report: Report) -> list[FlowStep]:
-    """What the analysis of the flow looks at: the chosen I/O on files of each step, and who gave names to files, chosen or not."""
+    """What the analysis of the flow looks at: the chosen I/O on files of each step, and who gave
+    names to files, chosen or not."""
     made = []
     for step in report.steps:
         ranks = frozenset(member.rank for member in step.data.members if not member.is_launcher)
@@ -53,24 +55,30 @@ def report_flow(report: Report, pattern: str | None = None) -> Flow:
 
 
 def _found_flow(report: Report, pattern: str | None) -> Flow:
-    wanted = None if pattern is None else [number for number, name in enumerate(report.names.names) if matches(name, pattern)]
+    wanted = None if pattern is None else [number for number, name in enumerate(report.names.names)
+        if matches(name, pattern)]
 
-    def split(step: int, timestamps: dict[int, list[int]], classes: str) -> dict[tuple[int, int], list[Moved]]:
+    def split(step: int, timestamps: dict[int, list[int]],
+            classes: str) -> dict[tuple[int, int], list[Moved]]:
         one = report.steps[step]
-        return uses_between(one.data, one.members, report.names, timestamps, classes) if one.level == "trace" else {}
+        return uses_between(one.data, one.members, report.names, timestamps,
+            classes) if one.level == "trace" else {}
 
     return flow(flow_steps(report), report.names, report.cwd, wanted, split)
 
 
 def report_rereads(report: Report, found: Flow) -> tuple[list[Reread], list[Reread]]:
-    """Files that all ranks of a step read, and files that one rank read more than once. cost: a pass over all records."""
-    steps: list[Extents | None] = [extents(step.data, step.members, report.names, found.file_of) if step.level == "trace" else None for step in report.steps]
+    """Files that all ranks of a step read, and files that one rank read more than once. cost: a
+    pass over all records."""
+    steps: list[Extents | None] = [extents(step.data, step.members, report.names, found.file_of)
+        if step.level == "trace" else None for step in report.steps]
     return read_by_all(found, steps), read_again(found, flow_steps(report), steps)
 
 
 LISTING = Listing(
     "flow",
-    "files, or patterns of files, by what becomes of them in the run, as in `weir report --tables flow`",
+    "files, or patterns of files, by what becomes of them in the run, as in `weir report --tables "
+    "flow`",
     (
         Field("bytes_written", "int", "bytes", "written to them", "MB written"),
         Field("bytes_read", "int", "bytes", "read from them", "MB read"),
@@ -96,7 +104,8 @@ LISTING = Listing(
 )
 PASSAGES = Listing(
     "passages",
-    "bytes from the step that wrote a file to the step that read it, as in `weir report --tables graph`",
+    "bytes from the step that wrote a file to the step that read it, as in `weir report --tables "
+    "graph`",
     (
         Field("bytes", "int", "bytes", "read", "MB"),
         Field("from_step", "text", "", "step that wrote; (before): the file existed before the run",
@@ -111,7 +120,8 @@ PASSAGES = Listing(
 )
 REREADS = Listing(
     "rereads",
-    "files that all ranks of a step read, or one rank more than once, as in `weir report --tables reads`",
+    "files that all ranks of a step read, or one rank more than once, as in `weir report --tables "
+    "reads`",
     (
         Field("bytes", "int", "bytes", "read", "MB read"),
         Field("distinct_bytes", "int?", "bytes",
@@ -146,8 +156,10 @@ def _flow_row(found: Flow, row: Row) -> dict[str, Any]:
         "gone": "" if not removed else "yes" if removed == count else f"{removed} of them",
         "pattern": row.pattern.text, "role": row.role, "files": [file.file for file in row.files],
         "numbers": [vars(one) for one in row.pattern.numbers],
-        "also": lambda: sorted({name for file in row.files for name in file.names} - {file.file for file in row.files}),
-        "uses": lambda: [_use_json(found, step, use) for step, use in enumerate(row.uses) if use is not None],
+        "also": lambda: sorted({name for file in row.files for name in file.names}
+            - {file.file for file in row.files}),
+        "uses": lambda: [_use_json(found, step, use) for step, use in enumerate(row.uses)
+            if use is not None],
         "passages": lambda: [_passage_json(found, edge) for edge in row.passages],
     }  # fmt: skip
 
@@ -156,7 +168,8 @@ def _passage_rows(found: Flow) -> list[dict[str, Any]]:
     """Most bytes first."""
     ends = ("from_step", "writers", "to_step", "readers")
     made = [
-        {"bytes": edge.bytes, "files": edge.files, "pattern": row.pattern.text} | dict(zip(ends, _ends(found, edge)))
+        {"bytes": edge.bytes, "files": edge.files, "pattern": row.pattern.text} | dict(zip(ends,
+            _ends(found, edge)))
         for row in found.rows
         for edge in row.passages
     ]
@@ -169,10 +182,13 @@ def _reread_rows(report: Report, pattern: str | None) -> list[list[dict[str, Any
     return [
         [
             {
-                "bytes": one.bytes, "distinct_bytes": one.distinct, "opens": one.times, "by_all": by_all,
-                "ratio": one.bytes / one.distinct if one.distinct else None, "step": found.steps[one.step],
+                "bytes": one.bytes, "distinct_bytes": one.distinct, "opens": one.times,
+                "by_all": by_all,
+                "ratio": one.bytes / one.distinct if one.distinct else None,
+                "step": found.steps[one.step],
                 "readers": who(one.ranks, found.ranks[one.step]), "count": len(one.files),
-                "pattern": one.row.pattern.text, "ranks": ranks_text(one.ranks), "files": list(one.files),
+                "pattern": one.row.pattern.text, "ranks": ranks_text(one.ranks),
+                "files": list(one.files),
             }
             for one in every
         ]
@@ -180,8 +196,10 @@ def _reread_rows(report: Report, pattern: str | None) -> list[list[dict[str, Any
     ]  # fmt: skip
 
 
-def flow_tables(report: Report, top: int | None = 20, pattern: str | None = None) -> Iterator[Table]:
-    """The transfer matrix; files that are only carried from step to step; files written and never read."""
+def flow_tables(report: Report, top: int | None = 20,
+        pattern: str | None = None) -> Iterator[Table]:
+    """The transfer matrix; files that are only carried from step to step; files written and never
+    read."""
     found = report_flow(report, pattern)
     yield _matrix(report, found, top)
     carried, unread = found.of(CARRIED), found.of(OUTPUT)
@@ -191,21 +209,25 @@ def flow_tables(report: Report, top: int | None = 20, pattern: str | None = None
         yield _unread_table(found, unread, top)
 
 
-def graph_tables(report: Report, top: int | None = 20, pattern: str | None = None) -> Iterator[Table]:
+def graph_tables(report: Report, top: int | None = 20,
+        pattern: str | None = None) -> Iterator[Table]:
     """The edges of the flow: from the step that wrote to the step that read, most bytes first."""
     found = report_flow(report, pattern)
     rows = _passage_rows(found)
     total = sums(rows, "bytes") | {"pattern": "TOTAL"}
-    yield PASSAGES.table("Bytes from step to step, by MB", rows, top=top, footer=[total], remarks=_unfollowed(found))
+    yield PASSAGES.table("Bytes from step to step, by MB", rows, top=top, footer=[total],
+        remarks=_unfollowed(found))
 
 
-def read_tables(report: Report, top: int | None = 20, pattern: str | None = None) -> Iterator[Table]:
+def read_tables(report: Report, top: int | None = 20,
+        pattern: str | None = None) -> Iterator[Table]:
     """Files that all ranks of a step read; files that the same rank read more than once."""
     for rows, title, remark in zip(
         _reread_rows(report, pattern),
         ("Read by all ranks of a step", "Read more than once by the same rank"),
         (
-            "MB distinct: what would do if one rank read it for all; -: offsets are not known (stdio, or no records)",
+            "MB distinct: what would do if one rank read it for all; -: offsets are not known "
+            "(stdio, or no records)",
             "-: offsets are not known; the rank opened the file so many times and only read it",
         ),
     ):
@@ -222,7 +244,8 @@ def _files(count: int) -> str:
 
 
 def cell(use: Use | None, everyone: frozenset[int]) -> str:
-    """Who, and the direction: -> 0 is a read by rank 0, all -> a write by all ranks, -> 0 -> both."""
+    """Who, and the direction: -> 0 is a read by rank 0, all -> a write by all ranks, -> 0 -> both.
+    """
     if use is None or not use.direction:
         return ""
     read, written = who(use.read, everyone), who(use.written, everyone)
@@ -248,21 +271,25 @@ def _matrix(report: Report, found: Flow, top: int | None) -> Table:
     rows = tuple(
         (
             row.pattern.text, str(len(row.files)), numbers_text(row.pattern),
-            *(cell(use, ranks) for use, ranks in zip(row.uses, found.ranks)), row.role, *_volume(row),
+            *(cell(use, ranks) for use, ranks in zip(row.uses, found.ranks)), row.role,
+            *_volume(row),
         )
         for row in found.rows[:top]
     )  # fmt: skip
-    columns = ("<File", "files", "<numbers", *(f"<{step}" for step in found.steps), "<role", "MB written", "MB read", "s")
+    columns = ("<File", "files", "<numbers", *(f"<{step}" for step in found.steps), "<role",
+        "MB written", "MB read", "s")
     lines = "1 line" if len(found.rows) == 1 else f"{len(found.rows)} lines"
     title = f"Data flow: {_files(found.files)} in {lines}, by MB{_of(len(rows), len(found.rows))}"
     if not report.keeps_names:
-        return Table(title, columns, rows, remarks=("level summary keeps no names of files: its steps show nothing here",))
+        return Table(title, columns, rows,
+            remarks=("level summary keeps no names of files: its steps show nothing here",))
     return Table(title, columns, rows, remarks=(*_role_remark(found), *_unfollowed(found)))
 
 
 def _volume(*rows: Row) -> tuple[str, str, str]:
     """MB written, MB read, seconds."""
-    written, read, ns = (sum(row.sum(figure) for row in rows) for figure in ("bytes_written", "bytes_read", "ns"))
+    written, read, ns = (sum(row.sum(figure) for row in rows)
+        for figure in ("bytes_written", "bytes_read", "ns"))
     return f"{megabytes(written):.3f}", f"{megabytes(read):.3f}", f"{ns / 1e9:.3f}"
 
 
@@ -272,11 +299,20 @@ def _role_remark(found: Flow) -> Iterator[str]:
         rows = found.of(role)
         if rows:
             written, read, _ = _volume(*rows)
-            moved = f"{read} MB read" if role == INPUT else f"{written} MB written" if role == OUTPUT else f"{written} MB written, {read} read"
+            moved = (
+                f"{read} MB read"
+                if role == INPUT
+                else f"{written} MB written"
+                if role == OUTPUT
+                else f"{written} MB written, {read} read"
+            )
             parts.append(f"{role} {_files(sum(len(row.files) for row in rows))}, {moved}")
     if parts:
         yield "; ".join(parts)
-    yield "-> 0: rank 0 read, 0 ->: it wrote; sev: several ranks, all: all of them, other: processes without a rank"
+    yield (
+        "-> 0: rank 0 read, 0 ->: it wrote; sev: several ranks, all: all of them, other: processes "
+        "without a rank"
+    )
 
 
 def _unfollowed(found: Flow) -> tuple[str, ...]:
@@ -285,13 +321,16 @@ def _unfollowed(found: Flow) -> tuple[str, ...]:
     others = sum(file.has_other_names for row in found.rows for file in row.files)
     if others:
         was = "was" if others == 1 else "were"
-        said.append(f"{_files(others)} {was} written or read under other names, too (renamed or linked; --json lists them)")
+        said.append(f"{_files(others)} {was} written or read under other names, too (renamed or "
+                    f"linked; --json lists them)")
     if found.renamed:
         was = "was" if len(found.renamed) == 1 else "were"
-        said.append(f"{_files(len(found.renamed))} {was} renamed or linked: the trace does not have the new name, the flow ends there")
+        said.append(f"{_files(len(found.renamed))} {was} renamed or linked: the trace does not "
+                    f"have the new name, the flow ends there")
     if found.mapped:
         was = "was" if len(found.mapped) == 1 else "were"
-        said.append(f"{_files(len(found.mapped))} {was} mapped into memory and not read otherwise: which bytes moved is not seen")
+        said.append(f"{_files(len(found.mapped))} {was} mapped into memory and not read otherwise: "
+                    f"which bytes moved is not seen")
     return tuple(said)
 
 
@@ -311,8 +350,10 @@ def _carried_table(report: Report, found: Flow, every: Sequence[Row], top: int |
     added = ("bytes_written", "bytes_read", "write_ns", "read_ns", "other_ns", "ns", "count")
     total = sums(rows, *added) | {"pattern": "TOTAL"}
     remark = (
-        f"made in the run, read by a later step and not used after: in memory, or on a burst buffer, these files would take "
-        f"{short(total['ns'] / 1e9)} s of I/O ({percent(total['ns'], report.all.ns)} of all ranks') off the file system"
+        f"made in the run, read by a later step and not used after: in memory, or on a burst "
+        f"buffer, these files would take "
+        f"{short(total['ns'] / 1e9)} s of I/O ({percent(total['ns'], report.all.ns)} of all "
+        f"ranks') off the file system"
         + ("" if critical is None else f"; {short(critical / 1e9)} s of it are critical I/O time")
     )
     title = "Only carried from step to step"
@@ -322,15 +363,18 @@ def _carried_table(report: Report, found: Flow, every: Sequence[Row], top: int |
 def _critical_ns(report: Report, rows: Sequence[Row]) -> int | None:
     """Critical time of the I/O on the files of some rows; None where MPI was not recorded."""
     files = {file.file for row in rows for file in row.files}
-    every = [waits for step in report.steps if (waits := synchronisation_of(step).waits) is not None]
-    return sum(one.critical_ns for waits in every for one in waits.files if one.file in files) if every else None
+    every = [waits for step in report.steps
+        if (waits := synchronisation_of(step).waits) is not None]
+    return sum(one.critical_ns for waits in every for one in waits.files
+        if one.file in files) if every else None
 
 
 def _unread_table(found: Flow, every: Sequence[Row], top: int | None) -> Table:
     rows = _flow_rows(found, every)
     total = sums(rows, "bytes_written", "ns", "count") | {"pattern": "TOTAL"}
     without = ("bytes_read", "write_ns", "read_ns", "other_ns", "read_in", "gone")
-    return LISTING.table("Written and never read in this run", rows, top=top, without=without, footer=[total])
+    return LISTING.table("Written and never read in this run", rows, top=top, without=without,
+        footer=[total])
 
 
 def _ends(found: Flow, edge: Passage) -> tuple[str, str, str, str]:
@@ -346,13 +390,16 @@ def flow_json(report: Report, pattern: str | None = None) -> dict[str, Any]:
     carried = found.of(CARRIED)
     critical = _critical_ns(report, carried)
     return {
-        "steps": [{"step": name, "ranks": sum(rank >= 0 for rank in ranks)} for name, ranks in zip(found.steps, found.ranks)],
+        "steps": [{"step": name, "ranks": sum(rank >= 0 for rank in ranks)}
+            for name, ranks in zip(found.steps, found.ranks)],
         "rows": LISTING.json(_flow_rows(found)),
         "carried": {
             "rows": [index for index, row in enumerate(found.rows) if row.role == CARRIED],
             "files": sum(len(row.files) for row in carried),
-            **{key: sum(row.sum(key) for row in carried) for key in ("bytes_written", "bytes_read")},
-            **{f"{key}_s": sum(row.sum(f"{key}_ns") for row in carried) / 1e9 for key in ("write", "read", "other")},
+            **{key: sum(row.sum(key) for row in carried)
+                for key in ("bytes_written", "bytes_read")},
+            **{f"{key}_s": sum(row.sum(f"{key}_ns") for row in carried) / 1e9
+                for key in ("write", "read", "other")},
             "critical_s": None if critical is None else critical / 1e9,
         },
         "renamed": list(found.renamed),
@@ -362,8 +409,10 @@ def flow_json(report: Report, pattern: str | None = None) -> dict[str, Any]:
 
 def _passage_json(found: Flow, edge: Passage) -> dict[str, Any]:
     return {
-        "from": None if edge.from_step is None else found.steps[edge.from_step], "to": found.steps[edge.to_step],
-        "writers": ranks_text(edge.writers), "readers": ranks_text(edge.readers), "files": edge.files, "bytes": edge.bytes,
+        "from": None if edge.from_step is None else found.steps[edge.from_step],
+        "to": found.steps[edge.to_step],
+        "writers": ranks_text(edge.writers), "readers": ranks_text(edge.readers),
+        "files": edge.files, "bytes": edge.bytes,
     }  # fmt: skip
 
 
@@ -385,12 +434,15 @@ def ranks_text(members: Iterable[int]) -> str:
 
 
 def graph_json(report: Report, pattern: str | None = None) -> dict[str, Any]:
-    """Key `graph`: nodes are ranks of steps, edges go from the ranks that wrote a file in one step to those that read it in another."""
+    """Key `graph`: nodes are ranks of steps, edges go from the ranks that wrote a file in one step
+    to those that read it in another."""
     found = report_flow(report, pattern)
     files = [file for row in found.rows for file in row.files]
-    nodes = {(step, rank) for file in files for step, use in enumerate(file.uses) if use is not None for rank in (*use.read, *use.written)}
+    nodes = {(step, rank) for file in files for step, use in enumerate(file.uses)
+        if use is not None for rank in (*use.read, *use.written)}
     return {
-        "nodes": [{"id": _node(found, step, rank), "step": found.steps[step], "rank": rank} for step, rank in sorted(nodes)],
+        "nodes": [{"id": _node(found, step, rank), "step": found.steps[step], "rank": rank}
+            for step, rank in sorted(nodes)],
         "edges": [one for file in files for one in _edges_json(found, file)],
     }
 

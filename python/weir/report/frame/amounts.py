@@ -25,7 +25,8 @@ def with_unit(value: float, unit: str) -> str:
 
 def seconds(value: float) -> str:
     """Seconds in the unit that suits them: us, ms, s, min, h."""
-    for limit, scale, unit in ((1e-3, 1e6, "us"), (1, 1e3, "ms"), (600, 1, "s"), (36_000, 1 / 60, "min")):
+    for limit, scale, unit in ((1e-3, 1e6, "us"), (1, 1e3, "ms"), (600, 1, "s"),
+            (36_000, 1 / 60, "min")):
         if abs(value) < limit:
             return with_unit(value * scale, unit)
     return with_unit(value / 3600, "h")
@@ -33,7 +34,8 @@ def seconds(value: float) -> str:
 
 def amount(count: float) -> str:
     """Bytes in kB, MB, GB, TB of 1000."""
-    for limit, scale, unit in ((1e3, 1, "B"), (1e6, 1e-3, "kB"), (1e9, 1e-6, "MB"), (1e12, 1e-9, "GB")):
+    for limit, scale, unit in ((1e3, 1, "B"), (1e6, 1e-3, "kB"), (1e9, 1e-6, "MB"),
+            (1e12, 1e-9, "GB")):
         if count < limit:
             return with_unit(count * scale, unit)
     return with_unit(count * 1e-12, "TB")
@@ -49,7 +51,15 @@ def share(part: float, whole: float) -> str:
     if not whole:
         return "-"
     value = 100 * part / whole
-    text = "0" if value == 0 else "<0.1" if value < 0.1 else f"{value:.1f}" if value < 10 else f"{value:.0f}"
+    text = (
+        "0"
+        if value == 0
+        else "<0.1"
+        if value < 0.1
+        else f"{value:.1f}"
+        if value < 10
+        else f"{value:.0f}"
+    )
     return f"{text}{_NO_BREAK}%"
 
 
@@ -62,8 +72,8 @@ def brief(name: str) -> str:
 
 
 def fitted(name: str, width: int) -> str:
-    """A path without its middle where it is longer than `width` characters: its end distinguishes files, its beginning only
-    shows the file system."""
+    """A path without its middle where it is longer than `width` characters: its end distinguishes
+    files, its beginning only shows the file system."""
     if len(name) <= width:
         return name
     end = (width - 3) * 4 // 5

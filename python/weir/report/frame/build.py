@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A report: one run, a choice of steps and ranks, and the columns that every figure is computed from.
+"""A report: one run, a choice of steps and ranks, and the columns that every figure is computed
+from.
 
-A subject (weir.report.SUBJECT) adds its own figures with `figure`; this module knows none of them."""
+A subject (weir.report.SUBJECT) adds its own figures with `figure`; this module knows none of them.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,7 @@ import numpy as np
 
 from weir.analysis.active import Active, active_time
 from weir.analysis.columns import Columns
+from weir.analysis.exclusion import Exclusion, exclusion_of
 from weir.analysis.names import NameTable, is_mpi_segment
 from weir.analysis.remote import RemoteReader
 from weir.analysis.step import Member, StepData, read_step
@@ -26,7 +29,8 @@ from weir.trace.process import LEVELS
 
 @dataclass(frozen=True)
 class Choice:
-    """What a report is about. rank None: all ranks and other processes; everything: also launchers, pipes and devices."""
+    """What a report is about. rank None: all ranks and other processes; everything: also launchers,
+    pipes and devices."""
 
     rank: int | None = None
     everything: bool = False
@@ -37,7 +41,8 @@ class Choice:
         return self.rank is None or member.rank == self.rank
 
     def rows(self, data: StepData, columns: Columns | None = None) -> np.ndarray:
-        """Mask over the columns of a step: I/O of the chosen members on files. columns: the same I/O in other rows."""
+        """Mask over the columns of a step: I/O of the chosen members on files. columns: the same
+        I/O in other rows."""
         columns = data.columns if columns is None else columns
         mask = data.member_mask(self.takes)[columns.member] & columns.by_code("RWOCM")
         return mask if self.everything else mask & columns.is_file
@@ -60,7 +65,8 @@ def figure(compute: Callable[[Part], Found]) -> Callable[[Part], Found]:
 
 
 class _Summed:
-    """Totals over `columns`, of a step or of all. Level summary tells no files apart, so their number is not known there."""
+    """Totals over `columns`, of a step or of all. Level summary tells no files apart, so their
+    number is not known there."""
 
     columns: Columns
     keeps_names: bool
@@ -123,12 +129,14 @@ class StepReport(_Summed):
 
     @cached_property
     def by_rank(self) -> dict[int, Totals]:
-        return {rank: self.with_known_files(one) for rank, one in totals_by_rank(self.columns, self.ranks).items()}
+        return {rank: self.with_known_files(one) for rank, one in totals_by_rank(self.columns,
+            self.ranks).items()}
 
     @cached_property
     def _active(self) -> Active:
         masks = [self.members[first : first + len(file.processes)] for first, file in self._files()]
-        return active_time(self.data.files, self.data.lines, masks, all_names=self.choice.everything)
+        return active_time(self.data.files, self.data.lines, masks,
+            all_names=self.choice.everything)
 
     def _files(self) -> Iterator[tuple[int, object]]:
         for index, file in enumerate(self.data.files):
@@ -156,9 +164,14 @@ class StepReport(_Summed):
 
     @cached_property
     def wall_ns(self) -> int:
-        """Of the job; where its end is unknown, to the last sign of life in the trace, from the start of its command or of the first process."""
+        """Of the job; where its end is unknown, to the last sign of life in the trace, from the
+        start of its command or of the first process."""
         job = self.data.step.job
-        if job is not None and job.started_realtime_ns is not None and job.ended_realtime_ns is not None:
+        if (
+            job is not None
+            and job.started_realtime_ns is not None
+            and job.ended_realtime_ns is not None
+        ):
             return max(0, job.ended_realtime_ns - job.started_realtime_ns)
         timestamps = []
         for member in self.data.members:
@@ -167,24 +180,42 @@ class StepReport(_Summed):
             timestamps += [line.timestamp(t) for t in ticks if process.whole and t]
         if len(self.columns):
             timestamps += [int(self.columns.first_ns.min()), int(self.columns.last_ns.max())]
-        if timestamps and job is not None and job.command is not None and job.started_realtime_ns is not None:
+        if (
+            timestamps
+            and job is not None
+            and job.command is not None
+            and job.started_realtime_ns is not None
+        ):
             timestamps.append(job.started_realtime_ns)
         return max(timestamps) - min(timestamps) if timestamps else 0
 
     @cached_property
     def lost_events(self) -> int:
-        """Calls without a record where records were asked for, and calls of which not even a counter was kept."""
+        """Calls without a record where records were asked for, and calls of which not even a
+        counter was kept."""
         return sum(map(self.data.lost_events_of, self.data.members))
 
+    @cached_property
+    def excluded(self) -> Columns:
+        """Calls of the chosen members on files that are left out (weir.analysis.exclusion)."""
+        columns = self.data.columns.where(self.data.is_excluded(self.data.columns))
+        chosen = self.data.member_mask(Choice(self.choice.rank).takes)[columns.member]
+        return columns.where(chosen & columns.by_code("RWOCM"))
+
     def left_out(self) -> tuple[Totals, Totals, Totals]:
-        """What the tables leave out: pipes, devices and the like; launchers (files of theirs); segments of MPI libraries."""
+        """What the tables leave out: pipes, devices and the like; launchers (files of theirs);
+        segments of MPI libraries."""
         columns = self.data.columns.where(self.data.columns.by_code("RWOCM"))
         launcher = self.data.member_mask(lambda m: m.is_launcher)[columns.member]
-        by_rank = self.data.member_mask(lambda m: self.choice.rank in (None, m.rank))[columns.member]
-        not_files = columns.where(~columns.is_file & ~launcher & by_rank)
+        by_rank = self.data.member_mask(lambda m: self.choice.rank in (None,
+            m.rank))[columns.member]
+        is_storage = columns.is_file | self.data.is_excluded(columns)
+        not_files = columns.where(~is_storage & ~launcher & by_rank)
         used = np.unique(not_files.name)
-        is_segment = np.isin(not_files.name, used[[is_mpi_segment(self.names[name]) for name in used.tolist()]])
-        left_out = not_files.where(~is_segment), columns.where(columns.is_file & launcher), not_files.where(is_segment)
+        is_segment = np.isin(not_files.name,
+            used[[is_mpi_segment(self.names[name]) for name in used.tolist()]])
+        left_out = not_files.where(~is_segment), columns.where(is_storage
+            & launcher), not_files.where(is_segment)
         found = [totals(one) for one in left_out]
         return found[0], found[1], replace(found[2], files=len(np.unique(left_out[2].name)))
 
@@ -197,6 +228,7 @@ class Report(_Summed):
     choice: Choice
     names: NameTable = field(repr=False)
     steps: tuple[StepReport, ...]
+    exclusion: Exclusion | None = None
     figures: dict[Callable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
@@ -248,24 +280,40 @@ class Report(_Summed):
 
 
 def build(
-    run_path: str | os.PathLike[str], *, step: str | None = None, rank: int | None = None, all: bool = False,
+    run_path: str | os.PathLike[str], *, step: str | None = None, rank: int | None = None,
+    all: bool = False,
     phase_rules: tuple[Any, ...] = (), reader: RemoteReader | None = None,
+    exclusion: Exclusion | None = None,
 ) -> Report:
     """Read a run (or one step of it) and make its report; damage is in the report's problems.
 
-    rank: only the processes of this rank. all: launchers, pipes and devices too. phase_rules: marks of phases besides the program's
-    (weir.report.waits.phase_rules). reader: who reads the trace files instead of this process (weir.cluster). Raises weir.trace.RunNotFound, for a rank that is not there too.
+    rank: only the processes of this rank. all: launchers, pipes and devices too. phase_rules: marks
+    of phases besides the program's (weir.report.waits.phase_rules). reader: who reads the trace
+    files instead of this process (weir.cluster). exclusion: files that are left out, unless all is
+    True; None: those that the environment chooses. Raises weir.trace.RunNotFound, for a rank that
+    is not there too.
     """
     run = find_run(run_path, step)
     names, choice = NameTable(), Choice(rank, all)
+    exclusion = None if all else exclusion or exclusion_of()
+    of_step = [
+        exclusion and exclusion.of_step(None if one.job is None else one.job.cwd)
+        for one in run.steps
+    ]
     if reader is not None:
-        reader.expect(path for one in run.steps for path in one.files)
-    steps = [StepReport(read_step(one, names, reader), choice, names, phase_rules) for one in run.steps]
+        for one, left_out in zip(run.steps, of_step):
+            reader.expect(one.files, left_out)
+    steps = [
+        StepReport(read_step(one, names, reader, left_out), choice, names, phase_rules)
+        for one, left_out in zip(run.steps, of_step)
+    ]
     steps.sort(key=lambda one: (one.started_ns, one.name))
     if rank is not None and not any(rank in one.ranks for one in steps):
         everyone = sorted({member.rank for one in steps for member in one.data.members})
-        raise RunNotFound(f"{run.path}: no rank {rank}; it has {_ranks(everyone) or 'no ranks'} (-1: processes without a rank)")
-    return Report(str(run.path), choice, names, tuple(steps))
+        raise RunNotFound(
+            f"{run.path}: no rank {rank}; it has {_ranks(everyone) or 'no ranks'} (-1: processes "
+            f"without a rank)")
+    return Report(str(run.path), choice, names, tuple(steps), exclusion)
 
 
 def _ranks(every: list[int]) -> str:

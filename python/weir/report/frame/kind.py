@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a table of `weir report` is declared: once, in the module that makes it. docs/extending.md adds one."""
+"""How a table of `weir report` is declared: once, in the module that makes it. docs/extending.md
+adds one."""
 
 from __future__ import annotations
 
@@ -17,9 +18,9 @@ DEFAULT_DETAILS = 5
 
 @dataclass(frozen=True)
 class Options:
-    """What is printed. tables: names of kinds in the order in which they are printed, "all" for those that are printed
-    together; none: the overview. top None: the default of each table; 0: everything. width: columns of the screen, which
-    the overview fits into."""
+    """What is printed. tables: names of kinds in the order in which they are printed, "all" for
+    those that are printed together; none: the overview. top None: the default of each table; 0:
+    everything. width: columns of the screen, which the overview fits into."""
 
     tables: Sequence[str] = ()
     by: str = "msec"
@@ -52,12 +53,14 @@ class Options:
 class TableKind:
     """A kind of table, or of several that are read together.
 
-    name: its word in `--tables`, its anchor on the page. heading: of its section there; short_heading: in the page's list of
-    sections. shows: one sentence for `--help`, the overview and docs/reference/tables.md. tables: makes them of a report;
-    yields nothing where the run has none. why_empty: the reason, when the user asked for it by name. in_all: printed by
-    `--tables all`. page: where the page has it. is_in_overview: the overview shows the same itself. has_rows: whether a run
-    has any, found without making the tables. json: keys of `weir report --json`; those of a kind that is not in `all` are
-    there when it is named. listings: its rows by their fields (weir.report.frame.declared), each a table of `weir query`.
+    name: its word in `--tables`, its anchor on the page. heading: of its section there;
+    short_heading: in the page's list of sections. shows: one sentence for `--help`, the overview
+    and docs/reference/tables.md. tables: makes them of a report; yields nothing where the run has
+    none. why_empty: the reason, when the user asked for it by name. in_all: printed by `--tables
+    all`. page: where the page has it. is_in_overview: the overview shows the same itself. has_rows:
+    whether a run has any, found without making the tables. json: keys of `weir report --json`;
+    those of a kind that is not in `all` are there when it is named. listings: its rows by their
+    fields (weir.report.frame.declared), each a table of `weir query`.
     """
 
     name: str
@@ -67,12 +70,14 @@ class TableKind:
     why_empty: str = "the run has none of it"
     in_all: bool = True
     short_heading: str = ""
-    page: str = "late"  # early: before the files; last: at the end; own: its section is made elsewhere
+    # early: before the files; last: at the end; own: its section is made elsewhere
+    page: str = "late"
     is_in_overview: bool = False
     has_rows: Callable[[Report], bool] = lambda _: True
     json: Callable[[Report, Options], dict[str, Any]] | None = None
     listings: tuple[Any, ...] = ()
 
     def has_more(self, report: Report) -> bool:
-        """Whether the overview names it: the run has some of it, and the overview does not show it itself."""
+        """Whether the overview names it: the run has some of it, and the overview does not show it
+        itself."""
         return self.in_all and not self.is_in_overview and self.has_rows(report)

@@ -17,9 +17,11 @@ from weir.report.frame.amounts import FILTERS
 
 @dataclass(frozen=True)
 class Section:
-    """One chapter of the page. name: its anchor. body: finished HTML; everything else is escaped where it is shown.
+    """One chapter of the page. name: its anchor. body: finished HTML; everything else is escaped
+    where it is shown.
 
-    data: what scripts read, under the section's name; blobs: packed numbers by name, as text. brief: the title in the list of sections.
+    data: what scripts read, under the section's name; blobs: packed numbers by name, as text.
+    brief: the title in the list of sections.
     """
 
     name: str
@@ -45,7 +47,8 @@ def asset(name: str) -> str:
 
 @cache
 def _environment() -> Environment:
-    made = Environment(loader=_Assets(), autoescape=True, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
+    made = Environment(loader=_Assets(), autoescape=True, trim_blocks=True, lstrip_blocks=True,
+        keep_trailing_newline=True)
     made.filters.update(FILTERS)
     return made
 

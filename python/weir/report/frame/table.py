@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A table as a title, columns and cells of text, and as lines; how it reaches the screen is left to render."""
+"""A table as a title, columns and cells of text, and as lines; how it reaches the screen is left to
+render."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Table:
-    """Columns that begin with '<' are aligned left. groups: spans of columns with a heading of their own, by width."""
+    """Columns that begin with '<' are aligned left. groups: spans of columns with a heading of
+    their own, by width."""
 
     title: str
     columns: tuple[str, ...]
@@ -38,6 +40,7 @@ def text_lines(table: Table) -> Iterator[str]:
     if table.groups:
         yield "  ".join(spans).rstrip()
     for row in every:
-        cells = (cell.ljust(width) if left else cell.rjust(width) for cell, width, left in zip(row, widths, is_left))
+        cells = (cell.ljust(width) if left else cell.rjust(width)
+            for cell, width, left in zip(row, widths, is_left))
         yield "  ".join(cells).rstrip()
     yield from table.remarks

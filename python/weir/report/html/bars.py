@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sections drawn as tables with bars in their cells: they need no script, print, and are read aloud as they stand."""
+"""Sections drawn as tables with bars in their cells: they need no script, print, and are read aloud
+as they stand."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ TOP_FILES = 30
 
 @dataclass(frozen=True)
 class Bar:
-    """A line of a chart: parts in per cent of the longest line, each with the class that colours it; text: the figures."""
+    """A line of a chart: parts in per cent of the longest line, each with the class that colours
+    it; text: the figures."""
 
     label: str
     parts: tuple[tuple[str, float], ...]
@@ -29,27 +31,37 @@ class Bar:
 
 
 def steps(report: Report) -> Section:
-    """Wall clock of each step and the part of it in which at least one rank was in I/O; below, the table."""
+    """Wall clock of each step and the part of it in which at least one rank was in I/O; below, the
+    table."""
     longest = max((step.wall_ns for step in report.steps), default=0) or 1
     bars, has_critical = [], False
     for step in report.steps:
         active = min(step.active_ns or 0, step.wall_ns)
-        waits = synchronisation_of(step).waits if report.choice.rank is None else None  # waits are those of all ranks
+        # waits are those of all ranks
+        waits = synchronisation_of(step).waits if report.choice.rank is None else None
         critical = min(waits.critical_ns, active) if waits is not None else 0
         has_critical = has_critical or critical > 0
-        widths = (("critical", critical), ("active", active - critical), ("wall", step.wall_ns - active))
+        widths = (("critical", critical), ("active", active - critical),
+            ("wall", step.wall_ns - active))
         parts = tuple((kind, 100 * ns / longest) for kind, ns in widths)
-        label = "" if step.active_ns is None else f", I/O active {seconds(step.active_ns / 1e9)} ({share(step.active_ns, step.wall_ns)})"
+        label = (
+            ""
+            if step.active_ns is None
+            else f", I/O active {seconds(step.active_ns / 1e9)} "
+                f"({share(step.active_ns, step.wall_ns)})"
+        )
         if critical:
             label += f", waited for {seconds(critical / 1e9)} ({share(critical, step.wall_ns)})"
         bars.append(Bar(step.name, parts, seconds(step.wall_ns / 1e9) + label))
     legend = (("active", "at least one rank in I/O"), ("wall", "rest of the wall clock"))
     if has_critical:
-        legend = (("critical", "I/O that the step waits for"), ("active", "I/O beside computing"), ("wall", "no I/O"))
+        legend = (("critical", "I/O that the step waits for"), ("active", "I/O beside computing"),
+            ("wall", "no I/O"))
     if report.active_ns is None:
         legend = (("wall", "wall clock"),)
     untimed = [step.name for step in report.steps if step.active_ns is None]
-    return Section("steps", "Steps", rendered("steps.j2", bars=bars, legend=legend, untimed=untimed, table=step_table(report)))
+    return Section("steps", "Steps", rendered("steps.j2", bars=bars, legend=legend, untimed=untimed,
+        table=step_table(report)))
 
 
 def sizes(report: Report) -> Section | None:
@@ -58,11 +70,13 @@ def sizes(report: Report) -> Section | None:
     if not found.sizes and not found.durations:
         return None
     by_size = [
-        (_size_label(one.least_bytes, one.most_bytes), one.reads + one.below_reads, one.writes + one.below_writes)
+        (_size_label(one.least_bytes, one.most_bytes), one.reads + one.below_reads,
+            one.writes + one.below_writes)
         for one in found.sizes
     ]
     by_time = [
-        (f"{duration(one.from_ns)} - {'' if one.to_ns is None else duration(one.to_ns)}", one.reads, one.writes)
+        (f"{duration(one.from_ns)} - {'' if one.to_ns is None else duration(one.to_ns)}", one.reads,
+            one.writes)
         for one in found.durations
     ]
     charts = [
@@ -70,8 +84,14 @@ def sizes(report: Report) -> Section | None:
         for title, head, rows in (("By size", "Size", by_size), ("By duration", "Time", by_time))
         if rows
     ]
-    small = f"{share(found.small_app, found.of_app)} of the application's reads and writes are below 4 KiB." if found.of_app else ""
-    return Section("requests", "Sizes and durations of reads and writes", rendered("requests.j2", charts=charts, small=small), brief="Sizes")
+    small = (
+        f"{share(found.small_app, found.of_app)} of the application's reads and writes are "
+        "below 4 KiB."
+        if found.of_app
+        else ""
+    )
+    return Section("requests", "Sizes and durations of reads and writes",
+        rendered("requests.j2", charts=charts, small=small), brief="Sizes")
 
 
 def _size_label(least: int, most: int | None) -> str:
@@ -89,10 +109,12 @@ def files(report: Report, groups: list[FileGroup]) -> Section | None:
     whole = report.all.ns or 1
     longest = top[0].ns or 1
     rows = [_file_row(one, report.cwd, whole, longest) for one in top]
-    return Section("files", "Files", rendered("files.j2", rows=rows, every=len(every), groups=group_table(groups)))
+    return Section("files", "Files", rendered("files.j2", rows=rows, every=len(every),
+        groups=group_table(groups)))
 
 
-def _file_row(one: FileTotals, cwd: str | None, whole_ns: int, longest_ns: int) -> dict[str, object]:
+def _file_row(one: FileTotals, cwd: str | None, whole_ns: int,
+        longest_ns: int) -> dict[str, object]:
     return {
         "name": shown(one.file, cwd),
         "path": one.file,

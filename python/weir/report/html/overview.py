@@ -20,7 +20,8 @@ def overview(report: Report, groups: list[FileGroup]) -> Section:
     return Section(
         "overview",
         "Overview",
-        rendered("overview.j2", sentences=list(islice(sentences(report, groups), MOST_SENTENCES)), cards=_cards(report), notes=grave),
+        rendered("overview.j2", sentences=list(islice(sentences(report, groups), MOST_SENTENCES)),
+            cards=_cards(report), notes=grave),
     )
 
 
@@ -33,11 +34,15 @@ def _cards(report: Report) -> list[tuple[str, str, str]]:
         who = "At least one rank" if report.choice.rank is None else f"Rank {report.choice.rank}"
         cards.append((f"{who} in I/O", seconds(active), f"{share(active, wall)} of the wall clock"))
     if report.choice.rank is None:
-        in_rank0 = f"{share(report.rank0.seconds, whole.seconds)} of it in rank 0" if whole.ns else ""
+        in_rank0 = (
+            f"{share(report.rank0.seconds, whole.seconds)} of it in rank 0" if whole.ns else ""
+        )
         cards.append(("I/O of all ranks together", seconds(whole.seconds), in_rank0))
     else:
-        cards.append((f"I/O of rank {report.choice.rank}", seconds(whole.seconds), "the only one on this page"))
+        cards.append((f"I/O of rank {report.choice.rank}", seconds(whole.seconds),
+            "the only one on this page"))
     read, written = (int(report.columns.moved[report.columns.by_code(code)].sum()) for code in "RW")
     cards.append(("Moved", amount(whole.bytes), f"{amount(read)} read, {amount(written)} written"))
-    cards.append(("Calls", number(whole.calls), count(whole.files, "file") if whole.files is not None else ""))
+    cards.append(("Calls", number(whole.calls), count(whole.files, "file")
+        if whole.files is not None else ""))
     return cards

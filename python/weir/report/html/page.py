@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Puts the page together: one file with its styles, scripts and numbers in it.
 
-The page may run the one script that it carries (its policy names the script's hash) and load nothing: a name in a trace
-that looks like markup stays a name even where escaping it had been forgotten.
+The page may run the one script that it carries (its policy names the script's hash) and load
+nothing: a name in a trace that looks like markup stays a name even where escaping it had been
+forgotten.
 """
 
 from __future__ import annotations
@@ -24,17 +25,22 @@ from weir.report.frame.build import Report
 from weir.report.frame.section import Section, asset, rendered
 from weir.report.html import bars, overview, tables
 from weir.report.html.uplot import uplot
+from weir.report.html.wall import wall_time
 from weir.report.sentences import heading
 from weir.report.timeline.page import over_time
 
-SCRIPTS = ("tiles.js", "view.js", "plot.js", "lanes.js", "heat.js", "rates.js", "sort.js", "main.js")
+SCRIPTS = ("tiles.js", "view.js", "plot.js", "lanes.js", "heat.js", "rates.js", "sort.js",
+    "main.js")
 
 
 def sections(report: Report) -> Iterator[Section]:
-    """What the page has, in the order in which it is read; what a run has no data for is left out."""
+    """What the page has, in the order in which it is read; what a run has no data for is left out.
+    """
     groups = file_groups(report)
     yield overview.overview(report, groups)
     yield bars.steps(report)
+    if (wall := wall_time(report)) is not None:
+        yield wall
     yield from over_time(report)
     yield from tables.early_sections(report)
     for found in (bars.files(report, groups), bars.sizes(report)):
@@ -54,23 +60,28 @@ def render_html(report: Report) -> str:
         "sections": made,
         "style": Markup(library.style + asset("style.css")),
         "script": Markup(script),
-        "script_hash": base64.b64encode(hashlib.sha256(f"\n{script}\n".encode()).digest()).decode("ascii"),
+        "script_hash": base64.b64encode(hashlib.sha256(f"\n{script}\n".encode()).digest())
+        .decode("ascii"),
         "data": _data({one.name: dict(one.data) for one in made if one.data}),
-        "blobs": {f"{one.name}-{name}": Markup(text) for one in made for name, text in one.blobs.items()},
+        "blobs": {f"{one.name}-{name}": Markup(text) for one in made
+            for name, text in one.blobs.items()},
         "version": find_version(),
     }
     return str(rendered("page.j2", **values))
 
 
 def write_html(report: Report, path: str | os.PathLike[str]) -> int:
-    """Write the page, all of it or nothing, and return its size in bytes. What is no plain file (/dev/null, a named pipe) is written to as it
-    is. Raises StorageError."""
-    page = render_html(report).encode("utf-8", "backslashreplace")  # a directory's name may be no text
+    """Write the page, all of it or nothing, and return its size in bytes. What is no plain file
+    (/dev/null, a named pipe) is written to as it is. Raises StorageError."""
+    # a directory's name may be no text
+    page = render_html(report).encode("utf-8", "backslashreplace")
     try:
         with complete_file(path) as stream:
             stream.write(page)
     except OSError as error:
-        raise StorageError(f"{path}: the page cannot be written: {error.strerror or error}; name a file in a directory that you may write to") from error
+        raise StorageError(
+            f"{path}: the page cannot be written: {error.strerror or error}; name a file in a "
+            f"directory that you may write to") from error
     return len(page)
 
 

@@ -14,7 +14,9 @@ from weir.report.frame.table import Table
 from weir.report.registry import KINDS
 
 TOP = 30
-MOST_OPEN = 60  # rows of all tables of a section that are open when the page opens: of more, the first tables, and one always
+# rows of all tables of a section that are open when the page opens: of more, the first tables, and
+# one always
+MOST_OPEN = 60
 
 
 def early_sections(report: Report) -> list[Section]:
@@ -34,12 +36,14 @@ def _sections(report: Report, place: str) -> list[Section]:
 
 def table_section(report: Report, kind: TableKind) -> Section | None:
     """The tables of one kind; None when the run has none."""
-    found = [one for one in kind.tables(report, Options((kind.name,), top=TOP)) if isinstance(one, Table) and one.rows]
+    found = [one for one in kind.tables(report, Options((kind.name,), top=TOP))
+        if isinstance(one, Table) and one.rows]
     if not found:
         return None
     rows = list(accumulate(len(one.rows) for one in found))
     body = Markup("").join(
-        rendered("tables.j2", table=one, has_caption=one.title != kind.heading, is_folded=i > 0 and rows[i] > MOST_OPEN)
+        rendered("tables.j2", table=one, has_caption=one.title != kind.heading, is_folded=i > 0
+            and rows[i] > MOST_OPEN)
         for i, one in enumerate(found)
     )
     return Section(kind.name, kind.heading, body, brief=kind.short_heading)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""uPlot, which draws the lines: not in the source tree, but fetched by the build and carried by the package (tools/fetch-uplot)."""
+"""uPlot, which draws the lines: not in the source tree, but fetched by the build and carried by the
+package (tools/fetch-uplot)."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ class Uplot:
 def uplot() -> Uplot:
     """The library as text. Raises weir._native.LibraryMissing when the build did not fetch it."""
     script, style, licence = (
-        library_path(name).read_text("utf-8") for name in ("uPlot.iife.min.js", "uPlot.min.css", "uPlot.LICENSE")
+        library_path(name).read_text("utf-8") for name in ("uPlot.iife.min.js", "uPlot.min.css",
+            "uPlot.LICENSE")
     )
     notice = f"/*! uPlot {VERSION}\n{licence.strip()}\n*/\n"
     return Uplot(notice + script, notice + style)

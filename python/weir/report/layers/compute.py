@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files under layers: what the program asked for, what reached the file system, and what the layers noted.
+"""Files under layers: what the program asked for, what reached the file system, and what the layers
+noted.
 
-Source of the records: docs/formats/trace.md, section 3.5. Logical requests and IOWAIT are the program's own calls as the
-hooks recorded them; system requests are what the lowest of a stack's event layers saw.
+Source of the records: docs/formats/trace.md, section 3.5. Logical requests and IOWAIT are the
+program's own calls as the hooks recorded them; system requests are what the lowest of a stack's
+event layers saw.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ _UNKNOWN = LayerKind("(unknown layer)", {})
 
 @dataclass(frozen=True)
 class Requests:
-    """Reads and writes, and below a layer also its questions for the size; ns: their time added up."""
+    """Reads and writes, and below a layer also its questions for the size; ns: their time added up.
+    """
 
     reads: int = 0
     writes: int = 0
@@ -44,7 +47,8 @@ class Requests:
 
 @dataclass(frozen=True)
 class Bypass:
-    """A layer bypassed a file this number of times, for this reason (native/layers/machinery/stack/layer.h)."""
+    """A layer bypassed a file this number of times, for this reason
+    (native/layers/machinery/stack/layer.h)."""
 
     layer: str
     reason: str
@@ -53,7 +57,8 @@ class Bypass:
 
 @dataclass(frozen=True)
 class Figure:
-    """One statistic of a layer, added up over all openings of the file; its layer.toml has the unit."""
+    """One statistic of a layer, added up over all openings of the file; its layer.toml has the
+    unit."""
 
     layer: str
     name: str
@@ -63,9 +68,11 @@ class Figure:
 
 @dataclass
 class LayeredFile:
-    """One file under layers, over all ranks chosen. events: what each event layer saw, by its position in the stack.
+    """One file under layers, over all ranks chosen. events: what each event layer saw, by its
+    position in the stack.
 
-    iowait_ns: time that the program spent in its own calls on the file. lost_bytes: accepted and not written.
+    iowait_ns: time that the program spent in its own calls on the file. lost_bytes: accepted and
+    not written.
     """
 
     file: str
@@ -79,19 +86,22 @@ class LayeredFile:
 
     @property
     def system(self) -> Requests | None:
-        """What reached the file system; None when no event layer stood below another layer. Questions for the size that a layer asks
-        past the others (stripe: of each directory's file) are among them.
+        """What reached the file system; None when no event layer stood below another layer.
+        Questions for the size that a layer asks past the others (stripe: of each directory's file)
+        are among them.
         """
         lowest = max(self.events, default=0)
         if lowest <= 0:
             return None
         seen = self.events[lowest]
-        past = sum(f.value for f in self.figures if f.name == "size_requests" and f.layer != "system")
+        past = sum(f.value for f in self.figures if f.name == "size_requests"
+            and f.layer != "system")
         return replace(seen, sizes=seen.sizes + past)
 
 
 def layered_files(program: Columns, layered: Columns, names: NameTable) -> list[LayeredFile]:
-    """One entry for each file that event layers or notes speak of, most of the program's time first."""
+    """One entry for each file that event layers or notes speak of, most of the program's time
+    first."""
     found: dict[int, LayeredFile] = {}
     for row in rows(merged(layered.where(layered.name != NO_NAME), "name", "op", "layer")):
         one = found.setdefault(row.name, LayeredFile(names[row.name]))
@@ -101,10 +111,12 @@ def layered_files(program: Columns, layered: Columns, names: NameTable) -> list[
             position = row.layer - EVENTS
             before = one.events.get(position, Requests())
             if ops()[row.op].name == _SIZE:
-                one.events[position] = replace(before, sizes=before.sizes + row.calls, ns=before.ns + row.ns)
+                one.events[position] = replace(before, sizes=before.sizes + row.calls,
+                    ns=before.ns + row.ns)
             else:
                 one.events[position] = _with(before, row)
-    used = program.where(np.isin(program.name, list(found))) if found else program.where(np.zeros(len(program), bool))
+    used = program.where(np.isin(program.name, list(found))) if found else program.where(np
+        .zeros(len(program), bool))
     own = used.where(~used.is_below)
     for row in rows(merged(own, "name", "op", "layer")):
         one = found[row.name]

@@ -46,17 +46,21 @@ FIGURES = Listing(
     (
         Field("file", "path", "", "path of the file", "File"),
         Field("layer", "text?", "", "name of the layer", "Layer"),
-        Field("figure", "text", "", "statistic of its layer.toml, or bypassed: REASON", "Figure"),
+        Field("figure", "text", "",
+            "statistic of its layer.toml, or bypassed: REASON (it passed requests through "
+            "unchanged)", "Figure"),
         Field("value", "int", "", "of all openings of the file", "Value"),
         Field("unit", "text", "", "of the value", "Unit"),
     ),
     lambda report: _figures(layers_of(report)),
 )
 
+_BYPASSED = "bypassed: from then on the layer passed requests of the file through unchanged"
 # Why a layer bypasses a file (Reason of native/layers/machinery/stack/layer.h), for people.
 REASONS = {
     "large_requests": "requests of half a buffer and more: the layer would only copy",
-    "shared": "a file system of this node alone: its ranks share the kernel's cache already (always=1 uses the layer)",
+    "shared": "a file system of this node alone: its ranks share the kernel's cache already "
+              "(always=1 uses the layer)",
     "mapped": "the program maps the file (mmap)",
     "locked": "the program locks byte ranges of it",
     "direct": "the program opened it with O_DIRECT",
@@ -65,7 +69,8 @@ REASONS = {
     "conflict": "it is open a second time on the node, and one of both writes",
     "no_daemon": "no write-back daemon: bytes of a killed process would be lost",
     "no_memory": "no memory for buffers",
-    "unsupported": "an operation that layers do not handle (aio, io_uring, splice, O_APPEND by several)",
+    "unsupported": "an operation that layers do not handle (aio, io_uring, splice, O_APPEND by "
+                   "several)",
     "random": "no order of requests that reading ahead could use",
     "cached": "the kernel has its pages in memory already (always=1 uses the layer)",
     "special": "no regular file",
@@ -116,7 +121,8 @@ def _tables(report: Report, options: Options) -> Iterator[Table]:
     figures = _figures(files[:top])
     if figures:
         seen = dict.fromkeys(bypass.reason for one in files[:top] for bypass in one.bypassed)
-        remarks = [f"bypassed: {reason}: {REASONS[reason]}" for reason in seen]
+        remarks = [_BYPASSED] * bool(seen)
+        remarks += [f"bypassed: {reason}: {REASONS[reason]}" for reason in seen]
         yield FIGURES.table("What layers counted", figures, cwd=cwd, remarks=remarks)
 
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MPI-IO, file by file: who touches the file (aggregators), hints given and in force, and the pattern of access.
+"""MPI-IO, file by file: who touches the file (aggregators), hints given and in force, and the
+pattern of access.
 
-Source of the records: docs/formats/trace.md, section 3.8. What MPI was asked for are the records of layer mpi_io; what it made of it are
-the POSIX requests on the same file, of whichever rank made them (as MPICH_MPIIO_STATS of Cray MPICH counts them).
+Source of the records: docs/formats/trace.md, section 3.8. What MPI was asked for are the records of
+layer mpi_io; what it made of it are the POSIX requests on the same file, of whichever rank made
+them (as MPICH_MPIIO_STATS of Cray MPICH counts them).
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ class Routine:
 
 
 def routine(name: str) -> Routine | None:
-    """The kind of a data access by its name; None for other calls and for the ends of split ones, which their beginnings count."""
+    """The kind of a data access by its name; None for other calls and for the ends of split ones,
+    which their beginnings count."""
     word = name.removeprefix(_PREFIX)
     kind = word.removeprefix("i")
     direction = {"read": "R", "writ": "W"}.get(kind[:4])
@@ -68,9 +71,11 @@ class Aggregator:
 
 @dataclass(frozen=True)
 class Gaps:
-    """Where a rank's next request does not begin where its last one ended. None in Access: the records are not there to tell.
+    """Where a rank's next request does not begin where its last one ended. None in Access: the
+    records are not there to tell.
 
-    skipped_bytes: of those that begin behind it; back: that begin before it; stripe_sized: requests of exactly a stripe (0: none known).
+    skipped_bytes: of those that begin behind it; back: that begin before it; stripe_sized: requests
+    of exactly a stripe (0: none known).
     """
 
     gaps: int = 0
@@ -81,7 +86,8 @@ class Gaps:
 
 @dataclass(frozen=True)
 class Access:
-    """One direction. Calls are those of all ranks; split ones count once. ns: time in calls, of all ranks; busiest_ns: of the rank with most.
+    """One direction. Calls are those of all ranks; split ones count once. ns: time in calls, of all
+    ranks; busiest_ns: of the rank with most.
 
     system_*: requests to the system on this file. system_ranks: ranks that made them."""
 
@@ -107,8 +113,9 @@ class Access:
 
 @dataclass(frozen=True)
 class MpiFile:
-    """A file that a step opened through MPI-IO. ranks: ranks that opened it; opens: how often one of them did; failed_opens: how often none
-    could, at most; stripes, stripe_bytes: None where unknown; stripe_source: where the stripe is from ("lustre", "hint", "block size")."""
+    """A file that a step opened through MPI-IO. ranks: ranks that opened it; opens: how often one
+    of them did; failed_opens: how often none could, at most; stripes, stripe_bytes: None where
+    unknown; stripe_source: where the stripe is from ("lustre", "hint", "block size")."""
 
     step: str
     file: str
@@ -138,20 +145,25 @@ class MpiFile:
 
 
 def mpi_files(step: str, data: StepData, members: np.ndarray, names: NameTable) -> list[MpiFile]:
-    """The files of one step by name. members: a boolean for each member of the step, those that count."""
+    """The files of one step by name. members: a boolean for each member of the step, those that
+    count."""
     columns = data.columns.where(members[data.columns.member])
+    columns = columns.where(~data.is_excluded(columns))
     asked = columns.where((columns.layer == MPI_IO) & (columns.name != NO_NAME))
     if not len(asked):
         return []
     wanted = np.unique(asked.name[asked.op == _op("open")])
-    system = columns.where((columns.layer == POSIX) & columns.by_code("RW") & np.isin(columns.name, wanted))
+    system = columns.where((columns.layer == POSIX) & columns.by_code("RW") & np.isin(columns.name,
+        wanted))
     layouts = _layouts(data)
     stripes = {int(name): _stripe(layouts.get(names[int(name)], {})) for name in wanted}
     touching = np.zeros(len(data.members), bool)
     touching[system.member] = True
-    gaps = _gaps(data, touching, {name: stripe[1] for name, stripe in stripes.items()}) if _has_records(data) else None
+    gaps = _gaps(data, touching,
+        {name: stripe[1] for name, stripe in stripes.items()}) if _has_records(data) else None
     return [
-        _file(step, int(name), asked.where(asked.name == name), system.where(system.name == name), data, names, layouts, stripes[int(name)], gaps)
+        _file(step, int(name), asked.where(asked.name == name), system.where(system.name == name),
+            data, names, layouts, stripes[int(name)], gaps)
         for name in sorted(wanted.tolist(), key=lambda name: names[name])
     ]
 
@@ -165,7 +177,8 @@ def _has_records(data: StepData) -> bool:
 
 
 def _layouts(data: StepData) -> dict[str, dict[str, dict[str, str]]]:
-    """By file: by kind of note, values by key. Several values of a key, of several openings, are joined."""
+    """By file: by kind of note, values by key. Several values of a key, of several openings, are
+    joined."""
     found: dict[str, dict[str, dict[str, str]]] = {}
     for file in data.files:
         for text in file.texts:
@@ -177,7 +190,18 @@ def _layouts(data: StepData) -> dict[str, dict[str, dict[str, str]]]:
             path, key, value = rest
             notes = found.setdefault(fold(path), {}).setdefault(kind, {})
             before = notes.get(key)
-            notes[key] = value if before is None else before if value in before.split(_BETWEEN) else before + _BETWEEN + value
+            notes[key] = value if before is None else before if value in before.split(
+                _BETWEEN) else before + _BETWEEN + value
+    return found
+
+
+def alignment_of(data: StepData) -> dict[str, tuple[int | None, int | None]]:
+    """Bytes of a block and of a stripe of each file of which MPI-IO reported them."""
+    found = {}
+    for path, notes in _layouts(data).items():
+        _, stripe, source = _stripe(notes)
+        block = _whole(notes.get(_LAYOUT, {}).get("block_bytes"))
+        found[path] = block, None if source == "block size" else stripe
     return found
 
 
@@ -186,7 +210,8 @@ def _whole(text: str | None) -> int | None:
 
 
 def _stripe(notes: dict[str, dict[str, str]]) -> tuple[int | None, int | None, str]:
-    """Number of stripes, bytes of a stripe, and where they are from: the file system, else a hint in force, else the block size."""
+    """Number of stripes, bytes of a stripe, and where they are from: the file system, else a hint
+    in force, else the block size."""
     layout, hints = notes.get(_LAYOUT, {}), notes.get(_IN_FORCE, {})
     if stripe := _whole(layout.get("stripe_bytes")):
         return _whole(layout.get("stripes")), stripe, "lustre"
@@ -197,7 +222,8 @@ def _stripe(notes: dict[str, dict[str, str]]) -> tuple[int | None, int | None, s
 
 
 def _file(
-    step: str, name: int, asked: Columns, system: Columns, data: StepData, names: NameTable, layouts: dict[str, dict[str, dict[str, str]]],
+    step: str, name: int, asked: Columns, system: Columns, data: StepData, names: NameTable,
+    layouts: dict[str, dict[str, dict[str, str]]],
     stripe: tuple[int | None, int | None, str], gaps: dict[tuple[int, str], Gaps] | None,
 ) -> MpiFile:  # fmt: skip
     tried, notes = asked.where(asked.op == _op("open")), layouts.get(names[name], {})
@@ -227,7 +253,8 @@ def _file(
 
 
 def _access(direction: str, asked: Columns, system: Columns, gaps: Gaps | None) -> Access:
-    sums = dict.fromkeys(("independent", "collective", "shared", "nonblocking", "split", "bytes"), 0)
+    sums = dict.fromkeys(("independent", "collective", "shared", "nonblocking", "split", "bytes"),
+        0)
     by_rank: dict[int, int] = {}
     alone: set[int] = set()
     for row in rows(merged(asked, "rank", "op")):
@@ -258,11 +285,13 @@ def _access(direction: str, asked: Columns, system: Columns, gaps: Gaps | None) 
 
 
 def _aggregators(system: Columns, data: StepData) -> Iterator[Aggregator]:
-    nodes = {member: data.files[data.members[member].file].node for member in np.unique(system.member).tolist()}
+    nodes = {member: data.files[data.members[member].file].node
+        for member in np.unique(system.member).tolist()}
     sums: dict[int, list[int]] = {}
     node_of: dict[int, str] = {}
     is_read = system.by_code("R").tolist()
-    for reads, rank, member, calls, size in zip(is_read, *(getattr(system, key).tolist() for key in ("rank", "member", "calls", "bytes"))):
+    for reads, rank, member, calls, size in zip(is_read,
+            *(getattr(system, key).tolist() for key in ("rank", "member", "calls", "bytes"))):
         node_of[rank] = nodes[member]
         cell = sums.setdefault(rank, [0, 0, 0, 0])
         cell[0 if reads else 2] += calls
@@ -272,8 +301,10 @@ def _aggregators(system: Columns, data: StepData) -> Iterator[Aggregator]:
 
 
 @pass_over_records
-def _gaps(data: StepData, members: np.ndarray, stripe_of: dict[int, int | None]) -> dict[tuple[int, str], Gaps]:
-    """By file and direction, from the records: one pass over the chunks of the processes that touch these files."""
+def _gaps(data: StepData, members: np.ndarray,
+        stripe_of: dict[int, int | None]) -> dict[tuple[int, str], Gaps]:
+    """By file and direction, from the records: one pass over the chunks of the processes that touch
+    these files."""
     parts: dict[tuple[int, str, int], list[tuple[np.ndarray, ...]]] = {}
     for index, file in enumerate(data.files):
         first, numbers = data.first_member(index), data.name_numbers[index]
@@ -284,42 +315,51 @@ def _gaps(data: StepData, members: np.ndarray, stripe_of: dict[int, int | None])
                 continue
             if process not in ids:
                 table = file.names_of(process)
-                ids[process] = {int(one["id"]): int(numbers[one["text"]]) for one in table if int(numbers[one["text"]]) in stripe_of}
+                ids[process] = {int(one["id"]): int(numbers[one["text"]]) for one in table
+                    if int(numbers[one["text"]]) in stripe_of}
             for name, direction, *columns in _requests(file.records(chunk), ids[process]):
-                parts.setdefault((name, direction, data.members[first + process].rank), []).append(tuple(columns))
+                parts.setdefault((name, direction, data.members[first + process].rank),
+                    []).append(tuple(columns))
     found: dict[tuple[int, str], Gaps] = {}
     for (name, direction, _), pieces in parts.items():
         start, offset, size = (np.concatenate(column) for column in zip(*pieces))
         order = np.argsort(start, kind="stable")
-        seen = _gaps_of(offset[order].astype(np.int64), size[order].astype(np.int64), stripe_of[name])
+        seen = _gaps_of(offset[order].astype(np.int64), size[order].astype(np.int64),
+            stripe_of[name])
         before = found.get((name, direction), Gaps())
         found[name, direction] = Gaps(
-            before.gaps + seen.gaps, before.skipped_bytes + seen.skipped_bytes, before.back + seen.back,
+            before.gaps + seen.gaps, before.skipped_bytes + seen.skipped_bytes,
+            before.back + seen.back,
             before.stripe_sized + seen.stripe_sized,
         )  # fmt: skip
     return found
 
 
 def _requests(records: np.ndarray, names: dict[int, int]) -> Iterator[tuple]:
-    """Name, direction, and start, offset and size of the requests to the system on the files of these ids, as they were recorded."""
+    """Name, direction, and start, offset and size of the requests to the system on the files of
+    these ids, as they were recorded."""
     if not names:
         return
-    records = records[(records["layer"] == POSIX) & np.isin(records["file"], list(names)) & (records["error"] == 0)]
+    records = records[(records["layer"] == POSIX) & np.isin(records["file"], list(names))
+        & (records["error"] == 0)]
     for direction in "RW":
         some = records[class_codes()[records["op"]] == ord(direction)]
         for number in np.unique(some["file"]).tolist():
             one = some[some["file"] == number]
             sizes = (one["offset_size"] >> np.uint64(48) << np.uint64(32)) | one["size_low"]
-            yield names[number], direction, one["start"], one["offset_size"] & _UNKNOWN_OFFSET, sizes
+            yield names[number], direction, one["start"], one[
+                "offset_size"] & _UNKNOWN_OFFSET, sizes
 
 
 def _gaps_of(offset: np.ndarray, size: np.ndarray, stripe: int | None) -> Gaps:
-    """Of one rank's requests in the order in which they began. Those at unknown offsets follow on nothing."""
+    """Of one rank's requests in the order in which they began. Those at unknown offsets follow on
+    nothing."""
     known = offset != int(_UNKNOWN_OFFSET)
     pairs = known[1:] & known[:-1]
     jumps = np.where(pairs, offset[1:] - (offset[:-1] + size[:-1]), 0)
     ahead = jumps[jumps > 0]
-    return Gaps(len(ahead), int(ahead.sum()), int((jumps < 0).sum()), int((size == stripe).sum()) if stripe else 0)
+    return Gaps(len(ahead), int(ahead.sum()), int((jumps < 0).sum()), int((size == stripe).sum())
+        if stripe else 0)
 
 
 @figure

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MPI-IO as the reference displays it: aggregator placement, hints, and the box of access patterns."""
+"""MPI-IO as the reference displays it: aggregator placement, hints, and the box of access patterns.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ HINTS = Listing(
 )
 ACCESSES = Listing(
     "mpi_io",
-    "access patterns of each file that was opened through MPI-IO, a row for reads and one for writes",
+    "access patterns of each file that was opened through MPI-IO, a row for reads and one for "
+    "writes",
     (
         *_OF_FILE,
         Field("direction", "text", "", "read or write"),
@@ -99,7 +101,8 @@ def _accesses(one: MpiFile) -> Iterator[dict[str, Any]]:
         yield vars(one) | vars(of) | gaps | {"direction": direction}
 
 
-def mpi_io_tables(report: Report, *, pattern: str | None = None, top: int | None = None) -> Iterator[Table]:
+def mpi_io_tables(report: Report, *, pattern: str | None = None,
+        top: int | None = None) -> Iterator[Table]:
     """Three tables for each file that a step opened through MPI-IO, those with most bytes first."""
     files = [one for one in all_mpi_files(report) if pattern is None or matches(one.file, pattern)]
     files.sort(key=lambda one: (-(one.reads.bytes + one.writes.bytes), one.file, one.step))
@@ -139,7 +142,8 @@ def _access_table(one: MpiFile, name: str) -> Table:
 
     count("independent calls", "independent")
     count("collective calls", "collective")
-    for label, key in (("shared pointer", "shared"), ("non-blocking", "nonblocking"), ("split", "split")):
+    for label, key in (("shared pointer", "shared"), ("non-blocking", "nonblocking"),
+            ("split", "split")):
         if any(getattr(of, key) for of in both):
             count(f"  of them {label}", key)
     count("ranks with independent calls", "independent_ranks")
@@ -153,47 +157,69 @@ def _access_table(one: MpiFile, name: str) -> Table:
         line("  of that size", *(_gap(of, "stripe_sized") for of in both))
     count("bytes asked for", "bytes")
     count("bytes of system requests", "system_bytes")
-    line("average system request", *(of.system_bytes // of.system if of.system else "-" for of in both))
+    line("average system request", *(of.system_bytes // of.system if of.system else "-"
+        for of in both))
     line("gaps", *(_gap(of, "gaps") for of in both))
-    line("average gap", *(of.gaps.skipped_bytes // of.gaps.gaps if of.gaps and of.gaps.gaps else "-" for of in both))
+    line("average gap", *(of.gaps.skipped_bytes // of.gaps.gaps if of.gaps and of.gaps.gaps
+        else "-" for of in both))
     line("steps back", *(_gap(of, "back") for of in both))
     line("s in calls, all ranks", *(f"{of.ns / 1e9:.3f}" for of in both))
     line("s in calls, busiest rank", *(f"{of.busiest_ns / 1e9:.3f}" for of in both))
     line("MB/s", *(_speed(of) for of in both))
     ranks = f"{one.ranks} rank{'' if one.ranks == 1 else 's'}"
-    opened = f"opened {_times(one.opens)} by {ranks}; file views set: {one.views}" if one.opens else "opened by no rank"
+    opened = (
+        f"opened {_times(one.opens)} by {ranks}; file views set: {one.views}"
+        if one.opens
+        else "opened by no rank"
+    )
     if one.failed_opens:
         opened += f"; could not be opened {_times(one.failed_opens)}"
     remarks = (opened, _NONBLOCKING) if any(of.nonblocking for of in both) else (opened,)
-    return Table(f"MPI-IO access patterns for {name} in {one.step}", ("<", "reads", "writes"), tuple(rows), remarks=remarks)
+    return Table(f"MPI-IO access patterns for {name} in {one.step}", ("<", "reads", "writes"),
+        tuple(rows), remarks=remarks)
 
 
-SMALL_BYTES = 64 << 10  # an independent call of less than this, from many ranks, is what collective buffering is for
+# an independent call of less than this, from many ranks, is what collective buffering is for
+SMALL_BYTES = 64 << 10
 MANY_CALLS = 1000
 
 
 def mpi_io_findings(one: MpiFile, cwd: str | None) -> Iterator[str]:
-    """Sentences on a file of MPI-IO that costs more than it must: what was asked for in vain, and many small calls of each rank for itself."""
+    """Sentences on a file of MPI-IO that costs more than it must: what was asked for in vain, and
+    many small calls of each rank for itself."""
     name = shown(one.file, cwd)
     for key, value in sorted(one.ignored.items()):
         if one.hints:  # else this MPI does not tell
-            yield f"MPI-IO, {name}: the hint {key} = {value} is not in force ({key} = {one.hints.get(key, 'not set')})"
-    for of, verb in ((one.reads, "reads"), (one.writes, "writes")):
-        if of.independent >= MANY_CALLS and of.independent_ranks > 1 and of.bytes < SMALL_BYTES * of.calls:
             yield (
-                f"MPI-IO, {name}: {of.independent} independent {verb} of {of.bytes // of.calls} bytes on average, by {of.independent_ranks} ranks: "
+                f"MPI-IO, {name}: the hint {key} = {value} is not in force ({key} = "
+                f"{one.hints.get(key, 'not set')})"
+            )
+    for of, verb in ((one.reads, "reads"), (one.writes, "writes")):
+        if (
+            of.independent >= MANY_CALLS
+            and of.independent_ranks > 1
+            and of.bytes < SMALL_BYTES * of.calls
+        ):
+            yield (
+                f"MPI-IO, {name}: {of.independent} independent {verb} of {of.bytes // of.calls} "
+                f"bytes on average, by {of.independent_ranks} ranks: "
                 "collective calls would make few large requests of them"
             )
 
 
-_STRIPE = {"lustre": "stripe size", "hint": "stripe size (hint)", "block size": "block size of the file system", "": "stripe size"}
+_STRIPE = {"lustre": "stripe size", "hint": "stripe size (hint)",
+    "block size": "block size of the file system", "": "stripe size"}
 
 
-_NONBLOCKING = "non-blocking calls may return before the data has moved: what MPI_Wait takes is not in s, and MB/s is not known"
+_NONBLOCKING = (
+    "non-blocking calls may return before the data has moved: what MPI_Wait takes is not in s, and "
+    "MB/s is not known"
+)
 
 
 def _speed(of: Access) -> str:
-    """MB/s of the busiest rank's time, three digits; how long non-blocking calls take is not known."""
+    """MB/s of the busiest rank's time, three digits; how long non-blocking calls take is not known.
+    """
     if of.nonblocking or not of.busiest_ns:
         return "-"
     found = rate(of.bytes, of.busiest_ns)
@@ -218,7 +244,10 @@ def _tables(report: Report, options: Options) -> Iterator[Table | str]:
     top = options.detail_limit
     yield from mpi_io_tables(report, pattern=options.pattern, top=top)
     if top is not None and len(all_mpi_files(report)) > top:
-        yield f"({top} of {len(all_mpi_files(report))} files: those with most bytes; --tables mpi-io --top 0 prints all)"
+        yield (
+            f"({top} of {len(all_mpi_files(report))} files: those with most bytes; --tables mpi-io "
+            f"--top 0 prints all)"
+        )
 
 
 MPI_IO = TableKind(

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls of PnetCDF, netCDF-C and HDF5 on their data sets: calls, bytes and time of each variable.
 
-Source of the records: docs/formats/trace.md, section 3.8. Bytes are those of the program's own buffers, before conversion and compression.
+Source of the records: docs/formats/trace.md, section 3.8. Bytes are those of the program's own
+buffers, before conversion and compression.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ _PUT, _GET = ("library_put", "library_start_put"), ("library_get", "library_star
 
 @dataclass(frozen=True)
 class Variable:
-    """One variable of one file in one step; figures of all ranks, busiest_ns of the one that spent most."""
+    """One variable of one file in one step; figures of all ranks, busiest_ns of the one that spent
+    most."""
 
     step: str
     library: str
@@ -51,7 +53,8 @@ def variables(step: str, columns: Columns, names: NameTable) -> list[Variable]:
     cells: dict[tuple[int, int], dict[str, list[int]]] = {}
     by_rank: dict[tuple[int, int], dict[int, int]] = {}
     for row in rows(merged(own, "layer", "name", "rank", "op")):
-        direction = "put" if ops()[row.op].name in _PUT else "get" if ops()[row.op].name in _GET else None
+        direction = "put" if ops()[row.op].name in _PUT else "get" if ops(
+            )[row.op].name in _GET else None
         if direction is None:
             continue
         key = row.layer, row.name
@@ -62,15 +65,16 @@ def variables(step: str, columns: Columns, names: NameTable) -> list[Variable]:
         of[row.rank] = of.get(row.rank, 0) + row.ns
     paths = set(names.names)
     made = [
-        Variable(step, LAYER_NAMES[key[0]], *_parts(names[key[1]], paths), len(by_rank[key]), *sums["put"], *sums["get"], max(by_rank[key].values()))
+        Variable(step, LAYER_NAMES[key[0]], *_parts(names[key[1]], paths), len(by_rank[key]),
+            *sums["put"], *sums["get"], max(by_rank[key].values()))
         for key, sums in cells.items()
     ]
     return sorted(made, key=lambda one: (-one.ns, one.file, one.variable))
 
 
 def _parts(name: str, paths: Container[str]) -> tuple[str, str]:
-    """Path and variable of "library:path:variable", of which both may have colons: the longest path that the trace has as a file's, else
-    all before the last colon."""
+    """Path and variable of "library:path:variable", of which both may have colons: the longest path
+    that the trace has as a file's, else all before the last colon."""
     words = name.partition(":")[2].split(":")
     for count in range(len(words) - 1, 0, -1):
         path = fold(":".join(words[:count]))
@@ -87,4 +91,5 @@ def variables_of(step: StepReport) -> list[Variable]:
 
 def all_variables(report: Report) -> list[Variable]:
     """Of all steps, the slowest first."""
-    return sorted((one for step in report.steps for one in variables_of(step)), key=lambda one: -one.ns)
+    return sorted((one for step in report.steps for one in variables_of(step)),
+        key=lambda one: -one.ns)

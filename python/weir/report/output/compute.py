@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What output through libweir cost the model: the figures of the WRF reference, from the records of layer output.
+"""What output through libweir cost the model: the figures of the WRF reference, from the records of
+layer output.
 
-Source of the records: docs/formats/trace.md, section 3.6. Times of ranks of the model are those of the rank that lost most (the others
-wait for it sooner or later); times of writers are those of the busiest one, bytes are those of all.
+Source of the records: docs/formats/trace.md, section 3.6. Times of ranks of the model are those of
+the rank that lost most (the others wait for it sooner or later); times of writers are those of the
+busiest one, bytes are those of all.
 """
 
 from __future__ import annotations
@@ -24,8 +26,9 @@ _WORK = ("fetch", "transpose", "encode", "write")
 
 @dataclass(frozen=True)
 class StreamOutput:
-    """One stream. put_ns (lent fields included) and wait_ns: of the rank of the model that lost most to output in all. write_ns: of the
-    busiest writer of the stream. fetch_ns to encode_ns: of all writers; encode_ns lies within the writing. refused: frames that failed or were not
+    """One stream. put_ns (lent fields included) and wait_ns: of the rank of the model that lost
+    most to output in all. write_ns: of the busiest writer of the stream. fetch_ns to encode_ns: of
+    all writers; encode_ns lies within the writing. refused: frames that failed or were not
     complete."""
 
     stream: str
@@ -44,10 +47,11 @@ class StreamOutput:
 
 @dataclass(frozen=True)
 class StepOutput:
-    """One step. seen_ns = put_ns + wait_ns + end_step_ns: effective write time, of the rank of the model that lost most; agree_ns is a part of
-    end_step_ns. final_ns: weir_finalize. write_ns: of the busiest writer, close_ns of it after the last frame; busy_ns: of each
-    writer. streams: none at level summary, which keeps no names. alive_ns: the life of the servers, 0 in modes without. system_*: the system's calls that libweir made, which the tables of
-    I/O have too."""
+    """One step. seen_ns = put_ns + wait_ns + end_step_ns: effective write time, of the rank of the
+    model that lost most; agree_ns is a part of end_step_ns. final_ns: weir_finalize. write_ns: of
+    the busiest writer, close_ns of it after the last frame; busy_ns: of each writer. streams: none
+    at level summary, which keeps no names. alive_ns: the life of the servers, 0 in modes without.
+    system_*: the system's calls that libweir made, which the tables of I/O have too."""
 
     step: str
     wall_ns: int
@@ -103,7 +107,8 @@ class _Table:
             for i, amount in enumerate((row.calls, row.bytes, row.ns, row.errors)):
                 cell[i] += amount
 
-    def sum(self, figure: int, wanted: tuple[str, ...], rank: int | None = None, stream: str | None = None) -> int:
+    def sum(self, figure: int, wanted: tuple[str, ...], rank: int | None = None,
+            stream: str | None = None) -> int:
         return sum(
             cell[figure]
             for (of_rank, of_stream, op), cell in self.cells.items()
@@ -114,7 +119,8 @@ class _Table:
         return tuple(sorted({rank for rank, _, op in self.cells if op in wanted}))
 
     def streams(self) -> list[str]:
-        return sorted({stream for _, stream, op in self.cells if op in (*_SEEN, *_BUSY, *_WORK) and stream})
+        return sorted({stream for _, stream, op in self.cells if op in (*_SEEN, *_BUSY, *_WORK)
+            and stream})
 
     def most(self, ranks: tuple[int, ...], *wanted: str, stream: str | None = None) -> int:
         """The rank with the greatest time; -1 when there is none."""
@@ -142,12 +148,14 @@ def step_output(step: str, wall_ns: int, columns: Columns, names: NameTable) -> 
         return None
     table = _Table(own, names)
     model = table.ranks("define", "finalize", *_SEEN)
-    servers = tuple(rank for rank in table.ranks("serve", *_BUSY) if rank not in model)  # a killed one has no record of its life
+    # a killed one has no record of its life
+    servers = tuple(rank for rank in table.ranks("serve", *_BUSY) if rank not in model)
     writers = table.ranks("frame", "part", "accumulate")
     loser = table.most(model, *_SEEN)
     busiest = table.most(writers, *_BUSY)
     seen = [table.sum(_NS, _SEEN, rank) for rank in model]
-    system = columns.where(((columns.flags & OF_OUTPUT) != 0) & columns.by_code("RWOCM") & columns.is_file)
+    system = columns.where(((columns.flags & OF_OUTPUT) != 0) & columns.by_code("RWOCM")
+        & columns.is_file)
     writes = system.where(system.by_code("W") & ~system.is_below)
 
     refused = table.sum(_ERRORS, ("frame",))
@@ -190,7 +198,8 @@ def step_output(step: str, wall_ns: int, columns: Columns, names: NameTable) -> 
 
 def _stream(table: _Table, stream: str, loser: int, writers: tuple[int, ...]) -> StreamOutput:
     busiest = table.most(writers, *_BUSY, stream=stream)
-    frames, refused = table.sum(_CALLS, ("frame",), None, stream), table.sum(_ERRORS, ("frame",), None, stream)
+    frames, refused = table.sum(_CALLS, ("frame",), None, stream), table.sum(_ERRORS, ("frame",),
+        None, stream)
     return StreamOutput(
         stream=stream,
         frames=frames - refused,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Output through libweir: the reference's figures as tables and as JSON, and what a forecaster should do about them."""
+"""Output through libweir: the reference's figures as tables and as JSON, and what a forecaster
+should do about them."""
 
 from __future__ import annotations
 
@@ -122,7 +123,8 @@ def _who(one: StepOutput) -> str:
     groups = f" in {one.groups} groups" if one.groups > 1 else ""
     said = [
         _do(one.model_ranks, "compute") if one.model_ranks else "",
-        _do(one.servers, "serve") + groups if one.servers else _do(one.writers, "write") if one.writers else "",
+        _do(one.servers, "serve") + groups if one.servers else _do(one.writers, "write")
+        if one.writers else "",
     ]
     return ", ".join(filter(None, said))
 
@@ -133,22 +135,29 @@ def _cost_table(one: StepOutput) -> Table:
 
     waited = "wait for a free group" if one.servers else "wait for buffers"
     lines = [
-        line("effective write time", one.seen_ns, f"seen by compute ranks; mean of them {one.mean_seen_ns / 1e9:.3f}"),
+        line("effective write time", one.seen_ns,
+            f"seen by compute ranks; mean of them {one.mean_seen_ns / 1e9:.3f}"),
         line("  put", one.put_ns, f"{megabytes(one.put_bytes):.3f} MB of all ranks"),
         line(f"  {waited}", one.wait_ns),
-        line("  end of step", one.end_step_ns, f"of it {one.agree_ns / 1e9:.3f} for other compute ranks" if one.agree_ns else ""),
+        line("  end of step", one.end_step_ns,
+            f"of it {one.agree_ns / 1e9:.3f} for other compute ranks" if one.agree_ns else ""),
         line("final write", one.final_ns, "not overlapped"),
         line("output in all", one.output_ns),
-        line("actual write time", one.write_ns, f"of the busiest of {len(one.writers)} that write: {_speed(one.written_bytes, one.write_ns)}"),
+        line("actual write time", one.write_ns,
+            f"of the busiest of {len(one.writers)} that write: "
+            f"{_speed(one.written_bytes, one.write_ns)}"),
     ]
-    lines += [line("definitions", one.define_ns, "once, the servers' set-up included")] if one.define_ns else []
+    lines += [line("definitions", one.define_ns,
+        "once, the servers' set-up included")] if one.define_ns else []
     lines += [line("reading back", one.get_ns)] if one.get_ns else []
     system = (
-        f"the system's calls of libweir, in the tables of I/O too: {one.system_calls}, of them {one.system_writes} writes of "
+        f"the system's calls of libweir, in the tables of I/O too: {one.system_calls}, of them "
+        f"{one.system_writes} writes of "
         f"{megabytes(one.system_written_bytes):.3f} MB; {one.system_ns / 1e9:.3f} s of all ranks"
     )
     title = f"Output of {one.step}: {_who(one)}"
-    return Table(title, ("<", "s", "%run", "<"), tuple(lines), remarks=(system, *([one.how] if one.how else [])))
+    return Table(title, ("<", "s", "%run", "<"), tuple(lines),
+        remarks=(system, *([one.how] if one.how else [])))
 
 
 def _speed(count: int, ns: int) -> str:
@@ -159,27 +168,37 @@ def output_findings(one: StepOutput) -> Iterator[str]:
     """Sentences on what output cost the run, and what would cost less."""
     if one.servers and one.share(one.wait_ns) >= LOST_SHARE:
         busy = max(one.busy_ns.values(), default=0) / (one.alive_ns or one.wall_ns or 1)
-        more = "one more group, or mode servers+parallel," if len(one.writers) <= one.groups else "one more group"
+        more = "one more group, or mode servers+parallel," if len(
+            one.writers) <= one.groups else "one more group"
         yield (
-            f"compute ranks wait {one.wait_ns / 1e9:.1f} s ({percent(one.wait_ns, one.wall_ns)} of the run) for a free group; "
+            f"compute ranks wait {one.wait_ns / 1e9:.1f} s ({percent(one.wait_ns, one.wall_ns)} of "
+            f"the run) for a free group; "
             f"the busiest of {one.groups} is busy {100 * busy:.0f} % of its life: "
-            + (f"{more} would take it off them" if busy >= BUSY_SHARE else "frames come in bursts: one more group, or streams that are due at other steps, would")
+            + (f"{more} would take it off them" if busy >= BUSY_SHARE
+                else "frames come in bursts: one more group, or streams that are due at other "
+                     "steps, would")
         )
     elif one.writers and not one.servers and one.share(one.seen_ns) >= LOST_SHARE:
         yield (
-            f"compute ranks spend {one.seen_ns / 1e9:.1f} s ({percent(one.seen_ns, one.wall_ns)} of the run) in output, writing themselves: "
+            f"compute ranks spend {one.seen_ns / 1e9:.1f} s ({percent(one.seen_ns, one.wall_ns)} "
+            f"of the run) in output, writing themselves: "
             "mode servers would leave them the copy"
         )
     if one.servers and one.share(one.final_ns) >= LOST_SHARE:
-        faster = "mode servers+parallel" if len(one.writers) <= one.groups else "more ranks in a group"
+        faster = "mode servers+parallel" if len(
+            one.writers) <= one.groups else "more ranks in a group"
         yield (
-            f"the final write, {one.final_ns / 1e9:.1f} s ({percent(one.final_ns, one.wall_ns)} of the run), is overlapped by nothing: "
+            f"the final write, {one.final_ns / 1e9:.1f} s ({percent(one.final_ns, one.wall_ns)} of "
+            f"the run), is overlapped by nothing: "
             f"{faster} would shorten it"
         )
     if one.refused:
         names = ", ".join(of.stream for of in one.streams if of.refused)
         what = "frame was" if one.refused == 1 else "frames were"
-        yield f"{one.refused} {what} not written (streams: {names or 'not known'}): the program got the reason"
+        yield (
+            f"{one.refused} {what} not written (streams: {names or 'not known'}): the program got "
+            f"the reason"
+        )
 
 
 OUTPUT = TableKind(

@@ -181,7 +181,7 @@ class _Account:
         self._data = data
         self._seen, self._uncounted = _seen(data), _uncounted(data)
         self._mapped, self._shared, self._rings = _evidence(data)
-        self._dirtied = dirtied_bytes(data.columns, len(data.members))
+        self._dirtied = dirtied_bytes(data.storage, len(data.members))
         self._family = _Family(data, self._seen, untraced)
         self._single = [one for one in untraced if one.figures is not None]
         self._pooled: dict[int | None, list[Untraced]] = {}
@@ -320,7 +320,7 @@ def _evidence(data: StepData) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of each member: bytes of files with storage that it mapped, bytes of what is no file
     (segments of MPI libraries are none, native/wire/paths.h), and rings whose requests no hook
     saw."""
-    columns, count = data.columns, len(data.members)
+    columns, count = data.storage, len(data.members)
     is_mmap = columns.op == op_named("mmap").value
     is_mapping = is_mmap & columns.is_file
     is_mapping &= ~np.isin(columns.name, _in_memory(data, np.unique(columns.name[is_mapping])))

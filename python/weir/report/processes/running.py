@@ -11,7 +11,8 @@ _LATER_S = 2.0  # a program's first record is younger than its process; clocks o
 
 
 def is_running(pid: int, exe: str, command: Sequence[str], start_realtime_ns: int) -> bool:
-    """Whether the process with this number is that one: its program, and no younger than the record of its start.
+    """Whether the process with this number is that one: its program, and no younger than the record
+    of its start.
 
     A zombie does not run. False also where /proc does not tell. The caller has checked that the
     trace is of this machine.

@@ -50,7 +50,7 @@ def _reason(why: str, no_room: str) -> str:
         return f"{limit}: too little for weir's library or its buffers; or it is static or setuid"
     if no_room:
         return no_room
-    return "static, setuid, of another C library, or in a container"
+    return "static, setuid, of another C library, built with AddressSanitizer, or in a container"
 
 
 def untraced_programs(data: StepData) -> list[Untraced]:

@@ -19,7 +19,8 @@ _SMALL_BINS = SMALL_BYTES.bit_length()  # bins 0..12 hold sizes 0..4095: the sha
 
 @dataclass(frozen=True)
 class SizeBin:
-    """Requests of least_bytes to most_bytes (None: open). below_*: made by a language's library for its statements."""
+    """Requests of least_bytes to most_bytes (None: open). below_*: made by a language's library for
+    its statements."""
 
     least_bytes: int
     most_bytes: int | None
@@ -41,7 +42,8 @@ class DurationBin:
 
 @dataclass(frozen=True)
 class Requests:
-    """Bins from the first to the last that is not empty; small_*: requests under 4 KiB, of_*: of how many."""
+    """Bins from the first to the last that is not empty; small_*: requests under 4 KiB, of_*: of
+    how many."""
 
     sizes: tuple[SizeBin, ...]
     durations: tuple[DurationBin, ...]
@@ -55,7 +57,8 @@ class Requests:
         return self.small_app / self.of_app if self.of_app else None
 
 
-def requests(steps: list[StepData], masks: list[np.ndarray], *, all_names: bool = False) -> Requests:
+def requests(steps: list[StepData], masks: list[np.ndarray], *,
+        all_names: bool = False) -> Requests:
     """Requests (reads and writes, failed ones too) of the chosen members of some steps."""
     sizes, durations = np.zeros((4, BINS), np.int64), np.zeros((2, BINS), np.int64)
     slopes = [1 << 48]
@@ -63,7 +66,8 @@ def requests(steps: list[StepData], masks: list[np.ndarray], *, all_names: bool 
         first = 0
         for file, line in zip(data.files, data.lines):
             table = file.array("histograms")
-            kept = mask[table["process"].astype(np.int64) + first] & ((table["is_file"] != 0) | all_names)
+            kept = mask[table["process"].astype(np.int64) + first] & (
+                (table["is_file"] != 0) | all_names)
             _add(table[kept], sizes, durations)
             slopes.append(line.multiplier)
             first += len(file.processes)
@@ -96,12 +100,14 @@ def _span(counts: np.ndarray) -> range:
 
 def _size_bins(counts: np.ndarray) -> tuple[SizeBin, ...]:
     return tuple(
-        SizeBin(_low(k), None if k == BINS - 1 else _low(k + 1) - 1, *(int(n) for n in counts[:, k])) for k in _span(counts)
+        SizeBin(_low(k), None if k == BINS - 1 else _low(k + 1) - 1,
+            *(int(n) for n in counts[:, k])) for k in _span(counts)
     )
 
 
 def _duration_bins(counts: np.ndarray, ns_per_tick: float) -> tuple[DurationBin, ...]:
-    """Bins are of ticks: their limits in ns are those of one of the clocks, which run alike on nodes of one kind."""
+    """Bins are of ticks: their limits in ns are those of one of the clocks, which run alike on
+    nodes of one kind."""
     return tuple(
         DurationBin(
             round(_low(k) * ns_per_tick),

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls, bytes and time by routine: the rows of the summary and of the detail of a file.
 
-Each row is a routine that the application called; what a language's library did below it is moved to the statement
-that caused it, so that the columns add up to the total, and is listed once more below, as the system saw it.
+Each row is a routine that the application called; what a language's library did below it is moved
+to the statement that caused it, so that the columns add up to the total, and is listed once more
+below, as the system saw it.
 """
 
 from __future__ import annotations
@@ -16,9 +17,12 @@ from weir.analysis.names import NO_NAME
 from weir.report.frame.build import StepReport
 from weir.trace.ops import BELOW, FORTRAN, NESTED, POSIX, STDIO, op_named, ops
 
-# One call, two files: the second record of these carries the other file's bytes and is no call of its own.
-HALVES = ("sendfile_in", "copy_file_range_in", "splice_in", "lio_read", "lio_write", "aio_read", "aio_write")
-_STATEMENT = {"R": "fortran_read", "W": "fortran_write", "O": "fortran_open", "C": "fortran_close", "M": "fortran_close"}
+# One call, two files: the second record of these carries the other file's bytes and is no call of
+# its own.
+HALVES = ("sendfile_in", "copy_file_range_in", "splice_in", "lio_read", "lio_write", "aio_read",
+    "aio_write")
+_STATEMENT = {"R": "fortran_read", "W": "fortran_write", "O": "fortran_open", "C": "fortran_close",
+    "M": "fortran_close"}
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,8 @@ class Routine:
 
 @dataclass(frozen=True)
 class RoutineTable:
-    """rows add up to total; below: system calls that a language's library made, already counted in rows."""
+    """rows add up to total; below: system calls that a language's library made, already counted in
+    rows."""
 
     rows: tuple[Routine, ...]
     total: Routine
@@ -52,7 +57,8 @@ def routine_table(columns: Columns) -> RoutineTable:
 
 
 def file_details(columns: Columns) -> list[FileDetail]:
-    """A table for each rank and file, by rank, then in the order in which the rank first used its files."""
+    """A table for each rank and file, by rank, then in the order in which the rank first used its
+    files."""
     table = merged(columns, "rank", "name", "op", "layer", "flags")
     first: dict[tuple[int, int], int] = {}
     for rank, name, ns in zip(table.rank.tolist(), table.name.tolist(), table.first_ns.tolist()):
@@ -68,7 +74,8 @@ def file_details(columns: Columns) -> list[FileDetail]:
 
 def is_system_below(row: Row) -> bool:
     """A system call that a language's library made for a statement."""
-    return bool(row.flags & BELOW) and row.layer in (POSIX, STDIO) and ops()[row.op].name not in HALVES
+    return bool(row.flags & BELOW) and row.layer in (POSIX,
+        STDIO) and ops()[row.op].name not in HALVES
 
 
 def moved_bytes(row: Row) -> int:
@@ -88,7 +95,8 @@ def _table(group: Iterable[Row]) -> RoutineTable:
         if calls or own_ns or moved_bytes(row) or target == row.op:
             _add(shown, target, calls, moved_bytes(row), own_ns)
     table = _ordered(shown)
-    total = Routine("TOTAL", *(sum(getattr(row, key) for row in table) for key in ("calls", "bytes", "ns")))
+    total = Routine("TOTAL", *(sum(getattr(row, key) for row in table)
+        for key in ("calls", "bytes", "ns")))
     return RoutineTable(table, total, _ordered(below))
 
 
@@ -107,9 +115,11 @@ def _ordered(sums: dict[int, list[int]]) -> tuple[Routine, ...]:
 
 def routines_of(step: StepReport, rank: int | None = None) -> RoutineTable:
     """The summary of one rank, or of all."""
-    return routine_table(step.columns if rank is None else step.columns.where(step.columns.rank == rank))
+    return routine_table(step.columns if rank is None
+        else step.columns.where(step.columns.rank == rank))
 
 
 def details_of(step: StepReport, rank: int | None = None) -> list[FileDetail]:
     """File by file, of one rank or of all."""
-    return file_details(step.columns if rank is None else step.columns.where(step.columns.rank == rank))
+    return file_details(step.columns if rank is None
+        else step.columns.where(step.columns.rank == rank))

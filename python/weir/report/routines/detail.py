@@ -12,9 +12,12 @@ from weir.report.frame.kind import Options, TableKind
 from weir.report.routines.compute import FileDetail, Routine, details_of
 
 
-def detail_lines(report: Report, step: StepReport, rank: int | None, *, pattern: str | None = None, top: int | None = None) -> Iterator[str]:
-    """Lines of the files of one rank (None: of every rank) in one step; at most `top` files, the slowest ones."""
-    details = [one for one in details_of(step, rank) if pattern is None or matches(report.names[one.name], pattern)]
+def detail_lines(report: Report, step: StepReport, rank: int | None, *, pattern: str | None = None,
+        top: int | None = None) -> Iterator[str]:
+    """Lines of the files of one rank (None: of every rank) in one step; at most `top` files, the
+    slowest ones."""
+    details = [one for one in details_of(step, rank) if pattern is None
+        or matches(report.names[one.name], pattern)]
     every = len(details)
     if top is not None and top < every:
         slowest = sorted(details, key=lambda one: -one.table.total.ns)[:top]
@@ -40,7 +43,10 @@ def _file_lines(one: FileDetail, name: str) -> Iterator[str]:
 
 def _routine(row: Routine, width: int) -> str:
     msec = milliseconds(row.ns)
-    return f"{row.routine + ':':<{width}} {row.calls:>6} {megabytes(row.bytes):>8.3f} {msec:>9.3f} {rate(row.bytes, row.ns):>8.3f}"
+    return (
+        f"{row.routine + ':':<{width}} {row.calls:>6} {megabytes(row.bytes):>8.3f} {msec:>9.3f} "
+        f"{rate(row.bytes, row.ns):>8.3f}"
+    )
 
 
 def _tables(report: Report, options: Options) -> Iterator[str]:
@@ -48,7 +54,8 @@ def _tables(report: Report, options: Options) -> Iterator[str]:
     for step in report.steps:
         who = "every rank" if rank is None else f"rank {rank}"
         yield f"\nDetail for {step.name}, {who}\n"
-        yield from detail_lines(report, step, rank, pattern=options.pattern, top=options.detail_limit)
+        yield from detail_lines(report, step, rank, pattern=options.pattern,
+            top=options.detail_limit)
 
 
 DETAIL = TableKind(

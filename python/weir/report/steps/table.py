@@ -83,18 +83,29 @@ def _rank0(of: Report | StepReport) -> dict[str, Any]:
     return found if of.choice.rank in (None, 0) else dict.fromkeys(found)
 
 
+def _mean_ns(report: Report) -> float:
+    """I/O time of a rank, on average over the ranks of each step; its calls added up."""
+    ranks = [max(1, sum(rank >= 0 for rank in step.ranks)) for step in report.steps]
+    return sum(step.all.ns / count for step, count in zip(report.steps, ranks))
+
+
 def step_table(report: Report) -> Table:
     """Wall; rank 0 and all ranks: calls, GB, seconds, files; active seconds."""
     total = _half(report.all) | _rank0(report)
     total |= {"wall_ns": report.wall_ns, "active_ns": report.active_ns}
-    shares = {key: share(total[key], report.wall_ns) for key in ("rank0_ns", "ns", "active_ns")}
-    printed = {key: "-" if of is None else share_text(of) for key, of in shares.items()}
+    per_rank = {"ns": _mean_ns(report), **{key: total[key] for key in ("rank0_ns", "active_ns")}}
+    shares = {key: share(ns, report.wall_ns) for key, ns in per_rank.items()}
+    printed = {key: "-" if of is None or of > 1 else share_text(of) for key, of in shares.items()}
     lines = (
         {"step": "TOTAL"} | total | {"files": "", "rank0_files": ""},
         {"step": "%WALL"} | printed,
     )
     active = "" if report.active_ns is None else " Active: time with at least one rank in I/O."
-    remarks = (f"I/O sec: sum over the ranks.{active}", "%WALL: share of the wall time")
+    remarks = [f"I/O sec: sum over the ranks.{active}", "%WALL: share of the wall time"]
+    if len(report.shown_ranks) > 1:
+        remarks[1] += "; of all ranks: the mean of a rank"
+    if any(of is not None and of > 1 for of in shares.values()):
+        remarks.append("-: calls of several threads at once take more than the wall time")
     return LISTING.table("Steps", LISTING.rows(report), footer=lines, remarks=remarks)
 
 
@@ -115,7 +126,8 @@ def _row(step: StepReport) -> dict[str, Any]:
         "rank0": totals_json(step.rank0), "all": totals_json(step.all),
         "by_rank": lambda: [{"rank": n, **totals_json(one)} for n, one in step.by_rank.items()],
         "routines": lambda: {
-            name: routines_json(routines_of(step, rank)) for name, rank in (("rank0", 0), ("all", None))
+            name: routines_json(routines_of(step, rank))
+            for name, rank in (("rank0", 0), ("all", None))
         },
         "clocks": [vars(one) for one in data.alignments],
     }  # fmt: skip

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Planes of numbers as short text for the page: logarithms in 8 or 16 bits, deflated, base64.
 
-Pictures need the order of magnitude: with 254 steps between the least and the greatest number of a plane a figure is off
-by half a step at most (4 % where they are 2^30 apart); nothing stays nothing. The tables have the exact figures.
+Pictures need the order of magnitude: with 254 steps between the least and the greatest number of a
+plane a figure is off by half a step at most (4 % where they are 2^30 apart); nothing stays nothing.
+The tables have the exact figures.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Packed:
-    """Planes behind one another. A code k > 0 of plane i means least[i] * exp((k - 1) * step[i]), code 0 means 0."""
+    """Planes behind one another. A code k > 0 of plane i means least[i] * exp((k - 1) * step[i]),
+    code 0 means 0."""
 
     bits: int
     least: tuple[float, ...]
@@ -52,7 +54,9 @@ def _codes(values: np.ndarray, steps: int) -> tuple[np.ndarray, float, float]:
 def unpack(packed: Packed, planes: int) -> list[np.ndarray]:
     """What the page's script makes of it."""
     raw = zlib.decompress(base64.b64decode(packed.text))
-    codes = np.frombuffer(raw, {8: "u1", 16: "<u2"}[packed.bits]).reshape(planes, -1).astype(np.float64)
+    codes = np.frombuffer(raw, {8: "u1", 16: "<u2"}[packed.bits]).reshape(planes,
+        -1).astype(np.float64)
     return [
-        np.where(one > 0, least * np.exp((one - 1) * step), 0.0) for one, least, step in zip(codes, packed.least, packed.step)
+        np.where(one > 0, least * np.exp((one - 1) * step), 0.0) for one, least, step in zip(codes,
+            packed.least, packed.step)
     ]

@@ -19,9 +19,11 @@ _UNKNOWN_UNIT = -1
 
 @dataclass(frozen=True)
 class FortranUnit:
-    """Statements on one file by the units that it was connected to (usually one; none known at level detail).
+    """Statements on one file by the units that it was connected to (usually one; none known at
+    level detail).
 
-    payload_bytes: of the I/O lists. system_*: reads and writes that the Fortran library made for them.
+    payload_bytes: of the I/O lists. system_*: reads and writes that the Fortran library made for
+    them.
     """
 
     file: str
@@ -39,8 +41,10 @@ class FortranUnit:
         return self.reads + self.writes
 
 
-def fortran_units(steps: list[StepData], masks: list[np.ndarray], columns: Columns, names: NameTable) -> list[FortranUnit]:
-    """One entry for each file that Fortran statements touched, most statements first. columns: those of the chosen members."""
+def fortran_units(steps: list[StepData], masks: list[np.ndarray], columns: Columns,
+        names: NameTable) -> list[FortranUnit]:
+    """One entry for each file that Fortran statements touched, most statements first. columns:
+    those of the chosen members."""
     fortran_names = np.unique(columns.name[columns.layer == FORTRAN])
     used = columns.where(np.isin(columns.name, fortran_names))
     units = _units_by_name(steps, masks, names)
@@ -56,16 +60,19 @@ def fortran_units(steps: list[StepData], masks: list[np.ndarray], columns: Colum
         elif is_system_below(row) and op_class in "RW":
             sums[requests] += row.calls
             sums[moved] += moved_bytes(row)
-    made = [FortranUnit(names[name], tuple(sorted(units.get(name, ()))), *sums) for name, sums in figures.items()]
+    made = [FortranUnit(names[name], tuple(sorted(units.get(name, ()))), *sums)
+        for name, sums in figures.items()]
     return sorted(made, key=lambda one: (-one.statements, one.file))
 
 
-def _units_by_name(steps: list[StepData], masks: list[np.ndarray], names: NameTable) -> dict[int, set[int]]:
+def _units_by_name(steps: list[StepData], masks: list[np.ndarray],
+        names: NameTable) -> dict[int, set[int]]:
     found: dict[int, set[int]] = {}
     for data, mask in zip(steps, masks):
         for index, file in enumerate(data.files):
             table = file.array("units")
-            kept = mask[table["process"].astype(np.int64) + data.first_member(index)] & (table["unit"] != _UNKNOWN_UNIT)
+            kept = mask[table["process"].astype(np.int64) + data.first_member(index)] & (
+                table["unit"] != _UNKNOWN_UNIT)
             table = table[kept]
             numbers = name_numbers(file, table, names, data.name_numbers[index])
             for name, unit in zip(numbers.tolist(), table["unit"].tolist()):

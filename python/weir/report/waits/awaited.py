@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waits: which rank waited from when to when for which other one, in collectives and for messages."""
+"""Waits: which rank waited from when to when for which other one, in collectives and for messages.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +15,15 @@ from weir.report.waits.locations import Locations
 from weir.report.waits.records import Records, rows_of, silent_ops
 from weir.trace.ops import NESTED
 
-RECEIVED, COLLECTIVE, SENT = 1, 2, 3  # what a wait completed, in the upper half of an MPI_awaited record's size
+# what a wait completed, in the upper half of an MPI_awaited record's size
+RECEIVED, COLLECTIVE, SENT = 1, 2, 3
 _MESSAGES = ("MPI_receive", "MPI_probe", "MPI_send")
 _SYNCHRONISING = ("MPI_wait", *_MESSAGES)
 
 
 class Awaited(NamedTuple):
-    """For each record what was awaited (0 unless it tells of one thing that a wait completed), and the routine."""
+    """For each record what was awaited (0 unless it tells of one thing that a wait completed), and
+    the routine."""
 
     kind: np.ndarray
     routine: np.ndarray
@@ -28,8 +31,9 @@ class Awaited(NamedTuple):
 
 @dataclass(frozen=True)
 class Waits:
-    """Arrays by wait. rank waited from begin_ns to until_ns for `awaited`; end_ns: when its call returned; instance: of a collective, -1 for messages; name: of the communicator; routine: of the call. group: waits with one
-    number are one call that waited for several ranks at once."""
+    """Arrays by wait. rank waited from begin_ns to until_ns for `awaited`; end_ns: when its call
+    returned; instance: of a collective, -1 for messages; name: of the communicator; routine: of the
+    call. group: waits with one number are one call that waited for several ranks at once."""
 
     location: np.ndarray
     begin_ns: np.ndarray
@@ -48,28 +52,34 @@ class Waits:
         return rows_of(self, mask)
 
 
-def waits_of(records: Records, awaited: Awaited, comms: Communicators, locations: Locations, instances: Instances, met: np.ndarray) -> Waits:
-    """All waits whose awaited rank is known, waits of no length included for what is awaited in a collective that does not block. met: as
-    met_in_waits() tells."""
+def waits_of(records: Records, awaited: Awaited, comms: Communicators, locations: Locations,
+        instances: Instances, met: np.ndarray) -> Waits:
+    """All waits whose awaited rank is known, waits of no length included for what is awaited in a
+    collective that does not block. met: as met_in_waits() tells."""
     parts = [_blocking(instances, comms, met)]
     location = locations.of_member[records.member]
     ops = silent_ops()
     kind, routine = awaited
     of_collective = np.flatnonzero(kind == COLLECTIVE)
     parts.append(_collective(records, comms, instances, of_collective, location, routine, met))
-    is_message = np.isin(records.op, [ops[name] for name in _MESSAGES if name in ops]) & ((records.flags & NESTED) == 0)
-    of_message = np.flatnonzero((is_message | (kind == RECEIVED) | (kind == SENT)) & (records.offset >= 0))
+    is_message = np.isin(records.op, [ops[name] for name in _MESSAGES if name in ops]) & (
+        (records.flags & NESTED) == 0)
+    of_message = np.flatnonzero((is_message | (kind == RECEIVED) | (kind == SENT))
+        & (records.offset >= 0))
     parts.append(_messages(records, locations, of_message, location, routine))
-    joined = Waits(*(np.concatenate(column) for column in zip(*(tuple(getattr(one, f.name) for f in fields(one)) for one in parts))))
+    joined = Waits(*(np.concatenate(column)
+        for column in zip(*(tuple(getattr(one, f.name) for f in fields(one)) for one in parts))))
     return _grouped(joined)
 
 
-def completions_of(records: Records, awaited: Awaited, comms: Communicators, locations: Locations) -> Arrivals:
+def completions_of(records: Records, awaited: Awaited, comms: Communicators,
+        locations: Locations) -> Arrivals:
     """When ranks waited for collectives that they had begun before, and in which routine."""
     kind, routine = awaited
     at = np.flatnonzero((kind == COLLECTIVE) & (comms.of_record >= 0) & (records.offset >= 0))
     return Arrivals(
-        comms.of_record[at], locations.of_member[records.member[at]], records.offset[at], records.start[at], records.end[at], routine[at],
+        comms.of_record[at], locations.of_member[records.member[at]], records.offset[at],
+        records.start[at], records.end[at], routine[at],
         np.ones(len(at), bool),
     )  # fmt: skip
 
@@ -78,11 +88,14 @@ def awaited_in(records: Records) -> Awaited:
     ops = silent_ops()
     nested = records.op == ops.get("MPI_awaited", -1)
     kind = np.where(nested, records.size >> 32, 0)
-    return Awaited(kind, np.where(nested, _routine_of_wait(records, nested, ops.get("MPI_wait", -1)), records.size >> 32))
+    owner = owners(records)
+    of_wait = np.where(owner >= 0, records.size[owner] >> 32, 0) if len(records) else kind
+    return Awaited(kind, np.where(nested, of_wait, records.size >> 32))
 
 
 def met_in_waits(records: Records, comms: Communicators, instances: Instances) -> np.ndarray:
-    """By instance: whether it was begun without blocking, and is a meeting in the waits for it all the same (completion.py)."""
+    """By instance: whether it was begun without blocking, and is a meeting in the waits for it all
+    the same (completion.py)."""
     met, begun = np.zeros(len(instances), bool), np.zeros(len(instances), bool)
     started = np.flatnonzero(records.op == silent_ops().get("MPI_start_collective", -1))
     of = instances.find(comms.of_record[started], records.offset[started])
@@ -92,17 +105,21 @@ def met_in_waits(records: Records, comms: Communicators, instances: Instances) -
 
 
 def _blocking(instances: Instances, comms: Communicators, met: np.ndarray) -> Waits:
-    rows = np.flatnonzero(instances.is_blocking & (instances.awaited != instances.location) & (instances.awaited_ns > instances.start_ns))
+    rows = np.flatnonzero(instances.is_blocking & (instances.awaited != instances.location)
+        & (instances.awaited_ns > instances.start_ns))
     of = instances.instance[rows]
-    group = np.where(met[of], instances.start_ns[rows], -1)  # one call may wait for several collectives that were begun before
+    # one call may wait for several collectives that were begun before
+    group = np.where(met[of], instances.start_ns[rows], -1)
     return Waits(
-        instances.location[rows], instances.start_ns[rows], instances.awaited_ns[rows], instances.end_ns[rows], instances.awaited[rows], of,
+        instances.location[rows], instances.start_ns[rows], instances.awaited_ns[rows],
+        instances.end_ns[rows], instances.awaited[rows], of,
         comms.name[instances.comm[of]], instances.routine[of], group,
     )  # fmt: skip
 
 
 def _collective(
-    records: Records, comms: Communicators, instances: Instances, at: np.ndarray, location: np.ndarray, routine: np.ndarray, met: np.ndarray
+    records: Records, comms: Communicators, instances: Instances, at: np.ndarray,
+    location: np.ndarray, routine: np.ndarray, met: np.ndarray
 ) -> Waits:
     of = instances.find(comms.of_record[at], records.offset[at])
     kept = of >= 0
@@ -110,19 +127,22 @@ def _collective(
     at, of = at[kept], of[kept]
     until = np.clip(instances.last_ns[of], records.start[at], records.end[at])
     return Waits(
-        location[at], records.start[at], until, records.end[at], instances.critical[of], of, comms.name[instances.comm[of]], routine[at],
+        location[at], records.start[at], until, records.end[at], instances.critical[of], of,
+        comms.name[instances.comm[of]], routine[at],
         records.start[at],
     )  # fmt: skip
 
 
-def _messages(records: Records, locations: Locations, at: np.ndarray, location: np.ndarray, routine: np.ndarray) -> Waits:
+def _messages(records: Records, locations: Locations, at: np.ndarray, location: np.ndarray,
+        routine: np.ndarray) -> Waits:
     known = location[at] >= 0
     at = at[known]
     peer = locations.at(locations.program[location[at]], records.offset[at])
     known = (peer >= 0) & (peer != location[at])
     at, peer = at[known], peer[known]
     return Waits(
-        location[at], records.start[at], records.end[at], records.end[at], peer, np.full(len(at), -1), records.name[at], routine[at],
+        location[at], records.start[at], records.end[at], records.end[at], peer,
+        np.full(len(at), -1), records.name[at], routine[at],
         records.start[at],
     )  # fmt: skip
 
@@ -138,27 +158,34 @@ def _grouped(waits: Waits) -> Waits:
     begins |= alone[order]
     group = np.empty(len(waits), np.int64)
     group[order] = np.cumsum(begins) - 1
-    return Waits(**{field.name: getattr(waits, field.name) for field in fields(waits)} | {"group": group})
+    return Waits(**{field.name: getattr(waits, field.name)
+        for field in fields(waits)} | {"group": group})
 
 
-def _routine_of_wait(records: Records, nested: np.ndarray, wait: int) -> np.ndarray:
-    """For each awaited record the routine of the wait of the same process and start; 0 when its record is lost."""
-    at = np.flatnonzero(nested | (records.op == wait))
-    found = np.zeros(len(records), np.int64)
+def owners(records: Records) -> np.ndarray:
+    """For each awaited record the wait of the same process and start; -1 when its record is lost,
+    and for other records."""
+    ops = silent_ops()
+    nested = records.op == ops.get("MPI_awaited", -1)
+    at = np.flatnonzero(nested | (records.op == ops.get("MPI_wait", -1)))
+    found = np.full(len(records), -1)
     if not len(at):
         return found
     order = at[np.lexsort((nested[at], records.start[at], records.member[at]))]
     is_wait = ~nested[order]
     place = np.maximum.accumulate(np.where(is_wait, np.arange(len(order)), -1))
     owner = order[np.maximum(place, 0)]
-    fits = (place >= 0) & (records.start[owner] == records.start[order]) & (records.member[owner] == records.member[order])
-    found[order] = np.where(fits, records.size[owner] >> 32, 0)
+    fits = (place >= 0) & (records.start[owner] == records.start[order]) & (records.member[owner]
+        == records.member[order])
+    found[order] = np.where(fits & ~is_wait, owner, -1)
     return found
 
 
 def waiting_ns(records: Records, instances: Instances, met: np.ndarray) -> int:
-    """Time that ranks spent waiting: in collectives until the awaited rank came, in all of receives, probes, sends and waits."""
-    is_call = np.isin(records.op, [silent_ops()[name] for name in _SYNCHRONISING if name in silent_ops()]) & ((records.flags & NESTED) == 0)
+    """Time that ranks spent waiting: in collectives until the awaited rank came, in all of
+    receives, probes, sends and waits."""
+    is_call = np.isin(records.op, [silent_ops()[name] for name in _SYNCHRONISING
+        if name in silent_ops()]) & ((records.flags & NESTED) == 0)
     is_blocking = instances.is_blocking & ~met[instances.instance]
     in_collectives = np.maximum(instances.awaited_ns - instances.start_ns, 0)[is_blocking]
     return int((records.end - records.start)[is_call].sum() + in_collectives.sum())

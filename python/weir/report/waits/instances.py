@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collectives matched over ranks: who came when, who came last, and who waited for whom.
 
-An instance is one collective on one communicator; its ranks meet by the communicator's name and the sequence number of the call
-(docs/formats/trace.md, section 3.7). What a rank does not wait for is not counted: it leaves some collectives before others come.
+An instance is one collective on one communicator; its ranks meet by the communicator's name and the
+sequence number of the call (docs/formats/trace.md, section 3.7). What a rank does not wait for is
+not counted: it leaves some collectives before others come.
 """
 
 from __future__ import annotations
@@ -17,16 +18,20 @@ from weir.report.waits.locations import Locations
 from weir.report.waits.records import Records, silent_ops
 
 PREFIX = "mpi:"
-# Nobody leaves these before all have come. From others (a broadcast, a reduction) some do: there, who has left did not wait for who comes later.
+# Nobody leaves these before all have come. From others (a broadcast, a reduction) some do: there,
+# who has left did not wait for who comes later.
 _MEETINGS = {
-    "Barrier", "Allreduce", "Allgather", "Allgatherv", "Alltoall", "Alltoallv", "Alltoallw", "Reduce_scatter", "Reduce_scatter_block",
-    "Comm_dup", "Comm_dup_with_info", "Comm_split", "Comm_split_type", "Comm_create", "Cart_create", "Cart_sub", "Win_fence",
+    "Barrier", "Allreduce", "Allgather", "Allgatherv", "Alltoall", "Alltoallv", "Alltoallw",
+    "Reduce_scatter", "Reduce_scatter_block",
+    "Comm_dup", "Comm_dup_with_info", "Comm_split", "Comm_split_type", "Comm_create", "Cart_create",
+    "Cart_sub", "Win_fence", "Finalize",
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Communicators:
-    """of_record: the communicator of each record, -1 none that is known to all its ranks. Arrays by communicator: its name, its size."""
+    """of_record: the communicator of each record, -1 none that is known to all its ranks. Arrays by
+    communicator: its name, its size."""
 
     of_record: np.ndarray
     name: np.ndarray
@@ -34,9 +39,11 @@ class Communicators:
 
 
 def communicators(records: Records, program: np.ndarray, names: NameTable) -> Communicators:
-    """program: of each record. Communicators of different programs are different ones; those of one rank are none."""
+    """program: of each record. Communicators of different programs are different ones; those of one
+    rank are none."""
     known = np.unique(records.name[records.name != NO_NAME])
-    sizes = np.zeros(int(known[-1]) + 2 if len(known) else 1, np.int64)  # by name; the last for no name
+    # by name; the last for no name
+    sizes = np.zeros(int(known[-1]) + 2 if len(known) else 1, np.int64)
     for number in known.tolist():
         sizes[number] = _size(names[number])
     of_name = np.where(records.name == NO_NAME, len(sizes) - 1, records.name)
@@ -60,11 +67,13 @@ def _size(name: str) -> int:
 class Instances:
     """Whole instances, in the order of their last arrival. Arrays by instance:
 
-    comm, routine; first_ns, last_ns: first and last arrival; critical: the rank that was waited for longest (the last to arrive, but
-    where ranks leave before), arrival_ns of it; keys: communicator and sequence, sorted by `by_key`.
+    comm, routine; first_ns, last_ns: first and last arrival; critical: the rank that was waited for
+    longest (the last to arrive, but where ranks leave before), arrival_ns of it; is_meeting:
+    whether nobody leaves before all have come; keys: communicator and sequence, sorted by `by_key`.
 
-    Arrays by arrival, those of one instance together: instance, rank, start_ns, end_ns, is_blocking, awaited (the rank that it waited for, itself
-    when for none). incomplete: instances of which ranks are missing (killed, or their records lost), which are left out.
+    Arrays by arrival, those of one instance together: instance, rank, start_ns, end_ns,
+    is_blocking, awaited (the rank that it waited for, itself when for none). incomplete: instances
+    of which ranks are missing (killed, or their records lost), which are left out.
     """
 
     comm: np.ndarray
@@ -73,6 +82,7 @@ class Instances:
     last_ns: np.ndarray
     critical: np.ndarray
     arrival_ns: np.ndarray
+    is_meeting: np.ndarray
     keys: np.ndarray
     instance: np.ndarray
     location: np.ndarray
@@ -103,7 +113,8 @@ def instance_keys(comms: np.ndarray, sequences: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Arrivals:
-    """Locations that come to collectives. sequence: number of the collective on its communicator."""
+    """Locations that come to collectives. sequence: number of the collective on its communicator.
+    """
 
     comm: np.ndarray
     location: np.ndarray
@@ -118,7 +129,8 @@ class Arrivals:
         return Arrivals(*(np.empty(0, np.int64),) * 6, np.empty(0, bool))
 
     def joined(self, others: Arrivals) -> Arrivals:
-        return Arrivals(*(np.concatenate([getattr(self, field.name), getattr(others, field.name)]) for field in fields(self)))
+        return Arrivals(*(np.concatenate([getattr(self, field.name), getattr(others, field.name)])
+            for field in fields(self)))
 
 
 def arrivals_of(records: Records, comms: Communicators, locations: Locations) -> Arrivals:
@@ -127,27 +139,33 @@ def arrivals_of(records: Records, comms: Communicators, locations: Locations) ->
     is_collective = (records.op == silent_ops().get("MPI_collective", -1)) | is_start
     kept = is_collective & (comms.of_record >= 0) & (records.offset >= 0)
     return Arrivals(
-        comms.of_record[kept], locations.of_member[records.member[kept]], records.offset[kept], records.start[kept], records.end[kept],
+        comms.of_record[kept], locations.of_member[records.member[kept]], records.offset[kept],
+        records.start[kept], records.end[kept],
         records.size[kept] >> 32, ~is_start[kept],
     )  # fmt: skip
 
 
-def instances_of(arrivals: Arrivals, sizes: np.ndarray, meets: np.ndarray, incomplete_to: int) -> Instances:
-    """sizes: of communicators; meets: whether each routine is one that nobody leaves before all have come. Instances without all of their ranks
-    are left out, and counted on communicators below `incomplete_to`."""
+def instances_of(arrivals: Arrivals, sizes: np.ndarray, meets: np.ndarray,
+        incomplete_to: int) -> Instances:
+    """sizes: of communicators; meets: whether each routine is one that nobody leaves before all
+    have come. Instances without all of their ranks are left out, and counted on communicators below
+    `incomplete_to`."""
     key = instance_keys(arrivals.comm, arrivals.sequence)
     order = np.lexsort((arrivals.start_ns, key))
     key = key[order]
     begins = starts(key) if len(key) else np.empty(0, np.int64)
     counts = np.diff(np.r_[begins, len(key)])
     comm = arrivals.comm[order]
-    is_whole = (counts == sizes[comm[begins]]) & ~_has_twins(arrivals.location[order], begins, counts)
+    is_whole = (counts == sizes[comm[begins]]) & ~_has_twins(arrivals.location[order], begins,
+        counts)
     order, key = order[np.repeat(is_whole, counts)], key[np.repeat(is_whole, counts)]
     rows = (
-        arrivals.comm[order], arrivals.location[order], key, arrivals.start_ns[order], arrivals.end_ns[order], arrivals.routine[order],
+        arrivals.comm[order], arrivals.location[order], key, arrivals.start_ns[order],
+        arrivals.end_ns[order], arrivals.routine[order],
         arrivals.is_blocking[order],
     )  # fmt: skip
-    return _made(rows, counts[is_whole], meets, int((~is_whole & (comm[begins] < incomplete_to)).sum()))
+    return _made(rows, counts[is_whole], meets,
+        int((~is_whole & (comm[begins] < incomplete_to)).sum()))
 
 
 def _has_twins(location: np.ndarray, begins: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -160,7 +178,8 @@ def _has_twins(location: np.ndarray, begins: np.ndarray, counts: np.ndarray) -> 
     return found
 
 
-def _made(rows: tuple[np.ndarray, ...], counts: np.ndarray, meets: np.ndarray, incomplete: int) -> Instances:
+def _made(rows: tuple[np.ndarray, ...], counts: np.ndarray, meets: np.ndarray,
+        incomplete: int) -> Instances:
     comm, location, key, start, end, routine, is_blocking = rows
     ends = np.cumsum(counts)
     begins = ends - counts
@@ -180,8 +199,11 @@ def _made(rows: tuple[np.ndarray, ...], counts: np.ndarray, meets: np.ndarray, i
     place[by_time] = np.arange(len(counts))
     at = begins[by_time]
     return Instances(
-        comm=comm[at], routine=routine[at], first_ns=start[at], last_ns=start[ends - 1][by_time], critical=location[critical][by_time],
-        arrival_ns=start[critical][by_time], keys=key[at], instance=place[instance], location=location, start_ns=start, end_ns=end,
+        comm=comm[at], routine=routine[at], first_ns=start[at], last_ns=start[ends - 1][by_time],
+        critical=location[critical][by_time],
+        arrival_ns=start[critical][by_time],
+        is_meeting=meets[np.minimum(routine[at], len(meets) - 1)] & is_blocking[at],
+        keys=key[at], instance=place[instance], location=location, start_ns=start, end_ns=end,
         is_blocking=is_blocking, awaited=awaited, awaited_ns=awaited_ns, incomplete=incomplete,
     )  # fmt: skip
 

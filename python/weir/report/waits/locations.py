@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks of a step: which processes are one rank of which parallel program.
 
-A step may start several programs, one after another or side by side; a communicator of one is none of the other. As for clocks
-(weir.analysis.alignment), the n-th process of one rank belongs to the n-th program of its size. What a rank starts itself (a shell, cp) is that rank's I/O.
+A step may start several programs, one after another or side by side; a communicator of one is none
+of the other. As for clocks (weir.analysis.alignment), the n-th process of one rank belongs to the
+n-th program of its size. What a rank starts itself (a shell, cp) is that rank's I/O.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from weir.analysis.step import StepData
 
 @dataclass(frozen=True)
 class Locations:
-    """Arrays by rank, in the order of programs and ranks; of_member: the rank of each member of the step, -1 none."""
+    """Arrays by rank, in the order of programs and ranks; of_member: the rank of each member of the
+    step, -1 none."""
 
     program: np.ndarray
     rank: np.ndarray
@@ -43,8 +45,11 @@ class Locations:
 
 
 def locations_of(data: StepData, speakers: Iterable[int]) -> Locations:
-    """speakers: members that made records of MPI or marks of phases; each is a rank, with the processes that it started."""
-    speakers = sorted(set(speakers), key=lambda m: (data.lines[data.members[m].file].timestamp(data.members[m].process.start_ticks), m))
+    """speakers: members that made records of MPI or marks of phases; each is a rank, with the
+    processes that it started."""
+    speakers = sorted(set(speakers),
+        key=lambda m: (data.lines[data.members[m].file]
+            .timestamp(data.members[m].process.start_ticks), m))
     seen: dict[tuple[int, int], int] = defaultdict(int)
     programs: dict[tuple[int, int], int] = {}
     found = []
@@ -60,7 +65,8 @@ def locations_of(data: StepData, speakers: Iterable[int]) -> Locations:
         of_member[member] = location
     _add_descendants(data, of_member)
     members = _grouped(of_member, len(found))
-    columns = (np.array(column, np.int64) for column in zip(*found)) if found else (np.empty(0, np.int64),) * 4
+    columns = (np.array(column, np.int64) for column in zip(*found)) if found else (np.empty(0,
+        np.int64),) * 4
     return Locations(*columns, of_member, tuple(map(tuple, members)))
 
 

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Phases by rule: marks that are set in a trace afterwards, so that nothing in the program runs slower.
+"""Phases by rule: marks that are set in a trace afterwards, so that nothing in the program runs
+slower.
 
     [[phase]]
     phase = "1read"
     start = true            # begins with the rank
 
-    [[phase]]
-    phase = "9write"
-    name = "hist*"          # begins where a rank opens a file of that name; path = "*/out/*": of that path
+    [[phase]] phase = "9write" name = "hist*"          # begins where a rank opens a file of that
+    name; path = "*/out/*": of that path
 
-    [[phase]]
-    phase = "8exec"
-    barrier = 3             # begins where the rank leaves its 3rd barrier of MPI_COMM_WORLD; a list: at each of these
-    every = 2               # and at every 2nd one from there on
+    [[phase]] phase = "8exec" barrier = 3             # begins where the rank leaves its 3rd barrier
+    of MPI_COMM_WORLD; a list: at each of these every = 2               # and at every 2nd one from
+    there on
 
-A phase ends where the rank's next one begins, with `until = "close"` already where it closes the file, with `until = "barrier"` at its next barrier.
+A phase ends where the rank's next one begins, with `until = "close"` already where it closes the
+file, with `until = "barrier"` at its next barrier.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-_KEYS = {"phase": str, "start": bool, "name": str, "path": str, "barrier": (int, list), "every": int, "until": str}
+_KEYS = {"phase": str, "start": bool, "name": str, "path": str, "barrier": (int, list),
+    "every": int, "until": str}
 _BEGINS = ("start", "name", "path", "barrier")
 _ENDS = ("close", "barrier")
 
@@ -64,7 +65,9 @@ class PhaseRule:
         if self.start:
             return "start = true"
         if self.barriers:
-            return f"barrier = {self.barriers[0] if len(self.barriers) == 1 else list(self.barriers)}"
+            return (
+                f"barrier = {self.barriers[0] if len(self.barriers) == 1 else list(self.barriers)}"
+            )
         return f'name = "{self.name}"' if self.name is not None else f'path = "{self.path}"'
 
     def fits(self, path: str) -> bool:
@@ -75,11 +78,13 @@ class PhaseRule:
     def is_at(self, nth: np.ndarray) -> np.ndarray:
         """Whether the phase begins at the n-th barrier, from 1."""
         found = np.isin(nth, self.barriers)
-        return found | ((nth >= self.barriers[0]) & ((nth - self.barriers[0]) % self.every == 0)) if self.every else found
+        return found | ((nth >= self.barriers[0]) & ((nth - self.barriers[0]) % self.every
+            == 0)) if self.every else found
 
 
 def read_phase_rules(path: str | os.PathLike[str]) -> tuple[PhaseRule, ...]:
-    """The rules of a file. Raises NotThere, InputError when it cannot be read, UsageError for what is wrong in it."""
+    """The rules of a file. Raises NotThere, InputError when it cannot be read, UsageError for what
+    is wrong in it."""
     try:
         with open(path, "rb") as file:
             document = tomllib.load(file)
@@ -102,7 +107,8 @@ def _rule(table: dict[str, Any], where: str) -> PhaseRule:
     for key, value in table.items():
         if key not in _KEYS:
             near = difflib.get_close_matches(key, _KEYS, 1)
-            raise UsageError(f"{where}: there is no key {key!r}" + (f"; did you mean {near[0]}?" if near else f": the keys are {', '.join(_KEYS)}"))
+            raise UsageError(f"{where}: there is no key {key!r}" + (f"; did you mean {near[0]}?"
+                if near else f": the keys are {', '.join(_KEYS)}"))
         if not isinstance(value, _KEYS[key]) or isinstance(value, bool) and key != "start":
             raise UsageError(f"{where}: {key} = {value!r} is of the wrong type")
     if not table.get("phase"):
@@ -110,64 +116,85 @@ def _rule(table: dict[str, Any], where: str) -> PhaseRule:
     where = f"{where} ({table['phase']})"
     begins = [key for key in _BEGINS if key in table and table[key] is not False]
     if len(begins) != 1:
-        raise UsageError(f"{where}: give one key that says where it begins: one of {', '.join(_BEGINS)}; it has {', '.join(begins) or 'none of them'}")
+        raise UsageError(
+            f"{where}: give one key that says where it begins: one of {', '.join(_BEGINS)}; it has "
+            f"{', '.join(begins) or 'none of them'}")
     barriers = table.get("barrier", [])
     barriers = barriers if isinstance(barriers, list) else [barriers]
-    if any(not isinstance(n, int) or isinstance(n, bool) or n < 1 for n in barriers) or ("barrier" in table and not barriers):
-        raise UsageError(f"{where}: barrier = {table['barrier']!r}: barriers are counted from 1, as in barrier = 3 or barrier = [3, 8]")
+    if any(not isinstance(n, int) or isinstance(n, bool) or n < 1
+            for n in barriers) or ("barrier" in table and not barriers):
+        raise UsageError(
+            f"{where}: barrier = {table['barrier']!r}: barriers are counted from 1, as in barrier "
+            f"= 3 or barrier = [3, 8]")
     if "every" in table and (not barriers or table["every"] < 1):
-        raise UsageError(f"{where}: every = {table['every']} goes with barrier = N and is at least 1")
+        raise UsageError(
+            f"{where}: every = {table['every']} goes with barrier = N and is at least 1")
     until = table.get("until")
-    if until is not None and (until not in _ENDS or until == "close" and begins[0] not in ("name", "path")):
-        raise UsageError(f'{where}: until = "{until}": a phase that begins at a file ends at "close" or "barrier", another one at "barrier"')
+    if until is not None and (until not in _ENDS or until == "close"
+            and begins[0] not in ("name", "path")):
+        raise UsageError(
+            f'{where}: until = "{until}": a phase that begins at a file ends at "close" or '
+            f'"barrier", another one at "barrier"')
     return PhaseRule(
-        table["phase"], bool(table.get("start")), table.get("name"), table.get("path"), tuple(sorted(barriers)), table.get("every", 0), until
+        table["phase"], bool(table.get("start")), table.get("name"), table.get("path"),
+        tuple(sorted(barriers)), table.get("every", 0), until
     )
 
 
-def ruled(data: StepData, names: NameTable, rules: tuple[PhaseRule, ...], locations: Locations, lives: np.ndarray, barriers: Records):  # type: ignore[no-untyped-def]
-    """Names of phases; phase, rank, begin and end of each stretch. barriers: of all ranks, by rank and time."""
+def ruled(data: StepData, names: NameTable, rules: tuple[PhaseRule, ...], locations: Locations,
+        lives: np.ndarray, barriers: Records):  # type: ignore[no-untyped-def]
+    """Names of phases; phase, rank, begin, end and file (its number, -1: none) of each stretch.
+    barriers: of all ranks, by rank and time."""
     texts = tuple(dict.fromkeys(rule.phase for rule in rules))
     owner = locations.of_member[barriers.member]
-    found: list[tuple[int, int, int, int]] = []
+    found: list[tuple[int, int, int, int, int]] = []
     for location in range(len(locations)):
         at = slice(*np.searchsorted(owner, [location, location + 1]).tolist())
         mine = barriers.start[at], barriers.end[at]
-        marks = sorted(_marks(data, names, rules, locations, location, lives, mine), key=lambda mark: mark[0])
+        marks = sorted(_marks(data, names, rules, locations, location, lives, mine),
+            key=lambda mark: mark[0])
         found += _stretches(marks, rules, texts, location, int(lives[location, 1]), mine[0])
-    columns = np.array(found, np.int64).reshape(-1, 4).T
-    return texts, columns[0], columns[1], columns[2], columns[3]
+    columns = np.array(found, np.int64).reshape(-1, 5).T
+    return texts, *columns
 
 
 def _marks(
-    data: StepData, names: NameTable, rules: tuple[PhaseRule, ...], locations: Locations, location: int, lives: np.ndarray, barriers: tuple[np.ndarray, np.ndarray]
-) -> Iterator[tuple[int, int, int]]:
-    """Where phases begin in a rank: timestamp, rule, and for a file that is closed the timestamp of that, else 0."""
+    data: StepData, names: NameTable, rules: tuple[PhaseRule, ...], locations: Locations,
+    location: int, lives: np.ndarray, barriers: tuple[np.ndarray, np.ndarray]
+) -> Iterator[tuple[int, int, int, int]]:
+    """Where phases begin in a rank: timestamp, rule, and for a file that is closed the timestamp of
+    that, else 0; the number of the file, else -1."""
     nth = np.arange(1, len(barriers[1]) + 1)
-    of_files = [number for number, rule in enumerate(rules) if rule.name is not None or rule.path is not None]
+    of_files = [number for number, rule in enumerate(rules) if rule.name is not None
+        or rule.path is not None]
     if of_files:
         yield from _opened(data, names, rules, of_files, locations.members[location])
     for number, rule in enumerate(rules):
         if rule.start:
-            yield int(lives[location, 0]), number, 0
+            yield int(lives[location, 0]), number, 0, -1
         elif rule.barriers:
             for timestamp in barriers[1][rule.is_at(nth)].tolist():
-                yield timestamp, number, 0
+                yield timestamp, number, 0, -1
 
 
 def _opened(
-    data: StepData, names: NameTable, rules: tuple[PhaseRule, ...], of_files: list[int], members: tuple[int, ...]
-) -> Iterator[tuple[int, int, int]]:
+    data: StepData, names: NameTable, rules: tuple[PhaseRule, ...], of_files: list[int],
+    members: tuple[int, ...]
+) -> Iterator[tuple[int, int, int, int]]:
     """The first rule that fits a file counts."""
-    used = data.columns.where(np.isin(data.columns.member, members) & data.columns.by_code("O") & (data.columns.name != NO_NAME))
-    rule_of = {name: next((n for n in of_files if rules[n].fits(names[name])), None) for name in np.unique(used.name).tolist()}
+    used = data.columns.where(np.isin(data.columns.member, members) & data.columns.by_code("O")
+        & (data.columns.name != NO_NAME))
+    rule_of = {name: next((n for n in of_files if rules[n].fits(names[name])), None)
+        for name in np.unique(used.name).tolist()}
     wanted = [name for name, rule in rule_of.items() if rule is not None]
     if not wanted:
         return
-    parts = [rows_of(calls, np.isin(calls.name, wanted) & calls.is_own) for calls in calls_of(data, members, names)]
+    parts = [rows_of(calls, np.isin(calls.name, wanted) & calls.is_own)
+        for calls in calls_of(data, members, names)]
     if not parts:  # counters alone
         return
-    calls = Calls(*(np.concatenate([getattr(one, field.name) for one in parts]) for field in fields(Calls)))
+    calls = Calls(*(np.concatenate([getattr(one, field.name) for one in parts])
+        for field in fields(Calls)))
     codes = class_codes()[calls.op]
     order = np.argsort(calls.start, kind="stable")
     closed: dict[int, list[int]] = {}
@@ -177,25 +204,30 @@ def _opened(
         name, start = int(calls.name[at]), int(calls.start[at])
         ends = closed.get(name, [])
         place = int(np.searchsorted(ends, start))
-        yield start, rule_of[name], ends[place] if place < len(ends) else 0
+        yield start, rule_of[name], ends[place] if place < len(ends) else 0, name
 
 
 def _stretches(
-    marks: list[tuple[int, int, int]], rules: tuple[PhaseRule, ...], texts: tuple[str, ...], location: int, last: int, barriers: np.ndarray
-) -> Iterator[tuple[int, int, int, int]]:
-    """One phase after the other; a mark of the phase that the rank is in already begins nothing anew, unless that has ended."""
-    current: tuple[int, int, int] | None = None  # begin, rule, where it ends at the latest
-    for timestamp, number, closed in [*marks, (last, -1, 0)]:
+    marks: list[tuple[int, int, int, int]], rules: tuple[PhaseRule, ...], texts: tuple[str, ...],
+    location: int, last: int, barriers: np.ndarray
+) -> Iterator[tuple[int, int, int, int, int]]:
+    """One phase after the other; a mark of the phase that the rank is in already begins nothing
+    anew, unless that has ended."""
+    # Begin, rule, where it ends at the latest, file.
+    current: tuple[int, int, int, int] | None = None
+    for timestamp, number, closed, file in [*marks, (last, -1, 0, -1)]:
         if current is not None:
-            begin, rule, limit = current
-            is_same = number >= 0 and rules[number].phase == rules[rule].phase and rules[number].barriers == () and timestamp < limit
+            begin, rule, limit, first = current
+            is_same = number >= 0 and rules[number].phase == rules[rule].phase and rules[
+                number].barriers == () and timestamp < limit
             if is_same:
                 if rules[rule].until == "close" and closed:
-                    current = begin, rule, max(limit, closed)
+                    current = begin, rule, max(limit, closed), first
                 continue
-            yield texts.index(rules[rule].phase), location, begin, min(timestamp, limit)
+            yield texts.index(rules[rule].phase), location, begin, min(timestamp, limit), first
         if number >= 0:
-            current = timestamp, number, _limit(rules[number], timestamp, closed, last, barriers)
+            limit = _limit(rules[number], timestamp, closed, last, barriers)
+            current = timestamp, number, limit, file
 
 
 def _limit(rule: PhaseRule, timestamp: int, closed: int, last: int, barriers: np.ndarray) -> int:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Phases as tables and JSON: the OLAM study's time and sync time of each, and what I/O in it costs."""
+"""Phases as tables and JSON: the OLAM study's time and sync time of each, and what I/O in it costs.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from weir.report.frame.figures import share
 from weir.report.frame.kind import Options, TableKind
 from weir.report.frame.table import Table
 from weir.report.waits.summary import synchronisation_of
-from weir.report.waits.table import CRITICAL, EXPOSED, STEP, WAITED
+from weir.report.waits.table import CRITICAL, PATH, STEP, WAITED
 
 MOST_AUTOMATIC = 1000  # in JSON
 _SOURCES = {
@@ -43,7 +44,7 @@ LISTING = Listing(
         Field("share_of_step", "real?", "1", "wall_ns, of that of the step", "%run"),
         Field("io_ns", "int", "ns", "in I/O, over all ranks", "I/O", "s, all ranks"),
         WAITED,
-        replace(EXPOSED, heading="exposed", group="s, all ranks"),
+        replace(PATH, heading="on path", group="s, all ranks"),
         replace(CRITICAL, heading="critical", group="s, all ranks"),
         Field("source", "text", "", "marks, rules or barriers"),
     ),
@@ -89,13 +90,17 @@ def phase_findings(step: StepReport) -> Iterator[str]:
     """Marks of the program that have no partner."""
     for one in synchronisation_of(step).spans.unpaired:
         if one.begins:
-            yield f"phase {one.name} was begun and not ended {times(one.begins)}: it counts until it begins again, or until the rank ends"
+            yield (
+                f"phase {one.name} was begun and not ended {times(one.begins)}: it counts until it "
+                f"begins again, or until the rank ends"
+            )
         if one.ends:
             yield f"phase {one.name} was ended and not begun {times(one.ends)}"
 
 
 def rule_findings(report: Report) -> Iterator[str]:
-    """Phases of the rules that begin in no step: of files that nobody opens, and barriers that nobody comes to."""
+    """Phases of the rules that begin in no step: of files that nobody opens, and barriers that
+    nobody comes to."""
     rules = report.steps[0].phase_rules if report.steps else ()
     if not rules:
         return
@@ -114,7 +119,8 @@ PHASES = TableKind(
     heading="Phases",
     shows="time, synchronisation and I/O of each phase",
     tables=_tables,
-    why_empty="there are no marks in the program, no rules that fit (--phases) and no barriers, or it was not recorded at level trace",
+    why_empty="there are no marks in the program, no rules that fit (--phases) and no barriers, or "
+              "it was not recorded at level trace",
     page="early",
     json=lambda report, _: {"phases": _json(report)},
     has_rows=lambda report: any(synchronisation_of(step).phases for step in report.steps),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records of MPI and marks, and the I/O intervals of a rank, taken out of a step's trace files as arrays."""
+"""Records of MPI and marks, and the I/O intervals of a rank, taken out of a step's trace files as
+arrays."""
 
 from __future__ import annotations
 
@@ -39,14 +40,17 @@ Table = TypeVar("Table")  # a dataclass of arrays of one length
 
 def rows_of(table: Table, mask: np.ndarray) -> Table:
     """The rows that a mask or order chooses."""
-    return type(table)(*(getattr(table, field.name)[mask] for field in fields(table)))  # type: ignore[arg-type]
+    return type(table)(*(getattr(table, field.name)[mask]
+        for field in fields(table)))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
 class Records:
-    """Arrays of one length. member: index of the process in its step; name: number of the name, -1 none; timestamps in ns, nodes aligned."""
+    """Arrays of one length. member: index of the process in its step; name: number of the name, -1
+    none; timestamps in ns, nodes aligned."""
 
     member: np.ndarray
+    thread: np.ndarray
     op: np.ndarray
     flags: np.ndarray
     name: np.ndarray
@@ -72,19 +76,27 @@ def records_of(data: StepData, names: NameTable, *wanted: str) -> Records:
     return _joined(for_each(_records_of_one, data, names, [(member, wanted) for member in members]))
 
 
-def _records_of_one(data: StepData, names: NameTable, member: int, wanted: tuple[str, ...]) -> Records:
+def _records_of_one(data: StepData, names: NameTable, member: int,
+        wanted: tuple[str, ...]) -> Records:
     table, parts = _chosen(wanted), []
-    for batch, number in _batches(data, member, names, lambda batch: table[batch["op"]], _chunks_of(data, member)):
+    for batch, number in _batches(data, member, names, lambda batch: table[batch["op"]],
+            _chunks_of(data, member)):
         who = np.full(len(number), member, np.int32)
         end = batch["start_ns"] + batch["duration_ns"]
-        parts.append(Records(who, batch["op"], batch["flags"], number, batch["start_ns"], end, batch["offset"], batch["bytes"]))
+        parts.append(
+            Records(
+                who, batch["thread"], batch["op"], batch["flags"], number, batch["start_ns"], end,
+                batch["offset"], batch["bytes"],
+            )  # fmt: skip
+        )
     return _joined(parts)
 
 
 def _joined(parts: list[Records]) -> Records:
-    kinds = dict(member=np.int32, op=np.uint8, flags=np.uint8, name=np.int32)
+    kinds = dict(member=np.int32, thread=np.uint32, op=np.uint8, flags=np.uint8, name=np.int32)
     nothing = Records(*(np.empty(0, kinds.get(field.name, np.int64)) for field in fields(Records)))
-    return Records(*(np.concatenate([getattr(one, field.name) for one in [nothing, *parts]]) for field in fields(Records)))
+    return Records(*(np.concatenate([getattr(one, field.name) for one in [nothing, *parts]])
+        for field in fields(Records)))
 
 
 @dataclass(frozen=True)
@@ -107,39 +119,67 @@ def _is_io() -> np.ndarray:
     return (codes != 0) & (codes != ord("X"))
 
 
-def calls_of(data: StepData, members: Iterable[int], names: NameTable) -> Iterator[Calls]:
-    """I/O on files of some members, chunk by chunk: pipes, devices and what event layers saw are left out."""
+# By member some of its threads, and whether they are all that is wanted, or what is not wanted. A
+# chunk may hold records of threads that its header does not name: one took over another's log.
+Threads = dict[int, tuple[bool, np.ndarray]]
+
+
+def calls_of(
+    data: StepData, members: Iterable[int], names: NameTable, without: Threads | None = None
+) -> Iterator[Calls]:
+    """I/O on files of some members, chunk by chunk: pipes, devices and what event layers saw are
+    left out, and threads that are not wanted."""
     for member in members:
-        yield from _calls(data, member, names, _io_on_files(data, member), _chunks_of(data, member))
+        kept = _io_on_files(data, member, without)
+        yield from _calls(data, member, names, kept, _chunks_of(data, member))
 
 
-def calls_by_begin(data: StepData, members: Iterable[int], names: NameTable) -> Iterator[tuple[Calls | None, int]]:
-    """The same in the order in which chunks begin, each with a timestamp before which no call begins that is still to come; None: a chunk without."""
+def calls_by_begin(
+    data: StepData, members: Iterable[int], names: NameTable, without: Threads | None = None
+) -> Iterator[tuple[Calls | None, int]]:
+    """The same in the order in which chunks begin, each with a timestamp before which no call
+    begins that is still to come; None: a chunk without."""
     order: list[tuple[int, int, int]] = []
     for member in members:
         at, index = _chunks_of(data, member), data.members[member].file
         begins = data.lines[index].timestamps(data.files[index].array("chunks")["first_ticks"][at])
         order += zip(begins.tolist(), [member] * len(at), at.tolist())
     order.sort()
-    wanted = {member: _io_on_files(data, member) for _, member, _ in order}
+    wanted = {member: _io_on_files(data, member, without) for _, member, _ in order}
     limits = [begin for begin, _, _ in order[1:]] + [np.iinfo(np.int64).max]
     for (_, member, at), limit in zip(order, limits):
         yield next(_calls(data, member, names, wanted[member], np.array([at])), None), limit
 
 
-def _io_on_files(data: StepData, member: int) -> Callable[[Events], np.ndarray]:
+def threads_of(data: StepData, member: int) -> np.ndarray:
+    """Threads of a member that made records."""
+    chunks = data.files[data.members[member].file].array("chunks")
+    return np.unique(chunks["thread"][_chunks_of(data, member)])
+
+
+def _io_on_files(
+    data: StepData, member: int, without: Threads | None
+) -> Callable[[Events], np.ndarray]:
+    left_out = (without or {}).get(member)
     is_file = np.r_[data.files[data.members[member].file].array("texts")["is_file"] != 0, True]
 
     def kept(batch: Events) -> np.ndarray:
-        return _is_io()[batch["op"]] & (batch["layer"] <= MPI) & is_file[np.minimum(batch["text"], len(is_file) - 1)]
+        mask = _is_io()[batch["op"]] & (batch["layer"] <= MPI)
+        mask &= is_file[np.minimum(batch["text"], len(is_file) - 1)]
+        if left_out is not None:
+            are_wanted, threads = left_out
+            mask &= np.isin(batch["thread"], threads) == are_wanted
+        return mask
 
     return kept
 
 
-def _calls(data: StepData, member: int, names: NameTable, kept: Callable[[Events], np.ndarray], chunks: np.ndarray) -> Iterator[Calls]:
+def _calls(data: StepData, member: int, names: NameTable, kept: Callable[[Events], np.ndarray],
+        chunks: np.ndarray) -> Iterator[Calls]:
     for batch, number in _batches(data, member, names, kept, chunks):
         start = batch["start_ns"]
-        yield Calls(start, start + batch["duration_ns"], number, batch["op"], (batch["flags"] & NESTED) == 0)
+        yield Calls(start, start + batch["duration_ns"], number, batch["op"],
+            (batch["flags"] & NESTED) == 0)
 
 
 def _chunks_of(data: StepData, member: int) -> np.ndarray:
@@ -150,14 +190,18 @@ def _chunks_of(data: StepData, member: int) -> np.ndarray:
 
 
 def _batches(
-    data: StepData, member: int, names: NameTable, choose: Callable[[Events], np.ndarray], at_chunks: np.ndarray
+    data: StepData, member: int, names: NameTable, choose: Callable[[Events], np.ndarray],
+    at_chunks: np.ndarray
 ) -> Iterator[tuple[Events, np.ndarray]]:
-    """The chosen records of a member in some of its chunks, chunk by chunk, with the numbers of their names."""
+    """The chosen records of a member in some of its chunks, chunk by chunk, with the numbers of
+    their names."""
     one = data.members[member]
-    file, clock, numbers = data.files[one.file], data.lines[one.file].native(), data.name_numbers[one.file]
+    file, clock, numbers = data.files[one.file], data.lines[one.file].native(
+        ), data.name_numbers[one.file]
     chunks = file.array("chunks")
     for at in at_chunks.tolist():
-        room = int(chunks["entries"][at]) + 1  # more than there are: what has been read to its end leaves memory
+        # more than there are: what has been read to its end leaves memory
+        room = int(chunks["entries"][at]) + 1
         batch = next_events(file, clock, Cursor(chunk=at, end_chunk=at + 1), room)
         chosen = choose(batch)
         if not chosen.any():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The account of a step as tables, JSON and frames show it: by file, by collective, by phase. Times in ns."""
+"""The account of a step as tables, JSON and frames show it: by file, by collective, by phase. Times
+in ns."""
 
 from __future__ import annotations
 
@@ -19,11 +20,20 @@ from weir.report.waits.file_calls import file_calls
 from weir.report.waits.instances import PREFIX
 from weir.report.waits.locations import locations_of
 from weir.report.waits.phase_rules import PhaseRule
-from weir.report.waits.phases import MARKS, PhaseSpans, PhaseTotals, phase_totals, phases_of
+from weir.report.waits.phases import (
+    MARKS,
+    PhaseSpans,
+    PhaseTotals,
+    lives_of,
+    phase_totals,
+    phases_of,
+)
+from weir.report.waits.ready_made import fitting_rules
 from weir.report.waits.records import records_of
 from weir.trace.ops import mpi_routines, ops
 
-RECORDS = ("MPI_collective", "MPI_start_collective", "MPI_wait", "MPI_receive", "MPI_probe", "MPI_send", "MPI_awaited")
+RECORDS = ("MPI_collective", "MPI_start_collective", "MPI_wait", "MPI_receive", "MPI_probe",
+    "MPI_send", "MPI_awaited")
 BEGIN = "MPI_Init"  # of each rank of a parallel program
 
 
@@ -33,18 +43,19 @@ class OpWaits:
 
     op: str
     waited_ns: int
-    exposed_ns: int
+    path_ns: int
     critical_ns: int
 
 
 @dataclass(frozen=True)
 class FileWaits:
-    """One file, with the operations that cost most first, and the ranks whose I/O on it was waited for, likewise. io_ns: of all ranks."""
+    """One file, with the operations that cost most first, and the ranks whose I/O on it was waited
+    for, likewise. io_ns: of all ranks."""
 
     file: str
     io_ns: int
     waited_ns: int
-    exposed_ns: int
+    path_ns: int
     critical_ns: int
     ops: tuple[OpWaits, ...]
     ranks: tuple[int, ...]
@@ -52,8 +63,9 @@ class FileWaits:
 
 @dataclass(frozen=True)
 class RoutineWaits:
-    """Calls of one routine on one communicator (`world`, ...; empty: several). calls: instances of a collective, otherwise calls with a known
-    partner. waiting_ns: of all ranks until the awaited one came; waited_ns: of it while that one was in I/O. last: the rank most often waited for, in
+    """Calls of one routine on one communicator (`world`, ...; empty: several). calls: instances of
+    a collective, otherwise calls with a known partner. waiting_ns: of all ranks until the awaited
+    one came; waited_ns: of it while that one was in I/O. last: the rank most often waited for, in
     `last_times` of the calls in which anybody waited (`times`)."""
 
     routine: str
@@ -67,9 +79,22 @@ class RoutineWaits:
 
 
 @dataclass(frozen=True)
+class RankTime:
+    """One rank on the critical path."""
+
+    rank: int
+    computing_ns: int
+    mpi_ns: int
+    io_ns: int
+
+
+@dataclass(frozen=True)
 class StepWaits:
-    """One step. waiting_ns: rank-seconds in MPI's waits; waited_ns: of them those in which the awaited rank was in I/O; exposed_ns, critical_ns: seconds of the
-    forecast (docs/guide/waits.md). incomplete: collectives of which the records of some ranks are missing."""
+    """One step. waiting_ns: rank-seconds in MPI's waits; waited_ns: of them those in which the
+    awaited rank was in I/O; path_ns, critical_ns: seconds of the step (docs/guide/waits.md);
+    critical_most_ns: if ranks wait for the I/O of their other threads, background_ns; path: the
+    critical path by rank; not_followed: waits whose partner came behind them. incomplete:
+    collectives of which the records of some ranks are missing."""
 
     ranks: int
     nodes: int
@@ -77,15 +102,20 @@ class StepWaits:
     incomplete: int
     waiting_ns: int
     waited_ns: int
-    exposed_ns: int
+    path_ns: int
     critical_ns: int
+    critical_most_ns: int
+    background_ns: int
+    not_followed: int
+    path: tuple[RankTime, ...]
     files: tuple[FileWaits, ...]
     routines: tuple[RoutineWaits, ...]
 
 
 @dataclass(frozen=True)
 class Synchronisation:
-    """waits: None when the step has no records of MPI's synchronisation. account: the arrays behind it."""
+    """waits: None when the step has no records of MPI's synchronisation. account: the arrays behind
+    it."""
 
     waits: StepWaits | None
     spans: PhaseSpans
@@ -96,16 +126,22 @@ class Synchronisation:
         return tuple(phase_totals(self.spans, self.account.span_figures))
 
 
-def synchronisation(data: StepData, names: NameTable, rules: tuple[PhaseRule, ...] = ()) -> Synchronisation:
+def synchronisation(data: StepData, names: NameTable,
+        rules: tuple[PhaseRule, ...] = ()) -> Synchronisation:
     """All of it, for all ranks of a step. rules: phases that begin at files or barriers."""
     records = records_of(data, names, BEGIN, *RECORDS, *MARKS, *file_calls())
     speakers = np.unique(records.member).tolist()
     if rules and not speakers:
-        speakers = [index for index, one in enumerate(data.members) if one.rank >= 0 and not one.is_launcher]
+        speakers = [index for index, one in enumerate(data.members) if one.rank >= 0
+            and not one.is_launcher]
     locations, routines = locations_of(data, speakers), mpi_routines()
+    lives, begins = lives_of(data, locations), records.of(BEGIN)
     spans = phases_of(data, names, records, locations, routines, rules)
     records = records.of(*RECORDS, *file_calls())
-    found = account(data, names, records, locations, routines, Spans(spans.location, spans.begin_ns, spans.end_ns))
+    found = account(
+        data, names, records, begins, locations, lives, routines,
+        Spans(spans.location, spans.begin_ns, spans.end_ns),
+    )  # fmt: skip
     waits = _step_waits(data, found, names) if len(records.of(*RECORDS)) else None
     return Synchronisation(waits, spans, found)
 
@@ -117,9 +153,24 @@ def _step_waits(data: StepData, found: Account, names: NameTable) -> StepWaits:
         collectives=len(found.instances),
         incomplete=found.instances.incomplete,
         waiting_ns=found.waiting_ns,
-        **{figure: found.costs.total(figure) for figure in COSTS},
+        waited_ns=found.costs.total("waited_ns"),
+        path_ns=sum(one.io_ns for one in found.critical.ranks),
+        critical_ns=found.critical.critical_ns,
+        critical_most_ns=found.critical.most_ns,
+        background_ns=found.critical.background_ns,
+        not_followed=found.critical.not_followed,
+        path=_path(found),
         files=tuple(_files(data.columns, found, names)),
         routines=tuple(_routines(found, names)),
+    )
+
+
+def _path(found: Account) -> tuple[RankTime, ...]:
+    """Ranks of several programs have a line each."""
+    rank = found.locations.rank
+    return tuple(
+        RankTime(int(rank[one.location]), one.computing_ns, one.mpi_ns, one.io_ns)
+        for one in found.critical.ranks
     )
 
 
@@ -142,11 +193,14 @@ def _files(columns: Columns, found: Account, names: NameTable) -> list[FileWaits
             continue
         name = int(costs.name[rows[0]])
         by_rank: dict[int, float] = {}
-        for location, ns in zip(costs.location[rows].tolist(), (costs.critical_ns[rows] + costs.waited_ns[rows]).tolist()):
+        for location, ns in zip(costs.location[rows].tolist(),
+                (costs.critical_ns[rows] + costs.waited_ns[rows]).tolist()):
             rank = int(found.locations.rank[location])
             by_rank[rank] = by_rank.get(rank, 0.0) + ns
-        ranks = tuple(rank for rank, ns in sorted(by_rank.items(), key=lambda item: (-item[1], item[0])) if ns >= 0.5)
-        made.append(FileWaits(names[name] if name != NO_NAME else "(no file)", io_of.get(name, 0), *sums, _ops(found, rows), ranks))
+        ranks = tuple(rank for rank, ns in sorted(by_rank.items(),
+            key=lambda item: (-item[1], item[0])) if ns >= 0.5)
+        made.append(FileWaits(names[name] if name != NO_NAME else "(no file)", io_of.get(name, 0),
+            *sums, _ops(found, rows), ranks))
     return sorted(made, key=lambda one: (-one.critical_ns, -one.waited_ns, one.file))
 
 
@@ -154,8 +208,10 @@ def _ops(found: Account, rows: np.ndarray) -> tuple[OpWaits, ...]:
     costs, made = found.costs, []
     for op in np.unique(costs.op[rows]).tolist():
         at = rows[costs.op[rows] == op]
-        made.append(OpWaits(ops()[op].name, *(round(float(getattr(costs, figure)[at].sum())) for figure in COSTS)))
-    return tuple(sorted((one for one in made if one.waited_ns or one.critical_ns), key=lambda one: (-one.critical_ns, -one.waited_ns, one.op)))
+        made.append(OpWaits(ops()[op].name, *(round(float(getattr(costs, figure)[at].sum()))
+            for figure in COSTS)))
+    return tuple(sorted((one for one in made if one.waited_ns or one.critical_ns),
+        key=lambda one: (-one.critical_ns, -one.waited_ns, one.op)))
 
 
 def _routines(found: Account, names: NameTable) -> list[RoutineWaits]:
@@ -172,13 +228,18 @@ def _routines(found: Account, names: NameTable) -> list[RoutineWaits]:
         rows = order[begin:end]
         routine, name = int(waits.routine[rows[0]]), int(waits.name[rows[0]])
         length = np.maximum(waits.until_ns[rows] - waits.begin_ns[rows], 0)
-        is_first = np.r_[True, np.diff(waits.group[rows]) != 0]  # a call that waited for several ranks waited once
-        waited_for = Counter(found.locations.rank[_of_calls(waits, rows[length > 0], len(found.locations))].tolist())
-        last, times = max(waited_for.items(), key=lambda item: (item[1], -item[0]), default=(None, 0))
+        # a call that waited for several ranks waited once
+        is_first = np.r_[True, np.diff(waits.group[rows]) != 0]
+        waited_for = Counter(found.locations.rank[_of_calls(waits, rows[length > 0],
+            len(found.locations))].tolist())
+        last, times = max(waited_for.items(), key=lambda item: (item[1], -item[0]),
+            default=(None, 0))
         made.append(
             RoutineWaits(
-                found.routines.get(routine, f"routine {routine}"), communicator(names[name]) if name != NO_NAME else "",
-                called.get((routine, name)) or int(is_first.sum()), int(length[is_first].sum()), int(found.waited_ns[rows].sum()),
+                found.routines.get(routine, f"routine {routine}"), communicator(names[name])
+                if name != NO_NAME else "",
+                called.get((routine, name)) or int(is_first.sum()), int(length[is_first].sum()),
+                int(found.waited_ns[rows].sum()),
                 last, times, sum(waited_for.values()),
             )  # fmt: skip
         )
@@ -189,7 +250,8 @@ def _of_calls(waits: Waits, rows: np.ndarray, locations: int) -> np.ndarray:
     """The awaited rank of each collective once, of each message."""
     instance, awaited = waits.instance[rows], waits.awaited[rows]
     is_message = instance < 0
-    return np.r_[np.unique(instance[~is_message] * locations + awaited[~is_message]) % locations, awaited[is_message]]
+    return np.r_[np.unique(instance[~is_message] * locations + awaited[~is_message]) % locations,
+        awaited[is_message]]
 
 
 def communicator(name: str) -> str:
@@ -200,4 +262,5 @@ def communicator(name: str) -> str:
 @figure
 def synchronisation_of(step: StepReport) -> Synchronisation:
     """Waits and phases, always of all ranks: who waits for one rank is another."""
-    return synchronisation(step.data, step.names, step.phase_rules)
+    rules = step.phase_rules or fitting_rules(step.data, step.names)
+    return synchronisation(step.data, step.names, rules)

@@ -13,6 +13,7 @@ from weir.report.frame.declared import Field, Listing, sums
 from weir.report.frame.figures import percent, share, short, spans
 from weir.report.frame.kind import Options, TableKind
 from weir.report.frame.table import Table
+from weir.report.waits.alone import alone_of
 from weir.report.waits.summary import StepWaits, synchronisation_of
 
 MOST_RANKS = 4
@@ -20,9 +21,13 @@ LEAST_NS = 500_000  # of a file in its table
 CRITICAL_SHARE = 0.02  # of a step: worth a sentence
 LEGEND = (
     "for I/O: waits in MPI for a rank in I/O, added up over the waiting ranks",
-    "exposed: I/O of the awaited rank while others waited for it",
-    "critical: time by which I/O delays the step",
+    "critical path: the calls, of whichever rank, that decide when the step ends",
+    "critical: what the step would be shorter if I/O cost nothing (replay of its calls of MPI)",
 )
+
+
+def _who(rank: int | str | None) -> str:
+    return "-" if rank is None else str(rank)
 
 
 def ranks(found: tuple[int, ...]) -> str:
@@ -37,10 +42,10 @@ STEP = Field("step", "text", "", "name of the step", "Step")
 WITHIN_STEP = replace(STEP, heading="", key=None)
 WAITED = Field("waited_ns", "int", "ns",
     "rank-seconds in which others waited in MPI for a rank that was in it")
-EXPOSED = Field("exposed_ns", "int", "ns",
-    "by how much earlier the awaited ranks would have come without it")
+PATH = Field("path_ns", "int", "ns",
+    "of it on the critical path: in ranks that decide when the step ends")
 CRITICAL = Field("critical_ns", "int", "ns",
-    "by how much earlier all would have met had nobody done it; contains exposed_ns")  # fmt: skip
+    "what the step would be shorter if no I/O cost anything: the part due to this")  # fmt: skip
 
 BY_STEP = Listing(
     "waits_by_step",
@@ -53,10 +58,15 @@ BY_STEP = Listing(
         Field("waiting_ns", "int", "ns", "in waits of MPI, of all ranks", "in MPI",
               "waits, rank-s"),
         replace(WAITED, heading="for I/O", group="waits, rank-s"),
-        replace(EXPOSED, heading="s", group="exposed"),
-        Field("exposed_share", "real?", "1", "of wall_ns", "%wall", "exposed"),
+        replace(PATH, heading="I/O", group="critical path"),
+        Field("path_share", "real?", "1", "path_ns, of wall_ns", "%wall", "critical path"),
         replace(CRITICAL, heading="s", group="critical"),
         Field("critical_share", "real?", "1", "of wall_ns", "%wall", "critical"),
+        Field("free_wall_ns", "int", "ns", "wall_ns if no I/O cost anything"),
+        Field("background_ns", "int", "ns", "I/O of threads that do not call MPI: it counts as "
+              "hidden, because the trace does not show who waits for them"),
+        Field("critical_most_ns", "int", "ns", "critical_ns if ranks wait for all of that"),
+        Field("critical_path", "object", "", "the critical path by rank"),
         Field("ranks", "int", "", "ranks of the step"),
         Field("nodes", "int", "", "nodes that they ran on"),
         Field("collectives", "int", "", "collectives of which all ranks have a record"),
@@ -75,7 +85,7 @@ BY_OPERATION = Listing(
         Field("file", "path", "", "path of the file, or (no file)"),
         Field("op", "text", "", "operation"),
         WAITED,
-        EXPOSED,
+        PATH,
         CRITICAL,
     ),
     lambda report: [
@@ -92,13 +102,15 @@ BY_FILE = Listing(
         WITHIN_STEP,
         replace(CRITICAL, heading="critical"),
         Field("critical_share", "real?", "1", "of the wall time of the step", "%wall"),
-        replace(EXPOSED, heading="exposed"),
+        Field("alone_ns", "int?", "ns", "what the step would be shorter if I/O on this file alone "
+              "cost nothing; null: not computed, little is critical", "alone"),
+        replace(PATH, heading="on path"),
         replace(WAITED, heading="waited"),
         Field("io_ns", "int", "ns", "in I/O on it, of all ranks", "I/O"),
         Field("op", "text?", "", "with the largest critical time", "mostly in", key=None),
         Field("ranks", "list", "", "awaited ranks, most often first", "<of ranks", show=ranks),
         Field("file", "path", "", "path of the file, or (no file)", "File"),
-        Field("ops", "object", "", "waited_s, exposed_s and critical_s by operation"),
+        Field("ops", "object", "", "waited_s, path_s and critical_s by operation"),
     ),
     lambda report: [row for step, waits in _waiting(report) for row in _file_rows(step, waits)],
 )
@@ -125,6 +137,26 @@ BY_ROUTINE = Listing(
 )
 
 
+BY_RANK = Listing(
+    "critical_path",
+    "the critical path of each step by rank, as in `weir report --tables waits`; it adds up to the "
+    "wall time",
+    (
+        WITHIN_STEP,
+        Field("rank", "int32?", "", "null: before the first rank began and after the last ended",
+              "<rank", show=_who),
+        Field("computing_ns", "int", "ns", "outside of calls of MPI, without I/O", "computing"),
+        Field("mpi_ns", "int", "ns", "in calls of MPI, when whom they wait for has come", "in MPI"),
+        Field("io_ns", "int", "ns", "in I/O on files", "I/O"),
+        Field("path_ns", "int", "ns", "all of it", "all"),
+        Field("path_share", "real?", "1", "path_ns, of the wall time of the step", "%wall"),
+        Field("alone_ns", "int?", "ns", "what the step would be shorter if the I/O of this rank "
+              "alone cost nothing; null: not computed", "saved alone"),
+    ),
+    lambda report: [row for step, waits in _waiting(report) for row in _rank_rows(step, waits)],
+)
+
+
 def _waiting(report: Report) -> Iterator[tuple[StepReport, StepWaits]]:
     """Steps that recorded MPI."""
     for step in report.steps:
@@ -137,7 +169,9 @@ def _step_row(step: StepReport, waits: StepWaits) -> dict[str, Any]:
     return vars(waits) | {
         "step": step.name, "wall_ns": step.wall_ns, "io_ns": step.all.ns,
         "active_ns": step.active_ns,
-        "exposed_share": share(waits.exposed_ns, step.wall_ns),
+        "path_share": share(waits.path_ns, step.wall_ns),
+        "free_wall_ns": max(step.wall_ns - waits.critical_ns, 0),
+        "critical_path": lambda: BY_RANK.json(_rank_rows(step, waits)),
         "critical_share": share(waits.critical_ns, step.wall_ns),
         "files": lambda: BY_FILE.json(_file_rows(step, waits)),
         "routines": lambda: BY_ROUTINE.json(_routine_rows(step, waits)),
@@ -145,14 +179,31 @@ def _step_row(step: StepReport, waits: StepWaits) -> dict[str, Any]:
 
 
 def _file_rows(step: StepReport, waits: StepWaits) -> list[dict[str, Any]]:
-    costs = replace(BY_OPERATION, fields=(WAITED, EXPOSED, CRITICAL))
+    costs = replace(BY_OPERATION, fields=(WAITED, PATH, CRITICAL))
+    alone = alone_of(step)
     return [
         vars(one)
+        | {"alone_ns": alone.files.get(one.file)}
         | {"step": step.name, "critical_share": share(one.critical_ns, step.wall_ns)}
         | {"op": one.ops[0].op if one.ops else None}
         | {"ops": {op.op: costs.json([op])[0] for op in one.ops}}
         for one in waits.files
     ]
+
+
+def _rank_rows(step: StepReport, waits: StepWaits) -> list[dict[str, Any]]:
+    alone, rows = alone_of(step), []
+    for one in waits.path:
+        parts = {"computing_ns": one.computing_ns, "mpi_ns": one.mpi_ns, "io_ns": one.io_ns}
+        rows.append({"rank": one.rank, "alone_ns": alone.ranks.get(one.rank)} | parts)
+    known = sum(row[key] for row in rows for key in ("computing_ns", "mpi_ns", "io_ns"))
+    rest = max(step.wall_ns - known, 0)
+    rows.append({"rank": None, "alone_ns": None, "computing_ns": rest, "mpi_ns": 0, "io_ns": 0})
+    for row in rows:
+        row["step"] = step.name
+        row["path_ns"] = row["computing_ns"] + row["mpi_ns"] + row["io_ns"]
+        row["path_share"] = share(row["path_ns"], step.wall_ns)
+    return rows
 
 
 def _routine_rows(step: StepReport, waits: StepWaits) -> list[dict[str, Any]]:
@@ -174,6 +225,8 @@ def _tables(report: Report, options: Options) -> Iterator[Table]:
         files = _file_rows(step, waits)
         if any(max(row["critical_ns"], row["waited_ns"]) >= LEAST_NS for row in files[:top]):
             yield _file_table(step, files, top)
+        if waits.path:
+            yield _path_table(step, waits, top)
         if waits.routines:
             title = f"MPI calls in which {step.name} waits"
             remark = "mostly for: the rank that others waited for most often; its share of waits"
@@ -185,9 +238,9 @@ def _step_table(report: Report, steps: list[tuple[StepReport, StepWaits]]) -> Ta
     rows, rank = BY_STEP.rows(report), report.choice.rank
     added = [one.name for one in BY_STEP.columns if one.unit == "ns"]
     total = {"step": "TOTAL"} | sums(rows, *added)
-    for cost in ("exposed", "critical"):
+    for cost in ("path", "critical"):
         total[f"{cost}_share"] = share(total[f"{cost}_ns"], total["wall_ns"])
-    remarks = [*LEGEND, *["waits, exposed and critical are of all ranks"] * (rank is not None)]
+    remarks = [*LEGEND, *["waits and critical times are of all ranks"] * (rank is not None)]
     remarks += [
         f"{step.name}: {waits.incomplete} collectives are left out: not all of their ranks have a "
         "record of them"
@@ -202,12 +255,23 @@ def _step_table(report: Report, steps: list[tuple[StepReport, StepWaits]]) -> Ta
 
 def _file_table(step: StepReport, files: list[dict[str, Any]], top: int | None) -> Table:
     """Files that cost as much as the table can show, of those that cost most."""
-    total = sums(files, "critical_ns", "exposed_ns", "waited_ns", "io_ns")
+    total = sums(files, "critical_ns", "path_ns", "waited_ns", "io_ns")
     total |= {"critical_share": share(total["critical_ns"], step.wall_ns), "file": "TOTAL"}
     listed = [row for row in files[:top] if max(row["critical_ns"], row["waited_ns"]) >= LEAST_NS]
     title = f"Files that {step.name} waits for, s"
     of = f" ({len(listed)} of {len(files)})" if len(listed) < len(files) else ""
     return BY_FILE.table(title + of, listed, cwd=step.data.cwd, footer=[total])
+
+
+def _path_table(step: StepReport, waits: StepWaits, top: int | None) -> Table:
+    """Ranks with most of the critical path; the last line is all of it."""
+    rows = _rank_rows(step, waits)
+    added = ("computing_ns", "mpi_ns", "io_ns", "path_ns")
+    total = sums(rows, *added) | {"rank": "TOTAL"}
+    total["path_share"] = share(total["path_ns"], step.wall_ns)
+    remarks = ["rank -: before the first rank begins and after the last ends"]
+    title = f"Critical path of {step.name}, s"
+    return BY_RANK.table(title, rows[:-1][:top] + rows[-1:], footer=[total], remarks=remarks)
 
 
 def wait_findings(step: StepReport) -> Iterator[str]:
@@ -219,7 +283,8 @@ def wait_findings(step: StepReport) -> Iterator[str]:
     what = f"{worst.ops[0].op} " if worst.ops else ""
     who = f"rank {worst.ranks[0]}" if len(worst.ranks) == 1 else f"{len(worst.ranks)} ranks"
     yield (
-        f"I/O delays the step by {short(waits.critical_ns / 1e9)} s ({percent(waits.critical_ns, step.wall_ns)} of the wall "
+        f"I/O delays the step by {short(waits.critical_ns / 1e9)} s "
+        f"({percent(waits.critical_ns, step.wall_ns)} of the wall "
         f"time); the single file that delays it most, by {short(worst.critical_ns / 1e9)} s: "
         f"{what}of {who} on {shown(worst.file, step.data.cwd)}"
     )
@@ -235,5 +300,5 @@ WAITS = TableKind(
     page="early",
     json=lambda report, _: {"waits": BY_STEP.json(BY_STEP.rows(report))},
     has_rows=lambda report: any(_waiting(report)),
-    listings=(BY_OPERATION, BY_ROUTINE, BY_STEP, BY_FILE),
+    listings=(BY_OPERATION, BY_ROUTINE, BY_STEP, BY_FILE, BY_RANK),
 )

@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The forms that rules are written in: TOML, assign's file, IOBUF_PARAMS; and the one the preload library reads."""
+"""The forms that rules are written in: TOML, assign's file, IOBUF_PARAMS; and the one the preload
+library reads."""

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Assignments, after Cray's assign(1): a file with a line ``assign -F bufa:256:2 f:trajgrid*`` for each object.
+"""Assignments, after Cray's assign(1): a file with a line ``assign -F bufa:256:2 f:trajgrid*`` for
+each object.
 
-Objects, and the order in which they are asked whatever the order of the lines: ``f:`` name, ``p:`` pattern, ``u:`` unit,
-``g:su g:sf g:du g:df`` kinds of Fortran files, ``g:all``. What assign(1) had no word for is said by long options.
+Objects, and the order in which they are asked whatever the order of the lines: ``f:`` name, ``p:``
+pattern, ``u:`` unit, ``g:su g:sf g:du g:df`` kinds of Fortran files, ``g:all``. What assign(1) had
+no word for is said by long options.
 """
 
 from __future__ import annotations
@@ -29,11 +31,16 @@ KINDS = {
     "df": ("direct", "formatted"),
 }
 _CRAYS = {
-    "-a": "another name for the file", "-b": "a library buffer's size; say -F bufa:bs:n", "-s": "the structure of the file; say -F",
-    "-u": "the number of buffers; say -F bufa:bs:n", "-n": "preallocation", "-N": "conversion of numbers", "-C": "conversion of characters",
-    "-p": "partitions; say -F stripe:dirs=/a,/b", "-q": "preallocation", "-c": "contiguous space", "-t": "temporary files",
-    "-D": "a descriptor", "-T": "truncation", "-S": "formats", "-U": "formats", "-W": "formats", "-Y": "formats", "-Z": "formats",
-    "-f": "the Fortran standard", "-m": "record markers", "-y": "formats", "-B": "O_DIRECT; say -F bufa:bs:n:direct=1", "-P": "the scope",
+    "-a": "another name for the file", "-b": "a library buffer's size; say -F bufa:bs:n",
+    "-s": "the structure of the file; say -F",
+    "-u": "the number of buffers; say -F bufa:bs:n", "-n": "preallocation",
+    "-N": "conversion of numbers", "-C": "conversion of characters",
+    "-p": "partitions; say -F stripe:dirs=/a,/b", "-q": "preallocation", "-c": "contiguous space",
+    "-t": "temporary files",
+    "-D": "a descriptor", "-T": "truncation", "-S": "formats", "-U": "formats", "-W": "formats",
+    "-Y": "formats", "-Z": "formats",
+    "-f": "the Fortran standard", "-m": "record markers", "-y": "formats",
+    "-B": "O_DIRECT; say -F bufa:bs:n:direct=1", "-P": "the scope",
 }  # fmt: skip
 
 
@@ -54,7 +61,8 @@ class Word(str):
 
 @dataclass
 class Assignment:
-    """One object with its attributes, as texts: ``spec`` of -F, and the conditions of long options."""
+    """One object with its attributes, as texts: ``spec`` of -F, and the conditions of long options.
+    """
 
     object: str
     spec: str | None = None
@@ -73,7 +81,8 @@ def parse_object(text: str) -> tuple[int, dict[str, Any]]:
     kind, colon, rest = text.partition(":")
     if not colon or kind not in ("f", "p", "u", "g"):
         if re.fullmatch(r"[a-zA-Z]:.*", text):
-            raise Wrong(f"there is no kind of object {kind}: it is f:name, p:pattern, u:unit, g:su, g:sf, g:du, g:df or g:all")
+            raise Wrong(f"there is no kind of object {kind}: it is f:name, p:pattern, u:unit, "
+                        f"g:su, g:sf, g:du, g:df or g:all")
         return _named(0, text)
     try:
         if not rest:
@@ -85,19 +94,22 @@ def parse_object(text: str) -> tuple[int, dict[str, Any]]:
         if rest == "all":
             return 4, {}
         if rest not in KINDS:
-            raise Wrong(f"there is no g:{rest}{near(rest, (*KINDS, 'all'))}; it is {listed([f'g:{k}' for k in (*KINDS, 'all')])}")
+            raise Wrong(f"there is no g:{rest}{near(rest, (*KINDS, 'all'))}; it is "
+                        f"{listed([f'g:{k}' for k in (*KINDS, 'all')])}")
         return 3, dict(zip(("access", "form"), KINDS[rest], strict=True))
     except Wrong as wrong:
         raise Wrong(wrong.message, wrong.offset + len(kind) + 1) from None
 
 
 def _cray_pattern(text: str) -> str:
-    """assign(1) has % for any characters and _ for one; a pattern with one of * ? [ is a shell's pattern instead."""
+    """assign(1) has % for any characters and _ for one; a pattern with one of * ? [ is a shell's
+    pattern instead."""
     return text if re.search(r"[*?\[\\]", text) else text.replace("%", "*").replace("_", "?")
 
 
 def _named(order: int, text: str) -> tuple[int, dict[str, Any]]:
-    """A name with a slash fits every path that ends so, since assignments are made before the program chooses its directory."""
+    """A name with a slash fits every path that ends so, since assignments are made before the
+    program chooses its directory."""
     if not text:
         raise Wrong("the object is empty")
     if "/" not in text:
@@ -116,7 +128,8 @@ def parse_assignment(words: Sequence[Word]) -> Assignment:
     for word in at:
         name, equals, rest = word.partition("=")
         if word == "-F" or name in _KEY_OF:
-            value = Word.of(rest, word.columns[len(name) + 1 :]) if equals and word != "-F" else next(at, None)
+            value = Word.of(rest,
+                word.columns[len(name) + 1 :]) if equals and word != "-F" else next(at, None)
             if value is None:
                 raise Wrong(f"{name} wants a value", word.column(len(word)))
             if word == "-F":
@@ -125,18 +138,21 @@ def parse_assignment(words: Sequence[Word]) -> Assignment:
                 made.attributes[_KEY_OF[name]] = value
         elif word.startswith("-") and word != "-":
             known = near(name, ("-F", *_KEY_OF))
-            why = f"weir has no {word[:2]} ({_CRAYS[word[:2]]})" if word[:2] in _CRAYS and not word.startswith("--") else f"there is no option {name}{known}"
+            why = f"weir has no {word[:2]} ({_CRAYS[word[:2]]})" if word[
+                :2] in _CRAYS and not word.startswith("--") else f"there is no option {name}{known}"
             raise Wrong(why, word.column(0))
         elif made.object:
             raise Wrong("there is an object already on this line", word.column(0))
         else:
             made.object = word
     if not made.object:
-        raise Wrong("there is no object on this line, such as f:name", words[-1].column(len(words[-1])) if words else 1)
+        raise Wrong("there is no object on this line, such as f:name",
+            words[-1].column(len(words[-1])) if words else 1)
     return made
 
 
-def _rule(made: Assignment, place: Place, text: str, mistakes: list[Mistake]) -> tuple[int, Rule] | None:
+def _rule(made: Assignment, place: Place, text: str,
+        mistakes: list[Mistake]) -> tuple[int, Rule] | None:
     before = len(mistakes)
 
     def wrong_at(word: str, offset: int, message: str) -> None:
@@ -160,13 +176,15 @@ def _rule(made: Assignment, place: Place, text: str, mistakes: list[Mistake]) ->
     stack = _stack(made, place, text, mistakes, wrong_at)
     low, high = found.get("min_size"), found.get("max_size")
     if low is not None and high is not None and low > high:
-        wrong_at(made.attributes["max_size"], 0, "no file is both as large as min-size and as small as max-size")
+        wrong_at(made.attributes["max_size"], 0,
+            "no file is both as large as min-size and as small as max-size")
     if len(mistakes) > before or stack is None:
         return None
     return order, Rule(place, Conditions(**found), stack)
 
 
-def _stack(made: Assignment, place: Place, text: str, mistakes: list[Mistake], wrong_at: Any) -> tuple[Layer, ...] | None:
+def _stack(made: Assignment, place: Place, text: str, mistakes: list[Mistake],
+        wrong_at: Any) -> tuple[Layer, ...] | None:
     if made.spec is None:
         mistakes.append(Mistake(place, f"{made.object} has no layers: -F is missing", text))
         return None
@@ -179,7 +197,8 @@ def _stack(made: Assignment, place: Place, text: str, mistakes: list[Mistake], w
 
 
 def split_words(line: str) -> list[Word]:
-    """A line as a shell splits it, words knowing their columns. Raises Wrong for a quote without an end."""
+    """A line as a shell splits it, words knowing their columns. Raises Wrong for a quote without an
+    end."""
     words: list[Word] = []
     text, columns, quote, begun, at = "", [], "", False, 0
     while at < len(line):
@@ -213,7 +232,8 @@ def split_words(line: str) -> list[Word]:
     return words
 
 
-def parse_lines(text: str, file: str, mistakes: list[Mistake]) -> list[tuple[Place, str, Assignment]]:
+def parse_lines(text: str, file: str,
+        mistakes: list[Mistake]) -> list[tuple[Place, str, Assignment]]:
     """The assignments of a file's text, in its order; lines that are none become mistakes."""
     found = []
     for number, line in enumerate(text.split("\n"), 1):
@@ -223,16 +243,20 @@ def parse_lines(text: str, file: str, mistakes: list[Mistake]) -> list[tuple[Pla
                 continue
             if os.path.basename(words[0]) != "assign":
                 if words[0] != "weir" or words[1:2] != ["assign"]:
-                    raise Wrong("a line of assignments begins with the word assign", words[0].column(0))
+                    raise Wrong("a line of assignments begins with the word assign",
+                        words[0].column(0))
                 words = words[1:]
-            found.append((Place(file, number, words[0].column(0)), line, parse_assignment(words[1:])))
+            found.append((Place(file, number, words[0].column(0)), line,
+                parse_assignment(words[1:])))
         except Wrong as wrong:
             mistakes.append(Mistake(Place(file, number, wrong.offset), wrong.message, line))
     return found
 
 
-def rules_of(assignments: Iterable[tuple[Place, str, Assignment]], mistakes: list[Mistake]) -> tuple[Rule, ...]:
-    """Rules in the order in which they are asked. Raises RulesError with these mistakes and those found here."""
+def rules_of(assignments: Iterable[tuple[Place, str, Assignment]],
+        mistakes: list[Mistake]) -> tuple[Rule, ...]:
+    """Rules in the order in which they are asked. Raises RulesError with these mistakes and those
+    found here."""
     made = [_rule(a, place, line, mistakes) for place, line, a in assignments]
     if mistakes:
         raise RulesError(mistakes)
@@ -246,5 +270,6 @@ def parse_assign(text: str, file: str) -> RuleSet:
 
 
 def assignment_file(environ: Mapping[str, str]) -> str:
-    """Where assignments are kept: $WEIR_ASSIGN_FILE, $FILENV as on Cray, or .assign in the working directory."""
+    """Where assignments are kept: $WEIR_ASSIGN_FILE, $FILENV as on Cray, or .assign in the working
+    directory."""
     return environ.get("WEIR_ASSIGN_FILE") or environ.get("FILENV") or ".assign"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file of assignments as ``weir assign`` changes it: whole or not at all, one command at a time."""
+"""The file of assignments as ``weir assign`` changes it: whole or not at all, one command at a
+time."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ def _read(path: str) -> str:
 
 @contextmanager
 def _alone(directory: str) -> Iterator[None]:
-    """Between reading and replacing the file nobody else does; where directories cannot be locked, only the replacing is safe."""
+    """Between reading and replacing the file nobody else does; where directories cannot be locked,
+    only the replacing is safe."""
     with suppress(OSError):
         lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -55,7 +57,8 @@ def _alone(directory: str) -> Iterator[None]:
 
 
 def change(path: str, edit: Callable[[list[Assignment]], list[Assignment]]) -> None:
-    """Replace the file's assignments by what ``edit`` makes of them. Raises StorageError, and what edit raises."""
+    """Replace the file's assignments by what ``edit`` makes of them. Raises StorageError, and what
+    edit raises."""
     directory = os.path.dirname(os.path.abspath(path))
     with _alone(directory):
         after = edit(read_assignments(path))
@@ -65,11 +68,13 @@ def change(path: str, edit: Callable[[list[Assignment]], list[Assignment]]) -> N
             with complete_file(path, 0o644) as file:
                 file.write(text.encode("utf-8", "surrogateescape"))
         except OSError as error:
-            raise StorageError(f"{path}: the assignments cannot be written: {error.strerror}") from error
+            raise StorageError(
+                f"{path}: the assignments cannot be written: {error.strerror}") from error
 
 
 def assign(path: str, objects: Sequence[str], new: Assignment, incremental: bool) -> None:
-    """Give each object these attributes: in place of those it has, or beside them. Raises RulesError before anything changes."""
+    """Give each object these attributes: in place of those it has, or beside them. Raises
+    RulesError before anything changes."""
 
     def edit(known: list[Assignment]) -> list[Assignment]:
         given = []
@@ -77,22 +82,26 @@ def assign(path: str, objects: Sequence[str], new: Assignment, incremental: bool
             old = next((a for a in known if a.object == name), None)
             made = Assignment(name, new.spec, dict(new.attributes))
             if incremental and old is not None:
-                made = Assignment(name, new.spec if new.spec is not None else old.spec, {**old.attributes, **new.attributes})
+                made = Assignment(name, new.spec if new.spec is not None else old.spec,
+                    {**old.attributes, **new.attributes})
             known = [*known, made] if old is None else [made if a is old else a for a in known]
             given.append(made.line())
-        parse_assign("\n".join(given), "assign")  # mistakes are shown in what was given, not in the file
+        # mistakes are shown in what was given, not in the file
+        parse_assign("\n".join(given), "assign")
         return known
 
     change(path, edit)
 
 
 def remove(path: str, objects: Sequence[str]) -> None:
-    """Remove what is assigned to these objects, or all of it. Raises UsageError for an object to which nothing is."""
+    """Remove what is assigned to these objects, or all of it. Raises UsageError for an object to
+    which nothing is."""
 
     def edit(known: list[Assignment]) -> list[Assignment]:
         for name in objects:
             if name not in [a.object for a in known]:
-                raise UsageError(f"{path}: nothing is assigned to {name}{near(name, [a.object for a in known])}")
+                raise UsageError(
+                    f"{path}: nothing is assigned to {name}{near(name, [a.object for a in known])}")
         return [a for a in known if objects and a.object not in objects]
 
     change(path, edit)

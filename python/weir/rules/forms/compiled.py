@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules to the text of WEIR_RULES, as docs/formats/rules.md has it. Layers are compiled as they are."""
+"""Rules to the text of WEIR_RULES, as docs/formats/rules.md has it. Layers are compiled as they
+are."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ def _encode(text: str, unsafe: re.Pattern[bytes] = _UNSAFE) -> str:
 def _layer(layer: Layer) -> str:
     words = [layer.name, *map(str, layer.args)]
     for name, value in layer.options:
-        words.append(f"{name}={_encode(value, _UNSAFE_DIRECTORIES if name == 'dirs' else _UNSAFE_PART)}")
+        words.append(
+            f"{name}={_encode(value, _UNSAFE_DIRECTORIES if name == 'dirs' else _UNSAFE_PART)}"
+        )
     return ":".join(words)
 
 
@@ -44,12 +47,14 @@ def _conditions(when: Conditions) -> list[str]:
 
 def _rule(rule: Rule) -> str:
     stack = "|".join(_layer(layer) for layer in rule.stack)
-    return " ".join(["rule", f"source={_encode(str(rule.source))}", *_conditions(rule.when), f"stack={stack}"])
+    return " ".join(["rule", f"source={_encode(str(rule.source))}", *_conditions(rule.when),
+        f"stack={stack}"])
 
 
 def _hints(hints: Hints) -> str:
     info = ";".join(f"{_encode(k, _UNSAFE_PART)}={_encode(v, _UNSAFE_PART)}" for k, v in hints.info)
-    return " ".join(["hints", f"source={_encode(str(hints.source))}", *_conditions(hints.when), f"info={info}"])
+    return " ".join(["hints", f"source={_encode(str(hints.source))}", *_conditions(hints.when),
+        f"info={info}"])
 
 
 def compile_rules(rules: RuleSet, tracing: bool = False) -> str:
@@ -57,7 +62,8 @@ def compile_rules(rules: RuleSet, tracing: bool = False) -> str:
 
     Raises RulesError when it would be longer than an environment variable should be.
     """
-    chosen = [replace(r, stack=with_events(r.stack)) for r in rules.rules] if tracing else rules.rules
+    chosen = [replace(r, stack=with_events(r.stack))
+        for r in rules.rules] if tracing else rules.rules
     lines = ["weir-rules 1", *(_rule(r) for r in chosen), *(_hints(h) for h in rules.hints)]
     text = "\n".join(lines) + "\n"
     size = len(os.fsencode(text))
@@ -65,6 +71,8 @@ def compile_rules(rules: RuleSet, tracing: bool = False) -> str:
         last = (rules.hints or rules.rules)[-1]
         count = len(rules.rules) + len(rules.hints)
         raise RulesError(
-            [Mistake(last.source, f"{count} rules compile to {size:,} bytes, more than the {LARGEST_BYTES:,} that fit; join some by patterns")]
+            [Mistake(last.source,
+                f"{count} rules compile to {size:,} bytes, more than the {LARGEST_BYTES:,} that "
+                f"fit; join some by patterns")]
         )
     return text

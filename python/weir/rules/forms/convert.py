@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules written in another form: TOML, commands of assign, IOBUF_PARAMS. What a form cannot say is an error that names the rule."""
+"""Rules written in another form: TOML, commands of assign, IOBUF_PARAMS. What a form cannot say is
+an error that names the rule."""
 
 from __future__ import annotations
 
@@ -18,9 +19,11 @@ from weir.rules.values import ranges_text, size_text
 
 
 def convert(rules: RuleSet, form: str) -> str:
-    """The rules as a text of the form: toml, assign or iobuf. Raises RulesError for what it cannot say."""
+    """The rules as a text of the form: toml, assign or iobuf. Raises RulesError for what it cannot
+    say."""
     if form not in FORMS:
-        raise UsageError(f"--convert {form}: there is no such form; it is one of {', '.join(FORMS)}")
+        raise UsageError(
+            f"--convert {form}: there is no such form; it is one of {', '.join(FORMS)}")
     return FORMS[form](rules)
 
 
@@ -90,19 +93,23 @@ def _object_of(when: Conditions) -> tuple[str, Conditions]:
 
 
 def to_assign(rules: RuleSet) -> str:
-    mistakes = [_cannot(h.source, "assign has no hints: keep them in a file of TOML") for h in rules.hints]
+    mistakes = [_cannot(h.source, "assign has no hints: keep them in a file of TOML")
+        for h in rules.hints]
     lines: list[str] = []
     seen: dict[str, Place] = {}
     orders: list[tuple[int, Rule]] = []
     for rule in rules.rules:
         name, left = _object_of(rule.when)
         if name in seen:
-            mistakes.append(_cannot(rule.source, f"assign has one set of attributes for {name}, and {seen[name]} is it"))
+            mistakes.append(_cannot(rule.source,
+                f"assign has one set of attributes for {name}, and {seen[name]} is it"))
         seen.setdefault(name, rule.source)
         order, _ = parse_object(name)
         late = next((r for o, r in orders if o > order and not _disjoint(r.when, rule.when)), None)
         if late is not None:
-            mistakes.append(_cannot(rule.source, f"assign would ask {name} before the rule of {late.source}, which comes first here"))
+            mistakes.append(_cannot(rule.source,
+                f"assign would ask {name} before the rule of {late.source}, which comes first "
+                f"here"))
         orders.append((order, rule))
         spec = "none" if rule.exempts else stack_text(rule.stack, ",")
         attributes = {k: _option_value(k, v) for k, v in left.given().items()}
@@ -150,7 +157,8 @@ def _iobuf_spec(rule: Rule) -> str:
     given = rule.when.given()
     others = [k for k in given if k not in ("name", "path")]
     if others or len(given) > 1:
-        raise Wrong(f"{VARIABLE} has patterns alone, no {others[0] if others else 'path beside a name'}")
+        raise Wrong(f"{VARIABLE} has patterns alone, no "
+                    f"{others[0] if others else 'path beside a name'}")
     pattern = rule.when.name or rule.when.path or "*"
     if any(c in pattern for c in ",:") or pattern != pattern.strip() or pattern.startswith("%"):
         raise Wrong(f"{VARIABLE} cannot have the pattern {pattern}")
@@ -164,4 +172,5 @@ def _iobuf_spec(rule: Rule) -> str:
     return f"{pattern}:size={number}:count={count}{direct}{':verbose' if verbose else ''}"
 
 
-FORMS: dict[str, Callable[[RuleSet], str]] = {"toml": to_toml, "assign": to_assign, "iobuf": to_iobuf}
+FORMS: dict[str, Callable[[RuleSet], str]] = {"toml": to_toml, "assign": to_assign,
+    "iobuf": to_iobuf}

@@ -39,7 +39,8 @@ def _parse(text: str, place: Callable[[int], int], parse: Callable[[str], Any]) 
 
 
 def _ranges(what: str) -> Callable[[Words], tuple[tuple[int, int], ...]]:
-    return lambda words: join_ranges([r for w in words for r in _parse(*w, lambda text: parse_ranges(text, what))])
+    return lambda words: join_ranges([r for w in words
+        for r in _parse(*w, lambda text: parse_ranges(text, what))])
 
 
 def _modes(words: Words) -> tuple[str, ...]:

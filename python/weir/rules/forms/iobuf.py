@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cray's IOBUF_PARAMS, as it stands in job scripts: ``'*.nc:size=8M:count=32:prefetch=1,%stdout'`` to rules with bufa.
+"""Cray's IOBUF_PARAMS, as it stands in job scripts: ``'*.nc:size=8M:count=32:prefetch=1,%stdout'``
+to rules with bufa.
 
-Patterns are separated by commas, a pattern and its options by colons; the first pattern that fits wins. What has no
-counterpart in weir becomes a warning that names it.
+Patterns are separated by commas, a pattern and its options by colons; the first pattern that fits
+wins. What has no counterpart in weir becomes a warning that names it.
 """
 
 from __future__ import annotations
@@ -39,9 +40,11 @@ def _size(spec: _Spec, value: str) -> None:
         raise Wrong("size is at least 1 byte, not 0")
     spec.bytes = min(high, max(low, -(-given // BLOCK) * BLOCK))
     if spec.bytes < given:
-        spec.notes.append((0, f"size={value} is more than a buffer of bufa can be: {size_text(spec.bytes)} is taken"))
+        spec.notes.append((0,
+            f"size={value} is more than a buffer of bufa can be: {size_text(spec.bytes)} is taken"))
     elif spec.bytes != given:
-        spec.notes.append((0, f"size={value} is rounded up to {size_text(spec.bytes)}, whole blocks of 4 KiB"))
+        spec.notes.append((0,
+            f"size={value} is rounded up to {size_text(spec.bytes)}, whole blocks of 4 KiB"))
 
 
 def _count(spec: _Spec, value: str) -> None:
@@ -73,7 +76,8 @@ def _ignored(why: str) -> Callable[[_Spec, str], None]:
 _WITH_VALUE: dict[str, Callable[[_Spec, str], None]] = {
     "size": _size,
     "count": _count,
-    "prefetch": _ignored("has no counterpart: bufa decides how far it reads ahead, within its buffers"),
+    "prefetch": _ignored(
+        "has no counterpart: bufa decides how far it reads ahead, within its buffers"),
     "preflush": _ignored("has no counterpart: bufa writes behind as soon as a buffer is full"),
     "vbuffer_count": _ignored("has no counterpart: bufa has real buffers alone"),
     "vbuffer_size": _ignored("has no counterpart: bufa has real buffers alone"),
@@ -118,7 +122,8 @@ def parse_iobuf(text: str, file: str = VARIABLE) -> RuleSet:
         mistakes += [said(offset, message) for offset, message in wrongs]
         warnings += [said(offset, message) for offset, message in spec.notes]
         if pattern in _STREAMS:
-            warnings.append(said(begin, f"{pattern} has no counterpart: layers are for files that a program opens"))
+            warnings.append(said(begin,
+                f"{pattern} has no counterpart: layers are for files that a program opens"))
             continue
         try:
             rules.append(Rule(said(begin, "").place, pattern_conditions(pattern), _stack(spec)))
@@ -141,7 +146,8 @@ def _options(part: str, at: int) -> tuple[_Spec, list[tuple[int, str]]]:
         except Wrong as wrong:
             wrongs.append((begin + wrong.offset, wrong.message))
         name = text.partition("=")[0].strip()
-        spec.notes[before:] = [(begin, n if n.startswith(name) else f"{name} {n}") for _, n in spec.notes[before:]]
+        spec.notes[before:] = [(begin, n if n.startswith(name) else f"{name} {n}")
+            for _, n in spec.notes[before:]]
         at += len(text) + 1
     return spec, wrongs
 
@@ -151,7 +157,8 @@ def _option(spec: _Spec, text: str) -> None:
     name, value = name.strip(), value.strip()
     if name in _WITH_VALUE:
         if not value:
-            raise Wrong(f"{name} wants a value, as in {name}=8M" if name == "size" else f"{name} wants a number, as in {name}=4")
+            raise Wrong(f"{name} wants a value, as in {name}=8M" if name == "size"
+                else f"{name} wants a number, as in {name}=4")
         offset = text.index("=") + 1 - (len(text) - len(text.lstrip()))
         try:
             _WITH_VALUE[name](spec, value)

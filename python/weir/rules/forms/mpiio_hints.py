@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cray's MPICH_MPIIO_HINTS, as it stands in job scripts: ``wrfout*:striping_factor=16:cb_nodes=16,restart*:...`` to hints."""
+"""Cray's MPICH_MPIIO_HINTS, as it stands in job scripts:
+``wrfout*:striping_factor=16:cb_nodes=16,restart*:...`` to hints."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ VARIABLE = "MPICH_MPIIO_HINTS"
 
 
 def pattern_conditions(pattern: str) -> Conditions:
-    """What a pattern of Cray's variables is for: one with a slash is of paths, any other one of names. Raises Wrong."""
+    """What a pattern of Cray's variables is for: one with a slash is of paths, any other one of
+    names. Raises Wrong."""
     if not pattern:
         raise Wrong("a pattern is missing here")
     if "/" not in pattern:
@@ -32,8 +34,10 @@ def parse_mpiio_hints(text: str, file: str = VARIABLE) -> RuleSet:
             when = pattern_conditions(pattern.strip())
             offset = at + len(pattern) + 1
             if not info.strip():
-                raise Wrong(f"{pattern.strip()} has no hints: write {pattern.strip()}:key=value", -1)
-            hints.append(Hints(_place(text, at + len(part) - len(part.lstrip()), file), when, parse_info(info)))
+                raise Wrong(f"{pattern.strip()} has no hints: write {pattern.strip()}:key=value",
+                    -1)
+            hints.append(Hints(_place(text, at + len(part) - len(part.lstrip()), file), when,
+                parse_info(info)))
         except Wrong as wrong:
             place = _place(text, offset + wrong.offset, file)
             mistakes.append(Mistake(place, wrong.message, text.split("\n")[place.line - 1]))

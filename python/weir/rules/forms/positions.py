@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the keys and values of a TOML document stand.
 
-tomllib reads the document and decides what it means; it keeps no positions. This scan goes over a document that tomllib
-has accepted and finds, for each key, its line and column and those of each character of its strings, so that a message can
-point into a value. (docs/decisions/0012)
+tomllib reads the document and decides what it means; it keeps no positions. This scan goes over a
+document that tomllib has accepted and finds, for each key, its line and column and those of each
+character of its strings, so that a message can point into a value. (docs/decisions/0012)
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ _LETTERS = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", "e": "\x1b"}
 
 @dataclass
 class Value:
-    """Offset of a value in the document; of each character, if it is a string; its elements, if it is an array."""
+    """Offset of a value in the document; of each character, if it is a string; its elements, if it
+    is an array."""
 
     at: int
     characters: list[int] = field(default_factory=list)
@@ -41,7 +42,8 @@ class Entry:
 
 @dataclass
 class Table:
-    """``[[rule]]`` or the like with what stands in it; ``path`` is empty for what stands before the first."""
+    """``[[rule]]`` or the like with what stands in it; ``path`` is empty for what stands before the
+    first."""
 
     path: tuple[str, ...]
     at: int
@@ -156,7 +158,8 @@ class Scanner:
         end = quote * 3 if long else quote
         text = ""
         while self.at < len(self.text):
-            if self.text.startswith(end, self.at) and not (long and self.text.startswith(quote * 4, self.at)):
+            if self.text.startswith(end, self.at) and not (long
+                    and self.text.startswith(quote * 4, self.at)):
                 break
             text += self._character(quote, value)
         value.characters.append(self.at)
@@ -170,7 +173,8 @@ class Scanner:
             self.at += 1
             return c
         kind = self.text[self.at + 1]
-        if kind in " \t\r\n":  # a line that goes on: nothing until the next character that is not blank
+        # a line that goes on: nothing until the next character that is not blank
+        if kind in " \t\r\n":
             self.at += 1
             while self._peek() and self._peek() in " \t\r\n":
                 self.at += 1

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules in TOML: tables ``[[rule]]`` and ``[[hints]]``, each with its conditions and what it gives. docs/guide/rules.md."""
+"""Rules in TOML: tables ``[[rule]]`` and ``[[hints]]``, each with its conditions and what it gives.
+docs/guide/rules.md."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ _LARGEST_FILE_BYTES = 4 << 20
 
 
 def read_once(path: str) -> bytes:
-    """All of a file of rules, which may be a pipe (`<(...)`). Raises InputError when it cannot be read."""
+    """All of a file of rules, which may be a pipe (`<(...)`). Raises InputError when it cannot be
+    read."""
     try:
         with open(path, "rb") as file:
             data = file.read(_LARGEST_FILE_BYTES + 1)
@@ -45,7 +47,8 @@ def decode_toml(data: bytes, path: str) -> RuleSet:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
-        raise RulesError([Mistake(Place(path, line, column), "this is not UTF-8, as TOML must be")]) from error
+        raise RulesError(
+            [Mistake(Place(path, line, column), "this is not UTF-8, as TOML must be")]) from error
     return parse_toml(text.replace("\r\n", "\n"), path)
 
 
@@ -81,7 +84,8 @@ class _Reader:
         return RuleSet(tuple(rules), tuple(hints), origins=(self.file,))
 
     def _load(self) -> tuple[dict[str, Any] | None, str]:
-        """The document; lines that are no TOML become mistakes and are taken for empty, so that others are found as well."""
+        """The document; lines that are no TOML become mistakes and are taken for empty, so that
+        others are found as well."""
         text, last = self.text, 0
         for _ in range(_MOST_SYNTAX_MISTAKES):
             try:
@@ -93,7 +97,8 @@ class _Reader:
                 self._mistake_at(line, column, message)
                 last = line
                 lines = text.split("\n")
-                lines[line - 1] = " " * len(lines[line - 1])  # so that all that follows keeps its offset
+                # so that all that follows keeps its offset
+                lines[line - 1] = " " * len(lines[line - 1])
                 text = "\n".join(lines)
         return None, text
 
@@ -118,13 +123,15 @@ class _Reader:
         if not table.path:
             for entry in table.entries:
                 if len(entry.path) == 1:
-                    self._mistake(entry.at, f"{entry.path[0]} stands in no table: begin one with [[rule]] or [[hints]]")
+                    self._mistake(entry.at,
+                        f"{entry.path[0]} stands in no table: begin one with [[rule]] or [[hints]]")
             return
         name = ".".join(table.path)
         if table.path[0] in ("rule", "hints"):
             message = f"{name}: a {table.path[0]} has no tables in it"
         else:
-            message = f"there is no table {name!r}" + (near(name, ("rule", "hints")) or ": there are [[rule]] and [[hints]]")
+            message = f"there is no table {name!r}" + (near(name, ("rule", "hints"))
+                or ": there are [[rule]] and [[hints]]")
         self._mistake(table.at, message)
 
     def _rule(self, table: Table, values: dict[str, Any] | None, broken: bool) -> list[Rule]:
@@ -136,11 +143,13 @@ class _Reader:
             self._mistake(table.at, "this rule has no stack; stack = \"none\" leaves files alone")
         elif entry is not None and values is not None:
             stack = self._stack(entry, values["stack"])
-        return [Rule(self._place(table), when, stack)] if len(self.mistakes) == before and stack else []
+        return [Rule(self._place(table), when, stack)] if len(
+            self.mistakes) == before and stack else []
 
     def _stack(self, entry: Entry, value: Any) -> Any:
         if not isinstance(value, str):
-            self._mistake(entry.value.at, 'a stack is a text, as in stack = "event | bufa:256:2 | event | system"')
+            self._mistake(entry.value.at,
+                'a stack is a text, as in stack = "event | bufa:256:2 | event | system"')
             return None
         try:
             return parse_stack(value)
@@ -161,13 +170,17 @@ class _Reader:
         for key in sorted({k for k in keys if keys.count(k) > 1}):
             self._mistake(table.at, f"the hint {key} is given twice")
         if not own and not broken:
-            self._mistake(table.at, "these hints say nothing: add keys such as striping_factor = 16")
-        return [Hints(self._place(table), when, tuple(pairs))] if len(self.mistakes) == before else []
+            self._mistake(table.at,
+                "these hints say nothing: add keys such as striping_factor = 16")
+        return [Hints(self._place(table), when, tuple(pairs))] if len(
+            self.mistakes) == before else []
 
     def _info(self, entry: Entry, value: Any) -> list[tuple[str, str]]:
         key = entry.path[0]
         if len(key) > 2 and (meant := near(key, CONDITIONS)):
-            self._mistake(entry.at, f"there is no key {key!r}{meant} A hint of that name is written info = \"{key}=...\"")
+            self._mistake(entry.at,
+                f"there is no key {key!r}{meant} A hint of that name is written info = "
+                f"\"{key}=...\"")
             return []
         if isinstance(value, bool):
             value = "true" if value else "false"
@@ -175,12 +188,15 @@ class _Reader:
             self._mistake(entry.value.at, f"the hint {key} is a text or a whole number")
             return []
         try:
-            return list(parse_info(value)) if key == "info" and isinstance(value, str) else [_pair(key, str(value))]
+            return list(parse_info(value)) if key == "info" and isinstance(value,
+                str) else [_pair(key, str(value))]
         except Wrong as wrong:
-            self._mistake(entry.value.offset(wrong.offset) if entry.value.characters else entry.value.at, wrong.message)
+            self._mistake(entry.value.offset(wrong.offset) if entry.value.characters
+                else entry.value.at, wrong.message)
             return []
 
-    def _conditions(self, table: Table, values: dict[str, Any] | None, others: tuple[str, ...]) -> Conditions:
+    def _conditions(self, table: Table, values: dict[str, Any] | None,
+            others: tuple[str, ...]) -> Conditions:
         found: dict[str, Any] = {}
         for entry in table.entries:
             key = entry.path[0]
@@ -188,14 +204,18 @@ class _Reader:
                 continue
             if key not in CONDITIONS:
                 known = (*CONDITIONS, "stack")
-                self._mistake(entry.at, f"a rule has no key {key!r}" + (near(key, known) or f": its keys are {listed(known, 'and')}"))
+                self._mistake(entry.at, f"a rule has no key {key!r}" + (near(key, known)
+                    or f": its keys are {listed(known, 'and')}"))
             elif table.path == ("hints",) and key in FORTRAN:
-                self._mistake(entry.at, f"MPI_File_open has no {key}: hints are for {listed(k for k in CONDITIONS if k not in FORTRAN)}")
+                self._mistake(entry.at,
+                    f"MPI_File_open has no {key}: hints are for "
+                    f"{listed(k for k in CONDITIONS if k not in FORTRAN)}")
             elif len(entry.path) == 1 and values is not None:
                 self._condition(entry, values[key], found)
         low, high = found.get("min_size"), found.get("max_size")
         if low is not None and high is not None and low > high:
-            self._mistake(_entry(table, "max_size").value.at, "no file is both as large as min_size and as small as max_size")
+            self._mistake(_entry(table, "max_size").value.at,
+                "no file is both as large as min_size and as small as max_size")
         return Conditions(**found)
 
     def _condition(self, entry: Entry, value: Any, found: dict[str, Any]) -> None:
@@ -207,7 +227,8 @@ class _Reader:
 
 
 def _words(value: Any, where: Value) -> Words:
-    """The texts of a value, each with the document's offsets of its characters. Raises Wrong, with the document's offset."""
+    """The texts of a value, each with the document's offsets of its characters. Raises Wrong, with
+    the document's offset."""
     if isinstance(value, list):
         if not value:
             raise Wrong("the list is empty: leave the key out to match everything", where.at)

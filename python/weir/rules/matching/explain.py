@@ -14,7 +14,8 @@ from weir.rules.stack import layer_text, stack_text
 from weir.rules.values import normalised, ranges_text, size_text
 
 
-def open_of(file: str, modes: Iterable[str] = (), size: int | None = None, fstype: str | None = None, **fortran: object) -> Open:
+def open_of(file: str, modes: Iterable[str] = (), size: int | None = None,
+        fstype: str | None = None, **fortran: object) -> Open:
     """The open of a file as far as the machine knows it; what is given goes before what is found.
 
     Without modes a file that exists is opened to read, another is created to be written.
@@ -24,7 +25,8 @@ def open_of(file: str, modes: Iterable[str] = (), size: int | None = None, fstyp
     chosen = frozenset(modes) or frozenset({"read"} if found else {"write", "create"})
     if size is None:
         size = found.st_size if found and "truncate" not in chosen else 0
-    return Open(path, chosen, size=size, fstype=file_system_of(path) if fstype is None else fstype, **fortran)
+    return Open(path, chosen, size=size, fstype=file_system_of(path) if fstype is None else fstype,
+        **fortran)
 
 
 def conditions_text(when: Conditions) -> str:
@@ -45,7 +47,8 @@ def layer_notes(layer: Layer) -> str:
     """Sizes of a layer in bytes, and the memory it needs."""
     kind = kinds()[layer.name]
     notes = [kind.summary]
-    sizes = [f"{a.name} {int(v):,}" for a, v in zip(kind.positional, layer.args, strict=True) if a.kind == "size"]
+    sizes = [f"{a.name} {int(v):,}" for a, v in zip(kind.positional, layer.args, strict=True)
+        if a.kind == "size"]
     if kind.memory is not None:
         notes.append(f"{', '.join(sizes)}; memory up to {_memory_text(kind, layer)}")
     return "; ".join(notes)
@@ -78,7 +81,8 @@ def _described(what: Open) -> str:
 
 def explain(rules: RuleSet, what: Open) -> str:
     """Which rule matches, why earlier ones do not, and what the file gets."""
-    lines = [what.path, f"  opened for {_described(what)}", f"rules from {', then '.join(rules.origins) or 'nowhere'}"]
+    lines = [what.path, f"  opened for {_described(what)}",
+        f"rules from {', then '.join(rules.origins) or 'nowhere'}"]
     matched = _ask(rules.rules, what, lines)
     if matched is None:
         lines.append("no rule matches: the file is left alone")
@@ -94,7 +98,8 @@ def explain(rules: RuleSet, what: Open) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _ask(given: Sequence[Rule] | Sequence[Hints], what: Open, lines: list[str]) -> Rule | Hints | None:
+def _ask(given: Sequence[Rule] | Sequence[Hints], what: Open,
+        lines: list[str]) -> Rule | Hints | None:
     for one in given:
         why = misfits(one.when, what)
         if not why:
@@ -110,4 +115,5 @@ def _stack_lines(rule: Rule) -> list[str]:
     lines = [f"stack {stack_text(rule.stack)}"]
     shown = [layer_text(layer) for layer in rule.stack]
     width = max(map(len, shown))
-    return lines + [f"  {text:<{width}}  {layer_notes(layer)}" for text, layer in zip(shown, rule.stack, strict=True)]
+    return lines + [f"  {text:<{width}}  {layer_notes(layer)}"
+        for text, layer in zip(shown, rule.stack, strict=True)]

@@ -1,23 +1,28 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> The sizes of an experiment, kept in the namelist file fort.4 of the work directory. Decides names, defaults and limits; the
+!> The sizes of an experiment, kept in the namelist file fort.4 of the work directory. Decides
+!  names, defaults and limits; the
 !> command line (options.f90) sets single values by the same names.
 module fdv_config
   use fdv_kinds, only: i8, r8
   use fdv_fail, only: fail, text
   implicit none (type, external)
   private
-  public :: config_set, config_read, config_write, config_points, config_tiny, config_scale, config_problem, geometry
+  public :: config_set, config_read, config_write, config_points, config_tiny, config_scale, &
+      config_problem, geometry
 
   character(*), parameter, public :: config_file = 'fort.4', expver = 'weir'
 
-  integer, public, protected :: grid = 48            !< reduced Gaussian grid number of the gridded fields
-  integer, public, protected :: points = 0           !< points of that grid, found by the step prepare
+  ! reduced Gaussian grid number of the gridded fields
+  integer, public, protected :: grid = 48
+  ! points of that grid, found by the step prepare
+  integer, public, protected :: points = 0
   integer, public, protected :: truncation = 95      !< triangular truncation of the spectral fields
   integer, public, protected :: levels = 20
   integer, public, protected :: fields = 5           !< upper-air gridded parameters
   integer, public, protected :: edition = 1          !< of GRIB
   integer, public, protected :: timesteps = 12       !< of a trajectory
-  integer, public, protected :: dumps = 2            !< trajectory states written, and time slots of observations
+  ! trajectory states written, and time slots of observations
+  integer, public, protected :: dumps = 2
   integer, public, protected :: iterations = 8       !< of a minimisation
   integer, public, protected :: members = 4          !< files ME<N>
   integer, public, protected :: me_records = 250     !< records in each
@@ -33,10 +38,13 @@ module fdv_config
   integer, public, protected :: reports = 8000       !< of each observation type
   integer, public, protected :: thin = 3             !< one report in so many goes to CCMA
   integer, public, protected :: seed = 2009122100
-  real(r8), public, protected :: compute = 4.0_r8    !< seconds of computing in traj0; the other steps in proportion
+  ! seconds of computing in traj0; the other steps in proportion
+  real(r8), public, protected :: compute = 4.0_r8
 
-  namelist /fourdvar/ grid, points, truncation, levels, fields, edition, timesteps, dumps, iterations, members, &
-    me_records, me_values, wave_records, wave_values, subgrids, subgrid_values, types, pools, group, tables, reports, &
+  namelist /fourdvar/ grid, points, truncation, levels, fields, edition, timesteps, dumps, &
+      iterations, members, &
+    me_records, me_values, wave_records, wave_values, subgrids, subgrid_values, types, pools, &
+        group, tables, reports, &
     thin, seed, compute
 
 contains
@@ -66,7 +74,8 @@ contains
   subroutine config_tiny()
     grid = 32; truncation = 31; levels = 4; fields = 2; timesteps = 4; dumps = 2; iterations = 3
     members = 2; me_records = 20; me_values = 64; wave_records = 40; wave_values = 32; subgrids = 1
-    subgrid_values = 4000; types = 4; pools = 8; group = 2; tables = 6; reports = 60; compute = 0.2_r8
+    subgrid_values = 4000; types = 4; pools = 8; group = 2; tables = 6; reports = 60; compute &
+        = 0.2_r8
   end subroutine config_tiny
 
   !> Multiplies what is counted or stored by about f; the grid stays.
@@ -104,13 +113,15 @@ contains
     call within('tables', tables, 5, 12)
     call within('reports', reports, 1, 10000000)
     call within('thin', thin, 1, 1000)
-    if (.not. (compute >= 0 .and. compute <= 86400)) problem = 'compute must be within 0 and 86400 seconds'
+    if (.not. (compute >= 0 .and. compute <= 86400)) problem &
+        = 'compute must be within 0 and 86400 seconds'
   contains
     subroutine within(name, value, low, high)
       character(*), intent(in) :: name
       integer, intent(in) :: value, low, high
       if (value >= low .and. value <= high) return
-      problem = name // ' must be within ' // text(low) // ' and ' // text(high) // ', is ' // text(value)
+      problem = name // ' must be within ' // text(low) // ' and ' // text(high) // ', is ' &
+          // text(value)
     end subroutine within
   end function config_problem
 
@@ -118,7 +129,8 @@ contains
   function geometry() result(line)
     character(:), allocatable :: line
     integer :: all(20), i
-    all = [grid, points, truncation, levels, fields, edition, dumps, members, me_records, me_values, wave_records, &
+    all = [grid, points, truncation, levels, fields, edition, dumps, members, me_records, &
+        me_values, wave_records, &
            wave_values, subgrids, subgrid_values, types, pools, group, tables, reports, thin]
     line = text(all(1))
     do i = 2, size(all)
@@ -129,18 +141,22 @@ contains
   subroutine config_read()
     integer :: status
     character(200) :: message
-    open (4, file=config_file, form='formatted', status='old', action='read', iostat=status, iomsg=message)
-    if (status /= 0) call fail(config_file, 'open', 'the namelist that the step prepare wrote', trim(message), &
+    open (4, file=config_file, form='formatted', status='old', action='read', iostat=status, &
+        iomsg=message)
+    if (status /= 0) call fail(config_file, 'open', 'the namelist that the step prepare wrote', &
+        trim(message), &
                                'run prepare first, or name its directory with --work')
     read (4, nml=fourdvar, iostat=status, iomsg=message)
-    if (status /= 0) call fail(config_file, 'namelist fourdvar', 'known names and numbers', trim(message))
+    if (status /= 0) call fail(config_file, 'namelist fourdvar', 'known names and numbers', &
+        trim(message))
     close (4)
   end subroutine config_read
 
   subroutine config_write()
     integer :: status
     character(200) :: message
-    open (4, file=config_file, form='formatted', status='replace', action='write', iostat=status, iomsg=message)
+    open (4, file=config_file, form='formatted', status='replace', action='write', iostat=status, &
+        iomsg=message)
     if (status /= 0) call fail(config_file, 'open', 'a writable directory', trim(message))
     write (4, nml=fourdvar)
     close (4)

@@ -1,5 +1,6 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> How this program says that something is wrong: one line on stderr that names the file, what was expected and what was
+!> How this program says that something is wrong: one line on stderr that names the file, what was
+!  expected and what was
 !> found, then MPI_Abort with status 1. Nothing here returns.
 module fdv_fail
   use mpi_f08, only: MPI_COMM_WORLD, MPI_Abort, MPI_Barrier, MPI_Comm_rank
@@ -32,7 +33,8 @@ contains
     character(:), allocatable :: line
     if (.not. allocated(step_name)) step_name = '-'
     call MPI_Comm_rank(MPI_COMM_WORLD, rank)
-    line = 'weir-4dvar: ' // step_name // ': rank ' // text(rank) // ': ' // trim(object) // ': ' // what // &
+    line = 'weir-4dvar: ' // step_name // ': rank ' // text(rank) // ': ' // trim(object) &
+        // ': ' // what // &
            ': expected ' // trim(expected) // ', found ' // trim(found)
     if (present(advice)) line = line // '; ' // advice
     write (error_unit, '(a)') line

@@ -1,29 +1,36 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> The ledger: for every file of the work directory its size and the checksum of what was written, so that what a step reads is
-!> known to be what an earlier step wrote. Kept in the file LEDGER, which rank 0 reads at the start of a step and replaces
-!> at its end; in between each rank notes what it writes. Also: which steps are done, and with how many ranks.
+!> The ledger: for every file of the work directory its size and the checksum of what was written,
+!  so that what a step reads is
+!> known to be what an earlier step wrote. Kept in the file LEDGER, which rank 0 reads at the start
+!  of a step and replaces
+!> at its end; in between each rank notes what it writes. Also: which steps are done, and with how
+!  many ranks.
 module fdv_ledger
   use, intrinsic :: iso_c_binding, only: c_int
   use mpi_f08
   use fdv_kinds, only: i8, name_len
   use fdv_fail, only: fail, fail_together, hex, text
-  use fdv_clib, only: c_bytes_sum, c_name, c_rename, c_size_of, error_text, resolved, sum_add, sum_t, sum_value
+  use fdv_clib, only: c_bytes_sum, c_name, c_rename, c_size_of, error_text, resolved, sum_add, &
+      sum_t, sum_value
   use fdv_config, only: geometry
   use fdv_par, only: from_rank0, rank, ranks
   implicit none (type, external)
   private
-  public :: ledger_load, ledger_new, ledger_save, ledger_expect, ledger_check, ledger_check_bytes, ledger_note
+  public :: ledger_load, ledger_new, ledger_save, ledger_expect, ledger_check, ledger_check_bytes, &
+      ledger_note
   public :: ranks_of, step_number
 
   character(*), parameter :: ledger_file = 'LEDGER', entry_format = '(2(z16.16,1x),i16,1x,a)'
-  character(8), parameter :: steps(0:5) = [character(8) :: 'prepare', 'traj0', 'min0', 'traj1', 'min1', 'traj2']
+  character(8), parameter :: steps(0:5) = [character(8) :: 'prepare', 'traj0', 'min0', 'traj1', &
+      'min1', 'traj2']
   integer, parameter :: line_len = name_len + 56
   integer :: done(0:5) = 0                      ! ranks that ran the step; 0: it is not done
 
   type :: entry_t
     character(name_len) :: name = ''
     integer(i8) :: bytes = 0, value = 0
-    integer(i8) :: raw = 0                      ! checksum of all bytes of the file, 0 where it is not kept
+    ! checksum of all bytes of the file, 0 where it is not kept
+    integer(i8) :: raw = 0
     logical :: mine = .false.                   ! noted by this rank in this step
   end type entry_t
   type(entry_t), allocatable :: entries(:)      ! open addressing; a power of two, at most half full
@@ -63,11 +70,13 @@ contains
     call from_rank0(n)
     if (rank /= 0) allocate (lines(n))
     call from_rank0(lines)
-    if (lines(1)(10:) /= geometry()) call fail_together('fort.4', 'sizes', lines(1)(10:), geometry(), &
+    if (lines(1)(10:) /= geometry()) call fail_together('fort.4', 'sizes', lines(1)(10:), &
+        geometry(), &
       'they may not change after prepare; run prepare again')
     read (lines(2)(6:), *) done
     at = step_number(step)
-    if (done(at - 1) == 0) call fail_together(ledger_file, 'steps done', steps(at - 1), 'that it is not done', &
+    if (done(at - 1) == 0) call fail_together(ledger_file, 'steps done', steps(at - 1), &
+        'that it is not done', &
       'run ' // trim(steps(at - 1)) // ' before ' // step)
     done(at:) = 0
     do i = 3, n
@@ -80,11 +89,14 @@ contains
     character(line_len) :: line
     type(sum_t) :: sum
     integer :: unit, status, n, i
-    open (newunit=unit, file=ledger_file, form='formatted', status='old', action='read', iostat=status)
-    if (status /= 0) call fail(ledger_file, 'open', 'the ledger that the step prepare writes', 'none', 'run prepare first')
+    open (newunit=unit, file=ledger_file, form='formatted', status='old', action='read', &
+        iostat=status)
+    if (status /= 0) call fail(ledger_file, 'open', 'the ledger that the step prepare writes', &
+        'none', 'run prepare first')
     read (unit, '(a)', iostat=status) line
     read (line, '(8x,i12)', iostat=status) n
-    if (status /= 0 .or. line(:8) /= 'entries ') call fail(ledger_file, 'first line', 'entries and their number', &
+    if (status /= 0 .or. line(:8) /= 'entries ') call fail(ledger_file, 'first line', &
+        'entries and their number', &
                                                             trim(line))
     if (n < 0 .or. n > 100000000) call fail(ledger_file, 'entries', '0 to 100000000', text(n))
     allocate (lines(n + 2))
@@ -95,7 +107,8 @@ contains
     end do
     read (unit, '(a)', iostat=status) line
     close (unit)
-    if (line /= hex(sum_value(sum))) call fail(ledger_file, 'checksum', trim(line), hex(sum_value(sum)), &
+    if (line /= hex(sum_value(sum))) call fail(ledger_file, 'checksum', trim(line), &
+        hex(sum_value(sum)), &
                                                'the ledger was changed; run prepare and all steps again')
     if (lines(1)(:9) /= 'geometry ' .or. lines(2)(:5) /= 'done ') &
       call fail(ledger_file, 'lines 2 and 3', 'geometry and done', trim(lines(1)))
@@ -137,7 +150,8 @@ contains
     end do
   end function slot
 
-  !> [one rank] Before a file is read: it is there, and as long as it was written. Returns its length.
+  !> [one rank] Before a file is read: it is there, and as long as it was written. Returns its
+  !  length.
   function ledger_expect(name) result(bytes)
     character(*), intent(in) :: name
     integer(i8) :: bytes, found
@@ -168,7 +182,8 @@ contains
   subroutine ledger_check_bytes(name)
     character(*), intent(in) :: name
     associate (entry => entries(slot(resolved(name))))
-      if (entry%raw /= raw_sum(name)) call fail(name, 'checksum of its bytes', hex(entry%raw), hex(raw_sum(name)), &
+      if (entry%raw /= raw_sum(name)) call fail(name, 'checksum of its bytes', hex(entry%raw), &
+          hex(raw_sum(name)), &
                                                 'the file is not what was written')
     end associate
   end subroutine ledger_check_bytes
@@ -188,14 +203,17 @@ contains
     type(entry_t) :: entry
     character(:), allocatable :: key
     key = resolved(name)
-    if (len(key) > name_len) call fail(name, 'length of the name', 'at most ' // text(name_len), text(len(key)))
+    if (len(key) > name_len) call fail(name, 'length of the name', 'at most ' // text(name_len), &
+        text(len(key)))
     entry = entry_t(name=key, bytes=c_size_of(c_name(name)), value=value, mine=.true.)
-    if (entry%bytes < 0) call fail(name, 'size', 'the file just written', error_text(int(-entry%bytes, c_int)))
+    if (entry%bytes < 0) call fail(name, 'size', 'the file just written', &
+        error_text(int(-entry%bytes, c_int)))
     if (raw) entry%raw = raw_sum(name)
     call put(entry)
   end subroutine ledger_note
 
-  !> [collective] Collects what all ranks noted, replaces the ledger, and says that the step is done.
+  !> [collective] Collects what all ranks noted, replaces the ledger, and says that the step is
+  !  done.
   subroutine ledger_save(step)
     character(*), intent(in) :: step
     character(line_len), allocatable :: mine(:), all(:)
@@ -205,12 +223,14 @@ contains
     do i = 0, ubound(entries, 1)
       if (.not. entries(i)%mine) cycle
       n = n + 1
-      write (mine(n), entry_format) entries(i)%value, entries(i)%raw, entries(i)%bytes, entries(i)%name
+      write (mine(n), entry_format) entries(i)%value, entries(i)%raw, entries(i)%bytes, &
+          entries(i)%name
     end do
     call MPI_Allgather(n * line_len, 1, MPI_INTEGER, counts, 1, MPI_INTEGER, MPI_COMM_WORLD)
     starts = [(sum(counts(:i - 1)), i=0, ranks - 1)]
     allocate (all(sum(counts) / line_len))
-    call MPI_Gatherv(mine, n * line_len, MPI_CHARACTER, all, counts, starts, MPI_CHARACTER, 0, MPI_COMM_WORLD)
+    call MPI_Gatherv(mine, n * line_len, MPI_CHARACTER, all, counts, starts, MPI_CHARACTER, 0, &
+        MPI_COMM_WORLD)
     done(step_number(step)) = ranks
     if (rank /= 0) return
     do i = 1, size(all)
@@ -224,7 +244,8 @@ contains
     integer :: unit, i
     character(line_len) :: line
     type(sum_t) :: sum
-    open (newunit=unit, file=ledger_file // '.new', form='formatted', status='replace', action='write')
+    open (newunit=unit, file=ledger_file // '.new', form='formatted', status='replace', &
+        action='write')
     write (unit, '(a,i12)') 'entries ', used
     line = 'geometry ' // geometry()
     call write_line()
@@ -232,7 +253,8 @@ contains
     call write_line()
     do i = 0, ubound(entries, 1)
       if (entries(i)%name == '') cycle
-      write (line, entry_format) entries(i)%value, entries(i)%raw, entries(i)%bytes, trim(entries(i)%name)
+      write (line, entry_format) entries(i)%value, entries(i)%raw, entries(i)%bytes, &
+          trim(entries(i)%name)
       call write_line()
     end do
     write (unit, '(a)') hex(sum_value(sum))

@@ -18,7 +18,8 @@ contains
     integer :: status
     character(200) :: message
     if (rank /= 0) return
-    open (unit, file='NODE.001_01.' // step, form='formatted', status='replace', action='write', iostat=status, &
+    open (unit, file='NODE.001_01.' // step, form='formatted', status='replace', action='write', &
+        iostat=status, &
           iomsg=message)
     if (status /= 0) call fail('NODE.001_01.' // step, 'open', 'a writable directory', message)
   end subroutine log_open

@@ -1,5 +1,6 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> The command line: weir-4dvar STEP [--work DIR] [--tiny] [--scale F] [--NAME VALUE]... Every rank reads it, rank 0 says what
+!> The command line: weir-4dvar STEP [--work DIR] [--tiny] [--scale F] [--NAME VALUE]... Every rank
+!  reads it, rank 0 says what
 !> is wrong with it. Sizes are set with prepare alone; a step may change compute and iterations.
 module fdv_options
   use, intrinsic :: iso_c_binding, only: c_int
@@ -81,7 +82,8 @@ contains
       name = argument(i)
       if (name(:min(2, len(name))) /= '--') call usage('"' // name // '" is not an option')
       name = name(3:)
-      if (step /= 'prepare' .and. name /= 'work' .and. name /= 'compute' .and. name /= 'iterations') &
+      if (step /= 'prepare' .and. name /= 'work' .and. name /= 'compute' &
+          .and. name /= 'iterations') &
         call usage('--' // name // ' is for prepare only')
       if (name == 'tiny') then
         call config_tiny()
@@ -105,7 +107,8 @@ contains
     if (name == 'scale') then
       read (value, *, iostat=status) f
       if (status /= 0) call usage('--scale: expected a number, found "' // value // '"')
-      if (.not. (f >= 0.1_r8 .and. f <= 1000)) call usage('--scale must be within 0.1 and 1000, is ' // value)
+      if (.not. (f >= 0.1_r8 &
+          .and. f <= 1000)) call usage('--scale must be within 0.1 and 1000, is ' // value)
       call config_scale(f)
       return
     end if

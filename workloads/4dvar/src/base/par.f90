@@ -1,5 +1,6 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> The ranks: who am I, which part of a vector is mine, and the exchanges the steps need. All procedures are collective
+!> The ranks: who am I, which part of a vector is mine, and the exchanges the steps need. All
+!  procedures are collective
 !> over MPI_COMM_WORLD unless they say otherwise.
 module fdv_par
   use mpi_f08
@@ -30,7 +31,8 @@ contains
     call MPI_Barrier(MPI_COMM_WORLD)
   end subroutine wait_all
 
-  !> [not collective] first(t) is the first of n items that rank t owns, first(ranks) = n + 1; blocks of nearly equal size.
+  !> [not collective] first(t) is the first of n items that rank t owns, first(ranks) = n + 1;
+  !  blocks of nearly equal size.
   pure function partition(n) result(first)
     integer, intent(in) :: n
     integer :: first(0:ranks), t
@@ -57,7 +59,8 @@ contains
     real(r8), intent(in) :: whole(:)
     integer, intent(in) :: first(0:)
     real(r8), intent(out) :: part(:)
-    call MPI_Scatterv(whole, first(1:ranks) - first(0:ranks - 1), first(0:ranks - 1) - 1, MPI_DOUBLE_PRECISION, &
+    call MPI_Scatterv(whole, first(1:ranks) - first(0:ranks - 1), first(0:ranks - 1) - 1, &
+        MPI_DOUBLE_PRECISION, &
                       part, size(part), MPI_DOUBLE_PRECISION, 0, MPI_COMM_WORLD)
   end subroutine scatter_part
 
@@ -66,16 +69,19 @@ contains
     real(r8), intent(in) :: part(:)
     integer, intent(in) :: first(0:)
     real(r8), intent(inout) :: whole(:)
-    call MPI_Gatherv(part, size(part), MPI_DOUBLE_PRECISION, whole, first(1:ranks) - first(0:ranks - 1), &
+    call MPI_Gatherv(part, size(part), MPI_DOUBLE_PRECISION, whole, first(1:ranks) &
+        - first(0:ranks - 1), &
                      first(0:ranks - 1) - 1, MPI_DOUBLE_PRECISION, 0, MPI_COMM_WORLD)
   end subroutine gather_part
 
-  !> Sends column j of rows to rank dest(j). received holds the columns sent here, by sender and then in the sender's order.
+  !> Sends column j of rows to rank dest(j). received holds the columns sent here, by sender and
+  !  then in the sender's order.
   subroutine exchange_rows(rows, dest, received)
     real(r8), intent(in) :: rows(:, :)
     integer, intent(in) :: dest(:)
     real(r8), allocatable, intent(out) :: received(:, :)
-    integer :: send(0:ranks - 1), recv(0:ranks - 1), send_at(0:ranks - 1), recv_at(0:ranks - 1), at(0:ranks - 1)
+    integer :: send(0:ranks - 1), recv(0:ranks - 1), send_at(0:ranks - 1), recv_at(0:ranks - 1), &
+        at(0:ranks - 1)
     integer :: j, t, w
     real(r8), allocatable :: sorted(:, :)
     w = size(rows, 1)

@@ -1,5 +1,6 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> Interfaces of the C side (sum.c, file.c, path.c, grib.c). Everything about them is said in the C headers.
+!> Interfaces of the C side (sum.c, file.c, path.c, grib.c). Everything about them is said in the C
+!  headers.
 module fdv_clib
   use, intrinsic :: iso_c_binding
   implicit none (type, external)
@@ -27,7 +28,8 @@ module fdv_clib
       integer(c_int64_t) :: value
     end function sum_value
 
-    function file_open(name, kind, writing, block_bytes, error) bind(C, name='fdv_file_open') result(file)
+    function file_open(name, kind, writing, block_bytes, error) bind(C, &
+        name='fdv_file_open') result(file)
       import :: c_char, c_int, c_int64_t, c_ptr
       character(kind=c_char), intent(in) :: name(*)
       integer(c_int), value :: kind, writing

@@ -1,5 +1,6 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> Results of a step as GRIB files under the long names of a fields data base; the job script links them to the names that the
+!> Results of a step as GRIB files under the long names of a fields data base; the job script links
+!  them to the names that the
 !> next step reads.
 module fdv_fdb
   use fdv_fail, only: fail

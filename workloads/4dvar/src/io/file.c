@@ -79,7 +79,8 @@ static int flushed(fdv_file *file) {
 
 static int64_t collected(fdv_file *file, const char *data, int64_t bytes) {
   for (int64_t done = 0; done < bytes;) {
-    int64_t room = file->block_bytes - file->held_bytes, n = bytes - done < room ? bytes - done : room;
+    int64_t room = file->block_bytes - file->held_bytes,
+            n = bytes - done < room ? bytes - done : room;
     memcpy(file->held + file->held_bytes, data + done, (size_t)n);
     file->held_bytes += n;
     done += n;
@@ -94,7 +95,8 @@ int64_t fdv_file_write(fdv_file *file, const void *data, int64_t bytes) {
   if (!file->stream) return collected(file, data, bytes);
   for (int64_t done = 0; done < bytes;) {
     int64_t ask = bytes - done < file->block_bytes ? bytes - done : file->block_bytes;
-    if (fwrite((const char *)data + done, 1, (size_t)ask, file->stream) != (size_t)ask) return -errno;
+    if (fwrite((const char *)data + done, 1, (size_t)ask, file->stream) != (size_t)ask)
+      return -errno;
     done += ask;
   }
   return bytes;

@@ -1,6 +1,8 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> Sequential binary files through fread/fwrite or read/write, checked against the ledger: opening to read demands that the
-!> file is known and whole, finish compares what was read, or notes what was written. Failures end the program.
+!> Sequential binary files through fread/fwrite or read/write, checked against the ledger: opening
+!  to read demands that the
+!> file is known and whole, finish compares what was read, or notes what was written. Failures end
+!  the program.
 module fdv_file
   use, intrinsic :: iso_c_binding, only: c_associated, c_int, c_null_ptr, c_ptr
   use fdv_kinds, only: i8, name_len
@@ -16,7 +18,8 @@ module fdv_file
     character(name_len) :: name = ''
     type(c_ptr) :: handle = c_null_ptr
     logical :: writing = .false.
-    logical :: raw = .false.      !< keep the checksum of the file's bytes too, for a reader that is not this module
+    ! keep the checksum of the file's bytes too, for a reader that is not this module
+    logical :: raw = .false.
     integer(i8) :: bytes = 0      !< whole length, of a file opened to read
     integer(i8) :: moved = 0
   contains
@@ -40,7 +43,8 @@ contains
     self%writing = writing
     self%moved = 0
     if (.not. writing) self%bytes = ledger_expect(name)
-    self%handle = file_open(c_name(name), kind, merge(1_c_int, 0_c_int, writing), block_bytes, error)
+    self%handle = file_open(c_name(name), kind, merge(1_c_int, 0_c_int, writing), block_bytes, &
+        error)
     if (.not. c_associated(self%handle)) call fail(name, 'open', 'success', error_text(error))
   end subroutine file_t_open
 
@@ -50,7 +54,8 @@ contains
     integer(i8), intent(in) :: bytes
     integer(i8) :: moved
     moved = file_write(self%handle, data, bytes)
-    if (moved /= bytes) call fail(self%name, 'write of ' // text(bytes) // ' bytes', 'success', error_text(int(-moved, c_int)))
+    if (moved /= bytes) call fail(self%name, 'write of ' // text(bytes) // ' bytes', 'success', &
+        error_text(int(-moved, c_int)))
     self%moved = self%moved + bytes
   end subroutine file_t_put
 
@@ -59,11 +64,14 @@ contains
     type(*), intent(inout) :: data(*)
     integer(i8), intent(in) :: bytes
     integer(i8) :: moved
-    if (self%moved + bytes > self%bytes) call fail(self%name, 'length', text(self%moved + bytes) // ' bytes or more', &
+    if (self%moved + bytes > self%bytes) call fail(self%name, 'length', text(self%moved + bytes) &
+        // ' bytes or more', &
       text(self%bytes) // ' bytes', 'a length within the file is wrong')
     moved = file_read(self%handle, data, bytes)
-    if (moved < 0) call fail(self%name, 'read of ' // text(bytes) // ' bytes', 'success', error_text(int(-moved, c_int)))
-    if (moved /= bytes) call fail(self%name, 'read at ' // text(self%moved), text(bytes) // ' bytes', text(moved) // ' bytes')
+    if (moved < 0) call fail(self%name, 'read of ' // text(bytes) // ' bytes', 'success', &
+        error_text(int(-moved, c_int)))
+    if (moved /= bytes) call fail(self%name, 'read at ' // text(self%moved), text(bytes) &
+        // ' bytes', text(moved) // ' bytes')
     self%moved = self%moved + bytes
   end subroutine file_t_get
 
@@ -78,7 +86,8 @@ contains
     if (self%writing) then
       call ledger_note(trim(self%name), sum_value(sum), self%raw)
     else
-      if (self%moved /= self%bytes) call fail(self%name, 'bytes read', text(self%bytes), text(self%moved))
+      if (self%moved /= self%bytes) call fail(self%name, 'bytes read', text(self%bytes), &
+          text(self%moved))
       call ledger_check(trim(self%name), sum_value(sum))
     end if
   end subroutine file_t_finish

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sequential files for the Fortran side, through C's streams (fread, fwrite) or through descriptors (read, write). All that
- * passes is added to the file's checksum. Errors are returned as negative errno; who reports them is the caller. */
+ * Sequential files for the Fortran side, through C's streams (fread, fwrite) or through descriptors
+ * (read, write). All that passes is added to the file's checksum. Errors are returned as negative
+ * errno; who reports them is the caller. */
 #ifndef FDV_FILE_H
 #define FDV_FILE_H
 
@@ -10,8 +11,8 @@ enum { FDV_STDIO = 1, FDV_POSIX = 2 };
 
 typedef struct fdv_file fdv_file;
 
-/* writing: 0 opens to read, 1 creates or empties. block_bytes: largest request; a POSIX file collects what is written into
- * requests of this size. NULL and *error on failure. */
+/* writing: 0 opens to read, 1 creates or empties. block_bytes: largest request; a POSIX file
+ * collects what is written into requests of this size. NULL and *error on failure. */
 fdv_file *fdv_file_open(const char *name, int kind, int writing, int64_t block_bytes, int *error);
 
 /* Bytes moved (fewer than asked for: end of file), or a negative errno. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * GRIB through ecCodes: messages of a file one after the other, and messages made from ecCodes' samples. Errors are ecCodes'
- * own (negative), put in words by fdv_grib_error; 0 is success. */
+ * GRIB through ecCodes: messages of a file one after the other, and messages made from ecCodes'
+ * samples. Errors are ecCodes' own (negative), put in words by fdv_grib_error; 0 is success. */
 #include "sum.h"
 
 #include <eccodes.h>
@@ -24,15 +24,17 @@ fdv_grib *fdv_grib_open(const char *name, int *error) {
   return NULL;
 }
 
-/* All parameters here are of ECMWF's table 128, where edition 1 has the number itself in its header. Asking edition 1 for
- * paramId would make ecCodes read its concept files, 400,000 requests of one byte, for the same answer. */
+/* All parameters here are of ECMWF's table 128, where edition 1 has the number itself in its
+ * header. Asking edition 1 for paramId would make ecCodes read its concept files, 400,000 requests
+ * of one byte, for the same answer. */
 static const char *parameter_key(const codes_handle *message) {
   long edition = 0;
   codes_get_long(message, "edition", &edition);
   return edition == 1 ? "indicatorOfParameter" : "paramId";
 }
 
-/* The next message: its parameter, level and number of values; *values is 0 at the end of the file. */
+/* The next message: its parameter, level and number of values; *values is 0 at the end of the file.
+ */
 int fdv_grib_next(fdv_grib *grib, int *param, int *level, int *values) {
   int error = 0;
   const void *bytes;
@@ -44,7 +46,8 @@ int fdv_grib_next(fdv_grib *grib, int *param, int *level, int *values) {
   if (!grib->message || error) return error;
   if ((error = codes_get_message(grib->message, &bytes, &length))) return error;
   fdv_sum_add(&grib->sum, bytes, (int64_t)length);
-  if ((error = codes_get_long(grib->message, parameter_key(grib->message), &p)) || (error = codes_get_long(grib->message, "level", &l)) ||
+  if ((error = codes_get_long(grib->message, parameter_key(grib->message), &p)) ||
+      (error = codes_get_long(grib->message, "level", &l)) ||
       (error = codes_get_size(grib->message, "values", &n)))
     return error;
   *param = (int)p;
@@ -66,7 +69,8 @@ int64_t fdv_grib_close(fdv_grib *grib, fdv_sum *sum) {
   return sum->bytes;
 }
 
-/* A message to be filled, spectral (truncation > 0) or on a reduced Gaussian grid. NULL: no such sample. */
+/* A message to be filled, spectral (truncation > 0) or on a reduced Gaussian grid. NULL: no such
+ * sample. */
 void *fdv_grib_sample(int edition, int truncation, int grid, int *values) {
   char name[64];
   long n = 0;
@@ -101,8 +105,8 @@ void *fdv_grib_sample(int edition, int truncation, int grid, int *values) {
 }
 
 /* Encodes; the bytes belong to the message and are valid until the next call. */
-int fdv_grib_encode(void *message, int param, int level, const double *values, int count, const void **bytes,
-                    int64_t *length) {
+int fdv_grib_encode(void *message, int param, int level, const double *values, int count,
+                    const void **bytes, int64_t *length) {
   size_t n = 0;
   int error = codes_set_long(message, parameter_key(message), param);
   if (!error) error = codes_set_long(message, "level", level);

@@ -1,5 +1,6 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> GRIB files of the experiment: reading by rank 0 with distribution to all, and writing by rank 0 of what all hold. The C
+!> GRIB files of the experiment: reading by rank 0 with distribution to all, and writing by rank 0
+!  of what all hold. The C
 !> side (grib.c) calls ecCodes.
 module fdv_grib
   use, intrinsic :: iso_c_binding
@@ -64,14 +65,16 @@ module fdv_grib
       integer(c_int64_t) :: bytes
     end function c_close
 
-    function c_sample(edition, truncation, grid, values) bind(C, name='fdv_grib_sample') result(message)
+    function c_sample(edition, truncation, grid, values) bind(C, &
+        name='fdv_grib_sample') result(message)
       import :: c_int, c_ptr
       integer(c_int), value :: edition, truncation, grid
       integer(c_int), intent(out) :: values
       type(c_ptr) :: message
     end function c_sample
 
-    function c_encode(message, param, level, values, count, bytes, length) bind(C, name='fdv_grib_encode') result(error)
+    function c_encode(message, param, level, values, count, bytes, length) bind(C, &
+        name='fdv_grib_encode') result(error)
       import :: c_double, c_int, c_int64_t, c_ptr
       type(c_ptr), value :: message
       integer(c_int), value :: param, level, count
@@ -129,7 +132,8 @@ contains
     error = c_next(self%handle, p, l, n)
     if (error /= 0) call fail(self%name, what, 'a whole GRIB message', words(error))
     if (n == 0) call fail(self%name, what, 'a GRIB message', 'the end of the file')
-    if (p /= param .or. l /= level .or. n /= size(values)) call fail(self%name, what, described(param, level, size(values)), &
+    if (p /= param .or. l /= level .or. n /= size(values)) call fail(self%name, what, &
+        described(param, level, size(values)), &
                                                                     described(p, l, n))
     error = c_values(self%handle, values, n)
     if (error /= 0) call fail(self%name, what, 'values that can be decoded', words(error))
@@ -138,7 +142,8 @@ contains
   pure function described(param, level, values) result(s)
     integer, intent(in) :: param, level, values
     character(:), allocatable :: s
-    s = 'parameter ' // text(param) // ' level ' // text(level) // ' with ' // text(values) // ' values'
+    s = 'parameter ' // text(param) // ' level ' // text(level) // ' with ' // text(values) &
+        // ' values'
   end function described
 
   !> The file must end here, and be what was written.
@@ -159,8 +164,10 @@ contains
     character(*), intent(in) :: name
     logical, intent(in) :: spectral
     self%message = c_sample(edition, merge(truncation, 0, spectral), grid, self%values)
-    if (.not. c_associated(self%message)) call fail(name, 'sample of ecCodes', 'one for grid ' // text(grid) // &
-      ' and GRIB edition ' // text(edition), 'none', 'the grids are those of reduced_gg_pl_<N> in the samples directory')
+    if (.not. c_associated(self%message)) call fail(name, 'sample of ecCodes', 'one for grid ' &
+        // text(grid) // &
+      ' and GRIB edition ' // text(edition), 'none', &
+          'the grids are those of reduced_gg_pl_<N> in the samples directory')
     self%file%raw = .true.
     if (name /= '') call self%file%open(name, posix_file, .true., block_4m)
   end subroutine writer_open
@@ -174,7 +181,8 @@ contains
     type(c_ptr) :: at
     character(1), pointer :: bytes(:)
     error = c_encode(self%message, param, level, values, size(values), at, length)
-    if (error /= 0) call fail(self%file%name, described(param, level, size(values)), 'an encoded message', words(error))
+    if (error /= 0) call fail(self%file%name, described(param, level, size(values)), &
+        'an encoded message', words(error))
     call c_f_pointer(at, bytes, [length])
     call self%file%put(bytes, length)
   end subroutine writer_put

@@ -1,6 +1,8 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> What minimisations hand on. traj00, traj01: the increments, gathered and written by rank 0, one Fortran record for each level. ME<N>:
-!> model-error vectors in direct-access records, each file handled by one of several ranks. VARBC.cycle: bias
+!> What minimisations hand on. traj00, traj01: the increments, gathered and written by rank 0, one
+!  Fortran record for each level. ME<N>:
+!> model-error vectors in direct-access records, each file handled by one of several ranks.
+!  VARBC.cycle: bias
 !> coefficients as text.
 module fdv_increments
   use fdv_kinds, only: r8
@@ -153,7 +155,8 @@ contains
       do i = 1, size(flat)
         call unit%get_line(line)
         read (line(13:), *, iostat=status) flat(i)
-        if (status /= 0) call fail('VARBC.cycle', 'line ' // text(i), 'type, predictor and coefficient', '"' // line // '"')
+        if (status /= 0) call fail('VARBC.cycle', 'line ' // text(i), &
+            'type, predictor and coefficient', '"' // line // '"')
       end do
       call unit%finish()
     end if

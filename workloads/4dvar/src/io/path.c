@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names, directories and the pipe to the launcher: what Fortran has no statement for. Functions with a result return 0 or a value that is not
- * negative, or a negative errno. */
+ * Names, directories and the pipe to the launcher: what Fortran has no statement for. Functions
+ * with a result return 0 or a value that is not negative, or a negative errno. */
 #include "sum.h"
 
 #include <errno.h>
@@ -33,7 +33,8 @@ int64_t fdv_size(const char *name) {
   return stat(name, &status) ? -(int64_t)errno : (int64_t)status.st_size;
 }
 
-/* Checksum of all bytes of a file, by mapping it: the record marks of Fortran units are seen by no READ. */
+/* Checksum of all bytes of a file, by mapping it: the record marks of Fortran units are seen by no
+ * READ. */
 int fdv_bytes_sum(const char *name, int64_t *value) {
   fdv_sum sum = {0};
   struct stat status;
@@ -60,14 +61,16 @@ void fdv_resolve(const char *name, char *out, int out_bytes) {
   char real[PATH_MAX], here[PATH_MAX];
   const char *found = name;
   struct stat status;
-  if (!lstat(name, &status) && S_ISLNK(status.st_mode) && realpath(name, real) && realpath(".", here)) {
+  if (!lstat(name, &status) && S_ISLNK(status.st_mode) && realpath(name, real) &&
+      realpath(".", here)) {
     size_t n = strlen(here);
     found = !strncmp(real, here, n) && real[n] == '/' ? real + n + 1 : real;
   }
   snprintf(out, (size_t)out_bytes, "%s", found);
 }
 
-/* A launcher that is notified of an abort drops what it has not read from its pipes: a message is safe when the pipe is empty. */
+/* A launcher that is notified of an abort drops what it has not read from its pipes: a message is
+ * safe when the pipe is empty. */
 void fdv_wait_for_launcher(void) {
   const struct timespec rest = {0, 1000000};
   struct stat is;

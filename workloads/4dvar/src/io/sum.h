@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A running checksum of a stream of bytes. The value depends on the bytes and their order alone, not on how they were cut into
- * requests; every single changed byte changes it, because each mixing step is a bijection. */
+ * A running checksum of a stream of bytes. The value depends on the bytes and their order alone,
+ * not on how they were cut into requests; every single changed byte changes it, because each mixing
+ * step is a bijection. */
 #ifndef FDV_SUM_H
 #define FDV_SUM_H
 

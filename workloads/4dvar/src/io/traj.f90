@@ -1,6 +1,8 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> Trajectory files, in a directory for each trajectory: each rank writes its part of the state into trajgridL<N> (streams of C)
-!> and trajspecL<N> (Fortran records), N being its number plus one, and reads it back in the minimisation.
+!> Trajectory files, in a directory for each trajectory: each rank writes its part of the state into
+!  trajgridL<N> (streams of C)
+!> and trajspecL<N> (Fortran records), N being its number plus one, and reads it back in the
+!  minimisation.
 module fdv_traj
   use fdv_kinds, only: i8, r8
   use fdv_fail, only: fail, text
@@ -44,7 +46,8 @@ contains
       if (error /= 0) call fail(directory, 'directory', 'one that can be made', error_text(error))
     end if
     if (writing) call wait_all()
-    expected = [magic, int(rank, i8), int(ranks, i8), int(my_points, i8), int(levels, i8), int(fields, i8)]
+    expected = [magic, int(rank, i8), int(ranks, i8), int(my_points, i8), int(levels, i8), &
+        int(fields, i8)]
     call self%grid%open(directory // '/trajgridL' // n, stdio_file, writing, block_1m)
     if (writing) then
       call self%grid%put(expected, 48_i8)

@@ -1,6 +1,8 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> Fortran units, checked against the ledger as files are: sequential unformatted records of reals, direct-access records,
-!> and lines of text. The checksum is that of the values (of the lines), not of the record marks; damaged marks show as a
+!> Fortran units, checked against the ledger as files are: sequential unformatted records of reals,
+!  direct-access records,
+!> and lines of text. The checksum is that of the values (of the lines), not of the record marks;
+!  damaged marks show as a
 !> failing READ.
 module fdv_unit
   use fdv_kinds, only: i8, name_len, r8
@@ -43,10 +45,12 @@ contains
     character(200) :: message
     call begin(self, name, writing, .true.)
     if (writing) then
-      open (newunit=self%unit, file=name, form=form, access='sequential', status='replace', action='write', &
+      open (newunit=self%unit, file=name, form=form, access='sequential', status='replace', &
+          action='write', &
             iostat=status, iomsg=message)
     else
-      open (newunit=self%unit, file=name, form=form, access='sequential', status='old', action='read', &
+      open (newunit=self%unit, file=name, form=form, access='sequential', status='old', &
+          action='read', &
             iostat=status, iomsg=message)
     end if
     if (status /= 0) call fail(name, 'open', 'success', message)
@@ -62,10 +66,12 @@ contains
     character(200) :: message
     call begin(self, name, writing, .false.)
     if (writing) then
-      open (newunit=self%unit, file=name, form='unformatted', access='direct', recl=8 * n, status='replace', &
+      open (newunit=self%unit, file=name, form='unformatted', access='direct', recl=8 * n, &
+          status='replace', &
             action='write', iostat=status, iomsg=message)
     else
-      open (newunit=self%unit, file=name, form='unformatted', access='direct', recl=8 * n, status='old', &
+      open (newunit=self%unit, file=name, form='unformatted', access='direct', recl=8 * n, &
+          status='old', &
             action='read', iostat=status, iomsg=message)
     end if
     if (status /= 0) call fail(name, 'open', 'success', message)
@@ -106,7 +112,8 @@ contains
     character(200) :: message
     self%records = self%records + 1
     read (self%unit, iostat=status, iomsg=message) values
-    if (status /= 0) call fail(self%name, 'record ' // text(self%records), text(size(values)) // ' reals', message, changed)
+    if (status /= 0) call fail(self%name, 'record ' // text(self%records), text(size(values)) &
+        // ' reals', message, changed)
     call sum_add(self%sum, values, 8_i8 * size(values))
   end subroutine unit_get
 
@@ -128,7 +135,8 @@ contains
     integer :: status
     character(200) :: message
     read (self%unit, rec=record, iostat=status, iomsg=message) values
-    if (status /= 0) call fail(self%name, 'record ' // text(record), text(size(values)) // ' reals', message, changed)
+    if (status /= 0) call fail(self%name, 'record ' // text(record), text(size(values)) &
+        // ' reals', message, changed)
     self%total = self%total + record_sum(record, values)
   end subroutine unit_get_at
 
@@ -161,7 +169,8 @@ contains
     character(200) :: message
     self%records = self%records + 1
     read (self%unit, '(a)', iostat=status, iomsg=message) line
-    if (status /= 0) call fail(self%name, 'line ' // text(self%records), 'a line of text', message, changed)
+    if (status /= 0) call fail(self%name, 'line ' // text(self%records), 'a line of text', &
+        message, changed)
     call sum_add(self%sum, [line], len(line, i8))
   end subroutine unit_get_line
 

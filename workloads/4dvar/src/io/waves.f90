@@ -1,6 +1,8 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> Files that rank 0 reads for all: the wave model's spectra (specwavein, Fortran records) and sub-grid information
-!> (wam_subgrid_<N>, large reads), and the background error covariances (wavelet.cv, very many small records).
+!> Files that rank 0 reads for all: the wave model's spectra (specwavein, Fortran records) and
+!  sub-grid information
+!> (wam_subgrid_<N>, large reads), and the background error covariances (wavelet.cv, very many small
+!  records).
 module fdv_waves
   use fdv_kinds, only: i8, r8
   use fdv_fail, only: text

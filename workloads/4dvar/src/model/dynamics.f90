@@ -1,6 +1,8 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> One time step of a model simple enough to be understood at once: implicit horizontal diffusion and a solid-body rotation
-!> of the spectral fields, implicit vertical diffusion of the gridded ones. All of it is local to a rank. Beside it, the
+!> One time step of a model simple enough to be understood at once: implicit horizontal diffusion
+!  and a solid-body rotation
+!> of the spectral fields, implicit vertical diffusion of the gridded ones. All of it is local to a
+!  rank. Beside it, the
 !> computing that stands for everything else a forecast model does.
 module fdv_dynamics
   use mpi_f08, only: MPI_Wtime
@@ -29,7 +31,8 @@ contains
     end do
   end subroutine model_step
 
-  !> Pairs of values are complex coefficients; the angle grows with the wavenumber, so shapes change.
+  !> Pairs of values are complex coefficients; the angle grows with the wavenumber, so shapes
+  !  change.
   subroutine spectral_step(x)
     real(r8), intent(inout) :: x(:)
     real(r8), parameter :: turn = 0.01_r8, damp = 0.001_r8
@@ -72,7 +75,8 @@ contains
     gridded = sqrt(sum_all(sum(gg**2)))
   end subroutine model_norms
 
-  !> Relaxes a one-dimensional Poisson problem for about so many seconds; ranks differ by up to a tenth, as the physics of
+  !> Relaxes a one-dimensional Poisson problem for about so many seconds; ranks differ by up to a
+  !  tenth, as the physics of
   !> day and night do. Returns the residual, so that the work is wanted.
   function compute_for(seconds) result(residual)
     real(r8), intent(in) :: seconds

@@ -1,8 +1,10 @@
 ! SPDX-License-Identifier: Apache-2.0
 !> The minimisation: linear conjugate gradients (Hestenes and Stiefel 1952) on
 !>   J(v) = 1/2 v.v + 1/2 sum ((w (S v)(level, point) - d) / sigma)^2
-!> with S the vertical correlations of wavelet.cv, w the linearised operator at the trajectory, d the departures. Rows of
-!> observations are on the owners of their grid points, so that only dot products need the other ranks.
+!> with S the vertical correlations of wavelet.cv, w the linearised operator at the trajectory, d
+!  the departures. Rows of
+!> observations are on the owners of their grid points, so that only dot products need the other
+!  ranks.
 module fdv_minimise
   use fdv_kinds, only: r8
   use fdv_fail, only: fail
@@ -22,7 +24,8 @@ module fdv_minimise
 
 contains
 
-  !> [collective] matrices is taken over. dx (point, level): the increments. with_me: read the model-error files in each iteration.
+  !> [collective] matrices is taken over. dx (point, level): the increments. with_me: read the
+  !  model-error files in each iteration.
   subroutine minimise(matrices, rows, weights, with_me, seconds, dx)
     real(r8), allocatable, intent(inout) :: matrices(:, :, :)
     real(r8), intent(in) :: rows(:, :), weights(:), seconds
@@ -48,7 +51,8 @@ contains
       energy = 0
       if (with_me) energy = sum_all(me_energy())
       if (energy0 < 0) energy0 = energy
-      if (energy /= energy0) call fail('ME<N>', 'sum of squares', 'the same in each iteration', 'another')
+      if (energy /= energy0) call fail('ME<N>', 'sum of squares', 'the same in each iteration', &
+          'another')
       q = p + adjoint(forward(p) / sigma**2)
       alpha = 0
       if (old > 0) alpha = old / sum_all(sum(p * q))
@@ -61,7 +65,8 @@ contains
     end do
     after = cost(v)
     call log_values('cost before, after', iterations, [before, after])
-    if (after > before .or. after /= after) call fail('minimisation', 'cost', 'less than at the start', 'more')
+    if (after > before .or. after /= after) call fail('minimisation', 'cost', &
+        'less than at the start', 'more')
     dx = transpose(correlated(v))
   end subroutine minimise
 

@@ -1,5 +1,6 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> The model state, distributed over the ranks: spectral coefficients by coefficient, gridded fields by point. Reads it from
+!> The model state, distributed over the ranks: spectral coefficients by coefficient, gridded fields
+!  by point. Reads it from
 !> and writes it to GRIB files by rank 0.
 module fdv_state
   use fdv_kinds, only: r8
@@ -18,7 +19,8 @@ module fdv_state
   real(r8), allocatable, public :: gg(:, :, :)       !< point, level, parameter
   integer, allocatable, public :: first_value(:)     !< partition of spectral values
   integer, allocatable, public :: first_point(:)     !< partition of grid points
-  integer, allocatable, public :: wavenumber(:)      !< total wavenumber of each of this rank's spectral values
+  ! total wavenumber of each of this rank's spectral values
+  integer, allocatable, public :: wavenumber(:)
   integer, public, protected :: my_values = 0, my_points = 0, spectral_size = 0
 
 contains
@@ -45,7 +47,8 @@ contains
     sp = 0; lnsp = 0; gg = 0
   end subroutine state_setup
 
-  !> [collective] Spectral fields of a file into x (value, level, parameter) and its surface field into x0.
+  !> [collective] Spectral fields of a file into x (value, level, parameter) and its surface field
+  !  into x0.
   subroutine read_spectral(name, x, x0)
     character(*), intent(in) :: name
     real(r8), intent(out) :: x(:, :, :), x0(:)

@@ -1,5 +1,6 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> The values that the step prepare makes: smooth fields and reproducible noise, functions of the seed and of indices only.
+!> The values that the step prepare makes: smooth fields and reproducible noise, functions of the
+!  seed and of indices only.
 module fdv_synthetic
   use fdv_kinds, only: i8, r8
   use fdv_config, only: levels, points, seed

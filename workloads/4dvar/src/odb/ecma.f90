@@ -1,5 +1,6 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> One observation type of ECMA as a whole: all its tables, made by prepare, read and checked against each other, screened
+!> One observation type of ECMA as a whole: all its tables, made by prepare, read and checked
+!  against each other, screened
 !> for CCMA, and updated with the departures of the analysis.
 module fdv_ecma
   use fdv_kinds, only: i8, r8
@@ -111,7 +112,8 @@ contains
     level = 1 + mod(i * bodies + j, levels)
     select case (table)
     case (hdr)
-      columns = [real(r8) :: point, mod(i - 1, dumps) + 1, 90 - 180.0_r8 * point / points, 360 * noise(6, kind, id), bodies]
+      columns = [real(r8) :: point, mod(i - 1, dumps) + 1, 90 - 180.0_r8 * point / points, 360 &
+          * noise(6, kind, id), bodies]
     case (index)
       columns = real((i - 1) * bodies + 1, r8)
     case (body)
@@ -140,13 +142,16 @@ contains
     do t = 1, tables
       associate (per => ecma_tables(t)%rows_per_report, rows => all(t)%rows)
         if (per == 0) cycle
-        if (size(rows, 2) /= per * n) call fail(base_name(kind) // '/' // trim(ecma_tables(t)%name), 'rows', text(per * n), &
+        if (size(rows, 2) /= per * n) call fail(base_name(kind) // '/' &
+            // trim(ecma_tables(t)%name), 'rows', text(per * n), &
                                                 text(size(rows, 2)))
-        if (any(rows(3, ::per) /= all(hdr)%rows(3, :))) call fail(base_name(kind) // '/' // trim(ecma_tables(t)%name), &
+        if (any(rows(3, ::per) /= all(hdr)%rows(3, :))) call fail(base_name(kind) // '/' &
+            // trim(ecma_tables(t)%name), &
           'seqno', 'those of hdr', 'others')
       end associate
     end do
-    if (nint(sum(all(timeslot_index)%rows(4, :))) /= n) call fail(base_name(kind) // '/timeslot_index', 'reports', &
+    if (nint(sum(all(timeslot_index)%rows(4, :))) /= n) call fail(base_name(kind) &
+        // '/timeslot_index', 'reports', &
       text(n), text(nint(sum(all(timeslot_index)%rows(4, :)))))
   end subroutine ecma_load
 
@@ -161,7 +166,8 @@ contains
     end do
   end subroutine ecma_store
 
-  !> [not collective] Status of each row of a type from its departure; used marks those that go to CCMA.
+  !> [not collective] Status of each row of a type from its departure; used marks those that go to
+  !  CCMA.
   subroutine ecma_screen(rows, updates, used)
     real(r8), intent(in) :: rows(:, :)
     real(r8), intent(inout) :: updates(:, :)
@@ -176,7 +182,8 @@ contains
     end do
   end subroutine ecma_screen
 
-  !> [not collective] Puts CCMA's analysis departures of a type into ECMA's updates; each active row must have its partner.
+  !> [not collective] Puts CCMA's analysis departures of a type into ECMA's updates; each active row
+  !  must have its partner.
   subroutine ecma_match(kind, ccma, updates)
     integer, intent(in) :: kind
     real(r8), intent(in) :: ccma(:, :)
@@ -187,7 +194,8 @@ contains
       if (nint(updates(6, j)) /= active) cycle
       do
         next = next + 1
-        if (next > size(ccma, 2)) call fail('CCMA', 'rows of ' // base_name(kind), 'one for each active row', 'fewer')
+        if (next > size(ccma, 2)) call fail('CCMA', 'rows of ' // base_name(kind), &
+            'one for each active row', 'fewer')
         if (nint(ccma(at_type, next)) == kind) exit
       end do
       if (ccma(at_seqno, next) /= updates(3, j)) call fail('CCMA', 'seqno in ' // base_name(kind), &

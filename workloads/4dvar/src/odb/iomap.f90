@@ -1,5 +1,6 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> The iomap of a data base: a few lines of text that say which pools each group of files has. Every rank that opens the
+!> The iomap of a data base: a few lines of text that say which pools each group of files has. Every
+!  rank that opens the
 !> base reads it, in one small request, and makes sure that the base has the pools it expects.
 module fdv_odb_iomap
   use fdv_kinds, only: i8
@@ -39,8 +40,10 @@ contains
     allocate (lines(size(expected)))
     call file%get(lines, file%bytes)
     do i = 1, size(lines)
-      if (lines(i) /= expected(i)) call fail(iomap_file(kind), 'line ' // text(i), '"' // trim(expected(i)(:line_len - 1)) // &
-        '"', '"' // trim(lines(i)(:line_len - 1)) // '"', 'the base was made for other pools, or the file was changed')
+      if (lines(i) /= expected(i)) call fail(iomap_file(kind), 'line ' // text(i), '"' &
+          // trim(expected(i)(:line_len - 1)) // &
+        '"', '"' // trim(lines(i)(:line_len - 1)) // '"', &
+            'the base was made for other pools, or the file was changed')
     end do
     call file%finish()
   end subroutine iomap_read
@@ -52,7 +55,8 @@ contains
     allocate (lines(0:group_count()))
     write (lines(0), '(a,1x,a,i5,a)') 'iomap', base_name(kind), group_count(), ' groups'
     do g = 1, group_count()
-      write (lines(g), '(a,i5,a,i5,a,i5)') 'group', g, ' pools', minval(pool_range(g)), ' to', maxval(pool_range(g))
+      write (lines(g), '(a,i5,a,i5,a,i5)') 'group', g, ' pools', minval(pool_range(g)), ' to', &
+          maxval(pool_range(g))
     end do
     lines(:)(line_len:) = new_line('a')
   end function expected_lines

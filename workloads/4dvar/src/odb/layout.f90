@@ -1,6 +1,8 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> The observation data bases. ECMA has all reports, one sub-base for each observation type; CCMA has those that are
-!> used, of all types together. A base is split into pools; the pools of one group share a file for each table. Decides the
+!> The observation data bases. ECMA has all reports, one sub-base for each observation type; CCMA
+!  has those that are
+!> used, of all types together. A base is split into pools; the pools of one group share a file for
+!  each table. Decides the
 !> names, the columns, which rank owns a pool and which rank handles the files of a group.
 module fdv_odb_layout
   use fdv_fail, only: text
@@ -8,10 +10,13 @@ module fdv_odb_layout
   use fdv_par, only: ranks
   implicit none (type, external)
   private
-  public :: base_name, table_file, iomap_file, group_count, group_of, pool_range, pool_owner, group_rank, several_rank
+  public :: base_name, table_file, iomap_file, group_count, group_of, pool_range, pool_owner, &
+      group_rank, several_rank
 
-  character(8), parameter, public :: type_names(24) = [character(8) :: 'conv', 'satob', 'airs', 'iasi', 'hirs', 'amsua', &
-    'mhs', 'amsub', 'amsre', 'windsat', 'scatt', 'gpsro', 'reo3', 'ssmi', 'tmi', 'ssmis', 'geos', 'ers', 'qscat', &
+  character(8), parameter, public :: type_names(24) = [character(8) :: 'conv', 'satob', 'airs', &
+      'iasi', 'hirs', 'amsua', &
+    'mhs', 'amsub', 'amsre', 'windsat', 'scatt', 'gpsro', 'reo3', 'ssmi', 'tmi', 'ssmis', 'geos', &
+        'ers', 'qscat', &
     'meris', 'tcwv', 'lidar', 'profiler', 'limb']
 
   type, public :: table_t
@@ -22,14 +27,20 @@ module fdv_odb_layout
 
   integer, parameter, public :: hdr = 1, index = 2, timeslot_index = 3, body = 4, update = 5
 
-  !> hdr: seqno point slot latitude longitude bodies; index: seqno first row of body; timeslot_index: slot reports;
-  !> body: seqno level value sigma varno; update: seqno first-guess departure, analysis departure, status; others: seqno and more.
+  !> hdr: seqno point slot latitude longitude bodies; index: seqno first row of body;
+  !  timeslot_index: slot reports;
+  !> body: seqno level value sigma varno; update: seqno first-guess departure, analysis departure,
+  !  status; others: seqno and more.
   type(table_t), parameter, public :: ecma_tables(12) = [ &
-    table_t('hdr', 6, 1), table_t('index', 2, 1), table_t('timeslot_index', 2, 0), table_t('body', 5, 3), &
-    table_t('update', 4, 3), table_t('radiance', 4, 1), table_t('radiance_body', 6, 1), table_t('errstat', 4, 1), &
-    table_t('surfemiss', 8, 1), table_t('sat', 4, 1), table_t('reo3', 3, 1), table_t('modsurf', 5, 1)]
+    table_t('hdr', 6, 1), table_t('index', 2, 1), table_t('timeslot_index', 2, 0), table_t('body', &
+        5, 3), &
+    table_t('update', 4, 3), table_t('radiance', 4, 1), table_t('radiance_body', 6, 1), &
+        table_t('errstat', 4, 1), &
+    table_t('surfemiss', 8, 1), table_t('sat', 4, 1), table_t('reo3', 3, 1), table_t('modsurf', 5, &
+        1)]
 
-  !> hdr: seqno type point slot; body: seqno level value sigma; depar: seqno first-guess departure, analysis departure.
+  !> hdr: seqno type point slot; body: seqno level value sigma; depar: seqno first-guess departure,
+  !  analysis departure.
   integer, parameter, public :: ccma_hdr = 1, ccma_body = 2, ccma_depar = 3
   type(table_t), parameter, public :: ccma_tables(3) = [ &
     table_t('hdr', 4, 1), table_t('body', 4, 1), table_t('depar', 3, 1)]

@@ -1,6 +1,8 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> Observations in memory: one row for each observed value, on the owner of its pool or, while it is compared with the
-!> model, on the owner of its grid point. Builds rows from tables of ECMA and CCMA and writes CCMA's tables from rows.
+!> Observations in memory: one row for each observed value, on the owner of its pool or, while it is
+!  compared with the
+!> model, on the owner of its grid point. Builds rows from tables of ECMA and CCMA and writes CCMA's
+!  tables from rows.
 module fdv_obs
   use fdv_kinds, only: i8, r8
   use fdv_fail, only: fail, text
@@ -13,10 +15,12 @@ module fdv_obs
   use fdv_state, only: first_point
   implicit none (type, external)
   private
-  public :: ecma_rows, ccma_read, ccma_write, ccma_write_departures, to_points, to_pools, mask_write, mask_check
+  public :: ecma_rows, ccma_read, ccma_write, ccma_write_departures, to_points, to_pools, &
+      mask_write, mask_check
 
   !> Columns of a row; home: position on the owner of the pool.
-  integer, parameter, public :: at_pool = 1, at_number = 2, at_seqno = 3, at_type = 4, at_point = 5, at_slot = 6, &
+  integer, parameter, public :: at_pool = 1, at_number = 2, at_seqno = 3, at_type = 4, at_point &
+      = 5, at_slot = 6, &
     at_level = 7, at_value = 8, at_sigma = 9, at_fg = 10, at_an = 11, at_home = 12, row_width = 12
 
   character(*), parameter :: mask_file = 'poolmask.CCMA'
@@ -29,7 +33,8 @@ contains
     real(r8), intent(in) :: hdr_rows(:, :), body_rows(:, :)
     real(r8), allocatable, intent(out) :: rows(:, :)
     integer :: j, report
-    if (size(body_rows, 2) /= bodies * size(hdr_rows, 2)) call fail(base_name(kind), 'rows of body', &
+    if (size(body_rows, 2) /= bodies * size(hdr_rows, 2)) call fail(base_name(kind), &
+        'rows of body', &
       text(bodies * size(hdr_rows, 2)), text(size(body_rows, 2)))
     allocate (rows(row_width, size(body_rows, 2)))
     do j = 1, size(rows, 2)
@@ -76,7 +81,8 @@ contains
     call table_read(0, ccma_hdr, .false., h)
     call table_read(0, ccma_body, .false., b)
     call table_read(0, ccma_depar, .false., d)
-    if (size(h, 2) /= size(b, 2) .or. size(h, 2) /= size(d, 2)) call fail('CCMA', 'rows of body and depar', &
+    if (size(h, 2) /= size(b, 2) .or. size(h, 2) /= size(d, 2)) call fail('CCMA', &
+        'rows of body and depar', &
       text(size(h, 2)), text(size(b, 2)) // ' and ' // text(size(d, 2)))
     allocate (rows(row_width, size(h, 2)))
     do j = 1, size(rows, 2)
@@ -93,7 +99,8 @@ contains
   subroutine ccma_write(rows)
     real(r8), intent(in) :: rows(:, :)
     call table_write(0, ccma_hdr, .false., rows(at_pool:at_slot, :))
-    call table_write(0, ccma_body, .false., rows([at_pool, at_number, at_seqno, at_level, at_value, at_sigma], :))
+    call table_write(0, ccma_body, .false., rows([at_pool, at_number, at_seqno, at_level, &
+        at_value, at_sigma], :))
     call ccma_write_departures(rows)
   end subroutine ccma_write
 
@@ -108,7 +115,8 @@ contains
     real(r8), allocatable, intent(out) :: there(:, :)
     integer :: j
     rows(at_home, :) = [(real(j, r8), j=1, size(rows, 2))]
-    call exchange_rows(rows, [(owner_of(nint(rows(at_point, j)), first_point), j=1, size(rows, 2))], there)
+    call exchange_rows(rows, [(owner_of(nint(rows(at_point, j)), first_point), j=1, size(rows, &
+        2))], there)
   end subroutine to_points
 
   !> [collective] Brings them back to the owners of their pools, each to its place in rows.

@@ -1,6 +1,8 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> Tables of a data base: from the files of several (or all) ranks to the owners of the pools, and back. A file has one
-!> section for each pool of its group: the pool's number, its rows, its columns, each a small request, and the rows.
+!> Tables of a data base: from the files of several (or all) ranks to the owners of the pools, and
+!  back. A file has one
+!> section for each pool of its group: the pool's number, its rows, its columns, each a small
+!  request, and the rows.
 !> In memory a row starts with pool and number in the pool, then the columns.
 module fdv_odb_table
   use fdv_kinds, only: i8, r8
@@ -50,10 +52,12 @@ contains
     do pool = range(1), range(2)
       call read_head(file, section)
       if (section(1) /= pool) call fail(file%name, 'pool', text(pool), text(section(1)))
-      if (section(3) /= columns_of(kind, table)) call fail(file%name, 'columns', text(columns_of(kind, table)), &
+      if (section(3) /= columns_of(kind, table)) call fail(file%name, 'columns', &
+          text(columns_of(kind, table)), &
                                                            text(section(3)))
       if (section(2) < 0 .or. 8_i8 * section(2) * section(3) > file%bytes) &
-        call fail(file%name, 'rows', 'between 0 and ' // text(file%bytes / (8 * section(3))), text(section(2)))
+        call fail(file%name, 'rows', 'between 0 and ' // text(file%bytes / (8 * section(3))), &
+            text(section(2)))
       allocate (data(section(3), section(2)))
       if (section(2) > 0) call file%get(data, 8 * size(data, kind=i8))
       at = size(rows, 2)
@@ -85,13 +89,15 @@ contains
     real(r8), intent(in) :: rows(:, :)
     real(r8), allocatable :: mine(:, :)
     integer :: g, pools_here(2), i
-    call exchange_rows(rows, [(group_rank(group_of(nint(rows(1, i))), by_all), i=1, size(rows, 2))], mine)
+    call exchange_rows(rows, [(group_rank(group_of(nint(rows(1, i))), by_all), i=1, size(rows, &
+        2))], mine)
     call sort_rows(mine)
     do g = 1, group_count()
       if (group_rank(g, by_all) /= rank) cycle
       pools_here = pool_range(g)
       associate (pool => nint(mine(1, :)))
-        call table_write_file(kind, g, table, mine(:, findfirst(pool, pools_here(1)):findfirst(pool, pools_here(2) + 1) - 1))
+        call table_write_file(kind, g, table, mine(:, findfirst(pool, &
+            pools_here(1)):findfirst(pool, pools_here(2) + 1) - 1))
       end associate
     end do
   end subroutine table_write
@@ -122,7 +128,8 @@ contains
     call file%finish()
   end subroutine table_write_file
 
-  !> Index of the first element that is at least value, in ascending order; size + 1 when there is none.
+  !> Index of the first element that is at least value, in ascending order; size + 1 when there is
+  !  none.
   pure integer function findfirst(sorted, value)
     integer, intent(in) :: sorted(:), value
     integer :: low, high, middle

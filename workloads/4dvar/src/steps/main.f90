@@ -47,7 +47,8 @@ contains
   !> A trajectory is in one file for each rank, so the minimisation needs as many.
   subroutine same_ranks(before)
     character(*), intent(in) :: before
-    if (ranks_of(before) /= ranks) call fail_together('trajectory of ' // before, 'ranks', text(ranks_of(before)), text(ranks), &
+    if (ranks_of(before) /= ranks) call fail_together('trajectory of ' // before, 'ranks', &
+        text(ranks_of(before)), text(ranks), &
       'start this step with -n ' // text(ranks_of(before)) // ', or run ' // before // ' again')
   end subroutine same_ranks
 

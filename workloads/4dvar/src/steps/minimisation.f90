@@ -1,5 +1,6 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> The steps min0 and min1: read the trajectory of the step before, find the increments that fit the observations best, and
+!> The steps min0 and min1: read the trajectory of the step before, find the increments that fit the
+!  observations best, and
 !> hand them on. The first writes the model-error files, the second reads them in every iteration.
 module fdv_minimisation
   use fdv_kinds, only: r8
@@ -26,7 +27,8 @@ contains
     integer, intent(in) :: outer
     real(r8), allocatable :: rows(:, :), there(:, :), weights(:), matrices(:, :, :), bias(:, :)
     real(r8) :: dx(my_points, levels), earlier(my_points, levels)
-    real(r8), parameter :: shares(0:1) = [1.16_r8, 1.01_r8]   ! wall times of the reference: 359 and 312 s, to 309 of traj0
+    ! wall times of the reference: 359 and 312 s, to 309 of traj0
+    real(r8), parameter :: shares(0:1) = [1.16_r8, 1.01_r8]
     call read_spectral('INIT', sp, lnsp)
     call wavelet_read(matrices)
     call varbc_read(bias)
@@ -53,7 +55,8 @@ contains
     call fdb_write(step, with_grid=.true.)
   end subroutine minimisation
 
-  !> Reads the trajectory; leaves its first state in gg and gives each observation its linearised operator.
+  !> Reads the trajectory; leaves its first state in gg and gives each observation its linearised
+  !  operator.
   subroutine linearise(outer, there, weights)
     integer, intent(in) :: outer
     real(r8), intent(in) :: there(:, :)
@@ -66,10 +69,11 @@ contains
     do slot = 1, dumps
       call traj%get(x_sp, x_gg)
       if (slot == 1) gg = x_gg
-      call log_values('trajectory', slot, [sqrt(sum_all(sum(x_sp**2))), sqrt(sum_all(sum(x_gg**2)))])
+      call log_values('trajectory', slot, [sqrt(sum_all(sum(x_sp**2))), &
+          sqrt(sum_all(sum(x_gg**2)))])
       do j = 1, size(there, 2)
-        if (nint(there(at_slot, j)) == slot) weights(j) = 1 / (1 + 0.01_r8 * abs(x_gg(local_point(there(:, j)), &
-                                                                                     nint(there(at_level, j)), 1)))
+        if (nint(there(at_slot, j)) == slot) weights(j) = 1 / (1 + 0.01_r8 &
+            * abs(x_gg(local_point(there(:, j)), nint(there(at_level, j)), 1)))
       end do
     end do
     call traj%finish()
@@ -86,7 +90,8 @@ contains
     real(r8), intent(inout) :: there(:, :)
     integer :: j
     do j = 1, size(there, 2)
-      there(at_an, j) = there(at_fg, j) - weights(j) * dx(local_point(there(:, j)), nint(there(at_level, j)))
+      there(at_an, j) = there(at_fg, j) - weights(j) * dx(local_point(there(:, j)), &
+          nint(there(at_level, j)))
     end do
   end subroutine departures
 

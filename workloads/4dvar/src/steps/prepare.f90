@@ -47,7 +47,8 @@ contains
     end do
   end subroutine prepare
 
-  !> The file lies in init and is read through a link, which the job script may turn to the output of a later step.
+  !> The file lies in init and is read through a link, which the job script may turn to the output
+  !  of a later step.
   subroutine link(name)
     character(*), intent(in) :: name
     integer :: error

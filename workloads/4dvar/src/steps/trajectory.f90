@@ -1,5 +1,6 @@
 ! SPDX-License-Identifier: Apache-2.0
-!> The steps traj0, traj1 and traj2: a forecast from the initial fields, compared with the observations. The first makes CCMA of
+!> The steps traj0, traj1 and traj2: a forecast from the initial fields, compared with the
+!  observations. The first makes CCMA of
 !> ECMA, the last writes ECMA back; the others hand their trajectory to the minimisation.
 module fdv_trajectory
   use fdv_kinds, only: r8
@@ -59,7 +60,8 @@ contains
 
   !> Distance of the initial fields from the background.
   subroutine compare_background()
-    real(r8) :: b_sp(my_values, levels, size(sp, 3)), b_lnsp(my_values), b_gg(my_points, levels, min(2, fields))
+    real(r8) :: b_sp(my_values, levels, size(sp, 3)), b_lnsp(my_values), b_gg(my_points, levels, &
+        min(2, fields))
     call read_spectral('BGHR', b_sp, b_lnsp)
     call read_gridded('BGHRUA', b_gg)
     call log_values('from background', 0, [sqrt(sum_all(sum((b_sp - sp)**2))), &
@@ -69,7 +71,8 @@ contains
   subroutine compare_increment()
     real(r8) :: dx(my_points, levels)
     call increment_read(1, dx)
-    call log_values('increment', 1, [sqrt(sum_all(sum(dx**2))), sqrt(sum_all(sum((gg(:, :, 1) - dx)**2)))])
+    call log_values('increment', 1, [sqrt(sum_all(sum(dx**2))), sqrt(sum_all(sum((gg(:, :, 1) &
+        - dx)**2)))])
   end subroutine compare_increment
 
   !> rows: all types one after the other; updates: their update tables.
@@ -102,7 +105,8 @@ contains
     end do
   end function bias_of
 
-  !> The forecast; in each time slot the observations of that slot are compared, and the state is written.
+  !> The forecast; in each time slot the observations of that slot are compared, and the state is
+  !  written.
   subroutine forecast(outer, bias, rows)
     integer, intent(in) :: outer
     real(r8), intent(in) :: bias(:, :)
@@ -144,7 +148,8 @@ contains
     do j = 1, size(there, 2)
       if (nint(there(at_slot, j)) /= slot) cycle
       there(column, j) = there(at_value, j) - bias_of(bias, there(:, j)) - &
-                         gg(nint(there(at_point, j)) - first_point(rank) + 1, nint(there(at_level, j)), 1)
+                         gg(nint(there(at_point, j)) - first_point(rank) + 1, nint(there(at_level, &
+                             j)), 1)
     end do
   end subroutine compare
 
@@ -168,7 +173,8 @@ contains
     call wait_all()
     call ccma_write(rows(:, pack([(j, j=1, size(rows, 2))], used)))
     call mask_write(rows(:, pack([(j, j=1, size(rows, 2))], used)))
-    call log_values('reports used, all', 0, [sum_all(real(count(used), r8)), sum_all(real(size(used), r8))])
+    call log_values('reports used, all', 0, [sum_all(real(count(used), r8)), &
+        sum_all(real(size(used), r8))])
   end subroutine reduce
 
   !> CCMA's departures into ECMA, all of which is written back by all ranks.

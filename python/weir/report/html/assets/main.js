@@ -7,7 +7,9 @@ async function start() {
   if ('timeline' in weirData) {
     const lanes = await Tiles.load('timeline'), view = new View(lanes.length_s, lanes.slice_s);
     for (const figure of document.querySelectorAll('figure[data-tiles="timeline"]')) {
-      const plot = new LanePlot(figure, lanes, view, figure.dataset.plot === 'heat' ? new HeatPainter(figure, view) : lanesPainter);
+      const plot = new LanePlot(
+          figure, lanes, view,
+          figure.dataset.plot === 'heat' ? new HeatPainter(figure, view) : lanesPainter);
       plot.draw();
       redrawn.push(() => plot.draw());
     }
@@ -21,8 +23,14 @@ async function start() {
   }
   const redraw = () => redrawn.forEach((draw) => draw());
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
-  window.addEventListener('beforeprint', () => { document.documentElement.dataset.theme = 'light'; redraw(); });
-  window.addEventListener('afterprint', () => { delete document.documentElement.dataset.theme; redraw(); });
+  window.addEventListener('beforeprint', () => {
+    document.documentElement.dataset.theme = 'light';
+    redraw();
+  });
+  window.addEventListener('afterprint', () => {
+    delete document.documentElement.dataset.theme;
+    redraw();
+  });
   document.documentElement.dataset.ready = 'yes';
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A canvas of lanes against time: sizes, names, axis and tips. What a pixel means is the painter's business.
+// A canvas of lanes against time: sizes, names, axis and tips. What a pixel means is the painter's
+// business.
 
 const theme = () => {
   const style = getComputedStyle(document.documentElement);
@@ -30,7 +31,8 @@ class LanePlot {
   #chosen = null; // lane chosen with the keyboard
   #selected = null;
 
-  // paint(pixels, width, height, level, columns, laneOf, view) fills the picture; tell(row, from, until) makes a tip's text.
+  // paint(pixels, width, height, level, columns, laneOf, view) fills the picture; tell(row, from,
+  // until) makes a tip's text.
   constructor(figure, tiles, view, painter) {
     Object.assign(this, { figure, tiles, view, painter });
     this.canvas = figure.querySelector(':scope > canvas');
@@ -44,7 +46,11 @@ class LanePlot {
     this.canvas.addEventListener('pointermove', (event) => this.#point(event));
     this.canvas.addEventListener('pointerleave', () => { this.tip.textContent = ''; });
     this.canvas.addEventListener('keydown', (event) => this.#key(event));
-    this.canvas.addEventListener('blur', () => { this.#chosen = null; this.tip.textContent = ''; this.draw(); });
+    this.canvas.addEventListener('blur', () => {
+      this.#chosen = null;
+      this.tip.textContent = '';
+      this.draw();
+    });
   }
 
   #resize() {
@@ -73,21 +79,25 @@ class LanePlot {
   }
 
   #point(event) {
-    const box = this.canvas.getBoundingClientRect(), y = event.clientY - box.top - this.top, x = event.clientX - box.left;
+    const box = this.canvas.getBoundingClientRect(), y = event.clientY - box.top - this.top,
+          x = event.clientX - box.left;
     const row = Math.floor(y / this.lane);
     if (row < 0 || row >= this.tiles.rows.length || x < this.left) {
       this.tip.textContent = '';
       return;
     }
-    const level = this.tiles.levelFor(this.view.span, this.width), at = this.#secondsAt(event.clientX);
+    const level = this.tiles.levelFor(this.view.span, this.width),
+          at = this.#secondsAt(event.clientX);
     const slice = Math.floor(at / level.slice_s) * level.slice_s;
     this.#tell(row, slice, slice + level.slice_s, x, event.clientY - box.top);
   }
 
   #tell(row, from, until, x, y) {
     const { step, seconds } = this.tiles.place(Math.max(0, from));
-    const where = `rank ${this.tiles.rows[row]}, ${step}, ${digits(seconds)} s + ${inSeconds(until - from)}`;
-    this.tip.textContent = `${where}\n${this.painter.tell(this.tiles.sums(row, from, until), until - from, this.tiles.ranks[row])}`;
+    const where =
+        `rank ${this.tiles.rows[row]}, ${step}, ${digits(seconds)} s + ${inSeconds(until - from)}`;
+    this.tip.textContent = `${where}\n${
+        this.painter.tell(this.tiles.sums(row, from, until), until - from, this.tiles.ranks[row])}`;
     const limit = this.figure.clientWidth - this.tip.offsetWidth - 4;
     this.tip.style.left = `${Math.max(0, Math.min(limit, x + 14))}px`;
     this.tip.style.top = `${this.canvas.offsetTop + y + 16}px`;
@@ -98,20 +108,25 @@ class LanePlot {
     if (way === undefined) return;
     event.preventDefault();
     const rows = this.tiles.rows.length;
-    this.#chosen = this.#chosen === null ? (way > 0 ? 0 : rows - 1) : Math.min(rows - 1, Math.max(0, this.#chosen + way));
+    this.#chosen = this.#chosen === null ? (way > 0 ? 0 : rows - 1) :
+                                           Math.min(rows - 1, Math.max(0, this.#chosen + way));
     this.draw();
-    this.#tell(this.#chosen, this.view.from, this.view.until, this.left, this.top + (this.#chosen + 1) * this.lane);
+    this.#tell(
+        this.#chosen, this.view.from, this.view.until, this.left,
+        this.top + (this.#chosen + 1) * this.lane);
   }
 
   draw() {
     const colour = theme(), context = this.canvas.getContext('2d'), ratio = this.ratio;
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, this.canvas.width, this.canvas.height);
-    const width = Math.round(this.width * ratio), lane = Math.max(1, Math.floor(this.lane * ratio)), rows = this.tiles.rows.length;
+    const width = Math.round(this.width * ratio), lane = Math.max(1, Math.floor(this.lane * ratio)),
+          rows = this.tiles.rows.length;
     const image = context.createImageData(width, Math.round(this.height * ratio));
     const pixels = new Uint32Array(image.data.buffer);
     const level = this.tiles.levelFor(this.view.span, width), columns = this.#columns(level, width);
-    this.painter.paint({ pixels, width, lane, rows, level, columns, ranks: this.tiles.ranks, colour });
+    this.painter.paint(
+        {pixels, width, lane, rows, level, columns, ranks: this.tiles.ranks, colour});
     context.putImageData(image, Math.round(this.left * ratio), Math.round(this.top * ratio));
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.#names(context, colour);
@@ -137,7 +152,9 @@ class LanePlot {
     const every = Math.max(1, Math.ceil(14 / this.lane));
     for (let row = 0; row < this.tiles.rows.length; row += every) {
       const name = this.tiles.rows[row];
-      context.fillText(row === 0 && name !== 'others' ? `rank ${name}` : name, this.left - 6, this.top + (row + 0.5) * this.lane);
+      context.fillText(
+          row === 0 && name !== 'others' ? `rank ${name}` : name, this.left - 6,
+          this.top + (row + 0.5) * this.lane);
     }
   }
 
@@ -166,13 +183,17 @@ class LanePlot {
     context.textBaseline = 'middle';
     context.textAlign = 'left';
     this.tiles.segments.forEach((segment, i) => {
-      const from = segment.from_s, until = this.tiles.segments[i + 1]?.from_s ?? this.tiles.length_s;
-      const begin = Math.max(this.left, this.#x(from)), end = Math.min(this.left + this.width, this.#x(until));
+      const from = segment.from_s,
+            until = this.tiles.segments[i + 1]?.from_s ?? this.tiles.length_s;
+      const begin = Math.max(this.left, this.#x(from)),
+            end = Math.min(this.left + this.width, this.#x(until));
       if (end <= this.left || begin >= this.left + this.width) return;
       context.strokeStyle = colour('muted');
       if (i > 0 && this.#x(from) >= this.left) line(context, begin, 2, begin, bottom);
       context.fillStyle = colour('ink');
-      context.fillText(fitted(segment.step, end - begin - 6, (text) => context.measureText(text).width), begin + 4, this.top / 2);
+      context.fillText(
+          fitted(segment.step, end - begin - 6, (text) => context.measureText(text).width),
+          begin + 4, this.top / 2);
     });
   }
 
@@ -191,7 +212,8 @@ class LanePlot {
   }
 }
 
-// The text, or its beginning where there is no room for all of it; nothing where the beginning would say nothing.
+// The text, or its beginning where there is no room for all of it; nothing where the beginning
+// would say nothing.
 function fitted(text, room, widthOf) {
   if (widthOf(text) <= room) return text;
   let most = text.length - 1;

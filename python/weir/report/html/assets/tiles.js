@@ -1,8 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers over time: unpacked once, added up to coarser and coarser slices, each twice as long as the one before.
+// Numbers over time: unpacked once, added up to coarser and coarser slices, each twice as long as
+// the one before.
 
 // Planes of the packed tiles, in their order.
-const PLANES = { read_ns: 0, write_ns: 1, other_ns: 2, read_bytes: 3, written_bytes: 4, calls: 5, waiting_ns: 6 };
+const PLANES = {
+  read_ns: 0,
+  write_ns: 1,
+  other_ns: 2,
+  read_bytes: 3,
+  written_bytes: 4,
+  calls: 5,
+  waiting_ns: 6
+};
 const PLANE_COUNT = 7;
 
 const weirData = JSON.parse(document.getElementById('weir-data').textContent);
@@ -36,7 +45,8 @@ class Tiles {
     const size = said.slices * said.rows.length, planes = [];
     for (let p = 0; p < PLANE_COUNT; p++) {
       const values = new Float64Array(2 ** said.bits);
-      for (let k = 1; k < values.length; k++) values[k] = said.least[p] * Math.exp((k - 1) * said.step[p]);
+      for (let k = 1; k < values.length; k++)
+        values[k] = said.least[p] * Math.exp((k - 1) * said.step[p]);
       const plane = new Float32Array(size);
       for (let i = 0, from = p * size; i < size; i++) plane[i] = values[codes[from + i]];
       planes.push(plane);
@@ -68,7 +78,8 @@ class Tiles {
   // Sums of a row from one time to another: by name of plane.
   sums(row, from, until) {
     const level = this.levelFor(until - from, 2048), at = row * level.slices;
-    const first = Math.max(0, Math.floor(from / level.slice_s)), last = Math.min(level.slices, Math.ceil(until / level.slice_s));
+    const first = Math.max(0, Math.floor(from / level.slice_s)),
+          last = Math.min(level.slices, Math.ceil(until / level.slice_s));
     const made = {};
     for (const [name, p] of Object.entries(PLANES)) {
       made[name] = 0;
@@ -93,12 +104,20 @@ function digits(value) {
 }
 
 function scaled(value, units) {
-  for (const [limit, scale, unit] of units) if (Math.abs(value) < limit) return `${digits(value / scale)}\u00a0${unit}`;
+  for (const [limit, scale, unit] of units)
+    if (Math.abs(value) < limit) return `${digits(value / scale)}\u00a0${unit}`;
   const [, scale, unit] = units.at(-1);
   return `${digits(value / scale)}\u00a0${unit}`;
 }
 
 // For axes: 1.5k, 20M.
-const short = (value) => (Math.abs(value) < 1000 ? digits(value) : scaled(value, [[1e6, 1e3, 'k'], [1e9, 1e6, 'M'], [Infinity, 1e9, 'G']]).replace('\u00a0', ''));
-const inSeconds = (s) => (s === 0 ? '0\u00a0s' : scaled(s, [[1e-3, 1e-6, 'us'], [1, 1e-3, 'ms'], [Infinity, 1, 's']]));
-const inBytes = (b) => scaled(b, [[1e3, 1, 'B'], [1e6, 1e3, 'kB'], [1e9, 1e6, 'MB'], [1e12, 1e9, 'GB'], [Infinity, 1e12, 'TB']]);
+const short = (value) =>
+    (Math.abs(value) < 1000 ? digits(value) :
+                              scaled(value, [
+                                [1e6, 1e3, 'k'], [1e9, 1e6, 'M'], [Infinity, 1e9, 'G']
+                              ]).replace('\u00a0', ''));
+const inSeconds = (s) =>
+    (s === 0 ? '0\u00a0s' : scaled(s, [[1e-3, 1e-6, 'us'], [1, 1e-3, 'ms'], [Infinity, 1, 's']]));
+const inBytes = (b) => scaled(
+    b,
+    [[1e3, 1, 'B'], [1e6, 1e3, 'kB'], [1e9, 1e6, 'MB'], [1e12, 1e9, 'GB'], [Infinity, 1e12, 'TB']]);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stretch of time that all plots show, and what moves it: keys, buttons, pointer. Plots listen and draw.
+// The stretch of time that all plots show, and what moves it: keys, buttons, pointer. Plots listen
+// and draw.
 
 class View {
   #listeners = [];
@@ -36,41 +37,63 @@ class View {
 
   // Around a place that keeps its own place on the screen.
   zoom(factor, around = (this.from + this.until) / 2) {
-    const span = Math.min(this.length, Math.max(this.least, this.span * factor)), share = (around - this.from) / this.span;
+    const span = Math.min(this.length, Math.max(this.least, this.span * factor)),
+          share = (around - this.from) / this.span;
     this.set(around - span * share, around + span * (1 - share));
   }
 
   move(share) { this.set(this.from + share * this.span, this.until + share * this.span); }
 
   do(what) {
-    const steps = { in: () => this.zoom(0.5), out: () => this.zoom(2), left: () => this.move(-0.25), right: () => this.move(0.25), all: () => this.set(0, this.length) };
+    const steps = {
+      in: () => this.zoom(0.5), out: () => this.zoom(2), all: () => this.set(0, this.length),
+      left: () => this.move(-0.25), right: () => this.move(0.25),
+    };
     steps[what]?.();
     return what in steps;
   }
 }
 
-const KEYS = { '+': 'in', '=': 'in', '-': 'out', ArrowLeft: 'left', ArrowRight: 'right', 0: 'all', Home: 'all' };
+const KEYS = {
+  '+': 'in',
+  '=': 'in',
+  '-': 'out',
+  ArrowLeft: 'left',
+  ArrowRight: 'right',
+  0: 'all',
+  Home: 'all'
+};
 
-// Keys, wheel and drags on an element; secondsAt tells the time under a clientX, select(from, until) shows a stretch being drawn.
+// Keys, wheel and drags on an element; secondsAt tells the time under a clientX, select(from,
+// until) shows a stretch being drawn.
 function steer(element, view, secondsAt, select) {
   element.addEventListener('keydown', (event) => {
-    if (!event.ctrlKey && !event.metaKey && !event.altKey && event.key in KEYS && view.do(KEYS[event.key])) event.preventDefault();
+    if (!event.ctrlKey && !event.metaKey && !event.altKey && event.key in KEYS &&
+        view.do(KEYS[event.key]))
+      event.preventDefault();
   });
   element.addEventListener('wheel', (event) => {
-    if (event.ctrlKey || event.metaKey) view.zoom(Math.exp(event.deltaY / 200), secondsAt(event.clientX));
-    else if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) view.move(event.deltaX / element.clientWidth);
-    else return;
+    if (event.ctrlKey || event.metaKey)
+      view.zoom(Math.exp(event.deltaY / 200), secondsAt(event.clientX));
+    else if (Math.abs(event.deltaX) > Math.abs(event.deltaY))
+      view.move(event.deltaX / element.clientWidth);
+    else
+      return;
     event.preventDefault();
-  }, { passive: false });
+  }, {passive: false});
   element.addEventListener('dblclick', () => view.do('all'));
   element.addEventListener('pointerdown', (event) => {
     if (event.button !== 0) return;
-    const start = secondsAt(event.clientX), x = event.clientX, moves = event.shiftKey || event.pointerType === 'touch';
+    const start = secondsAt(event.clientX), x = event.clientX,
+          moves = event.shiftKey || event.pointerType === 'touch';
     const from = view.from, perPixel = secondsAt(x + 1) - start;
     element.setPointerCapture(event.pointerId);
     const drag = (move) => {
-      if (moves) view.set(from - (move.clientX - x) * perPixel, from - (move.clientX - x) * perPixel + view.span);
-      else select(start, secondsAt(move.clientX));
+      if (moves)
+        view.set(
+            from - (move.clientX - x) * perPixel, from - (move.clientX - x) * perPixel + view.span);
+      else
+        select(start, secondsAt(move.clientX));
     };
     const end = (up) => {
       element.removeEventListener('pointermove', drag);
@@ -78,7 +101,8 @@ function steer(element, view, secondsAt, select) {
       element.removeEventListener('pointercancel', end);
       select(0, 0);
       const until = secondsAt(up.clientX);
-      if (up.type === 'pointerup' && !moves && Math.abs(up.clientX - x) > 4) view.set(Math.min(start, until), Math.max(start, until));
+      if (up.type === 'pointerup' && !moves && Math.abs(up.clientX - x) > 4)
+        view.set(Math.min(start, until), Math.max(start, until));
     };
     element.addEventListener('pointermove', drag);
     element.addEventListener('pointerup', end);
@@ -87,7 +111,8 @@ function steer(element, view, secondsAt, select) {
 }
 
 function bindTools(figure, view) {
-  for (const button of figure.querySelectorAll('[data-do]')) button.addEventListener('click', () => view.do(button.dataset.do));
+  for (const button of figure.querySelectorAll('[data-do]'))
+    button.addEventListener('click', () => view.do(button.dataset.do));
 }
 
 // Times for an axis: about `wanted` round numbers between two others.

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/accesses.h"
+
+#include <algorithm>
+#include <atomic>
+#include <queue>
+#include <unordered_map>
+
+#include "reader/hidden.h"
+#include "reader/ops.h"
+#include "reader/parallel.h"
+#include "reader/record.h"
+
+namespace weir::reader {
+namespace {
+
+constexpr size_t kValues =
+    32;  // different sizes and strides of a file that are counted, as many as Darshan counts
+constexpr size_t kGiven = 8;    // of which so many are handed out
+constexpr weir_reader_alignment kLostAlignment = {4096, 0};
+
+// Counts of different values, the last one that came first.
+class Counts {
+ public:
+  void add(uint64_t value) {
+    ++all_;
+    if (!counts_.empty() && counts_[last_].value == value) {
+      ++counts_[last_].count;
+      return;
+    }
+    for (last_ = 0; last_ < counts_.size(); ++last_) {
+      if (counts_[last_].value == value) {
+        ++counts_[last_].count;
+        return;
+      }
+    }
+    if (counts_.size() < kValues) {
+      counts_.push_back({value, 1, 0, 0});
+    } else {
+      last_ = 0;
+    }
+  }
+
+  // How many had a value that came at least twice, and in one of 16.
+  uint64_t regular() const {
+    uint64_t sum = 0;
+    for (const auto& one : counts_) sum += one.count > 1 && one.count * 16 >= all_ ? one.count : 0;
+    return sum;
+  }
+
+  void give(uint32_t file, uint32_t kind, std::vector<weir_reader_common>& out) {
+    std::sort(counts_.begin(), counts_.end(), [](const auto& a, const auto& b) {
+      return a.count != b.count ? a.count > b.count : a.value > b.value;
+    });
+    for (size_t i = 0; i < std::min(counts_.size(), kGiven); ++i) {
+      out.push_back({counts_[i].value, counts_[i].count, file, kind});
+    }
+  }
+
+ private:
+  std::vector<weir_reader_common> counts_;
+  size_t last_ = 0;
+  uint64_t all_ = 0;
+};
+
+// One file of one process. last_byte is Darshan's: 0 after an open.
+struct File {
+  weir_reader_access sums = {};
+  weir_reader_alignment alignment = kLostAlignment;
+  int64_t last_byte[2] = {0, 0};
+  bool is_first[2] = {true, true};
+  int last_way = -1;
+  Counts sizes[2], strides[2];
+};
+
+bool is_moved(const Words& record) {
+  const bool is_lowest = record.layer() == uint8_t(wire::Layer::posix) ||
+                         record.layer() == uint8_t(wire::Layer::stdio);
+  return is_lowest && (record.flags() & wire::kError) == 0;
+}
+
+void transfer(File& file, size_t way, const Words& record) {
+  weir_reader_access& sums = file.sums;
+  const uint64_t size = record.size(), offset = record.w2 & wire::kUnknownOffset;
+  ++sums.calls[way];
+  sums.bytes[way] += size;
+  sums.ticks[way] += record.duration();
+  sums.longest_ticks[way] = std::max(sums.longest_ticks[way], record.duration());
+  sums.switches += file.last_way >= 0 && file.last_way != int(way);
+  file.last_way = int(way);
+  file.sizes[way].add(size);
+  if (offset == wire::kUnknownOffset) {
+    ++sums.unknown[way];
+    return;
+  }
+  const int64_t at = int64_t(offset), last = file.last_byte[way];
+  sums.sequential[way] += at > last;
+  sums.consecutive[way] += at == last + 1;
+  if (file.is_first[way]) {
+    ++sums.first[way];
+  } else if (at > last + 1) {
+    file.strides[way].add(uint64_t(at - last - 1));
+  } else if (at == last + 1) {
+    ++sums.adjacent[way];
+  }
+  file.is_first[way] = false;
+  file.last_byte[way] = at + int64_t(size) - 1;
+  sums.off_block[way] +=
+      file.alignment.block_bytes != 0 && offset % file.alignment.block_bytes != 0;
+  sums.off_stripe[way] +=
+      file.alignment.stripe_bytes != 0 && offset % file.alignment.stripe_bytes != 0;
+  if (size == 0) return;
+  sums.begin[way] = std::min(sums.begin[way], offset);
+  sums.end[way] = std::max(sums.end[way], offset + size);
+}
+
+void opened(File& file) {
+  file.last_byte[0] = file.last_byte[1] = 0;
+  file.is_first[0] = file.is_first[1] = true;
+}
+
+// The chunks of one thread of a process, record by record.
+class Log {
+ public:
+  Log(const Mapping& file, std::vector<const weir_reader_chunk*> chunks)
+      : file_(&file), chunks_(std::move(chunks)) {
+    skip();
+  }
+
+  bool is_over() const { return chunk_ == chunks_.size(); }
+  Words record() const {
+    return Words::load(file_->data() + chunks_[chunk_]->offset + sizeof(wire::ChunkHeader) +
+                       at_ * sizeof(Words));
+  }
+
+  void next() {
+    ++at_;
+    skip();
+  }
+
+ private:
+  void skip() {
+    while (chunk_ < chunks_.size() && at_ >= chunks_[chunk_]->entries) {
+      file_->leave(chunks_[chunk_]->offset, chunks_[chunk_]->size_bytes);
+      ++chunk_;
+      at_ = 0;
+    }
+  }
+
+  const Mapping* file_;
+  std::vector<const weir_reader_chunk*> chunks_;
+  size_t chunk_ = 0;
+  uint64_t at_ = 0;
+};
+
+class OfProcess {
+ public:
+  OfProcess(const Names& names, std::span<const weir_reader_alignment> alignment, bool all_names,
+            uint32_t process, uint64_t created)
+      : names_(names),
+        alignment_(alignment),
+        hidden_(names, process),
+        all_names_(all_names),
+        process_(process),
+        created_(created) {}
+
+  void take(const Words& record) {
+    const char found = kOps[record.op()].op_class;
+    if ((found != 'R' && found != 'W' && found != 'O') || !is_moved(record)) return;
+    if (!all_names_ && hidden_.hides(record.file())) return;
+    if (!plausible_time(record.start(), created_)) return;
+    if (found == 'O') {
+      const auto known = at_.find(record.file());
+      if (known != at_.end()) opened(files_[known->second]);
+      return;
+    }
+    transfer(of(record.file()), found == 'W', record);
+  }
+
+  void give(Accesses& out) {
+    for (File& file : files_) {
+      const uint32_t number = uint32_t(out.files.size());
+      for (size_t way : {0, 1}) {
+        weir_reader_access& sums = file.sums;
+        sums.strided[way] = file.strides[way].regular();
+        sums.random[way] = sums.calls[way] - sums.unknown[way] - sums.first[way] -
+                           sums.adjacent[way] - sums.strided[way];
+        if (sums.end[way] == 0) sums.begin[way] = 0;
+        file.sizes[way].give(number, uint32_t(way), out.common);
+        file.strides[way].give(number, uint32_t(2 + way), out.common);
+      }
+      out.files.push_back(file.sums);
+    }
+  }
+
+ private:
+  File& of(uint32_t id) {
+    if (!files_.empty() && files_[last_].sums.file == id) return files_[last_];
+    const auto [found, is_new] = at_.try_emplace(id, files_.size());
+    last_ = found->second;
+    if (is_new) {
+      File& made = files_.emplace_back();
+      made.sums.process = process_;
+      made.sums.file = id;
+      made.sums.begin[0] = made.sums.begin[1] = ~uint64_t{0};
+      const uint32_t text = id == 0 ? Names::kLost : names_.text_of(process_, id);
+      if (text < alignment_.size()) made.alignment = alignment_[text];
+    }
+    return files_[last_];
+  }
+
+  const Names& names_;
+  std::span<const weir_reader_alignment> alignment_;
+  const Hidden hidden_;
+  const bool all_names_;
+  const uint32_t process_;
+  const uint64_t created_;
+  std::vector<File> files_;
+  std::unordered_map<uint32_t, size_t> at_;
+  size_t last_ = 0;
+};
+
+using Chunks = std::vector<const weir_reader_chunk*>;
+
+// Chunks with records of each process, log by log in their order.
+std::vector<Chunks> chunks_of(const Index& index) {
+  std::vector<Chunks> found(index.processes.size());
+  for (const auto& chunk : index.chunks) {
+    const bool has_records =
+        chunk.kind == uint32_t(wire::Kind::kEvents) && chunk.first_ticks <= chunk.last_ticks;
+    if (has_records && chunk.process < found.size()) found[chunk.process].push_back(&chunk);
+  }
+  for (Chunks& some : found) {
+    std::stable_sort(some.begin(), some.end(), [](const auto* a, const auto* b) {
+      return a->log != b->log ? a->log < b->log : a->sequence < b->sequence;
+    });
+  }
+  return found;
+}
+
+// All records of a process by their end; those of one log in its order.
+void take_all(const Mapping& file, const Chunks& chunks, OfProcess& of) {
+  std::vector<Log> logs;
+  for (auto begin = chunks.begin(); begin != chunks.end();) {
+    const auto end = std::find_if(begin, chunks.end(),
+                                  [&](const auto* one) { return one->log != (*begin)->log; });
+    logs.emplace_back(file, Chunks(begin, end));
+    begin = end;
+  }
+  if (logs.size() == 1) {
+    for (; !logs[0].is_over(); logs[0].next()) of.take(logs[0].record());
+    return;
+  }
+  using Head = std::pair<uint64_t, size_t>;  // when its record ends, which log
+  std::priority_queue<Head, std::vector<Head>, std::greater<>> heads;
+  for (size_t i = 0; i < logs.size(); ++i) {
+    if (!logs[i].is_over()) heads.push({logs[i].record().end(), i});
+  }
+  while (!heads.empty()) {
+    const size_t i = heads.top().second;
+    heads.pop();
+    of.take(logs[i].record());
+    logs[i].next();
+    if (!logs[i].is_over()) heads.push({logs[i].record().end(), i});
+  }
+}
+
+}  // namespace
+
+Accesses find_accesses(const Mapping& file, const Index& index, const Names& names,
+                       std::span<const weir_reader_alignment> alignment, bool all_names,
+                       unsigned threads) {
+  const std::vector<Chunks> chunks = chunks_of(index);
+  std::vector<Accesses> found(chunks.size());
+  std::atomic<uint32_t> next = 0;
+  in_parallel(threads, [&](size_t) {
+    for (uint32_t process = next++; process < chunks.size(); process = next++) {
+      if (chunks[process].empty()) continue;
+      OfProcess of(names, alignment, all_names, process, index.header.created_ticks);
+      take_all(file, chunks[process], of);
+      of.give(found[process]);
+    }
+  });
+  Accesses all;
+  for (Accesses& one : found) {
+    const uint32_t first = uint32_t(all.files.size());
+    all.files.insert(all.files.end(), one.files.begin(), one.files.end());
+    for (weir_reader_common common : one.common) {
+      common.file += first;
+      all.common.push_back(common);
+    }
+    one = {};
+  }
+  return all;
+}
+
+}  // namespace weir::reader

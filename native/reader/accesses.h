@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// How each process accesses each file: in order, with strides, at random; sizes, alignment,
+// switches.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "reader/index.h"
+#include "reader/names.h"
+
+namespace weir::reader {
+
+struct Accesses {
+  std::vector<weir_reader_access> files;   // by process, then in the order of the first access
+  std::vector<weir_reader_common> common;  // by index in `files`
+};
+
+// Reads and writes of the lowest level seen, in the order in which they ended in their process.
+// alignment: of the file of each text; lost names count as files of `lost`.
+// cost: one pass over all records on so many threads; memory for the files of processes with
+// accesses, however many records there are. before: a scan, or find_times.
+Accesses find_accesses(const Mapping& file, const Index& index, const Names& names,
+                       std::span<const weir_reader_alignment> alignment, bool all_names,
+                       unsigned threads);
+
+}  // namespace weir::reader

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The section of the page with the wall time of each rank as a stacked bar."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weir.report.frame.amounts import number, seconds, share
+from weir.report.frame.build import Report, StepReport
+from weir.report.frame.kind import Options
+from weir.report.frame.section import Section, rendered
+from weir.report.frame.table import Table
+from weir.report.wall.compute import PARTS
+from weir.report.wall.table import WALL, by_node, by_rank
+
+MOST_BARS = 64  # of a step: of more ranks, a bar is the mean of those of a node
+# By part: the class of its colour, and its words.
+_LEGEND = (
+    ("wall", "computing"),
+    ("active", "I/O"),
+    ("critical", "waiting for I/O"),
+    ("waiting", "imbalance: waiting for computing ranks"),
+    ("other", "communication"),
+)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """parts: class and width in per cent of the longest bar; text: all of its figures."""
+
+    label: str
+    parts: tuple[tuple[str, float], ...]
+    text: str
+    figure: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """The bars of one step."""
+
+    title: str
+    label: str
+    bars: list[Bar]
+
+
+def wall_time(report: Report) -> Section | None:
+    """None where no step has it."""
+    charts = [one for step in report.steps for one in _charts(step, len(report.steps) > 1)]
+    if not charts:
+        return None
+    tables = [t for t in WALL.tables(report, Options(("wall",))) if isinstance(t, Table)]
+    body = rendered("wall.j2", legend=_LEGEND, charts=charts, tables=tables)
+    return Section("wall", WALL.heading, body, brief=WALL.short_heading)
+
+
+def _charts(step: StepReport, has_title: bool) -> Iterator[Chart]:
+    ranks = by_rank(step)
+    if not ranks:
+        return
+    rows: Sequence[dict[str, Any]] = [
+        {**row, "label": f"rank {row['rank']}", "of": 1} for row in ranks
+    ]
+    what = f"each rank of {step.name}"
+    if len(ranks) > MOST_BARS:
+        nodes = by_node(ranks)
+        most = sorted(nodes, key=lambda row: row["computing_share"])[:MOST_BARS]
+        kept = {id(row) for row in most}
+        rows = [
+            {**row, "label": f"{row['node']}, {number(row['ranks'])} ranks", "of": row["ranks"]}
+            for row in nodes
+            if id(row) in kept
+        ]
+        of = f" ({MOST_BARS} of {len(nodes)}: those that compute least)" * (len(nodes) > MOST_BARS)
+        what = f"the mean rank of each node of {step.name}{of}"
+    longest = max(row["rank_ns"] / row["of"] for row in rows) or 1
+    bars = [_bar(row, longest) for row in rows]
+    yield Chart(what[0].upper() + what[1:] if has_title else "", f"Wall time of {what}", bars)
+
+
+def _bar(row: dict[str, Any], longest: float) -> Bar:
+    times = [row[part] / row["of"] for part in PARTS]
+    parts = tuple((kind, 100 * ns / longest) for (kind, _), ns in zip(_LEGEND, times))
+    whole = sum(times)
+    texts = [
+        f"{words.partition(':')[0]} {seconds(ns / 1e9)} ({share(ns, whole)})"
+        for (_, words), ns in zip(_LEGEND, times)
+        if ns
+    ]
+    figure = f"{seconds(whole / 1e9)}, {share(times[1] + times[2], whole)} in or for I/O"
+    return Bar(row["label"], parts, "; ".join(texts), figure)

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables output_cost and output_cost_by_variable (docs/guide/output-cost.md)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from weir.analysis.names import matches
+from weir.report.frame.build import Report, figure
+from weir.report.frame.declared import Field, Listing
+from weir.report.frame.kind import Options, TableKind
+from weir.report.frame.table import Table
+from weir.report.output_cost.compute import Cost, output_cost_of
+from weir.report.wall.compute import json_unless_slow, may_be_known
+
+_FIGURES = (
+    Field("times", "int", "", "stretches of output of that rank", "times"),
+    Field("elapsed_ns", "int", "ns",
+        "of the rank that was busy with it longest: the sum of the next "
+          "four", "all", "s of one rank"),
+    Field("communication_ns", "int", "ns", "in MPI and MPI-IO: gathers, exchange", "comm.",
+          "s of one rank"),
+    Field("library_ns", "int", "ns", "in netCDF, PnetCDF, HDF5 and libweir, outside of MPI and of "
+          "system calls: conversion, compression, copies", "library", "s of one rank"),
+    Field("system_ns", "int", "ns", "in calls of the system on files", "system", "s of one rank"),
+    Field("packing_ns", "int", "ns", "computing between these: packing, interpolation", "packing",
+          "s of one rank"),
+    Field("rank", "int32", "", "that rank", "rank", "s of one rank"),
+    Field("ranks", "int", "", "ranks that make calls on it"),
+    Field("all_ns", "int", "ns", "the same of all ranks, added up", "all", "rank-s"),
+    Field("waited_ns", "int", "ns", "waits of other ranks in MPI for one in it", "waits", "rank-s"),
+)  # fmt: skip
+_STEP = Field("step", "text", "", "name of the step")
+_FILE = Field("file", "path", "",
+              "path of the file; output:STREAM: of libweir, on ranks of the model",
+              "File")  # fmt: skip
+LISTING = Listing(
+    "output_cost",
+    "what output costs as a whole, by file, as in `weir report --tables output-cost`",
+    (_STEP, *_FIGURES, _FILE),
+    lambda report: files_of(report),
+)
+BY_VARIABLE = Listing(
+    "output_cost_by_variable",
+    "what output costs as a whole, by variable, as in `weir report --tables output-cost`",
+    (
+        _STEP,
+        *_FIGURES,
+        Field("variable", "text", "", "its name; (the file): calls on the whole file",
+              "Variable"),
+        Field("file", "path", "", "path of the file", "File", show=os.path.basename),
+    ),
+    lambda report: variables_of(report),
+)  # fmt: skip
+
+
+@figure
+def files_of(report: Report) -> list[dict[str, Any]]:
+    """Of all steps, in their order, the dearest file first."""
+    return _rows(report, "files")
+
+
+@figure
+def variables_of(report: Report) -> list[dict[str, Any]]:
+    return _rows(report, "variables")
+
+
+def _rows(report: Report, of: str) -> list[dict[str, Any]]:
+    return [
+        row
+        for step in report.steps
+        if (found := output_cost_of(step)) is not None
+        for row in _of_step(getattr(found, of), step.name)
+    ]
+
+
+_LEGEND = (
+    "s of one rank: the one that is busy longest; comm.: MPI, gathers before a write",
+    "packing: computing between the calls; waits: of other ranks for one in output",
+)
+
+
+def _tables(report: Report, options: Options) -> Iterator[Table]:
+    for step in report.steps:
+        found = output_cost_of(step)
+        if found is None:
+            continue
+        wanted = options.pattern
+        kept, variables = (
+            [one for one in every if wanted is None or matches(one.file, wanted)]
+            for every in (found.files, found.variables)
+        )
+        footer = [vars(found.whole)] if wanted is None and len(kept) > 1 else []
+        top = options.limit
+        if kept:
+            yield LISTING.table(
+                f"Cost of output of {step.name}", _of_step(kept, step.name), cwd=step.data.cwd,
+                top=top, footer=footer, remarks=_LEGEND,
+            )  # fmt: skip
+        yield from _by_file(variables, step.name, step.data.cwd, top)
+
+
+def _by_file(
+    variables: Sequence[Cost], step: str, cwd: str | None, top: int | None
+) -> Iterator[Table]:
+    """Variables of all files, the dearest first."""
+    if variables:
+        title = f"Cost of output of {step} by variable"
+        rows = _of_step(variables, step)
+        yield BY_VARIABLE.table(title, rows, cwd=cwd, top=top, without=["all_ns"])
+
+
+def _of_step(costs: Sequence[Cost], step: str) -> list[dict[str, Any]]:
+    return [vars(one) | {"step": step} for one in costs]
+
+
+OUTPUT_COST = TableKind(
+    name="output-cost",
+    heading="Cost of output",
+    short_heading="Output cost",
+    shows="output as a whole: gather, packing, libraries, files",
+    tables=_tables,
+    why_empty="nothing was written, or single calls, and those of MPI, were not recorded",
+    page="early",
+    json=lambda report, options: json_unless_slow(
+        report, options.names(OUTPUT_COST), LISTING, BY_VARIABLE
+    ),
+    has_rows=lambda report: any(map(may_be_known, report.steps)),
+    listings=(LISTING, BY_VARIABLE),
+)

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Access patterns by file, and by file and rank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from weir.analysis.names import matches
+from weir.report.frame.build import Report
+from weir.report.frame.declared import Field, Listing, sums
+from weir.report.frame.figures import percent, seconds
+from weir.report.frame.kind import Options, TableKind
+from weir.report.frame.table import Table
+from weir.report.patterns.compute import patterns_by_rank, patterns_of
+
+_CLASSES = (
+    Field("sequential", "int", "", "calls that begin behind the last byte of the one before "
+          "(Darshan's SEQ)"),
+    Field("consecutive", "int", "", "calls that begin right behind it (Darshan's CONSEC)"),
+    Field("first", "int", "", "calls that are the first of their direction after an open"),
+    Field("adjacent", "int", "", "of the others: right behind the one before"),
+    Field("strided", "int", "", "behind it by a distance that comes at least twice, "
+          "and in one of 16 of the calls that are behind it"),
+    Field("random", "int", "", "at any other place"),
+    Field("unknown", "int", "", "at an offset that is not known (stdio, O_APPEND)"),
+)  # fmt: skip
+_COUNTS = (
+    Field("sizes", "list", "", "the four most common sizes in bytes, as SIZExCALLS"),
+    Field("strides", "list", "", "the four most common distances in bytes from the end of a call "
+          "to the beginning of the next, likewise"),
+    Field("off_block", "int", "", "calls whose offset is no multiple of block"),
+    Field("block", "int", "bytes", "block size of the file; 4096 where it is not known"),
+    Field("off_stripe", "int?", "", "calls whose offset is no multiple of stripe"),
+    Field("stripe", "int?", "bytes", "stripe of the file, where MPI-IO reports it"),
+    Field("begin", "int", "bytes", "the first byte"),
+    Field("end", "int", "bytes", "behind the last byte"),
+    Field("again", "int", "bytes", "that a rank moved more than once, at least: its bytes less the "
+          "range that they lie in"),
+    Field("switches", "int", "", "changes between reading and writing of the file"),
+    Field("ns", "int", "ns", "time in the calls"),
+    Field("longest_ns", "int", "ns", "time of the longest one", key="longest_s"),
+)  # fmt: skip
+_WHAT = (
+    Field("step", "text", "", "name of the step"),
+    Field("file", "path", "", "path at the time of the calls"),
+    Field("way", "text", "", "read or write"),
+)
+_VOLUME = (
+    Field("calls", "int", "", "transfers at the lowest level seen, failed ones left out"),
+    Field("bytes", "int", "bytes", "that they moved"),
+)
+
+BY_RANK = Listing(
+    "access_patterns_by_rank",
+    "how each rank reads and writes each file",
+    (*_WHAT, Field("rank", "int32", "", "the rank, -1: a process without one"), *_VOLUME,
+     *_CLASSES, *_COUNTS),
+    patterns_by_rank,
+)  # fmt: skip
+BY_FILE = Listing(
+    "access_patterns",
+    "how the ranks read and write each file, as in `weir report --tables patterns`",
+    (
+        *_WHAT, Field("ranks", "int", "", "ranks with such calls"), *_VOLUME, *_CLASSES, *_COUNTS,
+        Field("interleaved", "int", "", "ranks whose range of bytes overlaps that of another rank "
+              "of their node"),
+        Field("fastest_rank", "int32", "", "the rank with the least time in these calls"),
+        Field("fastest_ns", "int", "ns", "its time"),
+        Field("slowest_rank", "int32", "", "the rank with the most time"),
+        Field("slowest_ns", "int", "ns", "its time"),
+        Field("deviation_ns", "int", "ns", "standard deviation of the ranks' times"),
+        Field("deviation_bytes", "int", "bytes", "standard deviation of the ranks' bytes"),
+    ),
+    patterns_of,
+)  # fmt: skip
+
+_COLUMNS = ("Calls", "MB", "ranks", "adj.", "strided", "random", "?", "size", "stride",
+            "unal.", "switch", "mixed", "slowest", "s", "<", "<File")  # fmt: skip
+_PARTS = ("adjacent", "strided", "random", "unknown")
+
+
+def _cells(row: dict[str, Any], shown: str) -> tuple[str, ...]:
+    calls = row["calls"]
+    common = [row[key][0].split("x")[0] if row[key] else "-" for key in ("sizes", "strides")]
+    return (
+        str(calls), f"{row['bytes'] / 1e6:.3f}", str(row["ranks"]),
+        *(percent(row[part], calls) for part in _PARTS), *common,
+        percent(row["off_block"], calls), str(row["switches"]), str(row["interleaved"]),
+        str(row["slowest_rank"]), seconds(row["slowest_ns"]), row["way"][0], shown,
+    )  # fmt: skip
+
+
+def _tables(report: Report, options: Options) -> Iterator[Table]:
+    wanted = options.pattern
+    rows = [row for row in patterns_of(report) if wanted is None or matches(row["file"], wanted)]
+    if not rows:
+        return
+    file = next(one for one in BY_FILE.fields if one.name == "file")
+    listed = rows[: options.limit]
+    of = f" ({len(listed)} of {len(rows)})" if len(listed) < len(rows) else ""
+    yield Table(
+        f"Access patterns by MB{of}", _COLUMNS,
+        tuple(_cells(row, file.cell(row["file"], report.cwd)) for row in listed),
+        footer=tuple(_totals(rows)), remarks=_REMARKS,
+    )  # fmt: skip
+
+
+def _totals(rows: list[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
+    """Of all files together: reads, writes."""
+    for way in ("read", "write"):
+        mine = [row for row in rows if row["way"] == way]
+        if not mine:
+            continue
+        all_of = sums(mine, "calls", "bytes", *_PARTS, "off_block")
+        calls = all_of["calls"]
+        yield (
+            str(calls), f"{all_of['bytes'] / 1e6:.3f}", "",
+            *(percent(all_of[part], calls) for part in _PARTS), "", "",
+            percent(all_of["off_block"], calls), "", "", "", "", way[0], "TOTAL",
+        )  # fmt: skip
+
+
+_REMARKS: tuple[str, ...] = (
+    "adj.: begins where the rank's last call ended; strided: behind it by a distance that comes",
+    "again; random: elsewhere; ?: offset not known; the rest: first calls after an open",
+    "size, stride: the most common, bytes; unal.: offset is no multiple of the block size",
+    "mixed: ranks whose range of bytes overlaps that of another rank of their node",
+)
+
+
+def _has_rows(report: Report) -> bool:
+    return any(step.level == "trace" and bool(step.all.bytes) for step in report.steps)
+
+
+def _json(report: Report, _: Options) -> dict[str, Any]:
+    return {"patterns": BY_FILE.json(patterns_of(report))}
+
+
+def _every(report: Report, options: Options) -> Iterable[Table]:
+    return _tables(report, options) if _has_rows(report) else ()
+
+
+PATTERNS = TableKind(
+    name="patterns",
+    heading="Access patterns",
+    shows="sequential, strided, random access; sizes; slowest ranks",
+    tables=_every,
+    why_empty="it has no reads or writes at level trace",
+    has_rows=_has_rows,
+    json=_json,
+    listings=(BY_FILE, BY_RANK),
+)

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages of a step as waits of operations: who waits for which call of the peer.
+
+The k-th send from one rank to another on a communicator belongs to the k-th receive there, where
+both sides have as many. A send that was begun without blocking is known by the wait for it: the
+message left before. Where the sender's call is not known (MPI_Sendrecv, tests, sends never waited
+for), the message left when the receive ended: where the sender was then in a call of MPI, at the
+latest at the beginning of that call.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from weir.report.waits.awaited import RECEIVED, SENT, Awaited
+from weir.report.waits.locations import Locations
+from weir.report.waits.records import Records, silent_ops
+from weir.trace.ops import NESTED, mpi_routines
+
+EAGER_BYTES = 4096  # every MPI sends as much without waiting for the receiver
+CLOCK_NS = 1_000_000  # by which clocks of nodes may differ at most
+
+
+class Calls(NamedTuple):
+    """Operations by row: strand, start, end; main strand and end of each rank."""
+
+    strand: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    main_of: np.ndarray
+    died_ns: np.ndarray
+    count: int
+
+
+class MessageWaits(NamedTuple):
+    """row waits for the start of the operation `awaited`, or where it is negative for the mark
+    -1 - awaited: a point of a strand, mark_strand and mark_ns."""
+
+    row: np.ndarray
+    awaited: np.ndarray
+    mark_strand: np.ndarray
+    mark_ns: np.ndarray
+
+
+class _Side(NamedTuple):
+    """Sends, receives or probes. row: of the operation; of, to: ranks that send and receive."""
+
+    row: np.ndarray
+    of: np.ndarray
+    to: np.ndarray
+    name: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    size: np.ndarray
+    is_blocking: np.ndarray
+
+    def at(self, chosen: np.ndarray) -> _Side:
+        return _Side(*(column[chosen] for column in self))
+
+
+def message_waits(
+    records: Records, awaited: Awaited, locations: Locations, of_record: np.ndarray, calls: Calls
+) -> MessageWaits:
+    receives = _side(records, awaited, locations, of_record, "MPI_receive", RECEIVED)
+    sends = _side(records, awaited, locations, of_record, "MPI_send", SENT)
+    probes = _side(records, awaited, locations, of_record, "MPI_probe", -1)
+    match = _matched(sends, receives)
+    sent = np.where(match >= 0, sends.start[match] if len(sends.row) else 0, 0)
+    tolerance = np.where(locations.node[receives.of] != locations.node[receives.to], CLOCK_NS, 0)
+    is_known = (match >= 0) & (sent <= receives.end + tolerance)
+    known = np.flatnonzero(is_known)
+    awaited_row = np.full(len(receives.row), -1)
+    awaited_row[known] = sends.row[match[known]]
+    of_probe = _next(probes, receives)
+    probed = np.where(of_probe >= 0, awaited_row[of_probe] if len(awaited_row) else -1, -1)
+    probed = np.where((probed >= 0) & (calls.start[probed] <= probes.end), probed, -1)
+    row, of = np.r_[receives.row, probes.row], np.r_[receives.of, probes.of]
+    end = np.minimum(np.r_[receives.end, probes.end], calls.died_ns[of])
+    found = np.r_[awaited_row, probed]
+    unknown = np.flatnonzero(found < 0)
+    strand = calls.main_of[of[unknown]]
+    within = _within(calls, strand, end[unknown])
+    marks = np.flatnonzero(within < 0)
+    within[marks] = -1 - np.arange(len(marks))
+    found[unknown] = within
+    back = _rendezvous(sends, receives, match, is_known, calls)
+    return MessageWaits(
+        np.r_[row, back[0]], np.r_[found, back[1]], strand[marks], end[unknown[marks]]
+    )
+
+
+def _side(
+    records: Records, awaited: Awaited, locations: Locations, of_record: np.ndarray, op: str,
+    kind: int
+) -> _Side:
+    """Those whose peer is known and is another rank."""
+    is_blocking = (records.op == silent_ops().get(op, -1)) & ((records.flags & NESTED) == 0)
+    at = np.flatnonzero((is_blocking | (awaited.kind == kind)) & (records.offset >= 0)
+        & (of_record >= 0))
+    own = locations.of_member[records.member[at]]
+    peer = locations.at(locations.program[own], records.offset[at])
+    kept = (own >= 0) & (peer >= 0) & (peer != own)
+    at, own, peer = at[kept], own[kept], peer[kept]
+    of, to = (own, peer) if op == "MPI_send" else (peer, own)
+    return _Side(
+        of_record[at], of, to, records.name[at].astype(np.int64), records.start[at],
+        records.end[at],
+        records.size[at], is_blocking[at],
+    )  # fmt: skip
+
+
+def _keys(*sides: _Side) -> list[np.ndarray]:
+    """One number for each sender, receiver and communicator, on all sides the same."""
+    columns = [np.concatenate([getattr(side, name) for side in sides])
+        for name in ("of", "to", "name")]
+    most = int(columns[1].max(initial=0)) + 1
+    _, pair = np.unique(columns[0] * most + columns[1], return_inverse=True)
+    _, key = np.unique(pair * (int(columns[2].max(initial=0)) + 2) + columns[2] + 1,
+        return_inverse=True)
+    return np.split(key, np.cumsum([len(side.row) for side in sides])[:-1])
+
+
+def _matched(sends: _Side, receives: _Side) -> np.ndarray:
+    """For each receive its send, -1 where the numbers on the two sides differ."""
+    found = np.full(len(receives.row), -1)
+    if not len(sends.row) or not len(receives.row):
+        return found
+    of_sends, of_receives = _keys(sends, receives)
+    count = int(max(of_sends.max(), of_receives.max())) + 1
+    equal = np.bincount(of_sends, minlength=count) == np.bincount(of_receives, minlength=count)
+    send_order = np.lexsort((sends.end, sends.start, of_sends))
+    receive_order = np.lexsort((receives.start, receives.end, of_receives))
+    send_order = send_order[equal[of_sends[send_order]]]
+    receive_order = receive_order[equal[of_receives[receive_order]]]
+    found[receive_order] = send_order
+    return found
+
+
+def _next(probes: _Side, receives: _Side) -> np.ndarray:
+    """The receive of what a probe found: the next one of this sender and communicator."""
+    if not len(probes.row) or not len(receives.row):
+        return np.full(len(probes.row), -1)
+    of_probes, of_receives = _keys(probes, receives)
+    count = len(probes.row)
+    key, time = np.r_[of_probes, of_receives], np.r_[probes.end, receives.start]
+    is_receive = np.arange(len(key)) >= count
+    order = np.lexsort((is_receive, time, key))[::-1]
+    places = np.where(is_receive[order], np.arange(len(order)), -1)
+    last = np.maximum.accumulate(places)
+    at = order[np.maximum(last, 0)]
+    fits = (last >= 0) & (key[at] == key[order])
+    found = np.full(len(key), -1)
+    found[order] = np.where(fits, at - count, -1)
+    return found[:count]
+
+
+def _within(calls: Calls, strand: np.ndarray, time: np.ndarray) -> np.ndarray:
+    """The operation in which each strand is at a timestamp, -1 when in none."""
+    if not len(strand):
+        return np.empty(0, np.int64)
+    count = calls.count
+    who, when = np.r_[calls.strand, strand], np.r_[calls.start, time]
+    is_call = np.arange(len(who)) < count
+    order = np.lexsort((is_call, when, who))  # what begins just then is behind the question
+    places = np.where(is_call[order], np.arange(len(order)), -1)
+    last = np.maximum.accumulate(places)
+    at = order[np.maximum(last, 0)]
+    fits = (last >= 0) & (who[at] == who[order])
+    fits &= calls.end[np.minimum(at, count - 1)] >= when[order]
+    found = np.full(len(who), -1)
+    found[order] = np.where(fits, at, -1)
+    return found[count:]
+
+
+def _rendezvous(
+    sends: _Side, receives: _Side, match: np.ndarray, is_known: np.ndarray, calls: Calls
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sends that wait for their receiver: pairs of the send's operation and the receive's.
+
+    One that ended before its receive began waited for nobody, and none of that size does. One that
+    ended later did, where the receive began within it, or where it is large.
+    """
+    at = np.flatnonzero(is_known)
+    send = sends.at(match[at])
+    row, received = receives.row[at], receives.start[at]
+    left = send.is_blocking & (send.end < received)
+    eager = max(EAGER_BYTES, int((send.size[left] & 0xFFFFFFFF).max(initial=0)))
+    is_seen = (send.start < received) & (received <= send.end)
+    synchronous = [value for value, name in mpi_routines().items() if name == "MPI_Ssend"]
+    is_large = ((send.size & 0xFFFFFFFF) > eager) | np.isin(send.size >> 32, synchronous)
+    waits = is_seen | (send.is_blocking & is_large & (received <= send.start))
+    known = send.row[waits], row[waits]
+    alone = np.ones(len(sends.row), bool)
+    alone[match[at]] = False
+    alone &= sends.is_blocking
+    others = sends.at(alone)
+    within = _within(calls, calls.main_of[others.to], others.end)
+    is_later = (within >= 0) & (calls.start[np.maximum(within, 0)] > others.start)
+    return np.r_[known[0], others.row[is_later]], np.r_[known[1], within[is_later]]

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A step as operations of threads that call MPI, and what each waits for: what a replay needs.
+
+A strand is a thread of a rank that calls MPI. Its operations are MPI_Init, the calls of MPI that
+are recorded, the two meetings in a collective call of MPI-IO (before its I/O and behind it), where
+it begins and ends, and points at which messages leave that have no record of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from weir.analysis.replay import Replay
+from weir.report.waits.awaited import COLLECTIVE, Awaited, owners
+from weir.report.waits.file_calls import FileCalls
+from weir.report.waits.instances import Communicators, Instances
+from weir.report.waits.locations import Locations
+from weir.report.waits.messages import Calls, MessageWaits, message_waits
+from weir.report.waits.records import Records, silent_ops
+from weir.report.waits.rooted import rooted_waits
+from weir.trace.ops import NESTED
+
+TOP = (
+    "MPI_collective", "MPI_start_collective", "MPI_wait", "MPI_receive", "MPI_probe", "MPI_send",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Operations:
+    """location, routine: of each operation, 0 where MPI is not called; main: whether each strand is
+    its rank's main one; thread: of each strand (-1: no record)."""
+
+    replay: Replay
+    location: np.ndarray
+    routine: np.ndarray
+    main: np.ndarray
+    thread: np.ndarray
+    location_of_strand: np.ndarray
+
+
+@dataclass
+class _Rows:
+    """Operations as they are found, and what they wait for, by their rows here."""
+
+    strand: list[np.ndarray] = field(default_factory=list)
+    start: list[np.ndarray] = field(default_factory=list)
+    end: list[np.ndarray] = field(default_factory=list)
+    routine: list[np.ndarray] = field(default_factory=list)
+    joins: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
+    waits: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
+    firsts: list[np.ndarray] = field(default_factory=list)  # of their strands, and the last ones
+    lasts: list[np.ndarray] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, strand: np.ndarray, start: np.ndarray, end: np.ndarray,
+            routine: np.ndarray | int = 0) -> np.ndarray:
+        """The rows of the new operations."""
+        self.strand.append(strand)
+        self.start.append(start)
+        self.end.append(end)
+        self.routine.append(np.broadcast_to(np.asarray(routine, np.int64), strand.shape))
+        rows = np.arange(self.count, self.count + len(strand))
+        self.count += len(strand)
+        return rows
+
+    def meet(self, rows: np.ndarray, instance: np.ndarray) -> None:
+        """They come to collectives and wait for all others."""
+        self.joins.append((rows, instance))
+        self.waits.append((rows, ~instance))
+
+    def columns(self) -> tuple[np.ndarray, ...]:
+        every = (self.strand, self.start, self.end, self.routine)
+        return tuple(np.concatenate([np.empty(0, np.int64), *one]) for one in every)
+
+
+@dataclass(frozen=True)
+class _Strands:
+    """Arrays by strand, those of a rank together, its main one first."""
+
+    location: np.ndarray
+    thread: np.ndarray
+    main: np.ndarray
+    main_of: np.ndarray  # by location
+
+    @staticmethod
+    def of(locations: Locations, location: np.ndarray, thread: np.ndarray,
+            begins: Records) -> _Strands:
+        """The main thread of a rank is the one that called MPI_Init, else the one with most calls.
+        """
+        count = len(locations)
+        pairs, calls = np.unique(location << 32 | thread, return_counts=True)
+        owner, thread = pairs >> 32, pairs & 0xFFFFFFFF
+        began = np.unique(locations.of_member[begins.member] << 32 | begins.thread)
+        weight = np.where(np.isin(pairs, began), np.iinfo(np.int64).max, calls)
+        silent = np.setdiff1d(np.arange(count), owner)
+        owner, thread = np.r_[owner, silent], np.r_[thread, np.full(len(silent), -1)]
+        order = np.lexsort((-np.r_[weight, np.zeros(len(silent), np.int64)], owner))
+        owner, thread = owner[order], thread[order]
+        main = np.r_[True, np.diff(owner) != 0][: len(owner)]
+        return _Strands(owner, thread, main, np.flatnonzero(main))
+
+    def find(self, location: np.ndarray, thread: np.ndarray) -> np.ndarray:
+        """The strand of each rank and thread; before: there is one."""
+        keys = self.location << 32 | self.thread & 0xFFFFFFFF
+        order = np.argsort(keys)
+        return order[np.searchsorted(keys[order], location << 32 | thread)]
+
+
+def operations_of(
+    records: Records, awaited: Awaited, comms: Communicators, locations: Locations,
+    instances: Instances, met: np.ndarray, begins: Records, files: FileCalls, lives: np.ndarray,
+    routines: dict[int, str],
+) -> Operations:  # fmt: skip
+    """begins: records of MPI_Init; lives: start and end of each rank; met: by instance, whether its
+    meeting is where it is waited for (completion.py)."""
+    location = locations.of_member[records.member]
+    ops = silent_ops()
+    is_top = np.isin(records.op, [ops[name] for name in TOP if name in ops]) & (location >= 0)
+    is_top &= (records.flags & NESTED) == 0
+    top = np.flatnonzero(is_top)
+    begins = begins.where(locations.of_member[begins.member] >= 0)
+    thread = np.r_[records.thread[top], begins.thread].astype(np.int64)
+    every = np.r_[location[top], locations.of_member[begins.member]]
+    strands = _Strands.of(locations, every, thread, begins)
+    rows = _Rows()
+    of_record = np.full(len(records), -1)
+    at = strands.find(location[top], thread[: len(top)])
+    end = _ends(records, comms, instances)[top]
+    of_record[top] = rows.add(at, records.start[top], end, records.size[top] >> 32)
+    owner = owners(records)
+    of_record = np.where(owner >= 0, of_record[owner], of_record)
+    _add_collectives(rows, records, awaited, comms, instances, met, of_record, location, routines)
+    firsts = len(instances) + np.arange(3) * (len(instances) + len(locations))
+    _add_files(rows, instances, files, strands, firsts[0])
+    _add_inits(rows, begins, locations, strands, firsts[1])
+    calls = Calls(*rows.columns()[:3], strands.main_of, _died(rows, strands, lives), rows.count)
+    found = message_waits(records, awaited, locations, of_record, calls)
+    _add_messages(rows, found)
+    _add_ends(rows, strands, locations, lives, firsts[2])
+    return _ordered(rows, strands, int(firsts[2]) + len(locations) + 1)
+
+
+def _ends(records: Records, comms: Communicators, instances: Instances) -> np.ndarray:
+    """When calls return: no meeting before all have come, whatever clocks of other nodes say."""
+    end = records.end.copy()
+    is_collective = records.op == silent_ops().get("MPI_collective", -1)
+    at = np.flatnonzero(is_collective & (comms.of_record >= 0) & (records.offset >= 0))
+    of = instances.find(comms.of_record[at], records.offset[at])
+    at, of = at[of >= 0], of[of >= 0]
+    met = instances.is_meeting[of]
+    end[at[met]] = np.maximum(end[at[met]], instances.last_ns[of[met]])
+    return end
+
+
+def _add_collectives(
+    rows: _Rows, records: Records, awaited: Awaited, comms: Communicators, instances: Instances,
+    met: np.ndarray, of_record: np.ndarray, location: np.ndarray, routines: dict[int, str],
+) -> None:  # fmt: skip
+    ops = silent_ops()
+    has_sequence = (comms.of_record >= 0) & (records.offset >= 0) & (of_record >= 0)
+    is_begun = records.op == ops.get("MPI_start_collective", -1)
+    is_blocking = records.op == ops.get("MPI_collective", -1)
+    is_awaited = awaited.kind == COLLECTIVE
+    at = np.flatnonzero((is_begun | is_blocking | is_awaited) & has_sequence)
+    of = instances.find(comms.of_record[at], records.offset[at])
+    at, of = at[of >= 0], of[of >= 0]
+    comes = np.where(is_awaited[at], met[of], ~is_begun[at] | ~met[of])
+    rows.joins.append((of_record[at[comes]], of[comes]))
+    waiting = is_awaited[at]
+    rows.waits.append((of_record[at[waiting]], ~of[waiting]))
+    blocking = is_blocking[at]
+    at, of = at[blocking], of[blocking]
+    rows.waits.append(rooted_waits(records, instances, at, of, of_record[at], location[at],
+        routines))
+
+
+def _add_files(rows: _Rows, instances: Instances, files: FileCalls, strands: _Strands,
+        first: int) -> None:
+    """Collective calls of MPI-IO: all come, then each does its I/O, then they wait for the last."""
+    of = instances.find(files.comm, files.sequence)
+    files, of = files.where(of >= 0), of[of >= 0]
+    strand = strands.main_of[files.location]
+    entry = rows.add(strand, files.called_ns, files.entered_ns)
+    rows.joins.append((entry, first + of))
+    has_io = files.arrival_ns > files.called_ns
+    rows.waits.append((entry[has_io], ~(first + of[has_io])))
+    rows.meet(rows.add(strand, files.arrival_ns, files.end_ns, files.routine), of)
+
+
+def _add_inits(rows: _Rows, begins: Records, locations: Locations, strands: _Strands,
+        first: int) -> None:
+    location = locations.of_member[begins.member]
+    _, at = np.unique(location, return_index=True)
+    begins, location = begins.where(at), location[at]
+    strand = strands.find(location, begins.thread.astype(np.int64))
+    rows.meet(rows.add(strand, begins.start, begins.end), first + locations.program[location])
+
+
+def _add_messages(rows: _Rows, found: MessageWaits) -> None:
+    marks = rows.add(found.mark_strand, found.mark_ns, found.mark_ns)
+    awaited = np.where(found.awaited >= 0, found.awaited, marks[0] - 1 - found.awaited
+        if len(marks) else 0)
+    rows.waits.append((found.row, awaited))
+
+
+def _died(rows: _Rows, strands: _Strands, lives: np.ndarray) -> np.ndarray:
+    """When each rank was seen last."""
+    strand, _, end, _ = rows.columns()
+    died = lives[:, 1].copy()
+    np.maximum.at(died, strands.location[strand], end)
+    return died
+
+
+def _add_ends(rows: _Rows, strands: _Strands, locations: Locations, lives: np.ndarray,
+        first: int) -> None:
+    """Where strands begin and end. A thread begins where its rank's main one is then, and is known
+    until its last call. A program that begins when another has ended follows it."""
+    strand, start, end, _ = rows.columns()
+    count = len(strands.location)
+    begins, ends = np.full(count, np.iinfo(np.int64).max), np.full(count, np.iinfo(np.int64).min)
+    np.minimum.at(begins, strand, start)
+    np.maximum.at(ends, strand, end)
+    life = lives[strands.location]
+    main, others = np.flatnonzero(strands.main), np.flatnonzero(~strands.main)
+    born = np.minimum(life[main, 0], begins[main])
+    died = np.maximum(np.maximum(life[main, 1], ends[main]), born)
+    first_row = rows.add(main, born, born)
+    last_row = rows.add(main, died, died)
+    rows.firsts.append(first_row)
+    rows.lasts.append(last_row)
+    from_main = rows.add(strands.main_of[strands.location[others]], begins[others], begins[others])
+    rows.firsts.append(rows.add(others, begins[others], begins[others]))
+    rows.waits.append((rows.firsts[-1], from_main))
+    program = locations.program
+    programs = int(program.max(initial=-1)) + 1
+    born_of, died_of = np.full(programs, np.iinfo(np.int64).max), np.full(programs,
+        np.iinfo(np.int64).min)
+    np.minimum.at(born_of, program, born)
+    np.maximum.at(died_of, program, died)
+    rows.joins.append((last_row, first + program))
+    by_end = np.argsort(died_of, kind="stable")
+    before = np.searchsorted(died_of[by_end], born_of, "right") - 1
+    follows = before[program] >= 0
+    rows.waits.append((first_row[follows], ~(first + by_end[before[program[follows]]])))
+
+
+def _ordered(rows: _Rows, strands: _Strands, instances: int) -> Operations:
+    strand, start, end, routine = rows.columns()
+    place = np.zeros(len(strand), np.int8)
+    place[np.concatenate(rows.firsts)], place[np.concatenate(rows.lasts)] = -1, 1
+    order = np.lexsort((end, place, start, strand))
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    nothing = np.empty(0, np.int64)
+    join_op, joined = (np.concatenate([nothing, *side]) for side in zip(*rows.joins))
+    wait_op, awaited = (np.concatenate([nothing, *side]) for side in zip(*rows.waits))
+    is_op = awaited >= 0
+    awaited = np.where(is_op, place[np.where(is_op, awaited, 0)], awaited)
+    replay = Replay(
+        strand[order], start[order], end[order], (place[join_op], joined),
+        (place[wait_op], awaited),
+        instances,
+    )  # fmt: skip
+    location = strands.location[strand[order]]
+    return Operations(replay, location, routine[order], strands.main, strands.thread,
+        strands.location)

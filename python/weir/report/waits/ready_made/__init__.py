@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules of phases that come with weir: a file for each model, chosen by the names of its files."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+
+from weir.analysis.names import NO_NAME, NameTable
+from weir.analysis.step import StepData
+from weir.report.waits.phase_rules import PhaseRule, read_phase_rules
+from weir.trace.ops import op_named
+
+MODELS = ("wrf", "cm1", "mpas", "icon", "nemo")
+
+
+def path_of(model: str) -> str:
+    """The file with the rules of one of MODELS, to use or to copy."""
+    return str(files("weir.report.waits.ready_made").joinpath(f"{model}.toml"))
+
+
+@cache
+def rules_of(model: str) -> tuple[PhaseRule, ...]:
+    """The rules of one of MODELS."""
+    return read_phase_rules(path_of(model))
+
+
+def named_rules(name: str) -> tuple[PhaseRule, ...]:
+    """The rules of a file, or of one of MODELS where no such file is. Raises as read_phase_rules.
+    """
+    is_model = name in MODELS and not os.path.exists(name)
+    return rules_of(name) if is_model else read_phase_rules(name)
+
+
+def fitting_rules(data: StepData, names: NameTable) -> tuple[PhaseRule, ...]:
+    """The rules of the model that wrote most files whose names fit; none where the program has
+    marks of its own."""
+    columns = data.columns
+    if (columns.op == op_named("phase_begin").value).any():
+        return ()
+    written = columns.where((columns.moved > 0) & columns.by_code("W") & columns.is_file)
+    paths = [names[n] for n in np.unique(written.name[written.name != NO_NAME]).tolist()]
+    fits = {
+        model: sum(any(rule.fits(path) for rule in rules_of(model)) for path in paths)
+        for model in MODELS
+    }
+    most = max(fits, key=lambda model: fits[model])
+    return rules_of(most) if fits[most] else ()

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables wall_time and wall_time_by_rank: where the time of the ranks goes (docs/guide/waits.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from weir.report.frame.build import Report, StepReport, figure
+from weir.report.frame.declared import Field, Listing, sums
+from weir.report.frame.kind import Options, TableKind
+from weir.report.frame.table import Table
+from weir.report.wall.compute import PARTS, WallTime, json_unless_slow, may_be_known, wall_time_of
+
+_UNITS = 1000  # shares are rounded to these, so that they add up to 1
+_TIMES = (
+    Field("rank_ns", "int", "ns", "wall time of these ranks, added up: the sum of the next five",
+          "rank-s"),
+    Field("computing_ns", "int", "ns", "in neither I/O nor calls of MPI that are recorded"),
+    Field("io_ns", "int", "ns", "in I/O on files"),
+    Field("io_wait_ns", "int", "ns",
+          "waiting in MPI for a rank in I/O, or for one that waits for such a rank"),
+    Field("imbalance_ns", "int", "ns",
+          "waiting in MPI for a rank that computes, or for one that waits for such a rank"),
+    Field("communication_ns", "int", "ns", "the rest of the time in MPI and MPI-IO"),
+    Field("background_ns", "int", "ns",
+          "I/O of other threads while the rank computes: part of computing_ns"),
+)  # fmt: skip
+_HEADINGS = ("computing", "I/O", "I/O wait", "imbalance", "communic.")
+_OF_ALL = "% of rank-seconds"
+_SHARES = tuple(
+    Field(part.removesuffix("_ns") + "_share", "real", "1",
+          f"{part} by rank_ns, rounded to 0.001: the five add up to 1", heading, _OF_ALL,
+          show=lambda share: f"{100 * share:.1f}")
+    for part, heading in zip(PARTS, _HEADINGS)
+)  # fmt: skip
+_STEP = Field("step", "text", "", "name of the step", "Step")
+
+LISTING = Listing(
+    "wall_time",
+    "wall time of the ranks of each step and of each phase, split into what they did, as in `weir "
+    "report --tables wall`",
+    (
+        _STEP,
+        Field("phase", "text?", "", "of which marks or rules tell; null: the whole step", "Phase"),
+        Field("ranks", "int", "", "how many they are", "ranks"),
+        *_TIMES,
+        *_SHARES,
+    ),
+    lambda report: rows_of(report),
+)
+BY_RANK = Listing(
+    "wall_time_by_rank",
+    "wall time of each rank, split into what it did, as in `weir report --tables wall`",
+    (
+        Field("step", "text", "", "name of the step"),
+        Field("rank", "int32", "", "rank of the process", "Rank"),
+        Field("node", "text", "", "name of its node", "Node"),
+        *_TIMES,
+        *_SHARES,
+    ),
+    lambda report: [row for step in report.steps for row in by_rank(step)],
+)
+
+
+def shares(row: dict[str, Any]) -> dict[str, float]:
+    """The parts by their sum, rounded so that they add up to 1 as well."""
+    whole = sum(row[part] for part in PARTS)
+    exact = [_UNITS * row[part] for part in PARTS]
+    units = [one // whole if whole else 0 for one in exact]
+    rest = [one % whole if whole else 0 for one in exact]
+    missing = _UNITS - sum(units) if whole else 0
+    for at in sorted(range(len(PARTS)), key=lambda at: -rest[at])[:missing]:
+        units[at] += 1
+    names = (one.name for one in _SHARES)
+    return {name: one / _UNITS for name, one in zip(names, units)}
+
+
+def _row(parts: dict[str, int], **about: Any) -> dict[str, Any]:
+    return about | {"rank_ns": sum(parts[part] for part in PARTS)} | parts | shares(parts)
+
+
+def _chosen(step: StepReport, found: WallTime) -> np.ndarray:
+    """The ranks that the report is about."""
+    rank = step.choice.rank
+    every = found.locations.rank
+    return np.flatnonzero(every == rank) if rank is not None else np.arange(len(every))
+
+
+@figure
+def rows_of(report: Report) -> list[dict[str, Any]]:
+    """Of all steps."""
+    return [row for step in report.steps for row in rows_of_step(step)]
+
+
+def rows_of_step(step: StepReport) -> Iterator[dict[str, Any]]:
+    """Of the step, and of its phases where these are not stretches between barriers."""
+    found = wall_time_of(step)
+    if found is not None:
+        at = _chosen(step, found)
+        yield _row(found.of_ranks.sums(at), step=step.name, phase=None, ranks=len(at))
+        yield from _phase_rows(step, found, at)
+
+
+def _phase_rows(step: StepReport, found: WallTime, at: np.ndarray) -> Iterator[dict[str, Any]]:
+    spans = found.spans
+    if spans.source == "barriers":
+        return
+    is_chosen = np.isin(spans.location, at)
+    for number, phase in enumerate(spans.names):
+        rows = np.flatnonzero(is_chosen & (spans.phase == number))
+        ranks = len(np.unique(spans.location[rows]))
+        yield _row(found.of_spans.sums(rows), step=step.name, phase=phase, ranks=ranks)
+
+
+def by_rank(step: StepReport) -> list[dict[str, Any]]:
+    """In the order of programs and ranks."""
+    found = wall_time_of(step)
+    if found is None:
+        return []
+    nodes = [file.node for file in step.data.files]
+    return [
+        _row(
+            found.of_ranks.sums(np.array([at])),
+            step=step.name,
+            rank=int(found.locations.rank[at]),
+            node=nodes[int(found.locations.node[at])],
+        )
+        for at in _chosen(step, found).tolist()
+    ]
+
+
+def by_node(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of ranks, added up by node; `ranks`: how many they are."""
+    made = []
+    for node in dict.fromkeys(row["node"] for row in rows):
+        its = [row for row in rows if row["node"] == node]
+        parts = sums(its, *PARTS, "background_ns")
+        made.append(_row(parts, step=its[0]["step"], node=node, ranks=len(its)))
+    return made
+
+
+_LEGEND = (
+    "I/O wait: in MPI for a rank in I/O; imbalance: for a rank that computes",
+    "communic.: rest of MPI and MPI-IO; computing: neither I/O nor MPI",
+)
+_BY_NODE = Listing(
+    "wall_time_by_node",
+    "the same by node",
+    (
+        Field("node", "text", "", "name of the node", "Node"),
+        Field("ranks", "int", "", "how many they are", "ranks"),
+        *_TIMES,
+        *_SHARES,
+    ),
+    lambda report: [],
+)
+
+
+def _remarks(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    yield from _LEGEND
+    background = sum(row["background_ns"] for row in rows if row.get("phase") is None)
+    if background:
+        yield (
+            f"{background / 1e9:.3f} s of computing: other threads of the rank were in I/O beside "
+            f"it"
+        )
+
+
+def _tables(report: Report, options: Options) -> Iterator[Table]:
+    """One line a step and phase, then the ranks of each step, by node where there are many."""
+    rows = rows_of(report)
+    if not rows:
+        return
+    without = [] if any(row["phase"] is not None for row in rows) else ["phase"]
+    title = "Where the time of the ranks goes"
+    yield LISTING.table(title, rows, without=without, remarks=_remarks(rows))
+    for step in report.steps:
+        ranks = by_rank(step)
+        if len(ranks) < 2:
+            continue
+        title = f"The same of each rank of {step.name}"
+        if options.limit is not None and len(ranks) > options.limit:
+            nodes = by_node(ranks)
+            title = f"The same of each node of {step.name}"
+            yield _BY_NODE.table(title, nodes, top=options.limit)
+            continue
+        yield BY_RANK.table(title, ranks)
+
+
+WALL = TableKind(
+    name="wall",
+    heading="Where the time of the ranks goes",
+    short_heading="Wall time",
+    shows="time of ranks: computing, I/O, waiting, communication",
+    tables=_tables,
+    why_empty="single calls, and those of MPI, are recorded at level trace without --no-mpi",
+    page="own",
+    json=lambda report, options: json_unless_slow(
+        report, options.names(WALL), LISTING, BY_RANK
+    ),
+    has_rows=lambda report: any(map(may_be_known, report.steps)),
+    listings=(LISTING, BY_RANK),
+)

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run would take without its I/O, through servers, messages and threads: programs whose
+answer is known, because they are made once more with I/O of no length."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from wait_trace import WaitTrace
+
+from weir.report import build
+from weir.report.waits.alone import alone_of
+from weir.report.waits.summary import synchronisation_of
+
+MS = 10**6
+SETTINGS = settings(max_examples=40, deadline=None, print_blob=True)
+
+
+def found(program: WaitTrace, directory: Path):
+    step = build(program.write(directory / "run" / "s")).steps[0]
+    return step, synchronisation_of(step).waits
+
+
+def check(make: Callable[[bool], WaitTrace], directory: Path):
+    """make(is_free) makes the program, without its I/O if is_free. What is predicted is what it
+    then takes."""
+    program, free = make(False), make(True)
+    step, waits = found(program, directory)
+    assert max(program.now) - waits.critical_ns == max(free.now)
+    assert sum(one.computing_ns + one.mpi_ns + one.io_ns for one in waits.path) == max(program.now)
+    assert sum(one.critical_ns for one in waits.files) == pytest.approx(waits.critical_ns, abs=9)
+    assert waits.not_followed == 0
+    return step, waits
+
+
+def quilt(
+    free: bool, *, groups: int = 1, computing: int = 50, writing: int = 500, frames: int = 6,
+    eager: bool = False,
+    is_named: bool = True,
+) -> WaitTrace:
+    """Of each group three ranks compute and gather to a fourth, which writes; servers end last."""
+    program = WaitTrace(4 * groups, cost=7)
+    program.barrier()
+    for _ in range(frames):
+        for group in range(groups):
+            ranks = tuple(range(4 * group, 4 * group + 4))
+            comm = f"world/0.{group}" if groups > 1 else "world"
+            for rank in ranks[:3]:
+                program.compute(rank, computing * MS)
+            program.gather(ranks[3], ranks, comm, name="MPI_Reduce", eager=True, size=8,
+                is_named=is_named)
+            program.gather(ranks[3], ranks, comm, eager=eager, is_named=is_named)
+            if not free:
+                program.io(ranks[3], (writing + 40 * group) * MS, f"/scratch/out{group}")
+    program.barrier(name="MPI_Finalize")
+    return program
+
+
+def test_a_server_that_writes_back_to_back_is_what_the_run_waits_for(tmp_path):
+    _, waits = check(quilt, tmp_path)
+    [file] = waits.files
+    assert (file.file, file.ranks) == ("/scratch/out0", (3,))
+    # Three seconds of writing; 0.25 of computing are beside them.
+    assert waits.critical_ns == pytest.approx(2750 * MS, abs=500)
+    assert waits.path_ns == 3000 * MS
+    assert max(waits.path, key=lambda one: one.io_ns).rank == 3
+
+
+@pytest.mark.parametrize("eager, is_named", [(False, True), (True, True), (True, False)])
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("computing, writing", [(50, 500), (500, 50), (100, 150), (100, 100),
+    (0, 300), (300, 0)])
+def test_servers_that_are_hidden_half_hidden_and_not_at_all(tmp_path, computing, writing, groups,
+        eager, is_named):
+    check(lambda free: quilt(free, groups=groups, computing=computing, writing=writing, eager=eager,
+        is_named=is_named), tmp_path)
+
+
+def test_of_two_groups_the_slower_one_counts_and_each_alone_saves_less_than_both(tmp_path):
+    step, waits = check(lambda free: quilt(free, groups=2), tmp_path)
+    files = {one.file: one for one in waits.files}
+    assert files["/scratch/out1"].critical_ns == waits.critical_ns
+    # Without it the other group's server is the last.
+    assert alone_of(step).files["/scratch/out1"] == pytest.approx(6 * 40 * MS, abs=9)
+    assert "/scratch/out0" not in alone_of(step).files
+
+
+def test_a_rank_that_waits_for_a_rank_that_waits_for_io(tmp_path):
+    """0 reads, sends to 1, which computes and sends to 2, which computes: 3 waits for it."""
+
+    def chain(free: bool) -> WaitTrace:
+        program = WaitTrace(4, cost=2)
+        for _ in range(3):
+            if not free:
+                program.io(0, 900 * MS, "/scratch/in")
+            for rank in range(3):
+                program.message(rank, rank + 1)
+                program.compute(rank + 1, 10 * MS)
+        program.barrier()
+        return program
+
+    _, waits = check(chain, tmp_path)
+    assert [(one.file, one.ranks) for one in waits.files] == [("/scratch/in", (0,))]
+    assert waits.critical_ns > 2600 * MS
+
+
+def test_a_send_that_waits_for_its_receiver_waits_for_the_receivers_io(tmp_path):
+    def slow_reader(free: bool) -> WaitTrace:
+        program = WaitTrace(2, cost=3)
+        for _ in range(4):
+            program.compute(0, 20 * MS)
+            program.message(0, 1, synchronous=True)
+            if not free:
+                program.io(1, 100 * MS)
+        program.barrier()
+        return program
+
+    check(slow_reader, tmp_path)
+
+
+def test_a_master_hands_out_work_and_writes_what_comes_back(tmp_path):
+    """What a worker sent is buffered while the master writes."""
+
+    def farm(free: bool) -> WaitTrace:
+        program = WaitTrace(4, cost=3)
+        for _ in range(5):
+            for worker in (1, 2, 3):
+                program.message(0, worker)
+            for worker in (1, 2, 3):
+                program.compute(worker, 30 * worker * MS)
+            for worker in (1, 2, 3):
+                program.message(worker, 0)
+                if not free:
+                    program.io(0, 70 * MS, "/scratch/results")
+        program.barrier()
+        return program
+
+    check(farm, tmp_path)
+
+
+def test_ranks_wait_in_mpi_io_for_those_that_come_late_and_for_those_that_write(tmp_path):
+    def together(free: bool) -> WaitTrace:
+        program = WaitTrace(3, cost=5)
+        for late in (1, 0, 2):
+            program.compute(late, 300 * MS)
+            if not free:
+                program.io(0, 50 * MS, "/scratch/log")
+            program.write_all({0: 0 if free else 200 * MS})
+        program.barrier()
+        return program
+
+    _, waits = check(together, tmp_path)
+    assert {one.file: one.critical_ns for one in waits.files} == {
+        "/scratch/all.nc": pytest.approx(600 * MS, abs=99), "/scratch/log": pytest.approx(50 * MS,
+            abs=99),
+    }  # fmt: skip
+
+
+def test_io_of_a_thread_that_calls_no_mpi_counts_as_hidden_and_is_reported(tmp_path):
+    program = WaitTrace(2)
+    program.io(0, 100 * MS, "/scratch/a")
+    done = program.io_beside(0, 400 * MS, "/scratch/b")
+    # it waits for its thread, which the trace does not show
+    program.compute(0, done - program.now[0] + MS)
+    program.barrier()
+    _, waits = found(program, tmp_path)
+    assert (waits.critical_ns, waits.critical_most_ns, waits.background_ns) == (100 * MS, 500 * MS,
+        400 * MS)
+    assert {one.file: one.critical_ns for one in waits.files} == {"/scratch/a": 100 * MS,
+        "/scratch/b": 0}
+
+
+def test_a_program_that_follows_another_begins_earlier_when_that_one_ends_earlier(tmp_path):
+    first, second = WaitTrace(2), WaitTrace(3)
+    for program, ranks in ((first, 2), (second, 3)):
+        program.io(ranks - 1, 100 * MS, f"/scratch/{ranks}")
+        program.barrier()
+    for rank in range(3):  # begins when the first has ended
+        second.todo[rank] = [(at + 100 * MS + 10, name, make)
+            for at, name, make in second.todo[rank]]
+        second.now[rank] += 100 * MS + 10
+    run = first.write(tmp_path / "run" / "s")
+    second.begin_ns = 100 * MS + 10
+    second.write(tmp_path / "more" / "s")
+    (tmp_path / "more" / "s" / "n0.weir").rename(run / "s" / "other.weir")
+    waits = synchronisation_of(build(run).steps[0]).waits
+    assert waits.critical_ns == 200 * MS
+
+
+work = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(1, 50),
+    st.integers(0, 4)), max_size=40)
+
+
+@SETTINGS
+@given(work)
+def test_any_program_of_gathers_messages_and_barriers(made):
+    """rank, peer, how long it takes, and what: computing, I/O, a message, a gather or a barrier."""
+
+    def make(free: bool) -> WaitTrace:
+        program = WaitTrace(4, cost=3)
+        for rank, peer, ns, what in made:
+            if what == 0:
+                program.compute(rank, ns)
+            elif what == 1 and not free:
+                program.io(rank, ns, f"/scratch/{peer}")
+            elif what == 2 and rank != peer:
+                program.message(rank, peer)
+            elif what == 3:
+                program.gather(0, eager=True)
+            elif what == 4:
+                program.barrier()
+        program.barrier()
+        return program
+
+    with tempfile.TemporaryDirectory() as directory:
+        check(make, Path(directory))
