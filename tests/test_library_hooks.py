@@ -204,6 +204,48 @@ def test_pnetcdf(mpi, preload_env, tmp_path, execute):
     assert trace.of(layer="mpi_io", op="MPI_File_open", file="out.nc")
 
 
+# Both Fortran interfaces of PnetCDF: they call the C one within its library.
+PNETCDF_F = """
+program write
+  use mpi
+  use pnetcdf
+  implicit none
+  integer :: ierr, file, x, t, p, request(1), status(1)
+  integer(MPI_OFFSET_KIND) :: start(1), count(1)
+  real :: values(100) = 1.0
+  call MPI_Init(ierr)
+  ierr = nf90mpi_create(MPI_COMM_WORLD, "out.nc", NF90_CLOBBER, MPI_INFO_NULL, file)
+  ierr = nf90mpi_def_dim(file, "x", 100_MPI_OFFSET_KIND, x)
+  ierr = nf90mpi_def_var(file, "T", NF90_FLOAT, [x], t)
+  ierr = nf90mpi_def_var(file, "P", NF90_DOUBLE, [x], p)
+  ierr = nf90mpi_enddef(file)
+  start = 1; count = 100
+  ierr = nf90mpi_put_var_all(file, t, values, start, count)
+  ierr = nfmpi_put_vara_real_all(file, t, start, count / 2, values)
+  ierr = nf90mpi_iput_var(file, p, values, request(1), start, count)
+  ierr = nf90mpi_wait_all(file, 1, request, status)
+  ierr = nf90mpi_get_var_all(file, p, values, start, count)
+  ierr = nf90mpi_close(file)
+  if (ierr /= NF90_NOERR) error stop
+  call MPI_Finalize(ierr)
+end program
+"""
+
+
+@pytest.mark.parametrize("binding", ["lazy", "now"])
+def test_pnetcdf_from_fortran(mpi, preload_env, tmp_path, execute, binding):
+    mpi, env = openmpi(mpi), preload_env()
+    modules = [f"-I{path.parent}" for path in Path("/usr").glob("lib/*/fortran/*/pnetcdf.mod")]
+    program = mpi.fc(PNETCDF_F, *flags(execute, "pnetcdf"), *modules, f"-Wl,-z,{binding}")
+    mpi.run(2, program, env=env, cwd=tmp_path).ok()
+    trace = decode.read_trace(env["WEIR_TRACE_DIR"])
+    for rank in range(2):
+        assert called(trace, "pnetcdf", rank) == [
+            ("create", "out.nc", 0), ("define", "out.nc", 0), ("put", "out.nc:T", 400),
+            ("put", "out.nc:T", 200), ("start_put", "out.nc:P", 400), ("wait", "out.nc", 0),
+            ("get", "out.nc:P", 400), ("close", "out.nc", 0)]  # fmt: skip
+
+
 @pytest.mark.parametrize("form", ["NC_CLOBBER", "NC_NETCDF4"])
 def test_netcdf(cc, preload_env, tmp_path, execute, form):
     env = preload_env()

@@ -128,8 +128,12 @@ struct Place {
   uint32_t type;
 };
 
-// Calls see(place) for each one that refers to a hooked function of another object; deep: those of
-// libc, too.
+// PnetCDF's Fortran interface calls the C interface in the same file. The other libraries' Fortran
+// interfaces are files of their own.
+bool calls_itself(Slot slot) { return library_of(slot) == Library::pnetcdf; }
+
+// Calls see(place) for each one that refers to a hooked function of another object, or of a library
+// that calls itself; deep: those of libc, too.
 template <typename See>
 void for_each_place(const Object& object, bool deep, See see) {
   const auto walk = [&](const ElfW(Rela)* rows, size_t bytes) {
@@ -138,12 +142,12 @@ void for_each_place(const Object& object, bool deep, See see) {
       if (type != kJumpSlot && type != kGlobal && type != kWord) continue;
       const auto index = static_cast<uint32_t>(ELF64_R_SYM(rows[i].r_info));
       const ElfW(Sym)& symbol = object.symbols[index];
-      if (index == 0 || symbol.st_shndx != SHN_UNDEF || (type == kWord && rows[i].r_addend != 0))
-        continue;
+      if (index == 0 || (type == kWord && rows[i].r_addend != 0)) continue;
       const char* const name = object.names + symbol.st_name;
       const Slot slot = deep ? slot_of(name) : missable_slot_of(name);
+      if (slot == kSlots || (symbol.st_shndx != SHN_UNDEF && !calls_itself(slot))) continue;
       const uintptr_t at = object.base + rows[i].r_offset;
-      if (slot != kSlots && object.is_writable(at))
+      if (object.is_writable(at))
         see(Place{reinterpret_cast<void**>(at), slot, index, type});
     }
   };
@@ -207,9 +211,12 @@ void* missable_entry(const Program& program, const Place& place, void* value) {
   return in_front_of(place.slot, value);
 }
 
-// A jump that waits for its first call leads back into the object.
+// A jump that waits for its first call leads back into the object, but not to the function itself.
 bool is_unbound(const Object& object, const Place& place, void* value) {
-  return place.type == kJumpSlot && value != nullptr && object.holds(value);
+  const ElfW(Sym)& symbol = object.symbols[place.symbol];
+  const bool own = symbol.st_shndx != SHN_UNDEF &&
+                   object.base + symbol.st_value == reinterpret_cast<uintptr_t>(value);
+  return place.type == kJumpSlot && value != nullptr && object.holds(value) && !own;
 }
 
 // A library loaded with RTLD_DEEPBIND is bound past the exported hooks.
