@@ -79,9 +79,47 @@ bool is_moved(const Words& record) {
   return is_lowest && (record.flags() & wire::kError) == 0;
 }
 
-void transfer(File& file, size_t way, const Words& record) {
+// Where the streams of a process stand: the trace has the offsets of opens, seeks and tells, and
+// what the calls between them move. Unknown: streams opened to append, and two streams of one file.
+class Streams {
+ public:
+  // Where a transfer of a stream begins; it ends behind that.
+  uint64_t advance(const Words& record) {
+    Stream& stream = streams_[record.file()];
+    const uint64_t at = stream.known_at();
+    if (at != wire::kUnknownOffset) stream.at += record.size();
+    return at;
+  }
+
+  void move(const Words& record) {
+    const auto op = wire::Op(record.op());
+    if (op == wire::Op::kFflush || op == wire::Op::kSetvbuf) return;
+    Stream& stream = streams_[record.file()];
+    const uint64_t offset = record.w2 & wire::kUnknownOffset;
+    if (op == wire::Op::kFclose) {
+      stream = {wire::kUnknownOffset, stream.open - (stream.open > 0), false};
+    } else if (kOps[record.op()].op_class == 'O') {
+      stream = {offset, stream.open + 1, offset == wire::kUnknownOffset};
+    } else {
+      stream.at = op == wire::Op::kRewind ? 0 : offset;
+    }
+  }
+
+ private:
+  struct Stream {
+    uint64_t at = wire::kUnknownOffset;
+    uint32_t open = 0;
+    bool appends = false;
+
+    uint64_t known_at() const { return open > 1 || appends ? wire::kUnknownOffset : at; }
+  };
+
+  std::unordered_map<uint32_t, Stream> streams_;
+};
+
+void transfer(File& file, size_t way, const Words& record, uint64_t offset) {
   weir_reader_access& sums = file.sums;
-  const uint64_t size = record.size(), offset = record.w2 & wire::kUnknownOffset;
+  const uint64_t size = record.size();
   ++sums.calls[way];
   sums.bytes[way] += size;
   sums.ticks[way] += record.duration();
@@ -166,15 +204,21 @@ class OfProcess {
 
   void take(const Words& record) {
     const char found = kOps[record.op()].op_class;
-    if ((found != 'R' && found != 'W' && found != 'O') || !is_moved(record)) return;
+    const bool moves = found == 'R' || found == 'W', opens = found == 'O';
+    const bool of_stream = record.layer() == uint8_t(wire::Layer::stdio);
+    if ((!moves && !opens && !of_stream) || !is_moved(record)) return;
     if (!all_names_ && hidden_.hides(record.file())) return;
     if (!plausible_time(record.start(), created_)) return;
-    if (found == 'O') {
+    if (!moves && of_stream) streams_.move(record);
+    if (opens) {
       const auto known = at_.find(record.file());
       if (known != at_.end()) opened(files_[known->second]);
       return;
     }
-    transfer(of(record.file()), found == 'W', record);
+    if (!moves) return;
+    const uint64_t offset = record.w2 & wire::kUnknownOffset;
+    transfer(of(record.file()), found == 'W', record,
+             of_stream && offset == wire::kUnknownOffset ? streams_.advance(record) : offset);
   }
 
   void give(Accesses& out) {
@@ -217,6 +261,7 @@ class OfProcess {
   const uint64_t created_;
   std::vector<File> files_;
   std::unordered_map<uint32_t, size_t> at_;
+  Streams streams_;
   size_t last_ = 0;
 };
 

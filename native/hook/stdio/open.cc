@@ -41,6 +41,7 @@ FILE* opening_stream(const char* path, const char* mode, Real real) {
   set_outcome(call, f == nullptr);
   call.file = name_after(call, AT_FDCWD, path);
   if (f != nullptr) opened_stream(f->_fileno, call.file, mode);
+  if (f != nullptr && mode[0] != 'a') call.offset = 0;
   record_call(call);
   return f;
 }
@@ -76,6 +77,7 @@ FILE* reopening(const char* path, const char* mode, FILE* old, Real real) {
   set_outcome(call, f == nullptr);
   if (path != nullptr) call.file = name_after(call, AT_FDCWD, path);
   if (f != nullptr) opened_stream(f->_fileno, call.file, mode);
+  if (f != nullptr && path != nullptr && mode[0] != 'a') call.offset = 0;
   record_call(call);
   return f;
 }

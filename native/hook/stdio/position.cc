@@ -8,12 +8,20 @@ using weir::trace::thread_log;
 
 namespace {
 
+// After a seek glibc knows where the stream stands. Wide streams count in another buffer.
+uint64_t position_of(const FILE* f) {
+  if (f->_mode > 0 || f->_offset < 0 || f->_IO_write_ptr != f->_IO_write_base)
+    return kUnknownOffset;
+  return static_cast<uint64_t>(f->_offset - (f->_IO_read_end - f->_IO_read_ptr));
+}
+
 template <typename Real>
 inline int seeking(FILE* f, int64_t offset, int whence, Real real) {
   const Unread before(f);
   const int sought = on_stream(Op::kFseek, f, real, [=](Call& call, int result) {
     set_outcome(call, result != 0);
-    if (whence == SEEK_SET && offset >= 0) call.offset = static_cast<uint64_t>(offset);
+    if (result != 0) return;
+    call.offset = whence == SEEK_SET ? static_cast<uint64_t>(offset) : position_of(f);
   });
   if (descriptor_of(f) >= 0) count_passed_over(before.passed_over(f));
   return sought;

@@ -23,7 +23,7 @@ _CLASSES = (
     Field("strided", "int", "", "behind it by a distance that comes at least twice, "
           "and in one of 16 of the calls that are behind it"),
     Field("random", "int", "", "at any other place"),
-    Field("unknown", "int", "", "at an offset that is not known (stdio, O_APPEND)"),
+    Field("unknown", "int", "", "at an offset that is not known (O_APPEND, streams opened unseen)"),
 )  # fmt: skip
 _COUNTS = (
     Field("sizes", "list", "", "the four most common sizes in bytes, as SIZExCALLS"),
