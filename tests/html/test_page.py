@@ -21,7 +21,7 @@ from weir_pages import write_step
 
 from weir.report import build
 from weir.report.files.groups import file_groups
-from weir.report.frame.amounts import seconds
+from weir.report.frame.amounts import number, seconds
 from weir.report.frame.table import Table
 from weir.report.html import render_html, tables
 from weir.report.mpi_io.table import MPI_IO
@@ -95,8 +95,7 @@ def test_numbers_of_the_page_are_those_of_the_report(page, plain_run):
     text, report = page.read_text(), build(plain_run)
     for step in report.steps:
         assert f"<th scope=\"row\">{step.name}</th>" in text
-    calls = f"{report.all.calls:,}".replace(",", "\u202f")
-    assert f"<b>{calls}</b>" in text
+    assert f"of {number(report.all.calls)} calls;" in text
 
 
 def test_the_command_writes_it_whole_or_not_at_all(weir, plain_run, tmp_path):
@@ -200,12 +199,11 @@ def test_the_page_of_one_rank_speaks_of_that_rank(plain_run):
     assert "I/O delays the run by" in render_html(
         build(plain_run)) and "I/O delays the run by" not in text
     assert (
-        "I/O of rank 2" in text
+        "I/O time of rank 2" in text
         and "Rank 2 was in I/O" in text
-        and "of all ranks together</dt>" not in text
+        and "of a rank, mean</dt>" not in text
     )
-    calls = f"{report.all.calls:,}".replace(",", "\u202f")
-    assert f"<b>{calls}</b>" in text
+    assert f"of {number(report.all.calls)} calls;" in text
 
 
 def test_files_are_grouped_whole(plain_run):
@@ -255,7 +253,7 @@ def page_of_a_command(directory, status: int, *counters, level: int = 3) -> str:
 def test_what_a_run_without_names_of_files_moved_is_reported(tmp_path):
     page = page_of_a_command(tmp_path / "main", 0, ("read", 5, 300), ("write", 2, 1_000_000),
         level=1)
-    assert "<b>2\u00a0MB</b><span>1.5\u00a0kB read, 2\u00a0MB written</span>" in page
+    assert "<b>1.5\u00a0kB | 2\u00a0MB</b>" in page
     assert "When there was I/O is not known of main" in page and "wall clock</li>" in page
 
 

@@ -57,14 +57,17 @@ def _barriers(process, begin: int, rank: int) -> np.ndarray:
 
 
 class Opened:
-    """A page in the browser; `js` runs script in it and returns what it returns."""
+    """A page in the browser, unfolded; `js` runs script in it and returns what it returns."""
 
-    def __init__(self, driver, path: Path):
+    def __init__(self, driver, path: Path, unfold: bool = True):
         self.driver = driver
         for kind in ("browser", "performance"):
             driver.get_log(kind)  # what earlier pages left
         driver.get(path.as_uri())
         self.settle("document.documentElement.dataset.ready === 'yes'")
+        if unfold:
+            self.js("for (const one of document.querySelectorAll('.fold')) one.open = true")
+            self.settle()
 
     def js(self, script: str, *arguments):
         return self.driver.execute_script(script, *arguments)

@@ -25,7 +25,16 @@ from weir.capture._environment import (
     tracing_variables,
 )
 from weir.capture._launcher import is_open_mpi, with_forwarding
-from weir.capture._run import Job, check_run, children_io, check_step, make_step, trace_files
+from weir.capture._run import (
+    Job,
+    batch_job,
+    check_run,
+    check_step,
+    children_io,
+    make_step,
+    trace_files,
+    user_name,
+)
 from weir.capture._unseen import REFUSES, unseen_programs
 
 NO_TRACE_STATUS = 3
@@ -92,6 +101,7 @@ def prepare(options: Options, environ: Mapping[str, str],
     library = preload_library()
     directory = make_step(options.run, options.step, options.overwrite,
         environ.get("WEIR_TRACE_DIR"), command is None, options.share)
+    system, job_id = batch_job(environ)
     job = Job(
         step=options.step,
         command=list(command) if command is not None else None,
@@ -100,6 +110,9 @@ def prepare(options: Options, environ: Mapping[str, str],
         budget_bytes=budget_bytes,
         weir=weir.__version__,
         started_realtime_ns=time.time_ns(),
+        user=user_name(),
+        batch_system=system,
+        job_id=job_id,
     )
     try:
         job.write(directory, options.share)

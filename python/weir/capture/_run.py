@@ -10,6 +10,7 @@ import pwd
 import stat
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 
@@ -25,6 +26,15 @@ LONGEST_NAME_BYTES = 255
 _FILE_MODES = {None: 0o600, "group": 0o640, "all": 0o644}
 _DIRECTORY_MODES = {None: 0o700, "group": 0o750, "all": 0o755}
 LEAST_SPACE_BYTES = 256 << 10  # what a trace of one small program takes
+# Variables that hold the number of the job: man sbatch, qsub, bsub, pjsub, flux-environment.
+_BATCH_SYSTEMS = (
+    ("SLURM_JOB_ID", "Slurm"),
+    ("PBS_JOBID", "PBS"),
+    ("LSB_JOBID", "LSF"),
+    ("PJM_JOBID", "PJM"),
+    ("FLUX_JOB_ID", "Flux"),
+    ("COBALT_JOBID", "Cobalt"),
+)
 
 
 def check_step(step: str) -> str:
@@ -75,6 +85,9 @@ class Job:
     ended_realtime_ns: int | None = None
     exit_status: int | None = None
     kernel_bytes: list[int] | None = None
+    user: str | None = None
+    batch_system: str | None = None
+    job_id: str | None = None
     format: int = FORMAT
 
     def write(self, directory: str, share: str | None = None) -> None:
@@ -96,6 +109,22 @@ class Job:
     def ended(self, exit_status: int | None, kernel_bytes: list[int] | None = None) -> Job:
         return replace(self, ended_realtime_ns=time.time_ns(), exit_status=exit_status,
             kernel_bytes=kernel_bytes)
+
+
+def user_name() -> str:
+    """Of the user who starts the step; its number where it has no name."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
+
+
+def batch_job(environ: Mapping[str, str]) -> tuple[str, str] | tuple[None, None]:
+    """The batch system and its number of the job in which weir runs; None outside a job."""
+    for variable, system in _BATCH_SYSTEMS:
+        if environ.get(variable):
+            return system, environ[variable]
+    return None, None
 
 
 def _mode_of(path: str) -> int | None:

@@ -10,7 +10,9 @@ import stat
 import pytest
 
 from weir import StorageError, UsageError
-from weir.capture._run import Job, check_run, check_step, finish_env_step, make_step, trace_files
+from weir.capture._run import (
+    Job, batch_job, check_run, check_step, finish_env_step, make_step, trace_files
+)  # fmt: skip
 
 
 def job(**changes) -> Job:
@@ -118,13 +120,21 @@ def test_job_json_has_the_keys_of_the_format_and_leaves_no_other_file(tmp_path):
         "format": 1, "step": "a", "command": ["./model", "ä b", "\udcff"], "cwd": "/",
         "level": "trace", "budget_bytes": 1,
         "started_realtime_ns": 5, "ended_realtime_ns": None, "exit_status": None,
-        "kernel_bytes": None, "weir": "1",
+        "kernel_bytes": None, "user": None, "batch_system": None, "job_id": None, "weir": "1",
     }  # fmt: skip
     job().ended(-9).write(str(tmp_path))
     written = json.loads((tmp_path / "job.json").read_text())
     assert written["exit_status"] == -9 and written["ended_realtime_ns"] > written[
         "started_realtime_ns"]
     assert [p.name for p in tmp_path.iterdir()] == ["job.json"]
+
+
+@pytest.mark.parametrize("variable, system", [("SLURM_JOB_ID", "Slurm"), ("PBS_JOBID", "PBS"),
+    ("LSB_JOBID", "LSF"), ("PJM_JOBID", "PJM"), ("FLUX_JOB_ID", "Flux"),
+    ("COBALT_JOBID", "Cobalt")])
+def test_the_job_of_the_batch_system_is_known_by_its_variable(variable, system):
+    assert batch_job({variable: "17.server"}) == (system, "17.server")
+    assert batch_job({variable: ""}) == batch_job({}) == (None, None)
 
 
 def test_only_a_step_of_weir_env_that_still_runs_is_finished_from_outside(tmp_path):

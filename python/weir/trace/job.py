@@ -24,6 +24,9 @@ class Job:
     weir: str | None = None
     # rchar and wchar of the command and of all that was waited for
     kernel_bytes: tuple[int, int] | None = None
+    user: str | None = None
+    batch_system: str | None = None
+    job_id: str | None = None
 
 
 def read_job(path: str | os.PathLike[str]) -> tuple[Job | None, str | None]:
@@ -46,7 +49,8 @@ def read_job(path: str | os.PathLike[str]) -> tuple[Job | None, str | None]:
         value = raw.get(key)
         return value if isinstance(value, wanted) and not isinstance(value, bool) else None
 
-    texts = {key: _text(typed(key, str)) for key in ("step", "cwd", "level", "weir")}
+    words_of = ("step", "cwd", "level", "weir", "user", "batch_system", "job_id")
+    texts = {key: _text(typed(key, str)) for key in words_of}
     numbers = ("budget_bytes", "started_realtime_ns", "ended_realtime_ns", "exit_status")
     words = tuple(str(_text(word)) for word in command) if is_list else None
     figures = raw.get("kernel_bytes")

@@ -13,6 +13,7 @@ END_KINDS = ("no orderly end", "exit", "_exit", "exec", "fatal signal")
 EXEC = 3
 REFUSED_BY_BUDGET, REFUSED_BY_FILTER = 255, 254
 LEVELS = ("off", "summary", "detail", "trace")
+MPI_NAMES = ("", "Open MPI", "MPICH or derived from it", "another MPI")
 
 # Behind the 64 bytes of the chunk header; docs/formats/trace.md 3.1.
 CHUNK = np.dtype(
@@ -46,6 +47,7 @@ class Process:
     ppid: int = 0
     rank: int = -1
     ranks: int = 0
+    mpi: int = 0  # of MPI_NAMES
     level_now: int = 0
     end_kind: int = 0
     start_ticks: int = 0
@@ -112,7 +114,7 @@ def decode_process(index: int, page: int, events: int, counted: int, raw: bytes)
     has_own = bool(one["io_known"] & 2)
     command = (bytes(one["command"]) if has_own else raw[1792:]).split(b"\0\0", 1)[0].rstrip(b"\0")
     plain = (
-        "pid ppid rank ranks level_now end_kind start_ticks start_mono_ns start_realtime_ns "
+        "pid ppid rank ranks mpi level_now end_kind start_ticks start_mono_ns start_realtime_ns "
         "last_ticks last_mono_ns"
         " end_ticks lost_events failures parent"
     ).split()

@@ -30,7 +30,7 @@ from weir.report.sentences import heading
 from weir.report.timeline.page import over_time
 
 SCRIPTS = ("tiles.js", "view.js", "plot.js", "lanes.js", "heat.js", "rates.js", "sort.js",
-    "main.js")
+    "ranks.js", "main.js")
 
 
 def sections(report: Report) -> Iterator[Section]:
@@ -57,7 +57,8 @@ def render_html(report: Report) -> str:
     values = {
         "heading": heading(report),
         "path": report.path,
-        "sections": made,
+        "first": made[0],
+        "sections": made[1:],
         "style": Markup(library.style + asset("style.css")),
         "script": Markup(script),
         "script_hash": base64.b64encode(hashlib.sha256(f"\n{script}\n".encode()).digest())

@@ -83,7 +83,7 @@ def _rank0(of: Report | StepReport) -> dict[str, Any]:
     return found if of.choice.rank in (None, 0) else dict.fromkeys(found)
 
 
-def _mean_ns(report: Report) -> float:
+def mean_rank_ns(report: Report) -> float:
     """I/O time of a rank, on average over the ranks of each step; its calls added up."""
     ranks = [max(1, sum(rank >= 0 for rank in step.ranks)) for step in report.steps]
     return sum(step.all.ns / count for step, count in zip(report.steps, ranks))
@@ -93,7 +93,8 @@ def step_table(report: Report) -> Table:
     """Wall; rank 0 and all ranks: calls, GB, seconds, files; active seconds."""
     total = _half(report.all) | _rank0(report)
     total |= {"wall_ns": report.wall_ns, "active_ns": report.active_ns}
-    per_rank = {"ns": _mean_ns(report), **{key: total[key] for key in ("rank0_ns", "active_ns")}}
+    of_ranks = {key: total[key] for key in ("rank0_ns", "active_ns")}
+    per_rank = {"ns": mean_rank_ns(report), **of_ranks}
     shares = {key: share(ns, report.wall_ns) for key, ns in per_rank.items()}
     printed = {key: "-" if of is None or of > 1 else share_text(of) for key, of in shares.items()}
     lines = (

@@ -11,7 +11,7 @@ import numpy as np
 
 from weir.analysis.names import fold
 from weir.report.file_systems.compute import file_system_totals, mount_of
-from weir.report.frame.build import Report, StepReport
+from weir.report.frame.build import Report, StepReport, figure
 from weir.report.frame.section import Section, rendered
 from weir.report.frame.table import Table
 from weir.report.timeline.compute import StepSpan, Timeline, sums, timeline
@@ -40,15 +40,23 @@ def has_calls(step: StepReport) -> bool:
     return step.level == "trace" and bool(step.data.files)
 
 
-def over_time(report: Report) -> list[Section]:
-    """Nothing when no step was recorded at level trace."""
+@figure
+def timeline_of(report: Report) -> Timeline | None:
+    """None when no step with I/O was recorded at level trace."""
     traced = [step for step in report.steps if has_calls(step)]
     groups, group_of = _file_systems(traced)
     made = timeline([span_of(step) for step in traced], groups, group_of,
         all_names=report.choice.everything)
     if made is None or not made.by_lane["calls"].any():
+        return None
+    return _with_used_groups(made)
+
+
+def over_time(report: Report) -> list[Section]:
+    """Nothing when no step was recorded at level trace."""
+    made = timeline_of(report)
+    if made is None:
         return []
-    made = _with_used_groups(made)
     lanes, by_lane = _within(made, "by_lane", MOST_LANES_TEXT)
     rates, by_group = _within(_at_most(made, MOST_SLICES), "by_group", MOST_TEXT - MOST_LANES_TEXT)
     common = {"untraced": [step.name for step in report.steps if not has_calls(step)],

@@ -1,7 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starts what the page has: sorting at once, plots when their numbers are unpacked.
 
+// A link to a section unfolds it.
+function unfold(hash) {
+  const fold = document.getElementById(hash.slice(1))?.querySelector(':scope > details');
+  if (fold) fold.open = true;
+}
+
+function bindFolds() {
+  const folds = [...document.querySelectorAll('details.fold')],
+        button = document.getElementById('unfold-all');
+  const name = () => {
+    button.textContent = folds.every((one) => one.open) ? 'Fold all' : 'Unfold all';
+  };
+  button.addEventListener('click', () => {
+    const open = !folds.every((one) => one.open);
+    for (const one of folds) one.open = open;
+  });
+  for (const one of folds) one.addEventListener('toggle', name);
+  const follow = () => {
+    if (location.hash.length > 1) unfold(location.hash);
+  };
+  // before the browser scrolls there, also where the address is the same again
+  for (const link of document.querySelectorAll('nav a'))
+    link.addEventListener('click', () => unfold(link.hash));
+  window.addEventListener('hashchange', follow);
+  follow();
+}
+
 async function start() {
+  bindFolds();
+  const ranks = document.querySelector('[data-ranks]');
+  if (ranks !== null) new RankBars(ranks, weirData.overview);
   for (const table of document.querySelectorAll('table.sortable')) makeSortable(table);
   const redrawn = [];
   if ('timeline' in weirData) {
