@@ -13,8 +13,13 @@ namespace {
 class Filling {
  public:
   Filling(const Names& names, const weir_reader_clock& clock, uint64_t created_ticks, uint64_t room,
-          const weir_reader_columns& out)
-      : names_(names), clock_(clock), created_(created_ticks), room_(room), out_(out) {}
+          const uint8_t* wanted, const weir_reader_columns& out)
+      : names_(names),
+        clock_(clock),
+        created_(created_ticks),
+        room_(room),
+        wanted_(wanted),
+        out_(out) {}
 
   uint64_t rows() const { return rows_; }
   bool is_full() const { return rows_ == room_; }
@@ -32,7 +37,8 @@ class Filling {
         case Treatment::call:
         case Treatment::fortran:
         case Treatment::silent:
-          if (is_known_layer(record.layer()) && plausible_time(record.start(), created_))
+          if ((wanted_ == nullptr || wanted_[record.op()] != 0) &&
+              is_known_layer(record.layer()) && plausible_time(record.start(), created_))
             row(chunk.process, cursor.thread, record);
           break;
         default: break;
@@ -79,6 +85,7 @@ class Filling {
   const Names& names_;
   const weir_reader_clock clock_;
   const uint64_t created_, room_;
+  const uint8_t* const wanted_;  // by operation; null: all
   const weir_reader_columns out_;
   uint64_t rows_ = 0;
   uint32_t last_process_ = 0, last_file_ = 0, last_text_ = Names::kLost;
@@ -88,8 +95,8 @@ class Filling {
 
 uint64_t read_events(const Mapping& file, const Index& index, const Names& names,
                      const weir_reader_clock& clock, weir_reader_cursor& cursor, uint64_t room,
-                     const weir_reader_columns& out) {
-  Filling filling(names, clock, index.header.created_ticks, room, out);
+                     const uint8_t* wanted, const weir_reader_columns& out) {
+  Filling filling(names, clock, index.header.created_ticks, room, wanted, out);
   const uint64_t end = std::min<uint64_t>(cursor.end_chunk, index.chunks.size());
   for (; cursor.chunk < end; ++cursor.chunk, cursor.record = 0, cursor.thread = 0) {
     const auto& chunk = index.chunks[cursor.chunk];

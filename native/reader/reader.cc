@@ -9,26 +9,14 @@
 #include <iterator>
 #include <memory>
 
-#include "reader/accesses.h"
 #include "reader/active.h"
 #include "reader/clock.h"
 #include "reader/events.h"
+#include "reader/handle.h"
 #include "reader/ops.h"
-#include "reader/replay.h"
 #include "reader/rereads.h"
-#include "reader/scan.h"
 #include "reader/tiles.h"
 #include "reader/times.h"
-
-struct weir_reader {
-  weir::reader::Mapping file;
-  weir::reader::Index index;
-  weir::reader::Problems problems;
-  weir::reader::Names names;
-  weir::reader::Scanned scanned;
-  weir::reader::Accesses accesses;
-  bool is_scanned = false;
-};
 
 using namespace weir::reader;
 
@@ -65,7 +53,6 @@ std::string load(weir_reader& reader, const char* path, uint64_t& place) {
 
 }  // namespace
 
-#define WEIR_API extern "C" __attribute__((visibility("default")))
 
 WEIR_API uint32_t weir_reader_abi(void) { return WEIR_READER_ABI; }
 
@@ -250,29 +237,11 @@ WEIR_API int weir_reader_read_extents(const weir_reader_reads* reads, const uint
   }
 }
 
-WEIR_API int weir_reader_replay_order(const weir_reader_replay* run, uint32_t* order) {
-  try {
-    order_events(*run, order);
-    return 0;
-  } catch (const std::exception&) {
-    return -1;
-  }
-}
-
-WEIR_API int weir_reader_replay_run(const weir_reader_replay* run, const uint32_t* order,
-                                    const int64_t* free_ns, weir_reader_replayed* result) {
-  try {
-    replay(*run, order, free_ns, *result);
-    return 0;
-  } catch (const std::exception&) {
-    return -1;
-  }
-}
-
 WEIR_API uint64_t weir_reader_events(const weir_reader* reader, const weir_reader_clock* clock,
                                      weir_reader_cursor* cursor, uint64_t room,
-                                     const weir_reader_columns* out) {
-  return read_events(reader->file, reader->index, reader->names, *clock, *cursor, room, *out);
+                                     const uint8_t* wanted, const weir_reader_columns* out) {
+  return read_events(reader->file, reader->index, reader->names, *clock, *cursor, room, wanted,
+                     *out);
 }
 
 WEIR_API void weir_reader_timestamps(const weir_reader_clock* clock, const uint64_t* ticks,

@@ -108,6 +108,7 @@ class Replay {
     }
     const int64_t saved = saved_[strand_[op]] = until == kNever ? 0 : until - replayed;
     if (result_.path != nullptr) saved_at_end_[op] = saved, awaited_[op] = awaited;
+    if (result_.awaited != nullptr) result_.awaited[op] = awaited;
   }
 
   void finish() {

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define WEIR_READER_ABI 2
+#define WEIR_READER_ABI 3
 #define WEIR_READER_BINS 36
 #define WEIR_READER_BY_SIZE_LIMIT 1u /* RLIMIT_FSIZE */
 #define WEIR_READER_BY_MEMORY 2u     /* no memory (RLIMIT_AS), or no descriptor to spare */
@@ -290,12 +290,71 @@ typedef struct {
 } weir_reader_columns;
 
 /* The next records as rows, at most `room`, chunk by chunk in the order in which they were made;
- * markers of threads and barriers, places not written and what is damaged are left out. Returns the
+ * markers of threads and barriers, places not written and what is damaged are left out, as are
+ * operations that have no byte other than 0 in wanted[256] (NULL: none). Returns the
  * number of rows; fewer than room: the cursor is at its end, and behind the last record that is
  * written: of a trace that grows, the next reader of the file goes on from there. Needs no scan. */
 uint64_t weir_reader_events(const weir_reader *reader, const weir_reader_clock *clock,
-                            weir_reader_cursor *cursor, uint64_t room,
+                            weir_reader_cursor *cursor, uint64_t room, const uint8_t *wanted,
                             const weir_reader_columns *out);
+
+/* A process whose calls count. Its line is that of one thread, or of all where is_whole. before:
+ * weir_reader_scan or weir_reader_times. */
+typedef struct {
+  const weir_reader *reader;
+  weir_reader_clock clock;
+  uint32_t process, thread, is_whole, reserved;
+} weir_reader_member;
+
+/* Unions of the calls of a rank: I/O on files of its line; that and its line's calls of MPI; that
+ * and its line's calls of netCDF, HDF5, PnetCDF and libweir; I/O of all threads; that and what the
+ * line's are; and I/O of the line and of all threads that are not among `callers`. */
+enum weir_reader_union {
+  WEIR_READER_LINE_IO, WEIR_READER_LINE_CALLS, WEIR_READER_LINE_LIBRARY, WEIR_READER_LINE_ALL_IO,
+  WEIR_READER_LINE_ALL_CALLS, WEIR_READER_LINE_ALL_LIBRARY, WEIR_READER_LINE_BESIDE_IO,
+  WEIR_READER_LINE_UNIONS
+};
+
+typedef struct {
+  const weir_reader_member *members; /* of one rank */
+  uint64_t members_count;
+  const uint32_t *callers; /* rising */
+  uint64_t callers_count;
+  const int64_t *at_ns; /* timestamps, rising */
+  uint64_t timestamps;
+  uint64_t room; /* intervals of a union that may wait in memory before they are joined */
+  uint32_t wanted, reserved; /* a bit for each union */
+} weir_reader_line;
+
+/* Lengths in ns of the wanted unions up to each timestamp: lengths[union * timestamps + i]. lasts,
+ * unless NULL: where the last I/O of any thread that began before each timestamp ends, cut there;
+ * the least number where there is none. cost: one pass over the calls, some 20 ns each; memory for
+ * some room or for the calls of a few chunks. fails: -1 when memory ran out. */
+int weir_reader_line_lengths(const weir_reader_line *line, int64_t *lengths, int64_t *lasts);
+
+typedef struct { /* what a row of an answer is about: calls of one operation on one file */
+  uint32_t file, op, row;
+} weir_reader_call_row;
+
+/* Cells of time, between each edge and the next, and I/O calls on files of the lines of members
+ * that lie within no other call of their thread. Those of member i count whose file and operation
+ * are in rows[first_row[i]] ... rows[first_row[i + 1] - 1], sorted by file and operation. */
+typedef struct {
+  const weir_reader_member *members;
+  uint64_t members_count;
+  const uint64_t *first_row;
+  const weir_reader_call_row *rows;
+  const int64_t *at_ns; /* edges, rising; two at least */
+  uint64_t count;
+} weir_reader_edges;
+
+/* How long calls of each row lasted in each cell, added to cells[row * (count - 1) + cell]. cost:
+ * one pass over the calls of chunks between the edges. fails: -1 when memory ran out. */
+int weir_reader_call_time(const weir_reader_edges *edges, uint64_t rows, int64_t *cells);
+/* What each row costs, added to out[row * costs + cost]: sums[edge * costs + cost] rises with a
+ * call that lasts from edge to edge. cost, fails: as above. */
+int weir_reader_call_shares(const weir_reader_edges *edges, uint64_t costs, const double *sums,
+                            double *out);
 
 /* count values each: ticks of the trace clock as ns since 1970, and lengths in ticks as ns. */
 void weir_reader_timestamps(const weir_reader_clock *clock, const uint64_t *ticks, uint64_t count,
@@ -332,6 +391,9 @@ typedef struct {
   uint64_t not_followed; /* waits for what had not begun when the waiting operation ended */
   uint64_t path_length;
   weir_reader_path_piece *path; /* room for one piece for each operation, or NULL */
+  /* Of each operation the one whose start it waited for longest, WEIR_READER_NO_ROW none; or NULL.
+   */
+  uint32_t *awaited;
 } weir_reader_replayed;
 
 /* Moves operations of a strand that overlap apart, and gives the order in which the starts and ends
@@ -345,6 +407,38 @@ int weir_reader_replay_order(const weir_reader_replay *run, uint32_t *order);
  * memory ran out. */
 int weir_reader_replay_run(const weir_reader_replay *run, const uint32_t *order,
                            const int64_t *free_ns, weir_reader_replayed *result);
+
+/* Waits of strands for others, as a replay found them, by strand and time and apart: stay i of
+ * strand[i], for awaited[i]. asked: strands at timestamps of which the answer is wanted. The arrays
+ * are used until weir_reader_causes_destroy. */
+typedef struct {
+  uint64_t strands, count, asked; /* count, asked: below 2^31 */
+  const uint32_t *strand, *awaited;
+  const int64_t *begin_ns, *until_ns;
+  const uint32_t *asked_strand;
+  const int64_t *asked_ns;
+} weir_reader_stays;
+
+/* Of a strand up to a timestamp, ns: its waits in which the awaited strand was in I/O (any thread
+ * of its rank) or computed, or waited itself for one that did, however many lie between; and its
+ * own I/O and calls (WEIR_READER_LINE_...). Of a stay: the first two. */
+typedef struct {
+  int64_t io_wait_ns, imbalance_ns, io_ns, calls_ns, all_calls_ns;
+} weir_reader_caused;
+
+typedef struct weir_reader_causes weir_reader_causes;
+
+/* Goes through all waits in the order of time, to find at which timestamps lines are needed. NULL:
+ * memory ran out. */
+weir_reader_causes *weir_reader_causes_create(const weir_reader_stays *stays);
+void weir_reader_causes_destroy(weir_reader_causes **causes);
+/* Those of a strand, rising. */
+const int64_t *weir_reader_causes_points(const weir_reader_causes *causes, uint64_t strand,
+                                         uint64_t *count);
+/* lengths: of each strand WEIR_READER_LINE_IO, _CALLS, _ALL_IO and _ALL_CALLS at its points, one
+ * after the other. at: of all that is asked; of_stays: of each. fails: -1 when memory ran out. */
+int weir_reader_causes_run(weir_reader_causes *causes, const int64_t *const *lengths,
+                           weir_reader_caused *at, weir_reader_caused *of_stays);
 
 #ifdef __cplusplus
 }

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from weir.analysis.names import NameTable
 from weir.analysis.step import read_step
-from weir.report.waits import busy
+from weir.analysis import lines
 from weir.report.waits.busy import busy_at
 from weir.trace import Step
 from weir.trace._synthetic import TraceWriter, event, mpi, records
@@ -55,7 +55,7 @@ def test_lengths_and_last_ends_are_those_of_every_ns(of_processes, asked, room):
     """Three calls a chunk, on up to three threads, in no order."""
     covered, names = set(), NameTable()
     with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(busy, "ROOM_BLOCKS", room)
+        patch.setattr(lines, "ROOM_INTERVALS", room)
         path = Path(directory) / "n.weir"
         with TraceWriter(path) as writer:
             for number, calls in enumerate(of_processes):

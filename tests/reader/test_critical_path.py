@@ -4,6 +4,7 @@ answer is known, because they are made once more with I/O of no length."""
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from wait_trace import WaitTrace
 
-from weir.report import build
+from weir.report import build, report_json
+from weir.report.frame.kind import Options
+from weir.report.frame.table import text_lines
+from weir.report.registry import report_tables
 from weir.report.waits.alone import alone_of
 from weir.report.waits.summary import synchronisation_of
 
@@ -219,3 +223,28 @@ def test_any_program_of_gathers_messages_and_barriers(made):
 
     with tempfile.TemporaryDirectory() as directory:
         check(make, Path(directory))
+
+
+def test_ranks_that_outlive_a_killed_launcher_end_the_wall_time(tmp_path):
+    """timeout kills mpirun after 2 s; the ranks go on for 3 more."""
+    program = WaitTrace(2)
+    for _ in range(5):
+        program.io(0, 1000 * MS)
+        program.barrier()
+    run = program.write(tmp_path / "run" / "s")
+    begun = build(run).steps[0].data
+    line, process = begun.lines[0], begun.members[0].process
+    started = line.timestamp(process.start_ticks) - 50 * MS
+    job = {"format": 1, "level": "trace", "command": ["mpirun", "./model"],
+        "started_realtime_ns": started, "ended_realtime_ns": started + 2000 * MS}
+    (run / "s" / "job.json").write_text(json.dumps(job))
+    report = build(run)
+    [step] = report.steps
+    assert step.wall_ns == 5050 * MS + 5
+    [row] = report_json(report)["waits"]
+    assert row["path_s"] == 5 and row["wall_s"] >= row["path_s"]
+    assert sum(one["path_s"] for one in row["critical_path"]) == pytest.approx(row["wall_s"])
+    lines = [line for table in report_tables(report, Options(("waits",)))
+        for line in text_lines(table)]
+    assert "s: ranks went on for 3.1 s after the command had ended; Wall counts until then" in [
+        line.strip() for line in lines]

@@ -16,6 +16,7 @@ from weir.report.frame.kind import ALL, Options
 from weir.report.frame.table import text_lines
 from weir.report.registry import report_tables
 from weir.report.wall.compute import PARTS
+from weir.report.waits.summary import synchronisation_of
 from weir.report.wall.table import by_rank, shares
 from weir.trace._synthetic import TraceWriter, event
 
@@ -84,9 +85,35 @@ def test_a_chain_that_begins_in_the_middle_of_a_wait(tmp_path):
     program.compute(2, 3 * SECOND)
     program.receive(1, 2, 8 * SECOND)
     program.compute(0, 4 * SECOND)
-    program.receive(0, 1, 7 * SECOND)
+    program.cost = 0
+    program.message(1, 0)
     program.compute(0, SECOND)
-    assert split(program, tmp_path) == [(5, 0, 1, 2, 0), (0, 0, 5, 3, 0), (3, 5, 0, 0, 0)]
+    assert split(program, tmp_path) == [(5, 0, 1, 3, 0), (0, 0, 5, 3, 0), (3, 5, 0, 0, 0)]
+
+
+def test_the_critical_path_and_the_split_agree_on_what_ranks_did(tmp_path):
+    """Calls of MPI and MPI-IO that wait for nobody are no computing on the critical path, and I/O
+    within a call of MPI is I/O: of one rank that is all of the path, both say the same."""
+    program = WaitTrace(2)
+    program.compute(1, SECOND)
+    program._keep(1, "/scratch/a", lambda at, name: event("MPI_File_write_at", at, 3 * SECOND,
+        file=name), 0)
+    program.compute(1, SECOND)
+    program.io(1, SECOND, "/scratch/a", "pwrite")
+    program.compute(1, SECOND)
+    begun = program.now[1]
+    program.compute(1, SECOND)
+    program.io(1, SECOND, "/scratch/b")
+    ended = program.now[1]
+    program.now[1] = begun
+    program.receive(1, 0, ended + 2 * SECOND)
+    program.compute(1, 7 * SECOND)
+    step = build(program.write(tmp_path / "run" / "s")).steps[0]
+    split_exactly(step)
+    row = by_rank(step)[1]
+    [path] = synchronisation_of(step).waits.path
+    assert (path.computing_ns, path.mpi_ns, path.io_ns) == (8 * SECOND, 5 * SECOND, 2 * SECOND)
+    assert row["computing_ns"] == path.computing_ns and row["io_ns"] == path.io_ns
 
 
 def test_two_ranks_that_wait_for_each_other_communicate(tmp_path):

@@ -64,30 +64,6 @@ class Union:
 
 
 @dataclass(frozen=True)
-class Sum:
-    """The lengths of intervals added up, overlaps as often as they are there. Integers may wrap
-    around on the way: what comes out is exact."""
-
-    starts: np.ndarray
-    ends: np.ndarray
-    sums: tuple[np.ndarray, np.ndarray]  # of the first k starts, of the first k ends
-
-    @staticmethod
-    def of(starts: np.ndarray, ends: np.ndarray) -> Sum:
-        sides = [np.sort(side, kind="stable") for side in (starts, ends)]
-        return Sum(*sides, tuple(np.r_[np.int64(0), np.cumsum(side)] for side in sides))
-
-    def until(self, timestamps: np.ndarray) -> np.ndarray:
-        """Sum of the parts up to each timestamp: of all that began, the time since, less that since
-        their ends."""
-        total = np.zeros(len(timestamps), np.int64)
-        for side, sums, sign in zip((self.starts, self.ends), self.sums, (1, -1)):
-            at = np.searchsorted(side, timestamps, "right")
-            total += sign * (at * timestamps - sums[at])
-        return total
-
-
-@dataclass(frozen=True)
 class Price:
     """What a second in I/O costs from each edge to the next; outside of the edges it costs nothing.
     """
@@ -108,19 +84,6 @@ class Price:
         edges, at = np.unique(timestamps, return_inverse=True)
         change = np.bincount(at, np.r_[np.ones(len(begins)), -np.ones(len(ends))], len(edges))
         return Price(edges, np.cumsum(change)[:-1])
-
-    @staticmethod
-    def greatest(prices: list[Price]) -> Price:
-        """The highest of several at each timestamp: a second that is critical at two places counts
-        once."""
-        prices = [one for one in prices if len(one.values)]
-        if len(prices) < 2:
-            return prices[0] if prices else Price.nothing()
-        edges = np.unique(np.concatenate([one.edges for one in prices]))
-        values = np.zeros(len(edges) - 1)
-        for one in prices:
-            np.maximum(values, one.at(edges[:-1]), out=values)
-        return Price(edges, values)
 
     @staticmethod
     def of_windows(begins: np.ndarray, ends: np.ndarray, values: np.ndarray) -> Price:
@@ -167,34 +130,3 @@ class Cost:
         since = self.union.until(timestamps) - self.union.until(edges)[low]
         return np.where(at < 0, 0.0, np.where(at >= len(edges) - 1, self.sums[-1],
             self.sums[low] + self.price.values[low] * since))
-
-
-class Shares:
-    """A cost distinguished by call: what falls between two edges, in proportion to the calls' time
-    between them. First all calls are added, some at a time; then each is asked for its share."""
-
-    def __init__(self, cost: Cost):
-        self.cost, self.edges = cost, cost.price.edges
-        self.calls_ns = np.zeros(max(len(self.edges) - 1, 0), np.int64)
-        self.offsets = (self.edges - self.edges[0]).astype(np.float64) if len(
-            self.edges) else np.empty(0)
-        self.sums: np.ndarray | None = None  # at each edge, of a call that lasts all the time
-
-    def add(self, starts: np.ndarray, ends: np.ndarray) -> None:
-        low, high = np.searchsorted(self.edges, [starts.min(), ends.max()], "right").tolist()
-        low, high = max(low - 1, 0), min(high + 1, len(self.edges))
-        if high - low > 1:
-            self.calls_ns[low : high - 1] += np.diff(Sum.of(starts, ends)
-                .until(self.edges[low:high]))
-
-    def of(self, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        """cost: one search in the edges for each start and end."""
-        if len(self.edges) < 2:
-            return np.zeros(len(starts))
-        if self.sums is None:
-            rate = np.divide(np.diff(self.cost.sums), self.calls_ns,
-                out=np.zeros(len(self.calls_ns)), where=self.calls_ns > 0)
-            self.sums = np.r_[0.0, np.cumsum(rate * np.diff(self.offsets))]
-        origin = self.edges[0]
-        return np.interp(ends - origin, self.offsets, self.sums) - np.interp(starts - origin,
-            self.offsets, self.sums)

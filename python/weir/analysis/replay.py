@@ -86,14 +86,23 @@ class Replay:
         is_first = np.r_[True, np.diff(self.strand) != 0][: len(self)]
         return np.where(is_first, self.start_ns, begins[: len(self)]), self.start_ns
 
+    def awaited(self) -> np.ndarray:
+        """Of each operation the one whose start it waited for longest, NOBODY where for none."""
+        found = np.full(len(self), NOBODY, np.uint32)
+        made = Replayed(awaited=found.ctypes.data)
+        self._made(np.zeros(len(self), np.int64), made)
+        return found
+
+    def _made(self, free_ns: np.ndarray, made: Replayed) -> None:
+        order = self._order.ctypes.data
+        if replay_functions()[1](c.byref(self._run), order, free_ns.ctypes.data, c.byref(made)):
+            raise MemoryError("no memory to replay the run")
+
     def run(self, free_ns: np.ndarray, with_path: bool = False) -> Finish:
         """free_ns: how much of the time in front of each operation costs nothing."""
         pieces = np.empty(len(self) if with_path else 0, PATH_PIECE)
         made = Replayed(path=pieces.ctypes.data if with_path else None)
-        free_ns = np.ascontiguousarray(free_ns, np.int64)
-        order = self._order.ctypes.data
-        if replay_functions()[1](c.byref(self._run), order, free_ns.ctypes.data, c.byref(made)):
-            raise MemoryError("no memory to replay the run")
+        self._made(np.ascontiguousarray(free_ns, np.int64), made)
         pieces = pieces[: made.path_length]
         path = Path(*(pieces[name].copy() for name in ("op", "before", "price")))
         if not len(self):

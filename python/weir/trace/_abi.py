@@ -11,7 +11,7 @@ import numpy as np
 
 from weir._native import READER, library_path
 
-ABI = 2
+ABI = 3
 BINS = 36
 ARRAYS = ("chunks", "processes", "texts", "names", "rows", "histograms", "units", "syncs",
     "problems",
@@ -135,7 +135,46 @@ class ReplayRun(c.Structure):
 class Replayed(c.Structure):
     _fields_ = [
         ("finish_ns", c.c_int64), ("replayed_finish_ns", c.c_int64), ("not_followed", c.c_uint64),
-        ("path_length", c.c_uint64), ("path", c.c_void_p),
+        ("path_length", c.c_uint64), ("path", c.c_void_p), ("awaited", c.c_void_p),
+    ]  # fmt: skip
+
+
+# Processes whose calls count, and rows of files and operations.
+MEMBER = _layout(
+    "reader:<u8 origin_ticks:<u8 base_ns:<i8 multiplier:<u8 process:<u4 thread:<u4 is_whole:<u4 "
+    "reserved:<u4"
+)
+CALL_ROW = _layout("file:<u4 op:<u4 row:<u4")
+CAUSED = _layout("io_wait_ns:<i8 imbalance_ns:<i8 io_ns:<i8 calls_ns:<i8 all_calls_ns:<i8")
+LINE_UNIONS = 7
+
+
+def pointer_to(array: np.ndarray) -> int:
+    """Where it lies; the caller keeps it."""
+    return array.ctypes.data
+
+
+class LineCalls(c.Structure):
+    _fields_ = [
+        ("members", c.c_void_p), ("members_count", c.c_uint64),
+        ("callers", c.c_void_p), ("callers_count", c.c_uint64),
+        ("at_ns", c.c_void_p), ("timestamps", c.c_uint64),
+        ("room", c.c_uint64), ("wanted", c.c_uint32), ("reserved", c.c_uint32),
+    ]  # fmt: skip
+
+
+class Edges(c.Structure):
+    _fields_ = [
+        ("members", c.c_void_p), ("members_count", c.c_uint64),
+        ("first_row", c.c_void_p), ("rows", c.c_void_p),
+        ("at_ns", c.c_void_p), ("count", c.c_uint64),
+    ]  # fmt: skip
+
+
+class Stays(c.Structure):
+    _fields_ = [(name, c.c_uint64) for name in ("strands", "count", "asked")] + [
+        (name, c.c_void_p)
+        for name in ("strand", "awaited", "begin_ns", "until_ns", "asked_strand", "asked_ns")
     ]  # fmt: skip
 
 
@@ -188,7 +227,7 @@ def events_function() -> object:
     """weir_reader_events with its signature set."""
     function = library().weir_reader_events
     function.argtypes = [c.c_void_p, c.POINTER(Clock), c.POINTER(Cursor), c.c_uint64,
-        c.POINTER(EventColumns)]
+        c.c_void_p, c.POINTER(EventColumns)]
     function.restype = c.c_uint64
     return function
 
@@ -245,3 +284,32 @@ def replay_functions() -> tuple[object, object]:
     run.argtypes = [c.POINTER(ReplayRun), c.c_void_p, c.c_void_p, c.POINTER(Replayed)]
     order.restype = run.restype = c.c_int
     return order, run
+
+
+@functools.cache
+def line_functions() -> tuple[object, object, object]:
+    """weir_reader_line_lengths, weir_reader_call_time and weir_reader_call_shares with their
+    signatures set."""
+    lib = library()
+    lengths, time = lib.weir_reader_line_lengths, lib.weir_reader_call_time
+    shares = lib.weir_reader_call_shares
+    lengths.argtypes = [c.POINTER(LineCalls), c.c_void_p, c.c_void_p]
+    time.argtypes = [c.POINTER(Edges), c.c_uint64, c.c_void_p]
+    shares.argtypes = [c.POINTER(Edges), c.c_uint64, c.c_void_p, c.c_void_p]
+    lengths.restype = time.restype = shares.restype = c.c_int
+    return lengths, time, shares
+
+
+@functools.cache
+def causes_functions() -> tuple[object, object, object, object]:
+    """weir_reader_causes_create, _points, _run and _destroy with their signatures set."""
+    create, points, run, destroy = (
+        getattr(library(), f"weir_reader_causes_{name}")
+        for name in ("create", "points", "run", "destroy")
+    )
+    create.argtypes, create.restype = [c.POINTER(Stays)], c.c_void_p
+    points.argtypes = [c.c_void_p, c.c_uint64, c.POINTER(c.c_uint64)]
+    points.restype = c.c_void_p
+    run.argtypes, run.restype = [c.c_void_p, c.c_void_p, c.c_void_p, c.c_void_p], c.c_int
+    destroy.argtypes, destroy.restype = [c.POINTER(c.c_void_p)], None
+    return create, points, run, destroy

@@ -164,20 +164,19 @@ class StepReport(_Summed):
 
     @cached_property
     def wall_ns(self) -> int:
-        """Of the job; where its end is unknown, to the last sign of life in the trace, from the
-        start of its command or of the first process."""
+        """From the start of the job's command to its end, or to the last sign of life of a rank
+        that outlived it; where one of both is unknown, to the last sign of life in the trace, from
+        the start of the command or of the first process."""
         job = self.data.step.job
         if (
             job is not None
             and job.started_realtime_ns is not None
             and job.ended_realtime_ns is not None
         ):
-            return max(0, job.ended_realtime_ns - job.started_realtime_ns)
-        timestamps = []
-        for member in self.data.members:
-            process, line = member.process, self.data.lines[member.file]
-            ticks = (process.start_ticks, process.last_ticks, process.end_ticks)
-            timestamps += [line.timestamp(t) for t in ticks if process.whole and t]
+            begin, end = job.started_realtime_ns, job.ended_realtime_ns
+            signs = self._signs_of_ranks
+            return max(0, max(end, *signs) - min(begin, *signs)) if signs else max(0, end - begin)
+        timestamps = [at for member in self.data.members for at in self._signs_of(member)]
         if len(self.columns):
             timestamps += [int(self.columns.first_ns.min()), int(self.columns.last_ns.max())]
         if (
@@ -188,6 +187,31 @@ class StepReport(_Summed):
         ):
             timestamps.append(job.started_realtime_ns)
         return max(timestamps) - min(timestamps) if timestamps else 0
+
+    @property
+    def outlived_ns(self) -> int:
+        """How long ranks went on when the job's command had ended (a launcher that was killed)."""
+        job = self.data.step.job
+        ended = job.ended_realtime_ns if job is not None else None
+        return max(0, max(self._signs_of_ranks, default=0) - ended) if ended is not None else 0
+
+    def _signs_of(self, member: Member) -> list[int]:
+        """Timestamps at which a process was alive."""
+        process, line = member.process, self.data.lines[member.file]
+        ticks = (process.start_ticks, process.last_ticks, process.end_ticks)
+        return [line.timestamp(t) for t in ticks if process.whole and t]
+
+    @cached_property
+    def _signs_of_ranks(self) -> list[int]:
+        """The same of all ranks of parallel programs, and the first and last of their records."""
+        is_rank = self.data.member_mask(lambda one: one.process.ranks > 1 and not one.is_launcher)
+        ranks = np.flatnonzero(is_rank).tolist()
+        signs = [at for one in ranks for at in self._signs_of(self.data.members[one])]
+        of_ranks = is_rank[self.data.columns.member]
+        if of_ranks.any():
+            signs.append(int(self.data.columns.first_ns[of_ranks].min()))
+            signs.append(int(self.data.columns.last_ns[of_ranks].max()))
+        return signs
 
     @cached_property
     def lost_events(self) -> int:

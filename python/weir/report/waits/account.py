@@ -11,13 +11,16 @@ operations, in proportion to the time of their calls.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from weir.analysis.intervals import Cost, Price, Shares
-from weir.analysis.names import NO_NAME, NameTable
+from weir.analysis.intervals import Price
+from weir.analysis.lines import (
+    ALL_IO, BESIDE_IO, CALLS, EVERY_THREAD, IO, Cells, LineOf, call_rows, lengths_of
+)  # fmt: skip
+from weir.analysis.names import NameTable
 from weir.analysis.remote import for_each
 from weir.analysis.step import StepData
 from weir.report.waits.awaited import (
@@ -30,7 +33,7 @@ from weir.report.waits.awaited import (
 )
 from weir.report.waits.busy import Busy, busy_at
 from weir.report.waits.completion import met_at_completion
-from weir.report.waits.critical import Critical, by_location, critical_of
+from weir.report.waits.critical import Critical, Spent, by_location, critical_of
 from weir.report.waits.file_calls import file_arrivals, routines_of_files
 from weir.report.waits.instances import (
     Communicators,
@@ -42,7 +45,7 @@ from weir.report.waits.instances import (
 )
 from weir.report.waits.locations import Locations
 from weir.report.waits.operations import Operations, operations_of
-from weir.report.waits.records import Calls, Records, Threads, calls_of, threads_of
+from weir.report.waits.records import Records, threads_of
 
 COSTS = ("waited_ns", "path_ns", "critical_ns")
 
@@ -88,15 +91,11 @@ class Account:
     critical: Critical
     operations: Operations
     own_ns: np.ndarray  # I/O in front of each operation, of the thread that calls MPI
-    others: list[Threads]  # by rank: threads of which that leaves out
+    lines: list[LineOf]  # by strand
     costs: Costs
     span_figures: np.ndarray
     waiting_ns: int
     routines: dict[int, str]
-
-
-_NO_COSTS = tuple(np.empty(0, kind) for kind in (np.int64, np.int32, np.uint8,
-    *(float,) * len(COSTS)))
 
 
 def account(
@@ -106,8 +105,8 @@ def account(
     """records: of MPI and MPI-IO, of any member; begins: of MPI_Init; lives: start and end of each
     rank; routines: names of MPI's routines by number.
 
-    cost: a pass over the I/O of all ranks, two more over that of ranks that others wait for or that
-    are on the critical path, one more where MPI-IO is used, or threads do I/O that do not call MPI;
+    cost: a pass over the records of all ranks for MPI's, one for their I/O, three more over that of
+    ranks that others wait for or that are on the critical path, one more where MPI-IO is used;
     memory for the records of MPI, and for a few chunks of a rank's I/O per processor.
     """
     spans = spans or Spans.none()
@@ -135,17 +134,16 @@ def account(
         _Windows(waits.awaited, waits.begin_ns, waits.until_ns),
         _Windows(spans.location, spans.begin_ns, spans.end_ns),
     )
-    others = _others(data, locations, found)
-    own_ns, all_ns, io = _io_in(data, names, locations, found, others, windows)
-    waited, critical = _once(waits, io[0]), critical_of(found, own_ns, all_ns)
-    prices = _prices(len(locations), waits, waited, critical)
-    of_mains = [one for (one, _), is_main in zip(others, found.main.tolist()) if is_main]
-    costs, figures = _costs(data, names, locations, prices, of_mains, windows[1])
+    lines = lines_of(data, locations, found)
+    spent, io = _io_in(data, names, found, lines, windows)
+    waited, critical = _once(waits, io[0]), critical_of(found, spent)
+    costs, figures = _costs(data, names, _jobs(locations, found, lines, waits, waited, critical),
+        windows[1])
     figures[:, 0] = io[1]
     in_mpi = waiting_ns(records, instances, met)
     every = routines | routines_of_files()
     return Account(
-        locations, comms, instances, waits, waited, critical, found, own_ns, of_mains, costs,
+        locations, comms, instances, waits, waited, critical, found, spent.own, lines, costs,
         figures, in_mpi, every,
     )  # fmt: skip
 
@@ -163,61 +161,68 @@ class _Windows:
         return rows, self.begins[rows], self.ends[rows]
 
 
-def _others(
-    data: StepData, locations: Locations, found: Operations
-) -> list[tuple[Threads, Threads]]:
-    """By strand: that of its rank's threads it alone is wanted; and that those that call MPI, but
-    it, are not. Nothing where it is alone."""
-    made: list[tuple[Threads, Threads]] = []
-    for location, thread in zip(found.location_of_strand.tolist(), found.thread.tolist()):
-        member = int(locations.speaker[location])
-        is_alone = thread < 0 or (threads_of(data, member) == thread).all()
+def lines_of(data: StepData, locations: Locations, found: Operations) -> list[LineOf]:
+    """By strand. A thread that calls MPI beside the main one has a line of its own; that of a
+    process with one thread is the whole process."""
+    made = []
+    for strand, location in enumerate(found.location_of_strand.tolist()):
+        member, thread = int(locations.speaker[location]), int(found.thread[strand])
+        others = tuple(one for one in locations.members[location] if one != member)
+        is_alone = thread < 0 or bool((threads_of(data, member) == thread).all())
         calling = found.thread[(found.location_of_strand == location) & (found.thread != thread)]
-        own: Threads = {} if is_alone else {member: (True, np.array([thread]))}
-        callers: Threads = {member: (False, calling)} if len(calling) else {}
-        made.append((own, callers))
+        made.append(
+            LineOf(
+                (member, *others) if found.main[strand] else (member,),
+                EVERY_THREAD if is_alone else thread, tuple(np.unique(calling).tolist()),
+            )  # fmt: skip
+        )
     return made
 
 
 def _io_in(
-    data: StepData, names: NameTable, locations: Locations, found: Operations,
-    others: list[tuple[Threads, Threads]], windows: tuple[_Windows, ...],
-) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:  # fmt: skip
-    """The I/O in front of each operation, of the thread's own and of all that do not call MPI; and
-    the ranks' in the windows."""
-    gaps = found.replay.gaps()
-    strands = len(others)
-    rows = np.searchsorted(found.replay.strand, np.arange(strands + 1)).tolist()
-    own_ns, all_ns = (np.zeros(len(found.replay), np.int64) for _ in range(2))
+    data: StepData, names: NameTable, found: Operations, lines: list[LineOf],
+    windows: tuple[_Windows, ...],
+) -> tuple[Spent, list[np.ndarray]]:  # fmt: skip
+    """What strands did in front of operations and in them, and the ranks' I/O in the windows."""
+    replay = found.replay
+    gaps = replay.gaps()
+    rows = np.searchsorted(replay.strand, np.arange(len(lines) + 1)).tolist()
+    spent = Spent(*(np.zeros(len(replay), np.int64) for _ in range(4)))
     io = [np.zeros(len(one.location), np.int64) for one in windows]
     pieces = []
     for strand, location in enumerate(found.location_of_strand.tolist()):
-        of = slice(rows[strand], rows[strand + 1])
-        is_main = bool(found.main[strand])
+        of, is_main = slice(rows[strand], rows[strand + 1]), bool(found.main[strand])
         sides = [side for one in windows for side in one.of(location)[1:]] if is_main else []
-        members = locations.members[location] if is_main else (int(locations.speaker[location]),)
-        pieces.append((members, others[strand], *(side[of] for side in gaps), *sides))
-    for strand, (own, every, *more) in enumerate(for_each(_io_within, data, names, pieces)):
+        pieces.append((lines[strand], is_main, gaps[0][of], gaps[1][of], found.until_ns[of],
+            replay.end_ns[of], *sides))
+    for strand, (own, every, calls, within, *more) in enumerate(
+        for_each(_io_within, data, names, pieces)
+    ):
         of = slice(rows[strand], rows[strand + 1])
-        own_ns[of], all_ns[of] = own, every if found.main[strand] else own
+        spent.own[of], spent.all[of], spent.calls[of], spent.within[of] = own, every, calls, within
         for one, into, ns in zip(windows, io, more):
             into[one.of(int(found.location_of_strand[strand]))[0]] = ns
-    return own_ns, all_ns, io
+    return spent, io
 
 
 def _io_within(
-    data: StepData, names: NameTable, members: Sequence[int], others: tuple[Threads, Threads],
-    begins: np.ndarray, ends: np.ndarray, *sides: np.ndarray,
+    data: StepData, names: NameTable, line: LineOf, is_main: bool, begins: np.ndarray,
+    ends: np.ndarray, *sides: np.ndarray,
 ) -> list[np.ndarray]:  # fmt: skip
-    """How long a strand was in I/O in front of its operations: by itself, and with threads that do
-    not call MPI; and its rank in windows of several kinds, whose begins and ends are `sides`."""
-    whole = busy_at(data, names, members, begins, ends, *sides)
-    found = [
-        whole if not left_out else busy_at(data, names, members, begins, ends, without=left_out)
-        for left_out in others
-    ]
-    in_front = [busy.within(begins, ends) for busy in found]
-    return in_front + [whole.within(*pair) for pair in zip(sides[::2], sides[1::2])]
+    """As Spent has it, of a strand; and its rank's I/O in windows of several kinds. sides: begins
+    and ends of the time in operations behind waits, and of the windows."""
+    at = np.unique(np.concatenate([begins, ends, *sides]))
+    beside = BESIDE_IO if is_main else IO
+    own, calls, besides, every = lengths_of(data, line, at, IO, CALLS, beside, ALL_IO)
+
+    def within(union: np.ndarray, begin: np.ndarray, end: np.ndarray) -> np.ndarray:
+        return union[np.searchsorted(at, end)] - union[np.searchsorted(at, begin)]
+
+    in_front = [within(union, begins, ends) for union in (own, besides, calls)]
+    return [
+        *in_front, within(own, *sides[:2]),
+        *(within(every, *pair) for pair in zip(sides[2::2], sides[3::2])),
+    ]  # fmt: skip
 
 
 def _once(waits: Waits, waited: np.ndarray) -> np.ndarray:
@@ -232,92 +237,87 @@ def _once(waits: Waits, waited: np.ndarray) -> np.ndarray:
     return kept
 
 
-_Prices = tuple[Price, Price, Price]
+@dataclass(frozen=True)
+class _Job:
+    """What a second of the I/O of a line costs, for some of COSTS (their places)."""
+
+    location: int
+    line: LineOf
+    costs: tuple[int, ...]
+    prices: tuple[Price, ...]
 
 
-def _prices(count: int, waits: Waits, waited: np.ndarray, critical: Critical) -> list[_Prices]:
-    """By rank: what a second of its I/O costs in waited, path and critical time."""
-    nothing = Price.nothing()
-    made = [(nothing, nothing, nothing)] * count
-    seen, path = np.flatnonzero(waited > 0), critical.path
+def _jobs(
+    locations: Locations, found: Operations, lines: list[LineOf], waits: Waits, waited: np.ndarray,
+    critical: Critical,
+) -> list[_Job]:  # fmt: skip
+    """Of ranks that were waited for, whichever of their threads was in I/O; and of strands on the
+    critical path."""
+    seen, path, made = np.flatnonzero(waited > 0), critical.path, []
     of_waits = {one: seen[rows] for one, rows in by_location(waits.awaited[seen])}
-    of_path = dict(by_location(path.location))
-    for one in of_waits.keys() | of_path.keys():
-        rows, at = of_waits.get(one, seen[:0]), of_path.get(one, seen[:0])
-        at = at[np.argsort(path.begin_ns[at], kind="stable")]
-        begins, ends, price = path.begin_ns[at], path.end_ns[at], path.price[at]
-        made[one] = (
-            Price.added(waits.begin_ns[rows], waits.until_ns[rows]),
-            Price.of_windows(begins, ends, np.ones(len(at))),
-            Price.of_windows(begins, ends, price),
-        )
+    of_path = dict(by_location(path.strand))
+    for strand, location in enumerate(found.location_of_strand.tolist()):
+        line, prices, costs = lines[strand], [], []
+        rows = of_waits.get(location, seen[:0]) if found.main[strand] else seen[:0]
+        if len(rows):
+            price = Price.added(waits.begin_ns[rows], waits.until_ns[rows])
+            if line.thread == EVERY_THREAD:
+                prices, costs = [price], [0]
+            else:
+                made.append(_Job(location, LineOf(line.members), (0,), (price,)))
+        at = of_path.get(strand, seen[:0])
+        if len(at):
+            at = at[np.argsort(path.begin_ns[at], kind="stable")]
+            begins, ends, price = path.begin_ns[at], path.end_ns[at], path.price[at]
+            prices += [
+                Price.of_windows(begins, ends, np.ones(len(at))),
+                Price.of_windows(begins, ends, price),
+            ]
+            costs += [1, 2]
+        if prices:
+            made.append(_Job(location, line, tuple(costs), tuple(prices)))
     return made
 
 
 def _costs(
-    data: StepData, names: NameTable, locations: Locations, prices: list[_Prices],
-    others: list[Threads], spans: _Windows,
-) -> tuple[Costs, np.ndarray]:  # fmt: skip
+    data: StepData, names: NameTable, jobs: list[_Job], spans: _Windows
+) -> tuple[Costs, np.ndarray]:
     """What I/O costs by rank, file and operation; and by span, behind an empty column."""
     figures = np.zeros((len(spans.location), 1 + len(COSTS)))
-    some = [at for at, of in enumerate(prices) if any(len(price.edges) for price in of)]
-    parts = for_each(
-        _location_costs, data, names,
-        [(locations.members[at], prices[at], others[at], *spans.of(at)[1:]) for at in some],
-    )  # fmt: skip
-    for at, (_, of_spans) in zip(some, parts):
-        figures[spans.of(at)[0], 1:] = of_spans
-    every = [(np.full(len(of[0]), at, np.int64), *of) for at, (of, _) in zip(some, parts)]
-    return Costs(*(np.concatenate(column) for column in zip(_NO_COSTS, *every))), figures
+    pieces = [(one, *spans.of(one.location)[1:]) for one in jobs]
+    sums: dict[tuple[int, int, int], np.ndarray] = {}
+    for job, (name, op, of_calls, of_spans) in zip(jobs, for_each(_job_costs, data, names, pieces)):
+        places = list(job.costs)
+        at = spans.of(job.location)[0]
+        figures[at[:, None], 1 + np.array(places)] += of_spans
+        for one, which, of in zip(name.tolist(), op.tolist(), of_calls):
+            key = (job.location, one, which)
+            sums.setdefault(key, np.zeros(len(COSTS)))[places] += of
+    keys = sorted(sums)
+    columns = [np.array(column) for column in zip(*keys)] if keys else [np.empty(0, int)] * 3
+    values = np.array([sums[key] for key in keys]).reshape(-1, len(COSTS)).T
+    kinds = (np.int64, np.int32, np.uint8)
+    return Costs(*(one.astype(kind) for one, kind in zip(columns, kinds)), *values), figures
 
 
-def _location_costs(
-    data: StepData, names: NameTable, members: Sequence[int], prices: _Prices, others: Threads,
-    begins: np.ndarray, ends: np.ndarray,
-) -> tuple[tuple[np.ndarray, ...], np.ndarray]:  # fmt: skip
-    """Of one rank: arrays of Costs but the first, and COSTS of its spans, from begins to ends.
-    others: its threads that count in waited time alone."""
-    groups = [(prices, {})] if not others else [(prices[:1], {}), (prices[1:], others)]
-    sums: dict[int, np.ndarray] = {}  # by name and operation
-    of_spans, done = [], 0
-    for some, without in groups:
-        busy = busy_at(
-            data, names, members, begins, ends, *(one.edges for one in some), without=without
-        )
-        costs = [price.cost(busy) for price in some]
-        of_spans += [cost.until(ends) - cost.until(begins) for cost in costs]
-        for key, of in _shares(data, names, members, without, costs).items():
-            sums.setdefault(key, np.zeros(len(COSTS)))[done : done + len(some)] += of
-        done += len(some)
-    keys = np.array([key for key, of in sums.items() if of.any()], np.int64)
-    columns = np.array([sums[key] for key in keys.tolist()]).reshape(-1, len(COSTS)).T
-    name, op = (keys >> 8) + NO_NAME, keys & 255
-    return (name.astype(np.int32), op.astype(np.uint8), *columns), np.stack(of_spans, 1)
-
-
-def _shares(
-    data: StepData, names: NameTable, members: Sequence[int], without: Threads, costs: list[Cost]
-) -> dict[int, np.ndarray]:
-    """The costs by name and operation, as one number."""
-    shares = [Shares(cost) for cost in costs]
-    for calls in _own_calls(data, names, members, without):
-        for one in shares:
-            one.add(calls.start, calls.end)
-    sums: dict[int, np.ndarray] = {}
-    for calls in _own_calls(data, names, members, without):
-        found, at = np.unique((calls.name - NO_NAME).astype(np.int64) << 8 | calls.op,
-            return_inverse=True)
-        every = [np.bincount(at, one.of(calls.start, calls.end), len(found)) for one in shares]
-        for key, of in zip(found.tolist(), np.stack(every, 1)):
-            sums[key] = sums.get(key, 0.0) + of
-    return sums
-
-
-def _own_calls(
-    data: StepData, names: NameTable, members: Sequence[int], without: Threads
-) -> Iterator[Calls]:
-    """Those whose time lies within no other's."""
-    for calls in calls_of(data, members, names, without):
-        own = calls.own()
-        if len(own.start):
-            yield own
+def _job_costs(
+    data: StepData, names: NameTable, job: _Job, begins: np.ndarray, ends: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """Names, operations and their costs, as far as they have some; and the costs of spans."""
+    edges = np.unique(np.concatenate([one.edges for one in job.prices]))
+    at = np.unique(np.concatenate([edges, begins, ends]))
+    busy = Busy(at, lengths_of(data, job.line, at, IO)[0], at)
+    costs = [price.cost(busy) for price in job.prices]
+    of_spans = np.stack([cost.until(ends) - cost.until(begins) for cost in costs], 1)
+    sums = np.stack([cost.until(edges) for cost in costs], 1)
+    rows = call_rows(data, names, job.line)
+    together = replace(rows, table=rows.table.copy())
+    together.table["row"] = 0
+    calls_ns = Cells(data, job.line, together, edges).time(1)[0][:, None]
+    lengths = np.diff(edges)[:, None]
+    rates = np.divide(np.diff(sums, axis=0), calls_ns, out=np.zeros((len(lengths), len(costs))),
+        where=calls_ns > 0)
+    rising = np.cumsum(np.r_[np.zeros((1, len(costs))), rates * lengths], axis=0)
+    of_calls = Cells(data, job.line, rows, edges).shares(rising)
+    kept = of_calls.any(axis=1)
+    return rows.name[kept], rows.op[kept], of_calls[kept], of_spans

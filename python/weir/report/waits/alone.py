@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from weir.analysis.lines import Cells, LineOf, call_rows
 from weir.analysis.names import NameTable
 from weir.analysis.remote import for_each
 from weir.analysis.step import StepData
 from weir.report.frame.build import StepReport, figure
-from weir.report.waits.records import Threads, calls_of
 from weir.report.waits.summary import Synchronisation, synchronisation_of
+from weir.trace._abi import NO_ROW
 
 MOST = 5  # files, and ranks
 LEAST_SHARE = 0.01  # of the step
@@ -54,36 +55,27 @@ def _of_files(step: StepReport, found: Synchronisation, paths: list[str]) -> dic
         return {}
     account = found.account
     numbers = np.array([step.names.number(path) for path in paths], np.int32)
-    columns = step.data.columns
-    users = set(np.unique(columns.member[np.isin(columns.name, numbers)]).tolist())
     replay = account.operations.replay
     begins, ends = replay.gaps()
+    rows = np.searchsorted(replay.strand, np.arange(len(account.lines) + 1)).tolist()
+    of_strands = [slice(*pair) for pair in zip(rows, rows[1:])]
+    pieces = [(line, numbers, begins[at], ends[at]) for line, at in zip(account.lines, of_strands)]
     free = np.zeros((len(paths), len(replay)), np.int64)
-    pieces, rows = [], []
-    for strand in np.flatnonzero(account.operations.main).tolist():
-        location = int(account.operations.location_of_strand[strand])
-        members = tuple(one for one in account.locations.members[location] if one in users)
-        if members:
-            at = slice(*np.searchsorted(replay.strand, [strand, strand + 1]).tolist())
-            rows.append(at)
-            pieces.append((members, account.others[location], numbers, begins[at], ends[at]))
-    for at, ns in zip(rows, for_each(_in_front, step.data, step.names, pieces)):
+    for at, ns in zip(of_strands, for_each(_in_front, step.data, step.names, pieces)):
         free[:, at] = ns
     return {path: replay.run(one).saved_ns for path, one in zip(paths, free)}
 
 
 def _in_front(
-    data: StepData, names: NameTable, members: tuple[int, ...], without: Threads,
-    numbers: np.ndarray, begins: np.ndarray, ends: np.ndarray,
+    data: StepData, names: NameTable, line: LineOf, numbers: np.ndarray, begins: np.ndarray,
+    ends: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
-    """How long a rank was in I/O on each of some files, in front of each of its operations."""
-    found = np.zeros((len(numbers), len(begins)), np.int64)
-    for calls in calls_of(data, members, names, without):
-        own = calls.own()
-        for row, number in zip(found, numbers.tolist()):
-            is_of = own.name == number
-            start, end = own.start[is_of], own.end[is_of]
-            at = np.minimum(np.searchsorted(ends, start, "right"), len(ends) - 1)
-            inside = np.minimum(end, ends[at]) - np.maximum(start, begins[at])
-            np.add.at(row, at, np.maximum(inside, 0))
-    return np.minimum(found, ends - begins)
+    """How long a strand was in I/O on each of some files, in front of each of its operations."""
+    rows = call_rows(data, names, line)
+    rows.table["row"] = NO_ROW
+    for place, number in enumerate(numbers.tolist()):
+        rows.table["row"][rows.name == number] = place
+    if (rows.table["row"] == NO_ROW).all():
+        return np.zeros((len(numbers), len(begins)), np.int64)
+    edges = np.stack([begins, ends], 1).ravel()
+    return np.minimum(Cells(data, line, rows, edges).time(len(numbers))[:, ::2], ends - begins)

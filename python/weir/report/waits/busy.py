@@ -1,25 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a rank is in I/O, asked at timestamps that are known before: a pass over its calls with some
-of them in memory at a time.
-
-Chunks are read in the order in which their first calls begin. What lies before the first call of
-the next chunk is then complete: it is answered and forgotten.
-"""
+"""When a rank is in I/O, asked at timestamps that are known before."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from weir.analysis.intervals import Union
+from weir.analysis.lines import LineOf, lengths_and_lasts
 from weir.analysis.names import NameTable
 from weir.analysis.step import StepData
-from weir.report.waits.records import Threads, calls_by_begin
-
-ROOM_BLOCKS = 1 << 17  # that wait to be joined with those before them
-_NEVER, _EVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
@@ -54,46 +45,9 @@ class Busy:
 
 
 def busy_at(
-    data: StepData, names: NameTable, members: Iterable[int], *timestamps: np.ndarray,
-    without: Threads | None = None,
-) -> Busy:  # fmt: skip
-    """The I/O on files of some members (one rank) at these timestamps, without some of their
-    threads. cost: a pass over their records, when there are timestamps."""
+    data: StepData, names: NameTable, members: Iterable[int], *timestamps: np.ndarray
+) -> Busy:
+    """The I/O on files of some members (one rank), all threads, at these timestamps. cost: a pass
+    over their records, when there are timestamps."""
     asked = np.unique(np.concatenate(timestamps)) if timestamps else np.empty(0, np.int64)
-    lengths, lasts = np.zeros(len(asked), np.int64), np.full(len(asked), _NEVER)
-    done, before, last = 0, 0, _NEVER
-    for union, limit in unions(data, members, names, without) if len(asked) else ():
-        upto = int(np.searchsorted(asked, limit, "right"))
-        some = slice(done, upto)
-        lengths[some] = before + union.until(asked[some])
-        at = np.searchsorted(union.begins, asked[some], "left") - 1
-        if len(union.begins):
-            lasts[some] = np.where(at >= 0, np.minimum(union.ends[at], asked[some]), last)
-            before, last = before + int((union.ends - union.begins).sum()), int(union.ends[-1])
-        else:
-            lasts[some] = last
-        done = upto
-    return Busy(asked, lengths, lasts)
-
-
-def unions(
-    data: StepData, members: Iterable[int], names: NameTable, without: Threads | None = None
-) -> Iterator[tuple[Union, int]]:
-    """The union of all I/O on files as stretches of time that follow one another, and the end of
-    each stretch; the last has none."""
-    kept, waiting, count = Union.of(*(np.empty(0, np.int64),) * 2), [], 0
-    for calls, limit in calls_by_begin(data, members, names, without):
-        if calls is not None:
-            waiting.append(Union.of(calls.start, calls.end))
-            count += len(waiting[-1].begins)
-        if count > max(ROOM_BLOCKS, len(kept.begins)):
-            done, kept = _joined(kept, waiting).cut(limit)
-            waiting, count = [], 0
-            yield done, limit
-    yield _joined(kept, waiting), _EVER
-
-
-def _joined(kept: Union, waiting: list[Union]) -> Union:
-    parts = [kept, *waiting]
-    return Union.of(*(np.concatenate([getattr(one, side) for one in parts])
-        for side in ("begins", "ends")))
+    return Busy(asked, *lengths_and_lasts(data, LineOf(tuple(members)), asked))

@@ -14,10 +14,9 @@ from weir.report.waits.operations import Operations
 
 @dataclass(frozen=True)
 class Stretch:
-    """Stretches of time of ranks in front of operations, rising; what a second of I/O costs there.
-    """
+    """Stretches of time of strands, rising; what a second of I/O costs there."""
 
-    location: np.ndarray
+    strand: np.ndarray
     begin_ns: np.ndarray
     end_ns: np.ndarray
     price: np.ndarray
@@ -31,6 +30,19 @@ class RankPath:
     computing_ns: int
     mpi_ns: int
     io_ns: int
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Arrays by operation, ns. own: I/O in front of it, of the thread itself and of programs that
+    its rank started; all: of all threads of the rank that do not call MPI, too; calls: own I/O and
+    calls of MPI in front of it that are no operation; within: own I/O in it, when it no longer
+    waits for others."""
+
+    own: np.ndarray
+    all: np.ndarray
+    calls: np.ndarray
+    within: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -48,38 +60,41 @@ class Critical:
     ranks: tuple[RankPath, ...]
 
 
-def critical_of(found: Operations, own_ns: np.ndarray, all_ns: np.ndarray) -> Critical:
-    """own_ns: of I/O in front of each operation, of the thread itself and of programs that its rank
-    started; all_ns: of all threads of the rank."""
+def critical_of(found: Operations, spent: Spent) -> Critical:
     replay = found.replay
-    made = replay.run(own_ns, with_path=True)
+    made = replay.run(spent.own, with_path=True)
     most = made.saved_ns
-    background = int((all_ns - own_ns).sum())
+    background = int((spent.all - spent.own).sum())
     if background > 0:
-        most = max(most, replay.run(all_ns).saved_ns)
+        most = max(most, replay.run(spent.all).saved_ns)
     begins, ends = replay.gaps()
     before, op = made.path.before, made.path.op
-    in_mpi = replay.end_ns[op] - replay.start_ns[before]
-    io = np.minimum(own_ns[before], ends[before] - begins[before])
-    ranks = _by_rank(found, op, before, in_mpi, ends[before] - begins[before] - io, io)
-    order = np.flatnonzero(io > 0)[::-1]
+    io = np.minimum(spent.own[before], ends[before] - begins[before])
+    free = ends[before] - begins[before] - np.maximum(spent.calls[before], io)
+    within = np.minimum(spent.within[op], replay.end_ns[op] - replay.start_ns[before])
+    whole = ends[before] - begins[before] + replay.end_ns[op] - replay.start_ns[before]
+    parts = (
+        (before, free, ends[before] - begins[before] - free - io, io),
+        (op, np.zeros(len(op), np.int64), whole - (ends[before] - begins[before]) - within, within),
+    )
+    gap, call = np.flatnonzero(io > 0), np.flatnonzero(within > 0)
     path = Stretch(
-        found.location[before[order]], begins[before[order]], ends[before[order]],
-        made.path.price[order],
+        np.r_[replay.strand[before[gap]], replay.strand[op[call]]],
+        np.r_[begins[before[gap]], replay.start_ns[before[call]]],
+        np.r_[ends[before[gap]], replay.end_ns[op[call]]],
+        np.r_[made.path.price[gap], np.zeros(len(call))],
     )  # fmt: skip
+    ranks = _by_rank(found, parts)
     return Critical(made.saved_ns, most, background, made.not_followed, path, ranks)
 
 
-def _by_rank(
-    found: Operations, op: np.ndarray, before: np.ndarray, in_mpi: np.ndarray,
-    computing: np.ndarray, io: np.ndarray,
-) -> tuple[RankPath, ...]:  # fmt: skip
+def _by_rank(found: Operations, parts: tuple[tuple[np.ndarray, ...], ...]) -> tuple[RankPath, ...]:
+    """parts: an operation, and what its rank did: computing, MPI, I/O."""
     count = int(found.location.max(initial=-1)) + 1
-    waiting, working = found.location[op], found.location[before]
-    sums = [
-        np.bincount(of, ns, count).astype(np.int64)
-        for of, ns in ((working, computing), (waiting, in_mpi), (working, io))
-    ]
+    sums = np.zeros((3, count), np.int64)
+    for op, *lengths in parts:
+        for into, ns in zip(sums, lengths):
+            np.add.at(into, found.location[op], ns)
     rows = [RankPath(at, *(int(one[at]) for one in sums)) for at in range(count)]
     kept = [one for one in rows if one.computing_ns + one.mpi_ns + one.io_ns > 0]
     return tuple(sorted(kept, key=lambda one: -(one.computing_ns + one.mpi_ns + one.io_ns)))

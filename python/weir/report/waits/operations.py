@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from weir.analysis.replay import Replay
+from weir.analysis.replay import NOBODY, Replay
 from weir.report.waits.awaited import COLLECTIVE, Awaited, owners
 from weir.report.waits.file_calls import FileCalls
 from weir.report.waits.instances import Communicators, Instances
@@ -30,7 +30,8 @@ TOP = (
 @dataclass(frozen=True)
 class Operations:
     """location, routine: of each operation, 0 where MPI is not called; main: whether each strand is
-    its rank's main one; thread: of each strand (-1: no record)."""
+    its rank's main one; thread: of each strand (-1: no record). awaited: by operation the one whose
+    start it waited for longest (NOBODY: none), until_ns: until when."""
 
     replay: Replay
     location: np.ndarray
@@ -38,6 +39,23 @@ class Operations:
     main: np.ndarray
     thread: np.ndarray
     location_of_strand: np.ndarray
+    awaited: np.ndarray
+    until_ns: np.ndarray
+
+    @property
+    def strands(self) -> int:
+        return len(self.thread)
+
+    def waiting(self) -> tuple[np.ndarray, ...]:
+        """Waits of strands, apart and rising within each: strand, awaited strand, begin, end."""
+        replay = self.replay
+        at = np.flatnonzero(self.until_ns > replay.start_ns)
+        awaited = replay.strand[self.awaited[at]]
+        at = at[awaited != replay.strand[at]]
+        return (
+            replay.strand[at], replay.strand[self.awaited[at]], replay.start_ns[at],
+            self.until_ns[at],
+        )  # fmt: skip
 
 
 @dataclass
@@ -264,5 +282,9 @@ def _ordered(rows: _Rows, strands: _Strands, instances: int) -> Operations:
         instances,
     )  # fmt: skip
     location = strands.location[strand[order]]
+    awaited = replay.awaited()
+    begun = np.r_[replay.start_ns, 0][np.where(awaited == NOBODY, len(replay), awaited)]
+    until = np.where(awaited == NOBODY, replay.start_ns, begun)
+    until = np.clip(until, replay.start_ns, replay.end_ns)
     return Operations(replay, location, routine[order], strands.main, strands.thread,
-        strands.location)
+        strands.location, awaited, until)

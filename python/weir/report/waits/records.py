@@ -79,8 +79,7 @@ def records_of(data: StepData, names: NameTable, *wanted: str) -> Records:
 def _records_of_one(data: StepData, names: NameTable, member: int,
         wanted: tuple[str, ...]) -> Records:
     table, parts = _chosen(wanted), []
-    for batch, number in _batches(data, member, names, lambda batch: table[batch["op"]],
-            _chunks_of(data, member)):
+    for batch, number in _batches(data, member, names, None, _chunks_of(data, member), table):
         who = np.full(len(number), member, np.int32)
         end = batch["start_ns"] + batch["duration_ns"]
         parts.append(
@@ -119,36 +118,12 @@ def _is_io() -> np.ndarray:
     return (codes != 0) & (codes != ord("X"))
 
 
-# By member some of its threads, and whether they are all that is wanted, or what is not wanted. A
-# chunk may hold records of threads that its header does not name: one took over another's log.
-Threads = dict[int, tuple[bool, np.ndarray]]
-
-
-def calls_of(
-    data: StepData, members: Iterable[int], names: NameTable, without: Threads | None = None
-) -> Iterator[Calls]:
+def calls_of(data: StepData, members: Iterable[int], names: NameTable) -> Iterator[Calls]:
     """I/O on files of some members, chunk by chunk: pipes, devices and what event layers saw are
-    left out, and threads that are not wanted."""
+    left out."""
     for member in members:
-        kept = _io_on_files(data, member, without)
+        kept = _io_on_files(data, member)
         yield from _calls(data, member, names, kept, _chunks_of(data, member))
-
-
-def calls_by_begin(
-    data: StepData, members: Iterable[int], names: NameTable, without: Threads | None = None
-) -> Iterator[tuple[Calls | None, int]]:
-    """The same in the order in which chunks begin, each with a timestamp before which no call
-    begins that is still to come; None: a chunk without."""
-    order: list[tuple[int, int, int]] = []
-    for member in members:
-        at, index = _chunks_of(data, member), data.members[member].file
-        begins = data.lines[index].timestamps(data.files[index].array("chunks")["first_ticks"][at])
-        order += zip(begins.tolist(), [member] * len(at), at.tolist())
-    order.sort()
-    wanted = {member: _io_on_files(data, member, without) for _, member, _ in order}
-    limits = [begin for begin, _, _ in order[1:]] + [np.iinfo(np.int64).max]
-    for (_, member, at), limit in zip(order, limits):
-        yield next(_calls(data, member, names, wanted[member], np.array([at])), None), limit
 
 
 def threads_of(data: StepData, member: int) -> np.ndarray:
@@ -157,18 +132,12 @@ def threads_of(data: StepData, member: int) -> np.ndarray:
     return np.unique(chunks["thread"][_chunks_of(data, member)])
 
 
-def _io_on_files(
-    data: StepData, member: int, without: Threads | None
-) -> Callable[[Events], np.ndarray]:
-    left_out = (without or {}).get(member)
+def _io_on_files(data: StepData, member: int) -> Callable[[Events], np.ndarray]:
     is_file = np.r_[data.files[data.members[member].file].array("texts")["is_file"] != 0, True]
 
     def kept(batch: Events) -> np.ndarray:
         mask = _is_io()[batch["op"]] & (batch["layer"] <= MPI)
         mask &= is_file[np.minimum(batch["text"], len(is_file) - 1)]
-        if left_out is not None:
-            are_wanted, threads = left_out
-            mask &= np.isin(batch["thread"], threads) == are_wanted
         return mask
 
     return kept
@@ -190,11 +159,12 @@ def _chunks_of(data: StepData, member: int) -> np.ndarray:
 
 
 def _batches(
-    data: StepData, member: int, names: NameTable, choose: Callable[[Events], np.ndarray],
-    at_chunks: np.ndarray
-) -> Iterator[tuple[Events, np.ndarray]]:
-    """The chosen records of a member in some of its chunks, chunk by chunk, with the numbers of
-    their names."""
+    data: StepData, member: int, names: NameTable,
+    choose: Callable[[Events], np.ndarray] | None, at_chunks: np.ndarray,
+    wanted: np.ndarray | None = None,
+) -> Iterator[tuple[Events, np.ndarray]]:  # fmt: skip
+    """The chosen records of a member (None: all) of the wanted operations in some of its chunks,
+    chunk by chunk, with the numbers of their names."""
     one = data.members[member]
     file, clock, numbers = data.files[one.file], data.lines[one.file].native(
         ), data.name_numbers[one.file]
@@ -202,11 +172,11 @@ def _batches(
     for at in at_chunks.tolist():
         # more than there are: what has been read to its end leaves memory
         room = int(chunks["entries"][at]) + 1
-        batch = next_events(file, clock, Cursor(chunk=at, end_chunk=at + 1), room)
-        chosen = choose(batch)
+        batch = next_events(file, clock, Cursor(chunk=at, end_chunk=at + 1), room, wanted)
+        chosen = np.ones(len(batch["op"]), bool) if choose is None else choose(batch)
         if not chosen.any():
             continue
-        batch = {key: column[chosen] for key, column in batch.items()}
+        batch = {key: column[chosen] for key, column in batch.items()}  # no part of a large array
         number = np.r_[numbers, np.int32(NO_NAME)][np.minimum(batch["text"], len(numbers))]
         lost = np.flatnonzero((batch["text"] == LOST) & (batch["file"] != 0))
         if len(lost):

@@ -18,6 +18,7 @@ from weir.report.waits.summary import StepWaits, synchronisation_of
 
 MOST_RANKS = 4
 LEAST_NS = 500_000  # of a file in its table
+OUTLIVED_NS = 100_000_000  # less may be clocks that differ, or the end of a process
 CRITICAL_SHARE = 0.02  # of a step: worth a sentence
 LEGEND = (
     "for I/O: waits in MPI for a rank in I/O, added up over the waiting ranks",
@@ -145,10 +146,12 @@ BY_RANK = Listing(
         WITHIN_STEP,
         Field("rank", "int32?", "", "null: before the first rank began and after the last ended",
               "<rank", show=_who),
-        Field("computing_ns", "int", "ns", "outside of calls of MPI, without I/O", "computing"),
-        Field("mpi_ns", "int", "ns", "in calls of MPI, when whom they wait for has come", "in MPI"),
+        Field("computing_ns", "int", "ns", "in neither I/O nor calls of MPI or MPI-IO",
+              "computing"),
+        Field("mpi_ns", "int", "ns", "in calls of MPI, when whom they wait for has come, and of "
+              "MPI-IO, without I/O", "in MPI"),
         Field("io_ns", "int", "ns", "in I/O on files", "I/O"),
-        Field("path_ns", "int", "ns", "all of it", "all"),
+        Field("path_ns", "int", "ns", "all of it; of rank null what no rank does", "all"),
         Field("path_share", "real?", "1", "path_ns, of the wall time of the step", "%wall"),
         Field("alone_ns", "int?", "ns", "what the step would be shorter if the I/O of this rank "
               "alone cost nothing; null: not computed", "saved alone"),
@@ -198,10 +201,11 @@ def _rank_rows(step: StepReport, waits: StepWaits) -> list[dict[str, Any]]:
         rows.append({"rank": one.rank, "alone_ns": alone.ranks.get(one.rank)} | parts)
     known = sum(row[key] for row in rows for key in ("computing_ns", "mpi_ns", "io_ns"))
     rest = max(step.wall_ns - known, 0)
-    rows.append({"rank": None, "alone_ns": None, "computing_ns": rest, "mpi_ns": 0, "io_ns": 0})
+    rows.append({"rank": None, "alone_ns": None, "computing_ns": 0, "mpi_ns": 0, "io_ns": 0})
     for row in rows:
         row["step"] = step.name
-        row["path_ns"] = row["computing_ns"] + row["mpi_ns"] + row["io_ns"]
+        parts = row["computing_ns"] + row["mpi_ns"] + row["io_ns"]
+        row["path_ns"] = parts if row["rank"] is not None else rest
         row["path_share"] = share(row["path_ns"], step.wall_ns)
     return rows
 
@@ -246,6 +250,12 @@ def _step_table(report: Report, steps: list[tuple[StepReport, StepWaits]]) -> Ta
         "record of them"
         for step, waits in steps
         if waits.incomplete
+    ]
+    remarks += [
+        f"{step.name}: ranks went on for {short(step.outlived_ns / 1e9)} s after the command had "
+        "ended; Wall counts until then"
+        for step, _ in steps
+        if step.outlived_ns >= OUTLIVED_NS
     ]
     made = BY_STEP.table("Waits for I/O", rows, footer=[total] * (len(rows) > 1), remarks=remarks)
     (first, count), _, *others = made.groups

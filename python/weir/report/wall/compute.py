@@ -2,25 +2,27 @@
 """The wall time of ranks, split into what they did: the parts add up to it to the nanosecond.
 
 A moment of a rank is I/O, when its line (lines.py) is in I/O; else waiting for I/O, imbalance
-(waiting for a rank that computes) or communication, when it is in a call of MPI (causes.py); else
-computing. Each rank counts from the start of its process to the last sign of life of it.
+(waiting for a rank that computes) or communication, when it is in a call of MPI; else computing.
+Who waits for whom, from when until when, is what the replay of the step found; what the awaited
+rank did meanwhile is followed over as many ranks as it takes (native/reader/causes.cc). Each rank
+counts from the start of its process to the last sign of life of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
+from weir.analysis.causes import Causes
+from weir.analysis.lines import ALL_CALLS, ALL_IO, CALLS, IO, LineOf, lengths_of
 from weir.analysis.names import NameTable
 from weir.analysis.remote import for_each
 from weir.analysis.step import StepData
 from weir.report.frame.build import Report, StepReport, figure
 from weir.report.frame.declared import Listing
-from weir.report.wall.causes import Caused, Points, Stays, caused, stays_of
-from weir.report.wall.lines import ALL_CALLS, ALL_IO, CALLS, IO, UNIONS, line_at
+from weir.report.wall.lines import line_of
 from weir.report.waits.account import Account
 from weir.report.waits.locations import Locations, locations_of
 from weir.report.waits.phases import PhaseSpans
@@ -113,82 +115,62 @@ def _split(
     data: StepData, names: NameTable, locations: Locations, account: Account, spans: PhaseSpans
 ) -> WallTime:
     begin, end = lives_of(data, locations)
-    everyone = np.arange(len(locations))
-    where = np.r_[everyone, everyone, spans.location, spans.location]
-    moments = np.r_[begin, end, spans.begin_ns, spans.end_ns]
-
-    def lines(location: np.ndarray, at_ns: np.ndarray) -> np.ndarray:
-        return lengths_at(data, names, locations, location, at_ns)
-
-    points = Points(_stays(account, lines), where, moments)
-    lengths = lines(points.location, points.at_ns)
-    of_waits = caused(points, lengths)
-    parts = [
-        _parts(points, lengths, of_waits, *window)
-        for window in ((everyone, begin, end), (spans.location, spans.begin_ns, spans.end_ns))
-    ]
-    return WallTime(locations, begin, end, parts[0], spans, parts[1])
+    lines, main_of, waits = _strands(data, locations, account)
+    where = np.r_[np.arange(len(locations)), spans.location]
+    begins, ends = np.r_[begin, spans.begin_ns], np.r_[end, spans.end_ns]
+    strand = main_of[where]
+    causes = Causes(len(lines), waits, (np.r_[strand, strand], np.r_[begins, ends]))
+    pieces = [(line, causes.points(one)) for one, line in enumerate(lines)]
+    states, _ = causes.run(for_each(_line_states, data, names, pieces))
+    parts = _parts(states[: len(where)], states[len(where) :], ends - begins)
+    of_ranks, of_spans = (
+        Parts(*(column[rows] for column in parts))
+        for rows in (slice(0, len(locations)), slice(len(locations), None))
+    )
+    return WallTime(locations, begin, end, of_ranks, spans, of_spans)
 
 
-Lines = Callable[[np.ndarray, np.ndarray], np.ndarray]
+def _strands(
+    data: StepData, locations: Locations, account: Account
+) -> tuple[list[LineOf], np.ndarray, tuple[np.ndarray, ...]]:
+    """Lines by strand, the strand of each rank's main thread, and who waits for whom: as the replay
+    of the step has them."""
+    found = account.operations
+    main_of = np.flatnonzero(found.main)
+    if len(main_of) == len(locations):
+        lines = list(account.lines)
+        for strand in np.flatnonzero(found.thread < 0).tolist():
+            lines[strand] = _main_line(data, locations, int(found.location_of_strand[strand]))
+        return lines, main_of, found.waiting()
+    every = range(len(locations))
+    return [_main_line(data, locations, one) for one in every], np.arange(len(locations)), (
+        *(np.empty(0, np.int64),) * 4,
+    )  # fmt: skip
 
 
-def _stays(account: Account, lines: Lines) -> Stays:
-    """Of a call that waits for several ranks, the wait for the one that was longest in I/O, or that
-    computed longest."""
-    waits = account.waits
-    weight = np.zeros(len(waits), np.int64)
-    several = np.bincount(waits.group, minlength=1)[waits.group] > 1
-    some = waits.where(several)
-    if len(some):
-        where = np.r_[some.awaited, some.awaited], np.r_[some.begin_ns, some.until_ns]
-        states = lines(*where)
-        length = some.until_ns - some.begin_ns
-        half = len(some)
-        io = states[ALL_IO][half:] - states[ALL_IO][:half]
-        free = length - (states[ALL_CALLS][half:] - states[ALL_CALLS][:half])
-        weight[several] = 2 * io + free
-    return stays_of(waits, weight)
+def _main_line(data: StepData, locations: Locations, location: int) -> LineOf:
+    return line_of(data, (int(locations.speaker[location]), locations.members[location]))
 
 
-def lengths_at(
-    data: StepData, names: NameTable, locations: Locations, location: np.ndarray, at_ns: np.ndarray
+def _line_states(
+    data: StepData, names: NameTable, line: LineOf, at_ns: np.ndarray
 ) -> np.ndarray:
-    """The unions of each rank's line up to each of its moments, by union and moment."""
-    order = np.argsort(location, kind="stable")
-    limits = np.searchsorted(location[order], np.arange(len(locations) + 1))
-    rows = [order[low:high] for low, high in zip(limits[:-1], limits[1:])]
-    pieces = [
-        ((int(locations.speaker[one]), locations.members[one]), at_ns[its])
-        for one, its in enumerate(rows)
-    ]
-    out = np.zeros((UNIONS, len(location)), np.int64)
-    for its, line in zip(rows, for_each(line_at, data, names, pieces)):
-        for union in range(UNIONS):
-            out[union, its] = line.until(union, at_ns[its])
-    return out
+    return lengths_of(data, line, at_ns, IO, CALLS, ALL_IO, ALL_CALLS)
 
 
-def _parts(
-    points: Points,
-    lengths: np.ndarray,
-    of_waits: Caused,
-    location: np.ndarray,
-    begin: np.ndarray,
-    end: np.ndarray,
-) -> Parts:
-    low, high = points.find(location, begin), points.find(location, end)
+def _parts(low: np.ndarray, high: np.ndarray, length_ns: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Columns of Parts, of windows. low, high: their begins and ends (_abi.CAUSED)."""
 
-    def within(sums: np.ndarray) -> np.ndarray:
-        return sums[high] - sums[low]
+    def within(name: str) -> np.ndarray:
+        return high[name] - low[name]
 
-    io, calls = within(lengths[IO]), within(lengths[CALLS])
+    io, calls = within("io_ns"), within("calls_ns")
     in_mpi = calls - io
-    io_wait = np.clip(within(of_waits.io_ns), 0, in_mpi)
-    imbalance = np.clip(within(of_waits.computing_ns), 0, in_mpi - io_wait)
-    background = within(lengths[ALL_CALLS]) - calls
-    computing = end - begin - calls
-    return Parts(computing, io, io_wait, imbalance, in_mpi - io_wait - imbalance, background)
+    io_wait = np.clip(within("io_wait_ns"), 0, in_mpi)
+    imbalance = np.clip(within("imbalance_ns"), 0, in_mpi - io_wait)
+    background = within("all_calls_ns") - calls
+    communication = in_mpi - io_wait - imbalance
+    return length_ns - calls, io, io_wait, imbalance, communication, background
 
 
 def lives_of(data: StepData, locations: Locations) -> tuple[np.ndarray, np.ndarray]:

@@ -13,7 +13,7 @@ from weir.report.frame.build import Report, StepReport, figure
 from weir.report.frame.declared import Field, Listing, sums
 from weir.report.frame.kind import Options, TableKind
 from weir.report.frame.table import Table
-from weir.report.wall.compute import PARTS, WallTime, json_unless_slow, may_be_known, wall_time_of
+from weir.report.wall.compute import PARTS, WallTime, may_be_known, wall_time_of
 
 _UNITS = 1000  # shares are rounded to these, so that they add up to 1
 _TIMES = (
@@ -199,9 +199,7 @@ WALL = TableKind(
     tables=_tables,
     why_empty="single calls, and those of MPI, are recorded at level trace without --no-mpi",
     page="own",
-    json=lambda report, options: json_unless_slow(
-        report, options.names(WALL), LISTING, BY_RANK
-    ),
+    json=lambda report, _: {one.name: one.json(one.rows(report)) for one in (LISTING, BY_RANK)},
     has_rows=lambda report: any(map(may_be_known, report.steps)),
     listings=(LISTING, BY_RANK),
 )

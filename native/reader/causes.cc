@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/causes.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace weir::reader {
+namespace {
+
+constexpr uint32_t kEnd = 0, kAsked = 1, kBegin = 2;
+constexpr uint32_t kNobody = WEIR_READER_NO_ROW;
+constexpr unsigned kMostHops = 64;
+
+// Of a strand up to a timestamp.
+struct State {
+  int64_t io_ns = 0, calls_ns = 0, all_io_ns = 0, all_calls_ns = 0;
+};
+
+// Lines are not known yet: notes where they are asked.
+class Noting {
+ public:
+  explicit Noting(std::vector<std::vector<int64_t>>& points) : points_(points) {}
+  State at(uint32_t strand, int64_t at_ns) {
+    auto& its = points_[strand];
+    if (its.empty() || its.back() < at_ns) its.push_back(at_ns);
+    return {};
+  }
+
+ private:
+  std::vector<std::vector<int64_t>>& points_;
+};
+
+// Lines are known where they were asked, in the same order.
+class Reading {
+ public:
+  Reading(const std::vector<std::vector<int64_t>>& points, const int64_t* const* lengths)
+      : points_(points), lengths_(lengths), next_(points.size()) {}
+  State at(uint32_t strand, int64_t at_ns) {
+    const auto& its = points_[strand];
+    uint64_t& i = next_[strand];
+    while (i + 1 < its.size() && its[i] < at_ns) ++i;
+    const uint64_t count = its.size();
+    const int64_t* const from = lengths_[strand];
+    return {from[i], from[count + i], from[2 * count + i], from[3 * count + i]};
+  }
+
+ private:
+  const std::vector<std::vector<int64_t>>& points_;
+  const int64_t* const* lengths_;
+  std::vector<uint64_t> next_;
+};
+
+struct Amount {
+  int64_t io_ns = 0, computing_ns = 0;
+  Amount operator+(const Amount& other) const {
+    return {io_ns + other.io_ns, computing_ns + other.computing_ns};
+  }
+  Amount operator-(const Amount& other) const {
+    return {io_ns - other.io_ns, computing_ns - other.computing_ns};
+  }
+};
+
+template <class Lines>
+class Following {
+ public:
+  Following(uint64_t strands, Lines lines) : strands_(strands), lines_(lines) {}
+
+  void begin(uint32_t strand, uint32_t awaited, int64_t at_ns) {
+    Strand& one = strands_[strand];
+    one.before = waited(strand, at_ns, 0);
+    const State own = lines_.at(strand, at_ns);
+    one.room_ns = own.calls_ns - own.io_ns;
+    one.awaited_at = caused(awaited, at_ns, 0);
+    one.awaited = awaited;
+    one.at_ns = at_ns;
+    one.waited = one.before;
+  }
+
+  // What of the wait I/O and computing caused.
+  Amount end(uint32_t strand, int64_t at_ns) {
+    Strand& one = strands_[strand];
+    const Amount all = waited(strand, at_ns, 0);
+    one.awaited = kNobody;
+    one.waited = all;
+    return all - one.before;
+  }
+
+  weir_reader_caused at(uint32_t strand, int64_t at_ns) {
+    const Amount found = waited(strand, at_ns, 0);
+    const State own = lines_.at(strand, at_ns);
+    return {found.io_ns, found.computing_ns, own.io_ns, own.calls_ns, own.all_calls_ns};
+  }
+
+ private:
+  struct Strand {
+    uint32_t awaited = kNobody;
+    int64_t at_ns = std::numeric_limits<int64_t>::min();  // of `waited`
+    int64_t room_ns = 0;  // in calls of MPI without I/O, when the wait began
+    Amount before, waited, awaited_at;
+  };
+
+  // Its waits so far that I/O and computing caused.
+  Amount waited(uint32_t strand, int64_t at_ns, unsigned hops) {
+    Strand& one = strands_[strand];
+    if (one.awaited == kNobody || one.at_ns >= at_ns) return one.waited;
+    if (hops == kMostHops) return one.waited;
+    const Amount more = caused(one.awaited, at_ns, hops + 1) - one.awaited_at;
+    const State own = lines_.at(strand, at_ns);
+    const int64_t room = std::max<int64_t>(own.calls_ns - own.io_ns - one.room_ns, 0);
+    Amount made;
+    made.io_ns = std::clamp<int64_t>(more.io_ns, 0, room);
+    made.computing_ns = std::clamp<int64_t>(more.computing_ns, 0, room - made.io_ns);
+    made = one.before + made;
+    made.io_ns = std::max(made.io_ns, one.waited.io_ns);
+    made.computing_ns = std::max(made.computing_ns, one.waited.computing_ns);
+    one.at_ns = at_ns;
+    return one.waited = made;
+  }
+
+  // What others would wait for if they waited for this strand all the time.
+  Amount caused(uint32_t strand, int64_t at_ns, unsigned hops) {
+    const Amount found = waited(strand, at_ns, hops);
+    const State state = lines_.at(strand, at_ns);
+    return found + Amount{state.all_io_ns, at_ns - state.all_calls_ns};
+  }
+
+  std::vector<Strand> strands_;
+  Lines lines_;
+};
+
+template <class Lines, class Event>
+void go_through(const std::vector<Event>& events, const weir_reader_stays& stays, Lines lines,
+                weir_reader_caused* at, weir_reader_caused* of_stays) {
+  Following<Lines> following(stays.strands, lines);
+  for (const Event& event : events) {
+    if (event.kind == kAsked) {
+      const auto found = following.at(stays.asked_strand[event.number], event.at_ns);
+      if (at != nullptr) at[event.number] = found;
+      continue;
+    }
+    const uint32_t strand = stays.strand[event.number];
+    if (event.kind == kBegin) {
+      following.begin(strand, stays.awaited[event.number], event.at_ns);
+    } else {
+      const Amount found = following.end(strand, event.at_ns);
+      if (of_stays != nullptr)
+        of_stays[event.number] = {found.io_ns, found.computing_ns, 0, 0, 0};
+    }
+  }
+}
+
+}  // namespace
+
+Causes::Causes(const weir_reader_stays& stays) : stays_(stays), points_(stays.strands) {
+  events_.reserve(2 * stays.count + stays.asked);
+  for (uint32_t i = 0; i < stays.count; ++i) {
+    events_.push_back({stays.begin_ns[i], i, kBegin});
+    events_.push_back({stays.until_ns[i], i, kEnd});
+  }
+  for (uint32_t i = 0; i < stays.asked; ++i) events_.push_back({stays.asked_ns[i], i, kAsked});
+  std::sort(events_.begin(), events_.end(), [](const Event& a, const Event& b) {
+    if (a.at_ns != b.at_ns) return a.at_ns < b.at_ns;
+    return a.kind != b.kind ? a.kind < b.kind : a.number < b.number;
+  });
+  go_through(events_, stays_, Noting(points_), nullptr, nullptr);
+}
+
+void Causes::run(const int64_t* const* lengths, weir_reader_caused* at,
+                 weir_reader_caused* of_stays) {
+  go_through(events_, stays_, Reading(points_, lengths), at, of_stays);
+}
+
+}  // namespace weir::reader

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ranks that were waited for did meanwhile, followed over as many ranks as it takes. Who waits
+// for whom, from when until when, is what a replay found (replay.h).
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "reader/weir_reader.h"
+
+namespace weir::reader {
+
+// Waits of strands as they go on. Timestamps of a strand rise, so its line (line.h) is read once:
+// first all is gone through to find at which timestamps lines are asked, and then with the answers.
+class Causes {
+ public:
+  explicit Causes(const weir_reader_stays& stays);
+
+  const std::vector<int64_t>& points(uint64_t strand) const { return points_[strand]; }
+
+  // As weir_reader_causes_run() says.
+  void run(const int64_t* const* lengths, weir_reader_caused* at, weir_reader_caused* of_stays);
+
+ private:
+  struct Event {
+    int64_t at_ns;
+    uint32_t number, kind;  // of a stay, its end before begins; or of what is asked
+  };
+
+  std::vector<Event> events_;
+  weir_reader_stays stays_;
+  std::vector<std::vector<int64_t>> points_;
+};
+
+}  // namespace weir::reader

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C ABI of what waits, the critical path and wall time are made of. No logic.
+#include <exception>
+
+#include "reader/causes.h"
+#include "reader/handle.h"
+#include "reader/line.h"
+#include "reader/replay.h"
+#include "reader/shares.h"
+
+struct weir_reader_causes {
+  weir::reader::Causes causes;
+};
+
+using namespace weir::reader;
+
+namespace {
+
+Calls calls_of(const weir_reader_member* members, uint64_t count) {
+  std::vector<Member> made;
+  for (uint64_t i = 0; i < count; ++i) {
+    const weir_reader_member& one = members[i];
+    made.push_back({&one.reader->file, &one.reader->index, &one.reader->names, one.clock,
+                    one.process, one.thread, one.is_whole != 0});
+  }
+  return Calls(std::move(made));
+}
+
+// 0, or -1 when something could not be had.
+template <class Work>
+int guarded(Work work) {
+  try {
+    work();
+    return 0;
+  } catch (const std::exception&) {
+    return -1;
+  }
+}
+
+}  // namespace
+
+WEIR_API int weir_reader_replay_order(const weir_reader_replay* run, uint32_t* order) {
+  return guarded([&] { order_events(*run, order); });
+}
+
+WEIR_API int weir_reader_replay_run(const weir_reader_replay* run, const uint32_t* order,
+                                    const int64_t* free_ns, weir_reader_replayed* result) {
+  return guarded([&] { replay(*run, order, free_ns, *result); });
+}
+
+WEIR_API int weir_reader_line_lengths(const weir_reader_line* line, int64_t* lengths,
+                                      int64_t* lasts) {
+  return guarded([&] {
+    line_lengths(calls_of(line->members, line->members_count), *line, lengths, lasts);
+  });
+}
+
+WEIR_API int weir_reader_call_time(const weir_reader_edges* edges, uint64_t rows, int64_t* cells) {
+  return guarded([&] {
+    call_time(calls_of(edges->members, edges->members_count), *edges, rows, cells);
+  });
+}
+
+WEIR_API int weir_reader_call_shares(const weir_reader_edges* edges, uint64_t costs,
+                                     const double* sums, double* out) {
+  return guarded([&] {
+    call_shares(calls_of(edges->members, edges->members_count), *edges, costs, sums, out);
+  });
+}
+
+WEIR_API weir_reader_causes* weir_reader_causes_create(const weir_reader_stays* stays) {
+  weir_reader_causes* made = nullptr;
+  guarded([&] { made = new weir_reader_causes{Causes(*stays)}; });
+  return made;
+}
+
+WEIR_API void weir_reader_causes_destroy(weir_reader_causes** causes) {
+  delete *causes;
+  *causes = nullptr;
+}
+
+WEIR_API const int64_t* weir_reader_causes_points(const weir_reader_causes* causes, uint64_t strand,
+                                                  uint64_t* count) {
+  const auto& points = causes->causes.points(strand);
+  *count = points.size();
+  return points.data();
+}
+
+WEIR_API int weir_reader_causes_run(weir_reader_causes* causes, const int64_t* const* lengths,
+                                    weir_reader_caused* at, weir_reader_caused* of_stays) {
+  return guarded([&] { causes->causes.run(lengths, at, of_stays); });
+}

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ranks that were waited for did meanwhile, over as many ranks as it takes:
+native/reader/causes.cc over arrays."""
+
+from __future__ import annotations
+
+import ctypes as c
+
+import numpy as np
+
+from weir.trace._abi import CAUSED, Stays, causes_functions, pointer_to
+
+
+class Causes:
+    """Waits of strands, apart and rising within each. First `points` names the timestamps at which
+    each strand's line is needed; `run` gets it there."""
+
+    def __init__(
+        self, strands: int, waits: tuple[np.ndarray, ...], asked: tuple[np.ndarray, np.ndarray]
+    ):
+        """waits: strand, awaited strand, begin, end. asked: strands at timestamps."""
+        kinds = np.uint32, np.uint32, np.int64, np.int64
+        self._kept = [np.ascontiguousarray(one, kind) for one, kind in zip(waits, kinds)]
+        self._kept += [
+            np.ascontiguousarray(one, kind) for one, kind in zip(asked, (np.uint32, np.int64))
+        ]
+        self.strands, self.counts = strands, (len(waits[0]), len(asked[0]))
+        self._stays = Stays(strands, *self.counts, *map(pointer_to, self._kept))
+        self._handle = c.c_void_p(causes_functions()[0](c.byref(self._stays)))
+        if not self._handle:
+            raise MemoryError("no memory for the waits of ranks")
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            causes_functions()[3](c.byref(self._handle))
+
+    def points(self, strand: int) -> np.ndarray:
+        """Rising."""
+        count = c.c_uint64()
+        at = causes_functions()[1](self._handle, strand, c.byref(count))
+        if not count.value:
+            return np.empty(0, np.int64)
+        return np.frombuffer((c.c_int64 * count.value).from_address(at), np.int64).copy()
+
+    def run(self, lengths: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """lengths: by strand the rows IO, CALLS, ALL_IO, ALL_CALLS (weir.analysis.lines) at its
+        points. Returns tables (_abi.CAUSED) of what is asked, and of each wait."""
+        kept = [np.ascontiguousarray(one, np.int64) for one in lengths]
+        pointers = (c.c_void_p * len(kept))(*map(pointer_to, kept))
+        of_waits, asked = (np.zeros(count, CAUSED) for count in self.counts)
+        if causes_functions()[2](self._handle, pointers, pointer_to(asked), pointer_to(of_waits)):
+            raise MemoryError("no memory for the waits of ranks")
+        return asked, of_waits
