@@ -175,6 +175,27 @@ def test_times_of_a_phase_are_those_of_one_file_though_not_every_rank_opens_it(t
     assert (write.sync_ns, write.wall_ns) == (2 * SECOND, 21 * SECOND)
 
 
+def test_ranks_that_open_a_file_by_mpi_io_are_in_its_phase_though_one_alone_makes_requests(
+        tmp_path):
+    """As under ROMIO: rank 0 makes the file, closes it and opens it again."""
+    program = WaitTrace(3)
+    for rank in range(3):
+        program.mpi_io(rank, "MPI_File_open", "/scratch/out.nc")
+        for op in ("open", "close", "open") if rank == 0 else ():
+            program.io(rank, 1, "/scratch/out.nc", op)
+            program.compute(rank, SECOND)
+        program.compute(rank, (5 + rank) * SECOND)
+        if rank == 0:
+            program.io(rank, 1, "/scratch/out.nc", "close")
+        program.mpi_io(rank, "MPI_File_close", "/scratch/out.nc")
+        program.compute(rank, SECOND)
+    program.barrier()
+    rules = (PhaseRule("write", name="out.*", until="close"),)
+    [write] = phases(program, tmp_path, rules).phases
+    assert (write.times, write.ranks) == (1, 3)
+    assert [write.least_ns, write.most_ns] == [6 * SECOND + 2, 8 * SECOND + 6]
+
+
 def test_files_of_their_own_are_one_time_of_the_phase_where_they_overlap(tmp_path):
     program = WaitTrace(2)
     for number in range(3):

@@ -124,6 +124,10 @@ class WaitTrace:
             self._keep(rank, file, lambda at, name, length=leave - came: event("MPI_File_write_all",
                 at, length, file=name), leave - came)
 
+    def mpi_io(self, rank: int, op: str, file: str, ns: int = 1) -> None:
+        """A call of MPI-IO that makes no request to the system and waits for nobody."""
+        self._keep(rank, file, lambda at, name: event(op, at, ns, file=name), ns)
+
     def start_barrier(self, comm: str = "world") -> None:
         for rank in range(self.ranks):
             self._collective(rank, comm, self.ranks, "MPI_Ibarrier", 1, op="MPI_start_collective")

@@ -23,7 +23,7 @@ import difflib
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -34,7 +34,7 @@ from weir.analysis.columns import class_codes
 from weir.analysis.names import NO_NAME, NameTable
 from weir.analysis.step import StepData
 from weir.report.waits.locations import Locations
-from weir.report.waits.records import Calls, Records, calls_of, rows_of
+from weir.report.waits.records import Records, calls_of, rows_of, silent_ops
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -45,6 +45,7 @@ _KEYS = {"phase": str, "start": bool, "name": str, "path": str, "barrier": (int,
     "every": int, "until": str}
 _BEGINS = ("start", "name", "path", "barrier")
 _ENDS = ("close", "barrier")
+_MPI_OPEN, _MPI_CLOSE = "MPI_File_open", "MPI_File_close"
 
 
 @dataclass(frozen=True)
@@ -142,16 +143,17 @@ def _rule(table: dict[str, Any], where: str) -> PhaseRule:
 
 
 def ruled(data: StepData, names: NameTable, rules: tuple[PhaseRule, ...], locations: Locations,
-        lives: np.ndarray, barriers: Records):  # type: ignore[no-untyped-def]
+        lives: np.ndarray, barriers: Records, records: Records):  # type: ignore[no-untyped-def]
     """Names of phases; phase, rank, begin, end and file (its number, -1: none) of each stretch.
-    barriers: of all ranks, by rank and time."""
+    barriers: of all ranks, by rank and time; records: with those of MPI-IO's opens and closes."""
     texts = tuple(dict.fromkeys(rule.phase for rule in rules))
     owner = locations.of_member[barriers.member]
+    through_mpi = records.of(_MPI_OPEN, _MPI_CLOSE)
     found: list[tuple[int, int, int, int, int]] = []
     for location in range(len(locations)):
         at = slice(*np.searchsorted(owner, [location, location + 1]).tolist())
         mine = barriers.start[at], barriers.end[at]
-        marks = sorted(_marks(data, names, rules, locations, location, lives, mine),
+        marks = sorted(_marks(data, names, rules, locations, location, lives, mine, through_mpi),
             key=lambda mark: mark[0])
         found += _stretches(marks, rules, texts, location, int(lives[location, 1]), mine[0])
     columns = np.array(found, np.int64).reshape(-1, 5).T
@@ -160,7 +162,7 @@ def ruled(data: StepData, names: NameTable, rules: tuple[PhaseRule, ...], locati
 
 def _marks(
     data: StepData, names: NameTable, rules: tuple[PhaseRule, ...], locations: Locations,
-    location: int, lives: np.ndarray, barriers: tuple[np.ndarray, np.ndarray]
+    location: int, lives: np.ndarray, barriers: tuple[np.ndarray, np.ndarray], through_mpi: Records
 ) -> Iterator[tuple[int, int, int, int]]:
     """Where phases begin in a rank: timestamp, rule, and for a file that is closed the timestamp of
     that, else 0; the number of the file, else -1."""
@@ -168,7 +170,7 @@ def _marks(
     of_files = [number for number, rule in enumerate(rules) if rule.name is not None
         or rule.path is not None]
     if of_files:
-        yield from _opened(data, names, rules, of_files, locations.members[location])
+        yield from _opened(data, names, rules, of_files, locations.members[location], through_mpi)
     for number, rule in enumerate(rules):
         if rule.start:
             yield int(lives[location, 0]), number, 0, -1
@@ -179,32 +181,34 @@ def _marks(
 
 def _opened(
     data: StepData, names: NameTable, rules: tuple[PhaseRule, ...], of_files: list[int],
-    members: tuple[int, ...]
+    members: tuple[int, ...], through_mpi: Records
 ) -> Iterator[tuple[int, int, int, int]]:
-    """The first rule that fits a file counts."""
+    """The first rule that fits a file counts. A file that the rank opens by MPI-IO is open from
+    MPI_File_open to MPI_File_close, whatever requests to the system lie between them."""
+    mpi = through_mpi.where(np.isin(through_mpi.member, members))
     used = data.columns.where(np.isin(data.columns.member, members) & data.columns.by_code("O")
         & (data.columns.name != NO_NAME))
     rule_of = {name: next((n for n in of_files if rules[n].fits(names[name])), None)
-        for name in np.unique(used.name).tolist()}
+        for name in np.unique(np.r_[used.name, mpi.name]).tolist() if name != NO_NAME}
     wanted = [name for name, rule in rule_of.items() if rule is not None]
-    if not wanted:
-        return
-    parts = [rows_of(calls, np.isin(calls.name, wanted) & calls.is_own)
-        for calls in calls_of(data, members, names)]
-    if not parts:  # counters alone
-        return
-    calls = Calls(*(np.concatenate([getattr(one, field.name) for one in parts])
-        for field in fields(Calls)))
-    codes = class_codes()[calls.op]
-    order = np.argsort(calls.start, kind="stable")
+    mpi = mpi.where(np.isin(mpi.name, wanted))
+    parts = [(mpi.name, mpi.start, mpi.end, mpi.op == silent_ops().get(_MPI_OPEN, -1))]
+    wanted = np.setdiff1d(wanted, mpi.name)
+    for calls in calls_of(data, members, names) if len(wanted) else ():
+        codes = class_codes()[calls.op]
+        chosen = np.isin(calls.name, wanted) & calls.is_own & np.isin(codes, (ord("O"), ord("C")))
+        one = rows_of(calls, chosen)
+        parts.append((one.name, one.start, one.end, codes[chosen] == ord("O")))
+    name, start, end, opens = (np.concatenate(column) for column in zip(*parts))
+    order = np.argsort(start, kind="stable")
     closed: dict[int, list[int]] = {}
-    for at in order[codes[order] == ord("C")].tolist():
-        closed.setdefault(int(calls.name[at]), []).append(int(calls.end[at]))
-    for at in order[codes[order] == ord("O")].tolist():
-        name, start = int(calls.name[at]), int(calls.start[at])
-        ends = closed.get(name, [])
-        place = int(np.searchsorted(ends, start))
-        yield start, rule_of[name], ends[place] if place < len(ends) else 0, name
+    for at in order[~opens[order]].tolist():
+        closed.setdefault(int(name[at]), []).append(int(end[at]))
+    for at in order[opens[order]].tolist():
+        ends = closed.get(int(name[at]), [])
+        place = int(np.searchsorted(ends, start[at]))
+        yield (int(start[at]), rule_of[int(name[at])], ends[place] if place < len(ends) else 0,
+            int(name[at]))
 
 
 def _stretches(

@@ -92,7 +92,7 @@ def phases_of(
     lives = lives_of(data, locations)
     if rules:
         barriers = barriers_left(records, locations, names, routines)
-        *columns, file = ruled(data, names, rules, locations, lives, barriers)
+        *columns, file = ruled(data, names, rules, locations, lives, barriers, records)
         return _spans(*columns, "rules", locations.program, file)
     marks = _in_order(records.of(*MARKS), locations)
     marked = _marked(marks, names, lives)
