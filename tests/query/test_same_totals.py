@@ -38,6 +38,10 @@ stat /opt/model/table at=2600 for=8
 node n2
 process pid=10 command=mpirun rank=-1 exe=/usr/bin/mpirun
 read /etc/hosts at=100 for=10 bytes=50
+read pipe:[9] at=200 for=13 bytes=70 x=3
+write /data/log at=300 for=17 bytes=80
+process pid=13 rank=1 ranks=2
+write /dev/shm/vader_segment.n.0.1 at=400 for=19 bytes=90
 process pid=12 command=cp rank=-1 exe=/bin/cp
 read /data/b at=9000 for=60 bytes=1000
 read /usr/bin/x at=9100 for=60 bytes=33
@@ -130,23 +134,52 @@ def test_watch_and_export_have_them_too(run, which, monkeypatch):
     assert moved == wanted[1] - of_others
 
 
+PARTS = ("total", "not_files", "launchers", "mpi_segments", "excluded")
+
+
+@pytest.mark.parametrize("rank", [None, 0, 1, -1])
+def test_what_is_counted_and_what_is_left_out_is_what_all_counts(run, which, rank):
+    exclusion = exclusion_of(*LISTS[which], environ={})
+    printed = report_json(build(run, exclusion=exclusion, rank=rank))
+    whole = report_json(build(run, all=True, rank=rank))
+    every = figures([whole["total"]])
+    assert figures([printed[key] for key in PARTS]) == every
+    for rows in ([whole["steps"][0]["all"]], whole["steps"][0]["by_rank"], whole["files"],
+            whole["steps"][0]["routines"]["all"]["rows"]):  # fmt: skip
+        assert figures(rows) == every
+    notes = [note for note in printed["notes"] if note.startswith("left out: ")]
+    said = [note.split(": ")[1].split(" of ")[0].replace(" and", ",").split(", ") for note in notes]
+    left = every[0] - printed["total"]["calls"]
+    assert sum(int(one[0].split()[0]) for one in said) == left
+
+
+def test_files_that_the_user_excludes_are_no_system_files(run):
+    exclusion = exclusion_of("/data/a", "", environ={})
+    notes = report_json(build(run, exclusion=exclusion))["notes"]
+    [asked] = [note for note in notes if "--exclude" in note]
+    assert asked.startswith("left out: 5 calls, 0.008 MB and 0.000 s of 1 file named by --exclude")
+    assert "(/data/a)" in asked
+    [system] = [note for note in notes if "system files" in note]
+    assert "of 5 system files (/usr/, " in system and "/data/a" not in system
+
+
 def test_what_is_left_out_and_what_is_counted_is_all_that_processes_did(run, which):
     exclusion = exclusion_of(*LISTS[which], environ={})
     printed = report_json(build(run, exclusion=exclusion))
-    parts = [printed[key] for key in ("total", "not_files", "launchers", "mpi_segments",
-        "excluded")]
+    parts = [printed[key] for key in PARTS]
     with weir.open(run) as opened:
         [every] = opened.sql("SELECT sum(calls)::BIGINT AS calls FROM processes").to_pylist()
         [moved] = opened.sql(
             "SELECT sum(bytes)::BIGINT AS bytes FROM totals WHERE class IN ('read', 'write')"
         ).to_pylist()
-    assert sum(one["calls"] for one in parts) == every["calls"] == 14
+    assert sum(one["calls"] for one in parts) == every["calls"] == 19
     assert sum(one["bytes"] for one in parts) == moved["bytes"]
 
 
 def test_a_note_counts_them_and_all_includes_them(run, weir):
     printed = weir("report", run, "--tables", "files").ok().stdout
-    assert "left out: 6 calls and 0.001 MB of 5 system files (/usr/, " in printed
+    printed = " ".join(printed.split())
+    assert "left out: 6 calls, 0.001 MB and 0.000 s of 5 system files (/usr/, " in printed
     assert "pci.ids" not in printed
     included = weir("report", run, "--tables", "files", "--include", "/usr/share").ok().stdout
     assert "/usr/share/misc/pci.ids" in included and "of 4 system files" in included
@@ -158,6 +191,7 @@ def test_the_environment_chooses_them(run, weir):
     env = {"WEIR_EXCLUDE": "none,/data/a"}
     printed = json.loads(weir("report", run, "--json", env=env).ok().stdout)
     assert {"/data/b", "/etc/hosts"} <= {one["file"] for one in printed["files"]}
-    assert printed["excluded"] == {"files": 1, "calls": 5, "bytes": 8292, "words": {"/data/a": 5}}
+    assert printed["excluded"] == {"files": 1, "calls": 5, "bytes": 8292, "seconds": 7.15e-07,
+        "words": {"/data/a": 5}}
     found = weir("query", run, "SELECT file FROM files ORDER BY 1", "--format", "csv", env=env).ok()
     assert "/data/a" not in found.stdout and "/etc/hosts" in found.stdout

@@ -4,8 +4,10 @@ Counts and bytes are exact."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from weir.analysis.totals import Totals
 from weir.report.findings.registry import findings_of
 from weir.report.frame.amounts import plain
 from weir.report.frame.build import Report
@@ -42,16 +44,10 @@ def report_json(report: Report, options: Options = Options()) -> dict[str, Any]:
             {"file": p.path, "byte": p.offset, "reason": p.reason, "count": p.count}
             for p in report.problems
         ],
-        "not_files": {"calls": sum(t.calls for t in not_files),
-            "bytes": sum(t.bytes for t in not_files)},
-        "launchers": {"calls": sum(t.calls for t in launchers),
-            "bytes": sum(t.bytes for t in launchers)},
+        "not_files": _summed(not_files),
+        "launchers": _summed(launchers),
         "excluded": _excluded(report),
-        "mpi_segments": {
-            "files": sum(t.files or 0 for t in segments),
-            "calls": sum(t.calls for t in segments),
-            "bytes": sum(t.bytes for t in segments),
-        },
+        "mpi_segments": {"files": sum(t.files or 0 for t in segments), **_summed(segments)},
     }
     for kind in KINDS:
         if kind.json is not None and (kind.in_all or options.names(kind)):
@@ -59,14 +55,17 @@ def report_json(report: Report, options: Options = Options()) -> dict[str, Any]:
     return found
 
 
+def _summed(parts: Iterable[Totals]) -> dict[str, Any]:
+    every = list(parts)
+    calls, moved, ns = (sum(getattr(t, key) for t in every) for key in ("calls", "bytes", "ns"))
+    return {"calls": calls, "bytes": moved, "seconds": ns / 1e9}
+
+
 def _excluded(report: Report) -> dict[str, Any]:
-    """Files that are left out: how many, calls and bytes, and the words that they are left out by.
-    """
+    """Files that are left out: how many, calls, bytes and time, and the words that they are left
+    out by."""
     found = excluded_of(report)
-    return {
-        "files": found.files, "calls": found.calls, "bytes": found.totals.bytes,
-        "words": dict(found.words),
-    }  # fmt: skip
+    return {"files": found.files, **_summed([found.totals]), "words": dict(found.words)}
 
 
 def _unseen(report: Report) -> dict[str, Any]:

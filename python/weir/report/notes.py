@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from weir.analysis.totals import Totals
 from weir.report.frame.build import Report, StepReport
@@ -32,6 +32,7 @@ MOST_NAMES = 3
 MOST_WORDS = 4
 LATER_NS = 50_000_000
 UNSURE_NS = 1_000_000
+_FIGURES = ("calls", "bytes", "ns")
 
 
 def notes(report: Report) -> list[str]:
@@ -59,8 +60,7 @@ def notes(report: Report) -> list[str]:
         files = sum(part.files or 0 for part in segments)
         found += _excluded(report)
         found += _left_out("pipes, sockets, devices, /proc and /sys", not_files)
-        kind = f"shared-memory {'file' if files == 1 else 'files'} of MPI libraries"
-        found += _left_out(f"{files} {kind}", segments)
+        found += _left_out(f"{_files(files, 'shared-memory ')} of MPI libraries", segments)
         found += _left_out("launchers (mpirun, srun, ...)", launchers)
     return found
 
@@ -372,21 +372,34 @@ def _of_clocks(step: StepReport) -> list[str]:
 
 
 def _excluded(report: Report) -> list[str]:
-    """One note on the files of weir.analysis.exclusion, with the lists' words that most of their
-    calls are left out by."""
-    left_out = excluded_of(report)
-    if not left_out.calls:
-        return []
-    words = list(left_out.words)
-    more = ", ..." if len(words) > MOST_WORDS else ""
-    listed = ", ".join(words[:MOST_WORDS]) + more
+    """A note on the files that the user excludes, and one on files of the system, each with the
+    words that most of their calls are left out by (weir.analysis.exclusion)."""
+    every = excluded_of(report)
+    asked = every.asked
+    assert asked is not None
+    of_system = [word for word in every.words if word not in asked.words]
+    files, calls = every.files - asked.files, every.totals.calls - asked.totals.calls
+    rest = Totals(calls, every.totals.bytes - asked.totals.bytes, every.totals.ns - asked.totals.ns)
     of_detail = any(step.level == "detail" for step in report.steps)
     sizes = "; at level detail the sizes of requests have them" if of_detail else ""
-    files = f"{left_out.files} system {'file' if left_out.files == 1 else 'files'}"
-    return _left_out(f"{files} ({listed}; --include PATTERN{sizes})", [left_out.totals])
+    named = f"{_files(asked.files)} named by --exclude or WEIR_EXCLUDE ({_some(asked.words)}"
+    system = f"{_files(files, 'system ')} ({_some(of_system)}; --include PATTERN"
+    return _left_out(f"{named}{sizes})", [asked.totals]) + _left_out(f"{system}{sizes})", [rest])
+
+
+def _files(count: int, kind: str = "") -> str:
+    return f"{count} {kind}{'file' if count == 1 else 'files'}"
+
+
+def _some(words: Iterable[str]) -> str:
+    every = list(words)
+    return ", ".join(every[:MOST_WORDS]) + (", ..." if len(every) > MOST_WORDS else "")
 
 
 def _left_out(what: str, parts: Sequence[Totals]) -> list[str]:
-    calls, moved = sum(part.calls for part in parts), sum(part.bytes for part in parts)
+    """What is left out, in the figures of the totals: with it they are those of --all."""
+    calls, moved, ns = (sum(getattr(part, key) for part in parts) for key in _FIGURES)
+    if not (calls or moved or ns):
+        return []
     count = f"{calls} call{'' if calls == 1 else 's'}"
-    return [f"{LEFT_OUT}{count} and {moved / 1e6:.3f} MB of {what}{SHOWN_BY}"] if calls else []
+    return [f"{LEFT_OUT}{count}, {moved / 1e6:.3f} MB and {ns / 1e9:.3f} s of {what}{SHOWN_BY}"]

@@ -227,19 +227,20 @@ class StepReport(_Summed):
         return columns.where(chosen & columns.by_code("RWOCM"))
 
     def left_out(self) -> tuple[Totals, Totals, Totals]:
-        """What the tables leave out: pipes, devices and the like; launchers (files of theirs);
-        segments of MPI libraries."""
-        columns = self.data.columns.where(self.data.columns.by_code("RWOCM"))
+        """What the tables leave out: pipes, devices and the like; all calls of launchers; segments
+        of MPI libraries. With `excluded` and `columns` these are all calls of the chosen ranks."""
+        of_ranks = self.data.member_mask(Choice(self.choice.rank, True).takes)
+        columns = self.data.columns
+        columns = columns.where(columns.by_code("RWOCM") & of_ranks[columns.member])
         launcher = self.data.member_mask(lambda m: m.is_launcher)[columns.member]
-        by_rank = self.data.member_mask(lambda m: self.choice.rank in (None,
-            m.rank))[columns.member]
         is_storage = columns.is_file | self.data.is_excluded(columns)
-        not_files = columns.where(~is_storage & ~launcher & by_rank)
+        not_files = columns.where(~is_storage & ~launcher)
         used = np.unique(not_files.name)
         is_segment = np.isin(not_files.name,
             used[[is_mpi_segment(self.names[name]) for name in used.tolist()]])
-        left_out = not_files.where(~is_segment), columns.where(is_storage
-            & launcher), not_files.where(is_segment)
+        left_out = (
+            not_files.where(~is_segment), columns.where(launcher), not_files.where(is_segment)
+        )
         found = [totals(one) for one in left_out]
         return found[0], found[1], replace(found[2], files=len(np.unique(left_out[2].name)))
 
