@@ -41,18 +41,25 @@ class Counts {
     }
   }
 
+  bool is_regular(const weir_reader_common& one) const {
+    return one.count > 1 && one.count * 16 >= all_;
+  }
+
   // How many had a value that came at least twice, and in one of 16.
   uint64_t regular() const {
     uint64_t sum = 0;
-    for (const auto& one : counts_) sum += one.count > 1 && one.count * 16 >= all_ ? one.count : 0;
+    for (const auto& one : counts_) sum += is_regular(one) ? one.count : 0;
     return sum;
   }
 
-  void give(uint32_t file, uint32_t kind, std::vector<weir_reader_common>& out) {
+  // only_regular: leaves out what came by chance.
+  void give(uint32_t file, uint32_t kind, std::vector<weir_reader_common>& out,
+            bool only_regular = false) {
     std::sort(counts_.begin(), counts_.end(), [](const auto& a, const auto& b) {
       return a.count != b.count ? a.count > b.count : a.value > b.value;
     });
     for (size_t i = 0; i < std::min(counts_.size(), kGiven); ++i) {
+      if (only_regular && !is_regular(counts_[i])) continue;
       out.push_back({counts_[i].value, counts_[i].count, file, kind});
     }
   }
@@ -70,7 +77,7 @@ struct File {
   int64_t last_byte[2] = {0, 0};
   bool is_first[2] = {true, true};
   int last_way = -1;
-  Counts sizes[2], strides[2];
+  Counts sizes[2], strides[2], backward[2];  // backward: distances without their sign
 };
 
 bool is_moved(const Words& record) {
@@ -140,6 +147,8 @@ void transfer(File& file, size_t way, const Words& record, uint64_t offset) {
     file.strides[way].add(uint64_t(at - last - 1));
   } else if (at == last + 1) {
     ++sums.adjacent[way];
+  } else {
+    file.backward[way].add(uint64_t(last + 1 - at));
   }
   file.is_first[way] = false;
   file.last_byte[way] = at + int64_t(size) - 1;
@@ -227,11 +236,13 @@ class OfProcess {
       for (size_t way : {0, 1}) {
         weir_reader_access& sums = file.sums;
         sums.strided[way] = file.strides[way].regular();
+        sums.backward[way] = file.backward[way].regular();
         sums.random[way] = sums.calls[way] - sums.unknown[way] - sums.first[way] -
-                           sums.adjacent[way] - sums.strided[way];
+                           sums.adjacent[way] - sums.strided[way] - sums.backward[way];
         if (sums.end[way] == 0) sums.begin[way] = 0;
         file.sizes[way].give(number, uint32_t(way), out.common);
         file.strides[way].give(number, uint32_t(2 + way), out.common);
+        file.backward[way].give(number, uint32_t(4 + way), out.common, true);
       }
       out.files.push_back(file.sums);
     }

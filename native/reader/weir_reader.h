@@ -135,19 +135,21 @@ typedef struct { /* what offsets are compared with; 0: not known */
  * sequential: offset > the last byte of the transfer before; consecutive: offset == that byte + 1;
  * both as Darshan counts them: the last byte is 0 after an open. The others part all calls: first
  * after an open, adjacent to the transfer before, strided (behind it by a distance that comes at
- * least twice, and in one of 16 such calls), random, and at an unknown offset. */
+ * least twice, and in one of 16 such calls), backward (before its end, by such a distance), random,
+ * and at an unknown offset. */
 typedef struct {
   uint32_t process, file;
   uint64_t switches; /* between reading and writing */
   uint64_t calls[2], bytes[2], sequential[2], consecutive[2];
-  uint64_t first[2], adjacent[2], strided[2], random[2], unknown[2];
+  uint64_t first[2], adjacent[2], strided[2], backward[2], random[2], unknown[2];
   uint64_t off_block[2], off_stripe[2]; /* offset is no multiple */
   uint64_t begin[2], end[2];            /* of all bytes */
   uint64_t ticks[2], longest_ticks[2];
 } weir_reader_access;
 
 enum weir_reader_common_kind {
-  WEIR_READER_READ_SIZE, WEIR_READER_WRITE_SIZE, WEIR_READER_READ_STRIDE, WEIR_READER_WRITE_STRIDE
+  WEIR_READER_READ_SIZE, WEIR_READER_WRITE_SIZE, WEIR_READER_READ_STRIDE, WEIR_READER_WRITE_STRIDE,
+  WEIR_READER_READ_BACKWARD, WEIR_READER_WRITE_BACKWARD /* without their sign */
 };
 
 typedef struct { /* a size, or a stride: bytes between two transfers; file: index of its access */

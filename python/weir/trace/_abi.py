@@ -47,8 +47,8 @@ LAYOUTS = {
     "accesses": np.dtype(
         [("process", "<u4"), ("file", "<u4"), ("switches", "<u8")]
         + [(name, "<u8", (2,)) for name in (
-            "calls bytes sequential consecutive first adjacent strided random unknown off_block "
-            "off_stripe begin end ticks longest_ticks"
+            "calls bytes sequential consecutive first adjacent strided backward random "
+            "unknown off_block off_stripe begin end ticks longest_ticks"
         ).split()]
     ),
     "commons": _layout("value:<u8 count:<u8 file:<u4 kind:<u4"),

@@ -27,11 +27,11 @@ from weir.trace.file import threads_for
 BLOCK_BYTES = 4096  # where the trace does not have the block size of the file
 WAYS = ("read", "write")
 SUMMED = (
-    "calls bytes sequential consecutive first adjacent strided random unknown off_block off_stripe "
-    "ns again"
+    "calls bytes sequential consecutive first adjacent strided backward random unknown off_block "
+    "off_stripe ns again"
 ).split()
 MOST_COMMON = 4  # sizes and strides of a row
-_SIZES, _STRIDES = (0, 1), (2, 3)  # kinds of common values, by way
+_SIZES, _STRIDES, _BACKWARD = (0, 1), (2, 3), (4, 5)  # kinds of common values, by way
 
 
 @dataclass(frozen=True)
@@ -107,11 +107,12 @@ def _of_file(
         span = columns["end"] - columns["begin"]
         is_known = columns["unknown"] == 0
         columns["again"] = np.where(is_known, np.maximum(columns["bytes"] - span, 0), 0)
-        mine = np.isin(commons["kind"], (_SIZES[way], _STRIDES[way]))
+        mine = np.isin(commons["kind"], (_SIZES[way], _STRIDES[way], _BACKWARD[way]))
         mine &= place[commons["file"]] >= 0
         of = commons[mine]
+        value = of["value"].astype(np.int64) * np.where(of["kind"] == _BACKWARD[way], -1, 1)
         yield columns, np.column_stack(
-            (place[of["file"]], of["kind"] >= 2, of["value"].astype(np.int64), of["count"])
+            (place[of["file"]], of["kind"] >= 2, value, of["count"])
         ).astype(np.int64)
 
 

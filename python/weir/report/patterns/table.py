@@ -22,13 +22,15 @@ _CLASSES = (
     Field("adjacent", "int", "", "of the others: right behind the one before"),
     Field("strided", "int", "", "behind it by a distance that comes at least twice, "
           "and in one of 16 of the calls that are behind it"),
+    Field("backward", "int", "", "before its end by a distance that comes at least twice, and in "
+          "one of 16 of the calls that are before it"),
     Field("random", "int", "", "at any other place"),
     Field("unknown", "int", "", "at an offset that is not known (O_APPEND, streams opened unseen)"),
 )  # fmt: skip
 _COUNTS = (
     Field("sizes", "list", "", "the four most common sizes in bytes, as SIZExCALLS"),
     Field("strides", "list", "", "the four most common distances in bytes from the end of a call "
-          "to the beginning of the next, likewise"),
+          "to the beginning of the next, likewise; negative: backward"),
     Field("off_block", "int", "", "calls whose offset is no multiple of block"),
     Field("block", "int", "bytes", "block size of the file; 4096 where it is not known"),
     Field("off_stripe", "int?", "", "calls whose offset is no multiple of stripe"),
@@ -75,17 +77,19 @@ BY_FILE = Listing(
     patterns_of,
 )  # fmt: skip
 
-_COLUMNS = ("Calls", "MB", "ranks", "adj.", "strided", "random", "?", "size", "stride",
+_COLUMNS = ("Calls", "MB", "ranks", "adj.", "strided", "back", "random", "?", "size", "stride",
             "unal.", "switch", "mixed", "slowest", "s", "<", "<File")  # fmt: skip
-_PARTS = ("adjacent", "strided", "random", "unknown")
+_PARTS = ("adjacent", "strided", "backward", "random", "unknown")
 
 
 def _cells(row: dict[str, Any], shown: str) -> tuple[str, ...]:
     calls = row["calls"]
-    common = [row[key][0].split("x")[0] if row[key] else "-" for key in ("sizes", "strides")]
+    size = row["sizes"][0].split("x")[0] if row["sizes"] else "-"
+    is_regular = bool(row["strides"]) and row["strided"] + row["backward"] > 0
+    stride = row["strides"][0].split("x")[0] if is_regular else "-"
     return (
         str(calls), f"{row['bytes'] / 1e6:.3f}", str(row["ranks"]),
-        *(percent(row[part], calls) for part in _PARTS), *common,
+        *(percent(row[part], calls) for part in _PARTS), size, stride,
         percent(row["off_block"], calls), str(row["switches"]), str(row["interleaved"]),
         str(row["slowest_rank"]), seconds(row["slowest_ns"]), row["way"][0], shown,
     )  # fmt: skip
@@ -122,8 +126,9 @@ def _totals(rows: list[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
 
 
 _REMARKS: tuple[str, ...] = (
-    "adj.: begins where the rank's last call ended; strided: behind it by a distance that comes",
-    "again; random: elsewhere; ?: offset not known; the rest: first calls after an open",
+    "adj.: begins where the rank's last call ended; strided: behind it by a distance that comes "
+    "again; back: before it, likewise; random: elsewhere; ?: offset not known; the rest: first "
+    "calls after an open",
     "size, stride: the most common, bytes; unal.: offset is no multiple of the block size",
     "mixed: ranks whose range of bytes overlaps that of another rank of their node",
 )

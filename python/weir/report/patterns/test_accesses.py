@@ -91,6 +91,28 @@ def test_random_access_has_no_strides_by_chance(tmp_path):
         assert row["random"] > 0.9 * row["calls"] and row["strided"] < 0.02 * row["calls"]
 
 
+def test_a_backward_sweep_is_no_random_access(tmp_path, weir):
+    """A file that is read from its end to its beginning, and one with a stride by chance."""
+    sweep = [("pread", 4096 * at, 4096) for at in reversed(range(64))]
+    chance = [("pread", 4096 * at, 4096) for at in (5, 90, 7, 300, 1)]
+    run = write_run(tmp_path / "run", {0: sweep, 1: chance}, names=("/scratch/a", "/scratch/b"))
+    rows = {row["file"]: row for row in patterns_of(build(run))}
+    one = rows["/scratch/a"]
+    parts = ("first", "adjacent", "strided", "backward", "random", "unknown")
+    assert [one[part] for part in parts] == [1, 0, 0, 63, 0, 0]
+    assert one["strides"] == ("-8192x63",)
+    other = rows["/scratch/b"]
+    assert other["backward"] == other["strided"] == 0 and other["random"] == 4
+    lines = weir("report", run, "--tables", "patterns").ok().stdout.splitlines()
+    strides = [line.split()[line_of(lines, "stride")] for line in lines if "/scratch/" in line]
+    assert "-8192" in strides and "-" in strides  # none is shown where no access is strided
+
+
+def line_of(lines: list[str], heading: str) -> int:
+    """The place of a column among the words of a line."""
+    return next(line.split().index(heading) for line in lines if heading in line.split())
+
+
 def walk(calls: list[Call]) -> dict[str, Counter]:
     """Darshan's definitions, one call after the other."""
     found = {"read": Counter(), "write": Counter()}
@@ -134,7 +156,7 @@ def test_figures_are_those_of_a_walk_over_the_calls(tmp_path, seed):
         for way, expected in walk(made).items():
             row = rows.pop((rank, way))
             assert {key: row[key] for key in expected} == expected, (rank, way)
-            parts = ("first", "adjacent", "strided", "random", "unknown")
+            parts = ("first", "adjacent", "strided", "backward", "random", "unknown")
             assert sum(row[key] for key in parts) == row["calls"]
     assert not rows
 
