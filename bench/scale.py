@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What questions to a run cost as the run grows: wall and CPU seconds and peak memory at 1, 10,
-100, 200 million events, and whether that is linear.
+"""What questions to a run cost as the run grows, in events and in ranks: wall and CPU seconds and
+peak memory at 1, 10, 100, 200 million events, and whether that is linear.
 
-    python bench/scale.py [--events 1,10,100,200] [--directory DIR] [--keep] [--repeat 1] [--only
-    report,union,...] [--workers N]
+    python bench/scale.py [--events 1,10,100,200] [--ranks 4,1024,16384] [--directory DIR] [--keep]
+    [--repeat 1] [--only report,union,...] [--workers N]
 
 The run: one step of 4 ranks on as many nodes, each with 2 threads in I/O and its own and common
-files (the events of bench/reading.py), and a barrier of all ranks for each 2,000 events. Each
-question is a process of its own, interpreter and imports included; the traces (34 bytes an event)
-are in the page cache as far as it goes. Peak memory is that of the largest process, mapped pages
-that are resident included. `dask` is `report` read by the workers of `weir report --dask local`;
-its answer has to be that of `report`: exit status 1 when not.
+files (the events of bench/reading.py), and a barrier of all ranks for each 2,000 events. More
+ranks: 128 on each node; each rank has a file of its own and uses 16 of the common ones in turn,
+and meets the others in a barrier for each 100 of its events. Each question is a process of its
+own, interpreter and imports included; the traces (34 bytes an event) are in the page cache as far
+as it goes. Peak memory is that of the largest process, mapped pages that are resident included.
+`dask` is `report` read by the workers of `weir report --dask local`; its answer has to be that of
+`report`: exit status 1 when not.
 """
 
 from __future__ import annotations
@@ -36,13 +38,19 @@ from reading import FILES, NS_PER_TICK, RANKS, SEED, THREADS, synthetic
 
 EVENTS_PER_BARRIER = 2000
 BARRIER_TICKS = 760_000  # in which 8 threads make some 2,000 of these events
+RANKS_A_NODE = 128  # of a run of more ranks than bench/reading.py has
+EVENTS_OF_RANK_PER_BARRIER = 100
+FILES_OF_RANK = 16  # common ones
+SYNCS = 3  # barriers of MPI_Init, and of MPI_Finalize, by which clocks are aligned
 STEP = "main"
+QUERY = "SELECT rank, sum(bytes) AS moved FROM io GROUP BY 1 ORDER BY 2 DESC LIMIT 5"
 QUESTIONS = {
     "report": "weir report --json",
     "union": "exact active time",
     "time": "I/O over time",
     "waits": "waits, critical path, replay",
     "html": "weir report --html",
+    "query": "weir query, a sum by rank",
     "dask": "weir report --json --dask",
 }
 
@@ -55,14 +63,70 @@ class Cost(NamedTuple):
     cpu: float
     rss: int
     answer: str
+    printed: int  # bytes
 
 
-def write_run(run: Path, events: int) -> None:
+def write_run(run: Path, events: int, ranks: int) -> None:
+    (run / STEP).mkdir(parents=True)
+    if ranks == RANKS:
+        write_few(run, events)
+        return
+    nodes = -(-ranks // RANKS_A_NODE)
+    for node in range(nodes):
+        of_node = range(node * RANKS_A_NODE, min((node + 1) * RANKS_A_NODE, ranks))
+        write_node(run, node, of_node, max(events // ranks, 1), ranks)
+
+
+def write_node(run: Path, node: int, of_node: range, events: int, ranks: int) -> None:
+    """Ranks one after the other, each with so many events; the node's clock is `node` us ahead."""
+    from weir.trace._synthetic import TraceWriter, mpi, records, sync
+    from weir.trace.ops import mpi_routines, op_named
+
+    kinds = np.array([op_named(one).value for one in ("read", "fread", "write", "fwrite", "lseek")])
+    barrier = next(value for value, name in mpi_routines().items() if name == "MPI_Barrier")
+    per_barrier, gap = EVENTS_OF_RANK_PER_BARRIER, 3000
+    interval = per_barrier * gap + 2 * 10**5
+    barriers = -(-events // per_barrier)
+    last = (barriers + 2) * interval
+    with TraceWriter(run / STEP / f"node{node:04d}.weir", f"node{node:04d}",
+            ns_per_tick=NS_PER_TICK) as writer:
+        created = writer.created_ticks + round(1000 * node / NS_PER_TICK)
+        end = created + last
+        for rank in of_node:
+            random = np.random.default_rng([SEED, rank])
+            process = writer.process(1000 + rank, rank, ranks, last_ticks=end, end_ticks=end,
+                last_mono_ns=writer.mono_ns(end))
+            of_file = [process.name(f"/scratch/an/run/rank.{rank:06d}")]
+            of_file += [process.name(f"/scratch/an/run/file.{number:04d}")
+                for number in random.integers(0, FILES, FILES_OF_RANK)]
+            at = np.arange(events)
+            starts = interval + at // per_barrier * interval + at % per_barrier * gap
+            starts = created + starts + random.integers(0, 500, events)
+            for thread in range(THREADS):
+                its = np.flatnonzero(at % THREADS == thread)
+                process.events(records(
+                    kinds[random.integers(0, len(kinds), len(its))], starts[its],
+                    random.integers(20, 2000, len(its)),
+                    file=np.array(of_file)[its // 50 % len(of_file)],
+                    size=1 << random.integers(0, 22, len(its)), offset=its * 4096,
+                ), thread=thread + 1)
+            left = created + (np.arange(barriers) + 2) * interval - 10**4
+            early = random.integers(0, 20_000, barriers)
+            meets = mpi("MPI_collective", left - early, early + 500, barrier,
+                file=process.name(f"mpi:world:{ranks}"), offset=np.arange(barriers))
+            marks = [
+                sync(created + 1000 * number + (last - 10**4 if number > SYNCS else 0)
+                    + int(random.integers(0, 100)), number, ranks)
+                for number in range(1, 2 * SYNCS + 1)
+            ]
+            process.events([*marks[:SYNCS], meets, *marks[SYNCS:]], thread=THREADS + 1)
+
+
+def write_few(run: Path, events: int) -> None:
     """Chunk by chunk: writing needs little memory."""
     from weir.trace._synthetic import ProcessWriter, TraceWriter, records
 
     directory = run / STEP
-    directory.mkdir(parents=True)
     with ExitStack() as stack:
         writers = [stack.enter_context(TraceWriter(directory / f"node{rank}.weir", f"node{rank}",
             ns_per_tick=NS_PER_TICK)) for rank in range(RANKS)]
@@ -102,7 +166,8 @@ def command_of(question: str, run: Path, workers: int) -> list[str]:
     weir = [sys.executable, "-m", "weir", "report", str(run)]
     return {
         "report": [*weir, "--json"],
-        "html": [*weir, "--html", str(run / "page.html")],
+        "html": [*weir, "--html", "/dev/stdout"],
+        "query": [sys.executable, "-m", "weir", "query", str(run), QUERY],
         "dask": [sys.executable, __file__, "--ask", "dask", str(run), str(workers)],
     }.get(question, [sys.executable, __file__, "--ask", question, str(run), str(workers)])
 
@@ -157,7 +222,8 @@ def cost_of(command: list[str]) -> Cost:
                 f"{process.returncode}\n{errors.read().decode(errors='replace')}")
         out.seek(0)
         answer = hashlib.file_digest(out, "sha256").hexdigest()
-    return Cost(wall, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024, answer)
+        printed = out.seek(0, os.SEEK_END)
+    return Cost(wall, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024, answer, printed)
 
 
 def best(question: str, run: Path, repeat: int, workers: int) -> Cost:
@@ -166,23 +232,24 @@ def best(question: str, run: Path, repeat: int, workers: int) -> Cost:
         key=lambda one: one.cpu)
 
 
-def measure(events: int, directory: Path, questions: Iterable[str],
+def measure(events: int, ranks: int, directory: Path, questions: Iterable[str],
         options: argparse.Namespace) -> dict[str, Cost]:
-    run = directory / f"run-{events}"
+    run = directory / f"run-{events}-{ranks}"
     if not run.exists():
-        subprocess.run([sys.executable, __file__, "--write", str(run), str(events)], check=True)
+        subprocess.run([sys.executable, __file__, "--write", str(run), str(events), str(ranks)],
+            check=True)
     size = sum(path.stat().st_size for path in (run / STEP).glob("*.weir"))
     for path in (run / STEP).glob("*.weir"):  # into the page cache
         with open(path, "rb") as stream:
             while stream.read(1 << 24):
                 pass
-    print(f"\n{events / 1e6:g} M events, {size / 1e6:.0f} MB", flush=True)
+    print(f"\n{ranks} ranks, {events / 1e6:g} M events, {size / 1e6:.0f} MB", flush=True)
     found = {}
     for question in questions:
         one = found[question] = best(question, run, options.repeat, options.workers)
         rates = f"{one.wall / events * 1e9:8.0f} {one.cpu / events * 1e9:8.0f}"
         print(f"  {QUESTIONS[question]:26} {one.wall:8.2f} {one.cpu:8.2f} {rates} "
-              f"{one.rss / 1e6:8.0f}", flush=True)
+              f"{one.rss / 1e6:8.0f} {one.printed / 1e6:9.3f}", flush=True)
     if not options.keep:
         shutil.rmtree(run)
     return found
@@ -210,6 +277,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--events", default="1,10,100,200",
         help="millions of events, separated by commas")
+    parser.add_argument("--ranks", default=str(RANKS), help="numbers of ranks, likewise")
     parser.add_argument("--directory",
         help="where to put the traces; a temporary directory otherwise")
     parser.add_argument("--keep", action="store_true", help="leave the traces")
@@ -219,10 +287,10 @@ def main() -> int:
         help=f"questions, separated by commas: {', '.join(QUESTIONS)}")
     parser.add_argument("--workers", type=int, default=0, help="of Dask (0: one for each core)")
     parser.add_argument("--ask", nargs=3, help=argparse.SUPPRESS)
-    parser.add_argument("--write", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--write", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.write:
-        write_run(Path(options.write[0]), int(options.write[1]))
+        write_run(Path(options.write[0]), *map(int, options.write[1:]))
         return 0
     if options.ask:
         ask(options.ask[0], options.ask[1], int(options.ask[2]))
@@ -233,19 +301,22 @@ def main() -> int:
     directory = Path(options.directory or tempfile.mkdtemp(prefix="weir-scale-"))
     print(f"seed {SEED}; load {os.getloadavg()[0]:.1f} on {len(os.sched_getaffinity(0))} cores at "
           f"the beginning; best of {options.repeat}")
-    print(f"  {'':26} {'wall s':>8} {'CPU s':>8} {'wall ns':>8} {'CPU ns':>8} {'peak MB':>8}   "
-          f"(ns: for each event)")
+    print(f"  {'':26} {'wall s':>8} {'CPU s':>8} {'wall ns':>8} {'CPU ns':>8} {'peak MB':>8} "
+          f"{'answer MB':>9}   (ns: for each event)")
+    sizes = [round(float(m) * 1e6) for m in options.events.split(",")]
+    found = {}
     try:
-        found = {size: measure(size, directory, questions, options)
-            for size in (round(float(m) * 1e6) for m in options.events.split(","))}
+        for ranks in map(int, options.ranks.split(",")):
+            costs = {size: measure(size, ranks, directory, questions, options) for size in sizes}
+            linearity(costs)
+            found |= {(ranks, size): one for size, one in costs.items()}
     finally:
         if not options.keep and not options.directory:
             shutil.rmtree(directory, ignore_errors=True)
-    linearity(found)
-    differ = [size for size, costs in found.items() if {"report", "dask"} <= costs.keys()
+    differ = [at for at, costs in found.items() if {"report", "dask"} <= costs.keys()
         and costs["report"].answer != costs["dask"].answer]
-    for size in differ:
-        print(f"{size / 1e6:g} M events: THE REPORTS DIFFER with and without Dask")
+    for ranks, size in differ:
+        print(f"{ranks} ranks, {size / 1e6:g} M events: THE REPORTS DIFFER with and without Dask")
     return 1 if differ else 0
 
 
