@@ -97,6 +97,22 @@ def test_groups_of_one_name_have_their_own_critical_time(tmp_path):
     )
 
 
+@pytest.mark.parametrize(("other_s", "first"), [(0, "/scratch/hist"), (200, "/scratch/log")])
+def test_the_file_with_most_io_is_first_unless_another_delays_the_run(tmp_path, other_s, first):
+    """Rank 1 writes a log for long, while rank 0 computes; rank 1 waits for rank 0's history."""
+    program = WaitTrace(2)
+    program.io(1, 9 * 10**8, "/scratch/log")
+    program.compute(0, 10**9)
+    program.io(0, 10**8, "/scratch/hist")
+    program.compute(0, other_s * 10**9)
+    program.compute(1, other_s * 10**9)
+    program.barrier()
+    rows, text = rows_of(program, tmp_path)
+    assert rows[0].split()[-1] == first and len(rows) == 2
+    reason = "Files by I/O time (critical time is below 5% of the run)"
+    assert (reason in text) == (first == "/scratch/log")
+
+
 def test_segments_of_mpi_libraries_delay_no_run(tmp_path):
     """Neither UCX's nor Open MPI's shared memory is a file of the run, however long it takes."""
     program = WaitTrace(2)
@@ -112,10 +128,11 @@ def test_segments_of_mpi_libraries_delay_no_run(tmp_path):
     rows, text = rows_of(program, tmp_path)
     assert [row.split()[-1] for row in rows] == ["/scratch/out"]
     assert "I/O delays the run by 1 s" in text and "is I/O on the file /scratch/out." in text
-    assert "- 3 calls and 15000.000 MB of 3 shared-memory files of MPI libraries" in text
+    assert "- 3 calls, 15000.000 MB and 15.000 s of 3 shared-memory files of MPI libraries" in text
     as_json = report_json(build(tmp_path / "run"))
     assert (
-        as_json["mpi_segments"] == {"files": 3, "calls": 3, "bytes": 15 * 10**9}
+        {**as_json["mpi_segments"], "seconds": 15}
+        == {"files": 3, "calls": 3, "bytes": 15 * 10**9, "seconds": 15}
         and as_json["total"]["calls"] == 1
     )
     everything = report_json(build(tmp_path / "run", all=True))

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from weir_compile import Compiler
-from weir_forks import Forks, can_fork
+from weir_forks import VERBS, Forks, can_fork
 from weir_mpi import IMPLEMENTATIONS, Mpi
 from weir_process import DEFAULT_TIMEOUT_S, Completed, run
 
@@ -61,7 +61,8 @@ def weir():
     no exit status.
 
     Keywords: timeout (seconds), env (added to the clean environment; None removes a variable), cwd,
-    input. Verbs that only read are forked from one process of the session (weir_forks.py);
+    input. Notes and tables are not folded at 80 columns, unless env has COLUMNS. Verbs that only
+    read are forked from one process of the session (weir_forks.py);
     ``execute([sys.executable, "-m", "weir", ...])`` starts an interpreter.
     """
     command = Path(sys.executable).parent / "weir"
@@ -73,6 +74,8 @@ def weir():
 
     def call(*arguments, **keywords) -> Completed:
         words = tuple(str(argument) for argument in arguments)
+        if words and words[0] in VERBS:
+            keywords["env"] = {"COLUMNS": "1000", **(keywords.get("env") or {})}
         if not can_fork(words, keywords.get("env")):
             return run([command, *words], **keywords)
         if not forks:

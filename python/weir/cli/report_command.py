@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from shutil import get_terminal_size
 from typing import Annotated, Any
 
 import typer
@@ -78,6 +77,7 @@ def report(
     from weir.report.frame.kind import Options
     from weir.report.processes.compute import is_complete
     from weir.report.registry import named
+    from weir.report.render import screen_width
     from weir.report.waits.ready_made import named_rules
 
     if by not in SORT_KEYS:
@@ -104,8 +104,7 @@ def report(
     if op is not None:
         _check_op(op)
     rules = named_rules(phases) if phases is not None else ()
-    options = Options(wanted, by, top, round(threshold_ms * 1e6), file,
-        get_terminal_size((80, 24)).columns)
+    options = Options(wanted, by, top, round(threshold_ms * 1e6), file, screen_width())
     with reader_of(dask) as reader:
         made = build(run, step=step, rank=rank, all=everything, phase_rules=rules, reader=reader,
                      exclusion=exclusion_of(exclude, include))

@@ -10,11 +10,11 @@ from itertools import islice
 
 from weir.analysis.names import matches
 from weir.report.files.groups import FileGroup, file_groups
-from weir.report.frame.amounts import fitted, plain
+from weir.report.frame.amounts import plain
 from weir.report.frame.build import Report
 from weir.report.frame.figures import decimals, megabytes, rate
 from weir.report.frame.kind import ALL, Options
-from weir.report.frame.table import Table
+from weir.report.frame.table import Table, wrapped
 from weir.report.notes import LEFT_OUT, SHOWN_BY, notes
 from weir.report.registry import KINDS
 from weir.report.sentences import critical_by_file, critical_by_group, heading, is_grave, sentences
@@ -23,8 +23,8 @@ from weir.report.steps.table import step_table
 MOST_SENTENCES = 3
 MOST_FILES = 10
 MOST_STEPS = 10
-MOST_NOTES = 4
-LEAST_PATH = 20  # columns
+MOST_NOTES = 3
+CRITICAL_SHARE = 0.05  # of the run: from here on critical time decides the order of files
 SHORT_NS = 100_000_000  # times that are all shorter are shown in ms
 
 
@@ -33,7 +33,8 @@ def overview(report: Report, options: Options) -> Iterator[Table | str]:
     that of the screen."""
     head, groups, found = heading(report), file_groups(report), notes(report)
     grave = [note for note in found if is_grave(note)]
-    yield from (f"note: {note}" for note in grave)  # each on one line, whole, for scripts
+    for note in grave:
+        yield from wrapped(f"note: {note}", options.width)
     if grave:
         yield ""
     yield f"{head['run']}: {head['facts'].replace(' · ', ', ')}"
@@ -78,12 +79,13 @@ def _step_table(report: Report) -> Table:
 
 
 def _file_table(report: Report, groups: list[FileGroup], options: Options) -> Table:
-    """Groups of files by critical time where it is known, else by I/O time; or by the key that was
-    asked for."""
+    """Groups of files by critical time where that explains a part of the run, else by I/O time; or
+    by the key that was asked for."""
     critical = critical_by_file(report)
     costs = critical_by_group(groups, critical)
+    explains = sum(critical.values()) >= CRITICAL_SHARE * report.wall_ns and bool(critical)
     keys = {
-        "msec": lambda one: (-costs[one], -one.ns, one.name),
+        "msec": lambda one: (-costs[one] * explains, -one.ns, -one.bytes, one.name),
         "mb": lambda one: (-one.bytes, one.name),
         "rate": lambda one: (-rate(one.bytes, one.ns), one.name),
         "calls": lambda one: (-one.calls, one.name),
@@ -102,17 +104,15 @@ def _file_table(report: Report, groups: list[FileGroup], options: Options) -> Ta
     unit = "ms" if max((one.ns for one in kept[:top]), default=0) < SHORT_NS else "s"
     cells = [_cells(one, costs[one] if critical else None, 1e6 if unit == "ms" else 1e9)
         for one in kept[:top]]
-    used = sum(max(len(head), *(len(row[at]) for row in cells)) + 2
-        for at, head in enumerate(columns[:-1])) if cells else 0
-    space = max(LEAST_PATH, options.width - used)
-    rows = tuple((*row[:-1], fitted(row[-1], space)) for row in cells)
-    by = {"msec": "critical time, then by I/O time" if critical else "I/O time"}.get(options.by,
+    by = {"msec": "critical time, then by I/O time" if explains else "I/O time"}.get(options.by,
         options.by)
+    if critical and not explains and options.by == "msec":
+        by += f" (critical time is below {CRITICAL_SHARE:.0%} of the run)"
     return Table(
-        f"Files by {by} ({len(rows)} of {len(kept)})" if len(rows) < len(kept)
+        f"Files by {by} ({len(cells)} of {len(kept)})" if len(cells) < len(kept)
         else f"Files by {by}",
         columns,
-        rows,
+        tuple(cells),
         ((unit, 1 + bool(critical)), ("", 5)),
         remarks=tuple(_legend(bool(critical), cells[:top])),
     )

@@ -76,7 +76,7 @@ LISTING = Listing(
               "that only the kernel counted, and those of mapped files, libaio and io_uring to or "
               "from storage", "MB", "not seen"),
         Field("incomplete", "bool", "", "more than 1 MiB and 1 % of its bytes were not seen", "<",
-              show=lambda is_incomplete: "INCOMPLETE" if is_incomplete else ""),
+              show=lambda is_incomplete: "*" if is_incomplete else ""),
         Field("end_kind", "text", "",
               "exit, _exit, exec, fatal signal, no orderly end, or the signal that killed it "
               "(SIGSEGV)", "end", key="end"),
@@ -103,10 +103,12 @@ def _is_idle(row: dict[str, Any]) -> bool:
 
 
 def _remarks(listed: list[dict[str, Any]], idle: int) -> Iterator[str]:
-    yield "kernel: counted by Linux for calls. seen: recorded by weir. not seen: counted by"
-    yield "Linux, also for mapped files, and not recorded."
+    yield (
+        "kernel: counted by Linux for calls. seen: recorded by weir. not seen: counted by Linux, "
+        "also for mapped files, and not recorded."
+    )
     if any(row["incomplete"] for row in listed):
-        yield "INCOMPLETE: more than 1 MiB and 1 % of the bytes of the process were not seen"
+        yield "*: INCOMPLETE, more than 1 MiB and 1 % of the bytes of the process were not seen"
     if idle:
         processes = f"{idle} {'process' if idle == 1 else 'processes'}"
         yield f"{processes} with less than {SHOWN_BYTES} bytes: not listed (--json lists them)"
