@@ -70,6 +70,41 @@ class Counts {
   uint64_t all_ = 0;
 };
 
+// Where a C stream of the file stands: the trace has the offsets of opens, seeks and tells, and what
+// the calls between them move. Not known: streams opened to append, and two streams at a time.
+class Stream {
+ public:
+  // Where a transfer begins; it ends behind that.
+  uint64_t advance(const Words& record) {
+    if (open_ > 1 || appends_ || at_ == wire::kUnknownOffset) return wire::kUnknownOffset;
+    const uint64_t at = at_;
+    at_ += record.size();
+    return at;
+  }
+
+  void move(const Words& record) {
+    const auto op = wire::Op(record.op());
+    const uint64_t offset = record.w2 & wire::kUnknownOffset;
+    if (op == wire::Op::kFflush || op == wire::Op::kSetvbuf) return;
+    if (op == wire::Op::kFclose) {
+      open_ -= open_ > 0;
+      at_ = wire::kUnknownOffset;
+      appends_ = false;
+    } else if (kOps[record.op()].op_class == 'O') {
+      ++open_;
+      at_ = offset;
+      appends_ = offset == wire::kUnknownOffset;
+    } else {
+      at_ = op == wire::Op::kRewind ? 0 : offset;
+    }
+  }
+
+ private:
+  uint64_t at_ = wire::kUnknownOffset;
+  uint32_t open_ = 0;
+  bool appends_ = false;
+};
+
 // One file of one process. last_byte is Darshan's: 0 after an open.
 struct File {
   weir_reader_access sums = {};
@@ -77,6 +112,7 @@ struct File {
   int64_t last_byte[2] = {0, 0};
   bool is_first[2] = {true, true};
   int last_way = -1;
+  Stream stream;
   Counts sizes[2], strides[2], backward[2];  // backward: distances without their sign
 };
 
@@ -86,43 +122,11 @@ bool is_moved(const Words& record) {
   return is_lowest && (record.flags() & wire::kError) == 0;
 }
 
-// Where the streams of a process stand: the trace has the offsets of opens, seeks and tells, and
-// what the calls between them move. Unknown: streams opened to append, and two streams of one file.
-class Streams {
- public:
-  // Where a transfer of a stream begins; it ends behind that.
-  uint64_t advance(const Words& record) {
-    Stream& stream = streams_[record.file()];
-    const uint64_t at = stream.known_at();
-    if (at != wire::kUnknownOffset) stream.at += record.size();
-    return at;
-  }
-
-  void move(const Words& record) {
-    const auto op = wire::Op(record.op());
-    if (op == wire::Op::kFflush || op == wire::Op::kSetvbuf) return;
-    Stream& stream = streams_[record.file()];
-    const uint64_t offset = record.w2 & wire::kUnknownOffset;
-    if (op == wire::Op::kFclose) {
-      stream = {wire::kUnknownOffset, stream.open - (stream.open > 0), false};
-    } else if (kOps[record.op()].op_class == 'O') {
-      stream = {offset, stream.open + 1, offset == wire::kUnknownOffset};
-    } else {
-      stream.at = op == wire::Op::kRewind ? 0 : offset;
-    }
-  }
-
- private:
-  struct Stream {
-    uint64_t at = wire::kUnknownOffset;
-    uint32_t open = 0;
-    bool appends = false;
-
-    uint64_t known_at() const { return open > 1 || appends ? wire::kUnknownOffset : at; }
-  };
-
-  std::unordered_map<uint32_t, Stream> streams_;
-};
+// Most units are powers of two.
+bool is_off(uint64_t offset, uint64_t unit) {
+  if (unit == 0) return false;
+  return ((unit & (unit - 1)) == 0 ? offset & (unit - 1) : offset % unit) != 0;
+}
 
 void transfer(File& file, size_t way, const Words& record, uint64_t offset) {
   weir_reader_access& sums = file.sums;
@@ -152,10 +156,8 @@ void transfer(File& file, size_t way, const Words& record, uint64_t offset) {
   }
   file.is_first[way] = false;
   file.last_byte[way] = at + int64_t(size) - 1;
-  sums.off_block[way] +=
-      file.alignment.block_bytes != 0 && offset % file.alignment.block_bytes != 0;
-  sums.off_stripe[way] +=
-      file.alignment.stripe_bytes != 0 && offset % file.alignment.stripe_bytes != 0;
+  sums.off_block[way] += is_off(offset, file.alignment.block_bytes);
+  sums.off_stripe[way] += is_off(offset, file.alignment.stripe_bytes);
   if (size == 0) return;
   sums.begin[way] = std::min(sums.begin[way], offset);
   sums.end[way] = std::max(sums.end[way], offset + size);
@@ -218,20 +220,23 @@ class OfProcess {
     if ((!moves && !opens && !of_stream) || !is_moved(record)) return;
     if (!all_names_ && hidden_.hides(record.file())) return;
     if (!plausible_time(record.start(), created_)) return;
-    if (!moves && of_stream) streams_.move(record);
-    if (opens) {
-      const auto known = at_.find(record.file());
-      if (known != at_.end()) opened(files_[known->second]);
-      return;
+    if (moves) {
+      File& file = of(record.file());
+      const uint64_t offset = record.w2 & wire::kUnknownOffset;
+      const bool follows = of_stream && offset == wire::kUnknownOffset;
+      transfer(file, found == 'W', record, follows ? file.stream.advance(record) : offset);
+    } else if (of_stream) {
+      File& file = of(record.file());
+      file.stream.move(record);
+      if (opens) opened(file);
+    } else if (const auto known = at_.find(record.file()); known != at_.end()) {
+      opened(files_[known->second]);
     }
-    if (!moves) return;
-    const uint64_t offset = record.w2 & wire::kUnknownOffset;
-    transfer(of(record.file()), found == 'W', record,
-             of_stream && offset == wire::kUnknownOffset ? streams_.advance(record) : offset);
   }
 
   void give(Accesses& out) {
     for (File& file : files_) {
+      if (file.sums.calls[0] + file.sums.calls[1] == 0) continue;  // a stream without transfers
       const uint32_t number = uint32_t(out.files.size());
       for (size_t way : {0, 1}) {
         weir_reader_access& sums = file.sums;
@@ -250,9 +255,10 @@ class OfProcess {
 
  private:
   File& of(uint32_t id) {
-    if (!files_.empty() && files_[last_].sums.file == id) return files_[last_];
+    size_t& last = last_[id % kLast];
+    if (last < files_.size() && files_[last].sums.file == id) return files_[last];
     const auto [found, is_new] = at_.try_emplace(id, files_.size());
-    last_ = found->second;
+    last = found->second;
     if (is_new) {
       File& made = files_.emplace_back();
       made.sums.process = process_;
@@ -261,8 +267,10 @@ class OfProcess {
       const uint32_t text = id == 0 ? Names::kLost : names_.text_of(process_, id);
       if (text < alignment_.size()) made.alignment = alignment_[text];
     }
-    return files_[last_];
+    return files_[last];
   }
+
+  static constexpr size_t kLast = 64;
 
   const Names& names_;
   std::span<const weir_reader_alignment> alignment_;
@@ -272,8 +280,7 @@ class OfProcess {
   const uint64_t created_;
   std::vector<File> files_;
   std::unordered_map<uint32_t, size_t> at_;
-  Streams streams_;
-  size_t last_ = 0;
+  size_t last_[kLast] = {};  // found last, by the ends of their ids
 };
 
 using Chunks = std::vector<const weir_reader_chunk*>;
@@ -315,8 +322,11 @@ void take_all(const Mapping& file, const Chunks& chunks, OfProcess& of) {
   while (!heads.empty()) {
     const size_t i = heads.top().second;
     heads.pop();
-    of.take(logs[i].record());
-    logs[i].next();
+    const uint64_t until = heads.empty() ? ~uint64_t{0} : heads.top().first;
+    do {
+      of.take(logs[i].record());
+      logs[i].next();
+    } while (!logs[i].is_over() && logs[i].record().end() < until);
     if (!logs[i].is_over()) heads.push({logs[i].record().end(), i});
   }
 }
