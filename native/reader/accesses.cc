@@ -70,8 +70,8 @@ class Counts {
   uint64_t all_ = 0;
 };
 
-// Where a C stream of the file stands: the trace has the offsets of opens, seeks and tells, and what
-// the calls between them move. Not known: streams opened to append, and two streams at a time.
+// Where a C stream of the file stands: the trace has the offsets of opens, seeks and tells, and
+// what the calls between them move. Not known: streams opened to append, and two streams at a time.
 class Stream {
  public:
   // Where a transfer begins; it ends behind that.
