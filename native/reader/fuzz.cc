@@ -11,6 +11,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -83,6 +84,30 @@ void read_reads(weir_reader* reader, const weir_reader_clock& clock) {
     abort();
 }
 
+// As if each text were an output of its own, and the first process waited for all others.
+void read_output(weir_reader* reader, const weir_reader_clock& clock) {
+  uint64_t processes, texts, rows, bytes;
+  weir_reader_get(reader, WEIR_READER_PROCESSES, &processes, &bytes);
+  weir_reader_get(reader, WEIR_READER_TEXTS, &texts, &bytes);
+  weir_reader_get(reader, WEIR_READER_ROWS, &rows, &bytes);
+  std::vector<uint32_t> rank_of(processes), thread_of(processes), label_of(texts);
+  std::iota(rank_of.begin(), rank_of.end(), 0);
+  std::iota(label_of.begin(), label_of.end(), 0);
+  const std::vector<uint32_t> members_of(texts, 4), file_of(texts);
+  std::vector<uint64_t> first_of(processes + 1, 1);
+  first_of[0] = 0;
+  const int64_t at = 0, total = 0, slope = 1;
+  const weir_reader_growing growing = {first_of.data(), &at, &total, &slope};
+  const weir_reader_output asked = {
+      uint32_t(processes), uint32_t(texts), 2, 0, rank_of.data(), thread_of.data(),
+      thread_of.data(), label_of.data(), members_of.data(), file_of.data(), growing, growing};
+  std::vector<weir_reader_output_cost> costs(rows + 1);
+  uint64_t count;
+  if (weir_reader_output_costs(reader, &clock, &asked, costs.data(), costs.size(), &count) != 0 ||
+      count > costs.size())
+    abort();
+}
+
 void read_all(const char* path) {
   char message[256];
   uint64_t place = 0;
@@ -98,6 +123,7 @@ void read_all(const char* path) {
   weir_reader_active(&reader, &clock, &mask, 1, 0, 2, &total, &first, &last, &records);
   read_tiles(reader, clock);
   read_reads(reader, clock);
+  read_output(reader, clock);
   read_events(reader, clock);
   const weir_reader_alignment alignment = {4096, 1 << 20};
   if (weir_reader_accesses(reader, &alignment, 1, 0, 2) != 0) abort();

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from wait_trace import WaitTrace
 
@@ -15,46 +16,57 @@ from weir.report.output_cost.compute import PARTS, output_cost_of
 from weir.report.registry import report_tables
 from weir.report.waits.ready_made import fitting_rules, rules_of
 from weir.report.waits.summary import synchronisation_of
-from weir.trace._synthetic import event
+from weir.trace._synthetic import TraceWriter, event
 from weir.trace.ops import NETCDF
 
 SECOND = 10**8  # of the program: records of longer calls than 2**32 ns are rounded
+TENTH = SECOND // 10
+BYTES = 4 << 20  # of a variable
 FILE = "/scratch/wrfout_d01_2026-01-01_00:00:00"
 
 
-def call(program: WaitTrace, rank: int, op: str, name: str, library: int, system: int) -> None:
+LINE = 60  # bytes
+
+
+def call(program: WaitTrace, rank: int, op: str, name: str, library: int, system: int,
+        size: int = 0) -> None:
     """A call of netCDF on rank: `library` ns of its own, then `system` ns in a write."""
     begun = program.now[rank]
     length = library + system
     program.compute(rank, library)
-    program.io(rank, system, FILE, "pwrite")
+    if system:
+        program.io(rank, system, FILE, "pwrite")
     program.now[rank] = begun
     program._keep(
-        rank, name, lambda at, n: event(op, at, length, file=n, size=4, layer=NETCDF), length
+        rank, name, lambda at, n: event(op, at, length, file=n, size=size, layer=NETCDF), length
     )
 
 
-def gather(program: WaitTrace) -> None:
-    program.barrier(name="MPI_Gatherv")
+def put(program: WaitTrace, variable: str, rank: int = 0) -> None:
+    call(program, rank, "library_put", f"netcdf:{FILE}:{variable}", 2 * TENTH, 3 * TENTH, BYTES)
+
+
+def gather(program: WaitTrace, size: int = BYTES) -> None:
+    program.gather(0, size=size // program.ranks)
 
 
 def frame(program: WaitTrace, opens: bool = True) -> None:
     """Two variables: gather, packing of 0.1 s, 0.2 s in the library, 0.3 s in the system."""
-    tenth = SECOND // 10
     if opens:
-        call(program, 0, "library_create", FILE, tenth, tenth)
+        call(program, 0, "library_create", FILE, TENTH, TENTH)
     for variable in ("T", "U"):
         gather(program)
-        program.compute(0, tenth)
-        call(program, 0, "library_put", f"netcdf:{FILE}:{variable}", 2 * tenth, 3 * tenth)
+        program.compute(0, TENTH)
+        put(program, variable)
     if opens:
-        call(program, 0, "library_close", FILE, 2 * tenth, 2 * tenth)
+        call(program, 0, "library_close", FILE, 2 * TENTH, 2 * TENTH)
 
 
 def cost(program: WaitTrace, directory: Path):
     found = output_cost_of(build(program.write(directory / "run" / "s")).steps[0])
     for one in (*found.files, *found.variables, found.whole):
         assert sum(getattr(one, part) for part in PARTS) == one.elapsed_ns
+    assert found.whole.all_ns == sum(one.all_ns for one in found.files)
     return found
 
 
@@ -63,7 +75,7 @@ def tenths(one, *names: str) -> tuple[float, ...]:
 
 
 def test_a_serial_gather_is_output_from_create_to_close(tmp_path):
-    program = WaitTrace(3, cost=SECOND // 10)
+    program = WaitTrace(3, cost=TENTH)
     for _ in range(2):
         for rank in range(3):
             program.compute(rank, 10 * SECOND)
@@ -71,41 +83,185 @@ def test_a_serial_gather_is_output_from_create_to_close(tmp_path):
         program.barrier()
     found = cost(program, tmp_path)
     [file] = found.files
-    assert (file.file, file.rank, file.ranks, file.times) == (FILE, 0, 1, 2)
-    whole = tenths(file, "elapsed", "communication", "library", "system", "packing")
-    assert whole == (40, 4, 14, 18, 4)  # 2 + 2 x 7 + 4 tenths a frame
+    assert (file.file, file.rank, file.ranks, file.calls) == (FILE, 0, 1, 8)
+    whole = tenths(file, "elapsed", "gather", "library", "system", "packing", "mpi")
+    assert whole == (40, 4, 14, 18, 4, 0)  # 2 + 2 x 7 + 4 tenths a frame
     # Two ranks wait for each create, for one put, and in the barrier for the other put and close.
     assert tenths(file, "waited") == (2 * 2 * (2 + 6 + 6 + 4),)
     names = {one.variable: one for one in found.variables}
     assert set(names) == {"T", "U", "(the file)"}
-    assert tenths(names["T"], "elapsed", "communication", "packing") == (14, 2, 2)
+    assert tenths(names["T"], "elapsed", "gather", "packing") == (14, 2, 2)
     assert tenths(names["(the file)"], "elapsed", "library", "system") == (12, 6, 6)
 
 
 def test_a_gather_before_a_file_that_stays_open_belongs_to_its_output(tmp_path):
-    program = WaitTrace(2, cost=SECOND // 10)
+    program = WaitTrace(2, cost=TENTH)
     for _ in range(3):
         for rank in range(2):
             program.compute(rank, 10 * SECOND)
         frame(program, opens=False)
         program.barrier()
     [file] = cost(program, tmp_path).files
-    assert file.times == 3
-    assert tenths(file, "elapsed", "communication") == (3 * 14, 3 * 2)
+    assert tenths(file, "elapsed", "gather", "packing") == (3 * 14, 3 * 2, 3 * 2)
 
 
-def test_computing_between_small_writes_is_not_output(tmp_path):
+@pytest.mark.parametrize("between_ns", [20_000, 3_000_000, 50_000_000])
+def test_a_log_costs_its_calls_alone(tmp_path, between_ns):
     program = WaitTrace(2)
-    for _ in range(5):
-        program.compute(0, SECOND)
-        program.io(0, SECOND // 100, "/scratch/log")
+    for _ in range(50):
+        program.compute(0, between_ns)
+        program.io(0, LINE, "/scratch/log")
     program.barrier()
     [file] = cost(program, tmp_path).files
-    assert file.times == 5 and file.elapsed_ns == file.system_ns == SECOND // 20
+    assert file.calls == 50 and file.elapsed_ns == file.system_ns == 50 * LINE
+
+
+@pytest.mark.parametrize("size", [LINE, 8192])
+def test_answers_of_workers_are_not_gathered_for_the_line_that_tells_of_them(tmp_path, size):
+    program = WaitTrace(3, cost=1000)
+    for turn in range(6):
+        worker = 1 + turn % 2
+        program.compute(worker, TENTH)
+        program.message(worker, 0, size=size)
+        program.io(0, LINE, "/scratch/log")
+    program.barrier()
+    [file] = cost(program, tmp_path).files
+    assert file.elapsed_ns == file.system_ns == 6 * LINE
+
+
+def test_until_all_have_come_to_a_gather_it_is_not_output(tmp_path):
+    program = WaitTrace(2, cost=TENTH)
+    program.compute(1, 7 * SECOND)
+    gather(program)
+    put(program, "T")
+    program.barrier()
+    [file] = cost(program, tmp_path).files
+    assert tenths(file, "elapsed", "gather") == (6, 1)
+
+
+def test_data_by_messages_count_from_when_their_sender_comes(tmp_path):
+    program = WaitTrace(3, cost=TENTH)
+    program.compute(2, 4 * TENTH)
+    for worker in (1, 2):
+        program.message(worker, 0, synchronous=True, size=BYTES // 2)
+    put(program, "T")
+    program.barrier()
+    [file] = cost(program, tmp_path).files
+    assert tenths(file, "elapsed", "gather") == (7, 2)
+
+
+def test_a_small_gather_before_a_large_put_is_not_what_it_writes(tmp_path):
+    program = WaitTrace(2, cost=TENTH)
+    gather(program, 64)
+    put(program, "T")
+    program.barrier()
+    [file] = cost(program, tmp_path).files
+    assert tenths(file, "elapsed", "gather") == (5, 0)
+
+
+def test_computing_between_two_variables_is_packing_and_between_two_steps_is_not(tmp_path):
+    program = WaitTrace(2)
+    for _ in range(3):
+        program.compute(0, TENTH)  # the model
+        for variable in ("T", "U"):
+            program.compute(0, TENTH // 2)
+            put(program, variable)
+    program.barrier()
+    [file] = cost(program, tmp_path).files
+    assert tenths(file, "elapsed", "packing", "library") == (3 * (5 + 0.5 + 5), 3 * 0.5, 3 * 4)
+
+
+def test_what_lies_around_another_file_or_another_call_of_mpi_is_not_packing(tmp_path):
+    program = WaitTrace(2)
+    put(program, "T")
+    program.io(0, 100, "/scratch/log")
+    program.compute(0, TENTH // 2)
+    put(program, "U")
+    program.compute(0, TENTH // 2)
+    program.barrier()
+    put(program, "V")
+    program.barrier()
+    [file] = [one for one in cost(program, tmp_path).files if one.file == FILE]
+    assert tenths(file, "elapsed", "packing") == (15, 0)
+
+
+def test_definitions_between_create_and_enddef_are_packing(tmp_path):
+    program = WaitTrace(2)
+    call(program, 0, "library_create", FILE, TENTH, 0)
+    program.compute(0, TENTH // 5)
+    call(program, 0, "library_define", FILE, TENTH, TENTH)
+    program.barrier()
+    [file] = cost(program, tmp_path).files
+    assert tenths(file, "elapsed", "packing", "library") == (3.2, 0.2, 2)
+
+
+def test_reading_what_was_written_is_no_output(tmp_path):
+    program = WaitTrace(2)
+    for op in ("open", "write", "fsync", "close", "open", "fstat", "read", "close"):
+        program.io(0, TENTH, op=op)
+    program.barrier()
+    program.io(1, TENTH, op="open")
+    program.io(1, TENTH, op="read")
+    program.io(1, TENTH, op="close")
+    program.barrier()
+    [file] = cost(program, tmp_path).files
+    assert (file.calls, file.ranks) == (4, 1) and tenths(file, "all") == (4,)
+
+
+def test_reading_a_variable_back_is_no_output(tmp_path):
+    program = WaitTrace(2)
+    call(program, 0, "library_create", FILE, TENTH, TENTH)
+    put(program, "T")
+    call(program, 0, "library_close", FILE, TENTH, TENTH)
+    call(program, 0, "library_open", FILE, TENTH, 0)
+    call(program, 0, "library_get", f"netcdf:{FILE}:T", TENTH, 0, BYTES)
+    call(program, 0, "library_close", FILE, TENTH, 0)
+    program.barrier()
+    [file] = cost(program, tmp_path).files
+    assert file.calls == 3 and tenths(file, "elapsed", "library", "system") == (9, 4, 5)
+
+
+def test_the_removal_of_a_file_is_no_output(tmp_path):
+    program = WaitTrace(2)
+    program.io(0, TENTH)
+    program.io(0, TENTH, op="unlink")
+    program.barrier()
+    [file] = cost(program, tmp_path).files
+    assert file.calls == 1 and tenths(file, "elapsed") == (1,)
+
+
+def test_calls_of_children_at_once_count_once(tmp_path):
+    (tmp_path / "run" / "s").mkdir(parents=True)
+    with TraceWriter(tmp_path / "run" / "s" / "n0.weir") as writer:
+        begin = writer.created_ticks + 1000
+        end = begin + SECOND
+        parent = writer.process(100, start_ticks=begin, last_ticks=end, end_ticks=end, end_kind=1)
+        parent.events(np.empty(0, event("write", 0, 0).dtype))
+        for child, (at, file) in enumerate([(0, "a"), (2, "a"), (1, "b"), (6, "b")]):
+            one = writer.process(200 + child, ppid=100, start_ticks=begin, last_ticks=end,
+                end_ticks=end, end_kind=1)
+            number = one.name(f"/scratch/{file}")
+            one.events([event("write", begin + at * TENTH, 3 * TENTH, file=number, size=1)])
+    found = output_cost_of(build(tmp_path / "run").steps[0])
+    # [0, 3) and [2, 5) of a, [1, 4) and [6, 9) of b: a moment counts for what ends last
+    assert {one.file: tenths(one, "elapsed")[0] for one in found.files} == {
+        "/scratch/a": 4, "/scratch/b": 4}
+    assert tenths(found.whole, "elapsed", "all") == (8, 8)
+
+
+def test_large_traces_have_it_in_json_unasked(tmp_path, monkeypatch):
+    monkeypatch.setattr("weir.report.wall.compute.QUICK_EVENTS", 0)
+    program = WaitTrace(3, cost=TENTH)
+    frame(program)
+    program.barrier()
+    found = report_json(build(program.write(tmp_path / "run" / "s")))
+    assert [row["file"] for row in found["output_cost"]] == [FILE]
+    assert {row["variable"] for row in found["output_cost_by_variable"]} == {
+        "T", "U", "(the file)"}
 
 
 def test_the_table_names_what_is_in_it_and_fits_a_screen(tmp_path):
-    program = WaitTrace(3, cost=SECOND // 10)
+    program = WaitTrace(3, cost=TENTH)
     frame(program)
     program.barrier()
     report = build(program.write(tmp_path / "run" / "s"))

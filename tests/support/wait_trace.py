@@ -106,7 +106,7 @@ class WaitTrace:
             lambda at, number: mpi("MPI_send", at, length, send, size=size, file=number, offset=to),
             length,
         )  # fmt: skip
-        self.receive(to, of, until)
+        self.receive(to, of, until, size)
 
     def write_all(self, ns: dict[int, int], file: str = "/scratch/all.nc",
             ranks: Sequence[int] | None = None) -> None:
@@ -145,11 +145,11 @@ class WaitTrace:
         self._keep(rank, "", lambda at, _: mpi("MPI_wait", at, length, routine("MPI_Wait"), size=1),
             length)
 
-    def receive(self, rank: int, peer: int, until: int) -> None:
+    def receive(self, rank: int, peer: int, until: int, size: int = 0) -> None:
         """Receives from `peer` what comes at `until`."""
         length = until - self.now[rank]
         self._keep(rank, f"mpi:world:{self.ranks}", lambda at, name: mpi("MPI_receive", at, length,
-            routine("MPI_Recv"), file=name, offset=peer), length)
+            routine("MPI_Recv"), file=name, offset=peer, size=size), length)
 
     def waitall(self, rank: int, peers: Sequence[int], until: int) -> None:
         length, begun = until - self.now[rank], self.now[rank]

@@ -14,6 +14,7 @@ from weir.report.files.groups import FileGroup
 from weir.report.findings.registry import findings_of
 from weir.report.frame.amounts import amount, number, seconds, share
 from weir.report.frame.build import Report
+from weir.report.output_cost.compute import output_cost_of
 from weir.report.waits.summary import synchronisation_of
 
 # Sentences without which the figures mislead: they stand above them.
@@ -51,7 +52,9 @@ def count(count: int, what: str) -> str:
 def sentences(report: Report, groups: list[FileGroup]) -> Iterator[str]:
     """What a reader in a hurry must know, the most important first."""
     found = (sentence for _, sentence in findings_of(report))
-    facts = (_time(report), _critical(report, groups), _files(report, groups), *found)
+    facts = (
+        _time(report), _critical(report, groups), _output(report), _files(report, groups), *found
+    )  # fmt: skip
     yield from filter(None, facts)
 
 
@@ -111,6 +114,30 @@ def _of_threads(report: Report, critical_ns: int) -> str:
         f"{seconds(sum(one.background_ns for one in found) / 1e9)}, which counts as hidden; if "
         f"ranks wait for them, I/O delays the run by up to {seconds(most / 1e9)}."
     )
+
+
+def _output(report: Report) -> str | None:
+    """What output takes of the rank that it takes most of, with what is not in calls to files
+    (docs/guide/output-cost.md)."""
+    costs = [found.whole for step in report.steps if (found := output_cost_of(step)) is not None]
+    elapsed = sum(one.elapsed_ns for one in costs)
+    if not costs or elapsed < LEAST_SHARE * report.wall_ns:
+        return None
+    ranks = {one.rank for one in costs}
+    several = any(len(step.ranks) > 1 for step in report.steps)
+    of_whom = f" of rank {ranks.pop()}" if several and len(ranks) == 1 else ""
+    inferred = sum(one.inferred_ns for one in costs) / 1e9
+    waited = sum(one.waited_ns for one in costs) / 1e9
+    text = (
+        f"Output takes {seconds(elapsed / 1e9)}{of_whom} ({share(elapsed, report.wall_ns)} of the "
+        f"run): {seconds(sum(one.measured_ns for one in costs) / 1e9)} in calls that write files, "
+        "with all that libraries and MPI-IO do in them"
+    )
+    if inferred >= LEAST_SHARE * elapsed / 1e9:
+        text += f", and {seconds(inferred)} of gathers and packing between them (inferred)"
+    if waited >= LEAST_SHARE * report.wall_ns / 1e9:
+        text += f"; other ranks wait for it, {seconds(waited)} added up"
+    return f"{text}."
 
 
 def _members(group: FileGroup) -> str:

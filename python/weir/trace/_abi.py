@@ -313,3 +313,33 @@ def causes_functions() -> tuple[object, object, object, object]:
     run.argtypes, run.restype = [c.c_void_p, c.c_void_p, c.c_void_p, c.c_void_p], c.c_int
     destroy.argtypes, destroy.restype = [c.POINTER(c.c_void_p)], None
     return create, points, run, destroy
+
+
+class Growing(c.Structure):
+    _fields_ = [(name, c.c_void_p) for name in ("first_of", "at_ns", "total_ns", "slope")]
+
+
+class OutputAsked(c.Structure):
+    _fields_ = [
+        ("ranks", c.c_uint32), ("labels", c.c_uint32), ("threads", c.c_uint32),
+        ("reserved", c.c_uint32),
+        *((name, c.c_void_p) for name in
+            ("rank_of", "thread_of", "is_plain", "label_of", "members_of", "file_of")),
+        ("waited", Growing), ("waiting", Growing),
+    ]  # fmt: skip
+
+
+OUTPUT_COST = _layout(
+    "rank:<u4 label:<u4 calls:<u8 bytes:<u8"
+    " mpi_ns:<i8 library_ns:<i8 system_ns:<i8 gather_ns:<i8 packing_ns:<i8 waited_ns:<i8"
+)
+
+
+@functools.cache
+def output_costs_function() -> object:
+    """weir_reader_output_costs (native/reader/weir_output_cost.h) with its signature set."""
+    function = library().weir_reader_output_costs
+    function.argtypes = [c.c_void_p, c.POINTER(Clock), c.POINTER(OutputAsked), c.c_void_p,
+        c.c_uint64, c.POINTER(c.c_uint64)]
+    function.restype = c.c_int
+    return function

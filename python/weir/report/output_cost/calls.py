@@ -1,137 +1,115 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which file, and which variable of it, a rank is busy with: the calls on files that are written.
-
-Calls that follow one another closely are one row, so that few rows stand for many calls.
-"""
+"""Which files and variables of files a step writes, and what each rank's calls on them cost:
+native/reader/output_cost.cc over the records of a trace file."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import ctypes as c
+from dataclasses import dataclass
 
 import numpy as np
 
 from weir.analysis.names import NO_NAME, NameTable, fold
 from weir.analysis.step import StepData
-from weir.report.wall.lines import (
-    LIBRARIES, MPI_LAYERS, chunks_of, is_io, is_of, main_thread, read_chunk
-)  # fmt: skip
-from weir.trace.ops import MPI, OUTPUT
+from weir.report.output_cost.waiting import Growing
+from weir.report.waits.instances import PREFIX
+from weir.trace import _abi
+from weir.trace.file import threads_for
+from weir.trace.ops import HDF5, MPI, NETCDF, OUTPUT, PNETCDF
 
-CLOSE_NS = 1_000_000  # calls on one file and variable that are so close are one row
-NO_VARIABLE = -1
+LIBRARIES = (PNETCDF, NETCDF, HDF5, OUTPUT)
+NO_LABEL = -1
 
 
 @dataclass(frozen=True)
 class Labels:
-    """By number of a name: the file that a call with that name is about (a number, -1: none that is
-    written), and the variable (number of the whole name, -1: none). texts: of files."""
+    """Files that somebody writes, and variables of them. of_name, members: by number of a name, its
+    label (NO_LABEL: of no output), and the members of the communicator that it is. By label: the
+    label of its file, and its text: path of the file, or name of the variable."""
 
+    of_name: np.ndarray
+    members: np.ndarray
     file: np.ndarray
-    variable: np.ndarray
-    texts: dict[int, str]
+    texts: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Busy:
-    """Arrays by row: begin, end, file, variable (as in Labels)."""
+class Callers:
+    """Arrays by member of the step. rank: its place among the ranks (-1: none); thread: whose calls
+    count, 0: of all threads; is_plain: whether its rank calls POSIX and stdio alone."""
 
-    begin_ns: np.ndarray
-    end_ns: np.ndarray
-    file: np.ndarray
-    variable: np.ndarray
-
-    def where(self, rows: np.ndarray) -> Busy:
-        return Busy(*(getattr(self, field.name)[rows] for field in fields(self)))
-
-    def __len__(self) -> int:
-        return len(self.file)
+    rank: np.ndarray
+    thread: np.ndarray
+    is_plain: np.ndarray
 
 
 def labels_of(data: StepData, names: NameTable) -> Labels:
-    """Files that somebody writes, and what has them in its name: variables, streams of libweir."""
+    """Files, what has them in its name (variables), and streams of libweir."""
     columns = data.columns
-    is_library = np.isin(columns.layer, LIBRARIES)
     written = columns.where((columns.moved > 0) & columns.by_code("W") & columns.is_file)
-    files = np.unique(written.name[written.name != NO_NAME])
-    count = len(names.names)
-    file, variable = np.full(count + 1, -1, np.int64), np.full(count + 1, NO_VARIABLE, np.int64)
-    file[files] = files
-    texts = {int(number): names[int(number)] for number in files}
-    by_text = {text: number for number, text in texts.items()}
-    used = np.unique(columns.name[is_library & (columns.name != NO_NAME)]).tolist()
-    of_output = set(np.unique(columns.name[columns.layer == OUTPUT]).tolist())
-    for number in used:
+    files = np.unique(written.name[written.name != NO_NAME]).tolist()
+    of_name = np.full(len(names.names) + 1, NO_LABEL, np.int64)
+    members = np.zeros(len(names.names) + 1, np.uint32)
+    texts, file = [names[number] for number in files], list(range(len(files)))
+    of_name[files] = file
+    by_text = {text: label for label, text in enumerate(texts)}
+    of_engine = set(np.unique(columns.name[columns.layer == OUTPUT]).tolist())
+    used = np.unique(columns.name[np.isin(columns.layer, LIBRARIES) & (columns.name != NO_NAME)])
+    for number in used.tolist():
         text = names[number]
-        if number in of_output:
+        if number in of_engine:
             stream = text.rpartition(":")[0].rstrip(":")
             stream = stream if ":" in stream else "output:(all streams)"
-            file[number] = by_text.setdefault(stream, number)
-            texts[int(file[number])] = stream
+            if stream not in by_text:
+                by_text[stream] = len(texts)
+                file.append(len(texts))
+                texts.append(stream)
+            of_name[number] = by_text[stream]
             continue
-        path = text.partition(":")[2]
+        path, _, variable = text.partition(":")[2].rpartition(":")
         while path and fold(path) not in by_text:
-            path = path.rpartition(":")[0]
-        if path and number not in by_text.values():
-            file[number], variable[number] = by_text[fold(path)], number
-    return Labels(file, variable, texts)
+            path, _, more = path.rpartition(":")
+            variable = f"{more}:{variable}"
+        if path and of_name[number] == NO_LABEL:
+            of_name[number] = len(texts)
+            file.append(by_text[fold(path)])
+            texts.append(variable)
+    for number in np.unique(columns.name[columns.layer == MPI]).tolist():
+        size = names[number].rpartition(":")[2] if number != NO_NAME else ""
+        if size.isdigit() and names[number].startswith(PREFIX):
+            members[number] = min(int(size), 2**31)
+    return Labels(of_name, members, np.array(file, np.uint32), tuple(texts))
 
 
-def busy_of(data: StepData, names: NameTable, rank: tuple[int, tuple[int, ...]],
-        labels: Labels) -> Busy:
-    """Rows of a rank that do not overlap, by time. cost: a pass over its records."""
-    speaker, members = rank
-    thread = main_thread(data, speaker)
-    parts = [Busy(*(np.empty(0, np.int64),) * 4)]
-    for member in members:
-        for at in chunks_of(data, member).tolist():
-            batch = read_chunk(data, member, at)
-            wanted = is_io(data, member, batch) | is_of(batch, *LIBRARIES, *MPI_LAYERS)
-            wanted &= (batch["layer"] != MPI) & ((batch["thread"] == thread) | (member != speaker))
-            numbers = data.name_numbers[data.members[member].file]
-            number = np.r_[numbers, np.int32(NO_NAME)][np.minimum(batch["text"], len(numbers))]
-            file = labels.file[number]
-            rows = np.flatnonzero(wanted & (file >= 0))
-            begin = batch["start_ns"][rows]
-            end = begin + batch["duration_ns"][rows]
-            found = Busy(begin, end, file[rows], labels.variable[number[rows]])
-            parts.append(_close(found))
-    joined = (np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(Busy))
-    return _outermost(_close(Busy(*joined)))
-
-
-def _close(found: Busy) -> Busy:
-    """Calls on one file and variable that are close to one another, as one."""
-    if not len(found):
-        return found
-    order = np.lexsort((-found.end_ns, found.begin_ns, found.variable, found.file))
-    found = found.where(order)
-    key = np.flatnonzero((np.diff(found.file) != 0) | (np.diff(found.variable) != 0)) + 1
-    begins = np.zeros(len(found), bool)
-    begins[0], begins[key] = True, True
-    reach = _reach(found.end_ns, begins)
-    begins[1:] |= found.begin_ns[1:] - reach[:-1] > CLOSE_NS
-    first = np.flatnonzero(begins)
-    last = np.r_[first[1:] - 1, len(found) - 1]
-    return Busy(found.begin_ns[first], reach[last], found.file[first], found.variable[first])
-
-
-def _reach(end: np.ndarray, begins: np.ndarray) -> np.ndarray:
-    """The latest end so far, within each group."""
-    group = np.cumsum(begins) - 1
-    low = int(end.min())
-    span = int(end.max()) - low + 1
-    if span * (int(group[-1]) + 1) < 2**62:
-        return np.maximum.accumulate(end - low + group * span) - group * span + low
-    parts = np.split(end, np.flatnonzero(begins)[1:])
-    return np.concatenate([np.maximum.accumulate(part) for part in parts])
-
-
-def _outermost(found: Busy) -> Busy:
-    """A moment of several calls belongs to the one that began first: the others lie within it."""
-    if not len(found):
-        return found
-    found = found.where(np.lexsort((-found.end_ns, found.begin_ns)))
-    reach = np.r_[found.begin_ns[0], np.maximum.accumulate(found.end_ns)[:-1]]
-    begin = np.maximum(found.begin_ns, reach)
-    kept = begin < found.end_ns
-    return Busy(begin, found.end_ns, found.file, found.variable).where(kept)
+def costs_in(data: StepData, names: NameTable, file: int, labels: Labels, ranks: Callers,
+        waited: Growing, waiting: Growing) -> np.ndarray:
+    """Rows (OUTPUT_COST) of the ranks in one trace file; rank: its place among those of `ranks`.
+    cost: a pass over the records of the file. Raises MemoryError."""
+    trace, numbers = data.files[file], data.name_numbers[file]
+    first = data.first_member(file)
+    mine = slice(first, first + len(trace.processes))
+    places = ranks.rank[mine]
+    here = np.unique(places[places >= 0])
+    room = len(trace.array("rows")) + 1
+    rows, count = np.empty(room, _abi.OUTPUT_COST), c.c_uint64()
+    local = np.where(places >= 0, np.searchsorted(here, places), _abi.NO_ROW).astype(np.uint32)
+    label = labels.of_name[numbers]
+    arrays = (
+        local, *(np.ascontiguousarray(one[mine], np.uint32)
+            for one in (ranks.thread, ranks.is_plain)),
+        np.where(label == NO_LABEL, _abi.NO_ROW, label).astype(np.uint32),
+        np.ascontiguousarray(labels.members[numbers]), np.ascontiguousarray(labels.file),
+    )  # fmt: skip
+    growing = [one.of(here) for one in (waited, waiting)]
+    asked = _abi.OutputAsked(
+        len(here), len(labels.texts), threads_for(trace.header.file_bytes), 0,
+        *(one.ctypes.data for one in arrays), *(one.native() for one in growing),
+    )  # fmt: skip
+    clock = data.lines[file].native()
+    failed = _abi.output_costs_function()(trace.handle, c.byref(clock), c.byref(asked),
+        rows.ctypes.data, room, c.byref(count))
+    if failed or count.value > room:
+        raise MemoryError("no memory for the cost of output")
+    rows = rows[: count.value].copy()
+    rows["rank"] = here[rows["rank"]]
+    return rows

@@ -12,22 +12,24 @@ from weir.report.frame.build import Report, figure
 from weir.report.frame.declared import Field, Listing
 from weir.report.frame.kind import Options, TableKind
 from weir.report.frame.table import Table
-from weir.report.output_cost.compute import Cost, output_cost_of
-from weir.report.wall.compute import json_unless_slow, may_be_known
+from weir.report.output_cost.compute import Cost, may_be_known, output_cost_of
 
+_IN_CALLS, _INFERRED = "s in calls", "s inferred"
 _FIGURES = (
-    Field("times", "int", "", "stretches of output of that rank", "times"),
-    Field("elapsed_ns", "int", "ns",
-        "of the rank that was busy with it longest: the sum of the next "
-          "four", "all", "s of one rank"),
-    Field("communication_ns", "int", "ns", "in MPI and MPI-IO: gathers, exchange", "comm.",
-          "s of one rank"),
-    Field("library_ns", "int", "ns", "in netCDF, PnetCDF, HDF5 and libweir, outside of MPI and of "
-          "system calls: conversion, compression, copies", "library", "s of one rank"),
-    Field("system_ns", "int", "ns", "in calls of the system on files", "system", "s of one rank"),
-    Field("packing_ns", "int", "ns", "computing between these: packing, interpolation", "packing",
-          "s of one rank"),
-    Field("rank", "int32", "", "that rank", "rank", "s of one rank"),
+    Field("calls", "int", "", "calls of that rank", "calls"),
+    Field("elapsed_ns", "int", "ns", "of the rank that was busy with it longest: the sum of the "
+          "next five", "all", "s"),
+    Field("mpi_ns", "int", "ns", "measured: in MPI and MPI-IO, within its calls", "MPI", _IN_CALLS),
+    Field("library_ns", "int", "ns", "measured: in its calls of netCDF, PnetCDF, HDF5 and libweir, "
+          "outside of MPI and of system calls: conversion, compression, copies", "library",
+          _IN_CALLS),
+    Field("system_ns", "int", "ns", "measured: in calls of the system on files", "system",
+          _IN_CALLS),
+    Field("gather_ns", "int", "ns", "inferred: gathers of what it writes next, from when all have "
+          "come", "gather", _INFERRED),
+    Field("packing_ns", "int", "ns", "inferred: computing between gathers and calls", "packing",
+          _INFERRED),
+    Field("rank", "int32", "", "that rank", "rank"),
     Field("ranks", "int", "", "ranks that make calls on it"),
     Field("all_ns", "int", "ns", "the same of all ranks, added up", "all", "rank-s"),
     Field("waited_ns", "int", "ns", "waits of other ranks in MPI for one in it", "waits", "rank-s"),
@@ -77,8 +79,10 @@ def _rows(report: Report, of: str) -> list[dict[str, Any]]:
 
 
 _LEGEND = (
-    "s of one rank: the one that is busy longest; comm.: MPI, gathers before a write",
-    "packing: computing between the calls; waits: of other ranks for one in output",
+    "of one rank, the one that is busy longest: all = in calls (measured) + inferred",
+    "gather: data that it writes next; packing: computing from there to the call",
+    "several calls at once (children, threads) count once: the union of a rank",
+    "waits: of other ranks in MPI for one in output",
 )
 
 
@@ -109,7 +113,7 @@ def _by_file(
     if variables:
         title = f"Cost of output of {step} by variable"
         rows = _of_step(variables, step)
-        yield BY_VARIABLE.table(title, rows, cwd=cwd, top=top, without=["all_ns"])
+        yield BY_VARIABLE.table(title, rows, cwd=cwd, top=top, without=["all_ns", "rank"])
 
 
 def _of_step(costs: Sequence[Cost], step: str) -> list[dict[str, Any]]:
@@ -124,9 +128,9 @@ OUTPUT_COST = TableKind(
     tables=_tables,
     why_empty="nothing was written, or single calls, and those of MPI, were not recorded",
     page="early",
-    json=lambda report, options: json_unless_slow(
-        report, options.names(OUTPUT_COST), LISTING, BY_VARIABLE
-    ),
+    json=lambda report, options: {
+        one.name: one.json(one.rows(report)) for one in (LISTING, BY_VARIABLE)
+    },
     has_rows=lambda report: any(map(may_be_known, report.steps)),
     listings=(LISTING, BY_VARIABLE),
 )

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/output_calls.h"
+
+#include <utility>
+
+namespace weir::reader {
+namespace {
+
+using wire::Op;
+
+constexpr uint32_t kDense = 1 << 20;  // ids are small numbers unless a file is damaged
+
+constexpr Call::Kind kind_of_io(Op op, char op_class) {
+  if (op == Op::kUnlink || op == Op::kRmdir) return Call::kForeign;
+  switch (op_class) {
+    case 'R': return Call::kRead;
+    case 'W': return Call::kWrite;
+    case 'O': return Call::kOpen;
+    case 'C': return Call::kClose;
+    default: return Call::kTend;
+  }
+}
+
+constexpr Call::Kind kind_of_library(Op op) {
+  switch (op) {
+    case Op::kLibraryOpen: case Op::kMpiFileOpen: return Call::kOpen;
+    case Op::kLibraryCreate: return Call::kCreate;
+    case Op::kLibraryDefine: return Call::kDefine;
+    case Op::kLibraryClose: case Op::kMpiFileClose: return Call::kClose;
+    case Op::kLibraryGet: case Op::kLibraryStartGet: return Call::kRead;
+    case Op::kLibraryPut: case Op::kLibraryStartPut: return Call::kWrite;
+    case Op::kLibrarySync: case Op::kLibraryInquire: case Op::kLibraryWait:
+    case Op::kMpiFileSetSize: case Op::kMpiFilePreallocate: case Op::kMpiFileSeek:
+    case Op::kMpiFileSync: case Op::kMpiFileSetView: case Op::kMpiFileSetInfo:
+      return Call::kTend;
+    // On ranks of the model. What its servers do is in their calls to files.
+    case Op::kOutputPut: case Op::kOutputLend: case Op::kOutputWait: case Op::kOutputEndStep:
+    case Op::kOutputFinalize: case Op::kOutputDefine:
+      return Call::kWrite;
+    default: break;
+  }
+  if (op >= Op::kMpiRead && op <= Op::kMpiReadOrderedEnd) return Call::kRead;
+  if ((op >= Op::kMpiWrite && op <= Op::kMpiWriteAt) ||
+      (op >= Op::kMpiWriteAtAll && op <= Op::kMpiWriteAllEnd) ||
+      (op >= Op::kMpiWriteAtAllBegin && op <= Op::kMpiWriteOrderedEnd))
+    return Call::kWrite;
+  return Call::kNothing;
+}
+
+constexpr std::array<Call::Kind, 256> kKinds = [] {
+  std::array<Call::Kind, 256> kinds{};
+  for (size_t op = 0; op < 256; ++op) {
+    kinds[op] = kIsIo[op] ? kind_of_io(Op(op), kOps[op].op_class)
+                : kOps[op].treatment == Treatment::silent ? kind_of_library(Op(op))
+                                                          : Call::kNothing;
+  }
+  for (Op op : {Op::kMpiInit, Op::kMpiFinalize, Op::kMpiCollective, Op::kMpiSend})
+    kinds[size_t(op)] = Call::kUnrelated;
+  kinds[size_t(Op::kMpiStartCollective)] = kinds[size_t(Op::kMpiProbe)] = Call::kNeutral;
+  kinds[size_t(Op::kMpiWait)] = Call::kWaits;
+  kinds[size_t(Op::kMpiReceive)] = Call::kCollects;
+  kinds[size_t(Op::kMpiAwaited)] = Call::kReceived;
+  return kinds;
+}();
+
+constexpr std::array<Call::Level, 16> kLevels = [] {
+  std::array<Call::Level, 16> levels{};  // kSystem: POSIX, stdio, Fortran
+  levels[size_t(wire::Layer::mpi_io)] = Call::kMpiIo;
+  for (auto layer : {wire::Layer::pnetcdf, wire::Layer::netcdf, wire::Layer::hdf5})
+    levels[size_t(layer)] = Call::kLibrary;
+  levels[size_t(wire::Layer::output)] = Call::kEngine;
+  return levels;
+}();
+
+// Routines after which a rank has the data of all (native/wire/mpi.def), and what part of them the
+// record has.
+enum class Part : uint8_t { none, of_each, all, unknown };
+struct Collecting {
+  bool at_root = false;  // the others only send
+  Part part = Part::none;
+};
+constexpr std::array<Collecting, 256> kCollecting = [] {
+  std::array<Collecting, 256> routines{};
+  routines[3] = {true, Part::all};                         // Reduce
+  routines[9] = routines[10] = {true, Part::of_each};      // Gather, Gatherv
+  routines[13] = routines[14] = {false, Part::of_each};    // Allgather, Allgatherv
+  routines[15] = routines[16] = {false, Part::all};        // Alltoall, Alltoallv
+  routines[17] = {false, Part::unknown};                   // Alltoallw
+  return routines;
+}();
+constexpr uint64_t kAwaitedReceive = 1, kAwaitedCollective = 2;
+
+// A record of MPI: what the rank received with it, and from whom.
+void understand(const Words& record, uint32_t members, Call& call) {
+  const uint64_t routine = record.size() >> 32, bytes = record.size() & 0xffffffff;
+  const uint64_t peer = record.w2 & wire::kUnknownOffset;
+  call.label = Call::kNone;
+  call.bytes = bytes;
+  if (record.op() == uint8_t(Op::kMpiReceive) ||
+      (record.op() == uint8_t(Op::kMpiAwaited) && routine == kAwaitedReceive)) {
+    call.label = peer < Call::kNone ? uint32_t(peer) : Call::kNone;
+  } else if (record.op() == uint8_t(Op::kMpiAwaited)) {
+    call.bytes = routine == kAwaitedCollective ? bytes * members : 0;
+  } else if (record.op() == uint8_t(Op::kMpiCollective)) {
+    const Collecting how = kCollecting[routine & 0xff];
+    if (how.part == Part::none || (how.at_root && (record.flags() & wire::kRoot) == 0)) return;
+    call.kind = Call::kCollects;
+    const bool is_known = how.part != Part::unknown && bytes != 0;
+    call.bytes = !is_known ? Call::kUnknown : how.part == Part::all ? bytes : bytes * members;
+  }
+}
+
+}  // namespace
+
+Meanings::Meanings(const OutputInput& input, uint32_t process) {
+  std::vector<bool> is_set[2];
+  input.names->each(process, [&](uint32_t id, uint32_t text) {
+    const uint32_t half = id >> 31, place = id & kMask;
+    if (place >= kDense) return;
+    if (place >= of_[half].size()) of_[half].resize(place + 1, kLost);
+    is_set[half].resize(of_[half].size());
+    if (is_set[half][place]) return;
+    is_set[half][place] = true;
+    const uint32_t label = input.asked->label_of[text];
+    of_[half][place] = {label < input.asked->labels ? label : Call::kNone,
+                        input.asked->members_of[text], input.names->texts[text].is_file == 0};
+  });
+}
+
+Log::Log(const OutputInput& input, uint32_t process, std::vector<const weir_reader_chunk*> chunks)
+    : input_(&input), process_(process), chunks_(std::move(chunks)) {
+  std::sort(chunks_.begin(), chunks_.end(),
+            [](const auto* a, const auto* b) { return a->sequence < b->sequence; });
+}
+
+int64_t Log::end_of_chunk() const {
+  const weir_reader_chunk& chunk = *chunks_.back();
+  if (chunk.first_ticks > chunk.last_ticks) return INT64_MAX;  // nothing in it
+  return int64_t(chunk.last_ticks - input_->index->header.created_ticks);
+}
+
+void Log::read(const Meanings& meanings) {
+  const weir_reader_chunk& chunk = *chunks_.back();
+  chunks_.pop_back();
+  const uint64_t created = input_->index->header.created_ticks;
+  const uint32_t wanted = input_->asked->thread_of[process_];
+  const bool is_plain = input_->asked->is_plain[process_] != 0;
+  const Call::Kind least = is_plain ? Call::kWrite : Call::kForeign;
+  bool is_wanted = wanted == 0 || wanted == chunk.thread;
+  calls_.reserve(chunk.entries);
+  const char* at = input_->file->data() + chunk.offset + sizeof(wire::ChunkHeader);
+  for (uint64_t i = 0; i < chunk.entries; ++i, at += sizeof(Words)) {
+    const Words record = Words::load(at);
+    if (record.op() == uint8_t(Op::kThread)) is_wanted = wanted == 0 || wanted == record.size();
+    const Call::Kind kind = kKinds[record.op()];
+    if (kind < least || !is_wanted || record.layer() > uint8_t(wire::Layer::hdf5) ||
+        record.layer() == uint8_t(wire::Layer::layers) ||
+        !plausible_time(record.start(), created))
+      continue;
+    const Meanings::Meaning& meaning = meanings.of(record.file());
+    if (is_plain && meaning.label == Call::kNone) continue;
+    const auto begin = int64_t(record.start() - created);
+    const bool is_error = (record.flags() & wire::kError) != 0;
+    Call call{begin, begin + int64_t(record.duration()), is_error ? 0 : record.size(),
+              meaning.label, kind, kLevels[record.layer()],
+              (record.flags() & wire::kNested) != 0};
+    if (kind >= Call::kCollects) understand(record, meaning.members, call);
+    else if (call.level == Call::kSystem && meaning.is_hidden) continue;
+    calls_.push_back(call);
+  }
+  if (chunk.disordered != 0) {
+    std::stable_sort(calls_.begin(), calls_.end(),
+                     [](const Call& a, const Call& b) { return a.end < b.end; });
+  }
+  input_->file->leave(chunk.offset, chunk.size_bytes);
+}
+
+}  // namespace weir::reader

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of the time between a rank's calls on a file belongs to its output: gathers of what is
+// written next, and the packing of it. Only what has evidence counts:
+//   - data that the rank received directly before it wrote about as much of it, and the computing
+//     between;
+//   - computing between two calls of a library on one file, of which nothing else comes between:
+//     as much as packing the next variable may take. A variable that is put once more begins
+//     another phase of output, and what lies before it is the program's own computing.
+#pragma once
+
+#include <unordered_set>
+#include <vector>
+
+#include "reader/output_calls.h"
+#include "reader/output_sums.h"
+
+namespace weir::reader {
+
+class Gaps {
+ public:
+  Gaps(Growing& waited, Growing& waiting, double ns_per_tick)
+      : waited_(waited), waiting_(waiting), ticks_per_ns_(1 / ns_per_tick) {}
+
+  // A call that counts. Calls come by falling end.
+  void output(const Call& call, Label& label, FileState& file);
+  // A call of MPI outside of calls on files.
+  void mpi(const Call& call);
+  // Anything else that the rank did: what lies before it is not output.
+  void stop() { file_ = nullptr, received_.clear(); }
+
+ private:
+  // Packing takes at most so long for each byte: 250 MB/s.
+  static constexpr double kPackingNsPerByte = 4;
+  static constexpr double kBetweenNs = 1e5;   // calls of a library, whatever they are about
+  static constexpr double kDefiningNs = 5e7;  // from create to enddef of netCDF: definitions
+  static constexpr uint64_t kLeastBytes = 64 << 10;  // of a gather that is written without library
+  static constexpr uint64_t kMostBytes = uint64_t{1} << 40;
+  static constexpr uint64_t kMostTimes = 16;         // as much received as written, at most
+  static constexpr uint64_t kLeastPart = 8;          // at least the 8th part of it
+
+  struct Stay {
+    int64_t begin, end, next;  // a call of MPI, and where begins what follows it
+  };
+
+  int64_t room(uint64_t bytes) const {
+    const double ns = (level_ == Call::kLibrary ? kBetweenNs : 0) +
+                      kPackingNsPerByte * double(std::min(bytes, kMostBytes));
+    return int64_t(ns * ticks_per_ns_);
+  }
+  bool is_new_phase(const Call& call, Label& label, FileState& file) const;
+  bool fits(const Call& call);
+  void accept();
+
+  Growing &waited_, &waiting_;
+  const double ticks_per_ns_;
+  // The calls that follow without anything between, from begin_ on; the first of them.
+  FileState* file_ = nullptr;
+  Label* label_ = nullptr;
+  Call::Kind kind_ = Call::kNothing;
+  Call::Level level_ = Call::kSystem;
+  int64_t begin_ = 0, left_ = 0;  // ticks; left_: of what packing may take
+  uint64_t first_bytes_ = 0, bytes_ = 0, collected_ = 0;
+  bool has_gather_ = false;
+  std::vector<Stay> stays_;  // of which it is not known whether they brought what was written
+  std::unordered_set<uint32_t> senders_;
+  std::vector<std::pair<uint32_t, uint64_t>> received_;  // in the wait that comes next
+};
+
+}  // namespace weir::reader

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""For how long ranks have waited for one another up to each moment of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from weir.report.waits.account import Account
+from weir.report.waits.awaited import Waits
+from weir.trace import _abi
+
+
+@dataclass(frozen=True)
+class Growing:
+    """A sum for each rank that grows in time (weir_reader_growing): from each of its timestamps on
+    by `slope` ns each ns. first_of: of each rank, and behind the last one."""
+
+    first_of: np.ndarray
+    at_ns: np.ndarray
+    total_ns: np.ndarray
+    slope: np.ndarray
+
+    @staticmethod
+    def of_windows(ranks: int, rank: np.ndarray, begin_ns: np.ndarray, end_ns: np.ndarray,
+            once: bool) -> Growing:
+        """How many windows of a rank are open; once: whether any of them is."""
+        where, at = np.r_[rank, rank], np.r_[begin_ns, end_ns]
+        order = np.lexsort((at, where))
+        where, at = where[order], at[order]
+        slope = np.cumsum(np.r_[np.ones(len(rank), np.int64), -np.ones(len(rank), np.int64)][order])
+        slope = np.minimum(slope, 1) if once else slope
+        grown = np.cumsum(np.r_[0, slope[:-1] * np.diff(at)][: len(at)])  # 0 between two ranks
+        first_of = np.searchsorted(where, np.arange(ranks + 1))
+        before = np.r_[grown, 0][np.minimum(first_of[:-1], max(len(at) - 1, 0))]
+        total = grown - np.repeat(before, np.diff(first_of))
+        return Growing(first_of.astype(np.uint64), at, total, slope)
+
+    def of(self, ranks: np.ndarray) -> Growing:
+        """Of some ranks, in their order."""
+        low, high = self.first_of[ranks].astype(np.int64), self.first_of[ranks + 1].astype(np.int64)
+        first_of = np.r_[0, np.cumsum(high - low)]
+        rows = np.arange(first_of[-1]) + np.repeat(low - first_of[:-1], high - low)
+        points = (np.ascontiguousarray(one[rows], np.int64)
+            for one in (self.at_ns, self.total_ns, self.slope))
+        return Growing(first_of.astype(np.uint64), *points)
+
+    def native(self) -> _abi.Growing:
+        return _abi.Growing(*(one.ctypes.data for one in vars(self).values()))
+
+
+def waits_for(account: Account, ranks: int) -> tuple[Growing, Growing]:
+    """How long others have waited for each rank, and each rank for others that were not yet in MPI.
+
+    A call that waits for several ranks waits for the one that comes last."""
+    waits, arrived = account.waits, _arrived(account)
+    order = np.lexsort((arrived, waits.until_ns, waits.group))
+    is_last = np.r_[np.diff(waits.group[order]) != 0, True][: len(order)]
+    rows = order[is_last]
+    rows = rows[waits.until_ns[rows] > waits.begin_ns[rows]]
+    waited = Growing.of_windows(ranks, waits.awaited[rows], waits.begin_ns[rows],
+        waits.until_ns[rows], once=False)
+    rows = np.flatnonzero(arrived > waits.begin_ns)
+    waiting = Growing.of_windows(ranks, waits.location[rows], waits.begin_ns[rows], arrived[rows],
+        once=True)
+    return waited, waiting
+
+
+def _arrived(account: Account) -> np.ndarray:
+    """When the awaited rank of each wait has come: to a collective; for a message, as long after
+    the wait began as it was not in MPI meanwhile."""
+    waits = account.waits
+    arrived = waits.until_ns.copy()
+    at = np.flatnonzero(waits.instance < 0)
+    if len(at):
+        busy = _in_mpi(account, waits, at)
+        arrived[at] = np.maximum(waits.until_ns[at] - busy, waits.begin_ns[at])
+    return arrived
+
+
+def _in_mpi(account: Account, waits: Waits, at: np.ndarray) -> np.ndarray:
+    """For how long of each wait the awaited rank was in MPI, in its main thread."""
+    run, found = account.operations.replay, np.zeros(len(at), np.int64)
+    limits = np.searchsorted(run.strand, np.arange(len(account.operations.main) + 1))
+    strands = np.flatnonzero(account.operations.main)
+    order = np.argsort(waits.awaited[at], kind="stable")
+    cuts = np.searchsorted(waits.awaited[at][order], np.arange(len(strands) + 1))
+    for location, strand in enumerate(strands.tolist()):
+        rows = order[cuts[location] : cuts[location + 1]]
+        if not len(rows):
+            continue
+        calls = slice(limits[strand], limits[strand + 1])
+        begin, end, of = run.start_ns[calls], run.end_ns[calls], at[rows]
+        found[rows] = _busy(begin, end, waits.until_ns[of]) - _busy(begin, end, waits.begin_ns[of])
+    return found
+
+
+def _busy(begin: np.ndarray, end: np.ndarray, moments: np.ndarray) -> np.ndarray:
+    """Length of intervals that follow one another, up to each moment."""
+    before = np.r_[0, np.cumsum(end - begin)]
+    place = np.searchsorted(begin, moments, "right")
+    last = np.r_[end, 0][np.maximum(place - 1, 0)]
+    return before[place] - np.where(place > 0, np.maximum(last - moments, 0), 0)
