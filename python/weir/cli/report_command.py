@@ -38,6 +38,8 @@ To = Annotated[float | None, typer.Option("--to", metavar="S",
 Json = Annotated[bool, typer.Option("--json", help="Print JSON: a stable interface.")]
 Html = Annotated[str | None, typer.Option("--html", metavar="FILE",
     help="Write one self-contained page for a browser instead of printing.")]
+Offsets = Annotated[str | None, typer.Option("--offsets", metavar="PATTERN",
+    help="With --html: plot offset over time of files that match, not of those with most time.")]
 Phases = Annotated[str | None, typer.Option("--phases", metavar="FILE",
     help="TOML file that defines phases by files or barriers; or wrf, cm1, mpas, icon, nemo.")]
 Everything = Annotated[bool, typer.Option("--all",
@@ -59,6 +61,7 @@ def report(
     t_to: To = None,
     json: Json = False,
     html: Html = None,
+    offsets: Offsets = None,
     everything: Everything = False,
     phases: Phases = None,
     exclude: Exclude = None,
@@ -90,14 +93,8 @@ def report(
         raise UsageError("--op, --from and --to choose trace lines: add --trace")
     if trace and json:
         raise UsageError("--trace prints lines, not JSON: leave one of --trace and --json out")
-    if html is not None and (trace or json):
-        raise UsageError(
-            f"--html {html}: leave --trace and --json out, the page is instead of them")
-    if html is not None and (top, threshold_ms, by, tables, file) != (None, 0.0, "msec", None,
-            None):
-        raise UsageError(
-            f"--html {html}: the page has all tables, --step and --rank choose; leave --top, "
-            f"--threshold-ms, --by, --tables, --file out")
+    has_choice = (top, threshold_ms, by, tables, file) != (None, 0.0, "msec", None, None)
+    _check_page(html, offsets, trace or json, has_choice)
     if t_from is not None and t_to is not None and t_from >= t_to:
         raise UsageError(
             f"--from {t_from:g} --to {t_to:g}: nothing lies between; --to must be the later")
@@ -111,18 +108,32 @@ def report(
         if trace:
             _print_lines(made, file, op, t_from, t_to)
         else:
-            _show(made, options, json, html)
+            _show(made, options, json, html, offsets)
     if not is_complete(made):
         raise typer.Exit(4)
 
 
-def _show(made: Any, options: Any, json: bool, html: str | None) -> None:
+def _show(made: Any, options: Any, json: bool, html: str | None, offsets: str | None) -> None:
     if json:
         _print_json(made, options)
     elif html is not None:
-        _write_page(made, html)
+        _write_page(made, html, offsets)
     else:
         _print_tables(made, options)
+
+
+def _check_page(html: str | None, offsets: str | None, is_other: bool, has_choice: bool) -> None:
+    from weir._errors import UsageError
+
+    if html is not None and is_other:
+        raise UsageError(
+            f"--html {html}: leave --trace and --json out, the page is instead of them")
+    if html is not None and has_choice:
+        raise UsageError(
+            f"--html {html}: the page has all tables, --step and --rank choose; leave --top, "
+            f"--threshold-ms, --by, --tables, --file out")
+    if offsets is not None and html is None:
+        raise UsageError(f"--offsets {offsets}: the plots are on a page: add --html FILE")
 
 
 def _check_op(op: str) -> None:
@@ -163,12 +174,12 @@ def _print_lines(made: Any, file: str | None, op: str | None, t_from: float | No
         print(f"weir: no lines: {why}", file=sys.stderr)
 
 
-def _write_page(made: Any, path: str) -> None:
+def _write_page(made: Any, path: str, offsets: str | None) -> None:
     import sys
 
     from weir.report.html import write_html
 
-    size = write_html(made, path)
+    size = write_html(made, path, offsets)
     print(f"weir: {path}: {size / 1e6:.2f} MB, for any browser", file=sys.stderr)
 
 

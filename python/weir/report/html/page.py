@@ -26,22 +26,26 @@ from weir.report.frame.section import Section, asset, rendered
 from weir.report.html import bars, overview, tables
 from weir.report.html.uplot import uplot
 from weir.report.html.wall import wall_time
+from weir.report.offsets.page import offsets
 from weir.report.sentences import heading
 from weir.report.timeline.page import over_time
 
 SCRIPTS = ("tiles.js", "view.js", "plot.js", "lanes.js", "heat.js", "rates.js", "sort.js",
-    "ranks.js", "main.js")
+    "ranks.js", "offsets.js",
+    "main.js")
 
 
-def sections(report: Report) -> Iterator[Section]:
+def sections(report: Report, pattern: str | None = None) -> Iterator[Section]:
     """What the page has, in the order in which it is read; what a run has no data for is left out.
-    """
+    pattern: of the files whose offsets are plotted."""
     groups = file_groups(report)
     yield overview.overview(report, groups)
     yield bars.steps(report)
     if (wall := wall_time(report)) is not None:
         yield wall
     yield from over_time(report)
+    if (found := offsets(report, pattern)) is not None:
+        yield found
     yield from tables.early_sections(report)
     for found in (bars.files(report, groups), bars.sizes(report)):
         if found is not None:
@@ -49,9 +53,10 @@ def sections(report: Report) -> Iterator[Section]:
     yield from tables.late_sections(report)
 
 
-def render_html(report: Report) -> str:
-    """The whole page. Raises what reading the run raises."""
-    made = list(sections(report))
+def render_html(report: Report, pattern: str | None = None) -> str:
+    """The whole page. pattern: of the files whose offsets are plotted; None: those that matter.
+    Raises what reading the run raises."""
+    made = list(sections(report, pattern))
     library = uplot()
     script = "\n".join([library.script, *map(asset, SCRIPTS)])
     values = {
@@ -71,11 +76,13 @@ def render_html(report: Report) -> str:
     return str(rendered("page.j2", **values))
 
 
-def write_html(report: Report, path: str | os.PathLike[str]) -> int:
+def write_html(
+    report: Report, path: str | os.PathLike[str], pattern: str | None = None
+) -> int:
     """Write the page, all of it or nothing, and return its size in bytes. What is no plain file
     (/dev/null, a named pipe) is written to as it is. Raises StorageError."""
     # a directory's name may be no text
-    page = render_html(report).encode("utf-8", "backslashreplace")
+    page = render_html(report, pattern).encode("utf-8", "backslashreplace")
     try:
         with complete_file(path) as stream:
             stream.write(page)

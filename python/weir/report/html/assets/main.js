@@ -49,6 +49,10 @@ async function start() {
       redrawn.push(() => plot.rebuild());
     }
     bindTools(document.querySelector('figure[data-plot="rates"]'), view);
+    for (const figure of document.querySelectorAll('figure[data-plot="offsets"]')) {
+      const plot = new OffsetPlot(figure, await Offsets.load(figure.dataset.at), lanes, view);
+      redrawn.push(() => plot.draw());
+    }
     window.weirView = view; // for who wants to move the plots by script
   }
   const redraw = () => redrawn.forEach((draw) => draw());

@@ -161,40 +161,11 @@ class LanePlot {
   #x(seconds) { return this.left + (seconds - this.view.from) / this.view.span * this.width; }
 
   #axis(context, colour) {
-    const bottom = this.top + this.height, end = this.left + this.width;
-    context.strokeStyle = colour('line');
-    context.fillStyle = colour('muted');
-    context.textBaseline = 'top';
-    context.textAlign = 'center';
-    const { step, made } = ticks(this.view.from, this.view.until, this.width / 90);
-    for (const at of made) {
-      const x = this.#x(at);
-      line(context, x, bottom, x, bottom + 5);
-      const text = tickText(at, step), half = context.measureText(text).width / 2;
-      if (x + half < end - 10) context.fillText(text, x, bottom + 8);
-    }
-    context.textAlign = 'right';
-    context.fillText('s', end, bottom + 8);
-    this.#steps(context, colour, bottom);
-  }
-
-  // Where steps begin, and their names as far as there is room.
-  #steps(context, colour, bottom) {
-    context.textBaseline = 'middle';
-    context.textAlign = 'left';
-    this.tiles.segments.forEach((segment, i) => {
-      const from = segment.from_s,
-            until = this.tiles.segments[i + 1]?.from_s ?? this.tiles.length_s;
-      const begin = Math.max(this.left, this.#x(from)),
-            end = Math.min(this.left + this.width, this.#x(until));
-      if (end <= this.left || begin >= this.left + this.width) return;
-      context.strokeStyle = colour('muted');
-      if (i > 0 && this.#x(from) >= this.left) line(context, begin, 2, begin, bottom);
-      context.fillStyle = colour('ink');
-      context.fillText(
-          fitted(segment.step, end - begin - 6, (text) => context.measureText(text).width),
-          begin + 4, this.top / 2);
-    });
+    const x = (seconds) => this.#x(seconds), bottom = this.top + this.height;
+    drawTimes(context, colour, this.view, { left: this.left, width: this.width, bottom, x });
+    drawSteps(
+        context, colour, this.tiles,
+        { left: this.left, width: this.width, top: this.top, bottom, x });
   }
 
   #marks(context, colour) {
@@ -210,6 +181,40 @@ class LanePlot {
       context.globalAlpha = 1;
     }
   }
+}
+
+// The axis of time of a frame: its place, and the x of a time.
+function drawTimes(context, colour, view, { left, width, bottom, x }) {
+  const end = left + width;
+  context.strokeStyle = colour('line');
+  context.fillStyle = colour('muted');
+  context.textBaseline = 'top';
+  context.textAlign = 'center';
+  const { step, made } = ticks(view.from, view.until, width / 90);
+  for (const at of made) {
+    line(context, x(at), bottom, x(at), bottom + 5);
+    const text = tickText(at, step), half = context.measureText(text).width / 2;
+    if (x(at) + half < end - 10) context.fillText(text, x(at), bottom + 8);
+  }
+  context.textAlign = 'right';
+  context.fillText('s', end, bottom + 8);
+}
+
+// Where steps begin, and their names as far as there is room.
+function drawSteps(context, colour, tiles, { left, width, top, bottom, x }) {
+  context.textBaseline = 'middle';
+  context.textAlign = 'left';
+  tiles.segments.forEach((segment, i) => {
+    const until = tiles.segments[i + 1]?.from_s ?? tiles.length_s;
+    const begin = Math.max(left, x(segment.from_s)), end = Math.min(left + width, x(until));
+    if (end <= left || begin >= left + width) return;
+    context.strokeStyle = colour('muted');
+    if (i > 0 && x(segment.from_s) >= left) line(context, begin, 2, begin, bottom);
+    context.fillStyle = colour('ink');
+    context.fillText(
+        fitted(segment.step, end - begin - 6, (text) => context.measureText(text).width), begin + 4,
+        top / 2);
+  });
 }
 
 // The text, or its beginning where there is no room for all of it; nothing where the beginning
