@@ -19,7 +19,10 @@ from weir_pages import Opened, write_step
 from weir.report import build, render_text
 from weir.report.html import render_html, write_html
 from weir.report.html.job import job_facts
-from weir.report.html.pictures import HEIGHT, LEFT, RIGHT, WIDTH, over_time_picture
+from weir.report.files.groups import file_groups
+from weir.report.html.pictures import (
+    HEIGHT, LEFT, RIGHT, WIDTH, files_that_matter, over_time_picture
+)  # fmt: skip
 from weir.trace._synthetic import TraceWriter, event, records
 from weir.trace.ops import op_named
 
@@ -282,3 +285,16 @@ def test_the_implementation_of_mpi_io_is_named(weir, mpi, tmp_path):
         name = "Open MPI" if mpi.name == "openmpi" else "MPICH or derived from it"
         expected = expected if mpi.name == "openmpi" else "ROMIO"
         assert facts_of(run)["MPI"] == f"{name}; MPI-IO: {expected}"
+
+
+def test_files_stand_in_the_order_of_the_terminal(plain_run, large_run):
+    for run in (plain_run, large_run):
+        report = build(run)
+        text = io.StringIO()
+        render_text(report, text)
+        table = text.getvalue().partition("Files by ")[2]
+        picture = files_that_matter(report, file_groups(report))
+        assert ("critical" in table.partition(" (")[0].splitlines()[0]) == (
+            picture.legend[0] == "critical")
+        assert table.index(picture.bars[0].name) == min(
+            table.index(bar.name) for bar in picture.bars)

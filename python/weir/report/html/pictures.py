@@ -12,6 +12,7 @@ import numpy as np
 from weir.report.files.groups import FileGroup
 from weir.report.frame.amounts import amount, digits, fitted, seconds
 from weir.report.frame.build import Report
+from weir.report.overview import CRITICAL_SHARE
 from weir.report.sentences import critical_by_file, critical_by_group
 from weir.report.timeline.page import timeline_of
 
@@ -147,33 +148,30 @@ def _short(value: float) -> str:
 
 
 def files_that_matter(report: Report, groups: list[FileGroup]) -> FilePicture | None:
-    """By the time by which I/O on them delays the run, where that is known, else by I/O time; in
-    the order of the overview of the terminal."""
+    """By the time by which I/O on them delays the run, where that explains a part of the run, else
+    by I/O time; in the order of the overview of the terminal."""
     critical = critical_by_file(report) if report.choice.rank is None else {}
     costs = critical_by_group(groups, critical)
-    top = sorted((one for one in groups if one.ns), key=lambda one: (-costs[one], -one.ns,
-        one.name))[:MOST_FILES]
+    explains = bool(critical) and sum(critical.values()) >= CRITICAL_SHARE * report.wall_ns
+    top = sorted((one for one in groups if one.ns), key=lambda one: (-costs[one] * explains,
+        -one.ns, -one.bytes, one.name))[:MOST_FILES]
     if not top:
         return None
-    has_costs = any(costs[one] for one in top)
-    lengths = [costs[one] if has_costs else one.ns for one in top]
-    bars = [_file_bar(one, 100 * ns / max(lengths), costs[one] if has_costs else None)
+    lengths = [costs[one] if explains else one.ns for one in top]
+    bars = [_file_bar(one, 100 * ns / max(lengths), costs[one] if explains else None)
         for one, ns in zip(top, lengths)]
-    legend = ("critical", "I/O on the file delays the run by") if has_costs else ("active",
+    legend = ("critical", "I/O on the file delays the run by") if explains else ("active",
         "I/O time of all ranks")
     return FilePicture("Files that matter", legend, bars)
 
 
 def _file_bar(one: FileGroup, width: float, critical_ns: int | None) -> FileBar:
-    """critical_ns: None where it is not known of any file."""
-    figures = [
-        "" if critical_ns is None else seconds(critical_ns / 1e9),
-        f"I/O {seconds(one.ns / 1e9)}",
-        ", ".join(filter(None, [f"{amount(one.bytes_read)} read" * bool(one.bytes_read),
-            f"{amount(one.bytes_written)} written" * bool(one.bytes_written)])),
-    ]
-    return FileBar(fitted(one.name, LONGEST_NAME), _paths(one), width,
-        "; ".join(filter(None, figures)))
+    """critical_ns: None where bars are of I/O time."""
+    io, read, written = seconds(one.ns / 1e9), one.bytes_read, one.bytes_written
+    times = [io] if critical_ns is None else [seconds(critical_ns / 1e9), f"I/O {io}"]
+    moved = [f"{amount(read)} read"] * bool(read) + [f"{amount(written)} written"] * bool(written)
+    figure = "; ".join(filter(None, [*times, ", ".join(moved)]))
+    return FileBar(fitted(one.name, LONGEST_NAME), _paths(one), width, figure)
 
 
 def _paths(one: FileGroup) -> str:
