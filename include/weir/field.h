@@ -69,18 +69,18 @@ WEIR_OUTPUT_API int weir_field_array_shape(const weir_field *field, int64_t shap
 WEIR_OUTPUT_API weir_type weir_field_memory_type(const weir_field *field);
 
 /* Queue this step's data for all streams that want them, and return before they are on disk.
- * before:  within a step; data has weir_field_local_size(field) elements of the field's type (more
- * when the decomposition has a halo). after:   data may be reused. fails:   WEIR_E_ORDER outside of
- * a step or put twice; WEIR_E_REMOTE an earlier write failed. cost:    one copy of the data for
- * each stream that is due; nothing when none is. Blocks while buffers are full (wait_s). */
+ * before:  within a step; data has weir_field_local_size(field) elements (more with a halo). after:
+ * data may be reused. fails: WEIR_E_ORDER outside of a step or put twice; WEIR_E_REMOTE an earlier
+ * write failed; WEIR_E_LOST once for a step and stream that this rank cannot store: later puts do
+ * nothing for it. cost: one copy for each stream due. Blocks while buffers are full (wait_s). */
 WEIR_OUTPUT_API int weir_put(weir_field *field, const void *data, weir_error *err);
 
 /* Lend the place where weir_put would copy to: *data has weir_field_local_size(field) elements, to
  * be filled by the model; weir_put(field, *data, ...) in the same step then copies nothing. *data
- * is null when no stream wants the field at this step. fails: WEIR_E_ORDER  the decomposition has a
- * halo, which the place has not (use weir_put alone, or a second decomposition without a halo for
- * such fields), or two streams want the field at this step (use weir_put alone) WEIR_E_LOST   as
- * weir_put */
+ * is null when no stream wants the field at this step, or the step is lost. fails: WEIR_E_ORDER the
+ * decomposition has a halo, which the place has not (use weir_put alone, or a second decomposition
+ * without a halo for such fields), or two streams want the field at this step (use weir_put alone);
+ * WEIR_E_LOST as weir_put */
 WEIR_OUTPUT_API int weir_field_lend(weir_field *field, void **data, weir_error *err);
 
 /* [collective] Read the field's data of time record `record` (from 0; -1: the last) of the file

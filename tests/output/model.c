@@ -288,7 +288,48 @@ static void await_records(long wanted) {
   fprintf(stderr, "%s has not got %ld records\n", name, wanted);
 }
 
-static int step(long s, int rank, void *data) {
+static volatile sig_atomic_t to_stop;
+static void stop_soon(int unused) {
+  (void)unused;
+  to_stop = 1;
+}
+
+// libweir's waits come here. A server stops in one of them, as a disk would stop it: not within a
+// call of MPI, where it may hold what others on the node need (the queue of a receiver in shared
+// memory) and make them deaf.
+int usleep(useconds_t us) {
+  if (to_stop) to_stop = 0, raise(SIGSTOP);
+  const struct timespec time = {us / 1000000, us % 1000000 * 1000};
+  return nanosleep(&time, NULL);
+}
+
+// As ps shows it: T stopped, Z ended, also of a process that is not there any more.
+static char state_of(int pid) {
+  char name[64], state = 0;
+  snprintf(name, sizeof name, "/proc/%d/stat", pid);
+  FILE *stat = fopen(name, "r");
+  if (stat == NULL) return 'Z';
+  if (fscanf(stat, "%*d (%*[^)]) %c", &state) != 1) state = 0;
+  fclose(stat);
+  return state;
+}
+
+static void stop_server(void) {
+  kill(pids[o.stop_rank], SIGUSR2);
+  for (char state = 0; state != 'T' && state != 'Z'; usleep(1000))
+    state = state_of(pids[o.stop_rank]);
+}
+
+// Longer than the others of the model are there, on a machine that is slow, too.
+static void hang(int self, int ranks) {
+  const double began = now();
+  for (int rank = 0; rank < ranks; usleep(10000)) {
+    if (now() - began > (double)o.hang_s) return;
+    if (rank == self || state_of(pids[rank]) == 'Z') rank++;
+  }
+}
+
+static int step(long s, int rank, int ranks, void *data) {
   weir_error err;
   int bad = SAY(weir_step, context, (o.order == 2 && s == 2 ? 0 : s) * (double)o.step_s) != 0;
   for (long k = 0; k < o.fields; k++) {
@@ -305,9 +346,9 @@ static int step(long s, int rank, void *data) {
     kill(pids[o.kill_rank], SIGKILL);
     usleep(300000);
   }
-  if (s == o.stop_step && rank == 0) kill(pids[o.stop_rank], SIGSTOP);
+  if (s == o.stop_step && rank == 0) stop_server();
   if (s == o.go_on_step && rank == 0) kill(pids[o.stop_rank], SIGCONT);
-  if (s == o.hang_step && rank == o.skip_rank) sleep((unsigned)o.hang_s);
+  if (s == o.hang_step && rank == o.skip_rank) hang(rank, ranks);
   bad |= SAY(weir_end_step, context) != 0;
   if (o.wait && s == 1 &&
       rank == 0) {  // until somebody has opened the pipe for writing, and closed it
@@ -361,8 +402,9 @@ int main(int argc, char **argv) {
   options(argc, argv);
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &me);
+  signal(SIGUSR2, stop_soon);
   int pid = (int)getpid();
-  if (o.kill_rank >= 0 || o.stop_rank >= 0)
+  if (o.kill_rank >= 0 || o.stop_rank >= 0 || o.hang_step >= 0)
     MPI_Allgather(&pid, 1, MPI_INT, pids, 1, MPI_INT, MPI_COMM_WORLD);
   pthread_t watcher;
   if (o.usage) pthread_create(&watcher, NULL, watch, NULL);
@@ -392,12 +434,13 @@ int main(int argc, char **argv) {
       count = 0;
       bad |= define(rank, ranks) != 0;
     }
-    bad |= step(s, rank, data);
+    bad |= step(s, rank, ranks, data);
   }
   for (long f = 0; f < o.fields && o.get; f++) bad |= check(fields[f], f, data, bytes, as_double);
   weir_costs costs = {0};
   weir_context_costs(context, &costs, NULL);
   bad |= SAY(weir_finalize, &context) != 0;
+  if (o.go_on_step >= o.steps && rank == 0) kill(pids[o.stop_rank], SIGCONT);
   if (rank == 0)
     printf("ok %d put %.4f wait %.4f end %.4f total %.4f bytes %lld frames %lld\n", !bad,
            costs.put_s, costs.wait_s, costs.end_step_s, now() - began, (long long)costs.put_bytes,

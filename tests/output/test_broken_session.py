@@ -7,8 +7,8 @@ from collections import Counter
 
 
 def test_when_output_has_ended_the_reason_is_reported_once(model):
-    ran = model(4, "servers", survive=True, limit_s=2, steps=12, hang_step=3, skip_rank=1, hang_s=6,
-        path="o.nc")
+    ran = model(4, "servers", survive=True, limit_s=2, steps=12, hang_step=3, skip_rank=1,
+        hang_s=60, path="o.nc")
     ended = ("nothing is written any more; an earlier call reported why",
         "no server is left: nothing is written any more")
     later = []

@@ -206,7 +206,7 @@ def test_a_rank_of_the_model_is_killed(model):
 
 
 def test_a_rank_that_does_not_come_is_named_after_the_time_limit(model):
-    ran = model(4, "servers", survive=True, limit_s=3, steps=8, hang_step=4, skip_rank=1, hang_s=8,
+    ran = model(4, "servers", survive=True, limit_s=3, steps=8, hang_step=4, skip_rank=1, hang_s=60,
         path="o.nc")
     for rank in (0, 2):
         assert ran.codes(rank)[0] == "WEIR_E_LOST"

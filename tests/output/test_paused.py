@@ -70,6 +70,18 @@ def test_what_a_server_writes_that_was_given_up_gets_no_name(model, transport, f
         if step not in lost]
     assert [path.name for path in model.directory.iterdir()] == [
         name], "what is left of the first group's file"
+    # The model's own code: MPI has nothing left of which it complains at its end.
+    assert ran.done.returncode == 1 and "signal" not in ran.done.stderr, ran.done
+
+
+@pytest.mark.parametrize("transport", ["auto", "rma", "two-sided"])
+def test_a_server_that_wakes_when_the_model_is_at_mpi_finalize(model, transport):
+    """It has something under way for which it needs the other ranks."""
+    ran = model(4, "servers", limit_s=2, WEIR_OUTPUT_TRANSPORT=transport, steps=8, stop_step=3,
+        stop_rank=3, go_on_step=8, pause_ms=10, path="o.nc")
+    assert any("no server is left" in m for _, _, m in ran.said[0])
+    assert ran.codes(3) == ["WEIR_E_LOST"]
+    assert ran.done.returncode == 1 and "signal" not in ran.done.stderr, ran.done
 
 
 # before the first frame of its file, and between two of them

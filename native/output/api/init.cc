@@ -29,6 +29,16 @@ std::vector<MpiContext*>& live_contexts() {
   return contexts;
 }
 
+// Of contexts in which a rank was lost, on the model's ranks and on servers.
+std::vector<output::Unended>& unended_worlds() {
+  static std::vector<output::Unended> worlds;
+  return worlds;
+}
+
+void keep_unended(std::optional<output::Unended> unended) {
+  if (unended) unended_worlds().push_back(std::move(*unended));
+}
+
 int at_mpi_finalize(MPI_Comm, int, void*, void*) {
   for (MpiContext* context : live_contexts()) {
     int rank = 0;
@@ -39,18 +49,19 @@ int at_mpi_finalize(MPI_Comm, int, void*, void*) {
                    "their temporary names (.NAME.weir-part)\n");
     }
     context->session->abandon();
+    keep_unended(context->session->take_unended());
   }
   live_contexts().clear();
+  for (output::Unended& unended : unended_worlds()) end_world(*unended.world, unended.window);
+  unended_worlds().clear();
   return MPI_SUCCESS;
 }
 
-void watch_for_end(MpiContext* context) {
+void watch_for_mpi_finalize() {
   static int key = MPI_KEYVAL_INVALID;
-  if (key == MPI_KEYVAL_INVALID) {
-    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, at_mpi_finalize, &key, nullptr);
-    MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr);
-  }
-  live_contexts().push_back(context);
+  if (key != MPI_KEYVAL_INVALID) return;
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, at_mpi_finalize, &key, nullptr);
+  MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr);
 }
 
 std::vector<int> in_world(MPI_Comm comm, std::vector<int> ranks) {
@@ -165,7 +176,13 @@ Status begin(MPI_Comm comm, const char* path, bool named, MPI_Comm* model_comm,
   WEIR_TRY(world.team().agree(model.status()));
   Result<std::unique_ptr<Team>> team = world.team().split(computes ? 0 : -1, world.rank());
   WEIR_TRY(world.team().agree(team.status()));
-  if (!computes) return serve(world, config->settings, *topology);
+  watch_for_mpi_finalize();
+  if (!computes) {
+    std::optional<output::Unended> unended;
+    const Status served = serve(std::move(*made), config->settings, *topology, &unended);
+    keep_unended(std::move(unended));
+    return served;
+  }
   auto owned = std::make_unique<MpiContext>();
   owned->model = *model;
   owned->config = std::move(*config);
@@ -177,7 +194,7 @@ Status begin(MPI_Comm comm, const char* path, bool named, MPI_Comm* model_comm,
   owned->servers = in_world(comm, owned->servers);
   owned->session = std::make_unique<Session>(std::move(*made), std::move(*team),
                                              owned->config.settings, std::move(*topology));
-  watch_for_end(owned.get());
+  live_contexts().push_back(owned.get());
   *model_comm = owned->model;
   *context = owned.release();
   return {};
@@ -200,6 +217,7 @@ Status finalize(weir_context** context, weir_costs* costs) {
   if (costs != nullptr) *costs = costs_of(*ending);
   if (result.code() != WEIR_E_LOST) MPI_Comm_free(&ending->model);
   ending->team = nullptr;
+  keep_unended(ending->session->take_unended());
   ending->session.reset();
   for (Decomposition& d : ending->catalogue.decompositions) d.indices = {};
   for (Grid& g : ending->catalogue.grids) g.lon = g.lat = {};

@@ -135,6 +135,16 @@ std::set<int> left_out_of(const std::string& stream, const std::vector<Errors>& 
   return steps;
 }
 
+// A lost frame is reported by one call of each rank, not by one for each of its fields.
+void check_reported_once(const std::vector<Errors>& errors) {
+  for (const Errors& of_rank : errors) {
+    for (const std::string& e : of_rank) {
+      const bool lost = e.find(" is lost on this rank") != std::string::npos;
+      EXPECT_TRUE(!lost || std::count(of_rank.begin(), of_rank.end(), e) == 1) << e;
+    }
+  }
+}
+
 // The file has these steps, and what was put in them; a mean that a lost server had begun covers
 // what its bounds say, and an error says so. False: it has not got its name.
 bool check_file(const std::string& path, bool means, std::vector<int> steps,
@@ -254,11 +264,14 @@ class Faults : public testing::TestWithParam<Case> {
         return compute(rank, settings, *topology, c.frames_per_file, std::move(world),
                        errors[static_cast<size_t>(rank)]);
       }
-      if (world->team().split(-1, rank).ok()) (void)serve(*world, settings, *topology);
+      std::optional<Unended> unended;
+      if (world->team().split(-1, rank).ok())
+        (void)serve(std::move(world), settings, *topology, &unended);
     });
     const std::string what =
         which + " (" + job.failed + "), WEIR_TEST_SEED=" + std::to_string(seed_of_run());
     EXPECT_EQ(job.broken, "") << what;
+    check_reported_once(errors);
     const int missing_column = check_files(settings.directory, c.frames_per_file, errors);
     for (int rank = 0; rank < c.ranks && missing_column > 0; ++rank) {
       EXPECT_TRUE(!computes[static_cast<size_t>(rank)] ||

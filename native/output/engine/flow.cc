@@ -103,6 +103,7 @@ void Flow::begin(double time_s, int64_t step) {
   if (!active_) return;
   put_.assign(put_.size(), false);
   spoiled_ = sends_nothing;
+  lost_ = false;
   frame_.due = due;
   frame_.time_s = time_s;
   frame_.begin_s = last_due_s_;

@@ -42,6 +42,10 @@ class Flow {
   // file.
   void spoil(const Status& why);
   const Status& spoiled() const { return spoiled_; }
+  // This rank has reported that it cannot store the frame: its other fields are not stored either,
+  // and are not reported one by one.
+  void lose() { lost_ = true; }
+  bool lost() const { return lost_; }
   // The first column that is wanted and was not put; -1: none.
   int missing_column() const;
   // The frame is complete: it stays in its slot until it is released.
@@ -109,6 +113,7 @@ class Flow {
   int64_t resumed_file_ = -1;
   std::vector<bool> put_;
   Status spoiled_;
+  bool lost_ = false;
   std::map<int, int64_t> last_finished_;  // by group
 };
 

@@ -80,6 +80,9 @@ struct Note {
   Status status;
   bool in_file = false;  // kRelease, kDone: the frame is written, whatever the status tells of it
   bool to_the_end = false;  // kWaiting: from now on
+  // kShutdown, kAllShutdown, kClose: some rank is lost; the ranks end their world together before
+  // MPI_Finalize, and not now.
+  bool apart = false;
 
   std::vector<char> encode() const;
   static Result<Note> decode(std::span<const char> bytes);

@@ -197,8 +197,17 @@ void Session::send_pieces(Flow::Held& held) {
   }
 }
 
-// The slot is free for the frame that is being filled, and marked as its.
+// The slot is free for the frame that is being filled, and marked as its; else the frame is lost on
+// this rank.
 Status Session::take_slot(Flow& flow) {
+  Status s = free_slot(flow);
+  if (s.ok()) return s;
+  flow.lose();
+  if (s.code() == WEIR_E_MPI) flow.spoil(s);
+  return s;
+}
+
+Status Session::free_slot(Flow& flow) {
   WEIR_TRY(wait_for_slot(flow));
   const ClientStream& stream = setup_.mine.streams[static_cast<size_t>(flow.frame().stream)];
   char* stamp =
@@ -280,9 +289,10 @@ Status Session::put(int field, const void* data) {
             "weir_put of field '" + name + "': not within a step (weir_step ... weir_end_step)"};
   if (!broken_.ok()) return stopped();
   const double began = now_s(), waited = costs_.wait_s;
+  Status lost;  // of each stream's frame; those of other streams take the field all the same
   for (const Use& use : uses_[static_cast<size_t>(field)]) {
     Flow& flow = flows_[static_cast<size_t>(use.stream)];
-    if (!flow.wants(use.column)) continue;
+    if (!flow.wants(use.column) || flow.lost()) continue;
     if (flow.has(use.column))
       return {WEIR_E_ORDER, "weir_put of field '" + name + "': it was put already in this step"};
     if (data == nullptr &&
@@ -292,8 +302,8 @@ Status Session::put(int field, const void* data) {
       return {WEIR_E_ARGUMENT, "weir_put of field '" + name + "': no data"};
     }
     if (Status s = take_slot(flow); !s.ok()) {
-      if (s.code() == WEIR_E_MPI) flow.spoil(s);
-      return s;
+      lost = lost.ok() ? s : Status(lost.code(), lost.message() + "; " + s.message());
+      continue;
     }
     const Column& c = setup_.layout.streams[static_cast<size_t>(use.stream)]
                           .fields.columns[static_cast<size_t>(use.column)];
@@ -309,7 +319,7 @@ Status Session::put(int field, const void* data) {
     costs_.put_bytes += bytes;
   }
   costs_.put_s += now_s() - began - (costs_.wait_s - waited);
-  return {};
+  return lost;
 }
 
 Status Session::lend(int field, void** data) {
@@ -328,7 +338,7 @@ Status Session::lend(int field, void** data) {
                                 "': two streams want it at this step; use weir_put alone"};
     wanted = &use;
   }
-  if (wanted == nullptr) return {};
+  if (wanted == nullptr || flows_[static_cast<size_t>(wanted->stream)].lost()) return {};
   const Halo& h = setup_.catalogue
                       .decompositions[static_cast<size_t>(
                           setup_.catalogue.fields[static_cast<size_t>(field)].decomposition)]

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "output/engine/flow.h"
@@ -52,6 +53,8 @@ class Session {
   // The program ends without finalize: servers are let go, files that are not complete keep their
   // temporary names.
   void abandon();
+  // After either: what could not be ended yet. Nothing else is called after it.
+  std::optional<Unended> take_unended();
 
  private:
   struct Use {  // of a field by a stream
@@ -71,6 +74,7 @@ class Session {
   char* place(const Use& use);
   Status wait_for_slot(Flow& flow);
   Status take_slot(Flow& flow);
+  Status free_slot(Flow& flow);
   void store(const Use& use, const void* data);
   // Why what this rank has of the frame is not to be written; fine: it is.
   Status missing_of(const Flow& flow) const;
@@ -99,7 +103,8 @@ class Session {
   Result<bool> settled();
   Status arrive();
   Status resolve();
-  Status wait_for_servers(const Status& incomplete);
+  // apart: see Note.
+  Status wait_for_servers(const Status& incomplete, bool apart);
   void on_message(const Message& message);
   void blame(const Status& trouble);
   void look_for_dead(int group);
@@ -131,6 +136,7 @@ class Session {
   std::vector<int> alive_;                 // groups
   std::vector<bool> gone_;                 // by group: this rank knows that it is lost
   std::vector<bool> finished_;             // by group
+  bool ended_ = false;                     // with all other ranks
   double last_heard_s_ = 0, last_look_s_ = 0, last_waiting_s_ = 0;
   int gone_client_ = -1;  // at the last look
   Costs costs_;

@@ -268,17 +268,17 @@ void Session::abandon() {
         {WEIR_E_ORDER,
          "rank " + std::to_string(world_->rank()) +
              " of the model came to MPI_Finalize without weir_finalize; files "
-             "that are not complete keep their finished steps under their temporary names"});
+             "that are not complete keep their finished steps under their temporary names"},
+        true);
   }
 }
 
-Status Session::wait_for_servers(const Status& incomplete) {
+Status Session::wait_for_servers(const Status& incomplete, bool apart) {
   for (int group : alive_) {
-    if (Status sent = world_->send(setup_.topology.gate(group, model_->rank()),
-                                   Note{NoteKind::kShutdown, group, {}, {}, incomplete}.encode());
-        !sent.ok()) {
+    const Note note{NoteKind::kShutdown, group, {}, {}, incomplete, false, false, apart};
+    if (Status sent = world_->send(setup_.topology.gate(group, model_->rank()), note.encode());
+        !sent.ok())
       blame(sent);
-    }
   }
   // Owners that wait for another rank's pieces are to know who waits for them.
   for (const auto& [rank, route] : setup_.owner_routes) {
@@ -337,8 +337,9 @@ Status Session::finalize() {
   };
   keep(broken_.ok() ? arrive() : stopped());
   if (broken_.ok()) save_states();
+  const bool apart = first.code() == WEIR_E_LOST || alive_.size() < gone_.size();
   if (setup_.topology.has_servers()) {
-    if (Status s = wait_for_servers(broken_); !s.ok()) blame(s);
+    if (Status s = wait_for_servers(broken_, apart); !s.ok()) blame(s);
   } else if (broken_.ok() && writer_ != nullptr) {
     if (Status s = writer_->close_all({}); !s.ok()) blame(s);
   }
@@ -346,9 +347,16 @@ Status Session::finalize() {
     const Status agreed = model_->agree(trouble_);
     keep(agreed.code() == WEIR_E_LOST && !trouble_.ok() ? trouble_ : agreed);
   }
-  if (first.code() != WEIR_E_LOST && alive_.size() == gone_.size()) end_world(*world_, &setup_);
+  ended_ = !apart && first.code() != WEIR_E_LOST;
+  if (ended_) end_world(*world_, setup_.rma);
   costs_.final_s += now_s() - began;
   return traced.ended(first);
+}
+
+std::optional<Unended> Session::take_unended() {
+  if (ended_) return {};
+  if (setup_.rma != nullptr) setup_.window.release();
+  return Unended{std::move(world_), std::move(setup_.rma)};
 }
 
 }  // namespace weir::output

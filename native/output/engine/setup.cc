@@ -324,11 +324,11 @@ Status agree_setup(World& world, Setup* setup) {
 
 // Freeing a window waits for all ranks without end; so all must first show, within the time limit,
 // that they are there.
-void end_world(World& world, Setup* setup) {
-  if (setup->rma != nullptr) {
-    if (!world.team().barrier().ok()) return;
-    setup->rma->release();
-    setup->rma.reset();
+void end_world(World& world, std::unique_ptr<Window>& window) {
+  if (window != nullptr) {
+    if (!world.team().assemble().ok()) return;
+    window->release();
+    window.reset();
   }
   world.close();
 }

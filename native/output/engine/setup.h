@@ -57,8 +57,16 @@ struct Setup {
 // and topology.
 Status agree_setup(World& world, Setup* setup);
 
-// [collective over the world] At the very end, when no rank is lost, as far as this one knows.
-// Without it the window and what the world consists of stay.
-void end_world(World& world, Setup* setup);
+// [collective over the world] At the very end: the window and what the world consists of are let
+// go. They stay when a rank does not come within the time limit.
+void end_world(World& world, std::unique_ptr<Window>& window);
+
+// What is left when a rank is lost, as far as this one knows: MPI_Finalize waits for all ranks
+// without limit, and MPICH's makes no progress there for a rank that wakes late and still has
+// something under way. So they meet before it, by end_world.
+struct Unended {
+  std::unique_ptr<World> world;
+  std::unique_ptr<Window> window;  // null: none was made
+};
 
 }  // namespace weir::output

@@ -2,7 +2,9 @@
 // Waiting with an end. A wait polls; between polls it first yields, then sleeps for growing times
 // up to 100 us, so that cores which more ranks share go to those that work. A wait that is for
 // somebody else's work alone, and that nobody waits for, may sleep longer: up to a sixteenth of
-// what it has waited already.
+// what it has waited already. Of a time in which this process did not run itself (the machine was
+// stopped, or busy with others) only kLongestGap_s counts: those that are waited for did not run
+// either, and are to be heard first.
 #pragma once
 
 #include <sched.h>
@@ -51,19 +53,20 @@ class Patience {
   bool wait() {
     ++polls_;
     if (polls_ < 16) return true;
-    if (began_ == 0) began_ = now_s();
+    const double now = now_s();
+    if (last_s_ != 0) waited_s_ += std::min(now - last_s_, kLongestGap_s);
+    last_s_ = now;
     if (polls_ < 64) {
       pause_us(0);
       return true;
     }
-    const double waited_s = now_s() - began_;
-    if (waited_s > limit_s_) return false;
+    if (waited_s_ > limit_s_) return false;
     pause_us(pause_us_);
     if (pause_us_ < kUsual) {
       pause_us_ += pause_us_ / 4 + 1;
     } else {
       pause_us_ =
-          static_cast<unsigned>(std::clamp<double>(waited_s * 1e6 / 16, kUsual, longest_us_));
+          static_cast<unsigned>(std::clamp<double>(waited_s_ * 1e6 / 16, kUsual, longest_us_));
     }
     return true;
   }
@@ -71,14 +74,15 @@ class Patience {
   void restart() {
     polls_ = 0;
     pause_us_ = 1;
-    began_ = 0;
+    last_s_ = waited_s_ = 0;
   }
   bool slow() const { return pause_us_ >= kUsual; }
 
   static constexpr unsigned kUsual = 100, kLong = 1000;
+  static constexpr double kLongestGap_s = 0.1;
 
  private:
-  double limit_s_, began_ = 0;
+  double limit_s_, last_s_ = 0, waited_s_ = 0;
   unsigned longest_us_, polls_ = 0, pause_us_ = 1;
 };
 

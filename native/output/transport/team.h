@@ -22,6 +22,10 @@ class Team {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual Status barrier() = 0;
+  // [collective] All ranks are here and go on, or none does: before a call of MPI that waits for
+  // all of them without limit. After a barrier a rank whose time was over as the last one came is
+  // not there.
+  virtual Status assemble() { return barrier(); }
   // [collective] The same bytes on all ranks; others' vector is resized.
   virtual Status broadcast(std::vector<char>& bytes, int root) = 0;
   // [collective] Every rank's bytes on root, one vector a rank; empty elsewhere.

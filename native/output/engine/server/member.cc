@@ -36,6 +36,7 @@ void GroupMember::on_message(const Message& message) {
     return;
   }
   const int client = topology_.client_of(message.from);
+  apart_ = apart_ || note->apart;
   switch (note->kind) {
     case NoteKind::kDefine: return define();
     case NoteKind::kFrame: return on_frame(client, *note);
@@ -72,6 +73,7 @@ void GroupMember::define() {
 }
 
 void GroupMember::fail(const Status& why) {
+  apart_ = true;
   give_up(why);
   send_finished(broken_);
 }
@@ -159,12 +161,12 @@ void GroupMember::release(const Frame& frame, const Status& status, bool in_file
 void GroupMember::on_shutdown(int client, const Status& incomplete) {
   if (!incomplete.ok()) give_up(incomplete);
   if (!shutdowns_.insert(client).second) return;
-  if (shutdowns_.size() == clients_.size()) to_head({NoteKind::kAllShutdown, group_, {}, {}, {}});
+  if (shutdowns_.size() == clients_.size()) to_head(ending(NoteKind::kAllShutdown));
 }
 
 void GroupMember::on_all_shutdown() {
   if (++all_shutdowns_ < busy_members_) return;
-  to_members({NoteKind::kClose, group_, {}, {}, {}}, true);
+  to_members(ending(NoteKind::kClose), true);
   close();
 }
 
@@ -184,7 +186,7 @@ void GroupMember::close() {
 void GroupMember::end_given_up(const Status& why) {
   if (broken_.ok()) broken_ = why;
   heard_.clear();
-  ended_ = true;
+  ended_ = apart_ = true;
 }
 
 void GroupMember::send_finished(const Status& status) {
@@ -241,6 +243,7 @@ void GroupMember::look_after_clients() {
   if (!broken_.ok() && shutdowns_.size() < clients_.size() &&
       now - last_heard_s_ > world_.time_limit()) {
     last_heard_s_ = now;  // the other members have as long
+    apart_ = true;
     for (int c : clients_) on_shutdown(c, {});
     return;
   }
@@ -249,6 +252,7 @@ void GroupMember::look_after_clients() {
   for (int c : clients_) {
     const int rank = topology_.clients[static_cast<size_t>(c)];
     if (shutdowns_.count(c) != 0 || !is_gone(world_, rank)) continue;
+    apart_ = true;
     give_up({WEIR_E_LOST, "rank " + std::to_string(rank) +
                               " of the model is gone; what it had not handed over is lost"});
     on_shutdown(c, {});
@@ -280,8 +284,9 @@ void GroupMember::end_alone() {
                             std::to_string(static_cast<int>(world_.time_limit())) +
                             " s (time_limit_s) that they have finished; files that are not "
                             "complete keep their temporary names"});
+  apart_ = true;
   if (member_ == 0) {
-    to_members({NoteKind::kClose, group_, {}, {}, {}}, true);
+    to_members(ending(NoteKind::kClose), true);
     return close();
   }
   send_finished(broken_);

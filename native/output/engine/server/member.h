@@ -46,6 +46,8 @@ class GroupMember {
   // Why no frame can be completed any more. What became of single frames and files is reported to
   // the model alone.
   const Status& broken() const { return broken_; }
+  // Whether the model's ranks end the world now: see Note::apart.
+  bool apart() const { return apart_; }
 
  private:
   // A step that clients mean by a frame: how many, and the first of them.
@@ -72,6 +74,8 @@ class GroupMember {
   void on_ready(int member, const Note& note);
   void on_shutdown(int client, const Status& incomplete);
   void on_all_shutdown();
+  // A note of the group's end, with what this member knows of the world's.
+  Note ending(NoteKind kind) const { return {kind, group_, {}, {}, {}, false, false, apart_}; }
   void write(const Frame& frame, const Status& refused);
   void close();
   void release(const Frame& frame, const Status& status, bool in_file);
@@ -98,7 +102,7 @@ class GroupMember {
   int all_shutdowns_ = 0;
   std::map<Key, Heard> heard_;
   Status broken_;              // no frame can be completed any more
-  bool defined_ = false, ended_ = false;
+  bool defined_ = false, ended_ = false, apart_ = false;
   Status undefined_;           // why not; the model's ranks have the same error
   double last_alive_s_ = 0, last_look_s_ = 0, last_heard_s_ = 0;
 };

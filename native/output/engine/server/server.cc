@@ -70,7 +70,7 @@ class Server : public Work {
       }
     }
     if (Status s = world_.flush(); failed_.ok()) failed_ = s;
-    if (member_->broken().ok()) end_world(world_, &setup_);
+    if (!member_->apart()) end_world(world_, setup_.rma);
     return failed_.ok() ? member_->broken() : failed_;
   }
 
@@ -86,6 +86,12 @@ class Server : public Work {
     }
     failed_ = world_.team().agree(writer_ != nullptr ? writer_->prepare() : Status());
     return failed_;
+  }
+
+  // After run(): whether the world is still to be ended; with its window, if there is one.
+  bool take_unended(std::unique_ptr<Window>* window) {
+    *window = std::move(setup_.rma);
+    return member_->apart();
   }
 
   bool owns() const override { return writer_ != nullptr; }
@@ -117,19 +123,19 @@ class Server : public Work {
   // kKept is for the writer; all else is for the member, which hears nothing while the writer
   // works.
   Result<std::optional<Message>> next_message() {
-    if (!unheard_.empty()) {
-      Message first = std::move(unheard_.front());
-      unheard_.pop_front();
-      return std::optional<Message>(std::move(first));
-    }
-    for (;;) {
-      Result<std::optional<Message>> message = world_.receive();
-      if (!message.ok() || !message->has_value()) return message;
-      if (take_kept(**message)) continue;
-      if (const Result<Note> note = Note::decode((**message).bytes); note.ok())
-        (void)take_waiting(*note);
-      return message;
-    }
+    WEIR_TRY(listen());
+    if (unheard_.empty()) return std::optional<Message>();
+    // A server that has slept begins nothing for ranks that wait no more, or are not there.
+    auto at = unheard_.begin();
+    if (!given_up_.ok()) at = std::find_if(at, unheard_.end(), is_given_up);
+    Message next = std::move(*at);
+    unheard_.erase(at);
+    return std::optional<Message>(std::move(next));
+  }
+
+  static bool is_given_up(const Message& message) {
+    Result<Note> note = Note::decode(message.bytes);
+    return note.ok() && note->kind == NoteKind::kGivenUp;
   }
 
   bool take_kept(const Message& message) {
@@ -218,10 +224,20 @@ class Server : public Work {
 
 }  // namespace
 
-Status serve(World& world, const Settings& settings, const Topology& topology) {
-  const std::string group = "group " + std::to_string(topology.group_of(world.rank()));
+Status serve(std::unique_ptr<World> world, const Settings& settings, const Topology& topology,
+             std::optional<Unended>* unended) {
+  const std::string group = "group " + std::to_string(topology.group_of(world->rank()));
   Traced traced(Event::kServe, {}, 0, group);
-  return traced.ended(Server(world, settings, topology).run());
+  std::unique_ptr<Window> window;
+  bool left = false;
+  Status result;
+  {
+    Server server(*world, settings, topology);
+    result = server.run();
+    left = server.take_unended(&window);
+  }
+  if (left) *unended = Unended{std::move(world), std::move(window)};
+  return traced.ended(result);
 }
 
 }  // namespace weir::output

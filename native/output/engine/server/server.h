@@ -2,12 +2,15 @@
 // The life of a rank that only writes.
 #pragma once
 
-#include "output/engine/topology.h"
+#include <optional>
+
+#include "output/engine/setup.h"
 
 namespace weir::output {
 
 // Returns when the model has finalized and all is written, or with the first error that this server
-// met.
-Status serve(World& world, const Settings& settings, const Topology& topology);
+// met. *unended: what could not be ended yet.
+Status serve(std::unique_ptr<World> world, const Settings& settings, const Topology& topology,
+             std::optional<Unended>* unended);
 
 }  // namespace weir::output

@@ -164,7 +164,7 @@ Result<std::unique_ptr<Window>> MpiWorld::window(void* memory, int64_t bytes) {
   }
 #endif
   MPI_Win win = MPI_WIN_NULL;
-  WEIR_TRY(team_->barrier());
+  WEIR_TRY(team_->assemble());
   WEIR_TRY(
       mpi_status(MPI_Win_create(memory, bytes, 1, MPI_INFO_NULL, comm(), &win), "MPI_Win_create"));
   MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
@@ -219,7 +219,7 @@ Result<bool> MpiWorld::fetches_progress() {
     progressed = now_s() - began < kSleep_s / 2;
   }
   Status all = team_->agree(mine);
-  if (all.ok()) all = team_->barrier();
+  if (all.ok()) all = team_->assemble();
   if (Status s = all; !s.ok()) {
     (void)probe.release();  // with the window, which cannot be freed on this rank alone
     return s;

@@ -146,24 +146,43 @@ Status MpiTeam::finish(std::vector<MPI_Request>& requests, std::shared_ptr<void>
   }
 }
 
-// Once begun it ends on all ranks or on none within their time limits, whatever MPI_Test returns:
-// behind it ranks call what waits for all others without end (MPI_Comm_split, MPI_Win_create,
-// MPI_Win_free). A request that is null has ended, and with it the barrier.
-Status MpiTeam::barrier() {
-  if (lost_) return {WEIR_E_LOST, "a rank was lost before"};
-  MPI_Request request = MPI_REQUEST_NULL;
-  WEIR_TRY(begun(MPI_Ibarrier(comm_, &request), "MPI_Ibarrier", nullptr));
-  Patience patience(limit_->seconds);
+Status MpiTeam::end(MPI_Request& request, std::shared_ptr<void> keep, const char* what,
+                    double limit_s) {
+  Patience patience(limit_s);
   for (int done = 0;;) {
     const Status tested = mpi_status(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
     limit_->doubtful = limit_->doubtful || !tested.ok();
     if (request == MPI_REQUEST_NULL) return {};
     if (patience.slow()) {
-      if (Status dead = look_for_dead("barrier"); !dead.ok())
-        return give_up(nullptr, std::move(dead));
+      if (Status dead = look_for_dead(what); !dead.ok())
+        return give_up(std::move(keep), std::move(dead));
     }
-    if (!patience.wait()) return give_up(nullptr, tested.ok() ? late("barrier") : tested);
+    if (!patience.wait()) return give_up(std::move(keep), tested.ok() ? late(what) : tested);
   }
+}
+
+Status MpiTeam::barrier() {
+  if (lost_) return {WEIR_E_LOST, "a rank was lost before"};
+  MPI_Request request = MPI_REQUEST_NULL;
+  WEIR_TRY(begun(MPI_Ibarrier(comm_, &request), "MPI_Ibarrier", nullptr));
+  return end(request, nullptr, "barrier", limit_->seconds);
+}
+
+// A barrier, then a vote on it. Who votes for going on knows that all have come to the barrier:
+// each of them votes at its time limit at the latest.
+Status MpiTeam::assemble() {
+  if (lost_) return {WEIR_E_LOST, "a rank was lost before"};
+  const Status here = barrier();
+  auto votes = std::make_shared<Buffers<int64_t>>();
+  votes->out = {here.ok() ? 1 : 0};
+  votes->in = {0};
+  MPI_Request request = MPI_REQUEST_NULL;
+  WEIR_TRY(begun(MPI_Iallreduce(votes->out.data(), votes->in.data(), 1, MPI_INT64_T, MPI_MIN, comm_,
+                                &request),
+                 "MPI_Iallreduce", votes));
+  if (!here.ok()) return give_up(votes, here);
+  WEIR_TRY(end(request, votes, "barrier", 2 * limit_->seconds + 1));
+  return votes->in[0] == 1 ? Status() : give_up(nullptr, late("barrier"));
 }
 
 Result<Bytes> MpiTeam::gather_to_all(std::span<const char> bytes) {
@@ -359,7 +378,7 @@ Status MpiTeam::agree_at(const Status& mine, int64_t place, const std::string& w
 }
 
 Result<std::unique_ptr<Team>> MpiTeam::split(int colour, int key) {
-  WEIR_TRY(barrier());
+  WEIR_TRY(assemble());
   MPI_Comm part = MPI_COMM_NULL;
   const Status made = mpi_status(
       MPI_Comm_split(comm_, colour < 0 ? MPI_UNDEFINED : colour, key, &part), "MPI_Comm_split");

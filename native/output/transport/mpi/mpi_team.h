@@ -45,6 +45,7 @@ class MpiTeam : public Team {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   Status barrier() override;
+  Status assemble() override;
   Status broadcast(std::vector<char>& bytes, int root) override;
   Result<std::vector<std::vector<char>>> gather(std::span<const char> bytes, int root) override;
   Result<std::vector<std::vector<char>>> exchange(std::vector<std::vector<char>> to) override;
@@ -69,6 +70,8 @@ class MpiTeam : public Team {
  private:
   // Polls the requests; `keep` holds what they read and write.
   Status finish(std::vector<MPI_Request>& requests, std::shared_ptr<void> keep, const char* what);
+  // The same of one request, whatever MPI_Test returns: one that is null has ended.
+  Status end(MPI_Request& request, std::shared_ptr<void> keep, const char* what, double limit_s);
   // A process of this team that has been gone for two looks: what it sent before its end has come
   // by then.
   Status look_for_dead(const char* what);

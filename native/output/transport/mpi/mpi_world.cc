@@ -184,7 +184,7 @@ void MpiWorld::close() {
 
 Result<MPI_Comm> MpiWorld::split_for_model(bool model) {
   MPI_Comm part = MPI_COMM_NULL;
-  WEIR_TRY(team_->barrier());
+  WEIR_TRY(team_->assemble());
   WEIR_TRY(mpi_status(MPI_Comm_split(comm(), model ? 0 : MPI_UNDEFINED, team_->rank(), &part),
                       "MPI_Comm_split"));
   // The model's communicator has MPI's own default, not weir's handler.
