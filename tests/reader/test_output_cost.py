@@ -279,12 +279,23 @@ def test_the_table_names_what_is_in_it_and_fits_a_screen(tmp_path):
         ("wrf", "wrfout_d01_2026-01-01_00:00:00"),
         ("wrf", "wrfrst_d02_2026-01-01_00_00_00"),
         ("cm1", "cm1out_000003.nc"),
+        ("cm1", "cm1out_000003_000001_s.dat"),
+        ("cm1", "cm1out_pdata.nc"),
+        ("cm1", "cm1rst_000001_x.dat"),
         ("mpas", "history.2026-01-01_00.00.00.nc"),
+        ("mpas", "mpasout.2026-01-01_00.00.00.nc"),
         ("icon", "NWP_LAM_DOM01_ML_0003.nc"),
         ("icon", "exp_atm_2d_ML_20260101T000000Z.nc"),
+        ("icon", "NWP_DOM01_PL_0012.grb"),
+        ("icon", "iconR2B04_DOM01_restart_atm_20260101T000000Z.nc"),
+        ("icon", "exp_restart_oce_20260101T000000Z.mfr/patch1_0.nc"),
         ("nemo", "ORCA2_5d_20260101_20260131_grid_T.nc"),
+        ("nemo", "ORCA2_1ts_20260101_20260131_SBC_0007.nc"),
+        ("nemo", "1_ORCA2_1m_20260101_20261231_ptrc_T.nc"),
         ("nemo", "ORCA2_00000120_restart_0003.nc"),
         (None, "output.dat"),
+        (None, "wrfinput_d01"),  # of real.exe
+        (None, "lbc.2026-01-01_00.00.00.nc"),
     ],
 )
 def test_rules_of_phases_are_chosen_by_the_names_of_files(tmp_path, model, path):

@@ -28,6 +28,11 @@ def rules_of(model: str) -> tuple[PhaseRule, ...]:
     return read_phase_rules(path_of(model))
 
 
+def written_by(model: str) -> list[PhaseRule]:
+    """The rules of what a model writes: a tool that makes its input is not the model."""
+    return [rule for rule in rules_of(model) if rule.phase.startswith("write")]
+
+
 def named_rules(name: str) -> tuple[PhaseRule, ...]:
     """The rules of a file, or of one of MODELS where no such file is. Raises as read_phase_rules.
     """
@@ -36,15 +41,15 @@ def named_rules(name: str) -> tuple[PhaseRule, ...]:
 
 
 def fitting_rules(data: StepData, names: NameTable) -> tuple[PhaseRule, ...]:
-    """The rules of the model that wrote most files whose names fit; none where the program has
-    marks of its own."""
+    """The rules of the model that wrote most files whose names fit what it writes; none where the
+    program has marks of its own."""
     columns = data.columns
     if (columns.op == op_named("phase_begin").value).any():
         return ()
     written = columns.where((columns.moved > 0) & columns.by_code("W") & columns.is_file)
     paths = [names[n] for n in np.unique(written.name[written.name != NO_NAME]).tolist()]
     fits = {
-        model: sum(any(rule.fits(path) for rule in rules_of(model)) for path in paths)
+        model: sum(any(rule.fits(path) for rule in written_by(model)) for path in paths)
         for model in MODELS
     }
     most = max(fits, key=lambda model: fits[model])
