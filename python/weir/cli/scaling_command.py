@@ -19,6 +19,8 @@ Gain = Annotated[
     float, typer.Option("--stop-share", min=0, max=1, metavar="SHARE",
         help="Scaling stops where more ranks gain less than this share of the ideal gain.")
 ]
+Html = Annotated[str | None, typer.Option("--html", metavar="FILE",
+    help="Write the curves as one self-contained page for a browser instead of printing.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON: a stable interface.")]
 
 
@@ -28,6 +30,7 @@ def scaling(
     phases: Phases = None,
     stop: Gain = 0.25,
     json: Json = False,
+    html: Html = None,
     exclude: Exclude = None,
     include: Include = None,
 ) -> None:
@@ -40,15 +43,24 @@ def scaling(
     import json as formats
     import sys
 
+    from weir._errors import UsageError
     from weir.analysis.exclusion import exclusion_of
     from weir.report.waits.ready_made import named_rules
     from weir.scaling.table import read_scaling, render_scaling, scaling_json
 
+    if html is not None and json:
+        raise UsageError(f"--html {html}: leave --json out, the page is instead of it")
     rules = named_rules(phases) if phases is not None else ()
     found = read_scaling(
         runs, step=step, phase_rules=rules, stop_gain=stop, exclusion=exclusion_of(exclude, include)
     )
-    if json:
+    if html is not None:
+        from weir.report.html import write_page
+        from weir.scaling.page import scaling_page
+
+        size = write_page(scaling_page(found, stop), html)
+        print(f"weir: {html}: {size / 1e6:.2f} MB, for any browser", file=sys.stderr)
+    elif json:
         formats.dump(scaling_json(found), sys.stdout, indent=1)
         sys.stdout.write("\n")
     else:

@@ -57,23 +57,34 @@ def render_html(report: Report, pattern: str | None = None) -> str:
     """The whole page. pattern: of the files whose offsets are plotted; None: those that matter.
     Raises what reading the run raises."""
     made = list(sections(report, pattern))
-    library = uplot()
-    script = "\n".join([library.script, *map(asset, SCRIPTS)])
+    library, head = uplot(), heading(report)
     values = {
-        "heading": heading(report),
+        "heading": head,
         "path": report.path,
         "first": made[0],
         "sections": made[1:],
-        "style": Markup(library.style + asset("style.css")),
-        "script": Markup(script),
-        "script_hash": base64.b64encode(hashlib.sha256(f"\n{script}\n".encode()).digest())
-        .decode("ascii"),
         "data": _data({one.name: dict(one.data) for one in made if one.data}),
         "blobs": {f"{one.name}-{name}": Markup(text) for one in made
             for name, text in one.blobs.items()},
+    }
+    scripts = [library.script, *map(asset, SCRIPTS)]
+    return document("page.j2", f"I/O of {head['run']}", scripts, library.style, values)
+
+
+def document(template: str, title: str, scripts: list[str], style: str,
+        values: dict[str, Any]) -> str:
+    """A page that carries its style and its one script, which its policy names by hash. style: of
+    libraries."""
+    script = "\n".join(scripts)
+    digest = hashlib.sha256(f"\n{script}\n".encode()).digest()
+    common = {
+        "title": title,
+        "style": Markup(style + asset("style.css")),
+        "script": Markup(script),
+        "script_hash": base64.b64encode(digest).decode("ascii"),
         "version": find_version(),
     }
-    return str(rendered("page.j2", **values))
+    return str(rendered(template, **common, **values))
 
 
 def write_html(
@@ -81,8 +92,13 @@ def write_html(
 ) -> int:
     """Write the page, all of it or nothing, and return its size in bytes. What is no plain file
     (/dev/null, a named pipe) is written to as it is. Raises StorageError."""
+    return write_page(render_html(report, pattern), path)
+
+
+def write_page(text: str, path: str | os.PathLike[str]) -> int:
+    """Write a finished page, as write_html does."""
     # a directory's name may be no text
-    page = render_html(report, pattern).encode("utf-8", "backslashreplace")
+    page = text.encode("utf-8", "backslashreplace")
     try:
         with complete_file(path) as stream:
             stream.write(page)

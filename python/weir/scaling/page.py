@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Speed-up over several runs as a page: the curves with the point at which each stops scaling, and
+the wall time of each run by part."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from weir.report.frame.amounts import number, seconds, share
+from weir.report.frame.section import asset
+from weir.report.html import document
+from weir.scaling.compute import Curve, RunTimes, Scaling
+from weir.scaling.table import scaling_tables, stop_sentences
+
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 420, 300, 44, 14, 14, 34
+_KINDS = ("read", "write")  # classes of colours of the curves
+_PART_KINDS = ("wall", "active", "waiting", "read", "write", "other")
+_SORT = "for (const table of document.querySelectorAll('table.sortable')) makeSortable(table);"
+_LEAST_GAP = 24  # between the texts of two ticks
+
+Place = Callable[[float], float]  # of a value on an axis
+
+
+@dataclass(frozen=True)
+class Mark:
+    at: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """points: of an SVG; dots: x, y and words of each run."""
+
+    name: str
+    kind: str
+    points: str
+    dots: list[tuple[float, float, str]]
+
+
+@dataclass(frozen=True)
+class StopMark:
+    x: float
+    y: float
+    text: str
+    label_x: float
+    label_y: float
+    anchor: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    title: str
+    curves: list[Line]
+    ideal: str
+    stops: list[StopMark]
+    vertical: list[Mark]
+    horizontal: list[Mark]
+    width: int = WIDTH
+    height: int = HEIGHT
+    left: int = LEFT
+    right: int = WIDTH - RIGHT
+    top: int = TOP
+    bottom: int = HEIGHT - BOTTOM
+
+
+@dataclass(frozen=True)
+class Bar:
+    label: str
+    parts: list[tuple[str, float]]
+    text: str
+    figure: str
+
+
+def scaling_page(found: Scaling, stop_share: float) -> str:
+    """The whole page."""
+    runs = _runs(found)
+    parts = _parts(found)
+    values = {
+        "runs": len(found.runs),
+        "least": number(runs[0].ranks),
+        "most": number(max(run.ranks for run in runs)),
+        "notes": [f"{run.name}: {note}" for run in found.runs for note in run.notes],
+        "sentences": list(_sentences(found)),
+        "charts": [_chart(found)],
+        "parts": [(kind, part) for part, kind in parts.items()],
+        "bars": list(_bars(runs, parts)) if parts else [],
+        "tables": list(scaling_tables(found)),
+        "stop_share": share(stop_share, 1),
+    }
+    title = f"Scaling of {len(found.runs)} runs"
+    return document("scaling.j2", title, [asset("sort.js"), _SORT], "", values)
+
+
+def _runs(found: Scaling) -> list[RunTimes]:
+    """Those on curves, by ranks."""
+    every = {id(point.run): point.run for curve in found.curves for point in curve.points}
+    return sorted(every.values(), key=lambda run: (run.ranks, run.nodes))
+
+
+def _sentences(found: Scaling) -> Iterator[str]:
+    """Those of the terminal, as sentences of their own."""
+    for curve in found.curves:
+        texts = list(stop_sentences(curve))
+        if texts and curve.placement:
+            texts[0] = f"{curve.placement}: {texts[0]}"
+        if texts:
+            yield ". ".join(text[0].upper() + text[1:] for text in texts) + "."
+
+
+def _chart(found: Scaling) -> Chart:
+    points = [point for curve in found.curves for point in curve.points]
+    ranks = sorted({point.run.ranks for point in points})
+    least, most = ranks[0], max(ranks[-1], ranks[0] + 1)
+    ups = [point.speedup for point in points if point.speedup > 0]
+    low, high = min([1.0, *ups]), max([2.0, most / found.reference.ranks, *ups])
+
+    def x(count: float) -> float:
+        part = math.log(count / least) / math.log(most / least)
+        return round(LEFT + part * (WIDTH - LEFT - RIGHT), 1)
+
+    def y(speedup: float) -> float:
+        part = math.log(max(speedup, low) / low) / math.log(high / low)
+        return round(HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM), 1)
+
+    curves = []
+    for curve, kind in zip(found.curves, _KINDS):
+        dots = [
+            (x(one.run.ranks), y(one.speedup),
+                f"{one.run.name}: {number(one.run.ranks)} ranks on {number(one.run.nodes)} nodes, "
+                f"{seconds(one.run.wall_ns / 1e9)}, speed-up {one.speedup:.2f}")
+            for one in curve.points
+        ]
+        path = " ".join(f"{at},{up}" for at, up, _ in dots)
+        curves.append(Line(curve.placement or "speed-up", kind, path, dots))
+    ends = [(count, count / found.reference.ranks) for count in (least, most)]
+    ideal = " ".join(f"{x(count)},{y(up)}" for count, up in ends)
+    stopped = [curve for curve in found.curves if curve.stop is not None]
+    stops = [_stop(curve, at, x, y) for at, curve in enumerate(stopped)]
+    return Chart(
+        f"Speed-up against {number(found.reference.ranks)} rank"
+        + "s" * (found.reference.ranks != 1),
+        curves, ideal, stops, list(_rises(low, high, y)), list(_apart(ranks, x)),
+    )  # fmt: skip
+
+
+def _stop(curve: Curve, at: int, x: Place, y: Place) -> StopMark:
+    """At the last run that gained enough; the label where no curve is: on the left above the ideal,
+    on the right at the bottom."""
+    assert curve.stop is not None
+    before = curve.stop.before
+    speedup = next(one.speedup for one in curve.points if one.run is before)
+    place, up, text = x(before.ranks), y(speedup), f"stops at {number(before.ranks)}"
+    if place < WIDTH / 2:
+        return StopMark(place, up, text, place + 5, TOP + 14 * (1 + at), "start")
+    return StopMark(place, up, text, place - 5, HEIGHT - BOTTOM - 6 - 14 * at, "end")
+
+
+def _rises(low: float, high: float, y: Place) -> Iterator[Mark]:
+    """Powers of two, not closer than texts need."""
+    last = math.inf
+    for power in range(math.floor(math.log2(low)), math.ceil(math.log2(high)) + 1):
+        value = 2.0**power
+        if low <= value <= high * 1.001 and last - y(value) >= 14:
+            last = y(value)
+            yield Mark(last, f"{value:g}")
+
+
+def _apart(ranks: Sequence[int], x: Place) -> Iterator[Mark]:
+    last = -math.inf
+    for count in ranks:
+        is_free = x(count) - last >= max(_LEAST_GAP, 7 * len(str(count)))
+        if is_free:
+            last = x(count)
+        yield Mark(x(count), number(count) if is_free else "")
+
+
+def _parts(found: Scaling) -> dict[str, str]:
+    """The class of the colour of each part; the smallest ones of many share the last."""
+    order = sorted(found.parts, key=lambda part: -max(run.parts_ns[part] for run in _runs(found)))
+    return {part: _PART_KINDS[min(at, len(_PART_KINDS) - 1)] for at, part in enumerate(order)}
+
+
+def _bars(runs: Sequence[RunTimes], parts: dict[str, str]) -> Iterator[Bar]:
+    longest = max(run.wall_ns for run in runs) or 1
+    for run in runs:
+        times = [(part, kind, run.parts_ns[part]) for part, kind in parts.items()]
+        text = "; ".join(f"{part} {seconds(ns / 1e9)} ({share(ns, run.wall_ns)})"
+            for part, _, ns in times)
+        widths = [(kind, 100 * ns / longest) for _, kind, ns in times]
+        label = f"{number(run.ranks)} on {number(run.nodes)}"
+        yield Bar(label, widths, text, seconds(run.wall_ns / 1e9))
