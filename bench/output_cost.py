@@ -227,7 +227,8 @@ MPI with ROMIO, one run each, files on a local disk.
 
 All: of the rank that was busy with output longest; in calls (measured) and inferred (gathers and
 packing between calls) add up to it. The timers of `weir bench wrf` are of the slowest rank of each
-frame and end when all ranks have written; that of libweir includes definitions and the end. The
+frame and end when all ranks have written; that of libweir includes definitions and the end. A root
+that waits for ranks which come late, on a busy machine, is in the timer and not in the figure. The
 timers of the Python programs include the interpreter between a call and its record. mdtest counts
 from its barrier to its barrier. Without `-k` IOR removes its file after its timer has ended, and
 h5perf_serial reads its file then: removing and reading are no output.

@@ -139,7 +139,9 @@ int64_t Log::end_of_chunk() const {
   return int64_t(chunk.last_ticks - input_->index->header.created_ticks);
 }
 
-void Log::read(const Meanings& meanings) {
+void Log::read() {
+  if (!meanings_) meanings_.emplace(*input_, process_);
+  const Meanings& meanings = *meanings_;
   const weir_reader_chunk& chunk = *chunks_.back();
   chunks_.pop_back();
   const uint64_t created = input_->index->header.created_ticks;

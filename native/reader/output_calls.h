@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "reader/names.h"
@@ -74,27 +75,28 @@ class Log {
   int64_t end() const { return calls_.empty() ? end_of_chunk() : calls_.back().end; }
   // Hands over the calls down to an end, or all of the chunk at hand, which it reads first.
   template <class Take>
-  void take_until(int64_t end, const Meanings& meanings, Take& take) {
-    if (calls_.empty()) read(meanings);
+  void take_until(int64_t end, Take& take) {
+    if (calls_.empty()) read();
     size_t left = calls_.size();
     for (; left != 0 && calls_[left - 1].end >= end; --left) take(calls_[left - 1]);
     calls_.resize(left);
+    if (!is_left()) calls_.shrink_to_fit(), meanings_.reset();
   }
-  uint32_t process() const { return process_; }
 
  private:
   int64_t end_of_chunk() const;
-  void read(const Meanings& meanings);
+  void read();
 
   const OutputInput* input_;
   uint32_t process_;
+  std::optional<Meanings> meanings_;  // while it is read
   std::vector<const weir_reader_chunk*> chunks_;  // by falling sequence: the next one is the last
   std::vector<Call> calls_;
 };
 
 // Calls by falling end, of all logs of a rank.
 template <class Take>
-void each_call(std::vector<Log>& logs, const std::vector<Meanings>& meanings, Take take) {
+void each_call(std::vector<Log>& logs, Take take) {
   struct Head {
     int64_t end;
     Log* log;
@@ -109,7 +111,7 @@ void each_call(std::vector<Log>& logs, const std::vector<Meanings>& meanings, Ta
     std::pop_heap(heap.begin(), heap.end());
     Log& log = *heap.back().log;
     const int64_t others = heap.size() == 1 ? INT64_MIN : heap.front().end;
-    log.take_until(others, meanings[log.process()], take);
+    log.take_until(others, take);
     if (!log.is_left()) {
       heap.pop_back();
     } else {

@@ -139,8 +139,6 @@ std::vector<std::vector<Log>> logs_of(const OutputInput& input) {
 
 Rows output_costs(const OutputInput& input) {
   auto logs = logs_of(input);
-  std::vector<Meanings> meanings;
-  for (uint32_t p = 0; p < input.index->processes.size(); ++p) meanings.emplace_back(input, p);
   std::vector<Rows> of_rank(logs.size());
   std::atomic<uint32_t> next = 0;
   in_parallel(std::clamp<size_t>(input.asked->threads, 1, std::max<size_t>(logs.size(), 1)),
@@ -148,7 +146,7 @@ Rows output_costs(const OutputInput& input) {
     for (uint32_t rank; (rank = next.fetch_add(1)) < logs.size();) {
       if (logs[rank].empty()) continue;
       Costs costs(input, rank);
-      each_call(logs[rank], meanings, [&](const Call& call) { costs.take(call); });
+      each_call(logs[rank], [&](const Call& call) { costs.take(call); });
       costs.add_rows(rank, input.clock, of_rank[rank]);
     }
   });

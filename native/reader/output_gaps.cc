@@ -20,8 +20,9 @@ void Gaps::output(const Call& call, Label& label, FileState& file) {
   if (file_ == &file && call.end <= begin_ && stays_.empty()) {
     const int64_t gap = begin_ - call.end;
     const bool defines = is_library && call.kind == Call::kCreate && kind_ == Call::kDefine;
-    const int64_t most = defines ? int64_t(kDefiningNs * ticks_per_ns_) : room(first_bytes_);
-    follows = gap <= (has_gather_ ? left_ : most);
+    const int64_t most = defines ? int64_t(kDefiningNs * ticks_per_ns_)
+                                 : room(first_bytes_, kPackingNsPerByte);
+    follows = gap <= most;
     if (follows && is_library && !is_new) {
       label_->sums().packing += gap;
       label_->sums().waited_ns += waited_.between(call.end, begin_);
@@ -31,8 +32,7 @@ void Gaps::output(const Call& call, Label& label, FileState& file) {
   first_bytes_ = call.kind == Call::kWrite ? call.bytes : 0;
   bytes_ = (follows ? bytes_ : 0) + first_bytes_;
   file_ = &file, label_ = &label, kind_ = call.kind, level_ = call.level, begin_ = call.begin;
-  left_ = room(bytes_);
-  collected_ = 0, has_gather_ = false;
+  packed_ = 0, collected_ = 0, has_gather_ = false;
   if (!stays_.empty()) stays_.clear();
   if (!senders_.empty()) senders_.clear();
   if (!received_.empty()) received_.clear();
@@ -71,10 +71,11 @@ void Gaps::mpi(const Call& call) {
   if (file_ == nullptr) return received_.clear();
   const int64_t gap = begin_ - call.end;
   const uint64_t least = level_ == Call::kLibrary ? 1 : kLeastBytes;
-  if (gap < 0 || gap > left_ || bytes_ < least || collected_ >= bytes_ || !fits(call))
+  if (gap < 0 || bytes_ < least || collected_ >= bytes_ || !fits(call) ||
+      packed_ + gap > room(std::max(bytes_, collected_), kGatheredNsPerByte))
     return stop();
   stays_.push_back({call.begin, call.end, begin_});
-  left_ -= gap;
+  packed_ += gap;
   begin_ = call.begin;
   received_.clear();
   if (collected_ >= bytes_ / kLeastPart) accept();

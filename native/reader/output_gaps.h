@@ -29,8 +29,10 @@ class Gaps {
   void stop() { file_ = nullptr, received_.clear(); }
 
  private:
-  // Packing takes at most so long for each byte: 250 MB/s.
+  // From one variable to the next packing takes at most so long for each byte that is put: 250 MB/s.
   static constexpr double kPackingNsPerByte = 4;
+  // From a gather to the write, for each byte that is received or written: 50 MB/s, a compression.
+  static constexpr double kGatheredNsPerByte = 20;
   static constexpr double kBetweenNs = 1e5;   // calls of a library, whatever they are about
   static constexpr double kDefiningNs = 5e7;  // from create to enddef of netCDF: definitions
   static constexpr uint64_t kLeastBytes = 64 << 10;  // of a gather that is written without library
@@ -42,9 +44,9 @@ class Gaps {
     int64_t begin, end, next;  // a call of MPI, and where begins what follows it
   };
 
-  int64_t room(uint64_t bytes) const {
+  int64_t room(uint64_t bytes, double ns_per_byte) const {
     const double ns = (level_ == Call::kLibrary ? kBetweenNs : 0) +
-                      kPackingNsPerByte * double(std::min(bytes, kMostBytes));
+                      ns_per_byte * double(std::min(bytes, kMostBytes));
     return int64_t(ns * ticks_per_ns_);
   }
   bool is_new_phase(const Call& call, Label& label, FileState& file) const;
@@ -58,7 +60,7 @@ class Gaps {
   Label* label_ = nullptr;
   Call::Kind kind_ = Call::kNothing;
   Call::Level level_ = Call::kSystem;
-  int64_t begin_ = 0, left_ = 0;  // ticks; left_: of what packing may take
+  int64_t begin_ = 0, packed_ = 0;  // ticks; packed_: between gathers and the write
   uint64_t first_bytes_ = 0, bytes_ = 0, collected_ = 0;
   bool has_gather_ = false;
   std::vector<Stay> stays_;  // of which it is not known whether they brought what was written

@@ -159,6 +159,19 @@ def test_a_small_gather_before_a_large_put_is_not_what_it_writes(tmp_path):
     assert tenths(file, "elapsed", "gather") == (5, 0)
 
 
+@pytest.mark.parametrize(("factor", "packing"), [(18, 18), (22, 0)])
+def test_computing_between_a_gather_and_the_write_is_packing_up_to_a_limit(tmp_path, factor,
+        packing):
+    program = WaitTrace(2, cost=TENTH)
+    gather(program)
+    program.compute(0, factor * BYTES)
+    program.io(0, BYTES)
+    program.barrier()
+    [file] = cost(program, tmp_path).files
+    assert file.packing_ns == packing * BYTES and file.system_ns == BYTES
+    assert tenths(file, "gather") == (1 if packing else 0,)
+
+
 def test_computing_between_two_variables_is_packing_and_between_two_steps_is_not(tmp_path):
     program = WaitTrace(2)
     for _ in range(3):
