@@ -29,7 +29,7 @@ class Gaps {
   void stop() { file_ = nullptr, received_.clear(); }
 
  private:
-  // From one variable to the next packing takes at most so long for each byte that is put: 250 MB/s.
+  // From one variable to the next, packing takes at most so long for each byte put: 250 MB/s.
   static constexpr double kPackingNsPerByte = 4;
   // From a gather to the write, for each byte that is received or written: 50 MB/s, a compression.
   static constexpr double kGatheredNsPerByte = 20;
