@@ -44,12 +44,24 @@ def describe(record) -> str:
     return " ".join(words + [str(low)]) + ("" if awaited else FLAGS[record.flags & ~decode.ROOT])
 
 
-def described(directory) -> dict[int, list[str]]:
-    """What each rank did, in the order of its log."""
+POLLS = {"Test", "Testall", "Testany", "Testsome", "Iprobe", "Improbe"}
+
+
+def is_poll(record) -> bool:
+    return record.op in ("MPI_wait", "MPI_probe") and (
+        ROUTINES[record.size >> 32].removeprefix("MPI_") in POLLS)
+
+
+def described(directory, with_polls: bool = False) -> dict[int, list[str]]:
+    """What each rank did, in the order of its log; without loops of tests, which have a record only
+    when the first one was in vain."""
     trace = decode.read_trace(directory)
     assert not [p for p in trace.processes.values() if p.lost_events or p.failures]
     found: dict[int, list[str]] = defaultdict(list)
+    polled = {(record.process, record.start) for record in trace.records if is_poll(record)}
     for record in trace.records:
+        if not with_polls and (record.process, record.start) in polled:
+            continue
         if record.op in OPS:
             assert record.layer == "mpi" and record.end >= record.start
             found[trace.processes[record.process].rank].append(describe(record))
@@ -551,6 +563,74 @@ def test_what_files_do_in_mpi_is_not_the_programs(traced, mpi, io):
     found = traced(mpi.cc(FILES, name="mpi_files"), ranks=2, OMPI_MCA_io=io)
     assert [found[rank] for rank in range(2)] == [["Barrier world:2 @0 0", "Wait  1",
         "Barrier world:2 @1 0"]] * 2
+
+
+POLLING = """
+#include <mpi.h>
+#include <time.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+  int rank, done = 0, number[2], index, indices[2], other = 0;
+  MPI_Request some[2];
+  MPI_Status status, each[2];
+  MPI_Message message;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  for (int round = 0; round < 6; round++) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) {
+      usleep(100000);
+      for (int i = 0; i < 2; i++) MPI_Send(&round, 1, MPI_INT, 1, round, MPI_COMM_WORLD);
+      continue;
+    }
+    if (round < 4)
+      for (int i = 0; i < 2; i++)
+        MPI_Irecv(number + i, 1, MPI_INT, 0, round, MPI_COMM_WORLD, some + i);
+    done = 0;
+    if (round == 0) while (!done) MPI_Test(some, &done, &status);
+    if (round == 1) while (!done) MPI_Testall(2, some, &done, MPI_STATUSES_IGNORE), usleep(500);
+    if (round == 2) while (!done) MPI_Testany(2, some, &index, &done, &status);
+    if (round == 3) while (!done) MPI_Testsome(2, some, &done, indices, each);
+    if (round == 4) while (!done) MPI_Iprobe(0, 4, MPI_COMM_WORLD, &done, MPI_STATUS_IGNORE);
+    if (round == 5) while (!done) MPI_Improbe(0, 5, MPI_COMM_WORLD, &done, &message, &status);
+    if (round == 5) MPI_Mrecv(number, 1, MPI_INT, &message, &status);
+    if (round == 4) MPI_Recv(number, 1, MPI_INT, 0, 4, MPI_COMM_WORLD, &status);
+    if (round >= 4) MPI_Recv(number, 1, MPI_INT, 0, round, MPI_COMM_WORLD, &status);
+    else MPI_Waitall(2, some, MPI_STATUSES_IGNORE);
+    MPI_Test(some, &other, &status);
+  }
+  /* Who computes between tests does not wait. */
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0) usleep(100000), MPI_Send(&done, 1, MPI_INT, 1, 9, MPI_COMM_WORLD);
+  if (rank == 1) {
+    MPI_Irecv(number, 1, MPI_INT, 0, 9, MPI_COMM_WORLD, some);
+    for (done = 0; !done; MPI_Test(some, &done, &status))
+      for (const clock_t begun = clock(); clock() - begun < CLOCKS_PER_SEC / 50;) other++;
+  }
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
+def test_loops_of_tests_are_waits_from_the_first_one_in_vain(traced, mpi):
+    """Rank 0 sends 0.1 s after each barrier: tests before that are in vain."""
+    program = mpi.cc(POLLING, name="mpi_polling")
+    assert not any("Test" in one for one in traced(program, ranks=2)[1])
+    trace = decode.read_trace(traced.directory)
+    rank = next(p for p, one in trace.processes.items() if one.rank == 1)
+    polls = [one for one in trace.records if is_poll(one) and one.process == rank]
+    names = [ROUTINES[one.size >> 32].removeprefix("MPI_") for one in polls]
+    assert names == ["Test", "Testall", "Testany", "Testsome", "Iprobe", "Improbe"]
+    awaited = [sum(one.op == "MPI_awaited" and one.start == poll.start and one.process == rank
+        and one.offset == 0 for one in trace.records) for poll in polls]
+    assert awaited[:3] == [1, 2, 1] and awaited[3] in (1, 2) and awaited[4:] == [0, 0]
+    assert [poll.offset for poll in polls[4:]] == [0, 0]
+    ends = [one.end for one in trace.records if one.process == rank
+        and one.op == "MPI_collective"]
+    # each loop began directly behind its barrier
+    assert all(any(end <= poll.start for end in ends) for poll in polls)
+    assert len({max(end for end in ends if end <= poll.start) for poll in polls}) == len(polls)
 
 
 def test_every_routine_has_a_number_and_every_spelling_a_hook():

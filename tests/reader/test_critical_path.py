@@ -12,14 +12,19 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wait_trace import WaitTrace
+from wait_trace import WaitTrace, routine
+from wall_sums import split_exactly
 
 from weir.report import build, report_json
 from weir.report.frame.kind import Options
 from weir.report.frame.table import text_lines
+from weir.report.files.groups import file_groups
 from weir.report.registry import report_tables
+from weir.report.sentences import critical_by_file, sentences
 from weir.report.waits.alone import alone_of
 from weir.report.waits.summary import synchronisation_of
+from weir.report.wall.table import by_rank
+from weir.trace._synthetic import TraceWriter, event, mpi
 
 MS = 10**6
 SETTINGS = settings(max_examples=40, deadline=None, print_blob=True)
@@ -248,3 +253,116 @@ def test_ranks_that_outlive_a_killed_launcher_end_the_wall_time(tmp_path):
         for line in text_lines(table)]
     assert "s: ranks went on for 3.1 s after the command had ended; Wall counts until then" in [
         line.strip() for line in lines]
+
+
+def test_a_rank_waits_for_a_thread_of_its_own_that_calls_mpi(tmp_path):
+    """The main thread of each rank sends frames to a writer thread of the same rank and waits for
+    its answer with MPI_Mprobe and MPI_Mrecv, as mpi4py does."""
+    run = tmp_path / "run" / "s"
+    run.mkdir(parents=True)
+    frames, length = 4, 100 * MS
+    with TraceWriter(run / "n.weir", "n") as writer:
+        for rank in range(2):
+            begin = writer.created_ticks + 1000
+            process = writer.process(100 + rank, rank, 2, start_ticks=begin,
+                last_ticks=begin + frames * (length + 3) + 9)
+            world, name = process.name("mpi:world:2"), process.name(f"/scratch/out{rank}")
+            main, beside = [event("MPI_Init", begin, 0)], []
+
+            def call(op: str, routine_name: str, at: int, ns: int, rank=rank, world=world):
+                return mpi(op, at, ns, routine(routine_name), size=8, file=world, offset=rank)
+
+            at = begin
+            for _ in range(frames):
+                main.append(call("MPI_send", "MPI_Send", at, 1))
+                beside.append(call("MPI_receive", "MPI_Recv", at, 1))
+                beside.append(event("write", at + 1, length, file=name, size=8))
+                beside.append(call("MPI_send", "MPI_Send", at + 1 + length, 1))
+                main.append(call("MPI_probe", "MPI_Mprobe", at + 1, length + 1))
+                main.append(call("MPI_receive", "MPI_Mrecv", at + 2 + length, 1))
+                at += length + 3
+            process.events(main, thread=100 + rank)
+            process.events(beside, thread=200 + rank)
+    step = build(tmp_path / "run").steps[0]
+    waits = synchronisation_of(step).waits
+    assert waits.critical_ns == pytest.approx(frames * length, abs=9)
+    assert waits.waited_ns == pytest.approx(2 * frames * length, abs=9)
+    assert {one.file for one in waits.files} == {"/scratch/out0", "/scratch/out1"}
+    assert sum(one.critical_ns for one in waits.files) == pytest.approx(waits.critical_ns, abs=9)
+    split_exactly(step)
+    assert [row["io_wait_ns"] for row in by_rank(step)] == pytest.approx([frames * length] * 2,
+        abs=9)
+
+
+@pytest.mark.parametrize("is_joined", [True, False])
+def test_the_main_thread_joins_a_thread_that_calls_mpi(tmp_path, is_joined):
+    """A writer thread receives frames for its rank. The main thread joins it and then comes to a
+    barrier; or it computes for longer than the thread lives."""
+    run = tmp_path / "run" / "s"
+    run.mkdir(parents=True)
+    frames, length = 3, 200 * MS
+    lives = frames * (length + 2)
+    came = lives + (1000 if is_joined else 100 * MS)
+    with TraceWriter(run / "n.weir", "n") as writer:
+        begin = writer.created_ticks + 1000
+        for rank in range(2):
+            process = writer.process(100 + rank, rank, 2, start_ticks=begin,
+                last_ticks=begin + came + 9)
+            world, name = process.name("mpi:world:2"), process.name("/scratch/out")
+            main = [event("MPI_Init", begin, 0)]
+            for at in range(frames) if rank == 0 else ():
+                main.append(mpi("MPI_send", begin + at, 1, routine("MPI_Send"), size=8, file=world,
+                    offset=1))
+            arrived = frames if rank == 0 else came
+            main.append(mpi("MPI_collective", begin + arrived, came + 2 - arrived,
+                routine("MPI_Barrier"), file=world, offset=0))
+            process.events(main, thread=100 + rank)
+            beside = []
+            for at in range(frames) if rank == 1 else ():
+                now = begin + at * (length + 2)
+                beside.append(event("write", now, length, file=name, size=8))
+                beside.append(mpi("MPI_receive", now + length, 2, routine("MPI_Recv"), size=8,
+                    file=world, offset=0))
+            if beside:
+                process.events(beside, thread=200)
+    waits = synchronisation_of(build(tmp_path / "run").steps[0]).waits
+    assert waits.critical_ns == pytest.approx((frames - 1) * length if is_joined else 0, abs=9)
+
+
+def test_io_of_steps_without_mpi_is_in_what_the_run_would_take(tmp_path):
+    """A model, and then a program without MPI that computes 1 s and writes for 2 s."""
+    program = WaitTrace(2)
+    program.io(0, 1000 * MS, "/scratch/history")
+    program.barrier()
+    program.write(tmp_path / "run" / "a_model")
+    post = tmp_path / "run" / "b_post"
+    post.mkdir()
+    with TraceWriter(post / "n.weir", "n", created_realtime_ns=1_700_000_100 * 10**9) as writer:
+        begin = writer.created_ticks + 1000
+        end = begin + 3000 * MS
+        process = writer.process(5, -1, 0, start_ticks=begin, last_ticks=end, end_ticks=end,
+            end_kind=1)
+        name = process.name("/scratch/product")
+        process.events([event("write", begin + 1000 * MS, 2000 * MS, file=name, size=8)], thread=5)
+    report = build(tmp_path / "run")
+    [said] = [one for one in sentences(report, file_groups(report)) if "I/O delays" in one]
+    assert "I/O delays the run by 3\xa0s" in said and "it would take 1\xa0s" in said
+    assert critical_by_file(report) == {"/scratch/history": 1000 * MS,
+        "/scratch/product": 2000 * MS}
+
+
+def test_waits_whose_partner_is_unknown_are_stated_with_their_seconds(tmp_path):
+    """A barrier on an intercommunicator, whose name is known to each rank alone."""
+    program = WaitTrace(2)
+    for _ in range(2):
+        program.io(0, 500 * MS)
+        program.barrier(comm="?7")
+    program.barrier()
+    report = build(program.write(tmp_path / "run" / "s"))
+    [row] = report_json(report)["waits"]
+    assert row["unknown_s"] == pytest.approx(1.0, abs=1e-6)
+    lines = [line.strip() for table in report_tables(report, Options(("waits",)))
+        for line in text_lines(table)]
+    assert "s: in 1.0 rank-s of MPI_Barrier the awaited rank is unknown: not followed" in lines
+    assert any("Not followed: 1\xa0s in MPI, awaited rank unknown." in one
+        for one in sentences(report, file_groups(report)))

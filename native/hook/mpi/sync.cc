@@ -147,24 +147,36 @@ void call_barrier(MpiCall& call, bool quiet) {
   if (shared) base::fetch_add(&cache::barriers, 1u);
 }
 
+void record_receive(MpiCall& call, Handle group, const int* status, Span span) {
+  Communicator* const on = meet_communicator(group, false);
+  const uint64_t peer =
+      on != nullptr ? peer_offset(world_rank(*on, group, source_of(status))) : kUnknownOffset;
+  const Op op = call.form.kind == Kind::probe ? Op::kMpiProbe : Op::kMpiReceive;
+  record_mpi(op, call, on != nullptr ? on->name : 0, span, peer, bytes_of(status));
+}
+
 void call_receive(MpiCall& call) {
-  const Form& f = call.form;
   const Handle group = call.group();
   Statuses status(call, 1);
   const Span span = call.run();
   if (!call.done) return record_mpi(Op::kMpiReceive, call, 0, span, kUnknownOffset, 0);
-  Communicator* const on = meet_communicator(group, false);
-  const uint64_t peer =
-      on != nullptr ? peer_offset(world_rank(*on, group, source_of(status.at(0)))) : kUnknownOffset;
-  const Op op = f.kind == Kind::probe ? Op::kMpiProbe : Op::kMpiReceive;
-  record_mpi(op, call, on != nullptr ? on->name : 0, span, peer, bytes_of(status.at(0)));
+  record_receive(call, group, status.at(0), span);
+}
+
+// A probe that does not wait: a record where those before were in vain.
+void test_probe(MpiCall& call) {
+  const Handle group = call.group();
+  Statuses status(call, 1);
+  const Span span = run_test(call);
+  if (ends_tests(span, call.done && call.flag()))
+    record_receive(call, group, status.at(0), span);
 }
 
 // A probe; one that matches a message says on which communicator it came.
 void call_probe(MpiCall& call) {
   const Form& f = call.form;
   if (f.flag < 0) call_receive(call);
-  else call.pass();
+  else test_probe(call);
   if (f.message < 0 || !call.done || (f.flag >= 0 && !call.flag())) return;
   const Handle group = call.group();
   Communicator* const on = meet_communicator(group, false);

@@ -83,7 +83,13 @@ inline uint64_t peer_offset(int rank) {
 }
 
 void call_wait(MpiCall& call);  // Kind::wait family
-void call_test(MpiCall& call);  // Kind::test family: no record; what is done is forgotten
+void call_test(MpiCall& call);  // Kind::test family: a record where tests before were in vain
+
+// Loops of tests are waits, from the first test in vain to the one that brings something, unless
+// the thread does something else in between. run_test: the call, since such a loop began;
+// ends_tests: whether it ends one.
+Span run_test(MpiCall& call);
+bool ends_tests(Span span, bool brought);
 
 // What every hook does when somebody looks. caller: the code that called it.
 int mpi_called(const Form& form, bool fortran, uintptr_t* words, void* real, const void* caller);

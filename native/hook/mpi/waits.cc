@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Waits for requests: one record of the wait, and one for each thing that it brought.
 #include "hook/mpi/sync.h"
+#include "trace/log.h"
 
 namespace weir::hook {
 namespace {
@@ -122,20 +123,56 @@ WEIR_COLD void wait_for_some(MpiCall& call, int count) {
   }
 }
 
+// A loop of tests: since when this thread tests in vain (ticks, 0: it does not); the end of its last
+// test, and where its next record was to go then; wall and CPU time since its last long pause.
+struct Polling {
+  uint64_t since, last_ns, next, pause_ns, pause_cpu_ns;
+};
+WEIR_THREAD Polling polling;
+
+constexpr uint64_t kPauseNs = 2000000;
+
+uint64_t cpu_ns() { return base::clock_ns(CLOCK_THREAD_CPUTIME_ID); }
+
+// Whether the thread has done nothing since its last test: no call that is recorded, and in a long
+// pause it was asleep, or had no processor.
+bool polls_still() {
+  if (base::load_relaxed(&trace::thread_log.next) != polling.next) return false;
+  const uint64_t now = base::now_ns();
+  if (now - polling.last_ns <= kPauseNs) return true;
+  const uint64_t cpu = cpu_ns(), used = cpu - polling.pause_cpu_ns,
+                 before = polling.last_ns - polling.pause_ns;
+  polling.pause_ns = now, polling.pause_cpu_ns = cpu;
+  return used < before + kPauseNs;
+}
+
 void test_one(MpiCall& call) {
   const Handle handle = call.request(0);
-  call.pass();
-  if (call.done && call.flag()) adopt(call, take_request(handle));
+  Statuses status(call, 1);
+  const Span span = run_test(call);
+  const bool brought = call.done && call.flag(), ends = ends_tests(span, brought);
+  if (!brought) return;
+  const Request of = take_request(handle);
+  if (!ends) return adopt(call, of);
+  record_wait(call, span, 1);
+  end_one(call, of, status.at(0), span);
 }
 
 WEIR_COLD void test_many(MpiCall& call, int count) {
   const bool all = call.form.kind == Kind::test;
   const Handles handles(call, count);
-  call.pass();
-  if (!call.done || (call.form.flag >= 0 && !call.flag())) return;
+  Statuses statuses(call, count);
+  const Span span = run_test(call);
+  const bool brought = call.done && (call.form.flag >= 0 ? call.flag() : completed(call) > 0),
+             ends = ends_tests(span, brought);
+  if (!brought) return;
+  if (ends) record_wait(call, span, count);
   const int first = all ? 0 : handles.first();
-  for (int i = 0, n = all ? count : completed(call); i < n; ++i)
-    adopt(call, all ? handles.take(i) : handles.take_done(i, first));
+  for (int i = 0, n = all ? count : completed(call); i < n; ++i) {
+    const Request one = all ? handles.take(i) : handles.take_done(i, first);
+    if (!ends) adopt(call, one);
+    else if (i < Statuses::kMost) end_one(call, one, statuses.at(i), span);
+  }
 }
 
 }  // namespace
@@ -145,6 +182,23 @@ void call_wait(MpiCall& call) {
   if (call.form.kind == Kind::wait_for_one) return wait_for_any(call, count);
   if (call.form.kind == Kind::wait_for_some) return wait_for_some(call, count);
   return call.form.count < 0 ? wait_for_one(call) : wait_for_all(call, count);
+}
+
+Span run_test(MpiCall& call) {
+  if (polling.since != 0 && !polls_still()) polling.since = 0;
+  Span span = call.run();
+  if (polling.since != 0) span.start = polling.since;
+  return span;
+}
+
+bool ends_tests(Span span, bool brought) {
+  const bool began = polling.since != 0;
+  polling.since = brought ? 0 : span.start;
+  if (brought) return began;
+  polling.last_ns = base::now_ns();
+  polling.next = base::load_relaxed(&trace::thread_log.next);
+  if (!began) polling.pause_ns = polling.last_ns, polling.pause_cpu_ns = cpu_ns();
+  return false;
 }
 
 void call_test(MpiCall& call) {

@@ -67,7 +67,7 @@ def _lengths(
     lengths = np.zeros((LINE_UNIONS, len(at_ns)), np.int64)
     lasts = np.full(len(at_ns) if with_lasts else 0, np.iinfo(np.int64).min)
     members, callers = _members(data, line), np.array(line.callers, np.uint32)
-    wanted = sum(1 << union for union in unions)
+    wanted = sum(1 << union for union in set(unions))
     asked = LineCalls(
         pointer_to(members), len(members), pointer_to(callers), len(callers), pointer_to(at_ns),
         len(at_ns), ROOM_INTERVALS, wanted, 0,

@@ -9,13 +9,16 @@ import re
 from collections.abc import Iterator
 from datetime import datetime, timezone
 
-from weir.analysis.names import shown
+import numpy as np
+
+from weir.analysis.names import NO_NAME, shown
 from weir.report.files.groups import FileGroup
 from weir.report.findings.registry import findings_of
 from weir.report.frame.amounts import amount, number, seconds, share
 from weir.report.frame.build import Report
 from weir.report.output_cost.compute import output_cost_of
 from weir.report.waits.summary import synchronisation_of
+from weir.report.wall.compute import wall_time_of
 
 # Sentences without which the figures mislead: they stand above them.
 GRAVE = re.compile(
@@ -26,6 +29,7 @@ GRAVE = re.compile(
 
 
 LEAST_SHARE = 0.01  # of a run, worth a sentence
+UNKNOWN_SHARE = 0.02
 
 
 def is_grave(note: str) -> bool:
@@ -84,9 +88,10 @@ def _critical(report: Report, groups: list[FileGroup]) -> str | None:
         return None
     critical = sum(found.critical_ns for step in report.steps
         if (found := synchronisation_of(step).waits) is not None)
+    critical += sum(_serial_ns(report).values())
     by_file = critical_by_file(report)
     if not critical or not by_file:
-        return _of_threads(report, 0).strip() or None
+        return (_of_threads(report, 0) + _of_unknown(report)).strip() or None
     whole = critical_by_group(groups, by_file)
     most = max(whole, key=lambda one: whole[one], default=None)
     file = max(by_file, key=lambda name: by_file[name])
@@ -99,8 +104,31 @@ def _critical(report: Report, groups: list[FileGroup]) -> str | None:
         "its time): with calls of I/O at no cost and all else as measured, it would take "
         f"{seconds((report.wall_ns - critical) / 1e9)}. The largest part of this delay, "
         f"{seconds(ns / 1e9)}, is I/O on "
-        f"{worst}.{_of_threads(report, critical)}"
+        f"{worst}.{_of_threads(report, critical)}{_of_unknown(report)}"
     )
+
+
+def _of_unknown(report: Report) -> str:
+    """Waits of ranks that cannot be followed."""
+    found = [one for step in report.steps if (one := synchronisation_of(step).waits) is not None]
+    unknown = sum(one.unknown_ns for one in found)
+    if unknown < UNKNOWN_SHARE * report.wall_ns:
+        return ""
+    return f" Not followed: {seconds(unknown / 1e9)} in MPI, awaited rank unknown."
+
+
+def _serial_ns(report: Report) -> dict[int, int]:
+    """By place of a step without MPI, in a run that has steps with MPI: the I/O of its process, or
+    of the one that ends last, with that of commands that it started."""
+    waits = [synchronisation_of(step).waits for step in report.steps]
+    found = {}
+    for at, (step, one) in enumerate(zip(report.steps, waits)):
+        if one is not None or all(other is None for other in waits):
+            continue
+        wall = wall_time_of(step)
+        if wall is not None:
+            found[at] = int(wall.of_ranks.io_ns[int(wall.end_ns.argmax())])
+    return found
 
 
 def _of_threads(report: Report, critical_ns: int) -> str:
@@ -145,8 +173,17 @@ def _members(group: FileGroup) -> str:
 
 
 def critical_by_file(report: Report) -> dict[str, int]:
-    """Critical I/O time in ns by path, over all steps whose waits in MPI were recorded."""
+    """Critical I/O time in ns by path, over all steps whose waits in MPI were recorded; of a run
+    that has such steps also of those without MPI, by their time."""
     found: dict[str, int] = {}
+    for at, ns in _serial_ns(report).items():
+        step = report.steps[at]
+        columns = step.columns.where(step.columns.by_code("RWOCM") & step.columns.is_file)
+        names, place = np.unique(columns.name, return_inverse=True)
+        its = np.bincount(place, columns.own_ns, len(names))
+        for name, part in zip(names.tolist(), (its * (ns / max(its.sum(), 1))).tolist()):
+            path = step.names[name] if name != NO_NAME else "(no file)"
+            found[path] = found.get(path, 0) + round(part)
     for step in report.steps:
         waits = synchronisation_of(step).waits
         for file in waits.files if waits is not None else ():

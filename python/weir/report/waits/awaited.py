@@ -138,7 +138,9 @@ def _messages(records: Records, locations: Locations, at: np.ndarray, location: 
     known = location[at] >= 0
     at = at[known]
     peer = locations.at(locations.program[location[at]], records.offset[at])
-    known = (peer >= 0) & (peer != location[at])
+    callers = np.unique(location[at] << 32 | records.thread[at])
+    several = np.bincount(callers >> 32, minlength=len(locations)) > 1
+    known = (peer >= 0) & ((peer != location[at]) | several[location[at]])
     at, peer = at[known], peer[known]
     return Waits(
         location[at], records.start[at], records.end[at], records.end[at], peer,

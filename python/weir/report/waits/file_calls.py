@@ -106,7 +106,7 @@ def file_arrivals(
     arrivals = Arrivals(first + comm, location, nth, start, records.end, routine, is_blocking)
     calls = FileCalls(first + comm, nth, location, called, entered, start, records.end, routine)
     names, sizes = np.r_[comms.name, keys % stride], np.r_[comms.size, sizes]
-    return Communicators(comms.of_record, names, sizes), arrivals, calls
+    return Communicators(comms.of_record, comms.is_alone, names, sizes), arrivals, calls
 
 
 def _last_called(

@@ -30,10 +30,11 @@ _MEETINGS = {
 
 @dataclass(frozen=True)
 class Communicators:
-    """of_record: the communicator of each record, -1 none that is known to all its ranks. Arrays by
-    communicator: its name, its size."""
+    """of_record: the communicator of each record, -1 none that is known to all its ranks; is_alone:
+    whether each record's has one rank. Arrays by communicator: its name, its size."""
 
     of_record: np.ndarray
+    is_alone: np.ndarray
     name: np.ndarray
     size: np.ndarray
 
@@ -52,7 +53,8 @@ def communicators(records: Records, program: np.ndarray, names: NameTable) -> Co
     found, at = np.unique(keys[kept], return_inverse=True)
     of_record = np.full(len(records), -1, np.int64)
     of_record[kept] = at
-    return Communicators(of_record, found % len(sizes), sizes[found % len(sizes)])
+    return Communicators(of_record, sizes[of_name] == 1, found % len(sizes),
+        sizes[found % len(sizes)])
 
 
 def _size(name: str) -> int:

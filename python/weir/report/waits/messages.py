@@ -24,24 +24,28 @@ CLOCK_NS = 1_000_000  # by which clocks of nodes may differ at most
 
 
 class Calls(NamedTuple):
-    """Operations by row: strand, start, end; main strand and end of each rank."""
+    """Operations by row: strand, start, end; main strand and end of each rank, and whether several
+    of its threads call MPI."""
 
     strand: np.ndarray
     start: np.ndarray
     end: np.ndarray
     main_of: np.ndarray
     died_ns: np.ndarray
+    has_several: np.ndarray
     count: int
 
 
 class MessageWaits(NamedTuple):
     """row waits for the start of the operation `awaited`, or where it is negative for the mark
-    -1 - awaited: a point of a strand, mark_strand and mark_ns."""
+    -1 - awaited: a point of a strand, mark_strand and mark_ns. known: operations whose partners are
+    known, whether or not they wait."""
 
     row: np.ndarray
     awaited: np.ndarray
     mark_strand: np.ndarray
     mark_ns: np.ndarray
+    known: np.ndarray
 
 
 class _Side(NamedTuple):
@@ -63,9 +67,10 @@ class _Side(NamedTuple):
 def message_waits(
     records: Records, awaited: Awaited, locations: Locations, of_record: np.ndarray, calls: Calls
 ) -> MessageWaits:
-    receives = _side(records, awaited, locations, of_record, "MPI_receive", RECEIVED)
-    sends = _side(records, awaited, locations, of_record, "MPI_send", SENT)
-    probes = _side(records, awaited, locations, of_record, "MPI_probe", -1)
+    receives, sends, probes = (
+        _side(records, awaited, locations, of_record, calls.has_several, *one)
+        for one in (("MPI_receive", RECEIVED), ("MPI_send", SENT), ("MPI_probe", -1))
+    )
     match = _matched(sends, receives)
     sent = np.where(match >= 0, sends.start[match] if len(sends.row) else 0, 0)
     tolerance = np.where(locations.node[receives.of] != locations.node[receives.to], CLOCK_NS, 0)
@@ -87,21 +92,22 @@ def message_waits(
     found[unknown] = within
     back = _rendezvous(sends, receives, match, is_known, calls)
     return MessageWaits(
-        np.r_[row, back[0]], np.r_[found, back[1]], strand[marks], end[unknown[marks]]
-    )
+        np.r_[row, back[0]], np.r_[found, back[1]], strand[marks], end[unknown[marks]],
+        np.concatenate([side.row for side in (receives, sends, probes)]),
+    )  # fmt: skip
 
 
 def _side(
-    records: Records, awaited: Awaited, locations: Locations, of_record: np.ndarray, op: str,
-    kind: int
-) -> _Side:
-    """Those whose peer is known and is another rank."""
+    records: Records, awaited: Awaited, locations: Locations, of_record: np.ndarray,
+    has_several: np.ndarray, op: str, kind: int,
+) -> _Side:  # fmt: skip
+    """Those whose peer is known and is another rank, or another thread of this one."""
     is_blocking = (records.op == silent_ops().get(op, -1)) & ((records.flags & NESTED) == 0)
     at = np.flatnonzero((is_blocking | (awaited.kind == kind)) & (records.offset >= 0)
         & (of_record >= 0))
     own = locations.of_member[records.member[at]]
     peer = locations.at(locations.program[own], records.offset[at])
-    kept = (own >= 0) & (peer >= 0) & (peer != own)
+    kept = (own >= 0) & (peer >= 0) & ((peer != own) | has_several[own])
     at, own, peer = at[kept], own[kept], peer[kept]
     of, to = (own, peer) if op == "MPI_send" else (peer, own)
     return _Side(

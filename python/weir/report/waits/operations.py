@@ -22,6 +22,7 @@ from weir.report.waits.records import Records, silent_ops
 from weir.report.waits.rooted import rooted_waits
 from weir.trace.ops import NESTED
 
+JOIN_NS = 5_000_000  # in which a thread that was waited for is behind another one's end
 TOP = (
     "MPI_collective", "MPI_start_collective", "MPI_wait", "MPI_receive", "MPI_probe", "MPI_send",
 )  # fmt: skip
@@ -31,7 +32,8 @@ TOP = (
 class Operations:
     """location, routine: of each operation, 0 where MPI is not called; main: whether each strand is
     its rank's main one; thread: of each strand (-1: no record). awaited: by operation the one whose
-    start it waited for longest (NOBODY: none), until_ns: until when."""
+    start it waited for longest (NOBODY: none), until_ns: until when. unknown_ns: by routine, time
+    in calls of which it is not known for whom they wait."""
 
     replay: Replay
     location: np.ndarray
@@ -41,6 +43,7 @@ class Operations:
     location_of_strand: np.ndarray
     awaited: np.ndarray
     until_ns: np.ndarray
+    unknown_ns: dict[int, int]
 
     @property
     def strands(self) -> int:
@@ -68,6 +71,7 @@ class _Rows:
     routine: list[np.ndarray] = field(default_factory=list)
     joins: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
     waits: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
+    known: list[np.ndarray] = field(default_factory=list)  # whose partners are known
     firsts: list[np.ndarray] = field(default_factory=list)  # of their strands, and the last ones
     lasts: list[np.ndarray] = field(default_factory=list)
     count: int = 0
@@ -153,11 +157,26 @@ def operations_of(
     firsts = len(instances) + np.arange(3) * (len(instances) + len(locations))
     _add_files(rows, instances, files, strands, firsts[0])
     _add_inits(rows, begins, locations, strands, firsts[1])
-    calls = Calls(*rows.columns()[:3], strands.main_of, _died(rows, strands, lives), rows.count)
+    calls = Calls(*rows.columns()[:3], strands.main_of, _died(rows, strands, lives),
+        np.bincount(strands.location, minlength=len(locations)) > 1, rows.count)
     found = message_waits(records, awaited, locations, of_record, calls)
     _add_messages(rows, found)
+    waits = records.op[top] != ops.get("MPI_start_collective", -1)
+    waits &= ~comms.is_alone[top]
+    unknown_ns = _unknown(rows, np.flatnonzero(waits))
     _add_ends(rows, strands, locations, lives, firsts[2])
-    return _ordered(rows, strands, int(firsts[2]) + len(locations) + 1)
+    return _ordered(rows, strands, int(firsts[2]) + len(locations) + 1, unknown_ns)
+
+
+def _unknown(rows: _Rows, calls: np.ndarray) -> dict[int, int]:
+    """By routine the time in calls without any partner that is known."""
+    _, start, end, routine = rows.columns()
+    calls = np.setdiff1d(calls, np.concatenate(rows.known))
+    found: dict[int, int] = {}
+    for one in np.unique(routine[calls]).tolist():
+        its = calls[routine[calls] == one]
+        found[one] = int((end[its] - start[its]).sum())
+    return found
 
 
 def _ends(records: Records, comms: Communicators, instances: Instances) -> np.ndarray:
@@ -184,6 +203,7 @@ def _add_collectives(
     at = np.flatnonzero((is_begun | is_blocking | is_awaited) & has_sequence)
     of = instances.find(comms.of_record[at], records.offset[at])
     at, of = at[of >= 0], of[of >= 0]
+    rows.known.append(of_record[at])
     comes = np.where(is_awaited[at], met[of], ~is_begun[at] | ~met[of])
     rows.joins.append((of_record[at[comes]], of[comes]))
     waiting = is_awaited[at]
@@ -221,6 +241,7 @@ def _add_messages(rows: _Rows, found: MessageWaits) -> None:
     awaited = np.where(found.awaited >= 0, found.awaited, marks[0] - 1 - found.awaited
         if len(marks) else 0)
     rows.waits.append((found.row, awaited))
+    rows.known.append(found.known)
 
 
 def _died(rows: _Rows, strands: _Strands, lives: np.ndarray) -> np.ndarray:
@@ -248,6 +269,7 @@ def _add_ends(rows: _Rows, strands: _Strands, locations: Locations, lives: np.nd
     last_row = rows.add(main, died, died)
     rows.firsts.append(first_row)
     rows.lasts.append(last_row)
+    _add_joins(rows, strands, (strand, start, end), begins, ends)
     from_main = rows.add(strands.main_of[strands.location[others]], begins[others], begins[others])
     rows.firsts.append(rows.add(others, begins[others], begins[others]))
     rows.waits.append((rows.firsts[-1], from_main))
@@ -264,7 +286,29 @@ def _add_ends(rows: _Rows, strands: _Strands, locations: Locations, lives: np.nd
     rows.waits.append((first_row[follows], ~(first + by_end[before[program[follows]]])))
 
 
-def _ordered(rows: _Rows, strands: _Strands, instances: int) -> Operations:
+def _add_joins(rows: _Rows, strands: _Strands, ops: tuple[np.ndarray, ...], begins: np.ndarray,
+        ends: np.ndarray) -> None:
+    """A thread that calls MPI and ends directly before the next call of its rank's main one, which
+    was in none meanwhile: the main one waited for it. begins, ends: of strands."""
+    strand, start, end = ops
+    order = np.lexsort((start, strand))
+    first = np.searchsorted(strand[order], np.arange(len(strands.location) + 1))
+    for other in np.flatnonzero(~strands.main & (ends >= begins)).tolist():
+        main = int(strands.main_of[strands.location[other]])
+        of_main = order[first[main] : first[main + 1]]
+        next_one = int(np.searchsorted(start[of_main], ends[other]))
+        if next_one == len(of_main) or start[of_main[next_one]] - ends[other] > JOIN_NS:
+            continue
+        idle = max(int(end[of_main[:next_one]].max(initial=begins[other])), int(begins[other]))
+        if idle < ends[other]:
+            left = rows.add(np.array([other]), ends[[other]], ends[[other]])
+            rows.lasts.append(left)
+            joined = rows.add(np.array([main]), np.array([idle]), ends[[other]])
+            rows.waits.append((joined, left))
+
+
+def _ordered(rows: _Rows, strands: _Strands, instances: int,
+        unknown_ns: dict[int, int]) -> Operations:
     strand, start, end, routine = rows.columns()
     place = np.zeros(len(strand), np.int8)
     place[np.concatenate(rows.firsts)], place[np.concatenate(rows.lasts)] = -1, 1
@@ -287,4 +331,4 @@ def _ordered(rows: _Rows, strands: _Strands, instances: int) -> Operations:
     until = np.where(awaited == NOBODY, replay.start_ns, begun)
     until = np.clip(until, replay.start_ns, replay.end_ns)
     return Operations(replay, location, routine[order], strands.main, strands.thread,
-        strands.location, awaited, until)
+        strands.location, awaited, until, unknown_ns)

@@ -93,7 +93,8 @@ class StepWaits:
     """One step. waiting_ns: rank-seconds in MPI's waits; waited_ns: of them those in which the
     awaited rank was in I/O; path_ns, critical_ns: seconds of the step (docs/guide/waits.md);
     critical_most_ns: if ranks wait for the I/O of their other threads, background_ns; path: the
-    critical path by rank; not_followed: waits whose partner came behind them. incomplete:
+    critical path by rank; not_followed: waits whose partner came behind them; unknown_ns: of all
+    ranks in calls of which it is not known for whom they wait, and in which routines. incomplete:
     collectives of which the records of some ranks are missing."""
 
     ranks: int
@@ -107,6 +108,8 @@ class StepWaits:
     critical_most_ns: int
     background_ns: int
     not_followed: int
+    unknown_ns: int
+    unknown_in: tuple[str, ...]
     path: tuple[RankTime, ...]
     files: tuple[FileWaits, ...]
     routines: tuple[RoutineWaits, ...]
@@ -159,10 +162,19 @@ def _step_waits(data: StepData, found: Account, names: NameTable) -> StepWaits:
         critical_most_ns=found.critical.most_ns,
         background_ns=found.critical.background_ns,
         not_followed=found.critical.not_followed,
+        unknown_ns=sum(found.operations.unknown_ns.values()),
+        unknown_in=_unknown_in(found),
         path=_path(found),
         files=tuple(_files(data.columns, found, names)),
         routines=tuple(_routines(found, names)),
     )
+
+
+def _unknown_in(found: Account) -> tuple[str, ...]:
+    """The few routines with most of that time."""
+    by_routine = found.operations.unknown_ns
+    most = sorted(by_routine, key=lambda one: -by_routine[one])
+    return tuple(found.routines.get(one, f"routine {one}") for one in most[:3] if by_routine[one])
 
 
 def _path(found: Account) -> tuple[RankTime, ...]:

@@ -18,6 +18,7 @@ from weir.report.waits.summary import StepWaits, synchronisation_of
 
 MOST_RANKS = 4
 LEAST_NS = 500_000  # of a file in its table
+UNKNOWN_SHARE = 0.01  # of a step: worth a line
 OUTLIVED_NS = 100_000_000  # less may be clocks that differ, or the end of a process
 CRITICAL_SHARE = 0.02  # of a step: worth a sentence
 LEGEND = (
@@ -67,6 +68,9 @@ BY_STEP = Listing(
         Field("background_ns", "int", "ns", "I/O of threads that do not call MPI: it counts as "
               "hidden, because the trace does not show who waits for them"),
         Field("critical_most_ns", "int", "ns", "critical_ns if ranks wait for all of that"),
+        Field("unknown_ns", "int", "ns", "of all ranks in calls of MPI of which it is not known for "
+              "whom they wait (intercommunicators, one-sided calls): they last as long in the "
+              "replay"),
         Field("critical_path", "object", "", "the critical path by rank"),
         Field("ranks", "int", "", "ranks of the step"),
         Field("nodes", "int", "", "nodes that they ran on"),
@@ -256,6 +260,12 @@ def _step_table(report: Report, steps: list[tuple[StepReport, StepWaits]]) -> Ta
         "ended; Wall counts until then"
         for step, _ in steps
         if step.outlived_ns >= OUTLIVED_NS
+    ]
+    remarks += [
+        f"{step.name}: in {short(waits.unknown_ns / 1e9)} rank-s of {', '.join(waits.unknown_in)} "
+        "the awaited rank is unknown: not followed"
+        for step, waits in steps
+        if waits.unknown_ns >= UNKNOWN_SHARE * step.wall_ns
     ]
     made = BY_STEP.table("Waits for I/O", rows, footer=[total] * (len(rows) > 1), remarks=remarks)
     (first, count), _, *others = made.groups
