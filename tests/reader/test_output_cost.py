@@ -262,8 +262,7 @@ def test_calls_of_children_at_once_count_once(tmp_path):
     assert tenths(found.whole, "elapsed", "all") == (8, 8)
 
 
-def test_large_traces_have_it_in_json_unasked(tmp_path, monkeypatch):
-    monkeypatch.setattr("weir.report.wall.compute.QUICK_EVENTS", 0)
+def test_json_has_it_unasked(tmp_path):
     program = WaitTrace(3, cost=TENTH)
     frame(program)
     program.barrier()

@@ -123,8 +123,8 @@ WEIR_COLD void wait_for_some(MpiCall& call, int count) {
   }
 }
 
-// A loop of tests: since when this thread tests in vain (ticks, 0: it does not); the end of its last
-// test, and where its next record was to go then; wall and CPU time since its last long pause.
+// A loop of tests: since when this thread tests in vain (ticks, 0: it does not); the end of its
+// last test, and where its next record was to go then; wall and CPU time at its last long pause.
 struct Polling {
   uint64_t since, last_ns, next, pause_ns, pause_cpu_ns;
 };
@@ -140,8 +140,8 @@ bool polls_still() {
   if (base::load_relaxed(&trace::thread_log.next) != polling.next) return false;
   const uint64_t now = base::now_ns();
   if (now - polling.last_ns <= kPauseNs) return true;
-  const uint64_t cpu = cpu_ns(), used = cpu - polling.pause_cpu_ns,
-                 before = polling.last_ns - polling.pause_ns;
+  const uint64_t cpu = cpu_ns(), used = cpu - polling.pause_cpu_ns;
+  const uint64_t before = polling.last_ns - polling.pause_ns;
   polling.pause_ns = now, polling.pause_cpu_ns = cpu;
   return used < before + kPauseNs;
 }

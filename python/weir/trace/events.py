@@ -32,12 +32,12 @@ def read_events(file: TraceFile, clock: Clock, rows: int = ROWS) -> Iterator[Eve
 
 
 def next_events(file: TraceFile, clock: Clock, cursor: Cursor, rows: int = ROWS,
-        wanted: np.ndarray | None = None) -> Events:
+        wanted: np.ndarray | bytearray | None = None) -> Events:
     """The next records behind the cursor, which moves on. Fewer than `rows`: the cursor is at its
     end. wanted: mask of the operations (256); None: all."""
     batch = {name: np.empty(rows, EVENT_COLUMNS[name]) for name in EVENT_COLUMNS.names or ()}
     pointers = EventColumns(*(column.ctypes.data for column in batch.values()))
-    ops = None if wanted is None else np.ascontiguousarray(wanted, np.uint8)
+    ops = None if wanted is None else np.array(wanted, np.uint8)
     count = events_function()(file.handle, c.byref(clock), c.byref(cursor), rows,
         None if ops is None else ops.ctypes.data, c.byref(pointers))
     return batch if count == rows else {name: column[:count] for name, column in batch.items()}

@@ -11,7 +11,6 @@ counts from the start of its process to the last sign of life of it.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 
@@ -20,8 +19,7 @@ from weir.analysis.lines import ALL_CALLS, ALL_IO, CALLS, IO, LineOf, lengths_of
 from weir.analysis.names import NameTable
 from weir.analysis.remote import for_each
 from weir.analysis.step import StepData
-from weir.report.frame.build import Report, StepReport, figure
-from weir.report.frame.declared import Listing
+from weir.report.frame.build import StepReport, figure
 from weir.report.wall.lines import line_of
 from weir.report.waits.account import Account
 from weir.report.waits.locations import Locations, locations_of
@@ -29,7 +27,6 @@ from weir.report.waits.phases import PhaseSpans
 from weir.report.waits.summary import synchronisation_of
 from weir.trace.ops import MPI
 
-QUICK_EVENTS = 5_000_000  # of a step: more take some seconds
 PARTS = ("computing_ns", "io_ns", "io_wait_ns", "imbalance_ns", "communication_ns")
 
 
@@ -66,20 +63,6 @@ class WallTime:
 def may_be_known(step: StepReport) -> bool:
     """Whether the step recorded calls of MPI at level trace, found without reading records."""
     return step.level == "trace" and bool((step.data.columns.layer == MPI).any())
-
-
-def is_quick(step: StepReport) -> bool:
-    """Whether passes over its records are short enough to make them unasked."""
-    events = sum(int(file.array("chunks")["entries"].sum()) for file in step.data.files)
-    return events <= QUICK_EVENTS
-
-
-def json_unless_slow(report: Report, is_named: bool, *listings: Listing) -> dict[str, Any]:
-    """Rows of each listing under its name; null where its passes take some seconds and --tables did
-    not name it."""
-    if not is_named and not all(map(is_quick, report.steps)):
-        return dict.fromkeys(one.name for one in listings)
-    return {one.name: one.json(one.rows(report)) for one in listings}
 
 
 @figure
