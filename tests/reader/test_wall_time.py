@@ -215,3 +215,39 @@ def test_the_table_fits_a_screen_and_many_ranks_are_grouped_by_node(tmp_path):
     assert [table.title for table in tables][1] == "The same of each node of s"
     assert [row[:2] for row in tables[1].rows] == [("n0", "25"), ("n1", "25")]
     assert ALL == "all"
+
+
+def farm(directory: Path, rank_source: int):
+    """Four ranks of a launcher, of two programs that do not call MPI."""
+    directory.mkdir(parents=True)
+    with TraceWriter(directory / "n.weir", "n") as writer:
+        begin = writer.created_ticks + BEGIN
+        for rank in range(4):
+            process = writer.process(5 + rank, rank, 4, start_ticks=begin, rank_source=rank_source,
+                last_ticks=begin + 2 * SECOND, exe="/bin/dd" if rank < 2 else "/bin/cp")
+            name = process.name(f"/scratch/out.{rank}")
+            process.events([event("write", begin, (1 + rank % 2) * SECOND, file=name)], 5)
+    return build(directory.parent)
+
+
+def test_ranks_of_a_launcher_that_never_start_mpi_are_programs_of_their_own(tmp_path, weir):
+    report = farm(tmp_path / "run" / "s", 1)
+    assert checked(report.steps[0]) == [(1, 1, 0, 0, 0), (0, 2, 0, 0, 0)] * 2
+    programs = [row["program"] for row in report_json(report)["wall_time_by_rank"]]
+    assert programs == ["dd", "dd", "cp", "cp"]
+    lines = weir("report", tmp_path / "run", "--tables", "wall").ok().stdout.splitlines()
+    head = next(line.split() for line in lines if line.split()[:1] == ["Rank"])
+    assert head[:2] == ["Rank", "Program"] and "Node" not in head
+    rows = [line.split()[:2] for line in lines if line.split()[:1] in (["0"], ["3"])]
+    assert rows == [["0", "dd"], ["3", "cp"]]
+
+
+def test_ranks_that_start_mpi_without_a_record_of_it_are_not_split(tmp_path):
+    assert by_rank(farm(tmp_path / "run" / "s", 2).steps[0]) == []
+
+
+def test_a_shell_and_the_programs_that_it_forks_are_one_rank(tmp_path, weir):
+    weir("trace", "-o", "run", "--", "sh", "-c", "(cat | wc -c) < /dev/null; head -c 9 /dev/zero > x",
+        cwd=tmp_path).ok()
+    [row] = report_json(build(tmp_path / "run"))["wall_time_by_rank"]
+    assert row["rank"] == 0 and row["program"] in ("sh", "dash", "bash", "busybox")

@@ -47,6 +47,7 @@ class Process:
     ppid: int = 0
     rank: int = -1
     ranks: int = 0
+    rank_source: int = 0  # of rank and ranks: 1 the environment, 2 MPI_Init
     mpi: int = 0  # of MPI_NAMES
     level_now: int = 0
     end_kind: int = 0
@@ -114,7 +115,7 @@ def decode_process(index: int, page: int, events: int, counted: int, raw: bytes)
     has_own = bool(one["io_known"] & 2)
     command = (bytes(one["command"]) if has_own else raw[1792:]).split(b"\0\0", 1)[0].rstrip(b"\0")
     plain = (
-        "pid ppid rank ranks mpi level_now end_kind start_ticks start_mono_ns start_realtime_ns "
+        "pid ppid rank ranks rank_source mpi level_now end_kind start_ticks start_mono_ns start_realtime_ns "
         "last_ticks last_mono_ns"
         " end_ticks lost_events failures parent"
     ).split()

@@ -183,6 +183,27 @@ def last_names_of(report: Report) -> list[Named]:
 
 
 @figure
+def renamed_of(report: Report) -> list[np.ndarray]:
+    """Of each step: numbers of names whose file had another one last, rising, and of those; for
+    tables whose rows cannot be parted in time. A name that several files had is not there."""
+    found = []
+    for one in last_names_of(report):
+        of_renamed = np.isin(one.columns.name, one.columns.name[one.columns.name != one.last])
+        pairs = np.unique(np.stack([one.columns.name[of_renamed], one.last[of_renamed]]), axis=1)
+        names, first, count = np.unique(pairs[0], return_index=True, return_counts=True)
+        found.append(np.stack([names[count == 1], pairs[1][first[count == 1]]]))
+    return found
+
+
+def by_last_number(names: np.ndarray, renamed: np.ndarray) -> np.ndarray:
+    """Numbers of names, with those that have one in `renamed` replaced by it."""
+    if not renamed.shape[1]:
+        return names
+    at = np.minimum(np.searchsorted(renamed[0], names), renamed.shape[1] - 1)
+    return np.where(renamed[0][at] == names, renamed[1][at], names)
+
+
+@figure
 def columns_by_last_name(report: Report) -> tuple[Columns, np.ndarray]:
     """The report's columns with each file's last name, and the name that was used in each row."""
     named = zip(report.steps, last_names_of(report))

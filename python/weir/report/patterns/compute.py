@@ -9,7 +9,7 @@ the ranks of a file, become one row. Sequential and consecutive are Darshan's co
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from weir.analysis.columns import starts
 from weir.analysis.names import NameTable
 from weir.analysis.remote import pass_over_records
 from weir.analysis.step import StepData, name_numbers
+from weir.report.files.last_names import by_last_number, renamed_of
 from weir.report.frame.build import Report, StepReport, figure
 from weir.report.mpi_io.compute import alignment_of
 from weir.trace import TraceFile
@@ -157,9 +158,19 @@ def _common_of(found: Accesses, group: np.ndarray) -> dict[tuple[int, int], list
     return made
 
 
-def _rows(step: StepReport, *keys: str) -> list[dict[str, Any]]:
+@figure
+def by_last_names(report: Report) -> list[Accesses]:
+    """Of each step, under the names that the files had last, as in the table of files."""
+    found = []
+    for step, renamed in zip(report.steps, renamed_of(report)):
+        one = accesses_of(step)
+        names = by_last_number(one.columns["name"], renamed)
+        found.append(replace(one, columns=one.columns | {"name": names}))
+    return found
+
+
+def _rows(step: StepReport, found: Accesses, *keys: str) -> list[dict[str, Any]]:
     """A row for each combination of the keys, sums over all else."""
-    found = accesses_of(step)
     if not len(found):
         return []
     order, begins, group = _grouped(found, *keys)
@@ -189,22 +200,24 @@ def _words(values: Any) -> tuple[str, ...]:
 @figure
 def patterns_by_rank(report: Report) -> list[dict[str, Any]]:
     """A row for each step, file, direction and rank."""
-    return [row for step in report.steps for row in _rows(step, "name", "way", "rank")]
+    steps = zip(report.steps, by_last_names(report))
+    return [row for step, found in steps for row in _rows(step, found, "name", "way", "rank")]
 
 
 @figure
 def patterns_of(report: Report) -> list[dict[str, Any]]:
     """A row for each step, file and direction, most bytes first."""
-    made = [row for step in report.steps for row in _of_files(step)]
+    steps = zip(report.steps, by_last_names(report))
+    made = [row for step, found in steps for row in _of_files(step, found)]
     return sorted(made, key=lambda row: (-row["bytes"], row["file"], row["way"]))
 
 
-def _of_files(step: StepReport) -> Iterator[dict[str, Any]]:
-    rows, of_ranks = _rows(step, "name", "way"), _rows(step, "name", "way", "rank")
+def _of_files(step: StepReport, found: Accesses) -> Iterator[dict[str, Any]]:
+    rows, of_ranks = _rows(step, found, "name", "way"), _rows(step, found, "name", "way", "rank")
     ranks: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in of_ranks:
         ranks.setdefault((row["file"], row["way"]), []).append(row)
-    interleaved = _interleaved(accesses_of(step))
+    interleaved = _interleaved(found)
     for row in rows:
         mine = ranks[row["file"], row["way"]]
         slowest, fastest = (pick(mine, key=lambda one: one["ns"]) for pick in (max, min))

@@ -45,7 +45,8 @@ _COUNTS = (
 )  # fmt: skip
 _WHAT = (
     Field("step", "text", "", "name of the step"),
-    Field("file", "path", "", "path at the time of the calls"),
+    Field("file", "path", "", "path that the file had last in the run; of one that several files had, "
+          "that of the calls"),
     Field("way", "text", "", "read or write"),
 )
 _VOLUME = (

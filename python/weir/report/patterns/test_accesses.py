@@ -190,3 +190,19 @@ def test_names_that_are_lost_are_files_of_their_own(tmp_path):
     [row] = patterns_of(build(tmp_path / "run"))
     assert row["file"].startswith("(lost name 77") and row["off_block"] == row["calls"] == 1
     assert (row["block"], row["stripe"]) == (4096, None)
+
+
+def test_a_renamed_file_has_the_name_that_the_table_of_files_has(tmp_path, weir):
+    """out.tmp becomes out.nc; log is renamed, and another file gets its name."""
+    script = (
+        "head -c 9000 /dev/zero > out.tmp; mv out.tmp out.nc; "
+        "head -c 7000 /dev/zero > log; mv log log.old; head -c 5000 /dev/zero > log"
+    )
+    weir("trace", "-o", "run", "--", "sh", "-c", script, cwd=tmp_path).ok()
+    printed = report_json(build(tmp_path / "run"))
+    written = {Path(row["file"]).name: row["bytes"] for row in printed["patterns"]
+        if row["way"] == "write"}
+    of_files = {Path(one["file"]).name: one["bytes_written"] for one in printed["files"]
+        if one["bytes_written"]}
+    assert written["out.nc"] == of_files["out.nc"] == 9000 and "out.tmp" not in written
+    assert written["log"] == 12000 and (of_files["log"], of_files["log.old"]) == (5000, 7000)

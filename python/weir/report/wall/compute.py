@@ -27,6 +27,7 @@ from weir.report.waits.phases import PhaseSpans
 from weir.report.waits.summary import synchronisation_of
 from weir.trace.ops import MPI
 
+FROM_ENVIRONMENT = 1  # rank_source of a process that did not call MPI_Init
 PARTS = ("computing_ns", "io_ns", "io_wait_ns", "imbalance_ns", "communication_ns")
 
 
@@ -68,13 +69,15 @@ def may_be_known(step: StepReport) -> bool:
 @figure
 def wall_time_of(step: StepReport) -> WallTime | None:
     """None where it is not known: single calls, or those of MPI in a parallel program, were not
-    recorded, or records are missing."""
+    recorded, or records are missing. Ranks of a launcher that never started MPI are programs of
+    their own."""
     if step.level != "trace":
         return None
     found = synchronisation_of(step)
     locations = found.account.locations
     if found.waits is None:
-        if any(member.process.ranks > 1 for member in step.data.members):
+        if any(one.process.ranks > 1 and one.process.rank_source != FROM_ENVIRONMENT
+                for one in step.data.members):  # fmt: skip
             return None
         locations = locations_of(step.data, _roots(step.data))
     if not len(locations):
@@ -84,13 +87,10 @@ def wall_time_of(step: StepReport) -> WallTime | None:
 
 def _roots(data: StepData) -> list[int]:
     """Processes that no other process of the step started, of a step without MPI."""
-    children = {child for every in data.children.values() for child in every}
-    members = enumerate(data.members)
     pids = {(one.file, one.process.pid) for one in data.members if not one.is_launcher}
     return [
-        index for index, one in members
-        if not one.is_launcher and one.process.whole
-        and (index not in children or (one.file, one.process.ppid) not in pids)
+        index for index, one in enumerate(data.members)
+        if not one.is_launcher and one.process.whole and (one.file, one.process.ppid) not in pids
     ]  # fmt: skip
 
 

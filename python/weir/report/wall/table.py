@@ -58,6 +58,7 @@ BY_RANK = Listing(
     (
         Field("step", "text", "", "name of the step"),
         Field("rank", "int32", "", "rank of the process", "Rank"),
+        Field("program", "text", "", "base name of the program that it runs", "Program"),
         Field("node", "text", "", "name of its node", "Node"),
         *_TIMES,
         *_SHARES,
@@ -127,6 +128,7 @@ def by_rank(step: StepReport) -> list[dict[str, Any]]:
             found.of_ranks.sums(np.array([at])),
             step=step.name,
             rank=int(found.locations.rank[at]),
+            program=step.data.members[int(found.locations.speaker[at])].process.program,
             node=nodes[int(found.locations.node[at])],
         )
         for at in _chosen(step, found).tolist()
@@ -188,7 +190,8 @@ def _tables(report: Report, options: Options) -> Iterator[Table]:
             title = f"The same of each node of {step.name}"
             yield _BY_NODE.table(title, nodes, top=options.limit)
             continue
-        yield BY_RANK.table(title, ranks)
+        without = [key for key in ("program", "node") if len({row[key] for row in ranks}) == 1]
+        yield BY_RANK.table(title, ranks, without=without)
 
 
 WALL = TableKind(
