@@ -15,7 +15,7 @@ Step = Annotated[str | None, typer.Option("--step", metavar="NAME", help="Only t
 Rank = Annotated[int | None, typer.Option("--rank", metavar="N",
     help="Only the processes of this rank.")]
 Top = Annotated[int | None, typer.Option("--top", min=0, metavar="N",
-    help="Lines of long tables (0: all). [default: 20; 10 files in the overview]")]
+    help="Lines of long tables (0: all). [default: 20; 10 files in the overview; 2000 of JSON]")]
 Threshold = Annotated[float, typer.Option("--threshold-ms", min=0, metavar="T",
     help="Only files with at least T ms of I/O.")]
 By = Annotated[str, typer.Option("--by", metavar="KEY",
@@ -35,7 +35,8 @@ From = Annotated[float | None, typer.Option("--from", metavar="S",
     help="With --trace: from S seconds after the step's start.")]
 To = Annotated[float | None, typer.Option("--to", metavar="S",
     help="With --trace: to S seconds after the step's start.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON: a stable interface.")]
+Json = Annotated[bool, typer.Option("--json",
+    help="Print JSON: a stable interface; --top 0 prints the rows of all ranks and files.")]
 Html = Annotated[str | None, typer.Option("--html", metavar="FILE",
     help="Write one self-contained page for a browser instead of printing.")]
 Offsets = Annotated[str | None, typer.Option("--offsets", metavar="PATTERN",
@@ -191,13 +192,12 @@ def _print_kinds() -> None:
 
 
 def _print_json(made: Any, options: Any) -> None:
-    import json
     import sys
-    from dataclasses import replace
 
     from weir.report import report_json
+    from weir.report.json import write_json
 
-    json.dump(report_json(made, replace(options, top=options.top or None)), sys.stdout, indent=1)
+    write_json(report_json(made, options), sys.stdout)
     sys.stdout.write("\n")
 
 

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report as JSON: a stable interface, keys are only ever added (docs/reference/tables.md).
-Counts and bytes are exact."""
+Counts and bytes are exact. Lists have their first MOST_ROWS rows, unless `top` is 0."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TextIO
 
 from weir.analysis.totals import Totals
 from weir.report.findings.registry import findings_of
 from weir.report.frame.amounts import plain
 from weir.report.frame.build import Report
 from weir.report.frame.excluded import excluded_of
+from weir.report.frame.declared import First
 from weir.report.frame.kind import Options
 from weir.report.notes import notes, unseen_statement
 from weir.report.processes.compute import is_complete, unseen_of
@@ -19,10 +21,13 @@ from weir.report.registry import KINDS
 from weir.report.steps.table import totals_json
 
 
+MOST_KEYS = 40  # of an object on one line
+
+
 def report_json(report: Report, options: Options = Options()) -> dict[str, Any]:
     """What is known of the run as a whole, and the keys of every table that `all` prints or that is
-    named. Rows are not limited, but for files, which by, top, threshold_ns and pattern choose as in
-    weir.report.files.compute.chosen."""
+    named. Files are those that by, top, threshold_ns and pattern choose as in
+    weir.report.files.compute.chosen. rows: of each list that is cut, how many it would have."""
     not_files, launchers, segments = zip(*(step.left_out()
         for step in report.steps)) if report.steps else ((), (), ())
     found: dict[str, Any] = {
@@ -52,7 +57,51 @@ def report_json(report: Report, options: Options = Options()) -> dict[str, Any]:
     for kind in KINDS:
         if kind.json is not None and (kind.in_all or options.names(kind)):
             found |= kind.json(report, options)
-    return found
+    found["rows"] = {}
+    return {key: _cut(value, options.json_limit, key, found["rows"])
+        for key, value in found.items()}
+
+
+def _cut(value: Any, limit: int | None, place: str, rows: dict[str, int]) -> Any:
+    """The value with the first rows of each list; rows: gets the number of all, by place."""
+    if isinstance(value, dict):
+        return {key: _cut(one, limit, f"{place}.{key}", rows) for key, one in value.items()}
+    if not isinstance(value, list):
+        return value
+    total = value.total if isinstance(value, First) else len(value)
+    kept = value if limit is None or isinstance(value, First) else value[:limit]
+    if total > len(kept):
+        rows[place] = max(total, rows.get(place, 0))
+    nested = any(isinstance(one, (dict, list)) for one in kept[:1])
+    return [_cut(one, limit, place, rows) for one in kept] if nested else kept
+
+
+def write_json(value: Any, stream: TextIO, indent: str = "") -> None:
+    """One line for what holds no rows, and for each of these."""
+    deeper = indent + " "
+    if _is_plain(value):
+        stream.write(json.dumps(value))
+        return
+    is_dict = isinstance(value, dict)
+    stream.write("{" if is_dict else "[")
+    for number, one in enumerate(value):
+        stream.write(f"{',' if number else ''}\n{deeper}")
+        if is_dict:
+            stream.write(f"{json.dumps(one)}: ")
+        write_json(value[one] if is_dict else one, stream, deeper)
+    stream.write(f"\n{indent}" + ("}" if is_dict else "]"))
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether it has no dictionary in it but small ones: then the encoder in C writes it."""
+    if isinstance(value, dict):
+        return not any(isinstance(one, list) and _has_rows(one) or isinstance(one, dict)
+            and not _is_plain(one) for one in value.values()) and len(value) < MOST_KEYS
+    return not isinstance(value, list) or not _has_rows(value)
+
+
+def _has_rows(value: list) -> bool:
+    return bool(value) and isinstance(value[0], (dict, list))
 
 
 def _summed(parts: Iterable[Totals]) -> dict[str, Any]:

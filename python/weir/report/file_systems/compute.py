@@ -64,6 +64,11 @@ class Mounts:
     def __bool__(self) -> bool:
         return bool(self._at)
 
+    @property
+    def key(self) -> frozenset:
+        """What is equal in equal tables."""
+        return frozenset(self._at.values())
+
     def of(self, path: str) -> Mount:
         """The mount that a path lies on; UNKNOWN for what is no path, and where no mounts were
         recorded."""
@@ -143,7 +148,18 @@ def file_systems_of(report: Report) -> list[FileSystemTotals]:
     return file_system_totals(((step.data, step.columns) for step in report.steps), report.names)
 
 
+@figure
+def _every_mounts(report: Report) -> list[Mounts]:
+    """The different tables of mounts of the run's nodes, in the order of steps and nodes."""
+    found: dict[frozenset, Mounts] = {}
+    for step in report.steps:
+        for file in step.data.files:
+            if mounts := _mounts_of(file):
+                found.setdefault(mounts.key, mounts)
+    return list(found.values())
+
+
 def mount_in(report: Report, path: str) -> Mount:
     """Where a file lies, as the first node that knows it saw it."""
-    return next((found for step in report.steps if (found := mount_of(step.data, path)) != UNKNOWN),
-        UNKNOWN)
+    every = (mounts.of(path) for mounts in _every_mounts(report))
+    return next((found for found in every if found != UNKNOWN), UNKNOWN)

@@ -10,6 +10,7 @@ from weir.analysis.names import shown
 from weir.report.file_systems.compute import mount_in
 from weir.report.files.compute import FileTotals, chosen, files_of, files_of_rank
 from weir.report.frame.build import Report
+from weir.report.frame.declared import First
 from weir.report.frame.figures import decimals, megabytes, milliseconds, whole
 from weir.report.frame.kind import Options, TableKind
 from weir.report.frame.table import Table
@@ -54,10 +55,11 @@ def _tables(report: Report, options: Options) -> Iterator[Table]:
 
 def _files_json(report: Report, options: Options) -> dict[str, Any]:
     files = chosen(
-        files_of(report), by=options.by, top=options.top, threshold_ns=options.threshold_ns,
-        pattern=options.pattern
+        files_of(report), by=options.by, threshold_ns=options.threshold_ns, pattern=options.pattern
     )
-    return {"files": [_file(one, report) for one in files]}
+    listed = files[: options.top or options.json_limit]
+    total = min(len(files), options.top or len(files))
+    return {"files": First([_file(one, report) for one in listed], total)}
 
 
 def _file(one: FileTotals, report: Report) -> dict[str, Any]:

@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from typing import Any
+import numpy as np
 
 from weir.analysis.patterns import find_patterns
 from weir.report.files.compute import files_of
 from weir.report.findings.finding import Finding, Limit
 from weir.report.frame.amounts import amount, number
 from weir.report.frame.build import Report
-from weir.report.patterns.compute import patterns_of
+from weir.report.patterns.compute import Rows, patterns_of
 
 AMOUNT = Limit(
     meaning="bytes read and written over the size of the file",
@@ -25,33 +24,36 @@ SWITCHES = Limit(
 )
 
 
-def _is_read_back(read: dict[str, Any], written: dict[str, Any]) -> bool:
-    """Whether the file is made from its beginning, and read less than it is written meanwhile."""
-    is_made = written["begin"] == 0 and 0 < read["bytes"] < written["bytes"]
-    moved = read["bytes"] + written["bytes"]
-    is_much = moved >= AMOUNT.value * max(read["end"], written["end"])
-    return is_made and is_much and written["switches"] >= SWITCHES.value
+def _read_back(rows: Rows) -> list[np.ndarray]:
+    """Of each file of a step that is read back: name, bytes read and written, size, switches."""
+    figures = rows.columns("name", "way", "bytes", "begin", "end", "switches")
+    key = rows.steps << 32 | figures[0]
+    reads = np.flatnonzero(figures[1] == 0)
+    order = reads[np.argsort(key[reads])]
+    at = order[np.minimum(np.searchsorted(key[order], key), max(len(order) - 1, 0))] if len(
+        order) else np.zeros(len(key), np.int64)
+    name, way, written, begin, end, switches = figures
+    read, size = written[at], np.maximum(end, end[at])
+    is_both = (way == 1) & (key[at] == key) & (way[at] == 0)
+    is_made = is_both & (begin == 0) & (read > 0) & (read < written)
+    is_much = read + written >= AMOUNT.value * size
+    found = is_made & is_much & (switches >= SWITCHES.value)
+    return [column[found] for column in (name, read, written, size, switches)]
 
 
 def find(report: Report) -> str | None:
     if not any(0 < one.bytes_read < one.bytes_written for one in files_of(report)):
         return None  # without a pass over the records
-    rows: dict[tuple[str, str], dict[str, dict[str, Any]]] = defaultdict(dict)
-    for row in patterns_of(report):
-        rows[row["step"], row["file"]][row["way"]] = row
-    both = [one for one in rows.values() if len(one) == 2]
-    found = [one for one in both if _is_read_back(one["read"], one["write"])]
-    if not found:
+    name, read, written, size, switches = _read_back(patterns_of(report))
+    if not len(name):
         return None
-    names = sorted({one["write"]["file"] for one in found})
+    names = sorted(report.names[one] for one in np.unique(name).tolist())
     patterns = find_patterns(names, [0] * len(names))
     first = max(patterns, key=lambda one: len(one.members)).text
     more = f" and {number(len(patterns) - 1)} more" if len(patterns) > 1 else ""
-    read, written = (sum(one[way]["bytes"] for one in found) for way in ("read", "write"))
-    size = sum(max(one["read"]["end"], one["write"]["end"]) for one in found)
     return (
-        f"{first}{more}: {amount(written)} are written and {amount(read)} read back for "
-        f"{amount(size)} of files, with {number(sum(one['write']['switches'] for one in found))} "
+        f"{first}{more}: {amount(written.sum())} are written and {amount(read.sum())} read back for "
+        f"{amount(size.sum())} of files, with {number(switches.sum())} "
         "changes between reading and writing. A library that fills whole blocks does so (classic "
         "netCDF reads each block before it changes it); a larger buffer, or layer bufa, avoids it."
     )

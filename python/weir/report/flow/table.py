@@ -36,6 +36,10 @@ from weir.report.frame.table import Table
 from weir.report.waits.summary import synchronisation_of
 
 
+# rows of rank, file and operation; of more the flow takes seconds
+QUICK_ROWS = 300_000
+
+
 def flow_steps(report: Report) -> list[FlowStep]:
     """What the analysis of the flow looks at: the chosen I/O on files of each step, and who gave
     names to files, chosen or not."""
@@ -483,7 +487,10 @@ FLOW = TableKind(
     short_heading="Data flow",
     shows="which step and rank writes and reads each file",
     tables=_flow_tables,
-    json=lambda report, options: {"flow": flow_json(report, options.pattern)},
+    json=lambda report, options: {
+        "flow": flow_json(report, options.pattern)
+        if options.names(FLOW) or len(report.columns) <= QUICK_ROWS else None
+    },
     has_rows=lambda report: len(report.steps) > 1,
     listings=(LISTING,),
 )

@@ -88,6 +88,14 @@ def _value(row: Row, name: str) -> Any:
     return row[name] if isinstance(row, Mapping) else getattr(row, name)
 
 
+class First(list):
+    """The first rows of a list that has `total`."""
+
+    def __init__(self, rows: Iterable[Any], total: int):
+        super().__init__(rows)
+        self.total = total
+
+
 @dataclass(frozen=True)
 class Listing:
     """Rows of the same fields. name: of its table in `weir query`; meaning: its sentence in the
@@ -111,6 +119,10 @@ class Listing:
     def json(self, rows: Iterable[Row]) -> list[dict[str, Any]]:
         keys = [(one, one.json_key) for one in self.fields if one.json_key]
         return [{key: f.json(_value(row, f.name)) for f, key in keys} for row in rows]
+
+    def first(self, rows: Sequence[Row], limit: int | None) -> First:
+        """As json(), of the first rows."""
+        return First(self.json(rows[:limit]), len(rows))
 
     def table(
         self,

@@ -14,6 +14,7 @@ from weir.report.frame.table import Table
 ALL = "all"
 DEFAULT_TOP = 20
 DEFAULT_DETAILS = 5
+MOST_ROWS = 2000  # of a list of JSON
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,11 @@ class Options:
     def limit(self) -> int | None:
         """Lines of a long table; None: all of them."""
         return DEFAULT_TOP if self.top is None else self.top or None
+
+    @property
+    def json_limit(self) -> int | None:
+        """Rows of a list of JSON; None: all of them."""
+        return None if self.top == 0 else max(MOST_ROWS, self.top or 0)
 
     @property
     def file_limit(self) -> int | None:

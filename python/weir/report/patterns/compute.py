@@ -8,7 +8,7 @@ the ranks of a file, become one row. Sequential and consecutive are Darshan's co
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -139,22 +139,26 @@ def _grouped(found: Accesses, *keys: str) -> tuple[np.ndarray, np.ndarray, np.nd
     return order, begins, group
 
 
-def _common_of(found: Accesses, group: np.ndarray) -> dict[tuple[int, int], list[tuple[int, int]]]:
-    """By group and kind (0: sizes, 1: strides): the most common values and their counts, as
-    Darshan orders them: by count, then the larger first."""
-    commons = found.commons
-    if not len(commons):
+def _common_of(
+    found: Accesses, group: np.ndarray, wanted: np.ndarray
+) -> dict[tuple[int, int], list[tuple[int, int]]]:
+    """By group and kind (0: sizes, 1: strides), of the wanted groups: the most common values and
+    their counts, as Darshan orders them: by count, then the larger first."""
+    of_group, kind, value, count = found.commons.T
+    rows = np.flatnonzero(np.isin(group[of_group], wanted))
+    if not len(rows):
         return {}
-    of = np.column_stack((group[commons[:, 0]], commons[:, 1], commons[:, 2]))
-    unique, at = np.unique(of, axis=0, return_inverse=True)
-    counts = np.zeros(len(unique), np.int64)
-    np.add.at(counts, at.reshape(-1), commons[:, 3])
+    keys = group[of_group[rows]], kind[rows], value[rows]
+    order = np.lexsort(keys[::-1])
+    begins = starts(*(key[order] for key in keys))
+    counts = np.add.reduceat(count[rows][order], begins)
+    ones, kinds, values = (key[order][begins] for key in keys)
     made: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    order = np.lexsort((-unique[:, 2], -counts, unique[:, 1], unique[:, 0]))
-    for (one, kind, value), count in zip(unique[order].tolist(), counts[order].tolist()):
-        values = made.setdefault((one, kind), [])
-        if len(values) < MOST_COMMON:
-            values.append((value, count))
+    order = np.lexsort((-values, -counts, kinds, ones))
+    for at in order.tolist():
+        of = made.setdefault((int(ones[at]), int(kinds[at])), [])
+        if len(of) < MOST_COMMON:
+            of.append((int(values[at]), int(counts[at])))
     return made
 
 
@@ -169,87 +173,167 @@ def by_last_names(report: Report) -> list[Accesses]:
     return found
 
 
-def _rows(step: StepReport, found: Accesses, *keys: str) -> list[dict[str, Any]]:
-    """A row for each combination of the keys, sums over all else."""
-    if not len(found):
-        return []
-    order, begins, group = _grouped(found, *keys)
-    ordered = {key: column[order] for key, column in found.columns.items()}
-    sums = {key: np.add.reduceat(ordered[key], begins).tolist() for key in (*SUMMED, "switches")}
-    first = {key: ordered[key][begins].tolist() for key in ("name", "way", "rank", "block",
-        "stripe")}
-    begin = np.minimum.reduceat(ordered["begin"], begins).tolist()
-    end = np.maximum.reduceat(ordered["end"], begins).tolist()
-    longest = np.maximum.reduceat(ordered["longest_ns"], begins).tolist()
-    commons = _common_of(found, group)
-    return [
-        {"step": step.name, "file": step.names[first["name"][i]], "rank": first["rank"][i],
-         "way": WAYS[first["way"][i]], "begin": begin[i], "end": end[i],
-         "longest_ns": longest[i], "block": first["block"][i], "stripe": first["stripe"][i] or None,
-         "sizes": _words(commons.get((i, 0), ())), "strides": _words(commons.get((i, 1), ())),
-         **{key: values[i] for key, values in sums.items()},
-         "off_stripe": sums["off_stripe"][i] if first["stripe"][i] else None}
-        for i in range(len(begins))
-    ]  # fmt: skip
+class _Groups:
+    """The rows of one step: one for each combination of the keys, sums over all else. figures: by
+    name, arrays of one length."""
+
+    def __init__(self, step: StepReport, found: Accesses, *keys: str):
+        self._step, self._found = step, found
+        order, begins, self._group = _grouped(found, *keys)
+        ordered = {key: column[order] for key, column in found.columns.items()}
+        self.figures = {
+            key: np.add.reduceat(ordered[key], begins) for key in (*SUMMED, "switches")
+        }
+        for key in ("name", "way", "rank", "block", "stripe"):
+            self.figures[key] = ordered[key][begins]
+        self.figures["begin"] = np.minimum.reduceat(ordered["begin"], begins)
+        for key in ("end", "longest_ns"):
+            self.figures[key] = np.maximum.reduceat(ordered[key], begins)
+
+    def __len__(self) -> int:
+        return len(self.figures["name"])
+
+    def rows(self, wanted: np.ndarray) -> list[dict[str, Any]]:
+        """Some of the rows, in this order."""
+        commons = _common_of(self._found, self._group, wanted)
+        names, columns = self._step.names, (column[wanted] for column in self.figures.values())
+        every = zip(*(column.tolist() for column in columns))
+        made = [dict(zip(self.figures, one)) for one in every]
+        for at, row in zip(wanted.tolist(), made):
+            row |= {
+                "step": self._step.name, "file": names[row.pop("name")], "way": WAYS[row["way"]],
+                "sizes": _words(commons.get((at, 0), ())),
+                "strides": _words(commons.get((at, 1), ())),
+            }  # fmt: skip
+            if not row["stripe"]:
+                row["stripe"] = row["off_stripe"] = None
+        return made
+
+
+_BATCH = 4096  # rows that are made at once
+
+
+class Rows(Sequence):
+    """Rows of all steps that are made when they are asked for: of many files and ranks only the
+    first ones are. where: index of the step's part, and of the row in it, of each."""
+
+    def __init__(self, parts: Sequence[_Groups], where: np.ndarray):
+        self._parts, self._where = parts, where
+
+    def __len__(self) -> int:
+        return len(self._where)
+
+    def __getitem__(self, at: Any) -> Any:
+        if not isinstance(at, slice):
+            return self[at : at + 1 or None][0]
+        where = self._where[at]
+        made: list[Any] = [None] * len(where)
+        for number in np.unique(where[:, 0]).tolist():
+            its = np.flatnonzero(where[:, 0] == number)
+            for place, row in zip(its.tolist(), self._parts[number].rows(where[its, 1])):
+                made[place] = row
+        return made
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for first in range(0, len(self), _BATCH):
+            yield from self[first : first + _BATCH]
+
+    @property
+    def steps(self) -> np.ndarray:
+        """Of each row: the index of its step among those with accesses."""
+        return self._where[:, 0]
+
+    def columns(self, *names: str) -> list[np.ndarray]:
+        """Figures of all rows, without making these."""
+        found = [np.zeros(len(self), np.int64) for _ in names]
+        for number, part in enumerate(self._parts):
+            its = np.flatnonzero(self._where[:, 0] == number)
+            for into, name in zip(found, names):
+                into[its] = part.figures[name][self._where[its, 1]]
+        return found
+
+    def chosen(self, mask: np.ndarray) -> Rows:
+        return Rows(self._parts, self._where[mask])
+
+
+def _places(parts: Sequence[_Groups]) -> np.ndarray:
+    every = [np.column_stack((np.full(len(one), at), np.arange(len(one))))
+        for at, one in enumerate(parts)]
+    return np.concatenate([np.zeros((0, 2), np.int64), *every])
 
 
 def _words(values: Any) -> tuple[str, ...]:
     return tuple(f"{value}x{count}" for value, count in values)
 
 
+def _with_accesses(report: Report) -> Iterator[tuple[StepReport, Accesses]]:
+    every = zip(report.steps, by_last_names(report))
+    return ((step, found) for step, found in every if len(found))
+
+
 @figure
-def patterns_by_rank(report: Report) -> list[dict[str, Any]]:
+def patterns_by_rank(report: Report) -> Rows:
     """A row for each step, file, direction and rank."""
-    steps = zip(report.steps, by_last_names(report))
-    return [row for step, found in steps for row in _rows(step, found, "name", "way", "rank")]
+    parts = [_Groups(step, found, "name", "way", "rank") for step, found in _with_accesses(report)]
+    return Rows(parts, _places(parts))
 
 
 @figure
-def patterns_of(report: Report) -> list[dict[str, Any]]:
+def patterns_of(report: Report) -> Rows:
     """A row for each step, file and direction, most bytes first."""
-    steps = zip(report.steps, by_last_names(report))
-    made = [row for step, found in steps for row in _of_files(step, found)]
-    return sorted(made, key=lambda row: (-row["bytes"], row["file"], row["way"]))
+    parts = [_of_files(step, found) for step, found in _with_accesses(report)]
+    rows = Rows(parts, _places(parts))
+    name, way, moved = rows.columns("name", "way", "bytes")
+    numbers, at = np.unique(name, return_inverse=True)
+    texts = [report.names[number] for number in numbers.tolist()]
+    place = np.empty(len(texts), np.int64)
+    place[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
+    return rows.chosen(np.lexsort((way, place[at], -moved)))
 
 
-def _of_files(step: StepReport, found: Accesses) -> Iterator[dict[str, Any]]:
-    rows, of_ranks = _rows(step, found, "name", "way"), _rows(step, found, "name", "way", "rank")
-    ranks: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in of_ranks:
-        ranks.setdefault((row["file"], row["way"]), []).append(row)
-    interleaved = _interleaved(found)
-    for row in rows:
-        mine = ranks[row["file"], row["way"]]
-        slowest, fastest = (pick(mine, key=lambda one: one["ns"]) for pick in (max, min))
-        number = step.names.number(row["file"])
-        yield row | {
-            "ranks": len(mine), "interleaved": interleaved.get((number, WAYS.index(row["way"])), 0),
-            "fastest_rank": fastest["rank"], "fastest_ns": fastest["ns"],
-            "slowest_rank": slowest["rank"], "slowest_ns": slowest["ns"],
-            "deviation_ns": round(float(np.std([one["ns"] for one in mine]))),
-            "deviation_bytes": round(float(np.std([one["bytes"] for one in mine]))),
-        }  # fmt: skip
+def _of_files(step: StepReport, found: Accesses) -> _Groups:
+    """With what differs between the ranks of a file."""
+    rows = _Groups(step, found, "name", "way")
+    by_rank = _Groups(step, found, "name", "way", "rank").figures
+    begins = starts(by_rank["name"], by_rank["way"])
+    count = np.diff(np.r_[begins, len(by_rank["name"])])
+    of_file = np.repeat(np.arange(len(begins)), count)
+    rows.figures["ranks"] = count
+    rows.figures["interleaved"] = _interleaved(found, rows.figures)
+    for which, sign in (("fastest", 1), ("slowest", -1)):  # of equal ones the lowest rank
+        first = np.lexsort((by_rank["rank"], sign * by_rank["ns"], of_file))[begins]
+        rows.figures |= {f"{which}_{key}": by_rank[key][first] for key in ("rank", "ns")}
+    for key in ("ns", "bytes"):
+        mean = np.add.reduceat(by_rank[key], begins) / count
+        squares = np.add.reduceat((by_rank[key] - mean[of_file]) ** 2, begins)
+        rows.figures[f"deviation_{key}"] = np.rint(np.sqrt(squares / count)).astype(np.int64)
+    return rows
 
 
-def _interleaved(found: Accesses) -> dict[tuple[int, int], int]:
-    """By name and way: ranks whose range of bytes begins before that of another rank of their node
-    ends, and the other way round."""
-    columns = found.columns
+def _interleaved(found: Accesses, files: dict[str, np.ndarray]) -> np.ndarray:
+    """Of each file and way: ranks whose range of bytes begins before that of another rank of their
+    node ends, and the other way round."""
+    counts, columns = np.zeros(len(files["name"]), np.int64), found.columns
     has_place = np.flatnonzero(columns["end"] > columns["begin"])
     if not len(has_place):
-        return {}
+        return counts
     order = has_place[np.lexsort([columns[key][has_place]
         for key in ("begin", "node", "way", "name")])]
-    counts: dict[tuple[int, int], int] = {}
-    keys = ("name", "way", "node")
-    begins = starts(*(columns[key][order] for key in keys))
-    for some in np.split(order, begins[1:]):
-        begin, end, rank = (columns[key][some] for key in ("begin", "end", "rank"))
-        if len(np.unique(rank)) < 2:
-            continue
-        before = np.r_[-1, np.maximum.accumulate(end)[:-1]]
-        after = np.r_[begin[1:], np.iinfo(np.int64).max]
-        mixed = len(np.unique(rank[(begin < before) | (after < end)]))
-        key = int(columns["name"][some[0]]), int(columns["way"][some[0]])
-        counts[key] = counts.get(key, 0) + mixed
+    keys = tuple(columns[key][order] for key in ("name", "way", "node"))
+    begins = starts(*keys)
+    of = np.repeat(np.arange(len(begins)), np.diff(np.r_[begins, len(order)]))
+    rank = columns["rank"][order]
+    is_several = (np.minimum.reduceat(rank, begins) != np.maximum.reduceat(rank, begins))[of]
+    # Places of bytes as small numbers, so that one rising sequence has those of all groups.
+    places = np.unique(np.r_[columns["begin"][order], columns["end"][order]])
+    begin, end = (np.searchsorted(places, columns[key][order]) for key in ("begin", "end"))
+    first = of * (len(places) + 1)
+    before = np.r_[-1, np.maximum.accumulate(first + end)[:-1]] - first  # below 0: of another group
+    is_next = np.r_[of[1:] == of[:-1], False]
+    is_mixed = (begin < before) | (is_next & (np.r_[begin[1:], 0] < end))
+    rows = np.flatnonzero(is_mixed & is_several)
+    groups = np.unique(np.stack((of[rows], rank[rows])), axis=1)[0]
+    name, way = (key[begins[groups]] for key in keys[:2])
+    ordered = files["name"] * 2 + files["way"]  # files are in this order
+    np.add.at(counts, np.searchsorted(ordered, name * 2 + way), 1)
     return counts

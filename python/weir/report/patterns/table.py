@@ -6,13 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy as np
+
 from weir.analysis.names import matches
 from weir.report.frame.build import Report
-from weir.report.frame.declared import Field, Listing, sums
+from weir.report.frame.declared import Field, Listing
 from weir.report.frame.figures import percent, seconds
 from weir.report.frame.kind import Options, TableKind
 from weir.report.frame.table import Table
-from weir.report.patterns.compute import patterns_by_rank, patterns_of
+from weir.report.patterns.compute import WAYS, Rows, patterns_by_rank, patterns_of
 
 _CLASSES = (
     Field("sequential", "int", "", "calls that begin behind the last byte of the one before "
@@ -45,8 +47,8 @@ _COUNTS = (
 )  # fmt: skip
 _WHAT = (
     Field("step", "text", "", "name of the step"),
-    Field("file", "path", "", "path that the file had last in the run; of one that several files had, "
-          "that of the calls"),
+    Field("file", "path", "", "path that the file had last in the run; of one that several files "
+          "had, that of the calls"),
     Field("way", "text", "", "read or write"),
 )
 _VOLUME = (
@@ -97,9 +99,12 @@ def _cells(row: dict[str, Any], shown: str) -> tuple[str, ...]:
 
 
 def _tables(report: Report, options: Options) -> Iterator[Table]:
-    wanted = options.pattern
-    rows = [row for row in patterns_of(report) if wanted is None or matches(row["file"], wanted)]
-    if not rows:
+    rows, wanted = patterns_of(report), options.pattern
+    if wanted is not None:
+        [names] = rows.columns("name")
+        every = np.unique(names).tolist()
+        rows = rows.chosen(np.isin(names, [n for n in every if matches(report.names[n], wanted)]))
+    if not len(rows):
         return
     file = next(one for one in BY_FILE.fields if one.name == "file")
     listed = rows[: options.limit]
@@ -111,13 +116,15 @@ def _tables(report: Report, options: Options) -> Iterator[Table]:
     )  # fmt: skip
 
 
-def _totals(rows: list[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
+def _totals(rows: Rows) -> Iterator[tuple[str, ...]]:
     """Of all files together: reads, writes."""
-    for way in ("read", "write"):
-        mine = [row for row in rows if row["way"] == way]
-        if not mine:
+    summed = ("calls", "bytes", *_PARTS, "off_block")
+    of_way, *columns = rows.columns("way", *summed)
+    for number, way in enumerate(WAYS):
+        mine = of_way == number
+        if not mine.any():
             continue
-        all_of = sums(mine, "calls", "bytes", *_PARTS, "off_block")
+        all_of = {name: int(column[mine].sum()) for name, column in zip(summed, columns)}
         calls = all_of["calls"]
         yield (
             str(calls), f"{all_of['bytes'] / 1e6:.3f}", "",
@@ -139,8 +146,8 @@ def _has_rows(report: Report) -> bool:
     return any(step.level == "trace" and bool(step.all.bytes) for step in report.steps)
 
 
-def _json(report: Report, _: Options) -> dict[str, Any]:
-    return {"patterns": BY_FILE.json(patterns_of(report))}
+def _json(report: Report, options: Options) -> dict[str, Any]:
+    return {"patterns": BY_FILE.first(patterns_of(report), options.json_limit)}
 
 
 def _every(report: Report, options: Options) -> Iterable[Table]:

@@ -62,6 +62,8 @@ LISTING = Listing(
         Field("all", "object", "", "calls, bytes, seconds, files"),
         Field("by_rank", "object", "",
               "rank (-1: processes without a rank), calls, bytes, seconds, files"),
+        Field("by_node", "object", "",
+              "node, ranks, calls, bytes, seconds; rank_seconds: of its ranks least, median, most"),
         Field("routines", "object", "", "rank0, all: rows, total and below of the table routines"),
         Field(
             "clocks", "object", "",
@@ -110,6 +112,24 @@ def step_table(report: Report) -> Table:
     return LISTING.table("Steps", LISTING.rows(report), footer=lines, remarks=remarks)
 
 
+def by_node(step: StepReport) -> list[dict[str, Any]]:
+    """Totals of the ranks of each node, and how these differ in time."""
+    on: dict[str, list[Totals]] = {}
+    place = {member.rank: member.file for member in step.data.members if member.rank >= 0}
+    for rank, one in step.by_rank.items():
+        if rank >= 0:
+            on.setdefault(step.data.files[place[rank]].node, []).append(one)
+    made = []
+    for node, every in on.items():
+        times = sorted(one.seconds for one in every)
+        spread = {"least": times[0], "median": times[len(times) // 2], "most": times[-1]}
+        sums = {key: sum(getattr(one, key) for one in every) for key in ("calls", "bytes")}
+        seconds = sum(one.ns for one in every) / 1e9
+        made.append({"node": node, "ranks": len(every), **sums, "seconds": seconds,
+            "rank_seconds": spread})
+    return made
+
+
 def totals_json(one: Totals) -> dict[str, Any]:
     return {"calls": one.calls, "bytes": one.bytes, "seconds": one.seconds, "files": one.files}
 
@@ -126,6 +146,7 @@ def _row(step: StepReport) -> dict[str, Any]:
         "lost_events": step.lost_events, "complete": is_step_complete(step),
         "rank0": totals_json(step.rank0), "all": totals_json(step.all),
         "by_rank": lambda: [{"rank": n, **totals_json(one)} for n, one in step.by_rank.items()],
+        "by_node": lambda: by_node(step),
         "routines": lambda: {
             name: routines_json(routines_of(step, rank))
             for name, rank in (("rank0", 0), ("all", None))

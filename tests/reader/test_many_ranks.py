@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run of thousands of ranks, each with a file of its own: JSON has the first rows of its lists
+and sums by node, and says how many rows there are."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from weir.report import build, report_json
+from weir.report.frame.kind import MOST_ROWS, Options
+from weir.trace._synthetic import TraceWriter, event
+
+RANKS, NODES = MOST_ROWS + 500, 2
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("ranks") / "run" / "s"
+    directory.mkdir(parents=True)
+    for node in range(NODES):
+        with TraceWriter(directory / f"n{node}.weir", f"n{node}") as writer:
+            for rank in range(node, RANKS, NODES):
+                process = writer.process(10 + rank, rank, RANKS)
+                own, common = (process.name(f"/scratch/{name}") for name in (f"r{rank}", "all"))
+                process.events([
+                    event("write", writer.created_ticks, 1 + rank, file=own, size=2, offset=0),
+                    event("read", writer.created_ticks + 9000, 5, file=common, size=1, offset=0),
+                ])  # fmt: skip
+    return directory.parent
+
+
+def test_lists_have_their_first_rows_and_say_how_many_there_are(run, weir):
+    text = weir("report", run, "--json").ok().stdout
+    assert len(text.splitlines()) < 6 * MOST_ROWS
+    printed = json.loads(text)
+    [step] = printed["steps"]
+    lists = {"files": printed["files"], "patterns": printed["patterns"],
+        "steps.by_rank": step["by_rank"], "processes": printed["processes"]}
+    assert {len(one) for one in lists.values()} == {MOST_ROWS}
+    whole = {"files": RANKS + 1, "patterns": RANKS + 1, "steps.by_rank": RANKS, "processes": RANKS}
+    assert {key: printed["rows"][key] for key in whole} == whole
+    every = json.loads(weir("report", run, "--json", "--top", "0").ok().stdout)
+    assert every["rows"] == {}
+    assert {key: len(every[key]) for key in ("files", "patterns", "processes")} == {
+        key: whole[key] for key in ("files", "patterns", "processes")
+    }
+    assert every["total"] == printed["total"] and every["total"]["calls"] == 2 * RANKS
+    assert every["files"][:MOST_ROWS] == printed["files"]
+    assert every["patterns"][:MOST_ROWS] == printed["patterns"]
+
+
+def test_ranks_are_summed_by_node(run):
+    [step] = report_json(build(run))["steps"]
+    nodes = step["by_node"]
+    half = RANKS // 2
+    assert [(one["node"], one["ranks"]) for one in nodes] == [("n0", half), ("n1", half)]
+    for key in ("calls", "bytes"):
+        assert sum(one[key] for one in nodes) == step["all"][key]
+    for number, one in enumerate(nodes):
+        times = [1 + rank + 5 for rank in range(number, RANKS, NODES)]
+        assert one["seconds"] == sum(times) / 1e9
+        middle = times[len(times) // 2] / 1e9
+        assert one["rank_seconds"] == {
+            "least": times[0] / 1e9, "median": middle, "most": times[-1] / 1e9
+        }
+
+
+def test_patterns_of_a_file_of_all_ranks(run):
+    rows = report_json(build(run), Options(top=0))["patterns"]
+    [common] = [row for row in rows if row["file"] == "/scratch/all"]
+    assert (common["ranks"], common["calls"], common["interleaved"]) == (RANKS, RANKS, RANKS)
+    assert (common["fastest_rank"], common["slowest_rank"], common["deviation_s"]) == (0, 0, 0)
+    assert sum(row["interleaved"] for row in rows) == RANKS
