@@ -52,14 +52,14 @@ class Counts {
     return sum;
   }
 
-  // only_regular: leaves out what came by chance.
+  // least: leaves out what came less often.
   void give(uint32_t file, uint32_t kind, std::vector<weir_reader_common>& out,
-            bool only_regular = false) {
+            uint64_t least = 1) {
     std::sort(counts_.begin(), counts_.end(), [](const auto& a, const auto& b) {
       return a.count != b.count ? a.count > b.count : a.value > b.value;
     });
     for (size_t i = 0; i < std::min(counts_.size(), kGiven); ++i) {
-      if (only_regular && !is_regular(counts_[i])) continue;
+      if (counts_[i].count < least) break;
       out.push_back({counts_[i].value, counts_[i].count, file, kind});
     }
   }
@@ -247,7 +247,7 @@ class OfProcess {
         if (sums.end[way] == 0) sums.begin[way] = 0;
         file.sizes[way].give(number, uint32_t(way), out.common);
         file.strides[way].give(number, uint32_t(2 + way), out.common);
-        file.backward[way].give(number, uint32_t(4 + way), out.common, true);
+        file.backward[way].give(number, uint32_t(4 + way), out.common, 2);
       }
       out.files.push_back(file.sums);
     }
@@ -331,10 +331,46 @@ void take_all(const Mapping& file, const Chunks& chunks, OfProcess& of) {
   }
 }
 
+// Common values of all processes: of each, or those of one text added up.
+class Commons {
+ public:
+  Commons(const Names& names, bool by_process) : names_(names), by_process_(by_process) {}
+
+  // first: index of the process's first file among those of all.
+  void add(const Accesses& one, uint32_t first, std::vector<weir_reader_common>& out) {
+    for (weir_reader_common common : one.common) {
+      const weir_reader_access& of = one.files[common.file];
+      common.file += first;
+      const uint32_t text = of.file == 0 ? Names::kLost : names_.text_of(of.process, of.file);
+      if (!by_process_ && text != Names::kLost) {
+        const Key key = {uint64_t(text) << 32 | common.kind, common.value};
+        const auto [known, is_new] = at_.try_emplace(key, out.size());
+        if (!is_new) {
+          out[known->second].count += common.count;
+          continue;
+        }
+      }
+      out.push_back(common);
+    }
+  }
+
+ private:
+  using Key = std::pair<uint64_t, uint64_t>;  // text and kind, value
+  struct Hash {
+    size_t operator()(const Key& key) const {
+      return (key.first * 0x9e3779b97f4a7c15u) ^ (key.second * 0xc2b2ae3d27d4eb4fu);
+    }
+  };
+
+  const Names& names_;
+  const bool by_process_;
+  std::unordered_map<Key, size_t, Hash> at_;
+};
+
 }  // namespace
 
 Accesses find_accesses(const Mapping& file, const Index& index, const Names& names,
-                       std::span<const weir_reader_alignment> alignment, bool all_names,
+                       std::span<const weir_reader_alignment> alignment, AccessChoice choice,
                        unsigned threads) {
   const std::vector<Chunks> chunks = chunks_of(index);
   std::vector<Accesses> found(chunks.size());
@@ -342,19 +378,17 @@ Accesses find_accesses(const Mapping& file, const Index& index, const Names& nam
   in_parallel(threads, [&](size_t) {
     for (uint32_t process = next++; process < chunks.size(); process = next++) {
       if (chunks[process].empty()) continue;
-      OfProcess of(names, alignment, all_names, process, index.header.created_ticks);
+      if (process < choice.processes.size() && choice.processes[process] == 0) continue;
+      OfProcess of(names, alignment, choice.all_names, process, index.header.created_ticks);
       take_all(file, chunks[process], of);
       of.give(found[process]);
     }
   });
   Accesses all;
+  Commons commons(names, choice.by_process);
   for (Accesses& one : found) {
-    const uint32_t first = uint32_t(all.files.size());
+    commons.add(one, uint32_t(all.files.size()), all.common);
     all.files.insert(all.files.end(), one.files.begin(), one.files.end());
-    for (weir_reader_common common : one.common) {
-      common.file += first;
-      all.common.push_back(common);
-    }
     one = {};
   }
   return all;

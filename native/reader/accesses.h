@@ -16,12 +16,20 @@ struct Accesses {
   std::vector<weir_reader_common> common;  // by index in `files`
 };
 
+// Whose accesses are found. by_process: also the common values of each process; otherwise those of
+// processes with one text are added up, and stand with the first of them that has some.
+struct AccessChoice {
+  std::span<const uint8_t> processes;  // 0: not this one; empty: all
+  bool all_names = false;
+  bool by_process = false;
+};
+
 // Reads and writes of the lowest level seen, in the order in which they ended in their process.
 // alignment: of the file of each text; lost names count as files of `lost`.
 // cost: one pass over all records on so many threads; memory for the files of processes with
 // accesses, however many records there are. before: a scan, or find_times.
 Accesses find_accesses(const Mapping& file, const Index& index, const Names& names,
-                       std::span<const weir_reader_alignment> alignment, bool all_names,
+                       std::span<const weir_reader_alignment> alignment, AccessChoice choice,
                        unsigned threads);
 
 }  // namespace weir::reader

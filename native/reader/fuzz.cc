@@ -126,7 +126,8 @@ void read_all(const char* path) {
   read_output(reader, clock);
   read_events(reader, clock);
   const weir_reader_alignment alignment = {4096, 1 << 20};
-  if (weir_reader_accesses(reader, &alignment, 1, 0, 2) != 0) abort();
+  if (weir_reader_accesses(reader, &alignment, 1, nullptr, 0, 0, 2) != 0) abort();
+  weir_reader_leave(reader);
   for (uint32_t array = WEIR_READER_CHUNKS; array <= WEIR_READER_COMMONS; ++array) {
     uint64_t count, bytes, sum = 0;
     const auto* from =

@@ -104,14 +104,22 @@ WEIR_API int weir_reader_times(weir_reader* reader, uint32_t threads) {
 }
 
 WEIR_API int weir_reader_accesses(weir_reader* reader, const weir_reader_alignment* alignment,
-                                  uint64_t count, uint32_t all_names, uint32_t threads) {
+                                  uint64_t count, const uint8_t* chosen, uint32_t all_names,
+                                  uint32_t by_process, uint32_t threads) {
   try {
-    reader->accesses = find_accesses(reader->file, reader->index, reader->names, {alignment, count},
-                                     all_names != 0, threads);
+    const size_t processes = chosen == nullptr ? 0 : reader->index.processes.size();
+    reader->accesses =
+        find_accesses(reader->file, reader->index, reader->names, {alignment, count},
+                      {{chosen, processes}, all_names != 0, by_process != 0}, threads);
     return 0;
   } catch (const std::exception&) {
     return -1;
   }
+}
+
+WEIR_API void weir_reader_leave(weir_reader* reader) {
+  reader->file.leave(0, reader->file.size());
+  reader->accesses = {};
 }
 
 WEIR_API void weir_reader_get_header(const weir_reader* reader, weir_reader_header* out) {

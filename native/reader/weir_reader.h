@@ -185,10 +185,17 @@ int weir_reader_scan(weir_reader *reader, uint32_t threads);
 int weir_reader_times(weir_reader *reader, uint32_t threads);
 
 /* How each process accesses each file: the arrays accesses and commons. alignment: of each text.
+ * chosen: of each process whether it is looked at; null: all. by_process 0: the common values of
+ * processes with one text are added up, under the first of them.
  * before: weir_reader_scan or weir_reader_times.
  * fails: -1 when memory or threads ran out. */
 int weir_reader_accesses(weir_reader *reader, const weir_reader_alignment *alignment,
-                         uint64_t count, uint32_t all_names, uint32_t threads);
+                         uint64_t count, const uint8_t *chosen, uint32_t all_names,
+                         uint32_t by_process, uint32_t threads);
+
+/* The process gives up the pages of the mapping, which come back when they are read, and the arrays
+ * accesses and commons. */
+void weir_reader_leave(weir_reader *reader);
 
 void weir_reader_get_header(const weir_reader *reader, weir_reader_header *out);
 /* The mapped file, size bytes. The file may still grow or change: whoever reads it copies first. */

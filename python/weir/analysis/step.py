@@ -157,6 +157,8 @@ def read_step(
     for file, line, numbered in zip(files, lines, numbers):
         parts.append(_columns(file, line, members, first, names, numbered))
         first += len(file.processes)
+    for file in files:
+        file.leave()
     columns = Columns.joined(parts)
     is_layered = columns.layer >= EVENTS
     program, layered = columns.where(~is_layered), columns.where(is_layered) if is_layered.any(

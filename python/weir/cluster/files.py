@@ -188,6 +188,11 @@ class ClusterFile(TraceFile):
         """It is."""
         return self
 
+    def leave(self) -> None:
+        """Where it was mapped at all."""
+        if "here" in vars(self):
+            self.here.leave()
+
     def array(self, name: str) -> np.ndarray:
         return self.tables.arrays[name]
 

@@ -245,10 +245,18 @@ ALIGNMENT = _layout("block_bytes:<u4 stripe_bytes:<u4")
 
 
 @functools.cache
+def leave_function() -> object:
+    """weir_reader_leave with its signature set."""
+    function = library().weir_reader_leave
+    function.argtypes, function.restype = [c.c_void_p], None
+    return function
+
+
+@functools.cache
 def accesses_function() -> object:
     """weir_reader_accesses with its signature set."""
     function = library().weir_reader_accesses
-    function.argtypes = [c.c_void_p, c.c_void_p, c.c_uint64, c.c_uint32, c.c_uint32]
+    function.argtypes = [c.c_void_p, c.c_void_p, c.c_uint64, c.c_void_p, *[c.c_uint32] * 3]
     function.restype = c.c_int
     return function
 

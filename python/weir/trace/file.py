@@ -126,19 +126,32 @@ class TraceFile:
         return self
 
     def accesses(
-        self, alignment: np.ndarray, all_names: bool, threads: int = 1
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """How each process accesses each file, and the common sizes and strides: the arrays
+        self, alignment: np.ndarray, chosen: np.ndarray, all_names: bool, by_process: bool,
+        threads: int = 1,
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        """How the chosen processes access each file, and the common sizes and strides: the arrays
         `accesses` and `commons`, copied. alignment: of the file of each text (_abi.ALIGNMENT).
-        cost: one pass over all records."""
-        handle, wanted = self.handle, np.ascontiguousarray(alignment, _abi.ALIGNMENT)
+        by_process: common values of each process, not of each text. cost: one pass over all
+        records."""
+        wanted = np.ascontiguousarray(alignment, _abi.ALIGNMENT)
+        mask = np.ascontiguousarray(chosen, np.uint8)
         made = _abi.accesses_function()(
-            handle, wanted.ctypes.data, len(wanted), int(all_names), threads
-        )
+            self.handle, wanted.ctypes.data, len(wanted), mask.ctypes.data, int(all_names),
+            int(by_process), threads,
+        )  # fmt: skip
         if made != 0:
             raise MemoryError(f"{self.path}: not enough memory for the accesses of its files")
-        return tuple(TraceFile.array_of(self, name, handle).copy()
+        handle = self.handle
+        found = tuple(TraceFile.array_of(self, name, handle).copy()
             for name in ("accesses", "commons"))
+        self.leave()
+        return found
+
+    def leave(self) -> None:
+        """Give up the pages of the mapping that are in memory: they come back when they are read.
+        The kernel maps what lies around a page that is read, so a look at each process maps all.
+        """
+        _abi.leave_function()(self.handle)
 
     def array(self, name: str) -> np.ndarray:
         """A table of the reader by its name in _abi.ARRAYS, without copying."""

@@ -8,7 +8,7 @@ the ranks of a file, become one row. Sequential and consecutive are Darshan's co
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -49,45 +49,57 @@ class Accesses:
 
 @figure
 def accesses_of(step: StepReport) -> Accesses:
-    """Of the chosen members of a step of level trace; empty at other levels."""
+    """Of the chosen members of a step of level trace; empty at other levels. Common sizes and
+    strides are those of a file on a node."""
+    return _accesses_of(step, False)
+
+
+@figure
+def accesses_by_rank(step: StepReport) -> Accesses:
+    """The same with the common sizes and strides of each rank."""
+    return _accesses_of(step, True)
+
+
+def _accesses_of(step: StepReport, by_process: bool) -> Accesses:
     if step.level != "trace":
         return _joined([])
-    return _accesses(step.data, step.names, step.members, step.choice.everything)
+    return _accesses(step.data, step.names, step.members, step.choice.everything, by_process)
 
 
 @pass_over_records
 def _accesses(
-    data: StepData, names: NameTable, members: np.ndarray, all_names: bool
+    data: StepData, names: NameTable, members: np.ndarray, all_names: bool, by_process: bool
 ) -> Accesses:
     alignments = alignment_of(data)
     parts = [
         part
         for index, file in enumerate(data.files)
-        for part in _of_file(data, index, file, names, members, all_names, alignments)
+        for part in _of_file(data, index, names, members, all_names, by_process, alignments)
     ]
     return _joined(parts)
 
 
 def _of_file(
-    data: StepData, index: int, file: TraceFile, names: NameTable, members: np.ndarray,
-    all_names: bool, alignments: dict[str, tuple[int | None, int | None]],
+    data: StepData, index: int, names: NameTable, members: np.ndarray, all_names: bool,
+    by_process: bool, alignments: dict[str, tuple[int | None, int | None]],
 ) -> Iterator[tuple[dict[str, np.ndarray], np.ndarray]]:  # fmt: skip
     """The columns of reads, then those of writes, of one trace file."""
-    numbers = data.name_numbers[index]
+    file, numbers = data.files[index], data.name_numbers[index]
     of_text = np.zeros(len(numbers) + 1, ALIGNMENT)  # the last: of names that are lost
     known = [alignments.get(names[number], (None, None)) for number in numbers.tolist()]
     of_text["block_bytes"] = [block or BLOCK_BYTES for block, _ in (*known, (None, None))]
     of_text["stripe_bytes"] = [stripe or 0 for _, stripe in (*known, (None, None))]
-    found, commons = file.accesses(of_text, all_names, threads_for(file.header.file_bytes))
     first = data.first_member(index)
+    chosen = members[first : first + len(file.processes)]
+    threads = threads_for(file.header.file_bytes)
+    found, commons = file.accesses(of_text, chosen, all_names, by_process, threads)
     member = found["process"].astype(np.int64) + first
-    chosen = members[member] if len(member) else np.zeros(0, bool)
     ranks = np.array([one.rank for one in data.members], np.int32)
     name = name_numbers(file, found, names, numbers) if len(found) else np.zeros(0, np.int32)
     text = file.texts_of(found["process"], found["file"]) if len(found) else np.zeros(0, np.uint32)
     at = np.minimum(text, len(numbers))
     for way in (0, 1):
-        rows = np.flatnonzero(chosen & (found["calls"][:, way] > 0))
+        rows = np.flatnonzero(found["calls"][:, way] > 0)
         place = np.full(len(found), -1)
         place[rows] = np.arange(len(rows))
         columns = {
@@ -121,12 +133,14 @@ def _joined(parts: list[tuple[dict[str, np.ndarray], np.ndarray]]) -> Accesses:
     keys = (*SUMMED, "begin", "end", "name", "rank", "way", "node", "switches", "longest_ns",
             "block", "stripe")  # fmt: skip
     columns, first = {}, 0
+    lengths = [len(part["name"]) for part, _ in parts]
     for key in keys:
-        columns[key] = np.concatenate([np.zeros(0, np.int64), *(part[key] for part, _ in parts)])
+        every = [part.pop(key) for part, _ in parts]
+        columns[key] = np.concatenate([np.zeros(0, np.int64), *every])
     commons = [np.zeros((0, 4), np.int64)]
-    for part, common in parts:
+    for rows, (_, common) in zip(lengths, parts):
         commons.append(common + np.array([first, 0, 0, 0]))
-        first += len(part["name"])
+        first += rows
     return Accesses(columns, np.concatenate(commons))
 
 
@@ -162,15 +176,15 @@ def _common_of(
     return made
 
 
-@figure
-def by_last_names(report: Report) -> list[Accesses]:
+def _by_last_names(
+    report: Report, accesses: Callable[[StepReport], Accesses]
+) -> Iterator[tuple[StepReport, Accesses]]:
     """Of each step, under the names that the files had last, as in the table of files."""
-    found = []
     for step, renamed in zip(report.steps, renamed_of(report)):
-        one = accesses_of(step)
+        one = accesses(step)
         names = by_last_number(one.columns["name"], renamed)
-        found.append(replace(one, columns=one.columns | {"name": names}))
-    return found
+        if len(one):
+            yield step, replace(one, columns=one.columns | {"name": names})
 
 
 class _Groups:
@@ -180,15 +194,15 @@ class _Groups:
     def __init__(self, step: StepReport, found: Accesses, *keys: str):
         self._step, self._found = step, found
         order, begins, self._group = _grouped(found, *keys)
-        ordered = {key: column[order] for key, column in found.columns.items()}
+        columns = found.columns
         self.figures = {
-            key: np.add.reduceat(ordered[key], begins) for key in (*SUMMED, "switches")
+            key: np.add.reduceat(columns[key][order], begins) for key in (*SUMMED, "switches")
         }
         for key in ("name", "way", "rank", "block", "stripe"):
-            self.figures[key] = ordered[key][begins]
-        self.figures["begin"] = np.minimum.reduceat(ordered["begin"], begins)
+            self.figures[key] = columns[key][order[begins]]
+        self.figures["begin"] = np.minimum.reduceat(columns["begin"][order], begins)
         for key in ("end", "longest_ns"):
-            self.figures[key] = np.maximum.reduceat(ordered[key], begins)
+            self.figures[key] = np.maximum.reduceat(columns[key][order], begins)
 
     def __len__(self) -> int:
         return len(self.figures["name"])
@@ -266,22 +280,20 @@ def _words(values: Any) -> tuple[str, ...]:
     return tuple(f"{value}x{count}" for value, count in values)
 
 
-def _with_accesses(report: Report) -> Iterator[tuple[StepReport, Accesses]]:
-    every = zip(report.steps, by_last_names(report))
-    return ((step, found) for step, found in every if len(found))
-
-
 @figure
 def patterns_by_rank(report: Report) -> Rows:
     """A row for each step, file, direction and rank."""
-    parts = [_Groups(step, found, "name", "way", "rank") for step, found in _with_accesses(report)]
+    parts = [
+        _Groups(step, found, "name", "way", "rank")
+        for step, found in _by_last_names(report, accesses_by_rank)
+    ]
     return Rows(parts, _places(parts))
 
 
 @figure
 def patterns_of(report: Report) -> Rows:
     """A row for each step, file and direction, most bytes first."""
-    parts = [_of_files(step, found) for step, found in _with_accesses(report)]
+    parts = [_of_files(step, found) for step, found in _by_last_names(report, accesses_of)]
     rows = Rows(parts, _places(parts))
     name, way, moved = rows.columns("name", "way", "bytes")
     numbers, at = np.unique(name, return_inverse=True)
@@ -294,7 +306,9 @@ def patterns_of(report: Report) -> Rows:
 def _of_files(step: StepReport, found: Accesses) -> _Groups:
     """With what differs between the ranks of a file."""
     rows = _Groups(step, found, "name", "way")
-    by_rank = _Groups(step, found, "name", "way", "rank").figures
+    order, first, _ = _grouped(found, "name", "way", "rank")
+    by_rank = {key: found.columns[key][order[first]] for key in ("name", "way", "rank")}
+    by_rank |= {key: np.add.reduceat(found.columns[key][order], first) for key in ("ns", "bytes")}
     begins = starts(by_rank["name"], by_rank["way"])
     count = np.diff(np.r_[begins, len(by_rank["name"])])
     of_file = np.repeat(np.arange(len(begins)), count)
