@@ -15,7 +15,7 @@ import numpy as np
 from weir.analysis.columns import starts
 from weir.analysis.remote import for_each
 from weir.report.frame.build import StepReport, figure
-from weir.report.output_cost.calls import Callers, Labels, costs_in, labels_of
+from weir.report.output_cost.calls import LIBRARIES, Callers, Labels, costs_in, labels_of
 from weir.report.output_cost.waiting import waits_for
 from weir.report.waits.account import Account
 from weir.report.waits.locations import Locations, locations_of
@@ -88,12 +88,21 @@ def output_cost_of(step: StepReport) -> OutputCost | None:
         locations, has_mpi = locations_of(step.data, _roots(step)), False
     labels = labels_of(step.data, step.names)
     callers = _callers(step, locations, found.account if has_mpi else None)
-    waited, waiting = waits_for(found.account, len(locations))
+    writes = _writers(step, locations)
+    waited, waiting = waits_for(found.account, writes)
     pieces = [(file, labels, callers, waited, waiting) for file in range(len(step.data.files))]
     rows = np.concatenate(for_each(costs_in, step.data, step.names, pieces))
     if step.choice.rank is not None:
         rows = rows[locations.rank[rows["rank"]] == step.choice.rank]
     return _costs(locations, labels, rows) if len(rows) else None
+
+
+def _writers(step: StepReport, locations: Locations) -> np.ndarray:
+    """Ranks that write files, or call a library that does."""
+    columns, writes = step.data.columns, np.zeros(len(locations) + 1, bool)
+    of_output = (columns.moved > 0) & columns.by_code("W") | np.isin(columns.layer, LIBRARIES)
+    writes[locations.of_member[columns.member[of_output]]] = True
+    return writes[:-1]
 
 
 def _roots(step: StepReport) -> list[int]:

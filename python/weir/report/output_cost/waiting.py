@@ -50,21 +50,31 @@ class Growing:
         return _abi.Growing(*(one.ctypes.data for one in vars(self).values()))
 
 
-def waits_for(account: Account, ranks: int) -> tuple[Growing, Growing]:
-    """How long others have waited for each rank, and each rank for others that were not yet in MPI.
+def waits_for(account: Account, writes: np.ndarray) -> tuple[Growing, Growing]:
+    """How long others have waited for each rank, and each rank for others that were not yet in MPI,
+    of ranks that write (a boolean by rank).
 
     A call that waits for several ranks waits for the one that comes last."""
     waits, arrived = account.waits, _arrived(account)
-    order = np.lexsort((arrived, waits.until_ns, waits.group))
-    is_last = np.r_[np.diff(waits.group[order]) != 0, True][: len(order)]
-    rows = order[is_last]
-    rows = rows[waits.until_ns[rows] > waits.begin_ns[rows]]
-    waited = Growing.of_windows(ranks, waits.awaited[rows], waits.begin_ns[rows],
+    is_long = waits.until_ns > waits.begin_ns
+    rows = np.flatnonzero(is_long & writes[waits.awaited] & _is_last(waits, arrived))
+    waited = Growing.of_windows(len(writes), waits.awaited[rows], waits.begin_ns[rows],
         waits.until_ns[rows], once=False)
-    rows = np.flatnonzero(arrived > waits.begin_ns)
-    waiting = Growing.of_windows(ranks, waits.location[rows], waits.begin_ns[rows], arrived[rows],
-        once=True)
+    rows = np.flatnonzero((arrived > waits.begin_ns) & writes[waits.location])
+    waiting = Growing.of_windows(len(writes), waits.location[rows], waits.begin_ns[rows],
+        arrived[rows], once=True)
     return waited, waiting
+
+
+def _is_last(waits: Waits, arrived: np.ndarray) -> np.ndarray:
+    """Mask of the waits that are those of their call for whom comes last."""
+    mask = np.bincount(waits.group, minlength=1)[waits.group] == 1
+    several = np.flatnonzero(~mask)
+    group = waits.group[several]
+    order = np.lexsort((arrived[several], waits.until_ns[several], group))
+    last = np.r_[np.diff(group[order]) != 0, True][: len(order)]
+    mask[several[order[last]]] = True
+    return mask
 
 
 def _arrived(account: Account) -> np.ndarray:
