@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "reader/weir_reader.h"
+#include "reader/weir_output_cost.h"
 
 namespace {
 
