@@ -7,10 +7,13 @@ from __future__ import annotations
 import json
 import runpy
 import shutil
+import sys
 from pathlib import Path
 
 import decode
 import pytest
+
+from weir.query import open_run
 
 HEAD = """
 #include <stdio.h>
@@ -586,3 +589,93 @@ short = name.encode()[: end - at]
 data[at:end] = short + b'\\0' * (end - at - len(short))
 open(path, 'wb').write(data)
 """
+
+
+@pytest.fixture
+def traced(weir, tmp_path):
+    """``traced(*command)``: run it under `weir trace` and open the run."""
+    opened = []
+
+    def go(*command: object, env=None):
+        weir("trace", "--quiet", "-o", "run", "--", *command, env=env, cwd=tmp_path).ok()
+        opened.append(open_run(tmp_path / "run"))
+        return opened[-1]
+
+    yield go
+    for run in opened:
+        run.close()
+
+
+def functions(run, table: str, rank: int = 0) -> list[tuple]:
+    """Function, whether collective, variable and bytes of a rank's calls, in their order."""
+    rows = run.sql(f"SELECT function, collective, variable, bytes FROM {table} "
+        f"WHERE rank = {rank} ORDER BY start_ns").to_pylist()
+    return [tuple(row.values()) for row in rows]
+
+
+def test_calls_of_pnetcdf_by_function(mpi, traced, execute):
+    mpi = openmpi(mpi)
+    run = traced(*mpi.launch(2, mpi.cc(PNETCDF, *flags(execute, "pnetcdf"))), env=mpi.env)
+    assert functions(run, "pnetcdf_calls") == [
+        ("ncmpi_create", True, None, 0), ("ncmpi_enddef", True, None, 0),
+        ("ncmpi_put_vara_float_all", True, "T", 3200),
+        ("ncmpi_put_vars_float_all", True, "T", 1600), ("ncmpi_put_vara_all", True, "P", 6400),
+        ("ncmpi_iput_vara_float", False, "T", 3200), ("ncmpi_wait_all", True, None, 0),
+        ("ncmpi_put_var_int_all", True, "time", 4),
+        ("ncmpi_get_vara_double_all", True, "T", 6400),
+        ("ncmpi_begin_indep_data", True, None, 0), ("ncmpi_get_var1_float", False, "T", 4),
+        ("ncmpi_end_indep_data", True, None, 0), ("ncmpi_redef", True, None, 0),
+        ("ncmpi__enddef", True, None, 0), ("ncmpi_flush", None, None, 0),
+        ("ncmpi_sync_numrecs", None, None, 0), ("ncmpi_close", True, None, 0),
+        ("ncmpi_create", True, None, 0), ("ncmpi_abort", True, None, 0),
+    ]  # fmt: skip
+    below = functions(run, "mpi_io_calls")
+    assert ("MPI_File_open", True) in {row[:2] for row in below}
+    assert any(name.startswith("MPI_File_write") and size > 0 for name, _, _, size in below)
+    calls = run.library_calls.to_pandas()
+    assert set(calls.library) == {"pnetcdf", "mpi_io"} and (calls.end_ns >= calls.start_ns).all()
+    assert {Path(path).name for path in calls.file.dropna()} == {"out.nc", "left.nc"}
+    assert calls[calls.error.notna()].function.isin(["ncmpi_abort", "MPI_File_delete"]).all()
+
+
+@pytest.mark.parametrize("form", ["NC_CLOBBER", "NC_NETCDF4"])
+def test_calls_of_netcdf_by_function(cc, traced, execute, form):
+    run = traced(cc(NETCDF, f"-DFORMAT={form}", *flags(execute, "netcdf")))
+    found = functions(run, "netcdf_calls")
+    assert [row[0] for row in found] == ["nc_create", "nc_enddef", "nc_put_vara_double",
+        "nc_put_vara", "nc_put_var1_double", "nc_put_var_text", "nc_sync", "nc_get_var_double",
+        "nc_get_vara_double", "nc_redef", "nc__enddef", "nc_close", "nc_create", "nc_abort"]
+    assert found[2] == ("nc_put_vara_double", None, "T", 1600)
+    assert found[0][1] is False
+    failed = run.sql("SELECT function, bytes FROM netcdf_calls WHERE error IS NOT NULL")
+    assert failed.to_pylist() == [{"function": "nc_get_vara_double", "bytes": 0}]
+    assert run.sql("SELECT * FROM hdf5_calls").num_rows == 0
+
+
+def test_calls_of_parallel_hdf5_by_function(mpi, traced, execute):
+    """Of a transfer of HDF5 its property list tells whether it is collective."""
+    mpi = openmpi(mpi)
+    run = traced(*mpi.launch(2, mpi.cc(HDF5, *flags(execute, "hdf5-openmpi"))), env=mpi.env)
+    assert functions(run, "hdf5_calls") == [
+        ("H5Fcreate", None, None, 0), ("H5Dcreate2", None, None, 0),
+        ("H5Dwrite", True, "/step/T", 4000), ("H5Dread", False, "/step/T", 4000),
+        ("H5Dwrite", True, None, 0), ("H5Fflush", None, None, 0),
+        ("H5Dset_extent", None, "/step/T", 0), ("H5Dclose", None, "/step/T", 0),
+        ("H5Fclose", None, None, 0),
+    ]  # fmt: skip
+    assert run.sql("SELECT count(*) AS n FROM events WHERE offset_bytes IS NOT NULL "
+        "AND layer = 'hdf5'").to_pylist() == [{"n": 0}]
+
+
+def test_calls_of_netcdf4_python_by_function(traced, tmp_path):
+    program = tmp_path / "write.py"
+    program.write_text(
+        "import netCDF4, numpy\n"
+        "with netCDF4.Dataset('wrfout_d01_2026-01-01_00:00:00', 'w') as file:\n"
+        "    file.createDimension('x', 100)\n"
+        "    file.createVariable('T', 'f4', ('x',))[:] = numpy.arange(100, dtype='f4')\n")
+    run = traced(sys.executable, program)
+    (row,) = run.sql("SELECT function, file, variable, bytes FROM netcdf_calls "
+        "WHERE bytes > 0").to_pylist()
+    assert row == {"function": "nc_put_vara", "variable": "T", "bytes": 400,
+        "file": str(tmp_path / "wrfout_d01_2026-01-01_00:00:00")}

@@ -13,6 +13,8 @@ from pathlib import Path
 import decode
 import pytest
 
+from weir.query import open_run
+
 pytest.importorskip("mpi4py", reason="needs the test extra")
 
 PROGRAM = Path(__file__).parent / "programs" / "mpi4py_io.py"
@@ -58,3 +60,12 @@ def test_all_accesses_work_under_layers(mpi4py, weir, tmp_path, stack):
     weir_command = Path(sys.executable).with_name("weir")
     done = mpi4py(prefix=(weir_command, "run", "--rules", rules, "--")).ok()
     assert done.stdout.split() == ["right"] * RANKS
+
+
+def test_calls_by_function(mpi4py, preload_env):
+    env = preload_env()
+    mpi4py(env).ok()
+    with open_run(env["WEIR_TRACE_DIR"]) as run:
+        found = {tuple(row.values()) for row in run.sql(
+            "SELECT function, collective FROM mpi_io_calls WHERE bytes > 0").to_pylist()}
+    assert {("MPI_File_write_at_all", True), ("MPI_File_write_at", False)} <= found, found

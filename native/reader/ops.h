@@ -5,6 +5,7 @@
 #include <array>
 
 #include "wire/format.h"
+#include "wire/functions.h"
 
 namespace weir::reader {
 
@@ -65,6 +66,37 @@ constexpr std::array<const char*, 256> make_mpi_routines() {
 }
 
 inline constexpr auto kMpiRoutines = make_mpi_routines();
+
+// A function of netCDF-C, PnetCDF or HDF5 by the number in its records. collective: 'y', 'n' or 'v'
+// (it varies).
+struct FunctionInfo {
+  uint32_t number;
+  wire::Layer layer;
+  const char* name;
+  char collective;
+};
+
+// Of a family: PnetCDF's functions without "_all" are independent; netCDF-C's as nc_var_par_access
+// has chosen.
+constexpr char collective_of(wire::Layer library, const char* end) {
+  return library == wire::Layer::netcdf ? 'v' : end[0] != 0 ? 'y' : 'n';
+}
+
+inline constexpr FunctionInfo kFunctions[] = {
+#define WEIR_FUNCTION(number, library, name, collective) \
+  {number, wire::Layer::library, #name, #collective[0]},
+#include "wire/functions.def"
+#undef WEIR_FUNCTION
+#define WEIR_TYPED(type, type_name, number, library, begin, end)                     \
+  {16 * (number) + (type), wire::Layer::library, #begin "_" #type_name #end,         \
+   collective_of(wire::Layer::library, #end)},
+#define WEIR_NETCDF(number, library, op, begin, end, shape, form)                                  \
+  {16 * (number), wire::Layer::library, #begin #end, collective_of(wire::Layer::library, #end)}, \
+      WEIR_NETCDF_TYPES(WEIR_TYPED, number, library, begin, end)
+#include "wire/netcdf.def"
+#undef WEIR_NETCDF
+#undef WEIR_TYPED
+};
 
 struct LayerInfo {
   const char* name = nullptr;

@@ -167,6 +167,15 @@ WEIR_API const char* weir_reader_op_size(uint32_t value) {
   return value < kOps.size() ? kOps[value].size : nullptr;
 }
 
+WEIR_API const char* weir_reader_function(uint32_t index, uint32_t* number, uint32_t* layer,
+                                          char* collective) {
+  if (index >= std::size(kFunctions)) return nullptr;
+  *number = kFunctions[index].number;
+  *layer = uint32_t(kFunctions[index].layer);
+  *collective = kFunctions[index].collective;
+  return kFunctions[index].name;
+}
+
 WEIR_API const char* weir_reader_mpi_routine(uint32_t value) {
   return value < kMpiRoutines.size() ? kMpiRoutines[value] : nullptr;
 }

@@ -217,6 +217,10 @@ void weir_reader_texts_of(const weir_reader *reader, const uint32_t *processes, 
 /* Name of a routine of MPI, the upper half of the size of MPI's records; NULL when there is none of
  * that value. */
 const char *weir_reader_mpi_routine(uint32_t value);
+/* The functions of netCDF-C, PnetCDF and HDF5 that records name by a number, by index from 0: name,
+ * number and layer; whether ranks call it together: 'y', 'n', 'v' (it varies). Null: no more. */
+const char *weir_reader_function(uint32_t index, uint32_t *number, uint32_t *layer,
+                                 char *collective);
 
 /* Operation's name, layer and class ('R' 'W' 'O' 'C' 'M' 'X'); NULL when there is none of that
  * value. */

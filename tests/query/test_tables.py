@@ -17,7 +17,7 @@ from weir.query.schema import TABLES
 from weir.report import build, report_json
 from weir.report.waits.summary import synchronisation_of
 from weir.trace._synthetic import TraceWriter, event
-from weir.trace.ops import MPI_IO, NETCDF, POSIX
+from weir.trace.ops import HDF5, MPI_IO, NETCDF, PNETCDF, POSIX, library_functions
 
 pa = pytest.importorskip("pyarrow", reason="needs the test extra, on Python 3.11 or newer")
 
@@ -329,3 +329,41 @@ def test_bytes_are_data_and_other_sizes_have_columns_of_their_own(tmp_path):
         ("library_put", 50, None, None, None),
     ]  # fmt: skip
     assert totals == events
+
+
+def test_calls_of_libraries_have_the_function_s_name_or_none_in_older_traces(tmp_path):
+    """What a record has in the place of an offset; a path has colons as variables' names have."""
+    directory = tmp_path / "run" / "s"
+    directory.mkdir(parents=True)
+    numbers = {one.name: number for number, one in library_functions().items()}
+    collective = 2 << 16
+    made = [
+        ("library_put", NETCDF, numbers["nc_put_vara_float"], "netcdf:/data/wrf_00:00:00:T"),
+        ("library_put", HDF5, numbers["H5Dwrite"] | collective, "hdf5:/data/x.h5:/g/T"),
+        ("library_close", PNETCDF, numbers["ncmpi_close"], "/data/wrf_00:00:00"),
+        ("library_put", NETCDF, None, "netcdf:/data/wrf_00:00:00:T"),
+        ("library_put", NETCDF, 0xFFFF, "netcdf:/data/wrf_00:00:00:T"),
+        ("MPI_File_write_at_all", MPI_IO, 4096, "/data/wrf_00:00:00"),
+        ("pwrite", POSIX, 4096, "/data/wrf_00:00:00"),
+    ]  # fmt: skip
+    with TraceWriter(directory / "n.weir", "n") as writer:
+        process, start = writer.process(5, 0, 2), writer.created_ticks
+        process.events([
+            event(op, start + 10 * i, 5, file=process.name(name), size=8, layer=layer,
+                **({} if offset is None else {"offset": offset}))
+            for i, (op, layer, offset, name) in enumerate(made)
+        ])
+    with weir.open(tmp_path / "run") as run:
+        calls = run.sql("SELECT library, function, collective, file, variable, end_ns - start_ns "
+            "FROM library_calls ORDER BY start_ns").to_pylist()
+        offsets = run.sql("SELECT offset_bytes FROM events ORDER BY start_ns").to_pylist()
+        assert run.netcdf_calls.to_arrow().num_rows == 3
+    wrf = "/data/wrf_00:00:00"
+    assert [tuple(row.values()) for row in calls] == [
+        ("netcdf", "nc_put_vara_float", None, wrf, "T", 5),
+        ("hdf5", "H5Dwrite", True, "/data/x.h5", "/g/T", 5),
+        ("pnetcdf", "ncmpi_close", True, wrf, None, 5),
+        ("netcdf", None, None, wrf, "T", 5), ("netcdf", None, None, wrf, "T", 5),
+        ("mpi_io", "MPI_File_write_at_all", True, wrf, None, 5),
+    ]  # fmt: skip
+    assert [row["offset_bytes"] for row in offsets] == [None] * 5 + [4096] * 2

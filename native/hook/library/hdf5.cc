@@ -69,6 +69,21 @@ Transfer look_up(const CallSite& site, Identifier set, Identifier type, Identifi
   return found;
 }
 
+// Whether all ranks make the transfer together (H5Pset_dxpl_mpio); a serial HDF5 has no such
+// property. A list is one by comparison with the library's own list of defaults.
+wire::Manner manner_of(const CallSite& site, Identifier properties) {
+  const auto get = ask<int (*)(Identifier, int*)>(site, "H5Pget_dxpl_mpio");
+  if (get == nullptr || properties <= 0)
+    return get == nullptr ? wire::Manner::unknown : wire::Manner::independent;
+  const auto* const defaults = ask<const Identifier*>(site, "H5P_LST_DATASET_XFER_ID_g");
+  const auto kind = ask<int (*)(Identifier)>(site, "H5Iget_type");
+  int collective = 0;
+  if (defaults == nullptr || kind == nullptr || kind(properties) != kind(*defaults) ||
+      get(properties, &collective) < 0)
+    return wire::Manner::unknown;
+  return collective != 0 ? wire::Manner::collective : wire::Manner::independent;
+}
+
 // A data set's name, for calls that move no data of the program.
 uint32_t name_of_set(const CallSite& site, Identifier set) {
   return look_up(site, set, 0, 0, 0).name;
@@ -94,11 +109,11 @@ uint32_t name_of_file(const CallSite& site, Identifier file) {
 }
 
 template <typename Real>
-auto on_file(Op op, uint32_t name, Real real) {
+auto on_file(Op op, wire::Function function, uint32_t name, Real real) {
   const uint64_t start = base::ticks();
   const auto result = real();
   const uint64_t end = base::ticks();
-  end_library_call({op, Layer::hdf5, name, 0, result < 0}, {start, end});
+  end_library_call({op, Layer::hdf5, wire::numbered(function), name, 0, result < 0}, {start, end});
   return result;
 }
 
@@ -106,6 +121,7 @@ auto on_file(Op op, uint32_t name, Real real) {
 }  // namespace weir::hook
 
 using namespace weir::hook;
+using weir::wire::Function;
 
 #define WEIR_HDF5_TRANSFER(op, symbol)                                                            \
   WEIR_OPTIONAL_HOOK(int, symbol, int64_t set, int64_t type, int64_t in_memory, int64_t in_file,  \
@@ -116,9 +132,12 @@ using namespace weir::hook;
     if (WEIR_LIKELY(begin_library_call() == 0))                                                   \
       return real(set, type, in_memory, in_file, properties, data);                               \
     const Transfer about = look_up(site, set, type, in_memory, in_file);                          \
+    const weir::wire::Manner manner = manner_of(site, properties);                                \
     const uint64_t start = weir::base::ticks();                                                   \
     const int result = real(set, type, in_memory, in_file, properties, data);                     \
-    end_library_call({Op::op, Layer::hdf5, about.name, result < 0 ? 0 : about.bytes, result < 0}, \
+    const bool failed = result < 0;                                                               \
+    end_library_call({Op::op, Layer::hdf5, weir::wire::numbered(Function::symbol, manner),        \
+                      about.name, failed ? 0 : about.bytes, failed},                              \
                      {start, weir::base::ticks()});                                               \
     return result;                                                                                \
   }
@@ -132,7 +151,7 @@ WEIR_HDF5_TRANSFER(kLibraryGet, H5Dread)
     const auto real = WEIR_BOUND_REAL(symbol);                                                 \
     if (WEIR_LIKELY(begin_library_call() == 0)) return real(__VA_ARGS__);                      \
     const uint32_t name = path != nullptr ? weir::trace::process().names().path_id(path) : 0; \
-    return on_file(Op::op, name, [&] { return real(__VA_ARGS__); });                           \
+    return on_file(Op::op, Function::symbol, name, [&] { return real(__VA_ARGS__); });         \
   }
 WEIR_HDF5_OPENS(kLibraryCreate, H5Fcreate,
                 (const char* path, unsigned flags, int64_t making, int64_t access), path, flags,
@@ -145,7 +164,8 @@ WEIR_OPTIONAL_HOOK(int, H5Fclose, int64_t file) {
   const CallSite site(bound);
   const auto real = WEIR_BOUND_REAL(H5Fclose);
   if (WEIR_LIKELY(begin_library_call() == 0)) return real(file);
-  return on_file(Op::kLibraryClose, name_of_file(site, file), [&] { return real(file); });
+  return on_file(Op::kLibraryClose, Function::H5Fclose, name_of_file(site, file),
+                 [&] { return real(file); });
 }
 
 // The object is a file or anything in it.
@@ -154,7 +174,7 @@ WEIR_OPTIONAL_HOOK(int, H5Fflush, int64_t object, int scope) {
   const CallSite site(bound);
   const auto real = WEIR_BOUND_REAL(H5Fflush);
   if (WEIR_LIKELY(begin_library_call() == 0)) return real(object, scope);
-  return on_file(Op::kLibrarySync, name_of_owner(site, object),
+  return on_file(Op::kLibrarySync, Function::H5Fflush, name_of_owner(site, object),
                  [&] { return real(object, scope); });
 }
 WEIR_OPTIONAL_HOOK(int64_t, H5Dcreate2, int64_t where, const char* name, int64_t type,
@@ -165,7 +185,7 @@ WEIR_OPTIONAL_HOOK(int64_t, H5Dcreate2, int64_t where, const char* name, int64_t
   if (WEIR_LIKELY(begin_library_call() == 0)) {
     return real(where, name, type, space, linking, making, access);
   }
-  return on_file(Op::kLibraryDefine, name_of_owner(site, where),
+  return on_file(Op::kLibraryDefine, Function::H5Dcreate2, name_of_owner(site, where),
                  [&] { return real(where, name, type, space, linking, making, access); });
 }
 WEIR_OPTIONAL_HOOK(int, H5Dset_extent, int64_t set, const uint64_t* size) {
@@ -173,7 +193,8 @@ WEIR_OPTIONAL_HOOK(int, H5Dset_extent, int64_t set, const uint64_t* size) {
   const CallSite site(bound);
   const auto real = WEIR_BOUND_REAL(H5Dset_extent);
   if (WEIR_LIKELY(begin_library_call() == 0)) return real(set, size);
-  return on_file(Op::kLibraryDefine, name_of_set(site, set), [&] { return real(set, size); });
+  return on_file(Op::kLibraryDefine, Function::H5Dset_extent, name_of_set(site, set),
+                 [&] { return real(set, size); });
 }
 // Chunks that wait in the library's cache are compressed and written when the data set is closed.
 WEIR_OPTIONAL_HOOK(int, H5Dclose, int64_t set) {
@@ -181,5 +202,6 @@ WEIR_OPTIONAL_HOOK(int, H5Dclose, int64_t set) {
   const CallSite site(bound);
   const auto real = WEIR_BOUND_REAL(H5Dclose);
   if (WEIR_LIKELY(begin_library_call() == 0)) return real(set);
-  return on_file(Op::kLibraryClose, name_of_set(site, set), [&] { return real(set); });
+  return on_file(Op::kLibraryClose, Function::H5Dclose, name_of_set(site, set),
+                 [&] { return real(set); });
 }

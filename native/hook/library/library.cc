@@ -69,7 +69,7 @@ void* function_of(const LibraryCopy* copy, const char* name) {
 void end_library_call(const LibraryCall& call, Span span) {
   --library_depth;
   const uint8_t flags = call.failed ? uint8_t{wire::kError} : uint8_t{0};
-  record_call({call.op, call.layer, flags, 0, call.name, span.start, span.end, kUnknownOffset,
+  record_call({call.op, call.layer, flags, 0, call.name, span.start, span.end, call.function,
                clip(call.bytes)});
 }
 

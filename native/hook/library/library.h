@@ -9,6 +9,7 @@
 #include "hook/object.h"
 #include "hook/observe.h"
 #include "hook/redirect.h"
+#include "wire/functions.h"
 
 namespace weir::hook {
 
@@ -64,6 +65,7 @@ WEIR_INLINE uint64_t begin_library_call() {
 struct LibraryCall {
   Op op;
   Layer layer;
+  uint32_t function;  // and the manner of the call: wire::numbered
   uint32_t name;
   uint64_t bytes;
   bool failed;

@@ -193,7 +193,10 @@ void end_netcdf_access(const CallSite& site, const NetcdfAccess& access, int res
     bytes = reported >= 0 ? static_cast<uint64_t>(reported)
                           : unit * elements_of(site, access, variable.dimensions);
   }
-  end_library_call({access.op, layer_of(access.library), variable.name, bytes, result != 0}, span);
+  end_library_call(
+      {access.op, layer_of(access.library), wire::numbered(access.function), variable.name, bytes,
+       result != 0},
+      span);
   errno = before;
 }
 
@@ -204,9 +207,10 @@ uint32_t name_of_netcdf(const CallSite& site, Library library, int file) {
              : 0;
 }
 
-void end_netcdf_call(Op op, Library library, uint32_t name, int result, uint64_t begun) {
+void end_netcdf_call(Op op, wire::Function function, Library library, uint32_t name, int result,
+                     uint64_t begun) {
   const Span span{begun, base::ticks()};
-  end_library_call({op, layer_of(library), name, 0, result != 0}, span);
+  end_library_call({op, layer_of(library), wire::numbered(function), name, 0, result != 0}, span);
 }
 
 }  // namespace weir::hook

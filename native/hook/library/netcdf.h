@@ -13,6 +13,7 @@ namespace weir::hook {
 enum class Extent : uint8_t { one, whole, counts, pieces };
 struct NetcdfAccess {
   Op op;
+  wire::Function function;
   Library library;
   int file, variable;
   Extent extent;
@@ -28,7 +29,8 @@ void end_netcdf_access(const CallSite& site, const NetcdfAccess& access, int res
 
 // A call on a whole file. Its name is asked for before the call, which may close it.
 uint32_t name_of_netcdf(const CallSite& site, Library library, int file);
-void end_netcdf_call(Op op, Library library, uint32_t name, int result, uint64_t begun);
+void end_netcdf_call(Op op, wire::Function function, Library library, uint32_t name, int result,
+                     uint64_t begun);
 
 // Files come and go, and with them what their numbers mean.
 void forget_netcdf_variables();

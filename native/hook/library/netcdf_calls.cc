@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data accesses of netCDF-C and PnetCDF, made from library_netcdf.def.
+// The data accesses of netCDF-C and PnetCDF, made from wire/netcdf.def.
 #include "hook/library/netcdf.h"
 
 using namespace weir::hook;
+using weir::wire::Function;
 
 // Each shape: its parameters between variable and data, their names, what they say of the extent.
 #define WEIR_TAKES_var
@@ -31,7 +32,8 @@ using namespace weir::hook;
   const uint64_t begun = begin_library_call();                                                \
   const int result = WEIR_BOUND_REAL(symbol)(file, variable, WEIR_GIVES_##shape __VA_ARGS__); \
   if (WEIR_LIKELY(begun == 0)) return result;                                                 \
-  NetcdfAccess access{Op::op, Library::library, file, variable, Extent::one, bytes};          \
+  NetcdfAccess access{Op::op,      Function::symbol, Library::library, file,      \
+                      variable,    Extent::one,                  bytes};                      \
   WEIR_SAYS_##shape says end_netcdf_access(site, access, result, begun);                      \
   return result;
 
@@ -64,7 +66,7 @@ using namespace weir::hook;
     WEIR_CALLED(pnetcdf, op, symbol, shape, 0, WEIR_OF_BUFFER, data, elements, type, request) \
   }
 
-#define WEIR_NETCDF(library, op, begin, end, shape, form)                  \
+#define WEIR_NETCDF(number, library, op, begin, end, shape, form)          \
   WEIR_TYPED_##form(library, op, begin##_text##end, shape, 1)              \
   WEIR_TYPED_##form(library, op, begin##_schar##end, shape, 1)             \
   WEIR_TYPED_##form(library, op, begin##_uchar##end, shape, 1)             \
@@ -78,7 +80,7 @@ using namespace weir::hook;
   WEIR_TYPED_##form(library, op, begin##_longlong##end, shape, 8)          \
   WEIR_TYPED_##form(library, op, begin##_ulonglong##end, shape, 8)         \
   WEIR_ANY_##library##_##form(op, begin##end, shape)
-#include "hook/library/netcdf.def"
+#include "wire/netcdf.def"
 #undef WEIR_NETCDF
 
 // A second name for netCDF-C's uchar.

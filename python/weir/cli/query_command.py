@@ -118,10 +118,11 @@ def _say(opened: Any) -> None:
     from weir.report.processes.compute import is_complete
 
     without = [step.name for step in opened.report.steps if step.level != "trace"]
-    if without and "events" in opened.asked:
+    read = sorted({"events", "library_calls"} & opened.asked)
+    if without and read:
         levels = ", ".join(f"{step.name}: {step.level}" for step in opened.report.steps
             if step.level != "trace")
-        print(f"weir: events has no rows of steps that were not recorded at level trace "
+        print(f"weir: {' and '.join(read)}: no rows of steps that were not recorded at level trace "
               f"({levels}); totals has them all", file=sys.stderr)
     if not is_complete(opened.report):
         for sentence in notes(opened.report):

@@ -18,8 +18,8 @@ from weir.report.frame.build import Report
 from weir.trace.events import Events, read_events
 from weir.trace.file import LOST
 from weir.trace.ops import (
-    BELOW, ERROR, FORTRAN, LAYER_NAMES, NESTED, NOTES, OF_OUTPUT, SHORT, layer_kinds, mpi_routines,
-    op_named, ops, sizes_hold,
+    BELOW, ERROR, FORTRAN, HDF5, LAYER_NAMES, NESTED, NOTES, OF_OUTPUT, PNETCDF, SHORT,
+    layer_kinds, mpi_routines, op_named, ops, sizes_hold,
 )  # fmt: skip
 from weir.trace.ops import EVENTS as EVENT_LAYERS
 
@@ -73,6 +73,11 @@ def of_mpi(op: np.ndarray) -> np.ndarray:
 def is_mpi_open(op: np.ndarray) -> np.ndarray:
     """Mask of MPI_File_open, whose offset is a mode."""
     return op == op_named("MPI_File_open").value
+
+
+def names_function(events: Events) -> np.ndarray:
+    """Mask of records of PnetCDF, netCDF-C and HDF5: their offset is the number of a function."""
+    return (events["layer"] >= PNETCDF) & (events["layer"] <= HDF5)
 
 
 # Columns of what the size of a record holds, each for operations of one meaning (Op.size).
@@ -190,7 +195,7 @@ class EventSource:
             "layer": coded("layer", events["layer"].astype(np.int32)),
             "class": coded("class", self.class_of[events["op"]]),
             "offset_bytes": pa.array(events["offset"],
-                mask=is_unknown | is_fortran | mpi.is_any | is_open),
+                mask=is_unknown | is_fortran | mpi.is_any | is_open | names_function(events)),
             "bytes": pa.array(
                 np.where(moves_none, 0, np.where(mpi.is_any, mpi.bytes, events["bytes"]))
             ),

@@ -16,6 +16,7 @@ from weir._errors import UsageError
 from weir.analysis.names import is_utf8
 from weir.query._arrow import arrow_schema, distinct, duckdb, pyarrow
 from weir.query.events import event_batches
+from weir.query.library_calls import library_call_batches
 from weir.query.schema import TABLES, TableSchema, table_named
 from weir.query.tables import MADE
 from weir.report.frame.build import Report, build
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from weir.analysis.remote import RemoteReader
 
 RESULT_ROWS = 1 << 16
+_STREAMS = {"events": event_batches, "library_calls": library_call_batches}
 _NAMES = frozenset(table.name for table in TABLES) - {"critical"}  # the attributes of a Run
 
 
@@ -133,8 +135,8 @@ class Run:
             return iter(self.sql(f"SELECT * FROM {schema.name}").cast(arrow_schema(schema))
                 .to_batches(RESULT_ROWS))
         self._asked.add(schema.name)
-        if schema.name == "events":
-            return event_batches(self.report)
+        if schema.name in _STREAMS:
+            return _STREAMS[schema.name](self.report)
         if schema.name not in self._kept:
             self._kept[schema.name] = MADE[schema.name](self.report)
         return iter(self._kept[schema.name].to_batches(RESULT_ROWS))

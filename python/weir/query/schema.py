@@ -167,6 +167,39 @@ FILES = TableSchema(
         string_agg(DISTINCT CASE WHEN file <> last_file THEN file END, chr(10) ORDER BY CASE WHEN file <> last_file THEN file END) AS also
         FROM totals WHERE {_COUNTED} GROUP BY last_file, step""",
 )
+_CALL = """
+    function text?: function that was called; null: of PnetCDF, netCDF and HDF5 in a trace of an earlier version
+    collective bool?: whether all ranks make the call together; null: not known (netCDF-C with parallel access; HDF5 but for the transfers of a parallel HDF5; PnetCDF's ncmpi_flush, ncmpi_sync)
+    file text?: name of the file; null: not known
+    variable text?: variable or data set; null: a call on the whole file
+    start_ns int ns: when the call began, since 1970, on the clock that the nodes share
+    end_ns int ns: when it ended
+    bytes int bytes: data of the program's buffers; 0 when the call moves none, or failed
+    error int32?: of a call that failed: MPI's class of errors, 0 of the other libraries; null: it did not
+"""
+LIBRARY_CALLS = TableSchema(
+    "library_calls",
+    "one row for each call of MPI-IO, PnetCDF, netCDF and HDF5, of the program or of a library "
+    "above, by the name of the function. At level trace only; in no particular order",
+    _columns(f"""
+        {_WHO}
+        thread int32: thread of the call, its number in the system
+        library text: mpi_io, pnetcdf, netcdf, hdf5
+        op text: operation of the trace, as in docs/reference/operations.md
+        {_CALL}
+    """),
+)
+
+
+def _calls_of(library: str, of: str) -> TableSchema:
+    columns = tuple(one for one in LIBRARY_CALLS.columns if one.name not in ("library", "op"))
+    return TableSchema(f"{library}_calls", f"the rows of library_calls of {of}", columns,
+        f"SELECT {', '.join(one.name for one in columns)} FROM library_calls "
+        f"WHERE library = '{library}'")
+
+
+LIBRARY_VIEWS = tuple(_calls_of(*one) for one in (("mpi_io", "MPI-IO"), ("pnetcdf", "PnetCDF"),
+    ("netcdf", "netCDF-C"), ("hdf5", "HDF5")))
 NAMES = TableSchema(
     "names",
     "the names in the trace: what the numbers of its records mean, process by process",
@@ -195,7 +228,7 @@ OPERATIONS = TableSchema(
 # Those of weir.report, where each is declared once.
 DECLARED = {one.name: one for kind in REPORT_TABLES for one in kind.listings}
 TABLES = (
-    EVENTS, IO, TOTALS, FILES, NAMES, OPERATIONS,
+    EVENTS, IO, TOTALS, FILES, LIBRARY_CALLS, *LIBRARY_VIEWS, NAMES, OPERATIONS,
     *(TableSchema(one.name, one.meaning, tuple(one.columns)) for one in DECLARED.values()),
 )  # fmt: skip
 CLASSES = {"R": "read", "W": "write", "O": "open", "C": "close", "M": "other", "X": "none"}

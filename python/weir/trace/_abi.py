@@ -202,6 +202,8 @@ def library() -> c.CDLL:
         "reason": (c.c_char_p, [c.c_uint32]),
         "op": (c.c_char_p, [c.c_uint32, c.POINTER(c.c_uint32), c.c_char_p]),
         "op_size": (c.c_char_p, [c.c_uint32]),
+        "function": (c.c_char_p,
+            [c.c_uint32, c.POINTER(c.c_uint32), c.POINTER(c.c_uint32), c.c_char_p]),
         "layer": (c.c_char_p, [c.c_uint32]),
         "statistic": (c.c_char_p, [c.c_uint32, c.c_uint32, c.POINTER(c.c_char_p)]),
         "active": (

@@ -71,6 +71,47 @@ def mpi_routines() -> dict[int, str]:
 
 
 @dataclass(frozen=True)
+class LibraryFunction:
+    """A function of netCDF-C, PnetCDF, HDF5 or MPI-IO; collective None: that varies."""
+
+    name: str
+    layer: int
+    collective: bool | None
+
+
+_COLLECTIVE = {b"y": True, b"n": False, b"v": None}
+
+
+@cache
+def library_functions() -> dict[int, LibraryFunction]:
+    """Functions of netCDF-C, PnetCDF and HDF5 by the number that records have in the place of an
+    offset (native/wire/functions.def, netcdf.def)."""
+    number, layer, collective = c.c_uint32(), c.c_uint32(), c.create_string_buffer(1)
+    found: dict[int, LibraryFunction] = {}
+    for index in range(1 << 16):
+        name = library().weir_reader_function(index, c.byref(number), c.byref(layer), collective)
+        if name is None:
+            break
+        found[number.value] = LibraryFunction(name.decode(), layer.value,
+            _COLLECTIVE[collective.raw])
+    return found
+
+
+_MPI_IO_COLLECTIVE = {f"MPI_File_{name}" for name in ("open", "close", "set_size", "preallocate",
+    "set_view", "set_info", "sync")}
+
+
+@cache
+def mpi_io_functions() -> dict[int, LibraryFunction]:
+    """Functions of MPI-IO by operation: each is one of its own."""
+    return {
+        value: LibraryFunction(op.name, MPI_IO, op.name in _MPI_IO_COLLECTIVE
+            or "_all" in op.name or "_ordered" in op.name)
+        for value, op in ops().items() if op.layer == MPI_IO
+    }
+
+
+@dataclass(frozen=True)
 class Statistic:
     """One figure that a layer keeps per file: its name in tables and the unit."""
 

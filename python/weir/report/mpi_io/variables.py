@@ -65,14 +65,14 @@ def variables(step: str, columns: Columns, names: NameTable) -> list[Variable]:
         of[row.rank] = of.get(row.rank, 0) + row.ns
     paths = set(names.names)
     made = [
-        Variable(step, LAYER_NAMES[key[0]], *_parts(names[key[1]], paths), len(by_rank[key]),
-            *sums["put"], *sums["get"], max(by_rank[key].values()))
+        Variable(step, LAYER_NAMES[key[0]], *path_and_variable(names[key[1]], paths),
+            len(by_rank[key]), *sums["put"], *sums["get"], max(by_rank[key].values()))
         for key, sums in cells.items()
     ]
     return sorted(made, key=lambda one: (-one.ns, one.file, one.variable))
 
 
-def _parts(name: str, paths: Container[str]) -> tuple[str, str]:
+def path_and_variable(name: str, paths: Container[str]) -> tuple[str, str]:
     """Path and variable of "library:path:variable", of which both may have colons: the longest path
     that the trace has as a file's, else all before the last colon."""
     words = name.partition(":")[2].split(":")
