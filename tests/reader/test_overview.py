@@ -14,6 +14,7 @@ from weir._errors import UsageError
 from weir.report import build, render_text, report_json
 from weir.report.frame.kind import ALL, Options
 from weir.report.registry import KINDS, named, report_tables
+from weir.trace._synthetic import TraceWriter, counter
 
 TWO_SCREENS = 80  # lines
 LONG = "/scratch/an/experiment-with-a-long-name/output/of/the/atmosphere/{kind}/{kind}_{number}.nc"
@@ -198,3 +199,25 @@ def test_every_table_is_declared_once():
 def test_the_command_lists_them(weir):
     listed = weir("report", "--tables", "list", ".").ok().stdout.splitlines()
     assert [line.split()[0] for line in listed] == [kind.name for kind in KINDS]
+
+
+def test_level_summary_has_no_shares_of_files(tmp_path):
+    """Its calls on pipes and terminals are among the others: they wait for programs, not for
+    files."""
+    (tmp_path / "run" / "s").mkdir(parents=True)
+    with TraceWriter(tmp_path / "run" / "s" / "n.weir", level=1) as writer:
+        at = writer.created_ticks
+        process = writer.process(5, last_ticks=at + 10**9)
+        process.counters(counter("read", 5000, 10, 1000, at, at + 10**9))
+    report = build(tmp_path / "run")
+    lines = shown(report)
+    [shares] = [line.split() for line in lines if line.startswith("%WALL  ")]
+    assert set(shares[1:]) == {"-"}
+    text = " ".join(" ".join(lines).split())
+    assert "spent 5 ms in calls, those on pipes and terminals included, during" in text
+    assert "less than 4 KiB" not in text and report_json(report)["findings"] == []
+    listed = [line.split()[0] for line in lines[lines.index("More tables") + 1 :] if line]
+    assert "files" not in listed and "detail" not in listed and "summary" in listed
+    for name in ("files", "detail"):
+        [part] = report_tables(report, Options((name,)))
+        assert "nothing to show; level summary tells no files apart" in part

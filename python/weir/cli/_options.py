@@ -25,7 +25,7 @@ Share = Annotated[
         help="Who else may read the run: group or all. [default: its owner alone]"),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite",
-    help="Remove the trace this step holds already.")]
+    help="Replace the trace that this step of the run has already.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q",
     help="Print nothing on standard error unless something failed.")]
 Dask = Annotated[
@@ -38,15 +38,15 @@ Exclude = Annotated[
     str | None,
     typer.Option(
         "--exclude", metavar="LIST", envvar="WEIR_EXCLUDE",
-        help="Leave these files out, too: /directory or pattern, with commas; none: no default "
-             "list.",
+        help="Leave out these files, too: directories and patterns, e.g. /data/static,*.log; none: "
+             "leave out no system files.",
     ),
 ]
 Include = Annotated[
     str | None,
     typer.Option(
         "--include", metavar="LIST", envvar="WEIR_INCLUDE",
-        help="Count these files though they would be left out, e.g. /usr/share,*.so; /: all files.",
+        help="Count these files that are left out otherwise, e.g. /usr/share,*.so; /: all files.",
     ),
 ]
 

@@ -18,8 +18,8 @@ Step = Annotated[list[str] | None, typer.Option("--step", metavar="NAME",
 FailIf = Annotated[
     list[str] | None,
     typer.Option("--fail-if", metavar="TEST",
-        help="Exit with status 1 if true, e.g. seconds>1.1 (ratio B/A) or traj2:wall>+5 (s); "
-             "repeatable."),
+        help="Exit with status 1 if B is worse: seconds>1.1 (over 1.1 times A) or traj2:wall>+5 (5 "
+             "s more in step traj2); repeatable."),
 ]
 Top = Annotated[int, typer.Option("--top", min=0, metavar="N",
     help="Lines of tables of files (0: all).")]
@@ -39,11 +39,11 @@ def compare(
     exclude: Exclude = None,
     include: Include = None,
 ) -> None:
-    """Compare two runs: steps side by side, routines, and the files whose time, requests or bytes
-    changed.
+    """Compare run B with run A: steps side by side, routines, and the files whose time, requests or
+    bytes changed.
 
-    Status 1 when a test of --fail-if holds, for use in scripts; 4 when none does but a trace is
-    incomplete. Figures of tests: wall, active, path, critical, seconds, calls, bytes, files,
+    Exit status 1: a test of --fail-if is true; 4: none is, but a trace is incomplete. Figures that
+    a test can have: wall, active, path, critical, seconds, calls, bytes, files,
     seconds/rank, calls/rank, bytes/rank, imbalance.
     """
     import sys

@@ -11,7 +11,8 @@ from weir.cli._options import Dask, Exclude, Include, reader_of
 
 Run = Annotated[str, typer.Argument(metavar="RUN",
     help="Directory of the run, or of one of its steps.")]
-Step = Annotated[str | None, typer.Option("--step", metavar="NAME", help="Only this step.")]
+Step = Annotated[str | None, typer.Option("--step", metavar="NAME",
+    help="Only this step of the run.")]
 Rank = Annotated[int | None, typer.Option("--rank", metavar="N",
     help="Only the processes of this rank.")]
 Top = Annotated[int | None, typer.Option("--top", min=0, metavar="N",
@@ -19,16 +20,16 @@ Top = Annotated[int | None, typer.Option("--top", min=0, metavar="N",
 Threshold = Annotated[float, typer.Option("--threshold-ms", min=0, metavar="T",
     help="Only files with at least T ms of I/O.")]
 By = Annotated[str, typer.Option("--by", metavar="KEY",
-    help="Sort files by msec, mb, rate, calls or file.")]
+    help="Sort files by msec (I/O time), mb, rate (MB/s), calls or file (path).")]
 Tables = Annotated[
     str | None, typer.Option("--tables", metavar="LIST",
-        help="Print these tables instead of the overview: waits,flow or all; list prints their "
-             "names.")
+        help="Print these tables instead of the overview, e.g. waits,flow; all: every one; list: "
+             "only their names.")
 ]
 File = Annotated[str | None, typer.Option("--file", metavar="PATTERN",
     help="Only files whose path contains this word or matches this shell pattern.")]
 Trace = Annotated[bool, typer.Option("--trace",
-    help="Print a line for each record instead of tables.")]
+    help="Print one line for each recorded call instead of tables.")]
 Op = Annotated[str | None, typer.Option("--op", metavar="OP",
     help="With --trace: only this operation, e.g. pwrite.")]
 From = Annotated[float | None, typer.Option("--from", metavar="S",
@@ -69,10 +70,10 @@ def report(
     include: Include = None,
     dask: Dask = None,
 ) -> None:
-    """Print what was found in a run on one or two screens, or the tables of --tables.
+    """Print what matters most in a run that weir trace recorded, or with --tables single tables.
 
-    Status 4 when the trace is incomplete: the report is printed all the same, and says what is
-    missing.
+    Exit status 4: the trace is incomplete; the report is printed all the same, and begins with what
+    is missing.
     """
     from weir._errors import UsageError
     from weir.analysis.exclusion import exclusion_of

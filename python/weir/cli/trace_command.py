@@ -27,14 +27,15 @@ def trace(
     quiet: _options.Quiet = False,
     rules: _rules.Rules = None,
     no_mpi: Annotated[bool, typer.Option("--no-mpi",
-        help="Record I/O alone, no MPI calls in which ranks wait.")] = False,
+        help="Record I/O alone, without the calls of MPI in which ranks wait.")] = False,
 ) -> None:
     """Run a command and record its I/O.
 
     The command may be a program, a script or a launcher such as mpirun or srun; everything it
     starts is recorded. Its input, output, signals and exit status are its own. Where no trace can
     be written the command runs without one, and the status is 3 if it succeeded. With --rules its
-    files get layers, as weir run --trace gives them.
+    files get I/O layers (caches and others), as with weir run --trace. Print what was recorded
+    with: weir report RUN
     """
     from weir.capture._launch import Options, launch
 

@@ -66,6 +66,11 @@ def _time(report: Report) -> str:
     wall, whole = report.wall_ns / 1e9, report.all.seconds
     if not report.all.calls:
         return f"No I/O on files was recorded in the {seconds(wall)} of the run."
+    if not report.keeps_names:
+        return (
+            f"All processes together spent {seconds(whole)} in calls, those on pipes and terminals "
+            f"included, during the {seconds(wall)} of the run; level detail tells files apart."
+        )
     if report.active_ns is None:
         return (
             f"All ranks together spent {seconds(whole)} in I/O during the {seconds(wall)} of the "

@@ -46,7 +46,7 @@ def _other_names(one: FileTotals, cwd: str | None) -> str:
 
 
 def _tables(report: Report, options: Options) -> Iterator[Table]:
-    for rank in report.shown_ranks:
+    for rank in report.shown_ranks if FILES.has_rows(report) else ():
         yield file_table(
             report, rank, by=options.by, top=options.file_limit, threshold_ns=options.threshold_ns,
             pattern=options.pattern
@@ -86,5 +86,7 @@ FILES = TableKind(
     shows="single files by time; --by sorts by another key",
     tables=_tables,
     page="own",
+    why_empty="level summary tells no files apart",
+    has_rows=lambda report: any(step.keeps_names for step in report.steps),
     json=_files_json,
 )

@@ -21,6 +21,8 @@ MANY = Limit(
 
 
 def find(report: Report) -> str | None:
+    if not report.keeps_names:
+        return None  # requests of pipes and terminals are among them
     found = requests_of(report)
     if found.small_share is None or found.small_share < SHARE.value or found.of_app < MANY.value:
         return None

@@ -51,7 +51,7 @@ def _routine(row: Routine, width: int) -> str:
 
 def _tables(report: Report, options: Options) -> Iterator[str]:
     rank = report.shown_ranks[0]
-    for step in report.steps:
+    for step in (one for one in report.steps if one.keeps_names):
         who = "every rank" if rank is None else f"rank {rank}"
         yield f"\nDetail for {step.name}, {who}\n"
         yield from detail_lines(report, step, rank, pattern=options.pattern,
@@ -62,6 +62,8 @@ DETAIL = TableKind(
     name="detail",
     heading="Detail of each file",
     shows="each file of a rank with all its routines, line by line",
+    why_empty="level summary tells no files apart",
+    has_rows=lambda report: any(step.keeps_names for step in report.steps),
     tables=_tables,
     page="own",
 )

@@ -97,7 +97,8 @@ def step_table(report: Report) -> Table:
     total |= {"wall_ns": report.wall_ns, "active_ns": report.active_ns}
     of_ranks = {key: total[key] for key in ("rank0_ns", "active_ns")}
     per_rank = {"ns": mean_rank_ns(report), **of_ranks}
-    shares = {key: share(ns, report.wall_ns) for key, ns in per_rank.items()}
+    wall_ns = report.wall_ns if report.keeps_names else None  # waits for pipes are no I/O on files
+    shares = {key: share(ns, wall_ns) for key, ns in per_rank.items()}
     printed = {key: "-" if of is None or of > 1 else share_text(of) for key, of in shares.items()}
     lines = (
         {"step": "TOTAL"} | total | {"files": "", "rank0_files": ""},
@@ -107,8 +108,11 @@ def step_table(report: Report) -> Table:
     remarks = [f"I/O sec: sum over the ranks.{active}", "%WALL: share of the wall time"]
     if len(report.shown_ranks) > 1:
         remarks[1] += "; of all ranks: the mean of a rank"
+    if not report.keeps_names:
+        remarks[1] += "; -: not known at level summary, which counts waits for pipes and terminals"
     if any(of is not None and of > 1 for of in shares.values()):
-        remarks.append("-: calls of several threads at once take more than the wall time")
+        remarks.append("-: calls of several threads or processes at once take more than the wall "
+                       "time")
     return LISTING.table("Steps", LISTING.rows(report), footer=lines, remarks=remarks)
 
 
