@@ -10,10 +10,13 @@ import pytest
 from wait_trace import WaitTrace
 
 from weir.report import build, report_json
+from weir.report.files.groups import file_groups
+from weir.report.frame.amounts import plain
 from weir.report.frame.kind import Options
 from weir.report.frame.table import text_lines
 from weir.report.output_cost.compute import PARTS, output_cost_of
 from weir.report.registry import report_tables
+from weir.report.sentences import sentences
 from weir.report.waits.ready_made import fitting_rules, rules_of
 from weir.report.waits.summary import synchronisation_of
 from weir.trace._synthetic import TraceWriter, event
@@ -283,6 +286,19 @@ def test_the_table_names_what_is_in_it_and_fits_a_screen(tmp_path):
     assert max(len(line.replace(FILE, "").replace(FILE[9:], "")) for line in lines) <= 80
     [row] = report_json(report)["output_cost"]
     assert row["file"] == FILE and row["elapsed_s"] == 0.2
+
+
+def test_the_first_screen_states_what_output_takes_and_what_is_inferred(tmp_path):
+    program = WaitTrace(3, cost=TENTH)
+    frame(program)
+    program.barrier()
+    report = build(program.write(tmp_path / "run" / "s"))
+    [text] = [one for one in sentences(report, file_groups(report)) if "Output" in one]
+    assert plain(text) == (
+        "Output takes at least 200 ms of rank 0 (95 % of the run): 160 ms in calls that write "
+        "files, with all that libraries and MPI-IO do in them, and 40.0 ms of gathers and packing "
+        "between them (inferred); other ranks wait for it, 360 ms added up."
+    )
 
 
 @pytest.mark.parametrize(
