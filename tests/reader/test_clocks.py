@@ -193,3 +193,22 @@ def test_useless_calibration_is_said(tmp_path):
     line, problem = node_line(TraceFile(tmp_path / "n.weir"))
     assert "ticks are shown as ns" in str(problem)
     assert line.length(1000) == 1000
+
+
+def test_nodes_that_meet_in_one_barrier_are_compared_with_one_node(tmp_path, monkeypatch):
+    """As many comparisons of barriers as there are other nodes, not one for each pair."""
+    from weir.analysis import alignment
+
+    nodes, found = trace_of_barriers(tmp_path, [(at * 1000,) for at in range(12)], 7)
+    asked = []
+
+    class Counted(dict):
+        def keys(self):
+            asked.append(self)
+            return super().keys()
+
+    real = alignment._barriers
+    monkeypatch.setattr(alignment, "_barriers", lambda *of: Counted(real(*of)))
+    _, alignments = align(tuple(found), tuple(node_line(file)[0] for file in found))
+    assert len(asked) == 2 * (len(nodes) - 1)
+    assert all(one.barriers for one in alignments[1:])

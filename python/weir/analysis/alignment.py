@@ -74,13 +74,14 @@ def align(files: tuple[TraceFile, ...], lines: tuple[Line, ...]) -> tuple[tuple[
         if any(p.rank == 0 for p in file.processes)), 0)
     made: dict[int, tuple[Line, Alignment]] = {reference: (lines[reference],
         Alignment(files[reference].node, 0.0, 0.0, 0))}
-    frontier = [reference]
-    while frontier:
+    frontier, waiting = [reference], [i for i in range(len(files)) if i != reference]
+    while frontier and waiting:
         known = frontier.pop(0)
-        for i in range(len(files)):
+        for i in list(waiting):
             shared = sorted(barriers[i].keys() & barriers[known].keys())
-            if i in made or not shared:
+            if not shared:
                 continue
+            waiting.remove(i)
             fit = _fit(barriers[i], barriers[known], shared)
             line = lines[i].corrected(fit.offset, fit.drift, fit.at)
             found = Alignment(files[i].node, float(fit.offset), float(fit.drift), len(shared),
