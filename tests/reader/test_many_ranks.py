@@ -73,3 +73,16 @@ def test_patterns_of_a_file_of_all_ranks(run):
     assert (common["ranks"], common["calls"], common["interleaved"]) == (RANKS, RANKS, RANKS)
     assert (common["fastest_rank"], common["slowest_rank"], common["deviation_s"]) == (0, 0, 0)
     assert sum(row["interleaved"] for row in rows) == RANKS
+
+
+def test_the_flow_of_many_ranks_and_files_is_made_when_it_is_named(run, monkeypatch):
+    from weir.report.flow import table
+    from weir.report.html.tables import table_section
+
+    report = build(run)
+    assert report_json(report)["flow"] is not None
+    monkeypatch.setattr(table, "QUICK_ROWS", RANKS)
+    assert report_json(report)["flow"] is None
+    assert report_json(report, Options(("flow",)))["flow"] is not None
+    section = table_section(report, table.FLOW)
+    assert section is not None and f"weir report {report.path} --tables flow" in section.body

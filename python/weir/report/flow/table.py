@@ -489,9 +489,10 @@ FLOW = TableKind(
     tables=_flow_tables,
     json=lambda report, options: {
         "flow": flow_json(report, options.pattern)
-        if options.names(FLOW) or len(report.columns) <= QUICK_ROWS else None
+        if options.names(FLOW) or FLOW.is_quick(report) else None
     },
     has_rows=lambda report: len(report.steps) > 1,
+    is_quick=lambda report: len(report.columns) <= QUICK_ROWS,
     listings=(LISTING,),
 )
 

@@ -35,7 +35,12 @@ def _sections(report: Report, place: str) -> list[Section]:
 
 
 def table_section(report: Report, kind: TableKind) -> Section | None:
-    """The tables of one kind; None when the run has none."""
+    """The tables of one kind; None when the run has none. Of one that takes long the command."""
+    if not kind.is_quick(report):
+        left_out = "Not on this page, because it takes long for so many ranks and files: "
+        body = Markup("<p>{}<code>weir report {} --tables {}</code></p>").format(
+            left_out, report.path, kind.name)
+        return Section(kind.name, kind.heading, body, brief=kind.short_heading)
     found = [one for one in kind.tables(report, Options((kind.name,), top=TOP))
         if isinstance(one, Table) and one.rows]
     if not found:
