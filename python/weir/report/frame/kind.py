@@ -63,11 +63,11 @@ class TableKind:
     short_heading: in the page's list of sections. shows: one sentence for `--help`, the overview
     and docs/reference/tables.md. tables: makes them of a report; yields nothing where the run has
     none. why_empty: the reason, when the user asked for it by name. in_all: printed by `--tables
-    all`. page: where the page has it. is_in_overview: the overview shows the same itself. has_rows:
-    whether a run has any, found without making the tables. is_quick: whether it is made where nobody
-    named it, on the page and in JSON. json: keys of `weir report --json`;
-    those of a kind that is not in `all` are there when it is named. listings: its rows by their
-    fields (weir.report.frame.declared), each a table of `weir query`.
+    all`. page: where the page has it. is_in_overview: the overview shows the same itself.
+    has_rows: whether a run has any, found without making the tables. is_quick: whether it is made
+    where nobody named it, on the page and in JSON. json: keys of `weir report --json`; those of a
+    kind that is not in `all` are there when it is named. listings: its rows by their fields
+    (weir.report.frame.declared), each a table of `weir query`.
     """
 
     name: str
