@@ -91,7 +91,7 @@ class Copy:
 PARTS = {
     "layer": ["tally"],
     "hook": ["ssize_t tee(int fd, int other, size_t count, unsigned flags)", "splice"],
-    "table": ["ranks"],
+    "table": ["nodes"],
     "finding": ["many-calls"],
     "command": ["how-many"],
     "workload": ["tides"],
@@ -103,8 +103,8 @@ FILES = {
         "test_tally.py")},
     "hook": {"native/hook/posix/tee.cc", "tests/programs/seen_tee.c", "native/hook/table.def"},
     "table": {
-        *(f"python/weir/report/ranks/{name}.py" for name in ("__init__", "compute", "table")),
-        "python/weir/report/ranks/test_ranks.py",
+        *(f"python/weir/report/nodes/{name}.py" for name in ("__init__", "compute", "table")),
+        "python/weir/report/nodes/test_nodes.py",
         "python/weir/report/registry.py",
         "tools/rooms.toml",
     },
@@ -166,7 +166,7 @@ def test_the_skeletons_follow_the_house_rules(copy):
     [
         ("native/layers/tally", "1 failed, 1 passed", "assert here what tally changes"),
         ("tests/test_hooks_seen.py -k seen_tee", "1 failed, 3 passed", "what the trace must have"),
-        ("python/weir/report/ranks", "1 failed, 1 passed", "assert here what ranks shows"),
+        ("python/weir/report/nodes", "1 failed, 1 passed", "assert here what nodes shows"),
         ("python/weir/report/findings/test_many_calls.py", "1 failed, 1 passed",
             "many-calls finds"),
         ("python/weir/cli/test_how_many_command.py", "1 failed, 2 passed", "what weir how-many"),
@@ -234,15 +234,15 @@ def test_a_new_table_is_in_the_report_the_query_and_the_pages(copy, tmp_path):
     step = tmp_path / "run"
     run([copy.weir, "trace", "-o", step, "--", "cp", "/etc/hostname", tmp_path / "b"]).ok()
     report = [copy.weir, "report", step]
-    assert "Calls of each rank" in run([*report, "--tables", "ranks"]).ok().stdout
+    assert "Calls of each rank" in run([*report, "--tables", "nodes"]).ok().stdout
     assert "calls, bytes and time of each rank" in run([*report, "--tables", "list"]).ok().stdout
-    [row] = json.loads(run([*report, "--json"]).ok().stdout)["ranks"]
+    [row] = json.loads(run([*report, "--json"]).ok().stdout)["nodes"]
     run([*report, "--html", tmp_path / "page.html"]).ok()
     assert "Calls of each rank" in (tmp_path / "page.html").read_text()
-    asked = run([copy.weir, "query", step, "SELECT bytes, calls FROM ranks", "--format", "json"])
+    asked = run([copy.weir, "query", step, "SELECT bytes, calls FROM nodes", "--format", "json"])
     assert json.loads(asked.ok().stdout) == [{"bytes": row["bytes"], "calls": row["calls"]}]
     copy.python("tools/gen_docs.py").ok()
-    assert "\n## ranks\n" in (copy.root / "docs/reference/query.md").read_text()
+    assert "\n## nodes\n" in (copy.root / "docs/reference/query.md").read_text()
 
 
 def test_a_new_hook_is_in_the_trace_and_on_its_page(copy, tmp_path):

@@ -139,7 +139,4 @@ def _more(report: Report, options: Options) -> Iterator[str]:
     for kind in found:
         yield textwrap.fill(kind.shows, options.width, initial_indent=f"  {kind.name:<{name}}",
             subsequent_indent=" " * (name + 2))
-    yield (
-        f"\nweir report RUN --tables NAME,NAME prints these, --tables {ALL} every one;\n--html "
-        f"FILE writes a page for a browser; --help lists all options"
-    )
+    yield f"\nPrint them: weir report RUN --tables NAME,NAME (or {ALL}); a page: --html FILE"

@@ -20,6 +20,7 @@ from weir.report.output.table import OUTPUT
 from weir.report.output_cost.table import OUTPUT_COST
 from weir.report.processes.table import PROCESSES
 from weir.report.patterns.table import PATTERNS
+from weir.report.ranks.table import RANKS
 from weir.report.requests.table import DURATIONS, REQUESTS
 from weir.report.routines.detail import DETAIL
 from weir.report.routines.table import SUMMARY
@@ -36,6 +37,7 @@ KINDS: tuple[TableKind, ...] = (
     WAITS,
     PHASES,
     SUMMARY,
+    RANKS,
     FILES,
     REQUESTS,
     DURATIONS,

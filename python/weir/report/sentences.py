@@ -215,6 +215,6 @@ def _files(report: Report, groups: list[FileGroup]) -> str | None:
     size = most.bytes_read + most.bytes_written
     moved = f" and {amount(size)}" if size else ""
     return (
-        f"{whose}: {seconds(most.ns / 1e9)} in {number(most.calls)} calls{moved}, "
+        f"{whose}: {seconds(most.ns / 1e9)} in {count(most.calls, 'call')}{moved}, "
         f"{share(most.ns, report.all.ns)} of the time of all files."
     )
