@@ -119,7 +119,7 @@ def run(scenario: Scenario, mpi: Mpi, program: Path, directory: Path,
 
 
 def measure(scenario: Scenario, mpi: Mpi, program: Path, repeat: int) -> Result:
-    """Of several pairs the one whose times are the median."""
+    """The medians of several pairs."""
     found = []
     for _ in range(repeat):
         with tempfile.TemporaryDirectory() as directory:
@@ -154,7 +154,8 @@ in `tests/programs/io_waits.c`; computing is sleeping, slow files are made by la
 
 Seconds between the program's first and last barrier. Saved: critical time of the slow run's trace,
 and how much shorter the run without the delay was. Error: of the saved seconds; of the whole run
-where less than a tenth of it is saved. {within} of {count} are within 10 %. Median of {repeat}.
+where less than a tenth of it is saved. {within} of {count} are within 10 %. Medians of {repeat};
+{cores} processors, load {load}.
 
 Not predicted: I/O of a thread that calls no MPI, for which its rank waits. The trace does not show
 that wait. The report names it and gives an upper bound.
@@ -168,7 +169,7 @@ def main() -> int:
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="pairs of runs")
     parser.add_argument("--page", type=Path, metavar="FILE", help="write the table there")
     options = parser.parse_args()
-    results = []
+    results, loads = [], [os.getloadavg()[0]]
     print(HEAD, flush=True)
     for mpi in IMPLEMENTATIONS.values():
         if options.mpi not in ("", mpi.name) or mpi.missing():
@@ -177,13 +178,16 @@ def main() -> int:
         for scenario in SCENARIOS:
             if options.only in scenario.what:
                 results.append(measure(scenario, mpi, program, options.repeat))
+                loads.append(os.getloadavg()[0])
                 print(line(results[-1]), flush=True)
     within = sum(abs(one.error) <= 0.1 for one in results)
-    print(f"{within} of {len(results)} within 10 %")
+    load, cores = f"{min(loads):.0f} to {max(loads):.0f}", len(os.sched_getaffinity(0))
+    print(f"{within} of {len(results)} within 10 %; load {load} on {cores} processors")
     if options.page:
         rows = "\n".join([HEAD, *map(line, results)])
         options.page.write_text(
-            PAGE.format(rows=rows, within=within, count=len(results), repeat=options.repeat)
+            PAGE.format(rows=rows, within=within, count=len(results), repeat=options.repeat,
+                cores=cores, load=load)
         )
     return 0
 

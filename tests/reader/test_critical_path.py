@@ -366,3 +366,25 @@ def test_waits_whose_partner_is_unknown_are_stated_with_their_seconds(tmp_path):
     assert "s: in 1.0 rank-s of MPI_Barrier the awaited rank is unknown: not followed" in lines
     assert any("Not followed: 1\xa0s in MPI, awaited rank unknown." in one
         for one in sentences(report, file_groups(report)))
+
+
+@pytest.mark.parametrize("size, saved", [(1000, 100), (1 << 20, 40)])
+def test_a_wait_for_a_small_message_that_was_sent_is_no_wait_for_its_receiver(tmp_path, size,
+        saved):
+    """Rank 0 waits for a message from rank 1, which is in I/O, and for one that it sent to rank 2,
+    which computes for 60 ms before it receives: a large one is sent no earlier."""
+    program = WaitTrace(3, cost=0)
+    for peer, what in ((1, 1), (2, 3)):
+        program._keep(0, "mpi:world:3", lambda at, name, peer=peer, what=what: mpi("MPI_awaited",
+            at, 100 * MS, what, file=name, offset=peer, nested=True), 0)
+    program._keep(0, "", lambda at, _: mpi("MPI_wait", at, 100 * MS, routine("MPI_Waitall"),
+        size=2), 100 * MS)
+    program.compute(0, 100 * MS)
+    program.io(1, 100 * MS)
+    program._keep(1, "mpi:world:3", lambda at, name: mpi("MPI_send", at, 0, routine("MPI_Send"),
+        file=name, offset=0, size=8), 0)
+    program.compute(2, 60 * MS)
+    program._keep(2, "mpi:world:3", lambda at, name: mpi("MPI_receive", at, 1, routine("MPI_Recv"),
+        file=name, offset=0, size=size), 1)
+    _, waits = found(program, tmp_path)
+    assert waits.critical_ns == saved * MS

@@ -196,6 +196,8 @@ def _rendezvous(
     is_seen = (send.start < received) & (received <= send.end)
     synchronous = [value for value, name in mpi_routines().items() if name == "MPI_Ssend"]
     is_large = ((send.size & 0xFFFFFFFF) > eager) | np.isin(send.size >> 32, synchronous)
+    # A wait for requests ends with the last of them: it says nothing of a small message.
+    is_seen &= send.is_blocking | ((receives.size[at] & 0xFFFFFFFF) > EAGER_BYTES)
     waits = is_seen | (send.is_blocking & is_large & (received <= send.start))
     known = send.row[waits], row[waits]
     alone = np.ones(len(sends.row), bool)
