@@ -46,6 +46,13 @@ def _members(data: StepData, line: LineOf) -> np.ndarray:
     return made
 
 
+def rising(*timestamps: np.ndarray) -> np.ndarray:
+    """All of them, each once. Faster than numpy's unique where each array mostly rises."""
+    made = np.concatenate([np.empty(0, np.int64), *timestamps])
+    made.sort(kind="stable")
+    return made[np.r_[True, made[1:] != made[:-1]][: len(made)]]
+
+
 def lengths_of(data: StepData, line: LineOf, at_ns: np.ndarray, *unions: int) -> np.ndarray:
     """Of each union a row: its length up to each timestamp (rising). cost: a pass over the records
     of the members."""

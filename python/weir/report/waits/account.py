@@ -18,7 +18,7 @@ import numpy as np
 
 from weir.analysis.intervals import Price
 from weir.analysis.lines import (
-    ALL_IO, BESIDE_IO, CALLS, EVERY_THREAD, IO, Cells, LineOf, call_rows, lengths_of
+    ALL_IO, BESIDE_IO, CALLS, EVERY_THREAD, IO, Cells, LineOf, call_rows, lengths_of, rising
 )  # fmt: skip
 from weir.analysis.names import NameTable
 from weir.analysis.remote import for_each
@@ -211,7 +211,7 @@ def _io_within(
 ) -> list[np.ndarray]:  # fmt: skip
     """As Spent has it, of a strand; and its rank's I/O in windows of several kinds. sides: begins
     and ends of the time in operations behind waits, and of the windows."""
-    at = np.unique(np.concatenate([begins, ends, *sides]))
+    at = rising(begins, ends, *sides)
     beside = BESIDE_IO if is_main else IO
     own, calls, besides, every = lengths_of(data, line, at, IO, CALLS, beside, ALL_IO)
 
@@ -304,8 +304,8 @@ def _job_costs(
     data: StepData, names: NameTable, job: _Job, begins: np.ndarray, ends: np.ndarray
 ) -> tuple[np.ndarray, ...]:
     """Names, operations and their costs, as far as they have some; and the costs of spans."""
-    edges = np.unique(np.concatenate([one.edges for one in job.prices]))
-    at = np.unique(np.concatenate([edges, begins, ends]))
+    edges = rising(*(one.edges for one in job.prices))
+    at = rising(edges, begins, ends)
     busy = Busy(at, lengths_of(data, job.line, at, IO)[0], at)
     costs = [price.cost(busy) for price in job.prices]
     of_spans = np.stack([cost.until(ends) - cost.until(begins) for cost in costs], 1)
@@ -317,7 +317,7 @@ def _job_costs(
     lengths = np.diff(edges)[:, None]
     rates = np.divide(np.diff(sums, axis=0), calls_ns, out=np.zeros((len(lengths), len(costs))),
         where=calls_ns > 0)
-    rising = np.cumsum(np.r_[np.zeros((1, len(costs))), rates * lengths], axis=0)
-    of_calls = Cells(data, job.line, rows, edges).shares(rising)
+    whole = np.cumsum(np.r_[np.zeros((1, len(costs))), rates * lengths], axis=0)
+    of_calls = Cells(data, job.line, rows, edges).shares(whole)
     kept = of_calls.any(axis=1)
     return rows.name[kept], rows.op[kept], of_calls[kept], of_spans

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weir.analysis.lines import LineOf, lengths_and_lasts
+from weir.analysis.lines import LineOf, lengths_and_lasts, rising
 from weir.analysis.names import NameTable
 from weir.analysis.step import StepData
 
@@ -49,5 +49,5 @@ def busy_at(
 ) -> Busy:
     """The I/O on files of some members (one rank), all threads, at these timestamps. cost: a pass
     over their records, when there are timestamps."""
-    asked = np.unique(np.concatenate(timestamps)) if timestamps else np.empty(0, np.int64)
+    asked = rising(*timestamps)
     return Busy(asked, *lengths_and_lasts(data, LineOf(tuple(members)), asked))
