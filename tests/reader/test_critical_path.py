@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from wait_trace import WaitTrace, routine
 from wall_sums import split_exactly
@@ -206,6 +206,9 @@ work = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(1, 5
 
 
 @SETTINGS
+@example([(0, 0, 2, 0), (1, 0, 2, 0), (2, 0, 1, 1), (2, 0, 1, 0), (3, 0, 2, 0), (0, 0, 1, 3),
+    (2, 0, 4, 0)])
+@example([(0, 0, 2, 0), (1, 0, 3, 0), (2, 0, 3, 1), (3, 0, 3, 0), (0, 0, 1, 3), (2, 0, 5, 0)])
 @given(work)
 def test_any_program_of_gathers_messages_and_barriers(made):
     """rank, peer, how long it takes, and what: computing, I/O, a message, a gather or a barrier."""

@@ -97,7 +97,8 @@ class _Rows:
         root = self._root(self.end >= last, self.end)
         is_root = root == np.arange(len(root))
         came = self.start[root]
-        left = ~is_root & (self.end < came)
+        # A call of no length waited for nobody.
+        left = ~is_root & ((self.end < came) | (self.end == self.start))
         waits = ~is_root & ~left & ((self.start < came) | ~self._eager(left))
         seen = self._last_seen()
         tree = by_tree & ~is_root & (self.start[seen] > np.maximum(self.start,
