@@ -334,12 +334,13 @@ def test_tables_json_and_the_note_have_the_same_figures(tmp_path):
     text = answer(run, "--tables waits")
     assert (
         "I/O delays the step by 1.0 s (100% of the wall time); the single file that delays it most, by 1.0 s: write of rank 0 on /scratch/restart"
-        in text
+        in " ".join(text.split())
     )
     assert any(line.split() == ["s", "1.000", "1.000", "1.000", "3.000", "3.000", "1.000", "100%",
         "1.000", "100%"] for line in text.splitlines())
-    assert any(line.split() == ["1.000", "100%", "1.000", "1.000", "3.000", "1.000", "write", "0",
-        "/scratch/restart"] for line in text.splitlines())
+    for row in ("1.000 100% 1.000 1.000 3.000", "1.000"):  # 80 columns have no room for one table
+        assert any(line.split() == [*row.split(), "write", "0", "/scratch/restart"]
+            for line in text.splitlines())
     assert any(line.split() == ["MPI_Barrier", "world", "2", "3.000", "3.000", "0", "100%"]
         for line in text.splitlines())
     of_one = answer(run, "--tables waits --rank 1")
