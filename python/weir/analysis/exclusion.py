@@ -68,7 +68,11 @@ class Exclusion:
 
     def mask(self, names: Sequence[str]) -> np.ndarray:
         """Of names as they were recorded: whether each is that of a file which is left out."""
-        return np.fromiter((self.leaves_out(fold(name)) for name in names), bool, len(names))
+        known = self._known  # most names are those of several nodes
+        for name in names:
+            if name not in known:
+                known[name] = self.leaves_out(fold(name))
+        return np.fromiter(map(known.__getitem__, names), bool, len(names))
 
     def leaves_out(self, name: str) -> bool:
         if not name.startswith("/"):
@@ -88,6 +92,10 @@ class Exclusion:
         if not name.startswith(_SYSTEM) or name.startswith(_NOT_SYSTEM):
             return False
         return not (self.cwd and self.cwd != "/" and name.startswith(self.cwd.rstrip("/") + "/"))
+
+    @cached_property
+    def _known(self) -> dict[str, bool]:
+        return {}
 
     @cached_property
     def _excluded(self) -> re.Pattern[str] | None:

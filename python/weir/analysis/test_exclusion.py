@@ -79,3 +79,15 @@ def test_an_option_overrides_the_environment_and_none_the_default_list():
     assert exclusion_of("none,/scratch", "", lists).leaves_out("/scratch/x")
     assert not exclusion_of(None, "/", lists).leaves_out("/scratch/x")
     assert exclusion_of("*[a-z].nc", "", lists).leaves_out("/w/a.nc")
+
+
+def test_a_name_that_several_nodes_have_is_judged_once(monkeypatch):
+    judged = []
+    real = Exclusion.leaves_out
+    monkeypatch.setattr(Exclusion, "leaves_out", lambda one, name: judged.append(name)
+        or real(one, name))
+    exclusion = Exclusion()
+    for _ in range(3):
+        mask = exclusion.mask(["/usr/lib/x", "/data/x", "/data//x"])
+        assert mask.tolist() == [True, False, False]
+    assert len(judged) == 3
