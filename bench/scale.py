@@ -166,7 +166,7 @@ def command_of(question: str, run: Path, workers: int) -> list[str]:
     weir = [sys.executable, "-m", "weir", "report", str(run)]
     return {
         "report": [*weir, "--json"],
-        "html": [*weir, "--html", "/dev/stdout"],
+        "html": [*weir, "--html", str(run / "page.html")],
         "query": [sys.executable, "-m", "weir", "query", str(run), QUERY],
         "dask": [sys.executable, __file__, "--ask", "dask", str(run), str(workers)],
     }.get(question, [sys.executable, __file__, "--ask", question, str(run), str(workers)])
@@ -223,6 +223,8 @@ def cost_of(command: list[str]) -> Cost:
         out.seek(0)
         answer = hashlib.file_digest(out, "sha256").hexdigest()
         printed = out.seek(0, os.SEEK_END)
+        if "--html" in command:
+            printed = os.path.getsize(command[-1])
     return Cost(wall, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024, answer, printed)
 
 

@@ -45,3 +45,13 @@ def test_a_device_is_written_to_as_it_is():
     with complete_file("/dev/null") as stream:
         stream.write(b"x")
     assert not os.path.isfile("/dev/null")
+
+
+def test_an_open_descriptor_is_written_to_and_its_link_stays(tmp_path):
+    """As /dev/stdout is, which leads to the file that the output goes to."""
+    link = tmp_path / "stdout"
+    with open(tmp_path / "output", "w+b") as output:
+        link.symlink_to(f"/proc/self/fd/{output.fileno()}")
+        with complete_file(link) as stream:
+            stream.write(b"page")
+        assert link.is_symlink() and output.read() == b"page"
