@@ -28,7 +28,8 @@ def complete_file(path: str | os.PathLike[str], permissions: int | None = None,
     the block raises.
 
     permissions: None for those of any new file. What is no plain file (/dev/null, a named pipe),
-    and what is open already (/dev/stdout), is then written to as it is. sync: the bytes are on the disk before the name. Raises OSError.
+    and what is open already (/dev/stdout), is then written to as it is. sync: the bytes are on the
+    disk before the name. Raises OSError.
     """
     if permissions is None and (_is_stream(path) or os.path.exists(path)
             and not os.path.isfile(path)):  # fmt: skip
