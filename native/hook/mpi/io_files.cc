@@ -2,6 +2,7 @@
 // The files that are open through MPI-IO, by handle, and the calls that close, size, view and
 // otherwise manage them, from C and Fortran.
 #include "hook/mpi/io.h"
+#include "hook/mpi/views.h"
 
 namespace weir::hook {
 namespace {
@@ -93,11 +94,6 @@ int deleting(const char* path, Real real) {
   return error;
 }
 
-struct View {
-  int64_t displacement;
-  Handle etype, filetype;
-};
-
 // Offsets of a view are known when it has no holes: its elements then lie one behind the other from
 // the displacement on.
 void look_through(Handle file, const View& view, int64_t filetype_bytes) {
@@ -120,7 +116,10 @@ int viewing(Handle file, const View& view, Real real) {
   const Span span = timed(error, real);
   const int before = errno;
   const int64_t bytes = error == 0 ? bytes_of_type(view.filetype) : 0;
-  if (error == 0) look_through(file, view, bytes);
+  if (error == 0) {
+    look_through(file, view, bytes);
+    note_view(name_of(file), view);
+  }
   const uint64_t at =
       view.displacement >= 0 ? clip(static_cast<uint64_t>(view.displacement)) : kUnknownOffset;
   keep_file_call(Op::kMpiFileSetView, name_of(file), error, span, at,

@@ -16,6 +16,7 @@ from weir.report.frame.table import Table
 from weir.report.layers.table import LAYERS
 from weir.report.mpi_io.table import MPI_IO
 from weir.report.mpi_io.variable_table import VARIABLES
+from weir.report.mpi_io.view_table import FILE_VIEWS
 from weir.report.output.table import OUTPUT
 from weir.report.output_cost.table import OUTPUT_COST
 from weir.report.processes.table import PROCESSES
@@ -46,6 +47,7 @@ KINDS: tuple[TableKind, ...] = (
     LAYERS,
     OUTPUT,
     MPI_IO,
+    FILE_VIEWS,
     VARIABLES,
     FILE_SYSTEMS,
     FLOW,

@@ -25,6 +25,7 @@ from weir.report.frame.build import Report
 from weir.report.frame.section import Section, asset, rendered
 from weir.report.html import bars, overview, tables
 from weir.report.html.uplot import uplot
+from weir.report.html.views import file_views
 from weir.report.html.wall import wall_time
 from weir.report.offsets.page import offsets
 from weir.report.sentences import heading
@@ -47,7 +48,7 @@ def sections(report: Report, pattern: str | None = None) -> Iterator[Section]:
     if (found := offsets(report, pattern)) is not None:
         yield found
     yield from tables.early_sections(report)
-    for found in (bars.files(report, groups), bars.sizes(report)):
+    for found in (bars.files(report, groups), bars.sizes(report), file_views(report)):
         if found is not None:
             yield found
     yield from tables.late_sections(report)

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// File views in the trace: which bytes of the file a rank sees, as a name without records
+// (docs/formats/trace.md, 3.8).
+#pragma once
+
+#include "hook/mpi/handles.h"
+
+namespace weir::hook {
+
+struct View {
+  int64_t displacement;
+  Handle etype, filetype;
+};
+
+// After a successful MPI_File_set_view on the file with this name. The first calls on a file alone
+// are noted, none at level summary. cost: the types are taken apart by calls of MPI, at most 3 ms.
+// errno may change.
+void note_view(uint32_t file, const View& view);
+
+}  // namespace weir::hook
