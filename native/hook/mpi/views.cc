@@ -60,8 +60,8 @@ struct Envelope {
   }
 };
 
-// A type with counts of 64 bits is an error to the function of MPI-3, and MPI would end the program:
-// MPI-4's is preferred.
+// A type with counts of 64 bits is an error to the function of MPI-3, and MPI would end the
+// program: MPI-4's is preferred.
 bool read_envelope(Handle type, Envelope* out) {
   int ints = 0, addresses = 0, types = 0, combiner = 0;
   if (const auto get = envelope_c.get(); get != nullptr) {
@@ -328,43 +328,65 @@ class Decoder {
   int types_ = 0;
 };
 
-// Blocks of one length at one distance.
+// Blocks of one length at one distance, the rows of a level; and so often again, the levels of a
+// variable.
 struct Run {
-  int64_t offset, length, count, stride;
+  int64_t offset, length, count, stride, times, distance;
 
   bool takes(const Block& one) {
-    if (one.length != length || one.offset <= offset) return false;
+    if (times > 1 || one.length != length || one.offset <= offset) return false;
     if (count > 1 && one.offset != offset + count * stride) return false;
     stride = count > 1 ? stride : one.offset - offset;
     return ++count, true;
   }
+  bool takes(const Run& next) {
+    if (next.length != length || next.count != count || next.stride != stride || count == 1)
+      return false;
+    if (times > 1 && next.offset != offset + times * distance) return false;
+    distance = times > 1 ? distance : next.offset - offset;
+    return ++times, true;
+  }
   void add_to(base::Writer& text) const {
     text.add(" ").add_number(static_cast<uint64_t>(offset)).add("+");
     text.add_number(static_cast<uint64_t>(length));
-    if (count == 1) return;
-    text.add("*").add_number(static_cast<uint64_t>(count)).add("/");
-    text.add_number(static_cast<uint64_t>(stride));
+    for (const auto& [number, each] : {Block{stride, count}, Block{distance, times}}) {
+      if (each == 1) return;
+      text.add("*").add_number(static_cast<uint64_t>(each)).add("/");
+      text.add_number(static_cast<uint64_t>(number));
+    }
+  }
+};
+
+struct Runs {
+  Run at[kRuns + 1];
+  size_t count = 0;
+
+  void fold() {
+    if (count > 1 && at[count - 2].takes(at[count - 1])) --count;
+  }
+  // False: it is one too many.
+  bool add(const Block& one) {
+    if (count > 0 && at[count - 1].takes(one)) return true;
+    fold();
+    at[count++] = {one.offset, one.length, 1, 0, 1, 0};
+    return count <= kRuns;
   }
 };
 
 // `all`, `first` (there are more), or `unknown`, and the blocks.
 void add_blocks(base::Writer& text, const Blocks* found) {
-  static_assert(kRuns * 4 * 20 < base::Scratch::kBytes / 4 * 3);
-  Run runs[kRuns];
-  size_t count = 0;
+  static_assert(kRuns * 6 * 20 < base::Scratch::kBytes - 256);
+  Runs runs;
   bool is_cut = found != nullptr && found->is_cut;
   for (size_t i = 0; found != nullptr && i < found->count; ++i) {
-    const Block& one = found->at[i];
-    if (one.offset < 0) return void(text.add("unknown"));
-    if (count > 0 && runs[count - 1].takes(one)) continue;
-    if (count == kRuns) {
-      is_cut = true;
-      break;
-    }
-    runs[count++] = {one.offset, one.length, 1, 0};
+    if (found->at[i].offset < 0) return void(text.add("unknown"));
+    if (runs.add(found->at[i])) continue;
+    is_cut = true, runs.count = kRuns;
+    break;
   }
+  runs.fold();
   text.add(found == nullptr ? "unknown" : is_cut ? "first" : "all");
-  for (size_t i = 0; i < count; ++i) runs[i].add_to(text);
+  for (size_t i = 0; i < runs.count; ++i) runs.at[i].add_to(text);
 }
 
 // Which call of MPI_File_set_view on the file this is in the process, from 1. Two files that share

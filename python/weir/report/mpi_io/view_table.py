@@ -39,8 +39,8 @@ VIEWS = Listing(
         Field("data_bytes", "int", "bytes", "data of the file type", "data", show=str),
         Field("extent_bytes", "int", "bytes", "distance of its repetitions", "extent", show=str),
         Field("blocks", "int?", "", "its contiguous blocks; null: not all are known", "blocks"),
-        Field("runs", "list", "", "its blocks as OFFSET+LENGTH; OFFSET+LENGTH*COUNT/STRIDE: COUNT "
-              "blocks of this length, each STRIDE bytes behind the one before it", "<first blocks",
+        Field("runs", "list", "", "its blocks as OFFSET+LENGTH; with *COUNT/STRIDE so many of "
+              "them, each STRIDE bytes behind the one before it; again behind that: of all these", "<first blocks",
               show=_first_blocks),
         Field("recorded", "text", "", "all blocks, the first ones, or unknown (not decoded)"),
     ),
@@ -90,7 +90,8 @@ def _label(ranks: tuple[int, ...]) -> str:
 
 
 def drawings(group: ViewGroup, title: str) -> Iterator[Table]:
-    """One file type of every rank; where the characters are too coarse for it, its begin too."""
+    """One file type of every rank; where the characters are too coarse for it, a part too, if it
+    can be, where two ranks begin."""
     if not all(view.is_drawable for view, _ in group.by_rank):
         return
     begin, end = group.range
@@ -98,20 +99,24 @@ def drawings(group: ViewGroup, title: str) -> Iterator[Table]:
     if length <= 0:
         return
     is_exact = length <= COLUMNS * unit
-    cell = unit if is_exact else -(-length // COLUMNS)
+    cell = -(-length // (COLUMNS * unit)) * unit
     yield drawing(group, title, begin, cell, -(-length // cell))
     near = 2 * group.shortest_period
     if not is_exact and near and 2 * near <= length:
-        cell = -(-near // COLUMNS // unit) * unit
-        first = min(view.displacement + (view.runs[0].offset if view.runs else 0)
-            for view, _ in group.by_rank)
-        yield drawing(group, f"Begin of it: {title}", first, cell, -(-near // cell))
+        cell = -(-near // (COLUMNS * unit)) * unit
+        firsts = sorted(view.displacement + view.runs[0].offset for view, _ in group.by_rank
+            if view.runs)
+        pairs = zip(firsts, firsts[1:])
+        first = next((one for one, after in pairs if after - one < near), firsts[0])
+        yield drawing(group, f"Detail of {title[0].lower()}{title[1:]}", first, cell,
+            -(-near // cell))
 
 
 def figures(group: ViewGroup, most: int = MOST_ROWS) -> Table:
     rows = [_row(view, _label(ranks)) for view, ranks in chosen(group, most)]
     return VIEWS.table("Bytes of the views", rows, remarks=(
-        "OFFSET+LENGTH*COUNT/STRIDE: blocks of the file type, in bytes from its begin",))
+        "blocks of the file type, in bytes from its begin: OFFSET+LENGTH, *COUNT/STRIDE: so many "
+        "of them, each STRIDE bytes behind the one before it",))
 
 
 def _tables(report: Report, options: Options) -> Iterator[Table | str]:

@@ -20,33 +20,57 @@ from weir.report.frame.build import Report, StepReport, figure
 
 ALL, FIRST, UNKNOWN = "all", "first", "unknown"
 _KIND = "view\n"
-_RUN = re.compile(r"(\d+)\+(\d+)(?:\*(\d+)/(\d+))?")
+_RUN = re.compile(r"(\d+)\+(\d+)(?:\*(\d+)/(\d+))?(?:\*(\d+)/(\d+))?")
+_NO_RUN = (0, 0, 1, 0, 1, 0)
 _MOST_NESTED = 64  # repetitions of a file type that lie in one another
 
 
 @dataclass(frozen=True, order=True)
 class Run:
-    """Blocks of one length, each `stride` behind the one before it; offset: of the first, from the
-    begin of the file type."""
+    """Blocks of one length, each `stride` behind the one before it; all of them `times`, each time
+    `distance` behind the time before it. offset: of the first, from the begin of the file type."""
 
     offset: int
     length: int
     count: int = 1
     stride: int = 0
+    times: int = 1
+    distance: int = 0
+
+    @classmethod
+    def all_of(cls, text: str) -> tuple[Run, ...]:
+        """Of a note, or as str() writes them."""
+        return tuple(cls(*(int(group or default) for group, default in zip(found, _NO_RUN)))
+            for found in _RUN.findall(text))
 
     def __str__(self) -> str:
-        more = f"*{self.count}/{self.stride}" if self.count > 1 else ""
-        return f"{self.offset}+{self.length}{more}"
+        pairs = ((self.count, self.stride), (self.times, self.distance))
+        return f"{self.offset}+{self.length}" + "".join(f"*{count}/{distance}"
+            for count, distance in pairs if count > 1)
+
+    @property
+    def blocks(self) -> int:
+        return self.count * self.times
 
     @property
     def end(self) -> int:
-        return self.offset + self.stride * (self.count - 1) + self.length
+        return (self.offset + self.distance * (self.times - 1) + self.stride * (self.count - 1)
+            + self.length)
+
+    def places(self) -> Iterator[int]:
+        for i in range(self.times):
+            for k in range(self.count):
+                yield self.offset + i * self.distance + k * self.stride
 
     def below(self, at: np.ndarray) -> np.ndarray:
         """Bytes of the blocks before each place."""
-        begun = np.clip((at - self.offset - 1) // (self.stride or 1) + 1, 0, self.count)
-        last = at - self.offset - (begun - 1) * self.stride
-        return np.where(begun > 0, (begun - 1) * self.length + np.minimum(last, self.length), 0)
+        behind = at - self.offset
+        time = np.clip(behind // (self.distance or 1), 0, self.times - 1)
+        behind = behind - time * self.distance
+        begun = np.clip((behind - 1) // (self.stride or 1) + 1, 0, self.count)
+        last = np.minimum(behind - (begun - 1) * self.stride, self.length)
+        rest = np.where(begun > 0, (begun - 1) * self.length + last, 0)
+        return time * self.count * self.length + rest
 
 
 @dataclass(frozen=True)
@@ -69,7 +93,7 @@ class FileView:
     @property
     def blocks(self) -> int | None:
         """Contiguous blocks of the file type; None where they are not all known."""
-        return sum(run.count for run in self.runs) if self.recorded == ALL else None
+        return sum(run.blocks for run in self.runs) if self.recorded == ALL else None
 
     @property
     def shape(self) -> tuple[object, ...]:
@@ -80,6 +104,14 @@ class FileView:
     @property
     def has_holes(self) -> bool:
         return self.runs != (Run(0, self.extent_bytes),)
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Of a file type, from the displacement: of its data where these lie beyond the extent."""
+        end = self.runs[-1].end if self.runs else 0
+        if end <= self.extent_bytes:
+            return 0, self.extent_bytes
+        return self.runs[0].offset, max(end, self.runs[0].offset + self.extent_bytes)
 
     @property
     def is_drawable(self) -> bool:
@@ -101,7 +133,7 @@ class FileView:
         at, sums = np.maximum(edges - self.displacement, 0), np.zeros(len(edges), np.int64)
         if not self.extent_bytes or not runs:
             return np.diff(sums)
-        whole = sum(run.count * run.length for run in runs)
+        whole = sum(run.blocks * run.length for run in runs)
         last, nested = at // self.extent_bytes, -(-max(run.end for run in runs)
             // self.extent_bytes)
         for back in range(nested):
@@ -113,7 +145,7 @@ class FileView:
     def spans(self, begin: int, end: int, most: int) -> list[tuple[int, int]] | None:
         """Offset and length of the blocks in a part of the file, neighbours united; None where they
         are more than `most`, or not all known."""
-        each = sum(run.count for run in self.runs)
+        each = sum(run.blocks for run in self.runs)
         if self.recorded != ALL or not self.extent_bytes or not each:
             return None if self.recorded != ALL else []
         if not self.has_holes:
@@ -125,9 +157,8 @@ class FileView:
         if (last - first) * each > most:
             return None
         pieces = sorted(
-            (self.displacement + period * self.extent_bytes + run.offset + i * run.stride,
-                run.length)
-            for period in range(first, last) for run in self.runs for i in range(run.count)
+            (self.displacement + period * self.extent_bytes + place, run.length)
+            for period in range(first, last) for run in self.runs for place in run.places()
         )
         made: list[tuple[int, int]] = []
         for offset, length in pieces:
@@ -160,8 +191,8 @@ class ViewGroup:
     def range(self) -> tuple[int, int]:
         """The bytes of one file type of each rank; behind a view without holes as many as lie
         between two of them."""
-        begins = [view.displacement for view, _ in self.by_rank]
-        ends = [view.displacement + view.extent_bytes for view, _ in self.by_rank]
+        begins = [view.displacement + view.bounds[0] for view, _ in self.by_rank]
+        ends = [view.displacement + view.bounds[1] for view, _ in self.by_rank]
         if any(not view.has_holes for view, _ in self.by_rank) and len(begins) > 1:
             ends.append(max(begins) + (max(begins) - min(begins)) // (len(begins) - 1))
         return min(begins), max(ends)
@@ -173,7 +204,8 @@ class ViewGroup:
         found = 0
         for view, _ in self.by_rank:
             found = gcd(found, view.displacement - begin, view.extent_bytes,
-                *(number for run in view.runs for number in (run.offset, run.length, run.stride)))
+                *(number for run in view.runs
+                    for number in (run.offset, run.length, run.stride, run.distance)))
         return found or 1
 
     @property
@@ -217,8 +249,7 @@ def _read(step: StepReport, index: int, process: int, rank: int, note: str) -> I
     numbers = step.data.name_numbers[index]
     if at < len(numbers):
         *figures, recorded = value.split(" ")[:5]
-        runs = tuple(Run(*(int(group or default) for group, default in zip(found, (0, 0, 1, 0))))
-            for found in _RUN.findall(value))
+        runs = Run.all_of(value)
         path = step.names[int(numbers[at])]
         yield FileView(step.name, path, rank, int(number), *map(int, figures), recorded, runs)
 
