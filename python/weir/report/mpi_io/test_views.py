@@ -70,7 +70,7 @@ def test_what_was_not_recorded_is_drawn_as_such():
 def test_a_detail_is_where_two_ranks_begin():
     halves = ("0+400*1000/800", "400+400*1000/800", "800000+400*1000/800", "800400+400*1000/800")
     made = group(*(view(rank, 0, 1_600_000, text) for rank, text in enumerate(halves)))
-    assert rows(made) == ["+" * 32 + "." * 32] * 2 + ["." * 31 + "+" * 33] * 2
+    assert rows(made) == ["+" * 32 + "." * 31 + "+"] * 2 + ["." * 31 + "+" * 33] * 2
     assert rows(made, 1) == ["#.#.", ".#.#", "....", "...."]
 
 
