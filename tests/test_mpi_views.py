@@ -68,7 +68,7 @@ def test_the_blocks_of_each_way_to_make_a_type_are_those_of_the_file(case, tmp_p
         assert (one.displacement, one.etype_bytes, one.data_bytes, one.extent_bytes,
             " ".join(map(str, one.runs))) == expected, name
         assert (one.recorded, one.view) == ("all", 1)
-        assert one.data_bytes == sum(run.length * run.count for run in one.runs)
+        assert one.data_bytes == sum(run.length * run.blocks for run in one.runs)
     for name, by_rank in views.items():
         owner = np.frombuffer((tmp_path / f"case_{name}").read_bytes(), np.uint8)
         edges = np.arange(len(owner) + 1)
