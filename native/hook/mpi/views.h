@@ -13,8 +13,8 @@ struct View {
 };
 
 // After a successful MPI_File_set_view on the file with this name. The first calls on a file alone
-// are noted, none at level summary. cost: the types are taken apart by calls of MPI, at most 3 ms.
-// errno may change.
+// are noted, none at level summary. cost: the types are taken apart by calls of MPI, within the
+// limits of views.cc. errno may change.
 void note_view(uint32_t file, const View& view);
 
 }  // namespace weir::hook
