@@ -58,6 +58,8 @@ SCENARIOS = (
     Scenario("chain of three ranks, the first one writes", 3, "chain", 6, 50, 200),
     Scenario("chain of four ranks, writing shorter than computing", 4, "chain", 6, 100, 50),
     Scenario("halo exchange without blocking, rank 0 writes", 4, "halo", 6, 50, 150),
+    Scenario("ring of MPI_Sendrecv, rank 0 writes", 4, "shift", 6, 50, 150),
+    Scenario("ring of MPI_Irecv, MPI_Send, MPI_Wait, rank 0 writes", 4, "push", 6, 50, 150),
     Scenario("master and two workers, the master writes results", 3, "farm", 5, 60, 100),
     Scenario("master and three workers, writing hidden", 4, "farm", 5, 300, 30),
     Scenario("server by messages, one frame in flight", 4, "server", 6, 100, 250),

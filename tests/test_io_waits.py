@@ -39,7 +39,7 @@ def waits(mpi, weir, tmp_path, root):
 
 @pytest.mark.parametrize("kind, rank, file", [
     ("quilt", 3, "slow.out0"), ("chain", 0, "slow.log0"), ("halo", 0, "slow.log0"),
-    ("server", 3, "slow.out0"),
+    ("shift", 0, "slow.log0"), ("push", 0, "slow.log0"), ("server", 3, "slow.out0"),
 ])  # fmt: skip
 def test_the_rank_and_file_that_all_wait_for_are_named(waits, kind, rank, file):
     found = waits(kind, 4, 4, 5)

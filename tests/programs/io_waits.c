@@ -87,6 +87,28 @@ static void halo(void) {
   if (fd >= 0) close(fd);
 }
 
+// The same in one direction, by calls that block: MPI_Sendrecv, or MPI_Send before the wait for what
+// comes.
+static void ring(int is_one_call) {
+  const int fd = rank == 0 ? slow_file("log", 0, O_WRONLY | O_TRUNC) : -1,
+            left = (rank + ranks - 1) % ranks, right = (rank + 1) % ranks;
+  MPI_Barrier(world);
+  for (int frame = 0; frame < frames; frame++) {
+    MPI_Request one;
+    compute(compute_ms);
+    if (is_one_call) {
+      MPI_Sendrecv(piece, 1000, MPI_CHAR, right, 1, whole, 1000, MPI_CHAR, left, 1, world,
+                   MPI_STATUS_IGNORE);
+    } else {
+      MPI_Irecv(whole, 1000, MPI_CHAR, left, 1, world, &one);
+      MPI_Send(piece, 1000, MPI_CHAR, right, 1, world);
+      MPI_Wait(&one, MPI_STATUS_IGNORE);
+    }
+    if (rank == 0) put(fd);
+  }
+  if (fd >= 0) close(fd);
+}
+
 // Workers ask rank 0 for work and send what they made of it; rank 0 writes each result.
 static void farm(void) {
   const int fd = rank == 0 ? slow_file("results", 0, O_WRONLY | O_TRUNC) : -1;
@@ -215,6 +237,8 @@ int main(int argc, char **argv) {
   if (!strcmp(kind, "quilt")) quilt();
   else if (!strcmp(kind, "chain")) chain();
   else if (!strcmp(kind, "halo")) halo();
+  else if (!strcmp(kind, "shift")) ring(1);
+  else if (!strcmp(kind, "push")) ring(0);
   else if (!strcmp(kind, "farm")) farm();
   else if (!strcmp(kind, "server")) server();
   else if (!strcmp(kind, "input")) input();

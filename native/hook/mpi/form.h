@@ -63,6 +63,7 @@ struct Form {
   bool persistent = false;
   Awaited awaited = Awaited::nothing;
   int8_t peer = -1, message = -1, status = -1, flag = -1, index = -1, completed = -1;
+  int8_t receiver = -1;  // of a call that also sends
 
   constexpr Form of(Bytes bytes) const { return with([&](Form& f) { f.here = bytes; }); }
   constexpr Form at_root(int8_t at, Bytes bytes) const {
@@ -81,6 +82,7 @@ struct Form {
   constexpr Form matches(int8_t at) const { return with([&](Form& f) { f.message = at; }); }
   constexpr Form when(int8_t at) const { return with([&](Form& f) { f.flag = at; }); }
   constexpr Form status_at(int8_t at) const { return with([&](Form& f) { f.status = at; }); }
+  constexpr Form sends_to(int8_t at) const { return with([&](Form& f) { f.receiver = at; }); }
   constexpr Form index_at(int8_t at) const { return with([&](Form& f) { f.index = at; }); }
   constexpr Form number_at(int8_t at) const { return with([&](Form& f) { f.completed = at; }); }
 

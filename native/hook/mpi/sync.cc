@@ -155,12 +155,22 @@ void record_receive(MpiCall& call, Handle group, const int* status, Span span) {
   record_mpi(op, call, on != nullptr ? on->name : 0, span, peer, bytes_of(status));
 }
 
+// The send of MPI_Sendrecv.
+void record_send_within(const MpiCall& call, Handle group, Span span) {
+  Communicator* const on = meet_communicator(group, false);
+  if (on == nullptr || trace::process().level() != wire::Level::kTrace) return;
+  const int receiver = world_rank(*on, group, call.number(call.form.receiver));
+  record_mpi(Op::kMpiAwaited, wire::kNested, on->name, span, peer_offset(receiver),
+             static_cast<uint32_t>(Awaited::send), bytes_of(call, call.form.here, *on));
+}
+
 void call_receive(MpiCall& call) {
   const Handle group = call.group();
   Statuses status(call, 1);
   const Span span = call.run();
   if (!call.done) return record_mpi(Op::kMpiReceive, call, 0, span, kUnknownOffset, 0);
   record_receive(call, group, status.at(0), span);
+  if (call.form.receiver >= 0) record_send_within(call, group, span);
 }
 
 // A probe that does not wait: a record where those before were in vain.

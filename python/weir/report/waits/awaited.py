@@ -165,11 +165,12 @@ def _grouped(waits: Waits) -> Waits:
 
 
 def owners(records: Records) -> np.ndarray:
-    """For each awaited record the wait of the same process and start; -1 when its record is lost,
-    and for other records."""
+    """For each awaited record the wait, or the MPI_Sendrecv, of the same process and start; -1 when
+    its record is lost, and for other records."""
     ops = silent_ops()
     nested = records.op == ops.get("MPI_awaited", -1)
-    at = np.flatnonzero(nested | (records.op == ops.get("MPI_wait", -1)))
+    calls = np.isin(records.op, [ops[name] for name in ("MPI_wait", "MPI_receive") if name in ops])
+    at = np.flatnonzero(nested | calls)
     found = np.full(len(records), -1)
     if not len(at):
         return found

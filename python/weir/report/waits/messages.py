@@ -20,6 +20,8 @@ from weir.report.waits.records import Records, silent_ops
 from weir.trace.ops import NESTED, mpi_routines
 
 EAGER_BYTES = 4096  # every MPI sends as much without waiting for the receiver
+_WITH_RECEIVE = ("MPI_Sendrecv", "MPI_Sendrecv_replace")
+BLOCKED_NS = 200_000  # a send that lasts as long waits for its receiver
 CLOCK_NS = 1_000_000  # by which clocks of nodes may differ at most
 
 
@@ -90,7 +92,9 @@ def message_waits(
     marks = np.flatnonzero(within < 0)
     within[marks] = -1 - np.arange(len(marks))
     found[unknown] = within
-    back = _rendezvous(sends, receives, match, is_known, calls)
+    came = np.zeros(calls.count, np.int64)  # the last awaited one of each operation
+    np.maximum.at(came, row[found >= 0], calls.start[found[found >= 0]])
+    back = _rendezvous(sends, receives, match, is_known, calls, came)
     return MessageWaits(
         np.r_[row, back[0]], np.r_[found, back[1]], strand[marks], end[unknown[marks]],
         np.concatenate([side.row for side in (receives, sends, probes)]),
@@ -103,6 +107,8 @@ def _side(
 ) -> _Side:  # fmt: skip
     """Those whose peer is known and is another rank, or another thread of this one."""
     is_blocking = (records.op == silent_ops().get(op, -1)) & ((records.flags & NESTED) == 0)
+    if op == "MPI_send":
+        is_blocking |= (awaited.kind == kind) & _is_of(awaited.routine, *_WITH_RECEIVE)
     at = np.flatnonzero((is_blocking | (awaited.kind == kind)) & (records.offset >= 0)
         & (of_record >= 0))
     own = locations.of_member[records.member[at]]
@@ -115,6 +121,10 @@ def _side(
         records.end[at],
         records.size[at], is_blocking[at],
     )  # fmt: skip
+
+
+def _is_of(routine: np.ndarray, *names: str) -> np.ndarray:
+    return np.isin(routine, [value for value, name in mpi_routines().items() if name in names])
 
 
 def _keys(*sides: _Side) -> list[np.ndarray]:
@@ -181,12 +191,15 @@ def _within(calls: Calls, strand: np.ndarray, time: np.ndarray) -> np.ndarray:
 
 
 def _rendezvous(
-    sends: _Side, receives: _Side, match: np.ndarray, is_known: np.ndarray, calls: Calls
-) -> tuple[np.ndarray, np.ndarray]:
+    sends: _Side, receives: _Side, match: np.ndarray, is_known: np.ndarray, calls: Calls,
+    came: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Sends that wait for their receiver: pairs of the send's operation and the receive's.
 
     One that ended before its receive began waited for nobody, and none of that size does. One that
-    ended later did, where the receive began within it, or where it is large.
+    ended later did, where the receive began within it, or where it is large. MPI may also hold back
+    small messages until the receiver calls MPI, whatever it calls: such sends, and those whose
+    receive is not known, wait for the call in which the receiver was when they ended.
     """
     at = np.flatnonzero(is_known)
     send = sends.at(match[at])
@@ -194,16 +207,22 @@ def _rendezvous(
     left = send.is_blocking & (send.end < received)
     eager = max(EAGER_BYTES, int((send.size[left] & 0xFFFFFFFF).max(initial=0)))
     is_seen = (send.start < received) & (received <= send.end)
-    synchronous = [value for value, name in mpi_routines().items() if name == "MPI_Ssend"]
-    is_large = ((send.size & 0xFFFFFFFF) > eager) | np.isin(send.size >> 32, synchronous)
+    is_large = ((send.size & 0xFFFFFFFF) > eager) | _is_of(send.size >> 32, "MPI_Ssend")
+    # Where MPI_Sendrecv lasted until its own message came, a small send need not have waited.
+    is_seen &= is_large | (received > came[send.row] + BLOCKED_NS) | (came[send.row] == 0)
     # A wait for requests ends with the last of them: it says nothing of a small message.
     is_seen &= send.is_blocking | ((receives.size[at] & 0xFFFFFFFF) > EAGER_BYTES)
     waits = is_seen | (send.is_blocking & is_large & (received <= send.start))
     known = send.row[waits], row[waits]
-    alone = np.ones(len(sends.row), bool)
-    alone[match[at]] = False
-    alone &= sends.is_blocking
-    others = sends.at(alone)
+    others = np.ones(len(sends.row), bool)
+    others[match[at[waits]]] = False
+    is_matched = np.zeros(len(sends.row), bool)
+    is_matched[match[at]] = True
+    rest = np.flatnonzero(others & sends.is_blocking)
+    others = sends.at(rest)
     within = _within(calls, calls.main_of[others.to], others.end)
-    is_later = (within >= 0) & (calls.start[np.maximum(within, 0)] > others.start)
+    later = calls.start[np.maximum(within, 0)] - others.start
+    is_later = (within >= 0) & (later > 0)
+    is_later &= ~is_matched[rest] | ((later >= BLOCKED_NS)
+        & (2 * later >= others.end - others.start))
     return np.r_[known[0], others.row[is_later]], np.r_[known[1], within[is_later]]
