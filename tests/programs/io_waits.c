@@ -87,8 +87,8 @@ static void halo(void) {
   if (fd >= 0) close(fd);
 }
 
-// The same in one direction, by calls that block: MPI_Sendrecv, or MPI_Send before the wait for what
-// comes.
+// The same in one direction, by calls that block: MPI_Sendrecv, or MPI_Send before the wait for
+// what comes.
 static void ring(int is_one_call) {
   const int fd = rank == 0 ? slow_file("log", 0, O_WRONLY | O_TRUNC) : -1,
             left = (rank + ranks - 1) % ranks, right = (rank + 1) % ranks;

@@ -209,9 +209,11 @@ def _rendezvous(
     is_seen = (send.start < received) & (received <= send.end)
     is_large = ((send.size & 0xFFFFFFFF) > eager) | _is_of(send.size >> 32, "MPI_Ssend")
     # Where MPI_Sendrecv lasted until its own message came, a small send need not have waited.
-    is_seen &= is_large | (received > came[send.row] + BLOCKED_NS) | (came[send.row] == 0)
+    is_small = (receives.size[at] & 0xFFFFFFFF) <= EAGER_BYTES
+    last = came[send.row]
+    is_seen &= is_large | ~is_small | (last == 0) | (received > last + BLOCKED_NS)
     # A wait for requests ends with the last of them: it says nothing of a small message.
-    is_seen &= send.is_blocking | ((receives.size[at] & 0xFFFFFFFF) > EAGER_BYTES)
+    is_seen &= send.is_blocking | ~is_small
     waits = is_seen | (send.is_blocking & is_large & (received <= send.start))
     known = send.row[waits], row[waits]
     others = np.ones(len(sends.row), bool)
