@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from wait_trace import WaitTrace, routine
+from wait_trace import BEGIN, WaitTrace, routine
 from wall_sums import split_exactly
 
 from weir.report import build, report_json
@@ -354,6 +354,27 @@ def test_io_of_steps_without_mpi_is_in_what_the_run_would_take(tmp_path):
         "/scratch/product": 2000 * MS}
 
 
+@pytest.mark.parametrize("begin_ms, is_stated", [(1500, True), (500, False)])
+def test_io_of_programs_behind_the_ranks_of_a_step_is_stated(tmp_path, begin_ms, is_stated):
+    """A job script: ranks write for 1 s, then cp for 2 s. One that runs beside them is on no path.
+    """
+    program = WaitTrace(2)
+    program.io(0, 1000 * MS, "/scratch/history")
+    program.barrier()
+    program.write(tmp_path / "run" / "s")
+    with TraceWriter(tmp_path / "run" / "s" / "m.weir", "n0",
+            created_realtime_ns=1_700_000_000 * 10**9) as writer:
+        begin = writer.created_ticks + BEGIN + begin_ms * MS
+        process = writer.process(7, -1, 0, start_ticks=begin, last_ticks=begin + 2000 * MS,
+            end_ticks=begin + 2000 * MS, end_kind=1)  # fmt: skip
+        name = process.name("/scratch/copy")
+        process.events([event("write", begin, 2000 * MS, file=name, size=8)], thread=7)
+    report = build(tmp_path / "run")
+    stated = ("Programs without MPI that ran before or after the ranks were in I/O for another "
+        "2\xa0s, which is not in these figures.")
+    assert any(stated in one for one in sentences(report, file_groups(report))) == is_stated
+
+
 def test_waits_whose_partner_is_unknown_are_stated_with_their_seconds(tmp_path):
     """A barrier on an intercommunicator, whose name is known to each rank alone."""
     program = WaitTrace(2)
@@ -391,3 +412,19 @@ def test_a_wait_for_a_small_message_that_was_sent_is_no_wait_for_its_receiver(tm
         file=name, offset=0, size=size), 1)
     _, waits = found(program, tmp_path)
     assert waits.critical_ns == saved * MS
+
+
+@pytest.mark.parametrize("has_fence", [True, False])
+def test_one_sided_communication_that_is_not_followed_is_stated(tmp_path, has_fence):
+    program = WaitTrace(2)
+    program.io(0, 500 * MS)
+    for name in ("MPI_Win_fence", "MPI_Win_free") if has_fence else ("MPI_Win_free",):
+        for rank in range(2):
+            length = max(program.now) - program.now[rank] + 1
+            program._collective(rank, "world", 2, name, length)
+        program.sequence["world"] = program.sequence.get("world", -1) + 1
+        program.io(0, 100 * MS)
+    program.barrier()
+    report = build(program.write(tmp_path / "run" / "s"))
+    found = " ".join(sentences(report, file_groups(report)))
+    assert ("waits in one-sided communication" in found) != has_fence

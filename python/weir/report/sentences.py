@@ -17,6 +17,7 @@ from weir.report.findings.registry import findings_of
 from weir.report.frame.amounts import amount, number, seconds, share
 from weir.report.frame.build import Report
 from weir.report.output_cost.compute import output_cost_of
+from weir.report.waits.outside import outside_ns
 from weir.report.waits.summary import synchronisation_of
 from weir.report.wall.compute import wall_time_of
 
@@ -95,8 +96,9 @@ def _critical(report: Report, groups: list[FileGroup]) -> str | None:
         if (found := synchronisation_of(step).waits) is not None)
     critical += sum(_serial_ns(report).values())
     by_file = critical_by_file(report)
+    caveats = _of_threads(report, critical) + _of_unknown(report) + _of_others(report)
     if not critical or not by_file:
-        return (_of_threads(report, 0) + _of_unknown(report)).strip() or None
+        return caveats.strip() or None
     whole = critical_by_group(groups, by_file)
     most = max(whole, key=lambda one: whole[one], default=None)
     file = max(by_file, key=lambda name: by_file[name])
@@ -109,7 +111,7 @@ def _critical(report: Report, groups: list[FileGroup]) -> str | None:
         "its time): with calls of I/O at no cost and all else as measured, it would take "
         f"{seconds((report.wall_ns - critical) / 1e9)}. The largest part of this delay, "
         f"{seconds(ns / 1e9)}, is I/O on "
-        f"{worst}.{_of_threads(report, critical)}{_of_unknown(report)}"
+        f"{worst}.{caveats}"
     )
 
 
@@ -117,9 +119,28 @@ def _of_unknown(report: Report) -> str:
     """Waits of ranks that cannot be followed."""
     found = [one for step in report.steps if (one := synchronisation_of(step).waits) is not None]
     unknown = sum(one.unknown_ns for one in found)
-    if unknown < UNKNOWN_SHARE * report.wall_ns:
+    of_windows = {row.routine for one in found for row in one.routines
+        if row.routine.startswith("MPI_Win_")}
+    text = ""
+    if unknown >= UNKNOWN_SHARE * report.wall_ns:
+        text += f" Not followed: {seconds(unknown / 1e9)} in MPI, awaited rank unknown."
+    if of_windows and "MPI_Win_fence" not in of_windows:
+        text += (
+            " Not followed: waits in one-sided communication, which count as computing (windows "
+            "without MPI_Win_fence)."
+        )
+    return text
+
+
+def _of_others(report: Report) -> str:
+    """What may delay the job script, but is on no path of ranks."""
+    ns = sum(outside_ns(step) for step in report.steps)
+    if not ns:
         return ""
-    return f" Not followed: {seconds(unknown / 1e9)} in MPI, awaited rank unknown."
+    return (
+        f" Programs without MPI that ran before or after the ranks were in I/O for another "
+        f"{seconds(ns / 1e9)}, which is not in these figures."
+    )
 
 
 def _serial_ns(report: Report) -> dict[int, int]:

@@ -37,6 +37,9 @@ RECORDS = ("MPI_collective", "MPI_start_collective", "MPI_wait", "MPI_receive", 
 BEGIN = "MPI_Init"  # of each rank of a parallel program
 
 
+LEAST_SHARE = 0.01  # of what a file costs: ranks with less are not named
+
+
 @dataclass(frozen=True)
 class OpWaits:
     """One operation on a file."""
@@ -49,8 +52,9 @@ class OpWaits:
 
 @dataclass(frozen=True)
 class FileWaits:
-    """One file, with the operations that cost most first, and the ranks whose I/O on it was waited
-    for, likewise. io_ns: of all ranks."""
+    """One file, with the operations that cost most (critical and waited) first, and the ranks whose
+    I/O on it was waited for, likewise, but for those with less than LEAST_SHARE of it. io_ns: of
+    all ranks."""
 
     file: str
     io_ns: int
@@ -209,8 +213,9 @@ def _files(columns: Columns, found: Account, names: NameTable) -> list[FileWaits
                 (costs.critical_ns[rows] + costs.waited_ns[rows]).tolist()):
             rank = int(found.locations.rank[location])
             by_rank[rank] = by_rank.get(rank, 0.0) + ns
+        least = max(0.5, LEAST_SHARE * sum(by_rank.values()))
         ranks = tuple(rank for rank, ns in sorted(by_rank.items(),
-            key=lambda item: (-item[1], item[0])) if ns >= 0.5)
+            key=lambda item: (-item[1], item[0])) if ns >= least)
         made.append(FileWaits(names[name] if name != NO_NAME else "(no file)", io_of.get(name, 0),
             *sums, _ops(found, rows), ranks))
     return sorted(made, key=lambda one: (-one.critical_ns, -one.waited_ns, one.file))
@@ -223,7 +228,7 @@ def _ops(found: Account, rows: np.ndarray) -> tuple[OpWaits, ...]:
         made.append(OpWaits(ops()[op].name, *(round(float(getattr(costs, figure)[at].sum()))
             for figure in COSTS)))
     return tuple(sorted((one for one in made if one.waited_ns or one.critical_ns),
-        key=lambda one: (-one.critical_ns, -one.waited_ns, one.op)))
+        key=lambda one: (-one.critical_ns - one.waited_ns, one.op)))
 
 
 def _routines(found: Account, names: NameTable) -> list[RoutineWaits]:
