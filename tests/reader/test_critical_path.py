@@ -209,6 +209,8 @@ work = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(1, 5
 @example([(0, 0, 2, 0), (1, 0, 2, 0), (2, 0, 1, 1), (2, 0, 1, 0), (3, 0, 2, 0), (0, 0, 1, 3),
     (2, 0, 4, 0)])
 @example([(0, 0, 2, 0), (1, 0, 3, 0), (2, 0, 3, 1), (3, 0, 3, 0), (0, 0, 1, 3), (2, 0, 5, 0)])
+@example([(2, 3, 1, 2), (1, 2, 1, 2), (0, 1, 1, 2)])
+@example([(2, 0, 1, 1), (0, 2, 1, 2), (0, 0, 1, 0)])
 @given(work)
 def test_any_program_of_gathers_messages_and_barriers(made):
     """rank, peer, how long it takes, and what: computing, I/O, a message, a gather or a barrier."""

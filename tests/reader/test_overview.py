@@ -5,6 +5,9 @@ and the declarations of all tables."""
 from __future__ import annotations
 
 import io
+import shutil
+import tempfile
+from pathlib import Path
 
 import pytest
 from wait_trace import WaitTrace
@@ -21,16 +24,18 @@ LONG = "/scratch/an/experiment-with-a-long-name/output/of/the/atmosphere/{kind}/
 
 
 @pytest.fixture(scope="module")
-def large(tmp_path_factory):
-    """20 steps with 400 files of 40 kinds, long paths, and a trace file that is damaged."""
-    run = tmp_path_factory.mktemp("runs") / "large"
+def large():
+    """20 steps with 400 files of 40 kinds, long paths, and a trace file that is damaged. Its own
+    path is short: a note names it."""
+    run = Path(tempfile.mkdtemp()) / "large"
     kinds = [f"{a}{b}" for a in "abcdefgh" for b in "vwxyz"]
     paths = [LONG.format(kind=kind * 3, number=number) for kind in kinds for number in range(10)]
     for at in range(20):
         write_step(run / f"step{chr(97 + at)}", at, paths, calls=900)
     with open(next((run / "stepa").glob("*.weir")), "r+b") as trace:
         trace.truncate(100_000)
-    return build(run)
+    yield build(run)
+    shutil.rmtree(run.parent)
 
 
 def shown(report, **options) -> list[str]:

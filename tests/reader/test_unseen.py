@@ -610,7 +610,8 @@ def test_processes_of_several_nodes_have_their_node(traced, weir, cc, tmp_path):
 def test_what_runs_in_the_background_is_named_until_it_ends(weir, tmp_path, how):
     """It waits for a writer of its fifo, and then writes 50 kB."""
     os.mkfifo(tmp_path / "fifo")
-    script = how % "cat fifo >out 2>err"
+    script = how % "sh -c ': >begun; exec cat fifo >out 2>err'"
+    script += "\nuntil [ -e begun ]; do sleep 0.05; done"
     done = weir("trace", "-o", "run", "--", "sh", "-c", script, cwd=tmp_path).ok()
     try:
         assert "weir: 1 process runs still in the background: " in done.stderr

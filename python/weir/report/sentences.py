@@ -29,6 +29,7 @@ GRAVE = re.compile(
 )
 
 
+MORE = 1.1  # times the time in calls to files: what output takes beside them is worth a sentence
 LEAST_SHARE = 0.01  # of a run, worth a sentence
 UNKNOWN_SHARE = 0.02
 
@@ -175,8 +176,8 @@ def _output(report: Report) -> str | None:
     (docs/guide/output-cost.md)."""
     costs = [found.whole for step in report.steps if (found := output_cost_of(step)) is not None]
     elapsed = sum(one.elapsed_ns for one in costs)
-    if not costs or elapsed < LEAST_SHARE * report.wall_ns:
-        return None
+    if not costs or elapsed < max(LEAST_SHARE * report.wall_ns, MORE * (report.active_ns or 0)):
+        return None  # next to nothing, or no more than the calls to files of the first sentence
     ranks = {one.rank for one in costs}
     several = any(len(step.ranks) > 1 for step in report.steps)
     of_whom = f" of rank {ranks.pop()}" if several and len(ranks) == 1 else ""

@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from wait_trace import WaitTrace
 
-from weir.report.findings.registry import FINDINGS
+from weir.report import build
+from weir.report.findings.registry import FINDINGS, findings_of
 
 WRITES = "import os, sys; f = open(sys.argv[1], 'wb', 0)\nfor _ in range({0}): f.write(bytes({1}))"
 DOCS = Path(__file__).parents[4] / "docs"
@@ -101,6 +103,15 @@ int main(int argc, char **argv) {
     found = json.loads(weir("report", tmp_run, "--json").ok().stdout)["findings"]
     assert [one["name"] for one in found] == ["uneven-ranks"]
     assert found[0]["sentence"].startswith("Rank 1 spends ")
+
+
+def test_a_rank_with_most_of_next_to_nothing_is_not(tmp_path):
+    program = WaitTrace(2)
+    program.io(1, 1000)
+    for rank in (0, 1):
+        program.compute(rank, 10**9)
+    report = build(program.write(tmp_path / "run" / "s"))
+    assert "uneven-ranks" not in dict(findings_of(report))
 
 
 def test_each_is_declared_whole():

@@ -11,6 +11,11 @@ RATIO = Limit(
     value=1.5,
     reason="chosen: smaller differences are usual among ranks that do the same",
 )
+SHARE = Limit(
+    meaning="I/O time of the rank over the wall time of the run",
+    value=0.001,
+    reason="chosen: with less it does not matter which rank it is",
+)
 
 
 def find(report: Report) -> str | None:
@@ -24,7 +29,7 @@ def find(report: Report) -> str | None:
         return None
     rank = max(by_rank, key=lambda one: by_rank[one])
     ratio = by_rank[rank] / mean
-    if ratio < RATIO.value:
+    if ratio < RATIO.value or by_rank[rank] * 1e9 < SHARE.value * report.wall_ns:
         return None
     return f"Rank {rank} spends {ratio:.1f} times as long in I/O as a rank does on average."
 
@@ -32,7 +37,7 @@ def find(report: Report) -> str | None:
 UNEVEN_RANKS = Finding(
     name="uneven-ranks",
     asks="Does one rank spend much longer in I/O than the others?",
-    limits=(RATIO,),
+    limits=(RATIO, SHARE),
     page="guide/waits.md",
     find=find,
 )

@@ -208,10 +208,11 @@ def _rendezvous(
     eager = max(EAGER_BYTES, int((send.size[left] & 0xFFFFFFFF).max(initial=0)))
     is_seen = (send.start < received) & (received <= send.end)
     is_large = ((send.size & 0xFFFFFFFF) > eager) | _is_of(send.size >> 32, "MPI_Ssend")
-    # Where MPI_Sendrecv lasted until its own message came, a small send need not have waited.
+    # A small send that ends soon need not have waited, nor one in an MPI_Sendrecv that lasted until
+    # its own message came.
     is_small = (receives.size[at] & 0xFFFFFFFF) <= EAGER_BYTES
-    last = came[send.row]
-    is_seen &= is_large | ~is_small | (last == 0) | (received > last + BLOCKED_NS)
+    since = np.maximum(came[send.row], send.start)
+    is_seen &= is_large | ~is_small | (received - since >= BLOCKED_NS)
     # A wait for requests ends with the last of them: it says nothing of a small message.
     is_seen &= send.is_blocking | ~is_small
     waits = is_seen | (send.is_blocking & is_large & (received <= send.start))
