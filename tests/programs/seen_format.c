@@ -18,13 +18,13 @@ extern int __fprintf_chk(FILE *, int, const char *, ...), __printf_chk(int, cons
   }
 
 #define PRINTING(symbol, call)                                  \
-  SEEN(symbol, "fopen; fprintf 12; fclose") {                   \
+  SEEN(symbol, "fopen @0; fprintf 12; fclose") {                   \
     FILE *f = writer(file);                                     \
     tell(call(f, "%s %d %.2f\n", "abc", 42, 1.25));             \
     fclose(f);                                                  \
   }
 #define PRINTING_OUT(symbol, ...)                               \
-  SEEN(symbol, "freopen; fprintf 12; fflush") {                 \
+  SEEN(symbol, "freopen @0; fprintf 12; fflush") {                 \
     freopen(file, "w", stdout);                                 \
     tell(__VA_ARGS__("%s %d %.2f\n", "abc", 42, 1.25));         \
     fflush(stdout);                                             \
@@ -59,13 +59,13 @@ PRINTING_TO(dprintf, CALL(dprintf))
 PRINTING_TO(vdprintf, list_vdprintf)
 PRINTING_TO(__dprintf_chk, CHECKED_DPRINTF)
 PRINTING_TO(__vdprintf_chk, list___vdprintf_chk)
-ALSO(fprintf, refused, "fopen; fprintf error=EBADF; fclose") {
+ALSO(fprintf, refused, "fopen @0; fprintf error=EBADF; fclose") {
   FILE *f = reader(file);
   tell(CALL(fprintf)(f, "%d", 42));
   fclose(f);
 }
 ALSO(dprintf, refused, "dprintf on=- error=EBADF") { tell(CALL(dprintf)(299, "%d", 42)); }
-ALSO(fprintf, large, "fopen; setvbuf 64; fprintf 100000; fclose") {
+ALSO(fprintf, large, "fopen @0; setvbuf 64; fprintf 100000; fclose") {
   FILE *f = writer(file);
   setvbuf(f, NULL, _IOFBF, 64);
   tell(CALL(fprintf)(f, "%100000d", 42));
@@ -74,7 +74,7 @@ ALSO(fprintf, large, "fopen; setvbuf 64; fprintf 100000; fclose") {
 
 // Two words of the text, then a number, which is not there.
 #define SCANNING(symbol, call)                                          \
-  SEEN(symbol, "fopen; fscanf 10; fscanf 1; fclose") {                  \
+  SEEN(symbol, "fopen @0; fscanf 10; fscanf 1; fclose") {                  \
     char a[16] = "", b[16] = "";                                        \
     int n = 0;                                                          \
     FILE *f = reader(file);                                             \
@@ -84,7 +84,7 @@ ALSO(fprintf, large, "fopen; setvbuf 64; fprintf 100000; fclose") {
     fclose(f);                                                          \
   }
 #define SCANNING_INPUT(symbol, call)                                    \
-  SEEN(symbol, "freopen; fscanf 10; fscanf 1") {                        \
+  SEEN(symbol, "freopen @0; fscanf 10; fscanf 1") {                        \
     char a[16] = "", b[16] = "";                                        \
     int n = 0;                                                          \
     freopen(file, "r", stdin);                                          \
@@ -110,21 +110,21 @@ extern int __isoc23_scanf(const char *, ...), __isoc23_vscanf(const char *, va_l
 SCANNED()
 SCANNED(__isoc99_)
 SCANNED(__isoc23_)
-ALSO(fscanf, end, "fopen; fseek; fscanf short; fclose") {
+ALSO(fscanf, end, "fopen @0; fseek @25; fscanf short; fclose") {
   int n = 0;
   FILE *f = reader(file);
   fseek(f, 0, SEEK_END);
   tell(CALL(fscanf)(f, "%d", &n));
   fclose(f);
 }
-ALSO(fscanf, refused, "fopen; fscanf error=EBADF; fclose") {
+ALSO(fscanf, refused, "fopen @0; fscanf error=EBADF; fclose") {
   int n = 0;
   FILE *f = writer(file);
   tell(CALL(fscanf)(f, "%d", &n));
   fclose(f);
 }
 // A buffer of eight bytes ends within the second word.
-ALSO(fscanf, refilled, "fopen; setvbuf 8; fscanf 5; fscanf 5; fclose") {
+ALSO(fscanf, refilled, "fopen @0; setvbuf 8; fscanf 5; fscanf 5; fclose") {
   char word[16], buffer[8];
   FILE *f = reader(file);
   setvbuf(f, buffer, _IOFBF, sizeof buffer);

@@ -152,8 +152,8 @@ static void by_library(const char *file) {
   say("  %.10s", text);
   dlclose(library);
 }
-SEEN(dlopen, "open; read 10 @0; close; fopen; fread 10; fclose") { by_library(file); }
-SEEN(dlsym, "open; read 10 @0; close; fopen; fread 10; fclose") { by_library(file); }
+SEEN(dlopen, "open; read 10 @0; close; fopen @0; fread 10; fclose") { by_library(file); }
+SEEN(dlsym, "open; read 10 @0; close; fopen @0; fread 10; fclose") { by_library(file); }
 
 SEEN(dlvsym, "") {
   (void)file;

@@ -18,7 +18,7 @@ static void closed(FILE *f) {
   if (f != NULL) fclose(f);
 }
 
-SEEN(fopen, "fopen; fclose") { closed(CALL(fopen)(file, "r")); }
+SEEN(fopen, "fopen @0; fclose") { closed(CALL(fopen)(file, "r")); }
 ALSO(fopen, missing, "[nowhere/file] fopen error=ENOENT") {
   closed(CALL(fopen)("nowhere/file", "r"));
   tell(0);
@@ -41,7 +41,7 @@ ALSO(fopen, append, "fopen; fputs 3; fclose; open; write 2; close") {
 }
 // The descriptor of a stream that is used without it, as C++ streams do, is followed; one used both
 // ways is not.
-ALSO(fopen, descriptor, "fopen; read 4 @0; read 4 @4; lseek @1; fread 2; read short; fclose") {
+ALSO(fopen, descriptor, "fopen @0; read 4 @0; read 4 @4; lseek @1; fread 2; read short; fclose") {
   FILE *f = CALL(fopen)(file, "r");
   tell(read(fileno(f), text, 4));
   tell(read(fileno(f), text, 4));
@@ -50,7 +50,7 @@ ALSO(fopen, descriptor, "fopen; read 4 @0; read 4 @4; lseek @1; fread 2; read sh
   tell(read(fileno(f), text, 10));
   closed(f);
 }
-SEEN(fopen64, "fopen; fclose") { closed(CALL(fopen64)(file, "r+")); }
+SEEN(fopen64, "fopen @0; fclose") { closed(CALL(fopen64)(file, "r+")); }
 SEEN(fdopen, "open; fdopen; fread 5; fclose") {
   FILE *f = CALL(fdopen)(open(file, O_RDONLY), "r");
   tell((long)fread(text, 1, 5, f));
@@ -62,7 +62,8 @@ ALSO(fdopen, refused, "fdopen on=- error=EBADF") {
 }
 #define REOPENING(symbol)                                                                         \
   SEEN(symbol,                                                                                    \
-       "fopen; fread 3; freopen on=sub/a; fread 1 on=sub/a; freopen on=sub/a; fclose on=sub/a") { \
+       "fopen @0; fread 3; freopen @0 on=sub/a; fread 1 on=sub/a; "                               \
+       "freopen on=sub/a; fclose on=sub/a") {                                                     \
     FILE *f = fopen(file, "r");                                                                   \
     tell((long)fread(text, 1, 3, f));                                                             \
     f = CALL(symbol)("sub/a", "r", f);                                                            \
@@ -71,18 +72,18 @@ ALSO(fdopen, refused, "fdopen on=- error=EBADF") {
   }
 REOPENING(freopen)
 REOPENING(freopen64)
-ALSO(freopen, missing, "fopen; freopen on=nowhere/file error=ENOENT; fopen; fclose") {
+ALSO(freopen, missing, "fopen @0; freopen on=nowhere/file error=ENOENT; fopen @0; fclose") {
   closed(CALL(freopen)("nowhere/file", "r", fopen(file, "r")));
   tell(0);
   closed(fopen(file, "r"));
 }
-SEEN(fclose, "fopen; fclose") { tell(CALL(fclose)(fopen(file, "r"))); }
-ALSO(fclose, full, "[/dev/full] fopen; fputs 5; fclose error=ENOSPC") {
+SEEN(fclose, "fopen @0; fclose") { tell(CALL(fclose)(fopen(file, "r"))); }
+ALSO(fclose, full, "[/dev/full] fopen @0; fputs 5; fclose error=ENOSPC") {
   FILE *f = fopen("/dev/full", "w");
   tell(fputs("abcde", f));
   tell(CALL(fclose)(f));
 }
-SEEN(fcloseall, "fopen; fputs 3; fflush on=-; fclose") {
+SEEN(fcloseall, "fopen @0; fputs 3; fflush on=-; fclose") {
   FILE *f = writer(file);
   fputs("abc", f);
   tell(CALL(fcloseall)());
@@ -107,7 +108,7 @@ SEEN(popen, "[pipe:*] fopen; fgets 6; fclose") {
 SEEN(pclose, "[pipe:*] fopen; fclose") { tell(CALL(pclose)(popen("exit 3", "r"))); }
 
 #define READING(symbol, ...)                                                                    \
-  SEEN(symbol, "fopen; fread 10; fread 12 short; fread short; fread; fclose") {                 \
+  SEEN(symbol, "fopen @0; fread 10; fread 12 short; fread short; fread; fclose") {                 \
     FILE *f = reader(file);                                                                     \
     for (int i = 0; i < 2; ++i) {                                                               \
       memset(text, 0, sizeof text);                                                             \
@@ -130,7 +131,7 @@ ALSO(fread, refused, "fopen; fread 10 error=EBADF; fclose") {
   closed(f);
 }
 #define LINES(symbol, ...)                                                      \
-  SEEN(symbol, "fopen; fgets 11; fgets 9; fgets 4; fgets 1; fgets short; fclose") { \
+  SEEN(symbol, "fopen @0; fgets 11; fgets 9; fgets 4; fgets 1; fgets short; fclose") { \
     FILE *f = reader(file);                                                     \
     for (int i = 0; i < 5; ++i) {                                               \
       char *got = CALL(symbol)(text, __VA_ARGS__ i < 2 ? 20 : 5, f);            \
@@ -144,7 +145,7 @@ LINES(fgets_unlocked)
 LINES(__fgets_chk, ROOM)
 LINES(__fgets_unlocked_chk, ROOM)
 #define LINE_OF_INPUT(symbol, ...)                              \
-  SEEN(symbol, "freopen; fgets 10; fgets 8") {                  \
+  SEEN(symbol, "freopen @0; fgets 10; fgets 8") {                  \
     freopen(file, "r", stdin);                                  \
     say("  %s", CALL(symbol)(text __VA_ARGS__));                \
     say("  %s", CALL(symbol)(text __VA_ARGS__));                \
@@ -164,12 +165,12 @@ LINE_OF_INPUT(__gets_chk, , sizeof text)
     free(line);                                                         \
     closed(f);                                                          \
   }
-DELIMITED(getline, "fopen; getline 11; getline 9; getline 5; getline short; fclose")
-DELIMITED(getdelim, "fopen; getline 6; getline 11; getline 8; getline short; fclose", , ' ')
-DELIMITED(__getdelim, "fopen; getline 6; getline 11; getline 8; getline short; fclose", , ' ')
+DELIMITED(getline, "fopen @0; getline 11; getline 9; getline 5; getline short; fclose")
+DELIMITED(getdelim, "fopen @0; getline 6; getline 11; getline 8; getline short; fclose", , ' ')
+DELIMITED(__getdelim, "fopen @0; getline 6; getline 11; getline 8; getline short; fclose", , ' ')
 
 #define CHARACTERS(symbol)                                                      \
-  SEEN(symbol, "fopen; fgetc 1; fgetc 1; fseek; fgetc short; fclose") {         \
+  SEEN(symbol, "fopen @0; fgetc 1; fgetc 1; fseek @25; fgetc short; fclose") {         \
     FILE *f = reader(file);                                                     \
     tell(CALL(symbol)(f));                                                      \
     tell(CALL(symbol)(f));                                                      \
@@ -182,20 +183,20 @@ CHARACTERS(getc)
 CHARACTERS(_IO_getc)
 CHARACTERS(fgetc_unlocked)
 CHARACTERS(getc_unlocked)
-ALSO(fgetc, refused, "fopen; fgetc 1 error=EBADF; fclose") {
+ALSO(fgetc, refused, "fopen @0; fgetc 1 error=EBADF; fclose") {
   FILE *f = writer(file);
   tell(CALL(fgetc)(f));
   closed(f);
 }
 #define CHARACTER_OF_INPUT(symbol)              \
-  SEEN(symbol, "freopen; fgetc 1; fgetc 1") {   \
+  SEEN(symbol, "freopen @0; fgetc 1; fgetc 1") {   \
     freopen(file, "r", stdin);                  \
     tell(CALL(symbol)());                       \
     tell(CALL(symbol)());                       \
   }
 CHARACTER_OF_INPUT(getchar)
 CHARACTER_OF_INPUT(getchar_unlocked)
-SEEN(getw, "fopen; fputc 4; fseek @0; fgetc 4; fgetc short; fclose") {
+SEEN(getw, "fopen @0; fputc 4; fseek @0; fgetc 4; fgetc short; fclose") {
   FILE *f = fopen(file, "w+");
   putw(-1, f);
   fseek(f, 0, SEEK_SET);
@@ -205,7 +206,7 @@ SEEN(getw, "fopen; fputc 4; fseek @0; fgetc 4; fgetc short; fclose") {
 }
 
 #define BLOCKS(symbol)                                                  \
-  SEEN(symbol, "fopen; fwrite 12; fwrite; fclose") {                    \
+  SEEN(symbol, "fopen @0; fwrite 12; fwrite; fclose") {                    \
     FILE *f = writer(file);                                             \
     tell((long)CALL(symbol)("0123456789ab", 4, 3, f));                  \
     tell((long)CALL(symbol)("0123456789ab", 4, 0, f));                  \
@@ -213,14 +214,14 @@ SEEN(getw, "fopen; fputc 4; fseek @0; fgetc 4; fgetc short; fclose") {
   }
 BLOCKS(fwrite)
 BLOCKS(fwrite_unlocked)
-ALSO(fwrite, full, "[/dev/full] fopen; setvbuf; fwrite 12 error=ENOSPC; fclose") {
+ALSO(fwrite, full, "[/dev/full] fopen @0; setvbuf; fwrite 12 error=ENOSPC; fclose") {
   FILE *f = fopen("/dev/full", "w");
   setvbuf(f, NULL, _IONBF, 0);
   tell((long)CALL(fwrite)("0123456789ab", 12, 1, f));
   tell(fclose(f));
 }
 #define TEXTS(symbol)                                   \
-  SEEN(symbol, "fopen; fputs 5; fputs; fclose") {       \
+  SEEN(symbol, "fopen @0; fputs 5; fputs; fclose") {       \
     FILE *f = writer(file);                             \
     tell(CALL(symbol)("hello", f));                     \
     tell(CALL(symbol)("", f));                          \
@@ -228,18 +229,18 @@ ALSO(fwrite, full, "[/dev/full] fopen; setvbuf; fwrite 12 error=ENOSPC; fclose")
   }
 TEXTS(fputs)
 TEXTS(fputs_unlocked)
-ALSO(fputs, refused, "fopen; fputs 5 error=EBADF; fclose") {
+ALSO(fputs, refused, "fopen @0; fputs 5 error=EBADF; fclose") {
   FILE *f = reader(file);
   tell(CALL(fputs)("hello", f));
   closed(f);
 }
-SEEN(puts, "freopen; fputs 6; fflush") {
+SEEN(puts, "freopen @0; fputs 6; fflush") {
   freopen(file, "w", stdout);
   tell(CALL(puts)("hello"));
   fflush(stdout);
 }
 #define PUTTING(symbol)                                 \
-  SEEN(symbol, "fopen; fputc 1; fputc 1; fclose") {     \
+  SEEN(symbol, "fopen @0; fputc 1; fputc 1; fclose") {     \
     FILE *f = writer(file);                             \
     tell(CALL(symbol)('a', f));                         \
     tell(CALL(symbol)('b', f));                         \
@@ -251,19 +252,19 @@ PUTTING(_IO_putc)
 PUTTING(fputc_unlocked)
 PUTTING(putc_unlocked)
 #define PUTTING_OUT(symbol)                             \
-  SEEN(symbol, "freopen; fputc 1; fflush") {            \
+  SEEN(symbol, "freopen @0; fputc 1; fflush") {            \
     freopen(file, "w", stdout);                         \
     tell(CALL(symbol)('a'));                            \
     fflush(stdout);                                     \
   }
 PUTTING_OUT(putchar)
 PUTTING_OUT(putchar_unlocked)
-SEEN(putw, "fopen; fputc 4; fclose") {
+SEEN(putw, "fopen @0; fputc 4; fclose") {
   FILE *f = writer(file);
   tell(CALL(putw)(0x41424344, f));
   closed(f);
 }
-SEEN(perror, "freopen; fputs 32; fputs 26") {
+SEEN(perror, "freopen @0; fputs 32; fputs 26") {
   freopen(file, "w", stderr);
   errno = ENOENT;
   CALL(perror)("seen");
@@ -273,7 +274,7 @@ SEEN(perror, "freopen; fputs 32; fputs 26") {
 }
 
 #define SEEKING(symbol)                                                         \
-  SEEN(symbol, "fopen; fseek @6; fgetc 1; fseek; fseek error=EINVAL; fclose") { \
+  SEEN(symbol, "fopen @0; fseek @6; fgetc 1; fseek @24; fseek error=EINVAL; fclose") { \
     FILE *f = reader(file);                                                     \
     tell(CALL(symbol)(f, 6, SEEK_SET));                                         \
     tell(fgetc(f));                                                             \
@@ -285,7 +286,7 @@ SEEKING(fseek)
 SEEKING(fseeko)
 SEEKING(fseeko64)
 #define TELLING(symbol)                                         \
-  SEEN(symbol, "fopen; fgetc 1; ftell @1; fclose") {            \
+  SEEN(symbol, "fopen @0; fgetc 1; ftell @1; fclose") {            \
     FILE *f = reader(file);                                     \
     tell(fgetc(f));                                             \
     tell(CALL(symbol)(f));                                      \
@@ -295,14 +296,14 @@ TELLING(ftell)
 TELLING(ftello)
 TELLING(ftello64)
 #define PLACING(get, set, type)                                                 \
-  SEEN(get, "fopen; fgetc 1; ftell; fclose") {                                  \
+  SEEN(get, "fopen @0; fgetc 1; ftell; fclose") {                                  \
     FILE *f = reader(file);                                                     \
     type at;                                                                    \
     tell(fgetc(f));                                                             \
     tell(CALL(get)(f, &at));                                                    \
     closed(f);                                                                  \
   }                                                                             \
-  SEEN(set, "fopen; ftell; fgetc 1; fseek; fgetc 1; fclose") {                  \
+  SEEN(set, "fopen @0; ftell; fgetc 1; fseek @0; fgetc 1; fclose") {                  \
     FILE *f = reader(file);                                                     \
     type at;                                                                    \
     get(f, &at);                                                                \
@@ -313,7 +314,7 @@ TELLING(ftello64)
   }
 PLACING(fgetpos, fsetpos, fpos_t)
 PLACING(fgetpos64, fsetpos64, fpos64_t)
-SEEN(rewind, "fopen; fgetc 1; rewind; fgetc 1; fclose") {
+SEEN(rewind, "fopen @0; fgetc 1; rewind; fgetc 1; fclose") {
   FILE *f = reader(file);
   tell(fgetc(f));
   CALL(rewind)(f);
@@ -321,7 +322,7 @@ SEEN(rewind, "fopen; fgetc 1; rewind; fgetc 1; fclose") {
   closed(f);
 }
 #define FLUSHING(symbol)                                                        \
-  SEEN(symbol, "fopen; fputs 3; fflush; fputs 3; fflush on=-; fclose") {        \
+  SEEN(symbol, "fopen @0; fputs 3; fflush; fputs 3; fflush on=-; fclose") {        \
     FILE *f = writer(file);                                                     \
     fputs("abc", f);                                                            \
     tell(CALL(symbol)(f));                                                      \
@@ -332,7 +333,7 @@ SEEN(rewind, "fopen; fgetc 1; rewind; fgetc 1; fclose") {
 FLUSHING(fflush)
 FLUSHING(fflush_unlocked)
 #define BUFFERING(symbol, expected, ...)                                        \
-  SEEN(symbol, "fopen; " expected "; fputs 3; fclose") {                        \
+  SEEN(symbol, "fopen @0; " expected "; fputs 3; fclose") {                        \
     static char buffer[BUFSIZ];                                                 \
     FILE *f = writer(file);                                                     \
     CALL(symbol)(__VA_ARGS__);                                                  \

@@ -18,7 +18,7 @@ extern int __isoc23_wscanf(const wchar_t *, ...), __isoc23_vwscanf(const wchar_t
 static wchar_t text[64];
 
 #define CHARACTERS(symbol)                                                      \
-  SEEN(symbol, "fopen; fgetc 1; fgetc 1; fseek; fgetc short; fclose") {         \
+  SEEN(symbol, "fopen @0; fgetc 1; fgetc 1; fseek; fgetc short; fclose") {         \
     FILE *f = reader(file);                                                     \
     tell(CALL(symbol)(f));                                                      \
     tell(CALL(symbol)(f));                                                      \
@@ -31,7 +31,7 @@ CHARACTERS(getwc)
 CHARACTERS(fgetwc_unlocked)
 CHARACTERS(getwc_unlocked)
 #define CHARACTER_OF_INPUT(symbol)              \
-  SEEN(symbol, "freopen; fgetc 1; fgetc 1") {   \
+  SEEN(symbol, "freopen @0; fgetc 1; fgetc 1") {   \
     freopen(file, "r", stdin);                  \
     tell(CALL(symbol)());                       \
     tell(CALL(symbol)());                       \
@@ -40,7 +40,7 @@ CHARACTER_OF_INPUT(getwchar)
 CHARACTER_OF_INPUT(getwchar_unlocked)
 
 #define PUTTING(symbol)                                 \
-  SEEN(symbol, "fopen; fputc 1; fputc 1; fclose") {     \
+  SEEN(symbol, "fopen @0; fputc 1; fputc 1; fclose") {     \
     FILE *f = writer(file);                             \
     tell(CALL(symbol)(L'a', f));                        \
     tell(CALL(symbol)(L'b', f));                        \
@@ -50,13 +50,13 @@ PUTTING(fputwc)
 PUTTING(putwc)
 PUTTING(fputwc_unlocked)
 PUTTING(putwc_unlocked)
-ALSO(fputwc, refused, "fopen; fputc 1 error=EBADF; fclose") {
+ALSO(fputwc, refused, "fopen @0; fputc 1 error=EBADF; fclose") {
   FILE *f = reader(file);
   tell((int)CALL(fputwc)(L'a', f));
   fclose(f);
 }
 #define PUTTING_OUT(symbol)                             \
-  SEEN(symbol, "freopen; fputc 1; fflush") {            \
+  SEEN(symbol, "freopen @0; fputc 1; fflush") {            \
     freopen(file, "w", stdout);                         \
     tell(CALL(symbol)(L'a'));                           \
     fflush(stdout);                                     \
@@ -65,7 +65,7 @@ PUTTING_OUT(putwchar)
 PUTTING_OUT(putwchar_unlocked)
 
 #define LINES(symbol, ...)                                                      \
-  SEEN(symbol, "fopen; fgets 11; fgets 4; fgets 5; fgets 5; fgets short; fclose") { \
+  SEEN(symbol, "fopen @0; fgets 11; fgets 4; fgets 5; fgets 5; fgets short; fclose") { \
     FILE *f = reader(file);                                                     \
     for (int i = 0; i < 5; ++i) {                                               \
       wchar_t *got = CALL(symbol)(text, __VA_ARGS__ i != 1 ? 20 : 5, f);        \
@@ -80,7 +80,7 @@ LINES(__fgetws_chk, ROOM)
 LINES(__fgetws_unlocked_chk, ROOM)
 
 #define TEXTS(symbol)                                   \
-  SEEN(symbol, "fopen; fputs 5; fputs; fclose") {       \
+  SEEN(symbol, "fopen @0; fputs 5; fputs; fclose") {       \
     FILE *f = writer(file);                             \
     tell(CALL(symbol)(L"hello", f));                    \
     tell(CALL(symbol)(L"", f));                         \
@@ -98,13 +98,13 @@ TEXTS(fputws_unlocked)
     return n;                                           \
   }
 #define PRINTING(symbol, call)                                  \
-  SEEN(symbol, "fopen; fprintf 12; fclose") {                   \
+  SEEN(symbol, "fopen @0; fprintf 12; fclose") {                   \
     FILE *f = writer(file);                                     \
     tell(call(f, L"%s %d %.2f\n", "abc", 42, 1.25));            \
     fclose(f);                                                  \
   }
 #define PRINTING_OUT(symbol, call)                              \
-  SEEN(symbol, "freopen; fprintf 12; fflush") {                 \
+  SEEN(symbol, "freopen @0; fprintf 12; fflush") {                 \
     freopen(file, "w", stdout);                                 \
     tell(call(L"%s %d %.2f\n", "abc", 42, 1.25));               \
     fflush(stdout);                                             \
@@ -125,7 +125,7 @@ PRINTING_OUT(__wprintf_chk, CHECKED_PRINTF)
 PRINTING_OUT(__vwprintf_chk, list___vwprintf_chk)
 
 #define SCANNING(symbol, call)                                  \
-  SEEN(symbol, "fopen; fscanf; fscanf; fclose") {               \
+  SEEN(symbol, "fopen @0; fscanf; fscanf; fclose") {               \
     char a[16] = "", b[16] = "";                                \
     int n = 0;                                                  \
     FILE *f = reader(file);                                     \
@@ -135,7 +135,7 @@ PRINTING_OUT(__vwprintf_chk, list___vwprintf_chk)
     fclose(f);                                                  \
   }
 #define SCANNING_INPUT(symbol, call)                            \
-  SEEN(symbol, "freopen; fscanf; fscanf") {                     \
+  SEEN(symbol, "freopen @0; fscanf; fscanf") {                     \
     char a[16] = "", b[16] = "";                                \
     int n = 0;                                                  \
     freopen(file, "r", stdin);                                  \
@@ -155,13 +155,13 @@ SCANNED(__isoc99_)
 SCANNED(__isoc23_)
 
 // Not recorded: they move no bytes.
-SEEN(fwide, "fopen; fclose") {
+SEEN(fwide, "fopen @0; fclose") {
   FILE *f = reader(file);
   tell(CALL(fwide)(f, 0));
   tell(CALL(fwide)(f, 1));
   fclose(f);
 }
-SEEN(ungetwc, "fopen; fgetc 1; fgetc 1; fclose") {
+SEEN(ungetwc, "fopen @0; fgetc 1; fgetc 1; fclose") {
   FILE *f = reader(file);
   tell(fgetwc(f));
   tell(CALL(ungetwc)(L'x', f));

@@ -227,7 +227,7 @@ def _ops(found: Account, rows: np.ndarray) -> tuple[OpWaits, ...]:
         at = rows[costs.op[rows] == op]
         made.append(OpWaits(ops()[op].name, *(round(float(getattr(costs, figure)[at].sum()))
             for figure in COSTS)))
-    return tuple(sorted((one for one in made if one.waited_ns or one.critical_ns),
+    return tuple(sorted((one for one in made if one.waited_ns or one.path_ns or one.critical_ns),
         key=lambda one: (-one.critical_ns - one.waited_ns, one.op)))
 
 
