@@ -32,7 +32,7 @@ _WITHOUT_CALLS = (LEGEND[0][0], "not in I/O", "computing, waiting and communicat
 
 @dataclass(frozen=True)
 class Row:
-    """parts: class and per cent of the longest row; text: all figures."""
+    """A stacked bar. parts: class and per cent of the longest row; text: all figures."""
 
     label: str
     parts: tuple[tuple[str, float], ...]
@@ -152,9 +152,14 @@ def _means(lines: list[_Line], nodes: list[str]) -> Iterator[tuple[str, int, lis
 
 def _row(label: str, times: Sequence[float], longest: float,
         legend: tuple[tuple[str, str, str], ...]) -> Row:
-    whole = sum(times)
-    parts = tuple((kind, 100 * ns / longest) for (kind, _, _), ns in zip(legend, times))
-    texts = [f"{word} {seconds(ns / 1e9)} ({share(ns, whole)})"
-        for (_, word, _), ns in zip(legend, times) if ns]
     lost = sum(ns for (kind, _, _), ns in zip(legend, times) if kind in ("active", "critical"))
-    return Row(label, parts, "; ".join(texts), share(lost, whole))
+    return stacked(label, times, longest, share(lost, sum(times)), legend)
+
+
+def stacked(label: str, times: Sequence[float], longest: float, figure: str,
+        legend: tuple[tuple[str, str, str], ...] = LEGEND) -> Row:
+    """times: ns by part of the legend; longest: the sum of those of the longest row."""
+    parts = tuple((kind, 100 * ns / longest) for (kind, _, _), ns in zip(legend, times))
+    texts = [f"{word} {seconds(ns / 1e9)} ({share(ns, sum(times))})"
+        for (_, word, _), ns in zip(legend, times) if ns]
+    return Row(label, parts, "; ".join(texts), figure)

@@ -12,28 +12,12 @@ from weir.report.frame.build import Report, StepReport
 from weir.report.frame.kind import Options
 from weir.report.frame.section import Section, rendered
 from weir.report.frame.table import Table
+from weir.report.html.ranks import LEGEND, Row, stacked
 from weir.report.wall.compute import PARTS
 from weir.report.wall.table import WALL, by_node, by_rank
 
 MOST_BARS = 64  # of a step: of more ranks, a bar is the mean of those of a node
-# By part: the class of its colour, and its words.
-_LEGEND = (
-    ("wall", "computing"),
-    ("active", "I/O"),
-    ("critical", "waiting for I/O"),
-    ("waiting", "imbalance: waiting for computing ranks"),
-    ("other", "communication"),
-)
-
-
-@dataclass(frozen=True)
-class Bar:
-    """parts: class and width in per cent of the longest bar; text: all of its figures."""
-
-    label: str
-    parts: tuple[tuple[str, float], ...]
-    text: str
-    figure: str
+_LEGEND = tuple((kind, f"{word}: {meaning}") for kind, word, meaning in LEGEND)
 
 
 @dataclass(frozen=True)
@@ -42,7 +26,7 @@ class Chart:
 
     title: str
     label: str
-    bars: list[Bar]
+    bars: list[Row]
 
 
 def wall_time(report: Report) -> Section | None:
@@ -79,14 +63,8 @@ def _charts(step: StepReport, has_title: bool) -> Iterator[Chart]:
     yield Chart(what[0].upper() + what[1:] if has_title else "", f"Wall time of {what}", bars)
 
 
-def _bar(row: dict[str, Any], longest: float) -> Bar:
+def _bar(row: dict[str, Any], longest: float) -> Row:
     times = [row[part] / row["of"] for part in PARTS]
-    parts = tuple((kind, 100 * ns / longest) for (kind, _), ns in zip(_LEGEND, times))
     whole = sum(times)
-    texts = [
-        f"{words.partition(':')[0]} {seconds(ns / 1e9)} ({share(ns, whole)})"
-        for (_, words), ns in zip(_LEGEND, times)
-        if ns
-    ]
     figure = f"{seconds(whole / 1e9)}, {share(times[1] + times[2], whole)} in or for I/O"
-    return Bar(row["label"], parts, "; ".join(texts), figure)
+    return stacked(row["label"], times, longest, figure)

@@ -70,6 +70,20 @@ def locations_of(data: StepData, speakers: Iterable[int]) -> Locations:
     return Locations(*columns, of_member, tuple(map(tuple, members)))
 
 
+def lives_of(data: StepData, locations: Locations) -> np.ndarray:
+    """Start and last sign of life of each rank's own process, ns; shape: (ranks, 2)."""
+    last = np.zeros(len(data.members), np.int64)
+    np.maximum.at(last, data.columns.member, data.columns.last_ns)
+    lives = np.zeros((len(locations), 2), np.int64)
+    for location, member in enumerate(locations.speaker.tolist()):
+        one = data.members[member]
+        line, process = data.lines[one.file], one.process
+        begin = line.timestamp(process.start_ticks)
+        ends = [line.timestamp(t) for t in (process.last_ticks, process.end_ticks) if t]
+        lives[location] = begin, max([begin, *ends, int(last[member])])
+    return lives
+
+
 def _grouped(of_member: np.ndarray, count: int) -> list[list[int]]:
     members: list[list[int]] = [[] for _ in range(count)]
     for member, location in enumerate(of_member.tolist()):

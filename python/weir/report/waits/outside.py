@@ -8,7 +8,7 @@ import numpy as np
 
 from weir.analysis.active import active_time
 from weir.report.frame.build import StepReport, figure
-from weir.report.waits.phases import lives_of
+from weir.report.waits.locations import lives_of
 from weir.report.waits.summary import synchronisation_of
 
 LEAST_SHARE = 0.01  # of the step

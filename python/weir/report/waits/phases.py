@@ -20,7 +20,7 @@ import numpy as np
 from weir.analysis.columns import starts
 from weir.analysis.names import NO_NAME, NameTable
 from weir.analysis.step import StepData
-from weir.report.waits.locations import Locations
+from weir.report.waits.locations import Locations, lives_of
 from weir.report.waits.phase_rules import PhaseRule, ruled
 from weir.report.waits.phase_times import covered, times_by_file
 from weir.report.waits.records import Records, silent_ops
@@ -102,20 +102,6 @@ def phases_of(
         spans = _spans(*_between(records, locations, names, routines, lives), "barriers",
             locations.program)
     return replace(spans, unpaired=_unpaired(marks, names))
-
-
-def lives_of(data: StepData, locations: Locations) -> np.ndarray:
-    """Start and last sign of life of each rank's own process."""
-    lives = np.zeros((len(locations), 2), np.int64)
-    own = locations.speaker
-    last = np.zeros(len(data.members), np.int64)
-    np.maximum.at(last, data.columns.member, data.columns.last_ns)
-    for location, member in enumerate(own.tolist()):
-        one = data.members[member]
-        line, process = data.lines[one.file], one.process
-        ends = [line.timestamp(t) for t in (process.last_ticks, process.end_ticks) if t]
-        lives[location] = line.timestamp(process.start_ticks), max([*ends, int(last[member])])
-    return lives
 
 
 class _Marks(NamedTuple):

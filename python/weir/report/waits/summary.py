@@ -18,13 +18,12 @@ from weir.report.waits.account import COSTS, Account, Spans, account
 from weir.report.waits.awaited import Waits
 from weir.report.waits.file_calls import file_calls
 from weir.report.waits.instances import PREFIX
-from weir.report.waits.locations import locations_of
+from weir.report.waits.locations import lives_of, locations_of
 from weir.report.waits.phase_rules import PhaseRule
 from weir.report.waits.phases import (
     MARKS,
     PhaseSpans,
     PhaseTotals,
-    lives_of,
     phase_totals,
     phases_of,
 )

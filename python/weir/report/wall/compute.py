@@ -22,7 +22,7 @@ from weir.analysis.step import StepData
 from weir.report.frame.build import StepReport, figure
 from weir.report.wall.lines import line_of
 from weir.report.waits.account import Account
-from weir.report.waits.locations import Locations, locations_of
+from weir.report.waits.locations import Locations, lives_of, locations_of
 from weir.report.waits.phases import PhaseSpans
 from weir.report.waits.summary import synchronisation_of
 from weir.trace.ops import MPI
@@ -97,7 +97,7 @@ def _roots(data: StepData) -> list[int]:
 def _split(
     data: StepData, names: NameTable, locations: Locations, account: Account, spans: PhaseSpans
 ) -> WallTime:
-    begin, end = lives_of(data, locations)
+    begin, end = lives_of(data, locations).T
     lines, main_of, waits = _strands(data, locations, account)
     where = np.r_[np.arange(len(locations)), spans.location]
     begins, ends = np.r_[begin, spans.begin_ns], np.r_[end, spans.end_ns]
@@ -154,17 +154,3 @@ def _parts(low: np.ndarray, high: np.ndarray, length_ns: np.ndarray) -> tuple[np
     background = within("all_calls_ns") - calls
     communication = in_mpi - io_wait - imbalance
     return length_ns - calls, io, io_wait, imbalance, communication, background
-
-
-def lives_of(data: StepData, locations: Locations) -> tuple[np.ndarray, np.ndarray]:
-    """Start and last sign of life of each rank's own process."""
-    last = np.zeros(len(data.members), np.int64)
-    np.maximum.at(last, data.columns.member, data.columns.last_ns)
-    begin, end = np.zeros((2, len(locations)), np.int64)
-    for location, member in enumerate(locations.speaker.tolist()):
-        one = data.members[member]
-        line, process = data.lines[one.file], one.process
-        ends = [line.timestamp(t) for t in (process.last_ticks, process.end_ticks) if t]
-        begin[location] = line.timestamp(process.start_ticks)
-        end[location] = max([begin[location], *ends, int(last[member])])
-    return begin, end
