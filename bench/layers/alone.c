@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The programs of one rank whose time the layers' bench takes:
  *
- *   alone fill FILE BYTES PIECE STRIDE       write PIECE bytes at every STRIDE (what is to be read)
+ *   alone fill FILE BYTES PIECE STRIDE       write PIECE bytes at every STRIDE (what is to be
+ *       read)
  *   alone check FILE BYTES                   compare all of the file
  *   alone read FILE PIECE COUNT STRIDE TIMES open, COUNT reads of PIECE bytes, close; one every
- * STRIDE bytes alone parallel FILE BYTES THREADS        reads of 4 MiB by so many threads: the
- * limit alone fread FILE COUNT                   one byte with each call alone write FILE PIECE
- * COUNT TIMES       open, COUNT writes, close alone dump FILE BYTES PIECE ROUNDS MS    writes of
- * BYTES with MS of pause between, beside memcpy of the same alone append FILE COUNT open for
- * appending, write one line, close alone stat FILE COUNT                    stat alone calls FILE
- * COUNT                   reads of one byte at the end of a file: the call itself
+ *       STRIDE bytes
+ *   alone parallel FILE BYTES THREADS        reads of 4 MiB by so many threads: the limit
+ *   alone fread FILE COUNT                   one byte with each call
+ *   alone write FILE PIECE COUNT TIMES       open, COUNT writes, close
+ *   alone dump FILE BYTES PIECE ROUNDS MS    writes of BYTES with MS of pause between, beside
+ *       memcpy of the same
+ *   alone append FILE COUNT                  open for appending, write one line, close
+ *   alone stat FILE COUNT                    stat
+ *   alone calls FILE COUNT                   reads of one byte at the end of a file: the call
+ *       itself
  *
  * Prints `alone: calls=N bytes=N seconds=S ...`, of the quickest where something is done several
  * TIMES. The program knows nothing of weir. */

@@ -2,8 +2,9 @@
  * The programs of several ranks whose time the layers' bench takes:
  *
  *   together read FILE BYTES PIECE       every rank reads all of the file, PIECE bytes with each
- * call together write FILE COUNT PIECE      the ranks write interleaved pieces into one file, COUNT
- * each
+ *                                        call
+ *   together write FILE COUNT PIECE      the ranks write interleaved pieces into one file, COUNT
+ *                                        each
  *
  * Prints `together: ranks=N calls=N bytes=N seconds=S`, from one barrier to the other, opening and
  * closing included. */

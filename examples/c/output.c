@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A model that is only its output: temperature on three levels and surface pressure of a small
  * globe, every hour for six hours. The same fields as examples/fortran/output.f90 and
- * examples/python/output.py write, and the same files to the byte. mpicc output.c -I<weir>/include
- * -L<weir>/lib/<mpi> -lweir -Wl,-rpath,<weir>/lib/<mpi> -o output mpirun -n 4 ./output
- * [output.toml] */
+ * examples/python/output.py write, and the same files to the byte.
+ *   mpicc -o output output.c -I<weir>/include -L<weir>/lib/<mpi> -lweir -Wl,-rpath,<weir>/lib/<mpi>
+ *   mpirun -n 4 ./output [output.toml] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <weir/mpi.h>

@@ -33,8 +33,9 @@ WEIR_OUTPUT_API int weir_context_set_number(weir_context *context, const char *n
 
 /* [collective] End the definitions: check them, cover every grid, agree on plans, reserve memory,
  * tell the servers. The first weir_step does it when the program does not; calling it tells errors
- * before the model's first step. fails: WEIR_E_DECOMPOSITION, WEIR_E_CONFIG (a stream of the
- * configuration names an unknown field), WEIR_E_MEMORY */
+ * before the model's first step.
+ * fails: WEIR_E_DECOMPOSITION, WEIR_E_CONFIG (a stream of the configuration names an unknown
+ *   field), WEIR_E_MEMORY */
 WEIR_OUTPUT_API int weir_context_end_definition(weir_context *context, weir_error *err);
 
 /* [collective] Begin the step at `time_s`, seconds since the reference; later than the step before.
@@ -42,10 +43,11 @@ WEIR_OUTPUT_API int weir_context_end_definition(weir_context *context, weir_erro
 WEIR_OUTPUT_API int weir_step(weir_context *context, double time_s, weir_error *err);
 
 /* [collective] End the step: hand what was put to those who write it, and return before it is on
- * disk (modes with servers). fails: WEIR_E_MISSING a field was not put; WEIR_E_REMOTE, WEIR_E_LOST
- * an earlier frame failed. In modes with servers each is reported, on all ranks, by the
- * weir_end_step after the one at which the first rank knew it, or by weir_finalize: nobody waits to
- * hear of it. cost: a few messages; see docs/guide/output-engine.md. */
+ * disk (modes with servers).
+ * fails: WEIR_E_MISSING a field was not put; WEIR_E_REMOTE, WEIR_E_LOST an earlier frame failed.
+ *   In modes with servers each is reported, on all ranks, by the weir_end_step after the one at
+ *   which the first rank knew it, or by weir_finalize: nobody waits to hear of it.
+ * cost: a few messages; see docs/guide/output-engine.md. */
 WEIR_OUTPUT_API int weir_end_step(weir_context *context, weir_error *err);
 
 /* [collective] Wait until everything that was put is written and its files have their final names,

@@ -34,12 +34,13 @@ WEIR_OUTPUT_API int weir_field_create(weir_decomposition *decomposition, const c
 WEIR_OUTPUT_API int weir_field_set_text(weir_field *field, const char *name, const char *value,
                                         weir_error *err);
 /* [collective] A number: "missing_value" becomes the variable's _FillValue, in its type; others
- * become attributes. "scale_factor" and "add_offset" (CF, packed data) make integers of the values:
- * with them the type in files is WEIR_INT8, WEIR_INT16 or WEIR_INT32 (weir_field_set_file_type;
- * checked at the end of definitions), readers get the values back within half a scale_factor, the
- * missing value is of the type in memory alone, and values beyond the integers are WEIR_E_VALUE, as
- * of any other type. Give them before the missing value. fails: WEIR_E_ARGUMENT  the field's type
- * in memory or in files cannot hold the missing value; scale_factor 0 */
+ * become attributes. "scale_factor" and "add_offset" (CF, packed data) make integers of the
+ * values: with them the type in files is WEIR_INT8, WEIR_INT16 or WEIR_INT32
+ * (weir_field_set_file_type; checked at the end of definitions), readers get the values back
+ * within half a scale_factor, the missing value is of the type in memory alone, and values beyond
+ * the integers are WEIR_E_VALUE, as of any other type. Give them before the missing value.
+ * fails: WEIR_E_ARGUMENT  the field's type in memory or in files cannot hold the missing value;
+ *                         scale_factor 0 */
 WEIR_OUTPUT_API int weir_field_set_number(weir_field *field, const char *name, double value,
                                           weir_error *err);
 /* [collective] The missing value of a field of 64-bit integers, all of which a double cannot say.
@@ -85,9 +86,9 @@ WEIR_OUTPUT_API int weir_field_lend(weir_field *field, void **data, weir_error *
 
 /* [collective] Read the field's data of time record `record` (from 0; -1: the last) of the file
  * `path` into this rank's array. The file may have been written by any number of ranks. Bytes are
- * read once per node and scattered. Before or after the end of definitions. fails: WEIR_E_FILE,
- * WEIR_E_FORMAT (no such variable, other dimensions or type), WEIR_E_ARGUMENT (no such record; data
- * null on a rank with points, which all ranks learn) */
+ * read once per node and scattered. Before or after the end of definitions.
+ * fails: WEIR_E_FILE, WEIR_E_FORMAT (no such variable, other dimensions or type), WEIR_E_ARGUMENT
+ *   (no such record; data null on a rank with points, which all ranks learn) */
 WEIR_OUTPUT_API int weir_get(weir_field *field, const char *path, int64_t record, void *data,
                              weir_error *err);
 

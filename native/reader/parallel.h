@@ -13,8 +13,9 @@
 namespace weir::reader {
 
 // work(0) ... work(count - 1), each on a thread of its own, the first on the caller's. Throws what
-// the first of them that failed threw. cost: count - 1 threads begun and joined. Throws
-// std::system_error too: no thread could be begun.
+// the first of them that failed threw.
+// cost: count - 1 threads begun and joined. Throws std::system_error too: no thread could be
+//   begun.
 template <class Work>
 void in_parallel(size_t count, Work work) {
   std::vector<std::exception_ptr> failures(count);

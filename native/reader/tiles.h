@@ -21,9 +21,9 @@ struct TilesInput {
 
 // One pass over the records that count as I/O (as in active.h), which finds the chunks' times as
 // well (times.h). What lies outside the window is left out. by_row and by_group hold rows x bins
-// and groups x bins tiles, zero at first; rows and groups beyond are left out. cost: one pass on
-// window.threads threads, whose copies of tiles take up to 64 MB; a record that lasts over many
-// bins costs a step for each of them.
+// and groups x bins tiles, zero at first; rows and groups beyond are left out.
+// cost: one pass on window.threads threads, whose copies of tiles take up to 64 MB; a record that
+//   lasts over many bins costs a step for each of them.
 void make_tiles(const std::vector<TilesInput>& inputs, bool all_names,
                 const weir_reader_window& window, weir_reader_tile* by_row,
                 weir_reader_tile* by_group);

@@ -45,7 +45,8 @@ class ChunkTimes {
 };
 
 // The times of all chunks, as scan() finds them, without its tables. Nothing to do where they are
-// known. cost: one pass on so many threads.
+// known.
+// cost: one pass on so many threads.
 void find_times(const Mapping& file, Index& index, unsigned threads);
 
 }  // namespace weir::reader

@@ -177,11 +177,13 @@ void weir_reader_destroy(weir_reader **reader);
  */
 void weir_reader_exclude(weir_reader *reader, const uint8_t *excluded, uint64_t count);
 /* One pass over all records and counters on so many threads: rows, histograms, units, syncs, and
- * the chunks' times. Idempotent. fails: -1 when memory or threads ran out. */
+ * the chunks' times. Idempotent.
+ * fails: -1 when memory or threads ran out. */
 int weir_reader_scan(weir_reader *reader, uint32_t threads);
 
 /* The chunks' times alone, without the tables. Nothing to do after a scan, nor after tiles that had
- * a row for each process. fails: -1 when memory or threads ran out. */
+ * a row for each process.
+ * fails: -1 when memory or threads ran out. */
 int weir_reader_times(weir_reader *reader, uint32_t threads);
 
 /* How each process accesses each file: the arrays accesses and commons. alignment: of each text.
@@ -238,9 +240,10 @@ const char *weir_reader_statistic(uint32_t kind, uint32_t index, const char **un
 /* Exact length in ns of the union of the intervals of all records (markers and class X left out) of
  * several files. masks[i]: a byte per process of reader i, 0 leaves it out, or NULL. all_names 0:
  * records of pipes, devices, ... are left out. Results: total, first start and last end in ns;
- * records counts what was merged, on so many threads. cost: one pass (two where ends fall back and
- * no scan or weir_reader_times has reported so); memory: some hundred bytes for each chunk, and
- * some thousand records a thread. fails: -1 when memory or threads ran out. */
+ * records counts what was merged.
+ * cost: one pass on so many threads (two where ends fall back and no scan or weir_reader_times has
+ *   reported so); memory: some hundred bytes for each chunk, and some thousand records a thread.
+ * fails: -1 when memory or threads ran out. */
 int weir_reader_active(weir_reader *const *readers, const weir_reader_clock *clocks,
                        const uint8_t *const *masks, uint64_t count, uint32_t all_names,
                        uint32_t threads, int64_t *total_ns, int64_t *first_ns, int64_t *last_ns,

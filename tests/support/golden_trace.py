@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Golden files: a trace in words, questions, and the answers of `weir report` to them.
 
-    # text                              what the file shows step NAME [wall=SECONDS] [status=N]
-    starts a step; with wall, its job.json says so; cwd is /scratch/an node NAME [level=N]
-    starts a trace file; one tick is 1 ns, times count from its making process pid=N [rank=N
-    ranks=N] ...  starts a process; further words are fields of the process chunk thread N
-    what follows is of this thread OP [PATH] at=NS for=NS [bytes=N] [x=N] [unit=N] [offset=N]
-    [error=N] [layer=N] [below] [nested]
+    # text                              what the file shows
+    step NAME [wall=SECONDS] [status=N] starts a step; with wall, its job.json says so; cwd is
+                                        /scratch/an
+    node NAME [level=N]                 starts a trace file; one tick is 1 ns, times count from its
+                                        making
+    process pid=N [rank=N ranks=N] ...  starts a process; further words are fields of the process
+                                        chunk
+    thread N                            what follows is of this thread
+    OP [PATH] at=NS for=NS [bytes=N] [x=N] [unit=N] [offset=N] [error=N] [layer=N] [below] [nested]
                                         a record; x=N: N of them, one after the other, `every` ns
                                         apart (default: `for`)
-    counter OP [PATH] calls=N bytes=N for=NS at=NS   a counter sync N ranks=N at=NS                a
-    barrier left ? ARGUMENTS                         weir report RUN ARGUMENTS; its output follows,
-    `status N` last when it is not 0
+    counter OP [PATH] calls=N bytes=N for=NS at=NS
+                                        a counter
+    sync N ranks=N at=NS                a barrier left
+    ? ARGUMENTS                         weir report RUN ARGUMENTS; its output follows, `status N`
+                                        last when it is not 0
 """
 
 from __future__ import annotations

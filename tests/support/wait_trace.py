@@ -2,10 +2,12 @@
 """Traces of parallel programs whose waits are known: what each rank does, one thing after the
 other, and MPI as it would have gone.
 
-    program = WaitTrace(3) program.io(0, 10, "/scratch/restart")   # rank 0 writes for 10 ns
-    program.compute(1, 4) program.barrier()                       # all of the world;
-    barrier(ranks=(0, 1), comm="world/0.0") for a part of it program.write(directory)
-    # a step's directory; run = directory.parent
+    program = WaitTrace(3)
+    program.io(0, 10, "/scratch/restart")   # rank 0 writes for 10 ns
+    program.compute(1, 4)
+    program.barrier()                       # all of the world, or a part of it:
+    program.barrier(ranks=(0, 1), comm="world/0.0")
+    program.write(directory)                # a step's directory; run = directory.parent
 
 Times are ns from the beginning; a collective lasts `cost` ns after the last rank has come.
 """

@@ -18,10 +18,10 @@ class FileLock {
   FileLock(const FileLock&) = delete;
   ~FileLock();  // releases
 
-  // `path`: of the lock; `target`: of the file that is to be written, for the message; `owner`: one
-  // word. A lock that the same owner holds in another process is taken from it: it belongs to a
-  // server that the others have given up. fails: WEIR_E_FILE, another process holds it, or it
-  // cannot be made.
+  // `path`: of the lock; `target`: of the file that is to be written, for the message; `owner`:
+  // one word. A lock that the same owner holds in another process is taken from it: it belongs to
+  // a server that the others have given up.
+  // fails: WEIR_E_FILE, another process holds it, or it cannot be made.
   Status take(const std::string& path, const std::string& target, const std::string& owner);
   bool held() const { return fd_ >= 0; }
   // Who holds a lock of this path: "process 12 on node7", or empty when nobody does (or nobody that

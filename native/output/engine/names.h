@@ -17,7 +17,8 @@ class Names {
  public:
   // [collective over the model] Streams are compared by the directories that they really write to;
   // what is there under names that are known before the first step is looked at, by the first rank
-  // alone. fails: WEIR_E_ARGUMENT, two streams write to one path; WEIR_E_FILE, see check_target.
+  // alone.
+  // fails: WEIR_E_ARGUMENT, two streams write to one path; WEIR_E_FILE, see check_target.
   Status prepare(Team& model, const Catalogue& catalogue, const std::string& directory);
 
   // The frame is the first of a file. The same on all ranks, without a message. fails: WEIR_E_FILE,

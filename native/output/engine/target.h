@@ -14,7 +14,8 @@ namespace weir::output {
 std::string absolute_path(const std::string& directory, const std::string& path);
 
 // Whether a file may be published under this name: there is nothing, or a regular file or Zarr
-// store that may be replaced. fails: WEIR_E_FILE.
+// store that may be replaced.
+// fails: WEIR_E_FILE.
 Status check_target(const std::string& path, Existing existing);
 
 // Makes directories, takes the lock of `owner` (see FileLock::take), and checks the target. A file

@@ -83,11 +83,13 @@ class Place:
 class Suite:
     """A program or a suite of tests that others wrote.
 
-    packages   Debian packages that it needs wheels     packages of PyPI that it needs, as pip names
-    them; installed into build/third_party/venv sdists     source packages of PyPI whose tests it
-    runs; unpacked into build/third_party/sdists tree       directory below WEIR_THIRD_PARTY_SOURCES
-    with its sources, built as they say needs      files that the tree must hold; commands that must
-    be found outputs    patterns of files below the directory of a run whose bytes are compared
+    packages   Debian packages that it needs
+    wheels     packages of PyPI that it needs, as pip names them; installed into
+               build/third_party/venv
+    sdists     source packages of PyPI whose tests it runs; unpacked into build/third_party/sdists
+    tree       directory below WEIR_THIRD_PARTY_SOURCES with its sources, built as they say
+    needs      files that the tree must hold; commands that must be found
+    outputs    patterns of files below the directory of a run whose bytes are compared
     leave_out  modes in which it is not run, each with the reason
     """
 

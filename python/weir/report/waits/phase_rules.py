@@ -6,12 +6,16 @@ slower.
     phase = "1read"
     start = true            # begins with the rank
 
-    [[phase]] phase = "9write" name = "hist*"          # begins where a rank opens a file of that
-    name; path = "*/out/*": of that path
+    [[phase]]
+    phase = "9write"
+    name = "hist*"          # begins where a rank opens a file of that name
+                            # path = "*/out/*": of that path
 
-    [[phase]] phase = "8exec" barrier = 3             # begins where the rank leaves its 3rd barrier
-    of MPI_COMM_WORLD; a list: at each of these every = 2               # and at every 2nd one from
-    there on
+    [[phase]]
+    phase = "8exec"
+    barrier = 3             # begins where the rank leaves its 3rd barrier of MPI_COMM_WORLD
+                            # a list: at each of these
+    every = 2               # and at every 2nd one from there on
 
 A phase ends where the rank's next one begins, with `until = "close"` already where it closes the
 file, with `until = "barrier"` at its next barrier.
