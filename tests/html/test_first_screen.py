@@ -21,7 +21,7 @@ from weir.report.html import render_html, write_html
 from weir.report.html.job import job_facts
 from weir.report.files.groups import file_groups
 from weir.report.html.pictures import (
-    HEIGHT, LEFT, RIGHT, WIDTH, files_that_matter, over_time_picture
+    files_that_matter, over_time_picture, over_time_pictures
 )  # fmt: skip
 from weir.trace._synthetic import TraceWriter, event, records
 from weir.trace.ops import op_named
@@ -204,19 +204,20 @@ def test_areas_over_time_hold_all_bytes(plain_run):
     """The outline of each area, measured in its own axes, is what was read and written."""
     report = build(plain_run)
     picture = over_time_picture(report)
-    marks = {one.text: one.at for one in picture.vertical}
+    frame = picture.frame
+    marks = {one.text: one.at for one in frame.vertical}
     top = max((float(text) for text in marks), default=0)
     per_mb = abs(picture.zero - marks[f"{top:g}"]) / top
-    seconds = {float(one.text): one.at for one in picture.horizontal}
+    seconds = {float(one.text): one.at for one in frame.horizontal}
     per_s = (seconds[max(seconds)] - seconds[0]) / max(seconds)
-    assert LEFT == seconds[0] and WIDTH - RIGHT >= max(seconds.values())
+    assert frame.left == seconds[0] and frame.right >= max(seconds.values())
     for area, code in zip(picture.areas, "RW"):
         sizes = [0.0, 0.0]
-        x, y = float(LEFT), picture.zero
+        x, y = float(frame.left), picture.zero
         for kind, number in re.findall(r"([HV])([\d.]+)", area.path):
             if kind == "V":
                 y = float(number)
-                assert 0 <= y <= HEIGHT
+                assert 0 <= y <= frame.height
             else:
                 sizes[picture.zero < y] += abs(y - picture.zero) / per_mb * (float(number)
                     - x) / per_s

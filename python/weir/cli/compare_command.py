@@ -24,6 +24,8 @@ FailIf = Annotated[
 Top = Annotated[int, typer.Option("--top", min=0, metavar="N",
     help="Lines of tables of files (0: all).")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON: a stable interface.")]
+Html = Annotated[str | None, typer.Option("--html", metavar="FILE",
+    help="Write the comparison as one self-contained page for a browser instead of printing.")]
 Everything = Annotated[bool, typer.Option("--all",
     help="Include system files, launchers, pipes, sockets, devices, /proc and /sys.")]
 
@@ -35,6 +37,7 @@ def compare(
     fail_if: FailIf = None,
     top: Top = 20,
     json: Json = False,
+    html: Html = None,
     everything: Everything = False,
     exclude: Exclude = None,
     include: Include = None,
@@ -48,17 +51,26 @@ def compare(
     """
     import sys
 
+    from weir._errors import UsageError
     from weir.analysis.exclusion import exclusion_of
     from weir.compare.compute import parse_threshold
     from weir.compare.table import compare as compared
     from weir.compare.table import comparison_json, render_comparison
     from weir.report.frame.build import build
 
+    if html is not None and json:
+        raise UsageError(f"--html {html}: leave --json out, the page is instead of it")
     thresholds = [parse_threshold(text) for text in fail_if or ()]
     exclusion = exclusion_of(exclude, include)
     run_a, run_b = (build(run, all=everything, exclusion=exclusion) for run in (run_a, run_b))
     made = compared(run_a, run_b, steps=step or (), thresholds=thresholds)
-    if json:
+    if html is not None:
+        from weir.compare.page import comparison_page
+        from weir.report.html import write_page
+
+        size = write_page(comparison_page(made, top or None), html)
+        print(f"weir: {html}: {size / 1e6:.2f} MB, for any browser", file=sys.stderr)
+    elif json:
         from json import dump
 
         dump(comparison_json(made), sys.stdout, indent=1)

@@ -11,32 +11,17 @@ from dataclasses import dataclass
 from weir.report.frame.amounts import number, seconds, share
 from weir.report.frame.section import asset
 from weir.report.html import document
+from weir.report.html.chart import Frame, Line, Mark
 from weir.scaling.compute import Curve, RunTimes, Scaling
 from weir.scaling.table import scaling_tables, stop_sentences
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 420, 300, 44, 14, 14, 34
+_FRAME = Frame(420, 300, left=44, right=406, top=14, bottom=266, along="ranks", columns=True)
 _KINDS = ("read", "write")  # classes of colours of the curves
 _PART_KINDS = ("wall", "active", "waiting", "read", "write", "other")
 _SORT = "for (const table of document.querySelectorAll('table.sortable')) makeSortable(table);"
 _LEAST_GAP = 24  # between the texts of two ticks
 
 Place = Callable[[float], float]  # of a value on an axis
-
-
-@dataclass(frozen=True)
-class Mark:
-    at: float
-    text: str
-
-
-@dataclass(frozen=True)
-class Line:
-    """points: of an SVG; dots: x, y and words of each run."""
-
-    name: str
-    kind: str
-    points: str
-    dots: list[tuple[float, float, str]]
 
 
 @dataclass(frozen=True)
@@ -52,17 +37,10 @@ class StopMark:
 @dataclass(frozen=True)
 class Chart:
     title: str
+    frame: Frame
     curves: list[Line]
     ideal: str
     stops: list[StopMark]
-    vertical: list[Mark]
-    horizontal: list[Mark]
-    width: int = WIDTH
-    height: int = HEIGHT
-    left: int = LEFT
-    right: int = WIDTH - RIGHT
-    top: int = TOP
-    bottom: int = HEIGHT - BOTTOM
 
 
 @dataclass(frozen=True)
@@ -117,21 +95,19 @@ def _chart(found: Scaling) -> Chart:
     low, high = min([1.0, *ups]), max([2.0, most / found.reference.ranks, *ups])
 
     def x(count: float) -> float:
-        part = math.log(count / least) / math.log(most / least)
-        return round(LEFT + part * (WIDTH - LEFT - RIGHT), 1)
+        return round(_FRAME.x(math.log(count / least) / math.log(most / least)), 1)
 
     def y(speedup: float) -> float:
-        part = math.log(max(speedup, low) / low) / math.log(high / low)
-        return round(HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM), 1)
+        return round(_FRAME.y(math.log(max(speedup, low) / low) / math.log(high / low)), 1)
 
     curves = []
     for curve, kind in zip(found.curves, _KINDS):
-        dots = [
+        dots = tuple(
             (x(one.run.ranks), y(one.speedup),
                 f"{one.run.name}: {number(one.run.ranks)} ranks on {number(one.run.nodes)} nodes, "
                 f"{seconds(one.run.wall_ns / 1e9)}, speed-up {one.speedup:.2f}")
             for one in curve.points
-        ]
+        )
         path = " ".join(f"{at},{up}" for at, up, _ in dots)
         curves.append(Line(curve.placement or "speed-up", kind, path, dots))
     ends = [(count, count / found.reference.ranks) for count in (least, most)]
@@ -141,7 +117,7 @@ def _chart(found: Scaling) -> Chart:
     return Chart(
         f"Speed-up against {number(found.reference.ranks)} rank"
         + "s" * (found.reference.ranks != 1),
-        curves, ideal, stops, list(_rises(low, high, y)), list(_apart(ranks, x)),
+        _FRAME.marked(_rises(low, high, y), _apart(ranks, x)), curves, ideal, stops,
     )  # fmt: skip
 
 
@@ -152,9 +128,9 @@ def _stop(curve: Curve, at: int, x: Place, y: Place) -> StopMark:
     before = curve.stop.before
     speedup = next(one.speedup for one in curve.points if one.run is before)
     place, up, text = x(before.ranks), y(speedup), f"stops at {number(before.ranks)}"
-    if place < WIDTH / 2:
-        return StopMark(place, up, text, place + 5, TOP + 14 * (1 + at), "start")
-    return StopMark(place, up, text, place - 5, HEIGHT - BOTTOM - 6 - 14 * at, "end")
+    if place < _FRAME.width / 2:
+        return StopMark(place, up, text, place + 5, _FRAME.top + 14 * (1 + at), "start")
+    return StopMark(place, up, text, place - 5, _FRAME.bottom - 6 - 14 * at, "end")
 
 
 def _rises(low: float, high: float, y: Place) -> Iterator[Mark]:

@@ -18,6 +18,8 @@ from weir.report.steps.table import step_table
 from weir.report.waits.summary import synchronisation_of
 
 TOP_FILES = 30
+TIME_LEGEND = (("critical", "I/O that the step waits for"), ("active", "I/O beside computing"),
+    ("wall", "no I/O"))
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,8 @@ def steps(report: Report) -> Section:
         waits = synchronisation_of(step).waits if report.choice.rank is None else None
         critical = min(waits.critical_ns, active) if waits is not None else 0
         has_critical = has_critical or critical > 0
-        widths = (("critical", critical), ("active", active - critical),
-            ("wall", step.wall_ns - active))
-        parts = tuple((kind, 100 * ns / longest) for kind, ns in widths)
+        parts = tuple((kind, 100 * ns / longest)
+            for kind, ns in time_parts(step.wall_ns, active, critical))
         label = (
             ""
             if step.active_ns is None
@@ -55,13 +56,21 @@ def steps(report: Report) -> Section:
         bars.append(Bar(step.name, parts, seconds(step.wall_ns / 1e9) + label))
     legend = (("active", "at least one rank in I/O"), ("wall", "rest of the wall clock"))
     if has_critical:
-        legend = (("critical", "I/O that the step waits for"), ("active", "I/O beside computing"),
-            ("wall", "no I/O"))
+        legend = TIME_LEGEND
     if report.active_ns is None:
         legend = (("wall", "wall clock"),)
     untimed = [step.name for step in report.steps if step.active_ns is None]
     return Section("steps", "Steps", rendered("steps.j2", bars=bars, legend=legend, untimed=untimed,
         table=step_table(report)))
+
+
+def time_parts(
+    wall_ns: int, active_ns: int | None, critical_ns: int | None
+) -> tuple[tuple[str, int], ...]:
+    """Of a wall time, by class of TIME_LEGEND. None: not recorded."""
+    active = min(active_ns or 0, wall_ns)
+    critical = min(critical_ns or 0, active)
+    return ("critical", critical), ("active", active - critical), ("wall", wall_ns - active)
 
 
 def sizes(report: Report) -> Section | None:

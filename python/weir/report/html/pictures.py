@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,23 +12,16 @@ import numpy as np
 from weir.report.files.groups import FileGroup
 from weir.report.frame.amounts import amount, digits, fitted, seconds
 from weir.report.frame.build import Report
+from weir.report.html.chart import Frame, Mark, round_step
 from weir.report.overview import CRITICAL_SHARE
 from weir.report.sentences import critical_by_file, critical_by_group
+from weir.report.timeline.compute import Timeline
 from weir.report.timeline.page import timeline_of
 
 MOST_COLUMNS = 240  # of the picture over time: one and a half pixels each
 MOST_FILES = 7
 LONGEST_NAME = 52  # characters of a name of the picture
-# Of the picture over time, in its own units, which are pixels at its usual width.
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 400, 230, 52, 8, 18, 34
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A place on an axis, and its words."""
-
-    at: float
-    text: str
+_FRAME = Frame(400, 230, left=52, right=392, top=18, bottom=196, along="s since the start")
 
 
 @dataclass(frozen=True)
@@ -46,17 +39,10 @@ class LinePicture:
     title: str
     label: str
     legend: tuple[tuple[str, str], ...]
+    frame: Frame
     areas: list[Area]
     zero: float
-    vertical: list[Mark]
-    horizontal: list[Mark]
     steps: list[Mark]
-    width: int = WIDTH
-    height: int = HEIGHT
-    left: int = LEFT
-    right: int = WIDTH - RIGHT
-    top: int = TOP
-    bottom: int = HEIGHT - BOTTOM
 
 
 @dataclass(frozen=True)
@@ -78,69 +64,96 @@ class FilePicture:
 
 def over_time_picture(report: Report) -> LinePicture | None:
     """None where single calls were not recorded."""
-    made = timeline_of(report)
-    if made is None:
-        return None
+    return over_time_pictures([report])[0]
+
+
+def over_time_pictures(reports: Sequence[Report]) -> list[LinePicture | None]:
+    """Of several runs, on the same axes."""
+    made = [timeline_of(report) for report in reports]
+    drawn = [_Rates(_few_columns(one)) for one in made if one is not None]
+    axes = _Axes(drawn) if drawn else None
+    rates = iter(drawn)
+    return [None if one is None or axes is None else axes.picture(next(rates)) for one in made]
+
+
+def _few_columns(made: Timeline) -> Timeline:
     while made.bins > MOST_COLUMNS:
         made = made.coarser()
-    moved = made.by_lane["bytes"].sum(axis=0) / 1e6 / made.bin_s
-    kinds, unit = ("read", "write"), "MB/s"
-    rates = [moved[:, 0], moved[:, 1]]
-    if not moved.any():
-        kinds, unit = ("other",), "calls/s"
-        rates = [made.by_lane["calls"].sum(axis=(0, -1)) / made.bin_s]
-    elif moved.max() >= 10_000:
-        rates, unit = [one / 1e3 for one in rates], "GB/s"
-    ups = rates[0].max()
-    downs = rates[1].max() if len(rates) > 1 else 0.0
-    step = _round_step((ups + downs) or 1.0, 5)
-    high, low = (step * max(0, int(np.ceil(one / step))) for one in (ups, downs))
-    high = high or (0 if low else step)
-    scale = (HEIGHT - TOP - BOTTOM) / (high + low)
-    zero = TOP + high * scale
-    length = made.length_ns / 1e9
-    across = (WIDTH - LEFT - RIGHT) / length
-    areas = [
-        Area(kind, _path(rate * scale * (1, -1)[i], zero, made.bin_s * across))
-        for i, (kind, rate) in enumerate(zip(kinds, rates))
-    ]
-    rises = [step * i for i in range(-round(low / step), round(high / step) + 1)]
-    times = _round_step(length, 5)
-    ends = [times * i for i in range(int(length / times) + 1)]
-    seams = [Mark(LEFT + one.from_ns / 1e9 * across, one.step) for one in made.segments]
-    words = {"read": "read (up)", "write": "written (down)", "other": "calls"}
-    return LinePicture(
-        f"I/O over time, {unit} of all ranks",
-        f"{' and '.join(words[kind] for kind in kinds)} over time in {unit}",
-        tuple((kind, words[kind]) for kind in kinds),
-        areas,
-        zero,
-        [Mark(zero - value * scale, _short(abs(value))) for value in rises],
-        [Mark(LEFT + at * across, f"{at:g}") for at in ends],
-        list(_apart(seams)) if len(seams) > 1 else [],
-    )
+    return made
 
 
-def _path(heights: np.ndarray, zero: float, width: float) -> str:
-    """Columns as one outline; neighbours of one height are one piece."""
+class _Rates:
+    """What a run moved in each slice, per second: bytes read and written, and calls."""
+
+    def __init__(self, made: Timeline):
+        self.made = made
+        self.moved = made.by_lane["bytes"].sum(axis=0).T / made.bin_s
+        self.calls = made.by_lane["calls"].sum(axis=(0, -1))[np.newaxis] / made.bin_s
+
+
+class _Axes:
+    """Of the rates of several runs."""
+
+    def __init__(self, every: list[_Rates]):
+        greatest = max(one.moved.max() for one in every)
+        self.is_moved = bool(greatest)
+        self.unit, self.scale = ("GB/s", 1e9) if greatest >= 10e9 else ("MB/s", 1e6)
+        if not self.is_moved:
+            self.unit, self.scale = "calls/s", 1.0
+        self.kinds = ("read", "write") if self.is_moved else ("other",)
+        tops = np.max([self.rates(one).max(axis=1) for one in every], axis=0)
+        ups, downs = float(tops[0]), float(tops[1]) if self.is_moved else 0.0
+        self.step = round_step((ups + downs) or 1.0, 5)
+        high, low = (max(0, int(np.ceil(one / self.step))) for one in (ups, downs))
+        self.high, self.low = high or int(not low), low
+        self.length_s = max(one.made.length_ns for one in every) / 1e9
+
+    def rates(self, one: _Rates) -> np.ndarray:
+        return (one.moved if self.is_moved else one.calls) / self.scale
+
+    def picture(self, one: _Rates) -> LinePicture:
+        whole = self.high + self.low
+        scale = (_FRAME.bottom - _FRAME.top) / (whole * self.step)
+        zero = _FRAME.y(self.low / whole)
+        across = (_FRAME.right - _FRAME.left) / self.length_s
+        areas = [
+            Area(kind, _path(rate * scale * (1, -1)[i], zero, one.made.bin_s * across,
+                one.made.length_ns / 1e9 * across))
+            for i, (kind, rate) in enumerate(zip(self.kinds, self.rates(one)))
+        ]
+        rises = [self.step * i for i in range(-self.low, self.high + 1)]
+        times = round_step(self.length_s, 5)
+        ends = [times * i for i in range(int(self.length_s / times) + 1)]
+        seams = [Mark(_FRAME.left + at.from_ns / 1e9 * across, at.step)
+            for at in one.made.segments]
+        words = {"read": "read (up)", "write": "written (down)", "other": "calls"}
+        return LinePicture(
+            f"I/O over time, {self.unit} of all ranks",
+            f"{' and '.join(words[kind] for kind in self.kinds)} over time in {self.unit}",
+            tuple((kind, words[kind]) for kind in self.kinds),
+            _FRAME.marked(
+                (Mark(zero - value * scale, _short(abs(value))) for value in rises),
+                (Mark(_FRAME.left + at * across, f"{at:g}") for at in ends),
+            ),
+            areas, zero, list(_apart(seams)) if len(seams) > 1 else [],
+        )  # fmt: skip
+
+
+def _path(heights: np.ndarray, zero: float, width: float, whole: float) -> str:
+    """Columns as one outline; neighbours of one height are one piece. whole: where the last one
+    ends."""
     edges = np.flatnonzero(np.r_[True, np.diff(heights) != 0, True])
-    parts = [f"M{LEFT} {zero:.1f}"]
+    parts = [f"M{_FRAME.left} {zero:.1f}"]
     for begin, end in zip(edges, edges[1:]):
-        parts.append(f"V{zero - heights[begin]:.1f}H{LEFT + end * width:.1f}")
+        parts.append(f"V{zero - heights[begin]:.1f}H{_FRAME.left + min(end * width, whole):.1f}")
     return "".join([*parts, f"V{zero:.1f}Z"])
 
 
 def _apart(marks: list[Mark]) -> Iterator[Mark]:
     """A line for each step, the names of those that have room for them."""
-    for mark, after in zip(marks, [*marks[1:], Mark(WIDTH - RIGHT, "")]):
+    for mark, after in zip(marks, [*marks[1:], Mark(_FRAME.right, "")]):
         room = int((after.at - mark.at - 4) / 5.5)
         yield Mark(mark.at, mark.text if len(mark.text) <= room else "")
-
-
-def _round_step(length: float, most: int) -> float:
-    """1, 2 or 5 times a power of ten, so that at most `most` of it are in the length."""
-    power = 10.0 ** np.floor(np.log10(length / most))
-    return next(float(one * power) for one in (1, 2, 5, 10) if one * power * most >= length * 0.999)
 
 
 def _short(value: float) -> str:
