@@ -30,6 +30,7 @@ COMMANDS = (
     "output",
     "drain",
     "join",
+    "stage",
     "wrap-flags",
 )
 
