@@ -10,6 +10,7 @@
 #include "reader/ops.h"
 #include "reader/parallel.h"
 #include "reader/record.h"
+#include "reader/times.h"
 
 namespace weir::reader {
 namespace {
@@ -84,7 +85,7 @@ class Stream {
 
   void move(const Words& record) {
     const auto op = wire::Op(record.op());
-    const uint64_t offset = record.w2 & wire::kUnknownOffset;
+    const uint64_t offset = record.offset();
     if (op == wire::Op::kFflush || op == wire::Op::kSetvbuf) return;
     if (op == wire::Op::kFclose) {
       open_ -= open_ > 0;
@@ -115,12 +116,6 @@ struct File {
   Stream stream;
   Counts sizes[2], strides[2], backward[2];  // backward: distances without their sign
 };
-
-bool is_moved(const Words& record) {
-  const bool is_lowest = record.layer() == uint8_t(wire::Layer::posix) ||
-                         record.layer() == uint8_t(wire::Layer::stdio);
-  return is_lowest && (record.flags() & wire::kError) == 0;
-}
 
 // Most units are powers of two.
 bool is_off(uint64_t offset, uint64_t unit) {
@@ -217,12 +212,12 @@ class OfProcess {
     const char found = kOps[record.op()].op_class;
     const bool moves = found == 'R' || found == 'W', opens = found == 'O';
     const bool of_stream = record.layer() == uint8_t(wire::Layer::stdio);
-    if ((!moves && !opens && !of_stream) || !is_moved(record)) return;
+    if ((!moves && !opens && !of_stream) || !record.is_lowest() || record.has_failed()) return;
     if (!all_names_ && hidden_.hides(record.file())) return;
     if (!plausible_time(record.start(), created_)) return;
     if (moves) {
       File& file = of(record.file());
-      const uint64_t offset = record.w2 & wire::kUnknownOffset;
+      const uint64_t offset = record.offset();
       const bool follows = of_stream && offset == wire::kUnknownOffset;
       transfer(file, found == 'W', record, follows ? file.stream.advance(record) : offset);
     } else if (of_stream) {
@@ -289,9 +284,7 @@ using Chunks = std::vector<const weir_reader_chunk*>;
 std::vector<Chunks> chunks_of(const Index& index) {
   std::vector<Chunks> found(index.processes.size());
   for (const auto& chunk : index.chunks) {
-    const bool has_records =
-        chunk.kind == uint32_t(wire::Kind::kEvents) && chunk.first_ticks <= chunk.last_ticks;
-    if (has_records && chunk.process < found.size()) found[chunk.process].push_back(&chunk);
+    if (has_calls(chunk) && chunk.process < found.size()) found[chunk.process].push_back(&chunk);
   }
   for (Chunks& some : found) {
     std::stable_sort(some.begin(), some.end(), [](const auto* a, const auto* b) {

@@ -56,10 +56,8 @@ class Calls {
       hidden_.emplace_back(*member.names, member.process);
       for (uint64_t i = 0; i < member.index->chunks.size(); ++i) {
         const auto& chunk = member.index->chunks[i];
-        if (chunk.kind != uint32_t(wire::Kind::kEvents) || chunk.process != member.process ||
-            chunk.first_ticks > chunk.last_ticks)
-          continue;
-        order_.push_back({timestamp_ns(member.clock, chunk.first_ticks), at, i});
+        if (has_calls(chunk) && chunk.process == member.process)
+          order_.push_back({timestamp_ns(member.clock, chunk.first_ticks), at, i});
       }
     }
     std::sort(order_.begin(), order_.end());
@@ -106,7 +104,7 @@ class Calls {
         kinds &= uint8_t(~kFileIo);
       if (kinds == 0) continue;
       take(Call{timestamp_ns(clock, record.start()), timestamp_ns(clock, record.end()),
-                record.file(), thread, op, kinds, (record.flags() & wire::kNested) != 0});
+                record.file(), thread, op, kinds, record.is_nested()});
     }
     member.file->leave(chunk.offset, chunk.size_bytes);
   }

@@ -67,7 +67,7 @@ class Filling {
 
   static int64_t place(const Words& record) {
     if (record.layer() == uint8_t(wire::Layer::fortran)) return record.unit();
-    const uint64_t offset = record.w2 & wire::kUnknownOffset;
+    const uint64_t offset = record.offset();
     return offset == wire::kUnknownOffset ? -1 : int64_t(offset);
   }
 

@@ -93,7 +93,7 @@ constexpr uint64_t kAwaitedReceive = 1, kAwaitedCollective = 2;
 // A record of MPI: what the rank received with it, and from whom.
 void understand(const Words& record, uint32_t members, Call& call) {
   const uint64_t routine = record.size() >> 32, bytes = record.size() & 0xffffffff;
-  const uint64_t peer = record.w2 & wire::kUnknownOffset;
+  const uint64_t peer = record.offset();
   call.label = Call::kNone;
   call.bytes = bytes;
   if (record.op() == uint8_t(Op::kMpiReceive) ||
@@ -134,9 +134,7 @@ Log::Log(const OutputInput& input, uint32_t process, std::vector<const weir_read
 }
 
 int64_t Log::end_of_chunk() const {
-  const weir_reader_chunk& chunk = *chunks_.back();
-  if (chunk.first_ticks > chunk.last_ticks) return INT64_MAX;  // nothing in it
-  return int64_t(chunk.last_ticks - input_->index->header.created_ticks);
+  return int64_t(chunks_.back()->last_ticks - input_->index->header.created_ticks);
 }
 
 void Log::read() {
@@ -162,10 +160,8 @@ void Log::read() {
     const Meanings::Meaning& meaning = meanings.of(record.file());
     if (is_plain && meaning.label == Call::kNone) continue;
     const auto begin = int64_t(record.start() - created);
-    const bool is_error = (record.flags() & wire::kError) != 0;
-    Call call{begin, begin + int64_t(record.duration()), is_error ? 0 : record.size(),
-              meaning.label, kind, kLevels[record.layer()],
-              (record.flags() & wire::kNested) != 0};
+    Call call{begin, begin + int64_t(record.duration()), record.has_failed() ? 0 : record.size(),
+              meaning.label, kind, kLevels[record.layer()], record.is_nested()};
     if (kind >= Call::kCollects) understand(record, meaning.members, call);
     else if (call.level == Call::kSystem && meaning.is_hidden) continue;
     calls_.push_back(call);

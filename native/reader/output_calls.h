@@ -65,7 +65,8 @@ class Meanings {
   std::vector<Meaning> of_[2];  // ids count up from 0, and from the middle
 };
 
-// One log of a process, read backwards: a chunk is in memory at a time.
+// One log of a process, read backwards: a chunk is in memory at a time. chunks: those with calls
+// (times.h).
 class Log {
  public:
   Log(const OutputInput& input, uint32_t process, std::vector<const weir_reader_chunk*> chunks);

@@ -9,6 +9,7 @@
 #include "reader/output_gaps.h"
 #include "reader/output_sums.h"
 #include "reader/parallel.h"
+#include "reader/times.h"
 
 namespace weir::reader {
 namespace {
@@ -126,8 +127,8 @@ std::vector<std::vector<Log>> logs_of(const OutputInput& input) {
   std::map<std::tuple<uint32_t, uint32_t, uint64_t>, std::vector<const weir_reader_chunk*>> chunks;
   for (const weir_reader_chunk& chunk : input.index->chunks) {
     const uint32_t rank = input.asked->rank_of[chunk.process];
-    if (chunk.kind != uint32_t(wire::Kind::kEvents) || rank >= input.asked->ranks) continue;
-    chunks[{rank, chunk.process, chunk.log}].push_back(&chunk);
+    if (has_calls(chunk) && rank < input.asked->ranks)
+      chunks[{rank, chunk.process, chunk.log}].push_back(&chunk);
   }
   std::vector<std::vector<Log>> logs(input.asked->ranks);
   for (auto& [key, its] : chunks)

@@ -27,6 +27,13 @@ struct Words {
   uint8_t op() const { return uint8_t(w3 >> 32); }
   uint8_t layer() const { return uint8_t(w3 >> 40); }
   uint8_t flags() const { return uint8_t(w3 >> 48); }
+  bool has_failed() const { return (flags() & wire::kError) != 0; }
+  bool is_nested() const { return (flags() & wire::kNested) != 0; }
+  // Of the lowest level seen, at which bytes move.
+  bool is_lowest() const {
+    return layer() == uint8_t(wire::Layer::posix) || layer() == uint8_t(wire::Layer::stdio);
+  }
+  uint64_t offset() const { return w2 & wire::kUnknownOffset; }
   uint64_t size() const { return (w2 >> 48) << 32 | uint32_t(w3); }
   uint64_t duration() const {
     return uint64_t(uint32_t(w1)) << ((flags() & wire::kLong) != 0 ? wire::kLongShift : 0);

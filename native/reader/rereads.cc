@@ -10,6 +10,7 @@
 #include "reader/ops.h"
 #include "reader/parallel.h"
 #include "reader/record.h"
+#include "reader/times.h"
 
 namespace weir::reader {
 namespace {
@@ -42,9 +43,7 @@ class Groups {
 
 // Whether bytes moved, and are counted at this level.
 bool moves(const Words& record) {
-  const bool is_lowest = record.layer() == uint8_t(wire::Layer::posix) ||
-                         record.layer() == uint8_t(wire::Layer::stdio);
-  return is_lowest && (record.flags() & wire::kError) == 0 && record.size() != 0;
+  return record.is_lowest() && !record.has_failed() && record.size() != 0;
 }
 
 // The chunks that may hold records of a group.
@@ -61,9 +60,7 @@ class Reads {
         from = until;
       }
       for (const auto& chunk : input.index->chunks) {
-        const bool has_records =
-            chunk.kind == uint32_t(wire::Kind::kEvents) && chunk.first_ticks <= chunk.last_ticks;
-        if (has_records && !groups[chunk.process].is_empty())
+        if (has_calls(chunk) && !groups[chunk.process].is_empty())
           parts_.push_back({&input, &chunk, groups_.size() - 1});
       }
     }
@@ -126,7 +123,7 @@ class Between {
     const int64_t at = timestamp_ns(clock, record.start());
     if (group != group_ || at <= after_ || at > until_) find(group, at);
     weir_reader_use& use = uses_[place_];
-    if ((record.flags() & wire::kNested) == 0) use.own_ns += length_ns(clock, record.duration());
+    if (!record.is_nested()) use.own_ns += length_ns(clock, record.duration());
     if (op_class_ == 'M' || !moves(record)) return;
     use.bytes += record.size();
     use.first_ns = std::min(use.first_ns, at);
@@ -211,7 +208,7 @@ class Extents {
   }
 
   void take(const weir_reader_clock&, uint32_t group, const Words& record) {
-    const uint64_t begin = record.w2 & wire::kUnknownOffset, size = record.size();
+    const uint64_t begin = record.offset(), size = record.size();
     if (begin == wire::kUnknownOffset) return;
     known_[group] += size;
     Stretch& open = open_[group];

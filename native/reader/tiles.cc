@@ -228,22 +228,19 @@ class Reading {
 
  private:
   void wait(const Words& record, const Adding& adding) const {
-    if (record.layer() != uint8_t(wire::Layer::mpi) || (record.flags() & wire::kNested) != 0)
-      return;
+    if (record.layer() != uint8_t(wire::Layer::mpi) || record.is_nested()) return;
     if (plausible_time(record.start(), created_))
       adding.wait(timestamp_ns(clock_, record.start()), timestamp_ns(clock_, record.end()));
   }
 
   Span span_of(const Words& record, Kind kind) const {
-    const bool is_lowest = record.layer() == uint8_t(wire::Layer::posix) ||
-                           record.layer() == uint8_t(wire::Layer::stdio);
-    const bool moves = kind != kOthers && is_lowest && (record.flags() & wire::kError) == 0;
+    const bool moves = kind != kOthers && record.is_lowest() && !record.has_failed();
     return {timestamp_ns(clock_, record.start()),
             timestamp_ns(clock_, record.end()),
             moves ? record.size() : 0,
             kind,
             (record.flags() & wire::kBelow) == 0,
-            (record.flags() & wire::kNested) == 0};
+            !record.is_nested()};
   }
 
   const Part& part_;

@@ -23,6 +23,11 @@ inline bool is_timed_call(const Words& record, uint64_t created_ticks) {
   return is_call(record.op(), record.layer()) && plausible_time(record.start(), created_ticks);
 }
 
+// Whether a chunk has timed calls. before: the times of chunks are known.
+inline bool has_calls(const weir_reader_chunk& chunk) {
+  return chunk.kind == uint32_t(wire::Kind::kEvents) && chunk.first_ticks <= chunk.last_ticks;
+}
+
 // The times of a chunk's calls, taken one after the other.
 class ChunkTimes {
  public:

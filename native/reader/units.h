@@ -21,7 +21,7 @@ class Units {
       last_key_ = wanted;
     }
     last_->calls += 1;
-    last_->bytes += (record.flags() & wire::kError) != 0 ? 0 : record.size();
+    last_->bytes += record.has_failed() ? 0 : record.size();
     last_->ticks += record.duration();
   }
 
