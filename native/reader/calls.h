@@ -41,7 +41,7 @@ struct Member {
 };
 
 // A record of a call as the passes over calls see it.
-struct Call {
+struct CallRecord {
   int64_t start_ns, end_ns;
   uint32_t file, thread;
   uint8_t op, kinds;  // bits of Kind, 0: none of them
@@ -103,8 +103,8 @@ class Calls {
       if ((kinds & kFileIo) != 0 && (!kIsIo[op] || hidden.hides(record.file())))
         kinds &= uint8_t(~kFileIo);
       if (kinds == 0) continue;
-      take(Call{timestamp_ns(clock, record.start()), timestamp_ns(clock, record.end()),
-                record.file(), thread, op, kinds, record.is_nested()});
+      take(CallRecord{timestamp_ns(clock, record.start()), timestamp_ns(clock, record.end()),
+                      record.file(), thread, op, kinds, record.is_nested()});
     }
     member.file->leave(chunk.offset, chunk.size_bytes);
   }

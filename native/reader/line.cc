@@ -117,7 +117,7 @@ class Line {
     uint32_t unions;
   };
 
-  uint32_t unions_of(const Call& call, const Member& member) const {
+  uint32_t unions_of(const CallRecord& call, const Member& member) const {
     const bool is_own = member.is_on_line(call.thread);
     uint32_t unions = 0;
     if ((call.kinds & kFileIo) != 0) {
@@ -136,7 +136,7 @@ class Line {
     taken_.clear();
     std::array<bool, 1u << WEIR_READER_LINE_UNIONS> seen{};
     const Member& member = calls_.member_of(chunk);
-    calls_.each(chunk, [&](const Call& call) {
+    calls_.each(chunk, [&](const CallRecord& call) {
       const uint32_t unions = unions_of(call, member);
       if (unions == 0) return;
       taken_.push_back({call.start_ns, call.end_ns, unions});

@@ -38,7 +38,7 @@ class Rows {
     }
   }
 
-  uint32_t of(const Call& call) const {
+  uint32_t of(const CallRecord& call) const {
     uint64_t i = count_;
     if (call.file < kDense) {
       if (call.file < first_.size()) i = first_[call.file];
@@ -74,7 +74,7 @@ void each_call(const Calls& calls, const weir_reader_edges& edges, Take take) {
     if (calls.begin_of(chunk) >= until || calls.end_of(chunk) <= from) continue;
     const Member& member = calls.member_of(chunk);
     const Rows& of = rows[calls.member_at(chunk)];
-    calls.each(chunk, [&](const Call& call) {
+    calls.each(chunk, [&](const CallRecord& call) {
       if ((call.kinds & kFileIo) == 0 || call.is_nested || !member.is_on_line(call.thread)) return;
       const int64_t begin = std::max(call.start_ns, from), end = std::min(call.end_ns, until);
       if (begin >= end) return;
