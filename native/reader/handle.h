@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a reader of the C ABI is made of.
+// What a reader of the C ABI is made of, and what its functions share.
 #pragma once
+
+#include <exception>
 
 #include "reader/accesses.h"
 #include "reader/scan.h"
@@ -14,5 +16,20 @@ struct weir_reader {
   weir::reader::Accesses accesses;
   bool is_scanned = false;
 };
+
+namespace weir::reader {
+
+// No exception leaves the C ABI. 0, or -1: no memory, or no thread could be begun.
+template <class Work>
+int guarded(Work work) {
+  try {
+    work();
+    return 0;
+  } catch (const std::exception&) {
+    return -1;
+  }
+}
+
+}  // namespace weir::reader
 
 #define WEIR_API extern "C" __attribute__((visibility("default")))

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C ABI of the cost of output. No logic: no exception leaves.
 #include <algorithm>
-#include <exception>
 
 #include "reader/handle.h"
 #include "reader/output_cost.h"
@@ -12,12 +11,9 @@ WEIR_API int weir_reader_output_costs(const weir_reader* reader, const weir_read
                                       const weir_reader_output* asked,
                                       weir_reader_output_cost* rows, uint64_t room,
                                       uint64_t* count) {
-  try {
+  return guarded([&] {
     const auto found = output_costs({&reader->file, &reader->index, &reader->names, *clock, asked});
     *count = found.size();
     std::copy_n(found.begin(), std::min<uint64_t>(room, found.size()), rows);
-    return 0;
-  } catch (const std::exception&) {
-    return -1;
-  }
+  });
 }

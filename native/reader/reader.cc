@@ -53,7 +53,6 @@ std::string load(weir_reader& reader, const char* path, uint64_t& place) {
 
 }  // namespace
 
-
 WEIR_API uint32_t weir_reader_abi(void) { return WEIR_READER_ABI; }
 
 WEIR_API weir_reader* weir_reader_create(const char* path, char* message, uint64_t message_bytes,
@@ -85,36 +84,25 @@ WEIR_API void weir_reader_exclude(weir_reader* reader, const uint8_t* excluded, 
 
 WEIR_API int weir_reader_scan(weir_reader* reader, uint32_t threads) {
   if (reader->is_scanned) return 0;
-  try {
+  return guarded([&] {
     reader->scanned = scan(reader->file, reader->index, reader->names, reader->problems, threads);
-  } catch (const std::exception&) {
-    return -1;
-  }
-  reader->is_scanned = true;
-  return 0;
+    reader->is_scanned = true;
+  });
 }
 
 WEIR_API int weir_reader_times(weir_reader* reader, uint32_t threads) {
-  try {
-    find_times(reader->file, reader->index, threads);
-    return 0;
-  } catch (const std::exception&) {
-    return -1;
-  }
+  return guarded([&] { find_times(reader->file, reader->index, threads); });
 }
 
 WEIR_API int weir_reader_accesses(weir_reader* reader, const weir_reader_alignment* alignment,
                                   uint64_t count, const uint8_t* chosen, uint32_t all_names,
                                   uint32_t by_process, uint32_t threads) {
-  try {
+  return guarded([&] {
     const size_t processes = chosen == nullptr ? 0 : reader->index.processes.size();
     reader->accesses =
         find_accesses(reader->file, reader->index, reader->names, {alignment, count},
                       {{chosen, processes}, all_names != 0, by_process != 0}, threads);
-    return 0;
-  } catch (const std::exception&) {
-    return -1;
-  }
+  });
 }
 
 WEIR_API void weir_reader_leave(weir_reader* reader) {
@@ -194,7 +182,7 @@ WEIR_API int weir_reader_active(weir_reader* const* readers, const weir_reader_c
                                 const uint8_t* const* masks, uint64_t count, uint32_t all_names,
                                 uint32_t threads, int64_t* total_ns, int64_t* first_ns,
                                 int64_t* last_ns, uint64_t* records) {
-  try {
+  return guarded([&] {
     std::vector<ActiveInput> inputs;
     for (uint64_t i = 0; i < count; ++i) {
       inputs.push_back(
@@ -205,10 +193,7 @@ WEIR_API int weir_reader_active(weir_reader* const* readers, const weir_reader_c
     *first_ns = active.first_ns;
     *last_ns = active.last_ns;
     *records = active.records;
-    return 0;
-  } catch (const std::exception&) {
-    return -1;
-  }
+  });
 }
 
 WEIR_API int weir_reader_tiles(weir_reader* const* readers, const weir_reader_clock* clocks,
@@ -218,40 +203,31 @@ WEIR_API int weir_reader_tiles(weir_reader* const* readers, const weir_reader_cl
   if (window->shift > 52 ||
       window->bins > std::min(uint64_t{1} << 19, uint64_t{1} << 62 >> window->shift))
     return -1;
-  try {
+  return guarded([&] {
     std::vector<TilesInput> inputs;
     for (uint64_t i = 0; i < count; ++i) {
       inputs.push_back({&readers[i]->file, &readers[i]->index, &readers[i]->names, clocks[i],
                         rows_of[i], groups_of[i]});
     }
     make_tiles(inputs, all_names != 0, *window, by_row, by_group);
-    return 0;
-  } catch (const std::exception&) {
-    return -1;
-  }
+  });
 }
 
 WEIR_API int weir_reader_uses_between(const weir_reader_reads* reads, char op_class,
                                       const uint64_t* first_cut, uint64_t groups,
                                       const int64_t* cuts, weir_reader_use* uses) {
-  try {
+  return guarded([&] {
     uses_between(inputs_of(*reads), reads->threads, op_class, {first_cut, groups + 1},
                  {cuts, first_cut[groups]}, uses);
-    return 0;
-  } catch (const std::exception&) {
-    return -1;
-  }
+  });
 }
 
 WEIR_API int weir_reader_read_extents(const weir_reader_reads* reads, const uint32_t* name_of,
                                       uint64_t groups, uint64_t room, weir_reader_extent* of_groups,
                                       uint64_t* of_names) {
-  try {
+  return guarded([&] {
     read_extents(inputs_of(*reads), reads->threads, {name_of, groups}, room, of_groups, of_names);
-    return 0;
-  } catch (const std::exception&) {
-    return -1;
-  }
+  });
 }
 
 WEIR_API uint64_t weir_reader_events(const weir_reader* reader, const weir_reader_clock* clock,

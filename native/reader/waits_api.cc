@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C ABI of what waits, the critical path and wall time are made of. No logic.
-#include <exception>
-
 #include "reader/causes.h"
 #include "reader/handle.h"
 #include "reader/line.h"
@@ -24,17 +22,6 @@ Calls calls_of(const weir_reader_member* members, uint64_t count) {
                     one.process, one.thread, one.is_whole != 0});
   }
   return Calls(std::move(made));
-}
-
-// 0, or -1 when something could not be had.
-template <class Work>
-int guarded(Work work) {
-  try {
-    work();
-    return 0;
-  } catch (const std::exception&) {
-    return -1;
-  }
 }
 
 }  // namespace
