@@ -2,7 +2,6 @@
 #include "reader/accesses.h"
 
 #include <algorithm>
-#include <atomic>
 #include <queue>
 #include <unordered_map>
 
@@ -367,15 +366,13 @@ Accesses find_accesses(const Mapping& file, const Index& index, const Names& nam
                        unsigned threads) {
   const std::vector<Chunks> chunks = chunks_of(index);
   std::vector<Accesses> found(chunks.size());
-  std::atomic<uint32_t> next = 0;
-  in_parallel(threads, [&](size_t) {
-    for (uint32_t process = next++; process < chunks.size(); process = next++) {
-      if (chunks[process].empty()) continue;
-      if (process < choice.processes.size() && choice.processes[process] == 0) continue;
-      OfProcess of(names, alignment, choice.all_names, process, index.header.created_ticks);
-      take_all(file, chunks[process], of);
-      of.give(found[process]);
-    }
+  each_in_parallel(threads, chunks.size(), [&](size_t, size_t process) {
+    if (chunks[process].empty()) return;
+    if (process < choice.processes.size() && choice.processes[process] == 0) return;
+    OfProcess of(names, alignment, choice.all_names, uint32_t(process),
+                 index.header.created_ticks);
+    take_all(file, chunks[process], of);
+    of.give(found[process]);
   });
   Accesses all;
   Commons commons(names, choice.by_process);

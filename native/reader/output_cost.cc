@@ -2,7 +2,6 @@
 #include "reader/output_cost.h"
 
 #include <algorithm>
-#include <atomic>
 #include <map>
 #include <tuple>
 
@@ -141,15 +140,11 @@ std::vector<std::vector<Log>> logs_of(const OutputInput& input) {
 Rows output_costs(const OutputInput& input) {
   auto logs = logs_of(input);
   std::vector<Rows> of_rank(logs.size());
-  std::atomic<uint32_t> next = 0;
-  in_parallel(std::clamp<size_t>(input.asked->threads, 1, std::max<size_t>(logs.size(), 1)),
-              [&](size_t) {
-    for (uint32_t rank; (rank = next.fetch_add(1)) < logs.size();) {
-      if (logs[rank].empty()) continue;
-      Costs costs(input, rank);
-      each_call(logs[rank], [&](const Call& call) { costs.take(call); });
-      costs.add_rows(rank, input.clock, of_rank[rank]);
-    }
+  each_in_parallel(std::max(input.asked->threads, 1u), logs.size(), [&](size_t, size_t rank) {
+    if (logs[rank].empty()) return;
+    Costs costs(input, uint32_t(rank));
+    each_call(logs[rank], [&](const Call& call) { costs.take(call); });
+    costs.add_rows(uint32_t(rank), input.clock, of_rank[rank]);
   });
   Rows rows;
   for (const Rows& its : of_rank) rows.insert(rows.end(), its.begin(), its.end());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -34,6 +35,16 @@ void in_parallel(size_t count, Work work) {
   for (const auto& failure : failures) {
     if (failure != nullptr) std::rethrow_exception(failure);
   }
+}
+
+// work(thread, 0) ... work(thread, count - 1) on so many threads, or one for each where there are
+// more: each thread takes the next that none has taken.
+template <class Work>
+void each_in_parallel(size_t threads, size_t count, Work work) {
+  std::atomic<size_t> next = 0;
+  in_parallel(std::min(threads, count), [&](size_t thread) {
+    for (size_t i; (i = next.fetch_add(1)) < count;) work(thread, i);
+  });
 }
 
 // The share of each thing: those of most weight first, each to the share that has least.

@@ -2,7 +2,6 @@
 #include "reader/rereads.h"
 
 #include <algorithm>
-#include <atomic>
 #include <limits>
 #include <tuple>
 
@@ -70,12 +69,9 @@ class Reads {
   // wants.
   template <class Worker>
   void hand_to(std::vector<Worker>& workers) const {
-    std::atomic<size_t> next = 0;
-    in_parallel(workers.size(), [&](size_t i) {
-      for (size_t at = next++; at < parts_.size(); at = next++) {
-        records(parts_[at], workers[i]);
-        parts_[at].input->file->leave(parts_[at].chunk->offset, parts_[at].chunk->size_bytes);
-      }
+    each_in_parallel(workers.size(), parts_.size(), [&](size_t thread, size_t i) {
+      records(parts_[i], workers[thread]);
+      parts_[i].input->file->leave(parts_[i].chunk->offset, parts_[i].chunk->size_bytes);
     });
   }
 

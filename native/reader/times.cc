@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/times.h"
 
-#include <atomic>
-
 #include "reader/parallel.h"
 
 namespace weir::reader {
@@ -23,12 +21,9 @@ void find(const Mapping& file, uint64_t created_ticks, weir_reader_chunk& chunk)
 
 void find_times(const Mapping& file, Index& index, unsigned threads) {
   if (index.has_times) return;
-  std::atomic<size_t> next = 0;
-  in_parallel(std::max(threads, 1u), [&](size_t) {
-    for (size_t i; (i = next.fetch_add(1)) < index.chunks.size();) {
-      if (index.chunks[i].kind == uint32_t(wire::Kind::kEvents))
-        find(file, index.header.created_ticks, index.chunks[i]);
-    }
+  each_in_parallel(std::max(threads, 1u), index.chunks.size(), [&](size_t, size_t i) {
+    if (index.chunks[i].kind == uint32_t(wire::Kind::kEvents))
+      find(file, index.header.created_ticks, index.chunks[i]);
   });
   index.has_times = true;
 }
