@@ -2,14 +2,12 @@
 #include "reader/accesses.h"
 
 #include <algorithm>
-#include <queue>
 #include <unordered_map>
 
 #include "reader/hidden.h"
-#include "reader/ops.h"
+#include "reader/in_order.h"
 #include "reader/parallel.h"
-#include "reader/record.h"
-#include "reader/times.h"
+#include "reader/stream.h"
 
 namespace weir::reader {
 namespace {
@@ -70,41 +68,6 @@ class Counts {
   uint64_t all_ = 0;
 };
 
-// Where a C stream of the file stands: the trace has the offsets of opens, seeks and tells, and
-// what the calls between them move. Not known: streams opened to append, and two streams at a time.
-class Stream {
- public:
-  // Where a transfer begins; it ends behind that.
-  uint64_t advance(const Words& record) {
-    if (open_ > 1 || appends_ || at_ == wire::kUnknownOffset) return wire::kUnknownOffset;
-    const uint64_t at = at_;
-    at_ += record.size();
-    return at;
-  }
-
-  void move(const Words& record) {
-    const auto op = wire::Op(record.op());
-    const uint64_t offset = record.offset();
-    if (op == wire::Op::kFflush || op == wire::Op::kSetvbuf) return;
-    if (op == wire::Op::kFclose) {
-      open_ -= open_ > 0;
-      at_ = wire::kUnknownOffset;
-      appends_ = false;
-    } else if (kOps[record.op()].op_class == 'O') {
-      ++open_;
-      at_ = offset;
-      appends_ = offset == wire::kUnknownOffset;
-    } else {
-      at_ = op == wire::Op::kRewind ? 0 : offset;
-    }
-  }
-
- private:
-  uint64_t at_ = wire::kUnknownOffset;
-  uint32_t open_ = 0;
-  bool appends_ = false;
-};
-
 // One file of one process. last_byte is Darshan's: 0 after an open.
 struct File {
   weir_reader_access sums = {};
@@ -161,40 +124,6 @@ void opened(File& file) {
   file.last_byte[0] = file.last_byte[1] = 0;
   file.is_first[0] = file.is_first[1] = true;
 }
-
-// The chunks of one thread of a process, record by record.
-class Log {
- public:
-  Log(const Mapping& file, std::vector<const weir_reader_chunk*> chunks)
-      : file_(&file), chunks_(std::move(chunks)) {
-    skip();
-  }
-
-  bool is_over() const { return chunk_ == chunks_.size(); }
-  Words record() const {
-    return Words::load(file_->data() + chunks_[chunk_]->offset + sizeof(wire::ChunkHeader) +
-                       at_ * sizeof(Words));
-  }
-
-  void next() {
-    ++at_;
-    skip();
-  }
-
- private:
-  void skip() {
-    while (chunk_ < chunks_.size() && at_ >= chunks_[chunk_]->entries) {
-      file_->leave(chunks_[chunk_]->offset, chunks_[chunk_]->size_bytes);
-      ++chunk_;
-      at_ = 0;
-    }
-  }
-
-  const Mapping* file_;
-  std::vector<const weir_reader_chunk*> chunks_;
-  size_t chunk_ = 0;
-  uint64_t at_ = 0;
-};
 
 class OfProcess {
  public:
@@ -277,52 +206,6 @@ class OfProcess {
   size_t last_[kLast] = {};  // found last, by the ends of their ids
 };
 
-using Chunks = std::vector<const weir_reader_chunk*>;
-
-// Chunks with records of each process, log by log in their order.
-std::vector<Chunks> chunks_of(const Index& index) {
-  std::vector<Chunks> found(index.processes.size());
-  for (const auto& chunk : index.chunks) {
-    if (has_calls(chunk) && chunk.process < found.size()) found[chunk.process].push_back(&chunk);
-  }
-  for (Chunks& some : found) {
-    std::stable_sort(some.begin(), some.end(), [](const auto* a, const auto* b) {
-      return a->log != b->log ? a->log < b->log : a->sequence < b->sequence;
-    });
-  }
-  return found;
-}
-
-// All records of a process by their end; those of one log in its order.
-void take_all(const Mapping& file, const Chunks& chunks, OfProcess& of) {
-  std::vector<Log> logs;
-  for (auto begin = chunks.begin(); begin != chunks.end();) {
-    const auto end = std::find_if(begin, chunks.end(),
-                                  [&](const auto* one) { return one->log != (*begin)->log; });
-    logs.emplace_back(file, Chunks(begin, end));
-    begin = end;
-  }
-  if (logs.size() == 1) {
-    for (; !logs[0].is_over(); logs[0].next()) of.take(logs[0].record());
-    return;
-  }
-  using Head = std::pair<uint64_t, size_t>;  // when its record ends, which log
-  std::priority_queue<Head, std::vector<Head>, std::greater<>> heads;
-  for (size_t i = 0; i < logs.size(); ++i) {
-    if (!logs[i].is_over()) heads.push({logs[i].record().end(), i});
-  }
-  while (!heads.empty()) {
-    const size_t i = heads.top().second;
-    heads.pop();
-    const uint64_t until = heads.empty() ? ~uint64_t{0} : heads.top().first;
-    do {
-      of.take(logs[i].record());
-      logs[i].next();
-    } while (!logs[i].is_over() && logs[i].record().end() < until);
-    if (!logs[i].is_over()) heads.push({logs[i].record().end(), i});
-  }
-}
-
 // Common values of all processes: of each, or those of one text added up.
 class Commons {
  public:
@@ -371,7 +254,8 @@ Accesses find_accesses(const Mapping& file, const Index& index, const Names& nam
     if (process < choice.processes.size() && choice.processes[process] == 0) return;
     OfProcess of(names, alignment, choice.all_names, uint32_t(process),
                  index.header.created_ticks);
-    take_all(file, chunks[process], of);
+    for (InOrder records(file, chunks[process]); !records.is_over(); records.next())
+      of.take(records.record());
     of.give(found[process]);
   });
   Accesses all;

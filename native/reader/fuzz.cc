@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "reader/weir_output_cost.h"
+#include "reader/weir_transfers.h"
 
 namespace {
 
@@ -108,6 +109,27 @@ void read_output(weir_reader* reader, const weir_reader_clock& clock) {
     abort();
 }
 
+void read_transfers(const weir_reader* reader, const weir_reader_clock& clock) {
+  constexpr uint64_t kRoom = 7;
+  uint64_t processes, texts, bytes, rows = kRoom;
+  weir_reader_get(reader, WEIR_READER_PROCESSES, &processes, &bytes);
+  weir_reader_get(reader, WEIR_READER_TEXTS, &texts, &bytes);
+  const std::vector<uint8_t> wanted(texts, 1), chosen(processes, 1);
+  int64_t times[4][kRoom];
+  uint32_t process[kRoom], text[kRoom];
+  uint8_t way[kRoom];
+  const weir_transfer_columns out = {times[0], times[1], times[2], times[3], process, text, way};
+  weir_transfers* transfers =
+      weir_transfers_create(reader, &clock, wanted.data(), chosen.data());
+  while (rows == kRoom) {
+    if (weir_transfers_next(transfers, kRoom, &out, &rows) != 0 || rows > kRoom) abort();
+    for (uint64_t i = 0; i < rows; ++i) {
+      if (text[i] >= texts || process[i] >= processes) abort();
+    }
+  }
+  weir_transfers_destroy(&transfers);
+}
+
 void read_all(const char* path) {
   char message[256];
   uint64_t place = 0;
@@ -125,6 +147,7 @@ void read_all(const char* path) {
   read_reads(reader, clock);
   read_output(reader, clock);
   read_events(reader, clock);
+  read_transfers(reader, clock);
   const weir_reader_alignment alignment = {4096, 1 << 20};
   if (weir_reader_accesses(reader, &alignment, 1, nullptr, 0, 0, 2) != 0) abort();
   weir_reader_leave(reader);

@@ -111,7 +111,45 @@ def test_full_plots_take_little_of_a_page(tmp_path):
 def test_requests_without_an_offset_are_counted_and_said(tmp_path):
     run = write_run(tmp_path / "run", EACH, stream=True)
     body = offsets(build(run)).body
-    assert "21 more have no known offset (C streams) and are left out" in body
+    assert ("21 more have no known offset (files opened to append, several C streams on the file) "
+        "and are left out") in body
+
+
+STREAMS = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+static char data[4096];
+static void *rest(void *f) {
+  if (fread(data, 1, 96, f) != 96) exit(1);  // at 5096, where the other thread left the stream
+  return 0;
+}
+int main(void) {
+  FILE *f = fopen("stream", "w+");
+  for (int i = 0; i < 4; ++i) fwrite(data, 1, 2048, f);
+  fseek(f, 1000, SEEK_SET);
+  if (fread(data, 1, 4096, f) != 4096) return 1;
+  pthread_t thread;
+  pthread_create(&thread, 0, rest, f);
+  pthread_join(thread, 0);
+  fclose(f);
+  f = fopen("stream", "a");
+  fwrite(data, 1, 7, f);  // its offset is not known
+  return fclose(f);
+}
+"""
+
+
+def test_requests_of_c_streams_have_the_offsets_of_opens_and_seeks(
+        cc, preload_env, tmp_path, execute):
+    env = preload_env()
+    execute([cc(STREAMS, "-pthread")], env=env, cwd=tmp_path).ok()
+    report = build(env["WEIR_TRACE_DIR"])
+    said, columns = drawn(render_html(report))
+    offset, size, way = (columns[at].astype(int).tolist() for at in (2, 3, 6))
+    assert sorted(zip(way, offset, size)) == [(0, 1000, 4096), (0, 5096, 96),
+        *((1, at, 2048) for at in (0, 2048, 4096, 6144))]
+    assert "1 more have no known offset" in offsets(report).body
 
 
 def test_the_files_are_those_with_most_time_or_those_of_the_option(weir, tmp_path):

@@ -101,6 +101,12 @@ EVENT_COLUMNS = _layout(
 EventColumns = c.c_void_p * len(EVENT_COLUMNS.names or ())
 
 
+# Columns of transfers, in the order of the C struct (native/reader/weir_transfers.h).
+TRANSFER_COLUMNS = _layout(
+    "begin_ns:<i8 length_ns:<i8 offset:<i8 bytes:<i8 process:<u4 text:<u4 way:u1")
+TransferColumns = c.c_void_p * len(TRANSFER_COLUMNS.names or ())
+
+
 class Window(c.Structure):
     _fields_ = [
         ("origin_ns", c.c_int64), ("bins", c.c_uint64),
@@ -232,6 +238,21 @@ def events_function() -> object:
         c.c_void_p, c.POINTER(EventColumns)]
     function.restype = c.c_uint64
     return function
+
+
+@functools.cache
+def transfers_functions() -> tuple[object, object, object]:
+    """weir_transfers_create, _next and _destroy with their signatures set."""
+    create, following, destroy = (
+        getattr(library(), f"weir_transfers_{name}") for name in ("create", "next", "destroy")
+    )
+    create.argtypes = [c.c_void_p, c.POINTER(Clock), c.c_void_p, c.c_void_p]
+    create.restype = c.c_void_p
+    following.argtypes = [c.c_void_p, c.c_uint64, c.POINTER(TransferColumns),
+        c.POINTER(c.c_uint64)]
+    following.restype = c.c_int
+    destroy.argtypes, destroy.restype = [c.POINTER(c.c_void_p)], None
+    return create, following, destroy
 
 
 @functools.cache

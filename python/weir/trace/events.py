@@ -9,7 +9,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from weir.trace._abi import EVENT_COLUMNS, Clock, Cursor, EventColumns, events_function
+from weir.trace._abi import (
+    EVENT_COLUMNS, TRANSFER_COLUMNS, Clock, Cursor, EventColumns, TransferColumns, events_function,
+    transfers_functions,
+)  # fmt: skip
 from weir.trace.file import TraceFile
 
 ROWS = 1 << 16
@@ -41,3 +44,27 @@ def next_events(file: TraceFile, clock: Clock, cursor: Cursor, rows: int = ROWS,
     count = events_function()(file.handle, c.byref(clock), c.byref(cursor), rows,
         None if ops is None else ops.ctypes.data, c.byref(pointers))
     return batch if count == rows else {name: column[:count] for name, column in batch.items()}
+
+
+def read_transfers(file: TraceFile, clock: Clock, wanted: np.ndarray, chosen: np.ndarray,
+        rows: int = ROWS) -> Iterator[Events]:
+    """Reads and writes at the lowest level seen, process by process in the order in which they
+    ended, with the offsets of C streams' transfers where they follow from opens and seeks
+    (native/reader/weir_transfers.h). wanted, chosen: masks of texts and of processes. before: the
+    file was scanned. Raises MemoryError."""
+    create, following, destroy = transfers_functions()
+    masks = [np.ascontiguousarray(one, np.uint8) for one in (wanted, chosen)]
+    made = c.c_void_p(create(file.handle, c.byref(clock), *(one.ctypes.data for one in masks)))
+    try:
+        count = c.c_uint64(rows)
+        while count.value == rows:
+            batch = {name: np.empty(rows, TRANSFER_COLUMNS[name])
+                for name in TRANSFER_COLUMNS.names or ()}
+            out = TransferColumns(*(column.ctypes.data for column in batch.values()))
+            if not made or following(made, rows, c.byref(out), c.byref(count)):
+                raise MemoryError(f"{file.path}: not enough memory for the transfers of its files")
+            if count.value:
+                yield {name: column[: count.value] for name, column in batch.items()}
+    finally:
+        if made:
+            destroy(c.byref(made))

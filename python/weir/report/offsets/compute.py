@@ -2,7 +2,8 @@
 """Requests of the files that matter, by offset and time, from the records of all ranks.
 
 A request is a read or write at the lowest level that weir sees, as in the table of access patterns
-(weir.report.patterns). Requests without a known offset (of streams of C) are counted alone.
+(weir.report.patterns). Offsets of C streams follow from their opens and seeks; requests without a
+known one (streams opened to append, two streams on a file at a time) are counted alone.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weir.analysis.columns import class_codes
 from weir.analysis.names import NameTable, matches
 from weir.analysis.remote import pass_over_records
 from weir.analysis.step import StepData
@@ -21,8 +21,7 @@ from weir.report.frame.build import Report
 from weir.report.offsets.marks import Cells, Marks, Plot
 from weir.report.timeline.compute import Timeline
 from weir.report.timeline.page import has_calls, span_of
-from weir.trace.events import read_events
-from weir.trace.ops import ERROR, POSIX, STDIO
+from weir.trace.events import Events, read_transfers
 
 MOST_FILES, MOST_CHOSEN = 5, 20  # those with most I/O time, and of a pattern
 MOST_MARKS, MOST_MARKS_OF_ALL = 20_000, 100_000
@@ -85,34 +84,24 @@ def _of_step(
     plots = [Plot(most) for _ in range(files)]
     sums = np.zeros((files, 5), np.int64)
     ranks = np.array([one.rank for one in data.members], np.int64)
-    kinds = class_codes()
     for index, (file, line) in enumerate(zip(data.files, data.lines)):
         numbers = data.name_numbers[index].tolist()
-        plot_of = np.array([*(wanted.get(number, -1) for number in numbers), -1])
+        plot_of = np.array([wanted.get(number, -1) for number in numbers], np.int64)
         if not (plot_of >= 0).any():
             continue
         first = data.first_member(index)
-        for batch in read_events(file, line.native()):
-            plot = plot_of[np.minimum(batch["text"], len(numbers))]
-            kind = kinds[batch["op"]]
-            kept = (plot >= 0) & ((kind == ord("R")) | (kind == ord("W")))
-            kept &= np.isin(batch["layer"], (POSIX, STDIO)) & (batch["flags"] & ERROR == 0)
-            rows = np.flatnonzero(kept)
-            rows = rows[members[first + batch["process"][rows]]]
-            if len(rows):
-                own = {key: column[rows] for key, column in batch.items()}
-                rank = ranks[first + own["process"]]
-                way = (kind[rows] == ord("W")).astype(np.int64)
-                _take(own, plot[rows], way, rank, shift_ns, plots, sums)
+        chosen = members[first : first + len(file.processes)]
+        for batch in read_transfers(file, line.native(), plot_of >= 0, chosen):
+            rank = ranks[first + batch["process"]]
+            _take(batch, plot_of[batch["text"]], rank, shift_ns, plots, sums)
     return [plot.marks() for plot in plots], [plot.cells for plot in plots], sums
 
 
-def _take(
-    own: dict[str, np.ndarray], of: np.ndarray, way: np.ndarray, rank: np.ndarray, shift_ns: int,
-    plots: Sequence[Plot], sums: np.ndarray,
-) -> None:  # fmt: skip
-    begin = np.maximum(own["start_ns"] + shift_ns, 0)
-    marks = Marks(way, rank, begin, begin + own["duration_ns"], own["offset"],
+def _take(own: Events, of: np.ndarray, rank: np.ndarray, shift_ns: int, plots: Sequence[Plot],
+        sums: np.ndarray) -> None:
+    begin = np.maximum(own["begin_ns"] + shift_ns, 0)
+    way = own["way"].astype(np.int64)
+    marks = Marks(way, rank, begin, begin + own["length_ns"], own["offset"],
         own["offset"] + own["bytes"], np.ones(len(way), np.int64))
     is_known = own["offset"] >= 0
     np.add.at(sums, (of, way), 1)

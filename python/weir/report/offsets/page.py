@@ -63,7 +63,10 @@ def _said(plot: FilePlot) -> str:
             f"begin within {cell} of one another are one box around them all"
         )
     if plot.unknown:
-        text += f"; {number(plot.unknown)} more have no known offset (C streams) and are left out"
+        text += (
+            f"; {number(plot.unknown)} more have no known offset (files opened to append, several "
+            "C streams on the file) and are left out"
+        )
     return text
 
 
