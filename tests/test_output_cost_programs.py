@@ -9,7 +9,7 @@ from wall_sums import split_exactly
 from weir_fixtures import NATIVE_BUILD
 
 from weir.report import build
-from weir.report.output_cost.compute import PARTS, output_cost_of
+from weir.report.output_cost.compute import PARTS, output_costs_of
 
 pytestmark = pytest.mark.mpi
 
@@ -32,9 +32,9 @@ def test_the_cost_of_output_is_what_the_program_measured(mpi, weir, tmp_path, wr
     ).ok()  # fmt: skip
     line = next(one for one in done.stdout.splitlines() if one.startswith("wrf: "))
     timers = {key: float(value) for key, value in (word.split("=") for word in line.split()[1:])}
-    [step] = build(tmp_path / "run").steps
-    split_exactly(step)
-    found = output_cost_of(step)
+    report = build(tmp_path / "run")
+    split_exactly(report.steps[0])
+    [found] = output_costs_of(report)
     for one in (*found.files, *found.variables, found.whole):
         assert sum(getattr(one, part) for part in PARTS) == one.elapsed_ns
     files = [one for one in found.files if f"/{writer}_d" in one.file]

@@ -95,14 +95,16 @@ void read_output(weir_reader* reader, const weir_reader_clock& clock) {
   std::iota(rank_of.begin(), rank_of.end(), 0);
   std::iota(label_of.begin(), label_of.end(), 0);
   const std::vector<uint32_t> members_of(texts, 4), file_of(texts);
-  std::vector<uint64_t> first_of(processes + 1, 1);
+  std::vector<uint64_t> first_of(processes + 1, 1), first_cut_of(texts + 1, texts != 0);
+  first_cut_of[0] = 0;
   first_of[0] = 0;
   const int64_t at = 0, total = 0, slope = 1;
   const weir_reader_growing growing = {first_of.data(), &at, &total, &slope};
   const weir_reader_output asked = {
       uint32_t(processes), uint32_t(texts), 2, 0, rank_of.data(), thread_of.data(),
-      thread_of.data(), label_of.data(), members_of.data(), file_of.data(), growing, growing};
-  std::vector<weir_reader_output_cost> costs(rows + 1);
+      thread_of.data(), label_of.data(), members_of.data(), file_of.data(),
+      first_cut_of.data(), &at, rank_of.data(), growing, growing, growing};
+  std::vector<weir_reader_output_cost> costs(3 * rows + processes);
   uint64_t count;
   if (weir_reader_output_costs(reader, &clock, &asked, costs.data(), costs.size(), &count) != 0 ||
       count > costs.size())

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "reader/clock.h"
+
 namespace weir::reader {
 namespace {
 
@@ -112,7 +114,7 @@ void understand(const Words& record, uint32_t members, Call& call) {
 
 }  // namespace
 
-Meanings::Meanings(const OutputInput& input, uint32_t process) {
+Meanings::Meanings(const OutputInput& input, uint32_t process) : input_(input) {
   std::vector<bool> is_set[2];
   input.names->each(process, [&](uint32_t id, uint32_t text) {
     const uint32_t half = id >> 31, place = id & kMask;
@@ -121,10 +123,21 @@ Meanings::Meanings(const OutputInput& input, uint32_t process) {
     is_set[half].resize(of_[half].size());
     if (is_set[half][place]) return;
     is_set[half][place] = true;
-    const uint32_t label = input.asked->label_of[text];
-    of_[half][place] = {label < input.asked->labels ? label : Call::kNone,
-                        input.asked->members_of[text], input.names->texts[text].is_file == 0};
+    const weir_reader_output& asked = *input.asked;
+    of_[half][place] = {asked.label_of[text], asked.members_of[text],
+                        uint32_t(asked.first_cut_of[text + 1] - asked.first_cut_of[text]),
+                        input.names->texts[text].is_file == 0, asked.first_cut_of[text]};
   });
+}
+
+uint32_t Meanings::label_of(const Meaning& name, uint64_t ticks) const {
+  uint32_t label = name.label;
+  if (name.cuts != 0) {
+    const int64_t* const first = input_.asked->cut_at_ns + name.first_cut;
+    const auto cut = std::lower_bound(first, first + name.cuts, timestamp_ns(input_.clock, ticks));
+    if (cut != first) label = input_.asked->cut_label[cut - input_.asked->cut_at_ns - 1];
+  }
+  return label < input_.asked->labels ? label : Call::kNone;
 }
 
 Log::Log(const OutputInput& input, uint32_t process, std::vector<const weir_reader_chunk*> chunks)
@@ -158,10 +171,11 @@ void Log::read() {
         !plausible_time(record.start(), created))
       continue;
     const Meanings::Meaning& meaning = meanings.of(record.file());
-    if (is_plain && meaning.label == Call::kNone) continue;
+    const uint32_t label = meanings.label_of(meaning, record.start());
+    if (is_plain && label == Call::kNone) continue;
     const auto begin = int64_t(record.start() - created);
     Call call{begin, begin + int64_t(record.duration()), record.has_failed() ? 0 : record.size(),
-              meaning.label, kind, kLevels[record.layer()], record.is_nested()};
+              label, kind, kLevels[record.layer()], record.is_nested()};
     if (kind >= Call::kCollects) understand(record, meaning.members, call);
     else if (call.level == Call::kSystem && meaning.is_hidden) continue;
     calls_.push_back(call);

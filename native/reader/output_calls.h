@@ -50,7 +50,9 @@ class Meanings {
  public:
   struct Meaning {
     uint32_t label, members;  // as of weir_reader_output
+    uint32_t cuts;            // of its text
     bool is_hidden;           // no file
+    uint64_t first_cut;
   };
 
   Meanings(const OutputInput& input, uint32_t process);
@@ -58,10 +60,13 @@ class Meanings {
     const std::vector<Meaning>& of_half = of_[id >> 31];
     return (id & kMask) < of_half.size() ? of_half[id & kMask] : kLost;
   }
+  // The label of a name at a timestamp (ticks).
+  uint32_t label_of(const Meaning& name, uint64_t ticks) const;
 
  private:
-  static constexpr Meaning kLost{Call::kNone, 0, false};
+  static constexpr Meaning kLost{Call::kNone, 0, 0, false, 0};
   static constexpr uint32_t kMask = ~uint32_t{0} >> 1;
+  const OutputInput& input_;
   std::vector<Meaning> of_[2];  // ids count up from 0, and from the middle
 };
 
@@ -95,7 +100,7 @@ class Log {
   std::vector<Call> calls_;
 };
 
-// Calls by falling end, of all logs of a rank.
+// Calls by falling end, of all logs of a rank: take(call, place of its log).
 template <class Take>
 void each_call(std::vector<Log>& logs, Take take) {
   struct Head {
@@ -112,7 +117,8 @@ void each_call(std::vector<Log>& logs, Take take) {
     std::pop_heap(heap.begin(), heap.end());
     Log& log = *heap.back().log;
     const int64_t others = heap.size() == 1 ? INT64_MIN : heap.front().end;
-    log.take_until(others, take);
+    auto of_log = [&, place = size_t(&log - logs.data())](const Call& call) { take(call, place); };
+    log.take_until(others, of_log);
     if (!log.is_left()) {
       heap.pop_back();
     } else {

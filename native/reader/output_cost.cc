@@ -13,110 +13,132 @@
 namespace weir::reader {
 namespace {
 
-// The calls of one rank, by falling end: what lies within a call comes behind it. Where calls of
-// several processes or threads of the rank overlap, a moment counts once, for the call that ends
-// last.
+// The calls of one rank, by falling end: what lies within a call comes behind it.
 class Costs {
  public:
-  Costs(const OutputInput& input, uint32_t rank)
+  Costs(const OutputInput& input, uint32_t rank, size_t logs)
       : labels_(*input.asked),
         waited_(input.asked->waited, rank, input),
         waiting_(input.asked->waiting, rank, input),
-        gaps_(waited_, waiting_, double(length_ns(input.clock, 1 << 20)) / (1 << 20)) {}
+        gaps_({labels_, waited_, {input.asked->arriving, rank, input}},
+              double(length_ns(input.clock, 1 << 20)) / (1 << 20)),
+        outermost_(logs) {}
 
-  void take(const Call& call) {
-    if (call.begin >= covered_) return within(call);
+  // log: its place among those of the rank.
+  void take(const Call& call, size_t log) {
+    Outermost& around = outermost_[log];
+    if (call.begin >= around.begin) return within(call, around);
     if (call.kind >= Call::kCollects) return gaps_.mpi(call);
     const bool counts = call.label != Call::kNone && call.kind > Call::kRead;
     if (call.is_nested) {  // made by the kernel while the thread goes on
-      if (counts && call.writes()) labels_.file_of(call.label).settle(true);
+      if (counts && call.writes()) labels_.settle(labels_.file_of(call.label), true);
     } else if (counts) {
-      outermost(call);
+      outermost(call, around);
     } else {
-      gaps_.stop();
+      gaps_.stop(call.begin);
     }
   }
 
   void add_rows(uint32_t rank, const weir_reader_clock& clock,
                 std::vector<weir_reader_output_cost>& to) const {
     const auto ns = [&](int64_t ticks) { return int64_t(length_ns(clock, uint64_t(ticks))); };
-    for (const Label& label : labels_.all()) {
-      const Sums& s = label.kept;
-      if (s.calls == 0) continue;
+    const auto add = [&](uint32_t label, uint32_t of, const Account& account) {
+      const Sums& s = account.kept;
+      if (s.calls == 0) return;
       const int64_t gather_ns = std::max<int64_t>(ns(s.gather) - s.gathering_wait_ns, 0);
-      to.push_back({rank, label.number, s.calls, s.bytes, ns(s.inner - s.system),
-                    ns(s.all - s.inner), ns(s.system), gather_ns, ns(s.packing), s.waited_ns});
-    }
+      const int64_t mpi_ns = ns(std::max<int64_t>(s.inner - s.system, 0));
+      const int64_t waiting_ns = std::min(s.waiting_ns, mpi_ns);
+      to.push_back({rank, label, of, 0, s.calls, s.bytes, mpi_ns - waiting_ns,
+                    ns(std::max<int64_t>(s.all - s.inner, 0)), ns(s.system), gather_ns,
+                    ns(s.packing), waiting_ns, s.waited_ns});
+    };
+    for (const Label& label : labels_.all()) add(label.number, WEIR_READER_OF_LABEL, label.account);
+    for (const FileState& file : labels_.files())
+      add(file.whole->number, WEIR_READER_OF_FILE, file.account);
+    add(0, WEIR_READER_OF_RANK, labels_.whole());
   }
 
  private:
-  static constexpr int64_t kNever = INT64_MAX;
+  // The call of a log in which others of it may lie. label: none where it does not count.
+  struct Outermost {
+    int64_t begin = INT64_MAX;
+    FileState* file = nullptr;
+    Label* label = nullptr;
+    uint32_t dropped = 0;  // of the file, then
+  };
 
   // A session of a file counts when something is written in it: a file that is read, or only
   // opened, is no output. What follows the last write of a session is put off until that is met.
   Label* label_of(const Call& call, FileState& file) {
     Label& label = labels_.label(call.label);
     switch (call.kind) {
-      case Call::kWrite: case Call::kDefine: file.settle(true); return &label;
+      case Call::kWrite: case Call::kDefine: labels_.settle(file, true); return &label;
       case Call::kCreate:
-        file.settle(true);
+        labels_.settle(file, true);
         file.is_written = false;
         return &label;
       case Call::kOpen:
-        if (!file.is_written) return file.settle(false), nullptr;
+        if (!file.is_written) return labels_.settle(file, false), nullptr;
         file.is_written = false;
         return &label;
       default:
         if (call.kind == Call::kClose && &label == file.whole) file.is_written = false;
-        if (!file.is_written) file.put_off(label);
+        if (!file.is_written) Labels::put_off(label, file);
         return &label;
     }
   }
 
-  void outermost(const Call& call) {
+  void outermost(const Call& call, Outermost& around) {
     FileState& file = labels_.file_of(call.label);
     Label* label = label_of(call, file);
-    const int64_t until = std::min(call.end, covered_);
-    covered_ = call.begin;
-    file_ = &file, label_ = label;
-    if (label == nullptr) return gaps_.stop();
+    around = {call.begin, &file, label, file.dropped};
+    if (label == nullptr) return gaps_.stop(call.begin);
     gaps_.output(call, *label, file);
-    Sums& sums = label->sums();
-    sums.calls += 1;
-    sums.bytes += call.kind == Call::kWrite ? call.bytes : 0;
-    sums.all += until - call.begin;
-    sums.waited_ns += waited_.between(call.begin, until);
-    add_parts(call, sums);
+    int64_t until = INT64_MIN, waited_ns = 0;  // which mostly is one for all lines
+    labels_.each_of(*label, file, [&](Account& account, Sums& sums) {
+      sums.calls += 1;
+      sums.bytes += call.kind == Call::kWrite ? call.bytes : 0;
+      if (const int64_t its = account.all.until(call.end); its != until) {
+        until = its;
+        waited_ns = waited_.between(call.begin, until);
+      }
+      sums.waited_ns += waited_ns;
+      sums.all += account.all.add(call.begin, call.end);
+    });
+    add_parts(call, *label, file);
   }
 
-  void within(const Call& call) {
-    if (file_ == nullptr || call.is_nested) return;
-    if (call.writes() && call.label != Call::kNone && !file_->pending.empty() &&
-        &labels_.file_of(call.label) == file_)
-      file_->settle(true);  // what was put off has written
-    if (label_ != nullptr) add_parts(call, label_->sums());
+  void within(const Call& call, Outermost& around) {
+    if (around.file == nullptr || call.is_nested) return;
+    FileState& file = *around.file;
+    if (call.writes() && call.label != Call::kNone && !file.labels.empty() &&
+        &labels_.file_of(call.label) == &file)
+      labels_.settle(file, true);  // what was put off has written
+    if (file.dropped != around.dropped) around.label = nullptr;
+    if (around.label != nullptr) add_parts(call, *around.label, file);
   }
 
   // Unions of what lies within outermost calls.
-  void add_parts(const Call& call, Sums& sums) {
+  void add_parts(const Call& call, Label& label, FileState& file) {
     const bool is_system = call.kind < Call::kCollects && call.level == Call::kSystem;
     if (!is_system && call.kind < Call::kCollects && call.level != Call::kMpiIo) return;
-    const int64_t from = std::max(call.begin, covered_);
-    const auto add = [&](int64_t& covered, int64_t& sum) {
-      sum += std::max<int64_t>(std::min(call.end, covered) - from, 0);
-      covered = std::min(covered, call.begin);
-    };
-    add(inner_, sums.inner);
-    if (is_system) add(system_, sums.system);
+    int64_t until = INT64_MIN, waiting_ns = 0;
+    labels_.each_of(label, file, [&](Account& account, Sums& sums) {
+      if (is_system) {
+        sums.system += account.system.add(call.begin, call.end);
+      } else if (const int64_t its = account.inner.until(call.end); its != until) {
+        until = its;
+        waiting_ns = waiting_.between(call.begin, until);
+      }
+      sums.waiting_ns += waiting_ns;
+      sums.inner += account.inner.add(call.begin, call.end);
+    });
   }
 
   Labels labels_;
   Growing waited_, waiting_;
   Gaps gaps_;
-  FileState* file_ = nullptr;  // of the outermost call at hand; its label, unless it does not count
-  Label* label_ = nullptr;
-  // From here on time is covered: by outermost calls, by MPI and the system in them, by the latter.
-  int64_t covered_ = kNever, inner_ = kNever, system_ = kNever;
+  std::vector<Outermost> outermost_;  // by log
 };
 
 using Rows = std::vector<weir_reader_output_cost>;
@@ -142,8 +164,8 @@ Rows output_costs(const OutputInput& input) {
   std::vector<Rows> of_rank(logs.size());
   each_in_parallel(std::max(input.asked->threads, 1u), logs.size(), [&](size_t, size_t rank) {
     if (logs[rank].empty()) return;
-    Costs costs(input, uint32_t(rank));
-    each_call(logs[rank], [&](const Call& call) { costs.take(call); });
+    Costs costs(input, uint32_t(rank), logs[rank].size());
+    each_call(logs[rank], [&](const Call& call, size_t log) { costs.take(call, log); });
     costs.add_rows(uint32_t(rank), input.clock, of_rank[rank]);
   });
   Rows rows;

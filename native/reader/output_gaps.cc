@@ -13,25 +13,32 @@ bool Gaps::is_new_phase(const Call& call, Label& label, FileState& file) const {
   return is_new;
 }
 
+void Gaps::add_packing(int64_t begin, int64_t end) {
+  const int64_t waited_ns = rank_.waited.between(begin, end);
+  rank_.labels.each_of(*label_, *file_, [&](Account&, Sums& sums) {
+    sums.packing += end - begin;
+    sums.waited_ns += waited_ns;
+  });
+}
+
+// Calls that run at once have nothing between them.
 void Gaps::output(const Call& call, Label& label, FileState& file) {
   const bool is_new = is_new_phase(call, label, file);
   const bool is_library = call.level == Call::kLibrary && level_ == Call::kLibrary;
+  const bool is_alone = call.end <= begin_;
   bool follows = false;
-  if (file_ == &file && call.end <= begin_ && stays_.empty()) {
-    const int64_t gap = begin_ - call.end;
+  if (file_ == &file && is_alone && stays_.empty()) {
     const bool defines = is_library && call.kind == Call::kCreate && kind_ == Call::kDefine;
     const int64_t most = defines ? int64_t(kDefiningNs * ticks_per_ns_)
                                  : room(first_bytes_, kPackingNsPerByte);
-    follows = gap <= most;
-    if (follows && is_library && !is_new) {
-      label_->sums().packing += gap;
-      label_->sums().waited_ns += waited_.between(call.end, begin_);
-    }
+    follows = begin_ - call.end <= most;
+    if (follows && is_library && !is_new) add_packing(call.end, begin_);
     follows &= !has_gather_;
   }
   first_bytes_ = call.kind == Call::kWrite ? call.bytes : 0;
   bytes_ = (follows ? bytes_ : 0) + first_bytes_;
-  file_ = &file, label_ = &label, kind_ = call.kind, level_ = call.level, begin_ = call.begin;
+  begin_ = std::min(begin_, call.begin);
+  file_ = is_alone ? &file : nullptr, label_ = &label, kind_ = call.kind, level_ = call.level;
   packed_ = 0, collected_ = 0, has_gather_ = false;
   if (!stays_.empty()) stays_.clear();
   if (!senders_.empty()) senders_.clear();
@@ -73,7 +80,7 @@ void Gaps::mpi(const Call& call) {
   const uint64_t least = level_ == Call::kLibrary ? 1 : kLeastBytes;
   if (gap < 0 || bytes_ < least || collected_ >= bytes_ || !fits(call) ||
       packed_ + gap > room(std::max(bytes_, collected_), kGatheredNsPerByte))
-    return stop();
+    return stop(call.begin);
   stays_.push_back({call.begin, call.end, begin_});
   packed_ += gap;
   begin_ = call.begin;
@@ -83,12 +90,18 @@ void Gaps::mpi(const Call& call) {
 
 // Until whom the rank waits for has come, it is not output that takes the time.
 void Gaps::accept() {
-  Sums& sums = label_->sums();
   for (const Stay& stay : stays_) {
-    sums.gather += stay.end - stay.begin;
-    sums.gathering_wait_ns += waiting_.between(stay.begin, stay.end);
-    sums.packing += stay.next - stay.end;
-    sums.waited_ns += waited_.between(stay.begin, stay.next);
+    const int64_t late_ns = rank_.arriving.between(stay.begin, stay.end);
+    const int64_t waited_ns = rank_.waited.between(stay.begin, stay.end);
+    rank_.labels.each_of(*label_, *file_, [&](Account& account, Sums& sums) {
+      sums.gather += stay.end - stay.begin;
+      sums.gathering_wait_ns += late_ns;
+      sums.waited_ns += waited_ns;
+      // What the rank's other programs do meanwhile does not count again.
+      for (Cover* cover : {&account.all, &account.inner, &account.system})
+        cover->add(stay.begin, stay.next);
+    });
+    add_packing(stay.end, stay.next);
   }
   stays_.clear();
   has_gather_ = true;

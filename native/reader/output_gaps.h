@@ -18,15 +18,23 @@ namespace weir::reader {
 
 class Gaps {
  public:
-  Gaps(Growing& waited, Growing& waiting, double ns_per_tick)
-      : waited_(waited), waiting_(waiting), ticks_per_ns_(1 / ns_per_tick) {}
+  // waited, arriving: as of weir_reader_output.
+  struct Rank {
+    Labels& labels;
+    Growing& waited;
+    Growing arriving;
+  };
+  Gaps(Rank rank, double ns_per_tick) : rank_(rank), ticks_per_ns_(1 / ns_per_tick) {}
 
   // A call that counts. Calls come by falling end.
   void output(const Call& call, Label& label, FileState& file);
   // A call of MPI outside of calls on files.
   void mpi(const Call& call);
-  // Anything else that the rank did: what lies before it is not output.
-  void stop() { file_ = nullptr, received_.clear(); }
+  // Anything else that the rank did, from then on: what lies before it is not output.
+  void stop(int64_t begin) {
+    begin_ = std::min(begin_, begin);
+    file_ = nullptr, received_.clear();
+  }
 
  private:
   // From one variable to the next, packing takes at most so long for each byte put: 250 MB/s.
@@ -53,14 +61,18 @@ class Gaps {
   bool fits(const Call& call);
   void accept();
 
-  Growing &waited_, &waiting_;
+  void add_packing(int64_t begin, int64_t end);
+
+  Rank rank_;
   const double ticks_per_ns_;
   // The calls that follow without anything between, from begin_ on; the first of them.
   FileState* file_ = nullptr;
   Label* label_ = nullptr;
   Call::Kind kind_ = Call::kNothing;
   Call::Level level_ = Call::kSystem;
-  int64_t begin_ = 0, packed_ = 0;  // ticks; packed_: between gathers and the write
+  // In ticks. begin_: before it the rank did nothing that was met; packed_: between gathers and
+  // the write.
+  int64_t begin_ = INT64_MAX, packed_ = 0;
   uint64_t first_bytes_ = 0, bytes_ = 0, collected_ = 0;
   bool has_gather_ = false;
   std::vector<Stay> stays_;  // of which it is not known whether they brought what was written

@@ -2,6 +2,7 @@
 // What is added up for each file and variable that a rank writes, and the sums that grow in time.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <vector>
@@ -16,14 +17,38 @@ struct Sums {
   // In ticks. all, with MPI and the system, with the system alone: each is part of the one before
   int64_t all = 0, inner = 0, system = 0;
   int64_t gather = 0, packing = 0;
-  int64_t waited_ns = 0, gathering_wait_ns = 0;  // the latter: part of the gathers that is none
+  int64_t waited_ns = 0;
+  int64_t waiting_ns = 0, gathering_wait_ns = 0;  // parts of inner and of gather that are none
 
   void add(const Sums& other) {
     calls += other.calls, bytes += other.bytes;
     all += other.all, inner += other.inner, system += other.system;
     gather += other.gather, packing += other.packing;
-    waited_ns += other.waited_ns, gathering_wait_ns += other.gathering_wait_ns;
+    waited_ns += other.waited_ns;
+    waiting_ns += other.waiting_ns, gathering_wait_ns += other.gathering_wait_ns;
   }
+};
+
+// A union of intervals that come by falling end.
+class Cover {
+ public:
+  // Of an interval the part that no other one had: [begin, until()), empty where that is no more.
+  int64_t until(int64_t end) const { return std::min(end, begin_); }
+  int64_t add(int64_t begin, int64_t end) {
+    const int64_t length = std::max<int64_t>(until(end) - begin, 0);
+    begin_ = std::min(begin_, begin);
+    return length;
+  }
+
+ private:
+  int64_t begin_ = INT64_MAX;
+};
+
+// What is added up as one line of the table. A moment in which several calls run at once, of
+// threads or of programs that the rank started, counts once; of what is put off, too.
+struct Account {
+  Sums kept;
+  Cover all, inner, system;  // of Sums
 };
 
 // A file that is written, or a variable of it. What belongs to a session of the file that has not
@@ -32,35 +57,22 @@ struct Label {
   uint32_t number = 0;
   bool is_pending = false;
   uint32_t phase = 0;  // of the file, in which this variable was put last
-  Sums kept, pending;
-
-  Sums& sums() { return is_pending ? pending : kept; }
+  Account account;
+  Sums pending;
 };
 
-// The same of a file as a whole. Time goes backwards: a session ends before it begins.
+// The same of a file with all its variables. Time goes backwards: a session ends before it begins.
 struct FileState {
-  Label* whole = nullptr;
+  Label* whole = nullptr;   // what is on none of its variables
   bool is_written = false;  // in the session at hand
   uint32_t phase = 1;       // of puts of different variables
-  std::vector<Label*> pending;
-
-  void put_off(Label& label) {
-    if (label.is_pending) return;
-    label.is_pending = true;
-    pending.push_back(&label);
-  }
-  void settle(bool is_written_now) {
-    for (Label* label : pending) {
-      if (is_written_now) label->kept.add(label->pending);
-      label->pending = {};
-      label->is_pending = false;
-    }
-    pending.clear();
-    is_written = is_written_now;
-  }
+  uint32_t dropped = 0;     // sessions without writes so far
+  Account account;
+  Sums pending, pending_of_rank;
+  std::vector<Label*> labels;  // with something pending
 };
 
-// The labels of one rank, made when they are first met.
+// The labels of one rank, made when they are first met, and what they are together.
 class Labels {
  public:
   explicit Labels(const weir_reader_output& asked)
@@ -78,6 +90,41 @@ class Labels {
     return *place;
   }
   const std::deque<Label>& all() const { return all_labels_; }
+  const std::deque<FileState>& files() const { return all_files_; }
+  const Account& whole() const { return whole_; }
+
+  // What follows on the label is put off until its session ends.
+  static void put_off(Label& label, FileState& file) {
+    if (label.is_pending) return;
+    label.is_pending = true;
+    file.labels.push_back(&label);
+  }
+  void settle(FileState& file, bool is_written_now) {
+    file.is_written = is_written_now;
+    if (file.labels.empty()) return;
+    for (Label* label : file.labels) {
+      if (is_written_now) label->account.kept.add(label->pending);
+      label->pending = {};
+      label->is_pending = false;
+    }
+    file.labels.clear();
+    if (is_written_now) {
+      file.account.kept.add(file.pending);
+      whole_.kept.add(file.pending_of_rank);
+    } else {
+      ++file.dropped;
+    }
+    file.pending = file.pending_of_rank = {};
+  }
+  // Calls take(account, sums): the lines that something on a label is part of, and their sums.
+  template <class Take>
+  void each_of(Label& label, FileState& file, Take take) {
+    const bool is_pending = !file.labels.empty();
+    if (is_pending) put_off(label, file);
+    take(label.account, is_pending ? label.pending : label.account.kept);
+    take(file.account, is_pending ? file.pending : file.account.kept);
+    take(whole_, is_pending ? file.pending_of_rank : whole_.kept);
+  }
 
  private:
   const weir_reader_output& asked_;
@@ -85,6 +132,7 @@ class Labels {
   std::vector<FileState*> files_;
   std::deque<Label> all_labels_;
   std::deque<FileState> all_files_;
+  Account whole_;
 };
 
 // One rank's part of a weir_reader_growing. Timestamps mostly fall from question to question.

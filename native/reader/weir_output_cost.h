@@ -29,20 +29,31 @@ typedef struct {
   const uint32_t *label_of;   /* of each text; WEIR_READER_NO_ROW: of no output */
   const uint32_t *members_of; /* of each text: members of a communicator; 0: of anything else */
   const uint32_t *file_of;    /* of each label: the label of its file as a whole */
+  /* Names that stand for one file after the other: behind cut_at_ns[first_cut_of[t]] and so on up
+   * to first_cut_of[t + 1], rising, text t is of cut_label. */
+  const uint64_t *first_cut_of;
+  const int64_t *cut_at_ns;
+  const uint32_t *cut_label;
   weir_reader_growing waited; /* how long other ranks have waited for the rank so far */
-  weir_reader_growing waiting; /* how long the rank has waited for others so far */
+  weir_reader_growing waiting; /* how long the rank has waited in MPI for others so far */
+  weir_reader_growing arriving; /* of that, for others that were not yet in MPI */
 } weir_reader_output;
 
-/* calls, bytes: of the outermost calls; bytes as the program gave them. Times in ns: mpi, library
- * and system add up to these calls; gather and packing lie between them; waited: other ranks,
+enum { WEIR_READER_OF_LABEL, WEIR_READER_OF_FILE, WEIR_READER_OF_RANK };
+
+/* A row of what a rank does on one label; on one file with all that are its variables, by the label
+ * of the file; on all files (label 0). calls, bytes: of the outermost calls; bytes as the program
+ * gave them. Times in ns: mpi, library, system and waiting add up to the union of these calls: a
+ * moment counts once in each row. gather and packing lie between them; waited: other ranks,
  * meanwhile. */
 typedef struct {
   uint32_t rank, label;
+  uint32_t of, reserved; /* WEIR_READER_OF_... */
   uint64_t calls, bytes;
-  int64_t mpi_ns, library_ns, system_ns, gather_ns, packing_ns, waited_ns;
+  int64_t mpi_ns, library_ns, system_ns, gather_ns, packing_ns, waiting_ns, waited_ns;
 } weir_reader_output_cost;
 
-/* Rows by rank and label, at most `room`; *count: how many there are, which may be more. before:
+/* Rows by rank, at most `room`; *count: how many there are, which may be more. before:
  * weir_reader_scan or weir_reader_times. cost: one pass, with ranks shared out over
  * asked->threads; memory: some MiB for each thread, a hundred bytes for each label of a rank.
  * fails: -1 when memory or threads ran out. */

@@ -14,7 +14,7 @@ from weir.report.files.groups import file_groups
 from weir.report.frame.amounts import plain
 from weir.report.frame.kind import Options
 from weir.report.frame.table import text_lines
-from weir.report.output_cost.compute import PARTS, output_cost_of
+from weir.report.output_cost.compute import PARTS, output_costs_of
 from weir.report.registry import report_tables
 from weir.report.sentences import sentences
 from weir.report.waits.ready_made import fitting_rules, rules_of
@@ -66,7 +66,7 @@ def frame(program: WaitTrace, opens: bool = True) -> None:
 
 
 def cost(program: WaitTrace, directory: Path):
-    found = output_cost_of(build(program.write(directory / "run" / "s")).steps[0])
+    [found] = output_costs_of(build(program.write(directory / "run" / "s")))
     for one in (*found.files, *found.variables, found.whole):
         assert sum(getattr(one, part) for part in PARTS) == one.elapsed_ns
     assert found.whole.all_ns == sum(one.all_ns for one in found.files)
@@ -258,11 +258,138 @@ def test_calls_of_children_at_once_count_once(tmp_path):
                 end_ticks=end, end_kind=1)
             number = one.name(f"/scratch/{file}")
             one.events([event("write", begin + at * TENTH, 3 * TENTH, file=number, size=1)])
-    found = output_cost_of(build(tmp_path / "run").steps[0])
-    # [0, 3) and [2, 5) of a, [1, 4) and [6, 9) of b: a moment counts for what ends last
+    [found] = output_costs_of(build(tmp_path / "run"))
+    # [0, 3) and [2, 5) of a, [1, 4) and [6, 9) of b: the union of each, and that of all
     assert {one.file: tenths(one, "elapsed")[0] for one in found.files} == {
-        "/scratch/a": 4, "/scratch/b": 4}
+        "/scratch/a": 5, "/scratch/b": 6}
     assert tenths(found.whole, "elapsed", "all") == (8, 8)
+
+
+def two_threads(directory: Path, *calls: tuple[int, str, int, int]) -> Path:
+    """A program without MPI; calls: thread, file, begin and length in tenths of a second."""
+    (directory / "run" / "s").mkdir(parents=True)
+    with TraceWriter(directory / "run" / "s" / "n0.weir") as writer:
+        begin = writer.created_ticks + 1000
+        one = writer.process(100, start_ticks=begin, last_ticks=begin + SECOND,
+            end_ticks=begin + SECOND, end_kind=1)
+        for thread in (1, 2):
+            one.events([event("write", begin + at * TENTH, length * TENTH,
+                file=one.name(f"/scratch/{file}"), size=1)
+                for of, file, at, length in calls if of == thread], thread=thread)
+    return directory / "run"
+
+
+def test_files_that_threads_write_side_by_side_each_have_their_whole_time(tmp_path):
+    run = two_threads(tmp_path, (1, "a", 0, 4), (1, "a", 5, 3), (2, "b", 1, 2), (2, "b", 3, 6))
+    [found] = output_costs_of(build(run))
+    assert {one.file[-1]: tenths(one, "elapsed")[0] for one in found.files} == {"a": 7, "b": 8}
+    assert tenths(found.whole, "elapsed", "system") == (9, 9)
+
+
+def test_two_threads_on_one_file_count_a_moment_once(tmp_path):
+    run = two_threads(tmp_path, (1, "a", 0, 4), (2, "a", 1, 2), (2, "a", 3, 3), (1, "a", 8, 1))
+    [found] = output_costs_of(build(run))
+    assert found.files[0].calls == 4
+    assert tenths(found.files[0], "elapsed") == tenths(found.whole, "elapsed") == (7,)
+
+
+def test_two_variables_put_side_by_side_each_have_their_whole_time(tmp_path):
+    (tmp_path / "run" / "s").mkdir(parents=True)
+    with TraceWriter(tmp_path / "run" / "s" / "n0.weir") as writer:
+        begin = writer.created_ticks + 1000
+        one = writer.process(100, start_ticks=begin, last_ticks=begin + SECOND,
+            end_ticks=begin + SECOND, end_kind=1)
+        for thread, variable in ((1, "T"), (2, "U")):
+            at = begin + thread * TENTH
+            name = one.name(f"netcdf:{FILE}:{variable}")
+            one.events([
+                event("pwrite", at, 2 * TENTH, file=one.name(FILE), size=1),
+                event("library_put", at, 4 * TENTH, file=name, size=1, layer=NETCDF),
+            ], thread=thread)  # fmt: skip
+    [found] = output_costs_of(build(tmp_path / "run"))
+    assert {one.variable: tenths(one, "elapsed", "system") for one in found.variables} == {
+        "T": (4, 2), "U": (4, 2)}
+    # [1, 3) and [2, 4) in the system, [1, 5) and [2, 6) in puts
+    assert tenths(found.files[0], "elapsed", "system") == (5, 3)
+
+
+def test_two_groups_of_ranks_each_have_their_file_and_the_total_is_of_one_rank(tmp_path):
+    program = WaitTrace(4)
+    for rank, (file, length) in enumerate((("a", 3), ("a", 1), ("b", 4), ("b", 5))):
+        program.io(rank, length * TENTH, f"/scratch/{file}")
+    program.io(0, 3 * TENTH, "/scratch/c")
+    program.barrier()
+    report = build(program.write(tmp_path / "run" / "s"))
+    [found] = output_costs_of(report)
+    assert [(one.file[-1], one.rank, *tenths(one, "elapsed", "all")) for one in found.files] == [
+        ("b", 3, 5, 9), ("a", 0, 3, 4), ("c", 0, 3, 3)]
+    assert (found.whole.rank, *tenths(found.whole, "elapsed", "all")) == (0, 6, 16)
+    [table, *_] = report_tables(report, Options(("output-cost",)))
+    assert table.footer[0][table.columns.index("rank")] == "0"
+    assert any(one.startswith("TOTAL: of rank 0, which has most work") for one in table.remarks)
+    assert any("overlap" in one for one in table.remarks)
+
+
+def test_a_rank_that_waits_for_the_writer_is_not_the_one_that_is_busy(tmp_path):
+    program = WaitTrace(3)
+    program.compute(0, 2 * TENTH)
+    program.write_all({0: 5 * TENTH})  # ranks 1 and 2 come first and wait for rank 0
+    program.barrier()
+    [file] = cost(program, tmp_path).files
+    assert (file.rank, file.ranks) == (0, 3)
+    assert tenths(file, "elapsed", "system", "waiting") == (5, 5, 0)
+
+
+def test_the_wait_of_a_writer_for_ranks_that_come_late_is_apart(tmp_path):
+    program = WaitTrace(3)
+    program.compute(2, 4 * TENTH)
+    program.write_all({0: 5 * TENTH})
+    program.barrier()
+    [file] = cost(program, tmp_path).files
+    assert file.rank == 0 and tenths(file, "elapsed", "waiting") == (5, 4)
+
+
+def rename(program: WaitTrace, old: str, new: str, rank: int = 0) -> None:
+    program._keep(rank, f"rename\n{old}\n{new}", lambda at, name: event("naming", at, 0, file=name,
+        below=True, nested=True), 0)
+
+
+def test_files_have_the_names_that_they_had_last(tmp_path):
+    program = WaitTrace(2)
+    for step, length in ((1, TENTH), (2, 3 * TENTH)):
+        program.io(0, TENTH, "/scratch/out.tmp", "open")
+        program.io(0, length, "/scratch/out.tmp")
+        program.io(0, TENTH, "/scratch/out.tmp", "close")
+        program.compute(0, 10)
+        rename(program, "/scratch/out.tmp", f"/scratch/out_{step}.nc")
+        program.compute(0, 10)
+    program.io(1, TENTH, "/scratch/log.tmp")
+    program.compute(1, 10)
+    rename(program, "/scratch/log.tmp", "/scratch/log", rank=1)
+    program.compute(1, 10)
+    program.barrier()
+    report = build(program.write(tmp_path / "run" / "s"))
+    [found] = output_costs_of(report)
+    assert {one.file: (one.calls, *tenths(one, "elapsed")) for one in found.files} == {
+        "/scratch/out_1.nc": (3, 3), "/scratch/out_2.nc": (3, 5), "/scratch/log": (1, 1)}
+    listed = {row["file"] for row in report_json(report, options=Options(top=0))["files"]}
+    assert listed == {one.file for one in found.files}
+
+
+def test_variables_have_the_name_that_their_file_had_last(tmp_path):
+    program = WaitTrace(2)
+    for step in (1, 2):
+        program.io(0, 1, FILE, "open")
+        frame(program)
+        program.compute(0, 10)
+        rename(program, FILE, f"/scratch/{step}.nc")
+        program.compute(0, 10)
+    program.barrier()
+    found = cost(program, tmp_path)
+    assert [one.file for one in found.files] == ["/scratch/1.nc", "/scratch/2.nc"]
+    assert sorted((one.file, one.variable) for one in found.variables) == [
+        (f"/scratch/{step}.nc", variable) for step in (1, 2)
+        for variable in ("(the file)", "T", "U")]
 
 
 def test_json_has_it_unasked(tmp_path):
@@ -281,9 +408,9 @@ def test_the_table_names_what_is_in_it_and_fits_a_screen(tmp_path):
     program.barrier()
     report = build(program.write(tmp_path / "run" / "s"))
     lines = [line for t in report_tables(report, Options(("output-cost",)))
-        for line in text_lines(t)]
+        for line in text_lines(t, 80)]
     assert "Cost of output of s" in lines and "Cost of output of s by variable" in lines
-    assert max(len(line.replace(FILE, "").replace(FILE[9:], "")) for line in lines) <= 80
+    assert max(map(len, lines)) <= 80
     [row] = report_json(report)["output_cost"]
     assert row["file"] == FILE and row["elapsed_s"] == 0.2
 

@@ -16,7 +16,7 @@ from weir.report.files.groups import FileGroup
 from weir.report.findings.registry import findings_of
 from weir.report.frame.amounts import amount, number, seconds, share
 from weir.report.frame.build import Report
-from weir.report.output_cost.compute import output_cost_of
+from weir.report.output_cost.compute import output_costs_of
 from weir.report.waits.outside import outside_ns
 from weir.report.waits.summary import synchronisation_of
 from weir.report.wall.compute import wall_time_of
@@ -174,7 +174,7 @@ def _of_threads(report: Report, critical_ns: int) -> str:
 def _output(report: Report) -> str | None:
     """What output takes of the rank that it takes most of, with what is not in calls to files
     (docs/guide/output-cost.md)."""
-    costs = [found.whole for step in report.steps if (found := output_cost_of(step)) is not None]
+    costs = [found.whole for found in output_costs_of(report) if found is not None]
     elapsed = sum(one.elapsed_ns for one in costs)
     if not costs or elapsed < max(LEAST_SHARE * report.wall_ns, MORE * (report.active_ns or 0)):
         return None  # next to nothing, or no more than the calls to files of the first sentence
@@ -182,7 +182,8 @@ def _output(report: Report) -> str | None:
     several = any(len(step.ranks) > 1 for step in report.steps)
     of_whom = f" of rank {ranks.pop()}" if several and len(ranks) == 1 else ""
     inferred = sum(one.inferred_ns for one in costs) / 1e9
-    waited = sum(one.waited_ns for one in costs) / 1e9
+    waiting, waited = (sum(getattr(one, name) for one in costs) / 1e9
+        for name in ("waiting_ns", "waited_ns"))
     text = (
         f"Output takes at least {seconds(elapsed / 1e9)}{of_whom} "
         f"({share(elapsed, report.wall_ns)} of the run): "
@@ -191,6 +192,8 @@ def _output(report: Report) -> str | None:
     )
     if inferred >= LEAST_SHARE * elapsed / 1e9:
         text += f", and {seconds(inferred)} of gathers and packing between them (inferred)"
+    if waiting >= LEAST_SHARE * report.wall_ns / 1e9:
+        text += f"; in these calls it waits for other ranks for another {seconds(waiting)}"
     if waited >= LEAST_SHARE * report.wall_ns / 1e9:
         text += f"; other ranks wait for it, {seconds(waited)} added up"
     return f"{text}."

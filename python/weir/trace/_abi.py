@@ -355,15 +355,17 @@ class OutputAsked(c.Structure):
         ("ranks", c.c_uint32), ("labels", c.c_uint32), ("threads", c.c_uint32),
         ("reserved", c.c_uint32),
         *((name, c.c_void_p) for name in
-            ("rank_of", "thread_of", "is_plain", "label_of", "members_of", "file_of")),
-        ("waited", Growing), ("waiting", Growing),
+            ("rank_of", "thread_of", "is_plain", "label_of", "members_of", "file_of",
+             "first_cut_of", "cut_at_ns", "cut_label")),
+        ("waited", Growing), ("waiting", Growing), ("arriving", Growing),
     ]  # fmt: skip
 
 
 OUTPUT_COST = _layout(
-    "rank:<u4 label:<u4 calls:<u8 bytes:<u8"
-    " mpi_ns:<i8 library_ns:<i8 system_ns:<i8 gather_ns:<i8 packing_ns:<i8 waited_ns:<i8"
+    "rank:<u4 label:<u4 of:<u4 reserved:<u4 calls:<u8 bytes:<u8 mpi_ns:<i8 library_ns:<i8"
+    " system_ns:<i8 gather_ns:<i8 packing_ns:<i8 waiting_ns:<i8 waited_ns:<i8"
 )
+OF_LABEL, OF_FILE, OF_RANK = range(3)
 
 
 @functools.cache

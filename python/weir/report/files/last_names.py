@@ -168,12 +168,18 @@ def namings_of(step: StepReport) -> tuple[Naming, ...]:
 
 
 @figure
+def files_of_names(report: Report) -> Files:
+    """The files behind all names of the run."""
+    made = [one for step in report.steps for one in namings_of(step)]
+    return files_behind(made, [step.columns for step in report.steps], report.names)
+
+
+@figure
 def last_names_of(report: Report) -> list[Named]:
     """Of each step: all that its processes did, and the name that each file had last in the run.
     Where names stand for one file after the other within a step at level trace, this costs a pass
     over its records."""
-    made = [one for step in report.steps for one in namings_of(step)]
-    behind = files_behind(made, [step.columns for step in report.steps], report.names)
+    behind = files_of_names(report)
 
     def of(step: StepReport) -> Named:
         split = partial(split_by_records, step.data) if step.level == "trace" else None

@@ -11,6 +11,7 @@ import numpy as np
 
 from weir.analysis.names import NO_NAME, NameTable, fold
 from weir.analysis.step import StepData
+from weir.report.files.naming import Files
 from weir.report.output_cost.waiting import Growing
 from weir.report.waits.instances import PREFIX
 from weir.trace import _abi
@@ -22,6 +23,25 @@ NO_LABEL = -1
 
 
 @dataclass(frozen=True)
+class Cuts:
+    """Names that stand for one file after the other: by number of the name the timestamps (ns)
+    behind which it is of another label, rising, and these labels."""
+
+    of_name: dict[int, tuple[list[int], list[int]]]
+
+    def by_text(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """For texts that are names: where the cuts of each begin, and behind the last one;
+        timestamps; labels."""
+        nothing: tuple[list[int], list[int]] = ([], [])
+        of_text = [self.of_name.get(one, nothing) for one in numbers.tolist()] if self.of_name \
+            else [nothing] * len(numbers)
+        first = np.cumsum([0, *(len(timestamps) for timestamps, _ in of_text)])
+        at = [at for timestamps, _ in of_text for at in timestamps]
+        label = [label for _, labels in of_text for label in labels]
+        return first.astype(np.uint64), np.array(at, np.int64), _native(np.array(label, np.int64))
+
+
+@dataclass(frozen=True)
 class Labels:
     """Files that somebody writes, and variables of them. of_name, members: by number of a name, its
     label (NO_LABEL: of no output), and the members of the communicator that it is. By label: the
@@ -29,6 +49,7 @@ class Labels:
 
     of_name: np.ndarray
     members: np.ndarray
+    cuts: Cuts
     file: np.ndarray
     texts: tuple[str, ...]
 
@@ -43,73 +64,127 @@ class Callers:
     is_plain: np.ndarray
 
 
-def labels_of(data: StepData, names: NameTable) -> Labels:
-    """Files, what has them in its name (variables), and streams of libweir."""
-    columns = data.columns
+def labels_of(data: StepData, names: NameTable, behind: Files) -> Labels:
+    """Files by the name that they had last, what has them in its name (variables), and streams of
+    libweir."""
+    columns, made = data.columns, _Made(names, behind)
     written = columns.where((columns.moved > 0) & columns.by_code("W") & columns.is_file)
-    files = np.unique(written.name[written.name != NO_NAME]).tolist()
-    of_name = np.full(len(names.names) + 1, NO_LABEL, np.int64)
-    members = np.zeros(len(names.names) + 1, np.uint32)
-    texts, file = [names[number] for number in files], list(range(len(files)))
-    of_name[files] = file
-    by_text = {text: label for label, text in enumerate(texts)}
+    every = np.unique(columns.name[columns.is_file & (columns.name != NO_NAME)])
+    made.add_files(np.unique(written.name[written.name != NO_NAME]), every)
     of_engine = set(np.unique(columns.name[columns.layer == OUTPUT]).tolist())
     used = np.unique(columns.name[np.isin(columns.layer, LIBRARIES) & (columns.name != NO_NAME)])
     for number in used.tolist():
-        text = names[number]
         if number in of_engine:
-            stream = text.rpartition(":")[0].rstrip(":")
-            stream = stream if ":" in stream else "output:(all streams)"
-            if stream not in by_text:
-                by_text[stream] = len(texts)
-                file.append(len(texts))
-                texts.append(stream)
-            of_name[number] = by_text[stream]
-            continue
-        path, _, variable = text.partition(":")[2].rpartition(":")
-        while path and fold(path) not in by_text:
-            path, _, more = path.rpartition(":")
-            variable = f"{more}:{variable}"
-        if path and of_name[number] == NO_LABEL:
-            of_name[number] = len(texts)
-            file.append(by_text[fold(path)])
-            texts.append(variable)
+            made.add_stream(number)
+        else:
+            made.add_variable(number)
+    members = np.zeros(len(names.names) + 1, np.uint32)
     for number in np.unique(columns.name[columns.layer == MPI]).tolist():
         size = names[number].rpartition(":")[2] if number != NO_NAME else ""
         if size.isdigit() and names[number].startswith(PREFIX):
             members[number] = min(int(size), 2**31)
-    return Labels(of_name, members, np.array(file, np.uint32), tuple(texts))
+    of_name = np.full(len(names.names) + 1, NO_LABEL, np.int64)
+    of_name[list(made.of_name)] = list(made.of_name.values())
+    return Labels(of_name, members, Cuts(made.cuts), np.array(made.file, np.uint32),
+        tuple(made.texts))
+
+
+class _Made:
+    """Labels in the making."""
+
+    def __init__(self, names: NameTable, behind: Files):
+        self._names, self._behind = names, behind
+        self._of_text: dict[tuple[int, str], int] = {}  # label of the file (-1: it is one), text
+        self.texts: list[str] = []
+        self.file: list[int] = []
+        self.of_name: dict[int, int] = {}
+        self.cuts: dict[int, tuple[list[int], list[int]]] = {}
+
+    def _label(self, text: str, file: int = NO_LABEL) -> int:
+        label = self._of_text.setdefault((file, text), len(self.texts))
+        if label == len(self.texts):
+            self.texts.append(text)
+            self.file.append(label if file == NO_LABEL else file)
+        return label
+
+    def _pieces(self, path: str) -> tuple[list[int], list[str]]:
+        """Timestamps at which a path began to stand for another file, and the last names of all
+        that it stood for: one more."""
+        behind = self._behind
+        if behind.is_plain(path):
+            return [], [path]
+        cuts = behind.timestamps(path)
+        moments = [*cuts, cuts[-1] + 1] if cuts else [0]
+        return cuts, [behind.last_name(behind.at(path, at)[0]) for at in moments]
+
+    def add_files(self, written: np.ndarray, used: np.ndarray) -> None:
+        """Numbers of names that somebody writes, and of all names of files."""
+        for number in written.tolist():
+            for last in self._pieces(self._names[number])[1]:
+                self._label(last)
+        for number in used.tolist():
+            self._add(number, *self._pieces(self._names[number]))
+
+    def _add(self, number: int, cuts: list[int], files: list[str], variable: str = "") -> bool:
+        """Whether one of the files is written."""
+        found = [self._of_text.get((NO_LABEL, one), NO_LABEL) for one in files]
+        if variable:
+            found = [one if one == NO_LABEL else self._label(variable, one) for one in found]
+        if all(one == NO_LABEL for one in found):
+            return False
+        self.of_name[number] = found[0]
+        if cuts:
+            self.cuts[number] = cuts, found[1:]
+        return True
+
+    def add_stream(self, number: int) -> None:
+        stream = self._names[number].rpartition(":")[0].rstrip(":")
+        self.of_name[number] = self._label(stream if ":" in stream else "output:(all streams)")
+
+    def add_variable(self, number: int) -> None:
+        """API, path of the file and variable; either may have colons."""
+        path, _, variable = self._names[number].partition(":")[2].rpartition(":")
+        while path and number not in self.of_name:
+            if self._add(number, *self._pieces(fold(path)), variable):
+                return
+            path, _, more = path.rpartition(":")
+            variable = f"{more}:{variable}"
+
+
+def _native(labels: np.ndarray) -> np.ndarray:
+    return np.where(labels == NO_LABEL, _abi.NO_ROW, labels).astype(np.uint32)
 
 
 def costs_in(data: StepData, names: NameTable, file: int, labels: Labels, ranks: Callers,
-        waited: Growing, waiting: Growing) -> np.ndarray:
+        growing: tuple[Growing, Growing, Growing]) -> np.ndarray:
     """Rows (OUTPUT_COST) of the ranks in one trace file; rank: its place among those of `ranks`.
+    growing: waited, waiting and arriving of weir_reader_output.
     cost: a pass over the records of the file. Raises MemoryError."""
     trace, numbers = data.files[file], data.name_numbers[file]
     first = data.first_member(file)
     mine = slice(first, first + len(trace.processes))
     places = ranks.rank[mine]
     here = np.unique(places[places >= 0])
-    room = len(trace.array("rows")) + 1
-    rows, count = np.empty(room, _abi.OUTPUT_COST), c.c_uint64()
     local = np.where(places >= 0, np.searchsorted(here, places), _abi.NO_ROW).astype(np.uint32)
-    label = labels.of_name[numbers]
     arrays = (
         local, *(np.ascontiguousarray(one[mine], np.uint32)
             for one in (ranks.thread, ranks.is_plain)),
-        np.where(label == NO_LABEL, _abi.NO_ROW, label).astype(np.uint32),
-        np.ascontiguousarray(labels.members[numbers]), np.ascontiguousarray(labels.file),
+        _native(labels.of_name[numbers]), np.ascontiguousarray(labels.members[numbers]),
+        np.ascontiguousarray(labels.file), *labels.cuts.by_text(numbers),
     )  # fmt: skip
-    growing = [one.of(here) for one in (waited, waiting)]
+    sums = [one.of(here) for one in growing]
     asked = _abi.OutputAsked(
         len(here), len(labels.texts), threads_for(trace.header.file_bytes), 0,
-        *(one.ctypes.data for one in arrays), *(one.native() for one in growing),
+        *(one.ctypes.data for one in arrays), *(one.native() for one in sums),
     )  # fmt: skip
-    clock = data.lines[file].native()
-    failed = _abi.output_costs_function()(trace.handle, c.byref(clock), c.byref(asked),
-        rows.ctypes.data, room, c.byref(count))
-    if failed or count.value > room:
-        raise MemoryError("no memory for the cost of output")
+    clock, count = data.lines[file].native(), c.c_uint64(2 * len(trace.array("rows")) + len(here))
+    rows = np.empty(0, _abi.OUTPUT_COST)
+    while len(rows) < count.value:  # names that stand for many files have more than one row each
+        rows = np.empty(count.value, _abi.OUTPUT_COST)
+        failed = _abi.output_costs_function()(trace.handle, c.byref(clock), c.byref(asked),
+            rows.ctypes.data, len(rows), c.byref(count))
+        if failed:
+            raise MemoryError("no memory for the cost of output")
     rows = rows[: count.value].copy()
     rows["rank"] = here[rows["rank"]]
     return rows

@@ -7,20 +7,23 @@ native/reader/output_cost.cc has the calls, output_gaps.h what is evidence of a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from weir.analysis.columns import starts
 from weir.analysis.remote import for_each
-from weir.report.frame.build import StepReport, figure
+from weir.report.files.last_names import files_of_names
+from weir.report.files.naming import Files
+from weir.report.frame.build import Report, StepReport, figure
 from weir.report.output_cost.calls import LIBRARIES, Callers, Labels, costs_in, labels_of
 from weir.report.output_cost.waiting import waits_for
 from weir.report.waits.account import Account
 from weir.report.waits.locations import Locations, locations_of
 from weir.report.waits.summary import synchronisation_of
-from weir.trace.ops import STDIO
+from weir.trace._abi import OF_FILE, OF_LABEL, OF_RANK
+from weir.trace.ops import MPI_IO, STDIO
 
 MEASURED = ("mpi_ns", "library_ns", "system_ns")
 INFERRED = ("gather_ns", "packing_ns")
@@ -29,8 +32,11 @@ PARTS = MEASURED + INFERRED
 
 @dataclass(frozen=True)
 class Cost:
-    """One file, or variable of a file. rank: that which was busy with it longest, for elapsed_ns,
-    in `calls` calls: the sum of PARTS. all_ns: of all ranks; waited_ns: of other ranks."""
+    """One file, or variable of a file. rank: that with most work on it, elapsed_ns, in `calls`
+    calls: the sum of PARTS; waiting_ns: for how long that rank waits for others in these calls,
+    which is no part of it. all_ns: elapsed_ns of all ranks; waited_ns: of other ranks.
+
+    Where a rank is in several calls at once, a moment counts once in each Cost."""
 
     file: str
     variable: str | None
@@ -43,6 +49,7 @@ class Cost:
     system_ns: int
     gather_ns: int
     packing_ns: int
+    waiting_ns: int
     all_ns: int
     waited_ns: int
 
@@ -57,8 +64,8 @@ class Cost:
 
 @dataclass(frozen=True)
 class OutputCost:
-    """One step: by file and by variable, the dearest first; whole: all of it, of the rank that was
-    busy with output longest."""
+    """One step: by file and by variable, the dearest first; whole: all files together, of the rank
+    with most work on them."""
 
     files: tuple[Cost, ...]
     variables: tuple[Cost, ...]
@@ -75,22 +82,24 @@ def may_be_known(step: StepReport) -> bool:
 
 
 @figure
-def output_cost_of(step: StepReport) -> OutputCost | None:
-    """None where single calls, or those of MPI in a parallel program, were not recorded, or nothing
-    is written."""
-    if not may_be_known(step):
-        return None
+def output_costs_of(report: Report) -> list[OutputCost | None]:
+    """Of each step; files have the names that they have in the table of files. None where single
+    calls, or those of MPI in a parallel program, were not recorded, or nothing is written."""
+    return [_cost_of(step, files_of_names(report)) if may_be_known(step) else None
+        for step in report.steps]
+
+
+def _cost_of(step: StepReport, behind: Files) -> OutputCost | None:
     found, has_mpi = synchronisation_of(step), True
     locations = found.account.locations
     if found.waits is None:
         if any(member.process.ranks > 1 for member in step.data.members):
             return None
         locations, has_mpi = locations_of(step.data, _roots(step)), False
-    labels = labels_of(step.data, step.names)
+    labels = labels_of(step.data, step.names, behind)
     callers = _callers(step, locations, found.account if has_mpi else None)
-    writes = _writers(step, locations)
-    waited, waiting = waits_for(found.account, writes)
-    pieces = [(file, labels, callers, waited, waiting) for file in range(len(step.data.files))]
+    growing = waits_for(found.account, _writers(step, locations))
+    pieces = [(file, labels, callers, growing) for file in range(len(step.data.files))]
     rows = np.concatenate(for_each(costs_in, step.data, step.names, pieces))
     if step.choice.rank is not None:
         rows = rows[locations.rank[rows["rank"]] == step.choice.rank]
@@ -98,9 +107,10 @@ def output_cost_of(step: StepReport) -> OutputCost | None:
 
 
 def _writers(step: StepReport, locations: Locations) -> np.ndarray:
-    """Ranks that write files, or call a library that does."""
+    """Ranks that write files, or call MPI-IO or a library that does."""
     columns, writes = step.data.columns, np.zeros(len(locations) + 1, bool)
-    of_output = (columns.moved > 0) & columns.by_code("W") | np.isin(columns.layer, LIBRARIES)
+    of_output = (columns.moved > 0) & columns.by_code("W")
+    of_output |= np.isin(columns.layer, (MPI_IO, *LIBRARIES))
     writes[locations.of_member[columns.member[of_output]]] = True
     return writes[:-1]
 
@@ -132,17 +142,21 @@ def _callers(step: StepReport, locations: Locations, account: Account | None) ->
 
 def _costs(locations: Locations, labels: Labels, rows: np.ndarray) -> OutputCost:
     file = labels.file[rows["label"]].astype(np.int64)
-    with_variables = np.unique(file[file != rows["label"]])
-    of_file = [Figures(rows, where, locations) for where in _groups(file)]
-    variables = rows[np.isin(file, with_variables)]
-    of_variable = [Figures(variables, where, locations) for where in _groups(variables["label"])]
+    is_label = rows["of"] == OF_LABEL
+    with_variables = np.unique(file[is_label & (file != rows["label"])])
+
+    def costs(which: np.ndarray, variable: Callable[[int], str | None]) -> list[Cost]:
+        every = [Figures(which, where, locations) for where in _groups(which["label"])]
+        return [one.cost(labels.texts[labels.file[one.label]], variable(one.label))
+            for one in every]
 
     def name(label: int) -> str:
         return labels.texts[label] if labels.file[label] != label else "(the file)"
 
-    files = [one.cost(labels.texts[labels.file[one.label]], None) for one in of_file]
-    named = [one.cost(labels.texts[labels.file[one.label]], name(one.label)) for one in of_variable]
-    whole = Figures(rows, np.arange(len(rows)), locations).cost("TOTAL", None)
+    files = costs(rows[rows["of"] == OF_FILE], lambda _: None)
+    named = costs(rows[is_label & np.isin(file, with_variables)], name)
+    of_rank = rows[rows["of"] == OF_RANK]
+    whole = Figures(of_rank, np.arange(len(of_rank)), locations).cost("TOTAL", None)
     return OutputCost(_dearest(files), _dearest(named), whole)
 
 
@@ -155,13 +169,13 @@ def _groups(key: np.ndarray) -> Iterator[np.ndarray]:
 
 
 class Figures:
-    """Some rows added up by rank, and the rank that takes longest."""
+    """Some rows added up by rank, and the rank with most work."""
 
     def __init__(self, rows: np.ndarray, where: np.ndarray, locations: Locations) -> None:
         its = rows[where]
         self.label = int(its["label"][0])
         every, place = np.unique(its["rank"], return_inverse=True)
-        sums = {name: np.zeros(len(every), np.int64) for name in ("calls", *PARTS)}
+        sums = {name: np.zeros(len(every), np.int64) for name in ("calls", *PARTS, "waiting_ns")}
         for name, into in sums.items():
             np.add.at(into, place, its[name].astype(np.int64))
         elapsed = sum(sums[name] for name in PARTS)

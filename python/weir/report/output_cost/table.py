@@ -12,14 +12,17 @@ from weir.report.frame.build import Report, figure
 from weir.report.frame.declared import Field, Listing
 from weir.report.frame.kind import Options, TableKind
 from weir.report.frame.table import Table
-from weir.report.output_cost.compute import Cost, may_be_known, output_cost_of
+from weir.report.output_cost.compute import Cost, may_be_known, output_costs_of
 
 _IN_CALLS, _INFERRED = "s in calls", "s inferred"
 _FIGURES = (
     Field("calls", "int", "", "calls of that rank", "calls"),
-    Field("elapsed_ns", "int", "ns", "of the rank that was busy with it longest: the sum of the "
-          "next five", "all", "s"),
-    Field("mpi_ns", "int", "ns", "measured: in MPI and MPI-IO, within its calls", "MPI", _IN_CALLS),
+    Field("elapsed_ns", "int", "ns", "of the rank with most work on it: the sum of mpi_ns to "
+          "packing_ns", "all", "s"),
+    Field("waiting_ns", "int", "ns", "measured: for how long that rank waits for others within its "
+          "calls in MPI and MPI-IO, which is no part of elapsed_ns", "waits", "s"),
+    Field("mpi_ns", "int", "ns", "measured: in MPI and MPI-IO within its calls, less waiting_ns",
+          "MPI", _IN_CALLS),
     Field("library_ns", "int", "ns", "measured: in its calls of netCDF, PnetCDF, HDF5 and libweir, "
           "outside of MPI and of system calls: conversion, compression, copies", "library",
           _IN_CALLS),
@@ -31,8 +34,9 @@ _FIGURES = (
           _INFERRED),
     Field("rank", "int32", "", "that rank", "rank"),
     Field("ranks", "int", "", "ranks that make calls on it"),
-    Field("all_ns", "int", "ns", "the same of all ranks, added up", "all", "rank-s"),
-    Field("waited_ns", "int", "ns", "waits of other ranks in MPI for one in it", "waits", "rank-s"),
+    Field("all_ns", "int", "ns", "elapsed_ns of all ranks, added up", "all", "rank-s"),
+    Field("waited_ns", "int", "ns", "waits of other ranks in MPI for one in it", "caused",
+          "rank-s"),
 )  # fmt: skip
 _STEP = Field("step", "text", "", "name of the step")
 _FILE = Field("file", "path", "",
@@ -72,23 +76,30 @@ def variables_of(report: Report) -> list[dict[str, Any]]:
 def _rows(report: Report, of: str) -> list[dict[str, Any]]:
     return [
         row
-        for step in report.steps
-        if (found := output_cost_of(step)) is not None
+        for step, found in zip(report.steps, output_costs_of(report))
+        if found is not None
         for row in _of_step(getattr(found, of), step.name)
     ]
 
 
 _LEGEND = (
-    "of one rank, the one that is busy longest: all = in calls (measured) + inferred",
+    "of one rank, the one with most work on the file: all = in calls (measured) + inferred; waits: "
+    "within these calls for other ranks, no part of all",
     "gather: data that it writes next; packing: computing from there to the call",
-    "several calls at once (children, threads) count once: the union of a rank",
-    "waits: of other ranks in MPI for one in output",
+    "caused: waits of other ranks in MPI for one in output",
 )
 
 
+def _of_total(whole: Cost) -> str:
+    of_whom = f"of rank {whole.rank}, which has" if whole.rank >= 0 else "of the process with"
+    return (
+        f"TOTAL: {of_whom} most work on all files together; no sum of the lines: these may be of "
+        "other ranks, and add up to more where calls on several files overlap in time"
+    )
+
+
 def _tables(report: Report, options: Options) -> Iterator[Table]:
-    for step in report.steps:
-        found = output_cost_of(step)
+    for step, found in zip(report.steps, output_costs_of(report)):
         if found is None:
             continue
         wanted = options.pattern
@@ -101,7 +112,7 @@ def _tables(report: Report, options: Options) -> Iterator[Table]:
         if kept:
             yield LISTING.table(
                 f"Cost of output of {step.name}", _of_step(kept, step.name), cwd=step.data.cwd,
-                top=top, footer=footer, remarks=_LEGEND,
+                top=top, footer=footer, remarks=_LEGEND + (_of_total(found.whole),) * len(footer),
             )  # fmt: skip
         yield from _by_file(variables, step.name, step.data.cwd, top)
 

@@ -50,20 +50,24 @@ class Growing:
         return _abi.Growing(*(one.ctypes.data for one in vars(self).values()))
 
 
-def waits_for(account: Account, writes: np.ndarray) -> tuple[Growing, Growing]:
-    """How long others have waited for each rank, and each rank for others that were not yet in MPI,
-    of ranks that write (a boolean by rank).
+def waits_for(account: Account, writes: np.ndarray) -> tuple[Growing, Growing, Growing]:
+    """Of ranks that write (a boolean by rank): how long others have waited for each of them, how
+    long each has waited for others, and how long for others that were not yet in MPI.
 
     A call that waits for several ranks waits for the one that comes last."""
-    waits, arrived = account.waits, _arrived(account)
+    waits, arrived, ranks = account.waits, _arrived(account), len(writes)
     is_long = waits.until_ns > waits.begin_ns
     rows = np.flatnonzero(is_long & writes[waits.awaited] & _is_last(waits, arrived))
-    waited = Growing.of_windows(len(writes), waits.awaited[rows], waits.begin_ns[rows],
+    waited = Growing.of_windows(ranks, waits.awaited[rows], waits.begin_ns[rows],
         waits.until_ns[rows], once=False)
+    strand, _, begin, until = account.operations.waiting()
+    location = account.operations.location_of_strand[strand]
+    rows = np.flatnonzero(account.operations.main[strand] & writes[location])
+    waiting = Growing.of_windows(ranks, location[rows], begin[rows], until[rows], once=True)
     rows = np.flatnonzero((arrived > waits.begin_ns) & writes[waits.location])
-    waiting = Growing.of_windows(len(writes), waits.location[rows], waits.begin_ns[rows],
+    arriving = Growing.of_windows(ranks, waits.location[rows], waits.begin_ns[rows],
         arrived[rows], once=True)
-    return waited, waiting
+    return waited, waiting, arriving
 
 
 def _is_last(waits: Waits, arrived: np.ndarray) -> np.ndarray:
