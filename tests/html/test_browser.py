@@ -5,12 +5,15 @@ dark, printed."""
 from __future__ import annotations
 
 import base64
+import re
+from pathlib import Path
 
 import pytest
 from weir_pages import STEPS, RANKS, Opened, write_step
 
 from weir.report import build
 from weir.report.html import write_html
+from weir.trace._synthetic import TraceWriter, event
 
 SECTIONS = {"overview", "steps", "waits", "timeline", "heat", "rates", "files", "requests",
     "summary", "processes"}
@@ -119,6 +122,89 @@ def test_waits_in_mpi_are_a_measure_of_the_heat_map(opened):
     waits = [row.split() for row in cells(opened, "#timeline table.sortable", 4)]
     # 20 barriers of 0.1 and 30.1 ms in each of 3 steps
     assert waits[0] == ["0.006"] and waits[1] == ["1.806"]
+
+
+def choose(opened, which: str, value: str) -> None:
+    opened.js(
+        "const s = document.querySelector(`[data-${arguments[0]}]`); s.value = arguments[1]; "
+        "s.dispatchEvent(new Event('change'))", which, value
+    )
+    opened.settle()
+
+
+def heat_rows(opened) -> list[str]:
+    """The tips of the heat map's rows from top to bottom, for all of the time in view."""
+    canvas = opened.driver.find_element("css selector", "figure[data-plot='heat'] > canvas")
+    opened.js("arguments[0].blur()", canvas)
+    made: list[str] = []
+    while True:
+        canvas.send_keys("\ue015")  # down arrow
+        opened.settle()
+        tip = opened.js(
+            "return document.querySelector('figure[data-plot=\"heat\"] .tip').textContent")
+        if made and tip == made[-1]:
+            return made
+        made.append(tip)
+
+
+@pytest.fixture(scope="module")
+def of_nodes(tmp_path_factory) -> Path:
+    """Four ranks, of which node1 has the last two. Rank N writes N + 1 MB in half a second to
+    outN.nc, all others to logN."""
+    top = tmp_path_factory.mktemp("nodes")
+    (top / "run").mkdir()
+    for node in range(2):
+        with TraceWriter(top / "run" / f"{node}.weir", f"node{node}") as writer:
+            for rank in (2 * node, 2 * node + 1):
+                process = writer.process(100 + rank, rank, 4)
+                process.events(event("write", writer.created_ticks, 500_000_000,
+                    file=process.name(f"/scratch/{'outlog'[3 * node:][:3]}{rank}.nc"),
+                    size=(rank + 1) * 10**6))
+                process.events(event("open", writer.created_ticks + 10**9, 10,
+                    file=process.name("/scratch/in")))
+    write_html(build(top / "run"), top / "page.html")
+    return top / "page.html"
+
+
+def test_rows_of_the_heat_map_are_ranks_nodes_or_files(driver, of_nodes):
+    opened = Opened(driver, of_nodes)
+    rate = re.compile("about ([0-9.]+) MB/s")
+
+    def rows(choice: str) -> list[tuple[str, float]]:
+        choose(opened, "rows", choice)
+        return [(tip.partition(",")[0], float(found.group(1)) if (found := rate.search(tip)) else 0)
+            for tip in heat_rows(opened)]
+
+    ranks = rows("ranks")
+    unit = ranks[0][1]
+    expected = [("rank 0", 1), ("rank 1", 2), ("rank 2", 3), ("rank 3", 4)]
+    assert [(name, round(value / unit, 1)) for name, value in ranks] == expected
+    nodes = [(name, round(value / unit, 1)) for name, value in rows("nodes")]
+    assert nodes == [("node node0", 3), ("node node1", 7)]
+    files = [(name, round(value / unit, 1)) for name, value in rows("files")]
+    assert files == [("/scratch/log<N>.nc", 7), ("/scratch/out<N>.nc", 3), ("/scratch/in", 0)]
+    assert opened.console() == []
+
+
+def test_rows_of_the_heat_map_are_sorted_by_any_figure(driver, of_nodes):
+    opened = Opened(driver, of_nodes)
+    choose(opened, "order", "written")
+    names = [tip.partition(",")[0] for tip in heat_rows(opened)]
+    assert names == ["rank 3", "rank 2", "rank 1", "rank 0"]
+    choose(opened, "order", "")
+    assert [tip.partition(",")[0] for tip in heat_rows(opened)] == names[::-1]
+
+
+def test_shares_of_time_of_a_node_are_those_of_its_ranks(driver, of_nodes):
+    """And of files, how many ranks are in I/O on them."""
+    opened = Opened(driver, of_nodes)
+    choose(opened, "measure", "busy")
+    greatest = "return document.querySelector('[data-high]').textContent"
+    opened.drawn("heat")
+    for rows, expected in (("ranks", "100 %"), ("nodes", "100 %"), ("files", "2 ranks")):
+        choose(opened, "rows", rows)
+        opened.drawn("heat")
+        assert opened.js(greatest) == expected
 
 
 def test_the_heat_map_has_several_measures(opened):

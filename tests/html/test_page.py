@@ -74,7 +74,7 @@ def test_the_page_is_small_however_dense_the_run(dense_run):
     page = render_html(build(dense_run))
     assert len(page.encode()) < MOST_BYTES
     for name, most in (("timeline", overtime.MOST_LANES_TEXT),
-            ("rates", overtime.MOST_TEXT - overtime.MOST_LANES_TEXT)):
+            ("rates", overtime.MOST_RATES_TEXT), ("heat", overtime.MOST_FILES_TEXT)):
         (text,) = re.findall(rf'id="blob-{name}-tiles">([^<]*)<', page)
         assert 1000 < len(text) <= most
 

@@ -222,6 +222,50 @@ def test_many_ranks_share_lanes(tmp_path):
     assert made.by_lane.size <= 1 << 18
 
 
+def layout_of_ranks(directory, ranks: int, node_of, nodes: int, steps: int = 1):
+    """The timeline's layout; node_of: of a step and a rank."""
+    for step in range(steps):
+        (directory / f"s{step}").mkdir()
+        for node in range(nodes):
+            with TraceWriter(directory / f"s{step}" / f"{node}.weir", f"n{node:04}") as writer:
+                for rank in range(ranks):
+                    if node_of(step, rank) == node:
+                        writer.process(1000 + rank, rank, ranks).events(
+                            event("read", writer.created_ticks, 10, size=1 + rank))
+    made = timeline([span_of(step) for step in build(directory).steps], most_tiles=1 << 18)
+    return made
+
+
+@pytest.mark.parametrize("node_of", [lambda _, rank: rank // 8, lambda _, rank: rank % 80])
+def test_lanes_of_many_ranks_are_of_one_node(tmp_path, node_of):
+    made = layout_of_ranks(tmp_path, 640, node_of, 80)
+    layout = made.layout
+    assert len(layout.lanes) <= MOST_ROWS and len(layout.cells) == len(layout.lanes)
+    for lane, place in layout.cells.tolist():
+        assert {f"n{node_of(0, rank):04}" for rank in layout.lanes[lane].of} == set(
+            layout.places[place].nodes)
+    assert sorted(rank for lane in layout.lanes for rank in lane.of) == list(range(640))
+    assert [place.ranks for place in layout.places] == [8] * 80
+    moved = made.by_place()["bytes"].sum(axis=(1, 2)).tolist()
+    assert moved == [sum(1 + rank for rank in range(640) if node_of(0, rank) == node)
+        for node in range(80)]
+
+
+def test_ranks_on_other_nodes_in_each_step_have_one_lane(tmp_path):
+    made = layout_of_ranks(tmp_path, 6, lambda step, rank: (rank + step) % 3, 3, steps=2)
+    assert [lane.label for lane in made.lanes] == list("012345")
+    assert len(made.layout.cells) == 12
+    assert made.by_lane["bytes"].sum(axis=(1, 2)).tolist() == [2 * (1 + rank) for rank in range(6)]
+    assert made.by_place()["bytes"].sum(axis=(1, 2)).tolist() == [(1 + 4) + (3 + 6),
+        (2 + 5) + (1 + 4), (3 + 6) + (2 + 5)]
+
+
+def test_nodes_beyond_the_picture_share_a_row(tmp_path):
+    made = layout_of_ranks(tmp_path, MOST_ROWS + 88, lambda _, rank: rank, MOST_ROWS + 88)
+    assert len(made.layout.places) == (MOST_ROWS + 88) // 2
+    assert made.layout.places[1].label == "n0002 - n0003" and made.lanes[1].label == "2-3"
+
+
 def test_every_operation_has_its_kind_by_its_class(tmp_path):
     used = [op for op in ops().values() if op.op_class in "RWOCM" and op.layer in (1, 2, 3, 4)]
     with TraceWriter(tmp_path / "n.weir") as writer:

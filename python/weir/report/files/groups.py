@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from weir.analysis.names import shown
 from weir.analysis.patterns import find_patterns
 from weir.report.files.compute import FileTotals, files_of
-from weir.report.frame.build import Report
+from weir.report.frame.build import Report, figure
 from weir.report.frame.figures import decimals
 from weir.report.frame.table import Table
 
@@ -44,6 +44,7 @@ class FileGroup:
         return self.bytes_read + self.bytes_written
 
 
+@figure
 def file_groups(report: Report) -> list[FileGroup]:
     """All files, by pattern, those with the most I/O time first. Files that are read are never with
     files that are written."""

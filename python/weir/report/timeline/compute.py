@@ -8,15 +8,19 @@ begins where the slice behind the step before it begins.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from weir.analysis.step import StepData
+from weir.analysis.step import Member, StepData
 from weir.analysis.tiles import MOST_BINS, NOWHERE, Grid, coarser, grid_over, tiles
+from weir.report.frame.figures import spans
 from weir.trace._abi import TILE
 
 MOST_ROWS = 512
+MOST_CELLS = 4 * MOST_ROWS  # of lanes and nodes
 MOST_TILES = 1 << 20
 
 
@@ -46,37 +50,81 @@ class Segment:
 
 @dataclass(frozen=True)
 class Lane:
-    """One row of the picture: ranks first_rank to last_rank (-1: processes without a rank)."""
+    """One row of the picture: these ranks, rising (-1: processes without a rank)."""
 
-    first_rank: int
-    last_rank: int
-    ranks: int = 1
+    of: tuple[int, ...]
+
+    @property
+    def ranks(self) -> int:
+        return len(self.of)
 
     @property
     def label(self) -> str:
-        if self.first_rank < 0:
+        """Short: ranks that lie apart are named by the first of them."""
+        if self.of[0] < 0:
             return "others"
-        return str(self.first_rank) if self.first_rank == self.last_rank else (
-            f"{self.first_rank}-{self.last_rank}"
-        )
+        is_row = self.of[-1] - self.of[0] == len(self.of) - 1
+        return spans(self.of) if is_row else f"{self.of[0]}, ..."
+
+
+@dataclass(frozen=True)
+class Place:
+    """Nodes of one row of the picture by node, and how many ranks they have."""
+
+    nodes: tuple[str, ...]
+    ranks: int
+
+    @property
+    def label(self) -> str:
+        return self.nodes[0] if len(self.nodes) == 1 else f"{self.nodes[0]} - {self.nodes[-1]}"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Rows by rank, rows by node, and cells: what one row of ranks did on one row of nodes.
+    cells: rows (lane, place); places are none where there would be too many cells."""
+
+    lanes: tuple[Lane, ...]
+    places: tuple[Place, ...]
+    cells: np.ndarray
+
+    @property
+    def is_by_lane(self) -> bool:
+        """Whether each lane is one cell."""
+        return len(self.cells) == len(self.lanes)
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """by_lane: tiles of shape (lanes, bins); by_group: (groups, bins). A slice lasts 2**shift ns,
+    """by_cell: tiles of shape (cells, bins); by_group: (groups, bins). A slice lasts 2**shift ns,
     the axis length_ns."""
 
     shift: int
     length_ns: int
     segments: tuple[Segment, ...]
-    lanes: tuple[Lane, ...]
+    layout: Layout
     groups: tuple[str, ...]
-    by_lane: np.ndarray
+    by_cell: np.ndarray
     by_group: np.ndarray
 
     @property
+    def lanes(self) -> tuple[Lane, ...]:
+        return self.layout.lanes
+
+    @cached_property
+    def by_lane(self) -> np.ndarray:
+        """Shape (lanes, bins)."""
+        if self.layout.is_by_lane:
+            return self.by_cell
+        return added(self.by_cell, self.layout.cells[:, 0], len(self.lanes))
+
+    def by_place(self) -> np.ndarray:
+        """Shape (places, bins)."""
+        return added(self.by_cell, self.layout.cells[:, 1], len(self.layout.places))
+
+    @property
     def bins(self) -> int:
-        return self.by_lane.shape[1]
+        return self.by_cell.shape[1]
 
     @property
     def bin_s(self) -> float:
@@ -85,8 +133,16 @@ class Timeline:
     def coarser(self) -> Timeline:
         """The same in slices twice as long. A slice that holds the seam of two steps holds a part
         of both."""
-        return replace(self, shift=self.shift + 1, by_lane=coarser(self.by_lane),
+        return replace(self, shift=self.shift + 1, by_cell=coarser(self.by_cell),
             by_group=coarser(self.by_group))
+
+
+def added(made: np.ndarray, into: np.ndarray, rows: int) -> np.ndarray:
+    """Rows of tiles added up to others. into: of each row the one that it belongs to."""
+    out = np.zeros((rows, made.shape[1]), TILE)
+    for name in TILE.names:
+        np.add.at(out[name], into, made[name])
+    return out
 
 
 def timeline(
@@ -98,24 +154,24 @@ def timeline(
     each name."""
     if not steps:
         return None
-    lanes = _lanes(steps)
-    most = max(64, min(most_bins, most_tiles // len(lanes), MOST_BINS))
+    layout = layout_of(steps)
+    most = max(64, min(most_bins, most_tiles // (len(layout.cells) + len(groups)), MOST_BINS))
     shift = _common_shift(steps, most)
-    segments, by_lane, by_group, end_ns = [], [], [], 0
+    segments, by_cell, by_group, end_ns = [], [], [], 0
     for number, step in enumerate(steps):
         length = step.last_ns - step.first_ns
         grid = Grid(step.first_ns, shift, (length >> shift) + 1)
         made = tiles(
-            step.data.files, step.data.lines, _rows_of(step, lanes), grid, rows=len(lanes),
-            groups=len(groups),
+            step.data.files, step.data.lines, _rows_of(step, layout), grid,
+            rows=len(layout.cells), groups=len(groups),
             groups_of=group_of[number] if group_of is not None else None, all_names=all_names,
         )  # fmt: skip
-        by_lane.append(made[0])
+        by_cell.append(made[0])
         by_group.append(made[1])
         segments.append(Segment(step.name, end_ns, length))
         end_ns += grid.bins << shift
-    joined = (np.concatenate(parts, axis=1) for parts in (by_lane, by_group))
-    return Timeline(shift, end_ns, tuple(segments), lanes, groups, *joined)
+    joined = (np.concatenate(parts, axis=1) for parts in (by_cell, by_group))
+    return Timeline(shift, end_ns, tuple(segments), layout, groups, *joined)
 
 
 def _common_shift(steps: list[StepSpan], most: int) -> int:
@@ -127,27 +183,67 @@ def _common_shift(steps: list[StepSpan], most: int) -> int:
     return shift
 
 
-def _lanes(steps: list[StepSpan]) -> tuple[Lane, ...]:
-    """A lane for each rank; neighbouring ranks share one where there are too many for a picture."""
-    found = {m.rank for step in steps for m, is_chosen in zip(step.data.members, step.members)
-        if is_chosen}
-    ranks = sorted(found - {-1})
-    together = -(-len(ranks) // MOST_ROWS) if ranks else 1
-    neighbours = [ranks[i : i + together] for i in range(0, len(ranks), together)]
-    lanes = [Lane(some[0], some[-1], len(some)) for some in neighbours]
-    return tuple(lanes + [Lane(-1, -1)] * (-1 in found)) or (Lane(0, 0),)
+def layout_of(steps: list[StepSpan]) -> Layout:
+    """A lane for each rank; where there are too many for a picture, ranks of one node share one.
+    Nodes that are too many share a place with their neighbours."""
+    found = sorted({(m.rank, _node(step, m)) for step in steps for m in _chosen(step)})
+    nodes = sorted({node for _, node in found})
+    together = -(-len(nodes) // MOST_ROWS) if nodes else 1
+    place_of = {node: at // together for at, node in enumerate(nodes)}
+    places = [tuple(nodes[at : at + together]) for at in range(0, len(nodes), together)]
+    home: dict[int, int] = {}  # the place of a rank, in the first step that has it
+    for step in steps:
+        for m in _chosen(step):
+            home.setdefault(m.rank, place_of[_node(step, m)])
+    others = home.pop(-1, None)
+    lanes = _lanes(home, len(places)) + [Lane((-1,))] * (others is not None)
+    lane_of = {rank: at for at, lane in enumerate(lanes) for rank in lane.of}
+    pairs = {(lane_of[rank], place_of[node]) for rank, node in found}
+    cells = np.array(sorted(pairs) or [(0, 0)], np.int64).reshape(-1, 2)
+    if len(cells) > MOST_CELLS:
+        every = np.arange(len(lanes))
+        return Layout(tuple(lanes), (), np.column_stack((every, np.zeros_like(every))))
+    ranks_in = Counter(at for rank, at in {(rank, place_of[node]) for rank, node in found}
+        if rank >= 0)
+    made = tuple(Place(names, ranks_in[at]) for at, names in enumerate(places))
+    return Layout(tuple(lanes) or (Lane((0,)),), made, cells)
 
 
-def _rows_of(step: StepSpan, lanes: tuple[Lane, ...]) -> list[np.ndarray]:
-    """The lane of each process of each file."""
-    row = {rank: at for at, lane in enumerate(lanes)
-        for rank in range(lane.first_rank, lane.last_rank + 1)}
-    lane_of = np.array(
-        [row.get(m.rank, NOWHERE) if is_chosen else NOWHERE
+def _chosen(step: StepSpan) -> list[Member]:
+    return [m for m, is_chosen in zip(step.data.members, step.members) if is_chosen]
+
+
+def _node(step: StepSpan, member: Member) -> str:
+    return step.data.files[member.file].node
+
+
+def _lanes(home: dict[int, int], places: int) -> list[Lane]:
+    """home: the place of each rank."""
+    if len(home) <= MOST_ROWS:
+        return [Lane((rank,)) for rank in sorted(home)]
+    by_place: list[list[int]] = [[] for _ in range(places)]
+    for rank in sorted(home):
+        by_place[home[rank]].append(rank)
+    together = -(-len(home) // MOST_ROWS)
+    while sum(-(-len(its) // together) for its in by_place) > max(MOST_ROWS, places):
+        together += 1
+    lanes = [Lane(tuple(its[at : at + together])) for its in by_place
+        for at in range(0, len(its), together)]
+    return sorted(lanes, key=lambda lane: lane.of)
+
+
+def _rows_of(step: StepSpan, layout: Layout) -> list[np.ndarray]:
+    """The cell of each process of each file."""
+    lane = {rank: at for at, lane in enumerate(layout.lanes) for rank in lane.of}
+    place = {node: at for at, one in enumerate(layout.places) for node in one.nodes}
+    cell = {tuple(pair): at for at, pair in enumerate(layout.cells.tolist())}
+    cell_of = np.array(
+        [cell.get((lane.get(m.rank, -1), place.get(_node(step, m), 0)), NOWHERE)
+            if is_chosen else NOWHERE
             for m, is_chosen in zip(step.data.members, step.members)], np.uint32
     )
     limits = np.cumsum([0, *(len(file.processes) for file in step.data.files)])
-    return [lane_of[begin:end] for begin, end in zip(limits, limits[1:])]
+    return [cell_of[begin:end] for begin, end in zip(limits, limits[1:])]
 
 
 def sums(made: np.ndarray) -> dict[str, np.ndarray]:

@@ -4,24 +4,29 @@ set of packed tiles."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from weir.analysis.names import fold
 from weir.report.file_systems.compute import file_system_totals, mount_of
+from weir.report.files.compute import files_of
+from weir.report.files.groups import FileGroup, file_groups
+from weir.report.frame.amounts import fitted
 from weir.report.frame.build import Report, StepReport, figure
 from weir.report.frame.section import Section, rendered
 from weir.report.frame.table import Table
-from weir.report.timeline.compute import StepSpan, Timeline, sums, timeline
+from weir.report.timeline.compute import Layout, StepSpan, Timeline, added, sums, timeline
 from weir.report.timeline.encode import Packed, pack
 
-MOST_TEXT = 1_200_000  # characters of all tiles together: what keeps the page below 2 MB
-MOST_LANES_TEXT = 1_000_000
+# Characters of tiles: what keeps the page below 2 MB.
+MOST_LANES_TEXT, MOST_RATES_TEXT, MOST_FILES_TEXT = 900_000, 200_000, 200_000
 MOST_SLICES = 8192  # of the rates
 TABLE_SLICES = 24
 MOST_FILE_SYSTEMS = 4  # lines that can be distinguished
+MOST_FILES = 24  # rows of the heat map, beside that of all others
+LONGEST_NAME = 44  # characters of a file in the heat map
 MOST_TABLE_ROWS = 100
 MOST_TABLE_STEPS = 16
 
@@ -42,14 +47,78 @@ def has_calls(step: StepReport) -> bool:
 
 @figure
 def timeline_of(report: Report) -> Timeline | None:
-    """None when no step with I/O was recorded at level trace."""
+    """By rank, node, and file; None when no step with I/O was recorded at level trace."""
     traced = [step for step in report.steps if has_calls(step)]
-    groups, group_of = _file_systems(traced)
-    made = timeline([span_of(step) for step in traced], groups, group_of,
-        all_names=report.choice.everything)
+    parts = parts_of(report)
+    made = timeline([span_of(step) for step in traced], tuple(map(str, range(len(parts.of)))),
+        parts.group_of, all_names=report.choice.everything)
     if made is None or not made.by_lane["calls"].any():
         return None
-    return _with_used_groups(made)
+    return made
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The groups of the timeline: files that belong together on one file system, so that rates of
+    file systems and those of files are sums of them. of: (row of files, file system) of each;
+    group_of: for each step and trace file, the part of each name.
+
+    files: names, the last one of all others. mounts: names, the first one of no known mount."""
+
+    files: tuple[str, ...]
+    mounts: tuple[str, ...]
+    of: np.ndarray
+    group_of: list[list[np.ndarray]]
+
+    def by_file(self, made: Timeline) -> Timeline:
+        return _with_used_groups(self._by(made, 0, self.files))
+
+    def by_mount(self, made: Timeline) -> Timeline:
+        """The files of no known mount last."""
+        found = self._by(made, 1, self.mounts)
+        order = [*range(1, len(self.mounts)), 0]
+        return _with_used_groups(replace(found, by_group=found.by_group[order],
+            groups=tuple(self.mounts[at] for at in order)))
+
+    def _by(self, made: Timeline, which: int, names: tuple[str, ...]) -> Timeline:
+        sums = added(made.by_group, self.of[:, which], len(names))
+        return replace(made, groups=names, by_group=sums)
+
+
+@figure
+def parts_of(report: Report) -> Parts:
+    steps = [step for step in report.steps if has_calls(step)]
+    groups = [one for one in file_groups(report) if one.ns][:MOST_FILES]
+    busiest = [one.mount for one in file_system_totals([(step.data, step.columns)
+        for step in steps], report.names)][:MOST_FILE_SYSTEMS] if steps else []
+    number = {mount: 1 + at for at, mount in enumerate(busiest)}
+    mounts = ("other files" if busiest else "all files",
+        *(f"{mount.point} ({mount.kind})" for mount in busiest))
+    row_of = _rows_of_names(report, groups)
+    codes = [
+        [row_of[numbers] * len(mounts) + np.array([number.get(mount_of(step.data, fold(text)), 0)
+            for text in file.texts], np.int64)
+         for file, numbers in zip(step.data.files, step.data.name_numbers)]
+        for step in steps
+    ]
+    rest = len(groups) * len(mounts)  # of records without a name
+    used = np.unique(np.concatenate([[rest], *(code for step in codes for code in step)]))
+    used = np.r_[rest, used[used != rest]]  # which the reader puts into group 0
+    place = {code: at for at, code in enumerate(used.tolist())}
+    group_of = [[np.array([place[one] for one in code.tolist()], np.uint8) for code in step]
+        for step in codes]
+    of = np.column_stack(np.divmod(used, len(mounts)))
+    return Parts((*(one.name for one in groups), "other files"), mounts, of, group_of)
+
+
+def _rows_of_names(report: Report, groups: list[FileGroup]) -> np.ndarray:
+    """By number of a name: the group that it is in, or the number of groups."""
+    files = {one.file: one for one in files_of(report)}
+    row_of = np.full(len(report.names.names), len(groups), np.int64)
+    for at, group in enumerate(groups):
+        for member in group.members:
+            row_of[[report.names.number(name) for name in (member, *files[member].also)]] = at
+    return row_of
 
 
 def over_time(report: Report) -> list[Section]:
@@ -57,49 +126,50 @@ def over_time(report: Report) -> list[Section]:
     made = timeline_of(report)
     if made is None:
         return []
-    lanes, by_lane = _within(made, "by_lane", MOST_LANES_TEXT)
-    rates, by_group = _within(_at_most(made, MOST_SLICES), "by_group", MOST_TEXT - MOST_LANES_TEXT)
+    parts = parts_of(report)
+    lanes, by_cell = _within(made, "by_cell", MOST_LANES_TEXT)
+    files, by_file = _within(parts.by_file(made), "by_group", MOST_FILES_TEXT, bits=8)
+    rates, by_group = _within(_at_most(parts.by_mount(made), MOST_SLICES), "by_group",
+        MOST_RATES_TEXT, bits=16)
     common = {"untraced": [step.name for step in report.steps if not has_calls(step)],
         "steps": len(made.segments)}
-    common["has_waits"] = bool(made.by_lane["waiting_ns"].any())
+    common["has_waits"] = bool(made.by_cell["waiting_ns"].any())
+    nodes = made.layout.places if len(made.layout.places) > 1 else ()
+    tables = [_moved_table(made), *([_node_table(made)] if nodes else [])]
+    names = [fitted(one, LONGEST_NAME) for one in files.groups]
     return [
         Section(
             "timeline", "Timeline by rank", rendered("timeline.j2", table=_rank_table(made),
                 **common),
-            _description(lanes, by_lane, [lane.label for lane in made.lanes],
-                [lane.ranks for lane in made.lanes]),
-            {"tiles": by_lane.text}, "Timeline",
+            _description(lanes, by_cell, [lane.label for lane in made.lanes],
+                [lane.ranks for lane in made.lanes]) | _cells(made.layout),
+            {"tiles": by_cell.text}, "Timeline",
         ),
-        Section("heat", "Heat map", rendered("heat.j2", table=_moved_table(made), **common)),
+        Section(
+            "heat", "Heat map", rendered("heat.j2", tables=tables, nodes=nodes, files=names,
+                has_too_many=not made.layout.places, **common),
+            _description(files, by_file, names, [1] * len(names)),
+            {"tiles": by_file.text},
+        ),
         Section(
             "rates", "Bandwidth and operations over time",
-            rendered("rates.j2", table=_rate_table(made), groups=made.groups, **common),
-            _description(rates, by_group, list(made.groups), [1] * len(made.groups)),
+            rendered("rates.j2", table=_rate_table(rates), groups=rates.groups, **common),
+            _description(rates, by_group, list(rates.groups), [1] * len(rates.groups)),
             {"tiles": by_group.text}, "Rates",
         ),
     ]  # fmt: skip
 
 
-def _file_systems(steps: list[StepReport]) -> tuple[tuple[str, ...], list[list[np.ndarray]] | None]:
-    """Names of the groups of files, and for each step and trace file the group of each name; group
-    0 has what lies on no known mount."""
-    parts = [(step.data, step.columns) for step in steps]
-    busiest = [one.mount
-        for one in file_system_totals(parts, steps[0].names)][:MOST_FILE_SYSTEMS] if steps else []
-    if not busiest:
-        return ("all files",), None
-    number = {mount: 1 + i for i, mount in enumerate(busiest)}
-    group_of = [
-        [np.array([number.get(mount_of(step.data, fold(text)), 0) for text in file.texts],
-            np.uint8) for file in step.data.files]
-        for step in steps
-    ]
-    return ("other files", *(f"{mount.point} ({mount.kind})" for mount in busiest)), group_of
+def _cells(layout: Layout) -> dict[str, Any]:
+    """By cell the row of ranks and that of nodes; and the latter."""
+    lane, place = layout.cells.T.tolist()
+    return {"lane_of": lane, "node_of": place, "nodes": [one.label for one in layout.places],
+        "node_ranks": [max(1, one.ranks) for one in layout.places]}
 
 
 def _with_used_groups(made: Timeline) -> Timeline:
-    """Those with calls, the files of no known mount last."""
-    used = [i for i in (*range(1, len(made.groups)), 0) if made.by_group[i]["calls"].any()]
+    """Those with calls."""
+    used = [i for i in range(len(made.groups)) if made.by_group[i]["calls"].any()]
     return replace(made, groups=tuple(made.groups[i] for i in used), by_group=made.by_group[used])
 
 
@@ -116,9 +186,9 @@ def _at_most(made: Timeline, bins: int) -> Timeline:
     return made
 
 
-def _within(made: Timeline, which: str, most_text: int) -> tuple[Timeline, Packed]:
+def _within(made: Timeline, which: str, most_text: int, bits: int = 8
+        ) -> tuple[Timeline, Packed]:
     """The finest slices whose text is not too long."""
-    bits = 8 if which == "by_lane" else 16
     while True:
         packed = pack(_planes(getattr(made, which)), bits)
         if len(packed.text) <= most_text or made.bins < 64:
@@ -149,10 +219,11 @@ def _figures(*values: float) -> tuple[str, ...]:
 
 
 def _lane_table(title: str, columns: tuple[str, ...], rows: list[tuple[str, ...]],
-        groups: tuple[tuple[str, int], ...] = ()) -> Table:
-    more = (f"the first {MOST_TABLE_ROWS} of {len(rows)} lanes",
+        groups: tuple[tuple[str, int], ...] = (), first: str = "Rank") -> Table:
+    more = (f"the first {MOST_TABLE_ROWS} of {len(rows)} rows",
         ) if len(rows) > MOST_TABLE_ROWS else ()
-    return Table(title, ("<Rank", *columns), tuple(rows[:MOST_TABLE_ROWS]), groups, remarks=more)
+    shown = tuple(rows[:MOST_TABLE_ROWS])
+    return Table(title, (f"<{first}", *columns), shown, groups, remarks=more)
 
 
 def _rank_table(made: Timeline) -> Table:
@@ -170,16 +241,24 @@ def _rank_table(made: Timeline) -> Table:
 
 def _moved_table(made: Timeline) -> Table:
     """Behind the heat map: MB of each lane in each step."""
+    return _moved("rank", made, made.by_lane, [lane.label for lane in made.lanes])
+
+
+def _node_table(made: Timeline) -> Table:
+    return _moved("node", made, made.by_place(), [one.label for one in made.layout.places])
+
+
+def _moved(what: str, made: Timeline, by_row: np.ndarray, labels: list[str]) -> Table:
     shown = made.segments[:MOST_TABLE_STEPS]
     limits = [one.from_ns >> made.shift for one in made.segments] + [made.bins]
-    moved = made.by_lane["bytes"].sum(axis=-1)
+    moved = by_row["bytes"].sum(axis=-1)
     parts = [moved[:, begin:end].sum(axis=1)
         for begin, end in zip(limits, limits[1:])][: len(shown)]
-    rows = [(lane.label, *_figures(*(part[i] / 1e6 for part in parts)))
-        for i, lane in enumerate(made.lanes)]
-    title = "MB moved by each rank in each step" + (f" (the first {len(shown)} steps)"
+    rows = [(label, *_figures(*(part[i] / 1e6 for part in parts)))
+        for i, label in enumerate(labels)]
+    title = f"MB moved by each {what} in each step" + (f" (the first {len(shown)} steps)"
         if len(shown) < len(made.segments) else "")
-    return _lane_table(title, tuple(one.step for one in shown), rows)
+    return _lane_table(title, tuple(one.step for one in shown), rows, first=what.capitalize())
 
 
 def _rate_table(made: Timeline) -> Table:

@@ -24,20 +24,47 @@ function heatColours(isLight) {
 }
 const HEAT = { light: heatColours(true), dark: heatColours(false) };
 
+// per: of a figure a second; shared: a share of the time of the row's ranks; of files, how many
+// ranks are in I/O on them.
 const MEASURES = {
   bytes: { planes: [3, 4], per: 1e6, text: (v) => `${digits(v)} MB/s` },
   read: { planes: [3], per: 1e6, text: (v) => `${digits(v)} MB/s` },
   written: { planes: [4], per: 1e6, text: (v) => `${digits(v)} MB/s` },
   calls: { planes: [5], per: 1, text: (v) => `${digits(v)} calls/s` },
-  busy: { planes: [0, 1, 2], per: 1e7, text: (v) => `${digits(v)} %` },
-  waiting: { planes: [6], per: 1e7, text: (v) => `${digits(v)} %` },
+  busy: { planes: [0, 1, 2], per: 1e7, text: (v) => `${digits(v)} %`, shared: true },
+  waiting: { planes: [6], per: 1e7, text: (v) => `${digits(v)} %`, shared: true },
 };
+const BUSY_FILES = { planes: [0, 1, 2], per: 1e9, text: (v) => `${digits(v)} ranks` };
 
 class HeatPainter {
-  constructor(figure, view) {
+  #rowsOf = new Map();
+
+  constructor(figure, view, lanes) {
     this.figure = figure;
     this.choice = figure.querySelector('[data-measure]');
-    this.choice.addEventListener('change', () => view.redraw());
+    this.order = figure.querySelector('[data-order]');
+    this.rows = figure.querySelector('[data-rows]');
+    this.#rowsOf.set('ranks', lanes);
+    for (const one of [this.choice, this.order])
+      one.addEventListener('change', () => view.redraw());
+  }
+
+  // The plot shows the rows that are chosen.
+  bind(plot) {
+    this.rows.addEventListener('change', async () => plot.show(await this.#tiles()));
+  }
+
+  async #tiles() {
+    const which = this.rows.value;
+    if (!this.#rowsOf.has(which)) {
+      this.#rowsOf.set(
+          which,
+          which === 'files' ? await Tiles.load('heat') : this.#rowsOf.get('ranks').nodes());
+    }
+    const waiting = this.choice.querySelector('[value="waiting"]');
+    if (waiting !== null) waiting.disabled = which === 'files';
+    if (which === 'files' && this.choice.value === 'waiting') this.choice.value = 'busy';
+    return this.#rowsOf.get(which);
   }
 
   #scale(colours) {
@@ -48,43 +75,63 @@ class HeatPainter {
     context.putImageData(image, 0, 0);
   }
 
-  get measure() { return MEASURES[this.choice.value]; }
+  #named(key) {
+    return key === 'busy' && this.rows.value === 'files' ? BUSY_FILES : MEASURES[key];
+  }
+  get measure() { return this.#named(this.choice.value); }
 
-  // The greatest value a second of any lane and slice of a level: the scale does not change while
+  // The numbers of the rows from top to bottom: those with most of a figure in the whole run first.
+  sorted(tiles) {
+    const order = tiles.rows.map((_, row) => row), by = this.order.value;
+    if (by === '') return order;
+    const { planes, shared } = this.#named(by === 'measure' ? this.choice.value : by);
+    const whole = tiles.levels.at(-1).planes;
+    const figures = order.map(
+        (row) => planes.reduce((sum, p) => sum + whole[p][row], 0) /
+            (shared ? tiles.ranks[row] : 1));
+    return order.sort((a, b) => figures[b] - figures[a] || a - b);
+  }
+
+  // The greatest value a second of any row and slice of a level: the scale does not change while
   // the view moves.
-  #greatest(level) {
+  #greatest(level, ranks) {
     const key = this.choice.value;
     if (!level.greatest.has(key)) {
-      const planes = this.measure.planes.map((p) => level.planes[p]);
+      const { planes, shared } = this.measure, from = planes.map((p) => level.planes[p]);
       let most = 0;
-      for (let i = 0; i < planes[0].length; i++) {
-        let sum = 0;
-        for (const plane of planes) sum += plane[i];
-        if (sum > most) most = sum;
+      for (let row = 0; row < ranks.length; row++) {
+        let ofRow = 0;
+        for (let i = row * level.slices; i < (row + 1) * level.slices; i++) {
+          let sum = 0;
+          for (const plane of from) sum += plane[i];
+          if (sum > ofRow) ofRow = sum;
+        }
+        most = Math.max(most, shared ? ofRow / ranks[row] : ofRow);
       }
       level.greatest.set(key, most);
     }
     return level.greatest.get(key);
   }
 
-  paint({ pixels, width, lane, rows, level, columns, colour }) {
-    const planes = this.measure.planes.map((p) => level.planes[p]),
-          greatest = this.#greatest(level);
+  paint({ pixels, width, lane, order, level, columns, ranks, colour }) {
+    const { planes: wanted, shared } = this.measure,
+          planes = wanted.map((p) => level.planes[p]), greatest = this.#greatest(level, ranks);
     const inner = lane >= 8 ? lane - 1 : lane, empty = pixel(colour('lane'));
     const heat = (empty & 0xff) > 127 ? HEAT.light : HEAT.dark;
     this.#scale(heat);
     const line = new Uint32Array(width), perDecade = 255 / (DECADES * Math.LN10);
-    for (let row = 0; row < rows; row++) {
+    order.forEach((row, at) => {
+      const whole = greatest * (shared ? ranks[row] : 1);
       for (let x = 0; x < width; x++) {
         let sum = 0;
         if (columns[x] >= 0)
           for (const plane of planes) sum += plane[row * level.slices + columns[x]];
         line[x] = sum === 0 ?
             empty :
-            heat[Math.max(0, Math.round(255 + Math.log(sum / greatest) * perDecade))];
+            heat[Math.min(255, Math.max(0, Math.round(255 + Math.log(sum / whole) * perDecade)))];
       }
-      for (let y = 0; y < inner; y++) pixels.set(line, (row * lane + y) * width);
-    }
+      for (let y = 0; y < inner; y++) pixels.set(line, (at * lane + y) * width);
+    });
     const rate = greatest / level.slice_s / this.measure.per;
     this.figure.querySelector('[data-low]').textContent =
         greatest ? this.measure.text(rate / 10 ** DECADES) : '';
@@ -93,8 +140,8 @@ class HeatPainter {
   }
 
   tell(sums, seconds, ranks) {
-    const names = Object.keys(PLANES),
-          total = this.measure.planes.reduce((sum, p) => sum + sums[names[p]], 0);
-    return total ? `about ${this.measure.text(total / seconds / this.measure.per)}` : 'nothing';
+    const names = Object.keys(PLANES), { planes, per, text, shared } = this.measure,
+          total = planes.reduce((sum, p) => sum + sums[names[p]], 0) / (shared ? ranks : 1);
+    return total ? `about ${text(total / seconds / per)}` : 'nothing';
   }
 }

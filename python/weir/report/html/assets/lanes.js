@@ -26,13 +26,13 @@ function strengths(ground, colour) {
 }
 
 const lanesPainter = {
-  paint({ pixels, width, lane, rows, level, columns, ranks, colour }) {
+  paint({ pixels, width, lane, order, level, columns, ranks, colour }) {
     const empty = pixel(colour('lane')), colours = KINDS.map(([kind]) => pixel(colour(kind)));
     const inner = lane >= LOW ? lane - 1 : lane; // a line of ground between lanes
     const paintLane = lane >= LOW ? this.fill : this.tint,
           inks = lane >= LOW ? colours : colours.map((one) => strengths(empty, one));
-    for (let row = 0; row < rows; row++) {
-      const top = row * lane * width;
+    order.forEach((row, at) => {
+      const top = at * lane * width;
       pixels.fill(empty, top, top + inner * width);
       paintLane({
         pixels,
@@ -45,7 +45,7 @@ const lanesPainter = {
         columns,
         whole: level.slice_s * 1e9 * ranks[row]
       });
-    }
+    });
   },
 
   fill({ pixels, width, top, inner, inks, planes, at, columns, whole }) {

@@ -37,9 +37,10 @@ async function start() {
   if ('timeline' in weirData) {
     const lanes = await Tiles.load('timeline'), view = new View(lanes.length_s, lanes.slice_s);
     for (const figure of document.querySelectorAll('figure[data-tiles="timeline"]')) {
-      const plot = new LanePlot(
-          figure, lanes, view,
-          figure.dataset.plot === 'heat' ? new HeatPainter(figure, view) : lanesPainter);
+      const painter =
+          figure.dataset.plot === 'heat' ? new HeatPainter(figure, view, lanes) : lanesPainter;
+      const plot = new LanePlot(figure, lanes, view, painter);
+      painter.bind?.(plot);
       plot.draw();
       redrawn.push(() => plot.draw());
     }

@@ -31,16 +31,15 @@ class LanePlot {
   #chosen = null; // lane chosen with the keyboard
   #selected = null;
 
-  // paint(pixels, width, height, level, columns, laneOf, view) fills the picture; tell(row, from,
-  // until) makes a tip's text.
+  // painter: paint() fills the picture, tell() makes a tip's text; sorted(), if it has one, has the
+  // rows from top to bottom.
   constructor(figure, tiles, view, painter) {
     Object.assign(this, { figure, tiles, view, painter });
     this.canvas = figure.querySelector(':scope > canvas');
     this.tip = figure.querySelector('.tip');
     this.#resize();
     new ResizeObserver(() => { this.#resize(); this.draw(); }).observe(this.canvas);
-    this.show = drawnWhenSeen(figure, () => this.draw());
-    view.listen(this.show);
+    view.listen(drawnWhenSeen(figure, () => this.draw()));
     bindTools(figure, view);
     steer(this.canvas, view, (x) => this.#secondsAt(x), (from, until) => this.#select(from, until));
     this.canvas.addEventListener('pointermove', (event) => this.#point(event));
@@ -53,11 +52,20 @@ class LanePlot {
     });
   }
 
+  // Other rows.
+  show(tiles) {
+    this.tiles = tiles;
+    this.#chosen = null;
+    this.tip.textContent = '';
+    this.#resize();
+    this.draw();
+  }
+
   #resize() {
     const rows = this.tiles.rows.length, width = this.canvas.clientWidth || 600;
-    const longest = Math.max(...this.tiles.rows.map((name) => name.length));
+    const longest = this.tiles.rows.reduce((most, name) => Math.max(most, name.length), 4);
     this.lane = Math.max(1, Math.min(44, Math.floor(420 / rows)));
-    this.left = Math.min(90, 20 + 8 * Math.max(longest, 4));
+    this.left = Math.min(Math.max(90, width * 0.3), 20 + 7.5 * longest);
     this.top = 20;
     this.width = Math.max(50, width - this.left - 6);
     this.height = rows * this.lane;
@@ -89,13 +97,13 @@ class LanePlot {
     const level = this.tiles.levelFor(this.view.span, this.width),
           at = this.#secondsAt(event.clientX);
     const slice = Math.floor(at / level.slice_s) * level.slice_s;
-    this.#tell(row, slice, slice + level.slice_s, x, event.clientY - box.top);
+    this.#tell(this.order[row], slice, slice + level.slice_s, x, event.clientY - box.top);
   }
 
   #tell(row, from, until, x, y) {
     const { step, seconds } = this.tiles.place(Math.max(0, from));
-    const where =
-        `rank ${this.tiles.rows[row]}, ${step}, ${digits(seconds)} s + ${inSeconds(until - from)}`;
+    const name = `${this.tiles.what}${this.tiles.rows[row]}`;
+    const where = `${name}, ${step}, ${digits(seconds)} s + ${inSeconds(until - from)}`;
     this.tip.textContent = `${where}\n${
         this.painter.tell(this.tiles.sums(row, from, until), until - from, this.tiles.ranks[row])}`;
     const limit = this.figure.clientWidth - this.tip.offsetWidth - 4;
@@ -112,7 +120,7 @@ class LanePlot {
                                            Math.min(rows - 1, Math.max(0, this.#chosen + way));
     this.draw();
     this.#tell(
-        this.#chosen, this.view.from, this.view.until, this.left,
+        this.order[this.#chosen], this.view.from, this.view.until, this.left,
         this.top + (this.#chosen + 1) * this.lane);
   }
 
@@ -120,13 +128,13 @@ class LanePlot {
     const colour = theme(), context = this.canvas.getContext('2d'), ratio = this.ratio;
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, this.canvas.width, this.canvas.height);
-    const width = Math.round(this.width * ratio), lane = Math.max(1, Math.floor(this.lane * ratio)),
-          rows = this.tiles.rows.length;
+    const width = Math.round(this.width * ratio), lane = Math.max(1, Math.floor(this.lane * ratio));
+    this.order = this.painter.sorted?.(this.tiles) ?? this.tiles.rows.map((_, row) => row);
     const image = context.createImageData(width, Math.round(this.height * ratio));
     const pixels = new Uint32Array(image.data.buffer);
     const level = this.tiles.levelFor(this.view.span, width), columns = this.#columns(level, width);
     this.painter.paint(
-        {pixels, width, lane, rows, level, columns, ranks: this.tiles.ranks, colour});
+        {pixels, width, lane, order: this.order, level, columns, ranks: this.tiles.ranks, colour});
     context.putImageData(image, Math.round(this.left * ratio), Math.round(this.top * ratio));
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.#names(context, colour);
@@ -150,11 +158,13 @@ class LanePlot {
     context.textAlign = 'right';
     context.textBaseline = 'middle';
     const every = Math.max(1, Math.ceil(14 / this.lane));
-    for (let row = 0; row < this.tiles.rows.length; row += every) {
-      const name = this.tiles.rows[row];
-      context.fillText(
-          row === 0 && name !== 'others' ? `rank ${name}` : name, this.left - 6,
-          this.top + (row + 0.5) * this.lane);
+    const widthOf = (text) => context.measureText(text).width;
+    for (let at = 0; at < this.order.length; at += every) {
+      const name = this.tiles.rows[this.order[at]];
+      const text = at === 0 && name !== 'others' && this.tiles.what === 'rank ' ? `rank ${name}` :
+                                                                                  name;
+      const y = this.top + (at + 0.5) * this.lane;
+      context.fillText(fittedEnd(text, this.left - 10, widthOf), this.left - 6, y);
     }
   }
 
@@ -224,6 +234,14 @@ function fitted(text, room, widthOf) {
   let most = text.length - 1;
   while (most >= 4 && widthOf(`${text.slice(0, most)}\u2026`) > room) most--;
   return most >= 4 ? `${text.slice(0, most)}\u2026` : '';
+}
+
+// The text, or its end: what distinguishes paths.
+function fittedEnd(text, room, widthOf) {
+  if (widthOf(text) <= room) return text;
+  let first = 1;
+  while (first < text.length && widthOf(`\u2026${text.slice(first)}`) > room) first++;
+  return `\u2026${text.slice(first)}`;
 }
 
 function line(context, x1, y1, x2, y2) {

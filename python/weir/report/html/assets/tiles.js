@@ -30,19 +30,27 @@ class Tiles {
   static load(name) {
     if (!Tiles.#loaded.has(name)) {
       const text = document.getElementById(`blob-${name}-tiles`).textContent;
-      Tiles.#loaded.set(name, inflate(text).then((raw) => new Tiles(weirData[name], raw)));
+      Tiles.#loaded.set(name, inflate(text).then((raw) => Tiles.#of(weirData[name], raw)));
     }
     return Tiles.#loaded.get(name);
   }
 
-  constructor(said, raw) {
-    this.rows = said.rows;
-    this.ranks = said.ranks;
-    this.segments = said.segments;
-    this.slice_s = said.slice_s;
-    this.length_s = said.length_s;
+  // Packed are the rows of the section, or cells of which its rows are sums.
+  static #of(said, raw) {
+    const count = said.lane_of?.length ?? said.rows.length;
+    const cells = new Tiles(said, Tiles.#unpacked(said, raw, count));
+    if (said.lane_of === undefined) return cells;
+    const lanes = count === said.rows.length ?
+        cells :
+        cells.grouped(said.lane_of, said.rows, said.ranks, '');
+    lanes.what = 'rank ';
+    lanes.nodes = () => cells.grouped(said.node_of, said.nodes, said.node_ranks, 'node ');
+    return lanes;
+  }
+
+  static #unpacked(said, raw, count) {
     const codes = said.bits === 8 ? new Uint8Array(raw) : new Uint16Array(raw);
-    const size = said.slices * said.rows.length, planes = [];
+    const size = said.slices * count, planes = [];
     for (let p = 0; p < PLANE_COUNT; p++) {
       const values = new Float64Array(2 ** said.bits);
       for (let k = 1; k < values.length; k++)
@@ -51,15 +59,34 @@ class Tiles {
       for (let i = 0, from = p * size; i < size; i++) plane[i] = values[codes[from + i]];
       planes.push(plane);
     }
-    this.levels = [{ slices: said.slices, slice_s: said.slice_s, planes, greatest: new Map() }];
+    return planes;
+  }
+
+  // ranks: of each row, which shares of time are divided by; what: stands before the name of a row.
+  constructor({ rows, ranks, segments, slice_s, slices, length_s, what = '' }, planes) {
+    Object.assign(this, { rows, ranks, segments, slice_s, length_s, what });
+    this.levels = [{ slices, slice_s, planes, greatest: new Map() }];
     while (this.levels.at(-1).slices > 1) this.levels.push(this.#coarser(this.levels.at(-1)));
+  }
+
+  // Rows added up to others: into has the number of that of each.
+  grouped(into, rows, ranks, what) {
+    const { slices } = this.levels[0];
+    const planes = this.levels[0].planes.map((fine) => {
+      const sums = new Float32Array(slices * rows.length);
+      into.forEach((to, from) => {
+        for (let i = 0; i < slices; i++) sums[to * slices + i] += fine[from * slices + i];
+      });
+      return sums;
+    });
+    return new Tiles({ ...this, rows, ranks, slices, what }, planes);
   }
 
   #coarser(level) {
     const slices = Math.ceil(level.slices / 2), odd = level.slices % 2;
     const planes = level.planes.map((fine) => {
-      const coarse = new Float32Array(slices * this.rows.length);
-      for (let row = 0; row < this.rows.length; row++) {
+      const count = fine.length / level.slices, coarse = new Float32Array(slices * count);
+      for (let row = 0; row < count; row++) {
         let from = row * level.slices, to = row * slices;
         for (let i = odd; i < slices; i++, from += 2) coarse[to++] = fine[from] + fine[from + 1];
         if (odd) coarse[to] = fine[from];
