@@ -12,7 +12,6 @@ constexpr int kSeekSet = 600;  // MPI_SEEK_SET, of every implementation since RO
 constinit MpiFile files[kFiles] = {};
 
 constinit Profiled<Handle(int)> file_f2c{"PMPI_File_f2c"}, type_f2c{"PMPI_Type_f2c"};
-constinit Profiled<int(Handle, int64_t*, int64_t*)> type_extent{"PMPI_Type_get_extent"};
 
 // A handle's place is one of those behind the place that its address gives.
 MpiFile& probed(Handle file, size_t probe) {
@@ -96,17 +95,12 @@ int deleting(const char* path, Real real) {
 
 // Offsets of a view are known when it has no holes: its elements then lie one behind the other from
 // the displacement on.
-void look_through(Handle file, const View& view, int64_t filetype_bytes) {
+void look_through(Handle file, const View& view, const ViewSizes& sizes) {
   MpiFile* const known = mpi_file(file);
   if (known == nullptr) return;
-  int64_t lower = 0, extent = 0;
-  const int64_t unit = bytes_of_type(view.etype);
-  const auto bounds = type_extent.get();
-  const bool reported =
-      filetype_bytes >= 0 && bounds != nullptr && bounds(view.filetype, &lower, &extent) == 0;
-  const bool plain = reported && lower == 0 && extent == filetype_bytes && unit > 0 &&
-                     unit <= UINT32_MAX && view.displacement >= 0;
-  known->view_bytes = plain ? static_cast<uint32_t>(unit) : 0;
+  const bool plain = sizes.bytes >= 0 && sizes.lower == 0 && sizes.extent == sizes.bytes &&
+                     sizes.unit > 0 && sizes.unit <= UINT32_MAX && view.displacement >= 0;
+  known->view_bytes = plain ? static_cast<uint32_t>(sizes.unit) : 0;
   known->displacement = view.displacement;
 }
 
@@ -115,15 +109,15 @@ int viewing(Handle file, const View& view, Real real) {
   int error = 0;
   const Span span = timed(error, real);
   const int before = errno;
-  const int64_t bytes = error == 0 ? bytes_of_type(view.filetype) : 0;
+  const ViewSizes sizes = error == 0 ? sizes_of(view) : ViewSizes{};
   if (error == 0) {
-    look_through(file, view, bytes);
-    note_view(name_of(file), view);
+    look_through(file, view, sizes);
+    note_view(name_of(file), view, sizes);
   }
   const uint64_t at =
       view.displacement >= 0 ? clip(static_cast<uint64_t>(view.displacement)) : kUnknownOffset;
   keep_file_call(Op::kMpiFileSetView, name_of(file), error, span, at,
-                 bytes > 0 ? static_cast<uint64_t>(bytes) : 0);
+                 sizes.bytes > 0 ? static_cast<uint64_t>(sizes.bytes) : 0);
   errno = before;
   return error;
 }

@@ -37,6 +37,7 @@ struct Constants {
 constexpr Constants kOpenMpi{1, 0, 1, -1}, kMpich{57, 121, 122, -49767};
 
 bool is_mpich() { return mpi_kind() == wire::MpiKind::kMpich; }
+const Constants& constants() { return is_mpich() ? kMpich : kOpenMpi; }
 
 constinit Profiled<int(Handle, int*, int*, int*, int*)> envelope{"PMPI_Type_get_envelope"};
 constinit Profiled<int(Handle, int64_t*, int64_t*, int64_t*, int64_t*, int*)> envelope_c{
@@ -280,7 +281,7 @@ class Decoder {
   // Arguments: ranks, this one, dimensions, of each its size, distribution, argument and ranks, the
   // order. Ranks are numbered as in C in both orders.
   bool unite_darray(const Contents& made, int depth) {
-    const Constants& is = is_mpich() ? kMpich : kOpenMpi;
+    const Constants& is = constants();
     const int64_t dimensions = made.integer(2);
     const int64_t behind = made.is_large() ? 3 : 3 + dimensions;  // the sizes
     const auto of = [&](int64_t column, int64_t i) {
@@ -302,7 +303,7 @@ class Decoder {
   bool unite_array(int depth, int64_t dimensions, int64_t order, Of dimension) {
     Dimension every[kDimensions];
     if (dimensions < 1 || dimensions > kDimensions) return false;
-    const bool is_fortran = order == (is_mpich() ? kMpich : kOpenMpi).order_fortran;
+    const bool is_fortran = order == constants().order_fortran;
     for (int64_t i = 0; i < dimensions; ++i) {
       every[i] = dimension(is_fortran ? dimensions - 1 - i : i);
       if (every[i].step <= 0) return false;
@@ -405,16 +406,21 @@ uint32_t next_number(uint32_t file) {
 
 }  // namespace
 
-void note_view(uint32_t file, const View& view) {
+ViewSizes sizes_of(const View& view) {
+  ViewSizes sizes{bytes_of_type(view.etype), bytes_of_type(view.filetype)};
+  const auto bounds = extent_of.get();
+  if (bounds == nullptr || bounds(view.filetype, &sizes.lower, &sizes.extent) != 0)
+    sizes.extent = -1;
+  return sizes;
+}
+
+void note_view(uint32_t file, const View& view, const ViewSizes& sizes) {
   if (file == 0 || trace::process().level() == wire::Level::kSummary ||
       mpi_kind() == wire::MpiKind::kOther)
     return;
   const uint32_t number = next_number(file);
-  const auto bounds = extent_of.get();
-  const int64_t unit = bytes_of_type(view.etype), bytes = bytes_of_type(view.filetype);
-  int64_t lower = 0, extent = 0;
-  if (number > kViews || view.displacement < 0 || unit < 0 || bytes < 0 || bounds == nullptr ||
-      bounds(view.filetype, &lower, &extent) != 0 || extent < 0)
+  if (number > kViews || view.displacement < 0 || sizes.unit < 0 || sizes.bytes < 0 ||
+      sizes.extent < 0)
     return;
   Decoder decoder;
   const Blocks* const found = decoder.decode(view.filetype);
@@ -422,7 +428,7 @@ void note_view(uint32_t file, const View& view) {
   if (room.data() == nullptr) return;
   base::Writer text(room.data(), base::Scratch::kBytes);
   text.add("view\n").add_number(file).add("\n").add_number(number).add("\n");
-  for (const int64_t figure : {view.displacement, unit, bytes, extent})
+  for (const int64_t figure : {view.displacement, sizes.unit, sizes.bytes, sizes.extent})
     text.add_number(static_cast<uint64_t>(figure)).add(" ");
   add_blocks(text, found);
   if (!text.cut()) trace::process().names().id(text.view(), wire::NameSource::kGiven);
