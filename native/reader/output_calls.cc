@@ -8,6 +8,8 @@
 namespace weir::reader {
 namespace {
 
+using wire::Awaited;
+using wire::MpiRoutine;
 using wire::Op;
 
 constexpr uint32_t kDense = 1 << 20;  // ids are small numbers unless a file is damaged
@@ -74,8 +76,7 @@ constexpr std::array<Call::Level, 16> kLevels = [] {
   return levels;
 }();
 
-// Routines after which a rank has the data of all (native/wire/mpi.def), and what part of them the
-// record has.
+// Routines after which a rank has the data of all, and what part of them the record has.
 enum class Part : uint8_t { none, of_each, all, unknown };
 struct Collecting {
   bool at_root = false;  // the others only send
@@ -83,27 +84,30 @@ struct Collecting {
 };
 constexpr std::array<Collecting, 256> kCollecting = [] {
   std::array<Collecting, 256> routines{};
-  routines[3] = {true, Part::all};                         // Reduce
-  routines[9] = routines[10] = {true, Part::of_each};      // Gather, Gatherv
-  routines[13] = routines[14] = {false, Part::of_each};    // Allgather, Allgatherv
-  routines[15] = routines[16] = {false, Part::all};        // Alltoall, Alltoallv
-  routines[17] = {false, Part::unknown};                   // Alltoallw
+  const auto of = [&](MpiRoutine routine) -> Collecting& { return routines[size_t(routine)]; };
+  of(MpiRoutine::kReduce) = {true, Part::all};
+  of(MpiRoutine::kGather) = of(MpiRoutine::kGatherv) = {true, Part::of_each};
+  of(MpiRoutine::kAllgather) = of(MpiRoutine::kAllgatherv) = {false, Part::of_each};
+  of(MpiRoutine::kAlltoall) = of(MpiRoutine::kAlltoallv) = {false, Part::all};
+  of(MpiRoutine::kAlltoallw) = {false, Part::unknown};
   return routines;
 }();
-constexpr uint64_t kAwaitedReceive = 1, kAwaitedCollective = 2;
 
 // A record of MPI: what the rank received with it, and from whom.
 void understand(const Words& record, uint32_t members, Call& call) {
   const uint64_t routine = record.size() >> 32, bytes = record.size() & 0xffffffff;
   const uint64_t peer = record.offset();
+  const Op op = Op(record.op());
+  const auto awaits = [&](Awaited what) {
+    return op == Op::kMpiAwaited && routine == uint64_t(what);
+  };
   call.label = Call::kNone;
   call.bytes = bytes;
-  if (record.op() == uint8_t(Op::kMpiReceive) ||
-      (record.op() == uint8_t(Op::kMpiAwaited) && routine == kAwaitedReceive)) {
+  if (op == Op::kMpiReceive || awaits(Awaited::receive)) {
     call.label = peer < Call::kNone ? uint32_t(peer) : Call::kNone;
-  } else if (record.op() == uint8_t(Op::kMpiAwaited)) {
-    call.bytes = routine == kAwaitedCollective ? bytes * members : 0;
-  } else if (record.op() == uint8_t(Op::kMpiCollective)) {
+  } else if (op == Op::kMpiAwaited) {
+    call.bytes = awaits(Awaited::collective) ? bytes * members : 0;
+  } else if (op == Op::kMpiCollective) {
     const Collecting how = kCollecting[routine & 0xff];
     if (how.part == Part::none || (how.at_root && (record.flags() & wire::kRoot) == 0)) return;
     call.kind = Call::kCollects;

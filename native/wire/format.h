@@ -75,6 +75,9 @@ enum class MpiRoutine : uint32_t {
 #include "wire/mpi.def"
 #undef WEIR_MPI_ROUTINE
 };
+// In the place of the routine in records of MPI_awaited: what a request stood for. message: of a
+// matched probe, which no record has.
+enum class Awaited : uint8_t { nothing = 0, receive = 1, collective = 2, send = 3, message = 4 };
 
 struct FileHeader {
   char magic[8];

@@ -26,8 +26,7 @@ enum class Kind : uint8_t {
   test_for_some
 };
 
-// What a request stands for; the first three are what records of MPI_awaited say.
-enum class Awaited : uint8_t { nothing = 0, receive = 1, collective = 2, send = 3, message = 4 };
+using wire::Awaited;
 
 // How all members name a communicator that one collective made without a message: all have its
 // parent and its sequence number. one: there is but one; copy: the same, with the parent's ranks;
