@@ -84,18 +84,21 @@ constexpr char collective_of(wire::Layer library, const char* end) {
 
 inline constexpr FunctionInfo kFunctions[] = {
 #define WEIR_FUNCTION(number, library, name, collective) \
-  {number, wire::Layer::library, #name, #collective[0]},
+  {uint32_t(wire::Function::name), wire::Layer::library, #name, #collective[0]},
 #include "wire/functions.def"
 #undef WEIR_FUNCTION
-#define WEIR_TYPED(type, type_name, number, library, begin, end)                     \
-  {16 * (number) + (type), wire::Layer::library, #begin "_" #type_name #end,         \
+#define WEIR_OF_FAMILY(name, library, end)                       \
+  {uint32_t(wire::Function::name), wire::Layer::library, #name, \
    collective_of(wire::Layer::library, #end)},
-#define WEIR_NETCDF(number, library, op, begin, end, shape, form)                                  \
-  {16 * (number), wire::Layer::library, #begin #end, collective_of(wire::Layer::library, #end)}, \
-      WEIR_NETCDF_TYPES(WEIR_TYPED, number, library, begin, end)
+#define WEIR_TYPED(type, type_name, library, begin, end) \
+  WEIR_OF_FAMILY(begin##_##type_name##end, library, end)
+#define WEIR_NETCDF(number, library, op, begin, end, shape, form) \
+  WEIR_OF_FAMILY(begin##end, library, end)                        \
+  WEIR_NETCDF_TYPES(WEIR_TYPED, library, begin, end)
 #include "wire/netcdf.def"
 #undef WEIR_NETCDF
 #undef WEIR_TYPED
+#undef WEIR_OF_FAMILY
 };
 
 struct LayerInfo {
