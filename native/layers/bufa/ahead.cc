@@ -84,8 +84,7 @@ Ahead survey(State& s, int stream, bool forward, uint64_t offset, uint64_t bytes
     }
     ahead.segments += forward ? after : before;
     if (after || before) ahead.bytes += g.wanted;
-    else if (forward) ahead.bytes += end > offset + bytes ? end - offset - bytes : 0;
-    else ahead.bytes += offset > g.offset ? offset - g.offset : 0;
+    else ahead.bytes += forward ? difference(end, offset + bytes) : difference(offset, g.offset);
   }
   return ahead;
 }
@@ -99,8 +98,6 @@ struct Room {
 uint64_t allowance(const State& s, uint64_t taken) {
   return taken + (kAllowance < s.block_bytes ? kAllowance : s.block_bytes);
 }
-
-uint64_t difference(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 
 Room room_of(const State& s, const Stream& st, uint64_t ahead_bytes, uint64_t bytes) {
   const Balance& all = s.reader->balance;
@@ -118,9 +115,9 @@ uint64_t fit(const Room& room, uint64_t chunk, uint64_t needed, Length length_at
     if (bytes <= room.opening && difference(bytes, needed) <= room.stream) return bytes;
     if (needed == 0 || chunk <= kPage) return 0;
     chunk = round_up(chunk / 2, kPage);
-    const uint64_t smaller = length_at(chunk);
-    if (smaller < needed) return 0;
-    bytes = smaller;
+    const uint64_t shorter = length_at(chunk);
+    if (shorter < needed) return 0;
+    bytes = shorter;
   }
 }
 
@@ -187,6 +184,11 @@ uint64_t backward_length(const State& s, uint64_t at, uint64_t chunk) {
   return at - (begin > block_begin ? begin : block_begin);
 }
 
+// What the program left out before this request, as far as reading it with the rest is of use.
+void count_gap(State& s, const Stream& st, uint64_t gap) {
+  if (gap <= st.gap) s.reader->balance.gaps += smaller(gap, kPage);
+}
+
 // One that was not asked for after all.
 void drop_unread(State& s, Segment& g) {
   s.reader->balance.asked -= g.wanted;
@@ -198,8 +200,7 @@ bool plan_forward(Layer& l, Stream& st, uint64_t offset, uint64_t bytes) {
   const int stream = number_of(s, st);
   Ahead ahead = survey(s, stream, true, offset, bytes);
   const Limits limits = limits_of(s);
-  if (offset - st.next <= st.gap)
-    s.reader->balance.gaps += offset - st.next < kPage ? offset - st.next : kPage;
+  count_gap(s, st, offset - st.next);
   if (st.ahead + st.chunk < offset || find(s, offset) == nullptr) {
     if (st.ahead + st.chunk < offset) restart(s, st, offset);
     st.ahead = round_down(offset, kPage);
@@ -239,8 +240,7 @@ bool plan_backward(Layer& l, Stream& st, uint64_t offset, uint64_t bytes) {
   Ahead ahead = survey(s, stream, false, offset, bytes);
   const Limits limits = limits_of(s);
   if (last >= s.known_size) return true;
-  if (st.next - last - 1 <= st.gap)
-    s.reader->balance.gaps += st.next - last - 1 < kPage ? st.next - last - 1 : kPage;
+  count_gap(s, st, st.next - last - 1);
   if (st.ahead > offset + bytes + st.chunk || find(s, last) == nullptr) {
     if (st.ahead > offset + bytes + st.chunk) restart(s, st, 0);
     st.ahead = round_up(offset + bytes, kPage);
@@ -292,7 +292,7 @@ uint64_t may_waste(const Reader& r, int stream) {
   }
   const uint64_t share = r.strided_seen / kStridedSeen,
                  most = share > kStridedWaste ? share : kStridedWaste;
-  return most > wasted ? most - wasted : 0;
+  return difference(most, wasted);
 }
 
 // How far ahead of a strided stream: no further than it has come, nor than the last one with this

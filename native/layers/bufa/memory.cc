@@ -177,11 +177,9 @@ namespace {
 // What the program left out of what it walked over since the window was opened.
 uint64_t gaps_of_window(const State& s, bool forward) {
   const uint64_t hits = s.layer->statistics[kHits] - s.window_hits;
-  uint64_t walked = 0;
-  if (forward && s.window_end > s.window_from) walked = s.window_end - s.window_from;
-  if (!forward && s.window_begin < s.window_from) walked = s.window_from - s.window_begin;
-  const uint64_t gaps = walked > s.window_served ? walked - s.window_served : 0;
-  return gaps < hits * kPage ? gaps : hits * kPage;
+  const uint64_t walked = forward ? difference(s.window_end, s.window_from)
+                                  : difference(s.window_from, s.window_begin);
+  return smaller(difference(walked, s.window_served), hits * kPage);
 }
 
 }  // namespace

@@ -11,8 +11,6 @@
 namespace weir::layers::bufa {
 namespace {
 
-uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
-
 constexpr uint64_t kEndValidNs =
     1'000'000'000;  // other nodes' bytes behind the end are seen after so long
 

@@ -51,6 +51,10 @@ inline constexpr uint64_t kWorthWritingNs = 100'000;  // and to write behind
 inline constexpr uint32_t kUseless =
     64;  // so many in a row that the layer could not help, of such a file: it leaves
 
+constexpr uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
+// 0 where the first one is not larger.
+constexpr uint64_t difference(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
+
 // Bytes read ahead, or about to be.
 struct Segment {
   pool::Job job;  // first: the job is the segment
