@@ -76,15 +76,20 @@ constexpr uint32_t kMet = 16;
 WEIR_THREAD Met met_before[kMet];
 
 // 0: unknown.
-uint64_t number_in_proc(uint32_t pid) {
-  if (!has_own_proc()) return 0;
-  char path[32];
-  Writer(path, sizeof path).add("/proc/").add_number(pid);
+uint64_t inode_of(const char* path) {
   struct stat about;
   return system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(path),
                      reinterpret_cast<long>(&about), 0) == 0
              ? about.st_ino
              : 0;
+}
+
+// 0: unknown.
+uint64_t number_in_proc(uint32_t pid) {
+  if (!has_own_proc()) return 0;
+  char path[32];
+  Writer(path, sizeof path).add("/proc/").add_number(pid);
+  return inode_of(path);
 }
 
 // A zombie has none. Without a descriptor; false also where it cannot be known.
@@ -133,11 +138,8 @@ ProcessIdentity self() {
 uint64_t own_namespace() {
   uint64_t known = load(&name_space);
   if (WEIR_UNLIKELY(known == 0)) {
-    struct stat about;
-    constexpr const char* kPath = "/proc/self/ns/pid";
-    const bool found = system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(kPath),
-                                   reinterpret_cast<long>(&about), 0) == 0;
-    known = found ? about.st_ino : kNone;
+    const uint64_t inode = inode_of("/proc/self/ns/pid");
+    known = inode != 0 ? inode : kNone;
     store(&name_space, known);
   }
   return known == kNone ? 0 : known;
