@@ -11,7 +11,8 @@ namespace weir::hook {
 namespace {
 
 using Identifier = int64_t;  // hid_t; of HDF5 1.8 the low half alone
-constexpr int kType = 3, kSpace = 4, kDataSet = 5;  // H5I_type_t, of every version
+// H5I_type_t, of every version; 0: of none.
+constexpr int kFile = 1, kGroup = 2, kType = 3, kSpace = 4, kDataSet = 5;
 constexpr size_t kNameBytes = 1024, kPathBytes = 4096;
 constexpr char kUnnamed[] = "(unnamed when written)";
 
@@ -20,10 +21,11 @@ struct Transfer {
   uint64_t bytes;
 };
 
-bool is_a(const CallSite& site, int kind, Identifier what) {
+int kind_of(const CallSite& site, Identifier what) {
   const auto get = ask<int (*)(Identifier)>(site, "H5Iget_type");
-  return what > 0 && get != nullptr && get(what) == kind;
+  return what > 0 && get != nullptr ? get(what) : 0;
 }
+bool is_a(const CallSite& site, int kind, Identifier what) { return kind_of(site, what) == kind; }
 
 // The text that one of HDF5's naming functions gives; false when it is longer than the room.
 bool text_from(const CallSite& site, const char* function, Identifier what, char* to, size_t size) {
@@ -76,10 +78,9 @@ wire::Manner manner_of(const CallSite& site, Identifier properties) {
   if (get == nullptr || properties <= 0)
     return get == nullptr ? wire::Manner::unknown : wire::Manner::independent;
   const auto* const defaults = ask<const Identifier*>(site, "H5P_LST_DATASET_XFER_ID_g");
-  const auto kind = ask<int (*)(Identifier)>(site, "H5Iget_type");
+  const int list = defaults != nullptr ? kind_of(site, *defaults) : 0;
   int collective = 0;
-  if (defaults == nullptr || kind == nullptr || kind(properties) != kind(*defaults) ||
-      get(properties, &collective) < 0)
+  if (list <= 0 || !is_a(site, list, properties) || get(properties, &collective) < 0)
     return wire::Manner::unknown;
   return collective != 0 ? wire::Manner::collective : wire::Manner::independent;
 }
@@ -89,23 +90,20 @@ uint32_t name_of_set(const CallSite& site, Identifier set) {
   return look_up(site, set, 0, 0, 0).name;
 }
 
-// The name of the file that an object belongs to.
-uint32_t name_of_owner(const CallSite& site, Identifier object) {
-  char path[kPathBytes];
-  const auto get = ask<int (*)(Identifier)>(site, "H5Iget_type");
-  constexpr int kFile = 1, kGroup = 2;
-  const int kind = object > 0 && get != nullptr ? get(object) : 0;
-  if (kind != kFile && kind != kGroup && kind != kDataSet) return 0;
-  if (!text_from(site, "H5Fget_name", object, path, sizeof path)) return 0;
-  return trace::process().names().path_id(path);
+uint32_t name_of_path(const char* path) {
+  return path != nullptr ? trace::process().names().path_id(path) : 0;
 }
 
-uint32_t name_of_file(const CallSite& site, Identifier file) {
-  constexpr int kFile = 1;
+// The name of the file that a file, a group or a data set belongs to.
+uint32_t name_of_owner(const CallSite& site, Identifier object) {
   char path[kPathBytes];
-  if (!is_a(site, kFile, file) || !text_from(site, "H5Fget_name", file, path, sizeof path))
-    return 0;
-  return trace::process().names().path_id(path);
+  const int kind = kind_of(site, object);
+  const bool has_file = kind == kFile || kind == kGroup || kind == kDataSet;
+  if (!has_file || !text_from(site, "H5Fget_name", object, path, sizeof path)) return 0;
+  return name_of_path(path);
+}
+uint32_t name_of_file(const CallSite& site, Identifier file) {
+  return is_a(site, kFile, file) ? name_of_owner(site, file) : 0;
 }
 
 template <typename Real>
@@ -144,64 +142,29 @@ using weir::wire::Function;
 WEIR_HDF5_TRANSFER(kLibraryPut, H5Dwrite)
 WEIR_HDF5_TRANSFER(kLibraryGet, H5Dread)
 
-#define WEIR_HDF5_OPENS(op, symbol, parameters, ...)                                           \
-  WEIR_OPTIONAL_HOOK(int64_t, symbol, WEIR_LIST parameters) {                                  \
-    WEIR_BOUND(symbol);                                                                        \
-    const CallSite site(bound);                                                                \
-    const auto real = WEIR_BOUND_REAL(symbol);                                                 \
-    if (WEIR_LIKELY(begin_library_call() == 0)) return real(__VA_ARGS__);                      \
-    const uint32_t name = path != nullptr ? weir::trace::process().names().path_id(path) : 0; \
-    return on_file(Op::op, Function::symbol, name, [&] { return real(__VA_ARGS__); });         \
+// name: of the file or data set, found before the call.
+#define WEIR_HDF5_CALL(R, op, symbol, name, parameters, ...)                                      \
+  WEIR_OPTIONAL_HOOK(R, symbol, WEIR_LIST parameters) {                                           \
+    WEIR_BOUND(symbol);                                                                           \
+    const CallSite site(bound);                                                                   \
+    const auto real = WEIR_BOUND_REAL(symbol);                                                    \
+    if (WEIR_LIKELY(begin_library_call() == 0)) return real(__VA_ARGS__);                         \
+    return on_file(Op::op, Function::symbol, name, [&] { return real(__VA_ARGS__); });            \
   }
-WEIR_HDF5_OPENS(kLibraryCreate, H5Fcreate,
-                (const char* path, unsigned flags, int64_t making, int64_t access), path, flags,
-                making, access)
-WEIR_HDF5_OPENS(kLibraryOpen, H5Fopen, (const char* path, unsigned flags, int64_t access), path,
-                flags, access)
-
-WEIR_OPTIONAL_HOOK(int, H5Fclose, int64_t file) {
-  WEIR_BOUND(H5Fclose);
-  const CallSite site(bound);
-  const auto real = WEIR_BOUND_REAL(H5Fclose);
-  if (WEIR_LIKELY(begin_library_call() == 0)) return real(file);
-  return on_file(Op::kLibraryClose, Function::H5Fclose, name_of_file(site, file),
-                 [&] { return real(file); });
-}
-
+WEIR_HDF5_CALL(int64_t, kLibraryCreate, H5Fcreate, name_of_path(path),
+               (const char* path, unsigned flags, int64_t making, int64_t access), path, flags,
+               making, access)
+WEIR_HDF5_CALL(int64_t, kLibraryOpen, H5Fopen, name_of_path(path),
+               (const char* path, unsigned flags, int64_t access), path, flags, access)
+WEIR_HDF5_CALL(int, kLibraryClose, H5Fclose, name_of_file(site, file), (int64_t file), file)
 // The object is a file or anything in it.
-WEIR_OPTIONAL_HOOK(int, H5Fflush, int64_t object, int scope) {
-  WEIR_BOUND(H5Fflush);
-  const CallSite site(bound);
-  const auto real = WEIR_BOUND_REAL(H5Fflush);
-  if (WEIR_LIKELY(begin_library_call() == 0)) return real(object, scope);
-  return on_file(Op::kLibrarySync, Function::H5Fflush, name_of_owner(site, object),
-                 [&] { return real(object, scope); });
-}
-WEIR_OPTIONAL_HOOK(int64_t, H5Dcreate2, int64_t where, const char* name, int64_t type,
-                   int64_t space, int64_t linking, int64_t making, int64_t access) {
-  WEIR_BOUND(H5Dcreate2);
-  const CallSite site(bound);
-  const auto real = WEIR_BOUND_REAL(H5Dcreate2);
-  if (WEIR_LIKELY(begin_library_call() == 0)) {
-    return real(where, name, type, space, linking, making, access);
-  }
-  return on_file(Op::kLibraryDefine, Function::H5Dcreate2, name_of_owner(site, where),
-                 [&] { return real(where, name, type, space, linking, making, access); });
-}
-WEIR_OPTIONAL_HOOK(int, H5Dset_extent, int64_t set, const uint64_t* size) {
-  WEIR_BOUND(H5Dset_extent);
-  const CallSite site(bound);
-  const auto real = WEIR_BOUND_REAL(H5Dset_extent);
-  if (WEIR_LIKELY(begin_library_call() == 0)) return real(set, size);
-  return on_file(Op::kLibraryDefine, Function::H5Dset_extent, name_of_set(site, set),
-                 [&] { return real(set, size); });
-}
+WEIR_HDF5_CALL(int, kLibrarySync, H5Fflush, name_of_owner(site, object),
+               (int64_t object, int scope), object, scope)
+WEIR_HDF5_CALL(int64_t, kLibraryDefine, H5Dcreate2, name_of_owner(site, where),
+               (int64_t where, const char* name, int64_t type, int64_t space, int64_t linking,
+                int64_t making, int64_t access),
+               where, name, type, space, linking, making, access)
+WEIR_HDF5_CALL(int, kLibraryDefine, H5Dset_extent, name_of_set(site, set),
+               (int64_t set, const uint64_t* size), set, size)
 // Chunks that wait in the library's cache are compressed and written when the data set is closed.
-WEIR_OPTIONAL_HOOK(int, H5Dclose, int64_t set) {
-  WEIR_BOUND(H5Dclose);
-  const CallSite site(bound);
-  const auto real = WEIR_BOUND_REAL(H5Dclose);
-  if (WEIR_LIKELY(begin_library_call() == 0)) return real(set);
-  return on_file(Op::kLibraryClose, Function::H5Dclose, name_of_set(site, set),
-                 [&] { return real(set); });
-}
+WEIR_HDF5_CALL(int, kLibraryClose, H5Dclose, name_of_set(site, set), (int64_t set), set)
