@@ -17,17 +17,17 @@ uint32_t name_of_path(const char* path) {
 using namespace weir::hook;
 using weir::wire::Function;
 
-#define WEIR_OPENS(library, op, symbol, parameters, ...)                                          \
-  WEIR_OPTIONAL_HOOK(int, symbol, WEIR_LIST parameters) {                                         \
-    WEIR_BOUND(symbol);                                                                           \
-    const CallSite site(bound);                                                                   \
-    const uint64_t begun = begin_library_call();                                                  \
-    const int result = WEIR_BOUND_REAL(symbol)(__VA_ARGS__);                                      \
-    forget_netcdf_variables();                                                                    \
-    if (begun != 0)                                                                               \
-      end_netcdf_call(Op::op, Function::symbol, Library::library, name_of_path(path), \
-                      result, begun);                                                             \
-    return result;                                                                                \
+#define WEIR_OPENS(library, op, symbol, parameters, ...)                                      \
+  WEIR_OPTIONAL_HOOK(int, symbol, WEIR_LIST parameters) {                                     \
+    WEIR_BOUND(symbol);                                                                       \
+    const CallSite site(bound);                                                               \
+    const uint64_t begun = begin_library_call();                                              \
+    const int result = WEIR_BOUND_REAL(symbol)(__VA_ARGS__);                                  \
+    forget_netcdf_variables();                                                                \
+    if (begun != 0)                                                                           \
+      end_netcdf_call(Op::op, Function::symbol, Library::library, name_of_path(path), result, \
+                      begun);                                                                 \
+    return result;                                                                            \
   }
 #define WEIR_ON_FILE(library, op, symbol, parameters, ...)                               \
   WEIR_OPTIONAL_HOOK(int, symbol, WEIR_LIST parameters) {                                \
@@ -37,8 +37,7 @@ using weir::wire::Function;
     const uint32_t name = begun != 0 ? name_of_netcdf(site, Library::library, file) : 0; \
     const int result = WEIR_BOUND_REAL(symbol)(__VA_ARGS__);                             \
     if (begun != 0)                                                                      \
-      end_netcdf_call(Op::op, Function::symbol, Library::library, name, result,\
-                      begun);                                                            \
+      end_netcdf_call(Op::op, Function::symbol, Library::library, name, result, begun);  \
     return result;                                                                       \
   }
 
