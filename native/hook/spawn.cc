@@ -18,7 +18,11 @@ namespace stack = weir::stack;
 namespace {
 
 // A child that was forked and has made no call yet has no chunk: it tells through its parent's.
-bool may_tell() { return base::load_relaxed(&weir::trace::wanted) != 0 && !base::sealed(); }
+bool may_tell() {
+  const uint32_t& wanted = weir::trace::wanted;
+  if (base::load_relaxed(&wanted) == weir::trace::kUndecided) recording();
+  return base::load_relaxed(&wanted) == 1 && !base::sealed();
+}
 
 base::Text program_of(const char* path) {
   return path != nullptr ? base::text(path) : base::text("(a descriptor)");

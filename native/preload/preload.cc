@@ -2,9 +2,11 @@
 // Where libweir-preload.so begins and ends: reads the environment, opens the trace, hands over to
 // the hooks.
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "layers/writeback/client.h"
 #include "hook/descriptors.h"
@@ -36,6 +38,7 @@ namespace {
 
 constexpr int kStandardError = 2;
 constinit bool quiet = false;  // WEIR_QUIET
+constinit bool loaded = false;  // by the dynamic linker: then the destructor will run
 
 void say(const Options& options, const char* what, base::Text on, const char* why) {
   // One voice is enough for a parallel program: the first rank speaks, and nobody it starts.
@@ -157,15 +160,18 @@ bool last_part_begins(const char* path, base::Text with) {
 
 // A job script under `weir env` may call weir itself (the next `weir env`, `weir report`): no I/O
 // of the forecast.
-bool is_weir_command(int count, char** arguments) {
-  return count >= 2 && last_part_begins(arguments[0], base::text("python")) &&
-         last_part_begins(arguments[1], {"weir", sizeof "weir"});
+bool is_weir_command(const char* program, const char* first) {
+  return last_part_begins(program, base::text("python")) &&
+         last_part_begins(first, {"weir", sizeof "weir"});
 }
 
 // glibc hands constructors the program's arguments.
 __attribute__((constructor)) void at_load(int count, char** arguments) {
+  loaded = true;
+  if (trace::wanted != trace::kUndecided) return;
   const int before = errno;
-  if (!is_weir_command(count, arguments)) begin();
+  trace::wanted = 0;
+  if (count < 2 || !is_weir_command(arguments[0], arguments[1])) begin();
   errno = before;
 }
 
@@ -182,3 +188,21 @@ __attribute__((destructor)) void at_exit() {
 
 }  // namespace
 }  // namespace weir::preload
+
+// Without the program's arguments, which libc keeps to itself. libc's constructor sets environ.
+void weir::trace::decide_early() {
+  if (environ == nullptr) return;
+  const int before = errno;
+  wanted = 0;
+  char words[2 * PATH_MAX] = {};
+  const long size = base::read_file("/proc/self/cmdline", words, sizeof words - 1);
+  const char* const first = words + strlen(words) + 1;
+  if (first >= words + size || !preload::is_weir_command(words, first)) {
+    preload::begin();
+    // The constructor of a library may end the process: this one's destructor does not run then.
+    atexit([] {
+      if (!preload::loaded) preload::at_exit();
+    });
+  }
+  errno = before;
+}

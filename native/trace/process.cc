@@ -31,7 +31,7 @@ uint64_t io_value(const char* text, const char* key) {
 }  // namespace
 
 constinit Pulse pulse{};
-constinit uint32_t wanted = 0;
+constinit uint32_t wanted = kUndecided;
 Process& process() { return the_process; }
 
 long Process::begin(const Settings& settings, bool* speaks) {
@@ -240,6 +240,10 @@ void Process::note_unrecorded(const wire::ProcessChunk& before) {
 }
 
 bool Process::revive() {
+  if (wanted == kUndecided) {
+    if (decide_early != nullptr) decide_early();
+    return wanted == 1;
+  }
   if (wanted == 0 || base::load(&pulse.alive) != 0) return wanted != 0;
   if (base::sealed()) {
     wanted = 0;

@@ -67,7 +67,7 @@ class Process {
   uint32_t number() const { return number_; }
   uint64_t launch() const { return file_.launch(); }
 
-  // True when this process records. Called where the wiped page says no: off, not begun, or a
+  // True when this process records. Called where the wiped page says no: off, undecided, or a
   // forked child at its first call.
   WEIR_COLD bool revive();
 
@@ -99,8 +99,14 @@ struct alignas(wire::kPageBytes) Pulse {
 extern WEIR_OWN Pulse pulse;
 
 // Whether this process, or the one it was forked from, has begun to record and not stopped: else
-// the page has nothing to say.
+// the page has nothing to say. kUndecided: nobody has read the environment yet.
+constexpr uint32_t kUndecided = 2;
 extern WEIR_OWN uint32_t wanted;
+
+// What decides that at the first call of a process that is undecided: constructors of libraries
+// that the program is linked with run before that of libweir-preload.so. Leaves it undecided where
+// libc itself has not begun. Null in programs that decide by themselves (tests).
+void decide_early() __attribute__((weak));
 
 // The first question of every hook.
 // Threads: any, signal handlers, forked children; errno stays. Cost: a load while the process

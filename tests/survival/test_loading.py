@@ -8,7 +8,7 @@ import subprocess
 import uuid
 
 import pytest
-from weir_guest import counts
+from weir_guest import counts, lost
 
 OWN_SYMBOLS = """
 // Functions of this program that happen to have the names of libc's.
@@ -87,6 +87,62 @@ def test_libraries_loaded_local_global_and_deep(guest, traced, library):
     trace = traced([guest(LOADS, f'-DLIBRARY="{library}"')]).ok().trace
     assert len(trace.of("write", file="by_library")) == 3
     assert len(trace.of("write", file="by_name")) >= 1
+
+
+CONSTRUCTOR = """
+__attribute__((constructor)) static void begins(void) {
+  int fd = open_new("by_constructor");
+  for (int i = 0; i < 10; ++i) MUST(write(fd, "12345", 5) == 5);
+  MUST(close(fd) == 0);
+  FILE* f = fopen("stream", "w");
+  MUST(f && fputs("text", f) >= 0 && fclose(f) == 0);
+  MUST(system("echo started > by_shell") == 0);
+  pid_t child = fork();
+  if (child == 0) _exit(write(open_new("by_child"), "abc", 3) == 3 ? 0 : 1);
+  int status = 0;
+  MUST(waitpid(child, &status, 0) == child && status == 0);
+  if (getenv("ENDS")) exit(3);
+}
+int value(void) { return 5; }
+"""
+
+LINKED = """
+int value(void);
+int main(void) {
+  int fd = open_new("by_main");
+  MUST(value() == 5 && write(fd, "x", 1) == 1 && close(fd) == 0);
+  return 0;
+}
+"""
+
+
+@pytest.fixture
+def linked(guest):
+    """A program that is linked with a library whose constructor makes calls, as OpenFOAM's."""
+    library = guest(CONSTRUCTOR, "-shared", "-fPIC", name="libconstructor.so")
+    where = str(library.parent)
+    return guest(LINKED, f"-L{where}", "-Wl,--no-as-needed", "-lconstructor",
+        f"-Wl,-rpath,{where}", name="linked")
+
+
+@pytest.mark.parametrize("rules", ["", "weir-rules 1\nrule source=test:1 name=by_* stack=bufa:65536:2:always=1|system\n"])
+def test_constructors_of_libraries_of_the_program(traced, linked, rules):
+    """They run before that of libweir-preload.so."""
+    done = traced([linked], WEIR_RULES=rules).ok()
+    trace = done.trace
+    assert [r.size for r in trace.of("write", file="by_constructor")] == [5] * 10
+    assert len(trace.of("fopen", file="stream")) == 1 == len(trace.of("fputs", file="stream"))
+    assert [r.size for r in trace.of("write", file="by_child")] == [3]
+    assert [r.size for r in trace.of("write", file="by_main")] == [1]
+    assert len(trace.processes) == 3  # with the shell and the child
+
+
+def test_a_constructor_that_ends_the_program(traced, linked):
+    done = traced([linked], ENDS="1")
+    assert done.done.returncode == 3
+    assert len(done.trace.of("write", file="by_constructor")) == 10
+    assert lost(done.trace) == 0
+    assert all(one.end_ticks for one in done.trace.processes.values())
 
 
 NAMESPACE = """
