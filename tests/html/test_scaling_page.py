@@ -12,8 +12,10 @@ import pytest
 from wait_trace import WaitTrace
 from weir_pages import Opened
 
+from weir._errors import StorageError
 from weir.scaling.compute import RunTimes, scaling
-from weir.scaling.page import scaling_page
+from weir.scaling.figure import write_figure
+from weir.scaling.page import scaling_page, scalings_page
 from weir.scaling.table import stop_sentences
 
 SECOND = 10**9
@@ -124,3 +126,17 @@ def test_the_command_writes_it(weir, tmp_path):
     assert "<h1>Scaling of <b>2 runs</b>, 1 to 2 ranks</h1>" in (tmp_path / "a.html").read_text()
     refused = weir("scaling", tmp_path / "run1", tmp_path / "run2", "--html", "x", "--json")
     assert refused.returncode == 2 and "--json" in refused.stderr
+
+
+def test_several_programs_have_a_heading_and_a_chart_each():
+    page = scalings_page({"disk": scaling(ONE), "lustre": scaling(TWO)}, 0.25, (), "All of them")
+    assert re.findall("<h2>(.*?)</h2>", page) == ["disk", "lustre"]
+    assert len(points(page)) == 2 + 3 and "<b>All of them</b>, 1 to 48 ranks" in page
+
+
+def test_curves_are_drawn_as_a_picture(tmp_path):
+    pytest.importorskip("matplotlib", reason="needs the test extra, on Python 3.11 or newer")
+    write_figure({"disk": scaling(ONE), "lustre": scaling(TWO)}, tmp_path / "curves.png")
+    assert (tmp_path / "curves.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    with pytest.raises(StorageError, match="the picture cannot be written"):
+        write_figure({"": scaling(ONE)}, tmp_path / "no" / "curves.png")

@@ -14,6 +14,8 @@ from weir._files import complete_file
 
 if TYPE_CHECKING:
     from weir.bench.lab import Lab, Line
+    from weir.report.frame.table import Table
+    from weir.scaling.compute import Scaling
 
 app = typer.Typer(
     help="Run a benchmark: the four cases of the reference, the gain of each layer, or the output "
@@ -256,6 +258,91 @@ def wrf(
         _write_json(json_file, wrf_tables.as_data(options, lab.mpi.name, rows, goals))
     failed = any(row.error and not row.error.startswith("left out") for row in rows)
     raise typer.Exit(1 if failed or any(goal.met is False for goal in goals) else 0)
+
+
+@app.command()
+def olam(
+    ranks: Annotated[str, typer.Option(metavar="LIST",
+        help="Numbers of ranks, up to 128.")] = "1,2,4,8,16",
+    only: Annotated[str, typer.Option(metavar="LIST",
+        help="Run these configurations only: disk, node-disk, nfs, lustre, global.")] = "",
+    scale: Annotated[float, typer.Option(metavar="S",
+        help="Factor of the size of the maps; 1 is 500 MB.")] = 0.1,
+    execute: Annotated[float, typer.Option("--exec", metavar="SECONDS",
+        help="Seconds of the time steps (8exec) on one rank.")] = 2.0,
+    io_only: Annotated[bool, typer.Option("--io-only",
+        help="No time steps: for more ranks than the cores can compute.")] = False,
+    nfs: Annotated[str, typer.Option(metavar="DIR",
+        help="On an NFS mount, for the configuration nfs; default: the preset nfs.")] = "",
+    repeat: Repeat = 3,
+    html: Annotated[str, typer.Option(metavar="FILE",
+        help="Also write the curves and tables as a page for a browser.")] = "",
+    png: Annotated[str, typer.Option(metavar="FILE",
+        help="Also draw the curves as a picture (needs matplotlib).")] = "",
+    json_file: JsonFile = "",
+    mpi: MpiName = "",
+    programs: Programs = "",
+    directory: Directory = "",
+    disk: Annotated[str, typer.Option(metavar="DIR",
+        help="On a disk, for the configuration disk (TMPDIR or /var/tmp).")] = "",
+) -> None:
+    """The OLAM study: a model whose ranks read shared maps and write many small files, on rising
+    numbers of ranks.
+
+    Prints speed-up, where each curve stops scaling, and the seconds of each phase and its barrier;
+    on file systems with latency also with one rank on each node. Exit status 1 when a configuration
+    failed.
+    """
+    from weir.bench import olam as bench
+    from weir.bench import olam_tables
+    from weir.bench._programs import build_directory
+    from weir.report.frame.table import text_lines
+    from weir.scaling.figure import check_drawable
+
+    if png:
+        check_drawable(png)
+    chosen = tuple(only.split(",")) if only else tuple(bench.BY_NAME)
+    options = bench.Options(_rank_list(ranks), chosen, scale, execute, io_only,
+        _check_repeat(repeat), mpi or None, nfs or None, directory or None, disk or None)
+    runs = bench.Bench(bench.check(options), build_directory(programs or None), _note)
+    if json_file != "-":
+        typer.echo(olam_tables.header(options, runs.mpi.name) + "\n")
+    found = []
+    for one in runs.all():
+        found.append(one)
+        _note("")
+        if json_file != "-":
+            typer.echo(olam_tables.text(one))
+    if json_file != "-":
+        for table in olam_tables.summary(found):
+            typer.echo("\n".join(text_lines(table)) + "\n")
+    if json_file:
+        _write_json(json_file, olam_tables.as_data(options, runs.mpi.name, found))
+    _draw_curves({one.configuration.title: one.found for one in found if one.found},
+        list(olam_tables.summary(found)), html, png)
+    raise typer.Exit(1 if any(one.error for one in found) else 0)
+
+
+def _draw_curves(found: dict[str, Scaling], tables: list[Table], html: str, png: str) -> None:
+    from weir.report.html import write_page
+    from weir.scaling.compute import STOP_GAIN
+    from weir.scaling.figure import write_figure
+    from weir.scaling.page import scalings_page
+
+    if html and found:
+        write_page(scalings_page(found, STOP_GAIN, tables, "OLAM benchmark"), html)
+    if png and found:
+        write_figure(found, png)
+
+
+def _rank_list(text: str) -> tuple[int, ...]:
+    from weir._errors import UsageError
+
+    try:
+        return tuple(int(word) for word in text.split(","))
+    except ValueError:
+        raise UsageError(f"--ranks {text}: expected numbers separated by commas, such as "
+                         f"1,2,4,8") from None
 
 
 def _choose_lines(only: str, lines: tuple[Line, ...]) -> tuple[Line, ...]:

@@ -21,6 +21,8 @@ Gain = Annotated[
 ]
 Html = Annotated[str | None, typer.Option("--html", metavar="FILE",
     help="Write the curves as one self-contained page for a browser instead of printing.")]
+Png = Annotated[str | None, typer.Option("--png", metavar="FILE",
+    help="Draw the curves as a picture instead of printing (needs matplotlib).")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON: a stable interface.")]
 
 
@@ -31,6 +33,7 @@ def scaling(
     stop: Gain = 0.25,
     json: Json = False,
     html: Html = None,
+    png: Png = None,
     exclude: Exclude = None,
     include: Include = None,
 ) -> None:
@@ -48,8 +51,8 @@ def scaling(
     from weir.report.waits.ready_made import named_rules
     from weir.scaling.table import read_scaling, render_scaling, scaling_json
 
-    if html is not None and json:
-        raise UsageError(f"--html {html}: leave --json out, the page is instead of it")
+    if (html is not None or png is not None) and json:
+        raise UsageError(f"--html, --png: leave --json out, {html or png} is instead of it")
     rules = named_rules(phases) if phases is not None else ()
     found = read_scaling(
         runs, step=step, phase_rules=rules, stop_gain=stop, exclusion=exclusion_of(exclude, include)
@@ -60,10 +63,14 @@ def scaling(
 
         size = write_page(scaling_page(found, stop), html)
         print(f"weir: {html}: {size / 1e6:.2f} MB, for any browser", file=sys.stderr)
-    elif json:
+    if png is not None:
+        from weir.scaling.figure import write_figure
+
+        write_figure({"": found}, png)
+    if json:
         formats.dump(scaling_json(found), sys.stdout, indent=1)
         sys.stdout.write("\n")
-    else:
+    elif html is None and png is None:
         render_scaling(found, sys.stdout)
     if not found.is_complete:
         raise typer.Exit(4)

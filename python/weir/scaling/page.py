@@ -5,11 +5,12 @@ the wall time of each run by part."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from weir.report.frame.amounts import number, seconds, share
 from weir.report.frame.section import asset
+from weir.report.frame.table import Table
 from weir.report.html import document
 from weir.report.html.chart import Frame, Line, Mark
 from weir.scaling.compute import Curve, RunTimes, Scaling
@@ -51,24 +52,46 @@ class Bar:
     figure: str
 
 
+@dataclass(frozen=True)
+class Group:
+    """What belongs to one program: its curves in a chart, and the wall time of its runs by part."""
+
+    heading: str
+    sentences: list[str]
+    chart: Chart
+    parts: list[tuple[str, str]]
+    bars: list[Bar]
+    tables: list[Table]
+
+
 def scaling_page(found: Scaling, stop_share: float) -> str:
-    """The whole page."""
-    runs = _runs(found)
-    parts = _parts(found)
+    """The whole page of the runs of one program."""
+    return scalings_page({"": found}, stop_share)
+
+
+def scalings_page(found: Mapping[str, Scaling], stop_share: float, tables: Iterable[Table] = (),
+        title: str = "") -> str:
+    """Curves of several programs, or of one on several file systems, by heading. tables: of all of
+    them, above the charts; title: instead of the number of runs."""
+    runs = [run for one in found.values() for run in one.runs]
     values = {
-        "runs": len(found.runs),
-        "least": number(runs[0].ranks),
+        "heading": title, "runs": len(runs),
+        "least": number(min(run.ranks for run in runs)),
         "most": number(max(run.ranks for run in runs)),
-        "notes": [f"{run.name}: {note}" for run in found.runs for note in run.notes],
-        "sentences": list(_sentences(found)),
-        "charts": [_chart(found)],
-        "parts": [(kind, part) for part, kind in parts.items()],
-        "bars": list(_bars(runs, parts)) if parts else [],
-        "tables": list(scaling_tables(found)),
+        "notes": [f"{run.name}: {note}" for run in runs for note in run.notes],
+        "tables": list(tables),
+        "groups": [_group(heading, one) for heading, one in found.items()],
         "stop_share": share(stop_share, 1),
-    }
-    title = f"Scaling of {len(found.runs)} runs"
+    }  # fmt: skip
+    title = title or f"Scaling of {len(runs)} runs"
     return document("scaling.j2", title, [asset("sort.js"), _SORT], "", values)
+
+
+def _group(heading: str, found: Scaling) -> Group:
+    parts = _parts(found)
+    return Group(heading, list(_sentences(found)), _chart(found),
+        [(kind, part) for part, kind in parts.items()],
+        list(_bars(_runs(found), parts)) if parts else [], list(scaling_tables(found)))
 
 
 def _runs(found: Scaling) -> list[RunTimes]:

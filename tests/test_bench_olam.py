@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``weir bench olam`` at a small scale: requests that each configuration makes, curves, page and
+picture. No time is judged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+MAPS, PLOT, RESULT, HISTORY, PARAMETERS = 80, 49, 123, 489, 1
+SMALL = ("--scale", "0.01", "--exec", "0", "--repeat", "1")
+
+
+@pytest.fixture
+def bench(weir, native_build, tmp_path):
+    if not Path("/dev/fuse").exists():
+        pytest.skip("no /dev/fuse: the test file system cannot be mounted here")
+
+    def run(*options: object):
+        return weir("bench", "olam", *options, "--programs", native_build, "--directory", tmp_path,
+            "--disk", tmp_path, timeout=150)
+
+    return run
+
+
+@pytest.mark.mpi
+def test_each_rank_adds_its_maps_and_files_wherever_it_runs(bench, tmp_path):
+    page, found = tmp_path / "olam.html", tmp_path / "olam.json"
+    done = bench("--ranks", "1,3", "--only", "lustre,global", *SMALL, "--html", page, "--json",
+        found).ok()
+    assert "9write sync" in done.stdout and "stops scaling at" in done.stdout
+    assert "lustre, several ranks per node" in page.read_text()
+    data = json.loads(found.read_text())
+    plain, shared = ({(one["ranks"], one["nodes"]): one for one in configuration["counted"]}
+        for configuration in data["configurations"])
+    for (ranks, nodes), counted in plain.items():
+        assert counted["data_requests"] == ranks * (MAPS + PLOT + RESULT) + HISTORY + PARAMETERS
+        assert 1 <= nodes <= ranks
+    assert set(plain) == {(1, 1), (3, 3), (3, 1)} and set(shared) == {(1, 1), (3, 1)}
+    written = {ranks: ranks * (PLOT + RESULT) + HISTORY + PARAMETERS for ranks in (1, 3)}
+    assert shared[3, 1]["data_requests"] - written[3] < MAPS, "three ranks read the maps once"
+    assert shared[3, 1]["moved"] < plain[3, 1]["moved"] - 1.9 * 5e6
+
+
+@pytest.mark.mpi
+def test_ranks_on_nodes_with_disks_of_their_own_find_their_files(bench, tmp_path):
+    pytest.importorskip("matplotlib", reason="needs the test extra, on Python 3.11 or newer")
+    picture = tmp_path / "olam.png"
+    done = bench("--ranks", "2,4", "--only", "node-disk", *SMALL, "--png", picture).ok()
+    assert "4 ranks on 4 nodes and on 1" in done.stdout
+    assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.mark.mpi
+def test_a_directory_that_is_given_is_used_as_nfs(bench, tmp_path):
+    mount = tmp_path / "mount"
+    mount.mkdir()
+    done = bench("--ranks", "1,2", "--only", "nfs", "--nfs", mount, *SMALL).ok()
+    assert f"NFS mount {mount}" in done.stdout and "requests at the file system" not in done.stdout
+    assert not list(mount.iterdir())
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    (("--ranks", "4"), "at least two different numbers"),
+    (("--ranks", "1,500"), "from 1 to 128"),
+    (("--ranks", "1,few"), "numbers separated by commas"),
+    (("--only", "tape"), "no configuration tape; there are disk"),
+    (("--nfs", "/nowhere/at/all"), "a directory that can be written"),
+])  # fmt: skip
+def test_what_cannot_be_run_is_refused_at_once(bench, options, message):
+    done = bench(*options)
+    assert done.returncode == 2 and message in done.stderr
