@@ -36,12 +36,20 @@ def matches(name: str, pattern: str) -> bool:
 
 
 def shown(name: str, cwd: str | None) -> str:
-    """The name as tables show it: relative when it lies below the step's working directory, control
-    characters escaped."""
+    """The path as tables show it: relative when it lies below the step's working directory; in
+    quotes, with escapes, where it would not be seen as it is: blank at an end, or with control
+    characters."""
     if cwd and cwd != "/" and name.startswith(cwd.rstrip("/") + "/"):
         name = name[len(cwd.rstrip("/")) + 1 :]
-    return name if name.isprintable() else "".join(one if one.isprintable() else _escaped(one)
-        for one in name)
+    if name.isprintable() and name == name.strip() and not name.startswith('"'):
+        return name
+    return '"' + escaped(name.replace("\\", r"\\").replace('"', r"\"")) + '"' if name else name
+
+
+def escaped(text: str) -> str:
+    """With its control characters escaped."""
+    return text if text.isprintable() else "".join(one if one.isprintable() else _escaped(one)
+        for one in text)
 
 
 def _escaped(character: str) -> str:

@@ -237,6 +237,7 @@ def wrf(
     from weir.bench import wrf_goals, wrf_tables
     from weir.bench._programs import build_directory
     from weir.report.frame.table import text_lines
+    from weir.report.render import screen_width
 
     chosen = tuple(only.split(",")) if only else tuple(bench.BY_NAME)
     options = bench.Options(
@@ -253,7 +254,8 @@ def wrf(
             None)
         tables = [wrf_tables.writers(rows), *([wrf_tables.goals(goals)] if goals else [])]
         print(wrf_tables.header(options, lab.mpi.name, frame),
-            *("\n".join(text_lines(table)) for table in tables), sep="\n\n")
+            *("\n".join(text_lines(table, screen_width(), is_split=False)) for table in tables),
+            sep="\n\n")
     if json_file:
         _write_json(json_file, wrf_tables.as_data(options, lab.mpi.name, rows, goals))
     failed = any(row.error and not row.error.startswith("left out") for row in rows)

@@ -259,7 +259,7 @@ def _routine_table(one: Comparison) -> Table:
     )
     groups = (("", 1), ("Calls", 3), ("MB", 3), ("ms", 3))
     return Table("Routines, all ranks", columns, tuple(map(cells, one.routines)), groups,
-        remarks=(remark,))
+        remarks=(remark,), whole=columns[:1])
 
 
 def _megabytes(value: float) -> str:

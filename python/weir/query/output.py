@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from weir._errors import StorageError, UsageError
 from weir._files import complete_file
-from weir.analysis.names import shown
+from weir.analysis.names import escaped
 from weir.query._arrow import pyarrow
 from weir.query.schema import TABLES
 from weir.report.frame.table import Table, text_lines
+from weir.report.render import screen_width
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,7 +80,8 @@ def _write_table(answer: pa.RecordBatchReader, stream: BinaryIO, top: int | None
     heads = tuple(field.name if _is_number(pa, field.type) else f"<{field.name}"
         for field in answer.schema)
     remarks = (f"{more} more rows: --top 0 shows all, --format csv writes them",) if more else ()
-    _print(list(text_lines(Table("", heads, tuple(rows), remarks=remarks)))[1:], stream)
+    table = Table("", heads, tuple(rows), remarks=remarks)
+    _print(list(text_lines(table, screen_width(), is_split=False))[1:], stream)
 
 
 def _print(lines: list[str], stream: BinaryIO) -> None:
@@ -103,7 +105,7 @@ def _cell(value: Any) -> str:
         return "-"
     if isinstance(value, float):
         return f"{value:.6g}"
-    return shown(str(value), None)
+    return escaped(str(value))
 
 
 def _write_csv(answer: pa.RecordBatchReader, stream: BinaryIO, _: int | None) -> None:

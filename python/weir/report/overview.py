@@ -25,6 +25,7 @@ MOST_FILES = 10
 MOST_STEPS = 10
 MOST_NOTES = 3
 CRITICAL_SHARE = 0.05  # of the run: from here on critical time decides the order of files
+LEAST = 0.0005  # in the unit of the table: what takes less shows as 0
 SHORT_NS = 100_000_000  # times that are all shorter are shown in ms
 
 
@@ -37,7 +38,8 @@ def overview(report: Report, options: Options) -> Iterator[Table | str]:
         yield from wrapped(f"note: {note}", options.width)
     if grave:
         yield ""
-    yield f"{head['run']}: {head['facts'].replace(' · ', ', ')}"
+    facts = " · ".join(filter(None, (head["facts"], head["who"]))).replace(" · ", ", ")
+    yield from wrapped(f"{head['run']}: {facts}", options.width)
     yield ""
     for sentence in islice(sentences(report, groups), MOST_SENTENCES):
         yield textwrap.fill(plain(sentence), options.width, break_on_hyphens=False)
@@ -101,9 +103,13 @@ def _file_table(report: Report, groups: list[FileGroup], options: Options) -> Ta
     top = MOST_FILES if options.top is None else options.top or None
     columns = ("critical",) * bool(critical) + ("I/O", "MB", "Calls", "files", "<use",
         "<File, or files of one pattern")
-    unit = "ms" if max((one.ns for one in kept[:top]), default=0) < SHORT_NS else "s"
-    cells = [_cells(one, costs[one] if critical else None, 1e6 if unit == "ms" else 1e9)
-        for one in kept[:top]]
+    unit, unit_ns = ("ms", 1e6) if max((one.ns for one in kept[:top]), default=0) < SHORT_NS else (
+        "s", 1e9)
+    listed = kept
+    if options.by == "msec" and options.top is None and wanted is None:
+        listed = [one for one in kept if max(one.ns, costs[one]) >= LEAST * unit_ns] or kept
+    cells = [_cells(one, costs[one] if critical else None, unit_ns) for one in listed[:top]]
+    less = len(kept) - len(listed) if len(listed) <= len(cells) else 0
     by = {"msec": "critical time, then by I/O time" if explains else "I/O time"}.get(options.by,
         options.by)
     if critical and not explains and options.by == "msec":
@@ -114,7 +120,8 @@ def _file_table(report: Report, groups: list[FileGroup], options: Options) -> Ta
         columns,
         tuple(cells),
         ((unit, 1 + bool(critical)), ("", 5)),
-        remarks=tuple(_legend(bool(critical), cells[:top])),
+        remarks=(*_legend(bool(critical), cells), *[f"not listed: {less} with less than {LEAST} "
+            f"{unit}; --top 0 lists all"] * bool(less)),
     )
 
 

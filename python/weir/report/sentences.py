@@ -40,7 +40,8 @@ def is_grave(note: str) -> bool:
 
 
 def heading(report: Report) -> dict[str, str]:
-    """Name of the run, and its steps, ranks, nodes and start in one line."""
+    """Name of the run, its steps, ranks, nodes and start in one line, and who ran it in which job
+    of a batch system, as far as that was recorded."""
     ranks = max((sum(rank >= 0 for rank in step.ranks) for step in report.steps), default=0)
     nodes = max((len(step.data.files) for step in report.steps), default=0)
     started = min((step.started_ns for step in report.steps if step.started_ns), default=0)
@@ -48,7 +49,17 @@ def heading(report: Report) -> dict[str, str]:
         timezone.utc).strftime("%Y-%m-%d %H:%M UTC") if started else ""
     parts = [count(len(report.steps), "step"), count(ranks, "rank"), count(nodes, "node"), when]
     return {"run": os.path.basename(os.path.abspath(report.path)),
-        "facts": " · ".join(filter(None, parts))}
+        "facts": " · ".join(filter(None, parts)), "who": " · ".join(_who(report))}
+
+
+def _who(report: Report) -> Iterator[str]:
+    jobs = [job for step in report.steps if (job := step.data.step.job) is not None]
+    users = list(dict.fromkeys(job.user for job in jobs if job.user))
+    if users:
+        yield f"user {users[0]}" + (f" and {len(users) - 1} more" if len(users) > 1 else "")
+    ids = list(dict.fromkeys(f"{job.batch_system} {job.job_id}" for job in jobs if job.job_id))
+    if ids:
+        yield f"job {ids[0]}" + (f" and {count(len(ids) - 1, 'other')}" if len(ids) > 1 else "")
 
 
 def count(count: int, what: str) -> str:

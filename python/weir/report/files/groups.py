@@ -66,7 +66,8 @@ def _group(name: str, files: list[FileTotals]) -> FileGroup:
     """A name that ends in `*` alone is followed by those of the files with most bytes."""
     if posixpath.basename(name) == "*":
         first = sorted(files, key=lambda one: (-one.bytes, -one.ns, one.file))[:EXAMPLES]
-        name += f" ({', '.join(posixpath.basename(one.file) for one in first)}, ...)"
+        names = [shown(posixpath.basename(one.file), None) for one in first]
+        name += f" ({', '.join(names)}, ...)"
     ns, calls, read, written = (sum(getattr(one, key) for one in files)
         for key in ("ns", "calls", "bytes_read", "bytes_written"))
     return FileGroup(name, tuple(one.file for one in files), ns, calls, read, written)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from weir.analysis.names import matches, shown
+from weir.analysis.names import escaped, matches, shown
 from weir.report.frame.build import Report
 from weir.report.frame.figures import megabytes, seconds, share_text, whole
 from weir.report.frame.kind import Options, TableKind
@@ -31,6 +31,7 @@ class Field:
     text and on the page, < before it: aligned left; without one it is not there; group: what stands
     above it and its neighbours. show: the text of a value, where it is not that of its unit. key:
     in JSON, default: the name, and `x_s` or `seconds` of a time `x_ns` or `ns`; None: not there.
+    is_whole: its texts are not shortened where the table is wider than the screen.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Field:
     group: str = ""
     show: Callable[[Any], str] | None = None
     key: str | None = ""
+    is_whole: bool = False
 
     @property
     def may_be_null(self) -> bool:
@@ -57,8 +59,10 @@ class Field:
             return "-"
         if self.show is not None:
             return self.show(value)
-        if self.kind.startswith(("text", "path")):
-            return shown(value, cwd if self.kind.startswith("path") else None)
+        if self.kind.startswith("path"):
+            return shown(value, cwd)
+        if self.kind.startswith("text"):
+            return escaped(value)
         if self.kind == "list":
             return ",".join(map(str, value)) or "-"
         formats: dict[str, Callable[[Any], str]] = {
@@ -155,6 +159,7 @@ class Listing:
             groups if any(text for text, _ in groups) else (),
             tuple(tuple(last(line, f) for f in fields) for line in footer),
             tuple(remarks),
+            tuple(one.column for one in fields if one.is_whole),
         )
 
 

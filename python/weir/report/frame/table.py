@@ -18,7 +18,8 @@ _GAP = 2  # blanks between columns
 @dataclass(frozen=True)
 class Table:
     """Columns that begin with '<' are aligned left. groups: spans of columns with a heading of
-    their own, by width. remarks: below the table, a sentence each."""
+    their own, by width. remarks: below the table, a sentence each. whole: columns of `columns`
+    whose texts are never shortened: names that are looked up."""
 
     title: str
     columns: tuple[str, ...]
@@ -26,22 +27,27 @@ class Table:
     groups: tuple[tuple[str, int], ...] = ()
     footer: tuple[tuple[str, ...], ...] = ()
     remarks: tuple[str, ...] = field(default=())
+    whole: tuple[str, ...] = ()
 
 
-def text_lines(table: Table, width: int | None = None) -> Iterator[str]:
-    """A table as lines, trailing blanks removed; none is longer than `width`."""
-    for _, line in styled_lines(table, width):
+def text_lines(table: Table, width: int | None = None, is_split: bool = True) -> Iterator[str]:
+    """A table as lines, trailing blanks removed; none is longer than `width`. is_split: else its
+    rows are printed as they are, and only title and remarks are wrapped."""
+    for _, line in styled_lines(table, width, is_split):
         yield line
 
 
-def styled_lines(table: Table, width: int | None = None) -> Iterator[tuple[str, str]]:
+def styled_lines(
+    table: Table, width: int | None = None, is_split: bool = True
+) -> Iterator[tuple[str, str]]:
     """The lines with what each is: title, head, row, total, remark, or "" (a blank line).
 
     Where the table is wider than `width`, its texts are shortened; where that is not enough, it is
     printed in blocks, each with all the texts."""
     for line in wrapped(table.title, width):
         yield "title", line
-    for number, block in enumerate([table] if width is None else _blocks(table, width)):
+    blocks = [table] if width is None or not is_split else _blocks(table, width)
+    for number, block in enumerate(blocks):
         if number:
             yield "", ""
         yield from _block_lines(block)
@@ -107,7 +113,7 @@ def _blocks(table: Table, width: int) -> list[Table]:
         return [short]
     texts = [at for at, left in enumerate(_is_left(table)) if left]
     if texts and sum(widths[at] + _GAP for at in texts) > width // 2:
-        texts = [max(texts, key=lambda at: longest[at])]
+        texts = [max(texts, key=lambda at: (table.columns[at] in table.whole, longest[at]))]
 
     def fits(columns: list[int]) -> bool:
         return _total(_widths(_part(short, [*texts, *columns]))) <= width
@@ -152,8 +158,8 @@ def _shortened(table: Table, width: int, least: int) -> Table:
     excess = _total(limits) - width
     heads = _heads(table)
     while excess > 0:
-        can = [at for at, left in enumerate(is_left)
-            if left and limits[at] > max(least, len(heads[at]))]
+        can = [at for at, left in enumerate(is_left) if left
+            and table.columns[at] not in table.whole and limits[at] > max(least, len(heads[at]))]
         if not can:
             break
         widest = max(can, key=lambda at: limits[at])

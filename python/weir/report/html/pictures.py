@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from weir.report.files.groups import FileGroup
-from weir.report.frame.amounts import amount, digits, fitted, seconds
+from weir.report.frame.amounts import amount, digits, fitted, number, seconds
 from weir.report.frame.build import Report
 from weir.report.html.chart import Frame, Mark, round_step
 from weir.report.overview import CRITICAL_SHARE
@@ -166,15 +166,18 @@ def files_that_matter(report: Report, groups: list[FileGroup]) -> FilePicture | 
     critical = critical_by_file(report) if report.choice.rank is None else {}
     costs = critical_by_group(groups, critical)
     explains = bool(critical) and sum(critical.values()) >= CRITICAL_SHARE * report.wall_ns
-    top = sorted((one for one in groups if one.ns), key=lambda one: (-costs[one] * explains,
-        -one.ns, -one.bytes, one.name))[:MOST_FILES]
+    matter = {one: ns for one in groups if (ns := costs[one] if explains else one.ns)}
+    top = sorted(matter, key=lambda one: (-matter[one], -one.ns, -one.bytes, one.name))[:MOST_FILES]
     if not top:
         return None
-    lengths = [costs[one] if explains else one.ns for one in top]
+    lengths = [matter[one] for one in top]
     bars = [_file_bar(one, 100 * ns / max(lengths), costs[one] if explains else None)
         for one, ns in zip(top, lengths)]
-    legend = ("critical", "I/O on the file delays the run by") if explains else ("active",
-        "I/O time of all ranks")
+    others = sum(one.ns > 0 for one in groups) - len(matter)
+    no_delay = f" (of {number(others)} other{'s' * (others != 1)}: not at all)" * bool(others)
+    legend = ("active", "I/O time of all ranks")
+    if explains:
+        legend = ("critical", f"I/O on the file delays the run by{no_delay}")
     return FilePicture("Files that matter", legend, bars)
 
 

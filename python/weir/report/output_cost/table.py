@@ -7,13 +7,14 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from weir.analysis.names import matches
+from weir.analysis.names import matches, shown
 from weir.report.frame.build import Report, figure
 from weir.report.frame.declared import Field, Listing
-from weir.report.frame.kind import Options, TableKind
+from weir.report.frame.kind import DEFAULT_TOP, Options, TableKind
 from weir.report.frame.table import Table
 from weir.report.output_cost.compute import Cost, may_be_known, output_costs_of
 
+LEAST_NS = 500_000  # less shows as 0.000 s
 _IN_CALLS, _INFERRED = "s in calls", "s inferred"
 _FIGURES = (
     Field("calls", "int", "", "calls of that rank", "calls"),
@@ -56,7 +57,8 @@ BY_VARIABLE = Listing(
         *_FIGURES,
         Field("variable", "text", "", "its name; (the file): calls on the whole file",
               "Variable"),
-        Field("file", "path", "", "path of the file", "File", show=os.path.basename),
+        Field("file", "path", "", "path of the file", "File",
+              show=lambda path: shown(os.path.basename(path), None)),
     ),
     lambda report: variables_of(report),
 )  # fmt: skip
@@ -107,14 +109,24 @@ def _tables(report: Report, options: Options) -> Iterator[Table]:
             [one for one in every if wanted is None or matches(one.file, wanted)]
             for every in (found.files, found.variables)
         )
-        footer = [vars(found.whole)] if wanted is None and len(kept) > 1 else []
-        top = options.limit
         if kept:
+            top, which = _listed(kept, options)
+            is_whole = wanted is None and len(kept) > 1
             yield LISTING.table(
                 f"Cost of output of {step.name}", _of_step(kept, step.name), cwd=step.data.cwd,
-                top=top, footer=footer, remarks=_LEGEND + (_of_total(found.whole),) * len(footer),
+                top=top, which=which, footer=[vars(found.whole)] * is_whole,
+                remarks=_LEGEND + (_of_total(found.whole),) * is_whole,
             )  # fmt: skip
-        yield from _by_file(variables, step.name, step.data.cwd, top)
+        yield from _by_file(variables, step.name, step.data.cwd, options.limit)
+
+
+def _listed(costs: Sequence[Cost], options: Options) -> tuple[int | None, str]:
+    """How many lines, the dearest, and what to say of the others: lines of zeros are not listed,
+    unless there is no other, or the user chooses files."""
+    seen = sum(one.elapsed_ns >= LEAST_NS for one in costs)
+    if options.top is None and options.pattern is None and 0 < seen < min(len(costs), DEFAULT_TOP):
+        return seen, ", the others 0.000 s"
+    return options.limit, ""
 
 
 def _by_file(

@@ -18,7 +18,7 @@ LISTING = Listing(
     "calls, bytes and time of each routine, of all ranks, as in `weir report --tables summary`",
     (
         Field("step", "text", "", "name of the step", key=None),
-        Field("routine", "text", "", "read, fwrite, ...", "Routine"),
+        Field("routine", "text", "", "read, fwrite, ...", "Routine", is_whole=True),
         Field("calls", "int", "", "calls of the application; of `below`: of libgfortran", "Calls"),
         Field("bytes", "int", "bytes",
               "moved by them; of a Fortran statement by the system calls below it", "MB",

@@ -46,6 +46,10 @@ LISTING = Listing(
         Field("cwd", "text?", "", "where"),
         Field("started_ns", "int", "ns", "when, since 1970", key="started_ns"),
         Field("wall_ns", "int", "ns", "from start to end", "Wall", show=_billions),
+        Field("user", "text?", "", "who started it; null: not recorded"),
+        Field("batch_system", "text?", "", "Slurm, PBS, ...; null: in no batch job, or not "
+              "recorded"),
+        Field("job_id", "text?", "", "of the batch system"),
         Field("exit_status", "int?", "",
               "of the command; negative: killed by that signal; null: not known"),
         Field("ranks", "int", "", "ranks of the parallel program; 1 when nothing was parallel"),
@@ -144,7 +148,8 @@ def _row(step: StepReport) -> dict[str, Any]:
     return {
         "step": step.name, "level": step.level, "command": command, "cwd": data.cwd,
         "started_ns": step.started_ns, "wall_ns": step.wall_ns,
-        "exit_status": None if job is None else job.exit_status,
+        **{key: None if job is None else getattr(job, key)
+            for key in ("user", "batch_system", "job_id", "exit_status")},
         "ranks": sum(rank >= 0 for rank in step.ranks), "processes": int(step.members.sum()),
         "nodes": len(data.files), **_rank0(step), **_half(step.all), "active_ns": step.active_ns,
         "lost_events": step.lost_events, "complete": is_step_complete(step),

@@ -113,7 +113,7 @@ BY_FILE = Listing(
         replace(WAITED, heading="waited"),
         Field("io_ns", "int", "ns", "in I/O on it, of all ranks", "I/O"),
         Field("op", "text?", "", "with the largest critical and waited time", "mostly in",
-              key=None),
+              key=None, is_whole=True),
         Field("ranks", "list", "", "awaited ranks, those waited for longest first", "<of ranks",
               show=ranks),
         Field("file", "path", "", "path of the file, or (no file)", "File"),
@@ -126,7 +126,7 @@ BY_ROUTINE = Listing(
     "waiting in MPI by routine and communicator, as in `weir report --tables waits`",
     (
         WITHIN_STEP,
-        Field("routine", "text", "", "routine of MPI", "Routine"),
+        Field("routine", "text", "", "routine of MPI", "Routine", is_whole=True),
         Field("communicator", "text?", "", "world, self, world/3.0, ...; null: several",
               "Communicator"),
         Field("calls", "int", "", "instances of a collective; otherwise calls with a known partner",
