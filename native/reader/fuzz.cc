@@ -153,7 +153,8 @@ void read_all(const char* path) {
   const weir_reader_alignment alignment = {4096, 1 << 20};
   if (weir_reader_accesses(reader, &alignment, 1, nullptr, 0, 0, 2) != 0) abort();
   weir_reader_leave(reader);
-  for (uint32_t array = WEIR_READER_CHUNKS; array <= WEIR_READER_COMMONS; ++array) {
+  if (weir_reader_exchanges(reader, 2) != 0) abort();
+  for (uint32_t array = WEIR_READER_CHUNKS; array <= WEIR_READER_EXCHANGES; ++array) {
     uint64_t count, bytes, sum = 0;
     const auto* from =
         static_cast<const unsigned char*>(weir_reader_get(reader, array, &count, &bytes));

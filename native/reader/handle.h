@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "reader/accesses.h"
+#include "reader/exchanges.h"
 #include "reader/scan.h"
 
 struct weir_reader {
@@ -14,6 +15,7 @@ struct weir_reader {
   weir::reader::Names names;
   weir::reader::Scanned scanned;
   weir::reader::Accesses accesses;
+  std::vector<weir_reader_exchange> exchanges;
   bool is_scanned = false;
 };
 

@@ -105,9 +105,15 @@ WEIR_API int weir_reader_accesses(weir_reader* reader, const weir_reader_alignme
   });
 }
 
+WEIR_API int weir_reader_exchanges(weir_reader* reader, uint32_t threads) {
+  return guarded(
+      [&] { reader->exchanges = find_exchanges(reader->file, reader->index, threads); });
+}
+
 WEIR_API void weir_reader_leave(weir_reader* reader) {
   reader->file.leave(0, reader->file.size());
   reader->accesses = {};
+  reader->exchanges = {};
 }
 
 WEIR_API void weir_reader_get_header(const weir_reader* reader, weir_reader_header* out) {
@@ -132,6 +138,7 @@ WEIR_API const void* weir_reader_get(const weir_reader* reader, uint32_t array, 
     case WEIR_READER_SYNCS: return hand_out(reader->scanned.syncs, count, entry_bytes);
     case WEIR_READER_ACCESSES: return hand_out(reader->accesses.files, count, entry_bytes);
     case WEIR_READER_COMMONS: return hand_out(reader->accesses.common, count, entry_bytes);
+    case WEIR_READER_EXCHANGES: return hand_out(reader->exchanges, count, entry_bytes);
     case WEIR_READER_PROBLEMS: return hand_out(reader->problems.list(), count, entry_bytes);
     default: *count = *entry_bytes = 0; return nullptr;
   }

@@ -157,10 +157,19 @@ typedef struct { /* a size, or a stride: bytes between two transfers; file: inde
   uint32_t file, kind;
 } weir_reader_common;
 
+/* What a process received from a rank of MPI_COMM_WORLD (routine 0; peer: the sender, all ones for
+ * an unknown one), or its own parts in a collective routine (peer: 1 where it was the root). file:
+ * id of the communicator. */
+typedef struct {
+  uint32_t process, file, routine, peer;
+  uint64_t calls, bytes;
+} weir_reader_exchange;
+
 enum weir_reader_array {
   WEIR_READER_CHUNKS, WEIR_READER_PROCESSES, WEIR_READER_TEXTS, WEIR_READER_NAMES, WEIR_READER_ROWS,
   WEIR_READER_HISTOGRAMS, WEIR_READER_UNITS, WEIR_READER_SYNCS, WEIR_READER_PROBLEMS,
-  WEIR_READER_ACCESSES, WEIR_READER_COMMONS /* after weir_reader_accesses */
+  WEIR_READER_ACCESSES, WEIR_READER_COMMONS, /* after weir_reader_accesses */
+  WEIR_READER_EXCHANGES                      /* after weir_reader_exchanges */
 };
 
 uint32_t weir_reader_abi(void);
@@ -195,8 +204,13 @@ int weir_reader_accesses(weir_reader *reader, const weir_reader_alignment *align
                          uint64_t count, const uint8_t *chosen, uint32_t all_names,
                          uint32_t by_process, uint32_t threads);
 
+/* How much each process received by MPI: the array exchanges. before: weir_reader_scan or
+ * weir_reader_times. cost: one pass over all records.
+ * fails: -1 when memory or threads ran out. */
+int weir_reader_exchanges(weir_reader *reader, uint32_t threads);
+
 /* The process gives up the pages of the mapping, which come back when they are read, and the arrays
- * accesses and commons. */
+ * accesses, commons and exchanges. */
 void weir_reader_leave(weir_reader *reader);
 
 void weir_reader_get_header(const weir_reader *reader, weir_reader_header *out);

@@ -10,6 +10,7 @@ from weir._errors import UsageError
 from weir.report.file_systems.table import FILE_SYSTEMS
 from weir.report.files.table import FILES
 from weir.report.flow.table import FLOW, GRAPH, READS
+from weir.report.forwarding.table import FORWARDING
 from weir.report.frame.build import Report
 from weir.report.frame.kind import ALL, Options, TableKind
 from weir.report.frame.table import Table
@@ -49,6 +50,7 @@ KINDS: tuple[TableKind, ...] = (
     MPI_IO,
     FILE_VIEWS,
     VARIABLES,
+    FORWARDING,
     FILE_SYSTEMS,
     FLOW,
     GRAPH,

@@ -15,7 +15,7 @@ ABI = 3
 BINS = 36
 ARRAYS = ("chunks", "processes", "texts", "names", "rows", "histograms", "units", "syncs",
     "problems",
-          "accesses", "commons")
+          "accesses", "commons", "exchanges")
 
 
 def _layout(text: str) -> np.dtype:
@@ -52,6 +52,7 @@ LAYOUTS = {
         ).split()]
     ),
     "commons": _layout("value:<u8 count:<u8 file:<u4 kind:<u4"),
+    "exchanges": _layout("process:<u4 file:<u4 routine:<u4 peer:<u4 calls:<u8 bytes:<u8"),
     "problems": _layout("offset:<u8 count:<u8 reason:<u4 reserved:<u4"),
 }
 
@@ -281,6 +282,14 @@ def accesses_function() -> object:
     function = library().weir_reader_accesses
     function.argtypes = [c.c_void_p, c.c_void_p, c.c_uint64, c.c_void_p, *[c.c_uint32] * 3]
     function.restype = c.c_int
+    return function
+
+
+@functools.cache
+def exchanges_function() -> object:
+    """weir_reader_exchanges with its signature set."""
+    function = library().weir_reader_exchanges
+    function.argtypes, function.restype = [c.c_void_p, c.c_uint32], c.c_int
     return function
 
 

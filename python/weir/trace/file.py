@@ -147,6 +147,15 @@ class TraceFile:
         self.leave()
         return found
 
+    def exchanges(self, threads: int = 1) -> np.ndarray:
+        """How much each process received by MPI: the array `exchanges`, copied. cost: one pass over
+        all records."""
+        if _abi.exchanges_function()(self.handle, threads) != 0:
+            raise MemoryError(f"{self.path}: not enough memory for what its processes received")
+        found = TraceFile.array_of(self, "exchanges", self.handle).copy()
+        self.leave()
+        return found
+
     def leave(self) -> None:
         """Give up the pages of the mapping that are in memory: they come back when they are read.
         The kernel maps what lies around a page that is read, so a look at each process maps all.
