@@ -145,9 +145,7 @@ class OfProcess {
     if (!plausible_time(record.start(), created_)) return;
     if (moves) {
       File& file = of(record.file());
-      const uint64_t offset = record.offset();
-      const bool follows = of_stream && offset == wire::kUnknownOffset;
-      transfer(file, found == 'W', record, follows ? file.stream.advance(record) : offset);
+      transfer(file, found == 'W', record, file.stream.begin_of(record));
     } else if (of_stream) {
       File& file = of(record.file());
       file.stream.move(record);
@@ -187,7 +185,7 @@ class OfProcess {
       made.sums.process = process_;
       made.sums.file = id;
       made.sums.begin[0] = made.sums.begin[1] = ~uint64_t{0};
-      const uint32_t text = id == 0 ? Names::kLost : names_.text_of(process_, id);
+      const uint32_t text = names_.text_of(process_, id);
       if (text < alignment_.size()) made.alignment = alignment_[text];
     }
     return files_[last];
@@ -216,7 +214,7 @@ class Commons {
     for (weir_reader_common common : one.common) {
       const weir_reader_access& of = one.files[common.file];
       common.file += first;
-      const uint32_t text = of.file == 0 ? Names::kLost : names_.text_of(of.process, of.file);
+      const uint32_t text = names_.text_of(of.process, of.file);
       if (!by_process_ && text != Names::kLost) {
         const Key key = {uint64_t(text) << 32 | common.kind, common.value};
         const auto [known, is_new] = at_.try_emplace(key, out.size());

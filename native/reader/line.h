@@ -9,7 +9,7 @@
 
 namespace weir::reader {
 
-// As weir_reader_line_lengths() says. Chunks are read in the order in which they begin: what lies
+// See weir_reader_line_lengths(). Chunks are read in the order in which they begin: what lies
 // before the next one is complete, is answered and forgotten. Unions that all calls so far have in
 // common are made once. memory: `room` intervals for each union, or as many as threads have open.
 void line_lengths(const Calls& calls, const weir_reader_line& line, int64_t* lengths,

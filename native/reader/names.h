@@ -15,7 +15,7 @@ struct Names {
   std::vector<uint32_t>
       parent_of;  // the process whose ids p inherited when it was forked, or p itself
 
-  // Index of the text, or kLost. A forked child's ids may be its parent's.
+  // Index of the text, or kLost: also of 0, which is no file's. A forked child's ids may be its parent's.
   static constexpr uint32_t kLost = ~uint32_t{0};
   uint32_t text_of(uint32_t process, uint32_t id) const;
 

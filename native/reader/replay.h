@@ -8,7 +8,7 @@
 
 namespace weir::reader {
 
-// As weir_reader_replay_order() and weir_reader_replay_run() say.
+// See weir_reader_replay_order() and weir_reader_replay_run().
 void order_events(const weir_reader_replay& run, uint32_t* order);
 void replay(const weir_reader_replay& run, const uint32_t* order, const int64_t* free_ns,
             weir_reader_replayed& result);

@@ -7,7 +7,7 @@
 
 namespace weir::reader {
 
-// As weir_reader_call_time() and weir_reader_call_shares() say.
+// See weir_reader_call_time() and weir_reader_call_shares().
 void call_time(const Calls& calls, const weir_reader_edges& edges, uint64_t rows, int64_t* cells);
 void call_shares(const Calls& calls, const weir_reader_edges& edges, uint64_t costs,
                  const double* sums, double* out);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the transfers of C streams begin, which records do not say.
+// Where the transfers of C streams begin, which their records do not have.
 #pragma once
 
 #include "reader/ops.h"
@@ -11,12 +11,11 @@ namespace weir::reader {
 // what the calls between them move. Not known: streams opened to append, and two streams at a time.
 class Stream {
  public:
-  // Where a transfer begins; it ends behind that.
-  uint64_t advance(const Words& record) {
-    if (open_ > 1 || appends_ || at_ == wire::kUnknownOffset) return wire::kUnknownOffset;
-    const uint64_t at = at_;
-    at_ += record.size();
-    return at;
+  // Where a transfer begins: as its record has it, else where the stream stands, which it advances.
+  uint64_t begin_of(const Words& record) {
+    const uint64_t offset = record.offset();
+    const bool of_stream = record.layer() == uint8_t(wire::Layer::stdio);
+    return of_stream && offset == wire::kUnknownOffset ? advance(record) : offset;
   }
 
   void move(const Words& record) {
@@ -37,6 +36,13 @@ class Stream {
   }
 
  private:
+  uint64_t advance(const Words& record) {
+    if (open_ > 1 || appends_ || at_ == wire::kUnknownOffset) return wire::kUnknownOffset;
+    const uint64_t at = at_;
+    at_ += record.size();
+    return at;
+  }
+
   uint64_t at_ = wire::kUnknownOffset;
   uint32_t open_ = 0;
   bool appends_ = false;

@@ -67,8 +67,7 @@ struct weir_transfers {
       file.stream.move(record);
       return false;
     }
-    uint64_t offset = record.offset();
-    if (of_stream && offset == wire::kUnknownOffset) offset = file.stream.advance(record);
+    const uint64_t offset = file.stream.begin_of(record);
     const int64_t begin = timestamp_ns(clock_, record.start());
     out.begin_ns[row] = begin;
     out.length_ns[row] = timestamp_ns(clock_, record.end()) - begin;
@@ -85,7 +84,7 @@ struct weir_transfers {
     if (last_ != nullptr && last_id_ == id) return *last_;
     const auto [found, is_new] = files_.try_emplace(id);
     if (is_new) {
-      const uint32_t text = id == 0 ? Names::kLost : reader_.names.text_of(uint32_t(process_), id);
+      const uint32_t text = reader_.names.text_of(uint32_t(process_), id);
       found->second = {text, text != Names::kLost && wanted_[text] != 0, {}};
     }
     last_id_ = id;

@@ -8,7 +8,7 @@ using weir::trace::thread_log;
 
 namespace {
 
-// After a seek glibc knows where the stream stands. Wide streams count in another buffer.
+// After a seek glibc has the position of the stream. Wide streams count in another buffer.
 uint64_t position_of(const FILE* f) {
   if (f->_mode > 0 || f->_offset < 0 || f->_IO_write_ptr != f->_IO_write_base)
     return kUnknownOffset;
