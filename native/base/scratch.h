@@ -12,8 +12,8 @@ namespace weir::base {
 // calls for the signals, none within another SignalsBlocked.
 class Scratch {
  public:
-  static constexpr size_t kBytes =
-      8256;  // a directory, a slash and a path, each as long as the kernel takes them
+  // A directory, a slash and a path, each as long as the kernel takes them.
+  static constexpr size_t kBytes = 8256;
 
   // Waits a little when all are taken, by as many other threads. even_sealed: also where the
   // process filters its system calls.

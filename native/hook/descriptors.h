@@ -24,8 +24,8 @@ struct Descriptor {
   uint64_t position;  // wire::kUnknownOffset when not known
 };
 
-inline constexpr int kDescriptors =
-    1 << 16;  // higher numbers are asked for at each call, and their positions are not followed
+// Higher numbers are asked for at each call, and their positions are not followed.
+inline constexpr int kDescriptors = 1 << 16;
 extern WEIR_OWN Descriptor
     descriptors[kDescriptors];  // address space; only the pages of numbers in use become memory
 

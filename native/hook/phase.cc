@@ -26,8 +26,8 @@ using namespace weir::hook;
 extern "C" __attribute__((visibility("default"))) void weir_phase_event(int event,
                                                                         const char* phase) {
   if (!recording() || phase == nullptr || event < 1 || event > 2) return;
-  const uint64_t now =
-      weir::base::ticks();  // before the name is looked up: the mark is where the program set it
+  // Before the name is looked up: the mark is where the program set it.
+  const uint64_t now = weir::base::ticks();
   record_call({event == 1 ? Op::kPhaseBegin : Op::kPhaseEnd, Layer::marker, 0, 0, name_of(phase),
                now, now, kUnknownOffset, 0});
 }

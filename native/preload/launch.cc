@@ -14,8 +14,8 @@ namespace weir::preload {
 namespace {
 
 constexpr char kVariable[] = "WEIR_LAUNCH";
-constexpr char kOpen =
-    '+';  // behind the number, as long as it is that of a script and not of a launcher
+// Behind the number, as long as it is that of a script and not of a launcher.
+constexpr char kOpen = '+';
 // What starts the ranks of one job. Names may go on: mpirun.openmpi, mpiexec.hydra.
 constexpr const char* kLaunchers[] = {"mpirun", "mpiexec", "orterun", "prterun",
                                       "srun",   "aprun",   "jsrun",   "palsrun"};

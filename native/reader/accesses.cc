@@ -12,8 +12,8 @@
 namespace weir::reader {
 namespace {
 
-constexpr size_t kValues =
-    32;  // different sizes and strides of a file that are counted, as many as Darshan counts
+// Different sizes and strides of a file that are counted, as many as Darshan counts.
+constexpr size_t kValues = 32;
 constexpr size_t kGiven = 8;    // of which so many are handed out
 constexpr weir_reader_alignment kLostAlignment = {4096, 0};
 

@@ -49,10 +49,10 @@ class Cutter {
     uint32_t first;  // record of the stretch
   };
 
-  static constexpr uint64_t kRecords =
-      8192;  // of a stretch: its keys stay in the second-level cache
-  static constexpr uint64_t kOfPiece =
-      16;  // at least, in the mean: finding them costs as much as some records
+  // Of a stretch: its keys stay in the second-level cache.
+  static constexpr uint64_t kRecords = 8192;
+  // At least, in the mean: finding them costs as much as some records.
+  static constexpr uint64_t kOfPiece = 16;
 
   static bool ends_earlier(const Piece* a, const Piece* b) { return a->last_end() < b->last_end(); }
 
@@ -165,8 +165,8 @@ class Joining {
       sum_ = {0, covered.first_ns, covered.from + covered.parts.back().end, 0, false};
       reached_ = covered.until;
     }
-    int64_t open_until =
-        std::min(covered.until, reached_);  // what of the stretch is not covered from behind
+    // What of the stretch is not covered from behind.
+    int64_t open_until = std::min(covered.until, reached_);
     const int64_t behind = std::max(earliest_, covered.from);
     if (behind < reached_) {
       sum_.total_ns += reached_ - behind;
@@ -190,9 +190,8 @@ class Joining {
   size_t next_ = 0;
   bool is_given_up_ = false;
   uint64_t strays_ = 0;
-  int64_t reached_ = Piece::kNever,
-          earliest_ = std::numeric_limits<int64_t>::max();  // where the last stretch that was added
-                                                            // begins; least start
+  // Where the last stretch that was added begins; least start.
+  int64_t reached_ = Piece::kNever, earliest_ = std::numeric_limits<int64_t>::max();
   Active sum_;
 };
 

@@ -51,8 +51,8 @@ class Filling {
     const uint64_t at = rows_++;
     const int64_t start = timestamp_ns(clock_, record.start());
     out_.start_ns[at] = start;
-    out_.duration_ns[at] = timestamp_ns(clock_, record.end()) -
-                           start;  // what lies within another record in ticks does so in ns
+    // What lies within another record in ticks does so in ns.
+    out_.duration_ns[at] = timestamp_ns(clock_, record.end()) - start;
     out_.offset[at] = place(record);
     out_.bytes[at] = int64_t(record.size());
     out_.process[at] = process;

@@ -53,8 +53,8 @@ class Mapping {
   uint64_t next_stored(uint64_t offset) const;
 
  private:
-  static constexpr uint64_t kFolioBytes =
-      2 << 20;  // the kernel may map so much around a byte that is read
+  // The kernel may map so much around a byte that is read.
+  static constexpr uint64_t kFolioBytes = 2 << 20;
 
   const char* data_ = nullptr;
   uint64_t size_ = 0;

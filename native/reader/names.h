@@ -12,10 +12,11 @@ struct Names {
   std::vector<weir_reader_name> ids;      // sorted by process, then id
   std::vector<weir_reader_text> texts;    // each text once
   std::vector<uint64_t> first_of;         // process p owns ids [first_of[p], first_of[p + 1])
-  std::vector<uint32_t>
-      parent_of;  // the process whose ids p inherited when it was forked, or p itself
+  // The process whose ids p inherited when it was forked, or p itself.
+  std::vector<uint32_t> parent_of;
 
-  // Index of the text, or kLost: also of 0, which is no file's. A forked child's ids may be its parent's.
+  // Index of the text, or kLost: also of 0, which is no file's. A forked child's ids may be its
+  // parent's.
   static constexpr uint32_t kLost = ~uint32_t{0};
   uint32_t text_of(uint32_t process, uint32_t id) const;
 

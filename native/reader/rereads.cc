@@ -152,8 +152,8 @@ class Between {
   std::span<const uint64_t> first_cut_;
   std::span<const int64_t> cuts_;
   std::vector<weir_reader_use> uses_;
-  uint32_t group_ =
-      kNoGroup;  // of the record before, and the place of what lies between the same cuts
+  // Of the record before, and the place of what lies between the same cuts.
+  uint32_t group_ = kNoGroup;
   size_t place_ = 0;
   int64_t after_ = 0, until_ = 0;
 };
@@ -208,8 +208,8 @@ class Extents {
     if (begin == wire::kUnknownOffset) return;
     known_[group] += size;
     Stretch& open = open_[group];
-    if (begin >= open.begin && begin <= open.end &&
-        open.end != 0) {  // goes on where one of the reads before ended
+    // Goes on where one of the reads before ended.
+    if (begin >= open.begin && begin <= open.end && open.end != 0) {
       open.end = std::max(open.end, begin + size);
       return;
     }

@@ -16,8 +16,8 @@ struct ReadsInput {
   const Mapping* file;
   const Index* index;  // scanned: its chunks know whether they have records
   weir_reader_clock clock;
-  std::span<const weir_reader_read_of>
-      files;  // sorted by process and file; records of other files are left out
+  // Sorted by process and file; records of other files are left out.
+  std::span<const weir_reader_read_of> files;
 };
 
 // Adds to uses[first_cut[g] + g + i] what group g did when i of its cuts lay before:

@@ -30,9 +30,8 @@ struct Covered {
   int64_t from, until;
   std::vector<Part> parts;
   uint64_t records = 0;
-  int64_t first_ns =
-      std::numeric_limits<int64_t>::max();  // least start: may lie before the stretch, which then
-                                            // is covered up to it
+  // Least start: may lie before the stretch, which then is covered up to it.
+  int64_t first_ns = std::numeric_limits<int64_t>::max();
   uint64_t strays = 0;  // records that should end in the stretch and do not: left out
 };
 

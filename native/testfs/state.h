@@ -34,10 +34,10 @@ inline constexpr unsigned kKinds = 0
 [[nodiscard]] Cost kind_cost(Kind kind);
 
 inline constexpr unsigned kFailRules = 8;
-inline constexpr unsigned kSizeClasses =
-    32;  // class n: sizes up to 2^n bytes; the last one takes what is larger
-inline constexpr unsigned kFiles =
-    1 << 16;  // files with counters of their own; requests to others are `files_lost`
+// Class n: sizes up to 2^n bytes; the last one takes what is larger.
+inline constexpr unsigned kSizeClasses = 32;
+// Files with counters of their own; requests to others are `files_lost`.
+inline constexpr unsigned kFiles = 1 << 16;
 inline constexpr uint64_t kNameBytes = 32 << 20;
 inline constexpr uint64_t kNever = ~0ull;
 

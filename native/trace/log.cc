@@ -18,9 +18,8 @@ namespace {
 constexpr uint64_t kFirstEventsBytes = 4096;
 constexpr int kParked = 64;
 constexpr uint32_t kPatience = 64;
-constexpr uint64_t kFewBytes =
-    64u
-    << 10;  // of a chunk: while chunks are smaller, retired ones are not worth a look at the stack
+// Of a chunk: while chunks are smaller, retired ones are not worth a look at the stack.
+constexpr uint64_t kFewBytes = 64u << 10;
 
 constinit uint32_t generation = 1;
 constinit ThreadLog* parked[kParked] = {};  // logs of threads that ended, for the next ones

@@ -173,8 +173,9 @@ void Names::note(base::Text text) {
 void Names::set_working_directory() {
   const base::Scratch room;
   char* const path = room.data();
-  const long size = path != nullptr ? base::working_directory(path, base::Scratch::kBytes)
-                                    : 0;  // counts the final zero
+  // The final zero is counted.
+  const long size =
+      path != nullptr ? base::working_directory(path, base::Scratch::kBytes) : 0;
   const wire::NameEntry* entry = nullptr;
   if (!base::failed(size) && size > 1)
     entry =

@@ -24,8 +24,8 @@ constexpr int kMostPieces = 16;
 constexpr int kOwnerAlone = 0600;
 constexpr int kTries = 3;
 constexpr int kPatience = 20000;  // turns of other threads; past them a file system hangs
-alignas(64) constinit char zeros[64u << 10] =
-    {};  // never written: its pages are all the kernel's one page of zeros
+// Never written: its pages are all the kernel's one page of zeros.
+alignas(64) constinit char zeros[64u << 10] = {};
 
 // ns per tick from one millisecond of both clocks; later readings refine it.
 double first_rate(const base::ClockReading& from) {

@@ -17,8 +17,8 @@ inline constexpr uint64_t kMaxChunkBytes = 1u << 20;
 inline constexpr uint64_t kUnknownOffset = (uint64_t{1} << 48) - 1;
 inline constexpr uint32_t kHistogramBins = 36;
 inline constexpr uint32_t kLongShift = 12;
-inline constexpr uint32_t kOtherNames = 1u
-                                        << 31;  // ids from here on are of what is no file (paths.h)
+// Ids from here on are of what is no file (paths.h).
+inline constexpr uint32_t kOtherNames = 1u << 31;
 
 enum class Level : uint32_t { kOff = 0, kSummary = 1, kDetail = 2, kTrace = 3 };
 enum class Clock : uint32_t { kTimeStampCounter = 1, kMonotonic = 2 };

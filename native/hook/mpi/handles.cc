@@ -14,8 +14,8 @@ namespace {
 
 using wire::MpiKind;
 
-constexpr size_t kVersionBytes =
-    8192 + 1;  // the longest MPI_MAX_LIBRARY_VERSION_STRING known is MPICH's
+// The longest MPI_MAX_LIBRARY_VERSION_STRING known is MPICH's.
+constexpr size_t kVersionBytes = 8192 + 1;
 
 bool is_of_mpich() {
   constexpr const char* kDerivatives[] = {"MPICH", "Intel(R) MPI", "MVAPICH", "ParaStation"};

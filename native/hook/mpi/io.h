@@ -83,8 +83,8 @@ bool is_no_info(Handle info);
 const char* without_file_system(const char* name);
 
 // A Fortran name as C has it; null when the room is too small.
-inline constexpr size_t kFortranPathBytes =
-    4096 + 256;  // a path, and the name of a file system before it
+// A path, and the name of a file system before it.
+inline constexpr size_t kFortranPathBytes = 4096 + 256;
 const char* text_of_fortran(const char* name, size_t length, char* room, size_t size);
 
 // An error argument of Fortran. Absent (mpi_f08) means that MPI would have ended the program.

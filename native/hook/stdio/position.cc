@@ -48,8 +48,8 @@ template <typename Real>
 inline int on_all_streams(Op op, Real real) {
   if (WEIR_UNLIKELY(!recording())) return real();
   const uint8_t before = thread_log.flags_below;
-  thread_log.flags_below =
-      before | wire::kNested;  // what the functions of cookie streams do lies within this call
+  // What the functions of cookie streams do lies within this call.
+  thread_log.flags_below = before | wire::kNested;
   const uint64_t start = weir::base::ticks();
   const int result = real();
   thread_log.flags_below = before;

@@ -103,8 +103,8 @@ Result pass(Layer& l, const Transfer& t, bool alone, Below below) {
 void wait_for_passing(State& s) {
   forget_left(s.layer->file->frame);
   constexpr uint64_t kLookNs = 100'000'000;
-  constexpr int kLooks =
-      100;  // a jump between two instructions of pass() leaves one counted for good
+  // A jump between two instructions of pass() leaves one counted for good.
+  constexpr int kLooks = 100;
   uint32_t now;
   for (int i = 0; i < kLooks && (now = base::load(&s.passing)) != 0; ++i)
     base::futex_wait(&s.passing, now, kLookNs);

@@ -11,8 +11,8 @@
 namespace weir::layers::bufa {
 namespace {
 
-constexpr uint64_t kEndValidNs =
-    1'000'000'000;  // other nodes' bytes behind the end are seen after so long
+// Other nodes' bytes behind the end are seen after so long.
+constexpr uint64_t kEndValidNs = 1'000'000'000;
 
 // Whether the file below has nothing from `offset` on: all of it was written through here. Only for
 // who writes it; a reader asks.

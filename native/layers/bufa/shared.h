@@ -9,10 +9,10 @@
 
 namespace weir::layers::bufa {
 
-inline constexpr int kArenas =
-    16;  // block sizes in use at once; files of further ones write through
-inline constexpr uint64_t kArenaBytes =
-    4ull << 30;  // address space of one; memory is taken as blocks are
+// Block sizes in use at once; files of further ones write through.
+inline constexpr int kArenas = 16;
+// Address space of one; memory is taken as blocks are.
+inline constexpr uint64_t kArenaBytes = 4ull << 30;
 inline constexpr uint32_t kFilesOfArena = 1024;
 
 struct Shared {

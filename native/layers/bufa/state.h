@@ -41,15 +41,15 @@ inline constexpr uint64_t kStridedWaste = 4, kStridedSeen = 20;
 // more bytes in vain than the program has taken of its streams, and this many (a block, if that is
 // less). Gaps of up to a page are not in vain.
 inline constexpr uint64_t kAllowance = 64u << 10;
-inline constexpr uint64_t kFirstChunk =
-    16u << 10;  // of a stream's read-ahead; then four times as much, up to a block
+// Of a stream's read-ahead; then four times as much, up to a block.
+inline constexpr uint64_t kFirstChunk = 16u << 10;
 inline constexpr uint64_t kQuickChunk = 64u << 10;  // of a file whose pages the kernel has
 inline constexpr uint64_t kQuickRequest = 4096;  // of such a file: larger ones are not worth a copy
-inline constexpr uint64_t kWorthNs =
-    20'000;  // what beginning to read ahead costs: done when the file has cost as much
+// What beginning to read ahead costs: done when the file has cost as much.
+inline constexpr uint64_t kWorthNs = 20'000;
 inline constexpr uint64_t kWorthWritingNs = 100'000;  // and to write behind
-inline constexpr uint32_t kUseless =
-    64;  // so many in a row that the layer could not help, of such a file: it leaves
+// So many in a row that the layer could not help, of such a file: it leaves.
+inline constexpr uint32_t kUseless = 64;
 
 constexpr uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
 // 0 where the first one is not larger.

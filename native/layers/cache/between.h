@@ -55,8 +55,8 @@ inline uint64_t store_bytes(uint32_t places, uint32_t place_bytes) {
   return uint64_t{places} * (sizeof(Place) + place_bytes);
 }
 
-inline constexpr int64_t kBusy =
-    -EAGAIN;  // being read by another node, and this rank does not wait
+// Being read by another node, and this rank does not wait.
+inline constexpr int64_t kBusy = -EAGAIN;
 
 // Bytes of the block, kBusy, or -1: read it from the file, and tell by between_put (which knows
 // whether this rank has said that it would).

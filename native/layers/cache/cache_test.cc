@@ -482,9 +482,8 @@ TEST_P(StoppedTest, a_rank_that_is_stopped_holds_up_nobody) {
   const pid_t beside = start([&] {
     if (refuses()) {
       Rank t{shared_, -1};
-      _exit(t.open(path_, {16384, 8}, 1)
-                ? 13
-                : 0);  // refused within the bound: the file has no layer then
+      // Refused within the bound: the file has no layer then.
+      _exit(t.open(path_, {16384, 8}, 1) ? 13 : 0);
     }
     go_beside(shared_, path_);
   });

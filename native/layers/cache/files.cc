@@ -243,8 +243,8 @@ int64_t open(Opening& o, uint64_t device, uint64_t inode) {
   if (e == nullptr) return error;
   const Before before(*e);
   Stamp stamp;
-  const bool known =
-      o.below.about(o.below.context, &stamp);  // a layer below may open its own cache for it
+  // A layer below may open its own cache for it.
+  const bool known = o.below.about(o.below.context, &stamp);
   const Inside in;
   const base::SignalsBlocked blocked;
   if (node::take(d.files_lock) == node::Taken::kNot)

@@ -21,8 +21,8 @@ bool on_signal_stack() {
          (about.ss_flags & SS_ONSTACK) != 0;
 }
 
-constexpr uintptr_t kSignalFrame =
-    1024;  // bytes that the kernel puts on the stack for a handler, at least
+// Bytes that the kernel puts on the stack for a handler, at least.
+constexpr uintptr_t kSignalFrame = 1024;
 
 // Whether the outermost call is over. A handler that interrupted it stands below it (stacks grow
 // downwards), with room between for what the kernel saves; deeper ones stand where its frame was.
@@ -33,8 +33,8 @@ bool was_left(const volatile uint64_t* outermost, const volatile uint64_t* here)
   return !base::can_read(at) || *outermost != (kMark ^ at);
 }
 constexpr uint32_t kHopeless = 64;
-uint32_t alone_in_vain =
-    0;  // times that this process waited for others to open what it writes, and nobody came
+// Times that this process waited for others to open what it writes, and nobody came.
+uint32_t alone_in_vain = 0;
 
 bool take_memory(Cache& c, Slot& s) {
   if (s.backed != 0) return true;

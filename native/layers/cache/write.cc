@@ -11,8 +11,8 @@ namespace weir::cache {
 namespace {
 
 constexpr int kTries = 64;
-constexpr int kWriteFirst =
-    3;  // attempts to write what is dirty before other bytes of its block go past the cache
+// Attempts to write what is dirty before other bytes of its block go past the cache.
+constexpr int kWriteFirst = 3;
 
 // Whether bytes lying dirty here would outlive this process.
 bool accepting(Opening& o) {
@@ -317,8 +317,8 @@ int64_t flush(Opening& o, bool patient) {
   int64_t error = write_dirty(o, false);
   const int64_t rest = write_dirty(o, true);
   if (error == 0) error = rest;
-  uint64_t end = base::load(
-      &e.end);  // who accepts bytes now counts them before it raises the end: either is seen here
+  // Who accepts bytes now counts them before it raises the end: either is seen here.
+  uint64_t end = base::load(&e.end);
   if (error == 0 && base::load(&e.progress) == progress)
     base::compare_exchange(&e.end, &end, uint64_t{0});
   return error;

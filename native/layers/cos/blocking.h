@@ -13,8 +13,8 @@ inline constexpr uint64_t kWord = 8;
 inline constexpr uint64_t kBlockWords = 512;
 inline constexpr uint64_t kBlock = kBlockWords * kWord;
 inline constexpr uint64_t kData = kBlock - kWord;  // bytes of data in a full block
-inline constexpr uint64_t kTailBlocks =
-    3;  // that the end of the file can touch: data, and control words that no longer fit
+// That the end of the file can touch: data, and control words that no longer fit.
+inline constexpr uint64_t kTailBlocks = 3;
 
 enum Mode : uint64_t { kBlockControl = 0, kEndOfRecord = 8, kEndOfFile = 14, kEndOfData = 15 };
 

@@ -19,8 +19,8 @@ using namespace stack;
 using namespace cos_declared;
 using namespace cos;
 
-constexpr uint64_t kLargestGap =
-    1u << 30;  // blocked files have no holes: what is skipped is written as zeros
+// Blocked files have no holes: what is skipped is written as zeros.
+constexpr uint64_t kLargestGap = 1u << 30;
 
 // The buffer holds bytes [base, base + bytes) of the file as they lie on disk: whole blocks.
 struct State {

@@ -24,8 +24,8 @@ using stack::Reason;
 using stack::Result;
 using stack::Transfer;
 
-constexpr uint8_t kCachedInARow =
-    8;  // blocks that the kernel had before the layer believes that it has all
+// Blocks that the kernel had before the layer believes that it has all.
+constexpr uint8_t kCachedInARow = 8;
 constexpr uint64_t kLargestBlock = 64u << 20;
 static_assert(global_declared::kLargestBytes == kLargestBlock &&
               gather_declared::kLargestBytes == kLargestBlock);

@@ -26,10 +26,10 @@ struct Lock;
 
 namespace weir::writeback {
 
-inline constexpr uint32_t kRanges =
-    16;  // dirty ranges of one block that a list has; with more of them it has a map
-inline constexpr uint64_t kAtEnd =
-    ~uint64_t{0};  // a block whose bytes belong at the file's end, wherever that is then
+// Dirty ranges of one block that a list has; with more of them it has a map.
+inline constexpr uint32_t kRanges = 16;
+// A block whose bytes belong at the file's end, wherever that is then.
+inline constexpr uint64_t kAtEnd = ~uint64_t{0};
 inline constexpr uint32_t kMostBlocks = 1u << 16, kMostFiles = 1u << 12;
 
 // Bytes [lo, hi) of a block.

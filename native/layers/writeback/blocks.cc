@@ -10,8 +10,8 @@
 namespace weir::writeback {
 namespace {
 
-constexpr uint32_t kLargestMapped =
-    16u << 20;  // blocks; of larger ones a map would cost more than some requests
+// Blocks; of larger ones a map would cost more than some requests.
+constexpr uint32_t kLargestMapped = 16u << 20;
 
 List& active_list(Block& b) { return b.lists[base::load_relaxed(&b.active) & 1]; }
 List& other_list(Block& b) { return b.lists[(base::load_relaxed(&b.active) & 1) ^ 1]; }

@@ -26,8 +26,8 @@ namespace {
 constexpr uint64_t kStartNs = 3'000'000'000;   // for a daemon to answer
 constexpr uint64_t kAnswerNs = 3'000'000'000;  // for it to take over one arena or file
 constexpr uint64_t kPauseNs = 1'000'000'000;   // between two attempts that fail
-constexpr uint64_t kEarlierNs =
-    300'000'000;  // for a daemon that was started without waiting, before another is
+// For a daemon that was started without waiting, before another is.
+constexpr uint64_t kEarlierNs = 300'000'000;
 constinit uint64_t not_before = 0;
 constinit bool on_its_way = false;             // such a one; under own_lock
 

@@ -53,8 +53,8 @@ struct FileSlot {
 };
 static_assert(sizeof(FileSlot) == kPageBytes);
 
-inline constexpr uint32_t kMapped =
-    ~uint32_t{0};  // of a list's count: what is dirty stands in the block's map
+// Of a list's count: what is dirty stands in the block's map.
+inline constexpr uint32_t kMapped = ~uint32_t{0};
 
 struct List {
   uint32_t count, unused;
@@ -118,8 +118,8 @@ struct Arena {
   uint64_t* maps;
   char* data;
   char* extra_data;
-  const int* (
-      *descriptors)[kOpenings];  // by slot: of this process's registrations; null in the daemon
+  // By slot: of this process's registrations; null in the daemon.
+  const int* (*descriptors)[kOpenings];
   uint32_t block_bytes;
   uint32_t participant;
   uint64_t mapped_bytes;

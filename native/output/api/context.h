@@ -47,8 +47,8 @@ struct weir_context {
 
   weir::output::Catalogue catalogue;
   weir::output::Config config;
-  weir::output::Team* team =
-      nullptr;  // the model's ranks; set by weir_init, lives as long as session
+  // The model's ranks; set by weir_init, lives as long as session.
+  weir::output::Team* team = nullptr;
   bool defined = false;                 // definitions have ended
   weir::output::Status
       broken;  // the first definition that failed on this rank, for the message when ranks differ
@@ -59,8 +59,8 @@ struct weir_context {
   std::vector<std::unique_ptr<weir_field>> fields;
   std::vector<std::unique_ptr<weir_stream>> streams;
 
-  std::unique_ptr<weir::output::Session>
-      session;  // null: weir_finalize has ended it; what remains answers calls with its handles
+  // Null: weir_finalize has ended it; what remains answers calls with its handles.
+  std::unique_ptr<weir::output::Session> session;
 };
 
 namespace weir::api {

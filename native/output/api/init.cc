@@ -203,8 +203,8 @@ Status begin(MPI_Comm comm, const char* path, bool named, MPI_Comm* model_comm,
 // What remains of contexts that were finalized: handles lead to them, and calls with those must
 // find out.
 std::vector<std::unique_ptr<MpiContext>>& ended_contexts() {
-  static auto* contexts =
-      new std::vector<std::unique_ptr<MpiContext>>;  // not destroyed: programs end in any order
+  // Not destroyed: programs end in any order.
+  static auto* contexts = new std::vector<std::unique_ptr<MpiContext>>;
   return *contexts;
 }
 

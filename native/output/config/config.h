@@ -63,8 +63,8 @@ struct StreamChoice {
   std::vector<std::pair<std::string, std::string>> hints;
   std::optional<std::vector<FieldChoice>> fields;  // replaces the program's list
   Place place;
-  std::vector<std::pair<std::string, Place>>
-      places;  // of its keys, where the text has one for each
+  // Of its keys, where the text has one for each.
+  std::vector<std::pair<std::string, Place>> places;
 };
 
 struct Config {
@@ -79,8 +79,8 @@ struct Config {
 struct Source {
   std::string path;  // "": no file
   std::string text;
-  std::vector<std::pair<std::string, std::string>>
-      environment;             // of the WEIR_OUTPUT_* that are set
+  // Of the WEIR_OUTPUT_* that are set.
+  std::vector<std::pair<std::string, std::string>> environment;
   std::string directory = {};  // in which the process was: where relative paths begin
   std::string run = {};     // a word that no other run has
 };

@@ -8,8 +8,8 @@
 namespace weir::output {
 namespace {
 
-constexpr int64_t kMostElements =
-    10000;  // of one name: a repetition count is a number in a file, and needs a limit
+// Of one name: a repetition count is a number in a file, and needs a limit.
+constexpr int64_t kMostElements = 10000;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_word(char c) {

@@ -15,11 +15,11 @@ namespace weir::output {
 // fills with (NC_FILL_SHORT, ...).
 struct Filling {
   Number value;
-  bool missing =
-      false;  // the field has a missing value: NaN, where the type has none, is that and no fault
+  // The field has a missing value: NaN, where the type has none, is that and no fault.
+  bool missing = false;
   std::optional<Packing> packing;   // for a packer
-  std::optional<Number>
-      in_memory;  // of a packed field: what is missing has this value, where it has one of its own
+  // Of a packed field: what is missing has this value, where it has one of its own.
+  std::optional<Number> in_memory;
 
   static Filling of(const std::optional<Number>& missing, Type file_type);
 };

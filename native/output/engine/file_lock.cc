@@ -57,8 +57,8 @@ FileLock::~FileLock() { release(); }
 
 Status FileLock::take(const std::string& path, const std::string& target,
                       const std::string& owner) {
-  constexpr int kAttempts =
-      100;  // each but the last has met a process that was just giving its lock up
+  // Each but the last has met a process that was just giving its lock up.
+  constexpr int kAttempts = 100;
   release();
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);

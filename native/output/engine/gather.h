@@ -124,8 +124,8 @@ class Gather {
   std::vector<std::shared_ptr<Buffer>> free_;
   std::deque<Stage> stages_;
   std::vector<Left> left_;
-  std::map<std::pair<int, int>, std::deque<int64_t>>
-      owed_;  // by channel and client: bytes of pieces that could not be received, in order
+  // By channel and client: bytes of pieces that could not be received, in order.
+  std::map<std::pair<int, int>, std::deque<int64_t>> owed_;
   std::map<int, Status> doubted_;  // by channel
   int channel_ = 0;
   std::string stream_;

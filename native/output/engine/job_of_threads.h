@@ -74,8 +74,8 @@ struct Job {
   int fail_rank = -1, fail_at = -1;
   bool for_ever = false;  // and all calls of the rank after it
   std::map<std::pair<std::string, int64_t>, Meeting> meetings;  // by team and place
-  std::map<std::string, int64_t>
-      lost;  // teams that a rank has left, and the first place to which it does not come
+  // Teams that a rank has left, and the first place to which it does not come.
+  std::map<std::string, int64_t> lost;
   std::vector<std::deque<Message>> control;
   std::map<Channel, std::deque<Bytes>> pieces;
   std::map<Channel, std::deque<Posted>> posted;

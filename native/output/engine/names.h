@@ -26,10 +26,10 @@ class Names {
   Status claim(const Catalogue& catalogue, const Frame& frame);
 
  private:
-  std::vector<std::string>
-      templates_;  // by stream, absolute, without links as far as directories were there
-  std::unordered_map<uint64_t, int>
-      used_;  // hashes of names: a long run has many; the stream that had them
+  // By stream, absolute, without links as far as directories were there.
+  std::vector<std::string> templates_;
+  // Hashes of names: a long run has many; the stream that had them.
+  std::unordered_map<uint64_t, int> used_;
 };
 
 }  // namespace weir::output

@@ -28,8 +28,8 @@ struct Frame {
   int32_t generation = 0;  // how often the file has been taken over
   int32_t source = 0;      // the generation of the file that has those `written`
   int64_t file_step = 0;
-  int64_t interval =
-      0;  // the number of the frame after the last due one: where means and the like begin
+  // The number of the frame after the last due one: where means and the like begin.
+  int64_t interval = 0;
   double previous_s = 0;  // the time of the step before
   // Of streams whose state is saved.
   int32_t save = 0;  // no frame of the stream, but the end of the model: its state is to be saved

@@ -12,8 +12,8 @@ namespace weir::output {
 
 struct Topology {
   Mode mode = Mode::kSerial;
-  std::vector<int>
-      clients;  // world ranks of the model, ascending; a client's number is its rank in the model
+  // World ranks of the model, ascending; a client's number is its rank in the model.
+  std::vector<int> clients;
   std::vector<std::vector<int>> groups;  // world ranks of the members of each group, its head
                                          // first; modes without servers: one group
   std::vector<int> owners;  // how many of each group's members, from the head on, write

@@ -52,8 +52,8 @@ struct FileDescription {
 };
 
 struct FileOptions {
-  std::vector<std::pair<std::string, std::string>>
-      hints;                 // MPI_Info of the file: striping_factor, cb_nodes, ...
+  // MPI_Info of the file: striping_factor, cb_nodes, ...
+  std::vector<std::pair<std::string, std::string>> hints;
   bool sync = false;         // end_record returns when the bytes are on the disk
   int64_t record_limit = 0;  // records that the file will have, 0: not known
 };

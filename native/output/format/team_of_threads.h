@@ -33,8 +33,8 @@ class TeamOfThreads {
 
  private:
   using Bytes = std::vector<char>;
-  using Shared =
-      std::shared_ptr<const std::vector<std::vector<Bytes>>>;  // by rank, what it has given
+  // By rank, what it has given.
+  using Shared = std::shared_ptr<const std::vector<std::vector<Bytes>>>;
 
   class Member : public Team {
    public:

@@ -77,8 +77,8 @@ int64_t days_of(Kind kind, const Date& date) {
 // The mixed calendar: Thursday 4 October 1582 (Julian) is followed by Friday 15 October
 // (Gregorian).
 constexpr int64_t kFirstGregorianDay = 577735;  // of 1582-10-15, counted in the Gregorian calendar
-constexpr int64_t kJulianAhead =
-    2;  // 0001-01-01 of the Julian calendar is two days before that of the Gregorian one
+// 0001-01-01 of the Julian calendar is two days before that of the Gregorian one.
+constexpr int64_t kJulianAhead = 2;
 
 int64_t days_from_date(Kind kind, const Date& date) {
   if (kind != Kind::kMixed) return days_of(kind, date);

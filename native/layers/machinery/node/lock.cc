@@ -20,8 +20,8 @@ constexpr uint32_t kPidBits = 22;
 constexpr uint32_t kPidMask = (1u << kPidBits) - 1;
 constexpr uint32_t kStartMask = 0x1ff;
 constexpr uint32_t kSleepers = 1u << 31;
-constexpr uint64_t kLookAfterNs =
-    20'000'000;  // how long a waiter sleeps before it looks whether the owner lives
+// How long a waiter sleeps before it looks whether the owner lives.
+constexpr uint64_t kLookAfterNs = 20'000'000;
 
 WEIR_THREAD uint32_t own_word = 0;  // of this thread, or 0
 

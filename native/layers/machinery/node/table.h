@@ -16,8 +16,8 @@ namespace weir::node {
 inline constexpr uint64_t kRegistryMagic = 0x3167657272696577;  // "weirreg1"
 inline constexpr uint32_t kLeases = 1u << 16, kEntries = 1u << 16, kBuckets = 1u << 12,
                           kMembers = 1u << 12;
-inline constexpr uint32_t kGrow =
-    1024;  // leases, or entries, that are backed with memory at a time
+// Leases, or entries, that are backed with memory at a time.
+inline constexpr uint32_t kGrow = 1024;
 inline constexpr uint64_t kNoSize = ~uint64_t{0};
 
 enum LeaseState : uint32_t { kFree, kTaken, kLinked, kClosing };

@@ -12,10 +12,10 @@ namespace weir::stack {
 namespace {
 
 constexpr uint64_t kPage = 4096;
-constexpr int kSizes =
-    17;  // files of 1 to 16 pages are used again among their like; larger ones by the first fit
-constexpr int kRest =
-    8;  // so many lie unused before the oldest is used again: who still looks at it sees it closed
+// Files of 1 to 16 pages are used again among their like; larger ones by the first fit.
+constexpr int kSizes = 17;
+// So many lie unused before the oldest is used again: who still looks at it sees it closed.
+constexpr int kRest = 8;
 
 constinit const Kind* const* kinds = nullptr;
 constinit int kind_count = 0;

@@ -20,8 +20,8 @@ namespace weir::stack {
 inline constexpr uint64_t kCheapNs = 30'000;  // of an open; local file systems take some
                                               // microseconds, a metadata server 200 and more
 
-inline constexpr uint64_t kDearNs =
-    200'000;  // between the two one open says little: a new file on a local disk takes as long
+// Between the two one open says little: a new file on a local disk takes as long.
+inline constexpr uint64_t kDearNs = 200'000;
 
 inline bool was_cheap(uint64_t ns) { return ns <= kCheapNs; }
 // An open on the device, measured. True: from now on opens there are known to be cheap, with this

@@ -27,10 +27,10 @@ constinit int rank_of_rank = -1;
 constinit bool some_are_ordered = false;  // a rule's layers take part in the open itself
 constinit bool some_keep = false;
 constinit bool some_always = false;       // a rule has keep:always=1
-constinit bool keeps_alone =
-    true;  // no rule has another layer that does anything, and names alone decide who has which
-constinit bool mode_decides =
-    false;  // the same name may be under layers or not, by how it is opened
+// No rule has another layer that does anything, and names alone decide who has which.
+constinit bool keeps_alone = true;
+// The same name may be under layers or not, by how it is opened.
+constinit bool mode_decides = false;
 
 constexpr size_t kLongestPath = 4096;
 
@@ -159,8 +159,8 @@ void classify(File* f, uint64_t took) {
     if (strcmp(f->top[i].kind->name, "keep") == 0) keep = f->top[i].spec;
   }
   if (keep == nullptr || is_always(*keep)) return;
-  const bool made =
-      (f->flags & O_CREAT) != 0 && f->size_at_open == 0;  // perhaps by this open: that takes longer
+  // Perhaps by this open: that takes longer.
+  const bool made = (f->flags & O_CREAT) != 0 && f->size_at_open == 0;
   const bool measured = took != 0 && !made && (f->flags & O_TRUNC) == 0;
   const bool cheap = measured && was_cheap(took);
   if (measured && learn_open(f->device, cheap)) drop_parked();

@@ -28,8 +28,8 @@ namespace {
 
 constexpr uint32_t kPlaces = 256;
 constexpr uint32_t kFuse = 0x65735546;  // statfs f_type
-constexpr int kIgnored =
-    O_CREAT | O_NOCTTY | O_CLOEXEC;  // of open's flags: nothing that a file open already would show
+// Of open's flags: nothing that a file open already would show.
+constexpr int kIgnored = O_CREAT | O_NOCTTY | O_CLOEXEC;
 
 struct Place {
   File* file;  // null: free
@@ -46,8 +46,8 @@ constinit uint32_t used = 0;  // no place from here on was ever taken
 constinit uint64_t clock = 0;
 // More files in turn than there are places: each is closed before its name comes again. Then those
 // that are kept stay, and the others pass, for a while.
-constexpr uint32_t kLook =
-    128;  // files closed for others, after which it is asked how many were found again meanwhile
+// Files closed for others, after which it is asked how many were found again meanwhile.
+constexpr uint32_t kLook = 128;
 constexpr uint32_t kRest = 8192;  // openings
 constinit uint32_t closed_for_others = 0, found_again = 0, resting = 0;
 constinit uint32_t most_of_all = 0;
@@ -256,9 +256,8 @@ File* unpark(const char* absolute_path, int flags) {
     end(f);
     return nullptr;
   }
-  if (old)
-    f->enter.invalidate->kind->invalidate(
-        *f->enter.invalidate);  // another node may have made it longer
+  // Another node may have made it longer.
+  if (old) f->enter.invalidate->kind->invalidate(*f->enter.invalidate);
   if (f->fs_type != kFuse) {
     end_requests(f);
     if (!move_down(&f->descriptor)) {

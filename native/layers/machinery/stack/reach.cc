@@ -15,8 +15,8 @@ constexpr uint64_t kLowest = 1u << 16,
                    kHighest = uint64_t{1} << 47;  // no program has memory elsewhere
 constexpr uint64_t kMostFilled = 256;  // pages of a read that are checked: to check for writing
                                        // makes them present, and the file may be short
-constexpr uint64_t kLong =
-    32;  // pages: from here on they are checked by one system call, where the kernel has it
+// Pages: from here on they are checked by one system call, where the kernel has it.
+constexpr uint64_t kLong = 32;
 
 bool can_copy(uint64_t page, Access access) {
   const uintptr_t at = page * kPage;

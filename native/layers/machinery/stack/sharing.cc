@@ -131,8 +131,8 @@ bool may_hold(File* f, bool reads, bool writes) {
     ask(f, reads, writes, false);
     return false;
   }
-  return ask(f, reads, writes, !f->transforms) ==
-         node::Verdict::kGranted;  // one that cannot leave is not to be called back
+  // One that cannot leave is not to be called back.
+  return ask(f, reads, writes, !f->transforms) == node::Verdict::kGranted;
 }
 
 void accept_plain(File* f, bool reads, bool writes) {

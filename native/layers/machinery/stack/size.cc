@@ -18,8 +18,8 @@ WEIR_THREAD struct stat* stat_for_layer = nullptr;
 
 namespace {
 
-constexpr int64_t kFarOut = int64_t{1}
-                            << 43;  // beyond it the kernel is asked what the file system allows
+// Beyond it the kernel is asked what the file system allows.
+constexpr int64_t kFarOut = int64_t{1} << 43;
 
 long done(long r) {
   if (WEIR_LIKELY(r >= 0)) return r;

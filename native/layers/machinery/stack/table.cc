@@ -140,9 +140,8 @@ int before_close(int fd) {
     if (f->references > 1 && f->descriptor == fd) {
       const int other = other_number(f, fd);
       if (other >= 0) {
-        if (locked && !f->left)
-          f->enter.invalidate->kind->invalidate(
-              *f->enter.invalidate);  // ends what is under way on this number
+        // Ends what is under way on this number.
+        if (locked && !f->left) f->enter.invalidate->kind->invalidate(*f->enter.invalidate);
         base::store(&f->descriptor, other);
       }
     }

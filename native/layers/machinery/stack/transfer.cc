@@ -22,8 +22,8 @@ constinit TestForCancel test_for_cancel = nullptr;
 namespace {
 
 constexpr uint64_t kMostBytes = 0x7ffff000;          // of one call, as the kernel cuts it
-constexpr uint64_t kFarOut = uint64_t{1}
-                             << 43;  // beyond it the kernel is asked what the file system allows
+// Beyond it the kernel is asked what the file system allows.
+constexpr uint64_t kFarOut = uint64_t{1} << 43;
 constexpr int kPlainFlags = RWF_HIPRI | RWF_SYNC | RWF_DSYNC | RWF_APPEND;
 constexpr int64_t kImplicit = -1;
 

@@ -30,8 +30,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr auto kGrace = std::chrono::seconds(1);  // after SIGTERM, for those who got it too
-constexpr auto kLook =
-    std::chrono::seconds(1);  // between two searches for dead that nobody reported
+// Between two searches for dead that nobody reported.
+constexpr auto kLook = std::chrono::seconds(1);
 constexpr unsigned kThreads = 8;
 
 uint64_t key(node::Identity who) { return uint64_t{who.start} << 32 | who.pid; }

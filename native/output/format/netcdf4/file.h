@@ -46,8 +46,8 @@ class Netcdf4File : public File {
 
   std::vector<Stored> storage_;
   std::vector<chunks::Bands> bands_;
-  std::vector<std::vector<int64_t>>
-      places_;  // of each variable's chunks in the record that is being written
+  // Of each variable's chunks in the record that is being written.
+  std::vector<std::vector<int64_t>> places_;
   std::string path_;
   FileOptions options_;
   Team& owners_;

@@ -45,8 +45,8 @@ class ZarrFile : public File {
   std::vector<Array> arrays_;
   std::vector<chunks::Bands> bands_;
   std::vector<Series> series_;
-  std::map<std::tuple<size_t, int64_t, int64_t>, Shard>
-      shards_;  // open ones, by variable, record and shard
+  // Open ones, by variable, record and shard.
+  std::map<std::tuple<size_t, int64_t, int64_t>, Shard> shards_;
   std::vector<char> cut_, packed_;
   std::string path_;
   FileOptions options_;
