@@ -88,8 +88,8 @@ file.Close()
 
 def test_file_views_of_columns_are_drawn(mpi4py, mpi, weir, preload_env, tmp_path):
     if mpi.name == "mpich":
-        pytest.skip("ROMIO of MPICH 4.0 ends a program that views a file through a type with counts "
-                    "of 64 bits, which mpi4py makes: without weir too")
+        pytest.skip("ROMIO of MPICH 4.0 ends a program that views a file through a type with "
+                    "counts of 64 bits, which mpi4py makes: without weir too")
     env = preload_env()
     mpi4py(env, arguments=("-c", COLUMNS), ranks=4).ok()
     assert np.fromfile(tmp_path / "columns")[16:].reshape(8, 8).tolist() == [[1, 1, 2, 2, 3, 3, 4,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values that a field's type in files cannot hold are reported, with their places; definitions that
-cannot be are refused; nothing crashes after the end."""
+"""Values that a field's type in files cannot hold are reported, with their places; definitions
+that cannot be are refused; nothing crashes after the end."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def values(model):
 
     ran = type(model(1, steps=1, path="first.nc"))  # what conftest.py beside makes of a run
 
-    flags = (f"-I{model.root / 'include'}", f"-L{model.libraries}", f"-Wl,-rpath,{model.libraries}",
-        "-lweir", "-lm")
+    flags = (f"-I{model.root / 'include'}", f"-L{model.libraries}",
+        f"-Wl,-rpath,{model.libraries}", "-lweir", "-lm")
     program = model.mpi.cc(Path(__file__).parent / "values.c", *flags, name="values")
 
     def go(mode: str, ranks: int, *arguments: str):
@@ -83,17 +83,17 @@ def test_values_that_a_type_cannot_hold_are_reported_once_for_each_field_and_fil
             text) for name in ("added", "plain", "single", "marked", "big")] == [
             ["1"], ["2"], ["3"], ["3"], []], text  # fmt: skip
         assert (
-            "field 'plain': 19 values are outside of what int16 holds (the first: level 1, row 0, column 3, counted from 0, is nan), written as the fill value -32767"
-            in text
+            "field 'plain': 19 values are outside of what int16 holds (the first: level 1, row 0, "
+            "column 3, counted from 0, is nan), written as the fill value -32767" in text
         )
         assert (
-            "field 'marked': 6 values are outside of what int16 holds (the first: level 0, row 11, column 2, counted from 0, is 1e+39), written as the missing value -999"
-            in text
+            "field 'marked': 6 values are outside of what int16 holds (the first: level 0, row "
+            "11, column 2, counted from 0, is 1e+39), written as the missing value -999" in text
         )
         assert "field 'single': 6 values are outside of what float32 holds" in text
         assert (
-            "field 'added': 1 value is outside of what int8 holds (the first: level 1, row 6, column 2,"
-            in text
+            "field 'added': 1 value is outside of what int8 holds (the first: level 1, row 6, "
+            "column 2," in text
         )
     check_contents(model.directory / "o.nc")
 

@@ -13,7 +13,8 @@ from weir.capture._environment import VARIABLES
 # WEIR_OK and WEIR_E_... are codes of include/weir/status.h.
 READ_BY_LIBRARY = re.compile(r'"(WEIR_(?!OK"|E_)[A-Z_]+)"')
 NAMED = re.compile(
-    r'["\'](WEIR_(?!OK["\']|E_)[A-Z][A-Z0-9_]*)["\']|\$\{?(WEIR_[A-Z][A-Z0-9_]*)|\benv(?:iron)?\W+(WEIR_[A-Z0-9_]+)'
+    r'["\'](WEIR_(?!OK["\']|E_)[A-Z][A-Z0-9_]*)["\']|\$\{?(WEIR_[A-Z][A-Z0-9_]*)'
+    r"|\benv(?:iron)?\W+(WEIR_[A-Z0-9_]+)"
 )
 SHELL_LIKE = (".py", ".sh", ".cc", ".h", ".c", ".f90", ".F90")
 

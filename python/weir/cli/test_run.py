@@ -52,10 +52,8 @@ def test_a_trace_around_a_run_sees_its_layers(call, here):
 
 def test_where_no_trace_can_be_written_the_layers_are_there_all_the_same(call, here):
     done = call("run", "--trace", "r.toml/x", "--rules", "r.toml", "--", "sh", "-c", SHOW)
-    assert (done.returncode, done.stdout) == (
-        3,
-        f"{COMPILED.replace('stack=bufa:1048576:2|', 'stack=event|bufa:1048576:2|event|')}||libweir-preload.so|",
-    )
+    traced = COMPILED.replace("stack=bufa:1048576:2|", "stack=event|bufa:1048576:2|event|")
+    assert (done.returncode, done.stdout) == (3, f"{traced}||libweir-preload.so|")
     assert "the program runs without a trace" in done.stderr
 
 
@@ -79,8 +77,8 @@ def test_mistakes_are_said_before_anything_is_started(call, here):
         done = call(*arguments, "--rules", "bad.toml", "--rules", "worse.toml", *command)
         assert done.returncode == 2, done.stderr
         assert (
-            "bad.toml:3:10: there is no layer 'bufaa'; did you mean bufa?\n    stack = \"bufaa\"\n             ^\n"
-            in done.stderr
+            "bad.toml:3:10: there is no layer 'bufaa'; did you mean bufa?\n"
+            "    stack = \"bufaa\"\n             ^\n" in done.stderr
         )
         assert "worse.toml:1:1: this rule has no stack" in done.stderr
         assert "export" not in done.stdout
@@ -107,7 +105,8 @@ def test_assignments_and_iobuf_params_are_used_without_rules(call, here):
     assert done.stderr == "weir: 2 rules from .assign, then IOBUF_PARAMS\n"
 
 
-@pytest.mark.parametrize("text", ['[[rule]]\nname = "x"\nstack = "bufa"\n', "assign -F bufa f:x\n"])
+@pytest.mark.parametrize("text",
+    ['[[rule]]\nname = "x"\nstack = "bufa"\n', "assign -F bufa f:x\n"])
 def test_rules_are_read_from_a_pipe(call, here, text):
     (here / "text").write_text(text)
     done = call("run", "--rules", "/dev/stdin", "--", "sh", "-c", SHOW, input=text).ok()
@@ -174,7 +173,8 @@ def test_the_ranks_of_an_mpi_program_get_the_rules_as_they_are(call, mpi, here):
         timeout=120).ok()
     found = [p.read_text() for p in here.glob("rules.*")]
     assert found == [
-        f"{COMPILED}hints source=r.toml:4:1 name=wrf;%20* info=cb_nodes=4;striping_factor=16\n"] * 2
+        f"{COMPILED}hints source=r.toml:4:1 name=wrf;%20* "
+        "info=cb_nodes=4;striping_factor=16\n"] * 2
 
 
 def test_a_program_that_gets_no_layers_is_named_when_it_has_ended(call, cc, here):

@@ -23,10 +23,11 @@ class TableSchema:
 
 
 def _columns(text: str) -> tuple[Field, ...]:
-    """Columns of lines `name kind unit: meaning`; the unit may be missing."""
+    """Columns of lines `name kind unit: meaning`; the unit may be missing. A backslash at the end
+    of a line continues the meaning."""
     made = []
     for line in filter(None, map(str.strip, text.splitlines())):
-        head, meaning = line.split(": ", 1)
+        head, meaning = " ".join(line.split()).split(": ", 1)
         name, kind, *unit = head.split()
         made.append(Field(name, kind, unit[0] if unit else "", meaning))
     return tuple(made)
@@ -36,11 +37,13 @@ _WHO = """
     step text: name of the step
     node text: name of the node
     pid int32: process id on the node
-    rank int32: rank of the process, -1: it has none; 0 for all where nothing in the step is parallel
+    rank int32: rank of the process, -1: it has none; 0 for all where nothing in the step is \
+        parallel
 """
 _WHAT = """
     op text: operation, as in docs/reference/operations.md
-    layer text: who recorded it: posix, stdio, fortran, mpi, ...; event0, ...: an event layer of a stack; note:KIND: a note about a layer
+    layer text: who recorded it: posix, stdio, fortran, mpi, ...; event0, ...: an event layer of \
+        a stack; note:KIND: a note about a layer
     class text: read, write, open, close, other (any other I/O), none (no I/O of its own)
 """
 _HOW = """
@@ -50,13 +53,18 @@ _HOW = """
     launcher bool: the process is a launcher (mpirun, srun, ...), which reports leave out
 """
 _SIZES = """
-    length_bytes int? bytes: length that a call without data names: of mmap, ftruncate, fallocate, MPI_File_set_size, ...; null: another call, or it failed
-    filetype_bytes int? bytes: data in one file type, of MPI_File_set_view; null: another call, or it failed
-    statistic int?: of a note about a layer (layer note:KIND): the figure, in the unit of its layer.toml
+    length_bytes int? bytes: length that a call without data names: of mmap, ftruncate, \
+        fallocate, MPI_File_set_size, ...; null: another call, or it failed
+    filetype_bytes int? bytes: data in one file type, of MPI_File_set_view; null: another call, \
+        or it failed
+    statistic int?: of a note about a layer (layer note:KIND): the figure, in the unit of its \
+        layer.toml
 """
 _FILE = """
-    file text?: absolute name, or what else the record is about (pipe:[..], output:STREAM:WHAT, mpi:COMMUNICATOR); null: nothing
-    is_file bool: the name is that of a file, or is not known; pipes, sockets, devices, memory of memfd_create, /proc, /sys and segments of MPI are none
+    file text?: absolute name, or what else the record is about (pipe:[..], output:STREAM:WHAT, \
+        mpi:COMMUNICATOR); null: nothing
+    is_file bool: the name is that of a file, or is not known; pipes, sockets, devices, memory of \
+        memfd_create, /proc, /sys and segments of MPI are none
 """
 
 _EXCLUDED = """
@@ -82,10 +90,13 @@ EVENTS = TableSchema(
         {_WHAT}
         {_FILE}
         offset_bytes int? bytes: where the transfer began; null: not known
-        bytes int bytes: data that the call moved: transferred, of posix and stdio; of the layers above the data that it was called for; 0 when it moves none, or failed
+        bytes int bytes: data that the call moved: transferred, of posix and stdio; of the layers \
+            above the data that it was called for; 0 when it moves none, or failed
         unit int?: unit of a Fortran statement
-        error int32?: errno of a call that failed (of MPI-IO: MPI's class of errors), null: it did not
-        routine text?: routine of MPI in records of synchronisation and messages, whose file is the communicator
+        error int32?: errno of a call that failed (of MPI-IO: MPI's class of errors), null: it \
+            did not
+        routine text?: routine of MPI in records of synchronisation and messages, whose file is \
+            the communicator
         sequence int?: of a collective: its number on the communicator
         peer int32?: of a message: the other rank in MPI_COMM_WORLD; null: not known
         short bool: fewer bytes than were asked for
@@ -109,7 +120,8 @@ TOTALS = TableSchema(
         first_ns int ns: when the first began, since 1970
         last_ns int ns: when the last ended, since 1970
         {_HOW}
-        last_file text?: the name that the file had last in the run: another one than file where it was renamed or reached by a link
+        last_file text?: the name that the file had last in the run: another one than file where \
+            it was renamed or reached by a link
         {_SIZES}
         {_EXCLUDED}
     """),
@@ -127,12 +139,14 @@ IO = TableSchema(
         file text?: name of the file
         offset_bytes int? bytes: where the transfer began; null: not known
         calls int: 1 for a call of the program, 0 for one that a language's library made for it
-        bytes int bytes: moved at the lowest level seen; 0 for a Fortran statement, whose system calls are rows of their own
+        bytes int bytes: moved at the lowest level seen; 0 for a Fortran statement, whose system \
+            calls are rows of their own
         ns int ns: the duration; 0 for what lies within another record
         error int32?: errno of a call that failed
     """),
-    f"""SELECT step, node, pid, rank, thread, start_ns, duration_ns, op, layer, class, file, offset_bytes,
-        CASE WHEN below THEN 0 ELSE 1 END::BIGINT AS calls, ({_MOVED})::BIGINT AS bytes,
+    f"""SELECT step, node, pid, rank, thread, start_ns, duration_ns, op, layer, class, file,
+        offset_bytes, CASE WHEN below THEN 0 ELSE 1 END::BIGINT AS calls,
+        ({_MOVED})::BIGINT AS bytes,
         CASE WHEN nested THEN 0 ELSE duration_ns END::BIGINT AS ns, error
         FROM events WHERE {_COUNTED}""",
 )
@@ -140,7 +154,8 @@ FILES = TableSchema(
     "files",
     "one row for each file and step: what `weir report` counts of it",
     _columns("""
-        file text?: name that the file had last in the run, absolute; null: calls without one, and all of level summary
+        file text?: name that the file had last in the run, absolute; null: calls without one, \
+            and all of level summary
         step text: name of the step
         ranks int: how many ranks used it
         opens int: calls that open it
@@ -153,7 +168,8 @@ FILES = TableSchema(
         errors int: calls that failed
         first_ns int ns: when the first call began, since 1970
         last_ns int ns: when the last one ended
-        also text?: other names under which the step used it (earlier ones, and links), a line for each; null: none
+        also text?: other names under which the step used it (earlier ones, and links), a line \
+            for each; null: none
     """),
     f"""SELECT last_file AS file, step, count(DISTINCT rank)::BIGINT AS ranks,
         sum(CASE WHEN class = 'open' AND NOT below THEN calls ELSE 0 END)::BIGINT AS opens,
@@ -161,21 +177,27 @@ FILES = TableSchema(
         sum(CASE WHEN class = 'write' AND NOT below THEN calls ELSE 0 END)::BIGINT AS writes,
         sum(CASE WHEN below THEN 0 ELSE calls END)::BIGINT AS calls,
         sum(CASE WHEN class = 'read' AND {_SYSTEM} THEN bytes ELSE 0 END)::BIGINT AS bytes_read,
-        sum(CASE WHEN class = 'write' AND {_SYSTEM} THEN bytes ELSE 0 END)::BIGINT AS bytes_written,
+        sum(CASE WHEN class = 'write' AND {_SYSTEM} THEN bytes ELSE 0 END)::BIGINT
+            AS bytes_written,
         sum(CASE WHEN nested THEN 0 ELSE ns END)::BIGINT AS ns, sum(errors)::BIGINT AS errors,
         min(first_ns) AS first_ns, max(last_ns) AS last_ns,
-        string_agg(DISTINCT CASE WHEN file <> last_file THEN file END, chr(10) ORDER BY CASE WHEN file <> last_file THEN file END) AS also
+        string_agg(DISTINCT CASE WHEN file <> last_file THEN file END, chr(10)
+            ORDER BY CASE WHEN file <> last_file THEN file END) AS also
         FROM totals WHERE {_COUNTED} GROUP BY last_file, step""",
 )
 _CALL = """
-    function text?: function that was called; null: of PnetCDF, netCDF and HDF5 in a trace of an earlier version
-    collective bool?: whether all ranks make the call together; null: not known (netCDF-C with parallel access; HDF5 but for the transfers of a parallel HDF5; PnetCDF's ncmpi_flush, ncmpi_sync)
+    function text?: function that was called; null: of PnetCDF, netCDF and HDF5 in a trace of an \
+        earlier version
+    collective bool?: whether all ranks make the call together; null: not known (netCDF-C with \
+        parallel access; HDF5 but for the transfers of a parallel HDF5; PnetCDF's ncmpi_flush, \
+        ncmpi_sync)
     file text?: name of the file; null: not known
     variable text?: variable or data set; null: a call on the whole file
     start_ns int ns: when the call began, since 1970, on the clock that the nodes share
     end_ns int ns: when it ended
     bytes int bytes: data of the program's buffers; 0 when the call moves none, or failed
-    error int32?: of a call that failed: MPI's class of errors, 0 of the other libraries; null: it did not
+    error int32?: of a call that failed: MPI's class of errors, 0 of the other libraries; null: \
+        it did not
 """
 LIBRARY_CALLS = TableSchema(
     "library_calls",
