@@ -182,6 +182,29 @@ def test_no_layer_makes_more_than_a_few_requests_beyond_plain(place):
             assert one.layered["waits"] <= max(0, saved), (one.layer, str(one.case))
 
 
+def _assert_never_below_plain(place, way, pattern, piece) -> None:
+    case = sweep.Case(way, pattern, piece, 32)
+    joins = way == "write" and pattern in ("contiguous", "interleaved", "modulo")
+    for one in sweep.measure(place, case, ("global", "gather")):
+        found = one.layer, str(case), one.layered
+        assert one.plain["requests"] == 32 * 512, found
+        assert one.layered["requests"] <= one.plain["requests"] / (100 if joins else 1), found
+        assert not one.worse and 10 * one.layered["waits"] <= one.layered["calls"], found
+
+
+def test_small_pieces_of_32_ranks_reach_the_file_system_in_few_requests(place):
+    _assert_never_below_plain(place, "write", "interleaved", 64)
+
+
+@pytest.mark.slow  # nine programs of 32 ranks each
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("pattern", sweep.PATTERNS)
+@pytest.mark.parametrize("way", sweep.WAYS)
+def test_layers_that_ranks_share_are_never_below_plain_for_small_pieces(place, way, pattern):
+    for piece in (64, 256, 1024):
+        _assert_never_below_plain(place, way, pattern, piece)
+
+
 def test_a_cell_is_worse_by_requests_bytes_or_waits():
     case = sweep.Case("read", "random", 4096, 2)
     plain = {"requests": 1000, "moved": 1 << 20, "seconds": 1.0}
