@@ -14,6 +14,7 @@ from weir.report.forwarding.table import FORWARDING
 from weir.report.frame.build import Report
 from weir.report.frame.kind import ALL, Options, TableKind
 from weir.report.frame.table import Table
+from weir.report.interleaving.table import INTERLEAVING
 from weir.report.layers.table import LAYERS
 from weir.report.mpi_io.table import MPI_IO
 from weir.report.mpi_io.variable_table import VARIABLES
@@ -44,6 +45,7 @@ KINDS: tuple[TableKind, ...] = (
     REQUESTS,
     DURATIONS,
     PATTERNS,
+    INTERLEAVING,
     UNITS,
     LAYERS,
     OUTPUT,
