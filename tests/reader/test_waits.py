@@ -107,6 +107,28 @@ def test_files_share_critical_time_in_proportion_to_their_time_and_the_dearest_c
     assert [file.waited_ns for file in waits.files] == [2 * SECOND, 0]
 
 
+def test_many_files_of_one_pattern_are_one_line(tmp_path, weir):
+    """30 output files of ranks 0 and 1, and one log: no single file shows what delays the run."""
+    program = WaitTrace(3)
+    for frame in range(15):
+        for rank in (0, 1):
+            program.io(rank, SECOND, f"/scratch/processor{rank}/{frame}/p")
+        program.barrier()
+    program.io(0, 2 * SECOND, "/scratch/log")
+    program.barrier()
+    run = program.write(tmp_path / "run" / "s")
+    text = weir("report", str(run), "--tables", "waits").ok().stdout
+    table = text.partition("Files that s waits for, s\n")[2].splitlines()
+    assert [line.split()[-4:] for line in table[1:4]] == [
+        ["write", "0-1", "30", "/scratch/processor<N>/<M>/p"],
+        ["write", "0", "1", "/scratch/log"], ["17.000", "19.000", "32.000", "TOTAL"],
+    ]  # fmt: skip
+    every = weir("report", str(run), "--tables", "waits", "--top", "0").ok().stdout
+    assert every.count("/p\n") == 30
+    rows = json.loads(weir("report", str(run), "--tables", "waits", "--json").ok().stdout)
+    assert len(rows["waits"][0]["files"]) == 31
+
+
 @pytest.mark.parametrize("other", ["world/0", "world/1.5"])
 def test_a_second_communicator_of_the_same_ranks_pays_nothing_twice(tmp_path, other):
     program = WaitTrace(3)

@@ -14,6 +14,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 LETTERS = "NMLKJIHGFED"
+PATTERN_LEGEND = "<N>, <M>, *: parts in which the names of one line differ"
 # so many different names in one directory, or directories in one, become `*`; fewer are worth a
 # line each
 FEWEST_ALIKE = 4

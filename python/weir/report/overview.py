@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from weir.analysis.names import matches
+from weir.analysis.patterns import PATTERN_LEGEND
 from weir.report.files.groups import FileGroup, file_groups
 from weir.report.frame.amounts import plain
 from weir.report.frame.build import Report
@@ -130,7 +131,7 @@ def _legend(has_critical: bool, cells: list[tuple[str, ...]]) -> Iterator[str]:
         yield "critical: time by which I/O on the file delays the run"
     yield "use: r bytes were read, w written; empty: neither (open, stat, ...)"
     if any(row[-3] != "1" for row in cells):
-        yield "<N>, <M>, *: parts in which the names of one line differ"
+        yield PATTERN_LEGEND
 
 
 def _cells(one: FileGroup, critical_ns: int | None, unit_ns: float) -> tuple[str, ...]:

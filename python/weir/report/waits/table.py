@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from weir.analysis.names import shown
+from weir.analysis.patterns import PATTERN_LEGEND, find_patterns
 from weir.report.frame.build import Report, StepReport
 from weir.report.frame.declared import Field, Listing, sums
 from weir.report.frame.figures import percent, share, short, spans
@@ -121,6 +122,12 @@ BY_FILE = Listing(
     ),
     lambda report: [row for step, waits in _waiting(report) for row in _file_rows(step, waits)],
 )
+_BY_PATTERN = replace(BY_FILE, fields=(
+    *(one for one in BY_FILE.fields if one.name not in ("alone_ns", "file")),
+    Field("files", "int", "", "how many they are", "files"),
+    *(replace(one, heading="File, or files of one pattern") for one in BY_FILE.fields
+      if one.name == "file"),
+))  # fmt: skip
 BY_ROUTINE = Listing(
     "waits",
     "waiting in MPI by routine and communicator, as in `weir report --tables waits`",
@@ -232,7 +239,7 @@ def _tables(report: Report, options: Options) -> Iterator[Table]:
         return
     yield _step_table(report, steps)
     for step, waits in steps:
-        files = _file_rows(step, waits)
+        files = _by_pattern(_file_rows(step, waits), top)
         if any(max(row["critical_ns"], row["waited_ns"]) >= LEAST_NS for row in files[:top]):
             yield _file_table(step, files, top)
         if waits.path:
@@ -282,7 +289,25 @@ def _file_table(step: StepReport, files: list[dict[str, Any]], top: int | None) 
     listed = [row for row in files[:top] if max(row["critical_ns"], row["waited_ns"]) >= LEAST_NS]
     title = f"Files that {step.name} waits for, s"
     of = f" ({len(listed)} of {len(files)})" if len(listed) < len(files) else ""
-    return BY_FILE.table(title + of, listed, cwd=step.data.cwd, footer=[total])
+    has_patterns = any(row.get("files", 1) > 1 for row in files)
+    listing = _BY_PATTERN if has_patterns else BY_FILE
+    return listing.table(title + of, listed, cwd=step.data.cwd, footer=[total],
+        remarks=[PATTERN_LEGEND] * has_patterns)
+
+
+def _by_pattern(rows: list[dict[str, Any]], most: int | None) -> list[dict[str, Any]]:
+    """More than `most` files: those whose names differ in numbers as one row."""
+    if most is None or len(rows) <= most:
+        return rows
+    made = []
+    for pattern in find_patterns([row["file"] for row in rows], [()] * len(rows)):
+        its = [rows[at] for at in pattern.members]
+        worst = max(its, key=lambda row: row["critical_ns"] + row["waited_ns"])
+        added = sums(its, "critical_ns", "path_ns", "waited_ns", "io_ns", "critical_share")
+        ranks = dict.fromkeys(rank for row in its for rank in row["ranks"])
+        made.append(worst | {"files": 1} if len(its) == 1 else worst | added | {
+            "file": pattern.text, "files": len(its), "ranks": tuple(ranks), "alone_ns": None})
+    return sorted(made, key=lambda row: (-row["critical_ns"], -row["waited_ns"], row["file"]))
 
 
 def _path_table(step: StepReport, waits: StepWaits, top: int | None) -> Table:
