@@ -315,4 +315,4 @@ def test_names_cannot_break_the_table(tmp_path):
     run = words(tmp_path / "run", "step a wall=1", "node n", "process pid=1 rank=0 ranks=1",
         "write '/scratch/an/x\x1b[2Jy' at=0 for=5 bytes=10")
     (table,) = (one for one in flow_tables(build(run)) if one.title.startswith("Data flow"))
-    assert table.rows[0][0] == "x\\x1b[2Jy"
+    assert table.rows[0][0] == r'"x\x1b[2Jy"'

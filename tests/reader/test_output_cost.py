@@ -14,6 +14,7 @@ from weir.report.files.groups import file_groups
 from weir.report.frame.amounts import plain
 from weir.report.frame.kind import Options
 from weir.report.frame.table import text_lines
+from weir.report.notes import notes
 from weir.report.output_cost.compute import PARTS, output_costs_of
 from weir.report.registry import report_tables
 from weir.report.sentences import sentences
@@ -374,6 +375,35 @@ def test_files_have_the_names_that_they_had_last(tmp_path):
         "/scratch/out_1.nc": (3, 3), "/scratch/out_2.nc": (3, 5), "/scratch/log": (1, 1)}
     listed = {row["file"] for row in report_json(report, options=Options(top=0))["files"]}
     assert listed == {one.file for one in found.files}
+
+
+def test_all_tables_have_the_names_that_files_had_last(tmp_path):
+    program = WaitTrace(2)
+    for step, length in ((1, TENTH), (2, 3 * TENTH)):
+        program.io(0, 1, "/scratch/out.tmp", "open")
+        program.io(0, length, "/scratch/out.tmp")
+        program.compute(0, 10)
+        rename(program, "/scratch/out.tmp", f"/scratch/out_{step}.nc")
+        program.compute(0, 10)
+        program.barrier()
+    program.io(1, 2 * TENTH, "/scratch/log.tmp")
+    program.compute(1, 10)
+    rename(program, "/scratch/log.tmp", "/scratch/log", rank=1)
+    program.compute(1, 10)
+    program.barrier()
+    report = build(program.write(tmp_path / "run" / "s"))
+    [step] = report_json(report)["waits"]
+    files = {one["file"]: one for one in step["files"]}
+    assert set(files) == {"/scratch/out_1.nc", "/scratch/out_2.nc", "/scratch/log"}
+    # What is due to a name of several files is shared out by their I/O time.
+    critical = {name: round(one["critical_s"] * 100, 3) for name, one in files.items()}
+    assert critical == {"/scratch/out_1.nc": 1, "/scratch/out_2.nc": 3, "/scratch/log": 2}
+    assert sum(one["critical_s"] for one in files.values()) == pytest.approx(step["critical_s"])
+    assert files["/scratch/log"]["alone_s"] == pytest.approx(0.02, rel=1e-3)
+    found = file_groups(report)
+    text = " ".join(plain(one) for one in sentences(report, found))
+    assert "40.0 ms, is I/O on the 2 files named like /scratch/out_<N>.nc" in text
+    assert "tmp" not in text and not any("tmp" in one for one in notes(report))
 
 
 def test_variables_have_the_name_that_their_file_had_last(tmp_path):

@@ -21,6 +21,8 @@ from weir.report.processes.compute import (
 )  # fmt: skip
 from weir.report.processes.starts import Untraced
 from weir.report.waits.phase_table import phase_findings, rule_findings
+from weir.report.waits.last_files import waits_of
+from weir.report.waits.summary import StepWaits
 from weir.report.waits.table import wait_findings
 from weir.trace.children import signal_name
 from weir.trace.process import LEVELS, REFUSED_BY_BUDGET, REFUSED_BY_FILTER, Process
@@ -52,8 +54,8 @@ def notes(report: Report) -> list[str]:
         for one in layers_of(report)
         if one.deferred_errors
     ]
-    for step in report.steps:
-        found += [f"step {step.name}: {sentence}" for sentence in _of_step(step)]
+    for step, waits in zip(report.steps, waits_of(report)):
+        found += [f"step {step.name}: {sentence}" for sentence in _of_step(step, waits)]
     found += rule_findings(report)
     if not report.choice.everything and report.steps:
         not_files, launchers, segments = zip(*(step.left_out() for step in report.steps))
@@ -65,7 +67,7 @@ def notes(report: Report) -> list[str]:
     return found
 
 
-def _of_step(step: StepReport) -> list[str]:
+def _of_step(step: StepReport, waits: StepWaits | None) -> list[str]:
     found = []
     processes = [member.process for member in step.data.members]
     if not step.data.files:
@@ -105,7 +107,7 @@ def _of_step(step: StepReport) -> list[str]:
     found += _of_later_work(step)
     if output_of(step) is not None:
         found += output_findings(output_of(step))
-    found += wait_findings(step)
+    found += wait_findings(step, waits)
     found += phase_findings(step)
     for file in mpi_files_of(step):
         found += mpi_io_findings(file, step.data.cwd)

@@ -13,10 +13,12 @@ import numpy as np
 
 from weir.analysis.names import NO_NAME, shown
 from weir.report.files.groups import FileGroup
+from weir.report.files.last_names import last_names_of
 from weir.report.findings.registry import findings_of
 from weir.report.frame.amounts import amount, number, seconds, share
 from weir.report.frame.build import Report
 from weir.report.output_cost.compute import output_costs_of
+from weir.report.waits.last_files import waits_of
 from weir.report.waits.outside import outside_ns
 from weir.report.waits.summary import synchronisation_of
 from weir.report.wall.compute import wall_time_of
@@ -215,19 +217,20 @@ def _members(group: FileGroup) -> str:
 
 
 def critical_by_file(report: Report) -> dict[str, int]:
-    """Critical I/O time in ns by path, over all steps whose waits in MPI were recorded; of a run
-    that has such steps also of those without MPI, by their time."""
+    """Critical I/O time in ns by the path that a file had last, over all steps whose waits in MPI
+    were recorded; of a run that has such steps also of those without MPI, by their time."""
     found: dict[str, int] = {}
     for at, ns in _serial_ns(report).items():
         step = report.steps[at]
-        columns = step.columns.where(step.columns.by_code("RWOCM") & step.columns.is_file)
+        named = last_names_of(report)[at]
+        columns, _ = named.by_last(report.choice.rows(step.data, named.columns))
+        columns = columns.where(columns.by_code("RWOCM") & columns.is_file)
         names, place = np.unique(columns.name, return_inverse=True)
         its = np.bincount(place, columns.own_ns, len(names))
         for name, part in zip(names.tolist(), (its * (ns / max(its.sum(), 1))).tolist()):
             path = step.names[name] if name != NO_NAME else "(no file)"
             found[path] = found.get(path, 0) + round(part)
-    for step in report.steps:
-        waits = synchronisation_of(step).waits
+    for waits in waits_of(report):
         for file in waits.files if waits is not None else ():
             found[file.file] = found.get(file.file, 0) + file.critical_ns
     return found

@@ -33,7 +33,7 @@ from weir.report.frame.declared import Field, Listing, sums
 from weir.report.frame.figures import megabytes, percent, short, spans
 from weir.report.frame.kind import Options, TableKind
 from weir.report.frame.table import Table
-from weir.report.waits.summary import synchronisation_of
+from weir.report.waits.last_files import waits_of
 
 
 # rows of rank, file and operation; of more the flow takes seconds
@@ -367,8 +367,7 @@ def _carried_table(report: Report, found: Flow, every: Sequence[Row], top: int |
 def _critical_ns(report: Report, rows: Sequence[Row]) -> int | None:
     """Critical time of the I/O on the files of some rows; None where MPI was not recorded."""
     files = {file.file for row in rows for file in row.files}
-    every = [waits for step in report.steps
-        if (waits := synchronisation_of(step).waits) is not None]
+    every = [waits for waits in waits_of(report) if waits is not None]
     return sum(one.critical_ns for waits in every for one in waits.files
         if one.file in files) if every else None
 

@@ -53,7 +53,7 @@ class OpWaits:
 class FileWaits:
     """One file, with the operations that cost most (critical and waited) first, and the ranks whose
     I/O on it was waited for, likewise, but for those with less than LEAST_SHARE of it. io_ns: of
-    all ranks."""
+    all ranks. recorded: the name in the records, where it is another one; empty: several."""
 
     file: str
     io_ns: int
@@ -62,6 +62,7 @@ class FileWaits:
     critical_ns: int
     ops: tuple[OpWaits, ...]
     ranks: tuple[int, ...]
+    recorded: str | None = None
 
 
 @dataclass(frozen=True)

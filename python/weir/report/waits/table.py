@@ -15,7 +15,8 @@ from weir.report.frame.figures import percent, share, short, spans
 from weir.report.frame.kind import Options, TableKind
 from weir.report.frame.table import Table
 from weir.report.waits.alone import alone_of
-from weir.report.waits.summary import StepWaits, synchronisation_of
+from weir.report.waits.last_files import waits_of
+from weir.report.waits.summary import StepWaits
 
 MOST_RANKS = 4
 LEAST_NS = 500_000  # of a file in its table
@@ -175,8 +176,7 @@ BY_RANK = Listing(
 
 def _waiting(report: Report) -> Iterator[tuple[StepReport, StepWaits]]:
     """Steps that recorded MPI."""
-    for step in report.steps:
-        waits = synchronisation_of(step).waits
+    for step, waits in zip(report.steps, waits_of(report)):
         if waits is not None:
             yield step, waits
 
@@ -199,7 +199,7 @@ def _file_rows(step: StepReport, waits: StepWaits) -> list[dict[str, Any]]:
     alone = alone_of(step)
     return [
         vars(one)
-        | {"alone_ns": alone.files.get(one.file)}
+        | {"alone_ns": alone.files.get(one.file if one.recorded is None else one.recorded)}
         | {"step": step.name, "critical_share": share(one.critical_ns, step.wall_ns)}
         | {"op": one.ops[0].op if one.ops else None}
         | {"ops": {op.op: costs.json([op])[0] for op in one.ops}}
@@ -321,9 +321,8 @@ def _path_table(step: StepReport, waits: StepWaits, top: int | None) -> Table:
     return BY_RANK.table(title, rows[:-1][:top] + rows[-1:], footer=[total], remarks=remarks)
 
 
-def wait_findings(step: StepReport) -> Iterator[str]:
+def wait_findings(step: StepReport, waits: StepWaits | None) -> Iterator[str]:
     """Critical I/O time, when that is much."""
-    waits = synchronisation_of(step).waits
     if waits is None or not waits.files or waits.critical_ns < CRITICAL_SHARE * step.wall_ns:
         return
     worst = waits.files[0]
