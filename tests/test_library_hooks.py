@@ -139,6 +139,10 @@ int main(int argc, char **argv) {
   DO(H5Pset_dxpl_mpio(transfer, H5FD_MPIO_COLLECTIVE));
   hid_t file = H5Fcreate("out.h5", H5F_ACC_TRUNC, H5P_DEFAULT, access);
   hid_t group = H5Gcreate2(file, "step", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  hid_t scalar = H5Screate(H5S_SCALAR);
+  hid_t units = H5Acreate2(group, "step", H5T_NATIVE_INT, scalar, H5P_DEFAULT, H5P_DEFAULT);
+  DO(H5Awrite(units, H5T_NATIVE_INT, &ranks));
+  DO(H5Aclose(units));
   hsize_t all = 500 * ranks, start = 500 * rank, mine = 500;
   hid_t in_file = H5Screate_simple(1, &all, 0), in_memory = H5Screate_simple(1, &mine, 0);
   hid_t chunked = H5Pcreate(H5P_DATASET_CREATE);
@@ -193,7 +197,7 @@ def test_pnetcdf(mpi, preload_env, tmp_path, execute):
     trace = decode.read_trace(env["WEIR_TRACE_DIR"])
     for rank in range(2):
         assert called(trace, "pnetcdf", rank) == [
-            ("create", "out.nc", 0), ("define", "out.nc", 0), ("put", "out.nc:T", 3200),
+            ("create", "out.nc", 0), *[("define", "out.nc", 0)] * 6, ("put", "out.nc:T", 3200),
             ("put", "out.nc:T", 1600), ("put", "out.nc:P", 6400),
             ("start_put", "out.nc:T", 3200), ("wait", "out.nc", 0), ("put", "out.nc:time", 4),
             ("get", "out.nc:T", 6400),
@@ -244,7 +248,7 @@ def test_pnetcdf_from_fortran(mpi, preload_env, tmp_path, execute, binding):
     trace = decode.read_trace(env["WEIR_TRACE_DIR"])
     for rank in range(2):
         assert called(trace, "pnetcdf", rank) == [
-            ("create", "out.nc", 0), ("define", "out.nc", 0), ("put", "out.nc:T", 400),
+            ("create", "out.nc", 0), *[("define", "out.nc", 0)] * 4, ("put", "out.nc:T", 400),
             ("put", "out.nc:T", 200), ("start_put", "out.nc:P", 400), ("wait", "out.nc", 0),
             ("get", "out.nc:P", 400), ("close", "out.nc", 0)]  # fmt: skip
 
@@ -255,7 +259,7 @@ def test_netcdf(cc, preload_env, tmp_path, execute, form):
     execute([cc(NETCDF, f"-DFORMAT={form}", *flags(execute, "netcdf"))], env=env, cwd=tmp_path).ok()
     trace = decode.read_trace(env["WEIR_TRACE_DIR"])
     assert called(trace, "netcdf") == [
-        ("create", "out.nc", 0), ("define", "out.nc", 0), ("put", "out.nc:T", 1600),
+        ("create", "out.nc", 0), *[("define", "out.nc", 0)] * 5, ("put", "out.nc:T", 1600),
         ("put", "out.nc:T", 1600), ("put", "out.nc:T", 8),
         ("put", "out.nc:label", 100), ("sync", "out.nc", 0), ("get", "out.nc:T", 2400),
         ("get", "", 0),
@@ -453,7 +457,8 @@ def test_files_are_opened_in_parallel(mpi, preload_env, tmp_path, execute):
     trace = decode.read_trace(env["WEIR_TRACE_DIR"])
     for rank in range(2):
         assert called(trace, "pnetcdf", rank) == [
-            ("create", "p.nc", 0), ("define", "p.nc", 0), ("close", "p.nc", 0), ("open", "p.nc", 0),
+            ("create", "p.nc", 0), *[("define", "p.nc", 0)] * 3, ("close", "p.nc", 0),
+            ("open", "p.nc", 0),
             ("sync", "p.nc", 0), ("start_put", "p.nc:V", 4), ("wait", "p.nc", 0),
             ("sync", "p.nc", 0), ("sync", "p.nc", 0), ("close", "p.nc", 0),
         ]  # fmt: skip
@@ -482,10 +487,14 @@ program p
   use netcdf
   integer :: f, d(2), v, e(8)
   real :: x(10, 20) = 1
+  integer :: status
   e(1) = nf90_create('f.nc', nf90_clobber, f)
   e(2) = nf90_def_dim(f, 'x', 10, d(1))
   e(3) = nf90_def_dim(f, 'y', 20, d(2))
   e(4) = nf90_def_var(f, 'T', nf90_float, d, v)
+  status = nf90_put_att(f, v, 'units', 'K')
+  status = nf90_put_att(f, v, 'valid_min', 150.0)
+  status = nf90_put_att(f, nf90_global, 'levels', [1, 2, 3])
   e(5) = nf90_enddef(f)
   e(6) = nf90_put_var(f, v, x)
   e(7) = nf90_put_var(f, v, x(1:5, :), start=[1, 1], count=[5, 20])
@@ -500,7 +509,7 @@ def test_netcdf_from_fortran(fc, preload_env, tmp_path, execute):
     env = preload_env()
     execute([fc(FORTRAN, "-I/usr/include", "-lnetcdff")], env=env, cwd=tmp_path).ok()
     assert called(decode.read_trace(env["WEIR_TRACE_DIR"]), "netcdf") == [
-        ("create", "f.nc", 0), ("define", "f.nc", 0), ("put", "f.nc:T", 800),
+        ("create", "f.nc", 0), *[("define", "f.nc", 0)] * 7, ("put", "f.nc:T", 800),
         ("put", "f.nc:T", 400), ("close", "f.nc", 0),
     ]  # fmt: skip
 
@@ -529,7 +538,7 @@ def test_hdf5(mpi, preload_env, tmp_path, execute):
     trace = decode.read_trace(env["WEIR_TRACE_DIR"])
     for rank in range(2):
         assert called(trace, "hdf5", rank) == [
-            ("create", "out.h5", 0), ("define", "out.h5", 0), ("put", "T", 4000),
+            ("create", "out.h5", 0), *[("define", "out.h5", 0)] * 5, ("put", "T", 4000),
             ("get", "T", 4000), ("put", "", 0), ("sync", "out.h5", 0), ("define", "T", 0),
             ("close", "T", 0), ("close", "out.h5", 0),
         ]  # fmt: skip
@@ -617,7 +626,8 @@ def test_calls_of_pnetcdf_by_function(mpi, traced, execute):
     mpi = openmpi(mpi)
     run = traced(*mpi.launch(2, mpi.cc(PNETCDF, *flags(execute, "pnetcdf"))), env=mpi.env)
     assert functions(run, "pnetcdf_calls") == [
-        ("ncmpi_create", True, None, 0), ("ncmpi_enddef", True, None, 0),
+        ("ncmpi_create", True, None, 0), *[("ncmpi_def_dim", True, None, 0)] * 2,
+        *[("ncmpi_def_var", True, None, 0)] * 3, ("ncmpi_enddef", True, None, 0),
         ("ncmpi_put_vara_float_all", True, "T", 3200),
         ("ncmpi_put_vars_float_all", True, "T", 1600), ("ncmpi_put_vara_all", True, "P", 6400),
         ("ncmpi_iput_vara_float", False, "T", 3200), ("ncmpi_wait_all", True, None, 0),
@@ -642,10 +652,10 @@ def test_calls_of_pnetcdf_by_function(mpi, traced, execute):
 def test_calls_of_netcdf_by_function(cc, traced, execute, form):
     run = traced(cc(NETCDF, f"-DFORMAT={form}", *flags(execute, "netcdf")))
     found = functions(run, "netcdf_calls")
-    assert [row[0] for row in found] == ["nc_create", "nc_enddef", "nc_put_vara_double",
-        "nc_put_vara", "nc_put_var1_double", "nc_put_var_text", "nc_sync", "nc_get_var_double",
+    assert [row[0] for row in found] == ["nc_create", "nc_def_dim", "nc_def_dim",
+        "nc_def_var", "nc_def_var", "nc_enddef", "nc_put_vara_double", "nc_put_vara", "nc_put_var1_double", "nc_put_var_text", "nc_sync", "nc_get_var_double",
         "nc_get_vara_double", "nc_redef", "nc__enddef", "nc_close", "nc_create", "nc_abort"]
-    assert found[2] == ("nc_put_vara_double", None, "T", 1600)
+    assert found[6] == ("nc_put_vara_double", None, "T", 1600)
     assert found[0][1] is False
     failed = run.sql("SELECT function, bytes FROM netcdf_calls WHERE error IS NOT NULL")
     assert failed.to_pylist() == [{"function": "nc_get_vara_double", "bytes": 0}]
@@ -657,7 +667,9 @@ def test_calls_of_parallel_hdf5_by_function(mpi, traced, execute):
     mpi = openmpi(mpi)
     run = traced(*mpi.launch(2, mpi.cc(HDF5, *flags(execute, "hdf5-openmpi"))), env=mpi.env)
     assert functions(run, "hdf5_calls") == [
-        ("H5Fcreate", None, None, 0), ("H5Dcreate2", None, None, 0),
+        ("H5Fcreate", None, None, 0), ("H5Gcreate2", None, None, 0),
+        ("H5Acreate2", None, None, 0), ("H5Awrite", None, None, 0), ("H5Aclose", None, None, 0),
+        ("H5Dcreate2", None, None, 0),
         ("H5Dwrite", True, "/step/T", 4000), ("H5Dread", False, "/step/T", 4000),
         ("H5Dwrite", True, None, 0), ("H5Fflush", None, None, 0),
         ("H5Dset_extent", None, "/step/T", 0), ("H5Dclose", None, "/step/T", 0),

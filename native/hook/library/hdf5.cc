@@ -94,11 +94,16 @@ uint32_t name_of_path(const char* path) {
   return path != nullptr ? trace::process().names().path_id(path) : 0;
 }
 
-// The name of the file that a file, a group or a data set belongs to.
+// 6 before HDF5 1.12, 7 since. What is the other number there is in no file: calls on attributes
+// refuse it, too.
+bool is_attribute(int kind) { return kind == 6 || kind == 7; }
+
+// The name of the file that a file, a group, a data set or an attribute belongs to.
 uint32_t name_of_owner(const CallSite& site, Identifier object) {
   char path[kPathBytes];
   const int kind = kind_of(site, object);
-  const bool has_file = kind == kFile || kind == kGroup || kind == kDataSet;
+  const bool has_file =
+      kind == kFile || kind == kGroup || kind == kDataSet || is_attribute(kind);
   if (!has_file || !text_from(site, "H5Fget_name", object, path, sizeof path)) return 0;
   return name_of_path(path);
 }
@@ -168,3 +173,16 @@ WEIR_HDF5_CALL(int, kLibraryDefine, H5Dset_extent, name_of_set(site, set),
                (int64_t set, const uint64_t* size), set, size)
 // Chunks that wait in the library's cache are compressed and written when the data set is closed.
 WEIR_HDF5_CALL(int, kLibraryClose, H5Dclose, name_of_set(site, set), (int64_t set), set)
+// Groups and attributes. An attribute is written into the header of its object, which the library
+// holds in memory as a rule.
+WEIR_HDF5_CALL(int64_t, kLibraryDefine, H5Gcreate2, name_of_owner(site, where),
+               (int64_t where, const char* name, int64_t linking, int64_t making, int64_t access),
+               where, name, linking, making, access)
+WEIR_HDF5_CALL(int64_t, kLibraryDefine, H5Acreate2, name_of_owner(site, where),
+               (int64_t where, const char* name, int64_t type, int64_t space, int64_t making,
+                int64_t access),
+               where, name, type, space, making, access)
+WEIR_HDF5_CALL(int, kLibraryDefine, H5Awrite, name_of_owner(site, attribute),
+               (int64_t attribute, int64_t type, const void* data), attribute, type, data)
+WEIR_HDF5_CALL(int, kLibraryDefine, H5Aclose, name_of_owner(site, attribute), (int64_t attribute),
+               attribute)

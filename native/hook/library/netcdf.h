@@ -36,3 +36,17 @@ void end_netcdf_call(Op op, wire::Function function, Library library, uint32_t n
 void forget_netcdf_variables();
 
 }  // namespace weir::hook
+
+// The hook of a call on a file, which is its first parameter and called `file`. Used outside of
+// namespaces, where weir::hook and weir::wire::Function are at hand.
+#define WEIR_ON_FILE(library, op, symbol, parameters, ...)                                       \
+  WEIR_OPTIONAL_HOOK(int, symbol, WEIR_LIST parameters) {                                        \
+    WEIR_BOUND(symbol);                                                                          \
+    const CallSite site(bound);                                                                  \
+    const uint64_t begun = begin_library_call();                                                 \
+    const uint32_t on = begun != 0 ? name_of_netcdf(site, Library::library, file) : 0;           \
+    const int result = WEIR_BOUND_REAL(symbol)(__VA_ARGS__);                                     \
+    if (begun != 0)                                                                              \
+      end_netcdf_call(Op::op, Function::symbol, Library::library, on, result, begun);            \
+    return result;                                                                               \
+  }

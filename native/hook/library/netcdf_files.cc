@@ -29,17 +29,6 @@ using weir::wire::Function;
                       begun);                                                                 \
     return result;                                                                            \
   }
-#define WEIR_ON_FILE(library, op, symbol, parameters, ...)                               \
-  WEIR_OPTIONAL_HOOK(int, symbol, WEIR_LIST parameters) {                                \
-    WEIR_BOUND(symbol);                                                                  \
-    const CallSite site(bound);                                                          \
-    const uint64_t begun = begin_library_call();                                         \
-    const uint32_t name = begun != 0 ? name_of_netcdf(site, Library::library, file) : 0; \
-    const int result = WEIR_BOUND_REAL(symbol)(__VA_ARGS__);                             \
-    if (begun != 0)                                                                      \
-      end_netcdf_call(Op::op, Function::symbol, Library::library, name, result, begun);  \
-    return result;                                                                       \
-  }
 
 WEIR_OPENS(netcdf, kLibraryCreate, nc_create, (const char* path, int mode, int* file), path, mode,
            file)
