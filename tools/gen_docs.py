@@ -258,7 +258,7 @@ def query() -> str:
         head, fields = ["column", "kind", "unit", "meaning"], one.columns
         rows = [[f"`{f.name}`", f.kind, f.unit, f.meaning] for f in fields]
         if one.name in DECLARED:
-            fields = DECLARED[one.name].fields
+            fields = [part for f in DECLARED[one.name].fields for part in f.parts]
             head += ["heading", "key"]
             rows = [[f"`{f.name}`", f.kind, f.unit, f.meaning, *report_columns(f)] for f in fields]
         parts += [f"\n## {one.name}\n\n{one.meaning[0].upper()}{one.meaning[1:]}.\n\n",

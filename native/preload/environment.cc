@@ -48,6 +48,7 @@ int small_number(const char* name, int otherwise) {
 void find_rank(Options& w) {
   w.rank = -1;
   w.ranks = 0;
+  w.world = 0;
   for (const char* daemon : kDaemons) {
     if (same(program_invocation_short_name, daemon)) return;
   }
@@ -58,6 +59,7 @@ void find_rank(Options& w) {
     if (launcher.rank[0] == 'S' && ranks == 0) continue;  // in the batch script, outside of srun
     w.rank = rank;
     w.ranks = ranks;
+    w.world = find_world();
     return;
   }
 }

@@ -17,6 +17,7 @@ struct Options {
   bool mpi_events;         // WEIR_MPI
   bool quiet;              // WEIR_QUIET
   int rank, ranks;         // as the launcher's environment has them; -1 and 0 when it does not
+  uint64_t world;          // find_world(), of a rank
 };
 
 // node: buffer for the name of the node, which outlives the result.

@@ -149,6 +149,12 @@ void set_entry(const char* entry, size_t name_size) {
 
 }  // namespace
 
+uint64_t find_world() {
+  constexpr char kName[] = "PMIX_NAMESPACE";
+  const char* name = value_of(kName);
+  return name != nullptr ? number_of(kName, base::text(name)) : of_job();
+}
+
 // A number that no launcher has handed on is a script's, or that of a command such as `timeout`: of
 // several launchers below each is a run of its own, and so is what an unseen one has started.
 trace::Launch find_launch(base::Text node, int rank, int ranks) {

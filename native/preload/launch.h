@@ -10,6 +10,9 @@ namespace weir::preload {
 
 // rank: as the launcher's environment has it, or -1; ranks: of the job, or 0.
 trace::Launch find_launch(base::Text node, int rank, int ranks);
+// Of a rank: a number that all ranks of its MPI_COMM_WORLD have and those of MPI_Comm_spawn have
+// not; 0: the launcher has no such name.
+uint64_t find_world();
 // WEIR_LAUNCH for the programs that this one starts; open: as in trace::Launch. Without malloc:
 // that of the program may not have begun.
 void hand_on(uint64_t launch, bool open);

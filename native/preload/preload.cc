@@ -87,9 +87,11 @@ void begin_trace(const Options& options) {
     return;
   }
   hand_on(trace::process().launch(), options.settings.launch.open);
-  if (options.rank >= 0)
+  if (options.rank >= 0) {
     trace::process().set_rank(options.rank, options.ranks, wire::RankSource::kEnvironment,
                               wire::MpiKind::kNone);
+    trace::process().set_world(options.world);
+  }
   note_mounts();
 }
 

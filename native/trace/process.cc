@@ -276,6 +276,7 @@ bool Process::revive() {
     return false;
   }
   set_rank(before.rank, before.ranks, before.rank_source, before.mpi);
+  set_world(before.world);
   base::store(&pulse.alive, 1u);
   return true;
 }

@@ -159,10 +159,12 @@ struct ProcessChunk {
   int64_t passed_over;
   StorageFigures storage_start, storage_last;
   uint8_t refusals[8];
-  char reserved_end[64];
+  uint64_t world;
+  char reserved_end[56];
 };
 static_assert(offsetof(ProcessChunk, io_last) == 192 && offsetof(ProcessChunk, exe) == 256);
-static_assert(offsetof(ProcessChunk, refusals) == 4024);
+static_assert(offsetof(ProcessChunk, refusals) == 4024 &&
+              offsetof(ProcessChunk, world) == 4032);
 static_assert(offsetof(ProcessChunk, own_read) == 3968 &&
               offsetof(ProcessChunk, storage_last) == 4008);
 static_assert(offsetof(ProcessChunk, command) == 1792 && sizeof(ProcessChunk) == kPageBytes);

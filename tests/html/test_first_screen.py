@@ -195,7 +195,7 @@ def test_bars_of_ranks_are_those_of_the_table(large_run, pages):
     assert len(drawn["ranks"]) == len(table) == RANKS
     kinds = [kind for kind, _ in drawn["words"]]
     for (rank, node, *us), row in zip(drawn["ranks"], table):
-        assert (rank, drawn["nodes"][node]) == (row["rank"], row["node"])
+        assert (rank, drawn["nodes"][node]) == (row["rank"].rank, row["node"])
         assert us[kinds.index("active")] == row["io_ns"] // 1000
         assert us[kinds.index("wall")] == row["computing_ns"] // 1000
 
@@ -239,7 +239,7 @@ def test_the_job_is_named(weir, tmp_path):
     assert found["Job"] == "Slurm 4711"
     assert found["User"] == pwd.getpwuid(os.geteuid()).pw_name
     assert found["Command"] == "sh -c 'echo x > there'" and found["Exit status"] == "0"
-    assert found["Ranks and nodes"].startswith("1, not a parallel program, on ")
+    assert found["Ranks and nodes"].startswith("1 process of sh, not parallel, on ")
     assert found["MPI"] == "none"
     assert re.fullmatch(r"\d{4}-\d\d-\d\d [\d:]{8} to ([\d-]{10} )?[\d:]{8}",
         found["Start and end, UTC"])

@@ -8,6 +8,7 @@ import pytest
 
 from weir.analysis.alignment import align
 from weir.analysis.clock import node_line
+from weir.analysis.worlds import worlds_of
 from weir.report import build
 from weir.trace import TraceFile
 from weir.trace._synthetic import TraceWriter, event, sync
@@ -59,7 +60,7 @@ def trace_of_barriers(tmp_path, nodes, seed, init=8, finalize=8, until=600 * SEC
 
 
 def aligned(files):
-    return align(tuple(files), tuple(node_line(file)[0] for file in files))
+    return align(tuple(files), tuple(node_line(file)[0] for file in files), worlds_of(files))
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
@@ -209,6 +210,7 @@ def test_nodes_that_meet_in_one_barrier_are_compared_with_one_node(tmp_path, mon
 
     real = alignment._barriers
     monkeypatch.setattr(alignment, "_barriers", lambda *of: Counted(real(*of)))
-    _, alignments = align(tuple(found), tuple(node_line(file)[0] for file in found))
+    lines = tuple(node_line(file)[0] for file in found)
+    _, alignments = align(tuple(found), lines, worlds_of(found))
     assert len(asked) == 2 * (len(nodes) - 1)
     assert all(one.barriers for one in alignments[1:])

@@ -64,8 +64,8 @@ def report(tmp_path):
 
 def test_aggregators_have_their_nodes_and_layout_comes_before_hints(report):
     (file,) = all_mpi_files(report)
-    assert [(one.rank, one.node, one.writes, one.written_bytes) for one in file.aggregators] == [(0,
-        "nid0", 4, 4 * MIB), (2, "nid1", 4, 4 * MIB)]
+    assert [(one.rank.rank, one.node, one.writes, one.written_bytes)
+        for one in file.aggregators] == [(0, "nid0", 4, 4 * MIB), (2, "nid1", 4, 4 * MIB)]
     assert (file.ranks, file.stripes, file.stripe_bytes, file.stripe_source) == (4, 16, MIB,
         "lustre")
     assert file.hints == {"cb_nodes": "2"} and file.ignored == {"cb_nodes": "8"}

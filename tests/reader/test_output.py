@@ -67,6 +67,10 @@ def write_run(directory, *, wait_ms=0, final_ms=1, servers=True, killed=False, r
     return directory
 
 
+def numbers(ranks) -> tuple[int, ...]:
+    return tuple(one.rank for one in ranks)
+
+
 @pytest.fixture
 def run(tmp_path):
     return lambda **options: build(write_run(tmp_path / "run", **options))
@@ -74,8 +78,9 @@ def run(tmp_path):
 
 def test_compute_ranks_count_by_the_one_that_lost_most_and_writers_by_the_busiest(run):
     (one,) = all_outputs(run(wait_ms=50))
-    assert (one.model_ranks, one.servers, one.writers, one.groups, one.how) == (COMPUTE, SERVERS,
-        SERVERS, 2, "servers")
+    assert [numbers(ranks) for ranks in (one.model_ranks, one.servers, one.writers)] == [
+        COMPUTE, SERVERS, SERVERS]
+    assert (one.groups, one.how) == (2, "servers")
     assert (
         one.put_ns == 5 * 12 * MS
         and one.wait_ns == 50 * MS
@@ -88,8 +93,8 @@ def test_compute_ranks_count_by_the_one_that_lost_most_and_writers_by_the_busies
     )
     assert one.output_ns == one.seen_ns + 1 * MS and one.share(one.output_ns) == pytest.approx(
         0.121, rel=1e-3)
-    assert one.busy_ns == {2: 60 * MS,
-        3: 40 * MS} and one.write_ns == 60 * MS and one.alive_ns == 990 * MS
+    assert one.busy_ns == {"2": 60 * MS,
+        "3": 40 * MS} and one.write_ns == 60 * MS and one.alive_ns == 990 * MS
     assert one.put_bytes == one.written_bytes == 5 * FRAME and one.frames == 5
     h, r = one.streams
     assert (h.stream, h.frames, h.puts, h.put_ns, h.write_ns) == ("h", 4, 8, 48 * MS, 40 * MS)
@@ -99,8 +104,8 @@ def test_compute_ranks_count_by_the_one_that_lost_most_and_writers_by_the_busies
 
 def test_servers_that_were_killed_are_servers(run):
     (one,) = all_outputs(run(killed=True))
-    assert (one.model_ranks, one.servers, one.frames, one.alive_ns) == (COMPUTE, SERVERS, 5,
-        0) and one.groups == 1
+    assert [numbers(ranks) for ranks in (one.model_ranks, one.servers)] == [COMPUTE, SERVERS]
+    assert (one.frames, one.alive_ns, one.groups) == (5, 0, 1)
 
 
 def test_what_libweir_does_is_in_no_total_and_its_calls_count_once(run):
@@ -124,7 +129,7 @@ def test_json_has_the_same_figures_and_one_rank_its_own(run, tmp_path):
     alone = all_outputs(build(tmp_path / "run", rank=2))[0]
     assert not [sentence for sentence in notes(build(tmp_path / "run", rank=0))
         if "output" in sentence]
-    assert alone.model_ranks == () and alone.seen_ns == 0 and alone.busy_ns == {2: 60 * MS}
+    assert alone.model_ranks == () and alone.seen_ns == 0 and alone.busy_ns == {"2": 60 * MS}
 
 
 def test_waiting_for_a_free_group_is_reported_and_what_would_help(run):
@@ -142,7 +147,7 @@ def test_waiting_for_a_free_group_is_reported_and_what_would_help(run):
 
 def test_ranks_that_write_themselves_are_advised_to_use_servers(run):
     report = run(servers=False)
-    assert all_outputs(report)[0].writers == (0,)
+    assert numbers(all_outputs(report)[0].writers) == (0,)
     assert any("in output, writing themselves: mode servers would leave them the copy" in sentence
         for sentence in notes(report))
 

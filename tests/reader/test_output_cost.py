@@ -87,7 +87,7 @@ def test_a_serial_gather_is_output_from_create_to_close(tmp_path):
         program.barrier()
     found = cost(program, tmp_path)
     [file] = found.files
-    assert (file.file, file.rank, file.ranks, file.calls) == (FILE, 0, 1, 8)
+    assert (file.file, file.rank.label, file.ranks, file.calls) == (FILE, "0", 1, 8)
     whole = tenths(file, "elapsed", "gather", "library", "system", "packing", "mpi")
     assert whole == (40, 4, 14, 18, 4, 0)  # 2 + 2 x 7 + 4 tenths a frame
     # Two ranks wait for each create, for one put, and in the barrier for the other put and close.
@@ -322,9 +322,10 @@ def test_two_groups_of_ranks_each_have_their_file_and_the_total_is_of_one_rank(t
     program.barrier()
     report = build(program.write(tmp_path / "run" / "s"))
     [found] = output_costs_of(report)
-    assert [(one.file[-1], one.rank, *tenths(one, "elapsed", "all")) for one in found.files] == [
+    assert [(one.file[-1], one.rank.rank, *tenths(one, "elapsed", "all"))
+        for one in found.files] == [
         ("b", 3, 5, 9), ("a", 0, 3, 4), ("c", 0, 3, 3)]
-    assert (found.whole.rank, *tenths(found.whole, "elapsed", "all")) == (0, 6, 16)
+    assert (found.whole.rank.rank, *tenths(found.whole, "elapsed", "all")) == (0, 6, 16)
     [table, *_] = report_tables(report, Options(("output-cost",)))
     assert table.footer[0][table.columns.index("rank")] == "0"
     assert any(one.startswith("TOTAL: of rank 0, which has most work") for one in table.remarks)
@@ -337,7 +338,7 @@ def test_a_rank_that_waits_for_the_writer_is_not_the_one_that_is_busy(tmp_path):
     program.write_all({0: 5 * TENTH})  # ranks 1 and 2 come first and wait for rank 0
     program.barrier()
     [file] = cost(program, tmp_path).files
-    assert (file.rank, file.ranks) == (0, 3)
+    assert (file.rank.rank, file.ranks) == (0, 3)
     assert tenths(file, "elapsed", "system", "waiting") == (5, 5, 0)
 
 
@@ -347,7 +348,7 @@ def test_the_wait_of_a_writer_for_ranks_that_come_late_is_apart(tmp_path):
     program.write_all({0: 5 * TENTH})
     program.barrier()
     [file] = cost(program, tmp_path).files
-    assert file.rank == 0 and tenths(file, "elapsed", "waiting") == (5, 4)
+    assert file.rank.rank == 0 and tenths(file, "elapsed", "waiting") == (5, 4)
 
 
 def rename(program: WaitTrace, old: str, new: str, rank: int = 0) -> None:

@@ -98,7 +98,7 @@ def test_every_table_adds_up_to_the_records(made):
             mine = [one for one in made if one["step"] == int(step.name[1])]
             check(step.all, mine)
             for rank, totals in step.by_rank.items():
-                check(totals, [one for one in mine if one["rank"] == rank])
+                check(totals, [one for one in mine if one["rank"] == report.names.ranks[rank].rank])
             table = routines_of(step)
             assert (table.total.calls, table.total.bytes, table.total.ns) == (step.all.calls,
                 step.all.bytes, step.all.ns)

@@ -80,6 +80,11 @@ def mask_of(data, chosen: set[tuple[int, int]]) -> np.ndarray:
     return data.member_mask(lambda member: (member.file, member.rank) in chosen)
 
 
+def numbers_of(data) -> dict[tuple[int, int], int]:
+    """By node and rank: what has the same rank on two nodes is of two programs."""
+    return {(one.file, one.rank): one.number for one in data.members}
+
+
 @SETTINGS
 @given(st.lists(one_record, max_size=40), one_choice, st.sampled_from([1, 2, 5, 1 << 22]))
 def test_different_bytes_are_those_of_sets_however_little_fits_into_memory(made, chosen, room):
@@ -87,7 +92,9 @@ def test_different_bytes_are_those_of_sets_however_little_fits_into_memory(made,
         data, names = read_back(directory, made)
         found = extents(data, mask_of(data, chosen), names, room=room)
     total, places, of_name = defaultdict(int), defaultdict(set), defaultdict(set)
+    numbers = numbers_of(data)
     for name, rank, one in reads_of(made, chosen):
+        rank = numbers[one["node"], rank]
         if one["offset"] != UNKNOWN_OFFSET:
             total[name, rank] += one["size"]
             places[name, rank].update(range(one["offset"], one["offset"] + one["size"]))
@@ -124,7 +131,7 @@ def test_uses_between_timestamps_are_those_of_a_walk_over_the_records(made, chos
                 continue
             line = data.lines[one["node"]]
             begun, ended = (line.timestamp((1 << 40) + one["start"] + at) for at in (0, 3))
-            parts = sums.setdefault((name, one["rank"]),
+            parts = sums.setdefault((name, numbers_of(data)[one["node"], one["rank"]]),
                 [[0, 0, NEVER, -NEVER] for _ in range(len(timestamps[name]) + 1)])
             part = parts[sum(at < begun for at in timestamps[name])]
             part[1] += 0 if one["flags"] & NESTED else line.length(3)

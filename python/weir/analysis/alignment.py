@@ -11,19 +11,18 @@ those of MPI_Finalize, the difference is drift.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 from fractions import Fraction
 
 from weir.analysis.clock import Line
+from weir.analysis.worlds import Worlds
 from weir.trace import TraceFile
 
 APART_NS = 100_000_000  # between the barriers of MPI_Init and those of MPI_Finalize, at least
 LARGEST_DRIFT = Fraction(1, 1000)  # of a clock; more is noise or damage
 
-# (ranks, which world of that size, number of the barrier in its process) -> ns when the node's
-# first and last rank left it
-Key = tuple[int, int, int]
+# (world, number of the barrier in its process) -> ns when the node's first and last rank left it
+Key = tuple[int, int]
 Barriers = dict[Key, tuple[int, int]]
 
 
@@ -63,13 +62,13 @@ class _Fit:
         return float(max(self.high - self.offset, self.offset - self.low))
 
 
-def align(files: tuple[TraceFile, ...], lines: tuple[Line, ...]) -> tuple[tuple[Line, ...],
-        tuple[Alignment, ...]]:
+def align(files: tuple[TraceFile, ...], lines: tuple[Line, ...], worlds: Worlds
+        ) -> tuple[tuple[Line, ...], tuple[Alignment, ...]]:
     """Lines that agree with the node of rank 0, reached directly or over nodes that share barriers
     with both."""
     if not files:
         return (), ()
-    barriers = [_barriers(file, line) for file, line in zip(files, lines)]
+    barriers = [_barriers(*one) for one in zip(files, lines, worlds.of)]
     reference = next((i for i, file in enumerate(files)
         if any(p.rank == 0 for p in file.processes)), 0)
     made: dict[int, tuple[Line, Alignment]] = {reference: (lines[reference],
@@ -96,20 +95,15 @@ def align(files: tuple[TraceFile, ...], lines: tuple[Line, ...]) -> tuple[tuple[
         for i in range(len(files)))
 
 
-def _barriers(file: TraceFile, line: Line) -> Barriers:
-    """A step may start several parallel programs: the n-th process of one rank belongs to the n-th
-    world of that size."""
+def _barriers(file: TraceFile, line: Line, worlds: tuple[int, ...]) -> Barriers:
+    """worlds: of each process."""
     syncs = file.array("syncs")
-    seen: dict[tuple[int, int], list[int]] = defaultdict(list)
     left: Barriers = {}
-    for process, index, ranks, ns in zip(
-        syncs["process"].tolist(), syncs["index"].tolist(), syncs["ranks"].tolist(),
+    for process, index, ns in zip(
+        syncs["process"].tolist(), syncs["index"].tolist(),
         line.timestamps(syncs["ticks"]).tolist()
     ):
-        worlds = seen[ranks, file.processes[process].rank]
-        if process not in worlds:
-            worlds.append(process)
-        key = (ranks, worlds.index(process), index)
+        key = (worlds[process], index)
         first, last = left.get(key, (ns, ns))
         left[key] = min(ns, first), max(ns, last)
     return left
@@ -141,7 +135,7 @@ def _offset(ours: Barriers, theirs: Barriers, groups: list[list[Key]]) -> _Fit:
     lows, highs = [], []
     for group in groups:
         for key in group:
-            after = (key[0], key[1], key[2] + 1)
+            after = (key[0], key[1] + 1)
             if after in group:
                 lows.append(ours[key][1] - theirs[after][0])
                 highs.append(ours[after][0] - theirs[key][1])

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""File names over all processes and nodes of a run: one name, one number."""
+"""Names over all processes and nodes of a run: one name of a file, one number; and its ranks."""
 
 from __future__ import annotations
 
 import posixpath
 import re
 from fnmatch import fnmatchcase
+
+from weir.analysis.ranks import RankNames
 
 NO_NAME = -1
 _FOLDED = re.compile(r"/(?:\.?/)+")
@@ -66,9 +68,10 @@ def is_mpi_segment(not_a_file: str) -> bool:
 
 
 class NameTable:
-    """Numbers of names in the order in which they were first met."""
+    """Numbers of names of files in the order in which they were first met; and those of ranks."""
 
     def __init__(self) -> None:
+        self.ranks = RankNames()
         self.names: list[str] = []
         self._at: dict[str, int] = {}
 

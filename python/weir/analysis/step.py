@@ -19,6 +19,8 @@ from weir.analysis.clock import Line, node_line
 from weir.analysis.columns import Columns
 from weir.analysis.exclusion import Exclusion
 from weir.analysis.names import NO_NAME, NameTable, fold
+from weir.analysis.ranks import FIRST_NAMED, NO_RANK, RankNames
+from weir.analysis.worlds import World, Worlds, program_of, worlds_of
 from weir.trace import DamagedFile, Problem, Process, Step, TraceFile
 from weir.trace.file import LOST, FileReader, threads_for
 from weir.trace.ops import EVENTS
@@ -31,13 +33,18 @@ _LAUNCHERS = re.compile(
 
 @dataclass(frozen=True)
 class Member:
-    """A process of the step. rank: of its rank, 0 for all when nothing in the step is parallel, -1
-    for what is no rank."""
+    """A process of the step. rank: in its own program, 0 for all when nothing in the step is
+    parallel, -1 for what is no rank. number: what identifies the rank in the report
+    (weir.analysis.ranks). world: index of its parallel program, -1 for none. name: of the program,
+    or of the script that it runs."""
 
     file: int
     process: Process
     rank: int
     is_launcher: bool
+    number: int = -1
+    world: int = -1
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,7 @@ class StepData:
     lines: tuple[Line, ...]
     alignments: tuple[Alignment, ...]
     members: tuple[Member, ...]
+    worlds: tuple[World, ...]
     columns: Columns
     # what event layers saw and what was noted of layers: in no total (docs/formats/trace.md,
     # section 3.5)
@@ -148,8 +156,9 @@ def read_step(
         problems.extend(file.problems)
         if problem is not None:
             problems.append(problem)
-    lines, alignments = align(tuple(files), tuple(lines))
-    members = members_of(files)
+    worlds = worlds_of(files)
+    lines, alignments = align(tuple(files), tuple(lines), worlds)
+    members = members_of(files, worlds, names.ranks)
     numbers = tuple(np.array([names.number(fold(text)) for text in file.texts], np.int32)
         for file in files)
     excluded = _excluded(files, numbers, exclusion)
@@ -163,8 +172,8 @@ def read_step(
     is_layered = columns.layer >= EVENTS
     program, layered = columns.where(~is_layered), columns.where(is_layered) if is_layered.any(
         ) else Columns.empty()
-    return StepData(step, tuple(files), lines, alignments, members, program, layered, numbers,
-        tuple(problems), excluded)
+    return StepData(step, tuple(files), lines, alignments, members, worlds.found, program, layered,
+        numbers, tuple(problems), excluded)
 
 
 def _excluded(
@@ -199,15 +208,34 @@ def is_launcher(process: Process) -> bool:
     return process.rank < 0 and _LAUNCHERS.fullmatch(process.program) is not None
 
 
-def members_of(files: list[TraceFile]) -> tuple[Member, ...]:
-    """The processes of a step's trace files, one file after the other."""
-    everyone = [(index, process) for index, file in enumerate(files) for process in file.processes]
-    is_parallel = any(process.rank >= 0 for _, process in everyone)
-    return tuple(
-        Member(index, process, process.rank if is_parallel or is_launcher(process) else 0,
-            is_launcher(process))
-        for index, process in everyone
-    )
+def members_of(
+    files: list[TraceFile], worlds: Worlds, ranks: RankNames, is_growing: bool = False
+) -> tuple[Member, ...]:
+    """The processes of a step's trace files, one file after the other. is_growing: others may come:
+    what has a number then keeps it."""
+    everyone = [(index, process, world) for index, file in enumerate(files)
+        for process, world in zip(file.processes, worlds.of[index])]
+    is_parallel, names = bool(worlds.found), worlds.names
+    last_plain = 0 if is_growing or len(names) == 1 else -1  # the last world without labels
+    pids = {(at, one.pid) for at, one, _ in everyone if not is_launcher(one)}
+    is_alone = not is_parallel and len(pids) == 1
+
+    def member(file: int, process: Process, world: int) -> Member:
+        launches, name = is_launcher(process), program_of(process)
+        rank = process.rank if is_parallel or launches else 0
+        if launches:
+            number = NO_RANK
+        elif world >= 0 and (world > last_plain or rank >= FIRST_NAMED):
+            number = ranks.of_program(names[world], rank, worlds.found[world].ranks)
+        elif world >= 0 or is_alone or (is_growing and not is_parallel):
+            number = rank
+        else:
+            number = ranks.of_process(name, is_parallel)
+        return Member(file, process, rank, launches, number, world, name)
+
+    order = sorted(range(len(everyone)), key=lambda at: (everyone[at][2], everyone[at][1].rank))
+    made = {at: member(*everyone[at]) for at in order}  # numbers in the order of programs and ranks
+    return tuple(made[at] for at in range(len(everyone)))
 
 
 def _columns(
@@ -216,14 +244,14 @@ def _columns(
 ) -> Columns:
     table = file.array("rows")
     member = table["process"].astype(np.int32) + np.int32(first)
-    ranks = np.array([one.rank for one in members], np.int32)
+    numbers_of_ranks = np.array([one.number for one in members], np.int32)
 
     def whole(key: str) -> np.ndarray:
         return np.minimum(table[key], np.uint64(2**62)).astype(np.int64)
 
     return Columns(
         member=member,
-        rank=ranks[member],
+        rank=numbers_of_ranks[member],
         name=name_numbers(file, table, names, numbers),
         op=table["op"],
         layer=table["layer"],

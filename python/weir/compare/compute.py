@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from weir._errors import InputError, UsageError
 from weir.analysis.patterns import find_patterns, joined, lettered, skeleton
+from weir.analysis.ranks import RankName
 from weir.analysis.totals import Totals
 from weir.report.files.compute import FileTotals
 from weir.report.routines.compute import Routine
@@ -35,7 +36,7 @@ class Side:
     wall_ns: int
     active_ns: int | None
     all: Totals
-    ranks: tuple[Mapping[int, Totals], ...]
+    ranks: tuple[Mapping[RankName, Totals], ...]
     path_ns: int | None = None
     critical_ns: int | None = None
 
@@ -67,13 +68,13 @@ class Side:
             for ranks in self.ranks if ranks)
 
     @property
-    def busiest(self) -> tuple[int, int] | None:
+    def busiest(self) -> tuple[RankName, int] | None:
         """The rank with most I/O time over all steps, and its ns; None without ranks."""
-        sums: dict[int, int] = defaultdict(int)
+        sums: dict[RankName, int] = defaultdict(int)
         for ranks in self.ranks:
             for rank, one in ranks.items():
                 sums[rank] += one.ns
-        rank = max(sums, key=lambda one: (sums[one], -one), default=None)
+        rank = max(sorted(sums), key=lambda one: sums[one], default=None)
         return None if rank is None else (rank, sums[rank])
 
     @property

@@ -12,6 +12,7 @@ from typing import Any, TextIO
 
 from weir._errors import InputError
 from weir.analysis.names import shown
+from weir.analysis.ranks import ONLY_RANK
 from weir.compare.compute import (
     FIGURES, FilePair, FileSide, Finding, RoutinePair, Side, StepPair, Threshold, check,
     home_directories, match_files, match_routines, plain_name, ratio,
@@ -91,7 +92,11 @@ def _matched(a: Report, b: Report,
 
 
 def _side(step: StepReport) -> Side:
-    ranks = {rank: one for rank, one in step.by_rank.items() if rank >= 0}
+    ranks = {
+        step.names.ranks[rank]: one for rank, one in step.by_rank.items() if rank >= 0
+    }  # fmt: skip
+    if not step.data.worlds and step.ranks:  # all programs of a script together
+        ranks = {ONLY_RANK: step.all}
     waits = synchronisation_of(step).waits
     costs = (None, None) if waits is None else (waits.path_ns, waits.critical_ns)
     return Side(step.wall_ns, step.active_ns, step.all, (ranks,), *costs)
@@ -230,7 +235,7 @@ def _rank_table(one: Comparison) -> Table:
         return tuple("-" if side is None else str(side.most_ranks) for side in (pair.a, pair.b))
 
     def busiest(pair: StepPair) -> Cells:
-        return tuple("-" if side is None or side.busiest is None else str(side.busiest[0])
+        return tuple("-" if side is None or side.busiest is None else side.busiest[0].label
             for side in (pair.a, pair.b))
 
     every = [*one.steps, one.total]
@@ -372,7 +377,8 @@ def _pair_json(pair: StepPair) -> dict[str, Any]:
 
 def _side_json(side: Side) -> dict[str, Any]:
     busiest = side.busiest
-    return {"ranks": side.most_ranks, "busiest_rank": None if busiest is None else busiest[0],
+    return {"ranks": side.most_ranks, "busiest_rank": None if busiest is None else busiest[0].rank,
+        "busiest_rank_label": None if busiest is None else busiest[0].label,
         "busiest_s": None if busiest is None else busiest[1] / 1e9}
 
 

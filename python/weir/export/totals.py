@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import blake2b
 from typing import TextIO
@@ -20,6 +20,7 @@ import numpy as np
 
 from weir.analysis.columns import Columns, starts
 from weir.analysis.names import NO_NAME
+from weir.analysis.ranks import FIRST_NAMED, RankName
 from weir.report.frame.build import Report, StepReport
 from weir.trace.ops import MPI_IO, POSIX, STDIO, op_named, ops
 
@@ -109,9 +110,10 @@ def export_totals(report: Report, stream: TextIO) -> None:
     """A part for each step: its head, then the counters of each module, rank and file."""
     for step in report.steps:
         _write_head(step, stream)
-        seen = step.seen
+        seen = _numbered(step, step.seen)
         ranks = seen.where((seen.rank >= 0) & (seen.name != NO_NAME) & seen.is_file)
-        left_out = step.columns.where(step.columns.rank < 0)
+        columns = _numbered(step, step.columns)
+        left_out = columns.where(columns.rank < 0)
         if len(left_out):
             stream.write(f"# left out: {int(left_out.app_calls.sum())} calls of processes without "
                          f"a rank\n")
@@ -123,6 +125,21 @@ def export_totals(report: Report, stream: TextIO) -> None:
         stream.write("\n")
 
 
+def _programs(step: StepReport) -> list[RankName]:
+    """Ranks of several parallel programs, in the order of the numbers that they have here."""
+    return [step.names.ranks[one] for one in step.ranks if one >= FIRST_NAMED]
+
+
+def _numbered(step: StepReport, columns: Columns) -> Columns:
+    """With ranks as this format has them: all of a step count from 0."""
+    ranks = step.names.ranks.ranks(columns.rank)
+    several = [one for one in step.ranks if one >= FIRST_NAMED]
+    if several:
+        is_rank = columns.rank >= FIRST_NAMED
+        ranks[is_rank] = np.searchsorted(several, columns.rank[is_rank])
+    return replace(columns, rank=ranks)
+
+
 def _write_head(step: StepReport, stream: TextIO) -> None:
     job = step.data.step.job
     begin, end = step.started_ns, step.started_ns + step.wall_ns
@@ -131,7 +148,9 @@ def _write_head(step: StepReport, stream: TextIO) -> None:
     for name, ns in (("start_time", begin), ("end_time", end)):
         stream.write(f"# {name}: {ns // 10**9}\n# {name}_asci: "
                      f"{time.asctime(time.gmtime(ns // 10**9))}\n")
-    stream.write(f"# nprocs: {max(1, sum(rank >= 0 for rank in step.ranks))}\n# run time: "
+    for rank, name in enumerate(_programs(step)):
+        stream.write(f"# rank {rank}: {name.label}\n")
+    stream.write(f"# nprocs: {max(1, step.rank_count)}\n# run time: "
                  f"{step.wall_ns / 1e9:.4f}\n{_HEAD}")
 
 

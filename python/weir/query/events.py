@@ -132,6 +132,8 @@ class EventSource:
         self.members = members = data.members[first : first + len(self.file.processes)]
         self.pid = np.array([one.process.pid for one in members], np.int32)
         self.rank = np.array([one.rank for one in members], np.int32)
+        labels, self.label = names.ranks.labels(np.array([one.number for one in members], np.int64))
+        self.ranks = names.ranks
         self.launcher = np.array([one.is_launcher for one in members], bool)
         numbers, self.lost = data.name_numbers[index], self._lost_names(names,
             data.name_numbers[index])
@@ -147,6 +149,7 @@ class EventSource:
             for name, text in (("step", self.step), ("node", self.node))}
         coded = {"op": op_names(), "layer": layer_names(), "class": _CLASS_NAMES,
             "routine": routine_names()}
+        coded["rank_label"] = labels
         self.dictionaries = {name: pa.array(texts, pa.string()) for name, texts in coded.items()}
         self.class_of = class_indices()
 
@@ -161,7 +164,8 @@ class EventSource:
     def process_name(self, pid: int) -> str:
         """What a process is called: step, rank, program, node."""
         member = next(one for one in self.members if one.process.pid == pid)
-        rank = f"rank {member.rank}" if member.rank >= 0 else "no rank"
+        name = self.ranks[member.number]
+        rank = name.title if name.is_rank else "no rank"
         return f"{self.step}: {rank}, {member.process.program or 'unknown'} on {self.node}"
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -188,6 +192,7 @@ class EventSource:
         columns |= {
             "pid": pa.array(self.pid[process]),
             "rank": pa.array(self.rank[process]),
+            "rank_label": coded("rank_label", self.label[process]),
             "thread": pa.array(events["thread"].view(np.int32)),
             "start_ns": pa.array(events["start_ns"]),
             "duration_ns": pa.array(events["duration_ns"]),

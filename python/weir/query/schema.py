@@ -37,8 +37,12 @@ _WHO = """
     step text: name of the step
     node text: name of the node
     pid int32: process id on the node
-    rank int32: rank of the process, -1: it has none; 0 for all where nothing in the step is \
-        parallel
+    rank int32: rank of the process in its program, -1: it has none; 0 for all where nothing in \
+        the step is parallel
+"""
+_LABEL = """
+    rank_label text: what tables print of the rank: model:0 where several programs of the step \
+        have ranks; of a process without one its program
 """
 _WHAT = """
     op text: operation, as in docs/reference/operations.md
@@ -103,6 +107,7 @@ EVENTS = TableSchema(
         {_HOW}
         {_SIZES}
         {_EXCLUDED}
+        {_LABEL}
     """),
 )
 TOTALS = TableSchema(
@@ -124,6 +129,7 @@ TOTALS = TableSchema(
             it was renamed or reached by a link
         {_SIZES}
         {_EXCLUDED}
+        {_LABEL}
     """),
 )
 IO = TableSchema(
@@ -143,11 +149,12 @@ IO = TableSchema(
             calls are rows of their own
         ns int ns: the duration; 0 for what lies within another record
         error int32?: errno of a call that failed
+        {_LABEL}
     """),
     f"""SELECT step, node, pid, rank, thread, start_ns, duration_ns, op, layer, class, file,
         offset_bytes, CASE WHEN below THEN 0 ELSE 1 END::BIGINT AS calls,
         ({_MOVED})::BIGINT AS bytes,
-        CASE WHEN nested THEN 0 ELSE duration_ns END::BIGINT AS ns, error
+        CASE WHEN nested THEN 0 ELSE duration_ns END::BIGINT AS ns, error, rank_label
         FROM events WHERE {_COUNTED}""",
 )
 FILES = TableSchema(
@@ -171,7 +178,7 @@ FILES = TableSchema(
         also text?: other names under which the step used it (earlier ones, and links), a line \
             for each; null: none
     """),
-    f"""SELECT last_file AS file, step, count(DISTINCT rank)::BIGINT AS ranks,
+    f"""SELECT last_file AS file, step, count(DISTINCT rank_label)::BIGINT AS ranks,
         sum(CASE WHEN class = 'open' AND NOT below THEN calls ELSE 0 END)::BIGINT AS opens,
         sum(CASE WHEN class = 'read' AND NOT below THEN calls ELSE 0 END)::BIGINT AS reads,
         sum(CASE WHEN class = 'write' AND NOT below THEN calls ELSE 0 END)::BIGINT AS writes,
@@ -209,6 +216,7 @@ LIBRARY_CALLS = TableSchema(
         library text: mpi_io, pnetcdf, netcdf, hdf5
         op text: operation of the trace, as in docs/reference/operations.md
         {_CALL}
+        {_LABEL}
     """),
 )
 

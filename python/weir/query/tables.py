@@ -72,6 +72,7 @@ def _totals_of(step: StepReport, columns: Columns, last: np.ndarray) -> pa.Table
         return pa.DictionaryArray.from_arrays(pa.array(indices.astype(np.int32)),
             pa.array(texts, pa.string()))
 
+    labels, places = step.names.ranks.labels(columns.rank)
     return _table(
         TOTALS,
         {
@@ -79,7 +80,8 @@ def _totals_of(step: StepReport, columns: Columns, last: np.ndarray) -> pa.Table
             "node": coded(node_of, [one.node for one in step.data.files]),
             "pid": pa.array(np.array([one.process.pid for one in members],
                 np.int32)[columns.member]),
-            "rank": pa.array(columns.rank),
+            "rank": pa.array(step.names.ranks.ranks(columns.rank)),
+            "rank_label": coded(places, labels),
             "op": coded(columns.op, op_names()),
             "layer": coded(columns.layer, layer_names()),
             "class": coded(class_indices()[columns.op], _CLASS_NAMES),

@@ -40,7 +40,9 @@ def overview(report: Report, options: Options) -> Iterator[Table | str]:
     if grave:
         yield ""
     facts = " · ".join(filter(None, (head["facts"], head["who"]))).replace(" · ", ", ")
-    yield from wrapped(f"{head['run']}: {facts}", options.width)
+    said = textwrap.fill(f"{head['run']}: {facts}", options.width, subsequent_indent="  ",
+        break_on_hyphens=False)
+    yield plain(said)
     yield ""
     for sentence in islice(sentences(report, groups), MOST_SENTENCES):
         yield textwrap.fill(plain(sentence), options.width, break_on_hyphens=False)

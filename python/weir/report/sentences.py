@@ -17,6 +17,7 @@ from weir.report.files.last_names import last_names_of
 from weir.report.findings.registry import findings_of
 from weir.report.frame.amounts import amount, number, seconds, share
 from weir.report.frame.build import Report
+from weir.report.frame.programs import one_of, ranks_text
 from weir.report.output_cost.compute import output_costs_of
 from weir.report.waits.last_files import waits_of
 from weir.report.waits.outside import outside_ns
@@ -31,6 +32,7 @@ GRAVE = re.compile(
 )
 
 
+LONGEST = 40  # letters of a part of the heading that is not broken into lines
 MORE = 1.1  # times the time in calls to files: what output takes beside them is worth a sentence
 LEAST_SHARE = 0.01  # of a run, worth a sentence
 UNKNOWN_SHARE = 0.02
@@ -44,12 +46,12 @@ def is_grave(note: str) -> bool:
 def heading(report: Report) -> dict[str, str]:
     """Name of the run, its steps, ranks, nodes and start in one line, and who ran it in which job
     of a batch system, as far as that was recorded."""
-    ranks = max((sum(rank >= 0 for rank in step.ranks) for step in report.steps), default=0)
     nodes = max((len(step.data.files) for step in report.steps), default=0)
     started = min((step.started_ns for step in report.steps if step.started_ns), default=0)
     when = datetime.fromtimestamp(started // 10**9,
         timezone.utc).strftime("%Y-%m-%d %H:%M UTC") if started else ""
-    parts = [count(len(report.steps), "step"), count(ranks, "rank"), count(nodes, "node"), when]
+    parts = [count(len(report.steps), "step"), ranks_text(report), count(nodes, "node"), when]
+    parts = [part.replace(" ", "\u00a0") if len(part) < LONGEST else part for part in parts]
     return {"run": os.path.basename(os.path.abspath(report.path)),
         "facts": " · ".join(filter(None, parts)), "who": " · ".join(_who(report))}
 
@@ -88,11 +90,13 @@ def _time(report: Report) -> str:
         )
     if report.active_ns is None:
         return (
-            f"All ranks together spent {seconds(whole)} in I/O during the {seconds(wall)} of the "
+            f"{report.who(None).capitalize()} together spent {seconds(whole)} in I/O during the {seconds(wall)} of the "
             f"run."
         )
     active = report.active_ns / 1e9
-    who = "At least one rank" if report.choice.rank is None else f"Rank {report.choice.rank}"
+    who = f"At least one {one_of(report)}"
+    if report.choice.rank is not None:
+        who = f"Rank {report.choice.rank}"
     return (
         f"{who} was in I/O during {seconds(active)} of the run's {seconds(wall)} "
         f"({share(active, wall)}). "
@@ -193,7 +197,8 @@ def _output(report: Report) -> str | None:
         return None  # next to nothing, or no more than the calls to files of the first sentence
     ranks = {one.rank for one in costs}
     several = any(len(step.ranks) > 1 for step in report.steps)
-    of_whom = f" of rank {ranks.pop()}" if several and len(ranks) == 1 else ""
+    is_one = several and len(ranks) == 1
+    of_whom = f" of {ranks.pop().title}" if is_one else ""
     inferred = sum(one.inferred_ns for one in costs) / 1e9
     waiting, waited = (sum(getattr(one, name) for one in costs) / 1e9
         for name in ("waiting_ns", "waited_ns"))

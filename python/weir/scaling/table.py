@@ -42,7 +42,7 @@ def read_scaling(
 def run_times(report: Report, name: str) -> RunTimes:
     """Parts are the phases that marks or rules set; without any the steps; of one step without
     phases, critical I/O time and all the rest."""
-    ranks = max((sum(rank >= 0 for rank in step.ranks) for step in report.steps), default=0)
+    ranks = max((step.rank_count for step in report.steps), default=0)
     nodes = max((len({m.file for m in step.data.members if m.rank >= 0}) for step in report.steps),
         default=0)
     if not ranks or not report.wall_ns:

@@ -28,7 +28,7 @@ CHUNK = np.dtype(
      ("parent", "<u4"), ("io_known", "<u4"), ("reserved", "V24"), ("exe", "V512"), ("cwd", "V1024"),
      ("command", "V2176"), ("own_read", "<u8"), ("own_written", "<u8"), ("passed_over", "<i8"),
      ("storage_start", "<u8", (2,)),
-     ("storage_last", "<u8", (2,)), ("refusals", "u1", (8,)), ("reserved_end", "V64")]
+     ("storage_last", "<u8", (2,)), ("refusals", "u1", (8,)), ("world", "<u8"), ("reserved_end", "V56")]
 )  # fmt: skip
 assert CHUNK.itemsize == 4096
 
@@ -49,6 +49,7 @@ class Process:
     ranks: int = 0
     rank_source: int = 0  # of rank and ranks: 1 the environment, 2 MPI_Init
     mpi: int = 0  # of MPI_NAMES
+    world: int = 0  # hash of the launcher's name for what it started together; 0: it has none
     level_now: int = 0
     end_kind: int = 0
     start_ticks: int = 0
@@ -135,6 +136,7 @@ def decode_process(index: int, page: int, events: int, counted: int, raw: bytes)
         kernel_read_before=int(one["io_start"][0]),
         kernel_written_before=int(one["io_start"][1]),
         has_own_figures=has_own,
+        world=int(one["world"]) if has_own else 0,
         refusals=tuple(int(reason) for reason in one["refusals"] if reason) if has_own else (),
         kernel_storage_before=_pair(one["storage_start"]) if has_own else (0, 0),
         kernel_storage_ever=_pair(one["storage_last"]) if has_own else (0, 0),

@@ -22,6 +22,7 @@ from weir.analysis.columns import Columns, merged
 from weir.analysis.exclusion import Exclusion
 from weir.analysis.names import NO_NAME, NameTable, fold
 from weir.analysis.step import members_of
+from weir.analysis.worlds import worlds_of
 from weir.trace import TraceFile
 from weir.trace._abi import COUNTER, Cursor
 from weir.trace.counters import counters_in
@@ -69,15 +70,15 @@ class Follower:
         """What was added since the last look. Raises DamagedFile."""
         file = TraceFile(self.path)
         line, _ = node_line(file)
-        members = members_of([file])
-        ranks = np.array([one.rank for one in members], np.int32)
+        members = members_of([file], worlds_of([file]), self.names.ranks, is_growing=True)
+        ranks = np.array([one.number for one in members], np.int32)
         is_launcher = np.array([one.is_launcher for one in members], bool)
         every = chain((self._columns(file, batch, ranks) for batch in self._events(file, line)),
             self._counters(file, line, ranks))
         columns = _joined(_summed(part, is_launcher) for part in every)
         working = [one for one in members if not one.is_launcher]
         alive = sum(is_alive(one.process.pid, one.process.end_kind, file.node) for one in members)
-        return Added(columns, frozenset(one.rank for one in working), len(members), alive)
+        return Added(columns, frozenset(one.number for one in working), len(members), alive)
 
     def _events(self, file: TraceFile, line: Line) -> Iterator[Events]:
         chunks = file.array("chunks")

@@ -121,5 +121,5 @@ def files_of_rank(report: Report, rank: int | None) -> list[FileTotals]:
     if rank is None:
         return files_of(report)
     columns, used = columns_by_last_name(report)
-    of_rank = columns.rank == rank
+    of_rank = np.isin(columns.rank, report.names.ranks.numbers_of(rank))
     return file_totals(columns.where(of_rank), report.names, used[of_rank])

@@ -87,7 +87,7 @@ def split_by_records(data: StepData, cuts: dict[int, list[int]]) -> Columns:
     for index, file in enumerate(data.files):
         numbers = data.name_numbers[index]
         is_wanted, first = np.isin(numbers, list(cuts)), data.first_member(index)
-        ranks = np.array([one.rank for one in data.members[first : first + len(file.processes)]],
+        ranks = np.array([one.number for one in data.members[first : first + len(file.processes)]],
             np.int32)
         for events in read_events(file, data.lines[index].native()) if is_wanted.any() else ():
             at = np.flatnonzero((events["text"] != LOST) & (events["layer"] < EVENTS))

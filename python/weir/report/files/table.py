@@ -26,7 +26,7 @@ def file_table(
     every = files_of_rank(report, rank)
     files = chosen(every, by=by, top=top, threshold_ns=threshold_ns, pattern=pattern)
     rows = tuple(_file_cells(one, report.cwd) for one in files)
-    who = "all ranks" if rank is None else f"rank {rank}"
+    who = report.who(rank)
     which = "Files" if threshold_ns == 0 else f"Files above {threshold_ns / 1e6:g} msec"
     of = f" ({len(files)} of {len(every)})" if len(files) < len(every) else ""
     return Table(f"{which}, {who}, by {by}{of}", ("MSEC", "MB", "RATE", "CALLS", "<File"), rows)

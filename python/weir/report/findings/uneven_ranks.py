@@ -31,7 +31,8 @@ def find(report: Report) -> str | None:
     ratio = by_rank[rank] / mean
     if ratio < RATIO.value or by_rank[rank] * 1e9 < SHARE.value * report.wall_ns:
         return None
-    return f"Rank {rank} spends {ratio:.1f} times as long in I/O as a rank does on average."
+    who = report.names.ranks[rank].title
+    return f"{who[0].upper()}{who[1:]} spends {ratio:.1f} times as long in I/O as a rank does on average."
 
 
 UNEVEN_RANKS = Finding(

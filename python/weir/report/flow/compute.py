@@ -21,6 +21,7 @@ import numpy as np
 
 from weir.analysis.columns import Columns, starts
 from weir.analysis.names import NO_NAME, NameTable, shown
+from weir.analysis.ranks import RankNames
 from weir.analysis.patterns import Pattern, find_patterns
 from weir.report.files.naming import Files, Naming, files_behind
 from weir.trace.ops import op_named
@@ -175,6 +176,7 @@ class Flow:
 
     steps: tuple[str, ...]
     ranks: tuple[frozenset[int], ...]
+    names: RankNames
     rows: tuple[Row, ...]
     file_of: dict[int, int]
     renamed: tuple[str, ...]
@@ -188,18 +190,20 @@ class Flow:
         return [row for row in self.rows if row.role == role]
 
 
-def who(members: Iterable[int], everyone: frozenset[int]) -> str:
-    """The reference's word for a set of ranks of a step: 0, sev, all; one other rank by its number;
-    processes that are none: other."""
+def who(members: Iterable[int], everyone: frozenset[int], names: RankNames) -> str:
+    """The reference's word for a set of ranks of a step: 0, sev, all; one other rank by its label;
+    of processes that are none: the only program, or other."""
     found = set(members)
     ranks = {rank for rank in found if rank >= 0}
+    others = found - ranks
     if not ranks:
         word = ""
     elif len(ranks) == 1:
-        word = str(min(ranks))
+        word = names[min(ranks)].label
     else:
         word = "all" if ranks >= {rank for rank in everyone if rank >= 0} else "sev"
-    return "+".join(filter(None, (word, "other" if -1 in found else "")))
+    other = names[min(others)].label if len(others) == 1 else "other" if others else ""
+    return "+".join(filter(None, (word, other)))
 
 
 # For a step, timestamps by name, and classes of operations: what each (name, rank) did before the
@@ -249,6 +253,7 @@ def flow(
     return Flow(
         tuple(step.name for step in steps),
         tuple(step.ranks for step in steps),
+        names.ranks,
         tuple(sorted(rows, key=lambda row: (-row.bytes, row.pattern.text))),
         _file_of(by_name),
         tuple(sorted(names[name] for name in renamed & every_name)),

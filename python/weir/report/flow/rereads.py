@@ -26,6 +26,7 @@ from weir.trace.file import threads_for
 from weir.trace.ops import EVENTS
 
 STRETCHES = 1 << 22  # of 24 bytes, and as much again while they are sorted
+_LEAST = 1 << 31  # no number of a rank is as far below 0
 
 
 class Extent(NamedTuple):
@@ -85,7 +86,7 @@ def _groups(
 ) -> _Groups:
     """Of the I/O of these classes by the chosen members. wanted: on these names alone; file_of:
     names that stand for the file of another one."""
-    ranks = np.array([member.rank for member in data.members], np.int64)
+    ranks = np.array([member.number for member in data.members], np.int64)
     found, chosen = [], None if wanted is None else np.fromiter(wanted, np.int64)
     for index, file in enumerate(data.files):
         rows, first = file.array("rows"), data.first_member(index)
@@ -99,7 +100,8 @@ def _groups(
         if file_of:
             numbers = np.array([file_of.get(number, number) for number in numbers.tolist()],
                 np.int64)
-        found.append((rows[kept], (numbers << 32 | (ranks[rows["process"] + first] + 1))[kept]))
+        keys = numbers << 32 | (ranks[rows["process"] + first] + _LEAST)
+        found.append((rows[kept], keys[kept]))
     keys, at = np.unique(np.concatenate([np.empty(0, np.int64), *(keys for _, keys in found)]),
         return_inverse=True)
     of_files, done = [], 0
@@ -109,7 +111,7 @@ def _groups(
             done : done + len(of)]
         of_files.append(made)
         done += len(of)
-    return _Groups([(key >> 32, (key & 0xFFFFFFFF) - 1) for key in keys.tolist()], of_files)
+    return _Groups([(key >> 32, (key & 0xFFFFFFFF) - _LEAST) for key in keys.tolist()], of_files)
 
 
 def _native(data: StepData, groups: _Groups) -> Reads:

@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from weir.analysis.names import matches
+from weir.analysis.ranks import RankNames
 from weir.analysis.patterns import Pattern
 from weir.report.files.last_names import namings_of
 from weir.report.flow.compute import (
@@ -30,7 +31,7 @@ from weir.report.flow.compute import (
 from weir.report.flow.rereads import Extents, Reread, extents, read_again, read_by_all, uses_between
 from weir.report.frame.build import Report
 from weir.report.frame.declared import Field, Listing, sums
-from weir.report.frame.figures import megabytes, percent, short, spans
+from weir.report.frame.figures import megabytes, percent, short
 from weir.report.frame.kind import Options, TableKind
 from weir.report.frame.table import Table
 from weir.report.waits.last_files import waits_of
@@ -45,7 +46,7 @@ def flow_steps(report: Report) -> list[FlowStep]:
     names to files, chosen or not."""
     made = []
     for step in report.steps:
-        ranks = frozenset(member.rank for member in step.data.members if not member.is_launcher)
+        ranks = frozenset(one.number for one in step.data.members if not one.is_launcher)
         made.append(FlowStep(step.name, ranks, step.columns, namings_of(step)))
     return made
 
@@ -190,8 +191,9 @@ def _reread_rows(report: Report, pattern: str | None) -> list[list[dict[str, Any
                 "by_all": by_all,
                 "ratio": one.bytes / one.distinct if one.distinct else None,
                 "step": found.steps[one.step],
-                "readers": who(one.ranks, found.ranks[one.step]), "count": len(one.files),
-                "pattern": one.row.pattern.text, "ranks": ranks_text(one.ranks),
+                "readers": who(one.ranks, found.ranks[one.step], found.names),
+                "count": len(one.files),
+                "pattern": one.row.pattern.text, "ranks": found.names.text(one.ranks),
                 "files": list(one.files),
             }
             for one in every
@@ -247,12 +249,12 @@ def _files(count: int) -> str:
     return "1 file" if count == 1 else f"{count} files"
 
 
-def cell(use: Use | None, everyone: frozenset[int]) -> str:
+def cell(use: Use | None, everyone: frozenset[int], names: RankNames) -> str:
     """Who, and the direction: -> 0 is a read by rank 0, all -> a write by all ranks, -> 0 -> both.
     """
     if use is None or not use.direction:
         return ""
-    read, written = who(use.read, everyone), who(use.written, everyone)
+    read, written = (who(every, everyone, names) for every in (use.read, use.written))
     if not use.written:
         return f"-> {read}"
     if not use.read:
@@ -275,7 +277,7 @@ def _matrix(report: Report, found: Flow, top: int | None) -> Table:
     rows = tuple(
         (
             row.pattern.text, str(len(row.files)), numbers_text(row.pattern),
-            *(cell(use, ranks) for use, ranks in zip(row.uses, found.ranks)), row.role,
+            *(cell(use, ranks, found.names) for use, ranks in zip(row.uses, found.ranks)), row.role,
             *_volume(row),
         )
         for row in found.rows[:top]
@@ -314,7 +316,7 @@ def _role_remark(found: Flow) -> Iterator[str]:
     if parts:
         yield "; ".join(parts)
     yield (
-        "-> 0: rank 0 read, 0 ->: it wrote; sev: several ranks, all: all of them, other: processes "
+        "-> 0: rank 0 read, 0 ->: it wrote; sev: several ranks, all: all of them, other: programs "
         "without a rank"
     )
 
@@ -381,10 +383,11 @@ def _unread_table(found: Flow, every: Sequence[Row], top: int | None) -> Table:
 
 
 def _ends(found: Flow, edge: Passage) -> tuple[str, str, str, str]:
-    read = (found.steps[edge.to_step], who(edge.readers, found.ranks[edge.to_step]))
+    read = (found.steps[edge.to_step], who(edge.readers, found.ranks[edge.to_step], found.names))
     if edge.from_step is None:
         return "(before)", "", *read
-    return found.steps[edge.from_step], who(edge.writers, found.ranks[edge.from_step]), *read
+    written = who(edge.writers, found.ranks[edge.from_step], found.names)
+    return found.steps[edge.from_step], written, *read
 
 
 def flow_json(report: Report, pattern: str | None = None) -> dict[str, Any]:
@@ -414,26 +417,20 @@ def _passage_json(found: Flow, edge: Passage) -> dict[str, Any]:
     return {
         "from": None if edge.from_step is None else found.steps[edge.from_step],
         "to": found.steps[edge.to_step],
-        "writers": ranks_text(edge.writers), "readers": ranks_text(edge.readers),
+        "writers": found.names.text(edge.writers), "readers": found.names.text(edge.readers),
         "files": edge.files, "bytes": edge.bytes,
     }  # fmt: skip
 
 
 def _use_json(found: Flow, step: int, use: Use) -> dict[str, Any]:
-    everyone = found.ranks[step]
+    everyone, names = found.ranks[step], found.names
     return {
         "step": found.steps[step], "direction": use.direction,
-        "readers": who(use.read, everyone), "reading_ranks": ranks_text(use.read),
-        "writers": who(use.written, everyone), "writing_ranks": ranks_text(use.written),
+        "readers": who(use.read, everyone, names), "reading_ranks": names.text(use.read),
+        "writers": who(use.written, everyone, names), "writing_ranks": names.text(use.written),
         "bytes_read": use.bytes_read, "bytes_written": use.bytes_written,
         "read_s": use.read_ns / 1e9, "write_s": use.write_ns / 1e9, "other_s": use.other_ns / 1e9,
     }  # fmt: skip
-
-
-def ranks_text(members: Iterable[int]) -> str:
-    """The list of ranks: 0-3,8; processes without a rank come last as `other`."""
-    ranks = tuple(sorted(rank for rank in members if rank >= 0))
-    return ",".join(filter(None, (spans(ranks), "other" if -1 in members else "")))
 
 
 def graph_json(report: Report, pattern: str | None = None) -> dict[str, Any]:
@@ -444,14 +441,15 @@ def graph_json(report: Report, pattern: str | None = None) -> dict[str, Any]:
     nodes = {(step, rank) for file in files for step, use in enumerate(file.uses)
         if use is not None for rank in (*use.read, *use.written)}
     return {
-        "nodes": [{"id": _node(found, step, rank), "step": found.steps[step], "rank": rank}
+        "nodes": [{"id": _node(found, step, rank), "step": found.steps[step],
+            "rank": found.names[rank].rank, "rank_label": found.names[rank].label}
             for step, rank in sorted(nodes)],
         "edges": [one for file in files for one in _edges_json(found, file)],
     }
 
 
 def _node(found: Flow, step: int, rank: int) -> str:
-    return f"{found.steps[step]}:{rank if rank >= 0 else 'other'}"
+    return f"{found.steps[step]}:{found.names[rank].label}"
 
 
 def _edges_json(found: Flow, file: FileFlow) -> Iterator[dict[str, Any]]:

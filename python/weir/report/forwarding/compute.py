@@ -20,6 +20,7 @@ import numpy as np
 
 from weir.analysis.columns import Columns
 from weir.analysis.names import NO_NAME, NameTable
+from weir.analysis.ranks import in_order
 from weir.analysis.remote import pass_over_records
 from weir.analysis.step import StepData, name_numbers
 from weir.report.frame.build import Report, StepReport, figure
@@ -101,7 +102,8 @@ def _of_step(step: StepReport) -> Iterator[dict[str, Any]]:
         figures = {name: int(sums[at][mine].sum()) for at, name in enumerate(SUMS)}
         yield {
             "step": step.name, "node": data.files[node].node, "ranks": int(here.sum()),
-            "io_ranks": len(mine), "which": tuple(sorted(set(locations.rank[mine].tolist()))),
+            "io_ranks": len(mine), "which": tuple(map(step.names.ranks.__getitem__,
+                in_order(locations.number[mine].tolist()))),
             **{f"{name}_bytes": count for name, count in figures.items()},
             "forwarded_bytes": int(forwarded[mine].sum()),
             "forwarded_share": float(forwarded[mine].sum() / figures["written"])

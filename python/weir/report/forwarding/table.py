@@ -8,7 +8,6 @@ from typing import Any
 
 from weir.report.forwarding.compute import forwarding_of, may_forward
 from weir.report.frame.declared import Field, declared_table
-from weir.report.frame.figures import spans
 
 
 def _remarks(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -32,8 +31,7 @@ FORWARDING = declared_table(
         Field("ranks", "int", "", "ranks on it", "all", "ranks"),
         Field("io_ranks", "int", "", "ranks that move 1 % or more of the bytes that the rank with "
             "most bytes moves to and from files", "I/O", "ranks"),
-        Field("which", "list", "", "numbers of these ranks", "which", "ranks",
-            lambda ranks: spans(ranks) or "-"),
+        Field("which", "ranks", "", "these ranks", "which", "ranks"),
         Field("written_bytes", "int", "bytes", "that these ranks wrote to files", "written", "MB"),
         Field("forwarded_bytes", "int", "bytes", "of the bytes written, at most so many for other "
             "ranks: rank by rank the smaller one of what it wrote, and net_bytes + mpi_io_bytes",

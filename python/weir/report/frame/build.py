@@ -19,10 +19,10 @@ from weir.analysis.active import Active, active_time
 from weir.analysis.columns import Columns
 from weir.analysis.exclusion import Exclusion, exclusion_of
 from weir.analysis.names import NameTable, is_mpi_segment
+from weir.analysis.ranks import in_order, spans
 from weir.analysis.remote import RemoteReader
 from weir.analysis.step import Member, StepData, read_step
 from weir.analysis.totals import Totals, totals, totals_by_rank
-from weir.report.frame.figures import spans
 from weir.trace import Problem, RunNotFound, find_run
 from weir.trace.process import LEVELS
 
@@ -69,16 +69,24 @@ class _Summed:
     number is not known there."""
 
     columns: Columns
+    names: NameTable
     keeps_names: bool
     figures: dict[Callable, Any]
 
     @cached_property
     def rank0(self) -> Totals:
-        return self.with_known_files(totals(self.columns.where(self.columns.rank == 0)))
+        """Of rank 0 of each parallel program."""
+        return self.with_known_files(totals(self.of_rank(0)))
 
     @cached_property
     def all(self) -> Totals:
         return self.with_known_files(totals(self.columns))
+
+    def of_rank(self, rank: int | None) -> Columns:
+        """The rows of this rank of each program, or all."""
+        if rank is None:
+            return self.columns
+        return self.columns.where(np.isin(self.columns.rank, self.names.ranks.numbers_of(rank)))
 
     def with_known_files(self, one: Totals) -> Totals:
         return one if self.keeps_names else replace(one, files=None)
@@ -123,9 +131,29 @@ class StepReport(_Summed):
 
     @cached_property
     def ranks(self) -> tuple[int, ...]:
-        """Ranks of the chosen members, -1 (no rank) last."""
-        found = {m.rank for m, is_chosen in zip(self.data.members, self.members) if is_chosen}
-        return tuple(sorted(found - {-1})) + ((-1,) if -1 in found else ())
+        """Numbers of the ranks of the chosen members, then of what has none
+        (weir.analysis.ranks)."""
+        chosen = zip(self.data.members, self.members)
+        return tuple(in_order({one.number for one, is_chosen in chosen if is_chosen}))
+
+    def who(self, rank: int | None) -> str:
+        """Of which processes a table is: this rank of each program, or all."""
+        if rank is not None:
+            return _rank_of_each(rank, len(self.data.worlds))
+        others = any(one < 0 for one in self.ranks)
+        if not self.data.worlds:
+            return "all processes"
+        return f"all {self.rank_count} ranks{' and other processes' * others}"
+
+    @property
+    def rank_count(self) -> int:
+        """Ranks of parallel programs; 1 when nothing was parallel."""
+        found = sum(rank >= 0 for rank in self.ranks)
+        return found or int(not self.data.worlds and bool(self.ranks))
+
+    def has_rank(self, rank: int) -> bool:
+        """Of any of its programs."""
+        return any(self.names.ranks[one].rank == rank for one in self.ranks)
 
     @cached_property
     def by_rank(self) -> dict[int, Totals]:
@@ -287,7 +315,17 @@ class Report(_Summed):
         if self.choice.rank is not None:
             return [self.choice.rank]
         every = {rank for step in self.steps for rank in step.ranks}
-        return [0] if every == {0} else [0, None] if 0 in every else [None]
+        if every == {0}:
+            return [0]
+        has_rank_0 = any(step.data.worlds and step.has_rank(0) for step in self.steps)
+        return [0, None] if has_rank_0 or 0 in every else [None]
+
+    def who(self, rank: int | None) -> str:
+        """Of which processes a table is: this rank of each program, or all."""
+        most = max((len(step.data.worlds) for step in self.steps), default=0)
+        if rank is not None:
+            return _rank_of_each(rank, most)
+        return "all ranks" if most else "all processes"
 
     @property
     def cwd(self) -> str | None:
@@ -302,6 +340,10 @@ class Report(_Summed):
     @property
     def masks(self) -> list[np.ndarray]:
         return [step.members for step in self.steps]
+
+
+def _rank_of_each(rank: int, programs: int) -> str:
+    return f"rank {rank}{' of each program' * (programs > 1)}"
 
 
 def build(
@@ -333,7 +375,7 @@ def build(
         for one, left_out in zip(run.steps, of_step)
     ]
     steps.sort(key=lambda one: (one.started_ns, one.name))
-    if rank is not None and not any(rank in one.ranks for one in steps):
+    if rank is not None and not any(one.has_rank(rank) for one in steps):
         everyone = sorted({member.rank for one in steps for member in one.data.members})
         raise RunNotFound(
             f"{run.path}: no rank {rank}; it has {_ranks(everyone) or 'no ranks'} (-1: processes "

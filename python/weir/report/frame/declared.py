@@ -13,6 +13,7 @@ from itertools import groupby
 from typing import Any
 
 from weir.analysis.names import escaped, matches, shown
+from weir.analysis.ranks import listed
 from weir.report.frame.build import Report
 from weir.report.frame.figures import megabytes, seconds, share_text, whole
 from weir.report.frame.kind import Options, TableKind
@@ -27,7 +28,9 @@ class Field:
 
     name: of the column in SQL. kind: text, path, int, int32, bool or real; with ? behind it the
     value may be None; list: of values, in SQL a text with blanks between them; object: in JSON
-    alone. unit: of the value: bytes, ns, MB/s, 1 (a share, printed in %) or "". heading: in the
+    alone; rank: a RankName (weir.analysis.ranks), in SQL and JSON two columns, of its number in its
+    program and of its label; ranks: several of them. unit: of the value: bytes, ns, MB/s, 1 (a
+    share, printed in %) or "". heading: in the
     text and on the page, < before it: aligned left; without one it is not there; group: what stands
     above it and its neighbours. show: the text of a value, where it is not that of its unit. key:
     in JSON, default: the name, and `x_s` or `seconds` of a time `x_ns` or `ns`; None: not there.
@@ -63,6 +66,10 @@ class Field:
             return shown(value, cwd)
         if self.kind.startswith("text"):
             return escaped(value)
+        if self.kind == "ranks":
+            return listed(value) or "-"
+        if self.kind.startswith("rank"):
+            return value.label
         if self.kind == "list":
             return ",".join(map(str, value)) or "-"
         formats: dict[str, Callable[[Any], str]] = {
@@ -71,6 +78,28 @@ class Field:
             "1": share_text,
         }
         return formats.get(self.unit, whole if self.kind.startswith("real") else str)(value)
+
+    @property
+    def parts(self) -> tuple[Field, ...]:
+        """The columns that it is in SQL."""
+        if not self.kind.startswith("rank"):
+            return (self,)
+        kinds = ("list", "list") if self.kind == "ranks" else ("int32", "text")
+        null, name = "?" * self.may_be_null, self.name
+        labels = f"{name.removesuffix('s')}_labels" if self.kind == "ranks" else f"{name}_label"
+        meaning = f"what tables print of {name}: model:0, post, ..."
+        return (
+            replace(self, kind=kinds[0] + null), Field(labels, kinds[1] + null, "", meaning)
+        )  # fmt: skip
+
+    def values(self, row: Row) -> tuple[Any, ...]:
+        """Of its parts."""
+        value = _value(row, self.name)
+        if not self.kind.startswith("rank"):
+            return (value,)
+        if self.kind == "ranks":
+            return tuple(one.rank for one in value), tuple(one.label for one in value)
+        return (None, None) if value is None else (value.rank, value.label)
 
     @property
     def json_key(self) -> str | None:
@@ -113,16 +142,26 @@ class Listing:
     @property
     def columns(self) -> list[Field]:
         """Those in SQL."""
-        return [one for one in self.fields if one.kind != "object"]
+        return [part for one in self.fields if one.kind != "object" for part in one.parts]
 
     def values(self, report: Report) -> list[tuple]:
         """The rows in SQL."""
-        names = [one.name for one in self.columns]
-        return [tuple(_sql(_value(row, name)) for name in names) for row in self.rows(report)]
+        fields = [one for one in self.fields if one.kind != "object"]
+        return [
+            tuple(_sql(value) for one in fields for value in one.values(row))
+            for row in self.rows(report)
+        ]
 
     def json(self, rows: Iterable[Row]) -> list[dict[str, Any]]:
-        keys = [(one, one.json_key) for one in self.fields if one.json_key]
-        return [{key: f.json(_value(row, f.name)) for f, key in keys} for row in rows]
+        fields = [one for one in self.fields if one.json_key]
+        return [
+            {
+                part.json_key: part.json(value)
+                for one in fields
+                for part, value in zip(one.parts, one.values(row))
+            }
+            for row in rows
+        ]
 
     def first(self, rows: Sequence[Row], limit: int | None) -> First:
         """As json(), of the first rows."""

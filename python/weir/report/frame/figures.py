@@ -73,14 +73,3 @@ def duration(ns: int) -> str:
         if ns >= step:
             return f"{ns / step:.3g} {unit}"
     return f"{ns} ns"
-
-
-def spans(ranks: tuple[int, ...]) -> str:
-    """Rising numbers as words: 0-5,8."""
-    words: list[list[int]] = []
-    for rank in ranks:
-        if words and words[-1][1] == rank - 1:
-            words[-1][1] = rank
-        else:
-            words.append([rank, rank])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in words)

@@ -11,8 +11,9 @@ from datetime import datetime, timezone
 
 from weir.report.file_systems.compute import UNKNOWN, file_systems_of
 from weir.report.frame.amounts import number
+from weir.report.frame.programs import ranks_text
 from weir.report.frame.build import Report, StepReport
-from weir.report.frame.figures import spans
+from weir.analysis.ranks import spans
 from weir.report.mpi_io.compute import mpi_files_of
 from weir.report.sentences import count
 from weir.trace.children import signal_name
@@ -91,7 +92,7 @@ def _command(step: StepReport) -> str | None:
 def _ranks(report: Report) -> Fact:
     """Of the step that has most, with the nodes of all."""
     def of(step: StepReport) -> int:
-        return sum(rank >= 0 for rank in step.ranks)
+        return step.rank_count
 
     name = "Ranks and nodes"
     nodes = sorted({file.node for step in report.steps for file in step.data.files})
@@ -99,17 +100,17 @@ def _ranks(report: Report) -> Fact:
     if step is None or not of(step):
         return Fact(name, NOT_RECORDED)
     on = _fact(name, nodes)
-    if not any(member.process.rank >= 0 for member in step.data.members):
-        return Fact(name, f"1, not a parallel program, on {on.text}", on.whole)
+    if not step.data.worlds:
+        return Fact(name, f"{ranks_text(report)}, not parallel, on {on.text}", on.whole)
     by_node: dict[int, set[int]] = {}
     for member in step.data.members:
         if member.rank >= 0 and not member.is_launcher:
-            by_node.setdefault(member.file, set()).add(member.rank)
+            by_node.setdefault(member.file, set()).add(member.number)
     each = sorted({len(ranks) for ranks in by_node.values()})
     where = on.text
     if len(nodes) > 1:
         where = f"{count(len(nodes), 'node')}, {spans(tuple(each))} on each: {where}"
-    return Fact(name, f"{number(of(step))} on {where}", on.whole)
+    return Fact(name, f"{ranks_text(report)} on {where}", on.whole)
 
 
 def _mpi(step: StepReport) -> str | None:

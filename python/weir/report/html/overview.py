@@ -10,6 +10,7 @@ from itertools import islice
 import numpy as np
 
 from weir.report.files.groups import FileGroup
+from weir.report.frame.programs import one_of
 from weir.report.frame.amounts import amount, number, seconds, share
 from weir.report.frame.build import Report
 from weir.report.frame.section import Section, rendered
@@ -77,7 +78,7 @@ def _busiest(report: Report) -> str:
     if len(sums) < 2 or not any(sums.values()):
         return ""
     most = max(sums, key=lambda rank: (sums[rank], -rank))
-    return f"most: {seconds(sums[most] / 1e9)}, rank {most}"
+    return f"most: {seconds(sums[most] / 1e9)}, {report.names.ranks[most].title}"
 
 
 def _delay(report: Report) -> Card:
@@ -94,7 +95,9 @@ def _delay(report: Report) -> Card:
 
 
 def _active(report: Report) -> Card:
-    who = "At least one rank" if report.choice.rank is None else f"Rank {report.choice.rank}"
+    who = f"At least one {one_of(report)}"
+    if report.choice.rank is not None:
+        who = f"Rank {report.choice.rank}"
     if report.active_ns is None:
         return Card(f"{who} in I/O", "not recorded", "needs single calls: level trace")
     active = report.active_ns

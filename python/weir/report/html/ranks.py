@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from weir.analysis.ranks import RankName
 from weir.report.frame.amounts import number, seconds, share
 from weir.report.frame.build import Report, StepReport
 from weir.report.sentences import count
@@ -62,7 +63,7 @@ class _Line:
     """Time of one rank, of all steps, by part of the legend."""
 
     node: str
-    rank: int
+    rank: RankName
     ns: tuple[int, ...]
 
 
@@ -82,24 +83,21 @@ def rank_picture(report: Report) -> RankPicture | None:
     data = {
         "words": [[kind, word] for kind, word, _ in legend],
         "nodes": nodes,
-        "ranks": [[line.rank, at[line.node], *(ns // 1000 for ns in line.ns)] for line in lines],
+        "ranks": [
+            [line.rank.for_page, at[line.node], *(ns // 1000 for ns in line.ns)] for line in lines
+        ],
     }
     groups, which = _still(lines, nodes, legend)
     return RankPicture("Where the wall time of the ranks goes", which, legend, groups, data)
 
 
 def _lines(steps: Sequence[Sequence[dict[str, Any]]]) -> list[_Line]:
-    """Rows of all steps, added up by node and rank; of several programs in one step, each has its
-    own."""
-    sums: dict[tuple[str, int, int], list[int]] = {}
-    for rows in steps:
-        times: dict[tuple[str, int], int] = {}
-        for row in rows:
-            place = row["node"], row["rank"]
-            times[place] = times.get(place, 0) + 1
-            cell = sums.setdefault((*place, times[place]), [0] * len(PARTS))
-            cell[:] = (before + int(row.get(part, 0)) for before, part in zip(cell, PARTS))
-    return [_Line(node, rank, tuple(ns)) for (node, rank, _), ns in sums.items()]
+    """Rows of all steps, added up by node and rank."""
+    sums: dict[tuple[str, RankName], list[int]] = {}
+    for row in (row for rows in steps for row in rows):
+        cell = sums.setdefault((row["node"], row["rank"]), [0] * len(PARTS))
+        cell[:] = (before + int(row.get(part, 0)) for before, part in zip(cell, PARTS))
+    return [_Line(node, rank, tuple(ns)) for (node, rank), ns in sums.items()]
 
 
 def _io_alone(step: StepReport) -> list[dict[str, Any]]:
@@ -107,12 +105,12 @@ def _io_alone(step: StepReport) -> list[dict[str, Any]]:
     of the wall time."""
     node_of: dict[int, str] = {}
     for member in step.data.members:
-        node_of.setdefault(member.rank, step.data.files[member.file].node)
+        node_of.setdefault(member.number, step.data.files[member.file].node)
     return [
-        {"node": node_of[rank], "rank": rank, "io_ns": min(one.ns, step.wall_ns),
+        {"node": node_of[rank], "rank": step.names.ranks[rank], "io_ns": min(one.ns, step.wall_ns),
             "computing_ns": max(0, step.wall_ns - one.ns)}
         for rank, one in step.by_rank.items()
-        if rank >= 0
+        if rank >= 0 or not step.data.worlds
     ]
 
 
@@ -124,7 +122,7 @@ def _still(lines: list[_Line], nodes: list[str], legend: tuple[tuple[str, str, s
         longest = max(sum(line.ns) for line in lines) or 1
         made = [
             (node if len(nodes) > 1 else "",
-                [_row(f"rank {one.rank}", one.ns, longest, legend) for one in lines
+                [_row(one.rank.title, one.ns, longest, legend) for one in lines
                     if one.node == node])
             for node in nodes
         ]

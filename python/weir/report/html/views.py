@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from weir.analysis.ranks import listed
 from weir.report.frame.build import Report
 from weir.report.frame.section import Section, rendered
 from weir.report.frame.table import Table
 from weir.report.mpi_io.view_table import FILE_VIEWS, chosen, figures, title_of
-from weir.report.mpi_io.views import FileView, ViewGroup, ranks_text, view_groups
+from weir.report.mpi_io.views import FileView, ViewGroup, view_groups
 
 MOST_CHARTS = 12
 MOST_ROWS = 64
@@ -74,7 +75,7 @@ def _chart(group: ViewGroup, cwd: str | None) -> Chart:
     scale = (WIDTH - LEFT - RIGHT) / (end - begin)
     some = chosen(group, MOST_ROWS)
     rows = [
-        Row(i * ROW, _short(ranks_text(ranks)), ranks_text(ranks), list(_marks(view, begin, end,
+        Row(i * ROW, _short(listed(ranks)), listed(ranks), list(_marks(view, begin, end,
             scale)))
         for i, (view, ranks) in enumerate(some)
     ]

@@ -44,7 +44,7 @@ def _charts(step: StepReport, has_title: bool) -> Iterator[Chart]:
     if not ranks:
         return
     rows: Sequence[dict[str, Any]] = [
-        {**row, "label": f"rank {row['rank']}", "of": 1} for row in ranks
+        {**row, "label": row["rank"].title, "of": 1} for row in ranks
     ]
     what = f"each rank of {step.name}"
     if len(ranks) > MOST_BARS:

@@ -16,6 +16,7 @@ import numpy as np
 
 from weir.analysis.columns import Columns, class_codes, merged, rows
 from weir.analysis.names import NO_NAME, NameTable, fold
+from weir.analysis.ranks import RankName
 from weir.analysis.remote import pass_over_records
 from weir.analysis.step import StepData
 from weir.report.frame.build import Report, StepReport, figure
@@ -61,7 +62,7 @@ def routine(name: str) -> Routine | None:
 class Aggregator:
     """A rank that touches the file: its requests to the system."""
 
-    rank: int
+    rank: RankName
     node: str
     reads: int
     read_bytes: int
@@ -242,7 +243,7 @@ def _file(
         views=int(asked.calls[asked.op == _op("set_view")].sum()),
         reads=access("R"),
         writes=access("W"),
-        aggregators=tuple(_aggregators(system, data)),
+        aggregators=tuple(_aggregators(system, data, names)),
         hints=notes.get(_IN_FORCE, {}),
         given=notes.get(_GIVEN, {}),
         layout=notes.get(_LAYOUT, {}),
@@ -284,7 +285,7 @@ def _access(direction: str, asked: Columns, system: Columns, gaps: Gaps | None) 
     )
 
 
-def _aggregators(system: Columns, data: StepData) -> Iterator[Aggregator]:
+def _aggregators(system: Columns, data: StepData, names: NameTable) -> Iterator[Aggregator]:
     nodes = {member: data.files[data.members[member].file].node
         for member in np.unique(system.member).tolist()}
     sums: dict[int, list[int]] = {}
@@ -297,7 +298,7 @@ def _aggregators(system: Columns, data: StepData) -> Iterator[Aggregator]:
         cell[0 if reads else 2] += calls
         cell[1 if reads else 3] += size
     for rank in sorted(sums):
-        yield Aggregator(rank, node_of[rank], *sums[rank])
+        yield Aggregator(names.ranks[rank], node_of[rank], *sums[rank])
 
 
 @pass_over_records
@@ -318,7 +319,7 @@ def _gaps(data: StepData, members: np.ndarray,
                 ids[process] = {int(one["id"]): int(numbers[one["text"]]) for one in table
                     if int(numbers[one["text"]]) in stripe_of}
             for name, direction, *columns in _requests(file.records(chunk), ids[process]):
-                parts.setdefault((name, direction, data.members[first + process].rank),
+                parts.setdefault((name, direction, data.members[first + process].number),
                     []).append(tuple(columns))
     found: dict[tuple[int, str], Gaps] = {}
     for (name, direction, _), pieces in parts.items():

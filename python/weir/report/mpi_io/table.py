@@ -27,7 +27,7 @@ AGGREGATORS = Listing(
     (
         *_OF_FILE,
         Field("number", "int", "", "from 0, for each file", "AGG"),
-        Field("rank", "int", "", "rank of the process", "Rank"),
+        Field("rank", "rank", "", "rank of the process", "Rank"),
         Field("node", "text", "", "name of its node", "node"),
         Field("reads", "int", "", "system requests that read", "reads", "system requests"),
         Field("read_bytes", "int", "bytes", "read by them", "MB", "system requests"),

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from weir.analysis.ranks import RankName, listed
 from weir.analysis.names import matches, shown
 from weir.report.frame.build import Report
 from weir.report.frame.declared import Field, Listing
 from weir.report.frame.kind import Options, TableKind
 from weir.report.frame.table import Table
-from weir.report.mpi_io.views import FileView, ViewGroup, all_views, ranks_text, view_groups
+from weir.report.mpi_io.views import FileView, ViewGroup, all_views, view_groups
 
 COLUMNS = 64  # of a drawing
 MOST_ROWS = 16
@@ -33,7 +34,8 @@ VIEWS = Listing(
         Field("step", "text", "", "name of the step"),
         Field("file", "path", "", "path of the file"),
         Field("view", "int", "", "number of the call on the file in the process, from 1"),
-        Field("rank", "int", "", "rank of the process", "Rank"),
+        Field("rank", "rank", "", "rank of the process", "Rank",
+              show=lambda rank: rank if isinstance(rank, str) else rank.label),
         Field("displacement", "int", "bytes", "where the view begins", "displacement", show=str),
         Field("etype_bytes", "int", "bytes", "data of the elementary type", "etype", show=str),
         Field("data_bytes", "int", "bytes", "data of the file type", "data", show=str),
@@ -59,7 +61,7 @@ def title_of(group: ViewGroup, cwd: str | None) -> str:
         f"{group.step}"
 
 
-def chosen(group: ViewGroup, most: int) -> tuple[tuple[FileView, tuple[int, ...]], ...]:
+def chosen(group: ViewGroup, most: int) -> tuple[tuple[FileView, tuple[RankName, ...]], ...]:
     """The first views and the last one, where they are more."""
     every = group.by_rank
     return every if len(every) <= most else (*every[:most - 1], every[-1])
@@ -84,8 +86,8 @@ def drawing(group: ViewGroup, title: str, begin: int, unit: int, cells: int) -> 
         remarks=tuple(remarks))
 
 
-def _label(ranks: tuple[int, ...]) -> str:
-    text = ranks_text(ranks)
+def _label(ranks: tuple[RankName, ...]) -> str:
+    text = listed(ranks)
     return text if len(text) <= LONGEST_RANKS else text[:LONGEST_RANKS - 3] + "..."
 
 

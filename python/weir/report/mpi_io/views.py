@@ -11,11 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby
 from math import gcd
 
 import numpy as np
 
+from weir.analysis.ranks import RankName
 from weir.report.frame.build import Report, StepReport, figure
 
 ALL, FIRST, UNKNOWN = "all", "first", "unknown"
@@ -81,7 +81,7 @@ class FileView:
 
     step: str
     file: str
-    rank: int
+    rank: RankName
     view: int
     displacement: int
     etype_bytes: int
@@ -179,7 +179,7 @@ class ViewGroup:
     step: str
     file: str
     numbers: tuple[int, ...]
-    by_rank: tuple[tuple[FileView, tuple[int, ...]], ...]
+    by_rank: tuple[tuple[FileView, tuple[RankName, ...]], ...]
 
     @property
     def is_plain(self) -> bool:
@@ -216,13 +216,6 @@ class ViewGroup:
         return min(strides, default=0) or min(extents, default=0)
 
 
-def ranks_text(ranks: tuple[int, ...]) -> str:
-    """0-3,7"""
-    runs = [[rank for _, rank in run] for _, run in groupby(enumerate(ranks),
-        key=lambda pair: pair[1] - pair[0])]
-    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
-
-
 @figure
 def views_of(step: StepReport) -> list[FileView]:
     """File views of one step by file, number and rank."""
@@ -239,11 +232,12 @@ def _of_file(step: StepReport, index: int) -> Iterator[FileView]:
     rows = table[np.isin(table["text"], list(notes))]
     for process, text in zip(rows["process"].tolist(), rows["text"].tolist()):
         if step.members[first + process]:
-            rank = step.data.members[first + process].rank
+            rank = step.names.ranks[step.data.members[first + process].number]
             yield from _read(step, index, process, rank, notes[text])
 
 
-def _read(step: StepReport, index: int, process: int, rank: int, note: str) -> Iterator[FileView]:
+def _read(step: StepReport, index: int, process: int, rank: RankName, note: str
+        ) -> Iterator[FileView]:
     _, name, number, value = note.split("\n")
     at = step.data.files[index].texts_of(np.array([process]), np.array([int(name)]))[0]
     numbers = step.data.name_numbers[index]
@@ -263,7 +257,7 @@ def all_views(report: Report) -> list[FileView]:
 def view_groups(report: Report) -> list[ViewGroup]:
     """The views of all steps by file; calls that gave every rank the same are one."""
     made: dict[tuple, list[int]] = {}
-    of_call: dict[tuple, dict[int, FileView]] = {}
+    of_call: dict[tuple, dict[RankName, FileView]] = {}
     for one in all_views(report):
         of_call.setdefault((one.step, one.file, one.view), {})[one.rank] = one
     for (step, file, number), views in of_call.items():

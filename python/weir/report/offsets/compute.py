@@ -83,7 +83,7 @@ def _of_step(
     """By file: marks, cells, and sums (reads, writes, bytes read, bytes written, unknown)."""
     plots = [Plot(most) for _ in range(files)]
     sums = np.zeros((files, 5), np.int64)
-    ranks = np.array([one.rank for one in data.members], np.int64)
+    ranks = np.array([one.number for one in data.members], np.int64)
     for index, (file, line) in enumerate(zip(data.files, data.lines)):
         numbers = data.name_numbers[index].tolist()
         plot_of = np.array([wanted.get(number, -1) for number in numbers], np.int64)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-SEVERAL = -2  # in place of a rank
+SEVERAL = int(np.iinfo(np.int64).min)  # in place of a rank
 _FINEST = 12  # bits: the grid begins with so many cells an axis
 
 

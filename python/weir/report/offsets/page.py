@@ -27,10 +27,10 @@ def offsets(report: Report, pattern: str | None = None) -> Section | None:
     plots = offsets_of(report, axis, pattern) if axis is not None else []
     if not plots or axis is None:
         return None
-    ranks = sorted({rank for step in report.steps for rank in step.ranks})
+    ranks = sorted({rank for step in report.steps for rank in step.ranks})  # for searchsorted
     unit = max(1, -(-axis.length_ns * 2 // (1 << 32)))  # of time: what 32 bits hold
     data = {
-        "ranks": ranks,
+        "ranks": [report.names.ranks[one].for_page for one in ranks],
         "unit_ns": unit,
         "plots": [_description(plot) for plot in plots],
     }

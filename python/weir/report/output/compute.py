@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from weir.analysis.columns import Columns, merged, rows
+from weir.analysis.ranks import RankName
 from weir.analysis.names import NO_NAME, NameTable
 from weir.report.frame.build import Report, StepReport, figure
 from weir.trace.ops import OF_OUTPUT, OUTPUT, ops
@@ -55,7 +56,7 @@ class StepOutput:
 
     step: str
     wall_ns: int
-    model_ranks: tuple[int, ...]
+    model_ranks: tuple[RankName, ...]
     servers: tuple[int, ...]
     writers: tuple[int, ...]
     groups: int
@@ -166,9 +167,9 @@ def step_output(step: str, wall_ns: int, columns: Columns, names: NameTable) -> 
     return StepOutput(
         step=step,
         wall_ns=wall_ns,
-        model_ranks=model,
-        servers=servers,
-        writers=writers,
+        model_ranks=tuple(map(names.ranks.__getitem__, model)),
+        servers=tuple(map(names.ranks.__getitem__, servers)),
+        writers=tuple(map(names.ranks.__getitem__, writers)),
         groups=max(len(table.what.get("serve", ())), int(bool(servers))),
         how=max(table.what.get("define", {""}), key=len),
         seen_ns=of_loser(*_SEEN),
@@ -186,7 +187,7 @@ def step_output(step: str, wall_ns: int, columns: Columns, names: NameTable) -> 
         written_bytes=table.sum(_BYTES, ("write",)),
         write_ns=table.sum(_NS, _BUSY, busiest),
         close_ns=table.sum(_NS, ("close",), busiest),
-        busy_ns={rank: table.sum(_NS, _BUSY, rank) for rank in writers},
+        busy_ns={names.ranks[rank].label: table.sum(_NS, _BUSY, rank) for rank in writers},
         alive_ns=max((table.sum(_NS, ("serve",), rank) for rank in servers), default=0),
         system_writes=int(writes.calls.sum()),
         system_written_bytes=int(writes.bytes.sum()),

@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from weir.analysis.ranks import RankName, listed
 from weir.report.frame.build import Report
 from weir.report.frame.declared import Field, Listing, sums
-from weir.report.frame.figures import megabytes, percent, rate, seconds, spans
+from weir.report.frame.figures import megabytes, percent, rate, seconds
 from weir.report.frame.kind import TableKind
 from weir.report.frame.table import Table
 from weir.report.output.compute import StepOutput, all_outputs
@@ -24,9 +25,9 @@ LISTING = Listing(
     (
         Field("step", "text", "", "name of the step"),
         Field("how", "text", "", "mode, buffers, routes"),
-        Field("compute_ranks", "list", "", "ranks of the model"),
-        Field("servers", "list", "", "ranks that are servers"),
-        Field("writers", "list", "", "ranks that write"),
+        Field("compute_ranks", "ranks", "", "ranks of the model"),
+        Field("servers", "ranks", "", "ranks that are servers"),
+        Field("writers", "ranks", "", "ranks that write"),
         Field("groups", "int", "", "groups of servers"),
         Field("effective_ns", "int", "ns", "effective write time: put_ns + wait_ns + end_step_ns"),
         Field("effective_mean_ns", "int", "ns", "the same, mean of the compute ranks"),
@@ -88,7 +89,7 @@ def _row(one: StepOutput) -> dict[str, Any]:
         "compute_ranks": one.model_ranks, "effective_ns": one.seen_ns,
         "effective_mean_ns": one.mean_seen_ns, "output_ns": one.output_ns,
         "share_of_run": one.share(one.output_ns), "server_life_ns": one.alive_ns,
-        "busy_s": {str(rank): ns / 1e9 for rank, ns in one.busy_ns.items()},
+        "busy_s": {rank: ns / 1e9 for rank, ns in one.busy_ns.items()},
         "system": {
             "calls": one.system_calls, "writes": one.system_writes,
             "written_bytes": one.system_written_bytes, "seconds": one.system_ns / 1e9,
@@ -115,8 +116,8 @@ def output_tables(report: Report) -> Iterator[Table]:
             yield STREAMS.table(f"Streams of {one.step}", rows, footer=[total])
 
 
-def _do(ranks: tuple[int, ...], verb: str) -> str:
-    return f"rank {ranks[0]} {verb}s" if len(ranks) == 1 else f"ranks {spans(ranks)} {verb}"
+def _do(ranks: tuple[RankName, ...], verb: str) -> str:
+    return f"{ranks[0].title} {verb}s" if len(ranks) == 1 else f"ranks {listed(ranks)} {verb}"
 
 
 def _who(one: StepOutput) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from weir.analysis.columns import starts
+from weir.analysis.ranks import RankName
 from weir.analysis.remote import for_each
 from weir.report.files.last_names import files_of_names
 from weir.report.files.naming import Files
@@ -20,7 +21,7 @@ from weir.report.frame.build import Report, StepReport, figure
 from weir.report.output_cost.calls import LIBRARIES, Callers, Labels, costs_in, labels_of
 from weir.report.output_cost.waiting import waits_for
 from weir.report.waits.account import Account
-from weir.report.waits.locations import Locations, locations_of
+from weir.report.waits.locations import Locations, locations_of, names_of, roots_of
 from weir.report.waits.summary import synchronisation_of
 from weir.trace._abi import OF_FILE, OF_LABEL, OF_RANK
 from weir.trace.ops import MPI_IO, STDIO
@@ -40,7 +41,7 @@ class Cost:
 
     file: str
     variable: str | None
-    rank: int
+    rank: RankName
     ranks: int
     calls: int
     elapsed_ns: int
@@ -95,7 +96,7 @@ def _cost_of(step: StepReport, behind: Files) -> OutputCost | None:
     if found.waits is None:
         if any(member.process.ranks > 1 for member in step.data.members):
             return None
-        locations, has_mpi = locations_of(step.data, _roots(step)), False
+        locations, has_mpi = locations_of(step.data, roots_of(step.data)), False
     labels = labels_of(step.data, step.names, behind)
     callers = _callers(step, locations, found.account if has_mpi else None)
     growing = waits_for(found.account, _writers(step, locations))
@@ -103,7 +104,8 @@ def _cost_of(step: StepReport, behind: Files) -> OutputCost | None:
     rows = np.concatenate(for_each(costs_in, step.data, step.names, pieces))
     if step.choice.rank is not None:
         rows = rows[locations.rank[rows["rank"]] == step.choice.rank]
-    return _costs(locations, labels, rows) if len(rows) else None
+    ranks = names_of(step.data, step.names.ranks, locations)
+    return _costs(ranks, labels, rows) if len(rows) else None
 
 
 def _writers(step: StepReport, locations: Locations) -> np.ndarray:
@@ -113,18 +115,6 @@ def _writers(step: StepReport, locations: Locations) -> np.ndarray:
     of_output |= np.isin(columns.layer, (MPI_IO, *LIBRARIES))
     writes[locations.of_member[columns.member[of_output]]] = True
     return writes[:-1]
-
-
-def _roots(step: StepReport) -> list[int]:
-    """Processes that no other process of the step started, of a step without MPI."""
-    data = step.data
-    children = {child for every in data.children.values() for child in every}
-    pids = {(one.file, one.process.pid) for one in data.members if not one.is_launcher}
-    return [
-        index for index, one in enumerate(data.members)
-        if not one.is_launcher and one.process.whole
-        and (index not in children or (one.file, one.process.ppid) not in pids)
-    ]  # fmt: skip
 
 
 def _callers(step: StepReport, locations: Locations, account: Account | None) -> Callers:
@@ -140,13 +130,13 @@ def _callers(step: StepReport, locations: Locations, account: Account | None) ->
     return Callers(locations.of_member, thread, is_plain[locations.of_member])
 
 
-def _costs(locations: Locations, labels: Labels, rows: np.ndarray) -> OutputCost:
+def _costs(ranks: list[RankName], labels: Labels, rows: np.ndarray) -> OutputCost:
     file = labels.file[rows["label"]].astype(np.int64)
     is_label = rows["of"] == OF_LABEL
     with_variables = np.unique(file[is_label & (file != rows["label"])])
 
     def costs(which: np.ndarray, variable: Callable[[int], str | None]) -> list[Cost]:
-        every = [Figures(which, where, locations) for where in _groups(which["label"])]
+        every = [Figures(which, where, ranks) for where in _groups(which["label"])]
         return [one.cost(labels.texts[labels.file[one.label]], variable(one.label))
             for one in every]
 
@@ -156,7 +146,7 @@ def _costs(locations: Locations, labels: Labels, rows: np.ndarray) -> OutputCost
     files = costs(rows[rows["of"] == OF_FILE], lambda _: None)
     named = costs(rows[is_label & np.isin(file, with_variables)], name)
     of_rank = rows[rows["of"] == OF_RANK]
-    whole = Figures(of_rank, np.arange(len(of_rank)), locations).cost("TOTAL", None)
+    whole = Figures(of_rank, np.arange(len(of_rank)), ranks).cost("TOTAL", None)
     return OutputCost(_dearest(files), _dearest(named), whole)
 
 
@@ -171,7 +161,7 @@ def _groups(key: np.ndarray) -> Iterator[np.ndarray]:
 class Figures:
     """Some rows added up by rank, and the rank with most work."""
 
-    def __init__(self, rows: np.ndarray, where: np.ndarray, locations: Locations) -> None:
+    def __init__(self, rows: np.ndarray, where: np.ndarray, ranks: list[RankName]) -> None:
         its = rows[where]
         self.label = int(its["label"][0])
         every, place = np.unique(its["rank"], return_inverse=True)
@@ -182,7 +172,7 @@ class Figures:
         longest = int(np.argmax(elapsed))
         self.figures = {name: int(of[longest]) for name, of in sums.items()} | {
             "elapsed_ns": int(elapsed[longest]),
-            "rank": int(locations.rank[every[longest]]),
+            "rank": ranks[every[longest]],
             "ranks": len(every),
             "all_ns": int(elapsed.sum()),
             "waited_ns": int(its["waited_ns"].sum()),

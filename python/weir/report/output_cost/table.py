@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from weir.analysis.names import matches, shown
-from weir.report.frame.build import Report, figure
+from weir.report.frame.build import Report, StepReport, figure
 from weir.report.frame.declared import Field, Listing
 from weir.report.frame.kind import DEFAULT_TOP, Options, TableKind
 from weir.report.frame.table import Table
@@ -33,7 +33,7 @@ _FIGURES = (
           "come", "gather", _INFERRED),
     Field("packing_ns", "int", "ns", "inferred: computing between gathers and calls", "packing",
           _INFERRED),
-    Field("rank", "int32", "", "that rank", "rank"),
+    Field("rank", "rank", "", "that rank", "rank"),
     Field("ranks", "int", "", "ranks that make calls on it"),
     Field("all_ns", "int", "ns", "elapsed_ns of all ranks, added up", "all", "rank-s"),
     Field("waited_ns", "int", "ns", "waits of other ranks in MPI for one in it", "caused",
@@ -80,7 +80,7 @@ def _rows(report: Report, of: str) -> list[dict[str, Any]]:
         row
         for step, found in zip(report.steps, output_costs_of(report))
         if found is not None
-        for row in _of_step(getattr(found, of), step.name)
+        for row in _of_step(getattr(found, of), step)
     ]
 
 
@@ -93,7 +93,9 @@ _LEGEND = (
 
 
 def _of_total(whole: Cost) -> str:
-    of_whom = f"of rank {whole.rank}, which has" if whole.rank >= 0 else "of the process with"
+    of_whom = f"of {whole.rank.title}, which has"
+    if not whole.rank.is_rank:
+        of_whom = "of the process with"
     return (
         f"TOTAL: {of_whom} most work on all files together; no sum of the lines: these may be of "
         "other ranks, and add up to more where calls on several files overlap in time"
@@ -113,11 +115,11 @@ def _tables(report: Report, options: Options) -> Iterator[Table]:
             top, which = _listed(kept, options)
             is_whole = wanted is None and len(kept) > 1
             yield LISTING.table(
-                f"Cost of output of {step.name}", _of_step(kept, step.name), cwd=step.data.cwd,
-                top=top, which=which, footer=[vars(found.whole)] * is_whole,
+                f"Cost of output of {step.name}", _of_step(kept, step), cwd=step.data.cwd,
+                top=top, which=which, footer=_of_step([found.whole], step) * is_whole,
                 remarks=_LEGEND + (_of_total(found.whole),) * is_whole,
             )  # fmt: skip
-        yield from _by_file(variables, step.name, step.data.cwd, options.limit)
+        yield from _by_file(variables, step, options.limit)
 
 
 def _listed(costs: Sequence[Cost], options: Options) -> tuple[int | None, str]:
@@ -130,17 +132,20 @@ def _listed(costs: Sequence[Cost], options: Options) -> tuple[int | None, str]:
 
 
 def _by_file(
-    variables: Sequence[Cost], step: str, cwd: str | None, top: int | None
+    variables: Sequence[Cost], step: StepReport, top: int | None
 ) -> Iterator[Table]:
     """Variables of all files, the dearest first."""
     if variables:
-        title = f"Cost of output of {step} by variable"
+        title = f"Cost of output of {step.name} by variable"
         rows = _of_step(variables, step)
-        yield BY_VARIABLE.table(title, rows, cwd=cwd, top=top, without=["all_ns", "rank"])
+        without = ["all_ns", "rank"]
+        yield BY_VARIABLE.table(title, rows, cwd=step.data.cwd, top=top, without=without)
 
 
-def _of_step(costs: Sequence[Cost], step: str) -> list[dict[str, Any]]:
-    return [vars(one) | {"step": step} for one in costs]
+def _of_step(costs: Sequence[Cost], step: StepReport) -> list[dict[str, Any]]:
+    return [
+        vars(one) | {"step": step.name} for one in costs
+    ]  # fmt: skip
 
 
 OUTPUT_COST = TableKind(

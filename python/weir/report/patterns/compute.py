@@ -94,7 +94,7 @@ def _of_file(
     threads = threads_for(file.header.file_bytes)
     found, commons = file.accesses(of_text, chosen, all_names, by_process, threads)
     member = found["process"].astype(np.int64) + first
-    ranks = np.array([one.rank for one in data.members], np.int32)
+    ranks = np.array([one.number for one in data.members], np.int32)
     name = name_numbers(file, found, names, numbers) if len(found) else np.zeros(0, np.int32)
     text = file.texts_of(found["process"], found["file"]) if len(found) else np.zeros(0, np.uint32)
     at = np.minimum(text, len(numbers))
@@ -187,6 +187,9 @@ def _by_last_names(
             yield step, replace(one, columns=one.columns | {"name": names})
 
 
+_RANKS = ("rank", "fastest_rank", "slowest_rank")
+
+
 class _Groups:
     """The rows of one step: one for each combination of the keys, sums over all else. figures: by
     name, arrays of one length."""
@@ -219,6 +222,7 @@ class _Groups:
                 "sizes": _words(commons.get((at, 0), ())),
                 "strides": _words(commons.get((at, 1), ())),
             }  # fmt: skip
+            row |= {key: names.ranks[row[key]] for key in _RANKS if key in row}
             if not row["stripe"]:
                 row["stripe"] = row["off_stripe"] = None
         return made

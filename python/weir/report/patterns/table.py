@@ -59,7 +59,7 @@ _VOLUME = (
 BY_RANK = Listing(
     "access_patterns_by_rank",
     "how each rank reads and writes each file",
-    (*_WHAT, Field("rank", "int32", "", "the rank, -1: a process without one"), *_VOLUME,
+    (*_WHAT, Field("rank", "rank", "", "the rank, -1: a process without one"), *_VOLUME,
      *_CLASSES, *_COUNTS),
     patterns_by_rank,
 )  # fmt: skip
@@ -70,9 +70,9 @@ BY_FILE = Listing(
         *_WHAT, Field("ranks", "int", "", "ranks with such calls"), *_VOLUME, *_CLASSES, *_COUNTS,
         Field("interleaved", "int", "", "ranks whose range of bytes overlaps that of another rank "
               "of their node"),
-        Field("fastest_rank", "int32", "", "the rank with the least time in these calls"),
+        Field("fastest_rank", "rank", "", "the rank with the least time in these calls"),
         Field("fastest_ns", "int", "ns", "its time"),
-        Field("slowest_rank", "int32", "", "the rank with the most time"),
+        Field("slowest_rank", "rank", "", "the rank with the most time"),
         Field("slowest_ns", "int", "ns", "its time"),
         Field("deviation_ns", "int", "ns", "standard deviation of the ranks' times"),
         Field("deviation_bytes", "int", "bytes", "standard deviation of the ranks' bytes"),
@@ -94,7 +94,7 @@ def _cells(row: dict[str, Any], shown: str) -> tuple[str, ...]:
         str(calls), f"{row['bytes'] / 1e6:.3f}", str(row["ranks"]),
         *(percent(row[part], calls) for part in _PARTS), size, stride,
         percent(row["off_block"], calls), str(row["switches"]), str(row["interleaved"]),
-        str(row["slowest_rank"]), seconds(row["slowest_ns"]), row["way"][0], shown,
+        row["slowest_rank"].label, seconds(row["slowest_ns"]), row["way"][0], shown,
     )  # fmt: skip
 
 

@@ -81,7 +81,7 @@ def test_counters_are_darshan_s_of_ior(tmp_path, layout, counters, threads):
         assert row["random"] == row["unknown"] == row["again"] == 0
         assert row["adjacent"] + row["strided"] + row["first"] == calls
         assert (row["begin"], row["end"]) == (0, calls * layout[0])
-        assert (row["fastest_rank"], row["slowest_rank"]) == (0, RANKS - 1)
+        assert (row["fastest_rank"].rank, row["slowest_rank"].rank) == (0, RANKS - 1)
         assert row["slowest_ns"] == calls // RANKS * (10 + RANKS - 1)
 
 
@@ -151,7 +151,7 @@ def test_figures_are_those_of_a_walk_over_the_calls(tmp_path, seed):
         for rank in range(3)
     }
     run = write_run(tmp_path / "run", calls, threads=1 + seed % 3)
-    rows = {(row["rank"], row["way"]): row for row in patterns_by_rank(build(run))}
+    rows = {(row["rank"].rank, row["way"]): row for row in patterns_by_rank(build(run))}
     for rank, made in calls.items():
         for way, expected in walk(made).items():
             row = rows.pop((rank, way))

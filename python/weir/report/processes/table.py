@@ -23,6 +23,7 @@ def _rows_of(step: StepReport, mask: np.ndarray) -> Iterator[dict[str, Any]]:
         member = data.members[index]
         process, line = member.process, data.lines[member.file]
         yield vars(one) | {
+            "rank": step.names.ranks[member.number],
             "ppid": process.ppid, "cwd": process.cwd,
             "started_ns": line.timestamp(process.start_ticks),
             "ended_ns": line.timestamp(process.end_ticks) if process.end_ticks else None,
@@ -48,9 +49,9 @@ LISTING = Listing(
     (
         Field("step", "text", "", "name of the step", "Step"),
         Field("node", "text", "", "name of the node", "node"),
-        Field("rank", "int32", "",
+        Field("rank", "rank", "",
               "rank of the process, -1: it has none; 0 for all where nothing in the step is "
-              "parallel", "rank", show=lambda rank: "-" if rank < 0 else str(rank)),
+              "parallel", "<rank", show=lambda one: one.label if one.is_rank else "-"),
         Field("pid", "int32", "", "process id on the node", "pid"),
         Field("ppid", "int32", "", "process id of its parent"),
         Field("cwd", "text", "", "where it began"),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,7 +16,7 @@ KINDS = (("read", "R"), ("write", "W"), ("other", "OCM"))
 
 @figure
 def ranks_of(report: Report) -> list[dict[str, Any]]:
-    """Step by step by rank; the processes without a rank, -1, come last. Figures mean what they
+    """Step by step by rank; programs without a rank come last. Figures mean what they
     mean in the table of steps, so that they add up to it."""
     return [row for step in report.steps for row in _of_step(step)]
 
@@ -35,15 +36,24 @@ def _of_step(step: StepReport) -> Iterator[dict[str, Any]]:
         add(f"{kind}_calls", columns.app_calls, mask)
         add(f"{kind}_ns", columns.own_ns, mask)
         add(f"{kind}_bytes", columns.moved, mask)
-    nodes = _nodes(step)
+    nodes, processes = _nodes(step), _processes(step)
     for row, rank in enumerate(ranks.tolist()):
         found = {key: int(values[row]) for key, values in sums.items()}
         ns = sum(found[f"{kind}_ns"] for kind, _ in KINDS)
         yield {
-            "step": step.name, "rank": rank, "node": nodes.get(rank, ""),
+            "step": step.name, "rank": step.names.ranks[rank], "node": nodes.get(rank, ""),
+            "processes": processes[rank],
             "files": step.by_rank[rank].files, "ns": ns,
             "wall_share": ns / step.wall_ns if step.wall_ns else 0.0, **found,
         }  # fmt: skip
+
+
+def _processes(step: StepReport) -> Counter[int]:
+    """How many each rank or program is; what one replaced by exec, and it, are one."""
+    chosen = zip(step.data.members, step.members)
+    return Counter(number for number, _, _ in {
+        (one.number, one.file, one.process.pid) for one, is_chosen in chosen if is_chosen
+    })  # fmt: skip
 
 
 def _nodes(step: StepReport) -> dict[int, str]:
@@ -51,5 +61,5 @@ def _nodes(step: StepReport) -> dict[int, str]:
     found: dict[int, dict[str, None]] = {}
     for member, is_chosen in zip(step.data.members, step.members):
         if is_chosen:
-            found.setdefault(member.rank, {})[step.data.files[member.file].node] = None
+            found.setdefault(member.number, {})[step.data.files[member.file].node] = None
     return {rank: ",".join(nodes) for rank, nodes in found.items()}

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from weir.report.frame.build import Report
 from weir.report.frame.declared import Field, Listing, sums
@@ -30,7 +31,8 @@ LISTING = Listing(
     f"{_SHOWS}, as in `weir report --tables ranks`",
     (
         Field("step", "text", "", "name of the step", "Step"),
-        Field("rank", "int32", "", "rank of the process, -1: processes without one", "Rank"),
+        Field("rank", "rank", "", "rank of the process, -1: processes without one", "<Rank"),
+        Field("processes", "int", "", "how many they are", "proc."),
         Field("node", "text", "", "its node; several with commas between them", "Node"),
         Field("read_calls", "int", "", "reads of the program", "read", "Calls"),
         Field("write_calls", "int", "", "writes of the program", "write", "Calls"),
@@ -54,7 +56,7 @@ LISTING = Listing(
     ),
     ranks_of,
 )  # fmt: skip
-_SUMMED = tuple(one.name for one in LISTING.fields[3:11])
+_SUMMED = tuple(one.name for one in LISTING.fields[4:12])
 
 
 def _tables(report: Report, options: Options) -> Iterator[Table]:
@@ -65,17 +67,21 @@ def _tables(report: Report, options: Options) -> Iterator[Table]:
             continue
         top = options.limit
         is_cut = top is not None and top < len(rows)
-        listed = sorted(rows, key=lambda row: (-row["ns"], row["rank"])) if is_cut else rows
-        ranks = [row for row in rows if row["rank"] >= 0]
+        listed = sorted(rows, key=lambda row: -row["ns"]) if is_cut else rows
+        ranks = [row for row in rows if row["rank"].is_rank]
         means = {key: round(of / len(ranks)) for key, of in sums(ranks, *_SUMMED).items()
             } if len(ranks) > 1 else {}
         footer = [{"rank": "MEAN", **means,
             "wall_share": sum(row["wall_share"] for row in ranks) / len(ranks)}] if means else []
-        title = _HEADING + (f" of {step.name}" if len(report.steps) > 1 else "")
+        is_parallel = bool(step.data.worlds)
+        title = (_HEADING if is_parallel else "I/O of each program") + (f" of {step.name}" if len(report.steps) > 1 else "")
         nodes = {row["node"] for row in rows}
         without = ["step", *(["node"] if len(nodes) == 1 else [])]
-        yield LISTING.table(title, listed, top=top, which=", those with most I/O time",
+        if all(row["processes"] == 1 or row["rank"].is_rank for row in rows):
+            without.append("processes")
+        made = LISTING.table(title, listed, top=top, which=", those with most I/O time",
             without=without, footer=footer)
+        yield made if is_parallel else replace(made, columns=("<Program", *made.columns[1:]))
 
 
 RANKS = TableKind(

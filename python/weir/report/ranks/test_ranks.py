@@ -43,7 +43,7 @@ def text_of(report, **options) -> list[str]:
 
 def test_each_rank_has_its_calls_bytes_and_time(run):
     rows = ranks_of(build(run))
-    assert [row["rank"] for row in rows] == list(range(RANKS))
+    assert [row["rank"].rank for row in rows] == list(range(RANKS))
     for rank, row in enumerate(rows):
         assert row["node"] == f"node{rank % NODES}" and row["files"] == 1
         assert (row["read_calls"], row["write_calls"], row["other_calls"]) == (rank, 1, 1)

@@ -14,6 +14,7 @@ from itertools import groupby
 
 from weir.analysis.columns import Columns, Row, class_codes, merged, rows
 from weir.analysis.names import NO_NAME
+from weir.analysis.ranks import in_order
 from weir.report.frame.build import StepReport
 from weir.trace.ops import BELOW, FORTRAN, NESTED, POSIX, STDIO, op_named, ops
 
@@ -69,7 +70,8 @@ def file_details(columns: Columns) -> list[FileDetail]:
         for (rank, name), group in groupby(rows(table), key=lambda row: (row.rank, row.name))
         if name != NO_NAME
     ]
-    return sorted(made, key=lambda one: (one.rank, first[one.rank, one.name], one.name))
+    place = {rank: at for at, rank in enumerate(in_order(one.rank for one in made))}
+    return sorted(made, key=lambda one: (place[one.rank], first[one.rank, one.name], one.name))
 
 
 def is_system_below(row: Row) -> bool:
@@ -115,11 +117,9 @@ def _ordered(sums: dict[int, list[int]]) -> tuple[Routine, ...]:
 
 def routines_of(step: StepReport, rank: int | None = None) -> RoutineTable:
     """The summary of one rank, or of all."""
-    return routine_table(step.columns if rank is None
-        else step.columns.where(step.columns.rank == rank))
+    return routine_table(step.of_rank(rank))
 
 
 def details_of(step: StepReport, rank: int | None = None) -> list[FileDetail]:
     """File by file, of one rank or of all."""
-    return file_details(step.columns if rank is None
-        else step.columns.where(step.columns.rank == rank))
+    return file_details(step.of_rank(rank))

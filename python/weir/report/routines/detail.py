@@ -24,14 +24,15 @@ def detail_lines(report: Report, step: StepReport, rank: int | None, *, pattern:
         kept = {id(one) for one in slowest}
         details = [one for one in details if id(one) in kept]
     for one in details:
-        yield from _file_lines(one, shown(report.names[one.name], step.data.cwd))
+        label = report.names.ranks[one.rank].label
+        yield from _file_lines(one, label, shown(report.names[one.name], step.data.cwd))
         yield ""
     if len(details) < every:
         yield f"({len(details)} of {every} files: the slowest; --tables detail --top 0 prints all)"
 
 
-def _file_lines(one: FileDetail, name: str) -> Iterator[str]:
-    head = f"{one.rank}:weir Detail"
+def _file_lines(one: FileDetail, rank: str, name: str) -> Iterator[str]:
+    head = f"{rank}:weir Detail"
     yield f"{head} File={name}"
     width = max([7, *(len(row.routine) + 1 for row in (*one.table.rows, *one.table.below))])
     yield f"{head} {'Routine':<{width}} {'Calls':>6} {'MB':>8} {'MSEC':>9} {'MB/s':>8}"
@@ -52,7 +53,7 @@ def _routine(row: Routine, width: int) -> str:
 def _tables(report: Report, options: Options) -> Iterator[str]:
     rank = report.shown_ranks[0]
     for step in (one for one in report.steps if one.keeps_names):
-        who = "every rank" if rank is None else f"rank {rank}"
+        who = "every rank" if rank is None else step.who(rank)
         yield f"\nDetail for {step.name}, {who}\n"
         yield from detail_lines(report, step, rank, pattern=options.pattern,
             top=options.detail_limit)

@@ -51,9 +51,7 @@ def _row(one: Routine) -> dict[str, Any]:
 def summary_table(step: StepReport, rank: int | None) -> Table:
     """Routines of one rank (None: of all) in one step."""
     table = routines_of(step, rank)
-    ranks = sum(one >= 0 for one in step.ranks)
-    everyone = f"all {ranks} ranks" + (" and other processes" if -1 in step.ranks else "")
-    title = f"Summary for {step.name}, {everyone if rank is None else f'rank {rank}'}"
+    title = f"Summary for {step.name}, {step.who(rank)}"
     rows, total = [_row(one) for one in table.rows], _row(table.total)
     return LISTING.table(title, rows, footer=[total], remarks=_below_remarks(table))
 
@@ -70,7 +68,7 @@ def _below_remarks(table: RoutineTable) -> Iterator[str]:
 def _tables(report: Report, _: Options) -> Iterator[Table]:
     for step in report.steps:
         for rank in report.shown_ranks:
-            if rank is None or rank in step.ranks:
+            if rank is None or step.has_rank(rank):
                 yield summary_table(step, rank)
 
 

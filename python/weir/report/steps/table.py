@@ -11,6 +11,7 @@ from weir.report.frame.build import Report, StepReport
 from weir.report.frame.declared import Field, Listing
 from weir.report.frame.figures import share, share_text, short, thousands
 from weir.report.frame.kind import TableKind
+from weir.report.frame.programs import one_of, plural, programs_of
 from weir.report.frame.table import Table
 from weir.report.processes.compute import is_step_complete
 from weir.report.routines.compute import routines_of
@@ -32,7 +33,7 @@ _OF_ALL = (  # in the layout of the reference
 )  # fmt: skip
 _OF_RANK_0 = tuple(
     replace(one, name=f"rank0_{one.name}", kind=one.kind.rstrip("?") + "?", group="Rank 0 I/O",
-            meaning=f"the same of rank 0: {one.name}")
+            meaning=f"the same of rank 0 of each program: {one.name}")
     for one in _OF_ALL
 )  # fmt: skip
 
@@ -52,7 +53,7 @@ LISTING = Listing(
         Field("job_id", "text?", "", "of the batch system"),
         Field("exit_status", "int?", "",
               "of the command; negative: killed by that signal; null: not known"),
-        Field("ranks", "int", "", "ranks of the parallel program; 1 when nothing was parallel"),
+        Field("ranks", "int", "", "ranks of the parallel programs; 1 when nothing was parallel"),
         Field("processes", "int", "", "processes, launchers left out"),
         Field("nodes", "int", "", "trace files, one for each node"),
         *_OF_RANK_0,
@@ -64,8 +65,10 @@ LISTING = Listing(
         Field("complete", "bool", "", "nothing is missing or damaged"),
         Field("rank0", "object", "", "calls, bytes, seconds, files"),
         Field("all", "object", "", "calls, bytes, seconds, files"),
+        Field("programs", "object", "",
+              "name, ranks (0: processes without one), times: how often so many were started"),
         Field("by_rank", "object", "",
-              "rank (-1: processes without a rank), calls, bytes, seconds, files"),
+              "rank (-1: a program without one), rank_label, calls, bytes, seconds, files"),
         Field("by_node", "object", "",
               "node, ranks, calls, bytes, seconds; rank_seconds: of its ranks least, median, most"),
         Field("routines", "object", "", "rank0, all: rows, total and below of the table routines"),
@@ -91,8 +94,7 @@ def _rank0(of: Report | StepReport) -> dict[str, Any]:
 
 def mean_rank_ns(report: Report) -> float:
     """I/O time of a rank, on average over the ranks of each step; its calls added up."""
-    ranks = [max(1, sum(rank >= 0 for rank in step.ranks)) for step in report.steps]
-    return sum(step.all.ns / count for step, count in zip(report.steps, ranks))
+    return sum(step.all.ns / max(1, step.rank_count) for step in report.steps)
 
 
 def step_table(report: Report) -> Table:
@@ -108,8 +110,12 @@ def step_table(report: Report) -> Table:
         {"step": "TOTAL"} | total | {"files": "", "rank0_files": ""},
         {"step": "%WALL"} | printed,
     )
-    active = "" if report.active_ns is None else " Active: time with at least one rank in I/O."
-    remarks = [f"I/O sec: sum over the ranks.{active}", "%WALL: share of the wall time"]
+    word = one_of(report)
+    active = "" if report.active_ns is None else f" Active: time with at least one {word} in I/O."
+    remarks = [f"I/O sec: sum over the {plural(word)}.{active}", "%WALL: share of the wall time"]
+    several = any(len(step.data.worlds) > 1 for step in report.steps)
+    if several:
+        remarks.append("Ranks 0: rank 0 of each parallel program")
     if len(report.shown_ranks) > 1:
         remarks[1] += "; of all ranks: the mean of a rank"
     if not report.keeps_names:
@@ -117,13 +123,21 @@ def step_table(report: Report) -> Table:
     if any(of is not None and of > 1 for of in shares.values()):
         remarks.append("-: calls of several threads or processes at once take more than the wall "
                        "time")
-    return LISTING.table("Steps", LISTING.rows(report), footer=lines, remarks=remarks)
+    is_serial = report.shown_ranks == [None] and one_of(report) == "process"
+    without = [one.name for one in _OF_RANK_0] if is_serial else []
+    made = LISTING.table("Steps", LISTING.rows(report), footer=lines, remarks=remarks,
+        without=without)
+    of_all = "I/O of all processes" if is_serial else "All ranks I/O"
+    of_rank_0 = "Ranks 0 I/O" if several else "Rank 0 I/O"
+    words = {"Rank 0 I/O": of_rank_0, "All ranks I/O": of_all}
+    return replace(made, groups=tuple((words.get(text, text), count) for text, count in
+        made.groups))
 
 
 def by_node(step: StepReport) -> list[dict[str, Any]]:
     """Totals of the ranks of each node, and how these differ in time."""
     on: dict[str, list[Totals]] = {}
-    place = {member.rank: member.file for member in step.data.members if member.rank >= 0}
+    place = {one.number: one.file for one in step.data.members if one.number >= 0}
     for rank, one in step.by_rank.items():
         if rank >= 0:
             on.setdefault(step.data.files[place[rank]].node, []).append(one)
@@ -138,6 +152,11 @@ def by_node(step: StepReport) -> list[dict[str, Any]]:
     return made
 
 
+def _of_rank(step: StepReport, number: int, one: Totals) -> dict[str, Any]:
+    name = step.names.ranks[number]
+    return {"rank": name.rank, "rank_label": name.label, **totals_json(one)}
+
+
 def totals_json(one: Totals) -> dict[str, Any]:
     return {"calls": one.calls, "bytes": one.bytes, "seconds": one.seconds, "files": one.files}
 
@@ -150,11 +169,13 @@ def _row(step: StepReport) -> dict[str, Any]:
         "started_ns": step.started_ns, "wall_ns": step.wall_ns,
         **{key: None if job is None else getattr(job, key)
             for key in ("user", "batch_system", "job_id", "exit_status")},
-        "ranks": sum(rank >= 0 for rank in step.ranks), "processes": int(step.members.sum()),
+        "ranks": step.rank_count, "processes": int(step.members.sum()),
         "nodes": len(data.files), **_rank0(step), **_half(step.all), "active_ns": step.active_ns,
         "lost_events": step.lost_events, "complete": is_step_complete(step),
         "rank0": totals_json(step.rank0), "all": totals_json(step.all),
-        "by_rank": lambda: [{"rank": n, **totals_json(one)} for n, one in step.by_rank.items()],
+        "programs": lambda: [{"name": one.name, "ranks": one.ranks, "times": one.times}
+            for one in programs_of(step)],
+        "by_rank": lambda: [_of_rank(step, *one) for one in step.by_rank.items()],
         "by_node": lambda: by_node(step),
         "routines": lambda: {
             name: routines_json(routines_of(step, rank))

@@ -14,9 +14,9 @@ from functools import cached_property
 
 import numpy as np
 
+from weir.analysis.ranks import NO_RANK, RankNames, in_order, listed
 from weir.analysis.step import Member, StepData
 from weir.analysis.tiles import MOST_BINS, NOWHERE, Grid, coarser, grid_over, tiles
-from weir.report.frame.figures import spans
 from weir.trace._abi import TILE
 
 MOST_ROWS = 512
@@ -33,6 +33,7 @@ class StepSpan:
     members: np.ndarray
     first_ns: int
     last_ns: int
+    ranks: RankNames
 
     @property
     def name(self) -> str:
@@ -50,21 +51,23 @@ class Segment:
 
 @dataclass(frozen=True)
 class Lane:
-    """One row of the picture: these ranks, rising (-1: processes without a rank)."""
+    """One row of the picture: ranks by their numbers (weir.analysis.ranks), or the programs of
+    steps without ranks; NO_RANK: all processes without a rank beside ranks. label: short, ranks
+    that lie apart are named by the first of them."""
 
     of: tuple[int, ...]
+    label: str
 
     @property
     def ranks(self) -> int:
         return len(self.of)
 
-    @property
-    def label(self) -> str:
-        """Short: ranks that lie apart are named by the first of them."""
-        if self.of[0] < 0:
-            return "others"
-        is_row = self.of[-1] - self.of[0] == len(self.of) - 1
-        return spans(self.of) if is_row else f"{self.of[0]}, ..."
+    @staticmethod
+    def named(of: tuple[int, ...], names: RankNames) -> Lane:
+        if of[0] == NO_RANK:
+            return Lane(of, "others")
+        every = listed(names[one] for one in of)
+        return Lane(of, f"{names[of[0]].label}, ..." if "," in every else every)
 
 
 @dataclass(frozen=True)
@@ -186,7 +189,7 @@ def _common_shift(steps: list[StepSpan], most: int) -> int:
 def layout_of(steps: list[StepSpan]) -> Layout:
     """A lane for each rank; where there are too many for a picture, ranks of one node share one.
     Nodes that are too many share a place with their neighbours."""
-    found = sorted({(m.rank, _node(step, m)) for step in steps for m in _chosen(step)})
+    found = sorted({(_number(step, m), _node(step, m)) for step in steps for m in _chosen(step)})
     nodes = sorted({node for _, node in found})
     together = -(-len(nodes) // MOST_ROWS) if nodes else 1
     place_of = {node: at // together for at, node in enumerate(nodes)}
@@ -194,9 +197,10 @@ def layout_of(steps: list[StepSpan]) -> Layout:
     home: dict[int, int] = {}  # the place of a rank, in the first step that has it
     for step in steps:
         for m in _chosen(step):
-            home.setdefault(m.rank, place_of[_node(step, m)])
-    others = home.pop(-1, None)
-    lanes = _lanes(home, len(places)) + [Lane((-1,))] * (others is not None)
+            home.setdefault(_number(step, m), place_of[_node(step, m)])
+    others = home.pop(NO_RANK, None)
+    every = _lanes(home, len(places)) + [(NO_RANK,)] * (others is not None)
+    lanes = [Lane.named(one, steps[0].ranks) for one in every]
     lane_of = {rank: at for at, lane in enumerate(lanes) for rank in lane.of}
     pairs = {(lane_of[rank], place_of[node]) for rank, node in found}
     cells = np.array(sorted(pairs) or [(0, 0)], np.int64).reshape(-1, 2)
@@ -204,32 +208,37 @@ def layout_of(steps: list[StepSpan]) -> Layout:
         every = np.arange(len(lanes))
         return Layout(tuple(lanes), (), np.column_stack((every, np.zeros_like(every))))
     ranks_in = Counter(at for rank, at in {(rank, place_of[node]) for rank, node in found}
-        if rank >= 0)
+        if rank != NO_RANK)
     made = tuple(Place(names, ranks_in[at]) for at, names in enumerate(places))
-    return Layout(tuple(lanes) or (Lane((0,)),), made, cells)
+    return Layout(tuple(lanes) or (Lane((0,), "0"),), made, cells)
 
 
 def _chosen(step: StepSpan) -> list[Member]:
     return [m for m, is_chosen in zip(step.data.members, step.members) if is_chosen]
 
 
+def _number(step: StepSpan, member: Member) -> int:
+    """Of its lane: processes without a rank share one beside ranks."""
+    return member.number if member.number >= 0 or not step.data.worlds else NO_RANK
+
+
 def _node(step: StepSpan, member: Member) -> str:
     return step.data.files[member.file].node
 
 
-def _lanes(home: dict[int, int], places: int) -> list[Lane]:
+def _lanes(home: dict[int, int], places: int) -> list[tuple[int, ...]]:
     """home: the place of each rank."""
     if len(home) <= MOST_ROWS:
-        return [Lane((rank,)) for rank in sorted(home)]
+        return [(rank,) for rank in in_order(home)]
     by_place: list[list[int]] = [[] for _ in range(places)]
-    for rank in sorted(home):
+    for rank in in_order(home):
         by_place[home[rank]].append(rank)
     together = -(-len(home) // MOST_ROWS)
     while sum(-(-len(its) // together) for its in by_place) > max(MOST_ROWS, places):
         together += 1
-    lanes = [Lane(tuple(its[at : at + together])) for its in by_place
+    lanes = [tuple(its[at : at + together]) for its in by_place
         for at in range(0, len(its), together)]
-    return sorted(lanes, key=lambda lane: lane.of)
+    return sorted(lanes, key=lambda lane: (lane[0] < 0, abs(lane[0])))
 
 
 def _rows_of(step: StepSpan, layout: Layout) -> list[np.ndarray]:
@@ -238,7 +247,7 @@ def _rows_of(step: StepSpan, layout: Layout) -> list[np.ndarray]:
     place = {node: at for at, one in enumerate(layout.places) for node in one.nodes}
     cell = {tuple(pair): at for at, pair in enumerate(layout.cells.tolist())}
     cell_of = np.array(
-        [cell.get((lane.get(m.rank, -1), place.get(_node(step, m), 0)), NOWHERE)
+        [cell.get((lane.get(_number(step, m), -1), place.get(_node(step, m), 0)), NOWHERE)
             if is_chosen else NOWHERE
             for m, is_chosen in zip(step.data.members, step.members)], np.uint32
     )

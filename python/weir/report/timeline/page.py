@@ -37,7 +37,7 @@ def span_of(step: StepReport) -> StepSpan:
     if len(step.columns):
         first, last = min(first, int(step.columns.first_ns.min())), max(last,
             int(step.columns.last_ns.max()))
-    return StepSpan(step.data, step.members, first, last)
+    return StepSpan(step.data, step.members, first, last, step.names.ranks)
 
 
 def has_calls(step: StepReport) -> bool:

@@ -44,7 +44,7 @@ def _of_ranks(found: Synchronisation, least_ns: float) -> dict[int, int]:
         if one.io_ns > least_ns:
             of_rank = account.operations.location == one.location
             free = np.where(of_rank, account.own_ns, 0)
-            made[int(account.locations.rank[one.location])] = account.operations.replay.run(
+            made[int(account.locations.number[one.location])] = account.operations.replay.run(
                 free).saved_ns
     return made
 

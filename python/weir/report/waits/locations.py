@@ -1,29 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks of a step: which processes are one rank of which parallel program.
 
-A step may start several programs, one after another or side by side; a communicator of one is none
-of the other. As for clocks (weir.analysis.alignment), the n-th process of one rank belongs to the
-n-th program of its size. What a rank starts itself (a shell, cp) is that rank's I/O.
+A step may start several programs, one after another or side by side (weir.analysis.worlds); a
+communicator of one is none of the other. What a rank starts itself (a shell, cp) is that rank's
+I/O.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from weir.analysis.ranks import RankName, RankNames
 from weir.analysis.step import StepData
 
 
 @dataclass(frozen=True)
 class Locations:
-    """Arrays by rank, in the order of programs and ranks; of_member: the rank of each member of the
-    step, -1 none."""
+    """Arrays by rank, in the order of programs and ranks. rank: in its program; number: what
+    identifies it in the report; of_member: the place of each member of the step here, -1 none."""
 
     program: np.ndarray
     rank: np.ndarray
+    number: np.ndarray
     node: np.ndarray  # index of its trace file
     speaker: np.ndarray  # the member that is the rank itself
     of_member: np.ndarray
@@ -44,6 +46,21 @@ class Locations:
         return np.where(keys[place] == sought, place, -1)
 
 
+def names_of(data: StepData, ranks: RankNames, locations: Locations) -> list[RankName]:
+    """What tables call them. A process of a step without ranks stands for all that it started."""
+    named = [ranks[number] for number in locations.number.tolist()]
+    if data.worlds:
+        return named
+    times = Counter(one.label for one in named)
+    pids = [data.members[speaker].process.pid for speaker in locations.speaker.tolist()]
+    if len(named) == 1 and len(locations.members[0]) > 1:
+        return [replace(named[0], label="all")]
+    return [
+        replace(one, label=f"{one.label} {pid}") if times[one.label] > 1 else one
+        for one, pid in zip(named, pids)
+    ]  # fmt: skip
+
+
 def locations_of(data: StepData, speakers: Iterable[int]) -> Locations:
     """speakers: members that made records of MPI or marks of phases; each is a rank, with the
     processes that it started."""
@@ -54,19 +71,19 @@ def locations_of(data: StepData, speakers: Iterable[int]) -> Locations:
     programs: dict[tuple[int, int], int] = {}
     found = []
     for member in speakers:
-        process, rank = data.members[member].process, data.members[member].rank
-        nth = seen[process.ranks, rank]
-        seen[process.ranks, rank] += 1
-        program = programs.setdefault((process.ranks, nth), len(programs))
-        found.append((program, rank, data.members[member].file, member))
+        one = data.members[member]
+        nth = seen[one.world, one.rank]
+        seen[one.world, one.rank] += 1
+        program = programs.setdefault((one.world, nth), len(programs))
+        found.append((program, one.rank, one.number, one.file, member))
     found.sort()
     of_member = np.full(len(data.members), -1, np.int64)
-    for location, (_, _, _, member) in enumerate(found):
+    for location, (*_, member) in enumerate(found):
         of_member[member] = location
     _add_descendants(data, of_member)
     members = _grouped(of_member, len(found))
     columns = (np.array(column, np.int64) for column in zip(*found)) if found else (np.empty(0,
-        np.int64),) * 4
+        np.int64),) * 5
     return Locations(*columns, of_member, tuple(map(tuple, members)))
 
 
@@ -78,7 +95,9 @@ def lives_of(data: StepData, locations: Locations) -> np.ndarray:
     for location, member in enumerate(locations.speaker.tolist()):
         one = data.members[member]
         line, process = data.lines[one.file], one.process
-        begin = line.timestamp(process.start_ticks)
+        starts = [data.members[other].process.start_ticks for other in locations.members[location]
+            if data.members[other].process.pid == process.pid]
+        begin = line.timestamp(min(starts))
         ends = [line.timestamp(t) for t in (process.last_ticks, process.end_ticks) if t]
         lives[location] = begin, max([begin, *ends, int(last[member])])
     return lives
@@ -92,13 +111,35 @@ def _grouped(of_member: np.ndarray, count: int) -> list[list[int]]:
     return members
 
 
+def roots_of(data: StepData) -> list[int]:
+    """Processes that no other process of the step started, each as the program that it ran last."""
+    pids = {(one.file, one.process.pid) for one in data.members if not one.is_launcher}
+    last: dict[tuple[int, int], int] = {}
+    for index, one in enumerate(data.members):
+        pid = (one.file, one.process.pid)
+        is_root = (one.file, one.process.ppid) not in pids or pid in last
+        if not one.is_launcher and one.process.whole and is_root:
+            at = last.setdefault(pid, index)
+            if one.process.start_ticks >= data.members[at].process.start_ticks:
+                last[pid] = index
+    return list(last.values())
+
+
 def _add_descendants(data: StepData, of_member: np.ndarray) -> None:
-    """Children and their children, as far as they have no rank of their own."""
+    """Children and their children, as far as they have no rank of their own; and the programs that
+    a process ran before, where nothing is parallel."""
+    programs: dict[tuple[int, int], list[int]] = defaultdict(list)
+    children: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for index, one in enumerate(data.members):
+        programs[one.file, one.process.pid].append(index)
+        children[one.file, one.process.ppid].append(index)
     for member in np.flatnonzero(of_member >= 0).tolist():
         waiting = [member]
         while waiting:
             one = data.members[waiting.pop()]
-            for child in data.children.get((one.file, one.process.pid), ()):
-                if of_member[child] < 0:
-                    of_member[child] = of_member[member]
-                    waiting.append(child)
+            pid = (one.file, one.process.pid)
+            found = children[pid] if data.worlds else children[pid] + programs[pid]
+            for other in found:
+                if of_member[other] < 0:
+                    of_member[other] = of_member[member]
+                    waiting.append(other)

@@ -52,8 +52,9 @@ class OpWaits:
 @dataclass(frozen=True)
 class FileWaits:
     """One file, with the operations that cost most (critical and waited) first, and the ranks whose
-    I/O on it was waited for, likewise, but for those with less than LEAST_SHARE of it. io_ns: of
-    all ranks. recorded: the name in the records, where it is another one; empty: several."""
+    I/O on it was waited for, likewise, but for those with less than LEAST_SHARE of it, by their
+    numbers (weir.analysis.ranks). io_ns: of all ranks. recorded: the name in the records, where it
+    is another one; empty: several."""
 
     file: str
     io_ns: int
@@ -183,9 +184,9 @@ def _unknown_in(found: Account) -> tuple[str, ...]:
 
 def _path(found: Account) -> tuple[RankTime, ...]:
     """Ranks of several programs have a line each."""
-    rank = found.locations.rank
+    number = found.locations.number
     return tuple(
-        RankTime(int(rank[one.location]), one.computing_ns, one.mpi_ns, one.io_ns)
+        RankTime(int(number[one.location]), one.computing_ns, one.mpi_ns, one.io_ns)
         for one in found.critical.ranks
     )
 
@@ -211,7 +212,7 @@ def _files(columns: Columns, found: Account, names: NameTable) -> list[FileWaits
         by_rank: dict[int, float] = {}
         for location, ns in zip(costs.location[rows].tolist(),
                 (costs.critical_ns[rows] + costs.waited_ns[rows]).tolist()):
-            rank = int(found.locations.rank[location])
+            rank = int(found.locations.number[location])
             by_rank[rank] = by_rank.get(rank, 0.0) + ns
         least = max(0.5, LEAST_SHARE * sum(by_rank.values()))
         ranks = tuple(rank for rank, ns in sorted(by_rank.items(),
@@ -247,7 +248,7 @@ def _routines(found: Account, names: NameTable) -> list[RoutineWaits]:
         length = np.maximum(waits.until_ns[rows] - waits.begin_ns[rows], 0)
         # a call that waited for several ranks waited once
         is_first = np.r_[True, np.diff(waits.group[rows]) != 0]
-        waited_for = Counter(found.locations.rank[_of_calls(waits, rows[length > 0],
+        waited_for = Counter(found.locations.number[_of_calls(waits, rows[length > 0],
             len(found.locations))].tolist())
         last, times = max(waited_for.items(), key=lambda item: (item[1], -item[0]),
             default=(None, 0))

@@ -9,9 +9,10 @@ from typing import Any
 
 from weir.analysis.names import shown
 from weir.analysis.patterns import PATTERN_LEGEND, find_patterns
+from weir.analysis.ranks import RankName, listed
 from weir.report.frame.build import Report, StepReport
 from weir.report.frame.declared import Field, Listing, sums
-from weir.report.frame.figures import percent, share, short, spans
+from weir.report.frame.figures import percent, share, short
 from weir.report.frame.kind import Options, TableKind
 from weir.report.frame.table import Table
 from weir.report.waits.alone import alone_of
@@ -30,15 +31,11 @@ LEGEND = (
 )
 
 
-def _who(rank: int | str | None) -> str:
-    return "-" if rank is None else str(rank)
-
-
-def ranks(found: tuple[int, ...]) -> str:
+def ranks(found: tuple[RankName, ...]) -> str:
     """The first few, and how many there are; rising when all are shown."""
     if len(found) <= MOST_RANKS:
-        return spans(tuple(sorted(found))) or "-"
-    return f"{spans(found[:1])} and {len(found) - 1} more"
+        return listed(sorted(found, key=lambda one: one.rank)) or "-"
+    return f"{listed(found[:1])} and {len(found) - 1} more"
 
 
 STEP = Field("step", "text", "", "name of the step", "Step")
@@ -116,7 +113,7 @@ BY_FILE = Listing(
         Field("io_ns", "int", "ns", "in I/O on it, of all ranks", "I/O"),
         Field("op", "text?", "", "with the largest critical and waited time", "mostly in",
               key=None, is_whole=True),
-        Field("ranks", "list", "", "awaited ranks, those waited for longest first", "<of ranks",
+        Field("ranks", "ranks", "", "awaited ranks, those waited for longest first", "<of ranks",
               show=ranks),
         Field("file", "path", "", "path of the file, or (no file)", "File"),
         Field("ops", "object", "", "waited_s, path_s and critical_s by operation"),
@@ -142,7 +139,7 @@ BY_ROUTINE = Listing(
         Field("waiting_ns", "int", "ns", "of all ranks until the awaited one came", "waits",
               "rank-s"),
         Field("waited_ns", "int", "ns", "of it while that one was in I/O", "for I/O", "rank-s"),
-        Field("last_rank", "int32?", "", "the rank that was waited for most often", "rank",
+        Field("last_rank", "rank?", "", "the rank that was waited for most often", "rank",
               "mostly for", key="last"),
         Field("last_share", "real?", "1", "last_times of times", "times", "mostly for"),
         Field("last_times", "int", "", "how often it was"),
@@ -158,8 +155,8 @@ BY_RANK = Listing(
     "wall time",
     (
         WITHIN_STEP,
-        Field("rank", "int32?", "", "null: before the first rank began and after the last ended",
-              "<rank", show=_who),
+        Field("rank", "rank?", "", "null: before the first rank began and after the last ended",
+              "<rank"),
         Field("computing_ns", "int", "ns", "in neither I/O nor calls of MPI or MPI-IO",
               "computing"),
         Field("mpi_ns", "int", "ns", "in calls of MPI, when whom they wait for has come, and of "
@@ -201,6 +198,7 @@ def _file_rows(step: StepReport, waits: StepWaits) -> list[dict[str, Any]]:
         vars(one)
         | {"alone_ns": alone.files.get(one.file if one.recorded is None else one.recorded)}
         | {"step": step.name, "critical_share": share(one.critical_ns, step.wall_ns)}
+        | {"ranks": tuple(map(step.names.ranks.__getitem__, one.ranks))}
         | {"op": one.ops[0].op if one.ops else None}
         | {"ops": {op.op: costs.json([op])[0] for op in one.ops}}
         for one in waits.files
@@ -211,7 +209,8 @@ def _rank_rows(step: StepReport, waits: StepWaits) -> list[dict[str, Any]]:
     alone, rows = alone_of(step), []
     for one in waits.path:
         parts = {"computing_ns": one.computing_ns, "mpi_ns": one.mpi_ns, "io_ns": one.io_ns}
-        rows.append({"rank": one.rank, "alone_ns": alone.ranks.get(one.rank)} | parts)
+        rank = step.names.ranks[one.rank]
+        rows.append({"rank": rank, "alone_ns": alone.ranks.get(one.rank)} | parts)
     known = sum(row[key] for row in rows for key in ("computing_ns", "mpi_ns", "io_ns"))
     rest = max(step.wall_ns - known, 0)
     rows.append({"rank": None, "alone_ns": None, "computing_ns": 0, "mpi_ns": 0, "io_ns": 0})
@@ -226,7 +225,8 @@ def _rank_rows(step: StepReport, waits: StepWaits) -> list[dict[str, Any]]:
 def _routine_rows(step: StepReport, waits: StepWaits) -> list[dict[str, Any]]:
     return [
         vars(one)
-        | {"step": step.name, "communicator": one.communicator or None, "last_rank": one.last}
+        | {"step": step.name, "communicator": one.communicator or None}
+        | {"last_rank": None if one.last is None else step.names.ranks[one.last]}
         | {"last_share": share(one.last_times, one.times)}
         for one in waits.routines
     ]
@@ -327,7 +327,8 @@ def wait_findings(step: StepReport, waits: StepWaits | None) -> Iterator[str]:
         return
     worst = waits.files[0]
     what = f"{worst.ops[0].op} " if worst.ops else ""
-    who = f"rank {worst.ranks[0]}" if len(worst.ranks) == 1 else f"{len(worst.ranks)} ranks"
+    is_one = len(worst.ranks) == 1
+    who = step.names.ranks[worst.ranks[0]].title if is_one else f"{len(worst.ranks)} ranks"
     yield (
         f"I/O delays the step by {short(waits.critical_ns / 1e9)} s "
         f"({percent(waits.critical_ns, step.wall_ns)} of the wall "

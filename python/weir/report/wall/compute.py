@@ -22,7 +22,7 @@ from weir.analysis.step import StepData
 from weir.report.frame.build import StepReport, figure
 from weir.report.wall.lines import line_of
 from weir.report.waits.account import Account
-from weir.report.waits.locations import Locations, lives_of, locations_of
+from weir.report.waits.locations import Locations, lives_of, locations_of, roots_of
 from weir.report.waits.phases import PhaseSpans
 from weir.report.waits.summary import synchronisation_of
 from weir.trace.ops import MPI
@@ -79,19 +79,10 @@ def wall_time_of(step: StepReport) -> WallTime | None:
         if any(one.process.ranks > 1 and one.process.rank_source != FROM_ENVIRONMENT
                 for one in step.data.members):  # fmt: skip
             return None
-        locations = locations_of(step.data, _roots(step.data))
+        locations = locations_of(step.data, roots_of(step.data))
     if not len(locations):
         return None
     return _split(step.data, step.names, locations, found.account, found.spans)
-
-
-def _roots(data: StepData) -> list[int]:
-    """Processes that no other process of the step started, of a step without MPI."""
-    pids = {(one.file, one.process.pid) for one in data.members if not one.is_launcher}
-    return [
-        index for index, one in enumerate(data.members)
-        if not one.is_launcher and one.process.whole and (one.file, one.process.ppid) not in pids
-    ]  # fmt: skip
 
 
 def _split(

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ import numpy as np
 from weir.report.frame.build import Report, StepReport, figure
 from weir.report.frame.declared import Field, Listing, sums
 from weir.report.frame.kind import Options, TableKind
+from weir.report.frame.programs import one_of, plural
 from weir.report.frame.table import Table
+from weir.report.waits.locations import names_of
 from weir.report.wall.compute import PARTS, WallTime, may_be_known, wall_time_of
 
 _UNITS = 1000  # shares are rounded to these, so that they add up to 1
@@ -37,6 +40,7 @@ _SHARES = tuple(
           show=lambda share: f"{100 * share:.1f}")
     for part, heading in zip(PARTS, _HEADINGS)
 )  # fmt: skip
+_OF_MPI = ("io_wait_share", "imbalance_share", "communication_share")
 _STEP = Field("step", "text", "", "name of the step", "Step")
 
 LISTING = Listing(
@@ -57,7 +61,7 @@ BY_RANK = Listing(
     "wall time of each rank, split into what it did, as in `weir report --tables wall`",
     (
         Field("step", "text", "", "name of the step"),
-        Field("rank", "int32", "", "rank of the process", "Rank"),
+        Field("rank", "rank", "", "rank of the process", "<Rank"),
         Field("program", "text", "", "base name of the program that it runs", "Program"),
         Field("node", "text", "", "name of its node", "Node"),
         *_TIMES,
@@ -123,11 +127,12 @@ def by_rank(step: StepReport) -> list[dict[str, Any]]:
     if found is None:
         return []
     nodes = [file.node for file in step.data.files]
+    names = names_of(step.data, step.names.ranks, found.locations)
     return [
         _row(
             found.of_ranks.sums(np.array([at])),
             step=step.name,
-            rank=int(found.locations.rank[at]),
+            rank=names[at],
             program=step.data.members[int(found.locations.speaker[at])].process.program,
             node=nodes[int(found.locations.node[at])],
         )
@@ -137,28 +142,59 @@ def by_rank(step: StepReport) -> list[dict[str, Any]]:
 
 def by_node(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Rows of ranks, added up by node; `ranks`: how many they are."""
-    made = []
-    for node in dict.fromkeys(row["node"] for row in rows):
-        its = [row for row in rows if row["node"] == node]
-        parts = sums(its, *PARTS, "background_ns")
-        made.append(_row(parts, step=its[0]["step"], node=node, ranks=len(its)))
-    return made
+    return _added(rows, lambda row: row["node"])
+
+
+def by_program(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same by program, as `node`."""
+    return _added(rows, lambda row: row["rank"].program)
+
+
+def _added(
+    rows: Sequence[dict[str, Any]], name: Callable[[dict[str, Any]], str]
+) -> list[dict[str, Any]]:
+    by_name: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        by_name.setdefault(name(row), []).append(row)
+    return [_together(key, its) for key, its in by_name.items()]
+
+
+def _together(name: str, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    parts = sums(rows, *PARTS, "background_ns")
+    return _row(parts, step=rows[0]["step"], node=name, ranks=len(rows))
+
+
+def _largest(rows: list[dict[str, Any]], most: int) -> list[dict[str, Any]]:
+    """Those with most time, and one row for the rest."""
+    if len(rows) <= most:
+        return rows
+    ordered = sorted(rows, key=lambda row: -row["rank_ns"])
+    kept, rest = ordered[: most - 1], ordered[most - 1 :]
+    parts = sums(rest, *PARTS, "background_ns")
+    ranks = sum(row["ranks"] for row in rest)
+    return [*kept, _row(parts, step=rows[0]["step"], node=f"{len(rest)} others", ranks=ranks)]
 
 
 _LEGEND = (
     "I/O wait: in MPI for a rank in I/O; imbalance: for a rank that computes",
     "communic.: rest of MPI and MPI-IO; computing: neither I/O nor MPI",
 )
-_BY_NODE = Listing(
-    "wall_time_by_node",
-    "the same by node",
-    (
-        Field("node", "text", "", "name of the node", "Node"),
-        Field("ranks", "int", "", "how many they are", "ranks"),
-        *_TIMES,
-        *_SHARES,
-    ),
-    lambda report: [],
+_LEGEND_OF_PROCESSES = (
+    "each process from its start to its end, with those that it started; computing: not in I/O"
+)
+_BY_NODE, _BY_PROGRAM = (
+    Listing(
+        f"wall_time_by_{heading.lower()}",
+        f"the same by {heading.lower()}",
+        (
+            Field("node", "text", "", f"name of the {heading.lower()}", heading),
+            Field("ranks", "int", "", "how many they are", "ranks"),
+            *_TIMES,
+            *_SHARES,
+        ),
+        lambda report: [],
+    )
+    for heading in ("Node", "Program")
 )
 
 
@@ -174,24 +210,51 @@ def _remarks(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 def _tables(report: Report, options: Options) -> Iterator[Table]:
     """One line a step and phase, then the ranks of each step, by node where there are many."""
-    rows = rows_of(report)
+    rows, word = rows_of(report), one_of(report)
     if not rows:
         return
     without = [] if any(row["phase"] is not None for row in rows) else ["phase"]
-    title = "Where the time of the ranks goes"
-    yield LISTING.table(title, rows, without=without, remarks=_remarks(rows))
+    title = f"Where the time of the {plural(word)} goes"
+    without += () if word == "rank" else _OF_MPI
+    made = LISTING.table(title, rows, without=without, remarks=_remarks(rows))
+    yield made if word == "rank" else _of_processes(made)
     for step in report.steps:
         ranks = by_rank(step)
-        if len(ranks) < 2:
-            continue
-        title = f"The same of each rank of {step.name}"
-        if options.limit is not None and len(ranks) > options.limit:
-            nodes = by_node(ranks)
-            title = f"The same of each node of {step.name}"
-            yield _BY_NODE.table(title, nodes, top=options.limit)
-            continue
-        without = [key for key in ("program", "node") if len({row[key] for row in ranks}) == 1]
-        yield BY_RANK.table(title, ranks, without=without)
+        if len(ranks) > 1:
+            yield _table_of_ranks(step, ranks, options.limit)
+
+
+def _table_of_ranks(step: StepReport, ranks: list[dict[str, Any]], limit: int | None) -> Table:
+    """All ranks; of more than the limit the nodes, or the programs where there are several."""
+    word = "rank" if step.data.worlds else "process"
+    if limit is not None and len(ranks) > limit:
+        programs = {row["rank"].program for row in ranks}
+        kind, listing = ("node", _BY_NODE) if len(programs) == 1 else ("program", _BY_PROGRAM)
+        if word == "process":
+            rows = [row | {"node": row["rank"].label, "ranks": 1} for row in ranks]
+        else:
+            rows = by_node(ranks) if kind == "node" else by_program(ranks)
+        title = f"The same of each {kind if word == 'rank' else word} of {step.name}"
+        without = () if word == "rank" else (*_OF_MPI, "ranks")
+        made = listing.table(title, _largest(rows, limit), without=without)
+        return made if word == "rank" else _of_processes(made)
+    without = [key for key in ("program", "node") if len({row[key] for row in ranks}) == 1]
+    without += ["program"] * any(row["rank"].program for row in ranks)
+    without += () if word == "rank" else _OF_MPI
+    made = BY_RANK.table(f"The same of each {word} of {step.name}", ranks, without=without)
+    return made if word == "rank" else _of_processes(made)
+
+
+def _of_processes(table: Table) -> Table:
+    """Headings of a step without ranks."""
+    words = {"ranks": "processes", "rank-s": "process-s", "<Rank": "<Process", "<Node":
+        "<Process", _OF_ALL: "% of process-seconds"}
+    columns = tuple(words.get(one, one) for one in table.columns)
+    groups = tuple((words.get(text, text), count) for text, count in table.groups)
+    remarks = tuple(one for one in table.remarks if one not in _LEGEND)
+    if len(remarks) < len(table.remarks):
+        remarks = (_LEGEND_OF_PROCESSES, *remarks)
+    return replace(table, columns=columns, groups=groups, remarks=remarks)
 
 
 WALL = TableKind(

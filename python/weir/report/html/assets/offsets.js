@@ -128,10 +128,9 @@ class OffsetPlot {
 
   #legend() {
     const { ranks } = this.marks, section = this.figure.parentElement;
-    const named = (at) => (ranks.length === 0 ? '' : ranks[at] < 0 ? 'others' : `${ranks[at]}`);
-    section.querySelector('[data-first]').textContent = named(0);
+    section.querySelector('[data-first]').textContent = ranks[0] ?? '';
     section.querySelector('[data-last]').textContent =
-        ranks.length > 1 ? named(ranks.length - 1) : '';
+        ranks.length > 1 ? ranks[ranks.length - 1] : '';
     const context = section.querySelector('[data-ramp]').getContext('2d');
     for (let x = 0; x < 120; x++) {
       context.fillStyle = rankColour(Math.floor(x / 120 * ranks.length), ranks.length);
@@ -249,9 +248,7 @@ class OffsetPlot {
 
   #words(i) {
     const { marks } = this, what = marks.way[i] ? 'written' : 'read';
-    const rank = marks.rank[i] === SEVERAL ? 'several ranks' :
-        marks.ranks[marks.rank[i]] < 0     ? 'a process without a rank' :
-                                             `rank ${marks.ranks[marks.rank[i]]}`;
+    const rank = marks.rank[i] === SEVERAL ? 'several ranks' : titled(`${marks.ranks[marks.rank[i]]}`);
     const { step, seconds } = this.tiles.place(marks.begin_s[i]);
     const many = marks.count[i] > 1 ? `${marks.count[i].toLocaleString('en')} requests: ` : '';
     return `${many}${rank}, ${step}, ${seconds.toFixed(6)} s + ${

@@ -27,6 +27,11 @@ const pixel = (colour) => {
   return (0xff000000 | (value & 0xff) << 16 | (value & 0xff00) | value >> 16) >>> 0;
 };
 
+// A label in a sentence: that of a rank has a number, or one behind its program.
+function titled(name) {
+  return /^\d+(-\d+)?$|^[^ ]*:\d/.test(name) ? `rank ${name}` : name;
+}
+
 class LanePlot {
   #chosen = null; // lane chosen with the keyboard
   #selected = null;
@@ -102,7 +107,8 @@ class LanePlot {
 
   #tell(row, from, until, x, y) {
     const { step, seconds } = this.tiles.place(Math.max(0, from));
-    const name = `${this.tiles.what}${this.tiles.rows[row]}`;
+    const row_name = this.tiles.rows[row];
+    const name = this.tiles.what === 'rank ' ? titled(row_name) : `${this.tiles.what}${row_name}`;
     const where = `${name}, ${step}, ${digits(seconds)} s + ${inSeconds(until - from)}`;
     this.tip.textContent = `${where}\n${
         this.painter.tell(this.tiles.sums(row, from, until), until - from, this.tiles.ranks[row])}`;
@@ -161,8 +167,7 @@ class LanePlot {
     const widthOf = (text) => context.measureText(text).width;
     for (let at = 0; at < this.order.length; at += every) {
       const name = this.tiles.rows[this.order[at]];
-      const text = at === 0 && name !== 'others' && this.tiles.what === 'rank ' ? `rank ${name}` :
-                                                                                  name;
+      const text = at === 0 && this.tiles.what === 'rank ' ? titled(name) : name;
       const y = this.top + (at + 0.5) * this.lane;
       context.fillText(fittedEnd(text, this.left - 10, widthOf), this.left - 6, y);
     }

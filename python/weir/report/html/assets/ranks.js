@@ -78,7 +78,7 @@ class RankBars {
 
   #row(one, longest) {
     const row = document.createElement('tr'), head = document.createElement('th');
-    Object.assign(head, { scope: 'row', textContent: one.label ?? `rank ${one.rank}` });
+    Object.assign(head, { scope: 'row', textContent: one.label ?? titled(`${one.rank}`) });
     row.append(head);
     const bar = row.insertCell(), figure = row.insertCell();
     bar.className = 'bar';
