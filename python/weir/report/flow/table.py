@@ -368,7 +368,7 @@ def _carried_table(report: Report, found: Flow, every: Sequence[Row], top: int |
 
 def _critical_ns(report: Report, rows: Sequence[Row]) -> int | None:
     """Critical time of the I/O on the files of some rows; None where MPI was not recorded."""
-    files = {file.file for row in rows for file in row.files}
+    files = {name for row in rows for file in row.files for name in (file.file, *file.names)}
     every = [waits for waits in waits_of(report) if waits is not None]
     return sum(one.critical_ns for waits in every for one in waits.files
         if one.file in files) if every else None
