@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import uuid
 
 import pytest
 
@@ -23,11 +24,12 @@ STACKS = ["bufa:4096:64:always=1|system", "global:65536:4:always=1|system",
 
 
 @pytest.fixture
-def layered(preload, tmp_path):
+def layered(preload):
+    job = f"apart-{uuid.uuid4().hex[:12]}"
+
     def variables(stack: str = STACKS[0]) -> dict[str, str]:
         rules = f"weir-rules 1\nrule source=test:1:1 name=*.dat stack={stack}\n"
-        return {"LD_PRELOAD": str(preload), "WEIR_JOB": f"apart-{tmp_path.name}",
-            "WEIR_RULES": rules}
+        return {"LD_PRELOAD": str(preload), "WEIR_JOB": job, "WEIR_RULES": rules}
 
     return variables
 
