@@ -42,7 +42,7 @@ def views_of(report: dict) -> dict[str, dict[int, FileView]]:
     made: dict[str, dict[int, FileView]] = {}
     for one in report["views"]:
         runs = Run.all_of(" ".join(one.pop("runs")))
-        del one["blocks"]
+        del one["blocks"], one["rank_label"]
         name = Path(one["file"]).name.removeprefix("case_")
         made.setdefault(name, {})[one["rank"]] = FileView(**one, runs=runs)
     return made

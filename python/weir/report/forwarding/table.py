@@ -23,7 +23,7 @@ FORWARDING = declared_table(
     name="forwarding",
     heading="I/O that ranks do for others, by node",
     short_heading="Forwarding",
-    shows="ranks of each node that do I/O for others, and how much they forward",
+    shows="ranks that do I/O for others, by node, and how much",
     why_empty="no rank writes for others, or calls of MPI were not recorded (level trace)",
     fields=[
         Field("step", "text", "", "name of the step", "Step"),
@@ -50,6 +50,6 @@ FORWARDING = declared_table(
             "sent", "MB"),
     ],
     rows=forwarding_of,
-    has_rows=may_forward,
+    has_rows=lambda report: may_forward(report) and bool(forwarding_of(report)),
     remarks=_remarks,
 )  # fmt: skip

@@ -30,7 +30,7 @@ def _remarks(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 INTERLEAVING = declared_table(
     name="interleaving",
     heading="Contiguous calls of a rank that are not contiguous on its node",
-    shows="how many requests follow the one before, of the rank and of the node",
+    shows="contiguous requests of a rank, and of its node",
     fields=[
         Field("step", "text", "", "name of the step", "Step"),
         Field("node", "text", "", "name of the node", "Node"),
