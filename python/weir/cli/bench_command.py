@@ -275,7 +275,8 @@ def olam(
     io_only: Annotated[bool, typer.Option("--io-only",
         help="No time steps: for more ranks than the cores can compute.")] = False,
     nfs: Annotated[str, typer.Option(metavar="DIR",
-        help="On an NFS mount, for the configuration nfs; default: the preset nfs.")] = "",
+        help="Directory on an NFS mount, for nfs; default: the test file system, preset "
+             "nfs.")] = "",
     repeat: Repeat = 3,
     html: Annotated[str, typer.Option(metavar="FILE",
         help="Also write the curves and tables as a page for a browser.")] = "",
@@ -286,7 +287,8 @@ def olam(
     programs: Programs = "",
     directory: Directory = "",
     disk: Annotated[str, typer.Option(metavar="DIR",
-        help="On a disk, for the configuration disk (TMPDIR or /var/tmp).")] = "",
+        help="Directory on a disk, for the configuration disk; default: TMPDIR or "
+             "/var/tmp.")] = "",
 ) -> None:
     """The OLAM study: a model whose ranks read shared maps and write many small files, on rising
     numbers of ranks.

@@ -45,9 +45,9 @@ def compare(
     """Compare run B with run A: steps side by side, routines, and the files whose time, requests or
     bytes changed.
 
-    Exit status 1: a test of --fail-if is true; 4: none is, but a trace is incomplete. Figures that
-    a test can have: wall, active, path, critical, seconds, calls, bytes, files,
-    seconds/rank, calls/rank, bytes/rank, imbalance.
+    Exit status 1: a test of --fail-if is true; 4: none is, but a trace is incomplete. A test names
+    one of these figures: wall, active, path (I/O on the critical path), critical, seconds (I/O of
+    all ranks), calls, bytes, files, seconds/rank, calls/rank, bytes/rank, imbalance.
     """
     import sys
 

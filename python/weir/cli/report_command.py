@@ -16,7 +16,8 @@ Step = Annotated[str | None, typer.Option("--step", metavar="NAME",
 Rank = Annotated[int | None, typer.Option("--rank", metavar="N",
     help="Only the processes of this rank.")]
 Top = Annotated[int | None, typer.Option("--top", min=0, metavar="N",
-    help="Lines of long tables (0: all). [default: 20; 10 files in the overview; 2000 of JSON]")]
+    help="Lines of long tables (0: all). [default: 20; 10 files in the overview; 2000 rows in "
+         "JSON]")]
 Threshold = Annotated[float, typer.Option("--threshold-ms", min=0, metavar="T",
     help="Only files with at least T ms of I/O.")]
 By = Annotated[str, typer.Option("--by", metavar="KEY",
@@ -24,7 +25,7 @@ By = Annotated[str, typer.Option("--by", metavar="KEY",
 Tables = Annotated[
     str | None, typer.Option("--tables", metavar="LIST",
         help="Print these tables instead of the overview, e.g. waits,flow; all: every one; list: "
-             "only their names.")
+             "print their names alone.")
 ]
 File = Annotated[str | None, typer.Option("--file", metavar="PATTERN",
     help="Only files whose path contains this word or matches this shell pattern.")]
@@ -41,7 +42,8 @@ Json = Annotated[bool, typer.Option("--json",
 Html = Annotated[str | None, typer.Option("--html", metavar="FILE",
     help="Write one self-contained page for a browser instead of printing.")]
 Offsets = Annotated[str | None, typer.Option("--offsets", metavar="PATTERN",
-    help="With --html: plot offset over time of files that match, not of those with most time.")]
+    help="With --html: plot offset over time of files that match, instead of those with most "
+         "I/O time.")]
 Phases = Annotated[str | None, typer.Option("--phases", metavar="FILE",
     help="TOML file that defines phases by files or barriers; or wrf, cm1, mpas, icon, nemo.")]
 Everything = Annotated[bool, typer.Option("--all",
@@ -70,7 +72,7 @@ def report(
     include: Include = None,
     dask: Dask = None,
 ) -> None:
-    """Print what matters most in a run that weir trace recorded, or with --tables single tables.
+    """Print what matters most in a run that weir trace recorded, or the tables of --tables.
 
     Exit status 4: the trace is incomplete; the report is printed all the same, and begins with what
     is missing.

@@ -35,11 +35,11 @@ def script(
     """Run a job script with DataWarp directives on a machine without DataWarp.
 
     Makes a directory for the job on the tier, sets DW_JOB_STRIPED and DW_JOB_PRIVATE, copies what
-    stage_in names, runs the script, copies what stage_out names, and removes the directory. Each
-    file gets its name when it is complete and its size and CRC-32 are those of its source.
+    stage_in names, runs the script, copies what stage_out names, and removes the directory. A copy
+    gets its final name once it is complete and its size and CRC-32 equal those of its source.
 
-    The status is that of the script. Status 3: a directive cannot be done, or a file cannot be
-    staged; a script whose files could not be staged in has not been run.
+    The status is that of the script. Status 3: a directive cannot be carried out, or a file
+    cannot be staged; a script whose files could not be staged in has not been run.
     """
     from weir import stage
     from weir.stage.directives import parse_size
@@ -55,7 +55,7 @@ def script(
 @app.command()
 def recover(
     directory: Annotated[Path, typer.Argument(metavar="DIR",
-        help="Directory on a tier that 'weir stage script' has left.")],
+        help="Directory of a job, on a tier, that 'weir stage script' left there.")],
 ) -> None:
     """Stage out what a job left on a tier when it was killed, then remove its directory there."""
     from weir import stage
