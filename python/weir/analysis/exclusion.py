@@ -26,7 +26,7 @@ START_FILES = tuple(  # of interpreters and MPI libraries, wherever they are ins
     "__pycache__/ site-packages/ dist-packages/ lib/python[0-9]* lib64/python[0-9]* *.pyc "
     "pyvenv.cfg *.so *.so.[0-9]* share/openmpi/ lib/openmpi/ .openmpi/ .pmix/ "
     "openmpi-mca-params.conf "
-    "mca-params.conf pmix-mca-params*.conf pci.ids pci.ids.gz".split()
+    "mca-params.conf pmix-mca-params*.conf ucx.conf pci.ids pci.ids.gz".split()
 )
 NONE = "none"
 EXCLUDE, INCLUDE = "WEIR_EXCLUDE", "WEIR_INCLUDE"

@@ -237,7 +237,9 @@ def _gap(of: Access, key: str) -> str:
 
 def mpi_io_json(one: MpiFile) -> dict[str, Any]:
     """The same figures; gaps are null where there are no records."""
-    return asdict(one) | {"ignored_hints": one.ignored}
+    aggregators = [vars(agg) | {"rank": agg.rank.rank, "rank_label": agg.rank.label}
+        for agg in one.aggregators]
+    return asdict(one) | {"aggregators": aggregators, "ignored_hints": one.ignored}
 
 
 def _tables(report: Report, options: Options) -> Iterator[Table | str]:
