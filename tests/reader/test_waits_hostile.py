@@ -4,11 +4,12 @@ impossible."""
 
 from __future__ import annotations
 
+import random
 import tempfile
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from weir.report import build, render_text, report_json
@@ -44,8 +45,14 @@ RULES = (PhaseRule("s", start=True), PhaseRule("f", path="/scratch/*", until="cl
     PhaseRule("b", barriers=(1,), every=1))
 
 
+# Two processes of one number: the second one's rank is the first one's by exec.
+EXECED = [(0, 0, True, [("MPI_Init", "mpi:world:2", 48, 1 << 40, 1, 0, 0)]),
+    (-1, 0, False, [("MPI_Init", "mpi:world:3", 42, 1 << 40, 1 << 47, 2 << 32, 17)])]
+
+
 @settings(max_examples=60, deadline=None, print_blob=True)
 @given(processes, st.booleans(), st.randoms(use_true_random=False))
+@example(EXECED, True, random.Random(0))
 def test_any_records_give_a_report(made, with_rules, random):
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "run" / "s"

@@ -58,6 +58,13 @@ class PhaseSpans:
     def __len__(self) -> int:
         return len(self.phase)
 
+    def of_ranks(self, number: np.ndarray) -> PhaseSpans:
+        """With new numbers of ranks, by their old ones; stretches of those with -1 are left out."""
+        kept = number[self.location] >= 0
+        columns = {name: getattr(self, name)[kept] for name in ("phase", "nth", "begin_ns",
+            "end_ns")}
+        return replace(self, location=number[self.location][kept], **columns)
+
 
 @dataclass(frozen=True)
 class PhaseTotals:

@@ -74,15 +74,16 @@ def wall_time_of(step: StepReport) -> WallTime | None:
     if step.level != "trace":
         return None
     found = synchronisation_of(step)
-    locations = found.account.locations
+    locations, spans = found.account.locations, found.spans
     if found.waits is None:
         if any(one.process.ranks > 1 and one.process.rank_source != FROM_ENVIRONMENT
                 for one in step.data.members):  # fmt: skip
             return None
         locations = locations_of(step.data, roots_of(step.data))
+        spans = spans.of_ranks(locations.of_member[found.account.locations.speaker])
     if not len(locations):
         return None
-    return _split(step.data, step.names, locations, found.account, found.spans)
+    return _split(step.data, step.names, locations, found.account, spans)
 
 
 def _split(
