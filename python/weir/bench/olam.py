@@ -23,7 +23,7 @@ REST = "(rest)"
 MOST_NODES = 16  # each is a mount with a process of its own
 RANKS = (1, 2, 4, 8, 16)
 MOST_RANKS = 128
-WRITTEN = ("plot*", "result*", "history*")
+INPUT = ("*.map", "parameters")
 Run = dict[str, float]
 
 DISK = FileSystem("local disk")
@@ -53,6 +53,8 @@ CONFIGURATIONS = (
     Configuration("global", "Lustre, maps under global", LUSTRE, (("*.map", "global:512:16"),)),
 )
 BY_NAME = {one.name: one for one in CONFIGURATIONS}
+# Measured beside the curves (olam_contention).
+BESIDE = ("interleaving", "memory")
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Options:
     """scale: of the input, 1 is the study's 0.5 GB; exec_s: seconds of 8exec on one rank."""
 
     ranks: tuple[int, ...] = RANKS
-    only: tuple[str, ...] = tuple(BY_NAME)
+    only: tuple[str, ...] = (*BY_NAME, *BESIDE)
     scale: float = 0.1
     exec_s: float = 2.0
     io_only: bool = False
@@ -74,9 +76,10 @@ class Options:
 
 def check(options: Options) -> Options:
     """Raises UsageError for what cannot be run."""
-    unknown = [name for name in options.only if name not in BY_NAME]
+    there = (*BY_NAME, *BESIDE)
+    unknown = [name for name in options.only if name not in there]
     if unknown:
-        raise UsageError(f"--only: no configuration {unknown[0]}; there are {', '.join(BY_NAME)}")
+        raise UsageError(f"--only: no configuration {unknown[0]}; there are {', '.join(there)}")
     if len(set(options.ranks)) < 2 or not all(0 < n <= MOST_RANKS for n in options.ranks):
         raise UsageError(f"--ranks: expected at least two different numbers from 1 to {MOST_RANKS}, "
                          f"such as 1,2,4,8")
@@ -115,7 +118,8 @@ class Bench:
         with scratch(self.options.directory) as place, \
                 scratch(self.options.disk, in_memory=False) as disk:
             for name in self.options.only:
-                yield self.measured(BY_NAME[name], place, disk)
+                if name in BY_NAME:
+                    yield self.measured(BY_NAME[name], place, disk)
 
     def measured(self, one: Configuration, place: Path, disk: Path) -> Measured:
         """A run that fails is the configuration's error, not the benchmark's."""
@@ -135,11 +139,9 @@ class Bench:
 
     def _place(self, one: Configuration, system: FileSystem, place: Path, disk: Path,
             is_apart: bool, runs: list[RunTimes], counted: dict[tuple[int, int], Run]) -> None:
-        most = min(max(self.options.ranks), MOST_NODES) if is_apart else 1
+        most = self.most_nodes() if is_apart else 1
         with open_place(place, disk, system, most) as nodes:
-            for backing in nodes.backings:
-                setup = self.mpi.command(1, self.program, ["--setup", *self.sizes()])
-                run(setup, self.environment, backing, self.options.timeout_s)
+            self.set_up(nodes)
             for ranks in sorted(set(self.options.ranks)):
                 if is_apart and ranks == 1:
                     continue
@@ -148,31 +150,42 @@ class Bench:
                 runs.append(run_times(one.name, ranks, on, result))
                 counted[ranks, on] = result
 
+    def most_nodes(self) -> int:
+        return min(max(self.options.ranks), MOST_NODES)
+
+    def set_up(self, nodes: Place) -> None:
+        """Write the maps, behind the file systems."""
+        command = self.mpi.command(1, self.program, ["--setup", *self.sizes()])
+        for backing in nodes.backings:
+            run(command, self.environment, backing, self.options.timeout_s)
+
     def _point(self, one: Configuration, nodes: Place, ranks: int, per_node: int) -> Run:
         """Medians of the repetitions; the files of the last one are compared."""
         found: list[Run] = []
         for repetition in range(self.options.repeat):
             self.note(f"{one.title}, {ranks} ranks, {per_node} on a node, {repetition + 1} of "
                       f"{self.options.repeat}")
-            nodes.clear(*WRITTEN)
+            nodes.clear(INPUT)
             nodes.reset()
             text = self.call(one, nodes, ranks, per_node, [*self.sizes(), *self.work()])
             found.append({**parsed(text), **nodes.counted()})
         self.call(one, nodes, ranks, per_node, ["--verify", *self.sizes()])
-        nodes.clear(*WRITTEN)
+        nodes.clear(INPUT)
         return {key: median([each[key] for each in found]) for key in found[0]}
 
     def call(self, one: Configuration, nodes: Place, ranks: int, per_node: int,
             arguments: Sequence[object], trace: Path | None = None) -> str:
-        """The output of one run of the workload. Raises RunFailed."""
+        """The output of one run of the workload, under the rules, or traced without them. Raises
+        RunFailed."""
         launcher, *command = nodes.command(self.program, arguments)
         line = self.mpi.command(ranks, Path(launcher), command)
-        if one.rules or trace is not None:
+        if trace is not None:
+            line = weir_command("trace", "-o", trace, "--", *line)
+        elif one.rules:
             rules = nodes.directory.parent / "rules.toml"
             rules.write_text("".join(f'[[rule]]\nname = "{pattern}"\nstack = "{stack}"\n'
                 for pattern, stack in one.rules))
-            line = weir_command("run", *(("--rules", rules) if one.rules else ()),
-                *(("--trace", trace) if trace else ()), "--", *line)
+            line = weir_command("run", "--rules", rules, "--", *line)
         environment = {**self.environment, "WEIR_NODE_RANKS": str(per_node)}
         return run(line, environment, nodes.directory.parent, self.options.timeout_s)
 

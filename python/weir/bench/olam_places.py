@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 
 from weir.bench._scratch import remove
@@ -45,12 +46,13 @@ class Place:
         """What a launcher starts as each rank, with WEIR_NODE_RANKS in the environment."""
         return ["sh", "-c", _ON_NODE, str(self.directory), str(program), *map(str, arguments)]
 
-    def clear(self, *patterns: str) -> None:
-        """Remove what a run has written, behind the file systems."""
+    def clear(self, kept: Sequence[str]) -> None:
+        """Remove what a run has written, behind the file systems: all but these names."""
         for backing in self.backings:
-            for pattern in patterns:
-                for file in backing.glob(pattern):
-                    file.unlink()
+            for path in backing.iterdir():
+                if any(fnmatch(path.name, pattern) for pattern in kept):
+                    continue
+                remove(path) if path.is_dir() else path.unlink()
 
     def reset(self) -> None:
         for mount in self.mounts:

@@ -9,7 +9,10 @@ from typing import Any
 
 from weir.bench.nersc_tables import machine
 from weir.bench.olam import Measured, Options
+from weir.bench.olam_contention import STATE_MB, Order, Rate, best_cores
+from weir.report.frame.figures import percent
 from weir.report.frame.table import Table, text_lines
+from weir.report.render import screen_width
 from weir.scaling.compute import Curve
 from weir.scaling.table import scaling_json, scaling_tables
 
@@ -28,7 +31,8 @@ def text(one: Measured) -> str:
     if one.found is None:
         return f"{title}\nfailed: {one.error}\n"
     shown = replace(one.found, crowding=one.found.crowding[-1:])
-    tables = ("\n".join(text_lines(table)) for table in scaling_tables(shown))
+    tables = ("\n".join(text_lines(table, screen_width(), is_split=False))
+        for table in scaling_tables(shown))
     return "\n\n".join([title, *tables]) + "\n"
 
 
@@ -76,9 +80,41 @@ def _counts(one: Measured, curve: Curve, ranks: Sequence[int], key: str) -> Iter
     return (f"{at[n] / scale:,.0f}" if n in at else "" for n in ranks)
 
 
-def as_data(options: Options, mpi: str, found: Sequence[Measured]) -> dict[str, Any]:
+def tables(found: Sequence[Measured], order: Sequence[Order],
+        rates: Sequence[Rate]) -> Iterator[Table]:
+    """Of all configurations together, and what was measured beside them."""
+    yield from summary(found)
+    if order:
+        yield interleaving(order)
+    if rates:
+        yield memory(rates)
+
+
+def interleaving(found: Sequence[Order]) -> Table:
+    rows = tuple((one.group, str(one.ranks), str(one.nodes), f"{one.calls:,}",
+        percent(one.of_rank, one.calls), percent(one.of_node, one.calls)) for one in found)
+    return Table("Calls that begin where the one before ended, Lustre", ("<Files", "ranks", "nodes",
+        "calls", "of the rank", "of the node"), rows)
+
+
+def memory(found: Sequence[Rate]) -> Table:
+    """Strong scaling of 8exec alone; the sentence for a colleague who plans a job."""
+    rows = tuple((str(one.cores), f"{one.gb_s:.1f}", f"{one.gb_s / one.cores:.1f}", "-"
+        if one.gain is None else percent(one.gain, 1)) for one in found)
+    best = best_cores(list(found))
+    cores = f"{best} core" + "s" * (best != 1)
+    remark = (f"8exec stops scaling at {cores}: more of a node wait for its memory"
+        if best < found[-1].cores else f"8exec does not stop scaling on this machine's {cores}; "
+        f"what more cores of a node do to its memory is not to be seen here")
+    return Table(f"8exec alone, {STATE_MB} MB in memory", ("cores", "GB/s", "GB/s a core",
+        "gain of ideal"), rows, remarks=(remark,))
+
+
+def as_data(options: Options, mpi: str, found: Sequence[Measured], order: Sequence[Order] = (),
+        rates: Sequence[Rate] = ()) -> dict[str, Any]:
     return {
         "machine": machine(), **asdict(options), "mpi": mpi,
+        "interleaving": [asdict(one) for one in order], "memory": [asdict(one) for one in rates],
         "configurations": [
             {
                 "name": one.configuration.name, "title": one.configuration.title,

@@ -197,3 +197,17 @@ def test_a_writer_that_is_not_installed_says_what_it_needs(tmp_path):
         lab.program(way.program).touch()
     assert {way.name for way in wrf.WAYS if lab.absent(way)} == {"adios2"}
     assert "the Python package adios2 is not installed" in lab.absent(wrf.BY_NAME["adios2"])
+
+
+def test_writers_on_several_numbers_of_ranks_have_curves():
+    times = {"total_s": Spread(4.0, 4.0, 4.0), "effective_s": Spread(1.0, 1.0, 1.0),
+        "final_s": Spread(2.0, 2.0, 2.0)}
+    half = {key: Spread(one.median / 2, 1, 1) for key, one in times.items()}
+    rows = [wrf.Row(wrf.BY_NAME[name], ranks, 1, {}, burst) for name in ("servers", "plain")
+        for ranks, burst in ((1, times), (2, half), (4, half))]
+    [(title, curve)] = wrf_tables.curves([*rows, wrf.Row(wrf.BY_NAME["gather"], 1, error="x")]
+        ).items()
+    assert title == "weir servers" and curve.curves[0].stop.before.ranks == 2
+    assert curve.reference.parts_ns == {"visible to the model": 10**9,
+        "end of the output": 2 * 10**9, "(rest)": 10**9}
+    assert wrf_tables.curves(rows[:1]) == {}

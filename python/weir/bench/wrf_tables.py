@@ -11,6 +11,8 @@ from weir.bench.nersc_tables import machine
 from weir.bench.wrf import Options, Row, sizes
 from weir.bench.wrf_goals import Goal
 from weir.report.frame.table import Table
+from weir.scaling.compute import RunTimes, Scaling, scaling
+from weir.scaling.table import scaling_json
 
 HEAD = ("<writer", "ranks", "effective s", "total s", "final s", "output %", "MB/s", "CPU s/GB",
     "MB a server", "values compared")
@@ -51,6 +53,25 @@ def _cells(row: Row) -> tuple[str, ...]:
     )
 
 
+def curves(rows: Sequence[Row]) -> dict[str, Scaling]:
+    """Of each writer that ran on several numbers of ranks: the time for the same frames, back to
+    back."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        if not row.error and row.way.program != "plain":  # as many ranks as servers, always
+            found.setdefault(row.way.title, []).append(row)
+    return {title: scaling([_run_times(row) for row in its]) for title, its in found.items()
+        if len({row.ranks for row in its}) > 1}
+
+
+def _run_times(row: Row) -> RunTimes:
+    wall, visible, end = (row.burst[key].median for key in ("total_s", "effective_s", "final_s"))
+    parts = {"visible to the model": visible, "end of the output": end,
+        "(rest)": max(0.0, wall - visible - end)}
+    return RunTimes(f"{row.way.name} {row.ranks}", row.ranks, 1, round(1e9 * wall),
+        {part: round(1e9 * time) for part, time in parts.items()})
+
+
 def goals(found: Sequence[Goal]) -> Table:
     cells = []
     for goal in found:
@@ -85,5 +106,6 @@ def as_data(options: Options, mpi: str, rows: Sequence[Row],
             }
             for row in rows
         ],
+        "curves": {title: scaling_json(one) for title, one in curves(rows).items()},
         "goals": [{**asdict(goal), "met": goal.met} for goal in found],
     }

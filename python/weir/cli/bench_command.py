@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import json
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -31,6 +32,10 @@ MpiName = Annotated[str, typer.Option("--mpi", metavar="NAME",
     help="openmpi or mpich; default: the first that is installed.")]
 Directory = Annotated[str, typer.Option(metavar="DIR",
     help="Directory for temporary data; default: /dev/shm (memory).")]
+Html = Annotated[str, typer.Option("--html", metavar="FILE",
+    help="Also write the curves and tables as a page for a browser.")]
+Png = Annotated[str, typer.Option("--png", metavar="FILE",
+    help="Also draw the curves as a picture (needs matplotlib).")]
 Preset = Annotated[str, typer.Option(metavar="NAME",
     help="The test file system's preset; see weir testfs mount.")]
 
@@ -204,7 +209,8 @@ def wrf(
     scale: Annotated[float, typer.Option(metavar="S",
         help="Factor of the number of points; 1 is 1770 x 1986 and 2974 x 3118, 5.9 GB a "
              "frame.")] = 0.02,
-    ranks: Annotated[int, typer.Option(metavar="N", help="Number of ranks that compute.")] = 4,
+    ranks: Annotated[str, typer.Option(metavar="LIST",
+        help="Numbers of ranks that compute; goals are measured for a single one.")] = "4",
     servers: Annotated[int, typer.Option(metavar="N",
         help="Number of servers beside them; servers+parallel uses at least 2.")] = 1,
     steps: Annotated[int, typer.Option(metavar="N", help="Steps of the model.")] = 16,
@@ -219,6 +225,8 @@ def wrf(
     skip_goals: Annotated[bool, typer.Option("--table",
         help="The table of writers alone, without the runs that only goals need.")] = False,
     repeat: Repeat = 5,
+    html: Html = "",
+    png: Png = "",
     json_file: JsonFile = "",
     mpi: MpiName = "",
     programs: Programs = "",
@@ -238,26 +246,38 @@ def wrf(
     from weir.bench._programs import build_directory
     from weir.report.frame.table import text_lines
     from weir.report.render import screen_width
+    from weir.scaling.figure import check_drawable
+    from weir.scaling.table import curve_tables
 
+    if png:
+        check_drawable(png)
     chosen = tuple(only.split(",")) if only else tuple(bench.BY_NAME)
+    counts = _rank_list(ranks)
     options = bench.Options(
-        scale, ranks, servers, steps, every, interval, compute, repeat, directory or None, disk
+        scale, counts[0], servers, steps, every, interval, compute, repeat, directory or None, disk
         or None, mpi or None, chosen
     )
-    with bench.laboratory(bench.check(options), build_directory(programs or None), _note) as lab:
-        runs = bench.Bench(lab)
-        rows = runs.rows()
-        goals = [] if skip_goals else wrf_goals.Goals(runs, rows).all()
+    for count in counts:
+        bench.check(replace(options, ranks=count))
+    rows = []
+    with bench.laboratory(options, build_directory(programs or None), _note) as lab:
+        for count in counts:
+            lab.options = replace(options, ranks=count)
+            rows += (runs := bench.Bench(lab)).rows()
+        goals = [] if skip_goals or len(counts) > 1 else wrf_goals.Goals(runs, rows).all()
         _note("")
+    curves = wrf_tables.curves(rows)
     if json_file != "-":
         frame = next((row.model["bytes"].median / options.frames for row in rows if row.model),
             None)
-        tables = [wrf_tables.writers(rows), *([wrf_tables.goals(goals)] if goals else [])]
+        tables = [wrf_tables.writers(rows), *([wrf_tables.goals(goals)] if goals else []),
+            *curve_tables(curves)]
         print(wrf_tables.header(options, lab.mpi.name, frame),
             *("\n".join(text_lines(table, screen_width(), is_split=False)) for table in tables),
             sep="\n\n")
     if json_file:
         _write_json(json_file, wrf_tables.as_data(options, lab.mpi.name, rows, goals))
+    _draw_curves("WRF output benchmark", curves, [wrf_tables.writers(rows)], html, png)
     failed = any(row.error and not row.error.startswith("left out") for row in rows)
     raise typer.Exit(1 if failed or any(goal.met is False for goal in goals) else 0)
 
@@ -267,7 +287,7 @@ def olam(
     ranks: Annotated[str, typer.Option(metavar="LIST",
         help="Numbers of ranks, up to 128.")] = "1,2,4,8,16",
     only: Annotated[str, typer.Option(metavar="LIST",
-        help="Run these configurations only: disk, node-disk, nfs, lustre, global.")] = "",
+        help="Run these only: disk, node-disk, nfs, lustre, global, interleaving, memory.")] = "",
     scale: Annotated[float, typer.Option(metavar="S",
         help="Factor of the size of the maps; 1 is 500 MB.")] = 0.1,
     execute: Annotated[float, typer.Option("--exec", metavar="SECONDS",
@@ -278,10 +298,8 @@ def olam(
         help="Directory on an NFS mount, for nfs; default: the test file system, preset "
              "nfs.")] = "",
     repeat: Repeat = 3,
-    html: Annotated[str, typer.Option(metavar="FILE",
-        help="Also write the curves and tables as a page for a browser.")] = "",
-    png: Annotated[str, typer.Option(metavar="FILE",
-        help="Also draw the curves as a picture (needs matplotlib).")] = "",
+    html: Html = "",
+    png: Png = "",
     json_file: JsonFile = "",
     mpi: MpiName = "",
     programs: Programs = "",
@@ -298,44 +316,57 @@ def olam(
     failed.
     """
     from weir.bench import olam as bench
-    from weir.bench import olam_tables
+    from weir.bench import olam_contention, olam_tables
     from weir.bench._programs import build_directory
+    from weir.bench._scratch import scratch
     from weir.report.frame.table import text_lines
+    from weir.report.render import screen_width
     from weir.scaling.figure import check_drawable
 
     if png:
         check_drawable(png)
-    chosen = tuple(only.split(",")) if only else tuple(bench.BY_NAME)
+    chosen = tuple(only.split(",")) if only else bench.Options().only
     options = bench.Options(_rank_list(ranks), chosen, scale, execute, io_only,
         _check_repeat(repeat), mpi or None, nfs or None, directory or None, disk or None)
     runs = bench.Bench(bench.check(options), build_directory(programs or None), _note)
     if json_file != "-":
         typer.echo(olam_tables.header(options, runs.mpi.name) + "\n")
-    found = []
+    found, order, rates = [], [], []
     for one in runs.all():
         found.append(one)
         _note("")
         if json_file != "-":
             typer.echo(olam_tables.text(one))
+    with scratch(directory or None) as place:
+        if "interleaving" in options.only:
+            order = olam_contention.interleaving(runs, place)
+        if "memory" in options.only:
+            rates = olam_contention.memory(runs, place)
+    _note("")
+    tables = list(olam_tables.tables(found, order, rates))
     if json_file != "-":
-        for table in olam_tables.summary(found):
-            typer.echo("\n".join(text_lines(table)) + "\n")
+        typer.echo("\n\n".join("\n".join(text_lines(table, screen_width(), is_split=False))
+            for table in tables))
     if json_file:
-        _write_json(json_file, olam_tables.as_data(options, runs.mpi.name, found))
-    _draw_curves({one.configuration.title: one.found for one in found if one.found},
-        list(olam_tables.summary(found)), html, png)
+        _write_json(json_file, olam_tables.as_data(options, runs.mpi.name, found, order, rates))
+    curves = {one.configuration.title: one.found for one in found if one.found}
+    _draw_curves("OLAM benchmark", curves, tables, html, png)
     raise typer.Exit(1 if any(one.error for one in found) else 0)
 
 
-def _draw_curves(found: dict[str, Scaling], tables: list[Table], html: str, png: str) -> None:
+def _draw_curves(title: str, found: dict[str, Scaling], tables: list[Table], html: str,
+        png: str) -> None:
     from weir.report.html import write_page
     from weir.scaling.compute import STOP_GAIN
     from weir.scaling.figure import write_figure
     from weir.scaling.page import scalings_page
 
-    if html and found:
-        write_page(scalings_page(found, STOP_GAIN, tables, "OLAM benchmark"), html)
-    if png and found:
+    if (html or png) and not found:
+        sys.stderr.write("weir: no curves to draw: they need runs on several numbers of ranks\n")
+        return
+    if html:
+        write_page(scalings_page(found, STOP_GAIN, tables, title), html)
+    if png:
         write_figure(found, png)
 
 

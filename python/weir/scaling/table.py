@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TextIO
 
 from weir._errors import UsageError
@@ -93,6 +94,14 @@ def scaling_tables(found: Scaling) -> Iterator[Table]:
         yield _part_table(found)
     for one in found.crowding:
         yield _crowding_table(one)
+
+
+def curve_tables(found: Mapping[str, Scaling]) -> Iterator[Table]:
+    """The curves of several programs, by title."""
+    for title, one in found.items():
+        for curve in one.curves:
+            table = _curve_table(curve, one)
+            yield replace(table, title=f"{title}: {table.title}")
 
 
 def _curve_table(curve: Curve, found: Scaling) -> Table:
