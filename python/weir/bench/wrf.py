@@ -14,7 +14,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from weir._errors import InputError, UsageError
@@ -307,6 +307,16 @@ class Bench:
             return Row(way, self.ranks_of(way), self.servers_of(way), error=error)
         return Row(way, self.ranks_of(way), self.servers_of(way), spreads(model), spreads(burst),
             compared)
+
+
+def on_ranks(lab: Laboratory, counts: Sequence[int]) -> tuple[Bench, list[Row]]:
+    """The rows of all numbers of ranks, and the bench of the last one."""
+    options, rows = lab.options, []
+    for count in counts:
+        lab.options = replace(options, ranks=count)
+        bench = Bench(lab)
+        rows += bench.rows()
+    return bench, rows
 
 
 def rated(result: Run) -> Run:

@@ -10,9 +10,10 @@ from typing import Any
 from weir.bench.nersc_tables import machine
 from weir.bench.wrf import Options, Row, sizes
 from weir.bench.wrf_goals import Goal
-from weir.report.frame.table import Table
+from weir.report.frame.table import Table, text_lines
+from weir.report.render import screen_width
 from weir.scaling.compute import RunTimes, Scaling, scaling
-from weir.scaling.table import scaling_json
+from weir.scaling.table import curve_tables, scaling_json
 
 HEAD = ("<writer", "ranks", "effective s", "total s", "final s", "output %", "MB/s", "CPU s/GB",
     "MB a server", "values compared")
@@ -26,6 +27,14 @@ def header(options: Options, mpi: str, bytes_of_frame: float | None) -> str:
         f"model computes {options.interval_s:g} s between frames "
         f"and {computing}; medians of {options.repeat}"
     )
+
+
+def text(options: Options, mpi: str, rows: Sequence[Row], found: Sequence[Goal]) -> str:
+    """All that is printed."""
+    frame = next((row.model["bytes"].median / options.frames for row in rows if row.model), None)
+    tables = [writers(rows), *([goals(found)] if found else []), *curve_tables(curves(rows))]
+    texts = ("\n".join(text_lines(one, screen_width(), is_split=False)) for one in tables)
+    return "\n\n".join([header(options, mpi, frame), *texts])
 
 
 def writers(rows: Sequence[Row]) -> Table:

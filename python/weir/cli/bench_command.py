@@ -244,10 +244,7 @@ def wrf(
     from weir.bench import wrf as bench
     from weir.bench import wrf_goals, wrf_tables
     from weir.bench._programs import build_directory
-    from weir.report.frame.table import text_lines
-    from weir.report.render import screen_width
     from weir.scaling.figure import check_drawable
-    from weir.scaling.table import curve_tables
 
     if png:
         check_drawable(png)
@@ -259,22 +256,13 @@ def wrf(
     )
     for count in counts:
         bench.check(replace(options, ranks=count))
-    rows = []
     with bench.laboratory(options, build_directory(programs or None), _note) as lab:
-        for count in counts:
-            lab.options = replace(options, ranks=count)
-            rows += (runs := bench.Bench(lab)).rows()
+        runs, rows = bench.on_ranks(lab, counts)
         goals = [] if skip_goals or len(counts) > 1 else wrf_goals.Goals(runs, rows).all()
         _note("")
     curves = wrf_tables.curves(rows)
     if json_file != "-":
-        frame = next((row.model["bytes"].median / options.frames for row in rows if row.model),
-            None)
-        tables = [wrf_tables.writers(rows), *([wrf_tables.goals(goals)] if goals else []),
-            *curve_tables(curves)]
-        print(wrf_tables.header(options, lab.mpi.name, frame),
-            *("\n".join(text_lines(table, screen_width(), is_split=False)) for table in tables),
-            sep="\n\n")
+        typer.echo(wrf_tables.text(options, lab.mpi.name, rows, goals))
     if json_file:
         _write_json(json_file, wrf_tables.as_data(options, lab.mpi.name, rows, goals))
     _draw_curves("WRF output benchmark", curves, [wrf_tables.writers(rows)], html, png)
