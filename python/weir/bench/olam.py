@@ -129,7 +129,8 @@ class Bench:
         runs: list[RunTimes] = []
         counted: dict[tuple[int, int], Run] = {}
         try:
-            for is_apart in (False, True)[: 1 + one.is_apart]:
+            can_be_apart = any(1 < ranks <= MOST_NODES for ranks in self.options.ranks)
+            for is_apart in (False, True)[: 1 + (one.is_apart and can_be_apart)]:
                 with scratch(self.options.nfs) if system.preset is None and system is not DISK \
                         else scratch(str(disk)) as plain:
                     self._place(one, system, place, plain, is_apart, runs, counted)
@@ -143,10 +144,10 @@ class Bench:
         with open_place(place, disk, system, most) as nodes:
             self.set_up(nodes)
             for ranks in sorted(set(self.options.ranks)):
-                if is_apart and ranks == 1:
+                if is_apart and not 1 < ranks <= most:
                     continue
-                on = min(ranks, most)
-                result = self._point(one, nodes, ranks, -(-ranks // on))
+                on = ranks if is_apart else 1
+                result = self._point(one, nodes, ranks, ranks // on)
                 runs.append(run_times(one.name, ranks, on, result))
                 counted[ranks, on] = result
 

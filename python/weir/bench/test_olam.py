@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 
 import pytest
 
@@ -71,3 +72,16 @@ def test_what_cannot_be_run_is_refused(options, message):
     assert olam.check(olam.Options()) == olam.Options()
     with pytest.raises(UsageError, match=message):
         olam.check(olam.Options(**options))
+
+
+@pytest.mark.parametrize(("ranks", "expected"), [((1, 4), [(1, 1), (4, 1), (4, 4)]),
+    ((16, 32), [(16, 1), (32, 1), (16, 16)]), ((32, 64), [(32, 1), (64, 1)])])  # fmt: skip
+def test_a_rank_has_a_node_of_its_own_or_shares_the_one(tmp_path, monkeypatch, ranks, expected):
+    """Points of curves never mix the two."""
+    bench = object.__new__(olam.Bench)
+    bench.options, bench.set_up = olam.Options(ranks=ranks), lambda nodes: None
+    monkeypatch.setattr(olam, "open_place", lambda *_: nullcontext())
+    bench._point = lambda one, nodes, count, per_node: {**olam.parsed(OUTPUT), "node": per_node}
+    found = bench.measured(olam.BY_NAME["lustre"], tmp_path, tmp_path)
+    assert list(found.counted) == expected
+    assert all(one["node"] == ranks // nodes for (ranks, nodes), one in found.counted.items())
