@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "hook/library/kernel_aio.h"
+#include "layers/machinery/stack/apart.h"
 #include "layers/machinery/stack/bypass.h"
 #include "layers/machinery/stack/process.h"
 #include "layers/machinery/stack/table.h"
@@ -100,3 +101,9 @@ WEIR_LIMIT(prlimit, WEIR_LIST(pid_t whose, int which, const rlimit* to, rlimit* 
            which, to, before)
 WEIR_LIMIT(prlimit64, WEIR_LIST(pid_t whose, int which, const rlimit* to, rlimit* before), whose,
            which, to, before)
+
+// Files that no kernel makes get the permissions that it would give them.
+WEIR_HOOK(mode_t, umask, mode_t mask) {
+  weir::base::store(&weir::stack::creation_mask, static_cast<uint32_t>(mask & 0777));
+  return WEIR_REAL(umask)(mask);
+}

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "hook/observe.h"
+#include "base/scratch.h"
+#include "layers/machinery/stack/apart.h"
 #include "layers/machinery/stack/names.h"
 #include "layers/machinery/stack/park.h"
 #include "layers/machinery/stack/posix.h"
@@ -37,12 +39,28 @@ WEIR_INLINE void patch(int directory, const char* path, struct stat* to) {
     stack::patch_size_of_form(directory, path, to);
 }
 
+// Of a symbolic link to a file that lies apart from its name: what that file's answer is. True:
+// there is one, and it is 0.
+template <typename Ask>
+bool of_target(int directory, const char* path, Ask ask) {
+  const base::Scratch room;
+  int said = -1;
+  return stack::follow_apart(directory, path, room.data()) && ask(room.data(), &said) && said == 0;
+}
+
 template <typename Real>
 int asking(int directory, const char* path, bool follow, struct stat* to, Real real) {
+  int answer = 0;
+  if (stack::has_names_apart() && stack::stat_apart(directory, path, to, &answer)) return answer;
   stack::NameQuestion question{};
   if (stack::remembers_names() && stack::known_stat(&question, directory, path, follow, to))
     return 0;
   const int result = stack::timed_question(real);
+  if (WEIR_UNLIKELY(result != 0 && stack::has_names_apart()) && errno == ENOENT && follow &&
+      of_target(directory, path, [&](const char* target, int* said) {
+        return stack::stat_apart(AT_FDCWD, target, to, said);
+      }))
+    return 0;
   if (WEIR_UNLIKELY(question.asked) && result == 0)
     stack::learn_stat(question, directory, path, follow, *to);
   if (result == 0) patch(directory, path, to);
@@ -51,9 +69,17 @@ int asking(int directory, const char* path, bool follow, struct stat* to, Real r
 
 template <typename Real>
 int asking_access(int directory, const char* path, int mode, Real real) {
+  int answer = 0;
+  if (stack::has_names_apart() && stack::access_apart(directory, path, mode, &answer))
+    return answer;
   stack::NameQuestion question{};
   if (stack::remembers_names() && stack::known_access(&question, directory, path, mode)) return 0;
   const int result = stack::timed_question(real);
+  if (WEIR_UNLIKELY(result != 0 && stack::has_names_apart()) && errno == ENOENT &&
+      of_target(directory, path, [&](const char* target, int* said) {
+        return stack::access_apart(AT_FDCWD, target, mode, said);
+      }))
+    return 0;
   if (WEIR_UNLIKELY(question.asked) && result == 0)
     stack::learn_access(question, directory, path, mode);
   return result;
@@ -63,8 +89,10 @@ template <typename Real>
 int asking_of(int fd, struct stat* to, Real real) {
   const int result = real();
   if (result != 0) return result;
-  if (stack::File* const f = stack::file_at(fd); WEIR_UNLIKELY(f != nullptr))
-    stack::patch_size(f, fd, to);
+  if (stack::File* const f = stack::file_at(fd); WEIR_UNLIKELY(f != nullptr)) {
+    if (stack::is_apart(f)) stack::patch_apart(f, to);
+    else stack::patch_size(f, fd, to);
+  }
   else if (WEIR_UNLIKELY(stack::any_unwritten())) stack::patch_size_of_path(to);
   return 0;
 }
@@ -83,9 +111,53 @@ int asking_at(int directory, const char* path, struct stat* to, int flags, Real 
   return 0;
 }
 
+// What statx says of a file that lies apart from its name. False: it is none.
+bool statx_apart(int directory, const char* path, int flags, struct statx* to, int* result) {
+  struct stat about {};
+  const bool empty = path == nullptr || path[0] == 0;
+  const stack::File* const f = stack::file_at(directory);
+  if (empty && (flags & AT_EMPTY_PATH) != 0) {
+    if (!stack::is_apart(f) ||
+        base::system_call(SYS_fstat, directory, reinterpret_cast<long>(&about)) != 0)
+      return false;
+    stack::patch_apart(f, &about);
+    *result = 0;
+  } else if (empty || !stack::stat_apart(directory, path, &about, result)) {
+    return false;
+  }
+  if (*result != 0) return true;
+  *to = {};
+  to->stx_mask = STATX_BASIC_STATS;
+  to->stx_blksize = static_cast<uint32_t>(about.st_blksize);
+  to->stx_nlink = static_cast<uint32_t>(about.st_nlink);
+  to->stx_uid = about.st_uid;
+  to->stx_gid = about.st_gid;
+  to->stx_mode = static_cast<uint16_t>(about.st_mode);
+  to->stx_ino = about.st_ino;
+  to->stx_size = static_cast<uint64_t>(about.st_size);
+  to->stx_blocks = static_cast<uint64_t>(about.st_blocks);
+  const auto time = [](const timespec& from) {
+    return statx_timestamp{from.tv_sec, static_cast<uint32_t>(from.tv_nsec), {}};
+  };
+  to->stx_atime = time(about.st_atim);
+  to->stx_mtime = time(about.st_mtim);
+  to->stx_ctime = time(about.st_ctim);
+  to->stx_dev_major = major(about.st_dev);
+  to->stx_dev_minor = minor(about.st_dev);
+  return true;
+}
+
 template <typename Real>
 int asking_statx(int directory, const char* path, int flags, struct statx* to, Real real) {
+  int answer = 0;
+  if (stack::has_names_apart() && statx_apart(directory, path, flags, to, &answer)) return answer;
   const int result = real();
+  if (WEIR_UNLIKELY(result != 0 && stack::has_names_apart()) && errno == ENOENT &&
+      (flags & AT_SYMLINK_NOFOLLOW) == 0 &&
+      of_target(directory, path, [&](const char* target, int* said) {
+        return statx_apart(AT_FDCWD, target, flags, to, said);
+      }))
+    return 0;
   if (result != 0 || (to->stx_mask & STATX_SIZE) == 0) return result;
   const bool of_descriptor = (flags & AT_EMPTY_PATH) != 0 && stack::file_at(directory) != nullptr &&
                              (path == nullptr || path[0] == 0);
@@ -166,30 +238,60 @@ WEIR_HOOK(int, access, const char* path, int mode) {
     return asking_access(AT_FDCWD, path, mode, [&] { return WEIR_REAL(access)(path, mode); });
   });
 }
-WEIR_PATH(eaccess, kAccess, WEIR_LIST(const char* path, int mode), path, mode)
-WEIR_PATH(euidaccess, kAccess, WEIR_LIST(const char* path, int mode), path, mode)
-WEIR_PATH_AT(faccessat, kFaccessat, WEIR_LIST(int directory, const char* path, int mode, int flags),
-             directory, path, mode, flags)
+// What has no answer in memory, but may in a layer.
+#define WEIR_ACCESS_AT(symbol, op, directory, parameters, ...)                        \
+  WEIR_HOOK(int, symbol, parameters) {                                                \
+    return on_path(Op::op, directory, path, 0, [&] {                                  \
+      int answer = 0;                                                                 \
+      if (stack::has_names_apart() &&                                                 \
+          stack::access_apart(directory, path, mode, &answer))                        \
+        return answer;                                                                \
+      return WEIR_REAL(symbol)(__VA_ARGS__);                                          \
+    });                                                                               \
+  }
+WEIR_ACCESS_AT(eaccess, kAccess, AT_FDCWD, WEIR_LIST(const char* path, int mode), path, mode)
+WEIR_ACCESS_AT(euidaccess, kAccess, AT_FDCWD, WEIR_LIST(const char* path, int mode), path, mode)
+WEIR_ACCESS_AT(faccessat, kFaccessat, directory,
+               WEIR_LIST(int directory, const char* path, int mode, int flags), directory, path,
+               mode, flags)
 
 WEIR_PATH(mkdir, kMkdir, WEIR_LIST(const char* path, mode_t mode), path, mode)
 WEIR_PATH_AT(mkdirat, kMkdir, WEIR_LIST(int directory, const char* path, mode_t mode), directory,
              path, mode)
 // A name goes, or becomes another file's: layers that keep files by name hear of it first.
-#define WEIR_NAME(symbol, op, parameters, ...)                          \
-  WEIR_HOOK(int, symbol, parameters) {                                  \
-    return on_path(Op::op, AT_FDCWD, path, 0, [&] {                     \
-      stack::name_changes(AT_FDCWD, path);                              \
-      return stack::names_then_changed(WEIR_REAL(symbol)(__VA_ARGS__)); \
-    });                                                                 \
+#define WEIR_NAME(symbol, op, parameters, ...)                                             \
+  WEIR_HOOK(int, symbol, parameters) {                                                     \
+    return on_path(Op::op, AT_FDCWD, path, 0, [&] {                                        \
+      return removing(AT_FDCWD, path, Op::op == Op::kRmdir,                                \
+                      [&] { return WEIR_REAL(symbol)(__VA_ARGS__); });                     \
+    });                                                                                    \
   }
+
+namespace {
+
+template <typename Real>
+int removing(int directory, const char* path, bool of_directory, Real real) {
+  if (stack::has_names_apart()) {
+    int answer = 0;
+    if (of_directory) stack::before_rmdir(directory, path);
+    else if (stack::remove_apart(directory, path, &answer)) return answer;
+  }
+  stack::name_changes(directory, path);
+  const int result = stack::names_then_changed(real());
+  if (stack::has_names_apart() && result == 0) stack::became_apart(directory, path, false);
+  return result;
+}
+
+}  // namespace
+
 WEIR_NAME(rmdir, kRmdir, WEIR_LIST(const char* path), path)
 WEIR_NAME(unlink, kUnlink, WEIR_LIST(const char* path), path)
 WEIR_NAME(remove, kUnlink, WEIR_LIST(const char* path), path)
 WEIR_HOOK(int, unlinkat, int directory, const char* path, int flags) {
-  const Op op = (flags & AT_REMOVEDIR) != 0 ? Op::kRmdir : Op::kUnlink;
-  return on_path(op, directory, path, 0, [&] {
-    stack::name_changes(directory, path);
-    return stack::names_then_changed(WEIR_REAL(unlinkat)(directory, path, flags));
+  const bool of_directory = (flags & AT_REMOVEDIR) != 0;
+  return on_path(of_directory ? Op::kRmdir : Op::kUnlink, directory, path, 0, [&] {
+    return removing(directory, path, of_directory,
+                    [&] { return WEIR_REAL(unlinkat)(directory, path, flags); });
   });
 }
 
@@ -198,6 +300,12 @@ namespace {
 // The result may be written over the path. Its name then comes first.
 template <typename Real>
 ssize_t reading_link(int directory, const char* path, const char* to, size_t n, Real real) {
+  struct stat about;
+  int answer = 0;
+  if (stack::has_names_apart() && stack::stat_apart(directory, path, &about, &answer)) {
+    errno = EINVAL;  // a file, and no link
+    return -1;
+  }
   const bool apart = path + PATH_MAX <= to || to + n <= path;
   if (apart || !recording()) return on_path(Op::kReadlink, directory, path, 0, real);
   const uint32_t file = doubtful_path_at(directory, path);
@@ -223,8 +331,11 @@ WEIR_HOOK(ssize_t, readlinkat, int directory, const char* path, char* to, size_t
   WEIR_HOOK(int, symbol, const char* path, off_t size) {                                      \
     return on_path(Op::kTruncate, AT_FDCWD, path, size < 0 ? 0 : static_cast<uint64_t>(size), \
                    [&] {                                                                      \
-                     stack::settle(AT_FDCWD, path);                                           \
                      int result = 0;                                                          \
+                     if (stack::has_names_apart() && size >= 0 &&                             \
+                         stack::truncate_apart(path, static_cast<uint64_t>(size), &result))   \
+                       return result;                                                         \
+                     stack::settle(AT_FDCWD, path);                                           \
                      if (weir::base::load_relaxed(&stack::forms_kept) != 0 &&                 \
                          stack::truncate_form(path, size, &result))                           \
                        return stack::names_then_changed(result);                              \

@@ -8,6 +8,7 @@
 #include "hook/observe.h"
 #include "base/directory_path.h"
 #include "base/scratch.h"
+#include "layers/machinery/stack/apart.h"
 #include "layers/machinery/stack/park.h"
 
 using namespace weir::hook;
@@ -67,35 +68,62 @@ int naming(Op op, const char* kind, Given from, Given to, Given seen, Real real)
 
 // Layers that keep files by name hear first of a name that goes, or becomes another file's.
 template <typename Real>
-int renaming(const char* kind, Given from, Given to, Real real) {
+int renaming(const char* kind, Given from, Given to, unsigned flags, Real real) {
   return naming(Op::kRename, kind, from, to, from, [&] {
+    const bool apart = stack::has_names_apart();
+    int answer = 0;
+    if (apart && stack::rename_apart(from.directory, from.path, to.directory, to.path, flags,
+                                     &answer))
+      return answer;
     stack::name_changes(from.directory, from.path);
     stack::name_changes(to.directory, to.path);
-    return stack::names_then_changed(real());
+    const int result = stack::names_then_changed(real());
+    if (apart && result == 0)
+      stack::after_rename(from.directory, from.path, to.directory, to.path);
+    return result;
   });
 }
 
 // A file with another name: what is remembered of it is out of date.
 template <typename Real>
 int linking(Given from, Given to, Real real) {
-  return naming(Op::kLink, "link", from, to, from,
-                [&] { return stack::names_then_changed(real()); });
+  return naming(Op::kLink, "link", from, to, from, [&] {
+    const bool apart = stack::has_names_apart();
+    if (apart) stack::surrender_apart(from.directory, from.path);
+    struct stat about;
+    int answer = 0;
+    if (apart && stack::stat_apart(to.directory, to.path, &about, &answer) &&
+        base::system_call(SYS_newfstatat, from.directory, reinterpret_cast<long>(from.path),
+                          reinterpret_cast<long>(&about), AT_SYMLINK_NOFOLLOW) == 0) {
+      errno = EEXIST;
+      return -1;
+    }
+    const int result = stack::names_then_changed(real());
+    if (apart && result == 0) stack::became_apart(to.directory, to.path, true);
+    return result;
+  });
+}
+
+// A symbolic link is a real name from now on.
+int linking_to(int directory, const char* path, int result) {
+  if (result == 0 && stack::has_names_apart()) stack::became_apart(directory, path, true);
+  return result;
 }
 
 }  // namespace
 
 WEIR_HOOK(int, rename, const char* path, const char* to) {
-  return renaming("rename", {AT_FDCWD, path}, {AT_FDCWD, to},
+  return renaming("rename", {AT_FDCWD, path}, {AT_FDCWD, to}, 0,
                   [&] { return WEIR_REAL(rename)(path, to); });
 }
 WEIR_HOOK(int, renameat, int directory, const char* path, int to_directory, const char* to) {
-  return renaming("rename", {directory, path}, {to_directory, to},
+  return renaming("rename", {directory, path}, {to_directory, to}, 0,
                   [&] { return WEIR_REAL(renameat)(directory, path, to_directory, to); });
 }
 WEIR_HOOK(int, renameat2, int directory, const char* path, int to_directory, const char* to,
           unsigned flags) {
   const char* const kind = (flags & RENAME_EXCHANGE) != 0 ? "exchange" : "rename";
-  return renaming(kind, {directory, path}, {to_directory, to},
+  return renaming(kind, {directory, path}, {to_directory, to}, flags,
                   [&] { return WEIR_REAL(renameat2)(directory, path, to_directory, to, flags); });
 }
 WEIR_HOOK(int, link, const char* path, const char* to) {
@@ -109,10 +137,11 @@ WEIR_HOOK(int, linkat, int directory, const char* path, int to_directory, const 
 WEIR_HOOK(int, symlink, const char* target, const char* path) {
   const Given made{AT_FDCWD, path};
   return naming(Op::kSymlink, "symlink", {AT_FDCWD, target}, made, made,
-                [&] { return WEIR_REAL(symlink)(target, path); });
+                [&] { return linking_to(AT_FDCWD, path, WEIR_REAL(symlink)(target, path)); });
 }
 WEIR_HOOK(int, symlinkat, const char* target, int directory, const char* path) {
   const Given made{directory, path};
-  return naming(Op::kSymlink, "symlink", {AT_FDCWD, target}, made, made,
-                [&] { return WEIR_REAL(symlinkat)(target, directory, path); });
+  return naming(Op::kSymlink, "symlink", {AT_FDCWD, target}, made, made, [&] {
+    return linking_to(directory, path, WEIR_REAL(symlinkat)(target, directory, path));
+  });
 }

@@ -6,6 +6,7 @@
 
 #include "hook/closing.h"
 #include "base/scratch.h"
+#include "layers/machinery/stack/apart.h"
 #include "layers/machinery/stack/cancel.h"
 #include "layers/machinery/stack/park.h"
 #include "layers/machinery/stack/posix.h"
@@ -52,14 +53,36 @@ namespace stack = weir::stack;
 
 namespace {
 
+// A symbolic link to a file that lies apart from its name.
+int opening_target(Op op, int directory, const char* path, int flags) {
+  const base::Scratch room;
+  if (!stack::follow_apart(directory, path, room.data())) return -1;
+  return opening(op, AT_FDCWD, room.data(), flags, [&] {
+    return stack::opening(AT_FDCWD, room.data(), flags, 0, [&] {
+      const long fd = base::open_at(AT_FDCWD, room.data(), flags);
+      if (!base::failed(fd)) return static_cast<int>(fd);
+      errno = static_cast<int>(-fd);
+      return -1;
+    });
+  });
+}
+
 // An opening as the trace sees it, around one as the rules see it.
 template <typename Real>
 int opening_by_rule(Op op, int directory, const char* path, int flags, unsigned mode, Real real) {
   if (stack::active())
     stack::cancellation_point();  // layers that take part in the open itself make it by a system
                                   // call
-  const int fd = opening(op, directory, path, flags,
-                         [&] { return stack::opening(directory, path, flags, mode, real); });
+  int fd = opening(op, directory, path, flags,
+                   [&] { return stack::opening(directory, path, flags, mode, real); });
+  if (WEIR_UNLIKELY(fd < 0 && stack::has_names_apart()) && errno == ENOENT &&
+      (flags & (O_CREAT | O_NOFOLLOW)) == 0)
+    fd = opening_target(op, directory, path, flags);
+  struct stat about;
+  int answer = -1;
+  if (WEIR_UNLIKELY(fd < 0 && stack::has_names_apart()) && (flags & O_DIRECTORY) != 0 &&
+      errno == ENOENT && stack::stat_apart(directory, path, &about, &answer) && answer == 0)
+    errno = ENOTDIR;
   if (fd >= 0 && recording()) stack::set_name(fd, descriptors[fd < kDescriptors ? fd : 0].file);
   return fd;
 }
@@ -204,6 +227,9 @@ template <typename Real>
 int getting_flags(int fd, Real real) {
   const int result = on_descriptor(Op::kFcntl, fd, kUnknownOffset, 0, real);
   const stack::File* const f = stack::file_at(fd);
+  constexpr int kOfOpening = O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_CLOEXEC;
+  if (result >= 0 && stack::is_apart(f)) return (result & O_APPEND) | 0100000 /* O_LARGEFILE */ |
+      (f->flags & ~kOfOpening & ~O_APPEND);
   return result >= 0 && f != nullptr && f->transforms
              ? (result & ~O_ACCMODE) | (f->flags & (O_APPEND | O_ACCMODE))
              : result;

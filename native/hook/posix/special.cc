@@ -11,6 +11,8 @@
 #include <sys/vfs.h>
 
 #include "hook/observe.h"
+#include "hook/posix/directory.h"
+#include "layers/machinery/stack/apart.h"
 #include "layers/machinery/stack/table.h"
 
 using namespace weir::hook;
@@ -42,16 +44,31 @@ WEIR_QUERY_AT(mkfifo, kMknod, int, AT_FDCWD, WEIR_LIST(const char* path, mode_t 
 WEIR_QUERY_AT(mkfifoat, kMknod, int, directory,
               WEIR_LIST(int directory, const char* path, mode_t mode), directory, path, mode)
 
-WEIR_QUERY_AT(getxattr, kGetxattr, ssize_t, AT_FDCWD,
-              WEIR_LIST(const char* path, const char* name, void* to, size_t n), path, name, to, n)
-WEIR_QUERY_AT(lgetxattr, kGetxattr, ssize_t, AT_FDCWD,
-              WEIR_LIST(const char* path, const char* name, void* to, size_t n), path, name, to, n)
+// A file that lies apart from its name has no extended attributes: `error`, or an empty list.
+#define WEIR_ATTRIBUTES(symbol, op, error, parameters, ...)                                      \
+  WEIR_HOOK(ssize_t, symbol, parameters) {                                                       \
+    return on_path(Op::op, AT_FDCWD, path, 0, [&]() -> ssize_t {                                 \
+      struct stat about;                                                                         \
+      int answer = 0;                                                                            \
+      if (!stack::has_names_apart() || !stack::stat_apart(AT_FDCWD, path, &about, &answer))      \
+        return WEIR_REAL(symbol)(__VA_ARGS__);                                                   \
+      if (answer == 0 && error == 0) return 0;                                                   \
+      if (answer == 0) errno = error;                                                            \
+      return -1;                                                                                 \
+    });                                                                                          \
+  }
+WEIR_ATTRIBUTES(getxattr, kGetxattr, ENODATA,
+                WEIR_LIST(const char* path, const char* name, void* to, size_t n), path, name, to,
+                n)
+WEIR_ATTRIBUTES(lgetxattr, kGetxattr, ENODATA,
+                WEIR_LIST(const char* path, const char* name, void* to, size_t n), path, name, to,
+                n)
 WEIR_QUERY_OF(fgetxattr, kGetxattr, ssize_t,
               WEIR_LIST(int fd, const char* name, void* to, size_t n), fd, name, to, n)
-WEIR_QUERY_AT(listxattr, kListxattr, ssize_t, AT_FDCWD,
-              WEIR_LIST(const char* path, char* to, size_t n), path, to, n)
-WEIR_QUERY_AT(llistxattr, kListxattr, ssize_t, AT_FDCWD,
-              WEIR_LIST(const char* path, char* to, size_t n), path, to, n)
+WEIR_ATTRIBUTES(listxattr, kListxattr, 0, WEIR_LIST(const char* path, char* to, size_t n), path,
+                to, n)
+WEIR_ATTRIBUTES(llistxattr, kListxattr, 0, WEIR_LIST(const char* path, char* to, size_t n), path,
+                to, n)
 WEIR_QUERY_OF(flistxattr, kListxattr, ssize_t, WEIR_LIST(int fd, char* to, size_t n), fd, to, n)
 
 WEIR_QUERY_AT(statfs, kStatfs, int, AT_FDCWD, WEIR_LIST(const char* path, struct statfs* to), path,
@@ -99,15 +116,21 @@ using Order = int (*)(const void*, const void*);
 
 #define WEIR_SCANDIR(symbol)                                                                       \
   WEIR_HOOK(int, symbol, const char* path, void* list, Filter filter, Order order) {               \
-    return scanning(AT_FDCWD, path, [&] { return WEIR_REAL(symbol)(path, list, filter, order); }); \
+    return scanning(AT_FDCWD, path, [&] {                                                          \
+      return complete_scan(AT_FDCWD, path, list, WEIR_REAL(symbol)(path, list, filter, order),     \
+                           reinterpret_cast<void*>(filter), reinterpret_cast<void*>(order));       \
+    });                                                                                            \
   }
 WEIR_SCANDIR(scandir)
 WEIR_SCANDIR(scandir64)
 #define WEIR_SCANDIR_AT(symbol)                                                               \
   WEIR_HOOK(int, symbol, int directory, const char* path, void* list, Filter filter,          \
             Order order) {                                                                    \
-    return scanning(directory, path,                                                          \
-                    [&] { return WEIR_REAL(symbol)(directory, path, list, filter, order); }); \
+    return scanning(directory, path, [&] {                                                    \
+      const int count = WEIR_REAL(symbol)(directory, path, list, filter, order);              \
+      return complete_scan(directory, path, list, count, reinterpret_cast<void*>(filter),     \
+                           reinterpret_cast<void*>(order));                                   \
+    });                                                                                       \
   }
 WEIR_SCANDIR_AT(scandirat)
 WEIR_SCANDIR_AT(scandirat64)
@@ -115,6 +138,7 @@ WEIR_SCANDIR_AT(scandirat64)
 WEIR_HOOK(int, name_to_handle_at, int directory, const char* path, void* handle, int* mount,
           int flags) {
   return on_path(Op::kNameToHandle, directory, path, 0, [&] {
+    if (stack::has_names_apart()) stack::surrender_apart(directory, path);
     return WEIR_REAL(name_to_handle_at)(directory, path, handle, mount, flags);
   });
 }

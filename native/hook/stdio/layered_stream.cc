@@ -9,6 +9,7 @@
 
 #include "hook/real.h"
 #include "base/syscall.h"
+#include "layers/machinery/stack/apart.h"
 #include "layers/machinery/stack/busy.h"
 #include "layers/machinery/stack/cancel.h"
 #include "layers/machinery/stack/posix.h"
@@ -321,8 +322,9 @@ FILE* reopen_layered(const char* path, const char* mode, FILE* old,
   if (flags < 0) return real(path, mode, old);
   stack::Ticket t;
   bool ordered = stack::begin_open(t, AT_FDCWD, path, flags);
-  if (ordered &&
-      s == nullptr) {  // a stream of glibc's own: no layers, but others are notified of it
+  const bool apart = ordered && s == nullptr && stack::has_names_apart();
+  if (ordered && s == nullptr && !apart) {
+    // A stream of glibc's own: no layers, but others are notified of it.
     if (t.parked) close_number(t.file->descriptor);
     else stack::finish_open(t, -1, path);
     t = stack::unordered(path, flags);

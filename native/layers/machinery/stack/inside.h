@@ -43,6 +43,9 @@ bool make_path_absolute(int directory, const char* path, char* to);  // to: of S
 const rules::Rule* rule_for(
     const char* absolute_path);  // of an open for reading; null: none, or it leaves the file alone
 void set_rules(const rules::Rules& rules, int rank);
+// The layer of the next rule that stores files apart from their names; *spec null at first.
+bool next_rule_apart(const rules::LayerSpec** spec);
+Layer* apart_layer(const File* f);  // of a file that lies apart
 
 // transfer.cc
 extern WEIR_OWN uint64_t file_limit;  // RLIMIT_FSIZE

@@ -10,6 +10,7 @@
 #include "base/scratch.h"
 #include "base/syscall.h"
 #include "trace/process.h"
+#include "layers/machinery/stack/apart.h"
 #include "layers/machinery/stack/bypass.h"
 #include "layers/machinery/stack/build.h"
 #include "layers/machinery/stack/inside.h"
@@ -182,6 +183,7 @@ void make_plain(File* f) {
 // The file has its descriptor and what is known of it: with its layers or without, it enters the
 // table.
 void accept(File* f, int fd, int flags) {
+  if (f->apart) return enter_table(fd, f);  // nobody else can have these bytes
   const bool direct = (flags & O_DIRECT) != 0;
   if (f->holds && !f->transforms && (direct || base::sealed())) {
     note_bypass(f, nullptr, direct ? Reason::kDirect : Reason::kUnsupported);
@@ -241,6 +243,29 @@ File* build_for(const char* whole, int flags, int fd) {
 
 }  // namespace
 
+bool next_rule_apart(const rules::LayerSpec** spec) {
+  bool behind = *spec == nullptr;
+  for (uint32_t i = 0; i < rules_in_force->rule_count; ++i) {
+    const rules::Stack& stack = rules_in_force->rules[i].stack;
+    for (uint32_t k = 0; k < stack.count; ++k) {
+      const Kind* const kind = find_kind(stack.layers[k].name);
+      if (kind == nullptr || kind->names == nullptr) continue;
+      if (behind) {
+        *spec = &stack.layers[k];
+        return true;
+      }
+      behind = *spec == &stack.layers[k];
+    }
+  }
+  return false;
+}
+
+Layer* apart_layer(const File* f) {
+  Layer* layer = f->top;
+  while (layer->kind->names == nullptr) layer = layer->below;
+  return layer;
+}
+
 const rules::Rule* rule_for(const char* absolute_path) {
   return match(absolute_path, O_RDONLY, -1);
 }
@@ -260,6 +285,11 @@ void set_rules(const rules::Rules& rules, int rank) {
     const rules::Conditions& when = rules.rules[i].when;
     some_are_ordered |= is_ordered(rules.rules[i].stack);
     keep_forms(rules.rules[i].stack);
+    for (uint32_t k = 0; k < rules.rules[i].stack.count; ++k) {
+      if (const Kind* const kind = find_kind(rules.rules[i].stack.layers[k].name);
+          kind != nullptr && kind->names != nullptr)
+        begin_apart(kind->names);
+    }
     some_keep |= rules::has_layer(rules.rules[i].stack, "keep");
     some_always |= keeps_always(rules.rules[i].stack);
     keeps_alone &= is_keep_alone(rules.rules[i].stack);

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include "base/syscall.h"
+#include "layers/machinery/stack/apart.h"
 #include "layers/machinery/stack/inside.h"
 #include "layers/machinery/stack/lock.h"
 #include "layers/machinery/stack/notes.h"
@@ -97,6 +98,7 @@ void before_fork() {
   if (!active()) return;
   drop_parked();
   for_all([](File* f, int) { leave(f, Reason::kForked); });
+  make_all_real(Reason::kForked);
   wait_for_leaving();
   lock_transformed();
 }
@@ -116,11 +118,13 @@ void in_forked_child() {
   reset_table_locks();
   count_parked_in_child();
   forget_shares();
+  if (has_names_apart()) names_apart->forked();
 }
 
 void before_spawn(bool everything) {
   if (!active() || !may_change()) return;
   drop_parked();
+  make_all_real(Reason::kForked);
   for_all([everything](File* f, int) {
     if (everything || inherited(f)) leave(f, Reason::kForked);
     else flush_at_once(f);
@@ -134,6 +138,8 @@ void before_exec() {
     if (inherited(f)) leave(f, Reason::kReplaced);
     else flush_one(f);
   });
+  make_all_real(Reason::kReplaced);
+  end_apart(false);
 }
 
 void leave_all_for_good() {
@@ -141,22 +147,25 @@ void leave_all_for_good() {
   base::store(&in_force, 0u);
   drop_parked();
   for_all([](File* f, int) { leave(f, Reason::kUnsupported); });
+  make_all_real(Reason::kUnsupported);
 }
 
 bool leave_for_ring() {
-  if (base::load_relaxed(&forms_kept) != 0) return false;
+  if (base::load_relaxed(&forms_kept) != 0 || has_names_apart()) return false;
   leave_all_for_good();
   return true;
 }
 
 void before_filter() {
   if (!active() || !may_change()) return;
-  if (base::load_relaxed(&forms_kept) == 0) {
+  if (base::load_relaxed(&forms_kept) == 0 && !has_names_apart()) {
     base::store(&in_force, 0u);
     base::store(&waits_for_filter, 1u);
   }
   drop_parked();
   for_all([](File* f, int) { leave(f, Reason::kUnsupported); });
+  make_all_real(Reason::kUnsupported);
+  end_apart(false);
   wait_for_leaving();
 }
 
@@ -187,6 +196,7 @@ void at_quick_end() {
     if (!f->left) flush_inside(f);
     unlock(f);
   });
+  end_apart(false);
   if (losses_are_said) report_losses(2);
 }
 
@@ -204,6 +214,7 @@ void at_end() {
     flush_one(f);
     f->syncs = true;
   }
+  end_apart(true);
 }
 
 }  // namespace weir::stack
