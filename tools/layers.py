@@ -73,7 +73,8 @@ LAYER = {
     "sweep": str,
     "tests": dict,
 }
-KINDS = (*AMOUNTS, "fraction", "flag", "choice", "errno", "directories")
+KINDS = (*AMOUNTS, "fraction", "flag", "choice", "errno", "directories",
+    "directory")
 
 
 class Mistake(Exception):

@@ -6,6 +6,7 @@
 
 #include "hook/library/kernel_aio.h"
 #include "layers/machinery/stack/bypass.h"
+#include "layers/machinery/stack/elsewhere.h"
 #include "layers/machinery/stack/process.h"
 #include "layers/machinery/stack/table.h"
 
@@ -15,6 +16,8 @@ using weir::trace::process;
 namespace {
 
 void note_end(weir::wire::End how) {
+  if (how != weir::wire::End::kSignal && !weir::trace::thread_log.in_vfork_child)
+    weir::stack::leave_elsewhere();
   weir::stack::at_quick_end();
   if (!recording() || weir::trace::thread_log.in_vfork_child) return;
   process_ends_with_requests();

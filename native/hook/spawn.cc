@@ -9,6 +9,7 @@
 
 #include "hook/observe.h"
 #include "base/syscall.h"
+#include "layers/machinery/stack/elsewhere.h"
 #include "layers/machinery/stack/process.h"
 
 using namespace weir::hook;
@@ -68,8 +69,11 @@ void record_start(uint64_t pid, uint64_t ticks, char* const* environment, const 
 }  // namespace
 
 WEIR_HOOK(int, execve, const char* path, char* const* arguments, char* const* environment) {
-  return becoming(path, environment,
-                  [&] { return WEIR_REAL(execve)(path, arguments, environment); });
+  return becoming(path, environment, [&] {
+    return stack::with_file_in_place(AT_FDCWD, path, ETXTBSY, [&] {
+      return WEIR_REAL(execve)(path, arguments, environment);
+    });
+  });
 }
 WEIR_HOOK(int, execveat, int directory, const char* path, char* const* arguments,
           char* const* environment, int flags) {
@@ -82,10 +86,16 @@ WEIR_HOOK(int, fexecve, int fd, char* const* arguments, char* const* environment
                   [&] { return WEIR_REAL(fexecve)(fd, arguments, environment); });
 }
 WEIR_HOOK(int, execv, const char* path, char* const* arguments) {
-  return becoming(path, environ, [&] { return WEIR_REAL(execv)(path, arguments); });
+  return becoming(path, environ, [&] {
+    return stack::with_file_in_place(AT_FDCWD, path, ETXTBSY,
+                                     [&] { return WEIR_REAL(execv)(path, arguments); });
+  });
 }
 WEIR_HOOK(int, execvp, const char* path, char* const* arguments) {
-  return becoming(path, environ, [&] { return WEIR_REAL(execvp)(path, arguments); });
+  return becoming(path, environ, [&] {
+    return stack::with_file_in_place(AT_FDCWD, path, ETXTBSY,
+                                     [&] { return WEIR_REAL(execvp)(path, arguments); });
+  });
 }
 WEIR_HOOK(int, execvpe, const char* path, char* const* arguments, char* const* environment) {
   return becoming(path, environment,
@@ -156,7 +166,9 @@ WEIR_HOOK(int, execle, const char* path, const char* first, ...) {
     stack::before_spawn(actions != nullptr);                                                    \
     pid_t started = 0;                                                                          \
     const uint64_t ticks = base::ticks();                                                       \
-    const int result = WEIR_REAL(symbol)(&started, path, actions, how, arguments, environment); \
+    int result = stack::with_file_in_place(AT_FDCWD, path, ETXTBSY, [] { return 0; });          \
+    if (result != 0) return errno;                                                              \
+    result = WEIR_REAL(symbol)(&started, path, actions, how, arguments, environment);           \
     if (result != 0) return result;                                                             \
     if (child != nullptr) *child = started;                                                     \
     record_start(static_cast<uint64_t>(started), ticks, environment, path);                     \

@@ -9,6 +9,7 @@
 #include <utime.h>
 
 #include "hook/observe.h"
+#include "layers/machinery/stack/elsewhere.h"
 #include "layers/machinery/stack/park.h"
 #include "layers/machinery/stack/posix.h"
 #include "layers/machinery/stack/table.h"
@@ -21,11 +22,14 @@ namespace {
 // A file that is kept open after its close may be one that the program cannot open any more.
 template <typename Real>
 int changing(int directory, const char* path, int flags, Real real) {
-  if (!stack::active()) return real();
+  if (!stack::active()) return real(directory, path);
+  const bool follow = (flags & AT_SYMLINK_NOFOLLOW) == 0;
   stack::name_changes(directory, path);
-  stack::settle(directory, path, (flags & AT_SYMLINK_NOFOLLOW) == 0);
-  if (WEIR_LIKELY((flags & AT_EMPTY_PATH) == 0)) return stack::names_then_changed(real());
-  return stack::names_then_changed(stack::through_kernel(directory, real));
+  stack::settle(directory, path, follow);
+  if (WEIR_LIKELY((flags & AT_EMPTY_PATH) == 0))
+    return stack::names_then_changed(stack::changing_by_name(directory, path, follow, real));
+  return stack::names_then_changed(
+      stack::through_kernel(directory, [&] { return real(directory, path); }));
 }
 
 template <typename Real>
@@ -40,7 +44,8 @@ int changing_of(int fd, Real real) {
 #define WEIR_CHANGE_AT(symbol, op, directory, flags, parameters, ...)                          \
   WEIR_HOOK(int, symbol, parameters) {                                                         \
     return on_path(Op::op, directory, path, 0, [&] {                                           \
-      return changing(directory, path, flags, [&] { return WEIR_REAL(symbol)(__VA_ARGS__); }); \
+      return changing(directory, path, flags,                                                  \
+                      [&](int, const char* path) { return WEIR_REAL(symbol)(__VA_ARGS__); });  \
     });                                                                                        \
   }
 #define WEIR_CHANGE_OF(symbol, op, parameters, ...)                           \

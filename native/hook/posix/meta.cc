@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "hook/observe.h"
+#include "layers/machinery/stack/elsewhere.h"
 #include "layers/machinery/stack/names.h"
 #include "layers/machinery/stack/park.h"
 #include "layers/machinery/stack/posix.h"
@@ -17,14 +18,13 @@ using namespace weir::hook;
 namespace base = weir::base;
 namespace stack = weir::stack;
 
-// A call on a path in the working directory, whose arguments are handed on as they are.
-#define WEIR_PATH(symbol, op, parameters, ...)                                                 \
-  WEIR_HOOK(int, symbol, parameters) {                                                         \
-    return on_path(Op::op, AT_FDCWD, path, 0, [&] { return WEIR_REAL(symbol)(__VA_ARGS__); }); \
-  }
-#define WEIR_PATH_AT(symbol, op, parameters, ...)                                               \
-  WEIR_HOOK(int, symbol, parameters) {                                                          \
-    return on_path(Op::op, directory, path, 0, [&] { return WEIR_REAL(symbol)(__VA_ARGS__); }); \
+// A question about a path in the working directory, whose arguments are handed on as they are.
+#define WEIR_PATH(symbol, op, parameters, ...)                                                    \
+  WEIR_HOOK(int, symbol, parameters) {                                                            \
+    return on_path(Op::op, AT_FDCWD, path, 0, [&] {                                               \
+      const auto real = [&](int, const char* path) { return WEIR_REAL(symbol)(__VA_ARGS__); };    \
+      return stack::by_name(AT_FDCWD, path, true, real);                                          \
+    });                                                                                           \
   }
 
 namespace {
@@ -105,12 +105,15 @@ int asking_statx(int directory, const char* path, int flags, struct statx* to, R
 
 }  // namespace
 
-#define WEIR_STAT(symbol, op, parameters, ...)                       \
-  WEIR_HOOK(int, symbol, parameters) {                               \
-    return on_path(Op::op, AT_FDCWD, path, 0, [&] {                  \
-      return asking(AT_FDCWD, path, Op::op == Op::kStat, to,         \
-                    [&] { return WEIR_REAL(symbol)(__VA_ARGS__); }); \
-    });                                                              \
+#define WEIR_STAT(symbol, op, parameters, ...)                                            \
+  WEIR_HOOK(int, symbol, parameters) {                                                    \
+    return on_path(Op::op, AT_FDCWD, path, 0, [&] {                                       \
+      constexpr bool kFollow = Op::op == Op::kStat;                                       \
+      return stack::by_name(AT_FDCWD, path, kFollow, [&](int, const char* path) {         \
+        return asking(AT_FDCWD, path, kFollow, to,                                        \
+                      [&] { return WEIR_REAL(symbol)(__VA_ARGS__); });                    \
+      });                                                                                 \
+    });                                                                                   \
   }
 WEIR_STAT(stat, kStat, WEIR_LIST(const char* path, struct stat* to), path, to)
 WEIR_STAT(stat64, kStat, WEIR_LIST(const char* path, struct stat* to), path, to)
@@ -128,9 +131,12 @@ WEIR_STAT(__lxstat64, kLstat, WEIR_LIST(int version, const char* path, struct st
 #define WEIR_STAT_AT(symbol, parameters, ...)                           \
   WEIR_HOOK(int, symbol, parameters) {                                  \
     return on_path(Op::kFstatat, directory, path, 0, [&] {              \
-      return asking_at(directory, path, to, flags,                      \
-                       [&] { return WEIR_REAL(symbol)(__VA_ARGS__); }); \
-    });                                                                 \
+      const bool follow = (flags & AT_SYMLINK_NOFOLLOW) == 0;            \
+      return stack::by_name(directory, path, follow, [&](int directory, const char* path) { \
+        return asking_at(directory, path, to, flags,                      \
+                         [&] { return WEIR_REAL(symbol)(__VA_ARGS__); }); \
+      });                                                                 \
+    });                                                                   \
   }
 WEIR_STAT_AT(fstatat, WEIR_LIST(int directory, const char* path, struct stat* to, int flags),
              directory, path, to, flags)
@@ -145,8 +151,11 @@ WEIR_STAT_AT(__fxstatat64,
 
 WEIR_HOOK(int, statx, int directory, const char* path, int flags, unsigned mask, struct statx* to) {
   return on_path(Op::kStatx, directory, path, 0, [&] {
-    return asking_statx(directory, path, flags, to,
-                        [&] { return WEIR_REAL(statx)(directory, path, flags, mask, to); });
+    const bool follow = (flags & AT_SYMLINK_NOFOLLOW) == 0;
+    return stack::by_name(directory, path, follow, [&](int directory, const char* path) {
+      return asking_statx(directory, path, flags, to,
+                          [&] { return WEIR_REAL(statx)(directory, path, flags, mask, to); });
+    });
   });
 }
 
@@ -163,33 +172,72 @@ WEIR_FSTAT(__fxstat64, WEIR_LIST(int version, int fd, struct stat* to), version,
 
 WEIR_HOOK(int, access, const char* path, int mode) {
   return on_path(Op::kAccess, AT_FDCWD, path, 0, [&] {
-    return asking_access(AT_FDCWD, path, mode, [&] { return WEIR_REAL(access)(path, mode); });
+    return stack::by_name(AT_FDCWD, path, true, [&](int, const char* path) {
+      return asking_access(AT_FDCWD, path, mode, [&] { return WEIR_REAL(access)(path, mode); });
+    });
   });
 }
 WEIR_PATH(eaccess, kAccess, WEIR_LIST(const char* path, int mode), path, mode)
 WEIR_PATH(euidaccess, kAccess, WEIR_LIST(const char* path, int mode), path, mode)
-WEIR_PATH_AT(faccessat, kFaccessat, WEIR_LIST(int directory, const char* path, int mode, int flags),
-             directory, path, mode, flags)
+WEIR_HOOK(int, faccessat, int directory, const char* path, int mode, int flags) {
+  return on_path(Op::kFaccessat, directory, path, 0, [&] {
+    const bool follow = (flags & AT_SYMLINK_NOFOLLOW) == 0;
+    return stack::by_name(directory, path, follow, [&](int directory, const char* path) {
+      return WEIR_REAL(faccessat)(directory, path, mode, flags);
+    });
+  });
+}
 
-WEIR_PATH(mkdir, kMkdir, WEIR_LIST(const char* path, mode_t mode), path, mode)
-WEIR_PATH_AT(mkdirat, kMkdir, WEIR_LIST(int directory, const char* path, mode_t mode), directory,
-             path, mode)
+WEIR_HOOK(int, mkdir, const char* path, mode_t mode) {
+  return on_path(Op::kMkdir, AT_FDCWD, path, 0, [&] {
+    return stack::making(AT_FDCWD, path, [&] { return WEIR_REAL(mkdir)(path, mode); });
+  });
+}
+WEIR_HOOK(int, mkdirat, int directory, const char* path, mode_t mode) {
+  return on_path(Op::kMkdir, directory, path, 0, [&] {
+    return stack::making(directory, path,
+                         [&] { return WEIR_REAL(mkdirat)(directory, path, mode); });
+  });
+}
+
+namespace {
+
+// unlink and rmdir; remove is both.
+template <typename Real>
+int removing(int directory, const char* path, bool file, bool with_directories, Real real) {
+  int result = 0;
+  const auto ask = [&](const char* given) {
+    const auto& names = *stack::names_elsewhere;
+    const stack::Result done = file ? names.remove(directory, given) : stack::kNotElsewhere;
+    return done == stack::kNotElsewhere && with_directories
+               ? names.remove_directory(directory, given)
+               : done;
+  };
+  return stack::left_to_kernel(path, &result, ask) ? real() : result;
+}
+
+}  // namespace
+
 // A name goes, or becomes another file's: layers that keep files by name hear of it first.
-#define WEIR_NAME(symbol, op, parameters, ...)                          \
-  WEIR_HOOK(int, symbol, parameters) {                                  \
-    return on_path(Op::op, AT_FDCWD, path, 0, [&] {                     \
-      stack::name_changes(AT_FDCWD, path);                              \
-      return stack::names_then_changed(WEIR_REAL(symbol)(__VA_ARGS__)); \
-    });                                                                 \
+#define WEIR_NAME(symbol, op, file, with_directories)                                     \
+  WEIR_HOOK(int, symbol, const char* path) {                                              \
+    return on_path(Op::op, AT_FDCWD, path, 0, [&] {                                       \
+      stack::name_changes(AT_FDCWD, path);                                                \
+      return stack::names_then_changed(removing(AT_FDCWD, path, file, with_directories,   \
+                                                [&] { return WEIR_REAL(symbol)(path); })); \
+    });                                                                                   \
   }
-WEIR_NAME(rmdir, kRmdir, WEIR_LIST(const char* path), path)
-WEIR_NAME(unlink, kUnlink, WEIR_LIST(const char* path), path)
-WEIR_NAME(remove, kUnlink, WEIR_LIST(const char* path), path)
+WEIR_NAME(rmdir, kRmdir, false, true)
+WEIR_NAME(unlink, kUnlink, true, false)
+WEIR_NAME(remove, kUnlink, true, true)
 WEIR_HOOK(int, unlinkat, int directory, const char* path, int flags) {
   const Op op = (flags & AT_REMOVEDIR) != 0 ? Op::kRmdir : Op::kUnlink;
   return on_path(op, directory, path, 0, [&] {
     stack::name_changes(directory, path);
-    return stack::names_then_changed(WEIR_REAL(unlinkat)(directory, path, flags));
+    const bool of_directory = (flags & AT_REMOVEDIR) != 0;
+    return stack::names_then_changed(
+        removing(directory, path, !of_directory, of_directory,
+                 [&] { return WEIR_REAL(unlinkat)(directory, path, flags); }));
   });
 }
 
@@ -212,11 +260,19 @@ ssize_t reading_link(int directory, const char* path, const char* to, size_t n, 
 }  // namespace
 
 WEIR_HOOK(ssize_t, readlink, const char* path, char* to, size_t n) {
-  return reading_link(AT_FDCWD, path, to, n, [&] { return WEIR_REAL(readlink)(path, to, n); });
+  return reading_link(AT_FDCWD, path, to, n, [&] {
+    return stack::by_name(AT_FDCWD, path, false, [&](int, const char* where) {
+      return WEIR_REAL(readlink)(where, to, n);
+    });
+  });
 }
 WEIR_HOOK(ssize_t, readlinkat, int directory, const char* path, char* to, size_t n) {
   return reading_link(directory, path, to, n,
-                      [&] { return WEIR_REAL(readlinkat)(directory, path, to, n); });
+                      [&] {
+    return stack::by_name(directory, path, false, [&](int from, const char* where) {
+      return WEIR_REAL(readlinkat)(from, where, to, n);
+    });
+  });
 }
 
 #define WEIR_TRUNCATE(symbol)                                                                 \
@@ -228,7 +284,11 @@ WEIR_HOOK(ssize_t, readlinkat, int directory, const char* path, char* to, size_t
                      if (weir::base::load_relaxed(&stack::forms_kept) != 0 &&                 \
                          stack::truncate_form(path, size, &result))                           \
                        return stack::names_then_changed(result);                              \
-                     return stack::names_then_changed(WEIR_REAL(symbol)(path, size));         \
+                     const auto cut = [&](int, const char* path) {                            \
+                       return WEIR_REAL(symbol)(path, size);                                  \
+                     };                                                                       \
+                     return stack::names_then_changed(                                        \
+                         stack::changing_by_name(AT_FDCWD, path, true, cut));                 \
                    });                                                                        \
   }
 WEIR_TRUNCATE(truncate)

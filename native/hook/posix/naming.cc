@@ -8,6 +8,7 @@
 #include "hook/observe.h"
 #include "base/directory_path.h"
 #include "base/scratch.h"
+#include "layers/machinery/stack/elsewhere.h"
 #include "layers/machinery/stack/park.h"
 
 using namespace weir::hook;
@@ -65,13 +66,27 @@ int naming(Op op, const char* kind, Given from, Given to, Given seen, Real real)
   return result;
 }
 
+// Where a file of one of the names is elsewhere, its layer renames it.
+template <typename Real>
+int renaming_elsewhere(Given from, Given to, unsigned flags, Real real) {
+  int result = 0;
+  const auto ask_with = [&](const char* path) {
+    const base::Scratch room;
+    if (to.path == nullptr || room.data() == nullptr ||
+        !base::copy_text(room.data(), to.path, 4096))
+      return stack::kNotElsewhere;
+    return stack::names_elsewhere->rename(from.directory, path, to.directory, room.data(), flags);
+  };
+  return stack::left_to_kernel(from.path, &result, ask_with) ? real() : result;
+}
+
 // Layers that keep files by name hear first of a name that goes, or becomes another file's.
 template <typename Real>
-int renaming(const char* kind, Given from, Given to, Real real) {
+int renaming(const char* kind, Given from, Given to, unsigned flags, Real real) {
   return naming(Op::kRename, kind, from, to, from, [&] {
     stack::name_changes(from.directory, from.path);
     stack::name_changes(to.directory, to.path);
-    return stack::names_then_changed(real());
+    return stack::names_then_changed(renaming_elsewhere(from, to, flags, real));
   });
 }
 
@@ -79,23 +94,27 @@ int renaming(const char* kind, Given from, Given to, Real real) {
 template <typename Real>
 int linking(Given from, Given to, Real real) {
   return naming(Op::kLink, "link", from, to, from,
-                [&] { return stack::names_then_changed(real()); });
+                [&] {
+                  const auto link = [&] { return stack::making(to.directory, to.path, real); };
+                  return stack::names_then_changed(
+                      stack::with_file_in_place(from.directory, from.path, EXDEV, link));
+                });
 }
 
 }  // namespace
 
 WEIR_HOOK(int, rename, const char* path, const char* to) {
-  return renaming("rename", {AT_FDCWD, path}, {AT_FDCWD, to},
+  return renaming("rename", {AT_FDCWD, path}, {AT_FDCWD, to}, 0,
                   [&] { return WEIR_REAL(rename)(path, to); });
 }
 WEIR_HOOK(int, renameat, int directory, const char* path, int to_directory, const char* to) {
-  return renaming("rename", {directory, path}, {to_directory, to},
+  return renaming("rename", {directory, path}, {to_directory, to}, 0,
                   [&] { return WEIR_REAL(renameat)(directory, path, to_directory, to); });
 }
 WEIR_HOOK(int, renameat2, int directory, const char* path, int to_directory, const char* to,
           unsigned flags) {
   const char* const kind = (flags & RENAME_EXCHANGE) != 0 ? "exchange" : "rename";
-  return renaming(kind, {directory, path}, {to_directory, to},
+  return renaming(kind, {directory, path}, {to_directory, to}, flags,
                   [&] { return WEIR_REAL(renameat2)(directory, path, to_directory, to, flags); });
 }
 WEIR_HOOK(int, link, const char* path, const char* to) {
@@ -109,10 +128,17 @@ WEIR_HOOK(int, linkat, int directory, const char* path, int to_directory, const 
 WEIR_HOOK(int, symlink, const char* target, const char* path) {
   const Given made{AT_FDCWD, path};
   return naming(Op::kSymlink, "symlink", {AT_FDCWD, target}, made, made,
-                [&] { return WEIR_REAL(symlink)(target, path); });
+                [&] {
+                  return stack::making(AT_FDCWD, path,
+                                       [&] { return WEIR_REAL(symlink)(target, path); });
+                });
 }
 WEIR_HOOK(int, symlinkat, const char* target, int directory, const char* path) {
   const Given made{directory, path};
   return naming(Op::kSymlink, "symlink", {AT_FDCWD, target}, made, made,
-                [&] { return WEIR_REAL(symlinkat)(target, directory, path); });
+                [&] {
+                  return stack::making(directory, path, [&] {
+                    return WEIR_REAL(symlinkat)(target, directory, path);
+                  });
+                });
 }

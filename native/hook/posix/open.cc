@@ -9,6 +9,7 @@
 #include "layers/machinery/stack/cancel.h"
 #include "layers/machinery/stack/park.h"
 #include "layers/machinery/stack/posix.h"
+#include "layers/machinery/stack/elsewhere.h"
 #include "layers/machinery/stack/table.h"
 
 namespace weir::hook {
@@ -59,7 +60,11 @@ int opening_by_rule(Op op, int directory, const char* path, int flags, unsigned 
     stack::cancellation_point();  // layers that take part in the open itself make it by a system
                                   // call
   const int fd = opening(op, directory, path, flags,
-                         [&] { return stack::opening(directory, path, flags, mode, real); });
+                         [&] {
+                           return stack::opening(directory, path, flags, mode, [&] {
+                             return stack::opening_by_name(directory, path, flags, real);
+                           });
+                         });
   if (fd >= 0 && recording()) stack::set_name(fd, descriptors[fd < kDescriptors ? fd : 0].file);
   return fd;
 }
@@ -77,11 +82,13 @@ bool needs_mode(int flags) { return (flags & O_CREAT) != 0 || (flags & O_TMPFILE
     va_end(arguments);                             \
   }
 
-#define WEIR_OPEN(symbol)                                                         \
-  WEIR_HOOK(int, symbol, const char* path, int flags, ...) {                      \
-    WEIR_MODE(flags)                                                              \
-    return opening_by_rule(Op::kOpen, AT_FDCWD, path, flags, mode,                \
-                           [&] { return WEIR_REAL(symbol)(path, flags, mode); }); \
+#define WEIR_OPEN(symbol)                                                  \
+  WEIR_HOOK(int, symbol, const char* path, int flags, ...) {               \
+    WEIR_MODE(flags)                                                       \
+    return opening_by_rule(Op::kOpen, AT_FDCWD, path, flags, mode,         \
+                           [&](int, const char* where) {                   \
+                             return WEIR_REAL(symbol)(where, flags, mode); \
+                           });                                             \
   }
 WEIR_OPEN(open)
 WEIR_OPEN(open64)
@@ -90,16 +97,19 @@ WEIR_OPEN(open64)
   WEIR_HOOK(int, symbol, int directory, const char* path, int flags, ...) {                  \
     WEIR_MODE(flags)                                                                         \
     return opening_by_rule(Op::kOpenat, directory, path, flags, mode,                        \
-                           [&] { return WEIR_REAL(symbol)(directory, path, flags, mode); }); \
+                           [&](int from, const char* where) {                                \
+                             return WEIR_REAL(symbol)(from, where, flags, mode);             \
+                           });                                                               \
   }
 WEIR_OPENAT(openat)
 WEIR_OPENAT(openat64)
 
 // The checked forms of fortified programs.
-#define WEIR_OPEN_2(symbol)                                                 \
-  WEIR_HOOK(int, symbol, const char* path, int flags) {                     \
-    return opening_by_rule(Op::kOpen, AT_FDCWD, path, flags, 0,             \
-                           [&] { return WEIR_REAL(symbol)(path, flags); }); \
+#define WEIR_OPEN_2(symbol)                                                                      \
+  WEIR_HOOK(int, symbol, const char* path, int flags) {                                          \
+    return opening_by_rule(                                                                      \
+        Op::kOpen, AT_FDCWD, path, flags, 0,                                                     \
+        [&](int, const char* where) { return WEIR_REAL(symbol)(where, flags); });                \
   }
 WEIR_OPEN_2(__open_2)
 WEIR_OPEN_2(__open64_2)
@@ -107,7 +117,9 @@ WEIR_OPEN_2(__open64_2)
 #define WEIR_OPENAT_2(symbol)                                                          \
   WEIR_HOOK(int, symbol, int directory, const char* path, int flags) {                 \
     return opening_by_rule(Op::kOpenat, directory, path, flags, 0,                     \
-                           [&] { return WEIR_REAL(symbol)(directory, path, flags); }); \
+                           [&](int from, const char* where) {                          \
+                             return WEIR_REAL(symbol)(from, where, flags);             \
+                           });                                                         \
   }
 WEIR_OPENAT_2(__openat_2)
 WEIR_OPENAT_2(__openat64_2)
@@ -115,7 +127,9 @@ WEIR_OPENAT_2(__openat64_2)
 #define WEIR_CREAT(symbol)                                                                 \
   WEIR_HOOK(int, symbol, const char* path, mode_t mode) {                                  \
     return opening_by_rule(Op::kCreat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, mode, \
-                           [&] { return WEIR_REAL(symbol)(path, mode); });                 \
+                           [&](int, const char* where) {                                   \
+                             return WEIR_REAL(symbol)(where, mode);                        \
+                           });                                                             \
   }
 WEIR_CREAT(creat)
 WEIR_CREAT(creat64)

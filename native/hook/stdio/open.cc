@@ -5,6 +5,7 @@
 #include "hook/stdio/layered_stream.h"
 #include "hook/stdio/stream.h"
 #include "layers/machinery/stack/posix.h"
+#include "layers/machinery/stack/elsewhere.h"
 #include "layers/machinery/stack/process.h"
 
 namespace weir::hook {
@@ -131,7 +132,10 @@ FILE* taking_over(int fd, const char* mode, FILE* (*real)(int, const char*)) {
 #define WEIR_FOPEN(symbol)                                                                    \
   WEIR_HOOK(FILE*, symbol, const char* path, const char* mode) {                              \
     return opening_stream(path, mode, [&] {                                                   \
-      return opening_layers(path, mode, [&] { return WEIR_REAL(symbol)(path, mode); });       \
+      return opening_layers(path, mode, [&] {                                                 \
+        const auto real = [&](int, const char* where) { return WEIR_REAL(symbol)(where, mode); }; \
+        return stack::opening_by_name(AT_FDCWD, path, flags_of_mode(mode), real);                 \
+      });                                                                                       \
     });                                                                                       \
   }
 WEIR_FOPEN(fopen)

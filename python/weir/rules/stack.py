@@ -185,7 +185,7 @@ def _options_hint(kind: Kind) -> str:
 
 
 def _example(option: Argument) -> str:
-    return {"directories": "/a,/b"}.get(option.kind, "...")
+    return {"directories": "/a,/b", "directory": "/a"}.get(option.kind, "...")
 
 
 def _parse_value(kind: Kind, argument: Argument, text: str) -> str:
@@ -211,6 +211,8 @@ def _parse_value(kind: Kind, argument: Argument, text: str) -> str:
         return _parse_errno(text)
     if argument.kind == "directories":
         return _parse_directories(text)
+    if argument.kind == "directory":
+        return check_dir(_decoded(text))
     return str(_parse_amount(argument, what, text))
 
 
@@ -296,7 +298,7 @@ def layer_text(layer: Layer) -> str:
 def _option_text(option: Argument, value: str) -> str:
     if option.kind == "size":
         return size_text(int(value))
-    if option.kind == "directories":
+    if option.kind in ("directories", "directory"):
         return re.sub(r"[%:|]", lambda m: f"%{ord(m[0]):02X}", value)
     return value
 

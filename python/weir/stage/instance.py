@@ -215,18 +215,24 @@ def _run(job: Job, arguments: Sequence[str], environment: Mapping[str, str]) -> 
     with job.script.open("rb") as file:
         first = file.readline().decode("utf-8", "surrogateescape").strip()
     interpreter = shlex.split(first[2:]) if first.startswith("#!") else ["/bin/sh"]
-    try:
-        child = subprocess.Popen([*interpreter, str(job.script), *arguments], env=dict(environment))
-    except OSError as error:
-        raise InputError(f"{job.script}: cannot be run by {interpreter[0]}: "
-                         f"{error.strerror}") from error
+    command = [*interpreter, str(job.script), *arguments]
+    came: list[int] = []
+    child: subprocess.Popen[bytes] | None = None
 
     def pass_on(number: int, _frame: object) -> None:
-        child.send_signal(number)
+        came.append(number)
+        if child is not None:
+            child.send_signal(number)
 
     before = {number: signal.signal(number, pass_on) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
+        child = subprocess.Popen(command, env=dict(environment))
+        for number in came:  # before it was there
+            child.send_signal(number)
         status = child.wait()
+    except OSError as error:
+        raise InputError(f"{job.script}: cannot be run by {interpreter[0]}: "
+                         f"{error.strerror}") from error
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -83,7 +83,11 @@ enum class Reason : uint8_t {
   kSpecial = 14,        // no regular file
   kNoMessages = 15,     // nodes do not reach each other: each reads its blocks for itself
   kHeldUp = 16,         // something shared is locked by a rank that lives and does not go on
+  kTierFull = 17,       // stage: at the file's place, for lack of room on the tier
+  kNoTier = 18,         // stage: the same, as the tier cannot be used
 };
+
+struct NamesElsewhere;
 
 struct Kind {
   const char* name;
@@ -123,6 +127,8 @@ struct Kind {
   // kept. What could not be written by then is given up (defer_error with its bytes). Closes
   // nothing of the program's.
   void (*close)(Layer&);
+  // Of a layer that keeps files elsewhere than under their names (stack/elsewhere.h); else null.
+  const NamesElsewhere* names = nullptr;
 };
 
 // Per operation the first layer that takes part in it.

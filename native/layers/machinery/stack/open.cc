@@ -12,6 +12,7 @@
 #include "trace/process.h"
 #include "layers/machinery/stack/bypass.h"
 #include "layers/machinery/stack/build.h"
+#include "layers/machinery/stack/elsewhere.h"
 #include "layers/machinery/stack/inside.h"
 #include "layers/machinery/stack/names.h"
 #include "layers/machinery/stack/notes.h"
@@ -260,6 +261,8 @@ void set_rules(const rules::Rules& rules, int rank) {
     const rules::Conditions& when = rules.rules[i].when;
     some_are_ordered |= is_ordered(rules.rules[i].stack);
     keep_forms(rules.rules[i].stack);
+    if (const char* const why = begin_elsewhere(rules.rules[i].stack); why != nullptr)
+      elsewhere_mistake = why;
     some_keep |= rules::has_layer(rules.rules[i].stack, "keep");
     some_always |= keeps_always(rules.rules[i].stack);
     keeps_alone &= is_keep_alone(rules.rules[i].stack);

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include "base/syscall.h"
+#include "layers/machinery/stack/elsewhere.h"
 #include "layers/machinery/stack/inside.h"
 #include "layers/machinery/stack/lock.h"
 #include "layers/machinery/stack/notes.h"
@@ -129,6 +130,7 @@ void before_spawn(bool everything) {
 
 void before_exec() {
   if (!active() || !may_change()) return;
+  leave_elsewhere();
   drop_parked();
   for_all([](File* f, int) {
     if (inherited(f)) leave(f, Reason::kReplaced);
@@ -192,6 +194,7 @@ void at_quick_end() {
 
 void at_end() {
   if (!active()) return;
+  leave_elsewhere();
   drop_parked();
   for (int fd = 0; fd <= highest_known(); ++fd) {
     File* const f = file_at(fd);
