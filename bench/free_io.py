@@ -159,14 +159,12 @@ and how much shorter the run without the delay was. Error: of the saved seconds;
 where less than a tenth of it is saved. {within} of {count} are within 10 %. Medians of {repeat};
 {cores} processors, load {load}.
 
-**What is missed.** The replay lets calls of MPI last as long as they did, from the moment when the
-awaited rank comes. With more ranks than processors that changes from run to run: ranks that wait
-use a processor (MPICH always, Open MPI here yields it), and a message arrives when its receiver
-gets one. The critical paths of single pairs of runs show it: without the delay MPI had 1.16 s of it
-instead of 1.06 s (two groups of servers, MPICH), 0.74 s instead of 0.57 s (halo exchange, MPICH),
-0.66 s instead of 1.00 s (collective MPI-IO, Open MPI); computing on the path was the same within
-0.05 s but for servers, whose I/O hides it. Each such error of 0.1 to 0.3 s is 10 % and more of what
-these programs save. Runs with a processor for each rank were not measured.
+**On a busy machine the prediction is worse.** The replay lets calls of MPI last as long as they
+did, from the moment when the awaited rank comes. Beside other work that changes from run to run:
+ranks that wait use a processor (MPICH always, Open MPI here yields it), and a message arrives when
+its receiver gets one. At a load of 11 to 19 on the same 2 processors, 28 of 32 were within 10 %;
+the other four (collective MPI-IO with both libraries; half hidden and two groups with MPICH) were
+19 to 83 % off, by 0.1 to 0.4 s each. Runs with a processor for each rank were not measured.
 
 Not predicted: I/O of a thread that calls no MPI, for which its rank waits. The trace does not show
 that wait. The report names it and gives an upper bound.
