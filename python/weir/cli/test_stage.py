@@ -162,6 +162,23 @@ def test_sigterm_goes_to_the_script_and_its_files_are_staged_out(job):
     assert running.wait(60) == 3 and (job.where / "f").read_text() == "begin\nend\n"
 
 
+def test_sigterm_before_the_script_has_begun_goes_to_it_as_well(job):
+    """The signal comes where weir is about to start the script."""
+    (job.where / "job.sh").write_text(JOBDW + "while :; do sleep 0.01; done\n")
+    (job.where / "early.py").write_text(
+        "import os, signal, subprocess, sys\n"
+        "from weir.cli import main\n"
+        "class Popen(subprocess.Popen):\n"
+        "    def __init__(self, words, **options):\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "        super().__init__(words, **options)\n"
+        "subprocess.Popen = Popen\n"
+        "sys.exit(main())\n")
+    done = subprocess.run([sys.executable, "early.py", "stage", "script", "--tier",
+        str(job.tier), "job.sh"], cwd=job.where, timeout=60, capture_output=True, text=True)
+    assert done.returncode == 128 + signal.SIGTERM, done.stderr
+
+
 def test_what_is_no_instance_is_refused(weir, tmp_path):
     result = weir("stage", "recover", tmp_path)
     assert result.returncode == 3 and "not an instance" in result.stderr

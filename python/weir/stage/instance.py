@@ -215,18 +215,25 @@ def _run(job: Job, arguments: Sequence[str], environment: Mapping[str, str]) -> 
     with job.script.open("rb") as file:
         first = file.readline().decode("utf-8", "surrogateescape").strip()
     interpreter = shlex.split(first[2:]) if first.startswith("#!") else ["/bin/sh"]
-    try:
-        child = subprocess.Popen([*interpreter, str(job.script), *arguments], env=dict(environment))
-    except OSError as error:
-        raise InputError(f"{job.script}: cannot be run by {interpreter[0]}: "
-                         f"{error.strerror}") from error
+    children: list[subprocess.Popen[bytes]] = []
+    early: list[int] = []  # signals that come before there is a child
 
     def pass_on(number: int, _frame: object) -> None:
-        child.send_signal(number)
+        if children:
+            children[0].send_signal(number)
+        else:
+            early.append(number)
 
     before = {number: signal.signal(number, pass_on) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        status = child.wait()
+        children.append(
+            subprocess.Popen([*interpreter, str(job.script), *arguments], env=dict(environment)))
+        for number in early:
+            children[0].send_signal(number)
+        status = children[0].wait()
+    except OSError as error:
+        raise InputError(f"{job.script}: cannot be run by {interpreter[0]}: "
+                         f"{error.strerror}") from error
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
