@@ -30,14 +30,14 @@ from weir.rules.values import size_text
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "docs" / "reference"
 EXIT_STATUSES = (
-    (0, "fine; for `weir trace`: the command succeeded and there is a trace of it"),
-    (1, "findings (`weir doctor`), a threshold that was passed (`weir compare`)"),
-    (2, "usage: an option that makes no sense, a mistake in rules, a step that holds a trace "
-        "already"),
+    (0, "success; for `weir trace`: the command succeeded and there is a trace of it"),
+    (1, "findings (`weir doctor`), a threshold that was exceeded (`weir compare`)"),
+    (2, "wrong usage: unknown or contradicting options, a mistake in rules, an output directory "
+        "that has a trace already"),
     (3, "bad input, or no trace can be written; for `weir trace`: the command succeeded, but "
         "without a trace"),
-    (4, "the trace is incomplete; the report was printed and says what is missing"),
-    (70, "a fault in weir"),
+    (4, "the trace is incomplete; the report was printed and states what is missing"),
+    (70, "an internal error of weir"),
     (126, "`weir trace`, `weir run`: the command cannot be executed"),
     (127, "`weir trace`, `weir run`: there is no such command"),
     ("128 + n", "`weir trace`, `weir run`: signal n killed the command; 143: SIGTERM, 137: "

@@ -446,6 +446,28 @@ def test_the_table_names_what_is_in_it_and_fits_a_screen(tmp_path):
     assert row["file"] == FILE and row["elapsed_s"] == 0.2
 
 
+@pytest.mark.parametrize("pattern, listed", [(None, 70), ("*T_0*", 30)])
+def test_many_files_of_one_pattern_are_one_line(tmp_path, pattern, listed):
+    """Of the rank with most work on all of them, which is not the sum of each file's rank."""
+    program = WaitTrace(2)
+    for rank in (0, 1):
+        for number in range(30 + 10 * rank):
+            program.io(rank, TENTH, f"/scratch/T_{rank}{number:02}", "pwrite")
+    program.io(0, TENTH, "/scratch/log", "pwrite")
+    program.barrier()
+    report = build(program.write(tmp_path / "run" / "s"))
+    [cost] = output_costs_of(report)
+    text = cost.by_pattern(cost.files)
+    assert [(one.file, one.files, one.calls, one.elapsed_ns, one.all_ns) for one in text] == [
+        ("/scratch/T_<N>", 70, 40, 40 * TENTH, 70 * TENTH),
+        ("/scratch/log", 1, 1, TENTH, TENTH),
+    ]
+    assert len(cost.files) == 71 == len(report_json(report)["output_cost"])
+    [table] = report_tables(report, Options(("output-cost",), pattern=pattern))
+    [line] = [line for line in text_lines(table, 200) if "T_" in line]
+    assert str(listed) in line.split()
+
+
 def test_the_first_screen_states_what_output_takes_and_what_is_inferred(tmp_path):
     program = WaitTrace(3, cost=TENTH)
     frame(program)

@@ -180,11 +180,11 @@ def test_a_step_without_a_trace_is_incomplete(tmp_path):
     assert "no trace file" in report_json(report)["notes"][1]
 
 
-@pytest.mark.parametrize("by", ["msec", "mb", "rate", "calls", "file"])
+@pytest.mark.parametrize("by", ["time", "mb", "rate", "calls", "file"])
 def test_files_are_sorted_by_each_key(run, by):
     files = report_json(build(run), Options(by=by))["files"]
     key = {
-        "msec": lambda f: -f["seconds"],
+        "time": lambda f: -f["seconds"],
         "mb": lambda f: -f["bytes_read"] - f["bytes_written"],
         "rate": lambda f: -(f["bytes_read"] + f["bytes_written"]) / f["seconds"],
         "calls": lambda f: -f["calls"],

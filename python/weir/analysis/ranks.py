@@ -96,7 +96,7 @@ class RankNames:
 
     def text(self, numbers: Iterable[int]) -> str:
         """A list of them: 0-3,8; pre:0-3,model:0,post."""
-        return listed(map(self.__getitem__, in_order(numbers)))
+        return rank_list(map(self.__getitem__, in_order(numbers)))
 
     def labels(self, numbers: np.ndarray) -> tuple[list[str], np.ndarray]:
         """Labels, and the place in them of each number."""
@@ -115,7 +115,7 @@ def spans(ranks: Iterable[int]) -> str:
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in words)
 
 
-def listed(ranks: Iterable[RankName]) -> str:
+def rank_list(ranks: Iterable[RankName]) -> str:
     """As RankNames.text() has it."""
     by_program: dict[str, list[int]] = {}
     for one in ranks:

@@ -21,11 +21,11 @@ Top = Annotated[int | None, typer.Option("--top", min=0, metavar="N",
 Threshold = Annotated[float, typer.Option("--threshold-ms", min=0, metavar="T",
     help="Only files with at least T ms of I/O.")]
 By = Annotated[str, typer.Option("--by", metavar="KEY",
-    help="Sort files by msec (I/O time), mb, rate (MB/s), calls or file (path).")]
+    help="Sort files by time (in I/O), mb, rate (MB/s), calls or file (path).")]
 Tables = Annotated[
     str | None, typer.Option("--tables", metavar="LIST",
-        help="Print these tables instead of the overview, e.g. waits,flow; all: every one; list: "
-             "print their names alone.")
+        help="Print these tables instead of the overview, e.g. waits,flow; all: every one but "
+             "those that list marks; list: print the names of tables alone.")
 ]
 File = Annotated[str | None, typer.Option("--file", metavar="PATTERN",
     help="Only files whose path contains this word or matches this shell pattern.")]
@@ -56,7 +56,7 @@ def report(
     rank: Rank = None,
     top: Top = None,
     threshold_ms: Threshold = 0.0,
-    by: By = "msec",
+    by: By = "time",
     tables: Tables = None,
     file: File = None,
     trace: Trace = False,
@@ -97,7 +97,7 @@ def report(
         raise UsageError("--op, --from and --to choose trace lines: add --trace")
     if trace and json:
         raise UsageError("--trace prints lines, not JSON: leave one of --trace and --json out")
-    has_choice = (top, threshold_ms, by, tables, file) != (None, 0.0, "msec", None, None)
+    has_choice = (top, threshold_ms, by, tables, file) != (None, 0.0, "time", None, None)
     _check_page(html, offsets, trace or json, has_choice)
     if t_from is not None and t_to is not None and t_from >= t_to:
         raise UsageError(
@@ -191,7 +191,7 @@ def _print_kinds() -> None:
     from weir.report.registry import KINDS
 
     for kind in KINDS:
-        print(f"{kind.name:<12} {kind.shows}{'' if kind.in_all else ' (not in all)'}")
+        print(f"{kind.name:<12} {kind.shows}{'' if kind.in_all else ' (not printed by all)'}")
 
 
 def _print_json(made: Any, options: Any) -> None:

@@ -62,7 +62,7 @@ def test_a_fault_of_weir_shows_where_and_gives_70(monkeypatch, capsys):
     monkeypatch.setattr(_app, "app", fail)
     assert _main.main() == 70
     said = capsys.readouterr().err
-    assert "deep inside" in said and "fault in weir" in said
+    assert "deep inside" in said and "internal error of weir" in said
 
 
 @pytest.mark.parametrize("verb", ["trace", "run", "assign", "env", "report", "doctor"])

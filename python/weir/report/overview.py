@@ -90,7 +90,7 @@ def _file_table(report: Report, groups: list[FileGroup], options: Options) -> Ta
     costs = critical_by_group(groups, critical)
     explains = sum(critical.values()) >= CRITICAL_SHARE * report.wall_ns and bool(critical)
     keys = {
-        "msec": lambda one: (-costs[one] * explains, -one.ns, -one.bytes, one.name),
+        "time": lambda one: (-costs[one] * explains, -one.ns, -one.bytes, one.name),
         "mb": lambda one: (-one.bytes, one.name),
         "rate": lambda one: (-rate(one.bytes, one.ns), one.name),
         "calls": lambda one: (-one.calls, one.name),
@@ -109,13 +109,13 @@ def _file_table(report: Report, groups: list[FileGroup], options: Options) -> Ta
     unit, unit_ns = ("ms", 1e6) if max((one.ns for one in kept[:top]), default=0) < SHORT_NS else (
         "s", 1e9)
     listed = kept
-    if options.by == "msec" and options.top is None and wanted is None:
+    if options.by == "time" and options.top is None and wanted is None:
         listed = [one for one in kept if max(one.ns, costs[one]) >= LEAST * unit_ns] or kept
     cells = [_cells(one, costs[one] if critical else None, unit_ns) for one in listed[:top]]
     less = len(kept) - len(listed) if len(listed) <= len(cells) else 0
-    by = {"msec": "critical time, then by I/O time" if explains else "I/O time"}.get(options.by,
+    by = {"time": "critical time, then by I/O time" if explains else "I/O time"}.get(options.by,
         options.by)
-    if critical and not explains and options.by == "msec":
+    if critical and not explains and options.by == "time":
         by += f" (critical time is below {CRITICAL_SHARE:.0%} of the run)"
     return Table(
         f"Files by {by} ({len(cells)} of {len(kept)})" if len(cells) < len(kept)

@@ -79,7 +79,7 @@ def screen(look: Look, top: int) -> RenderableType:
     )  # fmt: skip
     files = Table(
         "Files by time since the last look",
-        ("msec", "MB/s read", "MB/s written", "calls/s", "<File"),
+        ("ms", "MB/s read", "MB/s written", "calls/s", "<File"),
         tuple(
             (
                 f"{one.ns / 1e6:.3f}", f"{megabytes(look.per_second(one.bytes_read)):.3f}",

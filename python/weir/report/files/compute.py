@@ -15,7 +15,7 @@ from weir.report.files.last_names import columns_by_last_name
 from weir.report.frame.build import Report, figure
 from weir.trace.ops import ops
 
-SORT_KEYS = ("msec", "mb", "rate", "calls", "file")
+SORT_KEYS = ("time", "mb", "rate", "calls", "file")
 
 
 class FileOp(NamedTuple):
@@ -89,7 +89,7 @@ def _other_names(name: np.ndarray, used: np.ndarray,
 
 
 def chosen(
-    files: Sequence[FileTotals], *, by: str = "msec", top: int | None = None, threshold_ns: int = 0,
+    files: Sequence[FileTotals], *, by: str = "time", top: int | None = None, threshold_ns: int = 0,
     pattern: str | None = None
 ) -> list[FileTotals]:
     """Files sorted by a key of SORT_KEYS (largest first, names rising), those under the threshold
@@ -97,7 +97,7 @@ def chosen(
     if by not in SORT_KEYS:
         raise ValueError(f"files cannot be sorted by {by!r}; choose one of {', '.join(SORT_KEYS)}")
     keys = {
-        "msec": lambda f: (-f.ns, f.file),
+        "time": lambda f: (-f.ns, f.file),
         "mb": lambda f: (-f.bytes, f.file),
         "rate": lambda f: (-f.rate_mb_s, f.file),
         "calls": lambda f: (-f.calls, f.file),

@@ -19,7 +19,7 @@ _OTHER_NAMES = 3  # of a file, that its line shows
 
 
 def file_table(
-    report: Report, rank: int | None, *, by: str = "msec", top: int | None = 20,
+    report: Report, rank: int | None, *, by: str = "time", top: int | None = 20,
     threshold_ns: int = 0, pattern: str | None = None
 ) -> Table:
     """Files by time, or another key, over all steps of the report."""
@@ -27,7 +27,7 @@ def file_table(
     files = chosen(every, by=by, top=top, threshold_ns=threshold_ns, pattern=pattern)
     rows = tuple(_file_cells(one, report.cwd) for one in files)
     who = report.who(rank)
-    which = "Files" if threshold_ns == 0 else f"Files above {threshold_ns / 1e6:g} msec"
+    which = "Files" if threshold_ns == 0 else f"Files above {threshold_ns / 1e6:g} ms"
     of = f" ({len(files)} of {len(every)})" if len(files) < len(every) else ""
     return Table(f"{which}, {who}, by {by}{of}", ("MSEC", "MB", "RATE", "CALLS", "<File"), rows)
 

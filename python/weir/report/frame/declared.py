@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any
 
 from weir.analysis.names import escaped, matches, shown
-from weir.analysis.ranks import listed
+from weir.analysis.ranks import rank_list
 from weir.report.frame.build import Report
 from weir.report.frame.figures import megabytes, seconds, share_text, whole
 from weir.report.frame.kind import Options, TableKind
@@ -67,7 +67,7 @@ class Field:
         if self.kind.startswith("text"):
             return escaped(value)
         if self.kind == "ranks":
-            return listed(value) or "-"
+            return rank_list(value) or "-"
         if self.kind.startswith("rank"):
             return value.label
         if self.kind == "list":

@@ -24,7 +24,7 @@ class Options:
     everything. width: columns of the screen, which the overview fits into."""
 
     tables: Sequence[str] = ()
-    by: str = "msec"
+    by: str = "time"
     top: int | None = None
     threshold_ns: int = 0
     pattern: str | None = None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weir.analysis.ranks import listed
+from weir.analysis.ranks import rank_list
 from weir.report.frame.build import Report
 from weir.report.frame.section import Section, rendered
 from weir.report.frame.table import Table
@@ -75,7 +75,7 @@ def _chart(group: ViewGroup, cwd: str | None) -> Chart:
     scale = (WIDTH - LEFT - RIGHT) / (end - begin)
     some = chosen(group, MOST_ROWS)
     rows = [
-        Row(i * ROW, _short(listed(ranks)), listed(ranks), list(_marks(view, begin, end,
+        Row(i * ROW, _short(rank_list(ranks)), rank_list(ranks), list(_marks(view, begin, end,
             scale)))
         for i, (view, ranks) in enumerate(some)
     ]

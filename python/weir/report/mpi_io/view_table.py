@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from weir.analysis.ranks import RankName, listed
+from weir.analysis.ranks import RankName, rank_list
 from weir.analysis.names import matches, shown
 from weir.report.frame.build import Report
 from weir.report.frame.declared import Field, Listing
@@ -87,7 +87,7 @@ def drawing(group: ViewGroup, title: str, begin: int, unit: int, cells: int) -> 
 
 
 def _label(ranks: tuple[RankName, ...]) -> str:
-    text = listed(ranks)
+    text = rank_list(ranks)
     return text if len(text) <= LONGEST_RANKS else text[:LONGEST_RANKS - 3] + "..."
 
 

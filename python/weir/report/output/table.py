@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from weir.analysis.ranks import RankName, listed
+from weir.analysis.ranks import RankName, rank_list
 from weir.report.frame.build import Report
 from weir.report.frame.declared import Field, Listing, sums
 from weir.report.frame.figures import megabytes, percent, rate, seconds
@@ -117,7 +117,7 @@ def output_tables(report: Report) -> Iterator[Table]:
 
 
 def _do(ranks: tuple[RankName, ...], verb: str) -> str:
-    return f"{ranks[0].title} {verb}s" if len(ranks) == 1 else f"ranks {listed(ranks)} {verb}"
+    return f"{ranks[0].title} {verb}s" if len(ranks) == 1 else f"ranks {rank_list(ranks)} {verb}"
 
 
 def _who(one: StepOutput) -> str:

@@ -7,12 +7,13 @@ native/reader/output_cost.cc has the calls, output_gaps.h what is evidence of a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from weir.analysis.columns import starts
+from weir.analysis.patterns import find_patterns
 from weir.analysis.ranks import RankName
 from weir.analysis.remote import for_each
 from weir.report.files.last_names import files_of_names
@@ -33,7 +34,7 @@ PARTS = MEASURED + INFERRED
 
 @dataclass(frozen=True)
 class Cost:
-    """One file, or variable of a file. rank: that with most work on it, elapsed_ns, in `calls`
+    """One file, several (`files` of them), or a variable of a file. rank: that with most work on it, elapsed_ns, in `calls`
     calls: the sum of PARTS; waiting_ns: for how long that rank waits for others in these calls,
     which is no part of it. all_ns: elapsed_ns of all ranks; waited_ns: of other ranks.
 
@@ -41,6 +42,7 @@ class Cost:
 
     file: str
     variable: str | None
+    files: int
     rank: RankName
     ranks: int
     calls: int
@@ -66,11 +68,21 @@ class Cost:
 @dataclass(frozen=True)
 class OutputCost:
     """One step: by file and by variable, the dearest first; whole: all files together, of the rank
-    with most work on them."""
+    with most work on them. together(name, files): the same of these files, under that name."""
 
     files: tuple[Cost, ...]
     variables: tuple[Cost, ...]
     whole: Cost
+    together: Callable[[str, Sequence[str]], Cost]
+
+    def by_pattern(self, files: Sequence[Cost]) -> tuple[Cost, ...]:
+        """Files whose names differ in numbers as one, the dearest first."""
+        found = find_patterns([one.file for one in files], [()] * len(files))
+        return _dearest([
+            files[one.members[0]] if len(one.members) == 1
+            else self.together(one.text, [files[at].file for at in one.members])
+            for one in found
+        ])
 
 
 def may_be_known(step: StepReport) -> bool:
@@ -143,11 +155,18 @@ def _costs(ranks: list[RankName], labels: Labels, rows: np.ndarray) -> OutputCos
     def name(label: int) -> str:
         return labels.texts[label] if labels.file[label] != label else "(the file)"
 
-    files = costs(rows[rows["of"] == OF_FILE], lambda _: None)
+    of_file, of_rank = (rows[rows["of"] == of] for of in (OF_FILE, OF_RANK))
+    label_of = {labels.texts[label]: label for label in labels.file[of_file["label"]]}
+
+    def together(name: str, files: Sequence[str]) -> Cost:
+        its = [label_of[file] for file in files]
+        where = np.flatnonzero(np.isin(labels.file[of_file["label"]], its))
+        return Figures(of_file, where, ranks).cost(name, None, len(files))
+
+    files = costs(of_file, lambda _: None)
     named = costs(rows[is_label & np.isin(file, with_variables)], name)
-    of_rank = rows[rows["of"] == OF_RANK]
-    whole = Figures(of_rank, np.arange(len(of_rank)), ranks).cost("TOTAL", None)
-    return OutputCost(_dearest(files), _dearest(named), whole)
+    whole = Figures(of_rank, np.arange(len(of_rank)), ranks).cost("TOTAL", None, len(files))
+    return OutputCost(_dearest(files), _dearest(named), whole, together)
 
 
 def _groups(key: np.ndarray) -> Iterator[np.ndarray]:
@@ -178,8 +197,8 @@ class Figures:
             "waited_ns": int(its["waited_ns"].sum()),
         }
 
-    def cost(self, file: str, variable: str | None) -> Cost:
-        return Cost(file=file, variable=variable, **self.figures)
+    def cost(self, file: str, variable: str | None, files: int = 1) -> Cost:
+        return Cost(file=file, variable=variable, files=files, **self.figures)
 
 
 def _dearest(costs: list[Cost]) -> tuple[Cost, ...]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from weir.analysis.names import matches, shown
+from weir.analysis.patterns import PATTERN_LEGEND
 from weir.report.frame.build import Report, StepReport, figure
 from weir.report.frame.declared import Field, Listing
 from weir.report.frame.kind import DEFAULT_TOP, Options, TableKind
@@ -49,6 +51,10 @@ LISTING = Listing(
     (_STEP, *_FIGURES, _FILE),
     lambda report: files_of(report),
 )
+_BY_PATTERN = replace(LISTING, fields=(
+    _STEP, *_FIGURES, Field("files", "int", "", "how many they are", "files"),
+    replace(_FILE, heading="File, or files of one pattern"),
+))  # fmt: skip
 BY_VARIABLE = Listing(
     "output_cost_by_variable",
     "what output costs as a whole, by variable, as in `weir report --tables output-cost`",
@@ -112,12 +118,16 @@ def _tables(report: Report, options: Options) -> Iterator[Table]:
             for every in (found.files, found.variables)
         )
         if kept:
-            top, which = _listed(kept, options)
             is_whole = wanted is None and len(kept) > 1
-            yield LISTING.table(
+            if options.limit is not None and len(kept) > options.limit:
+                kept = found.by_pattern(kept)
+            has_patterns = any(one.files > 1 for one in kept)
+            top, which = _listed(kept, options)
+            yield (_BY_PATTERN if has_patterns else LISTING).table(
                 f"Cost of output of {step.name}", _of_step(kept, step), cwd=step.data.cwd,
                 top=top, which=which, footer=_of_step([found.whole], step) * is_whole,
-                remarks=_LEGEND + (_of_total(found.whole),) * is_whole,
+                remarks=_LEGEND + (_of_total(found.whole),) * is_whole
+                + (PATTERN_LEGEND,) * has_patterns,
             )  # fmt: skip
         yield from _by_file(variables, step, options.limit)
 

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from weir.analysis.ranks import NO_RANK, RankNames, in_order, listed
+from weir.analysis.ranks import NO_RANK, RankNames, in_order, rank_list
 from weir.analysis.step import Member, StepData
 from weir.analysis.tiles import MOST_BINS, NOWHERE, Grid, coarser, grid_over, tiles
 from weir.trace._abi import TILE
@@ -66,7 +66,7 @@ class Lane:
     def named(of: tuple[int, ...], names: RankNames) -> Lane:
         if of[0] == NO_RANK:
             return Lane(of, "others")
-        every = listed(names[one] for one in of)
+        every = rank_list(names[one] for one in of)
         return Lane(of, f"{names[of[0]].label}, ..." if "," in every else every)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from weir.analysis.names import shown
 from weir.analysis.patterns import PATTERN_LEGEND, find_patterns
-from weir.analysis.ranks import RankName, listed
+from weir.analysis.ranks import RankName, rank_list
 from weir.report.frame.build import Report, StepReport
 from weir.report.frame.declared import Field, Listing, sums
 from weir.report.frame.figures import percent, share, short
@@ -34,8 +34,8 @@ LEGEND = (
 def ranks(found: tuple[RankName, ...]) -> str:
     """The first few, and how many there are; rising when all are shown."""
     if len(found) <= MOST_RANKS:
-        return listed(sorted(found, key=lambda one: one.rank)) or "-"
-    return f"{listed(found[:1])} and {len(found) - 1} more"
+        return rank_list(sorted(found, key=lambda one: one.rank)) or "-"
+    return f"{rank_list(found[:1])} and {len(found) - 1} more"
 
 
 STEP = Field("step", "text", "", "name of the step", "Step")
