@@ -34,9 +34,10 @@ PARTS = MEASURED + INFERRED
 
 @dataclass(frozen=True)
 class Cost:
-    """One file, several (`files` of them), or a variable of a file. rank: that with most work on it, elapsed_ns, in `calls`
-    calls: the sum of PARTS; waiting_ns: for how long that rank waits for others in these calls,
-    which is no part of it. all_ns: elapsed_ns of all ranks; waited_ns: of other ranks.
+    """One file, several (`files` of them), or a variable of a file. rank: that with most work on
+    it, elapsed_ns, in `calls` calls: the sum of PARTS; waiting_ns: for how long that rank waits for
+    others in these calls, which is no part of it. all_ns: elapsed_ns of all ranks; waited_ns: of
+    other ranks.
 
     Where a rank is in several calls at once, a moment counts once in each Cost."""
 
