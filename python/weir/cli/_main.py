@@ -36,7 +36,7 @@ def _internal(error: BaseException) -> int:
     import traceback
 
     traceback.print_exception(error, file=sys.stderr)
-    print("weir: this is an internal error of weir; please report it with the lines above", file=sys.stderr)
+    print("weir: an internal error of weir; please report it with the lines above", file=sys.stderr)
     return INTERNAL
 
 
