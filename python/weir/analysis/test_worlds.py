@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from weir.analysis.ranks import FIRST_NAMED, RankNames, in_order, listed
+from weir.analysis.ranks import FIRST_NAMED, RankNames, in_order, rank_list
 from weir.analysis.worlds import program_of, worlds_of
 from weir.trace import TraceFile
 from weir.trace._synthetic import TraceWriter
@@ -87,5 +87,5 @@ def test_numbers_are_of_one_rank_each_and_lists_name_programs():
     assert [names[one].title for one in (7, ranks[2], post)] == ["rank 7", "rank pre:2", "post"]
     assert [names[one].rank for one in (7, ranks[2], post, only)] == [7, 2, -1, 0]
     assert in_order([post, ranks[0], 3]) == [3, ranks[0], post]
-    assert listed(names[one] for one in (0, 1, 2, 5, 7, 8)) == "0-2,5,7-8"
+    assert rank_list(names[one] for one in (0, 1, 2, 5, 7, 8)) == "0-2,5,7-8"
     assert names.text([post, *ranks, only]) == "pre:0-2,tool,post"
