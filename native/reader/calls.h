@@ -14,7 +14,7 @@
 
 namespace weir::reader {
 
-enum Kind : uint8_t { kFileIo = 1, kMpiCall = 2, kLibraryCall = 4 };
+enum Kind : uint8_t { kFileIo = 1, kMpiCall = 2, kLibraryCall = 4, kAllKinds = 7 };
 
 // What layers of records are, when their operation is a call; I/O is also asked for its file.
 inline constexpr std::array<uint8_t, 256> kKinds = [] {

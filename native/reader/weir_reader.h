@@ -338,11 +338,14 @@ typedef struct {
 
 /* Unions of the calls of a rank: I/O on files of its line; that and its line's calls of MPI; that
  * and its line's calls of netCDF, HDF5, PnetCDF and libweir; I/O of all threads; that and what the
- * line's are; and I/O of the line and of all threads that are not among `callers`. */
+ * line's are; and I/O of the line and of all threads that are not among `callers`. Sums: the time
+ * of calls of I/O that lie within no other of their thread, of the line and of all threads. */
 enum weir_reader_union {
   WEIR_READER_LINE_IO, WEIR_READER_LINE_CALLS, WEIR_READER_LINE_LIBRARY, WEIR_READER_LINE_ALL_IO,
   WEIR_READER_LINE_ALL_CALLS, WEIR_READER_LINE_ALL_LIBRARY, WEIR_READER_LINE_BESIDE_IO,
-  WEIR_READER_LINE_UNIONS
+  WEIR_READER_LINE_UNIONS,
+  WEIR_READER_LINE_TIME = WEIR_READER_LINE_UNIONS, WEIR_READER_LINE_ALL_TIME,
+  WEIR_READER_LINE_FIGURES
 };
 
 typedef struct {
@@ -353,13 +356,14 @@ typedef struct {
   const int64_t *at_ns; /* timestamps, rising */
   uint64_t timestamps;
   uint64_t room; /* intervals of a union that may wait in memory before they are joined */
-  uint32_t wanted, reserved; /* a bit for each union */
+  uint32_t wanted, reserved; /* a bit for each union and sum */
 } weir_reader_line;
 
-/* Lengths in ns of the wanted unions up to each timestamp: lengths[union * timestamps + i]. lasts,
- * unless NULL: where the last I/O of any thread that began before each timestamp ends, cut there;
- * the least number where there is none. cost: one pass over the calls, some 20 ns each; memory for
- * some room or for the calls of a few chunks. fails: -1 when memory ran out. */
+/* Lengths in ns of the wanted unions and sums up to each timestamp:
+ * lengths[union * timestamps + i]. lasts, unless NULL: where the last I/O of any thread that began
+ * before each timestamp ends, cut there; the least number where there is none. cost: one pass over
+ * the calls, some 20 ns each; memory for some room or for the calls of a few chunks. fails: -1 when
+ * memory ran out. */
 int weir_reader_line_lengths(const weir_reader_line *line, int64_t *lengths, int64_t *lasts);
 
 typedef struct { /* what a row of an answer is about: calls of one operation on one file */

@@ -13,11 +13,11 @@ from weir.analysis.columns import class_codes
 from weir.analysis.step import StepData, name_numbers
 from weir.analysis.names import NameTable
 from weir.trace._abi import (
-    CALL_ROW, Edges, LineCalls, LINE_UNIONS, MEMBER, line_functions, pointer_to
+    CALL_ROW, Edges, LineCalls, LINE_FIGURES, MEMBER, line_functions, pointer_to
 )  # fmt: skip
 from weir.trace.ops import MPI, NESTED
 
-IO, CALLS, LIBRARY, ALL_IO, ALL_CALLS, ALL_LIBRARY, BESIDE_IO = range(LINE_UNIONS)
+IO, CALLS, LIBRARY, ALL_IO, ALL_CALLS, ALL_LIBRARY, BESIDE_IO, TIME, ALL_TIME = range(LINE_FIGURES)
 ROOM_INTERVALS = 1 << 17  # of a union, that wait to be joined
 EVERY_THREAD = -1
 
@@ -54,9 +54,37 @@ def rising(*timestamps: np.ndarray) -> np.ndarray:
 
 
 def lengths_of(data: StepData, line: LineOf, at_ns: np.ndarray, *unions: int) -> np.ndarray:
-    """Of each union a row: its length up to each timestamp (rising). cost: a pass over the records
-    of the members."""
+    """Of each union or sum a row: its length up to each timestamp (rising). cost: a pass over the
+    records of the members."""
     return _lengths(data, line, at_ns, unions)[0][list(unions)]
+
+
+@dataclass(frozen=True)
+class KnownLengths:
+    """What a pass found of a line: lengths of unions and sums, by their number, up to timestamps
+    (rising)."""
+
+    at_ns: np.ndarray
+    of_union: dict[int, np.ndarray]
+
+    @staticmethod
+    def found(data: StepData, line: LineOf, at_ns: np.ndarray, *unions: int) -> KnownLengths:
+        """By one pass. Rows that are equal are kept once."""
+        kept: list[np.ndarray] = []
+        of_union = {}
+        for union, row in zip(unions, lengths_of(data, line, at_ns, *unions)):
+            same = next((one for one in kept if np.array_equal(one, row)), None)
+            of_union[union] = row.copy() if same is None else same
+            kept += [of_union[union]] if same is None else []
+        return KnownLengths(at_ns, of_union)
+
+    def at(self, at_ns: np.ndarray, *unions: int) -> np.ndarray | None:
+        """As lengths_of() gives them; None when some timestamp is not known."""
+        at = np.searchsorted(self.at_ns, at_ns)
+        if len(at) and not (at.max() < len(self.at_ns)
+                and np.array_equal(self.at_ns[at], at_ns)):  # fmt: skip
+            return None
+        return np.stack([self.of_union[union][at] for union in unions])
 
 
 def lengths_and_lasts(data: StepData, line: LineOf, at_ns: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -71,7 +99,7 @@ def _lengths(
     with_lasts: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     at_ns = np.ascontiguousarray(at_ns, np.int64)
-    lengths = np.zeros((LINE_UNIONS, len(at_ns)), np.int64)
+    lengths = np.zeros((LINE_FIGURES, len(at_ns)), np.int64)
     lasts = np.full(len(at_ns) if with_lasts else 0, np.iinfo(np.int64).min)
     members, callers = _members(data, line), np.array(line.callers, np.uint32)
     wanted = sum(1 << union for union in set(unions))

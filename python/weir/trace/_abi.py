@@ -153,7 +153,7 @@ MEMBER = _layout(
 )
 CALL_ROW = _layout("file:<u4 op:<u4 row:<u4")
 CAUSED = _layout("io_wait_ns:<i8 imbalance_ns:<i8 io_ns:<i8 calls_ns:<i8 all_calls_ns:<i8")
-LINE_UNIONS = 7
+LINE_FIGURES = 9
 
 
 def pointer_to(array: np.ndarray) -> int:

@@ -12,13 +12,15 @@ operations, in proportion to the time of their calls.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
+from weir.analysis.causes import Causes
 from weir.analysis.intervals import Price
 from weir.analysis.lines import (
-    ALL_IO, BESIDE_IO, CALLS, EVERY_THREAD, IO, Cells, LineOf, call_rows, lengths_of, rising
+    ALL_CALLS, ALL_IO, ALL_TIME, BESIDE_IO, CALLS, EVERY_THREAD, IO, TIME, Cells, KnownLengths,
+    LineOf, call_rows, lengths_of, rising
 )  # fmt: skip
 from weir.analysis.names import NameTable
 from weir.analysis.remote import for_each
@@ -92,6 +94,7 @@ class Account:
     operations: Operations
     own_ns: np.ndarray  # I/O in front of each operation, of the thread that calls MPI
     lines: list[LineOf]  # by strand
+    known: list[KnownLengths]  # of each line
     costs: Costs
     span_figures: np.ndarray
     waiting_ns: int
@@ -105,7 +108,7 @@ def account(
     """records: of MPI and MPI-IO, of any member; begins: of MPI_Init; lives: start and end of each
     rank; routines: names of MPI's routines by number.
 
-    cost: a pass over the records of all ranks for MPI's, one for their I/O, three more over that of
+    cost: a pass over the records of all ranks for MPI's, one for their I/O, one more over that of
     ranks that others wait for or that are on the critical path, one more where MPI-IO is used;
     memory for the records of MPI, and for a few chunks of a rank's I/O per processor.
     """
@@ -135,17 +138,26 @@ def account(
         _Windows(spans.location, spans.begin_ns, spans.end_ns),
     )
     lines = lines_of(data, locations, found)
-    spent, io = _io_in(data, names, found, lines, windows)
+    spent, io, known = _io_in(data, names, found, lines, windows, causes_of(found, lives, spans))
     waited, critical = _once(waits, io[0]), critical_of(found, spent)
-    costs, figures = _costs(data, names, _jobs(locations, found, lines, waits, waited, critical),
-        windows[1])
+    costs, figures = _costs(data, names,
+        _jobs(locations, found, lines, known, waits, waited, critical), windows[1])
     figures[:, 0] = io[1]
     in_mpi = waiting_ns(records, instances, met)
     every = routines | routines_of_files()
     return Account(
-        locations, comms, instances, waits, waited, critical, found, spent.own, lines, costs,
-        figures, in_mpi, every,
+        locations, comms, instances, waits, waited, critical, found, spent.own, lines, known,
+        costs, figures, in_mpi, every,
     )  # fmt: skip
+
+
+def causes_of(found: Operations, lives: np.ndarray, spans: Spans) -> Causes:
+    """What ranks that were waited for did meanwhile: where ranks begin, where stretches of time do,
+    where ranks end, where the stretches do, one after the other."""
+    main_of = np.flatnonzero(found.main)
+    strand = np.r_[main_of, main_of[spans.location]]
+    asked = lives[:, 0], spans.begin_ns, lives[:, 1], spans.end_ns
+    return Causes(found.strands, found.waiting(), (np.r_[strand, strand], np.concatenate(asked)))
 
 
 class _Windows:
@@ -181,9 +193,10 @@ def lines_of(data: StepData, locations: Locations, found: Operations) -> list[Li
 
 def _io_in(
     data: StepData, names: NameTable, found: Operations, lines: list[LineOf],
-    windows: tuple[_Windows, ...],
-) -> tuple[Spent, list[np.ndarray]]:  # fmt: skip
-    """What strands did in front of operations and in them, and the ranks' I/O in the windows."""
+    windows: tuple[_Windows, ...], causes: Causes,
+) -> tuple[Spent, list[np.ndarray], list[KnownLengths]]:  # fmt: skip
+    """What strands did in front of operations and in them, and the ranks' I/O in the windows; and
+    what the pass found, at all timestamps that are asked for later too."""
     replay = found.replay
     gaps = replay.gaps()
     rows = np.searchsorted(replay.strand, np.arange(len(lines) + 1)).tolist()
@@ -192,37 +205,43 @@ def _io_in(
     pieces = []
     for strand, location in enumerate(found.location_of_strand.tolist()):
         of, is_main = slice(rows[strand], rows[strand + 1]), bool(found.main[strand])
-        sides = [side for one in windows for side in one.of(location)[1:]] if is_main else []
-        pieces.append((lines[strand], is_main, gaps[0][of], gaps[1][of], found.until_ns[of],
-            replay.end_ns[of], *sides))
-    for strand, (own, every, calls, within, *more) in enumerate(
+        sides = [side for one in windows for side in one.of(location)[1:]]
+        later = rising(causes.points(strand), *([] if is_main else sides[2:]))
+        pieces.append((lines[strand], is_main, later, gaps[0][of], gaps[1][of], found.until_ns[of],
+            replay.end_ns[of], *(sides if is_main else [])))
+    lengths = []
+    for strand, ((own, every, calls, within, *more), known) in enumerate(
         for_each(_io_within, data, names, pieces)
     ):
         of = slice(rows[strand], rows[strand + 1])
         spent.own[of], spent.all[of], spent.calls[of], spent.within[of] = own, every, calls, within
         for one, into, ns in zip(windows, io, more):
             into[one.of(int(found.location_of_strand[strand]))[0]] = ns
-    return spent, io
+        lengths.append(known)
+    return spent, io, lengths
 
 
 def _io_within(
-    data: StepData, names: NameTable, line: LineOf, is_main: bool, begins: np.ndarray,
-    ends: np.ndarray, *sides: np.ndarray,
-) -> list[np.ndarray]:  # fmt: skip
+    data: StepData, names: NameTable, line: LineOf, is_main: bool, later: np.ndarray,
+    begins: np.ndarray, ends: np.ndarray, *sides: np.ndarray,
+) -> tuple[list[np.ndarray], KnownLengths]:  # fmt: skip
     """As Spent has it, of a strand; and its rank's I/O in windows of several kinds. sides: begins
-    and ends of the time in operations behind waits, and of the windows."""
-    at = rising(begins, ends, *sides)
-    beside = BESIDE_IO if is_main else IO
-    own, calls, besides, every = lengths_of(data, line, at, IO, CALLS, beside, ALL_IO)
+    and ends of the time in operations behind waits, and of the windows; later: timestamps that are
+    asked for when this is known."""
+    at = rising(begins, ends, later, *sides)
+    time = (TIME,) if line.thread == EVERY_THREAD else (TIME, ALL_TIME)
+    known = KnownLengths.found(data, line, at, IO, CALLS, BESIDE_IO, ALL_IO, ALL_CALLS, *time)
+    own, calls, beside, every = (known.of_union[one] for one in (
+        IO, CALLS, BESIDE_IO if is_main else IO, ALL_IO))
 
     def within(union: np.ndarray, begin: np.ndarray, end: np.ndarray) -> np.ndarray:
         return union[np.searchsorted(at, end)] - union[np.searchsorted(at, begin)]
 
-    in_front = [within(union, begins, ends) for union in (own, besides, calls)]
+    in_front = [within(union, begins, ends) for union in (own, beside, calls)]
     return [
         *in_front, within(own, *sides[:2]),
         *(within(every, *pair) for pair in zip(sides[2::2], sides[3::2])),
-    ]  # fmt: skip
+    ], known  # fmt: skip
 
 
 def _once(waits: Waits, waited: np.ndarray) -> np.ndarray:
@@ -239,17 +258,20 @@ def _once(waits: Waits, waited: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Job:
-    """What a second of the I/O of a line costs, for some of COSTS (their places)."""
+    """What a second of the I/O of a line costs, for some of COSTS (their places). unions: of what
+    is known, its I/O and the time of its calls."""
 
     location: int
     line: LineOf
+    known: KnownLengths
+    unions: tuple[int, int]
     costs: tuple[int, ...]
     prices: tuple[Price, ...]
 
 
 def _jobs(
-    locations: Locations, found: Operations, lines: list[LineOf], waits: Waits, waited: np.ndarray,
-    critical: Critical,
+    locations: Locations, found: Operations, lines: list[LineOf], known: list[KnownLengths],
+    waits: Waits, waited: np.ndarray, critical: Critical,
 ) -> list[_Job]:  # fmt: skip
     """Of ranks that were waited for, whichever of their threads was in I/O; and of strands on the
     critical path."""
@@ -264,7 +286,8 @@ def _jobs(
             if line.thread == EVERY_THREAD:
                 prices, costs = [price], [0]
             else:
-                made.append(_Job(location, LineOf(line.members), (0,), (price,)))
+                made.append(_Job(location, LineOf(line.members), known[strand],
+                    (ALL_IO, ALL_TIME), (0,), (price,)))
         at = of_path.get(strand, seen[:0])
         if len(at):
             at = at[np.argsort(path.begin_ns[at], kind="stable")]
@@ -275,7 +298,8 @@ def _jobs(
             ]
             costs += [1, 2]
         if prices:
-            made.append(_Job(location, line, tuple(costs), tuple(prices)))
+            made.append(_Job(location, line, known[strand], (IO, TIME), tuple(costs),
+                tuple(prices)))
     return made
 
 
@@ -306,14 +330,14 @@ def _job_costs(
     """Names, operations and their costs, as far as they have some; and the costs of spans."""
     edges = rising(*(one.edges for one in job.prices))
     at = rising(edges, begins, ends)
-    busy = Busy(at, lengths_of(data, job.line, at, IO)[0], at)
+    found = job.known.at(at, *job.unions)
+    io, time = lengths_of(data, job.line, at, IO, TIME) if found is None else found
+    busy = Busy(at, io, at)
     costs = [price.cost(busy) for price in job.prices]
     of_spans = np.stack([cost.until(ends) - cost.until(begins) for cost in costs], 1)
     sums = np.stack([cost.until(edges) for cost in costs], 1)
     rows = call_rows(data, names, job.line)
-    together = replace(rows, table=rows.table.copy())
-    together.table["row"] = 0
-    calls_ns = Cells(data, job.line, together, edges).time(1)[0][:, None]
+    calls_ns = np.diff(time[np.searchsorted(at, edges)])[:, None]
     lengths = np.diff(edges)[:, None]
     rates = np.divide(np.diff(sums, axis=0), calls_ns, out=np.zeros((len(lengths), len(costs))),
         where=calls_ns > 0)

@@ -15,13 +15,13 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from weir.analysis.causes import Causes
-from weir.analysis.lines import ALL_CALLS, ALL_IO, CALLS, IO, LineOf, lengths_of
+from weir.analysis.lines import ALL_CALLS, ALL_IO, CALLS, IO, KnownLengths, LineOf, lengths_of
 from weir.analysis.names import NameTable
 from weir.analysis.remote import for_each
 from weir.analysis.step import StepData
 from weir.report.frame.build import StepReport, figure
 from weir.report.wall.lines import line_of
-from weir.report.waits.account import Account
+from weir.report.waits.account import Account, causes_of
 from weir.report.waits.locations import Locations, lives_of, locations_of, roots_of
 from weir.report.waits.phases import PhaseSpans
 from weir.report.waits.summary import synchronisation_of
@@ -90,14 +90,21 @@ def _split(
     data: StepData, names: NameTable, locations: Locations, account: Account, spans: PhaseSpans
 ) -> WallTime:
     begin, end = lives_of(data, locations).T
-    lines, main_of, waits = _strands(data, locations, account)
-    where = np.r_[np.arange(len(locations)), spans.location]
-    begins, ends = np.r_[begin, spans.begin_ns], np.r_[end, spans.end_ns]
-    strand = main_of[where]
-    causes = Causes(len(lines), waits, (np.r_[strand, strand], np.r_[begins, ends]))
-    pieces = [(line, causes.points(one)) for one, line in enumerate(lines)]
+    pieces: list[tuple]
+    if int(account.operations.main.sum()) == len(locations):
+        causes = causes_of(account.operations, np.c_[begin, end], spans)
+        pieces = [(*one, causes.points(strand))
+            for strand, one in enumerate(_strands(data, locations, account))]
+    else:
+        every = np.arange(len(locations))
+        asked = np.r_[every, spans.location]
+        causes = Causes(len(locations), (np.empty(0, np.int64),) * 4, (np.r_[asked, asked],
+            np.r_[begin, spans.begin_ns, end, spans.end_ns]))
+        pieces = [(_main_line(data, locations, one), None, causes.points(one))
+            for one in every.tolist()]
     states, _ = causes.run(for_each(_line_states, data, names, pieces))
-    parts = _parts(states[: len(where)], states[len(where) :], ends - begins)
+    parts = _parts(states[: len(states) // 2], states[len(states) // 2 :],
+        np.r_[end, spans.end_ns] - np.r_[begin, spans.begin_ns])
     of_ranks, of_spans = (
         Parts(*(column[rows] for column in parts))
         for rows in (slice(0, len(locations)), slice(len(locations), None))
@@ -107,20 +114,13 @@ def _split(
 
 def _strands(
     data: StepData, locations: Locations, account: Account
-) -> tuple[list[LineOf], np.ndarray, tuple[np.ndarray, ...]]:
-    """Lines by strand, the strand of each rank's main thread, and who waits for whom: as the replay
-    of the step has them."""
-    found = account.operations
-    main_of = np.flatnonzero(found.main)
-    if len(main_of) == len(locations):
-        lines = list(account.lines)
-        for strand in np.flatnonzero(found.thread < 0).tolist():
-            lines[strand] = _main_line(data, locations, int(found.location_of_strand[strand]))
-        return lines, main_of, found.waiting()
-    every = range(len(locations))
-    return [_main_line(data, locations, one) for one in every], np.arange(len(locations)), (
-        *(np.empty(0, np.int64),) * 4,
-    )  # fmt: skip
+) -> list[tuple[LineOf, KnownLengths | None]]:
+    """Lines by strand, and what is known of them."""
+    pairs: list[tuple[LineOf, KnownLengths | None]] = [*zip(account.lines, account.known)]
+    for strand in np.flatnonzero(account.operations.thread < 0).tolist():
+        location = int(account.operations.location_of_strand[strand])
+        pairs[strand] = _main_line(data, locations, location), None
+    return pairs
 
 
 def _main_line(data: StepData, locations: Locations, location: int) -> LineOf:
@@ -128,9 +128,12 @@ def _main_line(data: StepData, locations: Locations, location: int) -> LineOf:
 
 
 def _line_states(
-    data: StepData, names: NameTable, line: LineOf, at_ns: np.ndarray
+    data: StepData, names: NameTable, line: LineOf, known: KnownLengths | None, at_ns: np.ndarray
 ) -> np.ndarray:
-    return lengths_of(data, line, at_ns, IO, CALLS, ALL_IO, ALL_CALLS)
+    """By a pass where it is not known."""
+    unions = IO, CALLS, ALL_IO, ALL_CALLS
+    found = known.at(at_ns, *unions) if known is not None else None
+    return lengths_of(data, line, at_ns, *unions) if found is None else found
 
 
 def _parts(low: np.ndarray, high: np.ndarray, length_ns: np.ndarray) -> tuple[np.ndarray, ...]:

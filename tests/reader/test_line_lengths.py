@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The time of a rank's calls up to timestamps, against counting every ns; and how often a report
+reads the calls of a rank."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from weir.analysis import lines
+from weir.analysis.lines import ALL_TIME, TIME, KnownLengths, LineOf, lengths_of
+from weir.analysis.names import NameTable
+from weir.analysis.step import read_step
+from weir.report import build, report_json
+from weir.report.waits.summary import synchronisation_of
+from weir.trace import Step
+from weir.trace._synthetic import TraceWriter, event, mpi
+
+LAST = 300  # ns
+OPS = ("read", "fwrite", "MPI_wait")
+BARRIER = 1
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_time_of_calls_of_a_thread_and_of_all_threads(tmp_path, seed):
+    of = random.Random(seed)
+    calls = [(of.choice(OPS), of.randrange(LAST), of.randrange(40), of.choice((1, 2, 3)))
+        for _ in range(60)]
+    path = tmp_path / "n.weir"
+    with TraceWriter(path) as writer:
+        process = writer.process(5, 0, 1)
+        file = process.name("/a")
+        for thread in (1, 2, 3):
+            process.events([event(op, writer.created_ticks + start, length, file=file)
+                for op, start, length, its in calls if its == thread], thread=thread,
+                chunk_bytes=64 + 3 * 32)  # fmt: skip
+        created = writer.created_ticks
+    data = read_step(Step("s", path.parent, None, None, (path,)), NameTable())
+    origin = int(data.lines[0].timestamps(np.array([created], np.uint64))[0])
+    asked = np.array(sorted(of.sample(range(LAST + 50), 25)), np.int64)
+    own, every = lengths_of(data, LineOf((0,), thread=2), asked + origin, TIME, ALL_TIME)
+
+    def expected(threads: set[int]) -> list[int]:
+        return [
+            sum(max(0, min(start + length, at) - start) for op, start, length, thread in calls
+                if thread in threads and op != "MPI_wait")
+            for at in asked.tolist()
+        ]  # fmt: skip
+
+    assert own.tolist() == expected({2})
+    assert every.tolist() == expected({1, 2, 3})
+    known = KnownLengths.found(data, LineOf((0,), thread=2), asked + origin, TIME)
+    assert known.at(asked[::3] + origin, TIME)[0].tolist() == own[::3].tolist()
+    assert known.at(asked[-1:] + origin + 1, TIME) is None, "nobody named this timestamp"
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Two nodes with two ranks each, which write by turns and meet after each call."""
+    ranks, turns = 4, 12
+    directory = tmp_path / "run" / "s"
+    directory.mkdir(parents=True)
+    for node in range(2):
+        with TraceWriter(directory / f"n{node}.weir", f"n{node}") as writer:
+            for rank in (2 * node, 2 * node + 1):
+                process = writer.process(100 + rank, rank, ranks)
+                world = process.name(f"mpi:world:{ranks}")
+                file = process.name("/scratch/all")
+                at = writer.created_ticks + 1000 * (1 + np.arange(turns))
+                turn = np.arange(turns) % ranks == rank
+                process.events([event("write", int(one), 600, file=file, size=8, offset=0)
+                    for one in at[turn]], thread=1)  # fmt: skip
+                process.events(mpi("MPI_collective", at + 600 * turn, 700 - 600 * turn, BARRIER,
+                    file=world, offset=np.arange(turns)), thread=1)  # fmt: skip
+    return directory.parent
+
+
+def test_a_report_reads_the_calls_of_each_rank_twice(run, monkeypatch):
+    """Once for all that waits, the critical path and wall time ask, once for what calls cost."""
+    passes = {"lengths": 0, "time": 0, "shares": 0}
+
+    def counting(name, function):
+        def counted(*arguments):
+            passes[name] += 1
+            return function(*arguments)
+
+        return counted
+
+    functions = tuple(map(counting, passes, lines.line_functions()))
+    monkeypatch.setattr(lines, "line_functions", lambda: functions)
+    report = build(run)
+    report_json(report)
+    [step] = report.steps
+    waits = synchronisation_of(step).waits
+    assert waits is not None and waits.waited_ns > 0
+    assert passes["lengths"] == passes["shares"] == 4
