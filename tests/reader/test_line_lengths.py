@@ -14,6 +14,7 @@ from weir.analysis.lines import ALL_TIME, TIME, KnownLengths, LineOf, lengths_of
 from weir.analysis.names import NameTable
 from weir.analysis.step import read_step
 from weir.report import build, report_json
+from weir.report.patterns.compute import accesses_of
 from weir.report.waits.summary import synchronisation_of
 from weir.trace import Step
 from weir.trace._synthetic import TraceWriter, event, mpi
@@ -96,3 +97,12 @@ def test_a_report_reads_the_calls_of_each_rank_twice(run, monkeypatch):
     waits = synchronisation_of(step).waits
     assert waits is not None and waits.waited_ns > 0
     assert passes["lengths"] == passes["shares"] == 4
+
+
+def test_common_sizes_of_a_file_are_kept_once_for_all_nodes(run):
+    [step] = build(run).steps
+    found = accesses_of(step)
+    assert len(found) == 2, "a row for each node"
+    assert len(found.ranks["rank"]) == 4
+    sizes = found.commons[found.commons[:, 1] == 0]
+    assert sizes[:, 2:].tolist() == [[8, 12]]

@@ -38,10 +38,10 @@ class Named:
     columns: Columns
     last: np.ndarray
 
-    def by_last(self, mask: np.ndarray) -> tuple[Columns, np.ndarray]:
+    def by_last(self, mask: np.ndarray, known: Columns | None = None) -> tuple[Columns, np.ndarray]:
         """The rows that the mask chooses, under their last names; and the names under which they
-        were recorded."""
-        chosen = self.columns.where(mask)
+        were recorded. known: these rows, where somebody has them already."""
+        chosen = self.columns.where(mask) if known is None else known
         return replace(chosen, name=self.last[mask]), chosen.name
 
 
@@ -213,6 +213,9 @@ def by_last_number(names: np.ndarray, renamed: np.ndarray) -> np.ndarray:
 def columns_by_last_name(report: Report) -> tuple[Columns, np.ndarray]:
     """The report's columns with each file's last name, and the name that was used in each row."""
     named = zip(report.steps, last_names_of(report))
-    parts = [one.by_last(report.choice.rows(step.data, one.columns)) for step, one in named]
+    parts = []
+    for step, one in named:
+        known = step.columns if one.columns is step.data.columns else None
+        parts.append(one.by_last(report.choice.rows(step.data, one.columns), known))
     used = np.concatenate([used for _, used in parts] or [np.empty(0, np.int32)])
     return Columns.joined([columns for columns, _ in parts]), used

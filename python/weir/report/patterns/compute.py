@@ -9,60 +9,45 @@ the ranks of a file, become one row. Sequential and consecutive are Darshan's co
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from weir.analysis.columns import starts
 from weir.analysis.names import NameTable
-from weir.analysis.remote import pass_over_records
+from weir.analysis.remote import in_turn, pass_over_records
 from weir.analysis.step import StepData, name_numbers
 from weir.report.files.last_names import by_last_number, renamed_of
 from weir.report.frame.build import Report, StepReport, figure
 from weir.report.mpi_io.compute import alignment_of
+from weir.report.patterns.accesses import SUMMED, Accesses, Joining
 from weir.trace import TraceFile
 from weir.trace._abi import ALIGNMENT
 from weir.trace.file import threads_for
 
 BLOCK_BYTES = 4096  # where the trace does not have the block size of the file
 WAYS = ("read", "write")
-SUMMED = (
-    "calls bytes sequential consecutive first adjacent strided backward random unknown off_block "
-    "off_stripe ns again"
-).split()
 MOST_COMMON = 4  # sizes and strides of a row
 _SIZES, _STRIDES, _BACKWARD = (0, 1), (2, 3), (4, 5)  # kinds of common values, by way
 
 
-@dataclass(frozen=True)
-class Accesses:
-    """Columns of one length: transfers of one direction (way) on one file by one rank of one node.
-    commons: rows of (index of a row here, kind, value, count)."""
-
-    columns: dict[str, np.ndarray]
-    commons: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.columns["name"])
-
-
 @figure
 def accesses_of(step: StepReport) -> Accesses:
-    """Of the chosen members of a step of level trace; empty at other levels. Common sizes and
-    strides are those of a file on a node."""
+    """Of the chosen members of a step of level trace, those of a node together; empty at other
+    levels."""
     return _accesses_of(step, False)
 
 
 @figure
 def accesses_by_rank(step: StepReport) -> Accesses:
-    """The same with the common sizes and strides of each rank."""
+    """The same of each rank, with the common sizes and strides of each."""
     return _accesses_of(step, True)
 
 
 def _accesses_of(step: StepReport, by_process: bool) -> Accesses:
     if step.level != "trace":
-        return _joined([])
+        return Joining(by_process).joined()
     return _accesses(step.data, step.names, step.members, step.choice.everything, by_process)
 
 
@@ -71,19 +56,20 @@ def _accesses(
     data: StepData, names: NameTable, members: np.ndarray, all_names: bool, by_process: bool
 ) -> Accesses:
     alignments = alignment_of(data)
-    parts = [
-        part
-        for index, file in enumerate(data.files)
-        for part in _of_file(data, index, names, members, all_names, by_process, alignments)
-    ]
-    return _joined(parts)
+    pieces = [(data, index, names, members, all_names, by_process, alignments)
+        for index in range(len(data.files))]
+    joining = Joining(by_process)
+    for index, found in enumerate(in_turn(_read, pieces)):
+        for part in _of_file(data, index, names, *found):
+            joining.add(*part)
+    return joining.joined()
 
 
-def _of_file(
+def _read(
     data: StepData, index: int, names: NameTable, members: np.ndarray, all_names: bool,
     by_process: bool, alignments: dict[str, tuple[int | None, int | None]],
-) -> Iterator[tuple[dict[str, np.ndarray], np.ndarray]]:  # fmt: skip
-    """The columns of reads, then those of writes, of one trace file."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """Of one trace file: alignment by text, and what TraceFile.accesses() gives."""
     file, numbers = data.files[index], data.name_numbers[index]
     of_text = np.zeros(len(numbers) + 1, ALIGNMENT)  # the last: of names that are lost
     known = [alignments.get(names[number], (None, None)) for number in numbers.tolist()]
@@ -92,7 +78,16 @@ def _of_file(
     first = data.first_member(index)
     chosen = members[first : first + len(file.processes)]
     threads = threads_for(file.header.file_bytes)
-    found, commons = file.accesses(of_text, chosen, all_names, by_process, threads)
+    return of_text, *file.accesses(of_text, chosen, all_names, by_process, threads)
+
+
+def _of_file(
+    data: StepData, index: int, names: NameTable, of_text: np.ndarray, found: np.ndarray,
+    commons: np.ndarray,
+) -> Iterator[tuple[dict[str, np.ndarray], np.ndarray]]:  # fmt: skip
+    """The columns of reads, then those of writes, of one trace file."""
+    file, numbers = data.files[index], data.name_numbers[index]
+    first = data.first_member(index)
     member = found["process"].astype(np.int64) + first
     ranks = np.array([one.number for one in data.members], np.int32)
     name = name_numbers(file, found, names, numbers) if len(found) else np.zeros(0, np.int32)
@@ -129,25 +124,12 @@ def _of_file(
         ).astype(np.int64)
 
 
-def _joined(parts: list[tuple[dict[str, np.ndarray], np.ndarray]]) -> Accesses:
-    keys = (*SUMMED, "begin", "end", "name", "rank", "way", "node", "switches", "longest_ns",
-            "block", "stripe")  # fmt: skip
-    columns, first = {}, 0
-    lengths = [len(part["name"]) for part, _ in parts]
-    for key in keys:
-        every = [part.pop(key) for part, _ in parts]
-        columns[key] = np.concatenate([np.zeros(0, np.int64), *every])
-    commons = [np.zeros((0, 4), np.int64)]
-    for rows, (_, common) in zip(lengths, parts):
-        commons.append(common + np.array([first, 0, 0, 0]))
-        first += rows
-    return Accesses(columns, np.concatenate(commons))
-
-
-def _grouped(found: Accesses, *keys: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _grouped(
+    columns: dict[str, np.ndarray], *keys: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Order of the rows, where each group begins in it, and the group of each row."""
-    order = np.lexsort([found.columns[key] for key in reversed(keys)])
-    begins = starts(*(found.columns[key][order] for key in keys))
+    order = np.lexsort([columns[key] for key in reversed(keys)])
+    begins = starts(*(columns[key][order] for key in keys))
     group = np.zeros(len(order), np.int64)
     group[order] = np.repeat(np.arange(len(begins)), np.diff(np.r_[begins, len(order)]))
     return order, begins, group
@@ -182,9 +164,12 @@ def _by_last_names(
     """Of each step, under the names that the files had last, as in the table of files."""
     for step, renamed in zip(report.steps, renamed_of(report)):
         one = accesses(step)
-        names = by_last_number(one.columns["name"], renamed)
         if len(one):
-            yield step, replace(one, columns=one.columns | {"name": names})
+            columns, ranks = (
+                of | {"name": by_last_number(of["name"], renamed)}
+                for of in (one.columns, one.ranks)
+            )
+            yield step, replace(one, columns=columns, ranks=ranks)
 
 
 _RANKS = ("rank", "fastest_rank", "slowest_rank")
@@ -196,8 +181,8 @@ class _Groups:
 
     def __init__(self, step: StepReport, found: Accesses, *keys: str):
         self._step, self._found = step, found
-        order, begins, self._group = _grouped(found, *keys)
         columns = found.columns
+        order, begins, self._group = _grouped(columns, *keys)
         self.figures = {
             key: np.add.reduceat(columns[key][order], begins) for key in (*SUMMED, "switches")
         }
@@ -310,9 +295,9 @@ def patterns_of(report: Report) -> Rows:
 def _of_files(step: StepReport, found: Accesses) -> _Groups:
     """With what differs between the ranks of a file."""
     rows = _Groups(step, found, "name", "way")
-    order, first, _ = _grouped(found, "name", "way", "rank")
-    by_rank = {key: found.columns[key][order[first]] for key in ("name", "way", "rank")}
-    by_rank |= {key: np.add.reduceat(found.columns[key][order], first) for key in ("ns", "bytes")}
+    order, first, _ = _grouped(found.ranks, "name", "way", "rank")
+    by_rank = {key: found.ranks[key][order[first]] for key in ("name", "way", "rank")}
+    by_rank |= {key: np.add.reduceat(found.ranks[key][order], first) for key in ("ns", "bytes")}
     begins = starts(by_rank["name"], by_rank["way"])
     count = np.diff(np.r_[begins, len(by_rank["name"])])
     of_file = np.repeat(np.arange(len(begins)), count)
@@ -331,7 +316,7 @@ def _of_files(step: StepReport, found: Accesses) -> _Groups:
 def _interleaved(found: Accesses, files: dict[str, np.ndarray]) -> np.ndarray:
     """Of each file and way: ranks whose range of bytes begins before that of another rank of their
     node ends, and the other way round."""
-    counts, columns = np.zeros(len(files["name"]), np.int64), found.columns
+    counts, columns = np.zeros(len(files["name"]), np.int64), found.ranks
     has_place = np.flatnonzero(columns["end"] > columns["begin"])
     if not len(has_place):
         return counts
