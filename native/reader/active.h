@@ -27,7 +27,8 @@ struct Active {
 // is sorted and united on its own, on so many threads, and what begins before its stretch covers
 // the one before up to there. Whether ends rise is seen on the way: where they do not and the times
 // of the chunks are not known, these are found and all is done once more; then chunks whose ends
-// fall back (signal handlers) are sorted, each in a copy of its own.
+// fall back (signal handlers) are sorted, each in a copy of its own. Of several files with
+// thousands of chunks each file is united on its own, and the disjoint intervals of all are joined.
 Active active_time(const std::vector<ActiveInput>& inputs, bool all_names, unsigned threads);
 
 }  // namespace weir::reader
