@@ -7,7 +7,7 @@ A `Field` is a column wherever it appears: in the text and on the page, in the J
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -129,6 +129,23 @@ class First(list):
         self.total = total
 
 
+class Made(Sequence):
+    """So many rows, each made when it is asked for."""
+
+    def __init__(self, count: int, row: Callable[[int], Row]):
+        self._count, self._row = count, row
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, at: Any) -> Any:
+        places = range(self._count)[at]
+        return self._row(places) if isinstance(places, int) else list(map(self._row, places))
+
+    def __iter__(self) -> Iterator[Row]:
+        return map(self._row, range(self._count))
+
+
 @dataclass(frozen=True)
 class Listing:
     """Rows of the same fields. name: of its table in `weir query`; meaning: its sentence in the
@@ -153,12 +170,13 @@ class Listing:
         ]
 
     def json(self, rows: Iterable[Row]) -> list[dict[str, Any]]:
-        fields = [one for one in self.fields if one.json_key]
+        fields = [(one, [(part.json_key, part.json) for part in one.parts])
+            for one in self.fields if one.json_key]
         return [
             {
-                part.json_key: part.json(value)
-                for one in fields
-                for part, value in zip(one.parts, one.values(row))
+                key: json(value)
+                for one, parts in fields
+                for (key, json), value in zip(parts, one.values(row))
             }
             for row in rows
         ]
@@ -244,7 +262,9 @@ def declared_table(
         heading=heading,
         shows=shows,
         tables=tables,
-        json=lambda report, _: {key or name: listing.json(rows(report))},
+        json=lambda report, options: {
+            key or name: listing.first(rows(report), options.json_limit)
+        },
         has_rows=lambda report: bool(rows(report)),
         listings=(listing,),
     )

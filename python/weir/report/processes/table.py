@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from weir.report.frame.build import Report, StepReport
-from weir.report.frame.declared import Field, Listing
+from weir.report.frame.declared import Field, Listing, Made
 from weir.report.frame.kind import Options, TableKind
 from weir.report.frame.table import Table
 from weir.report.processes.compute import process_figures, process_order
@@ -17,12 +17,18 @@ from weir.report.processes.compute import process_figures, process_order
 SHOWN_BYTES = 500  # less is printed as 0.000 MB
 
 
-def _rows_of(step: StepReport, mask: np.ndarray) -> Iterator[dict[str, Any]]:
-    data = step.data
-    for index, one in zip(process_order(data, mask), process_figures(data, mask)):
-        member = data.members[index]
+def _rows_of(steps: Sequence[StepReport], masks: Sequence[np.ndarray]) -> Made:
+    found = [
+        (step, index, one)
+        for step, mask in zip(steps, masks)
+        for index, one in zip(process_order(step.data, mask), process_figures(step.data, mask))
+    ]
+
+    def row(at: int) -> dict[str, Any]:
+        step, index, one = found[at]
+        data, member = step.data, step.data.members[index]
         process, line = member.process, data.lines[member.file]
-        yield vars(one) | {
+        return vars(one) | {
             "rank": step.names.ranks[member.number],
             "ppid": process.ppid, "cwd": process.cwd,
             "started_ns": line.timestamp(process.start_ticks),
@@ -32,15 +38,16 @@ def _rows_of(step: StepReport, mask: np.ndarray) -> Iterator[dict[str, Any]]:
             "ns": round(one.seconds * 1e9), "unseen": one.unseen, "incomplete": one.is_incomplete,
         }  # fmt: skip
 
+    return Made(len(found), row)
 
-def _every(report: Report) -> list[dict[str, Any]]:
+
+def _every(report: Report) -> Made:
     """All processes, launchers included."""
-    masks = [np.ones(len(step.data.members), bool) for step in report.steps]
-    return [row for step, mask in zip(report.steps, masks) for row in _rows_of(step, mask)]
+    return _rows_of(report.steps, [np.ones(len(one.data.members), bool) for one in report.steps])
 
 
-def _chosen(report: Report) -> list[dict[str, Any]]:
-    return [row for step in report.steps for row in _rows_of(step, step.members)]
+def _chosen(report: Report) -> Made:
+    return _rows_of(report.steps, [step.members for step in report.steps])
 
 
 LISTING = Listing(
@@ -88,7 +95,7 @@ LISTING = Listing(
 
 
 def _tables(report: Report, options: Options) -> Iterator[Table]:
-    every = _chosen(report)
+    every = list(_chosen(report))
     moved = [row for row in every if not _is_idle(row)]
     moved.sort(key=lambda row: not row["incomplete"])
     remarks = _remarks(moved[: options.limit], len(every) - len(moved))
@@ -121,6 +128,8 @@ PROCESSES = TableKind(
     shows="bytes that the kernel counted beside those that weir saw",
     tables=_tables,
     page="last",
-    json=lambda report, _: {"processes": LISTING.json(_chosen(report))},
+    json=lambda report, options: {
+        "processes": LISTING.first(_chosen(report), options.json_limit)
+    },
     listings=(LISTING,),
 )

@@ -90,7 +90,7 @@ RANKS = TableKind(
     short_heading="Ranks",
     shows=_SHOWS,
     tables=_tables,
-    json=lambda report, _: {"ranks": LISTING.json(ranks_of(report))},
+    json=lambda report, options: {"ranks": LISTING.first(ranks_of(report), options.json_limit)},
     has_rows=lambda report: bool(ranks_of(report)),
     listings=(LISTING,),
 )

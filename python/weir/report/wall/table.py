@@ -5,18 +5,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
 from weir.report.frame.build import Report, StepReport, figure
-from weir.report.frame.declared import Field, Listing, sums
+from weir.report.frame.declared import Field, Listing, Made, sums
 from weir.report.frame.kind import Options, TableKind
 from weir.report.frame.programs import one_of, plural
 from weir.report.frame.table import Table
 from weir.report.waits.locations import names_of
-from weir.report.wall.compute import PARTS, WallTime, may_be_known, wall_time_of
+from weir.report.wall.compute import PARTS, Parts, WallTime, may_be_known, wall_time_of
 
 _UNITS = 1000  # shares are rounded to these, so that they add up to 1
 _TIMES = (
@@ -67,7 +67,7 @@ BY_RANK = Listing(
         *_TIMES,
         *_SHARES,
     ),
-    lambda report: [row for step in report.steps for row in by_rank(step)],
+    lambda report: _rows_by_rank(report.steps),
 )
 
 
@@ -123,21 +123,27 @@ def _phase_rows(step: StepReport, found: WallTime, at: np.ndarray) -> Iterator[d
 
 def by_rank(step: StepReport) -> list[dict[str, Any]]:
     """In the order of programs and ranks."""
-    found = wall_time_of(step)
-    if found is None:
-        return []
-    nodes = [file.node for file in step.data.files]
-    names = names_of(step.data, step.names.ranks, found.locations)
-    return [
-        _row(
-            found.of_ranks.sums(np.array([at])),
+    return list(_rows_by_rank([step]))
+
+
+def _rows_by_rank(steps: Sequence[StepReport]) -> Made:
+    """by_rank() of some steps."""
+    every = [(step, found) for step in steps if (found := wall_time_of(step)) is not None]
+    names = [names_of(step.data, step.names.ranks, found.locations) for step, found in every]
+    places = [(at, rank) for at, one in enumerate(every) for rank in _chosen(*one).tolist()]
+
+    def row(place: int) -> dict[str, Any]:
+        at, rank = places[place]
+        (step, found), locations = every[at], every[at][1].locations
+        return _row(
+            {one.name: int(getattr(found.of_ranks, one.name)[rank]) for one in fields(Parts)},
             step=step.name,
-            rank=names[at],
-            program=step.data.members[int(found.locations.speaker[at])].process.program,
-            node=nodes[int(found.locations.node[at])],
+            rank=names[at][rank],
+            program=step.data.members[int(locations.speaker[rank])].process.program,
+            node=step.data.files[int(locations.node[rank])].node,
         )
-        for at in _chosen(step, found).tolist()
-    ]
+
+    return Made(len(places), row)
 
 
 def by_node(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -265,7 +271,9 @@ WALL = TableKind(
     tables=_tables,
     why_empty="single calls, and those of MPI, are recorded at level trace without --no-mpi",
     page="own",
-    json=lambda report, _: {one.name: one.json(one.rows(report)) for one in (LISTING, BY_RANK)},
+    json=lambda report, options: {
+        one.name: one.first(one.rows(report), options.json_limit) for one in (LISTING, BY_RANK)
+    },
     has_rows=lambda report: any(map(may_be_known, report.steps)),
     listings=(LISTING, BY_RANK),
 )
