@@ -10,9 +10,16 @@ import pytest
 
 from weir.report import build, report_json
 from weir.report.frame.kind import MOST_ROWS, Options
-from weir.trace._synthetic import TraceWriter, event
+from weir.trace._synthetic import TraceWriter, event, mpi
+from weir.trace.ops import mpi_routines
 
 RANKS, NODES = MOST_ROWS + 500, 2
+
+
+def _barrier(process, ticks):
+    routine = next(value for value, name in mpi_routines().items() if name == "MPI_Barrier")
+    return mpi("MPI_collective", [ticks], [500], routine, file=process.name(f"mpi:world:{RANKS}"),
+        offset=[0])
 
 
 @pytest.fixture(scope="module")
@@ -28,12 +35,13 @@ def run(tmp_path_factory):
                     event("write", writer.created_ticks, 1 + rank, file=own, size=2, offset=0),
                     event("read", writer.created_ticks + 9000, 5, file=common, size=1, offset=0),
                 ])  # fmt: skip
+                process.events(_barrier(process, writer.created_ticks + 10**4), thread=2)
     return directory.parent
 
 
 def test_lists_have_their_first_rows_and_say_how_many_there_are(run, weir):
     text = weir("report", run, "--json").ok().stdout
-    assert len(text.splitlines()) < 6 * MOST_ROWS
+    assert len(text.splitlines()) < 7 * MOST_ROWS
     printed = json.loads(text)
     [step] = printed["steps"]
     lists = {"files": printed["files"], "patterns": printed["patterns"],
@@ -86,3 +94,35 @@ def test_the_flow_of_many_ranks_and_files_is_made_when_it_is_named(run, monkeypa
     assert report_json(report, Options(("flow",)))["flow"] is not None
     section = table_section(report, table.FLOW)
     assert section is not None and f"weir report {report.path} --tables flow" in section.body
+
+
+def test_rows_that_json_leaves_out_are_not_made(run, monkeypatch):
+    from weir.report.frame.declared import Listing
+
+    made = []
+    plain = Listing.json
+
+    def counted(self, rows):
+        found = plain(self, rows)
+        made.append((self.name, len(found)))
+        return found
+
+    monkeypatch.setattr(Listing, "json", counted)
+    report_json(build(run), Options(("processes", "ranks", "wall")))
+    assert {name for name, _ in made} >= {"processes", "ranks", "wall_time_by_rank"}
+    assert max(rows for _, rows in made) == MOST_ROWS
+
+
+def test_records_of_mpi_are_read_file_by_file(run, monkeypatch):
+    """Not rank by rank."""
+    from weir.report.waits import records
+    from weir.report.waits.summary import BEGIN, RECORDS
+
+    calls = []
+    plain = records.next_events
+    monkeypatch.setattr(records, "next_events",
+        lambda *arguments: calls.append(arguments) or plain(*arguments))
+    [step] = build(run).steps
+    found = records.records_of(step.data, step.names, BEGIN, *RECORDS)
+    assert len(found) == RANKS and (found.member == range(RANKS)).all()
+    assert len(calls) == NODES

@@ -26,6 +26,8 @@ from weir.trace import TraceFile
 from weir.trace.file import FileReader, remote_reader
 
 Answer = TypeVar("Answer")
+MOST_TOGETHER = 256  # pieces that a thread takes at once: each handing over costs as much as one
+SHARES_OF_WORKER = 16  # at least, as far as there are pieces: some take longer than others
 
 
 class RemoteReader(FileReader, Protocol):
@@ -62,8 +64,12 @@ def for_each(function: Callable[..., Answer], data: StepData, names: NameTable,
     other = remote_reader(data.files)
     if other is not None:
         return other.map(function, data, names, pieces)
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        return list(pool.map(lambda piece: function(data, names, *piece), pieces))
+    workers = os.cpu_count() or 1
+    size = max(1, min(MOST_TOGETHER, len(pieces) // (SHARES_OF_WORKER * workers)))
+    shares = [pieces[first : first + size] for first in range(0, len(pieces), size)]
+    with ThreadPoolExecutor(max_workers=workers) as pool:
+        found = pool.map(lambda share: [function(data, names, *one) for one in share], shares)
+        return [answer for share in found for answer in share]
 
 
 def in_turn(function: Callable[..., Answer], pieces: Iterable[tuple]) -> Iterator[Answer]:

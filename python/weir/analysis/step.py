@@ -31,7 +31,7 @@ _LAUNCHERS = re.compile(
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Member:
     """A process of the step. rank: in its own program, 0 for all when nothing in the step is
     parallel, -1 for what is no rank. number: what identifies the rank in the report

@@ -17,7 +17,9 @@ import numpy as np
 from weir.trace import _abi
 from weir.trace.children import Children, with_ends
 from weir.trace.errors import DamagedFile
-from weir.trace.process import Process, decode_process, text_of, unknown_process, with_successors
+from weir.trace.process import (
+    CHUNK, Process, decode_processes, text_of, unknown_process, with_successors
+)  # fmt: skip
 
 EVENTS, COUNTERS = 3, 4
 LOST = np.uint32(2**32 - 1)
@@ -27,6 +29,7 @@ _REFUSED_BY = {
     2: "no memory for its buffers (ulimit -v), or no descriptor to spare (ulimit -n)",
 }
 _BYTES_A_THREAD = 16 << 20
+_PROCESSES_AT_ONCE = 256  # whose pages of the mapping are in memory together
 
 
 @dataclass(frozen=True)
@@ -194,15 +197,22 @@ class TraceFile:
 
     @cached_property
     def processes(self) -> tuple[Process, ...]:
-        made = []
-        for index, one in enumerate(self.array("processes")):
-            figures = (index, int(one["page"]), int(one["events"]), int(one["counted"]))
-            if one["whole"]:
-                offset = int(one["offset"])
-                made.append(decode_process(*figures, self.raw[offset : offset + 4096].tobytes()))
-            else:
-                made.append(unknown_process(*figures))
+        keys = ("index", "page", "events", "counted", "whole", "offset")
+        table = self.array("processes")
+        columns = [range(len(table)), *(table[key].tolist() for key in keys[1:])]
+        made: list[Process] = []
+        for first in range(0, len(table), _PROCESSES_AT_ONCE):
+            made += self._some_processes(
+                list(zip(*(column[first : first + _PROCESSES_AT_ONCE] for column in columns))))
+            self.leave()
         return with_ends(with_successors(made), self.children)
+
+    def _some_processes(self, rows: list[tuple[int, ...]]) -> list[Process]:
+        raw = self.raw
+        whole = [row for row in rows if row[4]]
+        pages = b"".join(raw[row[5] : row[5] + CHUNK.itemsize].tobytes() for row in whole)
+        found = iter(decode_processes([row[:4] for row in whole], pages))
+        return [next(found) if row[4] else unknown_process(*row[:4]) for row in rows]
 
     @cached_property
     def children(self) -> Children:
@@ -250,6 +260,20 @@ class TraceFile:
         begin = int(chunk["offset"]) + 64
         return self.raw[begin : begin + int(chunk["entries"]) * _abi.RECORD.itemsize].view(
             _abi.RECORD)
+
+    @cached_property
+    def _chunks_by_process(self) -> tuple[np.ndarray, np.ndarray]:
+        chunks = self.array("chunks")
+        of_events = np.flatnonzero(chunks["kind"] == EVENTS)
+        process = chunks["process"][of_events]
+        order = np.argsort(process, kind="stable")
+        return of_events[order], process[order]
+
+    def chunks_of(self, process: int) -> np.ndarray:
+        """The places of a process's chunks of records in the table of chunks, rising."""
+        places, processes = self._chunks_by_process
+        begin, end = np.searchsorted(processes, (process, process + 1))
+        return places[begin:end]
 
     def event_chunks(self) -> np.ndarray:
         chunks = self.array("chunks")

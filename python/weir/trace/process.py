@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ CHUNK = np.dtype(
 assert CHUNK.itemsize == 4096
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Process:
     """One process of a node; times in ticks of the node's trace clock but where the name says
     otherwise."""
@@ -101,52 +102,89 @@ def text_of(raw: bytes) -> str:
     return raw.decode("utf-8", "backslashreplace")
 
 
-def _pair(figures: np.ndarray) -> tuple[int, int]:
-    return int(figures[0]), int(figures[1])
-
-
 def unknown_process(index: int, page: int, events: int, counted: int) -> Process:
     """Stands for a process whose chunk is missing: its records are still counted."""
     return Process(index, page, False, events, counted)
 
 
-def decode_process(index: int, page: int, events: int, counted: int, raw: bytes) -> Process:
-    """The process of one chunk of 4096 bytes."""
-    one = np.frombuffer(raw, CHUNK, 1)[0]
-    has_own = bool(one["io_known"] & 2)
-    command = (bytes(one["command"]) if has_own else raw[1792:]).split(b"\0\0", 1)[0].rstrip(b"\0")
-    plain = (
-        "pid ppid rank ranks rank_source mpi level_now end_kind start_ticks start_mono_ns start_realtime_ns "
-        "last_ticks last_mono_ns"
-        " end_ticks lost_events failures parent"
-    ).split()
-    return Process(
-        index, page, True, events, counted,
-        **{name: int(one[name]) for name in plain},
+_PLAIN = (
+    "pid ppid rank ranks rank_source mpi level_now end_kind start_ticks start_mono_ns start_realtime_ns "
+    "last_ticks last_mono_ns end_ticks lost_events failures parent"
+).split()
+_OF_KERNEL = "io_start io_last storage_start storage_last refusals".split()
+_OWN = "io_known own_read own_written passed_over world".split()
+
+
+def decode_processes(figures: Sequence[tuple[int, int, int, int]], raw: bytes) -> list[Process]:
+    """The processes of some chunks of 4096 bytes, one after the other. figures: index, page, events
+    and counted calls of each. Texts that several have in common are there once."""
+    table = np.frombuffer(raw, CHUNK)
+    columns = [table[name].tolist() for name in (*_PLAIN, *_OF_KERNEL, *_OWN)]
+    texts: dict[bytes, str] = {}
+    words: dict[bytes, tuple[str, ...]] = {}
+
+    def text(from_: int, size: int) -> str:
+        key = raw[from_ : from_ + size].split(b"\0", 1)[0]
+        return texts.setdefault(key, text_of(key)) if key not in texts else texts[key]
+
+    def command(from_: int, size: int) -> tuple[str, ...]:
+        key = raw[from_ : from_ + size].split(b"\0\0", 1)[0].rstrip(b"\0")
+        if key not in words:
+            words[key] = tuple(map(text_of, key.split(b"\0"))) if key else ()
+        return words[key]
+
+    made = []
+    for at, (about, row) in enumerate(zip(figures, zip(*columns))):
+        plain, rest = dict(zip(_PLAIN, row)), row[len(_PLAIN) :]
+        begin = at * CHUNK.itemsize
+        has_own = bool(rest[len(_OF_KERNEL)] & 2)
+        command_size = _size_of("command") if has_own else CHUNK.itemsize - _place_of("command")
+        made.append(
+            Process(
+                *about[:2], True, *about[2:], **plain, **_kernel_figures(has_own, *rest),
+                exe=text(begin + _place_of("exe"), _size_of("exe")),
+                cwd=text(begin + _place_of("cwd"), _size_of("cwd")),
+                command=command(begin + _place_of("command"), command_size),
+            )  # fmt: skip
+        )
+    return made
+
+
+def _place_of(field: str) -> int:
+    return CHUNK.fields[field][1]  # type: ignore[index]
+
+
+def _size_of(field: str) -> int:
+    return CHUNK[field].itemsize
+
+
+def _kernel_figures(
+    has_own: bool, start: list[int], last: list[int], storage_start: list[int],
+    storage_last: list[int], refusals: list[int], io_known: int, own_read: int, own_written: int,
+    passed_over: int, world: int,
+) -> dict[str, Any]:  # fmt: skip
+    return dict(
         # Figures at the end are those of the start until the process has asked once more, which by
         # itself makes them larger: they stay those of the start where the kernel refused it
         # (another user after setuid).
-        io_known=bool(one["io_known"]) and not np.array_equal(one["io_last"], one["io_start"]),
-        io_began=bool(one["io_known"]),
-        changed_user=bool(one["io_known"] & 4),
-        kernel_read=max(0, int(one["io_last"][0]) - int(one["io_start"][0])),
-        kernel_written=max(0, int(one["io_last"][1]) - int(one["io_start"][1])),
-        kernel_read_ever=int(one["io_last"][0]),
-        kernel_written_ever=int(one["io_last"][1]),
-        kernel_read_before=int(one["io_start"][0]),
-        kernel_written_before=int(one["io_start"][1]),
+        io_known=bool(io_known) and last != start,
+        io_began=bool(io_known),
+        changed_user=bool(io_known & 4),
+        kernel_read=max(0, last[0] - start[0]),
+        kernel_written=max(0, last[1] - start[1]),
+        kernel_read_ever=last[0],
+        kernel_written_ever=last[1],
+        kernel_read_before=start[0],
+        kernel_written_before=start[1],
         has_own_figures=has_own,
-        world=int(one["world"]) if has_own else 0,
-        refusals=tuple(int(reason) for reason in one["refusals"] if reason) if has_own else (),
-        kernel_storage_before=_pair(one["storage_start"]) if has_own else (0, 0),
-        kernel_storage_ever=_pair(one["storage_last"]) if has_own else (0, 0),
-        own_read=int(one["own_read"]) if has_own else 0,
-        own_written=int(one["own_written"]) if has_own else 0,
-        passed_over=int(one["passed_over"]) if has_own else 0,
-        exe=text_of(bytes(one["exe"]).split(b"\0", 1)[0]),
-        cwd=text_of(bytes(one["cwd"]).split(b"\0", 1)[0]),
-        command=tuple(text_of(word) for word in command.split(b"\0")) if command else (),
-    )  # fmt: skip
+        world=world if has_own else 0,
+        refusals=tuple(filter(None, refusals)) if has_own else (),
+        kernel_storage_before=tuple(storage_start) if has_own else (0, 0),
+        kernel_storage_ever=tuple(storage_last) if has_own else (0, 0),
+        own_read=own_read if has_own else 0,
+        own_written=own_written if has_own else 0,
+        passed_over=passed_over if has_own else 0,
+    )
 
 
 def with_successors(processes: Iterable[Process]) -> tuple[Process, ...]:

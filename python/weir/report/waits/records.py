@@ -15,8 +15,9 @@ from weir.analysis.columns import class_codes
 from weir.analysis.names import NO_NAME, NameTable
 from weir.analysis.remote import for_each
 from weir.analysis.step import StepData, name_numbers
+from weir.trace import TraceFile
 from weir.trace._abi import Cursor
-from weir.trace.events import Events, next_events
+from weir.trace.events import ROWS, Events, next_events
 from weir.trace.file import EVENTS, LOST
 from weir.trace.ops import MPI, NESTED, ops
 
@@ -71,24 +72,49 @@ class Records:
 
 
 def records_of(data: StepData, names: NameTable, *wanted: str) -> Records:
-    """All records of some operations that are no I/O; nothing is read when the step has none."""
-    members = np.unique(data.columns.member[_chosen(wanted)[data.columns.op]]).tolist()
-    return _joined(for_each(_records_of_one, data, names, [(member, wanted) for member in members]))
+    """All records of some operations that are no I/O; nothing is read when the step has none.
+    cost: a pass over the records of the members that have some, trace file by trace file."""
+    members = np.unique(data.columns.member[_chosen(wanted)[data.columns.op]])
+    limits = np.cumsum([0, *(len(one.processes) for one in data.files)])
+    begins = np.searchsorted(members, limits)
+    pieces = [(index, members[begin:end] - limits[index], int(limits[index]), wanted)
+        for index, (begin, end) in enumerate(zip(begins, begins[1:])) if begin < end]
+    return _joined(for_each(_records_of_file, data, names, pieces))
 
 
-def _records_of_one(data: StepData, names: NameTable, member: int,
-        wanted: tuple[str, ...]) -> Records:
-    table, parts = _chosen(wanted), []
-    for batch, number in _batches(data, member, names, None, _chunks_of(data, member), table):
-        who = np.full(len(number), member, np.int32)
-        end = batch["start_ns"] + batch["duration_ns"]
-        parts.append(
-            Records(
-                who, batch["thread"], batch["op"], batch["flags"], number, batch["start_ns"], end,
-                batch["offset"], batch["bytes"],
-            )  # fmt: skip
-        )
-    return _joined(parts)
+def _records_of_file(
+    data: StepData, names: NameTable, index: int, processes: np.ndarray, first: int,
+    wanted: tuple[str, ...],
+) -> Records:  # fmt: skip
+    """Of some processes of a trace file, process by process. first: member of process 0."""
+    file, clock, table = data.files[index], data.lines[index].native(), _chosen(wanted)
+    parts = []
+    for begin, end in _runs(file, processes):
+        cursor, count = Cursor(chunk=begin, end_chunk=end), ROWS
+        while count == ROWS:
+            batch = next_events(file, clock, cursor, ROWS, table)
+            count = len(batch["op"])
+            parts.append(
+                Records(
+                    batch["process"].astype(np.int32) + np.int32(first), batch["thread"].copy(),
+                    batch["op"].copy(), batch["flags"].copy(), _numbers(data, index, batch, names),
+                    batch["start_ns"].copy(), batch["start_ns"] + batch["duration_ns"],
+                    batch["offset"].copy(), batch["bytes"].copy(),
+                )  # fmt: skip
+            )
+    found = _joined(parts)
+    return found.where(np.argsort(found.member, kind="stable"))
+
+
+def _runs(file: TraceFile, processes: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Places of chunks, from the first on and before the second: all that some processes have with
+    records, and no other's."""
+    chunks = file.array("chunks")
+    places = np.flatnonzero(chunks["kind"] == EVENTS)
+    is_wanted = np.isin(chunks["process"][places], processes)
+    edges = np.flatnonzero(np.diff(np.r_[False, is_wanted, False].astype(np.int8)))
+    for begin, end in zip(edges[::2].tolist(), edges[1::2].tolist()):
+        yield int(places[begin]), int(places[end - 1]) + 1
 
 
 def _joined(parts: list[Records]) -> Records:
@@ -154,33 +180,36 @@ def _calls(data: StepData, member: int, names: NameTable, kept: Callable[[Events
 def _chunks_of(data: StepData, member: int) -> np.ndarray:
     """The places of a member's chunks of records in the table of its file."""
     one = data.members[member]
-    chunks = data.files[one.file].array("chunks")
-    return np.flatnonzero((chunks["kind"] == EVENTS) & (chunks["process"] == one.process.index))
+    return data.files[one.file].chunks_of(one.process.index)
 
 
 def _batches(
     data: StepData, member: int, names: NameTable,
-    choose: Callable[[Events], np.ndarray] | None, at_chunks: np.ndarray,
-    wanted: np.ndarray | None = None,
+    choose: Callable[[Events], np.ndarray], at_chunks: np.ndarray,
 ) -> Iterator[tuple[Events, np.ndarray]]:  # fmt: skip
-    """The chosen records of a member (None: all) of the wanted operations in some of its chunks,
-    chunk by chunk, with the numbers of their names."""
+    """The chosen records of a member in some of its chunks, chunk by chunk, with the numbers of
+    their names."""
     one = data.members[member]
-    file, clock, numbers = data.files[one.file], data.lines[one.file].native(
-        ), data.name_numbers[one.file]
+    file, clock = data.files[one.file], data.lines[one.file].native()
     chunks = file.array("chunks")
     for at in at_chunks.tolist():
         # more than there are: what has been read to its end leaves memory
         room = int(chunks["entries"][at]) + 1
-        batch = next_events(file, clock, Cursor(chunk=at, end_chunk=at + 1), room, wanted)
-        chosen = np.ones(len(batch["op"]), bool) if choose is None else choose(batch)
+        batch = next_events(file, clock, Cursor(chunk=at, end_chunk=at + 1), room)
+        chosen = choose(batch)
         if not chosen.any():
             continue
         batch = {key: column[chosen] for key, column in batch.items()}  # no part of a large array
-        number = np.r_[numbers, np.int32(NO_NAME)][np.minimum(batch["text"], len(numbers))]
-        lost = np.flatnonzero((batch["text"] == LOST) & (batch["file"] != 0))
-        if len(lost):
-            asked = np.zeros(len(lost), _ID)
-            asked["process"], asked["file"] = one.process.index, batch["file"][lost]
-            number[lost] = name_numbers(file, asked, names, numbers)
-        yield batch, number
+        yield batch, _numbers(data, one.file, batch, names)
+
+
+def _numbers(data: StepData, index: int, batch: Events, names: NameTable) -> np.ndarray:
+    """Of the name of each record of a trace file."""
+    numbers = data.name_numbers[index]
+    number = np.r_[numbers, np.int32(NO_NAME)][np.minimum(batch["text"], len(numbers))]
+    lost = np.flatnonzero((batch["text"] == LOST) & (batch["file"] != 0))
+    if len(lost):
+        asked = np.zeros(len(lost), _ID)
+        asked["process"], asked["file"] = batch["process"][lost], batch["file"][lost]
+        number[lost] = name_numbers(data.files[index], asked, names, numbers)
+    return number

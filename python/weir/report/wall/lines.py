@@ -9,7 +9,6 @@ from weir.analysis.lines import LineOf
 from weir.analysis.step import StepData
 from weir.trace._abi import Cursor
 from weir.trace.events import next_events
-from weir.trace.file import EVENTS
 from weir.trace.ops import op_named
 
 Rank = tuple[int, tuple[int, ...]]  # the member that is the rank, and all members of it
@@ -28,13 +27,12 @@ def main_thread(data: StepData, member: int) -> int:
     one = data.members[member]
     file, clock, pid = data.files[one.file], data.lines[one.file].native(), one.process.pid
     chunks = file.array("chunks")
-    mine = (chunks["kind"] == EVENTS) & (chunks["process"] == one.process.index)
     has_init = bool(((data.columns.member == member) & (data.columns.op == init)).any())
     wanted = None
     if has_init:
         wanted = bytearray(256)
         wanted[init] = 1
-    for at in mine.nonzero()[0].tolist():
+    for at in file.chunks_of(one.process.index).tolist():
         room = int(chunks["entries"][at]) + 1  # more than there are: then it leaves memory
         cursor = Cursor(chunk=at, end_chunk=at + 1)
         threads = next_events(file, clock, cursor, room, wanted)["thread"]

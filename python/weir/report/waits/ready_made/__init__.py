@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+import re
+from fnmatch import translate
 from functools import cache
 from importlib.resources import files
 
@@ -48,9 +50,18 @@ def fitting_rules(data: StepData, names: NameTable) -> tuple[PhaseRule, ...]:
         return ()
     written = columns.where((columns.moved > 0) & columns.by_code("W") & columns.is_file)
     paths = [names[n] for n in np.unique(written.name[written.name != NO_NAME]).tolist()]
-    fits = {
-        model: sum(any(rule.fits(path) for rule in written_by(model)) for path in paths)
-        for model in MODELS
-    }
+    bases = list(map(os.path.basename, paths))
+    fits = {model: _fitting(written_by(model), paths, bases) for model in MODELS}
     most = max(fits, key=lambda model: fits[model])
     return rules_of(most) if fits[most] else ()
+
+
+def _fitting(rules: list[PhaseRule], paths: list[str], bases: list[str]) -> int:
+    """How many of some paths a rule fits (PhaseRule.fits); bases: their last components."""
+    found: set[int] = set()
+    for rule in rules:
+        texts, pattern = (paths, rule.path) if rule.name is None else (bases, rule.name)
+        if pattern is not None:
+            fits = re.compile(translate(pattern)).match
+            found.update(at for at, text in enumerate(texts) if fits(text))
+    return len(found)
