@@ -6,6 +6,7 @@
 
 #include "hook/library/kernel_aio.h"
 #include "layers/machinery/stack/bypass.h"
+#include "layers/machinery/stack/names_of_layers.h"
 #include "layers/machinery/stack/process.h"
 #include "layers/machinery/stack/table.h"
 
@@ -15,7 +16,7 @@ using weir::trace::process;
 namespace {
 
 void note_end(weir::wire::End how) {
-  weir::stack::at_quick_end();
+  weir::stack::at_quick_end(how == weir::wire::End::kSignal);
   if (!recording() || weir::trace::thread_log.in_vfork_child) return;
   process_ends_with_requests();
   process().end(how);
@@ -100,3 +101,9 @@ WEIR_LIMIT(prlimit, WEIR_LIST(pid_t whose, int which, const rlimit* to, rlimit* 
            which, to, before)
 WEIR_LIMIT(prlimit64, WEIR_LIST(pid_t whose, int which, const rlimit* to, rlimit* before), whose,
            which, to, before)
+
+// Files that no kernel makes get the permissions that it would give them.
+WEIR_HOOK(mode_t, umask, mode_t mask) {
+  weir::base::store(&weir::stack::creation_mask, static_cast<uint32_t>(mask & 0777));
+  return WEIR_REAL(umask)(mask);
+}

@@ -4,9 +4,11 @@
 // their own; the children's are in the trace.
 #include <spawn.h>
 #include <stdarg.h>
+#include <string.h>
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "hook/by_name.h"
 #include "hook/observe.h"
 #include "base/syscall.h"
 #include "layers/machinery/stack/process.h"
@@ -28,9 +30,18 @@ base::Text program_of(const char* path) {
   return path != nullptr ? base::text(path) : base::text("(a descriptor)");
 }
 
+// A program that a layer keeps elsewhere than under its name; a bare name is looked for in PATH.
+int bring_program(int directory, const char* path) {
+  if (WEIR_LIKELY(!stack::any_layer_has_names()) || path == nullptr) return 0;
+  return strchr(path, '/') != nullptr || directory != AT_FDCWD
+             ? bring_file(directory, path, ETXTBSY)
+             : 0;
+}
+
 // exec: the program's name is recorded before, as a call that succeeds does not come back.
 template <typename Real>
-int becoming(const char* path, char* const* environment, Real real) {
+int becoming(int directory, const char* path, char* const* environment, Real real) {
+  if (bring_program(directory, path) != 0) return -1;
   stack::before_exec();
   if (!may_tell()) return real();
   auto& me = weir::trace::process();
@@ -68,27 +79,27 @@ void record_start(uint64_t pid, uint64_t ticks, char* const* environment, const 
 }  // namespace
 
 WEIR_HOOK(int, execve, const char* path, char* const* arguments, char* const* environment) {
-  return becoming(path, environment,
+  return becoming(AT_FDCWD, path, environment,
                   [&] { return WEIR_REAL(execve)(path, arguments, environment); });
 }
 WEIR_HOOK(int, execveat, int directory, const char* path, char* const* arguments,
           char* const* environment, int flags) {
-  return becoming(path, environment, [&] {
+  return becoming(directory, path, environment, [&] {
     return WEIR_REAL(execveat)(directory, path, arguments, environment, flags);
   });
 }
 WEIR_HOOK(int, fexecve, int fd, char* const* arguments, char* const* environment) {
-  return becoming(nullptr, environment,
+  return becoming(AT_FDCWD, nullptr, environment,
                   [&] { return WEIR_REAL(fexecve)(fd, arguments, environment); });
 }
 WEIR_HOOK(int, execv, const char* path, char* const* arguments) {
-  return becoming(path, environ, [&] { return WEIR_REAL(execv)(path, arguments); });
+  return becoming(AT_FDCWD, path, environ, [&] { return WEIR_REAL(execv)(path, arguments); });
 }
 WEIR_HOOK(int, execvp, const char* path, char* const* arguments) {
-  return becoming(path, environ, [&] { return WEIR_REAL(execvp)(path, arguments); });
+  return becoming(AT_FDCWD, path, environ, [&] { return WEIR_REAL(execvp)(path, arguments); });
 }
 WEIR_HOOK(int, execvpe, const char* path, char* const* arguments, char* const* environment) {
-  return becoming(path, environment,
+  return becoming(AT_FDCWD, path, environment,
                   [&] { return WEIR_REAL(execvpe)(path, arguments, environment); });
 }
 
@@ -153,6 +164,7 @@ WEIR_HOOK(int, execle, const char* path, const char* first, ...) {
   WEIR_HOOK(int, symbol, pid_t* child, const char* path,                                        \
             const posix_spawn_file_actions_t* actions, const posix_spawnattr_t* how,            \
             char* const* arguments, char* const* environment) {                                 \
+    if (bring_program(AT_FDCWD, path) != 0) return errno;                                       \
     stack::before_spawn(actions != nullptr);                                                    \
     pid_t started = 0;                                                                          \
     const uint64_t ticks = base::ticks();                                                       \

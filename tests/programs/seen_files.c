@@ -195,6 +195,13 @@ SEEN(fdopendir, "[sub] open; fdopendir; closedir") {
   }
 LISTING(readdir)
 LISTING(readdir64)
+SEEN(rewinddir, "[sub] opendir; readdir; readdir; closedir") {
+  DIR *directory = opendir("sub");
+  tell(readdir(directory) != NULL);
+  CALL(rewinddir)(directory);
+  tell(readdir(directory) != NULL);
+  closedir(directory);
+}
 SEEN(closedir, "[sub] opendir; closedir") { tell(CALL(closedir)(opendir("sub"))); }
 
 SEEN(ioctl, "open; close") {

@@ -89,6 +89,11 @@ SEEN(fchdir, "open on=.; open on=sub; open on=sub/a; close on=sub/a; close on=su
   close(here);
 }
 
+SEEN(umask, "open; close") {
+  tell(CALL(umask)(022));
+  close(open(file, O_RDWR | O_CREAT, 0644));
+}
+
 static void *open_in_thread(void *file) {
   close(open(file, O_RDONLY));
   return NULL;

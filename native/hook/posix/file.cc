@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls on an open file that move no bytes: durability, size, advice, locks; and directories as
-// streams.
-#include <dirent.h>
+// Calls on an open file that move no bytes: durability, size, advice, locks.
 #include <fcntl.h>
 
 #include "hook/observe.h"
@@ -138,48 +136,3 @@ WEIR_POSIX_FALLOCATE(posix_fallocate64)
   }
 WEIR_FADVISE(posix_fadvise)
 WEIR_FADVISE(posix_fadvise64)
-
-WEIR_HOOK(DIR*, opendir, const char* path) {
-  DIR* directory = nullptr;
-  opening(Op::kOpendir, AT_FDCWD, path, O_RDONLY, [&] {
-    directory = WEIR_REAL(opendir)(path);
-    return directory != nullptr ? dirfd(directory) : -1;
-  });
-  return directory;
-}
-
-WEIR_HOOK(DIR*, fdopendir, int fd) {
-  DIR* directory = nullptr;
-  on_descriptor(Op::kFdopendir, fd, kUnknownOffset, 0, [&] {
-    directory = WEIR_REAL(fdopendir)(fd);
-    return directory != nullptr ? 0 : -1;
-  });
-  return directory;
-}
-
-// Null is the end of the directory as well as an error; only a changed errno tells them apart.
-#define WEIR_READDIR(symbol)                                                                     \
-  WEIR_HOOK(void*, symbol, DIR* directory) {                                                     \
-    void* entry = nullptr;                                                                       \
-    on_descriptor(Op::kReaddir, directory != nullptr ? dirfd(directory) : -1, kUnknownOffset, 0, \
-                  [&] {                                                                          \
-                    entry = WEIR_REAL(symbol)(directory);                                        \
-                    return 0;                                                                    \
-                  });                                                                            \
-    return entry;                                                                                \
-  }
-WEIR_READDIR(readdir)
-WEIR_READDIR(readdir64)
-
-WEIR_HOOK(int, closedir, DIR* directory) {
-  const int fd = directory != nullptr ? dirfd(directory) : -1;
-  if (WEIR_UNLIKELY(!recording())) return WEIR_REAL(closedir)(directory);
-  Call call{Op::kClosedir, Layer::posix, 0, 0, file_of(fd), 0, 0, kUnknownOffset, 0};
-  closed(fd);
-  call.start = base::ticks();
-  const int result = WEIR_REAL(closedir)(directory);
-  call.end = base::ticks();
-  set_outcome(call, result < 0);
-  record_call(call);
-  return result;
-}

@@ -7,7 +7,9 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "hook/by_name.h"
 #include "hook/observe.h"
+#include "layers/machinery/stack/in_memory.h"
 #include "layers/machinery/stack/names.h"
 #include "layers/machinery/stack/park.h"
 #include "layers/machinery/stack/posix.h"
@@ -16,16 +18,6 @@
 using namespace weir::hook;
 namespace base = weir::base;
 namespace stack = weir::stack;
-
-// A call on a path in the working directory, whose arguments are handed on as they are.
-#define WEIR_PATH(symbol, op, parameters, ...)                                                 \
-  WEIR_HOOK(int, symbol, parameters) {                                                         \
-    return on_path(Op::op, AT_FDCWD, path, 0, [&] { return WEIR_REAL(symbol)(__VA_ARGS__); }); \
-  }
-#define WEIR_PATH_AT(symbol, op, parameters, ...)                                               \
-  WEIR_HOOK(int, symbol, parameters) {                                                          \
-    return on_path(Op::op, directory, path, 0, [&] { return WEIR_REAL(symbol)(__VA_ARGS__); }); \
-  }
 
 namespace {
 
@@ -38,11 +30,11 @@ WEIR_INLINE void patch(int directory, const char* path, struct stat* to) {
 }
 
 template <typename Real>
-int asking(int directory, const char* path, bool follow, struct stat* to, Real real) {
+int asking_kernel(int directory, const char* path, bool follow, struct stat* to, Real real) {
   stack::NameQuestion question{};
   if (stack::remembers_names() && stack::known_stat(&question, directory, path, follow, to))
     return 0;
-  const int result = stack::timed_question(real);
+  const int result = stack::timed_question([&] { return real(directory, path); });
   if (WEIR_UNLIKELY(question.asked) && result == 0)
     stack::learn_stat(question, directory, path, follow, *to);
   if (result == 0) patch(directory, path, to);
@@ -50,22 +42,43 @@ int asking(int directory, const char* path, bool follow, struct stat* to, Real r
 }
 
 template <typename Real>
-int asking_access(int directory, const char* path, int mode, Real real) {
-  stack::NameQuestion question{};
-  if (stack::remembers_names() && stack::known_access(&question, directory, path, mode)) return 0;
-  const int result = stack::timed_question(real);
-  if (WEIR_UNLIKELY(question.asked) && result == 0)
-    stack::learn_access(question, directory, path, mode);
-  return result;
+int asking(int directory, const char* path, bool follow, struct stat* to, Real real) {
+  const auto answer = [to](const stack::NamesOfLayer& layer, const stack::GivenPath& name, char*) {
+    struct stat about {};
+    const stack::Result r = stat_of(layer, name, &about);
+    if (r == 0) *to = about;
+    return r;
+  };
+  return by_name(directory, path, follow, answer, [&](int from, const char* there) {
+    return asking_kernel(from, there, follow, to, real);
+  });
+}
+
+template <typename Real>
+int asking_access(int directory, const char* path, int mode, bool remembered, Real real) {
+  const auto answer = [mode](const stack::NamesOfLayer& layer, const stack::GivenPath& name,
+                             char*) {
+    return layer.access != nullptr ? layer.access(name, mode) : stack::kPass;
+  };
+  return by_name(directory, path, true, answer, [&](int from, const char* there) {
+    stack::NameQuestion question{};
+    if (!remembered) return real(from, there);
+    if (stack::remembers_names() && stack::known_access(&question, from, there, mode)) return 0;
+    const int result = stack::timed_question([&] { return real(from, there); });
+    if (WEIR_UNLIKELY(question.asked) && result == 0)
+      stack::learn_access(question, from, there, mode);
+    return result;
+  });
 }
 
 template <typename Real>
 int asking_of(int fd, struct stat* to, Real real) {
   const int result = real();
   if (result != 0) return result;
-  if (stack::File* const f = stack::file_at(fd); WEIR_UNLIKELY(f != nullptr))
-    stack::patch_size(f, fd, to);
-  else if (WEIR_UNLIKELY(stack::any_unwritten())) stack::patch_size_of_path(to);
+  if (stack::File* const f = stack::file_at(fd); WEIR_UNLIKELY(f != nullptr)) {
+    if (stack::is_in_memory(f)) stack::patch_stat_in_memory(f, to);
+    else stack::patch_size(f, fd, to);
+  } else if (WEIR_UNLIKELY(stack::any_unwritten())) stack::patch_size_of_path(to);
   return 0;
 }
 
@@ -74,43 +87,89 @@ template <typename Real>
 int asking_at(int directory, const char* path, struct stat* to, int flags, Real real) {
   if ((flags & ~(AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT)) == 0)
     return asking(directory, path, (flags & AT_SYMLINK_NOFOLLOW) == 0, to, real);
-  const bool of_descriptor = (flags & AT_EMPTY_PATH) != 0 && stack::file_at(directory) != nullptr;
-  const int result = real();
+  if ((flags & AT_EMPTY_PATH) != 0 && stack::file_at(directory) != nullptr &&
+      (path == nullptr || path[0] == 0))
+    return asking_of(directory, to, [&] { return real(directory, path); });
+  const int result = real(directory, path);
   if (result != 0) return result;
-  if (WEIR_UNLIKELY(of_descriptor) && (path == nullptr || path[0] == 0))
-    stack::patch_size(stack::file_at(directory), directory, to);
-  else if (WEIR_UNLIKELY(stack::any_unwritten())) stack::patch_size_of_path(to);
+  if (WEIR_UNLIKELY(stack::any_unwritten())) stack::patch_size_of_path(to);
   return 0;
+}
+
+void fill_statx(const struct stat& about, struct statx* to) {
+  *to = {};
+  to->stx_mask = STATX_BASIC_STATS;
+  to->stx_blksize = static_cast<uint32_t>(about.st_blksize);
+  to->stx_nlink = static_cast<uint32_t>(about.st_nlink);
+  to->stx_uid = about.st_uid;
+  to->stx_gid = about.st_gid;
+  to->stx_mode = static_cast<uint16_t>(about.st_mode);
+  to->stx_ino = about.st_ino;
+  to->stx_size = static_cast<uint64_t>(about.st_size);
+  to->stx_blocks = static_cast<uint64_t>(about.st_blocks);
+  const auto time = [](const timespec& from) {
+    return statx_timestamp{from.tv_sec, static_cast<uint32_t>(from.tv_nsec), {}};
+  };
+  to->stx_atime = time(about.st_atim);
+  to->stx_mtime = time(about.st_mtim);
+  to->stx_ctime = time(about.st_ctim);
+  to->stx_dev_major = major(about.st_dev);
+  to->stx_dev_minor = minor(about.st_dev);
+}
+
+bool is_of_descriptor(int directory, const char* path, int flags) {
+  return (flags & AT_EMPTY_PATH) != 0 && stack::file_at(directory) != nullptr &&
+         (path == nullptr || path[0] == 0);
+}
+
+// The size, and of a descriptor all that a layer knows better than the kernel.
+void patch_statx(int directory, const char* path, int flags, struct statx* to) {
+  const stack::File* const f =
+      is_of_descriptor(directory, path, flags) ? stack::file_at(directory) : nullptr;
+  if (f == nullptr && !stack::any_unwritten() &&
+      weir::base::load_relaxed(&stack::forms_kept) == 0)
+    return;
+  struct stat about {};
+  about.st_dev = makedev(to->stx_dev_major, to->stx_dev_minor);
+  about.st_ino = to->stx_ino;
+  about.st_nlink = to->stx_nlink;
+  about.st_size = static_cast<off_t>(to->stx_size);
+  about.st_mode = (to->stx_mask & STATX_TYPE) != 0 ? to->stx_mode : 0;
+  if (stack::is_in_memory(f)) stack::patch_stat_in_memory(f, &about);
+  else if (f != nullptr) stack::patch_size(stack::file_at(directory), directory, &about);
+  else patch(directory, path, &about);
+  to->stx_size = static_cast<uint64_t>(about.st_size);
+  to->stx_dev_major = major(about.st_dev);
+  to->stx_dev_minor = minor(about.st_dev);
+  to->stx_ino = about.st_ino;
+  to->stx_nlink = static_cast<uint32_t>(about.st_nlink);
 }
 
 template <typename Real>
 int asking_statx(int directory, const char* path, int flags, struct statx* to, Real real) {
-  const int result = real();
-  if (result != 0 || (to->stx_mask & STATX_SIZE) == 0) return result;
-  const bool of_descriptor = (flags & AT_EMPTY_PATH) != 0 && stack::file_at(directory) != nullptr &&
-                             (path == nullptr || path[0] == 0);
-  if (!of_descriptor && !stack::any_unwritten() &&
-      weir::base::load_relaxed(&stack::forms_kept) == 0)
-    return result;
-  struct stat about {};
-  about.st_dev = makedev(to->stx_dev_major, to->stx_dev_minor);
-  about.st_ino = to->stx_ino;
-  about.st_size = static_cast<off_t>(to->stx_size);
-  about.st_mode = (to->stx_mask & STATX_TYPE) != 0 ? to->stx_mode : 0;
-  if (of_descriptor) stack::patch_size(stack::file_at(directory), directory, &about);
-  else patch(directory, path, &about);
-  to->stx_size = static_cast<uint64_t>(about.st_size);
-  return result;
+  const auto answer = [to](const stack::NamesOfLayer& layer, const stack::GivenPath& name, char*) {
+    struct stat about {};
+    const stack::Result r = stat_of(layer, name, &about);
+    if (r == 0) fill_statx(about, to);
+    return r;
+  };
+  return by_name(directory, path, (flags & AT_SYMLINK_NOFOLLOW) == 0, answer,
+                 [&](int from, const char* there) {
+                   const int result = real(from, there);
+                   if (result == 0 && (to->stx_mask & STATX_SIZE) != 0)
+                     patch_statx(from, there, flags, to);
+                   return result;
+                 });
 }
 
 }  // namespace
 
-#define WEIR_STAT(symbol, op, parameters, ...)                       \
-  WEIR_HOOK(int, symbol, parameters) {                               \
-    return on_path(Op::op, AT_FDCWD, path, 0, [&] {                  \
-      return asking(AT_FDCWD, path, Op::op == Op::kStat, to,         \
-                    [&] { return WEIR_REAL(symbol)(__VA_ARGS__); }); \
-    });                                                              \
+#define WEIR_STAT(symbol, op, parameters, ...)                                                   \
+  WEIR_HOOK(int, symbol, parameters) {                                                           \
+    return on_path(Op::op, AT_FDCWD, path, 0, [&] {                                              \
+      const auto real = [&](int, const char* path) { return WEIR_REAL(symbol)(__VA_ARGS__); };   \
+      return asking(AT_FDCWD, path, Op::op == Op::kStat, to, real);                              \
+    });                                                                                          \
   }
 WEIR_STAT(stat, kStat, WEIR_LIST(const char* path, struct stat* to), path, to)
 WEIR_STAT(stat64, kStat, WEIR_LIST(const char* path, struct stat* to), path, to)
@@ -125,12 +184,14 @@ WEIR_STAT(__lxstat, kLstat, WEIR_LIST(int version, const char* path, struct stat
 WEIR_STAT(__lxstat64, kLstat, WEIR_LIST(int version, const char* path, struct stat* to), version,
           path, to)
 
-#define WEIR_STAT_AT(symbol, parameters, ...)                           \
-  WEIR_HOOK(int, symbol, parameters) {                                  \
-    return on_path(Op::kFstatat, directory, path, 0, [&] {              \
-      return asking_at(directory, path, to, flags,                      \
-                       [&] { return WEIR_REAL(symbol)(__VA_ARGS__); }); \
-    });                                                                 \
+#define WEIR_STAT_AT(symbol, parameters, ...)                                  \
+  WEIR_HOOK(int, symbol, parameters) {                                         \
+    return on_path(Op::kFstatat, directory, path, 0, [&] {                     \
+      const auto real = [&](int directory, const char* path) {                 \
+        return WEIR_REAL(symbol)(__VA_ARGS__);                                 \
+      };                                                                       \
+      return asking_at(directory, path, to, flags, real);                      \
+    });                                                                        \
   }
 WEIR_STAT_AT(fstatat, WEIR_LIST(int directory, const char* path, struct stat* to, int flags),
              directory, path, to, flags)
@@ -145,8 +206,9 @@ WEIR_STAT_AT(__fxstatat64,
 
 WEIR_HOOK(int, statx, int directory, const char* path, int flags, unsigned mask, struct statx* to) {
   return on_path(Op::kStatx, directory, path, 0, [&] {
-    return asking_statx(directory, path, flags, to,
-                        [&] { return WEIR_REAL(statx)(directory, path, flags, mask, to); });
+    return asking_statx(directory, path, flags, to, [&](int from, const char* there) {
+      return WEIR_REAL(statx)(from, there, flags, mask, to);
+    });
   });
 }
 
@@ -161,35 +223,59 @@ WEIR_FSTAT(fstat64, WEIR_LIST(int fd, struct stat* to), fd, to)
 WEIR_FSTAT(__fxstat, WEIR_LIST(int version, int fd, struct stat* to), version, fd, to)
 WEIR_FSTAT(__fxstat64, WEIR_LIST(int version, int fd, struct stat* to), version, fd, to)
 
-WEIR_HOOK(int, access, const char* path, int mode) {
-  return on_path(Op::kAccess, AT_FDCWD, path, 0, [&] {
-    return asking_access(AT_FDCWD, path, mode, [&] { return WEIR_REAL(access)(path, mode); });
-  });
-}
-WEIR_PATH(eaccess, kAccess, WEIR_LIST(const char* path, int mode), path, mode)
-WEIR_PATH(euidaccess, kAccess, WEIR_LIST(const char* path, int mode), path, mode)
-WEIR_PATH_AT(faccessat, kFaccessat, WEIR_LIST(int directory, const char* path, int mode, int flags),
-             directory, path, mode, flags)
-
-WEIR_PATH(mkdir, kMkdir, WEIR_LIST(const char* path, mode_t mode), path, mode)
-WEIR_PATH_AT(mkdirat, kMkdir, WEIR_LIST(int directory, const char* path, mode_t mode), directory,
-             path, mode)
-// A name goes, or becomes another file's: layers that keep files by name hear of it first.
-#define WEIR_NAME(symbol, op, parameters, ...)                          \
-  WEIR_HOOK(int, symbol, parameters) {                                  \
-    return on_path(Op::op, AT_FDCWD, path, 0, [&] {                     \
-      stack::name_changes(AT_FDCWD, path);                              \
-      return stack::names_then_changed(WEIR_REAL(symbol)(__VA_ARGS__)); \
-    });                                                                 \
+#define WEIR_ACCESS(symbol, op, directory, remembered, parameters, ...)                    \
+  WEIR_HOOK(int, symbol, parameters) {                                                     \
+    return on_path(Op::op, directory, path, 0, [&] {                                       \
+      return asking_access(directory, path, mode, remembered,                              \
+                           [&]([[maybe_unused]] int from, const char* path) {              \
+                             return WEIR_REAL(symbol)(__VA_ARGS__);                        \
+                           });                                                             \
+    });                                                                                    \
   }
-WEIR_NAME(rmdir, kRmdir, WEIR_LIST(const char* path), path)
-WEIR_NAME(unlink, kUnlink, WEIR_LIST(const char* path), path)
-WEIR_NAME(remove, kUnlink, WEIR_LIST(const char* path), path)
+WEIR_ACCESS(access, kAccess, AT_FDCWD, true, WEIR_LIST(const char* path, int mode), path, mode)
+WEIR_ACCESS(eaccess, kAccess, AT_FDCWD, false, WEIR_LIST(const char* path, int mode), path, mode)
+WEIR_ACCESS(euidaccess, kAccess, AT_FDCWD, false, WEIR_LIST(const char* path, int mode), path,
+            mode)
+WEIR_ACCESS(faccessat, kFaccessat, directory, false,
+            WEIR_LIST(int directory, const char* path, int mode, int flags), from, path, mode,
+            flags)
+
+#define WEIR_MKDIR(symbol, directory, parameters, ...)                                         \
+  WEIR_HOOK(int, symbol, parameters) {                                                         \
+    return on_path(Op::kMkdir, directory, path, 0, [&] {                                       \
+      return making(directory, path, [&] { return WEIR_REAL(symbol)(__VA_ARGS__); });          \
+    });                                                                                        \
+  }
+WEIR_MKDIR(mkdir, AT_FDCWD, WEIR_LIST(const char* path, mode_t mode), path, mode)
+WEIR_MKDIR(mkdirat, directory, WEIR_LIST(int directory, const char* path, mode_t mode), directory,
+           path, mode)
+
+namespace {
+
+// A name goes: layers that keep files by name hear of it first.
+template <typename Real>
+int removing(int directory, const char* path, bool file, bool of_directory, Real real) {
+  stack::name_changes(directory, path);
+  return stack::names_then_changed(removing_by_name(directory, path, file, of_directory, real));
+}
+
+}  // namespace
+
+#define WEIR_REMOVE(symbol, op, file, of_directory)                                \
+  WEIR_HOOK(int, symbol, const char* path) {                                       \
+    return on_path(Op::op, AT_FDCWD, path, 0, [&] {                                \
+      return removing(AT_FDCWD, path, file, of_directory,                          \
+                      [&] { return WEIR_REAL(symbol)(path); });                    \
+    });                                                                            \
+  }
+WEIR_REMOVE(rmdir, kRmdir, false, true)
+WEIR_REMOVE(unlink, kUnlink, true, false)
+WEIR_REMOVE(remove, kUnlink, true, true)
 WEIR_HOOK(int, unlinkat, int directory, const char* path, int flags) {
-  const Op op = (flags & AT_REMOVEDIR) != 0 ? Op::kRmdir : Op::kUnlink;
-  return on_path(op, directory, path, 0, [&] {
-    stack::name_changes(directory, path);
-    return stack::names_then_changed(WEIR_REAL(unlinkat)(directory, path, flags));
+  const bool of_directory = (flags & AT_REMOVEDIR) != 0;
+  return on_path(of_directory ? Op::kRmdir : Op::kUnlink, directory, path, 0, [&] {
+    return removing(directory, path, !of_directory, of_directory,
+                    [&] { return WEIR_REAL(unlinkat)(directory, path, flags); });
   });
 }
 
@@ -198,11 +284,14 @@ namespace {
 // The result may be written over the path. Its name then comes first.
 template <typename Real>
 ssize_t reading_link(int directory, const char* path, const char* to, size_t n, Real real) {
+  const auto reading = [&] {
+    return by_name(directory, path, false, same_for_all(-EINVAL), real);  // a file, and no link
+  };
   const bool apart = path + PATH_MAX <= to || to + n <= path;
-  if (apart || !recording()) return on_path(Op::kReadlink, directory, path, 0, real);
+  if (apart || !recording()) return on_path(Op::kReadlink, directory, path, 0, reading);
   const uint32_t file = doubtful_path_at(directory, path);
   const uint64_t start = base::ticks();
-  const ssize_t result = real();
+  const ssize_t result = reading();
   Call call{Op::kReadlink, Layer::posix, 0, 0, file, start, base::ticks(), kUnknownOffset, 0};
   set_outcome(call, result < 0);
   record_call(call);
@@ -212,23 +301,42 @@ ssize_t reading_link(int directory, const char* path, const char* to, size_t n, 
 }  // namespace
 
 WEIR_HOOK(ssize_t, readlink, const char* path, char* to, size_t n) {
-  return reading_link(AT_FDCWD, path, to, n, [&] { return WEIR_REAL(readlink)(path, to, n); });
+  return reading_link(AT_FDCWD, path, to, n,
+                      [&](int, const char* there) { return WEIR_REAL(readlink)(there, to, n); });
 }
 WEIR_HOOK(ssize_t, readlinkat, int directory, const char* path, char* to, size_t n) {
-  return reading_link(directory, path, to, n,
-                      [&] { return WEIR_REAL(readlinkat)(directory, path, to, n); });
+  return reading_link(directory, path, to, n, [&](int from, const char* there) {
+    return WEIR_REAL(readlinkat)(from, there, to, n);
+  });
 }
+
+namespace {
+
+template <typename Real>
+int truncating(const char* path, off_t size, Real real) {
+  stack::settle(AT_FDCWD, path);
+  int result = 0;
+  if (base::load_relaxed(&stack::forms_kept) != 0 && stack::truncate_form(path, size, &result))
+    return stack::names_then_changed(result);
+  const auto answer = [size](const stack::NamesOfLayer& layer, const stack::GivenPath& name,
+                             char*) {
+    return layer.truncate != nullptr && size >= 0
+               ? layer.truncate(name, static_cast<uint64_t>(size))
+               : stack::kPass;
+  };
+  return stack::names_then_changed(changing_by_name(
+      AT_FDCWD, path, true, answer, [&](int, const char* there) { return real(there); }));
+}
+
+}  // namespace
 
 #define WEIR_TRUNCATE(symbol)                                                                 \
   WEIR_HOOK(int, symbol, const char* path, off_t size) {                                      \
     return on_path(Op::kTruncate, AT_FDCWD, path, size < 0 ? 0 : static_cast<uint64_t>(size), \
                    [&] {                                                                      \
-                     stack::settle(AT_FDCWD, path);                                           \
-                     int result = 0;                                                          \
-                     if (weir::base::load_relaxed(&stack::forms_kept) != 0 &&                 \
-                         stack::truncate_form(path, size, &result))                           \
-                       return stack::names_then_changed(result);                              \
-                     return stack::names_then_changed(WEIR_REAL(symbol)(path, size));         \
+                     return truncating(path, size, [&](const char* there) {                   \
+                       return WEIR_REAL(symbol)(there, size);                                 \
+                     });                                                                      \
                    });                                                                        \
   }
 WEIR_TRUNCATE(truncate)

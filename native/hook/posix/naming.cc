@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 
+#include "hook/by_name.h"
 #include "hook/observe.h"
 #include "base/directory_path.h"
 #include "base/scratch.h"
@@ -67,35 +68,53 @@ int naming(Op op, const char* kind, Given from, Given to, Given seen, Real real)
 
 // Layers that keep files by name hear first of a name that goes, or becomes another file's.
 template <typename Real>
-int renaming(const char* kind, Given from, Given to, Real real) {
+int renaming(const char* kind, Given from, Given to, unsigned flags, Real real) {
   return naming(Op::kRename, kind, from, to, from, [&] {
     stack::name_changes(from.directory, from.path);
     stack::name_changes(to.directory, to.path);
-    return stack::names_then_changed(real());
+    return stack::names_then_changed(
+        renaming_by_name(from.directory, from.path, to.directory, to.path, flags, real));
   });
+}
+
+// The kernel looks at what is linked before it looks at the new name.
+bool is_there(Given name) {
+  struct stat about;
+  return base::system_call(SYS_newfstatat, name.directory, reinterpret_cast<long>(name.path),
+                           reinterpret_cast<long>(&about), AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 // A file with another name: what is remembered of it is out of date.
 template <typename Real>
 int linking(Given from, Given to, Real real) {
-  return naming(Op::kLink, "link", from, to, from,
-                [&] { return stack::names_then_changed(real()); });
+  return naming(Op::kLink, "link", from, to, from, [&] {
+    return stack::names_then_changed(with_real_file(from.directory, from.path, EXDEV, [&] {
+      if (WEIR_LIKELY(!stack::any_layer_has_names()) || !is_there(from)) return real();
+      return making(to.directory, to.path, real);
+    }));
+  });
+}
+
+template <typename Real>
+int linking_to(const char* target, Given made, Real real) {
+  return naming(Op::kSymlink, "symlink", {AT_FDCWD, target}, made, made,
+                [&] { return making(made.directory, made.path, real); });
 }
 
 }  // namespace
 
 WEIR_HOOK(int, rename, const char* path, const char* to) {
-  return renaming("rename", {AT_FDCWD, path}, {AT_FDCWD, to},
+  return renaming("rename", {AT_FDCWD, path}, {AT_FDCWD, to}, 0,
                   [&] { return WEIR_REAL(rename)(path, to); });
 }
 WEIR_HOOK(int, renameat, int directory, const char* path, int to_directory, const char* to) {
-  return renaming("rename", {directory, path}, {to_directory, to},
+  return renaming("rename", {directory, path}, {to_directory, to}, 0,
                   [&] { return WEIR_REAL(renameat)(directory, path, to_directory, to); });
 }
 WEIR_HOOK(int, renameat2, int directory, const char* path, int to_directory, const char* to,
           unsigned flags) {
   const char* const kind = (flags & RENAME_EXCHANGE) != 0 ? "exchange" : "rename";
-  return renaming(kind, {directory, path}, {to_directory, to},
+  return renaming(kind, {directory, path}, {to_directory, to}, flags,
                   [&] { return WEIR_REAL(renameat2)(directory, path, to_directory, to, flags); });
 }
 WEIR_HOOK(int, link, const char* path, const char* to) {
@@ -107,12 +126,9 @@ WEIR_HOOK(int, linkat, int directory, const char* path, int to_directory, const 
                  [&] { return WEIR_REAL(linkat)(directory, path, to_directory, to, flags); });
 }
 WEIR_HOOK(int, symlink, const char* target, const char* path) {
-  const Given made{AT_FDCWD, path};
-  return naming(Op::kSymlink, "symlink", {AT_FDCWD, target}, made, made,
-                [&] { return WEIR_REAL(symlink)(target, path); });
+  return linking_to(target, {AT_FDCWD, path}, [&] { return WEIR_REAL(symlink)(target, path); });
 }
 WEIR_HOOK(int, symlinkat, const char* target, int directory, const char* path) {
-  const Given made{directory, path};
-  return naming(Op::kSymlink, "symlink", {AT_FDCWD, target}, made, made,
-                [&] { return WEIR_REAL(symlinkat)(target, directory, path); });
+  return linking_to(target, {directory, path},
+                    [&] { return WEIR_REAL(symlinkat)(target, directory, path); });
 }

@@ -4,9 +4,11 @@
 #include <limits.h>
 #include <stdarg.h>
 
+#include "hook/by_name.h"
 #include "hook/closing.h"
 #include "base/scratch.h"
 #include "layers/machinery/stack/cancel.h"
+#include "layers/machinery/stack/in_memory.h"
 #include "layers/machinery/stack/park.h"
 #include "layers/machinery/stack/posix.h"
 #include "layers/machinery/stack/table.h"
@@ -58,8 +60,12 @@ int opening_by_rule(Op op, int directory, const char* path, int flags, unsigned 
   if (stack::active())
     stack::cancellation_point();  // layers that take part in the open itself make it by a system
                                   // call
-  const int fd = opening(op, directory, path, flags,
-                         [&] { return stack::opening(directory, path, flags, mode, real); });
+  const int fd = opening(op, directory, path, flags, [&] {
+    return opening_target_too(directory, path, flags, [&](int from, const char* there) {
+      return stack::opening(from, there, flags, mode,
+                            [&] { return opening_by_name(from, there, flags, real); });
+    });
+  });
   if (fd >= 0 && recording()) stack::set_name(fd, descriptors[fd < kDescriptors ? fd : 0].file);
   return fd;
 }
@@ -77,45 +83,51 @@ bool needs_mode(int flags) { return (flags & O_CREAT) != 0 || (flags & O_TMPFILE
     va_end(arguments);                             \
   }
 
-#define WEIR_OPEN(symbol)                                                         \
-  WEIR_HOOK(int, symbol, const char* path, int flags, ...) {                      \
-    WEIR_MODE(flags)                                                              \
-    return opening_by_rule(Op::kOpen, AT_FDCWD, path, flags, mode,                \
-                           [&] { return WEIR_REAL(symbol)(path, flags, mode); }); \
+#define WEIR_OPEN(symbol)                                                                     \
+  WEIR_HOOK(int, symbol, const char* path, int flags, ...) {                                  \
+    WEIR_MODE(flags)                                                                          \
+    return opening_by_rule(                                                                   \
+        Op::kOpen, AT_FDCWD, path, flags, mode,                                               \
+        [&](int, const char* there) { return WEIR_REAL(symbol)(there, flags, mode); });       \
   }
 WEIR_OPEN(open)
 WEIR_OPEN(open64)
 
-#define WEIR_OPENAT(symbol)                                                                  \
-  WEIR_HOOK(int, symbol, int directory, const char* path, int flags, ...) {                  \
-    WEIR_MODE(flags)                                                                         \
-    return opening_by_rule(Op::kOpenat, directory, path, flags, mode,                        \
-                           [&] { return WEIR_REAL(symbol)(directory, path, flags, mode); }); \
+#define WEIR_OPENAT(symbol)                                                                     \
+  WEIR_HOOK(int, symbol, int directory, const char* path, int flags, ...) {                     \
+    WEIR_MODE(flags)                                                                            \
+    return opening_by_rule(Op::kOpenat, directory, path, flags, mode,                           \
+                           [&](int from, const char* there) {                                   \
+                             return WEIR_REAL(symbol)(from, there, flags, mode);                \
+                           });                                                                  \
   }
 WEIR_OPENAT(openat)
 WEIR_OPENAT(openat64)
 
 // The checked forms of fortified programs.
-#define WEIR_OPEN_2(symbol)                                                 \
-  WEIR_HOOK(int, symbol, const char* path, int flags) {                     \
-    return opening_by_rule(Op::kOpen, AT_FDCWD, path, flags, 0,             \
-                           [&] { return WEIR_REAL(symbol)(path, flags); }); \
+#define WEIR_OPEN_2(symbol)                                                             \
+  WEIR_HOOK(int, symbol, const char* path, int flags) {                                 \
+    return opening_by_rule(                                                             \
+        Op::kOpen, AT_FDCWD, path, flags, 0,                                            \
+        [&](int, const char* there) { return WEIR_REAL(symbol)(there, flags); });       \
   }
 WEIR_OPEN_2(__open_2)
 WEIR_OPEN_2(__open64_2)
 
-#define WEIR_OPENAT_2(symbol)                                                          \
-  WEIR_HOOK(int, symbol, int directory, const char* path, int flags) {                 \
-    return opening_by_rule(Op::kOpenat, directory, path, flags, 0,                     \
-                           [&] { return WEIR_REAL(symbol)(directory, path, flags); }); \
+#define WEIR_OPENAT_2(symbol)                                                             \
+  WEIR_HOOK(int, symbol, int directory, const char* path, int flags) {                    \
+    return opening_by_rule(                                                               \
+        Op::kOpenat, directory, path, flags, 0,                                           \
+        [&](int from, const char* there) { return WEIR_REAL(symbol)(from, there, flags); }); \
   }
 WEIR_OPENAT_2(__openat_2)
 WEIR_OPENAT_2(__openat64_2)
 
-#define WEIR_CREAT(symbol)                                                                 \
-  WEIR_HOOK(int, symbol, const char* path, mode_t mode) {                                  \
-    return opening_by_rule(Op::kCreat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, mode, \
-                           [&] { return WEIR_REAL(symbol)(path, mode); });                 \
+#define WEIR_CREAT(symbol)                                                                   \
+  WEIR_HOOK(int, symbol, const char* path, mode_t mode) {                                    \
+    return opening_by_rule(                                                                  \
+        Op::kCreat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, mode,                      \
+        [&](int, const char* there) { return WEIR_REAL(symbol)(there, mode); });             \
   }
 WEIR_CREAT(creat)
 WEIR_CREAT(creat64)
@@ -126,6 +138,7 @@ template <typename Real>
 int opening_made_name(const char* name, Real real) {
   const int fd = opening(Op::kMkstemp, AT_FDCWD, name, O_RDWR,
                          [&] { return stack::opening_as_made(name, O_RDWR, real); });
+  if (fd >= 0 && stack::any_layer_has_names()) stack::name_made(AT_FDCWD, name);
   if (fd >= 0 && recording()) stack::set_name(fd, descriptors[fd < kDescriptors ? fd : 0].file);
   return fd;
 }
@@ -204,6 +217,10 @@ template <typename Real>
 int getting_flags(int fd, Real real) {
   const int result = on_descriptor(Op::kFcntl, fd, kUnknownOffset, 0, real);
   const stack::File* const f = stack::file_at(fd);
+  constexpr int kOfOpening = O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_CLOEXEC;
+  if (result >= 0 && stack::is_in_memory(f))
+    return (result & O_APPEND) | 0100000 /* O_LARGEFILE */ |
+           (f->flags & ~kOfOpening & ~O_APPEND);
   return result >= 0 && f != nullptr && f->transforms
              ? (result & ~O_ACCMODE) | (f->flags & (O_APPEND | O_ACCMODE))
              : result;

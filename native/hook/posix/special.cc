@@ -1,25 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls about files that are rare: special files and temporary directories are made, extended
-// attributes and file systems are queried, a directory is read at once, a file is opened by its
-// handle.
-#include <dirent.h>
+// attributes and file systems are queried, a file is opened by its handle.
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/types.h>
 #include <sys/vfs.h>
 
+#include "hook/by_name.h"
 #include "hook/observe.h"
 #include "layers/machinery/stack/table.h"
 
 using namespace weir::hook;
+namespace base = weir::base;
 namespace stack = weir::stack;
-using weir::trace::thread_log;
 
-#define WEIR_QUERY_AT(symbol, op, result, directory, parameters, ...)                           \
-  WEIR_HOOK(result, symbol, parameters) {                                                       \
-    return on_path(Op::op, directory, path, 0, [&] { return WEIR_REAL(symbol)(__VA_ARGS__); }); \
+#define WEIR_MAKE(symbol, op, directory, parameters, ...)                                    \
+  WEIR_HOOK(int, symbol, parameters) {                                                       \
+    return on_path(Op::op, directory, path, 0, [&] {                                         \
+      return making(directory, path, [&] { return WEIR_REAL(symbol)(__VA_ARGS__); });        \
+    });                                                                                      \
+  }
+// answer: for a file that a layer answers for.
+#define WEIR_QUERY(symbol, op, result, follow, answer, parameters, ...)                       \
+  WEIR_HOOK(result, symbol, parameters) {                                                     \
+    return on_path(Op::op, AT_FDCWD, path, 0, [&] {                                           \
+      return by_name(AT_FDCWD, path, follow, answer,                                          \
+                     [&](int, const char* path) { return WEIR_REAL(symbol)(__VA_ARGS__); });  \
+    });                                                                                       \
   }
 #define WEIR_QUERY_OF(symbol, op, result, parameters, ...)                \
   WEIR_HOOK(result, symbol, parameters) {                                 \
@@ -27,43 +37,60 @@ using weir::trace::thread_log;
                          [&] { return WEIR_REAL(symbol)(__VA_ARGS__); }); \
   }
 
-WEIR_QUERY_AT(mknod, kMknod, int, AT_FDCWD, WEIR_LIST(const char* path, mode_t mode, dev_t device),
-              path, mode, device)
-WEIR_QUERY_AT(mknodat, kMknod, int, directory,
-              WEIR_LIST(int directory, const char* path, mode_t mode, dev_t device), directory,
-              path, mode, device)
-WEIR_QUERY_AT(__xmknod, kMknod, int, AT_FDCWD,
-              WEIR_LIST(int version, const char* path, mode_t mode, dev_t* device), version, path,
-              mode, device)
-WEIR_QUERY_AT(__xmknodat, kMknod, int, directory,
-              WEIR_LIST(int version, int directory, const char* path, mode_t mode, dev_t* device),
-              version, directory, path, mode, device)
-WEIR_QUERY_AT(mkfifo, kMknod, int, AT_FDCWD, WEIR_LIST(const char* path, mode_t mode), path, mode)
-WEIR_QUERY_AT(mkfifoat, kMknod, int, directory,
-              WEIR_LIST(int directory, const char* path, mode_t mode), directory, path, mode)
+WEIR_MAKE(mknod, kMknod, AT_FDCWD, WEIR_LIST(const char* path, mode_t mode, dev_t device),
+          path, mode, device)
+WEIR_MAKE(mknodat, kMknod, directory,
+          WEIR_LIST(int directory, const char* path, mode_t mode, dev_t device), directory,
+          path, mode, device)
+WEIR_MAKE(__xmknod, kMknod, AT_FDCWD,
+          WEIR_LIST(int version, const char* path, mode_t mode, dev_t* device), version, path,
+          mode, device)
+WEIR_MAKE(__xmknodat, kMknod, directory,
+          WEIR_LIST(int version, int directory, const char* path, mode_t mode, dev_t* device),
+          version, directory, path, mode, device)
+WEIR_MAKE(mkfifo, kMknod, AT_FDCWD, WEIR_LIST(const char* path, mode_t mode), path, mode)
+WEIR_MAKE(mkfifoat, kMknod, directory,
+          WEIR_LIST(int directory, const char* path, mode_t mode), directory, path, mode)
 
-WEIR_QUERY_AT(getxattr, kGetxattr, ssize_t, AT_FDCWD,
-              WEIR_LIST(const char* path, const char* name, void* to, size_t n), path, name, to, n)
-WEIR_QUERY_AT(lgetxattr, kGetxattr, ssize_t, AT_FDCWD,
-              WEIR_LIST(const char* path, const char* name, void* to, size_t n), path, name, to, n)
+// Files of layers that answer for them have no extended attributes.
+WEIR_QUERY(getxattr, kGetxattr, ssize_t, true, same_for_all(-ENODATA),
+           WEIR_LIST(const char* path, const char* name, void* to, size_t n), path, name, to, n)
+WEIR_QUERY(lgetxattr, kGetxattr, ssize_t, false, same_for_all(-ENODATA),
+           WEIR_LIST(const char* path, const char* name, void* to, size_t n), path, name, to, n)
 WEIR_QUERY_OF(fgetxattr, kGetxattr, ssize_t,
               WEIR_LIST(int fd, const char* name, void* to, size_t n), fd, name, to, n)
-WEIR_QUERY_AT(listxattr, kListxattr, ssize_t, AT_FDCWD,
-              WEIR_LIST(const char* path, char* to, size_t n), path, to, n)
-WEIR_QUERY_AT(llistxattr, kListxattr, ssize_t, AT_FDCWD,
-              WEIR_LIST(const char* path, char* to, size_t n), path, to, n)
+WEIR_QUERY(listxattr, kListxattr, ssize_t, true, same_for_all(0),
+           WEIR_LIST(const char* path, char* to, size_t n), path, to, n)
+WEIR_QUERY(llistxattr, kListxattr, ssize_t, false, same_for_all(0),
+           WEIR_LIST(const char* path, char* to, size_t n), path, to, n)
 WEIR_QUERY_OF(flistxattr, kListxattr, ssize_t, WEIR_LIST(int fd, char* to, size_t n), fd, to, n)
 
-WEIR_QUERY_AT(statfs, kStatfs, int, AT_FDCWD, WEIR_LIST(const char* path, struct statfs* to), path,
-              to)
-WEIR_QUERY_AT(statfs64, kStatfs, int, AT_FDCWD, WEIR_LIST(const char* path, struct statfs64* to),
-              path, to)
+namespace {
+
+// A file that a layer answers for is on the file system of its directory.
+stack::Result of_directory(const stack::NamesOfLayer& layer, const stack::GivenPath& path,
+                           char* to) {
+  struct stat about;
+  const stack::Result r = stat_of(layer, path, &about);
+  if (r != 0) return r;
+  const char* const slash = strrchr(path.path, '/');
+  const size_t n = slash == nullptr ? 0 : static_cast<size_t>(slash - path.path) + 1;
+  base::Writer(to, base::Scratch::kBytes).add({path.path, n}).add(".");
+  return stack::kDirected;
+}
+
+}  // namespace
+
+WEIR_QUERY(statfs, kStatfs, int, true, of_directory,
+           WEIR_LIST(const char* path, struct statfs* to), path, to)
+WEIR_QUERY(statfs64, kStatfs, int, true, of_directory,
+           WEIR_LIST(const char* path, struct statfs64* to), path, to)
 WEIR_QUERY_OF(fstatfs, kStatfs, int, WEIR_LIST(int fd, struct statfs* to), fd, to)
 WEIR_QUERY_OF(fstatfs64, kStatfs, int, WEIR_LIST(int fd, struct statfs64* to), fd, to)
-WEIR_QUERY_AT(statvfs, kStatfs, int, AT_FDCWD, WEIR_LIST(const char* path, struct statvfs* to),
-              path, to)
-WEIR_QUERY_AT(statvfs64, kStatfs, int, AT_FDCWD, WEIR_LIST(const char* path, struct statvfs64* to),
-              path, to)
+WEIR_QUERY(statvfs, kStatfs, int, true, of_directory,
+           WEIR_LIST(const char* path, struct statvfs* to), path, to)
+WEIR_QUERY(statvfs64, kStatfs, int, true, of_directory,
+           WEIR_LIST(const char* path, struct statvfs64* to), path, to)
 WEIR_QUERY_OF(fstatvfs, kStatfs, int, WEIR_LIST(int fd, struct statvfs* to), fd, to)
 WEIR_QUERY_OF(fstatvfs64, kStatfs, int, WEIR_LIST(int fd, struct statvfs64* to), fd, to)
 
@@ -72,50 +99,18 @@ WEIR_HOOK(char*, mkdtemp, char* path) {
   char* made = nullptr;
   on_path(Op::kMkdir, AT_FDCWD, path, 0, [&] {
     made = WEIR_REAL(mkdtemp)(path);
+    if (made != nullptr && stack::any_layer_has_names()) stack::name_made(AT_FDCWD, made);
     return made != nullptr ? 0 : -1;
   });
   return made;
 }
 
-namespace {
-
-// What filters do lies within this call; the calls that the C library makes in it are its own
-// affair.
-template <typename Real>
-int scanning(int directory, const char* path, Real real) {
-  return on_path(Op::kScandir, directory, path, 0, [&] {
-    const uint8_t before = thread_log.flags_below;
-    thread_log.flags_below = before | weir::wire::kNested;
-    const int result = real();
-    thread_log.flags_below = before;
-    return result;
-  });
-}
-
-using Filter = int (*)(const void*);
-using Order = int (*)(const void*, const void*);
-
-}  // namespace
-
-#define WEIR_SCANDIR(symbol)                                                                       \
-  WEIR_HOOK(int, symbol, const char* path, void* list, Filter filter, Order order) {               \
-    return scanning(AT_FDCWD, path, [&] { return WEIR_REAL(symbol)(path, list, filter, order); }); \
-  }
-WEIR_SCANDIR(scandir)
-WEIR_SCANDIR(scandir64)
-#define WEIR_SCANDIR_AT(symbol)                                                               \
-  WEIR_HOOK(int, symbol, int directory, const char* path, void* list, Filter filter,          \
-            Order order) {                                                                    \
-    return scanning(directory, path,                                                          \
-                    [&] { return WEIR_REAL(symbol)(directory, path, list, filter, order); }); \
-  }
-WEIR_SCANDIR_AT(scandirat)
-WEIR_SCANDIR_AT(scandirat64)
-
 WEIR_HOOK(int, name_to_handle_at, int directory, const char* path, void* handle, int* mount,
           int flags) {
   return on_path(Op::kNameToHandle, directory, path, 0, [&] {
-    return WEIR_REAL(name_to_handle_at)(directory, path, handle, mount, flags);
+    return with_real_file(directory, path, EOPNOTSUPP, [&] {
+      return WEIR_REAL(name_to_handle_at)(directory, path, handle, mount, flags);
+    });
   });
 }
 // The kernel alone knows the name: it is queried when the descriptor is used.

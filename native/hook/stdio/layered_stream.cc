@@ -321,8 +321,8 @@ FILE* reopen_layered(const char* path, const char* mode, FILE* old,
   if (flags < 0) return real(path, mode, old);
   stack::Ticket t;
   bool ordered = stack::begin_open(t, AT_FDCWD, path, flags);
-  if (ordered &&
-      s == nullptr) {  // a stream of glibc's own: no layers, but others are notified of it
+  if (ordered && s == nullptr && (t.parked || !stack::has_layer_with_names(t.file))) {
+    // A stream of glibc's own: no layers, but others are notified of it.
     if (t.parked) close_number(t.file->descriptor);
     else stack::finish_open(t, -1, path);
     t = stack::unordered(path, flags);
@@ -332,7 +332,8 @@ FILE* reopen_layered(const char* path, const char* mode, FILE* old,
   if (ordered) {
     f = turn_to(stack::finish_open(t, stack::open_ordered(t, 0666), path), mode, old, real);
   } else {
-    f = real(path, mode, old);
+    f = opening_by_name(AT_FDCWD, path, flags,
+                        [&](int, const char* there) { return real(there, mode, old); });
     stack::finish_open(t, f != nullptr ? f->_fileno : -1, path);
   }
   if (f == nullptr) return nullptr;

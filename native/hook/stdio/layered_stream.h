@@ -16,6 +16,7 @@
 
 #include "base/atomic.h"
 #include "base/compiler.h"
+#include "hook/by_name.h"
 #include "trace/process.h"
 #include "layers/machinery/stack/table.h"
 
@@ -81,14 +82,16 @@ inline void before_wide(FILE* f) {
 
 template <typename Real>
 FILE* opening_layers(const char* path, const char* mode, Real real) {
-  if (!stack::active()) return real();
+  if (!stack::active()) return real(AT_FDCWD, path);
   const int flags = flags_of_mode(mode);
-  if (flags < 0) return real();
-  stack::Ticket t;
-  if (stack::begin_open(t, AT_FDCWD, path, flags)) return open_by_layers(t, path, mode);
-  FILE* const f = real();
-  stack::finish_open(t, f != nullptr ? f->_fileno : -1, path);
-  return f != nullptr ? with_layers(f, true) : nullptr;
+  if (flags < 0) return real(AT_FDCWD, path);
+  return opening_target_too(AT_FDCWD, path, flags, [&](int, const char* there) -> FILE* {
+    stack::Ticket t;
+    if (stack::begin_open(t, AT_FDCWD, there, flags)) return open_by_layers(t, there, mode);
+    FILE* const f = opening_by_name(AT_FDCWD, there, flags, real);
+    stack::finish_open(t, f != nullptr ? f->_fileno : -1, there);
+    return f != nullptr ? with_layers(f, true) : nullptr;
+  });
 }
 
 // Bytes out of a layered stream, as glibc's fread does it on a file: what the buffer does not have

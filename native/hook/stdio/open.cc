@@ -131,7 +131,9 @@ FILE* taking_over(int fd, const char* mode, FILE* (*real)(int, const char*)) {
 #define WEIR_FOPEN(symbol)                                                                    \
   WEIR_HOOK(FILE*, symbol, const char* path, const char* mode) {                              \
     return opening_stream(path, mode, [&] {                                                   \
-      return opening_layers(path, mode, [&] { return WEIR_REAL(symbol)(path, mode); });       \
+      return opening_layers(path, mode, [&](int, const char* there) {                         \
+        return WEIR_REAL(symbol)(there, mode);                                                \
+      });                                                                                     \
     });                                                                                       \
   }
 WEIR_FOPEN(fopen)

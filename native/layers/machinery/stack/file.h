@@ -26,6 +26,7 @@ struct File {
                // kernel's is
   bool transforms;     // a layer has kTransforms
   bool shares;         // a layer has kSharesNode
+  bool in_memory;  // its descriptor is memory of a layer (in_memory.h)
   bool empty;  // its layers keep no byte yet: who else wants the file does not wait for it, and is
                // seen at the next call
   bool coherent;  // every rank that may have the file sees the same bytes in the layers: locks need

@@ -43,6 +43,7 @@ bool make_path_absolute(int directory, const char* path, char* to);  // to: of S
 const rules::Rule* rule_for(
     const char* absolute_path);  // of an open for reading; null: none, or it leaves the file alone
 void set_rules(const rules::Rules& rules, int rank);
+const rules::Rules& rules_now();
 
 // transfer.cc
 extern WEIR_OWN uint64_t file_limit;  // RLIMIT_FSIZE

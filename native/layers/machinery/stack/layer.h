@@ -25,6 +25,7 @@ using Result = int64_t;
 
 struct File;
 struct Layer;
+struct NamesOfLayer;  // layers/machinery/stack/names_of_layers.h
 
 // Where the kernel's own descriptor stands: only stacks without a layer that holds data see it.
 inline constexpr uint64_t kKernelOffset = ~uint64_t{0};
@@ -123,6 +124,9 @@ struct Kind {
   // kept. What could not be written by then is given up (defer_error with its bytes). Closes
   // nothing of the program's.
   void (*close)(Layer&);
+  // Of a layer whose files are not the file system's under their names (names_of_layers.h); else
+  // null.
+  const NamesOfLayer* names = nullptr;
 };
 
 // Per operation the first layer that takes part in it.

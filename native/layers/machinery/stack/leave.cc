@@ -5,6 +5,7 @@
 
 #include "base/syscall.h"
 #include "layers/machinery/stack/build.h"
+#include "layers/machinery/stack/in_memory.h"
 #include "layers/machinery/stack/inside.h"
 #include "layers/machinery/stack/notes.h"
 #include "layers/machinery/stack/posix.h"
@@ -66,6 +67,7 @@ void call_back_sharers(const File* f, Reason reason) {
 }
 
 void leave(File* f, Reason reason) {
+  if (WEIR_UNLIKELY(f->in_memory)) make_real(f, reason);
   if (f->left || !f->holds || !lock(f)) return;
   const bool leaves = !f->left && f->references != 0;
   if (leaves) leave_inside(f, reason, nullptr);
@@ -75,7 +77,7 @@ void leave(File* f, Reason reason) {
 
 bool leave(int fd, Reason reason) {
   File* const f = file_at(fd);
-  if (f == nullptr || !f->holds) return true;
+  if (f == nullptr || (!f->holds && !f->in_memory)) return true;
   leave(f, reason);
   return !f->transforms;
 }

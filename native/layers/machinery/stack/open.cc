@@ -14,6 +14,7 @@
 #include "layers/machinery/stack/build.h"
 #include "layers/machinery/stack/inside.h"
 #include "layers/machinery/stack/names.h"
+#include "layers/machinery/stack/names_of_layers.h"
 #include "layers/machinery/stack/notes.h"
 #include "layers/machinery/stack/process.h"
 #include "layers/machinery/stack/sharing.h"
@@ -182,6 +183,7 @@ void make_plain(File* f) {
 // The file has its descriptor and what is known of it: with its layers or without, it enters the
 // table.
 void accept(File* f, int fd, int flags) {
+  if (f->in_memory) return enter_table(fd, f);  // nobody else can have these bytes
   const bool direct = (flags & O_DIRECT) != 0;
   if (f->holds && !f->transforms && (direct || base::sealed())) {
     note_bypass(f, nullptr, direct ? Reason::kDirect : Reason::kUnsupported);
@@ -241,6 +243,8 @@ File* build_for(const char* whole, int flags, int fd) {
 
 }  // namespace
 
+const rules::Rules& rules_now() { return *rules_in_force; }
+
 const rules::Rule* rule_for(const char* absolute_path) {
   return match(absolute_path, O_RDONLY, -1);
 }
@@ -260,6 +264,8 @@ void set_rules(const rules::Rules& rules, int rank) {
     const rules::Conditions& when = rules.rules[i].when;
     some_are_ordered |= is_ordered(rules.rules[i].stack);
     keep_forms(rules.rules[i].stack);
+    if (const char* const why = begin_names(rules.rules[i].stack); why != nullptr)
+      names_mistake = why;
     some_keep |= rules::has_layer(rules.rules[i].stack, "keep");
     some_always |= keeps_always(rules.rules[i].stack);
     keeps_alone &= is_keep_alone(rules.rules[i].stack);

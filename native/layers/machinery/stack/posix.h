@@ -91,17 +91,19 @@ void take_answer(const struct flock& asked, struct flock* range);
 // Layers that transform read what they write: below them the program's descriptor for writing is
 // one for reading as well.
 inline bool writes_alone(const File* f) {
-  return f->transforms && !f->left && (f->flags & O_ACCMODE) == O_WRONLY;
+  return (f->transforms || f->in_memory) && !f->left && (f->flags & O_ACCMODE) == O_WRONLY;
 }
 bool readable(const void* p, uint64_t bytes);
 // real(range) is the call with that range. tests: F_GETLK or F_OFD_GETLK.
 template <typename Real>
 int locking(File* f, int fd, struct flock* range, bool tests, Real real) {
-  if (!f->holds || !readable(range, sizeof *range)) return real(range);
+  if (!f->holds && !f->in_memory) return real(range);
+  if (!readable(range, sizeof *range)) return real(range);
   if (range->l_type == F_RDLCK && writes_alone(f) && !tests) {
     errno = EBADF;
     return -1;
   }
+  if (!f->holds) return real(range);
   struct flock from_start = *range;
   if (const int error = count_from_start(f, fd, &from_start); error != 0) {
     errno = error;

@@ -5,8 +5,10 @@
 #include <sys/resource.h>
 
 #include "base/syscall.h"
+#include "layers/machinery/stack/in_memory.h"
 #include "layers/machinery/stack/inside.h"
 #include "layers/machinery/stack/lock.h"
+#include "layers/machinery/stack/names_of_layers.h"
 #include "layers/machinery/stack/notes.h"
 #include "layers/machinery/stack/park.h"
 #include "layers/machinery/stack/posix.h"
@@ -97,6 +99,7 @@ void before_fork() {
   if (!active()) return;
   drop_parked();
   for_all([](File* f, int) { leave(f, Reason::kForked); });
+  make_all_real(Reason::kForked);
   wait_for_leaving();
   lock_transformed();
 }
@@ -116,11 +119,13 @@ void in_forked_child() {
   reset_table_locks();
   count_parked_in_child();
   forget_shares();
+  names_forked();
 }
 
 void before_spawn(bool everything) {
   if (!active() || !may_change()) return;
   drop_parked();
+  make_all_real(Reason::kForked);
   for_all([everything](File* f, int) {
     if (everything || inherited(f)) leave(f, Reason::kForked);
     else flush_at_once(f);
@@ -134,6 +139,8 @@ void before_exec() {
     if (inherited(f)) leave(f, Reason::kReplaced);
     else flush_one(f);
   });
+  make_all_real(Reason::kReplaced);
+  end_names(Ending::kReplaced);
 }
 
 void leave_all_for_good() {
@@ -141,22 +148,25 @@ void leave_all_for_good() {
   base::store(&in_force, 0u);
   drop_parked();
   for_all([](File* f, int) { leave(f, Reason::kUnsupported); });
+  make_all_real(Reason::kUnsupported);
 }
 
 bool leave_for_ring() {
-  if (base::load_relaxed(&forms_kept) != 0) return false;
+  if (base::load_relaxed(&forms_kept) != 0 || any_layer_has_names()) return false;
   leave_all_for_good();
   return true;
 }
 
 void before_filter() {
   if (!active() || !may_change()) return;
-  if (base::load_relaxed(&forms_kept) == 0) {
+  if (base::load_relaxed(&forms_kept) == 0 && !any_layer_has_names()) {
     base::store(&in_force, 0u);
     base::store(&waits_for_filter, 1u);
   }
   drop_parked();
   for_all([](File* f, int) { leave(f, Reason::kUnsupported); });
+  make_all_real(Reason::kUnsupported);
+  end_names(Ending::kFiltered);
   wait_for_leaving();
 }
 
@@ -177,7 +187,7 @@ void flush_shared() {
   });
 }
 
-void at_quick_end() {
+void at_quick_end(bool aborts) {
   if (!active() || !may_change()) return;
   drop_parked_at_quick_end();
   for_all([](File* f, int) {
@@ -187,6 +197,7 @@ void at_quick_end() {
     if (!f->left) flush_inside(f);
     unlock(f);
   });
+  end_names(aborts ? Ending::kAborted : Ending::kQuick);
   if (losses_are_said) report_losses(2);
 }
 
@@ -204,6 +215,7 @@ void at_end() {
     flush_one(f);
     f->syncs = true;
   }
+  end_names(Ending::kExit);
 }
 
 }  // namespace weir::stack

@@ -40,7 +40,7 @@ void flush_all();
 // A barrier of ranks on several nodes: files whose bytes these share by the file system alone.
 void flush_shared();
 // _exit and abort: everything that can be written without waiting for other threads.
-void at_quick_end();
+void at_quick_end(bool aborts = false);
 // exit: everything is written; what comes later (libgfortran's last buffers, stdio's) goes through
 // at once. The report of lost bytes is due.
 void at_end();

@@ -128,6 +128,7 @@ int fsync(File* f, int fd, bool data_only) {
 
 int ftruncate(File* f, int fd, off_t bytes) {
   const auto kernel = [=] { return base::system_call(SYS_ftruncate, fd, bytes); };
+  if (f->in_memory && (f->flags & O_ACCMODE) == O_RDONLY) return static_cast<int>(done(-EINVAL));
   if (bytes < 0 || (f->flags & O_ACCMODE) == O_RDONLY) return static_cast<int>(done(kernel()));
   if (!f->holds)
     return static_cast<int>(done(f->left ? kernel()

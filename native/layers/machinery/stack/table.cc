@@ -8,6 +8,7 @@
 #include "trace/log.h"
 #include "layers/machinery/stack/build.h"
 #include "layers/machinery/stack/busy.h"
+#include "layers/machinery/stack/in_memory.h"
 #include "layers/machinery/stack/inside.h"
 #include "layers/machinery/stack/notes.h"
 #include "layers/machinery/stack/posix.h"
@@ -131,6 +132,7 @@ int before_close(int fd) {
   const bool locked = inside && lock(f);
   if (inside && locked && !f->left) flush_inside(f);
   bool last = false;
+  int moved_to = -1;
   {
     const Busy hold;
     if (known_at(fd) != f) {  // another thread was faster
@@ -143,11 +145,13 @@ int before_close(int fd) {
         // Ends what is under way on this number.
         if (locked && !f->left) f->enter.invalidate->kind->invalidate(*f->enter.invalidate);
         base::store(&f->descriptor, other);
+        moved_to = other;
       }
     }
     base::store(&files[fd], static_cast<File*>(nullptr));
     last = --f->references == 0;
   }
+  if (moved_to >= 0 && f->in_memory) moved_in_memory(f, fd, moved_to);
   if (last && (!inside || locked)) end_layers(f);
   const int error = take_error(f);
   if (locked) unlock(f);
@@ -198,7 +202,9 @@ bool may_have_stream(int fd) {
 
 bool may_copy(int from, int to) {
   File* const f = file_at(from);
-  if (f == nullptr || !f->holds || from == to || !may_change() || !may_have_stream(to)) return true;
+  if (f == nullptr || (!f->holds && !f->in_memory) || from == to || !may_change() ||
+      !may_have_stream(to))
+    return true;
   leave(f, Reason::kUnsupported);
   return !f->transforms;
 }

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layers/machinery/stack/in_memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "base/syscall.h"
+#include "layers/machinery/stack/inside.h"
+#include "layers/machinery/stack/lock.h"
+#include "layers/machinery/stack/notes.h"
+#include "layers/machinery/stack/table.h"
+
+namespace weir::stack {
+
+namespace {
+
+Layer& layer_of(const File* f) {
+  Layer* layer = f->top;
+  while (layer->kind->names == nullptr) layer = layer->below;
+  return *layer;
+}
+
+const NamesOfLayer& names_of(const File* f) { return *layer_of(f).kind->names; }
+
+// The real file as `f` has its memory open, under all of its numbers.
+void turn_to_real(File* f, int real) {
+  char path[32];
+  base::Writer(path, sizeof path).add("/proc/self/fd/").add_number(static_cast<uint64_t>(real));
+  constexpr int kKept = O_ACCMODE | O_APPEND | O_NONBLOCK | O_SYNC | O_NOATIME;
+  const long fd = base::open_at(AT_FDCWD, path, (f->flags & kKept) | O_CLOEXEC);
+  if (base::failed(fd)) return;
+  const long at = base::system_call(SYS_lseek, f->descriptor, 0, SEEK_CUR);
+  base::system_call(SYS_lseek, fd, at, SEEK_SET);
+  for (int number = 0; number <= highest_known(); ++number) {
+    if (known_at(number) != f) continue;
+    const long kept = base::system_call(SYS_fcntl, number, F_GETFD);
+    base::system_call(SYS_dup3, fd, number, (kept & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0);
+  }
+  base::close_fd(static_cast<int>(fd));
+  f->in_memory = false;
+}
+
+// An opening of the memory that `f` has, for writing where there is one.
+File* writer_of(File* f) {
+  File* writer = f;
+  for (int fd = 0; fd <= highest_known(); ++fd) {
+    File* const g = known_at(fd);
+    if (is_in_memory(g) && g->inode == f->inode && (g->flags & O_ACCMODE) != O_RDONLY) writer = g;
+  }
+  return writer;
+}
+
+template <typename Each>
+void for_each_in_memory(Each each) {
+  if (!any_layer_has_names()) return;
+  for (int fd = 0; fd <= highest_known(); ++fd) {
+    File* const f = known_at(fd);
+    if (is_in_memory(f) && f->descriptor == fd) each(f);
+  }
+}
+
+}  // namespace
+
+void patch_stat_in_memory(const File* f, struct stat* to) {
+  const base::SignalsBlocked blocked;
+  struct stat about;
+  if (names_of(f).stat_open(layer_of(f), &about) == 0) {
+    to->st_dev = about.st_dev;
+    to->st_ino = about.st_ino;
+    to->st_nlink = 1;
+  } else {
+    to->st_nlink = 0;  // removed, as a real one that is open still
+  }
+}
+
+bool change_in_memory(int fd, const Change& change, int* result) {
+  File* const f = known_at(fd);
+  if (!is_in_memory(f) || (f->flags & O_ACCMODE) != O_RDONLY) return false;
+  const base::SignalsBlocked blocked;
+  const Result r = names_of(f).change_open(layer_of(f), change);
+  *result = r < 0 ? -1 : 0;
+  if (r < 0) errno = static_cast<int>(-r);
+  return true;
+}
+
+void moved_in_memory(File* f, int from, int to) {
+  const base::SignalsBlocked blocked;
+  names_of(f).moved(layer_of(f), from, to);
+}
+
+bool make_real(File* f, Reason reason) {
+  if (!f->in_memory || !may_change()) return false;
+  const int before = errno;
+  const base::SignalsBlocked blocked;
+  const base::HoldsDescriptor held;
+  File* const source = writer_of(f);
+  const bool locked = lock(source);
+  const Result fd = names_of(source).make_real(layer_of(source));
+  if (fd >= 0) {
+    for (int number = 0; number <= highest_known(); ++number) {
+      File* const g = known_at(number);
+      if (!is_in_memory(g) || g->inode != f->inode) continue;
+      turn_to_real(g, static_cast<int>(fd));
+      note_bypass(g, &layer_of(g), reason);
+    }
+    base::close_fd(static_cast<int>(fd));
+  }
+  if (locked) unlock(source);
+  errno = before;
+  return fd >= 0;
+}
+
+void make_all_real(Reason reason) {
+  for_each_in_memory([reason](File* f) { make_real(f, reason); });
+}
+
+void make_real_where(const NamesOfLayer& names, bool (*is)(Layer&, const void* with),
+                     const void* with, Reason reason) {
+  for_each_in_memory([&](File* f) {
+    if (&names_of(f) == &names && is(layer_of(f), with)) make_real(f, reason);
+  });
+}
+
+}  // namespace weir::stack

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Open files that are memory of a layer until they are closed (pack): the descriptor is a memfd,
+// and the kernel serves it. What the layer cannot do with such a file makes it a real one first,
+// under all its numbers, and the call is the kernel's.
+#pragma once
+
+#include <sys/stat.h>
+
+#include "layers/machinery/stack/file.h"
+#include "layers/machinery/stack/names_of_layers.h"
+
+namespace weir::stack {
+
+inline bool is_in_memory(const File* f) { return WEIR_UNLIKELY(f != nullptr) && f->in_memory; }
+
+// What fstat says of the memory becomes what stat says of the name.
+void patch_stat_in_memory(const File* f, struct stat* to);
+// fchmod and the like of a descriptor opened for reading; one for writing carries its own until it
+// is closed. True: done, with *result and errno as the call leaves them.
+bool change_in_memory(int fd, const Change& change, int* result);
+void moved_in_memory(File* f, int from, int to);
+
+// False: it cannot; a layer need not make files real that are open for reading alone.
+bool make_real(File* f, Reason);
+void make_all_real(Reason);
+// Those of one layer for which is() is true.
+void make_real_where(const NamesOfLayer&, bool (*is)(Layer&, const void* with), const void* with,
+                     Reason);
+
+}  // namespace weir::stack
