@@ -168,7 +168,8 @@ def argument_bounds(argument: Argument) -> str:
     if argument.kind in ("size", "count", "bytes"):
         most = f" to {show(argument.high)}" if argument.high < (1 << 62) else ""
         return f"from {show(argument.low)}{most}"
-    fixed = {"fraction": "0 to 1", "flag": "0, 1", "errno": "see below", "directories": "absolute"}
+    fixed = {"fraction": "0 to 1", "flag": "0, 1", "errno": "see below", "directories": "absolute",
+        "file": "ends in .zip"}
     return fixed[argument.kind]
 
 

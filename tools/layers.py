@@ -54,7 +54,7 @@ ARGUMENT = {
 }
 STATISTIC = {"index": int, "name": str, "unit": str, "help": str}
 MEMORY = {"of": list, "per": str, "twice_if": str, "multiple": int, "multiple_per": str}
-TESTS = {"sequences": dict, "flavours": list, "requests": dict}
+TESTS = {"sequences": dict, "flavours": list, "requests": dict, "needs_close": bool}
 SHARED = {"options": list, "statistics": list}
 LAYER = {
     **SHARED,
@@ -73,7 +73,7 @@ LAYER = {
     "sweep": str,
     "tests": dict,
 }
-KINDS = (*AMOUNTS, "fraction", "flag", "choice", "errno", "directories")
+KINDS = (*AMOUNTS, "fraction", "flag", "choice", "errno", "directories", "file")
 
 
 class Mistake(Exception):

@@ -10,7 +10,7 @@ import random
 from dataclasses import dataclass
 
 from model import FAR, MAPS, SLOTS, STREAMS, Block, Model, Process
-from stacks import ALONE, leaves_out
+from stacks import ALONE, NEED_CLOSE, leaves_out
 
 RANGE = FAR // 3  # of one of three threads
 NAMES = ("fa", "fb", "fc", "fd", "fe")
@@ -248,7 +248,7 @@ def script(rng: random.Random, flavour: str, operations: int, stack: str = "") -
             whole.append(candidate)
             made += len(candidate.body) if isinstance(candidate, Block) else 1
     if rng.random() < 0.5:
-        end = ("end", rng.choice((0, 0, 1, 1, 2, 2 if stack in ALONE else 3)))
+        end = ("end", rng.choice((0, 0, 1, 1, 2, 2 if stack in ALONE | NEED_CLOSE else 3)))
         if not model.apply(end):
             whole += [flush for flush in _unflushed(model) if model.apply(flush)]
             model.apply(end)

@@ -25,6 +25,8 @@ FLAVOURS_OF = {
 }
 # Two openings of one file do not follow each other, and a killed rank leaves one without an end.
 ALONE = frozenset(name for name, _, layer in DECLARED_STACKS if layer.get("one_opening"))
+NEED_CLOSE = frozenset(
+    name for name, _, layer in DECLARED_STACKS if layer["tests"].get("needs_close"))
 TRANSFORMS = frozenset(name for name, _, layer in DECLARED_STACKS if layer.get("transforms"))
 
 # What the kernel would do by itself (map, reserve, copy, find holes, count bytes to read) it would
@@ -33,8 +35,19 @@ TRANSFORMS = frozenset(name for name, _, layer in DECLARED_STACKS if layer.get("
 NOT_TRANSFORMED = frozenset(("mmap", "fallocate", "posix_fallocate", "sendfile", "copy_range",
     "sync_range", "fionread", "dup", "dup2", "putwc", "getwc"))
 
+# A file that needs its close lies in memory of another file system until then, and its descriptor
+# for writing alone can be read; a mapping that outlives all descriptors sees no later opening.
+NOT_IN_MEMORY = frozenset(("copy_range", "sendfile", "mmap"))
+
 def leaves_out(stack: str, operation) -> bool:
     """Whether the operation is none for this stack (a name of STACKS)."""
+    if stack in NEED_CLOSE:
+        if isinstance(operation, Block):
+            return False
+        if operation[0] == "@":
+            return leaves_out(stack, operation[2])
+        direct = operation[0] == "open" and operation[3] & os.O_DIRECT
+        return operation == ("end", 3) or operation[0] in NOT_IN_MEMORY or bool(direct)
     if stack not in TRANSFORMS:
         return False
     if operation == ("end", 3):

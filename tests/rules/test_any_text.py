@@ -28,7 +28,7 @@ WORDS = {
         "verbose", "direct", "=", " ", "[a", "é", "siz=1", "\n"],
     "hints": ["*", "wrf", ":", ",", "cb_nodes=16", "=", " ", "[a", "/x", "\n", "é"],
     "stack": ["event", "bufa", "cos", "error", "stripe", "none", "system", ":", "|", ",", " ",
-        "256", "1MiB", "0", "op=write", "errno=ENOSPC", "dirs=/a,/b", "=", "é",
+        "256", "1MiB", "0", "op=write", "errno=ENOSPC", "dirs=/a,/b", "name=x.zip", "=", "é",
               "rate=0.5", "direct", "-1", "99999999999999999999"],
 }  # fmt: skip
 READERS = {"toml": parse_toml, "assign": parse_assign, "iobuf": parse_iobuf,

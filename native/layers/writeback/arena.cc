@@ -272,6 +272,8 @@ Arena* share_arena(const char* name, uint32_t blocks, uint32_t block_bytes, uint
   return nullptr;
 }
 
+const char* name_of(const Arena* arena) { return arena->name; }
+
 void destroy_arena(Arena* arena) {
   if (arena == nullptr) return;
   const bool reachable = !base::sealed();

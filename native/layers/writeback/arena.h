@@ -51,6 +51,8 @@ Arena* create_arena(uint32_t blocks, uint32_t block_bytes, uint32_t files);
 Arena* share_arena(const char* name, uint32_t blocks, uint32_t block_bytes, uint32_t files,
                    uint64_t extra_bytes);
 void* extra(Arena* arena);
+// The name of its file in the node's directory.
+const char* name_of(const Arena* arena);
 // Nothing may be dirty (what is, is drained by the daemon now). The shared one ends with its last
 // process.
 void destroy_arena(Arena* arena);

@@ -29,6 +29,7 @@ COMMANDS = (
     "bench",
     "output",
     "drain",
+    "pack",
     "join",
     "stage",
     "wrap-flags",

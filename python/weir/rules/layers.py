@@ -28,7 +28,8 @@ class Argument:
     takes ``otherwise`` (None: the argument has no effect where it is left out).
 
     Kinds: size (a number alone is blocks of 4 KiB), bytes (a number alone is bytes), count,
-    fraction (0 to 1), flag, choice, errno, directories (absolute, with commas between).
+    fraction (0 to 1), flag, choice, errno, directories (absolute, with commas between), file
+    (a name ending in .zip).
     """
 
     name: str

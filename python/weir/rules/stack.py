@@ -185,7 +185,7 @@ def _options_hint(kind: Kind) -> str:
 
 
 def _example(option: Argument) -> str:
-    return {"directories": "/a,/b"}.get(option.kind, "...")
+    return {"directories": "/a,/b", "file": "out.zip"}.get(option.kind, "...")
 
 
 def _parse_value(kind: Kind, argument: Argument, text: str) -> str:
@@ -211,6 +211,8 @@ def _parse_value(kind: Kind, argument: Argument, text: str) -> str:
         return _parse_errno(text)
     if argument.kind == "directories":
         return _parse_directories(text)
+    if argument.kind == "file":
+        return _parse_file_name(what, text)
     return str(_parse_amount(argument, what, text))
 
 
@@ -257,6 +259,16 @@ def _parse_directories(text: str) -> str:
     if any("," in directory for directory in directories):
         raise Wrong("a directory of stripe has no comma in its name")
     return ",".join(directories)
+
+
+def _parse_file_name(what: str, text: str) -> str:
+    """The name of an archive, which lies where the files would."""
+    if "/" in text:
+        raise Wrong(f"{what} is a file name without a directory: the container lies in the "
+                    f"directory of the files, write {text.rpartition('/')[2] or 'out.zip'}")
+    if not text.endswith(".zip") or len(text) < 5 or "@" in text or len(text.encode()) > 100:
+        raise Wrong(f"{what} ends in .zip, has no @ and at most 100 bytes, not {text!r}")
+    return text
 
 
 def _decoded(text: str) -> str:

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contents on their way into the container. A process takes a range of the container by one atomic
+// addition, collects records for it in a block of an arena that outlives the process, and writes
+// the range by one request. What is larger than a quarter of a block has a range of its own.
+#include <errno.h>
+#include <string.h>
+
+#include "base/round.h"
+#include "layers/pack/container.h"
+#include "layers/pack/crc32.h"
+#include "layers/writeback/client.h"
+
+namespace weir::layers::pack {
+
+constinit Counts counts{};
+
+namespace {
+
+constexpr uint32_t kLargestCollected = kBlockBytes / 4;
+
+Process& self(const Container& c) { return c.segment.shared->processes[c.process]; }
+
+char* block_data(const Container& c) {
+  return static_cast<char*>(writeback::data(c.arena, c.block));
+}
+
+int write_all(int fd, iovec* pieces, int count, uint64_t offset) {
+  while (count > 0) {
+    const long done = base::write_vector_at(fd, pieces, count, offset);
+    if (done == -EINTR) continue;
+    if (done <= 0) return done < 0 ? static_cast<int>(-done) : EIO;
+    ++counts.writes;
+    offset += static_cast<uint64_t>(done);
+    auto left = static_cast<size_t>(done);
+    for (; count > 0 && left >= pieces->iov_len; --count, ++pieces) left -= pieces->iov_len;
+    if (count == 0) break;
+    pieces->iov_base = static_cast<char*>(pieces->iov_base) + left;
+    pieces->iov_len -= left;
+  }
+  return 0;
+}
+
+// A block for what waits, whose owner's death loses nothing. False: write at once.
+bool have_arena(Container& c) {
+  if (c.arena == nullptr) {
+    c.arena = writeback::create_arena(1, kBlockBytes, 1);
+    if (c.arena == nullptr) return false;
+    base::Identity file;
+    c.slot = base::identify(c.file, &file)
+                 ? writeback::register_file(
+                       c.arena, {&c.file, file.device, file.number, c.path, false})
+                 : -1;
+    note_arena(c);
+  }
+  return c.slot >= 0 && writeback::held(c.arena, c.slot) &&
+         (writeback::protected_now() || writeback::ensure());
+}
+
+// Room for a record in the range at hand, or in a new one.
+bool have_room(Container& c, uint32_t bytes) {
+  if (bytes > kLargestCollected) return false;
+  if (c.block >= 0 && c.chunk_filled + bytes <= c.chunk_bytes) return writeback::protected_now();
+  if (flush(c) != 0 || !have_arena(c)) return false;
+  if (c.block < 0 && (c.block = writeback::take_block(c.arena)) < 0) return false;
+  Shared* const s = c.segment.shared;
+  if (c.next_chunk < bytes) c.next_chunk = static_cast<uint32_t>(base::round_up(bytes, 4096));
+  c.chunk_bytes = c.next_chunk < kBlockBytes ? c.next_chunk : kBlockBytes;
+  c.next_chunk = c.chunk_bytes < kBlockBytes / 2 ? c.chunk_bytes * 2 : kBlockBytes;
+  c.chunk_at = base::fetch_add(&s->end, uint64_t{c.chunk_bytes});
+  c.chunk_filled = 0;
+  writeback::assign(c.arena, c.block, c.slot, c.chunk_at);
+  base::store(&self(c).chunk_bytes, 0u);
+  base::store(&self(c).chunk_offset, c.chunk_at);
+  return true;
+}
+
+bool read_whole(int from, char* to, uint64_t bytes) {
+  for (uint64_t done = 0; done < bytes;) {
+    const long got = base::read_at(from, to + done, bytes - done, done);
+    if (got == -EINTR) continue;
+    if (got <= 0) return false;
+    done += static_cast<uint64_t>(got);
+  }
+  return true;
+}
+
+Entry entry_of(const Name* n, const Version& v, RecordState state) {
+  Entry e{};
+  e.state = state;
+  e.name = n->text;
+  e.name_bytes = n->bytes;
+  e.crc = v.crc;
+  e.bytes = v.bytes;
+  e.offset = v.offset;
+  e.sequence = v.sequence;
+  e.modified = {static_cast<time_t>(v.seconds), v.nanoseconds};
+  e.user = v.user;
+  e.group = v.group;
+  e.mode = v.mode;
+  return e;
+}
+
+// Into the block: contents first, then the header, then the mark that makes them count.
+int collect(Container& c, const Name* n, int from, Version* v, RecordState state) {
+  char* const at = block_data(c) + c.chunk_filled;
+  const uint32_t header = local_bytes(n->bytes);
+  if (!read_whole(from, at + header, v->bytes)) return EIO;
+  v->crc = crc32(0, at + header, v->bytes);
+  v->offset = c.chunk_at + c.chunk_filled;
+  v->process = c.process;
+  encode_local(entry_of(n, *v, state), at);
+  const uint32_t end = c.chunk_filled + header + static_cast<uint32_t>(v->bytes);
+  if (!writeback::mark_dirty(c.arena, c.block, c.chunk_filled, end)) return ENOMEM;
+  c.chunk_filled = end;
+  base::store(&self(c).chunk_bytes, end);
+  return 0;
+}
+
+int write_apart(Container& c, const Name* n, int from, Version* v, RecordState state) {
+  char header[kLocalBytes + kLongestName + kExtraBytes];
+  long data = 0;
+  if (v->bytes != 0) {
+    data = base::map(v->bytes, PROT_READ, MAP_SHARED, from);
+    if (base::failed(data)) return static_cast<int>(-data);
+  }
+  const uint32_t header_bytes = local_bytes(n->bytes);
+  v->crc = crc32(0, reinterpret_cast<const void*>(data), v->bytes);
+  v->offset = base::fetch_add(&c.segment.shared->end, header_bytes + v->bytes);
+  v->process = kProcesses;
+  encode_local(entry_of(n, *v, state), header);
+  iovec pieces[] = {{header, header_bytes}, {reinterpret_cast<void*>(data), v->bytes}};
+  const int error = write_all(c.file, pieces, v->bytes != 0 ? 2 : 1, v->offset);
+  if (v->bytes != 0) base::unmap(reinterpret_cast<void*>(data), v->bytes);
+  return error;
+}
+
+// A record of whatever size. The name is what it was.
+int add_record(Container& c, const Name* n, int from, Version* v, RecordState state) {
+  if (const int error = open_file(c, true); error != 0) return error;
+  base::store(&c.segment.shared->changed, 1u);
+  const uint64_t whole = local_bytes(n->bytes) + v->bytes;
+  if (whole <= kLargestCollected && have_room(c, static_cast<uint32_t>(whole)) &&
+      collect(c, n, from, v, state) == 0)
+    return 0;
+  return write_apart(c, n, from, v, state);
+}
+
+}  // namespace
+
+Version version_of(const Container& c, const struct stat& about) {
+  Version v{};
+  v.bytes = static_cast<uint64_t>(about.st_size);
+  v.sequence = base::fetch_add(&c.segment.shared->sequence, uint64_t{1});
+  v.seconds = about.st_mtim.tv_sec;
+  v.nanoseconds = static_cast<uint32_t>(about.st_mtim.tv_nsec);
+  v.user = about.st_uid;
+  v.group = about.st_gid;
+  v.mode = static_cast<uint16_t>(about.st_mode & 07777);
+  v.state = kPacked;
+  return v;
+}
+
+int append(Container& c, Name* n, int from, const struct stat& about) {
+  Version v = version_of(c, about);
+  if (const int error = add_record(c, n, from, &v, kLive); error != 0) return error;
+  const LockedName locked(n);
+  const Version before = current(n);
+  v.birth = before.birth;
+  // Another process may have closed a later one meanwhile, which then counts.
+  if (before.state == kPacked && before.container == 0 && before.sequence > v.sequence) return 0;
+  publish(n, v);
+  return 0;
+}
+
+int mark_gone(Container& c, Name* n, uint8_t state) {
+  const LockedName locked(n);
+  const Version before = current(n);
+  if (before.state == kPacked && before.container != 0) return EROFS;
+  if (before.state == kPacked) {
+    Version v = before;
+    v.bytes = 0;
+    v.sequence = base::fetch_add(&c.segment.shared->sequence, uint64_t{1});
+    if (const int error = add_record(c, n, -1, &v, kDead); error != 0) return error;
+  }
+  Version gone{};
+  gone.state = state;
+  if (state == kReal) gone.birth = before.birth;  // the same file, in another place
+  base::store(&n->live, uint64_t{0});
+  publish(n, gone);
+  return 0;
+}
+
+int rewrite_record(Container& c, const Name* n, const Version& v) {
+  if (v.container != 0) return EROFS;
+  if (const int error = open_file(c, true); error != 0) return error;
+  base::store(&c.segment.shared->changed, 1u);
+  char header[kLocalBytes + kLongestName + kExtraBytes];
+  encode_local(entry_of(n, v, kLive), header);
+  const uint32_t bytes = local_bytes(n->bytes);
+  if (c.block >= 0 && v.offset >= c.chunk_at && v.offset < c.chunk_at + c.chunk_filled) {
+    memcpy(block_data(c) + (v.offset - c.chunk_at), header, bytes);
+    return 0;
+  }
+  iovec piece{header, bytes};
+  return write_all(c.file, &piece, 1, v.offset);
+}
+
+int flush(Container& c) {
+  if (c.block < 0) return 0;
+  if (c.chunk_filled != 0) {
+    iovec piece{block_data(c), c.chunk_filled};
+    if (const int error = write_all(c.file, &piece, 1, c.chunk_at); error != 0) return error;
+    writeback::mark_clean(c.arena, c.block);
+  }
+  base::store(&self(c).chunk_offset, kNoChunk);
+  uint64_t end = c.chunk_at + c.chunk_bytes;
+  base::compare_exchange(&c.segment.shared->end, &end, c.chunk_at + c.chunk_filled);
+  writeback::give_block(c.arena, c.block);
+  c.block = -1;
+  return 0;
+}
+
+}  // namespace weir::layers::pack

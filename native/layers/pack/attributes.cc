@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stat and access say of packed files, and calls that change it.
+#include <errno.h>
+#include <fcntl.h>
+
+#include "layers/pack/found_name.h"
+
+namespace weir::layers::pack {
+
+using stack::Change;
+using stack::GivenPath;
+using stack::kPass;
+
+namespace {
+
+bool in_group(uint32_t group) {
+  if (static_cast<uint32_t>(base::system_call(SYS_getegid)) == group) return true;
+  uint32_t groups[64];
+  const long n = base::system_call(SYS_getgroups, 64, reinterpret_cast<long>(groups));
+  for (long i = 0; i < n; ++i) {
+    if (groups[i] == group) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result stat(const GivenPath& p, struct stat* to) {
+  const Busy hold;
+  const FoundName f = find(p);
+  if (!f.there()) return kPass;
+  fill_stat(*f.container, f.version, to);
+  if (base::load(&f.name->live) != 0) {
+    const base::HoldsDescriptor held;
+    const long fd = open_live(f.name, O_RDONLY | O_CLOEXEC);
+    struct stat live;
+    if (!base::failed(fd) && base::system_call(SYS_fstat, fd, reinterpret_cast<long>(&live)) == 0) {
+      to->st_size = live.st_size;
+      to->st_blocks = (live.st_size + 511) / 512;
+      to->st_mode = live.st_mode;
+      to->st_mtim = live.st_mtim;
+      to->st_ctim = live.st_ctim;
+    }
+    if (!base::failed(fd)) base::close_fd(static_cast<int>(fd));
+  }
+  return 0;
+}
+
+Result access(const GivenPath& p, int mode) {
+  const Busy hold;
+  const FoundName f = find(p);
+  if (!f.there()) return kPass;
+  return is_allowed(f.version, mode) ? 0 : -EACCES;
+}
+
+namespace {
+
+void apply(const Change& change, Version* v) {
+  switch (change.what) {
+    case Change::kMode: v->mode = static_cast<uint16_t>(change.mode & 07777); break;
+    case Change::kOwner:
+      if (change.user != ~0u) v->user = change.user;
+      if (change.group != ~0u) v->group = change.group;
+      break;
+    case Change::kTimes:
+      if (change.modified.tv_nsec == UTIME_OMIT) break;
+      v->seconds = change.modified.tv_sec;
+      v->nanoseconds = static_cast<uint32_t>(change.modified.tv_nsec);
+      break;
+  }
+}
+
+// The open memory, whose mode and times the next close stores.
+void apply_live(const Change& change, const Name* n) {
+  const base::HoldsDescriptor held;
+  const long fd = base::load(&n->live) != 0 ? open_live(n, O_RDONLY | O_CLOEXEC) : -ENOENT;
+  if (base::failed(fd)) return;
+  const timespec times[2] = {{0, UTIME_OMIT}, change.modified};
+  switch (change.what) {
+    case Change::kMode: base::system_call(SYS_fchmod, fd, change.mode); break;
+    case Change::kOwner: base::system_call(SYS_fchown, fd, change.user, change.group); break;
+    case Change::kTimes:
+      base::system_call(SYS_utimensat, fd, 0, reinterpret_cast<long>(times), 0);
+      break;
+  }
+  base::close_fd(static_cast<int>(fd));
+}
+
+// Busy is held.
+Result change_name(Container& c, Name* n, const Change& change) {
+  const auto me = static_cast<uint32_t>(base::system_call(SYS_geteuid));
+  const Version before = current(n);
+  const bool gives = change.what == Change::kOwner && change.user != ~0u && change.user != me;
+  if (me != 0 && (me != before.user || gives)) return -EPERM;
+  apply_live(change, n);
+  const LockedName locked(n);
+  Version v = current(n);
+  if (v.container != 0) return -EROFS;
+  apply(change, &v);
+  if (v.state == kPacked) {
+    if (const int error = rewrite_record(c, n, v); error != 0) return -error;
+  }
+  publish(n, v);
+  return 0;
+}
+
+}  // namespace
+
+Result change(const GivenPath& p, const Change& change) {
+  const Busy hold;
+  const FoundName f = find(p);
+  return f.there() ? change_name(*f.container, f.name, change) : kPass;
+}
+
+Result change_open(Layer& l, const Change& change) {
+  const Busy hold;
+  Container* c = nullptr;
+  Name* const n = name_of(l, &c);
+  return n != nullptr ? change_name(*c, n, change) : 0;
+}
+
+Result truncate(const GivenPath& p, uint64_t bytes) {
+  const Busy hold;
+  const FoundName f = find(p);
+  if (!f.there()) return kPass;
+  if (!is_allowed(f.version, 2)) return -EACCES;
+  return truncate_name(*f.container, f.name, bytes);
+}
+
+Result stat_open(Layer& l, struct stat* to) {
+  const Busy hold;
+  Container* c = nullptr;
+  const Name* const n = name_of(l, &c);
+  if (n == nullptr) return -ENOENT;
+  fill_stat(*c, current(n), to);
+  return 0;
+}
+
+Result truncate_name(Container& c, Name* n, uint64_t bytes) {
+  const base::HoldsDescriptor held;
+  const Version v = current(n);
+  uint64_t number = 0;
+  long fd = open_live(n, O_RDWR | O_CLOEXEC);
+  const bool live = !base::failed(fd);
+  if (!live) fd = make_memory(O_CLOEXEC, &number);
+  if (base::failed(fd)) return fd;
+  const int file = static_cast<int>(fd);
+  int error = !live && v.state == kPacked && bytes != 0 ? fetch(c, v, n->bytes, file) : 0;
+  if (error == 0) error = static_cast<int>(-base::system_call(SYS_ftruncate, fd, bytes));
+  struct stat about {};
+  base::system_call(SYS_fstat, fd, reinterpret_cast<long>(&about));
+  about.st_mode = S_IFREG | v.mode;
+  about.st_uid = v.user;
+  about.st_gid = v.group;
+  if (error == 0) error = append(c, n, file, about);
+  base::close_fd(file);
+  return -error;
+}
+
+bool is_allowed(const Version& v, int mode) {
+  const auto me = static_cast<uint32_t>(base::system_call(SYS_geteuid));
+  if (me == 0) return (mode & 1) == 0 || (v.mode & 0111) != 0;
+  const int shift = me == v.user ? 6 : in_group(v.group) ? 3 : 0;
+  return (v.mode >> shift & mode & 7) == (mode & 7);
+}
+
+void fill_stat(const Container& c, const Version& v, struct stat* to) {
+  *to = {};
+  to->st_dev = c.identity.device;
+  to->st_ino = (c.identity.number << 40 ^ v.birth) | uint64_t{1} << 62;
+  to->st_mode = S_IFREG | v.mode;
+  to->st_nlink = 1;
+  to->st_uid = v.user;
+  to->st_gid = v.group;
+  to->st_size = static_cast<off_t>(v.bytes);
+  to->st_blksize = 4096;
+  to->st_blocks = static_cast<blkcnt_t>((v.bytes + 511) / 512);
+  to->st_mtim = {static_cast<time_t>(v.seconds), v.nanoseconds};
+  to->st_atim = to->st_ctim = to->st_mtim;
+}
+
+}  // namespace weir::layers::pack

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who takes part in a container: processes come by the shared file of their node, and the last one
+// that leaves ends the archive.
+#include <errno.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "layers/machinery/node/place.h"
+#include "layers/machinery/node/private.h"
+#include "layers/machinery/stack/private.h"
+#include "layers/pack/container.h"
+#include "layers/pack/place.h"
+#include "layers/writeback/client.h"
+
+namespace weir::layers::pack {
+namespace {
+
+constexpr int kContainers = 32;
+constexpr int kWaits = 400;  // for the daemon, each of kPauseNs
+constexpr uint64_t kPauseNs = 5'000'000;
+
+constinit Container* containers[kContainers] = {};
+constinit uint64_t uses = 0;
+
+base::Text option_name(const rules::LayerSpec& spec) {
+  base::Text name;
+  return rules::option_text(spec, "name", &name) ? name : base::Text{};
+}
+
+bool same(base::Text a, base::Text b) {
+  return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
+}
+
+// A place for one more: the one used longest ago makes room.
+Container* new_container() {
+  int oldest = 0;
+  for (int i = 0; i < kContainers; ++i) {
+    if (containers[i] == nullptr) {
+      const long at =
+          base::map(sizeof(Container), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+      if (base::failed(at)) return nullptr;
+      return containers[i] = reinterpret_cast<Container*>(at);
+    }
+    if (containers[i]->used < containers[oldest]->used) oldest = i;
+  }
+  leave(*containers[oldest]);
+  memset(static_cast<void*>(containers[oldest]), 0, sizeof(Container));
+  return containers[oldest];
+}
+
+bool name_segment(Container& c, char* room) {
+  if (!node::make_directory(room, node::kPathBytes, base::text("pack"), node::number()))
+    return false;
+  base::Writer path(c.segment.path, sizeof c.segment.path);
+  path.add(room).add("/").add_number(c.identity.device).add("-").add_number(c.identity.number);
+  path.add("-").add_number(base::hash(option_name(*c.spec), 0));
+  return !path.cut();
+}
+
+// The shared file, locked; -errno. It is the one that has the name.
+long open_segment(const Container& c, bool makes) {
+  for (;;) {
+    const long fd = base::open_at(AT_FDCWD, c.segment.path,
+                                  O_RDWR | O_CLOEXEC | O_NOFOLLOW | (makes ? O_CREAT : 0), 0600);
+    if (base::failed(fd)) return fd;
+    long result;
+    do result = base::system_call(SYS_flock, fd, LOCK_EX);
+    while (result == -EINTR);
+    struct stat about {};
+    base::system_call(SYS_fstat, fd, reinterpret_cast<long>(&about));
+    if (result == 0 && about.st_nlink != 0)
+      return node::is_private_file(static_cast<int>(fd)) ? fd : -EPERM;
+    base::close_fd(static_cast<int>(fd));
+    if (result != 0) return result;
+  }
+}
+
+bool lives(const Process& p) {
+  const uint64_t who = base::load(&p.identity);
+  return who != 0 && node::alive(unpacked_identity(who));
+}
+
+bool any_other_lives(const Shared* s, uint32_t but) {
+  for (uint32_t i = 0; i < kProcesses; ++i) {
+    if (i != but && lives(s->processes[i])) return true;
+  }
+  return false;
+}
+
+// What dead processes had closed is in the container, or the daemon will not come.
+void wait_for_daemon(const Shared* s) {
+  for (const Process& p : s->processes) {
+    if (p.identity == 0 || p.arena[0] == 0 || lives(p)) continue;
+    for (int i = 0; i < kWaits; ++i) {
+      if (base::system_call(SYS_faccessat, AT_FDCWD, reinterpret_cast<long>(p.arena), 0) != 0)
+        break;
+      writeback::hurry();
+      uint32_t nobody = 0;
+      node::sleep_on(&nobody, 0, kPauseNs);
+    }
+  }
+}
+
+bool reset_segment(int fd, Shared* s) {
+  if (base::resize(fd, 0) != 0 || base::resize(fd, kSharedBytes) != 0 ||
+      base::allocate(fd, 0, kHeapAt + kHeapStep) != 0)
+    return false;
+  s->heap_used = kHeapAt;
+  s->heap_backed = kHeapAt + kHeapStep;
+  return true;
+}
+
+bool take_place(Container& c) {
+  Shared* const s = c.segment.shared;
+  for (uint32_t i = 0; i < kProcesses; ++i) {
+    Process& p = s->processes[i];
+    if (p.identity != 0 && p.identity != packed_identity(node::self()) &&
+        (p.chunk_offset != kNoChunk || lives(p)))
+      continue;
+    p.chunk_offset = kNoChunk;
+    p.arena[0] = 0;
+    base::store(&p.identity, packed_identity(node::self()));
+    c.process = i;
+    return true;
+  }
+  return false;
+}
+
+void end_segment(Container& c) {
+  if (c.segment.shared != nullptr) base::unmap(c.segment.shared, kSharedBytes);
+  c.segment.shared = nullptr;
+}
+
+// Joins those that live, or begins anew from the container. 0 or an errno; without an error and
+// without c.segment.shared there is no container.
+int join(Container& c, int fd, bool makes) {
+  struct stat about {};
+  base::system_call(SYS_fstat, fd, reinterpret_cast<long>(&about));
+  const bool whole = static_cast<uint64_t>(about.st_size) == kSharedBytes;
+  if (!whole && base::resize(fd, kSharedBytes) != 0) return ENOSPC;
+  const long at = base::map(kSharedBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd);
+  if (base::failed(at)) return static_cast<int>(-at);
+  auto* const s = c.segment.shared = reinterpret_cast<Shared*>(at);
+  const bool sound = whole && base::load(&s->magic) == kSharedMagic;
+  if (sound && any_other_lives(s, kProcesses)) return take_place(c) ? 0 : EAGAIN;
+  if (sound) wait_for_daemon(s);
+  const uint64_t end = sound ? s->end : 0;
+  if (!reset_segment(fd, s)) return ENOSPC;
+  s->end = end;
+  bool found = false;
+  int error = load(c, makes, &found);
+  if (error == 0 && (found || makes)) {
+    error = take_place(c) ? 0 : EAGAIN;
+    base::store(&s->magic, kSharedMagic);
+    return error;
+  }
+  base::unlink_path(c.segment.path);
+  end_segment(c);
+  return error;
+}
+
+int begin(Container& c, bool makes) {
+  char room[node::kPathBytes];
+  const base::HoldsDescriptor held;
+  if (c.segment.path[0] == 0 && !name_segment(c, room)) return ENOMEM;
+  const uint64_t made = made_containers(false);
+  const bool looks = makes || made == 0 || c.absent != made;
+  long fd = open_segment(c, looks);
+  if (fd == -ENOENT && looks && name_segment(c, room)) fd = open_segment(c, true);
+  if (fd == -ENOENT) return 0;
+  if (base::failed(fd)) return static_cast<int>(-fd);
+  const int error = join(c, static_cast<int>(fd), makes);
+  if (error != 0) end_segment(c);
+  c.absent = error == 0 && c.segment.shared == nullptr ? made : 0;
+  base::system_call(SYS_flock, fd, LOCK_UN);  // the mapping keeps what a close would end
+  base::close_fd(static_cast<int>(fd));
+  return error;
+}
+
+bool identify_directory(Container& c) {
+  struct stat about;
+  if (base::system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(c.directory),
+                        reinterpret_cast<long>(&about), 0) != 0 ||
+      !S_ISDIR(about.st_mode))
+    return false;
+  c.identity = {static_cast<uint64_t>(about.st_dev), static_cast<uint64_t>(about.st_ino)};
+  return true;
+}
+
+Container* find_or_make(const rules::LayerSpec& spec, base::Text directory, int* error) {
+  for (Container* c : containers) {
+    if (c != nullptr && same({c->directory, c->directory_bytes}, directory) &&
+        same(option_name(*c->spec), option_name(spec)))
+      return c;
+  }
+  *error = ENOMEM;
+  if (directory.size >= sizeof Container{}.directory) return nullptr;
+  Container* const c = new_container();
+  if (c == nullptr) return nullptr;
+  memcpy(c->directory, directory.data, directory.size);
+  c->directory[directory.size] = 0;
+  c->directory_bytes = static_cast<uint32_t>(directory.size);
+  c->spec = &spec;
+  c->file = c->slot = c->block = -1;
+  c->next_chunk = kFirstChunk;
+  *error = ENOENT;
+  if (identify_directory(*c)) return c;
+  c->directory_bytes = 0;
+  c->directory[0] = 0;
+  return nullptr;
+}
+
+}  // namespace
+
+namespace {
+
+// A page of the node's: 0 containers made, 1 open files that became real. Null: it cannot be had.
+uint64_t* node_counters() {
+  static constinit uint64_t* counters = nullptr;
+  if (counters == nullptr) {
+    char room[node::kPathBytes], path[node::kPathBytes + 8];
+    if (!node::make_directory(room, sizeof room, base::text("pack"), node::number()))
+      return nullptr;
+    base::Writer(path, sizeof path).add(room).add("/made");
+    const base::HoldsDescriptor held;
+    const long fd =
+        base::open_at(AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (base::failed(fd)) return nullptr;
+    long at = -1;
+    if (node::is_private_file(static_cast<int>(fd)) &&
+        base::allocate(static_cast<int>(fd), 0, 4096) == 0)
+      at = base::map(4096, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd));
+    base::close_fd(static_cast<int>(fd));
+    if (base::failed(at)) return nullptr;
+    counters = reinterpret_cast<uint64_t*>(at);
+  }
+  return counters;
+}
+
+uint64_t counted(int which, bool count) {
+  uint64_t* const counters = node_counters();
+  if (counters == nullptr) return 0;
+  if (count) base::fetch_add(counters + which, uint64_t{1});
+  return base::load(counters + which) + 1;
+}
+
+}  // namespace
+
+uint64_t made_containers(bool count) { return counted(0, count); }
+uint64_t turned_real(bool count) { return counted(1, count); }
+
+Container* container_of(const rules::LayerSpec& spec, base::Text directory, bool makes,
+                        int* error) {
+  *error = 0;
+  Container* const c = find_or_make(spec, directory, error);
+  if (c == nullptr) {
+    if (*error == ENOENT) *error = 0;
+    return nullptr;
+  }
+  *error = 0;
+  c->used = ++uses;
+  if (c->segment.shared == nullptr) *error = begin(*c, makes);
+  if (*error == 0 && c->segment.shared != nullptr && c->segment.shared->refused != 0)
+    *error = static_cast<int>(c->segment.shared->refused);
+  return *error == 0 && c->segment.shared != nullptr ? c : nullptr;
+}
+
+void note_arena(Container& c) {
+  const char* const directory = node::own_directory();
+  Process& p = c.segment.shared->processes[c.process];
+  base::Writer path(p.arena, sizeof p.arena);
+  path.add(directory != nullptr ? directory : "").add("/").add(writeback::name_of(c.arena));
+  if (path.cut()) p.arena[0] = 0;
+}
+
+void leave(Container& c) {
+  if (c.segment.shared == nullptr) return;
+  const base::HoldsDescriptor held;
+  flush(c);
+  const long fd = open_segment(c, false);
+  Shared* const s = c.segment.shared;
+  const bool last = !base::failed(fd) && !any_other_lives(s, c.process);
+  if (last) {
+    base::Text extract;
+    wait_for_daemon(s);
+    if (rules::option_text(*c.spec, "extract", &extract) && rules::is(extract, "onexit"))
+      extract_all(c);
+    flush(c);
+    finish(c);
+    base::unlink_path(c.segment.path);
+  }
+  writeback::destroy_arena(c.arena);
+  c.arena = nullptr;
+  c.slot = c.block = -1;
+  base::store(&s->processes[c.process].identity, uint64_t{0});
+  if (!base::failed(fd)) base::close_fd(static_cast<int>(fd));
+  if (c.file >= 0) stack::close_private(&c.file);
+  end_segment(c);
+  c.absent = 0;
+}
+
+void leave_all() {
+  for (Container* c : containers) {
+    if (c != nullptr) leave(*c);
+  }
+}
+
+void forget_paths() {
+  for (Container* c : containers) {
+    if (c == nullptr) continue;
+    leave(*c);
+    c->directory_bytes = 0;
+    c->directory[0] = 0;
+  }
+}
+
+void forget_all() {
+  for (Container*& c : containers) {
+    if (c == nullptr) continue;
+    if (c->file >= 0) stack::close_private(&c->file);
+    end_segment(*c);
+    base::unmap(c, sizeof *c);
+    c = nullptr;
+  }
+  forget_blocks();
+}
+
+void add_node(base::Writer& to) {
+  utsname about{};
+  base::system_call(SYS_uname, reinterpret_cast<long>(&about));
+  about.nodename[64] = 0;
+  to.add(about.nodename);
+  if (node::number() != 0) to.add(".").add_number(node::number());
+}
+
+}  // namespace weir::layers::pack

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// The container of one directory, as this process has it open: finds names in it, appends contents,
+// reads them, and writes the archive's directory when the last process of the node leaves it.
+//
+// All functions are called with the layer's lock (Busy) held, which holds back signals too: one
+// thread of the process at a time. Processes do not wait for each other but while one begins or
+// ends to take part (flock of the shared file), and where they change the same name.
+#pragma once
+
+#include <sys/stat.h>
+
+#include "base/syscall.h"
+#include "layers/machinery/rules/rules.h"
+#include "layers/pack/shared.h"
+#include "layers/writeback/arena.h"
+
+namespace weir::layers::pack {
+
+inline constexpr uint32_t kBlockBytes = 1u << 20, kFirstChunk = 64u << 10;
+inline constexpr uint64_t kNoChunk = ~uint64_t{0};
+inline constexpr uint64_t kOwnerBytes = kLocalBytes + 14 + kExtraBytes;
+inline constexpr char kOwnerName[] = "weir-container";
+
+struct Container {
+  Segment segment;
+  const rules::LayerSpec* spec;
+  char directory[4096];  // without a slash at its end, but for the root
+  uint32_t directory_bytes;
+  base::Identity identity;  // of the directory
+  char path[4096 + kLongestName + 2];  // of this node's container
+  uint32_t file_number;     // shared->file_number when it was opened
+  int file;                 // of it, a number of weir's own; -1: not open
+  bool writable;
+  uint64_t absent;          // no container was there when the node had made so many; 0: not known
+  uint32_t process;         // its place in shared->processes
+  writeback::Arena* arena;  // null: contents are written at once
+  int slot, block;
+  uint64_t chunk_at;        // of the range that the block's bytes belong to
+  uint32_t chunk_filled, chunk_bytes, next_chunk;
+  uint64_t used;            // counts uses: the one used longest ago makes room
+};
+
+// What an append found or did, for the layer's statistics.
+struct Counts {
+  uint64_t writes = 0, reads = 0;
+};
+extern Counts counts;
+
+// begin.cc, file.cc ------------------------------------------------------------------
+// The container of `directory` (absolute, no "..") under this layer of a rule. makes: a file is
+// about to be packed. Null: there is none and none was to be made, or *error (an errno) says why it
+// cannot be had.
+Container* container_of(const rules::LayerSpec& spec, base::Text directory, bool makes, int* error);
+// Opens this node's container, making it where there is none. 0 or an errno.
+int open_file(Container& c, bool makes);
+// Takes no part any more; the last process of the node writes the directory of the archive.
+void leave(Container& c);
+void leave_all();
+// In a forked child: what it has is the parent's.
+void forget_all();
+// Directories have other names now.
+void forget_paths();
+// The daemon's copy of what waits is the file of this path: for who finds this process dead.
+void note_arena(Container& c);
+
+// load.cc -------------------------------------------------------------------
+// Enters the names that the directory and its containers have. 0 or an errno.
+int load(Container& c, bool makes, bool* found);
+
+// append.cc -----------------------------------------------------------------
+// The contents of the open file `from` become those of `n`, with what fstat says of it. 0 or an
+// errno; then the name is what it was.
+int append(Container& c, Name* n, int from, const struct stat& about);
+// The name is `state` from now on: kAbsent, kReal. A record says so where it had contents. 0 or an
+// errno (EROFS: another node's container has it).
+int mark_gone(Container& c, Name* n, uint8_t state);
+// The record once more with another mode, owner or time; the caller publishes the version.
+int rewrite_record(Container& c, const Name* n, const Version& v);
+// What waits in this process goes into the container. 0 or an errno.
+int flush(Container& c);
+
+// read.cc -------------------------------------------------------------------
+// The contents of a version, checked, into the open file `to`. 0 or an errno (EIO: they are not
+// what was stored).
+int fetch(Container& c, const Version& v, uint32_t name_bytes, int to);
+
+// 1 + how many containers the node's processes have made; 0: not known. count: one more.
+uint64_t made_containers(bool count);
+// The same of open files that have become real ones.
+uint64_t turned_real(bool count);
+
+// Other processes' blocks, as this one has them mapped.
+void forget_blocks();
+
+// finish.cc -----------------------------------------------------------------
+// The archive's directory, behind everything. 0 or an errno.
+int finish(Container& c);
+// Makes real files of all packed ones and removes the container. 0 or the first errno.
+int extract_all(Container& c);
+// A packed file becomes a real one with the same name. 0 or an errno.
+int make_real(Container& c, Name* n);
+
+}  // namespace weir::layers::pack

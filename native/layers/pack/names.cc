@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls on names of packed files.
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "layers/machinery/stack/in_memory.h"
+#include "layers/pack/found_name.h"
+#include "layers/pack/place.h"
+
+namespace weir::layers::pack {
+
+using stack::GivenPath;
+using stack::kPass;
+
+FoundName find(const Place& p) {
+  FoundName f;
+  int error = 0;
+  if (p.spec == nullptr || p.name.size > kLongestName) return f;
+  f.container = container_of(*p.spec, p.directory, false, &error);
+  if (f.container == nullptr) return f;
+  f.name = find_name(f.container->segment, p.name);
+  if (f.name != nullptr) f.version = current(f.name);
+  return f;
+}
+
+namespace {
+
+Result remove(const GivenPath& p) {
+  const Busy hold;
+  const FoundName f = find(p);
+  return f.there() ? -mark_gone(*f.container, f.name, kAbsent) : kPass;
+}
+
+// A copy under the new name, and then no more under the old one.
+Result move(Container& c, Name* from, Name* to) {
+  const Version v = current(from);
+  if (v.state == kPacked) {
+    if (v.container != 0) return -EROFS;
+    const base::HoldsDescriptor held;
+    const long fd =
+        base::system_call(SYS_memfd_create, reinterpret_cast<long>("weir-pack"), 1 /* CLOEXEC */);
+    if (base::failed(fd)) return fd;
+    struct stat about {};
+    fill_stat(c, v, &about);
+    int error = fetch(c, v, from->bytes, static_cast<int>(fd));
+    if (error == 0) error = append(c, to, static_cast<int>(fd), about);
+    base::close_fd(static_cast<int>(fd));
+    if (error != 0) return -error;
+  }
+  {
+    const LockedName locked(to);
+    Version moved = v.state == kPacked ? current(to) : v;
+    moved.birth = v.birth;
+    publish(to, moved);
+    move_live(from, to);
+    to->moved_birth = 0;
+  }
+  from->moved_place = place_of(c.segment, to);
+  base::store(&from->moved_birth, v.birth);
+  return -mark_gone(c, from, kAbsent);
+}
+
+// Open files of this process by that name first, then what is packed.
+Result bring(const GivenPath& path) {
+  const auto is_name = [](Layer& l, const void* with) {
+    const Busy hold;
+    Container* c = nullptr;
+    return name_of(l, &c) == with;
+  };
+  FoundName f;
+  {
+    const Busy hold;
+    f = find(path);
+  }
+  if (!f.there()) return kPass;
+  stack::make_real_where(kNames, is_name, f.name, stack::Reason::kUnsupported);
+  const Busy hold;
+  f = find(path);
+  return f.version.state == kPacked ? -make_real(*f.container, f.name)
+         : f.there()                ? -EBUSY
+                                    : Result{0};
+}
+
+// Within the container. Busy is held.
+Result rename_within(const FoundName& f, const Place& to) {
+  Name* const n = make_name(f.container->segment, to.name);
+  if (n == nullptr) return -ENOSPC;
+  if (n == f.name) return 0;
+  if (current(n).state == kReal) {
+    char path[sizeof f.container->path];
+    base::Writer(path, sizeof path).add(to.directory).add("/").add(to.name);
+    if (const long gone = base::unlink_path(path); base::failed(gone) && gone != -ENOENT)
+      return gone;
+  }
+  return move(*f.container, f.name, n);
+}
+
+// A file that gets a name elsewhere becomes a real one, and the kernel renames it.
+Result rename(const GivenPath& from, const GivenPath& to, unsigned flags) {
+  const PlaceOf other(to);
+  bool within = false;
+  {
+    const Busy hold;
+    const FoundName f = find(from);
+    const Place& place = other.place;
+    if (f.there() && flags == 0 && place.spec != nullptr && place.name.size <= kLongestName) {
+      int error = 0;
+      within = container_of(*place.spec, place.directory, false, &error) == f.container;
+      if (error != 0) return -error;
+    }
+    if (within) return rename_within(f, place);
+  }
+  Result r = bring(from);
+  if ((r == kPass || r == 0) && flags != 0) r = bring(to);
+  return r == 0 ? kPass : r;
+}
+
+Result make(const GivenPath& path) {
+  const Busy hold;
+  return find(path).there() ? -EEXIST : kPass;
+}
+
+void become(const GivenPath& path, bool real) {
+  const PlaceOf at(path);
+  const Place& p = at.place;
+  const Busy hold;
+  int error = 0;
+  if (p.spec == nullptr || p.name.size > kLongestName) return;
+  Container* const c = container_of(*p.spec, p.directory, false, &error);
+  if (c == nullptr) return;
+  Name* const n = real ? make_name(c->segment, p.name) : find_name(c->segment, p.name);
+  if (n == nullptr || (!real && current(n).state != kReal)) return;
+  mark_gone(*c, n, kAbsent);
+  if (!real) return;
+  const LockedName locked(n);
+  Version v{};
+  v.state = kReal;  // another file than that which may be open
+  publish(n, v);
+}
+
+void made(const GivenPath& path) { become(path, true); }
+void removed(const GivenPath& path) { become(path, false); }
+
+// The container of a directory that has nothing else goes with it. Busy is held.
+void remove_empty(Container& c) {
+  if (base::load(&c.segment.shared->has_file) == 0) return;
+  Cursor at;
+  while (const Name* const n = next_name(c.segment, &at)) {
+    const uint8_t is = current(n).state;
+    if (is == kPacked || is == kOpened) return;
+  }
+  if (flush(c) != 0 || open_file(c, true) != 0) return;
+  base::unlink_path(c.path);
+  base::store(&c.segment.shared->has_file, 0u);
+  base::fetch_add(&c.segment.shared->file_number, 1u);
+  leave(c);
+}
+
+// each(container) of all rules that have one in the directory. Busy is held.
+template <typename Each>
+void for_each_container(base::Text directory, Each each) {
+  const rules::LayerSpec* spec = nullptr;
+  while (stack::next_layer_of_rules(kNames, &spec)) {
+    int error = 0;
+    if (Container* const c = container_of(*spec, directory, false, &error); c != nullptr) each(*c);
+  }
+}
+
+Result remove_directory(const GivenPath& path) {
+  const base::Scratch room;
+  base::Text directory;
+  if (!stack::find_directory(path, room.data(), &directory)) return kPass;
+  const Busy hold;
+  for_each_container(directory, remove_empty);
+  return kPass;
+}
+
+bool hides(const char* name) {
+  const rules::LayerSpec* spec = nullptr;
+  while (stack::next_layer_of_rules(kNames, &spec)) {
+    if (kind_of_name(*spec, base::text(name)) != 0) return true;
+  }
+  return false;
+}
+
+void list(int fd, bool (*each)(void* with, const char* name, uint64_t inode), void* with) {
+  const base::Scratch room;
+  base::Text directory;
+  if (!stack::find_directory(fd, room.data(), &directory)) return;
+  const Busy hold;
+  for_each_container(directory, [&](Container& c) {
+    Cursor at;
+    while (const Name* const n = next_name(c.segment, &at)) {
+      const Version v = current(n);
+      if (v.state != kPacked && v.state != kOpened) continue;
+      struct stat about;
+      fill_stat(c, v, &about);
+      if (!each(with, n->text, about.st_ino)) return;
+    }
+  });
+}
+
+void directories_moved() {
+  const Busy hold;
+  forget_paths();
+}
+
+void end() {
+  const Busy hold;
+  leave_all();
+}
+
+void forked() {
+  base::store(&busy, 0u);
+  const Busy hold;
+  forget_all();
+}
+
+}  // namespace
+
+namespace {
+
+// What the real file was made of: other openings of the same memory have nothing newer while they
+// have these contents.
+void note_contents(Name* n, int memory, const struct stat& about) {
+  const LockedName locked(n);
+  Version v = current(n);
+  if (v.state != kReal) return;
+  v.bytes = static_cast<uint64_t>(about.st_size);
+  if (!checksum(memory, v.bytes, &v.crc)) v.bytes = ~uint64_t{0};
+  publish(n, v);
+}
+
+}  // namespace
+
+Result make_real_file(Layer& l) {
+  const int from = l.file->descriptor;
+  struct stat about;
+  if (base::system_call(SYS_fstat, from, reinterpret_cast<long>(&about)) != 0) return -EBADF;
+  Container* c = nullptr;
+  Name* const n = name_of(l, &c);
+  if (n == nullptr) return -ENOENT;
+  char path[sizeof c->path];
+  base::Writer(path, sizeof path)
+      .add({c->directory, c->directory_bytes}).add("/").add({n->text, n->bytes});
+  const long fd = base::open_at(AT_FDCWD, path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC,
+                                (about.st_mode & 07777) | 0600);
+  if (base::failed(fd)) return fd;
+  off_t at = 0;
+  long sent = 1;
+  while (at < about.st_size && sent > 0)
+    sent = base::system_call(SYS_sendfile, fd, from, reinterpret_cast<long>(&at),
+                             about.st_size - at);
+  base::system_call(SYS_fchmod, fd, about.st_mode & 07777);
+  if (at < about.st_size) {
+    base::close_fd(static_cast<int>(fd));
+    base::unlink_path(path);
+    return sent < 0 ? sent : -EIO;
+  }
+  const timespec times[2] = {about.st_atim, about.st_mtim};
+  base::system_call(SYS_utimensat, fd, 0, reinterpret_cast<long>(times), 0);
+  const int error = current(n).state != kReal ? mark_gone(*c, n, kReal) : 0;
+  base::store(&n->live, uint64_t{0});
+  if (error == 0) {
+    note_contents(n, from, about);
+    turned_real(true);
+  }
+  return error == 0 ? fd : -error;
+}
+
+namespace {
+
+// The real file that another process has made of the same memory; kPass: there is none.
+Result open_made_real(Layer& l) {
+  Container* c = nullptr;
+  const Name* const n = name_of(l, &c);
+  if (n == nullptr || current(n).state != kReal || base::load(&n->live) != 0) return kPass;
+  char path[sizeof c->path];
+  base::Writer(path, sizeof path)
+      .add({c->directory, c->directory_bytes}).add("/").add({n->text, n->bytes});
+  const int access = (l.file->flags & O_ACCMODE) == O_RDONLY ? O_RDONLY : O_RDWR;
+  return base::open_at(AT_FDCWD, path, access | O_CLOEXEC);
+}
+
+Result make_open_real(Layer& l) {
+  const Busy hold;
+  if (const Result fd = open_made_real(l); fd != kPass) return fd;
+  return (l.file->flags & O_ACCMODE) != O_RDONLY ? make_real_file(l) : -EBADF;
+}
+
+void moved(Layer& l, int from, int to) {
+  const Busy hold;
+  Container* c = nullptr;
+  Name* const n = name_of(l, &c);
+  if (n == nullptr) return;
+  add_live(n, to);
+  end_live(n, from);
+}
+
+// What is open to be written is stored.
+Result end_open(Layer& l, stack::Ending how) {
+  stack::File* const f = l.file;
+  follow_real(l);
+  if (!f->in_memory || (f->flags & O_ACCMODE) == O_RDONLY) return 0;
+  f->syncs |= how == stack::Ending::kExit;  // what comes later is stored at once
+  return store(l);
+}
+
+}  // namespace
+
+const stack::NamesOfLayer kNames{
+    .stat = stat, .access = access, .change = change, .truncate = truncate, .remove = remove,
+    .remove_directory = remove_directory, .rename = rename, .make = make, .bring = bring,
+    .made = made, .removed = removed, .directories_moved = directories_moved, .list = list,
+    .hides = hides, .end_open = end_open, .end = end, .forked = forked,
+    .make_real = make_open_real, .change_open = change_open, .stat_open = stat_open,
+    .moved = moved,
+};
+
+}  // namespace weir::layers::pack

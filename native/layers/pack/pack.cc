@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layer pack: an open file is memory (memfd), which the kernel serves; at its close the contents go
+// into the container. So offsets, copies of descriptors, pipes and maps are as with any file.
+#include "layers/pack/pack.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/scratch.h"
+#include "layers/machinery/stack/in_memory.h"
+#include "layers/machinery/stack/inside.h"
+#include "layers/machinery/stack/lock.h"
+#include "layers/pack/crc32.h"
+#include "layers/pack/place.h"
+
+namespace weir::layers::pack {
+
+constinit uint32_t busy = 0;
+
+namespace {
+
+using namespace pack_declared;
+using stack::Opening;
+using stack::Reason;
+using stack::Transfer;
+
+void count(Layer& l, Statistic what, uint64_t n = 1) { l.statistics[what] += n; }
+
+uint64_t limit_of(const Layer& l) {
+  return rules::option_number(*l.spec, "limit", kDefaultLimit);
+}
+
+// Where contents go as they are: what is written must be on disk when the call returns.
+bool is_passed_on(int flags) {
+  return (flags & (O_DIRECT | O_DSYNC | O_SYNC)) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
+}
+
+bool writes(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
+
+// The same memory for reading alone, under the same number.
+long turn_to_reading(int fd, int flags) {
+  char path[32];
+  base::Writer(path, sizeof path).add("/proc/self/fd/").add_number(static_cast<uint64_t>(fd));
+  const long reads = base::open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+  if (base::failed(reads)) return reads;
+  base::system_call(SYS_dup3, reads, fd, flags & O_CLOEXEC);
+  base::close_fd(static_cast<int>(reads));
+  return fd;
+}
+
+// New memory under the lowest free number; the contents of a version in it.
+long open_memory(Container& c, Name* n, const Version& v, const Opening& o) {
+  uint64_t number = 0;
+  long fd = make_memory(o.flags, &number);
+  if (base::failed(fd)) return fd;
+  const int file = static_cast<int>(fd);
+  int error = 0;
+  if (v.state == kPacked && (o.flags & O_TRUNC) == 0) error = fetch(c, v, n->bytes, file);
+  base::system_call(SYS_fchmod, file, v.mode);
+  if ((o.flags & O_TRUNC) == 0 && v.state == kPacked) {
+    const timespec times[2] = {{0, UTIME_OMIT}, {static_cast<time_t>(v.seconds), v.nanoseconds}};
+    base::system_call(SYS_utimensat, file, 0, reinterpret_cast<long>(times), 0);
+  }
+  if (error != 0) fd = -error;
+  else if (!writes(o.flags)) fd = turn_to_reading(file, o.flags);
+  if (base::failed(fd)) base::close_fd(file);
+  else begin_live(n, number, file);
+  return fd;
+}
+
+Version new_version(Container& c, unsigned mode) {
+  Version v{};
+  v.state = kOpened;
+  v.birth = base::fetch_add(&c.segment.shared->sequence, uint64_t{1});
+  v.mode = static_cast<uint16_t>(mode & 07777 & ~base::load(&stack::creation_mask));
+  v.user = static_cast<uint32_t>(base::system_call(SYS_geteuid));
+  v.group = static_cast<uint32_t>(base::system_call(SYS_getegid));
+  timespec now{};
+  base::system_call(SYS_clock_gettime, 0, reinterpret_cast<long>(&now));
+  v.seconds = now.tv_sec;
+  v.nanoseconds = static_cast<uint32_t>(now.tv_nsec);
+  v.process = kProcesses;
+  return v;
+}
+
+Result not_allowed(const Version& v, int flags) {
+  const int access = flags & O_ACCMODE;
+  const int mode = (access != O_WRONLY ? 4 : 0) | (access != O_RDONLY ? 2 : 0);
+  return is_allowed(v, mode) ? 0 : -EACCES;
+}
+
+// A name that is there, or one that O_CREAT makes. kPass: the kernel opens it.
+Result open_name(Layer& l, Container& c, Name* n, const Opening& o) {
+  State& s = state(l);
+  Version v = current(n);
+  const bool there = v.state == kPacked || v.state == kOpened;
+  if (there && (o.flags & O_CREAT) != 0 && (o.flags & O_EXCL) != 0) return -EEXIST;
+  if (there) {
+    if (const Result no = not_allowed(v, o.flags); no != 0) return no;
+  } else if (v.state == kReal || (o.flags & O_CREAT) == 0) {
+    return stack::kPass;
+  } else {
+    if (const int error = open_file(c, true); error != 0) return -error;
+    const LockedName locked(n);
+    const Version now = current(n);
+    if (now.state == kPacked || now.state == kOpened) {  // another process was faster
+      if ((o.flags & O_EXCL) != 0) return -EEXIST;
+      v = now;
+    } else {
+      v = new_version(c, o.mode);
+      publish(n, v);
+      s.owes = true;
+    }
+  }
+  if (s.owes && !writes(o.flags)) {  // there is no close that would store the empty file
+    if (const Result made = truncate_name(c, n, 0); made != 0) return made;
+    v = current(n);
+  }
+  if ((o.flags & O_TRUNC) != 0 && !writes(o.flags)) {
+    if (const Result cut = truncate_name(c, n, 0); cut != 0) return cut;
+    v = current(n);
+  }
+  if (writes(o.flags) && (o.flags & O_TRUNC) != 0) s.owes = true;
+  s.birth = v.birth;
+  long fd = base::load(&n->live) != 0 ? open_live(n, o.flags) : -ENOENT;
+  if (!base::failed(fd)) add_live(n, static_cast<int>(fd));
+  else fd = open_memory(c, n, v, o);
+  if (!base::failed(fd) && (o.flags & O_APPEND) != 0)
+    base::system_call(SYS_fcntl, fd, F_SETFL, O_APPEND);
+  return fd;
+}
+
+Result open(Layer& l, Opening& o) {
+  const base::Scratch room;
+  Place place;
+  const uint64_t turned = turned_real(false);
+  const bool passed_on = is_passed_on(o.flags);
+  if (!stack::find_place({o.directory, o.path, false}, kNames, room.data(), &place))
+    return open_below(l, o);
+  place.spec = l.spec;
+  Result fd = stack::kPass;
+  {
+    const Busy hold;
+    int error = 0;
+    const bool makes = (o.flags & O_CREAT) != 0 && !passed_on;
+    Container* const c = container_of(*l.spec, place.directory, makes, &error);
+    if (c == nullptr && error != 0) stack::note_bypass(l, Reason::kNoMemory);
+    if (c != nullptr && c->segment.shared->leaves != 0) {
+      stack::note_bypass(l, Reason::kCached);
+    } else if (c != nullptr && place.name.size <= kLongestName &&
+               kind_of_name(*l.spec, place.name) == 0) {
+      Name* const n = makes ? make_name(c->segment, place.name) : find_name(c->segment, place.name);
+      const bool is_open = n != nullptr && base::load(&n->live) != 0;
+      if (n != nullptr && passed_on && !is_open) make_real(*c, n);
+      else if (n != nullptr) fd = open_name(l, *c, n, o);
+    }
+  }
+  if (fd == stack::kPass) {
+    fd = open_below(l, o);
+    if (fd >= 0 && (o.flags & O_CREAT) != 0) kNames.made({o.directory, o.path, false});
+    return fd;
+  }
+  if (fd < 0) return fd;
+  l.file->in_memory = true;
+  state(l).turned = turned;
+  if (!writes(o.flags)) count(l, kServed);
+  return fd;
+}
+
+Result read(Layer& l, const Transfer& t) {
+  stack::File* const f = l.file;
+  follow_real(l);
+  if (!f->in_memory) return read_below(l, t);
+  if ((f->flags & O_ACCMODE) == O_WRONLY) return -EBADF;
+  return f->bottom->kind->read(*f->bottom, t);
+}
+
+// What was written since the last look made the file larger than the limit.
+bool is_large(Layer& l) {
+  State& s = state(l);
+  struct stat about {};
+  base::system_call(SYS_fstat, l.file->descriptor, reinterpret_cast<long>(&about));
+  s.written = static_cast<uint64_t>(about.st_size);
+  return s.written > limit_of(l);
+}
+
+Result sync(Layer& l, bool data_only);
+
+Result write(Layer& l, const Transfer& t) {
+  stack::File* const f = l.file;
+  follow_real(l);
+  if (!f->in_memory) return write_below(l, t);
+  if (!writes(f->flags)) return -EBADF;
+  const bool locked = stack::lock(f);
+  const Result r = f->bottom->kind->write(*f->bottom, t);
+  if (r > 0) state(l).written += static_cast<uint64_t>(r);
+  const bool large = f->in_memory && state(l).written > limit_of(l) && is_large(l);
+  if (locked) stack::unlock(f);
+  if (large) stack::make_real(f, Reason::kLargeRequests);
+  if (WEIR_UNLIKELY((f->flags & O_DSYNC) != 0) && f->in_memory && r > 0) {
+    if (const Result synced = sync(l, true); synced < 0) return synced;
+  }
+  if (WEIR_UNLIKELY(f->syncs) && f->in_memory) {  // no close will follow
+    const Result stored = store(l);
+    const Busy hold;
+    leave_all();
+    if (stored < 0) return stored;
+  }
+  return r;
+}
+
+Result sync(Layer& l, bool data_only) {
+  follow_real(l);
+  if (!l.file->in_memory) return sync_below(l, data_only);
+  if (const Result stored = store(l); stored < 0) return stored;
+  const Busy hold;
+  Container* c = nullptr;
+  if (name_of(l, &c) == nullptr || c == nullptr) return 0;
+  if (const int error = flush(*c); error != 0) return -error;
+  return c->file >= 0 ? base::system_call(SYS_fdatasync, c->file) : 0;
+}
+
+void close(Layer& l) {
+  stack::File* const f = l.file;
+  follow_real(l);
+  if (!f->in_memory || f->descriptor < 0) return;
+  if (const Result r = store(l); r < 0) stack::defer_error(l, static_cast<int>(-r), 0);
+  const Busy hold;
+  Container* c = nullptr;
+  if (Name* const n = name_of(l, &c); n != nullptr) end_live(n, f->descriptor);
+  if (f->syncs) leave_all();
+  f->in_memory = false;
+}
+
+// Whether the open file holds the contents that the version says.
+bool has_contents(int fd, const struct stat& about, const Version& v) {
+  uint32_t crc = 0;
+  return static_cast<uint64_t>(about.st_size) == v.bytes && checksum(fd, v.bytes, &crc) &&
+         crc == v.crc;
+}
+
+bool is_same(int fd, const struct stat& about, const Version& v) {
+  if (v.state != kPacked) return false;
+  if ((about.st_mode & 07777) != v.mode || about.st_uid != v.user || about.st_gid != v.group ||
+      about.st_mtim.tv_sec != v.seconds || about.st_mtim.tv_nsec != v.nanoseconds)
+    return false;
+  return has_contents(fd, about, v);
+}
+
+// It has become a real file by its name meanwhile: these contents are newer.
+Result copy_to_real(Layer& l) {
+  const Result fd = make_real_file(l);
+  if (fd < 0) return fd;
+  return base::close_fd(static_cast<int>(fd));
+}
+
+}  // namespace
+
+void follow_real(Layer& l) {
+  stack::File* const f = l.file;
+  const uint64_t now = turned_real(false);
+  if (WEIR_LIKELY(!f->in_memory || now == state(l).turned || f->descriptor < 0)) return;
+  state(l).turned = now;
+  bool real = false;
+  {
+    const Busy hold;
+    Container* c = nullptr;
+    const Name* const n = name_of(l, &c);
+    real = n != nullptr && current(n).state == kReal;
+  }
+  if (real) stack::make_real(f, Reason::kUnsupported);
+}
+
+bool checksum(int fd, uint64_t bytes, uint32_t* crc) {
+  *crc = 0;
+  if (bytes == 0) return true;
+  const long at = base::map(bytes, PROT_READ, MAP_SHARED, fd);
+  if (base::failed(at)) return false;
+  *crc = crc32(0, reinterpret_cast<const void*>(at), bytes);
+  base::unmap(reinterpret_cast<void*>(at), bytes);
+  return true;
+}
+
+Name* name_of(Layer& l, Container** container) {
+  const base::Scratch room;
+  Place place;
+  int error = 0;
+  if (!stack::find_place({AT_FDCWD, l.file->path, false}, kNames, room.data(), &place))
+    return nullptr;
+  const bool late = state(l).late;
+  Container* const c = *container = container_of(*l.spec, place.directory, late, &error);
+  if (c != nullptr && late) return make_name(c->segment, place.name);
+  Name* n = c != nullptr ? find_name(c->segment, place.name) : nullptr;
+  for (int hops = 0; n != nullptr && hops < 64; ++hops) {
+    const Version v = current(n);
+    if (v.birth == state(l).birth && v.state != kAbsent) return n;
+    if (n->moved_birth != state(l).birth || n->moved_place == 0) return nullptr;
+    n = name_at(c->segment, n->moved_place);
+  }
+  return nullptr;
+}
+
+Result store(Layer& l) {
+  State& s = state(l);
+  struct stat about;
+  const int fd = l.file->descriptor;
+  if (!l.file->in_memory || !writes(l.file->flags)) return 0;
+  if (base::system_call(SYS_fstat, fd, reinterpret_cast<long>(&about)) != 0) return -EBADF;
+  const Busy hold;
+  Container* c = nullptr;
+  Name* const n = name_of(l, &c);
+  if (n == nullptr) return 0;  // it has been removed
+  const Version v = current(n);
+  if (v.state == kAbsent && !s.late) return 0;
+  s.late = l.file->syncs;
+  if (v.state == kReal) return has_contents(fd, about, v) ? 0 : copy_to_real(l);
+  if (!s.owes && is_same(fd, about, v)) return 0;
+  if (static_cast<uint64_t>(about.st_size) > limit_of(l)) {
+    count(l, kSpilled);
+    stack::note_bypass(l, Reason::kLargeRequests);
+    return copy_to_real(l);
+  }
+  const Counts before = counts;
+  const int error = append(*c, n, fd, about);
+  count(l, kContainerWrites, counts.writes - before.writes);
+  if (error != 0) return -error;
+  s.owes = false;
+  count(l, kStored);
+  count(l, kStoredBytes, static_cast<uint64_t>(about.st_size));
+  return 0;
+}
+
+}  // namespace weir::layers::pack
+
+namespace weir::layers {
+
+const stack::Kind kPack{
+    .name = pack_declared::kName, .flags = stack::kOrdered, .state_bytes = sizeof(pack::State),
+    .statistics_count = pack_declared::kStatistics, .create = nullptr, .open = pack::open,
+    .ready = nullptr, .read = pack::read, .write = pack::write, .size = nullptr,
+    .truncate = nullptr, .flush = nullptr, .sync = pack::sync, .invalidate = nullptr,
+    .close = pack::close, .names = &pack::kNames,
+};
+
+}  // namespace weir::layers

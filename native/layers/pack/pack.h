@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the layer's parts share: its lock, and its open files.
+#pragma once
+
+#include "layers/machinery/stack/busy.h"
+#include "layers/machinery/stack/names_of_layers.h"
+#include "layers/pack/container.h"
+#include "layers/pack/declared.h"
+
+namespace weir::layers::pack {
+
+using stack::Layer;
+using stack::Place;
+using stack::Result;
+
+extern WEIR_OWN uint32_t busy;
+using Busy = stack::BusyWith<&busy>;
+
+// Of one opening.
+struct State {
+  uint64_t birth;    // the file's
+  uint64_t written;  // since its size was looked at
+  uint64_t turned;   // turned_real() when it was last found in memory
+  bool late;         // the process is ending: the name alone says which file it is
+  bool owes;         // made or emptied by this open: stored even if nothing differs
+};
+inline State& state(Layer& l) { return *static_cast<State*>(l.state()); }
+
+// The name of an open file, where it has gone; null: it was removed. Busy is held.
+Name* name_of(Layer& l, Container** container);
+// The memory of a file that is open somewhere (live.cc): opened again; -errno: nobody has it open.
+long open_live(const Name* n, int flags);
+// New memory, as memfd_create. begin_live: it is this name's, open under a descriptor.
+long make_memory(int flags, uint64_t* number);
+void begin_live(Name* n, uint64_t number, int fd);
+// The same memory is open under one more descriptor; under one fewer.
+void add_live(Name* n, int fd);
+void end_live(Name* n, int fd);
+// What lies under one name is that of another from now on.
+void move_live(Name* from, Name* to);
+// The CRC-32 of the first bytes of an open file. False: it cannot be read.
+bool checksum(int fd, uint64_t bytes, uint32_t* crc);
+// Contents cut or made longer, without an opening. 0 or -errno. Busy is held.
+Result truncate_name(Container& c, Name* n, uint64_t bytes);
+// What stat says of a version.
+void fill_stat(const Container& c, const Version& v, struct stat* to);
+bool is_allowed(const Version& v, int mode);
+
+// A copy of an open file's contents in a file of the file system; the descriptor or -errno.
+Result make_real_file(Layer& l);
+// The file leaves its memory where another process has made a real one of it.
+void follow_real(Layer& l);
+// Its contents into the container. 0 or -errno.
+Result store(Layer& l);
+
+extern const stack::NamesOfLayer kNames;
+
+}  // namespace weir::layers::pack

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the processes of a node share of one container: names and where their contents lie, where
+// the next range begins, who takes part. A file in shared memory,
+//   /dev/shm/weir.<uid>.pack/<node>/<device>-<inode>-<hash of the container's name>
+// made by the first process that needs it and removed by the last. It is no format: whoever finds
+// one whose processes have all died makes a new one from the container (docs/formats/pack.md).
+//
+// Order of publication: contents first, then the version that points to them, then `current`. A
+// process killed at any instruction leaves the old version or the new one.
+#pragma once
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/text.h"
+#include "layers/machinery/node/lock.h"
+#include "layers/pack/zip.h"
+
+namespace weir::layers::pack {
+
+inline constexpr uint64_t kSharedMagic = 0x316b636170726965;  // "eirpack1"
+inline constexpr uint32_t kHeads = 1u << 16, kProcesses = 1024, kOthers = 64;
+inline constexpr uint32_t kWindows = 32;
+inline constexpr uint64_t kWindowBytes = 1u << 20;
+inline constexpr uint64_t kHeapBytes = 512u << 20, kHeapStep = 1u << 20;
+
+enum NameState : uint8_t {
+  kAbsent = 0,
+  kOpened = 1,  // made by open, and never closed: an empty file until then
+  kPacked = 2,  // its contents lie in the container
+  kReal = 3,    // a file of the file system
+};
+
+// What stat says of a file, and where its contents lie.
+struct Version {
+  uint64_t offset, bytes, sequence;
+  uint64_t birth;  // the file, whatever its contents; also of one that has become real
+  int64_t seconds;
+  uint32_t nanoseconds, crc, user, group;
+  uint32_t process;  // whose chunk it may lie in still, as an index; kProcesses: written
+  uint16_t mode;
+  uint8_t state;
+  uint8_t container;  // 0: this node's; else one of another node, 1 + its place in `others`
+};
+
+// A descriptor of a process.
+struct Opened {
+  int32_t process, descriptor;  // 0, -: free
+};
+inline constexpr int kOpenings = 4;
+
+// One name. Never removed from its list and never moved.
+struct Name {
+  uint32_t next;  // of the same head, in units of 8 bytes from the beginning; 0: none
+  uint32_t hash;
+  node::Lock lock;   // of who changes it
+  uint32_t current;  // counts versions; the lowest bit says which of the two is the last
+  Version versions[2];
+  // The memory of openings that have not been closed yet, so that others see the same file: its
+  // number and who made it, which its own name has, and where it is open. 0: none.
+  uint64_t live;
+  int32_t live_maker;
+  uint32_t live_unused;
+  Opened opened[kOpenings];
+  // Under which name the file with this birth goes on.
+  uint64_t moved_birth;
+  uint32_t moved_place;
+  uint32_t bytes;
+  char text[];  // zero-terminated
+};
+
+struct Process {
+  uint64_t identity;  // node::Identity; 0: free
+  uint64_t chunk_offset;  // of the range of the container that its arena has, UINT64_MAX: none
+  uint32_t chunk_bytes, unused;  // filled so far
+  char arena[200];  // path of the arena with that chunk
+};
+
+// A piece of the container that the processes of the node read once.
+struct Window {
+  node::Lock lock;   // of who reads it or copies from it
+  uint32_t backed;   // its memory is there
+  uint64_t wanted;   // 1 + the piece that somebody has read from
+  uint64_t number;   // 1 + the piece that it holds; 0: none
+  uint64_t bytes;    // of it, as far as the file went
+};
+
+struct Shared {
+  uint64_t magic;       // last, when the rest is there
+  uint64_t end;         // of what is reserved in the container
+  uint64_t sequence;    // of the next record
+  uint64_t heap_used;   // bytes, from the beginning of the file
+  uint64_t heap_backed;
+  uint64_t directory_at;  // where the container's own directory was, that is current; 0: none
+  uint32_t has_file;      // the container exists
+  uint32_t file_number;   // counts removals of it
+  uint32_t refused;       // an errno: what lies there is no container of this node
+  uint32_t leaves;        // files stay real: they cost less here
+  uint32_t changed;       // since the container's directory was read or written
+  uint32_t other_count;   // containers of other nodes
+  char own[kLongestName + 1];  // name of this node's container
+  char others[kOthers][kLongestName + 1];
+  Window windows[kWindows];
+  uint32_t heads[kHeads];
+  Process processes[kProcesses];
+};
+
+inline constexpr uint64_t kHeapAt = (sizeof(Shared) + 4095) / 4096 * 4096;
+inline constexpr uint64_t kWindowsAt = kHeapAt + kHeapBytes;
+inline constexpr uint64_t kSharedBytes = kWindowsAt + kWindows * kWindowBytes;
+
+inline uint64_t packed_identity(node::Identity who) { return uint64_t{who.start} << 32 | who.pid; }
+inline node::Identity unpacked_identity(uint64_t who) {
+  return {static_cast<uint32_t>(who), static_cast<uint32_t>(who >> 32)};
+}
+
+// The mapping of this process. `path`: of the file, to back more of it.
+struct Segment {
+  Shared* shared;
+  char path[192];
+};
+
+// Memory that no store can fail in; false: /dev/shm has no room for it.
+bool back(const Segment& s, uint64_t offset, uint64_t bytes);
+// Null: there is none. Any thread, no lock.
+Name* find_name(const Segment& s, base::Text name);
+// The existing one, or a new one with state kAbsent. Null: no memory.
+Name* make_name(const Segment& s, base::Text name);
+// The last version as a whole: read again when somebody has published meanwhile.
+Version current(const Name* n);
+inline uint32_t place_of(const Segment& s, const Name* n) {
+  return static_cast<uint32_t>(
+      (reinterpret_cast<const char*>(n) - reinterpret_cast<const char*>(s.shared)) / 8);
+}
+Name* name_at(const Segment& s, uint32_t place);
+// Under the name's lock.
+void publish(Name* n, const Version& v);
+// All names in any order: *at is 0 at first. Null: no more. One made meanwhile may be missed.
+struct Cursor {
+  uint32_t head = 0, place = 0;
+};
+Name* next_name(const Segment& s, Cursor* at);
+
+class LockedName {  // the caller holds back signals
+ public:
+  explicit LockedName(Name* n) : name_(n), taken_(node::take(n->lock) != node::Taken::kNot) {}
+  ~LockedName() {
+    if (taken_) node::release(name_->lock);
+  }
+  LockedName(const LockedName&) = delete;
+  LockedName& operator=(const LockedName&) = delete;
+
+ private:
+  Name* name_;
+  bool taken_;
+};
+
+}  // namespace weir::layers::pack

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes are killed at random moments; whatever had been closed before is in the container."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+
+import pytest
+
+from weir.pack import Container, repair, verify
+
+# Writes files of its own, and states each that has been closed on standard output.
+WRITER = """
+import os, sys
+directory, rank = sys.argv[1], int(sys.argv[2])
+os.write(1, b"ready\\n")
+for i in range(100000):
+    name = f"f{rank}.{i}.dat"
+    data = (f"{rank} {i} " * (1 + i * 7919 % 900)).encode()
+    with open(f"{directory}/{name}", "wb", buffering=0) as f:
+        f.write(data)
+    os.write(1, f"{name} {len(data)}\\n".encode())
+"""
+RANKS = 3
+RULES = "weir-rules 1\nrule source=test:1 name=*.dat stack=pack:name=plots.zip:always=1|system\n"
+
+
+def _kill_once(weir_env, directory, pause_s):
+    """Names with sizes that were closed when all writers were killed at once."""
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, directory, str(rank)], env=weir_env,
+            stdout=subprocess.PIPE)
+        for rank in range(RANKS)
+    ]
+    for writer in writers:
+        assert writer.stdout.readline() == b"ready\n"
+    time.sleep(pause_s)
+    for writer in writers:
+        writer.send_signal(signal.SIGKILL)
+    closed = {}
+    for writer in writers:
+        lines = writer.communicate(timeout=60)[0].decode().splitlines(keepends=True)
+        for line in lines:
+            if line.endswith("\n"):
+                name, size = line.split()
+                closed[name] = int(size)
+    return closed
+
+
+def _wait_for_daemon(container, closed):
+    """Until the write-back daemon has written what the killed processes had closed."""
+    end = time.monotonic() + 60
+    while True:
+        with Container(container) as archive:
+            found = archive.scan()
+        missing = [name for name in closed if name not in found]
+        if not missing or time.monotonic() > end:
+            return found, missing
+        time.sleep(0.05)
+
+
+@pytest.mark.timeout(3000)
+def test_what_was_closed_before_a_kill_is_there(preload, tmp_path):
+    kills = int(os.environ.get("WEIR_TEST_KILLS", "0")) or 4
+    seed = int(os.environ.get("WEIR_TEST_SEED", "1"))
+    print("seed", seed)
+    rng = random.Random(seed)
+    total = 0
+    for kill in range(kills):
+        directory = tmp_path / f"k{kill}"
+        directory.mkdir()
+        job = f"pytest-pack-{os.getpid()}-{kill}"
+        env = {**os.environ, "LD_PRELOAD": str(preload), "WEIR_RULES": RULES, "WEIR_JOB": job}
+        closed = _kill_once(env, directory, rng.random() * 0.3)
+        container = directory / "plots.zip"
+        if not closed and not container.exists():
+            continue
+        found, missing = _wait_for_daemon(container, closed)
+        assert missing == []
+        assert {name: found[name].size_bytes for name in closed} == closed
+        files, written = repair(container)
+        assert written and files >= len(closed)
+        assert verify(container) == (files, [])
+        assert zipfile.ZipFile(container).testzip() is None
+        total += len(closed)
+        for path in directory.iterdir():
+            path.unlink()
+        directory.rmdir()
+    print(f"{kills * RANKS} processes killed, {total} files closed before, 0 lost")

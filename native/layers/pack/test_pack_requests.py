@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests that reach the file system: a few for the container, not some for each file."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import uuid
+
+import pytest
+
+FILES, RANKS = 300, 3
+PROGRAM = """
+import os, sys
+directory, rank, ranks, files = sys.argv[1], *map(int, sys.argv[2:5])
+for i in range(rank, files, ranks):
+    data = str(i).encode() * 500
+    if sys.argv[5] == "create":
+        fd = os.open(f"{directory}/{i}.dat", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        assert os.write(fd, data) == len(data)
+    else:
+        fd = os.open(f"{directory}/{i}.dat", os.O_RDONLY)
+        assert os.read(fd, 10000) == data
+    os.close(fd)
+"""
+
+
+@pytest.fixture
+def job(preload):
+    name = f"pytest-pack-{uuid.uuid4().hex[:12]}"
+    rules = "weir-rules 1\nrule source=test:1 name=*.dat stack=pack:name=plots.zip|system\n"
+    yield {**os.environ, "LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": name}
+    shutil.rmtree(f"/dev/shm/weir.{os.geteuid()}.{name}", ignore_errors=True)
+
+
+def requests_of(fs, env, directory, what):
+    before = fs.stats().requests
+    ranks = [
+        subprocess.Popen([sys.executable, "-c", PROGRAM, directory, str(rank), str(RANKS),
+            str(FILES), what], env=env)
+        for rank in range(RANKS)
+    ]
+    assert [rank.wait(timeout=120) for rank in ranks] == [0] * RANKS
+    after = fs.stats().requests
+    return {kind: n - before.get(kind, 0) for kind, n in after.items() if n != before.get(kind, 0)}
+
+
+def metadata(requests):
+    return sum(n for kind, n in requests.items() if kind not in ("read", "write"))
+
+
+@pytest.mark.timeout(300)
+def test_requests_do_not_grow_with_the_number_of_files(testfs, job):
+    fs = testfs("direct")
+    directory = fs.path / "plots"
+    directory.mkdir()
+    made = requests_of(fs, job, directory, "create")
+    read = requests_of(fs, job, directory, "read")
+    # By each rank: the container is found, opened, locked and closed.
+    assert metadata(made) < 40 * RANKS and metadata(read) < 40 * RANKS
+    assert made["write"] < 10 * RANKS and read["read"] < 10 * RANKS
+    assert os.listdir(directory) == ["plots.zip"]

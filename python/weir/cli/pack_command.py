@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``weir pack``: ls, extract, verify, repair, merge"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+app = typer.Typer(
+    help="Containers of the layer pack: list, extract, verify, repair and merge them.",
+    no_args_is_help=True,
+)
+
+Archive = Annotated[Path, typer.Argument(metavar="CONTAINER",
+    help="The container, such as plots.zip.")]
+
+
+@app.command()
+def ls(container: Archive) -> None:
+    """Print mode, size, time and name of each file."""
+    import stat
+    import time
+
+    from weir.pack import Container
+
+    with Container(container) as archive:
+        for name, record in sorted(archive.files().items()):
+            moment = time.strftime("%Y-%m-%d %H:%M", time.localtime(record.mtime_ns // 10**9))
+            mode = stat.filemode(stat.S_IFREG | record.mode)
+            typer.echo(f"{mode} {record.size_bytes:>12,} {moment} {name}")
+
+
+@app.command()
+def extract(
+    container: Archive,
+    names: Annotated[Optional[list[str]], typer.Argument(metavar="[NAME]...",
+        help="Files; default: all.")] = None,
+    directory: Annotated[Optional[Path], typer.Option("-C", "--directory", metavar="DIR",
+        help="Write into DIR instead of the directory of the container.")] = None,
+    jobs: Annotated[int, typer.Option(metavar="N", min=1, max=256,
+        help="Number of files written at a time.")] = 16,
+) -> None:
+    """Make real files of packed ones. Files that exist are left as they are (exit status 1)."""
+    from weir.pack import extract as extract_files
+
+    count, wrong = extract_files(container, directory, names or (), jobs)
+    for text in wrong[:20]:
+        typer.echo(text, err=True)
+    if len(wrong) > 20:
+        typer.echo(f"and {len(wrong) - 20} more", err=True)
+    typer.echo(f"{count} files extracted")
+    if wrong:
+        raise typer.Exit(1)
+
+
+@app.command()
+def verify(container: Archive) -> None:
+    """Read all files and compare their checksums (exit status 1: something is wrong)."""
+    from weir.pack import verify as verify_files
+
+    count, problems = verify_files(container)
+    for problem in problems:
+        typer.echo(f"{problem.name or container} {problem.text}", err=True)
+    typer.echo(f"{count} files, {len(problems)} problems")
+    if problems:
+        raise typer.Exit(1)
+
+
+@app.command()
+def repair(container: Archive) -> None:
+    """Write the directory of an archive anew from its records, after a job was killed."""
+    from weir.pack import repair as repair_directory
+
+    count, written = repair_directory(container)
+    typer.echo(f"{container}: {count} files, "
+               f"{'directory written' if written else 'nothing to repair'}")
+
+
+@app.command()
+def merge(
+    output: Annotated[Path, typer.Argument(metavar="OUT", help="The new container.")],
+    containers: Annotated[list[Path], typer.Argument(metavar="CONTAINER...",
+        help="Containers of the nodes of a job.")],
+) -> None:
+    """Make one container of several; of files with one name the newest counts."""
+    from weir.pack import merge as merge_files
+
+    typer.echo(f"{output}: {merge_files(containers, output)} files")

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands that write: real files, a new directory, one container of several."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+import zlib
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from weir._errors import InputError, StorageError
+from weir.pack.archive import Container
+from weir.pack.records import OWNER, OWNER_NAME, Record, central, local, tail
+
+_OFD_SETLK, _PIECE = 37, 4 << 20  # fcntl.F_OFD_SETLK of Python 3.12
+
+
+def _check_name(record: Record) -> None:
+    if "/" in record.name or record.name in (".", "..") or "\0" in record.name:
+        raise InputError(f"{record.name!r} is no file name: the container is damaged")
+
+
+def _extract_one(container: Container, record: Record, directory: Path) -> str | None:
+    """Writes one file; what is wrong with it, or None."""
+    data = container.read(record)
+    if zlib.crc32(data) != record.crc:
+        return f"{record.name} differs from its checksum: not extracted"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    path = directory / record.name
+    try:
+        fd = os.open(path, flags, record.mode | 0o200)
+    except FileExistsError:
+        return f"{path} exists: not extracted"
+    try:
+        while data:
+            data = data[os.write(fd, data) :]
+        if record.mode & 0o200 == 0:
+            os.fchmod(fd, record.mode)
+        os.utime(fd, ns=(record.mtime_ns, record.mtime_ns))
+    finally:
+        os.close(fd)
+    return None
+
+
+def extract(path: str | os.PathLike[str], directory: Path | None = None,
+        names: Iterable[str] = (), jobs: int = 16) -> tuple[int, list[str]]:
+    """Makes real files of packed ones in `directory` (the container's own), `jobs` at a time. How
+    many, and what was left out and why. Existing files stay.
+
+    Raises InputError, StorageError.
+    """
+    with Container(path) as container:
+        files = container.files()
+        wanted = list(names) or list(files)
+        if missing := [name for name in wanted if name not in files]:
+            raise InputError(f"{path} has no file {missing[0]!r}; see weir pack ls")
+        where = directory or container.path.resolve().parent
+        for name in wanted:
+            _check_name(files[name])
+        try:
+            where.mkdir(parents=True, exist_ok=True)
+            with ThreadPoolExecutor(jobs) as pool:
+                results = list(pool.map(
+                    lambda name: _extract_one(container, files[name], where), wanted))
+        except OSError as error:
+            raise StorageError(f"cannot write into {where}: {error.strerror}") from None
+    wrong = [result for result in results if result]
+    return len(results) - len(wrong), wrong
+
+
+def _lock(container: Container) -> None:
+    range_ = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
+    try:
+        fcntl.fcntl(container.file, _OFD_SETLK, range_)
+    except OSError:
+        raise InputError(
+            f"{container.path} is in use: wait until the job that writes to it has ended"
+        ) from None
+
+
+def _end_with(container: Container, files: Iterable[Record]) -> int:
+    rows = [central(record) for record in files]
+    at = container.size_bytes
+    data = b"".join(rows)
+    data += tail(len(rows), len(data), at)
+    fd = container.file.fileno()
+    done = 0
+    try:
+        while done < len(data):
+            done += os.pwrite(fd, data[done:], at + done)
+        os.fsync(fd)
+    except OSError as error:
+        raise StorageError(f"cannot write {container.path}: {error.strerror}") from None
+    return len(rows)
+
+
+def repair(path: str | os.PathLike[str]) -> tuple[int, bool]:
+    """Writes a new directory from the records behind everything that is there, where it is missing.
+    Number of files, and whether one was written.
+
+    Raises InputError (no container, in use), StorageError.
+    """
+    with Container(path, "r+b") as container:
+        _lock(container)
+        container.size_bytes = os.fstat(container.file.fileno()).st_size
+        found = container.directory()
+        if found is not None:
+            return len(found), False
+        return _end_with(container, container.scan().values()), True
+
+
+def merge(paths: Iterable[str | os.PathLike[str]], output: Path) -> int:
+    """One container of several, as those of the nodes of a job. Of files with one name the newest
+    counts. Number of files.
+
+    Raises InputError, StorageError.
+    """
+    containers = [Container(path) for path in paths]
+    newest: dict[str, tuple[Container, Record]] = {}
+    for container in containers:
+        for name, record in container.files().items():
+            if name not in newest or newest[name][1].mtime_ns < record.mtime_ns:
+                newest[name] = (container, record)
+    first = Record(OWNER_NAME.decode(), 0, 0, 0, 0, 0, 0, 0, 0, OWNER)
+    partial = output.with_name(output.name + ".partial")
+    try:
+        with open(partial, "xb", buffering=_PIECE) as out:
+            out.write(local(first))
+            rows, at = [], first.header_bytes
+            for sequence, (container, record) in enumerate(newest.values(), 1):
+                moved = record.at(at, sequence)
+                out.write(local(moved))
+                _copy(container, record, out)
+                rows.append(central(moved))
+                at = moved.end
+            data = b"".join(rows)
+            out.write(data + tail(len(rows), len(data), at))
+        os.link(partial, output)
+        os.unlink(partial)
+    except OSError as error:
+        raise StorageError(f"cannot write {output}: {error.strerror}") from None
+    finally:
+        for container in containers:
+            container.file.close()
+    return len(newest)
+
+
+def _copy(container: Container, record: Record, out) -> None:
+    if container.crc(record) != record.crc:
+        raise InputError(f"{record.name} of {container.path} differs from its checksum")
+    offset = record.data_offset
+    while offset < record.end:
+        part = container.read_at(offset, min(_PIECE, record.end - offset))
+        out.write(part)
+        offset += len(part)
