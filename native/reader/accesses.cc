@@ -2,6 +2,8 @@
 #include "reader/accesses.h"
 
 #include <algorithm>
+#include <array>
+#include <deque>
 #include <unordered_map>
 
 #include "reader/hidden.h"
@@ -14,34 +16,29 @@ namespace {
 
 // Different sizes and strides of a file that are counted, as many as Darshan counts.
 constexpr size_t kValues = 32;
+constexpr size_t kAhead = 8;    // records between asking for a file's counts and using them
 constexpr size_t kGiven = 8;    // of which so many are handed out
 constexpr weir_reader_alignment kLostAlignment = {4096, 0};
 
-// Counts of different values, the last one that came first.
+// Counts of different values.
 class Counts {
  public:
   void add(uint64_t value) {
     ++all_;
-    if (!counts_.empty() && counts_[last_].value == value) {
-      ++counts_[last_].count;
+    size_t slot = home(value);
+    for (; places_[slot] != 0; slot = (slot + 1) % places_.size()) {
+      Count& one = counts_[places_[slot] - 1];
+      if (one.value != value) continue;
+      ++one.count;
       return;
     }
-    for (last_ = 0; last_ < counts_.size(); ++last_) {
-      if (counts_[last_].value == value) {
-        ++counts_[last_].count;
-        return;
-      }
-    }
-    if (counts_.size() < kValues) {
-      counts_.push_back({value, 1, 0, 0});
-    } else {
-      last_ = 0;
-    }
+    if (counts_.size() == kValues) return;
+    counts_.push_back({value, 1});
+    places_[slot] = uint8_t(counts_.size());
   }
 
-  bool is_regular(const weir_reader_common& one) const {
-    return one.count > 1 && one.count * 16 >= all_;
-  }
+  // Where its place is looked up.
+  const void* place(uint64_t value) const { return &places_[home(value)]; }
 
   // How many had a value that came at least twice, and in one of 16.
   uint64_t regular() const {
@@ -63,8 +60,17 @@ class Counts {
   }
 
  private:
-  std::vector<weir_reader_common> counts_;
-  size_t last_ = 0;
+  struct Count {
+    uint64_t value, count;
+  };
+
+  static constexpr unsigned kSlotBits = 6;  // twice as many as values
+
+  static size_t home(uint64_t value) { return value * 0x9e3779b97f4a7c15u >> (64 - kSlotBits); }
+  bool is_regular(const Count& one) const { return one.count > 1 && one.count * 16 >= all_; }
+
+  std::vector<Count> counts_;
+  std::array<uint8_t, 1 << kSlotBits> places_ = {};  // in counts_, from 1, by hash; 0: none
   uint64_t all_ = 0;
 };
 
@@ -150,9 +156,20 @@ class OfProcess {
       File& file = of(record.file());
       file.stream.move(record);
       if (opens) opened(file);
-    } else if (const auto known = at_.find(record.file()); known != at_.end()) {
-      opened(files_[known->second]);
+    } else if (const uint32_t known = place_of(record.file()); known != kNone) {
+      opened(files_[known]);
     }
+  }
+
+  // The record will be taken soon.
+  void prefetch(const Words& record) const {
+    const char found = kOps[record.op()].op_class;
+    const uint32_t place = found == 'R' || found == 'W' ? place_of(record.file()) : kNone;
+    if (place == kNone) return;
+    const File& file = files_[place];
+    const char* const from = reinterpret_cast<const char*>(&file);
+    for (size_t at = 0; at < offsetof(File, sizes); at += 64) __builtin_prefetch(from + at, 1);
+    __builtin_prefetch(file.sizes[found == 'W'].place(record.size()));
   }
 
   void give(Accesses& out) {
@@ -175,23 +192,34 @@ class OfProcess {
   }
 
  private:
-  File& of(uint32_t id) {
-    size_t& last = last_[id % kLast];
-    if (last < files_.size() && files_[last].sums.file == id) return files_[last];
-    const auto [found, is_new] = at_.try_emplace(id, files_.size());
-    last = found->second;
-    if (is_new) {
-      File& made = files_.emplace_back();
-      made.sums.process = process_;
-      made.sums.file = id;
-      made.sums.begin[0] = made.sums.begin[1] = ~uint64_t{0};
-      const uint32_t text = names_.text_of(process_, id);
-      if (text < alignment_.size()) made.alignment = alignment_[text];
-    }
-    return files_[last];
+  static constexpr uint32_t kNone = ~uint32_t{0}, kDense = 1 << 20;
+
+  uint32_t place_of(uint32_t id) const {
+    if (id < kDense) return id < dense_.size() ? dense_[id] : kNone;
+    const auto found = sparse_.find(id);
+    return found == sparse_.end() ? kNone : found->second;
   }
 
-  static constexpr size_t kLast = 64;
+  File& of(uint32_t id) {
+    const uint32_t place = place_of(id);
+    return place != kNone ? files_[place] : make(id);
+  }
+
+  File& make(uint32_t id) {
+    if (id >= kDense) {
+      sparse_[id] = uint32_t(files_.size());
+    } else {
+      if (id >= dense_.size()) dense_.resize(id + 1, kNone);
+      dense_[id] = uint32_t(files_.size());
+    }
+    File& made = files_.emplace_back();
+    made.sums.process = process_;
+    made.sums.file = id;
+    made.sums.begin[0] = made.sums.begin[1] = ~uint64_t{0};
+    const uint32_t text = names_.text_of(process_, id);
+    if (text < alignment_.size()) made.alignment = alignment_[text];
+    return made;
+  }
 
   const Names& names_;
   std::span<const weir_reader_alignment> alignment_;
@@ -199,9 +227,9 @@ class OfProcess {
   const bool all_names_;
   const uint32_t process_;
   const uint64_t created_;
-  std::vector<File> files_;
-  std::unordered_map<uint32_t, size_t> at_;
-  size_t last_[kLast] = {};  // found last, by the ends of their ids
+  std::deque<File> files_;
+  std::vector<uint32_t> dense_;  // places of files by their ids, and of large ids
+  std::unordered_map<uint32_t, uint32_t> sparse_;
 };
 
 // Common values of all processes: of each, or those of one text added up.
@@ -252,8 +280,10 @@ Accesses find_accesses(const Mapping& file, const Index& index, const Names& nam
     if (process < choice.processes.size() && choice.processes[process] == 0) return;
     OfProcess of(names, alignment, choice.all_names, uint32_t(process),
                  index.header.created_ticks);
-    for (InOrder records(file, chunks[process]); !records.is_over(); records.next())
+    for (InOrder records(file, chunks[process]); !records.is_over(); records.next()) {
+      if (const char* const ahead = records.ahead(kAhead)) of.prefetch(Words::load(ahead));
       of.take(records.record());
+    }
     of.give(found[process]);
   });
   Accesses all;

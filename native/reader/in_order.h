@@ -3,7 +3,7 @@
 #pragma once
 
 #include <algorithm>
-#include <queue>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -21,30 +21,38 @@ class ThreadLog {
     skip();
   }
 
-  bool is_over() const { return chunk_ == chunks_.size(); }
-  Words record() const {
-    return Words::load(file_->data() + chunks_[chunk_]->offset + sizeof(wire::ChunkHeader) +
-                       at_ * sizeof(Words));
+  bool is_over() const { return at_ == nullptr; }
+  Words record() const { return Words::load(at_); }
+
+  // So many records behind that one, null where its chunk has none.
+  const char* ahead(size_t records) const {
+    return size_t(end_ - at_) > records * sizeof(Words) ? at_ + records * sizeof(Words) : nullptr;
   }
 
   void next() {
-    ++at_;
-    skip();
+    at_ += sizeof(Words);
+    if (at_ == end_) {
+      file_->leave(chunks_[chunk_]->offset, chunks_[chunk_]->size_bytes);
+      ++chunk_;
+      skip();
+    }
   }
 
  private:
   void skip() {
-    while (chunk_ < chunks_.size() && at_ >= chunks_[chunk_]->entries) {
-      file_->leave(chunks_[chunk_]->offset, chunks_[chunk_]->size_bytes);
-      ++chunk_;
-      at_ = 0;
+    while (chunk_ < chunks_.size() && chunks_[chunk_]->entries == 0) ++chunk_;
+    if (chunk_ == chunks_.size()) {
+      at_ = nullptr;
+      return;
     }
+    at_ = file_->data() + chunks_[chunk_]->offset + sizeof(wire::ChunkHeader);
+    end_ = at_ + chunks_[chunk_]->entries * sizeof(Words);
   }
 
   const Mapping* file_;
   std::vector<const weir_reader_chunk*> chunks_;
   size_t chunk_ = 0;
-  uint64_t at_ = 0;
+  const char *at_ = nullptr, *end_ = nullptr;
 };
 
 using Chunks = std::vector<const weir_reader_chunk*>;
@@ -74,34 +82,52 @@ class InOrder {
       begin = end;
     }
     for (size_t i = 0; i < logs_.size(); ++i) {
-      if (!logs_[i].is_over()) heads_.push({logs_[i].record().end(), i});
+      if (!logs_[i].is_over()) heads_.push_back({logs_[i].record().end(), i});
     }
+    std::make_heap(heads_.begin(), heads_.end(), std::greater<>());
     choose();
   }
 
   bool is_over() const { return log_ == nullptr; }
   Words record() const { return log_->record(); }
+  const char* ahead(size_t records) const { return log_->ahead(records); }
 
   void next() {
     log_->next();
-    if (!log_->is_over() && (heads_.empty() || log_->record().end() < until_)) return;
-    if (!log_->is_over()) heads_.push({log_->record().end(), size_t(log_ - logs_.data())});
+    if (log_->is_over()) {
+      heads_.front() = heads_.back();
+      heads_.pop_back();
+    } else {
+      const uint64_t end = log_->record().end();
+      if (heads_.size() == 1 || end < until_) return;
+      heads_.front().first = end;
+    }
+    sift();
     choose();
   }
 
  private:
   using Head = std::pair<uint64_t, size_t>;  // when its record ends, which log
 
+  // Puts the first head where it belongs.
+  void sift() {
+    for (size_t at = 0, least = 0;; at = least) {
+      for (size_t child : {2 * at + 1, 2 * at + 2}) {
+        if (child < heads_.size() && heads_[child] < heads_[least]) least = child;
+      }
+      if (least == at) return;
+      std::swap(heads_[at], heads_[least]);
+    }
+  }
+
   void choose() {
-    log_ = nullptr;
-    if (heads_.empty()) return;
-    log_ = &logs_[heads_.top().second];
-    heads_.pop();
-    until_ = heads_.empty() ? 0 : heads_.top().first;
+    log_ = heads_.empty() ? nullptr : &logs_[heads_[0].second];
+    if (heads_.size() > 1) until_ = heads_[1].first;
+    if (heads_.size() > 2) until_ = std::min(until_, heads_[2].first);
   }
 
   std::vector<ThreadLog> logs_;
-  std::priority_queue<Head, std::vector<Head>, std::greater<>> heads_;
+  std::vector<Head> heads_;  // a heap, that of the record at hand first
   ThreadLog* log_ = nullptr;
   uint64_t until_ = 0;  // the end of the next record of another log, if there is one
 };
