@@ -28,6 +28,17 @@ inline constexpr std::array<uint8_t, 256> kKinds = [] {
   return kinds;
 }();
 
+// Of an operation the kinds that its records may be, 0 where it is no call. Layers of other kinds
+// than none are known ones.
+inline constexpr std::array<uint8_t, 256> kKindsOfOp = [] {
+  std::array<uint8_t, 256> kinds{};
+  for (size_t op = 0; op < 256; ++op) {
+    if (kIsIo[op]) kinds[op] = kAllKinds;
+    else if (kOps[op].treatment == Treatment::silent) kinds[op] = kAllKinds & ~kFileIo;
+  }
+  return kinds;
+}();
+
 // A process of a trace file whose records count. before: the times of its chunks are known.
 struct Member {
   const Mapping* file;
@@ -98,11 +109,9 @@ class Calls {
         thread = uint32_t(record.size());
         continue;
       }
-      if (!is_timed_call(record, created)) continue;
-      uint8_t kinds = kKinds[record.layer()];
-      if ((kinds & kFileIo) != 0 && (!kIsIo[op] || hidden.hides(record.file())))
-        kinds &= uint8_t(~kFileIo);
-      if (kinds == 0) continue;
+      uint8_t kinds = kKinds[record.layer()] & kKindsOfOp[op];
+      if ((kinds & kFileIo) != 0 && hidden.hides(record.file())) kinds &= uint8_t(~kFileIo);
+      if (kinds == 0 || !plausible_time(record.start(), created)) continue;
       take(CallRecord{timestamp_ns(clock, record.start()), timestamp_ns(clock, record.end()),
                       record.file(), thread, op, kinds, record.is_nested()});
     }

@@ -61,9 +61,10 @@ class Rows {
   std::vector<uint32_t> first_;
 };
 
-// Hands each call of a file of which a part lies between the edges to `take`, with its row.
-template <class Take>
-void each_call(const Calls& calls, const weir_reader_edges& edges, Take take) {
+// Hands each call of a file of which a part lies between the edges to `take`, with its row, unless
+// counts(begin, end) says that this part is of no account.
+template <class Counts, class Take>
+void each_call(const Calls& calls, const weir_reader_edges& edges, Counts counts, Take take) {
   std::vector<Rows> rows;
   for (uint64_t i = 0; i < edges.members_count; ++i) {
     const uint64_t first = edges.first_row[i];
@@ -77,11 +78,22 @@ void each_call(const Calls& calls, const weir_reader_edges& edges, Take take) {
     calls.each(chunk, [&](const CallRecord& call) {
       if ((call.kinds & kFileIo) == 0 || call.is_nested || !member.is_on_line(call.thread)) return;
       const int64_t begin = std::max(call.start_ns, from), end = std::min(call.end_ns, until);
-      if (begin >= end) return;
+      if (begin >= end || !counts(begin, end)) return;
       const uint32_t row = of.of(call);
       if (row != WEIR_READER_NO_ROW) take(begin, end, row);
     });
   }
+}
+
+// How many cells before each edge cost something: the others, most of them, need no look at what
+// the call is.
+std::vector<uint32_t> dear_cells(const double* sums, uint64_t cells, uint64_t costs) {
+  std::vector<uint32_t> before(cells + 1);
+  for (uint64_t cell = 0; cell < cells; ++cell) {
+    const double* const at = sums + cell * costs;
+    before[cell + 1] = before[cell] + !std::equal(at, at + costs, at + costs);
+  }
+  return before;
 }
 
 }  // namespace
@@ -90,7 +102,8 @@ void call_time(const Calls& calls, const weir_reader_edges& edges, uint64_t rows
   const uint64_t count = edges.count - 1;
   Cells of(edges);
   std::vector<int64_t> whole(rows * (count + 1));  // calls that last over cells, begun less ended
-  each_call(calls, edges, [&](int64_t begin, int64_t end, uint32_t row) {
+  const auto every = [](int64_t, int64_t) { return true; };
+  each_call(calls, edges, every, [&](int64_t begin, int64_t end, uint32_t row) {
     const uint64_t first = of.of(begin);
     int64_t* const its = cells + row * count;
     if (end <= of.edge(first + 1)) {
@@ -120,10 +133,16 @@ void call_shares(const Calls& calls, const weir_reader_edges& edges, uint64_t co
     const double* const at = sums + cell * costs + cost;
     return (at[costs] - at[0]) * (double(since) / double(of.edge(cell + 1) - of.edge(cell)));
   };
-  each_call(calls, edges, [&](int64_t begin, int64_t end, uint32_t row) {
-    const uint64_t first = of.of(begin);
-    const bool is_within = end <= of.edge(first + 1);
-    const uint64_t last = is_within ? first : of.of(end - 1);
+  const std::vector<uint32_t> dear = dear_cells(sums, edges.count - 1, costs);
+  uint64_t first = 0, last = 0;
+  bool is_within = false;
+  const auto counts = [&](int64_t begin, int64_t end) {
+    first = of.of(begin);
+    is_within = end <= of.edge(first + 1);
+    last = is_within ? first : of.of(end - 1);
+    return dear[last + 1] != dear[first];
+  };
+  each_call(calls, edges, counts, [&](int64_t begin, int64_t end, uint32_t row) {
     double* const its = out + row * costs;
     for (uint64_t cost = 0; cost < costs; ++cost) {
       if (is_within) {
