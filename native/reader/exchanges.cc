@@ -71,7 +71,8 @@ class OfProcess {
 
 std::vector<weir_reader_exchange> find_exchanges(const Mapping& file, const Index& index,
                                                  unsigned threads) {
-  const std::vector<Chunks> chunks = chunks_of(index);
+  std::vector<Chunks> chunks = chunks_of(index);
+  for (Chunks& some : chunks) std::erase_if(some, [](const auto* one) { return one->silent == 0; });
   std::vector<std::vector<weir_reader_exchange>> found(chunks.size());
   each_in_parallel(threads, chunks.size(), [&](size_t, size_t process) {
     if (chunks[process].empty()) return;

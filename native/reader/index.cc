@@ -115,7 +115,7 @@ class Walk {
     }
     index_.chunks.push_back({place, head.size_bytes, entries, head.log, head.sequence,
                              head.taken_ticks, ~uint64_t{0}, 0, uint32_t(head.kind), head.process,
-                             head.thread, 0});
+                             head.thread, 0, 0, 0});
     file_.leave_around(place, head.size_bytes);
   }
 

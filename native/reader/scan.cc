@@ -58,6 +58,7 @@ class Scan {
         }
         slot = found;
         last_key = key;
+        times.take_op(key::op(key));
       }
       const uint64_t start = record.start(), duration = record.duration(), end = start + duration;
       if (!plausible_time(start, created)) [[unlikely]] {

@@ -214,7 +214,10 @@ class Reading {
       const Words record = Words::load(at);
       const Kind kind = kKinds[record.op()];
       if (kind >= kWait || record.layer() > uint8_t(wire::Layer::mpi)) {
-        if (kTimes && is_timed_call(record, created_)) times.take(record.start(), record.end());
+        if (kTimes && is_timed_call(record, created_)) {
+          times.take(record.start(), record.end());
+          times.take_op(record.op());
+        }
         if (kind == kWait) wait(record, adding);
         continue;
       }

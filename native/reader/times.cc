@@ -11,7 +11,9 @@ void find(const Mapping& file, uint64_t created_ticks, weir_reader_chunk& chunk)
   const char* at = file.data() + chunk.offset + sizeof(wire::ChunkHeader);
   for (uint64_t i = 0; i < chunk.entries; ++i, at += sizeof(Words)) {
     const Words record = Words::load(at);
-    if (is_timed_call(record, created_ticks)) times.take(record.start(), record.end());
+    if (!is_timed_call(record, created_ticks)) continue;
+    times.take(record.start(), record.end());
+    times.take_op(record.op());
   }
   times.give(chunk);
   file.leave(chunk.offset, chunk.size_bytes);

@@ -38,15 +38,18 @@ class ChunkTimes {
     last_ = std::max(last_, end);
   }
 
+  void take_op(uint8_t op) { silent_ |= kOps[op].treatment == Treatment::silent; }
+
   void give(weir_reader_chunk& chunk) const {
     chunk.first_ticks = first_;
     chunk.last_ticks = last_;
     chunk.disordered = disordered_;
+    chunk.silent = silent_;
   }
 
  private:
   uint64_t first_ = ~uint64_t{0}, last_ = 0, previous_end_ = 0;
-  bool disordered_ = false;
+  bool disordered_ = false, silent_ = false;
 };
 
 // The times of all chunks, as scan() finds them, without its tables. Nothing to do where they are

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define WEIR_READER_ABI 3
+#define WEIR_READER_ABI 4
 #define WEIR_READER_BINS 36
 #define WEIR_READER_BY_SIZE_LIMIT 1u /* RLIMIT_FSIZE */
 #define WEIR_READER_BY_MEMORY 2u     /* no memory (RLIMIT_AS), or no descriptor to spare */
@@ -40,6 +40,8 @@ typedef struct { /* a chunk that may be read: [offset, offset + 64 + entries * e
                                        start, greatest end; first > last: no record */
   uint32_t kind, process, thread,
       disordered; /* process: index in the table of processes; disordered: ends fall back */
+  uint32_t silent, reserved; /* silent: some calls are no I/O: of MPI, of libraries, marks; known as
+                                the times are */
 } weir_reader_chunk;
 
 typedef struct {

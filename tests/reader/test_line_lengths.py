@@ -15,9 +15,11 @@ from weir.analysis.names import NameTable
 from weir.analysis.step import read_step
 from weir.report import build, report_json
 from weir.report.patterns.compute import accesses_of
+from weir.report.waits import records
 from weir.report.waits.summary import synchronisation_of
 from weir.trace import Step
 from weir.trace._synthetic import TraceWriter, event, mpi
+from weir.trace.events import next_events
 
 LAST = 300  # ns
 OPS = ("read", "fwrite", "MPI_wait")
@@ -106,3 +108,28 @@ def test_common_sizes_of_a_file_are_kept_once_for_all_nodes(run):
     assert len(found.ranks["rank"]) == 4
     sizes = found.commons[found.commons[:, 1] == 0]
     assert sizes[:, 2:].tolist() == [[8, 12]]
+
+
+def test_chunks_of_threads_that_do_io_alone_are_not_read_for_calls_of_mpi(tmp_path, monkeypatch):
+    directory = tmp_path / "run" / "s"
+    directory.mkdir(parents=True)
+    with TraceWriter(directory / "n.weir") as writer:
+        for rank in range(2):
+            process = writer.process(100 + rank, rank, 2)
+            at = writer.created_ticks + 1000 * np.arange(1, 9)
+            file, world = process.name("/a"), process.name("mpi:world:2")
+            process.events([event("write", int(one), 600, file=file, size=8) for one in at],
+                thread=1, chunk_bytes=64 + 2 * 32)  # fmt: skip
+            process.events(mpi("MPI_collective", at + 700, 200, BARRIER, file=world,
+                offset=np.arange(8)), thread=2)  # fmt: skip
+    threads = []
+
+    def reading(file, clock, cursor, *rest):
+        threads.append(int(file.array("chunks")["thread"][cursor.chunk]))
+        return next_events(file, clock, cursor, *rest)
+
+    monkeypatch.setattr(records, "next_events", reading)
+    [step] = build(directory.parent).steps
+    waits = synchronisation_of(step).waits
+    assert waits is not None and waits.collectives == 8
+    assert threads and set(threads) == {2}

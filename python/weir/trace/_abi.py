@@ -11,7 +11,7 @@ import numpy as np
 
 from weir._native import READER, library_path
 
-ABI = 3
+ABI = 4
 BINS = 36
 ARRAYS = ("chunks", "processes", "texts", "names", "rows", "histograms", "units", "syncs",
     "problems",
@@ -28,7 +28,7 @@ LAYOUTS = {
     "chunks": _layout(
         "offset:<u8 size_bytes:<u8 entries:<u8 log:<u8 sequence:<u8 taken_ticks:<u8 "
         "first_ticks:<u8 last_ticks:<u8"
-        " kind:<u4 process:<u4 thread:<u4 disordered:<u4"
+        " kind:<u4 process:<u4 thread:<u4 disordered:<u4 silent:<u4 reserved:<u4"
     ),
     "processes": _layout("offset:<u8 events:<u8 counted:<u8 page:<u4 whole:<u4"),
     "texts": _layout("offset:<u8 length:<u4 is_file:<u4"),

@@ -108,10 +108,10 @@ def _records_of_file(
 
 def _runs(file: TraceFile, processes: np.ndarray) -> Iterator[tuple[int, int]]:
     """Places of chunks, from the first on and before the second: all that some processes have with
-    records, and no other's."""
+    records of calls that are no I/O, and no other's."""
     chunks = file.array("chunks")
     places = np.flatnonzero(chunks["kind"] == EVENTS)
-    is_wanted = np.isin(chunks["process"][places], processes)
+    is_wanted = np.isin(chunks["process"][places], processes) & (chunks["silent"][places] != 0)
     edges = np.flatnonzero(np.diff(np.r_[False, is_wanted, False].astype(np.int8)))
     for begin, end in zip(edges[::2].tolist(), edges[1::2].tolist()):
         yield int(places[begin]), int(places[end - 1]) + 1
