@@ -171,7 +171,10 @@ def operations_of(
 def _unknown(rows: _Rows, calls: np.ndarray) -> dict[int, int]:
     """By routine the time in calls without any partner that is known."""
     _, start, end, routine = rows.columns()
-    calls = np.setdiff1d(calls, np.concatenate(rows.known))
+    is_known = np.zeros(rows.count, bool)
+    for known in rows.known:
+        is_known[known] = True
+    calls = calls[~is_known[calls]]
     found: dict[int, int] = {}
     for one in np.unique(routine[calls]).tolist():
         its = calls[routine[calls] == one]

@@ -75,10 +75,11 @@ def _numbered(
 def covered(phase: np.ndarray, begin: np.ndarray, end: np.ndarray) -> np.ndarray:
     """Of each phase how long any of its times lasts. before: phases rise."""
     limits = np.flatnonzero(np.r_[True, np.diff(phase) != 0, True])
-    made = []
-    for low, high in zip(limits.tolist(), limits[1:].tolist()):
+    made = np.maximum(end - begin, 0)[limits[:-1]]  # of those with one time
+    for at in np.flatnonzero(np.diff(limits) > 1).tolist():
+        low, high = limits[at : at + 2]
         order = low + np.argsort(begin[low:high], kind="stable")
         reach = np.maximum.accumulate(end[order])
         since = np.maximum(begin[order], np.r_[begin[order[:1]], reach[:-1]])
-        made.append(int(np.maximum(reach - since, 0).sum()))
-    return np.array(made, np.int64)
+        made[at] = np.maximum(reach - since, 0).sum()
+    return made
