@@ -193,6 +193,7 @@ namespace {
 template <typename Real>
 int setting_flags(int fd, int flags, Real real) {
   if ((flags & O_DIRECT) != 0) stack::leave(fd, stack::Reason::kDirect);
+  if (stack::File* const f = stack::file_at(fd); stack::is_in_memory(f)) f->lent = true;
   // Bytes of several ranks lie in layers that they share: the kernel cannot append those.
   if (const stack::File* const f = stack::file_at(fd);
       f != nullptr && f->shares && ((flags ^ f->flags) & O_APPEND) != 0) {
@@ -242,6 +243,7 @@ int locking(int fd, int command, long argument, With with) {
   if (is_lock(command) && stack::any_parked()) stack::drop_same_file(fd);
   stack::File* const f = stack::file_at(fd);
   if (WEIR_LIKELY(f == nullptr)) return with(argument);
+  if (f->in_memory && command != F_GETFD && command != F_SETFD) f->lent = true;
   if (command == F_SETFD && weir::trace::thread_log.in_vfork_child)
     stack::leave(f, stack::Reason::kForked);  // exec may hand it on
   if (!is_lock(command) && !tests_lock(command)) return with(argument);

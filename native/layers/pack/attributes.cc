@@ -71,7 +71,7 @@ void apply(const Change& change, Version* v) {
 }
 
 // The open memory, whose mode and times the next close stores.
-void apply_live(const Change& change, const Name* n) {
+void apply_live(const Change& change, Name* n) {
   const base::HoldsDescriptor held;
   const long fd = base::load(&n->live) != 0 ? open_live(n, O_RDONLY | O_CLOEXEC) : -ENOENT;
   if (base::failed(fd)) return;

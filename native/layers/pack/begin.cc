@@ -13,6 +13,9 @@
 #include "layers/writeback/client.h"
 
 namespace weir::layers::pack {
+
+constinit uint32_t times_left = 1;
+
 namespace {
 
 constexpr int kContainers = 32;
@@ -274,6 +277,7 @@ void note_arena(Container& c) {
 }
 
 void leave(Container& c) {
+  ++times_left;
   if (c.segment.shared == nullptr) return;
   const base::HoldsDescriptor held;
   flush(c);
@@ -287,8 +291,9 @@ void leave(Container& c) {
       extract_all(c);
     flush(c);
     finish(c);
-    base::unlink_path(c.segment.path);
   }
+  end_lock(c);  // before others can begin: they would take it for another node's
+  if (last) base::unlink_path(c.segment.path);
   writeback::destroy_arena(c.arena);
   c.arena = nullptr;
   c.slot = c.block = -1;
@@ -315,6 +320,7 @@ void forget_paths() {
 }
 
 void forget_all() {
+  ++times_left;
   for (Container*& c : containers) {
     if (c == nullptr) continue;
     if (c->file >= 0) stack::close_private(&c->file);

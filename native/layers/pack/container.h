@@ -53,6 +53,8 @@ extern Counts counts;
 Container* container_of(const rules::LayerSpec& spec, base::Text directory, bool makes, int* error);
 // Opens this node's container, making it where there is none. 0 or an errno.
 int open_file(Container& c, bool makes);
+// How often this process has left a container: what was found in one before may be elsewhere.
+extern uint32_t times_left;
 // Takes no part any more; the last process of the node writes the directory of the archive.
 void leave(Container& c);
 void leave_all();

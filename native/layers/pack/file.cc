@@ -64,6 +64,15 @@ int make_file(Container& c) {
 
 }  // namespace
 
+void end_lock(const Container& c) {
+  struct flock range {};
+  range.l_type = F_UNLCK;
+  range.l_whence = SEEK_SET;
+  range.l_len = 1;
+  if (c.file >= 0)
+    base::system_call(SYS_fcntl, c.file, F_OFD_SETLK, reinterpret_cast<long>(&range));
+}
+
 long take_file(Container& c, const char* name, bool first, int flags) {
   base::Writer path(c.path, sizeof c.path);
   path.add({c.directory, c.directory_bytes}).add("/").add(name);

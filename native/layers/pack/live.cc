@@ -13,6 +13,8 @@ namespace {
 constexpr char kMemoryName[] = "weir-pack.";
 constinit uint64_t memories = 0;  // that this process has made
 
+int own_process() { return static_cast<int>(base::self().pid); }
+
 base::Text memory_name(char* room, size_t bytes, int process, uint64_t number) {
   base::Writer text(room, bytes);
   text.add(kMemoryName).add_number(static_cast<uint64_t>(process)).add(".").add_number(number);
@@ -41,15 +43,17 @@ bool is_memory(const Opened& o, base::Text want) {
 long make_memory(int flags, uint64_t* number) {
   char name[64];
   *number = ++memories;
-  memory_name(name, sizeof name, base::process_id(), *number);
+  memory_name(name, sizeof name, own_process(), *number);
   return base::system_call(SYS_memfd_create, reinterpret_cast<long>(name),
                            (flags & O_CLOEXEC) != 0 ? 1 : 0);
 }
 
-long open_live(const Name* n, int flags) {
+long open_live(Name* n, int flags) {
   char path[64], name[64];
+  const LockedName locked(n);
   const uint64_t number = base::load(&n->live);
   if (number == 0) return -ENOENT;
+  base::store(&n->live_shared, 1u);  // before it is opened: who has it does not use it again
   const base::Text want = memory_name(name, sizeof name, n->live_maker, number);
   const int access = (flags & O_ACCMODE) == O_RDONLY ? O_RDONLY : O_RDWR;
   for (const Opened& o : n->opened) {
@@ -65,7 +69,8 @@ long open_live(const Name* n, int flags) {
 void begin_live(Name* n, uint64_t number, int fd) {
   const LockedName locked(n);
   memset(n->opened, 0, sizeof n->opened);
-  n->live_maker = base::process_id();
+  n->live_maker = own_process();
+  n->live_shared = 0;
   n->opened[0] = {n->live_maker, fd};
   base::store(&n->live, number);
 }
@@ -74,25 +79,31 @@ void add_live(Name* n, int fd) {
   const LockedName locked(n);
   for (Opened& o : n->opened) {
     if (o.process != 0) continue;
-    o = {base::process_id(), fd};
+    o = {own_process(), fd};
     return;
   }
 }
 
-void end_live(Name* n, int fd) {
+bool end_live(Name* n, int fd, uint64_t number) {
   const LockedName locked(n);
-  const int me = base::process_id();
-  bool any = false;
+  const int me = own_process();
+  bool any = false, mine = false;
   for (Opened& o : n->opened) {
-    if (o.process == me && o.descriptor == fd) o = {};
+    if (o.process == me && o.descriptor == fd) {
+      o = {};
+      mine = true;
+    }
     any |= o.process != 0;
   }
+  const bool alone = mine && !any && n->live == number && n->live_shared == 0;
   if (!any) base::store(&n->live, uint64_t{0});
+  return alone;
 }
 
 void move_live(Name* from, Name* to) {
   memcpy(to->opened, from->opened, sizeof to->opened);
   to->live_maker = from->live_maker;
+  to->live_shared = from->live_shared;
   base::store(&to->live, base::load(&from->live));
   base::store(&from->live, uint64_t{0});
 }

@@ -215,6 +215,8 @@ void forked() {
   base::store(&busy, 0u);
   const Busy hold;
   forget_all();
+  forget_memory();
+  forget_memory();
 }
 
 }  // namespace
@@ -295,7 +297,7 @@ void moved(Layer& l, int from, int to) {
   Name* const n = name_of(l, &c);
   if (n == nullptr) return;
   add_live(n, to);
-  end_live(n, from);
+  end_live(n, from, 0);
 }
 
 // What is open to be written is stored.

@@ -11,6 +11,7 @@
 #include "layers/machinery/stack/in_memory.h"
 #include "layers/machinery/stack/inside.h"
 #include "layers/machinery/stack/lock.h"
+#include "layers/machinery/stack/table.h"
 #include "layers/pack/crc32.h"
 #include "layers/pack/place.h"
 
@@ -49,23 +50,28 @@ long turn_to_reading(int fd, int flags) {
   return fd;
 }
 
-// New memory under the lowest free number; the contents of a version in it.
-long open_memory(Container& c, Name* n, const Version& v, const Opening& o) {
-  uint64_t number = 0;
-  long fd = make_memory(o.flags, &number);
-  if (base::failed(fd)) return fd;
-  const int file = static_cast<int>(fd);
-  int error = 0;
-  if (v.state == kPacked && (o.flags & O_TRUNC) == 0) error = fetch(c, v, n->bytes, file);
-  base::system_call(SYS_fchmod, file, v.mode);
-  if ((o.flags & O_TRUNC) == 0 && v.state == kPacked) {
+// Memory under the lowest free number; the contents of a version in it.
+long open_memory(Container& c, Name* n, const Version& v, const Opening& o, State& s) {
+  const bool keeps = v.state == kPacked && (o.flags & O_TRUNC) == 0;
+  const Taken t = take_memory(o.flags, keeps ? v.bytes : 0);
+  if (base::failed(t.fd)) return t.fd;
+  int error = keeps ? fetch(c, v, n->bytes, t.fill) : 0;
+  set_mode(t, v.mode);
+  if (keeps) {
     const timespec times[2] = {{0, UTIME_OMIT}, {static_cast<time_t>(v.seconds), v.nanoseconds}};
-    base::system_call(SYS_utimensat, file, 0, reinterpret_cast<long>(times), 0);
+    base::system_call(SYS_utimensat, t.fill, 0, reinterpret_cast<long>(times), 0);
   }
+  const int file = static_cast<int>(t.fd);
+  long fd = t.fd;
   if (error != 0) fd = -error;
-  else if (!writes(o.flags)) fd = turn_to_reading(file, o.flags);
-  if (base::failed(fd)) base::close_fd(file);
-  else begin_live(n, number, file);
+  else if (!writes(o.flags) && !t.reads) fd = turn_to_reading(file, o.flags);
+  if (t.is_kept) s.used = {t.number, base::load(&stack::times_lent)};
+  if (base::failed(fd)) {
+    base::close_fd(file);
+    end_memory(s.used, false, s.left);
+  } else {
+    begin_live(n, t.number, file);
+  }
   return fd;
 }
 
@@ -123,12 +129,30 @@ Result open_name(Layer& l, Container& c, Name* n, const Opening& o) {
   }
   if (writes(o.flags) && (o.flags & O_TRUNC) != 0) s.owes = true;
   s.birth = v.birth;
+  s.name = n;
+  s.container = &c;
+  s.times_left = times_left;
   long fd = base::load(&n->live) != 0 ? open_live(n, o.flags) : -ENOENT;
   if (!base::failed(fd)) add_live(n, static_cast<int>(fd));
-  else fd = open_memory(c, n, v, o);
+  else fd = open_memory(c, n, v, o, s);
   if (!base::failed(fd) && (o.flags & O_APPEND) != 0)
     base::system_call(SYS_fcntl, fd, F_SETFL, O_APPEND);
   return fd;
+}
+
+// Without a copy of the path; false where it may lead elsewhere than its text says.
+bool place_of_file(const stack::File* f, Place* to) {
+  const char* const slash = strrchr(f->path, '/');
+  if (!f->exact || slash == nullptr || slash[1] == 0) return false;
+  to->name = base::text(slash + 1);
+  to->directory = {f->path, slash == f->path ? 1 : static_cast<size_t>(slash - f->path)};
+  return true;
+}
+
+// The kernel's own. Layers that hold bytes of the file hear of it first.
+Result open_real(Layer& l, Opening& o) {
+  if ((o.flags & O_TRUNC) != 0) stack::settle(o.directory, o.path);
+  return open_below(l, o);
 }
 
 Result open(Layer& l, Opening& o) {
@@ -136,8 +160,9 @@ Result open(Layer& l, Opening& o) {
   Place place;
   const uint64_t turned = turned_real(false);
   const bool passed_on = is_passed_on(o.flags);
-  if (!stack::find_place({o.directory, o.path, false}, kNames, room.data(), &place))
-    return open_below(l, o);
+  if (!place_of_file(l.file, &place) &&
+      !stack::find_place({o.directory, o.path, false}, kNames, room.data(), &place))
+    return open_real(l, o);
   place.spec = l.spec;
   Result fd = stack::kPass;
   {
@@ -157,7 +182,7 @@ Result open(Layer& l, Opening& o) {
     }
   }
   if (fd == stack::kPass) {
-    fd = open_below(l, o);
+    fd = open_real(l, o);
     if (fd >= 0 && (o.flags & O_CREAT) != 0) kNames.made({o.directory, o.path, false});
     return fd;
   }
@@ -223,14 +248,21 @@ Result sync(Layer& l, bool data_only) {
 
 void close(Layer& l) {
   stack::File* const f = l.file;
+  State& s = state(l);
+  const base::SignalsBlocked blocked;
+  bool is_alone = false;
   follow_real(l);
-  if (!f->in_memory || f->descriptor < 0) return;
-  if (const Result r = store(l); r < 0) stack::defer_error(l, static_cast<int>(-r), 0);
+  if (f->in_memory && f->descriptor >= 0) {
+    if (const Result r = store(l); r < 0) stack::defer_error(l, static_cast<int>(-r), 0);
+    const Busy hold;
+    Container* c = nullptr;
+    if (Name* const n = name_of(l, &c); n != nullptr)
+      is_alone = end_live(n, f->descriptor, s.used.number);
+    if (f->syncs) leave_all();
+    f->in_memory = false;
+  }
   const Busy hold;
-  Container* c = nullptr;
-  if (Name* const n = name_of(l, &c); n != nullptr) end_live(n, f->descriptor);
-  if (f->syncs) leave_all();
-  f->in_memory = false;
+  end_memory(s.used, is_alone && !f->lent && !f->locked, s.left);
 }
 
 // Whether the open file holds the contents that the version says.
@@ -283,6 +315,12 @@ bool checksum(int fd, uint64_t bytes, uint32_t* crc) {
 }
 
 Name* name_of(Layer& l, Container** container) {
+  State& s = state(l);
+  if (s.name != nullptr && s.times_left == times_left && !s.late) {
+    const Version v = current(s.name);
+    *container = s.container;
+    if (v.birth == s.birth && v.state != kAbsent) return s.name;
+  }
   const base::Scratch room;
   Place place;
   int error = 0;
@@ -307,6 +345,8 @@ Result store(Layer& l) {
   const int fd = l.file->descriptor;
   if (!l.file->in_memory || !writes(l.file->flags)) return 0;
   if (base::system_call(SYS_fstat, fd, reinterpret_cast<long>(&about)) != 0) return -EBADF;
+  s.left = {static_cast<uint64_t>(about.st_size), about.st_uid, about.st_gid,
+            static_cast<uint16_t>(about.st_mode & 07777)};
   const Busy hold;
   Container* c = nullptr;
   Name* const n = name_of(l, &c);

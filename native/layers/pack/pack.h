@@ -16,9 +16,27 @@ using stack::Result;
 extern WEIR_OWN uint32_t busy;
 using Busy = stack::BusyWith<&busy>;
 
+// Memory that an opening has of those that this process keeps (memory.cc).
+struct Used {
+  uint64_t number;  // of the memory, 0: it is the opening's own
+  uint32_t times_lent;
+};
+
+// What fstat said of it last.
+struct Left {
+  uint64_t bytes;
+  uint32_t user, group;
+  uint16_t mode;
+};
+
 // Of one opening.
 struct State {
   uint64_t birth;    // the file's
+  Name* name;        // of it, and where, as long as nothing was left
+  Container* container;
+  uint32_t times_left;
+  Used used;         // its memory
+  Left left;
   uint64_t written;  // since its size was looked at
   uint64_t turned;   // turned_real() when it was last found in memory
   bool late;         // the process is ending: the name alone says which file it is
@@ -29,17 +47,34 @@ inline State& state(Layer& l) { return *static_cast<State*>(l.state()); }
 // The name of an open file, where it has gone; null: it was removed. Busy is held.
 Name* name_of(Layer& l, Container** container);
 // The memory of a file that is open somewhere (live.cc): opened again; -errno: nobody has it open.
-long open_live(const Name* n, int flags);
+// From then on nobody uses it again for another file.
+long open_live(Name* n, int flags);
 // New memory, as memfd_create. begin_live: it is this name's, open under a descriptor.
 long make_memory(int flags, uint64_t* number);
 void begin_live(Name* n, uint64_t number, int fd);
 // The same memory is open under one more descriptor; under one fewer.
 void add_live(Name* n, int fd);
-void end_live(Name* n, int fd);
+// end_live: true when no other opening has ever had the memory of that number.
+bool end_live(Name* n, int fd, uint64_t number);
 // What lies under one name is that of another from now on.
 void move_live(Name* from, Name* to);
 // The CRC-32 of the first bytes of an open file. False: it cannot be read.
 bool checksum(int fd, uint64_t bytes, uint32_t* crc);
+// memory.cc: memory under the lowest free number, which this process keeps and uses again: to make
+// one and to drop it costs more than a small file's bytes. Busy is held.
+struct Taken {
+  long fd;          // the program's; -errno
+  int fill;         // where contents of that size go; they replace what is there
+  uint64_t number;
+  bool is_kept;
+  bool reads;       // fd is for reading alone, as the program asked
+};
+Taken take_memory(int flags, uint64_t bytes);
+void set_mode(const Taken& t, uint16_t mode);
+// is_clean: nobody but the opening that ends could reach it. left: of one that was for writing.
+void end_memory(const Used& used, bool is_clean, const Left& left);
+// In a forked child: those are the parent's.
+void forget_memory();
 // Contents cut or made longer, without an opening. 0 or -errno. Busy is held.
 Result truncate_name(Container& c, Name* n, uint64_t bytes);
 // What stat says of a version.

@@ -16,4 +16,8 @@ int kind_of_name(const rules::LayerSpec& spec, base::Text name);
 // the node has it. -errno; -EAGAIN: another node has it, or the file system has no locks.
 long take_file(Container& c, const char* name, bool first, int flags);
 
+// This process no longer has the container for its node, whoever has a copy of the descriptor (the
+// write-back daemon, for a moment).
+void end_lock(const Container& c);
+
 }  // namespace weir::layers::pack

@@ -60,7 +60,7 @@ struct Name {
   // number and who made it, which its own name has, and where it is open. 0: none.
   uint64_t live;
   int32_t live_maker;
-  uint32_t live_unused;
+  uint32_t live_shared;  // another opening has had it: it is not used again for another file
   Opened opened[kOpenings];
   // Under which name the file with this birth goes on.
   uint64_t moved_birth;

@@ -30,7 +30,8 @@ for i in range(rank, files, ranks):
 @pytest.fixture
 def job(preload):
     name = f"pytest-pack-{uuid.uuid4().hex[:12]}"
-    rules = "weir-rules 1\nrule source=test:1 name=*.dat stack=pack:name=plots.zip|system\n"
+    rules = ("weir-rules 1\nrule source=test:1 name=*.dat stack=pack:name=plots.zip|system\n"
+             "rule source=test:2 name=*.held stack=bufa|system\n")
     yield {**os.environ, "LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": name}
     shutil.rmtree(f"/dev/shm/weir.{os.geteuid()}.{name}", ignore_errors=True)
 
@@ -62,3 +63,26 @@ def test_requests_do_not_grow_with_the_number_of_files(testfs, job):
     assert metadata(made) < 40 * RANKS and metadata(read) < 40 * RANKS
     assert made["write"] < 10 * RANKS and read["read"] < 10 * RANKS
     assert os.listdir(directory) == ["plots.zip"]
+
+
+HOLDER = """
+import os, sys
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+os.write(fd, b"held")
+print("holds", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.timeout(300)
+def test_requests_do_not_grow_while_a_layer_holds_bytes_of_another_file(testfs, job):
+    """An open with O_TRUNC asks whose file it is only where the file system has it."""
+    fs = testfs("direct")
+    directory = fs.path / "plots"
+    directory.mkdir()
+    with subprocess.Popen([sys.executable, "-c", HOLDER, fs.path / "x.held"], env=job,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout.readline() == b"holds\n"
+        made = requests_of(fs, job, directory, "create")
+        holder.communicate()
+    assert metadata(made) < 40 * RANKS

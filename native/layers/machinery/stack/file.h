@@ -27,6 +27,7 @@ struct File {
   bool transforms;     // a layer has kTransforms
   bool shares;         // a layer has kSharesNode
   bool in_memory;  // its descriptor is memory of a layer (in_memory.h)
+  bool lent;   // of these: others may have the memory, or what a map or a lock of it leaves behind
   bool empty;  // its layers keep no byte yet: who else wants the file does not wait for it, and is
                // seen at the next call
   bool coherent;  // every rank that may have the file sees the same bytes in the layers: locks need

@@ -12,6 +12,8 @@
 
 namespace weir::stack {
 
+constinit uint32_t times_lent = 0;
+
 namespace {
 
 Layer& layer_of(const File* f) {
@@ -68,6 +70,10 @@ void patch_stat_in_memory(const File* f, struct stat* to) {
     to->st_dev = about.st_dev;
     to->st_ino = about.st_ino;
     to->st_nlink = 1;
+    if ((f->flags & O_ACCMODE) == O_RDONLY) {  // the memory may have been another's file
+      to->st_uid = about.st_uid;
+      to->st_gid = about.st_gid;
+    }
   } else {
     to->st_nlink = 0;  // removed, as a real one that is open still
   }
@@ -90,6 +96,7 @@ void moved_in_memory(File* f, int from, int to) {
 
 bool make_real(File* f, Reason reason) {
   if (!f->in_memory || !may_change()) return false;
+  f->lent = true;
   const int before = errno;
   const base::SignalsBlocked blocked;
   const base::HoldsDescriptor held;
@@ -111,6 +118,7 @@ bool make_real(File* f, Reason reason) {
 }
 
 void make_all_real(Reason reason) {
+  base::fetch_add(&times_lent, 1u);
   for_each_in_memory([reason](File* f) { make_real(f, reason); });
 }
 

@@ -11,6 +11,9 @@
 
 namespace weir::stack {
 
+// Counts what may have given other processes the memory of all open files.
+extern WEIR_OWN uint32_t times_lent;
+
 inline bool is_in_memory(const File* f) { return WEIR_UNLIKELY(f != nullptr) && f->in_memory; }
 
 // What fstat says of the memory becomes what stat says of the name.

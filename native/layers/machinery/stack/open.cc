@@ -13,6 +13,7 @@
 #include "layers/machinery/stack/bypass.h"
 #include "layers/machinery/stack/build.h"
 #include "layers/machinery/stack/inside.h"
+#include "layers/machinery/stack/in_memory.h"
 #include "layers/machinery/stack/names.h"
 #include "layers/machinery/stack/names_of_layers.h"
 #include "layers/machinery/stack/notes.h"
@@ -283,11 +284,17 @@ void set_rules(const rules::Rules& rules, int rank) {
 
 namespace {
 
+// One of these may lead to an open file's memory.
+void notice_path(const char* absolute) {
+  if (strncmp(absolute, "/proc/", 6) == 0 || strncmp(absolute, "/dev/", 5) == 0)
+    base::fetch_add(&times_lent, 1u);
+}
+
 bool prepare_open(Ticket& t, int directory, const char* path, int flags) {
   t = {nullptr, directory, path, flags, !may_change() || (flags & (O_PATH | O_DIRECTORY)) != 0,
        false};
   if (t.skip) return false;
-  if ((flags & O_TRUNC) != 0) settle(directory, path);
+  if ((flags & O_TRUNC) != 0 && !any_layer_has_names()) settle(directory, path);
   if (!some_are_ordered || (any_bypassed() && keeps_alone && !any_parked() && !trace::recording()))
     return false;
   const base::SignalsBlocked blocked;
@@ -299,6 +306,7 @@ bool prepare_open(Ticket& t, int directory, const char* path, int flags) {
   const bool exact = rules::is_exact(base::text(given.data()));
   if (exact && any_parked() && (t.file = unpark(whole.data(), flags)) != nullptr)
     return t.parked = true;
+  if (any_layer_has_names()) notice_path(whole.data());
   const rules::Rule* rule = match(whole.data(), flags, -1);
   if (rule == nullptr || !is_ordered(rule->stack)) return false;
   bool alone = false;
@@ -309,8 +317,20 @@ bool prepare_open(Ticket& t, int directory, const char* path, int flags) {
 
 }  // namespace
 
+namespace {
+
+// The layer settles where it leaves the file to the kernel: what it has itself costs no request.
+bool may_be_memory(const File* f) {
+  const NamesOfLayer* const names = f != nullptr ? f->enter.open->kind->names : nullptr;
+  return names != nullptr && names->make_real != nullptr;
+}
+
+}  // namespace
+
 bool begin_open(Ticket& t, int directory, const char* path, int flags) {
   const bool ordered = prepare_open(t, directory, path, flags);
+  if ((flags & O_TRUNC) != 0 && any_layer_has_names() && !t.skip && !may_be_memory(t.file))
+    settle(directory, path);
   if (some_keep) t.started = base::now_ns();
   return ordered;
 }
@@ -331,8 +351,9 @@ int open_ordered(Ticket& t, unsigned mode) {
   return -1;
 }
 
-int finish_open(Ticket& t, int fd, const char* path) {
-  if (t.parked) return fd;
+namespace {
+
+int finish(Ticket& t, int fd, const char* path) {
   if (WEIR_UNLIKELY((t.flags & O_TRUNC) != 0 && !writes(t.flags)) && !t.skip && fd >= 0)
     node::names_changed();  // as truncate(2); no writer is seen
   const uint64_t took = t.started != 0 ? base::now_ns() - t.started : 0;
@@ -374,6 +395,15 @@ int finish_open(Ticket& t, int fd, const char* path) {
   }
   errno = before;
   return fd;
+}
+
+}  // namespace
+
+int finish_open(Ticket& t, int fd, const char* path) {
+  if (t.parked) return fd;
+  if (t.file == nullptr || !t.file->in_memory) return finish(t, fd, path);
+  const base::SignalsBlocked blocked;  // once for all that is done to it
+  return finish(t, fd, path);
 }
 
 void settle(int directory, const char* path, bool follow) {

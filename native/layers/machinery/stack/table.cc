@@ -125,9 +125,9 @@ void end_parked(File* f) {
   give_up(f);
 }
 
-int before_close(int fd) {
-  File* const f = known_at(fd);
-  if (f == nullptr || !may_change()) return 0;
+namespace {
+
+int end_number(int fd, File* f) {
   const bool inside = f->holds && !f->left;
   const bool locked = inside && lock(f);
   if (inside && locked && !f->left) flush_inside(f);
@@ -157,6 +157,16 @@ int before_close(int fd) {
   if (locked) unlock(f);
   if (last) give_up(f);
   return error;
+}
+
+}  // namespace
+
+int before_close(int fd) {
+  File* const f = known_at(fd);
+  if (f == nullptr || !may_change()) return 0;
+  if (!f->in_memory) return end_number(fd, f);
+  const base::SignalsBlocked blocked;  // once for all that is done to it
+  return end_number(fd, f);
 }
 
 void before_close_range(unsigned first, unsigned last) {

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of files that were closed, kept for the next opening with its pages: an opening is then
+// two or three short system calls. A memory is used again only where nothing else can reach it:
+// not when another opening had it, nor when a process, a map, a lock, a pipe or a path of /proc
+// may have it still (File::lent, times_lent).
+#include <errno.h>
+#include <fcntl.h>
+
+#include "layers/machinery/stack/in_memory.h"
+#include "layers/machinery/stack/private.h"
+#include "layers/pack/pack.h"
+
+namespace weir::layers::pack {
+namespace {
+
+constexpr int kMemories = 16;
+constexpr uint64_t kMostKept = 256u << 10, kUnknown = ~uint64_t{0};
+
+// Both descriptors are weir's own, at high numbers; what the program gets is a copy of one.
+struct Memory {
+  uint64_t number;  // 0: none is here
+  int writes, reads;
+  uint32_t user, group;  // of the process when it was made, whose it is
+  uint64_t bytes;        // of its contents; kUnknown: the program had it for writing
+  uint16_t mode;
+  bool is_used, was_read;
+};
+constinit Memory kept[kMemories] = {};
+
+void drop(Memory& m) {
+  if (m.writes >= 0) stack::close_private(&m.writes);
+  if (m.reads >= 0) stack::close_private(&m.reads);
+  m = {};
+}
+
+bool make(Memory& m, uint32_t user, uint32_t group) {
+  uint64_t number = 0;
+  const long fd = make_memory(O_CLOEXEC, &number);
+  if (base::failed(fd)) return false;
+  m = {number, -1, -1, user, group, 0, 0777, false, false};
+  if (stack::keep_private(static_cast<int>(fd), &m.writes)) return true;
+  m = {};
+  return false;
+}
+
+// One that nobody uses: rather one of the same kind, whose pages fit.
+Memory* find_free(bool reads) {
+  // A reader sees the owner that the container states.
+  const auto user = reads ? 0 : static_cast<uint32_t>(base::system_call(SYS_geteuid));
+  const auto group = reads ? 0 : static_cast<uint32_t>(base::system_call(SYS_getegid));
+  Memory *other = nullptr, *empty = nullptr;
+  for (Memory& m : kept) {
+    if (m.number == 0) {
+      if (empty == nullptr) empty = &m;
+      continue;
+    }
+    if (m.is_used || m.user != user || m.group != group) continue;
+    if (m.was_read == reads) return &m;
+    other = &m;
+  }
+  if (empty == nullptr) return other;
+  return make(*empty, user, group) ? empty : nullptr;
+}
+
+bool open_reads(Memory& m) {
+  if (m.reads >= 0) return true;
+  char path[32];
+  base::Writer(path, sizeof path).add("/proc/self/fd/").add_number(static_cast<uint64_t>(m.writes));
+  const long fd = base::open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+  return !base::failed(fd) && stack::keep_private(static_cast<int>(fd), &m.reads);
+}
+
+// As a new one, but for pages that will be written.
+bool prepare(Memory& m, bool reads, uint64_t bytes) {
+  if (reads && !open_reads(m)) return false;
+  // Of a file for writing also the time is new.
+  if ((!reads || m.bytes == kUnknown || m.bytes > bytes) &&
+      base::system_call(SYS_ftruncate, m.writes, static_cast<long>(reads ? bytes : 0)) != 0)
+    return false;
+  m.bytes = reads ? bytes : kUnknown;
+  m.was_read = reads;
+  return base::system_call(SYS_lseek, reads ? m.reads : m.writes, 0, SEEK_SET) == 0;
+}
+
+Memory* find_used(uint64_t number) {
+  for (Memory& m : kept) {
+    if (number != 0 && m.number == number) return &m;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Taken take_memory(int flags, uint64_t bytes) {
+  const bool reads = (flags & O_ACCMODE) == O_RDONLY;
+  Memory* const m =
+      (flags & (O_APPEND | O_NONBLOCK)) == 0 && bytes <= kMostKept ? find_free(reads) : nullptr;
+  if (m == nullptr || !prepare(*m, reads, bytes)) {
+    if (m != nullptr) drop(*m);
+    Taken own{-1, -1, 0, false, false};
+    own.fd = make_memory(flags, &own.number);
+    own.fill = static_cast<int>(own.fd);
+    return own;
+  }
+  const long fd = base::system_call(SYS_fcntl, reads ? m->reads : m->writes,
+                                    (flags & O_CLOEXEC) != 0 ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
+  m->is_used = !base::failed(fd);
+  return {fd, m->writes, m->number, true, reads};
+}
+
+void set_mode(const Taken& t, uint16_t mode) {
+  Memory* const m = t.is_kept ? find_used(t.number) : nullptr;
+  if (m != nullptr && m->mode == mode) return;
+  base::system_call(SYS_fchmod, t.fill, mode);
+  if (m != nullptr) m->mode = mode;
+}
+
+void end_memory(const Used& used, bool is_clean, const Left& left) {
+  Memory* const m = find_used(used.number);
+  if (m == nullptr) return;
+  m->is_used = false;
+  if (m->bytes == kUnknown) m->mode = left.mode;
+  const bool is_own = m->bytes != kUnknown || (left.user == m->user && left.group == m->group);
+  const uint64_t bytes = m->bytes != kUnknown ? m->bytes : left.bytes;
+  if (!is_clean || !is_own || bytes > kMostKept ||
+      used.times_lent != base::load(&stack::times_lent))
+    drop(*m);
+}
+
+void forget_memory() {
+  for (Memory& m : kept) {
+    if (m.number != 0) drop(m);
+  }
+}
+
+}  // namespace weir::layers::pack
