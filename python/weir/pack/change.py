@@ -23,17 +23,18 @@ def _check_name(record: Record) -> None:
         raise InputError(f"{record.name!r} is no file name: the container is damaged")
 
 
-def _extract_one(container: Container, record: Record, directory: Path) -> str | None:
-    """Writes one file; what is wrong with it, or None."""
+def _extract_one(container: Container, record: Record, directory: Path,
+        descriptor: int) -> str | None:
+    """Writes one file; what is wrong with it, or None. descriptor: of the directory, so that the
+    file system is not asked for it again."""
     data = container.read(record)
     if zlib.crc32(data) != record.crc:
         return f"{record.name} differs from its checksum: not extracted"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-    path = directory / record.name
     try:
-        fd = os.open(path, flags, record.mode | 0o200)
+        fd = os.open(record.name, flags, record.mode | 0o200, dir_fd=descriptor)
     except FileExistsError:
-        return f"{path} exists: not extracted"
+        return f"{directory / record.name} exists: not extracted"
     try:
         while data:
             data = data[os.write(fd, data) :]
@@ -62,9 +63,13 @@ def extract(path: str | os.PathLike[str], directory: Path | None = None,
             _check_name(files[name])
         try:
             where.mkdir(parents=True, exist_ok=True)
-            with ThreadPoolExecutor(jobs) as pool:
-                results = list(pool.map(
-                    lambda name: _extract_one(container, files[name], where), wanted))
+            descriptor = os.open(where, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                with ThreadPoolExecutor(jobs) as pool:
+                    results = list(pool.map(lambda name: _extract_one(container, files[name],
+                        where, descriptor), wanted))
+            finally:
+                os.close(descriptor)
         except OSError as error:
             raise StorageError(f"cannot write into {where}: {error.strerror}") from None
     wrong = [result for result in results if result]
