@@ -45,6 +45,17 @@ def test_each_rank_adds_its_maps_and_files_wherever_it_runs(bench, tmp_path):
 
 
 @pytest.mark.mpi
+def test_packed_plots_and_results_take_few_requests(bench, tmp_path):
+    found = tmp_path / "olam.json"
+    bench("--ranks", "1,3", "--only", "lustre,pack", *SMALL, "--json", found).ok()
+    plain, packed = ({(one["ranks"], one["nodes"]): one for one in configuration["counted"]}
+        for configuration in json.loads(found.read_text())["configurations"])
+    saved = plain[3, 1]["data_requests"] - packed[3, 1]["data_requests"]
+    # Each rank writes a block of an archive or a large file at once, and the last one a directory.
+    assert saved > 3 * (PLOT + RESULT) - 30
+
+
+@pytest.mark.mpi
 def test_ranks_on_nodes_with_disks_of_their_own_find_their_files(bench, tmp_path):
     pytest.importorskip("matplotlib", reason="needs the test extra, on Python 3.11 or newer")
     picture = tmp_path / "olam.png"

@@ -51,6 +51,9 @@ CONFIGURATIONS = (
     Configuration("nfs", "NFS", NFS),
     Configuration("lustre", "Lustre", LUSTRE, is_apart=True),
     Configuration("global", "Lustre, maps under global", LUSTRE, (("*.map", "global:512:16"),)),
+    # Together on one node: locks of the test file system are those of a mount.
+    Configuration("pack", "Lustre, plots and results under pack", LUSTRE,
+        (("plot.*", "pack:name=plots.zip"), ("result.*", "pack:name=results.zip"))),
 )
 BY_NAME = {one.name: one for one in CONFIGURATIONS}
 # Measured beside the curves (olam_contention).
