@@ -69,6 +69,7 @@ class Joining:
 
     def _fold(self) -> None:
         every = np.concatenate([np.zeros((0, 4), np.int64), *self._commons])
+        self._commons = []
         if len(every):
             every = every[np.lexsort((every[:, 2], every[:, 1], every[:, 0]))]
             begins = starts(*every.T[:3])

@@ -149,12 +149,13 @@ def _common_of(
     begins = starts(*(key[order] for key in keys))
     counts = np.add.reduceat(count[rows][order], begins)
     ones, kinds, values = (key[order][begins] for key in keys)
-    made: dict[tuple[int, int], list[tuple[int, int]]] = {}
     order = np.lexsort((-values, -counts, kinds, ones))
-    for at in order.tolist():
+    begins = starts(ones[order], kinds[order])
+    nth = np.arange(len(order)) - np.repeat(begins, np.diff(np.r_[begins, len(order)]))
+    made: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for at in order[nth < MOST_COMMON].tolist():
         of = made.setdefault((int(ones[at]), int(kinds[at])), [])
-        if len(of) < MOST_COMMON:
-            of.append((int(values[at]), int(counts[at])))
+        of.append((int(values[at]), int(counts[at])))
     return made
 
 
