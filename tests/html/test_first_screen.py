@@ -185,6 +185,23 @@ def test_a_thousand_ranks_stand_by_node_and_are_sorted_by_any_part(driver, pages
     assert page.console() == []
 
 
+def test_choices_of_many_nodes_stay_within_their_picture(driver, tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    for node in range(40):
+        with TraceWriter(run / f"n{node:02d}.weir", f"n{node:02d}") as writer:
+            process = writer.process(1000 + node, node, 40)
+            process.events(event("write", writer.created_ticks, 5_000_000, size=10**6,
+                file=process.name("/scratch/restart")))
+    write_html(build(run), tmp_path / "page.html")
+    page = Opened(driver, tmp_path / "page.html", unfold=False)
+    [label] = page.js("return [document.querySelector('[data-ranks] select').textContent]")
+    assert "16 of 40 nodes" in label
+    assert page.js("""return [...document.querySelectorAll('[data-ranks] select')].every(one =>
+        one.getBoundingClientRect().right <=
+        one.closest('figure').getBoundingClientRect().right + 1)""")
+
+
 def test_bars_of_ranks_are_those_of_the_table(large_run, pages):
     from weir.report.wall.table import by_rank
 
