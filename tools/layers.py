@@ -66,6 +66,7 @@ LAYER = {
     "repeatable": bool,
     "transforms": bool,
     "one_opening": bool,
+    "found_by_name": bool,
     "static": bool,
     "instead_of": list,
     "never_below": dict,

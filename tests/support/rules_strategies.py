@@ -9,7 +9,7 @@ from weir.rules.layers import ERRNOS, kinds
 from weir.rules.matching.match import Open
 from weir.rules.mistakes import Place
 from weir.rules.model import ACCESSES, FORMS, MODES, SYSTEM, Conditions, Hints, Layer, Rule, RuleSet
-from weir.rules.stack import StackError, parse_stack
+from weir.rules.stack import StackError, condition_mistake, parse_stack
 from weir.rules.values import join_ranges
 
 WORDS = st.sampled_from(["a", "b", "ab", "x.nc", "a b", "ü%", "10", "-", "'q\"", "tr,a:j"])
@@ -104,6 +104,10 @@ infos = st.lists(
 ).map(tuple)  # fmt: skip
 
 
+def _go_together(pair) -> bool:
+    return condition_mistake(*pair) is None
+
+
 def _place(number: int) -> Place:
     return Place("random", number)
 
@@ -113,7 +117,7 @@ rule_sets = st.builds(
         tuple(Rule(_place(i), when, stack) for i, (when, stack) in enumerate(rules)),
         tuple(Hints(_place(100 + i), when, info) for i, (when, info) in enumerate(hints)),
     ),
-    st.lists(st.tuples(conditions(), stacks), max_size=6),
+    st.lists(st.tuples(conditions(), stacks).filter(_go_together), max_size=6),
     st.lists(st.tuples(conditions(("name", "path", "dir", "fstype", "mode", "ranks", "min_size",
         "max_size")), infos), max_size=3),
 )

@@ -73,7 +73,8 @@ class Kind:
 
     ``never_below``: layers that must not stand above it. ``only_below``: all that may stand below.
     ``transforms``: the bytes on disk are not the program's. ``one_opening``: two openings of a file
-    do not see each other's writes. ``sweep``: its stack in ``weir bench layers --sweep``.
+    do not see each other's writes. ``found_by_name``: calls on names, such as stat, are the layer's
+    too. ``sweep``: its stack in ``weir bench layers --sweep``.
     """
 
     name: str
@@ -87,6 +88,7 @@ class Kind:
     only_below: Order | None = None
     transforms: bool = False
     one_opening: bool = False
+    found_by_name: bool = False
     sweep: str | None = None
 
     def option(self, name: str) -> Argument | None:
@@ -148,6 +150,7 @@ def _kind(table: dict) -> Kind:
         Order(tuple(only["layers"]), only["mistake"]) if only else None,
         table.get("transforms", False),
         table.get("one_opening", False),
+        table.get("found_by_name", False),
         table.get("sweep"),
     )
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from weir.rules.layers import ERRNOS, MOST_DIRECTORIES, MOST_LAYERS, NOTHING, Argument, Kind, kinds
 from weir.rules.mistakes import Wrong, listed, near
-from weir.rules.model import EVENT, SYSTEM, Layer
+from weir.rules.model import EVENT, SYSTEM, Conditions, Layer
 from weir.rules.values import (
     BLOCK,
     check_dir,
@@ -20,6 +20,7 @@ from weir.rules.values import (
     size_text,
 )
 
+_OF_NAMES = ("name", "path", "dir", "fstype")
 _TRUE, _FALSE = ("1", "yes", "true", "on"), ("0", "no", "false", "off")
 
 
@@ -92,6 +93,16 @@ def _wrong_neighbours(kind: Kind, above: list[str]) -> Iterator[str]:
         only = kinds()[name].only_below
         if only and kind.name not in only.layers:
             yield only.mistake.format(above=name, below=kind.name)
+
+
+def condition_mistake(when: Conditions, stack: Iterable[Layer]) -> str | None:
+    """Why these conditions cannot stand with the layers: a call such as stat has a name alone."""
+    by_name = next((layer.name for layer in stack if kinds()[layer.name].found_by_name), None)
+    others = [key for key in when.given() if key not in _OF_NAMES]
+    if by_name is None or not others:
+        return None
+    return (f"{by_name} finds files by their names, in opens as in stat and unlink: a rule with it "
+            f"cannot have {listed(others)}; its conditions are {listed(_OF_NAMES, 'and')}")
 
 
 def _parse_layer(word: str) -> Layer:

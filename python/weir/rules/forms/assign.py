@@ -19,7 +19,7 @@ from typing import Any
 from weir.rules.forms.fields import CONDITIONS, parse_condition
 from weir.rules.mistakes import Mistake, Place, RulesError, Wrong, listed, near
 from weir.rules.model import Conditions, Layer, Rule, RuleSet
-from weir.rules.stack import StackError, parse_stack
+from weir.rules.stack import StackError, condition_mistake, parse_stack
 from weir.rules.values import check_name, check_path, parse_ranges
 
 OPTION_OF = {key: f"--{key.replace('_', '-')}" for key in CONDITIONS}
@@ -174,6 +174,8 @@ def _rule(made: Assignment, place: Place, text: str,
             wrong_at(value, 0, f"{made.object} says already which {key}")
         found[key] = parsed
     stack = _stack(made, place, text, mistakes, wrong_at)
+    if wrong := condition_mistake(Conditions(**found), stack or ()):
+        mistakes.append(Mistake(place, wrong, text))
     low, high = found.get("min_size"), found.get("max_size")
     if low is not None and high is not None and low > high:
         wrong_at(made.attributes["max_size"], 0,

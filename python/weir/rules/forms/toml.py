@@ -13,7 +13,7 @@ from weir.rules.forms.fields import CONDITIONS, Words, parse_condition, parse_in
 from weir.rules.forms.positions import Entry, Scanner, Table, Value, line_and_column
 from weir.rules.mistakes import Mistake, Place, RulesError, Wrong, listed, near
 from weir.rules.model import Conditions, Hints, Rule, RuleSet
-from weir.rules.stack import StackError, parse_stack
+from weir.rules.stack import StackError, condition_mistake, parse_stack
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -143,6 +143,9 @@ class _Reader:
             self._mistake(table.at, "this rule has no stack; stack = \"none\" leaves files alone")
         elif entry is not None and values is not None:
             stack = self._stack(entry, values["stack"])
+            wrong = condition_mistake(when, stack or ())
+            if wrong:
+                self._mistake(entry.at, wrong)
         return [Rule(self._place(table), when, stack)] if len(
             self.mistakes) == before and stack else []
 
