@@ -123,6 +123,8 @@ def merge(paths: Iterable[str | os.PathLike[str]], output: Path) -> int:
 
     Raises InputError, StorageError.
     """
+    if output.exists():
+        raise InputError(f"{output} exists; name a new container")
     containers = [Container(path) for path in paths]
     newest: dict[str, tuple[Container, Record]] = {}
     for container in containers:
@@ -130,7 +132,7 @@ def merge(paths: Iterable[str | os.PathLike[str]], output: Path) -> int:
             if name not in newest or newest[name][1].mtime_ns < record.mtime_ns:
                 newest[name] = (container, record)
     first = Record(OWNER_NAME.decode(), 0, 0, 0, 0, 0, 0, 0, 0, OWNER)
-    partial = output.with_name(output.name + ".partial")
+    partial = output.with_name(f"{output.name}.{os.getpid()}.partial")
     try:
         with open(partial, "xb", buffering=_PIECE) as out:
             out.write(local(first))
@@ -144,10 +146,10 @@ def merge(paths: Iterable[str | os.PathLike[str]], output: Path) -> int:
             data = b"".join(rows)
             out.write(data + tail(len(rows), len(data), at))
         os.link(partial, output)
-        os.unlink(partial)
     except OSError as error:
         raise StorageError(f"cannot write {output}: {error.strerror}") from None
     finally:
+        partial.unlink(missing_ok=True)
         for container in containers:
             container.file.close()
     return len(newest)
