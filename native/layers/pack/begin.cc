@@ -268,6 +268,15 @@ Container* container_of(const rules::LayerSpec& spec, base::Text directory, bool
   return *error == 0 && c->segment.shared != nullptr ? c : nullptr;
 }
 
+bool is_left_alone(const rules::LayerSpec& spec, base::Text directory) {
+  for (const Container* c : containers) {
+    if (c != nullptr && same({c->directory, c->directory_bytes}, directory) &&
+        same(option_name(*c->spec), option_name(spec)))
+      return c->segment.shared != nullptr && base::load(&c->segment.shared->leaves) != 0;
+  }
+  return false;
+}
+
 void note_arena(Container& c) {
   const char* const directory = node::own_directory();
   Process& p = c.segment.shared->processes[c.process];

@@ -51,6 +51,8 @@ extern Counts counts;
 // about to be packed. Null: there is none and none was to be made, or *error (an errno) says why it
 // cannot be had.
 Container* container_of(const rules::LayerSpec& spec, base::Text directory, bool makes, int* error);
+// Whether this process knows that files of `directory` stay real under this layer of a rule.
+bool is_left_alone(const rules::LayerSpec& spec, base::Text directory);
 // Opens this node's container, making it where there is none. 0 or an errno.
 int open_file(Container& c, bool makes);
 // How often this process has left a container: what was found in one before may be elsewhere.

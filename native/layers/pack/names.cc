@@ -300,6 +300,12 @@ void moved(Layer& l, int from, int to) {
   end_live(n, from, 0);
 }
 
+bool passes(const rules::LayerSpec& spec, const char* path) {
+  const char* const slash = strrchr(path, '/');
+  const Busy hold;
+  return is_left_alone(spec, {path, slash == path ? 1 : static_cast<size_t>(slash - path)});
+}
+
 // What is open to be written is stored.
 Result end_open(Layer& l, stack::Ending how) {
   stack::File* const f = l.file;
@@ -312,6 +318,7 @@ Result end_open(Layer& l, stack::Ending how) {
 }  // namespace
 
 const stack::NamesOfLayer kNames{
+    .passes = passes,
     .stat = stat, .access = access, .change = change, .truncate = truncate, .remove = remove,
     .remove_directory = remove_directory, .rename = rename, .make = make, .bring = bring,
     .made = made, .removed = removed, .directories_moved = directories_moved, .list = list,

@@ -59,6 +59,10 @@ struct NamesOfLayer {
   // For each rule with the layer, when rules come into force. Null, or why it will not be used.
   const char* (*begin)(const rules::LayerSpec&) = nullptr;
 
+  // Whether it leaves all files in the directory of that absolute path to the kernel. Asked where
+  // it is the only layer of the rule: an open is then as if there were no rule.
+  bool (*passes)(const rules::LayerSpec&, const char* path) = nullptr;
+
   // A layer that directs. Where the kernel has the file, into `to` of base::Scratch's size; false:
   // pass.
   bool (*find)(const GivenPath&, char* to) = nullptr;

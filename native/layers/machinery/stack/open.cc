@@ -284,6 +284,17 @@ void set_rules(const rules::Rules& rules, int rank) {
 
 namespace {
 
+// The rule's only layer has nothing to do with the file, whoever opens it.
+bool passes(const rules::Rule& rule, const char* absolute) {
+  if (mode_decides || trace::recording() || rule.stack.count == 0) return false;
+  const Kind* const kind = find_kind(rule.stack.layers[0].name);
+  const bool is_alone =
+      rule.stack.count == 1 ||
+      (rule.stack.count == 2 && rules::is(rule.stack.layers[1].name, "system"));
+  return is_alone && kind != nullptr && kind->names != nullptr &&
+         kind->names->passes != nullptr && kind->names->passes(rule.stack.layers[0], absolute);
+}
+
 // One of these may lead to an open file's memory.
 void notice_path(const char* absolute) {
   if (strncmp(absolute, "/proc/", 6) == 0 || strncmp(absolute, "/dev/", 5) == 0)
@@ -309,6 +320,10 @@ bool prepare_open(Ticket& t, int directory, const char* path, int flags) {
   if (any_layer_has_names()) notice_path(whole.data());
   const rules::Rule* rule = match(whole.data(), flags, -1);
   if (rule == nullptr || !is_ordered(rule->stack)) return false;
+  if (exact && passes(*rule, whole.data())) {
+    t.skip = true;
+    return false;
+  }
   bool alone = false;
   t.file = build(*rule, base::text(whole.data()), &alone);
   if (t.file != nullptr) t.file->exact = exact;
