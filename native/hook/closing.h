@@ -4,6 +4,7 @@
 
 #include "hook/observe.h"
 #include "base/syscall.h"
+#include "layers/machinery/stack/in_memory.h"
 #include "layers/machinery/stack/private.h"
 #include "layers/machinery/stack/table.h"
 
@@ -91,10 +92,15 @@ auto copying(Op op, int fd, int to, Real unlayered) {
     }
     if (to >= 0) stack::before_replacing(fd, to);
     const auto result = unlayered();
-    if (result >= 0 && result <= 2 && to < 0 && !stack::may_copy(fd, static_cast<int>(result))) {
-      base::close_fd(static_cast<int>(result));
-      errno = EMFILE;
-      return decltype(unlayered())(-1);
+    if (result >= 0 && result <= 2 && to < 0) {
+      const bool was_memory = stack::is_in_memory(stack::file_at(fd));
+      if (!stack::may_copy(fd, static_cast<int>(result))) {
+        base::close_fd(static_cast<int>(result));
+        errno = EMFILE;
+        return decltype(unlayered())(-1);
+      }
+      // The copy is of the memory that the file no longer has.
+      if (was_memory) stack::copy_again(fd, static_cast<int>(result));
     }
     if (result >= 0) stack::copied(fd, static_cast<int>(result));
     return result;

@@ -42,6 +42,7 @@ WRITERS = {
         'stat -c "%n %s %a" *.dat > about; stat -c %Y 2.dat >> about',
     "script": 'cd "$1"; printf "#!/bin/sh\\necho ran > said\\n" > run.dat; chmod +x run.dat; '
         "./run.dat",
+    "tar -z": 'cd "$1"; tar --mtime=@0 -czf archive.dat 1.dat 2.dat; tar -tzf archive.dat > list',
     "git": 'cd "$1"; export GIT_CONFIG_GLOBAL=/dev/null; git init -q .; git add .; '
         "git -c user.name=a -c user.email=a@b commit -qm one --date=@0; "
         "git status --short > clean; "

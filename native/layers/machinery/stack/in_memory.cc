@@ -34,9 +34,7 @@ void turn_to_real(File* f, int real) {
   const long at = base::system_call(SYS_lseek, f->descriptor, 0, SEEK_CUR);
   base::system_call(SYS_lseek, fd, at, SEEK_SET);
   for (int number = 0; number <= highest_known(); ++number) {
-    if (known_at(number) != f) continue;
-    const long kept = base::system_call(SYS_fcntl, number, F_GETFD);
-    base::system_call(SYS_dup3, fd, number, (kept & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0);
+    if (known_at(number) == f) copy_again(static_cast<int>(fd), number);
   }
   base::close_fd(static_cast<int>(fd));
   f->in_memory = false;
@@ -62,6 +60,11 @@ void for_each_in_memory(Each each) {
 }
 
 }  // namespace
+
+void copy_again(int from, int to) {
+  const long kept = base::system_call(SYS_fcntl, to, F_GETFD);
+  base::system_call(SYS_dup3, from, to, (kept & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0);
+}
 
 void patch_stat_in_memory(const File* f, struct stat* to) {
   const base::SignalsBlocked blocked;

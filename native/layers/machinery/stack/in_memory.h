@@ -23,6 +23,9 @@ void patch_stat_in_memory(const File* f, struct stat* to);
 bool change_in_memory(int fd, const Change& change, int* result);
 void moved_in_memory(File* f, int from, int to);
 
+// The number `to` stands for what `from` stands for, and is inherited by other programs as before.
+void copy_again(int from, int to);
+
 // False: it cannot; a layer need not make files real that are open for reading alone.
 bool make_real(File* f, Reason);
 void make_all_real(Reason);
