@@ -129,6 +129,7 @@ def test_chunks_of_threads_that_do_io_alone_are_not_read_for_calls_of_mpi(tmp_pa
         return next_events(file, clock, cursor, *rest)
 
     monkeypatch.setattr(records, "next_events", reading)
+    monkeypatch.setattr(records, "SKIPPED_BYTES", 0)
     [step] = build(directory.parent).steps
     waits = synchronisation_of(step).waits
     assert waits is not None and waits.collectives == 8

@@ -21,6 +21,7 @@ from weir.trace.events import ROWS, Events, next_events
 from weir.trace.file import EVENTS, LOST
 from weir.trace.ops import MPI, NESTED, ops
 
+SKIPPED_BYTES = 1 << 19  # of chunks: reading less costs no more than beginning anew behind it
 _ID = np.dtype([("process", "<u4"), ("file", "<u4")])
 
 
@@ -108,13 +109,21 @@ def _records_of_file(
 
 def _runs(file: TraceFile, processes: np.ndarray) -> Iterator[tuple[int, int]]:
     """Places of chunks, from the first on and before the second: all that some processes have with
-    records of calls that are no I/O, and no other's."""
+    records of calls that are no I/O, no other process's, and little I/O between them."""
     chunks = file.array("chunks")
     places = np.flatnonzero(chunks["kind"] == EVENTS)
-    is_wanted = np.isin(chunks["process"][places], processes) & (chunks["silent"][places] != 0)
-    edges = np.flatnonzero(np.diff(np.r_[False, is_wanted, False].astype(np.int8)))
-    for begin, end in zip(edges[::2].tolist(), edges[1::2].tolist()):
+    is_theirs = np.isin(chunks["process"][places], processes)
+    is_wanted = is_theirs & (chunks["silent"][places] != 0)
+    size_bytes = chunks["size_bytes"][places]
+    for begin, end in _stretches(is_theirs & ~is_wanted):
+        is_wanted[begin:end] = size_bytes[begin:end].sum() < SKIPPED_BYTES
+    for begin, end in _stretches(is_wanted):
         yield int(places[begin]), int(places[end - 1]) + 1
+
+
+def _stretches(mask: np.ndarray) -> Iterator[tuple[int, int]]:
+    edges = np.flatnonzero(np.diff(np.r_[False, mask, False].astype(np.int8)))
+    yield from zip(edges[::2].tolist(), edges[1::2].tolist())
 
 
 def _joined(parts: list[Records]) -> Records:
