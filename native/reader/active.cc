@@ -355,8 +355,16 @@ bool file_by_file(const std::vector<ActiveInput>& inputs, bool all_names, unsign
   return true;
 }
 
-// In the order of time a page of each chunk is in memory at once, and a heap orders all chunks.
+// In the order of time a page of each chunk is in memory at once, and a heap orders all chunks. One
+// file after the other, all blocks of a file are, which may be as many as its records.
 constexpr size_t kManyChunks = 4096;
+constexpr uint64_t kMostRecords = uint64_t{1} << 20;  // of a file
+
+uint64_t records_of(const ActiveInput& input) {
+  uint64_t count = 0;
+  for (const auto& chunk : input.index->chunks) count += chunk.entries;
+  return count;
+}
 
 }  // namespace
 
@@ -364,7 +372,10 @@ Active active_time(const std::vector<ActiveInput>& inputs, bool all_names, unsig
   size_t chunks = 0;
   for (const ActiveInput& input : inputs) chunks += input.index->chunks.size();
   Active active;
-  if (inputs.size() > 1 && chunks > kManyChunks &&
+  const bool is_small = std::all_of(inputs.begin(), inputs.end(), [](const ActiveInput& one) {
+    return records_of(one) <= kMostRecords;
+  });
+  if (inputs.size() > 1 && chunks > kManyChunks && is_small &&
       file_by_file(inputs, all_names, threads, active))
     return active;
   return of_files(inputs.data(), inputs.size(), all_names, threads, nullptr);
