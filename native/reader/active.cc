@@ -355,8 +355,8 @@ bool file_by_file(const std::vector<ActiveInput>& inputs, bool all_names, unsign
   return true;
 }
 
-// In the order of time a page of each chunk is in memory at once, and a heap orders all chunks. One
-// file after the other, all blocks of a file are, which may be as many as its records.
+// In the order of time a page of each chunk is in memory at once, and a heap orders all chunks.
+// File by file, all blocks of one are, which may be as many as its records.
 constexpr size_t kManyChunks = 4096;
 constexpr uint64_t kMostRecords = uint64_t{1} << 20;  // of a file
 
