@@ -35,6 +35,7 @@ ELSEWHERE = {
     "execve": "a child of SYS_vfork, which has its parent's memory, may be the one that makes it",
     "execveat": "as execve",
     "exit": "hooked for libgfortran; the system call ends one thread",
+    "umask": "followed for the modes of packed files; a call by number is not seen",
     "vfork": "passed on by a jump: it returns twice",
 }
 
