@@ -169,7 +169,7 @@ def argument_bounds(argument: Argument) -> str:
         most = f" to {show(argument.high)}" if argument.high < (1 << 62) else ""
         return f"from {show(argument.low)}{most}"
     fixed = {"fraction": "0 to 1", "flag": "0, 1", "errno": "see below", "directories": "absolute",
-        "file": "ends in .zip"}
+        "directory": "absolute", "file": "ends in .zip"}
     return fixed[argument.kind]
 
 

@@ -74,7 +74,7 @@ LAYER = {
     "sweep": str,
     "tests": dict,
 }
-KINDS = (*AMOUNTS, "fraction", "flag", "choice", "errno", "directories", "file")
+KINDS = (*AMOUNTS, "fraction", "flag", "choice", "errno", "directories", "directory", "file")
 
 
 class Mistake(Exception):

@@ -36,8 +36,8 @@ auto by_name(int directory, const char* path, bool follow, Answer answer, Real r
   using Returned = decltype(real(directory, path));
   if (WEIR_LIKELY(!stack::any_layer_has_names())) return real(directory, path);
   const auto ask = [&](const stack::NamesOfLayer& layer, const stack::GivenPath& name, char* to) {
-    if (layer.find == nullptr) return answer(layer, name, to);
-    return layer.find(name, to) ? stack::kDirected : stack::kPass;
+    if (layer.find != nullptr && layer.find(name, to)) return stack::kDirected;
+    return answer(layer, name, to);
   };
   const int before = errno;
   {

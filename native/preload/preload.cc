@@ -30,6 +30,7 @@
 #include "trace/process.h"
 #include "layers/machinery/rules/rules.h"
 #include "layers/machinery/stack/build.h"
+#include "layers/machinery/stack/names_of_layers.h"
 #include "layers/machinery/stack/process.h"
 #include "layers/machinery/stack/table.h"
 
@@ -133,6 +134,9 @@ bool begin_layers(const Options& options) {
   node::on_dead_holder(writeback::hurry);
   stack::losses_are_said = !options.quiet;
   stack::begin(rules, options.rank);
+  if (stack::names_mistake != nullptr)
+    say(options, "layer stage: tier=: ", base::text(stack::names_mistake),
+        "; the files of its rules are written at their place");
   hook::want_between(rules);
   return true;
 }

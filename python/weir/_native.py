@@ -9,6 +9,7 @@ from pathlib import Path
 PRELOAD = "libweir-preload.so"
 READER = "libweir-reader.so"
 DRAIN = "weir-drain"
+STAGE = "weir-stage"
 OUTPUT_CHECK = "libweir-output-check.so"
 WRAP = "libweir-wrap.a"
 WRAP_FLAGS = "weir-wrap.flags"

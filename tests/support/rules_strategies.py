@@ -71,6 +71,8 @@ def layers(draw) -> Layer:
 def _option(option) -> st.SearchStrategy[str]:
     if option.kind == "file":
         return st.sampled_from(["a.zip", "a b.zip", "ü:e|f.zip"])
+    if option.kind == "directory":
+        return st.sampled_from(["/a", "/a b/c:d", "/e|f", "/ü%20"])
     if option.kind == "directories":
         return st.sampled_from(["/a,/b", "/a b,/c:d,/e|f", "/ü%20,/y"])
     if option.kind == "size":

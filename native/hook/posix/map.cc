@@ -12,6 +12,7 @@
 #include "hook/observe.h"
 #include "layers/machinery/stack/mapped.h"
 #include "layers/machinery/stack/posix.h"
+#include "layers/machinery/stack/replace.h"
 #include "layers/machinery/stack/reach.h"
 
 using namespace weir::hook;
@@ -64,10 +65,14 @@ void* mapping(int fd, size_t n, bool writes, Real real) {
   return at;
 }
 
-// Copies inside the kernel, of which layers see nothing.
+// Copies inside the kernel, of which layers see nothing; to b.
 template <typename Real>
-ssize_t through_both(int a, int b, Real real) {
-  if (WEIR_LIKELY(stack::file_at(a) == nullptr && stack::file_at(b) == nullptr)) return real();
+ssize_t through_both(int a, int b, Real copy) {
+  if (WEIR_LIKELY(stack::file_at(a) == nullptr && stack::file_at(b) == nullptr)) return copy();
+  const auto real = [&] {
+    const ssize_t n = copy();
+    return n < 0 && errno == ENOSPC && stack::make_space(b) ? copy() : n;
+  };
   if (stack::is_transformed(a) || stack::is_transformed(b)) {  // programs then read and write
     errno = EINVAL;
     return -1;

@@ -50,6 +50,10 @@ void begin();
 // (tests).
 void use_daemon(const char* path);
 
+// Starts a program of weir's that lies beside this library, as the daemon is started: a grandchild
+// in a session of its own with nothing inherited but the user. Any thread.
+bool start_program(const char* name, const char* option, const char* argument);
+
 // In a forked child: arenas and files are the parent's.
 void forked();
 

@@ -69,17 +69,22 @@ int between(void* with) {
 }
 
 // Beside the library, or the program, that contains this function.
-bool find_program(char* to, size_t size) {
-  if (chosen[0] != 0) return !base::Writer(to, size).add(chosen).cut();
+bool find_beside(const char* name, char* to, size_t size) {
   Dl_info about;
-  if (dladdr(reinterpret_cast<void*>(&find_program), &about) == 0 || about.dli_fname == nullptr)
+  if (dladdr(reinterpret_cast<void*>(&find_beside), &about) == 0 || about.dli_fname == nullptr)
     return false;
   const char* slash = strrchr(about.dli_fname, '/');
   if (slash == nullptr) return false;
   base::Writer path(to, size);
   path.add(base::Text{about.dli_fname, static_cast<size_t>(slash - about.dli_fname)})
-      .add("/weir-drain");
+      .add("/")
+      .add(name);
   return !path.cut();
+}
+
+bool find_program(char* to, size_t size) {
+  if (chosen[0] != 0) return !base::Writer(to, size).add(chosen).cut();
+  return find_beside("weir-drain", to, size);
 }
 
 }  // namespace
@@ -93,24 +98,18 @@ void begin() {
 
 bool start_daemon() { return start_daemon(nullptr); }
 
-bool start_daemon(const char* option) {
-  static constinit char program[kLongestPath] = {};
-  if (!find_program(program, sizeof program)) return false;
+namespace {
+
+// arguments: of the program, its name first, a null last.
+bool start(const char* program, const char* const* arguments) {
   const int before = errno;
   const long stacks =
       base::map(2 * kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK);
   if (base::failed(stacks)) return false;
   auto* lower = reinterpret_cast<char*>(stacks) + kStackBytes;
-  static constinit char name[] = "weir-drain";
-  Start start{lower + kStackBytes,
-              program,
-              {name, const_cast<char*>(node::own_directory()), const_cast<char*>(traces), nullptr},
-              {nullptr},
-              false};
-  if (option != nullptr) {
-    start.arguments[1] = const_cast<char*>(option);
-    start.arguments[2] = const_cast<char*>(node::own_directory());
-  }
+  Start start{lower + kStackBytes, program, {}, {nullptr}, false};
+  for (int i = 0; arguments[i] != nullptr; ++i)
+    start.arguments[i] = const_cast<char*>(arguments[i]);
   // No signal at its end: the program's own children are all that its SIGCHLD and wait() are about.
   const int child = __clone(between, lower, CLONE_VM | CLONE_VFORK, &start);
   if (child > 0) {
@@ -121,6 +120,24 @@ bool start_daemon(const char* option) {
   base::unmap(reinterpret_cast<void*>(stacks), 2 * kStackBytes);
   errno = before;
   return child > 0 && !start.failed;
+}
+
+}  // namespace
+
+bool start_daemon(const char* option) {
+  static constinit char program[kLongestPath] = {};
+  if (!find_program(program, sizeof program)) return false;
+  const char* const own = node::own_directory();
+  const char* const usual[] = {"weir-drain", own, traces, nullptr};
+  const char* const with_option[] = {"weir-drain", option, own, nullptr};
+  return start(program, option != nullptr ? with_option : usual);
+}
+
+bool start_program(const char* name, const char* option, const char* argument) {
+  static constinit char program[kLongestPath] = {};
+  const char* const arguments[] = {name, option, argument, nullptr};
+  const base::SignalsBlocked blocked;
+  return find_beside(name, program, sizeof program) && start(program, arguments);
 }
 
 }  // namespace weir::writeback

@@ -196,11 +196,12 @@ def _run_preloaded(command: Sequence[str], environ: Mapping[str, str], variables
         arguments, preloaded = with_forwarding(command, preloaded, library)
     if "WEIR_RULES" not in preloaded:
         return run_command(arguments, preloaded)
-    from weir.capture import drain
+    from weir.capture import drain, tier
 
     reported = drain.report_sizes(drain.job_name(preloaded))
     status = run_command(arguments, preloaded)
-    for message in drain.finish(preloaded, reported, preloaded.get("WEIR_TRACE_DIR")):
+    for message in (*drain.finish(preloaded, reported, preloaded.get("WEIR_TRACE_DIR")),
+            *tier.finish(preloaded)):
         say(message)
     return status
 

@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``weir stage``: script, recover"""
+"""``weir stage``: script, status, recover, suggest"""
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from weir._errors import UsageError
+
+if TYPE_CHECKING:
+    from weir.capture.tier import StagedFile
 
 app = typer.Typer(help="Data on a fast tier.", no_args_is_help=True)
 
@@ -53,15 +58,88 @@ def script(
 
 
 @app.command()
+def status(
+    tier: Annotated[Path, typer.Argument(metavar="TIER",
+        help="Directory of the layer stage (tier=...).")],
+) -> None:
+    """List the files on a tier: bytes, when they go to their place, whether they are newer there.
+
+    A file that is not newer is a copy, which makes room when the tier is full.
+    """
+    from weir.capture import tier as tiers
+
+    files = tiers.status(tier)
+    for one in files:
+        state = f"newer, drain={one.drain}" if one.newer else "copy"
+        typer.echo(os.fsencode(f"{one.bytes:>14} {state:<18} {one.path}"))  # need not be UTF-8
+    newer = [one for one in files if one.newer]
+    typer.echo(f"{tier}: {_amount(files)}; newer than at their place: {_amount(newer)}")
+
+
+def _amount(files: Sequence[StagedFile]) -> str:
+    size = sum(one.bytes for one in files)
+    return f"{len(files)} file{'s' * (len(files) != 1)} with {size:,} bytes"
+
+
+@app.command()
 def recover(
     directory: Annotated[Path, typer.Argument(metavar="DIR",
-        help="Directory of a job, on a tier, that 'weir stage script' left there.")],
+        help="A tier of the layer stage, or a directory that 'weir stage script' has left.")],
+    unfinished: Annotated[bool, typer.Option("--unfinished",
+        help="Also files whose writer was killed before it closed them.")] = False,
 ) -> None:
-    """Stage out what a job left on a tier when it was killed, then remove its directory there."""
-    from weir import stage
+    """Bring what a job left on a tier to its place, after it or its daemon was killed.
 
-    size = stage.finish(directory, _show)
-    typer.echo(f"{directory}: {size} bytes staged out; the directory is removed")
+    On a tier of the layer stage: all files but scratch (drain=never), those that a process writes,
+    and those whose writer was killed before it closed them (see --unfinished). The bytes of each
+    are read back and compared before it gets its name; each second a line on standard error has
+    files, bytes and rate. A file that is left is listed with the reason, and the status is then 1.
+    A directory of 'weir stage script': what its stage_out lines name; the directory is removed.
+    """
+    from weir import stage
+    from weir.capture import tier as tiers
+
+    if not tiers.is_tier(directory):
+        size = stage.finish(directory, _show)
+        typer.echo(f"{directory}: {size} bytes staged out; the directory is removed")
+        return
+    waiting = [one for one in tiers.status(directory) if one.newer and not one.stays]
+    progress = stage.Progress(str(directory), len(waiting), sum(one.bytes for one in waiting),
+        _show)
+    files = tiers.publish(directory, unfinished,
+        lambda one: None if one.newer else progress.add(1, one.bytes))
+    for one in files:
+        if one.newer:
+            typer.echo(os.fsencode(f"{one.path}: {one.bytes} bytes on the tier: {one.reason}"))
+    brought = [one for one in files if not one.newer]
+    left = [one for one in files if one.newer and not one.stays]
+    scratch = [one for one in files if one.stays]
+    typer.echo(f"{directory}: {_amount(brought)} brought to their place, "
+               f"{_amount(left)} left, {_amount(scratch)} of scratch")
+    if left:
+        raise typer.Exit(1)
+
+
+@app.command()
+def suggest(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="Directory of the run.")],
+    tier: Annotated[Path, typer.Option("--tier", metavar="DIR",
+        help="Directory on a fast file system of the node.")] = Path("/dev/shm/weir-tier"),
+) -> None:
+    """Print rules that keep on a tier what only travels from step to step of a run.
+
+    Files that a later step reads, and nobody after that, stay there (drain=never); output goes to
+    its place in the background; input, and files that are changed in place, are left where they
+    are. Example: weir stage suggest RUN > rules.toml; weir run --rules rules.toml -- ./job.sh
+    """
+    from weir.report import build
+    from weir.report.flow.table import report_flow
+    from weir.stage.suggest import rules_text, suggestions
+
+    made = build(run)
+    found = suggestions([file for row in report_flow(made).rows for file in row.files],
+        made.cwd or "/")
+    typer.echo(rules_text(found, tier.absolute(), run), nl=False)
 
 
 def _show(line: str) -> None:

@@ -28,8 +28,8 @@ class Argument:
     takes ``otherwise`` (None: the argument has no effect where it is left out).
 
     Kinds: size (a number alone is blocks of 4 KiB), bytes (a number alone is bytes), count,
-    fraction (0 to 1), flag, choice, errno, directories (absolute, with commas between), file
-    (a name ending in .zip).
+    fraction (0 to 1), flag, choice, errno, directory (absolute), directories (with commas
+    between), file (a name ending in .zip).
     """
 
     name: str

@@ -196,7 +196,7 @@ def _options_hint(kind: Kind) -> str:
 
 
 def _example(option: Argument) -> str:
-    return {"directories": "/a,/b", "file": "out.zip"}.get(option.kind, "...")
+    return {"directories": "/a,/b", "directory": "/a", "file": "out.zip"}.get(option.kind, "...")
 
 
 def _parse_value(kind: Kind, argument: Argument, text: str) -> str:
@@ -224,6 +224,8 @@ def _parse_value(kind: Kind, argument: Argument, text: str) -> str:
         return _parse_directories(text)
     if argument.kind == "file":
         return _parse_file_name(what, text)
+    if argument.kind == "directory":
+        return check_dir(_decoded(text))
     return str(_parse_amount(argument, what, text))
 
 
@@ -319,7 +321,7 @@ def layer_text(layer: Layer) -> str:
 def _option_text(option: Argument, value: str) -> str:
     if option.kind == "size":
         return size_text(int(value))
-    if option.kind == "directories":
+    if option.kind in ("directories", "directory"):
         return re.sub(r"[%:|]", lambda m: f"%{ord(m[0]):02X}", value)
     return value
 

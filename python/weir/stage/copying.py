@@ -73,9 +73,9 @@ def size_of(copies: Iterable[Copy]) -> int:
 class Progress:
     """Counts of a staging, shared by the threads that copy. `show` gets one line now and then."""
 
-    def __init__(self, title: str, copies: list[Copy], show: Callable[[str], None]) -> None:
+    def __init__(self, title: str, files: int, bytes: int, show: Callable[[str], None]) -> None:
         self._title, self._show = title, show
-        self._all_files, self._all_bytes = _files_in(copies), size_of(copies)
+        self._all_files, self._all_bytes = files, bytes
         self._files = self._bytes = 0
         self._begin = self._shown = time.monotonic()
         self._lock = threading.Lock()
@@ -101,7 +101,7 @@ def _files_in(copies: list[Copy]) -> int:
 def copy_all(copies: list[Copy], title: str, show: Callable[[str], None]) -> int:
     """Copies them, several at once, and returns the bytes. Raises the first error when the others
     have ended."""
-    progress = Progress(title, copies, show)
+    progress = Progress(title, _files_in(copies), size_of(copies), show)
     try:
         for one in copies:
             if stat.S_ISDIR(one.about.st_mode):

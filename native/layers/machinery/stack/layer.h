@@ -84,6 +84,8 @@ enum class Reason : uint8_t {
   kSpecial = 14,        // no regular file
   kNoMessages = 15,     // nodes do not reach each other: each reads its blocks for itself
   kHeldUp = 16,         // something shared is locked by a rank that lives and does not go on
+  kTierFull = 17,       // stage: at the file's place, for lack of room on the tier
+  kNoTier = 18,         // stage: the same, as the tier cannot be used
 };
 
 struct Kind {
@@ -124,6 +126,8 @@ struct Kind {
   // kept. What could not be written by then is given up (defer_error with its bytes). Closes
   // nothing of the program's.
   void (*close)(Layer&);
+  // After a copy within the kernel had no room where the layer has the file. True: it has now.
+  bool (*make_space)(Layer&) = nullptr;
   // Of a layer whose files are not the file system's under their names (names_of_layers.h); else
   // null.
   const NamesOfLayer* names = nullptr;

@@ -92,7 +92,8 @@ const char* begin_names(const rules::Stack& stack) {
 }
 
 Result ask_layers(int directory, const char* path, bool follow, const Ask& ask, char* to) {
-  if (!any_layer_has_names() || !active() || path == nullptr || !may_change()) return kPass;
+  if (!any_layer_has_names() || !active() || path == nullptr) return kPass;
+  const bool all = may_change();
   const int before = errno;
   const base::SignalsBlocked blocked;
   const base::Scratch given;
@@ -101,7 +102,7 @@ Result ask_layers(int directory, const char* path, bool follow, const Ask& ask, 
       is_path(given.data())) {
     const GivenPath name{directory, given.data(), follow};
     for_each_layer([&](const NamesOfLayer& layer) {
-      if (r == kPass) r = ask(layer, name, to);
+      if (r == kPass && (all || layer.apart)) r = ask(layer, name, to);
     });
   }
   errno = before;

@@ -56,6 +56,13 @@ enum class Ending : uint8_t {
 
 // Any thread, with signals held back. errno: as the wrapped calls document it.
 struct NamesOfLayer {
+  // Its open calls settle() (table.h) where it empties a file at its place: it looks at the name
+  // anyway, and a file that is elsewhere needs no such look.
+  bool settles = false;
+  // It has nothing in the memory of the process that a call on a name changes: a child of vfork,
+  // which shares that memory, may ask it.
+  bool apart = false;
+
   // For each rule with the layer, when rules come into force. Null, or why it will not be used.
   const char* (*begin)(const rules::LayerSpec&) = nullptr;
 

@@ -334,17 +334,20 @@ bool prepare_open(Ticket& t, int directory, const char* path, int flags) {
 
 namespace {
 
-// The layer settles where it leaves the file to the kernel: what it has itself costs no request.
-bool may_be_memory(const File* f) {
-  const NamesOfLayer* const names = f != nullptr ? f->enter.open->kind->names : nullptr;
-  return names != nullptr && names->make_real != nullptr;
+// A layer settles where it leaves the file to the kernel: what it has itself costs no request.
+bool settles_itself(const File* f) {
+  for (int i = 0; f != nullptr && i < f->layer_count; ++i) {
+    const NamesOfLayer* const names = f->top[i].kind->names;
+    if (names != nullptr && (names->make_real != nullptr || names->settles)) return true;
+  }
+  return false;
 }
 
 }  // namespace
 
 bool begin_open(Ticket& t, int directory, const char* path, int flags) {
   const bool ordered = prepare_open(t, directory, path, flags);
-  if ((flags & O_TRUNC) != 0 && any_layer_has_names() && !t.skip && !may_be_memory(t.file))
+  if ((flags & O_TRUNC) != 0 && any_layer_has_names() && !t.skip && !settles_itself(t.file))
     settle(directory, path);
   if (some_keep) t.started = base::now_ns();
   return ordered;

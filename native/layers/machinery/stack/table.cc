@@ -13,6 +13,7 @@
 #include "layers/machinery/stack/notes.h"
 #include "layers/machinery/stack/posix.h"
 #include "layers/machinery/stack/private.h"
+#include "layers/machinery/stack/replace.h"
 #include "layers/machinery/stack/sharing.h"
 
 namespace weir::stack {
@@ -250,6 +251,30 @@ void flags_set(int fd, int flags) {
   constexpr int kChangeable = O_APPEND | O_ASYNC | O_DIRECT | O_NOATIME | O_NONBLOCK;
   f->flags = (f->flags & ~kChangeable) | (flags & kChangeable);
   if ((flags & O_DIRECT) != 0 && f->holds && !f->left) leave(f, Reason::kDirect);
+}
+
+void replace_descriptors(File* f, int with) {
+  const Busy hold;
+  uint32_t rest = f->references;
+  for (int fd = 0; fd <= highest && rest != 0; ++fd) {
+    if (known_at(fd) != f) continue;
+    const long flags = base::system_call(SYS_fcntl, fd, F_GETFD);
+    const long on_exec = (flags & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0;
+    base::system_call(SYS_dup3, with, fd, on_exec);
+    --rest;
+  }
+}
+
+bool make_space(int fd) {
+  File* const f = file_at(fd);
+  const int before = errno;
+  bool made = false;
+  for (int i = 0; f != nullptr && i < f->layer_count && !made; ++i) {
+    const Kind& kind = *f->top[i].kind;
+    made = kind.make_space != nullptr && kind.make_space(f->top[i]);
+  }
+  errno = before;
+  return made;
 }
 
 void reset_table_locks() { base::store(&busy, 0u); }

@@ -76,6 +76,8 @@ REASONS = {
     "special": "no regular file",
     "no_messages": "nodes do not reach each other: each reads its blocks for itself",
     "held_up": "a rank that lives and does not continue has locked something shared",
+    "tier_full": "the tier is full: the file is at its place",
+    "no_tier": "the tier cannot be used: the file is at its place",
 }
 
 

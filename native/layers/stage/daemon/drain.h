@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// What weir-stage does with a tier: files that are due go to their place, copies make room.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "layers/stage/tier.h"
+
+namespace weir::stage {
+
+using Clock = std::chrono::steady_clock;
+
+// A file with a mark, as it was looked at without its lock.
+struct Staged {
+  uint64_t inode, bytes;
+  State state;
+  Mode mode;
+  bool closed;
+  std::string key;
+  int64_t used_ns;  // when it was last read or written
+};
+// Marks without a file are of processes that were killed as they removed it: left out.
+std::vector<Staged> files_on(const Tier& tier);
+bool look_at(const Tier& tier, uint64_t inode, Staged* to);
+
+// Takes what a number of bytes costs at a bandwidth; 0: nothing.
+class Pace {
+ public:
+  explicit Pace(const Tier& tier) : tier_(tier), free_at_(Clock::now()) {}
+  void take(uint64_t bytes);
+
+ private:
+  const Tier& tier_;
+  std::mutex lock_;
+  Clock::time_point free_at_;
+};
+
+// Publishes what is due, several files at once.
+class Drain {
+ public:
+  explicit Drain(const Tier& tier);
+  ~Drain();
+  Drain(const Drain&) = delete;
+  Drain& operator=(const Drain&) = delete;
+
+  // Until nothing has been due for so long.
+  void serve(std::chrono::milliseconds idle);
+
+ private:
+  struct Waiting {
+    std::string key;
+    Clock::time_point since, next;
+    int failures;
+    bool running;
+  };
+  void add(uint64_t inode);
+  void read_events();
+  void look_at_all();
+  bool start_due(bool now, bool quiet);
+  void work();
+  void finished(uint64_t inode, Result result);
+  void make_room();
+
+  const Tier& tier_;
+  Pace pace_;
+  int events_ = -1;
+  uint32_t changes_ = 0;
+  Clock::time_point next_count_, changed_;  // when programs closed a file last
+  bool quiet_ = false;
+  std::mutex lock_;  // of what follows
+  std::condition_variable ready_;
+  std::map<uint64_t, Waiting> waiting_;
+  std::deque<uint64_t> queue_;
+  bool ends_ = false;
+  std::vector<std::thread> threads_;
+};
+
+// All that may go, of files that nobody writes; with those that wait for the end of the step. The
+// number of files that are newer than at their place still, each with the reason.
+using Report = std::function<void(const Staged&, Result)>;
+int publish_all(const Tier& tier, bool unfinished, const Report& report);
+
+}  // namespace weir::stage

@@ -1,0 +1,474 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls on names of files that a tier has newer than their place. What is equal at both is the
+// kernel's under its own name: a copy is compared with its file when it is opened.
+#include "layers/stage/names.h"
+
+#include <errno.h>
+#include <linux/fs.h>
+#include <string.h>
+
+#include "base/atomic.h"
+#include "base/scratch.h"
+#include "layers/machinery/node/place.h"
+#include "layers/writeback/client.h"
+
+namespace weir::layers::stage {
+
+using namespace weir::stage;
+using stack::GivenPath;
+
+namespace {
+
+constexpr uint32_t kTiers = 8;
+constinit Tier tiers[kTiers] = {};
+constinit size_t named[kTiers] = {};  // length of the path in the rule
+constinit uint32_t tier_count = 0;
+
+constexpr Publishing kBring{true, true, false, false, nullptr, nullptr};
+
+struct Room {
+  char key[kKeyBytes], other[kKeyBytes];
+  Found found, other_found;
+};
+
+base::Text path_of(const rules::LayerSpec& layer) {
+  base::Text path;
+  rules::option_text(layer, "tier", &path);
+  return path;
+}
+
+bool is_of(uint32_t i, base::Text path) {
+  return named[i] == path.size && memcmp(tiers[i].path, path.data, path.size) == 0;
+}
+
+// An emulated node (WEIR_NODE_RANKS) has a tier of its own, as a real one has.
+const char* attach_own(Tier& tier, base::Text path) {
+  char own[kTierBytes];
+  base::Writer writer(own, sizeof own);
+  writer.add(path);
+  if (node::number() != 0) writer.add(".node").add_number(node::number());
+  return writer.cut() ? "its path is too long" : attach(tier, writer.view(), true);
+}
+
+const char* begin(const rules::LayerSpec& layer) {
+  if (tier_of(layer) != nullptr) return nullptr;
+  if (tier_count == kTiers) return "rules have more than 8 tiers";
+  Tier& tier = tiers[tier_count];
+  if (const char* const why = attach_own(tier, path_of(layer)); why != nullptr) return why;
+  named[tier_count] = path_of(layer).size;
+  if (const uint64_t bytes = rules::option_number(layer, "capacity", 0); bytes != 0)
+    base::store(&tier.control->capacity_bytes, bytes);
+  if (const uint64_t rate = rules::option_number(layer, "bandwidth", 0); rate != 0)
+    base::store(&tier.control->bytes_per_s, rate);
+  base::Text verify;
+  if (rules::option_text(layer, "verify", &verify) && rules::is(verify, "bytes"))
+    base::store(&tier.control->compares, uint64_t{1});
+  ++tier_count;
+  return nullptr;
+}
+
+// Where the file is newer than at its place. Its name's lock need not be held.
+const Tier* newer_on(const GivenPath& name, bool follow, Room& room) {
+  for (uint32_t i = 0; i < tier_count; ++i) {
+    const Tier& tier = tiers[i];
+    if (!may_have(tier, last_of(name.path)) || !key_of(name.directory, name.path, room.key))
+      continue;
+    for (int links = 0; links < 8; ++links) {
+      weir::stage::find(tier, room.key, &room.found);
+      if (is_newer(room.found) && room.found.mark.other[0] != 0) {
+        const Lock lock(tier, room.key);
+        weir::stage::find(tier, room.key, &room.found);
+        settle(tier, room.found);
+      }
+      if (is_newer(room.found)) return &tier;
+      if (!follow || !follow_link(room.key)) break;
+    }
+  }
+  return nullptr;
+}
+
+bool find_name(const GivenPath& name, char* to) {
+  const Mapped<Room> room;
+  if (!room || newer_on(name, name.follow, *room) == nullptr) return false;
+  return !base::Writer(to, base::Scratch::kBytes).add(room->found.tree).cut();
+}
+
+// A file is the same one by its name and by a descriptor, which reads the tier's copy: programs
+// compare (cp, tar).
+Result stat_copy(const GivenPath& name, struct stat* to) {
+  const Mapped<Room> room;
+  if (!room) return stack::kPass;
+  for (uint32_t i = 0; i < tier_count; ++i) {
+    const Tier& tier = tiers[i];
+    if (!may_have(tier, last_of(name.path))) continue;
+    const Above above(name.directory, name.path);
+    if (!above.key(room->key)) continue;
+    weir::stage::find(tier, room->key, &room->found);
+    const bool linked = !room->found.there && name.follow && follow_link(room->key);
+    if (linked) weir::stage::find(tier, room->key, &room->found);
+    if (!room->found.there || is_newer(room->found)) continue;
+    if ((linked ? stat_path(room->key, to) : above.about(to)) != 0 ||
+        !(real_of(*to) == room->found.mark.real))
+      continue;
+    to->st_dev = room->found.device;
+    to->st_ino = room->found.inode;
+    to->st_ctim = room->found.changed;
+    return 0;
+  }
+  return stack::kPass;
+}
+
+// With its lock held: false when it is newer no more.
+bool look_again(const Tier& tier, const char* key, Found* found) {
+  weir::stage::find(tier, key, found);
+  settle(tier, *found);
+  return is_newer(*found);
+}
+
+bool change(const GivenPath& name, void (*call)(void*, const char*), void* with) {
+  const Mapped<Room> room;
+  if (!room) return false;
+  const Tier* const tier = newer_on(name, name.follow, *room);
+  if (tier == nullptr) return false;
+  const Lock lock(*tier, room->key);
+  if (!lock.held() || !look_again(*tier, room->key, &room->found)) return false;
+  room->found.mark.changes = next_generation(*tier);
+  write_mark(*tier, room->found.inode, room->found.mark);
+  call(with, room->found.tree);
+  return true;
+}
+
+// The file goes, by the kernel: its copy makes room.
+void remove_copy(const GivenPath& name, Room& room) {
+  for (uint32_t i = 0; i < tier_count; ++i) {
+    const Tier& tier = tiers[i];
+    if (!may_have(tier, last_of(name.path)) || !key_of(name.directory, name.path, room.key))
+      continue;
+    const Lock lock(tier, room.key);
+    weir::stage::find(tier, room.key, &room.found);
+    if (lock.held() && room.found.there && !is_newer(room.found)) drop(tier, room.found);
+  }
+}
+
+Result remove(const GivenPath& name) {
+  const Mapped<Room> room;
+  if (!room) return stack::kPass;
+  const Tier* const tier = newer_on(name, false, *room);
+  if (tier == nullptr) {
+    remove_copy(name, *room);
+    return stack::kPass;
+  }
+  const Lock lock(*tier, room->key);
+  if (!lock.held() || !look_again(*tier, room->key, &room->found)) return stack::kPass;
+  const long removed = base::unlink_path(room->key);
+  if (removed != 0 && removed != -ENOENT) return removed;
+  drop(*tier, room->found);
+  return 0;
+}
+
+struct Walk {
+  const Tier* tier;
+  const char* directory;  // of the tree
+  bool any;
+  Result result;
+  bool (*each)(void* with, const char* name, uint64_t inode);
+  void* with;
+};
+
+// A file of a directory of the tree, looked at without its lock.
+bool see_newer(void* with, const char* name) {
+  Walk& walk = *static_cast<Walk*>(with);
+  const Mapped<Found> found;
+  struct stat about;
+  if (!found) return true;
+  base::Writer path(found->tree, sizeof found->tree);
+  if (path.add(walk.directory).add("/").add(name).cut() ||
+      stat_path(found->tree, &about) != 0 || !S_ISREG(about.st_mode) ||
+      read_mark(*walk.tier, about.st_ino, &found->mark) != 0 ||
+      found->mark.state == State::kCopy)
+    return true;
+  walk.any = true;
+  if (walk.each == nullptr) return false;
+  return found->mark.real != kNoReal || walk.each(walk.with, name, about.st_ino);
+}
+
+// Publishes all that is newer below a directory of the tree.
+bool bring_one(void* with, const char* name) {
+  Walk& walk = *static_cast<Walk*>(with);
+  const Mapped<char[kPathBytes]> path;
+  struct stat about;
+  if (!path || base::Writer(*path, kPathBytes).add(walk.directory).add("/").add(name).cut() ||
+      stat_path(*path, &about) != 0)
+    return true;
+  if (S_ISDIR(about.st_mode)) {
+    Walk below{walk.tier, *path, false, 0, nullptr, nullptr};
+    for_each_name(*path, bring_one, &below);
+    walk.result = below.result;
+  } else {
+    const Result done = publish(*walk.tier, *path + walk.tier->length + strlen("/tree"),
+                                kBring);
+    if (done != 0 && done != -ENOENT) walk.result = done == -EAGAIN ? -EBUSY : done;
+  }
+  return walk.result == 0;
+}
+
+// The path of a directory without slashes at its end.
+bool directory_key(const GivenPath& name, char* key) {
+  const Mapped<char[kKeyBytes]> bare;
+  if (!bare) return false;
+  base::Writer writer(*bare, kKeyBytes);
+  if (writer.add(name.path).cut()) return false;
+  for (size_t n = writer.view().size; n > 1 && (*bare)[n - 1] == '/';) (*bare)[--n] = 0;
+  return key_of(name.directory, *bare, key);
+}
+
+bool is_directory(const char* path) {
+  struct stat about;
+  return stat_path(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+bool hides(const char* name) { return strncmp(name, kUnfinished, strlen(kUnfinished)) == 0; }
+
+// Of a directory without other files of the tier: nobody waits for it any more.
+bool remove_unfinished(void* with, const char* name) {
+  const auto& walk = *static_cast<Walk*>(with);
+  const Mapped<char[kPathBytes]> path;
+  if (path && hides(name) &&
+      !base::Writer(*path, kPathBytes).add(walk.directory).add("/").add(name).cut())
+    base::unlink_path(*path);
+  return true;
+}
+
+long remove_in_place(const char* directory) {
+  return base::system_call(SYS_unlinkat, AT_FDCWD, reinterpret_cast<long>(directory), AT_REMOVEDIR);
+}
+
+Result remove_directory(const GivenPath& name) {
+  const Mapped<Room> room;
+  if (!room || !directory_key(name, room->key)) return stack::kPass;
+  bool any = false;
+  for (uint32_t i = 0; i < tier_count; ++i) {
+    Walk walk{&tiers[i], room->found.tree, false, 0, nullptr, nullptr};
+    if (!tree_path(tiers[i], room->key, room->found.tree) || !is_directory(room->found.tree))
+      continue;
+    for_each_name(room->found.tree, see_newer, &walk);
+    if (walk.any) return -ENOTEMPTY;
+    any = true;
+  }
+  if (!any) return stack::kPass;
+  const long removed = remove_in_place(room->key);
+  if (removed != -ENOTEMPTY) return removed;
+  Walk walk{nullptr, room->key, false, 0, nullptr, nullptr};
+  for_each_name(room->key, remove_unfinished, &walk);
+  return remove_in_place(room->key);
+}
+
+Result bring_below(const char* key, Room& room) {
+  for (uint32_t i = 0; i < tier_count; ++i) {
+    Walk walk{&tiers[i], room.found.tree, false, 0, nullptr, nullptr};
+    if (!tree_path(tiers[i], key, room.found.tree) || !is_directory(room.found.tree)) continue;
+    for_each_name(room.found.tree, bring_one, &walk);
+    if (walk.result != 0) return walk.result;
+  }
+  return stack::kPass;
+}
+
+long rename_in_place(const char* from, const char* to, unsigned flags) {
+  return base::system_call(SYS_renameat2, AT_FDCWD, reinterpret_cast<long>(from), AT_FDCWD,
+                           reinterpret_cast<long>(to), flags);
+}
+
+// As the kernel would look at the new name. *exists: a file is there.
+Result check_new_name(const char* key, unsigned flags, bool on_tier, struct stat* real,
+                      bool* exists) {
+  const Mapped<char[kKeyBytes]> above;
+  if (!above) return -ENOMEM;
+  const base::Text last = last_of(key);
+  base::Writer(*above, kKeyBytes).add({key, static_cast<size_t>(last.data - key)}).add(".");
+  const auto path = reinterpret_cast<long>(*above);
+  const long may = base::system_call(SYS_faccessat, AT_FDCWD, path, 2 | 1);
+  if (may != 0) return may;
+  const long seen = stat_path(key, real);
+  if (seen != 0 && seen != -ENOENT) return seen;
+  *exists = seen == 0;
+  if (*exists && S_ISDIR(real->st_mode)) return -EISDIR;
+  return (flags & RENAME_NOREPLACE) != 0 && (*exists || on_tier) ? -EEXIST : 0;
+}
+
+Mode mode_after_renaming(const Mark& mark, const char* key) {
+  const rules::LayerSpec* const layer = stack::layer_of_rule(key, kNames);
+  if (layer != nullptr) return mode_of(*layer);
+  return mark.mode == Mode::kNever ? Mode::kAsync : mark.mode;
+}
+
+// The inode of the file that goes is held while its mark goes: its number is nobody else's yet.
+long replace_on_tier(const Tier& tier, const Room& room) {
+  const base::HoldsDescriptor held;
+  const long fd = base::open_at(AT_FDCWD, room.other_found.tree, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+  const long moved = rename_in_place(room.found.tree, room.other_found.tree, 0);
+  if (moved == 0 && room.other_found.there) remove_mark(tier, room.other_found.inode);
+  if (!base::failed(fd)) base::close_fd(static_cast<int>(fd));
+  return moved;
+}
+
+// The tier's name changes first, which is what programs see; `other` in the mark lets whoever finds
+// it finish, when this process is killed in between.
+Result rename_newer(const Tier& tier, Room& room, unsigned flags) {
+  struct stat real;
+  bool exists = false;
+  const Result checked =
+      check_new_name(room.other, flags, is_newer(room.other_found), &real, &exists);
+  if (checked != 0) return checked;
+  Mark& mark = room.found.mark;
+  if (!tree_path(tier, room.other, room.other_found.tree)) return -ENAMETOOLONG;
+  if (const Result made = make_above(tier, room.other_found.tree); made != 0) return -EIO;
+  remember(tier, room.other);
+  memcpy(mark.other, room.other, sizeof mark.other);
+  mark.changes = next_generation(tier);
+  if (const Result marked = write_mark(tier, room.found.inode, mark); marked != 0) return marked;
+  if (const long moved = replace_on_tier(tier, room); moved != 0) {
+    mark.other[0] = 0;
+    write_mark(tier, room.found.inode, mark);
+    return moved;
+  }
+  if (mark.real != kNoReal && rename_in_place(room.key, room.other, 0) == 0) exists = true;
+  mark.real = exists && stat_path(room.other, &real) == 0 ? real_of(real) : kNoReal;
+  mark.mode = mode_after_renaming(mark, room.other);
+  memcpy(mark.key, room.other, sizeof mark.key);
+  mark.other[0] = 0;
+  return write_mark(tier, room.found.inode, mark);
+}
+
+// A file at its place gets the name of one on the tier, whose bytes go.
+Result rename_over_newer(const Tier& tier, Room& room, unsigned flags) {
+  if ((flags & RENAME_NOREPLACE) != 0) return -EEXIST;
+  struct stat about;
+  if (const long seen = stat_path(room.key, &about); seen != 0) return seen;
+  if (S_ISDIR(about.st_mode)) return -ENOTDIR;
+  Mark& mark = room.other_found.mark;
+  mark.state = State::kSuperseded;
+  memcpy(mark.other, room.key, sizeof mark.other);
+  if (const Result marked = write_mark(tier, room.other_found.inode, mark); marked != 0)
+    return marked;
+  const long renamed = rename_in_place(room.key, room.other, 0);
+  if (renamed == 0) {
+    drop(tier, room.other_found);
+    return 0;
+  }
+  mark.state = State::kWritten;
+  mark.other[0] = 0;
+  write_mark(tier, room.other_found.inode, mark);
+  return renamed;
+}
+
+Result rename_on(const Tier& tier, Room& room, unsigned flags) {
+  const Lock lock(tier, room.key, room.other);
+  if (!lock.held()) return stack::kPass;
+  const bool newer = look_again(tier, room.key, &room.found);
+  const bool other_newer = look_again(tier, room.other, &room.other_found);
+  if (!newer && !other_newer) return stack::kPass;
+  if ((flags & ~static_cast<unsigned>(RENAME_NOREPLACE)) != 0) return -EINVAL;
+  if (strcmp(room.key, room.other) == 0) return 0;
+  return newer ? rename_newer(tier, room, flags) : rename_over_newer(tier, room, flags);
+}
+
+Result rename(const GivenPath& from, const GivenPath& to, unsigned flags) {
+  const Mapped<Room> room;
+  if (!room) return stack::kPass;
+  for (uint32_t i = 0; i < tier_count; ++i) {
+    if (!may_have(tiers[i], last_of(from.path)) && !may_have(tiers[i], last_of(to.path))) continue;
+    if (directory_key(from, room->other) && is_directory(room->other))
+      return bring_below(room->other, *room);
+    if (!key_of(from.directory, from.path, room->key) ||
+        !key_of(to.directory, to.path, room->other))
+      return stack::kPass;
+    const Result done = rename_on(tiers[i], *room, flags);
+    if (done != stack::kPass) return done;
+  }
+  return stack::kPass;
+}
+
+Result bring(const GivenPath& name) {
+  const Mapped<Room> room;
+  if (!room) return stack::kPass;
+  const Tier* const tier = newer_on(name, true, *room);
+  if (tier == nullptr) return stack::kPass;
+  const Result done = publish(*tier, room->key, kBring);
+  return done == -ENOENT ? 0 : done == -EAGAIN ? -EBUSY : done;
+}
+
+Result make(const GivenPath& name) {
+  const Mapped<Room> room;
+  if (!room) return stack::kPass;
+  if (newer_on(name, false, *room) != nullptr) return -EEXIST;
+  // A symbolic link may lead to a file on a tier.
+  for (uint32_t i = 0; i < tier_count; ++i) {
+    if (key_of(name.directory, name.path, room->key)) remember(tiers[i], room->key);
+  }
+  return stack::kPass;
+}
+
+void list(int directory, bool (*each)(void* with, const char* name, uint64_t inode), void* with) {
+  const Mapped<Room> room;
+  const Mapped<char[kKeyBytes]> link;
+  if (!room || !link) return;
+  base::Writer(*link, kKeyBytes)
+      .add("/proc/self/fd/")
+      .add_number(static_cast<uint64_t>(directory));
+  const long n = base::read_link(*link, room->key, sizeof room->key - 1);
+  if (base::failed(n)) return;
+  room->key[n] = 0;
+  for (uint32_t i = 0; i < tier_count; ++i) {
+    Walk walk{&tiers[i], room->found.tree, false, 0, each, with};
+    if (tree_path(tiers[i], room->key, room->found.tree) && is_directory(room->found.tree))
+      for_each_name(room->found.tree, see_newer, &walk);
+  }
+}
+
+// What is open to be written when the process is killed by itself (abort) counts as not closed.
+Result end_open(stack::Layer& layer, stack::Ending how) {
+  if (how != stack::Ending::kAborted && how != stack::Ending::kFiltered) close_staged(layer);
+  return 0;
+}
+
+}  // namespace
+
+const Tier* tier_of(const rules::LayerSpec& layer) {
+  const base::Text path = path_of(layer);
+  for (uint32_t i = 0; i < tier_count; ++i) {
+    if (is_of(i, path)) return &tiers[i];
+  }
+  return nullptr;
+}
+
+Mode mode_of(const rules::LayerSpec& layer) {
+  base::Text when;
+  if (!rules::option_text(layer, "drain", &when)) return Mode::kAsync;
+  return static_cast<Mode>(when.data[0]);
+}
+
+bool follow_link(char* key) {
+  struct stat about;
+  const Mapped<char[2 * kKeyBytes]> whole;
+  const Mapped<char[kKeyBytes]> target;
+  if (!whole || !target || stat_path(key, &about) != 0 || !S_ISLNK(about.st_mode)) return false;
+  const long n = base::read_link(key, *target, kKeyBytes - 1);
+  if (base::failed(n)) return false;
+  (*target)[n] = 0;
+  base::Writer path(*whole, 2 * kKeyBytes);
+  if ((*target)[0] != '/') path.add({key, static_cast<size_t>(last_of(key).data - key)});
+  return !path.add(*target).cut() && key_of(AT_FDCWD, *whole, key);
+}
+
+void start_daemon(const Tier& tier) {
+  if (!has_daemon(tier)) writeback::start_program("weir-stage", "--daemon", tier.path);
+}
+
+const stack::NamesOfLayer kNames = {
+    .settles = true, .apart = true,
+    .begin = begin, .find = find_name, .change_within = change, .stat = stat_copy, .remove = remove,
+    .remove_directory = remove_directory, .rename = rename, .make = make, .bring = bring,
+    .list = list, .hides = hides, .end_open = end_open,
+};
+
+}  // namespace weir::layers::stage

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layer stage: what is on the tier and at its place at each moment, and that programs see by every
+name what they see without it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from weir_stage import drained, real_files, tier_files, wait_until
+
+# Each line is what one call gave; run plain and under the layer. Files that match: *.dat.
+NAMES = r"""
+import errno, os, subprocess, sys
+def said(what, call):
+    try:
+        print(what, call(), flush=True)
+    except OSError as error:
+        print(what, errno.errorcode[error.errno], flush=True)
+def put(name, text, flags=os.O_TRUNC, mode=0o644):
+    fd = os.open(name, os.O_WRONLY | os.O_CREAT | flags, mode)
+    n = os.write(fd, text)
+    os.close(fd)
+    return n
+def content(name):
+    with open(name, "rb") as file:
+        return file.read()
+def listed(name="."):
+    return sorted(os.listdir(name)), sorted(e.name for e in os.scandir(name) if e.is_file())
+os.mkdir("d")
+os.umask(0o027)
+said("put", lambda: put("a.dat", b"one"))
+said("put", lambda: put("d/b.dat", b"two", mode=0o777))
+said("stat", lambda: [(s.st_size, oct(s.st_mode), s.st_nlink) for s in (os.stat("a.dat"), os.lstat("d/b.dat"), os.stat("d/../d/b.dat"))])
+said("listed", lambda: (listed(), listed("d")))
+said("exclusive", lambda: put("a.dat", b"x", os.O_EXCL))
+said("append", lambda: put("a.dat", b" more", os.O_APPEND))
+said("content", lambda: content("a.dat"))
+said("in place", lambda: put("a.dat", b"O", 0))
+said("content", lambda: content("a.dat"))
+said("access", lambda: (os.access("a.dat", os.R_OK), os.access("no.dat", os.F_OK), os.access("d/b.dat", os.X_OK)))
+said("not there", lambda: os.stat("no.dat"))
+said("not there", lambda: put("nodir/c.dat", b"x"))
+said("readlink", lambda: os.readlink("a.dat"))
+said("rename", lambda: os.rename("a.dat", "d/c.dat"))
+said("gone", lambda: os.stat("a.dat"))
+said("content", lambda: content("d/c.dat"))
+said("rename over", lambda: os.rename("d/c.dat", "d/b.dat"))
+said("content", lambda: content("d/b.dat"))
+said("listed", lambda: (listed(), listed("d")))
+said("rename to another kind", lambda: os.rename("d/b.dat", "d/plain"))
+said("content", lambda: content("d/plain"))
+said("rename from another kind", lambda: (put("other", b"plain one"), os.rename("other", "d/plain")))
+said("content", lambda: (content("d/plain"), listed("d")))
+said("rename", lambda: os.rename("d/no.dat", "d/x.dat"))
+said("over a directory", lambda: (put("a.dat", b"again"), os.mkdir("e.dat"), os.rename("a.dat", "e.dat")))
+said("to no directory", lambda: os.rename("a.dat", "nodir/a.dat"))
+said("to itself", lambda: os.rename("a.dat", "./a.dat"))
+said("directory of that name", lambda: os.mkdir("a.dat"))
+said("link of that name", lambda: os.symlink("d", "a.dat"))
+said("symlink", lambda: (os.symlink("a.dat", "s"), content("s"), os.stat("s").st_size, os.lstat("s").st_size))
+said("through it", lambda: (put("s", b"by a link"), content("a.dat"), os.readlink("s")))
+said("link", lambda: (os.link("a.dat", "hard"), content("hard"), os.stat("hard").st_nlink))
+said("chmod", lambda: (os.chmod("a.dat", 0o600), oct(os.stat("a.dat").st_mode)))
+said("utime", lambda: (os.utime("a.dat", (5, 7)), os.stat("a.dat").st_mtime))
+said("put", lambda: put("f.dat", b"0123456789"))
+said("truncate", lambda: (os.truncate("f.dat", 4), content("f.dat"), os.stat("f.dat").st_size))
+said("attributes", lambda: (os.chmod("f.dat", 0o640), os.utime("f.dat", (5, 9)), oct(os.stat("f.dat").st_mode), os.stat("f.dat").st_mtime))
+said("not empty", lambda: (put("e.dat/in.dat", b"x"), os.rmdir("e.dat")))
+said("child", lambda: subprocess.run("cat f.dat e.dat/in.dat; ls e.dat *.dat; wc -c < f.dat; test -e f.dat && echo there; find . -name '*.dat' | sort", shell=True, capture_output=True, text=True).stdout)
+said("unlink", lambda: (os.unlink("f.dat"), listed()))
+said("gone", lambda: os.unlink("f.dat"))
+said("rename a directory", lambda: (os.rename("e.dat", "g"), listed("g"), content("g/in.dat")))
+said("remove", lambda: (os.remove("g/in.dat"), os.rmdir("g"), listed()))
+fd = os.open("h.dat", os.O_RDWR | os.O_CREAT, 0o644)
+os.write(fd, b"held")
+said("while it is open", lambda: (os.stat("h.dat").st_size, content("h.dat"), os.fstat(fd).st_size))
+said("renamed while open", lambda: (os.rename("h.dat", "i.dat"), os.write(fd, b" and more"), content("i.dat")))
+said("linked while open", lambda: content("i.dat"))
+said("removed while open", lambda: (os.unlink("i.dat"), os.pread(fd, 20, 0), os.path.exists("i.dat")))
+os.close(fd)
+said("script", lambda: (put("run.dat", b"#!/bin/sh\necho ran $1\n", mode=0o755), subprocess.run(["./run.dat", "well"], capture_output=True, text=True).stdout))
+import shutil
+said("tree", lambda: (shutil.copytree("d", "copy"), shutil.rmtree("copy"), listed()))
+said("empty file", lambda: (put("empty.dat", b""), os.stat("empty.dat").st_size))
+said("read and write", lambda: open("empty.dat", "r+b").write(b"now"))
+said("content", lambda: content("empty.dat"))
+for i in range(300):
+    put("m%d.dat" % i, b"x" * i)
+said("many", lambda: (len(listed()[0]), sum(os.stat("m%d.dat" % i).st_size for i in range(300))))
+said("readable by nobody", lambda: put("secret.dat", b"x", mode=0))
+"""
+
+
+@pytest.mark.parametrize("drain", ["never", "async"])
+def test_names_are_as_without_the_layer(run, tmp_path, drain):
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    expected = subprocess.run([sys.executable, "-c", NAMES], cwd=plain, capture_output=True,
+        text=True, timeout=120, check=True)
+    result = run(sys.executable, "-c", NAMES, drain=drain)
+    differ = [pair for pair in zip(result.stdout.splitlines(), expected.stdout.splitlines())
+        if pair[0] != pair[1]]
+    assert differ == [] and result.stdout == expected.stdout, result.stderr
+    assert result.stderr == ""
+
+
+def test_a_file_goes_to_its_place_in_the_background(run, tmp_path, tier):
+    run("sh", "-c", "echo data > out.dat; echo no > out.txt", drain="async").check_returncode()
+    wait_until(lambda: (tmp_path / "staged/out.dat").exists())
+    wait_until(lambda: drained(tier))
+    assert real_files(tmp_path / "staged") == {"out.dat": b"data\n", "out.txt": b"no\n"}
+    assert tier_files(tier, tmp_path / "staged") == {"out.dat": b"data\n"}
+
+
+def test_scratch_stays_on_the_tier(run, tmp_path, tier):
+    run("sh", "-c", "echo data > out.dat", drain="never").check_returncode()
+    assert run("cat", "out.dat").stdout == "data\n"
+    assert real_files(tmp_path / "staged") == {}
+    assert tier_files(tier, tmp_path / "staged") == {"out.dat": b"data\n"}
+
+
+def test_a_file_that_is_open_is_not_at_its_place(run, tmp_path, tier):
+    script = ("import os,time\nf = open('out.dat', 'w')\nf.write('first')\nf.flush()\n"
+              "open('other.dat', 'w').write('x')\n"
+              "while not os.path.exists('go'): time.sleep(0.01)\nf.write(' second')\n")
+    where = tmp_path / "staged"
+    where.mkdir()
+    from threading import Thread
+    thread = Thread(target=lambda: run(sys.executable, "-c", script, drain="async"))
+    thread.start()
+    wait_until(lambda: (where / "other.dat").exists())
+    assert not (where / "out.dat").exists()
+    (where / "go").touch()
+    thread.join()
+    wait_until(lambda: (where / "out.dat").exists())
+    assert (where / "out.dat").read_text() == "first second"
+
+
+def test_fsync_reaches_the_place_where_the_rule_says_so(run, tmp_path, tier):
+    script = ("import os\nfd = os.open('out.dat', os.O_RDWR | os.O_CREAT, 0o644)\n"
+              "os.write(fd, b'first')\nos.fsync(fd)\nprint(open('/proc/self/root' + os.getcwd() + "
+              "'/out.dat').read())\nos.write(fd, b' second')\nos.kill(os.getpid(), 9)\n")
+    result = run(sys.executable, "-c", script, drain="never", stack=":fsync=drain")
+    assert result.returncode == -9
+    assert real_files(tmp_path / "staged") == {"out.dat": b"first"}
+    assert tier_files(tier, tmp_path / "staged") == {"out.dat": b"first second"}
+
+
+def test_the_copy_on_the_tier_is_read_as_long_as_it_is_equal(run, tmp_path, tier):
+    run("sh", "-c", "echo data > out.dat", drain="async").check_returncode()
+    wait_until(lambda: drained(tier))
+    place = tmp_path / "staged/out.dat"
+    copy = Path(f"{tier}/tree{place}")
+    copy.write_text("tier\n")  # to see which is read
+    assert run("cat", "out.dat").stdout == "tier\n"
+    place.write_text("changed by another node\n")
+    assert run("cat", "out.dat").stdout == "changed by another node\n"
+    place.unlink()
+    assert run("cat", "out.dat").returncode == 1
+
+
+def test_a_file_that_went_to_its_place_is_the_same_one_by_name_and_by_descriptor(run, tier):
+    run("sh", "-c", "echo data > out.dat", drain="async").check_returncode()
+    wait_until(lambda: drained(tier))
+    script = ("import os\nfd = os.open('out.dat', os.O_RDONLY)\n"
+              "for s in (os.stat('out.dat'), os.lstat('out.dat'), os.fstat(fd)):\n"
+              "    print(s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_mode)")
+    assert len(set(run(sys.executable, "-c", script).stdout.splitlines())) == 1
+    assert run("cp", "-p", "out.dat", "copy.txt").stderr == ""
+
+
+def test_a_full_tier_sends_files_to_their_place(weir, run, tmp_path, tier):
+    script = "for i in 1 2 3; do head -c 6000 /dev/zero > $i.dat; done"
+    run("sh", "-c", script, drain="never", stack=":capacity=10000").check_returncode()
+    assert sorted(real_files(tmp_path / "staged")) == ["3.dat"]
+    assert sorted(tier_files(tier, tmp_path / "staged")) == ["1.dat", "2.dat"]
+
+
+def test_a_tier_of_others_is_refused(run, tmp_path, tier):
+    tier.mkdir()
+    tier.chmod(0o777)
+    result = run("sh", "-c", "echo data > out.dat")
+    assert "others may write to it" in result.stderr
+    assert real_files(tmp_path / "staged") == {"out.dat": b"data\n"}
+
+
+def test_attributes_go_with_the_file(run, tmp_path, tier):
+    script = "umask 027; echo x > out.dat; chmod 751 out.dat; touch -d @77 out.dat"
+    run("sh", "-c", script, drain="async").check_returncode()
+    wait_until(lambda: drained(tier))
+    about = (tmp_path / "staged/out.dat").stat()
+    assert about.st_mode & 0o777 == 0o751 and about.st_mtime == 77
+
+
+def test_what_exists_and_is_changed_in_place_is_left_there(run, tmp_path, tier):
+    where = tmp_path / "staged"
+    where.mkdir()
+    (where / "log.dat").write_text("before\n")
+    run("sh", "-c", "echo after >> log.dat").check_returncode()
+    assert (where / "log.dat").read_text() == "before\nafter\n"
+    run("sh", "-c", "echo anew > log.dat").check_returncode()
+    assert (where / "log.dat").read_text() == "before\nafter\n"
+    assert run("cat", "log.dat").stdout == "anew\n"
+
+
+def test_files_that_wait_for_the_end_of_the_step_go_there_then(weir, tmp_path, tier):
+    rules = tmp_path / "rules.toml"
+    rules.write_text(f'[[rule]]\nname = "*.dat"\nstack = "stage:tier={tier}:drain=end"\n')
+    script = f"echo data > {tmp_path}/out.dat; test ! -s /proc/self/root{tmp_path}/out.dat"
+    weir("run", "--rules", rules, "--", "sh", "-c", f"{script}; cat {tmp_path}/out.dat").ok()
+    assert (tmp_path / "out.dat").read_text() == "data\n"
+
+
+def test_what_is_left_is_recovered_or_listed(weir, run, tmp_path, tier):
+    where = tmp_path / "staged"
+    run("sh", "-c", "mkdir d; echo a > d/a.dat; echo b > b.dat", drain="end").check_returncode()
+    run("sh", "-c", "echo scratch > s.dat", drain="never").check_returncode()
+    status = weir("stage", "status", tier).ok().stdout
+    assert "3 files with 12 bytes; newer than at their place: 3 files" in status
+    shutil.rmtree(where / "d")
+    left = weir("stage", "recover", tier)
+    assert left.returncode == 1 and f"{where}/d/a.dat: 2 bytes on the tier: No such" in left.stdout
+    assert f"{where}/s.dat: 8 bytes on the tier: stays, by drain=never" in left.stdout
+    assert "1 file with 2 bytes brought to their place, 1 file with 2 bytes left, 1 file with 8 bytes" in left.stdout
+    (where / "d").mkdir()
+    done = weir("stage", "recover", tier).ok()
+    assert "1 file with 2 bytes brought to their place, 0 files" in done.stdout
+    assert "1 of 1 files, 0.0 of 0.0 MB" in done.stderr  # progress
+    assert real_files(where) == {"b.dat": b"b\n", "d/a.dat": b"a\n"}
+
+
+def test_what_a_killed_program_had_not_closed_does_not_come_to_its_place(weir, run, tmp_path,
+        tier):
+    where = tmp_path / "staged"
+    script = ("import os\nf = open('half.dat', 'w'); f.write('half'); f.flush()\n"
+              "open('whole.dat', 'w').write('whole')\nos.kill(os.getpid(), 9)\n")
+    run(sys.executable, "-c", script, drain="async")
+    wait_until(lambda: (where / "whole.dat").exists())
+    left = weir("stage", "recover", tier)
+    assert left.returncode == 1
+    assert f"{where}/half.dat: 4 bytes on the tier: its writer was killed before" in left.stdout
+    assert real_files(where) == {"whole.dat": b"whole"}
+    weir("stage", "recover", "--unfinished", tier).ok()
+    assert real_files(where) == {"half.dat": b"half", "whole.dat": b"whole"}
+
+
+def test_files_left_open_at_the_end_are_closed_by_it(run, tmp_path, tier):
+    script = ("import os\na = os.open('a.dat', os.O_WRONLY | os.O_CREAT)\nos.write(a, b'x')\n"
+              "if os.fork() == 0: os._exit(0)\nos.wait()\n")
+    run(sys.executable, "-c", script + "os._exit(0)", drain="async").check_returncode()
+    run("sh", "-c", "exec sh -c 'echo handed on' > b.dat", drain="async").check_returncode()
+    wait_until(lambda: len(real_files(tmp_path / "staged")) == 2)
