@@ -82,6 +82,19 @@ int closing_range(unsigned first, unsigned last, bool closes, Real piece) {
   return result;
 }
 
+// The kernel refuses a number that another thread's open has reserved. That open may be weir's, which
+// the program does not know of: the call is repeated, kBusyTries times at most.
+template <typename Real>
+auto copying_when_free(Real real) -> decltype(real()) {
+  constexpr int kBusyTries = 20000;
+  auto result = real();
+  for (int i = 0; i < kBusyTries && result < 0 && errno == EBUSY; ++i) {
+    base::yield();
+    result = real();
+  }
+  return result;
+}
+
 // to: the number asked for, -1: any.
 template <typename Real>
 auto copying(Op op, int fd, int to, Real unlayered) {
@@ -91,7 +104,7 @@ auto copying(Op op, int fd, int to, Real unlayered) {
       return decltype(unlayered())(-1);
     }
     if (to >= 0) stack::before_replacing(fd, to);
-    const auto result = unlayered();
+    const auto result = copying_when_free(unlayered);
     if (result >= 0 && result <= 2 && to < 0) {
       const bool was_memory = stack::is_in_memory(stack::file_at(fd));
       if (!stack::may_copy(fd, static_cast<int>(result))) {
