@@ -113,10 +113,7 @@ def test_failed_tests_stand_on_top(tmp_path):
 def test_it_opens_offline_and_nothing_is_too_wide(driver, tmp_path, traced, scheme):
     page = tmp_path / "page.html"
     page.write_text(page_of(*traced))
-    driver.get_log("browser")  # what earlier pages left
-    driver.get(page.as_uri())
-    opened = Opened.__new__(Opened)
-    opened.driver = driver
+    opened = Opened(driver, page, unfold=False, ready="true")
     for width in (1280, 390):
         opened.shape(width, 800, scheme=scheme)
         assert opened.js("return document.documentElement.scrollWidth") <= width

@@ -89,9 +89,7 @@ def test_bars_of_a_run_are_its_parts():
 def test_it_opens_offline_and_no_texts_overlap(driver, tmp_path, runs, scheme):
     page = tmp_path / "page.html"
     page.write_text(scaling_page(scaling(runs), 0.25))
-    driver.get(page.as_uri())
-    opened = Opened.__new__(Opened)
-    opened.driver = driver
+    opened = Opened(driver, page, unfold=False, ready="true")
     opened.shape(1280, 800, scheme=scheme)
     assert opened.console() == []
     hit = opened.js("""const all = [...document.querySelectorAll('svg text')].filter(

@@ -57,14 +57,16 @@ def _barriers(process, begin: int, rank: int) -> np.ndarray:
 
 
 class Opened:
-    """A page in the browser, unfolded; `js` runs script in it and returns what it returns."""
+    """A page in the browser, unfolded; `js` runs script in it and returns what it returns. `ready`
+    is the condition, in script, that a page with plots fulfils when they are drawn."""
 
-    def __init__(self, driver, path: Path, unfold: bool = True):
+    def __init__(self, driver, path: Path, unfold: bool = True,
+            ready: str = "document.documentElement.dataset.ready === 'yes'"):
         self.driver = driver
         for kind in ("browser", "performance"):
             driver.get_log(kind)  # what earlier pages left
         driver.get(path.as_uri())
-        self.settle("document.documentElement.dataset.ready === 'yes'")
+        self.settle(ready)
         if unfold:
             self.js("for (const one of document.querySelectorAll('.fold')) one.open = true")
             self.settle()
