@@ -82,8 +82,8 @@ int closing_range(unsigned first, unsigned last, bool closes, Real piece) {
   return result;
 }
 
-// The kernel refuses a number that another thread's open has reserved. That open may be weir's, which
-// the program does not know of: the call is repeated, kBusyTries times at most.
+// The kernel refuses a number that another thread's open has reserved. That open may be weir's,
+// which the program does not know of: the call is repeated, kBusyTries times at most.
 template <typename Real>
 auto copying_when_free(Real real) -> decltype(real()) {
   constexpr int kBusyTries = 20000;
