@@ -114,21 +114,6 @@ bool is_used_by_others(const Layer& layer) {
   return users.others || is_mapped(about.st_dev, about.st_ino);
 }
 
-// With its name's lock: the file at its place is the one that was just brought there.
-bool take_off(const Tier& tier, const char* key, uint64_t inode) {
-  const Mapped<tiers::Found> found;
-  if (!found) return false;
-  const tiers::Lock lock(tier, key);
-  tiers::find(tier, key, &*found);
-  struct stat about;
-  if (!lock.held() || !tiers::is_newer(*found) || found->inode != inode ||
-      found->mark.other[0] != 0 || tiers::stat_path(key, &about) != 0 ||
-      !(tiers::real_of(about) == found->mark.real))
-    return false;
-  tiers::drop(tier, *found);
-  return true;
-}
-
 bool move_to_place(Layer& layer) {
   State& s = state(layer);
   File* const f = layer.file;
@@ -146,7 +131,6 @@ bool move_to_place(Layer& layer) {
     const tiers::Descriptor there(opened);
     const long at = base::system_call(SYS_lseek, f->descriptor, 0, SEEK_CUR);
     base::system_call(SYS_lseek, there.get(), at, SEEK_SET);
-    if (!take_off(tier, mark->key, s.inode)) continue;
     replace_descriptors(f, there.get());
     base::store(&s.tier, static_cast<const Tier*>(nullptr));
     return true;

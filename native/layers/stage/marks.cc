@@ -87,8 +87,11 @@ Result write_mark(const Tier& tier, uint64_t inode, const Mark& mark) {
       !mark_path(tier, inode, ".new", room->unfinished))
     return -ENAMETOOLONG;
   base::unlink_path(room->unfinished);  // of one that was killed: the name's lock is held
-  const long made =
-      base::system_call(SYS_symlinkat, text_of(room->text), AT_FDCWD, text_of(room->unfinished));
+  long made;
+  do {
+    made = base::system_call(SYS_symlinkat, text_of(room->text), AT_FDCWD,
+                             text_of(room->unfinished));
+  } while (made == -ENOSPC && use_reserve(tier));
   if (base::failed(made)) return made;
   return rename_over(room->unfinished, room->path);
 }
@@ -123,6 +126,7 @@ void drop(const Tier& tier, const Found& found) {
   base::unlink_path(found.tree);
   const uint64_t used = base::load(&tier.control->used_bytes);
   base::fetch_add(&tier.control->used_bytes, ~(found.bytes < used ? found.bytes : used) + 1);
+  refill_reserve(tier);
 }
 
 namespace {

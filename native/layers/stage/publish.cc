@@ -221,6 +221,10 @@ Result finish(const Move& move, const Found& was, int source) {
                         now.mark.changes != was.mark.changes || !is_idle(source)))
     return -EAGAIN;
   if (const long named = give_name(move); named != 0) return named;
+  if (how.opened != nullptr) {  // its only user goes on at the place
+    drop(move.tier, now);
+    return 0;
+  }
   now.mark.real = real_of(move.made);
   if (!how.only_idle) return write_mark(move.tier, now.inode, now.mark);
   now.mark.state = State::kCopy;

@@ -35,11 +35,21 @@ long make_directory(const Tier& tier, const char* name) {
   return made == -EEXIST ? 0 : made;
 }
 
+// Open, or -errno.
+long open_reserve(const Tier& tier) {
+  char path[kTierBytes + 16];
+  if (!inside(tier, "/reserve", path, sizeof path)) return -ENAMETOOLONG;
+  return base::open_at(AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
+constexpr uint64_t kReserve = 64 << 10, kReservePart = 8 << 10;
+
 // Several may do it at once: what they write is the same, but for the number, of which one stays.
 void initialize(const Tier& tier, Control* control) {
   uint64_t id = 0, none = 0;
   base::system_call(SYS_getrandom, reinterpret_cast<long>(&id), sizeof id, 0);
   base::compare_exchange(&control->id, &none, id | 1);
+  base::store(&control->reserve_used, uint64_t{1});
   none = 0;
   base::compare_exchange(&control->capacity_bytes, &none, free_bytes(tier) / 2);
   base::store(&control->version, kVersion);
@@ -67,9 +77,13 @@ const char* map_control(Tier& tier) {
   if (lease < 0) mistake = "its file system has no leases (fcntl(2))";
   if (base::load(&control->magic) != kMagic || control->version != kVersion)
     mistake = "it is of another version of weir";
-  if (mistake != nullptr) base::unmap(control, sizeof(Control));
-  else tier.control = control;
-  return mistake;
+  if (mistake != nullptr) {
+    base::unmap(control, sizeof(Control));
+    return mistake;
+  }
+  tier.control = control;
+  refill_reserve(tier);
+  return nullptr;
 }
 
 // Directories in which names may be made: a hash of the path, and the second in which it was asked.
@@ -103,6 +117,25 @@ Space space_of(const Tier& tier) {
 }  // namespace
 
 uint64_t free_bytes(const Tier& tier) { return space_of(tier).free; }
+
+bool use_reserve(const Tier& tier) {
+  const base::HoldsDescriptor held;
+  const Descriptor reserve(open_reserve(tier));
+  struct stat about;
+  if (reserve.error() != 0 || stat_fd(reserve.get(), &about) != 0 || about.st_size == 0)
+    return false;
+  const auto left = static_cast<uint64_t>(about.st_size);
+  base::store(&tier.control->reserve_used, uint64_t{1});
+  return base::resize(reserve.get(), left > kReservePart ? left - kReservePart : 0) == 0;
+}
+
+void refill_reserve(const Tier& tier) {
+  if (base::load(&tier.control->reserve_used) == 0) return;
+  const base::HoldsDescriptor held;
+  const Descriptor reserve(open_reserve(tier));
+  if (reserve.error() == 0 && base::allocate(reserve.get(), 0, kReserve) == 0)
+    base::store(&tier.control->reserve_used, uint64_t{0});
+}
 
 bool is_full(const Tier& tier) {
   if (base::load(&tier.control->used_bytes) >= base::load(&tier.control->capacity_bytes))

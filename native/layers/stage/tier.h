@@ -7,6 +7,7 @@
 //   TIER/marks/<inode>             a symbolic link whose text says what the file is: Mark below
 //   TIER/lock                      locks of names (byte ranges), which end with who has them
 //   TIER/control                   Control below, mapped by all
+//   TIER/reserve                   space for marks when everything else is used
 //
 // Threads: any, and signal handlers but for what copies. No allocation. -errno for failures.
 #pragma once
@@ -37,7 +38,8 @@ struct Control {
   uint64_t used_bytes;        // as the daemon counted them, and as files were closed since
   uint64_t generation;        // the last that a mark got
   uint64_t compares;          // 1: what is at its place is read back
-  uint64_t unused[8];
+  uint64_t reserve_used;      // 1: some of it was given up
+  uint64_t unused[7];
   uint64_t names[kNameBits / 64];  // bits of last components that were ever staged
 };
 
@@ -245,6 +247,10 @@ Result publish(const Tier& tier, const char* key, const Publishing& how);
 
 // Free bytes of the tier's file system.
 uint64_t free_bytes(const Tier& tier);
+// Gives up some of the reserve: a mark's text takes a page where the path of its file is long.
+// False: there is none left. refill_reserve: after something was taken off the tier.
+bool use_reserve(const Tier& tier);
+void refill_reserve(const Tier& tier);
 // Whether files that are made go to their place: as many bytes are there as may be, or its file
 // system is nearly full, which leaves room for open files to grow.
 bool is_full(const Tier& tier);

@@ -106,3 +106,22 @@ assert at_place("out.dat") == b""
     done = full(script, drain="async", **library)
     assert done.returncode == 0, done.stderr
 
+
+
+def test_a_long_path_needs_no_room_that_is_not_there(full, library, tmp_path):
+    """The text of a mark takes a page of the tier where the path is long."""
+    done = full("import os\nfd = os.open('out.dat', os.O_WRONLY | os.O_CREAT, 0o640)\n"
+        "for i in range(48): assert os.write(fd, b'x' * 65536) == 65536\n",
+        where=tmp_path / ("d" * 200), **library)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / ("d" * 200) / "out.dat").stat().st_size == BYTES
+
+
+def test_a_file_that_is_closed_when_the_tier_is_full_is_not_taken_for_unfinished(full, library,
+        tier, tmp_path):
+    done = full("import os, sys\nfd = os.open('out.dat', os.O_WRONLY | os.O_CREAT)\n"
+        f"os.write(fd, b'x' * 65536)\nrest = os.open('{tier}/rest', os.O_WRONLY | os.O_CREAT)\n"
+        "try:\n    while os.write(rest, b'y' * 4096): pass\nexcept OSError: pass\nos.close(fd)\n"
+        f"for mark in os.listdir('{tier}/marks'): print(os.readlink('{tier}/marks/' + mark)[:3])\n",
+        where=tmp_path / ("d" * 200), **library)
+    assert done.stdout == "wn.\n", (done.stdout, done.stderr)
