@@ -16,6 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <functional>
+#include <thread>
+
 #include "testfs/operations.h"
 #include "testfs/options.h"
 #include "testfs/workers.h"
@@ -89,14 +92,24 @@ fuse_session* new_session(Mount& mount, const MountArguments& arguments) {
   return fuse_session_new(&args, &operations, sizeof operations, &mount);
 }
 
-// A descriptor for every file the kernel knows of.
-void raise_descriptor_limit() {
+// A descriptor for every file the kernel knows of. How many there can be.
+size_t raise_descriptor_limit() {
   rlimit limit;
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 1024;
   rlimit more = {1 << 20, 1 << 20};
-  if (limit.rlim_max < more.rlim_max && setrlimit(RLIMIT_NOFILE, &more) == 0) return;
+  if (limit.rlim_max < more.rlim_max && setrlimit(RLIMIT_NOFILE, &more) == 0) return more.rlim_cur;
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
+  return limit.rlim_cur;
+}
+
+// The other half of the descriptors is for open files. In a thread of its own: the kernel locks the
+// directory, which a request in service may have locked.
+void forget_idle_files(fuse_session* session, Inodes& inodes, size_t descriptors) {
+  for (;;) {
+    for (const IdleName& idle : inodes.wait_for_idle(descriptors / 2))
+      fuse_lowlevel_notify_inval_entry(session, idle.parent, idle.name.c_str(), idle.name.size());
+  }
 }
 
 bool check_device() {
@@ -173,7 +186,7 @@ int serve(const MountArguments& arguments, State& state) {
   const sigset_t signals = ending_signals();
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
-  raise_descriptor_limit();
+  const size_t descriptors = raise_descriptor_limit();
   umask(0);
   fuse_session* session = new_session(mount, arguments);
   if (session == nullptr) return failed("libfuse refuses the mount's options");
@@ -185,6 +198,7 @@ int serve(const MountArguments& arguments, State& state) {
     unmount(arguments.directory);
     return failed("no thread can be started: %s", strerror(errno));
   }
+  std::thread(forget_idle_files, session, std::ref(mount.inodes), descriptors).detach();
   let_go_of_terminal();
   (void)!chdir("/");
   watch(arguments, ended);

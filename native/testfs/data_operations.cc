@@ -78,6 +78,11 @@ fuse_entry_out entry_answer(const fuse_entry_param& entry) {
   return answer;
 }
 
+void end_opening(Inode& inode, int fd) {
+  close(fd);
+  --inode.openings;
+}
+
 void do_open(fuse_req_t call, fuse_ino_t number, fuse_file_info* file) {
   Inode& inode = inode_of(call, number);
   Request request(call, Kind::open, inode);
@@ -86,9 +91,10 @@ void do_open(fuse_req_t call, fuse_ino_t number, fuse_file_info* file) {
   if (fd < 0) return request.answer(errno);
   const fuse_open_out answer = open_answer(request.mount(), fd);
   const iovec part = {const_cast<fuse_open_out*>(&answer), sizeof answer};
+  ++inode.openings;
   request.wait();
   // ENOENT: the call was interrupted, so there will be no release.
-  if (fuse_reply_iov(call, &part, 1) == -ENOENT) close(fd);
+  if (fuse_reply_iov(call, &part, 1) == -ENOENT) end_opening(inode, fd);
 }
 
 void do_create(fuse_req_t call, fuse_ino_t number, const char* name, mode_t mode,
@@ -118,9 +124,10 @@ void do_create(fuse_req_t call, fuse_ino_t number, const char* name, mode_t mode
   const fuse_open_out opened = open_answer(mount, fd);
   const iovec parts[] = {{const_cast<fuse_entry_out*>(&entry), sizeof entry},
                          {const_cast<fuse_open_out*>(&opened), sizeof opened}};
+  ++inode->openings;
   request.wait();
   if (fuse_reply_iov(call, parts, 2) == -ENOENT) {
-    close(fd);
+    end_opening(*inode, fd);
     mount.inodes.forget(*inode, 1);
   }
 }
@@ -160,8 +167,9 @@ void do_flush(fuse_req_t call, fuse_ino_t number, fuse_file_info* file) {
 }
 
 void do_release(fuse_req_t call, fuse_ino_t number, fuse_file_info* file) {
-  Request request(call, Kind::release, inode_of(call, number));
-  close(descriptor(file));
+  Inode& inode = inode_of(call, number);
+  Request request(call, Kind::release, inode);
+  end_opening(inode, descriptor(file));
   request.answer(0);
 }
 

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testfs/inodes.h"
 
+#include "testfs/fuse_api.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
+
+#include <algorithm>
 
 namespace weir::testfs {
 
@@ -27,7 +31,9 @@ bool Inodes::open_root(const char* directory) {
 
 void Inodes::name(Inode& inode, const Inode& parent, const char* name) {
   std::string path = parent.path.empty() ? name : parent.path + "/" + name;
-  if (path == inode.path || &inode == &root_) return;
+  if (&inode == &root_) return;
+  inode.parent = &parent == &root_ ? FUSE_ROOT_ID : reinterpret_cast<uint64_t>(&parent);
+  if (path == inode.path) return;
   inode.path = std::move(path);
   inode.entry.store(file_entry(state_, inode.path), std::memory_order_release);
 }
@@ -50,7 +56,11 @@ Inode* Inodes::find(Inode& parent, const char* file, struct stat* status) {
     known->fd = fd;
     known->device = status->st_dev;
     known->number = status->st_ino;
+    known->is_directory = S_ISDIR(status->st_mode);
+    known->place = by_lookup_.insert(by_lookup_.end(), known);
+    if (known_.size() > std::max(most_, seen_)) grown_.notify_one();
   }
+  if (known != &root_) by_lookup_.splice(by_lookup_.end(), by_lookup_, known->place);
   ++known->lookups;
   name(*known, parent, file);
   return known;
@@ -61,8 +71,30 @@ void Inodes::forget(Inode& inode, uint64_t lookups) {
   inode.lookups -= lookups;
   if (inode.lookups != 0 || &inode == &root_) return;
   known_.erase({inode.device, inode.number});
+  by_lookup_.erase(inode.place);
+  if (known_.size() <= most_) seen_ = 0;
   close(inode.fd);
   delete &inode;
+}
+
+std::vector<IdleName> Inodes::wait_for_idle(size_t most) {
+  std::unique_lock guard(lock_);
+  most_ = most;
+  grown_.wait(guard, [&] { return known_.size() > std::max(most, seen_); });
+  seen_ = known_.size();
+  std::vector<IdleName> idle;
+  size_t left = by_lookup_.size();
+  for (auto at = by_lookup_.begin(); left > 0 && idle.size() < most / 8; --left) {
+    Inode& one = **at;
+    const auto next = std::next(at);
+    // One that the kernel does not forget is not taken again before the others. A directory may be
+    // where a program is.
+    by_lookup_.splice(by_lookup_.end(), by_lookup_, at);
+    at = next;
+    if (!one.is_directory && one.openings.load() == 0)
+      idle.push_back({one.parent, one.path.substr(one.path.rfind('/') + 1)});
+  }
+  return idle;
 }
 
 void Inodes::renamed(Inode& parent, const char* file) {

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // The files which the kernel knows of: one Inode for each file of the backing directory, however
 // many names it has, held by a descriptor opened with O_PATH for as long as the kernel remembers
-// it. So a file that is renamed or removed while it is open stays the same file.
+// it. So a file that is renamed or removed while it is open stays the same file. When these are
+// more than half of the descriptors that the process may have, the kernel is asked to forget those
+// that nobody has open and that were looked up longest ago.
 #pragma once
 
 #include <sys/stat.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
+#include <list>
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "testfs/state.h"
 
@@ -24,6 +29,16 @@ struct Inode {
   std::string path;      // the name it was last looked up by, from the root of the mount; under the
                          // table's lock
   std::atomic<FileEntry*> entry = nullptr;  // the counters of that name
+  bool is_directory = false;
+  uint64_t parent = 0;  // the kernel's number of the directory with that name
+  std::atomic<uint32_t> openings = 0;
+  std::list<Inode*>::iterator place;  // among all by their last lookup
+};
+
+// A name that the kernel may forget.
+struct IdleName {
+  uint64_t parent;
+  std::string name;
 };
 
 class Inodes {
@@ -38,6 +53,9 @@ class Inodes {
   // is none. Follows no link.
   [[nodiscard]] Inode* find(Inode& parent, const char* name, struct stat* status);
   void forget(Inode& inode, uint64_t lookups);
+  // Waits until more than `most` files are known, and more than at the last time; names of an
+  // eighth of them that nobody has open.
+  [[nodiscard]] std::vector<IdleName> wait_for_idle(size_t most);
   // A file got this name by a rename; from now on its requests count for it.
   void renamed(Inode& parent, const char* name);
 
@@ -58,6 +76,9 @@ class Inodes {
   State& state_;
   std::mutex lock_;
   std::unordered_map<Key, Inode*, Hash> known_;
+  std::list<Inode*> by_lookup_;  // the last one at the end; the root is not among them
+  std::condition_variable grown_;
+  size_t most_ = SIZE_MAX, seen_ = 0;
   Inode root_;
 };
 

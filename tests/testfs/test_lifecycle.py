@@ -189,3 +189,34 @@ def test_many_mounts_at_once(testfs):
     for i, fs in enumerate(mounts):
         (fs.path / "a").write_bytes(bytes(i))
     assert [fs.stats().bytes_written for fs in mounts] == list(range(8))
+
+
+def mounted_with_descriptors(count: int, directory, backing) -> product.Mount:
+    """By a process that can have no more descriptors, even of root."""
+    limited = ["prlimit", f"--nofile={count}:{count}"]
+    if os.geteuid() == 0:
+        limited = ["setpriv", "--bounding-set=-sys_resource", *limited]
+    subprocess.run([*limited, sys.executable, "-m", "weir", "testfs", "mount", directory,
+        "--backing", backing, "--preset", "lustre", "--round-trip-us", "0", "--data-us", "0",
+        "--metadata-us", "0", "--owner", str(os.getpid())], check=True)
+    return product.find(directory)
+
+
+def test_more_files_than_descriptors_can_be_made_and_read(tmp_path):
+    """The kernel forgets files that nobody has open, on the daemon's request."""
+    directory, backing = tmp_path / "mount", tmp_path / "backing"
+    directory.mkdir(), backing.mkdir()
+    mount = mounted_with_descriptors(400, directory, backing)
+    try:
+        with open(directory / "held", "wb") as held:
+            for number in range(1500):
+                (directory / f"{number:04}").write_text(str(number))
+            assert [path.read_text() for path in sorted(directory.glob("[0-9]*"))] == [
+                str(number) for number in range(1500)]
+            held.write(b"still the same file")
+            assert os.readlink(f"/proc/self/fd/{held.fileno()}") == str(directory / "held")
+        assert len(os.listdir(f"/proc/{mount.pid}/fd")) < 400
+        assert (backing / "held").read_bytes() == b"still the same file"
+        assert mount.stats().requests["create"] == 1501
+    finally:
+        mount.unmount()
