@@ -52,15 +52,17 @@ long open_piece(base::Text path, int flags, unsigned mode) {
   return base::open_at(AT_FDCWD, name, flags, static_cast<int>(mode));
 }
 
-// The pieces are opened for reading too: their bytes may have to be read for a size.
-Result open_pieces(State& s, const Index& index, int flags, unsigned mode) {
+// The pieces are opened for reading too: their bytes may have to be read for a size. makes: -EEXIST
+// when the first one is there.
+Result open_pieces(State& s, const Index& index, int flags, unsigned mode, bool makes = false) {
   const int access = (flags & O_ACCMODE) == O_RDONLY ? O_RDONLY : O_RDWR;
   const int made = access == O_RDWR ? O_CREAT : 0;
   s.unit = index.unit;
   s.writes = access == O_RDWR;
   for (uint32_t i = 0; i < index.pieces; ++i) {
-    const long fd = open_piece(
-        index.path[i], access | made | (flags & (O_TRUNC | O_SYNC | O_DSYNC)) | O_CLOEXEC, mode);
+    const int alone = makes && i == 0 ? O_EXCL : 0;
+    const int how = (flags & (O_TRUNC | O_SYNC | O_DSYNC)) | O_CLOEXEC;
+    const long fd = open_piece(index.path[i], access | made | alone | how, mode);
     if (base::failed(fd) || !keep_private(static_cast<int>(fd), &s.descriptor[i])) {
       close_pieces(s);
       return base::failed(fd) ? fd : -EMFILE;
@@ -120,14 +122,35 @@ uint64_t identity_of(int fd) {
   return base::hash({reinterpret_cast<const char*>(what), sizeof what}, 0);
 }
 
+// Another rank makes the same file, and has its first piece: its index comes at once. False: it
+// does not, so the pieces are of an index that another program has emptied.
+bool await_index(const Opening& o, char* text, Index* index) {
+  constexpr int kTries = 300;
+  const timespec pause = {0, 1'000'000};
+  for (int i = 0; i < kTries; ++i) {
+    Result error = 0;
+    if (look_at(o.directory, o.path, text, index, &error) == Found::index) return true;
+    base::system_call(SYS_nanosleep, reinterpret_cast<long>(&pause), 0);
+  }
+  return false;
+}
+
 Result make(Layer& layer, const Opening& o, char* text, Index* index, int fd) {
   const uint64_t unit = rules::option_number(*layer.spec, "unit", kDefaultUnit);
   base::Text directories;
   if (!rules::option_text(*layer.spec, "dirs", &directories)) return -EINVAL;
-  if (!compose(directories, unit, base::text(layer.file->path), identity_of(fd), text, kIndexBytes,
-               index))
-    return -ENAMETOOLONG;
-  const Result result = open_pieces(state(layer), *index, o.flags | O_TRUNC, o.mode & kPermissions);
+  const auto write_text = [&] {
+    return compose(directories, unit, base::text(layer.file->path), identity_of(fd), text,
+                   kIndexBytes, index);
+  };
+  const unsigned mode = o.mode & kPermissions;
+  if (!write_text()) return -ENAMETOOLONG;
+  Result result = open_pieces(state(layer), *index, o.flags, mode, (o.flags & O_TRUNC) == 0);
+  if (result == -EEXIST) {  // ranks that make a file together must not empty what one has written
+    if (await_index(o, text, index)) return open_pieces(state(layer), *index, o.flags, mode);
+    write_text();
+    result = open_pieces(state(layer), *index, o.flags | O_TRUNC, mode);
+  }
   if (result < 0) return result;
   const size_t size = strlen(text);
   const long written = base::write_at(fd, text, size, 0);
