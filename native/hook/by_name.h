@@ -128,6 +128,7 @@ auto opening_by_name(int directory, const char* path, int flags, Real real) {
     return by_name(directory, path, follow, same_for_all(-ENOTDIR), real);
   if (WEIR_UNLIKELY((flags & O_PATH) != 0))  // what it is used for is not known
     return by_name(directory, path, follow, bring, real);
+  if (WEIR_LIKELY(!stack::any_layer_directs())) return real(directory, path);
   return changes ? changing_by_name(directory, path, follow, pass, real)
                  : by_name(directory, path, follow, pass, real);
 }

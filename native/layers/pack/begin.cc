@@ -152,7 +152,7 @@ int join(Container& c, int fd, bool makes) {
   s->end = end;
   bool found = false;
   int error = load(c, makes, &found);
-  if (error == 0 && (found || makes)) {
+  if (error == 0 && (found || makes) && !c.left_alone) {
     error = take_place(c) ? 0 : EAGAIN;
     base::store(&s->magic, kSharedMagic);
     return error;
@@ -262,6 +262,7 @@ Container* container_of(const rules::LayerSpec& spec, base::Text directory, bool
   }
   *error = 0;
   c->used = ++uses;
+  if (c->left_alone) return nullptr;
   if (c->segment.shared == nullptr) *error = begin(*c, makes);
   if (*error == 0 && c->segment.shared != nullptr && c->segment.shared->refused != 0)
     *error = static_cast<int>(c->segment.shared->refused);
@@ -272,7 +273,7 @@ bool is_left_alone(const rules::LayerSpec& spec, base::Text directory) {
   for (const Container* c : containers) {
     if (c != nullptr && same({c->directory, c->directory_bytes}, directory) &&
         same(option_name(*c->spec), option_name(spec)))
-      return c->segment.shared != nullptr && base::load(&c->segment.shared->leaves) != 0;
+      return c->left_alone;
   }
   return false;
 }
@@ -287,6 +288,7 @@ void note_arena(Container& c) {
 
 void leave(Container& c) {
   ++times_left;
+  c.left_alone = false;
   if (c.segment.shared == nullptr) return;
   const base::HoldsDescriptor held;
   flush(c);

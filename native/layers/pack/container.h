@@ -31,6 +31,7 @@ struct Container {
   uint32_t file_number;     // shared->file_number when it was opened
   int file;                 // of it, a number of weir's own; -1: not open
   bool writable;
+  bool left_alone;          // files stay real: no container was there, and they cost less here
   uint64_t absent;          // no container was there when the node had made so many; 0: not known
   uint32_t process;         // its place in shared->processes
   writeback::Arena* arena;  // null: contents are written at once
@@ -49,7 +50,7 @@ extern Counts counts;
 // begin.cc, file.cc ------------------------------------------------------------------
 // The container of `directory` (absolute, no "..") under this layer of a rule. makes: a file is
 // about to be packed. Null: there is none and none was to be made, or *error (an errno) says why it
-// cannot be had.
+// cannot be had, or is_left_alone() does.
 Container* container_of(const rules::LayerSpec& spec, base::Text directory, bool makes, int* error);
 // Whether this process knows that files of `directory` stay real under this layer of a rule.
 bool is_left_alone(const rules::LayerSpec& spec, base::Text directory);
@@ -68,7 +69,8 @@ void forget_paths();
 void note_arena(Container& c);
 
 // load.cc -------------------------------------------------------------------
-// Enters the names that the directory and its containers have. 0 or an errno.
+// Enters the names that the directory and its containers have, or finds that the directory is left
+// alone. 0 or an errno.
 int load(Container& c, bool makes, bool* found);
 
 // append.cc -----------------------------------------------------------------

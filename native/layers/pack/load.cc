@@ -202,7 +202,9 @@ int see(Container& c, base::Text name, bool* plain) {
   return 0;
 }
 
-int see_all(Container& c, int directory, bool* plain) {
+// each(name), until it gives an errno. 0 or that.
+template <typename Each>
+int for_each_name(int directory, Each each) {
   const Room room(64u << 10);
   if (room.data() == nullptr) return ENOMEM;
   for (;;) {
@@ -213,9 +215,21 @@ int see_all(Container& c, int directory, bool* plain) {
       const auto* const one = reinterpret_cast<const dirent64*>(room.data() + at);
       at += one->d_reclen;
       if (strcmp(one->d_name, ".") == 0 || strcmp(one->d_name, "..") == 0) continue;
-      if (const int error = see(c, base::text(one->d_name), plain); error != 0) return error;
+      if (const int error = each(base::text(one->d_name)); error != 0) return error;
     }
   }
+}
+
+int see_all(Container& c, int directory, bool* plain) {
+  return for_each_name(directory, [&](base::Text name) { return see(c, name, plain); });
+}
+
+// Of any node. The directory is read from its beginning again afterwards.
+bool any_container(const Container& c, int directory) {
+  const auto stop_at = [&](base::Text name) { return kind_of_name(*c.spec, name) != 0 ? 1 : 0; };
+  const bool any = for_each_name(directory, stop_at) != 0;
+  base::system_call(SYS_lseek, directory, 0, SEEK_SET);
+  return any;
 }
 
 // The containers of other nodes. This node's own of an earlier step, with the node in its name, is
@@ -275,7 +289,13 @@ int load(Container& c, bool makes, bool* found) {
   s->sequence = 1;
   const long fd = base::open_at(AT_FDCWD, c.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (base::failed(fd)) return static_cast<int>(-fd);
-  const bool in_memory = base::lies_in_memory(static_cast<int>(fd));
+  c.left_alone = rules::option_number(*c.spec, "always", 0) == 0 &&
+                 base::lies_in_memory(static_cast<int>(fd)) &&
+                 !any_container(c, static_cast<int>(fd));
+  if (c.left_alone) {
+    base::close_fd(static_cast<int>(fd));
+    return 0;
+  }
   bool plain = false;
   int error = see_all(c, static_cast<int>(fd), &plain);
   base::close_fd(static_cast<int>(fd));
@@ -284,7 +304,6 @@ int load(Container& c, bool makes, bool* found) {
   if (error == 0) error = load_own(c, plain);
   if (error == 0) error = load_others(c);
   s->refused = static_cast<uint32_t>(error);
-  s->leaves = in_memory && !*found && rules::option_number(*c.spec, "always", 0) == 0;
   return 0;
 }
 

@@ -170,8 +170,9 @@ Result open(Layer& l, Opening& o) {
     int error = 0;
     const bool makes = (o.flags & O_CREAT) != 0 && !passed_on;
     Container* const c = container_of(*l.spec, place.directory, makes, &error);
-    if (c == nullptr && error != 0) stack::note_bypass(l, Reason::kNoMemory);
-    if (c != nullptr && c->segment.shared->leaves != 0) {
+    if (c == nullptr && error != 0) {
+      stack::note_bypass(l, Reason::kNoMemory);
+    } else if (c == nullptr && is_left_alone(*l.spec, place.directory)) {
       stack::note_bypass(l, Reason::kCached);
     } else if (c != nullptr && place.name.size <= kLongestName &&
                kind_of_name(*l.spec, place.name) == 0) {

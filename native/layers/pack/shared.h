@@ -95,7 +95,6 @@ struct Shared {
   uint32_t has_file;      // the container exists
   uint32_t file_number;   // counts removals of it
   uint32_t refused;       // an errno: what lies there is no container of this node
-  uint32_t leaves;        // files stay real: they cost less here
   uint32_t changed;       // since the container's directory was read or written
   uint32_t other_count;   // containers of other nodes
   char own[kLongestName + 1];  // name of this node's container

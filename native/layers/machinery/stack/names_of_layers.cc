@@ -15,7 +15,7 @@
 
 namespace weir::stack {
 
-constinit uint32_t layers_with_names = 0;
+constinit uint32_t layers_with_names = 0, layers_that_direct = 0;
 constinit const char* names_mistake = nullptr;
 constinit uint32_t creation_mask = 022;
 
@@ -53,6 +53,7 @@ void add_layer(const NamesOfLayer& names) {
   if (count == kLayers) return;
   if (count == 0) base::store(&creation_mask, mask_of_process());
   layers[count] = &names;
+  if (names.find != nullptr) base::store(&layers_that_direct, layers_that_direct + 1);
   base::store(&layers_with_names, count + 1);
 }
 

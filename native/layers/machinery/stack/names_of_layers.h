@@ -123,6 +123,10 @@ extern WEIR_OWN uint32_t layers_with_names;
 WEIR_INLINE bool any_layer_has_names() {
   return WEIR_UNLIKELY(base::load_relaxed(&layers_with_names) != 0);
 }
+// Of them, those that direct calls elsewhere: the others have nothing to do with an open in which
+// they take no part.
+extern WEIR_OWN uint32_t layers_that_direct;
+WEIR_INLINE bool any_layer_directs() { return base::load_relaxed(&layers_that_direct) != 0; }
 // Of the stack of a rule that comes into force. Null, or why a layer of it is not used.
 const char* begin_names(const rules::Stack&);
 extern WEIR_OWN const char* names_mistake;  // of some rule's layer; null: none
