@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "experiment.h"
+#include "plain.h"
 
-enum { PIECE = 4 << 20 };
 static char *buffer;
 
 static void define(struct run *run) {
@@ -21,14 +21,16 @@ static void define(struct run *run) {
 
 static void write_domain(struct run *run, int d, int frame) {
   char path[MAX_PATH];
-  long levels = 0, first, count;
-  for (int f = 0; f < FIELDS; f++) levels += kFields[f].levels;
-  share(run->domains[d].nx * run->domains[d].ny * levels * (long)sizeof(float), run->size,
-        run->rank, &first, &count);
+  long first, count;
+  plain_share(run, d, &first, &count);
   frame_path(&run->options, kWriter.name, d, frame, path);
   const int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (file < 0) fail(path, "cannot be created");
   while (count > 0) {
+    for (long at = 0; at < PIECE; at += STAMPED) {
+      const long place = first + at;
+      memcpy(buffer + at, &place, sizeof place);
+    }
     const ssize_t wrote = pwrite(file, buffer, count < PIECE ? (size_t)count : PIECE, first);
     if (wrote <= 0) fail(path, "cannot be written");
     first += wrote, count -= wrote;
