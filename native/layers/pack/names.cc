@@ -157,12 +157,26 @@ void remove_empty(Container& c) {
   leave(c);
 }
 
-// each(container) of all rules that have one in the directory. Busy is held.
+// Whether a rule before that of `spec` has the same container.
+bool is_of_earlier_rule(const rules::LayerSpec* spec) {
+  base::Text name, other;
+  rules::option_text(*spec, "name", &name);
+  const rules::LayerSpec* earlier = nullptr;
+  while (stack::next_layer_of_rules(kNames, &earlier) && earlier != spec) {
+    if (rules::option_text(*earlier, "name", &other) && other.size == name.size &&
+        memcmp(other.data, name.data, name.size) == 0)
+      return true;
+  }
+  return false;
+}
+
+// each(container) once for each that rules have in the directory. Busy is held.
 template <typename Each>
 void for_each_container(base::Text directory, Each each) {
   const rules::LayerSpec* spec = nullptr;
   while (stack::next_layer_of_rules(kNames, &spec)) {
     int error = 0;
+    if (is_of_earlier_rule(spec)) continue;
     if (Container* const c = container_of(*spec, directory, false, &error); c != nullptr) each(*c);
   }
 }

@@ -24,9 +24,9 @@ def run(preload, tmp_path):
     directory.mkdir()
     job = f"pytest-pack-{uuid.uuid4().hex[:12]}"
 
-    def run_one(program, options="always=1", status=0):
-        rules = ("weir-rules 1\nrule source=test:1 name=*.dat "
-                 f"stack=pack:name=plots.zip:{options}|system\n")
+    def run_one(program, options="always=1", status=0, patterns=("*.dat",)):
+        rules = "weir-rules 1\n" + "".join(f"rule source=test:1 name={pattern} "
+            f"stack=pack:name=plots.zip:{options}|system\n" for pattern in patterns)
         env = {**os.environ, "LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job}
         if isinstance(program, str):
             program = [sys.executable, "-c", HEADER + program, str(directory)]
@@ -207,3 +207,13 @@ b = os.open("x.dat", os.O_RDONLY)
 assert refused(os.write, b, b"x") == "Bad file descriptor"
 assert refused(os.open, "x.dat", os.O_CREAT | os.O_EXCL) == "File exists"
 """)
+
+
+def test_rules_that_share_a_container_list_each_file_once(run):
+    program = """
+for name in ("1.dat", "2.out", "3.log"): open(name, "w").write(name)
+print(sorted(os.listdir(".")), [open(name).read() for name in sorted(os.listdir("."))])
+"""
+    found = run(program, patterns=("*.dat", "*.out", "*.log"))
+    assert found == "%s %s\n" % ((["1.dat", "2.out", "3.log"],) * 2)
+    assert verify(run.directory / "plots.zip") == (3, [])
