@@ -209,7 +209,8 @@ def main() -> int:
                 if options.without_one_reader:
                     bench.steps = Bench.steps[:2]
                 found = [bench.once() for _ in range(options.repeat)]
-            print("\n".join(lines(f"{system}, {options.files:,} files", mpi.name, found)), flush=True)
+            title = f"{system}, {options.files:,} files"
+            print("\n".join(lines(title, mpi.name, found)), flush=True)
     return 0
 
 

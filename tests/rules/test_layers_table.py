@@ -50,7 +50,7 @@ def test_a_layer_asks_for_the_options_that_rules_may_give(kind):
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_the_defaults_of_the_table_keep_to_its_bounds(kind):
-    example = {"directories": "/a,/b", "file": "out.zip"}
+    example = {"directories": "/a,/b", "directory": "/a", "file": "out.zip"}
     needed = "".join(f":{o.name}={example[o.kind]}" for o in kind.options if o.required)
     stack = parse_stack(kind.name + needed)
     assert stack[-1] == SYSTEM

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,14 @@ def pytest_addoption(parser):
     parser.addoption("--operations", type=int, default=100_000,
         help="operations of tests/properties, over all stacks")
     parser.addoption("--seed", type=int, default=1, help="of the sequences of tests/properties")
+
+
+def pytest_configure(config):
+    """Give each worker a session directory of Open MPI of its own: of two launchers that make and
+    remove the common one at the same time, one fails with "File exists"."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+    os.environ.setdefault("OMPI_MCA_orte_tmpdir_base",
+        os.path.join(tempfile.gettempdir(), f"weir-mpi-{worker}"))
 
 
 @pytest.fixture(scope="session")

@@ -30,7 +30,8 @@ def test_rows_are_compared_with_three_stripes():
         ("DataWarp, 3 nodes, private", *("",) * 8))
     assert seconds.remarks == ("DataWarp, 3 nodes, private: failed: status 3: no space",)
     assert servers.rows == (("Lustre, 3 stripes", "output", "2 ost", "0.0", "10.0", "4.0", "6.0"),)
-    assert node_b.rows == (("striped files", "1.50", "70"), ("container of 200 files", "0.25", "12"))
+    assert node_b.rows == (("striped files", "1.50", "70"),
+        ("container of 200 files", "0.25", "12"))
 
 
 def test_figures_can_be_read_by_programs():
