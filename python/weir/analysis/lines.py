@@ -56,27 +56,36 @@ def rising(*timestamps: np.ndarray) -> np.ndarray:
 def lengths_of(data: StepData, line: LineOf, at_ns: np.ndarray, *unions: int) -> np.ndarray:
     """Of each union or sum a row: its length up to each timestamp (rising). cost: a pass over the
     records of the members."""
-    return _lengths(data, line, at_ns, unions)[0][list(unions)]
+    found = _rows_of(data, line, at_ns, *unions)
+    return np.stack([found[union] for union in unions])
+
+
+# Where the line has every thread.
+_SAME = {ALL_IO: IO, BESIDE_IO: IO, ALL_CALLS: CALLS, ALL_LIBRARY: LIBRARY, ALL_TIME: TIME}
+
+
+def _rows_of(
+    data: StepData, line: LineOf, at_ns: np.ndarray, *unions: int
+) -> dict[int, np.ndarray]:
+    """By union or sum; those that are the same are one array."""
+    same = _SAME if line.thread == EVERY_THREAD else {}
+    lengths, _ = _lengths(data, line, at_ns, tuple({same.get(one, one) for one in unions}))
+    row = {one: lengths[one] for one in {same.get(one, one) for one in unions}}
+    return {one: row[same.get(one, one)] for one in unions}
 
 
 @dataclass(frozen=True)
 class KnownLengths:
     """What a pass found of a line: lengths of unions and sums, by their number, up to timestamps
-    (rising)."""
+    (rising). Those that are the same are one array."""
 
     at_ns: np.ndarray
     of_union: dict[int, np.ndarray]
 
     @staticmethod
     def found(data: StepData, line: LineOf, at_ns: np.ndarray, *unions: int) -> KnownLengths:
-        """By one pass. Rows that are equal are kept once."""
-        kept: list[np.ndarray] = []
-        of_union = {}
-        for union, row in zip(unions, lengths_of(data, line, at_ns, *unions)):
-            same = next((one for one in kept if np.array_equal(one, row)), None)
-            of_union[union] = row.copy() if same is None else same
-            kept += [of_union[union]] if same is None else []
-        return KnownLengths(at_ns, of_union)
+        """By one pass."""
+        return KnownLengths(at_ns, _rows_of(data, line, at_ns, *unions))
 
     def at(self, at_ns: np.ndarray, *unions: int) -> np.ndarray | None:
         """As lengths_of() gives them; None when some timestamp is not known."""
@@ -85,6 +94,16 @@ class KnownLengths:
                 and np.array_equal(self.at_ns[at], at_ns)):  # fmt: skip
             return None
         return np.stack([self.of_union[union][at] for union in unions])
+
+    def only(self, at_ns: np.ndarray, *unions: int) -> KnownLengths:
+        """At some of the timestamps, and no more of these unions than asked for."""
+        at = np.searchsorted(self.at_ns, at_ns)
+        made: dict[int, np.ndarray] = {}
+        for union in unions:
+            row = self.of_union[union]
+            same = next((one for one in made if self.of_union[one] is row), None)
+            made[union] = row[at] if same is None else made[same]
+        return KnownLengths(at_ns, made)
 
 
 def lengths_and_lasts(data: StepData, line: LineOf, at_ns: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from weir._native import READER, library_path
 
-ABI = 4
+ABI = 5
 BINS = 36
 ARRAYS = ("chunks", "processes", "texts", "names", "rows", "histograms", "units", "syncs",
     "problems",
@@ -350,7 +350,7 @@ def causes_functions() -> tuple[object, object, object, object]:
     create.argtypes, create.restype = [c.POINTER(Stays)], c.c_void_p
     points.argtypes = [c.c_void_p, c.c_uint64, c.POINTER(c.c_uint64)]
     points.restype = c.c_void_p
-    run.argtypes, run.restype = [c.c_void_p, c.c_void_p, c.c_void_p, c.c_void_p], c.c_int
+    run.argtypes, run.restype = [c.c_void_p, c.c_void_p, c.c_void_p], c.c_int
     destroy.argtypes, destroy.restype = [c.POINTER(c.c_void_p)], None
     return create, points, run, destroy
 
