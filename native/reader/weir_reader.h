@@ -362,10 +362,10 @@ typedef struct {
 } weir_reader_line;
 
 /* Lengths in ns of the wanted unions and sums up to each timestamp:
- * lengths[union * timestamps + i], zeros before. lasts, unless NULL: where the last I/O of any thread that began
- * before each timestamp ends, cut there; the least number where there is none. cost: one pass over
- * the calls, some 20 ns each; memory for some room or for the calls of a few chunks. fails: -1 when
- * memory ran out. */
+ * lengths[union * timestamps + i], zeros before. lasts, unless NULL: where the last I/O of any
+ * thread that began before each timestamp ends, cut there; the least number where there is none.
+ * cost: one pass over the calls, some 20 ns each; memory for some room or for the calls of a few
+ * chunks. fails: -1 when memory ran out. */
 int weir_reader_line_lengths(const weir_reader_line *line, int64_t *lengths, int64_t *lasts);
 
 typedef struct { /* what a row of an answer is about: calls of one operation on one file */
