@@ -80,7 +80,8 @@ class Line {
 
   void run() {
     for (size_t chunk = 0; chunk < calls_.chunks() && done_ < line_.timestamps; ++chunk) {
-      take(chunk);
+      if (calls_.begin_of(chunk) >= line_.at_ns[line_.timestamps - 1]) break;
+      if (calls_.end_of(chunk) > line_.since_ns) take(chunk);
       if (waiting_ > line_.room) settle(calls_.limit(chunk));
     }
     settle(std::numeric_limits<int64_t>::max());
@@ -117,11 +118,13 @@ class Line {
         for (uint8_t kinds = 0; kinds <= kAllKinds; ++kinds)
           of_kinds[kinds] = unions_of(kinds, is_own, thread);
       }
+      if (call.end_ns < line_.since_ns) return;
       const uint32_t unions = of_kinds[call.kinds];
-      if (unions != 0) growing_[unions].add(call.start_ns, call.end_ns);
-      if ((call.kinds & kFileIo) == 0 || call.is_nested || call.start_ns >= call.end_ns) return;
-      if (own_time_ && is_own) own_time_->add(call.start_ns, call.end_ns);
-      if (all_time_) all_time_->add(call.start_ns, call.end_ns);
+      const int64_t begin_ns = std::max(call.start_ns, line_.since_ns);
+      if (unions != 0) growing_[unions].add(begin_ns, call.end_ns);
+      if ((call.kinds & kFileIo) == 0 || call.is_nested || begin_ns >= call.end_ns) return;
+      if (own_time_ && is_own) own_time_->add(begin_ns, call.end_ns);
+      if (all_time_) all_time_->add(begin_ns, call.end_ns);
     });
     for (uint32_t unions = 1; unions < growing_.size(); ++unions) {
       if (!growing_[unions].is_empty()) put_away(unions);

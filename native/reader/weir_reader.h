@@ -359,13 +359,15 @@ typedef struct {
   uint64_t timestamps;
   uint64_t room; /* intervals of a union that may wait in memory before they are joined */
   uint32_t wanted, reserved; /* a bit for each union and sum */
+  int64_t since_ns; /* what lies before it does not count, and is not read; INT64_MIN: all counts */
 } weir_reader_line;
 
-/* Lengths in ns of the wanted unions and sums up to each timestamp:
+/* Lengths in ns of the wanted unions and sums from since_ns up to each timestamp:
  * lengths[union * timestamps + i], zeros before. lasts, unless NULL: where the last I/O of any
  * thread that began before each timestamp ends, cut there; the least number where there is none.
- * cost: one pass over the calls, some 20 ns each; memory for some room or for the calls of a few
- * chunks. fails: -1 when memory ran out. */
+ * cost: one pass over the calls from since_ns to the last timestamp, some 20 ns each, and over what
+ * else their chunks have; memory for some room or for the calls of a few chunks. fails: -1 when
+ * memory ran out. */
 int weir_reader_line_lengths(const weir_reader_line *line, int64_t *lengths, int64_t *lasts);
 
 typedef struct { /* what a row of an answer is about: calls of one operation on one file */

@@ -41,7 +41,9 @@ class Causes:
         at = causes_functions()[1](self._handle, strand, c.byref(count))
         if not count.value:
             return np.empty(0, np.int64)
-        return np.frombuffer((c.c_int64 * count.value).from_address(at), np.int64).copy()
+        buffer = (c.c_int64 * count.value).from_address(at)
+        buffer.owner = self  # the points live as long as any array over them
+        return np.frombuffer(buffer, np.int64)
 
     def run(self, lengths: Sequence[Sequence[np.ndarray]]) -> np.ndarray:
         """lengths: by strand the rows IO, CALLS, ALL_IO, ALL_CALLS (weir.analysis.lines) at its

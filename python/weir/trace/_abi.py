@@ -167,6 +167,7 @@ class LineCalls(c.Structure):
         ("callers", c.c_void_p), ("callers_count", c.c_uint64),
         ("at_ns", c.c_void_p), ("timestamps", c.c_uint64),
         ("room", c.c_uint64), ("wanted", c.c_uint32), ("reserved", c.c_uint32),
+        ("since_ns", c.c_int64),
     ]  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from weir.analysis.causes import Causes
 from weir.analysis.intervals import Price
 from weir.analysis.lines import (
     ALL_CALLS, ALL_IO, ALL_TIME, BESIDE_IO, CALLS, EVERY_THREAD, IO, TIME, Cells, KnownLengths,
-    LineOf, call_rows, lengths_of, rising
+    LineOf, call_rows, known_in_windows, lengths_of, rising
 )  # fmt: skip
 from weir.analysis.names import NameTable
 from weir.analysis.remote import for_each
@@ -227,24 +227,33 @@ def _io_in(
         pieces.append((lines[strand], bool(found.main[strand]), causes.points(strand),
             (gaps[0][of], gaps[1][of]), (found.until_ns[of], replay.end_ns[of]),
             waits.of(location)[1:], spans.of(location)[1:]))
-    answers = for_each(_io_within, data, names, pieces)[::-1]
+    answers = for_each(_io_within, data, names, pieces)
     del pieces, gaps
-    own, calls, within = (np.zeros(len(replay), np.int64) for _ in range(3))
-    every, io = own, [np.zeros(len(one.location), np.int64) for one in (waits, spans)]
-    known, states = [], []
-    for strand, of in enumerate(of_strands):
-        own[of], calls[of], within[of], beside, ns, kept, state = answers.pop()
-        if beside is not None and every is own:
-            every = own.copy()  # equal, so far
-        if every is not own:
-            every[of] = own[of] if beside is None else beside
-        if found.main[strand]:
-            for one, into, its in zip((waits, spans), io, ns):
-                into[one.of(int(found.location_of_strand[strand]))[0]] = its
-        known.append(kept)
-        states.append([state.of_union[union] for union in (IO, CALLS, ALL_IO, ALL_CALLS)])
-    caused = causes.run(states) if (found.thread >= 0).all() else None
-    return Spent(own, every, calls, within), io, known, caused
+    columns: list[list[Any]] = [[*column] for column in zip(*answers)] or [[] for _ in range(7)]
+    del answers
+    states = columns.pop()
+    caused = None
+    if (found.thread >= 0).all():
+        caused = causes.run([[one[IO], one[CALLS], one.get(ALL_IO, one[IO]), one.get(ALL_CALLS,
+            one[CALLS])] for one in states])
+    del states
+    io = [np.zeros(len(one.location), np.int64) for one in (waits, spans)]
+    for location, its in zip(found.location_of_strand.tolist(), columns[4]):
+        for one, into, ns in zip((waits, spans), io, its):
+            into[one.of(location)[0]] = ns
+    beside = [one if other is None else other for one, other in zip(columns[0], columns[3])]
+    has_others = any(one is not None for one in columns[3])
+    every = np.concatenate(beside) if has_others else np.empty(0, np.int64)
+    del beside
+    own, calls, within = map(_joined, columns[:3])
+    return Spent(own, every if has_others else own, calls, within), io, columns[5], caused
+
+
+def _joined(parts: list[np.ndarray]) -> np.ndarray:
+    """Takes the parts away."""
+    made = np.concatenate([np.empty(0, np.int64), *parts])
+    parts.clear()
+    return made
 
 
 Pair = tuple[np.ndarray, np.ndarray]  # begins and ends
@@ -256,28 +265,58 @@ def _io_within(
 ) -> tuple[Any, ...]:  # fmt: skip
     """Of a strand I/O and calls in gaps, and I/O behind waits in operations, as Spent has them; I/O
     of other threads too, None where there are none; its rank's I/O in waits for it and in spans;
-    what is known at the edges of what has I/O, and of spans; and at the points."""
-    at = rising(points, *gaps, *behind, *(waits if is_main else ()), *spans)
+    what is known of its I/O; and by union what is known at the points."""
+    of_rank = BESIDE_IO if is_main else IO
+    has_others = line.thread != EVERY_THREAD and is_main
+    sums = [_Sums(gaps, IO, CALLS, *([of_rank] if has_others else [])), _Sums(behind, IO)]
+    if is_main:
+        sums += [_Sums(waits, ALL_IO), _Sums(spans, ALL_IO)]
+    at_points: dict[int, list[np.ndarray]] = {IO: [], CALLS: []}
+    if line.thread != EVERY_THREAD:
+        at_points |= {ALL_IO: [], ALL_CALLS: []}
     time = (TIME,) if line.thread == EVERY_THREAD else (TIME, ALL_TIME)
-    found = KnownLengths.found(data, line, at, IO, CALLS, BESIDE_IO, ALL_IO, ALL_CALLS, *time)
-    own, calls, beside, every = (found.of_union[one] for one in (
-        IO, CALLS, BESIDE_IO if is_main else IO, ALL_IO))
+    sides = [points, *(side for one in sums for side in one.sides), *map(np.sort, spans)]
+    known, done = [], 0
+    for window in known_in_windows(data, line, sides, (IO, CALLS, ALL_IO, ALL_CALLS, of_rank,
+            *time)):  # fmt: skip
+        for one in sums:
+            one.take(window)
+        last = int(np.searchsorted(points, window.at_ns[-1], "right"))
+        at, done = np.searchsorted(window.at_ns, points[done:last]), last
+        for union, rows in at_points.items():
+            rows.append(window.of_union[union][at])
+        known.append(window.changing(IO, ALL_IO, *time))
+    (own, calls, *beside), (inside,), *io = (one.ns for one in sums)
+    states = {union: np.concatenate(rows) for union, rows in at_points.items()}
+    return (own, calls, inside, beside[0] if beside else None, [of for (of,) in io],
+        KnownLengths.joined(known), states)
 
-    def within(pair: Pair, *unions: np.ndarray) -> list[np.ndarray]:
-        low, high = (np.searchsorted(at, side) for side in pair)
-        return [union[high] - union[low] for union in unions]
 
-    in_front = within(gaps, own, calls, *([] if beside is own else [beside]))
-    (inside,) = within(behind, own)
-    io = [within(pair, every)[0] for pair in (waits, spans)] if is_main else []
-    edges = [*spans]
-    for pair, ns in ((gaps, in_front[0]), (behind, inside), *zip((waits,), io)):
-        edges += [side[ns > 0] for side in pair]
-    return (
-        *in_front[:2], inside, in_front[2] if len(in_front) > 2 else None, io,
-        found.only(rising(*edges), IO, ALL_IO, *time),
-        found.only(points, IO, CALLS, ALL_IO, ALL_CALLS),
-    )  # fmt: skip
+class _Sums:
+    """How much of some unions lies between begins and ends. ns: by union, made window by window."""
+
+    def __init__(self, pair: Pair, *unions: int):
+        self.unions, self.ns = unions, [np.zeros(len(pair[0]), np.int64) for _ in unions]
+        self._orders = [_order(side) for side in pair]
+        self.sides = [side if order is None else side[order]
+            for side, order in zip(pair, self._orders)]
+        self._done = [0, 0]
+
+    def take(self, window: KnownLengths) -> None:
+        for at, (side, order, sign) in enumerate(zip(self.sides, self._orders, (-1, 1))):
+            low, high = self._done[at], int(np.searchsorted(side, window.at_ns[-1], "right"))
+            place = np.searchsorted(window.at_ns, side[low:high])
+            rows = slice(low, high) if order is None else order[low:high]
+            for union, ns in zip(self.unions, self.ns):
+                ns[rows] += sign * window.of_union[union][place]
+            self._done[at] = high
+
+
+def _order(side: np.ndarray) -> np.ndarray | None:
+    """In which timestamps rise; None: as they are."""
+    if not (side[1:] < side[:-1]).any():
+        return None
+    return np.argsort(side, kind="stable").astype(np.int32)
 
 
 def _once(waits: Waits, waited: np.ndarray) -> np.ndarray:
