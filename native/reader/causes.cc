@@ -39,9 +39,8 @@ class Reading {
     const auto& its = points_[strand];
     uint64_t& i = next_[strand];
     while (i + 1 < its.size() && its[i] < at_ns) ++i;
-    const uint64_t count = its.size();
-    const int64_t* const from = lengths_[strand];
-    return {from[i], from[count + i], from[2 * count + i], from[3 * count + i]};
+    const int64_t* const* const of = lengths_ + 4 * strand;
+    return {of[0][i], of[1][i], of[2][i], of[3][i]};
   }
 
  private:
@@ -76,13 +75,10 @@ class Following {
     one.waited = one.before;
   }
 
-  // What of the wait I/O and computing caused.
-  Amount end(uint32_t strand, int64_t at_ns) {
+  void end(uint32_t strand, int64_t at_ns) {
     Strand& one = strands_[strand];
-    const Amount all = waited(strand, at_ns, 0);
+    one.waited = waited(strand, at_ns, 0);
     one.awaited = kNobody;
-    one.waited = all;
-    return all - one.before;
   }
 
   weir_reader_caused at(uint32_t strand, int64_t at_ns) {
@@ -130,7 +126,7 @@ class Following {
 
 template <class Lines, class Event>
 void go_through(const std::vector<Event>& events, const weir_reader_stays& stays, Lines lines,
-                weir_reader_caused* at, weir_reader_caused* of_stays) {
+                weir_reader_caused* at) {
   Following<Lines> following(stays.strands, lines);
   for (const Event& event : events) {
     if (event.kind == kAsked) {
@@ -139,13 +135,8 @@ void go_through(const std::vector<Event>& events, const weir_reader_stays& stays
       continue;
     }
     const uint32_t strand = stays.strand[event.number];
-    if (event.kind == kBegin) {
-      following.begin(strand, stays.awaited[event.number], event.at_ns);
-    } else {
-      const Amount found = following.end(strand, event.at_ns);
-      if (of_stays != nullptr)
-        of_stays[event.number] = {found.io_ns, found.computing_ns, 0, 0, 0};
-    }
+    if (event.kind == kBegin) following.begin(strand, stays.awaited[event.number], event.at_ns);
+    else following.end(strand, event.at_ns);
   }
 }
 
@@ -162,12 +153,11 @@ Causes::Causes(const weir_reader_stays& stays) : stays_(stays), points_(stays.st
     if (a.at_ns != b.at_ns) return a.at_ns < b.at_ns;
     return a.kind != b.kind ? a.kind < b.kind : a.number < b.number;
   });
-  go_through(events_, stays_, Noting(points_), nullptr, nullptr);
+  go_through(events_, stays_, Noting(points_), nullptr);
 }
 
-void Causes::run(const int64_t* const* lengths, weir_reader_caused* at,
-                 weir_reader_caused* of_stays) {
-  go_through(events_, stays_, Reading(points_, lengths), at, of_stays);
+void Causes::run(const int64_t* const* lengths, weir_reader_caused* at) {
+  go_through(events_, stays_, Reading(points_, lengths), at);
 }
 
 }  // namespace weir::reader

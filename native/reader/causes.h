@@ -20,7 +20,7 @@ class Causes {
   const std::vector<int64_t>& points(uint64_t strand) const { return points_[strand]; }
 
   // See weir_reader_causes_run().
-  void run(const int64_t* const* lengths, weir_reader_caused* at, weir_reader_caused* of_stays);
+  void run(const int64_t* const* lengths, weir_reader_caused* at);
 
  private:
   struct Event {

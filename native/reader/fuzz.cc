@@ -98,7 +98,8 @@ void read_output(weir_reader* reader, const weir_reader_clock& clock) {
   std::vector<uint64_t> first_of(processes + 1, 1), first_cut_of(texts + 1, texts != 0);
   first_cut_of[0] = 0;
   first_of[0] = 0;
-  const int64_t at = 0, total = 0, slope = 1;
+  const int64_t at = 0, total = 0;
+  const int32_t slope = 1;
   const weir_reader_growing growing = {first_of.data(), &at, &total, &slope};
   const weir_reader_output asked = {
       uint32_t(processes), uint32_t(texts), 2, 0, rank_of.data(), thread_of.data(),

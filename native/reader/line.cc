@@ -18,31 +18,33 @@ constexpr uint32_t kAll = 1u << WEIR_READER_LINE_ALL_IO | 1u << WEIR_READER_LINE
 constexpr uint32_t kIo = 1u << WEIR_READER_LINE_IO | 1u << WEIR_READER_LINE_ALL_IO;
 constexpr uint32_t kLibraries = 1u << WEIR_READER_LINE_LIBRARY | 1u << WEIR_READER_LINE_ALL_LIBRARY;
 
-// The durations of calls added up, up to each timestamp.
+// The durations of calls added up, up to each timestamp, made where they are wanted.
 class Durations {
  public:
-  explicit Durations(std::span<const int64_t> at)
-      : at_(at), parts_(at.size() + 1), whole_(at.size() + 1) {}
+  // parts: zeros, one for each timestamp.
+  Durations(std::span<const int64_t> at, int64_t* parts)
+      : at_(at), parts_(parts), whole_(at.size() + 1) {}
 
   void add(int64_t begin, int64_t end) {
     const size_t first = cell_of(begin);
-    if (first == at_.size() || end <= at_[first]) {
+    if (first == at_.size()) return;
+    if (end <= at_[first]) {
       parts_[first] += end - begin;
       return;
     }
     parts_[first] += at_[first] - begin;
     const size_t last = cell_of(end - 1);
-    parts_[last] += end - at_[last - 1];
+    if (last < at_.size()) parts_[last] += end - at_[last - 1];
     ++whole_[first + 1];
     --whole_[last];
   }
 
-  void give(int64_t* out) const {
+  void finish() {
     int64_t sum = 0, calls = 0;
     for (size_t i = 0; i < at_.size(); ++i) {
       calls += whole_[i];
       sum += parts_[i] + (i > 0 ? calls * (at_[i] - at_[i - 1]) : 0);
-      out[i] = sum;
+      parts_[i] = sum;
     }
   }
 
@@ -60,8 +62,8 @@ class Durations {
   }
 
   std::span<const int64_t> at_;
-  std::vector<int64_t> parts_,  // of calls that begin or end between two timestamps
-      whole_;                   // calls that last over all of it, begun less ended
+  int64_t* const parts_;        // of calls that begin or end between two timestamps
+  std::vector<int32_t> whole_;  // calls that last over all of it, begun less ended
   size_t cell_ = 0;
 };
 
@@ -70,18 +72,21 @@ class Line {
   Line(const Calls& calls, const weir_reader_line& line, int64_t* lengths, int64_t* lasts)
       : calls_(calls), line_(line), lengths_(lengths), lasts_(lasts) {
     const std::span at(line.at_ns, line.timestamps);
-    if (wants(WEIR_READER_LINE_TIME)) own_time_.emplace(at);
-    if (wants(WEIR_READER_LINE_ALL_TIME)) all_time_.emplace(at);
+    if (wants(WEIR_READER_LINE_TIME))
+      own_time_.emplace(at, lengths + WEIR_READER_LINE_TIME * line.timestamps);
+    if (wants(WEIR_READER_LINE_ALL_TIME))
+      all_time_.emplace(at, lengths + WEIR_READER_LINE_ALL_TIME * line.timestamps);
   }
 
   void run() {
     for (size_t chunk = 0; chunk < calls_.chunks() && done_ < line_.timestamps; ++chunk) {
-      take(chunk);
+      if (calls_.begin_of(chunk) >= line_.at_ns[line_.timestamps - 1]) break;
+      if (calls_.end_of(chunk) > line_.since_ns) take(chunk);
       if (waiting_ > line_.room) settle(calls_.limit(chunk));
     }
     settle(std::numeric_limits<int64_t>::max());
-    if (own_time_) own_time_->give(lengths_ + WEIR_READER_LINE_TIME * line_.timestamps);
-    if (all_time_) all_time_->give(lengths_ + WEIR_READER_LINE_ALL_TIME * line_.timestamps);
+    if (own_time_) own_time_->finish();
+    if (all_time_) all_time_->finish();
   }
 
  private:
@@ -113,11 +118,13 @@ class Line {
         for (uint8_t kinds = 0; kinds <= kAllKinds; ++kinds)
           of_kinds[kinds] = unions_of(kinds, is_own, thread);
       }
+      if (call.end_ns < line_.since_ns) return;
       const uint32_t unions = of_kinds[call.kinds];
-      if (unions != 0) growing_[unions].add(call.start_ns, call.end_ns);
-      if ((call.kinds & kFileIo) == 0 || call.is_nested || call.start_ns >= call.end_ns) return;
-      if (own_time_ && is_own) own_time_->add(call.start_ns, call.end_ns);
-      if (all_time_) all_time_->add(call.start_ns, call.end_ns);
+      const int64_t begin_ns = std::max(call.start_ns, line_.since_ns);
+      if (unions != 0) growing_[unions].add(begin_ns, call.end_ns);
+      if ((call.kinds & kFileIo) == 0 || call.is_nested || begin_ns >= call.end_ns) return;
+      if (own_time_ && is_own) own_time_->add(begin_ns, call.end_ns);
+      if (all_time_) all_time_->add(begin_ns, call.end_ns);
     });
     for (uint32_t unions = 1; unions < growing_.size(); ++unions) {
       if (!growing_[unions].is_empty()) put_away(unions);

@@ -153,7 +153,7 @@ class Replay {
 
 void order_events(const weir_reader_replay& run, uint32_t* order) {
   put_in_order(run);
-  std::vector<uint64_t> next(run.first_op, run.first_op + run.strands);
+  std::vector<uint32_t> next(run.first_op, run.first_op + run.strands);
   std::vector<bool> has_started(run.ops);
   std::priority_queue<Head> heads;
   for (uint32_t strand = 0; strand < run.strands; ++strand) {
@@ -163,16 +163,16 @@ void order_events(const weir_reader_replay& run, uint32_t* order) {
   while (!heads.empty()) {
     const Head head = heads.top();
     heads.pop();
-    const uint64_t op = next[head.strand];
+    const uint32_t op = next[head.strand];
     if ((head.place & kEnd) == 0) {
-      *order++ = uint32_t(op << 1);
+      *order++ = op << 1;
       has_started[op] = true;
       heads.push({run.end_ns[op], kEnd, head.strand});
     } else if (head.place == kEnd && waits_for_one_of_this_time(run, op, has_started)) {
       heads.push({head.time, kEnd | kPutOff, head.strand});
     } else {
-      *order++ = uint32_t(op << 1 | 1);
-      const uint64_t then = next[head.strand] = op + 1;
+      *order++ = op << 1 | 1;
+      const uint32_t then = next[head.strand] = op + 1;
       if (then < run.first_op[head.strand + 1]) heads.push({run.start_ns[then], 0, head.strand});
     }
   }

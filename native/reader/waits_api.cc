@@ -74,6 +74,6 @@ WEIR_API const int64_t* weir_reader_causes_points(const weir_reader_causes* caus
 }
 
 WEIR_API int weir_reader_causes_run(weir_reader_causes* causes, const int64_t* const* lengths,
-                                    weir_reader_caused* at, weir_reader_caused* of_stays) {
-  return guarded([&] { causes->causes.run(lengths, at, of_stays); });
+                                    weir_reader_caused* at) {
+  return guarded([&] { causes->causes.run(lengths, at); });
 }

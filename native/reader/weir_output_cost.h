@@ -15,7 +15,8 @@ extern "C" {
  * first point it is 0. */
 typedef struct {
   const uint64_t *first_of;
-  const int64_t *at_ns, *total_ns, *slope;
+  const int64_t *at_ns, *total_ns;
+  const int32_t *slope;
 } weir_reader_growing;
 
 /* Arrays by process, by text, by label and by rank of one trace file. A label is a file that is

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define WEIR_READER_ABI 4
+#define WEIR_READER_ABI 5
 #define WEIR_READER_BINS 36
 #define WEIR_READER_BY_SIZE_LIMIT 1u /* RLIMIT_FSIZE */
 #define WEIR_READER_BY_MEMORY 2u     /* no memory (RLIMIT_AS), or no descriptor to spare */
@@ -359,12 +359,14 @@ typedef struct {
   uint64_t timestamps;
   uint64_t room; /* intervals of a union that may wait in memory before they are joined */
   uint32_t wanted, reserved; /* a bit for each union and sum */
+  int64_t since_ns; /* what lies before it does not count, and is not read; INT64_MIN: all counts */
 } weir_reader_line;
 
-/* Lengths in ns of the wanted unions and sums up to each timestamp:
- * lengths[union * timestamps + i]. lasts, unless NULL: where the last I/O of any thread that began
- * before each timestamp ends, cut there; the least number where there is none. cost: one pass over
- * the calls, some 20 ns each; memory for some room or for the calls of a few chunks. fails: -1 when
+/* Lengths in ns of the wanted unions and sums from since_ns up to each timestamp:
+ * lengths[union * timestamps + i], zeros before. lasts, unless NULL: where the last I/O of any
+ * thread that began before each timestamp ends, cut there; the least number where there is none.
+ * cost: one pass over the calls from since_ns to the last timestamp, some 20 ns each, and over what
+ * else their chunks have; memory for some room or for the calls of a few chunks. fails: -1 when
  * memory ran out. */
 int weir_reader_line_lengths(const weir_reader_line *line, int64_t *lengths, int64_t *lasts);
 
@@ -407,11 +409,11 @@ void weir_reader_lengths(const weir_reader_clock *clock, const uint64_t *ticks, 
 typedef struct {
   uint64_t ops, strands, instances; /* ops below 2^31 */
   int64_t *start_ns, *end_ns;       /* of each operation */
-  const uint64_t *first_op;         /* of each strand, and behind the last one */
-  const uint64_t *first_join;
+  const uint32_t *first_op;         /* of each strand, and behind the last one */
+  const uint32_t *first_join;
   const uint32_t *joins;
-  const uint64_t *first_wait;
-  const int64_t *waits;
+  const uint32_t *first_wait;
+  const int32_t *waits;
 } weir_reader_replay;
 
 /* A piece of the critical path, the last one first: in operation op from the start of `before` (op
@@ -457,7 +459,7 @@ typedef struct {
 
 /* Of a strand up to a timestamp, ns: its waits in which the awaited strand was in I/O (any thread
  * of its rank) or computed, or waited itself for one that did, however many lie between; and its
- * own I/O and calls (WEIR_READER_LINE_...). Of a stay: the first two. */
+ * own I/O and calls (WEIR_READER_LINE_...). */
 typedef struct {
   int64_t io_wait_ns, imbalance_ns, io_ns, calls_ns, all_calls_ns;
 } weir_reader_caused;
@@ -471,10 +473,10 @@ void weir_reader_causes_destroy(weir_reader_causes **causes);
 /* Those of a strand, rising. */
 const int64_t *weir_reader_causes_points(const weir_reader_causes *causes, uint64_t strand,
                                          uint64_t *count);
-/* lengths: of each strand WEIR_READER_LINE_IO, _CALLS, _ALL_IO and _ALL_CALLS at its points, one
- * after the other. at: of all that is asked; of_stays: of each. fails: -1 when memory ran out. */
+/* lengths: of each strand four arrays, WEIR_READER_LINE_IO, _CALLS, _ALL_IO and _ALL_CALLS at its
+ * points; some may be one array. at: of all that is asked. fails: -1 when memory ran out. */
 int weir_reader_causes_run(weir_reader_causes *causes, const int64_t *const *lengths,
-                           weir_reader_caused *at, weir_reader_caused *of_stays);
+                           weir_reader_caused *at);
 
 #ifdef __cplusplus
 }

@@ -10,7 +10,11 @@ import numpy as np
 import pytest
 
 from weir.analysis import lines
-from weir.analysis.lines import ALL_TIME, TIME, KnownLengths, LineOf, lengths_of
+from weir.analysis import lines
+from weir.analysis.lines import (
+    ALL_CALLS, ALL_IO, ALL_TIME, CALLS, EVERY_THREAD, IO, TIME, KnownLengths, LineOf,
+    known_in_windows, lengths_of, rising
+)  # fmt: skip
 from weir.analysis.names import NameTable
 from weir.analysis.step import read_step
 from weir.report import build, report_json
@@ -54,9 +58,42 @@ def test_time_of_calls_of_a_thread_and_of_all_threads(tmp_path, seed):
 
     assert own.tolist() == expected({2})
     assert every.tolist() == expected({1, 2, 3})
-    known = KnownLengths.found(data, LineOf((0,), thread=2), asked + origin, TIME)
+    known = KnownLengths(asked + origin, {TIME: own})
     assert known.at(asked[::3] + origin, TIME)[0].tolist() == own[::3].tolist()
     assert known.at(asked[-1:] + origin + 1, TIME) is None, "nobody named this timestamp"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_windows_of_timestamps_have_the_lengths_of_one_pass(tmp_path, monkeypatch, seed):
+    """Calls longer than windows among them; what does not grow is left out and known all the
+    same."""
+    of = random.Random(seed)
+    calls = sorted((of.choice(("read", "MPI_wait")), of.randrange(LAST), of.choice((0, 3, 900)),
+        of.choice((1, 2))) for _ in range(60))
+    path = tmp_path / "n.weir"
+    with TraceWriter(path) as writer:
+        process = writer.process(5, 0, 1)
+        file = process.name("/a")
+        for thread in (1, 2):
+            process.events([event(op, writer.created_ticks + start, length, file=file)
+                for op, start, length, its in calls if its == thread], thread=thread,
+                chunk_bytes=64 + 3 * 32)  # fmt: skip
+        created = writer.created_ticks
+    data = read_step(Step("s", path.parent, None, None, (path,)), NameTable())
+    origin = int(data.lines[0].timestamps(np.array([created], np.uint64))[0])
+    sides = [origin + np.sort(np.array(of.choices(range(LAST + 50), k=count))) for count in (
+        40, 7)] + [np.empty(0, np.int64)]
+    asked = rising(*sides)
+    line = LineOf((0,), thread=of.choice((2, EVERY_THREAD)))
+    unions = IO, CALLS, ALL_IO, ALL_CALLS, TIME, ALL_TIME
+    monkeypatch.setattr(lines, "TIMESTAMPS_AT_ONCE", 8)
+    parts = list(known_in_windows(data, line, sides, unions))
+    assert len(parts) > 4
+    expected = lengths_of(data, line, asked, *unions)
+    assert np.isin(asked, KnownLengths.joined(parts).at_ns).all()
+    for known in (KnownLengths.joined(parts), KnownLengths.joined(
+            [one.changing(*unions) for one in parts])):  # fmt: skip
+        assert known.at(asked, *unions).tolist() == expected.tolist()
 
 
 @pytest.fixture

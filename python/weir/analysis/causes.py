@@ -5,6 +5,7 @@ native/reader/causes.cc over arrays."""
 from __future__ import annotations
 
 import ctypes as c
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -24,8 +25,8 @@ class Causes:
         self._kept += [
             np.ascontiguousarray(one, kind) for one, kind in zip(asked, (np.uint32, np.int64))
         ]
-        self.strands, self.counts = strands, (len(waits[0]), len(asked[0]))
-        self._stays = Stays(strands, *self.counts, *map(pointer_to, self._kept))
+        self.strands, self.asked = strands, len(asked[0])
+        self._stays = Stays(strands, len(waits[0]), self.asked, *map(pointer_to, self._kept))
         self._handle = c.c_void_p(causes_functions()[0](c.byref(self._stays)))
         if not self._handle:
             raise MemoryError("no memory for the waits of ranks")
@@ -40,14 +41,16 @@ class Causes:
         at = causes_functions()[1](self._handle, strand, c.byref(count))
         if not count.value:
             return np.empty(0, np.int64)
-        return np.frombuffer((c.c_int64 * count.value).from_address(at), np.int64).copy()
+        buffer = (c.c_int64 * count.value).from_address(at)
+        buffer.owner = self  # the points live as long as any array over them
+        return np.frombuffer(buffer, np.int64)
 
-    def run(self, lengths: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    def run(self, lengths: Sequence[Sequence[np.ndarray]]) -> np.ndarray:
         """lengths: by strand the rows IO, CALLS, ALL_IO, ALL_CALLS (weir.analysis.lines) at its
-        points. Returns tables (_abi.CAUSED) of what is asked, and of each wait."""
-        kept = [np.ascontiguousarray(one, np.int64) for one in lengths]
+        points. Returns a table (_abi.CAUSED) of what is asked."""
+        kept = [np.ascontiguousarray(row, np.int64) for rows in lengths for row in rows]
         pointers = (c.c_void_p * len(kept))(*map(pointer_to, kept))
-        of_waits, asked = (np.zeros(count, CAUSED) for count in self.counts)
-        if causes_functions()[2](self._handle, pointers, pointer_to(asked), pointer_to(of_waits)):
+        asked = np.zeros(self.asked, CAUSED)
+        if causes_functions()[2](self._handle, pointers, pointer_to(asked)):
             raise MemoryError("no memory for the waits of ranks")
-        return asked, of_waits
+        return asked

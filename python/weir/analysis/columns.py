@@ -132,6 +132,18 @@ def starts(*sorted_keys: np.ndarray) -> np.ndarray:
     return np.flatnonzero(is_new)
 
 
+def numbered(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The different keys, rising, and the place of each key among them (int32): as numpy's unique,
+    but without sorting where keys are small numbers."""
+    if len(keys) and keys.min() >= 0 and keys.max() < max(len(keys), 1 << 16):
+        is_there = np.zeros(int(keys.max()) + 1, bool)
+        is_there[keys] = True
+        place = np.cumsum(is_there, dtype=np.int32) - np.int32(1)
+        return np.flatnonzero(is_there).astype(keys.dtype), place[keys]
+    found, at = np.unique(keys, return_inverse=True)
+    return found, at.astype(np.int32)
+
+
 def merged(columns: Columns, *keys: str) -> Columns:
     """Rows added up over everything but `keys`; the other columns hold the value of one of the
     rows."""

@@ -5,6 +5,7 @@ between them: passes over its records in native/reader (line.cc, shares.cc)."""
 from __future__ import annotations
 
 import ctypes as c
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,8 @@ from weir.trace.ops import MPI, NESTED
 
 IO, CALLS, LIBRARY, ALL_IO, ALL_CALLS, ALL_LIBRARY, BESIDE_IO, TIME, ALL_TIME = range(LINE_FIGURES)
 ROOM_INTERVALS = 1 << 17  # of a union, that wait to be joined
+TIMESTAMPS_AT_ONCE = 1 << 17  # about, of a line
+ALWAYS = -(2**63)  # since when calls count: all do
 EVERY_THREAD = -1
 
 
@@ -56,35 +59,103 @@ def rising(*timestamps: np.ndarray) -> np.ndarray:
 def lengths_of(data: StepData, line: LineOf, at_ns: np.ndarray, *unions: int) -> np.ndarray:
     """Of each union or sum a row: its length up to each timestamp (rising). cost: a pass over the
     records of the members."""
-    return _lengths(data, line, at_ns, unions)[0][list(unions)]
+    found = _rows_of(data, line, at_ns, *unions)
+    return np.stack([found[union] for union in unions])
+
+
+# Where the line has every thread.
+_SAME = {ALL_IO: IO, BESIDE_IO: IO, ALL_CALLS: CALLS, ALL_LIBRARY: LIBRARY, ALL_TIME: TIME}
+
+
+def _rows_of(
+    data: StepData, line: LineOf, at_ns: np.ndarray, *unions: int, since_ns: int = ALWAYS
+) -> dict[int, np.ndarray]:
+    """By union or sum; those that are the same are one array."""
+    same = _SAME if line.thread == EVERY_THREAD else {}
+    rows = {same.get(one, one) for one in unions}
+    lengths, _ = _lengths(data, line, at_ns, tuple(rows), since_ns=since_ns)
+    row = {one: lengths[one] for one in rows}
+    return {one: row[same.get(one, one)] for one in unions}
 
 
 @dataclass(frozen=True)
 class KnownLengths:
     """What a pass found of a line: lengths of unions and sums, by their number, up to timestamps
-    (rising)."""
+    (rising). Those that are the same are one array."""
 
     at_ns: np.ndarray
     of_union: dict[int, np.ndarray]
 
-    @staticmethod
-    def found(data: StepData, line: LineOf, at_ns: np.ndarray, *unions: int) -> KnownLengths:
-        """By one pass. Rows that are equal are kept once."""
-        kept: list[np.ndarray] = []
-        of_union = {}
-        for union, row in zip(unions, lengths_of(data, line, at_ns, *unions)):
-            same = next((one for one in kept if np.array_equal(one, row)), None)
-            of_union[union] = row.copy() if same is None else same
-            kept += [of_union[union]] if same is None else []
-        return KnownLengths(at_ns, of_union)
-
     def at(self, at_ns: np.ndarray, *unions: int) -> np.ndarray | None:
-        """As lengths_of() gives them; None when some timestamp is not known."""
-        at = np.searchsorted(self.at_ns, at_ns)
-        if len(at) and not (at.max() < len(self.at_ns)
-                and np.array_equal(self.at_ns[at], at_ns)):  # fmt: skip
+        """As lengths_of() gives them; None when some timestamp is not known. What does not grow
+        between two timestamps is known between them."""
+        count = len(self.at_ns)
+        if not count:
+            return None if len(at_ns) else np.zeros((len(unions), 0), np.int64)
+        high = np.minimum(np.searchsorted(self.at_ns, at_ns), count - 1)
+        low = np.where(self.at_ns[high] == at_ns, high, high - 1)
+        found = [self.of_union[union][high] for union in unions]
+        if (low < 0).any() or (self.at_ns[high] < at_ns).any():
             return None
-        return np.stack([self.of_union[union][at] for union in unions])
+        if not all(np.array_equal(self.of_union[union][low], row)
+                for union, row in zip(unions, found)):  # fmt: skip
+            return None
+        return np.stack(found)
+
+    def only(self, mask: np.ndarray, *unions: int) -> KnownLengths:
+        """At some of the timestamps, and no more of these unions than asked for."""
+        made: dict[int, np.ndarray] = {}
+        for union in unions:
+            row = self.of_union[union]
+            same = next((one for one in made if self.of_union[one] is row), None)
+            made[union] = row[mask] if same is None else made[same]
+        return KnownLengths(self.at_ns[mask], made)
+
+    def changing(self, *unions: int) -> KnownLengths:
+        """As much as at() needs: without timestamps around which no union grows."""
+        mask = np.zeros(len(self.at_ns), bool)
+        mask[:1] = mask[-1:] = True
+        for union in unions:
+            grows = np.diff(self.of_union[union]) != 0
+            mask[1:] |= grows
+            mask[:-1] |= grows
+        return self.only(mask, *unions)
+
+    @staticmethod
+    def joined(parts: list[KnownLengths]) -> KnownLengths:
+        """Of windows one behind the other."""
+        if len(parts) == 1:
+            return parts[0]
+        made: dict[int, np.ndarray] = {}
+        first = parts[0].of_union
+        for union, row in first.items():
+            same = next((one for one in made if first[one] is row), None)
+            made[union] = made[same] if same is not None else np.concatenate(
+                [one.of_union[union] for one in parts])
+        return KnownLengths(np.concatenate([one.at_ns for one in parts]), made)
+
+
+def known_in_windows(
+    data: StepData, line: LineOf, sides: Sequence[np.ndarray], unions: Sequence[int]
+) -> Iterator[KnownLengths]:
+    """Lengths at all timestamps of some arrays (each rising), window by window: as many timestamps
+    as fit little memory. cost: one pass, and the chunks at the edges of windows once more."""
+    least = min((int(one[0]) for one in sides if len(one)), default=0)
+    most = max((int(one[-1]) for one in sides if len(one)), default=0)
+    longest = max(sides, key=len)
+    step = max(TIMESTAMPS_AT_ONCE * len(longest) // max(sum(map(len, sides)), 1), 1)
+    cuts = np.unique(np.append(longest[step::step], most))
+    firsts, before, since_ns = [0] * len(sides), dict.fromkeys(unions, 0), ALWAYS
+    for cut in cuts[cuts >= least].tolist():
+        lasts = [int(np.searchsorted(one, cut, "right")) for one in sides]
+        at = rising(np.array([cut]), *(one[slice(*of)]
+            for one, *of in zip(sides, firsts, lasts)))
+        rows = _rows_of(data, line, at, *unions, since_ns=since_ns)
+        if since_ns != ALWAYS:
+            for key in {id(row): union for union, row in rows.items()}.values():
+                rows[key] += before[key]
+        before, firsts, since_ns = {one: int(rows[one][-1]) for one in unions}, lasts, cut
+        yield KnownLengths(at, rows)
 
 
 def lengths_and_lasts(data: StepData, line: LineOf, at_ns: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -96,7 +167,7 @@ def lengths_and_lasts(data: StepData, line: LineOf, at_ns: np.ndarray) -> tuple[
 
 def _lengths(
     data: StepData, line: LineOf, at_ns: np.ndarray, unions: tuple[int, ...],
-    with_lasts: bool = False,
+    with_lasts: bool = False, since_ns: int = ALWAYS,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     at_ns = np.ascontiguousarray(at_ns, np.int64)
     lengths = np.zeros((LINE_FIGURES, len(at_ns)), np.int64)
@@ -105,7 +176,7 @@ def _lengths(
     wanted = sum(1 << union for union in set(unions))
     asked = LineCalls(
         pointer_to(members), len(members), pointer_to(callers), len(callers), pointer_to(at_ns),
-        len(at_ns), ROOM_INTERVALS, wanted, 0,
+        len(at_ns), ROOM_INTERVALS, wanted, 0, since_ns,
     )  # fmt: skip
     into = pointer_to(lasts) if with_lasts else None
     if len(at_ns) and line_functions()[0](c.byref(asked), pointer_to(lengths), into):

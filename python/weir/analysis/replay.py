@@ -19,7 +19,9 @@ NOBODY = NO_ROW
 
 def _rows_of(keys: np.ndarray, count: int) -> np.ndarray:
     """Where the rows of each key begin and end; keys rise."""
-    return np.searchsorted(keys, np.arange(count + 1)).astype(np.uint64)
+    made = np.zeros(count + 1, np.uint32)
+    np.cumsum(np.bincount(keys, minlength=count), out=made[1:], dtype=np.uint32)
+    return made
 
 
 @dataclass(frozen=True)
@@ -63,18 +65,19 @@ class Replay:
     ):  # fmt: skip
         count = len(strand)
         strands = int(strand[-1]) + 1 if count else 0
-        joins, waits = (_sorted(*pairs) for pairs in (joins, waits))
-        self.strand = strand
+        if max(count, len(joins[0]), len(waits[0])) >= 2**31:
+            raise MemoryError("no memory to replay the run")
+        self.strand = np.ascontiguousarray(strand, np.int32)
         self.start_ns, self.end_ns = (np.ascontiguousarray(one, np.int64)
             for one in (start_ns, end_ns))
         self._arrays = (
-            self.start_ns, self.end_ns, _rows_of(strand, strands), _rows_of(joins[0], count),
-            joins[1].astype(np.uint32), _rows_of(waits[0], count), waits[1].astype(np.int64),
+            self.start_ns, self.end_ns, _rows_of(strand, strands),
+            *_by_op(*joins, count, np.uint32), *_by_op(*waits, count, np.int32),
         )  # fmt: skip
         pointers = (one.ctypes.data for one in self._arrays)
         self._run = ReplayRun(count, strands, instances, *pointers)
         self._order = np.empty(2 * count, np.uint32)
-        if count >= 2**31 or replay_functions()[0](c.byref(self._run), self._order.ctypes.data):
+        if replay_functions()[0](c.byref(self._run), self._order.ctypes.data):
             raise MemoryError("no memory to replay the run")
 
     def __len__(self) -> int:
@@ -110,6 +113,7 @@ class Replay:
         return Finish(made.finish_ns, made.replayed_finish_ns, made.not_followed, path)
 
 
-def _sorted(ops: np.ndarray, of: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    order = np.argsort(ops, kind="stable")
-    return ops[order], of[order]
+def _by_op(ops: np.ndarray, of: np.ndarray, count: int, kind: type) -> tuple[np.ndarray, ...]:
+    """Where the rows of each operation begin, and the rows."""
+    first = _rows_of(ops, count)
+    return first, of[np.argsort(ops, kind="stable")].astype(kind)

@@ -11,7 +11,7 @@ import numpy as np
 
 from weir._native import READER, library_path
 
-ABI = 4
+ABI = 5
 BINS = 36
 ARRAYS = ("chunks", "processes", "texts", "names", "rows", "histograms", "units", "syncs",
     "problems",
@@ -167,6 +167,7 @@ class LineCalls(c.Structure):
         ("callers", c.c_void_p), ("callers_count", c.c_uint64),
         ("at_ns", c.c_void_p), ("timestamps", c.c_uint64),
         ("room", c.c_uint64), ("wanted", c.c_uint32), ("reserved", c.c_uint32),
+        ("since_ns", c.c_int64),
     ]  # fmt: skip
 
 
@@ -350,7 +351,7 @@ def causes_functions() -> tuple[object, object, object, object]:
     create.argtypes, create.restype = [c.POINTER(Stays)], c.c_void_p
     points.argtypes = [c.c_void_p, c.c_uint64, c.POINTER(c.c_uint64)]
     points.restype = c.c_void_p
-    run.argtypes, run.restype = [c.c_void_p, c.c_void_p, c.c_void_p, c.c_void_p], c.c_int
+    run.argtypes, run.restype = [c.c_void_p, c.c_void_p, c.c_void_p], c.c_int
     destroy.argtypes, destroy.restype = [c.POINTER(c.c_void_p)], None
     return create, points, run, destroy
 

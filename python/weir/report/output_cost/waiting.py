@@ -11,6 +11,8 @@ from weir.report.waits.account import Account
 from weir.report.waits.awaited import Waits
 from weir.trace import _abi
 
+WINDOWS_AT_ONCE = 1 << 16  # as far as a rank has less
+
 
 @dataclass(frozen=True)
 class Growing:
@@ -26,28 +28,56 @@ class Growing:
     def of_windows(ranks: int, rank: np.ndarray, begin_ns: np.ndarray, end_ns: np.ndarray,
             once: bool) -> Growing:
         """How many windows of a rank are open; once: whether any of them is."""
-        where, at = np.r_[rank, rank], np.r_[begin_ns, end_ns]
-        order = np.lexsort((at, where))
-        where, at = where[order], at[order]
-        slope = np.cumsum(np.r_[np.ones(len(rank), np.int64), -np.ones(len(rank), np.int64)][order])
-        slope = np.minimum(slope, 1) if once else slope
-        grown = np.cumsum(np.r_[0, slope[:-1] * np.diff(at)][: len(at)])  # 0 between two ranks
-        first_of = np.searchsorted(where, np.arange(ranks + 1))
-        before = np.r_[grown, 0][np.minimum(first_of[:-1], max(len(at) - 1, 0))]
-        total = grown - np.repeat(before, np.diff(first_of))
-        return Growing(first_of.astype(np.uint64), at, total, slope)
+        order, first = np.argsort(rank, kind="stable").astype(np.int32), np.bincount(rank,
+            minlength=ranks)
+        first = np.r_[0, np.cumsum(first)]
+        counts, parts = np.zeros(ranks, np.int64), []
+        low = 0
+        while low < ranks:  # some ranks at once: what is made on the way needs memory
+            high = int(np.searchsorted(first, first[low] + WINDOWS_AT_ONCE, "right")) - 1
+            high = max(high, low + 1)
+            rows = order[first[low] : first[high]]
+            where, *points = _points(rank[rows], begin_ns[rows], end_ns[rows], once)
+            counts[low:high] = np.bincount(where - low, minlength=high - low)
+            parts.append(points)
+            low = high
+        at, total, slope = (np.concatenate([np.empty(0, kind), *column])
+            for kind, column in zip((np.int64, np.int64, np.int32), zip(*parts or [[]] * 3)))
+        return Growing(np.r_[0, np.cumsum(counts)].astype(np.uint64), at, total, slope)
 
     def of(self, ranks: np.ndarray) -> Growing:
         """Of some ranks, in their order."""
         low, high = self.first_of[ranks].astype(np.int64), self.first_of[ranks + 1].astype(np.int64)
         first_of = np.r_[0, np.cumsum(high - low)]
-        rows = np.arange(first_of[-1]) + np.repeat(low - first_of[:-1], high - low)
-        points = (np.ascontiguousarray(one[rows], np.int64)
-            for one in (self.at_ns, self.total_ns, self.slope))
+        if (low[1:] == high[:-1]).all() and len(ranks):
+            rows: slice | np.ndarray = slice(int(low[0]), int(high[-1]))
+        else:
+            rows = np.arange(first_of[-1]) + np.repeat(low - first_of[:-1], high - low)
+        points = (one[rows] for one in (self.at_ns, self.total_ns, self.slope))
         return Growing(first_of.astype(np.uint64), *points)
 
     def native(self) -> _abi.Growing:
         return _abi.Growing(*(one.ctypes.data for one in vars(self).values()))
+
+
+def _points(
+    rank: np.ndarray, begin_ns: np.ndarray, end_ns: np.ndarray, once: bool
+) -> tuple[np.ndarray, ...]:
+    """Of some ranks, rising: rank, timestamp, sum and slope, where the slope changes."""
+    where, at = np.r_[rank, rank], np.r_[begin_ns, end_ns]
+    order = np.lexsort((at, where))
+    where, at = where[order], at[order]
+    slope = np.cumsum(np.repeat(np.array([1, -1], np.int32), len(rank))[order], dtype=np.int32)
+    slope = np.minimum(slope, 1) if once else slope
+    is_last = np.r_[(where[1:] != where[:-1]) | (at[1:] != at[:-1]), True][: len(at)]
+    where, at, slope = where[is_last], at[is_last], slope[is_last]
+    is_new = np.r_[True, slope[1:] != slope[:-1]][: len(at)]  # 0 between two ranks
+    where, at, slope = where[is_new], at[is_new], slope[is_new]
+    grown = np.cumsum(np.r_[0, slope[:-1] * np.diff(at)][: len(at)])
+    if not len(at):
+        return where, at, grown, slope
+    first = np.searchsorted(where, where)
+    return where, at, grown - grown[first], slope
 
 
 def waits_for(account: Account, writes: np.ndarray) -> tuple[Growing, Growing, Growing]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from weir.analysis.causes import Causes
 from weir.analysis.intervals import Price
 from weir.analysis.lines import (
     ALL_CALLS, ALL_IO, ALL_TIME, BESIDE_IO, CALLS, EVERY_THREAD, IO, TIME, Cells, KnownLengths,
-    LineOf, call_rows, lengths_of, rising
+    LineOf, call_rows, known_in_windows, lengths_of, rising
 )  # fmt: skip
 from weir.analysis.names import NameTable
 from weir.analysis.remote import for_each
@@ -94,28 +95,39 @@ class Account:
     operations: Operations
     own_ns: np.ndarray  # I/O in front of each operation, of the thread that calls MPI
     lines: list[LineOf]  # by strand
-    known: list[KnownLengths]  # of each line
+    caused: np.ndarray | None  # what causes_of() finds; None: not where a rank has no line
     costs: Costs
     span_figures: np.ndarray
     waiting_ns: int
     routines: dict[int, str]
 
 
-def account(
+@dataclass(frozen=True)
+class Met:
+    """What ranks do with one another, found in the records of MPI alone: these are not needed any
+    more. waiting_ns: of all ranks in MPI's waits; routines: names of all by number."""
+
+    locations: Locations
+    comms: Communicators  # without columns of records
+    instances: Instances
+    waits: Waits
+    operations: Operations
+    waiting_ns: int
+    routines: dict[int, str]
+
+
+def meet(
     data: StepData, names: NameTable, records: Records, begins: Records, locations: Locations,
-    lives: np.ndarray, routines: dict[int, str], spans: Spans | None = None,
-) -> Account:  # fmt: skip
+    lives: np.ndarray, routines: dict[int, str],
+) -> Met:  # fmt: skip
     """records: of MPI and MPI-IO, of any member; begins: of MPI_Init; lives: start and end of each
     rank; routines: names of MPI's routines by number.
 
-    cost: a pass over the records of all ranks for MPI's, one for their I/O, one more over that of
-    ranks that others wait for or that are on the critical path, one more where MPI-IO is used;
-    memory for the records of MPI, and for a few chunks of a rank's I/O per processor.
-    """
-    spans = spans or Spans.none()
+    cost: a pass over the I/O of ranks that call MPI-IO; memory: some 100 bytes for each record."""
     location = locations.of_member[records.member]
-    program = np.where(location >= 0, np.r_[locations.program, -1][location], -1)
+    program = np.r_[locations.program, -1].astype(np.int32)[location]
     own = communicators(records, program, names)
+    del location, program
 
     def busy_of(asked: Sequence[tuple[int, np.ndarray]]) -> list[Busy]:
         return for_each(busy_at, data, names, [(locations.members[one], *timestamps)
@@ -128,26 +140,34 @@ def account(
     instances = instances_of(arrivals, comms.size, meeting_routines(routines), len(own.size))
     del arrivals, of_files  # the instances have them in their order
     met = met_in_waits(records, comms, instances)
-    waits = waits_of(records, awaited, comms, locations, instances, met)
+    in_mpi = waiting_ns(records, instances, met)
     found = operations_of(
         records, awaited, comms, locations, instances, met, begins, files, lives, routines
     )
-    del awaited, files
-    windows = (
-        _Windows(waits.awaited, waits.begin_ns, waits.until_ns),
-        _Windows(spans.location, spans.begin_ns, spans.end_ns),
-    )
+    waits = waits_of(records, awaited, comms, locations, instances, met)
+    return Met(locations, comms.without_records(), instances.without_arrivals(), waits, found,
+        in_mpi, routines | routines_of_files())
+
+
+def account(data: StepData, names: NameTable, met: Met, lives: np.ndarray,
+        spans: Spans | None = None) -> Account:
+    """cost: a pass over the records of all ranks for their I/O, one more over that of ranks that
+    others wait for or that are on the critical path; memory: for a few chunks of a rank's I/O per
+    processor, and for times of waits (weir.analysis.lines)."""
+    spans = spans or Spans.none()
+    locations, found, waits = met.locations, met.operations, met.waits
     lines = lines_of(data, locations, found)
-    spent, io, known = _io_in(data, names, found, lines, windows, causes_of(found, lives, spans))
+    of_spans = _Windows(spans.location, spans.begin_ns, spans.end_ns)
+    spent, io, known, caused = _io_in(data, names, found, lines,
+        _Windows(waits.awaited, waits.begin_ns, waits.until_ns), of_spans,
+        causes_of(found, lives, spans))
     waited, critical = _once(waits, io[0]), critical_of(found, spent)
     costs, figures = _costs(data, names,
-        _jobs(locations, found, lines, known, waits, waited, critical), windows[1])
+        _jobs(locations, found, lines, known, waits, waited, critical), of_spans)
     figures[:, 0] = io[1]
-    in_mpi = waiting_ns(records, instances, met)
-    every = routines | routines_of_files()
     return Account(
-        locations, comms, instances, waits, waited, critical, found, spent.own, lines, known,
-        costs, figures, in_mpi, every,
+        locations, met.comms, met.instances, waits, waited, critical, found, spent.own, lines,
+        caused, costs, figures, met.waiting_ns, met.routines,
     )  # fmt: skip
 
 
@@ -192,65 +212,119 @@ def lines_of(data: StepData, locations: Locations, found: Operations) -> list[Li
 
 
 def _io_in(
-    data: StepData, names: NameTable, found: Operations, lines: list[LineOf],
-    windows: tuple[_Windows, ...], causes: Causes,
-) -> tuple[Spent, list[np.ndarray], list[KnownLengths]]:  # fmt: skip
-    """What strands did in front of operations and in them, and the ranks' I/O in the windows; and
-    what the pass found, at all timestamps that are asked for later too."""
+    data: StepData, names: NameTable, found: Operations, lines: list[LineOf], waits: _Windows,
+    spans: _Windows, causes: Causes,
+) -> tuple[Spent, list[np.ndarray], list[KnownLengths], np.ndarray | None]:  # fmt: skip
+    """What strands did in front of operations and in them; ranks' I/O in waits for them and in
+    spans; what is known of lines where _job_costs() needs it; and what causes.run() finds, None
+    where a rank has no line."""
     replay = found.replay
     gaps = replay.gaps()
     rows = np.searchsorted(replay.strand, np.arange(len(lines) + 1)).tolist()
-    spent = Spent(*(np.zeros(len(replay), np.int64) for _ in range(4)))
-    io = [np.zeros(len(one.location), np.int64) for one in windows]
+    of_strands = [slice(*pair) for pair in zip(rows, rows[1:])]
     pieces = []
-    for strand, location in enumerate(found.location_of_strand.tolist()):
-        of, is_main = slice(rows[strand], rows[strand + 1]), bool(found.main[strand])
-        sides = [side for one in windows for side in one.of(location)[1:]]
-        later = rising(causes.points(strand), *([] if is_main else sides[2:]))
-        pieces.append((lines[strand], is_main, later, gaps[0][of], gaps[1][of], found.until_ns[of],
-            replay.end_ns[of], *(sides if is_main else [])))
-    lengths = []
-    for strand, ((own, every, calls, within, *more), known) in enumerate(
-        for_each(_io_within, data, names, pieces)
-    ):
-        of = slice(rows[strand], rows[strand + 1])
-        spent.own[of], spent.all[of], spent.calls[of], spent.within[of] = own, every, calls, within
-        for one, into, ns in zip(windows, io, more):
-            into[one.of(int(found.location_of_strand[strand]))[0]] = ns
-        lengths.append(known)
-    return spent, io, lengths
+    for strand, (location, of) in enumerate(zip(found.location_of_strand.tolist(), of_strands)):
+        pieces.append((lines[strand], bool(found.main[strand]), causes.points(strand),
+            (gaps[0][of], gaps[1][of]), (found.until_ns[of], replay.end_ns[of]),
+            waits.of(location)[1:], spans.of(location)[1:]))
+    answers = for_each(_io_within, data, names, pieces)
+    del pieces, gaps
+    columns: list[list[Any]] = [[*column] for column in zip(*answers)] or [[] for _ in range(7)]
+    del answers
+    states = columns.pop()
+    caused = None
+    if (found.thread >= 0).all():
+        caused = causes.run([[one[IO], one[CALLS], one.get(ALL_IO, one[IO]), one.get(ALL_CALLS,
+            one[CALLS])] for one in states])
+    del states
+    io = [np.zeros(len(one.location), np.int64) for one in (waits, spans)]
+    for location, its in zip(found.location_of_strand.tolist(), columns[4]):
+        for one, into, ns in zip((waits, spans), io, its):
+            into[one.of(location)[0]] = ns
+    beside = [one if other is None else other for one, other in zip(columns[0], columns[3])]
+    has_others = any(one is not None for one in columns[3])
+    every = np.concatenate(beside) if has_others else np.empty(0, np.int64)
+    del beside
+    own, calls, within = map(_joined, columns[:3])
+    return Spent(own, every if has_others else own, calls, within), io, columns[5], caused
+
+
+def _joined(parts: list[np.ndarray]) -> np.ndarray:
+    """Takes the parts away."""
+    made = np.concatenate([np.empty(0, np.int64), *parts])
+    parts.clear()
+    return made
+
+
+Pair = tuple[np.ndarray, np.ndarray]  # begins and ends
 
 
 def _io_within(
-    data: StepData, names: NameTable, line: LineOf, is_main: bool, later: np.ndarray,
-    begins: np.ndarray, ends: np.ndarray, *sides: np.ndarray,
-) -> tuple[list[np.ndarray], KnownLengths]:  # fmt: skip
-    """As Spent has it, of a strand; and its rank's I/O in windows of several kinds. sides: begins
-    and ends of the time in operations behind waits, and of the windows; later: timestamps that are
-    asked for when this is known."""
-    at = rising(begins, ends, later, *sides)
+    data: StepData, names: NameTable, line: LineOf, is_main: bool, points: np.ndarray, gaps: Pair,
+    behind: Pair, waits: Pair, spans: Pair,
+) -> tuple[Any, ...]:  # fmt: skip
+    """Of a strand I/O and calls in gaps, and I/O behind waits in operations, as Spent has them; I/O
+    of other threads too, None where there are none; its rank's I/O in waits for it and in spans;
+    what is known of its I/O; and by union what is known at the points."""
+    of_rank = BESIDE_IO if is_main else IO
+    has_others = line.thread != EVERY_THREAD and is_main
+    sums = [_Sums(gaps, IO, CALLS, *([of_rank] if has_others else [])), _Sums(behind, IO)]
+    if is_main:
+        sums += [_Sums(waits, ALL_IO), _Sums(spans, ALL_IO)]
+    at_points: dict[int, list[np.ndarray]] = {IO: [], CALLS: []}
+    if line.thread != EVERY_THREAD:
+        at_points |= {ALL_IO: [], ALL_CALLS: []}
     time = (TIME,) if line.thread == EVERY_THREAD else (TIME, ALL_TIME)
-    known = KnownLengths.found(data, line, at, IO, CALLS, BESIDE_IO, ALL_IO, ALL_CALLS, *time)
-    own, calls, beside, every = (known.of_union[one] for one in (
-        IO, CALLS, BESIDE_IO if is_main else IO, ALL_IO))
+    sides = [points, *(side for one in sums for side in one.sides), *map(np.sort, spans)]
+    known, done = [], 0
+    for window in known_in_windows(data, line, sides, (IO, CALLS, ALL_IO, ALL_CALLS, of_rank,
+            *time)):  # fmt: skip
+        for one in sums:
+            one.take(window)
+        last = int(np.searchsorted(points, window.at_ns[-1], "right"))
+        at, done = np.searchsorted(window.at_ns, points[done:last]), last
+        for union, rows in at_points.items():
+            rows.append(window.of_union[union][at])
+        known.append(window.changing(IO, ALL_IO, *time))
+    (own, calls, *beside), (inside,), *io = (one.ns for one in sums)
+    states = {union: np.concatenate(rows) for union, rows in at_points.items()}
+    return (own, calls, inside, beside[0] if beside else None, [of for (of,) in io],
+        KnownLengths.joined(known), states)
 
-    def within(union: np.ndarray, begin: np.ndarray, end: np.ndarray) -> np.ndarray:
-        return union[np.searchsorted(at, end)] - union[np.searchsorted(at, begin)]
 
-    in_front = [within(union, begins, ends) for union in (own, beside, calls)]
-    return [
-        *in_front, within(own, *sides[:2]),
-        *(within(every, *pair) for pair in zip(sides[2::2], sides[3::2])),
-    ], known  # fmt: skip
+class _Sums:
+    """How much of some unions lies between begins and ends. ns: by union, made window by window."""
+
+    def __init__(self, pair: Pair, *unions: int):
+        self.unions, self.ns = unions, [np.zeros(len(pair[0]), np.int64) for _ in unions]
+        self._orders = [_order(side) for side in pair]
+        self.sides = [side if order is None else side[order]
+            for side, order in zip(pair, self._orders)]
+        self._done = [0, 0]
+
+    def take(self, window: KnownLengths) -> None:
+        for at, (side, order, sign) in enumerate(zip(self.sides, self._orders, (-1, 1))):
+            low, high = self._done[at], int(np.searchsorted(side, window.at_ns[-1], "right"))
+            place = np.searchsorted(window.at_ns, side[low:high])
+            rows = slice(low, high) if order is None else order[low:high]
+            for union, ns in zip(self.unions, self.ns):
+                ns[rows] += sign * window.of_union[union][place]
+            self._done[at] = high
+
+
+def _order(side: np.ndarray) -> np.ndarray | None:
+    """In which timestamps rise; None: as they are."""
+    if not (side[1:] < side[:-1]).any():
+        return None
+    return np.argsort(side, kind="stable").astype(np.int32)
 
 
 def _once(waits: Waits, waited: np.ndarray) -> np.ndarray:
     """Of a call that waits for several ranks, the one that was longest in I/O: the call cannot have
     waited for each of them."""
-    if not len(waits):
-        return waited
-    order = np.lexsort((waited, waits.group))
-    is_last = np.r_[np.diff(waits.group[order]) != 0, True]
+    seen = np.flatnonzero(waited > 0)
+    order = seen[np.lexsort((waited[seen], waits.group[seen]))]
+    is_last = np.r_[np.diff(waits.group[order]) != 0, True][: len(order)]
     kept = np.zeros(len(waited), np.int64)
     kept[order[is_last]] = waited[order[is_last]]
     return kept

@@ -42,8 +42,8 @@ def _of_ranks(found: Synchronisation, least_ns: float) -> dict[int, int]:
     account, made = found.account, {}
     for one in account.critical.ranks[:MOST]:
         if one.io_ns > least_ns:
-            of_rank = account.operations.location == one.location
-            free = np.where(of_rank, account.own_ns, 0)
+            of_strand = account.operations.location_of_strand == one.location
+            free = np.where(of_strand[account.operations.replay.strand], account.own_ns, 0)
             made[int(account.locations.number[one.location])] = account.operations.replay.run(
                 free).saved_ns
     return made

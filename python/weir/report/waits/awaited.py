@@ -22,23 +22,24 @@ _SYNCHRONISING = ("MPI_wait", *_MESSAGES)
 
 
 class Awaited(NamedTuple):
-    """For each record what was awaited (0 unless it tells of one thing that a wait completed), and
-    the routine."""
+    """For each record what was awaited (0 unless it tells of one thing that a wait completed), the
+    routine, and the wait that it belongs to, as owners() has it."""
 
     kind: np.ndarray
     routine: np.ndarray
+    owner: np.ndarray
 
 
 @dataclass(frozen=True)
 class Waits:
-    """Arrays by wait. rank waited from begin_ns to until_ns for `awaited`; end_ns: when its call
-    returned; instance: of a collective, -1 for messages; name: of the communicator; routine: of the
-    call. group: waits with one number are one call that waited for several ranks at once."""
+    """Arrays by wait. rank waited from begin_ns to until_ns for `awaited`; instance: of a
+    collective, -1 for messages; name: of the communicator; routine: of the call. group: waits with
+    one number are one call that waited for several ranks at once. Times of 64 bits, all else of 32:
+    there are as many as calls of MPI."""
 
     location: np.ndarray
     begin_ns: np.ndarray
     until_ns: np.ndarray
-    end_ns: np.ndarray
     awaited: np.ndarray
     instance: np.ndarray
     name: np.ndarray
@@ -57,9 +58,9 @@ def waits_of(records: Records, awaited: Awaited, comms: Communicators, locations
     """All waits whose awaited rank is known, waits of no length included for what is awaited in a
     collective that does not block. met: as met_in_waits() tells."""
     parts = [_blocking(instances, comms, met)]
-    location = locations.of_member[records.member]
+    location = locations.of_member.astype(np.int32)[records.member]
     ops = silent_ops()
-    kind, routine = awaited
+    kind, routine = awaited.kind, awaited.routine
     of_collective = np.flatnonzero(kind == COLLECTIVE)
     parts.append(_collective(records, comms, instances, of_collective, location, routine, met))
     is_message = np.isin(records.op, [ops[name] for name in _MESSAGES if name in ops]) & (
@@ -67,19 +68,25 @@ def waits_of(records: Records, awaited: Awaited, comms: Communicators, locations
     of_message = np.flatnonzero((is_message | (kind == RECEIVED) | (kind == SENT))
         & (records.offset >= 0))
     parts.append(_messages(records, locations, of_message, location, routine))
-    joined = Waits(*(np.concatenate(column)
-        for column in zip(*(tuple(getattr(one, f.name) for f in fields(one)) for one in parts))))
-    return _grouped(joined)
+    columns = {field.name: [getattr(one, field.name) for one in parts] for field in fields(Waits)}
+    del parts
+    # one column of them all is there twice, not all columns
+    return _grouped(Waits(**{name: _joined(columns.pop(name), name) for name in [*columns]}))
+
+
+def _joined(parts: list[np.ndarray], name: str) -> np.ndarray:
+    is_time = name in ("begin_ns", "until_ns", "group")
+    return np.concatenate(parts, dtype=np.int64 if is_time else np.int32, casting="same_kind")
 
 
 def completions_of(records: Records, awaited: Awaited, comms: Communicators,
         locations: Locations) -> Arrivals:
     """When ranks waited for collectives that they had begun before, and in which routine."""
-    kind, routine = awaited
+    kind, routine = awaited.kind, awaited.routine
     at = np.flatnonzero((kind == COLLECTIVE) & (comms.of_record >= 0) & (records.offset >= 0))
     return Arrivals(
-        comms.of_record[at], locations.of_member[records.member[at]], records.offset[at],
-        records.start[at], records.end[at], routine[at],
+        comms.of_record[at], locations.of_member[records.member[at]].astype(np.int32),
+        records.offset[at], records.start[at], records.end[at], routine[at].astype(np.int32),
         np.ones(len(at), bool),
     )  # fmt: skip
 
@@ -87,10 +94,11 @@ def completions_of(records: Records, awaited: Awaited, comms: Communicators,
 def awaited_in(records: Records) -> Awaited:
     ops = silent_ops()
     nested = records.op == ops.get("MPI_awaited", -1)
-    kind = np.where(nested, records.size >> 32, 0)
+    routine = (records.size >> 32).astype(np.uint16)  # it has 16 bits
     owner = owners(records)
-    of_wait = np.where(owner >= 0, records.size[owner] >> 32, 0) if len(records) else kind
-    return Awaited(kind, np.where(nested, of_wait, records.size >> 32))
+    of_wait = np.where(owner >= 0, routine[owner], np.uint16(0)) if len(records) else routine
+    return Awaited(np.where(nested, routine, np.uint16(0)), np.where(nested, of_wait, routine),
+        owner)
 
 
 def met_in_waits(records: Records, comms: Communicators, instances: Instances) -> np.ndarray:
@@ -112,7 +120,7 @@ def _blocking(instances: Instances, comms: Communicators, met: np.ndarray) -> Wa
     group = np.where(met[of], instances.start_ns[rows], -1)
     return Waits(
         instances.location[rows], instances.start_ns[rows], instances.awaited_ns[rows],
-        instances.end_ns[rows], instances.awaited[rows], of,
+        instances.awaited[rows], of,
         comms.name[instances.comm[of]], instances.routine[of], group,
     )  # fmt: skip
 
@@ -127,7 +135,7 @@ def _collective(
     at, of = at[kept], of[kept]
     until = np.clip(instances.last_ns[of], records.start[at], records.end[at])
     return Waits(
-        location[at], records.start[at], until, records.end[at], instances.critical[of], of,
+        location[at], records.start[at], until, instances.critical[of], of,
         comms.name[instances.comm[of]], routine[at],
         records.start[at],
     )  # fmt: skip
@@ -138,28 +146,35 @@ def _messages(records: Records, locations: Locations, at: np.ndarray, location: 
     known = location[at] >= 0
     at = at[known]
     peer = locations.at(locations.program[location[at]], records.offset[at])
-    callers = np.unique(location[at] << 32 | records.thread[at])
-    several = np.bincount(callers >> 32, minlength=len(locations)) > 1
+    several = several_threads(location[at], records.thread[at], len(locations))
     known = (peer >= 0) & ((peer != location[at]) | several[location[at]])
     at, peer = at[known], peer[known]
     return Waits(
-        location[at], records.start[at], records.end[at], records.end[at], peer,
-        np.full(len(at), -1), records.name[at], routine[at],
+        location[at], records.start[at], records.end[at], peer.astype(np.int32),
+        np.full(len(at), -1, np.int32), records.name[at], routine[at],
         records.start[at],
     )  # fmt: skip
 
 
+def several_threads(location: np.ndarray, thread: np.ndarray, locations: int) -> np.ndarray:
+    """By rank whether several of its threads are there."""
+    some_thread, found = np.zeros(locations, thread.dtype), np.zeros(locations, bool)
+    some_thread[location] = thread
+    found[location[thread != some_thread[location]]] = True
+    return found
+
+
 def _grouped(waits: Waits) -> Waits:
     """Group numbers: one for each call. Blocking collectives have none in common."""
-    alone = waits.group < 0
     if not len(waits):
         return waits
-    order = np.lexsort((waits.group, waits.location))
-    begins = np.zeros(len(waits), bool)
-    begins[starts(waits.location[order], waits.group[order])] = True
-    begins |= alone[order]
-    group = np.empty(len(waits), np.int64)
-    group[order] = np.cumsum(begins) - 1
+    order = np.lexsort((waits.group, waits.location)).astype(np.int32)
+    sorted_groups = waits.group[order]
+    begins = sorted_groups < 0
+    begins[starts(waits.location[order], sorted_groups)] = True
+    del sorted_groups
+    group = np.empty(len(waits), np.int32)
+    group[order] = np.cumsum(begins, dtype=np.int32) - np.int32(1)
     return Waits(**{field.name: getattr(waits, field.name)
         for field in fields(waits)} | {"group": group})
 
@@ -171,16 +186,18 @@ def owners(records: Records) -> np.ndarray:
     nested = records.op == ops.get("MPI_awaited", -1)
     calls = np.isin(records.op, [ops[name] for name in ("MPI_wait", "MPI_receive") if name in ops])
     at = np.flatnonzero(nested | calls)
-    found = np.full(len(records), -1)
+    found = np.full(len(records), -1, np.int32)
     if not len(at):
         return found
+    at = at.astype(np.int32)
     order = at[np.lexsort((nested[at], records.start[at], records.member[at]))]
     is_wait = ~nested[order]
-    place = np.maximum.accumulate(np.where(is_wait, np.arange(len(order)), -1))
+    place = np.maximum.accumulate(np.where(is_wait, np.arange(len(order), dtype=np.int32),
+        np.int32(-1)))
     owner = order[np.maximum(place, 0)]
     fits = (place >= 0) & (records.start[owner] == records.start[order]) & (records.member[owner]
         == records.member[order])
-    found[order] = np.where(fits & ~is_wait, owner, -1)
+    found[order] = np.where(fits & ~is_wait, owner, np.int32(-1))
     return found
 
 
@@ -191,4 +208,5 @@ def waiting_ns(records: Records, instances: Instances, met: np.ndarray) -> int:
         if name in silent_ops()]) & ((records.flags & NESTED) == 0)
     is_blocking = instances.is_blocking & ~met[instances.instance]
     in_collectives = np.maximum(instances.awaited_ns - instances.start_ns, 0)[is_blocking]
-    return int((records.end - records.start)[is_call].sum() + in_collectives.sum())
+    its = np.flatnonzero(is_call)
+    return int((records.end[its] - records.start[its]).sum() + in_collectives.sum())

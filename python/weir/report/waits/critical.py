@@ -90,11 +90,12 @@ def critical_of(found: Operations, spent: Spent) -> Critical:
 
 def _by_rank(found: Operations, parts: tuple[tuple[np.ndarray, ...], ...]) -> tuple[RankPath, ...]:
     """parts: an operation, and what its rank did: computing, MPI, I/O."""
-    count = int(found.location.max(initial=-1)) + 1
+    count = int(found.location_of_strand.max(initial=-1)) + 1
     sums = np.zeros((3, count), np.int64)
     for op, *lengths in parts:
+        location = found.location_of(op)
         for into, ns in zip(sums, lengths):
-            np.add.at(into, found.location[op], ns)
+            np.add.at(into, location, ns)
     rows = [RankPath(at, *(int(one[at]) for one in sums)) for at in range(count)]
     kept = [one for one in rows if one.computing_ns + one.mpi_ns + one.io_ns > 0]
     return tuple(sorted(kept, key=lambda one: -(one.computing_ns + one.mpi_ns + one.io_ns)))

@@ -103,7 +103,8 @@ def file_arrivals(
     first = len(comms.size)
     routine = _FIRST | records.op.astype(np.int64)
     is_blocking = np.ones(len(comm), bool)
-    arrivals = Arrivals(first + comm, location, nth, start, records.end, routine, is_blocking)
+    arrivals = Arrivals((first + comm).astype(np.int32), location.astype(np.int32), nth, start,
+        records.end, routine.astype(np.int32), is_blocking)
     calls = FileCalls(first + comm, nth, location, called, entered, start, records.end, routine)
     names, sizes = np.r_[comms.name, keys % stride], np.r_[comms.size, sizes]
     return Communicators(comms.of_record, comms.is_alone, names, sizes), arrivals, calls

@@ -8,16 +8,18 @@ not counted: it leaves some collectives before others come.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from weir.analysis.columns import starts
+from weir.analysis.columns import numbered, starts
 from weir.analysis.names import NO_NAME, NameTable
 from weir.report.waits.locations import Locations
 from weir.report.waits.records import Records, silent_ops
 
 PREFIX = "mpi:"
+ARRIVALS_AT_ONCE = 1 << 16  # as far as instances are smaller: what is made on the way needs memory
 # Nobody leaves these before all have come. From others (a broadcast, a reduction) some do: there,
 # who has left did not wait for who comes later.
 _MEETINGS = {
@@ -38,20 +40,23 @@ class Communicators:
     name: np.ndarray
     size: np.ndarray
 
+    def without_records(self) -> Communicators:
+        nothing = np.empty(0, np.int32)
+        return Communicators(nothing, nothing, self.name, self.size)
+
 
 def communicators(records: Records, program: np.ndarray, names: NameTable) -> Communicators:
     """program: of each record. Communicators of different programs are different ones; those of one
     rank are none."""
-    known = np.unique(records.name[records.name != NO_NAME])
+    known, _ = numbered(records.name[records.name != NO_NAME])
     # by name; the last for no name
     sizes = np.zeros(int(known[-1]) + 2 if len(known) else 1, np.int64)
     for number in known.tolist():
         sizes[number] = _size(names[number])
     of_name = np.where(records.name == NO_NAME, len(sizes) - 1, records.name)
     kept = (sizes[of_name] > 1) & (program >= 0)
-    keys = program * len(sizes) + of_name
-    found, at = np.unique(keys[kept], return_inverse=True)
-    of_record = np.full(len(records), -1, np.int64)
+    found, at = numbered(program[kept].astype(np.int64) * len(sizes) + of_name[kept])
+    of_record = np.full(len(records), -1, np.int32)
     of_record[kept] = at
     return Communicators(of_record, sizes[of_name] == 1, found % len(sizes),
         sizes[found % len(sizes)])
@@ -98,6 +103,11 @@ class Instances:
     def __len__(self) -> int:
         return len(self.comm)
 
+    def without_arrivals(self) -> Instances:
+        nothing = np.empty(0, np.int64)
+        return replace(self, **dict.fromkeys(("instance", "location", "start_ns", "end_ns",
+            "is_blocking", "awaited", "awaited_ns"), nothing))
+
     def find(self, comms: np.ndarray, sequences: np.ndarray) -> np.ndarray:
         """The instance of each communicator and sequence, -1 where there is none."""
         if not len(self):
@@ -128,9 +138,13 @@ class Arrivals:
 
     @staticmethod
     def none() -> Arrivals:
-        return Arrivals(*(np.empty(0, np.int64),) * 6, np.empty(0, bool))
+        kinds = dict(sequence=np.int64, start_ns=np.int64, end_ns=np.int64, is_blocking=bool)
+        return Arrivals(*(np.empty(0, kinds.get(field.name, np.int32))
+            for field in fields(Arrivals)))
 
     def joined(self, others: Arrivals) -> Arrivals:
+        if not len(others.comm):
+            return self
         return Arrivals(*(np.concatenate([getattr(self, field.name), getattr(others, field.name)])
             for field in fields(self)))
 
@@ -141,9 +155,9 @@ def arrivals_of(records: Records, comms: Communicators, locations: Locations) ->
     is_collective = (records.op == silent_ops().get("MPI_collective", -1)) | is_start
     kept = is_collective & (comms.of_record >= 0) & (records.offset >= 0)
     return Arrivals(
-        comms.of_record[kept], locations.of_member[records.member[kept]], records.offset[kept],
-        records.start[kept], records.end[kept],
-        records.size[kept] >> 32, ~is_start[kept],
+        comms.of_record[kept], locations.of_member[records.member[kept]].astype(np.int32),
+        records.offset[kept], records.start[kept], records.end[kept],
+        (records.size[kept] >> 32).astype(np.int32), ~is_start[kept],
     )  # fmt: skip
 
 
@@ -153,61 +167,92 @@ def instances_of(arrivals: Arrivals, sizes: np.ndarray, meets: np.ndarray,
     have come. Instances without all of their ranks are left out, and counted on communicators below
     `incomplete_to`."""
     key = instance_keys(arrivals.comm, arrivals.sequence)
-    order = np.lexsort((arrivals.start_ns, key))
+    order = np.lexsort((arrivals.start_ns, key)).astype(np.int32)
     key = key[order]
     begins = starts(key) if len(key) else np.empty(0, np.int64)
-    counts = np.diff(np.r_[begins, len(key)])
-    comm = arrivals.comm[order]
-    is_whole = (counts == sizes[comm[begins]]) & ~_has_twins(arrivals.location[order], begins,
-        counts)
-    order, key = order[np.repeat(is_whole, counts)], key[np.repeat(is_whole, counts)]
-    rows = (
-        arrivals.comm[order], arrivals.location[order], key, arrivals.start_ns[order],
-        arrivals.end_ns[order], arrivals.routine[order],
-        arrivals.is_blocking[order],
-    )  # fmt: skip
-    return _made(rows, counts[is_whole], meets,
-        int((~is_whole & (comm[begins] < incomplete_to)).sum()))
+    key = key[begins]
+    counts = np.diff(np.r_[begins, len(order)])
+    comm = arrivals.comm[order[begins]]
+    is_whole = (counts == sizes[comm]) & ~_has_twins(arrivals.location[order], counts)
+    if not is_whole.all():
+        order = order[np.repeat(is_whole, counts)]
+    rows = (arrivals.location[order], arrivals.start_ns[order], arrivals.end_ns[order],
+        arrivals.routine[order], arrivals.is_blocking[order])
+    of = comm[is_whole], key[is_whole], counts[is_whole]
+    return _made(rows, of, meets, int((~is_whole & (comm < incomplete_to)).sum()))
 
 
-def _has_twins(location: np.ndarray, begins: np.ndarray, counts: np.ndarray) -> np.ndarray:
+def _has_twins(location: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """Whether a rank arrived twice: the records are not what they say."""
-    instance = np.repeat(np.arange(len(begins)), counts)
-    order = np.lexsort((location, instance))
-    twins = (np.diff(location[order]) == 0) & (np.diff(instance[order]) == 0)
-    found = np.zeros(len(begins), bool)
-    found[instance[order][1:][twins]] = True
+    instance = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+    order = np.lexsort((location, instance)).astype(np.int32)
+    location, instance = location[order], instance[order]
+    found = np.zeros(len(counts), bool)
+    found[instance[1:][(location[1:] == location[:-1]) & (instance[1:] == instance[:-1])]] = True
     return found
 
 
-def _made(rows: tuple[np.ndarray, ...], counts: np.ndarray, meets: np.ndarray,
+def _made(rows: tuple[np.ndarray, ...], of: tuple[np.ndarray, ...], meets: np.ndarray,
         incomplete: int) -> Instances:
-    comm, location, key, start, end, routine, is_blocking = rows
+    """rows: by arrival, those of an instance together, in the order of arrival; of: by instance its
+    communicator, key and number of arrivals."""
+    location, start, end, routine, is_blocking = rows
+    comm, key, counts = of
     ends = np.cumsum(counts)
     begins = ends - counts
-    instance = np.repeat(np.arange(len(counts)), counts)
-    is_left_early = ~meets[np.minimum(routine, len(meets) - 1)] & is_blocking
-    last = ends[instance] - 1  # rows of an instance are in the order of arrival
-    awaited_row = np.where(is_left_early, _last_before_leaving(instance, start, end), last)
-    awaited, awaited_ns = location[awaited_row], start[awaited_row]
-    # The rank for which others waited longest: of a full collective always the last.
-    waits = np.where(is_blocking, awaited_ns - start, 0)
-    blamed = np.bincount(awaited_row, waits, len(location)).astype(np.float64)
-    blamed[last] += 0.5  # it is the last when nobody waited
-    order = np.lexsort((blamed, instance))
-    critical = order[ends - 1] if len(ends) else ends
+    awaited, awaited_ns = np.empty_like(location), np.empty_like(start)
+    critical = np.empty(len(counts), np.int64)
+    for low, high in _batches(ends):
+        at = slice(int(begins[low]), int(ends[high - 1]))
+        meets_all = meets[np.minimum(routine[at], len(meets) - 1)]
+        row, critical[low:high] = _awaited_rows(start[at], end[at], is_blocking[at], ~meets_all,
+            counts[low:high])
+        critical[low:high] += at.start
+        awaited[at], awaited_ns[at] = location[at][row], start[at][row]
     by_time = np.argsort(start[ends - 1], kind="stable") if len(ends) else ends
-    place = np.empty(len(counts), np.int64)
+    place = np.empty(len(counts), np.int32)
     place[by_time] = np.arange(len(counts))
-    at = begins[by_time]
+    at, critical = begins[by_time], critical[by_time]
     return Instances(
-        comm=comm[at], routine=routine[at], first_ns=start[at], last_ns=start[ends - 1][by_time],
-        critical=location[critical][by_time],
-        arrival_ns=start[critical][by_time],
+        comm=comm[by_time], routine=routine[at],
+        first_ns=start[at], last_ns=start[ends - 1][by_time],
+        critical=location[critical], arrival_ns=start[critical],
         is_meeting=meets[np.minimum(routine[at], len(meets) - 1)] & is_blocking[at],
-        keys=key[at], instance=place[instance], location=location, start_ns=start, end_ns=end,
-        is_blocking=is_blocking, awaited=awaited, awaited_ns=awaited_ns, incomplete=incomplete,
+        keys=key[by_time], instance=np.repeat(place, counts), location=location, start_ns=start,
+        end_ns=end, is_blocking=is_blocking, awaited=awaited, awaited_ns=awaited_ns,
+        incomplete=incomplete,
     )  # fmt: skip
+
+
+def _batches(ends: np.ndarray) -> Iterator[tuple[int, int]]:
+    """First instance and that behind the last one, of about ARRIVALS_AT_ONCE. ends: where the
+    arrivals of each end."""
+    low = 0
+    while low < len(ends):
+        done = int(ends[low - 1]) if low else 0
+        high = max(int(np.searchsorted(ends, done + ARRIVALS_AT_ONCE, "right")), low + 1)
+        yield low, high
+        low = high
+
+
+def _awaited_rows(
+    start: np.ndarray, end: np.ndarray, is_blocking: np.ndarray, may_leave: np.ndarray,
+    counts: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """For each arrival of some instances the row for which it waited, and by instance the row for
+    which others waited longest."""
+    ends = np.cumsum(counts)
+    instance = np.repeat(np.arange(len(counts)), counts)
+    last = ends[instance] - 1
+    is_left_early = may_leave & is_blocking
+    row = last
+    if is_left_early.any():
+        row = np.where(is_left_early, _last_before_leaving(instance, start, end), last)
+    # The rank for which others waited longest: of a full collective always the last.
+    waits = np.where(is_blocking, start[row] - start, 0)
+    blamed = np.bincount(row, waits, len(start)).astype(np.float64)
+    blamed[last] += 0.5  # it is the last when nobody waited
+    return row, np.lexsort((blamed, instance))[ends - 1]
 
 
 def _last_before_leaving(instance: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:

@@ -10,10 +10,12 @@ latest at the beginning of that call.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
+from weir.analysis.columns import numbered
 from weir.report.waits.awaited import RECEIVED, SENT, Awaited
 from weir.report.waits.locations import Locations
 from weir.report.waits.records import Records, silent_ops
@@ -23,6 +25,7 @@ EAGER_BYTES = 4096  # every MPI sends as much without waiting for the receiver
 _WITH_RECEIVE = ("MPI_Sendrecv", "MPI_Sendrecv_replace")
 BLOCKED_NS = 200_000  # a send that lasts as long waits for its receiver
 CLOCK_NS = 1_000_000  # by which clocks of nodes may differ at most
+CALLS_AT_ONCE = 1 << 17  # of several strands together
 
 
 class Calls(NamedTuple):
@@ -78,10 +81,11 @@ def message_waits(
     tolerance = np.where(locations.node[receives.of] != locations.node[receives.to], CLOCK_NS, 0)
     is_known = (match >= 0) & (sent <= receives.end + tolerance)
     known = np.flatnonzero(is_known)
-    awaited_row = np.full(len(receives.row), -1)
+    awaited_row = np.full(len(receives.row), -1, np.int32)
     awaited_row[known] = sends.row[match[known]]
     of_probe = _next(probes, receives)
-    probed = np.where(of_probe >= 0, awaited_row[of_probe] if len(awaited_row) else -1, -1)
+    probed = np.where(of_probe >= 0, awaited_row[of_probe] if len(awaited_row) else -1,
+        np.int32(-1))
     probed = np.where((probed >= 0) & (calls.start[probed] <= probes.end), probed, -1)
     row, of = np.r_[receives.row, probes.row], np.r_[receives.of, probes.of]
     end = np.minimum(np.r_[receives.end, probes.end], calls.died_ns[of])
@@ -90,7 +94,7 @@ def message_waits(
     strand = calls.main_of[of[unknown]]
     within = _within(calls, strand, end[unknown])
     marks = np.flatnonzero(within < 0)
-    within[marks] = -1 - np.arange(len(marks))
+    within[marks] = -1 - np.arange(len(marks), dtype=np.int32)
     found[unknown] = within
     came = np.zeros(calls.count, np.int64)  # the last awaited one of each operation
     np.maximum.at(came, row[found >= 0], calls.start[found[found >= 0]])
@@ -110,15 +114,14 @@ def _side(
     if op == "MPI_send":
         is_blocking |= (awaited.kind == kind) & _is_of(awaited.routine, *_WITH_RECEIVE)
     at = np.flatnonzero((is_blocking | (awaited.kind == kind)) & (records.offset >= 0)
-        & (of_record >= 0))
-    own = locations.of_member[records.member[at]]
-    peer = locations.at(locations.program[own], records.offset[at])
+        & (of_record >= 0)).astype(np.int32)
+    own = locations.of_member.astype(np.int32)[records.member[at]]
+    peer = locations.at(locations.program[own], records.offset[at]).astype(np.int32)
     kept = (own >= 0) & (peer >= 0) & ((peer != own) | has_several[own])
     at, own, peer = at[kept], own[kept], peer[kept]
     of, to = (own, peer) if op == "MPI_send" else (peer, own)
     return _Side(
-        of_record[at], of, to, records.name[at].astype(np.int64), records.start[at],
-        records.end[at],
+        of_record[at], of, to, records.name[at], records.start[at], records.end[at],
         records.size[at], is_blocking[at],
     )  # fmt: skip
 
@@ -132,22 +135,21 @@ def _keys(*sides: _Side) -> list[np.ndarray]:
     columns = [np.concatenate([getattr(side, name) for side in sides])
         for name in ("of", "to", "name")]
     most = int(columns[1].max(initial=0)) + 1
-    _, pair = np.unique(columns[0] * most + columns[1], return_inverse=True)
-    _, key = np.unique(pair * (int(columns[2].max(initial=0)) + 2) + columns[2] + 1,
-        return_inverse=True)
+    _, pair = numbered(columns[0].astype(np.int64) * most + columns[1])
+    _, key = numbered(pair.astype(np.int64) * (int(columns[2].max(initial=0)) + 2) + columns[2] + 1)
     return np.split(key, np.cumsum([len(side.row) for side in sides])[:-1])
 
 
 def _matched(sends: _Side, receives: _Side) -> np.ndarray:
     """For each receive its send, -1 where the numbers on the two sides differ."""
-    found = np.full(len(receives.row), -1)
+    found = np.full(len(receives.row), -1, np.int32)
     if not len(sends.row) or not len(receives.row):
         return found
     of_sends, of_receives = _keys(sends, receives)
     count = int(max(of_sends.max(), of_receives.max())) + 1
     equal = np.bincount(of_sends, minlength=count) == np.bincount(of_receives, minlength=count)
-    send_order = np.lexsort((sends.end, sends.start, of_sends))
-    receive_order = np.lexsort((receives.start, receives.end, of_receives))
+    send_order = np.lexsort((sends.end, sends.start, of_sends)).astype(np.int32)
+    receive_order = np.lexsort((receives.start, receives.end, of_receives)).astype(np.int32)
     send_order = send_order[equal[of_sends[send_order]]]
     receive_order = receive_order[equal[of_receives[receive_order]]]
     found[receive_order] = send_order
@@ -174,17 +176,58 @@ def _next(probes: _Side, receives: _Side) -> np.ndarray:
 
 def _within(calls: Calls, strand: np.ndarray, time: np.ndarray) -> np.ndarray:
     """The operation in which each strand is at a timestamp, -1 when in none."""
+    found = np.full(len(strand), -1, np.int32)
     if not len(strand):
-        return np.empty(0, np.int64)
-    count = calls.count
-    who, when = np.r_[calls.strand, strand], np.r_[calls.start, time]
+        return found
+    strands = int(max(calls.strand.max(), strand.max())) + 1
+    of_calls, of_asked = _by_strand(calls.strand, strands), _by_strand(strand, strands)
+    for low, high in _batches(of_calls[1] + of_asked[1]):
+        its, asked = (order[first[low] : first[high]] for order, first in (of_calls, of_asked))
+        if len(asked):
+            at = (_within_one if high == low + 1 else _within_some)(calls, its, strand[asked],
+                time[asked])
+            found[asked] = np.where(at >= 0, its[at] if len(its) else -1, -1)
+    return found
+
+
+def _by_strand(strand: np.ndarray, strands: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows by strand, and where those of each begin."""
+    first = np.r_[0, np.cumsum(np.bincount(strand, minlength=strands))]
+    return np.argsort(strand, kind="stable").astype(np.int32), first
+
+
+def _batches(first: np.ndarray) -> Iterator[tuple[int, int]]:
+    """First strand and that behind the last one, of about CALLS_AT_ONCE rows."""
+    low = 0
+    while low < len(first) - 1:
+        high = int(np.searchsorted(first, first[low] + CALLS_AT_ONCE, "right")) - 1
+        yield low, max(high, low + 1)
+        low = max(high, low + 1)
+
+
+def _within_one(calls: Calls, its: np.ndarray, strand: np.ndarray, time: np.ndarray) -> np.ndarray:
+    """As _within_some(), of a single strand."""
+    start = calls.start[its]
+    order = np.argsort(start, kind="stable")
+    # what begins just then is behind the question
+    place = np.searchsorted(start[order], time, "left") - 1
+    at = order[np.maximum(place, 0)] if len(its) else place
+    return np.where((place >= 0) & (calls.end[its[at]] >= time if len(its) else False), at, -1)
+
+
+def _within_some(calls: Calls, its: np.ndarray, strand: np.ndarray, time: np.ndarray) -> np.ndarray:
+    """Of operations `its` of several strands the place of that in which each strand is then."""
+    count = len(its)
+    if not count:
+        return np.full(len(strand), -1)
+    who, when = np.r_[calls.strand[its], strand], np.r_[calls.start[its], time]
     is_call = np.arange(len(who)) < count
     order = np.lexsort((is_call, when, who))  # what begins just then is behind the question
     places = np.where(is_call[order], np.arange(len(order)), -1)
     last = np.maximum.accumulate(places)
     at = order[np.maximum(last, 0)]
     fits = (last >= 0) & (who[at] == who[order])
-    fits &= calls.end[np.minimum(at, count - 1)] >= when[order]
+    fits &= calls.end[its[np.minimum(at, count - 1)]] >= when[order]
     found = np.full(len(who), -1)
     found[order] = np.where(fits, at, -1)
     return found[count:]

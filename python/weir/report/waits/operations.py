@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from weir.analysis.replay import NOBODY, Replay
-from weir.report.waits.awaited import COLLECTIVE, Awaited, owners
+from weir.report.waits.awaited import COLLECTIVE, Awaited
 from weir.report.waits.file_calls import FileCalls
 from weir.report.waits.instances import Communicators, Instances
 from weir.report.waits.locations import Locations
@@ -30,14 +30,11 @@ TOP = (
 
 @dataclass(frozen=True)
 class Operations:
-    """location, routine: of each operation, 0 where MPI is not called; main: whether each strand is
-    its rank's main one; thread: of each strand (-1: no record). awaited: by operation the one whose
-    start it waited for longest (NOBODY: none), until_ns: until when. unknown_ns: by routine, time
-    in calls of which it is not known for whom they wait."""
+    """main: whether each strand is its rank's main one; thread: of each strand (-1: no record).
+    awaited: by operation the one whose start it waited for longest (NOBODY: none), until_ns: until
+    when. unknown_ns: by routine, time in calls of which it is not known for whom they wait."""
 
     replay: Replay
-    location: np.ndarray
-    routine: np.ndarray
     main: np.ndarray
     thread: np.ndarray
     location_of_strand: np.ndarray
@@ -48,6 +45,10 @@ class Operations:
     @property
     def strands(self) -> int:
         return len(self.thread)
+
+    def location_of(self, ops: np.ndarray) -> np.ndarray:
+        """The rank of each operation."""
+        return self.location_of_strand[self.replay.strand[ops]]
 
     def waiting(self) -> tuple[np.ndarray, ...]:
         """Waits of strands, apart and rising within each: strand, awaited strand, begin, end."""
@@ -79,11 +80,11 @@ class _Rows:
     def add(self, strand: np.ndarray, start: np.ndarray, end: np.ndarray,
             routine: np.ndarray | int = 0) -> np.ndarray:
         """The rows of the new operations."""
-        self.strand.append(strand)
+        self.strand.append(strand.astype(np.int32))
         self.start.append(start)
         self.end.append(end)
-        self.routine.append(np.broadcast_to(np.asarray(routine, np.int64), strand.shape))
-        rows = np.arange(self.count, self.count + len(strand))
+        self.routine.append(np.broadcast_to(np.asarray(routine, np.int32), strand.shape))
+        rows = np.arange(self.count, self.count + len(strand), dtype=np.int32)
         self.count += len(strand)
         return rows
 
@@ -93,8 +94,10 @@ class _Rows:
         self.waits.append((rows, ~instance))
 
     def columns(self) -> tuple[np.ndarray, ...]:
-        every = (self.strand, self.start, self.end, self.routine)
-        return tuple(np.concatenate([np.empty(0, np.int64), *one]) for one in every)
+        for one in (self.strand, self.start, self.end, self.routine):
+            if len(one) != 1:  # one is kept, and no part twice
+                one[:] = [np.concatenate([np.empty(0, np.int32), *one])]
+        return self.strand[0], self.start[0], self.end[0], self.routine[0]
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,7 @@ class _Strands:
         """The main thread of a rank is the one that called MPI_Init, else the one with most calls.
         """
         count = len(locations)
-        pairs, calls = np.unique(location << 32 | thread, return_counts=True)
+        pairs, calls = np.unique(location.astype(np.int64) << 32 | thread, return_counts=True)
         owner, thread = pairs >> 32, pairs & 0xFFFFFFFF
         began = np.unique(locations.of_member[begins.member] << 32 | begins.thread)
         weight = np.where(np.isin(pairs, began), np.iinfo(np.int64).max, calls)
@@ -127,7 +130,8 @@ class _Strands:
         """The strand of each rank and thread; before: there is one."""
         keys = self.location << 32 | self.thread & 0xFFFFFFFF
         order = np.argsort(keys)
-        return order[np.searchsorted(keys[order], location << 32 | thread)]
+        at = np.searchsorted(keys[order], location.astype(np.int64) << 32 | thread)
+        return order.astype(np.int32)[at]
 
 
 def operations_of(
@@ -137,33 +141,34 @@ def operations_of(
 ) -> Operations:  # fmt: skip
     """begins: records of MPI_Init; lives: start and end of each rank; met: by instance, whether its
     meeting is where it is waited for (completion.py)."""
-    location = locations.of_member[records.member]
+    location = locations.of_member.astype(np.int32)[records.member]
     ops = silent_ops()
     is_top = np.isin(records.op, [ops[name] for name in TOP if name in ops]) & (location >= 0)
     is_top &= (records.flags & NESTED) == 0
-    top = np.flatnonzero(is_top)
+    top = np.flatnonzero(is_top).astype(np.int32)
     begins = begins.where(locations.of_member[begins.member] >= 0)
-    thread = np.r_[records.thread[top], begins.thread].astype(np.int64)
+    thread = np.r_[records.thread[top], begins.thread]
     every = np.r_[location[top], locations.of_member[begins.member]]
     strands = _Strands.of(locations, every, thread, begins)
     rows = _Rows()
-    of_record = np.full(len(records), -1)
+    of_record = np.full(len(records), -1, np.int32)
     at = strands.find(location[top], thread[: len(top)])
     end = _ends(records, comms, instances)[top]
     of_record[top] = rows.add(at, records.start[top], end, records.size[top] >> 32)
-    owner = owners(records)
-    of_record = np.where(owner >= 0, of_record[owner], of_record)
+    del at, end, thread, every
+    of_record = np.where(awaited.owner >= 0, of_record[awaited.owner], of_record)
     _add_collectives(rows, records, awaited, comms, instances, met, of_record, location, routines)
     firsts = len(instances) + np.arange(3) * (len(instances) + len(locations))
     _add_files(rows, instances, files, strands, firsts[0])
     _add_inits(rows, begins, locations, strands, firsts[1])
     calls = Calls(*rows.columns()[:3], strands.main_of, _died(rows, strands, lives),
         np.bincount(strands.location, minlength=len(locations)) > 1, rows.count)
-    found = message_waits(records, awaited, locations, of_record, calls)
-    _add_messages(rows, found)
+    _add_messages(rows, message_waits(records, awaited, locations, of_record, calls))
+    del of_record, location, calls
     waits = records.op[top] != ops.get("MPI_start_collective", -1)
     waits &= ~comms.is_alone[top]
-    unknown_ns = _unknown(rows, np.flatnonzero(waits))
+    unknown_ns = _unknown(rows, np.flatnonzero(waits).astype(np.int32))
+    del waits, top, is_top
     _add_ends(rows, strands, locations, lives, firsts[2])
     return _ordered(rows, strands, int(firsts[2]) + len(locations) + 1, unknown_ns)
 
@@ -184,13 +189,15 @@ def _unknown(rows: _Rows, calls: np.ndarray) -> dict[int, int]:
 
 def _ends(records: Records, comms: Communicators, instances: Instances) -> np.ndarray:
     """When calls return: no meeting before all have come, whatever clocks of other nodes say."""
-    end = records.end.copy()
+    end = records.end
     is_collective = records.op == silent_ops().get("MPI_collective", -1)
     at = np.flatnonzero(is_collective & (comms.of_record >= 0) & (records.offset >= 0))
     of = instances.find(comms.of_record[at], records.offset[at])
     at, of = at[of >= 0], of[of >= 0]
-    met = instances.is_meeting[of]
-    end[at[met]] = np.maximum(end[at[met]], instances.last_ns[of[met]])
+    met = instances.is_meeting[of] & (end[at] < instances.last_ns[of])
+    if met.any():
+        end = end.copy()
+        end[at[met]] = instances.last_ns[of[met]]
     return end
 
 
@@ -204,7 +211,7 @@ def _add_collectives(
     is_blocking = records.op == ops.get("MPI_collective", -1)
     is_awaited = awaited.kind == COLLECTIVE
     at = np.flatnonzero((is_begun | is_blocking | is_awaited) & has_sequence)
-    of = instances.find(comms.of_record[at], records.offset[at])
+    of = instances.find(comms.of_record[at], records.offset[at]).astype(np.int32)
     at, of = at[of >= 0], of[of >= 0]
     rows.known.append(of_record[at])
     comes = np.where(is_awaited[at], met[of], ~is_begun[at] | ~met[of])
@@ -293,6 +300,8 @@ def _add_joins(rows: _Rows, strands: _Strands, ops: tuple[np.ndarray, ...], begi
         ends: np.ndarray) -> None:
     """A thread that calls MPI and ends directly before the next call of its rank's main one, which
     was in none meanwhile: the main one waited for it. begins, ends: of strands."""
+    if strands.main.all():
+        return
     strand, start, end = ops
     order = np.lexsort((start, strand))
     first = np.searchsorted(strand[order], np.arange(len(strands.location) + 1))
@@ -312,26 +321,37 @@ def _add_joins(rows: _Rows, strands: _Strands, ops: tuple[np.ndarray, ...], begi
 
 def _ordered(rows: _Rows, strands: _Strands, instances: int,
         unknown_ns: dict[int, int]) -> Operations:
-    strand, start, end, routine = rows.columns()
+    """Takes the rows away."""
+    strand, start, end, _ = rows.columns()
     place = np.zeros(len(strand), np.int8)
     place[np.concatenate(rows.firsts)], place[np.concatenate(rows.lasts)] = -1, 1
-    order = np.lexsort((end, place, start, strand))
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    nothing = np.empty(0, np.int64)
-    join_op, joined = (np.concatenate([nothing, *side]) for side in zip(*rows.joins))
-    wait_op, awaited = (np.concatenate([nothing, *side]) for side in zip(*rows.waits))
-    is_op = awaited >= 0
-    awaited = np.where(is_op, place[np.where(is_op, awaited, 0)], awaited)
-    replay = Replay(
-        strand[order], start[order], end[order], (place[join_op], joined),
-        (place[wait_op], awaited),
-        instances,
-    )  # fmt: skip
-    location = strands.location[strand[order]]
+    order = np.lexsort((end, place, start, strand)).astype(np.int32)
+    for one in (rows.strand, rows.start, rows.end, rows.routine, rows.known):
+        one.clear()
+    strand, start, end = strand[order], start[order], end[order]
+    place = np.empty(len(order), np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    del order
+    replay = Replay(strand, start, end, _pairs(rows.joins, place), _pairs(rows.waits, place, True),
+        instances)
+    del strand, start, end, place
     awaited = replay.awaited()
-    begun = np.r_[replay.start_ns, 0][np.where(awaited == NOBODY, len(replay), awaited)]
-    until = np.where(awaited == NOBODY, replay.start_ns, begun)
-    until = np.clip(until, replay.start_ns, replay.end_ns)
-    return Operations(replay, location, routine[order], strands.main, strands.thread,
-        strands.location, awaited, until, unknown_ns)
+    until = replay.start_ns.copy()
+    at = np.flatnonzero(awaited != NOBODY)
+    until[at] = np.clip(replay.start_ns[awaited[at]], until[at], replay.end_ns[at])
+    return Operations(replay, strands.main, strands.thread, strands.location, awaited, until,
+        unknown_ns)
+
+
+def _pairs(parts: list[tuple[np.ndarray, np.ndarray]], place: np.ndarray,
+        are_ops: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Operations and their collectives, or (are_ops) what they wait for, by the operations' places.
+    Takes the parts away."""
+    nothing = np.empty(0, np.int32)
+    ops, others = (np.concatenate([nothing, *side], dtype=np.int32, casting="same_kind")
+        for side in zip(*parts))
+    parts.clear()
+    if are_ops:
+        at = np.flatnonzero(others >= 0)
+        others[at] = place[others[at]]
+    return place[ops], others

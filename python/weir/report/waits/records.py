@@ -31,7 +31,8 @@ def silent_ops() -> dict[str, int]:
     return {op.name: value for value, op in ops().items() if op.op_class == "X"}
 
 
-def _chosen(names: Iterable[str]) -> np.ndarray:
+def chosen(names: Iterable[str]) -> np.ndarray:
+    """By operation whether it is one of these."""
     table = np.zeros(256, bool)
     table[[silent_ops()[name] for name in names if name in silent_ops()]] = True
     return table
@@ -41,7 +42,9 @@ Table = TypeVar("Table")  # a dataclass of arrays of one length
 
 
 def rows_of(table: Table, mask: np.ndarray) -> Table:
-    """The rows that a mask or order chooses."""
+    """The rows that a mask or order chooses; the table itself where a mask chooses all."""
+    if mask.dtype == bool and mask.all():
+        return table
     return type(table)(*(getattr(table, field.name)[mask]
         for field in fields(table)))  # type: ignore[arg-type]
 
@@ -69,13 +72,13 @@ class Records:
 
     def of(self, *names: str) -> Records:
         """Those of some operations."""
-        return self.where(_chosen(names)[self.op])
+        return self.where(chosen(names)[self.op])
 
 
 def records_of(data: StepData, names: NameTable, *wanted: str) -> Records:
     """All records of some operations that are no I/O; nothing is read when the step has none.
     cost: a pass over the records of the members that have some, trace file by trace file."""
-    members = np.unique(data.columns.member[_chosen(wanted)[data.columns.op]])
+    members = np.unique(data.columns.member[chosen(wanted)[data.columns.op]])
     limits = np.cumsum([0, *(len(one.processes) for one in data.files)])
     begins = np.searchsorted(members, limits)
     pieces = [(index, members[begin:end] - limits[index], int(limits[index]), wanted)
@@ -88,7 +91,7 @@ def _records_of_file(
     wanted: tuple[str, ...],
 ) -> Records:  # fmt: skip
     """Of some processes of a trace file, process by process. first: member of process 0."""
-    file, clock, table = data.files[index], data.lines[index].native(), _chosen(wanted)
+    file, clock, table = data.files[index], data.lines[index].native(), chosen(wanted)
     parts = []
     for begin, end in _runs(file, processes):
         cursor, count = Cursor(chunk=begin, end_chunk=end), ROWS
@@ -104,7 +107,8 @@ def _records_of_file(
                 )  # fmt: skip
             )
     found = _joined(parts)
-    return found.where(np.argsort(found.member, kind="stable"))
+    is_sorted = not (found.member[1:] < found.member[:-1]).any()
+    return found if is_sorted else found.where(np.argsort(found.member, kind="stable"))
 
 
 def _runs(file: TraceFile, processes: np.ndarray) -> Iterator[tuple[int, int]]:
@@ -127,10 +131,17 @@ def _stretches(mask: np.ndarray) -> Iterator[tuple[int, int]]:
 
 
 def _joined(parts: list[Records]) -> Records:
+    """Takes the parts away: a column of them all is there twice, not all columns."""
     kinds = dict(member=np.int32, thread=np.uint32, op=np.uint8, flags=np.uint8, name=np.int32)
-    nothing = Records(*(np.empty(0, kinds.get(field.name, np.int64)) for field in fields(Records)))
-    return Records(*(np.concatenate([getattr(one, field.name) for one in [nothing, *parts]])
-        for field in fields(Records)))
+    names = [field.name for field in fields(Records)]
+    columns = [[np.empty(0, kinds.get(name, np.int64)), *(getattr(one, name) for one in parts)]
+        for name in names]
+    parts.clear()
+    made = []
+    for pieces in columns:
+        made.append(np.concatenate(pieces))
+        pieces.clear()
+    return Records(*made)
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ class _Rows:
         self.is_root = (records.flags[at] & ROOT) != 0
         self.begins = np.flatnonzero(np.r_[True, np.diff(of) != 0])
         self.counts = np.diff(np.r_[self.begins, len(of)])
-        key = instances.comm[of] * (1 << 16) + (records.size[at] >> 32)
+        key = instances.comm[of].astype(np.int64) * (1 << 16) + (records.size[at] >> 32)
         _, self.group = np.unique(key, return_inverse=True)
 
     def _all(self, ufunc: np.ufunc, column: np.ndarray) -> np.ndarray:

@@ -4,17 +4,16 @@ in ns."""
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from weir.analysis.columns import Columns, starts
+from weir.analysis.columns import Columns, numbered, starts
 from weir.analysis.names import NO_NAME, NameTable
 from weir.analysis.step import StepData
 from weir.report.frame.build import StepReport, figure
-from weir.report.waits.account import COSTS, Account, Spans, account
+from weir.report.waits.account import COSTS, Account, Spans, account, meet
 from weir.report.waits.awaited import Waits
 from weir.report.waits.file_calls import file_calls
 from weir.report.waits.instances import PREFIX
@@ -28,7 +27,7 @@ from weir.report.waits.phases import (
     phases_of,
 )
 from weir.report.waits.ready_made import fitting_rules
-from weir.report.waits.records import records_of
+from weir.report.waits.records import chosen, records_of
 from weir.trace.ops import mpi_routines, ops
 
 RECORDS = ("MPI_collective", "MPI_start_collective", "MPI_wait", "MPI_receive", "MPI_probe",
@@ -146,11 +145,12 @@ def synchronisation(data: StepData, names: NameTable,
     lives, begins = lives_of(data, locations), records.of(BEGIN)
     spans = phases_of(data, names, records, locations, routines, rules)
     records = records.of(*RECORDS, *file_calls())
-    found = account(
-        data, names, records, begins, locations, lives, routines,
-        Spans(spans.location, spans.begin_ns, spans.end_ns),
-    )  # fmt: skip
-    waits = _step_waits(data, found, names) if len(records.of(*RECORDS)) else None
+    has_waits = bool(chosen(RECORDS)[records.op].any())
+    met = meet(data, names, records, begins, locations, lives, routines)
+    del records
+    found = account(data, names, met, lives,
+        Spans(spans.location, spans.begin_ns, spans.end_ns))
+    waits = _step_waits(data, found, names) if has_waits else None
     return Synchronisation(waits, spans, found)
 
 
@@ -235,41 +235,53 @@ def _ops(found: Account, rows: np.ndarray) -> tuple[OpWaits, ...]:
 def _routines(found: Account, names: NameTable) -> list[RoutineWaits]:
     """By routine and communicator, those with most waiting first."""
     waits, instances = found.waits, found.instances
-    called: Counter[tuple[int, int]] = Counter()
-    for name, routine in zip(found.comms.name[instances.comm].tolist(), instances.routine.tolist()):
-        called[routine, name] += 1
+    keys, at = numbered(_routine_keys(instances.routine, found.comms.name[instances.comm]))
+    called = dict(zip(keys.tolist(), np.bincount(at, minlength=len(keys)).tolist()))
+    keys, at = numbered(_routine_keys(waits.routine, waits.name))
+    order = np.lexsort((waits.group, at)).astype(np.int32)
+    limits = np.r_[0, np.cumsum(np.bincount(at, minlength=len(keys)))].tolist()
+    del at
     made = []
-    key = waits.routine << 32 | waits.name.astype(np.int64) + 1
-    order = np.lexsort((waits.group, key))
-    limits = [*starts(key[order]).tolist(), len(order)] if len(order) else []
-    for begin, end in zip(limits, limits[1:]):
+    for key, begin, end in zip(keys.tolist(), limits, limits[1:]):
         rows = order[begin:end]
         routine, name = int(waits.routine[rows[0]]), int(waits.name[rows[0]])
         length = np.maximum(waits.until_ns[rows] - waits.begin_ns[rows], 0)
         # a call that waited for several ranks waited once
         is_first = np.r_[True, np.diff(waits.group[rows]) != 0]
-        waited_for = Counter(found.locations.number[_of_calls(waits, rows[length > 0],
-            len(found.locations))].tolist())
-        last, times = max(waited_for.items(), key=lambda item: (item[1], -item[0]),
-            default=(None, 0))
+        last, last_times, times = _most_often(
+            found.locations.number[_of_calls(waits, rows[length > 0], len(found.locations))])
         made.append(
             RoutineWaits(
                 found.routines.get(routine, f"routine {routine}"), communicator(names[name])
                 if name != NO_NAME else "",
-                called.get((routine, name)) or int(is_first.sum()), int(length[is_first].sum()),
+                called.get(key) or int(is_first.sum()), int(length[is_first].sum()),
                 int(found.waited_ns[rows].sum()),
-                last, times, sum(waited_for.values()),
+                last, last_times, times,
             )  # fmt: skip
         )
     return sorted(made, key=lambda one: (-one.waiting_ns, one.routine, one.communicator))
+
+
+def _routine_keys(routine: np.ndarray, name: np.ndarray) -> np.ndarray:
+    return routine.astype(np.int64) << 32 | name.astype(np.int64) + 1
+
+
+def _most_often(numbers: np.ndarray) -> tuple[int | None, int, int]:
+    """The rank that is there most often, of equals the first, how often, and how many there are."""
+    if not len(numbers):
+        return None, 0, 0
+    found, at = numbered(numbers)
+    times = np.bincount(at)
+    most = int(times.argmax())
+    return int(found[most]), int(times[most]), len(numbers)
 
 
 def _of_calls(waits: Waits, rows: np.ndarray, locations: int) -> np.ndarray:
     """The awaited rank of each collective once, of each message."""
     instance, awaited = waits.instance[rows], waits.awaited[rows]
     is_message = instance < 0
-    return np.r_[np.unique(instance[~is_message] * locations + awaited[~is_message]) % locations,
-        awaited[is_message]]
+    of_collectives = instance[~is_message].astype(np.int64) * locations + awaited[~is_message]
+    return np.r_[np.unique(of_collectives) % locations, awaited[is_message]]
 
 
 def communicator(name: str) -> str:

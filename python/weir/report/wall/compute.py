@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from weir.analysis.causes import Causes
-from weir.analysis.lines import ALL_CALLS, ALL_IO, CALLS, IO, KnownLengths, LineOf, lengths_of
+from weir.analysis.lines import ALL_CALLS, ALL_IO, CALLS, IO, LineOf, lengths_of
 from weir.analysis.names import NameTable
 from weir.analysis.remote import for_each
 from weir.analysis.step import StepData
@@ -90,20 +90,11 @@ def _split(
     data: StepData, names: NameTable, locations: Locations, account: Account, spans: PhaseSpans
 ) -> WallTime:
     begin, end = lives_of(data, locations).T
-    pieces: list[tuple]
-    if int(account.operations.main.sum()) == len(locations):
-        causes = causes_of(account.operations, np.c_[begin, end], spans)
-        pieces = [(*one, causes.points(strand))
-            for strand, one in enumerate(_strands(data, locations, account))]
-    else:
-        every = np.arange(len(locations))
-        asked = np.r_[every, spans.location]
-        causes = Causes(len(locations), (np.empty(0, np.int64),) * 4, (np.r_[asked, asked],
-            np.r_[begin, spans.begin_ns, end, spans.end_ns]))
-        pieces = [(_main_line(data, locations, one), None, causes.points(one))
-            for one in every.tolist()]
-    states, _ = causes.run(for_each(_line_states, data, names, pieces))
-    parts = _parts(states[: len(states) // 2], states[len(states) // 2 :],
+    caused = account.caused
+    if caused is None or not np.array_equal(locations.speaker, account.locations.speaker):
+        caused = _caused(data, names, locations, account, spans, np.c_[begin, end])
+    half = len(caused) // 2
+    parts = _parts(caused[:half], caused[half:],
         np.r_[end, spans.end_ns] - np.r_[begin, spans.begin_ns])
     of_ranks, of_spans = (
         Parts(*(column[rows] for column in parts))
@@ -112,28 +103,32 @@ def _split(
     return WallTime(locations, begin, end, of_ranks, spans, of_spans)
 
 
-def _strands(
-    data: StepData, locations: Locations, account: Account
-) -> list[tuple[LineOf, KnownLengths | None]]:
-    """Lines by strand, and what is known of them."""
-    pairs: list[tuple[LineOf, KnownLengths | None]] = [*zip(account.lines, account.known)]
-    for strand in np.flatnonzero(account.operations.thread < 0).tolist():
-        location = int(account.operations.location_of_strand[strand])
-        pairs[strand] = _main_line(data, locations, location), None
-    return pairs
+def _caused(
+    data: StepData, names: NameTable, locations: Locations, account: Account, spans: PhaseSpans,
+    lives: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """What causes_of() finds, where some rank did not call MPI. cost: a pass over all calls."""
+    if int(account.operations.main.sum()) == len(locations):
+        causes, lines = causes_of(account.operations, lives, spans), [*account.lines]
+        for strand in np.flatnonzero(account.operations.thread < 0).tolist():
+            location = int(account.operations.location_of_strand[strand])
+            lines[strand] = _main_line(data, locations, location)
+    else:
+        every = np.arange(len(locations))
+        asked = np.r_[every, spans.location]
+        causes = Causes(len(locations), (np.empty(0, np.int64),) * 4, (np.r_[asked, asked],
+            np.r_[lives[:, 0], spans.begin_ns, lives[:, 1], spans.end_ns]))
+        lines = [_main_line(data, locations, one) for one in every.tolist()]
+    pieces = [(line, causes.points(strand)) for strand, line in enumerate(lines)]
+    return causes.run(for_each(_line_states, data, names, pieces))
 
 
 def _main_line(data: StepData, locations: Locations, location: int) -> LineOf:
     return line_of(data, (int(locations.speaker[location]), locations.members[location]))
 
 
-def _line_states(
-    data: StepData, names: NameTable, line: LineOf, known: KnownLengths | None, at_ns: np.ndarray
-) -> np.ndarray:
-    """By a pass where it is not known."""
-    unions = IO, CALLS, ALL_IO, ALL_CALLS
-    found = known.at(at_ns, *unions) if known is not None else None
-    return lengths_of(data, line, at_ns, *unions) if found is None else found
+def _line_states(data: StepData, names: NameTable, line: LineOf, at_ns: np.ndarray) -> np.ndarray:
+    return lengths_of(data, line, at_ns, IO, CALLS, ALL_IO, ALL_CALLS)
 
 
 def _parts(low: np.ndarray, high: np.ndarray, length_ns: np.ndarray) -> tuple[np.ndarray, ...]:
