@@ -93,3 +93,21 @@ def test_a_directory_that_is_given_is_used_as_nfs(bench, tmp_path):
 def test_what_cannot_be_run_is_refused_at_once(bench, options, message):
     done = bench(*options)
     assert done.returncode == 2 and message in done.stderr
+
+
+@pytest.mark.mpi
+@pytest.mark.slow
+def test_techniques_for_small_files_are_compared_by_requests(bench, tmp_path):
+    found = tmp_path / "olam.json"
+    done = bench("--ranks", "1,4", "--only", "techniques", "--repeat", "1", "--json", found).ok()
+    rows = {one["row"]["name"]: one for one in json.loads(found.read_text())["techniques"]}
+    assert not any(one["error"] for one in rows.values()) and "54 small files" in done.stdout
+    steps = {name: one["steps"] for name, one in rows.items()}
+    calls = 4 * (5 + 10 * 13) + 10 * 49  # of 4 KiB: plots, results and histories
+    for name in ("plain", "names made before the run"):
+        assert steps[name]["write"]["data"] == steps[name]["read back"]["data"] == calls
+        assert steps[name]["write"]["metadata"] == 6 * 54
+    assert steps["bufa"]["write"]["data"] < calls / 5
+    assert steps["stage"]["read back"]["data"] == 0, "files are read on the tier"
+    for step in ("write", "read back", "list", "remove"):
+        assert steps["pack"][step]["metadata"] < steps["plain"][step]["metadata"] / 2

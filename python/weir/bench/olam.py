@@ -56,8 +56,8 @@ CONFIGURATIONS = (
         (("plot.*", "pack:name=plots.zip"), ("result.*", "pack:name=results.zip"))),
 )
 BY_NAME = {one.name: one for one in CONFIGURATIONS}
-# Measured beside the curves (olam_contention).
-BESIDE = ("interleaving", "memory")
+# Measured beside the curves (olam_contention, olam_techniques).
+BESIDE = ("interleaving", "memory", "techniques")
 
 
 @dataclass(frozen=True)

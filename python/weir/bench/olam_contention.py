@@ -12,8 +12,10 @@ from pathlib import Path
 from statistics import median
 
 from weir.bench._process import numbers, run
+from weir.bench._scratch import scratch
 from weir.bench.olam import LUSTRE, Bench, Configuration
 from weir.bench.olam_places import open_place
+from weir.bench.olam_techniques import Found, techniques
 from weir.report.frame.build import build
 from weir.report.interleaving.compute import COUNTS, interleaving_of
 from weir.scaling.compute import STOP_GAIN
@@ -35,6 +37,15 @@ class Order:
     calls: int
     of_rank: int
     of_node: int
+
+
+def beside(bench: Bench) -> tuple[list[Order], list[Rate], list[Found]]:
+    """What is measured beside the curves, as far as it is asked for. Raises RunFailed."""
+    only = bench.options.only
+    with scratch(bench.options.directory) as place:
+        return (interleaving(bench, place) if "interleaving" in only else [],
+            memory(bench, place) if "memory" in only else [],
+            list(techniques(bench, place)) if "techniques" in only else [])
 
 
 def interleaving(bench: Bench, place: Path) -> list[Order]:

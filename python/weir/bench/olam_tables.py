@@ -10,6 +10,8 @@ from typing import Any
 from weir.bench.nersc_tables import machine
 from weir.bench.olam import Measured, Options
 from weir.bench.olam_contention import STATE_MB, Order, Rate, best_cores
+from weir.bench.olam_techniques import Found
+from weir.bench.olam_techniques import table as techniques
 from weir.report.frame.figures import percent
 from weir.report.frame.table import Table, text_lines
 from weir.report.render import screen_width
@@ -80,14 +82,16 @@ def _counts(one: Measured, curve: Curve, ranks: Sequence[int], key: str) -> Iter
     return (f"{at[n] / scale:,.0f}" if n in at else "" for n in ranks)
 
 
-def tables(found: Sequence[Measured], order: Sequence[Order],
-        rates: Sequence[Rate]) -> Iterator[Table]:
+def tables(found: Sequence[Measured], order: Sequence[Order], rates: Sequence[Rate],
+        small: Sequence[Found] = ()) -> Iterator[Table]:
     """Of all configurations together, and what was measured beside them."""
     yield from summary(found)
     if order:
         yield interleaving(order)
     if rates:
         yield memory(rates)
+    if small:
+        yield techniques(small)
 
 
 def interleaving(found: Sequence[Order]) -> Table:
@@ -111,10 +115,11 @@ def memory(found: Sequence[Rate]) -> Table:
 
 
 def as_data(options: Options, mpi: str, found: Sequence[Measured], order: Sequence[Order] = (),
-        rates: Sequence[Rate] = ()) -> dict[str, Any]:
+        rates: Sequence[Rate] = (), small: Sequence[Found] = ()) -> dict[str, Any]:
     return {
         "machine": machine(), **asdict(options), "mpi": mpi,
         "interleaving": [asdict(one) for one in order], "memory": [asdict(one) for one in rates],
+        "techniques": [asdict(one) for one in small],
         "configurations": [
             {
                 "name": one.configuration.name, "title": one.configuration.title,

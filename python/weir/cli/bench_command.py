@@ -275,8 +275,8 @@ def olam(
     ranks: Annotated[str, typer.Option(metavar="LIST",
         help="Numbers of ranks, up to 128.")] = "1,2,4,8,16",
     only: Annotated[str, typer.Option(metavar="LIST",
-        help="Run these only: disk, node-disk, nfs, lustre, global, pack, interleaving, "
-             "memory.")] = "",
+        help="Run these only: disk, node-disk, nfs, lustre, global, pack, interleaving, memory, "
+             "techniques.")] = "",
     scale: Annotated[float, typer.Option(metavar="S",
         help="Factor of the size of the maps; 1 is 500 MB.")] = 0.1,
     execute: Annotated[float, typer.Option("--exec", metavar="SECONDS",
@@ -307,7 +307,6 @@ def olam(
     from weir.bench import olam as bench
     from weir.bench import olam_contention, olam_tables
     from weir.bench._programs import build_directory
-    from weir.bench._scratch import scratch
     from weir.report.frame.table import text_lines
     from weir.report.render import screen_width
     from weir.scaling.figure import check_drawable
@@ -320,27 +319,64 @@ def olam(
     runs = bench.Bench(bench.check(options), build_directory(programs or None), _note)
     if json_file != "-":
         typer.echo(olam_tables.header(options, runs.mpi.name) + "\n")
-    found, order, rates = [], [], []
+    found = []
     for one in runs.all():
         found.append(one)
         _note("")
         if json_file != "-":
             typer.echo(olam_tables.text(one))
-    with scratch(directory or None) as place:
-        if "interleaving" in options.only:
-            order = olam_contention.interleaving(runs, place)
-        if "memory" in options.only:
-            rates = olam_contention.memory(runs, place)
+    order, rates, small = olam_contention.beside(runs)
     _note("")
-    tables = list(olam_tables.tables(found, order, rates))
+    tables = list(olam_tables.tables(found, order, rates, small))
     if json_file != "-":
         typer.echo("\n\n".join("\n".join(text_lines(table, screen_width(), is_split=False))
             for table in tables))
     if json_file:
-        _write_json(json_file, olam_tables.as_data(options, runs.mpi.name, found, order, rates))
+        _write_json(json_file, olam_tables.as_data(options, runs.mpi.name, found, order, rates,
+            small))
     curves = {one.configuration.title: one.found for one in found if one.found}
     _draw_curves("OLAM benchmark", curves, tables, html, png)
-    raise typer.Exit(1 if any(one.error for one in found) else 0)
+    raise typer.Exit(1 if any(one.error for one in [*found, *small]) else 0)
+
+
+@app.command()
+def datawarp(
+    scale: Annotated[float, typer.Option(metavar="S",
+        help="Factor of the number of points of WRF's two domains; 1 is 5.9 GB a frame.")] = 0.01,
+    ranks: Annotated[int, typer.Option(metavar="N",
+        help="Ranks that write and read; a multiple of 3.")] = 18,
+    frames: Annotated[int, typer.Option(metavar="N", help="Frames that are written.")] = 2,
+    ost_mb: Annotated[float, typer.Option(metavar="RATE",
+        help="Bandwidth (MB/s) of each of the 16 OSTs.")] = 20,
+    burst_mb: Annotated[float, typer.Option(metavar="RATE",
+        help="Bandwidth (MB/s) of each of the 3 burst buffer nodes.")] = 60,
+    json_file: JsonFile = "",
+    mpi: MpiName = "",
+    programs: Programs = "",
+    directory: Directory = "",
+) -> None:
+    """The WRF reference's comparison: 3 burst buffer nodes against 3 and 16 stripes of Lustre.
+
+    Each server is a mount of the test file system with a bandwidth of its own. Output and input of
+    a job script with #DW lines, striped and private; then files and a container that one node
+    wrote are read on another. Exit status 1 when something failed.
+    """
+    from weir.bench import datawarp as bench
+    from weir.bench import datawarp_tables
+    from weir.bench._programs import build_directory
+    from weir.report.render import screen_width
+
+    options = bench.check(bench.Options(scale, ranks, frames, ost_mb, burst_mb, mpi or None,
+        directory or None))
+    runs = bench.Bench(options, build_directory(programs or None), _note)
+    rows = list(runs.rows())
+    _note("")
+    if json_file != "-":
+        typer.echo(datawarp_tables.header(options, runs.mpi.name) + "\n")
+        typer.echo(datawarp_tables.text(list(datawarp_tables.tables(rows)), screen_width()))
+    if json_file:
+        _write_json(json_file, datawarp_tables.as_data(options, runs.mpi.name, rows))
+    raise typer.Exit(1 if any(row.error for row in rows) else 0)
 
 
 def _draw_curves(title: str, found: dict[str, Scaling], tables: list[Table], html: str,
