@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -41,11 +42,22 @@ def extract(
         help="Write into DIR instead of the directory of the container.")] = None,
     jobs: Annotated[int, typer.Option(metavar="N", min=1, max=256,
         help="Number of files written at a time.")] = 16,
+    part: Annotated[str, typer.Option(metavar="I/N",
+        help="Part I of N of the files alone, for N nodes at once, such as 1/8.")] = "1/1",
 ) -> None:
-    """Make real files of packed ones. Files that exist are left as they are (exit status 1)."""
+    """Make real files of packed ones. Files that exist are left as they are (exit status 1).
+
+    A node makes one file at a time in a directory; several nodes at once are faster:
+    srun -N 8 sh -c 'weir pack extract --part $((SLURM_PROCID + 1))/8 plots.zip'
+    """
+    from weir._errors import UsageError
     from weir.pack import extract as extract_files
 
-    count, wrong = extract_files(container, directory, names or (), jobs)
+    match = re.fullmatch(r"([0-9]+)/([0-9]+)", part)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
+        raise UsageError(f"--part {part}: expected I/N with I from 1 to N, such as 1/8")
+    count, wrong = extract_files(container, directory, names or (), jobs, int(match[1]) - 1,
+        int(match[2]))
     for text in wrong[:20]:
         typer.echo(text, err=True)
     if len(wrong) > 20:

@@ -15,7 +15,7 @@ from weir._errors import InputError, StorageError
 from weir.pack.archive import Container
 from weir.pack.records import OWNER, OWNER_NAME, Record, central, local, tail
 
-_OFD_SETLK, _PIECE = 37, 4 << 20  # fcntl.F_OFD_SETLK of Python 3.12
+_OFD_SETLK, _PIECE, _RUN = 37, 4 << 20, 1 << 20  # fcntl.F_OFD_SETLK of Python 3.12
 
 
 def _check_name(record: Record) -> None:
@@ -23,11 +23,31 @@ def _check_name(record: Record) -> None:
         raise InputError(f"{record.name!r} is no file name: the container is damaged")
 
 
-def _extract_one(container: Container, record: Record, directory: Path,
-        descriptor: int) -> str | None:
+def _runs(records: Iterable[Record], most: int) -> list[list[Record]]:
+    """Records that lie together in the container and are read at once: up to `most`, and _RUN
+    bytes."""
+    runs: list[list[Record]] = []
+    for record in sorted(records, key=lambda one: one.data_offset):
+        if runs and len(runs[-1]) < most and record.end - runs[-1][0].data_offset <= _RUN:
+            runs[-1].append(record)
+        else:
+            runs.append([record])
+    return runs
+
+
+def _extract_run(container: Container, run: list[Record], directory: Path,
+        descriptor: int) -> list[str]:
+    """What is wrong with files of it."""
+    begin = run[0].data_offset
+    data = container.read_at(begin, run[-1].end - begin)
+    found = (_extract_one(record, data[record.data_offset - begin : record.end - begin], directory,
+        descriptor) for record in run)
+    return [wrong for wrong in found if wrong]
+
+
+def _extract_one(record: Record, data: bytes, directory: Path, descriptor: int) -> str | None:
     """Writes one file; what is wrong with it, or None. descriptor: of the directory, so that the
     file system is not asked for it again."""
-    data = container.read(record)
     if zlib.crc32(data) != record.crc:
         return f"{record.name} differs from its checksum: not extracted"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -47,17 +67,20 @@ def _extract_one(container: Container, record: Record, directory: Path,
 
 
 def extract(path: str | os.PathLike[str], directory: Path | None = None,
-        names: Iterable[str] = (), jobs: int = 16) -> tuple[int, list[str]]:
-    """Makes real files of packed ones in `directory` (the container's own), `jobs` at a time. How
-    many, and what was left out and why. Existing files stay.
+        names: Iterable[str] = (), jobs: int = 16, part: int = 0,
+        parts: int = 1) -> tuple[int, list[str]]:
+    """Makes real files of packed ones in `directory` (the container's own), `jobs` at a time; of
+    `parts` processes that do so together, this is number `part`. How many, and what was left out
+    and why. Existing files stay.
 
     Raises InputError, StorageError.
     """
     with Container(path) as container:
         files = container.files()
-        wanted = list(names) or list(files)
+        wanted = list(names) or sorted(files)
         if missing := [name for name in wanted if name not in files]:
             raise InputError(f"{path} has no file {missing[0]!r}; see weir pack ls")
+        wanted = wanted[part::parts]
         where = directory or container.path.resolve().parent
         for name in wanted:
             _check_name(files[name])
@@ -65,15 +88,16 @@ def extract(path: str | os.PathLike[str], directory: Path | None = None,
             where.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(where, os.O_RDONLY | os.O_DIRECTORY)
             try:
+                runs = _runs((files[name] for name in wanted), max(1, len(wanted) // (4 * jobs)))
                 with ThreadPoolExecutor(jobs) as pool:
-                    results = list(pool.map(lambda name: _extract_one(container, files[name],
-                        where, descriptor), wanted))
+                    results = list(pool.map(lambda run: _extract_run(container, run, where,
+                        descriptor), runs))
             finally:
                 os.close(descriptor)
         except OSError as error:
             raise StorageError(f"cannot write into {where}: {error.strerror}") from None
-    wrong = [result for result in results if result]
-    return len(results) - len(wrong), wrong
+    wrong = [text for result in results for text in result]
+    return len(wanted) - len(wrong), wrong
 
 
 def _lock(container: Container) -> None:

@@ -140,3 +140,17 @@ def test_a_file_that_is_no_archive_is_refused(pack, tmp_path, content):
 
 def test_a_container_that_is_not_there(pack):
     assert "none.zip: No such file or directory" in pack("ls", "none.zip", status=3)
+
+
+def test_parts_together_are_all_files(pack, tmp_path):
+    files = {f"f{number:03}": bytes([number]) * number for number in range(200)}
+    write(tmp_path / "many.zip", files)
+    for part in range(1, 4):
+        pack("extract", "-C", "out", "--part", f"{part}/3", "--jobs", "4", "many.zip")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == files
+
+
+@pytest.mark.parametrize("part", ["0/3", "4/3", "2", "a/b"])
+def test_a_part_that_there_is_not_is_refused(pack, good, part):
+    assert "expected I/N with I from 1 to N" in pack("extract", "--part", part, "good.zip",
+        status=2)
