@@ -275,7 +275,7 @@ def olam(
     ranks: Annotated[str, typer.Option(metavar="LIST",
         help="Numbers of ranks, up to 128.")] = "1,2,4,8,16",
     only: Annotated[str, typer.Option(metavar="LIST",
-        help="Run these only: disk, node-disk, nfs, lustre, global, pack, interleaving, "
+        help="Run these only: disk, node-disk, nfs, lustre, global, forward, pack, interleaving, "
              "memory.")] = "",
     scale: Annotated[float, typer.Option(metavar="S",
         help="Factor of the size of the maps; 1 is 500 MB.")] = 0.1,
