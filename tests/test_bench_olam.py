@@ -56,6 +56,18 @@ def test_packed_plots_and_results_take_few_requests(bench, tmp_path):
 
 
 @pytest.mark.mpi
+def test_a_forwarding_process_reads_the_maps_once_and_writes_blocks(bench, tmp_path):
+    found = tmp_path / "olam.json"
+    bench("--ranks", "1,3", "--only", "lustre,forward", *SMALL, "--json", found).ok()
+    plain, forwarded = ({(one["ranks"], one["nodes"]): one for one in configuration["counted"]}
+        for configuration in json.loads(found.read_text())["configurations"])
+    assert plain[3, 1]["data_requests"] == 3 * (MAPS + PLOT + RESULT) + HISTORY + PARAMETERS
+    # Maps and files of 0.1 to 5 MB in blocks of 2 MiB.
+    assert forwarded[3, 1]["data_requests"] < MAPS
+    assert forwarded[3, 1]["moved"] < plain[3, 1]["moved"] - 1.9 * 5e6
+
+
+@pytest.mark.mpi
 def test_ranks_on_nodes_with_disks_of_their_own_find_their_files(bench, tmp_path):
     pytest.importorskip("matplotlib", reason="needs the test extra, on Python 3.11 or newer")
     picture = tmp_path / "olam.png"

@@ -9,7 +9,8 @@ import subprocess
 import pytest
 
 STACKS = ["bufa:4KiB:4:always=1", "keep:always=1", "keep:always=1 | bufa:64KiB:2:always=1",
-    "global:4KiB:2:always=1", "gather:8KiB:4:always=1", "event"]
+    "global:4KiB:2:always=1", "gather:8KiB:4:always=1",
+    "forward:8KiB:8:always=1", "event"]
 
 STREAMS = r"""
 #include <fcntl.h>

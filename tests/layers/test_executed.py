@@ -31,7 +31,7 @@ print("busy", busy)
 
 
 @pytest.mark.parametrize("stack", ["bufa:1:2:always=1", "bufa:256:2", "global:1:2:always=1",
-    "gather:1:2:always=1", "keep:always=1", "keep"])
+    "gather:1:2:always=1", "forward:1:8:always=1", "keep:always=1", "keep"])
 def test_a_program_that_was_just_written_can_be_executed(stack, weir, tmp_path):
     (tmp_path / "rules.toml").write_text(f'[[rule]]\nname = "made*"\nstack = "{stack}"\n')
     done = weir("run", "--rules", tmp_path / "rules.toml", "--", sys.executable, "-c", PROGRAM,

@@ -129,7 +129,7 @@ def test_hints_does_nothing_away_from_lustre(faulty):
 
 
 @pytest.mark.parametrize("stack", ["bufa:1MiB:4", "gather:1MiB:4:always=1",
-    "global:1MiB:2:always=1", "keep:always=1", "cos:16"])
+    "global:1MiB:2:always=1", "forward:4KiB:8:always=1", "keep:always=1", "cos:16"])
 def test_a_limit_on_the_size_of_files_ends_no_program(weir, tmp_path, stack):
     """What layers share lies in files of their own, larger than what this program may write."""
     (tmp_path / "rules.toml").write_text(f'[[rule]]\nname = "limited"\nstack = "{stack}"\n')

@@ -61,21 +61,23 @@ def share(mpi):
     return lambda ranks, *arguments, env: mpi.run(ranks, program, *arguments, env=env).ok()
 
 
-def test_a_node_reads_each_block_once(share, layered, testfs):
+@pytest.mark.parametrize("stack", ["global:524288:5", "forward:524288:20"])  # the file fits
+def test_a_node_reads_each_block_once(share, layered, testfs, stack):
     fs = testfs("direct")
     old(fs.backing / "a.dat", 8 * MIB + 1000)
-    share(4, "read", fs.path / "a.dat", 10_000, env=layered("global:524288:5"))  # the file fits
+    share(4, "read", fs.path / "a.dat", 10_000, env=layered(stack))
     seen = fs.stats().file("a.dat")
     assert seen.bytes_read == 8 * MIB + 1000
     # A request for each block, and each rank asks at the end of the file once.
     assert seen.reads <= 17 + 4
 
 
-def test_ranks_that_keep_together_need_a_small_ring_only(share, layered, testfs):
+@pytest.mark.parametrize("stack", ["global:131072:2", "forward:131072:8"])
+def test_ranks_that_keep_together_need_a_small_ring_only(share, layered, testfs, stack):
     """64 blocks, of which 8 fit; the ranks wait for each other after every four."""
     fs = testfs("direct")
     old(fs.backing / "a.dat", 8 * MIB)
-    share(4, "read", fs.path / "a.dat", 4096, 128, env=layered("global:131072:2"))
+    share(4, "read", fs.path / "a.dat", 4096, 128, env=layered(stack))
     seen = fs.stats().file("a.dat")
     assert seen.bytes_read == 8 * MIB
     assert 64 <= seen.reads <= 64 + 4  # each rank asks at the end of the file once
@@ -155,7 +157,8 @@ def test_nodes_with_mounts_of_their_own_share_what_they_read(mpi, layered, testf
 
 
 @pytest.mark.parametrize("stack",
-    ["global:262144:2:wait_ms=60000", "gather:262144:16:wait_ms=5000"])
+    ["global:262144:2:wait_ms=60000", "gather:262144:16:wait_ms=5000",
+        "forward:262144:16:wait_ms=5000", "forward:262144:16:ranks=2:wait_ms=5000"])
 def test_pieces_of_all_ranks_become_whole_blocks(share, layered, testfs, stack):
     fs = testfs("direct")
     total, piece = 4_000_000, 500
@@ -168,14 +171,14 @@ def test_pieces_of_all_ranks_become_whole_blocks(share, layered, testfs, stack):
 
 
 @pytest.mark.parametrize("nodes", ["0", "1", "2"])
-@pytest.mark.parametrize("stack", ["global:65536:4", "gather:65536:8"])
+@pytest.mark.parametrize("stack", ["global:65536:4", "gather:65536:8", "forward:65536:8"])
 def test_what_was_written_before_a_barrier_is_read_after_it(share, layered, testfs, stack, nodes):
     fs = testfs("direct")
     env = layered(stack) if nodes == "0" else layered(stack, WEIR_NODE_RANKS=nodes)
     share(4, "in-turn", fs.path / "t.dat", 24, 30_001, env=env)
 
 
-@pytest.mark.parametrize("stack", ["global:65536:4", "gather:65536:8"])
+@pytest.mark.parametrize("stack", ["global:65536:4", "gather:65536:8", "forward:65536:8"])
 @pytest.mark.parametrize("error", ["ENOSPC", "EIO"])
 def test_a_write_that_fails_later_is_reported(share, layered, testfs, stack, error):
     fs = testfs("direct", fail=[f"write:{error}:1:1"])
@@ -191,7 +194,7 @@ def entries(page: Path, ranks: int) -> list[tuple[int, int, int]]:
     return [struct.unpack_from("3q", data, 32 * i) for i in range(ranks)]
 
 
-@pytest.mark.parametrize("stack", ["global:65536:4", "gather:65536:8"])
+@pytest.mark.parametrize("stack", ["global:65536:4", "gather:65536:8", "forward:65536:8"])
 def test_ranks_go_on_when_others_are_killed(cc, layered, job, testfs, tmp_path, stack):
     seed = int(os.environ.get("WEIR_TEST_SEED", "0")) or random.randrange(1, 2**31)
     print(f"WEIR_TEST_SEED={seed}")
@@ -273,10 +276,12 @@ except BlockingIOError:
 
 @pytest.mark.parametrize("end", ["close", "kill"])
 @pytest.mark.parametrize("lock", ["flock", "ofd"])
-def test_a_lock_ends_with_its_rank_while_others_use_the_file(layered, execute, tmp_path, lock, end):
+@pytest.mark.parametrize("layer", ["global:65536:4", "forward:65536:8"])
+def test_a_lock_ends_with_its_rank_while_others_use_the_file(layered, execute, tmp_path, layer,
+        lock, end):
     path = tmp_path / "a.dat"
     path.write_bytes(bytes(5000))
-    env = clean_environment(layered("global:65536:4:always=1"))
+    env = clean_environment(layered(f"{layer}:always=1"))
     ranks = [
         subprocess.Popen([sys.executable, "-I", "-c", HOLDER, path, str(i)], env=env,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(
     reason="a PID namespace cannot be made here",
 )
 STACKS = ["bufa:4096:64:always=1|system", "global:65536:4:always=1|system",
-    "gather:65536:4:always=1|system"]
+    "gather:65536:4:always=1|system", "forward:65536:8:always=1|system"]
 
 
 @pytest.fixture

@@ -29,6 +29,7 @@ STACKS = [
     "error:op=any:errno=EIO:rate=0|system",
     "global:65536:4|system",
     "gather:65536:4|system",
+    "forward:65536:8|system",
     "keep:always=1|system",
 ]
 

@@ -174,6 +174,7 @@ STACKS = {
     "cos": Stack("cos:196608|system", transforms=True),
     "global": Stack("global:65536:4|system"),
     "gather": Stack("gather:1048576:16|system"),
+    "forward": Stack("forward:65536:16:always=1|system"),
     "keep": Stack("keep:always=1|system"),
     "stripe": Stack("stripe:dirs={directory}/a,{directory}/b:unit=65536|system", transforms=True),
     "delay": Stack("delay:op=any:us=20:jitter_us=0:rate=1:seed=1|system"),

@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 
 @pytest.mark.parametrize("how", ["fcntl", "ofd", "lockf"])
 @pytest.mark.parametrize("stack", ["global:8192:4:always=1", "gather:8192:4:always=1",
-    "bufa:8192:2:always=1"])
+    "forward:8192:8:always=1", "bufa:8192:2:always=1"])
 def test_a_lock_from_the_position_or_the_end_is_on_the_same_bytes(cc, execute, preload, tmp_path,
         stack, how):
     program = cc((HERE / "programs" / "ranges.c").read_text(), name="ranges")

@@ -12,7 +12,7 @@ LIBC = 1 << 31 | 1 << 32  # signals 32 and 33
 PROGRAMS = (1 << 64) - 1 - LIBC - (1 << 8) - (1 << 18)  # no thread can block SIGKILL and SIGSTOP
 
 STACKS = ["bufa:65536:2:always=1", "global:65536:4:always=1", "gather:65536:4:always=1",
-    "keep:always=1|bufa:65536:2:always=1"]
+    "forward:65536:8:always=1", "keep:always=1|bufa:65536:2:always=1"]
 
 
 @pytest.fixture

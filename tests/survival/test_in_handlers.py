@@ -14,6 +14,7 @@ STACKS = [
     "bufa:4096:2:always=1|bufa:8192:2:always=1",
     "global:16384:8:always=1",
     "gather:16384:8:always=1",
+    "forward:16384:8:always=1",
     "keep:always=1",
     "keep:always=1|bufa:4096:4:always=1",
     "short:op=any:rate=0:seed=1:bytes=3000",

@@ -479,7 +479,7 @@ int main(void) {
 
 
 @pytest.mark.parametrize("stack", ["bufa:4096:4:always=1", "global:4096:4:always=1",
-    "gather:65536:4:always=1", "keep:always=1|cos"])
+    "gather:65536:4:always=1", "forward:65536:8:always=1", "keep:always=1|cos"])
 def test_valgrind_finds_nothing_of_the_layers(guest, execute, preload, tmp_path, stack):
     if shutil.which("valgrind") is None:
         pytest.skip("no valgrind")

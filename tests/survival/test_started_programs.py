@@ -17,6 +17,7 @@ STACKS = {
     "bufa always": "bufa:4096:2:always=1",
     "global": "global:65536:4:always=1",
     "gather": "gather:65536:4:always=1",
+    "forward": "forward:65536:8:always=1",
     "keep": "keep:always=1",
     "keep over bufa": "keep:always=1|bufa:65536:2:always=1",
 }

@@ -11,6 +11,7 @@
 #include "layers/machinery/stack/in_memory.h"
 #include "layers/machinery/stack/park.h"
 #include "layers/machinery/stack/posix.h"
+#include "layers/machinery/stack/replace.h"
 #include "layers/machinery/stack/table.h"
 
 namespace weir::hook {
@@ -194,6 +195,7 @@ template <typename Real>
 int setting_flags(int fd, int flags, Real real) {
   if ((flags & O_DIRECT) != 0) stack::leave(fd, stack::Reason::kDirect);
   if (stack::File* const f = stack::file_at(fd); stack::is_in_memory(f)) f->lent = true;
+  if (stack::File* const f = stack::file_at(fd); f != nullptr) stack::own_description(f);
   // Bytes of several ranks lie in layers that they share: the kernel cannot append those.
   if (const stack::File* const f = stack::file_at(fd);
       f != nullptr && f->shares && ((flags ^ f->flags) & O_APPEND) != 0) {

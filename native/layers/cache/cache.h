@@ -24,11 +24,15 @@ namespace weir::cache {
 struct Shape {
   uint32_t block_bytes;  // rounded up to whole pages
   uint32_t slots;        // rounded up to whole sets
+  uint32_t forwarders = 0;  // processes that make the requests for the ranks (forwarding.h)
+  bool operator==(const Shape&) const = default;
 };
 
 // The node's cache of this shape; null: no shared memory for it. Cheap after the first time in a
 // process. It is the process's to its end: nobody gives it back. Threads: any.
 Cache* attach(const Shape& shape);
+// The same for a forwarding process, which takes no part in its arena. False: it is not there.
+bool look_at(const Shape& shape, Cache* to);
 
 // How this opening reaches the file.
 struct Below {
@@ -80,6 +84,10 @@ struct Opening {
   bool loaded;          // the read in progress had to load a block: that saved nothing
   char* spare;          // one block, for merging
   bool held_up;         // bypassed something whose owner lives and does not go on
+  bool forwards;        // forwarding processes make its requests, where there are any
+  bool enrolled;        // one of them may have its descriptor
+  bool no_forwarder;    // there was none to be had
+  uint64_t expected;    // block of the last expect_reads()
   uint32_t barriers;    // between::barriers when the file was last looked at
 };
 
@@ -123,7 +131,7 @@ void invalidate(Opening& o);
 // An error that another rank met while writing this file's blocks and that this opening has not
 // reported; 0: none.
 int64_t take_error(Opening& o);
-// Loads a block that will be wanted. True when it did.
-bool prepare(Opening& o, uint64_t block);
+// Loads a block that will be wanted, so many bytes of it at once. True when it did.
+bool prepare(Opening& o, uint64_t block, uint32_t wanted = 0);
 
 }  // namespace weir::cache

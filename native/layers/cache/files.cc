@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Caches of this process, the table of files in them, and what opening, closing and truncating mean
-// to blocks.
+// The table of files in a cache, and what opening, closing and truncating mean to blocks.
 #include <errno.h>
 #include <string.h>
 
-#include "base/round.h"
-#include "base/text.h"
+#include "layers/cache/forwarding.h"
 #include "layers/cache/slots.h"
 #include "layers/writeback/client.h"
 #include "base/clock.h"
@@ -14,58 +12,7 @@
 namespace weir::cache {
 namespace {
 
-constexpr uint32_t kPage = 4096;
-constexpr uint32_t kShapes = 32;         // different caches in one process
 constexpr uint64_t kFreshNs = 100 * kMillisecond;  // clocks of file systems tick every few ms
-constexpr uint32_t kEnrolments = 64;     // files open for writing at a time, in one cache
-
-struct Attached {
-  uint32_t block_bytes, slots;
-  Cache cache;
-};
-Attached attached[kShapes];
-uint32_t attached_count = 0;
-uint32_t attaching = 0;
-node::Identity attached_by{};  // a forked child takes no part in the parent's
-
-uint32_t piece_bytes_for(uint32_t block_bytes) {
-  const uint32_t piece = (block_bytes + kPieces - 1) / kPieces;
-  return static_cast<uint32_t>(base::round_up(piece, kPage));
-}
-
-bool map_cache(Cache& c, uint32_t block_bytes, uint32_t slots) {
-  c.piece_bytes = piece_bytes_for(block_bytes);
-  c.block_bytes = block_bytes;
-  c.pieces = (block_bytes + c.piece_bytes - 1) / c.piece_bytes;
-  c.slots = slots;
-  c.sets = slots / kWays;
-  char name[48];
-  base::Writer(name, sizeof name)
-      .add("cache-")
-      .add_number(kVersion)
-      .add("-")
-      .add_number(block_bytes)
-      .add("-")
-      .add_number(slots);
-  const uint64_t directory = sizeof(Directory) + uint64_t{slots} * sizeof(Slot);
-  const uint64_t extra = directory + uint64_t{slots} * c.pieces * sizeof(uint32_t);
-  c.arena = writeback::share_arena(name, slots * c.pieces, c.piece_bytes, kEnrolments, extra);
-  if (c.arena == nullptr) return false;
-  c.directory = static_cast<Directory*>(writeback::extra(c.arena));
-  c.blocks = reinterpret_cast<uint32_t*>(static_cast<char*>(writeback::extra(c.arena)) + directory);
-  Directory& d = *c.directory;
-  if (node::take(d.files_lock) == node::Taken::kNot) return base::load(&d.ready) == kVersion;
-  if (base::load(&d.ready) != kVersion) {
-    d.slots = slots;
-    d.sets = c.sets;
-    d.pieces = c.pieces;
-    d.piece_bytes = c.piece_bytes;
-    d.block_bytes = block_bytes;
-    base::store(&d.ready, kVersion);
-  }
-  node::release(d.files_lock);
-  return true;
-}
 
 // Nothing of the file is in the cache any more; false when something is dirty, or has an owner that
 // does not go on.
@@ -201,41 +148,6 @@ FileEntry* join(Opening& o, uint64_t device, uint64_t inode, int64_t* error) {
 
 }  // namespace
 
-Cache* attach(const Shape& shape) {
-  const auto block_bytes = static_cast<uint32_t>(base::round_up(shape.block_bytes, kPage));
-  auto slots = static_cast<uint32_t>(base::round_up(shape.slots, kWays));
-  if (slots > kMostSlots) slots = kMostSlots;
-  const uint32_t pieces =
-      (block_bytes + piece_bytes_for(block_bytes) - 1) / piece_bytes_for(block_bytes);
-  while (slots > kWays && slots * pieces > writeback::kMostBlocks) slots -= kWays;
-  const base::SignalsBlocked blocked;  // a handler would wait for its own thread
-  const node::Identity me = node::self();
-  // The word holds the taker's number: of another process, it was taken when the parent forked.
-  for (uint32_t seen = 0; !base::compare_exchange(&attaching, &seen, me.pid); seen = 0) {
-    if (seen != me.pid && base::compare_exchange(&attaching, &seen, me.pid)) break;
-    node::sleep_on(&attaching, me.pid,
-                   kMillisecond / 5);  // another thread, which may be mapping memory
-  }
-  if (!(attached_by == me)) attached_count = 0;
-  attached_by = me;
-  Cache* found = nullptr;
-  for (uint32_t i = 0; i < attached_count; ++i) {
-    if (attached[i].block_bytes == block_bytes && attached[i].slots == slots)
-      found = &attached[i].cache;
-  }
-  if (found == nullptr && attached_count < kShapes && block_bytes != 0 && slots != 0) {
-    Attached& next = attached[attached_count];
-    if (map_cache(next.cache, block_bytes, slots)) {
-      next.block_bytes = block_bytes;
-      next.slots = slots;
-      ++attached_count;
-      found = &next.cache;
-    }
-  }
-  base::store(&attaching, 0u);
-  return found;
-}
-
 int64_t open(Opening& o, uint64_t device, uint64_t inode) {
   Directory& d = *o.cache->directory;
   int64_t error = 0;
@@ -269,6 +181,7 @@ int64_t open(Opening& o, uint64_t device, uint64_t inode) {
 }
 
 void close(Opening& o) {
+  leave_forwarder(o);
   if (o.spare != nullptr) base::unmap(o.spare, o.cache->block_bytes);
   o.spare = nullptr;
   if (o.registered >= 0)

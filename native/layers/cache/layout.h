@@ -132,12 +132,16 @@ inline uint64_t tag_of(uint32_t file, uint64_t block) { return uint64_t{file + 1
 inline uint32_t file_of(uint64_t tag) { return static_cast<uint32_t>(tag >> 48) - 1; }
 inline uint64_t block_of(uint64_t tag) { return tag & ((uint64_t{1} << 48) - 1); }
 
+struct Forwarding;  // layers/cache/forwarding.h
+
 // A cache as this process has it mapped.
 struct Cache {
   writeback::Arena* arena;
   Directory* directory;
   uint32_t* blocks;
   uint32_t block_bytes, pieces, piece_bytes, slots, sets;
+  Forwarding* forwarding;  // null: its ranks make all requests themselves
+  uint32_t forwarders;
 
   Slot& slot(uint32_t n) const { return directory->slot[n]; }
   uint32_t number(const Slot& s) const { return static_cast<uint32_t>(&s - directory->slot); }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "layers/cache/between.h"
+#include "layers/cache/forwarding.h"
 #include "layers/cache/slots.h"
 #include "base/syscall.h"
 
@@ -288,7 +289,7 @@ uint64_t steps_ahead(const Opening& o) {
 
 // Reads one that follows. Only for who reads in sequence, or at equal distances.
 bool help(Opening& o, uint64_t block) {
-  if (o.helping) return false;
+  if (o.helping || o.enrolled) return false;
   const bool in_sequence = o.next_block == block || o.next_block == block + 1;
   const uint64_t step = in_sequence ? 1 : o.step;
   uint64_t ahead = in_sequence ? o.cache->slots / 4 : steps_ahead(o);
@@ -328,6 +329,13 @@ void note_step(Opening& o, uint64_t block) {
   o.last_block = block;
 }
 
+// Whether a forwarder reads the block: of what one rank alone reads of a file's first it would only
+// make the same request.
+bool ships_read(Opening& o, uint64_t block) {
+  if (!o.forwards || block * o.cache->block_bytes >= base::load(&entry(o).stamp.size)) return false;
+  return (o.enrolled || block != 0 || openings_of(o) > 1) && forwarded(o);
+}
+
 int64_t read_block(Opening& o, char* to, uint64_t block, uint32_t lo, uint32_t n) {
   Cache& c = *o.cache;
   const uint64_t wanted = tag(o, block);
@@ -339,6 +347,11 @@ int64_t read_block(Opening& o, char* to, uint64_t block, uint32_t lo, uint32_t n
     if (s == nullptr) {
       if (!keeps) break;
       if (past_end(o, block * c.block_bytes)) return 0;
+      if (tries == 0 && ships_read(o, block)) {
+        loaded = load_by_forwarder(o, block, n);
+        o.loaded |= loaded;
+        continue;
+      }
       const Claimed claimed = claim(o, wanted, true, &s);
       if (claimed == Claimed::kThere) continue;
       if (claimed != Claimed::kMine) break;
@@ -396,7 +409,7 @@ uint64_t zeros_to_end(Opening& o, char* to, uint64_t bytes, uint64_t offset) {
 
 }  // namespace
 
-bool prepare(Opening& o, uint64_t block) {
+bool prepare(Opening& o, uint64_t block, uint32_t wanted) {
   Cache& c = *o.cache;
   if (!keeps_reads(o) || block * c.block_bytes >= entry(o).stamp.size ||
       find(c, tag(o, block)) != nullptr)
@@ -404,7 +417,7 @@ bool prepare(Opening& o, uint64_t block) {
   Slot* s = nullptr;
   if (claim(o, tag(o, block), true, &s) != Claimed::kMine) return false;
   const int64_t got = load(o, *s, block);
-  pay(o, got, 0);
+  pay(o, got, wanted);
   return got > 0;
 }
 
@@ -433,6 +446,7 @@ int64_t read(Opening& o, const iovec* pieces, int count, uint64_t bytes, uint64_
     const auto lo = static_cast<uint32_t>(begin % c.block_bytes);
     const auto n = static_cast<uint32_t>(at.together(in_block(c, bytes - done, begin)));
     const bool one = one_by_one || n == bytes - done;
+    if (o.enrolled && keeps_reads(o)) expect_reads(o, block);
     uint64_t run = one ? 0 : in_one_request(o, bytes - done, begin);
     if (run > n) run = at.within_pieces(run);
     int64_t got = run > n ? direct(o, at, run, begin) : read_block(o, at.begin(), block, lo, n);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "layers/cache/forwarding.h"
 #include "layers/cache/slots.h"
 #include "layers/writeback/client.h"
 #include "base/syscall.h"
@@ -152,6 +153,7 @@ int64_t write_past(Opening& o, const char* from, uint64_t block, uint32_t lo, ui
 bool make_room(Opening& o, Slot& s, bool busy, bool* waits) {
   const uint64_t dirty = base::load(&s.tag);
   if (dirty == 0 || file_of(dirty) != o.file) return true;
+  if (forwarded(o) && write_by_forwarder(o, s, dirty)) return true;
   if (busy && !*waits) return false;
   if (busy) *waits = false;
   write_out(o, s, dirty, base::load_relaxed(&s.failures) > 0, busy);
@@ -190,6 +192,8 @@ Slot* slot_for_write(Opening& o, uint64_t wanted) {
     ++tries;
     if (claimed == Claimed::kNone) return nullptr;
     if (claimed == Claimed::kThere) continue;
+    if (all_complete(c, *s) && forwarded(o) && write_by_forwarder(o, *s, base::load(&s->tag)))
+      continue;
     if (patience.others_go_on()) {
       --tries;
       continue;
@@ -219,7 +223,8 @@ int64_t write_block(Opening& o, const char* from, uint64_t block, uint32_t lo, u
   grow(o, block * c.block_bytes + lo + done);
   const bool failed = s->failures > 0, write_now = all_complete(c, *s) || done < n;
   if (!unlock(c, *s)) return 0;  // once more
-  if (write_now) write_out(o, *s, wanted, failed);
+  if (write_now && done == n && !failed && forwarded(o)) hand_over(o, *s);
+  else if (write_now) write_out(o, *s, wanted, failed);
   return done;
 }
 
@@ -232,6 +237,7 @@ int64_t write(Opening& o, const iovec* pieces, int count, uint64_t bytes, uint64
     base::store(&entry(o).suspect, 1u);
     return done;
   }
+  take_lost(o);
   Cache& c = *o.cache;
   Memory at(pieces);
   uint64_t done = 0;
@@ -301,6 +307,29 @@ int64_t write_dirty(Opening& o, bool waits) {
   return first;
 }
 
+bool any_dirty(const Opening& o) {
+  for (uint32_t i = 0; i < o.cache->slots; ++i) {
+    const Slot& s = o.cache->slot(i);
+    if (of_file(o, s) && is_dirty(s)) return true;
+  }
+  return false;
+}
+
+// Through the forwarder, where there is one and more than this rank may have the file: what one
+// rank has of it within a block costs no fewer requests there. False: it is still to be done.
+bool flush_forwarded(Opening& o) {
+  const bool ships = o.enrolled || base::load_relaxed(&entry(o).openings) > 1;
+  return ships && any_dirty(o) && forwarded(o) && flush_by_forwarder(o);
+}
+
+// What several ranks close together they share between them, instead of waiting for one another at
+// each block.
+int64_t flush_together(Opening& o) {
+  const int64_t error = write_dirty(o, false);
+  const int64_t rest = write_dirty(o, true);
+  return error != 0 ? error : rest;
+}
+
 }  // namespace
 
 int64_t flush(Opening& o, bool patient) {
@@ -313,10 +342,8 @@ int64_t flush(Opening& o, bool patient) {
   }
   FileEntry& e = entry(o);
   const uint64_t progress = base::load(&e.progress);
-  // Ranks that close together share the work, instead of waiting for one another at each block.
-  int64_t error = write_dirty(o, false);
-  const int64_t rest = write_dirty(o, true);
-  if (error == 0) error = rest;
+  int64_t error = flush_forwarded(o) ? 0 : flush_together(o);
+  if (const int64_t lost = take_lost(o); error == 0) error = lost;
   // Who accepts bytes now counts them before it raises the end: either is seen here.
   uint64_t end = base::load(&e.end);
   if (error == 0 && base::load(&e.progress) == progress)

@@ -115,36 +115,12 @@ uint64_t key_of(const File& f, const cache::FileEntry& e) {
 void join_nodes(Layer& l) {
   State& s = state_of(l);
   cache::Opening& o = s.opening;
-  if (!s.keeps_reads || !o.policy.several_nodes || o.below.writes) return;
+  if (!s.keeps_reads || s.forwarders != 0 || !o.policy.several_nodes || o.below.writes) return;
   const cache::FileEntry& e = o.cache->directory->files[o.file];
   if (e.fresh != 0) return;  // it may change without a sign
   o.between = cache::between_nodes(s.slots, o.cache->block_bytes);
   if (o.between == nullptr) stack::note_bypass(l, Reason::kNoMessages);
   o.share_key = key_of(*l.file, e);
-}
-
-bool attach(Layer& l) {
-  State& s = state_of(l);
-  if (WEIR_LIKELY(s.tried)) return s.attached;
-  s.tried = true;
-  cache::Opening& o = s.opening;
-  File& f = *l.file;
-  const int mode = f.flags & O_ACCMODE;
-  o.below = {&l,     read_file,        write_file,       about_file,        lost, &f.descriptor,
-             f.path, mode != O_WRONLY, mode != O_RDONLY, stack::level_of(l)};
-  o.policy = {s.keeps_reads, cache::job().nodes > 1, s.wait_ns, s.wasted_blocks};
-  o.counts = l.statistics;
-  o.cache = cache::attach({s.block_bytes, s.slots});
-  o.barriers = base::load_relaxed(&cache::barriers);
-  const int64_t opened = o.cache != nullptr ? cache::open(o, f.device, f.inode) : -ENOMEM;
-  s.attached = opened == 0;
-  if (!s.attached) {
-    stack::ask_to_leave(l, opened == -EBUSY ? Reason::kHeldUp : Reason::kNoMemory);
-    return false;
-  }
-  if (o.policy.several_nodes) base::fetch_add(&cache::shared_between_nodes, 1u);
-  join_nodes(l);
-  return true;
 }
 
 // Once for a file: something of it was bypassed, because a rank has it that lives and does not go
@@ -154,6 +130,13 @@ void note_held_up(Layer& l) {
   if (WEIR_LIKELY(!s.opening.held_up) || s.noted_held_up) return;
   s.noted_held_up = true;
   stack::note_bypass(l, Reason::kHeldUp);
+}
+
+void note_no_forwarder(Layer& l) {
+  State& s = state_of(l);
+  if (WEIR_LIKELY(!s.opening.no_forwarder) || s.noted_no_forwarder) return;
+  s.noted_no_forwarder = true;
+  stack::note_bypass(l, Reason::kNoForwarder);
 }
 
 // A large request of a file that nobody else has open: the layer would only copy it.
@@ -208,6 +191,31 @@ void renew(Layer& l) {
 }
 
 }  // namespace
+
+bool attach(Layer& l) {
+  State& s = state_of(l);
+  if (WEIR_LIKELY(s.tried)) return s.attached;
+  s.tried = true;
+  cache::Opening& o = s.opening;
+  File& f = *l.file;
+  const int mode = f.flags & O_ACCMODE;
+  o.below = {&l,     read_file,        write_file,       about_file,        lost, &f.descriptor,
+             f.path, mode != O_WRONLY, mode != O_RDONLY, stack::level_of(l)};
+  o.policy = {s.keeps_reads, cache::job().nodes > 1, s.wait_ns, s.wasted_blocks};
+  o.counts = l.statistics;
+  o.cache = cache::attach({s.block_bytes, s.slots, s.forwarders});
+  o.forwards = s.forwarders != 0;
+  o.barriers = base::load_relaxed(&cache::barriers);
+  const int64_t opened = o.cache != nullptr ? cache::open(o, f.device, f.inode) : -ENOMEM;
+  s.attached = opened == 0;
+  if (!s.attached) {
+    stack::ask_to_leave(l, opened == -EBUSY ? Reason::kHeldUp : Reason::kNoMemory);
+    return false;
+  }
+  if (o.policy.several_nodes) base::fetch_add(&cache::shared_between_nodes, 1u);
+  join_nodes(l);
+  return true;
+}
 
 void begin(Layer& l, uint64_t block_bytes, uint64_t slots, bool keeps_reads) {
   State& s = state_of(l);
@@ -300,6 +308,7 @@ Result flush(Layer& l) {
   // it now.
   const int64_t error = cache::flush(s.opening, l.file->references <= 1 && !l.file->hurries);
   note_held_up(l);
+  note_no_forwarder(l);
   return error != 0 ? error : cache::take_error(s.opening);
 }
 

@@ -14,10 +14,11 @@ struct State {
   uint32_t block_bytes, slots;
   uint32_t wasted_blocks;  // cache::Policy
   uint64_t wait_ns;
+  uint32_t forwarders;     // processes of the node that make the requests (forward); 0: the ranks
   bool keeps_reads;
   bool always;    // never bypasses a file: for tests, and for who knows better
   bool tried, attached;
-  bool noted_large, noted_held_up;
+  bool noted_large, noted_held_up, noted_no_forwarder;
   uint32_t noted_bypass;
   uint8_t found_cached;  // blocks in a row that the kernel had already
 };
@@ -27,6 +28,8 @@ inline State& state_of(stack::Layer& l) { return *static_cast<State*>(l.state())
 // slots: blocks that the node's cache has for such files.
 void begin(stack::Layer&, uint64_t block_bytes, uint64_t slots, bool keeps_reads);
 stack::Result ready(stack::Layer&);
+// The cache has the file from then on. False: the layer passes everything on.
+bool attach(stack::Layer&);
 stack::Result read(stack::Layer&, const stack::Transfer&);
 stack::Result write(stack::Layer&, const stack::Transfer&);
 stack::Result size(stack::Layer&);

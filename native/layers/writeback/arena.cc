@@ -177,6 +177,13 @@ bool take_part(Arena* arena) {
   return false;
 }
 
+// A program of another version of weir, or what one left, has its own of the same purpose.
+bool name_shared(Arena* arena, const char* name) {
+  base::Writer text(arena->name, sizeof arena->name);
+  text.add("shared.").add_number(kVersion).add(".").add(name);
+  return !text.cut();
+}
+
 bool anybody_left(const Arena* arena) {
   for (uint32_t i = 0; i < kParticipants; ++i) {
     if (participants(arena)[i].pid != 0) return true;
@@ -255,11 +262,8 @@ Arena* share_arena(const char* name, uint32_t blocks, uint32_t block_bytes, uint
   if (page == nullptr || !sensible(shape)) return nullptr;
   Arena* arena = make_handle(files);
   if (arena == nullptr) return nullptr;
-  base::Writer text(arena->name, sizeof arena->name);
-  // A program of another version of weir, or what one left, has its own of the same purpose.
-  text.add("shared.").add_number(kVersion).add(".").add(name);
   bool joined = false;
-  if (!text.cut()) {
+  if (name_shared(arena, name)) {
     const base::SignalsBlocked blocked;
     if (node::take(page->making) != node::Taken::kNot) {
       joined = open_file(arena, shape) || make_file(arena, shape, true);
@@ -271,6 +275,33 @@ Arena* share_arena(const char* name, uint32_t blocks, uint32_t block_bytes, uint
   drop_handle(arena);
   return nullptr;
 }
+
+Arena* look_at_arena(const char* name, uint32_t blocks, uint32_t block_bytes, uint32_t files,
+                     uint64_t extra_bytes) {
+  const Shape shape{blocks, block_bytes, files, extra_bytes};
+  Arena* arena = sensible(shape) ? make_handle(files) : nullptr;
+  if (arena == nullptr) return nullptr;
+  PulsePage* const page = pulse_page();
+  bool there = false;
+  if (page != nullptr && name_shared(arena, name) &&
+      node::take(page->making) != node::Taken::kNot) {
+    there = open_file(arena, shape);
+    node::release(page->making);
+  }
+  if (there) return arena;
+  drop_handle(arena);
+  return nullptr;
+}
+
+void leave_arena(Arena* arena) { drop_handle(arena); }
+
+node::Identity participant_at(const Arena* arena, uint32_t place) {
+  const auto* word = reinterpret_cast<const uint64_t*>(&participants(arena)[place]);
+  const uint64_t who = base::load(word);
+  return {static_cast<uint32_t>(who), static_cast<uint32_t>(who >> 32)};
+}
+
+uint32_t own_place(const Arena* arena) { return arena->participant; }
 
 const char* name_of(const Arena* arena) { return arena->name; }
 

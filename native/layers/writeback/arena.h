@@ -19,8 +19,10 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "base/process.h"
 
 namespace weir::node {
+using Identity = base::ProcessIdentity;
 struct Lock;
 }
 
@@ -50,6 +52,15 @@ Arena* create_arena(uint32_t blocks, uint32_t block_bytes, uint32_t files);
 // exists with other numbers.
 Arena* share_arena(const char* name, uint32_t blocks, uint32_t block_bytes, uint32_t files,
                    uint64_t extra_bytes);
+// The same one where it is there, for a process that takes no part: it registers no file,
+// and the arena ends without it. Destroyed by leave_arena().
+Arena* look_at_arena(const char* name, uint32_t blocks, uint32_t block_bytes, uint32_t files,
+                     uint64_t extra_bytes);
+void leave_arena(Arena* arena);
+// Processes that take part, dead ones that the daemon has not cleared away among them.
+inline constexpr uint32_t kParticipants = 1024;
+node::Identity participant_at(const Arena* arena, uint32_t place);
+uint32_t own_place(const Arena* arena);  // of this process among them
 void* extra(Arena* arena);
 // The name of its file in the node's directory.
 const char* name_of(const Arena* arena);

@@ -3,7 +3,6 @@
 #include "layers/writeback/client.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -13,6 +12,7 @@
 #include "layers/writeback/inside.h"
 #include "layers/machinery/node/place.h"
 #include "layers/machinery/node/private.h"
+#include "layers/machinery/node/pulse.h"
 #include "layers/machinery/node/registry.h"
 #include "base/syscall.h"
 
@@ -146,8 +146,7 @@ PulsePage* pulse_page() {
 bool daemon_lives() {
   const Pulse* p = base::load(&pulse);
   if (p == nullptr) return false;
-  const uint32_t word = base::load(&p->word);
-  return (word & FUTEX_TID_MASK) != 0 && (word & FUTEX_OWNER_DIED) == 0;
+  return node::beats(base::load(&p->word));
 }
 
 uint32_t daemon_generation() { return base::load(&pulse->generation); }
@@ -169,20 +168,10 @@ bool send_to(const msghdr& header) {
 
 }  // namespace
 
-bool tell(MessageKind kind, const Arena* arena, int slot, int descriptor) {
+bool send_message(const char* socket_name, const Message& message, int descriptor) {
   sockaddr_un there{};
   there.sun_family = AF_UNIX;
-  if (base::sealed() || !daemon_lives()) return false;
-  const node::Identity me = node::self();
-  Message message{kMessageMagic,
-                  kind,
-                  me.pid,
-                  me.start,
-                  static_cast<uint32_t>(slot),
-                  arena != nullptr ? arena->participant : 0,
-                  {}};
-  if (arena != nullptr) memcpy(message.arena, arena->name, sizeof message.arena);
-  iovec piece{&message, sizeof message};
+  iovec piece{const_cast<Message*>(&message), sizeof message};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr header{};
   header.msg_name = &there;
@@ -207,10 +196,26 @@ bool tell(MessageKind kind, const Arena* arena, int slot, int descriptor) {
   base::Writer(there.sun_path, sizeof there.sun_path)
       .add("/proc/self/fd/")
       .add_number(static_cast<uint64_t>(directory))
-      .add("/drain");
-  const bool sent = node::is_own_socket(static_cast<int>(directory), "drain") && send_to(header);
+      .add("/")
+      .add(socket_name);
+  const bool sent =
+      node::is_own_socket(static_cast<int>(directory), socket_name) && send_to(header);
   base::close_fd(static_cast<int>(directory));
   return sent;
+}
+
+bool tell(MessageKind kind, const Arena* arena, int slot, int descriptor) {
+  if (base::sealed() || !daemon_lives()) return false;
+  const node::Identity me = node::self();
+  Message message{kMessageMagic,
+                  kind,
+                  me.pid,
+                  me.start,
+                  static_cast<uint32_t>(slot),
+                  arena != nullptr ? arena->participant : 0,
+                  {}};
+  if (arena != nullptr) memcpy(message.arena, arena->name, sizeof message.arena);
+  return send_message("drain", message, descriptor);
 }
 
 // It refuses the messages of a process whose number it cannot check: no answer would come.

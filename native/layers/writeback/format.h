@@ -15,7 +15,6 @@ namespace weir::writeback {
 inline constexpr uint64_t kMagic = 0x316e726472696577;  // "weirdrn1"
 inline constexpr uint32_t kVersion = 7;
 inline constexpr uint32_t kPageBytes = 4096;
-inline constexpr uint32_t kParticipants = 1024;
 
 struct Header {
   uint64_t magic;  // last, when the rest is there

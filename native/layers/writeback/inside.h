@@ -17,6 +17,9 @@ extern WEIR_OWN node::Lock own_lock;
 // Threads: any. The descriptor stays the caller's: the daemon gets a copy. Waits 3 s at most while
 // the daemon's queue is full. Cost: a socket of its own for each message.
 bool tell(MessageKind kind, const Arena* arena, int slot, int descriptor);
+// The same to the socket of that name in the node's directory, whoever serves it. The socket and
+// the directory are checked to be the user's.
+bool send_message(const char* socket_name, const Message& message, int descriptor);
 // Whether there is a daemon that lives, whether or not it has been notified of everything.
 bool daemon_lives();
 uint32_t daemon_generation();

@@ -51,6 +51,8 @@ CONFIGURATIONS = (
     Configuration("nfs", "NFS", NFS),
     Configuration("lustre", "Lustre", LUSTRE, is_apart=True),
     Configuration("global", "Lustre, maps under global", LUSTRE, (("*.map", "global:512:16"),)),
+    Configuration("forward", "Lustre, all files under forward", LUSTRE, tuple((name,
+        "forward:512:32") for name in ("*.map", "plot.*", "result.*", "history.*"))),
     # Together on one node: locks of the test file system are those of a mount.
     Configuration("pack", "Lustre, plots and results under pack", LUSTRE,
         (("plot.*", "pack:name=plots.zip"), ("result.*", "pack:name=results.zip"))),

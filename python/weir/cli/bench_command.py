@@ -275,8 +275,8 @@ def olam(
     ranks: Annotated[str, typer.Option(metavar="LIST",
         help="Numbers of ranks, up to 128.")] = "1,2,4,8,16",
     only: Annotated[str, typer.Option(metavar="LIST",
-        help="Run these only: disk, node-disk, nfs, lustre, global, pack, interleaving, memory, "
-             "techniques.")] = "",
+        help="Run these only: disk, node-disk, nfs, lustre, global, forward, pack, interleaving, "
+             "memory, techniques.")] = "",
     scale: Annotated[float, typer.Option(metavar="S",
         help="Factor of the size of the maps; 1 is 500 MB.")] = 0.1,
     execute: Annotated[float, typer.Option("--exec", metavar="SECONDS",

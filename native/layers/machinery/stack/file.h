@@ -26,6 +26,8 @@ struct File {
                // kernel's is
   bool transforms;     // a layer has kTransforms
   bool shares;         // a layer has kSharesNode
+  bool common;     // other processes have the same open file (forward): until own_description() the
+                   // kernel's position, status flags and locks are not this file's alone
   bool in_memory;  // its descriptor is memory of a layer (in_memory.h)
   bool lent;   // of these: others may have the memory, or what a map or a lock of it leaves behind
   bool empty;  // its layers keep no byte yet: who else wants the file does not wait for it, and is

@@ -86,6 +86,7 @@ enum class Reason : uint8_t {
   kHeldUp = 16,         // something shared is locked by a rank that lives and does not go on
   kTierFull = 17,       // stage: at the file's place, for lack of room on the tier
   kNoTier = 18,         // stage: the same, as the tier cannot be used
+  kNoForwarder = 19,    // forward: no forwarding process: ranks make their requests themselves
 };
 
 struct Kind {

@@ -9,13 +9,15 @@
 #include "layers/machinery/stack/inside.h"
 #include "layers/machinery/stack/notes.h"
 #include "layers/machinery/stack/posix.h"
+#include "layers/machinery/stack/replace.h"
 #include "layers/machinery/stack/sharing.h"
 #include "layers/machinery/stack/table.h"
 
 namespace weir::stack {
 namespace {
 
-void set_kernel_position(const File* f) {
+void set_kernel_position(File* f) {
+  own_description(f);
   if (!f->transforms)
     base::system_call(SYS_lseek, f->descriptor, static_cast<long>(f->position), SEEK_SET);
 }
@@ -151,9 +153,12 @@ void take_answer(const struct flock& asked, struct flock* range) {
 void before_waiting(int fd) {
   File* const f = file_at(fd);
   if (f != nullptr) f->locked = true;
-  if (f == nullptr || !f->holds || f->coherent || !enter(f, fd)) return;
-  flush_inside(f);
-  forget_clean(f);
+  if (f == nullptr || !f->holds || (f->coherent && !f->common) || !enter(f, fd)) return;
+  own_description(f);  // the lock is this opening's
+  if (!f->coherent) {
+    flush_inside(f);
+    forget_clean(f);
+  }
   unlock(f);
 }
 

@@ -18,6 +18,7 @@
 #include "layers/machinery/stack/names_of_layers.h"
 #include "layers/machinery/stack/notes.h"
 #include "layers/machinery/stack/process.h"
+#include "layers/machinery/stack/replace.h"
 #include "layers/machinery/stack/sharing.h"
 #include "layers/machinery/stack/table.h"
 
@@ -175,6 +176,7 @@ bool writes(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
 
 // Becomes a file of which only the node's registry knows.
 void make_plain(File* f) {
+  own_description(f);
   close_layers(f);
   f->left = true;
   f->holds = false;

@@ -11,6 +11,10 @@ namespace weir::stack {
 // caller's. No call of the program's that changes the file may be under way. Any thread.
 void replace_descriptors(File* f, int with);
 
+// Gives a file whose open file other processes have too (File::common) one of its own: before the
+// kernel's position, status flags or locks of it are used. One open for it. Keeps errno.
+void own_description(File* f);
+
 // After a call of the kernel's own on the descriptor that failed for lack of space. True: it can be
 // made once more. Keeps errno.
 bool make_space(int fd);

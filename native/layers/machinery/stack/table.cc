@@ -5,6 +5,7 @@
 #include <fcntl.h>
 
 #include "base/syscall.h"
+#include "base/text.h"
 #include "trace/log.h"
 #include "layers/machinery/stack/build.h"
 #include "layers/machinery/stack/busy.h"
@@ -263,6 +264,25 @@ void replace_descriptors(File* f, int with) {
     base::system_call(SYS_dup3, with, fd, on_exec);
     --rest;
   }
+}
+
+void own_description(File* f) {
+  if (WEIR_LIKELY(!f->common)) return;
+  const base::SignalsBlocked blocked;
+  const base::HoldsDescriptor held;
+  char path[40];
+  base::Writer(path, sizeof path)
+      .add("/proc/self/fd/")
+      .add_number(static_cast<uint64_t>(f->descriptor));
+  const long flags = base::system_call(SYS_fcntl, f->descriptor, F_GETFL);
+  const long fd = base::failed(flags)
+                      ? flags
+                      : base::open_at(AT_FDCWD, path, static_cast<int>(flags) | O_CLOEXEC);
+  if (base::failed(fd)) return;
+  if (known_at(f->descriptor) == f) replace_descriptors(f, static_cast<int>(fd));
+  else copy_again(static_cast<int>(fd), f->descriptor);  // before it enters the table
+  base::close_fd(static_cast<int>(fd));
+  f->common = false;
 }
 
 bool make_space(int fd) {

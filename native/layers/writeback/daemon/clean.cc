@@ -38,7 +38,10 @@ bool is_furniture(const std::string& name) {
   for (const char* one : {"lock", "pulse", "drain", "key"}) {
     if (name == one) return true;
   }
-  return name.rfind("registry.", 0) == 0 || name.rfind("key.", 0) == 0;
+  for (const char* one : {"registry.", "key.", "forward-"}) {
+    if (name.rfind(one, 0) == 0) return true;
+  }
+  return false;
 }
 
 // Processes whose maps their own user may not read (init of a container, programs that guard

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -19,6 +18,7 @@
 #include "base/atomic.h"
 #include "layers/writeback/daemon/output.h"
 #include "layers/machinery/node/private.h"
+#include "layers/machinery/node/pulse.h"
 #include "layers/machinery/node/registry.h"
 #include "base/syscall.h"
 
@@ -36,12 +36,7 @@ constexpr unsigned kThreads = 8;
 
 uint64_t key(node::Identity who) { return uint64_t{who.start} << 32 | who.pid; }
 
-struct RobustHead {
-  void* next;
-  long futex_offset;
-  void* pending;
-};
-RobustHead robust_head;
+node::RobustList robust_head;
 
 }  // namespace
 
@@ -58,8 +53,7 @@ Daemon::~Daemon() {
 bool Daemon::take_lock() {
   for (int i = 0; i < 1000; ++i) {
     if (flock(lock_file_, LOCK_EX | LOCK_NB) == 0) return true;
-    const uint32_t word = base::load(&page_->word);
-    if ((word & FUTEX_TID_MASK) != 0 && (word & FUTEX_OWNER_DIED) == 0) return false;
+    if (node::beats(base::load(&page_->word))) return false;
     usleep(2000);
   }
   return false;
@@ -101,16 +95,11 @@ bool Daemon::begin() {
 void Daemon::live(bool on) {
   const auto self = static_cast<uint32_t>(syscall(SYS_gettid));
   if (on) {
-    page_->robust_next = &robust_head;
-    robust_head = {
-        &page_->robust_next,
-        reinterpret_cast<char*>(&page_->word) - reinterpret_cast<char*>(&page_->robust_next),
-        nullptr};
     page_->pid = static_cast<uint32_t>(getpid());
     page_->start = node::self().start;
     base::fetch_add(&page_->generation, 1u);
     base::store(&page_->word, self);
-    syscall(SYS_set_robust_list, &robust_head, sizeof robust_head);
+    node::announce_pulse(&robust_head, &page_->word, &page_->robust_next);
     node::wake(&page_->generation);
   } else {
     base::store(&page_->word, 0u);

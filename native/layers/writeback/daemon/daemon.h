@@ -12,7 +12,7 @@
 #include "layers/writeback/daemon/arenas.h"
 #include "layers/writeback/daemon/recovery.h"
 #include "layers/writeback/daemon/errors.h"
-#include "layers/writeback/daemon/watch.h"
+#include "layers/writeback/watch/watch.h"
 
 namespace weir::daemon {
 

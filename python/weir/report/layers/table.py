@@ -78,6 +78,7 @@ REASONS = {
     "held_up": "a rank that lives and does not continue has locked something shared",
     "tier_full": "the tier is full: the file is at its place",
     "no_tier": "the tier cannot be used: the file is at its place",
+    "no_forwarder": "no forwarding process: ranks make their requests themselves",
 }
 
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "layers/writeback/daemon/watch.h"
+#include "layers/writeback/watch/watch.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
