@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from weir.analysis.columns import Columns, numbered, starts
+from weir.analysis.memory import return_memory
 from weir.analysis.names import NO_NAME, NameTable
 from weir.analysis.step import StepData
 from weir.report.frame.build import StepReport, figure
@@ -148,9 +149,11 @@ def synchronisation(data: StepData, names: NameTable,
     has_waits = bool(chosen(RECORDS)[records.op].any())
     met = meet(data, names, records, begins, locations, lives, routines)
     del records
+    return_memory()
     found = account(data, names, met, lives,
         Spans(spans.location, spans.begin_ns, spans.end_ns))
     waits = _step_waits(data, found, names) if has_waits else None
+    return_memory()
     return Synchronisation(waits, spans, found)
 
 

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a report of a run with many records of MPI holds of each of them, and that it is the same
+however the run is divided on the way."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from weir.analysis import lines
+from weir.analysis.columns import numbered
+from weir.report import build, report_json
+from weir.report.output_cost import waiting as output_waiting
+from weir.report.waits import instances, messages
+
+FEW, MANY = 40_000, 400_000
+MOST_BYTES = 330  # of a record of MPI; 190 were measured, 660 before columns were made smaller
+REPORT = """
+import sys
+sys.argv[:] = ["weir", "report", sys.argv[1], "--json"]
+from weir.cli import main
+status = main()
+[line] = [one for one in open("/proc/self/status") if one.startswith("VmHWM")]
+print(int(line.split()[1]) * 1024, file=sys.stderr)
+sys.exit(status)
+"""
+
+
+@pytest.fixture(scope="module")
+def write_run(root):
+    """bench/waiting.py's: ranks with messages, requests and collectives of all kinds."""
+    sys.path.insert(0, str(root / "bench"))
+    try:
+        from waiting import write_run
+    finally:
+        sys.path.pop(0)
+    return write_run
+
+
+def peak_of(run) -> int:
+    done = subprocess.run([sys.executable, "-c", REPORT, str(run)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return int(done.stderr.split()[-1])
+
+
+def test_a_record_of_mpi_needs_little_memory(tmp_path, write_run):
+    peaks = []
+    for count in (FEW, MANY):
+        write_run(tmp_path / str(count), count)
+        peaks.append(peak_of(tmp_path / str(count)))
+    assert peaks[1] - peaks[0] < MOST_BYTES * (MANY - FEW)
+
+
+@pytest.mark.parametrize("ranks", [3, 8])
+def test_the_report_is_the_same_however_much_is_made_at_once(tmp_path, monkeypatch, write_run,
+        ranks):  # fmt: skip
+    run = tmp_path / "run"
+    write_run(run, 6000, ranks)
+    whole = report_json(build(run))
+    monkeypatch.setattr(lines, "TIMESTAMPS_AT_ONCE", 50)
+    monkeypatch.setattr(messages, "CALLS_AT_ONCE", 3000)
+    monkeypatch.setattr(instances, "ARRIVALS_AT_ONCE", 10)
+    monkeypatch.setattr(output_waiting, "WINDOWS_AT_ONCE", 100)
+    assert report_json(build(run)) == whole
+    monkeypatch.setattr(messages, "CALLS_AT_ONCE", 1)
+    assert report_json(build(run)) == whole
+
+
+@pytest.mark.parametrize("keys", [[], [3], [5, 0, 5, 2], [1 << 40, -7, 1 << 40]])
+def test_keys_are_numbered_as_unique_does(keys):
+    keys = np.array(keys, np.int64)
+    found, at = numbered(keys)
+    expected = np.unique(keys, return_inverse=True)
+    assert found.tolist() == expected[0].tolist()
+    assert at.tolist() == expected[1].tolist()
