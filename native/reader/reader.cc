@@ -90,6 +90,30 @@ WEIR_API int weir_reader_scan(weir_reader* reader, uint32_t threads) {
   });
 }
 
+WEIR_API int weir_reader_syncs(weir_reader* reader) {
+  if (reader->is_scanned || !reader->scanned.syncs.empty()) return 0;
+  return guarded([&] { reader->scanned.syncs = syncs_of(reader->file, reader->index); });
+}
+
+WEIR_API void weir_reader_forget(weir_reader* reader) {
+  reader->scanned.rows = {};
+  reader->scanned.histograms = {};
+}
+
+WEIR_API weir_reader_row* weir_reader_rows_of(const weir_reader* reader, uint32_t first,
+                                              uint32_t end, uint64_t* count) {
+  weir_reader_row* made = nullptr;
+  guarded([&] {
+    const auto rows = rows_of(reader->file, reader->index, reader->names, first, end);
+    made = new weir_reader_row[rows.size() + 1];
+    std::copy(rows.begin(), rows.end(), made);
+    *count = rows.size();
+  });
+  return made;
+}
+
+WEIR_API void weir_reader_free_rows(weir_reader_row* rows) { delete[] rows; }
+
 WEIR_API int weir_reader_times(weir_reader* reader, uint32_t threads) {
   return guarded([&] { find_times(reader->file, reader->index, threads); });
 }

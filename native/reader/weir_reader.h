@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define WEIR_READER_ABI 4
+#define WEIR_READER_ABI 5
 #define WEIR_READER_BINS 36
 #define WEIR_READER_BY_SIZE_LIMIT 1u /* RLIMIT_FSIZE */
 #define WEIR_READER_BY_MEMORY 2u     /* no memory (RLIMIT_AS), or no descriptor to spare */
@@ -191,6 +191,22 @@ void weir_reader_exclude(weir_reader *reader, const uint8_t *excluded, uint64_t 
  * the chunks' times. Idempotent.
  * fails: -1 when memory or threads ran out. */
 int weir_reader_scan(weir_reader *reader, uint32_t threads);
+
+/* The array syncs alone, before a scan: what clocks are aligned by. Nothing to do after a scan.
+ * fails: -1 when memory ran out. */
+int weir_reader_syncs(weir_reader *reader);
+
+/* Frees rows and histograms, which are empty from now on. Nothing that was handed out of them may
+ * be used any more. */
+void weir_reader_forget(weir_reader *reader);
+
+/* The rows of the processes from `first` to before `end`, whether they were forgotten or not, and
+ * whatever other threads do with the reader. *count: how many they are. before: end is at most the
+ * number of processes. cost: a pass over their records.
+ * Returns them, or NULL when memory ran out; weir_reader_free_rows gives them back. */
+weir_reader_row *weir_reader_rows_of(const weir_reader *reader, uint32_t first, uint32_t end,
+                                     uint64_t *count);
+void weir_reader_free_rows(weir_reader_row *rows);
 
 /* The chunks' times alone, without the tables. Nothing to do after a scan, nor after tiles that had
  * a row for each process.

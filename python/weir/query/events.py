@@ -155,7 +155,7 @@ class EventSource:
 
     def _lost_names(self, names: NameTable, numbers: np.ndarray) -> dict[tuple[int, int], int]:
         """Number of each name that is lost, by process and id."""
-        rows = self.file.array("rows")
+        rows = self.file.rows_of(0, len(self.file.processes))
         lost = rows[(rows["file"] != 0) & (self.file.texts_of(rows["process"], rows["file"])
             == LOST)]
         found = name_numbers(self.file, lost, names, numbers).tolist()

@@ -11,7 +11,7 @@ import numpy as np
 
 from weir._native import READER, library_path
 
-ABI = 4
+ABI = 5
 BINS = 36
 ARRAYS = ("chunks", "processes", "texts", "names", "rows", "histograms", "units", "syncs",
     "problems",
@@ -202,6 +202,10 @@ def library() -> c.CDLL:
         "destroy": (None, [c.POINTER(c.c_void_p)]),
         "exclude": (None, [c.c_void_p, c.c_void_p, c.c_uint64]),
         "scan": (c.c_int, [c.c_void_p, c.c_uint32]),
+        "syncs": (c.c_int, [c.c_void_p]),
+        "forget": (None, [c.c_void_p]),
+        "rows_of": (c.c_void_p, [c.c_void_p, c.c_uint32, c.c_uint32, p64]),
+        "free_rows": (None, [c.c_void_p]),
         "get_header": (None, [c.c_void_p, c.POINTER(Header)]),
         "bytes": (c.c_void_p, [c.c_void_p, p64]),
         "get": (c.c_void_p, [c.c_void_p, c.c_uint32, p64, p64]),

@@ -371,7 +371,7 @@ def build(
         for one, left_out in zip(run.steps, of_step):
             reader.expect(one.files, left_out)
     steps = [
-        StepReport(read_step(one, names, reader, left_out), choice, names, phase_rules)
+        StepReport(read_step(one, names, reader, left_out, rank), choice, names, phase_rules)
         for one, left_out in zip(run.steps, of_step)
     ]
     steps.sort(key=lambda one: (one.started_ns, one.name))

@@ -177,7 +177,7 @@ def costs_in(data: StepData, names: NameTable, file: int, labels: Labels, ranks:
         len(here), len(labels.texts), threads_for(trace.header.file_bytes), 0,
         *(one.ctypes.data for one in arrays), *(one.native() for one in sums),
     )  # fmt: skip
-    clock, count = data.lines[file].native(), c.c_uint64(2 * len(trace.array("rows")) + len(here))
+    clock, count = data.lines[file].native(), c.c_uint64(2 * data.sums.rows[file] + len(here))
     rows = np.empty(0, _abi.OUTPUT_COST)
     while len(rows) < count.value:  # names that stand for many files have more than one row each
         rows = np.empty(count.value, _abi.OUTPUT_COST)

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from weir.analysis.columns import starts
+from weir.analysis.in_turn import in_turn
 from weir.analysis.names import NameTable
-from weir.analysis.remote import in_turn, pass_over_records
+from weir.analysis.remote import pass_over_records
 from weir.analysis.step import StepData, name_numbers
 from weir.report.files.last_names import by_last_number, renamed_of
 from weir.report.frame.build import Report, StepReport, figure
