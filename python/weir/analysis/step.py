@@ -78,6 +78,14 @@ class StepData:
         much more than there is of either, so tables use `sums` and `by_node()` where these do."""
         return Columns.joined(list(self.by_node()))
 
+    def where(self, wanted: Callable[[Columns], np.ndarray]) -> Columns:
+        """The rows of `columns` that a mask chooses, without the others in memory. wanted: the mask
+        of any columns, by what the sums by file still tell apart: nothing is read where it chooses
+        none of these."""
+        if not wanted(self.sums.by_file).any():
+            return Columns.empty()
+        return Columns.joined([part.where(wanted(part)) for part in self.by_node()])
+
     def by_node(self) -> Iterator[Columns]:
         """The same, of one trace file after the other. cost: of a step with more than KEPT_ROWS
         rows, a pass over its records."""
@@ -96,12 +104,36 @@ class StepData:
         """Mask of the rows on files that are left out (weir.analysis.exclusion)."""
         return np.isin(columns.name, self.excluded)
 
-    @cached_property
-    def storage(self) -> Columns:
-        """`columns`, with files that are left out as the files that they are."""
+    def as_storage(self, columns: Columns) -> Columns:
+        """Rows with files that are left out as the files that they are."""
         if not len(self.excluded):
-            return self.columns
-        return replace(self.columns, is_file=self.columns.is_file | self.is_excluded(self.columns))
+            return columns
+        return replace(columns, is_file=columns.is_file | self.is_excluded(columns))
+
+    def members_with(self, op: int) -> frozenset[int]:
+        """Members that made calls of an operation."""
+        if op not in self._members_with:
+            seen = self.sums.by_member
+            self._members_with[op] = frozenset(np.unique(seen.member[seen.op == op]).tolist())
+        return self._members_with[op]
+
+    @cached_property
+    def _members_with(self) -> dict[int, frozenset[int]]:
+        return {}
+
+    def of_members(self, members: tuple[int, ...], classes: str) -> Columns:
+        """Rows of `columns` with a name, of some members and classes of operations. cost: a pass
+        over the records of these members, unless all rows are in memory."""
+        parts = []
+        for one in sorted(members):
+            member = self.members[one]
+            process, file = member.process.index, self.files[member.file]
+            made = _columns(file, file.rows_of(process, process + 1), self.lines[member.file],
+                self.members, self.first_member(member.file), self.names,
+                self.name_numbers[member.file])
+            parts.append(made.where(made.by_code(classes) & (made.name != NO_NAME)
+                & (made.layer < EVENTS)))
+        return Columns.joined(parts)
 
     @property
     def has_no_rank(self) -> bool:
@@ -149,7 +181,11 @@ class StepData:
 
     def first_member(self, file: int) -> int:
         """Index of the first process of a file among the members."""
-        return sum(len(one.processes) for one in self.files[:file])
+        return self._first_members[file]
+
+    @cached_property
+    def _first_members(self) -> list[int]:
+        return [0, *np.cumsum([len(one.processes) for one in self.files]).tolist()]
 
     def lost_events_of(self, member: Member) -> int:
         """Calls without a record where records were asked for, and calls of which not even a

@@ -67,7 +67,7 @@ class Callers:
 def labels_of(data: StepData, names: NameTable, behind: Files) -> Labels:
     """Files by the name that they had last, what has them in its name (variables), and streams of
     libweir."""
-    columns, made = data.columns, _Made(names, behind)
+    columns, made = data.sums.by_file, _Made(names, behind)
     written = columns.where((columns.moved > 0) & columns.by_code("W") & columns.is_file)
     every = np.unique(columns.name[columns.is_file & (columns.name != NO_NAME)])
     made.add_files(np.unique(written.name[written.name != NO_NAME]), every)
