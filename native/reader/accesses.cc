@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <tuple>
 #include <unordered_map>
 
 #include "reader/hidden.h"
@@ -17,6 +18,7 @@ namespace {
 // Different sizes and strides of a file that are counted, as many as Darshan counts.
 constexpr size_t kValues = 32;
 constexpr size_t kAhead = 8;    // records between asking for a file's counts and using them
+constexpr size_t kFew = 4;      // of a text and kind, where few are asked for
 constexpr size_t kGiven = 8;    // of which so many are handed out
 constexpr weir_reader_alignment kLostAlignment = {4096, 0};
 
@@ -235,7 +237,7 @@ class OfProcess {
 // Common values of all processes: of each, or those of one text added up.
 class Commons {
  public:
-  Commons(const Names& names, bool by_process) : names_(names), by_process_(by_process) {}
+  Commons(const Names& names, AccessCommons of) : names_(names), of_(of) {}
 
   // first: index of the process's first file among those of all.
   void add(const Accesses& one, uint32_t first, std::vector<weir_reader_common>& out) {
@@ -243,7 +245,7 @@ class Commons {
       const weir_reader_access& of = one.files[common.file];
       common.file += first;
       const uint32_t text = names_.text_of(of.process, of.file);
-      if (!by_process_ && text != Names::kLost) {
+      if (of_ != AccessCommons::by_process && text != Names::kLost) {
         const Key key = {uint64_t(text) << 32 | common.kind, common.value};
         const auto [known, is_new] = at_.try_emplace(key, out.size());
         if (!is_new) {
@@ -264,9 +266,31 @@ class Commons {
   };
 
   const Names& names_;
-  const bool by_process_;
+  const AccessCommons of_;
   std::unordered_map<Key, size_t, Hash> at_;
 };
+
+// The most common ones of each text and kind; those of lost names are of their file.
+void keep_few(const Names& names, Accesses& all) {
+  std::vector<uint64_t> text_of;
+  for (const auto& file : all.files) {
+    const uint32_t text = names.text_of(file.process, file.file);
+    text_of.push_back(text == Names::kLost ? uint64_t{1} << 32 | text_of.size() : text);
+  }
+  const auto group = [&](const auto& one) { return std::tie(text_of[one.file], one.kind); };
+  std::vector<weir_reader_common>& common = all.common;
+  std::sort(common.begin(), common.end(), [&](const auto& a, const auto& b) {
+    if (group(a) != group(b)) return group(a) < group(b);
+    return a.count != b.count ? a.count > b.count : a.value > b.value;
+  });
+  std::vector<weir_reader_common> kept;
+  size_t of_group = 0;
+  for (size_t i = 0; i < common.size(); ++i) {
+    of_group = i != 0 && group(common[i - 1]) == group(common[i]) ? of_group + 1 : 0;
+    if (of_group < kFew) kept.push_back(common[i]);
+  }
+  common = std::move(kept);
+}
 
 }  // namespace
 
@@ -287,12 +311,13 @@ Accesses find_accesses(const Mapping& file, const Index& index, const Names& nam
     of.give(found[process]);
   });
   Accesses all;
-  Commons commons(names, choice.by_process);
+  Commons commons(names, choice.commons);
   for (Accesses& one : found) {
     commons.add(one, uint32_t(all.files.size()), all.common);
     all.files.insert(all.files.end(), one.files.begin(), one.files.end());
     one = {};
   }
+  if (choice.commons == AccessCommons::few_by_text) keep_few(names, all);
   return all;
 }
 

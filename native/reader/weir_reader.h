@@ -214,13 +214,14 @@ void weir_reader_free_rows(weir_reader_row *rows);
 int weir_reader_times(weir_reader *reader, uint32_t threads);
 
 /* How each process accesses each file: the arrays accesses and commons. alignment: of each text.
- * chosen: of each process whether it is looked at; null: all. by_process 0: the common values of
- * processes with one text are added up, under the first of them.
+ * chosen: of each process whether it is looked at; null: all. commons 1: the common values of
+ * each process; 0: those of processes with one text are added up, under the first of them; 2: of
+ * these the four most common of each kind.
  * before: weir_reader_scan or weir_reader_times.
  * fails: -1 when memory or threads ran out. */
 int weir_reader_accesses(weir_reader *reader, const weir_reader_alignment *alignment,
                          uint64_t count, const uint8_t *chosen, uint32_t all_names,
-                         uint32_t by_process, uint32_t threads);
+                         uint32_t commons, uint32_t threads);
 
 /* How much each process received by MPI: the array exchanges. before: weir_reader_scan or
  * weir_reader_times. cost: one pass over all records.

@@ -227,7 +227,7 @@ COUNTED = 16384 + 64  # a histogram, its counter; a histogram, its counter
         (CHUNK + 24, "<I", 31, "chunk whose entry size does not fit its kind at byte 8192"),
         (CHUNK + 32, "<Q", 1 << 62,
             "chunk that claims more entries than it has room for at byte 8192"),
-        (CHUNK + 4096 + 64 + 28, "<B", 250,
+        (CHUNK + 4096 + 64 + 28, "<B", 254,
             "record of an operation that this version does not know at byte 12352"),
         (CHUNK + 4096 + 64 + 29, "<B", 12, "record of a layer that does not exist at byte 12352"),
         (CHUNK + 4096 + 64, "<Q", 2**63, "record whose time is impossible at byte 12352"),

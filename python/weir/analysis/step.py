@@ -28,7 +28,7 @@ from weir.trace.file import LOST, FileReader, threads_for
 from weir.trace.ops import EVENTS
 from weir.trace.process import LEVELS
 
-KEPT_ROWS = 1 << 18  # of the reader: of a step with more they are read again where they are needed
+KEPT_ROWS = 1 << 18  # of the reader: of a step with more they are read again where needed
 _LAUNCHERS = re.compile(
     r"(mpirun|mpiexec|orterun|prterun|orted|prted|prte|hydra_pmi_proxy|hydra_bstrap_proxy|srun)([._-].*)?"
 )

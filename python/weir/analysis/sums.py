@@ -87,7 +87,7 @@ class Summing:
     def __init__(self, members: Sequence[_Member], classes: Classes):
         self._classes = classes
         self._numbers = np.array([one.number for one in members], np.int32)
-        self._is_spread = _spread(members)
+        self._is_spread = spread_numbers(members)
         self._by_file = Folding(_BY_FILE)
         self._by_member: list[Columns] = []
         self._layered: list[Columns] = []
@@ -169,7 +169,7 @@ class Folding:
         return Columns.joined(self._parts)
 
 
-def _spread(members: Sequence[_Member]) -> np.ndarray:
+def spread_numbers(members: Sequence[_Member]) -> np.ndarray:
     """Numbers of ranks that have members in several files."""
     if not members:
         return np.zeros(0, np.int64)

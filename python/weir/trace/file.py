@@ -162,18 +162,18 @@ class TraceFile:
         return self
 
     def accesses(
-        self, alignment: np.ndarray, chosen: np.ndarray, all_names: bool, by_process: bool,
+        self, alignment: np.ndarray, chosen: np.ndarray, all_names: bool, commons: int,
         threads: int = 1,
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """How the chosen processes access each file, and the common sizes and strides: the arrays
         `accesses` and `commons`, copied. alignment: of the file of each text (_abi.ALIGNMENT).
-        by_process: common values of each process, not of each text. cost: one pass over all
-        records."""
+        commons: 0 all common values of each text, 1 of each process, 2 four of each text. cost:
+        one pass over all records."""
         wanted = np.ascontiguousarray(alignment, _abi.ALIGNMENT)
         mask = np.ascontiguousarray(chosen, np.uint8)
         made = _abi.accesses_function()(
             self.handle, wanted.ctypes.data, len(wanted), mask.ctypes.data, int(all_names),
-            int(by_process), threads,
+            commons, threads,
         )  # fmt: skip
         if made != 0:
             raise MemoryError(f"{self.path}: not enough memory for the accesses of its files")
