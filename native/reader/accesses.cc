@@ -83,6 +83,7 @@ struct File {
   int64_t last_byte[2] = {0, 0};
   bool is_first[2] = {true, true};
   int last_way = -1;
+  bool counts_values = true;
   Stream stream;
   Counts sizes[2], strides[2], backward[2];  // backward: distances without their sign
 };
@@ -102,7 +103,7 @@ void transfer(File& file, size_t way, const Words& record, uint64_t offset) {
   sums.longest_ticks[way] = std::max(sums.longest_ticks[way], record.duration());
   sums.switches += file.last_way >= 0 && file.last_way != int(way);
   file.last_way = int(way);
-  file.sizes[way].add(size);
+  if (file.counts_values) file.sizes[way].add(size);
   if (offset == wire::kUnknownOffset) {
     ++sums.unknown[way];
     return;
@@ -113,10 +114,10 @@ void transfer(File& file, size_t way, const Words& record, uint64_t offset) {
   if (file.is_first[way]) {
     ++sums.first[way];
   } else if (at > last + 1) {
-    file.strides[way].add(uint64_t(at - last - 1));
+    if (file.counts_values) file.strides[way].add(uint64_t(at - last - 1));
   } else if (at == last + 1) {
     ++sums.adjacent[way];
-  } else {
+  } else if (file.counts_values) {
     file.backward[way].add(uint64_t(last + 1 - at));
   }
   file.is_first[way] = false;
@@ -135,12 +136,13 @@ void opened(File& file) {
 
 class OfProcess {
  public:
-  OfProcess(const Names& names, std::span<const weir_reader_alignment> alignment, bool all_names,
-            uint32_t process, uint64_t created)
+  OfProcess(const Names& names, std::span<const weir_reader_alignment> alignment,
+            const AccessChoice& choice, uint32_t process, uint64_t created)
       : names_(names),
         alignment_(alignment),
         hidden_(names, process),
-        all_names_(all_names),
+        all_names_(choice.all_names),
+        counts_values_(choice.commons != AccessCommons::none),
         process_(process),
         created_(created) {}
 
@@ -215,6 +217,7 @@ class OfProcess {
       dense_[id] = uint32_t(files_.size());
     }
     File& made = files_.emplace_back();
+    made.counts_values = counts_values_;
     made.sums.process = process_;
     made.sums.file = id;
     made.sums.begin[0] = made.sums.begin[1] = ~uint64_t{0};
@@ -226,7 +229,7 @@ class OfProcess {
   const Names& names_;
   std::span<const weir_reader_alignment> alignment_;
   const Hidden hidden_;
-  const bool all_names_;
+  const bool all_names_, counts_values_;
   const uint32_t process_;
   const uint64_t created_;
   std::deque<File> files_;
@@ -302,8 +305,7 @@ Accesses find_accesses(const Mapping& file, const Index& index, const Names& nam
   each_in_parallel(threads, chunks.size(), [&](size_t, size_t process) {
     if (chunks[process].empty()) return;
     if (process < choice.processes.size() && choice.processes[process] == 0) return;
-    OfProcess of(names, alignment, choice.all_names, uint32_t(process),
-                 index.header.created_ticks);
+    OfProcess of(names, alignment, choice, uint32_t(process), index.header.created_ticks);
     for (InOrder records(file, chunks[process]); !records.is_over(); records.next()) {
       if (const char* const ahead = records.ahead(kAhead)) of.prefetch(Words::load(ahead));
       of.take(records.record());

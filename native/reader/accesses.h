@@ -18,8 +18,8 @@ struct Accesses {
 
 // What common values are of: those of processes with one text are added up, and stand with the
 // first of them that has some; or of each process; or as first, and of each text and kind the four
-// most common.
-enum class AccessCommons : uint32_t { by_text, by_process, few_by_text };
+// most common; or there are none, and strided, backward and random calls are not counted either.
+enum class AccessCommons : uint32_t { by_text, by_process, few_by_text, none };
 
 // Whose accesses are found.
 struct AccessChoice {

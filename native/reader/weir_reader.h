@@ -216,7 +216,8 @@ int weir_reader_times(weir_reader *reader, uint32_t threads);
 /* How each process accesses each file: the arrays accesses and commons. alignment: of each text.
  * chosen: of each process whether it is looked at; null: all. commons 1: the common values of
  * each process; 0: those of processes with one text are added up, under the first of them; 2: of
- * these the four most common of each kind.
+ * these the four most common of each kind; 3: none, and strided, backward and random
+ * calls are not counted either, which costs much less.
  * before: weir_reader_scan or weir_reader_times.
  * fails: -1 when memory or threads ran out. */
 int weir_reader_accesses(weir_reader *reader, const weir_reader_alignment *alignment,

@@ -167,8 +167,8 @@ class TraceFile:
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """How the chosen processes access each file, and the common sizes and strides: the arrays
         `accesses` and `commons`, copied. alignment: of the file of each text (_abi.ALIGNMENT).
-        commons: 0 all common values of each text, 1 of each process, 2 four of each text. cost:
-        one pass over all records."""
+        commons: 0 all common values of each text, 1 of each process, 2 four of each text, 3 none,
+        and neither strided, backward and random calls. cost: one pass over all records."""
         wanted = np.ascontiguousarray(alignment, _abi.ALIGNMENT)
         mask = np.ascontiguousarray(chosen, np.uint8)
         made = _abi.accesses_function()(
