@@ -232,6 +232,7 @@ def _sums(
 ) -> Sums:  # fmt: skip
     """Scans the files. Their rows and histograms stay where they are few."""
     summing, first, rows, kept = Summing(members, classes_of(members, rank)), 0, 0, []
+    known = len(names.names)
     pieces = [(file, max(1, threads_for(file.header.file_bytes) // len(files))) for file in files]
     for index, file in enumerate(in_turn(TraceFile.scan, pieces)):
         summing.add(
@@ -245,7 +246,7 @@ def _sums(
             while kept:
                 kept.pop().forget()
         file.leave()
-    return summing.sums()
+    return summing.sums(has_lost_names=len(names.names) > known)
 
 
 def _excluded(

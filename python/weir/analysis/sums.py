@@ -70,7 +70,7 @@ class Sums:
     names. layered: rows of event layers and notes, of each process and file. files_of: by number of
     a rank, names that it opened, read or wrote. histograms: of classes (HISTOGRAM). counts: rows of
     I/O of each class, by the member that stands for it: on others than files, and on files. rows:
-    of each trace file."""
+    of each trace file. has_lost_names: whether rows have names that the trace does not have."""
 
     by_file: Columns
     by_member: Columns
@@ -79,6 +79,7 @@ class Sums:
     histograms: np.ndarray
     counts: dict[int, tuple[int, int]]
     rows: tuple[int, ...]
+    has_lost_names: bool
 
 
 class Summing:
@@ -137,7 +138,7 @@ class Summing:
         its, count = np.unique(numbers[~is_spread], return_counts=True)
         self._files_of |= dict(zip(its.tolist(), count.tolist()))
 
-    def sums(self) -> Sums:
+    def sums(self, has_lost_names: bool) -> Sums:
         spread, count = np.unique(np.unique(np.concatenate(self._used)) >> 32, return_counts=True)
         members = [replace(one, name=np.full(len(one.member), NO_NAME, np.int32))
             for one in self._by_member]
@@ -145,7 +146,7 @@ class Summing:
             self._by_file.folded(), Columns.joined(members), Columns.joined(self._layered),
             self._files_of | dict(zip(spread.tolist(), count.tolist())), self._histograms[0],
             {member: tuple(map(int, one)) for member, one in self._counts.items()},
-            tuple(self._rows),
+            tuple(self._rows), has_lost_names,
         )  # fmt: skip
 
 
