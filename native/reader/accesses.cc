@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <tuple>
 #include <unordered_map>
 
 #include "reader/hidden.h"
@@ -17,6 +18,7 @@ namespace {
 // Different sizes and strides of a file that are counted, as many as Darshan counts.
 constexpr size_t kValues = 32;
 constexpr size_t kAhead = 8;    // records between asking for a file's counts and using them
+constexpr size_t kFew = 4;      // of a text and kind, where few are asked for
 constexpr size_t kGiven = 8;    // of which so many are handed out
 constexpr weir_reader_alignment kLostAlignment = {4096, 0};
 
@@ -81,6 +83,7 @@ struct File {
   int64_t last_byte[2] = {0, 0};
   bool is_first[2] = {true, true};
   int last_way = -1;
+  bool counts_values = true;
   Stream stream;
   Counts sizes[2], strides[2], backward[2];  // backward: distances without their sign
 };
@@ -100,7 +103,7 @@ void transfer(File& file, size_t way, const Words& record, uint64_t offset) {
   sums.longest_ticks[way] = std::max(sums.longest_ticks[way], record.duration());
   sums.switches += file.last_way >= 0 && file.last_way != int(way);
   file.last_way = int(way);
-  file.sizes[way].add(size);
+  if (file.counts_values) file.sizes[way].add(size);
   if (offset == wire::kUnknownOffset) {
     ++sums.unknown[way];
     return;
@@ -111,10 +114,10 @@ void transfer(File& file, size_t way, const Words& record, uint64_t offset) {
   if (file.is_first[way]) {
     ++sums.first[way];
   } else if (at > last + 1) {
-    file.strides[way].add(uint64_t(at - last - 1));
+    if (file.counts_values) file.strides[way].add(uint64_t(at - last - 1));
   } else if (at == last + 1) {
     ++sums.adjacent[way];
-  } else {
+  } else if (file.counts_values) {
     file.backward[way].add(uint64_t(last + 1 - at));
   }
   file.is_first[way] = false;
@@ -133,12 +136,13 @@ void opened(File& file) {
 
 class OfProcess {
  public:
-  OfProcess(const Names& names, std::span<const weir_reader_alignment> alignment, bool all_names,
-            uint32_t process, uint64_t created)
+  OfProcess(const Names& names, std::span<const weir_reader_alignment> alignment,
+            const AccessChoice& choice, uint32_t process, uint64_t created)
       : names_(names),
         alignment_(alignment),
         hidden_(names, process),
-        all_names_(all_names),
+        all_names_(choice.all_names),
+        counts_values_(choice.commons != AccessCommons::none),
         process_(process),
         created_(created) {}
 
@@ -213,6 +217,7 @@ class OfProcess {
       dense_[id] = uint32_t(files_.size());
     }
     File& made = files_.emplace_back();
+    made.counts_values = counts_values_;
     made.sums.process = process_;
     made.sums.file = id;
     made.sums.begin[0] = made.sums.begin[1] = ~uint64_t{0};
@@ -224,7 +229,7 @@ class OfProcess {
   const Names& names_;
   std::span<const weir_reader_alignment> alignment_;
   const Hidden hidden_;
-  const bool all_names_;
+  const bool all_names_, counts_values_;
   const uint32_t process_;
   const uint64_t created_;
   std::deque<File> files_;
@@ -235,7 +240,7 @@ class OfProcess {
 // Common values of all processes: of each, or those of one text added up.
 class Commons {
  public:
-  Commons(const Names& names, bool by_process) : names_(names), by_process_(by_process) {}
+  Commons(const Names& names, AccessCommons of) : names_(names), of_(of) {}
 
   // first: index of the process's first file among those of all.
   void add(const Accesses& one, uint32_t first, std::vector<weir_reader_common>& out) {
@@ -243,7 +248,7 @@ class Commons {
       const weir_reader_access& of = one.files[common.file];
       common.file += first;
       const uint32_t text = names_.text_of(of.process, of.file);
-      if (!by_process_ && text != Names::kLost) {
+      if (of_ != AccessCommons::by_process && text != Names::kLost) {
         const Key key = {uint64_t(text) << 32 | common.kind, common.value};
         const auto [known, is_new] = at_.try_emplace(key, out.size());
         if (!is_new) {
@@ -264,9 +269,31 @@ class Commons {
   };
 
   const Names& names_;
-  const bool by_process_;
+  const AccessCommons of_;
   std::unordered_map<Key, size_t, Hash> at_;
 };
+
+// The most common ones of each text and kind; those of lost names are of their file.
+void keep_few(const Names& names, Accesses& all) {
+  std::vector<uint64_t> text_of;
+  for (const auto& file : all.files) {
+    const uint32_t text = names.text_of(file.process, file.file);
+    text_of.push_back(text == Names::kLost ? uint64_t{1} << 32 | text_of.size() : text);
+  }
+  const auto group = [&](const auto& one) { return std::tie(text_of[one.file], one.kind); };
+  std::vector<weir_reader_common>& common = all.common;
+  std::sort(common.begin(), common.end(), [&](const auto& a, const auto& b) {
+    if (group(a) != group(b)) return group(a) < group(b);
+    return a.count != b.count ? a.count > b.count : a.value > b.value;
+  });
+  std::vector<weir_reader_common> kept;
+  size_t of_group = 0;
+  for (size_t i = 0; i < common.size(); ++i) {
+    of_group = i != 0 && group(common[i - 1]) == group(common[i]) ? of_group + 1 : 0;
+    if (of_group < kFew) kept.push_back(common[i]);
+  }
+  common = std::move(kept);
+}
 
 }  // namespace
 
@@ -278,8 +305,7 @@ Accesses find_accesses(const Mapping& file, const Index& index, const Names& nam
   each_in_parallel(threads, chunks.size(), [&](size_t, size_t process) {
     if (chunks[process].empty()) return;
     if (process < choice.processes.size() && choice.processes[process] == 0) return;
-    OfProcess of(names, alignment, choice.all_names, uint32_t(process),
-                 index.header.created_ticks);
+    OfProcess of(names, alignment, choice, uint32_t(process), index.header.created_ticks);
     for (InOrder records(file, chunks[process]); !records.is_over(); records.next()) {
       if (const char* const ahead = records.ahead(kAhead)) of.prefetch(Words::load(ahead));
       of.take(records.record());
@@ -287,12 +313,13 @@ Accesses find_accesses(const Mapping& file, const Index& index, const Names& nam
     of.give(found[process]);
   });
   Accesses all;
-  Commons commons(names, choice.by_process);
+  Commons commons(names, choice.commons);
   for (Accesses& one : found) {
     commons.add(one, uint32_t(all.files.size()), all.common);
     all.files.insert(all.files.end(), one.files.begin(), one.files.end());
     one = {};
   }
+  if (choice.commons == AccessCommons::few_by_text) keep_few(names, all);
   return all;
 }
 

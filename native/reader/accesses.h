@@ -16,12 +16,16 @@ struct Accesses {
   std::vector<weir_reader_common> common;  // by index in `files`
 };
 
-// Whose accesses are found. by_process: also the common values of each process; otherwise those of
-// processes with one text are added up, and stand with the first of them that has some.
+// What common values are of: those of processes with one text are added up, and stand with the
+// first of them that has some; or of each process; or as first, and of each text and kind the four
+// most common; or there are none, and strided, backward and random calls are not counted either.
+enum class AccessCommons : uint32_t { by_text, by_process, few_by_text, none };
+
+// Whose accesses are found.
 struct AccessChoice {
   std::span<const uint8_t> processes;  // 0: not this one; empty: all
   bool all_names = false;
-  bool by_process = false;
+  AccessCommons commons = AccessCommons::by_text;
 };
 
 // Reads and writes of the lowest level seen, in the order in which they ended in their process.

@@ -90,18 +90,42 @@ WEIR_API int weir_reader_scan(weir_reader* reader, uint32_t threads) {
   });
 }
 
+WEIR_API int weir_reader_syncs(weir_reader* reader) {
+  if (reader->is_scanned || !reader->scanned.syncs.empty()) return 0;
+  return guarded([&] { reader->scanned.syncs = syncs_of(reader->file, reader->index); });
+}
+
+WEIR_API void weir_reader_forget(weir_reader* reader) {
+  reader->scanned.rows = std::vector<weir_reader_row>();  // {} would keep the memory
+  reader->scanned.histograms = std::vector<weir_reader_histogram>();
+}
+
+WEIR_API weir_reader_row* weir_reader_rows_of(const weir_reader* reader, uint32_t first,
+                                              uint32_t end, uint64_t* count) {
+  weir_reader_row* made = nullptr;
+  guarded([&] {
+    const auto rows = rows_of(reader->file, reader->index, reader->names, first, end);
+    made = new weir_reader_row[rows.size() + 1];
+    std::copy(rows.begin(), rows.end(), made);
+    *count = rows.size();
+  });
+  return made;
+}
+
+WEIR_API void weir_reader_free_rows(weir_reader_row* rows) { delete[] rows; }
+
 WEIR_API int weir_reader_times(weir_reader* reader, uint32_t threads) {
   return guarded([&] { find_times(reader->file, reader->index, threads); });
 }
 
 WEIR_API int weir_reader_accesses(weir_reader* reader, const weir_reader_alignment* alignment,
                                   uint64_t count, const uint8_t* chosen, uint32_t all_names,
-                                  uint32_t by_process, uint32_t threads) {
+                                  uint32_t commons, uint32_t threads) {
   return guarded([&] {
     const size_t processes = chosen == nullptr ? 0 : reader->index.processes.size();
     reader->accesses =
         find_accesses(reader->file, reader->index, reader->names, {alignment, count},
-                      {{chosen, processes}, all_names != 0, by_process != 0}, threads);
+                      {{chosen, processes}, all_names != 0, AccessCommons(commons)}, threads);
   });
 }
 
@@ -113,7 +137,7 @@ WEIR_API int weir_reader_exchanges(weir_reader* reader, uint32_t threads) {
 WEIR_API void weir_reader_leave(weir_reader* reader) {
   reader->file.leave(0, reader->file.size());
   reader->accesses = {};
-  reader->exchanges = {};
+  reader->exchanges = std::vector<weir_reader_exchange>();
 }
 
 WEIR_API void weir_reader_get_header(const weir_reader* reader, weir_reader_header* out) {

@@ -16,12 +16,15 @@ namespace {
 
 constexpr size_t kAhead = 12;  // records between asking for a slot and using it
 
-// The records and counters of some processes, chunk by chunk in the order of the file.
+// The records and counters of some processes, chunk by chunk in the order of the file. tables: of
+// the processes from `first` on, with room for those that are taken.
 class Scan {
  public:
-  Scan(const Mapping& file, Index& index, const Names& names, std::vector<SlotTable>& tables)
-      : file_(file), index_(index), names_(names), tables_(tables) {}
+  Scan(const Mapping& file, const Index& index, const Names& names, std::vector<SlotTable>& tables,
+       uint32_t first = 0)
+      : file_(file), index_(index), names_(names), tables_(tables), first_(first) {}
 
+  // Fills in the chunk's times and order.
   void take(weir_reader_chunk& chunk) {
     if (chunk.kind == uint32_t(wire::Kind::kEvents)) events(chunk);
     if (chunk.kind == uint32_t(wire::Kind::kCounters)) counters(chunk);
@@ -29,7 +32,12 @@ class Scan {
   }
 
   // What was found, behind what others have found.
-  void give(Scanned& all, std::vector<weir_reader_problem>& problems) const {
+  void give(Scanned& all, std::vector<weir_reader_problem>& problems,
+            std::vector<weir_reader_process>& processes) const {
+    for (const auto& [process, counts] : counts_) {
+      processes[process].events += counts.events;
+      processes[process].counted = counts.counted;
+    }
     all.histograms.insert(all.histograms.end(), histograms_.begin(), histograms_.end());
     const auto units = units_.sorted();
     all.units.insert(all.units.end(), units.begin(), units.end());
@@ -39,7 +47,7 @@ class Scan {
 
  private:
   void events(weir_reader_chunk& chunk) {
-    SlotTable& table = tables_[chunk.process];
+    SlotTable& table = tables_[chunk.process - first_];
     const char* at = file_.data() + chunk.offset + sizeof(wire::ChunkHeader);
     const uint64_t created = index_.header.created_ticks, count = chunk.entries;
     hole_ = kNoHole;
@@ -78,7 +86,7 @@ class Scan {
       if (key::layer(key) == uint8_t(wire::Layer::fortran)) units_.add(chunk.process, key, record);
     }
     times.give(chunk);
-    index_.processes[chunk.process].events += events;
+    counts_[chunk.process].events += events;
   }
 
   void add(Slot& slot, const Words& record, uint64_t duration, const char* at) {
@@ -168,13 +176,13 @@ class Scan {
     if (counter.calls == 0 || counter.op == wire::Op::kNone) return nullptr;
     const uint64_t key =
         key::of(counter.file, uint8_t(counter.op), uint8_t(counter.layer), counter.flags);
-    Slot* slot = slot_of(tables_[process], process, key);
+    Slot* slot = slot_of(tables_[process - first_], process, key);
     if (slot == nullptr) {
       problems_.add(Reason::counter_key, offset_of(at), sizeof counter);
       return nullptr;
     }
     add(*slot, counter, at);
-    sum(index_.processes[process].counted, counter.calls, at);
+    sum(counts_[process].counted, counter.calls, at);
     return slot;
   }
 
@@ -216,12 +224,18 @@ class Scan {
 
   uint64_t offset_of(const char* at) const { return uint64_t(at - file_.data()); }
 
+  struct Counts {
+    uint64_t events = 0, counted = 0;
+  };
+
   const Mapping& file_;
-  Index& index_;
+  const Index& index_;
   static constexpr uint64_t kNoHole = ~uint64_t{0};
   uint64_t hole_ = kNoHole;  // in the chunk at hand, the first record that was not written
   const Names& names_;
   std::vector<SlotTable>& tables_;  // others use those of their processes meanwhile
+  const uint32_t first_;
+  std::unordered_map<uint32_t, Counts> counts_;  // by process
   Problems problems_;
   std::vector<weir_reader_sync> syncs_;
   std::deque<weir_reader_histogram> histograms_;  // slots point into it
@@ -229,12 +243,13 @@ class Scan {
   Units units_;
 };
 
-std::vector<weir_reader_row> rows_of(const std::vector<SlotTable>& tables) {
+// first: the process of the first table.
+std::vector<weir_reader_row> rows_of(const std::vector<SlotTable>& tables, uint32_t first) {
   std::vector<weir_reader_row> rows;
-  for (uint32_t process = 0; process < tables.size(); ++process) {
-    for (const Slot& slot : tables[process].slots()) {
+  for (uint32_t at = 0; at < tables.size(); ++at) {
+    for (const Slot& slot : tables[at].slots()) {
       if (slot.calls == 0) continue;
-      rows.push_back({process, key::file(slot.key), key::op(slot.key), key::layer(slot.key),
+      rows.push_back({first + at, key::file(slot.key), key::op(slot.key), key::layer(slot.key),
                       key::flags(slot.key), slot.histogram->is_file, 0, slot.calls, slot.bytes,
                       slot.ticks, slot.errors, slot.first, slot.last});
     }
@@ -280,11 +295,40 @@ Scanned scan(const Mapping& file, Index& index, const Names& names, Problems& pr
   index.has_times = true;
   Scanned all;
   std::vector<weir_reader_problem> found;
-  for (const Scan& one : scans) one.give(all, found);
+  for (const Scan& one : scans) one.give(all, found, index.processes);
   problems.add(std::move(found));
-  all.rows = rows_of(tables);
+  all.rows = rows_of(tables, 0);
   put_in_order(all);
   return all;
+}
+
+std::vector<weir_reader_row> rows_of(const Mapping& file, const Index& index, const Names& names,
+                                     uint32_t first, uint32_t end) {
+  std::vector<SlotTable> tables(end - first);
+  Scan scan(file, index, names, tables, first);
+  for (weir_reader_chunk chunk : index.chunks) {
+    if (chunk.process >= first && chunk.process < end) scan.take(chunk);
+  }
+  return rows_of(tables, first);
+}
+
+std::vector<weir_reader_sync> syncs_of(const Mapping& file, const Index& index) {
+  std::vector<weir_reader_sync> syncs;
+  for (const auto& chunk : index.chunks) {
+    if (chunk.kind != uint32_t(wire::Kind::kEvents)) continue;
+    const char* at = file.data() + chunk.offset + sizeof(wire::ChunkHeader);
+    for (uint64_t i = 0; i < chunk.entries; ++i, at += sizeof(Words)) {
+      if (kOps[uint8_t(Words::word(at + 24) >> 32)].treatment != Treatment::sync) [[likely]]
+        continue;
+      const Words record = Words::load(at);
+      if (plausible_time(record.start(), index.header.created_ticks))
+        syncs.push_back({chunk.process, record.file(), record.size(), record.start()});
+    }
+    file.leave_around(chunk.offset, chunk.size_bytes);
+  }
+  std::stable_sort(syncs.begin(), syncs.end(),
+                   [](const auto& a, const auto& b) { return a.process < b.process; });
+  return syncs;
 }
 
 }  // namespace weir::reader

@@ -22,4 +22,13 @@ struct Scanned {
 Scanned scan(const Mapping& file, Index& index, const Names& names, Problems& problems,
              unsigned threads);
 
+// The rows of the processes from `first` to before `end`, once more.
+// cost: a pass over their records. before: end is at most the number of processes.
+std::vector<weir_reader_row> rows_of(const Mapping& file, const Index& index, const Names& names,
+                                     uint32_t first, uint32_t end);
+
+// The syncs alone, as scan() finds them.
+// cost: a pass over one word of each record.
+std::vector<weir_reader_sync> syncs_of(const Mapping& file, const Index& index);
+
 }  // namespace weir::reader

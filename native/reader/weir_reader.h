@@ -192,19 +192,37 @@ void weir_reader_exclude(weir_reader *reader, const uint8_t *excluded, uint64_t 
  * fails: -1 when memory or threads ran out. */
 int weir_reader_scan(weir_reader *reader, uint32_t threads);
 
+/* The array syncs alone, before a scan: what clocks are aligned by. Nothing to do after a scan.
+ * fails: -1 when memory ran out. */
+int weir_reader_syncs(weir_reader *reader);
+
+/* Frees rows and histograms, which are empty from now on. Nothing that was handed out of them may
+ * be used any more. */
+void weir_reader_forget(weir_reader *reader);
+
+/* The rows of the processes from `first` to before `end`, whether they were forgotten or not, and
+ * whatever other threads do with the reader. *count: how many they are. before: end is at most the
+ * number of processes. cost: a pass over their records.
+ * Returns them, or NULL when memory ran out; weir_reader_free_rows gives them back. */
+weir_reader_row *weir_reader_rows_of(const weir_reader *reader, uint32_t first, uint32_t end,
+                                     uint64_t *count);
+void weir_reader_free_rows(weir_reader_row *rows);
+
 /* The chunks' times alone, without the tables. Nothing to do after a scan, nor after tiles that had
  * a row for each process.
  * fails: -1 when memory or threads ran out. */
 int weir_reader_times(weir_reader *reader, uint32_t threads);
 
 /* How each process accesses each file: the arrays accesses and commons. alignment: of each text.
- * chosen: of each process whether it is looked at; null: all. by_process 0: the common values of
- * processes with one text are added up, under the first of them.
+ * chosen: of each process whether it is looked at; null: all. commons 1: the common values of
+ * each process; 0: those of processes with one text are added up, under the first of them; 2: of
+ * these the four most common of each kind; 3: none, and strided, backward and random
+ * calls are not counted either, which costs much less.
  * before: weir_reader_scan or weir_reader_times.
  * fails: -1 when memory or threads ran out. */
 int weir_reader_accesses(weir_reader *reader, const weir_reader_alignment *alignment,
                          uint64_t count, const uint8_t *chosen, uint32_t all_names,
-                         uint32_t by_process, uint32_t threads);
+                         uint32_t commons, uint32_t threads);
 
 /* How much each process received by MPI: the array exchanges. before: weir_reader_scan or
  * weir_reader_times. cost: one pass over all records.

@@ -144,13 +144,29 @@ def numbered(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return found, at.astype(np.int32)
 
 
+def grouped(*keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The order of rows by these keys, and where each combination of them begins in it; before: at
+    least one row. Rows of one combination stay in their order."""
+    lows = [int(key.min()) for key in keys]
+    widths = [(int(key.max()) - low).bit_length() for key, low in zip(keys, lows)]
+    if sum(widths) > 63:
+        order = np.lexsort(keys[::-1])
+        return order, starts(*(key[order] for key in keys))
+    packed = np.zeros(len(keys[0]), np.int64)  # one sort of one column
+    for key, low, width in zip(keys, lows, widths):
+        packed <<= width
+        packed |= key.astype(np.int64) - low
+    order = np.argsort(packed, kind="stable")
+    return order, starts(packed[order])
+
+
 def merged(columns: Columns, *keys: str) -> Columns:
     """Rows added up over everything but `keys`; the other columns hold the value of one of the
     rows."""
     if not len(columns):
         return columns
-    ordered = columns.where(np.lexsort([getattr(columns, key) for key in reversed(keys)]))
-    begins = starts(*(getattr(ordered, key) for key in keys))
+    order, begins = grouped(*(getattr(columns, key) for key in keys))
+    ordered = columns.where(order)
     return replace(
         ordered.where(begins),
         **{name: np.add.reduceat(getattr(ordered, name), begins) for name in INTEGERS},

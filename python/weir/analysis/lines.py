@@ -201,9 +201,7 @@ def call_rows(data: StepData, names: NameTable, line: LineOf) -> CallRows:
     for index in line.members:
         one = data.members[index]
         file = data.files[one.file]
-        rows = file.array("rows")
-        begin, end = np.searchsorted(rows["process"], [one.process.index, one.process.index + 1])
-        rows = rows[begin:end]
+        rows = file.rows_of(one.process.index, one.process.index + 1)
         code = codes[rows["op"]]
         kept = (code != 0) & (code != ord("X")) & (rows["layer"] <= MPI) & (rows["is_file"] != 0)
         kept &= (rows["flags"] & NESTED) == 0

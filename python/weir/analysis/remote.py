@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import functools
 import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -70,20 +69,6 @@ def for_each(function: Callable[..., Answer], data: StepData, names: NameTable,
     with ThreadPoolExecutor(max_workers=workers) as pool:
         found = pool.map(lambda share: [function(data, names, *one) for one in share], shares)
         return [answer for share in found for answer in share]
-
-
-def in_turn(function: Callable[..., Answer], pieces: Iterable[tuple]) -> Iterator[Answer]:
-    """function(*piece) of each piece in their order, some at once in threads of this process; no
-    more answers wait than there are processors."""
-    most = os.cpu_count() or 1
-    waiting: deque[Future[Answer]] = deque()
-    with ThreadPoolExecutor(max_workers=most) as pool:
-        for piece in pieces:
-            if len(waiting) == most:
-                yield waiting.popleft().result()
-            waiting.append(pool.submit(function, *piece))
-        while waiting:
-            yield waiting.popleft().result()
 
 
 Pass = TypeVar("Pass", bound=Callable[..., Any])  # its first argument is the step

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -18,14 +18,17 @@ from weir.analysis.alignment import Alignment, align
 from weir.analysis.clock import Line, node_line
 from weir.analysis.columns import Columns
 from weir.analysis.exclusion import Exclusion
+from weir.analysis.in_turn import in_turn
 from weir.analysis.names import NO_NAME, NameTable, fold
 from weir.analysis.ranks import FIRST_NAMED, NO_RANK, RankNames
+from weir.analysis.sums import Summing, Sums, classes_of
 from weir.analysis.worlds import World, Worlds, program_of, worlds_of
 from weir.trace import DamagedFile, Problem, Process, Step, TraceFile
 from weir.trace.file import LOST, FileReader, threads_for
 from weir.trace.ops import EVENTS
 from weir.trace.process import LEVELS
 
+KEPT_ROWS = 1 << 18  # of the reader: of a step with more they are read again where needed
 _LAUNCHERS = re.compile(
     r"(mpirun|mpiexec|orterun|prterun|orted|prted|prte|hydra_pmi_proxy|hydra_bstrap_proxy|srun)([._-].*)?"
 )
@@ -57,24 +60,80 @@ class StepData:
     alignments: tuple[Alignment, ...]
     members: tuple[Member, ...]
     worlds: tuple[World, ...]
-    columns: Columns
-    # what event layers saw and what was noted of layers: in no total (docs/formats/trace.md,
-    # section 3.5)
-    layered: Columns
+    sums: Sums
     name_numbers: tuple[np.ndarray, ...]
     problems: tuple[Problem, ...]
+    names: NameTable = field(repr=False)
     excluded: np.ndarray = field(default_factory=lambda: np.empty(0, np.int32))  # numbers of names
+
+    @property
+    def layered(self) -> Columns:
+        """What event layers saw and what was noted of layers: in no total (docs/formats/trace.md,
+        section 3.5)."""
+        return self.sums.layered
+
+    @cached_property
+    def columns(self) -> Columns:
+        """A row for each process, file and operation: of many ranks that have many files in common
+        much more than there is of either, so tables use `sums` and `by_node()` where these do."""
+        return Columns.joined(list(self.by_node()))
+
+    def where(self, wanted: Callable[[Columns], np.ndarray]) -> Columns:
+        """The rows of `columns` that a mask chooses, without the others in memory. wanted: the mask
+        of any columns, by what the sums by file still tell apart: nothing is read where it chooses
+        none of these."""
+        if not wanted(self.sums.by_file).any():
+            return Columns.empty()
+        return Columns.joined([part.where(wanted(part)) for part in self.by_node()])
+
+    def by_node(self) -> Iterator[Columns]:
+        """The same, of one trace file after the other. cost: of a step with more than KEPT_ROWS
+        rows, a pass over its records."""
+        if "columns" in vars(self):
+            ends = np.cumsum([len(file.processes) for file in self.files])
+            limits = [0, *np.searchsorted(self.columns.member, ends).tolist()]
+            yield from (self.columns.where(slice(*one)) for one in zip(limits, limits[1:]))
+            return
+        pieces = [(file, 0, len(file.processes)) for file in self.files]
+        for index, rows in enumerate(in_turn(TraceFile.rows_of, pieces)):
+            made = _columns(self.files[index], rows, self.lines[index], self.members,
+                self.first_member(index), self.names, self.name_numbers[index])
+            yield made.where(made.layer < EVENTS)
 
     def is_excluded(self, columns: Columns) -> np.ndarray:
         """Mask of the rows on files that are left out (weir.analysis.exclusion)."""
         return np.isin(columns.name, self.excluded)
 
-    @cached_property
-    def storage(self) -> Columns:
-        """`columns`, with files that are left out as the files that they are."""
+    def as_storage(self, columns: Columns) -> Columns:
+        """Rows with files that are left out as the files that they are."""
         if not len(self.excluded):
-            return self.columns
-        return replace(self.columns, is_file=self.columns.is_file | self.is_excluded(self.columns))
+            return columns
+        return replace(columns, is_file=columns.is_file | self.is_excluded(columns))
+
+    def members_with(self, op: int) -> frozenset[int]:
+        """Members that made calls of an operation."""
+        if op not in self._members_with:
+            seen = self.sums.by_member
+            self._members_with[op] = frozenset(np.unique(seen.member[seen.op == op]).tolist())
+        return self._members_with[op]
+
+    @cached_property
+    def _members_with(self) -> dict[int, frozenset[int]]:
+        return {}
+
+    def of_members(self, members: tuple[int, ...], classes: str) -> Columns:
+        """Rows of `columns` with a name, of some members and classes of operations. cost: a pass
+        over the records of these members, unless all rows are in memory."""
+        parts = []
+        for one in sorted(members):
+            member = self.members[one]
+            process, file = member.process.index, self.files[member.file]
+            made = _columns(file, file.rows_of(process, process + 1), self.lines[member.file],
+                self.members, self.first_member(member.file), self.names,
+                self.name_numbers[member.file])
+            parts.append(made.where(made.by_code(classes) & (made.name != NO_NAME)
+                & (made.layer < EVENTS)))
+        return Columns.joined(parts)
 
     @property
     def has_no_rank(self) -> bool:
@@ -122,7 +181,11 @@ class StepData:
 
     def first_member(self, file: int) -> int:
         """Index of the first process of a file among the members."""
-        return sum(len(one.processes) for one in self.files[:file])
+        return self._first_members[file]
+
+    @cached_property
+    def _first_members(self) -> list[int]:
+        return [0, *np.cumsum([len(one.processes) for one in self.files]).tolist()]
 
     def lost_events_of(self, member: Member) -> int:
         """Calls without a record where records were asked for, and calls of which not even a
@@ -138,10 +201,11 @@ class StepData:
 
 def read_step(
     step: Step, names: NameTable, reader: FileReader | None = None,
-    exclusion: Exclusion | None = None
+    exclusion: Exclusion | None = None, rank: int | None = None,
 ) -> StepData:
     """Read all trace files of a step, here or where `reader` does. Damage becomes problems; what is
-    whole is there. exclusion: files that are left out; None: none of them."""
+    whole is there. exclusion: files that are left out; None: none of them. rank: one that tables
+    choose, beside rank 0."""
     problems: list[Problem] = []
     files: list[TraceFile] = []
     if step.job_problem:
@@ -149,31 +213,40 @@ def read_step(
     for found in _opened(step.files, exclusion) if reader is None else reader.open(step.files,
             exclusion):
         (files if isinstance(found, TraceFile) else problems).append(found)
-    lines = []
-    for file in files:
-        line, problem = node_line(file)
-        lines.append(line)
-        problems.extend(file.problems)
-        if problem is not None:
-            problems.append(problem)
+    read = [node_line(file) for file in files]
     worlds = worlds_of(files)
-    lines, alignments = align(tuple(files), tuple(lines), worlds)
+    lines, alignments = align(tuple(files), tuple(line for line, _ in read), worlds)
     members = members_of(files, worlds, names.ranks)
     numbers = tuple(np.array([names.number(fold(text)) for text in file.texts], np.int32)
         for file in files)
-    excluded = _excluded(files, numbers, exclusion)
-    parts, first = [], 0
-    for file, line, numbered in zip(files, lines, numbers):
-        parts.append(_columns(file, line, members, first, names, numbered))
+    sums = _sums(files, lines, members, names, numbers, rank)
+    for file, (_, problem) in zip(files, read):
+        problems += [*file.problems, *([] if problem is None else [problem])]
+    return StepData(step, tuple(files), lines, alignments, members, worlds.found, sums, numbers,
+        tuple(problems), names, _excluded(files, numbers, exclusion))
+
+
+def _sums(
+    files: list[TraceFile], lines: tuple[Line, ...], members: tuple[Member, ...], names: NameTable,
+    numbers: tuple[np.ndarray, ...], rank: int | None,
+) -> Sums:  # fmt: skip
+    """Scans the files. Their rows and histograms stay where they are few."""
+    summing, first, rows, kept = Summing(members, classes_of(members, rank)), 0, 0, []
+    known = len(names.names)
+    pieces = [(file, max(1, threads_for(file.header.file_bytes) // len(files))) for file in files]
+    for index, file in enumerate(in_turn(TraceFile.scan, pieces)):
+        summing.add(
+            _columns(file, file.array("rows"), lines[index], members, first, names, numbers[index]),
+            file.array("histograms"), first,
+        )  # fmt: skip
         first += len(file.processes)
-    for file in files:
+        rows += len(file.array("rows"))
+        kept.append(file)
+        if rows > KEPT_ROWS:
+            while kept:
+                kept.pop().forget()
         file.leave()
-    columns = Columns.joined(parts)
-    is_layered = columns.layer >= EVENTS
-    program, layered = columns.where(~is_layered), columns.where(is_layered) if is_layered.any(
-        ) else Columns.empty()
-    return StepData(step, tuple(files), lines, alignments, members, worlds.found, program, layered,
-        numbers, tuple(problems), excluded)
+    return summing.sums(has_lost_names=len(names.names) > known)
 
 
 def _excluded(
@@ -190,15 +263,19 @@ def _excluded(
 def _opened(paths: tuple[Path, ...], exclusion: Exclusion | None) -> list[TraceFile | Problem]:
     # the library works without the interpreter's lock
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        return list(pool.map(partial(_open, files=len(paths), exclusion=exclusion), paths))
+        return list(pool.map(partial(_open, is_alone=len(paths) == 1, exclusion=exclusion), paths))
 
 
-def _open(path: Path, files: int, exclusion: Exclusion | None) -> TraceFile | Problem:
+def _open(path: Path, is_alone: bool, exclusion: Exclusion | None) -> TraceFile | Problem:
+    """With what clocks are aligned by, where there are others."""
     try:
         file = TraceFile(path)
         if exclusion is not None:
             file.exclude(exclusion.mask(file.texts))
-        return file.scan(max(1, threads_for(file.header.file_bytes) // files))
+        if is_alone:
+            return file
+        file.find_syncs().leave()
+        return file
     except DamagedFile as error:
         return Problem(error.path, error.offset, error.reason)
 
@@ -239,23 +316,24 @@ def members_of(
 
 
 def _columns(
-    file: TraceFile, line: Line, members: tuple[Member, ...], first: int, names: NameTable,
-    numbers: np.ndarray
+    file: TraceFile, table: np.ndarray, line: Line, members: tuple[Member, ...], first: int,
+    names: NameTable, numbers: np.ndarray
 ) -> Columns:
-    table = file.array("rows")
+    """Of rows of the reader, copied. first: the file's first member."""
     member = table["process"].astype(np.int32) + np.int32(first)
-    numbers_of_ranks = np.array([one.number for one in members], np.int32)
+    numbers_of_ranks = np.array(
+        [one.number for one in members[first : first + len(file.processes)]], np.int32)
 
     def whole(key: str) -> np.ndarray:
         return np.minimum(table[key], np.uint64(2**62)).astype(np.int64)
 
     return Columns(
         member=member,
-        rank=numbers_of_ranks[member],
+        rank=numbers_of_ranks[table["process"]],
         name=name_numbers(file, table, names, numbers),
-        op=table["op"],
-        layer=table["layer"],
-        flags=table["flags"],
+        op=table["op"].copy(),
+        layer=table["layer"].copy(),
+        flags=table["flags"].copy(),
         is_file=table["is_file"] != 0,
         calls=whole("calls"),
         bytes=whole("bytes"),

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,17 +37,17 @@ def totals(columns: Columns) -> Totals:
     )
 
 
-def totals_by_rank(columns: Columns, ranks: Iterable[int]) -> dict[int, Totals]:
+def totals_by_rank(
+    columns: Columns, ranks: Iterable[int], files_of: Mapping[int, int]
+) -> dict[int, Totals]:
     """Totals of each of these ranks, those without any I/O included; all I/O in the columns is of
-    one of them."""
+    one of them. files_of: the files of each."""
     every = np.array(sorted(ranks), np.int64)
     at = np.searchsorted(every, columns.rank)
     sums = np.zeros((3, len(every)), np.int64)
     for into, part in zip(sums, (columns.app_calls, columns.moved, columns.own_ns)):
         np.add.at(into, at, part)
-    touched = columns.is_file & columns.by_code("ORW") & (columns.name != NO_NAME)
-    used = np.unique(at[touched].astype(np.int64) << 32 | columns.name[touched])
-    files = np.bincount(used >> 32, minlength=len(every))
-    figures = zip(*(column.tolist() for column in (*sums, files)))
+    files = [files_of.get(rank, 0) for rank in every.tolist()]
+    figures = zip(*(column.tolist() for column in sums), files)
     made = dict(zip(every.tolist(), (Totals(*one) for one in figures)))
     return {rank: made[rank] for rank in ranks}

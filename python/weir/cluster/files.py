@@ -188,6 +188,13 @@ class ClusterFile(TraceFile):
         """It is."""
         return self
 
+    def find_syncs(self) -> TraceFile:
+        """They are."""
+        return self
+
+    def forget(self) -> None:
+        """The tables are kept, for whom the file is sent to."""
+
     def leave(self) -> None:
         """Where it was mapped at all."""
         if "here" in vars(self):

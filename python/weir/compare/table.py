@@ -66,7 +66,7 @@ def compare(a: Report, b: Report, *, steps: Sequence[str] = (),
     total = StepPair("TOTAL", *sides)
     findings = tuple(one for threshold in thresholds for one in check(threshold, pairs, total))
     files = match_files(*_names(a, b))
-    routines = match_routines(*(routine_table(report.columns).rows for report in (a, b)))
+    routines = match_routines(*(routine_table(report.sums).rows for report in (a, b)))
     return Comparison(a, b, pairs, total, tuple(files), tuple(routines), findings, is_complete(a)
         and is_complete(b))
 

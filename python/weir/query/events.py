@@ -136,7 +136,7 @@ class EventSource:
         self.ranks = names.ranks
         self.launcher = np.array([one.is_launcher for one in members], bool)
         numbers, self.lost = data.name_numbers[index], self._lost_names(names,
-            data.name_numbers[index])
+            data.name_numbers[index], data.sums.has_lost_names)
         known = np.unique(np.r_[numbers, np.fromiter(self.lost.values(), np.int32, len(self.lost))])
         # text -> index in the dictionary
         self.place = np.searchsorted(known, numbers).astype(np.int32)
@@ -153,9 +153,13 @@ class EventSource:
         self.dictionaries = {name: pa.array(texts, pa.string()) for name, texts in coded.items()}
         self.class_of = class_indices()
 
-    def _lost_names(self, names: NameTable, numbers: np.ndarray) -> dict[tuple[int, int], int]:
+    def _lost_names(
+        self, names: NameTable, numbers: np.ndarray, has_any: bool
+    ) -> dict[tuple[int, int], int]:
         """Number of each name that is lost, by process and id."""
-        rows = self.file.array("rows")
+        if not has_any:
+            return {}
+        rows = self.file.rows_of(0, len(self.file.processes))
         lost = rows[(rows["file"] != 0) & (self.file.texts_of(rows["process"], rows["file"])
             == LOST)]
         found = name_numbers(self.file, lost, names, numbers).tolist()

@@ -15,7 +15,7 @@ from weir.analysis.names import NO_NAME, fold
 from weir.query._arrow import arrow_schema, encoded, pyarrow
 from weir.query.events import class_indices, layer_names, of_mpi, op_names, size_columns
 from weir.query.schema import CLASSES, DECLARED, NAMES, OPERATIONS, TOTALS, TableSchema, table_named
-from weir.report.files.last_names import last_names_of
+from weir.report.files.last_names import row_names_of
 from weir.report.frame.build import Report, StepReport
 from weir.report.frame.declared import Listing
 from weir.trace.ops import BELOW, NESTED, OF_OUTPUT, ops, sizes_hold
@@ -50,7 +50,7 @@ def _from_rows(schema: TableSchema, rows: list[tuple]) -> pa.Table:
 def totals_table(report: Report) -> pa.Table:
     """Every row of the reader, of all processes and layers, launchers and pipes included."""
     named = [(step, one.columns, one.last)
-        for step, one in zip(report.steps, last_names_of(report))]
+        for step, one in zip(report.steps, row_names_of(report))]
     layered = [(step, step.data.layered, step.data.layered.name) for step in report.steps]
     parts = [_totals_of(*one) for every in zip(named, layered) for one in every if len(one[1])]
     pa = pyarrow()

@@ -15,6 +15,7 @@ from weir.report.frame.build import Report
 from weir.report.frame.excluded import excluded_of
 from weir.report.frame.declared import First
 from weir.report.frame.kind import Options
+from weir.report.patterns.compute import accesses_of
 from weir.report.notes import notes, unseen_statement
 from weir.report.processes.compute import is_complete, unseen_of
 from weir.report.registry import KINDS
@@ -28,6 +29,7 @@ def report_json(report: Report, options: Options = Options()) -> dict[str, Any]:
     """What is known of the run as a whole, and the keys of every table that `all` prints or that is
     named. Files are those that by, top, threshold_ns and pattern choose as in
     weir.report.files.compute.chosen. rows: of each list that is cut, how many it would have."""
+    accesses_of(report)  # whole, before findings ask for a part of them
     not_files, launchers, segments = zip(*(step.left_out()
         for step in report.steps)) if report.steps else ((), (), ())
     found: dict[str, Any] = {

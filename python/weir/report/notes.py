@@ -341,9 +341,9 @@ def _ending(status: int) -> str:
 def _of_later_work(step: StepReport) -> list[str]:
     """Processes in the background do I/O that no Wall has."""
     job = step.data.step.job
-    if job is None or job.ended_realtime_ns is None or not len(step.columns):
+    if job is None or job.ended_realtime_ns is None or not len(step.sums):
         return []
-    later_ns = int(step.columns.last_ns.max()) - job.ended_realtime_ns
+    later_ns = int(step.sums.last_ns.max()) - job.ended_realtime_ns
     if later_ns < LATER_NS:
         return []
     return [

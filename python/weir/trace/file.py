@@ -67,6 +67,7 @@ class TraceFile:
     Raises DamagedFile when nothing of it can be read. Arrays keep the mapping alive.
     """
 
+    has_rows = True
     remote: Any = None  # who reads the records instead of this process (weir.analysis.remote)
 
     def __init__(self, path: str | os.PathLike[str]):
@@ -110,7 +111,39 @@ class TraceFile:
             raise MemoryError(
                 f"{self.path}: not enough memory for its tables, or {threads} threads cannot be "
                 f"had")
+        if "processes" in vars(self):  # asked for before
+            table = self.array("processes")
+            for one, *counts in zip(self.processes, table["events"].tolist(),
+                    table["counted"].tolist()):
+                one.count(*counts)
         return self
+
+    def find_syncs(self) -> TraceFile:
+        """The array `syncs` alone, before a scan. cost: a pass over one word of each record."""
+        if self._lib.weir_reader_syncs(self.handle) != 0:
+            raise MemoryError(f"{self.path}: not enough memory for its barriers")
+        return self
+
+    def forget(self) -> None:
+        """Give up rows and histograms: the arrays are empty from now on, and what was taken out of
+        them without copying must not be used any more. rows_of() still has the rows."""
+        self.has_rows = False
+        self._lib.weir_reader_forget(self.handle)
+
+    def rows_of(self, first: int, end: int) -> np.ndarray:
+        """The rows of the processes from `first` to before `end`. Threads may call it at once.
+        cost: once forgotten, a pass over the records of these processes, and a copy."""
+        if self.has_rows:
+            rows = self.array("rows")
+            return rows[slice(*np.searchsorted(rows["process"], (first, end)))]
+        count, layout = c.c_uint64(), _abi.LAYOUTS["rows"]
+        place = self._lib.weir_reader_rows_of(self.handle, first, end, c.byref(count))
+        if not place:
+            raise MemoryError(f"{self.path}: not enough memory for its rows")
+        try:
+            return np.frombuffer(c.string_at(place, count.value * layout.itemsize), layout)
+        finally:
+            self._lib.weir_reader_free_rows(place)
 
     def exclude(self, mask: np.ndarray) -> TraceFile:
         """Count some of `texts`, those that the mask has, as names of no files. Call it before
@@ -129,18 +162,18 @@ class TraceFile:
         return self
 
     def accesses(
-        self, alignment: np.ndarray, chosen: np.ndarray, all_names: bool, by_process: bool,
+        self, alignment: np.ndarray, chosen: np.ndarray, all_names: bool, commons: int,
         threads: int = 1,
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """How the chosen processes access each file, and the common sizes and strides: the arrays
         `accesses` and `commons`, copied. alignment: of the file of each text (_abi.ALIGNMENT).
-        by_process: common values of each process, not of each text. cost: one pass over all
-        records."""
+        commons: 0 all common values of each text, 1 of each process, 2 four of each text, 3 none,
+        and neither strided, backward and random calls. cost: one pass over all records."""
         wanted = np.ascontiguousarray(alignment, _abi.ALIGNMENT)
         mask = np.ascontiguousarray(chosen, np.uint8)
         made = _abi.accesses_function()(
             self.handle, wanted.ctypes.data, len(wanted), mask.ctypes.data, int(all_names),
-            int(by_process), threads,
+            commons, threads,
         )  # fmt: skip
         if made != 0:
             raise MemoryError(f"{self.path}: not enough memory for the accesses of its files")

@@ -83,6 +83,11 @@ class Process:
     cwd: str = ""
     command: tuple[str, ...] = ()
 
+    def count(self, events: int, counted_calls: int) -> None:
+        """Records and counted calls, once they are known: after a scan of the file."""
+        object.__setattr__(self, "events", events)
+        object.__setattr__(self, "counted_calls", counted_calls)
+
     @property
     def ended_in_order(self) -> bool:
         return not self.signal and self.end_kind in (1, 2, EXEC)

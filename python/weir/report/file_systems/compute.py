@@ -12,14 +12,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from weir.analysis.columns import Columns
-from weir.analysis.names import NO_NAME, NameTable
+from weir.analysis.names import NO_NAME
 from weir.analysis.step import StepData
-from weir.report.frame.build import Report, figure
+from weir.report.frame.build import Report, StepReport, figure
 from weir.trace import TraceFile
 
 _HEAD = "mount\n"
@@ -64,7 +65,7 @@ class Mounts:
     def __bool__(self) -> bool:
         return bool(self._at)
 
-    @property
+    @cached_property
     def key(self) -> frozenset:
         """What is equal in equal tables."""
         return frozenset(self._at.values())
@@ -104,35 +105,34 @@ def _mounts_of(file: TraceFile) -> Mounts:
     return _known[file]
 
 
-def mount_of(data: StepData, path: str) -> Mount:
-    """Of a path on the first node of the step that knows it."""
-    return next((found for file in data.files if (found := _mounts_of(file).of(path)) != UNKNOWN),
-        UNKNOWN)
+def mounts_of_step(data: StepData) -> list[Mounts]:
+    """The different tables of the step's nodes, in their order."""
+    return list({mounts.key: mounts for file in reversed(data.files)
+        if (mounts := _mounts_of(file))}.values())[::-1]
 
 
-def file_system_totals(parts: Iterable[tuple[StepData, Columns]],
-        names: NameTable) -> list[FileSystemTotals]:
-    """Totals by mount over steps, the busiest first; columns: the chosen I/O of each step. Empty
-    where no mounts were recorded."""
+def file_system_totals(steps: Iterable[StepReport]) -> list[FileSystemTotals]:
+    """Totals by mount over steps, the busiest first, of the chosen I/O of each step. Empty where no
+    mounts were recorded."""
     sums: dict[Mount, list[int]] = {}
     files: dict[Mount, set[int]] = {}
     nodes: dict[Mount, set[str]] = {}
-    for data, columns in parts:
-        node_of = np.array([member.file for member in data.members], np.int32)[columns.member]
-        for index, file in enumerate(data.files):
+    for step in steps:
+        if not any(map(_mounts_of, step.data.files)):
+            continue
+        of_name: dict[tuple[frozenset, int], Mount] = {}  # by table of mounts, and name
+        for file, columns in zip(step.data.files, step.data.by_node()):
             mounts = _mounts_of(file)
-            own = columns.where((node_of == index) & (columns.name != NO_NAME) & columns.is_file)
+            own = columns.where(step.choice.rows(step.data, columns) & columns.is_file
+                & (columns.name != NO_NAME))
             if not mounts or not len(own):
                 continue
-            read = np.where(own.by_code("R"), own.moved, 0)
-            numbers, at = np.unique(own.name, return_inverse=True)
-            figures = np.zeros((len(numbers), 4), np.int64)
-            np.add.at(figures, at,
-                np.column_stack((own.app_calls, read, own.moved - read, own.own_ns)))
-            is_touched = np.zeros(len(numbers), bool)
-            np.logical_or.at(is_touched, at, own.by_code("ORW"))
+            numbers, figures, is_touched = _by_name(own)
             for name, row, touched in zip(numbers.tolist(), figures.tolist(), is_touched.tolist()):
-                mount = mounts.of(names[name])
+                key = mounts.key, name
+                if key not in of_name:
+                    of_name[key] = mounts.of(step.names[name])
+                mount = of_name[key]
                 cell = sums.setdefault(mount, [0, 0, 0, 0])
                 cell[:] = (before + more for before, more in zip(cell, row))
                 files.setdefault(mount, set()).update((name,) if touched else ())
@@ -142,10 +142,22 @@ def file_system_totals(parts: Iterable[tuple[StepData, Columns]],
     return sorted(made, key=lambda one: (-one.ns, one.mount))
 
 
+def _by_name(own: Columns) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Numbers of names; calls, bytes read, bytes written and time of each; whether it was opened,
+    read or written."""
+    read = np.where(own.by_code("R"), own.moved, 0)
+    numbers, at = np.unique(own.name, return_inverse=True)
+    figures = np.zeros((len(numbers), 4), np.int64)
+    np.add.at(figures, at, np.column_stack((own.app_calls, read, own.moved - read, own.own_ns)))
+    is_touched = np.zeros(len(numbers), bool)
+    np.logical_or.at(is_touched, at, own.by_code("ORW"))
+    return numbers, figures, is_touched
+
+
 @figure
 def file_systems_of(report: Report) -> list[FileSystemTotals]:
     """Of the chosen members, all steps together."""
-    return file_system_totals(((step.data, step.columns) for step in report.steps), report.names)
+    return file_system_totals(report.steps)
 
 
 @figure

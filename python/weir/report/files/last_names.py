@@ -19,7 +19,9 @@ from weir.analysis.columns import INTEGERS, Columns, merged
 from weir.analysis.names import NO_NAME, NameTable
 from weir.analysis.remote import pass_over_records
 from weir.analysis.step import StepData
-from weir.report.files.naming import Files, Naming, files_behind, namings, unlinked
+from weir.report.files.naming import (
+    Files, Naming, files_behind, is_naming, is_unlink, namings, unlinked
+)  # fmt: skip
 from weir.report.frame.build import Report, StepReport, figure
 from weir.trace.events import read_events
 from weir.trace.file import LOST
@@ -48,15 +50,12 @@ class Named:
 def last_names(columns: Columns, behind: Files, names: NameTable,
         split: Split | None = None) -> Named:
     """split: asked for names that a row has before and after another file got them."""
-    texts = {number: names[number] for number in np.unique(columns.name).tolist()
-        if number != NO_NAME}
-    cuts = {number: timestamps for number, text in texts.items() if not behind.is_plain(text)
-        and (timestamps := behind.timestamps(text))}
+    cuts = cuts_of(columns, behind, names)
     if not cuts:
         return Named(columns, columns.name)
 
     def last_at(number: int, at: int) -> int:
-        return names.number(behind.last_name(behind.at(texts[number], at)[0]))
+        return names.number(behind.last_name(behind.at(names[number], at)[0]))
 
     last, several = columns.name.copy(), set()
     rows = np.flatnonzero(np.isin(columns.name, list(cuts)))
@@ -69,6 +68,17 @@ def last_names(columns: Columns, behind: Files, names: NameTable,
         return Named(columns, last)
     cuts = {number: cuts[number] for number in sorted(several)}
     return _parted(Named(columns, last), cuts, split(cuts), last_at)
+
+
+def cuts_of(columns: Columns, behind: Files, names: NameTable) -> dict[int, list[int]]:
+    """By number of a name that stood for several files: the timestamps at which it began to stand
+    for another one."""
+    if behind.all_plain:
+        return {}
+    texts = {number: names[number] for number in np.unique(columns.name).tolist()
+        if number != NO_NAME}
+    return {number: timestamps for number, text in texts.items() if not behind.is_plain(text)
+        and (timestamps := behind.timestamps(text))}
 
 
 def pieces_of(cuts: dict[int, list[int]]) -> list[tuple[int, int]]:
@@ -163,29 +173,51 @@ def _parted(whole: Named, cuts: dict[int, list[int]], pieces: Columns,
 @figure
 def namings_of(step: StepReport) -> tuple[Naming, ...]:
     """Names that files were given in the step, and lost, by whomever."""
-    given = namings(step.data.columns, step.names)
-    return (*given, *(unlinked(step.data.columns, step.names) if given else ()))
+    given = namings(step.data.where(is_naming), step.names)
+    return (*given, *(unlinked(step.data.where(is_unlink), step.names) if given else ()))
 
 
 @figure
 def files_of_names(report: Report) -> Files:
     """The files behind all names of the run."""
     made = [one for step in report.steps for one in namings_of(step)]
-    return files_behind(made, [step.columns for step in report.steps], report.names)
+    opens = [_opens(step) for step in report.steps] if made else []
+    return files_behind(made, [step.sums for step in report.steps], opens, report.names)
+
+
+def _opens(step: StepReport) -> Columns:
+    return step.data.where(
+        lambda some: step.choice.rows(step.data, some) & some.by_code("O"))
 
 
 @figure
 def last_names_of(report: Report) -> list[Named]:
-    """Of each step: all that its processes did, and the name that each file had last in the run.
-    Where names stand for one file after the other within a step at level trace, this costs a pass
-    over its records."""
+    """Of each step: all that its processes did, and the name that each file had last in the run;
+    ranks of a file whose name is its own are added up. Where names stand for one file after the
+    other within a step at level trace, this costs a pass over its records."""
     behind = files_of_names(report)
 
     def of(step: StepReport) -> Named:
-        split = partial(split_by_records, step.data) if step.level == "trace" else None
-        return last_names(step.data.columns, behind, report.names, split)
+        by_file = step.data.sums.by_file
+        cuts = cuts_of(by_file, behind, report.names)
+        if not cuts:
+            return Named(by_file, by_file.name)
+        whole = step.data.where(lambda some: np.isin(some.name, list(cuts)))
+        columns = Columns.joined([whole, by_file.where(~np.isin(by_file.name, list(cuts)))])
+        return last_names(columns, behind, report.names, _split(step))
 
     return [of(step) for step in report.steps]
+
+
+def row_names_of(report: Report) -> list[Named]:
+    """The same, with a row for each process and file."""
+    behind = files_of_names(report)
+    return [last_names(step.data.columns, behind, report.names, _split(step))
+        for step in report.steps]
+
+
+def _split(step: StepReport) -> Split | None:
+    return partial(split_by_records, step.data) if step.level == "trace" else None
 
 
 @figure
@@ -215,7 +247,7 @@ def columns_by_last_name(report: Report) -> tuple[Columns, np.ndarray]:
     named = zip(report.steps, last_names_of(report))
     parts = []
     for step, one in named:
-        known = step.columns if one.columns is step.data.columns else None
+        known = step.sums if one.columns is step.data.sums.by_file else None
         parts.append(one.by_last(report.choice.rows(step.data, one.columns), known))
     used = np.concatenate([used for _, used in parts] or [np.empty(0, np.int32)])
     return Columns.joined([columns for columns, _ in parts]), used

@@ -37,11 +37,21 @@ class Naming(NamedTuple):
     new: str
 
 
+def is_naming(columns: Columns) -> np.ndarray:
+    """Mask of what namings() reads."""
+    return (columns.op == op_named("naming").value) & (columns.name != NO_NAME)
+
+
+def is_unlink(columns: Columns) -> np.ndarray:
+    """Mask of what unlinked() reads."""
+    return (columns.op == op_named(UNLINK).value) & (columns.name != NO_NAME)
+
+
 def namings(columns: Columns, names: NameTable) -> list[Naming]:
     """Of one step, docs/formats/trace.md section 3.3. Of one that was made several times by one
     process: the first and the last."""
     made = []
-    rows = columns.where((columns.op == op_named("naming").value) & (columns.name != NO_NAME))
+    rows = columns.where(is_naming(columns))
     for name, calls, first, last in zip(*(getattr(rows, key).tolist()
             for key in ("name", "calls", "first_ns", "last_ns"))):
         kind, _, rest = names[name].partition("\n")
@@ -57,8 +67,7 @@ def namings(columns: Columns, names: NameTable) -> list[Naming]:
 
 def unlinked(columns: Columns, names: NameTable) -> list[Naming]:
     """Names that went, the last time."""
-    rows = columns.where((columns.op == op_named(UNLINK).value) & (columns.name != NO_NAME)
-        & (columns.calls > columns.errors))
+    rows = columns.where(is_unlink(columns) & (columns.calls > columns.errors))
     return [Naming(last, UNLINK, names[name], "") for name, last in zip(rows.name.tolist(),
         rows.last_ns.tolist())]
 
@@ -94,6 +103,11 @@ class Files:
                 self._targets.add(plain)
         for one in every:
             self._take(one)
+
+    @property
+    def all_plain(self) -> bool:
+        """Whether each name stands for one file of its own, always."""
+        return not self._bound
 
     def is_plain(self, name: str) -> bool:
         """Whether the name stands for one file of its own, always."""
@@ -180,10 +194,13 @@ class Files:
             self._names_of[what][name] = None
 
 
-def files_behind(made: Sequence[Naming], columns: Sequence[Columns], names: NameTable) -> Files:
-    """The files behind the names in the columns of all steps."""
+def files_behind(
+    made: Sequence[Naming], columns: Sequence[Columns], opens: Sequence[Columns], names: NameTable
+) -> Files:
+    """The files behind the names in the columns of all steps. opens: rows of each process, where
+    there are namings."""
     opened: dict[int, int] = {}
-    for one in columns if made else ():
+    for one in opens if made else ():
         opens = one.where(one.by_code("O") & (one.calls > one.errors))
         for name, last in zip(opens.name.tolist(), opens.last_ns.tolist()):
             opened[name] = max(last, opened.get(name, last))

@@ -10,7 +10,7 @@ from weir.report.files.compute import files_of
 from weir.report.findings.finding import Finding, Limit
 from weir.report.frame.amounts import amount, number
 from weir.report.frame.build import Report
-from weir.report.patterns.compute import Rows, patterns_of
+from weir.report.patterns.moved import moved_of
 
 AMOUNT = Limit(
     meaning="bytes read and written over the size of the file",
@@ -24,18 +24,15 @@ SWITCHES = Limit(
 )
 
 
-def _read_back(rows: Rows) -> list[np.ndarray]:
+def _read_back(rows: np.ndarray) -> list[np.ndarray]:
     """Of each file of a step that is read back: name, bytes read and written, size, switches."""
-    figures = rows.columns("name", "way", "bytes", "begin", "end", "switches")
-    key = rows.steps << 32 | figures[0]
-    reads = np.flatnonzero(figures[1] == 0)
-    order = reads[np.argsort(key[reads])]
-    at = order[np.minimum(np.searchsorted(key[order], key), max(len(order) - 1, 0))] if len(
-        order) else np.zeros(len(key), np.int64)
-    name, way, written, begin, end, switches = figures
-    read, size = written[at], np.maximum(end, end[at])
-    is_both = (way == 1) & (key[at] == key) & (way[at] == 0)
-    is_made = is_both & (begin == 0) & (read > 0) & (read < written)
+    reads, writes = rows[rows["way"] == 0], rows[rows["way"] == 1]
+    is_both = np.isin(writes["name"], reads["name"])
+    writes = writes[is_both]
+    reads = reads[np.searchsorted(reads["name"], writes["name"])]
+    name, read, written = writes["name"], reads["bytes"], writes["bytes"]
+    size, switches = np.maximum(writes["end"], reads["end"]), writes["switches"]
+    is_made = (writes["begin"] == 0) & (read > 0) & (read < written)
     is_much = read + written >= AMOUNT.value * size
     found = is_made & is_much & (switches >= SWITCHES.value)
     return [column[found] for column in (name, read, written, size, switches)]
@@ -44,7 +41,8 @@ def _read_back(rows: Rows) -> list[np.ndarray]:
 def find(report: Report) -> str | None:
     if not any(0 < one.bytes_read < one.bytes_written for one in files_of(report)):
         return None  # without a pass over the records
-    name, read, written, size, switches = _read_back(patterns_of(report))
+    found = [_read_back(rows) for rows in moved_of(report)]
+    name, read, written, size, switches = map(np.concatenate, zip(*found))
     if not len(name):
         return None
     names = sorted(report.names[one] for one in np.unique(name).tolist())

@@ -219,7 +219,7 @@ def flow(
     are shown without it. split: asked for files that a step reads before and after they are
     written, or uses before and after their name is given to another one."""
     behind = files_behind([one for step in steps for one in step.namings],
-        [step.columns for step in steps], names)
+        *[[step.columns for step in steps]] * 2, names)
     changed = {op: _names_of(steps, op) for op in ("unlink", "rename", "link", "mmap")}
     uses, known = _uses(steps, names, behind, split)
     followed = {names.number(one.old) for step in steps for one in step.namings

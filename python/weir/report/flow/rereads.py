@@ -89,7 +89,7 @@ def _groups(
     ranks = np.array([member.number for member in data.members], np.int64)
     found, chosen = [], None if wanted is None else np.fromiter(wanted, np.int64)
     for index, file in enumerate(data.files):
-        rows, first = file.array("rows"), data.first_member(index)
+        rows, first = file.rows_of(0, len(file.processes)), data.first_member(index)
         is_wanted = np.isin(class_codes()[rows["op"]],
             np.frombuffer(classes.encode(), np.uint8)) & (rows["layer"] < EVENTS)
         rows = rows[is_wanted & members[rows["process"] + first]][["process", "file"]]

@@ -489,7 +489,7 @@ FLOW = TableKind(
         if options.names(FLOW) or FLOW.is_quick(report) else None
     },
     has_rows=lambda report: len(report.steps) > 1,
-    is_quick=lambda report: len(report.columns) <= QUICK_ROWS,
+    is_quick=lambda report: report.rows <= QUICK_ROWS,
     listings=(LISTING,),
 )
 

@@ -57,21 +57,21 @@ def may_forward(report: Report) -> bool:
 
 
 def _may_forward(step: StepReport) -> bool:
-    columns = step.data.columns
+    columns = step.data.sums.by_member
     if not _is_recorded(step):
         return False
     if np.isin(columns.op, _writes()).any():
         return True
     exchanged = np.isin(columns.op, [op_named(name).value for name in (*RECORDED, "MPI_awaited")])
     written = np.zeros(len(step.data.members))
-    mine = step.columns.where(step.columns.by_code("W"))
+    mine = step.of_members.where(step.of_members.by_code("W"))
     np.add.at(written, mine.member, mine.moved)
     hardly = written < LEAST_SHARE * written.max(initial=0)
     return bool((columns.bytes[exchanged & hardly[columns.member]] > 0).any())
 
 
 def _is_recorded(step: StepReport) -> bool:
-    columns = step.data.columns
+    columns = step.data.sums.by_member
     wanted = [op_named(name).value for name in RECORDED]
     return step.level == "trace" and len(np.unique(columns.member[np.isin(columns.op, wanted)])) > 1
 
@@ -80,10 +80,10 @@ def _of_step(step: StepReport) -> Iterator[dict[str, Any]]:
     if not _is_recorded(step):
         return
     data = step.data
-    speakers = np.unique(data.columns.member[data.columns.layer == MPI])
+    speakers = np.unique(data.sums.by_member.member[data.sums.by_member.layer == MPI])
     locations = locations_of(data, speakers.tolist())
     sums = np.zeros((len(SUMS), len(locations)))
-    columns = step.columns.where(locations.of_member[step.columns.member] >= 0)
+    columns = step.of_members.where(locations.of_member[step.of_members.member] >= 0)
     own = locations.of_member[columns.member]
     for at, code in enumerate("WR"):
         mask = columns.by_code(code)
@@ -170,11 +170,13 @@ def _exchanges(data: StepData, names: NameTable) -> tuple[np.ndarray, ...]:
 def _for_others(step: StepReport, locations: Locations) -> np.ndarray:
     """Bytes that each rank wrote to files of MPI-IO beyond what it asked to write, as far as others
     asked for more than they wrote."""
-    columns = step.data.columns
-    columns = columns.where((columns.name != NO_NAME) & (locations.of_member[columns.member] >= 0))
-    columns = columns.where(~step.data.is_excluded(columns))
-    asked = columns.where((columns.layer == MPI_IO) & np.isin(columns.op, _writes()))
-    made = columns.where((columns.layer == POSIX) & columns.by_code("W"))
+    data, is_asked = step.data, lambda some: (some.layer == MPI_IO) & np.isin(some.op, _writes())
+    by_file = data.sums.by_file
+    names = np.setdiff1d(by_file.name[is_asked(by_file)], [*data.excluded, NO_NAME])
+    columns = data.where(lambda some: np.isin(some.name, names)
+        & (is_asked(some) | (some.layer == POSIX) & some.by_code("W")))
+    columns = columns.where(locations.of_member[columns.member] >= 0)
+    asked, made = columns.where(is_asked(columns)), columns.where(columns.layer == POSIX)
     found = np.zeros(len(locations))
     for name in np.unique(asked.name).tolist():
         wanted, done = (_by_location(one.where(one.name == name), locations)

@@ -65,10 +65,11 @@ def figure(compute: Callable[[Part], Found]) -> Callable[[Part], Found]:
 
 
 class _Summed:
-    """Totals over `columns`, of a step or of all. Level summary tells no files apart, so their
-    number is not known there."""
+    """Totals over `sums`, of a step or of all. Level summary tells no files apart, so their number
+    is not known there."""
 
     columns: Columns
+    sums: Columns
     names: NameTable
     keeps_names: bool
     figures: dict[Callable, Any]
@@ -80,13 +81,14 @@ class _Summed:
 
     @cached_property
     def all(self) -> Totals:
-        return self.with_known_files(totals(self.columns))
+        return self.with_known_files(totals(self.sums))
 
     def of_rank(self, rank: int | None) -> Columns:
-        """The rows of this rank of each program, or all."""
+        """The sums by file of this rank of each program, or of all. rank: 0, or the one that the
+        report is about."""
         if rank is None:
-            return self.columns
-        return self.columns.where(np.isin(self.columns.rank, self.names.ranks.numbers_of(rank)))
+            return self.sums
+        return self.sums.where(np.isin(self.sums.rank, self.names.ranks.numbers_of(rank)))
 
     def with_known_files(self, one: Totals) -> Totals:
         return one if self.keeps_names else replace(one, files=None)
@@ -94,7 +96,7 @@ class _Summed:
 
 @dataclass(frozen=True)
 class StepReport(_Summed):
-    """One step as it was chosen; every figure is computed from `columns`, once."""
+    """One step as it was chosen; every figure is computed once."""
 
     data: StepData
     choice: Choice
@@ -112,7 +114,25 @@ class StepReport(_Summed):
 
     @cached_property
     def columns(self) -> Columns:
+        """A row for each process, file and operation: see StepData.columns."""
         return self.data.columns.where(self.choice.rows(self.data))
+
+    @cached_property
+    def sums(self) -> Columns:
+        """By file, ranks added up (weir.analysis.sums)."""
+        return self.data.sums.by_file.where(self.choice.rows(self.data, self.data.sums.by_file))
+
+    @cached_property
+    def of_members(self) -> Columns:
+        """By process, files added up."""
+        return self.data.sums.by_member.where(
+            self.choice.rows(self.data, self.data.sums.by_member))
+
+    @property
+    def rows(self) -> int:
+        """Of `columns`, without making them."""
+        chosen = [counts for at, counts in self.data.sums.counts.items() if self.members[at]]
+        return sum(sum(one) if self.choice.everything else one[1] for one in chosen)
 
     @cached_property
     def layered(self) -> Columns:
@@ -122,8 +142,13 @@ class StepReport(_Summed):
 
     @cached_property
     def seen(self) -> Columns:
-        """All that the chosen members did, calls that are no I/O of their own included."""
+        """All that the chosen members did, calls that are no I/O of their own included: rows as in
+        `columns`."""
         return self.data.columns.where(self.members[self.data.columns.member])
+
+    def seen_where(self, wanted: Callable[[Columns], np.ndarray]) -> Columns:
+        """Of `seen`, what a mask chooses, as in StepData.where()."""
+        return self.data.where(lambda some: wanted(some) & self.members[some.member])
 
     @property
     def keeps_names(self) -> bool:
@@ -157,8 +182,8 @@ class StepReport(_Summed):
 
     @cached_property
     def by_rank(self) -> dict[int, Totals]:
-        return {rank: self.with_known_files(one) for rank, one in totals_by_rank(self.columns,
-            self.ranks).items()}
+        found = totals_by_rank(self.of_members, self.ranks, self.data.sums.files_of)
+        return {rank: self.with_known_files(one) for rank, one in found.items()}
 
     @cached_property
     def _active(self) -> Active:
@@ -205,8 +230,8 @@ class StepReport(_Summed):
             signs = self._signs_of_ranks
             return max(0, max(end, *signs) - min(begin, *signs)) if signs else max(0, end - begin)
         timestamps = [at for member in self.data.members for at in self._signs_of(member)]
-        if len(self.columns):
-            timestamps += [int(self.columns.first_ns.min()), int(self.columns.last_ns.max())]
+        if len(self.sums):
+            timestamps += [int(self.sums.first_ns.min()), int(self.sums.last_ns.max())]
         if (
             timestamps
             and job is not None
@@ -235,10 +260,11 @@ class StepReport(_Summed):
         is_rank = self.data.member_mask(lambda one: one.process.ranks > 1 and not one.is_launcher)
         ranks = np.flatnonzero(is_rank).tolist()
         signs = [at for one in ranks for at in self._signs_of(self.data.members[one])]
-        of_ranks = is_rank[self.data.columns.member]
+        seen = self.data.sums.by_member
+        of_ranks = is_rank[seen.member]
         if of_ranks.any():
-            signs.append(int(self.data.columns.first_ns[of_ranks].min()))
-            signs.append(int(self.data.columns.last_ns[of_ranks].max()))
+            signs.append(int(seen.first_ns[of_ranks].min()))
+            signs.append(int(seen.last_ns[of_ranks].max()))
         return signs
 
     @cached_property
@@ -250,7 +276,8 @@ class StepReport(_Summed):
     @cached_property
     def excluded(self) -> Columns:
         """Calls of the chosen members on files that are left out (weir.analysis.exclusion)."""
-        columns = self.data.columns.where(self.data.is_excluded(self.data.columns))
+        every = self.data.sums.by_file
+        columns = every.where(self.data.is_excluded(every))
         chosen = self.data.member_mask(Choice(self.choice.rank).takes)[columns.member]
         return columns.where(chosen & columns.by_code("RWOCM"))
 
@@ -258,7 +285,7 @@ class StepReport(_Summed):
         """What the tables leave out: pipes, devices and the like; all calls of launchers; segments
         of MPI libraries. With `excluded` and `columns` these are all calls of the chosen ranks."""
         of_ranks = self.data.member_mask(Choice(self.choice.rank, True).takes)
-        columns = self.data.columns
+        columns = self.data.sums.by_file
         columns = columns.where(columns.by_code("RWOCM") & of_ranks[columns.member])
         launcher = self.data.member_mask(lambda m: m.is_launcher)[columns.member]
         is_storage = columns.is_file | self.data.is_excluded(columns)
@@ -287,6 +314,15 @@ class Report(_Summed):
     @cached_property
     def columns(self) -> Columns:
         return Columns.joined([step.columns for step in self.steps])
+
+    @cached_property
+    def sums(self) -> Columns:
+        return Columns.joined([step.sums for step in self.steps])
+
+    @property
+    def rows(self) -> int:
+        """Of `columns`, without making them."""
+        return sum(step.rows for step in self.steps)
 
     @property
     def keeps_names(self) -> bool:
@@ -371,7 +407,7 @@ def build(
         for one, left_out in zip(run.steps, of_step):
             reader.expect(one.files, left_out)
     steps = [
-        StepReport(read_step(one, names, reader, left_out), choice, names, phase_rules)
+        StepReport(read_step(one, names, reader, left_out, rank), choice, names, phase_rules)
         for one, left_out in zip(run.steps, of_step)
     ]
     steps.sort(key=lambda one: (one.started_ns, one.name))

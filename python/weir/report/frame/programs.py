@@ -54,8 +54,8 @@ def programs_of(step: StepReport) -> tuple[Program, ...]:
         pids.setdefault(one.name, set()).add((one.file, one.process.pid))
     sums = {name: [0, 0] for name in pids}
     ns, moved = np.zeros((2, len(data.members)), np.int64)
-    np.add.at(ns, step.columns.member, step.columns.own_ns)
-    np.add.at(moved, step.columns.member, step.columns.moved)
+    np.add.at(ns, step.of_members.member, step.of_members.own_ns)
+    np.add.at(moved, step.of_members.member, step.of_members.moved)
     for member, its_ns, its_bytes in zip(data.members, ns.tolist(), moved.tolist()):
         if member.name in sums and member.world < 0:
             sums[member.name] = [sums[member.name][0] + its_ns, sums[member.name][1] + its_bytes]

@@ -107,7 +107,7 @@ def _active(report: Report) -> Card:
 
 def _moved(report: Report) -> Card:
     """Bytes, and the rate of a rank while it is in reads or in writes."""
-    columns = report.columns
+    columns = report.sums
     masks = [columns.by_code(code) for code in "RW"]
     moved = [int(columns.moved[mask].sum()) for mask in masks]
     times = [int(columns.own_ns[mask].sum()) for mask in masks]
@@ -121,7 +121,7 @@ def _moved(report: Report) -> Card:
 
 
 def _metadata(report: Report) -> Card:
-    columns = report.columns
+    columns = report.sums
     mask = columns.by_code(_METADATA)
     calls, ns = int(columns.app_calls[mask].sum()), int(columns.own_ns[mask].sum())
     whole = int(np.sum(columns.own_ns))

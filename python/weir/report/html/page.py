@@ -28,6 +28,7 @@ from weir.report.html.uplot import uplot
 from weir.report.html.views import file_views
 from weir.report.html.wall import wall_time
 from weir.report.offsets.page import offsets
+from weir.report.patterns.compute import accesses_of
 from weir.report.sentences import heading
 from weir.report.timeline.page import over_time
 
@@ -39,6 +40,7 @@ SCRIPTS = ("tiles.js", "view.js", "plot.js", "lanes.js", "heat.js", "rates.js", 
 def sections(report: Report, pattern: str | None = None) -> Iterator[Section]:
     """What the page has, in the order in which it is read; what a run has no data for is left out.
     pattern: of the files whose offsets are plotted."""
+    accesses_of(report)  # whole, before findings ask for a part of them
     groups = file_groups(report)
     yield overview.overview(report, groups)
     yield bars.steps(report)

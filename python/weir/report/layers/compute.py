@@ -159,4 +159,4 @@ def _note(one: LayeredFile, row) -> None:  # type: ignore[no-untyped-def]
 def layers_of(report: Report) -> list[LayeredFile]:
     """Of the chosen members, all steps together."""
     layered = Columns.joined([step.layered for step in report.steps])
-    return layered_files(report.columns, layered, report.names) if len(layered) else []
+    return layered_files(report.sums, layered, report.names) if len(layered) else []

@@ -148,14 +148,21 @@ class MpiFile:
 def mpi_files(step: str, data: StepData, members: np.ndarray, names: NameTable) -> list[MpiFile]:
     """The files of one step by name. members: a boolean for each member of the step, those that
     count."""
-    columns = data.columns.where(members[data.columns.member])
-    columns = columns.where(~data.is_excluded(columns))
-    asked = columns.where((columns.layer == MPI_IO) & (columns.name != NO_NAME))
+    def is_asked(some: Columns) -> np.ndarray:
+        is_one = (some.layer == MPI_IO) & (some.name != NO_NAME) & members[some.member]
+        return is_one & ~data.is_excluded(some)
+
+    by_file = data.sums.by_file
+    wanted = np.unique(by_file.name[is_asked(by_file) & (by_file.op == _op("open"))])
+
+    def is_made(some: Columns) -> np.ndarray:
+        is_one = (some.layer == POSIX) & some.by_code("RW") & members[some.member]
+        return is_one & np.isin(some.name, wanted)
+
+    columns = data.where(lambda some: is_asked(some) | is_made(some))
+    asked, system = columns.where(is_asked(columns)), columns.where(is_made(columns))
     if not len(asked):
         return []
-    wanted = np.unique(asked.name[asked.op == _op("open")])
-    system = columns.where((columns.layer == POSIX) & columns.by_code("RW") & np.isin(columns.name,
-        wanted))
     layouts = _layouts(data)
     stripes = {int(name): _stripe(layouts.get(names[int(name)], {})) for name in wanted}
     touching = np.zeros(len(data.members), bool)

@@ -47,9 +47,14 @@ class Variable:
         return self.put_bytes + self.get_bytes
 
 
+def is_variable(columns: Columns) -> np.ndarray:
+    """Mask of the calls on variables."""
+    return np.isin(columns.layer, (PNETCDF, NETCDF, HDF5)) & (columns.name != NO_NAME)
+
+
 def variables(step: str, columns: Columns, names: NameTable) -> list[Variable]:
     """The variables of one step, the slowest first, of the members that columns has."""
-    own = columns.where(np.isin(columns.layer, (PNETCDF, NETCDF, HDF5)) & (columns.name != NO_NAME))
+    own = columns.where(is_variable(columns))
     cells: dict[tuple[int, int], dict[str, list[int]]] = {}
     by_rank: dict[tuple[int, int], dict[int, int]] = {}
     for row in rows(merged(own, "layer", "name", "rank", "op")):
@@ -86,7 +91,7 @@ def path_and_variable(name: str, paths: Container[str]) -> tuple[str, str]:
 @figure
 def variables_of(step: StepReport) -> list[Variable]:
     """Variables of PnetCDF, netCDF-C and HDF5, the slowest first."""
-    return variables(step.name, step.seen, step.names)
+    return variables(step.name, step.seen_where(is_variable), step.names)
 
 
 def all_variables(report: Report) -> list[Variable]:

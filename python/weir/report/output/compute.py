@@ -142,6 +142,11 @@ def is_output(columns: Columns) -> np.ndarray:
     return columns.layer == OUTPUT
 
 
+def _is_of_system(columns: Columns) -> np.ndarray:
+    """Mask of the calls to the system that libweir makes."""
+    return ((columns.flags & OF_OUTPUT) != 0) & columns.by_code("RWOCM") & columns.is_file
+
+
 def step_output(step: str, wall_ns: int, columns: Columns, names: NameTable) -> StepOutput | None:
     """Figures of one step, of the members that columns has; None when libweir reported nothing."""
     own = columns.where(is_output(columns))
@@ -155,8 +160,7 @@ def step_output(step: str, wall_ns: int, columns: Columns, names: NameTable) -> 
     loser = table.most(model, *_SEEN)
     busiest = table.most(writers, *_BUSY)
     seen = [table.sum(_NS, _SEEN, rank) for rank in model]
-    system = columns.where(((columns.flags & OF_OUTPUT) != 0) & columns.by_code("RWOCM")
-        & columns.is_file)
+    system = columns.where(_is_of_system(columns))
     writes = system.where(system.by_code("W") & ~system.is_below)
 
     refused = table.sum(_ERRORS, ("frame",))
@@ -220,7 +224,8 @@ def _stream(table: _Table, stream: str, loser: int, writers: tuple[int, ...]) ->
 @figure
 def output_of(step: StepReport) -> StepOutput | None:
     """What libweir recorded, of the chosen members; None: nothing."""
-    return step_output(step.name, step.wall_ns, step.seen, step.names)
+    columns = step.seen_where(lambda some: is_output(some) | _is_of_system(some))
+    return step_output(step.name, step.wall_ns, columns, step.names)
 
 
 def all_outputs(report: Report) -> list[StepOutput]:

@@ -67,7 +67,7 @@ class Callers:
 def labels_of(data: StepData, names: NameTable, behind: Files) -> Labels:
     """Files by the name that they had last, what has them in its name (variables), and streams of
     libweir."""
-    columns, made = data.columns, _Made(names, behind)
+    columns, made = data.sums.by_file, _Made(names, behind)
     written = columns.where((columns.moved > 0) & columns.by_code("W") & columns.is_file)
     every = np.unique(columns.name[columns.is_file & (columns.name != NO_NAME)])
     made.add_files(np.unique(written.name[written.name != NO_NAME]), every)
@@ -177,7 +177,7 @@ def costs_in(data: StepData, names: NameTable, file: int, labels: Labels, ranks:
         len(here), len(labels.texts), threads_for(trace.header.file_bytes), 0,
         *(one.ctypes.data for one in arrays), *(one.native() for one in sums),
     )  # fmt: skip
-    clock, count = data.lines[file].native(), c.c_uint64(2 * len(trace.array("rows")) + len(here))
+    clock, count = data.lines[file].native(), c.c_uint64(2 * data.sums.rows[file] + len(here))
     rows = np.empty(0, _abi.OUTPUT_COST)
     while len(rows) < count.value:  # names that stand for many files have more than one row each
         rows = np.empty(count.value, _abi.OUTPUT_COST)

@@ -89,7 +89,7 @@ class OutputCost:
 def may_be_known(step: StepReport) -> bool:
     """Whether single calls were recorded and something was written, found without reading records.
     """
-    columns = step.data.columns
+    columns = step.data.sums.by_file
     return step.level == "trace" and bool(
         ((columns.moved > 0) & columns.by_code("W") & columns.is_file).any()
     )
@@ -123,7 +123,7 @@ def _cost_of(step: StepReport, behind: Files) -> OutputCost | None:
 
 def _writers(step: StepReport, locations: Locations) -> np.ndarray:
     """Ranks that write files, or call MPI-IO or a library that does."""
-    columns, writes = step.data.columns, np.zeros(len(locations) + 1, bool)
+    columns, writes = step.data.sums.by_member, np.zeros(len(locations) + 1, bool)
     of_output = (columns.moved > 0) & columns.by_code("W")
     of_output |= np.isin(columns.layer, (MPI_IO, *LIBRARIES))
     writes[locations.of_member[columns.member[of_output]]] = True
@@ -138,7 +138,7 @@ def _callers(step: StepReport, locations: Locations, account: Account | None) ->
         called = account.operations.thread[account.operations.main]
         pid = [step.data.members[member].process.pid for member in locations.speaker.tolist()]
         thread[locations.speaker] = np.where(called > 0, called, pid)
-    columns, is_plain = step.data.columns, np.ones(len(locations) + 1, bool)
+    columns, is_plain = step.data.sums.by_member, np.ones(len(locations) + 1, bool)
     is_plain[locations.of_member[columns.member[columns.layer > STDIO]]] = False
     return Callers(locations.of_member, thread, is_plain[locations.of_member])
 

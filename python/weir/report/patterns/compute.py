@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 
 from weir.analysis.columns import starts
+from weir.analysis.in_turn import in_turn
 from weir.analysis.names import NameTable
-from weir.analysis.remote import in_turn, pass_over_records
+from weir.analysis.remote import pass_over_records
 from weir.analysis.step import StepData, name_numbers
+from weir.analysis.sums import spread_numbers
 from weir.report.files.last_names import by_last_number, renamed_of
 from weir.report.frame.build import Report, StepReport, figure
 from weir.report.mpi_io.compute import alignment_of
@@ -30,35 +32,37 @@ BLOCK_BYTES = 4096  # where the trace does not have the block size of the file
 WAYS = ("read", "write")
 MOST_COMMON = 4  # sizes and strides of a row
 _SIZES, _STRIDES, _BACKWARD = (0, 1), (2, 3), (4, 5)  # kinds of common values, by way
+_BY_TEXT, _BY_PROCESS, _FEW = range(3)  # what common values are counted by (TraceFile.accesses)
 
 
 @figure
-def accesses_of(step: StepReport) -> Accesses:
-    """Of the chosen members of a step of level trace, those of a node together; empty at other
-    levels."""
-    return _accesses_of(step, False)
+def accesses_of(report: Report) -> list[Accesses]:
+    """Of the chosen members of each step, all together; empty at other levels than trace."""
+    return [_accesses_of(*one, False) for one in zip(report.steps, renamed_of(report))]
 
 
 @figure
-def accesses_by_rank(step: StepReport) -> Accesses:
+def accesses_by_rank(report: Report) -> list[Accesses]:
     """The same of each rank, with the common sizes and strides of each."""
-    return _accesses_of(step, True)
+    return [_accesses_of(*one, True) for one in zip(report.steps, renamed_of(report))]
 
 
-def _accesses_of(step: StepReport, by_process: bool) -> Accesses:
+def _accesses_of(step: StepReport, renamed: np.ndarray, by_process: bool) -> Accesses:
+    apart = np.unique(renamed)
     if step.level != "trace":
-        return Joining(by_process).joined()
-    return _accesses(step.data, step.names, step.members, step.choice.everything, by_process)
+        return Joining(by_process, apart, apart[:0]).joined()
+    return _accesses(step.data, step.names, step.members, step.choice.everything, by_process, apart)
 
 
 @pass_over_records
 def _accesses(
-    data: StepData, names: NameTable, members: np.ndarray, all_names: bool, by_process: bool
-) -> Accesses:
+    data: StepData, names: NameTable, members: np.ndarray, all_names: bool, by_process: bool,
+    apart: np.ndarray,
+) -> Accesses:  # fmt: skip
     alignments = alignment_of(data)
-    pieces = [(data, index, names, members, all_names, by_process, alignments)
-        for index in range(len(data.files))]
-    joining = Joining(by_process)
+    joining = Joining(by_process, apart, spread_numbers(data.members))
+    pieces = ((data, index, names, members, all_names, _BY_PROCESS if by_process else
+        _FEW if joining.takes_few else _BY_TEXT, alignments) for index in range(len(data.files)))
     for index, found in enumerate(in_turn(_read, pieces)):
         for part in _of_file(data, index, names, *found):
             joining.add(*part)
@@ -67,7 +71,7 @@ def _accesses(
 
 def _read(
     data: StepData, index: int, names: NameTable, members: np.ndarray, all_names: bool,
-    by_process: bool, alignments: dict[str, tuple[int | None, int | None]],
+    commons: int, alignments: dict[str, tuple[int | None, int | None]],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Of one trace file: alignment by text, and what TraceFile.accesses() gives."""
     file, numbers = data.files[index], data.name_numbers[index]
@@ -78,7 +82,7 @@ def _read(
     first = data.first_member(index)
     chosen = members[first : first + len(file.processes)]
     threads = threads_for(file.header.file_bytes)
-    return of_text, *file.accesses(of_text, chosen, all_names, by_process, threads)
+    return of_text, *file.accesses(of_text, chosen, all_names, commons, threads)
 
 
 def _of_file(
@@ -88,8 +92,8 @@ def _of_file(
     """The columns of reads, then those of writes, of one trace file."""
     file, numbers = data.files[index], data.name_numbers[index]
     first = data.first_member(index)
-    member = found["process"].astype(np.int64) + first
-    ranks = np.array([one.number for one in data.members], np.int32)
+    its = data.members[first : first + len(file.processes)]
+    ranks = np.array([one.number for one in its], np.int32)
     name = name_numbers(file, found, names, numbers) if len(found) else np.zeros(0, np.int32)
     text = file.texts_of(found["process"], found["file"]) if len(found) else np.zeros(0, np.uint32)
     at = np.minimum(text, len(numbers))
@@ -103,7 +107,8 @@ def _of_file(
         }
         lengths = data.lines[index].lengths
         columns |= {
-            "name": name[rows], "rank": ranks[member[rows]], "way": np.full(len(rows), way),
+            "name": name[rows], "rank": ranks[found["process"][rows]],
+            "way": np.full(len(rows), way),
             "node": np.full(len(rows), index), "switches": found["switches"][rows].astype(np.int64),
             "ns": lengths(np.ascontiguousarray(found["ticks"][rows, way])).astype(np.int64),
             "longest_ns": lengths(
@@ -160,17 +165,15 @@ def _common_of(
 
 
 def _by_last_names(
-    report: Report, accesses: Callable[[StepReport], Accesses]
-) -> Iterator[tuple[StepReport, Accesses]]:
-    """Of each step, under the names that the files had last, as in the table of files."""
-    for step, renamed in zip(report.steps, renamed_of(report)):
-        one = accesses(step)
+    report: Report, accesses: Callable[[Report], list[Accesses]]
+) -> Iterator[tuple[StepReport, Accesses, np.ndarray]]:
+    """Of each step, under the names that the files had last, as in the table of files; and these by
+    number of a name."""
+    for step, renamed, one in zip(report.steps, renamed_of(report), accesses(report)):
         if len(one):
-            columns, ranks = (
-                of | {"name": by_last_number(of["name"], renamed)}
-                for of in (one.columns, one.ranks)
-            )
-            yield step, replace(one, columns=columns, ranks=ranks)
+            name = by_last_number(one.columns["name"], renamed)
+            last = by_last_number(np.arange(len(step.names.names)), renamed)
+            yield step, replace(one, columns=one.columns | {"name": name}), last
 
 
 _RANKS = ("rank", "fastest_rank", "slowest_rank")
@@ -275,7 +278,7 @@ def patterns_by_rank(report: Report) -> Rows:
     """A row for each step, file, direction and rank."""
     parts = [
         _Groups(step, found, "name", "way", "rank")
-        for step, found in _by_last_names(report, accesses_by_rank)
+        for step, found, _ in _by_last_names(report, accesses_by_rank)
     ]
     return Rows(parts, _places(parts))
 
@@ -283,7 +286,7 @@ def patterns_by_rank(report: Report) -> Rows:
 @figure
 def patterns_of(report: Report) -> Rows:
     """A row for each step, file and direction, most bytes first."""
-    parts = [_of_files(step, found) for step, found in _by_last_names(report, accesses_of)]
+    parts = [_of_files(*one) for one in _by_last_names(report, accesses_of)]
     rows = Rows(parts, _places(parts))
     name, way, moved = rows.columns("name", "way", "bytes")
     numbers, at = np.unique(name, return_inverse=True)
@@ -293,51 +296,13 @@ def patterns_of(report: Report) -> Rows:
     return rows.chosen(np.lexsort((way, place[at], -moved)))
 
 
-def _of_files(step: StepReport, found: Accesses) -> _Groups:
+def _of_files(step: StepReport, found: Accesses, last_name: np.ndarray) -> _Groups:
     """With what differs between the ranks of a file."""
-    rows = _Groups(step, found, "name", "way")
-    order, first, _ = _grouped(found.ranks, "name", "way", "rank")
-    by_rank = {key: found.ranks[key][order[first]] for key in ("name", "way", "rank")}
-    by_rank |= {key: np.add.reduceat(found.ranks[key][order], first) for key in ("ns", "bytes")}
-    begins = starts(by_rank["name"], by_rank["way"])
-    count = np.diff(np.r_[begins, len(by_rank["name"])])
-    of_file = np.repeat(np.arange(len(begins)), count)
-    rows.figures["ranks"] = count
-    rows.figures["interleaved"] = _interleaved(found, rows.figures)
-    for which, sign in (("fastest", 1), ("slowest", -1)):  # of equal ones the lowest rank
-        first = np.lexsort((by_rank["rank"], sign * by_rank["ns"], of_file))[begins]
-        rows.figures |= {f"{which}_{key}": by_rank[key][first] for key in ("rank", "ns")}
+    rows, files = _Groups(step, found, "name", "way"), found.ranks.files(last_name)
+    for key in ("ranks", "interleaved", *(f"{which}_{key}" for which in ("fastest", "slowest")
+            for key in ("rank", "ns"))):
+        rows.figures[key] = files[key]
     for key in ("ns", "bytes"):
-        mean = np.add.reduceat(by_rank[key], begins) / count
-        squares = np.add.reduceat((by_rank[key] - mean[of_file]) ** 2, begins)
-        rows.figures[f"deviation_{key}"] = np.rint(np.sqrt(squares / count)).astype(np.int64)
+        squares = files[f"squares_{key}"] / files["ranks"]
+        rows.figures[f"deviation_{key}"] = np.rint(np.sqrt(squares)).astype(np.int64)
     return rows
-
-
-def _interleaved(found: Accesses, files: dict[str, np.ndarray]) -> np.ndarray:
-    """Of each file and way: ranks whose range of bytes begins before that of another rank of their
-    node ends, and the other way round."""
-    counts, columns = np.zeros(len(files["name"]), np.int64), found.ranks
-    has_place = np.flatnonzero(columns["end"] > columns["begin"])
-    if not len(has_place):
-        return counts
-    order = has_place[np.lexsort([columns[key][has_place]
-        for key in ("begin", "node", "way", "name")])]
-    keys = tuple(columns[key][order] for key in ("name", "way", "node"))
-    begins = starts(*keys)
-    of = np.repeat(np.arange(len(begins)), np.diff(np.r_[begins, len(order)]))
-    rank = columns["rank"][order]
-    is_several = (np.minimum.reduceat(rank, begins) != np.maximum.reduceat(rank, begins))[of]
-    # Places of bytes as small numbers, so that one rising sequence has those of all groups.
-    places = np.unique(np.r_[columns["begin"][order], columns["end"][order]])
-    begin, end = (np.searchsorted(places, columns[key][order]) for key in ("begin", "end"))
-    first = of * (len(places) + 1)
-    before = np.r_[-1, np.maximum.accumulate(first + end)[:-1]] - first  # below 0: of another group
-    is_next = np.r_[of[1:] == of[:-1], False]
-    is_mixed = (begin < before) | (is_next & (np.r_[begin[1:], 0] < end))
-    rows = np.flatnonzero(is_mixed & is_several)
-    groups = np.unique(np.stack((of[rows], rank[rows])), axis=1)[0]
-    name, way = (key[begins[groups]] for key in keys[:2])
-    ordered = files["name"] * 2 + files["way"]  # files are in this order
-    np.add.at(counts, np.searchsorted(ordered, name * 2 + way), 1)
-    return counts

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -181,7 +182,6 @@ class _Account:
         self._data = data
         self._seen, self._uncounted = _seen(data), _uncounted(data)
         self._mapped, self._shared, self._rings = _evidence(data)
-        self._dirtied = dirtied_bytes(data.storage, len(data.members))
         self._family = _Family(data, self._seen, untraced)
         self._single = [one for one in untraced if one.figures is not None]
         self._pooled: dict[int | None, list[Untraced]] = {}
@@ -220,6 +220,10 @@ class _Account:
         one = replace(one, **dict(zip(names, (*over, *past))))
         return replace(one, way=self._way(index, one)) if one.unseen else one
 
+    @cached_property
+    def _dirtied(self) -> np.ndarray:
+        return dirtied_bytes(self._data)
+
     def groups(self) -> list[Group]:
         """after: figures_of() of all members."""
         made = [Group((one,), self._family.bytes_of(one)) for one in self._single]
@@ -241,7 +245,9 @@ class _Account:
         """Bytes read from storage and written to it without a call that the kernel counts."""
         own = 2 * self._data.members[index].process.own_written
         explained = one.seen_written + over[1] + own
-        explained += int(self._dirtied[index]) + int(self._shared[index])
+        explained += int(self._shared[index])
+        if kernel[3] > explained:
+            explained += int(self._dirtied[index])
         more_read, more_written = kernel[2] - one.seen_read - over[0], max(0, kernel[3] - explained)
         return _past_calls(
             more_read, more_written, int(self._mapped[index]), bool(self._rings[index])
@@ -320,12 +326,14 @@ def _evidence(data: StepData) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of each member: bytes of files with storage that it mapped, bytes of what is no file
     (segments of MPI libraries are none, native/wire/paths.h), and rings whose requests no hook
     saw."""
-    columns, count = data.storage, len(data.members)
-    is_mmap = columns.op == op_named("mmap").value
+    rings_made, entered, mmap = (op_named(name).value
+        for name in ("io_uring_setup", "io_uring_enter", "mmap"))
+    columns = data.as_storage(data.where(
+        lambda some: np.isin(some.op, (rings_made, entered, mmap))))
+    count, is_mmap = len(data.members), columns.op == mmap
     is_mapping = is_mmap & columns.is_file
     is_mapping &= ~np.isin(columns.name, _in_memory(data, np.unique(columns.name[is_mapping])))
-    is_ring = columns.op == op_named("io_uring_setup").value
-    enters = columns.op == op_named("io_uring_enter").value
+    is_ring, enters = columns.op == rings_made, columns.op == entered
     mapped, shared, rings = (
         sums_by_member(columns, np.where(mask, part, 0), count)
         for mask, part in (
@@ -349,7 +357,7 @@ def _in_memory(data: StepData, mapped: np.ndarray) -> list[int]:
 
 def _uncounted(data: StepData) -> list[np.ndarray]:
     """Bytes that each member read and wrote by calls that rchar and wchar leave out."""
-    columns = data.columns
+    columns = data.sums.by_member
     is_uncounted = np.isin(columns.op, [op_named(name).value for name in _UNCOUNTED])
     parts = (np.where(columns.by_code(code) & is_uncounted, columns.moved, 0) for code in "RW")
     return [sums_by_member(columns, part, len(data.members)) for part in parts]
@@ -538,7 +546,7 @@ class _Family:
 
 def _seen(data: StepData) -> tuple[np.ndarray, ...]:
     """Application calls, own ns, bytes read and written of each member, exactly."""
-    columns, count = data.columns, len(data.members)
+    columns, count = data.sums.by_member, len(data.members)
     moved = (np.where(columns.by_code(code), columns.moved, 0) for code in "RW")
     parts = (columns.app_calls, columns.own_ns, *moved)
     calls, ns, read, written = (sums_by_member(columns, part, count) for part in parts)
@@ -554,8 +562,7 @@ def _more_below(data: StepData, code: str, count: int) -> np.ndarray:
     by_layer = merged(layered, "member", "name", "layer")
     is_last = np.r_[(np.diff(by_layer.member) != 0) | (np.diff(by_layer.name) != 0), True]
     lowest = by_layer.where(is_last & (by_layer.layer > EVENTS))
-    is_of_program = data.columns.by_code(code) & np.isin(data.columns.name, lowest.name)
-    program = data.columns.where(is_of_program)
+    program = data.where(lambda some: some.by_code(code) & np.isin(some.name, lowest.name))
     files, at = np.unique(np.r_[file_keys(lowest), file_keys(program)], return_inverse=True)
     more = np.zeros(len(files), np.int64)
     np.add.at(more, at, np.r_[lowest.bytes, -program.moved])

@@ -14,6 +14,7 @@ import numpy as np
 
 from weir.analysis.columns import Columns, file_keys, merged, sums_by_member
 from weir.analysis.names import NO_NAME
+from weir.analysis.step import StepData
 from weir.trace.ops import POSIX, STDIO, ops
 
 _DIRTIED_BYTES = 16 << 10  # at one place: the pages at both its ends, blocks of metadata
@@ -39,16 +40,46 @@ def _is(*names: str) -> np.ndarray:
     return mask
 
 
-def dirtied_bytes(columns: Columns, members: int) -> np.ndarray:
+def dirtied_bytes(data: StepData) -> np.ndarray:
     """Of each member, at most: calls that cannot make a page dirty (stat, lseek, readdir, a file
     opened to be read) add nothing."""
-    chosen = columns.where(columns.is_file & np.isin(columns.layer, (POSIX, STDIO)))
-    done = np.maximum(chosen.calls - chosen.errors, 0)
-    is_write = chosen.by_code("W")
-    is_in_order = is_write & ((chosen.layer == STDIO) | _is(*_WITHOUT_OFFSET)[chosen.op])
-    is_place = _is(*_CHANGES)[chosen.op] | (is_write & ~is_in_order)
-    places = sums_by_member(chosen, np.where(is_place, done, 0), members) + _opened(chosen, members)
-    return places * _DIRTIED_BYTES + _by_writes_in_order(chosen, done, is_in_order, members)
+    of_names, members = _OfNames(_chosen(data, data.sums.by_file)), len(data.members)
+    sums = np.zeros(members, np.int64)
+    for part in data.by_node():
+        chosen = _chosen(data, part)
+        done = np.maximum(chosen.calls - chosen.errors, 0)
+        is_write = chosen.by_code("W")
+        is_in_order = is_write & ((chosen.layer == STDIO) | _is(*_WITHOUT_OFFSET)[chosen.op])
+        is_place = _is(*_CHANGES)[chosen.op] | (is_write & ~is_in_order)
+        places = sums_by_member(chosen, np.where(is_place, done, 0), members)
+        places += _opened(chosen, members)
+        sums += places * _DIRTIED_BYTES
+        sums += _by_writes_in_order(chosen, done, is_in_order, members, of_names)
+    return sums
+
+
+def _chosen(data: StepData, columns: Columns) -> Columns:
+    columns = data.as_storage(columns)
+    return columns.where(columns.is_file & np.isin(columns.layer, (POSIX, STDIO)))
+
+
+class _OfNames:
+    """By name, of all members: how often the position of a descriptor was moved, and bytes that
+    were read and written."""
+
+    def __init__(self, columns: Columns):
+        self._names, at = np.unique(columns.name, return_inverse=True)
+        done = np.maximum(columns.calls - columns.errors, 0)
+        is_transfer = columns.by_code("RW") & (columns.name != NO_NAME)
+        parts = (np.where(_is(*_OPENS, *_SEEKS)[columns.op], done, 0),
+            np.where(is_transfer, columns.bytes, 0))
+        self._sums = np.zeros((2, len(self._names)), np.int64)
+        for into, part in zip(self._sums, parts):
+            np.add.at(into, at.reshape(-1), part)
+
+    def of(self, names: np.ndarray) -> np.ndarray:
+        """Both, of these names."""
+        return self._sums[:, np.searchsorted(self._names, names)]
 
 
 def _opened(columns: Columns, members: int) -> np.ndarray:
@@ -64,32 +95,24 @@ def _opened(columns: Columns, members: int) -> np.ndarray:
 
 
 def _by_writes_in_order(
-    columns: Columns, done: np.ndarray, is_write: np.ndarray, members: int
+    columns: Columns, done: np.ndarray, is_write: np.ndarray, members: int, of_names: _OfNames
 ) -> np.ndarray:
     """By writes at the position of their descriptor, file by file: no more places than calls, and
     than moves of the position: opens, seeks, and what others and reads moved it on."""
     sums = np.zeros(members, np.int64)
     if not is_write.any():
         return sums
-    files, of_file = np.unique(file_keys(columns), return_inverse=True)
-    names, of_name = np.unique(columns.name, return_inverse=True)
-    name_of = np.zeros(len(files), np.int64)
-    name_of[of_file] = of_name
+    files, first, of_file = np.unique(file_keys(columns), return_index=True, return_inverse=True)
 
-    def total(part: np.ndarray, at: np.ndarray, count: int) -> np.ndarray:
-        made = np.zeros(count, np.int64)
-        np.add.at(made, at, part)
+    def total(part: np.ndarray) -> np.ndarray:
+        made = np.zeros(len(files), np.int64)
+        np.add.at(made, of_file.reshape(-1), np.where(is_write, part, 0))
         return made
 
-    calls = total(np.where(is_write, done, 0), of_file, len(files))
-    written = total(np.where(is_write, columns.bytes, 0), of_file, len(files))
-    ns = total(np.where(is_write, columns.ns, 0), of_file, len(files))
-    span_s = total(np.where(is_write, columns.last_ns - columns.first_ns, 0), of_file, len(files))
+    calls, written, ns = map(total, (done, columns.bytes, columns.ns))
+    span_s = total(columns.last_ns - columns.first_ns)
     span_s //= 10**9  # in each of which the kernel may have cleaned the page at the end
-    is_move = _is(*_OPENS, *_SEEKS)[columns.op]
-    moves = total(np.where(is_move, done, 0), of_name, len(names))[name_of]
-    is_transfer = columns.by_code("RW") & (columns.name != NO_NAME)
-    moved = total(np.where(is_transfer, columns.bytes, 0), of_name, len(names))[name_of]
+    moves, moved = of_names.of(columns.name[first])
     elsewhere = np.maximum(moved - written, 0)
     in_order = (moves + 1) * _DIRTIED_BYTES + elsewhere + span_s * _PAGE_BYTES
     in_order += written // _METADATA_PART

@@ -22,7 +22,7 @@ def ranks_of(report: Report) -> list[dict[str, Any]]:
 
 
 def _of_step(step: StepReport) -> Iterator[dict[str, Any]]:
-    columns, ranks = step.columns, np.array(step.ranks, np.int64)
+    columns, ranks = step.of_members, np.array(step.ranks, np.int64)
     order = np.argsort(ranks)
     at = order[np.searchsorted(ranks[order], columns.rank)] if len(columns) else columns.rank
     sums: dict[str, np.ndarray] = {}

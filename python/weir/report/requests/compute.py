@@ -63,14 +63,9 @@ def requests(steps: list[StepData], masks: list[np.ndarray], *,
     sizes, durations = np.zeros((4, BINS), np.int64), np.zeros((2, BINS), np.int64)
     slopes = [1 << 48]
     for data, mask in zip(steps, masks):
-        first = 0
-        for file, line in zip(data.files, data.lines):
-            table = file.array("histograms")
-            kept = mask[table["process"].astype(np.int64) + first] & (
-                (table["is_file"] != 0) | all_names)
-            _add(table[kept], sizes, durations)
-            slopes.append(line.multiplier)
-            first += len(file.processes)
+        table = data.sums.histograms
+        _add(table[mask[table["member"]] & ((table["is_file"] != 0) | all_names)], sizes, durations)
+        slopes += [line.multiplier for line in data.lines]
     app, below = sizes[:2].sum(axis=0), sizes[2:].sum(axis=0)
     return Requests(
         _size_bins(sizes),

@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
+import numpy as np
+
 from weir.analysis.columns import Columns, Row, class_codes, merged, rows
 from weir.analysis.names import NO_NAME
 from weir.analysis.ranks import in_order
@@ -122,4 +124,7 @@ def routines_of(step: StepReport, rank: int | None = None) -> RoutineTable:
 
 def details_of(step: StepReport, rank: int | None = None) -> list[FileDetail]:
     """File by file, of one rank or of all."""
-    return file_details(step.of_rank(rank))
+    columns = step.columns
+    if rank is not None:
+        columns = columns.where(np.isin(columns.rank, step.names.ranks.numbers_of(rank)))
+    return file_details(columns)

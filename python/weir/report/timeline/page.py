@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from weir.analysis.names import fold
-from weir.report.file_systems.compute import file_system_totals, mount_of
+from weir.report.file_systems.compute import (
+    UNKNOWN, Mount, file_system_totals, file_systems_of, mounts_of_step
+)  # fmt: skip
 from weir.report.files.compute import files_of
 from weir.report.files.groups import FileGroup, file_groups
 from weir.report.frame.amounts import fitted
@@ -34,9 +35,9 @@ MOST_TABLE_STEPS = 16
 def span_of(step: StepReport) -> StepSpan:
     """The step's wall clock, and what I/O there was before or after it."""
     first, last = step.started_ns, step.started_ns + step.wall_ns
-    if len(step.columns):
-        first, last = min(first, int(step.columns.first_ns.min())), max(last,
-            int(step.columns.last_ns.max()))
+    if len(step.sums):
+        first, last = min(first, int(step.sums.first_ns.min())), max(last,
+            int(step.sums.last_ns.max()))
     return StepSpan(step.data, step.members, first, last, step.names.ranks)
 
 
@@ -89,26 +90,38 @@ class Parts:
 def parts_of(report: Report) -> Parts:
     steps = [step for step in report.steps if has_calls(step)]
     groups = [one for one in file_groups(report) if one.ns][:MOST_FILES]
-    busiest = [one.mount for one in file_system_totals([(step.data, step.columns)
-        for step in steps], report.names)][:MOST_FILE_SYSTEMS] if steps else []
+    found = file_systems_of(report) if len(steps) == len(report.steps) else (
+        file_system_totals(steps))
+    busiest = [one.mount for one in found][:MOST_FILE_SYSTEMS]
     number = {mount: 1 + at for at, mount in enumerate(busiest)}
     mounts = ("other files" if busiest else "all files",
         *(f"{mount.point} ({mount.kind})" for mount in busiest))
     row_of = _rows_of_names(report, groups)
-    codes = [
-        [row_of[numbers] * len(mounts) + np.array([number.get(mount_of(step.data, fold(text)), 0)
-            for text in file.texts], np.int64)
-         for file, numbers in zip(step.data.files, step.data.name_numbers)]
-        for step in steps
-    ]
+    codes = []
+    for step in steps:
+        mount_of = _mounts_of_names(step, number)
+        codes.append([row_of[numbers] * len(mounts) + mount_of[numbers]
+            for numbers in step.data.name_numbers])
     rest = len(groups) * len(mounts)  # of records without a name
     used = np.unique(np.concatenate([[rest], *(code for step in codes for code in step)]))
-    used = np.r_[rest, used[used != rest]]  # which the reader puts into group 0
-    place = {code: at for at, code in enumerate(used.tolist())}
-    group_of = [[np.array([place[one] for one in code.tolist()], np.uint8) for code in step]
-        for step in codes]
+    order = np.argsort(used != rest, kind="stable")  # the rest first: the reader puts it there
+    place = np.empty(len(used), np.uint8)
+    place[order] = np.arange(len(used))
+    group_of = [[place[np.searchsorted(used, code)] for code in step] for step in codes]
+    used = used[order]
     of = np.column_stack(np.divmod(used, len(mounts)))
     return Parts((*(one.name for one in groups), "other files"), mounts, of, group_of)
+
+
+def _mounts_of_names(step: StepReport, number: dict[Mount, int]) -> np.ndarray:
+    """By number of a name: that of its mount on the first node that knows it, 0 for others."""
+    found = np.zeros(len(step.names.names), np.int64)
+    tables = mounts_of_step(step.data) if number else []
+    for name in np.unique(np.concatenate([np.zeros(0, np.int32), *step.data.name_numbers])
+            ).tolist() if tables else ():
+        every = (mounts.of(step.names[name]) for mounts in tables)
+        found[name] = number.get(next((one for one in every if one != UNKNOWN), UNKNOWN), 0)
+    return found
 
 
 def _rows_of_names(report: Report, groups: list[FileGroup]) -> np.ndarray:

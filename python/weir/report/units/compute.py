@@ -83,4 +83,4 @@ def _units_by_name(steps: list[StepData], masks: list[np.ndarray],
 @figure
 def units_of(report: Report) -> list[FortranUnit]:
     """Of the chosen members, all steps together."""
-    return fortran_units(report.data, report.masks, report.columns, report.names)
+    return fortran_units(report.data, report.masks, report.sums, report.names)

@@ -90,7 +90,7 @@ def locations_of(data: StepData, speakers: Iterable[int]) -> Locations:
 def lives_of(data: StepData, locations: Locations) -> np.ndarray:
     """Start and last sign of life of each rank's own process, ns; shape: (ranks, 2)."""
     last = np.zeros(len(data.members), np.int64)
-    np.maximum.at(last, data.columns.member, data.columns.last_ns)
+    np.maximum.at(last, data.sums.by_member.member, data.sums.by_member.last_ns)
     lives = np.zeros((len(locations), 2), np.int64)
     for location, member in enumerate(locations.speaker.tolist()):
         one = data.members[member]

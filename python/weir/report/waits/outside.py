@@ -24,7 +24,7 @@ def outside_ns(step: StepReport) -> int:
     found, data = synchronisation_of(step), step.data
     if found.waits is None:
         return 0
-    locations, columns = found.account.locations, data.columns
+    locations, columns = found.account.locations, data.sums.by_member
     its = columns.where(columns.by_code("RWOCM") & columns.is_file)
     io_ns = np.bincount(its.member, its.own_ns, len(data.members))
     lives = lives_of(data, locations)

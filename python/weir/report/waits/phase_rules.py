@@ -190,8 +190,7 @@ def _opened(
     """The first rule that fits a file counts. A file that the rank opens by MPI-IO is open from
     MPI_File_open to MPI_File_close, whatever requests to the system lie between them."""
     mpi = through_mpi.where(np.isin(through_mpi.member, members))
-    used = data.columns.where(np.isin(data.columns.member, members) & data.columns.by_code("O")
-        & (data.columns.name != NO_NAME))
+    used = data.of_members(members, "O")
     rule_of = {name: next((n for n in of_files if rules[n].fits(names[name])), None)
         for name in np.unique(np.r_[used.name, mpi.name]).tolist() if name != NO_NAME}
     wanted = [name for name, rule in rule_of.items() if rule is not None]

@@ -78,7 +78,8 @@ class Records:
 def records_of(data: StepData, names: NameTable, *wanted: str) -> Records:
     """All records of some operations that are no I/O; nothing is read when the step has none.
     cost: a pass over the records of the members that have some, trace file by trace file."""
-    members = np.unique(data.columns.member[chosen(wanted)[data.columns.op]])
+    seen = data.sums.by_member
+    members = np.unique(seen.member[chosen(wanted)[seen.op]])
     limits = np.cumsum([0, *(len(one.processes) for one in data.files)])
     begins = np.searchsorted(members, limits)
     pieces = [(index, members[begin:end] - limits[index], int(limits[index]), wanted)

@@ -173,7 +173,7 @@ def _step_waits(data: StepData, found: Account, names: NameTable) -> StepWaits:
         unknown_ns=sum(found.operations.unknown_ns.values()),
         unknown_in=_unknown_in(found),
         path=_path(found),
-        files=tuple(_files(data.columns, found, names)),
+        files=tuple(_files(data.sums.by_file, found, names)),
         routines=tuple(_routines(found, names)),
     )
 

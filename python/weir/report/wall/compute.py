@@ -63,7 +63,7 @@ class WallTime:
 
 def may_be_known(step: StepReport) -> bool:
     """Whether the step recorded calls of MPI at level trace, found without reading records."""
-    return step.level == "trace" and bool((step.data.columns.layer == MPI).any())
+    return step.level == "trace" and bool((step.data.sums.by_file.layer == MPI).any())
 
 
 @figure

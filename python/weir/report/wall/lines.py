@@ -27,7 +27,7 @@ def main_thread(data: StepData, member: int) -> int:
     one = data.members[member]
     file, clock, pid = data.files[one.file], data.lines[one.file].native(), one.process.pid
     chunks = file.array("chunks")
-    has_init = bool(((data.columns.member == member) & (data.columns.op == init)).any())
+    has_init = member in data.members_with(init)
     wanted = None
     if has_init:
         wanted = bytearray(256)

@@ -121,8 +121,9 @@ def _phase_rows(step: StepReport, found: WallTime, at: np.ndarray) -> Iterator[d
         yield _row(found.of_spans.sums(rows), step=step.name, phase=phase, ranks=ranks)
 
 
+@figure
 def by_rank(step: StepReport) -> list[dict[str, Any]]:
-    """In the order of programs and ranks."""
+    """In the order of programs and ranks. Nobody changes them."""
     return list(_rows_by_rank([step]))
 
 

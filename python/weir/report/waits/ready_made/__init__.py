@@ -45,7 +45,7 @@ def named_rules(name: str) -> tuple[PhaseRule, ...]:
 def fitting_rules(data: StepData, names: NameTable) -> tuple[PhaseRule, ...]:
     """The rules of the model that wrote most files whose names fit what it writes; none where the
     program has marks of its own."""
-    columns = data.columns
+    columns = data.sums.by_file
     if (columns.op == op_named("phase_begin").value).any():
         return ()
     written = columns.where((columns.moved > 0) & columns.by_code("W") & columns.is_file)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What differs between ranks, and common values, accumulated part by part."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from weir.report.patterns import commons, spread
+from weir.report.patterns.commons import CommonValues
+from weir.report.patterns.spread import ROW, OfRanks
+
+NODES, RANKS, FILES = 5, 8, 6
+
+
+def rows_of(seed: int) -> list[dict[str, np.ndarray]]:
+    """By node: some ranks (8 a node) use some files in both directions."""
+    random = np.random.default_rng(seed)
+    made = []
+    for node in range(NODES):
+        count = 60
+        begin = random.integers(0, 1000, count)
+        made.append({
+            "name": random.integers(0, FILES, count), "way": random.integers(0, 2, count),
+            "rank": node * RANKS + random.integers(0, RANKS, count),
+            "node": np.full(count, node), "ns": random.integers(1, 50, count),
+            "bytes": random.integers(0, 10**12, count), "begin": begin,
+            "end": begin + random.integers(0, 30, count),
+        })  # fmt: skip
+    return made
+
+
+def whole(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    return {key: np.concatenate([part[key] for part in parts]) for key in ROW.names}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_parts_of_nodes_give_what_all_rows_give(monkeypatch, seed):
+    monkeypatch.setattr(spread, "_FOLDED_AT_ONCE", 8)
+    print("seed", seed)
+    parts, found, wanted = rows_of(seed), OfRanks(), OfRanks()
+    for part in parts:
+        found.add(part)
+    wanted.add(whole(parts))
+    got, made = found.files(), wanted.files()
+    for key in got.dtype.names:
+        if key.startswith(("mean", "squares")):
+            assert np.allclose(got[key], made[key], rtol=1e-12)
+        else:
+            assert got[key].tolist() == made[key].tolist(), key
+    for at, one in enumerate(made):
+        rows = whole(parts)
+        its = (rows["name"] == one["name"]) & (rows["way"] == one["way"])
+        sums = Counter()
+        for rank, ns in zip(rows["rank"][its].tolist(), rows["ns"][its].tolist()):
+            sums[rank] += ns
+        assert got["ranks"][at] == len(sums)
+        assert got["slowest_ns"][at] == max(sums.values())
+        assert np.isclose(got["squares_ns"][at], np.var(list(sums.values())) * len(sums))
+
+
+def test_files_whose_name_changes_and_ranks_of_several_nodes_are_counted_once():
+    """Name 0 becomes name 1; rank 7 has processes on all nodes."""
+    found = OfRanks(np.array([0, 1]), np.array([7]))
+    for node in range(NODES):
+        one = {key: np.zeros(4, np.int64) for key in ROW.names}
+        one |= {"name": np.array([0, 1, 2, 2]), "rank": np.array([3, 3, 7, 100 + node]),
+            "node": np.full(4, node), "ns": np.array([1, 2, 3, 4])}  # fmt: skip
+        found.add(one)
+    files = found.files(np.array([1, 1, 2]))
+    assert files["name"].tolist() == [1, 2]
+    assert files["ranks"].tolist() == [1, 1 + NODES]
+    assert files["slowest_ns"].tolist() == [3 * NODES, 3 * NODES]
+
+
+def test_rows_that_are_kept_do_not_grow_with_ranks(monkeypatch):
+    monkeypatch.setattr(spread, "_FOLDED_AT_ONCE", 100)
+    found = OfRanks()
+    for part in rows_of(0) * 40:
+        found.add(part)
+    assert found.kept_rows < 200
+
+
+def test_counts_of_few_values_are_exact():
+    random, found, wanted = np.random.default_rng(1), CommonValues(), Counter()
+    for _ in range(20):
+        part = random.integers(0, 9, (500, 4))
+        for *key, count in part.tolist():
+            wanted[tuple(key)] += count
+        found.add(part.copy())
+    assert {tuple(row[:3]): row[3] for row in found.values().tolist()} == dict(wanted)
+
+
+def test_of_too_many_values_the_most_common_are_kept(monkeypatch):
+    monkeypatch.setattr(commons, "MOST_VALUES", 1000)
+    monkeypatch.setattr(commons, "_FOLDED_AT_ONCE", 500)
+    found, keys = CommonValues(), 10
+    for part in range(50):
+        rare = np.arange(400) + 1000 * (part + 1)
+        key = np.arange(400) % keys
+        found.add(np.stack([key, np.zeros(400, int), rare, np.ones(400, int)], axis=1))
+        found.add(np.array([[one, 0, 8, 5] for one in range(keys)]))
+    assert found.is_full
+    rows = found.values()
+    assert len(rows) <= 1000
+    often = rows[rows[:, 2] == 8]
+    assert sorted(often[:, 0].tolist()) == list(range(keys)) and set(often[:, 3].tolist()) == {250}
