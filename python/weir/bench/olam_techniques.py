@@ -49,6 +49,7 @@ ROWS = (
     Row("names made before the run", "precreation", is_precreated=True),
     Row("stage", "precreation, coalescing", "stage:tier={0}", drains=True),
     Row("bufa", "eager I/O", "bufa:1MiB:2"),
+    Row("forward", "eager I/O", "forward:512:32"),
     Row("pack", "stuffing, coalescing, readdirplus", "pack:name=files.zip"),
 )
 
