@@ -116,18 +116,6 @@ int borrow(const SharedOpen& s, const OpenRow& r, int flags) {
 
 namespace {
 
-// The copies of a row of which somebody waits for one stay until then.
-class Waiting {
- public:
-  explicit Waiting(OpenRow& r) : row_(r) { base::fetch_add(&row_.waiting, 1u); }
-  ~Waiting() { base::fetch_add(&row_.waiting, ~0u); }
-  Waiting(const Waiting&) = delete;
-  Waiting& operator=(const Waiting&) = delete;
-
- private:
-  OpenRow& row_;
-};
-
 // The name's row is this rank's from now on. Under the lock.
 void begin_row(SharedOpen& to, OpenRow* r, bool wanted) {
   if (r == nullptr) r = free_row(shared(to));
@@ -136,37 +124,45 @@ void begin_row(SharedOpen& to, OpenRow* r, bool wanted) {
   r->opener = node::self();
   r->epoch = node::names_epoch();
   r->begun_ns = now_ns();
-  r->waiting = 0;
   base::store(&r->wanted, uint32_t{wanted});
   base::store(&r->state, uint32_t{kOpenBegun});
   to.row = static_cast<uint32_t>(r - shared(to).opens) + 1;
+}
+
+// What a rank finds of a name before it opens it.
+enum class Found { kOpenIt, kThere, kAwaited };
+// Waits for nobody; signals are held back, for a handler may open a file, too.
+Found look_for(SharedOpen& to, bool wanted, OpenRow** row) {
+  Forwarding& f = shared(to);
+  const base::SignalsBlocked blocked;
+  if (node::take(f.opens_lock) == node::Taken::kNot) return Found::kOpenIt;
+  OpenRow* const r = *row = find_row(f, to.key);
+  const uint32_t state = r != nullptr ? base::load(&r->state) : kOpenFree;
+  const bool valid = r != nullptr && is_valid(*r), under_way = r != nullptr && is_under_way(*r);
+  const bool is_there = under_way || (valid && state == kOpenGiven);
+  if (is_there) {
+    base::store(&r->wanted, 1u);
+    base::fetch_add(&r->waiting, 1u);  // its copies stay until then
+  } else if (!valid || state != kOpenUseless) {
+    begin_row(to, r, wanted || (valid && state == kOpenAlone));
+  }
+  node::release(f.opens_lock);
+  return under_way ? Found::kAwaited : is_there ? Found::kThere : Found::kOpenIt;
 }
 
 }  // namespace
 
 int begin_open(SharedOpen& to, Cache* cache, uint64_t key, int flags) {
   to = {cache, 0, key, flags};
-  Forwarding& f = shared(to);
-  bool wanted = false;
   for (int round = 0; round < kRounds; ++round) {
-    if (node::take(f.opens_lock) == node::Taken::kNot) return -1;
-    OpenRow* const r = find_row(f, key);
-    const uint32_t state = r != nullptr ? base::load(&r->state) : kOpenFree;
-    const bool valid = r != nullptr && is_valid(*r), under_way = r != nullptr && is_under_way(*r);
-    if (under_way || (valid && state == kOpenGiven)) {
-      base::store(&r->wanted, 1u);
-      const Waiting waiting(*r);
-      node::release(f.opens_lock);
-      if (under_way) wait_for(*r, key);
-      const bool is_given = base::load(&r->key) == key && base::load(&r->state) == kOpenGiven;
-      const int fd = is_given ? borrow(to, *r, flags) : -1;
-      if (fd >= 0) return fd;
-      wanted = true;
-      continue;
-    }
-    if (!valid || state != kOpenUseless) begin_row(to, r, wanted || (valid && state == kOpenAlone));
-    node::release(f.opens_lock);
-    return -1;
+    OpenRow* r = nullptr;
+    const Found found = look_for(to, round != 0, &r);
+    if (found == Found::kOpenIt) return -1;
+    if (found == Found::kAwaited) wait_for(*r, key);
+    const bool is_given = base::load(&r->key) == key && base::load(&r->state) == kOpenGiven;
+    const int fd = is_given ? borrow(to, *r, flags) : -1;
+    base::fetch_add(&r->waiting, ~0u);
+    if (fd >= 0) return fd;
   }
   return -1;
 }
@@ -193,6 +189,7 @@ void set_state(SharedOpen& s, OpenState state) {
 }  // namespace
 
 Ended end_open(SharedOpen& s, Opening* o, int descriptor) {
+  const base::SignalsBlocked blocked;
   const bool may = o != nullptr && forwarded(*o);
   if (!take_row(s)) {
     s.row = 0;
@@ -221,6 +218,7 @@ Ended end_open(SharedOpen& s, Opening* o, int descriptor) {
 }
 
 void give_up_open(SharedOpen& s) {
+  const base::SignalsBlocked blocked;
   if (s.row != 0 && take_row(s)) set_state(s, kOpenUseless);
   s.row = 0;
 }

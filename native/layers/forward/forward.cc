@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/credentials.h"
+#include "base/frames.h"
 #include "base/text.h"
 #include "layers/cache/job.h"
 #include "layers/cache/opens.h"
@@ -47,13 +48,13 @@ Result create(Layer& l) {
 }
 
 // Ranks that were started together may open one name at the same time. A layer above this one might
-// use the descriptor in its own way.
+// use the descriptor in its own way. A signal handler maps no memory.
 bool may_share(const Layer& l, int flags) {
   if ((flags & kOwn) != 0 || !cache::job().launched || cache::job().ranks < 2) return false;
   for (const Layer* above = l.file->top; above != &l; above = above->below) {
     if (strcmp(above->kind->name, "event") != 0) return false;
   }
-  return true;
+  return !base::may_be_in_handler();
 }
 
 // Who opens what in which way, as far as that decides what is opened.
