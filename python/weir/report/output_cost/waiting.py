@@ -41,8 +41,9 @@ class Growing:
             counts[low:high] = np.bincount(where - low, minlength=high - low)
             parts.append(points)
             low = high
+        columns = zip(*parts) if parts else ((),) * 3
         at, total, slope = (np.concatenate([np.empty(0, kind), *column])
-            for kind, column in zip((np.int64, np.int64, np.int32), zip(*parts or [[]] * 3)))
+            for kind, column in zip((np.int64, np.int64, np.int32), columns))
         return Growing(np.r_[0, np.cumsum(counts)].astype(np.uint64), at, total, slope)
 
     def of(self, ranks: np.ndarray) -> Growing:
