@@ -226,6 +226,10 @@ def read_step(
         tuple(problems), names, _excluded(files, numbers, exclusion))
 
 
+def _scanned(file: TraceFile, threads: int) -> TraceFile:
+    return file.scan(threads)  # where the file is read: here, or by a worker of a cluster
+
+
 def _sums(
     files: list[TraceFile], lines: tuple[Line, ...], members: tuple[Member, ...], names: NameTable,
     numbers: tuple[np.ndarray, ...], rank: int | None,
@@ -234,7 +238,7 @@ def _sums(
     summing, first, rows, kept = Summing(members, classes_of(members, rank)), 0, 0, []
     known = len(names.names)
     pieces = [(file, max(1, threads_for(file.header.file_bytes) // len(files))) for file in files]
-    for index, file in enumerate(in_turn(TraceFile.scan, pieces)):
+    for index, file in enumerate(in_turn(_scanned, pieces)):
         summing.add(
             _columns(file, file.array("rows"), lines[index], members, first, names, numbers[index]),
             file.array("histograms"), first,
