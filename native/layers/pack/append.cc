@@ -12,6 +12,22 @@
 
 namespace weir::layers::pack {
 
+Entry entry_of(const Name* n, const Version& v, RecordState state) {
+  Entry e{};
+  e.state = state;
+  e.name = n->text;
+  e.name_bytes = n->bytes;
+  e.crc = v.crc;
+  e.bytes = v.bytes;
+  e.offset = v.offset;
+  e.sequence = v.sequence;
+  e.modified = {static_cast<time_t>(v.seconds), v.nanoseconds};
+  e.user = v.user;
+  e.group = v.group;
+  e.mode = v.mode;
+  return e;
+}
+
 constinit Counts counts{};
 
 namespace {
@@ -82,22 +98,6 @@ bool read_whole(int from, char* to, uint64_t bytes) {
     done += static_cast<uint64_t>(got);
   }
   return true;
-}
-
-Entry entry_of(const Name* n, const Version& v, RecordState state) {
-  Entry e{};
-  e.state = state;
-  e.name = n->text;
-  e.name_bytes = n->bytes;
-  e.crc = v.crc;
-  e.bytes = v.bytes;
-  e.offset = v.offset;
-  e.sequence = v.sequence;
-  e.modified = {static_cast<time_t>(v.seconds), v.nanoseconds};
-  e.user = v.user;
-  e.group = v.group;
-  e.mode = v.mode;
-  return e;
 }
 
 // Into the block: contents first, then the header, then the mark that makes them count.

@@ -12,6 +12,7 @@
 #include "base/syscall.h"
 #include "layers/machinery/rules/rules.h"
 #include "layers/pack/shared.h"
+#include "layers/pack/zip.h"
 #include "layers/writeback/arena.h"
 
 namespace weir::layers::pack {
@@ -74,6 +75,8 @@ void note_arena(Container& c);
 int load(Container& c, bool makes, bool* found);
 
 // append.cc -----------------------------------------------------------------
+// What a record says of a version of a file; its name points into the segment.
+Entry entry_of(const Name* n, const Version& v, RecordState state);
 // The contents of the open file `from` become those of `n`, with what fstat says of it. 0 or an
 // errno; then the name is what it was.
 int append(Container& c, Name* n, int from, const struct stat& about);

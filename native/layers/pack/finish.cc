@@ -57,21 +57,6 @@ class Out {
   int error_ = 0;
 };
 
-Entry entry_of(const Name* n, const Version& v) {
-  Entry e{};
-  e.name = n->text;
-  e.name_bytes = n->bytes;
-  e.crc = v.crc;
-  e.bytes = v.bytes;
-  e.offset = v.offset;
-  e.sequence = v.sequence;
-  e.modified = {static_cast<time_t>(v.seconds), v.nanoseconds};
-  e.user = v.user;
-  e.group = v.group;
-  e.mode = v.mode;
-  return e;
-}
-
 bool has_any(const Container& c) {
   Cursor at;
   while (const Name* const n = next_name(c.segment, &at)) {
@@ -91,7 +76,7 @@ int write_directory(Container& c) {
     if (v.state != kPacked || v.container != 0) continue;
     char* const to = out.room(kMostCentral);
     if (to == nullptr) break;
-    out.add(encode_central(entry_of(n, v), to));
+    out.add(encode_central(entry_of(n, v, kLive), to));
     ++d.count;
   }
   d.bytes = out.at() - d.at;

@@ -14,6 +14,7 @@
 
 #include "layers/cache/slots.h"
 #include "layers/machinery/node/private.h"
+#include "layers/writeback/watch/messages.h"
 
 namespace weir::forward {
 namespace {
@@ -77,27 +78,6 @@ void sort_by_place(std::vector<cache::Request*>& requests) {
   std::sort(requests.begin(), requests.end(), [](const auto* a, const auto* b) {
     return a->file != b->file ? a->file < b->file : a->block < b->block;
   });
-}
-
-// False: there is no more.
-bool receive_one(int socket, writeback::Message* message, ucred* sender, int* descriptor) {
-  iovec piece{message, sizeof *message};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(ucred))];
-  msghdr header{};
-  header.msg_iov = &piece;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = sizeof control;
-  *descriptor = -1;
-  const ssize_t n = recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  if (n < 0) return false;
-  for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
-    if (c->cmsg_level != SOL_SOCKET) continue;
-    if (c->cmsg_type == SCM_RIGHTS) memcpy(descriptor, CMSG_DATA(c), sizeof *descriptor);
-    if (c->cmsg_type == SCM_CREDENTIALS) memcpy(sender, CMSG_DATA(c), sizeof *sender);
-  }
-  if (n != sizeof *message) message->magic = 0;
-  return true;
 }
 
 // The next to be taken, where the rank has not gone away from it.
@@ -174,11 +154,9 @@ void Forwarder::receive() {
     }
     if (!readable) continue;
     writeback::Message message{};
-    ucred sender{};
     int descriptor = -1;
-    while (receive_one(socket_, &message, &sender, &descriptor)) {
-      if (message.magic == writeback::kMessageMagic && sender.uid == geteuid() &&
-          descriptor >= 0) {
+    while (daemon::receive_message(socket_, &message, &descriptor)) {
+      if (message.magic != 0 && descriptor >= 0) {
         handle(message, descriptor, watch);
       } else if (descriptor >= 0) {
         close(descriptor);

@@ -53,7 +53,7 @@ class Drain {
   Drain(const Drain&) = delete;
   Drain& operator=(const Drain&) = delete;
 
-  // Until nothing has been due for so long.
+  // Until nothing has been due for the time `idle`.
   void serve(std::chrono::milliseconds idle);
 
  private:

@@ -17,6 +17,7 @@
 
 #include "base/atomic.h"
 #include "layers/writeback/daemon/output.h"
+#include "layers/writeback/watch/messages.h"
 #include "layers/machinery/node/private.h"
 #include "layers/machinery/node/pulse.h"
 #include "layers/machinery/node/registry.h"
@@ -166,27 +167,10 @@ void Daemon::handle(const writeback::Message& message, int descriptor) {
 }
 
 void Daemon::receive() {
-  for (;;) {
-    writeback::Message message{};
-    iovec piece{&message, sizeof message};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(ucred))];
-    msghdr header{};
-    header.msg_iov = &piece;
-    header.msg_iovlen = 1;
-    header.msg_control = control;
-    header.msg_controllen = sizeof control;
-    const ssize_t n = recvmsg(socket_, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (n < 0) return;
-    int descriptor = -1;
-    ucred sender{};
-    for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
-      if (c->cmsg_level != SOL_SOCKET) continue;
-      if (c->cmsg_type == SCM_RIGHTS) memcpy(&descriptor, CMSG_DATA(c), sizeof descriptor);
-      if (c->cmsg_type == SCM_CREDENTIALS) memcpy(&sender, CMSG_DATA(c), sizeof sender);
-    }
-    message.arena[sizeof message.arena - 1] = 0;
-    if (n == sizeof message && message.magic == writeback::kMessageMagic &&
-        sender.uid == geteuid() && sender.pid == static_cast<pid_t>(message.pid)) {
+  writeback::Message message{};
+  int descriptor = -1;
+  while (receive_message(socket_, &message, &descriptor)) {
+    if (message.magic != 0) {
       handle(message, descriptor);
     } else if (descriptor >= 0) {
       close(descriptor);
