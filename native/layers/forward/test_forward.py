@@ -112,8 +112,10 @@ def test_small_writes_become_blocks_and_a_node_opens_a_file_once(counted, what, 
     blocks = all_ // (256 << 10)
     # Pieces of two nodes in turn do not lie together on either: each node writes its own runs.
     least = blocks if what == "wa" or nodes == 1 else all_ // 256 // (RANKS // nodes)
-    assert least <= seen["forward"].writes <= least + blocks // 2
-    assert seen["forward"].writes <= seen["gather"].writes + blocks // 2
+    # On a busy machine each rank may once wait for the process in vain, and write a part itself.
+    parts = blocks // 2 + RANKS
+    assert least <= seen["forward"].writes <= least + parts
+    assert seen["forward"].writes <= seen["gather"].writes + parts
     assert opens(seen["gather"]) == opens(seen["global"]) == RANKS
     assert nodes <= opens(seen["forward"]) <= 2 * nodes
 
