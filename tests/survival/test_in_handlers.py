@@ -41,6 +41,46 @@ def test_handlers_allocate_nothing_and_wait_for_nothing(guest, execute, preload_
         assert (tmp_path / name).read_bytes() == name[0].encode() * 19999 + b"!end"
 
 
+ONE_FILE = """
+static int file;
+static volatile sig_atomic_t calls;
+static void on_alarm(int unused) {
+  if (write(file, "h\\n", 2) != 2) _exit(3);
+  ++calls;
+}
+int main(void) {
+  long lines = 0;
+  file = open_new("a.dat");
+  signal(SIGALRM, on_alarm);
+  const struct itimerval often = {{0, 500}, {0, 500}};
+  MUST(setitimer(ITIMER_REAL, &often, NULL) == 0);
+  for (; calls < 200; ++lines) MUST(write(file, "program\\n", 8) == 8);
+  const struct itimerval never = {{0, 0}, {0, 0}};
+  MUST(setitimer(ITIMER_REAL, &never, NULL) == 0);
+  MUST(close(file) == 0);
+  printf("%ld %d\\n", lines, (int)calls);
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_lines_of_a_handler_and_of_the_write_that_it_interrupts_are_all_there(guest, execute,
+        preload, tmp_path, stack):
+    """The moment at which the handler interrupts is random; what must be there is not."""
+    job = f"pytest-{uuid.uuid4().hex[:12]}"
+    env = {"WEIR_RULES": f"weir-rules 1\nrule source=test:1 name=*.dat stack={stack}|system\n",
+        "WEIR_JOB": job, "LD_PRELOAD": str(preload)}
+    try:
+        done = execute([guest(ONE_FILE)], env=env, cwd=tmp_path, timeout=60).ok()
+    finally:
+        subprocess.run(["rm", "-rf", f"/dev/shm/weir.{os.geteuid()}.{job}"], check=True)
+    lines, calls = map(int, done.stdout.split())
+    data = (tmp_path / "a.dat").read_bytes()
+    assert len(data) == 8 * lines + 2 * calls
+    assert (data.count(b"program\n"), data.count(b"h\n")) == (lines, calls)
+
+
 WITHOUT_MAIN = """
 static void* work(void* unused) {
   int file = open_new("a.dat");

@@ -83,9 +83,9 @@ bool allowed(const File* f, bool writes) {
 // the layers. The interrupted call has moved the position on already.
 Result within(const Request& q) {
   if (q.offset != kImplicit) return by_kernel(q, q.offset);
-  const uint64_t at = q.file->position;
+  const uint64_t at = base::own_fetch_add(&q.file->position, q.bytes);
   const Result r = by_kernel(q, static_cast<int64_t>(at));
-  if (r > 0) q.file->position += static_cast<uint64_t>(r);
+  base::own_fetch_add(&q.file->position, (r > 0 ? static_cast<uint64_t>(r) : 0) - q.bytes);
   return r;
 }
 
@@ -109,20 +109,29 @@ Result sync_after(const Request& q, Result r) {
   return -take_error(q.file);
 }
 
+// Where the call begins. The position moves beyond it in one instruction: a handler that interrupts
+// has a place of its own, before or behind the call.
+WEIR_INLINE uint64_t begin_at(const Request& q) {
+  if (q.offset != kImplicit) return static_cast<uint64_t>(q.offset);
+  return base::own_fetch_add(&q.file->position, q.bytes);
+}
+
 Result write_inside(const Request& q) {
   File* const f = q.file;
   if (const int error = take_error(f); WEIR_UNLIKELY(error != 0)) return -error;
   const uint64_t before = f->position;
-  uint64_t offset = q.offset == kImplicit ? before : static_cast<uint64_t>(q.offset);
+  uint64_t offset;
   if (WEIR_UNLIKELY(appends(q))) {
     const Result end = f->enter.size->kind->size(*f->enter.size);
     if (end < 0) return end;
     offset = static_cast<uint64_t>(end);
+    if (q.offset == kImplicit) f->position = offset + q.bytes;
+  } else {
+    offset = begin_at(q);
   }
   const uint64_t limit = file_limit < kFarOut ? file_limit : kFarOut;
   const bool unusual = q.bytes > limit || offset > limit - q.bytes ||
                        ((q.flags & RWF_APPEND) != 0 && (f->flags & O_APPEND) == 0);
-  if (q.offset == kImplicit) f->position = offset + q.bytes;
   Result r;
   if (WEIR_UNLIKELY(unusual && !f->transforms)) {
     r = through(q, static_cast<int64_t>(offset));
@@ -130,8 +139,10 @@ Result write_inside(const Request& q) {
     r = f->enter.write->kind->write(*f->enter.write, {q.pieces, q.count, q.bytes, offset});
   }
   const uint64_t moved = r > 0 ? static_cast<uint64_t>(r) : 0;
-  if (WEIR_UNLIKELY(moved < q.bytes) && q.offset == kImplicit)
-    f->position = moved == 0 ? before : f->position - (q.bytes - moved);
+  if (WEIR_UNLIKELY(moved < q.bytes) && q.offset == kImplicit) {
+    if (moved == 0 && appends(q)) f->position = before;
+    else base::own_fetch_add(&f->position, moved - q.bytes);
+  }
   if (moved == 0) return r;
   publish_end(f, offset + moved);
   r = sync_after(q, r);
@@ -141,12 +152,13 @@ Result write_inside(const Request& q) {
 
 Result read_inside(const Request& q) {
   File* const f = q.file;
-  const uint64_t offset = q.offset == kImplicit ? f->position : static_cast<uint64_t>(q.offset);
-  if (WEIR_UNLIKELY(offset >= kFarOut) && !f->transforms)
-    return through(q, static_cast<int64_t>(offset));
-  if (q.offset == kImplicit) f->position = offset + q.bytes;
-  const Result r = f->enter.read->kind->read(*f->enter.read, {q.pieces, q.count, q.bytes, offset});
-  if (q.offset == kImplicit) f->position -= q.bytes - (r > 0 ? static_cast<uint64_t>(r) : 0);
+  const uint64_t offset = begin_at(q);
+  const bool is_far = WEIR_UNLIKELY(offset >= kFarOut) && !f->transforms;
+  const Result r =
+      is_far ? through(q, static_cast<int64_t>(offset))
+             : f->enter.read->kind->read(*f->enter.read, {q.pieces, q.count, q.bytes, offset});
+  if (q.offset == kImplicit)
+    base::own_fetch_add(&f->position, (r > 0 ? static_cast<uint64_t>(r) : 0) - q.bytes);
   return r;
 }
 
