@@ -39,6 +39,8 @@ struct Container {
   int slot, block;
   uint64_t chunk_at;        // of the range that the block's bytes belong to
   uint32_t chunk_filled, chunk_bytes, next_chunk;
+  uint64_t allowed_until;   // ns: may_change() need not ask again, for this user
+  uint32_t allowed_user;
   uint64_t used;            // counts uses: the one used longest ago makes room
 };
 
@@ -59,6 +61,10 @@ bool is_left_alone(const rules::LayerSpec& spec, base::Text directory);
 int open_file(Container& c, bool makes);
 // How often this process has left a container: what was found in one before may be elsewhere.
 extern uint32_t times_left;
+// Whether this process may make and remove names in the directory, as the kernel would say: 0 or an
+// errno. Asked once a second, and after forget_permissions().
+int may_change(Container& c);
+void forget_permissions();
 // Takes no part any more; the last process of the node writes the directory of the archive.
 void leave(Container& c);
 void leave_all();

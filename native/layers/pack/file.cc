@@ -2,7 +2,9 @@
 // This node's container as an open file of this process.
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "layers/machinery/stack/private.h"
 #include "layers/pack/container.h"
 #include "layers/pack/place.h"
@@ -90,6 +92,20 @@ long take_file(Container& c, const char* name, bool first, int flags) {
     return locked;
   }
   return stack::keep_private(static_cast<int>(fd), &c.file) ? c.file : -EMFILE;
+}
+
+int may_change(Container& c) {
+  constexpr long kFaccessat2 = 439, kEffective = 0x200;  // AT_EACCESS
+  const auto user = static_cast<uint32_t>(base::system_call(SYS_geteuid));
+  const uint64_t now = base::now_ns();
+  if (now < c.allowed_until && user == c.allowed_user) return 0;
+  const auto path = reinterpret_cast<long>(c.directory);
+  long may = base::system_call(kFaccessat2, AT_FDCWD, path, W_OK | X_OK, kEffective);
+  if (may == -ENOSYS) may = base::system_call(SYS_faccessat, AT_FDCWD, path, W_OK | X_OK);
+  if (may != 0) return static_cast<int>(-may);  // asked again: it may have been changed since
+  c.allowed_until = now + 1'000'000'000;
+  c.allowed_user = user;
+  return 0;
 }
 
 int open_file(Container& c, bool makes) {

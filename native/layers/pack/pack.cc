@@ -107,6 +107,7 @@ Result open_name(Layer& l, Container& c, Name* n, const Opening& o) {
   } else if (v.state == kReal || (o.flags & O_CREAT) == 0) {
     return stack::kPass;
   } else {
+    if (const int error = may_change(c); error != 0) return -error;
     if (const int error = open_file(c, true); error != 0) return -error;
     const LockedName locked(n);
     const Version now = current(n);
