@@ -49,7 +49,13 @@ int make_file(Container& c) {
     const long fd = take_file(c, s->own, true, O_CREAT | O_EXCL);
     if (!base::failed(fd)) {
       const int error = write_owner(c.file);
+      if (error != 0) {
+        base::unlink_path(c.path);
+        stack::close_private(&c.file);
+      }
       if (s->end < kOwnerBytes) s->end = kOwnerBytes;
+      s->allocated = s->end;
+      s->records_end = s->end;
       base::store(&s->has_file, error == 0 ? 1u : 0u);
       made_containers(true);
       return error;
