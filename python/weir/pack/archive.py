@@ -43,8 +43,8 @@ class Container:
         if first is None or first.state != OWNER:
             self.file.close()
             raise InputError(
-                f"{path} is no container of the layer pack: its first record is not weir's; "
-                f"read other archives with unzip"
+                f"{path} is not a container of the layer pack; "
+                f"weir pack reads what the layer has written, unzip reads other archives"
             )
 
     def __enter__(self) -> Container:
