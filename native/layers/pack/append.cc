@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contents on their way into the container. A process takes a range of the container by one atomic
-// addition, collects records for it in a block of an arena that outlives the process, and writes
+// Contents on their way into the container. A process takes a range of the container
+// (space.cc), collects records for it in a block of an arena that outlives the process, and writes
 // the range by one request. What is larger than a quarter of a block has a range of its own.
 #include <errno.h>
 #include <string.h>
@@ -33,6 +33,9 @@ constinit Counts counts{};
 namespace {
 
 constexpr uint32_t kLargestCollected = kBlockBytes / 4;
+// Rows of the directory that are reserved with a range: of files of 2 KiB they take a twentieth.
+constexpr uint32_t kBytesPerRowByte = 16;
+constexpr int kApart = -1;  // a record has a range of its own
 
 Process& self(const Container& c) { return c.segment.shared->processes[c.process]; }
 
@@ -72,22 +75,43 @@ bool have_arena(Container& c) {
          (writeback::protected_now() || writeback::ensure());
 }
 
-// Room for a record in the range at hand, or in a new one.
-bool have_room(Container& c, uint32_t bytes) {
-  if (bytes > kLargestCollected) return false;
-  if (c.block >= 0 && c.chunk_filled + bytes <= c.chunk_bytes) return writeback::protected_now();
-  if (flush(c) != 0 || !have_arena(c)) return false;
-  if (c.block < 0 && (c.block = writeback::take_block(c.arena)) < 0) return false;
-  Shared* const s = c.segment.shared;
+bool is_full(int error) { return error == ENOSPC || error == EDQUOT; }
+
+// A new range for the block; on a disk that is nearly full a smaller one. 0 or an errno.
+int take_chunk(Container& c, uint32_t bytes, uint32_t row) {
   if (c.next_chunk < bytes) c.next_chunk = static_cast<uint32_t>(base::round_up(bytes, 4096));
-  c.chunk_bytes = c.next_chunk < kBlockBytes ? c.next_chunk : kBlockBytes;
+  uint32_t size = c.next_chunk < kBlockBytes ? c.next_chunk : kBlockBytes;
+  for (;;) {
+    const uint32_t rows = size / kBytesPerRowByte > row ? size / kBytesPerRowByte : row;
+    const int error = reserve(c, size, rows, &c.chunk_at);
+    c.chunk_bytes = size;
+    c.chunk_rows = rows;
+    if (error == 0) break;
+    if (!is_full(error) || size == bytes) return error;
+    size = size / 2 > bytes ? size / 2 : bytes;
+  }
   c.next_chunk = c.chunk_bytes < kBlockBytes / 2 ? c.chunk_bytes * 2 : kBlockBytes;
-  c.chunk_at = base::fetch_add(&s->end, uint64_t{c.chunk_bytes});
   c.chunk_filled = 0;
+  return 0;
+}
+
+// Room for a record, and for its row (0: it has none), in the range at hand or in a new one. 0, an
+// errno or kApart.
+int have_room(Container& c, uint32_t bytes, uint32_t row) {
+  if (bytes > kLargestCollected) return kApart;
+  if (c.block >= 0 && c.chunk_filled + bytes <= c.chunk_bytes && row <= c.chunk_rows)
+    return writeback::protected_now() ? 0 : kApart;
+  if (flush(c) != 0 || !have_arena(c)) return kApart;
+  if (c.block < 0 && (c.block = writeback::take_block(c.arena)) < 0) return kApart;
+  if (const int error = take_chunk(c, bytes, row); error != 0) {
+    writeback::give_block(c.arena, c.block);
+    c.block = -1;
+    return error;
+  }
   writeback::assign(c.arena, c.block, c.slot, c.chunk_at);
   base::store(&self(c).chunk_bytes, 0u);
   base::store(&self(c).chunk_offset, c.chunk_at);
-  return true;
+  return 0;
 }
 
 bool read_whole(int from, char* to, uint64_t bytes) {
@@ -116,7 +140,8 @@ int collect(Container& c, const Name* n, int from, Version* v, RecordState state
   return 0;
 }
 
-int write_apart(Container& c, const Name* n, int from, Version* v, RecordState state) {
+int write_apart(Container& c, const Name* n, int from, Version* v, RecordState state,
+                uint32_t row) {
   char header[kLocalBytes + kLongestName + kExtraBytes];
   long data = 0;
   if (v->bytes != 0) {
@@ -125,24 +150,51 @@ int write_apart(Container& c, const Name* n, int from, Version* v, RecordState s
   }
   const uint32_t header_bytes = local_bytes(n->bytes);
   v->crc = crc32(0, reinterpret_cast<const void*>(data), v->bytes);
-  v->offset = base::fetch_add(&c.segment.shared->end, header_bytes + v->bytes);
   v->process = kProcesses;
-  encode_local(entry_of(n, *v, state), header);
-  iovec pieces[] = {{header, header_bytes}, {reinterpret_cast<void*>(data), v->bytes}};
-  const int error = write_all(c.file, pieces, v->bytes != 0 ? 2 : 1, v->offset);
+  int error = reserve(c, header_bytes + v->bytes, row, &v->offset);
+  if (error == 0) {
+    encode_local(entry_of(n, *v, state), header);
+    iovec pieces[] = {{header, header_bytes}, {reinterpret_cast<void*>(data), v->bytes}};
+    error = write_all(c.file, pieces, v->bytes != 0 ? 2 : 1, v->offset);
+    if (error != 0) give_back(c, v->offset + header_bytes + v->bytes, v->offset, row);
+  }
   if (v->bytes != 0) base::unmap(reinterpret_cast<void*>(data), v->bytes);
   return error;
 }
 
-// A record of whatever size. The name is what it was.
+void note_end(Shared* s, uint64_t end) {
+  uint64_t before = base::load(&s->records_end);
+  while (before < end && !base::compare_exchange(&s->records_end, &before, end)) {
+  }
+}
+
+// A record of whatever size. The name is what it was; the record's row is counted.
 int add_record(Container& c, const Name* n, int from, Version* v, RecordState state) {
   if (const int error = open_file(c, true); error != 0) return error;
-  base::store(&c.segment.shared->changed, 1u);
   const uint64_t whole = local_bytes(n->bytes) + v->bytes;
-  if (whole <= kLargestCollected && have_room(c, static_cast<uint32_t>(whole)) &&
-      collect(c, n, from, v, state) == 0)
+  const uint32_t row = state == kLive ? most_central(n->bytes) : 0;
+  int error = whole <= kLargestCollected ? have_room(c, static_cast<uint32_t>(whole), row) : kApart;
+  if (error == 0 && collect(c, n, from, v, state) == 0) c.chunk_rows -= row;
+  else if (error == 0 || error == kApart) error = write_apart(c, n, from, v, state, row);
+  if (error != 0) return error;
+  base::store(&c.segment.shared->changed, 1u);
+  note_end(c.segment.shared, v->offset + whole);
+  return 0;
+}
+
+// A header that lies in the container already.
+int rewrite(Container& c, const Name* n, const Version& v, RecordState state) {
+  if (const int error = open_file(c, true); error != 0) return error;
+  base::store(&c.segment.shared->changed, 1u);
+  char header[kLocalBytes + kLongestName + kExtraBytes];
+  encode_local(entry_of(n, v, state), header);
+  const uint32_t bytes = local_bytes(n->bytes);
+  if (c.block >= 0 && v.offset >= c.chunk_at && v.offset < c.chunk_at + c.chunk_filled) {
+    memcpy(block_data(c) + (v.offset - c.chunk_at), header, bytes);
     return 0;
-  return write_apart(c, n, from, v, state);
+  }
+  iovec piece{header, bytes};
+  return write_all(c.file, &piece, 1, v.offset);
 }
 
 }  // namespace
@@ -166,8 +218,11 @@ int append(Container& c, Name* n, int from, const struct stat& about) {
   const LockedName locked(n);
   const Version before = current(n);
   v.birth = before.birth;
-  // Another process may have closed a later one meanwhile, which then counts.
-  if (before.state == kPacked && before.container == 0 && before.sequence > v.sequence) return 0;
+  if (before.state == kPacked && before.container == 0) {
+    give_back_rows(c, most_central(n->bytes));  // one of the two has none
+    // Another process may have closed a later one meanwhile, which then counts.
+    if (before.sequence > v.sequence) return 0;
+  }
   publish(n, v);
   return 0;
 }
@@ -180,7 +235,10 @@ int mark_gone(Container& c, Name* n, uint8_t state) {
     Version v = before;
     v.bytes = 0;
     v.sequence = base::fetch_add(&c.segment.shared->sequence, uint64_t{1});
-    if (const int error = add_record(c, n, -1, &v, kDead); error != 0) return error;
+    int error = add_record(c, n, -1, &v, kDead);
+    if (is_full(error)) error = rewrite(c, n, before, kDead);  // a removal needs no space
+    if (error != 0) return error;
+    give_back_rows(c, most_central(n->bytes));
   }
   Version gone{};
   gone.state = state;
@@ -192,17 +250,7 @@ int mark_gone(Container& c, Name* n, uint8_t state) {
 
 int rewrite_record(Container& c, const Name* n, const Version& v) {
   if (v.container != 0) return EROFS;
-  if (const int error = open_file(c, true); error != 0) return error;
-  base::store(&c.segment.shared->changed, 1u);
-  char header[kLocalBytes + kLongestName + kExtraBytes];
-  encode_local(entry_of(n, v, kLive), header);
-  const uint32_t bytes = local_bytes(n->bytes);
-  if (c.block >= 0 && v.offset >= c.chunk_at && v.offset < c.chunk_at + c.chunk_filled) {
-    memcpy(block_data(c) + (v.offset - c.chunk_at), header, bytes);
-    return 0;
-  }
-  iovec piece{header, bytes};
-  return write_all(c.file, &piece, 1, v.offset);
+  return rewrite(c, n, v, kLive);
 }
 
 int flush(Container& c) {
@@ -213,8 +261,7 @@ int flush(Container& c) {
     writeback::mark_clean(c.arena, c.block);
   }
   base::store(&self(c).chunk_offset, kNoChunk);
-  uint64_t end = c.chunk_at + c.chunk_bytes;
-  base::compare_exchange(&c.segment.shared->end, &end, c.chunk_at + c.chunk_filled);
+  give_back(c, c.chunk_at + c.chunk_bytes, c.chunk_at + c.chunk_filled, c.chunk_rows);
   writeback::give_block(c.arena, c.block);
   c.block = -1;
   return 0;

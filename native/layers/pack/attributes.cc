@@ -109,7 +109,9 @@ Result change_name(Container& c, Name* n, const Change& change) {
 Result change(const GivenPath& p, const Change& change) {
   const Busy hold;
   const FoundName f = find(p);
-  return f.there() ? change_name(*f.container, f.name, change) : kPass;
+  if (f.there()) return change_name(*f.container, f.name, change);
+  if (change.what != Change::kTimes) forget_permissions();  // it may be a directory
+  return kPass;
 }
 
 Result change_open(Layer& l, const Change& change) {

@@ -330,6 +330,12 @@ void forget_paths() {
   }
 }
 
+void forget_permissions() {
+  for (Container* c : containers) {
+    if (c != nullptr) c->allowed_until = 0;
+  }
+}
+
 void forget_all() {
   ++times_left;
   for (Container*& c : containers) {

@@ -4,7 +4,8 @@
 //
 // All functions are called with the layer's lock (Busy) held, which holds back signals too: one
 // thread of the process at a time. Processes do not wait for each other but while one begins or
-// ends to take part (flock of the shared file), and where they change the same name.
+// ends to take part (flock of the shared file), while one makes the container longer (space.cc),
+// and where they change the same name.
 #pragma once
 
 #include <sys/stat.h>
@@ -39,6 +40,9 @@ struct Container {
   int slot, block;
   uint64_t chunk_at;        // of the range that the block's bytes belong to
   uint32_t chunk_filled, chunk_bytes, next_chunk;
+  uint32_t chunk_rows;      // bytes of the directory that it may use still
+  uint64_t allowed_until;   // ns: may_change() need not ask again, for this user
+  uint32_t allowed_user;
   uint64_t used;            // counts uses: the one used longest ago makes room
 };
 
@@ -59,6 +63,10 @@ bool is_left_alone(const rules::LayerSpec& spec, base::Text directory);
 int open_file(Container& c, bool makes);
 // How often this process has left a container: what was found in one before may be elsewhere.
 extern uint32_t times_left;
+// Whether this process may make and remove names in the directory, as the kernel would say: 0 or an
+// errno. Asked once a second, and after forget_permissions().
+int may_change(Container& c);
+void forget_permissions();
 // Takes no part any more; the last process of the node writes the directory of the archive.
 void leave(Container& c);
 void leave_all();
@@ -73,6 +81,14 @@ void note_arena(Container& c);
 // Enters the names that the directory and its containers have, or finds that the directory is left
 // alone. 0 or an errno.
 int load(Container& c, bool makes, bool* found);
+
+// space.cc ------------------------------------------------------------------
+// A range of so many bytes at the end of the container, and that much for rows of the directory,
+// for which the file system has room. 0 or an errno (ENOSPC, EDQUOT): then nothing has changed.
+int reserve(Container& c, uint64_t bytes, uint64_t directory, uint64_t* at);
+// A range that ends at `end` was filled up to `filled`, and so many bytes of rows are not needed.
+void give_back(Container& c, uint64_t end, uint64_t filled, uint64_t directory);
+void give_back_rows(Container& c, uint64_t bytes);
 
 // append.cc -----------------------------------------------------------------
 // What a record says of a version of a file; its name points into the segment.

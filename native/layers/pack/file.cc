@@ -2,7 +2,9 @@
 // This node's container as an open file of this process.
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "layers/machinery/stack/private.h"
 #include "layers/pack/container.h"
 #include "layers/pack/place.h"
@@ -47,7 +49,13 @@ int make_file(Container& c) {
     const long fd = take_file(c, s->own, true, O_CREAT | O_EXCL);
     if (!base::failed(fd)) {
       const int error = write_owner(c.file);
+      if (error != 0) {
+        base::unlink_path(c.path);
+        stack::close_private(&c.file);
+      }
       if (s->end < kOwnerBytes) s->end = kOwnerBytes;
+      s->allocated = s->end;
+      s->records_end = s->end;
       base::store(&s->has_file, error == 0 ? 1u : 0u);
       made_containers(true);
       return error;
@@ -90,6 +98,20 @@ long take_file(Container& c, const char* name, bool first, int flags) {
     return locked;
   }
   return stack::keep_private(static_cast<int>(fd), &c.file) ? c.file : -EMFILE;
+}
+
+int may_change(Container& c) {
+  constexpr long kFaccessat2 = 439, kEffective = 0x200;  // AT_EACCESS
+  const auto user = static_cast<uint32_t>(base::system_call(SYS_geteuid));
+  const uint64_t now = base::now_ns();
+  if (now < c.allowed_until && user == c.allowed_user) return 0;
+  const auto path = reinterpret_cast<long>(c.directory);
+  long may = base::system_call(kFaccessat2, AT_FDCWD, path, W_OK | X_OK, kEffective);
+  if (may == -ENOSYS) may = base::system_call(SYS_faccessat, AT_FDCWD, path, W_OK | X_OK);
+  if (may != 0) return static_cast<int>(-may);  // asked again: it may have been changed since
+  c.allowed_until = now + 1'000'000'000;
+  c.allowed_user = user;
+  return 0;
 }
 
 int open_file(Container& c, bool makes) {

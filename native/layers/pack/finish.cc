@@ -66,10 +66,10 @@ bool has_any(const Container& c) {
   return false;
 }
 
-int write_directory(Container& c) {
+int write_directory(Container& c, uint64_t begin) {
   Shared* const s = c.segment.shared;
-  Directory d{0, 0, s->end};
-  Out out(c.file, s->end);
+  Directory d{0, 0, begin};
+  Out out(c.file, begin);
   Cursor at;
   while (const Name* const n = next_name(c.segment, &at)) {
     const Version v = current(n);
@@ -88,7 +88,7 @@ int write_directory(Container& c) {
   const int error = out.end();
   if (error != 0) return error;
   base::system_call(SYS_ftruncate, c.file, static_cast<long>(end));
-  s->end = end;
+  s->end = s->allocated = end;
   s->directory_at = d.at;
   s->changed = 0;
   return 0;
@@ -102,7 +102,14 @@ int finish(Container& c) {
   if (base::load(&s->refused) != 0) return 0;  // not ours, or not read as a whole: left as it is
   if (base::load(&s->has_file) == 0 || (any && base::load(&s->changed) == 0)) return 0;
   if (const int error = open_file(c, true); error != 0) return error;
-  if (any) return write_directory(c);
+  if (any) {
+    int error = write_directory(c, s->end);
+    // No record was added, and so nothing reserved. The last record is followed by a directory
+    // that no longer holds, or by what a killed process had reserved.
+    if ((error == ENOSPC || error == EDQUOT) && s->records_end < s->end)
+      error = write_directory(c, s->records_end);
+    return error;
+  }
   base::unlink_path(c.path);  // nothing is left in it
   s->has_file = 0;
   return 0;

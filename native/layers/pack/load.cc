@@ -126,6 +126,7 @@ uint64_t next_candidate(const char* window, uint64_t n, uint64_t at) {
 
 // All records, from the beginning. What lies between them is passed over.
 int scan(Container& c, int fd, uint64_t bytes, uint8_t container) {
+  Shared* const s = c.segment.shared;
   const Room window(kWindow), contents(kWindow);
   if (window.data() == nullptr || contents.data() == nullptr) return ENOMEM;
   for (uint64_t begin = 0; begin < bytes;) {
@@ -147,6 +148,7 @@ int scan(Container& c, int fd, uint64_t bytes, uint8_t container) {
         if (const int error = enter(c, e, container); error != 0) return error;
         used += e.bytes;
       }
+      if (found == Found::kFile && container == 0) s->records_end = begin + at + used;
       at += used;
     }
     if (n == 0) break;
@@ -173,13 +175,17 @@ int load_file(Container& c, int fd, uint8_t container) {
   if (base::system_call(SYS_fstat, fd, reinterpret_cast<long>(&about)) != 0) return EIO;
   const auto bytes = static_cast<uint64_t>(about.st_size);
   if (const int error = check_owner(fd, bytes); error != 0) return error;
-  if (container == 0 && bytes > s->end) s->end = bytes;
+  if (container == 0) {
+    if (bytes > s->end) s->end = bytes;
+    s->allocated = bytes;
+    s->records_end = bytes < kOwnerBytes ? bytes : kOwnerBytes;
+  }
   Directory d;
   char tail[kTailBytes];
   if (bytes >= kTailBytes &&
       read_some(fd, tail, kTailBytes, bytes - kTailBytes) == static_cast<long>(kTailBytes) &&
       parse_end(tail, bytes, &d) && read_directory(c, fd, d, container) == 0) {
-    if (container == 0) s->directory_at = d.at;
+    if (container == 0) s->directory_at = s->records_end = d.at;
     return 0;
   }
   if (container == 0) s->changed = 1;
@@ -271,6 +277,17 @@ int load_own(Container& c, bool plain) {
   return load_file(c, c.file, 0);
 }
 
+// What the directory will take that this node writes.
+uint64_t rows_of(const Container& c) {
+  uint64_t bytes = 0;
+  Cursor at;
+  while (const Name* const n = next_name(c.segment, &at)) {
+    const Version v = current(n);
+    if (v.state == kPacked && v.container == 0) bytes += most_central(n->bytes);
+  }
+  return bytes;
+}
+
 }  // namespace
 
 int kind_of_name(const rules::LayerSpec& spec, base::Text name) {
@@ -303,6 +320,7 @@ int load(Container& c, bool makes, bool* found) {
   if (error != 0 || (!*found && !makes)) return error;
   if (error == 0) error = load_own(c, plain);
   if (error == 0) error = load_others(c);
+  s->directory_bytes = rows_of(c);
   s->refused = static_cast<uint32_t>(error);
   return 0;
 }

@@ -29,7 +29,9 @@ namespace {
 Result remove(const GivenPath& p) {
   const Busy hold;
   const FoundName f = find(p);
-  return f.there() ? -mark_gone(*f.container, f.name, kAbsent) : kPass;
+  if (!f.there()) return kPass;
+  if (const int error = may_change(*f.container); error != 0) return -error;
+  return -mark_gone(*f.container, f.name, kAbsent);
 }
 
 // A copy under the new name, and then no more under the old one.
@@ -83,11 +85,14 @@ Result bring(const GivenPath& path) {
 }
 
 // Within the container. Busy is held.
-Result rename_within(const FoundName& f, const Place& to) {
+Result rename_within(const FoundName& f, const Place& to, bool replaces) {
   Name* const n = make_name(f.container->segment, to.name);
   if (n == nullptr) return -ENOSPC;
+  const uint8_t other = current(n).state;
+  if (!replaces && other != kAbsent) return -EEXIST;
   if (n == f.name) return 0;
-  if (current(n).state == kReal) {
+  if (const int error = may_change(*f.container); error != 0) return -error;
+  if (other == kReal) {
     char path[sizeof f.container->path];
     base::Writer(path, sizeof path).add(to.directory).add("/").add(to.name);
     if (const long gone = base::unlink_path(path); base::failed(gone) && gone != -ENOENT)
@@ -95,6 +100,8 @@ Result rename_within(const FoundName& f, const Place& to) {
   }
   return move(*f.container, f.name, n);
 }
+
+constexpr unsigned kNoReplace = 1;  // RENAME_NOREPLACE, as mv gives it
 
 // A file that gets a name elsewhere becomes a real one, and the kernel renames it.
 Result rename(const GivenPath& from, const GivenPath& to, unsigned flags) {
@@ -104,12 +111,13 @@ Result rename(const GivenPath& from, const GivenPath& to, unsigned flags) {
     const Busy hold;
     const FoundName f = find(from);
     const Place& place = other.place;
-    if (f.there() && flags == 0 && place.spec != nullptr && place.name.size <= kLongestName) {
+    if (f.there() && (flags & ~kNoReplace) == 0 && place.spec != nullptr &&
+        place.name.size <= kLongestName) {
       int error = 0;
       within = container_of(*place.spec, place.directory, false, &error) == f.container;
       if (error != 0) return -error;
     }
-    if (within) return rename_within(f, place);
+    if (within) return rename_within(f, place, (flags & kNoReplace) == 0);
   }
   Result r = bring(from);
   if ((r == kPass || r == 0) && flags != 0) r = bring(to);

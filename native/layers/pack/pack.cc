@@ -107,6 +107,7 @@ Result open_name(Layer& l, Container& c, Name* n, const Opening& o) {
   } else if (v.state == kReal || (o.flags & O_CREAT) == 0) {
     return stack::kPass;
   } else {
+    if (const int error = may_change(c); error != 0) return -error;
     if (const int error = open_file(c, true); error != 0) return -error;
     const LockedName locked(n);
     const Version now = current(n);
@@ -247,6 +248,12 @@ Result sync(Layer& l, bool data_only) {
   return c->file >= 0 ? base::system_call(SYS_fdatasync, c->file) : 0;
 }
 
+// A file that no close has stored: it is not there any more.
+void forget_new(Name* n) {
+  const LockedName locked(n);
+  if (current(n).state == kOpened && base::load(&n->live) == 0) publish(n, Version{});
+}
+
 void close(Layer& l) {
   stack::File* const f = l.file;
   State& s = state(l);
@@ -254,11 +261,14 @@ void close(Layer& l) {
   bool is_alone = false;
   follow_real(l);
   if (f->in_memory && f->descriptor >= 0) {
-    if (const Result r = store(l); r < 0) stack::defer_error(l, static_cast<int>(-r), 0);
+    const Result stored = store(l);
+    if (stored < 0) stack::defer_error(l, static_cast<int>(-stored), s.left.bytes);
     const Busy hold;
     Container* c = nullptr;
-    if (Name* const n = name_of(l, &c); n != nullptr)
+    if (Name* const n = name_of(l, &c); n != nullptr) {
       is_alone = end_live(n, f->descriptor, s.used.number);
+      if (stored < 0) forget_new(n);
+    }
     if (f->syncs) leave_all();
     f->in_memory = false;
   }

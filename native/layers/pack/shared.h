@@ -18,7 +18,7 @@
 
 namespace weir::layers::pack {
 
-inline constexpr uint64_t kSharedMagic = 0x316b636170726965;  // "eirpack1"
+inline constexpr uint64_t kSharedMagic = 0x326b636170726965;  // "eirpack2"
 inline constexpr uint32_t kHeads = 1u << 16, kProcesses = 1024, kOthers = 64;
 inline constexpr uint32_t kWindows = 32;
 inline constexpr uint64_t kWindowBytes = 1u << 20;
@@ -91,6 +91,12 @@ struct Shared {
   uint64_t sequence;    // of the next record
   uint64_t heap_used;   // bytes, from the beginning of the file
   uint64_t heap_backed;
+  // Up to where the file system has allocated the container, under this lock; what rows of the
+  // directory that it will have take at most (space.cc).
+  uint64_t allocated, directory_bytes;
+  uint64_t records_end;  // of the last record, whoever wrote it
+  node::Lock space;
+  uint32_t no_allocation;  // the file system has no fallocate
   uint64_t directory_at;  // where the container's own directory was, that is current; 0: none
   uint32_t has_file;      // the container exists
   uint32_t file_number;   // counts removals of it

@@ -62,6 +62,8 @@ def test_requests_do_not_grow_with_the_number_of_files(testfs, job):
     # By each rank: the container is found, opened, locked and closed.
     assert metadata(made) < 40 * RANKS and metadata(read) < 40 * RANKS
     assert made["write"] < 10 * RANKS and read["read"] < 10 * RANKS
+    # Two chunks of each rank (64 and 128 KiB), and for each one request for its space.
+    assert 0 < made["fallocate"] <= 2 * RANKS
     assert os.listdir(directory) == ["plots.zip"]
 
 

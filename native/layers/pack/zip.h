@@ -50,6 +50,9 @@ inline uint32_t state_offset(uint32_t name_bytes) { return kLocalBytes + name_by
 void encode_local(const Entry& e, char* to);
 // Writes at most kCentralBytes + name + kExtraBytes + 12 bytes; how many.
 uint32_t encode_central(const Entry& e, char* to);
+inline uint32_t most_central(uint32_t name_bytes) {
+  return kCentralBytes + name_bytes + kExtraBytes + 12;
+}
 inline constexpr uint32_t kMostCentral = kCentralBytes + kLongestName + kExtraBytes + 12;
 
 // The end of an archive: directory of `count` records and `bytes` bytes at `at`.

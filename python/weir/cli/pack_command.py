@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
+
+if TYPE_CHECKING:
+    from weir.pack.check import Problem
 
 app = typer.Typer(
     help="Containers of the layer pack: list, extract, verify, repair and merge them.",
@@ -67,6 +70,12 @@ def extract(
         raise typer.Exit(1)
 
 
+def _verdict(count: int, problems: list[Problem]) -> str:
+    damaged = sum(problem.name is not None for problem in problems)
+    said = f"{count} file{'' if count == 1 else 's'}, {damaged} damaged"
+    return said + ("; the directory is missing" if damaged < len(problems) else "")
+
+
 @app.command()
 def verify(container: Archive) -> None:
     """Read all files and compare their checksums (exit status 1: something is wrong)."""
@@ -75,7 +84,7 @@ def verify(container: Archive) -> None:
     count, problems = verify_files(container)
     for problem in problems:
         typer.echo(f"{problem.name or container} {problem.text}", err=True)
-    typer.echo(f"{count} files, {len(problems)} problems")
+    typer.echo(_verdict(count, problems))
     if problems:
         raise typer.Exit(1)
 

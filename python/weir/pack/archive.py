@@ -38,12 +38,13 @@ class Container:
         except OSError as error:
             raise InputError(f"cannot open {path}: {error.strerror}") from None
         self.size_bytes = os.fstat(self.file.fileno()).st_size
+        self.records_end = 0
         first = parse_local(self.read_at(0, _HEADER), 0, 0)
         if first is None or first.state != OWNER:
             self.file.close()
             raise InputError(
-                f"{path} is no container of the layer pack: its first record is not weir's; "
-                f"read other archives with unzip"
+                f"{path} is not a container of the layer pack; "
+                f"weir pack reads what the layer has written, unzip reads other archives"
             )
 
     def __enter__(self) -> Container:
@@ -78,8 +79,9 @@ class Container:
         return files
 
     def records(self) -> Iterator[Record]:
-        """All records from the beginning; what lies between them is passed over."""
-        begin = 0
+        """All records from the beginning; what lies between them is passed over. `records_end` is
+        the end of the last one so far."""
+        begin = self.records_end = 0
         while begin < self.size_bytes:
             data = self.read_at(begin, _WINDOW)
             place = data.find(LOCAL)
@@ -97,6 +99,7 @@ class Container:
                     yield record
                     whole = self.crc(record) == record.crc
                     end = (record.end if whole else record.data_offset) - begin
+                    self.records_end = begin + end
                 if end > len(data) - _HEADER:
                     break
                 place = data.find(LOCAL, end)

@@ -110,9 +110,8 @@ def _lock(container: Container) -> None:
         ) from None
 
 
-def _end_with(container: Container, files: Iterable[Record]) -> int:
+def _end_with(container: Container, files: Iterable[Record], at: int) -> int:
     rows = [central(record) for record in files]
-    at = container.size_bytes
     data = b"".join(rows)
     data += tail(len(rows), len(data), at)
     fd = container.file.fileno()
@@ -120,6 +119,7 @@ def _end_with(container: Container, files: Iterable[Record]) -> int:
     try:
         while done < len(data):
             done += os.pwrite(fd, data[done:], at + done)
+        os.ftruncate(fd, at + len(data))
         os.fsync(fd)
     except OSError as error:
         raise StorageError(f"cannot write {container.path}: {error.strerror}") from None
@@ -127,8 +127,9 @@ def _end_with(container: Container, files: Iterable[Record]) -> int:
 
 
 def repair(path: str | os.PathLike[str]) -> tuple[int, bool]:
-    """Writes a new directory from the records behind everything that is there, where it is missing.
-    Number of files, and whether one was written.
+    """Writes a new directory from the records behind the last of them, where it is missing, and
+    ends the container there: what follows a killed process had reserved, for the directory too, so
+    that there is room for it on a full disk. Number of files, and whether one was written.
 
     Raises InputError (no container, in use), StorageError.
     """
@@ -138,7 +139,8 @@ def repair(path: str | os.PathLike[str]) -> tuple[int, bool]:
         found = container.directory()
         if found is not None:
             return len(found), False
-        return _end_with(container, container.scan().values()), True
+        files = container.scan().values()
+        return _end_with(container, files, container.records_end), True
 
 
 def merge(paths: Iterable[str | os.PathLike[str]], output: Path) -> int:

@@ -22,6 +22,7 @@ def pack(weir, tmp_path):
     def call(*arguments, status=0):
         done = weir("pack", *arguments, cwd=tmp_path)
         assert done.returncode == status, done.stdout + done.stderr
+        call.stdout = done.stdout
         return done.stderr if status else done.stdout
 
     return call
@@ -89,11 +90,21 @@ def test_extract_names_a_file_that_is_not_there(pack, good):
 def test_a_truncated_container_is_read_and_repaired(pack, truncated):
     assert "b.dat" in pack("ls", truncated)
     assert "has no directory at its end" in pack("verify", truncated, status=1)
+    assert pack.stdout == "3 files, 0 damaged; the directory is missing\n"
     assert pack("repair", truncated) == f"{truncated}: 3 files, directory written\n"
-    assert pack("verify", truncated) == "3 files, 0 problems\n"
+    assert pack("verify", truncated) == "3 files, 0 damaged\n"
     assert pack("repair", truncated) == f"{truncated}: 3 files, nothing to repair\n"
     with zipfile.ZipFile(truncated) as archive:
         assert archive.testzip() is None and archive.read("b.dat") == FILES["b.dat"]
+
+
+def test_repair_uses_what_a_killed_process_had_reserved(pack, truncated):
+    whole = truncated.read_bytes()
+    truncated.write_bytes(whole + bytes(100_000))
+    assert pack("repair", truncated) == f"{truncated}: 3 files, directory written\n"
+    assert pack("verify", truncated) == "3 files, 0 damaged\n"
+    assert truncated.read_bytes().startswith(whole + b"PK\1\2")
+    assert truncated.stat().st_size < len(whole) + 1000
 
 
 @pytest.mark.parametrize("left", [1, 40, 200])
@@ -101,11 +112,12 @@ def test_repair_keeps_what_is_whole_at_any_truncation(pack, truncated, left):
     whole = truncated.read_bytes()
     truncated.write_bytes(whole[:-left])
     pack("repair", truncated)
-    assert pack("verify", truncated).endswith(" 0 problems\n")
+    assert pack("verify", truncated).endswith(" 0 damaged\n")
 
 
 def test_damaged_contents_are_found_and_not_extracted(pack, damaged, tmp_path):
     assert "b.dat differs from its checksum" in pack("verify", damaged, status=1)
+    assert pack.stdout == "3 files, 1 damaged\n"
     assert "not extracted" in pack("extract", "-C", "out", damaged, status=1)
     assert sorted(os.listdir(tmp_path / "out")) == ["a.dat", "empty"]
     assert "differs from its checksum" in pack("merge", "all.zip", damaged, status=3)
@@ -120,7 +132,7 @@ def test_merge_takes_the_newest_of_each_name(pack, good, tmp_path):
         found = {name: archive.read(name) for name in archive.namelist()}
     assert found == {**FILES, "b.dat": b"newer", "c.dat": b"third"}
     assert "all.zip exists; name a new container" in pack("merge", "all.zip", good, status=3)
-    assert pack("verify", "all.zip") == "4 files, 0 problems\n"
+    assert pack("verify", "all.zip") == "4 files, 0 damaged\n"
 
 
 @pytest.mark.parametrize("verb", ["ls", "extract", "verify", "repair"])
@@ -128,14 +140,14 @@ def test_an_archive_of_others_is_refused(pack, tmp_path, verb):
     with zipfile.ZipFile(tmp_path / "foreign.zip", "w") as archive:
         archive.writestr("mine", "x")
     before = (tmp_path / "foreign.zip").read_bytes()
-    assert "is no container of the layer pack" in pack(verb, "foreign.zip", status=3)
+    assert "is not a container of the layer pack" in pack(verb, "foreign.zip", status=3)
     assert (tmp_path / "foreign.zip").read_bytes() == before
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"\0" * 100])
 def test_a_file_that_is_no_archive_is_refused(pack, tmp_path, content):
     (tmp_path / "x.zip").write_bytes(content)
-    assert "is no container of the layer pack" in pack("verify", "x.zip", status=3)
+    assert "is not a container of the layer pack" in pack("verify", "x.zip", status=3)
 
 
 def test_a_container_that_is_not_there(pack):

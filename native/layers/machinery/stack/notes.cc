@@ -61,6 +61,12 @@ void keep_voice() {
 constexpr int kLosses = 32;
 constinit Loss losses[kLosses] = {};
 
+// By its path, too: files of the layer pack lie in memory that they have one after the other.
+bool is_same_loss(const Loss& loss, const File* f, int error) {
+  return loss.device == f->device && loss.inode == f->inode && loss.error == error &&
+         strncmp(loss.path, f->path, sizeof loss.path - 1) == 0;
+}
+
 void count_loss(const File* f, int error, uint64_t bytes) {
   for (Loss& loss : losses) {
     uint32_t state = base::load(&loss.state);
@@ -75,8 +81,7 @@ void count_loss(const File* f, int error, uint64_t bytes) {
       return;
     }
     const bool last = &loss == &losses[kLosses - 1];
-    if (state == 2 &&
-        (last || (loss.device == f->device && loss.inode == f->inode && loss.error == error))) {
+    if (state == 2 && (last || is_same_loss(loss, f, error))) {
       base::fetch_add(&loss.bytes, bytes);
       return;
     }

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Space of the file system for what a close will have accepted: the range of the records, and the
+// archive's directory behind it, as it will be when all that is accepted has been written. It is
+// allocated before the first of these closes returns, so that a full disk is reported by that
+// close and not by nobody.
+#include <errno.h>
+#include <string.h>
+
+#include "layers/pack/container.h"
+
+namespace weir::layers::pack {
+namespace {
+
+class LockedSpace {  // of who makes the file longer
+ public:
+  explicit LockedSpace(Shared* s)
+      : shared_(s), taken_(node::take(s->space) != node::Taken::kNot) {}
+  ~LockedSpace() {
+    if (taken_) node::release(shared_->space);
+  }
+  LockedSpace(const LockedSpace&) = delete;
+  LockedSpace& operator=(const LockedSpace&) = delete;
+  bool taken() const { return taken_; }
+
+ private:
+  Shared* shared_;
+  bool taken_;
+};
+
+// Where the file system cannot allocate: zeros, and the server's word that it has them (a client
+// of NFS accepts bytes that the server has no room for).
+int write_zeros(int fd, uint64_t from, uint64_t until) {
+  const uint64_t bytes = until - from;
+  const long zeros = base::map(bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS);
+  if (base::failed(zeros)) return ENOMEM;
+  int error = 0;
+  for (uint64_t done = 0; done < bytes && error == 0;) {
+    const long put = base::write_at(fd, reinterpret_cast<const char*>(zeros) + done, bytes - done,
+                                    from + done);
+    if (put == -EINTR) continue;
+    if (put <= 0) error = put < 0 ? static_cast<int>(-put) : EIO;
+    else done += static_cast<uint64_t>(put);
+  }
+  base::unmap(reinterpret_cast<void*>(zeros), bytes);
+  if (error == 0) error = static_cast<int>(-base::system_call(SYS_fdatasync, fd));
+  return error;
+}
+
+// The lock is held. Nobody has bytes behind `allocated`.
+int allocate_until(Container& c, uint64_t until) {
+  Shared* const s = c.segment.shared;
+  const uint64_t from = base::load(&s->allocated);
+  if (until <= from) return 0;
+  long done = -EOPNOTSUPP;
+  if (base::load(&s->no_allocation) == 0) {
+    do done = base::allocate(c.file, from, until - from);
+    while (done == -EINTR);
+  }
+  if (done == -EOPNOTSUPP || done == -ENOSYS) {
+    base::store(&s->no_allocation, 1u);
+    done = -write_zeros(c.file, from, until);
+  }
+  if (done == 0) {
+    base::store(&s->allocated, until);
+    return 0;
+  }
+  base::system_call(SYS_ftruncate, c.file, static_cast<long>(from));  // what there was room for
+  return static_cast<int>(-done);
+}
+
+}  // namespace
+
+int reserve(Container& c, uint64_t bytes, uint64_t directory, uint64_t* at) {
+  Shared* const s = c.segment.shared;
+  const LockedSpace locked(s);
+  if (!locked.taken()) return EBUSY;
+  const uint64_t begin = base::fetch_add(&s->end, bytes);
+  const uint64_t rows = base::fetch_add(&s->directory_bytes, directory) + directory;
+  const int error = allocate_until(c, begin + bytes + rows + kTailBytes);
+  if (error == 0) {
+    base::store(&s->changed, 1u);  // it is longer
+    *at = begin;
+    return 0;
+  }
+  give_back(c, begin + bytes, begin, directory);
+  return error;
+}
+
+void give_back(Container& c, uint64_t end, uint64_t filled, uint64_t directory) {
+  give_back_rows(c, directory);
+  base::compare_exchange(&c.segment.shared->end, &end, filled);
+}
+
+void give_back_rows(Container& c, uint64_t bytes) {
+  base::fetch_add(&c.segment.shared->directory_bytes, ~bytes + 1);
+}
+
+}  // namespace weir::layers::pack

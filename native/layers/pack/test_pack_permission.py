@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may not write to a directory makes, removes and renames no packed files in it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import uuid
+from pathlib import Path
+
+import pytest
+
+NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+RULES = ("weir-rules 1\n"
+         "rule source=test:1 name=plot_* stack=pack:name=plots.zip:always=1|system\n")
+
+
+@pytest.fixture
+def shell(preload):
+    """``shell(script)``: standard error and output of a script of nobody's under the layer."""
+    if os.geteuid() != 0 or shutil.which("setpriv") is None:
+        pytest.skip("becoming another user needs root and setpriv")
+    job = f"pytest-pack-{uuid.uuid4().hex[:12]}"
+    with tempfile.TemporaryDirectory(prefix="weir-test-") as top:
+        os.chmod(top, 0o755)
+        shutil.copytree(Path(preload).parent, f"{top}/lib", ignore=lambda _, names: [
+            name for name in names if not name.endswith(".so") and not name.startswith("weir-")])
+        directory = Path(top) / "d"
+        directory.mkdir()
+        os.chown(directory, 65534, 65534)
+        env = {**os.environ, "LD_PRELOAD": f"{top}/lib/{Path(preload).name}", "WEIR_JOB": job,
+               "WEIR_RULES": RULES, "LC_ALL": "C"}
+
+        def run(script, weir=True):
+            bare = {key: value for key, value in env.items() if weir or key != "LD_PRELOAD"}
+            return subprocess.run([*NOBODY, "bash", "-c", script], env=bare, text=True,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=directory, timeout=60,
+                check=False).stdout
+
+        yield run
+    shutil.rmtree(f"/dev/shm/weir.65534.{job}", ignore_errors=True)
+
+
+SCRIPT = """
+cp /etc/hostname plot_a; chmod 500 .
+cp /etc/hostname plot_b; rm -f plot_a; mv plot_a plot_c; ls
+chmod 700 .; mv plot_a plot_c; cp /etc/hostname plot_d; ls; rm plot_c plot_d; ls
+"""
+
+
+def test_a_read_only_directory_is_respected(shell):
+    said = shell(SCRIPT)
+    assert said == shell(SCRIPT, weir=False)
+    assert said.count("Permission denied") == 3 and said.endswith("plot_a\nplot_c\nplot_d\n")
+
+
+IN_ONE_PROCESS = """
+python3 - <<'EOF'
+import os
+def status(call, *arguments):
+    try: call(*arguments); return "ok"
+    except OSError as error: return error.strerror
+make = lambda name: os.close(os.open(name, os.O_WRONLY | os.O_CREAT))
+print(status(make, "plot_e"))
+os.chmod(".", 0o500)
+print(status(make, "plot_f"), status(os.unlink, "plot_e"), status(make, "plot_e"))
+os.chmod(".", 0o700)
+print(status(make, "plot_f"), status(os.unlink, "plot_e"), status(os.unlink, "plot_f"))
+EOF
+"""
+
+
+def test_a_process_sees_what_it_has_changed_itself(shell):
+    said = shell(IN_ONE_PROCESS)
+    assert said == shell(IN_ONE_PROCESS, weir=False)
+    assert said.splitlines() == ["ok", "Permission denied Permission denied ok", "ok ok ok"]
