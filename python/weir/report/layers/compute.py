@@ -20,6 +20,8 @@ from weir.trace.ops import EVENTS, NOTES, LayerKind, layer_kinds, ops
 
 _BYPASSED = "bypassed_"
 _SIZE = "fstat"
+_TOPMOST = "event"
+_FORWARDED = "forwarded"
 _STATISTIC = "statistic_"
 _UNKNOWN = LayerKind("(unknown layer)", {})
 
@@ -85,13 +87,20 @@ class LayeredFile:
     lost_bytes: int = 0
 
     @property
+    def went_past(self) -> bool:
+        """Whether requests reached the file system that no event layer saw: the whole stack
+        bypassed the file (its topmost layer is event then), or a forwarding process made them."""
+        return any(one.layer == _TOPMOST for one in self.bypassed) or any(
+            one.name == _FORWARDED and one.value for one in self.figures)
+
+    @property
     def system(self) -> Requests | None:
-        """What reached the file system; None when no event layer stood below another layer.
-        Questions for the size that a layer asks past the others (stripe: of each directory's file)
-        are among them.
+        """What reached the file system; None when no event layer stood below another layer, or
+        when requests went past it. Questions for the size that a layer asks past the others
+        (stripe: of each directory's file) are among them.
         """
         lowest = max(self.events, default=0)
-        if lowest <= 0:
+        if lowest <= 0 or self.went_past:
             return None
         seen = self.events[lowest]
         past = sum(f.value for f in self.figures if f.name == "size_requests"

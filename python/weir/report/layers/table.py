@@ -23,7 +23,7 @@ FILES = Listing(
               "logical"),
         Field("system_requests", "int?", "",
               "requests that the lowest event layer of the stack saw; null: none stood below "
-              "another layer", "requests", "system", key=None),
+              "another layer, or requests went past it", "requests", "system", key=None),
         Field("system_bytes", "int?", "bytes", "of these", "MB", "system", key=None),
         Field("fewer", "real?", "", "requests by system_requests", "fewer", "system",
               "{:.1f}".format),
@@ -33,7 +33,7 @@ FILES = Listing(
         Field("logical", "object", "",
               "requests, reads, writes, bytes, read_bytes, written_bytes, sizes (queries of layers "
               "for the size; among the requests), seconds"),
-        Field("system", "object", "", "the same of system_requests; null: no event layer"),
+        Field("system", "object", "", "the same of system_requests; null: as there"),
         Field("events", "object", "", "the same by position of the event layer in the stack"),
         Field("bypassed", "object", "", "layer, reason, times"),
         Field("statistics", "object", "", "layer, name, value, unit"),
@@ -55,6 +55,10 @@ FIGURES = Listing(
     lambda report: _figures(layers_of(report)),
 )
 
+_WENT_PAST = (
+    "-: requests went past the layers (the file was bypassed, or a forwarding process made them) and "
+    "are not counted"
+)
 _BYPASSED = "bypassed: from then on the layer passed requests of the file through unchanged"
 # Why a layer bypasses a file (Reason of native/layers/machinery/stack/layer.h), for people.
 REASONS = {
@@ -120,7 +124,9 @@ def _tables(report: Report, options: Options) -> Iterator[Table]:
     if not files:
         return
     cwd, top = report.cwd, options.limit
-    yield FILES.table("Files under layers", FILES.rows(report), cwd=cwd, top=top)
+    listed = files[:top]
+    yield FILES.table("Files under layers", FILES.rows(report), cwd=cwd, top=top,
+        remarks=[_WENT_PAST] * any(one.went_past for one in listed))
     figures = _figures(files[:top])
     if figures:
         seen = dict.fromkeys(bypass.reason for one in files[:top] for bypass in one.bypassed)
