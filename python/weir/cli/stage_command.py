@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +14,7 @@ from weir._errors import UsageError
 
 if TYPE_CHECKING:
     from weir.capture.tier import StagedFile
+    from weir.stage.signals import Signals
 
 app = typer.Typer(help="Data on a fast tier.", no_args_is_help=True)
 
@@ -46,13 +46,22 @@ def script(
     The status is that of the script. Status 3: a directive cannot be carried out, or a file
     cannot be staged; a script whose files could not be staged in has not been run.
     """
+    from weir.stage.signals import Signals
+
+    with Signals() as signals:  # before all else: nothing may end weir between
+        _script(job, arguments or [], tier, capacity, keep, signals)
+
+
+def _script(job: Path, arguments: list[str], tier: Path, capacity: str | None, keep: bool,
+        signals: Signals) -> None:
     from weir import stage
     from weir.stage.directives import parse_size
 
     size = None if capacity is None else parse_size(capacity)
     if capacity is not None and size is None:
         raise UsageError(f"--capacity {capacity}: expected a size such as 20GB or 1GiB")
-    status = stage.run_script(stage.read_directives(job), arguments or [], tier, _show, size, keep)
+    status = stage.run_script(stage.read_directives(job), arguments, tier, stage.show, size, keep,
+        signals)
     if status:
         raise typer.Exit(status)
 
@@ -100,12 +109,12 @@ def recover(
     from weir.capture import tier as tiers
 
     if not tiers.is_tier(directory):
-        size = stage.finish(directory, _show)
+        size = stage.finish(directory, stage.show)
         typer.echo(f"{directory}: {size} bytes staged out; the directory is removed")
         return
     waiting = [one for one in tiers.status(directory) if one.newer and not one.stays]
     progress = stage.Progress(str(directory), len(waiting), sum(one.bytes for one in waiting),
-        _show)
+        stage.show)
     files = tiers.publish(directory, unfinished,
         lambda one: None if one.newer else progress.add(1, one.bytes))
     for one in files:
@@ -140,7 +149,3 @@ def suggest(
     found = suggestions([file for row in report_flow(made).rows for file in row.files],
         made.cwd or "/")
     typer.echo(rules_text(found, tier.absolute(), run), nl=False)
-
-
-def _show(line: str) -> None:
-    print(f"weir: {line}", file=sys.stderr, flush=True)

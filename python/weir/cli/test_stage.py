@@ -49,7 +49,7 @@ def test_a_job_reads_what_was_staged_in_and_its_output_is_staged_out(job):
     written = job.where / "OUT/d01/wrfout"
     assert written.read_bytes() == b"INPUT" * 1000 and written.stat().st_mode & 0o777 == 0o640
     assert result.stdout == "-x\n" and list(job.tier.iterdir()) == []
-    assert "stage_in (line 3): 1 of 1 files, 0.0 of 0.0 MB" in result.stderr
+    assert "stage_in (line 3): 1 of 1 files, 5.0 of 5.0 kB, " in result.stderr
     assert "stage_out (line 4): 1 of 1 files" in result.stderr
 
 
@@ -65,6 +65,24 @@ def test_directories_are_staged_with_all_that_is_in_them(job):
     assert sorted(str(p.relative_to(out)) for p in out.rglob("*")) == [
         "a", "a/empty", "a/x", "a/y", "link"]
     assert os.readlink(out / "link") == "a/x" and (out / "a/x").stat().st_mtime_ns == 2_000_000_000
+
+
+def test_a_symbolic_link_takes_the_place_of_what_is_there(job):
+    (job.where / "OUT").mkdir()
+    (job.where / "OUT/file").write_text("older")
+    (job.where / "OUT/link").symlink_to("older")
+    job("#DW stage_out type=directory source=$DW_JOB_STRIPED destination=OUT\n"
+        "ln -s there $DW_JOB_STRIPED/file; ln -s there $DW_JOB_STRIPED/link\n").ok()
+    assert sorted(os.listdir(job.where / "OUT")) == ["file", "link"]
+    assert {os.readlink(p) for p in (job.where / "OUT").iterdir()} == {"there"}
+
+
+def test_a_link_that_cannot_be_staged_is_reported_in_words(job):
+    (job.where / "OUT/file/is/a").mkdir(parents=True)
+    result = job("#DW stage_out type=directory source=$DW_JOB_STRIPED destination=OUT\n"
+        "ln -s there $DW_JOB_STRIPED/file\n")
+    assert result.returncode == 3 and "[Errno" not in result.stderr
+    assert "OUT/file: cannot be written: Is a directory" in result.stderr
 
 
 def test_a_list_names_files_and_their_places(job):
