@@ -24,12 +24,16 @@ def _stage() -> None:
     pass
 
 
-@app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+_OPTIONS = ("--tier", "--capacity", "--keep")
+
+
+@app.command(options_metavar="[OPTIONS, before JOB.sh]",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 def script(
     job: Annotated[Path, typer.Argument(metavar="JOB.sh",
         help="A job script with #DW lines (DataWarp).")],
     arguments: Annotated[list[str] | None, typer.Argument(metavar="[ARGUMENT]...",
-        help="Arguments of the script.")] = None,
+        help="Arguments of the script: all that stands behind JOB.sh, options as well.")] = None,
     tier: Annotated[Path, typer.Option("--tier", metavar="DIR",
         help="Directory on a fast file system, in place of DataWarp.")] = Path("/dev/shm"),
     capacity: Annotated[str | None, typer.Option("--capacity", metavar="SIZE",
@@ -42,6 +46,8 @@ def script(
     Makes a directory for the job on the tier, sets DW_JOB_STRIPED and DW_JOB_PRIVATE, copies what
     stage_in names, runs the script, copies what stage_out names, and removes the directory. A copy
     gets its final name once it is complete and its size and CRC-32 equal those of its source.
+
+    Options stand before JOB.sh: weir stage script --tier /local JOB.sh ARGUMENT
 
     The status is that of the script. Status 3: a directive cannot be carried out, or a file
     cannot be staged; a script whose files could not be staged in has not been run.
@@ -57,6 +63,9 @@ def _script(job: Path, arguments: list[str], tier: Path, capacity: str | None, k
     from weir import stage
     from weir.stage.directives import parse_size
 
+    if arguments and arguments[0].split("=")[0] in _OPTIONS:
+        stage.show(f"{arguments[0]} stands behind {job} and goes to the script; options of weir "
+                   f"stand before it")
     size = None if capacity is None else parse_size(capacity)
     if capacity is not None and size is None:
         raise UsageError(f"--capacity {capacity}: expected a size such as 20GB or 1GiB")

@@ -141,6 +141,21 @@ def test_a_job_of_several_nodes_is_refused(job, monkeypatch):
     assert result.returncode == 2 and "the job has 2 nodes" in result.stderr
 
 
+def test_a_script_that_asks_for_several_nodes_is_refused_unless_it_has_one(job, monkeypatch):
+    result = job("#SBATCH -N 4\ntouch ran\n")
+    assert result.returncode == 2 and "job.sh:3: the job has 4 nodes (#SBATCH)" in result.stderr
+    assert not (job.where / "ran").exists() and list(job.tier.iterdir()) == []
+    monkeypatch.setenv("SLURM_JOB_NUM_NODES", "1")  # sbatch -N 1 job.sh
+    job("#SBATCH -N 4\ntouch ran\n").ok()
+
+
+def test_an_option_behind_the_script_is_warned_of(job):
+    result = job("echo $1\n", arguments=["--keep"]).ok()
+    assert result.stdout == "--keep\n" and list(job.tier.iterdir()) == []
+    assert "--keep stands behind job.sh and goes to the script" in result.stderr
+    assert "stands behind" not in job("true\n", arguments=["--", "--keep"]).ok().stderr
+
+
 def test_an_access_mode_that_was_not_asked_for_has_no_variable(job, weir):
     (job.where / "job.sh").write_text("#DW jobdw type=scratch access_mode=private capacity=1\n"
         "#DW stage_in type=file source=job.sh destination=$DW_JOB_STRIPED/x\n")
@@ -199,4 +214,16 @@ def test_sigterm_before_the_script_has_begun_goes_to_it_as_well(job):
 
 def test_what_is_no_instance_is_refused(weir, tmp_path):
     result = weir("stage", "recover", tmp_path)
+    assert result.returncode == 3 and "neither a tier of the layer stage nor" in result.stderr
+    (tmp_path / "instance.json").write_text("{")
+    result = weir("stage", "recover", tmp_path)
     assert result.returncode == 3 and "not an instance" in result.stderr
+    result = weir("stage", "recover", tmp_path / "gone")
+    assert result.returncode == 3 and "gone: no such directory" in result.stderr
+
+
+def test_what_is_no_tier_is_reported(weir, tmp_path):
+    for path, why in ((tmp_path / "gone", "no such directory"),
+            (tmp_path, "no rule with the layer stage has used it")):
+        result = weir("stage", "status", path)
+        assert result.returncode == 3 and f"{path}: is no tier: {why}" in result.stderr

@@ -29,6 +29,16 @@ exec sleep 30
 """
 
 
+@pytest.fixture(autouse=True)
+def default_signals():
+    """A shell's background job, as a test may be, ignores SIGINT, and what it starts as well."""
+    before = {number: signal.signal(number, signal.default_int_handler)
+        for number in (signal.SIGINT, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 @pytest.fixture
 def job(tmp_path):
     for name, size in (("a", 5_000_000), ("b", 5_000_001)):

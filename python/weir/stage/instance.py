@@ -125,6 +125,9 @@ def _remove(directory: Path) -> None:
 
 def read_instance(directory: Path) -> Instance:
     """Raises InputError when the directory is none."""
+    if not (directory / RECORD).is_file():
+        raise InputError(f"{directory}: " + ("neither a tier of the layer stage nor a directory that "
+            "'weir stage script' has left" if directory.is_dir() else "no such directory"))
     try:
         record = json.loads((directory / RECORD).read_text())
         stagings = tuple(Staging(**one) for one in record["stagings"])
@@ -135,12 +138,20 @@ def read_instance(directory: Path) -> Instance:
 
 
 def _check_nodes(job: Job, environ: Mapping[str, str]) -> None:
+    """A batch system says in variables how many nodes there are; without one the script does."""
     for name in NODE_COUNTS:
         count = environ.get(name, "")
-        if count.isdigit() and int(count) > 1:
-            raise UsageError(f"{job.script}: the job has {count} nodes ({name}), and weir makes "
-                             f"the directories of #DW jobdw on one: run the script on one node, or "
-                             f"use rules with the layer stage on each")
+        if count.isdigit():
+            return _refuse_nodes(f"{job.script}", int(count), name)
+    for line, count, words in job.nodes:
+        _refuse_nodes(f"{job.script}:{line}", count, words)
+
+
+def _refuse_nodes(where: str, count: int, by: str) -> None:
+    if count > 1:
+        raise UsageError(f"{where}: the job has {count} nodes ({by}), and weir makes the "
+                         f"directories of #DW jobdw on one: run the script on one node, or use "
+                         f"rules with the layer stage on each")
 
 
 def _make_instance(job: Job, tier: Path, capacity: int) -> Instance:
