@@ -66,7 +66,7 @@ def reached(moment, where):
 
 
 def stop(running, where, moment, random):
-    """One of the ways in which a job is told to end: once, twice, to the command or to all."""
+    """One of the ways in which a job is stopped: once, twice, to the command or to all."""
     if moment == "out":  # the script has to end first
         wait_for("ran", running, where)
         os.killpg(running.pid, signal.SIGTERM)
@@ -91,10 +91,10 @@ def check(running, where, text):
     out = all((where / "OUT" / n).exists() and (where / "OUT" / n).read_bytes()
         == (where / n).read_bytes() for n in "ab")
     left = list((where / "tier").iterdir())
-    told = "weir stage recover " in said
+    reported = "weir stage recover " in said
     text = f"{text}: status {running.returncode}, {left}: {said}"
-    assert out or told or not ran, text
-    assert told or not left, text
+    assert out or reported or not ran, text
+    assert reported or not left, text
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
