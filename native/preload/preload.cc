@@ -135,7 +135,7 @@ bool begin_layers(const Options& options) {
   stack::losses_are_said = !options.quiet;
   stack::begin(rules, options.rank);
   if (stack::names_mistake != nullptr)
-    say(options, "layer stage: tier=: ", base::text(stack::names_mistake),
+    say(options, "layer stage: tier=", base::text(stack::names_mistake),
         "; the files of its rules are written at their place");
   hook::want_between(rules);
   return true;

@@ -91,8 +91,10 @@ void* map_seen(size_t n, int protection, int flags, int fd, off_t at, Real real)
   if (WEIR_UNLIKELY((flags & MAP_FIXED) != 0 || (protection & PROT_WRITE) == 0))
     stack::memory_changes();
   if ((flags & MAP_ANONYMOUS) != 0) return real();
-  if (WEIR_UNLIKELY(stack::file_at(fd) != nullptr) && !may_be_mapped(fd)) return MAP_FAILED;
   const bool writes = (flags & MAP_SHARED) != 0 && (protection & PROT_WRITE) != 0;
+  if (WEIR_UNLIKELY(stack::file_at(fd) != nullptr) &&
+      ((writes && !stack::reserve(fd, static_cast<uint64_t>(at), n)) || !may_be_mapped(fd)))
+    return MAP_FAILED;
   if (WEIR_UNLIKELY(!recording())) return mapping(fd, n, writes, real);
   void* result = nullptr;
   on_descriptor(Op::kMmap, fd, static_cast<uint64_t>(at), n, [&] {

@@ -197,6 +197,24 @@ WEIR_COLD Result write_when_full(Layer& layer, const Transfer& t, Result r) {
 
 bool make_space(Layer& layer) { return make_space_for(layer, kCopied); }
 
+// The bytes that the file has: behind its end a store is an error anyway.
+Result reserve(Layer& layer, uint64_t at, uint64_t bytes) {
+  const int fd = layer.file->descriptor;
+  struct stat about;
+  if (base::load(&state(layer).tier) == nullptr || tiers::stat_fd(fd, &about) != 0) return 0;
+  const auto size = static_cast<uint64_t>(about.st_size);
+  if (at >= size || static_cast<uint64_t>(about.st_blocks) * 512 >= size) return 0;  // no holes
+  const uint64_t here = bytes < size - at ? bytes : size - at;
+  const auto allocate = [=] {
+    return base::system_call(SYS_fallocate, fd, FALLOC_FL_KEEP_SIZE, static_cast<long>(at),
+                             static_cast<long>(here));
+  };
+  if (!is_no_space(allocate())) return 0;
+  if (!make_space_for(layer, here)) return -ENOMEM;
+  if (base::load(&state(layer).tier) == nullptr) return 0;  // it is at its place now
+  return is_no_space(allocate()) ? -ENOMEM : 0;
+}
+
 Result write(Layer& layer, const Transfer& t) {
   if (base::load_relaxed(&state(layer).tier) == nullptr) return write_below(layer, t);
   const Result r = write_within(layer, t);

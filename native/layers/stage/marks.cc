@@ -110,6 +110,10 @@ Real real_of(const struct stat& about) {
           about.st_mtim.tv_sec * 1'000'000'000 + about.st_mtim.tv_nsec};
 }
 
+bool is_copy_of(const Mark& mark, const struct stat& about) {
+  return about.st_nlink == 1 && real_of(about) == mark.real;
+}
+
 void find(const Tier& tier, const char* key, Found* to) {
   struct stat about;
   to->there = tree_path(tier, key, to->tree) && stat_path(to->tree, &about) == 0 &&

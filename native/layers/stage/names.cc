@@ -7,10 +7,7 @@
 #include <linux/fs.h>
 #include <string.h>
 
-#include "base/atomic.h"
 #include "base/scratch.h"
-#include "layers/machinery/node/place.h"
-#include "layers/writeback/client.h"
 
 namespace weir::layers::stage {
 
@@ -19,11 +16,6 @@ using stack::GivenPath;
 
 namespace {
 
-constexpr uint32_t kTiers = 8;
-constinit Tier tiers[kTiers] = {};
-constinit size_t named[kTiers] = {};  // length of the path in the rule
-constinit uint32_t tier_count = 0;
-
 constexpr Publishing kBring{true, true, false, false, nullptr, nullptr};
 
 struct Room {
@@ -31,46 +23,10 @@ struct Room {
   Found found, other_found;
 };
 
-base::Text path_of(const rules::LayerSpec& layer) {
-  base::Text path;
-  rules::option_text(layer, "tier", &path);
-  return path;
-}
-
-bool is_of(uint32_t i, base::Text path) {
-  return named[i] == path.size && memcmp(tiers[i].path, path.data, path.size) == 0;
-}
-
-// An emulated node (WEIR_NODE_RANKS) has a tier of its own, as a real one has.
-const char* attach_own(Tier& tier, base::Text path) {
-  char own[kTierBytes];
-  base::Writer writer(own, sizeof own);
-  writer.add(path);
-  if (node::number() != 0) writer.add(".node").add_number(node::number());
-  return writer.cut() ? "its path is too long" : attach(tier, writer.view(), true);
-}
-
-const char* begin(const rules::LayerSpec& layer) {
-  if (tier_of(layer) != nullptr) return nullptr;
-  if (tier_count == kTiers) return "rules have more than 8 tiers";
-  Tier& tier = tiers[tier_count];
-  if (const char* const why = attach_own(tier, path_of(layer)); why != nullptr) return why;
-  named[tier_count] = path_of(layer).size;
-  if (const uint64_t bytes = rules::option_number(layer, "capacity", 0); bytes != 0)
-    base::store(&tier.control->capacity_bytes, bytes);
-  if (const uint64_t rate = rules::option_number(layer, "bandwidth", 0); rate != 0)
-    base::store(&tier.control->bytes_per_s, rate);
-  base::Text verify;
-  if (rules::option_text(layer, "verify", &verify) && rules::is(verify, "bytes"))
-    base::store(&tier.control->compares, uint64_t{1});
-  ++tier_count;
-  return nullptr;
-}
-
 // Where the file is newer than at its place. Its name's lock need not be held.
 const Tier* newer_on(const GivenPath& name, bool follow, Room& room) {
-  for (uint32_t i = 0; i < tier_count; ++i) {
-    const Tier& tier = tiers[i];
+  for (uint32_t i = 0; const Tier* const at = usable_from(i); ++i) {
+    const Tier& tier = *at;
     if (!may_have(tier, last_of(name.path)) || !key_of(name.directory, name.path, room.key))
       continue;
     for (int links = 0; links < 8; ++links) {
@@ -98,8 +54,8 @@ bool find_name(const GivenPath& name, char* to) {
 Result stat_copy(const GivenPath& name, struct stat* to) {
   const Mapped<Room> room;
   if (!room) return stack::kPass;
-  for (uint32_t i = 0; i < tier_count; ++i) {
-    const Tier& tier = tiers[i];
+  for (uint32_t i = 0; const Tier* const at = usable_from(i); ++i) {
+    const Tier& tier = *at;
     if (!may_have(tier, last_of(name.path))) continue;
     const Above above(name.directory, name.path);
     if (!above.key(room->key)) continue;
@@ -108,7 +64,7 @@ Result stat_copy(const GivenPath& name, struct stat* to) {
     if (linked) weir::stage::find(tier, room->key, &room->found);
     if (!room->found.there || is_newer(room->found)) continue;
     if ((linked ? stat_path(room->key, to) : above.about(to)) != 0 ||
-        !(real_of(*to) == room->found.mark.real))
+        !is_copy_of(room->found.mark, *to))
       continue;
     to->st_dev = room->found.device;
     to->st_ino = room->found.inode;
@@ -140,8 +96,8 @@ bool change(const GivenPath& name, void (*call)(void*, const char*), void* with)
 
 // The file goes, by the kernel: its copy makes room.
 void remove_copy(const GivenPath& name, Room& room) {
-  for (uint32_t i = 0; i < tier_count; ++i) {
-    const Tier& tier = tiers[i];
+  for (uint32_t i = 0; const Tier* const at = usable_from(i); ++i) {
+    const Tier& tier = *at;
     if (!may_have(tier, last_of(name.path)) || !key_of(name.directory, name.path, room.key))
       continue;
     const Lock lock(tier, room.key);
@@ -247,9 +203,9 @@ Result remove_directory(const GivenPath& name) {
   const Mapped<Room> room;
   if (!room || !directory_key(name, room->key)) return stack::kPass;
   bool any = false;
-  for (uint32_t i = 0; i < tier_count; ++i) {
-    Walk walk{&tiers[i], room->found.tree, false, 0, nullptr, nullptr};
-    if (!tree_path(tiers[i], room->key, room->found.tree) || !is_directory(room->found.tree))
+  for (uint32_t i = 0; const Tier* const at = usable_from(i); ++i) {
+    Walk walk{at, room->found.tree, false, 0, nullptr, nullptr};
+    if (!tree_path(*at, room->key, room->found.tree) || !is_directory(room->found.tree))
       continue;
     for_each_name(room->found.tree, see_newer, &walk);
     if (walk.any) return -ENOTEMPTY;
@@ -264,9 +220,9 @@ Result remove_directory(const GivenPath& name) {
 }
 
 Result bring_below(const char* key, Room& room) {
-  for (uint32_t i = 0; i < tier_count; ++i) {
-    Walk walk{&tiers[i], room.found.tree, false, 0, nullptr, nullptr};
-    if (!tree_path(tiers[i], key, room.found.tree) || !is_directory(room.found.tree)) continue;
+  for (uint32_t i = 0; const Tier* const at = usable_from(i); ++i) {
+    Walk walk{at, room.found.tree, false, 0, nullptr, nullptr};
+    if (!tree_path(*at, key, room.found.tree) || !is_directory(room.found.tree)) continue;
     for_each_name(room.found.tree, bring_one, &walk);
     if (walk.result != 0) return walk.result;
   }
@@ -375,14 +331,14 @@ Result rename_on(const Tier& tier, Room& room, unsigned flags) {
 Result rename(const GivenPath& from, const GivenPath& to, unsigned flags) {
   const Mapped<Room> room;
   if (!room) return stack::kPass;
-  for (uint32_t i = 0; i < tier_count; ++i) {
-    if (!may_have(tiers[i], last_of(from.path)) && !may_have(tiers[i], last_of(to.path))) continue;
+  for (uint32_t i = 0; const Tier* const at = usable_from(i); ++i) {
+    if (!may_have(*at, last_of(from.path)) && !may_have(*at, last_of(to.path))) continue;
     if (directory_key(from, room->other) && is_directory(room->other))
       return bring_below(room->other, *room);
     if (!key_of(from.directory, from.path, room->key) ||
         !key_of(to.directory, to.path, room->other))
       return stack::kPass;
-    const Result done = rename_on(tiers[i], *room, flags);
+    const Result done = rename_on(*at, *room, flags);
     if (done != stack::kPass) return done;
   }
   return stack::kPass;
@@ -402,8 +358,8 @@ Result make(const GivenPath& name) {
   if (!room) return stack::kPass;
   if (newer_on(name, false, *room) != nullptr) return -EEXIST;
   // A symbolic link may lead to a file on a tier.
-  for (uint32_t i = 0; i < tier_count; ++i) {
-    if (key_of(name.directory, name.path, room->key)) remember(tiers[i], room->key);
+  for (uint32_t i = 0; const Tier* const at = usable_from(i); ++i) {
+    if (key_of(name.directory, name.path, room->key)) remember(*at, room->key);
   }
   return stack::kPass;
 }
@@ -418,9 +374,9 @@ void list(int directory, bool (*each)(void* with, const char* name, uint64_t ino
   const long n = base::read_link(*link, room->key, sizeof room->key - 1);
   if (base::failed(n)) return;
   room->key[n] = 0;
-  for (uint32_t i = 0; i < tier_count; ++i) {
-    Walk walk{&tiers[i], room->found.tree, false, 0, each, with};
-    if (tree_path(tiers[i], room->key, room->found.tree) && is_directory(room->found.tree))
+  for (uint32_t i = 0; const Tier* const at = usable_from(i); ++i) {
+    Walk walk{at, room->found.tree, false, 0, each, with};
+    if (tree_path(*at, room->key, room->found.tree) && is_directory(room->found.tree))
       for_each_name(room->found.tree, see_newer, &walk);
   }
 }
@@ -432,20 +388,6 @@ Result end_open(stack::Layer& layer, stack::Ending how) {
 }
 
 }  // namespace
-
-const Tier* tier_of(const rules::LayerSpec& layer) {
-  const base::Text path = path_of(layer);
-  for (uint32_t i = 0; i < tier_count; ++i) {
-    if (is_of(i, path)) return &tiers[i];
-  }
-  return nullptr;
-}
-
-Mode mode_of(const rules::LayerSpec& layer) {
-  base::Text when;
-  if (!rules::option_text(layer, "drain", &when)) return Mode::kAsync;
-  return static_cast<Mode>(when.data[0]);
-}
 
 bool follow_link(char* key) {
   struct stat about;
@@ -460,15 +402,11 @@ bool follow_link(char* key) {
   return !path.add(*target).cut() && key_of(AT_FDCWD, *whole, key);
 }
 
-void start_daemon(const Tier& tier) {
-  if (!has_daemon(tier)) writeback::start_program("weir-stage", "--daemon", tier.path);
-}
-
 const stack::NamesOfLayer kNames = {
     .settles = true, .apart = true,
-    .begin = begin, .find = find_name, .change_within = change, .stat = stat_copy, .remove = remove,
-    .remove_directory = remove_directory, .rename = rename, .make = make, .bring = bring,
-    .list = list, .hides = hides, .end_open = end_open,
+    .begin = begin_tier, .find = find_name, .change_within = change, .stat = stat_copy,
+    .remove = remove, .remove_directory = remove_directory, .rename = rename, .make = make,
+    .bring = bring, .list = list, .hides = hides, .end_open = end_open,
 };
 
 }  // namespace weir::layers::stage

@@ -8,8 +8,15 @@
 
 namespace weir::layers::stage {
 
-// The tier of a rule's layer. Null: it cannot be used.
-const weir::stage::Tier* tier_of(const rules::LayerSpec& layer);
+// When a rule with the layer comes into force. Null, or why its tier cannot be used.
+const char* begin_tier(const rules::LayerSpec& layer);
+// The tier of a rule's layer. Null: it cannot be used, or is not there and not to be made.
+const weir::stage::Tier* tier_of(const rules::LayerSpec& layer, bool make);
+// Whether it may be there later: nothing is amiss with it so far.
+bool may_come(const rules::LayerSpec& layer);
+// The first tier from number i on that is there, made by whomever; i becomes its number. Null: no
+// more.
+const weir::stage::Tier* usable_from(uint32_t& i);
 weir::stage::Mode mode_of(const rules::LayerSpec& layer);
 
 // Makes the path of a symbolic link the one where it leads, of which the last component need not

@@ -71,7 +71,7 @@ Result no_room(Layer& layer) {
 bool is_valid(const Found& found, const Above& above) {
   struct stat about;
   return found.there && (found.mark.state != tiers::State::kCopy ||
-                         (above.about(&about) == 0 && tiers::real_of(about) == found.mark.real));
+                         (above.about(&about) == 0 && tiers::is_copy_of(found.mark, about)));
 }
 
 Result open_to_read(Layer& layer, const Opening& o, const Tier& tier, const Above& above,
@@ -188,8 +188,9 @@ Result open_staged(Layer& layer, const Opening& o, const Tier& tier) {
 }
 
 Result open(Layer& layer, Opening& o) {
-  const Tier* const tier = stage::tier_of(*layer.spec);
-  if (tier == nullptr) note_bypass(layer, Reason::kNoTier);
+  const Tier* const tier = stage::tier_of(*layer.spec, !is_read(o));
+  if (tier == nullptr && !(is_read(o) && stage::may_come(*layer.spec)))
+    note_bypass(layer, Reason::kNoTier);
   const bool own = (o.flags & O_DIRECT) != 0 ||
                    ((o.flags & O_DSYNC) != 0 && wants_drained_sync(layer));
   if (tier == nullptr || own || (is_read(o) && !tiers::may_have(*tier, tiers::last_of(o.path))))
@@ -251,6 +252,7 @@ const Kind kStage = {
     .create = create, .open = open, .ready = nullptr, .read = nullptr, .write = stage::write,
     .size = nullptr, .truncate = stage::truncate, .flush = nullptr, .sync = sync,
     .invalidate = nullptr, .close = close, .make_space = stage::make_space,
+    .reserve = stage::reserve,
     .names = &stage::kNames,
 };
 

@@ -22,5 +22,7 @@ stack::Result write(stack::Layer& layer, const stack::Transfer& t);
 stack::Result truncate(stack::Layer& layer, uint64_t bytes);
 // After a call of the kernel's own (copy_file_range) had no room. True: it has now.
 bool make_space(stack::Layer& layer);
+// Before a mapping of these bytes that writes them.
+stack::Result reserve(stack::Layer& layer, uint64_t at, uint64_t bytes);
 
 }  // namespace weir::layers::stage

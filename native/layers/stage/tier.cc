@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layers/stage/tier.h"
 
-#include <initializer_list>
+#include <errno.h>
 #include <string.h>
+
+#include <initializer_list>
 
 #include "base/atomic.h"
 #include "base/clock.h"
@@ -17,10 +19,35 @@ bool inside(const Tier& tier, const char* name, char* to, size_t size) {
   return !base::Writer(to, size).add({tier.path, tier.length}).add(name).cut();
 }
 
+const char* why_not_there(long error) {
+  switch (error) {
+    case -ENOENT: return "no such directory (ENOENT)";
+    case -EACCES: return "permission denied (EACCES)";
+    case -ENOTDIR: return "a part of its path is no directory (ENOTDIR)";
+    case -ENAMETOOLONG: return "a part of its path is too long (ENAMETOOLONG)";
+    case -ELOOP: return "its path has too many symbolic links (ELOOP)";
+    default: return "it cannot be looked at (stat(2) failed)";
+  }
+}
+
+const char* why_not_made(long error) {
+  switch (error) {
+    case -ENOENT:
+      return "cannot be made: the directory above it is not there (ENOENT), and is not made";
+    case -EACCES: return "cannot be made: permission denied (EACCES)";
+    case -EROFS: return "cannot be made: a file system to read only (EROFS)";
+    case -ENOSPC: return "cannot be made: no space (ENOSPC)";
+    case -EDQUOT: return "cannot be made: the quota is used up (EDQUOT)";
+    case -ENOTDIR: return "cannot be made: a part of its path is no directory (ENOTDIR)";
+    default: return "cannot be made (mkdir(2) failed)";
+  }
+}
+
 // The user's alone: what another may change there would become files of the user.
 const char* refused(const char* path) {
   struct stat about;
-  if (stat_path(path, &about) != 0) return "cannot be made";
+  const long seen = stat_path(path, &about);
+  if (seen != 0) return why_not_there(seen);
   if (!S_ISDIR(about.st_mode)) return "not a directory";
   const auto user = static_cast<uid_t>(base::system_call(SYS_geteuid));
   if (about.st_uid != user) return "of another user";
@@ -150,7 +177,8 @@ const char* attach(Tier& tier, base::Text path, bool make) {
   base::Writer writer(tier.path, sizeof tier.path);
   if (writer.add(path).cut()) return "its path is too long";
   tier.length = writer.view().size;
-  if (make) base::system_call(SYS_mkdirat, AT_FDCWD, text_of(tier.path), 0700);
+  const long made = make ? base::system_call(SYS_mkdirat, AT_FDCWD, text_of(tier.path), 0700) : 0;
+  if (made != 0 && made != -EEXIST) return why_not_made(made);
   if (const char* const why = refused(tier.path); why != nullptr) return why;
   if (!make) {
     char control[kTierBytes + 16];
@@ -161,6 +189,15 @@ const char* attach(Tier& tier, base::Text path, bool make) {
   if (make_directory(tier, "/tree") != 0 || make_directory(tier, "/marks") != 0)
     return "it cannot be written";
   return map_control(tier);
+}
+
+const char* why_not_makeable(const char* path) {
+  char above[kTierBytes];
+  const size_t n = static_cast<size_t>(last_of(path).data - path);
+  if (base::Writer(above, sizeof above).add({path, n}).add(".").cut())
+    return "its path is too long";
+  const long may = base::system_call(SYS_faccessat, AT_FDCWD, text_of(above), 2 | 1);
+  return may != 0 ? why_not_made(may) : nullptr;
 }
 
 bool may_have(const Tier& tier, base::Text last) {

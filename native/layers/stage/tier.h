@@ -78,6 +78,8 @@ struct Mark {
 
 // Maps the tier, making what is not there. Null, or why it cannot be used.
 const char* attach(Tier& tier, base::Text path, bool make);
+// Of a directory that is not there: null, or why it cannot be made.
+const char* why_not_makeable(const char* path);
 
 // Whether a name with this last component may be on the tier. Two loads.
 bool may_have(const Tier& tier, base::Text last);
@@ -156,6 +158,9 @@ inline long stat_fd(int fd, struct stat* to) {
   return base::system_call(SYS_fstat, fd, reinterpret_cast<long>(to));
 }
 Real real_of(const struct stat& about);
+// Whether a copy on the tier stands for that file at its place: it is what was copied, and has no
+// other name. By that one programs see the file at its place, and both must be one file.
+bool is_copy_of(const Mark& mark, const struct stat& about);
 
 // What is on the tier under a name, to be looked at with its lock held.
 struct Found {

@@ -102,8 +102,8 @@ def _call(what: str, directory: Path, done: Callable[[StagedFile], None] = lambd
             done(files[-1])
         said = process.stderr.read().decode("utf-8", "replace")
     if process.returncode not in (0, 1):
-        why = said.removeprefix("weir-stage: ").strip()
-        raise InputError(f"{why or directory}: not a tier that can be used")
+        why = said.strip().removeprefix(f"weir-stage: {directory.absolute()}: ")
+        raise InputError(f"{directory}: is no tier: {why or 'weir-stage failed'}")
     return sorted(files, key=lambda one: one.path)
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +14,7 @@ from weir._errors import UsageError
 
 if TYPE_CHECKING:
     from weir.capture.tier import StagedFile
+    from weir.stage.signals import Signals
 
 app = typer.Typer(help="Data on a fast tier.", no_args_is_help=True)
 
@@ -24,12 +24,16 @@ def _stage() -> None:
     pass
 
 
-@app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+_OPTIONS = ("--tier", "--capacity", "--keep")
+
+
+@app.command(options_metavar="[OPTIONS, before JOB.sh]",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 def script(
     job: Annotated[Path, typer.Argument(metavar="JOB.sh",
         help="A job script with #DW lines (DataWarp).")],
     arguments: Annotated[list[str] | None, typer.Argument(metavar="[ARGUMENT]...",
-        help="Arguments of the script.")] = None,
+        help="Arguments of the script: all that stands behind JOB.sh, options as well.")] = None,
     tier: Annotated[Path, typer.Option("--tier", metavar="DIR",
         help="Directory on a fast file system, in place of DataWarp.")] = Path("/dev/shm"),
     capacity: Annotated[str | None, typer.Option("--capacity", metavar="SIZE",
@@ -43,16 +47,30 @@ def script(
     stage_in names, runs the script, copies what stage_out names, and removes the directory. A copy
     gets its final name once it is complete and its size and CRC-32 equal those of its source.
 
+    Options stand before JOB.sh: weir stage script --tier /local JOB.sh ARGUMENT
+
     The status is that of the script. Status 3: a directive cannot be carried out, or a file
     cannot be staged; a script whose files could not be staged in has not been run.
     """
+    from weir.stage.signals import Signals
+
+    with Signals() as signals:  # before all else: nothing may end weir between
+        _script(job, arguments or [], tier, capacity, keep, signals)
+
+
+def _script(job: Path, arguments: list[str], tier: Path, capacity: str | None, keep: bool,
+        signals: Signals) -> None:
     from weir import stage
     from weir.stage.directives import parse_size
 
+    if arguments and arguments[0].split("=")[0] in _OPTIONS:
+        stage.show(f"{arguments[0]} stands behind {job} and goes to the script; options of weir "
+                   f"stand before it")
     size = None if capacity is None else parse_size(capacity)
     if capacity is not None and size is None:
         raise UsageError(f"--capacity {capacity}: expected a size such as 20GB or 1GiB")
-    status = stage.run_script(stage.read_directives(job), arguments or [], tier, _show, size, keep)
+    status = stage.run_script(stage.read_directives(job), arguments, tier, stage.show, size, keep,
+        signals)
     if status:
         raise typer.Exit(status)
 
@@ -100,12 +118,12 @@ def recover(
     from weir.capture import tier as tiers
 
     if not tiers.is_tier(directory):
-        size = stage.finish(directory, _show)
+        size = stage.finish(directory, stage.show)
         typer.echo(f"{directory}: {size} bytes staged out; the directory is removed")
         return
     waiting = [one for one in tiers.status(directory) if one.newer and not one.stays]
     progress = stage.Progress(str(directory), len(waiting), sum(one.bytes for one in waiting),
-        _show)
+        stage.show)
     files = tiers.publish(directory, unfinished,
         lambda one: None if one.newer else progress.add(1, one.bytes))
     for one in files:
@@ -140,7 +158,3 @@ def suggest(
     found = suggestions([file for row in report_flow(made).rows for file in row.files],
         made.cwd or "/")
     typer.echo(rules_text(found, tier.absolute(), run), nl=False)
-
-
-def _show(line: str) -> None:
-    print(f"weir: {line}", file=sys.stderr, flush=True)

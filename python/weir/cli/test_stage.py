@@ -49,7 +49,7 @@ def test_a_job_reads_what_was_staged_in_and_its_output_is_staged_out(job):
     written = job.where / "OUT/d01/wrfout"
     assert written.read_bytes() == b"INPUT" * 1000 and written.stat().st_mode & 0o777 == 0o640
     assert result.stdout == "-x\n" and list(job.tier.iterdir()) == []
-    assert "stage_in (line 3): 1 of 1 files, 0.0 of 0.0 MB" in result.stderr
+    assert "stage_in (line 3): 1 of 1 files, 5.0 of 5.0 kB, " in result.stderr
     assert "stage_out (line 4): 1 of 1 files" in result.stderr
 
 
@@ -65,6 +65,24 @@ def test_directories_are_staged_with_all_that_is_in_them(job):
     assert sorted(str(p.relative_to(out)) for p in out.rglob("*")) == [
         "a", "a/empty", "a/x", "a/y", "link"]
     assert os.readlink(out / "link") == "a/x" and (out / "a/x").stat().st_mtime_ns == 2_000_000_000
+
+
+def test_a_symbolic_link_takes_the_place_of_what_is_there(job):
+    (job.where / "OUT").mkdir()
+    (job.where / "OUT/file").write_text("older")
+    (job.where / "OUT/link").symlink_to("older")
+    job("#DW stage_out type=directory source=$DW_JOB_STRIPED destination=OUT\n"
+        "ln -s there $DW_JOB_STRIPED/file; ln -s there $DW_JOB_STRIPED/link\n").ok()
+    assert sorted(os.listdir(job.where / "OUT")) == ["file", "link"]
+    assert {os.readlink(p) for p in (job.where / "OUT").iterdir()} == {"there"}
+
+
+def test_a_link_that_cannot_be_staged_is_reported_in_words(job):
+    (job.where / "OUT/file/is/a").mkdir(parents=True)
+    result = job("#DW stage_out type=directory source=$DW_JOB_STRIPED destination=OUT\n"
+        "ln -s there $DW_JOB_STRIPED/file\n")
+    assert result.returncode == 3 and "[Errno" not in result.stderr
+    assert "OUT/file: cannot be written: Is a directory" in result.stderr
 
 
 def test_a_list_names_files_and_their_places(job):
@@ -121,6 +139,21 @@ def test_a_job_of_several_nodes_is_refused(job, monkeypatch):
     monkeypatch.setenv("SLURM_JOB_NUM_NODES", "2")
     result = job("touch ran\n")
     assert result.returncode == 2 and "the job has 2 nodes" in result.stderr
+
+
+def test_a_script_that_asks_for_several_nodes_is_refused_unless_it_has_one(job, monkeypatch):
+    result = job("#SBATCH -N 4\ntouch ran\n")
+    assert result.returncode == 2 and "job.sh:3: the job has 4 nodes (#SBATCH)" in result.stderr
+    assert not (job.where / "ran").exists() and list(job.tier.iterdir()) == []
+    monkeypatch.setenv("SLURM_JOB_NUM_NODES", "1")  # sbatch -N 1 job.sh
+    job("#SBATCH -N 4\ntouch ran\n").ok()
+
+
+def test_an_option_behind_the_script_is_warned_of(job):
+    result = job("echo $1\n", arguments=["--keep"]).ok()
+    assert result.stdout == "--keep\n" and list(job.tier.iterdir()) == []
+    assert "--keep stands behind job.sh and goes to the script" in result.stderr
+    assert "stands behind" not in job("true\n", arguments=["--", "--keep"]).ok().stderr
 
 
 def test_an_access_mode_that_was_not_asked_for_has_no_variable(job, weir):
@@ -181,4 +214,16 @@ def test_sigterm_before_the_script_has_begun_goes_to_it_as_well(job):
 
 def test_what_is_no_instance_is_refused(weir, tmp_path):
     result = weir("stage", "recover", tmp_path)
+    assert result.returncode == 3 and "neither a tier of the layer stage nor" in result.stderr
+    (tmp_path / "instance.json").write_text("{")
+    result = weir("stage", "recover", tmp_path)
     assert result.returncode == 3 and "not an instance" in result.stderr
+    result = weir("stage", "recover", tmp_path / "gone")
+    assert result.returncode == 3 and "gone: no such directory" in result.stderr
+
+
+def test_what_is_no_tier_is_reported(weir, tmp_path):
+    for path, why in ((tmp_path / "gone", "no such directory"),
+            (tmp_path, "no rule with the layer stage has used it")):
+        result = weir("stage", "status", path)
+        assert result.returncode == 3 and f"{path}: is no tier: {why}" in result.stderr

@@ -4,7 +4,6 @@ disk and equal to its source: its size and its CRC-32 are compared with those of
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 import threading
@@ -73,8 +72,9 @@ def size_of(copies: Iterable[Copy]) -> int:
 class Progress:
     """Counts of a staging, shared by the threads that copy. `show` gets one line now and then."""
 
-    def __init__(self, title: str, files: int, bytes: int, show: Callable[[str], None]) -> None:
-        self._title, self._show = title, show
+    def __init__(self, title: str, files: int, bytes: int, show: Callable[[str], None],
+            check: Callable[[], None] = lambda: None) -> None:
+        self._title, self._show, self.check = title, show, check
         self._all_files, self._all_bytes = files, bytes
         self._files = self._bytes = 0
         self._begin = self._shown = time.monotonic()
@@ -89,19 +89,33 @@ class Progress:
                 return
             self._shown = now
             rate = self._bytes / max(now - self._begin, 1e-6)
+            unit, words = _unit_of(self._all_bytes)
+            places = 0 if unit == 1 else 1
             self._show(f"{self._title}: {self._files} of {self._all_files} files, "
-                       f"{self._bytes / 1e6:.1f} of {self._all_bytes / 1e6:.1f} MB, "
-                       f"{rate / 1e6:.0f} MB/s")
+                       f"{self._bytes / unit:.{places}f} of {self._all_bytes / unit:.{places}f} "
+                       f"{words}, {_rate_text(rate)}")
+
+
+def _unit_of(bytes: float) -> tuple[int, str]:
+    """In which an amount has one digit at least before the point."""
+    return next(((unit, words) for unit, words in ((10**6, "MB"), (10**3, "kB"))
+        if bytes >= unit), (1, "bytes"))
+
+
+def _rate_text(rate: float) -> str:
+    unit, words = _unit_of(rate)
+    return f"{rate / unit:.0f} {words}/s"
 
 
 def _files_in(copies: list[Copy]) -> int:
     return sum(not stat.S_ISDIR(one.about.st_mode) for one in copies)
 
 
-def copy_all(copies: list[Copy], title: str, show: Callable[[str], None]) -> int:
+def copy_all(copies: list[Copy], title: str, show: Callable[[str], None],
+        check: Callable[[], None] = lambda: None) -> int:
     """Copies them, several at once, and returns the bytes. Raises the first error when the others
-    have ended."""
-    progress = Progress(title, _files_in(copies), size_of(copies), show)
+    have ended. check: called now and then; what it raises ends the copying."""
+    progress = Progress(title, _files_in(copies), size_of(copies), show, check)
     try:
         for one in copies:
             if stat.S_ISDIR(one.about.st_mode):
@@ -121,10 +135,11 @@ def copy_all(copies: list[Copy], title: str, show: Callable[[str], None]) -> int
 
 
 def _cannot_write(path: Path, error: OSError) -> StorageError:
-    return StorageError(error.errno, f"{path}: cannot be written: {error.strerror}")
+    return StorageError(f"{path}: cannot be written: {error.strerror}")
 
 
 def _copy_one(one: Copy, progress: Progress) -> None:
+    progress.check()
     try:
         one.destination.parent.mkdir(parents=True, exist_ok=True)
         if stat.S_ISLNK(one.about.st_mode):
@@ -139,9 +154,14 @@ def _copy_one(one: Copy, progress: Progress) -> None:
 
 
 def _copy_link(one: Copy) -> None:
-    if one.destination.is_symlink():
-        one.destination.unlink()
-    one.destination.symlink_to(os.readlink(one.source))
+    """Over what is there, by rename, as for files."""
+    unfinished = one.destination.with_name(f".weir-{os.urandom(8).hex()}.new")
+    unfinished.symlink_to(os.readlink(one.source))
+    try:
+        os.replace(unfinished, one.destination)
+    except BaseException:
+        unfinished.unlink()
+        raise
 
 
 def _copy_file(one: Copy, progress: Progress) -> None:
@@ -152,7 +172,7 @@ def _copy_file(one: Copy, progress: Progress) -> None:
     except OSError as error:
         raise InputError(f"{one.source}: cannot be read: {error.strerror}") from error
     if one.destination.is_dir():
-        raise StorageError(errno.EISDIR, f"{one.destination}: is a directory: name the file")
+        raise StorageError(f"{one.destination}: is a directory: name the file")
     permissions = one.about.st_mode & PERMISSIONS
     with source, complete_file(one.destination, permissions, sync=True) as out:
         size = checksum = 0
@@ -160,6 +180,7 @@ def _copy_file(one: Copy, progress: Progress) -> None:
             out.write(part)
             checksum = zlib.crc32(part, checksum)
             size += len(part)
+            progress.check()
             progress.add(bytes=len(part))
         out.flush()
         _check_unchanged(one, os.fstat(source.fileno()), size)
@@ -182,6 +203,6 @@ def _check_written(one: Copy, fd: int, size: int, checksum: int) -> None:
         found = zlib.crc32(part, found)
         at += len(part)
     if (at, found) != (size, checksum):
-        raise StorageError(errno.EIO,
+        raise StorageError(
             f"{one.destination}: {at} bytes with CRC-32 {found:08x} instead of {size} bytes with "
             f"{checksum:08x} of {one.source}: not staged; check the file system")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from weir._errors import InputError, NotThere
+from weir.stage.nodes import nodes_asked
 
 ACCESS_MODES = ("striped", "private")
 STAGING_TYPES = ("file", "directory", "list")
@@ -38,13 +39,14 @@ class Staging:
 
 @dataclass(frozen=True)
 class Job:
-    """All directives of one script."""
+    """All directives of one script. nodes: see nodes_asked."""
 
     script: Path
     line: int
     access_modes: tuple[str, ...]
     capacity_bytes: int
     stagings: tuple[Staging, ...]
+    nodes: tuple[tuple[int, int, str], ...] = ()
 
 
 def parse_size(text: str) -> int | None:
@@ -80,7 +82,8 @@ def read_directives(script: Path) -> Job:
     if job is None:
         raise InputError(f"{script}: no line '#DW jobdw type=scratch access_mode=... capacity=...' "
                          f"above its first command")
-    return Job(script, job.line, job.access_modes, job.capacity_bytes, tuple(stagings))
+    return Job(script, job.line, job.access_modes, job.capacity_bytes, tuple(stagings),
+        tuple(nodes_asked(text)))
 
 
 def _directive_lines(script: Path, text: str) -> list[tuple[int, list[str]]]:

@@ -10,9 +10,9 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from weir._errors import Error, InputError, StorageError, UsageError
 from weir._files import complete_file
 from weir.stage.copying import Copy, copy_all, files_below, one_file, size_of
 from weir.stage.directives import Job, Staging
+from weir.stage.signals import Signals, Stopped
 
 RECORD = "instance.json"
 NODE_COUNTS = ("SLURM_JOB_NUM_NODES", "SLURM_NNODES", "PBS_NUM_NODES")
@@ -43,49 +44,90 @@ class Instance:
 
 
 def run_script(job: Job, arguments: Sequence[str], tier: Path, show: Show,
-        capacity_bytes: int | None = None, keep: bool = False) -> int:
+        capacity_bytes: int | None = None, keep: bool = False,
+        signals: Signals | None = None) -> int:
     """Stage in, run the script, stage out; the script's exit status.
 
     The files of a script that failed are staged out as well. When something cannot be staged out,
-    or is asked to be kept, the instance stays: `finish` goes on with it.
+    or is asked to be kept, the instance stays: `finish` goes on with it. A signal to stop ends the
+    script, not what is done for it; one that comes before the script ends the job.
     """
-    _check_nodes(job, os.environ)
-    instance = _make_instance(job, tier, job.capacity_bytes if capacity_bytes is None
-        else capacity_bytes)
-    try:
-        inputs = _copies(instance, out=False)
-        _check_capacity(job, instance, sum(size_of(copies) for _, copies in inputs),
-            job.capacity_bytes if capacity_bytes is None else capacity_bytes)
-        for staging, copies in inputs:
-            copy_all(copies, _title(instance, staging), show)
-    except BaseException:
-        shutil.rmtree(instance.directory, ignore_errors=True)
-        raise
-    status = _run(job, arguments, {**os.environ, **instance.variables()})
-    finish(instance.directory, show, keep=keep)
-    return status
+    with nullcontext(signals) if signals else Signals() as held:
+        _check_nodes(job, os.environ)
+        capacity = job.capacity_bytes if capacity_bytes is None else capacity_bytes
+        instance = _make_instance(job, tier, capacity)
+        try:
+            _stage_in(job, instance, capacity, show, held)
+        except Stopped as stopped:
+            _give_up(instance)
+            show(f"{job.script}: {stopped} came before the script was run: {instance.directory} "
+                 f"is removed")
+            return stopped.status
+        except BaseException:
+            _give_up(instance)
+            raise
+        try:
+            status = _run(job, arguments, {**os.environ, **instance.variables()}, held)
+        except InputError:  # it did not start
+            _give_up(instance)
+            raise
+        finish(instance.directory, show, keep, held)
+        return status
 
 
-def finish(directory: Path, show: Show, keep: bool = False) -> int:
-    """Stage out what the script of an instance left, and remove the instance. Bytes."""
+def _give_up(instance: Instance) -> None:
+    shutil.rmtree(instance.directory, ignore_errors=True)
+
+
+def _stage_in(job: Job, instance: Instance, capacity: int, show: Show, signals: Signals) -> None:
+    inputs = _copies(instance, out=False)
+    _check_capacity(job, instance, sum(size_of(copies) for _, copies in inputs), capacity)
+    for staging, copies in inputs:
+        copy_all(copies, _title(instance, staging), show, signals.check)
+    signals.check()
+
+
+def finish(directory: Path, show: Show, keep: bool = False, signals: Signals | None = None) -> int:
+    """Stage out what the script of an instance left, and remove the instance. Bytes. signals:
+    a signal to stop is answered with a line, and staging goes on."""
     instance = read_instance(directory)
+    again = f"weir stage recover {shlex.quote(str(directory))}"
     done, problems = 0, []
+    if signals is not None:
+        signals.say = lambda name: (f"{name}: files are still being staged out; if weir is killed "
+                                    f"before that ends, run: {again}")
     for staging in (one for one in instance.stagings if one.out):
         try:
             copies = _copies_of(instance, staging)
             done += copy_all(copies, _title(instance, staging), show)
-        except Error as error:
-            problems.append(f"{instance.script}:{staging.line}: #DW stage_out: {error}")
+        except (Error, OSError) as error:
+            problems.append(f"{instance.script}:{staging.line}: #DW stage_out: {_message(error)}")
     if problems:
-        raise StorageError(5, "\n".join([*problems, f"the data is kept in {directory}; when the "
-            f"cause is removed, run: weir stage recover {shlex.quote(str(directory))}"]))
+        raise StorageError("\n".join([*problems, f"the data is kept in {directory}; when the cause "
+            f"is removed, run: {again}"]))
     if not keep:
-        shutil.rmtree(directory)
+        _remove(directory)
     return done
+
+
+def _message(error: Exception) -> str:
+    """Without the number of the error, which its words have."""
+    return str(isinstance(error, OSError) and error.strerror or error)
+
+
+def _remove(directory: Path) -> None:
+    try:
+        shutil.rmtree(directory)
+    except OSError as error:
+        raise StorageError(f"{directory}: all is staged out, and it cannot be removed: "
+                           f"{error.strerror}; remove it") from error
 
 
 def read_instance(directory: Path) -> Instance:
     """Raises InputError when the directory is none."""
+    if not (directory / RECORD).is_file():
+        raise InputError(f"{directory}: " + ("neither a tier of the layer stage nor a directory that "
+            "'weir stage script' has left" if directory.is_dir() else "no such directory"))
     try:
         record = json.loads((directory / RECORD).read_text())
         stagings = tuple(Staging(**one) for one in record["stagings"])
@@ -96,12 +138,20 @@ def read_instance(directory: Path) -> Instance:
 
 
 def _check_nodes(job: Job, environ: Mapping[str, str]) -> None:
+    """A batch system says in variables how many nodes there are; without one the script does."""
     for name in NODE_COUNTS:
         count = environ.get(name, "")
-        if count.isdigit() and int(count) > 1:
-            raise UsageError(f"{job.script}: the job has {count} nodes ({name}), and weir makes "
-                             f"the directories of #DW jobdw on one: run the script on one node, or "
-                             f"use rules with the layer stage on each")
+        if count.isdigit():
+            return _refuse_nodes(f"{job.script}", int(count), name)
+    for line, count, words in job.nodes:
+        _refuse_nodes(f"{job.script}:{line}", count, words)
+
+
+def _refuse_nodes(where: str, count: int, by: str) -> None:
+    if count > 1:
+        raise UsageError(f"{where}: the job has {count} nodes ({by}), and weir makes the "
+                         f"directories of #DW jobdw on one: run the script on one node, or use "
+                         f"rules with the layer stage on each")
 
 
 def _make_instance(job: Job, tier: Path, capacity: int) -> Instance:
@@ -132,7 +182,7 @@ def _make_instance(job: Job, tier: Path, capacity: int) -> Instance:
         raise UsageError(f"{directory} is there already, of an earlier run of this job: run 'weir "
                          f"stage recover {directory}', or remove it") from error
     except OSError as error:
-        raise StorageError(error.errno, f"{directory}: cannot be made: {error.strerror}") from error
+        raise StorageError(f"{directory}: cannot be made: {error.strerror}") from error
     return instance
 
 
@@ -209,32 +259,20 @@ def _expand(instance: Instance, text: str) -> str:
     return re.sub(r"\$(?:\{(\w+)\}|(\w+))", value, text)
 
 
-def _run(job: Job, arguments: Sequence[str], environment: Mapping[str, str]) -> int:
+def _run(job: Job, arguments: Sequence[str], environment: Mapping[str, str],
+        signals: Signals) -> int:
     """The script by its interpreter, as a batch system runs it; a signal to stop goes on to it, so
     that its files are staged out within the time that batch systems leave."""
-    with job.script.open("rb") as file:
-        first = file.readline().decode("utf-8", "surrogateescape").strip()
-    interpreter = shlex.split(first[2:]) if first.startswith("#!") else ["/bin/sh"]
-    children: list[subprocess.Popen[bytes]] = []
-    early: list[int] = []  # signals that come before there is a child
-
-    def pass_on(number: int, _frame: object) -> None:
-        if children:
-            children[0].send_signal(number)
-        else:
-            early.append(number)
-
-    before = {number: signal.signal(number, pass_on) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        children.append(
-            subprocess.Popen([*interpreter, str(job.script), *arguments], env=dict(environment)))
-        for number in early:
-            children[0].send_signal(number)
-        status = children[0].wait()
+        with job.script.open("rb") as file:
+            first = file.readline().decode("utf-8", "surrogateescape").strip()
+    except OSError as error:
+        raise InputError(f"{job.script}: cannot be read: {error.strerror}") from error
+    interpreter = shlex.split(first[2:]) if first.startswith("#!") else ["/bin/sh"]
+    words = [*interpreter, str(job.script), *arguments]
+    try:
+        status = signals.run(lambda: subprocess.Popen(words, env=dict(environment)))
     except OSError as error:
         raise InputError(f"{job.script}: cannot be run by {interpreter[0]}: "
                          f"{error.strerror}") from error
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
     return status if status >= 0 else 128 - status

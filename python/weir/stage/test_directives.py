@@ -50,6 +50,17 @@ def test_sizes(text, bytes):
     assert parse_size(text) == bytes
 
 
+@pytest.mark.parametrize("line, nodes", [("#SBATCH -N 4", 4), ("#SBATCH -N4 --time=1", 4),
+    ("#SBATCH --time=1 --nodes=3", 3), ("#SBATCH --nodes 2-8", 2), ("#SBATCH -n 64", None),
+    ("#SBATCH --ntasks-per-node=4", None), ("#PBS -l select=4:ncpus=8", 4),
+    ("#PBS -l nodes=2:ppn=8", 2), ("#PBS -l walltime=1:00:00,nodes=2", 2),
+    ("#PBS -lselect=1:mem=1gb+2:ncpus=8", 3), ("#PBS -l nodes=a+b", 2), ("## -N 4", None),
+    ("#PBS -l select=1", 1), ("#SBATCH --job-name=x-N4", None), ("true; #SBATCH -N 4", None)])
+def test_nodes_that_the_script_asks_for(read, line, nodes):
+    script = read(f"{JOBDW}{line}\ntrue\n#SBATCH -N 9\n")
+    assert [(one[0], one[1]) for one in script.nodes] == ([] if nodes is None else [(2, nodes)])
+
+
 JOBDW = "#DW jobdw type=scratch access_mode=striped capacity=1GB\n"
 REFUSED = {
     "no_jobdw": ("#SBATCH -N 1\ntrue\n", "no line '#DW jobdw"),

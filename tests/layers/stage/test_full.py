@@ -88,6 +88,36 @@ def test_a_file_without_write_permission_goes_on(full, library, tmp_path):
     assert place.stat().st_size == BYTES and place.stat().st_mode & 0o777 == 0o444
 
 
+MAPPED = """
+import mmap
+f = open(fd, "r+b", closefd=False)
+f.truncate(48 << 16)
+def store():
+    with mmap.mmap(fd, 48 << 16) as m:
+        for i, p in enumerate(pieces): m[i << 16:(i + 1) << 16] = p
+"""
+
+
+def test_a_file_is_mapped_where_there_is_room(full, library, tmp_path):
+    done = full(START + MAPPED + "store()\ncheck()\nassert os.fstat(fd).st_size == 48 << 16",
+        **library)
+    assert done.returncode == 0, (done.returncode, done.stderr)
+    assert (tmp_path / "staged/out.dat").stat().st_size == BYTES
+
+
+def test_a_mapping_for_which_there_is_no_room_is_refused(full, library):
+    done = full(START + MAPPED + "child = os.fork()\nif child == 0:\n    time.sleep(60)\n"
+        "try:\n    store()\nexcept OSError as e: print(e.errno)\nos.kill(child, 9)", **library)
+    assert done.stdout == "12\n", (done.returncode, done.stderr)
+
+
+def test_a_mapped_file_that_has_room_stays_on_the_tier(full, library, tmp_path):
+    done = full(START + MAPPED.replace("48 << 16", "16 << 16").replace("enumerate(pieces)",
+        "enumerate(pieces[:1])") + "store()\nos.close(fd)", drain="end", **library)
+    assert done.returncode == 0, (done.returncode, done.stderr)
+    assert not (tmp_path / "staged/out.dat").exists()
+
+
 def test_files_that_others_have_open_stay_and_report_it(full, library):
     done = full(START + "child = os.fork()\nif child == 0:\n    import time; time.sleep(60)\n"
         "try:\n    for p in pieces: os.write(fd, p)\nexcept OSError as e: print(e.errno)\n"

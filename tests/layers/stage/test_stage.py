@@ -64,6 +64,12 @@ said("link of that name", lambda: os.symlink("d", "a.dat"))
 said("symlink", lambda: (os.symlink("a.dat", "s"), content("s"), os.stat("s").st_size, os.lstat("s").st_size))
 said("through it", lambda: (put("s", b"by a link"), content("a.dat"), os.readlink("s")))
 said("link", lambda: (os.link("a.dat", "hard"), content("hard"), os.stat("hard").st_nlink))
+said("one file", lambda: (os.path.samefile("a.dat", "hard"), os.path.samestat(os.fstat(os.open("a.dat", os.O_RDONLY)), os.stat("hard"))))
+said("written by one name", lambda: (put("a.dat", b"by one"), content("hard"), put("hard", b"by other"), content("a.dat")))
+said("in place", lambda: (put("a.dat", b"IN", 0), content("hard"), os.path.samefile("a.dat", "hard")))
+said("over itself", lambda: (os.rename("a.dat", "hard"), listed()))
+said("third", lambda: (os.link("hard", "third.dat"), os.stat("third.dat").st_nlink, os.path.samefile("a.dat", "third.dat"), os.unlink("third.dat")))
+said("alone again", lambda: (put("j.dat", b"j"), os.link("j.dat", "k.dat"), os.unlink("j.dat"), put("k.dat", b"k"), content("k.dat"), os.stat("k.dat").st_nlink))
 said("chmod", lambda: (os.chmod("a.dat", 0o600), oct(os.stat("a.dat").st_mode)))
 said("utime", lambda: (os.utime("a.dat", (5, 7)), os.stat("a.dat").st_mtime))
 said("put", lambda: put("f.dat", b"0123456789"))
@@ -188,6 +194,31 @@ def test_a_tier_of_others_is_refused(run, tmp_path, tier):
     assert real_files(tmp_path / "staged") == {"out.dat": b"data\n"}
 
 
+def test_a_tier_that_cannot_be_made_is_reported_with_path_and_reason(run, tmp_path, tier):
+    path = tier / "a"
+    done = run("sh", "-c", "echo data > out.dat", WEIR_RULES="weir-rules 1\nrule "
+        f"source=test:1:1 name=*.dat stack=stage:tier={path}|system\n")
+    assert f"stage: tier={path}: cannot be made: the directory above it is not there" in done.stderr
+    assert real_files(tmp_path / "staged") == {"out.dat": b"data\n"}
+    tier.write_text("")
+    assert f"tier={tier}: not a directory" in run("true").stderr
+    tier.unlink()
+
+
+def test_a_program_without_a_file_for_the_tier_does_not_make_it(run, tmp_path, tier):
+    run("sh", "-c", "echo x > out.txt; cat out.txt; ls; mv out.txt other; rm other; "
+        "cat none.dat")
+    assert not tier.exists()
+    # A program that runs already sees what another one puts there.
+    script = ("import os, subprocess\n"
+              "print(os.path.exists('out.dat'))\n"
+              "subprocess.run(['sh', '-c', 'echo data > out.dat'])\n"
+              "print(os.stat('out.dat').st_size, open('out.dat').read(), os.listdir())\n")
+    assert run(sys.executable, "-c", script).stdout == "False\n5 data\n ['out.dat']\n"
+    assert tier.stat().st_mode & 0o777 == 0o700
+    assert real_files(tmp_path / "staged") == {}
+
+
 def test_attributes_go_with_the_file(run, tmp_path, tier):
     script = "umask 027; echo x > out.dat; chmod 751 out.dat; touch -d @77 out.dat"
     run("sh", "-c", script, drain="async").check_returncode()
@@ -229,7 +260,7 @@ def test_what_is_left_is_recovered_or_listed(weir, run, tmp_path, tier):
     (where / "d").mkdir()
     done = weir("stage", "recover", tier).ok()
     assert "1 file with 2 bytes brought to their place, 0 files" in done.stdout
-    assert "1 of 1 files, 0.0 of 0.0 MB" in done.stderr  # progress
+    assert "1 of 1 files, 2 of 2 bytes, " in done.stderr  # progress
     assert real_files(where) == {"b.dat": b"b\n", "d/a.dat": b"a\n"}
 
 

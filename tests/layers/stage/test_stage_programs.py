@@ -78,6 +78,12 @@ CASES = {
     "rsync": Case("rsync", "mkdir d; for i in $(seq 60); do seq $i > d/f$i; done; rsync -a d/ o; "
         "echo more >> d/f7; rm d/f9; rsync -a --delete --inplace d/ o; rsync -ac d/ p",
         "diff -r d o && diff -r d p && ls o | wc -l"),
+    "links": Case("rsync", "mkdir d; seq 20000 > d/a; ln d/a d/b; [ d/a -ef d/b ] || echo DIFFERENT; "
+        "mv d/a d/b && echo moved; rsync -aH d/ o; rsync -aH d/ o; tar -cf t.tar d; "
+        "cp -a d c; cp -al d l",
+        "ls -A d o c l; stat -c '%n %h' */a */b; find . -samefile d/a | sort; tar -tvf t.tar | "
+        "grep -c 'link to'; [ o/a -ef o/b ] && [ c/a -ef c/b ] && echo same; mv d/a d/b 2>&1; "
+        "echo $?", "**/[ab]"),
     "git": Case("git", GIT + "git init -q -b m . && for i in 1 2 3; do seq $i > f$i; git add .; "
         "git commit -qm $i; done; git gc -q; git checkout -q -b o HEAD~1; echo x >> f1; "
         "git commit -qam o; git merge -q m -m merged",

@@ -129,6 +129,9 @@ struct Kind {
   void (*close)(Layer&);
   // After a copy within the kernel had no room where the layer has the file. True: it has now.
   bool (*make_space)(Layer&) = nullptr;
+  // Before a shared mapping of these bytes of the file that writes: storage for them, without which
+  // a store would end the process (SIGBUS). 0, or -errno of mmap.
+  Result (*reserve)(Layer&, uint64_t at, uint64_t bytes) = nullptr;
   // Of a layer whose files are not the file system's under their names (names_of_layers.h); else
   // null.
   const NamesOfLayer* names = nullptr;

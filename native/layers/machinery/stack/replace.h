@@ -18,5 +18,8 @@ void own_description(File* f);
 // After a call of the kernel's own on the descriptor that failed for lack of space. True: it can be
 // made once more. Keeps errno.
 bool make_space(int fd);
+// Before a shared mapping that writes (Kind::reserve). False: errno says why it cannot be made;
+// else that is kept.
+bool reserve(int fd, uint64_t at, uint64_t bytes);
 
 }  // namespace weir::stack

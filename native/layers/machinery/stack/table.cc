@@ -297,6 +297,18 @@ bool make_space(int fd) {
   return made;
 }
 
+bool reserve(int fd, uint64_t at, uint64_t bytes) {
+  File* const f = file_at(fd);
+  const int before = errno;
+  Result r = 0;
+  for (int i = 0; f != nullptr && i < f->layer_count && r == 0; ++i) {
+    const Kind& kind = *f->top[i].kind;
+    if (kind.reserve != nullptr) r = kind.reserve(f->top[i], at, bytes);
+  }
+  errno = r == 0 ? before : static_cast<int>(-r);
+  return r == 0;
+}
+
 void reset_table_locks() { base::store(&busy, 0u); }
 
 }  // namespace weir::stack
