@@ -59,6 +59,8 @@ extern Counts counts;
 Container* container_of(const rules::LayerSpec& spec, base::Text directory, bool makes, int* error);
 // Whether this process knows that files of `directory` stay real under this layer of a rule.
 bool is_left_alone(const rules::LayerSpec& spec, base::Text directory);
+// The open container of this node is empty: writes its first record, or removes it. 0 or an errno.
+int begin_file(Container& c);
 // Opens this node's container, making it where there is none. 0 or an errno.
 int open_file(Container& c, bool makes);
 // How often this process has left a container: what was found in one before may be elsewhere.

@@ -47,20 +47,10 @@ int make_file(Container& c) {
   Shared* const s = c.segment.shared;
   for (int i = 0; i < 2; ++i) {
     const long fd = take_file(c, s->own, true, O_CREAT | O_EXCL);
-    if (!base::failed(fd)) {
-      const int error = write_owner(c.file);
-      if (error != 0) {
-        base::unlink_path(c.path);
-        stack::close_private(&c.file);
-      }
-      if (s->end < kOwnerBytes) s->end = kOwnerBytes;
-      s->allocated = s->end;
-      s->records_end = s->end;
-      base::store(&s->has_file, error == 0 ? 1u : 0u);
-      made_containers(true);
-      return error;
-    }
-    if (fd != -EEXIST || strchr(s->own, '@') != nullptr) return static_cast<int>(-fd);
+    if (!base::failed(fd)) return begin_file(c);
+    // EAGAIN: another node has looked at the new file before this one locked it, and has it now.
+    const bool others = fd == -EEXIST || fd == -EAGAIN;
+    if (!others || strchr(s->own, '@') != nullptr) return static_cast<int>(-fd);
     char* const suffix = s->own + strlen(s->own) - 4;
     base::Writer own(suffix, static_cast<size_t>(s->own + sizeof s->own - suffix));
     own.add("@");
@@ -71,6 +61,21 @@ int make_file(Container& c) {
 }
 
 }  // namespace
+
+int begin_file(Container& c) {
+  Shared* const s = c.segment.shared;
+  const int error = write_owner(c.file);
+  if (error != 0) {
+    base::unlink_path(c.path);
+    stack::close_private(&c.file);
+  }
+  if (s->end < kOwnerBytes) s->end = kOwnerBytes;
+  s->allocated = s->end;
+  s->records_end = s->end;
+  base::store(&s->has_file, error == 0 ? 1u : 0u);
+  made_containers(true);
+  return error;
+}
 
 void end_lock(const Container& c) {
   struct flock range {};

@@ -273,6 +273,11 @@ int load_own(Container& c, bool plain) {
   }
   if (fd == -ENOENT) return 0;
   if (base::failed(fd)) return static_cast<int>(-fd);
+  // Empty: another node has just made it, and takes another name when it cannot lock it.
+  struct stat about;
+  if (c.writable && base::system_call(SYS_fstat, c.file, reinterpret_cast<long>(&about)) == 0 &&
+      about.st_size == 0)
+    return begin_file(c);
   s->has_file = 1;
   return load_file(c, c.file, 0);
 }

@@ -26,7 +26,10 @@ int main(int argc, char **argv) {
     snprintf(name, sizeof name, "r%%d.%%02d.dat", rank, i);
     snprintf(text, sizeof text, "rank %%d file %%d", rank, i);
     FILE *f = fopen(name, "w");
-    if (f == NULL || fputs(text, f) < 0 || fclose(f) != 0) MPI_Abort(MPI_COMM_WORLD, 1);
+    if (f == NULL || fputs(text, f) < 0 || fclose(f) != 0) {
+      perror(name);
+      MPI_Abort(MPI_COMM_WORLD, 1);
+    }
   }
   MPI_Barrier(MPI_COMM_WORLD);
   for (int i = 0; i < %(files)d; ++i) { /* of the other rank of the node */
