@@ -20,6 +20,7 @@ PROGRAM = r"""
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <valgrind/callgrind.h>
 static int how;
 static int open_one(const char *path) {
   const int fd = open(path, how);
@@ -32,8 +33,12 @@ static void open_and_close(const char *path) {
   for (int i = 0; i < 50; ++i) fds[i] = open_one(path);
   for (int i = 0; i < 50; ++i) close(fds[i]);
 }
-__attribute__((noipa)) void turn(const char *path) { open_and_close(path); __asm__ volatile(""); }
-__attribute__((noipa)) void between_turns(void) { __asm__ volatile(""); }
+static void count_turn(const char *path) {
+  CALLGRIND_TOGGLE_COLLECT;
+  open_and_close(path);
+  CALLGRIND_TOGGLE_COLLECT;
+  CALLGRIND_DUMP_STATS;
+}
 int main(int count, char **arguments) {
   struct rlimit limit;
   getrlimit(RLIMIT_NOFILE, &limit);
@@ -58,8 +63,7 @@ int main(int count, char **arguments) {
     if (apart && (write(ask[1], "x", 1) != 1 || read(done[0], &byte, 1) != 1)) return 4;
     if (!apart) hold(path, round == 0 ? few : many - few);
     open_and_close(path);
-    turn(path);
-    if (round == 0) between_turns();
+    count_turn(path);
   }
   close(ask[1]);
   if (apart) wait(NULL);
@@ -86,14 +90,12 @@ def counted(weir, cc, tmp_path):
         rules.write_text(f'[[rule]]\nname = "*.dat"\nstack = "{stack}"\n')
         file.write_bytes(b"x" * 100)
         program = cc(PROGRAM, "-O1", name="many_openings")
-        regions = ["--toggle-collect=turn", "--dump-before=between_turns",
-            f"--callgrind-out-file={tmp_path}/out.%p"]
-        command = ["valgrind", "--tool=callgrind", *regions, program, file, mode, FEW, MANY,
-            int(apart)]
+        command = ["valgrind", "--tool=callgrind", "--collect-atstart=no",
+            f"--callgrind-out-file={tmp_path}/out.%p", program, file, mode, FEW, MANY, int(apart)]
         trace = ["--trace", tmp_path / "run"] if stack == "event" else []
         weir("run", "--rules", rules, *trace, "--", *command, timeout=300).ok()
         [few] = tmp_path.glob("out.*.1")
-        return read_total(few), read_total(few.with_suffix(""))
+        return read_total(few), read_total(few.with_suffix(".2"))
 
     return play
 

@@ -3,6 +3,7 @@
 #include "seen.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/time.h>
@@ -15,6 +16,7 @@ extern int __lxstat(int, const char *, struct stat *),
 extern int __fxstat(int, int, struct stat *), __fxstat64(int, int, struct stat64 *);
 extern int __fxstatat(int, int, const char *, struct stat *, int),
     __fxstatat64(int, int, const char *, struct stat64 *, int);
+extern char *__realpath_chk(const char *, char *, size_t);
 
 static union {
   struct stat s;
@@ -120,6 +122,23 @@ SEEN(readlinkat, "[readlinkat.to] symlink; naming below nested on=symlink?*; rea
   char target[64];
   symlink(file, "readlinkat.to");
   tell(CALL(readlinkat)(AT_FDCWD, "readlinkat.to", target, sizeof target));
+}
+// The C library resolves names without functions that can be hooked.
+SEEN(realpath, "open; close") {
+  char real[PATH_MAX];
+  tell(CALL(realpath)(file, real) != NULL);
+  close(open(real, O_RDONLY));
+}
+SEEN(__realpath_chk, "open; close") {
+  char real[PATH_MAX];
+  tell(CALL(__realpath_chk)(file, real, sizeof real) != NULL);
+  close(open(real, O_RDONLY));
+}
+SEEN(canonicalize_file_name, "open; close") {
+  char *const real = CALL(canonicalize_file_name)(file);
+  tell(real != NULL);
+  close(open(real, O_RDONLY));
+  free(real);
 }
 SEEN(truncate, "truncate 7") { tell(CALL(truncate)(file, 7)); }
 SEEN(truncate64, "truncate 7") { tell(CALL(truncate64)(file, 7)); }

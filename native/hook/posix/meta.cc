@@ -3,6 +3,8 @@
 // names made and removed.
 #include <fcntl.h>
 #include <limits.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -308,6 +310,37 @@ WEIR_HOOK(ssize_t, readlinkat, int directory, const char* path, char* to, size_t
   return reading_link(directory, path, to, n, [&](int from, const char* there) {
     return WEIR_REAL(readlinkat)(from, there, to, n);
   });
+}
+
+namespace {
+
+// The C library asks the kernel itself: not recorded, and it does not find files of layers.
+template <typename Real>
+char* real_path(const char* path, char* to, Real real) {
+  const int before = errno;
+  char* const result = real();
+  if (WEIR_LIKELY(!stack::any_layer_has_names() || result != nullptr) || errno != ENOENT ||
+      path == nullptr || path[0] == 0)
+    return result;
+  const base::Scratch room;
+  if (!stack::find_real_path(path, room.data())) return result;
+  const int there = by_name(AT_FDCWD, room.data(), false, same_for_all(0),
+                            [](int, const char* name) { return WEIR_REAL(access)(name, F_OK); });
+  if (there != 0 || strlen(room.data()) >= PATH_MAX) return result;
+  errno = before;
+  return to != nullptr ? strcpy(to, room.data()) : strdup(room.data());
+}
+
+}  // namespace
+
+WEIR_HOOK(char*, realpath, const char* path, char* to) {
+  return real_path(path, to, [&] { return WEIR_REAL(realpath)(path, to); });
+}
+WEIR_HOOK(char*, __realpath_chk, const char* path, char* to, size_t room) {
+  return real_path(path, to, [&] { return WEIR_REAL(__realpath_chk)(path, to, room); });
+}
+WEIR_HOOK(char*, canonicalize_file_name, const char* path) {
+  return real_path(path, nullptr, [&] { return WEIR_REAL(canonicalize_file_name)(path); });
 }
 
 namespace {

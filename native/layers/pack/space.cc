@@ -46,6 +46,25 @@ int write_zeros(int fd, uint64_t from, uint64_t until) {
   return error;
 }
 
+long allocate(int fd, uint64_t from, uint64_t until) {
+  long done = 0;
+  do done = base::allocate(fd, from, until - from);
+  while (done == -EINTR);
+  return done;
+}
+
+void cut(int fd, uint64_t bytes) {
+  base::system_call(SYS_ftruncate, fd, static_cast<long>(bytes));
+}
+
+// As much again as there is, so that a container of many files takes few calls: each is a request
+// to the metadata server. The end of the process that finishes the container cuts what is left.
+constexpr uint64_t kLeastAhead = 1 << 20, kMostAhead = 16 << 20;
+uint64_t ahead_of(uint64_t from, uint64_t until) {
+  const uint64_t ahead = from < kLeastAhead ? kLeastAhead : from < kMostAhead ? from : kMostAhead;
+  return until - from < ahead ? from + ahead : until;
+}
+
 // The lock is held. Nobody has bytes behind `allocated`.
 int allocate_until(Container& c, uint64_t until) {
   Shared* const s = c.segment.shared;
@@ -53,8 +72,14 @@ int allocate_until(Container& c, uint64_t until) {
   if (until <= from) return 0;
   long done = -EOPNOTSUPP;
   if (base::load(&s->no_allocation) == 0) {
-    do done = base::allocate(c.file, from, until - from);
-    while (done == -EINTR);
+    const uint64_t further = ahead_of(from, until);
+    done = allocate(c.file, from, further);
+    if (done == 0) {
+      until = further;
+    } else if (further != until && done != -EOPNOTSUPP && done != -ENOSYS) {
+      cut(c.file, from);  // what there was room for
+      done = allocate(c.file, from, until);
+    }
   }
   if (done == -EOPNOTSUPP || done == -ENOSYS) {
     base::store(&s->no_allocation, 1u);
@@ -64,7 +89,7 @@ int allocate_until(Container& c, uint64_t until) {
     base::store(&s->allocated, until);
     return 0;
   }
-  base::system_call(SYS_ftruncate, c.file, static_cast<long>(from));  // what there was room for
+  cut(c.file, from);
   return static_cast<int>(-done);
 }
 

@@ -185,6 +185,20 @@ def test_names_that_the_rule_does_not_match_are_real(run):
 def test_links_lead_to_packed_files(run):
     run(FEW + 'os.symlink("1.dat", "latest"); assert open("latest").read() == "file 1"; '
         'assert os.path.getsize("latest") == 6')
+    run('os.symlink("latest", "newest"); assert open("newest").read() == "file 1"')
+
+
+def test_the_c_library_resolves_names_of_packed_files(run):
+    run(FEW + """
+import ctypes
+real = ctypes.CDLL(None).realpath
+real.restype = ctypes.c_char_p
+os.symlink("1.dat", "latest")
+os.symlink("./latest", "newest")
+for name in "1.dat", "../" + os.path.basename(os.getcwd()) + "/1.dat", "latest", "newest":
+    assert real(name.encode(), None) == os.path.realpath("1.dat").encode(), name
+assert real(b"9.dat", None) is None
+""")
 
 
 def test_files_that_are_not_closed_are_stored_at_exit(run, cc):

@@ -14,7 +14,7 @@ from weir_stage import drained, real_files, tier_files, wait_until
 
 # Each line is what one call gave; run plain and under the layer. Files that match: *.dat.
 NAMES = r"""
-import errno, os, subprocess, sys
+import ctypes, errno, os, subprocess, sys
 def said(what, call):
     try:
         print(what, call(), flush=True)
@@ -30,6 +30,13 @@ def content(name):
         return file.read()
 def listed(name="."):
     return sorted(os.listdir(name)), sorted(e.name for e in os.scandir(name) if e.is_file())
+libc = ctypes.CDLL(None, use_errno=True)
+libc.realpath.restype = libc.canonicalize_file_name.restype = ctypes.c_char_p
+def real(name, room=True):
+    found = (libc.realpath(name.encode(), ctypes.create_string_buffer(4096)) if room
+        else libc.canonicalize_file_name(name.encode()))
+    return (os.path.relpath(found.decode(), os.path.realpath(".")) if found
+        else errno.errorcode[ctypes.get_errno()])
 os.mkdir("d")
 os.umask(0o027)
 said("put", lambda: put("a.dat", b"one"))
@@ -63,6 +70,11 @@ said("directory of that name", lambda: os.mkdir("a.dat"))
 said("link of that name", lambda: os.symlink("d", "a.dat"))
 said("symlink", lambda: (os.symlink("a.dat", "s"), content("s"), os.stat("s").st_size, os.lstat("s").st_size))
 said("through it", lambda: (put("s", b"by a link"), content("a.dat"), os.readlink("s")))
+said("links", lambda: (os.symlink("s", "d/up"), os.symlink("d/../s", "s2"), os.symlink("no.dat", "s3"), content("s2"), os.stat("s2").st_size))
+said("real path", lambda: [real(name) for name in ("a.dat", "./d/../a.dat", "s", "s2", "s3", "d/up", "no.dat", "nodir/x.dat", "", os.path.abspath("d/b.dat"))])
+said("real path", lambda: [real(name, False) for name in ("a.dat", "s2", "no.dat")])
+said("real path", lambda: [subprocess.run(command, capture_output=True, text=True).stdout.replace(os.getcwd(), "") for command in (["realpath", "s2", "d/../a.dat"], ["readlink", "-f", "s2"])])
+said("links", lambda: [os.unlink(name) for name in ("d/up", "s2", "s3")])
 said("link", lambda: (os.link("a.dat", "hard"), content("hard"), os.stat("hard").st_nlink))
 said("one file", lambda: (os.path.samefile("a.dat", "hard"), os.path.samestat(os.fstat(os.open("a.dat", os.O_RDONLY)), os.stat("hard"))))
 said("written by one name", lambda: (put("a.dat", b"by one"), content("hard"), put("hard", b"by other"), content("a.dat")))

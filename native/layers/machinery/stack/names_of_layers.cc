@@ -57,23 +57,30 @@ void add_layer(const NamesOfLayer& names) {
   base::store(&layers_with_names, count + 1);
 }
 
-// The directory as the kernel finds it, where a path has ".." or the like.
+// The directory as the kernel finds it, whatever links and ".." it has.
+bool make_path_of_real_directory(int directory, const char* path, char* to) {
+  const base::Scratch given;
+  if (given.data() == nullptr || !base::copy_text(given.data(), path, kLongestPath)) return false;
+  char* const slash = strrchr(given.data(), '/');
+  const char* const name = slash != nullptr ? slash + 1 : given.data();
+  if (name[0] == 0 || strcmp(name, ".") == 0 || strcmp(name, "..") == 0) return false;
+  if (slash != nullptr) *slash = 0;
+  const char* const above = slash == nullptr ? "." : slash == given.data() ? "/" : given.data();
+  base::Text begin;
+  if (!find_directory({directory, above, true}, to, &begin)) return false;
+  base::Writer text(to + begin.size, base::Scratch::kBytes - begin.size);
+  text.add(begin.size == 1 ? "" : "/").add(name);
+  return !text.cut();
+}
+
+// Asks the kernel where a path has ".." or the like.
 bool make_real_path(int directory, const char* path, char* to) {
   const base::Scratch given;
   if (given.data() == nullptr || !base::copy_text(given.data(), path, kLongestPath)) return false;
   if (rules::is_exact(base::text(given.data())))
     return make_path_absolute(directory, given.data(), to);
-  char* const slash = strrchr(given.data(), '/');
-  const char* const name = slash != nullptr ? slash + 1 : given.data();
-  if (slash == nullptr || name[0] == 0 || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-    return false;
-  *slash = 0;
-  base::Text begin;
-  if (!find_directory({directory, slash == given.data() ? "/" : given.data(), true}, to, &begin))
-    return false;
-  base::Writer text(to + begin.size, base::Scratch::kBytes - begin.size);
-  text.add(begin.size == 1 ? "" : "/").add(name);
-  return !text.cut();
+  return strchr(given.data(), '/') != nullptr &&
+         make_path_of_real_directory(directory, given.data(), to);
 }
 
 bool is_path(const char* path) { return path != nullptr && path[0] != 0; }
@@ -110,7 +117,12 @@ Result ask_layers(int directory, const char* path, bool follow, const Ask& ask, 
   return r;
 }
 
-bool find_target(int directory, const char* path, char* to) {
+namespace {
+
+constexpr int kMostLinks = 40;  // as many as the kernel follows
+
+// `path` may be `to`.
+bool follow_link(int directory, const char* path, char* to) {
   const int before = errno;
   const base::SignalsBlocked blocked;
   const base::Scratch given, target;
@@ -132,6 +144,21 @@ bool find_target(int directory, const char* path, char* to) {
   }
   errno = before;
   return found;
+}
+
+}  // namespace
+
+bool find_target(int directory, const char* path, char* to) {
+  if (!follow_link(directory, path, to)) return false;
+  for (int links = 1; links < kMostLinks && follow_link(AT_FDCWD, to, to);) ++links;
+  return true;
+}
+
+bool find_real_path(const char* path, char* to) {
+  if (to == nullptr || !may_change()) return false;
+  const bool leads = find_target(AT_FDCWD, path, to);
+  const base::SignalsBlocked blocked;
+  return make_path_of_real_directory(AT_FDCWD, leads ? to : path, to);
 }
 
 Result ask_of_target(int directory, const char* path, const Ask& ask, char* to) {

@@ -154,9 +154,12 @@ class Ask {
 // path of base::Scratch's size, where the question may be answered by one.
 Result ask_layers(int directory, const char* path, bool follow, const Ask& ask,
                   char* to = nullptr);
-// What the symbolic link stands for, which leads to nothing that the kernel has, as an absolute
-// path into `to`. False: the path is no link.
+// What the symbolic link leads to, over further links, where that is nothing that the kernel has:
+// an absolute path into `to`. False: the path is no link.
 bool find_target(int directory, const char* path, char* to);
+// An absolute path without links and "..", as realpath of the C library makes it, of a name that
+// the kernel does not have; nothing says that a layer has it. False: its directory is not there.
+bool find_real_path(const char* path, char* to);
 // The same question about the target; kPass: the path is no link.
 Result ask_of_target(int directory, const char* path, const Ask& ask, char* to);
 Result ask_to_rename(int directory, const char* path, int to_directory, const char* to,
