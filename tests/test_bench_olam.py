@@ -118,7 +118,8 @@ def test_techniques_for_small_files_are_compared_by_requests(bench, tmp_path):
     calls = 4 * (5 + 10 * 13) + 10 * 49  # of 4 KiB: plots, results and histories
     for name in ("plain", "names made before the run"):
         assert steps[name]["write"]["data"] == steps[name]["read back"]["data"] == calls
-        assert steps[name]["write"]["metadata"] == 6 * 54
+        late = 4  # releases of the step before, which the kernel sends when it comes to it
+        assert 6 * 54 <= steps[name]["write"]["metadata"] <= 6 * 54 + late
     assert steps["bufa"]["write"]["data"] < calls / 5
     assert steps["stage"]["read back"]["data"] == 0, "files are read on the tier"
     for step in ("write", "read back", "list", "remove"):

@@ -6,6 +6,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <thread>
+
 #include "testfs/operations.h"
 
 namespace weir::testfs {
@@ -83,11 +86,22 @@ void end_opening(Inode& inode, int fd) {
   --inode.openings;
 }
 
+// Where all descriptors are in use, idle files are being forgotten: it waits for that, a second.
+int open_when_there_is_room(const char* path, int flags) {
+  constexpr int kTries = 1000;
+  for (int tries = 1;; ++tries) {
+    const int fd = open(path, flags);
+    if (fd >= 0 || errno != EMFILE || tries == kTries) return fd;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 void do_open(fuse_req_t call, fuse_ino_t number, fuse_file_info* file) {
   Inode& inode = inode_of(call, number);
   Request request(call, Kind::open, inode);
   if (request.injected()) return;
-  const int fd = open(ProcPath(inode).text, backing_flags(request.mount(), file->flags));
+  const int fd = open_when_there_is_room(ProcPath(inode).text,
+                                         backing_flags(request.mount(), file->flags));
   if (fd < 0) return request.answer(errno);
   const fuse_open_out answer = open_answer(request.mount(), fd);
   const iovec part = {const_cast<fuse_open_out*>(&answer), sizeof answer};

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 
 from weir_process import clean_environment
 from weir_stage import wait_until
 
 FILES = 200
+PATIENCE_S = 5  # of the daemon, while files are made (native/layers/stage/daemon/drain.cc)
 MAKE = """
 import os, sys
 for i in range(int(sys.argv[2])):
@@ -76,6 +78,8 @@ def test_a_file_goes_to_its_place_by_few_requests(testfs, rule, weir, tier):
 
 def test_files_wait_until_no_more_are_made(testfs, rule):
     fs = testfs("lustre")
+    begin = time.monotonic()
     requests, _ = make(fs, rule("async"))
-    assert requests["create"] + requests["rename"] <= FILES // 2
+    if time.monotonic() - begin < PATIENCE_S:  # else files go to their place meanwhile
+        assert requests["create"] + requests["rename"] <= FILES // 2
     wait_until(lambda: len([*fs.backing.glob("f*.dat")]) == FILES)
