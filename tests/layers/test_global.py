@@ -61,6 +61,46 @@ def share(mpi):
     return lambda ranks, *arguments, env: mpi.run(ranks, program, *arguments, env=env).ok()
 
 
+EMPTY_IN_TURN = r"""
+#include <fcntl.h>
+#include <mpi.h>
+#include <string.h>
+#include <unistd.h>
+enum { kPiece = 256, kPieces = 200 };
+int main(int argc, char** argv) {
+  int rank, ranks, fd = -1;
+  char piece[kPiece];
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  for (int turn = 0; turn < ranks; ++turn) {
+    if (turn == rank) fd = open(argv[1], O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  memset(piece, 'a' + rank, kPiece);
+  for (long i = 0; i < kPieces; ++i) {
+    if (pwrite(fd, piece, kPiece, (i * ranks + rank) * kPiece) != kPiece) MPI_Abort(MPI_COMM_WORLD, 3);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (close(fd) != 0) MPI_Abort(MPI_COMM_WORLD, 4);
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("stack", ["global:65536:4", "gather:65536:4", "forward:65536:8"])
+def test_ranks_that_empty_a_file_one_after_the_other_share_its_blocks(mpi, layered, testfs, stack):
+    fs = testfs("direct")
+    old(fs.backing / "a.dat", MIB)  # of more bytes than are written
+    mpi.run(4, mpi.cc(EMPTY_IN_TURN, name="empty_in_turn"), fs.path / "a.dat",
+        env=layered(stack)).ok()
+    written = b"".join(bytes([97 + i % 4]) * 256 for i in range(800))
+    assert (fs.backing / "a.dat").read_bytes() == written
+    # 3.1 blocks; without layers 800 requests
+    assert fs.stats().file("a.dat").writes <= 8
+
+
 @pytest.mark.parametrize("stack", ["global:524288:5", "forward:524288:20"])  # the file fits
 def test_a_node_reads_each_block_once(share, layered, testfs, stack):
     fs = testfs("direct")

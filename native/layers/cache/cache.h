@@ -118,6 +118,8 @@ void look_later(Opening& o);
 // Whether this is the only opening on the node, and nothing of the file is dirty: then requests may
 // go past the cache.
 bool alone(const Opening& o);
+// Whether ranks of the node have accepted bytes of the file that may not be in it yet.
+bool has_accepted(const Opening& o);
 // patient: waits a bounded time for other ranks to complete the blocks that they share with this
 // one. Everything dirty of the file is written then. What cannot be is given up (Below::lost): 0 or
 // that error.

@@ -236,6 +236,8 @@ bool alone(const Opening& o) {
   return base::load_relaxed(&entry(o).openings) < 2 && base::load_relaxed(&entry(o).end) == 0;
 }
 
+bool has_accepted(const Opening& o) { return base::load(&entry(o).end) != 0; }
+
 void invalidate(Opening& o) {
   Cache& c = *o.cache;
   for (uint32_t i = 0; i < c.slots; ++i) {

@@ -24,6 +24,7 @@ BEGIN = r"""
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #define CHECK(what) do { if (!(what)) { fprintf(stderr, "rank %d: %s: %s\n", rank, #what, strerror(errno)); MPI_Abort(MPI_COMM_WORLD, 3); } } while (0)
@@ -135,6 +136,33 @@ BODIES = {
   CHECK(((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0) == (rank == 1));
   CHECK(close(fd) == 0 && close(next) == 0);
   CHECK(open(path, O_RDONLY | O_NOFOLLOW) == before && close(before) == 0);
+""",
+    "emptied": r"""
+  int fd = open(path, O_RDWR), other = -1;
+  struct stat is;
+  CHECK(fd >= 0 && pread(fd, data, 4, 400) == 4 && atoi(data) == 100);
+  TOGETHER;
+  if (rank == 1) CHECK((other = open(path, O_WRONLY | O_TRUNC)) >= 0);
+  TOGETHER;
+  CHECK(pread(fd, data, 4, 400) == 0 && fstat(fd, &is) == 0 && is.st_size == 0);
+  CHECK(stat(path, &is) == 0 && is.st_size == 0);
+  TOGETHER;
+  if (rank == 1) CHECK(write(other, "later", 5) == 5);
+  TOGETHER;
+  CHECK(pread(fd, data, 64, 0) == 5 && memcmp(data, "later", 5) == 0);
+  TOGETHER;
+  if (rank == 2) CHECK(pwrite(fd, "accepted", 8, 100) == 8);
+  TOGETHER;
+  if (rank == 0) CHECK((other = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644)) >= 0);
+  TOGETHER;
+  CHECK(pread(fd, data, 8, 100) == 0 && stat(path, &is) == 0 && is.st_size == 0);
+  TOGETHER;
+  if (rank == 0) CHECK(write(other, "end", 3) == 3);
+  TOGETHER;
+  CHECK(pread(fd, data, 64, 0) == 3 && memcmp(data, "end", 3) == 0);
+  CHECK(close(fd) == 0 && (other < 0 || close(other) == 0));
+  TOGETHER;
+  CHECK(stat(path, &is) == 0 && is.st_size == 3);
 """,
     "no such file": r"""
   CHECK(open("nowhere.dat", O_RDONLY) == -1 && errno == ENOENT);

@@ -190,6 +190,16 @@ void renew(Layer& l) {
   o.share_key = e.fresh == 0 ? key_of(*l.file, e) : 0;  // it is being changed: each node for itself
 }
 
+// The kernel has emptied the file when it opened it, and others share it: what the cache has of it
+// is from before (attach() compares). What they have accepted since then is cut off as by
+// ftruncate(2), so that no part of it is left.
+void forget_emptied(Layer& l) {
+  if ((l.file->flags & O_TRUNC) == 0 ||
+      !node::has_others(static_cast<const node::Lease*>(l.file->lease)))
+    return;
+  if (attach(l) && cache::has_accepted(state_of(l).opening)) truncate(l, 0);
+}
+
 }  // namespace
 
 bool attach(Layer& l) {
@@ -247,7 +257,10 @@ Result ready(Layer& l) {
     reason = Reason::kUnsupported;  // the kernel alone knows where the end is for all
   else if (!s.always && is_local(f.fs_type) && (one_node || cache::job().one_host))
     reason = Reason::kShared;
-  if (reason == Reason::kNone) return 0;
+  if (reason == Reason::kNone) {
+    forget_emptied(l);
+    return 0;
+  }
   stack::note_bypass(l, reason);
   return -EINVAL;
 }

@@ -378,18 +378,41 @@ bool agreed_bypass(uint64_t device) {
   return false;
 }
 
-uint32_t writers(uint64_t device, uint64_t inode) {
+namespace {
+
+// of(entry) with right counts, under the lock; 0 where the file has no entry, `unknown` where the
+// lock cannot be had.
+template <typename Of>
+uint32_t look_up(uint64_t device, uint64_t inode, uint32_t unknown, Of of) {
   if (!any()) return 0;
   const base::SignalsBlocked blocked;
   Bucket& bucket = bucket_of(device, inode);
-  uint32_t n = 0;
-  if (take(bucket.lock) == Taken::kNot) return 0;
+  if (take(bucket.lock) == Taken::kNot) return unknown;
+  uint32_t found = 0;
   if (const uint32_t number = find_locked(bucket, device, inode); number != 0) {
     settle(entry_at(number));
-    n = entry_at(number)->writers;
+    found = of(*entry_at(number));
   }
   release(bucket.lock);
-  return n;
+  return found;
+}
+
+}  // namespace
+
+uint32_t writers(uint64_t device, uint64_t inode) {
+  return look_up(device, inode, kLeases, [](const Entry& e) { return e.writers; });
+}
+
+uint32_t kind_of_sharers(uint64_t device, uint64_t inode) {
+  return look_up(device, inode, 0, [](const Entry& e) {
+    return e.sharing != 0 && e.sharing == e.layered ? e.shared_kind : 0;
+  });
+}
+
+bool has_others(const Lease* lease) {
+  if (lease == nullptr) return false;
+  const Entry* entry = entry_at(lease->entry);
+  return base::load(&entry->leases) > 1 || base::load(&entry->doubt) != 0;
 }
 
 void forked_leases() {

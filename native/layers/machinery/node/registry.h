@@ -72,6 +72,12 @@ void close(Lease* lease);
 // held something.
 bool recall(uint64_t device, uint64_t inode, Lease* except);
 
+// The kind of the layered openings of a file, when all of them share their stacks; 0: none does, or
+// others hold it as well.
+uint32_t kind_of_sharers(uint64_t device, uint64_t inode);
+// Whether the lease's file has others. A load.
+bool has_others(const Lease* lease);
+
 // Called in a thread of this room, signals blocked, no lock held, when a layered opening must
 // leave: has to end, at once or later, in leave(lease). Set before the first open. close(lease) in
 // another thread waits until it has returned.
@@ -98,7 +104,7 @@ uint64_t names_epoch();
 // Changes with every opening and closing for writing on this node: between two equal values no file
 // was written by anybody who does not hold a lease for writing still.
 uint64_t writes_epoch();
-// How many hold a lease for writing the file.
+// How many hold a lease for writing the file; more than there can be where that is not known.
 uint32_t writers(uint64_t device, uint64_t inode);
 
 // Layers that save opens bypass the files of the device, in every rank of the node from now on:

@@ -76,7 +76,7 @@ int Node::count_ = 0;
 
 TEST_F(Node, a_stopped_owner_of_a_bucket_holds_up_nobody) {
   in_child([] {
-    close(opened(5, kLayeredReader, Verdict::kGranted));
+    Lease* const of_another = opened(5, kLayeredReader, Verdict::kGranted);
     const pid_t other = start([] {
       EXPECT_EQ(take(bucket_of(7, 6).lock), Taken::kFree);
       raise(SIGSTOP);
@@ -87,12 +87,31 @@ TEST_F(Node, a_stopped_owner_of_a_bucket_holds_up_nobody) {
     EXPECT_TRUE(WIFSTOPPED(status));
     EXPECT_EQ(opened(6, kLayeredReader, Verdict::kFull),
               nullptr);  // within the bound, and without layers
-    EXPECT_EQ(writers(7, 6), 0u);
+    EXPECT_NE(writers(7, 6), 0u);  // nobody knows
     kill(other, SIGCONT);
     EXPECT_EQ(end_of(other), 0);
     Lease* const lease = opened(6, kLayeredReader, Verdict::kGranted);
     EXPECT_NE(lease, nullptr);
     close(lease);
+    close(of_another);
+  });
+}
+
+TEST_F(Node, who_shares_a_file_is_known_by_the_kind_of_their_stacks) {
+  in_child([] {
+    constexpr uint32_t kSharer = kLayeredWriter | kShares;
+    EXPECT_EQ(kind_of_sharers(7, 1), 0u);
+    Lease* const first = opened(1, kSharer, Verdict::kGranted, nullptr, 5);
+    EXPECT_EQ(kind_of_sharers(7, 1), 5u);
+    EXPECT_FALSE(has_others(first));
+    Lease* const second = opened(1, kSharer, Verdict::kGranted, nullptr, 5);
+    EXPECT_TRUE(has_others(first));
+    close(second);
+    EXPECT_FALSE(has_others(first));
+    close(first);
+    Lease* const alone = opened(1, kLayeredWriter, Verdict::kGranted);
+    EXPECT_EQ(kind_of_sharers(7, 1), 0u);
+    close(alone);
   });
 }
 

@@ -2,6 +2,8 @@
 // What the files of this room share with one another and with nobody else.
 #pragma once
 
+#include <fcntl.h>
+
 #include "layers/machinery/rules/rules.h"
 #include "layers/machinery/stack/file.h"
 
@@ -40,8 +42,8 @@ int take_error(File* f);
 
 // open.cc
 bool make_path_absolute(int directory, const char* path, char* to);  // to: of Scratch's size
-const rules::Rule* rule_for(
-    const char* absolute_path);  // of an open for reading; null: none, or it leaves the file alone
+// Of an open; null: none, or it leaves the file alone.
+const rules::Rule* rule_for(const char* absolute_path, int flags = O_RDONLY);
 void set_rules(const rules::Rules& rules, int rank);
 const rules::Rules& rules_now();
 

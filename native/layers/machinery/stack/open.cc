@@ -19,6 +19,7 @@
 #include "layers/machinery/stack/notes.h"
 #include "layers/machinery/stack/process.h"
 #include "layers/machinery/stack/replace.h"
+#include "layers/machinery/stack/settle.h"
 #include "layers/machinery/stack/sharing.h"
 #include "layers/machinery/stack/table.h"
 
@@ -248,8 +249,8 @@ File* build_for(const char* whole, int flags, int fd) {
 
 const rules::Rules& rules_now() { return *rules_in_force; }
 
-const rules::Rule* rule_for(const char* absolute_path) {
-  return match(absolute_path, O_RDONLY, -1);
+const rules::Rule* rule_for(const char* absolute_path, int flags) {
+  return match(absolute_path, flags, -1);
 }
 
 bool make_path_absolute(int directory, const char* path, char* to) {
@@ -307,7 +308,7 @@ bool prepare_open(Ticket& t, int directory, const char* path, int flags) {
   t = {nullptr, directory, path, flags, !may_change() || (flags & (O_PATH | O_DIRECTORY)) != 0,
        false};
   if (t.skip) return false;
-  if ((flags & O_TRUNC) != 0 && !any_layer_has_names()) settle(directory, path);
+  if ((flags & O_TRUNC) != 0 && !any_layer_has_names()) settle_emptied(directory, path, flags);
   if (!some_are_ordered || (any_bypassed() && keeps_alone && !any_parked() && !trace::recording()))
     return false;
   const base::SignalsBlocked blocked;
@@ -350,7 +351,7 @@ bool settles_itself(const File* f) {
 bool begin_open(Ticket& t, int directory, const char* path, int flags) {
   const bool ordered = prepare_open(t, directory, path, flags);
   if ((flags & O_TRUNC) != 0 && any_layer_has_names() && !t.skip && !settles_itself(t.file))
-    settle(directory, path);
+    settle_emptied(directory, path, flags);
   if (some_keep) t.started = base::now_ns();
   return ordered;
 }
@@ -424,17 +425,6 @@ int finish_open(Ticket& t, int fd, const char* path) {
   if (t.file == nullptr || !t.file->in_memory) return finish(t, fd, path);
   const base::SignalsBlocked blocked;  // once for all that is done to it
   return finish(t, fd, path);
-}
-
-void settle(int directory, const char* path, bool follow) {
-  if (!active() || path == nullptr || !may_change() || !anybody_holds()) return;
-  struct stat about;
-  const int flags = follow ? 0 : AT_SYMLINK_NOFOLLOW;
-  if (base::system_call(SYS_newfstatat, directory, reinterpret_cast<long>(path),
-                        reinterpret_cast<long>(&about), flags) != 0)
-    return;
-  if (!S_ISREG(about.st_mode)) return;
-  recall(about.st_dev, about.st_ino);
 }
 
 }  // namespace weir::stack

@@ -147,6 +147,24 @@ void recall(uint64_t device, uint64_t inode) {
   node::recall(device, inode, nullptr);
 }
 
+bool any_sharers(uint64_t device, uint64_t inode) {
+  return node::kind_of_sharers(device, inode) != 0;
+}
+
+bool all_share(uint64_t device, uint64_t inode, uint32_t rule) {
+  {
+    const Busy hold;
+    const auto is_in_the_way = [=](const File* first) {
+      return (first->alike & kActive) != 0 &&
+             ((first->alike & kTells) != 0 || first->alike >> kRuleShift != rule + 1);
+    };
+    if (find_list(device, inode, is_in_the_way) != nullptr) return false;
+  }
+  uint64_t accepted = 0;
+  return node::kind_of_sharers(device, inode) == rule + 1 &&
+         !node::size_of(device, inode, &accepted);
+}
+
 namespace {
 
 void set_published(File* f, uint64_t bytes) {

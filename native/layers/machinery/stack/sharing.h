@@ -24,6 +24,10 @@ void accept_plain(File* f, bool reads, bool writes);
 bool anybody_holds();
 // Everybody who holds bytes of the file leaves: this process, the node.
 void recall(uint64_t device, uint64_t inode);
+// Whether somebody on the node shares layers of the file; whether everybody who holds bytes of it
+// shares those of that rule, and has accepted none that the file lacks.
+bool any_sharers(uint64_t device, uint64_t inode);
+bool all_share(uint64_t device, uint64_t inode, uint32_t rule);
 
 // After a write: the size that others must see.
 void publish(File* f);
