@@ -555,3 +555,27 @@ def test_a_path_that_leads_elsewhere_is_not_taken_by_its_words(execute, preload,
         said.append(done.stdout.replace(str(tmp_path / name), ""))
     assert said[1] == said[0]
     assert "a.log/ ENOTDIR" in said[0] and "link/../a.log b'the other one'" in said[0]
+
+
+SIZES = """
+import os
+fd = os.open("a.dat", os.O_RDWR | os.O_CREAT, 0o644)
+for n in range(1, 4):
+    os.write(fd, b"12345")
+    print(os.stat("a.dat").st_size, os.lstat("a.dat").st_size)
+"""
+
+
+def test_a_size_is_not_remembered_where_nobody_knows_who_writes_the_file(preload, tmp_path):
+    """Without the node's registry no opening for writing is counted, the program's own neither."""
+    job = f"pytest-{uuid.uuid4().hex[:12]}"
+    in_the_way = Path(f"/dev/shm/weir.{os.geteuid()}.{job}")
+    in_the_way.touch()
+    rules = "weir-rules 1\nrule source=test:1 name=*.dat stack=keep:always=1|system\n"
+    env = clean_environment({"LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job})
+    try:
+        done = subprocess.run([sys.executable, "-c", SIZES], cwd=tmp_path, env=env, timeout=60,
+            capture_output=True, text=True, check=True)
+    finally:
+        in_the_way.unlink()
+    assert done.stdout == "5 5\n10 10\n15 15\n"

@@ -23,6 +23,7 @@ namespace weir::stack {
 
 constinit uint32_t names_kept = 0;
 constinit uint32_t names_rest = 0;
+constinit uint32_t names_unsure = 0;
 constinit uint32_t names_always = 0;
 
 namespace {

@@ -19,9 +19,14 @@ namespace weir::stack {
 extern WEIR_OWN uint32_t names_kept;  // a rule has the layer keep
 WEIR_INLINE bool keeps_names() { return WEIR_UNLIKELY(base::load_relaxed(&names_kept) != 0); }
 
+// The node does not know of a file that this process writes: nothing is remembered from then on.
+extern WEIR_OWN uint32_t names_unsure;
 // Where the system answers in microseconds nothing is remembered, until a call takes longer again.
 extern WEIR_OWN uint32_t names_rest, names_always;
-WEIR_INLINE bool remembers_names() { return keeps_names() && base::load_relaxed(&names_rest) == 0; }
+WEIR_INLINE bool remembers_names() {
+  return keeps_names() && base::load_relaxed(&names_rest) == 0 &&
+         base::load_relaxed(&names_unsure) == 0;
+}
 void time_question(uint64_t ns);
 template <typename Real>
 int timed_question(Real real) {

@@ -11,6 +11,7 @@
 #include "layers/machinery/stack/busy.h"
 #include "layers/machinery/stack/inside.h"
 #include "layers/machinery/stack/mapped.h"
+#include "layers/machinery/stack/names.h"
 #include "layers/machinery/stack/openings.h"
 #include "layers/machinery/stack/posix.h"
 
@@ -70,6 +71,7 @@ node::Verdict ask(File* f, bool reads, bool writes, bool layered) {
   const node::Verdict verdict =
       node::open({f->device, f->inode, access, uint32_t{f->rule} + 1, f}, &lease);
   f->lease = lease;
+  if (lease == nullptr && writes) base::store(&names_unsure, 1u);
   return verdict;
 }
 
