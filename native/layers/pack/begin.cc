@@ -24,6 +24,8 @@ constexpr uint64_t kPauseNs = 5'000'000;
 
 constinit Container* containers[kContainers] = {};
 constinit uint64_t uses = 0;
+// Of those whose directory stays real: what key_of() gives, else 0. Read without the lock.
+constinit uint64_t left_alone[kContainers] = {};
 
 base::Text option_name(const rules::LayerSpec& spec) {
   base::Text name;
@@ -32,6 +34,19 @@ base::Text option_name(const rules::LayerSpec& spec) {
 
 bool same(base::Text a, base::Text b) {
   return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
+}
+
+uint64_t key_of(const rules::LayerSpec& spec, base::Text directory) {
+  return base::hash(directory, base::hash(option_name(spec), 0)) | 1;
+}
+
+void set_left_alone(Container& c, bool is) {
+  c.left_alone = is;
+  for (int i = 0; i < kContainers; ++i) {
+    if (containers[i] != &c) continue;
+    const uint64_t key = is ? key_of(*c.spec, {c.directory, c.directory_bytes}) : 0;
+    base::store(&left_alone[i], key);
+  }
 }
 
 // A place for one more: the one used longest ago makes room.
@@ -152,6 +167,7 @@ int join(Container& c, int fd, bool makes) {
   s->end = end;
   bool found = false;
   int error = load(c, makes, &found);
+  set_left_alone(c, c.left_alone);
   if (error == 0 && (found || makes) && !c.left_alone) {
     error = take_place(c) ? 0 : EAGAIN;
     base::store(&s->magic, kSharedMagic);
@@ -270,10 +286,9 @@ Container* container_of(const rules::LayerSpec& spec, base::Text directory, bool
 }
 
 bool is_left_alone(const rules::LayerSpec& spec, base::Text directory) {
-  for (const Container* c : containers) {
-    if (c != nullptr && same({c->directory, c->directory_bytes}, directory) &&
-        same(option_name(*c->spec), option_name(spec)))
-      return c->left_alone;
+  const uint64_t key = key_of(spec, directory);
+  for (const uint64_t& one : left_alone) {
+    if (base::load_relaxed(&one) == key) return true;
   }
   return false;
 }
@@ -288,7 +303,7 @@ void note_arena(Container& c) {
 
 void leave(Container& c) {
   ++times_left;
-  c.left_alone = false;
+  set_left_alone(c, false);
   if (c.segment.shared == nullptr) return;
   const base::HoldsDescriptor held;
   flush(c);
@@ -338,6 +353,7 @@ void forget_permissions() {
 
 void forget_all() {
   ++times_left;
+  memset(left_alone, 0, sizeof left_alone);
   for (Container*& c : containers) {
     if (c == nullptr) continue;
     if (c->file >= 0) stack::close_private(&c->file);

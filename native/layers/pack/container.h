@@ -57,7 +57,8 @@ extern Counts counts;
 // about to be packed. Null: there is none and none was to be made, or *error (an errno) says why it
 // cannot be had, or is_left_alone() does.
 Container* container_of(const rules::LayerSpec& spec, base::Text directory, bool makes, int* error);
-// Whether this process knows that files of `directory` stay real under this layer of a rule.
+// Whether this process knows that files of `directory` stay real under this layer of a rule. Takes
+// no lock and makes no system call.
 bool is_left_alone(const rules::LayerSpec& spec, base::Text directory);
 // The open container of this node is empty: writes its first record, or removes it. 0 or an errno.
 int begin_file(Container& c);

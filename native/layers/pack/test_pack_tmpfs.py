@@ -66,3 +66,40 @@ def test_a_container_of_another_node_alone_is_used(segments, tmpfs):
     segments("make", ":always=1")
     (tmpfs / "plots.zip").rename(tmpfs / "plots@other.zip")
     assert segments("read") == 1
+
+
+MANY = r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  char path[4096];
+  for (int i = 0; i < atoi(argv[2]); ++i) {
+    snprintf(path, sizeof path, "%s/%d.dat", argv[1], i % 50);
+    int fd = open(path, O_RDWR | O_CREAT, 0644);
+    if (fd < 0 || write(fd, "x", 1) != 1 || close(fd) != 0) return 1;
+  }
+  return argc - 3;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+def test_an_open_there_makes_no_system_call_of_its_own(cc, preload, tmpfs, tmp_path):
+    program, job = cc(MANY, name="many_opens"), f"pytest-pack-{uuid.uuid4().hex[:12]}"
+    rules = "weir-rules 1\nrule source=test:1 name=*.dat stack=pack:name=plots.zip|system\n"
+    variables = {"LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job}
+
+    def calls(opens: int) -> int:
+        line = ["strace", "-f", "-qq", "-e", "signal=none", "-o", tmp_path / "calls"]
+        line += [word for name, value in variables.items() for word in ("-E", f"{name}={value}")]
+        subprocess.run([*line, program, tmpfs, str(opens)], env=clean_environment(), check=True,
+            timeout=60)
+        return len((tmp_path / "calls").read_text().splitlines())
+
+    try:
+        few = calls(100)
+        assert calls(600) - few <= 3 * 500 + 20  # open, write and close of each; some at its end
+    finally:
+        shutil.rmtree(f"/dev/shm/weir.{os.geteuid()}.{job}", ignore_errors=True)

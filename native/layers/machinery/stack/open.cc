@@ -18,6 +18,7 @@
 #include "layers/machinery/stack/names_of_layers.h"
 #include "layers/machinery/stack/notes.h"
 #include "layers/machinery/stack/process.h"
+#include "layers/machinery/stack/reach.h"
 #include "layers/machinery/stack/replace.h"
 #include "layers/machinery/stack/settle.h"
 #include "layers/machinery/stack/sharing.h"
@@ -298,10 +299,37 @@ bool passes(const rules::Rule& rule, const char* absolute) {
          kind->names->passes != nullptr && kind->names->passes(rule.stack.layers[0], absolute);
 }
 
+// Whether the path is absolute, in the form that make_absolute() gives it, and can be read: it ends
+// within the page that it begins in. No system call for a page that was read before.
+bool is_plain_path(const char* path) {
+  const uint64_t room = 4096 - reinterpret_cast<uintptr_t>(path) % 4096;
+  if (path == nullptr || !within_reach(path, room, Access::kReads) || path[0] != '/') return false;
+  uint64_t begin = 1;
+  for (uint64_t i = 1; i < room; ++i) {
+    if (path[i] != '/' && path[i] != 0) continue;
+    const bool is_dots = path[begin] == '.' && (i - begin == 1 || (i - begin == 2 &&
+                                                                   path[begin + 1] == '.'));
+    if (i == begin || is_dots) return false;
+    if (path[i] == 0) return true;
+    begin = i + 1;
+  }
+  return false;
+}
+
 // One of these may lead to an open file's memory.
-void notice_path(const char* absolute) {
-  if (strncmp(absolute, "/proc/", 6) == 0 || strncmp(absolute, "/dev/", 5) == 0)
-    base::fetch_add(&times_lent, 1u);
+bool leads_to_files(const char* absolute) {
+  return strncmp(absolute, "/proc/", 6) == 0 ||
+         (strncmp(absolute, "/dev/", 5) == 0 && strncmp(absolute, "/dev/shm/", 9) != 0);
+}
+
+// Of most opens of a program whose rules are about other files, with no system call for it. False:
+// the path has to be looked at closely.
+bool is_known_to_pass(Ticket& t, const char* path, int flags) {
+  if (any_parked() || trace::recording() || !is_plain_path(path) || leads_to_files(path))
+    return false;
+  const rules::Rule* const rule = match(path, flags, -1);
+  if (rule == nullptr || !is_ordered(rule->stack)) return true;
+  return t.skip = passes(*rule, path);
 }
 
 bool prepare_open(Ticket& t, int directory, const char* path, int flags) {
@@ -311,6 +339,7 @@ bool prepare_open(Ticket& t, int directory, const char* path, int flags) {
   if ((flags & O_TRUNC) != 0 && !any_layer_has_names()) settle_emptied(directory, path, flags);
   if (!some_are_ordered || (any_bypassed() && keeps_alone && !any_parked() && !trace::recording()))
     return false;
+  if (is_known_to_pass(t, path, flags)) return false;
   const base::SignalsBlocked blocked;
   const base::Scratch given(keeps_forms()), whole(keeps_forms());
   if (given.data() == nullptr || whole.data() == nullptr || path == nullptr) return false;
@@ -320,7 +349,7 @@ bool prepare_open(Ticket& t, int directory, const char* path, int flags) {
   const bool exact = rules::is_exact(base::text(given.data()));
   if (exact && any_parked() && (t.file = unpark(whole.data(), flags)) != nullptr)
     return t.parked = true;
-  if (any_layer_has_names()) notice_path(whole.data());
+  if (any_layer_has_names() && leads_to_files(whole.data())) base::fetch_add(&times_lent, 1u);
   const rules::Rule* rule = match(whole.data(), flags, -1);
   if (rule == nullptr || !is_ordered(rule->stack)) return false;
   if (exact && passes(*rule, whole.data())) {
