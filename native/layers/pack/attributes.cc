@@ -86,6 +86,16 @@ void apply_live(const Change& change, Name* n) {
   base::close_fd(static_cast<int>(fd));
 }
 
+// Another process, or the daemon for one that is dead, has still to write the record as it was: it
+// would come over one that was changed where it lies.
+bool waits_elsewhere(const Container& c, const Version& v) {
+  if (v.state != kPacked || v.container != 0 || v.process >= kProcesses || v.process == c.process)
+    return false;
+  const Process& p = c.segment.shared->processes[v.process];
+  const uint64_t begin = base::load(&p.chunk_offset);
+  return begin != kNoChunk && v.offset >= begin && v.offset < begin + base::load(&p.chunk_bytes);
+}
+
 // Busy is held.
 Result change_name(Container& c, Name* n, const Change& change) {
   const auto me = static_cast<uint32_t>(base::system_call(SYS_geteuid));
@@ -93,6 +103,11 @@ Result change_name(Container& c, Name* n, const Change& change) {
   const bool gives = change.what == Change::kOwner && change.user != ~0u && change.user != me;
   if (me != 0 && (me != before.user || gives)) return -EPERM;
   apply_live(change, n);
+  if (waits_elsewhere(c, before)) {
+    Version changed = before;
+    apply(change, &changed);
+    return -store_copy(c, n, changed, n);
+  }
   const LockedName locked(n);
   Version v = current(n);
   if (v.container != 0) return -EROFS;

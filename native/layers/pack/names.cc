@@ -24,13 +24,40 @@ FoundName find(const Place& p) {
   return f;
 }
 
+int store_copy(Container& c, const Name* from, const Version& as, Name* to) {
+  const base::HoldsDescriptor held;
+  const long fd =
+      base::system_call(SYS_memfd_create, reinterpret_cast<long>("weir-pack"), 1 /* CLOEXEC */);
+  if (base::failed(fd)) return static_cast<int>(-fd);
+  struct stat about {};
+  fill_stat(c, as, &about);
+  int error = fetch(c, as, from->bytes, static_cast<int>(fd));
+  if (error == 0) error = append(c, to, static_cast<int>(fd), about);
+  base::close_fd(static_cast<int>(fd));
+  return error;
+}
+
 namespace {
+
+// As the kernel would say of a file of that owner: in a directory with the sticky bit its names
+// are its owner's, and the directory's. 0 or an errno.
+int may_remove(Container& c, const Version& v) {
+  if (const int error = may_change(c); error != 0) return error;
+  const auto me = static_cast<uint32_t>(base::system_call(SYS_geteuid));
+  if (me == 0 || me == v.user) return 0;
+  struct stat about;
+  const long seen =
+      base::system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(c.directory),
+                        reinterpret_cast<long>(&about), 0);
+  if (seen != 0) return static_cast<int>(-seen);
+  return (about.st_mode & S_ISVTX) != 0 && about.st_uid != me ? EPERM : 0;
+}
 
 Result remove(const GivenPath& p) {
   const Busy hold;
   const FoundName f = find(p);
   if (!f.there()) return kPass;
-  if (const int error = may_change(*f.container); error != 0) return -error;
+  if (const int error = may_remove(*f.container, f.version); error != 0) return -error;
   return -mark_gone(*f.container, f.name, kAbsent);
 }
 
@@ -39,16 +66,7 @@ Result move(Container& c, Name* from, Name* to) {
   const Version v = current(from);
   if (v.state == kPacked) {
     if (v.container != 0) return -EROFS;
-    const base::HoldsDescriptor held;
-    const long fd =
-        base::system_call(SYS_memfd_create, reinterpret_cast<long>("weir-pack"), 1 /* CLOEXEC */);
-    if (base::failed(fd)) return fd;
-    struct stat about {};
-    fill_stat(c, v, &about);
-    int error = fetch(c, v, from->bytes, static_cast<int>(fd));
-    if (error == 0) error = append(c, to, static_cast<int>(fd), about);
-    base::close_fd(static_cast<int>(fd));
-    if (error != 0) return -error;
+    if (const int error = store_copy(c, from, v, to); error != 0) return -error;
   }
   {
     const LockedName locked(to);
@@ -88,11 +106,14 @@ Result bring(const GivenPath& path) {
 Result rename_within(const FoundName& f, const Place& to, bool replaces) {
   Name* const n = make_name(f.container->segment, to.name);
   if (n == nullptr) return -ENOSPC;
-  const uint8_t other = current(n).state;
-  if (!replaces && other != kAbsent) return -EEXIST;
+  const Version other = current(n);
+  if (!replaces && other.state != kAbsent) return -EEXIST;
   if (n == f.name) return 0;
-  if (const int error = may_change(*f.container); error != 0) return -error;
-  if (other == kReal) {
+  if (const int error = may_remove(*f.container, f.version); error != 0) return -error;
+  if (other.state == kPacked || other.state == kOpened) {
+    if (const int error = may_remove(*f.container, other); error != 0) return -error;
+  }
+  if (other.state == kReal) {
     char path[sizeof f.container->path];
     base::Writer(path, sizeof path).add(to.directory).add("/").add(to.name);
     if (const long gone = base::unlink_path(path); base::failed(gone) && gone != -ENOENT)

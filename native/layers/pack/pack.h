@@ -75,6 +75,9 @@ void set_mode(const Taken& t, uint16_t mode);
 void end_memory(const Used& used, bool is_clean, const Left& left);
 // In a forked child: those are the parent's.
 void forget_memory();
+// The contents of one name become those of another (or its own once more), with mode, owner and
+// times of `as`. 0 or an errno. Busy is held.
+int store_copy(Container& c, const Name* from, const Version& as, Name* to);
 // Contents cut or made longer, without an opening. 0 or -errno. Busy is held.
 Result truncate_name(Container& c, Name* n, uint64_t bytes);
 // What stat says of a version.

@@ -106,3 +106,42 @@ def test_what_was_closed_before_a_kill_is_there(preload, tmp_path):
             path.unlink()
         directory.rmdir()
     print(f"{kills * RANKS} processes killed, {total} files closed before, 0 lost")
+
+
+HOLDER = """
+import os, sys
+os.chdir(sys.argv[1])
+for name in ("a.dat", "b.dat"):
+    with open(name, "w") as file: file.write("of " + name)
+print("closed", flush=True)
+sys.stdin.read()
+"""
+CHANGER = """
+import os, sys
+os.chdir(sys.argv[1])
+os.chmod("a.dat", 0o600)
+os.utime("b.dat", (7, 7))
+print([(oct(s.st_mode & 0o777), s.st_mtime) for s in map(os.stat, ("a.dat", "b.dat"))][1][1])
+"""
+
+
+def test_a_change_of_what_another_process_has_not_written_outlives_it(preload, weir, tmp_path):
+    """The process, or the daemon for it, writes what it had closed over the container's bytes."""
+    job, directory = f"pytest-pack-{os.getpid()}-change", tmp_path / "d"
+    directory.mkdir()
+    env = {**os.environ, "LD_PRELOAD": str(preload), "WEIR_RULES": RULES, "WEIR_JOB": job}
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, directory], env=env,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert holder.stdout.readline() == b"closed\n"
+    changed = subprocess.run([sys.executable, "-c", CHANGER, directory], env=env,
+        capture_output=True, text=True, timeout=60, check=True)
+    assert changed.stdout == "7.0\n"
+    holder.kill()
+    holder.communicate(timeout=60)
+    weir("drain", "--wait", "--job", job, timeout=60).ok()
+    _repair(directory / "plots.zip")
+    with Container(directory / "plots.zip") as archive:
+        found = archive.scan()
+        assert archive.read(found["a.dat"]) == b"of a.dat"
+    assert found["a.dat"].mode & 0o777 == 0o600
+    assert found["b.dat"].mtime_ns == 7_000_000_000

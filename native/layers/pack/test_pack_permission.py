@@ -33,14 +33,15 @@ def shell(preload):
         env = {**os.environ, "LD_PRELOAD": f"{top}/lib/{Path(preload).name}", "WEIR_JOB": job,
                "WEIR_RULES": RULES, "LC_ALL": "C"}
 
-        def run(script, weir=True):
+        def run(script, weir=True, user=NOBODY):
             bare = {key: value for key, value in env.items() if weir or key != "LD_PRELOAD"}
-            return subprocess.run([*NOBODY, "bash", "-c", script], env=bare, text=True,
+            return subprocess.run([*user, "bash", "-c", script], env=bare, text=True,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=directory, timeout=60,
                 check=False).stdout
 
         yield run
-    shutil.rmtree(f"/dev/shm/weir.65534.{job}", ignore_errors=True)
+    for user in (0, 65534):
+        shutil.rmtree(f"/dev/shm/weir.{user}.{job}", ignore_errors=True)
 
 
 SCRIPT = """
@@ -76,3 +77,24 @@ def test_a_process_sees_what_it_has_changed_itself(shell):
     said = shell(IN_ONE_PROCESS)
     assert said == shell(IN_ONE_PROCESS, weir=False)
     assert said.splitlines() == ["ok", "Permission denied Permission denied ok", "ok ok ok"]
+
+
+OF_ROOT = "chown 0 .; chmod 1777 .; cp /etc/hostname plot_a; cp /etc/hostname plot_b"
+OF_NOBODY = """
+cp /etc/hostname plot_own
+rm -f plot_a; mv plot_b plot_c; mv plot_own plot_b; ls; mv plot_own plot_d; rm plot_d; ls
+"""
+
+
+def test_the_sticky_bit_of_a_directory_is_respected(shell):
+    """Who owns neither the file nor the directory leaves its name alone."""
+    said = []
+    for weir in (True, False):
+        assert shell(OF_ROOT, weir, ()) == ""
+        if weir:
+            shell("chmod 666 plots.zip", False, ())
+        said.append(shell(OF_NOBODY, weir))
+        shell("rm plot*", False, ())
+    assert said[0] == said[1]
+    assert said[0].count("Operation not permitted") == 3
+    assert said[0].endswith("plot_a\nplot_b\nplot_own\nplot_a\nplot_b\n")
