@@ -123,13 +123,32 @@ void find(const Tier& tier, const char* key, Found* to) {
   to->inode = about.st_ino;
   to->changed = about.st_ctim;
   to->bytes = static_cast<uint64_t>(about.st_size);
+  to->mode = about.st_mode & 07777;
+  to->user = about.st_uid;
+  to->group = about.st_gid;
+}
+
+bool is_idle(int fd) {
+  if (base::system_call(SYS_fcntl, fd, F_SETLEASE, F_RDLCK) != 0) return false;
+  base::system_call(SYS_fcntl, fd, F_SETLEASE, F_UNLCK);
+  return true;
+}
+
+void count_bytes(const Tier& tier, uint64_t bytes) {
+  base::fetch_add(&tier.control->used_bytes, bytes);
+}
+
+void uncount_bytes(const Tier& tier, uint64_t bytes) {
+  uint64_t* const used = &tier.control->used_bytes;
+  uint64_t is = base::load(used);
+  while (!base::compare_exchange(used, &is, bytes < is ? is - bytes : 0)) {}
 }
 
 void drop(const Tier& tier, const Found& found) {
+  const CountChange change(tier);
   remove_mark(tier, found.inode);  // first: afterwards the number may be another file's
   base::unlink_path(found.tree);
-  const uint64_t used = base::load(&tier.control->used_bytes);
-  base::fetch_add(&tier.control->used_bytes, ~(found.bytes < used ? found.bytes : used) + 1);
+  if (is_counted(found.mark)) uncount_bytes(tier, found.bytes);
   refill_reserve(tier);
 }
 
@@ -172,13 +191,15 @@ void settle(const Tier& tier, Found& found) {
                                              is_that(moved->tree, found.inode));
 }
 
-void note_closed(const Tier& tier, uint64_t inode, uint64_t generation) {
+void note_closed(const Tier& tier, uint64_t inode, uint64_t generation, uint64_t bytes) {
   const Mapped<Mark> mark;
   if (!mark || read_mark(tier, inode, &*mark) != 0) return;
   const Lock lock(tier, mark->key);
   if (!lock.held() || read_mark(tier, inode, &*mark) != 0 || mark->generation != generation ||
       mark->closed)
     return;
+  const CountChange change(tier);
+  if (!is_counted(*mark)) count_bytes(tier, bytes);
   mark->closed = true;
   write_mark(tier, inode, *mark);
 }

@@ -260,9 +260,13 @@ Mode mode_after_renaming(const Mark& mark, const char* key) {
 // The inode of the file that goes is held while its mark goes: its number is nobody else's yet.
 long replace_on_tier(const Tier& tier, const Room& room) {
   const base::HoldsDescriptor held;
+  const CountChange change(tier);
   const long fd = base::open_at(AT_FDCWD, room.other_found.tree, O_PATH | O_CLOEXEC | O_NOFOLLOW);
   const long moved = rename_in_place(room.found.tree, room.other_found.tree, 0);
-  if (moved == 0 && room.other_found.there) remove_mark(tier, room.other_found.inode);
+  if (moved == 0 && room.other_found.there) {
+    remove_mark(tier, room.other_found.inode);
+    if (is_counted(room.other_found.mark)) uncount_bytes(tier, room.other_found.bytes);
+  }
   if (!base::failed(fd)) base::close_fd(static_cast<int>(fd));
   return moved;
 }

@@ -12,13 +12,7 @@ namespace weir::stage {
 namespace {
 
 constexpr uint64_t kPiece = 1 << 20;
-
-// Whether no descriptor of any process, and no mapping, may write the file. It is open to read.
-bool is_idle(int fd) {
-  if (base::system_call(SYS_fcntl, fd, F_SETLEASE, F_RDLCK) != 0) return false;
-  base::system_call(SYS_fcntl, fd, F_SETLEASE, F_UNLCK);
-  return true;
-}
+constexpr int kNotAgain = O_CREAT | O_EXCL | O_TRUNC;  // of a program's open that is repeated
 
 // The owner may have been refused to read it, which is no reason to lose it.
 long open_source(const Found& found) {
@@ -207,8 +201,43 @@ long give_name(const Move& move) {
   return synced == -EINVAL || synced == -EBADF ? 0 : synced;  // it has no such call
 }
 
+// Whether the version at the place has got a second name since it was looked at: a rename would
+// leave that one with the bytes of before.
+bool is_linked(const Move& move, const Real& real) {
+  struct stat is;
+  return real != kNoReal &&
+         base::system_call(SYS_newfstatat, move.above,
+                           reinterpret_cast<long>(last_of(move.key).data),
+                           reinterpret_cast<long>(&is), AT_SYMLINK_NOFOLLOW) == 0 &&
+         S_ISREG(is.st_mode) && is.st_nlink > 1 && is.st_dev == real.device &&
+         is.st_ino == real.inode;
+}
+
+// The same bytes into the file at its place, which others may read meanwhile. No copy stays: one
+// would be of one name alone. A process that is killed in it leaves the file newer on the tier.
+Result write_in_place(const Move& move, Found& now, int source, Descriptor* goes_on) {
+  const char* const name = last_of(move.key).data;
+  const Descriptor to(base::open_at(move.above, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (to.error() != 0) return to.error();
+  if (const long emptied = base::resize(to.get(), 0); emptied != 0) return emptied;
+  struct stat made;
+  if (const Result copied = copy_whole(source, to.get(), move.how, &made); copied != 0)
+    return copied;
+  at_place(SYS_unlinkat, move, move.unfinished);
+  if (move.how.opened != nullptr) {
+    goes_on->reset(base::open_at(move.above, name, move.how.flags & ~kNotAgain));
+    if (goes_on->error() != 0) return goes_on->error();
+  }
+  if (move.how.only_idle || move.how.opened != nullptr) {
+    drop(move.tier, now);
+    return 0;
+  }
+  now.mark.real = real_of(made);
+  return write_mark(move.tier, now.inode, now.mark);
+}
+
 // Under the name's lock: the bytes are those of the file that is there still.
-Result finish(const Move& move, const Found& was, int source) {
+Result finish(const Move& move, const Found& was, int source, Descriptor* goes_on) {
   const Publishing& how = move.how;
   const Lock lock(move.tier, move.key);
   if (!lock.held()) return -ENOLCK;
@@ -220,6 +249,7 @@ Result finish(const Move& move, const Found& was, int source) {
   if (how.only_idle && (now.mark.generation != was.mark.generation ||
                         now.mark.changes != was.mark.changes || !is_idle(source)))
     return -EAGAIN;
+  if (is_linked(move, now.mark.real)) return write_in_place(move, now, source, goes_on);
   if (const long named = give_name(move); named != 0) return named;
   if (how.opened != nullptr) {  // its only user goes on at the place
     drop(move.tier, now);
@@ -227,6 +257,8 @@ Result finish(const Move& move, const Found& was, int source) {
   }
   now.mark.real = real_of(move.made);
   if (!how.only_idle) return write_mark(move.tier, now.inode, now.mark);
+  const CountChange change(move.tier);
+  if (!is_counted(now.mark)) count_bytes(move.tier, now.bytes);
   now.mark.state = State::kCopy;
   if (how.keep) return write_mark(move.tier, now.inode, now.mark);
   drop(move.tier, now);
@@ -264,12 +296,11 @@ Result bring(Move& move, const Found& found, int source) {
   if (to.error() != 0) return to.error();
   Descriptor goes_on(-EBADF);
   if (goes) {
-    constexpr int kNot = O_CREAT | O_EXCL | O_TRUNC;
-    goes_on.reset(base::open_at(move.above, move.unfinished, move.how.flags & ~kNot));
+    goes_on.reset(base::open_at(move.above, move.unfinished, move.how.flags & ~kNotAgain));
     if (goes_on.error() != 0) return goes_on.error();
   }
   Result result = copy_whole(source, to.get(), move.how, &move.made);
-  if (result == 0) result = finish(move, found, source);
+  if (result == 0) result = finish(move, found, source, &goes_on);
   if (result == 0 && goes) *move.how.opened = goes_on.release();
   return result;
 }

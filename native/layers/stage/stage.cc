@@ -50,7 +50,6 @@ Result open_on_tier(Layer& layer, const Tier& tier, const Opening& o, const char
   State& s = state(layer);
   s.tier = &tier;
   s.inode = about.st_ino;
-  s.bytes_at_open = static_cast<uint64_t>(about.st_size);
   s.writes = writes(flags);
   s.process = base::process_id();
   return fd;
@@ -67,11 +66,34 @@ Result no_room(Layer& layer) {
   return kAtPlace;
 }
 
-// A copy is read while the file at its place is what was copied.
-bool is_valid(const Found& found, const Above& above) {
-  struct stat about;
-  return found.there && (found.mark.state != tiers::State::kCopy ||
-                         (above.about(&about) == 0 && tiers::is_copy_of(found.mark, about)));
+bool is_copy(const Found& found) { return found.mark.state == tiers::State::kCopy; }
+
+// A copy is read while the file at its place is what was copied. *real: that one, for a copy.
+bool is_valid(const Found& found, const Above& above, struct stat* real) {
+  return found.there &&
+         (!is_copy(found) || (above.about(real) == 0 && tiers::is_copy_of(found.mark, *real)));
+}
+
+bool has_attributes(const Found& found, const struct stat& real) {
+  return found.mode == (real.st_mode & 07777) && found.user == real.st_uid &&
+         found.group == real.st_gid;
+}
+
+// Calls on the name of a file that has a copy change the file at its place. The copy follows before
+// it is opened, so that the kernel permits what it would there, and before it becomes newer: then
+// its attributes are the file's. With the name's lock held. An owner that may not be given stays.
+void take_attributes(const Found& found, const struct stat& real) {
+  if (has_attributes(found, real)) return;
+  const auto tree = reinterpret_cast<long>(found.tree);
+  if (found.user != real.st_uid || found.group != real.st_gid)
+    base::system_call(SYS_fchownat, AT_FDCWD, tree, real.st_uid, real.st_gid, AT_SYMLINK_NOFOLLOW);
+  base::system_call(SYS_fchmodat, AT_FDCWD, tree, real.st_mode & 07777);
+}
+
+void renew_copy(const Tier& tier, const struct stat& real, Room& room) {
+  const Lock lock(tier, room.key);
+  tiers::find(tier, room.key, &room.found);
+  if (lock.held() && room.found.there && is_copy(room.found)) take_attributes(room.found, real);
 }
 
 Result open_to_read(Layer& layer, const Opening& o, const Tier& tier, const Above& above,
@@ -81,7 +103,9 @@ Result open_to_read(Layer& layer, const Opening& o, const Tier& tier, const Abov
     const bool follow = (o.flags & O_NOFOLLOW) == 0;
     return follow && stage::follow_link(room.key) ? kLinked : kAtPlace;
   }
-  if (!is_valid(room.found, above)) return kAtPlace;
+  if (!is_valid(room.found, above, &room.real)) return kAtPlace;
+  if (is_copy(room.found) && !has_attributes(room.found, room.real))
+    renew_copy(tier, room.real, room);
   const Result fd = open_on_tier(layer, tier, o, room.found.tree, o.flags);
   if (fd == -ENOENT) return kAtPlace;  // it went to its place meanwhile
   if (fd >= 0) base::fetch_add(&layer.statistics[kFromTier], uint64_t{1});
@@ -92,12 +116,16 @@ Result open_to_read(Layer& layer, const Opening& o, const Tier& tier, const Abov
 Result open_again(Layer& layer, const Opening& o, const Tier& tier, Room& room) {
   if ((o.flags & O_CREAT) != 0 && (o.flags & O_EXCL) != 0) return -EEXIST;
   tiers::Mark& mark = room.found.mark;
+  if (is_copy(room.found)) take_attributes(room.found, room.real);
+  const bool was_counted = tiers::is_counted(mark);
+  const tiers::CountChange change(tier);
   mark.state = tiers::State::kWritten;
   mark.mode = state(layer).mode;
   mark.closed = false;
   mark.generation = state(layer).generation = tiers::next_generation(tier);
   if (const Result marked = tiers::write_mark(tier, room.found.inode, mark); marked != 0)
     return marked;
+  if (was_counted) tiers::uncount_bytes(tier, room.found.bytes);
   return open_on_tier(layer, tier, o, room.found.tree, o.flags & ~O_CREAT);
 }
 
@@ -143,7 +171,7 @@ Result open_to_write(Layer& layer, const Opening& o, const Tier& tier, const Abo
   if (!lock.held()) return kAtPlace;
   tiers::find(tier, room.key, &room.found);
   tiers::settle(tier, room.found);
-  const bool valid = is_valid(room.found, above);
+  const bool valid = is_valid(room.found, above, &room.real);
   if (valid && (tiers::is_newer(room.found) || !tiers::is_full(tier)))
     return open_again(layer, o, tier, room);
   if (room.found.there) tiers::drop(tier, room.found);
@@ -228,8 +256,12 @@ Result sync(Layer& layer, bool data_only) {
 
 void stage::close_staged(Layer& layer) {
   const State& s = state(layer);
-  if (s.tier != nullptr && s.writes && s.process == base::process_id())
-    tiers::note_closed(*s.tier, s.inode, s.generation);
+  struct stat about;
+  if (s.tier == nullptr || !s.writes || s.process != base::process_id()) return;
+  const bool is_known =
+      tiers::stat_fd(layer.file->descriptor, &about) == 0 && about.st_ino == s.inode;
+  tiers::note_closed(*s.tier, s.inode, s.generation,
+                     is_known ? static_cast<uint64_t>(about.st_size) : 0);
 }
 
 namespace {
@@ -238,10 +270,6 @@ void close(Layer& layer) {
   const State& s = state(layer);
   if (s.tier == nullptr || !s.writes) return;
   stage::close_staged(layer);
-  struct stat about;
-  if (tiers::stat_fd(layer.file->descriptor, &about) == 0 && about.st_ino == s.inode)
-    base::fetch_add(&s.tier->control->used_bytes,
-                    static_cast<uint64_t>(about.st_size) - s.bytes_at_open);
   if (s.mode == tiers::Mode::kAsync) tiers::wake_daemon(*s.tier);
 }
 

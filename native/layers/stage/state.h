@@ -9,7 +9,7 @@ namespace weir::layers::stage {
 
 struct State {
   const weir::stage::Tier* tier;  // not null: the open file is on it
-  uint64_t inode, bytes_at_open, generation;
+  uint64_t inode, generation;
   bool writes;
   int process;  // that opened it: a forked child of it is another
   weir::stage::Mode mode;

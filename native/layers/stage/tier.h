@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "base/atomic.h"
 #include "base/syscall.h"
 #include "base/text.h"
 
@@ -35,11 +36,15 @@ struct Control {
   uint32_t version, changes;  // counts closes of files that were written
   uint64_t id;                // random: in names of unfinished files
   uint64_t capacity_bytes, bytes_per_s;
-  uint64_t used_bytes;        // as the daemon counted them, and as files were closed since
+  // Of files that nobody writes: one that is open to be written counts when it is closed. The
+  // daemon counts them anew now and then.
+  uint64_t used_bytes;
   uint64_t generation;        // the last that a mark got
   uint64_t compares;          // 1: what is at its place is read back
   uint64_t reserve_used;      // 1: some of it was given up
-  uint64_t unused[7];
+  // How often somebody has begun, and ended, to change used_bytes and a mark that goes with it.
+  uint64_t changes_begun, changes_ended;
+  uint64_t unused[5];
   uint64_t names[kNameBits / 64];  // bits of last components that were ever staged
 };
 
@@ -158,6 +163,8 @@ inline long stat_fd(int fd, struct stat* to) {
   return base::system_call(SYS_fstat, fd, reinterpret_cast<long>(to));
 }
 Real real_of(const struct stat& about);
+// Whether no descriptor of any process, and no mapping, may write the file. It is open to read.
+bool is_idle(int fd);
 // Whether a copy on the tier stands for that file at its place: it is what was copied, and has no
 // other name. By that one programs see the file at its place, and both must be one file.
 bool is_copy_of(const Mark& mark, const struct stat& about);
@@ -166,6 +173,7 @@ bool is_copy_of(const Mark& mark, const struct stat& about);
 struct Found {
   bool there;  // with a mark
   uint64_t device, inode, bytes;
+  uint32_t mode, user, group;
   struct timespec changed;
   char tree[kPathBytes];
   Mark mark;
@@ -174,6 +182,24 @@ void find(const Tier& tier, const char* key, Found* to);
 inline bool is_newer(const Found& found) {
   return found.there && found.mark.state != State::kCopy;
 }
+// Whether its bytes are among Control::used_bytes.
+inline bool is_counted(const Mark& mark) { return mark.closed || mark.state == State::kCopy; }
+// They are from now on; they are not.
+void count_bytes(const Tier& tier, uint64_t bytes);
+void uncount_bytes(const Tier& tier, uint64_t bytes);
+// While that, and the mark, are changed: who counts all files meanwhile does it once more.
+class CountChange {
+ public:
+  explicit CountChange(const Tier& tier) : control_(*tier.control) {
+    base::fetch_add(&control_.changes_begun, uint64_t{1});
+  }
+  ~CountChange() { base::fetch_add(&control_.changes_ended, uint64_t{1}); }
+  CountChange(const CountChange&) = delete;
+  CountChange& operator=(const CountChange&) = delete;
+
+ private:
+  Control& control_;
+};
 // Takes it off the tier.
 void drop(const Tier& tier, const Found& found);
 // Finishes or takes back what a process that was killed had begun with it.
@@ -220,8 +246,9 @@ class Lock {
 // Whether a daemon lives; take: becomes it (the lock lasts as long as *fd).
 bool has_daemon(const Tier& tier);
 bool become_daemon(const Tier& tier, int* fd);
-// Whoever has it open to write is about to close it, or to hand it on to another program.
-void note_closed(const Tier& tier, uint64_t inode, uint64_t generation);
+// Whoever has it open to write is about to close it, or to hand it on to another program, with so
+// many bytes.
+void note_closed(const Tier& tier, uint64_t inode, uint64_t generation, uint64_t bytes);
 void wake_daemon(const Tier& tier);  // a file was closed
 
 // How files begin that are being written beside their place.

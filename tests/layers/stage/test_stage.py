@@ -4,6 +4,7 @@ name what they see without it."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -237,6 +238,79 @@ def test_attributes_go_with_the_file(run, tmp_path, tier):
     wait_until(lambda: drained(tier))
     about = (tmp_path / "staged/out.dat").stat()
     assert about.st_mode & 0o777 == 0o751 and about.st_mtime == 77
+
+
+def test_attributes_that_a_file_got_at_its_place_stay_when_it_is_written_again(run, tmp_path, tier):
+    """The copy on the tier has those of before; a call by name changes the file at its place."""
+    place = tmp_path / "staged/out.dat"
+    run("sh", "-c", "umask 027; echo x > out.dat", drain="async").check_returncode()
+    wait_until(lambda: drained(tier))
+    run("chmod", "751", "out.dat").check_returncode()
+    if os.geteuid() == 0:
+        run("chown", "1234:4321", "out.dat").check_returncode()
+    before = place.stat()
+    run("sh", "-c", "echo y >> out.dat", drain="async").check_returncode()
+    wait_until(lambda: place.read_text() == "x\ny\n" and drained(tier))
+    after = place.stat()
+    assert after.st_ino != before.st_ino  # it was written anew
+    assert after.st_mode & 0o777 == 0o751
+    assert (after.st_uid, after.st_gid) == (before.st_uid, before.st_gid)
+
+
+def test_a_copy_may_be_read_by_whom_the_file_may_be(run, tmp_path, tier):
+    run("sh", "-c", "echo x > out.dat", drain="async").check_returncode()
+    wait_until(lambda: drained(tier))
+    (tmp_path / "staged/out.dat").chmod(0o200)  # by another node
+    shown = run("cat", "out.dat")
+    assert shown.returncode == (0 if os.geteuid() == 0 else 1)
+    assert Path(f"{tier}/tree{tmp_path}/staged/out.dat").stat().st_mode & 0o777 == 0o200
+
+
+def test_a_second_name_that_comes_while_the_file_is_written_stays_one_of_it(run, tmp_path, tier):
+    """link brings the file to its place and links it there; another process may open it between."""
+    where = tmp_path / "staged"
+    run("sh", "-c", "echo 'what was there before' > a.dat", drain="async").check_returncode()
+    wait_until(lambda: drained(tier))
+    script = ("import os, subprocess\nwith open('a.dat', 'w') as file:\n    file.write('after')\n"
+              "    file.flush()\n    subprocess.run(['ln', 'a.dat', 'other'], check=True,\n"
+              "        env={'PATH': os.environ['PATH']})  # the kernel's part of it\n")
+    run(sys.executable, "-c", script, drain="async").check_returncode()
+    wait_until(lambda: (where / "a.dat").read_text() == "after")
+    assert (where / "other").samefile(where / "a.dat")
+    wait_until(lambda: tier_files(tier, where) == {})  # no copy of a file with two names
+    assert sorted(one.name for one in where.iterdir()) == ["a.dat", "other"]
+
+
+COUNTED = r"""
+import struct
+def used():
+    with open("{tier}/control", "rb") as control:
+        return struct.unpack_from("Q", control.read(48), 40)[0]
+def put(name, size):
+    with open(name, "wb") as file:
+        file.write(bytes(size))
+"""
+
+
+def test_bytes_of_a_tier_are_counted_when_files_are_closed(run, tier):
+    """While the daemon counts them anew, which it does all the time when a tier is nearly full."""
+    script = COUNTED.format(tier=tier) + r"""
+import time
+put("large.dat", 9_000_000)
+time.sleep(0.3)  # the daemon begins
+for i in range(500):
+    put("%d.dat" % i, 1000)
+    assert used() == 9_000_000 + 1000 * (i + 1), (i, used())
+file = open("0.dat", "ab")
+file.write(bytes(1000))
+file.flush()
+time.sleep(0.3)
+assert used() == 9_499_000, used()  # it is counted when it is closed
+file.close()
+assert used() == 9_501_000, used()
+"""
+    done = run(sys.executable, "-c", script, drain="never", stack=":capacity=10000000")
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_what_exists_and_is_changed_in_place_is_left_there(run, tmp_path, tier):

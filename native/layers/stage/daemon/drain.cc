@@ -21,6 +21,7 @@ constexpr unsigned kThreads = 4;
 constexpr int kMostFailures = 5;  // then it is left to `weir stage recover`
 constexpr milliseconds kLook{50};  // at files that are being written
 constexpr milliseconds kCount{5000};
+constexpr int kMostRecounts = 20;  // then the count may miss a file that was just closed
 // While programs close files one after the other, what is done in their directories would keep them
 // waiting: the kernel lets one at a time change a directory.
 constexpr milliseconds kQuiet{100}, kPatience{5000};
@@ -194,24 +195,54 @@ void Drain::finished(uint64_t inode, Result result) {
   at->second.next = Clock::now() + (failed ? kLook * (1 << 2 * at->second.failures) : kLook);
 }
 
-// Those that were not used for longest go first, until a fifth is free.
-void Drain::make_room() {
-  std::vector<Staged> files = files_on(tier_);
-  uint64_t used = 0;
-  for (const Staged& file : files) used += file.bytes;
-  base::store(&tier_.control->used_bytes, used);
+// What counts of a file: one that is open to be written does when it is closed. One whose writer
+// was killed counts, too.
+uint64_t Drain::counted_bytes(const Staged& file) const {
+  if (file.closed || file.state == State::kCopy) return file.bytes;
+  const auto found = std::make_unique<Found>();
+  if (!has(tier_, file.key.c_str(), file.inode, found.get())) return 0;
+  const Descriptor open(base::open_at(AT_FDCWD, found->tree, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  return open.error() == 0 && is_idle(open.get()) ? found->bytes : 0;
+}
+
+// False: a file was opened or closed meanwhile, and they have to be counted once more. A program
+// that was killed in it never ends: then the count is taken as it is.
+bool Drain::count(std::vector<Staged>* files) {
+  Control& control = *tier_.control;
+  const uint64_t begun = base::load(&control.changes_begun);
+  const bool rested = base::load(&control.changes_ended) == begun;
+  uint64_t before = base::load(&control.used_bytes), used = 0;
+  *files = files_on(tier_);
+  for (const Staged& file : *files) used += counted_bytes(file);
+  const bool is_sure = rested && base::load(&control.changes_begun) == begun &&
+                       base::compare_exchange(&control.used_bytes, &before, used);
+  if (!is_sure && ++recounts_ < kMostRecounts) return false;
+  if (!is_sure) {
+    base::store(&control.changes_ended, base::load(&control.changes_begun));
+    base::store(&control.used_bytes, used);
+  }
+  recounts_ = 0;
+  return true;
+}
+
+// Those that were not used for longest go first, until a fifth is free. When it is due again.
+Clock::time_point Drain::make_room() {
+  std::vector<Staged> files;
+  const Clock::time_point due = Clock::now() + (count(&files) ? kCount : kLook);
+  const uint64_t used = base::load(&tier_.control->used_bytes);
   const uint64_t capacity = base::load(&tier_.control->capacity_bytes);
-  if (used < capacity / 10 * 9) return;
+  if (used < capacity / 10 * 9) return due;
   std::sort(files.begin(), files.end(),
             [](const Staged& a, const Staged& b) { return a.used_ns < b.used_ns; });
   const auto found = std::make_unique<Found>();
   for (const Staged& file : files) {
-    if (base::load(&tier_.control->used_bytes) <= capacity / 10 * 8) return;
+    if (base::load(&tier_.control->used_bytes) <= capacity / 10 * 8) break;
     if (file.state != State::kCopy) continue;
     const Lock lock(tier_, file.key.c_str());
     if (lock.held() && has(tier_, file.key.c_str(), file.inode, found.get()) && !is_newer(*found))
       drop(tier_, *found);
   }
+  return due;
 }
 
 void Drain::serve(milliseconds idle) {
@@ -232,8 +263,7 @@ void Drain::serve(milliseconds idle) {
     quiet_ = quiet;
     const bool full = used >= capacity / 10 * 9;
     if (Clock::now() < next_count_ && !full) continue;
-    make_room();
-    next_count_ = Clock::now() + kCount;
+    next_count_ = make_room();
   }
 }
 

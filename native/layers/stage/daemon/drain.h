@@ -69,12 +69,15 @@ class Drain {
   bool start_due(bool now, bool quiet);
   void work();
   void finished(uint64_t inode, Result result);
-  void make_room();
+  uint64_t counted_bytes(const Staged& file) const;
+  bool count(std::vector<Staged>* files);
+  Clock::time_point make_room();
 
   const Tier& tier_;
   Pace pace_;
   int events_ = -1;
   uint32_t changes_ = 0;
+  int recounts_ = 0;
   Clock::time_point next_count_, changed_;  // when programs closed a file last
   bool quiet_ = false;
   std::mutex lock_;  // of what follows
