@@ -18,7 +18,6 @@ namespace {
 constexpr uint64_t kStartNs = 3000 * kMillisecond;    // for a forwarder to begin
 constexpr uint64_t kCountedNs = 100 * kMillisecond;   // until who starts one has counted it
 constexpr uint64_t kPauseNs = 1000 * kMillisecond;    // between two of them
-constexpr uint64_t kAnswerNs = 1000 * kMillisecond;   // for it to take a descriptor
 constexpr uint64_t kStuckNs = 1000 * kMillisecond;    // without any request made: it is stopped
 constexpr uint64_t kLookAfterNs = 20 * kMillisecond;  // whether it still lives
 
@@ -49,6 +48,9 @@ void name_forwarder(const Cache& c, uint32_t file, char* to) {
 bool lives(const Service& v) {
   return is_ready(v) && base::load(&v.stuck) != base::load(&v.served) + 1;
 }
+
+// It has made no request while somebody waited; when it goes on, it takes this back.
+void note_stuck(Service& v, uint32_t served) { base::store(&v.stuck, served + 1); }
 
 void ring(Service& v) {
   base::fetch_add(&v.bell, 1u);
@@ -113,6 +115,29 @@ bool has(const Opening& o, const FileService& f, uint32_t needs) {
          (base::load(&f.held) & needs) == needs;
 }
 
+// Whether what is waited for still goes on.
+class Watch {
+ public:
+  explicit Watch(Service& v) : service_(v), served_(base::load(&v.served)), begun_(now_ns()) {}
+  bool goes_on() {
+    if (!node::beats(base::load(&service_.pulse))) return false;
+    const uint32_t served = base::load(&service_.served);
+    if (served != served_) {
+      served_ = served;
+      begun_ = now_ns();
+    }
+    if (now_ns() - begun_ < kStuckNs) return true;
+    note_stuck(service_, served);
+    return false;
+  }
+  uint32_t served() const { return served_; }
+
+ private:
+  Service& service_;
+  uint32_t served_;
+  uint64_t begun_;
+};
+
 // Gives the forwarder a copy of the descriptor and waits until it has it.
 bool give(Opening& o, Service& v, FileService& f, uint32_t needs) {
   // The forwarder has limits of its own, where a program has to get the error of its own.
@@ -126,9 +151,9 @@ bool give(Opening& o, Service& v, FileService& f, uint32_t needs) {
     const uint32_t answers = base::load(&f.answers);
     if (!tell_forwarder(*o.cache, o.file, writeback::kTellFile, o.file, *o.below.descriptor))
       return false;
-    const uint64_t begun = now_ns();
+    Watch watch(v);
     while (!has(o, f, needs) && base::load(&f.answers) == answers) {
-      if (!is_ready(v) || now_ns() - begun >= kAnswerNs) return false;
+      if (!is_ready(v) || !watch.goes_on()) return false;
       node::sleep_on(&f.answers, answers, kLookAfterNs);
     }
     if (has(o, f, needs)) return true;
@@ -153,29 +178,6 @@ void drop(Request& r) {
     if (base::compare_exchange(&r.state, &state, next)) return;
   }
 }
-
-// Whether what is waited for still goes on.
-class Watch {
- public:
-  explicit Watch(Service& v) : service_(v), served_(base::load(&v.served)), begun_(now_ns()) {}
-  bool goes_on() {
-    if (!node::beats(base::load(&service_.pulse))) return false;
-    const uint32_t served = base::load(&service_.served);
-    if (served != served_) {
-      served_ = served;
-      begun_ = now_ns();
-    }
-    if (now_ns() - begun_ < kStuckNs) return true;
-    base::store(&service_.stuck, served + 1);
-    return false;
-  }
-  uint32_t served() const { return served_; }
-
- private:
-  Service& service_;
-  uint32_t served_;
-  uint64_t begun_;
-};
 
 // Posts a request and waits until it has been answered. False: it was not.
 bool ask(Opening& o, RequestKind kind, uint64_t block, uint32_t wanted) {
@@ -222,6 +224,15 @@ bool tell_forwarder(const Cache& c, uint32_t file, uint32_t kind, uint32_t slot,
   name_forwarder(c, file, name);
   base::Writer(socket, sizeof socket).add("forward-").add(name);
   return writeback::send_message(socket, message, descriptor);
+}
+
+bool answers(const Cache& c, uint32_t file) {
+  return lives(c.forwarding->services[forwarder_of(c, file)]);
+}
+
+void note_no_answer(const Cache& c, uint32_t file) {
+  Service& v = c.forwarding->services[forwarder_of(c, file)];
+  note_stuck(v, base::load(&v.served));
 }
 
 bool forwarded(Opening& o) {
@@ -331,8 +342,8 @@ void leave_forwarder(Opening& o) {
   }
   o.enrolled = false;
   for (const uint64_t& word : f.users) last = last && base::load(&word) == 0;
-  if (last && base::load(&f.held) != 0 && node::beats(base::load(&service_of(o).pulse)))
-    ask(o, kReleaseFile, 0, 0);
+  // One that is stopped has been waited for, and closes what nobody uses when it goes on.
+  if (last && base::load(&f.held) != 0 && lives(service_of(o))) ask(o, kReleaseFile, 0, 0);
 }
 
 void forget_users() {

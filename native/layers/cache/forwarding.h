@@ -67,7 +67,7 @@ struct alignas(64) Service {
   node::Identity who;
   uint32_t bell;    // changes with everything that is handed over; futex
   uint32_t served;  // counts requests made; futex
-  uint32_t stuck;   // 1 + served when a rank waited in vain
+  uint32_t stuck;   // 1 + served when a rank waited in vain; 0: the forwarder went on since
   uint32_t starts, begun;  // processes started, and the last of these that has begun
   uint64_t started_ns;
   uint64_t slots[kMostSlots / 64];  // by bit: to be written
@@ -136,6 +136,9 @@ inline constexpr int kForwarderText = 56;
 
 // A message about an entry of the table of files, or about a row of opens, to its forwarder.
 bool tell_forwarder(const Cache& c, uint32_t file, uint32_t kind, uint32_t slot, int descriptor);
+// Whether the file's forwarder answers: it lives, and nobody has just waited for it in vain.
+bool answers(const Cache& c, uint32_t file);
+void note_no_answer(const Cache& c, uint32_t file);  // this rank has
 // Whether a forwarding process serves the file; started, and given the file's descriptor, at need.
 // A few loads when it does.
 bool forwarded(Opening& o);

@@ -46,12 +46,14 @@ OpenRow* free_row(Forwarding& f) {
 
 bool is_valid(const OpenRow& r) { return r.epoch == node::names_epoch() && is_recent(r); }
 
-// Until the other rank's open is over.
-void wait_for(OpenRow& r, uint64_t key) {
+// Until the other rank's open is over. False: it is not for too long.
+bool wait_for(OpenRow& r, uint64_t key) {
   const uint64_t begun = now_ns();
-  while (base::load(&r.key) == key && is_under_way(r) && now_ns() - begun < kOpenWaitNs) {
+  while (base::load(&r.key) == key && is_under_way(r)) {
+    if (now_ns() - begun >= kOpenWaitNs) return false;
     node::sleep_on(&r.state, base::load(&r.state), kLookAfterNs);
   }
+  return true;
 }
 
 int raised(int fd) {
@@ -60,8 +62,8 @@ int raised(int fd) {
   return base::failed(high) ? -1 : static_cast<int>(high);
 }
 
-// The copy that the forwarder sends; -1: none came.
-int receive_copy(int socket, int flags) {
+// The copy that the forwarder sends; -1: it has none. Not *answered: it said nothing.
+int receive_copy(int socket, int flags, bool* answered) {
   timeval patience{0, static_cast<suseconds_t>(kAnswerNs / 1000)};
   base::system_call(SYS_setsockopt, socket, SOL_SOCKET, SO_RCVTIMEO,
                     reinterpret_cast<long>(&patience), sizeof patience);
@@ -75,6 +77,7 @@ int receive_copy(int socket, int flags) {
   header.msg_controllen = sizeof control;
   const long got =
       base::system_call(SYS_recvmsg, socket, reinterpret_cast<long>(&header), MSG_CMSG_CLOEXEC);
+  *answered = got == 1;
   const cmsghdr* const c = got == 1 ? CMSG_FIRSTHDR(&header) : nullptr;
   if (c == nullptr || c->cmsg_type != SCM_RIGHTS) return -1;
   int fd = -1;
@@ -105,7 +108,9 @@ int borrow(const SharedOpen& s, const OpenRow& r, int flags) {
                      tell_forwarder(*s.cache, r.file, kTellBorrow,
                                     static_cast<uint32_t>(&r - shared(s).opens), other);
   if (other >= 0) base::close_fd(other);
-  const int fd = asked ? receive_copy(mine, flags) : -1;
+  bool answered = true;
+  const int fd = asked ? receive_copy(mine, flags, &answered) : -1;
+  if (!answered) note_no_answer(*s.cache, r.file);
   if (mine >= 0) base::close_fd(mine);
   if (fd < 0 || is_right(e, fd, flags)) return fd;
   base::close_fd(fd);
@@ -158,11 +163,13 @@ int begin_open(SharedOpen& to, Cache* cache, uint64_t key, int flags) {
     OpenRow* r = nullptr;
     const Found found = look_for(to, round != 0, &r);
     if (found == Found::kOpenIt) return -1;
-    if (found == Found::kAwaited) wait_for(*r, key);
-    const bool is_given = base::load(&r->key) == key && base::load(&r->state) == kOpenGiven;
+    const bool is_over = found == Found::kThere || wait_for(*r, key);
+    const bool is_given = base::load(&r->key) == key &&
+                          base::load(&r->state) == kOpenGiven && answers(*cache, r->file);
     const int fd = is_given ? borrow(to, *r, flags) : -1;
     base::fetch_add(&r->waiting, ~0u);
     if (fd >= 0) return fd;
+    if (!is_over) return -1;  // not once more
   }
   return -1;
 }

@@ -117,8 +117,14 @@ class Play:
         return accepted
 
 
-@pytest.mark.parametrize("stack", ["forward:65536:8", "forward:65536:8:ranks=2"])
-def test_nothing_accepted_is_lost(cc, preload, weir, testfs, tmp_path, stack):
+# What a launcher of MPI tells its ranks: they share opens of one name.
+LAUNCHED = {"OMPI_COMM_WORLD_SIZE": str(RANKS), "OMPI_COMM_WORLD_LOCAL_SIZE": str(RANKS)}
+
+
+@pytest.mark.parametrize(("stack", "launcher"), [("forward:65536:8", {}),
+    ("forward:65536:8:ranks=2", {}), ("forward:65536:8", LAUNCHED)],
+    ids=["alone", "two forwarders", "shared opens"])
+def test_nothing_accepted_is_lost(cc, preload, weir, testfs, tmp_path, stack, launcher):
     seed = int(os.environ.get("WEIR_TEST_SEED", "0")) or random.randrange(1, 2**31)
     print(f"WEIR_TEST_SEED={seed}")
     chance, counted = random.Random(seed), collections.Counter()
@@ -126,7 +132,8 @@ def test_nothing_accepted_is_lost(cc, preload, weir, testfs, tmp_path, stack):
     fs, job = testfs("direct"), f"pytest-{uuid.uuid4().hex[:12]}"
     directory = Path(f"/dev/shm/weir.{os.geteuid()}.{job}/0")
     rules = f"weir-rules 1\nrule source=test:1 name=*.dat stack={stack}|system\n"
-    env = clean_environment({"LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job})
+    env = clean_environment({"LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job,
+        **launcher})
     try:
         for number in range(KILLS):
             name = f"k{number}.dat"
@@ -134,6 +141,7 @@ def test_nothing_accepted_is_lost(cc, preload, weir, testfs, tmp_path, stack):
             play.strike(counted)
             if directory.exists():
                 weir("drain", "--wait", "--job", job, timeout=60).ok()
+            counted["opens"] += fs.stats().file(name).opens
             file = fs.backing / name
             counted["bytes"] += play.check(file.read_bytes() if file.exists() else b"")
             counted["runs"] += 1
@@ -144,3 +152,5 @@ def test_nothing_accepted_is_lost(cc, preload, weir, testfs, tmp_path, stack):
           f"forwarding processes killed, {counted['stopped']} stopped; {counted['bytes']} bytes "
           "accepted, none lost")
     assert counted["bytes"] > 0
+    if launcher:
+        assert counted["opens"] < RANKS * counted["runs"]

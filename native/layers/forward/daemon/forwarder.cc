@@ -313,6 +313,7 @@ void Forwarder::serve() {
   auto last_look = Clock::now();
   for (;;) {
     const uint32_t seen = base::load(&service_.bell);
+    if (base::load_relaxed(&service_.stuck) != 0) base::store(&service_.stuck, 0u);
     if (work()) continue;
     __atomic_store_n(&service_.asleep, 1u, __ATOMIC_SEQ_CST);
     node::sleep_on(&service_.bell, seen, 100'000'000);
