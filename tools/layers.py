@@ -11,7 +11,7 @@ native/layers/<name>/layer.toml OUT gets:
     layers/kinds.def            all layers, for the preload library
     wire/layers.def             names of layers and statistics, for the reader
     layers.cmake                directories of layers
-    layers.json                 arguments, for the Python package
+    layers.json                 arguments and statistics, for the Python package
 
 What several layers share is declared in shared.toml of a directory that is no layer. In a list,
 `{ from = "chance" }` stands for all that it declares, with `names = ["op"]` for some of it.
@@ -316,7 +316,7 @@ def cmake_lists(layers: list[dict]) -> str:
 
 def package_table(layers: list[dict]) -> str:
     """For weir.rules.layers: all but what only C++ and the tests need."""
-    left_out = {"raw", "tests", "statistics", "static", "order"}
+    left_out = {"raw", "tests", "static", "order"}
     return (
         json.dumps(
             [{k: v for k, v in one.items() if k not in left_out} for one in layers],

@@ -25,3 +25,46 @@ def test_a_rank_that_reads_ahead_is_not_called_incomplete(weir, testfs, tmp_path
     assert reader["kernel_bytes_read"] > 1_500_000
     assert reader["seen_bytes_read"] > 1_300_000
     assert not reader["incomplete"]
+
+
+def test_the_first_page_says_why_the_file_with_most_io_was_bypassed(weir, testfs, tmp_path):
+    """dd copies its files onto the numbers of the standard streams, which write unseen."""
+    fs = testfs("direct")
+    (fs.backing / "in.dat").write_bytes(bytes(1 << 20))
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[[rule]]\nname = "*.dat"\nstack = "bufa:64KiB:4"\n')
+    command = ["dd", f"if={fs.path}/in.dat", f"of={fs.path}/out.dat", "bs=1k"]
+    weir("run", "--rules", rules, "--trace", tmp_path / "run", "--", *command, cwd=tmp_path).ok()
+    page = " ".join(weir("report", tmp_path / "run").ok().stdout.split())
+    assert "the file under layers with the most I/O time, was bypassed by all its layers: the " \
+           "program copied its descriptor onto a number that a stream of the C library may use" \
+           in page
+    tables = weir("report", tmp_path / "run", "--tables", "layers").ok().stdout
+    assert "bypassed: streams" in tables
+    assert (fs.backing / "out.dat").read_bytes() == bytes(1 << 20)
+
+
+def test_tables_of_layers_state_meanings_and_leave_out_what_no_table_has(weir, testfs, tmp_path):
+    fs = testfs("direct")
+    (fs.backing / "a.dat").write_bytes(bytes(1 << 20))
+    rules, program = tmp_path / "rules.toml", tmp_path / "reader.py"
+    rules.write_text('[[rule]]\nname = "*"\nstack = "bufa:64KiB:4"\n')
+    program.write_text(
+        "import os, sys\n"
+        "own = os.open('/dev/shm/vader_segment.%d' % os.getpid(), os.O_RDWR | os.O_CREAT)\n"
+        "os.unlink('/dev/shm/vader_segment.%d' % os.getpid())\n"
+        "os.pwrite(own, b'x' * 4096, 0)\n"
+        "fd = os.open(sys.argv[1], os.O_RDONLY)\n"
+        "for at in range(0, 1 << 20, 512): assert len(os.pread(fd, 512, at)) == 512\n"
+    )
+    weir("run", "--rules", rules, "--trace", tmp_path / "run", "--", "python3", program,
+        fs.path / "a.dat", cwd=tmp_path).ok()
+    tables = weir("report", tmp_path / "run", "--tables", "layers").ok().stdout
+    assert "bufa, hits: reads served from buffers" in tables
+    assert "file system: requests that the layers made of them" in " ".join(tables.split())
+    listed = json.loads(weir("report", tmp_path / "run", "--json").ok().stdout)["layers"]
+    assert [Path(one["file"]).name for one in listed if one["file"].startswith("/dev/shm")] == []
+    assert "a.dat" in {Path(one["file"]).name for one in listed}
+    assert not any(one["file"].startswith(("/usr", "/etc", "/lib")) for one in listed)
+    every = json.loads(weir("report", tmp_path / "run", "--json", "--all").ok().stdout)["layers"]
+    assert len(every) >= len(listed)

@@ -12,6 +12,7 @@ from weir.report.frame.build import Report, StepReport
 from weir.report.frame.excluded import excluded_of
 from weir.report.frame.figures import size
 from weir.report.layers.compute import layers_of
+from weir.report.layers.table import bypass_statement
 from weir.report.mpi_io.compute import mpi_files_of
 from weir.report.mpi_io.table import mpi_io_findings
 from weir.report.output.compute import output_of
@@ -54,6 +55,8 @@ def notes(report: Report) -> list[str]:
         for one in layers_of(report)
         if one.deferred_errors
     ]
+    if (bypassed := bypass_statement(report)) is not None:
+        found.append(bypassed)
     for step, waits in zip(report.steps, waits_of(report)):
         found += [f"step {step.name}: {sentence}" for sentence in _of_step(step, waits)]
     found += rule_findings(report)

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 
 from weir._native import LAYERS, library_path
@@ -74,7 +75,8 @@ class Kind:
     ``never_below``: layers that must not stand above it. ``only_below``: all that may stand below.
     ``transforms``: the bytes on disk are not the program's. ``one_opening``: two openings of a file
     do not see each other's writes. ``found_by_name``: calls on names, such as stat, are the layer's
-    too. ``sweep``: its stack in ``weir bench layers --sweep``.
+    too. ``sweep``: its stack in ``weir bench layers --sweep``. ``statistics``: what it counts of a
+    file, by name, each with its meaning.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Kind:
     one_opening: bool = False
     found_by_name: bool = False
     sweep: str | None = None
+    statistics: Mapping[str, str] = field(default_factory=dict)
 
     def option(self, name: str) -> Argument | None:
         return next((o for o in self.options if o.name == name), None)
@@ -152,6 +155,7 @@ def _kind(table: dict) -> Kind:
         table.get("one_opening", False),
         table.get("found_by_name", False),
         table.get("sweep"),
+        {one["name"]: one["help"] for one in table["statistics"]},
     )
 
 

@@ -87,6 +87,7 @@ enum class Reason : uint8_t {
   kTierFull = 17,       // stage: at the file's place, for lack of room on the tier
   kNoTier = 18,         // stage: the same, as the tier cannot be used
   kNoForwarder = 19,    // forward: no forwarding process: ranks make their requests themselves
+  kStreams = 20,        // a stream of the C library may have the number that it was copied onto
 };
 
 struct Kind {

@@ -16,6 +16,7 @@ namespace weir::stack {
 namespace {
 
 constexpr uint8_t kBypassed = 180;  // wire/ops.def: kBypassedLargeRequests - 1, and so on
+constexpr uint8_t kBypassedStreams = 180;  // there was no room behind the others
 constexpr uint8_t kStatistic = 200;
 
 void note(const File* f, const Layer* by, uint8_t op, int error, uint64_t size) {
@@ -105,7 +106,9 @@ const char* text_of(int error) {
 }  // namespace
 
 void note_bypass(const File* f, const Layer* by, Reason reason) {
-  note(f, by, static_cast<uint8_t>(kBypassed + static_cast<uint8_t>(reason)), 0, 0);
+  const bool is_streams = reason == Reason::kStreams;
+  const auto op = static_cast<uint8_t>(kBypassed + static_cast<uint8_t>(reason));
+  note(f, by, is_streams ? kBypassedStreams : op, 0, 0);
 }
 
 void note_statistics(const File* f) {

@@ -217,7 +217,7 @@ bool may_copy(int from, int to) {
   if (f == nullptr || (!f->holds && !f->in_memory) || from == to || !may_change() ||
       !may_have_stream(to))
     return true;
-  leave(f, Reason::kUnsupported);
+  leave(f, Reason::kStreams);
   return !f->transforms;
 }
 

@@ -136,9 +136,15 @@ class StepReport(_Summed):
 
     @cached_property
     def layered(self) -> Columns:
-        """What was seen and noted below the program's calls, of the chosen members."""
+        """What was seen and noted below the program's calls, of the chosen members, on files that
+        the tables have."""
         table = self.data.layered
-        return table.where(self.members[table.member]) if len(table) else table
+        if not len(table):
+            return table
+        kept = self.members[table.member]
+        if not self.choice.everything:
+            kept = kept & table.is_file & ~self.data.is_excluded(table)
+        return table.where(kept)
 
     @cached_property
     def seen(self) -> Columns:

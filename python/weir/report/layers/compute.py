@@ -20,7 +20,7 @@ from weir.trace.ops import EVENTS, NOTES, LayerKind, layer_kinds, ops
 
 _BYPASSED = "bypassed_"
 _SIZE = "fstat"
-_TOPMOST = "event"
+TOPMOST = "event"
 _FORWARDED = "forwarded"
 _STATISTIC = "statistic_"
 _UNKNOWN = LayerKind("(unknown layer)", {})
@@ -90,7 +90,7 @@ class LayeredFile:
     def went_past(self) -> bool:
         """Whether requests reached the file system that no event layer saw: the whole stack
         bypassed the file (its topmost layer is event then), or a forwarding process made them."""
-        return any(one.layer == _TOPMOST for one in self.bypassed) or any(
+        return any(one.layer == TOPMOST for one in self.bypassed) or any(
             one.name == _FORWARDED and one.value for one in self.figures)
 
     @property

@@ -6,26 +6,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from weir.analysis.names import shown
 from weir.report.frame.build import Report
 from weir.report.frame.declared import Field, Listing
+from weir.report.frame.figures import megabytes, seconds
 from weir.report.frame.kind import Options, TableKind
 from weir.report.frame.table import Table
-from weir.report.layers.compute import LayeredFile, Requests, layers_of
+from weir.report.layers.compute import TOPMOST, LayeredFile, Requests, layers_of
+from weir.rules.layers import kinds
 
 FILES = Listing(
     "layers",
     "files under layers: calls of the program beside requests below the layers",
     (
-        Field("requests", "int", "", "reads and writes of the program", "requests", "logical",
+        Field("requests", "int", "", "reads and writes of the program", "calls", "program",
               key=None),
-        Field("bytes", "int", "bytes", "of these", "MB", "logical", key=None),
-        Field("iowait_ns", "int", "ns", "in the program's own calls on the file", "IOWAIT",
-              "logical"),
+        Field("bytes", "int", "bytes", "of these", "MB", "program", key=None),
+        Field("iowait_ns", "int", "ns", "in the program's own calls on the file", "s", "program"),
         Field("system_requests", "int?", "",
               "requests that the lowest event layer of the stack saw; null: none stood below "
-              "another layer, or requests went past it", "requests", "system", key=None),
-        Field("system_bytes", "int?", "bytes", "of these", "MB", "system", key=None),
-        Field("fewer", "real?", "", "requests by system_requests", "fewer", "system",
+              "another layer, or requests went past it", "requests", "file system", key=None),
+        Field("system_bytes", "int?", "bytes", "of these", "MB", "file system", key=None),
+        Field("fewer", "real?", "", "requests by system_requests", "calls/request", "",
               "{:.1f}".format),
         Field("deferred_errors", "int", "", "failed writes of bytes that write() had accepted"),
         Field("lost_bytes", "int", "bytes", "of these"),
@@ -55,11 +57,20 @@ FIGURES = Listing(
     lambda report: _figures(layers_of(report)),
 )
 
-_WENT_PAST = (
-    "-: requests went past the layers (the file was bypassed, or a forwarding process made them) and "
-    "are not counted"
+_LEGEND = (
+    "program: its reads and writes; s: time in all its calls on the file, added up over ranks",
+    "file system: requests that the layers made of them; calls/request: calls of the program for "
+    "each of these",
 )
+_WENT_PAST = (
+    "-: not counted, because requests went past the layers (one bypassed the file, or a forwarding "
+    "process made them)"
+)
+_NOT_SEEN = "-: not counted, because no layer `event` stood below the others (`weir run --trace`)"
 _BYPASSED = "bypassed: from then on the layer passed requests of the file through unchanged"
+LEAST_NS = 500_000  # what takes less shows as 0
+_SYSTEM = "system"  # its reads and writes are the columns of the first table
+
 # Why a layer bypasses a file (Reason of native/layers/machinery/stack/layer.h), for people.
 REASONS = {
     "large_requests": "requests of half a buffer and more: the layer would only copy",
@@ -73,6 +84,8 @@ REASONS = {
     "conflict": "it is open a second time on the node, and one of both writes",
     "no_daemon": "no write-back daemon: bytes of a killed process would be lost",
     "no_memory": "no memory for buffers",
+    "streams": "the program copied its descriptor onto a number that a stream of the C library may "
+               "use (dup2 to 0, 1, 2), as dd does: what streams write is not seen",
     "unsupported": "an operation that layers do not handle (aio, io_uring, splice, O_APPEND by "
                    "several)",
     "random": "no order of requests that reading ahead could use",
@@ -120,19 +133,64 @@ def _figures(files: list[LayeredFile]) -> list[dict[str, Any]]:
 
 
 def _tables(report: Report, options: Options) -> Iterator[Table]:
-    files = layers_of(report)
+    every = layers_of(report)
+    files = every if options.top is not None else [one for one in every
+        if one.iowait_ns >= LEAST_NS or one.deferred_errors] or every
     if not files:
         return
     cwd, top = report.cwd, options.limit
     listed = files[:top]
-    yield FILES.table("Files under layers", FILES.rows(report), cwd=cwd, top=top,
-        remarks=[_WENT_PAST] * any(one.went_past for one in listed))
-    figures = _figures(files[:top])
+    past = any(one.went_past for one in listed)
+    unseen = any(one.system is None and not one.went_past for one in listed)
+    less = len(every) - len(files)
+    left_out = f"not listed: {less} with less than {LEAST_NS / 1e9} s; --top 0 lists all"
+    yield FILES.table("Files under layers", [_row(one) for one in files], cwd=cwd, top=top,
+        remarks=(*_LEGEND, *[_WENT_PAST] * past, *[_NOT_SEEN] * unseen, *[left_out] * bool(less)))
+    figures = [row for row in _figures(listed) if row["layer"] != _SYSTEM]
     if figures:
-        seen = dict.fromkeys(bypass.reason for one in files[:top] for bypass in one.bypassed)
-        remarks = [_BYPASSED] * bool(seen)
-        remarks += [f"bypassed: {reason}: {REASONS[reason]}" for reason in seen]
-        yield FIGURES.table("What layers counted", figures, cwd=cwd, remarks=remarks)
+        yield FIGURES.table("What layers counted", [_as_text(row) for row in figures], cwd=cwd,
+            remarks=_legend(listed))
+
+
+def _as_text(row: dict[str, Any]) -> dict[str, Any]:
+    """Its value in the unit that tables have; the topmost layer stands for the stack."""
+    if row["layer"] == TOPMOST and row["unit"] == "times":
+        row = row | {"layer": "all"}
+    texts = {"ns": lambda value: (seconds(value), "s"),
+        "bytes": lambda value: (f"{megabytes(value):.3f}", "MB")}
+    if row["unit"] not in texts or row["layer"] is None:  # lost bytes are counted to the last
+        return row
+    return row | dict(zip(("value", "unit"), texts[row["unit"]](row["value"])))
+
+
+def _legend(files: list[LayeredFile]) -> Iterator[str]:
+    """What the figures and reasons of these files mean."""
+    counted = dict.fromkeys((f.layer, f.name) for one in files for f in one.figures
+        if f.value and f.layer != _SYSTEM)
+    for layer, name in counted:
+        if meaning := (kinds()[layer].statistics.get(name) if layer in kinds() else None):
+            yield f"{layer}, {name}: {meaning}"
+    reasons = dict.fromkeys(bypass.reason for one in files for bypass in one.bypassed)
+    if reasons:
+        yield _BYPASSED
+    for reason in reasons:
+        yield f"bypassed: {reason}: {REASONS[reason]}"
+
+
+def bypass_statement(report: Report) -> str | None:
+    """Of the file under layers with the most time, where they bypassed it."""
+    most = next(iter(layers_of(report)), None)
+    if most is None or not most.iowait_ns or not most.bypassed:
+        return None
+    who = {one.layer: one.reason for one in most.bypassed}
+    said = "; ".join(
+        f"{'all its layers' if layer == TOPMOST else f'layer {layer}'}: {REASONS[reason]}"
+        for layer, reason in who.items()
+    )
+    return (
+        f"{shown(most.file, report.cwd)}, the file under layers with the most I/O time, was "
+        f"bypassed by {said} (--tables layers)"
+    )
 
 
 LAYERS = TableKind(
