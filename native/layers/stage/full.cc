@@ -8,6 +8,8 @@
 #include <sys/uio.h>
 
 #include "base/atomic.h"
+#include "base/clock.h"
+#include "base/futex.h"
 #include "layers/machinery/stack/file.h"
 #include "layers/machinery/stack/mapped.h"
 #include "layers/machinery/stack/replace.h"
@@ -24,7 +26,10 @@ using tiers::Mapped;
 using tiers::Tier;
 
 constexpr uint32_t kMoving = 1u << 31;
-constexpr int kYields = 20'000;    // for a thread that a signal handler of this one has interrupted
+// For other threads to come out of their calls. One that a signal handler of this thread has
+// interrupted does not.
+constexpr uint64_t kPatienceNs = 1'000'000'000, kStepNs = 1'000'000;
+constexpr int kYields = 1000;
 constexpr uint64_t kLeast = 64 << 10;  // free bytes beside those of a write
 constexpr uint64_t kCopied = 1 << 20;  // free bytes for a copy within the kernel
 constexpr int kPieces = 1024;      // IOV_MAX
@@ -47,29 +52,30 @@ class Within {
   uint32_t* at_;
 };
 
-// No thread is in such a call for the lifetime of the object.
+// No thread is in such a call for the lifetime of the object. Another that moves the file, which no
+// handler interrupts, is waited for until it has.
 class Alone {
  public:
   explicit Alone(State& s) : at_(&s.within) {
-    int turns = 0;
-    for (; turns < kYields && !taken_; ++turns) {
+    for (;;) {
       uint32_t is = base::load(at_);
-      if ((is & kMoving) != 0) base::yield();
-      else taken_ = base::compare_exchange(at_, &is, is | kMoving);
+      if ((is & kMoving) != 0) base::futex_wait(at_, is, kStepNs);
+      else if (base::compare_exchange(at_, &is, is | kMoving)) break;
     }
-    for (; turns < kYields && taken_ && base::load(at_) != kMoving; ++turns) base::yield();
+    const uint64_t begun = base::now_ns();
+    for (int turns = 0; !is() && base::now_ns() - begun < kPatienceNs; ++turns) {
+      if (turns < kYields) base::yield();
+      else base::futex_wait(at_, base::load(at_), kStepNs);
+    }
   }
-  ~Alone() {
-    if (taken_) __atomic_fetch_and(at_, ~kMoving, __ATOMIC_ACQ_REL);
-  }
+  ~Alone() { __atomic_fetch_and(at_, ~kMoving, __ATOMIC_ACQ_REL); }
   Alone(const Alone&) = delete;
   Alone& operator=(const Alone&) = delete;
-  bool is() const { return taken_ && base::load(at_) == kMoving; }
+  bool is() const { return base::load(at_) == kMoving; }
 
  private:
   base::SignalsBlocked blocked_;
   uint32_t* at_;
-  bool taken_ = false;
 };
 
 struct Users {
