@@ -4,6 +4,7 @@ disk and equal to its source: its size and its CRC-32 are compared with those of
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 import threading
@@ -11,11 +12,12 @@ import time
 import zlib
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from weir._errors import InputError, NotThere, StorageError
-from weir._files import complete_file
+from weir._files import OWNER_ALONE, complete_file
 
 CHUNK_BYTES = 4 << 20
 COPIES_AT_ONCE = 4
@@ -117,11 +119,10 @@ def copy_all(copies: list[Copy], title: str, show: Callable[[str], None],
     have ended. check: called now and then; what it raises ends the copying."""
     progress = Progress(title, _files_in(copies), size_of(copies), show, check)
     try:
-        for one in copies:
-            if stat.S_ISDIR(one.about.st_mode):
-                one.destination.mkdir(parents=True, exist_ok=True)
+        for directory in _directories_of(copies):
+            directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise _cannot_write(one.destination, error) from error
+        raise _cannot_write(directory, error) from error
     with ThreadPoolExecutor(COPIES_AT_ONCE) as pool:
         running = [pool.submit(_copy_one, one, progress) for one in copies
             if not stat.S_ISDIR(one.about.st_mode)]
@@ -134,6 +135,13 @@ def copy_all(copies: list[Copy], title: str, show: Callable[[str], None],
     return size_of(copies)
 
 
+def _directories_of(copies: list[Copy]) -> list[Path]:
+    """Each that is copied, or that something is copied into, once."""
+    return list(dict.fromkeys(
+        one.destination if stat.S_ISDIR(one.about.st_mode) else one.destination.parent
+        for one in copies))
+
+
 def _cannot_write(path: Path, error: OSError) -> StorageError:
     return StorageError(f"{path}: cannot be written: {error.strerror}")
 
@@ -141,7 +149,6 @@ def _cannot_write(path: Path, error: OSError) -> StorageError:
 def _copy_one(one: Copy, progress: Progress) -> None:
     progress.check()
     try:
-        one.destination.parent.mkdir(parents=True, exist_ok=True)
         if stat.S_ISLNK(one.about.st_mode):
             _copy_link(one)
         else:
@@ -173,8 +180,7 @@ def _copy_file(one: Copy, progress: Progress) -> None:
         raise InputError(f"{one.source}: cannot be read: {error.strerror}") from error
     if one.destination.is_dir():
         raise StorageError(f"{one.destination}: is a directory: name the file")
-    permissions = one.about.st_mode & PERMISSIONS
-    with source, complete_file(one.destination, permissions, sync=True) as out:
+    with source, complete_file(one.destination, OWNER_ALONE) as out:
         size = checksum = 0
         while part := source.read(CHUNK_BYTES):
             out.write(part)
@@ -184,8 +190,10 @@ def _copy_file(one: Copy, progress: Progress) -> None:
             progress.add(bytes=len(part))
         out.flush()
         _check_unchanged(one, os.fstat(source.fileno()), size)
-        _check_written(one, out.fileno(), size, checksum)
+        # All of it comes to the disk by one fsync.
+        os.fchmod(out.fileno(), one.about.st_mode & PERMISSIONS)
         os.utime(out.fileno(), ns=(one.about.st_atime_ns, one.about.st_mtime_ns))
+        _check_written(one, out.fileno(), size, checksum)
 
 
 def _check_unchanged(one: Copy, now: os.stat_result, size: int) -> None:
@@ -195,13 +203,16 @@ def _check_unchanged(one: Copy, now: os.stat_result, size: int) -> None:
 
 
 def _check_written(one: Copy, fd: int, size: int, checksum: int) -> None:
-    """What was written is read back from the file system."""
+    """What was written is read back from the file system; its time of access stays."""
     os.fsync(fd)
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    with suppress(OSError):
+        fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) | os.O_NOATIME)
     found = at = 0
-    while part := os.pread(fd, CHUNK_BYTES, at):
+    while at < size and (part := os.pread(fd, CHUNK_BYTES, at)):
         found = zlib.crc32(part, found)
         at += len(part)
+    at = os.fstat(fd).st_size if at == size else at
     if (at, found) != (size, checksum):
         raise StorageError(
             f"{one.destination}: {at} bytes with CRC-32 {found:08x} instead of {size} bytes with "
