@@ -22,6 +22,8 @@ import typer
 from weir.capture._environment import VARIABLES
 from weir.cli._app import app
 from weir.query.schema import DECLARED, TABLES
+from weir.advise.advise import LEAST, SHARE
+from weir.advise.findings.registry import FINDINGS as ADVICE
 from weir.report.findings.registry import FINDINGS
 from weir.report.frame.declared import Field
 from weir.rules.layers import ERRNOS, Argument, Kind, kinds
@@ -365,11 +367,31 @@ def findings() -> str:
     return "".join(parts)
 
 
+def advice() -> str:
+    common = [SHARE, LEAST]
+    rows = [[one.meaning, f"{one.value:g}", one.reason] for one in common]
+    heads = ["what is compared", "limit", "why"]
+    parts = [
+        "# What weir advise looks for\n\n",
+        made_from("python/weir/advise/findings"),
+        "\n[What costs, and what cures it](../guide/advise.md) shows how to read the answers. Each "
+        "finding is one module; all\nare left out that are worth less than this:\n\n",
+        table(heads, rows),
+    ]
+    for one in ADVICE:
+        cure = f"Cure: layer `{one.cure}`." if one.cure else "Cure: a change of the model."
+        parts.append(f"\n## {one.name}\n\n{one.asks} It shrinks: {one.shrinks}. {cure} "
+                     f"[More](../{one.page}).\n\n")
+        rows = [[limit.meaning, f"{limit.value:g}", limit.reason] for limit in one.limits]
+        parts.append(table(heads, rows))
+    return "".join(parts)
+
+
 WIDTH = 100
 PAGES: dict[str, Callable[[], str]] = {
     "commands.md": commands, "environment.md": environment, "findings.md": findings,
     "layers.md": layers, "query.md": query, "operations.md": operations, "seen.md": functions,
-    "formats.md": formats,
+    "formats.md": formats, "advice.md": advice,
 }
 
 

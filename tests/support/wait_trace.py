@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from weir.trace._synthetic import TraceWriter, event, mark, mpi
+from weir.trace._synthetic import UNKNOWN_OFFSET, TraceWriter, event, mark, mpi
 from weir.trace.ops import ROOT, mpi_routines
 
 BEGIN = 1_000_000  # ns between the making of the trace file and the start of all ranks
@@ -47,8 +47,12 @@ class WaitTrace:
     def compute(self, rank: int, ns: int) -> None:
         self.now[rank] += ns
 
-    def io(self, rank: int, ns: int, file: str = "/scratch/out", op: str = "write") -> None:
-        self._keep(rank, file, lambda at, name: event(op, at, ns, file=name, size=ns), ns)
+    def io(self, rank: int, ns: int, file: str = "/scratch/out", op: str = "write",
+            size: int | None = None, offset: int = UNKNOWN_OFFSET) -> None:
+        """size: bytes; without it as many as ns."""
+        moved = ns if size is None else size
+        self._keep(rank, file, lambda at, name: event(op, at, ns, file=name, size=moved,
+            offset=offset), ns)
 
     def io_beside(self, rank: int, ns: int, file: str = "/scratch/out") -> int:
         """A second thread writes, from now on; returns when it has done so."""

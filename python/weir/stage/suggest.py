@@ -24,15 +24,19 @@ _WHY = {
 
 @dataclass(frozen=True)
 class Suggestion:
-    """One rule. path: a pattern of rules; others: files of another role that it would match, for
-    which it cannot be used."""
+    """One rule. path: a pattern of rules; paths: the files that it is for; others: files of another
+    role that it would match, for which it cannot be used."""
 
     role: str
     path: str
-    files: int
+    paths: tuple[str, ...]
     bytes_written: int
     bytes_read: int
     others: tuple[str, ...]
+
+    @property
+    def files(self) -> int:
+        return len(self.paths)
 
 
 def suggestions(files: Sequence[FileFlow], cwd: str) -> list[Suggestion]:
@@ -45,12 +49,13 @@ def suggestions(files: Sequence[FileFlow], cwd: str) -> list[Suggestion]:
         role = files[pattern.members[0]].role
         if role not in _DRAIN or not _written(files, pattern.members):
             continue
-        path = _as_rule(pattern.text, [paths[i] for i in pattern.members])
+        path = rule_pattern(pattern.text, [paths[i] for i in pattern.members])
         members = set(pattern.members)
         others = tuple(sorted(paths[i] for i in range(len(files)) if i not in members
             and kinds[i] != kinds[pattern.members[0]] and fnmatchcase(paths[i], path)))
         uses = [use for i in members for use in files[i].uses if use is not None]
-        made.append(Suggestion(role, path, len(members), sum(u.bytes_written for u in uses),
+        made.append(Suggestion(role, path, tuple(paths[i] for i in pattern.members),
+            sum(u.bytes_written for u in uses),
             sum(u.bytes_read for u in uses), others))
     return sorted(made, key=lambda one: -one.bytes_written - one.bytes_read)
 
@@ -64,7 +69,7 @@ def _written(files: Sequence[FileFlow], members: Iterable[int]) -> bool:
     return any(use.bytes_written for i in members for use in files[i].uses if use is not None)
 
 
-def _as_rule(text: str, paths: Sequence[str]) -> str:
+def rule_pattern(text: str, paths: Sequence[str]) -> str:
     """The pattern in the words of rules; one path as it is."""
     if len(paths) == 1:
         return re.sub(r"([*?\[\]\\])", r"[\1]", paths[0])

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All that was found in a run, ranked; which rules follow from it; and where the rest of its I/O
+time is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from weir.advise.frame.facts import Facts
+from weir.advise.frame.finding import Advice, Rule
+from weir.advise.findings.harmful_layer import HARMFUL_LAYER
+from weir.advise.findings.registry import FINDINGS
+from weir.advise.frame.saving import NOTHING, Range
+from weir.report.files.groups import FileGroup, file_groups
+from weir.report.findings.finding import Limit
+
+SHARE = Limit("what a cure saves over the wall time of the run", 0.02,
+    "measured: repetitions of a run differ by 1 to 2 % on an idle node (docs/guide/nersc.md)")
+LEAST = Limit("the same in s", 0.02, "chosen: nobody waits for less")
+MOST_REST = 5  # groups of files
+ALWAYS = (HARMFUL_LAYER.name,)  # a rule that does nothing is worth a word
+
+
+@dataclass(frozen=True)
+class Rest:
+    """Files whose I/O no finding is about. critical_s: None where it is not known."""
+
+    group: FileGroup
+    critical_s: float | None
+
+    @property
+    def io_s(self) -> float:
+        return self.group.ns / 1e9
+
+
+@dataclass(frozen=True)
+class Report:
+    """advices: those worth most first; rest: I/O time that they do not explain, likewise."""
+
+    facts: Facts
+    advices: tuple[Advice, ...]
+    rest: tuple[Rest, ...]
+
+    @cached_property
+    def rules(self) -> tuple[Advice, ...]:
+        """Those whose rules are used, in the order of a file of rules: the first that matches a
+        file decides. Of two for one file the one that is worth more."""
+        taken: set[str] = set()
+        chosen = []
+        for one in self.advices:
+            if one.rule is None or one.rule.unusable or taken >= set(one.paths):
+                continue
+            taken |= set(one.paths)
+            chosen.append(one)
+        return tuple(sorted(chosen, key=lambda one: one.rule.path.count("*")))  # narrow ones first
+
+    @property
+    def expected(self) -> Range:
+        """Seconds of the run that all rules together save; of I/O where critical time is not
+        known. Never more than all I/O that delays the run."""
+        whole = NOTHING
+        for one in self.rules:
+            whole += one.saving.critical or one.saving.active or one.saving.io
+        return Range(min(whole.low, self.facts.wall_s), min(whole.high, self.facts.wall_s))
+
+
+def is_worth_it(facts: Facts, one: Advice) -> bool:
+    return (one.finding in ALWAYS
+        or one.saving.worth >= max(SHARE.value * facts.wall_s, LEAST.value))
+
+
+def advise(facts: Facts) -> Report:
+    """Everything that is worth a line."""
+    every = [one for finding in FINDINGS for one in finding.find(facts)]
+    found = sorted((one for one in every if is_worth_it(facts, one)),
+        key=lambda one: -one.saving.worth)
+    return Report(facts, tuple(found), tuple(_rest(facts, found)))
+
+
+def _rest(facts: Facts, found: Sequence[Advice]) -> list[Rest]:
+    explained = {path for one in found for path in one.paths}
+    made = []
+    for group in file_groups(facts.report):
+        if explained & set(group.members):
+            continue
+        costs = [facts.files[path].critical_ns for path in group.members if path in facts.files]
+        critical = None if None in costs else sum(filter(None, costs)) / 1e9
+        rest = Rest(group, critical)
+        cost = rest.io_s if critical is None else critical
+        if cost >= max(SHARE.value * facts.wall_s, LEAST.value):
+            made.append(rest)
+    return sorted(made, key=lambda one: -(one.critical_s or one.io_s))[:MOST_REST]
+
+
+def rule_of(one: Advice) -> Rule:
+    assert one.rule is not None
+    return one.rule

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All findings with a cure. Of two that are worth the same, the first one comes first."""
+
+from __future__ import annotations
+
+from weir.advise.frame.finding import Finding
+from weir.advise.findings.carried import CARRIED_FILES
+from weir.advise.findings.definitions import DEFINITIONS
+from weir.advise.findings.frequent_fsync import FREQUENT_FSYNC
+from weir.advise.findings.harmful_layer import HARMFUL_LAYER
+from weir.advise.findings.independent_mpi_io import INDEPENDENT_MPI_IO
+from weir.advise.findings.interleaved_writes import INTERLEAVED_WRITES
+from weir.advise.findings.many_files import MANY_FILES
+from weir.advise.findings.read_again import READ_AGAIN
+from weir.advise.findings.reopened import REOPENED
+from weir.advise.findings.same_bytes import SAME_BYTES
+from weir.advise.findings.serial_io import SERIAL_IO
+from weir.advise.findings.small_requests import SMALL_REQUESTS
+from weir.advise.findings.unaligned import UNALIGNED
+from weir.advise.findings.uneven_io import UNEVEN_IO
+from weir.advise.findings.waited_output import WAITED_OUTPUT
+from weir.advise.findings.written_again import WRITTEN_AGAIN
+
+FINDINGS: tuple[Finding, ...] = (
+    HARMFUL_LAYER,
+    SAME_BYTES,
+    READ_AGAIN,
+    SMALL_REQUESTS,
+    INTERLEAVED_WRITES,
+    INDEPENDENT_MPI_IO,
+    WRITTEN_AGAIN,
+    MANY_FILES,
+    REOPENED,
+    CARRIED_FILES,
+    WAITED_OUTPUT,
+    FREQUENT_FSYNC,
+    SERIAL_IO,
+    UNEVEN_IO,
+    UNALIGNED,
+    DEFINITIONS,
+)
+BY_NAME = {one.name: one for one in FINDINGS}

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What findings are functions of: each file of a run with its reads, writes, other calls and their
+cost, out of the tables of `weir report`, and what is known of its file system."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from weir.advise.frame.saving import NOTHING, Range, Saving
+from weir.analysis.names import shown
+from weir.report.file_systems.compute import Mount, mount_in
+from weir.report.files.compute import FileTotals, files_of
+from weir.report.frame.build import Report
+from weir.report.layers.compute import layers_of
+from weir.report.patterns.compute import WAYS, patterns_of
+from weir.report.sentences import critical_by_file
+from weir.report.waits.last_files import waits_of
+from weir.report.wall.compute import wall_time_of
+from weir.trace.ops import ops
+
+_FIGURES = ("calls", "bytes", "ns", "adjacent", "first", "strided", "random", "unknown", "again",
+    "switches", "off_block", "off_stripe", "interleaved")  # fmt: skip
+_SEEKS = ("lseek", "fseek", "rewind")
+# Where ranks of a node share the kernel's cache: layers that share blocks bypass these.
+LOCAL = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "tmpfs", "ramfs", "overlay", "f2fs",
+    "hugetlbfs", "squashfs")  # fmt: skip
+
+
+@dataclass
+class Way:
+    """Reads or writes of a file, all ranks and steps together; figures as in the table
+    `access_patterns`. ranks: the most in a step; first_byte, last_byte: the range that moved."""
+
+    calls: int = 0
+    bytes: int = 0
+    ns: int = 0
+    adjacent: int = 0
+    first: int = 0
+    strided: int = 0
+    random: int = 0
+    unknown: int = 0
+    again: int = 0
+    switches: int = 0
+    off_block: int = 0
+    off_stripe: int = 0
+    interleaved: int = 0
+    ranks: int = 0
+    begin: int = 2**62
+    end: int = 0
+    stripe: int = 0
+    slowest_ns: int = 0
+    steps: int = 0
+
+    @property
+    def seconds(self) -> float:
+        return self.ns / 1e9
+
+    @property
+    def span(self) -> int:
+        """Bytes of the file between the first and the last one that moved."""
+        return max(0, self.end - self.begin)
+
+    @property
+    def mean_bytes(self) -> float:
+        return self.bytes / self.calls if self.calls else 0.0
+
+    @property
+    def call_s(self) -> float:
+        return self.ns / 1e9 / self.calls if self.calls else 0.0
+
+
+
+@dataclass
+class File:
+    """One file under its last name. ops: calls, bytes, ns by operation; critical_ns: what of its
+    I/O delays the run, None where that is not known."""
+
+    path: str
+    read: Way = field(default_factory=Way)
+    write: Way = field(default_factory=Way)
+    totals: FileTotals | None = None
+    critical_ns: float | None = None
+
+    @property
+    def ns(self) -> int:
+        return self.totals.ns if self.totals is not None else self.read.ns + self.write.ns
+
+    def of(self, names: Sequence[str]) -> tuple[int, int]:
+        """Calls and ns of operations."""
+        every = self.totals.ops if self.totals is not None else ()
+        chosen = [one for one in every if one.op in names]
+        return sum(one.calls for one in chosen), sum(one.ns for one in chosen)
+
+    def in_order(self, way: Way) -> float:
+        """Share of calls that go on where the rank's last one ended, or at a distance that comes
+        again: what read-ahead finds. Calls at offsets that are not known are in order where hardly
+        any call moves the position."""
+        if not way.calls:
+            return 0.0
+        is_stream = 2 * self.of(_SEEKS)[0] <= way.calls
+        known = way.adjacent + way.first + way.strided
+        return (known + way.unknown * is_stream) / way.calls
+
+    def of_class(self, letters: str) -> tuple[int, int]:
+        """Calls and ns of the classes of operations, calls of the application's alone."""
+        every = self.totals.ops if self.totals is not None else ()
+        chosen = [one for one in every if _class(one.op) in letters]
+        return sum(one.calls - one.below for one in chosen), sum(one.ns for one in chosen)
+
+
+def _class(op: str) -> str:
+    return _CLASSES.get(op, "")
+
+
+_CLASSES = {one.name: one.op_class for one in ops().values()}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """rates: bytes/s of large requests of a mount where `weir probe` measured it, by its point and
+    direction. tier: the directory for the layer stage."""
+
+    report: Report
+    rates: dict[tuple[str, str], float] = field(default_factory=dict)
+    tier: str = "/dev/shm/weir-tier"
+
+    @property
+    def wall_s(self) -> float:
+        return self.report.wall_ns / 1e9
+
+    @cached_property
+    def files(self) -> dict[str, File]:
+        """By path, those that are traced at level detail at least."""
+        found = {one.file: File(one.file, totals=one) for one in files_of(self.report)}
+        for path, number, figures in _pattern_rows(self.report):
+            file = found.setdefault(path, File(path))
+            _add(file.read if number == 0 else file.write, figures)
+        critical = self._critical
+        for file in found.values():
+            file.critical_ns = None if critical is None else critical.get(file.path, 0.0)
+        return found
+
+    @cached_property
+    def bare(self) -> list[File]:
+        """Those that no layer has yet."""
+        layered = {one.file for one in layers_of(self.report)}
+        return [one for one in self.files.values() if one.path not in layered]
+
+    @cached_property
+    def _critical(self) -> dict[str, float] | None:
+        """By file: what its I/O delays the run by."""
+        if any(one is not None for one in waits_of(self.report)):
+            return {path: float(ns) for path, ns in critical_by_file(self.report).items()}
+        return self._serial
+
+    @cached_property
+    def _serial(self) -> dict[str, float] | None:
+        """The same of a run without MPI: its process that ends last, with the commands that it
+        started, is what one waits for."""
+        path_ns = whole_ns = 0
+        for step in self.report.steps:
+            wall = wall_time_of(step)
+            if wall is None:
+                return None
+            path_ns += int(wall.of_ranks.io_ns[int(wall.end_ns.argmax())])
+            whole_ns += step.all.ns
+        share = min(1.0, path_ns / whole_ns) if whole_ns else 0.0
+        return {one.file: one.ns * share for one in files_of(self.report)}
+
+    @cached_property
+    def ranks(self) -> int:
+        return max((step.rank_count for step in self.report.steps), default=1)
+
+    @cached_property
+    def nodes(self) -> int:
+        return max((len(step.data.files) for step in self.report.steps), default=1)
+
+    def mount(self, path: str) -> Mount:
+        return mount_in(self.report, path)
+
+    def is_local(self, path: str) -> bool:
+        return self.mount(path).kind in LOCAL
+
+    def rate(self, path: str, way: str) -> float | None:
+        return self.rates.get((self.mount(path).point, way))
+
+    def shown(self, path: str) -> str:
+        return shown(path, self.report.cwd)
+
+    def saving(self, parts: Sequence[tuple[File, Range]], requests: int) -> Saving:
+        """parts: files with the I/O seconds that are saved on each. Active and critical time go
+        with the I/O of the file."""
+        io, critical = NOTHING, NOTHING
+        for file, range_ in parts:
+            io += range_
+            critical += range_.times((file.critical_ns or 0.0) / file.ns if file.ns else 0.0)
+        is_known = self._critical is not None
+        active_ns, whole = self.report.active_ns, self.report.all.ns
+        active = io.times(min(1.0, active_ns / whole)) if active_ns and whole else None
+        return Saving(io, active, critical if is_known else None, max(0, requests))
+
+
+def _pattern_rows(report: Report) -> Iterator[tuple[str, int, dict[str, int]]]:
+    """Path, direction and figures of each row of the table of access patterns."""
+    rows = patterns_of(report)
+    keys = (*_FIGURES, "ranks", "begin", "end", "stripe", "slowest_ns")
+    name, way, *columns = rows.columns("name", "way", *keys)
+    names = report.names
+    for number, direction, *values in zip(*(one.tolist() for one in (name, way, *columns))):
+        yield names[number], direction, dict(zip(keys, values))
+
+
+def _add(into: Way, figures: dict[str, int]) -> None:
+    for key in _FIGURES:
+        setattr(into, key, getattr(into, key) + figures[key])
+    for key in ("ranks", "end", "stripe"):
+        setattr(into, key, max(getattr(into, key), figures[key]))
+    into.begin = min(into.begin, figures["begin"])
+    into.slowest_ns += figures["slowest_ns"]
+    into.steps += 1

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a finding with a cure is declared: once, in the module that looks for it
+(python/weir/advise/findings). docs/extending.md adds one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from weir.advise.frame.saving import Saving
+from weir.report.findings.finding import Limit
+
+if TYPE_CHECKING:
+    from weir.advise.frame.facts import Facts
+
+PARTS = ("I/O", "I/O wait", "imbalance")  # of the wall time, as the table `wall` calls them
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule for `weir run`. path: its pattern; stack: layers; caution: what changes for others,
+    empty where nothing does; unusable: why it stands commented out, empty where it is used."""
+
+    path: str
+    stack: str
+    caution: str = ""
+    unusable: str = ""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Something found. what: files or ranks, as a heading; paths: the files that it is about;
+    sentence: what costs; change: what to do in the model; rule: None where no layer cures it."""
+
+    finding: str
+    what: str
+    paths: tuple[str, ...]
+    sentence: str
+    saving: Saving
+    change: str
+    rule: Rule | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """name: in lists and rules. asks: the question that it answers, one sentence. shrinks: of PARTS
+    of the wall time. limits: all that it compares with. page: of the documentation, from docs/.
+    cure: the layer, empty where only the model can change. find: a function of the facts alone."""
+
+    name: str
+    asks: str
+    shrinks: str
+    limits: tuple[Limit, ...]
+    page: str
+    cure: str
+    find: Callable[[Facts], Iterable[Advice]]

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that one finding is about, by pattern, as rules name them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from weir.advise.frame.facts import Facts, File
+from weir.analysis.patterns import find_patterns
+from weir.stage.suggest import rule_pattern
+
+
+@dataclass(frozen=True)
+class Group:
+    """what: as tables show it; pattern: for a rule; others: paths that it would match as well."""
+
+    what: str
+    pattern: str
+    files: tuple[File, ...]
+    others: tuple[str, ...]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(one.path for one in self.files)
+
+
+def groups(facts: Facts, files: Sequence[File], alike: Collection[str] = ()) -> Iterator[Group]:
+    """In the order of the files. alike: paths that a rule may match although the finding is not
+    about them."""
+    paths = [one.path for one in files]
+    if not paths:
+        return
+    for pattern in find_patterns(paths, [0] * len(paths)):
+        members = [files[i] for i in pattern.members]
+        rule = rule_pattern(pattern.text, [one.path for one in members])
+        own = {*(one.path for one in members), *alike}
+        others = () if rule in own else tuple(sorted(
+            path for path in facts.files if path not in own and fnmatchcase(path, rule)))
+        yield Group(facts.shown(pattern.text), rule, tuple(members), others)
+
+
+def unusable(group: Group) -> str:
+    """Why its rule stands commented out: where it would change what other files are."""
+    if not group.others:
+        return ""
+    return f"the pattern would match files that are used otherwise, such as {group.others[0]}"

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a cure would save, as ranges of seconds, and the model of requests that they come from.
+
+A call of n bytes takes a fixed time and that of its bytes. What a layer leaves are fewer, larger
+requests; the range is between those that nobody waits for and those made one after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+# What is assumed of a file system that no probe measured; each bound of a range uses the one that
+# makes it wider.
+SLOWEST_BYTES_PER_S = 100e6  # of one stream: a shared parallel file system on a busy day
+MEMORY_BYTES_PER_S = 4e9  # copying what a layer holds; bench/layers measures 3 to 6 GB/s
+SLOW_MEMORY_BYTES_PER_S = 0.4e9  # the same on a node whose cores are all busy
+
+
+@dataclass(frozen=True)
+class Range:
+    """Seconds, the least and the most that is expected."""
+
+    low: float
+    high: float
+
+    @property
+    def middle(self) -> float:
+        return (self.low + self.high) / 2
+
+    def __add__(self, other: Range) -> Range:
+        return Range(self.low + other.low, self.high + other.high)
+
+    def times(self, factor: float) -> Range:
+        return Range(self.low * factor, self.high * factor)
+
+    def contains(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+
+NOTHING = Range(0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Saving:
+    """Seconds. io: of all ranks, added up; active: in which at least one rank is in I/O, None where
+    it is not known; critical: by which the run becomes shorter, None where it is not known.
+    requests: fewer reads, writes and metadata calls at the file system, about."""
+
+    io: Range
+    active: Range | None
+    critical: Range | None
+    requests: int = 0
+
+    @property
+    def worth(self) -> float:
+        """What findings are ranked by: seconds of the run, as far as they are known."""
+        return (self.critical or self.active or self.io).middle
+
+
+def saved(before_s: float, after: Range) -> Range:
+    """Of what takes so long before and after; never less than nothing, never more than all."""
+    low, high = before_s - after.high, before_s - after.low
+    return Range(max(0.0, min(low, before_s)), max(0.0, min(high, before_s)))
+
+
+def request_count(size: float, block: int) -> int:
+    """Requests of a layer with blocks of so many bytes."""
+    return max(1, math.ceil(size / block))
+
+
+def in_blocks(calls: int, size: int, call_s: float, block: int, rate: float | None) -> Range:
+    """Time of what remains of calls that move `size` bytes when a layer makes requests of `block`
+    bytes of them. call_s: what one call takes now; rate: bytes/s of large requests where it was
+    measured. The least: all of it beside the program, which only copies. The most: one request
+    after the other, each as long as a call now, and its bytes at the slowest rate, but never slower
+    than the calls themselves were."""
+    count = min(request_count(size, block), calls)
+    now = size / (calls * call_s) if calls and call_s else SLOWEST_BYTES_PER_S
+    slowest = rate if rate else max(SLOWEST_BYTES_PER_S, now)
+    low = size / MEMORY_BYTES_PER_S
+    high = count * call_s + size / slowest + size / SLOW_MEMORY_BYTES_PER_S
+    return Range(low, max(low, high))

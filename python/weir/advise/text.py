@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was found, for the terminal, as JSON, and as a file of rules."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from weir.advise.advise import Report, Rest
+from weir.advise.frame.finding import Advice
+from weir.advise.findings.registry import BY_NAME
+from weir.advise.frame.saving import Range
+from weir.report.frame.amounts import number, plain, seconds, share
+
+NOTHING_FOUND = "nothing worth changing"
+_INDENT = "     "
+
+
+def range_text(range_: Range) -> str:
+    """`1.2 s to 3.4 s`"""
+    return plain(f"{seconds(range_.low)} to {seconds(range_.high)}")
+
+
+def expectation(one: Advice) -> str:
+    """What its cure saves, as far as it is known."""
+    saving, parts = one.saving, []
+    if saving.critical is not None:
+        parts.append(f"{range_text(saving.critical)} of the run")
+    if saving.active is not None:
+        parts.append(f"{range_text(saving.active)} of active time")
+    parts.append(f"{range_text(saving.io)} of I/O of all ranks")
+    if saving.requests:
+        parts.append(f"about {plain(number(saving.requests))} requests")
+    return "; ".join(parts)
+
+
+def lines_of(report: Report, width: int) -> Iterator[str]:
+    """The answer, one screen of it for a usual run."""
+    facts = report.facts
+    for note in _notes(report):
+        yield from _wrapped(f"note: {note}", width, "")
+    yield plain(f"{facts.report.path}: wall time {seconds(facts.wall_s)}, "
+        f"I/O of all ranks {seconds(facts.report.all.seconds)}")
+    if not report.advices:
+        yield f"\n{NOTHING_FOUND.capitalize()}."
+    for place, one in enumerate(report.advices, 1):
+        yield ""
+        yield f"{place:>3}. {one.finding}: {one.what}"
+        yield from _wrapped(one.sentence, width)
+        yield from _wrapped(f"would save: {expectation(one)} (shrinks: "
+                            f"{BY_NAME[one.finding].shrinks})", width)
+        yield from _rule_lines(one, width)
+        yield from _wrapped(f"model: {one.change}", width)
+    yield from _rest_lines(report, width)
+    if report.rules:
+        yield ""
+        yield from _wrapped(f"All rules together: {range_text(report.expected)}. Write them: weir "
+            f"advise {facts.report.path} --write rules.toml; prove them: weir tune -o OUT -- "
+            f"COMMAND", width, "")
+
+
+def _notes(report: Report) -> Iterator[str]:
+    made = report.facts.report
+    if any(step.level != "trace" for step in made.steps):
+        yield ("not all steps are recorded at level trace: sizes and order of calls are not known, "
+               "and findings about them are missing")
+    if made.lost_events:
+        yield f"{made.lost_events} calls have no record: estimates are too low"
+
+
+def _rule_lines(one: Advice, width: int) -> Iterator[str]:
+    if one.rule is None:
+        return
+    text = f"rule: {one.rule.stack}"
+    if one.rule.unusable:
+        text += f" (not used: {one.rule.unusable})"
+    elif one.rule.caution:
+        text += f" (caution: {one.rule.caution})"
+    yield from _wrapped(text, width)
+
+
+def _rest_lines(report: Report, width: int) -> Iterator[str]:
+    if not report.rest:
+        return
+    yield ""
+    head = "No finding explains this I/O" if not report.advices else "Other I/O"
+    yield f"{head}, what it would be worth at no cost:"
+    for one in report.rest:
+        yield from _wrapped(f"- {rest_text(report, one)}", width, "  ")
+
+
+def rest_text(report: Report, one: Rest) -> str:
+    cost = one.io_s if one.critical_s is None else one.critical_s
+    kind = "I/O of all ranks" if one.critical_s is None else "the run"
+    return plain(f"{seconds(cost)} of {kind} ({share(cost, report.facts.wall_s)} of its wall time):"
+        f" {one.group.name}, {number(one.group.calls)} calls")
+
+
+def _wrapped(text: str, width: int, indent: str = _INDENT) -> list[str]:
+    return textwrap.wrap(plain(text), width, initial_indent=indent,
+        subsequent_indent=indent + "  ", break_on_hyphens=False, break_long_words=False)
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    """A stable interface: keys are only ever added."""
+    facts = report.facts
+    return {
+        "format": 1,
+        "run": facts.report.path,
+        "wall_s": facts.wall_s,
+        "findings": [advice_json(one) for one in report.advices],
+        "rest": [{"files": one.group.name, "io_s": one.io_s, "critical_s": one.critical_s}
+            for one in report.rest],
+        "rules": [{"path": one.rule.path, "stack": one.rule.stack} for one in report.rules
+            if one.rule is not None],
+        "expected_s": asdict(report.expected),
+    }  # fmt: skip
+
+
+def advice_json(one: Advice) -> dict[str, Any]:
+    return {
+        "finding": one.finding, "what": one.what, "sentence": plain(one.sentence),
+        "shrinks": BY_NAME[one.finding].shrinks, "page": BY_NAME[one.finding].page,
+        "saving": asdict(one.saving), "change": one.change,
+        "rule": None if one.rule is None else asdict(one.rule), "files": len(one.paths),
+        "paths": list(one.paths[:20]),
+    }  # fmt: skip
+
+
+def rules_text(report: Report, command: str = "weir advise --write") -> str:
+    """A file of rules, with the finding and the expected saving of each; those that cannot be used
+    stand as comments."""
+    lines = [f"# Rules for {report.facts.report.path}, by `{command}`.",
+        f"# Expected of all together: {range_text(report.expected)}.", ""]
+    for one in report.rules:
+        lines += rule_lines(one)
+    unused = [one for one in report.advices if one.rule is not None and one.rule.unusable]
+    for one in unused:
+        lines += rule_lines(one)
+    if not report.rules and not unused:
+        lines.append(f"# {NOTHING_FOUND.capitalize()} by rules.")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def rule_lines(one: Advice, remarks: Sequence[str] = ()) -> list[str]:
+    """A rule with its reasons, and an empty line."""
+    rule = one.rule
+    if rule is None:
+        return []
+    said = [f"{one.finding}: {one.sentence}", f"expected to save: {expectation(one)}", *remarks]
+    said += [f"caution: {rule.caution}"] if rule.caution else []
+    said += [f"not used: {rule.unusable}"] if rule.unusable else []
+    lines = [f"# {line}" for text in said
+        for line in textwrap.wrap(plain(text), 96, break_on_hyphens=False)]
+    body = ["[[rule]]", f"path = {quoted(rule.path)}", f"stack = {quoted(rule.stack)}"]
+    return [*lines, *(f"# {line}" if rule.unusable else line for line in body), ""]
+
+
+def quoted(text: str) -> str:
+    """A basic string of TOML."""
+    made = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in made) + '"'

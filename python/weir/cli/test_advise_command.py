@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Command `weir advise`: its answer, the rules that it writes, healthy programs, bad input."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tomllib
+
+import pytest
+
+SLOW = """
+import os, sys, time
+f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+for _ in range(2000): os.write(f, bytes(4096))
+"""
+
+
+@pytest.fixture
+def slow_run(weir, testfs, tmp_run):
+    """2,000 small writes to a file system where each is a request."""
+    place = testfs("direct", data_us=200)
+    weir("trace", "-o", tmp_run, "--", sys.executable, "-c", SLOW, place.path / "out").ok()
+    return place, tmp_run
+
+
+def test_findings_rules_and_what_they_do(weir, slow_run, tmp_path):
+    place, run = slow_run
+    rules = tmp_path / "rules.toml"
+    found = weir("advise", run, "--write", rules)
+    assert found.returncode == 1 and "1. small-requests: " in found.stdout
+    text = rules.read_text()
+    assert tomllib.loads(text)["rule"] == [
+        {"path": str(place.path / "out"), "stack": "bufa:1MiB:4"}]
+    assert "# small-requests: 2,000 writes" in text and "# expected to save: " in text
+    place.reset()
+    weir("run", "--rules", rules, "--", sys.executable, "-c", SLOW, place.path / "out").ok()
+    assert place.stats().requests["write"] < 50
+    assert (place.backing / "out").read_bytes() == bytes(2000 * 4096)
+
+
+def test_json_has_the_same(weir, slow_run):
+    place, run = slow_run
+    found = json.loads(weir("advise", run, "--json").stdout)
+    (one,) = found["findings"]
+    assert one["finding"] == "small-requests" and one["paths"] == [str(place.path / "out")]
+    low, high = (one["saving"]["critical"][key] for key in ("low", "high"))
+    assert 0 < low < high < found["wall_s"]
+    assert found["rules"] == [{"path": str(place.path / "out"), "stack": "bufa:1MiB:4"}]
+
+
+def test_a_run_with_its_rules_has_no_finding_left(weir, slow_run, tmp_path):
+    place, run = slow_run
+    rules = tmp_path / "rules.toml"
+    weir("advise", run, "--write", rules)
+    weir("trace", "-o", tmp_path / "b", "--rules", rules, "--", sys.executable, "-c", SLOW,
+        place.path / "out").ok()
+    assert "small-requests" not in weir("advise", tmp_path / "b").stdout
+
+
+HEALTHY = {
+    "cp": "cp big copy",
+    "cat": "cat big big > twice",
+    "sort": "seq 300000 | sort -R > mixed; sort -n mixed > sorted",
+    "tar": "tar cf all.tar tree; mkdir out; tar xf all.tar -C out",
+    "gzip": "gzip -k big",
+    "checksum": "sha256sum big tree/*",
+    "dd": "dd if=/dev/zero of=zeros bs=1M count=50 status=none",
+    "ls": "ls -lR tree; find tree -size +1k; du -s tree",
+    "git": "git init -q . && git add tree && git -c user.name=a -c user.email=a@b commit -qm x",
+    "sqlite3": "sqlite3 a.db 'create table t(x); insert into t select value from "
+               "generate_series(1,20000); select sum(x) from t'",
+}
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_healthy_programs_have_none(weir, tmp_path, tmp_run, name):
+    command = HEALTHY[name]
+    if shutil.which(command.split()[0]) is None:
+        pytest.skip(f"{command.split()[0]} is not installed here")
+    work = tmp_path / "work"
+    (work / "tree").mkdir(parents=True)
+    (work / "big").write_bytes(bytes(range(256)) * 80_000)
+    for number in range(300):
+        (work / "tree" / f"f{number}").write_bytes(bytes(1000 + number))
+    weir("trace", "-o", tmp_run, "--", "sh", "-c", command, cwd=work).ok()
+    found = weir("advise", tmp_run)
+    assert (found.returncode, found.stderr) == (0, ""), found.stdout
+    assert "Nothing worth changing." in found.stdout
+
+
+WRITER = r"""
+#include <mpi.h>
+#include <stdlib.h>
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  int rank, ranks;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const int size = 8 << 20;
+  char *data = calloc(1, size);
+  double sum = 1;
+  MPI_File file;
+  MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &file);
+  for (int step = 0; step < 3; ++step) {
+    for (int i = 0; i < 100000000; ++i) sum = sum * 0.999999 + i;
+    MPI_File_write_at_all(file, ((MPI_Offset)step * ranks + rank) * size, data, size, MPI_BYTE,
+                          MPI_STATUS_IGNORE);
+  }
+  MPI_File_close(&file);
+  data[0] = (char)sum;
+  return MPI_Finalize();
+}
+"""
+
+
+def test_a_collective_writer_of_large_blocks_has_none(weir, mpi, tmp_path, tmp_run):
+    program = mpi.cc(WRITER, name="healthy_writer")
+    weir("trace", "-o", tmp_run, "--", *mpi.launch(2, program, tmp_path / "out"), env=mpi.env).ok()
+    found = weir("advise", tmp_run)
+    assert found.returncode == 0, found.stdout
+
+
+def test_other_levels_say_what_is_missing(weir, tmp_run):
+    weir("trace", "--level", "detail", "-o", tmp_run, "--", "cat", __file__).ok()
+    found = weir("advise", tmp_run)
+    assert "not all steps are recorded at level trace" in found.stdout
+
+
+def test_bad_input_is_refused(weir, tmp_path, tmp_run):
+    refused = weir("advise", tmp_path)
+    assert refused.returncode == 3 and str(tmp_path) in refused.stderr
+    weir("trace", "-o", tmp_run, "--", "true").ok()
+    refused = weir("advise", tmp_run, "--write", tmp_path / "no" / "rules.toml")
+    assert refused.returncode == 3 and "cannot be written" in refused.stderr

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Command `weir tune`: rules that pay and those that do not, outputs, what becomes of the user's
+files, and a tune that is interrupted."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import pytest
+
+COPY = """
+import os, sys
+source, target = os.open('in', os.O_RDONLY), os.open('out', os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+while data := os.read(source, 4096): os.write(target, data)
+with open('log', 'a') as log: log.write('done\\n')
+"""
+
+
+@pytest.fixture
+def place(testfs):
+    """A directory where each request takes 0.3 ms, with the input of COPY."""
+    mount = testfs("direct", data_us=300)
+    (mount.backing / "in").write_bytes(bytes(range(256)) * 24_000)
+    (mount.backing / "log").write_text("before\n")
+    return mount
+
+
+def listing(mount) -> dict[str, bytes]:
+    return {str(one.relative_to(mount.backing)): one.read_bytes()
+        for one in mount.backing.rglob("*") if one.is_file()}
+
+
+def tune(weir, place, out, *words, program=COPY, **keywords):
+    return weir("tune", "-o", out, "--dir", place.path, *words, "--", sys.executable, "-c", program,
+        cwd=place.path, **keywords)
+
+
+def test_rules_that_pay_are_kept_and_no_file_changes(weir, place, tmp_path):
+    before, out = listing(place), tmp_path / "out"
+    found = tune(weir, place, out, "--runs", 5).ok()
+    assert found.stdout.startswith("With ") and "outputs are identical" in found.stdout
+    assert listing(place) == before
+    rules = tomllib.loads((out / "rules.toml").read_text())["rule"]
+    assert {one["stack"] for one in rules} == {"bufa:1MiB:4"}
+    assert all(Path(one["path"]).parent == place.path for one in rules)
+    report = (out / "report.md").read_text()
+    assert "| requests |" in report and "small-requests" in report
+    state = json.loads((out / "tune.json").read_text())
+    kinds = [one["kind"] for one in state["runs"]]
+    assert kinds[:4] == ["plain", "tuned", "plain", "tuned"]
+    requests = [one["figures"]["requests"] for one in state["runs"][:2]]
+    assert requests[1] < requests[0] / 10
+    assert all(set(one["outputs"]) == {"out", "log"} for one in state["runs"])
+    place.reset()
+    weir("run", "--rules", out / "rules.toml", "--", sys.executable, "-c", COPY,
+        cwd=place.path).ok()
+    assert place.stats().requests["write"] < 20
+
+
+def test_a_healthy_program_has_nothing_to_change(weir, tmp_path):
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "in").write_bytes(bytes(5 << 20))
+    found = weir("tune", "-o", tmp_path / "out", "--", "cp", "in", "copy", cwd=work).ok()
+    assert found.stdout.startswith("Nothing worth changing by rules.")
+    assert os.listdir(work) == ["in"]
+    assert tomllib.loads((tmp_path / "out" / "rules.toml").read_text()) == {}
+
+
+# Its output says whether a layer is there.
+FAITHLESS = COPY + """
+with open('out', 'a') as out: out.write('x' * ('WEIR_RULES' in os.environ))
+"""
+
+
+def test_a_rule_that_changes_an_output_is_dropped(weir, place, tmp_path):
+    found = tune(weir, place, tmp_path / "out", "--runs", 6, program=FAITHLESS).ok()
+    state = json.loads((tmp_path / "out" / "tune.json").read_text())
+    assert any(why == "output out: its bytes differ" for why in state["dropped"].values())
+    assert "out" not in [Path(one["path"]).name
+        for one in tomllib.loads((tmp_path / "out" / "rules.toml").read_text()).get("rule", [])]
+    assert "dropped" in (tmp_path / "out" / "report.md").read_text(), found.stdout
+
+
+STAMPED = COPY + """
+import time
+with open('stamp', 'w') as stamp: stamp.write(f'made at {time.time_ns()}\\n')
+"""
+
+
+def test_times_in_outputs_are_no_difference(weir, place, tmp_path):
+    tune(weir, place, tmp_path / "out", "--runs", 4, program=STAMPED).ok()
+    state = json.loads((tmp_path / "out" / "tune.json").read_text())
+    digests = {one["outputs"]["stamp"]["digest"] for one in state["runs"]}
+    assert len(digests) == len(state["runs"]) and not state["dropped"]
+
+
+BROKEN = COPY + "\nsys.exit(3 * ('WEIR_RULES' in os.environ))"
+
+
+def test_a_rule_under_which_the_command_fails_is_dropped(weir, place, tmp_path):
+    tune(weir, place, tmp_path / "out", "--runs", 4, program=BROKEN).ok()
+    state = json.loads((tmp_path / "out" / "tune.json").read_text())
+    assert state["dropped"] and all("ended with status 3" in why
+        for why in state["dropped"].values())
+
+
+def test_a_command_that_fails_by_itself_is_refused(weir, place, tmp_path):
+    refused = tune(weir, place, tmp_path / "out", program="import sys; sys.exit(7)")
+    assert refused.returncode == 3 and "ended with status 7 without any rules" in refused.stderr
+
+
+def test_an_interrupted_tune_goes_on(weir, place, tmp_path):
+    """Killed after its first run: the user's files are what they were, and runs are kept."""
+    before, out = listing(place), tmp_path / "out"
+    words = [Path(sys.executable).parent / "weir", "tune", "-o", out, "--dir", place.path,
+        "--runs", "4", "--", sys.executable, "-c", COPY]
+    with subprocess.Popen(words, cwd=place.path, stderr=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, start_new_session=True) as process:
+        while not (out / "tune.json").exists() and process.poll() is None:
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGKILL)
+    kept = json.loads((out / "tune.json").read_text())["runs"]
+    assert {path: data for path, data in listing(place).items()
+        if not path.startswith(".weir-tune")} == before
+    tune(weir, place, out, "--runs", 4).ok()
+    state = json.loads((out / "tune.json").read_text())
+    assert state["runs"][: len(kept)] == kept and len(state["runs"]) >= 3
+    assert listing(place) == before
+
+
+def test_a_directory_of_another_tune_is_refused(weir, place, tmp_path):
+    out = tmp_path / "out"
+    tune(weir, place, out, "--runs", 2).ok()
+    refused = tune(weir, place, out, program="pass")
+    assert refused.returncode == 2 and "another command" in refused.stderr
+    (place.backing / "in").write_bytes(b"changed")
+    refused = tune(weir, place, out, "--runs", 3)
+    assert refused.returncode == 3 and "changed since" in refused.stderr
+
+
+def test_a_command_that_leaves_its_copy_is_refused(weir, place, tmp_path):
+    name = str(place.path).replace("/", "%")
+    program = f"open({name!r}.replace('%', '/') + '/log', 'a').write('more')"
+    refused = tune(weir, place, tmp_path / "out", program=program)
+    assert refused.returncode == 2 and "instead of in its copy" in refused.stderr
+
+
+def test_paths_of_the_directory_are_those_of_the_copy(weir, place, tmp_path):
+    program = "import sys; open(sys.argv[1], 'w').write('x')"
+    weir("tune", "-o", tmp_path / "out", "--dir", place.path, "--", sys.executable, "-c", program,
+        place.path / "made").ok()
+    assert not (place.backing / "made").exists()
+
+
+def test_files_of_an_archive_are_compared_where_it_is_allowed(weir, testfs, tmp_path):
+    mount = testfs("direct", metadata_us=300)
+    program = "\nfor n in range(300): open(f'p{n:05}', 'w').write(str(n) * 100)"
+    words = ["--runs", 3, "--dir", mount.path]
+    command = ["--", sys.executable, "-c", program]
+    found = weir("tune", "-o", tmp_path / "a", *words, *command, cwd=mount.path).ok()
+    assert "--allow pack" in found.stdout
+    weir("tune", "-o", tmp_path / "b", *words, "--allow", "pack", *command, cwd=mount.path).ok()
+    state = json.loads((tmp_path / "b" / "tune.json").read_text())
+    tuned = [one for one in state["runs"] if one["kind"] == "tuned"]
+    assert tuned and not state["dropped"]
+    assert all(len(one["outputs"]) == 300 for one in state["runs"])
+
+
+def test_disk_space_is_checked_first(weir, tmp_path, place):
+    with open(place.backing / "huge", "wb") as file:
+        file.truncate(1 << 50)
+    refused = tune(weir, place, tmp_path / "out")
+    assert refused.returncode == 3 and "the largest file is huge" in refused.stderr

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``weir tune``"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Command = Annotated[list[str], typer.Argument(metavar="COMMAND", show_default=False,
+    help="What to run, with its arguments; put -- in front.")]
+Out = Annotated[Path, typer.Option("--output", "-o", metavar="OUT",
+    help="Directory for traces, rules.toml and report.md; an interrupted tune goes on there.")]
+Dir = Annotated[Path, typer.Option("--dir", metavar="DIR",
+    help="Directory with the files that the command reads and writes: each run works on a copy.")]
+Runs = Annotated[int, typer.Option("--runs", min=2, metavar="N",
+    help="Run the command at most N times.")]
+Minutes = Annotated[float, typer.Option("--minutes", min=0, metavar="M",
+    help="Start no run after M minutes.")]
+Allow = Annotated[list[str] | None, typer.Option("--allow", metavar="LAYER",
+    help="Also try rules that change where files lie: stage, pack; repeatable.")]
+
+CONTEXT = {"allow_interspersed_args": False}  # options after PROGRAM are the program's
+LAYERS = ("stage", "pack")
+
+
+def tune(
+    command: Command,
+    output: Out = Path("weir-tune"),
+    dir: Dir = Path("."),
+    runs: Runs = 9,
+    minutes: Minutes = 60,
+    allow: Allow = None,
+) -> None:
+    """Find rules that make a command faster, and prove them.
+
+    Runs the command, traced, on a copy of DIR; makes rules of what weir advise finds; runs the
+    command with them and without in turn; compares outputs, requests and seconds; drops rules that
+    do not pay or that change an output. Ends with OUT/rules.toml, OUT/report.md and a sentence.
+    No file in DIR changes. Runs stop when the difference is sure, or at the end of the budget.
+
+    Example: weir tune -o tuned -- mpirun -n 8 ./model namelist
+    """
+    from weir._errors import NotThere, UsageError
+    from weir.capture._launch import say
+    from weir.probe.cache import large_rates
+    from weir.tune.text import for_directory, markdown, rules_text, sentence
+    from weir.tune.tune import Options, Tuning
+
+    unknown = set(allow or ()) - set(LAYERS)
+    if unknown:
+        raise UsageError(f"--allow {' '.join(sorted(unknown))}: choose of {', '.join(LAYERS)}")
+    if not dir.is_dir():
+        raise NotThere(f"{dir}: not a directory; --dir names the one that the command works in")
+    directory, out = dir.resolve(), output.resolve()
+    _make(out)
+    options = Options(runs, minutes, tuple(allow or ()), large_rates())
+    tuning = Tuning(out, directory, command, options, say)
+    found = tuning.run()
+    for name, text in (("rules.toml", rules_text(found)), ("report.md", markdown(found))):
+        _write(out / name, for_directory(text, tuning.work, directory))
+    typer.echo(sentence(found))
+    typer.echo(f"{output}: rules.toml, report.md")
+
+
+def _make(out: Path) -> None:
+    from weir._errors import StorageError
+
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"{out}: cannot be made: {error.strerror}") from error
+
+
+def _write(path: Path, text: str) -> None:
+    from weir._errors import StorageError
+    from weir._files import complete_file
+
+    try:
+        with complete_file(path) as file:
+            file.write(text.encode("utf-8", "surrogateescape"))
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be written: {error.strerror}") from error

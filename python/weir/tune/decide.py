@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which rules pay, how sure that is, and when enough was run. Functions of figures alone."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from weir.report.findings.finding import Limit
+from weir.tune.runs import PLAIN, TUNED, Done
+
+PAYS = Limit("I/O time of a rule's files over that without it, at most", 0.95,
+    "repetitions on an idle node differ by 1 to 2 %")
+FEWER = Limit("requests of a rule's files over those without it, at most", 0.9,
+    "counts do not depend on the load of the machine: a tenth fewer is no chance")
+NOISY = Limit("wall time of the longest plain run over the shortest", 1.2,
+    "chosen: from there on single runs do not tell a gain of a tenth")
+# Student's t for 90 %, two-sided, by degrees of freedom.
+_T90 = (math.inf, 6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812)
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Seconds that the run is shorter: of the middle of the runs, and an interval of 90 % around
+    it; None with fewer than two pairs of runs."""
+
+    middle: float
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the interval leaves zero out."""
+        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
+
+
+def of_kind(runs: Sequence[Done], kind: str, rules: Sequence[str] | None = None) -> list[Done]:
+    """rules: only those with just these in force."""
+    return [one for one in runs if one.kind == kind
+        and (rules is None or set(one.rules) == set(rules))]
+
+
+def wall_gain(runs: Sequence[Done], rules: Sequence[str]) -> Gain | None:
+    """Of the runs with these rules, each paired with the plain run next to it."""
+    tuned, plain = of_kind(runs, TUNED, rules), of_kind(runs, PLAIN)
+    if not tuned or not plain:
+        return None
+    pairs = [min(plain, key=lambda one: abs(one.number - run.number)).figures.wall_s
+        - run.figures.wall_s for run in tuned]
+    middle = statistics.mean(pairs)
+    if len(pairs) < 2:
+        return Gain(middle)
+    error = statistics.stdev(pairs) / math.sqrt(len(pairs))
+    half = _T90[min(len(pairs) - 1, len(_T90) - 1)] * error
+    return Gain(middle, middle - half, middle + half)
+
+
+def is_noisy(runs: Sequence[Done]) -> bool:
+    walls = [one.figures.wall_s for one in of_kind(runs, PLAIN)]
+    return len(walls) > 1 and max(walls) > NOISY.value * max(min(walls), 1e-9)
+
+
+@dataclass(frozen=True)
+class RuleGain:
+    """What one rule did to its files, medians over the runs."""
+
+    rule: str
+    before_s: float
+    after_s: float
+    before_requests: int
+    after_requests: int
+
+    @property
+    def saved_s(self) -> float:
+        return self.before_s - self.after_s
+
+    @property
+    def pays(self) -> bool:
+        """Time decides; where it does not change by much, counts do."""
+        if self.after_s <= PAYS.value * self.before_s:
+            return True
+        is_slower = self.after_s * PAYS.value > self.before_s
+        return not is_slower and self.after_requests <= FEWER.value * self.before_requests
+
+
+def rule_gains(runs: Sequence[Done], rules: Sequence[str]) -> list[RuleGain]:
+    """Of the tuned runs in which each rule was in force."""
+    made = []
+    for rule in rules:
+        plain = [one.figures.by_rule[rule] for one in of_kind(runs, PLAIN)
+            if rule in one.figures.by_rule]
+        tuned = [one.figures.by_rule[rule] for one in of_kind(runs, TUNED)
+            if rule in one.rules and rule in one.figures.by_rule]
+        if plain and tuned:
+            made.append(RuleGain(rule, *(statistics.median(one.io_s for one in part)
+                for part in (plain, tuned)), *(int(statistics.median(one.requests for one in part))
+                for part in (plain, tuned))))
+    return made
+
+
+def medians(runs: Sequence[Done], key: str) -> float | None:
+    values = [getattr(one.figures, key) for one in runs]
+    return None if not values or None in values else statistics.median(values)

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run wrote, and whether another one wrote the same.
+
+Files are compared by their bytes. Two plain runs show which files have times in them: these are
+compared by content (_content), and those that differ even so are named, not compared.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import zipfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from weir.tune.workdir import listing
+
+_PIECE = 1 << 20
+_TEXT_BYTES = 4 << 20  # of a file that is looked at as text
+_STAMPS = re.compile(r"history|date|time_?stamp|created|modified", re.I)  # attributes of netCDF
+_CDF, _HDF5, _ZIP = (b"CDF\x01", b"CDF\x02", b"CDF\x05"), b"\x89HDF\r\n\x1a\n", b"PK"
+_NUMBERS = re.compile(rb"[0-9]+")
+
+
+@dataclass(frozen=True)
+class Output:
+    """A file that a run made or changed. digest: of its bytes; content: of what it means without
+    times, None for formats without."""
+
+    bytes: int
+    digest: str
+    content: str | None
+
+
+@dataclass(frozen=True)
+class Difference:
+    path: str
+    why: str
+
+
+def outputs_of(work: Path, before: Mapping[str, tuple[int, int, int]],
+        containers: Iterable[str] = ()) -> dict[str, Output]:
+    """By path. before: files that were there when the run began. containers: file names of archives
+    of layer pack, whose members count as the files that they are."""
+    found, names = {}, set(containers)
+    for one in listing(work):
+        path = work / one.path
+        if before.get(one.path) == one.key or path.is_symlink():
+            continue
+        if path.name in names:
+            found |= _members(path, os.path.dirname(one.path))
+        else:
+            found[one.path] = _output(path)
+    return found
+
+
+def _members(path: Path, directory: str) -> dict[str, Output]:
+    with zipfile.ZipFile(path) as archive:
+        made = {}
+        for name in archive.namelist():
+            data = archive.read(name)
+            made[os.path.join(directory, name)] = Output(len(data), _digest([data]), None)
+        return made
+
+
+def _digest(pieces: Iterable[bytes]) -> str:
+    made = hashlib.blake2b(digest_size=16)
+    for piece in pieces:
+        made.update(piece)
+    return made.hexdigest()
+
+
+def _output(path: Path) -> Output:
+    with open(path, "rb") as file:
+        head = file.read(8)
+        file.seek(0)
+        digest = _digest(iter(lambda: file.read(_PIECE), b""))
+    return Output(path.stat().st_size, digest, _content(path, head))
+
+
+def _content(path: Path, head: bytes) -> str | None:
+    """Without times: variables of netCDF and HDF5, members of a ZIP archive, text with its numbers
+    left out."""
+    if head.startswith((*_CDF, _HDF5)):
+        return _netcdf(path)
+    if head.startswith(_ZIP) and zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            return repr(sorted((one.filename, one.CRC) for one in archive.infolist()))
+    if path.stat().st_size <= _TEXT_BYTES and b"\0" not in head:
+        text = path.read_bytes()
+        if b"\0" not in text:
+            return "text " + _digest([_NUMBERS.sub(b"0", text)])
+    return None
+
+
+def _netcdf(path: Path) -> str | None:
+    """None where the library is not installed, or reads no such file."""
+    try:
+        import netCDF4
+    except ImportError:
+        return None
+    try:
+        with netCDF4.Dataset(str(path)) as data:
+            return "netcdf " + _digest(_netcdf_parts(data))
+    except (OSError, RuntimeError, ValueError):
+        return None
+
+
+def _netcdf_parts(group: object) -> Iterable[bytes]:
+    yield _attributes(group)
+    group.set_auto_maskandscale(False)  # type: ignore[attr-defined]
+    for name, variable in sorted(group.variables.items()):  # type: ignore[attr-defined]
+        yield f"{name} {variable.dtype} {variable.dimensions}".encode()
+        yield _attributes(variable)
+        yield variable[...].tobytes()
+    for name, below in sorted(group.groups.items()):  # type: ignore[attr-defined]
+        yield name.encode()
+        yield from _netcdf_parts(below)
+
+
+def _attributes(of: object) -> bytes:
+    names = [one for one in of.ncattrs() if not _STAMPS.search(one)]  # type: ignore[attr-defined]
+    return repr([(one, of.getncattr(one)) for one in names]).encode()  # type: ignore[attr-defined]
+
+
+def unsteady(one: Mapping[str, Output], other: Mapping[str, Output]) -> set[str]:
+    """Files that two plain runs write differently, by their bytes."""
+    return {path for path in one.keys() & other.keys() if one[path].digest != other[path].digest}
+
+
+def differences(plain: Mapping[str, Output], tuned: Mapping[str, Output],
+        steady: set[str] | None = None) -> list[Difference]:
+    """What a run under rules did otherwise. steady: files that are compared by their bytes; None:
+    all of them."""
+    found = [Difference(path, "it was not written") for path in plain.keys() - tuned.keys()]
+    found += [Difference(path, "it was written in addition")
+        for path in tuned.keys() - plain.keys()]
+    for path in plain.keys() & tuned.keys():
+        one, other = plain[path], tuned[path]
+        if one.digest == other.digest:
+            continue
+        if steady is None or path in steady:
+            found.append(Difference(path, "its bytes differ"))
+        elif one.content is not None and one.content != other.content:
+            found.append(Difference(path, "its contents differ, times left out"))
+    return sorted(found, key=lambda one: one.path)
+
+
+def not_compared(plain: Mapping[str, Output], loose: set[str]) -> list[str]:
+    """Files that two plain runs write differently, of a format whose contents are not known."""
+    return sorted(path for path in loose if path in plain and plain[path].content is None)

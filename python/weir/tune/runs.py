@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One run of the command, and its figures out of its trace."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from weir.advise.frame.facts import Facts
+from weir.analysis.exclusion import exclusion_of
+from weir.report import build
+from weir.report.layers.compute import LayeredFile, layers_of
+from weir.tune.outputs import Output
+
+PLAIN, TUNED = "plain", "tuned"
+
+
+@dataclass(frozen=True)
+class FileCost:
+    """What the files of a rule cost: I/O seconds of all ranks, requests to the file system."""
+
+    io_s: float = 0.0
+    requests: int = 0
+
+
+@dataclass(frozen=True)
+class Figures:
+    """requests: reads, writes and the calls that are neither, as they reached the file system as
+    far as the trace shows it. active_s, critical_s: None where they are not known. by_rule: by the
+    path of the rule."""
+
+    wall_s: float
+    cpu_s: float
+    io_s: float
+    active_s: float | None
+    critical_s: float | None
+    requests: int
+    by_rule: dict[str, FileCost] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Done:
+    """A run that ended well. kind: PLAIN or TUNED; rules: paths of those in force."""
+
+    number: int
+    kind: str
+    rules: tuple[str, ...]
+    figures: Figures
+    outputs: dict[str, Output]
+
+
+@dataclass(frozen=True)
+class Started:
+    """What came of starting the command."""
+
+    status: int
+    wall_s: float
+    cpu_s: float
+
+
+def execute(command: Sequence[str], work: Path, trace: Path, rules: Path | None,
+        output: Path | None) -> Started:
+    """Run it in its directory, traced. output: a file for what it prints, None: where weir prints.
+    """
+    words = [sys.executable, "-m", "weir", "trace", "--quiet", "--overwrite", "-o", str(trace)]
+    words += ["--rules", str(rules)] if rules is not None else []
+    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    if output is None:
+        status = subprocess.run([*words, "--", *command], cwd=work, check=False).returncode
+    else:
+        with open(output, "wb") as stream:
+            status = subprocess.run([*words, "--", *command], cwd=work, check=False,
+                stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT).returncode
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = sum(getattr(after, key) - getattr(before, key) for key in ("ru_utime", "ru_stime"))
+    return Started(status, time.monotonic() - begin, cpu)
+
+
+def facts_of(trace: Path, rates: Mapping[tuple[str, str], float], tier: str) -> Facts:
+    return Facts(build(str(trace), exclusion=exclusion_of(None, None)), dict(rates), tier)
+
+
+def figures_of(facts: Facts, started: Started, rules: Sequence[str]) -> Figures:
+    """Wall time is that of the steps as they were traced."""
+    report = facts.report
+    layered = {one.file: one for one in layers_of(report)}
+    costs = {path: (file.ns / 1e9, _requests(facts, path, layered.get(path)))
+        for path, file in facts.files.items()}
+    critical = [one.critical_ns for one in facts.files.values()]
+    return Figures(
+        wall_s=facts.wall_s, cpu_s=started.cpu_s, io_s=report.all.seconds,
+        active_s=None if report.active_ns is None else report.active_ns / 1e9,
+        critical_s=None if None in critical else sum(filter(None, critical)) / 1e9,
+        requests=sum(requests for _, requests in costs.values()),
+        by_rule={rule: _of_rule(rule, costs) for rule in rules},
+    )  # fmt: skip
+
+
+def _of_rule(rule: str, costs: Mapping[str, tuple[float, int]]) -> FileCost:
+    chosen = [cost for path, cost in costs.items() if fnmatchcase(path, rule)]
+    return FileCost(sum(s for s, _ in chosen), sum(n for _, n in chosen))
+
+
+def _requests(facts: Facts, path: str, layered: LayeredFile | None) -> int:
+    """Of one file: below the layers where these stand."""
+    file = facts.files[path]
+    others = file.of_class("OCM")[0]
+    if layered is not None and layered.system is not None:
+        return layered.system.count + others
+    return file.read.calls + file.write.calls + others
+
+
+
+
+def relative(words: Sequence[str], directory: Path, work: Path) -> list[str]:
+    """The command with the paths of the user's directory replaced by those of the copy."""
+    return [_moved(word, str(directory), str(work)) for word in words]
+
+
+def _moved(word: str, directory: str, work: str) -> str:
+    """Only whole components: /a/b is no part of /a/bc."""
+    made, at = [], 0
+    while (found := word.find(directory, at)) >= 0:
+        end = found + len(directory)
+        is_whole = word[end : end + 1] in ("", "/", ":", ",", "'", '"', " ", ";")
+        is_begin = found == 0 or not (word[found - 1].isalnum() or word[found - 1] in "/._-")
+        made += [word[at:found], work if is_whole and is_begin else directory]
+        at = end
+    return "".join([*made, word[at:]])
+
+
+def environment_mentions(directory: Path) -> list[str]:
+    """Variables whose value names the user's directory: the command may write there."""
+    ignored = ("PWD", "OLDPWD", "PATH", "_")
+    return sorted(name for name, value in os.environ.items()
+        if name not in ignored and str(directory) in value)

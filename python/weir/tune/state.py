@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tune knows of its runs, in OUT/tune.json: written after each run, so that an interrupted
+tune goes on where it was."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from weir._errors import InputError, StorageError, UsageError
+from weir._files import complete_file
+from weir.tune.outputs import Output
+from weir.tune.runs import Done, Figures, FileCost
+
+FILE = "tune.json"
+FORMAT = 1
+
+
+@dataclass
+class State:
+    """command, directory: what is tuned; fingerprint: of the directory at first. dropped: rules
+    that are not used any more, with the reason. linked: files that runs only read."""
+
+    command: list[str]
+    directory: str
+    fingerprint: str
+    cautions: bool = False
+    runs: list[Done] = field(default_factory=list)
+    dropped: dict[str, str] = field(default_factory=dict)
+    linked: list[str] = field(default_factory=list)
+
+    def write(self, out: Path) -> None:
+        """Raises StorageError."""
+        made = {"format": FORMAT, **asdict(self)}
+        try:
+            with complete_file(out / FILE, sync=True) as file:
+                file.write(json.dumps(made, indent=1).encode("ascii"))
+        except OSError as error:
+            raise StorageError(f"{out / FILE}: cannot be written: {error.strerror}") from error
+
+
+def read(out: Path) -> State | None:
+    """None where tune has not begun. Raises InputError for a file that is not its own."""
+    path = out / FILE
+    try:
+        data = json.loads(path.read_bytes())
+        if data.pop("format") != FORMAT:
+            raise ValueError("another format")
+        data["runs"] = [_done(one) for one in data["runs"]]
+        return State(**data)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{path}: not written by weir tune ({error}); remove it, or name another "
+                         f"directory with -o") from error
+
+
+def _done(data: dict[str, Any]) -> Done:
+    figures = data["figures"]
+    figures["by_rule"] = {rule: FileCost(**cost) for rule, cost in figures["by_rule"].items()}
+    outputs = {path: Output(**one) for path, one in data["outputs"].items()}
+    return Done(data["number"], data["kind"], tuple(data["rules"]), Figures(**figures), outputs)
+
+
+def begin(out: Path, wanted: State) -> State:
+    """That of an earlier call for the same command, else the one that is wanted. Raises UsageError
+    when the directory belongs to another command, InputError when the user's files changed."""
+    known = read(out)
+    if known is None:
+        return wanted
+    if (known.command, known.directory, known.cautions) != (wanted.command, wanted.directory,
+            wanted.cautions):
+        raise UsageError(f"{out}: holds the runs of another command, directory or --allow: "
+                         f"{' '.join(known.command)}; name another with -o")
+    if known.fingerprint != wanted.fingerprint:
+        raise InputError(f"{known.directory}: its files changed since {out} was begun, so runs are "
+                         f"not comparable; name another directory with -o")
+    return known

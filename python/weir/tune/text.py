@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tune ends with: a file of rules, a report in Markdown, a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from weir.advise.text import NOTHING_FOUND, range_text, rule_lines
+from weir.advise.frame.saving import NOTHING
+from weir.report.frame.amounts import number, plain, seconds
+from weir.tune.decide import RuleGain, is_noisy, medians, of_kind, rule_gains
+from weir.tune.runs import PLAIN, TUNED
+from weir.tune.tune import Outcome
+
+_FIGURES = (("wall_s", "wall time"), ("critical_s", "critical I/O"), ("active_s", "active I/O"),
+    ("io_s", "I/O of all ranks"), ("cpu_s", "CPU time"), ("requests", "requests"))  # fmt: skip
+
+
+def sentence(found: Outcome) -> str:
+    """The answer."""
+    if not found.kept:
+        why = "" if not found.state.dropped else \
+            f" ({len(found.state.dropped)} rules were tried and dropped)"
+        return f"{NOTHING_FOUND.capitalize()} by rules{why}.{_not_tried(found)}"
+    paths = [one.rule.path for one in found.kept if one.rule is not None]
+    runs = found.state.runs
+    plain_runs, tuned = of_kind(runs, PLAIN), of_kind(runs, TUNED, paths)
+    if not tuned:
+        return "The budget ended before the rules that are left were run."
+    before, after = (medians(part, "wall_s") or 0.0 for part in (plain_runs, tuned))
+    requests = [medians(part, "requests") or 0 for part in (plain_runs, tuned)]
+    count = len(found.kept)
+    text = (f"With {count} rule{'s' * (count != 1)} the command takes {seconds(after)} instead of "
+        f"{seconds(before)}, and {number(requests[1])} requests instead of {number(requests[0])}; "
+        f"outputs are identical")
+    if found.loose:
+        text += f" but for {len(found.loose)} that two plain runs write differently"
+    return plain(text + f".{_sureness(found)}{_not_tried(found)}")
+
+
+def _not_tried(found: Outcome) -> str:
+    """Rules that have to be allowed."""
+    if not found.not_tried:
+        return ""
+    layers = sorted({one.rule.stack.partition(":")[0] for one in found.not_tried if one.rule})
+    worth = range_text(sum((one.saving.critical or one.saving.io for one in found.not_tried),
+        NOTHING))
+    return (f" Not tried, as they change where files lie: {len(found.not_tried)} rules, worth "
+        f"{worth} ({' '.join(f'--allow {one}' for one in layers)}).")
+
+
+def _sureness(found: Outcome) -> str:
+    gain = found.gain
+    noisy = " This machine is noisy: counts are surer than times." if is_noisy(
+        found.state.runs) else ""
+    if gain is None or gain.low is None or gain.high is None:
+        return f" Run once each: the difference may be chance.{noisy}"
+    if not gain.is_sure:
+        return (f" The times alone do not show it: {seconds(gain.low)} to {seconds(gain.high)} "
+                f"shorter (90 %).{noisy}")
+    return f" Shorter by {seconds(gain.low)} to {seconds(gain.high)} (90 %).{noisy}"
+
+
+def rules_text(found: Outcome) -> str:
+    """The rules that paid, for the user's own directory."""
+    gains = _gains(found)
+    lines = [f"# Rules for: {' '.join(found.state.command)}", "# Proved by `weir tune`.",
+        *(f"# {line}" for line in [sentence(found)]), ""]
+    for one in found.kept:
+        assert one.rule is not None
+        gain = gains.get(one.rule.path)
+        lines += rule_lines(one, [] if gain is None else [f"obtained: {_gain_text(gain)}"])
+    for rule, why in found.state.dropped.items():
+        lines += [f"# dropped: {rule}", f"#   {why}"]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _gains(found: Outcome) -> dict[str, RuleGain]:
+    paths = [one.rule.path for one in found.kept if one.rule is not None]
+    return {one.rule: one for one in rule_gains(found.state.runs, paths)}
+
+
+def _gain_text(gain: RuleGain) -> str:
+    return (f"{seconds(gain.before_s)} of I/O became {seconds(gain.after_s)}, "
+        f"{number(gain.before_requests)} requests became {number(gain.after_requests)}")
+
+
+def markdown(found: Outcome) -> str:
+    return plain("\n".join(_markdown_lines(found)) + "\n")
+
+
+def _markdown_lines(found: Outcome) -> Iterator[str]:
+    runs = found.state.runs
+    paths = [one.rule.path for one in found.kept if one.rule is not None]
+    plain_runs, tuned = of_kind(runs, PLAIN), of_kind(runs, TUNED, paths)
+    yield f"# weir tune: {' '.join(found.state.command)}\n"
+    yield sentence(found) + "\n"
+    if tuned:
+        yield f"| | plain ({len(plain_runs)} runs) | with rules ({len(tuned)} runs) |"
+        yield "|---|--:|--:|"
+        for key, words in _FIGURES:
+            values = [medians(part, key) for part in (plain_runs, tuned)]
+            show = number if key == "requests" else seconds
+            yield f"| {words} | " + " | ".join("-" if v is None else show(v) for v in values) + " |"
+        yield ""
+    yield from _rule_table(found)
+    for rule, why in found.state.dropped.items():
+        yield f"- dropped: `{rule}`: {why}"
+    for path in found.loose:
+        yield f"- not compared: `{path}`: two plain runs write it differently"
+    yield from _model_lines(found)
+
+
+def _rule_table(found: Outcome) -> Iterator[str]:
+    gains = _gains(found)
+    if not gains:
+        return
+    yield "| rule | expected, s of I/O | obtained | within | requests |"
+    yield "|---|--:|--:|---|--:|"
+    for one in found.kept:
+        gain = None if one.rule is None else gains.get(one.rule.path)
+        if one.rule is None or gain is None:
+            continue
+        within = "yes" if one.saving.io.contains(gain.saved_s) else "no"
+        yield (f"| `{one.rule.path}`: `{one.rule.stack}` ({one.finding}) | "
+            f"{range_text(one.saving.io)} | {seconds(gain.saved_s)} | {within} | "
+            f"{number(gain.before_requests)} to {number(gain.after_requests)} |")
+    yield ""
+
+
+def _model_lines(found: Outcome) -> Iterator[str]:
+    without = [one for one in found.report.advices if one.rule is None]
+    if without:
+        yield "\nWhat only the model can change:\n"
+    for one in without:
+        yield f"- {one.finding}, {one.what}: {one.sentence} {one.change}"
+
+
+def for_directory(text: str, work: Path, directory: Path) -> str:
+    """Texts of runs in the copy, with the paths of the user's directory."""
+    return text.replace(str(work), str(directory))

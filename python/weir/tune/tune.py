@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loop of ``weir tune``: a plain run, its findings, then runs with their rules and without in
+turn, until the difference is sure or the budget ends. Rules that do not pay, or change an output,
+are dropped."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from weir._errors import InputError, UsageError
+from weir.advise.advise import Report, advise
+from weir.advise.frame.facts import Facts
+from weir.advise.frame.finding import Advice
+from weir.advise.text import rule_lines
+from weir.tune import outputs, workdir
+from weir.tune.decide import PAYS, Gain, rule_gains, of_kind, wall_gain
+from weir.tune.runs import PLAIN, TUNED, Done, execute, facts_of, figures_of, relative
+from weir.tune.state import State, begin
+
+Rates = dict[tuple[str, str], float]
+
+
+@dataclass(frozen=True)
+class Options:
+    """runs, minutes: the budget, the first one included. allow: layers whose rules change where
+    files lie (stage, pack)."""
+
+    runs: int = 9
+    minutes: float = 60.0
+    allow: tuple[str, ...] = ()
+    rates: Rates = field(default_factory=dict)
+
+
+class CommandFailed(InputError):
+    """The command itself fails without weir's rules."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What tune ends with. report: of the first run; kept: advices whose rules are used; gain: None
+    where no rule was tried."""
+
+    state: State
+    report: Report
+    kept: tuple[Advice, ...]
+    gain: Gain | None
+    loose: tuple[str, ...]  # outputs that cannot be compared
+    not_tried: tuple[Advice, ...]  # rules that have to be allowed
+
+
+class Tuning:
+    """One call of weir tune. note: gets a line for each run."""
+
+    def __init__(self, out: Path, directory: Path, command: Sequence[str], options: Options,
+            note: Callable[[str], None]) -> None:
+        self.out, self.directory, self.options, self.note = out, directory, options, note
+        mark = hashlib.blake2b(os.fsencode(out), digest_size=6).hexdigest()
+        self.work = directory / f"{workdir.NAME}-{mark}"
+        self.tier = Path("/dev/shm") / f"weir-tune-{mark}"
+        self.began = time.monotonic()
+        self.entries = workdir.listing(directory, [out])
+        cautions = bool(options.allow)
+        self.state = begin(out, State(list(command), str(directory),
+            workdir.fingerprint(self.entries), cautions))
+
+    def run(self) -> Outcome:
+        """Raises CommandFailed, StorageError, UsageError. No file of the user's is changed."""
+        workdir.check_space(self.directory, self.entries)
+        try:
+            if not self.state.runs:
+                self._once(PLAIN, ())
+            while self.rules and not self._is_enough():
+                self._once(*self._next())
+                self._drop()
+        finally:
+            workdir.remove(self.work)
+            self._remove_tier()
+        kept = tuple(self.rules)
+        paths = [_path(one) for one in kept]
+        plain = of_kind(self.state.runs, PLAIN)[-1].outputs
+        return Outcome(self.state, self.report, kept, wall_gain(self.state.runs, paths),
+            tuple(outputs.not_compared(plain, self._loose())),
+            tuple(one for one in self.report.rules if one not in self.candidates))
+
+    @cached_property
+    def facts(self) -> Facts:
+        """Of the first run."""
+        return facts_of(self.out / "runs" / "0", self.options.rates, str(self.tier))
+
+    @cached_property
+    def report(self) -> Report:
+        return advise(self.facts)
+
+    @property
+    def candidates(self) -> list[Advice]:
+        """Rules that may be tried."""
+        return [one for one in self.report.rules if one.rule is not None
+            and (not one.rule.caution or _layer(one) in self.options.allow)]
+
+    @property
+    def rules(self) -> list[Advice]:
+        return [one for one in self.candidates if _path(one) not in self.state.dropped]
+
+    def _next(self) -> tuple[str, tuple[Advice, ...]]:
+        """Plain and tuned runs in turn; a plain one first where its outputs have to be compared."""
+        last = self.state.runs[-1]
+        if last.kind == TUNED and len(of_kind(self.state.runs, PLAIN)) <= len(
+                of_kind(self.state.runs, TUNED)):
+            return PLAIN, ()
+        return TUNED, tuple(self.rules)
+
+    def _is_enough(self) -> bool:
+        runs, spent_s = self.state.runs, time.monotonic() - self.began
+        tuned = of_kind(runs, TUNED, [_path(one) for one in self.rules])
+        if len(runs) >= self.options.runs or spent_s >= 60 * self.options.minutes:
+            return True
+        gain = wall_gain(runs, [_path(one) for one in self.rules])
+        is_compared = not self._differs(tuned[-1]) if tuned else False
+        return len(tuned) >= 2 and is_compared and gain is not None and gain.is_sure
+
+    def _once(self, kind: str, rules: Sequence[Advice]) -> None:
+        """One run from a fresh copy; it counts when it is complete."""
+        number = len(self.state.runs)
+        trace = self.out / "runs" / str(number)
+        trace.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(trace, ignore_errors=True)
+        before = workdir.make(self.directory, self.work, self.entries, self.state.linked)
+        path = self._rules_file(rules) if rules else None
+        self._remove_tier()
+        self.note(f"run {number + 1}, {kind}")
+        command = relative(self.state.command, self.directory, self.work)
+        started = execute(command, self.work, trace, path,
+            None if number == 0 else self.out / "runs" / f"{number}.output")
+        if started.status:
+            self._failed(started.status, kind, rules)
+            return
+        self._bring_from_tier()
+        if workdir.fingerprint(workdir.listing(self.directory,
+                [self.out])) != self.state.fingerprint:
+            raise UsageError(f"{self.directory}: the command changed files there instead of in its "
+                             f"copy: name them relative to --dir, or give another --dir")
+        made = outputs.outputs_of(self.work, before, _containers(rules))
+        facts = self.facts if number == 0 else facts_of(trace, {}, str(self.tier))
+        known = [_path(one) for one in self.candidates]
+        self.state.runs.append(Done(number, kind, tuple(_path(one) for one in rules),
+            figures_of(facts, started, known), made))
+        if number == 0:
+            self.state.linked = self._only_read()
+        self.state.write(self.out)
+
+    def _failed(self, status: int, kind: str, rules: Sequence[Advice]) -> None:
+        if kind == PLAIN:
+            raise CommandFailed(f"the command ended with status {status} without any rules; weir "
+                                f"tune needs one that succeeds: {' '.join(self.state.command)}")
+        self.state.dropped[_path(rules[-1])] = f"the command ended with status {status}"
+        self.state.write(self.out)
+
+    def _drop(self) -> None:
+        """What the last run shows of rules: those that change outputs, those that do not pay."""
+        last = self.state.runs[-1]
+        tuned = of_kind(self.state.runs, TUNED, [_path(one) for one in self.rules])
+        if not tuned:
+            return
+        for one in self._differs(tuned[-1]):
+            if len(of_kind(self.state.runs, PLAIN)) < 2:
+                return  # perhaps it differs between any two runs
+            self._blame(one)
+        if last.kind == PLAIN or len(self.state.runs) >= self.options.runs:
+            for gain in rule_gains(self.state.runs, [_path(one) for one in self.rules]):
+                if not gain.pays:
+                    self.state.dropped[gain.rule] = (
+                        f"it does not pay: {gain.before_s:.3f} s and {gain.before_requests} "
+                        f"requests before, {gain.after_s:.3f} s and {gain.after_requests} with it "
+                        f"(from {PAYS.value:g} times the time on)")
+        self.state.write(self.out)
+
+    def _blame(self, one: outputs.Difference) -> None:
+        """The rules of the file; all of them where it has none."""
+        from fnmatch import fnmatchcase
+
+        mine = [rule for rule in self.rules
+            if fnmatchcase(str(self.work / one.path), _path(rule))] or self.rules
+        for rule in mine:
+            self.state.dropped[_path(rule)] = f"output {one.path}: {one.why}"
+
+    def _loose(self) -> set[str]:
+        plain = of_kind(self.state.runs, PLAIN)
+        return set().union(*(outputs.unsteady(plain[0].outputs, one.outputs) for one in plain[1:]))
+
+    def _differs(self, tuned: Done) -> list[outputs.Difference]:
+        plain = of_kind(self.state.runs, PLAIN)
+        steady = None if len(plain) < 2 else set(plain[0].outputs) - self._loose()
+        found = outputs.differences(plain[-1].outputs, tuned.outputs, steady)
+        return [one for one in found if not self._is_kept_on_tier(one)]
+
+    def _is_kept_on_tier(self, one: outputs.Difference) -> bool:
+        """Files that a rule with drain=never leaves there, as it was allowed."""
+        from fnmatch import fnmatchcase
+
+        return one.why == "it was not written" and any(
+            rule.rule is not None and rule.rule.stack.endswith(":drain=never")
+            and fnmatchcase(str(self.work / one.path), rule.rule.path) for rule in self.candidates)
+
+    def _rules_file(self, rules: Sequence[Advice]) -> Path:
+        path = self.out / "rules-in-force.toml"
+        text = "\n".join(line for one in rules for line in rule_lines(one))
+        path.write_text(text, "utf-8", "surrogateescape")
+        return path
+
+    def _only_read(self) -> list[str]:
+        """Large files that the first run read and did not change."""
+        made = self.state.runs[0].outputs
+        read = {os.path.relpath(path, self.work) for path, file in self.facts.files.items()
+            if file.read.bytes and not file.write.bytes}
+        return [one.path for one in self.entries if one.bytes >= workdir.LINKED_BYTES
+            and one.path in read and one.path not in made]
+
+    def _bring_from_tier(self) -> None:
+        from weir.capture import tier
+
+        for one in self._tiers():
+            tier.publish(one, False, lambda file: None)
+
+    def _remove_tier(self) -> None:
+        for one in self._tiers():
+            shutil.rmtree(one, ignore_errors=True)
+
+    def _tiers(self) -> list[Path]:
+        return [one for one in self.tier.parent.glob(f"{self.tier.name}*") if one.is_dir()]
+
+
+def _path(one: Advice) -> str:
+    assert one.rule is not None
+    return one.rule.path
+
+
+def _layer(one: Advice) -> str:
+    return one.rule.stack.partition(":")[0] if one.rule is not None else ""
+
+
+def _containers(rules: Sequence[Advice]) -> list[str]:
+    """File names of the archives of layer pack."""
+    found = []
+    for one in rules:
+        if _layer(one) == "pack" and one.rule is not None:
+            found.append(one.rule.stack.partition("name=")[2].partition(":")[0])
+    return found
