@@ -19,6 +19,9 @@ from weir.report import build
 from weir.report.layers.compute import LayeredFile, layers_of
 from weir.tune.outputs import Output
 
+# Calls that the kernel or the C library answers without the file system.
+_WITHIN = ("lseek", "fseek", "ftell", "rewind", "dup", "dup2", "dup3", "fcntl", "fdopen", "setvbuf",
+    "munmap", "posix_fadvise")  # fmt: skip
 PLAIN, TUNED = "plain", "tuned"
 
 
@@ -111,7 +114,7 @@ def _of_rule(rule: str, costs: Mapping[str, tuple[float, int]]) -> FileCost:
 def _requests(facts: Facts, path: str, layered: LayeredFile | None) -> int:
     """Of one file: below the layers where these stand."""
     file = facts.files[path]
-    others = file.of_class("OCM")[0]
+    others = file.of_class("OCM")[0] - file.of(_WITHIN)[0]
     if layered is not None and layered.system is not None:
         return layered.system.count + others
     return file.read.calls + file.write.calls + others

@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shlex
+import textwrap
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from weir.advise.text import NOTHING_FOUND, range_text, rule_lines
 from weir.advise.frame.saving import NOTHING
+from weir.analysis.names import escaped
 from weir.report.frame.amounts import number, plain, seconds
 from weir.tune.decide import RuleGain, is_noisy, medians, of_kind, rule_gains
 from weir.tune.runs import PLAIN, TUNED
 from weir.tune.tune import Outcome
 
+_LONGEST = 160  # characters of the command
 _FIGURES = (("wall_s", "wall time"), ("critical_s", "critical I/O"), ("active_s", "active I/O"),
     ("io_s", "I/O of all ranks"), ("cpu_s", "CPU time"), ("requests", "requests"))  # fmt: skip
 
@@ -62,17 +66,23 @@ def _sureness(found: Outcome) -> str:
     return f" Shorter by {seconds(gain.low)} to {seconds(gain.high)} (90 %).{noisy}"
 
 
+def command_text(command: Sequence[str]) -> str:
+    """As a shell takes it, on one line that is not too long."""
+    text = escaped(shlex.join(command))
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
 def rules_text(found: Outcome) -> str:
     """The rules that paid, for the user's own directory."""
     gains = _gains(found)
-    lines = [f"# Rules for: {' '.join(found.state.command)}", "# Proved by `weir tune`.",
-        *(f"# {line}" for line in [sentence(found)]), ""]
+    lines = [f"# Rules for: {command_text(found.state.command)}", "# Proved by `weir tune`.",
+        *(f"# {line}" for line in textwrap.wrap(sentence(found), 96)), ""]
     for one in found.kept:
         assert one.rule is not None
         gain = gains.get(one.rule.path)
         lines += rule_lines(one, [] if gain is None else [f"obtained: {_gain_text(gain)}"])
     for rule, why in found.state.dropped.items():
-        lines += [f"# dropped: {rule}", f"#   {why}"]
+        lines += [f"# dropped: {escaped(rule)}", f"#   {escaped(why)}"]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -94,7 +104,7 @@ def _markdown_lines(found: Outcome) -> Iterator[str]:
     runs = found.state.runs
     paths = [one.rule.path for one in found.kept if one.rule is not None]
     plain_runs, tuned = of_kind(runs, PLAIN), of_kind(runs, TUNED, paths)
-    yield f"# weir tune: {' '.join(found.state.command)}\n"
+    yield f"# weir tune: {command_text(found.state.command)}\n"
     yield sentence(found) + "\n"
     if tuned:
         yield f"| | plain ({len(plain_runs)} runs) | with rules ({len(tuned)} runs) |"

@@ -7,7 +7,14 @@ from collections.abc import Iterator
 
 from weir.advise.frame.facts import Facts, File, Way
 from weir.advise.frame.finding import Advice, Finding, Rule
-from weir.advise.findings.small_requests import MANY, SLOW, SMALL, is_interleaved, is_small
+from weir.advise.findings.small_requests import (
+    MANY,
+    SLOW,
+    SMALL,
+    are_many,
+    is_interleaved,
+    is_small,
+)
 from weir.advise.frame.grouping import Group, groups
 from weir.advise.frame.saving import Range, in_blocks, request_count, saved
 from weir.report.findings.finding import Limit
@@ -52,7 +59,8 @@ def _advice(facts: Facts, group: Group) -> Advice:
 def find(facts: Facts) -> Iterator[Advice]:
     files = [one for one in facts.bare if _is_one(facts, one)]
     for group in groups(facts, files):
-        yield _advice(facts, group)
+        if are_many(one.write for one in group.files):
+            yield _advice(facts, group)
 
 
 INTERLEAVED_WRITES = Finding(

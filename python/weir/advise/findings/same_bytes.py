@@ -24,15 +24,14 @@ BLOCK = 2 << 20
 BUFFERS = 2
 TIMES = Limit("bytes read by all ranks over the range that they lie in", 1.25,
     "a quarter of the reads, at most a quarter of their time: less does not pay for the cache")
-LARGE = Limit("bytes that are read", 4 << 20,
-    "two blocks of the cache: smaller files are read by one request of each rank anyway")
+LARGE = Limit("bytes that are read of files of one pattern", 4 << 20,
+    "two blocks of the cache: less is read by one request of each rank anyway")
 
 
 def is_one(facts: Facts, file: File) -> bool:
     way = file.read
     is_slow = way.ns > 0 and way.bytes * 1e9 / way.ns <= SLOW.value
-    return (way.ranks > 1 and is_slow and way.bytes >= LARGE.value
-        and way.bytes >= TIMES.value * way.span and not facts.is_local(file.path))
+    return (way.ranks > 1 and is_slow and way.bytes >= TIMES.value * way.span and not facts.is_local(file.path))
 
 
 def part(facts: Facts, file: File, way: Way) -> tuple[File, Range]:
@@ -66,7 +65,8 @@ def _advice(facts: Facts, group: Group) -> Advice:
 def find(facts: Facts) -> Iterator[Advice]:
     files = [one for one in facts.bare if is_one(facts, one)]
     for group in groups(facts, files):
-        yield _advice(facts, group)
+        if sum(one.read.bytes for one in group.files) >= LARGE.value:
+            yield _advice(facts, group)
 
 
 SAME_BYTES = Finding(

@@ -4,8 +4,7 @@ its file system moves at once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator
 
 from weir.advise.frame.facts import Facts, File, Way
 from weir.advise.frame.finding import Advice, Finding, Rule
@@ -16,8 +15,9 @@ from weir.report.frame.amounts import amount, number, seconds
 
 BLOCK = 1 << 20
 BUFFERS = 4
-MANY = Limit("calls on the files", 500,
-    "chosen: below it a file has no I/O time that a layer could save")
+OF_AN_OPEN = 2  # requests of the layer's own: fstat, and close of a copy of the descriptor
+MANY = Limit("calls on files of one pattern", 500,
+    "chosen: below it they have no I/O time that a layer could save")
 SMALL = Limit("mean bytes of a call, at most", 256 << 10,
     "a quarter of 1 MiB, the stripe of Lustre and the largest request of FUSE: larger calls gain "
     "less than they cost in copies")
@@ -31,9 +31,13 @@ SHARED = Limit("times that ranks move each byte", 1.25,
 
 
 def is_small(way: Way) -> bool:
-    """Whether calls are many, small and slow."""
+    """Whether calls are small and slow."""
     is_slow = way.ns > 0 and way.bytes * 1e9 / way.ns <= SLOW.value
-    return way.calls >= MANY.value and way.mean_bytes <= SMALL.value and is_slow
+    return way.mean_bytes <= SMALL.value and is_slow
+
+
+def are_many(ways: Iterable[Way]) -> bool:
+    return sum(one.calls for one in ways) >= MANY.value
 
 
 def is_interleaved(way: Way) -> bool:
@@ -50,9 +54,10 @@ def effective_calls(way: Way) -> int:
 
 def way_after(facts: Facts, file: File, name: str, way: Way, block: int = BLOCK) -> Range:
     """Seconds of these calls under bufa."""
-    calls = effective_calls(way)
+    calls, opens = effective_calls(way), file.of_class("O")[0]
     call_s = way.seconds / calls if calls else 0.0
-    return in_blocks(calls, way.bytes, call_s, block, facts.rate(file.path, name))
+    left = in_blocks(calls, way.bytes, call_s, block, facts.rate(file.path, name))
+    return Range(left.low, left.high + OF_AN_OPEN * opens * call_s)
 
 
 def _ways(file: File) -> list[tuple[str, Way]]:
@@ -92,8 +97,9 @@ def _advice(facts: Facts, group: Group) -> Advice:
 
 
 def find(facts: Facts) -> Iterator[Advice]:
-    files = [one for one in facts.bare if _ways(one)]
-    yield from map(partial(_advice, facts), groups(facts, files))
+    for group in groups(facts, [one for one in facts.bare if _ways(one)]):
+        if are_many(way for file in group.files for _, way in _ways(file)):
+            yield _advice(facts, group)
 
 
 SMALL_REQUESTS = Finding(

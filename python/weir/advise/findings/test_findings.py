@@ -69,8 +69,8 @@ def test_small_requests_have_bufa_and_a_saving_near_their_time(advised):
     assert one.what == "out.<N>" and len(one.paths) == 2
     assert "4,000 writes of 8.19 kB" in one.sentence.replace("\u202f", ",").replace("\u00a0", " ")
     # 2 x 0.6 s of I/O; both ranks at the same time, so 0.6 s of the run
-    assert 0.7 < one.saving.io.low < one.saving.io.high < 1.2
-    assert 0.35 < one.saving.critical.low < one.saving.critical.high < 0.6
+    assert 0.65 < one.saving.io.low < one.saving.io.high < 1.1 * 1.2
+    assert 0.3 < one.saving.critical.low < one.saving.critical.high < 1.1 * 0.6
     assert 3900 < one.saving.requests <= 4000
 
 
@@ -104,7 +104,7 @@ def test_pieces_of_ranks_in_turn_have_global(advised):
     assert names(report) == ["interleaved-writes"]
     (one,) = report.rules
     assert one.rule.stack == "global:2MiB:2" and one.rule.path == "/scratch/an/matrix.dat"
-    assert one.saving.io.high <= 1.0
+    assert one.saving.io.high <= 1.1
 
 
 def test_ranks_that_read_the_same_bytes_have_global(advised):
@@ -153,7 +153,7 @@ def test_many_small_files_have_pack_with_a_caution(advised):
     assert one.finding == "many-files" and one.rule.stack == "pack:name=weir-packed.zip"
     assert one.rule.path == "/scratch/an/plots/p*" and "weir pack extract" in one.rule.caution
     # 2 ms for each of 400 files
-    assert 0.3 < one.saving.io.low < one.saving.io.high < 0.8
+    assert 0.3 < one.saving.io.low < one.saving.io.high < 1.1 * 0.8
 
 
 @pytest.mark.parametrize(("count", "size"), [(90, 2 * KIB), (400, 8 * MIB)])
@@ -170,7 +170,7 @@ def test_a_file_that_is_opened_for_each_line_has_keep(advised):
     report = advised(program)
     (one,) = report.rules
     assert (one.finding, one.rule.stack) == ("reopened", "keep")
-    assert 0.4 < one.saving.io.low < one.saving.io.high <= 0.6
+    assert 0.4 < one.saving.io.low < one.saving.io.high <= 1.1 * 0.6
 
 
 def test_fsync_for_each_record_is_a_change_of_the_model(advised):

@@ -15,6 +15,9 @@ from dataclasses import dataclass
 SLOWEST_BYTES_PER_S = 100e6  # of one stream: a shared parallel file system on a busy day
 MEMORY_BYTES_PER_S = 4e9  # copying what a layer holds; bench/layers measures 3 to 6 GB/s
 SLOW_MEMORY_BYTES_PER_S = 0.4e9  # the same on a node whose cores are all busy
+SHARED_RATE = 0.5  # of a rate that was measured alone: what is left beside other ranks
+# By which I/O times of two runs of a program differ on a shared machine (bench/estimates.py).
+SPREAD = 0.15
 
 
 @dataclass(frozen=True)
@@ -59,9 +62,10 @@ class Saving:
 
 
 def saved(before_s: float, after: Range) -> Range:
-    """Of what takes so long before and after; never less than nothing, never more than all."""
+    """Of what takes so long before and after, by which another run may differ; never less than
+    nothing, and from nothing on where all of it may remain."""
     low, high = before_s - after.high, before_s - after.low
-    return Range(max(0.0, min(low, before_s)), max(0.0, min(high, before_s)))
+    return Range(max(0.0, (1 - SPREAD) * low), max(0.0, (1 + SPREAD) * min(high, before_s)))
 
 
 def request_count(size: float, block: int) -> int:
@@ -77,7 +81,7 @@ def in_blocks(calls: int, size: int, call_s: float, block: int, rate: float | No
     than the calls themselves were."""
     count = min(request_count(size, block), calls)
     now = size / (calls * call_s) if calls and call_s else SLOWEST_BYTES_PER_S
-    slowest = rate if rate else max(SLOWEST_BYTES_PER_S, now)
+    slowest = max(SHARED_RATE * rate if rate else SLOWEST_BYTES_PER_S, now)
     low = size / MEMORY_BYTES_PER_S
     high = count * call_s + size / slowest + size / SLOW_MEMORY_BYTES_PER_S
     return Range(low, max(low, high))

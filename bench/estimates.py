@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What `weir advise` expects of its rules and what they bring, over the workloads: each case is tuned
+(`weir tune`), and expected and obtained seconds stand side by side.
+
+    python bench/estimates.py [--only scf,olam] [--preset lustre] [--runs 4] [--allow stage,pack]
+        [--directory DIR] [--json FILE] [--page docs/validation/estimates.md]
+
+A case is one line of CASES: how its input is made, and the command. It runs in a directory of its
+own on the test file system, and on DIR (a local disk) with --preset none. The page has all rows,
+good or bad; a row counts as within when the obtained I/O seconds, plain less tuned, lie in the
+expected range.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from weir.bench._programs import Mpi, choose_mpi
+from weir.probe.cache import large_rates, probe
+from weir.testfs import mounted
+from weir.tune.decide import PLAIN, TUNED, medians, of_kind, rule_gains
+from weir.tune.tune import Options, Outcome, Tuning
+
+ROOT = Path(__file__).resolve().parents[1]
+RANKS = 4
+CASES: dict[str, tuple[int, str, str]] = {  # ranks, arguments that make the input, of the run
+    "scf": (4, "--setup --dir . --megabytes 8",
+        "--dir . --megabytes 8 --iterations 3 --compute 1"),
+    "overlap": (4, "--setup --file sections.dat --planes 64 --ghost 8",
+        "--file sections.dat --planes 64 --ghost 8 --compute 1"),
+    "sharedread": (4, "--setup --file climate.nc --times 3",
+        "--file climate.nc --times 3 --compute 1"),
+    "matrix": (8, "", "--file matrix.dat --rows 880 --columns 300 --mode noview"),
+    "olam": (4, "--setup --input . --input-mb 8",
+        "--input . --output . --input-mb 8 --frames 30 --sleep 0.4 --result-kb 40 --plot-kb 40"),
+    "4dvar": (4, "", "--tiny --compute 0.5"),
+}  # fmt: skip
+SCRIPTS = {"4dvar": "run"}  # workloads that a script runs, step after step
+
+
+@dataclass(frozen=True)
+class Row:
+    """One rule of a case. low, high, obtained: I/O seconds of all ranks that it saves."""
+
+    case: str
+    place: str
+    finding: str
+    stack: str
+    low: float
+    high: float
+    obtained: float
+    requests_before: int
+    requests_after: int
+    kept: bool
+
+    @property
+    def is_within(self) -> bool:
+        return self.low <= self.obtained <= self.high
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A case. low, high: seconds of the run that its rules were expected to save together."""
+
+    case: str
+    place: str
+    plain_s: float
+    tuned_s: float | None
+    low: float
+    high: float
+    sentence: str
+
+
+def main() -> int:
+    options = parsed()
+    rows: list[Row] = []
+    wholes: list[Whole] = []
+    mpi = choose_mpi(None, ROOT / "build/native/workloads/overlap/{mpi}/weir-overlap")
+    os.environ.update(mpi.environment)
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=options.directory)))
+        place = scratch / "mount"
+        place.mkdir()
+        if options.preset != "none":
+            backing = stack.enter_context(tempfile.TemporaryDirectory(dir="/dev/shm"))
+            stack.enter_context(mounted(place, backing=backing, preset=options.preset,
+                owner=os.getpid()))
+        os.environ["XDG_CACHE_HOME"] = str(scratch / "cache")
+        if not options.no_probe:
+            probe(place, True)
+        for name in options.only.split(","):
+            found = tuned(name, mpi, place, scratch, options)
+            rows += rows_of(name, options.preset, found)
+            wholes.append(whole_of(name, options.preset, found))
+            print_rows(rows[-len(rows_of(name, options.preset, found)):], wholes[-1:])
+    if options.json:
+        Path(options.json).write_text(json.dumps({"rows": [asdict(one) for one in rows],
+            "wholes": [asdict(one) for one in wholes]}, indent=1))
+    return 0
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default=",".join(CASES))
+    parser.add_argument("--preset", default="lustre", help="of the test file system; none: a disk")
+    parser.add_argument("--runs", type=int, default=4)
+    parser.add_argument("--allow", default="", help="stage,pack")
+    parser.add_argument("--directory", default=None)
+    parser.add_argument("--json", default=None)
+    parser.add_argument("--no-probe", action="store_true")
+    return parser.parse_args()
+
+
+def tuned(name: str, mpi: Mpi, place: Path, scratch: Path, options: argparse.Namespace) -> Outcome:
+    ranks, setup, arguments = CASES[name]
+    directory = place / name
+    directory.mkdir()
+    program = ROOT / "build/native/workloads" / name / mpi.name / f"weir-{name}"
+    if setup:
+        subprocess.run(mpi.command(ranks, program, setup.split()), cwd=directory, check=True,
+            stdout=subprocess.DEVNULL)
+    out = scratch / f"out-{name}"
+    out.mkdir()
+    allow = tuple(filter(None, options.allow.split(",")))
+    command = mpi.command(ranks, program, arguments.split())
+    if name in SCRIPTS:
+        command = [str(ROOT / "workloads" / name / SCRIPTS[name]), "--work", ".", "--mpi", mpi.name,
+            "--ranks", str(ranks), *arguments.split()]
+    return Tuning(out, directory, command,
+        Options(options.runs, 30, allow, large_rates()), lambda line: print(f"{name}: {line}",
+        file=sys.stderr)).run()
+
+
+def rows_of(case: str, place: str, found: Outcome) -> list[Row]:
+    """All rules that were tried, those that were dropped as well."""
+    tried = {one.rule.path: one for one in found.report.rules if one.rule is not None}
+    gains = rule_gains(found.state.runs, list(tried))
+    return [Row(case, place, tried[one.rule].finding, tried[one.rule].rule.stack,
+        tried[one.rule].saving.io.low, tried[one.rule].saving.io.high, one.saved_s,
+        one.before_requests, one.after_requests, one.rule not in found.state.dropped)
+        for one in gains]  # fmt: skip
+
+
+def whole_of(case: str, place: str, found: Outcome) -> Whole:
+    from weir.tune.text import sentence
+
+    plain, tuned_runs = (of_kind(found.state.runs, kind) for kind in (PLAIN, TUNED))
+    used = set(tuned_runs[0].rules) if tuned_runs else set()
+    ranges = [one.saving.critical or one.saving.io for one in found.report.rules
+        if one.rule is not None and one.rule.path in used]
+    return Whole(case, place, medians(plain, "wall_s") or 0.0, medians(tuned_runs, "wall_s"),
+        sum(one.low for one in ranges), sum(one.high for one in ranges), sentence(found))
+
+
+def print_rows(rows: list[Row], wholes: list[Whole]) -> None:
+    for one in rows:
+        print(f"{one.case:<11}{one.place:<8}{one.finding:<20}{one.stack:<28}"
+            f"{one.low:8.3f} {one.high:8.3f} {one.obtained:8.3f} "
+            f"{'within' if one.is_within else 'OUT':<7}{one.requests_before:>8}"
+            f"{one.requests_after:>8} {'kept' if one.kept else 'dropped'}")
+    for one in wholes:
+        after = "-" if one.tuned_s is None else f"{one.tuned_s:.3f}"
+        print(f"{one.case:<11}{one.place:<8}wall {one.plain_s:.3f} -> {after}; expected "
+            f"{one.low:.3f} to {one.high:.3f}; {one.sentence}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
