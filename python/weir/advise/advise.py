@@ -50,7 +50,7 @@ class Report:
         taken: set[str] = set()
         chosen = []
         for one in self.advices:
-            if one.rule is None or one.rule.unusable or taken >= set(one.paths):
+            if one.rule is None or one.rule.unusable or not set(one.paths) - taken:
                 continue
             taken |= set(one.paths)
             chosen.append(one)

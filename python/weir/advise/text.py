@@ -20,7 +20,8 @@ _INDENT = "     "
 
 def range_text(range_: Range) -> str:
     """`1.2 s to 3.4 s`"""
-    return plain(f"{seconds(range_.low)} to {seconds(range_.high)}")
+    low, high = ("0 s" if s < 1e-6 else seconds(s) for s in (range_.low, range_.high))
+    return plain(f"{low} to {high}")
 
 
 def expectation(one: Advice) -> str:

@@ -39,10 +39,9 @@ def _advice(facts: Facts, step: StepReport) -> Iterator[Advice]:
     if moved < SHARE.value * whole or critical_s < DELAYS.value * step.wall_ns / 1e9:
         return
     most = critical_s * (1 - 1 / step.rank_count)
-    files = tuple(one.file for one in waits.files if one.critical_ns > 0)[:20]
     active = Range(LEAST_GAIN * io_s, io_s * (1 - 1 / step.rank_count))
     yield Advice(
-        "serial-io", f"{step.names.ranks[rank].title} in step {step.name}", files,
+        "serial-io", f"{step.names.ranks[rank].title} in step {step.name}", (),
         f"it moves {amount(moved)}, {share(moved, whole)} of the bytes of the step, in "
         f"{seconds(io_s)}; I/O delays the step by {seconds(critical_s)}.",
         Saving(Range(0.0, active.high), active, Range(LEAST_GAIN * critical_s, most)),

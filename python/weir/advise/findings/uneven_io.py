@@ -34,8 +34,7 @@ def _advice(step: StepReport) -> Iterator[Advice]:
     rank = max(ranks, key=lambda one: ranks[one].seconds)
     most = min(times[-1] - mean, critical_s)
     yield Advice(
-        "uneven-io", f"{step.names.ranks[rank].title} in step {step.name}",
-        tuple(one.file for one in waits.files if one.critical_ns > 0)[:20],
+        "uneven-io", f"{step.names.ranks[rank].title} in step {step.name}", (),
         f"it is in I/O for {seconds(times[-1])}, a rank on average for {seconds(mean)}; I/O "
         f"delays the step by {seconds(critical_s)}.",
         Saving(Range(0.0, 0.0), None, Range(0.0, most)),

@@ -35,7 +35,7 @@ LOCAL = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "tmpfs", "ramfs", "overl
 @dataclass
 class Way:
     """Reads or writes of a file, all ranks and steps together; figures as in the table
-    `access_patterns`. ranks: the most in a step; first_byte, last_byte: the range that moved."""
+    `access_patterns`. ranks: the most in a step; users: of all steps; first_byte, last_byte: the range that moved."""
 
     calls: int = 0
     bytes: int = 0
@@ -51,6 +51,7 @@ class Way:
     off_stripe: int = 0
     interleaved: int = 0
     ranks: int = 0
+    users: int = 0
     begin: int = 2**62
     end: int = 0
     stripe: int = 0
@@ -223,4 +224,5 @@ def _add(into: Way, figures: dict[str, int]) -> None:
         setattr(into, key, max(getattr(into, key), figures[key]))
     into.begin = min(into.begin, figures["begin"])
     into.slowest_ns += figures["slowest_ns"]
+    into.users += figures["ranks"]
     into.steps += 1

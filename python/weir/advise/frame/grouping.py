@@ -11,6 +11,8 @@ from weir.advise.frame.facts import Facts, File
 from weir.analysis.patterns import find_patterns
 from weir.stage.suggest import rule_pattern
 
+MOST_OTHERS = 0.5  # for each file of a pattern; of more, names of numbers alone are patterns
+
 
 @dataclass(frozen=True)
 class Group:
@@ -29,10 +31,17 @@ class Group:
 def groups(facts: Facts, files: Sequence[File], alike: Collection[str] = ()) -> Iterator[Group]:
     """In the order of the files. alike: paths that a rule may match although the finding is not
     about them."""
+    for group in _by_pattern(facts, files, alike, directories=True):
+        if len(group.others) > MOST_OTHERS * len(group.files):
+            yield from _by_pattern(facts, group.files, alike, directories=False)
+        else:
+            yield group
+
+
+def _by_pattern(facts: Facts, files: Sequence[File], alike: Collection[str],
+        directories: bool) -> Iterator[Group]:
     paths = [one.path for one in files]
-    if not paths:
-        return
-    for pattern in find_patterns(paths, [0] * len(paths)):
+    for pattern in find_patterns(paths, [0] * len(paths), directories=directories):
         members = [files[i] for i in pattern.members]
         rule = rule_pattern(pattern.text, [one.path for one in members])
         own = {*(one.path for one in members), *alike}
