@@ -4,7 +4,8 @@
 (`weir tune`), and expected and obtained seconds stand side by side.
 
     python bench/estimates.py [--only scf,olam] [--preset lustre] [--runs 4] [--allow stage,pack]
-        [--directory DIR] [--json FILE] [--page docs/validation/estimates.md]
+        [--directory DIR] [--json FILE]
+    python bench/estimates.py --page docs/validation/estimates.md FILE...
 
 A case is one line of CASES: how its input is made, and the command. It runs in a directory of its
 own on the test file system, and on DIR (a local disk) with --preset none. The page has all rows,
@@ -20,7 +21,6 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -32,7 +32,6 @@ from weir.tune.decide import PLAIN, TUNED, medians, of_kind, rule_gains
 from weir.tune.tune import Options, Outcome, Tuning
 
 ROOT = Path(__file__).resolve().parents[1]
-RANKS = 4
 CASES: dict[str, tuple[int, str, str]] = {  # ranks, arguments that make the input, of the run
     "scf": (4, "--setup --dir . --megabytes 8",
         "--dir . --megabytes 8 --iterations 3 --compute 1"),
@@ -43,7 +42,7 @@ CASES: dict[str, tuple[int, str, str]] = {  # ranks, arguments that make the inp
     "matrix": (8, "", "--file matrix.dat --rows 880 --columns 300 --mode noview"),
     "olam": (4, "--setup --input . --input-mb 8",
         "--input . --output . --input-mb 8 --frames 30 --sleep 0.4 --result-kb 40 --plot-kb 40"),
-    "4dvar": (4, "", "--tiny --compute 0.5"),
+    "4dvar": (4, "", "--scale 0.3 --compute 0.5"),
 }  # fmt: skip
 SCRIPTS = {"4dvar": "run"}  # workloads that a script runs, step after step
 
@@ -83,6 +82,9 @@ class Whole:
 
 def main() -> int:
     options = parsed()
+    if options.page:
+        write_page(Path(options.page), options.sources)
+        return 0
     rows: list[Row] = []
     wholes: list[Whole] = []
     mpi = choose_mpi(None, ROOT / "build/native/workloads/overlap/{mpi}/weir-overlap")
@@ -109,6 +111,50 @@ def main() -> int:
     return 0
 
 
+def write_page(path: Path, sources: list[str]) -> None:
+    """The page of all rows of files that --json wrote."""
+    found = [json.loads(Path(one).read_text()) for one in sources]
+    rows = [Row(**one) for part in found for one in part["rows"]]
+    wholes = [Whole(**one) for part in found for one in part["wholes"]]
+    path.write_text(page_text(rows, wholes))
+
+
+def page_text(rows: list[Row], wholes: list[Whole]) -> str:
+    """In Markdown."""
+    within = sum(one.is_within for one in rows)
+    lines = [
+        "# What weir advise expects, and what came of it", "",
+        "<!-- made by bench/estimates.py --page from figures of --json -->", "",
+        "Are the ranges of [weir advise](../guide/advise.md) right? Each workload was tuned "
+        "([weir tune](../guide/tune.md)); each row is",
+        "a rule that was tried, those that were dropped as well. Seconds are of I/O of all ranks.",
+        "", f"{within} of {len(rows)} rules brought what was expected of them "
+        f"({100 * within // max(1, len(rows))} %).", "",
+        "| case | on | finding | rule | expected, s | obtained, s | within | requests | |",
+        "|---|---|---|---|--:|--:|---|--:|---|",
+    ]  # fmt: skip
+    lines += [
+        f"| {one.case} | {one.place} | {one.finding} | `{one.stack.partition(':tier=')[0]}` | "
+        f"{one.low:.3f} to {one.high:.3f} | {one.obtained:.3f} | "
+        f"{'yes' if one.is_within else 'no'} | {one.requests_before:,} to {one.requests_after:,} | "
+        f"{'kept' if one.kept else 'dropped'} |"
+        for one in rows
+    ]
+    lines += ["", "The runs as a whole, in seconds of wall time; expected is critical time:", "",
+        "| case | on | plain | with rules | saved | expected | |", "|---|---|--:|--:|--:|--:|---|"]
+    lines += [_whole_line(one) for one in wholes]
+    return "\n".join(lines) + "\n"
+
+
+def _whole_line(one: Whole) -> str:
+    cells = ["-", "-", "-", "nothing to change by rules"]
+    if one.tuned_s is not None:
+        saved = one.plain_s - one.tuned_s
+        cells = [f"{one.tuned_s:.2f}", f"{saved:.2f}", f"{one.low:.2f} to {one.high:.2f}",
+            "within" if one.low <= saved <= one.high else "outside"]
+    return f"| {one.case} | {one.place} | {one.plain_s:.2f} | {' | '.join(cells)} |"
+
+
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -119,6 +165,8 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--directory", default=None)
     parser.add_argument("--json", default=None)
     parser.add_argument("--no-probe", action="store_true")
+    parser.add_argument("--page", help="write this page from files of --json, and run nothing")
+    parser.add_argument("sources", nargs="*", help="files of --json, for --page")
     return parser.parse_args()
 
 

@@ -5,18 +5,20 @@
 from __future__ import annotations
 
 import posixpath
-from collections import defaultdict
 from collections.abc import Iterator
 
 from weir.advise.frame.facts import Facts, File
 from weir.advise.frame.finding import Advice, Finding, Rule
+from weir.advise.findings.small_requests import is_interleaved
 from weir.advise.frame.grouping import groups, unusable
 from weir.advise.frame.saving import Range, saved
 from weir.report.findings.finding import Limit
 from weir.report.frame.amounts import amount, number, seconds
 
-MANY = Limit("files that are written in one directory, by names that belong together", 100,
+MANY = Limit("files that are written, of names that belong together", 64,
     "chosen: fewer creates take less than a tenth of a second on a parallel file system")
+A_DIRECTORY = Limit("of these in a directory, on average", 8,
+    "each directory gets an archive, which is a file itself")
 SMALL = Limit("mean bytes of these files, at most", 1 << 20,
     "one request of a parallel file system: of larger files the bytes decide, not the create")
 SHARE = Limit("share of their I/O time in open, close and stat", 0.25,
@@ -32,8 +34,8 @@ def _metadata(file: File) -> tuple[int, int]:
 
 
 def _is_candidate(facts: Facts, file: File) -> bool:
-    return (file.write.bytes > 0 and file.write.bytes <= 4 * SMALL.value
-        and file.write.ranks == 1 and not facts.is_local(file.path))
+    return (file.write.bytes > 0 and file.write.span <= 4 * SMALL.value
+        and not is_interleaved(file.write) and not facts.is_local(file.path))
 
 
 def _advice(facts: Facts, files: list[File]) -> Iterator[Advice]:
@@ -41,9 +43,12 @@ def _advice(facts: Facts, files: list[File]) -> Iterator[Advice]:
         size, count = sum(one.write.bytes for one in group.files), len(group.files)
         calls, ns = map(sum, zip(*(_metadata(one) for one in group.files)))
         whole = sum(one.ns for one in group.files)
-        if count < MANY.value or size > SMALL.value * count or ns < SHARE.value * whole:
+        directories = len({posixpath.dirname(path) for path in group.paths})
+        is_many = count >= max(MANY.value, A_DIRECTORY.value * directories)
+        if not is_many or size > SMALL.value * count or ns < SHARE.value * whole:
             continue
-        parts = [(one, saved(one.ns / 1e9, REMAINS.times(one.ns / 1e9))) for one in group.files]
+        remains = Range(REMAINS.low, min(1.0, REMAINS.high + directories / count))
+        parts = [(one, saved(one.ns / 1e9, remains.times(one.ns / 1e9))) for one in group.files]
         yield Advice(
             "many-files", group.what, group.paths,
             f"{number(count)} files of {amount(size / count)} on average take "
@@ -60,20 +65,16 @@ def _advice(facts: Facts, files: list[File]) -> Iterator[Advice]:
 
 
 def find(facts: Facts) -> Iterator[Advice]:
-    by_directory: dict[str, list[File]] = defaultdict(list)
-    for one in facts.bare:
-        if _is_candidate(facts, one):
-            by_directory[posixpath.dirname(one.path)].append(one)
-    for files in by_directory.values():
-        if len(files) >= MANY.value:
-            yield from _advice(facts, files)
+    files = [one for one in facts.bare if _is_candidate(facts, one)]
+    if len(files) >= MANY.value:
+        yield from _advice(facts, files)
 
 
 MANY_FILES = Finding(
     name="many-files",
     asks="Does a directory get many small files?",
     shrinks="I/O",
-    limits=(MANY, SMALL, SHARE),
+    limits=(MANY, A_DIRECTORY, SMALL, SHARE),
     page="guide/pack.md",
     cure="pack",
     find=find,

@@ -158,7 +158,7 @@ def test_many_small_files_have_pack_with_a_caution(advised):
     assert 0.3 < one.saving.io.low < one.saving.io.high < TWICE * 0.8
 
 
-@pytest.mark.parametrize(("count", "size"), [(90, 2 * KIB), (400, 8 * MIB)])
+@pytest.mark.parametrize(("count", "size"), [(60, 2 * KIB), (400, 8 * MIB)])
 def test_few_or_large_files_have_not(advised, count, size):
     assert "many-files" not in names(advised(small_files(count, size)))
 
