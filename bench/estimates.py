@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `weir advise` expects of its rules and what they bring, over the workloads: each case is tuned
-(`weir tune`), and expected and obtained seconds stand side by side.
+"""What `weir advise` expects of its rules and what they bring, over the workloads: each case is
+tuned (`weir tune`), and expected and obtained seconds stand side by side.
 
     python bench/estimates.py [--only scf,olam] [--preset lustre] [--runs 4] [--allow stage,pack]
         [--directory DIR] [--json FILE]

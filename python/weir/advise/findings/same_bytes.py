@@ -31,7 +31,8 @@ LARGE = Limit("bytes that are read of files of one pattern", 4 << 20,
 def is_one(facts: Facts, file: File) -> bool:
     way = file.read
     is_slow = way.ns > 0 and way.bytes * 1e9 / way.ns <= SLOW.value
-    return (way.ranks > 1 and is_slow and way.bytes >= TIMES.value * way.span and not facts.is_local(file.path))
+    return (way.ranks > 1 and is_slow and way.bytes >= TIMES.value * way.span
+        and not facts.is_local(file.path))
 
 
 def part(facts: Facts, file: File, way: Way) -> tuple[File, Range]:

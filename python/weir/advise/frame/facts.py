@@ -35,7 +35,8 @@ LOCAL = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "tmpfs", "ramfs", "overl
 @dataclass
 class Way:
     """Reads or writes of a file, all ranks and steps together; figures as in the table
-    `access_patterns`. ranks: the most in a step; users: of all steps; first_byte, last_byte: the range that moved."""
+    `access_patterns`. ranks: the most in a step; users: of all steps; begin, end: the range of
+    bytes that moved."""
 
     calls: int = 0
     bytes: int = 0

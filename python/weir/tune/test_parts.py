@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of weir tune: what counts as the same output, which rules pay, copies, paths of commands."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+
+import pytest
+
+from weir._errors import StorageError
+from weir.tune import workdir
+from weir.tune.decide import rule_gains, wall_gain
+from weir.tune.outputs import differences, not_compared, outputs_of, unsteady
+from weir.tune.runs import PLAIN, TUNED, Done, Figures, FileCost, relative
+
+
+def done(number: int, kind: str, wall_s: float, io_s: float = 1, requests: int = 100) -> Done:
+    rules = ("r",) if kind == TUNED else ()
+    return Done(number, kind, rules, Figures(wall_s, 1, io_s, io_s, io_s, requests,
+        {"r": FileCost(io_s, requests)}), {})
+
+
+def test_a_gain_is_sure_when_its_interval_leaves_zero_out():
+    runs = [done(0, PLAIN, 10), done(1, TUNED, 5)]
+    assert wall_gain(runs, ["r"]).middle == 5 and not wall_gain(runs, ["r"]).is_sure
+    runs += [done(2, PLAIN, 10.2), done(3, TUNED, 5.1)]
+    assert wall_gain(runs, ["r"]).is_sure
+    noisy = [done(0, PLAIN, 10), done(1, TUNED, 5), done(2, PLAIN, 8), done(3, TUNED, 9)]
+    assert not wall_gain(noisy, ["r"]).is_sure
+    assert wall_gain(runs, ["another"]) is None
+
+
+@pytest.mark.parametrize(("io_s", "requests", "pays"), [
+    (0.5, 100, True), (0.5, 300, True), (0.97, 50, True), (0.97, 100, False), (1.2, 50, False)])
+def test_time_decides_whether_a_rule_pays_then_counts(io_s, requests, pays):
+    (gain,) = rule_gains([done(0, PLAIN, 10), done(1, TUNED, 9, io_s, requests)], ["r"])
+    assert gain.pays == pays
+
+
+def written(directory, **files: bytes):
+    directory.mkdir()
+    for name, data in files.items():
+        (directory / name).write_bytes(data)
+    return outputs_of(directory, {})
+
+
+def test_bytes_decide_but_for_files_with_times(tmp_path):
+    first = written(tmp_path / "a", log=b"took 1.5 s", data=b"\0\1", odd=b"\0\1")
+    again = written(tmp_path / "b", log=b"took 1.7 s", data=b"\0\1", odd=b"\0\2")
+    tuned = written(tmp_path / "c", log=b"took 0.2 s", data=b"\0\3", odd=b"\0\4")
+    loose = unsteady(first, again)
+    assert loose == {"log", "odd"}
+    found = differences(first, tuned, set(first) - loose)
+    assert [(one.path, one.why) for one in found] == [("data", "its bytes differ")]
+    assert not_compared(first, loose) == ["odd"]
+    other = written(tmp_path / "d", log=b"failed 1.5 s", data=b"\0\1", odd=b"\0\1")
+    assert [one.path for one in differences(first, other, set(first) - loose)] == ["log"]
+
+
+def test_missing_and_new_files_are_differences(tmp_path):
+    plain, tuned = written(tmp_path / "a", x=b"1"), written(tmp_path / "b", y=b"1")
+    assert [(one.path, one.why) for one in differences(plain, tuned)] == [
+        ("x", "it was not written"), ("y", "it was written in addition")]
+
+
+def test_members_of_an_archive_are_the_files_that_they_are(tmp_path):
+    plain = written(tmp_path / "a", p1=b"one", p2=b"two")
+    (tmp_path / "b").mkdir()
+    with zipfile.ZipFile(tmp_path / "b" / "packed.zip", "w") as archive:
+        archive.writestr("p1", b"one")
+        archive.writestr("p2", b"two")
+    assert differences(plain, outputs_of(tmp_path / "b", {}, ["packed.zip"])) == []
+
+
+def test_netcdf_is_compared_without_its_history(tmp_path):
+    netcdf = pytest.importorskip("netCDF4")
+    made = []
+    for name, value, history in (("a", 1, "now"), ("b", 1, "later"), ("c", 2, "now")):
+        (tmp_path / name).mkdir()
+        with netcdf.Dataset(tmp_path / name / "out.nc", "w", format="NETCDF3_CLASSIC") as data:
+            data.history = history.ljust(8)
+            data.createDimension("x", 3)
+            data.createVariable("v", "f8", ("x",))[:] = value
+        made.append(outputs_of(tmp_path / name, {}))
+    first, again, other = made
+    assert unsteady(first, again) == {"out.nc"}
+    assert differences(first, again, set()) == []
+    assert [one.path for one in differences(first, other, set())] == ["out.nc"]
+
+
+def test_a_copy_is_whole_and_what_changes_in_it_is_an_output(tmp_path):
+    source = tmp_path / "source"
+    (source / "empty").mkdir(parents=True)
+    (source / "in").write_bytes(b"input")
+    os.symlink("in", source / "link")
+    (source / "in").chmod(0o640)
+    entries = workdir.listing(source)
+    before = workdir.make(source, source / f"{workdir.NAME}-x", entries)
+    work = source / f"{workdir.NAME}-x"
+    assert (work / "empty").is_dir() and os.readlink(work / "link") == "in"
+    assert (work / "in").stat().st_mode & 0o777 == 0o640
+    assert outputs_of(work, before) == {}
+    (work / "in").write_bytes(b"other")
+    assert set(outputs_of(work, before)) == {"in"}
+    assert workdir.listing(source) == entries, "the copy lies in the directory"
+    workdir.make(source, work, entries, ["in"])
+    assert (work / "in").is_symlink() and (source / "in").read_bytes() == b"input"
+    workdir.remove(work)
+
+
+def test_no_copy_is_begun_that_has_no_room(tmp_path):
+    with open(tmp_path / "huge", "wb") as file:
+        file.truncate(1 << 43)
+    with pytest.raises(StorageError, match="the largest file is huge"):
+        workdir.check_space(tmp_path, workdir.listing(tmp_path))
+
+
+def test_only_whole_paths_of_a_command_are_replaced(tmp_path):
+    words = ["/a/b/x", "--dir=/a/b", "/a/bc", "/x/a/b", "in:/a/b:/a/b/c", "/a/b"]
+    from pathlib import Path
+
+    assert relative(words, Path("/a/b"), Path("/W")) == ["/W/x", "--dir=/W", "/a/bc", "/x/a/b",
+        "in:/W:/W/c", "/W"]
