@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -57,11 +59,28 @@ def tune(
     _make(out)
     options = Options(runs, minutes, tuple(allow or ()), large_rates())
     tuning = Tuning(out, directory, command, options, say)
-    found = tuning.run()
+    with _ended_by_signals():
+        found = tuning.run()
     for name, text in (("rules.toml", rules_text(found)), ("report.md", markdown(found))):
-        _write(out / name, for_directory(text, tuning.work, directory))
+        _write(out / name, for_directory(text, tuning))
     typer.echo(sentence(found))
     typer.echo(f"{output}: rules.toml, report.md")
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP end tune as Ctrl-C does: the run under way ends, its copy is removed."""
+    import signal
+
+    def stop(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = {one: signal.signal(one, stop) for one in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
 
 
 def _make(out: Path) -> None:

@@ -22,6 +22,7 @@ from weir.tune.outputs import Output
 # Calls that the kernel or the C library answers without the file system.
 _WITHIN = ("lseek", "fseek", "ftell", "rewind", "dup", "dup2", "dup3", "fcntl", "fdopen", "setvbuf",
     "munmap", "posix_fadvise")  # fmt: skip
+_POLITE_S = 10.0  # a launcher has ranks to end
 PLAIN, TUNED = "plain", "tuned"
 
 
@@ -76,14 +77,28 @@ def execute(command: Sequence[str], work: Path, trace: Path, rules: Path | None,
     words += ["--rules", str(rules)] if rules is not None else []
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     if output is None:
-        status = subprocess.run([*words, "--", *command], cwd=work, check=False).returncode
+        status = _ended(subprocess.Popen([*words, "--", *command], cwd=work))
     else:
         with open(output, "wb") as stream:
-            status = subprocess.run([*words, "--", *command], cwd=work, check=False,
-                stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT).returncode
+            status = _ended(subprocess.Popen([*words, "--", *command], cwd=work,
+                stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT))
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = sum(getattr(after, key) - getattr(before, key) for key in ("ru_utime", "ru_stime"))
     return Started(status, time.monotonic() - begin, cpu)
+
+
+def _ended(process: subprocess.Popen[bytes]) -> int:
+    """Its status. Where a signal interrupts the wait, the command is ended first."""
+    try:
+        return process.wait()
+    except BaseException:
+        process.terminate()
+        try:
+            process.wait(_POLITE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        raise
 
 
 def facts_of(trace: Path, rates: Mapping[tuple[str, str], float], tier: str) -> Facts:

@@ -6,15 +6,15 @@ from __future__ import annotations
 import shlex
 import textwrap
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from weir.advise.text import NOTHING_FOUND, range_text, rule_lines
+from weir.advise.frame.facts import TIER
 from weir.advise.frame.saving import NOTHING
 from weir.analysis.names import escaped
 from weir.report.frame.amounts import number, plain, seconds
 from weir.tune.decide import RuleGain, is_noisy, medians, of_kind, rule_gains
 from weir.tune.runs import PLAIN, TUNED
-from weir.tune.tune import Outcome
+from weir.tune.tune import Outcome, Tuning
 
 _LONGEST = 160  # characters of the command
 _FIGURES = (("wall_s", "wall time"), ("critical_s", "critical I/O"), ("active_s", "active I/O"),
@@ -36,8 +36,12 @@ def sentence(found: Outcome) -> str:
     requests = [medians(part, "requests") or 0 for part in (plain_runs, tuned)]
     count = len(found.kept)
     text = (f"With {count} rule{'s' * (count != 1)} the command takes {seconds(after)} instead of "
-        f"{seconds(before)}, and {number(requests[1])} requests instead of {number(requests[0])}; "
-        f"outputs are identical")
+        f"{seconds(before)}, and {number(requests[1])} requests instead of {number(requests[0])}; ")
+    if found.undecided:
+        text += (f"{len(found.undecided)} outputs differ, such as {found.undecided[0]}: more runs "
+            f"show whether two plain runs differ as well")
+    else:
+        text += "outputs are identical"
     if found.loose:
         text += f" but for {len(found.loose)} that two plain runs write differently"
     return plain(text + f".{_sureness(found)}{_not_tried(found)}")
@@ -147,6 +151,6 @@ def _model_lines(found: Outcome) -> Iterator[str]:
         yield f"- {one.finding}, {one.what}: {one.sentence} {one.change}"
 
 
-def for_directory(text: str, work: Path, directory: Path) -> str:
-    """Texts of runs in the copy, with the paths of the user's directory."""
-    return text.replace(str(work), str(directory))
+def for_directory(text: str, tuning: Tuning) -> str:
+    """Texts of runs in the copy, with the paths of the user's directory and the usual tier."""
+    return text.replace(str(tuning.work), str(tuning.directory)).replace(str(tuning.tier), TIER)

@@ -53,6 +53,7 @@ class Outcome:
     gain: Gain | None
     loose: tuple[str, ...]  # outputs that cannot be compared
     not_tried: tuple[Advice, ...]  # rules that have to be allowed
+    undecided: tuple[str, ...]  # outputs that differ, of which one plain run does not say why
 
 
 class Tuning:
@@ -87,7 +88,12 @@ class Tuning:
         plain = of_kind(self.state.runs, PLAIN)[-1].outputs
         return Outcome(self.state, self.report, kept, wall_gain(self.state.runs, paths),
             tuple(outputs.not_compared(plain, self._loose())),
-            tuple(one for one in self.report.rules if one not in self.candidates))
+            tuple(one for one in self.report.rules if one not in self.candidates),
+            self._undecided(paths))
+
+    def _undecided(self, paths: Sequence[str]) -> tuple[str, ...]:
+        tuned = of_kind(self.state.runs, TUNED, paths)
+        return tuple(one.path for one in self._differs(tuned[-1])) if tuned else ()
 
     @cached_property
     def facts(self) -> Facts:

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 
 from weir.advise.frame.facts import Facts, File, Way
 from weir.advise.frame.finding import Advice, Finding, Rule
-from weir.advise.findings.small_requests import SLOW, effective_calls
+from weir.advise.findings.interleaved_writes import GATHERED
+from weir.advise.findings.small_requests import SLOW, effective_calls, is_small
 from weir.advise.frame.grouping import Group, groups
 from weir.advise.frame.saving import (
     MEMORY_BYTES_PER_S,
+    NOTHING,
     SLOW_MEMORY_BYTES_PER_S,
     Range,
     in_blocks,
@@ -42,8 +44,18 @@ def part(facts: Facts, file: File, way: Way) -> tuple[File, Range]:
     call_s = way.seconds / max(effective_calls(way), 1)
     once = in_blocks(calls, way.span, call_s, BLOCK, facts.rate(file.path, "read"))
     copies = Range(way.bytes / MEMORY_BYTES_PER_S, way.bytes / SLOW_MEMORY_BYTES_PER_S)
-    return file, saved(way.seconds, Range(once.low + copies.low,
+    reads = saved(way.seconds, Range(once.low + copies.low,
         once.high * way.ranks * way.steps + copies.high))
+    return file, reads + _of_writes(facts, file)
+
+
+def _of_writes(facts: Facts, file: File) -> Range:
+    """The cache merges small writes of the file as well."""
+    way = file.write
+    if not way.calls or not is_small(way):
+        return NOTHING
+    after = in_blocks(way.calls, way.bytes, way.call_s, BLOCK, facts.rate(file.path, "write"))
+    return saved(way.seconds, Range(after.low, after.high * min(max(way.ranks, 1), GATHERED)))
 
 
 def _advice(facts: Facts, group: Group) -> Advice:

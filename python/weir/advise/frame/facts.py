@@ -123,6 +123,9 @@ def _class(op: str) -> str:
 _CLASSES = {one.name: one.op_class for one in ops().values()}
 
 
+TIER = "/dev/shm/weir-tier"  # memory of the node
+
+
 @dataclass(frozen=True)
 class Facts:
     """rates: bytes/s of large requests of a mount where `weir probe` measured it, by its point and
@@ -130,7 +133,7 @@ class Facts:
 
     report: Report
     rates: dict[tuple[str, str], float] = field(default_factory=dict)
-    tier: str = "/dev/shm/weir-tier"
+    tier: str = TIER
 
     @property
     def wall_s(self) -> float:
