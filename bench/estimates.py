@@ -127,7 +127,11 @@ def page_text(rows: list[Row], wholes: list[Whole]) -> str:
         "<!-- made by bench/estimates.py --page from figures of --json -->", "",
         "Are the ranges of [weir advise](../guide/advise.md) right? Each workload was tuned "
         "([weir tune](../guide/tune.md)); each row is",
-        "a rule that was tried, those that were dropped as well. Seconds are of I/O of all ranks.",
+        "a rule that was tried, those that were dropped as well. Seconds are of I/O of all ranks. "
+        "Ranges come from the",
+        "first plain run, times the median I/O time of the plain runs over that of the first: on a "
+        "shared machine",
+        "the same calls take longer now than then.",
         "", f"{within} of {len(rows)} rules brought what was expected of them "
         f"({100 * within // max(1, len(rows))} %).", "",
         "| case | on | finding | rule | expected, s | obtained, s | within | requests | |",
@@ -194,10 +198,12 @@ def rows_of(case: str, place: str, found: Outcome) -> list[Row]:
     """All rules that were tried, those that were dropped as well."""
     tried = {one.rule.path: one for one in found.report.rules if one.rule is not None}
     gains = rule_gains(found.state.runs, list(tried))
+    first = found.state.runs[0].figures.by_rule
     return [Row(case, place, tried[one.rule].finding, tried[one.rule].rule.stack,
-        tried[one.rule].saving.io.low, tried[one.rule].saving.io.high, one.saved_s,
-        one.before_requests, one.after_requests, one.rule not in found.state.dropped)
-        for one in gains]  # fmt: skip
+        *(end * one.before_s / max(first[one.rule].io_s, 1e-9)
+            for end in (tried[one.rule].saving.io.low, tried[one.rule].saving.io.high)),
+        one.saved_s, one.before_requests, one.after_requests,
+        one.rule not in found.state.dropped) for one in gains]  # fmt: skip
 
 
 def whole_of(case: str, place: str, found: Outcome) -> Whole:
