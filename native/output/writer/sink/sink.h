@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes at their place in files, by one kind of call. A file has one piece under way at most: the
+// next one of the same file waits for it, and the caller fills another buffer meanwhile.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "output/core/status.h"
+#include "output/writer/buffer.h"
+#include "output/writer/writer.h"
+
+namespace weir::output::writer {
+
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  // The file exists. Files are numbered by the caller.
+  virtual Status open(int file, const std::string& path) = 0;
+  // Takes the buffer; a written one goes to `written`. fails: WEIR_E_FILE, of this or an earlier
+  // piece.
+  virtual Status write(Piece piece, Buffers& written) = 0;
+  // All pieces are with the system.
+  virtual Status finish(Buffers& written) = 0;
+  virtual Status close() = 0;
+};
+
+Result<std::unique_ptr<Sink>> make_sink(Io io, int files);
+
+std::unique_ptr<Sink> make_pwrite_sink(int files);
+std::unique_ptr<Sink> make_fwrite_sink(int files);
+std::unique_ptr<Sink> make_aio_sink(int files);
+// Null where liburing is not there, or the kernel refuses a ring.
+std::unique_ptr<Sink> make_uring_sink(int files);
+
+}  // namespace weir::output::writer
