@@ -7,6 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+#define WORKLOAD_NEVER_RETURNS [[noreturn]]
+extern "C" {
+#else
+#define WORKLOAD_NEVER_RETURNS _Noreturn
+#endif
+
 struct workload {
   const char *name;
   int rank, ranks;
@@ -41,7 +48,7 @@ void workload_stop(struct workload *w);
 int workload_end(struct workload *w);
 
 /* Message and end of the whole job. */
-_Noreturn void workload_fail(const struct workload *w, const char *file, const char *what);
+WORKLOAD_NEVER_RETURNS void workload_fail(const struct workload *w, const char *file, const char *what);
 
 /* The time now, in seconds; w->io_wait_s += workload_clock() - begun. */
 double workload_clock(void);
@@ -58,4 +65,7 @@ static inline uint64_t workload_word(uint64_t stream, uint64_t index) {
  */
 static inline int64_t workload_first(int64_t n, int t, int ranks) { return n * t / ranks; }
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes on their way to a file. Buffers keep their memory when they are filled again.
+// Bytes on their way to a file. Buffers keep their memory when they are filled again, by the same
+// file, whose step is about as large as the one before.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -19,17 +21,30 @@ struct Piece {
 
 class Buffers {
  public:
-  Buffer take() {
-    if (free_.empty()) return {};
-    Buffer one = std::move(free_.back());
-    free_.pop_back();
+  Buffer take(int file) {
+    std::vector<Buffer>& free = of(file);
+    if (free.empty()) return {};
+    Buffer one = std::move(free.back());
+    free.pop_back();
     one.clear();
     return one;
   }
-  void give(Buffer one) { free_.push_back(std::move(one)); }
+  // For a piece whose file is not known yet.
+  Buffer take_any() {
+    for (size_t file = 0; file < free_.size(); ++file)
+      if (!free_[file].empty()) return take(static_cast<int>(file));
+    return {};
+  }
+  void give(int file, Buffer one) { of(file).push_back(std::move(one)); }
 
  private:
-  std::vector<Buffer> free_;
+  std::vector<Buffer>& of(int file) {
+    const auto at = static_cast<size_t>(file);
+    if (free_.size() <= at) free_.resize(at + 1);
+    return free_[at];
+  }
+
+  std::vector<std::vector<Buffer>> free_;  // by file
 };
 
 }  // namespace weir::output::writer

@@ -55,11 +55,11 @@ Status Writer::append(int file, std::span<const char> record) {
   WEIR_TRY(keep(progress()));
   if (!failed_.ok()) return failed_;
   Buffer& buffer = filling_[static_cast<size_t>(file)];
-  if (buffer.capacity() == 0) buffer = spare_.take();
+  if (buffer.capacity() == 0) buffer = spare_.take(file);
   const bool is_full = buffer.size() + record.size() > options_.buffer_bytes && !buffer.empty();
   if (is_full && flushes_full_buffers()) {
     std::vector<Piece> pieces;
-    pieces.push_back({file, std::exchange(buffer, spare_.take())});
+    pieces.push_back({file, std::exchange(buffer, spare_.take(file))});
     WEIR_TRY(keep(flush(std::move(pieces), false)));
   }
   buffer.insert(buffer.end(), record.begin(), record.end());
@@ -71,7 +71,7 @@ Status Writer::end_step() {
   for (int file = 0; file < files(); ++file) {
     Buffer& buffer = filling_[static_cast<size_t>(file)];
     if (buffer.empty()) continue;
-    if (failed_.ok()) pieces.push_back({file, std::exchange(buffer, spare_.take())});
+    if (failed_.ok()) pieces.push_back({file, std::exchange(buffer, spare_.take(file))});
     buffer.clear();
   }
   return keep(flush(std::move(pieces), true));

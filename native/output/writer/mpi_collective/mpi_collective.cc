@@ -52,7 +52,7 @@ class MpiCollective : public MpiFileWriter {
           of_file(MPI_File_write_all_end(opened(file), bytes.data(), MPI_STATUS_IGNORE), file,
                   "MPI_File_write_all_end");
       if (first.ok()) first = status;
-      if (bytes.capacity() > 0) spare_.give(std::exchange(bytes, {}));
+      if (bytes.capacity() > 0) spare_.give(file, std::exchange(bytes, {}));
     }
     is_under_way_ = false;
     return first;

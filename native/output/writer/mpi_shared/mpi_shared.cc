@@ -48,7 +48,7 @@ class MpiShared : public MpiFileWriter {
     int count = 0;
     MPI_Get_count(&status, MPI_BYTE, &count);
     const bool is_whole = static_cast<size_t>(count) == transfer.bytes.size();
-    spare_.give(std::move(transfer.bytes));
+    spare_.give(file, std::move(transfer.bytes));
     if (is_whole) return {};
     return {WEIR_E_FILE, path(file) + ": MPI wrote less than it was given; is the disk full?"};
   }

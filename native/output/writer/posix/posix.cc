@@ -26,6 +26,7 @@ class Posix : public SinkWriter {
   static constexpr int kTags = 16384;
   struct Message {
     MPI_Request request = MPI_REQUEST_NULL;
+    int file = -1;
     Buffer bytes;
   };
 
@@ -64,6 +65,7 @@ class Posix : public SinkWriter {
 
   Status send(Message& message, int to, Trailer trailer, Buffer bytes) {
     WEIR_TRY(complete(message));
+    message.file = trailer.file;
     message.bytes = std::move(bytes);
     const auto* begin = reinterpret_cast<const char*>(&trailer);
     message.bytes.insert(message.bytes.end(), begin, begin + sizeof trailer);
@@ -75,7 +77,7 @@ class Posix : public SinkWriter {
   Status complete(Message& message) {
     if (message.request == MPI_REQUEST_NULL) return {};
     WEIR_TRY(wait(&message.request, "a writer, which is to take a buffer,", options_.limit_s));
-    spare_.give(std::move(message.bytes));
+    if (message.file >= 0) spare_.give(message.file, std::move(message.bytes));
     return {};
   }
 
@@ -103,7 +105,7 @@ class Posix : public SinkWriter {
       WEIR_TRY(probe(tag(), comm_, "a collector's buffer", options_.limit_s, &from));
       int count = 0;
       MPI_Get_count(&from, MPI_BYTE, &count);
-      Piece piece{0, spare_.take()};
+      Piece piece{0, spare_.take_any()};
       piece.bytes.resize(static_cast<size_t>(count));
       WEIR_TRY(from_mpi(MPI_Recv(piece.bytes.data(), count, MPI_BYTE, from.MPI_SOURCE, tag(), comm_,
                                  MPI_STATUS_IGNORE),

@@ -65,7 +65,7 @@ class AioSink : public Sink {
       status = files_.pwrite_all(slot.piece.file, slot.piece.bytes.data() + count,
                                  slot.piece.bytes.size() - count, slot.piece.offset + wrote);
     }
-    written.give(std::move(slot.piece.bytes));
+    written.give(slot.piece.file, std::move(slot.piece.bytes));
     return status;
   }
 

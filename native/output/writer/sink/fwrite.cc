@@ -32,7 +32,7 @@ class FwriteSink : public Sink {
         std::fflush(one.file) == 0;
     const int error = errno;
     one.at = piece.offset + static_cast<int64_t>(count);
-    written.give(std::move(piece.bytes));
+    written.give(piece.file, std::move(piece.bytes));
     if (is_written) return {};
     one.at = -1;
     return {WEIR_E_FILE, one.path + " cannot be written: " + std::strerror(error)};

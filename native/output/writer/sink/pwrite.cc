@@ -13,7 +13,7 @@ class PwriteSink : public Sink {
   Status write(Piece piece, Buffers& written) override {
     const Status status =
         files_.pwrite_all(piece.file, piece.bytes.data(), piece.bytes.size(), piece.offset);
-    written.give(std::move(piece.bytes));
+    written.give(piece.file, std::move(piece.bytes));
     return status;
   }
   Status finish(Buffers&) override { return {}; }

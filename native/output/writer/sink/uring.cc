@@ -86,7 +86,7 @@ class UringSink : public Sink {
                                  slot.piece.bytes.size() - count,
                                  slot.piece.offset + static_cast<int64_t>(count));
     }
-    written.give(std::move(slot.piece.bytes));
+    written.give(slot.piece.file, std::move(slot.piece.bytes));
     return status;
   }
 
