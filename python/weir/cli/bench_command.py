@@ -340,6 +340,71 @@ def olam(
 
 
 @app.command()
+def scales(
+    pes: Annotated[str, typer.Option(metavar="LIST",
+        help="Numbers of PEs (ranks that do the output), up to 64.")] = "2,4,8,16",
+    only: Annotated[str, typer.Option(metavar="LIST",
+        help="Run these only: serial, mpi-collective, mpi-shared, offset-sharing, offset-guard, "
+             "posix, posix-aio, posix-uring, posix-files, direct, direct-uring.")] = "",
+    scale: Annotated[float, typer.Option(metavar="S",
+        help="Factor of the volume; 1 is the 47 GB of the reference.")] = 0.005,
+    variables: Annotated[int, typer.Option(metavar="N",
+        help="Number of variables, of unequal size.")] = 40,
+    nlat: Annotated[int, typer.Option(metavar="N",
+        help="Latitudes of the grid; longitudes are twice as many.")] = 96,
+    places: Annotated[str, typer.Option(metavar="LIST",
+        help="Where files lie: memory, disk.")] = "memory,disk",
+    rates_only: Annotated[bool, typer.Option("--table",
+        help="The table of rates alone: no profiles, windows, nodes, cost of tracing.")] = False,
+    repeat: Repeat = 3,
+    html: Html = "",
+    png: Png = "",
+    json_file: JsonFile = "",
+    mpi: MpiName = "",
+    programs: Programs = "",
+    directory: Directory = "",
+    disk: Annotated[str, typer.Option(metavar="DIR",
+        help="Directory on a disk; default: TMPDIR or /var/tmp.")] = "",
+) -> None:
+    """The reference's comparison of writers: collectors encode the output of a model like ECHAM as
+    GRIB and write it into shared files by eleven methods.
+
+    Prints rates beside the published ones, time by routine from weir's own trace, and goals. Each
+    method's messages are compared with those of ecCodes alone. Exit status 0 when every goal that
+    was measured was met and every method ran, 1 otherwise.
+    """
+    from weir.bench import scales as bench
+    from weir.bench import scales_figure, scales_tables
+    from weir.bench._programs import build_directory
+    from weir.report.frame.table import text_lines
+    from weir.report.render import screen_width
+
+    if png:
+        scales_figure.check_drawable(png)
+    options = bench.check(bench.Options(_rank_list(pes, "--pes"),
+        tuple(only.split(",")) if only else tuple(bench.BY_NAME), scale, variables, nlat,
+        repeat=_check_repeat(repeat), mpi=mpi or None, directory=directory or None,
+        disk=disk or None, places=tuple(places.split(","))))
+    runs = bench.Bench(options, build_directory(programs or None), _note)
+    found = scales_tables.measure(runs, rates_only)
+    _note("")
+    if json_file != "-":
+        typer.echo(scales_tables.header(options, runs.mpi.name, runs.steps, found))
+        for table in scales_tables.tables(found):
+            typer.echo("\n" + "\n".join(text_lines(table, screen_width(), is_split=False)))
+    if json_file:
+        _write_json(json_file, scales_tables.as_data(options, runs.mpi.name, runs.steps, found))
+    _draw_curves("Comparison of writers", scales_tables.curves(found.rows),
+        list(scales_tables.tables(found)), html, "")
+    if png:
+        scales_figure.write_plots(found.rows, png)
+    failed = any(one.error and not one.error.startswith("left out")
+        for one in [*found.rows, *found.nodes])
+    missed = any(goal.met is False for goal in scales_tables.goals(found))
+    raise typer.Exit(1 if failed or missed else 0)
+
+
+@app.command()
 def datawarp(
     scale: Annotated[float, typer.Option(metavar="S",
         help="Factor of the number of points of WRF's two domains; 1 is 5.9 GB a frame.")] = 0.01,
@@ -395,13 +460,13 @@ def _draw_curves(title: str, found: dict[str, Scaling], tables: list[Table], htm
         write_figure(found, png)
 
 
-def _rank_list(text: str) -> tuple[int, ...]:
+def _rank_list(text: str, option: str = "--ranks") -> tuple[int, ...]:
     from weir._errors import UsageError
 
     try:
         return tuple(int(word) for word in text.split(","))
     except ValueError:
-        raise UsageError(f"--ranks {text}: expected numbers separated by commas, such as "
+        raise UsageError(f"{option} {text}: expected numbers separated by commas, such as "
                          f"1,2,4,8") from None
 
 

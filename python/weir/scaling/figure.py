@@ -41,7 +41,7 @@ def write_figure(found: Mapping[str, Scaling], path: str | os.PathLike[str]) -> 
         _draw(chart, heading, one)
     for chart in list(charts):
         chart.remove()
-    _write(figure, path)
+    write_drawn(figure, path)
 
 
 def _draw(chart: Axes, heading: str, found: Scaling) -> None:
@@ -74,7 +74,8 @@ def _draw_curve(chart: Axes, curve: Curve, colour: str) -> None:
     chart.plot(along, speedups, "o-", color=colour, label=name)
 
 
-def _write(figure: Any, path: str | os.PathLike[str]) -> None:
+def write_drawn(figure: Any, path: str | os.PathLike[str]) -> None:
+    """A figure of matplotlib as PNG. Raises StorageError."""
     try:
         with complete_file(path) as file:
             figure.savefig(file, format="png", dpi=110)

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of ``weir bench scales``, its curves, goals, and the same as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from weir.bench.nersc_tables import machine
+from weir.bench.scales import DEFAULT, PUBLISHED, Bench, Options, Peer, Row
+from weir.bench.scales_beside import NodeRow, Profile, Windows, on_nodes, tracing
+from weir.bench.scales_beside import profile as profile_run
+from weir.bench.scales_beside import windows as window_runs
+from weir.bench.wrf_goals import Goal, of, quotient
+from weir.bench.wrf_tables import goals as goal_table
+from weir.report.frame.figures import percent
+from weir.report.frame.table import Table
+from weir.scaling.compute import RunTimes, Scaling, scaling
+
+BEST_SHARE, DEFAULT_SHARE, MOST_TRACING = 0.9, 0.95, 0.03
+
+
+@dataclass
+class Found:
+    """All that was measured. tracing: None where it was not."""
+
+    rows: list[Row] = field(default_factory=list)
+    peers: list[Peer] = field(default_factory=list)
+    profiles: list[Profile] = field(default_factory=list)
+    windows: list[Windows] = field(default_factory=list)
+    nodes: list[NodeRow] = field(default_factory=list)
+    tracing: float | None = None
+
+
+def measure(bench: Bench, rates_only: bool) -> Found:
+    """A profile of each method on 4 PEs and on most, as the reference has them."""
+    found = Found()
+    for number, (place, directory) in enumerate(bench.places()):
+        if number == 0:
+            bench.choose_steps(directory)
+        found.rows += bench.rows(place, directory)
+        found.peers += bench.peers(place, directory)
+        if number > 0 or rates_only:
+            continue
+        for method, pes in bench.chosen():
+            if method.is_single or pes in (4, max(bench.options.pes)):
+                found.profiles.append(profile_run(bench, method, pes, directory))
+        found.windows += window_runs(bench, directory)
+        found.nodes += on_nodes(bench, directory, 4, (2, 4))
+        found.tracing = tracing(bench, directory, max(3, bench.options.repeat))
+    return found
+
+
+def header(options: Options, mpi: str, steps: int, found: Found) -> str:
+    volume = next((one.figures["bytes"].median for one in found.peers if "bytes" in one.figures), 0)
+    return (f"{options.variables} variables of unequal size on {2 * options.nlat} x {options.nlat} "
+            f"points in {options.files} files, {steps} steps, {volume / 1e6:,.0f} MB of GRIB; {mpi}; "
+            f"medians of {options.repeat}; published: 1 node of IBM, GPFS, 47 GB")
+
+
+def tables(found: Found) -> Iterator[Table]:
+    for place in dict.fromkeys(row.place for row in found.rows):
+        yield rates([row for row in found.rows if row.place == place],
+            [peer for peer in found.peers if peer.place == place], place)
+    yield from map(profile, found.profiles)
+    if found.windows:
+        yield windows(found.windows)
+    if found.nodes:
+        yield nodes(found.nodes)
+    if found.rows:
+        yield goal_table(goals(found))
+
+
+def rates(rows: Sequence[Row], peers: Sequence[Peer], place: str) -> Table:
+    """The reference's table of rates, with what it published."""
+    serial = next((rate(row) for row in rows if row.method.is_single), None)
+    floor = floors(peers)
+    cells = [_cells(row, serial, floor.get(row.pes)) for row in rows if not row.error]
+    for peer in peers:
+        if not peer.error:
+            is_floor = peer.name == "pwrite"
+            mb_s = f"{peer.figures['mb_s'].median:,.0f}"
+            cells.append((peer.title, str(peer.pes), "", "", "" if is_floor else mb_s, "", "", "",
+                f"{peer.figures['cpu_s_per_gb'].median:.2f}", mb_s if is_floor else "", ""))
+    failed = tuple(f"{one.method.title}, {one.pes} PEs: {one.error}" for one in rows if one.error)
+    failed += tuple(f"{one.title}: {one.error}" for one in peers if one.error)
+    return Table(f"Rates, files in {'memory' if place == 'memory' else 'a directory on disk'}",
+        ("<write method", "PEs", "collectors", "writers", "MB/s", "x serial", "published",
+            "x serial", "CPU s/GB", "MB/s", "of pwrite"), tuple(cells),
+        groups=(("", 4), ("encoding and writing", 5), ("writing alone", 2)), remarks=failed)
+
+
+def _cells(row: Row, serial: float | None, floor: float | None) -> tuple[str, ...]:
+    method, pes = row.method, row.pes
+    published, own = PUBLISHED.get((method.name, pes)), rate(row)
+    alone = row.writing["mb_s"].median
+    return (
+        method.title, str(pes), str(1 if method.is_single else method.collectors(pes)),
+        str(1 if method.is_single else method.writers(pes)), f"{own:,.0f}",
+        _times(own, serial), str(published or ""), _times(published, PUBLISHED["serial", 1]),
+        f"{row.encoding['cpu_s_per_gb'].median:.2f}", f"{alone:,.0f}",
+        percent(alone, floor) if floor else "",
+    )  # fmt: skip
+
+
+def rate(row: Row) -> float | None:
+    return row.encoding["mb_s"].median if row.encoding else None
+
+
+def _times(value: float | None, of_serial: float | None) -> str:
+    return f"{value / of_serial:.2f}" if value and of_serial else ""
+
+
+def floors(peers: Sequence[Peer]) -> dict[int, float]:
+    """MB/s of plain pwrite by PEs."""
+    return {one.pes: one.figures["mb_s"].median for one in peers
+        if one.name == "pwrite" and not one.error}
+
+
+def profile(one: Profile) -> Table:
+    """As the reference prints it."""
+    whole, each = one.total.seconds, one.total.seconds / one.total.pes
+    rows = tuple(
+        (line.routine, f"{line.seconds:.2f}", percent(line.seconds, whole), str(line.pes),
+            f"{line.seconds / line.pes:.3f}", percent(line.seconds / line.pes, each))
+        for line in (one.total, *one.lines))
+    return Table(f"{one.method.title}, {one.pes} PEs, from its trace", ("<routine", "time s", "%",
+        "# PEs", "s a PE", "% of it"), rows)
+
+
+def windows(found: Sequence[Windows]) -> Table:
+    rows = tuple((str(one.windows), f"{one.elapsed_s:.2f}", f"{one.gather_s:.3f}",
+        percent(one.slower, 1)) for one in found)
+    return Table("RMA windows of a model that computes beside the writer", ("windows", "elapsed s",
+        "gathering s", "computing slower"), rows,
+        remarks=("computing is bound by memory; slower than without output; quickest runs",))
+
+
+def nodes(found: Sequence[NodeRow]) -> Table:
+    rows = tuple((one.method.title, str(one.pes), str(one.nodes), f"{one.mb_s:,.0f}",
+        f"{one.requests:,.0f}") for one in found if not one.error)
+    return Table("On simulated nodes, test file system, preset lustre", ("<write method", "PEs",
+        "nodes", "MB/s", "requests"), rows, remarks=tuple(
+        f"{one.method.title}, {one.nodes} nodes: {one.error}" for one in found if one.error))
+
+
+def goals(found: Found) -> list[Goal]:
+    """Each in its worst row: rates against plain pwrite of as many PEs, and the default writer
+    against the fastest one."""
+    made = []
+    for place in dict.fromkeys(row.place for row in found.rows):
+        rows = [row for row in found.rows if row.place == place and row.encoding and row.writing
+            and not row.method.is_single]
+        floor = floors([one for one in found.peers if one.place == place])
+        alone = _by_pes(rows, "writing")
+        best = [quotient(max(of_pes.values()), floor.get(pes)) for pes, of_pes in alone.items()]
+        made.append(of(f"{place}: best writer / plain pwrite, writing alone, worst row", "x",
+            BEST_SHARE, True, min((b for b in best if b is not None), default=None)))
+        for kind, title in (("encoding", "with encoding"), ("writing", "writing alone")):
+            shares = [of_pes[DEFAULT] / max(of_pes.values())
+                for of_pes in _by_pes(rows, kind).values() if DEFAULT in of_pes]
+            made.append(of(f"{place}: {DEFAULT} / the fastest, {title}, worst row", "x",
+                DEFAULT_SHARE, True, min(shares, default=None)))
+    made.append(of("processor time that tracing adds", "%", 100 * MOST_TRACING, False,
+        None if found.tracing is None else 100 * found.tracing))
+    return made
+
+
+def _by_pes(rows: Sequence[Row], kind: str) -> dict[int, dict[str, float]]:
+    """MB/s by PEs and method."""
+    found: dict[int, dict[str, float]] = {}
+    for row in rows:
+        found.setdefault(row.pes, {})[row.method.name] = getattr(row, kind)["mb_s"].median
+    return found
+
+
+def curves(rows: Sequence[Row]) -> dict[str, Scaling]:
+    """Elapsed time by PEs of each method that ran on several numbers, the serial writer as the
+    beginning of each; files in memory if there are some."""
+    place = rows[0].place if rows else ""
+    there = [row for row in rows if row.place == place and row.encoding]
+    serial = [_run_times(row) for row in there if row.method.is_single]
+    found = {}
+    for title in dict.fromkeys(row.method.title for row in there if not row.method.is_single):
+        runs = [*serial, *(_run_times(row) for row in there if row.method.title == title)]
+        if len({one.ranks for one in runs}) > 1:
+            found[title] = scaling(runs)
+    return found
+
+
+def _run_times(row: Row) -> RunTimes:
+    wall, encode = row.encoding["elapsed_s"].median, row.encoding["encode_s"].median
+    each = min(wall, encode / row.method.collectors(row.pes))
+    return RunTimes(f"{row.method.name} {row.pes}", row.pes, 1, round(1e9 * wall),
+        {"encoding": round(1e9 * each), "(rest)": round(1e9 * (wall - each))})
+
+
+def as_data(options: Options, mpi: str, steps: int, found: Found) -> dict[str, Any]:
+    def method(one: Row | Profile | NodeRow) -> dict[str, Any]:
+        return {"name": one.method.name, "title": one.method.title, "pes": one.pes,
+            "collectors": one.method.collectors(one.pes), "writers": one.method.writers(one.pes),
+            "error": one.error or None}
+
+    return {
+        "machine": machine(), **asdict(options), "mpi": mpi, "steps": steps,
+        "tracing": found.tracing,
+        "writers": [{**method(row), "place": row.place,
+            "published_mb_s": PUBLISHED.get((row.method.name, row.pes)),
+            "encoding": {key: asdict(spread) for key, spread in row.encoding.items()},
+            "writing": {key: asdict(spread) for key, spread in row.writing.items()}}
+            for row in found.rows],
+        "peers": [asdict(one) for one in found.peers],
+        "profiles": [{**method(one), "total": asdict(one.total),
+            "routines": [asdict(line) for line in one.lines]} for one in found.profiles],
+        "windows": [asdict(one) for one in found.windows],
+        "nodes": [{**method(one), "nodes": one.nodes, "mb_s": one.mb_s, "requests": one.requests}
+            for one in found.nodes],
+        "goals": [{**asdict(goal), "met": goal.met} for goal in goals(found)],
+    }  # fmt: skip

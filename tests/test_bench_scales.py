@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``weir bench scales`` at a small scale: every method runs, its messages are those of ecCodes, the
+profile's figures come from the trace. No time is judged."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+SMALL = ("--scale", "1e-6", "--nlat", 8, "--variables", 13, "--repeat", 1, "--places", "memory")
+
+
+@pytest.fixture
+def bench(weir, native_build, tmp_path):
+    if not list((native_build / "workloads" / "echam").glob("*/weir-echam")):
+        pytest.skip("weir-echam is not built: it needs an MPI and libeccodes-dev")
+
+    def run(*options: object, timeout: float = 150):
+        return weir("bench", "scales", *options, "--programs", native_build, "--directory",
+            tmp_path, timeout=timeout)
+
+    return run
+
+
+@pytest.mark.mpi
+def test_rates_stand_beside_the_published_ones(bench, tmp_path):
+    found = tmp_path / "scales.json"
+    done = bench("--pes", "4", "--only", "serial,offset-guard,direct", *SMALL, "--table", "--json",
+        found)
+    assert done.returncode in (0, 1), done.stderr
+    data = json.loads(found.read_text())
+    rows = {row["name"]: row for row in data["writers"]}
+    assert {name: row["error"] for name, row in rows.items() if row["error"]} == {}
+    assert (rows["serial"]["pes"], rows["offset-guard"]["collectors"]) == (1, 3)
+    assert rows["offset-guard"]["published_mb_s"] == 240
+    sizes = {row[kind]["bytes"]["median"] for row in rows.values()
+        for kind in ("encoding", "writing")}
+    peers = {(one["name"], one["pes"]): one for one in data["peers"]}
+    assert sizes == {peers["pwrite", 4]["figures"]["bytes"]["median"]}
+    assert "Offset guard, fwrite" in done.stdout and "direct / the fastest" in done.stdout
+
+
+@pytest.mark.mpi
+@pytest.mark.slow
+def test_all_methods_with_profiles_windows_and_nodes(bench, tmp_path):
+    pytest.importorskip("matplotlib", reason="needs the test extra, on Python 3.11 or newer")
+    found, picture, page = (tmp_path / name for name in ("scales.json", "s.png", "s.html"))
+    bench("--pes", "2,4", *SMALL, "--json", found, "--png", picture, "--html", page, timeout=175)
+    data = json.loads(found.read_text())
+    errors = {(row["name"], row["pes"], row.get("nodes")): row["error"]
+        for row in [*data["writers"], *data["nodes"]] if row["error"]}
+    assert errors.keys() == {("mpi-shared", 4, 2), ("mpi-shared", 4, 4)}
+    profiles = {(one["name"], one["pes"]): {line["routine"]: line for line in one["routines"]}
+        for one in data["profiles"]}
+    guard = profiles["offset-guard", 4]
+    assert guard["encode"]["pes"] == 3 and guard["MPI_Probe"]["pes"] == 1
+    assert {one["windows"] for one in data["windows"]} == {1, 2, 4, 8}
+    assert picture.read_bytes()[:4] == b"\x89PNG" and "Direct offsets" in page.read_text()
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    (("--pes", "0"), "numbers from 1 to 64"),
+    (("--pes", "many"), "--pes many: expected numbers"),
+    (("--only", "cdi"), "not cdi"),
+    (("--places", "tape"), "memory, disk, not tape"),
+    (("--scale", "0"), "above 0"),
+    (("--nlat", "1"), "--nlat: 2 to 10000"),
+])  # fmt: skip
+def test_what_cannot_be_run_is_refused(bench, options, message):
+    done = bench(*options)
+    assert done.returncode == 2 and message in done.stderr
