@@ -330,7 +330,7 @@ def functions() -> str:
 def formats() -> str:
     """Formats of the output library, from native/output/format/formats.def."""
     source = "native/output/format/formats.def"
-    row = r'^WEIR_FORMAT\((\w+), k(\w+), (\w+), "(.*)", (\w+), "(.*)",\s+"(.*)", "(.*)"\)'
+    row = r'^WEIR_FORMAT\((\w+), k(\w+), (\w+), "(.*)", (\w+),\s+"(.*)",\s+"(.*)",\s+"(.*)"\)'
     rows = []
     for name, order, _, methods, chunk, refused, what, who in re.findall(row,
             (ROOT / source).read_text(), re.M):

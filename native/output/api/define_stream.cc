@@ -124,7 +124,7 @@ int weir_stream_add_field(weir_stream* stream, weir_field* field, weir_operation
       if (member.field == field->index)
         return wrong(mine, "field " + name + " is in the stream already");
     }
-    mine.fields.push_back({field->index, operation, {}, {}});
+    mine.fields.push_back({field->index, operation, {}, {}, {}});
     return {};
   });
 }

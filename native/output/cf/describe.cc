@@ -253,6 +253,7 @@ class Describer {
     const bool configured = chosen.compression || stream_.compression;
     if (configured || format_row(stream_.format).compresses)
       v.compression = catalogue_.compression_of(stream_, chosen);
+    v.keys = chosen.keys;
     out_.fields.push_back(add_variable(std::move(v)));
   }
 
@@ -282,6 +283,7 @@ class Describer {
       if (own.name != "Conventions" && own.name != "history") a.push_back(own);
     }
     a.push_back({"history", "written by weir: stream " + stream_.name});
+    out_.file.keys = stream_.keys;
   }
 
   Status check_names() const {
@@ -319,6 +321,22 @@ class Describer {
 
 Result<StreamFile> describe(const Catalogue& catalogue, const Stream& stream) {
   return Describer(catalogue, stream).describe();
+}
+
+Result<StreamFile> describe_field(const Catalogue& catalogue, int field) {
+  Stream alone;
+  alone.name = "reading";
+  alone.fields.emplace_back();
+  for (const Stream& stream : catalogue.streams) {
+    for (const StreamField& member : stream.fields) {
+      if (member.field != field || (stream.keys.empty() && member.keys.empty())) continue;
+      if (!alone.keys.empty() || !alone.fields[0].keys.empty()) continue;
+      alone.keys = stream.keys;
+      alone.fields[0].keys = member.keys;
+    }
+  }
+  alone.fields[0].field = field;
+  return describe(catalogue, alone);
 }
 
 Status check_format(const Catalogue& catalogue, const Stream& stream) {

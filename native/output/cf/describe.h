@@ -38,6 +38,10 @@ struct StreamFile {
 // fails: WEIR_E_ARGUMENT two things of the stream would have the same name in the file.
 Result<StreamFile> describe(const Catalogue& catalogue, const Stream& stream);
 
+// The same with this field alone, for reading: with the keys that the first stream of the field has
+// for its format, if any has.
+Result<StreamFile> describe_field(const Catalogue& catalogue, int field);
+
 // What keeps the stream's format from writing it: types, sizes and names that the format has not.
 // Of a stream without fields: nothing. The catalogue's structure is fine (check_structure).
 Status check_format(const Catalogue& catalogue, const Stream& stream);

@@ -48,6 +48,7 @@ Status apply_fields(const StreamChoice& choice, const Catalogue& catalogue, Stre
     member.operation = wanted.operation.value_or(member.operation);
     member.compression = wanted.compression;
     member.chunk = wanted.chunk;
+    member.keys = wanted.keys;
     fields.push_back(std::move(member));
   }
   stream->fields = std::move(fields);
@@ -69,6 +70,7 @@ void apply_plain(const StreamChoice& choice, Stream* stream) {
   if (choice.existing) stream->existing = *choice.existing;
   if (choice.compression) stream->compression = choice.compression;
   for (const auto& hint : choice.hints) stream->hints.push_back(hint);
+  stream->keys = choice.keys;
 }
 
 Status apply(const StreamChoice& choice, const Catalogue& catalogue, Stream* stream) {
@@ -97,6 +99,7 @@ std::vector<std::pair<Place, StreamChoice>> single_choices(const StreamChoice& c
       one.period = choice.period;
     }
     if (key == "compression") add(place).compression = choice.compression;
+    if (key == "grib") add(place).keys = choice.keys;
   }
   for (const FieldChoice& field : choice.fields.value_or(std::vector<FieldChoice>())) {
     for (const auto& [key, place] : field.places) {
@@ -104,7 +107,8 @@ std::vector<std::pair<Place, StreamChoice>> single_choices(const StreamChoice& c
       one.name = field.name;
       if (key == "compression") one.compression = field.compression;
       if (key == "chunk") one.chunk = field.chunk;
-      if (key == "name" || one.compression || !one.chunk.empty())
+      if (key == "grib") one.keys = field.keys;
+      if (key == "name" || one.compression || !one.chunk.empty() || !one.keys.empty())
         add(place).fields = std::vector<FieldChoice>{one};
     }
   }
@@ -129,7 +133,10 @@ Status check_choice(const StreamChoice& choice, const Stream& program, size_t at
   for (const auto& [where, one] : single_choices(choice)) {
     Stream stream = program;
     if (apply(one, catalogue, &stream).ok() && check_as(stream, at, catalogue).ok()) continue;
-    return {WEIR_E_CONFIG, where + ": " + status.message()};
+    // What is wrong with a key of the format has its own place.
+    const bool placed = status.message().find(where.substr(0, where.find(':')) + ":") !=
+                        std::string::npos;
+    return {WEIR_E_CONFIG, placed ? status.message() : where + ": " + status.message()};
   }
   // No key alone; with the program's format the others would do.
   Stream stream = catalogue.streams[at];

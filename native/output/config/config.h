@@ -45,6 +45,7 @@ struct FieldChoice {
   std::optional<weir_operation> operation;
   std::optional<Compression> compression;
   std::vector<int64_t> chunk;
+  FormatKeys keys;
   Place place;
   std::vector<std::pair<std::string, Place>> places;  // of its keys
 };
@@ -61,6 +62,7 @@ struct StreamChoice {
   std::optional<Existing> existing;
   std::optional<Compression> compression;
   std::vector<std::pair<std::string, std::string>> hints;
+  FormatKeys keys;
   std::optional<std::vector<FieldChoice>> fields;  // replaces the program's list
   Place place;
   // Of its keys, where the text has one for each.

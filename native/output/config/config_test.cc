@@ -293,7 +293,7 @@ TEST(config, what_a_format_cannot_hold_is_reported_with_the_place_of_the_format_
     stream.rotation = 0;
     stream.format = format;
     stream.compression.reset();
-    stream.fields = {{1, WEIR_INSTANT, {}, {}}};
+    stream.fields = {{1, WEIR_INSTANT, {}, {}, {}}};
     Result<Config> config = read("[stream.history]\n" + text);
     if (!config.ok()) return config.status().message();
     const Status status = apply_config(*config, c);

@@ -139,6 +139,18 @@ std::string line(const char* name, const std::string& text) {
   return head + text + "\n";
 }
 
+std::string keys_text(const FormatKeys& keys) {
+  std::string text;
+  for (const FormatKey& key : keys) {
+    text += (text.empty() ? "" : ", ") + key.name + " = ";
+    if (const auto* word = std::get_if<std::string>(&key.value)) text += *word;
+    if (const auto* number = std::get_if<double>(&key.value)) text += number_text(*number);
+    if (const auto* list = std::get_if<std::vector<double>>(&key.value))
+      text += counted(static_cast<int64_t>(list->size()), "number");
+  }
+  return text;
+}
+
 std::string field_text(const FieldChoice& field) {
   constexpr const char* kOperations[] = {
       "value at the time", "mean since the frame before", "minimum since the frame before",
@@ -151,6 +163,7 @@ std::string field_text(const FieldChoice& field) {
     for (size_t i = 0; i < field.chunk.size(); i++)
       text += (i ? " x " : "") + std::to_string(field.chunk[i]);
   }
+  if (!field.keys.empty()) text += ", GRIB: " + keys_text(field.keys);
   return text;
 }
 
@@ -180,6 +193,7 @@ std::string stream_text(const StreamChoice& s) {
   if (s.compression)
     text += line("compression", compression_text(*s.compression) + needs_text(s, s.compression));
   for (const auto& [key, value] : s.hints) text += line("hint", key + " = " + value);
+  if (!s.keys.empty()) text += line("GRIB", keys_text(s.keys));
   if (!s.fields) return text + line("fields", program);
   for (const FieldChoice& field : *s.fields)
     text += line("field", field_text(field) + needs_text(s, field.compression));

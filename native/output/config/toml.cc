@@ -134,10 +134,55 @@ class TomlReader {
     return {};
   }
 
+  // Keys of ecCodes: which there are, and what they may be, is its to say.
+  Status keys(const toml::table& table, FormatKeys* to) const {
+    const toml::node* node = table.get("grib");
+    if (!node) return {};
+    const char* what = "a table of keys of GRIB, such as { paramId = 130, bitsPerValue = 16 }";
+    const toml::table* keys = node->as_table();
+    if (!keys) return expected("grib", *node, what);
+    for (const auto& [key, value] : *keys) {
+      FormatKey one{std::string(key.str()), {}, place(value.source())};
+      const auto number = [](const toml::node& n) { return n.value<double>(); };
+      if (const toml::array* list = value.as_array()) {
+        std::vector<double> numbers;
+        for (const toml::node& element : *list) {
+          if (!element.is_number())
+            return expected(one.name, element, "numbers in the list of a key of GRIB");
+          numbers.push_back(*number(element));
+        }
+        one.value = std::move(numbers);
+      } else if (value.is_number()) {
+        one.value = *number(value);
+      } else if (const auto* text = value.as_string()) {
+        one.value = text->get();
+      } else if (const auto* flag = value.as_boolean()) {
+        one.value = flag->get() ? 1.0 : 0.0;
+      } else {
+        return expected(one.name, value, "a text, a number or a list of numbers");
+      }
+      to->push_back(std::move(one));
+    }
+    return {};
+  }
+
+  static bool takes_keys(const std::string& format) { return format.rfind("grib", 0) == 0; }
+
+  // Keys of GRIB where the configuration says another format.
+  Status keys_fit(const toml::table& table, const StreamChoice& choice) const {
+    bool has = !choice.keys.empty();
+    for (const FieldChoice& field : choice.fields.value_or(std::vector<FieldChoice>()))
+      has |= !field.keys.empty();
+    if (!has || !choice.format || takes_keys(*choice.format)) return {};
+    return wrong(*table.get("format"), "format " + quoted(*choice.format) +
+                                           " has no keys of GRIB, which the stream gives; use "
+                                           "grib2 or grib1, or leave out grib");
+  }
+
   Status field(const toml::node& node, FieldChoice* to) const {
     const toml::table* table = node.as_table();
     if (!table) return expected("field", node, "tables [[stream.<name>.field]]");
-    WEIR_TRY(known(*table, "a field of a stream", {"name", "operation", "compression", "chunk"}));
+    WEIR_TRY(known(*table, "a field of a stream", {"name", "operation", "compression", "chunk", "grib"}));
     std::optional<std::string> name, operation;
     WEIR_TRY(read(*table, "name", "the name of a field", &name));
     if (!name) return wrong(node, "a field of a stream has no name; expected name = \"...\"");
@@ -156,6 +201,7 @@ class TomlReader {
       to->operation = static_cast<weir_operation>(found - words.begin());
     }
     WEIR_TRY(compression(*table, &to->compression));
+    WEIR_TRY(keys(*table, &to->keys));
     return chunk(*table, &to->chunk);
   }
 
@@ -275,7 +321,7 @@ class TomlReader {
     to->places = places(*table);
     WEIR_TRY(known(*table, "[stream." + name + "]",
                    {"path", "format", "every_s", "every_steps", "rotation", "existing",
-                    "compression", "enabled", "hints", "field"}));
+                    "compression", "enabled", "hints", "grib", "field"}));
     std::optional<bool> enabled;
     WEIR_TRY(read(*table, "enabled", "true or false", &enabled));
     to->enabled = enabled.value_or(true);
@@ -290,7 +336,9 @@ class TomlReader {
     WEIR_TRY(names(*table, *to));
     WEIR_TRY(compression(*table, &to->compression));
     WEIR_TRY(hints(*table, &to->hints));
+    WEIR_TRY(keys(*table, &to->keys));
     WEIR_TRY(fields(*table, to));
+    WEIR_TRY(keys_fit(*table, *to));
     WEIR_TRY(chunks(*table, *to));
     return compressible(*table, *to);
   }

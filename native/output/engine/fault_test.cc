@@ -68,8 +68,8 @@ Catalogue catalogue_of(int rank, int ranks, int frames_per_file) {
   each.rotation = means.rotation = frames_per_file;
   each.format = means.format = "zarr";
   means.every_steps = 2;
-  each.fields = {{0, WEIR_INSTANT, {}, {}}};
-  means.fields = {{1, WEIR_INSTANT, {}, {}}, {2, WEIR_MEAN, {}, {}}};
+  each.fields = {{0, WEIR_INSTANT, {}, {}, {}}};
+  means.fields = {{1, WEIR_INSTANT, {}, {}, {}}, {2, WEIR_MEAN, {}, {}, {}}};
   c.streams = {each, means};
   return c;
 }

@@ -16,7 +16,7 @@ Result<int64_t> records_to_follow(const Format& format, const StreamFile& stream
   Result<std::unique_ptr<Reader>> reader = open_reader(path);
   if (!reader.ok()) return reader.status();
   const std::string& time = stream.file.variables[static_cast<size_t>(stream.time)].name;
-  Result<Found> found = (*reader)->find(time);
+  Result<Found> found = (*reader)->find(stream.file, stream.time);
   if (!found.ok()) return found.status();
   const int64_t records = (*found).records;
   if (records == 0 || !time_s) return records;

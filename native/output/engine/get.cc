@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "output/cf/describe.h"
 #include "output/core/trace.h"
 #include "output/engine/convert.h"
 #include "output/engine/session.h"
@@ -47,9 +48,12 @@ std::string in_words(const std::vector<int64_t>& lengths) {
   return text;
 }
 
-Result<Wanted> look_up(Reader& reader, const Catalogue& catalogue, const Field& field,
+Result<Wanted> look_up(Reader& reader, const Catalogue& catalogue, int index,
                        const std::string& path, int64_t record) {
-  Result<Found> found = reader.find(field.name);
+  const Field& field = catalogue.fields[static_cast<size_t>(index)];
+  Result<StreamFile> alone = describe_field(catalogue, index);
+  if (!alone.ok()) return alone.status();
+  Result<Found> found = reader.find(alone->file, alone->fields[0]);
   if (!found.ok()) return found.status();
   const std::vector<int64_t> expected = lengths_of(catalogue, field);
   const std::string what = path + ": variable '" + field.name + "'";
@@ -102,6 +106,7 @@ Bytes unpacked(const Wanted& wanted, const Field& field, const Bytes& packed, in
 }  // namespace
 
 struct Session::Getting {
+  int index;  // of the field
   const Field& field;
   ColumnShape shape;
   Pieces mine;
@@ -131,7 +136,7 @@ Status Session::prepare_get(const Catalogue& catalogue, const std::string& path,
     mine = reader.status();
     if (reader.ok()) {
       g->reader = std::move(*reader);
-      Result<Wanted> wanted = look_up(*g->reader, catalogue, g->field, path, record);
+      Result<Wanted> wanted = look_up(*g->reader, catalogue, g->index, path, record);
       mine = wanted.status();
       if (wanted.ok()) g->wanted = *wanted;
     }
@@ -199,7 +204,11 @@ Status Session::get(const Catalogue& catalogue, int field, const std::string& pa
 
 Status Session::bring(const Catalogue& catalogue, int field, const std::string& path,
                       int64_t record, void* data) {
-  Getting g{catalogue.fields[static_cast<size_t>(field)], {}, {}, {}, -1, {}, {}, nullptr, {}};
+  Getting g{field, catalogue.fields[static_cast<size_t>(field)],
+            {},    {},
+            {},    -1,
+            {},    {},
+            nullptr, {}};
   const Decomposition& d = catalogue.decompositions[static_cast<size_t>(g.field.decomposition)];
   Result<Pieces> pieces = Pieces::of(d, catalogue.grid_of(g.field));
   if (pieces.ok()) g.mine = std::move(*pieces);

@@ -92,6 +92,7 @@ Status ask_formats(const std::vector<StreamFile>& files, Setup* setup, Bytes* fa
     if (format == nullptr) return {WEIR_E_FORMAT, "stream '" + stream.name + "': " + why};
     Status fine = format->ready();
     if (fine.ok()) fine = format->check(files[s].file);
+    if (fine.ok()) fine = format->prepare(files[s].file);
     if (!fine.ok()) {
       return {fine.code(), "stream '" + stream.name + "': " + fine.message()};
     }

@@ -35,6 +35,7 @@ struct Variable {
   Compression compression;
   std::vector<int64_t> chunk;   // per dimension without time; empty: the format's choice
   std::vector<double> values;   // of small coordinate variables: written at creation
+  FormatKeys keys;              // of the configuration, for the format alone
 };
 
 struct FileDescription {
@@ -42,6 +43,7 @@ struct FileDescription {
   int time = -1;  // the unlimited one's index; -1: none
   std::vector<Variable> variables;
   Attributes attributes;
+  FormatKeys keys;
 
   // Elements of one record of the variable.
   int64_t elements(const Variable& v) const {
@@ -96,6 +98,9 @@ class Format {
   // What this format refuses of a description (types, sizes, names), or fine. Known before anything
   // is written, and without its library.
   virtual Status check(const FileDescription& description) const = 0;
+  // What only its library refuses of a description that check() has let through. On owners, at the
+  // end of definitions.
+  virtual Status prepare(const FileDescription&) { return {}; }
   // Whether a file that is there has the definitions and coordinates of the description, so that
   // `open` may go on with it. Only the calling rank looks. fails: WEIR_E_FORMAT, with what differs.
   virtual Status same(const FileDescription& description, const std::string& path) const = 0;

@@ -7,10 +7,9 @@
 namespace weir::output {
 namespace {
 
-constexpr const char* kFile = "weir-format-netcdf.so";
-
+template <typename Module>
 struct Loaded {
-  const netcdf::Module* module = nullptr;
+  const Module* module = nullptr;
   std::string why;
 };
 
@@ -23,13 +22,15 @@ std::string own_directory() {
   return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
-Loaded load() {
+template <typename Module>
+Loaded<Module> load(const std::string& file, const char* symbol, int version,
+                    const std::string& needs) {
   const std::string directory = own_directory();
-  Loaded loaded;
+  Loaded<Module> loaded;
   // Beside libweir.so and above it; a program of the build tree that has the library within finds
   // lib/ further up.
   for (const char* place : {"/", "/../", "/../../lib/"}) {
-    const std::string path = directory + place + kFile;
+    const std::string path = directory + place + file;
     if (access(path.c_str(), F_OK) != 0) continue;
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
     if (!library) {
@@ -37,27 +38,42 @@ Loaded load() {
       loaded.why = text ? text : path;
       continue;
     }
-    using Entry = const netcdf::Module* (*)();
-    Entry entry = reinterpret_cast<Entry>(dlsym(library, netcdf::kModuleSymbol));
-    const netcdf::Module* module = entry ? entry() : nullptr;
-    if (module && module->version == netcdf::kModuleVersion) return {module, ""};
+    using Entry = const Module* (*)();
+    Entry entry = reinterpret_cast<Entry>(dlsym(library, symbol));
+    const Module* module = entry ? entry() : nullptr;
+    if (module && module->version == version) return {module, ""};
     loaded.why = path + " is of another version of weir: build and install both together";
   }
   if (loaded.why.empty())
-    loaded.why = std::string(kFile) + " is neither in " + directory + " nor above it";
-  loaded.why += " (the formats of netCDF need weir built with libnetcdf-dev and libhdf5-dev)";
+    loaded.why = file + " is neither in " + directory + " nor above it";
+  loaded.why += " (" + needs + ")";
   return loaded;
 }
 
 }  // namespace
 
 const netcdf::Module* netcdf_module(std::string* why) {
-  static const Loaded loaded = load();
+  static const auto loaded = load<netcdf::Module>(
+      "weir-format-netcdf.so", netcdf::kModuleSymbol, netcdf::kModuleVersion,
+      "the formats of netCDF need weir built with libnetcdf-dev and libhdf5-dev");
+  if (why) *why = loaded.why;
+  return loaded.module;
+}
+
+const eccodes::Module* eccodes_module(std::string* why) {
+  static const auto loaded = load<eccodes::Module>(
+      "weir-format-grib.so", eccodes::kModuleSymbol, eccodes::kModuleVersion,
+      "the formats of GRIB need weir built with libeccodes-dev and libaec-dev");
   if (why) *why = loaded.why;
   return loaded.module;
 }
 
 std::mutex& netcdf_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+std::mutex& eccodes_mutex() {
   static std::mutex mutex;
   return mutex;
 }

@@ -17,6 +17,7 @@ class NetcdfReader : public Reader {
     module_->close(file_);
   }
 
+  using Reader::find;
   Result<Found> find(const std::string& variable) override {
     const std::lock_guard lock(netcdf_mutex());
     netcdf::Why why;
@@ -50,6 +51,10 @@ class NetcdfReader : public Reader {
 
 }  // namespace
 
+Result<Found> Reader::find(const FileDescription& description, int variable) {
+  return find(description.variables[static_cast<size_t>(variable)].name);
+}
+
 Result<std::unique_ptr<Reader>> open_reader(const std::string& path) {
   const Format* format = format_of_file(path);
   return (format ? format : formats().front())->reader(path);
@@ -58,8 +63,9 @@ Result<std::unique_ptr<Reader>> open_reader(const std::string& path) {
 Status check_records(const FileDescription& d, const std::string& path, int64_t records) {
   Result<std::unique_ptr<Reader>> reader = open_reader(path);
   if (!reader.ok()) return reader.status();
-  for (const Variable& v : d.variables) {
-    Result<Found> found = (*reader)->find(v.name);
+  for (size_t i = 0; i < d.variables.size(); i++) {
+    const Variable& v = d.variables[i];
+    Result<Found> found = (*reader)->find(d, static_cast<int>(i));
     if (!found.ok()) return found.status();
     if (found->type != v.type || found->over_time != v.over_time ||
         found->elements() != d.elements(v)) {

@@ -15,6 +15,8 @@
 namespace weir::output {
 
 // A variable as it is in the file.
+struct FileDescription;
+
 struct Found {
   Type type = WEIR_FLOAT64;
   bool over_time = false;
@@ -34,6 +36,9 @@ class Reader {
   virtual ~Reader() = default;
   // fails: WEIR_E_FORMAT no such variable, or one of a type that weir has not.
   virtual Result<Found> find(const std::string& variable) = 0;
+  // The same of a variable whose attributes and dimensions are known, too: files of GRIB have no
+  // names. Afterwards `read` takes its name.
+  virtual Result<Found> find(const FileDescription& description, int variable);
   // Elements [first, first + count) of record `record`, counted as File::write counts them, in the
   // file's type and native byte order.
   virtual Status read(const std::string& variable, int64_t record, int64_t first, int64_t count,
@@ -43,7 +48,6 @@ class Reader {
 // By the format whose file it is. Only the calling rank opens it.
 Result<std::unique_ptr<Reader>> open_reader(const std::string& path);
 
-struct FileDescription;
 // A file that is gone on with has the description's variables and `records` records, or one more.
 // fails: WEIR_E_FORMAT, with what differs.
 Status check_records(const FileDescription& description, const std::string& path, int64_t records);

@@ -24,6 +24,17 @@ struct Attribute {
 };
 using Attributes = std::vector<Attribute>;
 
+// What a stream or a field of it has for its format alone: a key of GRIB. `place`: where the
+// configuration says it, or "".
+struct FormatKey {
+  std::string name;
+  decltype(Attribute::value) value;
+  std::string place;
+
+  bool operator==(const FormatKey&) const = default;
+};
+using FormatKeys = std::vector<FormatKey>;
+
 // CF wants these numbers in the field's own type; others are float64 in files.
 inline bool has_own_type(const std::string& attribute) {
   for (const char* own :
@@ -108,6 +119,7 @@ struct StreamField {
   // Of the configuration, for this stream alone; see Catalogue::compression_of and chunk_of.
   std::optional<Compression> compression;
   std::vector<int64_t> chunk;
+  FormatKeys keys;
 };
 
 // What becomes of a file that has the name already when a run begins its own.
@@ -126,6 +138,7 @@ struct Stream {
   std::vector<StreamField> fields;
   std::vector<std::pair<std::string, std::string>> hints;  // MPI_Info, from the configuration
   std::optional<Compression> compression;  // of the configuration, for all its fields
+  FormatKeys keys;                         // likewise
 
   bool reduces() const {
     for (const StreamField& f : fields) {

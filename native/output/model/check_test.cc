@@ -116,7 +116,7 @@ const Case kMistakes[] = {
     {"every -1 steps", [](Catalogue& c) { c.streams[0].every_steps = -1; }},
     {"stream 'history': path 'x_%q'", [](Catalogue& c) { c.streams[0].path = "x_%q"; }},
     {"field 'ps' is in the stream twice",
-     [](Catalogue& c) { c.streams[0].fields.push_back({1, WEIR_INSTANT, {}, {}}); }},
+     [](Catalogue& c) { c.streams[0].fields.push_back({1, WEIR_INSTANT, {}, {}, {}}); }},
     {"writes to the same path",
      [](Catalogue& c) {
        c.streams.push_back(c.streams[0]);

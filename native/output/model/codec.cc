@@ -13,7 +13,7 @@
 namespace weir::output {
 namespace {
 
-constexpr uint64_t kMagic = 0x3274616372696577;  // "weircat2"
+constexpr uint64_t kMagic = 0x3374616372696577;  // "weircat3"
 
 class Encoder {
  public:

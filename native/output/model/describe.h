@@ -15,6 +15,13 @@ void describe(Archive& a, Attribute& attribute) {
 }
 
 template <typename Archive>
+void describe(Archive& a, FormatKey& key) {
+  a("name", key.name);
+  a("value", key.value);
+  a("place", key.place);
+}
+
+template <typename Archive>
 void describe(Archive& a, Grid& grid) {
   a("name", grid.name);
   a.choice("kind", grid.kind, GridKind::kUnstructured);
@@ -67,6 +74,7 @@ void describe(Archive& a, StreamField& member) {
   a.choice("operation", member.operation, WEIR_ACCUMULATE);
   a("compression", member.compression);
   a("chunk", member.chunk);
+  a.list("key of the format", member.keys);
 }
 
 template <typename Archive>
@@ -88,6 +96,7 @@ void describe(Archive& a, Stream& stream) {
   a.list("field", stream.fields);
   a.list("hint", stream.hints);
   a("compression", stream.compression);
+  a.list("key of the format", stream.keys);
 }
 
 template <typename Archive>

@@ -41,8 +41,9 @@ inline Catalogue small_catalogue() {
   stream.name = "history";
   stream.path = "history_%Y%m%d%H%M%S.nc";
   stream.rotation = 1;
-  stream.fields = {{0, WEIR_INSTANT, {}, {}},
-                   {1, WEIR_MEAN, Compression{Compression::Kind::kZstd, 3}, {3, 4}}};
+  stream.fields = {{0, WEIR_INSTANT, {}, {}, {{"paramId", 130.0, "o.toml:3:1"}}},
+                   {1, WEIR_MEAN, Compression{Compression::Kind::kZstd, 3}, {3, 4}, {}}};
+  stream.keys = {{"centre", std::string("ecmf"), "o.toml:2:1"}};
   stream.hints = {{"striping_factor", "16"}};
   c.streams.push_back(stream);
   return c;
@@ -137,6 +138,7 @@ class RandomCatalogue {
       s.fields.push_back({below(static_cast<int>(c.fields.size())),
                           static_cast<weir_operation>(below(5)),
                           compression(),
+                          {},
                           {}});
     }
     for (int n = below(3); n > 0; n--) s.hints.emplace_back(word(), word());

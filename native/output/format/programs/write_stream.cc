@@ -94,17 +94,18 @@ Catalogue make(const std::string& what, Stream& stream) {
   c.fields[static_cast<size_t>(p)].missing = kMissing;
   stream.name = what;
   const bool mean = what == "mean";
-  stream.fields = {{t, mean ? WEIR_MEAN : WEIR_INSTANT, {}, {}}, {p, WEIR_INSTANT, {}, {}}};
+  stream.fields = {{t, mean ? WEIR_MEAN : WEIR_INSTANT, {}, {}, {}}, {p, WEIR_INSTANT, {}, {}, {}}};
   if (mean) {
     c.fields.push_back(c.fields[static_cast<size_t>(p)]);
     c.fields.back().name = "ps_max";
-    stream.fields.push_back({static_cast<int>(c.fields.size()) - 1, WEIR_MAXIMUM, {}, {}});
+    stream.fields.push_back({static_cast<int>(c.fields.size()) - 1, WEIR_MAXIMUM, {}, {}, {}});
   }
   if (what == "two") {
     add_grid(c, "ocean", GridKind::kCurvilinear);
     stream.fields.push_back(
         {add_field(c, "tos", "sea_surface_temperature", "degC", 1, {}, WEIR_FLOAT32),
          WEIR_INSTANT,
+         {},
          {},
          {}});
   }

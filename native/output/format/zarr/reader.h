@@ -29,6 +29,7 @@ struct Stored {
 class ZarrReader : public Reader {
  public:
   static Result<std::unique_ptr<Reader>> open(const std::string& path);
+  using Reader::find;
   Result<Found> find(const std::string& variable) override;
   Status read(const std::string& variable, int64_t record, int64_t first, int64_t count,
               void* to) override;

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "output/format/grib/file.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "output/format/grib/scan.h"
+#include "output/model/text.h"
+#include "output/transport/team.h"
+
+namespace weir::output::grib {
+namespace {
+
+template <typename T>
+void append_raw(std::vector<char>* to, const T& value) {
+  const char* bytes = reinterpret_cast<const char*>(&value);
+  to->insert(to->end(), bytes, bytes + sizeof value);
+}
+
+template <typename T>
+std::vector<T> all_raw(std::span<const char> bytes) {
+  std::vector<T> values(bytes.size() / sizeof(T));
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+  return values;
+}
+
+}  // namespace
+
+GribFile::GribFile(const FileDescription& description, Encoders encoders, Clock clock,
+                   const FileOptions& options, Team& owners)
+    : owners_(owners) {
+  description_ = description;
+  encoders_ = std::move(encoders);
+  clock_ = std::move(clock);
+  options_ = options;
+  layouts_.reserve(encoders_.size());
+  for (const auto& encoder : encoders_) {
+    const int64_t levels = encoder ? static_cast<int64_t>(encoder->plan().messages()) : 1;
+    const int64_t points = encoder ? encoder->plan().points : 1;
+    layouts_.emplace_back(std::vector<int64_t>{levels, points}, std::vector<int64_t>{1, points});
+    bands_.emplace_back(layouts_.back(), encoder ? size_of(encoder->plan().type) : 1);
+  }
+}
+
+int64_t GribFile::messages(bool over_time) const {
+  int64_t n = 0;
+  for (const auto& encoder : encoders_) {
+    if (encoder && encoder->plan().over_time == over_time)
+      n += static_cast<int64_t>(encoder->plan().messages());
+  }
+  return n;
+}
+
+Status GribFile::open(const std::string& path, int64_t records) {
+  Status mine;
+  if (owners_.rank() == 0) {
+    Result<PosixFile> file =
+        PosixFile::open(path, records < 0 ? O_RDWR | O_CREAT | O_TRUNC : O_RDWR);
+    mine = file.status();
+    if (file.ok()) file_ = std::move(*file);
+    if (mine.ok() && records >= 0) mine = find_end(records);
+  }
+  WEIR_TRY(owners_.agree(mine));
+  has_fixed_ = records > 0;
+  if (owners_.rank() != 0) {
+    Result<PosixFile> file = PosixFile::open(path, O_RDWR);
+    mine = file.status();
+    if (file.ok()) file_ = std::move(*file);
+  }
+  return owners_.agree(mine);
+}
+
+// A writer that died may have finished the record that is to be written again, or a part of it.
+Status GribFile::find_end(int64_t records) {
+  Result<std::vector<Message>> found = scan(file_);
+  if (!found.ok()) return found.status();
+  const int64_t each = messages(true), once = records > 0 ? messages(false) : 0;
+  const int64_t wanted = once + records * each, has = static_cast<int64_t>(found->size());
+  if (has < wanted || has > wanted + each + (records > 0 ? 0 : messages(false))) {
+    return {WEIR_E_FORMAT, "cannot go on with " + file_.path() + ": it has " +
+                               std::to_string(has) + " messages, expected " +
+                               std::to_string(wanted) + " for " + std::to_string(records) +
+                               " records"};
+  }
+  end_ = wanted == 0 ? 0
+                     : (*found)[static_cast<size_t>(wanted - 1)].offset +
+                           (*found)[static_cast<size_t>(wanted - 1)].length;
+  return file_.resize(end_);
+}
+
+Status GribFile::take_time(int variable, const void* data, int64_t first, int64_t count) {
+  const std::string& name = description_.variables[static_cast<size_t>(variable)].name;
+  const double* values = static_cast<const double*>(data);
+  if (name == "time" && count == 1) moment_.time_s = values[0];
+  if (name != "time_bnds") return {};
+  moment_.interval = true;
+  for (int64_t i = 0; i < count; i++) {
+    if (first + i == 0) moment_.begin_s = values[i];
+  }
+  return {};
+}
+
+Status GribFile::write(int variable, int64_t record, int64_t first, int64_t count,
+                       const void* data) {
+  if (!failed_.ok()) return failed_;
+  const auto v = static_cast<size_t>(variable);
+  if (!encoders_[v]) return take_time(variable, data, first, count);
+  Encoder& encoder = *encoders_[v];
+  if (!encoder.plan().over_time && has_fixed_) return {};
+  failed_ = bands_[v].add(
+      record, first, count, data, [&](int64_t, int64_t level, const char* values) -> Status {
+        const auto at = static_cast<int64_t>(encoded_.size());
+        WEIR_TRY(encoder.encode(static_cast<size_t>(level), values, &encoded_));
+        held_.push_back({variable, level, static_cast<int64_t>(encoded_.size()) - at, 0, at});
+        return {};
+      });
+  if (!failed_.ok())
+    failed_ = Status(failed_.code(), failed_.message() + " (file " + file_.path() + ")");
+  return failed_;
+}
+
+Result<std::vector<GribFile::Held>> GribFile::sort_all(const std::vector<std::vector<char>>& all,
+                                                       int64_t record) {
+  std::vector<Held> held;
+  for (const std::vector<char>& one : all) {
+    const std::vector<Held> theirs = all_raw<Held>(one);
+    held.insert(held.end(), theirs.begin(), theirs.end());
+  }
+  std::sort(held.begin(), held.end(), [](const Held& a, const Held& b) {
+    return std::pair(a.variable, a.level) < std::pair(b.variable, b.level);
+  });
+  const auto n = static_cast<int64_t>(held.size()), each = messages(true);
+  const bool whole = n == each || (!has_fixed_ && n == each + messages(false));
+  if (!whole) {
+    return Status(WEIR_E_INTERNAL, file_.path() + ": record " + std::to_string(record) + " has " +
+                                       std::to_string(n) + " messages, expected " +
+                                       std::to_string(each));
+  }
+  return held;
+}
+
+// [collective]
+Status GribFile::place_all(int64_t record, Places* places) {
+  std::vector<char> mine, table;
+  for (const Held& one : held_) append_raw(&mine, one);
+  Result<std::vector<std::vector<char>>> all = owners_.gather(mine, 0);
+  Status status = failed_.ok() ? all.status() : failed_;
+  if (status.ok() && owners_.rank() == 0) {
+    Result<std::vector<Held>> sorted = sort_all(*all, record);
+    status = sorted.status();
+    int64_t at = end_;
+    if (sorted.ok()) {
+      for (Held& one : *sorted) one.offset = std::exchange(at, at + one.bytes);
+      append_raw(&table, at);
+      append_raw(&table, moment_);
+      for (const Held& one : *sorted) append_raw(&table, one);
+    }
+  }
+  WEIR_TRY(owners_.agree(status));
+  WEIR_TRY(owners_.broadcast(table, 0));
+  const std::span<const char> bytes(table);
+  std::memcpy(&places->end, bytes.data(), sizeof places->end);
+  std::memcpy(&places->moment, bytes.data() + sizeof places->end, sizeof places->moment);
+  places->held = all_raw<Held>(bytes.subspan(sizeof places->end + sizeof places->moment));
+  return {};
+}
+
+Status GribFile::put_in_place(const Places& places) {
+  const auto less = [](const Held& a, const Held& b) {
+    return std::pair(a.variable, a.level) < std::pair(b.variable, b.level);
+  };
+  std::sort(held_.begin(), held_.end(), less);
+  for (Held& one : held_) {
+    one.offset =
+        std::lower_bound(places.held.begin(), places.held.end(), one, less)->offset;
+    const Encoder& encoder = *encoders_[static_cast<size_t>(one.variable)];
+    const Status put = put_times(encoded_.data() + one.at, encoder.times(), clock_, places.moment,
+                                 encoder.plan().from_start);
+    if (!put.ok())
+      return {put.code(), "field " + quoted(encoder.plan().field) + ": " + put.message()};
+  }
+  // What is in a row both in memory and in the file is one request.
+  for (size_t i = 0; i < held_.size();) {
+    const Held& first = held_[i];
+    int64_t bytes = 0;
+    for (; i < held_.size() && held_[i].offset == first.offset + bytes &&
+           held_[i].at == first.at + bytes;
+         i++)
+      bytes += held_[i].bytes;
+    WEIR_TRY(file_.write_at(encoded_.data() + first.at, static_cast<size_t>(bytes), first.offset));
+  }
+  return options_.sync ? file_.sync() : Status();
+}
+
+Status GribFile::end_record(int64_t record) {
+  for (const chunks::Bands& bands : bands_) {
+    if (failed_.ok() && !bands.empty())
+      failed_ = Status(WEIR_E_INTERNAL, file_.path() + ": a record ended with a part of a level");
+  }
+  Places places;
+  failed_ = place_all(record, &places);
+  WEIR_TRY(failed_);
+  failed_ = owners_.agree(put_in_place(places));
+  // Readers see whole records.
+  if (!failed_.ok() && owners_.rank() == 0) (void)file_.resize(end_).ok();
+  WEIR_TRY(failed_);
+  end_ = places.end;
+  has_fixed_ = true;
+  encoded_.clear();
+  held_.clear();
+  moment_ = {};
+  return {};
+}
+
+Status GribFile::close() {
+  const Status closed = file_.close();
+  if (failed_.ok()) failed_ = closed;
+  return owners_.agree(failed_);
+}
+
+}  // namespace weir::output::grib

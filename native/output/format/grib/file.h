@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file of GRIB with its owners. Each encodes the messages of its levels while the record is
+// written, and keeps them until the record ends: then the first owner has the lengths of all, gives
+// each message its place (by variable and level), and each owner writes its own there. Nobody takes
+// a lock, and the file is the same whoever encoded what.
+#pragma once
+
+#include <map>
+
+#include "output/format/chunks/bands.h"
+#include "output/format/format.h"
+#include "output/format/grib/encoder.h"
+#include "output/format/posix_file.h"
+
+namespace weir::output::grib {
+
+// Of a description's variables; null: not one of messages.
+using Encoders = std::vector<std::shared_ptr<Encoder>>;
+
+class GribFile : public File {
+ public:
+  GribFile(const FileDescription& description, Encoders encoders, Clock clock,
+           const FileOptions& options, Team& owners);
+
+  // [collective] records < 0: an empty file; else one that has them, and perhaps one more.
+  Status open(const std::string& path, int64_t records);
+  Status write(int variable, int64_t record, int64_t first, int64_t count,
+               const void* data) override;
+  Status end_record(int64_t record) override;
+  Status close() override;
+
+ private:
+  struct Held {
+    int64_t variable = 0, level = 0, bytes = 0, offset = 0;  // in the file
+    int64_t at = 0;                                          // in encoded_
+  };
+  // What the first owner gives to all.
+  struct Places {
+    int64_t end = 0;
+    Moment moment;
+    std::vector<Held> held;  // in the order of the file
+  };
+
+  // Messages of the variables that are in every record, or once in the file.
+  int64_t messages(bool over_time) const;
+  Status find_end(int64_t records);
+  Status take_time(int variable, const void* data, int64_t first, int64_t count);
+  Status place_all(int64_t record, Places* places);
+  Status put_in_place(const Places& places);
+  Result<std::vector<Held>> sort_all(const std::vector<std::vector<char>>& all, int64_t record);
+
+  FileDescription description_;
+  Encoders encoders_;
+  Clock clock_;
+  FileOptions options_;
+  Team& owners_;
+  PosixFile file_;
+  std::vector<chunks::Layout> layouts_;
+  std::vector<chunks::Bands> bands_;
+  std::vector<char> encoded_;
+  std::vector<Held> held_;
+  Moment moment_;
+  int64_t end_ = 0;
+  bool has_fixed_ = false;  // what is once in the file is there
+  Status failed_;
+};
+
+}  // namespace weir::output::grib

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages beside those that ecCodes makes of the same values.
+#include <fcntl.h>
+
+#include <cmath>
+#include <random>
+
+#include "output/format/grib/bytes.h"
+#include "output/format/grib/encoder.h"
+#include "output/format/grib/scan.h"
+#include "output/format/written.h"
+
+namespace weir::output::grib {
+namespace {
+
+constexpr int64_t kColumns = 36, kRows = 17, kPoints = kColumns * kRows;
+
+FileDescription globe(Type type, const FormatKeys& keys) {
+  FileDescription d;
+  d.dimensions = {{"lat", kRows}, {"lon", kColumns}, {"time", 0}};
+  d.time = 2;
+  Variable lat, lon, field;
+  lat.name = "lat";
+  lat.dimensions = {0};
+  lat.attributes = {{"standard_name", "latitude"}};
+  for (int i = 0; i < kRows; i++) lat.values.push_back(80 - i * 10);
+  lon.name = "lon";
+  lon.dimensions = {1};
+  lon.attributes = {{"standard_name", "longitude"}};
+  for (int i = 0; i < kColumns; i++) lon.values.push_back(i * 10);
+  field.name = "sp";
+  field.type = type;
+  field.dimensions = {0, 1};
+  field.over_time = true;
+  field.fill = -9999;
+  field.keys = keys;
+  d.variables = {lat, lon, field};
+  return d;
+}
+
+std::unique_ptr<Encoder> encoder(Type type, const FormatKeys& keys) {
+  Result<Plan> plan = plan_of(globe(type, keys), 2, 2);
+  EXPECT_TRUE(plan.ok()) << plan.status().message();
+  Result<std::unique_ptr<Encoder>> made = Encoder::make(std::move(*plan));
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  return made.ok() ? std::move(*made) : nullptr;
+}
+
+std::vector<double> decoded(const std::vector<char>& message) {
+  std::vector<double> values(kPoints);
+  Result<Handle> handle = Handle::from_bytes(message);
+  EXPECT_TRUE(handle.ok()) << handle.status().message();
+  if (handle.ok()) {
+    EXPECT_TRUE(handle->values(values.data(), values.size()).ok());
+  }
+  return values;
+}
+
+struct Case {
+  double offset, width;
+  int missing_every;  // 0: none is
+};
+constexpr Case kCases[] = {{0, 1, 0},        {273.15, 60, 0},  {-1e5, 3e5, 7},   {1e-6, 1e-9, 0},
+                           {101325, 1e4, 3}, {-40, 0, 0},      {0, 65535, 0},    {1e20, 3e22, 5},
+                           {0.1, 1e-12, 2},  {-1, 2, 1}};
+
+template <typename T>
+void compare(Type type, const char* packing, int bits, const Case& c, unsigned seed) {
+  SCOPED_TRACE(std::string(packing) + ", " + std::to_string(bits) + " bits, from " +
+               std::to_string(c.offset) + ", width " + std::to_string(c.width) + ", seed " +
+               std::to_string(seed));
+  auto made = encoder(type, {{"packingType", std::string(packing), ""},
+                             {"bitsPerValue", static_cast<double>(bits), ""}});
+  ASSERT_TRUE(made);
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> part(0, 1);
+  std::vector<T> values(kPoints);
+  for (size_t i = 0; i < values.size(); i++) {
+    values[i] = static_cast<T>(c.offset + c.width * part(random));
+    if (c.missing_every > 0 && i % static_cast<size_t>(c.missing_every) == 0)
+      values[i] = i % 2 == 0 ? static_cast<T>(-9999) : static_cast<T>(NAN);
+  }
+  std::vector<char> own, library;
+  ASSERT_TRUE(made->encode(0, values.data(), &own).ok());
+  const Status by_library = made->encode_by_library(0, values.data(), &library);
+  ASSERT_TRUE(by_library.ok()) << by_library.message();
+  EXPECT_EQ(decoded(own), decoded(library));
+  if (std::string(packing) == "grid_simple") {
+    EXPECT_TRUE(own == library);
+  }
+}
+
+TEST(grib, packed_messages_are_those_of_ecCodes) {
+  unsigned seed = 20260401;
+  for (const char* packing : {"grid_simple", "grid_ccsds"}) {
+    for (int bits : {1, 7, 8, 11, 12, 16, 20, 24}) {
+      for (const Case& c : kCases) {
+        compare<float>(WEIR_FLOAT32, packing, bits, c, seed++);
+        compare<double>(WEIR_FLOAT64, packing, bits, c, seed++);
+      }
+    }
+  }
+}
+
+TEST(grib, infinite_values_are_an_error_that_names_the_field) {
+  auto made = encoder(WEIR_FLOAT32, {});
+  ASSERT_TRUE(made);
+  std::vector<float> values(kPoints, 1);
+  values[17] = INFINITY;
+  std::vector<char> message;
+  const Status status = made->encode(0, values.data(), &message);
+  EXPECT_EQ(status.code(), WEIR_E_VALUE);
+  EXPECT_NE(status.message().find("field 'sp': it has infinite values"), std::string::npos);
+}
+
+TEST(grib, what_ecCodes_refuses_has_key_field_place_and_its_words) {
+  Result<Plan> plan = plan_of(globe(WEIR_FLOAT32, {{"nonsense", 3.0, "o.toml:4:2"}}), 2, 2);
+  ASSERT_TRUE(plan.ok());
+  Result<std::unique_ptr<Encoder>> made = Encoder::make(std::move(*plan));
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.status().message().rfind("o.toml:4:2: field 'sp': nonsense = 3: ecCodes: ", 0), 0u)
+      << made.status().message();
+}
+
+TEST(grib, a_torn_last_message_is_left_out_and_garbage_is_refused) {
+  Scratch scratch;
+  const Written w = odd_file("grib2", scratch / "f", 1, 2);
+  ASSERT_TRUE(w.status.ok()) << w.status.message();
+  const auto size = std::filesystem::file_size(w.path);
+  for (const uintmax_t cut : {1u, 30u, 200u}) {
+    std::filesystem::copy_file(w.path, scratch / "cut",
+                               std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::resize_file(scratch / "cut", size - cut);
+    Result<PosixFile> file = PosixFile::open(scratch / "cut", O_RDONLY);
+    ASSERT_TRUE(file.ok());
+    Result<std::vector<Message>> messages = scan(*file);
+    ASSERT_TRUE(messages.ok());
+    EXPECT_LT(messages->size(), 14u);
+    EXPECT_GE(messages->size(), 11u);
+  }
+  Result<PosixFile> file = PosixFile::open(w.path, O_RDWR);
+  ASSERT_TRUE(file.ok());
+  ASSERT_TRUE(file->write_at("XXXX", 4, 0).ok());
+  EXPECT_FALSE(scan(*file).ok());
+}
+
+TEST(grib, numbers_of_messages_have_sign_and_magnitude) {
+  char bytes[4];
+  for (const int64_t value : {0, 1, -1, 300, -32767, 32767}) {
+    put_signed(bytes, 2, value);
+    EXPECT_EQ(take_signed(bytes, 2), value);
+  }
+  put_signed(bytes, 2, -2);
+  EXPECT_EQ(take_number(bytes, 2), 0x8002u);
+}
+
+}  // namespace
+}  // namespace weir::output::grib

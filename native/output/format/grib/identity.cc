@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "output/format/grib/bytes.h"
+#include "output/format/grib/reader.h"
+
+namespace weir::output::grib {
+namespace {
+
+constexpr int64_t kNone32 = 0xffffffff;
+
+int64_t at(std::span<const char> bytes, int64_t offset, int count) {
+  return offset + count <= static_cast<int64_t>(bytes.size())
+             ? static_cast<int64_t>(take_number(bytes.data() + offset, count))
+             : 0;
+}
+
+// Where the end of an interval begins in the templates of products that have one.
+int process_octet(int64_t product) {
+  switch (product) {
+    case 8: return 47;
+    case 9: return 60;
+    case 10: return 48;
+    case 11: return 50;
+    case 12: return 49;
+    case 42: return 49;
+    case 43: return 52;
+    default: return 0;
+  }
+}
+
+// Chemical constituents have two octets more before their surfaces.
+int shift_of(int64_t product) { return product >= 40 && product <= 43 ? 2 : 0; }
+
+void add_surface(std::span<const char> head, int64_t offset, std::vector<double>* to) {
+  const int64_t type = at(head, offset, 1), factor = at(head, offset + 1, 1),
+                value = at(head, offset + 2, 4);
+  if (type == 255) return;
+  to->push_back(static_cast<double>(type));
+  if (factor == 255 || value == kNone32) return;
+  const double scaled = static_cast<double>(take_signed(head.data() + offset + 2, 4)) *
+                        std::pow(10.0, static_cast<double>(
+                                           -take_signed(head.data() + offset + 1, 1)));
+  to->push_back(std::nearbyint(scaled * 1e6) / 1e6);
+}
+
+Identity of_edition2(std::span<const char> head) {
+  Identity id;
+  const auto sections = sections_of(head.data(), static_cast<int64_t>(head.size()));
+  if (!sections) return id;
+  const int64_t three = sections->at[3], four = sections->at[4];
+  const int64_t product = at(head, four + 7, 2);
+  id.parameter = {at(head, 6, 1), at(head, four + 9, 1), at(head, four + 10, 1)};
+  add_surface(head, four + 22 + shift_of(product), &id.level);
+  add_surface(head, four + 28 + shift_of(product), &id.level);
+  // A member of an ensemble.
+  if (product == 1 || product == 11)
+    id.level.push_back(static_cast<double>(at(head, four + 35, 1)));
+  if (const int octet = process_octet(product))
+    id.process = static_cast<int>(at(head, four + octet - 1, 1));
+  const int64_t grid = at(head, three + 12, 2);
+  id.grid = {grid, 0, 0};
+  if (grid != 0 && grid != 40) return id;
+  id.grid[1] = at(head, three + 30, 4);
+  id.grid[2] = at(head, three + 34, 4);
+  id.first_lat = static_cast<double>(take_signed(head.data() + three + 46, 4)) * 1e-6;
+  id.first_lon = static_cast<double>(take_signed(head.data() + three + 50, 4)) * 1e-6;
+  id.scanning = static_cast<int>(at(head, three + 71, 1));
+  return id;
+}
+
+Identity of_edition1(std::span<const char> head) {
+  Identity id;
+  const int64_t one = 8, two = one + at(head, one, 3);
+  id.parameter = {at(head, one + 3, 1), at(head, one + 8, 1)};
+  id.level = {static_cast<double>(at(head, one + 9, 1)),
+              static_cast<double>(at(head, one + 10, 2))};
+  const int64_t indicator = at(head, one + 20, 1);
+  if (indicator >= 2 && indicator <= 5) id.process = static_cast<int>(indicator);
+  if ((at(head, one + 7, 1) & 0x80) == 0) return id;
+  const int64_t grid = at(head, two + 5, 1);
+  id.grid = {grid, 0, 0};
+  if ((grid != 0 && grid != 4) || two + 28 > static_cast<int64_t>(head.size())) return id;
+  id.grid[1] = at(head, two + 6, 2);
+  id.grid[2] = at(head, two + 8, 2);
+  id.first_lat = static_cast<double>(take_signed(head.data() + two + 10, 3)) * 1e-3;
+  id.first_lon = static_cast<double>(take_signed(head.data() + two + 13, 3)) * 1e-3;
+  id.scanning = static_cast<int>(at(head, two + 27, 1));
+  return id;
+}
+
+}  // namespace
+
+Identity identity_of(std::span<const char> head, int edition) {
+  return edition == 1 ? of_edition1(head) : of_edition2(head);
+}
+
+}  // namespace weir::output::grib

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the description of a variable to the messages that it is in a file of GRIB: one for each
+// level (or member, ...) and record, and the keys of ecCodes that its header has. Keys that the
+// configuration or the program gives (attributes GRIB_<key>) go before those that are derived from
+// CF's attributes. Nothing here needs ecCodes.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "output/core/status.h"
+#include "output/format/format.h"
+
+namespace weir::output::grib {
+
+enum class Packing { kSimple, kCcsds, kOther };
+
+struct Plan {
+  std::string field;
+  int edition = 2;
+  int64_t points = 0;  // of a message
+  Type type = WEIR_FLOAT32;
+  std::optional<double> missing;
+  std::vector<int64_t> lengths;  // of a record, slowest first; the horizontal ones last
+  // In the order in which ecCodes wants them.
+  FormatKeys header;
+  // What says which quantity it is, tried in turn; empty: the header says it.
+  FormatKeys parameters;
+  std::string standard_name;  // what the parameter must agree with; "" if not known
+  FormatKeys rest;            // after the parameter
+  std::vector<FormatKeys> levels;  // by message
+  FormatKeys packing;              // last
+  Packing packs = Packing::kSimple;
+  int bits = 16;
+  std::string named_grid;  // "N80": the points of its rows are ecCodes' to say
+  bool from_start = false;  // times are steps from the reference of the run
+  bool over_time = true;
+
+  size_t messages() const { return levels.size(); }
+};
+
+// fails: WEIR_E_FORMAT, WEIR_E_ARGUMENT what GRIB does not have, with the place of a key that is
+// wrong.
+Result<Plan> plan_of(const FileDescription& description, int variable, int edition);
+
+// Whether the variable is one of messages: coordinates and time are part of their headers.
+bool is_field(const FileDescription& description, int variable);
+
+}  // namespace weir::output::grib

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "output/format/grib/reader.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "output/model/text.h"
+
+namespace weir::output::grib {
+namespace {
+
+constexpr int kUpward = 0x40;  // rows from south to north
+constexpr double kSame_degrees = 2e-3;  // edition 1 has thousandths
+
+std::string in_words(const Identity& id) {
+  std::string text;
+  for (int64_t n : id.parameter) text += (text.empty() ? "" : ".") + std::to_string(n);
+  text = "parameter " + text;
+  if (!id.level.empty()) text += ", level type " + number_text(id.level[0]);
+  if (id.level.size() > 1) text += ", level " + number_text(id.level[1]);
+  return text;
+}
+
+double apart(double a, double b) { return std::abs(std::remainder(a - b, 360)); }
+
+}  // namespace
+
+bool is_grib(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  char word[4] = {};
+  const bool is = ::pread(fd, word, sizeof word, 0) == 4 && std::memcmp(word, "GRIB", 4) == 0;
+  ::close(fd);
+  return is;
+}
+
+Result<std::unique_ptr<Reader>> GribReader::open(const std::string& path) {
+  WEIR_TRY(library_ready());
+  auto reader = std::make_unique<GribReader>();
+  Result<PosixFile> file = PosixFile::open(path, O_RDONLY);
+  if (!file.ok()) return file.status();
+  reader->file_ = std::move(*file);
+  Result<std::vector<Message>> messages = scan(reader->file_);
+  if (!messages.ok()) return messages.status();
+  reader->messages_ = std::move(*messages);
+  for (const Message& message : reader->messages_) {
+    Result<std::vector<char>> head = read_head(reader->file_, message);
+    if (!head.ok()) return head.status();
+    reader->identities_.push_back(identity_of(*head, message.edition));
+  }
+  return std::unique_ptr<Reader>(std::move(reader));
+}
+
+Result<Found> GribReader::find(const std::string& variable) {
+  if (const auto known = known_.find(variable); known != known_.end()) return known->second.found;
+  if (variable != "time") {
+    return Status(WEIR_E_FORMAT, file_.path() + ": files of GRIB have no names; " +
+                                     quoted(variable) + " is found by the definition of a field");
+  }
+  Found found{WEIR_FLOAT64, true, 0, {}};
+  // What is once in a file comes before what is in every record.
+  for (const Identity& id : identities_)
+    found.records += id.is_of(identities_.back()) && id.process == identities_.back().process;
+  return found;
+}
+
+Result<std::vector<size_t>> GribReader::messages_of(const Identity& wanted,
+                                                    const std::string& what) const {
+  std::vector<size_t> all, exact;
+  int process = INT_MIN;
+  bool mixed = false;
+  for (size_t i = 0; i < identities_.size(); i++) {
+    if (!identities_[i].is_of(wanted)) continue;
+    all.push_back(i);
+    mixed |= process != INT_MIN && process != identities_[i].process;
+    process = identities_[i].process;
+    if (identities_[i].process == wanted.process) exact.push_back(i);
+  }
+  if (!exact.empty()) return exact;
+  if (all.empty())
+    return Status(WEIR_E_FORMAT, what + " is not in the file (" + in_words(wanted) + ")");
+  if (mixed) {
+    return Status(WEIR_E_FORMAT, what + " is in the file as several of mean, sum, minimum and "
+                                        "maximum, but not as a value of one moment");
+  }
+  return all;
+}
+
+Status GribReader::check_grid(const Identity& wanted, size_t message, const std::string& what,
+                              Known* known, size_t level) const {
+  const Identity& has = identities_[message];
+  if (has.grid != wanted.grid) {
+    const auto text = [](const Identity& id) {
+      return "template " + std::to_string(id.grid.empty() ? 0 : id.grid[0]) + ", " +
+             std::to_string(id.grid.size() > 1 ? id.grid[1] : 0) + " x " +
+             std::to_string(id.grid.size() > 2 ? id.grid[2] : 0) + " points";
+    };
+    return {WEIR_E_FORMAT, what + " is on another grid (" + text(has) + ") than the field (" +
+                               text(wanted) + ")"};
+  }
+  const bool turned = (has.scanning & kUpward) != (wanted.scanning & kUpward);
+  const double lat = turned ? -wanted.first_lat : wanted.first_lat;
+  const bool symmetric = !turned || apart(has.first_lat, lat) < kSame_degrees;
+  if ((has.scanning | kUpward) != (wanted.scanning | kUpward) || !symmetric ||
+      (!turned && apart(has.first_lat, lat) > kSame_degrees) ||
+      apart(has.first_lon, wanted.first_lon) > kSame_degrees) {
+    return {WEIR_E_FORMAT, what + " is on a grid that begins at " + number_text(has.first_lat) +
+                               " N, " + number_text(has.first_lon) + " E (scanning mode " +
+                               std::to_string(has.scanning) + "), the field's at " +
+                               number_text(wanted.first_lat) + " N, " +
+                               number_text(wanted.first_lon) + " E (" +
+                               std::to_string(wanted.scanning) + ")"};
+  }
+  known->upside_down[level] = turned;
+  return {};
+}
+
+Result<GribReader::Known> GribReader::find_field(const FileDescription& description,
+                                                 int variable) const {
+  const Variable& v = description.variables[static_cast<size_t>(variable)];
+  const std::string what = file_.path() + ": field " + quoted(v.name);
+  const int edition = messages_.empty() ? 2 : messages_[0].edition;
+  Result<Plan> plan = plan_of(description, variable, edition);
+  if (!plan.ok()) return plan.status();
+  Result<std::unique_ptr<Encoder>> made = Encoder::make(std::move(*plan));
+  if (!made.ok()) return made.status();
+  Encoder& encoder = **made;
+  Known known;
+  known.found = {v.type, v.over_time, 1, encoder.plan().lengths};
+  known.points = encoder.plan().points;
+  known.missing = encoder.plan().missing;
+  known.upside_down.resize(encoder.plan().messages());
+  for (size_t level = 0; level < encoder.plan().messages(); level++) {
+    Result<const std::vector<char>*> header = encoder.header(level);
+    if (!header.ok()) return header.status();
+    const Identity wanted = identity_of(**header, edition);
+    Result<std::vector<size_t>> found = messages_of(wanted, what);
+    if (!found.ok()) return found.status();
+    for (size_t message : *found) WEIR_TRY(check_grid(wanted, message, what, &known, level));
+    if (!known.levels.empty() && known.levels[0].size() != found->size()) {
+      return Status(WEIR_E_FORMAT, what + " has " + std::to_string(found->size()) +
+                                       " messages at " + in_words(wanted) + ", but " +
+                                       std::to_string(known.levels[0].size()) +
+                                       " at the first level");
+    }
+    known.rows = std::max<int64_t>(1, wanted.grid.size() > 2 ? wanted.grid[2] : 1);
+    known.levels.push_back(std::move(*found));
+  }
+  if (v.over_time) known.found.records = static_cast<int64_t>(known.levels[0].size());
+  return known;
+}
+
+Status GribReader::find_time(const FileDescription& description, Known* known) {
+  Result<Clock> clock = Clock::of(description);
+  if (!clock.ok()) return clock.status();
+  clock_ = std::move(*clock);
+  known->found.over_time = true;
+  for (size_t v = 0; v < description.variables.size(); v++) {
+    if (!is_field(description, static_cast<int>(v)) || !description.variables[v].over_time)
+      continue;
+    Result<Known> field = find_field(description, static_cast<int>(v));
+    if (!field.ok()) return field.status();
+    known->found.records = field->found.records;
+    known->levels = std::move(field->levels);
+    return {};
+  }
+  known->found.records = 0;
+  return {};
+}
+
+Result<Found> GribReader::find(const FileDescription& description, int variable) {
+  const Variable& v = description.variables[static_cast<size_t>(variable)];
+  Known known;
+  if (is_field(description, variable)) {
+    Result<Known> found = find_field(description, variable);
+    if (!found.ok()) return found.status();
+    known = std::move(*found);
+  } else {
+    known.found.type = v.type;
+    for (int d : v.dimensions)
+      known.found.lengths.push_back(description.dimensions[static_cast<size_t>(d)].size);
+    known.values = v.values;
+    known.is_time = v.over_time;
+    known.is_bounds = v.name == "time_bnds";
+    if (known.is_time) WEIR_TRY(find_time(description, &known));
+  }
+  return known_.insert_or_assign(v.name, std::move(known)).first->second.found;
+}
+
+Status GribReader::load(const Known& known, size_t level, size_t message) {
+  if (loaded_ == message) return {};
+  loaded_ = SIZE_MAX;
+  const Message& at = messages_[message];
+  std::vector<char> bytes(static_cast<size_t>(at.length));
+  WEIR_TRY(file_.read_at(bytes.data(), bytes.size(), at.offset));
+  const auto explain = [&](const Status& status) {
+    return status.ok() ? status
+                       : Status(status.code(), file_.path() + ": the message at byte " +
+                                                   std::to_string(at.offset) + ": " +
+                                                   status.message());
+  };
+  Result<Handle> handle = Handle::from_bytes(bytes);
+  if (!handle.ok()) return explain(handle.status());
+  Result<int64_t> bitmap = handle->whole("bitmapPresent");
+  const bool gaps = bitmap.ok() && *bitmap != 0;
+  if (gaps) WEIR_TRY(explain(handle->set({"missingValue", kGap, ""})));
+  values_.resize(static_cast<size_t>(known.points));
+  WEIR_TRY(explain(handle->values(values_.data(), values_.size())));
+  for (double& value : values_) {
+    if (gaps && value == kGap) value = known.missing.value_or(NAN);
+  }
+  const int64_t columns = known.points / known.rows;
+  for (int64_t row = 0; known.upside_down[level] && row < known.rows / 2; row++) {
+    std::swap_ranges(values_.begin() + row * columns, values_.begin() + (row + 1) * columns,
+                     values_.begin() + (known.rows - 1 - row) * columns);
+  }
+  loaded_ = message;
+  return {};
+}
+
+Status GribReader::read_time(const Known& known, int64_t record, int64_t first, int64_t count,
+                             double* to) const {
+  const Message& at = messages_[known.levels[0][static_cast<size_t>(record)]];
+  std::vector<char> bytes(static_cast<size_t>(at.length));
+  WEIR_TRY(file_.read_at(bytes.data(), bytes.size(), at.offset));
+  TimePlaces places;
+  {
+    Result<Handle> handle = Handle::from_bytes(bytes);
+    if (!handle.ok()) return handle.status();
+    places = TimePlaces::in(*handle, at.edition);
+  }
+  Result<Moment> moment = take_times(bytes.data(), places, *clock_);
+  if (!moment.ok()) return moment.status();
+  for (int64_t i = first; i < first + count; i++)
+    to[i - first] = known.is_bounds && i == 0 ? moment->begin_s : moment->time_s;
+  return {};
+}
+
+Status GribReader::read(const std::string& variable, int64_t record, int64_t first, int64_t count,
+                        void* to) {
+  const auto found = known_.find(variable);
+  if (found == known_.end()) return find(variable).status();
+  const Known& known = found->second;
+  if (record < 0 || record >= known.found.records || first < 0 || count < 0 ||
+      first + count > known.found.elements()) {
+    return {WEIR_E_ARGUMENT, file_.path() + ": " + variable + ": no such record or elements"};
+  }
+  if (known.is_time) return read_time(known, record, first, count, static_cast<double*>(to));
+  float* floats = static_cast<float*>(to);
+  double* doubles = static_cast<double*>(to);
+  while (count > 0) {
+    const double* from = known.values.data() + first;
+    int64_t n = count;
+    if (known.values.empty()) {
+      const int64_t level = first / known.points, inside = first % known.points;
+      n = std::min(count, known.points - inside);
+      WEIR_TRY(load(known, static_cast<size_t>(level),
+                    known.levels[static_cast<size_t>(level)][static_cast<size_t>(record)]));
+      from = values_.data() + inside;
+    }
+    if (known.found.type == WEIR_FLOAT32) {
+      for (int64_t i = 0; i < n; i++) *floats++ = static_cast<float>(from[i]);
+    } else {
+      doubles = std::copy_n(from, n, doubles);
+    }
+    first += n;
+    count -= n;
+  }
+  return {};
+}
+
+Status same_messages(const FileDescription& description, int edition, const std::string& path) {
+  Result<std::unique_ptr<Reader>> reader = GribReader::open(path);
+  if (!reader.ok()) return reader.status();
+  for (size_t v = 0; v < description.variables.size(); v++) {
+    if (!is_field(description, static_cast<int>(v))) continue;
+    Result<Found> found = (*reader)->find(description, static_cast<int>(v));
+    if (!found.ok()) {
+      return {WEIR_E_FORMAT, "cannot go on with " + path + ": it is not what the stream writes now: " +
+                                 found.status().message()};
+    }
+  }
+  (void)edition;
+  return {};
+}
+
+}  // namespace weir::output::grib

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading of GRIB. A file has no names: the messages of a field are those with its parameter and
+// levels, in the order of the file, and the record r of a level is the r-th of them. Whoever wrote
+// the file, and in which packing, ecCodes decodes it.
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "output/format/grib/encoder.h"
+#include "output/format/grib/scan.h"
+#include "output/format/reader.h"
+
+namespace weir::output::grib {
+
+// Which quantity at which level a message has.
+struct Identity {
+  std::vector<int64_t> parameter;  // discipline, category, number; edition 1: table, number
+  std::vector<double> level;       // types and values of surfaces, as far as they are given
+  // Over time (code table 4.10; edition 1: table 5); -1: of one moment.
+  int process = -1;
+  std::vector<int64_t> grid;       // template, columns, rows: 0 where it has none
+  double first_lat = 0, first_lon = 0;
+  int scanning = 0;
+
+  bool is_of(const Identity& other) const {
+    return parameter == other.parameter && level == other.level;
+  }
+};
+
+// Of the begin of a message, as read_head gives it.
+Identity identity_of(std::span<const char> head, int edition);
+
+bool is_grib(const std::string& path);
+
+class GribReader : public Reader {
+ public:
+  static Result<std::unique_ptr<Reader>> open(const std::string& path);
+  // "time" alone: how many there are.
+  Result<Found> find(const std::string& variable) override;
+  Result<Found> find(const FileDescription& description, int variable) override;
+  Status read(const std::string& variable, int64_t record, int64_t first, int64_t count,
+              void* to) override;
+
+ private:
+  struct Known {
+    Found found;
+    std::vector<double> values;  // of a coordinate
+    bool is_time = false, is_bounds = false;
+    int64_t points = 0, rows = 1;
+    std::optional<double> missing;
+    std::vector<std::vector<size_t>> levels;  // messages, by record
+    std::vector<bool> upside_down;            // by level
+  };
+
+  Result<Known> find_field(const FileDescription& description, int variable) const;
+  Result<std::vector<size_t>> messages_of(const Identity& wanted, const std::string& what) const;
+  Status check_grid(const Identity& wanted, size_t message, const std::string& what, Known* known,
+                    size_t level) const;
+  Status find_time(const FileDescription& description, Known* known);
+  Status read_time(const Known& known, int64_t record, int64_t first, int64_t count,
+                   double* to) const;
+  Status load(const Known& known, size_t level, size_t message);
+
+  PosixFile file_;
+  std::vector<Message> messages_;
+  std::vector<Identity> identities_;
+  std::map<std::string, Known> known_;
+  std::optional<Clock> clock_;
+  std::vector<double> values_;  // of the message that was decoded last
+  size_t loaded_ = SIZE_MAX;
+};
+
+// See Format::same.
+Status same_messages(const FileDescription& description, int edition, const std::string& path);
+
+}  // namespace weir::output::grib

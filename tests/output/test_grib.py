@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GRIB under the engine: every mode writes the same messages, strangers' tools read them, and
+weir_get gets the values back."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+MODES = {"serial": 2, "collective": 4, "servers": 3, "servers+parallel": 5}
+STEPS, LEVELS = 3, 3
+
+
+@pytest.fixture
+def grib(mpi, native_build, root, tmp_path, execute):
+    """``grib(mode, kind, more)``: the path of what grib.c wrote and what it printed."""
+    libraries = native_build / "lib" / mpi.name
+    if not (libraries / "libweir.so").exists():
+        pytest.skip(f"libweir is not built for {mpi.name}")
+    if not (native_build / "lib" / "weir-format-grib.so").exists():
+        pytest.skip("libweir is built without ecCodes")
+    flags = (f"-I{root / 'include'}", f"-L{libraries}", f"-Wl,-rpath,{libraries}", "-lweir", "-lm")
+    program = mpi.cc(Path(__file__).parent / "grib.c", *flags, name="grib")
+
+    def call(mode: str, kind: str, more: str = "", name: str = "o.grib", fails: bool = False):
+        servers = 2 if mode == "servers+parallel" else 1
+        (tmp_path / "output.toml").write_text(
+            f'[output]\nmode = "{mode}"\nservers_per_group = {servers}\naggregators = 2\n'
+            f"time_limit_s = 60\n{more}")
+        (tmp_path / "serial.toml").write_text('[output]\nmode = "serial"\n')
+        done = mpi.run(MODES[mode], program, "output.toml", kind, STEPS, name, timeout=120,
+            cwd=tmp_path)
+        if not fails:
+            assert done.returncode == 0 and "error" not in done.stdout, done.stdout + done.stderr
+        return tmp_path / name, done.stdout
+
+    return call
+
+
+def tool(name: str, *arguments: object) -> str:
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed")
+    done = subprocess.run([name, *map(str, arguments)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def keys(path: Path, names: str) -> list[list[str]]:
+    return [line.split() for line in tool("grib_get", "-p", names, path).splitlines()]
+
+
+def worst(printed: str) -> dict[str, float]:
+    return {name: float(value)
+        for name, value in re.findall(r"^read back (\w+): (\S+)$", printed, re.M)}
+
+
+def test_every_mode_writes_the_same_messages_and_they_read_back(grib):
+    first = None
+    for mode in MODES:
+        path, printed = grib(mode, "gaussian", name=mode.replace("+", "-"))
+        first = first or path.read_bytes()
+        assert path.read_bytes() == first, mode
+        # 16 bits over a range below 1100: half a step of 2^-5, and the rounding of float32
+        assert worst(printed).keys() == {"ta", "skt"} and max(worst(printed).values()) < 0.02
+    assert first.count(b"GRIB") >= (STEPS - 1) * (LEVELS + 2)
+
+
+@pytest.mark.parametrize(("kind", "more", "grid"), [
+    ("lonlat", "", "regular_ll"),
+    ("gaussian", "", "regular_gg"),
+    ("octahedral", '[stream.history.grib]\ngridName = "O4"\n', "reduced_gg"),
+    ("cells", "[stream.history.grib]\nnumberOfGridUsed = 42\n", "unstructured_grid"),
+])
+def test_headers_say_what_the_fields_are(grib, kind, more, grid):
+    path, _ = grib("servers", kind, more)
+    rows = keys(path, "shortName,typeOfLevel,level,stepRange,stepType,dataDate,dataTime,gridType")
+    # the stream has a mean: its first frame ends the first interval
+    fixed = 2 if kind == "cells" else 0
+    assert len(rows) == (STEPS - 1) * (LEVELS + 2) + fixed
+    assert {row[7] for row in rows} == {grid}
+    assert [row[:7] for row in rows[fixed:fixed + 5]] == [
+        ["t", "isobaricInhPa", "850", "0", "instant", "20000101", "100"],
+        ["t", "isobaricInhPa", "500", "0", "instant", "20000101", "100"],
+        ["t", "isobaricInhPa", "250", "0", "instant", "20000101", "100"],
+        ["skt", "surface", "0", "0", "instant", "20000101", "100"],
+        ["prate", "surface", "0", "0-1", "avg", "20000101", "0"],
+    ]
+    assert tool("grib_count", path).strip() == str(len(rows))
+    assert "GRIB2" in tool("cdo", "-s", "sinfon", path)
+
+
+def test_steps_since_the_begin_of_the_run(grib):
+    path, _ = grib("serial", "lonlat", '[stream.history.grib]\nreference_time = "run"\n')
+    assert keys(path, "stepRange,dataDate,dataTime")[-5:] == [
+        ["2", "20000101", "0"]] * 4 + [["1-2", "20000101", "0"]]
+
+
+@pytest.mark.parametrize(("packing", "precision"), [("grid_ccsds", 0.02),
+    ("grid_second_order", 0.02),
+    ("grid_ieee", 0.0001)])
+def test_packings_keep_values_within_their_precision(grib, packing, precision):
+    path, printed = grib("servers", "lonlat", f'[stream.history.grib]\npackingType = "{packing}"\n')
+    assert {row[0] for row in keys(path, "packingType")} <= {packing, "grid_simple"}
+    assert keys(path, "packingType")[0] == [packing]
+    assert max(worst(printed).values()) < precision
+
+
+def test_missing_values_are_a_bitmap(grib):
+    path, printed = grib("collective", "lonlat")
+    rows = {tuple(row) for row in keys(path, "shortName,bitmapPresent,numberOfMissing")}
+    assert rows == {("t", "0", "0"), ("prate", "0", "0"), ("skt", "1", "58")}
+    assert worst(printed)["skt"] < 0.02
+
+
+@pytest.mark.parametrize(("more", "says"), [
+    ("[stream.history.grib]\ncolour = 3\n",
+        r"output\.toml:7:10: field 'ta': colour = 3: ecCodes: "),
+    ('[[stream.history.field]]\nname = "ta"\ngrib = { shortName = "nothing_such" }\n',
+     r"output\.toml:8:\d+: field 'ta': shortName = 'nothing_such': ecCodes: Concept no match"),
+    ('[stream.history]\nformat = "netcdf4"\ngrib = { centre = 78 }\n',
+     r"output\.toml:7:10: format 'netcdf4' has no keys of GRIB"),
+    ("[stream.history]\ngrib = 5\n", r"output\.toml:7:8: grib is '5'; expected a table of keys"),
+    ('[stream.history.grib]\nreference_time = "noon"\n',
+     r"output\.toml:7:18: field 'ta': reference_time is 'noon'; expected \"record\" or \"run\""),
+    ('[stream.history.grib]\ngridName = "O5"\n', r"field 'ta': the rows of its reduced Gaussian"),
+])
+def test_a_mistake_in_the_keys_is_named_with_its_place(grib, more, says):
+    _, printed = grib("serial", "lonlat", more, fails=True)
+    assert re.search(says, printed), printed
+
+
+def test_a_run_goes_on_with_a_file(grib):
+    more = '[stream.history]\nexisting = "append"\n'
+    path, _ = grib("serial", "lonlat")
+    whole = path.read_bytes()
+    # the same times again are refused, and the file stays as it is
+    _, printed = grib("serial", "lonlat", more, fails=True)
+    assert "is not later" in printed and path.read_bytes() == whole
+
+
+def test_cfgrib_opens_the_file(grib):
+    xarray = pytest.importorskip("xarray")
+    pytest.importorskip("cfgrib", reason="cfgrib is not installed", exc_type=ImportError)
+    path, _ = grib("servers", "lonlat")
+    with xarray.open_dataset(path, engine="cfgrib", decode_timedelta=False,
+            backend_kwargs={"filter_by_keys": {"shortName": "t"}, "indexpath": ""}) as data:
+        assert data["t"].shape == (STEPS - 1, LEVELS, 12, 24)
+        assert data["isobaricInhPa"].values.tolist() == [850, 500, 250]
