@@ -253,6 +253,8 @@ class Describer {
     const bool configured = chosen.compression || stream_.compression;
     if (configured || format_row(stream_.format).compresses)
       v.compression = catalogue_.compression_of(stream_, chosen);
+    if (v.type == WEIR_FLOAT32 || v.type == WEIR_FLOAT64)
+      v.rounding = catalogue_.rounding_of(stream_, chosen);
     v.keys = chosen.keys;
     out_.fields.push_back(add_variable(std::move(v)));
   }

@@ -49,6 +49,7 @@ Status apply_fields(const StreamChoice& choice, const Catalogue& catalogue, Stre
     member.compression = wanted.compression;
     member.chunk = wanted.chunk;
     member.keys = wanted.keys;
+    member.rounding = wanted.rounding;
     fields.push_back(std::move(member));
   }
   stream->fields = std::move(fields);
@@ -69,6 +70,7 @@ void apply_plain(const StreamChoice& choice, Stream* stream) {
   }
   if (choice.existing) stream->existing = *choice.existing;
   if (choice.compression) stream->compression = choice.compression;
+  if (choice.rounding) stream->rounding = choice.rounding;
   for (const auto& hint : choice.hints) stream->hints.push_back(hint);
   stream->keys = choice.keys;
 }
@@ -99,6 +101,7 @@ std::vector<std::pair<Place, StreamChoice>> single_choices(const StreamChoice& c
       one.period = choice.period;
     }
     if (key == "compression") add(place).compression = choice.compression;
+    if (key == "keep_bits" || key == "keep_information") add(place).rounding = choice.rounding;
     if (key == "grib") add(place).keys = choice.keys;
   }
   for (const FieldChoice& field : choice.fields.value_or(std::vector<FieldChoice>())) {
@@ -108,7 +111,9 @@ std::vector<std::pair<Place, StreamChoice>> single_choices(const StreamChoice& c
       if (key == "compression") one.compression = field.compression;
       if (key == "chunk") one.chunk = field.chunk;
       if (key == "grib") one.keys = field.keys;
-      if (key == "name" || one.compression || !one.chunk.empty() || !one.keys.empty())
+      if (key == "keep_bits" || key == "keep_information") one.rounding = field.rounding;
+      if (key == "name" || one.compression || one.rounding || !one.chunk.empty() ||
+          !one.keys.empty())
         add(place).fields = std::vector<FieldChoice>{one};
     }
   }

@@ -30,6 +30,7 @@ struct Settings {
   int64_t server_memory_bytes = 256 << 20;
   int64_t client_memory_bytes = 0;          // 0: two slots of every stream
   double time_limit_s = 300;
+  int64_t encode_threads = 1;                  // of an owner, for messages of GRIB
   bool sync = false, verbose = false;
   std::string directory, run;                  // see Source; not of the configuration
 
@@ -45,6 +46,7 @@ struct FieldChoice {
   std::optional<weir_operation> operation;
   std::optional<Compression> compression;
   std::vector<int64_t> chunk;
+  std::optional<Rounding> rounding;
   FormatKeys keys;
   Place place;
   std::vector<std::pair<std::string, Place>> places;  // of its keys
@@ -61,6 +63,7 @@ struct StreamChoice {
   std::optional<Period> period;
   std::optional<Existing> existing;
   std::optional<Compression> compression;
+  std::optional<Rounding> rounding;
   std::vector<std::pair<std::string, std::string>> hints;
   FormatKeys keys;
   std::optional<std::vector<FieldChoice>> fields;  // replaces the program's list

@@ -43,6 +43,7 @@ aggregators = 7
 transport = "two-sided"
 server_memory = "1.5GiB"
 client_memory = 1048576
+encode_threads = 3
 time_limit_s = 12.5
 sync = true
 verbose = true
@@ -52,6 +53,7 @@ format = "netcdf4"
 every_s = 3600
 rotation = 4
 compression = "zstd:3"
+keep_information = 0.99
 enabled = false
 [stream.history.hints]
 striping_factor = 16
@@ -75,6 +77,7 @@ every_steps = 10
   EXPECT_EQ(s.transport, TransportKind::kTwoSided);
   EXPECT_EQ(s.server_memory_bytes, 3ll << 29);
   EXPECT_EQ(s.client_memory_bytes, 1 << 20);
+  EXPECT_EQ(s.encode_threads, 3);
   EXPECT_EQ(s.time_limit_s, 12.5);
   EXPECT_TRUE(s.sync && s.verbose);
   ASSERT_EQ(config->streams.size(), 2u);
@@ -88,8 +91,11 @@ every_steps = 10
   ASSERT_EQ(history.fields->size(), 2u);
   EXPECT_EQ(*(*history.fields)[0].operation, WEIR_MEAN);
   EXPECT_EQ((*history.fields)[0].compression->kind, Compression::Kind::kDeflate);
+  ASSERT_TRUE(history.rounding.has_value());
+  EXPECT_EQ(history.rounding->information, 0.99);
+  EXPECT_FALSE((*history.fields)[0].rounding.has_value());
   EXPECT_EQ((*history.fields)[0].chunk, (std::vector<int64_t>{1, 100, 200}));
-  EXPECT_EQ((*history.fields)[1].place, "o.toml:29:1");
+  EXPECT_EQ((*history.fields)[1].place, "o.toml:31:1");
   EXPECT_EQ(*config->streams[1].every_steps, 10);
 }
 
@@ -106,6 +112,9 @@ TEST(config, each_mistake_is_reported_with_its_place) {
       {"[output]\ngroups = true", "expected a number of groups from 1"},
       {"[output]\nserver_memory = \"12 bananas\"", "expected a size of at least 1 MiB"},
       {"[output]\nserver_memory = 100", "expected a size of at least 1 MiB"},
+      {"[output]\nencode_threads = 0", "encode_threads is '0'; expected a number of threads"},
+      {"[stream.h]\nkeep_bits = 53", "o.toml:2:13: keep_bits is '53'; expected bits of"},
+      {"[stream.h]\nkeep_information = 0", "keep_information is '0'; expected the share"},
       {"[output]\ntime_limit_s = 0", "expected seconds above 0"},
       {"[output]\ntime_limit_s = nan", "expected seconds above 0"},
       {"[output]\nsync = \"yes\"", "expected true or false"},

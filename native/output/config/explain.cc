@@ -85,6 +85,10 @@ std::string ranks_text(const Settings& s, int64_t ranks) {
                  : "") +
             "\n";
   }
+  if (s.encode_threads > 1) {
+    text += "encoding       " + std::to_string(s.encode_threads) +
+            " threads of each rank that writes, for messages of GRIB\n";
+  }
   return text + "time limit     " + duration_text(s.time_limit_s) +
          " for any wait; then an error that says for whom\n" + "to the disk    " +
          (s.sync ? "each frame is on the disk before the next is written (sync)\n"
@@ -95,6 +99,12 @@ std::string compression_text(const Compression& c) {
   if (c.kind == Compression::Kind::kNone) return "none";
   return (c.kind == Compression::Kind::kDeflate ? "deflate, level " : "zstd, level ") +
          std::to_string(c.level);
+}
+
+std::string rounding_text(const Rounding& r) {
+  return r.bits > 0 ? "to " + counted(r.bits, "bit") + " of the mantissa"
+                    : "to the bits with " + number_text(100 * r.information) +
+                          " % of the information";
 }
 
 // What is not known here decides whether a job with this configuration begins.
@@ -158,6 +168,7 @@ std::string field_text(const FieldChoice& field) {
   std::string text =
       field.name + ": " + (field.operation ? kOperations[*field.operation] : "as the program says");
   if (field.compression) text += ", compression " + compression_text(*field.compression);
+  if (field.rounding) text += ", rounded " + rounding_text(*field.rounding);
   if (!field.chunk.empty()) {
     text += ", chunks of ";
     for (size_t i = 0; i < field.chunk.size(); i++)
@@ -192,6 +203,7 @@ std::string stream_text(const StreamChoice& s) {
   text += line("format", s.format.value_or(program) + limits_text(s));
   if (s.compression)
     text += line("compression", compression_text(*s.compression) + needs_text(s, s.compression));
+  if (s.rounding) text += line("rounding", rounding_text(*s.rounding));
   for (const auto& [key, value] : s.hints) text += line("hint", key + " = " + value);
   if (!s.keys.empty()) text += line("GRIB", keys_text(s.keys));
   if (!s.fields) return text + line("fields", program);

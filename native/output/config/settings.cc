@@ -78,6 +78,8 @@ const std::vector<SettingKey>& setting_keys() {
       {"client_memory", "WEIR_OUTPUT_CLIENT_MEMORY",
        "a size such as \"512MiB\", or 0 for what two frames of every stream need",
        [](Settings& s, const Value& v) { return set_size(&s.client_memory_bytes, v, 0); }},
+      {"encode_threads", "WEIR_OUTPUT_ENCODE_THREADS", "a number of threads from 1",
+       [](Settings& s, const Value& v) { return set_count(&s.encode_threads, v, 1); }},
       {"time_limit_s", "WEIR_OUTPUT_TIME_LIMIT_S", "seconds above 0",
        [](Settings& s, const Value& v) { return set_seconds(&s.time_limit_s, v); }},
       {"sync", "WEIR_OUTPUT_SYNC", "true or false",

@@ -104,6 +104,25 @@ class TomlReader {
     return {};
   }
 
+  Status rounding(const toml::table& table, std::optional<Rounding>* to) const {
+    constexpr int64_t kMostBits = 52;
+    const char* bits_are = "bits of the mantissa that stay, 1 to 52";
+    const char* share_is = "the share of the information that stays, above 0 and up to 1";
+    std::optional<int64_t> bits;
+    std::optional<double> share;
+    WEIR_TRY(read(table, "keep_bits", bits_are, &bits));
+    WEIR_TRY(read(table, "keep_information", share_is, &share));
+    if (bits && (*bits < 1 || *bits > kMostBits))
+      return expected("keep_bits", *table.get("keep_bits"), bits_are);
+    if (share && !(*share > 0 && *share <= 1))
+      return expected("keep_information", *table.get("keep_information"), share_is);
+    if (bits && share)
+      return wrong(*table.get("keep_information"),
+                   "keep_bits and keep_information are both given; expected one of them");
+    if (bits || share) *to = Rounding{static_cast<int>(bits.value_or(0)), share.value_or(0)};
+    return {};
+  }
+
   Status chunk(const toml::table& table, std::vector<int64_t>* to) const {
     const toml::node* node = table.get("chunk");
     if (!node) return {};
@@ -182,7 +201,9 @@ class TomlReader {
   Status field(const toml::node& node, FieldChoice* to) const {
     const toml::table* table = node.as_table();
     if (!table) return expected("field", node, "tables [[stream.<name>.field]]");
-    WEIR_TRY(known(*table, "a field of a stream", {"name", "operation", "compression", "chunk", "grib"}));
+    WEIR_TRY(known(*table, "a field of a stream",
+                   {"name", "operation", "compression", "keep_bits", "keep_information", "chunk",
+                    "grib"}));
     std::optional<std::string> name, operation;
     WEIR_TRY(read(*table, "name", "the name of a field", &name));
     if (!name) return wrong(node, "a field of a stream has no name; expected name = \"...\"");
@@ -201,6 +222,7 @@ class TomlReader {
       to->operation = static_cast<weir_operation>(found - words.begin());
     }
     WEIR_TRY(compression(*table, &to->compression));
+    WEIR_TRY(rounding(*table, &to->rounding));
     WEIR_TRY(keys(*table, &to->keys));
     return chunk(*table, &to->chunk);
   }
@@ -321,7 +343,8 @@ class TomlReader {
     to->places = places(*table);
     WEIR_TRY(known(*table, "[stream." + name + "]",
                    {"path", "format", "every_s", "every_steps", "rotation", "existing",
-                    "compression", "enabled", "hints", "grib", "field"}));
+                    "compression", "keep_bits", "keep_information", "enabled", "hints", "grib",
+                    "field"}));
     std::optional<bool> enabled;
     WEIR_TRY(read(*table, "enabled", "true or false", &enabled));
     to->enabled = enabled.value_or(true);
@@ -335,6 +358,7 @@ class TomlReader {
     WEIR_TRY(existing(*table, to));
     WEIR_TRY(names(*table, *to));
     WEIR_TRY(compression(*table, &to->compression));
+    WEIR_TRY(rounding(*table, &to->rounding));
     WEIR_TRY(hints(*table, &to->hints));
     WEIR_TRY(keys(*table, &to->keys));
     WEIR_TRY(fields(*table, to));

@@ -8,6 +8,7 @@
 #include "output/engine/follow.h"
 #include "output/engine/inherit.h"
 #include "output/engine/memory.h"
+#include "output/engine/savings.h"
 #include "output/engine/target.h"
 #include "output/format/publish.h"
 #include "output/model/path.h"
@@ -77,7 +78,8 @@ Status Writer::open(const Frame& frame, Open* open) {
   if (!before.ok()) return before.status();
   open->before = before->first;
   open->written = open->before + frame.written;
-  FileOptions options{stream.hints, setup_.settings.sync, open->before == 0 ? stream.rotation : 0};
+  FileOptions options{stream.hints, setup_.settings.sync, open->before == 0 ? stream.rotation : 0,
+                      setup_.settings.encode_threads};
   const FileDescription& description =
       setup_.layout.streams[static_cast<size_t>(frame.stream)].file.file;
   Format* format = setup_.formats[static_cast<size_t>(frame.stream)];
@@ -362,6 +364,11 @@ Status Writer::write(const Frame& frame, const Status& refused) {
 Status Writer::publish(Open& open, int stream) {
   Team& owners = team(stream);
   Status s = owners.agree(open.file->close());
+  const auto at = static_cast<size_t>(stream);
+  if (s.ok() && setup_.settings.verbose) {
+    s = report_savings(owners, *open.file, setup_.layout.streams[at].file,
+                       "stream '" + setup_.catalogue.streams[at].name + "', file " + open.path);
+  }
   open.file.reset();
   if (s.ok()) {
     // A file all of whose frames were left out does not appear.

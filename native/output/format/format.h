@@ -33,6 +33,7 @@ struct Variable {
   Attributes attributes;
   std::optional<Number> fill;
   Compression compression;
+  Rounding rounding;
   std::vector<int64_t> chunk;   // per dimension without time; empty: the format's choice
   std::vector<double> values;   // of small coordinate variables: written at creation
   FormatKeys keys;              // of the configuration, for the format alone
@@ -58,6 +59,23 @@ struct FileOptions {
   std::vector<std::pair<std::string, std::string>> hints;
   bool sync = false;         // end_record returns when the bytes are on the disk
   int64_t record_limit = 0;  // records that the file will have, 0: not known
+  int64_t threads = 1;       // that encode for an owner, in formats whose messages are independent
+};
+
+// What became of a variable's values, in what the calling rank wrote of a file.
+struct Saving {
+  int64_t value_bytes = 0, file_bytes = 0;
+  // Of each level or chunk: the bits of the mantissa that stayed, in GRIB those of a packed value.
+  int64_t pieces = 0, bits = 0, least_bits = 0, most_bits = 0;
+
+  void add(int64_t values, int64_t in_file, int kept_bits) {
+    value_bytes += values;
+    file_bytes += in_file;
+    least_bits = pieces == 0 || kept_bits < least_bits ? kept_bits : least_bits;
+    most_bits = kept_bits > most_bits ? kept_bits : most_bits;
+    bits += kept_bits;
+    pieces++;
+  }
 };
 
 // A file being written by the ranks of a team. Each call names the file in its error.
@@ -74,6 +92,8 @@ class File {
   // [collective over the team] The file is complete. Afterwards the object is only destroyed.
   // Destroying an open file closes its descriptors and leaves what is there.
   virtual Status close() = 0;
+  // By variable, for formats that make values smaller; else empty.
+  virtual std::vector<Saving> savings() const { return {}; }
 };
 
 // A row of formats.def: what is known of a format without a file.
@@ -123,6 +143,10 @@ class Format {
  private:
   FormatRow row_;
 };
+
+// What is wrong with the rounding of a variable that is stored in chunks, or fine: without
+// compression it saves nothing.
+Status check_rounding(const std::string& format, const Variable& variable);
 
 // In the order of formats.def.
 std::span<Format* const> formats();

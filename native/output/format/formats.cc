@@ -37,6 +37,15 @@ Format* find_format(const std::string& name, std::string* why) {
   return nullptr;
 }
 
+Status check_rounding(const std::string& format, const Variable& v) {
+  if (!v.rounding.any() || v.compression.kind != Compression::Kind::kNone) return {};
+  return {WEIR_E_ARGUMENT,
+          format + ": variable " + v.name +
+              " is to be rounded (keep_bits, keep_information) but not compressed, which saves "
+              "nothing; give its compression, such as \"zstd:1\", in format " +
+              one_of(format_names(true))};
+}
+
 const FormatRow& format_row(const std::string& name) {
   static constexpr FormatRow kAny = {"", ByteOrder::kNative, true, true, 0, ""};
   const Format* format = find_format(name, nullptr);

@@ -102,6 +102,14 @@ struct Compression {
   int level = 0;
 };
 
+// Of floating point numbers, before they are compressed.
+struct Rounding {
+  int bits = 0;            // of the mantissa that stay; 0: see information
+  double information = 0;  // the share that stays of what the bits say; 0: all
+
+  bool any() const { return bits > 0 || information > 0; }
+};
+
 struct Field {
   std::string name;
   Type type = WEIR_FLOAT32, file_type = WEIR_FLOAT32;
@@ -120,6 +128,7 @@ struct StreamField {
   std::optional<Compression> compression;
   std::vector<int64_t> chunk;
   FormatKeys keys;
+  std::optional<Rounding> rounding = std::nullopt;
 };
 
 // What becomes of a file that has the name already when a run begins its own.
@@ -138,6 +147,7 @@ struct Stream {
   std::vector<StreamField> fields;
   std::vector<std::pair<std::string, std::string>> hints;  // MPI_Info, from the configuration
   std::optional<Compression> compression;  // of the configuration, for all its fields
+  std::optional<Rounding> rounding;        // likewise
   FormatKeys keys;                         // likewise
 
   bool reduces() const {
@@ -170,6 +180,10 @@ struct Catalogue {
     if (f.compression) return *f.compression;
     if (s.compression) return *s.compression;
     return fields[f.field].compression.value_or(Compression{});
+  }
+  Rounding rounding_of(const Stream& s, const StreamField& f) const {
+    if (f.rounding) return *f.rounding;
+    return s.rounding.value_or(Rounding{});
   }
   const std::vector<int64_t>& chunk_of(const StreamField& f) const {
     return f.chunk.empty() ? fields[f.field].chunk : f.chunk;

@@ -203,6 +203,11 @@ Status check_stream_fields(const Catalogue& catalogue, const Stream& stream,
     }
     const std::string member = what + ", field " + quoted(field.name);
     if (mine.compression) WEIR_TRY(check_compression(member, *mine.compression));
+    const bool is_float = field.file_type == WEIR_FLOAT32 || field.file_type == WEIR_FLOAT64;
+    if (mine.rounding && !is_float) {
+      return wrong(member, std::string("its type in files is ") + name_of(field.file_type) +
+                               "; only floating point numbers are rounded");
+    }
     WEIR_TRY(check_chunk(catalogue, field, mine.chunk, member));
   }
   return {};

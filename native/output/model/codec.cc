@@ -13,7 +13,7 @@
 namespace weir::output {
 namespace {
 
-constexpr uint64_t kMagic = 0x3374616372696577;  // "weircat3"
+constexpr uint64_t kMagic = 0x3474616372696577;  // "weircat4"
 
 class Encoder {
  public:
@@ -52,7 +52,8 @@ class Encoder {
     (*this)(name, value->whole);
     word(value->is_whole);
   }
-  void operator()(const char*, std::optional<Compression>& value) {
+  template <typename T>
+  void operator()(const char*, std::optional<T>& value) {
     word(value.has_value());
     if (value) describe(*this, *value);
   }
@@ -118,7 +119,8 @@ class Decoder {
     (*this)(name, value->whole);
     value->is_whole = flag(name);
   }
-  void operator()(const char* name, std::optional<Compression>& value) {
+  template <typename T>
+  void operator()(const char* name, std::optional<T>& value) {
     if (flag(name)) describe(*this, value.emplace());
   }
   template <typename E>

@@ -44,7 +44,8 @@ class Lister {
               : value->is_whole ? std::to_string(value->whole)
                                 : number_text(value->real));
   }
-  void operator()(const char* name, std::optional<Compression>& value) {
+  template <typename T>
+  void operator()(const char* name, std::optional<T>& value) {
     if (value) {
       describe(*this, *value);
     } else {

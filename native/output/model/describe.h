@@ -56,6 +56,12 @@ void describe(Archive& a, Compression& compression) {
 }
 
 template <typename Archive>
+void describe(Archive& a, Rounding& rounding) {
+  a("bits of the mantissa", rounding.bits);
+  a("share of the information", rounding.information);
+}
+
+template <typename Archive>
 void describe(Archive& a, Field& field) {
   a("name", field.name);
   a.choice("type", field.type, WEIR_INT8);
@@ -73,6 +79,7 @@ void describe(Archive& a, StreamField& member) {
   a("number", member.field);
   a.choice("operation", member.operation, WEIR_ACCUMULATE);
   a("compression", member.compression);
+  a("rounding", member.rounding);
   a("chunk", member.chunk);
   a.list("key of the format", member.keys);
 }
@@ -96,6 +103,7 @@ void describe(Archive& a, Stream& stream) {
   a.list("field", stream.fields);
   a.list("hint", stream.hints);
   a("compression", stream.compression);
+  a("rounding", stream.rounding);
   a.list("key of the format", stream.keys);
 }
 

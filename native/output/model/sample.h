@@ -143,6 +143,7 @@ class RandomCatalogue {
     }
     for (int n = below(3); n > 0; n--) s.hints.emplace_back(word(), word());
     s.compression = compression();
+    if (below(2)) s.rounding = Rounding{below(60), below(100) / 99.0};
     return s;
   }
 

@@ -203,6 +203,7 @@ VARIABLES = (
             ("transport", "`auto`, `shared`, `rma`, `two-sided`"),
             ("server_memory", "a size such as `256MiB`"),
             ("client_memory", "a size, or 0"),
+            ("encode_threads", "1, 2, ..."),
             ("time_limit_s", "seconds"),
             ("sync", "`true`, `false`"),
             ("verbose", "`true`, `false`"),

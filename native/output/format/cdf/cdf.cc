@@ -87,6 +87,7 @@ Status CdfFormat::check(const FileDescription& description) const {
                                    "use format " + one_of(format_names(true)) +
                                    ", or compression none"};
     }
+    WEIR_TRY(check_rounding(name(), v));
     if (version_ == 5) continue;
     if (v.type == WEIR_INT64) return refuse("variable " + v.name + " is of 64-bit integers");
     const int64_t bytes = description.elements(v) * static_cast<int64_t>(size_of(v.type));

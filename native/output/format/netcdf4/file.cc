@@ -11,13 +11,14 @@
 
 namespace weir::output::netcdf4 {
 
-Netcdf4File::Netcdf4File(std::vector<Stored> storage, const std::string& path,
-                         const FileOptions& options, Team& owners)
+Netcdf4File::Netcdf4File(const FileDescription& description, std::vector<Stored> storage,
+                         const std::string& path, const FileOptions& options, Team& owners)
     : storage_(std::move(storage)),
       path_(path),
       options_(options),
       owners_(owners),
       packed_(path),
+      rounded_(description.variables),
       module_(netcdf_module(nullptr)) {
   for (const Stored& s : storage_) {
     bands_.emplace_back(s.layout, size_of(s.type));
@@ -40,7 +41,8 @@ Result<std::unique_ptr<File>> Netcdf4File::open(const FileDescription& descripti
                                                 std::vector<Stored> storage,
                                                 const std::string& path, const FileOptions& options,
                                                 Team& owners, int64_t records) {
-  std::unique_ptr<Netcdf4File> file(new Netcdf4File(std::move(storage), path, options, owners));
+  std::unique_ptr<Netcdf4File> file(
+      new Netcdf4File(description, std::move(storage), path, options, owners));
   WEIR_TRY(file->start(description, records));
   return std::unique_ptr<File>(std::move(file));
 }
@@ -123,6 +125,8 @@ Status Netcdf4File::write_range(const Stored& stored, const std::vector<int64_t>
 Status Netcdf4File::emit(int variable, int64_t band, const char* data) {
   const Stored& s = storage_[static_cast<size_t>(variable)];
   const size_t bytes = static_cast<size_t>(s.chunk_bytes());
+  const auto v = static_cast<size_t>(variable);
+  if (s.how == How::kPacked) data = rounded_.round(v, s.layout, band, data);
   cut_.resize(bytes);
   for (int64_t c = 0; c < s.layout.chunks_per_band(); c++) {
     const char* chunk = data;
@@ -143,6 +147,7 @@ Status Netcdf4File::emit(int variable, int64_t band, const char* data) {
     }
     const size_t begin = packed_.memory().size();
     WEIR_TRY(chunks::compress(s.compression, chunk, bytes, packed_.memory()));
+    rounded_.add(v, bytes, packed_.memory().size() - begin);
     WEIR_TRY(packed_.take(variable, band, c, begin));
   }
   return {};

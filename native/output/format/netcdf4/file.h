@@ -5,6 +5,7 @@
 #pragma once
 
 #include "output/format/chunks/bands.h"
+#include "output/format/chunks/rounded.h"
 #include "output/format/netcdf4/packed.h"
 #include "output/format/netcdf4/storage.h"
 
@@ -23,10 +24,11 @@ class Netcdf4File : public File {
                const void* data) override;
   Status end_record(int64_t record) override;
   Status close() override;
+  std::vector<Saving> savings() const override { return rounded_.savings(); }
 
  private:
-  Netcdf4File(std::vector<Stored> storage, const std::string& path, const FileOptions& options,
-              Team& owners);
+  Netcdf4File(const FileDescription& description, std::vector<Stored> storage,
+              const std::string& path, const FileOptions& options, Team& owners);
   Status start(const FileDescription& description, int64_t records);
   Status call(bool done, const netcdf::Why& why) const;
 
@@ -53,6 +55,7 @@ class Netcdf4File : public File {
   Team& owners_;
   PosixFile file_;
   Packed packed_;
+  chunks::Rounded rounded_;
   std::vector<char> cut_, shuffled_;
   const netcdf::Module* module_ = nullptr;
   void* growing_ = nullptr;

@@ -36,6 +36,7 @@ Status check_attribute(const std::string& owner, const Attribute& attribute) {
 
 Status check_variable(const Variable& v, const Stored& s) {
   for (const Attribute& a : v.attributes) WEIR_TRY(check_attribute("variable " + v.name, a));
+  WEIR_TRY(check_rounding("netcdf4", v));
   if (v.dimensions.size() > 7) return refuse(v, "more than 7 dimensions beside time");
   if (!v.chunk.empty() && v.chunk.size() != v.dimensions.size()) {
     return refuse(v, "its chunk has " + std::to_string(v.chunk.size()) +

@@ -35,7 +35,7 @@ Status make_directory(const std::string& path) {
 
 ZarrFile::ZarrFile(FileDescription description, const std::string& path, const FileOptions& options,
                    Team& owners)
-    : owners_(owners) {
+    : rounded_(description.variables), owners_(owners) {
   description_ = std::move(description);
   path_ = path;
   options_ = options;
@@ -129,6 +129,8 @@ Status ZarrFile::emit(size_t v, int64_t record, int64_t band, const char* data) 
     open = shards_.emplace(key, std::move(*made)).first;
   }
   const size_t bytes = static_cast<size_t>(a.chunk_bytes());
+  const bool compressed = a.compression.kind != Compression::Kind::kNone;
+  if (compressed) data = rounded_.round(v, a.chunk, band, data);
   for (int64_t c = 0; c < a.chunk.chunks_per_band(); c++) {
     const char* chunk = data;
     size_t n = bytes;
@@ -137,11 +139,12 @@ Status ZarrFile::emit(size_t v, int64_t record, int64_t band, const char* data) 
       a.chunk.cut(band, c, data, size_of(a.type), cut_.data());
       chunk = cut_.data();
     }
-    if (a.compression.kind != Compression::Kind::kNone) {
+    if (compressed) {
       packed_.clear();
       WEIR_TRY(chunks::compress(a.compression, chunk, bytes, packed_, chunks::Container::kGzip));
       chunk = packed_.data();
       n = packed_.size();
+      rounded_.add(v, bytes, n);
     }
     WEIR_TRY(open->second.append(a.place_in_shard(a.chunk.start_of(band, c)), chunk, n));
   }

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "output/format/chunks/bands.h"
+#include "output/format/chunks/rounded.h"
 #include "output/format/zarr/array.h"
 #include "output/format/zarr/shard.h"
 
@@ -24,6 +25,7 @@ class ZarrFile : public File {
                const void* data) override;
   Status end_record(int64_t record) override;
   Status close() override;
+  std::vector<Saving> savings() const override { return rounded_.savings(); }
 
  private:
   struct Series {
@@ -47,6 +49,7 @@ class ZarrFile : public File {
   std::vector<Series> series_;
   // Open ones, by variable, record and shard.
   std::map<std::tuple<size_t, int64_t, int64_t>, Shard> shards_;
+  chunks::Rounded rounded_;
   std::vector<char> cut_, packed_;
   std::string path_;
   FileOptions options_;

@@ -58,6 +58,7 @@ Status ZarrFormat::check(const FileDescription& description) const {
     for (int64_t n : v.chunk) {
       if (n < 1) return {WEIR_E_ARGUMENT, who + "a chunk of length " + std::to_string(n)};
     }
+    WEIR_TRY(check_rounding("zarr", v));
     const Array a = array_of(description, v);
     if (a.how == How::kWhole && v.type != WEIR_FLOAT64 && v.type != WEIR_FLOAT32 &&
         v.type != WEIR_INT32)
