@@ -4,6 +4,7 @@ weir_get gets the values back."""
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -13,11 +14,13 @@ import pytest
 
 MODES = {"serial": 2, "collective": 4, "servers": 3, "servers+parallel": 5}
 STEPS, LEVELS = 3, 3
+LEVELS_HPA = ("850", "500", "250")
 
 
 @pytest.fixture
 def grib(mpi, native_build, root, tmp_path, execute):
-    """``grib(mode, kind, more)``: the path of what grib.c wrote and what it printed."""
+    """``grib(mode, kind, more)``: the path of what grib.c wrote and what it printed; with ``other``
+    it reads that file alone."""
     libraries = native_build / "lib" / mpi.name
     if not (libraries / "libweir.so").exists():
         pytest.skip(f"libweir is not built for {mpi.name}")
@@ -26,14 +29,15 @@ def grib(mpi, native_build, root, tmp_path, execute):
     flags = (f"-I{root / 'include'}", f"-L{libraries}", f"-Wl,-rpath,{libraries}", "-lweir", "-lm")
     program = mpi.cc(Path(__file__).parent / "grib.c", *flags, name="grib")
 
-    def call(mode: str, kind: str, more: str = "", name: str = "o.grib", fails: bool = False):
+    def call(mode: str, kind: str, more: str = "", name: str = "o.grib", fails: bool = False,
+            other: Path | None = None):
         servers = 2 if mode == "servers+parallel" else 1
         (tmp_path / "output.toml").write_text(
             f'[output]\nmode = "{mode}"\nservers_per_group = {servers}\naggregators = 2\n'
             f"time_limit_s = 60\n{more}")
         (tmp_path / "serial.toml").write_text('[output]\nmode = "serial"\n')
-        done = mpi.run(MODES[mode], program, "output.toml", kind, STEPS, name, timeout=120,
-            cwd=tmp_path)
+        done = mpi.run(MODES[mode], program, "output.toml", kind, STEPS, name,
+            *([other] if other else []), timeout=120, cwd=tmp_path)
         if not fails:
             assert done.returncode == 0 and "error" not in done.stdout, done.stdout + done.stderr
         return tmp_path / name, done.stdout
@@ -50,7 +54,7 @@ def tool(name: str, *arguments: object) -> str:
 
 
 def keys(path: Path, names: str) -> list[list[str]]:
-    return [line.split() for line in tool("grib_get", "-p", names, path).splitlines()]
+    return [line.split() for line in tool("grib_get", "-f", "-p", names, path).splitlines()]
 
 
 def worst(printed: str) -> dict[str, float]:
@@ -99,6 +103,71 @@ def test_steps_since_the_begin_of_the_run(grib):
         ["2", "20000101", "0"]] * 4 + [["1-2", "20000101", "0"]]
 
 
+@pytest.mark.parametrize(("kind", "levels", "rows"), [
+    ("lonlat+hybrid", "typeOfLevel,level,NV", [["hybrid", n, "8"] for n in "123"]),
+    ("lonlat+height", "typeOfLevel,level",
+     [["heightAboveGround", n] for n in ("2", "10", "100")]),
+    ("lonlat+soil", "typeOfLevel,topLevel:d,bottomLevel:d",
+     [["depthBelowLandLayer", *n] for n in (("0", "0.07"), ("0.07", "0.28"), ("0.28", "1"))]),
+    ("gaussian+members", "number,numberOfForecastsInEnsemble", [[n, "3"] for n in "012"]),
+    ("named+pressure", "gridType,gridName,level", [["reduced_gg", "N32", n] for n in LEVELS_HPA]),
+    ("harmonics+pressure", "gridType,J,packingType,level",
+     [["sh", "15", "spectral_complex", n] for n in LEVELS_HPA]),
+])
+def test_levels_members_and_spectral_fields(grib, kind, levels, rows):
+    path, printed = grib("servers+parallel", kind)
+    # ecCodes has a parameter of its own for 2 m
+    assert [row[1:] for row in keys(path, f"shortName,{levels}") if row[0] in ("t", "2t")
+        ] == rows * (STEPS - 1)
+    assert "GRIB2" in tool("cdo", "-s", "sinfon", path)
+    assert max(worst(printed).values()) < 0.02
+
+
+def test_hybrid_levels_have_their_coefficients(grib):
+    for format in ("grib2", "grib1"):
+        path, _ = grib("serial", "lonlat+hybrid", f'[stream.history]\nformat = "{format}"\n',
+            name=format)
+        messages = json.loads(tool("grib_dump", "-j", path))["messages"]
+        lists = [[key["value"] for key in message if key["key"] == "pv"] for message in messages]
+        # the fields of the surface have none
+        assert [bool(one) for one in lists] == [True] * 3 + [False] * 2 + [True] * 3 + [False] * 2
+        assert lists[0][0] == pytest.approx([0, 2000, 1000.5, 0, 0, 0.25, 0.75, 1], rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["lonlat", "gaussian", "octahedral", "named", "harmonics",
+    "lonlat+hybrid", "lonlat+height"])
+def test_edition_1_through_the_engine(grib, kind):
+    """Its reference time has no seconds and its steps have 255 units: hours do."""
+    path, printed = grib("servers", kind, '[stream.history]\nformat = "grib1"\n')
+    rows = keys(path, "edition,shortName,stepRange,stepType,dataDate,dataTime,typeOfLevel")
+    surface = [["1", "skt", "0", "instant", "20000101", "100", "surface"]] * (kind != "harmonics")
+    levels = {"hybrid": "hybrid", "height": "heightAboveGround"}.get(kind.split("+")[-1],
+        "isobaricInhPa")
+    first = [["1", "t", "0", "instant", "20000101", "100", levels]] * LEVELS
+    assert rows[:4 + len(surface)] == [
+        *first, *surface, ["1", "prate", "0-1", "avg", "20000101", "0", "surface"]]
+    assert tool("grib_count", path).strip() == str(len(rows))
+    assert "GRIB" in tool("cdo", "-s", "sinfon", path)
+    assert max(worst(printed).values()) < 0.02
+
+
+@pytest.mark.parametrize("change", ["edition=1", "packingType=grid_second_order",
+    "packingType=grid_ieee", "packingType=grid_ccsds"])
+def test_files_of_others_are_read(grib, change, tmp_path):
+    path, _ = grib("serial", "gaussian", "[stream.history.grib]\ncentre = 98\n")
+    other = tmp_path / "other.grib"
+    tool("grib_set", "-r", "-s", change, path, other)
+    for mode in ("serial", "collective"):
+        _, printed = grib(mode, "gaussian", other=other)
+        assert worst(printed).keys() == {"ta", "skt"} and max(worst(printed).values()) < 0.03
+
+
+def test_several_threads_encode_the_same_bytes(grib):
+    one, _ = grib("servers", "gaussian", name="one")
+    four, _ = grib("servers", "gaussian", "encode_threads = 4\n", name="four")
+    assert one.read_bytes() == four.read_bytes()
+
+
 @pytest.mark.parametrize(("packing", "precision"), [("grid_ccsds", 0.02),
     ("grid_second_order", 0.02),
     ("grid_ieee", 0.0001)])
@@ -126,6 +195,8 @@ def test_missing_values_are_a_bitmap(grib):
     ("[stream.history]\ngrib = 5\n", r"output\.toml:7:8: grib is '5'; expected a table of keys"),
     ('[stream.history.grib]\nreference_time = "noon"\n',
      r"output\.toml:7:18: field 'ta': reference_time is 'noon'; expected \"record\" or \"run\""),
+    ("[stream.history.grib]\ndecimalScaleFactor = 2\n",
+     r"output\.toml:7:22: field 'ta': decimalScaleFactor follows from the values"),
     ('[stream.history.grib]\ngridName = "O5"\n', r"field 'ta': the rows of its reduced Gaussian"),
 ])
 def test_a_mistake_in_the_keys_is_named_with_its_place(grib, more, says):

@@ -84,10 +84,6 @@ bool set_numbers(void* handle, const char* key, const double* values, size_t n, 
   return done(codes_set_double_array(begin(handle), key, values, n), why);
 }
 
-bool set_missing(void* handle, const char* key, Why& why) {
-  return done(codes_set_missing(begin(handle), key), why);
-}
-
 bool get_text(void* handle, const char* key, char* value, size_t bytes, Why& why) {
   return done(codes_get_string(begin(handle), key, value, &bytes), why);
 }
@@ -149,9 +145,9 @@ bool pack_ccsds(const void* samples, size_t sample_bytes, size_t count, int bits
 }
 
 constexpr Module kModule = {kModuleVersion, from_sample, from_bytes, free_handle, set_text,
-                            set_whole,      set_number,  set_wholes, set_numbers, set_missing,
-                            get_text,       get_whole,   get_wholes, get_numbers, offset,
-                            message,        pack_ccsds};
+                            set_whole,      set_number,  set_wholes, set_numbers, get_text,
+                            get_whole,      get_wholes,  get_numbers, offset,     message,
+                            pack_ccsds};
 
 }  // namespace
 

@@ -31,8 +31,6 @@ struct Module {
   bool (*set_number)(void* handle, const char* key, double value, Why& why);
   bool (*set_wholes)(void* handle, const char* key, const int64_t* values, size_t n, Why& why);
   bool (*set_numbers)(void* handle, const char* key, const double* values, size_t n, Why& why);
-  // The value that stands for "not given".
-  bool (*set_missing)(void* handle, const char* key, Why& why);
 
   bool (*get_text)(void* handle, const char* key, char* value, size_t bytes, Why& why);
   bool (*get_whole)(void* handle, const char* key, int64_t* value, Why& why);

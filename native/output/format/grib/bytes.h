@@ -8,9 +8,29 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
+#include <vector>
 
 namespace weir::output::grib {
+
+// Memory that resize() does not fill: all of it is written once.
+template <typename T>
+struct Unfilled : std::allocator<T> {
+  template <typename U>
+  struct rebind {
+    using other = Unfilled<U>;
+  };
+  template <typename U>
+  void construct(U* at) {
+    ::new (static_cast<void*>(at)) U;
+  }
+  template <typename U, typename... Values>
+  void construct(U* at, Values&&... values) {
+    std::allocator_traits<std::allocator<T>>::construct(*this, at, std::forward<Values>(values)...);
+  }
+};
+using Bytes = std::vector<char, Unfilled<char>>;
 
 inline uint64_t take_number(const char* at, int bytes) {
   uint64_t value = 0;

@@ -9,7 +9,10 @@
 #include "output/core/trace.h"
 #include "output/format/grib/bytes.h"
 #include "output/format/grib/grid.h"
+#include "output/format/grib/units.h"
 #include "output/model/text.h"
+#include "output/reduce/information.h"
+#include "output/reduce/rounding.h"
 
 namespace weir::output::grib {
 namespace {
@@ -17,18 +20,36 @@ namespace {
 // Octets of section 5 (templates 5.0 and 5.42), from its begin.
 constexpr int kNumberOfValues = 5, kReference = 11, kBinary = 15, kBits = 19,
               kCcsdsFlags = 21, kCcsdsBlock = 22, kCcsdsInterval = 23;
-// Of libaec, as octet 22 of template 5.42 has them.
+// Of libaec, as octet 22 of template 5.42 has them. Two say how samples lie in memory alone.
 constexpr int kSigned = 1, kThreeBytes = 2, kMostSignificantFirst = 4;
+constexpr int kInMemory = std::endian::native == std::endian::big ? kMostSignificantFirst : 0;
 
-void append_bytes(std::vector<char>* to, const char* bytes, size_t count) {
+void append_bytes(Bytes* to, const char* bytes, size_t count) {
   to->insert(to->end(), bytes, bytes + count);
 }
 
-void append_section(std::vector<char>* to, int number, uint64_t bytes) {
+void append_section(Bytes* to, int number, uint64_t bytes) {
   char head[5];
   put_number(head, 4, bytes);
   head[4] = static_cast<char>(number);
   append_bytes(to, head, sizeof head);
+}
+
+// "parameter 171130 ('Temperature anomaly')"
+std::string parameter_of(const Handle& handle) {
+  const Result<std::string> number = handle.text("paramId"), name = handle.text("name");
+  return "parameter " + (number.ok() ? *number : "?") +
+         (name.ok() ? " (" + quoted(*name) + ")" : "");
+}
+
+// In edition 1 ecCodes has standard names for reading alone: edition 2 says which parameter one is.
+Status set_standard_name(Handle& handle, const FormatKey& name, int edition) {
+  if (edition == 2) return handle.set(name);
+  Result<Handle> other = Handle::from_sample("GRIB2");
+  if (!other.ok()) return other.status();
+  WEIR_TRY(other->set(name));
+  Result<int64_t> number = other->whole("paramId");
+  return number.ok() ? handle.set("paramId", *number) : number.status();
 }
 
 }  // namespace
@@ -45,25 +66,45 @@ Status Encoder::set_all(Handle& handle, const FormatKeys& keys) const {
 }
 
 // The first of the names that ecCodes knows, and that is the quantity that the standard name says;
-// else the first of those of which it knows no standard name.
+// else the first of those of which it knows no standard name, unless the name has another meaning
+// where models get their names from.
 Status Encoder::set_parameter(Handle& handle) const {
   if (plan_.parameters.empty()) return {};
   std::string tried;
   const FormatKey* vague = nullptr;
+  const std::string& wanted = plan_.standard_name.empty() ? plan_.usual_name : plan_.standard_name;
   for (const FormatKey& key : plan_.parameters) {
     tried += (tried.empty() ? "" : ", ") + key.name + " " + value_text(key);
+    if (key.name == "cfName") {
+      if (set_standard_name(handle, key, plan_.edition).ok()) return {};
+      continue;
+    }
     if (!handle.set(key).ok()) continue;
-    if (key.name == "cfName" || plan_.standard_name.empty()) return {};
     Result<std::string> is = handle.text("cfName");
-    if (is.ok() && *is == plan_.standard_name) return {};
-    if (vague == nullptr && (!is.ok() || *is == "unknown")) vague = &key;
+    const bool known = is.ok() && *is != "unknown";
+    if (known && (wanted.empty() || *is == wanted)) return {};
+    const bool may_be = !known || plan_.standard_name.empty();
+    if (may_be && vague == nullptr) vague = &key;
   }
-  if (vague) return explain(handle.set(*vague), "");
-  return {WEIR_E_FORMAT,
-          "field " + quoted(plan_.field) + ": ecCodes knows no parameter by " + tried +
-              "; give paramId or shortName, or discipline, parameterCategory and "
-              "parameterNumber, in the configuration (grib = { paramId = 130 }) or as attribute "
-              "GRIB_paramId of the field"};
+  constexpr const char* kGive =
+      "; give paramId or shortName, or discipline, parameterCategory and parameterNumber, in the "
+      "configuration (grib = { paramId = 130 }) or as attribute GRIB_paramId of the field";
+  if (vague == nullptr) return wrong("ecCodes knows no parameter by " + tried + kGive);
+  WEIR_TRY(explain(handle.set(*vague), ""));
+  if (plan_.usual_name.empty()) return {};
+  return wrong(quoted(plan_.field) + " is " + parameter_of(handle) + " in ecCodes, and " +
+               plan_.usual_name + " in CMIP; set its standard_name" + kGive);
+}
+
+// weir does not convert values: in other units they would be read as other values.
+Status Encoder::check_parameter(const Handle& handle) const {
+  Result<std::string> units = handle.text("units");
+  if (plan_.units.empty() || !units.ok() || same_units(plan_.units, *units).value_or(true))
+    return {};
+  return wrong("its units are " + quoted(plan_.units) + ", those of " + parameter_of(handle) +
+               " are " + quoted(*units) +
+               "; weir does not convert values: put it in these units, or choose another "
+               "parameter");
 }
 
 // The rows of a reduced Gaussian grid as a sample of ecCodes has them.
@@ -87,38 +128,44 @@ Result<std::unique_ptr<Encoder>> Encoder::make(Plan plan) {
 
 Status Encoder::make_base() {
   WEIR_TRY(library_ready());
-  Result<Handle> made = Handle::from_sample("GRIB" + std::to_string(plan_.edition));
+  Result<Handle> made = Handle::from_sample(plan_.sample + std::to_string(plan_.edition));
   if (!made.ok()) return made.status();
   Handle& handle = *made;
+  // Samples of edition 1 and of spherical harmonics are ECMWF's.
+  if (plan_.edition == 2 && plan_.sample != "GRIB")
+    WEIR_TRY(explain(handle.set("deleteLocalDefinition", 1), ""));
   WEIR_TRY(set_all(handle, plan_.header));
   if (plan_.edition == 2) WEIR_TRY(explain(handle.set("numberOfDataPoints", plan_.points), ""));
   WEIR_TRY(set_parameter(handle));
   WEIR_TRY(set_all(handle, plan_.rest));
   WEIR_TRY(set_all(handle, plan_.levels[0]));
+  WEIR_TRY(check_parameter(handle));
   // Packings that are ecCodes' keep their type only with values that are not all the same.
   std::vector<double> values(static_cast<size_t>(plan_.points), 0);
   for (size_t i = 0; i < values.size() && plan_.packs == Packing::kOther; i++)
     values[i] = static_cast<double>(i % 16);
-  if (plan_.packs == Packing::kOther) WEIR_TRY(explain(handle.set("bitsPerValue", 16), ""));
+  // Spherical harmonics of the sample would be packed again with another truncation.
+  if (plan_.packs == Packing::kOther && plan_.sample == "GRIB")
+    WEIR_TRY(explain(handle.set("bitsPerValue", 16), ""));
   WEIR_TRY(explain(handle.set_values(values.data(), values.size()), ""));
   WEIR_TRY(set_all(handle, plan_.packing));
   times_ = TimePlaces::in(handle, plan_.edition);
-  Result<std::vector<char>> bytes = handle.bytes();
+  Result<Bytes> bytes = handle.bytes();
   if (!bytes.ok()) return explain(bytes.status(), "");
   base_ = std::move(*bytes);
   headers_.resize(plan_.messages());
   return {};
 }
 
-Result<const std::vector<char>*> Encoder::header(size_t level) {
-  std::vector<char>& header = headers_[level];
+Result<const Bytes*> Encoder::header(size_t level) {
+  Bytes& header = headers_[level];
   if (!header.empty()) return &header;
-  std::vector<char> message = base_;
+  Bytes message = base_;
   if (level > 0) {
     Result<Handle> handle = Handle::from_bytes(base_);
     if (!handle.ok()) return handle.status();
     WEIR_TRY(set_all(*handle, plan_.levels[level]));
-    Result<std::vector<char>> bytes = handle->bytes();
+    Result<Bytes> bytes = handle->bytes();
     if (!bytes.ok()) return explain(bytes.status(), "");
     message = std::move(*bytes);
   }
@@ -135,47 +182,53 @@ Result<const std::vector<char>*> Encoder::header(size_t level) {
   return &header;
 }
 
-Status Encoder::by_library(size_t level, const void* values, bool with_missing,
-                           std::vector<char>* to) {
+Range Encoder::range(const void* values) const {
+  return range_of(plan_.type, values, plan_.points, plan_.missing ? &*plan_.missing : nullptr);
+}
+
+// A message to set values in: for packings that are ecCodes', it has the field's packing already.
+// It is a new one for each: what ecCodes makes of values in second order depends on those before.
+Result<Handle> Encoder::library_handle(size_t level) const {
+  Result<Handle> handle = Handle::from_bytes(base_);
+  if (!handle.ok()) return explain(handle.status(), "");
+  Status set = set_all(*handle, plan_.levels[level]);
+  if (set.ok() && plan_.packs != Packing::kOther) set = set_all(*handle, plan_.packing);
+  return set.ok() ? std::move(handle) : Result<Handle>(set);
+}
+
+Status Encoder::by_library(size_t level, const void* values, const Range& range, Scratch* scratch,
+                           Bytes* to) {
   const auto count = static_cast<size_t>(plan_.points);
-  doubles_.resize(count);
+  std::vector<double>& doubles = scratch->doubles;
+  doubles.resize(count);
   const auto convert = [&](const auto* in) {
     using T = std::remove_cvref_t<decltype(*in)>;
     const T none = plan_.missing ? static_cast<T>(*plan_.missing) : static_cast<T>(NAN);
     for (size_t i = 0; i < count; i++)
-      doubles_[i] = in[i] != in[i] || in[i] == none ? kGap : static_cast<double>(in[i]);
+      doubles[i] = in[i] != in[i] || in[i] == none ? kGap : static_cast<double>(in[i]);
   };
   if (plan_.type == WEIR_FLOAT32) convert(static_cast<const float*>(values));
   else convert(static_cast<const double*>(values));
-  Result<Handle> handle = Handle::from_bytes(base_);
-  if (!handle.ok()) return explain(handle.status(), "");
-  WEIR_TRY(set_all(*handle, plan_.levels[level]));
-  for (const FormatKey& key : plan_.packing) {
-    if (key.name != "packingType" || plan_.packs != Packing::kOther)
-      WEIR_TRY(explain(handle->set(key), key.place));
-  }
-  if (with_missing) {
+  Result<Handle> handle = library_handle(level);
+  if (!handle.ok()) return handle.status();
+  if (range.missing > 0) {
     WEIR_TRY(explain(handle->set("bitmapPresent", 1), ""));
     WEIR_TRY(explain(handle->set({"missingValue", kGap, ""}), ""));
   }
-  WEIR_TRY(explain(handle->set_values(doubles_.data(), count), ""));
-  Result<std::vector<char>> bytes = handle->bytes();
-  if (!bytes.ok()) return explain(bytes.status(), "");
-  append_bytes(to, bytes->data(), bytes->size());
-  return {};
+  WEIR_TRY(explain(handle->set_values(doubles.data(), count), ""));
+  return explain(handle->append_to(to), "");
 }
 
-Status Encoder::encode_by_library(size_t level, const void* values, std::vector<char>* to) {
-  const Range range = range_of(plan_.type, values, plan_.points,
-                               plan_.missing ? &*plan_.missing : nullptr);
-  return by_library(level, values, range.missing > 0, to);
+Status Encoder::encode_by_library(size_t level, const void* values, Scratch* scratch, Bytes* to) {
+  return by_library(level, values, range(values), scratch, to);
 }
 
 Status Encoder::append_ccsds(const char* section5, const void* values, int64_t count,
-                             const Scale& scale, std::vector<char>* to) {
-  const int bytes = (scale.bits + 7) / 8;
-  samples_.resize(static_cast<size_t>(count * bytes) + 8);
-  quantise(plan_.type, values, count, scale, bytes, samples_.data());
+                             const Scale& scale, Scratch* scratch, Bytes* to) {
+  const int bytes = scale.bits <= 8 ? 1 : scale.bits <= 16 ? 2 : 4;
+  std::vector<char>& samples = scratch->samples;
+  samples.resize(static_cast<size_t>(count * bytes) + 8);
+  quantise(plan_.type, values, count, scale, bytes, samples.data());
   const size_t before = to->size();
   // As much as ecCodes allows for values that cannot be compressed.
   size_t room = static_cast<size_t>(count) * static_cast<size_t>(bytes) * 67 / 64 + 256;
@@ -183,36 +236,52 @@ Status Encoder::append_ccsds(const char* section5, const void* values, int64_t c
   std::string why;
   eccodes::Why refused;
   if (!eccodes_module(&why)->pack_ccsds(
-          samples_.data(), static_cast<size_t>(bytes), static_cast<size_t>(count), scale.bits,
-          static_cast<unsigned char>(section5[kCcsdsFlags]),
+          samples.data(), static_cast<size_t>(bytes), static_cast<size_t>(count), scale.bits,
+          (section5[kCcsdsFlags] & ~(kThreeBytes | kMostSignificantFirst)) | kInMemory,
           static_cast<int>(take_number(section5 + kCcsdsBlock, 1)),
           static_cast<int>(take_number(section5 + kCcsdsInterval, 2)), to->data() + before, &room,
           refused)) {
-    return explain({WEIR_E_FORMAT, refused.text}, "");
+    return wrong(refused.text);
   }
   to->resize(before + room);
   return {};
 }
 
-Status Encoder::append(const std::vector<char>& header, const void* values, const Range& range,
-                       const Scale& scale, std::vector<char>* to) {
+// The least scale for the plan's bits, or for those of them that hold its share of the information.
+Scale Encoder::scale(const void* values, int64_t count, const Range& range,
+                     Scratch* scratch) const {
+  Scale scale = scale_for(range, plan_.bits);
+  if (plan_.information == 0 || !scale.valid || scale.bits == 0) return scale;
+  // Steps finer than those of the values themselves have a pattern, which is no information.
+  const double most = std::max(std::abs(range.low), std::abs(range.high));
+  const int finest = std::ilogb(most) - mantissa_bits(plan_.type) + 1;
+  if (scale.binary < finest)
+    scale = scale_for(range, std::max(1, scale.bits - (finest - scale.binary)));
+  BitInformation information(scale.bits);
+  const int64_t row = range.missing == 0 ? plan_.row : count;
+  each_run(count, row, [&](int64_t first, int64_t n) {
+    scratch->steps.resize(static_cast<size_t>(n));
+    steps_of(plan_.type, values, first, n, scale, scratch->steps.data());
+    information.add(scratch->steps.data(), n);
+  });
+  const int bits = bits_to_keep(information.information(), plan_.information);
+  return bits == 0 ? scale : scale_for(range, bits);
+}
+
+Status Encoder::append(const Bytes& header, const void* values, const Range& range,
+                       const Scale& scale, Scratch* scratch, Bytes* to) {
   const int64_t count = plan_.points - range.missing;
   const size_t begin = to->size();
-  if (range.missing > 0) {
-    split_missing(plan_.type, values, plan_.points, plan_.missing ? &*plan_.missing : nullptr,
-                  &bitmap_, &present_);
-    values = present_.data();
-  }
   append_bytes(to, header.data(), header.size());
   const auto sections = sections_of(header.data(), static_cast<int64_t>(header.size()));
   const size_t five = begin + static_cast<size_t>(sections->at[5]);
-  append_section(to, 6, 6 + (range.missing > 0 ? bitmap_.size() : 0));
+  append_section(to, 6, 6 + (range.missing > 0 ? scratch->bitmap.size() : 0));
   to->push_back(range.missing > 0 ? 0 : static_cast<char>(255));
-  if (range.missing > 0) append_bytes(to, bitmap_.data(), bitmap_.size());
+  if (range.missing > 0) append_bytes(to, scratch->bitmap.data(), scratch->bitmap.size());
   const size_t seven = to->size();
   append_section(to, 7, 5);
   if (scale.bits > 0 && plan_.packs == Packing::kCcsds) {
-    WEIR_TRY(append_ccsds(header.data() + sections->at[5], values, count, scale, to));
+    WEIR_TRY(append_ccsds(header.data() + sections->at[5], values, count, scale, scratch, to));
   } else if (scale.bits > 0) {
     const size_t data = to->size();
     to->resize(data + static_cast<size_t>(count * scale.bits + 7) / 8);
@@ -231,32 +300,35 @@ Status Encoder::append(const std::vector<char>& header, const void* values, cons
   return {};
 }
 
-Status Encoder::encode(size_t level, const void* values, std::vector<char>* to) {
+Status Encoder::encode(size_t level, const void* values, Scratch* scratch, Bytes* to, int* bits) {
   const Traced traced(Event::kEncode, {},
                       plan_.points * static_cast<int64_t>(size_of(plan_.type)));
-  const Range range = range_of(plan_.type, values, plan_.points,
-                               plan_.missing ? &*plan_.missing : nullptr);
+  const Range range = this->range(values);
   const bool has_values = range.missing < plan_.points;
   if (has_values && (std::isinf(range.low) || std::isinf(range.high))) {
     return explain({WEIR_E_VALUE, "it has infinite values, which GRIB cannot say; make them the "
                                   "missing value"},
                    "");
   }
-  Scale scale;
-  if (has_values) scale = scale_for(range, plan_.bits);
-  if (plan_.packs == Packing::kOther || !has_values || !scale.valid)
-    return by_library(level, values, range.missing > 0, to);
-  Result<const std::vector<char>*> header = this->header(level);
+  if (plan_.packs == Packing::kOther || !has_values)
+    return by_library(level, values, range, scratch, to);
+  const void* present = values;
+  if (range.missing > 0) {
+    split_missing(plan_.type, values, plan_.points, plan_.missing ? &*plan_.missing : nullptr,
+                  &scratch->bitmap, &scratch->present);
+    present = scratch->present.data();
+  }
+  const Scale scale = this->scale(present, plan_.points - range.missing, range, scratch);
+  if (!scale.valid) return by_library(level, values, range, scratch, to);
+  Result<const Bytes*> header = this->header(level);
   if (!header.ok()) return header.status();
   const int flags = plan_.packs == Packing::kCcsds
                         ? static_cast<unsigned char>(
                               (**header)[(*header)->size() - 25 + kCcsdsFlags])
                         : 0;
-  const bool usual_flags = plan_.packs != Packing::kCcsds ||
-                           ((flags & kSigned) == 0 && (flags & kMostSignificantFirst) != 0 &&
-                            (flags & kThreeBytes) != 0);
-  if (!usual_flags) return by_library(level, values, range.missing > 0, to);
-  return append(**header, values, range, scale, to);
+  if ((flags & kSigned) != 0) return by_library(level, values, range, scratch, to);
+  if (bits) *bits = scale.bits;
+  return append(**header, present, range, scale, scratch, to);
 }
 
 }  // namespace weir::output::grib

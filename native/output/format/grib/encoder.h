@@ -16,42 +16,55 @@ namespace weir::output::grib {
 // What ecCodes is given where there is no value: a number that no field has.
 constexpr double kGap = -1e30;
 
+// What one thread needs while it encodes.
+struct Scratch {
+  std::vector<char> bitmap, present, samples;
+  std::vector<uint32_t> steps;
+  std::vector<double> doubles;
+};
+
 class Encoder {
  public:
   // Makes the header of the first message. fails: WEIR_E_FORMAT a key that ecCodes refuses, with
-  // its place, the field and what ecCodes said.
+  // its place, the field and what ecCodes said; units that are not those of the parameter.
   static Result<std::unique_ptr<Encoder>> make(Plan plan);
 
   const Plan& plan() const { return plan_; }
   // The same in all its messages.
   const TimePlaces& times() const { return times_; }
-  // Appends the message of this level; `values` has plan().points of them.
+  // Appends the message of this level; `values` has plan().points of them. Several threads may do
+  // so at once, each with its own scratch and levels.
   // fails: WEIR_E_VALUE infinite ones; WEIR_E_FORMAT what ecCodes refuses
-  Status encode(size_t level, const void* values, std::vector<char>* to);
+  // *bits: those of a packed value, 0 where ecCodes decides
+  Status encode(size_t level, const void* values, Scratch* scratch, Bytes* to, int* bits = nullptr);
   // The same by ecCodes alone, for comparison.
-  Status encode_by_library(size_t level, const void* values, std::vector<char>* to);
+  Status encode_by_library(size_t level, const void* values, Scratch* scratch, Bytes* to);
   // Sections 0 to 5 of edition 2, or a whole message of edition 1.
-  Result<const std::vector<char>*> header(size_t level);
+  Result<const Bytes*> header(size_t level);
 
  private:
   explicit Encoder(Plan plan) : plan_(std::move(plan)) {}
   Status explain(const Status& status, const std::string& place) const;
+  Status wrong(const std::string& why) const { return explain({WEIR_E_FORMAT, why}, ""); }
   Status set_all(Handle& handle, const FormatKeys& keys) const;
   Status set_parameter(Handle& handle) const;
+  Status check_parameter(const Handle& handle) const;
   Status add_named_grid();
   Status make_base();
-  Status by_library(size_t level, const void* values, bool with_missing, std::vector<char>* to);
-  Status append(const std::vector<char>& header, const void* values, const Range& range,
-                const Scale& scale, std::vector<char>* to);
+  Range range(const void* values) const;
+  Result<Handle> library_handle(size_t level) const;
+  Status by_library(size_t level, const void* values, const Range& range, Scratch* scratch,
+                    Bytes* to);
+  Scale scale(const void* values, int64_t count, const Range& range, Scratch* scratch) const;
+  Status append(const Bytes& header, const void* values, const Range& range, const Scale& scale,
+                Scratch* scratch, Bytes* to);
   Status append_ccsds(const char* section5, const void* values, int64_t count, const Scale& scale,
-                      std::vector<char>* to);
+                      Scratch* scratch, Bytes* to);
 
   Plan plan_;
   TimePlaces times_;
-  std::vector<char> base_;  // a message of the first level
-  std::vector<std::vector<char>> headers_;  // by level, those that were needed
-  std::vector<char> bitmap_, present_, samples_;
-  std::vector<double> doubles_;
+  Bytes base_;                  // a message of the first level
+  std::vector<Bytes> headers_;  // by level, those that were needed
 };
 
 }  // namespace weir::output::grib

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <system_error>
+#include <thread>
 
 #include "output/format/grib/scan.h"
 #include "output/model/text.h"
@@ -35,6 +37,8 @@ GribFile::GribFile(const FileDescription& description, Encoders encoders, Clock 
   encoders_ = std::move(encoders);
   clock_ = std::move(clock);
   options_ = options;
+  parts_.resize(static_cast<size_t>(std::max<int64_t>(1, options.threads)));
+  savings_.resize(encoders_.size());
   layouts_.reserve(encoders_.size());
   for (const auto& encoder : encoders_) {
     const int64_t levels = encoder ? static_cast<int64_t>(encoder->plan().messages()) : 1;
@@ -102,20 +106,60 @@ Status GribFile::take_time(int variable, const void* data, int64_t first, int64_
   return {};
 }
 
+Status GribFile::encode(int variable, int64_t level, const char* values, size_t part) {
+  Encoder& encoder = *encoders_[static_cast<size_t>(variable)];
+  Part& mine = parts_[part];
+  const auto at = static_cast<int64_t>(mine.messages.size());
+  int bits = 0;
+  WEIR_TRY(
+      encoder.encode(static_cast<size_t>(level), values, &mine.scratch, &mine.messages, &bits));
+  mine.held.push_back({variable, level, static_cast<int64_t>(mine.messages.size()) - at, 0,
+                       static_cast<int64_t>(part), at, bits});
+  return {};
+}
+
+// Each thread takes levels that follow each other: they are one request when they are written.
+Status GribFile::encode_levels(int variable, int64_t first, int64_t levels, const char* values) {
+  const Plan& plan = encoders_[static_cast<size_t>(variable)]->plan();
+  const auto bytes = plan.points * static_cast<int64_t>(size_of(plan.type));
+  const auto parts = std::min<int64_t>(levels, static_cast<int64_t>(parts_.size()));
+  std::vector<Status> results(static_cast<size_t>(parts));
+  const auto work = [&](int64_t part) {
+    Status& result = results[static_cast<size_t>(part)];
+    for (int64_t i = levels * part / parts; i < levels * (part + 1) / parts && result.ok(); i++)
+      result = encode(variable, first + i, values + i * bytes, static_cast<size_t>(part));
+  };
+  std::vector<std::thread> threads;
+  for (int64_t part = 1; part < parts; part++) {
+    try {
+      threads.emplace_back(work, part);
+    } catch (const std::system_error&) {  // no thread is to be had
+      work(part);
+    }
+  }
+  work(0);
+  for (std::thread& thread : threads) thread.join();
+  for (const Status& result : results) WEIR_TRY(result);
+  return {};
+}
+
 Status GribFile::write(int variable, int64_t record, int64_t first, int64_t count,
                        const void* data) {
   if (!failed_.ok()) return failed_;
   const auto v = static_cast<size_t>(variable);
   if (!encoders_[v]) return take_time(variable, data, first, count);
-  Encoder& encoder = *encoders_[v];
-  if (!encoder.plan().over_time && has_fixed_) return {};
-  failed_ = bands_[v].add(
-      record, first, count, data, [&](int64_t, int64_t level, const char* values) -> Status {
-        const auto at = static_cast<int64_t>(encoded_.size());
-        WEIR_TRY(encoder.encode(static_cast<size_t>(level), values, &encoded_));
-        held_.push_back({variable, level, static_cast<int64_t>(encoded_.size()) - at, 0, at});
-        return {};
-      });
+  const Plan& plan = encoders_[v]->plan();
+  if (!plan.over_time && has_fixed_) return {};
+  const bool whole = first % plan.points == 0 && count % plan.points == 0 && bands_[v].empty();
+  if (whole) {
+    failed_ = encode_levels(variable, first / plan.points, count / plan.points,
+                            static_cast<const char*>(data));
+  } else {
+    failed_ = bands_[v].add(record, first, count, data,
+                            [&](int64_t, int64_t level, const char* values) {
+                              return encode(variable, level, values, 0);
+                            });
+  }
   if (!failed_.ok())
     failed_ = Status(failed_.code(), failed_.message() + " (file " + file_.path() + ")");
   return failed_;
@@ -144,7 +188,9 @@ Result<std::vector<GribFile::Held>> GribFile::sort_all(const std::vector<std::ve
 // [collective]
 Status GribFile::place_all(int64_t record, Places* places) {
   std::vector<char> mine, table;
-  for (const Held& one : held_) append_raw(&mine, one);
+  for (const Part& part : parts_) {
+    for (const Held& one : part.held) append_raw(&mine, one);
+  }
   Result<std::vector<std::vector<char>>> all = owners_.gather(mine, 0);
   Status status = failed_.ok() ? all.status() : failed_;
   if (status.ok() && owners_.rank() == 0) {
@@ -171,25 +217,33 @@ Status GribFile::put_in_place(const Places& places) {
   const auto less = [](const Held& a, const Held& b) {
     return std::pair(a.variable, a.level) < std::pair(b.variable, b.level);
   };
-  std::sort(held_.begin(), held_.end(), less);
-  for (Held& one : held_) {
+  std::vector<Held> all;
+  for (const Part& part : parts_) all.insert(all.end(), part.held.begin(), part.held.end());
+  std::sort(all.begin(), all.end(), less);
+  const auto bytes_of = [&](const Held& one) {
+    return parts_[static_cast<size_t>(one.part)].messages.data() + one.at;
+  };
+  for (Held& one : all) {
     one.offset =
         std::lower_bound(places.held.begin(), places.held.end(), one, less)->offset;
     const Encoder& encoder = *encoders_[static_cast<size_t>(one.variable)];
-    const Status put = put_times(encoded_.data() + one.at, encoder.times(), clock_, places.moment,
+    savings_[static_cast<size_t>(one.variable)].add(
+        encoder.plan().points * static_cast<int64_t>(size_of(encoder.plan().type)), one.bytes,
+        static_cast<int>(one.bits));
+    const Status put = put_times(bytes_of(one), encoder.times(), clock_, places.moment,
                                  encoder.plan().from_start);
     if (!put.ok())
       return {put.code(), "field " + quoted(encoder.plan().field) + ": " + put.message()};
   }
   // What is in a row both in memory and in the file is one request.
-  for (size_t i = 0; i < held_.size();) {
-    const Held& first = held_[i];
+  for (size_t i = 0; i < all.size();) {
+    const Held& first = all[i];
     int64_t bytes = 0;
-    for (; i < held_.size() && held_[i].offset == first.offset + bytes &&
-           held_[i].at == first.at + bytes;
+    for (; i < all.size() && all[i].part == first.part &&
+           all[i].offset == first.offset + bytes && all[i].at == first.at + bytes;
          i++)
-      bytes += held_[i].bytes;
-    WEIR_TRY(file_.write_at(encoded_.data() + first.at, static_cast<size_t>(bytes), first.offset));
+      bytes += all[i].bytes;
+    WEIR_TRY(file_.write_at(bytes_of(first), static_cast<size_t>(bytes), first.offset));
   }
   return options_.sync ? file_.sync() : Status();
 }
@@ -208,8 +262,10 @@ Status GribFile::end_record(int64_t record) {
   WEIR_TRY(failed_);
   end_ = places.end;
   has_fixed_ = true;
-  encoded_.clear();
-  held_.clear();
+  for (Part& part : parts_) {
+    part.messages.clear();
+    part.held.clear();
+  }
   moment_ = {};
   return {};
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A file of GRIB with its owners. Each encodes the messages of its levels while the record is
-// written, and keeps them until the record ends: then the first owner has the lengths of all, gives
-// each message its place (by variable and level), and each owner writes its own there. Nobody takes
-// a lock, and the file is the same whoever encoded what.
+// written, those of a slab by several threads, and keeps them until the record ends: then the first
+// owner has the lengths of all, gives each message its place (by variable and level), and each
+// owner writes its own there. Nobody takes a lock, and the file is the same whoever encoded what.
 #pragma once
 
 #include <map>
@@ -28,11 +28,19 @@ class GribFile : public File {
                const void* data) override;
   Status end_record(int64_t record) override;
   Status close() override;
+  std::vector<Saving> savings() const override { return savings_; }
 
  private:
   struct Held {
     int64_t variable = 0, level = 0, bytes = 0, offset = 0;  // in the file
-    int64_t at = 0;                                          // in encoded_
+    int64_t part = 0, at = 0;                                // in parts_
+    int64_t bits = 0;                                        // of a packed value
+  };
+  // What one thread encodes of the record: messages one behind the other.
+  struct Part {
+    Bytes messages;
+    std::vector<Held> held;
+    Scratch scratch;
   };
   // What the first owner gives to all.
   struct Places {
@@ -44,6 +52,8 @@ class GribFile : public File {
   // Messages of the variables that are in every record, or once in the file.
   int64_t messages(bool over_time) const;
   Status find_end(int64_t records);
+  Status encode(int variable, int64_t level, const char* values, size_t part);
+  Status encode_levels(int variable, int64_t first, int64_t levels, const char* values);
   Status take_time(int variable, const void* data, int64_t first, int64_t count);
   Status place_all(int64_t record, Places* places);
   Status put_in_place(const Places& places);
@@ -57,8 +67,8 @@ class GribFile : public File {
   PosixFile file_;
   std::vector<chunks::Layout> layouts_;
   std::vector<chunks::Bands> bands_;
-  std::vector<char> encoded_;
-  std::vector<Held> held_;
+  std::vector<Part> parts_;  // by thread
+  std::vector<Saving> savings_;
   Moment moment_;
   int64_t end_ = 0;
   bool has_fixed_ = false;  // what is once in the file is there

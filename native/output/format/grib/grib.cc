@@ -19,8 +19,8 @@ namespace {
 std::string fingerprint(const Plan& plan) {
   std::string text = plan.field + " " + std::to_string(plan.edition) + " " +
                      std::to_string(plan.points) + " " + std::to_string(plan.type) + " " +
-                     plan.standard_name + " " + plan.named_grid + " " +
-                     std::to_string(plan.from_start) +
+                     plan.standard_name + " " + plan.units + " " + plan.named_grid + " " +
+                     std::to_string(plan.from_start) + " " + number_text(plan.information) +
                      (plan.missing ? number_text(*plan.missing) : "");
   const auto add = [&](const FormatKeys& keys) {
     for (const FormatKey& key : keys) {

@@ -8,6 +8,7 @@
 #include "output/format/grib/bytes.h"
 #include "output/format/grib/encoder.h"
 #include "output/format/grib/scan.h"
+#include "output/format/grib/units.h"
 #include "output/format/written.h"
 
 namespace weir::output::grib {
@@ -46,7 +47,7 @@ std::unique_ptr<Encoder> encoder(Type type, const FormatKeys& keys) {
   return made.ok() ? std::move(*made) : nullptr;
 }
 
-std::vector<double> decoded(const std::vector<char>& message) {
+std::vector<double> decoded(const Bytes& message) {
   std::vector<double> values(kPoints);
   Result<Handle> handle = Handle::from_bytes(message);
   EXPECT_TRUE(handle.ok()) << handle.status().message();
@@ -69,8 +70,9 @@ void compare(Type type, const char* packing, int bits, const Case& c, unsigned s
   SCOPED_TRACE(std::string(packing) + ", " + std::to_string(bits) + " bits, from " +
                std::to_string(c.offset) + ", width " + std::to_string(c.width) + ", seed " +
                std::to_string(seed));
-  auto made = encoder(type, {{"packingType", std::string(packing), ""},
-                             {"bitsPerValue", static_cast<double>(bits), ""}});
+  FormatKeys keys = {{"packingType", std::string(packing), ""},
+                     {"bitsPerValue", static_cast<double>(bits), ""}};
+  auto made = encoder(type, keys);
   ASSERT_TRUE(made);
   std::mt19937 random(seed);
   std::uniform_real_distribution<double> part(0, 1);
@@ -80,9 +82,10 @@ void compare(Type type, const char* packing, int bits, const Case& c, unsigned s
     if (c.missing_every > 0 && i % static_cast<size_t>(c.missing_every) == 0)
       values[i] = i % 2 == 0 ? static_cast<T>(-9999) : static_cast<T>(NAN);
   }
-  std::vector<char> own, library;
-  ASSERT_TRUE(made->encode(0, values.data(), &own).ok());
-  const Status by_library = made->encode_by_library(0, values.data(), &library);
+  Bytes own, library;
+  Scratch scratch;
+  ASSERT_TRUE(made->encode(0, values.data(), &scratch, &own).ok());
+  const Status by_library = made->encode_by_library(0, values.data(), &scratch, &library);
   ASSERT_TRUE(by_library.ok()) << by_library.message();
   EXPECT_EQ(decoded(own), decoded(library));
   if (std::string(packing) == "grid_simple") {
@@ -102,13 +105,93 @@ TEST(grib, packed_messages_are_those_of_ecCodes) {
   }
 }
 
+// What was encoded before leaves no trace, whoever encodes it.
+TEST(grib, a_message_depends_on_its_own_values_alone) {
+  std::mt19937 random(5);
+  std::uniform_real_distribution<float> part(200, 300);
+  for (const char* packing : {"grid_second_order", "grid_ieee", "grid_ccsds", "grid_simple"}) {
+    auto made = encoder(WEIR_FLOAT32, {{"packingType", std::string(packing), ""}});
+    auto again = encoder(WEIR_FLOAT32, {{"packingType", std::string(packing), ""}});
+    ASSERT_TRUE(made && again);
+    Scratch used;
+    for (int record = 0; record < 8; record++) {
+      std::vector<float> values(kPoints);
+      for (float& v : values) v = record == 3 ? 7.0f : part(random);
+      if (record == 5) values[11] = NAN;
+      Scratch fresh;
+      Bytes one, other;
+      const Status status = made->encode(0, values.data(), &used, &one);
+      ASSERT_TRUE(status.ok()) << status.message();
+      if (record % 2 == 0) continue;
+      ASSERT_TRUE(again->encode(0, values.data(), &fresh, &other).ok());
+      EXPECT_TRUE(one == other) << packing << ", record " << record;
+      const std::vector<double> back = decoded(one);
+      for (size_t i = 0; i < values.size(); i++) {
+        if (values[i] == values[i]) {
+          EXPECT_NEAR(back[i], values[i], 0.002) << packing;
+        }
+      }
+    }
+  }
+}
+
+TEST(grib, units_of_another_parameter_are_an_error_and_those_of_the_same_are_not) {
+  const auto with_units = [](const char* name, const char* units, const char* standard_name) {
+    FileDescription d = globe(WEIR_FLOAT32, {});
+    d.variables[2].name = name;
+    if (units) d.variables[2].attributes.push_back({"units", units});
+    if (standard_name) d.variables[2].attributes.push_back({"standard_name", standard_name});
+    Result<Plan> plan = plan_of(d, 2, 2);
+    EXPECT_TRUE(plan.ok());
+    Result<std::unique_ptr<Encoder>> made = Encoder::make(std::move(*plan));
+    return made.ok() ? std::string() : made.status().message();
+  };
+  EXPECT_EQ(with_units("sp", "Pa", nullptr), "");
+  EXPECT_EQ(with_units("sp", nullptr, nullptr), "");
+  EXPECT_EQ(with_units("sp", "N m-2", nullptr), "");
+  EXPECT_EQ(with_units("prate", "kg m-2 s-1", nullptr), "");
+  EXPECT_EQ(with_units("ta", "K", "air_temperature"), "");
+  EXPECT_EQ(with_units("sp", "furlong", nullptr), "");  // not known here: no verdict
+  EXPECT_NE(with_units("sp", "hPa", nullptr)
+                .find("field 'sp': its units are 'hPa', those of parameter 134 ('Surface "
+                      "pressure') are 'Pa'; weir does not convert values"),
+            std::string::npos);
+  EXPECT_NE(with_units("t", "degC", "air_temperature").find("its units are 'degC'"),
+            std::string::npos);
+  EXPECT_NE(with_units("skt", "kg m-2", nullptr).find("are 'K'"), std::string::npos);
+  EXPECT_NE(with_units("ta", "K", nullptr)
+                .find("('Temperature anomaly') in ecCodes, and air_temperature in CMIP; set its "
+                      "standard_name"),
+            std::string::npos)
+      << with_units("ta", "K", nullptr);
+}
+
+TEST(grib, texts_of_units_are_compared_by_what_they_mean) {
+  const struct {
+    const char *a, *b;
+    bool same;
+  } cases[] = {{"kg m-2 s-1", "kg m**-2 s**-1", true}, {"m/s", "m s-1", true},
+               {"m s^-1", "m.s-1", true},               {"W m-2", "J m**-2 s**-1", true},
+               {"mm day-1", "kg m-2 s-1", false},       {"degC", "K", false},
+               {"%", "(0 - 1)", false},                 {"1", "kg kg**-1", true},
+               {"hPa", "Pa", false},                    {"100 Pa", "hPa", true},
+               {"m", "m of water equivalent", true},    {"m2 s-2", "m**2 s**-2", true}};
+  for (const auto& c : cases) {
+    EXPECT_EQ(same_units(c.a, c.b), std::optional<bool>(c.same)) << c.a << " and " << c.b;
+    EXPECT_EQ(same_units(c.b, c.a), std::optional<bool>(c.same)) << c.b << " and " << c.a;
+  }
+  EXPECT_EQ(same_units("Code table 4.201", "1"), std::nullopt);
+  EXPECT_EQ(same_units("Code table 4.201", "Code table 4.201"), std::optional<bool>(true));
+}
+
 TEST(grib, infinite_values_are_an_error_that_names_the_field) {
   auto made = encoder(WEIR_FLOAT32, {});
   ASSERT_TRUE(made);
   std::vector<float> values(kPoints, 1);
   values[17] = INFINITY;
-  std::vector<char> message;
-  const Status status = made->encode(0, values.data(), &message);
+  Bytes message;
+  Scratch scratch;
+  const Status status = made->encode(0, values.data(), &scratch, &message);
   EXPECT_EQ(status.code(), WEIR_E_VALUE);
   EXPECT_NE(status.message().find("field 'sp': it has infinite values"), std::string::npos);
 }
@@ -123,7 +206,7 @@ TEST(grib, what_ecCodes_refuses_has_key_field_place_and_its_words) {
 }
 
 TEST(grib, a_torn_last_message_is_left_out_and_garbage_is_refused) {
-  Scratch scratch;
+  output::Scratch scratch;
   const Written w = odd_file("grib2", scratch / "f", 1, 2);
   ASSERT_TRUE(w.status.ok()) << w.status.message();
   const auto size = std::filesystem::file_size(w.path);

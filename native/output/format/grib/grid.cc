@@ -133,7 +133,12 @@ class GridKeys {
                            " numbers are no spherical harmonics of a triangular truncation: "
                            "expected (T + 1) (T + 2)");
     }
+    plan_->sample = "sh_sfc_grib";
     for (const char* key : {"J", "K", "M"}) add(key, static_cast<double>(t));
+    // The part that is not packed; the sample's may be larger than all of it.
+    constexpr int64_t kUsual = 20;
+    for (const char* key : {"JS", "KS", "MS"})
+      add(key, static_cast<double>(std::min(kUsual, 2 * t / 3)));
     return {};
   }
 
@@ -204,9 +209,9 @@ Status add_grid(const Horizontal& h, FormatKeys* given, Plan* plan) {
     return keys.wrong(pl->place, "pl is no list of numbers of points");
   }
   if (type) {
-    plan->header.push_back(*type);
     const std::string* word = std::get_if<std::string>(&type->value);
     if (word && *word == "sh") return keys.harmonics();
+    plan->header.push_back(*type);
     if (h.ny > 1) {
       keys.add("Ni", static_cast<double>(h.nx));
       keys.add("Nj", static_cast<double>(h.ny));

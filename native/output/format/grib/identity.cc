@@ -77,6 +77,10 @@ Identity of_edition1(std::span<const char> head) {
               static_cast<double>(at(head, one + 10, 2))};
   const int64_t indicator = at(head, one + 20, 1);
   if (indicator >= 2 && indicator <= 5) id.process = static_cast<int>(indicator);
+  // A member of an ensemble, where ECMWF has it: local definition 1.
+  const bool local = two - one > 49 && at(head, one + 40, 1) == 1;
+  if (local && at(head, one + 49, 1) != 0)
+    id.level.push_back(static_cast<double>(at(head, one + 49, 1)));
   if ((at(head, one + 7, 1) & 0x80) == 0) return id;
   const int64_t grid = at(head, two + 5, 1);
   id.grid = {grid, 0, 0};

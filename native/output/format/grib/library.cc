@@ -2,6 +2,7 @@
 #include "output/format/grib/library.h"
 
 #include <cmath>
+#include <mutex>
 
 #include "output/model/text.h"
 
@@ -35,24 +36,31 @@ Status library_ready() { return module().status(); }
 Result<Handle> Handle::from_sample(const std::string& name) {
   Result<const eccodes::Module*> found = module();
   if (!found.ok()) return found.status();
-  std::unique_lock lock(eccodes_mutex());
+  const std::lock_guard lock(eccodes_mutex());
   eccodes::Why why;
   void* handle = (*found)->from_sample(name.c_str(), why);
   if (!handle) return refused("cannot make a message", why);
-  return Handle(*found, std::move(lock), handle);
+  return Handle(*found, handle);
 }
 
 Result<Handle> Handle::from_bytes(std::span<const char> message) {
   Result<const eccodes::Module*> found = module();
   if (!found.ok()) return found.status();
-  std::unique_lock lock(eccodes_mutex());
+  const std::lock_guard lock(eccodes_mutex());
   eccodes::Why why;
   void* handle = (*found)->from_bytes(message.data(), message.size(), why);
   if (!handle) return refused("cannot decode", why);
-  return Handle(*found, std::move(lock), handle);
+  return Handle(*found, handle);
+}
+
+Handle::~Handle() {
+  if (!handle_) return;
+  const std::lock_guard lock(eccodes_mutex());
+  module_->free(handle_);
 }
 
 Status Handle::set(const FormatKey& key) {
+  const std::lock_guard lock(eccodes_mutex());
   eccodes::Why why;
   bool done = false;
   const char* name = key.name.c_str();
@@ -76,13 +84,8 @@ Status Handle::set(const FormatKey& key) {
   return done ? Status() : refused(key.name + " = " + value_text(key), why);
 }
 
-Status Handle::set_missing(const std::string& key) {
-  eccodes::Why why;
-  return module_->set_missing(handle_, key.c_str(), why) ? Status()
-                                                         : refused(key + " = missing", why);
-}
-
 Status Handle::set_values(const double* values, size_t count) {
+  const std::lock_guard lock(eccodes_mutex());
   eccodes::Why why;
   return module_->set_numbers(handle_, "values", values, count, why)
              ? Status()
@@ -90,6 +93,7 @@ Status Handle::set_values(const double* values, size_t count) {
 }
 
 Result<int64_t> Handle::whole(const std::string& key) const {
+  const std::lock_guard lock(eccodes_mutex());
   eccodes::Why why;
   int64_t value = 0;
   if (!module_->get_whole(handle_, key.c_str(), &value, why)) return refused(key, why);
@@ -97,6 +101,7 @@ Result<int64_t> Handle::whole(const std::string& key) const {
 }
 
 Result<std::string> Handle::text(const std::string& key) const {
+  const std::lock_guard lock(eccodes_mutex());
   eccodes::Why why;
   char value[1024] = "";
   if (!module_->get_text(handle_, key.c_str(), value, sizeof value, why)) return refused(key, why);
@@ -104,6 +109,7 @@ Result<std::string> Handle::text(const std::string& key) const {
 }
 
 Result<std::vector<int64_t>> Handle::wholes(const std::string& key) const {
+  const std::lock_guard lock(eccodes_mutex());
   eccodes::Why why;
   size_t n = 0;
   if (!module_->get_wholes(handle_, key.c_str(), nullptr, 0, &n, why)) return refused(key, why);
@@ -114,6 +120,7 @@ Result<std::vector<int64_t>> Handle::wholes(const std::string& key) const {
 }
 
 Status Handle::values(double* to, size_t count) const {
+  const std::lock_guard lock(eccodes_mutex());
   eccodes::Why why;
   size_t n = 0;
   if (!module_->get_numbers(handle_, "values", to, count, &n, why))
@@ -124,18 +131,27 @@ Status Handle::values(double* to, size_t count) const {
 }
 
 int64_t Handle::offset(const std::string& key) const {
+  const std::lock_guard lock(eccodes_mutex());
   eccodes::Why why;
   int64_t at = -1;
   return module_->offset(handle_, key.c_str(), &at, why) ? at : -1;
 }
 
-Result<std::vector<char>> Handle::bytes() const {
+Status Handle::append_to(Bytes* to) const {
+  const std::lock_guard lock(eccodes_mutex());
   eccodes::Why why;
   const void* data = nullptr;
   size_t n = 0;
   if (!module_->message(handle_, &data, &n, why)) return refused("no message", why);
   const char* begin = static_cast<const char*>(data);
-  return std::vector<char>(begin, begin + n);
+  to->insert(to->end(), begin, begin + n);
+  return {};
+}
+
+Result<Bytes> Handle::bytes() const {
+  Bytes all;
+  const Status status = append_to(&all);
+  return status.ok() ? Result<Bytes>(std::move(all)) : Result<Bytes>(status);
 }
 
 }  // namespace weir::output::grib

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages as ecCodes has them. Each object holds the lock of the library for as long as it lives:
-// make it, use it, let it go.
+// Messages as ecCodes has them. Each call takes the lock of the library; an object belongs to one
+// thread at a time.
 #pragma once
 
-#include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "output/core/status.h"
+#include "output/format/grib/bytes.h"
 #include "output/format/modules.h"
 #include "output/model/catalogue.h"
 
@@ -23,13 +24,13 @@ class Handle {
   static Result<Handle> from_sample(const std::string& name);
   static Result<Handle> from_bytes(std::span<const char> message);
   Handle(Handle&& other) noexcept
-      : module_(other.module_),
-        lock_(std::move(other.lock_)),
-        handle_(std::exchange(other.handle_, nullptr)) {}
-  Handle& operator=(Handle&&) = delete;
-  ~Handle() {
-    if (handle_) module_->free(handle_);
+      : module_(other.module_), handle_(std::exchange(other.handle_, nullptr)) {}
+  Handle& operator=(Handle&& other) noexcept {
+    std::swap(module_, other.module_);
+    std::swap(handle_, other.handle_);
+    return *this;
   }
+  ~Handle();
 
   // A whole number is set as one. fails: WEIR_E_FORMAT "key = value: what ecCodes said".
   Status set(const FormatKey& key);
@@ -39,7 +40,6 @@ class Handle {
   Status set_text(const std::string& key, const std::string& value) {
     return set({key, value, ""});
   }
-  Status set_missing(const std::string& key);
   Status set_values(const double* values, size_t count);
 
   Result<int64_t> whole(const std::string& key) const;
@@ -49,14 +49,14 @@ class Handle {
   Status values(double* to, size_t count) const;
   // Of a key's first byte; -1: the message has no such key.
   int64_t offset(const std::string& key) const;
-  Result<std::vector<char>> bytes() const;
+  Result<Bytes> bytes() const;
+  // Adds the message to what is there.
+  Status append_to(Bytes* to) const;
 
  private:
-  Handle(const eccodes::Module* module, std::unique_lock<std::mutex> lock, void* handle)
-      : module_(module), lock_(std::move(lock)), handle_(handle) {}
+  Handle(const eccodes::Module* module, void* handle) : module_(module), handle_(handle) {}
 
   const eccodes::Module* module_;
-  std::unique_lock<std::mutex> lock_;
   void* handle_;
 };
 

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "output/format/grib/grid.h"
+#include "output/format/grib/levels.h"
 #include "output/model/text.h"
 
 namespace weir::output::grib {
@@ -27,8 +28,9 @@ constexpr const char* kFirst[] = {"centre",
 constexpr const char* kParameter[] = {"discipline", "parameterCategory", "parameterNumber",
                                       "table2Version", "indicatorOfParameter",
                                       "paramId", "shortName", "cfName", "cfVarName"};
-constexpr const char* kPacking[] = {"packingType", "bitsPerValue", "decimalScaleFactor",
-                                    "binaryScaleFactor", "precision"};
+constexpr const char* kPacking[] = {"packingType", "bitsPerValue", "precision"};
+// Set by the encoder, for each message: ecCodes forgets what was given before.
+constexpr const char* kScales[] = {"decimalScaleFactor", "binaryScaleFactor", "referenceValue"};
 
 struct Operation {
   const char* method;
@@ -38,29 +40,20 @@ struct Operation {
 constexpr Operation kOperations[] = {
     {"mean", 0, 3}, {"sum", 1, 4}, {"maximum", 2, 2}, {"minimum", 3, 2}};
 
-struct LevelType {
-  const char* standard_name;
-  const char* type;
-  const char* layer;  // where the axis has bounds; null: the same
-};
-constexpr LevelType kLevelTypes[] = {
-    {"air_pressure", "isobaricInhPa", nullptr},
-    {"height", "heightAboveGround", "heightAboveGroundLayer"},
-    {"altitude", "heightAboveSea", nullptr},
-    {"depth", "depthBelowLand", "depthBelowLandLayer"},
-    {"air_potential_temperature", "theta", nullptr},
-    {"atmosphere_hybrid_sigma_pressure_coordinate", "hybrid", nullptr},
-    {"atmosphere_hybrid_height_coordinate", "hybridHeight", nullptr},
-    {"model_level_number", "hybrid", nullptr},
-};
-
-struct Unit {
+// Names of CMIP that ecCodes has for another quantity.
+struct UsualName {
   const char* name;
-  double factor;  // to Pa, m, K, 1
+  const char* standard_name;
 };
-constexpr Unit kUnits[] = {{"Pa", 1},   {"hPa", 100},    {"mbar", 100}, {"millibar", 100},
-                           {"m", 1},    {"km", 1000},    {"cm", 0.01},  {"mm", 0.001},
-                           {"K", 1},    {"1", 1},        {"", 1},       {"level", 1}};
+constexpr UsualName kUsualNames[] = {{"ta", "air_temperature"},
+                                     {"ua", "eastward_wind"},
+                                     {"va", "northward_wind"},
+                                     {"wa", "upward_air_velocity"},
+                                     {"cl", "cloud_area_fraction_in_atmosphere_layer"},
+                                     {"o3", "mole_fraction_of_ozone_in_air"},
+                                     {"ch4", "mole_fraction_of_methane_in_air"},
+                                     {"co2", "mole_fraction_of_carbon_dioxide_in_air"},
+                                     {"n2o", "mole_fraction_of_nitrous_oxide_in_air"}};
 
 std::string operation_of(const Variable& v) {
   const std::string* methods = text_of(v.attributes, "cell_methods");
@@ -110,7 +103,15 @@ class Planner {
     WEIR_TRY(add_process());
     add_parameter();
     WEIR_TRY(add_levels(h));
+    plan_.row = h.nx;
+    for (const char* scale : kScales) {
+      if (const FormatKey* key = find(scale)) {
+        return wrong(key->place, key->name + " follows from the values of each message and "
+                                             "bitsPerValue; give that, or keep_information");
+      }
+    }
     take_packing();
+    WEIR_TRY(add_rounding());
     for (FormatKey& key : given_) plan_.rest.push_back(std::move(key));
     return std::move(plan_);
   }
@@ -188,6 +189,17 @@ class Planner {
                                    "; expected \"record\" or \"run\"");
   }
 
+  // How many an axis of members of an ensemble has; 0: there is none.
+  int64_t members() const {
+    for (int dimension : v_.dimensions) {
+      const Variable* axis = coordinate_of(d_, dimension);
+      const std::string* key = axis ? text_of(axis->attributes, "GRIB_key") : nullptr;
+      if (key && (*key == "perturbationNumber" || *key == "number"))
+        return static_cast<int64_t>(axis->values.size());
+    }
+    return 0;
+  }
+
   // What was done over time decides the template of the product.
   Status add_process() {
     const std::string operation = operation_of(v_);
@@ -200,8 +212,11 @@ class Planner {
         add("timeRangeIndicator", found ? found->indicator : 0);
       return {};
     }
+    const bool of_ensemble = members() > 0;
     if (!take("productDefinitionTemplateNumber", &plan_.header))
-      add("productDefinitionTemplateNumber", found ? 8 : 0);
+      add("productDefinitionTemplateNumber", found ? (of_ensemble ? 11 : 8) : of_ensemble);
+    if (of_ensemble && !find("numberOfForecastsInEnsemble"))
+      add("numberOfForecastsInEnsemble", static_cast<double>(members()));
     if (found && !take("typeOfStatisticalProcessing", &plan_.header))
       add("typeOfStatisticalProcessing", found->processing);
     return {};
@@ -210,6 +225,7 @@ class Planner {
   void add_parameter() {
     const std::string* standard = text_of(v_.attributes, "standard_name");
     if (standard) plan_.standard_name = *standard;
+    if (const std::string* units = text_of(v_.attributes, "units")) plan_.units = *units;
     const size_t before = plan_.header.size();
     take_into(kParameter, &plan_.header);
     if (plan_.header.size() > before) return;
@@ -223,76 +239,11 @@ class Planner {
         std::erase_if(given_, [&](const FormatKey& one) { return one.name == key; });
       return;
     }
+    for (const UsualName& usual : kUsualNames) {
+      if (v_.name == usual.name) plan_.usual_name = usual.standard_name;
+    }
     plan_.parameters = {{"cfVarName", v_.name, ""}, {"shortName", v_.name, ""}};
     if (standard) plan_.parameters.push_back({"cfName", *standard, ""});
-  }
-
-  // The type of level of an axis, by its attributes; "": not known.
-  std::string level_type(const Variable& axis, double* factor) const {
-    const std::string* units = text_of(axis.attributes, "units");
-    *factor = 0;
-    for (const Unit& unit : kUnits) {
-      if ((units ? *units : "") == unit.name) *factor = unit.factor;
-    }
-    if (const FormatKey* given = find("typeOfLevel")) {
-      const std::string* word = std::get_if<std::string>(&given->value);
-      return word ? *word : "";
-    }
-    const std::string* name = text_of(axis.attributes, "standard_name");
-    const bool bounds = text_of(axis.attributes, "bounds") != nullptr;
-    for (const LevelType& type : kLevelTypes) {
-      if (name && *name == type.standard_name) return bounds && type.layer ? type.layer : type.type;
-    }
-    if (!name && units && (*units == "Pa" || *factor == 100)) return "isobaricInhPa";
-    return "";
-  }
-
-  // A number as GRIB2 has it: value times ten to the minus factor.
-  static void add_surface(const char* which, double value, FormatKeys* to) {
-    int factor = 0;
-    double scaled = value;
-    const auto whole = [&] {
-      return std::abs(scaled - std::nearbyint(scaled)) < 1e-6 * std::max(1.0, std::abs(scaled));
-    };
-    while (factor < 9 && !whole() && std::abs(scaled) < 1e8)
-      scaled = value * std::pow(10, ++factor);
-    to->push_back({std::string("scaleFactorOf") + which + "FixedSurface",
-                   static_cast<double>(factor), ""});
-    to->push_back(
-        {std::string("scaledValueOf") + which + "FixedSurface", std::nearbyint(scaled), ""});
-  }
-
-  Status level_keys(const Variable& axis, size_t index, const std::string& type, double factor,
-                    FormatKeys* to) const {
-    const double value = axis.values[index] * factor;
-    const bool layer = type.size() > 5 && type.compare(type.size() - 5, 5, "Layer") == 0;
-    const std::vector<double>* bounds = nullptr;
-    for (const Variable& v : d_.variables) {
-      if (v.name == axis.name + "_bnds" && v.values.size() == 2 * axis.values.size())
-        bounds = &v.values;
-    }
-    if (plan_.edition == 2) {
-      add_surface("First", layer && bounds ? (*bounds)[2 * index] * factor : value, to);
-      if (layer && bounds) add_surface("Second", (*bounds)[2 * index + 1] * factor, to);
-      return {};
-    }
-    double level = type == "isobaricInhPa" ? value / 100 : value;
-    if (std::abs(level - std::nearbyint(level)) > 1e-6) {
-      return wrong("", "level " + number_text(axis.values[index]) + " of axis " +
-                           quoted(axis.name) +
-                           " is no whole number, as edition 1 of GRIB has them; use grib2");
-    }
-    to->push_back({"level", std::nearbyint(level), ""});
-    return {};
-  }
-
-  // Whole hPa are levels of isobaricInhPa, others of isobaricInPa.
-  static bool fits_hPa(const Variable& axis, double factor) {
-    for (double value : axis.values) {
-      const double hPa = value * factor / 100;
-      if (std::abs(hPa - std::nearbyint(hPa)) > 1e-6) return false;
-    }
-    return true;
   }
 
   Status add_axis(const Variable& axis, bool* vertical, std::vector<FormatKeys>* to) {
@@ -307,25 +258,15 @@ class Planner {
                            " is a second one of levels; give it the attribute GRIB_key, the key "
                            "that its values are (perturbationNumber)");
     }
-    double factor = 1;
-    std::string type = level_type(axis, &factor);
-    if (type.empty()) {
-      return wrong("", "axis " + quoted(axis.name) +
-                           ": what kind of levels it has is neither known by its standard_name nor "
-                           "by units of pressure; set typeOfLevel, or the axis' attribute "
-                           "GRIB_typeOfLevel (\"hybrid\", \"heightAboveGround\", ...)");
-    }
-    if (factor == 0) {
-      return wrong("", "axis " + quoted(axis.name) + ": units " +
-                           quoted(*text_of(axis.attributes, "units")) +
-                           "; expected Pa, hPa, m, cm, K or 1 for levels of GRIB");
-    }
-    if (type == "isobaricInhPa" && !fits_hPa(axis, factor)) type = "isobaricInPa";
+    Result<Levels> levels = levels_of(d_, axis, plan_.edition, find("typeOfLevel"));
+    if (!levels.ok()) return wrong("", "axis " + quoted(axis.name) + levels.status().message());
     FormatKeys given;
     take("typeOfLevel", &given);
-    plan_.rest.push_back({"typeOfLevel", type, given.empty() ? "" : given[0].place});
-    for (size_t i = 0; i < axis.values.size(); i++)
-      WEIR_TRY(level_keys(axis, i, type, factor, &(*to)[i]));
+    plan_.rest.push_back({"typeOfLevel", levels->type, given.empty() ? "" : given[0].place});
+    for (size_t i = 0; i < axis.values.size(); i++) {
+      const FormatKeys& keys = levels->levels[i];
+      (*to)[i].insert((*to)[i].end(), keys.begin(), keys.end());
+    }
     return {};
   }
 
@@ -346,6 +287,9 @@ class Planner {
       }
       plan_.levels = std::move(all);
     }
+    // What a message of edition 1 begins as has a level of pressure.
+    if (plan_.edition == 1 && !vertical && !find("typeOfLevel"))
+      plan_.rest.insert(plan_.rest.end(), {{"typeOfLevel", "surface", ""}, {"level", 0.0, ""}});
     take("typeOfLevel", &plan_.rest);
     take("level", &plan_.rest);
     FormatKeys pv;
@@ -364,29 +308,47 @@ class Planner {
 
   void take_packing() {
     take_into(kPacking, &plan_.packing);
-    std::string type = "grid_simple";
+    const bool spectral = plan_.sample != "GRIB";
+    std::string type = spectral ? "spectral_complex" : "grid_simple";
     bool own = plan_.edition == 2;
     for (const FormatKey& key : plan_.packing) {
       const std::string* text = std::get_if<std::string>(&key.value);
       const double* number = std::get_if<double>(&key.value);
       if (key.name == "packingType" && text) type = *text;
       if (key.name == "bitsPerValue" && number) plan_.bits = static_cast<int>(*number);
-      // With a decimal scale ecCodes decides, and what belongs to other packings is theirs.
-      own &= key.name == "packingType" || key.name == "bitsPerValue" ||
-             (key.name == "decimalScaleFactor" && number && *number == 0);
+      // What belongs to other packings is theirs.
+      own &= key.name == "packingType" || key.name == "bitsPerValue";
     }
     own &= plan_.bits >= 1 && plan_.bits <= 32;
     plan_.packs = own && type == "grid_simple"  ? Packing::kSimple
                   : own && type == "grid_ccsds" ? Packing::kCcsds
                                                 : Packing::kOther;
-    const bool says_bits = std::any_of(plan_.packing.begin(), plan_.packing.end(),
+    says_bits_ = std::any_of(plan_.packing.begin(), plan_.packing.end(),
                                        [](const auto& key) { return key.name == "bitsPerValue"; });
-    if (!says_bits && type.find("ieee") == std::string::npos)
+    if (!says_bits_ && type.find("ieee") == std::string::npos)
       plan_.packing.push_back({"bitsPerValue", static_cast<double>(plan_.bits), ""});
+  }
+
+  // Packed values are whole numbers: what is kept of the information are leading bits of those.
+  Status add_rounding() {
+    if (!v_.rounding.any()) return {};
+    if (v_.rounding.bits > 0) {
+      return wrong("", "keep_bits are bits of a mantissa, and GRIB packs whole numbers; use "
+                       "keep_information, or grib = { bitsPerValue = 12 }");
+    }
+    if (plan_.packs == Packing::kOther) {
+      return wrong("", "keep_information chooses the bits of grid_simple and grid_ccsds in edition 2 "
+                       "of GRIB; use these, or leave it out");
+    }
+    constexpr int kMostBits = 24;
+    plan_.information = v_.rounding.information;
+    if (!says_bits_) plan_.bits = kMostBits;
+    return {};
   }
 
   const FileDescription& d_;
   const Variable& v_;
+  bool says_bits_ = false;
   Plan plan_;
   FormatKeys given_;
 };

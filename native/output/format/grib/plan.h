@@ -23,16 +23,21 @@ struct Plan {
   Type type = WEIR_FLOAT32;
   std::optional<double> missing;
   std::vector<int64_t> lengths;  // of a record, slowest first; the horizontal ones last
+  std::string sample = "GRIB";  // of ecCodes, with the edition behind it: what a message begins as
   // In the order in which ecCodes wants them.
   FormatKeys header;
   // What says which quantity it is, tried in turn; empty: the header says it.
   FormatKeys parameters;
   std::string standard_name;  // what the parameter must agree with; "" if not known
+  std::string usual_name;     // what the name means in CMIP, where ecCodes has another meaning
+  std::string units;          // of the values; "": not known
   FormatKeys rest;            // after the parameter
   std::vector<FormatKeys> levels;  // by message
   FormatKeys packing;              // last
   Packing packs = Packing::kSimple;
   int bits = 16;
+  double information = 0;  // not 0: each message has the bits that hold this share of it
+  int64_t row = 0;         // points that follow each other as neighbours
   std::string named_grid;  // "N80": the points of its rows are ecCodes' to say
   bool from_start = false;  // times are steps from the reference of the run
   bool over_time = true;

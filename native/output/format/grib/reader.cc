@@ -135,7 +135,7 @@ Result<GribReader::Known> GribReader::find_field(const FileDescription& descript
   known.missing = encoder.plan().missing;
   known.upside_down.resize(encoder.plan().messages());
   for (size_t level = 0; level < encoder.plan().messages(); level++) {
-    Result<const std::vector<char>*> header = encoder.header(level);
+    Result<const Bytes*> header = encoder.header(level);
     if (!header.ok()) return header.status();
     const Identity wanted = identity_of(**header, edition);
     Result<std::vector<size_t>> found = messages_of(wanted, what);

@@ -107,61 +107,69 @@ double float_below(double value) {
                                  : near);
 }
 
+struct Steps {
+  double reference, factor;  // R, 2^-E
+};
+
+Steps steps_with(const Scale& scale) {
+  return {scale.reference, std::ldexp(1.0, -scale.binary)};
+}
+
 // X of a value. Up to 31 bits it is a number of 32 with a sign, which processors convert to in one
 // instruction.
 template <typename T>
-inline __attribute__((always_inline)) uint32_t step_of(T value, double reference, double factor) {
+inline __attribute__((always_inline)) uint32_t step_of(T value, const Steps& s) {
   return static_cast<uint32_t>(
-      static_cast<int32_t>((static_cast<double>(value) - reference) * factor + 0.5));
+      static_cast<int32_t>((static_cast<double>(value) - s.reference) * s.factor + 0.5));
 }
 
 template <typename T>
-inline __attribute__((always_inline)) void steps16(const T* in, int64_t count, double reference,
-                                                   double factor, uint16_t* out) {
+inline __attribute__((always_inline)) void steps16(const T* in, int64_t count, Steps s,
+                                                   uint16_t* out) {
   for (int64_t i = 0; i < count; i++) {
-    const uint32_t x = step_of(in[i], reference, factor);
+    const uint32_t x = step_of(in[i], s);
     out[i] = static_cast<uint16_t>((x << 8 & 0xff00) | (x >> 8 & 0xff));
   }
 }
 
 template <typename T>
-inline __attribute__((always_inline)) void steps32(const T* in, int64_t count, double reference,
-                                                   double factor, uint32_t* out) {
-  for (int64_t i = 0; i < count; i++) out[i] = step_of(in[i], reference, factor);
+inline __attribute__((always_inline)) void steps32(const T* in, int64_t count, Steps s,
+                                                   uint32_t* out) {
+  for (int64_t i = 0; i < count; i++) out[i] = step_of(in[i], s);
 }
 
-WEIR_CLONES void floats16(const float* in, int64_t n, double r, double f, uint16_t* out) {
-  steps16(in, n, r, f, out);
+WEIR_CLONES void floats16(const float* in, int64_t n, const Steps& s, uint16_t* out) {
+  steps16(in, n, s, out);
 }
-WEIR_CLONES void doubles16(const double* in, int64_t n, double r, double f, uint16_t* out) {
-  steps16(in, n, r, f, out);
+WEIR_CLONES void doubles16(const double* in, int64_t n, const Steps& s, uint16_t* out) {
+  steps16(in, n, s, out);
 }
-WEIR_CLONES void floats32(const float* in, int64_t n, double r, double f, uint32_t* out) {
-  steps32(in, n, r, f, out);
+WEIR_CLONES void floats32(const float* in, int64_t n, const Steps& s, uint32_t* out) {
+  steps32(in, n, s, out);
 }
-WEIR_CLONES void doubles32(const double* in, int64_t n, double r, double f, uint32_t* out) {
-  steps32(in, n, r, f, out);
+WEIR_CLONES void doubles32(const double* in, int64_t n, const Steps& s, uint32_t* out) {
+  steps32(in, n, s, out);
 }
 
-void steps(const float* in, int64_t n, double r, double f, uint16_t* out) {
-  floats16(in, n, r, f, out);
+void steps(const float* in, int64_t n, const Steps& s, uint16_t* out) {
+  floats16(in, n, s, out);
 }
-void steps(const double* in, int64_t n, double r, double f, uint16_t* out) {
-  doubles16(in, n, r, f, out);
+void steps(const double* in, int64_t n, const Steps& s, uint16_t* out) {
+  doubles16(in, n, s, out);
 }
-void steps(const float* in, int64_t n, double r, double f, uint32_t* out) {
-  floats32(in, n, r, f, out);
+void steps(const float* in, int64_t n, const Steps& s, uint32_t* out) {
+  floats32(in, n, s, out);
 }
-void steps(const double* in, int64_t n, double r, double f, uint32_t* out) {
-  doubles32(in, n, r, f, out);
+void steps(const double* in, int64_t n, const Steps& s, uint32_t* out) {
+  doubles32(in, n, s, out);
 }
 
 template <typename T>
-void steps_of(const T* in, int64_t n, const Scale& scale, double factor, uint32_t* out) {
-  if (scale.bits < 32) return steps(in, n, scale.reference, factor, out);
+void steps_of(const T* in, int64_t n, int bits, const Steps& s, uint32_t* out) {
+  if (bits < 32) return steps(in, n, s, out);
   for (int64_t i = 0; i < n; i++) {
-    out[i] = static_cast<uint32_t>(
-        static_cast<uint64_t>((static_cast<double>(in[i]) - scale.reference) * factor + 0.5));
+    out[i] = static_cast<uint32_t>(static_cast<uint64_t>(
+        (static_cast<double>(in[i]) - s.reference) * s.factor + 0.5));
   }
 }
 
@@ -194,21 +202,45 @@ void store_all(const uint32_t* in, int64_t n, int bits, char* to) {
   }
 }
 
-// `width`: the bits that a value takes, at least scale.bits.
 template <typename T>
-void pack_all(const T* in, int64_t count, const Scale& scale, int width, char* to) {
-  const double factor = std::ldexp(1.0, -scale.binary);
+void pack_all(const T* in, int64_t count, const Scale& scale, char* to) {
+  const int width = scale.bits;
+  const Steps s = steps_with(scale);
   for (int64_t at = 0; at < count; at += kBlock, to += kBlock / 8 * width) {
     const int64_t n = count - at < kBlock ? count - at : kBlock;
-    if (width == 16 && scale.bits < 32) {
+    if (width == 16) {
       uint16_t block[kBlock];
-      steps(in + at, n, scale.reference, factor, block);
+      steps(in + at, n, s, block);
       std::memcpy(to, block, static_cast<size_t>(n) * 2);
       continue;
     }
     uint32_t block[kBlock];
-    steps_of(in + at, n, scale, factor, block);
+    steps_of(in + at, n, scale.bits, s, block);
     store_all(block, n, width, to);
+  }
+}
+
+template <typename T, typename Sample>
+void quantise_all(const T* in, int64_t count, const Scale& scale, Sample* to) {
+  const Steps s = steps_with(scale);
+  for (int64_t at = 0; at < count; at += kBlock) {
+    const int64_t n = count - at < kBlock ? count - at : kBlock;
+    if constexpr (sizeof(Sample) == 4) {
+      steps_of(in + at, n, scale.bits, s, to + at);
+    } else {
+      uint32_t block[kBlock];
+      steps_of(in + at, n, scale.bits, s, block);
+      for (int64_t i = 0; i < n; i++) to[at + i] = static_cast<Sample>(block[i]);
+    }
+  }
+}
+
+template <typename T>
+void quantise_to(const T* in, int64_t count, const Scale& scale, int bytes, char* to) {
+  switch (bytes) {
+    case 1: return quantise_all(in, count, scale, reinterpret_cast<uint8_t*>(to));
+    case 2: return quantise_all(in, count, scale, reinterpret_cast<uint16_t*>(to));
+    default: return quantise_all(in, count, scale, reinterpret_cast<uint32_t*>(to));
   }
 }
 
@@ -233,16 +265,25 @@ void split_missing(Type type, const void* values, int64_t count, const double* m
   }
 }
 
+namespace {
+
+// What a float32 holds without losing digits, and not near its ends.
+bool usual(double v) {
+  constexpr double kMost = 1e37, kLeast = 1e-30;
+  return v == 0 || (std::abs(v) < kMost && std::abs(v) > kLeast);
+}
+
+bool usual(const Range& range) {
+  return std::isfinite(range.low) && std::isfinite(range.high) && usual(range.low) &&
+         usual(range.high) && range.low <= range.high;
+}
+
+}  // namespace
+
 // ecCodes: the least scale with which the range, rounded to steps, needs no more bits.
 Scale scale_for(const Range& range, int bits) {
   Scale scale;
-  const bool finite = std::isfinite(range.low) && std::isfinite(range.high);
-  // What a float32 holds without losing digits, and not near its ends.
-  constexpr double kMost = 1e37, kLeast = 1e-30;
-  const auto usual = [](double v) {
-    return v == 0 || (std::abs(v) < kMost && std::abs(v) > kLeast);
-  };
-  scale.valid = finite && usual(range.low) && usual(range.high) && range.low <= range.high;
+  scale.valid = usual(range);
   if (!scale.valid) return scale;
   scale.reference = float_below(range.low);
   if (range.low == range.high) {
@@ -262,20 +303,30 @@ Scale scale_for(const Range& range, int bits) {
   return scale;
 }
 
+void steps_of(Type type, const void* values, int64_t first, int64_t count, const Scale& scale,
+              uint32_t* to) {
+  const Steps s = steps_with(scale);
+  if (type == WEIR_FLOAT32) {
+    steps_of(static_cast<const float*>(values) + first, count, scale.bits, s, to);
+  } else {
+    steps_of(static_cast<const double*>(values) + first, count, scale.bits, s, to);
+  }
+}
+
 void pack(Type type, const void* values, int64_t count, const Scale& scale, char* to) {
   if (type == WEIR_FLOAT32) {
-    pack_all(static_cast<const float*>(values), count, scale, scale.bits, to);
+    pack_all(static_cast<const float*>(values), count, scale, to);
   } else {
-    pack_all(static_cast<const double*>(values), count, scale, scale.bits, to);
+    pack_all(static_cast<const double*>(values), count, scale, to);
   }
 }
 
 void quantise(Type type, const void* values, int64_t count, const Scale& scale, int bytes,
               char* to) {
   if (type == WEIR_FLOAT32) {
-    pack_all(static_cast<const float*>(values), count, scale, 8 * bytes, to);
+    quantise_to(static_cast<const float*>(values), count, scale, bytes, to);
   } else {
-    pack_all(static_cast<const double*>(values), count, scale, 8 * bytes, to);
+    quantise_to(static_cast<const double*>(values), count, scale, bytes, to);
   }
 }
 

@@ -29,10 +29,14 @@ Range range_of(Type type, const void* values, int64_t count, const double* missi
 // Bit i (from the most significant) is 1 where there is a value; `present` gets those, in a row.
 void split_missing(Type type, const void* values, int64_t count, const double* missing,
                    std::vector<char>* bitmap, std::vector<char>* present);
+// The least steps that need no more bits.
 Scale scale_for(const Range& range, int bits);
+// X of values [first, first + count).
+void steps_of(Type type, const void* values, int64_t first, int64_t count, const Scale& scale,
+              uint32_t* to);
 // As many bits each, most significant first; `to` has room for (count * bits + 7) / 8 bytes.
 void pack(Type type, const void* values, int64_t count, const Scale& scale, char* to);
-// Each in a whole number of bytes, most significant first (1, 2, 3 or 4).
+// Each as a number of 1, 2 or 4 bytes in the machine's order; `to` is aligned to 4.
 void quantise(Type type, const void* values, int64_t count, const Scale& scale, int bytes,
               char* to);
 
