@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * served CONFIG PATH STEPS LEVELS: two ranks, of which CONFIG makes one a server. The model puts
+ * the same fields at each step; the server prints what it has used of its processor from the begin
+ * of weir_init, and the bytes that it was given. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "weir/mpi.h"
+#include "weir/weir.h"
+
+enum { kNx = 1440, kNy = 721 };
+
+static weir_error err;
+
+#define TRY(call)                                     \
+  do {                                                \
+    if ((call) != WEIR_OK) {                          \
+      printf("error %d %s\n", err.code, err.message); \
+      fflush(stdout);                                 \
+      MPI_Abort(MPI_COMM_WORLD, 1);                   \
+    }                                                 \
+  } while (0)
+
+static double used_s(void) {
+  struct rusage r;
+  getrusage(RUSAGE_SELF, &r);
+  return r.ru_utime.tv_sec + r.ru_stime.tv_sec +
+         1e-6 * (r.ru_utime.tv_usec + r.ru_stime.tv_usec);
+}
+
+static void fill(float *data, long levels) {
+  unsigned random = 1;
+  for (long l = 0; l < levels; l++) {
+    for (long j = 0; j < kNy; j++) {
+      for (long i = 0; i < kNx; i++) {
+        random = random * 1664525u + 1013904223u;
+        const double waves = 20 * sin(0.01 * i + l) * cos(0.02 * j) + 2 * sin(0.3 * i + 0.2 * j);
+        *data++ = (float)(270 + waves + 0.1 * (random >> 8) / 16777216.0);
+      }
+    }
+  }
+}
+
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  if (argc < 5) return 2;
+  const long steps = atol(argv[3]), levels = atol(argv[4]);
+  MPI_Comm comm;
+  weir_context *context;
+  const double before_s = used_s(), begin_s = MPI_Wtime();
+  TRY(weir_init(MPI_COMM_WORLD, argv[1], &comm, &context, &err));
+  if (context == NULL) {
+    const double bytes = 4.0 * kNx * kNy * levels * steps;
+    printf("server cpu %.6f elapsed %.6f bytes %.0f\n", used_s() - before_s, MPI_Wtime() - begin_s,
+           bytes);
+    return MPI_Finalize();
+  }
+  double lon[kNx], lat[kNy];
+  double *level = malloc(sizeof *level * (size_t)levels);
+  for (long i = 0; i < kNx; i++) lon[i] = 0.25 * i;
+  for (long j = 0; j < kNy; j++) lat[j] = 90 - 0.25 * j;
+  for (long l = 0; l < levels; l++) level[l] = 10.0 * (l + 1);
+  weir_grid *grid;
+  weir_decomposition *all;
+  weir_axis *axis;
+  weir_field *field;
+  weir_stream *stream;
+  TRY(weir_grid_create_lonlat(context, "globe", kNx, lon, kNy, lat, &grid, &err));
+  TRY(weir_decomposition_create_block(grid, "all", 0, kNx, 0, kNy, &all, &err));
+  TRY(weir_axis_create(context, "plev", levels, level, "hPa", &axis, &err));
+  TRY(weir_axis_set_text(axis, "standard_name", "air_pressure", &err));
+  TRY(weir_field_create(all, "t", WEIR_FLOAT32, 1, &axis, &field, &err));
+  TRY(weir_field_set_text(field, "units", "K", &err));
+  TRY(weir_stream_create(context, "history", argv[2], "grib2", &stream, &err));
+  TRY(weir_stream_add_field(stream, field, WEIR_INSTANT, &err));
+  float *data = malloc(sizeof *data * kNx * kNy * (size_t)levels);
+  fill(data, levels);
+  for (long step = 0; step < steps; step++) {
+    TRY(weir_step(context, 3600.0 * step, &err));
+    TRY(weir_put(field, data, &err));
+    TRY(weir_end_step(context, &err));
+  }
+  TRY(weir_finalize(&context, &err));
+  free(data);
+  free(level);
+  return MPI_Finalize();
+}
