@@ -19,7 +19,7 @@ struct State {
 // Lines are not known yet: notes where they are asked.
 class Noting {
  public:
-  explicit Noting(std::vector<std::vector<int64_t>>& points) : points_(points) {}
+  explicit Noting(std::vector<SpillVector<int64_t>>& points) : points_(points) {}
   State at(uint32_t strand, int64_t at_ns) {
     auto& its = points_[strand];
     if (its.empty() || its.back() < at_ns) its.push_back(at_ns);
@@ -27,13 +27,13 @@ class Noting {
   }
 
  private:
-  std::vector<std::vector<int64_t>>& points_;
+  std::vector<SpillVector<int64_t>>& points_;
 };
 
 // Lines are known where they were asked, in the same order.
 class Reading {
  public:
-  Reading(const std::vector<std::vector<int64_t>>& points, const int64_t* const* lengths)
+  Reading(const std::vector<SpillVector<int64_t>>& points, const int64_t* const* lengths)
       : points_(points), lengths_(lengths), next_(points.size()) {}
   State at(uint32_t strand, int64_t at_ns) {
     const auto& its = points_[strand];
@@ -44,7 +44,7 @@ class Reading {
   }
 
  private:
-  const std::vector<std::vector<int64_t>>& points_;
+  const std::vector<SpillVector<int64_t>>& points_;
   const int64_t* const* lengths_;
   std::vector<uint64_t> next_;
 };
@@ -125,7 +125,7 @@ class Following {
 };
 
 template <class Lines, class Event>
-void go_through(const std::vector<Event>& events, const weir_reader_stays& stays, Lines lines,
+void go_through(const SpillVector<Event>& events, const weir_reader_stays& stays, Lines lines,
                 weir_reader_caused* at) {
   Following<Lines> following(stays.strands, lines);
   for (const Event& event : events) {

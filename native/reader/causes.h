@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "reader/spill.h"
 #include "reader/weir_reader.h"
 
 namespace weir::reader {
@@ -17,7 +18,7 @@ class Causes {
  public:
   explicit Causes(const weir_reader_stays& stays);
 
-  const std::vector<int64_t>& points(uint64_t strand) const { return points_[strand]; }
+  const SpillVector<int64_t>& points(uint64_t strand) const { return points_[strand]; }
 
   // See weir_reader_causes_run().
   void run(const int64_t* const* lengths, weir_reader_caused* at);
@@ -28,9 +29,9 @@ class Causes {
     uint32_t number, kind;  // of a stay, its end before begins; or of what is asked
   };
 
-  std::vector<Event> events_;
+  SpillVector<Event> events_;
   weir_reader_stays stays_;
-  std::vector<std::vector<int64_t>> points_;
+  std::vector<SpillVector<int64_t>> points_;
 };
 
 }  // namespace weir::reader

@@ -6,6 +6,8 @@
 #include <queue>
 #include <vector>
 
+#include "reader/spill.h"
+
 namespace weir::reader {
 namespace {
 
@@ -144,9 +146,9 @@ class Replay {
   const weir_reader_replay& run_;
   const int64_t* free_ns_;
   weir_reader_replayed& result_;
-  std::vector<int64_t> saved_at_start_, saved_at_end_, saved_;
-  std::vector<uint32_t> awaited_, strand_;
-  std::vector<Meeting> meetings_;
+  SpillVector<int64_t> saved_at_start_, saved_at_end_, saved_;
+  SpillVector<uint32_t> awaited_, strand_;
+  SpillVector<Meeting> meetings_;
 };
 
 }  // namespace

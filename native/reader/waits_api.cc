@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C ABI of what waits, the critical path and wall time are made of. No logic.
 #include "reader/causes.h"
-#include "reader/handle.h"
 #include "reader/line.h"
+#include "reader/members.h"
 #include "reader/replay.h"
 #include "reader/shares.h"
 
@@ -11,20 +11,6 @@ struct weir_reader_causes {
 };
 
 using namespace weir::reader;
-
-namespace {
-
-Calls calls_of(const weir_reader_member* members, uint64_t count) {
-  std::vector<Member> made;
-  for (uint64_t i = 0; i < count; ++i) {
-    const weir_reader_member& one = members[i];
-    made.push_back({&one.reader->file, &one.reader->index, &one.reader->names, one.clock,
-                    one.process, one.thread, one.is_whole != 0});
-  }
-  return Calls(std::move(made));
-}
-
-}  // namespace
 
 WEIR_API int weir_reader_replay_order(const weir_reader_replay* run, uint32_t* order) {
   return guarded([&] { order_events(*run, order); });

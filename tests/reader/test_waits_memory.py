@@ -14,7 +14,7 @@ from weir.analysis import lines
 from weir.analysis.columns import numbered
 from weir.report import build, report_json
 from weir.report.output_cost import waiting as output_waiting
-from weir.report.waits import instances, messages
+from weir.report.waits import instances, messages, spent
 
 FEW, MANY = 40_000, 400_000
 MOST_BYTES = 330  # of a record of MPI; 190 were measured, 660 before columns were made smaller
@@ -76,3 +76,19 @@ def test_keys_are_numbered_as_unique_does(keys):
     expected = np.unique(keys, return_inverse=True)
     assert found.tolist() == expected[0].tolist()
     assert at.tolist() == expected[1].tolist()
+
+
+@pytest.mark.parametrize("timestamps", [1, 100, 1 << 17])
+def test_the_report_is_the_same_of_strands_one_by_one_and_of_several(tmp_path, monkeypatch,
+        write_run, timestamps):  # fmt: skip
+    run = tmp_path / "run"
+    write_run(run, 6000, 8)
+    whole = report_json(build(run))
+    monkeypatch.setattr(spent, "FEW_STRANDS", 0)
+    monkeypatch.setattr(spent, "TIMESTAMPS_AT_ONCE", timestamps)
+    pieces = []
+    several = spent._of_several
+    monkeypatch.setattr(spent, "_of_several", lambda data, piece: pieces.append(len(piece.lines))
+        or several(data, piece))
+    assert report_json(build(run)) == whole
+    assert pieces == [8] if timestamps == 1 << 17 else True

@@ -35,6 +35,11 @@ class Causes:
         if getattr(self, "_handle", None):
             causes_functions()[3](c.byref(self._handle))
 
+    def _count(self, strand: int) -> int:
+        count = c.c_uint64()
+        causes_functions()[1](self._handle, strand, c.byref(count))
+        return count.value
+
     def points(self, strand: int) -> np.ndarray:
         """Rising."""
         count = c.c_uint64()
@@ -45,12 +50,14 @@ class Causes:
         buffer.owner = self  # the points live as long as any array over them
         return np.frombuffer(buffer, np.int64)
 
-    def run(self, lengths: Sequence[Sequence[np.ndarray]]) -> np.ndarray:
-        """lengths: by strand the rows IO, CALLS, ALL_IO, ALL_CALLS (weir.analysis.lines) at its
-        points. Returns a table (_abi.CAUSED) of what is asked."""
-        kept = [np.ascontiguousarray(row, np.int64) for rows in lengths for row in rows]
-        pointers = (c.c_void_p * len(kept))(*map(pointer_to, kept))
+    def run(self, lengths: Sequence[np.ndarray]) -> np.ndarray:
+        """lengths: IO, CALLS, ALL_IO and ALL_CALLS (weir.analysis.lines) at the points of all
+        strands, strand by strand. Returns a table (_abi.CAUSED) of what is asked."""
+        kept = [np.ascontiguousarray(row, np.int64) for row in lengths]
+        counts = [self._count(strand) for strand in range(self.strands)]
+        first = np.cumsum([0, *counts], dtype=np.uint64)[:-1, None]
+        pointers = np.array([*map(pointer_to, kept)], np.uint64) + first * np.uint64(8)
         asked = np.zeros(self.asked, CAUSED)
-        if causes_functions()[2](self._handle, pointers, pointer_to(asked)):
+        if causes_functions()[2](self._handle, pointer_to(pointers), pointer_to(asked)):
             raise MemoryError("no memory for the waits of ranks")
         return asked

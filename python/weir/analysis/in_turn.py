@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
+from weir.analysis.memory import follow
+
 Answer = TypeVar("Answer")
 
 
@@ -17,7 +19,7 @@ def in_turn(function: Callable[..., Answer], pieces: Iterable[tuple]) -> Iterato
     more answers wait than there are processors."""
     most = os.cpu_count() or 1
     waiting: deque[Future[Answer]] = deque()
-    with ThreadPoolExecutor(max_workers=most) as pool:
+    with ThreadPoolExecutor(max_workers=most, initializer=follow) as pool:
         for piece in pieces:
             if len(waiting) == most:
                 yield waiting.popleft().result()

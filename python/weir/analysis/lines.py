@@ -5,7 +5,7 @@ between them: passes over its records in native/reader (line.cc, shares.cc)."""
 from __future__ import annotations
 
 import ctypes as c
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from weir.analysis.columns import class_codes
 from weir.analysis.step import StepData, name_numbers
 from weir.analysis.names import NameTable
+from weir.trace import _abi as native
 from weir.trace._abi import (
     CALL_ROW, Edges, LineCalls, LINE_FIGURES, MEMBER, line_functions, pointer_to
 )  # fmt: skip
@@ -182,6 +183,46 @@ def _lengths(
     if len(at_ns) and line_functions()[0](c.byref(asked), pointer_to(lengths), into):
         raise MemoryError("no memory for the calls of a rank")
     return lengths, lasts
+
+
+@dataclass(frozen=True)
+class Side:
+    """Timestamps of several lines, those of each together, in any order: how many of each; and the
+    unions and sums that are wanted there."""
+
+    at_ns: np.ndarray
+    counts: np.ndarray
+    unions: tuple[int, ...]
+
+
+def _firsts(counts: Iterable[int] | np.ndarray) -> np.ndarray:
+    counts = np.fromiter(counts, np.uint64) if not isinstance(counts, np.ndarray) else counts
+    return np.r_[np.uint64(0), np.cumsum(counts, dtype=np.uint64)]
+
+
+def lengths_of_lines(
+    data: StepData, lines: Sequence[LineOf], sides: Sequence[Side]
+) -> list[dict[int, np.ndarray]]:
+    """By side and union the lengths at its timestamps. cost: a pass over the records of all members
+    of these lines; memory for the answers."""
+    members = np.concatenate([np.empty(0, MEMBER), *(_members(data, one) for one in lines)])
+    callers = np.array([one for line in lines for one in line.callers], np.uint32)
+    first_member, first_caller = (_firsts(len(part) for part in parts) for parts in
+        ([one.members for one in lines], [one.callers for one in lines]))
+    answers = [{one: np.zeros(len(side.at_ns), np.int64) for one in side.unions} for side in sides]
+    kept = [(np.ascontiguousarray(side.at_ns, np.int64), _firsts(side.counts)) for side in sides]
+    asked = (native.Side * len(sides))()
+    for side, arrays, answer in zip(asked, kept, answers):
+        side.at_ns, side.first = map(pointer_to, arrays)
+        for union, lengths in answer.items():
+            side.lengths[union] = pointer_to(lengths)
+    found = native.Lines(
+        len(lines), *map(pointer_to, (members, first_member, callers, first_caller)), asked,
+        len(sides), ROOM_INTERVALS,
+    )  # fmt: skip
+    if native.lines_function()(c.byref(found)):
+        raise MemoryError("no memory for the calls of ranks")
+    return answers
 
 
 @dataclass(frozen=True)

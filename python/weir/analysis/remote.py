@@ -18,6 +18,7 @@ import numpy as np
 from weir.analysis.active import Active
 from weir.analysis.clock import Line
 from weir.analysis.exclusion import Exclusion
+from weir.analysis.memory import follow
 from weir.analysis.names import NameTable
 from weir.analysis.step import StepData
 from weir.analysis.tiles import Grid
@@ -66,7 +67,7 @@ def for_each(function: Callable[..., Answer], data: StepData, names: NameTable,
     workers = os.cpu_count() or 1
     size = max(1, min(MOST_TOGETHER, len(pieces) // (SHARES_OF_WORKER * workers)))
     shares = [pieces[first : first + size] for first in range(0, len(pieces), size)]
-    with ThreadPoolExecutor(max_workers=workers) as pool:
+    with ThreadPoolExecutor(max_workers=workers, initializer=follow) as pool:
         found = pool.map(lambda share: [function(data, names, *one) for one in share], shares)
         return [answer for share in found for answer in share]
 

@@ -79,7 +79,7 @@ def report(
     """
     from weir._errors import UsageError
     from weir.analysis.exclusion import exclusion_of
-    from weir.analysis.memory import keep_one_heap
+    from weir.analysis.memory import keep_one_heap, spill_arrays
     from weir.report import build
     from weir.report.files.compute import SORT_KEYS
     from weir.report.frame.kind import Options
@@ -108,6 +108,7 @@ def report(
     rules = named_rules(phases) if phases is not None else ()
     options = Options(wanted, by, top, round(threshold_ms * 1e6), file, screen_width())
     keep_one_heap()
+    spill_arrays()
     with reader_of(dask) as reader:
         made = build(run, step=step, rank=rank, all=everything, phase_rules=rules, reader=reader,
                      exclusion=exclusion_of(exclude, include))

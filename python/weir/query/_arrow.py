@@ -4,6 +4,7 @@ of the documented columns."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -63,6 +64,39 @@ def arrow_schema(table: TableSchema) -> pa.Schema:
             for column in table.columns
         ]
     )
+
+
+def chosen_schema(schema: pa.Schema, wanted: Sequence[str] | None) -> pa.Schema:
+    """Its fields of these names; None: all."""
+    return schema if wanted is None else pyarrow().schema([schema.field(one) for one in wanted])
+
+
+def dataset_of(
+    schema: pa.Schema, batches: Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
+) -> object:
+    """A table for DuckDB, which asks a data set of Arrow for the columns that a query needs.
+    batches: the rows, with some of the columns."""
+    from pyarrow import dataset
+
+    class Asked(dataset.Dataset):
+        def __init__(self) -> None:
+            """That of the class refuses."""
+
+        @property
+        def schema(self) -> pa.Schema:
+            return schema
+
+        def scanner(
+            self, columns: Sequence[str] | None = None, filter: object = None, **options: object
+        ) -> object:
+            text = "" if filter is None else str(filter)
+            wanted = schema.names if columns is None else [name for name in schema.names
+                if name in columns or name in text]  # fmt: skip
+            wanted = wanted or [next(one.name for one in schema if one.type == pyarrow().int32())]
+            return dataset.Scanner.from_batches(batches(wanted), columns=columns, filter=filter,
+                schema=chosen_schema(schema, wanted), **options)
+
+    return Asked()
 
 
 def encoded(values: list[str | None]) -> pa.Array:

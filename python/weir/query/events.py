@@ -4,7 +4,8 @@ columns a batch at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from weir.analysis.columns import class_codes
 from weir.analysis.names import NameTable
 from weir.analysis.step import StepData, name_numbers
-from weir.query._arrow import arrow_schema, pyarrow
+from weir.query._arrow import arrow_schema, chosen_schema, pyarrow
 from weir.query.schema import CLASSES, EVENTS
 from weir.report.frame.build import Report
 from weir.trace.events import Events, read_events
@@ -26,6 +27,7 @@ from weir.trace.ops import EVENTS as EVENT_LAYERS
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_Makers = dict[str, "Callable[[], pa.Array]"]  # by column: who makes it
 _CLASS_NAMES = list(CLASSES.values())
 _UNKNOWN = -1  # offset, unit
 
@@ -108,10 +110,12 @@ class _MpiFields:
         self.bytes = events["bytes"] & 0xFFFFFFFF
 
 
-def event_batches(report: Report) -> Iterator[pa.RecordBatch]:
-    """All records of all steps. cost: one pass; memory: a batch."""
+def event_batches(
+    report: Report, wanted: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """All records of all steps; wanted: some of their columns. cost: one pass; memory: a batch."""
     for source in event_sources(report):
-        yield from source.batches()
+        yield from source.batches(wanted)
 
 
 def event_sources(report: Report) -> Iterator[EventSource]:
@@ -138,11 +142,11 @@ class EventSource:
         numbers, self.lost = data.name_numbers[index], self._lost_names(names,
             data.name_numbers[index], data.sums.has_lost_names)
         known = np.unique(np.r_[numbers, np.fromiter(self.lost.values(), np.int32, len(self.lost))])
-        # text -> index in the dictionary
-        self.place = np.searchsorted(known, numbers).astype(np.int32)
+        # text -> index in the dictionary; here and below the last is for no name
+        self.place = np.r_[np.searchsorted(known, numbers), 0].astype(np.int32)
         self.lost = {key: int(np.searchsorted(known, number)) for key, number in self.lost.items()}
-        self.text_is_excluded = np.isin(numbers, data.excluded)
-        is_counted = self.file.array("texts")["is_file"] != 0
+        self.text_is_excluded = np.r_[np.isin(numbers, data.excluded), False]
+        is_counted = np.r_[self.file.array("texts")["is_file"] != 0, True]
         self.text_is_file = is_counted | self.text_is_excluded
         self.names = pa.array([names[number] for number in known.tolist()], pa.string())
         self.constants = {name: pa.array([text], pa.string())
@@ -172,72 +176,109 @@ class EventSource:
         rank = name.title if name.is_rank else "no rank"
         return f"{self.step}: {rank}, {member.process.program or 'unknown'} on {self.node}"
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        schema = arrow_schema(EVENTS)
+    def batches(self, wanted: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The records; wanted: some of the columns."""
+        schema = chosen_schema(arrow_schema(EVENTS), wanted)
         for events in read_events(self.file, self.line.native()):
-            columns = self._columns(events)
+            columns = self._columns(events, schema.names)
             yield pyarrow().record_batch([columns[name] for name in schema.names], schema)
 
-    def _columns(self, events: Events) -> dict[str, pa.Array]:
-        pa = pyarrow()
-        count, process, flags = len(events["op"]), events["process"], events["flags"]
-        is_failed, is_fortran = (flags & ERROR) != 0, events["layer"] == FORTRAN
-        is_unknown, mpi = events["offset"] == _UNKNOWN, _MpiFields(events)
-        is_open = is_mpi_open(events["op"])
-        moves_none = is_failed | ~sizes_hold("data")[events["op"]]
-        zeros = np.zeros(count, np.int32)
+    def _columns(self, events: Events, wanted: Iterable[str]) -> dict[str, pa.Array]:
+        """Those columns that are wanted: each costs as much as reading the records."""
+        wanted, made = set(wanted), {}
+        for make in (self._plain, self._of_process, self._of_flags, self._of_size, self._of_offset):
+            made |= {name: column() for name, column in make(events).items() if name in wanted}
+        return made | self._file_columns(events, wanted)
 
-        def coded(name: str, indices: np.ndarray, mask: np.ndarray | None = None) -> pa.Array:
-            return pa.DictionaryArray.from_arrays(pa.array(indices, mask=mask),
-                self.dictionaries[name])
+    def _coded(self, name: str, indices: np.ndarray, mask: np.ndarray | None = None) -> pa.Array:
+        return pyarrow().DictionaryArray.from_arrays(pyarrow().array(indices, mask=mask),
+            self.dictionaries[name])
 
-        columns = {name: pa.DictionaryArray.from_arrays(pa.array(zeros), one)
-            for name, one in self.constants.items()}
-        columns |= {
-            "pid": pa.array(self.pid[process]),
-            "rank": pa.array(self.rank[process]),
-            "rank_label": coded("rank_label", self.label[process]),
-            "thread": pa.array(events["thread"].view(np.int32)),
-            "start_ns": pa.array(events["start_ns"]),
-            "duration_ns": pa.array(events["duration_ns"]),
-            "op": coded("op", events["op"].astype(np.int32)),
-            "layer": coded("layer", events["layer"].astype(np.int32)),
-            "class": coded("class", self.class_of[events["op"]]),
-            "offset_bytes": pa.array(events["offset"],
-                mask=is_unknown | is_fortran | mpi.is_any | is_open | names_function(events)),
-            "bytes": pa.array(
-                np.where(moves_none, 0, np.where(mpi.is_any, mpi.bytes, events["bytes"]))
-            ),
-            **size_columns(events["op"], events["bytes"], is_failed),
-            "unit": pa.array(events["offset"], mask=is_unknown | ~is_fortran),
-            "error": pa.array(events["error"].astype(np.int32), mask=~is_failed),
-            "routine": coded("routine", mpi.routine, mpi.routine == 0),
-            "sequence": pa.array(events["offset"], mask=~mpi.has_sequence | is_unknown),
-            "peer": pa.array(events["offset"].astype(np.int32), mask=~mpi.has_peer | is_unknown),
-            "launcher": pa.array(self.launcher[process]),
+    def _plain(self, events: Events) -> _Makers:
+        pa, zeros = pyarrow(), np.zeros(len(events["op"]), np.int32)
+        return {
+            **{name: partial(pa.DictionaryArray.from_arrays, zeros, one)
+                for name, one in self.constants.items()},
+            "thread": lambda: pa.array(events["thread"].view(np.int32)),
+            "start_ns": lambda: pa.array(events["start_ns"]),
+            "duration_ns": lambda: pa.array(events["duration_ns"]),
+            "op": lambda: self._coded("op", events["op"].astype(np.int32)),
+            "layer": lambda: self._coded("layer", events["layer"].astype(np.int32)),
+            "class": lambda: self._coded("class", self.class_of[events["op"]]),
         }
-        for name, flag in (("short", SHORT), ("below", BELOW), ("nested", NESTED),
-                ("of_output", OF_OUTPUT)):
-            columns[name] = pa.array((flags & flag) != 0)
-        columns |= self._file_columns(events)
-        return columns
 
-    def _file_columns(self, events: Events) -> dict[str, pa.Array]:
+    def _of_process(self, events: Events) -> _Makers:
+        pa, process = pyarrow(), events["process"]
+        return {
+            "pid": lambda: pa.array(self.pid[process]),
+            "rank": lambda: pa.array(self.rank[process]),
+            "rank_label": lambda: self._coded("rank_label", self.label[process]),
+            "launcher": lambda: pa.array(self.launcher[process]),
+        }
+
+    def _of_flags(self, events: Events) -> _Makers:
+        pa, flags = pyarrow(), events["flags"]
+        made: _Makers = {
+            name: lambda flag=flag: pa.array((flags & flag) != 0)
+            for name, flag in (("short", SHORT), ("below", BELOW), ("nested", NESTED),
+                ("of_output", OF_OUTPUT))
+        }
+        made["error"] = lambda: pa.array(events["error"].astype(np.int32),
+            mask=(flags & ERROR) == 0)
+        return made
+
+    def _of_size(self, events: Events) -> _Makers:
+        op, size = events["op"], events["bytes"]
+
+        def is_failed() -> np.ndarray:
+            return (events["flags"] & ERROR) != 0
+
+        def moved() -> np.ndarray:
+            moves_none, mpi = is_failed() | ~sizes_hold("data")[op], _MpiFields(events)
+            return np.where(moves_none, 0, np.where(mpi.is_any, mpi.bytes, size))
+
+        return {"bytes": lambda: pyarrow().array(moved())} | {
+            name: lambda name=name: size_columns(op, size, is_failed())[name]
+            for name in SIZE_COLUMNS
+        }
+
+    def _of_offset(self, events: Events) -> _Makers:
+        pa, offset = pyarrow(), events["offset"]
+        is_fortran, is_unknown = events["layer"] == FORTRAN, offset == _UNKNOWN
+
+        def no_offset() -> np.ndarray:
+            is_other = _MpiFields(events).is_any | is_mpi_open(events["op"])
+            return is_unknown | is_fortran | is_other | names_function(events)
+
+        def mpi(make: Callable[[_MpiFields], pa.Array]) -> Callable[[], pa.Array]:
+            return lambda: make(_MpiFields(events))
+
+        return {
+            "offset_bytes": lambda: pa.array(offset, mask=no_offset()),
+            "unit": lambda: pa.array(offset, mask=is_unknown | ~is_fortran),
+            "routine": mpi(lambda of: self._coded("routine", of.routine, of.routine == 0)),
+            "sequence": mpi(lambda of: pa.array(offset, mask=~of.has_sequence | is_unknown)),
+            "peer": mpi(lambda of: pa.array(offset.astype(np.int32),
+                mask=~of.has_peer | is_unknown)),
+        }
+
+    def _file_columns(self, events: Events, wanted: set[str]) -> dict[str, pa.Array]:
+        if not wanted & {"file", "is_file", "excluded"}:
+            return {}
         pa = pyarrow()
         text, is_nothing = events["text"], events["text"] == LOST
-        if len(self.place):
-            at = np.where(is_nothing, np.uint32(0), text)
-            index, is_file = self.place[at], self.text_is_file[at] | is_nothing
-            excluded = self.text_is_excluded[at] & ~is_nothing
-        else:
-            index, is_file = np.zeros(len(text), np.int32), is_nothing
-            excluded = np.zeros(len(text), bool)
-        for row in np.flatnonzero(is_nothing & (events["file"] != 0)).tolist():
-            number = self.lost.get((int(events["process"][row]), int(events["file"][row])))
-            if number is not None:  # None: written after the file was scanned
-                index[row], is_nothing[row] = number, False
-        return {
-            "file": pa.DictionaryArray.from_arrays(pa.array(index, mask=is_nothing), self.names),
-            "is_file": pa.array(is_file),
-            "excluded": pa.array(excluded),
-        }
+        at = np.where(is_nothing, np.uint32(len(self.place) - 1), text)  # the last is for nothing
+        made = {}
+        if "is_file" in wanted:
+            made["is_file"] = pa.array(self.text_is_file[at])
+        if "excluded" in wanted:
+            made["excluded"] = pa.array(self.text_is_excluded[at])
+        if "file" in wanted:
+            index = self.place[at]
+            for row in np.flatnonzero(is_nothing & (events["file"] != 0)).tolist():
+                number = self.lost.get((int(events["process"][row]), int(events["file"][row])))
+                if number is not None:  # None: written after the file was scanned
+                    index[row], is_nothing[row] = number, False
+            made["file"] = pa.DictionaryArray.from_arrays(pa.array(index, mask=is_nothing),
+                self.names)
+        return made

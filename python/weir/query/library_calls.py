@@ -4,14 +4,14 @@ records of these libraries, with the function that the program called."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weir.query._arrow import arrow_schema, pyarrow
+from weir.query._arrow import arrow_schema, chosen_schema, pyarrow
 from weir.query.events import EventSource, names_function
-from weir.query.schema import LIBRARY_CALLS
+from weir.query.schema import EVENTS, LIBRARY_CALLS
 from weir.report.frame.build import Report
 from weir.report.mpi_io.variables import path_and_variable
 from weir.trace.events import Events, read_events
@@ -55,8 +55,8 @@ class _Functions:
 class LibraryCalls(EventSource):
     """The calls in one trace file."""
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        schema, functions = arrow_schema(LIBRARY_CALLS), _Functions()
+    def batches(self, wanted: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        schema, functions = chosen_schema(arrow_schema(LIBRARY_CALLS), wanted), _Functions()
         texts = self.names.to_pylist()
         paths = {text for text in texts if text.startswith("/")}
         # A data set's name, LIBRARY:PATH:VARIABLE, is no path.
@@ -73,7 +73,7 @@ class LibraryCalls(EventSource):
     def _calls(self, events: Events, functions: _Functions,
             parts: list[tuple[str, str | None]]) -> dict[str, pa.Array]:
         pa = pyarrow()
-        columns = self._columns(events)
+        columns = self._columns(events, arrow_schema(EVENTS).names)
         index, name = functions.index(events), columns["file"].indices
         at = name.fill_null(0).to_numpy()
         is_set = np.array([variable is not None for _, variable in parts] or [False])
@@ -95,8 +95,10 @@ class LibraryCalls(EventSource):
         }
 
 
-def library_call_batches(report: Report) -> Iterator[pa.RecordBatch]:
-    """The calls of all steps. cost: one pass; memory: a batch."""
+def library_call_batches(
+    report: Report, wanted: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The calls of all steps; wanted: some of their columns. cost: one pass; memory: a batch."""
     for step in report.steps:
         for index in range(len(step.data.files)):
-            yield from LibraryCalls(step.data, index, report.names).batches()
+            yield from LibraryCalls(step.data, index, report.names).batches(wanted)

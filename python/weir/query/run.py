@@ -7,14 +7,14 @@ from __future__ import annotations
 import os
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from weir._errors import UsageError
 from weir.analysis.names import is_utf8
-from weir.query._arrow import arrow_schema, distinct, duckdb, pyarrow
+from weir.query._arrow import arrow_schema, dataset_of, distinct, duckdb, pyarrow
 from weir.query.events import event_batches
 from weir.query.library_calls import library_call_batches
 from weir.query.schema import TABLES, TableSchema, table_named
@@ -130,13 +130,16 @@ class Run:
                 f"no table {name!r}; there are {', '.join(one.name for one in TABLES)}") from None
         return Table(arrow_schema(schema), lambda: self._rows(schema))
 
-    def _rows(self, schema: TableSchema) -> Iterator[pa.RecordBatch]:
+    def _rows(
+        self, schema: TableSchema, wanted: Sequence[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """wanted: some of the columns, of a table that is a stream."""
         if schema.sql:
             return iter(self.sql(f"SELECT * FROM {schema.name}").cast(arrow_schema(schema))
                 .to_batches(RESULT_ROWS))
         self._asked.add(schema.name)
         if schema.name in _STREAMS:
-            return _STREAMS[schema.name](self.report)
+            return _STREAMS[schema.name](self.report, wanted)
         if schema.name not in self._kept:
             self._kept[schema.name] = MADE[schema.name](self.report)
         return iter(self._kept[schema.name].to_batches(RESULT_ROWS))
@@ -165,9 +168,11 @@ class Run:
         # see it there.
         itself = weakref.ref(self)
         for schema in TABLES:
-            if not schema.sql:
-                connection.register(schema.name,
-                    Table(arrow_schema(schema), partial(_rows_of, itself, schema)))
+            if schema.sql:
+                continue
+            fields, rows = arrow_schema(schema), partial(_rows_of, itself, schema)
+            connection.register(schema.name,
+                dataset_of(fields, rows) if schema.name in _STREAMS else Table(fields, rows))
         for schema in TABLES:
             if schema.sql:
                 connection.execute(f"CREATE VIEW {schema.name} AS {schema.sql}")
@@ -215,11 +220,13 @@ class Run:
         return self.sql_reader(query).read_all()
 
 
-def _rows_of(run: weakref.ref[Run], schema: TableSchema) -> Iterator[pa.RecordBatch]:
+def _rows_of(
+    run: weakref.ref[Run], schema: TableSchema, wanted: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
     found = run()
     if found is None:
         raise UsageError(f"{schema.name}: the run was closed")
-    return found._rows(schema)
+    return found._rows(schema, wanted)
 
 
 class Results:

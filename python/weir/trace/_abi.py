@@ -171,6 +171,20 @@ class LineCalls(c.Structure):
     ]  # fmt: skip
 
 
+class Side(c.Structure):
+    """Timestamps of lines (native/reader/weir_lines.h)."""
+
+    _fields_ = [("at_ns", c.c_void_p), ("first", c.c_void_p), ("lengths", c.c_void_p * LINE_FIGURES)]
+
+
+class Lines(c.Structure):
+    _fields_ = [
+        ("count", c.c_uint64), ("members", c.c_void_p), ("first_member", c.c_void_p),
+        ("callers", c.c_void_p), ("first_caller", c.c_void_p), ("sides", c.POINTER(Side)),
+        ("sides_count", c.c_uint64), ("room", c.c_uint64),
+    ]  # fmt: skip
+
+
 class Edges(c.Structure):
     _fields_ = [
         ("members", c.c_void_p), ("members_count", c.c_uint64),
@@ -346,6 +360,14 @@ def line_functions() -> tuple[object, object, object]:
 
 
 @functools.cache
+def lines_function() -> object:
+    """weir_reader_lines_lengths with its signature set."""
+    function = library().weir_reader_lines_lengths
+    function.argtypes, function.restype = [c.POINTER(Lines)], c.c_int
+    return function
+
+
+@functools.cache
 def causes_functions() -> tuple[object, object, object, object]:
     """weir_reader_causes_create, _points, _run and _destroy with their signatures set."""
     create, points, run, destroy = (
@@ -358,6 +380,19 @@ def causes_functions() -> tuple[object, object, object, object]:
     run.argtypes, run.restype = [c.c_void_p, c.c_void_p, c.c_void_p], c.c_int
     destroy.argtypes, destroy.restype = [c.POINTER(c.c_void_p)], None
     return create, points, run, destroy
+
+
+@functools.cache
+def spill_functions() -> tuple[object, object, object]:
+    """weir_spill_begin, _get_handler and _bytes (native/reader/weir_spill.h) with their signatures
+    set."""
+    begin, handler, sizes = (
+        getattr(library(), f"weir_spill_{name}") for name in ("begin", "get_handler", "bytes")
+    )
+    begin.argtypes, begin.restype = [c.c_int, c.c_uint64], c.c_int
+    handler.argtypes, handler.restype = [c.POINTER(c.c_void_p)], c.c_void_p
+    sizes.argtypes, sizes.restype = [c.POINTER(c.c_uint64)] * 2, None
+    return begin, handler, sizes
 
 
 class Growing(c.Structure):

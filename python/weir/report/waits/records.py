@@ -173,12 +173,6 @@ def calls_of(data: StepData, members: Iterable[int], names: NameTable) -> Iterat
         yield from _calls(data, member, names, kept, _chunks_of(data, member))
 
 
-def threads_of(data: StepData, member: int) -> np.ndarray:
-    """Threads of a member that made records."""
-    chunks = data.files[data.members[member].file].array("chunks")
-    return np.unique(chunks["thread"][_chunks_of(data, member)])
-
-
 def _io_on_files(data: StepData, member: int) -> Callable[[Events], np.ndarray]:
     is_file = np.r_[data.files[data.members[member].file].array("texts")["is_file"] != 0, True]
 
