@@ -23,6 +23,7 @@ class Lines {
       measure(line);
       for (const weir_reader_side& side : sides_) scatter(side, line);
     }
+    leave();
   }
 
  private:
@@ -67,6 +68,16 @@ class Lines {
         if (side.lengths[figure] != nullptr)
           side.lengths[figure][i] = lengths_[figure * at_.size() + place];
       }
+    }
+  }
+
+  // What the kernel has mapped around the chunks of these lines: of many files it adds up.
+  void leave() const {
+    const weir_reader* last = nullptr;
+    for (uint64_t i = 0; i < lines_.first_member[lines_.count]; ++i) {
+      const weir_reader* const reader = lines_.members[i].reader;
+      if (reader != last) reader->file.leave(0, reader->file.size());
+      last = reader;
     }
   }
 

@@ -48,6 +48,8 @@ std::string load(weir_reader& reader, const char* path, uint64_t& place) {
   walk_chunks(reader.file, reader.index, reader.problems);
   reader.file.close_descriptor();
   reader.names = read_names(reader.file, reader.index, reader.problems);
+  reader.index.chunks.shrink_to_fit();
+  reader.names.ids.shrink_to_fit();
   return "";
 }
 

@@ -16,53 +16,62 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <set>
+#include <utility>
 
 #define WEIR_API extern "C" __attribute__((visibility("default")))
 
 namespace {
 
-constexpr size_t kLarge = 1 << 20;                 // bytes of an array that counts
-constexpr size_t kUnit = 1 << 16;                  // of places in the file
-constexpr size_t kHuge = 4 << 20;                  // of an array that gets huge pages, as NumPy does
-constexpr uint64_t kRange = uint64_t{1} << 40;     // of addresses, and of the file
-constexpr uint64_t kSpareBytes = uint64_t{128} << 20;   // that are kept for the next arrays
-constexpr uint64_t kMappedBytes = uint64_t{128} << 20;  // that are handed out between two unmappings
+constexpr size_t kLarge = 128 << 10;  // bytes of an array that counts
+constexpr size_t kUnit = 32 << 10;    // of places in the file
+constexpr size_t kHuge = 4 << 20;     // of an array that gets huge pages, as NumPy does
+constexpr uint64_t kRange = uint64_t{1} << 40;  // of addresses, and of the file
+constexpr uint64_t kSpareBytes = uint64_t{128} << 20;  // kept for the next arrays
+constexpr uint64_t kMappedBytes = uint64_t{128} << 20;  // handed out between two unmappings
 
-// Places in the file that nobody has: size by place, those side by side as one.
+// Places in the file that nobody has; those side by side are one.
 class Places {
  public:
   void give(uint64_t place, uint64_t size) {
     auto next = sizes_.lower_bound(place);
     if (next != sizes_.end() && next->first == place + size) {
       size += next->second;
-      next = sizes_.erase(next);
+      next = erase(next);
     }
     if (next != sizes_.begin()) {
       const auto before = std::prev(next);
       if (before->first + before->second == place) {
-        before->second += size;
-        return;
+        place = before->first;
+        size += before->second;
+        erase(before);
       }
     }
-    sizes_.emplace_hint(next, place, size);
+    sizes_.emplace(place, size);
+    by_size_.emplace(size, place);
   }
 
   // The smallest one that fits; what is left of it stays.
   bool take(uint64_t size, uint64_t& place) {
-    auto best = sizes_.end();
-    for (auto one = sizes_.begin(); one != sizes_.end(); ++one) {
-      if (one->second >= size && (best == sizes_.end() || one->second < best->second)) best = one;
-    }
-    if (best == sizes_.end()) return false;
-    place = best->first;
-    const uint64_t left = best->second - size;
-    sizes_.erase(best);
-    if (left != 0) sizes_.emplace(place + size, left);
+    const auto best = by_size_.lower_bound({size, 0});
+    if (best == by_size_.end()) return false;
+    const uint64_t found = best->first;
+    place = best->second;
+    erase(sizes_.find(place));
+    if (found != size) give(place + size, found - size);
     return true;
   }
 
  private:
-  std::map<uint64_t, uint64_t> sizes_;
+  using Sizes = std::map<uint64_t, uint64_t>;  // by place
+
+  Sizes::iterator erase(Sizes::iterator one) {
+    by_size_.erase({one->second, one->first});
+    return sizes_.erase(one);
+  }
+
+  Sizes sizes_;
+  std::set<std::pair<uint64_t, uint64_t>> by_size_;
 };
 
 // The file: each place lies at the same distance from its beginning and from that of a range of

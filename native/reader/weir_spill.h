@@ -13,8 +13,9 @@ extern "C" {
 #endif
 
 /* Begin: arrays that would take large private ones above kept_bytes go to the file of the
- * descriptor, which is copied. Again: only the limit changes. Call it before other threads allocate.
- * fails: -1 with errno, and all arrays stay private: EOPNOTSUPP: the file lies in memory. */
+ * descriptor, which is copied. Again: only the limit changes. Call it before other threads
+ * allocate. fails: -1 with errno, and all arrays stay private: EOPNOTSUPP: the file lies in memory.
+ */
 int weir_spill_begin(int descriptor, uint64_t kept_bytes);
 
 /* As PyDataMem_Handler of numpy/ndarraytypes.h. Functions: any thread; a full disk, or no address

@@ -55,6 +55,8 @@ class Causes:
         strands, strand by strand. Returns a table (_abi.CAUSED) of what is asked."""
         kept = [np.ascontiguousarray(row, np.int64) for row in lengths]
         counts = [self._count(strand) for strand in range(self.strands)]
+        if [*map(len, kept)] != [sum(counts)] * 4:
+            raise ValueError("lengths of lines are not those at the points of all strands")
         first = np.cumsum([0, *counts], dtype=np.uint64)[:-1, None]
         pointers = np.array([*map(pointer_to, kept)], np.uint64) + first * np.uint64(8)
         asked = np.zeros(self.asked, CAUSED)

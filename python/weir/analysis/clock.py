@@ -25,6 +25,7 @@ _SLOPES = (Fraction(1, 64), Fraction(16))
 
 
 MOST_NS = 2**62
+_FAR = 2**56  # ticks whose timestamps are far below it
 
 
 def _bounded(ns: int) -> int:
@@ -49,6 +50,13 @@ class Line:
     def timestamps(self, ticks: np.ndarray) -> np.ndarray:
         """ns since 1970 of an array of ticks, int64."""
         return self._convert("weir_reader_timestamps", ticks, np.int64)
+
+    def bounded(self, ticks: np.ndarray) -> np.ndarray:
+        """timestamp() of each, int64: of ticks that no run can have, too."""
+        is_usual = self.origin_ticks < _FAR and abs(self.base_ns) < MOST_NS // 2
+        if is_usual and (ticks < _FAR).all():
+            return self.timestamps(ticks)
+        return np.array([self.timestamp(one) for one in ticks.tolist()], np.int64)
 
     def lengths(self, ticks: np.ndarray) -> np.ndarray:
         """ns of an array of lengths in ticks, int64; lengths that no run can have stop at 2^62."""

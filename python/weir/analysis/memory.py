@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import ctypes as c
 import functools
+import gc
 import tempfile
 from typing import Any
 
 from weir.trace._abi import spill_functions
 
-KEPT_BYTES = 128 << 20  # of large arrays that a command keeps in its private memory
+KEPT_BYTES = 64 << 20  # of large arrays that a command keeps in its private memory
 _ARENA_MAX = -8  # M_ARENA_MAX of malloc.h
 _SET_HANDLER = 304  # PyDataMem_SetHandler in numpy/__multiarray_api.h
 
@@ -21,6 +22,12 @@ def keep_one_heap() -> None:
     is freed in one serves no other."""
     if hasattr(libc := c.CDLL(None), "mallopt"):
         libc.mallopt(_ARENA_MAX, 1)
+
+
+def collect_seldom() -> None:
+    """Let Python look for cycles of objects that nobody uses a hundred times less often: a step of
+    many ranks has a million objects that stay, and each look goes through all of them."""
+    gc.set_threshold(100_000, 100, 100)
 
 
 def return_memory() -> None:

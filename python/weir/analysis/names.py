@@ -74,6 +74,14 @@ class NameTable:
         self.ranks = RankNames()
         self.names: list[str] = []
         self._at: dict[str, int] = {}
+        self._recorded: dict[str, int] = {}
+
+    def recorded(self, text: str) -> int:
+        """The number of a name as it was recorded."""
+        number = self._recorded.get(text)
+        if number is None:
+            number = self._recorded[text] = self.number(fold(text))
+        return number
 
     def number(self, name: str) -> int:
         at = self._at.setdefault(name, len(self.names))

@@ -19,7 +19,7 @@ from weir.analysis.clock import Line, node_line
 from weir.analysis.columns import Columns
 from weir.analysis.exclusion import Exclusion
 from weir.analysis.in_turn import in_turn
-from weir.analysis.names import NO_NAME, NameTable, fold
+from weir.analysis.names import NO_NAME, NameTable
 from weir.analysis.ranks import FIRST_NAMED, NO_RANK, RankNames
 from weir.analysis.sums import Summing, Sums, classes_of
 from weir.analysis.worlds import World, Worlds, program_of, worlds_of
@@ -217,7 +217,7 @@ def read_step(
     worlds = worlds_of(files)
     lines, alignments = align(tuple(files), tuple(line for line, _ in read), worlds)
     members = members_of(files, worlds, names.ranks)
-    numbers = tuple(np.array([names.number(fold(text)) for text in file.texts], np.int32)
+    numbers = tuple(np.array([names.recorded(text) for text in file.texts], np.int32)
         for file in files)
     sums = _sums(files, lines, members, names, numbers, rank)
     for file, (_, problem) in zip(files, read):

@@ -13,9 +13,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from weir.trace import Process, TraceFile
-from weir.trace.process import EXEC
+from weir.trace.process import EXEC, program_name
 
 FROM_MPI = 2  # rank_source of a process that called MPI_Init
 Place = tuple[int, int]  # trace file, process in it
@@ -24,7 +25,7 @@ SHELLS = ("sh", "bash", "dash", "ksh", "zsh", "csh", "tcsh")
 _INTERPRETERS = (*SHELLS, "python", "perl", "ruby", "Rscript", "julia", "awk", "gawk", "mawk")
 
 
-@dataclass
+@dataclass(slots=True)
 class _Rank:
     """One rank of one world: the processes that are it, and what they started."""
 
@@ -79,12 +80,18 @@ def worlds_of(files: Sequence[TraceFile]) -> Worlds:
 
 def program_of(process: Process) -> str:
     """What a user calls the program: the script, where an interpreter runs one."""
-    if process.program.rstrip("0123456789.") in _INTERPRETERS and process.command:
-        called, *words = process.command
+    return _called(process.exe, process.command)
+
+
+@lru_cache(maxsize=256)  # thousands of ranks are one program
+def _called(exe: str, command: tuple[str, ...]) -> str:
+    program = program_name(exe, command)
+    if program.rstrip("0123456789.") in _INTERPRETERS and command:
+        called, *words = command
         if words and not words[0].startswith("-"):
             called = words[0]
-        return os.path.basename(called.lstrip("-").rstrip("/")) or process.program
-    return process.program or "(unknown)"
+        return os.path.basename(called.lstrip("-").rstrip("/")) or program
+    return program or "(unknown)"
 
 
 def _ranks_of(files: Sequence[TraceFile]) -> list[_Rank]:

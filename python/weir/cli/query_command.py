@@ -52,6 +52,7 @@ def query(
 
     from weir._errors import UsageError
     from weir.analysis.exclusion import exclusion_of
+    from weir.analysis.memory import collect_seldom, keep_one_heap, spill_arrays
     from weir.query import open_run
     from weir.query.output import FORMATS, open_output, print_schema, waiting, write_result
     from weir.report.processes.compute import is_complete
@@ -63,6 +64,9 @@ def query(
     if format == "parquet" and output is None and sys.stdout.isatty():
         raise UsageError("--format parquet writes bytes, not text: add -o FILE")
     left_out = exclusion_of(exclude, include)
+    collect_seldom()
+    keep_one_heap()
+    spill_arrays()
     with (
         reader_of(dask) as reader,
         open_run(run, step=step, memory=memory, reader=reader, exclusion=left_out) as opened,

@@ -79,7 +79,7 @@ def report(
     """
     from weir._errors import UsageError
     from weir.analysis.exclusion import exclusion_of
-    from weir.analysis.memory import keep_one_heap, spill_arrays
+    from weir.analysis.memory import collect_seldom, keep_one_heap, spill_arrays
     from weir.report import build
     from weir.report.files.compute import SORT_KEYS
     from weir.report.frame.kind import Options
@@ -107,6 +107,7 @@ def report(
         _check_op(op)
     rules = named_rules(phases) if phases is not None else ()
     options = Options(wanted, by, top, round(threshold_ms * 1e6), file, screen_width())
+    collect_seldom()
     keep_one_heap()
     spill_arrays()
     with reader_of(dask) as reader:

@@ -174,7 +174,9 @@ class LineCalls(c.Structure):
 class Side(c.Structure):
     """Timestamps of lines (native/reader/weir_lines.h)."""
 
-    _fields_ = [("at_ns", c.c_void_p), ("first", c.c_void_p), ("lengths", c.c_void_p * LINE_FIGURES)]
+    _fields_ = [
+        ("at_ns", c.c_void_p), ("first", c.c_void_p), ("lengths", c.c_void_p * LINE_FIGURES)
+    ]  # fmt: skip
 
 
 class Lines(c.Structure):

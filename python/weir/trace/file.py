@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes as c
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -255,12 +256,11 @@ class TraceFile:
     @cached_property
     def texts(self) -> tuple[str, ...]:
         """The distinct file names, as they were recorded."""
-        raw = self.raw
-        return tuple(
-            text_of(raw[begin : begin + length].tobytes())
-            for begin, length in zip(*(self.array("texts")[key].tolist()
-                for key in ("offset", "length")))
-        )
+        raw, table = self.raw, self.array("texts")
+        places = (table["offset"] + np.uint64(raw.ctypes.data)).tolist()
+        # many nodes have the same names, which are in memory once
+        return tuple(sys.intern(text_of(c.string_at(*one)))
+            for one in zip(places, table["length"].tolist()))
 
     def texts_of(self, processes: np.ndarray, ids: np.ndarray) -> np.ndarray:
         """Index in `texts` of the name of each (process, id), or LOST. A forked child's ids may be

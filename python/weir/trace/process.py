@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -95,11 +96,17 @@ class Process:
     @property
     def program(self) -> str:
         """Base name of the executable."""
-        return os.path.basename(self.exe or (self.command[0] if self.command else ""))
+        return program_name(self.exe, self.command)
 
     @property
     def command_line(self) -> str:
         return " ".join(self.command) or self.exe or "(unknown)"
+
+
+@lru_cache(maxsize=256)  # thousands of ranks are one program
+def program_name(exe: str, command: tuple[str, ...]) -> str:
+    """The base name of the executable."""
+    return os.path.basename(exe or (command[0] if command else ""))
 
 
 def text_of(raw: bytes) -> str:
@@ -116,43 +123,40 @@ _PLAIN = (
     "pid ppid rank ranks rank_source mpi level_now end_kind start_ticks start_mono_ns start_realtime_ns "
     "last_ticks last_mono_ns end_ticks lost_events failures parent"
 ).split()
-_OF_KERNEL = "io_start io_last storage_start storage_last refusals".split()
-_OWN = "io_known own_read own_written passed_over world".split()
 
 
 def decode_processes(figures: Sequence[tuple[int, int, int, int]], raw: bytes) -> list[Process]:
     """The processes of some chunks of 4096 bytes, one after the other. figures: index, page, events
     and counted calls of each. Texts that several have in common are there once."""
-    table = np.frombuffer(raw, CHUNK)
-    columns = [table[name].tolist() for name in (*_PLAIN, *_OF_KERNEL, *_OWN)]
+    if not figures:
+        return []
+    table, count = np.frombuffer(raw, CHUNK), len(figures)
     texts: dict[bytes, str] = {}
     words: dict[bytes, tuple[str, ...]] = {}
 
-    def text(from_: int, size: int) -> str:
-        key = raw[from_ : from_ + size].split(b"\0", 1)[0]
+    def text(begin: int, size: int) -> str:
+        key = raw[begin : begin + size].split(b"\0", 1)[0]
         return texts.setdefault(key, text_of(key)) if key not in texts else texts[key]
 
-    def command(from_: int, size: int) -> tuple[str, ...]:
-        key = raw[from_ : from_ + size].split(b"\0\0", 1)[0].rstrip(b"\0")
+    def command(begin: int, size: int) -> tuple[str, ...]:
+        key = raw[begin : begin + size].split(b"\0\0", 1)[0].rstrip(b"\0")
         if key not in words:
             words[key] = tuple(map(text_of, key.split(b"\0"))) if key else ()
         return words[key]
 
-    made = []
-    for at, (about, row) in enumerate(zip(figures, zip(*columns))):
-        plain, rest = dict(zip(_PLAIN, row)), row[len(_PLAIN) :]
-        begin = at * CHUNK.itemsize
-        has_own = bool(rest[len(_OF_KERNEL)] & 2)
-        command_size = _size_of("command") if has_own else CHUNK.itemsize - _place_of("command")
-        made.append(
-            Process(
-                *about[:2], True, *about[2:], **plain, **_kernel_figures(has_own, *rest),
-                exe=text(begin + _place_of("exe"), _size_of("exe")),
-                cwd=text(begin + _place_of("cwd"), _size_of("cwd")),
-                command=command(begin + _place_of("command"), command_size),
-            )  # fmt: skip
-        )
-    return made
+    has_own = (table["io_known"] & 2) != 0
+    begins = range(0, count * CHUNK.itemsize, CHUNK.itemsize)
+    rest = CHUNK.itemsize - _place_of("command")
+    sizes = np.where(has_own, _size_of("command"), rest).tolist()
+    columns = {name: table[name].tolist() for name in _PLAIN} | _kernel_figures(table, has_own)
+    columns |= dict(zip(("index", "page", "events", "counted_calls"), zip(*figures)))
+    columns |= {
+        "whole": [True] * count, "signal": [0] * count,
+        "command": [command(at + _place_of("command"), size) for at, size in zip(begins, sizes)],
+        **{name: [text(at + _place_of(name), _size_of(name)) for at in begins]
+            for name in ("exe", "cwd")},
+    }  # fmt: skip
+    return list(map(Process, *(columns[field.name] for field in fields(Process))))
 
 
 def _place_of(field: str) -> int:
@@ -163,33 +167,32 @@ def _size_of(field: str) -> int:
     return CHUNK[field].itemsize
 
 
-def _kernel_figures(
-    has_own: bool, start: list[int], last: list[int], storage_start: list[int],
-    storage_last: list[int], refusals: list[int], io_known: int, own_read: int, own_written: int,
-    passed_over: int, world: int,
-) -> dict[str, Any]:  # fmt: skip
-    return dict(
-        # Figures at the end are those of the start until the process has asked once more, which by
-        # itself makes them larger: they stay those of the start where the kernel refused it
-        # (another user after setuid).
-        io_known=bool(io_known) and last != start,
-        io_began=bool(io_known),
-        changed_user=bool(io_known & 4),
-        kernel_read=max(0, last[0] - start[0]),
-        kernel_written=max(0, last[1] - start[1]),
-        kernel_read_ever=last[0],
-        kernel_written_ever=last[1],
-        kernel_read_before=start[0],
-        kernel_written_before=start[1],
-        has_own_figures=has_own,
-        world=world if has_own else 0,
-        refusals=tuple(filter(None, refusals)) if has_own else (),
-        kernel_storage_before=tuple(storage_start) if has_own else (0, 0),
-        kernel_storage_ever=tuple(storage_last) if has_own else (0, 0),
-        own_read=own_read if has_own else 0,
-        own_written=own_written if has_own else 0,
-        passed_over=passed_over if has_own else 0,
-    )
+def _kernel_figures(table: np.ndarray, has_own: np.ndarray) -> dict[str, Sequence[Any]]:
+    """By field of Process what the kernel counted. Figures at the end are those of the start until
+    the process has asked once more, which by itself makes them larger: they stay those of the start
+    where the kernel refused it (another user after setuid)."""
+    start, last, known = table["io_start"], table["io_last"], table["io_known"]
+    more = np.where(last > start, last - start, 0)
+    own = {name: np.where(has_own, table[name], 0).tolist()
+        for name in ("own_read", "own_written", "passed_over", "world")}
+    storage = {
+        f"kernel_storage_{when}": list(map(tuple, np.where(has_own[:, None],
+            table[f"storage_{which}"], 0).tolist()))
+        for when, which in (("before", "start"), ("ever", "last"))
+    }
+    refusals = np.where(has_own[:, None], table["refusals"], 0).tolist()
+    return own | storage | {
+        "io_known": ((known != 0) & (last != start).any(axis=1)).tolist(),
+        "io_began": (known != 0).tolist(),
+        "changed_user": ((known & 4) != 0).tolist(),
+        "has_own_figures": has_own.tolist(),
+        "refusals": [tuple(filter(None, one)) for one in refusals],
+        **{f"kernel_{name}": more[:, at].tolist() for at, name in enumerate(("read", "written"))},
+        **{f"kernel_{name}_ever": last[:, at].tolist()
+            for at, name in enumerate(("read", "written"))},
+        **{f"kernel_{name}_before": start[:, at].tolist()
+            for at, name in enumerate(("read", "written"))},
+    }  # fmt: skip
 
 
 def with_successors(processes: Iterable[Process]) -> tuple[Process, ...]:

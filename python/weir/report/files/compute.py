@@ -29,7 +29,7 @@ class FileOp(NamedTuple):
     below: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FileTotals:
     file: str
     calls: int

@@ -39,7 +39,7 @@ def is_unseen(unseen: int, counted: int) -> bool:
     return unseen > MOST_UNSEEN_BYTES and unseen > counted * MOST_UNSEEN_SHARE
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ProcessFigures:
     """Bytes of one process.
 
@@ -607,6 +607,7 @@ def is_complete(report: Report) -> bool:
     return all(map(is_step_complete, report.steps))
 
 
+@figure
 def is_step_complete(step: StepReport) -> bool:
     failed = any(member.process.failures for member in step.data.members)
     found = unseen_of(step)

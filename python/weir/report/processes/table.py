@@ -28,7 +28,7 @@ def _rows_of(steps: Sequence[StepReport], masks: Sequence[np.ndarray]) -> Made:
         step, index, one = found[at]
         data, member = step.data, step.data.members[index]
         process, line = member.process, data.lines[member.file]
-        return vars(one) | {
+        return {name: getattr(one, name) for name in one.__slots__} | {
             "rank": step.names.ranks[member.number],
             "ppid": process.ppid, "cwd": process.cwd,
             "started_ns": line.timestamp(process.start_ticks),

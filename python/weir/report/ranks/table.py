@@ -91,6 +91,6 @@ RANKS = TableKind(
     shows=_SHOWS,
     tables=_tables,
     json=lambda report, options: {"ranks": LISTING.first(ranks_of(report), options.json_limit)},
-    has_rows=lambda report: bool(ranks_of(report)),
+    has_rows=lambda report: any(step.ranks for step in report.steps),
     listings=(LISTING,),
 )

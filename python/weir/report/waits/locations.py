@@ -89,17 +89,26 @@ def locations_of(data: StepData, speakers: Iterable[int]) -> Locations:
 
 def lives_of(data: StepData, locations: Locations) -> np.ndarray:
     """Start and last sign of life of each rank's own process, ns; shape: (ranks, 2)."""
-    last = np.zeros(len(data.members), np.int64)
-    np.maximum.at(last, data.sums.by_member.member, data.sums.by_member.last_ns)
     lives = np.zeros((len(locations), 2), np.int64)
-    for location, member in enumerate(locations.speaker.tolist()):
-        one = data.members[member]
-        line, process = data.lines[one.file], one.process
-        starts = [data.members[other].process.start_ticks for other in locations.members[location]
-            if data.members[other].process.pid == process.pid]
-        begin = line.timestamp(min(starts))
-        ends = [line.timestamp(t) for t in (process.last_ticks, process.end_ticks) if t]
-        lives[location] = begin, max([begin, *ends, int(last[member])])
+    if not len(locations):
+        return lives
+    processes = [one.process for one in data.members]
+    pid, start, last_sign, end = (np.array([getattr(one, key) for one in processes], np.uint64)
+        for key in ("pid", "start_ticks", "last_ticks", "end_ticks"))
+    of = locations.of_member
+    is_own = (of >= 0) & (pid == pid[locations.speaker[of]])
+    first = np.full(len(locations), np.iinfo(np.uint64).max)
+    np.minimum.at(first, of[is_own], start[is_own])
+    seen = np.zeros(len(data.members), np.int64)
+    np.maximum.at(seen, data.sums.by_member.member, data.sums.by_member.last_ns)
+    for index, line in enumerate(data.lines):
+        its = np.flatnonzero(locations.node == index)
+        speaker = locations.speaker[its]
+        lives[its, 0] = lives[its, 1] = line.bounded(first[its])
+        for ticks in (last_sign[speaker], end[speaker]):
+            at = np.where(ticks != 0, line.bounded(ticks), lives[its, 0])
+            lives[its, 1] = np.maximum(lives[its, 1], at)
+        lives[its, 1] = np.maximum(lives[its, 1], seen[speaker])
     return lives
 
 

@@ -107,6 +107,7 @@ def _records_of_file(
                     batch["offset"].copy(), batch["bytes"].copy(),
                 )  # fmt: skip
             )
+    file.leave()
     found = _joined(parts)
     is_sorted = not (found.member[1:] < found.member[:-1]).any()
     return found if is_sorted else found.where(np.argsort(found.member, kind="stable"))

@@ -120,7 +120,8 @@ def _caused(
             np.r_[lives[:, 0], spans.begin_ns, lives[:, 1], spans.end_ns]))
         lines = [_main_line(data, locations, one) for one in every.tolist()]
     pieces = [(line, causes.points(strand)) for strand, line in enumerate(lines)]
-    return causes.run(for_each(_line_states, data, names, pieces))
+    states = for_each(_line_states, data, names, pieces)
+    return causes.run(np.concatenate([np.empty((4, 0), np.int64), *states], axis=1))
 
 
 def _main_line(data: StepData, locations: Locations, location: int) -> LineOf:
