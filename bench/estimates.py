@@ -7,7 +7,7 @@ tuned (`weir tune`), and expected and obtained seconds stand side by side.
         [--directory DIR] [--json FILE]
     python bench/estimates.py --page docs/validation/estimates.md FILE...
 
-A case is one line of CASES: how its input is made, and the command. It runs in a directory of its
+A case is one line of CASES (workloads) or OTHERS: how its input is made, and the command. It runs in a directory of its
 own on the test file system, and on DIR (a local disk) with --preset none. The page has all rows,
 good or bad; a row counts as within when the obtained I/O seconds, plain less tuned, lie in the
 expected range.
@@ -45,6 +45,18 @@ CASES: dict[str, tuple[int, str, str]] = {  # ranks, arguments that make the inp
     "4dvar": (4, "", "--scale 0.3 --compute 0.5"),
 }  # fmt: skip
 SCRIPTS = {"4dvar": "run"}  # workloads that a script runs, step after step
+OTHERS = {  # programs of others: what makes the input, the command
+    "tar": ("mkdir tree; for n in $(seq 60); do head -c 100000 /dev/urandom >tree/$n; done",
+        "tar cf all.tar tree"),
+    "gzip": ("head -c 12000000 /dev/urandom >big", "gzip -1 -k big"),
+    "dd": ("true", "dd if=/dev/zero of=out bs=4k count=3000 status=none"),
+    "split": ("seq 60000 >big", "split -l 200 -a 4 big part."),
+    "ncks": ("PYTHON -c \"import netCDF4 as n; d = n.Dataset('in.nc', "
+        "'w', format='NETCDF3_CLASSIC'); d.createDimension('t'); d.createDimension('x', 2000); "
+        "v = [d.createVariable(f'v{i}', 'f4', ('t', 'x')) for i in range(20)]; "
+        "[v[i].__setitem__(t, t + i) for t in range(20) for i in range(20)]; d.close()\"",
+        "ncks -O in.nc out.nc"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -90,7 +102,8 @@ def main() -> int:
     mpi = choose_mpi(None, ROOT / "build/native/workloads/overlap/{mpi}/weir-overlap")
     os.environ.update(mpi.environment)
     with ExitStack() as stack:
-        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=options.directory)))
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(
+            dir=options.directory))).resolve()
         place = scratch / "mount"
         place.mkdir()
         if options.preset != "none":
@@ -162,7 +175,7 @@ def _whole_line(one: Whole) -> str:
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default=",".join(CASES))
+    parser.add_argument("--only", default=",".join((*CASES, *OTHERS)))
     parser.add_argument("--preset", default="lustre", help="of the test file system; none: a disk")
     parser.add_argument("--runs", type=int, default=4)
     parser.add_argument("--allow", default="", help="stage,pack")
@@ -175,23 +188,32 @@ def parsed() -> argparse.Namespace:
 
 
 def tuned(name: str, mpi: Mpi, place: Path, scratch: Path, options: argparse.Namespace) -> Outcome:
-    ranks, setup, arguments = CASES[name]
     directory = place / name
     directory.mkdir()
+    out = scratch / f"out-{name}"
+    out.mkdir()
+    if name in OTHERS:
+        setup, line = OTHERS[name]
+        subprocess.run(["sh", "-c", setup.replace("PYTHON", sys.executable)], cwd=directory,
+            check=True)
+        return proved(name, out, directory, line.split(), options)
+    ranks, setup, arguments = CASES[name]
     program = ROOT / "build/native/workloads" / name / mpi.name / f"weir-{name}"
     if setup:
         subprocess.run(mpi.command(ranks, program, setup.split()), cwd=directory, check=True,
             stdout=subprocess.DEVNULL)
-    out = scratch / f"out-{name}"
-    out.mkdir()
-    allow = tuple(filter(None, options.allow.split(",")))
     command = mpi.command(ranks, program, arguments.split())
     if name in SCRIPTS:
         command = [str(ROOT / "workloads" / name / SCRIPTS[name]), "--work", ".", "--mpi", mpi.name,
             "--ranks", str(ranks), *arguments.split()]
-    return Tuning(out, directory, command,
-        Options(options.runs, 30, allow, large_rates()), lambda line: print(f"{name}: {line}",
-        file=sys.stderr)).run()
+    return proved(name, out, directory, command, options)
+
+
+def proved(name: str, out: Path, directory: Path, command: list[str],
+        options: argparse.Namespace) -> Outcome:
+    allow = tuple(filter(None, options.allow.split(",")))
+    return Tuning(out, directory, command, Options(options.runs, 30, allow, large_rates()),
+        lambda line: print(f"{name}: {line}", file=sys.stderr)).run()
 
 
 def rows_of(case: str, place: str, found: Outcome) -> list[Row]:

@@ -5,6 +5,7 @@ what it leaves behind."""
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,8 +56,9 @@ def test_figures_are_kept_for_the_mount(probe, testfs):
 def test_estimates_use_them(probe, weir, testfs, tmp_path, tmp_run):
     place = testfs("direct", data_us=200)
     place.control(bandwidth_mb=20)
-    weir("trace", "-o", tmp_run, "--", "dd", "if=/dev/zero", f"of={place.path}/x", "bs=8k",
-        "count=2000", "status=none").ok()
+    program = ("import os, sys\nf = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)\n"
+        "for _ in range(2000): os.write(f, bytes(8192))")
+    weir("trace", "-o", tmp_run, "--", sys.executable, "-c", program, place.path / "x").ok()
     cache = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
 
     def low() -> float:

@@ -32,8 +32,9 @@ def test_a_gain_is_sure_when_its_interval_leaves_zero_out():
 
 
 @pytest.mark.parametrize(("io_s", "requests", "pays"), [
-    (0.5, 100, True), (0.5, 300, True), (0.97, 50, True), (0.97, 100, False), (1.2, 50, False)])
-def test_time_decides_whether_a_rule_pays_then_counts(io_s, requests, pays):
+    (0.5, 100, True), (0.5, 300, True), (0.97, 50, True), (0.97, 100, False), (0.9, 100, False),
+    (1.2, 50, False)])
+def test_a_rule_pays_by_counts_that_take_no_longer_or_by_time(io_s, requests, pays):
     (gain,) = rule_gains([done(0, PLAIN, 10), done(1, TUNED, 9, io_s, requests)], ["r"])
     assert gain.pays == pays
 
@@ -95,11 +96,13 @@ def test_a_copy_is_whole_and_what_changes_in_it_is_an_output(tmp_path):
     (source / "in").write_bytes(b"input")
     os.symlink("in", source / "link")
     (source / "in").chmod(0o640)
+    os.utime(source / "empty", (1, 2))
     entries = workdir.listing(source)
     before = workdir.make(source, source / f"{workdir.NAME}-x", entries)
     work = source / f"{workdir.NAME}-x"
     assert (work / "empty").is_dir() and os.readlink(work / "link") == "in"
     assert (work / "in").stat().st_mode & 0o777 == 0o640
+    assert (work / "empty").stat().st_mtime == 2
     assert outputs_of(work, before) == {}
     (work / "in").write_bytes(b"other")
     assert set(outputs_of(work, before)) == {"in"}

@@ -20,7 +20,7 @@ from weir.advise.frame.facts import Facts
 from weir.advise.frame.finding import Advice
 from weir.advise.text import rule_lines
 from weir.tune import outputs, workdir
-from weir.tune.decide import PAYS, Gain, rule_gains, of_kind, wall_gain
+from weir.tune.decide import Gain, rule_gains, of_kind, wall_gain
 from weir.tune.runs import PLAIN, TUNED, Done, execute, facts_of, figures_of, relative
 from weir.tune.state import State, begin
 
@@ -183,8 +183,7 @@ class Tuning:
                 if not gain.pays:
                     self.state.dropped[gain.rule] = (
                         f"it does not pay: {gain.before_s:.3f} s and {gain.before_requests} "
-                        f"requests before, {gain.after_s:.3f} s and {gain.after_requests} with it "
-                        f"(from {PAYS.value:g} times the time on)")
+                        f"requests before, {gain.after_s:.3f} s and {gain.after_requests} with it")
         self.state.write(self.out)
 
     def _blame(self, one: outputs.Difference) -> None:

@@ -90,6 +90,9 @@ def make(source: Path, target: Path, entries: list[Entry],
             (target / os.path.relpath(above, source)).mkdir(exist_ok=True)
         for one in entries:
             _copy(source / one.path, target / one.path, one.path in linked)
+        for above, names, _ in os.walk(target, topdown=False):  # files in them change their times
+            shutil.copystat(source / os.path.relpath(above, target), above)
+        for one in entries:
             state = os.lstat(target / one.path)
             keys[one.path] = (state.st_size, state.st_mtime_ns, state.st_ino)
     except OSError as error:

@@ -8,7 +8,12 @@ from collections.abc import Iterator
 from weir.advise.frame.facts import Facts, File, Way
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.findings.interleaved_writes import GATHERED
-from weir.advise.findings.small_requests import SLOW, effective_calls, is_small
+from weir.advise.findings.small_requests import (
+    OF_AN_OPEN,
+    SLOW,
+    effective_calls,
+    is_small,
+)
 from weir.advise.frame.grouping import Group, groups
 from weir.advise.frame.saving import (
     MEMORY_BYTES_PER_S,
@@ -46,7 +51,8 @@ def part(facts: Facts, file: File, way: Way) -> tuple[File, Range]:
     copies = Range(way.bytes / MEMORY_BYTES_PER_S, way.bytes / SLOW_MEMORY_BYTES_PER_S)
     reads = saved(way.seconds, Range(once.low + copies.low,
         once.high * way.ranks * way.steps + copies.high))
-    return file, reads + _of_writes(facts, file)
+    opens = min(OF_AN_OPEN * file.of_class("O")[0] * call_s, reads.low)
+    return file, Range(reads.low - opens, reads.high) + _of_writes(facts, file)
 
 
 def _of_writes(facts: Facts, file: File) -> Range:

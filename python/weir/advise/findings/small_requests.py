@@ -15,6 +15,7 @@ from weir.report.frame.amounts import amount, number, seconds
 
 BLOCK = 1 << 20
 BUFFERS = 4
+_COPIES = ("dup", "dup2", "dup3")
 OF_AN_OPEN = 2  # requests of the layer's own: fstat, and close of a copy of the descriptor
 MANY = Limit("calls on files of one pattern", 500,
     "chosen: below it they have no I/O time that a layer could save")
@@ -61,8 +62,11 @@ def way_after(facts: Facts, file: File, name: str, way: Way, block: int = BLOCK)
 
 
 def _ways(file: File) -> list[tuple[str, Way]]:
-    """Directions that are to be cured here."""
-    found = []
+    """Directions that are to be cured here. A file with a second descriptor (of a shell that
+    redirects to it, of dd) the layer bypasses."""
+    found: list[tuple[str, Way]] = []
+    if file.of(_COPIES)[0]:
+        return found
     for name, way in (("read", file.read), ("write", file.write)):
         if not is_small(way) or is_interleaved(way) or file.in_order(way) < IN_ORDER.value:
             continue

@@ -4,6 +4,7 @@ cures it; and what has just less than its limits."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from weir.advise.advise import Report, advise
 from weir.advise.findings.registry import BY_NAME, FINDINGS
 from weir.advise.frame.facts import Facts
 from weir.advise.frame.finding import PARTS
+from weir.advise.frame.grouping import groups
 from weir.advise.frame.saving import SPREAD
 from weir.report import build
 
@@ -84,6 +86,26 @@ def test_small_requests_have_bufa_and_a_saving_near_their_time(advised):
 ])
 def test_requests_that_are_not_small_many_and_slow_are_left(advised, count, size, us):
     assert "small-requests" not in names(advised(stream(count, size, us)))
+
+
+def test_a_file_with_a_second_descriptor_has_no_rule(advised):
+    def program(trace: WaitTrace) -> None:
+        trace.io(0, US, "/scratch/an/out.0", "dup2", 0)
+        stream(2000, 8 * KIB, 300, ranks=1)(trace)
+
+    assert "small-requests" not in names(advised(program))
+
+
+def test_output_that_is_renamed_has_a_rule_for_the_name_that_is_opened(advised, tmp_path, weir):
+    """As ncks and rsync do, with the number of a process in it."""
+    program = ("import os; f = os.open('out.pid98765.tmp', os.O_WRONLY | os.O_CREAT)\n"
+        "for _ in range(3000): os.write(f, bytes(100))\nos.rename('out.pid98765.tmp', 'out')")
+    weir("trace", "-q", "-o", tmp_path / "r", "--", sys.executable, "-c", program,
+        cwd=tmp_path).ok()
+    facts = Facts(build(str(tmp_path / "r")))
+    (group,) = groups(facts, [one for one in facts.bare if one.write.bytes])
+    assert (group.paths, group.pattern) == ((str(tmp_path / "out"),),
+        str(tmp_path / "out.pid*.tmp"))
 
 
 def test_reads_at_random_places_have_no_rule_with_read_ahead(advised):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -11,6 +12,7 @@ from weir.advise.frame.facts import Facts, File
 from weir.analysis.patterns import find_patterns
 from weir.stage.suggest import rule_pattern
 
+_PROCESS = re.compile(r"[0-9]{3,}")
 MOST_OTHERS = 0.5  # for each file of a pattern; of more, names of numbers alone are patterns
 
 
@@ -40,14 +42,31 @@ def groups(facts: Facts, files: Sequence[File], alike: Collection[str] = ()) -> 
 
 def _by_pattern(facts: Facts, files: Sequence[File], alike: Collection[str],
         directories: bool) -> Iterator[Group]:
-    paths = [one.path for one in files]
+    paths = [opened_as(one) for one in files]
     for pattern in find_patterns(paths, [0] * len(paths), directories=directories):
         members = [files[i] for i in pattern.members]
-        rule = rule_pattern(pattern.text, [one.path for one in members])
+        rule = _without_numbers(rule_pattern(pattern.text, [paths[i] for i in pattern.members]),
+            members)
         own = {*(one.path for one in members), *alike}
         others = () if rule in own else tuple(sorted(
             path for path in facts.files if path not in own and fnmatchcase(path, rule)))
         yield Group(facts.shown(pattern.text), rule, tuple(members), others)
+
+
+def opened_as(file: File) -> str:
+    """The path that a rule has to match. Output that was renamed was opened under another one."""
+    also = file.totals.also if file.totals is not None else ()
+    is_made = file.write.bytes and not file.read.bytes
+    return also[0] if also and is_made else file.path
+
+
+def _without_numbers(rule: str, members: Sequence[File]) -> str:
+    """Names that were only used until a file was complete have numbers of processes in them, which
+    differ from run to run."""
+    if all(opened_as(one) == one.path for one in members):
+        return rule
+    directory, _, name = rule.rpartition("/")
+    return f"{directory}/{_PROCESS.sub('*', name)}"
 
 
 def unusable(group: Group) -> str:
