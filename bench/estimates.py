@@ -147,6 +147,9 @@ def page_text(rows: list[Row], wholes: list[Whole]) -> str:
         "the same calls take longer now than then.",
         "", f"{within} of {len(rows)} rules brought what was expected of them "
         f"({100 * within // max(1, len(rows))} %).", "",
+        "Test file system: preset lustre, probed first (`weir probe`), three runs of each case; "
+        "none: a local disk. Programs of others: tar,",
+        "gzip, dd, ncks, split, each as its users call it.", "",
         "| case | on | finding | rule | expected, s | obtained, s | within | requests | |",
         "|---|---|---|---|--:|--:|---|--:|---|",
     ]  # fmt: skip

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from weir.advise.frame.facts import Facts
+from weir.advise.frame.facts import Facts, File
 from weir.analysis.exclusion import exclusion_of
 from weir.report import build
 from weir.report.layers.compute import LayeredFile, layers_of
@@ -109,26 +109,29 @@ def figures_of(facts: Facts, started: Started, rules: Sequence[str]) -> Figures:
     """Wall time is that of the steps as they were traced."""
     report = facts.report
     layered = {one.file: one for one in layers_of(report)}
-    costs = {path: (file.ns / 1e9, _requests(facts, path, layered.get(path)))
-        for path, file in facts.files.items()}
+    costs = []
+    for file in facts.files.values():
+        names = (file.path, *(file.totals.also if file.totals is not None else ()))
+        below = next((layered[name] for name in names if name in layered), None)
+        costs.append((names, FileCost(file.ns / 1e9, _requests(file, below))))
     critical = [one.critical_ns for one in facts.files.values()]
     return Figures(
         wall_s=facts.wall_s, cpu_s=started.cpu_s, io_s=report.all.seconds,
         active_s=None if report.active_ns is None else report.active_ns / 1e9,
         critical_s=None if None in critical else sum(filter(None, critical)) / 1e9,
-        requests=sum(requests for _, requests in costs.values()),
+        requests=sum(cost.requests for _, cost in costs),
         by_rule={rule: _of_rule(rule, costs) for rule in rules},
     )  # fmt: skip
 
 
-def _of_rule(rule: str, costs: Mapping[str, tuple[float, int]]) -> FileCost:
-    chosen = [cost for path, cost in costs.items() if fnmatchcase(path, rule)]
-    return FileCost(sum(s for s, _ in chosen), sum(n for _, n in chosen))
+def _of_rule(rule: str, costs: Sequence[tuple[tuple[str, ...], FileCost]]) -> FileCost:
+    """Of files that the rule matches under any of their names."""
+    chosen = [cost for names, cost in costs if any(fnmatchcase(name, rule) for name in names)]
+    return FileCost(sum(one.io_s for one in chosen), sum(one.requests for one in chosen))
 
 
-def _requests(facts: Facts, path: str, layered: LayeredFile | None) -> int:
+def _requests(file: File, layered: LayeredFile | None) -> int:
     """Of one file: below the layers where these stand."""
-    file = facts.files[path]
     others = file.of_class("OCM")[0] - file.of(_WITHIN)[0]
     if layered is not None and layered.system is not None:
         return layered.system.count + others

@@ -56,7 +56,7 @@ def _by_pattern(facts: Facts, files: Sequence[File], alike: Collection[str],
 def opened_as(file: File) -> str:
     """The path that a rule has to match. Output that was renamed was opened under another one."""
     also = file.totals.also if file.totals is not None else ()
-    is_made = file.write.bytes and not file.read.bytes
+    is_made = 0 < file.write.bytes >= file.read.bytes
     return also[0] if also and is_made else file.path
 
 
