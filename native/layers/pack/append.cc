@@ -77,6 +77,31 @@ bool have_arena(Container& c) {
 
 bool is_full(int error) { return error == ENOSPC || error == EDQUOT; }
 
+// The daemon has written what the process had closed, and its arena is gone.
+bool is_drained(const Process& p) {
+  return p.arena[0] != 0 && base::system_call(SYS_faccessat, AT_FDCWD,
+                                              reinterpret_cast<long>(p.arena), 0) == -ENOENT;
+}
+
+// What is left of a range that a process which was killed had reserved. False: there is none.
+bool take_over_chunk(Container& c, uint32_t bytes, uint32_t row) {
+  for (Process& p : c.segment.shared->processes) {
+    const uint64_t who = base::load(&p.identity);
+    uint64_t at = base::load(&p.chunk_offset);
+    const uint32_t filled = base::load(&p.chunk_bytes), all = base::load(&p.chunk_all);
+    if (who == 0 || at == kNoChunk || all < filled || all - filled < bytes ||
+        base::load(&p.chunk_rows) < row || node::alive(unpacked_identity(who)) || !is_drained(p))
+      continue;
+    const uint32_t rows = base::load(&p.chunk_rows);
+    if (!base::compare_exchange(&p.chunk_offset, &at, kNoChunk)) continue;
+    c.chunk_at = at + filled;
+    c.chunk_bytes = all - filled;
+    c.chunk_rows = rows;
+    return true;
+  }
+  return false;
+}
+
 // A new range for the block; on a disk that is nearly full a smaller one. 0 or an errno.
 int take_chunk(Container& c, uint32_t bytes, uint32_t row) {
   if (c.next_chunk < bytes) c.next_chunk = static_cast<uint32_t>(base::round_up(bytes, 4096));
@@ -87,6 +112,7 @@ int take_chunk(Container& c, uint32_t bytes, uint32_t row) {
     c.chunk_bytes = size;
     c.chunk_rows = rows;
     if (error == 0) break;
+    if (is_full(error) && take_over_chunk(c, bytes, row)) break;
     if (!is_full(error) || size == bytes) return error;
     size = size / 2 > bytes ? size / 2 : bytes;
   }
@@ -110,6 +136,8 @@ int have_room(Container& c, uint32_t bytes, uint32_t row) {
   }
   writeback::assign(c.arena, c.block, c.slot, c.chunk_at);
   base::store(&self(c).chunk_bytes, 0u);
+  base::store(&self(c).chunk_all, c.chunk_bytes);
+  base::store(&self(c).chunk_rows, c.chunk_rows);
   base::store(&self(c).chunk_offset, c.chunk_at);
   return 0;
 }
@@ -174,7 +202,8 @@ int add_record(Container& c, const Name* n, int from, Version* v, RecordState st
   const uint64_t whole = local_bytes(n->bytes) + v->bytes;
   const uint32_t row = state == kLive ? most_central(n->bytes) : 0;
   int error = whole <= kLargestCollected ? have_room(c, static_cast<uint32_t>(whole), row) : kApart;
-  if (error == 0 && collect(c, n, from, v, state) == 0) c.chunk_rows -= row;
+  if (error == 0 && collect(c, n, from, v, state) == 0)
+    base::store(&self(c).chunk_rows, c.chunk_rows -= row);
   else if (error == 0 || error == kApart) error = write_apart(c, n, from, v, state, row);
   if (error != 0) return error;
   base::store(&c.segment.shared->changed, 1u);

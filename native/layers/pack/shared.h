@@ -18,7 +18,7 @@
 
 namespace weir::layers::pack {
 
-inline constexpr uint64_t kSharedMagic = 0x326b636170726965;  // "eirpack2"
+inline constexpr uint64_t kSharedMagic = 0x336b636170726965;  // "eirpack3"
 inline constexpr uint32_t kHeads = 1u << 16, kProcesses = 1024, kOthers = 64;
 inline constexpr uint32_t kWindows = 32;
 inline constexpr uint64_t kWindowBytes = 1u << 20;
@@ -72,8 +72,9 @@ struct Name {
 struct Process {
   uint64_t identity;  // node::Identity; 0: free
   uint64_t chunk_offset;  // of the range of the container that its arena has, UINT64_MAX: none
-  uint32_t chunk_bytes, unused;  // filled so far
-  char arena[200];  // path of the arena with that chunk
+  uint32_t chunk_bytes, chunk_all;  // filled so far; all of them
+  uint32_t chunk_rows;  // bytes reserved with it for rows of the directory that are not used yet
+  char arena[196];  // path of the arena with that chunk
 };
 
 // A piece of the container that the processes of the node read once.

@@ -72,7 +72,7 @@ def full(request, preload, tmp_path):
         run.errors = done.stderr
         return done.stdout.split()
 
-    run.directory, run.container = directory, directory / "plots.zip"
+    run.directory, run.container, run.env = directory, directory / "plots.zip", env
     yield run
     subprocess.run(["umount", "-l", directory], check=True)
     shutil.rmtree(f"/dev/shm/weir.{os.geteuid()}.{job}", ignore_errors=True)
@@ -150,3 +150,41 @@ def test_files_are_removed_on_a_full_disk(full):
     assert contents(full) == sorted(set(closed) - {"plot_0", "plot_1"})
     with Container(full.container) as archive:
         assert sorted(archive.scan()) == sorted(set(closed) - {"plot_0", "plot_1"})
+
+
+HOLDER = """
+import sys
+open("plot_held", "wb").close()
+print("there", flush=True)
+sys.stdin.read()
+"""
+# 30 files fill the smaller chunks: the next begins one of 1 MiB.
+KILLED = """
+import os, signal
+data = open("../data", "rb").read()
+for number in range(36):
+    with open(f"plot_{number}", "wb") as file: file.write(data)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+LATER = """
+data = open("../data", "rb").read()
+for number in range(100, 110):
+    with open(f"plot_{number}", "wb") as file: file.write(data)
+for number in [*range(36), *range(100, 110)]: assert open(f"plot_{number}", "rb").read() == data
+"""
+
+
+@pytest.mark.timeout(300)
+def test_space_that_a_killed_process_had_reserved_is_used(full, weir):
+    """While others of the node live: the last of them gives back what is left."""
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER], env=full.env, cwd=full.directory,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert holder.stdout.readline() == b"there\n"
+    full(sys.executable, "-c", KILLED, status=-9)
+    weir("drain", "--wait", "--job", full.env["WEIR_JOB"], timeout=60).ok()
+    subprocess.run(["dd", "if=/dev/zero", f"of={full.directory}/rest", "bs=4096"],
+        check=False, capture_output=True)
+    full(sys.executable, "-c", LATER)
+    holder.communicate(b"", timeout=60)
+    names = {"plot_held"} | {f"plot_{n}" for n in [*range(36), *range(100, 110)]}
+    assert contents(full) == sorted(names)
