@@ -55,4 +55,6 @@ def active_time(
     if failed:
         raise MemoryError(
             f"not enough memory for the active time, or {threads} threads cannot be had")
+    for file in files:
+        file.leave()
     return Active(*(value.value for value in out), records.value)

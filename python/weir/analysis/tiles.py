@@ -91,6 +91,8 @@ def tiles(
     )  # fmt: skip
     if failed:
         raise MemoryError(f"not enough memory for the tiles, or {threads} threads cannot be had")
+    for file in files:
+        file.leave()
     return by_row, by_group
 
 

@@ -182,6 +182,7 @@ class EventSource:
         for events in read_events(self.file, self.line.native()):
             columns = self._columns(events, schema.names)
             yield pyarrow().record_batch([columns[name] for name in schema.names], schema)
+        self.file.leave()
 
     def _columns(self, events: Events, wanted: Iterable[str]) -> dict[str, pa.Array]:
         """Those columns that are wanted: each costs as much as reading the records."""

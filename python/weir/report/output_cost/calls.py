@@ -185,6 +185,7 @@ def costs_in(data: StepData, names: NameTable, file: int, labels: Labels, ranks:
             rows.ctypes.data, len(rows), c.byref(count))
         if failed:
             raise MemoryError("no memory for the cost of output")
+    trace.leave()
     rows = rows[: count.value].copy()
     rows["rank"] = here[rows["rank"]]
     return rows
