@@ -55,7 +55,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="What encoding costs.")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--noise", type=float, default=0.1, help="of the field's values, in K")
-    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--levels", type=int, default=20)
     parser.add_argument("--directory", default="/dev/shm")
     parser.add_argument("--mpi", choices=IMPLEMENTATIONS, default="openmpi")

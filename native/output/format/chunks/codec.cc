@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <new>
 
 #include "output/core/trace.h"
 
@@ -20,6 +21,18 @@ struct FreeContext {
 // One a thread: making one costs as much as compressing a small chunk.
 ZSTD_CCtx* context() {
   thread_local std::unique_ptr<ZSTD_CCtx, FreeContext> own(ZSTD_createCCtx());
+  return own.get();
+}
+
+// Room for the largest that can come of so many bytes, one a thread. It is not filled with zeros,
+// as a vector that grows would be.
+char* room(size_t bytes) {
+  thread_local std::unique_ptr<char[]> own;
+  thread_local size_t has = 0;
+  if (has < bytes) {
+    own.reset(new (std::nothrow) char[bytes]);
+    has = own ? bytes : 0;
+  }
   return own.get();
 }
 
@@ -94,19 +107,19 @@ void unshuffle(const char* from, size_t bytes, size_t element, char* to) {
 Status compress(const Compression& compression, const char* from, size_t bytes,
                 std::vector<char>& out, Container container) {
   const Traced traced(Event::kEncode, {}, static_cast<int64_t>(bytes));
-  const size_t begin = out.size();
   if (compression.kind == Compression::Kind::kNone) {
     out.insert(out.end(), from, from + bytes);
     return {};
   }
   if (compression.kind == Compression::Kind::kDeflate)
     return deflate_all(compression.level, from, bytes, out, container);
-  out.resize(begin + ZSTD_compressBound(bytes));
-  const size_t made = ZSTD_compressCCtx(context(), out.data() + begin, out.size() - begin, from,
-                                        bytes, compression.level);
+  const size_t most = ZSTD_compressBound(bytes);
+  char* to = room(most);
+  if (!to) return {WEIR_E_MEMORY, "cannot compress a chunk: no memory"};
+  const size_t made = ZSTD_compressCCtx(context(), to, most, from, bytes, compression.level);
   if (ZSTD_isError(made))
     return {WEIR_E_MEMORY, std::string("cannot compress a chunk: ") + ZSTD_getErrorName(made)};
-  out.resize(begin + made);
+  out.insert(out.end(), to, to + made);
   return {};
 }
 
