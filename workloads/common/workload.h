@@ -48,7 +48,8 @@ void workload_stop(struct workload *w);
 int workload_end(struct workload *w);
 
 /* Message and end of the whole job. */
-WORKLOAD_NEVER_RETURNS void workload_fail(const struct workload *w, const char *file, const char *what);
+WORKLOAD_NEVER_RETURNS void workload_fail(const struct workload *w, const char *file,
+                                          const char *what);
 
 /* The time now, in seconds; w->io_wait_s += workload_clock() - begun. */
 double workload_clock(void);

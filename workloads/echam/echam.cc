@@ -118,6 +118,7 @@ class Collector {
     const auto points = static_cast<size_t>(job_.grid.points());
     const size_t count = points * static_cast<size_t>(v.records);
     if (job_.options.encoded) return std::span<const double>();
+    const Phase phase("gather");
     if (whole_.size() < count) whole_.resize(count);
     for (int level = 0; level < v.records; ++level)
       job_.values.fill(step_, v.number, level, 0,

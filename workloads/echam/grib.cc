@@ -40,7 +40,8 @@ Status Encoder::make(const Grid& grid, int bits, const char* packing) {
   grib_handle* const message = message_.get();
   if (message == nullptr)
     return {WEIR_E_FORMAT, "ecCodes has no sample regular_ll_sfc_grib2: install its samples"};
-  WEIR_TRY(set(message, {{"Ni", static_cast<long>(grid.nlon)}, {"Nj", static_cast<long>(grid.nlat)}}));
+  const auto nlon = static_cast<long>(grid.nlon), nlat = static_cast<long>(grid.nlat);
+  WEIR_TRY(set(message, {{"Ni", nlon}, {"Nj", nlat}}));
   const double dx = 360.0 / static_cast<double>(grid.nlon);
   const double dy = 180.0 / static_cast<double>(grid.nlat);
   const struct {

@@ -9,7 +9,7 @@ namespace {
 enum class Kind { kFirst, kAll, kGuard, kWriters };
 
 struct Entry {
-  const char* name;
+  std::string_view name;
   Maker* make;
   Kind kind;
 };
@@ -38,7 +38,7 @@ Roles roles_of(Kind kind, int ranks, int writers) {
 }
 
 Status check(const Entry& entry, int ranks, const Options& options) {
-  const std::string name = entry.name;
+  const std::string name(entry.name);
   if (options.files.empty()) return {WEIR_E_ARGUMENT, "a writer needs at least one file"};
   if (options.buffer_bytes < 4096 || options.buffer_bytes > (1u << 30))
     return {WEIR_E_ARGUMENT, "a buffer has 4 KiB to 1 GiB"};
@@ -56,10 +56,10 @@ Status check(const Entry& entry, int ranks, const Options& options) {
 
 Result<std::unique_ptr<Writer>> make_writer(std::string_view name, MPI_Comm comm,
                                             Options options) {
-  const auto* entry = std::ranges::find_if(kWriters, [&](const Entry& e) { return e.name == name; });
+  const auto* entry = std::ranges::find(kWriters, name, &Entry::name);
   if (entry == std::end(kWriters)) {
-    return Status{WEIR_E_ARGUMENT, "there is no writer " + std::string(name) + "; expected one of " +
-                                       writer_names()};
+    return Status{WEIR_E_ARGUMENT, "there is no writer " + std::string(name) +
+                                       "; expected one of " + writer_names()};
   }
   int ranks = 0;
   MPI_Comm_size(comm, &ranks);

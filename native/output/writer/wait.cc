@@ -43,7 +43,9 @@ Status probe(int tag, MPI_Comm comm, const char* what, double limit_s, MPI_Statu
   }
 }
 
-Status StepGate::ended(MPI_Comm comm) { return from_mpi(MPI_Ibarrier(comm, &open_), "MPI_Ibarrier"); }
+Status StepGate::ended(MPI_Comm comm) {
+  return from_mpi(MPI_Ibarrier(comm, &open_), "MPI_Ibarrier");
+}
 
 Status StepGate::pass(double limit_s) {
   if (open_ == MPI_REQUEST_NULL) return {};

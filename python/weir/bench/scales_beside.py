@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``weir bench scales`` measures beside its rates: time by routine, from weir's own trace; what
-tracing costs; ranks that compute beside the output, with several RMA windows; and nodes that one
-machine stands for."""
+"""What ``weir bench scales`` measures beside its rates: time by routine, from weir's own trace;
+what tracing costs; ranks that compute beside the output, with several RMA windows; and nodes that
+one machine stands for."""
 
 from __future__ import annotations
 

@@ -67,6 +67,17 @@ def test_a_rank_that_cannot_create_its_files_ends_the_run_on_all(case, tmp_path)
     assert "echam_0.grb cannot be created: No such file or directory" in done.stderr
 
 
+@pytest.mark.parametrize(("writer", "io"), [("serial", "fwrite"), ("offset-sharing", "aio"),
+    ("offset-guard", "pwrite"), ("posix", "fwrite"), ("direct", "uring"), ("direct", "pwrite")])
+def test_a_full_disk_of_one_rank_is_the_result_of_all(case, output, writer, io):
+    """The others go on to their end, and nobody waits for the one that failed."""
+    found = output(writer)
+    (found.directory / "echam_1.grb").symlink_to("/dev/full")
+    done = case.start("echam", 3, "--writer", writer, "--io", io, "--dir", found.directory, *SIZES)
+    assert done.returncode != 0
+    assert "echam_1.grb cannot be written: No space left on device" in done.stderr
+
+
 @pytest.mark.parametrize(("options", "message"), [
     (("--writer", "xios"), "there is no writer xios; expected one of serial, mpi-collective"),
     (("--io", "mmap"), "expected pwrite, fwrite, aio or uring"),

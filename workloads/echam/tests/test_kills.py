@@ -50,7 +50,7 @@ def test_what_was_finished_is_readable(case, output, reference, writer, victim):
 def test_those_who_wait_say_so_and_end(case, execute, output, writer, victim, awaited):
     """Where the launcher leaves the others alone, what waits for the killed one says so."""
     if case.mpi.name != "openmpi":
-        pytest.skip("the launcher of MPICH ends the job whatever it is told")
+        pytest.skip("the launcher of MPICH ends the job whatever its options")
     launcher, *rest = case.mpi.launch(RANKS, case.program("echam"), "--writer", writer, "--dir",
         output(writer).directory, "--kill", victim, "--kill-step", KILLED_IN, *SIZES)
     done = execute([launcher, "--enable-recovery", *rest], env=dict(case.mpi.env), timeout=60)

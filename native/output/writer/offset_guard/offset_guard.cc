@@ -7,8 +7,8 @@ namespace {
 
 constexpr int kAsk = 1, kAnswer = 2;
 
-// A message to the guard: one number of bytes for each file, 0 for most; an empty one: the collector
-// closes. The answer: one offset for each file.
+// A message to the guard: one number of bytes for each file, 0 for most; an empty one: the
+// collector closes. The answer: one offset for each file.
 class OffsetGuard : public PlacedWriter {
  public:
   using PlacedWriter::PlacedWriter;
