@@ -7,9 +7,9 @@ tuned (`weir tune`), and expected and obtained seconds stand side by side.
         [--directory DIR] [--json FILE]
     python bench/estimates.py --page docs/validation/estimates.md FILE...
 
-A case is one line of CASES (workloads) or OTHERS: how its input is made, and the command. It runs in a directory of its
-own on the test file system, and on DIR (a local disk) with --preset none. The page has all rows,
-good or bad; a row counts as within when the obtained I/O seconds, plain less tuned, lie in the
+A case is one line of CASES (workloads) or OTHERS: how its input is made, and the command. It runs
+in a directory of its own on the test file system, and on DIR (a local disk) with --preset none. The
+page has all rows, good or bad; a row counts as within when the obtained I/O seconds, plain less tuned, lie in the
 expected range.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of weir tune: what counts as the same output, which rules pay, copies, paths of commands."""
+"""Parts of weir tune: what is the same output, which rules pay, copies, paths of commands."""
 
 from __future__ import annotations
 
