@@ -52,7 +52,9 @@ NOTES = (
     "on two cores at a load of 20 to 30 of other programs. The limits and rates of the model were "
     "chosen while these cases were looked at: a program that is not among them is a better test.",
     "In 4dvar the rule is for the tables of observations: some hundred small files that all ranks "
-    "of each step open. On a local disk nothing is slow enough to change, and nothing is tried.",
+    "of each step open. A later run with `--scale 0.12`, at a load of 10, dropped the rule: 27.0 s of "
+    "I/O in 62,985 requests became 30.2 s in 12,384. On a local disk nothing is slow enough to "
+    "change, and nothing is tried.",
 )
 OTHERS = {  # programs of others: what makes the input, the command
     "tar": ("mkdir tree; for n in $(seq 60); do head -c 100000 /dev/urandom >tree/$n; done",
