@@ -9,8 +9,8 @@ tuned (`weir tune`), and expected and obtained seconds stand side by side.
 
 A case is one line of CASES (workloads) or OTHERS: how its input is made, and the command. It runs
 in a directory of its own on the test file system, and on DIR (a local disk) with --preset none. The
-page has all rows, good or bad; a row counts as within when the obtained I/O seconds, plain less tuned, lie in the
-expected range.
+page has all rows, good or bad; a row counts as within when the obtained I/O seconds, plain less
+tuned, lie in the expected range.
 """
 
 from __future__ import annotations
