@@ -208,6 +208,7 @@ class Facts:
         is_known = self._critical is not None
         active_ns, whole = self.report.active_ns, self.report.all.ns
         active = io.times(min(1.0, active_ns / whole)) if active_ns and whole else None
+        active, critical = (one and one.at_most(self.wall_s) for one in (active, critical))
         return Saving(io, active, critical if is_known else None, max(0, requests))
 
 

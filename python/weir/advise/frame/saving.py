@@ -37,6 +37,9 @@ class Range:
     def times(self, factor: float) -> Range:
         return Range(self.low * factor, self.high * factor)
 
+    def at_most(self, most: float) -> Range:
+        return Range(min(self.low, most), min(self.high, most))
+
     def contains(self, value: float) -> bool:
         return self.low <= value <= self.high
 
