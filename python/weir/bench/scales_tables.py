@@ -134,7 +134,8 @@ def windows(found: Sequence[Windows]) -> Table:
         percent(one.slower, 1)) for one in found)
     return Table("RMA windows of a model that computes beside the writer", ("windows", "elapsed s",
         "gathering s", "computing slower"), rows,
-        remarks=("computing is bound by memory; slower than without output; quickest runs",))
+        remarks=("computing is bound by memory; slower than without output; quickest runs",
+            "a negative figure: other load on the machine, which a repetition may not have"))
 
 
 def nodes(found: Sequence[NodeRow]) -> Table:
