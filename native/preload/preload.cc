@@ -63,6 +63,9 @@ const char* reason(long error) {
              "without a trace";
     case 24: return ": no descriptor to spare; the program runs without a trace";
     case 2: return ": no such directory; the program runs without a trace";
+    case 19:
+      return ": the file system there maps no shared files (as FUSE with direct I/O); give a "
+             "directory on another one, as /tmp; the program runs without a trace";
     case 20: return ": not a directory; the program runs without a trace";
     case 22:
       return ": holds a file that is not a trace of this version; the program runs without a trace";

@@ -44,6 +44,10 @@ def test_no_such_directory(refused, tmp_path):
     says_once(refused(tmp_path / "missing"), str(tmp_path / "missing"), "no such directory")
 
 
+def test_a_file_system_that_maps_no_shared_files(refused, testfs):
+    says_once(refused(testfs("lustre").path), "maps no shared files", "on another one")
+
+
 def test_a_file_where_the_directory_should_be(refused, tmp_path):
     (tmp_path / "file").write_text("")
     says_once(refused(tmp_path / "file"), "not a directory")
