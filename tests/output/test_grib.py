@@ -151,6 +151,13 @@ def test_edition_1_through_the_engine(grib, kind):
     assert max(worst(printed).values()) < 0.02
 
 
+def test_minima_of_edition_1_are_parameters_that_are_minima(grib):
+    path, _ = grib("serial", "lonlat", '[stream.history]\nformat = "grib1"\n'
+        '[[stream.history.field]]\nname = "skt"\noperation = "minimum"\n'
+        'grib = { paramId = 202 }\n', fails=True)
+    assert {tuple(row) for row in keys(path, "shortName,timeRangeIndicator")} == {("mn2t", "2")}
+
+
 @pytest.mark.parametrize("change", ["edition=1", "packingType=grid_second_order",
     "packingType=grid_ieee", "packingType=grid_ccsds"])
 def test_files_of_others_are_read(grib, change, tmp_path):
@@ -197,6 +204,9 @@ def test_missing_values_are_a_bitmap(grib):
      r"output\.toml:7:18: field 'ta': reference_time is 'noon'; expected \"record\" or \"run\""),
     ("[stream.history.grib]\ndecimalScaleFactor = 2\n",
      r"output\.toml:7:22: field 'ta': decimalScaleFactor follows from the values"),
+    ('[stream.history]\nformat = "grib1"\n[[stream.history.field]]\nname = "ta"\n'
+     'operation = "minimum"\n', r"field 'ta': edition 1 of GRIB cannot say that values of "
+     r"parameter 130 \('Temperature'\) are minima, and they would be read as maxima; use format grib2"),
     ('[stream.history.grib]\ngridName = "O5"\n', r"field 'ta': the rows of its reduced Gaussian"),
 ])
 def test_a_mistake_in_the_keys_is_named_with_its_place(grib, more, says):

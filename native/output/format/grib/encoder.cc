@@ -96,8 +96,15 @@ Status Encoder::set_parameter(Handle& handle) const {
                plan_.usual_name + " in CMIP; set its standard_name" + kGive);
 }
 
-// weir does not convert values: in other units they would be read as other values.
+// weir does not convert values: in other units they would be read as other values. Minima of
+// edition 1 have the time range indicator of maxima, and are read as these.
 Status Encoder::check_parameter(const Handle& handle) const {
+  Result<std::string> name = handle.text("name");
+  if (plan_.of_minimum && !(name.ok() && name->starts_with("Minimum"))) {
+    return wrong("edition 1 of GRIB cannot say that values of " + parameter_of(handle) +
+                 " are minima, and they would be read as maxima; use format grib2, or give the "
+                 "paramId of a parameter that is itself a minimum (202, at 2 m of temperature)");
+  }
   Result<std::string> units = handle.text("units");
   if (plan_.units.empty() || !units.ok() || same_units(plan_.units, *units).value_or(true))
     return {};

@@ -208,8 +208,9 @@ class Planner {
       if (operation == one.method) found = &one;
     }
     if (plan_.edition == 1) {
-      if (!take("timeRangeIndicator", &plan_.header))
-        add("timeRangeIndicator", found ? found->indicator : 0);
+      if (take("timeRangeIndicator", &plan_.header)) return {};
+      add("timeRangeIndicator", found ? found->indicator : 0);
+      plan_.of_minimum = operation == "minimum";
       return {};
     }
     const bool of_ensemble = members() > 0;

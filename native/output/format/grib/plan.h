@@ -39,6 +39,7 @@ struct Plan {
   double information = 0;  // not 0: each message has the bits that hold this share of it
   int64_t row = 0;         // points that follow each other as neighbours
   std::string named_grid;  // "N80": the points of its rows are ecCodes' to say
+  bool of_minimum = false;  // in edition 1, where the parameter alone can say so
   bool from_start = false;  // times are steps from the reference of the run
   bool over_time = true;
 
