@@ -9,6 +9,7 @@
 #include "output/core/trace.h"
 #include "output/format/grib/bytes.h"
 #include "output/format/grib/grid.h"
+#include "output/format/grib/names.h"
 #include "output/format/grib/units.h"
 #include "output/model/text.h"
 #include "output/reduce/information.h"
@@ -42,16 +43,6 @@ std::string parameter_of(const Handle& handle) {
          (name.ok() ? " (" + quoted(*name) + ")" : "");
 }
 
-// In edition 1 ecCodes has standard names for reading alone: edition 2 says which parameter one is.
-Status set_standard_name(Handle& handle, const FormatKey& name, int edition) {
-  if (edition == 2) return handle.set(name);
-  Result<Handle> other = Handle::from_sample("GRIB2");
-  if (!other.ok()) return other.status();
-  WEIR_TRY(other->set(name));
-  Result<int64_t> number = other->whole("paramId");
-  return number.ok() ? handle.set("paramId", *number) : number.status();
-}
-
 }  // namespace
 
 Status Encoder::explain(const Status& status, const std::string& place) const {
@@ -65,6 +56,21 @@ Status Encoder::set_all(Handle& handle, const FormatKeys& keys) const {
   return {};
 }
 
+// In edition 1 ecCodes has standard names for reading alone: edition 2 says which parameter one is
+// on the field's kind of levels.
+Status Encoder::set_standard_name(Handle& handle, const FormatKey& name) const {
+  if (plan_.edition == 2) return handle.set(name);
+  Result<Handle> other = Handle::from_sample("GRIB2");
+  if (!other.ok()) return other.status();
+  WEIR_TRY(other->set(name));
+  for (const FormatKey& key : plan_.rest) {
+    // One that edition 2 does not have decides nothing.
+    if (key.name == "typeOfLevel" && !other->set(key).ok()) break;
+  }
+  Result<int64_t> number = other->whole("paramId");
+  return number.ok() ? handle.set("paramId", *number) : number.status();
+}
+
 // The first of the names that ecCodes knows, and that is the quantity that the standard name says;
 // else the first of those of which it knows no standard name, unless the name has another meaning
 // where models get their names from.
@@ -76,10 +82,11 @@ Status Encoder::set_parameter(Handle& handle) const {
   for (const FormatKey& key : plan_.parameters) {
     tried += (tried.empty() ? "" : ", ") + key.name + " " + value_text(key);
     if (key.name == "cfName") {
-      if (set_standard_name(handle, key, plan_.edition).ok()) return {};
+      if (set_standard_name(handle, key).ok()) return {};
       continue;
     }
     if (!handle.set(key).ok()) continue;
+    if (key.name == "paramId") return {};
     Result<std::string> is = handle.text("cfName");
     const bool known = is.ok() && *is != "unknown";
     if (known && (wanted.empty() || *is == wanted)) return {};
@@ -105,6 +112,17 @@ Status Encoder::check_parameter(const Handle& handle) const {
                  " are minima, and they would be read as maxima; use format grib2, or give the "
                  "paramId of a parameter that is itself a minimum (202, at 2 m of temperature)");
   }
+  Result<std::string> number = handle.text("paramId");
+  const std::string other =
+      number.ok() && !plan_.parameters.empty() ? not_the_same(plan_.standard_name, *number) : "";
+  if (!other.empty()) {
+    return wrong("its standard_name " + plan_.standard_name + " becomes " + parameter_of(handle) +
+                 ", " + other + ", or give the paramId that is meant");
+  }
+  return check_units(handle);
+}
+
+Status Encoder::check_units(const Handle& handle) const {
   Result<std::string> units = handle.text("units");
   if (plan_.units.empty() || !units.ok() || same_units(plan_.units, *units).value_or(true))
     return {};

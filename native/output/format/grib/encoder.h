@@ -48,7 +48,9 @@ class Encoder {
   Status wrong(const std::string& why) const { return explain({WEIR_E_FORMAT, why}, ""); }
   Status set_all(Handle& handle, const FormatKeys& keys) const;
   Status set_parameter(Handle& handle) const;
+  Status set_standard_name(Handle& handle, const FormatKey& name) const;
   Status check_parameter(const Handle& handle) const;
+  Status check_units(const Handle& handle) const;
   Status add_named_grid();
   Status make_base();
   Range range(const void* values) const;

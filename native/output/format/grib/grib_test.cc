@@ -166,6 +166,61 @@ TEST(grib, units_of_another_parameter_are_an_error_and_those_of_the_same_are_not
       << with_units("ta", "K", nullptr);
 }
 
+struct Named {
+  const char *name, *units, *standard_name;
+};
+
+// "paramId typeOfLevel level", or the error.
+std::string parameter(int edition, const Named& named, const FormatKeys& keys = {}) {
+  FileDescription d = globe(WEIR_FLOAT32, keys);
+  d.variables[2].name = named.name;
+  d.variables[2].attributes = {{"units", named.units}, {"standard_name", named.standard_name}};
+  if (*named.standard_name == '\0') d.variables[2].attributes.pop_back();
+  Result<Plan> plan = plan_of(d, 2, edition);
+  if (!plan.ok()) return plan.status().message();
+  Result<std::unique_ptr<Encoder>> made = Encoder::make(std::move(*plan));
+  if (!made.ok()) return made.status().message();
+  Bytes message;
+  Scratch scratch;
+  EXPECT_TRUE((*made)->encode(0, std::vector<float>(kPoints).data(), &scratch, &message).ok());
+  Result<Handle> handle = Handle::from_bytes(message);
+  std::string text;
+  for (const char* key : {"paramId", "typeOfLevel", "level"}) {
+    Result<std::string> value = handle->text(key);
+    text += (text.empty() ? "" : " ") + (value.ok() ? *value : "none");
+  }
+  return text;
+}
+
+TEST(grib, names_near_the_surface_and_standard_names_become_the_quantity_that_they_are) {
+  const FormatKeys high = {{"typeOfLevel", "isobaricInhPa", ""}, {"level", 500.0, ""}};
+  for (const char* name : {"zg", "z"}) {
+    const Named height = {name, "m", "geopotential_height"};
+    for (int edition : {1, 2}) {
+      EXPECT_EQ(parameter(edition, height, high), "156 isobaricInhPa 500");
+      EXPECT_NE(parameter(edition, height).find("becomes parameter 228002 ('Orography'), which is "
+                                                "the height of the ground; give typeOfLevel"),
+                std::string::npos)
+          << parameter(edition, height);
+    }
+  }
+  for (int edition : {1, 2}) {
+    const std::string where[] = {edition == 1 ? " surface 0" : " heightAboveGround 2",
+                                 edition == 1 ? " surface 0" : " heightAboveGround 10"};
+    EXPECT_EQ(parameter(edition, {"ts", "K", "surface_temperature"}), "235 surface 0");
+    EXPECT_EQ(parameter(edition, {"tas", "K", "air_temperature"}), "167" + where[0]);
+    EXPECT_EQ(parameter(edition, {"tas", "K", ""}), "167" + where[0]);
+    EXPECT_EQ(parameter(edition, {"uas", "m s-1", "eastward_wind"}), "165" + where[1]);
+  }
+  EXPECT_EQ(parameter(2, {"tas", "K", "air_temperature"}, high), "130 isobaricInhPa 500");
+  const Named snow = {"sd", "m", "lwe_thickness_of_surface_snow_amount"};
+  EXPECT_NE(parameter(2, snow).find("depth of snow and not of its water; put it in kg m-2"),
+            std::string::npos)
+      << parameter(2, snow);
+  EXPECT_EQ(parameter(2, snow, {{"paramId", 3066.0, ""}}), "3066 surface 0");
+  EXPECT_EQ(parameter(1, snow), "141 surface 0");
+}
+
 TEST(grib, texts_of_units_are_compared_by_what_they_mean) {
   const struct {
     const char *a, *b;

@@ -7,6 +7,7 @@
 
 #include "output/format/grib/grid.h"
 #include "output/format/grib/levels.h"
+#include "output/format/grib/names.h"
 #include "output/model/text.h"
 
 namespace weir::output::grib {
@@ -39,21 +40,6 @@ struct Operation {
 };
 constexpr Operation kOperations[] = {
     {"mean", 0, 3}, {"sum", 1, 4}, {"maximum", 2, 2}, {"minimum", 3, 2}};
-
-// Names of CMIP that ecCodes has for another quantity.
-struct UsualName {
-  const char* name;
-  const char* standard_name;
-};
-constexpr UsualName kUsualNames[] = {{"ta", "air_temperature"},
-                                     {"ua", "eastward_wind"},
-                                     {"va", "northward_wind"},
-                                     {"wa", "upward_air_velocity"},
-                                     {"cl", "cloud_area_fraction_in_atmosphere_layer"},
-                                     {"o3", "mole_fraction_of_ozone_in_air"},
-                                     {"ch4", "mole_fraction_of_methane_in_air"},
-                                     {"co2", "mole_fraction_of_carbon_dioxide_in_air"},
-                                     {"n2o", "mole_fraction_of_nitrous_oxide_in_air"}};
 
 std::string operation_of(const Variable& v) {
   const std::string* methods = text_of(v.attributes, "cell_methods");
@@ -240,11 +226,27 @@ class Planner {
         std::erase_if(given_, [&](const FormatKey& one) { return one.name == key; });
       return;
     }
-    for (const UsualName& usual : kUsualNames) {
-      if (v_.name == usual.name) plan_.usual_name = usual.standard_name;
+    if (const int near = near_surface(v_.name, plan_.standard_name); near != 0 && !on_levels()) {
+      plan_.parameters = {{"paramId", static_cast<double>(near), ""}};
+      return;
     }
+    plan_.usual_name = usual_name(v_.name);
     plan_.parameters = {{"cfVarName", v_.name, ""}, {"shortName", v_.name, ""}};
-    if (standard) plan_.parameters.push_back({"cfName", *standard, ""});
+    if (const int own = parameter_of_standard_name(plan_.standard_name))
+      plan_.parameters.push_back({"paramId", static_cast<double>(own), ""});
+    else if (standard)
+      plan_.parameters.push_back({"cfName", *standard, ""});
+  }
+
+  // Whether an axis or a key says on which level it is.
+  bool on_levels() const {
+    if (find("typeOfLevel") || find("level")) return true;
+    return std::any_of(v_.dimensions.begin(), v_.dimensions.end(), [&](int dimension) {
+      const Variable* axis = coordinate_of(d_, dimension);
+      const std::string* name = axis ? text_of(axis->attributes, "standard_name") : nullptr;
+      const bool horizontal = name && (*name == "latitude" || *name == "longitude");
+      return axis && !horizontal && !text_of(axis->attributes, "GRIB_key");
+    });
   }
 
   Status add_axis(const Variable& axis, bool* vertical, std::vector<FormatKeys>* to) {
