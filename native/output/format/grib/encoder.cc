@@ -124,12 +124,16 @@ Status Encoder::check_parameter(const Handle& handle) const {
 
 Status Encoder::check_units(const Handle& handle) const {
   Result<std::string> units = handle.text("units");
-  if (plan_.units.empty() || !units.ok() || same_units(plan_.units, *units).value_or(true))
-    return {};
-  return wrong("its units are " + quoted(plan_.units) + ", those of " + parameter_of(handle) +
+  if (plan_.units.empty() || !units.ok()) return {};
+  const std::optional<bool> same = same_units(plan_.units, *units);
+  // Words that are not known are whoever's who gives the parameter.
+  const bool given = plan_.parameters.empty();
+  if (same.value_or(given || knows_units(plan_.units) || !knows_units(*units))) return {};
+  return wrong("its units are " + quoted(plan_.units) +
+               (same ? "" : ", which weir does not know") + ", those of " + parameter_of(handle) +
                " are " + quoted(*units) +
                "; weir does not convert values: put it in these units, or choose another "
-               "parameter");
+               "parameter" + (same ? "" : ", or give paramId if they are the same"));
 }
 
 // The rows of a reduced Gaussian grid as a sample of ecCodes has them.

@@ -151,7 +151,21 @@ TEST(grib, units_of_another_parameter_are_an_error_and_those_of_the_same_are_not
   EXPECT_EQ(with_units("sp", "N m-2", nullptr), "");
   EXPECT_EQ(with_units("prate", "kg m-2 s-1", nullptr), "");
   EXPECT_EQ(with_units("ta", "K", "air_temperature"), "");
-  EXPECT_EQ(with_units("sp", "furlong", nullptr), "");  // not known here: no verdict
+  EXPECT_NE(with_units("sp", "furlong", nullptr)
+                .find("its units are 'furlong', which weir does not know, those of parameter 134"),
+            std::string::npos);
+  EXPECT_EQ(with_units("sp", " PA", nullptr), "");
+  for (const char* units : {"degrees_C", "°C", "C", "F", "degF", "celsius"}) {
+    EXPECT_NE(with_units("t", units, "air_temperature").find("weir does not convert values"),
+              std::string::npos)
+        << units;
+  }
+  for (const char* units : {"kPa", "atm", "mb", "dPa"})
+    EXPECT_NE(with_units("sp", units, nullptr).find("are 'Pa'"), std::string::npos) << units;
+  for (const char* units : {"knots", "kt", "mph"})
+    EXPECT_NE(with_units("u", units, nullptr).find("are 'm s**-1'"), std::string::npos) << units;
+  EXPECT_NE(with_units("q", "ppm", nullptr).find("are 'kg kg**-1'"), std::string::npos);
+  EXPECT_EQ(with_units("u", "metres/second", nullptr), "");
   EXPECT_NE(with_units("sp", "hPa", nullptr)
                 .find("field 'sp': its units are 'hPa', those of parameter 134 ('Surface "
                       "pressure') are 'Pa'; weir does not convert values"),
@@ -219,6 +233,8 @@ TEST(grib, names_near_the_surface_and_standard_names_become_the_quantity_that_th
       << parameter(2, snow);
   EXPECT_EQ(parameter(2, snow, {{"paramId", 3066.0, ""}}), "3066 surface 0");
   EXPECT_EQ(parameter(1, snow), "141 surface 0");
+  // Whoever gives the parameter knows words that weir does not.
+  EXPECT_EQ(parameter(2, {"x", "furlong", ""}, {{"paramId", 134.0, ""}}), "134 surface 0");
 }
 
 TEST(grib, texts_of_units_are_compared_by_what_they_mean) {

@@ -30,12 +30,19 @@ struct Word {
   Unit unit;
 };
 constexpr double kHour_s = 3600, kDay_s = 86400, kDegree_rad = 0.017453292519943295;
+constexpr Unit kKelvin = {1, 0, {0, 0, 0, 1}}, kCelsius = {1, 273.15, {0, 0, 0, 1}},
+               kFahrenheit = {5.0 / 9, 459.67 * 5 / 9, {0, 0, 0, 1}}, kKnot = {1852 / kHour_s, 0,
+                                                                               {0, 1, -1}};
 constexpr Word kWords[] = {
     {"kg", {1, 0, {1}}},
     {"g", {1e-3, 0, {1}}},
     {"mg", {1e-6, 0, {1}}},
     {"ug", {1e-9, 0, {1}}},
     {"m", {1, 0, {0, 1}}},
+    {"meter", {1, 0, {0, 1}}},
+    {"meters", {1, 0, {0, 1}}},
+    {"metre", {1, 0, {0, 1}}},
+    {"metres", {1, 0, {0, 1}}},
     {"gpm", {1, 0, {0, 1}}},  // geopotential metres are compared as metres
     {"km", {1e3, 0, {0, 1}}},
     {"cm", {1e-2, 0, {0, 1}}},
@@ -57,20 +64,56 @@ constexpr Word kWords[] = {
     {"Hz", {1, 0, {0, 0, -1}}},
     {"K", {1, 0, {0, 0, 0, 1}}},
     {"kelvin", {1, 0, {0, 0, 0, 1}}},
-    {"degC", {1, 273.15, {0, 0, 0, 1}}},
-    {"celsius", {1, 273.15, {0, 0, 0, 1}}},
-    {"Celsius", {1, 273.15, {0, 0, 0, 1}}},
-    {"degree_C", {1, 273.15, {0, 0, 0, 1}}},
-    {"degrees_Celsius", {1, 273.15, {0, 0, 0, 1}}},
+    {"kelvins", kKelvin},
+    {"Kelvin", kKelvin},
+    {"degK", kKelvin},
+    {"deg_K", kKelvin},
+    {"degree_K", kKelvin},
+    {"°K", kKelvin},
+    {"degC", kCelsius},
+    {"celsius", kCelsius},
+    {"Celsius", kCelsius},
+    {"C", kCelsius},
+    {"°C", kCelsius},
+    {"deg_C", kCelsius},
+    {"degree_C", kCelsius},
+    {"degrees_C", kCelsius},
+    {"degree_Celsius", kCelsius},
+    {"degrees_Celsius", kCelsius},
+    {"degree_celsius", kCelsius},
+    {"degrees_celsius", kCelsius},
+    {"F", kFahrenheit},
+    {"°F", kFahrenheit},
+    {"degF", kFahrenheit},
+    {"deg_F", kFahrenheit},
+    {"degree_F", kFahrenheit},
+    {"degrees_F", kFahrenheit},
+    {"fahrenheit", kFahrenheit},
+    {"Fahrenheit", kFahrenheit},
+    {"degree_Fahrenheit", kFahrenheit},
+    {"degrees_Fahrenheit", kFahrenheit},
     {"mol", {1, 0, {0, 0, 0, 0, 1}}},
     {"N", {1, 0, {1, 1, -2}}},
     {"Pa", {1, 0, {1, -1, -2}}},
     {"hPa", {100, 0, {1, -1, -2}}},
+    {"kPa", {1e3, 0, {1, -1, -2}}},
+    {"dPa", {0.1, 0, {1, -1, -2}}},
+    {"mb", {100, 0, {1, -1, -2}}},
+    {"atm", {101325, 0, {1, -1, -2}}},
     {"mbar", {100, 0, {1, -1, -2}}},
     {"millibar", {100, 0, {1, -1, -2}}},
     {"bar", {1e5, 0, {1, -1, -2}}},
     {"J", {1, 0, {1, 2, -2}}},
+    {"kJ", {1e3, 0, {1, 2, -2}}},
+    {"MJ", {1e6, 0, {1, 2, -2}}},
     {"W", {1, 0, {1, 2, -3}}},
+    {"kW", {1e3, 0, {1, 2, -3}}},
+    {"mW", {1e-3, 0, {1, 2, -3}}},
+    {"kt", kKnot},
+    {"kts", kKnot},
+    {"knot", kKnot},
+    {"knots", kKnot},
+    {"mph", {1609.344 / kHour_s, 0, {0, 1, -1}}},
     {"1", {}},
     {"dimensionless", {}},
     {"Proportion", {}},
@@ -83,6 +126,12 @@ constexpr Word kWords[] = {
     {"degrees", {kDegree_rad}},
     {"%", {1e-2}},
     {"percent", {1e-2}},
+    {"ppm", {1e-6}},
+    {"ppmv", {1e-6}},
+    {"ppb", {1e-9}},
+    {"ppbv", {1e-9}},
+    {"unitless", {}},
+    {"none", {}},
 };
 
 // "m", "m2", "m-2", "m**-2", "m^2", "1e-6".
@@ -116,7 +165,7 @@ std::optional<Unit> factor_of(std::string_view text) {
 std::optional<Unit> unit_of(std::string_view text) {
   constexpr std::string_view kWater = " of water equivalent";
   if (text.ends_with(kWater)) text.remove_suffix(kWater.size());
-  if (text == "(0 - 1)") return Unit{};
+  if (text == "(0 - 1)" || text == "0-1" || text == "-") return Unit{};
   Unit all;
   for (size_t at = 0; at < text.size();) {
     if (text[at] == ' ' || text[at] == '.' || text[at] == '*') {
@@ -138,12 +187,25 @@ std::optional<Unit> unit_of(std::string_view text) {
   return all;
 }
 
+// Without blanks and capitals.
+std::string letters_of(const std::string& text) {
+  std::string letters;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (!std::isspace(byte)) letters += static_cast<char>(std::tolower(byte));
+  }
+  return letters;
+}
+
 }  // namespace
+
+bool knows_units(const std::string& units) { return unit_of(units).has_value(); }
 
 std::optional<bool> same_units(const std::string& a, const std::string& b) {
   if (a == b) return true;
   const std::optional<Unit> first = unit_of(a), second = unit_of(b);
-  if (!first || !second) return std::nullopt;
+  if (!first || !second)
+    return letters_of(a) == letters_of(b) ? std::optional(true) : std::nullopt;
   return first->powers == second->powers && first->zero == second->zero &&
          std::abs(first->factor - second->factor) <= 1e-9 * std::abs(second->factor);
 }
