@@ -207,6 +207,13 @@ def test_missing_values_are_a_bitmap(grib):
     ('[stream.history]\nformat = "grib1"\n[[stream.history.field]]\nname = "ta"\n'
      'operation = "minimum"\n', r"field 'ta': edition 1 of GRIB cannot say that values of "
      r"parameter 130 \('Temperature'\) are minima, and they would be read as maxima; use "),
+    ('[stream.history]\ncompression = "zstd:1"\n',
+     r"output\.toml:7:15: stream 'history': grib2: variable ta asks for compression, which "
+     "GRIB has not"),
+    ('[stream.history.grib]\npackingType = "grid_png"\n',
+     r"output\.toml:7:15: field 'ta': packingType 'grid_png' is not written in edition 2"),
+    ("[stream.history.grib]\nbitsPerValue = 33\n",
+     r"output\.toml:7:16: field 'ta': bitsPerValue is 33; expected a whole number from 1 to 32"),
     ('[stream.history.grib]\ngridName = "O5"\n', r"field 'ta': the rows of its reduced Gaussian"),
 ])
 def test_a_mistake_in_the_keys_is_named_with_its_place(grib, more, says):

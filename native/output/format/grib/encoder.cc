@@ -240,6 +240,16 @@ Status Encoder::by_library(size_t level, const void* values, const Range& range,
   else convert(static_cast<const double*>(values));
   Result<Handle> handle = library_handle(level);
   if (!handle.ok()) return handle.status();
+  // ecCodes has no second order of edition 1 for values that are all the same.
+  if (plan_.edition == 1 && plan_.sample == "GRIB" && plan_.packs == Packing::kOther &&
+      (range.missing == plan_.points || range.low == range.high)) {
+    WEIR_TRY(explain(handle->set_text("packingType", "grid_simple"), ""));
+    // The handle has keys of the packing before.
+    Result<Bytes> simple = handle->bytes();
+    if (!simple.ok()) return explain(simple.status(), "");
+    handle = Handle::from_bytes(*simple);
+    if (!handle.ok()) return explain(handle.status(), "");
+  }
   if (range.missing > 0) {
     WEIR_TRY(explain(handle->set("bitmapPresent", 1), ""));
     WEIR_TRY(explain(handle->set({"missingValue", kGap, ""}), ""));

@@ -85,6 +85,13 @@ Status GribFormat::check(const FileDescription& description) const {
     const Result<Plan> plan = plan_of(description, static_cast<int>(v), edition_);
     if (!plan.ok())
       return {plan.status().code(), std::string(name()) + ": " + plan.status().message()};
+    const Variable& field = description.variables[v];
+    if (field.compression.kind != Compression::Kind::kNone) {
+      return {WEIR_E_ARGUMENT, std::string(name()) + ": variable " + field.name +
+                                   " asks for compression, which GRIB has not; give grib = { "
+                                   "packingType = \"grid_ccsds\" }, use format " +
+                                   one_of(format_names(true)) + ", or compression none"};
+    }
   }
   return {};
 }

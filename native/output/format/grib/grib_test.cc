@@ -105,6 +105,49 @@ TEST(grib, packed_messages_are_those_of_ecCodes) {
   }
 }
 
+TEST(grib, a_constant_field_of_edition_1_in_second_order_is_a_simple_message) {
+  Result<Plan> plan = plan_of(
+      globe(WEIR_FLOAT32, {{"packingType", std::string("grid_second_order"), ""}}), 2, 1);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  Result<std::unique_ptr<Encoder>> made = Encoder::make(std::move(*plan));
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  Scratch scratch;
+  for (const float value : {7.0f, NAN}) {
+    Bytes message;
+    std::vector<float> values(kPoints, value);
+    const Status status = (*made)->encode(0, values.data(), &scratch, &message);
+    ASSERT_TRUE(status.ok()) << status.message();
+    for (double back : decoded(message)) EXPECT_EQ(back, value == value ? 7.0 : 9999.0);
+    for (size_t i = 0; i < values.size(); i++) values[i] = static_cast<float>(i % 50);
+    message.clear();
+    ASSERT_TRUE((*made)->encode(0, values.data(), &scratch, &message).ok());
+    Result<Handle> handle = Handle::from_bytes(message);
+    Result<std::string> type = handle->text("packingType");
+    EXPECT_EQ(type.ok() ? *type : "", "grid_second_order");
+  }
+}
+
+TEST(grib, packings_and_bits_that_the_library_cannot_write_are_an_error) {
+  const auto says = [](int edition, const FormatKey& key) {
+    Result<Plan> plan = plan_of(globe(WEIR_FLOAT32, {key}), 2, edition);
+    return plan.ok() ? std::string() : plan.status().message();
+  };
+  const auto packing = [](const char* type) {
+    return FormatKey{"packingType", type, "o.toml:4:2"};
+  };
+  for (int edition : {1, 2}) {
+    EXPECT_EQ(says(edition, packing("grid_png"))
+                  .rfind("o.toml:4:2: field 'sp': packingType 'grid_png' is not written", 0),
+              0u);
+    for (const double bits : {0.0, 33.0, -1.0, 64.0, 2.5})
+      EXPECT_NE(says(edition, {"bitsPerValue", bits, ""}).find("number from 1 to 32"),
+                std::string::npos);
+    EXPECT_EQ(says(edition, {"bitsPerValue", 32.0, ""}), "");
+  }
+  EXPECT_NE(says(1, packing("grid_jpeg")), "");
+  EXPECT_EQ(says(2, packing("grid_jpeg")), "");
+}
+
 // What was encoded before leaves no trace, whoever encodes it.
 TEST(grib, a_message_depends_on_its_own_values_alone) {
   std::mt19937 random(5);

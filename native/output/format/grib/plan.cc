@@ -96,7 +96,7 @@ class Planner {
                                              "bitsPerValue; give that, or keep_information");
       }
     }
-    take_packing();
+    WEIR_TRY(take_packing());
     WEIR_TRY(add_rounding());
     for (FormatKey& key : given_) plan_.rest.push_back(std::move(key));
     return std::move(plan_);
@@ -309,12 +309,32 @@ class Planner {
     return {};
   }
 
-  void take_packing() {
+  // What the library does worse than an error: it ends the process, or takes another packing.
+  Status check_packing(const FormatKey& key) const {
+    const std::string* type = std::get_if<std::string>(&key.value);
+    const double* bits = std::get_if<double>(&key.value);
+    if (key.name == "packingType" && type &&
+        (*type == "grid_png" || (*type == "grid_jpeg" && plan_.edition == 1))) {
+      return wrong(key.place, "packingType " + quoted(*type) + " is not written in edition " +
+                                  std::to_string(plan_.edition) + " of GRIB; use " +
+                                  (plan_.edition == 1 ? "grid_simple or grid_second_order"
+                                                      : "grid_ccsds, grid_simple or grid_jpeg"));
+    }
+    if (key.name == "bitsPerValue" &&
+        !(bits && *bits >= 1 && *bits <= 32 && *bits == std::floor(*bits))) {
+      return wrong(key.place, "bitsPerValue is " + (bits ? number_text(*bits) : "no number") +
+                                  "; expected a whole number from 1 to 32");
+    }
+    return {};
+  }
+
+  Status take_packing() {
     take_into(kPacking, &plan_.packing);
     const bool spectral = plan_.sample != "GRIB";
     std::string type = spectral ? "spectral_complex" : "grid_simple";
     bool own = plan_.edition == 2;
     for (const FormatKey& key : plan_.packing) {
+      WEIR_TRY(check_packing(key));
       const std::string* text = std::get_if<std::string>(&key.value);
       const double* number = std::get_if<double>(&key.value);
       if (key.name == "packingType" && text) type = *text;
@@ -330,6 +350,7 @@ class Planner {
                                        [](const auto& key) { return key.name == "bitsPerValue"; });
     if (!says_bits_ && type.find("ieee") == std::string::npos)
       plan_.packing.push_back({"bitsPerValue", static_cast<double>(plan_.bits), ""});
+    return {};
   }
 
   // Packed values are whole numbers: what is kept of the information are leading bits of those.
@@ -340,8 +361,8 @@ class Planner {
                        "keep_information, or grib = { bitsPerValue = 12 }");
     }
     if (plan_.packs == Packing::kOther) {
-      return wrong("", "keep_information chooses the bits of grid_simple and grid_ccsds in edition 2 "
-                       "of GRIB; use these, or leave it out");
+      return wrong("", "keep_information chooses the bits of grid_simple and grid_ccsds in edition "
+                       "2 of GRIB; use these, or leave it out");
     }
     constexpr int kMostBits = 24;
     plan_.information = v_.rounding.information;
