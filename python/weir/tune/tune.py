@@ -202,16 +202,7 @@ class Tuning:
     def _differs(self, tuned: Done) -> list[outputs.Difference]:
         plain = of_kind(self.state.runs, PLAIN)
         steady = None if len(plain) < 2 else set(plain[0].outputs) - self._loose()
-        found = outputs.differences(plain[-1].outputs, tuned.outputs, steady)
-        return [one for one in found if not self._is_kept_on_tier(one)]
-
-    def _is_kept_on_tier(self, one: outputs.Difference) -> bool:
-        """Files that a rule with drain=never leaves there, as it was allowed."""
-        from fnmatch import fnmatchcase
-
-        return one.why == "it was not written" and any(
-            rule.rule is not None and rule.rule.stack.endswith(":drain=never")
-            and fnmatchcase(str(self.work / one.path), rule.rule.path) for rule in self.candidates)
+        return outputs.differences(plain[-1].outputs, tuned.outputs, steady)
 
     def _rules_file(self, rules: Sequence[Advice]) -> Path:
         path = self.out / "rules-in-force.toml"
