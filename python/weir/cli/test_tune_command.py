@@ -187,3 +187,28 @@ def test_disk_space_is_checked_first(weir, tmp_path, place):
         file.truncate(1 << 50)
     refused = tune(weir, place, tmp_path / "out")
     assert refused.returncode == 3 and "the largest file is huge" in refused.stderr
+
+
+def test_a_file_that_stays_on_the_tier_is_a_difference(weir, place, tmp_path):
+    """What only a later step reads may be the result as well."""
+    first = "import os; f = os.open('mid', os.O_WRONLY | os.O_CREAT)\n" \
+        "for n in range(1000): os.write(f, bytes(4096))"
+    second = "import os; f = os.open('mid', os.O_RDONLY)\nwhile os.read(f, 4096): pass"
+    script = f'"{sys.executable}" -c "{first}"\n"{sys.executable}" -c "{second}"\n'
+    found = weir("tune", "-o", tmp_path / "out", "--dir", place.path, "--runs", 4, "--allow",
+        "stage", "--", "sh", "-c", script, cwd=place.path).ok()
+    state = json.loads((tmp_path / "out" / "tune.json").read_text())
+    assert "output mid: it was not written" in state["dropped"].values(), found.stdout
+    assert "drain=never" not in (tmp_path / "out" / "rules.toml").read_text()
+
+
+def test_a_file_behind_a_link_does_not_change(weir, tmp_path):
+    work = tmp_path / "work"
+    work.mkdir()
+    (tmp_path / "restart").write_bytes(b"before")
+    os.symlink(tmp_path / "restart", work / "restart")
+    program = "open('restart', 'r+b').write(b'after')"
+    weir("tune", "-o", tmp_path / "out", "--", sys.executable, "-c", program, cwd=work).ok()
+    assert (tmp_path / "restart").read_bytes() == b"before"
+    state = json.loads((tmp_path / "out" / "tune.json").read_text())
+    assert "restart" in state["runs"][0]["outputs"]

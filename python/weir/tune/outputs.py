@@ -45,7 +45,7 @@ def outputs_of(work: Path, before: Mapping[str, tuple[int, int, int]],
     """By path. before: files that were there when the run began. containers: file names of archives
     of layer pack, whose members count as the files that they are."""
     found, names = {}, set(containers)
-    for one in listing(work):
+    for one in listing(work, follow=False):
         path = work / one.path
         if before.get(one.path) == one.key or path.is_symlink():
             continue

@@ -15,13 +15,13 @@ from weir.tune.outputs import Output
 from weir.tune.runs import Done, Figures, FileCost
 
 FILE = "tune.json"
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass
 class State:
     """command, directory: what is tuned; fingerprint: of the directory at first. dropped: rules
-    that are not used any more, with the reason. linked: files that runs only read."""
+    that are not used any more, with the reason."""
 
     command: list[str]
     directory: str
@@ -29,7 +29,6 @@ class State:
     cautions: bool = False
     runs: list[Done] = field(default_factory=list)
     dropped: dict[str, str] = field(default_factory=dict)
-    linked: list[str] = field(default_factory=list)
 
     def write(self, out: Path) -> None:
         """Raises StorageError."""

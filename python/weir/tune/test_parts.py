@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from weir._errors import StorageError
+from weir._errors import InputError, StorageError
 from weir.tune import workdir
 from weir.tune.decide import rule_gains, wall_gain
 from weir.tune.outputs import differences, not_compared, outputs_of, unsteady
@@ -107,9 +107,46 @@ def test_a_copy_is_whole_and_what_changes_in_it_is_an_output(tmp_path):
     (work / "in").write_bytes(b"other")
     assert set(outputs_of(work, before)) == {"in"}
     assert workdir.listing(source) == entries, "the copy lies in the directory"
-    workdir.make(source, work, entries, ["in"])
-    assert (work / "in").is_symlink() and (source / "in").read_bytes() == b"input"
     workdir.remove(work)
+
+
+def test_no_link_of_a_copy_leads_to_a_file_of_the_user(tmp_path):
+    """Links outside become copies; those within the directory, absolute or by way of its own name,
+    lead to the copy."""
+    source, outside = tmp_path / "source", tmp_path / "outside"
+    (outside / "below" / "empty").mkdir(parents=True)
+    (outside / "restart").write_bytes(b"state")
+    (outside / "below" / "x").write_bytes(b"x")
+    os.symlink("../restart", outside / "below" / "up")
+    source.mkdir()
+    (source / "in").write_bytes(b"input")
+    for name, target in (("file", outside / "restart"), ("below", outside / "below"),
+            ("absolute", source / "in"), ("around", "../source/in"), ("null", "/dev/null")):
+        os.symlink(target, source / name)
+    work = source / f"{workdir.NAME}-x"
+    workdir.make(source, work, workdir.listing(source))
+    for name, data in (("file", b"state"), ("below/x", b"x"), ("below/up", b"state"),
+            ("absolute", b"input"), ("around", b"input")):
+        assert (work / name).read_bytes() == data
+        assert (work / name).resolve().is_relative_to(work), name
+    assert (work / "below" / "empty").is_dir() and os.readlink(work / "null") == "/dev/null"
+
+
+@pytest.mark.parametrize(("target", "why"), [("..", "which holds"), ("../new", "does not exist")])
+def test_a_link_that_cannot_be_copied_is_refused(tmp_path, target, why):
+    (tmp_path / "source").mkdir()
+    os.symlink(target, tmp_path / "source" / "link")
+    with pytest.raises(InputError, match=why):
+        workdir.listing(tmp_path / "source")
+
+
+def test_large_files_are_copies_too(tmp_path):
+    (tmp_path / "source").mkdir()
+    with open(tmp_path / "source" / "large", "wb") as file:
+        file.truncate(17 << 20)
+    work = tmp_path / "work"
+    workdir.make(tmp_path / "source", work, workdir.listing(tmp_path / "source"))
+    assert not (work / "large").is_symlink() and (work / "large").stat().st_size == 17 << 20
 
 
 def test_no_copy_is_begun_that_has_no_room(tmp_path):

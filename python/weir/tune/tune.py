@@ -137,7 +137,7 @@ class Tuning:
         trace = self.out / "runs" / str(number)
         trace.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(trace, ignore_errors=True)
-        before = workdir.make(self.directory, self.work, self.entries, self.state.linked)
+        before = workdir.make(self.directory, self.work, self.entries)
         path = self._rules_file(rules) if rules else None
         self._remove_tier()
         self.note(f"run {number + 1}, {kind}")
@@ -157,8 +157,6 @@ class Tuning:
         known = [_path(one) for one in self.candidates]
         self.state.runs.append(Done(number, kind, tuple(_path(one) for one in rules),
             figures_of(facts, started, known), made))
-        if number == 0:
-            self.state.linked = self._only_read()
         self.state.write(self.out)
 
     def _failed(self, status: int, kind: str, rules: Sequence[Advice]) -> None:
@@ -209,14 +207,6 @@ class Tuning:
         text = "\n".join(line for one in rules for line in rule_lines(one))
         path.write_text(text, "utf-8", "surrogateescape")
         return path
-
-    def _only_read(self) -> list[str]:
-        """Large files that the first run read and did not change."""
-        made = self.state.runs[0].outputs
-        read = {os.path.relpath(path, self.work) for path, file in self.facts.files.items()
-            if file.read.bytes and not file.write.bytes}
-        return [one.path for one in self.entries if one.bytes >= workdir.LINKED_BYTES
-            and one.path in read and one.path not in made]
 
     def _bring_from_tier(self) -> None:
         from weir.capture import tier
