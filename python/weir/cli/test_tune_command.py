@@ -212,3 +212,14 @@ def test_a_file_behind_a_link_does_not_change(weir, tmp_path):
     assert (tmp_path / "restart").read_bytes() == b"before"
     state = json.loads((tmp_path / "out" / "tune.json").read_text())
     assert "restart" in state["runs"][0]["outputs"]
+
+
+def test_each_run_gets_the_directory_and_the_standard_input(weir, place, tmp_path):
+    program = COPY + "open('seen', 'w').write(os.environ['PWD'] + sys.stdin.read())"
+    found = tune(weir, place, tmp_path / "out", "--runs", 3, program=program, input="namelist",
+        env={**os.environ, "MODEL_DATA": f"{place.path}/data"}).ok()
+    assert "MODEL_DATA in the environment" in found.stderr
+    state = json.loads((tmp_path / "out" / "tune.json").read_text())
+    sizes = {one["outputs"]["seen"]["bytes"] for one in state["runs"]}
+    (work,) = {os.path.dirname(rule) for one in state["runs"] for rule in one["rules"]}
+    assert len(state["runs"]) == 3 and sizes == {len(work) + len("namelist")}

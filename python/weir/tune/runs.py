@@ -5,14 +5,21 @@ from __future__ import annotations
 
 import os
 import resource
+import select
+import shutil
+import stat
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
+from weir._errors import StorageError
+from weir._files import complete_file
 from weir.advise.frame.facts import Facts, File
 from weir.analysis.exclusion import exclusion_of
 from weir.report import build
@@ -22,6 +29,7 @@ from weir.tune.outputs import Output
 # Calls that the kernel or the C library answers without the file system.
 _WITHIN = ("lseek", "fseek", "ftell", "rewind", "dup", "dup2", "dup3", "fcntl", "fdopen", "setvbuf",
     "munmap", "posix_fadvise")  # fmt: skip
+_SILENT_S = 2.0  # without standard input, after which a note says what is waited for
 _POLITE_S = 10.0  # a launcher has ranks to end
 PLAIN, TUNED = "plain", "tuned"
 
@@ -70,21 +78,41 @@ class Started:
 
 
 def execute(command: Sequence[str], work: Path, trace: Path, rules: Path | None,
-        output: Path | None) -> Started:
+        output: Path | None, given: Path | None = None) -> Started:
     """Run it in its directory, traced. output: a file for what it prints, None: where weir prints.
-    """
+    given: what it reads as its standard input, None: nothing."""
     words = [sys.executable, "-m", "weir", "trace", "--quiet", "--overwrite", "-o", str(trace)]
     words += ["--rules", str(rules)] if rules is not None else []
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    if output is None:
-        status = _ended(subprocess.Popen([*words, "--", *command], cwd=work))
-    else:
-        with open(output, "wb") as stream:
-            status = _ended(subprocess.Popen([*words, "--", *command], cwd=work,
-                stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT))
+    with open(given or os.devnull, "rb") as stdin, ExitStack() as files:
+        to: dict[str, Any] = {}
+        if output is not None:
+            to = {"stdout": files.enter_context(open(output, "wb")), "stderr": subprocess.STDOUT}
+        status = _ended(subprocess.Popen([*words, "--", *command], cwd=work, stdin=stdin,
+            env={**os.environ, "PWD": str(work)}, **to))
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = sum(getattr(after, key) - getattr(before, key) for key in ("ru_utime", "ru_stime"))
     return Started(status, time.monotonic() - begin, cpu)
+
+
+def save_stdin(path: Path, note: Callable[[str], None]) -> Path | None:
+    """Standard input for each run; None where it is a terminal, a device or closed. Raises
+    StorageError."""
+    try:
+        mode = os.fstat(0).st_mode
+    except OSError:
+        return None
+    if stat.S_ISCHR(mode) or stat.S_ISDIR(mode):
+        return None
+    if not stat.S_ISREG(mode) and not select.select([0], [], [], _SILENT_S)[0]:
+        note("waiting for the end of standard input, which each run gets; use < /dev/null if the "
+             "command reads none")
+    try:
+        with complete_file(path) as file, open(0, "rb", closefd=False) as stdin:
+            shutil.copyfileobj(stdin, file)
+    except OSError as error:
+        raise StorageError(f"{path}: standard input cannot be saved: {error.strerror}") from error
+    return path
 
 
 def _ended(process: subprocess.Popen[bytes]) -> int:
@@ -139,7 +167,6 @@ def _requests(file: File, layered: LayeredFile | None) -> int:
 
 
 
-
 def relative(words: Sequence[str], directory: Path, work: Path) -> list[str]:
     """The command with the paths of the user's directory replaced by those of the copy."""
     return [_moved(word, str(directory), str(work)) for word in words]
@@ -161,4 +188,4 @@ def environment_mentions(directory: Path) -> list[str]:
     """Variables whose value names the user's directory: the command may write there."""
     ignored = ("PWD", "OLDPWD", "PATH", "_")
     return sorted(name for name, value in os.environ.items()
-        if name not in ignored and str(directory) in value)
+        if name not in ignored and relative([value], directory, Path("/")) != [value])

@@ -21,7 +21,8 @@ from weir.advise.frame.finding import Advice
 from weir.advise.text import rule_lines
 from weir.tune import outputs, workdir
 from weir.tune.decide import Gain, rule_gains, of_kind, wall_gain
-from weir.tune.runs import PLAIN, TUNED, Done, execute, facts_of, figures_of, relative
+from weir.tune.runs import (PLAIN, TUNED, Done, environment_mentions, execute, facts_of,
+    figures_of, relative, save_stdin)
 from weir.tune.state import State, begin
 
 Rates = dict[tuple[str, str], float]
@@ -65,6 +66,7 @@ class Tuning:
         mark = hashlib.blake2b(os.fsencode(out), digest_size=6).hexdigest()
         self.work = directory / f"{workdir.NAME}-{mark}"
         self.tier = Path("/dev/shm") / f"weir-tune-{mark}"
+        self.stdin: Path | None = None
         self.began = time.monotonic()
         self.entries = workdir.listing(directory, [out])
         cautions = bool(options.allow)
@@ -74,6 +76,10 @@ class Tuning:
     def run(self) -> Outcome:
         """Raises CommandFailed, StorageError, UsageError. No file of the user's is changed."""
         workdir.check_space(self.directory, self.entries)
+        if mentions := environment_mentions(self.directory):
+            self.note(f"{', '.join(mentions)} in the environment: paths in {self.directory}, not "
+                      f"in the copy: what the command reads or writes by them is the user's own")
+        self.stdin = self._stdin()
         try:
             if not self.state.runs:
                 self._once(PLAIN, ())
@@ -90,6 +96,14 @@ class Tuning:
             tuple(outputs.not_compared(plain, self._loose())),
             tuple(one for one in self.report.rules if one not in self.candidates),
             self._undecided(paths))
+
+    def _stdin(self) -> Path | None:
+        """That of the first run, also when tune goes on."""
+        path = self.out / "stdin"
+        if self.state.runs:
+            return path if path.exists() else None
+        path.unlink(missing_ok=True)
+        return save_stdin(path, self.note)
 
     def _undecided(self, paths: Sequence[str]) -> tuple[str, ...]:
         tuned = of_kind(self.state.runs, TUNED, paths)
@@ -143,7 +157,7 @@ class Tuning:
         self.note(f"run {number + 1}, {kind}")
         command = relative(self.state.command, self.directory, self.work)
         started = execute(command, self.work, trace, path,
-            None if number == 0 else self.out / "runs" / f"{number}.output")
+            None if number == 0 else self.out / "runs" / f"{number}.output", self.stdin)
         if started.status:
             self._failed(started.status, kind, rules)
             return
