@@ -223,3 +223,17 @@ def test_each_run_gets_the_directory_and_the_standard_input(weir, place, tmp_pat
     sizes = {one["outputs"]["seen"]["bytes"] for one in state["runs"]}
     (work,) = {os.path.dirname(rule) for one in state["runs"] for rule in one["rules"]}
     assert len(state["runs"]) == 3 and sizes == {len(work) + len("namelist")}
+
+
+RANDOM = COPY + """
+import tempfile
+os.close(tempfile.mkstemp(dir='.')[0])
+with open('name', 'w') as name: name.write(tempfile.mktemp())
+"""
+
+
+def test_outputs_that_differ_in_each_run_drop_no_rule(weir, place, tmp_path):
+    found = tune(weir, place, tmp_path / "out", "--runs", 4, program=RANDOM).ok()
+    state = json.loads((tmp_path / "out" / "tune.json").read_text())
+    assert not state["dropped"] and len(state["runs"]) == 4
+    assert "identical but for" in found.stdout and "name, " in found.stdout

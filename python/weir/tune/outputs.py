@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a run wrote, and whether another one wrote the same.
 
-Files are compared by their bytes. Two plain runs show which files have times in them: these are
-compared by content (_content), and those that differ even so are named, not compared.
+Files are compared by their bytes. Plain runs show which files have times in them: these are
+compared by content (_content), and those that differ even so are named, not compared. Files that
+not each plain run writes are counted.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import hashlib
 import os
 import re
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -125,29 +127,55 @@ def _attributes(of: object) -> bytes:
     return repr([(one, of.getncattr(one)) for one in names]).encode()  # type: ignore[attr-defined]
 
 
-def unsteady(one: Mapping[str, Output], other: Mapping[str, Output]) -> set[str]:
-    """Files that two plain runs write differently, by their bytes."""
-    return {path for path in one.keys() & other.keys() if one[path].digest != other[path].digest}
+Outputs = Mapping[str, Output]
 
 
-def differences(plain: Mapping[str, Output], tuned: Mapping[str, Output],
-        steady: set[str] | None = None) -> list[Difference]:
-    """What a run under rules did otherwise. steady: files that are compared by their bytes; None:
-    all of them."""
-    found = [Difference(path, "it was not written") for path in plain.keys() - tuned.keys()]
-    found += [Difference(path, "it was written in addition")
-        for path in tuned.keys() - plain.keys()]
-    for path in plain.keys() & tuned.keys():
-        one, other = plain[path], tuned[path]
-        if one.digest == other.digest:
-            continue
-        if steady is None or path in steady:
-            found.append(Difference(path, "its bytes differ"))
-        elif one.content is not None and one.content != other.content:
+def shared(plains: Sequence[Outputs]) -> set[str]:
+    """Files that each plain run writes."""
+    return set.intersection(*(set(one) for one in plains))
+
+
+def unsteady(plains: Sequence[Outputs]) -> set[str]:
+    """Files that plain runs write differently, by their bytes."""
+    return {path for path in shared(plains) if len({one[path].digest for one in plains}) > 1}
+
+
+def not_compared(plains: Sequence[Outputs]) -> list[str]:
+    """Files that plain runs write differently, times left out, or not each of them."""
+    every = set().union(*plains)
+    return sorted(every - shared(plains) | {path for path in unsteady(plains)
+        if _content_of(plains, path) is None})
+
+
+def _content_of(plains: Sequence[Outputs], path: str) -> str | None:
+    """That of all plain runs; None where there is none, or more than one."""
+    contents = {one[path].content for one in plains}
+    return contents.pop() if len(contents) == 1 else None
+
+
+def differences(plains: Sequence[Outputs], tuned: Outputs) -> list[Difference]:
+    """What a run under rules did otherwise than all plain runs."""
+    common, loose = shared(plains), unsteady(plains)
+    found = [Difference(path, "it was not written") for path in common - tuned.keys()]
+    for path in common & tuned.keys():
+        if path not in loose:
+            if plains[0][path].digest != tuned[path].digest:
+                found.append(Difference(path, "its bytes differ"))
+        elif _content_of(plains, path) not in (None, tuned[path].content):
             found.append(Difference(path, "its contents differ, times left out"))
+    found += _of_names(plains, tuned, common)
     return sorted(found, key=lambda one: one.path)
 
 
-def not_compared(plain: Mapping[str, Output], loose: set[str]) -> list[str]:
-    """Files that two plain runs write differently, of a format whose contents are not known."""
-    return sorted(path for path in loose if path in plain and plain[path].content is None)
+def _of_names(plains: Sequence[Outputs], tuned: Outputs, common: set[str]) -> list[Difference]:
+    """Files whose names differ in each plain run are counted by directory."""
+    counts = [Counter(map(os.path.dirname, one.keys() - common)) for one in plains]
+    mine = Counter(map(os.path.dirname, tuned.keys() - common))
+    found = [Difference(path, "it was written in addition") for path in tuned.keys() - common
+        if mine[os.path.dirname(path)] > max(one[os.path.dirname(path)] for one in counts)]
+    for directory in set().union(*counts):
+        fewest = min(one[directory] for one in counts)
+        if mine[directory] < fewest:
+            found.append(Difference(os.path.join(directory, "*"),
+                f"{mine[directory]} files instead of {fewest} whose names differ in each run"))
+    return found

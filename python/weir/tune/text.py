@@ -16,6 +16,7 @@ from weir.tune.decide import RuleGain, is_noisy, medians, of_kind, rule_gains
 from weir.tune.runs import PLAIN, TUNED
 from weir.tune.tune import Outcome, Tuning
 
+_NAMED = 3  # outputs in the sentence
 _LONGEST = 160  # characters of the command
 _FIGURES = (("wall_s", "wall time"), ("critical_s", "critical I/O"), ("active_s", "active I/O"),
     ("io_s", "I/O of all ranks"), ("cpu_s", "CPU time"), ("requests", "requests"))  # fmt: skip
@@ -43,7 +44,8 @@ def sentence(found: Outcome) -> str:
     else:
         text += "outputs are identical"
     if found.loose:
-        text += f" but for {len(found.loose)} that two plain runs write differently"
+        named = ", ".join(found.loose[:_NAMED]) + (", ..." if len(found.loose) > _NAMED else "")
+        text += f" but for {len(found.loose)} that two plain runs write differently ({named})"
     return plain(text + f".{_sureness(found)}{_not_tried(found)}")
 
 

@@ -91,9 +91,8 @@ class Tuning:
             self._remove_tier()
         kept = tuple(self.rules)
         paths = [_path(one) for one in kept]
-        plain = of_kind(self.state.runs, PLAIN)[-1].outputs
         return Outcome(self.state, self.report, kept, wall_gain(self.state.runs, paths),
-            tuple(outputs.not_compared(plain, self._loose())),
+            tuple(outputs.not_compared(self._plain())),
             tuple(one for one in self.report.rules if one not in self.candidates),
             self._undecided(paths))
 
@@ -207,14 +206,11 @@ class Tuning:
         for rule in mine:
             self.state.dropped[_path(rule)] = f"output {one.path}: {one.why}"
 
-    def _loose(self) -> set[str]:
-        plain = of_kind(self.state.runs, PLAIN)
-        return set().union(*(outputs.unsteady(plain[0].outputs, one.outputs) for one in plain[1:]))
+    def _plain(self) -> list[dict[str, outputs.Output]]:
+        return [one.outputs for one in of_kind(self.state.runs, PLAIN)]
 
     def _differs(self, tuned: Done) -> list[outputs.Difference]:
-        plain = of_kind(self.state.runs, PLAIN)
-        steady = None if len(plain) < 2 else set(plain[0].outputs) - self._loose()
-        return outputs.differences(plain[-1].outputs, tuned.outputs, steady)
+        return outputs.differences(self._plain(), tuned.outputs)
 
     def _rules_file(self, rules: Sequence[Advice]) -> Path:
         path = self.out / "rules-in-force.toml"
