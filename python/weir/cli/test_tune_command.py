@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -237,3 +238,15 @@ def test_outputs_that_differ_in_each_run_drop_no_rule(weir, place, tmp_path):
     state = json.loads((tmp_path / "out" / "tune.json").read_text())
     assert not state["dropped"] and len(state["runs"]) == 4
     assert "identical but for" in found.stdout and "name, " in found.stdout
+
+
+def test_rules_name_no_copy_where_the_path_has_special_characters(weir, place, tmp_path):
+    work = place.path / 'of "x" [1] *'
+    work.mkdir()
+    (work / "in").write_bytes(bytes(6_000_000))
+    weir("tune", "-o", tmp_path / "out", "--dir", work, "--runs", 2, "--", sys.executable, "-c",
+        COPY, cwd=work).ok()
+    for name in ("rules.toml", "report.md"):
+        assert ".weir-tune" not in (tmp_path / "out" / name).read_text()
+    rules = tomllib.loads((tmp_path / "out" / "rules.toml").read_text())["rule"]
+    assert any(fnmatchcase(str(work / "in"), one["path"]) for one in rules)

@@ -80,7 +80,10 @@ class RuleGain:
 
     @property
     def pays(self) -> bool:
-        """Fewer requests that take no longer, or less time by much."""
+        """Fewer requests that take no longer, or less time by much; never of a rule that matches
+        no file."""
+        if not self.before_requests:
+            return False
         are_fewer = self.after_requests <= FEWER.value * self.before_requests
         is_slower = self.after_s * PAYS.value > self.before_s
         return are_fewer and not is_slower or self.after_s <= ALONE.value * self.before_s

@@ -160,7 +160,7 @@ def _of_rule(rule: str, costs: Sequence[tuple[tuple[str, ...], FileCost]]) -> Fi
 
 def _requests(file: File, layered: LayeredFile | None) -> int:
     """Of one file: below the layers where these stand."""
-    others = file.of_class("OCM")[0] - file.of(_WITHIN)[0]
+    others = max(0, file.of_class("OCM")[0] - file.of(_WITHIN)[0])
     if layered is not None and layered.system is not None:
         return layered.system.count + others
     return file.read.calls + file.write.calls + others

@@ -39,6 +39,11 @@ def test_a_rule_pays_by_counts_that_take_no_longer_or_by_time(io_s, requests, pa
     assert gain.pays == pays
 
 
+def test_a_rule_that_matches_nothing_does_not_pay():
+    runs = [done(0, PLAIN, 10, 0, 0), done(1, TUNED, 9, 0, 0)]
+    assert [one.pays for one in rule_gains(runs, ["r"])] == [False]
+
+
 def written(directory, **files: bytes):
     directory.mkdir()
     for name, data in files.items():

@@ -154,5 +154,6 @@ def _model_lines(found: Outcome) -> Iterator[str]:
 
 
 def for_directory(text: str, tuning: Tuning) -> str:
-    """Texts of runs in the copy, with the paths of the user's directory and the usual tier."""
-    return text.replace(str(tuning.work), str(tuning.directory)).replace(str(tuning.tier), TIER)
+    """Texts of runs in the copy, with the paths of the user's directory and the usual tier. The
+    name of the copy has no character that TOML or a pattern would escape; the path has."""
+    return text.replace(f"/{tuning.work.name}", "").replace(str(tuning.tier), TIER)
