@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import sys
 import tomllib
 
@@ -71,6 +72,10 @@ HEALTHY = {
     "git": "git init -q . && git add tree && git -c user.name=a -c user.email=a@b commit -qm x",
     "sqlite3": "sqlite3 a.db 'create table t(x); insert into t select value from "
                "generate_series(1,20000); select sum(x) from t'",
+    "sqlite3 with an index": "sqlite3 a.db 'create table t(x); insert into t select "
+        "value||hex(randomblob(100)) from generate_series(1,50000); create index i on t(x)'",
+    "git of large files": "git init -q . && git add big && git -c user.name=a -c user.email=a@b "
+        "commit -qm x && git repack -qad && git fsck",
 }
 
 
@@ -88,6 +93,33 @@ def test_healthy_programs_have_none(weir, tmp_path, tmp_run, name):
     found = weir("advise", tmp_run)
     assert (found.returncode, found.stderr) == (0, ""), found.stdout
     assert "Nothing worth changing." in found.stdout
+
+
+FORTRAN = """
+program t
+  integer :: i
+  real(8) :: a(100000)
+  a = 1
+  open(10, file='res.dat', form='unformatted')
+  do i = 1, 30
+    write(10) a
+  end do
+  rewind(10)
+  do i = 1, 30
+    read(10) a
+  end do
+end program
+"""
+
+
+def test_results_that_fortran_reads_back_stay_where_they_are(weir, tmp_path, tmp_run):
+    if shutil.which("gfortran") is None:
+        pytest.skip("gfortran is not installed here")
+    (tmp_path / "t.f90").write_text(FORTRAN)
+    subprocess.run(["gfortran", "t.f90", "-o", "t"], cwd=tmp_path, check=True)
+    weir("trace", "-o", tmp_run, "--", tmp_path / "t", cwd=tmp_path).ok()
+    found = weir("advise", tmp_run)
+    assert found.returncode == 0 and "stage:" not in found.stdout, found.stdout
 
 
 WRITER = r"""

@@ -12,7 +12,8 @@ from weir.advise.frame.saving import Range, request_count, saved
 from weir.report.findings.finding import Limit
 from weir.report.frame.amounts import amount, number, seconds
 
-TIMES = Limit("fsyncs of the files", 10, "chosen: one for each of a few files is what is needed")
+TIMES = Limit("fsyncs of the files", 20,
+    "chosen: a few files, or transactions of a database (three or four each), need as many")
 LITTLE = Limit("bytes written for each fsync, at most", 8 << 20,
     "chosen: 8 MiB take a disk about as long as the fsync itself")
 ENOUGH = 64 << 20  # bytes that may be lost: one fsync for each

@@ -211,8 +211,36 @@ def test_what_only_a_later_step_reads_is_carried(advised):
     path = "/scratch/an/traj.{rank}"
     report = advised(stream(100, MIB, 5000, path), stream(100, MIB, 5000, path, "pread"))
     (one,) = [found for found in report.advices if found.finding == "carried"]
-    assert one.rule.stack.endswith(":drain=never") and one.rule.path == "/scratch/an/traj.*"
-    assert "caution" not in one.rule.caution and "stay on the tier" in one.rule.caution
+    assert one.rule.stack.endswith(":drain=async") and one.rule.path == "/scratch/an/traj.*"
+    assert "at its place some seconds" in one.rule.caution and "2 files with" in one.sentence
+
+
+def written_and_read(*ends: str, beginning: str = "creat") -> Program:
+    """One file of rank 0, with other calls at its beginning and end."""
+
+    def program(trace: WaitTrace) -> None:
+        path = "/scratch/an/work.dat"
+        trace.io(0, US, path, beginning, 0)
+        trace.io(0, US, path, "open", 0)
+        for op in ("pwrite", "pread"):
+            for at in range(100):
+                trace.io(0, 5 * MS, path, op, MIB, at * MIB)
+        for op in ends:
+            trace.io(0, US, path, op, 0)
+
+    return program
+
+
+@pytest.mark.parametrize("program", [
+    written_and_read(), written_and_read(beginning="unlink"), written_and_read("unlink", "creat")])
+def test_what_is_read_back_and_stays_is_a_result(advised, program):
+    assert "carried" not in names(advised(program))
+
+
+def test_only_what_the_run_removes_may_stay_on_the_tier(advised):
+    report = advised(written_and_read("close", "unlink"))
+    (one,) = [found for found in report.advices if found.finding == "carried"]
+    assert one.rule.stack.endswith(":drain=never") and "1 file with" in one.sentence
 
 
 def test_output_that_computing_could_hide_is_found_with_the_number_of_servers(advised):

@@ -73,4 +73,8 @@ def unusable(group: Group) -> str:
     """Why its rule stands commented out: where it would change what other files are."""
     if not group.others:
         return ""
-    return f"the pattern would match files that are used otherwise, such as {group.others[0]}"
+    return used_otherwise(group.others[0])
+
+
+def used_otherwise(path: str) -> str:
+    return f"the pattern also matches files of another use, such as {path}"

@@ -46,6 +46,11 @@ def number(count: float) -> str:
     return f"{count:,.0f}".replace(",", "\u202f")
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 file`, `2 files`"""
+    return f"{number(count)} {noun}{'s' * (count != 1)}"
+
+
 def share(part: float, whole: float) -> str:
     """Per cent; what is not nothing never looks like nothing."""
     if not whole:
