@@ -13,8 +13,11 @@ from weir.advise.frame.finding import Advice
 from weir.advise.findings.registry import BY_NAME
 from weir.advise.frame.saving import Range
 from weir.report.frame.amounts import number, plain, seconds, share
+from weir.report.notes import LEFT_OUT, notes
+from weir.report.processes.compute import is_complete
 
 NOTHING_FOUND = "nothing worth changing"
+NOT_KNOWN = "No finding in the part of the run that the trace has."
 _INDENT = "     "
 
 
@@ -45,7 +48,8 @@ def lines_of(report: Report, width: int) -> Iterator[str]:
     yield plain(f"{facts.report.path}: wall time {seconds(facts.wall_s)}, "
         f"I/O of all ranks {seconds(facts.report.all.seconds)}")
     if not report.advices:
-        yield f"\n{NOTHING_FOUND.capitalize()}."
+        yield ""
+        yield f"{NOTHING_FOUND.capitalize()}." if is_complete(facts.report) else NOT_KNOWN
     for place, one in enumerate(report.advices, 1):
         yield ""
         yield f"{place:>3}. {one.finding}: {one.what}"
@@ -67,8 +71,9 @@ def _notes(report: Report) -> Iterator[str]:
     if any(step.level != "trace" for step in made.steps):
         yield ("not all steps are recorded at level trace: sizes and order of calls are not known, "
                "and findings about them are missing")
-    if made.lost_events:
-        yield f"{made.lost_events} calls have no record: estimates are too low"
+    if not is_complete(made):
+        yield from (note for note in notes(made) if not note.startswith(LEFT_OUT))
+        yield "findings and savings are those of the part of the run that the trace has"
 
 
 def _rule_lines(one: Advice, width: int) -> Iterator[str]:
@@ -111,6 +116,8 @@ def as_json(report: Report) -> dict[str, Any]:
         "format": 1,
         "run": facts.report.path,
         "wall_s": facts.wall_s,
+        "complete": is_complete(facts.report),
+        "notes": list(_notes(report)),
         "findings": [advice_json(one) for one in report.advices],
         "rest": [{"files": one.group.name, "io_s": one.io_s, "critical_s": one.critical_s}
             for one in report.rest],

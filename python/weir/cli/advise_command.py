@@ -35,7 +35,8 @@ def advise(
     Each finding has a range of seconds of the run (critical time), of active time, and of the I/O
     of all ranks; the rule for weir run that cures it, or the change in the model. Findings that are
     worth less than 2 % of the run are left out. File systems that weir probe has measured have
-    narrower ranges. Exit status 1: something was found.
+    narrower ranges. Exit status 1: something was found. Exit status 4: the trace is incomplete; what
+    is missing is said first.
     """
     import shutil
     import sys
@@ -47,6 +48,7 @@ def advise(
     from weir.probe.cache import large_rates
     from weir.report import build
     from weir.report.json import write_json
+    from weir.report.processes.compute import is_complete
 
     made = build(run, step=step, exclusion=exclusion_of(exclude, include))
     found = advised(Facts(made, large_rates(), str(tier.absolute())))
@@ -58,6 +60,8 @@ def advise(
     else:
         width = min(shutil.get_terminal_size((100, 24)).columns, 100)
         typer.echo("\n".join(lines_of(found, width)))
+    if not is_complete(made):
+        raise typer.Exit(4)
     if found.advices:
         raise typer.Exit(1)
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 import subprocess
 import sys
@@ -166,3 +167,26 @@ def test_bad_input_is_refused(weir, tmp_path, tmp_run):
     weir("trace", "-o", tmp_run, "--", "true").ok()
     refused = weir("advise", tmp_run, "--write", tmp_path / "no" / "rules.toml")
     assert refused.returncode == 3 and "cannot be written" in refused.stderr
+
+
+@pytest.mark.parametrize("size", [0, 100, 5000, "random"])
+@pytest.mark.parametrize("command", ["advise", "report"])
+def test_damaged_traces_are_said_to_be(weir, tmp_run, command, size):
+    weir("trace", "-o", tmp_run, "--", "cat", __file__).ok()
+    (trace,) = (tmp_run / "main").glob("*.weir")
+    data = trace.read_bytes()
+    trace.write_bytes(random.Random(1).randbytes(20_000) if size == "random" else data[:size])
+    found = weir(command, tmp_run)
+    assert (found.returncode, found.stderr) == (4, ""), found.stderr
+    assert "INCOMPLETE: " in found.stdout and "damaged:" in found.stdout
+    assert "Nothing worth changing" not in found.stdout
+    if command == "advise":
+        assert not json.loads(weir(command, tmp_run, "--json").stdout)["complete"]
+
+
+@pytest.mark.parametrize("command", ["advise", "report"])
+def test_a_command_that_does_not_exist_has_an_incomplete_trace(weir, tmp_run, command):
+    weir("trace", "-o", tmp_run, "--", "no-such-command")
+    found = weir(command, tmp_run)
+    assert (found.returncode, found.stderr) == (4, ""), found.stderr
+    assert "no trace file" in found.stdout

@@ -85,7 +85,7 @@ def lines_of(data: StepData, locations: Locations, found: Operations) -> list[Li
 def _threads_of(data: StepData) -> tuple[list[int], list[int]]:
     """The least and the greatest number of the threads of each member that made records; -1 where
     there are none."""
-    parts = []
+    parts = [np.empty((2, 0), np.int64)]  # of a step without a readable file
     for file in data.files:
         chunks = file.array("chunks")
         chunks = chunks[chunks["kind"] == EVENTS]
@@ -93,8 +93,8 @@ def _threads_of(data: StepData) -> tuple[list[int], list[int]]:
         least[chunks["process"]] = chunks["thread"]
         np.minimum.at(least, chunks["process"], chunks["thread"].astype(np.int64))
         np.maximum.at(most, chunks["process"], chunks["thread"].astype(np.int64))
-        parts.append((least, most))
-    least, most = (np.concatenate([np.empty(0, np.int64), *side]) for side in zip(*parts))
+        parts.append(np.stack((least, most)))
+    least, most = np.concatenate(parts, axis=1)
     return least.tolist(), most.tolist()
 
 
