@@ -199,12 +199,13 @@ class Facts:
         return shown(path, self.report.cwd)
 
     def saving(self, parts: Sequence[tuple[File, Range]], requests: int) -> Saving:
-        """parts: files with the I/O seconds that are saved on each. Active and critical time go
-        with the I/O of the file."""
+        """parts: files with the I/O seconds that are saved on each, which are never more than its
+        I/O. Active and critical time go with the I/O of the file."""
         io, critical = NOTHING, NOTHING
         for file, range_ in parts:
-            io += range_
-            critical += range_.times((file.critical_ns or 0.0) / file.ns if file.ns else 0.0)
+            part = range_.at_most(file.ns / 1e9)
+            io += part
+            critical += part.times((file.critical_ns or 0.0) / file.ns if file.ns else 0.0)
         is_known = self._critical is not None
         active_ns, whole = self.report.active_ns, self.report.all.ns
         active = io.times(min(1.0, active_ns / whole)) if active_ns and whole else None

@@ -37,8 +37,8 @@ class Range:
     def times(self, factor: float) -> Range:
         return Range(self.low * factor, self.high * factor)
 
-    def at_most(self, most: float) -> Range:
-        return Range(min(self.low, most), min(self.high, most))
+    def at_most(self, limit: float) -> Range:
+        return Range(min(self.low, limit), min(self.high, limit))
 
     def contains(self, value: float) -> bool:
         return self.low <= value <= self.high
@@ -66,9 +66,9 @@ class Saving:
 
 def saved(before_s: float, after: Range) -> Range:
     """Of what takes so long before and after, by which another run may differ; never less than
-    nothing, and from nothing on where all of it may remain."""
+    nothing nor more than it takes, and from nothing on where all of it may remain."""
     low, high = before_s - after.high, before_s - after.low
-    return Range(max(0.0, (1 - SPREAD) * low), max(0.0, (1 + SPREAD) * min(high, before_s)))
+    return Range(max(0.0, (1 - SPREAD) * low), max(0.0, (1 + SPREAD) * high)).at_most(before_s)
 
 
 def request_count(size: float, block: int) -> int:
