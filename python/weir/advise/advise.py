@@ -4,8 +4,9 @@ time is."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from weir.advise.frame.facts import Facts
@@ -19,6 +20,8 @@ from weir.report.findings.finding import Limit
 SHARE = Limit("what a cure saves over the wall time of the run", 0.02,
     "measured: repetitions of a run differ by 1 to 2 % on an idle node (docs/guide/nersc.md)")
 LEAST = Limit("the same in s", 0.02, "chosen: nobody waits for less")
+# what names of traces have for bytes that are no characters
+_BYTES = re.compile(r"\\x[89a-f][0-9a-f]")
 MOST_REST = 5  # groups of files
 ALWAYS = (HARMFUL_LAYER.name,)  # a rule that does nothing is worth a word
 
@@ -73,10 +76,19 @@ def is_worth_it(facts: Facts, one: Advice) -> bool:
 
 def advise(facts: Facts) -> Report:
     """Everything that is worth a line."""
-    every = [one for finding in FINDINGS for one in finding.find(facts)]
+    every = [_checked(one) for finding in FINDINGS for one in finding.find(facts)]
     found = sorted((one for one in every if is_worth_it(facts, one)),
         key=lambda one: -one.saving.worth)
     return Report(facts, tuple(found), tuple(_rest(facts, found)))
+
+
+def _checked(one: Advice) -> Advice:
+    """A file of rules is UTF-8, and the names of files need not be."""
+    if one.rule is None or one.rule.unusable or not _BYTES.search(one.rule.path):
+        return one
+    return replace(one, rule=replace(one.rule,
+        unusable="the name is not UTF-8, and a file of rules is; write ? for each byte that is "
+                 "shown as \\x"))
 
 
 def _rest(facts: Facts, found: Sequence[Advice]) -> list[Rest]:

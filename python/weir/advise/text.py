@@ -12,6 +12,7 @@ from weir.advise.advise import Report, Rest
 from weir.advise.frame.finding import Advice
 from weir.advise.findings.registry import BY_NAME
 from weir.advise.frame.saving import Range
+from weir.analysis.names import escaped
 from weir.report.frame.amounts import number, plain, seconds, share
 from weir.report.notes import LEFT_OUT, notes
 from weir.report.processes.compute import is_complete
@@ -140,7 +141,7 @@ def advice_json(one: Advice) -> dict[str, Any]:
 def rules_text(report: Report, command: str = "weir advise --write") -> str:
     """A file of rules, with the finding and the expected saving of each; those that cannot be used
     stand as comments."""
-    lines = [f"# Rules for {report.facts.report.path}, by `{command}`.",
+    lines = [f"# Rules for {escaped(report.facts.report.path)}, by `{command}`.",
         f"# Expected of all together: {range_text(report.expected)}.", ""]
     for one in report.rules:
         lines += rule_lines(one)
@@ -161,7 +162,7 @@ def rule_lines(one: Advice, remarks: Sequence[str] = ()) -> list[str]:
     said += [f"caution: {rule.caution}"] if rule.caution else []
     said += [f"not used: {rule.unusable}"] if rule.unusable else []
     lines = [f"# {line}" for text in said
-        for line in textwrap.wrap(plain(text), 96, break_on_hyphens=False)]
+        for line in textwrap.wrap(escaped(plain(text)), 96, break_on_hyphens=False)]
     body = ["[[rule]]", f"path = {quoted(rule.path)}", f"stack = {quoted(rule.stack)}"]
     return [*lines, *(f"# {line}" if rule.unusable else line for line in body), ""]
 

@@ -12,6 +12,8 @@ import tomllib
 
 import pytest
 
+from weir.rules.matching.native import fits
+
 SLOW = """
 import os, sys, time
 f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
@@ -59,6 +61,30 @@ def test_a_run_with_its_rules_has_no_finding_left(weir, slow_run, tmp_path):
     weir("trace", "-o", tmp_path / "b", "--rules", rules, "--", sys.executable, "-c", SLOW,
         place.path / "out").ok()
     assert "small-requests" not in weir("advise", tmp_path / "b").stdout
+
+
+STRANGE = """
+import os
+for name in (b'bad\\xff', b'a[1]', b'what*?', b'back\\\\slash"', b'plain'):
+    os.makedirs(b'd-' + name)
+    f = os.open(b'd-' + name + b'/f' + name, os.O_WRONLY | os.O_CREAT)
+    for _ in range(1000): os.write(f, bytes(4096))
+"""
+
+
+def test_names_that_patterns_or_toml_take_otherwise(weir, testfs, tmp_path, tmp_run):
+    place, rules = testfs("direct", data_us=200), tmp_path / "rules.toml"
+    weir("trace", "-o", tmp_run, "--", sys.executable, "-c", STRANGE, cwd=place.path).ok()
+    found = weir("advise", tmp_run, "--write", rules)
+    assert (found.returncode, found.stderr) == (1, "")
+    text = rules.read_text("utf-8")
+    made = [rule["path"] for rule in tomllib.loads(text)["rule"]]
+    for name in ("a[1]", "what*?", 'back\\slash"', "plain"):
+        path = str(place.path / f"d-{name}" / f"f{name}")
+        assert [fits(one, path) for one in made].count(True) == 1, (made, path)
+        assert not any(fits(one, path + "1") for one in made)
+    assert "# not used: the name is not UTF-8" in text and len(made) == 4
+    weir("run", "--rules", rules, "--", "true").ok()
 
 
 HEALTHY = {

@@ -52,7 +52,7 @@ def suggestions(files: Sequence[FileFlow], cwd: str) -> list[Suggestion]:
         path = rule_pattern(pattern.text, [paths[i] for i in pattern.members])
         members = set(pattern.members)
         others = tuple(sorted(paths[i] for i in range(len(files)) if i not in members
-            and kinds[i] != kinds[pattern.members[0]] and fnmatchcase(paths[i], path)))
+            and kinds[i] != kinds[pattern.members[0]] and fits(paths[i], path)))
         uses = [use for i in members for use in files[i].uses if use is not None]
         made.append(Suggestion(role, path, tuple(paths[i] for i in pattern.members),
             sum(u.bytes_written for u in uses),
@@ -70,10 +70,27 @@ def _written(files: Sequence[FileFlow], members: Iterable[int]) -> bool:
 
 
 def rule_pattern(text: str, paths: Sequence[str]) -> str:
-    """The pattern in the words of rules; one path as it is."""
+    """The pattern in the words of rules; one path as it is. `*` and `?` in names of several are
+    left: they match these as well."""
     if len(paths) == 1:
-        return re.sub(r"([*?\[\]\\])", r"[\1]", paths[0])
-    return re.sub(r"<[A-Z]>", "*", text)
+        return exactly(paths[0])
+    return re.sub(r"<[A-Z][0-9]*>", "*", _in_brackets(r"[\[\\]", text))
+
+
+def exactly(path: str) -> str:
+    """The pattern that this path alone fits (docs/formats/rules.md)."""
+    return _in_brackets(r"[*?\[\\]", path)
+
+
+def _in_brackets(which: str, text: str) -> str:
+    """A backslash hides what is behind it, also within brackets."""
+    return re.sub(which, lambda m: r"\\" if m[0] == "\\" else f"[{m[0]}]", text)
+
+
+def fits(path: str, pattern: str) -> bool:
+    """Whether a rule with this pattern is for the path; fnmatch of Python takes a backslash for
+    itself."""
+    return fnmatchcase(path, pattern.replace(r"\\", "[\\]"))
 
 
 def rules_text(made: Sequence[Suggestion], tier: Path, run: str) -> str:

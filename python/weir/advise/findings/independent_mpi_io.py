@@ -13,6 +13,7 @@ from weir.advise.frame.saving import Range, in_blocks, saved
 from weir.report.findings.finding import Limit
 from weir.report.frame.amounts import amount, number, seconds
 from weir.report.mpi_io.compute import Access, MpiFile, mpi_files_of
+from weir.stage.suggest import exactly
 
 MANY = Limit("independent calls of all ranks", 500, "chosen: below it their number does not matter")
 SMALL = Limit("mean bytes of a call, at most", 256 << 10,
@@ -30,7 +31,7 @@ def _advice(facts: Facts, one: MpiFile, access: Access, way: str) -> Advice:
     after = in_blocks(access.system, access.bytes, before_s / max(access.system, 1), BLOCK,
         facts.rate(one.file, way))
     range_ = saved(before_s, Range(after.low, after.high * min(ranks, GATHERED)))
-    rule = Rule(one.file, f"global:{BLOCK >> 20}MiB:{BUFFERS}")
+    rule = Rule(exactly(one.file), f"global:{BLOCK >> 20}MiB:{BUFFERS}")
     return Advice(
         "independent-mpi-io", facts.shown(one.file), (one.file,),
         f"{ranks} ranks {way} {amount(access.bytes)} by {number(access.independent)} independent "

@@ -6,11 +6,10 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 from weir.advise.frame.facts import Facts, File
 from weir.analysis.patterns import find_patterns
-from weir.stage.suggest import rule_pattern
+from weir.stage.suggest import fits, rule_pattern
 
 _PROCESS = re.compile(r"[0-9]{3,}")
 MOST_OTHERS = 0.5  # for each file of a pattern; of more, names of numbers alone are patterns
@@ -49,7 +48,7 @@ def _by_pattern(facts: Facts, files: Sequence[File], alike: Collection[str],
             members)
         own = {*(one.path for one in members), *alike}
         others = () if rule in own else tuple(sorted(
-            path for path in facts.files if path not in own and fnmatchcase(path, rule)))
+            path for path in facts.files if path not in own and fits(path, rule)))
         yield Group(facts.shown(pattern.text), rule, tuple(members), others)
 
 
