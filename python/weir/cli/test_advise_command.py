@@ -89,6 +89,7 @@ def test_names_that_patterns_or_toml_take_otherwise(weir, testfs, tmp_path, tmp_
 
 HEALTHY = {
     "cp": "cp big copy",
+    "cp -r": "cp -r tree copy",
     "cat": "cat big big > twice",
     "sort": "seq 300000 | sort -R > mixed; sort -n mixed > sorted",
     "tar": "tar cf all.tar tree; mkdir out; tar xf all.tar -C out",

@@ -17,7 +17,7 @@ BLOCK = 1 << 20
 BUFFERS = 4
 _COPIES = ("dup", "dup2", "dup3")
 OF_AN_OPEN = 2  # requests of the layer's own: fstat, and close of a copy of the descriptor
-MANY = Limit("calls on files of one pattern", 500,
+MANY = Limit("calls on files of one pattern that a buffer can merge", 500,
     "chosen: below it they have no I/O time that a layer could save")
 SMALL = Limit("mean bytes of a call, at most", 256 << 10,
     "a quarter of 1 MiB, the stripe of Lustre and the largest request of FUSE: larger calls gain "
@@ -53,6 +53,13 @@ def effective_calls(way: Way) -> int:
     return way.calls
 
 
+def merged_calls(file: File, name: str, way: Way) -> int:
+    """Calls that a buffer can merge into another one: not the first of each open, nor the read
+    that finds the end of the file."""
+    opens = max(1, file.of_class("O")[0])
+    return max(0, way.calls - opens * (2 if name == "read" else 1))
+
+
 def way_after(facts: Facts, file: File, name: str, way: Way, block: int = BLOCK) -> Range:
     """Seconds of these calls under bufa."""
     calls, opens = effective_calls(way), file.of_class("O")[0]
@@ -68,7 +75,9 @@ def _ways(file: File) -> list[tuple[str, Way]]:
     if file.of(_COPIES)[0]:
         return found
     for name, way in (("read", file.read), ("write", file.write)):
-        if not is_small(way) or is_interleaved(way) or file.in_order(way) < IN_ORDER.value:
+        if not is_small(way) or not merged_calls(file, name, way):
+            continue
+        if is_interleaved(way) or file.in_order(way) < IN_ORDER.value:
             continue
         if name == "read" and way.ranks > 1 and way.bytes > SHARED.value * way.span:
             continue
@@ -83,17 +92,22 @@ def _part(facts: Facts, file: File) -> tuple[File, Range]:
     return file, total
 
 
+def _fewer(file: File, name: str, way: Way) -> int:
+    """Requests that the file system gets no more."""
+    merged = min(merged_calls(file, name, way), effective_calls(way))
+    return max(0, min(merged, effective_calls(way) - request_count(way.bytes, BLOCK)))
+
+
 def _advice(facts: Facts, group: Group) -> Advice:
     ways = [one for file in group.files for one in _ways(file)]
     calls, size = sum(w.calls for _, w in ways), sum(w.bytes for _, w in ways)
     words = " and ".join(sorted({f"{name}s" for name, _ in ways}))
-    left = sum(request_count(w.bytes, BLOCK) for _, w in ways)
     return Advice(
         "small-requests", group.what, group.paths,
         f"{number(calls)} {words} of {amount(size / max(calls, 1))} on average take "
         f"{seconds(sum(w.seconds for _, w in ways))}.",
         facts.saving([_part(facts, one) for one in group.files],
-            sum(effective_calls(w) for _, w in ways) - left),
+            sum(_fewer(file, name, w) for file in group.files for name, w in _ways(file))),
         "Move more with each call: a buffer of 1 MiB (setvbuf; GFORTRAN_UNFORMATTED_BUFFER_SIZE; "
         "the chunk size of nc__open and nc__create).",
         Rule(group.pattern, f"bufa:{BLOCK >> 20}MiB:{BUFFERS}"),
@@ -102,7 +116,8 @@ def _advice(facts: Facts, group: Group) -> Advice:
 
 def find(facts: Facts) -> Iterator[Advice]:
     for group in groups(facts, [one for one in facts.bare if _ways(one)]):
-        if are_many(way for file in group.files for _, way in _ways(file)):
+        merged = sum(merged_calls(file, *one) for file in group.files for one in _ways(file))
+        if merged >= MANY.value:
             yield _advice(facts, group)
 
 

@@ -106,6 +106,22 @@ def test_output_that_is_renamed_has_a_rule_for_the_name_that_is_opened(advised, 
         str(tmp_path / "out.pid*.tmp"))
 
 
+@pytest.mark.parametrize("reads", [1, 2])
+def test_a_buffer_merges_nothing_where_each_open_has_one_request(advised, reads):
+    """As cp -r and tar do: a read, and one that finds the end of the file."""
+
+    def program(trace: WaitTrace) -> None:
+        for number in range(1000):
+            path = f"/scratch/an/in/f{number}"
+            trace.io(0, 10 * US, path, "open")
+            for at in range(reads):
+                trace.io(0, 300 * US, path, "read", 444 * (at == 0))
+            trace.io(0, 300 * US, f"/scratch/an/out/f{number}", "creat")
+            trace.io(0, 300 * US, f"/scratch/an/out/f{number}", "write", 444)
+
+    assert "small-requests" not in names(advised(program))
+
+
 def test_reads_at_random_places_have_no_rule_with_read_ahead(advised):
     def program(trace: WaitTrace) -> None:
         for number in range(2000):
