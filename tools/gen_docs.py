@@ -380,7 +380,7 @@ def advice() -> str:
     ]
     for one in ADVICE:
         cure = f"Cure: layer `{one.cure}`." if one.cure else "Cure: a change of the model."
-        parts.append(f"\n## {one.name}\n\n{one.asks} It shrinks: {one.shrinks}. {cure} "
+        parts.append(f"\n## {one.name}\n\n{one.asks} Part of the wall time: {one.shrinks}. {cure} "
                      f"[More](../{one.page}).\n\n")
         rows = [[limit.meaning, f"{limit.value:g}", limit.reason] for limit in one.limits]
         parts.append(table(heads, rows))

@@ -13,11 +13,12 @@ from weir.advise.frame.finding import Advice
 from weir.advise.findings.registry import BY_NAME
 from weir.advise.frame.saving import Range
 from weir.analysis.names import escaped
-from weir.report.frame.amounts import number, plain, seconds, share
+from weir.report.frame.amounts import counted, plain, seconds, share
 from weir.report.notes import LEFT_OUT, notes
 from weir.report.processes.compute import is_complete
 
 NOTHING_FOUND = "nothing worth changing"
+NO_FINDING = "No finding: no known cause explains the I/O time of this run."
 NOT_KNOWN = "No finding in the part of the run that the trace has."
 _INDENT = "     "
 
@@ -37,7 +38,7 @@ def expectation(one: Advice) -> str:
         parts.append(f"{range_text(saving.active)} of active time")
     parts.append(f"{range_text(saving.io)} of I/O of all ranks")
     if saving.requests:
-        parts.append(f"about {plain(number(saving.requests))} requests")
+        parts.append(f"about {plain(counted(saving.requests, 'request'))}")
     return "; ".join(parts)
 
 
@@ -50,13 +51,13 @@ def lines_of(report: Report, width: int) -> Iterator[str]:
         f"I/O of all ranks {seconds(facts.report.all.seconds)}")
     if not report.advices:
         yield ""
-        yield f"{NOTHING_FOUND.capitalize()}." if is_complete(facts.report) else NOT_KNOWN
+        yield _without_findings(report)
     for place, one in enumerate(report.advices, 1):
         yield ""
         yield f"{place:>3}. {one.finding}: {one.what}"
         yield from _wrapped(one.sentence, width)
-        yield from _wrapped(f"would save: {expectation(one)} (shrinks: "
-                            f"{BY_NAME[one.finding].shrinks})", width)
+        yield from _wrapped(f"would save: {expectation(one)} (part of "
+                            f"the wall time: {BY_NAME[one.finding].shrinks})", width)
         yield from _rule_lines(one, width)
         yield from _wrapped(f"model: {one.change}", width)
     yield from _rest_lines(report, width)
@@ -65,6 +66,12 @@ def lines_of(report: Report, width: int) -> Iterator[str]:
         yield from _wrapped(f"All rules together: {range_text(report.expected)}. Write them: weir "
             f"advise {facts.report.path} --write rules.toml; prove them: weir tune -o OUT -- "
             f"COMMAND", width, "")
+
+
+def _without_findings(report: Report) -> str:
+    if not is_complete(report.facts.report):
+        return NOT_KNOWN
+    return NO_FINDING if report.rest else f"{NOTHING_FOUND.capitalize()}."
 
 
 def _notes(report: Report) -> Iterator[str]:
@@ -92,8 +99,8 @@ def _rest_lines(report: Report, width: int) -> Iterator[str]:
     if not report.rest:
         return
     yield ""
-    head = "No finding explains this I/O" if not report.advices else "Other I/O"
-    yield f"{head}, what it would be worth at no cost:"
+    which = "Other files" if report.advices else "Files"
+    yield f"{which} with much I/O time, the most that any change could save:"
     for one in report.rest:
         yield from _wrapped(f"- {rest_text(report, one)}", width, "  ")
 
@@ -102,7 +109,7 @@ def rest_text(report: Report, one: Rest) -> str:
     cost = one.io_s if one.critical_s is None else one.critical_s
     kind = "I/O of all ranks" if one.critical_s is None else "the run"
     return plain(f"{seconds(cost)} of {kind} ({share(cost, report.facts.wall_s)} of its wall time):"
-        f" {one.group.name}, {number(one.group.calls)} calls")
+        f" {one.group.name}, {counted(one.group.calls, 'call')}")
 
 
 def _wrapped(text: str, width: int, indent: str = _INDENT) -> list[str]:

@@ -35,8 +35,8 @@ def advise(
     Each finding has a range of seconds of the run (critical time), of active time, and of the I/O
     of all ranks; the rule for weir run that cures it, or the change in the model. Findings that are
     worth less than 2 % of the run are left out. File systems that weir probe has measured have
-    narrower ranges. Exit status 1: something was found. Exit status 4: the trace is incomplete; what
-    is missing is said first.
+    narrower ranges. Exit status 1: something was found. Exit status 4: the trace is incomplete; the
+    first notes report what is missing.
     """
     import shutil
     import sys

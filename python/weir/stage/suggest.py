@@ -105,8 +105,8 @@ def rules_text(made: Sequence[Suggestion], tier: Path, run: str) -> str:
         rule = ['[[rule]]', f'path = "{_quoted(one.path)}"',
             f'stack = "stage:tier={tier}:drain={_DRAIN[one.role]}"']
         if one.others:
-            lines.append(f"# not used: the pattern would match files that are used otherwise, such "
-                         f"as {one.others[0]}")
+            lines.append(f"# not used: the pattern also matches files of another use, such as "
+                         f"{one.others[0]}")
             rule = [f"# {line}" for line in rule]
         lines += [*rule, ""]
     if not made:

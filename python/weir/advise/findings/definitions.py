@@ -9,13 +9,16 @@ from collections.abc import Iterator
 
 from weir.advise.frame.facts import Facts, File
 from weir.advise.frame.finding import Advice, Finding
+from weir.advise.frame.libraries import libraries
 from weir.advise.findings.same_bytes import LARGE
 from weir.advise.frame.saving import Range
 from weir.report.findings.finding import Limit
-from weir.report.frame.amounts import number, seconds
+from weir.report.frame.amounts import counted, seconds
 
 RANKS = Limit("share of the ranks that read each of them", 0.9,
     "all of them, but for one or two that have another part")
+_ECCODES = (" Or keep the tables of ecCodes on the node (ECCODES_DEFINITION_PATH), or in the "
+    "library (built with MEMFS).")
 DEPTH = 3  # last directories of a path that are not distinguished
 
 
@@ -36,11 +39,10 @@ def _advice(facts: Facts, files: list[File]) -> Advice:
         for one in files]
     return Advice(
         "definitions", facts.shown(_common(paths)), tuple(paths),
-        f"each of {facts.ranks} ranks reads the same {number(len(files))} small "
-        f"file{'s' * (len(files) != 1)}: {number(opens)} opens, {seconds(ns / 1e9)} of all ranks.",
+        f"each of {facts.ranks} ranks reads the same {counted(len(files), 'small file')}: "
+        f"{counted(opens, 'open')}, {seconds(ns / 1e9)} of all ranks.",
         facts.saving(parts, int(opens * (1 - 1 / facts.ranks))),
-        "Read on one rank and broadcast; for ecCodes use ECCODES_DEFINITION_PATH on the node, or "
-        "the tables that are built in (MEMFS).",
+        "Read on one rank and broadcast." + (_ECCODES if "eccodes" in libraries(files) else ""),
     )  # fmt: skip
 
 

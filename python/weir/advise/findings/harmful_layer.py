@@ -10,7 +10,7 @@ from weir.advise.frame.facts import Facts, File
 from weir.advise.frame.finding import Advice, Finding
 from weir.advise.frame.saving import NOTHING, Range
 from weir.report.findings.finding import Limit
-from weir.report.frame.amounts import number
+from weir.report.frame.amounts import counted, number
 from weir.report.layers.compute import LayeredFile, layers_of
 
 MORE = Limit("requests below the layers over those of the program", 1.1,
@@ -25,7 +25,7 @@ def _why(one: LayeredFile) -> str:
     past = [bypass for bypass in one.bypassed if bypass.layer not in ("event", "system")]
     if past and asked >= MANY.value:
         most = max(past, key=lambda bypass: bypass.times)
-        return f"layer {most.layer} bypassed it {number(most.times)} times: {most.reason}"
+        return f"layer {most.layer} bypassed it {counted(most.times, 'time')}: {most.reason}"
     return ""
 
 

@@ -10,7 +10,7 @@ from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.frame.grouping import Group, groups
 from weir.advise.frame.saving import Range, saved
 from weir.report.findings.finding import Limit
-from weir.report.frame.amounts import number, seconds
+from weir.report.frame.amounts import counted, seconds
 
 TIMES = Limit("opens and queries by name of a file by a rank, on average", 8,
     "chosen: the layer saves those behind the first, and one query a second")
@@ -58,9 +58,9 @@ def _advice(facts: Facts, group: Group) -> Advice:
     parts = [_part(facts, one) for one in group.files]
     return Advice(
         "reopened", group.what, group.paths,
-        f"{number(opens)} opens and {number(queries)} queries by name of "
-        f"{number(len(group.files))} file{'s' * (len(group.files) != 1)} take, with their closes "
-        f"and small writes, {seconds(ns / 1e9)}.",
+        f"{counted(opens, 'open')} and {counted(queries, 'stat or access call')} of "
+        f"{counted(len(group.files), 'file')} take, with their closes and small writes, "
+        f"{seconds(ns / 1e9)}.",
         facts.saving(parts, int(0.9 * calls)),
         "Open the file once and leave it open; flush it instead of closing it.",
         Rule(group.pattern, "keep"),

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from weir.advise.frame.facts import Facts, File, Way
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.frame.grouping import Group, groups
+from weir.advise.frame.libraries import fitting
 from weir.advise.frame.saving import Range, in_blocks, request_count, saved
 from weir.report.findings.finding import Limit
 from weir.report.frame.amounts import amount, number, seconds
@@ -27,6 +28,11 @@ SLOW = Limit("bytes/s of the calls, at most", 400e6,
     "from the page cache, and bufa bypasses it")
 IN_ORDER = Limit("share of calls that go on in order or at a distance that comes again", 0.7,
     "measured by weir bench layers --sweep: bufa reads ahead for these, and passes others on")
+_BUFFERS = {
+    "stdio": "setvbuf",
+    "fortran": "with gfortran GFORTRAN_UNFORMATTED_BUFFER_SIZE",
+    "netcdf": "the chunk size of nc__open and nc__create",
+}
 SHARED = Limit("times that ranks move each byte", 1.25,
     "from there on the cure is a cache of all ranks (finding same-bytes)")
 
@@ -108,8 +114,7 @@ def _advice(facts: Facts, group: Group) -> Advice:
         f"{seconds(sum(w.seconds for _, w in ways))}.",
         facts.saving([_part(facts, one) for one in group.files],
             sum(_fewer(file, name, w) for file in group.files for name, w in _ways(file))),
-        "Move more with each call: a buffer of 1 MiB (setvbuf; GFORTRAN_UNFORMATTED_BUFFER_SIZE; "
-        "the chunk size of nc__open and nc__create).",
+        f"Move more with each call: a buffer of 1 MiB{fitting(group.files, _BUFFERS)}.",
         Rule(group.pattern, f"bufa:{BLOCK >> 20}MiB:{BUFFERS}"),
     )  # fmt: skip
 

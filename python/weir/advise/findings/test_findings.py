@@ -294,28 +294,43 @@ def test_ranks_with_more_to_write_than_others_are_found(advised):
     assert one.what == "rank 3 in step s0" and one.saving.critical.high < 0.13
 
 
-def test_tables_that_each_rank_reads_are_a_change_of_the_model(advised):
+@pytest.mark.parametrize(("path", "is_of_eccodes"), [
+    ("/scratch/tables/grib1/{}.table", True), ("/scratch/an/namelist_{}", False)])
+def test_tables_that_each_rank_reads_are_a_change_of_the_model(advised, path, is_of_eccodes):
     def program(trace: WaitTrace) -> None:
         for rank in range(trace.ranks):
             for number in range(50):
-                path = f"/scratch/tables/grib1/{number}.table"
-                trace.io(rank, MS, path, "open")
-                trace.io(rank, MS, path, "read", 500, 0)
-                trace.io(rank, MS, path, "close")
+                trace.io(rank, MS, path.format(number), "open")
+                trace.io(rank, MS, path.format(number), "read", 500, 0)
+                trace.io(rank, MS, path.format(number), "close")
 
     (one,) = [found for found in advised(program).advices if found.finding == "definitions"]
     assert one.rule is None and "each of 2 ranks reads the same 50 small files" in one.sentence
+    assert ("ecCodes" in one.change) == is_of_eccodes
 
 
-def test_blocks_that_are_written_again_have_bufa(advised):
+@pytest.mark.parametrize(("path", "is_netcdf"), [
+    ("/scratch/an/out.nc", True), ("/scratch/an/direct.dat", False)])
+def test_blocks_that_are_written_again_have_bufa(advised, path, is_netcdf):
     def program(trace: WaitTrace) -> None:
         for at in range(200):
             for op in ("pread", "pwrite", "pwrite"):
-                trace.io(0, MS, "/scratch/an/out.nc", op, 8 * KIB, at * 8 * KIB)
+                trace.io(0, MS, path, op, 8 * KIB, at * 8 * KIB)
 
     found = advised(program)
     (one,) = [advice for advice in found.advices if advice.finding == "written-again"]
-    assert one.rule.stack == "bufa:1MiB:4" and "400 changes" in one.sentence or one.saving
+    assert one.rule.stack == "bufa:1MiB:4" and "changes between" in one.sentence
+    assert ("nc_enddef" in one.change) == is_netcdf
+
+
+@pytest.mark.parametrize(("op", "path", "words"), [
+    ("pwrite", "/scratch/an/out.{rank}", "a buffer of 1 MiB."),
+    ("fwrite", "/scratch/an/out.{rank}", "(setvbuf)."),
+    ("pwrite", "/scratch/an/{rank}.nc", "(the chunk size of nc__open and nc__create).")])
+def test_words_on_buffers_are_of_the_library_that_makes_the_calls(advised, op, path, words):
+    report = advised(stream(2000, 8 * KIB, 300, path, op))
+    (one,) = [found for found in report.advices if found.finding == "small-requests"]
+    assert one.change.endswith(words)
 
 
 def test_independent_calls_of_mpi_io_are_found(advised):

@@ -10,13 +10,16 @@ from weir.advise.frame.facts import Facts, File
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.findings.small_requests import SMALL, SLOW
 from weir.advise.frame.grouping import Group, groups
+from weir.advise.frame.libraries import fitting
 from weir.advise.frame.saving import Range
 from weir.report.findings.finding import Limit
-from weir.report.frame.amounts import number, share
+from weir.report.frame.amounts import counted, share
 from weir.report.frame.figures import size
 
 OFF = Limit("share of writes that begin off the stripe", 0.5,
     "chosen: with fewer most stripes have one writer")
+_ALIGNMENTS = {"netcdf": "nc_def_var_chunking", "hdf5": "H5Pset_alignment",
+    "mpi_io": "hint striping_unit"}  # fmt: skip
 MOST_GAIN = 0.5  # of the time of the writes: two writers of a stripe take turns
 
 
@@ -33,11 +36,10 @@ def _advice(facts: Facts, group: Group) -> Advice:
     parts = [(one, Range(0.0, MOST_GAIN * one.write.seconds)) for one in group.files]
     return Advice(
         "unaligned", group.what, group.paths,
-        f"{share(off, calls)} of {number(calls)} writes of {max(w.ranks for w in ways)} ranks "
+        f"{share(off, calls)} of {counted(calls, 'write')} of {max(w.ranks for w in ways)} ranks "
         f"begin off the stripe of {size(stripe)}.",
         facts.saving(parts, 0),
-        "Let each rank begin at a multiple of the stripe (nc_def_var_chunking, H5Pset_alignment, "
-        "hint striping_unit).",
+        f"Let each rank begin at a multiple of the stripe{fitting(group.files, _ALIGNMENTS)}.",
         Rule(group.pattern, f"gather:{max(stripe, 1 << 16) >> 10}KiB:16"),
     )  # fmt: skip
 

@@ -10,14 +10,21 @@ from weir.advise.frame.facts import Facts, File, Way
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.findings.small_requests import BLOCK, BUFFERS, SLOW, way_after
 from weir.advise.frame.grouping import Group, groups
+from weir.advise.frame.libraries import libraries
 from weir.advise.frame.saving import Range, saved
 from weir.report.findings.finding import Limit
 from weir.report.findings.read_modify_write import SWITCHES
-from weir.report.frame.amounts import amount, number, seconds
+from weir.report.frame.amounts import amount, counted, seconds
 
 TIMES = Limit("bytes that are written over the range that they lie in", 1.25,
     "a quarter more than the file has begins to show in the time of its output")
 MANY = Limit("writes of the file", 100, "chosen: fewer take no time that a layer could save")
+
+
+_NETCDF = ("Define all variables before the first write (nc_enddef once, nc__enddef with room for "
+    "the header); NC_NOFILL; a larger buffer (nc__create).")
+_OTHER = ("Keep what changes in memory, and write it once, when it is complete; write in the order "
+    "of the file.")
 
 
 def _is_written_again(way: Way) -> bool:
@@ -48,12 +55,11 @@ def _advice(facts: Facts, group: Group) -> Advice:
     return Advice(
         "written-again", group.what, group.paths,
         f"{amount(size)} are written and {amount(back)} read back for {amount(span)} of file, "
-        f"with {number(sum(w.switches for w in writes))} changes between reading and writing: "
+        f"with {counted(sum(w.switches for w in writes), 'change')} between reading and writing: "
         f"{seconds(ns / 1e9)}.",
         facts.saving([_part(facts, one) for one in group.files],
             sum(w.calls for w in (*writes, *reads)) - 2 * (span // BLOCK + 1)),
-        "Define all variables before the first write (nc_enddef once, nc__enddef with room for "
-        "the header); NC_NOFILL; a larger buffer (nc__create).",
+        _NETCDF if "netcdf" in libraries(group.files) else _OTHER,
         Rule(group.pattern, f"bufa:{BLOCK >> 20}MiB:{BUFFERS}"),
     )  # fmt: skip
 
