@@ -5,6 +5,7 @@ doi:10.1038/s43588-021-00156-2)."""
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 import subprocess
@@ -40,9 +41,10 @@ def information(words: np.ndarray, bits: int) -> np.ndarray:
     joint = [(first == a) & (second == b) for a in (False, True) for b in (False, True)]
     mutual = (entropy(first.mean(0), 1 - first.mean(0)) + entropy(second.mean(0),
         1 - second.mean(0)) - entropy(*(cell.mean(0) for cell in joint)))
-    heads = min(1, 0.5 + 2.5758293035489004 / (2 * np.sqrt(len(first))))
-    mutual[mutual <= 1 - entropy(np.array(heads), np.array(1 - heads))] = 0
-    return mutual
+    # the paper's limit for one coin, for as many as there are bits
+    chance = np.array([bits * math.erfc(math.sqrt(max(0, m) * len(first) * math.log(2)))
+        for m in mutual])
+    return np.where((chance < 0.01) & (chance.min() < 1e-6), mutual, 0)
 
 
 def leading_bits(words: np.ndarray, bits: int, share: float) -> int:
@@ -175,6 +177,15 @@ def test_a_field_that_is_the_same_everywhere_stays_as_it_is(write):
     with Dataset(path) as file:
         assert (file["t"][:] == values).all()
     assert kept(printed) == (23, 23)
+
+
+@pytest.mark.parametrize(("form", "more"), [("netcdf4", 'compression = "zstd:1"\n'),
+    ("grib2", "")])
+def test_noise_is_not_rounded(write, form, more):
+    """In GRIB it has as many of the 24 bits as its float32 have over their range."""
+    values = 1 + np.random.default_rng(3).random((40, 1, 72, 144)).astype("f4")
+    _, printed = write(values, f"{more}keep_information = 0.99\n", form)
+    assert kept(printed)[0] >= 22
 
 
 def test_fewer_bits_make_smaller_files(write):

@@ -20,12 +20,12 @@ double mutual_information(double pairs, double first, double second, double both
   return -plogp(p1) - plogp(1 - p1) - plogp(q1) - plogp(1 - q1) - joint;
 }
 
-// What a coin seems to say after so many throws (Kloewer et al. 2021, methods): its frequency of
-// heads lies within p of 1/2 with a probability of 99 %.
-double chance(double pairs) {
-  constexpr double kQuantile = 2.5758293035489004;  // of the normal distribution, for 99 %
-  const double p = std::min(1.0, 0.5 + kQuantile / (2 * std::sqrt(pairs)));
-  return 1 + plogp(p) + plogp(1 - p);
+// How probable it is that one of `bits` independent coins seems to say so much after so many throws
+// (Kloewer et al. 2021, methods, for one coin): twice the information in nats, times the throws, is
+// a square of a normal variable.
+double chance(double information, double pairs, size_t bits) {
+  const double one = std::erfc(std::sqrt(std::max(0.0, information) * pairs * std::log(2.0)));
+  return one * static_cast<double>(bits);
 }
 
 }  // namespace
@@ -54,15 +54,21 @@ void BitInformation::add(const uint32_t* words, int64_t count) { add_all(words, 
 void BitInformation::add(const uint64_t* words, int64_t count) { add_all(words, count); }
 
 std::vector<double> BitInformation::information() const {
+  // Rounding noise to a bit or two loses everything: one field in a million may be taken for more.
+  constexpr double kOfBit = 0.01, kOfField = 1e-6;
   std::vector<double> result(both_.size(), 0);
   if (pairs_ == 0) return result;
   const auto pairs = static_cast<double>(pairs_);
+  double least = 1;
   for (size_t bit = 0; bit < both_.size(); bit++) {
     const double m =
         mutual_information(pairs, static_cast<double>(first_[bit]),
                            static_cast<double>(second_[bit]), static_cast<double>(both_[bit]));
-    result[both_.size() - 1 - bit] = m > chance(pairs) ? m : 0;
+    const double by_chance = chance(m, pairs, both_.size());
+    least = std::min(least, by_chance);
+    result[both_.size() - 1 - bit] = by_chance < kOfBit ? m : 0;
   }
+  if (least >= kOfField) std::fill(result.begin(), result.end(), 0.0);
   return result;
 }
 

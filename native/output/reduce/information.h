@@ -20,8 +20,9 @@ class BitInformation {
   void add(const uint32_t* words, int64_t count);
   void add(const uint64_t* words, int64_t count);
   int64_t pairs() const { return pairs_; }
-  // In bits, by bit, the most significant first. What independent coins would give with a
-  // probability of 99 % is 0.
+  // In bits, by bit, the most significant first. What independent coins, as many as there are bits,
+  // would give with a probability of 99 % is 0; so is all of it where even the most of it is no more
+  // than coins may give.
   std::vector<double> information() const;
 
  private:
@@ -33,7 +34,7 @@ class BitInformation {
 };
 
 // The least number of leading bits with this share of all information. 0: there is none, as in a
-// field that is the same everywhere.
+// field that is the same everywhere, or is noise.
 int bits_to_keep(const std::vector<double>& information, double share);
 
 // Runs of values that follow each other in rows of `row`: every pair of neighbours, or where these
