@@ -21,8 +21,8 @@ class BitInformation {
   void add(const uint64_t* words, int64_t count);
   int64_t pairs() const { return pairs_; }
   // In bits, by bit, the most significant first. What independent coins, as many as there are bits,
-  // would give with a probability of 99 % is 0; so is all of it where even the most of it is no more
-  // than coins may give.
+  // would give with a probability of 99 % is 0; so is all of it where even the most of it is no
+  // more than coins may give.
   std::vector<double> information() const;
 
  private:

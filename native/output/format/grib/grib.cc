@@ -88,8 +88,10 @@ Status GribFormat::check(const FileDescription& description) const {
     const Variable& field = description.variables[v];
     if (field.compression.kind != Compression::Kind::kNone) {
       return {WEIR_E_ARGUMENT, std::string(name()) + ": variable " + field.name +
-                                   " asks for compression, which GRIB has not; give grib = { "
-                                   "packingType = \"grid_ccsds\" }, use format " +
+                                   " asks for compression, which GRIB has not; " +
+                                   (edition_ == 2 ? "give grib = { packingType = \"grid_ccsds\" }, "
+                                                  : "") +
+                                   "use format " +
                                    one_of(format_names(true)) + ", or compression none"};
     }
   }
