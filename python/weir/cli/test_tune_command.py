@@ -250,3 +250,11 @@ def test_rules_name_no_copy_where_the_path_has_special_characters(weir, place, t
         assert ".weir-tune" not in (tmp_path / "out" / name).read_text()
     rules = tomllib.loads((tmp_path / "out" / "rules.toml").read_text())["rule"]
     assert any(fnmatchcase(str(work / "in"), one["path"]) for one in rules)
+
+
+@pytest.mark.parametrize(("words", "program"), [(["--minutes", 0], COPY), (["--runs", 2], STAMPED)])
+def test_rules_that_are_not_proved_are_comments(weir, place, tmp_path, words, program):
+    """The budget ended before they were run, or before an output that differs was explained."""
+    tune(weir, place, tmp_path / "out", *words, program=program).ok()
+    text = (tmp_path / "out" / "rules.toml").read_text()
+    assert "# Not proved" in text and "# [[rule]]" in text and not tomllib.loads(text)

@@ -79,14 +79,19 @@ def command_text(command: Sequence[str]) -> str:
 
 
 def rules_text(found: Outcome) -> str:
-    """The rules that paid, for the user's own directory."""
+    """The rules that paid, for the user's own directory; comments where that is not proved."""
     gains = _gains(found)
-    lines = [f"# Rules for: {command_text(found.state.command)}", "# Proved by `weir tune`.",
+    said = "Proved by `weir tune`." if found.kept and found.is_proved else \
+        "Not proved by `weir tune`: rules that are left are comments." if found.kept else \
+        "No rule was proved by `weir tune`."
+    lines = [f"# Rules for: {command_text(found.state.command)}", f"# {said}",
         *(f"# {line}" for line in textwrap.wrap(sentence(found), 96)), ""]
     for one in found.kept:
         assert one.rule is not None
         gain = gains.get(one.rule.path)
-        lines += rule_lines(one, [] if gain is None else [f"obtained: {_gain_text(gain)}"])
+        made = rule_lines(one, [] if gain is None else [f"obtained: {_gain_text(gain)}"])
+        lines += made if found.is_proved else [
+            line if not line or line.startswith("#") else f"# {line}" for line in made]
     for rule, why in found.state.dropped.items():
         lines += [f"# dropped: {escaped(rule)}", f"#   {escaped(why)}"]
     return "\n".join(lines).rstrip() + "\n"

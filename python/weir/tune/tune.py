@@ -56,6 +56,12 @@ class Outcome:
     not_tried: tuple[Advice, ...]  # rules that have to be allowed
     undecided: tuple[str, ...]  # outputs that differ, of which one plain run does not say why
 
+    @property
+    def is_proved(self) -> bool:
+        """Whether just these rules were run, and outputs compared."""
+        paths = [_path(one) for one in self.kept]
+        return bool(of_kind(self.state.runs, TUNED, paths)) and not self.undecided
+
 
 class Tuning:
     """One call of weir tune. note: gets a line for each run."""
@@ -89,6 +95,7 @@ class Tuning:
         finally:
             workdir.remove(self.work)
             self._remove_tier()
+        self._drop_unpaid()
         kept = tuple(self.rules)
         paths = [_path(one) for one in kept]
         return Outcome(self.state, self.report, kept, wall_gain(self.state.runs, paths),
@@ -190,11 +197,15 @@ class Tuning:
                 return  # perhaps it differs between any two runs
             self._blame(one)
         if last.kind == PLAIN or len(self.state.runs) >= self.options.runs:
-            for gain in rule_gains(self.state.runs, [_path(one) for one in self.rules]):
-                if not gain.pays:
-                    self.state.dropped[gain.rule] = (
-                        f"it does not pay: {gain.before_s:.3f} s and {gain.before_requests} "
-                        f"requests before, {gain.after_s:.3f} s and {gain.after_requests} with it")
+            self._drop_unpaid()
+        self.state.write(self.out)
+
+    def _drop_unpaid(self) -> None:
+        for gain in rule_gains(self.state.runs, [_path(one) for one in self.rules]):
+            if not gain.pays:
+                self.state.dropped[gain.rule] = (
+                    f"it does not pay: {gain.before_s:.3f} s and {gain.before_requests} "
+                    f"requests before, {gain.after_s:.3f} s and {gain.after_requests} with it")
         self.state.write(self.out)
 
     def _blame(self, one: outputs.Difference) -> None:
