@@ -258,3 +258,33 @@ def test_rules_that_are_not_proved_are_comments(weir, place, tmp_path, words, pr
     tune(weir, place, tmp_path / "out", *words, program=program).ok()
     text = (tmp_path / "out" / "rules.toml").read_text()
     assert "# Not proved" in text and "# [[rule]]" in text and not tomllib.loads(text)
+
+
+def test_the_log_of_tune_itself_is_no_change(weir, tmp_path):
+    work = tmp_path / "work"
+    work.mkdir()
+    words = [Path(sys.executable).parent / "weir", "tune", "-o", tmp_path / "out", "--", "sh", "-c",
+        "echo done; echo > made"]
+    with open(work / "tune.log", "wb") as log:
+        subprocess.run(words, cwd=work, stdout=log, stderr=log, check=True)
+    assert "Nothing worth changing" in (work / "tune.log").read_text()
+    assert sorted(os.listdir(work)) == ["tune.log"]
+
+
+def test_one_tune_at_a_time_and_ctrl_c_prints_how_to_go_on(weir, tmp_path):
+    work, began = tmp_path / "work", tmp_path / "began"
+    work.mkdir()
+    words = ["tune", "-o", tmp_path / "out", "--dir", work, "--", "sh", "-c",
+        f"echo > {began}; exec sleep 600"]
+    with subprocess.Popen([Path(sys.executable).parent / "weir", *words], cwd=work,
+            stderr=subprocess.PIPE, start_new_session=True) as process:
+        try:
+            while not began.exists() and process.poll() is None:
+                time.sleep(0.02)
+            refused = weir(*words, cwd=work)
+        finally:
+            os.killpg(process.pid, signal.SIGINT)
+        said = process.communicate()[1].decode()
+    assert refused.returncode == 2 and "another weir tune works there" in refused.stderr
+    assert "the same command goes on" in said and process.returncode == 130
+    assert os.listdir(work) == []

@@ -58,13 +58,43 @@ def tune(
     directory, out = dir.resolve(), output.resolve()
     _make(out)
     options = Options(runs, minutes, tuple(allow or ()), large_rates())
-    tuning = Tuning(out, directory, command, options, say)
-    with _ended_by_signals():
-        found = tuning.run()
-    for name, text in (("rules.toml", rules_text(found)), ("report.md", markdown(found))):
-        _write(out / name, for_directory(text, tuning))
+    with _alone(out), _ended_by_signals():
+        tuning = Tuning(out, directory, command, options, say)
+        try:
+            found = tuning.run()
+        except (KeyboardInterrupt, SystemExit):
+            say(f"interrupted; {output} keeps {len(tuning.state.runs)} complete runs: the same "
+                f"command goes on with them")
+            raise
+        for name, text in (("rules.toml", rules_text(found)), ("report.md", markdown(found))):
+            _write(out / name, for_directory(text, tuning))
     typer.echo(sentence(found))
     typer.echo(f"{output}: rules.toml, report.md")
+
+
+@contextmanager
+def _alone(out: Path) -> Iterator[None]:
+    """Raises UsageError while another tune works in the directory."""
+    import fcntl
+    import os
+    from contextlib import suppress
+
+    from weir._errors import StorageError, UsageError
+
+    try:
+        lock = os.open(out / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise StorageError(f"{out}: cannot be written: {error.strerror}") from error
+    try:
+        with suppress(OSError):  # a file system without locks
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UsageError(f"{out}: another weir tune works there; wait for its end, or name "
+                                 f"another directory with -o") from None
+        yield
+    finally:
+        os.close(lock)
 
 
 @contextmanager

@@ -74,7 +74,7 @@ class Tuning:
         self.tier = Path("/dev/shm") / f"weir-tune-{mark}"
         self.stdin: Path | None = None
         self.began = time.monotonic()
-        self.entries = workdir.listing(directory, [out])
+        self.entries = self._listing()
         cautions = bool(options.allow)
         self.state = begin(out, State(list(command), str(directory),
             workdir.fingerprint(self.entries), cautions))
@@ -110,6 +110,9 @@ class Tuning:
             return path if path.exists() else None
         path.unlink(missing_ok=True)
         return save_stdin(path, self.note)
+
+    def _listing(self) -> list[workdir.Entry]:
+        return workdir.listing(self.directory, [self.out], streams=workdir.own_streams())
 
     def _undecided(self, paths: Sequence[str]) -> tuple[str, ...]:
         tuned = of_kind(self.state.runs, TUNED, paths)
@@ -168,8 +171,7 @@ class Tuning:
             self._failed(started.status, kind, rules)
             return
         self._bring_from_tier()
-        if workdir.fingerprint(workdir.listing(self.directory,
-                [self.out])) != self.state.fingerprint:
+        if workdir.fingerprint(self._listing()) != self.state.fingerprint:
             raise UsageError(f"{self.directory}: the command changed files there instead of in its "
                              f"copy: name them relative to --dir, or give another --dir")
         made = outputs.outputs_of(self.work, before, _containers(rules))

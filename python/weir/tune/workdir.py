@@ -45,6 +45,16 @@ def listing(directory: Path, leave_out: Collection[Path] = (), follow: bool = Tr
     return sorted(walk.entries(str(directory), ""), key=lambda one: one.path)
 
 
+def own_streams() -> set[tuple[int, int]]:
+    """Device and inode of standard output and error of this process, which grow meanwhile."""
+    made = set()
+    for number in (1, 2):
+        with suppress(OSError):
+            state = os.fstat(number)
+            made.add((state.st_dev, state.st_ino))
+    return made
+
+
 class _Walk:
     def __init__(self, directory: Path, leave_out: Collection[str], follow: bool,
             streams: Collection[tuple[int, int]]) -> None:
