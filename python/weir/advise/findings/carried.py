@@ -97,7 +97,9 @@ def find(facts: Facts) -> Iterator[Advice]:
         files = [facts.files[path] for path in one.paths if path in facts.files]
         size = one.bytes_written + one.bytes_read
         if one.role in _WORDS and size >= LARGE.value and files and one.bytes_read:
-            yield _advice(facts, one, files)
+            found = _advice(facts, one, files)
+            if found.saving.io.low > 0:  # the page cache is as fast as a tier in memory
+                yield found
 
 
 CARRIED_FILES = Finding(

@@ -223,7 +223,7 @@ def test_fsync_for_each_record_is_a_change_of_the_model(advised):
 
 def test_what_only_a_later_step_reads_is_carried(advised):
     path = "/scratch/an/traj.{rank}"
-    report = advised(stream(100, MIB, 5000, path), stream(100, MIB, 5000, path, "pread"))
+    report = advised(stream(100, MIB, 9000, path), stream(100, MIB, 9000, path, "pread"))
     (one,) = [found for found in report.advices if found.finding == "carried"]
     assert one.rule.stack.endswith(":drain=async") and one.rule.path == "/scratch/an/traj.*"
     assert "at its place some seconds" in one.rule.caution and "2 files with" in one.sentence
@@ -240,7 +240,7 @@ def test_no_saving_is_larger_than_what_the_files_cost(advised, count, us):
     assert report.expected.high <= report.facts.wall_s
 
 
-def written_and_read(*ends: str, beginning: str = "creat") -> Program:
+def written_and_read(*ends: str, beginning: str = "creat", each_ms: int = 9) -> Program:
     """One file of rank 0, with other calls at its beginning and end."""
 
     def program(trace: WaitTrace) -> None:
@@ -249,7 +249,7 @@ def written_and_read(*ends: str, beginning: str = "creat") -> Program:
         trace.io(0, US, path, "open", 0)
         for op in ("pwrite", "pread"):
             for at in range(100):
-                trace.io(0, 5 * MS, path, op, MIB, at * MIB)
+                trace.io(0, each_ms * MS, path, op, MIB, at * MIB)
         for op in ends:
             trace.io(0, US, path, op, 0)
 
@@ -266,6 +266,10 @@ def test_only_what_the_run_removes_may_stay_on_the_tier(advised):
     report = advised(written_and_read("close", "unlink"))
     (one,) = [found for found in report.advices if found.finding == "carried"]
     assert one.rule.stack.endswith(":drain=never") and "1 file with" in one.sentence
+
+
+def test_what_the_page_cache_moves_as_quickly_as_a_tier_is_left(advised):
+    assert "carried" not in names(advised(written_and_read("close", "unlink", each_ms=2)))
 
 
 def test_output_that_computing_could_hide_is_found_with_the_number_of_servers(advised):
