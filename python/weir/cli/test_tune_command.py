@@ -190,16 +190,14 @@ def test_disk_space_is_checked_first(weir, tmp_path, place):
     assert refused.returncode == 3 and "the largest file is huge" in refused.stderr
 
 
-def test_a_file_that_stays_on_the_tier_is_a_difference(weir, place, tmp_path):
-    """What only a later step reads may be the result as well."""
+def test_what_a_later_step_reads_comes_to_its_place(weir, place, tmp_path):
+    """It may be the result as well."""
     first = "import os; f = os.open('mid', os.O_WRONLY | os.O_CREAT)\n" \
         "for n in range(1000): os.write(f, bytes(4096))"
     second = "import os; f = os.open('mid', os.O_RDONLY)\nwhile os.read(f, 4096): pass"
     script = f'"{sys.executable}" -c "{first}"\n"{sys.executable}" -c "{second}"\n'
-    found = weir("tune", "-o", tmp_path / "out", "--dir", place.path, "--runs", 4, "--allow",
-        "stage", "--", "sh", "-c", script, cwd=place.path).ok()
-    state = json.loads((tmp_path / "out" / "tune.json").read_text())
-    assert "output mid: it was not written" in state["dropped"].values(), found.stdout
+    weir("tune", "-o", tmp_path / "out", "--dir", place.path, "--runs", 4, "--allow", "stage", "--",
+        "sh", "-c", script, cwd=place.path).ok()
     assert "drain=never" not in (tmp_path / "out" / "rules.toml").read_text()
 
 

@@ -21,7 +21,7 @@ constexpr unsigned kThreads = 4;
 constexpr int kMostFailures = 5;  // then it is left to `weir stage recover`
 constexpr milliseconds kLook{50};  // at files that are being written
 constexpr milliseconds kCount{5000};
-constexpr int kMostRecounts = 20;  // then the count may miss a file that was just closed
+constexpr int kMostRecounts = 20;  // then programs close files all the time: later
 // While programs close files one after the other, what is done in their directories would keep them
 // waiting: the kernel lets one at a time change a directory.
 constexpr milliseconds kQuiet{100}, kPatience{5000};
@@ -217,10 +217,8 @@ bool Drain::count(std::vector<Staged>* files) {
   const bool is_sure = rested && base::load(&control.changes_begun) == begun &&
                        base::compare_exchange(&control.used_bytes, &before, used);
   if (!is_sure && ++recounts_ < kMostRecounts) return false;
-  if (!is_sure) {
-    base::store(&control.changes_ended, base::load(&control.changes_begun));
-    base::store(&control.used_bytes, used);
-  }
+  // Programs close files all the time, or one was killed in it: it does not hold up the next count.
+  if (!is_sure) base::store(&control.changes_ended, base::load(&control.changes_begun));
   recounts_ = 0;
   return true;
 }
