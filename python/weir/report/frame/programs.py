@@ -105,7 +105,8 @@ def _of_script(programs: list[Program]) -> str:
     count = sum(one.times for one in programs)
     if len(programs) < 2:
         return programs[0].text if programs else "no process"
-    named = programs[:MOST_NAMED]
+    # One more is named as well: it takes no more room than the word for it.
+    named = programs if len(programs) == MOST_NAMED + 1 else programs[:MOST_NAMED]
     rest = count - sum(one.times for one in named)
     words = [f"{number(one.times)} of {one.name}" for one in named]
     words += [f"{number(rest)} others"] * bool(rest)
