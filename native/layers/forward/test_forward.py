@@ -11,6 +11,7 @@ import uuid
 
 import numpy
 import pytest
+from weir_stage import wait_until
 
 MIB = 1 << 20
 RANKS = 8
@@ -87,10 +88,8 @@ def counted(mpi, preload, job, testfs):
         if nodes > 1:
             env["WEIR_NODE_RANKS"] = str(RANKS // nodes)
         mpi.run(RANKS, program, what, fs.path / "a.dat", piece, all_, env=env).ok()
-        for _ in range(1000):  # the kernel releases a file some time after its last close
-            if fs.stats().file("a.dat").requests.get("release") == opens(fs.stats().file("a.dat")):
-                break
-            time.sleep(0.01)
+        # The kernel releases a file some time after its last close.
+        wait_until(lambda: released(fs.stats().file("a.dat")))
         return fs.stats().file("a.dat"), (fs.backing / "a.dat").read_bytes()
 
     return play
@@ -103,6 +102,10 @@ def content(bytes_: int) -> bytes:
 
 def opens(seen) -> int:
     return seen.requests.get("open", 0) + seen.requests.get("create", 0)
+
+
+def released(seen) -> bool:
+    return seen.requests.get("release", 0) == opens(seen)
 
 
 @pytest.mark.parametrize("what", ["w", "wa"], ids=["interleaved", "contiguous"])
