@@ -36,7 +36,7 @@ def test_a_pattern_that_matches_files_of_another_use_is_no_rule():
 
 def test_characters_of_patterns_are_taken_as_they_are():
     (one,) = suggestions([file("/s/a[1]*.dat", CARRIED, 5, 5)], "/s")
-    assert one.path == "/s/a[[]1[]][*].dat"
+    assert one.path == "/s/a[[]1][*].dat"
 
 
 def test_a_run_without_such_files_is_said():

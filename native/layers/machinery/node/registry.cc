@@ -19,6 +19,12 @@ using base::now_ns;
 bool layered(const Lease* l) { return (base::load(&l->access) & kLayered) != 0; }
 bool is_own(const Lease* l) { return l->holder == self(); }
 
+// Whether somebody must drain it first if its holder has died.
+bool may_hold_bytes(const Lease* l) {
+  return layered(l) && base::load(&l->recall) != kHoldsNothing &&
+         (base::load(&l->access) & kWrites) != 0;
+}
+
 // Whether somebody could see another's bytes late.
 bool conflicts(Entry* entry) {
   settle(entry);
@@ -53,8 +59,7 @@ bool reap(Bucket& bucket, Entry* entry, const Lease* except, bool until_living =
       if (until_living) break;
       continue;
     }
-    const bool holds = layered(l) && base::load(&l->recall) != kHoldsNothing;
-    if (holds && (base::load(&l->access) & kWrites) != 0) must_wait = true;
+    if (may_hold_bytes(l)) must_wait = true;
     else unlink_lease(bucket, l);
   }
   return must_wait;
@@ -142,26 +147,10 @@ void wait_for_dead(Waiting& waiting, Entry* entry, Lease* own) {
   }
 }
 
-Lease* new_lease(const Asking& asking) {
-  const bool empty = (asking.access & kEmpty) != 0,
-             holds = (asking.access & kLayered) != 0 && !empty;
-  const uint32_t member = holds ? become_member() : 0;
-  const uint32_t number = holds && member == 0 ? 0 : take_lease();
-  if (number == 0) return nullptr;
-  Lease* l = lease_at(number);
-  l->holder = self();
-  l->recall = empty ? kHoldsNothing : kNotRecalled;
-  l->access = asking.access & ~uint32_t{kEmpty};
-  l->kind = asking.kind;
-  l->size = kNoSize;
-  l->owner = reinterpret_cast<uint64_t>(asking.owner);
-  l->callback = reinterpret_cast<uint64_t>(asking.recall);
-  l->member = member;
-  return l;
-}
+enum class Held : bool { kDrained, kKept };  // bytes of the dead: drained already, or to be kept
 
 // Frees every lease whose holder is one of those. Number freed.
-uint32_t release_all_of(bool (*wanted)(Identity, void*), void* with) {
+uint32_t release_all_of(bool (*wanted)(Identity, void*), void* with, Held held) {
   uint32_t freed = 0;
   Identity last{};
   bool last_wanted = false;
@@ -174,7 +163,7 @@ uint32_t release_all_of(bool (*wanted)(Identity, void*), void* with) {
       last = holder;
       last_wanted = wanted(holder, with);
     }
-    if (!last_wanted) continue;
+    if (!last_wanted || (held == Held::kKept && may_hold_bytes(l))) continue;
     ++freed;
     if (state == kTaken || l->entry == 0) {  // its holder died before it was linked
       base::store(reinterpret_cast<uint64_t*>(&l->holder), uint64_t{0});
@@ -190,6 +179,35 @@ uint32_t release_all_of(bool (*wanted)(Identity, void*), void* with) {
   return freed;
 }
 
+// A process that ends with files open leaves their leases: they go when somebody opens the file
+// again, or here when the table fills. A look at all of them, hence one a second at most.
+uint32_t take_lease_of_any_file() {
+  static constinit uint64_t next_look = 0;
+  if (are_leases_low() && now_ns() >= base::load(&next_look)) {
+    base::store(&next_look, now_ns() + 50 * kStepNs);
+    release_all_of([](Identity who, void*) { return !alive(who); }, nullptr, Held::kKept);
+  }
+  return take_lease();
+}
+
+Lease* new_lease(const Asking& asking) {
+  const bool empty = (asking.access & kEmpty) != 0,
+             holds = (asking.access & kLayered) != 0 && !empty;
+  const uint32_t member = holds ? become_member() : 0;
+  const uint32_t number = holds && member == 0 ? 0 : take_lease_of_any_file();
+  if (number == 0) return nullptr;
+  Lease* l = lease_at(number);
+  l->holder = self();
+  l->recall = empty ? kHoldsNothing : kNotRecalled;
+  l->access = asking.access & ~uint32_t{kEmpty};
+  l->kind = asking.kind;
+  l->size = kNoSize;
+  l->owner = reinterpret_cast<uint64_t>(asking.owner);
+  l->callback = reinterpret_cast<uint64_t>(asking.recall);
+  l->member = member;
+  return l;
+}
+
 }  // namespace
 
 bool join() {
@@ -198,7 +216,7 @@ bool join() {
   enter_users();
   // What this process held before an exec.
   const base::SignalsBlocked blocked;
-  release_all_of([](Identity who, void*) { return who == self(); }, nullptr);
+  release_all_of([](Identity who, void*) { return who == self(); }, nullptr, Held::kDrained);
   return true;
 }
 
@@ -458,7 +476,7 @@ uint32_t release_dead_if(bool (*may)(Identity, void*), void* with) {
       [](Identity who, void* b) {
         return !alive(who) && static_cast<Both*>(b)->may(who, static_cast<Both*>(b)->with);
       },
-      &both);
+      &both, Held::kDrained);
 }
 
 uint32_t release_dead(uint32_t pid, uint32_t start) {

@@ -329,6 +329,23 @@ TEST_F(Node, who_has_died_as_a_reader_is_no_holder_and_a_writer_waits_for_its_dr
   });
 }
 
+TEST_F(Node, leases_of_processes_that_ended_make_room_for_more_than_the_table_holds) {
+  in_child([] {
+    EXPECT_TRUE(join());
+    constexpr uint64_t kProcesses = 10, kFiles = 8000;  // 80,000 leases; there is room for 65,536
+    for (uint64_t process = 0; process < kProcesses; ++process) {
+      EXPECT_TRUE(WIFEXITED(end_of(start([=] {
+        for (uint64_t file = 0; file < kFiles; ++file)
+          opened(1000 + process * kFiles + file, kLayeredReader, Verdict::kGranted);
+        opened(900 + process, kLayeredWriter, Verdict::kGranted);  // its bytes wait for a drain
+        _exit(0);
+      }))));
+    }
+    EXPECT_EQ(release_dead_if([](Identity, void*) { return true; }, nullptr) % kFiles, kProcesses);
+    EXPECT_FALSE(any());
+  });
+}
+
 TEST_F(Node, recall_by_name_spares_the_one_that_asks_and_changes_are_counted) {
   in_child([] {
     int mine = 0, other = 0;

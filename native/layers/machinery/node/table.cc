@@ -44,9 +44,7 @@ bool grow(uint32_t* backed, uint32_t most, uint64_t at, uint64_t each) {
 }
 
 // Twice as many as are in use: the next free one is near then, wherever the last was found.
-bool is_filled(uint32_t used, uint32_t backed, uint32_t most) {
-  return used * 2 >= backed && backed < most;
-}
+bool is_filled(uint32_t used, uint32_t backed) { return used * 2 >= backed; }
 
 template <typename Take>
 uint32_t take_from(uint32_t* backed, uint32_t* hint, Take take) {
@@ -193,21 +191,24 @@ bool enter_users() {
   return false;
 }
 
+bool are_leases_low() {
+  return is_filled(base::load_relaxed(&registry->live_leases),
+                   base::load_relaxed(&registry->backed_leases));
+}
+
 uint32_t take_lease() {
   Registry* r = registry;
-  if (is_filled(base::load_relaxed(&r->live_leases), base::load_relaxed(&r->backed_leases),
-                kLeases)) {
+  if (base::load_relaxed(&r->live_leases) >= kLeases) return 0;
+  if (are_leases_low() && base::load_relaxed(&r->backed_leases) < kLeases)
     grow(&r->backed_leases, kLeases, kLeasesAt, sizeof(Lease));
-  }
   return take_from(&r->backed_leases, &r->lease_hint, take_this_lease);
 }
 
 uint32_t take_entry() {
   Registry* r = registry;
-  if (is_filled(base::load_relaxed(&r->live_entries), base::load_relaxed(&r->backed_entries),
-                kEntries)) {
+  const uint32_t backed = base::load_relaxed(&r->backed_entries);
+  if (backed < kEntries && is_filled(base::load_relaxed(&r->live_entries), backed))
     grow(&r->backed_entries, kEntries, kEntriesAt, sizeof(Entry));
-  }
   return take_from(&r->backed_entries, &r->entry_hint, take_this_entry);
 }
 

@@ -115,6 +115,8 @@ static_assert(kBuckets == 1u << 12);
 
 // Maps the file; made when it is not there and may be.
 bool map_registry(bool make);
+// So many are in use that the next free one may be far, or none.
+bool are_leases_low();
 // A free one, taken; 0 when there is none.
 uint32_t take_lease();
 uint32_t take_entry();
