@@ -25,7 +25,7 @@ NATIVE_BUILD = Path(os.environ.get("WEIR_TEST_BUILD", ROOT / "build" / "native")
 
 def pytest_addoption(parser):
     parser.addoption("--slow", action="store_true",
-        help="many more repetitions where moments are random")
+        help="also what is marked campaign, and many more repetitions where moments are random")
     parser.addoption("--operations", type=int, default=100_000,
         help="operations of tests/properties, over all stacks")
     parser.addoption("--seed", type=int, default=1, help="of the sequences of tests/properties")
@@ -37,6 +37,16 @@ def pytest_configure(config):
     worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
     os.environ.setdefault("OMPI_MCA_orte_tmpdir_base",
         os.path.join(tempfile.gettempdir(), f"weir-mpi-{worker}"))
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out what is marked campaign, but with --slow."""
+    if config.getoption("--slow"):
+        return
+    left = [item for item in items if item.get_closest_marker("campaign")]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if not item.get_closest_marker("campaign")]
 
 
 @pytest.fixture(scope="session")
