@@ -36,6 +36,7 @@ def is_about(found, expected):
     return 0 <= found - expected < INDEX
 
 
+@pytest.mark.campaign
 @pytest.mark.mpi
 @pytest.mark.slow
 @pytest.mark.timeout(300)

@@ -107,6 +107,7 @@ def test_what_cannot_be_run_is_refused_at_once(bench, options, message):
     assert done.returncode == 2 and message in done.stderr
 
 
+@pytest.mark.campaign
 @pytest.mark.mpi
 @pytest.mark.slow
 def test_techniques_for_small_files_are_compared_by_requests(bench, tmp_path):

@@ -168,6 +168,7 @@ def test_a_sweep_says_how_many_requests_each_member_of_a_striped_file_costs(plac
         for row in sweep.text(list(found.values())).splitlines())
 
 
+@pytest.mark.campaign
 @pytest.mark.slow  # some sixty programs
 @pytest.mark.timeout(900)  # three minutes on a machine that does ten other things
 def test_no_layer_makes_more_than_a_few_requests_beyond_plain(place):
@@ -280,6 +281,7 @@ def test_the_four_cases_come_to_their_end(weir, native_build, tmp_path):
         else 1)
 
 
+@pytest.mark.campaign
 @pytest.mark.slow
 @pytest.mark.mpi
 def test_every_line_of_the_layers_comes_to_its_end(weir, native_build, tmp_path):

@@ -69,6 +69,7 @@ def test_what_the_experiment_does_not_know_is_refused(mpi, program, tmp_path):
         assert done.returncode != 0 and "error: " in done.stderr
 
 
+@pytest.mark.campaign
 @pytest.mark.slow
 @pytest.mark.mpi
 def test_all_writers_come_to_their_end(weir, native_build, tmp_path):

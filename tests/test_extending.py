@@ -137,8 +137,7 @@ def contents(root: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory) -> Copy:
-    """The copy with one new part of each kind, built; `changed`: the files that each has touched.
-    """
+    """The copy with one new part of each kind; `changed`: the files that each has touched."""
     copy = Copy(tmp_path_factory.mktemp("tree"))
     copy.changed = {}
     before = contents(copy.root)
@@ -147,6 +146,11 @@ def copy(tmp_path_factory) -> Copy:
         after = contents(copy.root)
         copy.changed[part] = {name for name in after if before.get(name) != after[name]}
         before = after
+    return copy
+
+
+@pytest.fixture(scope="module")
+def built(copy) -> Copy:
     copy.make()
     return copy
 
@@ -161,6 +165,7 @@ def test_the_skeletons_follow_the_house_rules(copy):
     copy.pytest(*tidy, "-k", "not page and not pages and not compiled").ok()
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("tests", "counts", "says"),
     [
@@ -173,13 +178,14 @@ def test_the_skeletons_follow_the_house_rules(copy):
         ("workloads/tides", "1 failed, ", "assert here what tides does"),
     ],
 )
-def test_the_test_of_a_skeleton_says_what_to_do_next(copy, tests, counts, says):
-    done = copy.pytest(*tests.split())
+def test_the_test_of_a_skeleton_says_what_to_do_next(built, tests, counts, says):
+    done = built.pytest(*tests.split())
     assert done.returncode == 1 and counts in done.stdout, done.stdout + done.stderr
     assert says in done.stdout
 
 
-def test_a_program_runs_under_a_new_layer_and_the_report_shows_it(copy, tmp_path):
+@pytest.mark.campaign
+def test_a_program_runs_under_a_new_layer_and_the_report_shows_it(built, tmp_path):
     rules, step, file = tmp_path / "rules.toml", tmp_path / "run", tmp_path / "a.dat"
     rules.write_text('[[rule]]\nname = "*.dat"\nstack = "tally"\n')
     program = (
@@ -187,7 +193,7 @@ def test_a_program_runs_under_a_new_layer_and_the_report_shows_it(copy, tmp_path
     )
     run(
         [
-            copy.weir,
+            built.weir,
             "run",
             "--rules",
             rules,
@@ -202,69 +208,75 @@ def test_a_program_runs_under_a_new_layer_and_the_report_shows_it(copy, tmp_path
     ).ok()
     assert file.read_bytes() == b"weir" * 3
     table = (
-        run([copy.weir, "report", step, "--tables", "layers"], env={"COLUMNS": "160"}).ok().stdout
+        run([built.weir, "report", step, "--tables", "layers"], env={"COLUMNS": "160"}).ok().stdout
     )
     assert "tally" in table and "passed" in table
-    [layered] = json.loads(run([copy.weir, "report", step, "--json"]).ok().stdout)["layers"]
+    [layered] = json.loads(run([built.weir, "report", step, "--json"]).ok().stdout)["layers"]
     assert {"layer": "tally", "name": "passed", "unit": "requests", "value": 3} in layered[
         "statistics"
     ]
 
 
-def test_rules_and_pages_follow_the_declaration(copy):
-    refused = run([copy.weir, "assign", "-F", "tally:1", "f:x"], cwd=copy.root)
+@pytest.mark.campaign
+def test_rules_and_pages_follow_the_declaration(built):
+    refused = run([built.weir, "assign", "-F", "tally:1", "f:x"], cwd=built.root)
     assert "tally takes no arguments without a name" in refused.stderr
-    copy.python("tools/gen_docs.py").ok()
+    built.python("tools/gen_docs.py").ok()
     assert (
         "\n## tally\n\n`tally`: passes all requests on."
-        in (copy.root / "docs/reference/layers.md").read_text()
+        in (built.root / "docs/reference/layers.md").read_text()
     )
 
 
-def test_the_tests_of_all_layers_take_a_new_one(copy):
+@pytest.mark.campaign
+def test_the_tests_of_all_layers_take_a_new_one(built):
     for tests in (
         ["tests/rules/test_layers_table.py"],
         ["tests/properties/test_sequences.py", "--operations", "2000"],
     ):
-        done = copy.pytest(*tests, "-k", "tally").ok()
+        done = built.pytest(*tests, "-k", "tally").ok()
         assert " passed" in done.stdout and "failed" not in done.stdout
 
 
-def test_a_new_table_is_in_the_report_the_query_and_the_pages(copy, tmp_path):
+@pytest.mark.campaign
+def test_a_new_table_is_in_the_report_the_query_and_the_pages(built, tmp_path):
     step = tmp_path / "run"
-    run([copy.weir, "trace", "-o", step, "--", "cp", "/etc/hostname", tmp_path / "b"]).ok()
-    report = [copy.weir, "report", step]
+    run([built.weir, "trace", "-o", step, "--", "cp", "/etc/hostname", tmp_path / "b"]).ok()
+    report = [built.weir, "report", step]
     assert "Calls of each rank" in run([*report, "--tables", "nodes"]).ok().stdout
     assert "calls, bytes and time of each rank" in run([*report, "--tables", "list"]).ok().stdout
     [row] = json.loads(run([*report, "--json"]).ok().stdout)["nodes"]
     run([*report, "--html", tmp_path / "page.html"]).ok()
     assert "Calls of each rank" in (tmp_path / "page.html").read_text()
-    asked = run([copy.weir, "query", step, "SELECT bytes, calls FROM nodes", "--format", "json"])
+    asked = run([built.weir, "query", step, "SELECT bytes, calls FROM nodes", "--format", "json"])
     assert json.loads(asked.ok().stdout) == [{"bytes": row["bytes"], "calls": row["calls"]}]
-    copy.python("tools/gen_docs.py").ok()
-    assert "\n## nodes\n" in (copy.root / "docs/reference/query.md").read_text()
+    built.python("tools/gen_docs.py").ok()
+    assert "\n## nodes\n" in (built.root / "docs/reference/query.md").read_text()
 
 
-def test_a_new_hook_is_in_the_trace_and_on_its_page(copy, tmp_path):
+@pytest.mark.campaign
+def test_a_new_hook_is_in_the_trace_and_on_its_page(built, tmp_path):
     step = tmp_path / "run"
     program = "import ctypes, os; ctypes.CDLL(None).tee(os.open('/etc/hostname', 0), 1, 4, 0)"
-    run([copy.weir, "trace", "-o", step, "--", sys.executable, "-c", program]).ok()
+    run([built.weir, "trace", "-o", step, "--", sys.executable, "-c", program]).ok()
     query = "SELECT error FROM events WHERE op = 'splice'"
-    asked = run([copy.weir, "query", step, query, "--format", "json"])
+    asked = run([built.weir, "query", step, query, "--format", "json"])
     assert len(json.loads(asked.ok().stdout)) == 1
-    copy.python("tools/gen_docs.py").ok()
-    assert "`tee`" in (copy.root / "docs/reference/seen.md").read_text()
+    built.python("tools/gen_docs.py").ok()
+    assert "`tee`" in (built.root / "docs/reference/seen.md").read_text()
 
 
-def test_a_new_command_and_a_new_finding_are_on_their_pages(copy):
-    assert "how-many" in run([copy.weir, "--help"]).ok().stdout
-    copy.python("tools/gen_docs.py").ok()
-    assert "## many-calls" in (copy.root / "docs/reference/findings.md").read_text()
-    assert "weir how-many" in (copy.root / "docs/reference/commands.md").read_text()
+@pytest.mark.campaign
+def test_a_new_command_and_a_new_finding_are_on_their_pages(built):
+    assert "how-many" in run([built.weir, "--help"]).ok().stdout
+    built.python("tools/gen_docs.py").ok()
+    assert "## many-calls" in (built.root / "docs/reference/findings.md").read_text()
+    assert "weir how-many" in (built.root / "docs/reference/commands.md").read_text()
 
 
-def test_a_new_format_is_tested_like_all_others_and_says_what_to_do_next(copy):
-    tests = copy.build / "native" / "output"
+@pytest.mark.campaign
+def test_a_new_format_is_tested_like_all_others_and_says_what_to_do_next(built):
+    tests = built.build / "native" / "output"
     # The formats of netCDF need a module that is not built here.
     passed = run([tests / "output_format_test", "--gtest_filter=*/raw"], timeout=60).ok().stdout
     assert "[  PASSED  ] 7 tests." in passed
@@ -273,15 +285,16 @@ def test_a_new_format_is_tested_like_all_others_and_says_what_to_do_next(copy):
     assert "assert here what a file of raw has" in own.stdout
 
 
-def test_a_new_format_is_in_the_configuration_and_on_its_page(copy, tmp_path):
+@pytest.mark.campaign
+def test_a_new_format_is_in_the_configuration_and_on_its_page(built, tmp_path):
     config = tmp_path / "output.toml"
     config.write_text('[stream.history]\nformat = "raw"\n')
-    check = [copy.weir, "output", "check", config]
+    check = [built.weir, "output", "check", config]
     assert "format       raw" in run(check).ok().stdout
     config.write_text('[stream.history]\nformat = "raw"\ncompression = "zstd:3"\n')
     assert "format 'raw' has no compression" in run(check).stderr
-    copy.python("tools/gen_docs.py").ok()
-    assert "| `raw` | a header" in (copy.root / "docs/reference/formats.md").read_text()
+    built.python("tools/gen_docs.py").ok()
+    assert "| `raw` | a header" in (built.root / "docs/reference/formats.md").read_text()
 
 
 @pytest.mark.parametrize(

@@ -149,9 +149,9 @@ def test_calls_that_cross_get_a_track_of_their_own(weir, tmp_path):
 
 def test_a_long_run_in_batches_is_whole(weir, tmp_path):
     run = write_run(tmp_path / "run",
-        "step s\nnode n\nprocess pid=7\nread /a at=0 for=5 bytes=300 offset=70000 x=150000")
+        "step s\nnode n\nprocess pid=7\nread /a at=0 for=5 bytes=300 offset=70000 x=66000")
     read = exported(weir, run, tmp_path / "t")
-    assert len(read.slices) == 150_000
+    assert len(read.slices) == 66_000
     assert printed(read) == expected(run)
 
 

@@ -23,7 +23,7 @@ import numpy
 import pytest
 from weir_process import clean_environment
 
-KILLS = int(os.environ.get("WEIR_TEST_KILLS", "30"))
+KILLS = int(os.environ.get("WEIR_TEST_KILLS", "12"))
 pytestmark = pytest.mark.timeout(180 + 2 * KILLS)
 RECORDS = 4000  # of a writer; it lives some 100 ms
 STRIPE = 1000  # bytes of a record in stripe mode

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-KILLS = int(os.environ.get("WEIR_TEST_KILLS", "20"))
+KILLS = int(os.environ.get("WEIR_TEST_KILLS", "8"))
 pytestmark = pytest.mark.timeout(180 + 2 * KILLS)
 
 # Writes records of all sizes, in order or backwards in pieces, and counts in a shared page what

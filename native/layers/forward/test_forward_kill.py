@@ -21,7 +21,7 @@ import numpy
 import pytest
 from weir_process import clean_environment
 
-KILLS = int(os.environ.get("WEIR_TEST_KILLS", "8"))
+KILLS = int(os.environ.get("WEIR_TEST_KILLS", "3"))
 pytestmark = pytest.mark.timeout(180 + 10 * KILLS)
 RANKS = 4
 # whose process is killed; "stop" stops the forwarding process until the ranks have ended

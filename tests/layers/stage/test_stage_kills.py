@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from weir_process import clean_environment
 
-KILLS = int(os.environ.get("WEIR_TEST_KILLS", "6"))
+KILLS = int(os.environ.get("WEIR_TEST_KILLS", "3"))
 
 # Prints what it has done, a line each, after it was done. A file's bytes say its name and version,
 # and how many there are.
