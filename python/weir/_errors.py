@@ -29,5 +29,9 @@ class StorageError(Error, OSError):
     """A directory or file cannot be written."""
 
 
+class InternalError(Error, RuntimeError):
+    """A part of weir failed where it must not: to be reported."""
+
+
 class IncompleteError(Error, RuntimeError):
     """A trace was read, but part of it is missing or damaged."""

@@ -10,7 +10,14 @@ import os
 import sys
 from contextlib import suppress
 
-from weir._errors import Error, IncompleteError, InputError, StorageError, UsageError
+from weir._errors import (
+    Error,
+    IncompleteError,
+    InputError,
+    InternalError,
+    StorageError,
+    UsageError,
+)
 
 FINE, FINDINGS, USAGE, BAD_INPUT, INCOMPLETE, INTERNAL = 0, 1, 2, 3, 4, 70
 INTERRUPTED, PIPE_CLOSED = 130, 141
@@ -24,6 +31,7 @@ _STATUS_OF: tuple[tuple[type[Error], int], ...] = (
     (InputError, BAD_INPUT),
     (StorageError, BAD_INPUT),
     (IncompleteError, INCOMPLETE),
+    (InternalError, INTERNAL),
 )
 
 

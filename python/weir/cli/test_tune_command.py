@@ -70,7 +70,7 @@ def test_a_healthy_program_has_nothing_to_change(weir, tmp_path):
     work.mkdir()
     (work / "in").write_bytes(bytes(5 << 20))
     found = weir("tune", "-o", tmp_path / "out", "--", "cp", "in", "copy", cwd=work).ok()
-    assert found.stdout.startswith("Nothing worth changing by rules.")
+    assert found.stdout.startswith("Nothing worth changing.")
     assert os.listdir(work) == ["in"]
     assert tomllib.loads((tmp_path / "out" / "rules.toml").read_text()) == {}
 
@@ -286,3 +286,87 @@ def test_one_tune_at_a_time_and_ctrl_c_prints_how_to_go_on(weir, tmp_path):
     assert refused.returncode == 2 and "another weir tune works there" in refused.stderr
     assert "the same command goes on" in said and process.returncode == 130
     assert os.listdir(work) == []
+
+
+WEIR_FAILS = """
+import os, sys
+if {"trace", "--rules"} <= set(sys.orig_argv): os._exit(70)
+"""
+
+
+def test_a_failure_of_weir_itself_is_blamed_on_no_rule(weir, place, tmp_path):
+    """Its own interpreter ends where rules are in force."""
+    (tmp_path / "sitecustomize.py").write_text(WEIR_FAILS)
+    before, out = listing(place), tmp_path / "out"
+    failed = tune(weir, place, out, "--runs", 4,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert failed.returncode == 70 and "not the command and not a rule" in failed.stderr
+    state = json.loads((out / "tune.json").read_text())
+    assert len(state["runs"]) == 1 and not state["dropped"] and listing(place) == before
+    tune(weir, place, out, "--runs", 2).ok()
+
+
+LINKING = COPY + "os.symlink('in' if 'WEIR_RULES' in os.environ else 'out', 'latest')"
+
+
+def test_links_that_the_command_makes_are_compared(weir, place, tmp_path):
+    tune(weir, place, tmp_path / "out", "--runs", 4, program=LINKING).ok()
+    state = json.loads((tmp_path / "out" / "tune.json").read_text())
+    assert "output latest: a link to in instead of a link to out" in state["dropped"].values()
+
+
+MORE = COPY + """
+os.makedirs('new', exist_ok=True)
+open('new/more', 'w').write('x')
+os.path.exists('old') and os.unlink('old')
+"""
+
+
+def test_results_are_kept_where_it_is_said(weir, place, tmp_path):
+    (place.backing / "old").write_text("x")
+    found = tune(weir, place, tmp_path / "out", "--runs", 3, "--keep", program=MORE).ok()
+    assert "made or changed" in found.stdout.splitlines()[1]
+    assert listing(place) == {"in": bytes(range(256)) * 24_000, "out": bytes(range(256)) * 24_000,
+        "log": b"before\ndone\n", "new/more": b"x"}
+    state = json.loads((tmp_path / "out" / "tune.json").read_text())
+    assert state["runs"][-1]["kind"] == "plain" or state["runs"][-1]["rules"]
+    refused = tune(weir, place, tmp_path / "out", "--runs", 3, "--keep", program=MORE)
+    assert refused.returncode == 3 and "--keep" in refused.stderr
+
+
+def test_the_result_of_a_plain_run_is_kept_where_no_rule_is(weir, tmp_path):
+    work = tmp_path / "work"
+    work.mkdir()
+    found = weir("tune", "-o", tmp_path / "out", "--keep", "--", "sh", "-c", "echo done > made",
+        cwd=work).ok()
+    assert "no rules" in found.stdout
+    assert os.listdir(work) == ["made"] and (work / "made").read_text() == "done\n"
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGINT])
+def test_tune_with_keep_is_ended_at_any_time(weir, place, tmp_path, by):
+    """Each call is ended a little later than the one before, until one comes to its end: the files
+    are those of before or those of the whole run, each of them whole."""
+    import random
+
+    seed = int(os.environ.get("WEIR_TEST_SEED", time.time_ns() % 10**6))
+    chance = random.Random(seed)
+    before = listing(place)
+    after = {**before, "out": before["in"], "log": b"before\ndone\n"}
+    words = [Path(sys.executable).parent / "weir", "tune", "-o", tmp_path / "out", "--dir",
+        place.path, "--runs", "4", "--keep", "--", sys.executable, "-c", COPY]
+    limit = 1.0
+    for _ in range(100):
+        process = subprocess.Popen(words, cwd=place.path, stderr=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, start_new_session=True)
+        try:
+            status = process.wait(chance.uniform(0.5, 1) * limit)
+            break
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, by)
+            process.wait()
+        limit *= 1.15
+        for path, data in listing(place).items():
+            assert path.startswith(".weir-tune") or data in (before.get(path), after[path]), seed
+    assert status == 0 and listing(place) == after, seed

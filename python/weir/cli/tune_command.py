@@ -22,6 +22,8 @@ Minutes = Annotated[float, typer.Option("--minutes", min=0, metavar="M",
     help="Start no run after M minutes.")]
 Allow = Annotated[list[str] | None, typer.Option("--allow", metavar="LAYER",
     help="Also try rules that change where files lie: stage, pack; repeatable.")]
+Keep = Annotated[bool, typer.Option("--keep",
+    help="Put what a run with the proved rules made into DIR at the end.")]
 
 CONTEXT = {"allow_interspersed_args": False}  # options after PROGRAM are the program's
 LAYERS = ("stage", "pack")
@@ -34,20 +36,28 @@ def tune(
     runs: Runs = 9,
     minutes: Minutes = 60,
     allow: Allow = None,
+    keep: Keep = False,
 ) -> None:
     """Find rules that make a command faster, and prove them.
 
     Runs the command, traced, on a copy of DIR; makes rules of what weir advise finds; runs the
     command with them and without in turn; compares outputs, requests and seconds; drops rules that
     do not pay or that change an output. Ends with OUT/rules.toml, OUT/report.md and a sentence.
-    No file in DIR changes. Runs stop when the difference is sure, or at the end of the budget.
+    No file in DIR changes, but with --keep, at the end. Runs stop when the difference is sure, or
+    at the end of the budget.
 
     Example: weir tune -o tuned -- mpirun -n 8 ./model namelist
     """
     from weir._errors import NotThere, UsageError
     from weir.capture._launch import say
     from weir.probe.cache import large_rates
-    from weir.tune.text import for_directory, markdown, rules_text, sentence
+    from weir.tune.text import (
+        for_directory,
+        kept_sentence,
+        markdown,
+        rules_text,
+        sentence,
+    )
     from weir.tune.tune import Options, Tuning
 
     unknown = set(allow or ()) - set(LAYERS)
@@ -57,7 +67,8 @@ def tune(
         raise NotThere(f"{dir}: not a directory; --dir names the one that the command works in")
     directory, out = dir.resolve(), output.resolve()
     _make(out)
-    options = Options(runs, minutes, tuple(allow or ()), large_rates())
+    options = Options(runs, minutes, tuple(allow or ()), large_rates(),
+        keep)
     with _alone(out), _ended_by_signals():
         tuning = Tuning(out, directory, command, options, say)
         try:
@@ -69,6 +80,8 @@ def tune(
         for name, text in (("rules.toml", rules_text(found)), ("report.md", markdown(found))):
             _write(out / name, for_directory(text, tuning))
     typer.echo(sentence(found))
+    if keep:
+        typer.echo(kept_sentence(found, str(directory)))
     typer.echo(f"{output}: rules.toml, report.md")
 
 

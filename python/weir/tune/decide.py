@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from weir.report.findings.finding import Limit
 from weir.tune.runs import PLAIN, TUNED, Done
 
-PAYS = Limit("I/O time of a rule's files without it over that with it, at least", 0.95,
-    "repetitions on an idle node differ by 1 to 2 %")
+SLOWER = Limit("I/O time of a rule's files with it over that without it, where the interval does "
+    "not say which is longer, less than", 1.2, "as NOISY: single runs differ by as much")
 ALONE = Limit("the same, where requests are not fewer, at most", 0.8,
     "chosen: times of single runs on a shared machine differ by as much")
 FEWER = Limit("requests of a rule's files over those without it, at most", 0.9,
@@ -46,11 +46,16 @@ def of_kind(runs: Sequence[Done], kind: str, rules: Sequence[str] | None = None)
 
 def wall_gain(runs: Sequence[Done], rules: Sequence[str]) -> Gain | None:
     """Of the runs with these rules, each paired with the plain run next to it."""
-    tuned, plain = of_kind(runs, TUNED, rules), of_kind(runs, PLAIN)
+    return _paired(of_kind(runs, PLAIN), of_kind(runs, TUNED, rules),
+        lambda one: one.figures.wall_s)
+
+
+def _paired(plain: Sequence[Done], tuned: Sequence[Done],
+        seconds: Callable[[Done], float]) -> Gain | None:
     if not tuned or not plain:
         return None
-    pairs = [min(plain, key=lambda one: abs(one.number - run.number)).figures.wall_s
-        - run.figures.wall_s for run in tuned]
+    pairs = [seconds(min(plain, key=lambda one: abs(one.number - run.number))) - seconds(run)
+        for run in tuned]
     middle = statistics.mean(pairs)
     if len(pairs) < 2:
         return Gain(middle)
@@ -59,20 +64,25 @@ def wall_gain(runs: Sequence[Done], rules: Sequence[str]) -> Gain | None:
     return Gain(middle, middle - half, middle + half)
 
 
-def is_noisy(runs: Sequence[Done]) -> bool:
+def noise(runs: Sequence[Done]) -> tuple[float, float] | None:
+    """Wall seconds of the shortest and the longest plain run, where they differ so much that the
+    machine is noisy."""
     walls = [one.figures.wall_s for one in of_kind(runs, PLAIN)]
-    return len(walls) > 1 and max(walls) > NOISY.value * max(min(walls), 1e-9)
+    if len(walls) > 1 and max(walls) > NOISY.value * max(min(walls), 1e-9):
+        return min(walls), max(walls)
+    return None
 
 
 @dataclass(frozen=True)
 class RuleGain:
-    """What one rule did to its files, medians over the runs."""
+    """What one rule did to its files, medians over the runs. gain: of their I/O time."""
 
     rule: str
     before_s: float
     after_s: float
     before_requests: int
     after_requests: int
+    gain: Gain | None = None
 
     @property
     def saved_s(self) -> float:
@@ -80,27 +90,32 @@ class RuleGain:
 
     @property
     def pays(self) -> bool:
-        """Fewer requests that take no longer, or less time by much; never of a rule that matches
-        no file."""
+        """Times decide where the interval of their difference leaves zero out, counts of requests
+        where it does not. Never of a rule that matches no file."""
         if not self.before_requests:
             return False
         are_fewer = self.after_requests <= FEWER.value * self.before_requests
-        is_slower = self.after_s * PAYS.value > self.before_s
-        return are_fewer and not is_slower or self.after_s <= ALONE.value * self.before_s
+        is_shorter = self.after_s <= ALONE.value * self.before_s
+        if self.gain is None or self.gain.low is None:  # one run each
+            return is_shorter or are_fewer and self.after_s < SLOWER.value * self.before_s
+        if self.gain.is_sure:
+            return self.gain.middle > 0 and (is_shorter or are_fewer)
+        return are_fewer and self.after_s < SLOWER.value * self.before_s
 
 
 def rule_gains(runs: Sequence[Done], rules: Sequence[str]) -> list[RuleGain]:
     """Of the tuned runs in which each rule was in force."""
     made = []
     for rule in rules:
-        plain = [one.figures.by_rule[rule] for one in of_kind(runs, PLAIN)
-            if rule in one.figures.by_rule]
-        tuned = [one.figures.by_rule[rule] for one in of_kind(runs, TUNED)
+        plain = [one for one in of_kind(runs, PLAIN) if rule in one.figures.by_rule]
+        tuned = [one for one in of_kind(runs, TUNED)
             if rule in one.rules and rule in one.figures.by_rule]
         if plain and tuned:
+            costs = [[one.figures.by_rule[rule] for one in part] for part in (plain, tuned)]
             made.append(RuleGain(rule, *(statistics.median(one.io_s for one in part)
-                for part in (plain, tuned)), *(int(statistics.median(one.requests for one in part))
-                for part in (plain, tuned))))
+                for part in costs), *(int(statistics.median(one.requests for one in part))
+                for part in costs),
+                _paired(plain, tuned, lambda one: one.figures.by_rule[rule].io_s)))
     return made
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from weir.tune.workdir import listing
+from weir.tune.workdir import Key, listing
 
 _PIECE = 1 << 20
 _TEXT_BYTES = 4 << 20  # of a file that is looked at as text
@@ -28,8 +28,8 @@ _NUMBERS = re.compile(rb"[0-9]+")
 
 @dataclass(frozen=True)
 class Output:
-    """A file that a run made or changed. digest: of its bytes; content: of what it means without
-    times, None for formats without."""
+    """A file or symbolic link that a run made or changed. digest: of its bytes, or where the link
+    leads to; content: of what it means without times, None for formats without."""
 
     bytes: int
     digest: str
@@ -42,16 +42,18 @@ class Difference:
     why: str
 
 
-def outputs_of(work: Path, before: Mapping[str, tuple[int, int, int]],
+def outputs_of(work: Path, before: Mapping[str, Key],
         containers: Iterable[str] = ()) -> dict[str, Output]:
     """By path. before: files that were there when the run began. containers: file names of archives
     of layer pack, whose members count as the files that they are."""
     found, names = {}, set(containers)
     for one in listing(work, follow=False):
         path = work / one.path
-        if before.get(one.path) == one.key or path.is_symlink():
+        if before.get(one.path) == one.key:
             continue
-        if path.name in names:
+        if one.link is not None:
+            found[one.path] = Output(0, f"link {one.link}", None)
+        elif path.name in names:
             found |= _members(path, os.path.dirname(one.path))
         else:
             found[one.path] = _output(path)
@@ -160,11 +162,20 @@ def differences(plains: Sequence[Outputs], tuned: Outputs) -> list[Difference]:
     for path in common & tuned.keys():
         if path not in loose:
             if plains[0][path].digest != tuned[path].digest:
-                found.append(Difference(path, "its bytes differ"))
+                found.append(Difference(path, _other(plains[0][path], tuned[path])))
         elif _content_of(plains, path) not in (None, tuned[path].content):
             found.append(Difference(path, "its contents differ, times left out"))
     found += _of_names(plains, tuned, common)
     return sorted(found, key=lambda one: one.path)
+
+
+def _other(plain: Output, tuned: Output) -> str:
+    """How two differ."""
+    is_link = [one.digest.startswith("link ") for one in (plain, tuned)]
+    if is_link == [True, True]:
+        return f"a {tuned.digest} instead of a {plain.digest}".replace("link ", "link to ")
+    return "its bytes differ" if is_link == [False, False] else "a link in place of a file" \
+        if is_link[1] else "a file in place of a link"
 
 
 def _of_names(plains: Sequence[Outputs], tuned: Outputs, common: set[str]) -> list[Difference]:

@@ -22,8 +22,10 @@ from weir._errors import StorageError
 from weir._files import complete_file
 from weir.advise.frame.facts import Facts, File
 from weir.analysis.exclusion import exclusion_of
+from weir.capture._command import shell_status
 from weir.report import build
 from weir.report.layers.compute import LayeredFile, layers_of
+from weir.trace.job import read_job
 from weir.tune.outputs import Output
 
 # Calls that the kernel or the C library answers without the file system.
@@ -70,11 +72,20 @@ class Done:
 
 @dataclass(frozen=True)
 class Started:
-    """What came of starting the command."""
+    """What came of starting the command. status: of weir trace; command: of the command itself as
+    job.json has it, None where weir trace did not come to write it."""
 
     status: int
+    command: int | None
     wall_s: float
     cpu_s: float
+
+    @property
+    def is_of_weir(self) -> bool:
+        """Whether it is weir trace that failed. It ends with the status of the command where that
+        is not 0."""
+        ended = None if self.command is None else shell_status(self.command)
+        return self.status != 0 and self.status != ended
 
 
 def execute(command: Sequence[str], work: Path, trace: Path, rules: Path | None,
@@ -92,7 +103,8 @@ def execute(command: Sequence[str], work: Path, trace: Path, rules: Path | None,
             env={**os.environ, "PWD": str(work)}, **to))
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = sum(getattr(after, key) - getattr(before, key) for key in ("ru_utime", "ru_stime"))
-    return Started(status, time.monotonic() - begin, cpu)
+    job, _ = read_job(trace / "main" / "job.json")
+    return Started(status, None if job is None else job.exit_status, time.monotonic() - begin, cpu)
 
 
 def save_stdin(path: Path, note: Callable[[str], None]) -> Path | None:

@@ -11,11 +11,20 @@ from typing import Any
 
 from weir._errors import InputError, StorageError, UsageError
 from weir._files import complete_file
+from weir.tune.keep import Result
 from weir.tune.outputs import Output
 from weir.tune.runs import Done, Figures, FileCost
 
 FILE = "tune.json"
-FORMAT = 2
+FORMAT = 3
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A run in which the command failed. rules: paths of those in force."""
+
+    rules: tuple[str, ...]
+    status: int
 
 
 @dataclass
@@ -29,6 +38,13 @@ class State:
     cautions: bool = False
     runs: list[Done] = field(default_factory=list)
     dropped: dict[str, str] = field(default_factory=dict)
+    failures: list[Failure] = field(default_factory=list)
+    result: Result | None = None  # of --keep
+
+    @property
+    def attempts(self) -> int:
+        """Runs that were begun and ended, well or not."""
+        return len(self.runs) + len(self.failures)
 
     def write(self, out: Path) -> None:
         """Raises StorageError."""
@@ -48,6 +64,11 @@ def read(out: Path) -> State | None:
         if data.pop("format") != FORMAT:
             raise ValueError("another format")
         data["runs"] = [_done(one) for one in data["runs"]]
+        data["failures"] = [Failure(tuple(one["rules"]), one["status"])
+            for one in data["failures"]]
+        if data["result"] is not None:
+            data["result"] = Result(**{key: tuple(value) if isinstance(value, list) else value
+                for key, value in data["result"].items()})
         return State(**data)
     except FileNotFoundError:
         return None
@@ -73,7 +94,10 @@ def begin(out: Path, wanted: State) -> State:
             wanted.cautions):
         raise UsageError(f"{out}: holds the runs of another command, directory or --allow: "
                          f"{' '.join(known.command)}; name another with -o")
+    if known.result is not None and known.result.is_moving:
+        return known  # some of the files are those of the run by now
     if known.fingerprint != wanted.fingerprint:
         raise InputError(f"{known.directory}: its files changed since {out} was begun, so runs are "
-                         f"not comparable; name another directory with -o")
+                         f"not comparable; name another directory with -o (--keep changes them as "
+                         f"well)")
     return known

@@ -9,10 +9,11 @@ import zipfile
 import pytest
 
 from weir._errors import InputError, StorageError
-from weir.tune import workdir
-from weir.tune.decide import rule_gains, wall_gain
+from weir.tune import keep, workdir
+from weir.tune.decide import noise, rule_gains, wall_gain
 from weir.tune.outputs import differences, not_compared, outputs_of, unsteady
-from weir.tune.runs import PLAIN, TUNED, Done, Figures, FileCost, relative
+from weir.tune.runs import PLAIN, TUNED, Done, Figures, FileCost, Started, relative
+from weir.tune.suspects import ended, half, suspects
 
 
 def done(number: int, kind: str, wall_s: float, io_s: float = 1, requests: int = 100) -> Done:
@@ -178,3 +179,104 @@ def test_only_whole_paths_of_a_command_are_replaced(tmp_path):
 
     assert relative(words, Path("/a/b"), Path("/W")) == ["/W/x", "--dir=/W", "/a/bc", "/x/a/b",
         "in:/W:/W/c", "/W"]
+
+
+def failing(culprits):
+    """The rule that is found among eight when the command fails with these together, and the number
+    of runs that it took."""
+    rules, failed, passed, runs = list("abcdefgh"), [list("abcdefgh")], [], 1
+    while len(found := suspects(rules, failed, passed)) > 1:
+        tried, runs = half(found), runs + 1
+        (failed if set(culprits) <= set(tried) else passed).append(tried)
+    return found, runs
+
+
+@pytest.mark.parametrize("culprit", "adh")
+def test_the_rule_that_fails_is_found_by_halves(culprit):
+    assert failing(culprit) == ([culprit], 4)
+
+
+def test_of_rules_that_fail_together_one_is_dropped():
+    found, runs = failing("bg")
+    assert len(found) == 1 and runs <= 8
+
+
+def test_no_rule_is_a_suspect_of_failures_of_others():
+    assert suspects(["a"], [["a", "b"]], []) == []
+
+
+def test_a_signal_is_named():
+    assert "SIGSEGV" in ended(139) and "report" in ended(139)
+    assert ended(3) == "the command ended with status 3"
+
+
+@pytest.mark.parametrize(("status", "command", "is_of_weir"), [
+    (0, 0, False), (3, 3, False), (70, 70, False), (139, -11, False), (70, None, True),
+    (70, 0, True), (3, 0, True)])
+def test_a_failure_of_weir_is_no_failure_of_the_command(status, command, is_of_weir):
+    assert Started(status, command, 1, 1).is_of_weir == is_of_weir
+
+
+def test_counts_decide_where_the_interval_has_zero_in_it():
+    """Twelve hundredths slower in the middle, by times of 6 to 10 s: a fifth of the requests."""
+    runs = [done(0, PLAIN, 10, 6), done(1, TUNED, 10, 9, 20), done(2, PLAIN, 10, 10),
+        done(3, TUNED, 10, 9, 20)]
+    (gain,) = rule_gains(runs, ["r"])
+    assert not gain.gain.is_sure and gain.pays
+    same = [done(one.number, one.kind, 10, one.figures.io_s) for one in runs]
+    assert [one.pays for one in rule_gains(same, ["r"])] == [False]
+
+
+def test_times_decide_where_the_interval_leaves_zero_out():
+    runs = [done(0, PLAIN, 10, 6), done(1, TUNED, 10, 7, 20), done(2, PLAIN, 10, 6.1),
+        done(3, TUNED, 10, 7.1, 20)]
+    assert [one.pays for one in rule_gains(runs, ["r"])] == [False]
+
+
+def test_noise_is_what_plain_runs_differ_by():
+    assert noise([done(0, PLAIN, 10), done(1, TUNED, 30), done(2, PLAIN, 11)]) is None
+    assert noise([done(0, PLAIN, 10), done(2, PLAIN, 13)]) == (10, 13)
+
+
+def test_links_that_the_command_makes_are_outputs(tmp_path):
+    made = []
+    for name, target in (("a", "x"), ("b", "x"), ("c", "y")):
+        (tmp_path / name).mkdir()
+        os.symlink(target, tmp_path / name / "latest")
+        made.append(outputs_of(tmp_path / name, {}))
+    first, again, other = made
+    assert differences([first], again) == []
+    (found,) = differences([first], other)
+    assert (found.path, found.why) == ("latest", "a link to y instead of a link to x")
+    assert differences([first], {})[0].why == "it was not written"
+    file = written(tmp_path / "d", latest=b"x")
+    assert differences([first], file)[0].why == "a file in place of a link"
+
+
+def test_a_result_that_is_kept_takes_the_place_of_the_users_files(tmp_path):
+    """Also after an interruption in the middle."""
+    source, outside = tmp_path / "source", tmp_path / "outside"
+    source.mkdir()
+    outside.mkdir()
+    for name in ("log", "gone", "same"):
+        (source / name).write_text("before")
+    (outside / "restart").write_text("before")
+    os.symlink(outside / "restart", source / "restart")
+    work, entries = source / f"{workdir.NAME}-x", workdir.listing(source)
+    before = workdir.make(source, work, entries)
+    (work / "gone").unlink()
+    (work / "new").mkdir()
+    for name in ("log", "restart", "new/out"):
+        (work / name).write_text("after")
+    os.symlink(work / "new", work / "latest")
+    result = keep.save_result(work, before, (), source)
+    assert set(result.changed) == {"log", "restart", "new/out", "latest"}
+    by_path = {one.path: one for one in entries}
+    (source / "log").write_text("after")  # as if it had been moved already
+    (keep.result_directory(work) / "log").unlink()
+    for _ in range(2):
+        keep.move(result, by_path, work, source)
+    assert sorted(os.listdir(source)) == ["latest", "log", "new", "restart", "same"]
+    assert (source / "restart").is_symlink() and (outside / "restart").read_text() == "after"
+    assert (source / "same").read_text() == "before" and (source / "log").read_text() == "after"
+    assert (source / "latest" / "out").read_text() == "after"

@@ -12,7 +12,7 @@ from weir.advise.frame.facts import TIER
 from weir.advise.frame.saving import NOTHING
 from weir.analysis.names import escaped
 from weir.report.frame.amounts import number, plain, seconds
-from weir.tune.decide import RuleGain, is_noisy, medians, of_kind, rule_gains
+from weir.tune.decide import RuleGain, medians, noise, of_kind, rule_gains
 from weir.tune.runs import PLAIN, TUNED
 from weir.tune.tune import Outcome, Tuning
 
@@ -25,9 +25,9 @@ _FIGURES = (("wall_s", "wall time"), ("critical_s", "critical I/O"), ("active_s"
 def sentence(found: Outcome) -> str:
     """The answer."""
     if not found.kept:
-        why = "" if not found.state.dropped else \
-            f" ({len(found.state.dropped)} rules were tried and dropped)"
-        return f"{NOTHING_FOUND.capitalize()} by rules{why}.{_not_tried(found)}"
+        dropped = len(found.state.dropped)
+        why = f" ({dropped} rule{'s' * (dropped != 1)} did not pay)" if dropped else ""
+        return f"{NOTHING_FOUND.capitalize()}{why}.{_in_the_model(found)}{_not_tried(found)}"
     paths = [one.rule.path for one in found.kept if one.rule is not None]
     runs = found.state.runs
     plain_runs, tuned = of_kind(runs, PLAIN), of_kind(runs, TUNED, paths)
@@ -49,6 +49,24 @@ def sentence(found: Outcome) -> str:
     return plain(text + f".{_sureness(found)}{_not_tried(found)}")
 
 
+def kept_sentence(found: Outcome, directory: str) -> str:
+    """Of --keep."""
+    if found.moved is None:
+        return (f"Nothing was put into {directory}: the rules are not proved. More --runs, or the "
+                f"command without rules.")
+    which = "the rules" if found.kept else "no rules"
+    return (f"{directory} has the {found.moved} files that a run with {which} made or changed.")
+
+
+def _in_the_model(found: Outcome) -> str:
+    """Findings without a rule."""
+    count = sum(one.rule is None for one in found.report.advices)
+    if not count:
+        return ""
+    return (f" {count} finding{'s' * (count != 1)} that no rule cures, for changes of the program: "
+            f"report.md.")
+
+
 def _not_tried(found: Outcome) -> str:
     """Rules that have to be allowed."""
     if not found.not_tried:
@@ -62,14 +80,27 @@ def _not_tried(found: Outcome) -> str:
 
 def _sureness(found: Outcome) -> str:
     gain = found.gain
-    noisy = " This machine is noisy: counts are surer than times." if is_noisy(
-        found.state.runs) else ""
+    noisy = _noise(found)
     if gain is None or gain.low is None or gain.high is None:
-        return f" Run once each: the difference may be chance.{noisy}"
+        return f" Run once each: the difference of the times may be chance.{noisy}"
     if not gain.is_sure:
-        return (f" The times alone do not show it: {seconds(gain.low)} to {seconds(gain.high)} "
-                f"shorter (90 %).{noisy}")
+        return (f" The times alone do not prove it: the 90 % interval of the difference is "
+                f"{_signed(gain.low)} to {_signed(gain.high)}. The number of requests decided."
+                f"{noisy}")
     return f" Shorter by {seconds(gain.low)} to {seconds(gain.high)} (90 %).{noisy}"
+
+
+def _signed(value_s: float) -> str:
+    return f"-{seconds(-value_s)}" if value_s < 0 else seconds(value_s)
+
+
+def _noise(found: Outcome) -> str:
+    """Whether times of this machine can be relied on."""
+    walls = noise(found.state.runs)
+    if walls is None:
+        return ""
+    return (f" This machine is noisy: runs without rules took {seconds(walls[0])} to "
+            f"{seconds(walls[1])}. Rely on the number of requests, or repeat on an idle node.")
 
 
 def command_text(command: Sequence[str]) -> str:
@@ -153,7 +184,8 @@ def _rule_table(found: Outcome) -> Iterator[str]:
 def _model_lines(found: Outcome) -> Iterator[str]:
     without = [one for one in found.report.advices if one.rule is None]
     if without:
-        yield "\nWhat only the model can change:\n"
+        yield "\n## Changes of the program\n"
+        yield "No rule cures these; each is worth a change of the source:\n"
     for one in without:
         yield f"- {one.finding}, {one.what}: {one.sentence} {one.change}"
 

@@ -10,20 +10,23 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from weir._errors import InputError, UsageError
+from weir._errors import Error, InputError, InternalError, StorageError, UsageError
 from weir.advise.advise import Report, advise
 from weir.advise.frame.facts import Facts
 from weir.advise.frame.finding import Advice
 from weir.advise.text import rule_lines
-from weir.tune import outputs, workdir
+from weir.capture._launch import NO_TRACE_STATUS
+from weir.tune import keep, outputs, workdir
 from weir.tune.decide import Gain, rule_gains, of_kind, wall_gain
 from weir.tune.runs import (PLAIN, TUNED, Done, environment_mentions, execute, facts_of,
     figures_of, relative, save_stdin)
-from weir.tune.state import State, begin
+from weir.tune.state import Failure, State, begin
+from weir.tune.suspects import ended, half, suspects
 
 Rates = dict[tuple[str, str], float]
 
@@ -31,12 +34,14 @@ Rates = dict[tuple[str, str], float]
 @dataclass(frozen=True)
 class Options:
     """runs, minutes: the budget, the first one included. allow: layers whose rules change where
-    files lie (stage, pack)."""
+    files lie (stage, pack). keep: what a run with the rules makes goes into the user's
+    directory."""
 
     runs: int = 9
     minutes: float = 60.0
     allow: tuple[str, ...] = ()
     rates: Rates = field(default_factory=dict)
+    keep: bool = False
 
 
 class CommandFailed(InputError):
@@ -55,6 +60,7 @@ class Outcome:
     loose: tuple[str, ...]  # outputs that cannot be compared
     not_tried: tuple[Advice, ...]  # rules that have to be allowed
     undecided: tuple[str, ...]  # outputs that differ, of which one plain run does not say why
+    moved: int | None = None  # files that are in the user's directory now, None without keep
 
     @property
     def is_proved(self) -> bool:
@@ -80,8 +86,11 @@ class Tuning:
             workdir.fingerprint(self.entries), cautions))
 
     def run(self) -> Outcome:
-        """Raises CommandFailed, StorageError, UsageError. No file of the user's is changed."""
-        workdir.check_space(self.directory, self.entries)
+        """Raises CommandFailed, StorageError, UsageError. No file of the user's is changed, but
+        with keep, after the last run."""
+        if self.state.result is not None and self.state.result.is_moving:
+            return self._outcome(self._moved())
+        self._check_space()
         if mentions := environment_mentions(self.directory):
             self.note(f"{', '.join(mentions)} in the environment: paths in {self.directory}, not "
                       f"in the copy: what the command reads or writes by them is the user's own")
@@ -91,17 +100,47 @@ class Tuning:
                 self._once(PLAIN, ())
             while self.rules and not self._is_enough():
                 self._once(*self._next())
+                self._drop_suspect()
                 self._drop()
+            self._drop_unpaid()
+            if self.options.keep and not self._has_result():
+                self._once(TUNED if self.rules else PLAIN, tuple(self.rules))
         finally:
             workdir.remove(self.work)
             self._remove_tier()
-        self._drop_unpaid()
+        found = self._outcome()
+        can_move = self.options.keep and self._has_result() and (found.is_proved or not found.kept)
+        return replace(found, moved=self._moved()) if can_move else found
+
+    def _has_result(self) -> bool:
+        """Whether what a run with just these rules made is there."""
+        return self.state.result is not None and set(self.state.result.rules) == {
+            _path(one) for one in self.rules}
+
+    def _moved(self) -> int:
+        """Number of files and links that went into the user's directory."""
+        assert self.state.result is not None
+        result = self.state.result = replace(self.state.result, is_moving=True)
+        self.state.write(self.out)
+        keep.move(result, {one.path: one for one in self.entries}, self.work, self.directory)
+        self.state.result = None
+        self.state.write(self.out)
+        return len(result.changed)
+
+    def _check_space(self) -> None:
+        """For a copy with what the first run made, and for one that holds what a run made."""
+        made = sum(one.bytes for one in self.state.runs[0].outputs.values()) if self.state.runs \
+            else 0
+        workdir.check_space(self.directory, self.entries, made,
+            2 if self.options.keep and self.state.result is None else 1)
+
+    def _outcome(self, moved: int | None = None) -> Outcome:
         kept = tuple(self.rules)
         paths = [_path(one) for one in kept]
         return Outcome(self.state, self.report, kept, wall_gain(self.state.runs, paths),
             tuple(outputs.not_compared(self._plain())),
             tuple(one for one in self.report.rules if one not in self.candidates),
-            self._undecided(paths))
+            self._undecided(paths), moved)
 
     def _stdin(self) -> Path | None:
         """That of the first run, also when tune goes on."""
@@ -140,6 +179,8 @@ class Tuning:
     def _next(self) -> tuple[str, tuple[Advice, ...]]:
         """Plain and tuned runs in turn; a plain one first where its outputs have to be compared."""
         last = self.state.runs[-1]
+        if found := half(self._suspects()):
+            return TUNED, tuple(one for one in self.rules if _path(one) in found)
         if last.kind == TUNED and len(of_kind(self.state.runs, PLAIN)) <= len(
                 of_kind(self.state.runs, TUNED)):
             return PLAIN, ()
@@ -148,7 +189,7 @@ class Tuning:
     def _is_enough(self) -> bool:
         runs, spent_s = self.state.runs, time.monotonic() - self.began
         tuned = of_kind(runs, TUNED, [_path(one) for one in self.rules])
-        if len(runs) >= self.options.runs or spent_s >= 60 * self.options.minutes:
+        if self.state.attempts >= self.options.runs or spent_s >= 60 * self.options.minutes:
             return True
         gain = wall_gain(runs, [_path(one) for one in self.rules])
         is_compared = not self._differs(tuned[-1]) if tuned else False
@@ -160,6 +201,7 @@ class Tuning:
         trace = self.out / "runs" / str(number)
         trace.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(trace, ignore_errors=True)
+        self._check_space()
         before = workdir.make(self.directory, self.work, self.entries)
         path = self._rules_file(rules) if rules else None
         self._remove_tier()
@@ -167,6 +209,8 @@ class Tuning:
         command = relative(self.state.command, self.directory, self.work)
         started = execute(command, self.work, trace, path,
             None if number == 0 else self.out / "runs" / f"{number}.output", self.stdin)
+        if started.is_of_weir:
+            raise self._of_weir(started.status, number)
         if started.status:
             self._failed(started.status, kind, rules)
             return
@@ -177,6 +221,11 @@ class Tuning:
         made = outputs.outputs_of(self.work, before, _containers(rules))
         facts = self.facts if number == 0 else facts_of(trace, {}, str(self.tier))
         known = [_path(one) for one in self.candidates]
+        if self.options.keep and (kind == TUNED or not self.rules or number == 0):
+            self.state.result = None  # that of an earlier run goes
+            self.state.write(self.out)
+            self.state.result = keep.save_result(self.work, before, tuple(map(_path, rules)),
+                self.directory)
         self.state.runs.append(Done(number, kind, tuple(_path(one) for one in rules),
             figures_of(facts, started, known), made))
         self.state.write(self.out)
@@ -185,8 +234,35 @@ class Tuning:
         if kind == PLAIN:
             raise CommandFailed(f"the command ended with status {status} without any rules; weir "
                                 f"tune needs one that succeeds: {' '.join(self.state.command)}")
-        self.state.dropped[_path(rules[-1])] = f"the command ended with status {status}"
+        output = self.out / "runs" / f"{len(self.state.runs)}.output"
+        with suppress(OSError):
+            output.replace(self.out / "runs" / f"failed-{len(self.state.failures)}.output")
+        self.state.failures.append(Failure(tuple(map(_path, rules)), status))
         self.state.write(self.out)
+
+    def _of_weir(self, status: int, number: int) -> Error:
+        """That weir trace failed, and not the command."""
+        where = "its message is above" if not number else \
+            f"its message is at the end of {self.out}/runs/{number}.output"
+        text = (f"run {number + 1}: weir trace itself failed (status {status}), not the command "
+                f"and not a rule: {where}; ")
+        if status == NO_TRACE_STATUS:
+            return StorageError(f"{text}mend what it names; the same command goes on")
+        return InternalError(f"{text}please report it; the same command tries the run again")
+
+    def _suspects(self) -> list[str]:
+        return suspects([_path(one) for one in self.rules],
+            [one.rules for one in self.state.failures],
+            [one.rules for one in of_kind(self.state.runs, TUNED)])
+
+    def _drop_suspect(self) -> None:
+        found = self._suspects()
+        if len(found) == 1:
+            status = next(one.status for one in reversed(self.state.failures)
+                if found[0] in one.rules)
+            self.state.dropped[found[0]] = (
+                f"{ended(status)} ({self.out}/runs has what it printed: failed-*.output)")
+            self.state.write(self.out)
 
     def _drop(self) -> None:
         """What the last run shows of rules: those that change outputs, those that do not pay."""
@@ -198,17 +274,30 @@ class Tuning:
             if len(of_kind(self.state.runs, PLAIN)) < 2:
                 return  # perhaps it differs between any two runs
             self._blame(one)
-        if last.kind == PLAIN or len(self.state.runs) >= self.options.runs:
+        if last.kind == PLAIN or self.state.attempts >= self.options.runs:
             self._drop_unpaid()
         self.state.write(self.out)
 
     def _drop_unpaid(self) -> None:
+        self._drop_harmful()
         for gain in rule_gains(self.state.runs, [_path(one) for one in self.rules]):
             if not gain.pays:
                 self.state.dropped[gain.rule] = (
                     f"it does not pay: {gain.before_s:.3f} s and {gain.before_requests} "
                     f"requests before, {gain.after_s:.3f} s and {gain.after_requests} with it")
         self.state.write(self.out)
+
+    def _drop_harmful(self) -> None:
+        """Where the command is surely slower with the rules: the one that saves least."""
+        paths = [_path(one) for one in self.rules]
+        gain = wall_gain(self.state.runs, paths)
+        if gain is None or not gain.is_sure or gain.middle > 0:
+            return
+        worst = min(rule_gains(self.state.runs, paths), key=lambda one: one.saved_s, default=None)
+        if worst is not None:
+            self.state.dropped[worst.rule] = (
+                f"the command takes {-gain.middle:.3f} s longer with the rules, and this one saves "
+                f"least: {worst.saved_s:.3f} s of I/O")
 
     def _blame(self, one: outputs.Difference) -> None:
         """The rules of the file; all of them where it has none."""

@@ -22,6 +22,7 @@ from weir._errors import InputError, StorageError
 NAME = ".weir-tune"  # of the directory in the user's one that runs work in
 RESERVE = 0.05  # of the file system that stays free
 _FICLONE = 0x40049409  # linux/fs.h
+Key = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Entry:
 
     path: str  # from the directory
     bytes: int
-    key: tuple[int, int, int]  # size, time of change of the contents in ns, inode
+    key: Key  # size, time of change of the contents in ns, inode
     source: str = ""
     link: str | None = None
 
@@ -135,9 +136,10 @@ def fingerprint(entries: list[Entry]) -> str:
         "surrogateescape"), digest_size=16).hexdigest()
 
 
-def check_space(directory: Path, entries: list[Entry], more_bytes: int = 0) -> None:
-    """Raises StorageError when a copy has no room. more_bytes: of what the command writes."""
-    needed = sum(one.bytes for one in entries) + more_bytes
+def check_space(directory: Path, entries: list[Entry], made_bytes: int = 0,
+        copies: int = 1) -> None:
+    """Raises StorageError when copies have no room. made_bytes: of what the command writes."""
+    needed = copies * (sum(one.bytes for one in entries) + made_bytes)
     usage = shutil.disk_usage(directory)
     room = usage.free - int(RESERVE * usage.total)
     if needed <= room:
@@ -145,13 +147,13 @@ def check_space(directory: Path, entries: list[Entry], more_bytes: int = 0) -> N
     largest = max(entries, key=lambda one: one.bytes, default=None)
     said = "" if largest is None else f"; the largest file is {largest.path}"
     raise StorageError(
-        f"{directory}: {needed:,} bytes to copy, and {max(room, 0):,} are free beside a reserve of "
-        f"{RESERVE:.0%}{said}; free space, or name with --dir the directory that the command "
+        f"{directory}: {needed:,} bytes to copy and to write, and {max(room, 0):,} are free "
+        f"beside a reserve of {RESERVE:.0%}{said}; free space, or name with --dir the directory that the command "
         f"writes to")
 
 
 def make(source: Path, target: Path,
-        entries: list[Entry]) -> dict[str, tuple[int, int, int]]:
+        entries: list[Entry]) -> dict[str, Key]:
     """A fresh copy; by path the key of each file in it. Raises StorageError."""
     remove(target)
     keys = {}
