@@ -32,7 +32,7 @@ build: install-deps .venv/ready $(STAMPS)/configured ## build everything native 
 	@status=0; $(LOCKED) cmake --build $(NATIVE) -j $(JOBS) -- -k 0 || status=$$?; \
 	  $(LOCKED) cmake --install $(NATIVE) --prefix python --component python >/dev/null; exit $$status
 
-demo: demo-build ## trace the five steps of the 4dvar workload with 4 ranks and print what was found
+demo: demo-build ## trace the 4dvar workload on a slow file system, print what cures it, run it with that, print both
 	@tools/demo
 
 # What the demo needs and no more, unless the whole is there already.
@@ -65,7 +65,7 @@ lock: .venv/ready ## show what is newest within the ranges of pyproject.toml, fo
 	  [print(p["metadata"]["name"] + "==" + p["metadata"]["version"]) for p in json.load(sys.stdin)["install"]]' | sort -f
 
 clean: ## remove what was built, the environment and the demo's files
-	rm -rf build .venv python/weir/_lib demo-run
+	rm -rf build .venv python/weir/_lib demo-run demo-run-tuned demo-run.rules.toml
 
 # The editable install lists the modules: packages that are added or moved decide when to install again.
 .venv/demo: tools/requirements.lock pyproject.toml $(wildcard python/weir/*/__init__.py python/weir/*/*/__init__.py) | demo-deps

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 
 import pytest
 from weir_process import run
@@ -19,18 +20,18 @@ def demo(tmp_path_factory):
     """Two demos one after the other in the same directories, and the directory of the run."""
     directory = tmp_path_factory.mktemp("demo")
     env = {"DEMO_RUN": str(directory / "run"), "DEMO_WORK": str(directory / "work")}
-    shown = [run([ROOT / "tools" / "demo", "--tiny", "--ranks", "2"], env=env, timeout=180).ok()
-        for _ in range(2)]
+    command = [ROOT / "tools" / "demo", "--tiny", "--ranks", "2", "--tables", "9", "--types", "8"]
+    shown = [run(command, env=env, timeout=180).ok() for _ in range(2)]
     return shown, directory
 
 
 def step_rows(text: str) -> list[str]:
-    return re.findall(rf"^({'|'.join(STEPS)}|TOTAL)(?: +[\d.,]+[KMG]?){{10}}$", text, re.M)
+    return re.findall(rf"^({'|'.join(STEPS)}|TOTAL)(?: +[\d.,]+%?){{9}}$", text, re.M)
 
 
-def test_the_step_table_has_the_five_steps_in_order(demo):
+def test_it_shows_what_the_five_steps_wait_for(demo):
     (first, _), _ = demo
-    assert step_rows(first.stdout)[:5] == STEPS
+    assert step_rows(first.stdout) == [*STEPS, "TOTAL"]
 
 
 def test_it_says_where_the_files_are(demo):
@@ -38,18 +39,31 @@ def test_it_says_where_the_files_are(demo):
     assert str(directory / "run") in first.stdout and str(directory / "work") in first.stdout
     for step in STEPS:
         assert list((directory / "run" / step).glob("*.weir"))
+        assert list((directory / "run-tuned" / step).glob("*.weir"))
 
 
-def test_it_can_be_repeated_and_counts_the_same_requests(demo, weir):
-    """The workload is deterministic: a second run makes the same calls of the application."""
-    (first, second), directory = demo
-    assert step_rows(first.stdout) == step_rows(second.stdout)
-    report = json.loads(weir("report", directory / "run", "--json").ok().stdout)
-    assert [step["name"] for step in report["steps"]] == STEPS
-    assert report["lost_events"] == 0 and report["complete"] is True
-    for step in report["steps"]:
-        assert step["ranks"] == 2
-        assert step["all"]["bytes"] >= step["rank0"]["bytes"] > 0
+def test_rules_that_it_finds_make_fewer_requests_and_the_same_outputs(demo):
+    shown, directory = demo
+    assert tomllib.loads((directory / "run.rules.toml").read_text())["rule"]
+    for one in shown:
+        row = re.search(r"^requests to the file system  +(.+)$", one.stdout, re.M)[1]
+        plain, tuned = (int(re.sub(r"\D", "", cell)) for cell in re.split(r"  +", row))
+        assert tuned < 0.8 * plain
+        said = re.search(r"(\d+) of (\d+) files and links are", one.stdout)
+        same, every = map(int, said.groups())
+        assert every - same == int(re.search(r"byte for byte; (\d+) logs", one.stdout)[1]) <= 5
+
+
+def test_it_can_be_repeated_and_counts_the_same_calls(demo, weir):
+    """The workload is deterministic: the run under rules makes the same calls."""
+    _, directory = demo
+    found = [json.loads(weir("report", directory / name, "--json").stdout)
+        for name in ("run", "run-tuned")]
+    assert [step["name"] for step in found[0]["steps"]] == STEPS
+    assert all(one["lost_events"] == 0 for one in found) and found[0]["complete"] is True
+    for plain, tuned in zip(*(one["steps"] for one in found)):
+        assert plain["ranks"] == tuned["ranks"] == 2
+        assert plain["all"]["bytes"] == tuned["all"]["bytes"] >= plain["rank0"]["bytes"] > 0
 
 
 def test_a_step_that_fails_is_shown_with_what_it_said(tmp_path):
