@@ -23,6 +23,8 @@ SMALL = Limit("mean bytes of these files, at most", 1 << 20,
     "one request of a parallel file system: of larger files the bytes decide, not the create")
 SHARE = Limit("share of their I/O time in open, close and stat", 0.25,
     "chosen: with less the writes decide, and layer bufa or stage cures these")
+TINY = Limit("bytes of a file up to which it does not matter that ranks write it in turn", 64 << 10,
+    "one request: its open and close decide, and the layer shows ranks each other's bytes")
 # Of the time of the calls under layer pack (its page: 16 ranks, 186 files, preset lustre: 0.21 of
 # the time, 0.15 of the metadata requests).
 REMAINS = Range(0.05, 0.5)
@@ -35,7 +37,8 @@ def _metadata(file: File) -> tuple[int, int]:
 
 def _is_candidate(facts: Facts, file: File) -> bool:
     return (file.write.bytes > 0 and file.write.span <= 4 * SMALL.value
-        and not is_interleaved(file.write) and not facts.is_local(file.path))
+        and (file.write.span <= TINY.value or not is_interleaved(file.write))
+        and not facts.is_local(file.path))
 
 
 def _advice(facts: Facts, files: list[File]) -> Iterator[Advice]:
@@ -74,7 +77,7 @@ MANY_FILES = Finding(
     name="many-files",
     asks="Does a directory get many small files?",
     shrinks="I/O",
-    limits=(MANY, A_DIRECTORY, SMALL, SHARE),
+    limits=(MANY, A_DIRECTORY, SMALL, SHARE, TINY),
     page="guide/pack.md",
     cure="pack",
     find=find,

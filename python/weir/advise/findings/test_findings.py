@@ -199,6 +199,28 @@ def test_few_or_large_files_have_not(advised, count, size):
     assert "many-files" not in names(advised(small_files(count, size)))
 
 
+def in_turn(size: int) -> Program:
+    """400 files of which the ranks write the pieces in turn."""
+
+    def program(trace: WaitTrace) -> None:
+        for number in range(400):
+            path = f"/scratch/an/base/{number:05}"
+            for rank in range(trace.ranks):
+                trace.io(rank, MS, path, "open")
+            for piece in range(8):
+                trace.io(piece % trace.ranks, MS // 8, path, "pwrite", size, piece * size)
+            for rank in range(trace.ranks):
+                trace.io(rank, MS // 2, path, "close")
+
+    return program
+
+
+def test_tiny_files_that_ranks_write_in_turn_have_pack(advised):
+    (one,) = advised(in_turn(2 * KIB)).rules
+    assert one.finding == "many-files"
+    assert "many-files" not in names(advised(in_turn(16 * KIB)))
+
+
 def test_a_file_that_is_opened_for_each_line_has_keep(advised):
     def program(trace: WaitTrace) -> None:
         for _ in range(200):
