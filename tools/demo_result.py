@@ -2,8 +2,8 @@
 """The last screen of the demo: python tools/demo_result.py RUN TUNED PLAIN-DIR TUNED-DIR WORK.
 
 Seconds of both runs beside what was expected, requests that reached the file system
-(WORK/plain.json and tuned.json, where it counts them), and whether the outputs are the same. Exit status 1 where one
-is not."""
+(WORK/plain.json and tuned.json, where it counts them), and whether the outputs are the same. Exit
+status 1 where one is not."""
 
 from __future__ import annotations
 

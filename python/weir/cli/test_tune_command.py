@@ -370,3 +370,50 @@ def test_tune_with_keep_is_ended_at_any_time(weir, place, tmp_path, by):
         for path, data in listing(place).items():
             assert path.startswith(".weir-tune") or data in (before.get(path), after[path]), seed
     assert status == 0 and listing(place) == after, seed
+
+
+def test_a_search_finds_the_block_size_of_fewest_requests(weir, place, tmp_path):
+    """6,144,000 bytes: one request of 8 MiB and of 16 MiB reads all, and as many write it. The
+    search that is interrupted goes on with what it has."""
+    pytest.importorskip("optuna")
+    out = tmp_path / "out"
+    tune(weir, place, out, "--runs", 4, "--search", 2).ok()
+    kept = json.loads((out / "tune.json").read_text())["runs"]
+    found = tune(weir, place, out, "--runs", 4, "--search", 16).ok()
+    state = json.loads((out / "tune.json").read_text())
+    assert state["runs"][: len(kept)] == kept
+    searched = [one for one in state["runs"] if one["kind"] == "search"]
+    assert len({json.dumps(one["setting"], sort_keys=True) for one in searched}) >= 8
+    fewest = min(sum(cost["requests"] for cost in one["figures"]["by_rule"].values())
+        for one in searched)
+    (said,) = [line for line in found.stdout.splitlines() if line.startswith("Searched:")]
+    assert f"and {fewest} requests" in said, said
+    stacks = {one["stack"] for one in tomllib.loads((out / "rules.toml").read_text())["rule"]}
+    assert stacks <= {one for size in (8, 16) for one in
+        (f"bufa:{size}MiB:{n}" for n in (1, 2, 4, 8, 16))}
+
+
+SIZED = """
+import os, sys
+size, target = int(sys.argv[1]), os.open('out', os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+data = open('in', 'rb').read()
+for at in range(0, len(data), size): os.write(target, data[at:at + size])
+"""
+
+
+def test_values_of_the_command_are_varied(weir, place, tmp_path):
+    pytest.importorskip("optuna")
+    out = tmp_path / "out"
+    found = weir("tune", "-o", out, "--dir", place.path, "--runs", 2, "--search", 6, "--vary",
+        "size=20000,2000,8000000", "--", sys.executable, "-c", SIZED, "{size}",
+        cwd=place.path).ok()
+    assert "size=8000000" in found.stdout
+    assert "# the command has 8000000 for {size}" in (out / "rules.toml").read_text()
+
+
+@pytest.mark.parametrize(("words", "why"), [(["--vary", "n=1,2"], "--search N"),
+    (["--vary", "n=1", "--search", "3"], "two values"),
+    (["--vary", "n=1,2", "--search", "3"], "no {n}")])
+def test_what_cannot_be_varied_is_refused(weir, tmp_path, words, why):
+    refused = weir("tune", "-o", tmp_path / "out", "--dir", tmp_path, *words, "--", "true")
+    assert refused.returncode == 2 and why in refused.stderr

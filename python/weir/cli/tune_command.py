@@ -24,6 +24,10 @@ Allow = Annotated[list[str] | None, typer.Option("--allow", metavar="LAYER",
     help="Also try rules that change where files lie: stage, pack; repeatable.")]
 Keep = Annotated[bool, typer.Option("--keep",
     help="Put what a run with the proved rules made into DIR at the end.")]
+Search = Annotated[int, typer.Option("--search", min=0, metavar="N",
+    help="Then search block sizes, buffers, aggregators by N more runs (needs Optuna).")]
+Vary = Annotated[list[str] | None, typer.Option("--vary", metavar="NAME=A,B,...",
+    help="Also search these values for {NAME} in the command, e.g. servers=1,2,4; repeatable.")]
 
 CONTEXT = {"allow_interspersed_args": False}  # options after PROGRAM are the program's
 LAYERS = ("stage", "pack")
@@ -37,6 +41,8 @@ def tune(
     minutes: Minutes = 60,
     allow: Allow = None,
     keep: Keep = False,
+    search: Search = 0,
+    vary: Vary = None,
 ) -> None:
     """Find rules that make a command faster, and prove them.
 
@@ -51,15 +57,19 @@ def tune(
     from weir._errors import NotThere, UsageError
     from weir.capture._launch import say
     from weir.probe.cache import large_rates
+    from weir.tune.search import parse_vary
     from weir.tune.text import (
         for_directory,
         kept_sentence,
         markdown,
         rules_text,
+        search_sentence,
         sentence,
     )
     from weir.tune.tune import Options, Tuning
 
+    if vary and not search:
+        raise UsageError("--vary: give --search N as well, the number of runs to search by")
     unknown = set(allow or ()) - set(LAYERS)
     if unknown:
         raise UsageError(f"--allow {' '.join(sorted(unknown))}: choose of {', '.join(LAYERS)}")
@@ -68,7 +78,7 @@ def tune(
     directory, out = dir.resolve(), output.resolve()
     _make(out)
     options = Options(runs, minutes, tuple(allow or ()), large_rates(),
-        keep)
+        keep, search, parse_vary(vary or (), command))
     with _alone(out), _ended_by_signals():
         tuning = Tuning(out, directory, command, options, say)
         try:
@@ -80,6 +90,8 @@ def tune(
         for name, text in (("rules.toml", rules_text(found)), ("report.md", markdown(found))):
             _write(out / name, for_directory(text, tuning))
     typer.echo(sentence(found))
+    if found.found is not None:
+        typer.echo(for_directory(search_sentence(found), tuning))
     if keep:
         typer.echo(kept_sentence(found, str(directory)))
     typer.echo(f"{output}: rules.toml, report.md")

@@ -46,8 +46,12 @@ def of_kind(runs: Sequence[Done], kind: str, rules: Sequence[str] | None = None)
 
 def wall_gain(runs: Sequence[Done], rules: Sequence[str]) -> Gain | None:
     """Of the runs with these rules, each paired with the plain run next to it."""
-    return _paired(of_kind(runs, PLAIN), of_kind(runs, TUNED, rules),
-        lambda one: one.figures.wall_s)
+    return gain_of(of_kind(runs, PLAIN), of_kind(runs, TUNED, rules))
+
+
+def gain_of(base: Sequence[Done], runs: Sequence[Done]) -> Gain | None:
+    """Of wall time, each run paired with the one of the other kind next to it."""
+    return _paired(base, runs, lambda one: one.figures.wall_s)
 
 
 def _paired(plain: Sequence[Done], tuned: Sequence[Done],
@@ -67,7 +71,12 @@ def _paired(plain: Sequence[Done], tuned: Sequence[Done],
 def noise(runs: Sequence[Done]) -> tuple[float, float] | None:
     """Wall seconds of the shortest and the longest plain run, where they differ so much that the
     machine is noisy."""
-    walls = [one.figures.wall_s for one in of_kind(runs, PLAIN)]
+    return spread(of_kind(runs, PLAIN))
+
+
+def spread(alike: Sequence[Done]) -> tuple[float, float] | None:
+    """The same of runs that do the same."""
+    walls = [one.figures.wall_s for one in alike]
     if len(walls) > 1 and max(walls) > NOISY.value * max(min(walls), 1e-9):
         return min(walls), max(walls)
     return None

@@ -33,7 +33,7 @@ _WITHIN = ("lseek", "fseek", "ftell", "rewind", "dup", "dup2", "dup3", "fcntl", 
     "munmap", "posix_fadvise")  # fmt: skip
 _SILENT_S = 2.0  # without standard input, after which a note says what is waited for
 _POLITE_S = 10.0  # a launcher has ranks to end
-PLAIN, TUNED = "plain", "tuned"
+PLAIN, TUNED, SEARCH = "plain", "tuned", "search"
 
 
 @dataclass(frozen=True)
@@ -61,13 +61,15 @@ class Figures:
 
 @dataclass(frozen=True)
 class Done:
-    """A run that ended well. kind: PLAIN or TUNED; rules: paths of those in force."""
+    """A run that ended well. kind: PLAIN, TUNED or SEARCH; rules: paths of those in force; setting:
+    of a search, by the names of its parameters."""
 
     number: int
     kind: str
     rules: tuple[str, ...]
     figures: Figures
     outputs: dict[str, Output]
+    setting: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -89,9 +91,10 @@ class Started:
 
 
 def execute(command: Sequence[str], work: Path, trace: Path, rules: Path | None,
-        output: Path | None, given: Path | None = None) -> Started:
+        output: Path | None, given: Path | None = None,
+        environment: Mapping[str, str] | None = None) -> Started:
     """Run it in its directory, traced. output: a file for what it prints, None: where weir prints.
-    given: what it reads as its standard input, None: nothing."""
+    given: what it reads as its standard input, None: nothing. environment: more variables."""
     words = [sys.executable, "-m", "weir", "trace", "--quiet", "--overwrite", "-o", str(trace)]
     words += ["--rules", str(rules)] if rules is not None else []
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
@@ -100,7 +103,7 @@ def execute(command: Sequence[str], work: Path, trace: Path, rules: Path | None,
         if output is not None:
             to = {"stdout": files.enter_context(open(output, "wb")), "stderr": subprocess.STDOUT}
         status = _ended(subprocess.Popen([*words, "--", *command], cwd=work, stdin=stdin,
-            env={**os.environ, "PWD": str(work)}, **to))
+            env={**os.environ, "PWD": str(work), **(environment or {})}, **to))
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = sum(getattr(after, key) - getattr(before, key) for key in ("ru_utime", "ru_stime"))
     job, _ = read_job(trace / "main" / "job.json")

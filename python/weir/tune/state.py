@@ -21,10 +21,11 @@ FORMAT = 3
 
 @dataclass(frozen=True)
 class Failure:
-    """A run in which the command failed. rules: paths of those in force."""
+    """A run in which the command failed. rules: paths of those in force; setting: of a search."""
 
     rules: tuple[str, ...]
     status: int
+    setting: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -36,6 +37,7 @@ class State:
     directory: str
     fingerprint: str
     cautions: bool = False
+    vary: dict[str, list[str]] = field(default_factory=dict)
     runs: list[Done] = field(default_factory=list)
     dropped: dict[str, str] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
@@ -64,7 +66,7 @@ def read(out: Path) -> State | None:
         if data.pop("format") != FORMAT:
             raise ValueError("another format")
         data["runs"] = [_done(one) for one in data["runs"]]
-        data["failures"] = [Failure(tuple(one["rules"]), one["status"])
+        data["failures"] = [Failure(tuple(one["rules"]), one["status"], one["setting"])
             for one in data["failures"]]
         if data["result"] is not None:
             data["result"] = Result(**{key: tuple(value) if isinstance(value, list) else value
@@ -81,7 +83,8 @@ def _done(data: dict[str, Any]) -> Done:
     figures = data["figures"]
     figures["by_rule"] = {rule: FileCost(**cost) for rule, cost in figures["by_rule"].items()}
     outputs = {path: Output(**one) for path, one in data["outputs"].items()}
-    return Done(data["number"], data["kind"], tuple(data["rules"]), Figures(**figures), outputs)
+    return Done(data["number"], data["kind"], tuple(data["rules"]), Figures(**figures), outputs,
+        data["setting"])
 
 
 def begin(out: Path, wanted: State) -> State:
@@ -90,9 +93,9 @@ def begin(out: Path, wanted: State) -> State:
     known = read(out)
     if known is None:
         return wanted
-    if (known.command, known.directory, known.cautions) != (wanted.command, wanted.directory,
-            wanted.cautions):
-        raise UsageError(f"{out}: holds the runs of another command, directory or --allow: "
+    if any(getattr(known, key) != getattr(wanted, key)
+            for key in ("command", "directory", "cautions", "vary")):
+        raise UsageError(f"{out}: holds the runs of another command, directory, --allow or --vary: "
                          f"{' '.join(known.command)}; name another with -o")
     if known.result is not None and known.result.is_moving:
         return known  # some of the files are those of the run by now

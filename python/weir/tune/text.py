@@ -9,11 +9,14 @@ from collections.abc import Iterator, Sequence
 
 from weir.advise.text import NOTHING_FOUND, range_text, rule_lines
 from weir.advise.frame.facts import TIER
+from weir.advise.frame.finding import Advice
 from weir.advise.frame.saving import NOTHING
 from weir.analysis.names import escaped
 from weir.report.frame.amounts import number, plain, seconds
 from weir.tune.decide import RuleGain, medians, noise, of_kind, rule_gains
 from weir.tune.runs import PLAIN, TUNED
+from weir.tune.search import AGGREGATORS, OF_THE_LIBRARY, Setting, requests_of, wall_of
+from weir.tune.study import with_setting, words_of
 from weir.tune.tune import Outcome, Tuning
 
 _NAMED = 3  # outputs in the sentence
@@ -94,6 +97,41 @@ def _signed(value_s: float) -> str:
     return f"-{seconds(-value_s)}" if value_s < 0 else seconds(value_s)
 
 
+def search_sentence(found: Outcome) -> str:
+    """What a search brought."""
+    one = found.found
+    assert one is not None
+    count = f"{one.tried} setting{'s' * (one.tried != 1)}"
+    if not one.tried:
+        return "Searched: the rules have no settings to vary; --vary names some of the command."
+    if not one.is_better:
+        return f"Searched: of {count} none is proved better than the advised one, which stays."
+    (wall, requests), (base_wall, base_requests) = ((seconds(wall_of(part)),
+        number(requests_of(part))) for part in (one.runs, one.base))
+    which = "requests for files under rules" if found.kept else "requests"
+    return plain(f"Searched: the best of {count} takes {wall} and {requests} {which} instead of "
+        f"{base_wall} and {base_requests}: {', '.join(changed(one.setting, found.kept))}.")
+
+
+def changed(setting: Setting, rules: Sequence[Advice]) -> list[str]:
+    """Stacks, and what stands in no rule."""
+    stacks = [one.rule.stack for one in with_setting(rules, setting) if one.rule is not None]
+    return [*stacks, *words_of(setting, rules)]
+
+
+def setting_lines(setting: Setting, rules: Sequence[Advice]) -> list[str]:
+    """What to set beside the rules."""
+    made = []
+    for text in words_of(setting, rules):
+        name, _, value = text.partition("=")
+        if name != AGGREGATORS:
+            made.append(f"the command has {value} for {{{name}}}")
+        elif value != OF_THE_LIBRARY:
+            made.append(f"aggregators: MPI-IO hint cb_nodes {value} (ROMIO_HINTS), or "
+                        f"OMPI_MCA_io_ompio_num_aggregators={value}")
+    return made
+
+
 def _noise(found: Outcome) -> str:
     """Whether times of this machine can be relied on."""
     walls = noise(found.state.runs)
@@ -117,7 +155,9 @@ def rules_text(found: Outcome) -> str:
         "No rule was proved by `weir tune`."
     lines = [f"# Rules for: {command_text(found.state.command)}", f"# {said}",
         *(f"# {line}" for line in textwrap.wrap(sentence(found), 96)), ""]
-    for one in found.kept:
+    if found.found is not None and found.found.is_better:
+        lines += [f"# {line}" for line in setting_lines(found.found.setting, found.kept)]
+    for one in with_setting(found.kept, {} if found.found is None else found.found.setting):
         assert one.rule is not None
         gain = gains.get(one.rule.path)
         made = rule_lines(one, [] if gain is None else [f"obtained: {_gain_text(gain)}"])
@@ -156,6 +196,8 @@ def _markdown_lines(found: Outcome) -> Iterator[str]:
             show = number if key == "requests" else seconds
             yield f"| {words} | " + " | ".join("-" if v is None else show(v) for v in values) + " |"
         yield ""
+    if found.found is not None:
+        yield search_sentence(found) + "\n"
     yield from _rule_table(found)
     for rule, why in found.state.dropped.items():
         yield f"- dropped: `{rule}`: {why}"

@@ -25,7 +25,9 @@ from weir.tune import keep, outputs, workdir
 from weir.tune.decide import Gain, rule_gains, of_kind, wall_gain
 from weir.tune.runs import (PLAIN, TUNED, Done, environment_mentions, execute, facts_of,
     figures_of, relative, save_stdin)
+from weir.tune.search import Setting, command_of
 from weir.tune.state import Failure, State, begin
+from weir.tune.study import Found, Limits, Study, environment_of, with_setting
 from weir.tune.suspects import ended, half, suspects
 
 Rates = dict[tuple[str, str], float]
@@ -34,14 +36,16 @@ Rates = dict[tuple[str, str], float]
 @dataclass(frozen=True)
 class Options:
     """runs, minutes: the budget, the first one included. allow: layers whose rules change where
-    files lie (stage, pack). keep: what a run with the rules makes goes into the user's
-    directory."""
+    files lie (stage, pack). keep: what a run with the rules makes goes into the user's directory.
+    search: runs to search settings by, beside those; vary: values for {NAME} in the command."""
 
     runs: int = 9
     minutes: float = 60.0
     allow: tuple[str, ...] = ()
     rates: Rates = field(default_factory=dict)
     keep: bool = False
+    search: int = 0
+    vary: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class CommandFailed(InputError):
@@ -61,6 +65,7 @@ class Outcome:
     not_tried: tuple[Advice, ...]  # rules that have to be allowed
     undecided: tuple[str, ...]  # outputs that differ, of which one plain run does not say why
     moved: int | None = None  # files that are in the user's directory now, None without keep
+    found: Found | None = None  # None without a search
 
     @property
     def is_proved(self) -> bool:
@@ -83,7 +88,8 @@ class Tuning:
         self.entries = self._listing()
         cautions = bool(options.allow)
         self.state = begin(out, State(list(command), str(directory),
-            workdir.fingerprint(self.entries), cautions))
+            workdir.fingerprint(self.entries), cautions,
+            {name: list(values) for name, values in options.vary.items()}))
 
     def run(self) -> Outcome:
         """Raises CommandFailed, StorageError, UsageError. No file of the user's is changed, but
@@ -97,18 +103,19 @@ class Tuning:
         self.stdin = self._stdin()
         try:
             if not self.state.runs:
-                self._once(PLAIN, ())
+                self.once(PLAIN, ())
             while self.rules and not self._is_enough():
-                self._once(*self._next())
+                self.once(*self._next())
                 self._drop_suspect()
                 self._drop()
             self._drop_unpaid()
+            searched = Study(self).run() if self.options.search else None
             if self.options.keep and not self._has_result():
-                self._once(TUNED if self.rules else PLAIN, tuple(self.rules))
+                self.once(TUNED if self.rules else PLAIN, tuple(self.rules))
         finally:
             workdir.remove(self.work)
             self._remove_tier()
-        found = self._outcome()
+        found = replace(self._outcome(), found=searched)
         can_move = self.options.keep and self._has_result() and (found.is_proved or not found.kept)
         return replace(found, moved=self._moved()) if can_move else found
 
@@ -138,7 +145,7 @@ class Tuning:
         kept = tuple(self.rules)
         paths = [_path(one) for one in kept]
         return Outcome(self.state, self.report, kept, wall_gain(self.state.runs, paths),
-            tuple(outputs.not_compared(self._plain())),
+            tuple(outputs.not_compared(self.plain())),
             tuple(one for one in self.report.rules if one not in self.candidates),
             self._undecided(paths), moved)
 
@@ -155,7 +162,7 @@ class Tuning:
 
     def _undecided(self, paths: Sequence[str]) -> tuple[str, ...]:
         tuned = of_kind(self.state.runs, TUNED, paths)
-        return tuple(one.path for one in self._differs(tuned[-1])) if tuned else ()
+        return tuple(one.path for one in self.differs(tuned[-1])) if tuned else ()
 
     @cached_property
     def facts(self) -> Facts:
@@ -176,6 +183,11 @@ class Tuning:
     def rules(self) -> list[Advice]:
         return [one for one in self.candidates if _path(one) not in self.state.dropped]
 
+    @property
+    def limits(self) -> Limits:
+        """Of a search."""
+        return Limits(self.options.search, self.options.minutes, self.options.vary)
+
     def _next(self) -> tuple[str, tuple[Advice, ...]]:
         """Plain and tuned runs in turn; a plain one first where its outputs have to be compared."""
         last = self.state.runs[-1]
@@ -192,10 +204,11 @@ class Tuning:
         if self.state.attempts >= self.options.runs or spent_s >= 60 * self.options.minutes:
             return True
         gain = wall_gain(runs, [_path(one) for one in self.rules])
-        is_compared = not self._differs(tuned[-1]) if tuned else False
+        is_compared = not self.differs(tuned[-1]) if tuned else False
         return len(tuned) >= 2 and is_compared and gain is not None and gain.is_sure
 
-    def _once(self, kind: str, rules: Sequence[Advice]) -> None:
+    def once(self, kind: str, rules: Sequence[Advice],
+            setting: Setting | None = None) -> None:
         """One run from a fresh copy; it counts when it is complete."""
         number = len(self.state.runs)
         trace = self.out / "runs" / str(number)
@@ -203,16 +216,17 @@ class Tuning:
         shutil.rmtree(trace, ignore_errors=True)
         self._check_space()
         before = workdir.make(self.directory, self.work, self.entries)
-        path = self._rules_file(rules) if rules else None
+        path = self._rules_file(with_setting(rules, setting or {})) if rules else None
         self._remove_tier()
         self.note(f"run {number + 1}, {kind}")
-        command = relative(self.state.command, self.directory, self.work)
+        command = relative(self._command(setting), self.directory, self.work)
         started = execute(command, self.work, trace, path,
-            None if number == 0 else self.out / "runs" / f"{number}.output", self.stdin)
+            None if number == 0 else self.out / "runs" / f"{number}.output", self.stdin,
+            environment_of(setting or {}, self.out))
         if started.is_of_weir:
             raise self._of_weir(started.status, number)
         if started.status:
-            self._failed(started.status, kind, rules)
+            self._failed(started.status, kind, rules, setting or {})
             return
         self._bring_from_tier()
         if workdir.fingerprint(self._listing()) != self.state.fingerprint:
@@ -227,17 +241,25 @@ class Tuning:
             self.state.result = keep.save_result(self.work, before, tuple(map(_path, rules)),
                 self.directory)
         self.state.runs.append(Done(number, kind, tuple(_path(one) for one in rules),
-            figures_of(facts, started, known), made))
+            figures_of(facts, started, known), made, dict(setting or {})))
         self.state.write(self.out)
 
-    def _failed(self, status: int, kind: str, rules: Sequence[Advice]) -> None:
+    def _command(self, setting: Setting | None) -> list[str]:
+        """With the first value of what the user varies where there is no setting."""
+        vary = self.options.vary
+        return command_of(self.state.command, setting or {name: values[0]
+            for name, values in vary.items()}, tuple(vary))
+
+    def _failed(self, status: int, kind: str, rules: Sequence[Advice],
+            setting: Setting) -> None:
         if kind == PLAIN:
             raise CommandFailed(f"the command ended with status {status} without any rules; weir "
                                 f"tune needs one that succeeds: {' '.join(self.state.command)}")
         output = self.out / "runs" / f"{len(self.state.runs)}.output"
         with suppress(OSError):
             output.replace(self.out / "runs" / f"failed-{len(self.state.failures)}.output")
-        self.state.failures.append(Failure(tuple(map(_path, rules)), status))
+        self.state.failures.append(Failure(tuple(map(_path, rules)), status,
+            dict(setting)))
         self.state.write(self.out)
 
     def _of_weir(self, status: int, number: int) -> Error:
@@ -252,7 +274,7 @@ class Tuning:
 
     def _suspects(self) -> list[str]:
         return suspects([_path(one) for one in self.rules],
-            [one.rules for one in self.state.failures],
+            [one.rules for one in self.state.failures if not one.setting],
             [one.rules for one in of_kind(self.state.runs, TUNED)])
 
     def _drop_suspect(self) -> None:
@@ -270,7 +292,7 @@ class Tuning:
         tuned = of_kind(self.state.runs, TUNED, [_path(one) for one in self.rules])
         if not tuned:
             return
-        for one in self._differs(tuned[-1]):
+        for one in self.differs(tuned[-1]):
             if len(of_kind(self.state.runs, PLAIN)) < 2:
                 return  # perhaps it differs between any two runs
             self._blame(one)
@@ -308,11 +330,11 @@ class Tuning:
         for rule in mine:
             self.state.dropped[_path(rule)] = f"output {one.path}: {one.why}"
 
-    def _plain(self) -> list[dict[str, outputs.Output]]:
+    def plain(self) -> list[dict[str, outputs.Output]]:
         return [one.outputs for one in of_kind(self.state.runs, PLAIN)]
 
-    def _differs(self, tuned: Done) -> list[outputs.Difference]:
-        return outputs.differences(self._plain(), tuned.outputs)
+    def differs(self, tuned: Done) -> list[outputs.Difference]:
+        return outputs.differences(self.plain(), tuned.outputs)
 
     def _rules_file(self, rules: Sequence[Advice]) -> Path:
         path = self.out / "rules-in-force.toml"
