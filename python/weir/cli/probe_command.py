@@ -21,24 +21,76 @@ def probe(directories: Dirs, again: Again = False, json: Json = False) -> None:
     Latency of open, create, stat, unlink, small reads and writes and fsync; bandwidth by size of
     requests and number of processes, storage and page cache distinguished; files made a second by
     several processes. The figures are kept for each mount and used by weir advise and weir tune.
-    Writes at most 64 MiB at a time.
+    Memory bandwidth by number of cores. Writes at most 64 MiB at a time.
+
+    Under mpirun or srun all ranks measure together as well: the network between them, and the
+    directory under all of them. Example: mpirun -n 8 weir probe /scratch/me
     """
     import sys
 
-    from weir._errors import NotThere
-    from weir.probe.cache import probe as probed
+    from weir.probe.parallel import is_launched
     from weir.report.json import write_json
 
-    found = []
-    for directory in directories:
-        if not directory.is_dir():
-            raise NotThere(f"{directory}: not a directory; weir probe makes files in one")
-        found.append(probed(directory, again))
+    found = _of_ranks(directories, again) if is_launched() else [
+        _probed(one, again) for one in directories]
+    if found is None:
+        return  # another rank prints
     if json:
         write_json([one for one, _ in found], sys.stdout)
         sys.stdout.write("\n")
         return
     typer.echo("\n\n".join("\n".join(_lines(one, is_new)) for one, is_new in found))
+
+
+def _probed(directory: Path, again: bool) -> tuple[dict[str, Any], bool]:
+    from weir._errors import NotThere
+    from weir.probe.cache import probe as probed
+
+    if not directory.is_dir():
+        raise NotThere(f"{directory}: not a directory; weir probe makes files in one")
+    return probed(directory, again)
+
+
+def _of_ranks(directories: list[Path], again: bool) -> list[tuple[dict[str, Any], bool]] | None:
+    """Rank 0 measures alone before MPI begins, as it starts processes; then all of them together.
+    The result is that of rank 0."""
+    import shutil
+    import tempfile
+
+    from weir._errors import Error, StorageError
+    from weir.probe.cache import add_parallel
+    from weir.probe import parallel
+
+    is_first = parallel.is_first()
+    bases: list[Any] = []
+    try:
+        bases = [_probed(one, again) for one in directories] if is_first else []
+    except Error as error:
+        bases = [error]
+    comm = parallel.world()
+    failed = comm.bcast(bool(bases) and isinstance(bases[0], Error))
+    if failed:
+        if is_first:
+            raise bases[0]
+        raise typer.Exit(3)
+    made = []
+    for number, directory in enumerate(directories):
+        place = Path(comm.bcast(tempfile.mkdtemp(prefix=".weir-probe-", dir=directory.resolve())
+            if is_first else None))
+        try:
+            found = parallel.measure_parallel(comm, place)
+        except OSError as error:
+            if is_first:
+                raise StorageError(f"{directory}: not every rank can work there: "
+                                   f"{error.strerror}") from error
+            raise typer.Exit(3) from error
+        finally:
+            comm.Barrier()
+            if is_first:
+                shutil.rmtree(place, ignore_errors=True)
+        if is_first:
+            made.append((add_parallel(bases[number][0], found), bases[number][1]))
+    return made if is_first else None
 
 
 def _lines(one: dict[str, Any], is_new: bool) -> list[str]:
@@ -64,4 +116,25 @@ def _lines(one: dict[str, Any], is_new: bool) -> list[str]:
     for found in one["creates"]:
         lines.append(f"  {found['per_s']:>10.0f} files made a second by {found['processes']} "
             f"process{'es' * (found['processes'] != 1)}")
+    for memory in one.get("memory", ()):
+        lines.append(f"  memory {memory['cores']:>4} cores   "
+            f"{memory['bytes_per_s'] / 1e9:>10.1f} GB/s   triad")
+    for part in one.get("parallel", ()):
+        lines += _parallel_lines(part)
     return [plain(line) for line in lines]
+
+
+def _parallel_lines(part: dict[str, Any]) -> list[str]:
+    from weir.report.frame.amounts import seconds
+
+    where = "of two nodes" if part["distant"] else "of one node"
+    lines = [f"  {part['ranks']} ranks on {part['nodes']} node{'s' * (part['nodes'] != 1)}:"]
+    for one in part["messages"]:
+        lines.append(f"    message {one['bytes']:>8} bytes  {seconds(one['seconds']):>9}  "
+            f"{one['bytes_per_s'] / 1e6:>10.1f} MB/s   between ranks {where}")
+    lines.append(f"    all ranks in pairs {part['pairs_bytes_per_s'] / 1e9:>12.2f} GB/s")
+    for rate in part["rates"]:
+        lines.append(f"    {rate['way']:<6} {rate['request_bytes'] >> 10:>6} KiB x "
+            f"{rate['processes']}  {rate['bytes_per_s'] / 1e6:>10.1f} MB/s   storage, a file each")
+    lines.append(f"    {part['creates_per_s']:>8.0f} files made a second in one directory")
+    return lines

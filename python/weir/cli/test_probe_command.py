@@ -5,6 +5,7 @@ what it leaves behind."""
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -75,3 +76,30 @@ def test_estimates_use_them(probe, weir, testfs, tmp_path, tmp_run):
 def test_what_cannot_be_measured_is_refused(probe, tmp_path):
     refused = probe(tmp_path / "nowhere")
     assert refused.returncode == 3 and "not a directory" in refused.stderr
+
+
+def test_memory_bandwidth_is_that_of_one_core_to_all(probe, testfs):
+    (one,) = json.loads(probe(testfs("direct").path, "--json").ok().stdout)
+    counts, cores = [found["cores"] for found in one["memory"]], len(os.sched_getaffinity(0))
+    assert counts == sorted({*(2**n for n in range(cores.bit_length()) if 2**n < cores), cores})
+    assert all(1e7 < found["bytes_per_s"] < 1e13 for found in one["memory"])
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("mpi", ["openmpi"], indirect=True)
+def test_ranks_measure_together(mpi, testfs, tmp_path):
+    """The network, and the directory under all of them; rank 0 prints, and nothing is left."""
+    pytest.importorskip("mpi4py")
+    place, cache = testfs("lustre"), {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    weir = Path(sys.executable).parent / "weir"
+    shown = mpi.run(3, weir, "probe", place.path, "--json", env={**mpi.env, **cache}).ok()
+    (one,) = json.loads(shown.stdout)
+    (part,) = one["parallel"]
+    assert (part["ranks"], part["nodes"], part["distant"]) == (3, 1, False)
+    assert [found["bytes"] for found in part["messages"]] == [8, 1024, 16384, 262144, 4194304]
+    assert all(found["seconds"] > 0 for found in part["messages"])
+    writes = [found for found in part["rates"] if found["way"] == "write"]
+    assert writes[0]["processes"] == 3 and part["creates_per_s"] > 0
+    assert list(place.backing.iterdir()) == []
+    refused = mpi.run(2, weir, "probe", tmp_path / "nowhere", env={**mpi.env, **cache})
+    assert refused.returncode == 3 and refused.stderr.count("not a directory") == 1

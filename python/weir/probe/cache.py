@@ -17,6 +17,7 @@ from typing import Any
 
 from weir._files import complete_file
 from weir.probe.measure import Measured, measure
+from weir.probe.parallel import Parallel
 
 FORMAT = 1
 LARGE = 1 << 20  # bytes of the requests that estimates take for large ones
@@ -62,11 +63,26 @@ def probe(directory: Path, again: bool) -> tuple[dict[str, Any], bool]:
     if not again and (known := _read(path)) is not None:
         return known, False
     made = as_json(directory, measure(directory))
+    _keep(path, made)
+    return made, True
+
+
+def add_parallel(base: dict[str, Any], found: Parallel) -> dict[str, Any]:
+    """Beside what is known of the mount, in place of an earlier one with as many ranks and
+    nodes."""
+    made, size = asdict(found), (found.ranks, found.nodes)
+    others = [one for one in base.get("parallel", ()) if (one["ranks"], one["nodes"]) != size]
+    whole = {**base, "parallel": sorted([*others, made],
+        key=lambda one: (one["nodes"], one["ranks"]))}
+    _keep(_path(base["mount"], base["node"]), whole)
+    return whole
+
+
+def _keep(path: Path, data: dict[str, Any]) -> None:
     with suppress(OSError):  # no home directory: measured each time
         path.parent.mkdir(parents=True, exist_ok=True)
         with complete_file(path) as file:
-            file.write(json.dumps(made, indent=1).encode("ascii"))
-    return made, True
+            file.write(json.dumps(data, indent=1).encode("ascii"))
 
 
 def _read(path: Path) -> dict[str, Any] | None:

@@ -9,7 +9,6 @@ read from storage was written, made durable and dropped from the page cache befo
 from __future__ import annotations
 
 import mmap
-import multiprocessing
 import os
 import shutil
 import statistics
@@ -21,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from weir._errors import StorageError
+from weir.probe.memory import Memory, measure_memory
+from weir.probe.processes import of_processes
 
 SIZES = (4 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20)  # of requests
 SMALL = 4 << 10
@@ -70,12 +71,13 @@ class Creates:
 
 @dataclass(frozen=True)
 class Measured:
-    """is_cached: whether the kernel keeps what was read."""
+    """is_cached: whether the kernel keeps what was read. memory: of the node."""
 
     latency_s: dict[str, Latency]
     rates: tuple[Rate, ...]
     creates: tuple[Creates, ...]
     is_cached: bool
+    memory: tuple[Memory, ...]
     took_s: float
 
 
@@ -97,7 +99,7 @@ def measure(directory: Path, processes: Sequence[int] = PROCESSES) -> Measured:
         rates = [*_rates(place, most), *_together(place, most, processes)]
         creates = tuple(Creates(count, _creates(place, count)) for count in (1, *processes))
         return Measured(latency, tuple(rates), creates, _is_cached(rates),
-            time.monotonic() - began)
+            measure_memory(), time.monotonic() - began)
     except OSError as error:
         if isinstance(error, StorageError):
             raise
@@ -193,14 +195,14 @@ def _drop(file: int) -> None:
 def _rates(place: Path, most: int) -> Iterator[Rate]:
     for size in SIZES:
         path = place / f"rate-{size}"
-        written, write_s = _write(path, size, most)
+        written, write_s = write_rate(path, size, most)
         yield Rate("write", size, 1, False, written / write_s)
-        for from_cache, per_s in zip((False, True), _read(path, size, written)):
+        for from_cache, per_s in zip((False, True), read_rate(path, size, written)):
             yield Rate("read", size, 1, from_cache, per_s)
         os.unlink(path)
 
 
-def _write(path: Path, size: int, most: int) -> tuple[int, float]:
+def write_rate(path: Path, size: int, most: int) -> tuple[int, float]:
     """Bytes and seconds, with the fsync behind them. Memory that a page begins with, as of a call
     of FFIO's or MPI's."""
     buffer = mmap.mmap(-1, size)
@@ -213,7 +215,7 @@ def _write(path: Path, size: int, most: int) -> tuple[int, float]:
     return written, time.perf_counter() - begin
 
 
-def _read(path: Path, size: int, most: int) -> Iterator[float]:
+def read_rate(path: Path, size: int, most: int) -> Iterator[float]:
     """Bytes a second; of the same bytes once more, by the same descriptor: some file systems forget
     what they have when a file is opened."""
     buffer = mmap.mmap(-1, size)
@@ -231,25 +233,25 @@ def _together(place: Path, most: int, processes: Sequence[int]) -> Iterator[Rate
     """Files of their own, in requests of 1 MiB."""
     size = 1 << 20
     for count in processes:
-        found = _of_processes(_write_one, count, place, size, most // count)
+        found = of_processes(_write_one, count, place, size, most // count)
         slowest = max(seconds for _, seconds in found)
         yield Rate("write", size, count, False, sum(n for n, _ in found) / slowest)
 
 
-def _write_one(place: Path, number: int, size: int, most: int) -> tuple[int, float]:
+def _write_one(number: int, place: Path, size: int, most: int) -> tuple[int, float]:
     path = place / f"together-{number}"
     try:
-        return _write(path, size, max(most, size))
+        return write_rate(path, size, max(most, size))
     finally:
         path.unlink(missing_ok=True)
 
 
 def _creates(place: Path, processes: int) -> float:
-    found = _of_processes(_create_many, processes, place)
+    found = of_processes(_create_many, processes, place)
     return sum(count / seconds for count, seconds in found)
 
 
-def _create_many(place: Path, number: int) -> tuple[int, float]:
+def _create_many(number: int, place: Path) -> tuple[int, float]:
     begin, made = time.perf_counter(), 0
     while time.perf_counter() - begin < BUDGET_S and made < 1000:
         os.close(os.open(place / f"c-{number}-{made}", os.O_CREAT | os.O_WRONLY, 0o600))
@@ -258,28 +260,3 @@ def _create_many(place: Path, number: int) -> tuple[int, float]:
     for one in range(made):
         os.unlink(place / f"c-{number}-{one}")
     return made, took
-
-
-def _begin(barrier: Any, call: Callable[..., Any], results: Any, *arguments: Any) -> None:
-    try:
-        barrier.wait(30)
-        results.put(call(*arguments))
-    except BaseException as error:  # the parent waits for as many answers as there are processes
-        results.put(error)
-
-
-def _of_processes(call: Callable[..., Any], count: int, place: Path, *more: Any) -> list[Any]:
-    """What each of so many processes finds that begin together."""
-    context = multiprocessing.get_context("fork")
-    barrier, results = context.Barrier(count), context.Queue()
-    started = [context.Process(target=_begin, args=(barrier, call, results, place, number, *more))
-        for number in range(count)]
-    for one in started:
-        one.start()
-    found = [results.get(timeout=60) for _ in started]
-    for one in started:
-        one.join()
-    for one in found:
-        if isinstance(one, BaseException):
-            raise one
-    return found
