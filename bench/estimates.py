@@ -43,20 +43,22 @@ CASES: dict[str, tuple[int, str, str]] = {  # ranks, arguments that make the inp
     "matrix": (8, "", "--file matrix.dat --rows 880 --columns 300 --mode noview"),
     "olam": (4, "--setup --input . --input-mb 8",
         "--input . --output . --input-mb 8 --frames 30 --sleep 0.4 --result-kb 40 --plot-kb 40"),
-    "4dvar": (4, "", "--scale 0.3 --compute 0.5"),
+    "4dvar": (4, "", "--scale 0.12 --compute 0.5"),
 }  # fmt: skip
 SCRIPTS = {"4dvar": "run"}  # workloads that a script runs, step after step
 NOTES = (
-    "Test file system: preset lustre, probed first (`weir probe`), three runs of each case; none: a "
-    "local disk. Programs of others: tar, gzip, dd, ncks, split, as their users call them. Measured "
-    "on two cores at a load of 20 to 30 of other programs. The limits and rates of the model were "
-    "chosen while these cases were looked at: a program that is not among them is a better test.",
+    "Test file system: preset lustre, probed first (`weir probe`), at most five runs of each case "
+    "(`python bench/estimates.py --runs 5 --allow stage,pack`); none: a local disk, at most three. "
+    "Programs of others: tar, gzip, dd, ncks, split, as their users call them; healthy is dd in "
+    "requests of 1 MiB. Measured on two cores at a load of 10 to 14 of other programs. The limits "
+    "and rates of the model were chosen while these cases were looked at: a program that is not "
+    "among them is a better test.",
     "In 4dvar the rule is for the tables of observations: some hundred small files that all ranks "
-    "of each step open. A later run with `--scale 0.12`, at a load of 10, dropped the rule: 27.0 s of "
-    "I/O in 62,985 requests became 30.2 s in 12,384. On a local disk nothing is slow enough to "
-    "change, and nothing is tried.",
+    "of each step open, stored in archives. On a local disk nothing is slow enough to change, and "
+    "nothing is tried.",
 )
 OTHERS = {  # programs of others: what makes the input, the command
+    "healthy": ("head -c 50000000 /dev/urandom >big", "dd if=big of=copy bs=1M status=none"),
     "tar": ("mkdir tree; for n in $(seq 60); do head -c 100000 /dev/urandom >tree/$n; done",
         "tar cf all.tar tree"),
     "gzip": ("head -c 12000000 /dev/urandom >big", "gzip -1 -k big"),

@@ -181,6 +181,8 @@ def test_files_of_an_archive_are_compared_where_it_is_allowed(weir, testfs, tmp_
     tuned = [one for one in state["runs"] if one["kind"] == "tuned"]
     assert tuned and not state["dropped"]
     assert all(len(one["outputs"]) == 300 for one in state["runs"])
+    requests = {one["kind"]: one["figures"]["requests"] for one in state["runs"]}
+    assert requests["tuned"] < requests["plain"] / 5
 
 
 def test_disk_space_is_checked_first(weir, tmp_path, place):

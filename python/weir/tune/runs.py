@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import resource
 import select
@@ -26,11 +27,19 @@ from weir.capture._command import shell_status
 from weir.report import build
 from weir.report.layers.compute import LayeredFile, layers_of
 from weir.trace.job import read_job
+from weir.trace.ops import POSIX, STDIO, ops
 from weir.tune.outputs import Output
 
 # Calls that the kernel or the C library answers without the file system.
 _WITHIN = ("lseek", "fseek", "ftell", "rewind", "dup", "dup2", "dup3", "fcntl", "fdopen", "setvbuf",
     "munmap", "posix_fadvise")  # fmt: skip
+# Statistics of the layer pack.
+_PACKED = (("pack", "stored"), ("pack", "served"))
+_SPILLED = (("pack", "spilled"),)
+_OF_ARCHIVES = (("pack", "container_writes"), ("pack", "container_reads"))
+# A stream's buffer is st_blksize of its file: the least that there is, which testfs has as well.
+_STREAM_BYTES = 4096
+_OPS = {one.name: one for one in ops().values()}
 _SILENT_S = 2.0  # without standard input, after which a note says what is waited for
 _POLITE_S = 10.0  # a launcher has ranks to end
 PLAIN, TUNED, SEARCH = "plain", "tuned", "search"
@@ -156,7 +165,9 @@ def figures_of(facts: Facts, started: Started, rules: Sequence[str]) -> Figures:
     for file in facts.files.values():
         names = (file.path, *(file.totals.also if file.totals is not None else ()))
         below = next((layered[name] for name in names if name in layered), None)
-        costs.append((names, FileCost(file.ns / 1e9, _requests(file, below))))
+        costs.append((names, FileCost(file.ns / 1e9, requests_at_system(file, below))))
+    costs += [((one.file,), FileCost(0.0, _sum(one, _OF_ARCHIVES))) for one in layered.values()
+        if _sum(one, _OF_ARCHIVES)]
     critical = [one.critical_ns for one in facts.files.values()]
     return Figures(
         wall_s=facts.wall_s, cpu_s=started.cpu_s, io_s=report.all.seconds,
@@ -173,12 +184,32 @@ def _of_rule(rule: str, costs: Sequence[tuple[tuple[str, ...], FileCost]]) -> Fi
     return FileCost(sum(one.io_s for one in chosen), sum(one.requests for one in chosen))
 
 
-def _requests(file: File, layered: LayeredFile | None) -> int:
-    """Of one file: below the layers where these stand."""
+def _sum(layered: LayeredFile, figures: Sequence[tuple[str, str]]) -> int:
+    """Of statistics of layers, by layer and name."""
+    return sum(one.value for one in layered.figures if (one.layer, one.name) in figures)
+
+
+def requests_at_system(file: File, layered: LayeredFile | None) -> int:
+    """Of one file: below the layers where these stand. A packed file is memory; its archive has the
+    requests."""
+    if layered is not None and _sum(layered, _PACKED) and not _sum(layered, _SPILLED):
+        return 0
     others = max(0, file.of_class("OCM")[0] - file.of(_WITHIN)[0])
     if layered is not None and layered.system is not None:
         return layered.system.count + others
-    return file.read.calls + file.write.calls + others
+    return _moved_by(file, "R") + _moved_by(file, "W") + others
+
+
+def _moved_by(file: File, letter: str) -> int:
+    """Reads or writes that reach the system: its calls, also those that Fortran and libraries make,
+    whose own are left out; of streams as many as their buffers make."""
+    every = () if file.totals is None else [one for one in file.totals.ops
+        if _OPS[one.op].op_class == letter]
+    calls = sum(one.calls for one in every if _OPS[one.op].layer == POSIX)
+    streams = [one for one in every if _OPS[one.op].layer == STDIO]
+    buffered = min(sum(one.calls for one in streams),
+        math.ceil(sum(one.bytes for one in streams) / _STREAM_BYTES))
+    return calls + buffered
 
 
 

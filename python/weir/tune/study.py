@@ -90,8 +90,8 @@ class Study:
         """Within the budget of runs and minutes."""
         while self.space and self._left() > CONFIRMING and self._explore():
             pass
-        while (one := self._best()) is not None and is_better(one, self._base()) is None:
-            if self._left() < 1:
+        while not self._noisy() and self._left() > 0 and (one := self._best()) is not None:
+            if is_better(one, self._base()) is not None:
                 break
             self._repeat(one)
         return self._found()
@@ -159,8 +159,9 @@ class Study:
     def _found(self) -> Found:
         one, base, count = self._best(), self._base(), len(self._tried()) - 1
         if one is not None:
-            sure = is_better(one, base)
-            if sure or sure is None and is_better_by_counts(one, base):
+            noisy = self._noisy()
+            sure = None if noisy else is_better(one, base)
+            if sure or sure is None and is_better_by_counts(one, base, noisy):
                 return Found(one.setting, True, count, tuple(base), one.runs)
         return Found(advised(self.space), False, count)
 

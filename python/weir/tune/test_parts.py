@@ -9,10 +9,22 @@ import zipfile
 import pytest
 
 from weir._errors import InputError, StorageError
+from weir.advise.frame.facts import File
+from weir.report.files.compute import FileOp, FileTotals
+from weir.report.layers.compute import Figure, LayeredFile
 from weir.tune import keep, workdir
 from weir.tune.decide import noise, rule_gains, wall_gain
 from weir.tune.outputs import differences, not_compared, outputs_of, unsteady
-from weir.tune.runs import PLAIN, TUNED, Done, Figures, FileCost, Started, relative
+from weir.tune.runs import (
+    PLAIN,
+    TUNED,
+    Done,
+    Figures,
+    FileCost,
+    Started,
+    relative,
+    requests_at_system,
+)
 from weir.tune.suspects import ended, half, suspects
 
 
@@ -280,3 +292,22 @@ def test_a_result_that_is_kept_takes_the_place_of_the_users_files(tmp_path):
     assert (source / "restart").is_symlink() and (outside / "restart").read_text() == "after"
     assert (source / "same").read_text() == "before" and (source / "log").read_text() == "after"
     assert (source / "latest" / "out").read_text() == "after"
+
+
+def requests_of(*operations: tuple[str, int, int, int], figures=()) -> int:
+    """operations: name, calls, bytes, calls made by a library."""
+    totals = FileTotals("f", 0, 0, 0, 0, tuple(FileOp(op, calls, size, 1, below)
+        for op, calls, size, below in operations))
+    layered = LayeredFile("f", figures=[Figure("pack", name, "times", 1) for name in figures])
+    return requests_at_system(File("f", totals=totals), layered if figures else None)
+
+
+def test_requests_are_those_of_the_system():
+    """Of streams as many as their buffers make, of statements what the library makes of them; none
+    of a packed file that is no real one."""
+    assert requests_of(("pwrite", 7, 700, 0), ("open", 1, 0, 0), ("lseek", 9, 0, 0)) == 8
+    assert requests_of(("fread", 10_000, 40_960, 0), ("fopen", 1, 0, 0)) == 11
+    assert requests_of(("fread", 3, 40_960, 0)) == 3
+    assert requests_of(("fortran_write", 500, 4000, 0), ("write", 2, 4000, 2)) == 2
+    assert requests_of(("write", 5, 5000, 0), figures=["stored"]) == 0
+    assert requests_of(("write", 5, 5000, 0), figures=["stored", "spilled"]) == 5

@@ -78,7 +78,7 @@ def test_times_within_the_noise_are_no_value():
 
 def test_the_advised_setting_stays_where_nothing_is_proved():
     more = Tried({}, (done(4, SEARCH, 9, 100), done(6, SEARCH, 9, 100)))
-    assert best([more], BASE, True) is None and not is_better_by_counts(more, BASE)
+    assert best([more], BASE, True) is None and not is_better_by_counts(more, BASE, True)
     lucky = Tried({}, (done(4, SEARCH, 2, 100),))
     assert is_better(lucky, BASE) is None, "the run that it was chosen by"
     slower = Tried({}, (done(2, SEARCH, 2, 50), done(4, SEARCH, 14, 50), done(6, SEARCH, 14, 50)))
@@ -89,4 +89,8 @@ def test_times_or_counts_prove_a_setting():
     faster = Tried({}, (done(2, SEARCH, 9, 100), done(4, SEARCH, 5, 100), done(6, SEARCH, 5, 100)))
     assert is_better(faster, BASE) is True
     fewer = Tried({}, (done(2, SEARCH, 9, 50),))
-    assert is_better_by_counts(fewer, BASE)
+    assert is_better_by_counts(fewer, BASE, False)
+    long = Tried({}, (done(2, SEARCH, 20, 50),))
+    assert not is_better_by_counts(long, BASE, False) and is_better_by_counts(long, BASE, True)
+    little = Tried({}, (done(2, SEARCH, 9, 99), done(4, SEARCH, 9.7, 99), done(6, SEARCH, 9.7, 99)))
+    assert is_better(little, BASE) is None

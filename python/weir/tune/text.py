@@ -13,7 +13,7 @@ from weir.advise.frame.finding import Advice
 from weir.advise.frame.saving import NOTHING
 from weir.analysis.names import escaped
 from weir.report.frame.amounts import number, plain, seconds
-from weir.tune.decide import RuleGain, medians, noise, of_kind, rule_gains
+from weir.tune.decide import FEWER, RuleGain, medians, noise, of_kind, rule_gains
 from weir.tune.runs import PLAIN, TUNED
 from weir.tune.search import AGGREGATORS, OF_THE_LIBRARY, Setting, requests_of, wall_of
 from weir.tune.study import with_setting, words_of
@@ -88,9 +88,16 @@ def _sureness(found: Outcome) -> str:
         return f" Run once each: the difference of the times may be chance.{noisy}"
     if not gain.is_sure:
         return (f" The times alone do not prove it: the 90 % interval of the difference is "
-                f"{_signed(gain.low)} to {_signed(gain.high)}. The number of requests decided."
-                f"{noisy}")
+                f"{_signed(gain.low)} to {_signed(gain.high)}. {_decided_by(found)}{noisy}")
     return f" Shorter by {seconds(gain.low)} to {seconds(gain.high)} (90 %).{noisy}"
+
+
+def _decided_by(found: Outcome) -> str:
+    """What speaks for the rules where wall times do not."""
+    fewer = [one for one in _gains(found).values()
+        if one.after_requests <= FEWER.value * one.before_requests]
+    return "The number of requests decided." if fewer else (
+        "The I/O time of the files under rules decided.")
 
 
 def _signed(value_s: float) -> str:
