@@ -58,7 +58,8 @@ def kept_sentence(found: Outcome, directory: str) -> str:
         return (f"Nothing was put into {directory}: the rules are not proved. More --runs, or the "
                 f"command without rules.")
     which = "the rules" if found.kept else "no rules"
-    return (f"{directory} has the {found.moved} files that a run with {which} made or changed.")
+    count = f"{found.moved} file{'s' * (found.moved != 1)}"
+    return f"{count} that a run with {which} made or changed went into {directory}."
 
 
 def _in_the_model(found: Outcome) -> str:
