@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from weir.advise.frame.facts import Facts
-from weir.advise.frame.finding import Advice, Rule
-from weir.advise.findings.harmful_layer import HARMFUL_LAYER
+from weir.advise.frame.finding import Advice, Limit, Rule
+from weir.advise.findings.harmful_layer.finding import HARMFUL_LAYER
 from weir.advise.findings.registry import FINDINGS
 from weir.advise.frame.saving import NOTHING, Range
+from weir.probe.cache import large_rates
 from weir.report.files.groups import FileGroup, file_groups
-from weir.report.findings.finding import Limit
+from weir.report.frame.build import Report as RunReport
+from weir.report.frame.build import figure
 
 SHARE = Limit("what a cure saves over the wall time of the run", 0.02,
     "measured: repetitions of a run differ by 1 to 2 % on an idle node (docs/guide/nersc.md)")
@@ -72,6 +74,14 @@ class Report:
 def is_worth_it(facts: Facts, one: Advice) -> bool:
     return (one.finding in ALWAYS
         or one.saving.worth >= max(SHARE.value * facts.wall_s, LEAST.value))
+
+
+@figure
+def findings_of(report: RunReport) -> Report:
+    """The same for `weir report`, its JSON and its page. A report of one rank has no findings:
+    these are of all ranks."""
+    facts = Facts(report, large_rates())
+    return advise(facts) if report.choice.rank is None else Report(facts, (), ())
 
 
 def advise(facts: Facts) -> Report:

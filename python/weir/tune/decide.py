@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from weir.report.findings.finding import Limit
+from weir.advise.frame.finding import Limit
 from weir.tune.runs import PLAIN, TUNED, Done
 
 PAYS = Limit("I/O time of a rule's files without it over that with it, at least", 0.95,

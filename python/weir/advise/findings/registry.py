@@ -4,22 +4,22 @@
 from __future__ import annotations
 
 from weir.advise.frame.finding import Finding
-from weir.advise.findings.carried import CARRIED_FILES
-from weir.advise.findings.definitions import DEFINITIONS
-from weir.advise.findings.frequent_fsync import FREQUENT_FSYNC
-from weir.advise.findings.harmful_layer import HARMFUL_LAYER
-from weir.advise.findings.independent_mpi_io import INDEPENDENT_MPI_IO
-from weir.advise.findings.interleaved_writes import INTERLEAVED_WRITES
-from weir.advise.findings.many_files import MANY_FILES
-from weir.advise.findings.read_again import READ_AGAIN
-from weir.advise.findings.reopened import REOPENED
-from weir.advise.findings.same_bytes import SAME_BYTES
-from weir.advise.findings.serial_io import SERIAL_IO
-from weir.advise.findings.small_requests import SMALL_REQUESTS
-from weir.advise.findings.unaligned import UNALIGNED
-from weir.advise.findings.uneven_io import UNEVEN_IO
-from weir.advise.findings.waited_output import WAITED_OUTPUT
-from weir.advise.findings.written_again import WRITTEN_AGAIN
+from weir.advise.findings.carried.finding import CARRIED_FILES
+from weir.advise.findings.definitions.finding import DEFINITIONS
+from weir.advise.findings.frequent_fsync.finding import FREQUENT_FSYNC
+from weir.advise.findings.harmful_layer.finding import HARMFUL_LAYER
+from weir.advise.findings.independent_mpi_io.finding import INDEPENDENT_MPI_IO
+from weir.advise.findings.interleaved_writes.finding import INTERLEAVED_WRITES
+from weir.advise.findings.many_files.finding import MANY_FILES
+from weir.advise.findings.read_again.finding import READ_AGAIN
+from weir.advise.findings.reopened.finding import REOPENED
+from weir.advise.findings.same_bytes.finding import SAME_BYTES
+from weir.advise.findings.serial_io.finding import SERIAL_IO
+from weir.advise.findings.small_requests.finding import SMALL_REQUESTS
+from weir.advise.findings.unaligned.finding import UNALIGNED
+from weir.advise.findings.uneven_io.finding import UNEVEN_IO
+from weir.advise.findings.waited_output.finding import WAITED_OUTPUT
+from weir.advise.findings.written_again.finding import WRITTEN_AGAIN
 
 FINDINGS: tuple[Finding, ...] = (
     HARMFUL_LAYER,

@@ -19,9 +19,9 @@ from weir.report.files.compute import FileTotals, files_of
 from weir.report.frame.build import Report
 from weir.report.layers.compute import layers_of
 from weir.report.patterns.compute import WAYS, patterns_of
-from weir.report.sentences import critical_by_file
 from weir.report.waits.last_files import waits_of
 from weir.report.wall.compute import wall_time_of
+from weir.report.wall.critical import critical_by_file
 from weir.trace.ops import ops
 
 _FIGURES = ("calls", "bytes", "ns", "adjacent", "first", "strided", "random", "unknown", "again",

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finding definitions: what it is found in, what it is worth, which rule cures it; and what has just
+less than its limits."""
+
+from __future__ import annotations
+
+import pytest
+from advised import MS, advised
+from wait_trace import WaitTrace
+
+
+@pytest.mark.parametrize(("path", "is_of_eccodes"), [
+    ("/scratch/tables/grib1/{}.table", True), ("/scratch/an/namelist_{}", False)])
+def test_tables_that_each_rank_reads_are_a_change_of_the_model(tmp_path, path, is_of_eccodes):
+    def program(trace: WaitTrace) -> None:
+        for rank in range(trace.ranks):
+            for number in range(50):
+                trace.io(rank, MS, path.format(number), "open")
+                trace.io(rank, MS, path.format(number), "read", 500, 0)
+                trace.io(rank, MS, path.format(number), "close")
+
+    (one,) = [found for found in advised(tmp_path, program).advices if found.finding == "definitions"]
+    assert one.rule is None and "each of 2 ranks reads the same 50 small files" in one.sentence
+    assert ("ecCodes" in one.change) == is_of_eccodes
