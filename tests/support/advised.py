@@ -10,6 +10,7 @@ from wait_trace import WaitTrace
 
 from weir.advise.advise import Report, advise
 from weir.advise.frame.facts import Facts
+from weir.advise.frame.finding import Advice
 from weir.report import build
 
 US, MS, S = 1_000, 1_000_000, 1_000_000_000
@@ -36,6 +37,12 @@ def advised(directory: Path, *programs: Program, ranks: int = 2, compute_s: floa
 
 def names(report: Report) -> list[str]:
     return [one.finding for one in report.advices]
+
+
+def the(report: Report, name: str) -> Advice:
+    """The one finding of this name."""
+    (one,) = [found for found in report.advices if found.finding == name]
+    return one
 
 
 def stream(count: int, size: int, us: int, file: str = "/scratch/an/out.{rank}", op: str = "pwrite",

@@ -187,7 +187,8 @@ def as_json(report: Report) -> dict[str, Any]:
 
 def advice_json(one: Advice) -> dict[str, Any]:
     return {
-        "name": one.finding, "finding": one.finding, "what": one.what, "sentence": plain(one.sentence),
+        "name": one.finding, "finding": one.finding, "what": one.what,
+        "sentence": plain(one.sentence),
         "shrinks": BY_NAME[one.finding].shrinks, "page": BY_NAME[one.finding].page,
         "saving": asdict(one.saving), "change": one.change,
         "rule": None if one.rule is None else asdict(one.rule), "files": len(one.paths),

@@ -44,7 +44,8 @@ def test_of_two_rules_for_a_file_the_one_that_is_worth_more_is_used(tmp_path):
 
 
 def test_what_no_finding_explains_is_listed_by_its_worth(tmp_path):
-    report = advised(tmp_path, stream(20, 8 * MIB, 20_000, "/scratch/an/in.{rank}", "pread"), compute_s=0.1)
+    report = advised(tmp_path, stream(20, 8 * MIB, 20_000, "/scratch/an/in.{rank}", "pread"),
+        compute_s=0.1)
     assert not report.advices and report.rest
     assert report.rest[0].group.name == "in.<N>" and 0.3 < report.rest[0].critical_s < 0.5
 

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding carried: what it is found in, what it is worth, which rule cures it; and what has just
-less than its limits."""
+"""Finding carried: what it is found in, what it is worth, which rule cures it;
+and what has just less than its limits."""
 
 from __future__ import annotations
 
 import pytest
-from advised import MIB, MS, US, Program, advised, names, stream
+from advised import MIB, MS, US, Program, advised, names, stream, the
 from wait_trace import WaitTrace
 
 
 def test_what_only_a_later_step_reads_is_carried(tmp_path):
     path = "/scratch/an/traj.{rank}"
     report = advised(tmp_path, stream(100, MIB, 9000, path), stream(100, MIB, 9000, path, "pread"))
-    (one,) = [found for found in report.advices if found.finding == "carried"]
+    one = the(report, "carried")
     assert one.rule.stack.endswith(":drain=async") and one.rule.path == "/scratch/an/traj.*"
     assert "at its place some seconds" in one.rule.caution and "2 files with" in one.sentence
 
@@ -41,7 +41,7 @@ def test_what_is_read_back_and_stays_is_a_result(tmp_path, program):
 
 def test_only_what_the_run_removes_may_stay_on_the_tier(tmp_path):
     report = advised(tmp_path, written_and_read("close", "unlink"))
-    (one,) = [found for found in report.advices if found.finding == "carried"]
+    one = the(report, "carried")
     assert one.rule.stack.endswith(":drain=never") and "1 file with" in one.sentence
 
 

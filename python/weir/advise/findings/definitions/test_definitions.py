@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding definitions: what it is found in, what it is worth, which rule cures it; and what has just
-less than its limits."""
+"""Finding definitions: what it is found in, what it is worth, which rule cures it;
+and what has just less than its limits."""
 
 from __future__ import annotations
 
 import pytest
-from advised import MS, advised
+from advised import MS, advised, the
 from wait_trace import WaitTrace
 
 
@@ -19,6 +19,6 @@ def test_tables_that_each_rank_reads_are_a_change_of_the_model(tmp_path, path, i
                 trace.io(rank, MS, path.format(number), "read", 500, 0)
                 trace.io(rank, MS, path.format(number), "close")
 
-    (one,) = [found for found in advised(tmp_path, program).advices if found.finding == "definitions"]
+    one = the(advised(tmp_path, program), "definitions")
     assert one.rule is None and "each of 2 ranks reads the same 50 small files" in one.sentence
     assert ("ecCodes" in one.change) == is_of_eccodes

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding frequent-fsync: what it is found in, what it is worth, which rule cures it; and what has just
-less than its limits."""
+"""Finding frequent-fsync: what it is found in, what it is worth, which rule cures it;
+and what has just less than its limits."""
 
 from __future__ import annotations
 
-from advised import KIB, MS, advised
+from advised import KIB, MS, advised, the
 from wait_trace import WaitTrace
 
 
@@ -14,5 +14,5 @@ def test_fsync_for_each_record_is_a_change_of_the_model(tmp_path):
             trace.io(0, MS, "/scratch/an/restart", "pwrite", 64 * KIB, number * 64 * KIB)
             trace.io(0, 10 * MS, "/scratch/an/restart", "fsync", 0)
 
-    (one,) = [found for found in advised(tmp_path, program).advices if found.finding == "frequent-fsync"]
+    one = the(advised(tmp_path, program), "frequent-fsync")
     assert one.rule is None and "50 fsyncs" in one.sentence and one.saving.requests == 49

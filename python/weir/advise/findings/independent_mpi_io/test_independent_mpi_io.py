@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding independent-mpi-io: what it is found in, what it is worth, which rule cures it; and what has just
-less than its limits."""
+"""Finding independent-mpi-io: what it is found in, what it is worth, which rule cures it;
+and what has just less than its limits."""
 
 from __future__ import annotations
 
-from advised import KIB, MS, US, advised
+from advised import KIB, MS, US, advised, the
 from wait_trace import WaitTrace
 
 
@@ -19,7 +19,6 @@ def test_independent_calls_of_mpi_io_are_found(tmp_path):
                 trace.now[rank] -= 400 * US
                 trace.io(rank, 500 * US, "/scratch/an/all.dat", "MPI_File_write_at", KIB, at)
 
-    (one,) = [found for found in advised(tmp_path, program).advices
-        if found.finding == "independent-mpi-io"]
+    one = the(advised(tmp_path, program), "independent-mpi-io")
     assert "by 1,200 independent calls" in one.sentence.replace("\u202f", ",")
     assert "MPI_File_write_all" in one.change

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding read-again: what it is found in, what it is worth, which rule cures it; and what has just
-less than its limits."""
+"""Finding read-again: what it is found in, what it is worth, which rule cures it;
+and what has just less than its limits."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding same-bytes: what it is found in, what it is worth, which rule cures it; and what has just
-less than its limits."""
+"""Finding same-bytes: what it is found in, what it is worth, which rule cures it;
+and what has just less than its limits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from wait_trace import WaitTrace
 
 
 def test_ranks_that_read_the_same_bytes_have_global(tmp_path):
-    report = advised(tmp_path, stream(1000, 64 * KIB, 700, "/scratch/an/climate.nc", "pread"), ranks=4)
+    report = advised(tmp_path, stream(1000, 64 * KIB, 700, "/scratch/an/climate.nc", "pread"),
+        ranks=4)
     assert names(report)[0] == "same-bytes"
     (one,) = report.rules
     assert one.rule.stack.startswith("global:") and "4.0 times each byte" in one.sentence

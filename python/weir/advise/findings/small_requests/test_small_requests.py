@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding small-requests: what it is found in, what it is worth, which rule cures it; and what has just
-less than its limits."""
+"""Finding small-requests: what it is found in, what it is worth, which rule cures it;
+and what has just less than its limits."""
 
 from __future__ import annotations
 
 import sys
 
 import pytest
-from advised import KIB, US, advised, names, stream
+from advised import KIB, US, advised, names, stream, the
 from wait_trace import WaitTrace
 
 from weir.advise.frame.facts import Facts
@@ -17,7 +17,7 @@ from weir.report import build
 
 def test_small_requests_have_bufa_and_a_saving_near_their_time(tmp_path):
     report = advised(tmp_path, stream(2000, 8 * KIB, 300))
-    (one,) = [found for found in report.advices if found.finding == "small-requests"]
+    one = the(report, "small-requests")
     assert one.rule.stack == "bufa:1MiB:4" and one.rule.path == "/scratch/an/out.*"
     assert one.what == "out.<N>" and len(one.paths) == 2
     assert "4,000 writes of 8.19 kB" in one.sentence.replace("\u202f", ",").replace("\u00a0", " ")
@@ -88,5 +88,5 @@ def test_reads_at_random_places_have_no_rule_with_read_ahead(tmp_path):
     ("pwrite", "/scratch/an/{rank}.nc", "(the chunk size of nc__open and nc__create).")])
 def test_words_on_buffers_are_of_the_library_that_makes_the_calls(tmp_path, op, path, words):
     report = advised(tmp_path, stream(2000, 8 * KIB, 300, path, op))
-    (one,) = [found for found in report.advices if found.finding == "small-requests"]
+    one = the(report, "small-requests")
     assert one.change.endswith(words)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding uneven-io: what it is found in, what it is worth, which rule cures it; and what has just
-less than its limits."""
+"""Finding uneven-io: what it is found in, what it is worth, which rule cures it;
+and what has just less than its limits."""
 
 from __future__ import annotations
 
-from advised import MIB, MS, advised
+from advised import MIB, MS, advised, the
 from wait_trace import WaitTrace
 
 
@@ -15,5 +15,5 @@ def test_ranks_with_more_to_write_than_others_are_found(tmp_path):
                 trace.io(rank, 5 * MS, f"/scratch/an/r{rank}", "pwrite", MIB, at * MIB)
 
     report = advised(tmp_path, program, ranks=4, compute_s=0.2)
-    (one,) = [found for found in report.advices if found.finding == "uneven-io"]
+    one = the(report, "uneven-io")
     assert one.what == "rank 3 in step s0" and one.saving.critical.high < 0.13

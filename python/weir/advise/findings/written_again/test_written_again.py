@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding written-again: what it is found in, what it is worth, which rule cures it; and what has just
-less than its limits."""
+"""Finding written-again: what it is found in, what it is worth, which rule cures it;
+and what has just less than its limits."""
 
 from __future__ import annotations
 
 import pytest
-from advised import KIB, MS, advised
+from advised import KIB, MS, advised, the
 from wait_trace import WaitTrace
 
 
@@ -18,6 +18,6 @@ def test_blocks_that_are_written_again_have_bufa(tmp_path, path, is_netcdf):
                 trace.io(0, MS, path, op, 8 * KIB, at * 8 * KIB)
 
     found = advised(tmp_path, program)
-    (one,) = [advice for advice in found.advices if advice.finding == "written-again"]
+    one = the(found, "written-again")
     assert one.rule.stack == "bufa:1MiB:4" and "changes between" in one.sentence
     assert ("nc_enddef" in one.change) == is_netcdf
