@@ -13,6 +13,7 @@ from weir.advise.text import finding_line
 from weir.analysis.names import matches
 from weir.analysis.patterns import PATTERN_LEGEND
 from weir.report.files.groups import FileGroup, file_groups
+from weir.report.flow.table import FLOW
 from weir.report.frame.amounts import plain
 from weir.report.frame.build import Report
 from weir.report.frame.figures import decimals, megabytes, rate
@@ -67,7 +68,11 @@ def overview(report: Report, options: Options) -> Iterator[Table | str]:
 
 
 def _findings(report: Report, options: Options) -> Iterator[str]:
-    """What `weir advise` has more of, those that are worth most."""
+    """What `weir advise` has more of, those that are worth most. Of many ranks and files the command
+    alone: findings need a pass over all records, which the rest of the overview does not."""
+    if not FLOW.is_quick(report):
+        yield "\nFindings: weir advise RUN (takes long for so many ranks and files)"
+        return
     found = findings_of(report).advices
     if not found:
         return

@@ -144,7 +144,9 @@ class Facts:
         """By path, those that are traced at level detail at least."""
         found = {one.file: File(one.file, totals=one) for one in files_of(self.report)}
         for path, number, figures in _pattern_rows(self.report):
-            file = found.setdefault(path, File(path))
+            file = found.get(path)
+            if file is None:
+                file = found[path] = File(path)
             _add(file.read if number == 0 else file.write, figures)
         critical = self._critical
         for file in found.values():
@@ -224,6 +226,9 @@ def _pattern_rows(report: Report) -> Iterator[tuple[str, int, dict[str, int]]]:
 
 
 def _add(into: Way, figures: dict[str, int]) -> None:
+    if not into.steps:  # of nearly all files
+        into.__dict__.update(figures, users=figures["ranks"], steps=1)
+        return
     for key in _FIGURES:
         setattr(into, key, getattr(into, key) + figures[key])
     for key in ("ranks", "end", "stripe"):
