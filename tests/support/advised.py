@@ -22,6 +22,7 @@ Program = Callable[[WaitTrace], None]
 def advised(directory: Path, *programs: Program, ranks: int = 2, compute_s: float = 1,
         nodes: int = 1) -> Report:
     """Each program is a step of the run; all ranks compute at its end."""
+    traces = []
     for number, program in enumerate(programs):
         trace = WaitTrace(ranks, nodes=nodes)
         trace.begin_ns = number * 100 * S
@@ -31,6 +32,13 @@ def advised(directory: Path, *programs: Program, ranks: int = 2, compute_s: floa
         for rank in range(ranks):
             trace.compute(rank, int(compute_s * S))
         trace.barrier()
+        traces.append(trace)
+    return advise_on(directory, *traces)
+
+
+def advise_on(directory: Path, *traces: WaitTrace) -> Report:
+    """Of a run with these steps."""
+    for number, trace in enumerate(traces):
         trace.write(directory / "run" / f"s{number}")
     return advise(Facts(build(str(directory / "run"))))
 

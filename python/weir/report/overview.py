@@ -68,8 +68,9 @@ def overview(report: Report, options: Options) -> Iterator[Table | str]:
 
 
 def _findings(report: Report, options: Options) -> Iterator[str]:
-    """What `weir advise` has more of, those that are worth most. Of many ranks and files the command
-    alone: findings need a pass over all records, which the rest of the overview does not."""
+    """What `weir advise` has more of, those that are worth most. Of many ranks and files the
+    command alone: findings need a pass over all records, which the rest of the overview does not.
+    """
     if not FLOW.is_quick(report):
         yield "\nFindings: weir advise RUN (takes long for so many ranks and files)"
         return

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from weir.advise.frame.facts import Facts, File, Way
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.findings.small_requests.finding import (
+    CALL,
     MANY,
     SLOW,
     SMALL,
@@ -67,7 +68,7 @@ INTERLEAVED_WRITES = Finding(
     name="interleaved-writes",
     asks="Do several ranks write small pieces of one part of a file in turn?",
     shrinks="I/O",
-    limits=(MANY, SMALL, SLOW, DENSE),
+    limits=(MANY, SMALL, SLOW, CALL, DENSE),
     page="guide/advise.md",
     table="interleaving",
     cure="global",

@@ -17,6 +17,7 @@ from weir.report.frame.amounts import amount, number, seconds
 BLOCK = 1 << 20
 BUFFERS = 4
 _COPIES = ("dup", "dup2", "dup3")
+_STATEMENTS = ("fortran_read", "fortran_write")
 OF_AN_OPEN = 2  # requests of the layer's own: fstat, and close of a copy of the descriptor
 MANY = Limit("calls on files of one pattern that a buffer can merge", 500,
     "chosen: below it they have no I/O time that a layer could save")
@@ -26,11 +27,12 @@ SMALL = Limit("mean bytes of a call, at most", 256 << 10,
 SLOW = Limit("bytes/s of the calls, at most", 400e6,
     "measured: layer bufa copies at this rate on a node whose cores are busy; what is faster comes "
     "from the page cache, and bufa bypasses it")
+CALL = Limit("mean time of a call, s", 25e-6,
+    "measured: 4 KiB to the page cache take 2 us, and 17 us on a node whose cores are busy")
 IN_ORDER = Limit("share of calls that go on in order or at a distance that comes again", 0.7,
     "measured by weir bench layers --sweep: bufa reads ahead for these, and passes others on")
 _BUFFERS = {
     "stdio": "setvbuf",
-    "fortran": "with gfortran GFORTRAN_UNFORMATTED_BUFFER_SIZE",
     "netcdf": "the chunk size of nc__open and nc__create",
 }
 SHARED = Limit("times that ranks move each byte", 1.25,
@@ -40,7 +42,7 @@ SHARED = Limit("times that ranks move each byte", 1.25,
 def is_small(way: Way) -> bool:
     """Whether calls are small and slow."""
     is_slow = way.ns > 0 and way.bytes * 1e9 / way.ns <= SLOW.value
-    return way.mean_bytes <= SMALL.value and is_slow
+    return way.mean_bytes <= SMALL.value and is_slow and way.call_s >= CALL.value
 
 
 def are_many(ways: Iterable[Way]) -> bool:
@@ -74,7 +76,7 @@ def way_after(facts: Facts, file: File, name: str, way: Way, block: int = BLOCK)
     return Range(left.low, left.high + OF_AN_OPEN * opens * call_s)
 
 
-def _ways(file: File) -> list[tuple[str, Way]]:
+def cured_ways(file: File) -> list[tuple[str, Way]]:
     """Directions that are to be cured here. A file with a second descriptor (of a shell that
     redirects to it, of dd) the layer bypasses."""
     found: list[tuple[str, Way]] = []
@@ -93,7 +95,7 @@ def _ways(file: File) -> list[tuple[str, Way]]:
 
 def _part(facts: Facts, file: File) -> tuple[File, Range]:
     total = Range(0.0, 0.0)
-    for name, way in _ways(file):
+    for name, way in cured_ways(file):
         total += saved(way.seconds, way_after(facts, file, name, way))
     return file, total
 
@@ -104,33 +106,43 @@ def _fewer(file: File, name: str, way: Way) -> int:
     return max(0, min(merged, effective_calls(way) - request_count(way.bytes, BLOCK)))
 
 
-def _advice(facts: Facts, group: Group) -> Advice:
-    ways = [one for file in group.files for one in _ways(file)]
+def of_fortran(file: File) -> bool:
+    """Whether Fortran statements make its calls: finding fortran-units."""
+    return file.of(_STATEMENTS)[0] > 0
+
+
+def merged_of(group: Group) -> int:
+    """Calls of a group that a buffer merges into others."""
+    return sum(merged_calls(file, *one) for file in group.files for one in cured_ways(file))
+
+
+def advice_on(facts: Facts, group: Group, finding: str) -> Advice:
+    ways = [one for file in group.files for one in cured_ways(file)]
     calls, size = sum(w.calls for _, w in ways), sum(w.bytes for _, w in ways)
     words = " and ".join(sorted({f"{name}s" for name, _ in ways}))
     return Advice(
-        "small-requests", group.what, group.paths,
+        finding, group.what, group.paths,
         f"{number(calls)} {words} of {amount(size / max(calls, 1))} on average take "
         f"{seconds(sum(w.seconds for _, w in ways))}.",
         facts.saving([_part(facts, one) for one in group.files],
-            sum(_fewer(file, name, w) for file in group.files for name, w in _ways(file))),
+            sum(_fewer(file, name, w) for file in group.files for name, w in cured_ways(file))),
         f"Move more with each call: a buffer of 1 MiB{fitting(group.files, _BUFFERS)}.",
         Rule(group.pattern, f"bufa:{BLOCK >> 20}MiB:{BUFFERS}"),
     )  # fmt: skip
 
 
 def find(facts: Facts) -> Iterator[Advice]:
-    for group in groups(facts, [one for one in facts.bare if _ways(one)]):
-        merged = sum(merged_calls(file, *one) for file in group.files for one in _ways(file))
-        if merged >= MANY.value:
-            yield _advice(facts, group)
+    files = [one for one in facts.bare if not of_fortran(one) and cured_ways(one)]
+    for group in groups(facts, files):
+        if merged_of(group) >= MANY.value:
+            yield advice_on(facts, group, "small-requests")
 
 
 SMALL_REQUESTS = Finding(
     name="small-requests",
     asks="Does a rank move a file, in order, in many small pieces?",
     shrinks="I/O",
-    limits=(MANY, SMALL, SLOW, IN_ORDER, SHARED),
+    limits=(MANY, SMALL, SLOW, CALL, IN_ORDER, SHARED),
     page="guide/advise.md",
     table="requests",
     cure="bufa",
