@@ -12,7 +12,7 @@ from functools import cached_property
 from weir.advise.frame.facts import Facts
 from weir.advise.frame.finding import Advice, Limit, Rule
 from weir.advise.findings.harmful_layer.finding import HARMFUL_LAYER
-from weir.advise.findings.registry import FINDINGS
+from weir.advise.findings.registry import BY_NAME, FINDINGS
 from weir.advise.frame.saving import NOTHING, Range
 from weir.probe.cache import large_rates
 from weir.report.files.groups import FileGroup, file_groups
@@ -60,6 +60,24 @@ class Report:
             taken |= set(one.paths)
             chosen.append(one)
         return tuple(sorted(chosen, key=lambda one: one.rule.path.count("*")))  # narrow ones first
+
+    @property
+    def together_s(self) -> float:
+        """Seconds that all findings are worth; of two about the same files the one that is worth
+        more. Those of I/O are never worth more than all I/O that delays the run."""
+        taken: set[str] = set()
+        io = others = 0.0
+        for one in self.advices:
+            if BY_NAME[one.finding].shrinks == "computing":
+                others += one.saving.worth
+            elif not one.paths or set(one.paths) - taken:
+                io += one.saving.worth
+            taken |= set(one.paths)
+        costs = [one.critical_ns for one in self.facts.files.values()]
+        known = [ns for ns in costs if ns is not None]
+        if known and len(known) == len(costs):
+            io = min(io, sum(known) / 1e9)
+        return min(io + others, self.facts.wall_s)
 
     @property
     def expected(self) -> Range:

@@ -69,10 +69,9 @@ def headline(report: Report) -> str:
     largest = report.advices[0].saving.worth
     count = len(report.advices) + len(report.rest)
     if largest < STANDS_OUT.value * wall_s and count >= SEVERAL.value:
-        every = sum(one.saving.worth for one in report.advices)
         return plain(f"No smoking gun, {counted(count, 'cost')} of which none stands out: the "
             f"largest is worth {share(largest, wall_s)} of the run, all findings together "
-            f"{share(min(every, wall_s), wall_s)}.")
+            f"{share(report.together_s, wall_s)}.")
     return plain(f"{counted(len(report.advices), 'finding')}; the first is worth "
         f"{share(largest, wall_s)} of the run.")
 

@@ -11,6 +11,7 @@ from wait_trace import WaitTrace
 
 from weir.advise.findings.registry import BY_NAME, FINDINGS
 from weir.advise.frame.finding import PARTS
+from weir.advise.text import headline
 from weir.report.registry import KINDS
 
 
@@ -68,3 +69,34 @@ def test_each_is_declared_whole():
         assert one.asks.endswith("?") and one.limits and one.shrinks in PARTS
         assert (DOCS / one.page).exists() and one.table in {kind.name for kind in KINDS}
         assert all(limit.reason and limit.value > 0 for limit in one.limits)
+
+
+def test_many_small_costs_are_no_smoking_gun(tmp_path):
+    """Six kinds of files, each with some per cent of the run."""
+
+    def program(trace: WaitTrace) -> None:
+        for number in range(6):
+            stream(600, 8 * KIB, 300, f"/scratch/an/{'abcdef'[number]}/{'abcdef'[number]}.out",
+                ranks=1)(trace)
+
+    report = advised(tmp_path, program, compute_s=4)
+    said = headline(report).replace("\u00a0", " ")
+    count = len(report.advices) + len(report.rest)
+    assert count >= 3 and said.startswith(f"No smoking gun, {count} costs of which none stands out")
+    assert report.together_s <= sum(one.ns for one in report.facts.files.values()) / 1e9 + 1e-6
+
+
+def test_two_findings_on_the_same_files_are_worth_the_larger_one(tmp_path):
+    def program(trace: WaitTrace) -> None:
+        for rank in range(trace.ranks):
+            trace.mpi_io(rank, "MPI_File_open", "/scratch/an/all.dat", MS)
+        for number in range(600):
+            for rank in range(trace.ranks):
+                at = (number * trace.ranks + rank) * KIB
+                trace.io(rank, 400_000, "/scratch/an/all.dat", "pwrite", KIB, at)
+                trace.now[rank] -= 400_000
+                trace.io(rank, 500_000, "/scratch/an/all.dat", "MPI_File_write_at", KIB, at)
+
+    report = advised(tmp_path, program)
+    assert len(names(report)) == 2
+    assert report.together_s == max(one.saving.worth for one in report.advices)

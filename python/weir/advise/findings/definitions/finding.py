@@ -29,8 +29,8 @@ DEPTH = 3  # last directories of a path that are not distinguished
 
 def _is_one(facts: Facts, file: File) -> bool:
     way = file.read
-    return (way.ranks > 1 and way.ranks >= RANKS.value * facts.ranks and way.span <= LARGE.value
-        and not file.write.bytes)
+    return (way.ranks > 1 and way.ranks >= RANKS.value * facts.ranks and way.bytes <= LARGE.value
+        and not file.write.bytes)  # of more, same-bytes is the finding
 
 
 def _common(paths: list[str]) -> str:
