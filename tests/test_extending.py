@@ -109,9 +109,9 @@ FILES = {
         "tools/rooms.toml",
     },
     "finding": {
-        "python/weir/report/findings/many_calls.py",
-        "python/weir/report/findings/test_many_calls.py",
-        "python/weir/report/findings/registry.py",
+        *(f"python/weir/advise/findings/many_calls/{name}.py" for name in ("__init__", "finding",
+            "test_many_calls")),
+        "python/weir/advise/findings/registry.py",
     },
     "command": {
         "python/weir/cli/how_many_command.py",
@@ -172,7 +172,7 @@ def test_the_skeletons_follow_the_house_rules(copy):
         ("native/layers/tally", "1 failed, 1 passed", "assert here what tally changes"),
         ("tests/test_hooks_seen.py -k seen_tee", "1 failed, 3 passed", "what the trace must have"),
         ("python/weir/report/nodes", "1 failed, 1 passed", "assert here what nodes shows"),
-        ("python/weir/report/findings/test_many_calls.py", "1 failed, 1 passed",
+        ("python/weir/advise/findings/many_calls", "1 failed, 1 passed",
             "many-calls finds"),
         ("python/weir/cli/test_how_many_command.py", "1 failed, 2 passed", "what weir how-many"),
         ("workloads/tides", "1 failed, ", "assert here what tides does"),

@@ -13,7 +13,7 @@ import inspect
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,9 @@ from weir.capture._environment import VARIABLES
 from weir.cli._app import app
 from weir.query.schema import DECLARED, TABLES
 from weir.advise.advise import LEAST, SHARE
-from weir.advise.findings.registry import FINDINGS as ADVICE
-from weir.report.findings.registry import FINDINGS
+from weir.advise.findings.registry import FINDINGS
+from weir.advise.frame.finding import Limit
+from weir.advise.text import SEVERAL, STANDS_OUT
 from weir.report.frame.declared import Field
 from weir.rules.layers import ERRNOS, Argument, Kind, kinds
 from weir.rules.values import size_text
@@ -351,39 +352,27 @@ def formats() -> str:
 
 
 def findings() -> str:
+    heads = ["what is compared", "limit", "why"]
+
+    def limits(every: Sequence[Limit]) -> str:
+        return table(heads, [[one.meaning, f"{one.value:g}", one.reason] for one in every])
+
     parts = [
         "# Findings\n\n",
-        made_from("python/weir/report/findings"),
-        "\nWhat does weir look for in a run? The first screen of `weir report` and the HTML page "
-        "print the\n"
-        "findings of a run as sentences, the most important first; key `findings` of `weir report "
-        "--json`\n"
-        "has all of them by name. A run without any has none of what is asked here.\n",
+        made_from("python/weir/advise/findings"),
+        "\nWhat does weir look for in a run? The first screen of `weir report` and its HTML page "
+        "have the findings that are worth most, `weir advise` and key `findings` of `weir report "
+        "--json` all of them. [What costs, and what cures it](../guide/advise.md) shows how to "
+        "read them. All are left out that are worth less than this:\n\n",
+        limits([SHARE, LEAST]),
+        "\nThe answer says of the run as a whole whether one cause stands out:\n\n",
+        limits([STANDS_OUT, SEVERAL]),
     ]
     for one in FINDINGS:
-        rows = [[limit.meaning, f"{limit.value:g}", limit.reason] for limit in one.limits]
-        parts += [f"\n## {one.name}\n\n{one.asks} [More](../{one.page}).\n\n"]
-        parts += [table(["what is compared", "found from", "why"], rows)]
-    return "".join(parts)
-
-
-def advice() -> str:
-    common = [SHARE, LEAST]
-    rows = [[one.meaning, f"{one.value:g}", one.reason] for one in common]
-    heads = ["what is compared", "limit", "why"]
-    parts = [
-        "# What weir advise looks for\n\n",
-        made_from("python/weir/advise/findings"),
-        "\n[What costs, and what cures it](../guide/advise.md) shows how to read the answers. Each "
-        "finding is one module; all\nare left out that are worth less than this:\n\n",
-        table(heads, rows),
-    ]
-    for one in ADVICE:
         cure = f"Cure: layer `{one.cure}`." if one.cure else "Cure: a change of the model."
         parts.append(f"\n## {one.name}\n\n{one.asks} Part of the wall time: {one.shrinks}. {cure} "
-                     f"[More](../{one.page}).\n\n")
-        rows = [[limit.meaning, f"{limit.value:g}", limit.reason] for limit in one.limits]
-        parts.append(table(heads, rows))
+                     f"Figures: `weir report --tables {one.table}`. [More](../{one.page}).\n\n")
+        parts.append(limits(one.limits))
     return "".join(parts)
 
 
@@ -391,7 +380,7 @@ WIDTH = 100
 PAGES: dict[str, Callable[[], str]] = {
     "commands.md": commands, "environment.md": environment, "findings.md": findings,
     "layers.md": layers, "query.md": query, "operations.md": operations, "seen.md": functions,
-    "formats.md": formats, "advice.md": advice,
+    "formats.md": formats,
 }
 
 

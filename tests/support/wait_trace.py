@@ -42,6 +42,7 @@ class WaitTrace:
         self.beside: list[list[tuple]] = [[] for _ in range(ranks)]  # the same of a second thread
         self.sequence: dict[str, int] = {}
         self.killed: set[int] = set()
+        self.notes: dict[int, list[str]] = {}
         self.begin_ns = 0  # when the ranks begin
 
     def compute(self, rank: int, ns: int) -> None:
@@ -134,6 +135,10 @@ class WaitTrace:
         """A call of MPI-IO that makes no request to the system and waits for nobody."""
         self._keep(rank, file, lambda at, name: event(op, at, ns, file=name), ns)
 
+    def note(self, rank: int, text: str) -> None:
+        """A text of the trace that no call has, such as the layout of a file."""
+        self.notes.setdefault(rank, []).append(text)
+
     def start_barrier(self, comm: str = "world") -> None:
         for rank in range(self.ranks):
             self._collective(rank, comm, self.ranks, "MPI_Ibarrier", 1, op="MPI_start_collective")
@@ -193,6 +198,8 @@ class WaitTrace:
                         last_ticks=last, end_ticks=0 if killed else last, end_kind=0 if killed
                         else 1
                     )
+                    for text in self.notes.get(rank, ()):
+                        process.name(text)
                     self.todo[rank].insert(0,
                         (self.begin_ns, "", lambda at, _: event("MPI_Init", at, 0)))
                     parts = [make(begin + at, process.name(name) if name else 0)

@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from weir.advise.frame.facts import Facts
-from weir.advise.frame.finding import Advice, Rule
-from weir.advise.findings.harmful_layer import HARMFUL_LAYER
-from weir.advise.findings.registry import FINDINGS
+from weir.advise.frame.finding import Advice, Limit, Rule
+from weir.advise.findings.harmful_layer.finding import HARMFUL_LAYER
+from weir.advise.findings.registry import BY_NAME, FINDINGS
 from weir.advise.frame.saving import NOTHING, Range
+from weir.probe.cache import large_rates
 from weir.report.files.groups import FileGroup, file_groups
-from weir.report.findings.finding import Limit
+from weir.report.frame.build import Report as RunReport
+from weir.report.frame.build import figure
 
 SHARE = Limit("what a cure saves over the wall time of the run", 0.02,
     "measured: repetitions of a run differ by 1 to 2 % on an idle node (docs/guide/nersc.md)")
@@ -60,6 +62,24 @@ class Report:
         return tuple(sorted(chosen, key=lambda one: one.rule.path.count("*")))  # narrow ones first
 
     @property
+    def together_s(self) -> float:
+        """Seconds that all findings are worth; of two about the same files the one that is worth
+        more. Those of I/O are never worth more than all I/O that delays the run."""
+        taken: set[str] = set()
+        io = others = 0.0
+        for one in self.advices:
+            if BY_NAME[one.finding].shrinks == "computing":
+                others += one.saving.worth
+            elif not one.paths or set(one.paths) - taken:
+                io += one.saving.worth
+            taken |= set(one.paths)
+        costs = [one.critical_ns for one in self.facts.files.values()]
+        known = [ns for ns in costs if ns is not None]
+        if known and len(known) == len(costs):
+            io = min(io, sum(known) / 1e9)
+        return min(io + others, self.facts.wall_s)
+
+    @property
     def expected(self) -> Range:
         """Seconds of the run that all rules together save; of I/O where critical time is not
         known. Never more than all I/O that delays the run."""
@@ -72,6 +92,14 @@ class Report:
 def is_worth_it(facts: Facts, one: Advice) -> bool:
     return (one.finding in ALWAYS
         or one.saving.worth >= max(SHARE.value * facts.wall_s, LEAST.value))
+
+
+@figure
+def findings_of(report: RunReport) -> Report:
+    """The same for `weir report`, its JSON and its page. A report of one rank has no findings:
+    these are of all ranks."""
+    facts = Facts(report, large_rates())
+    return advise(facts) if report.choice.rank is None else Report(facts, (), ())
 
 
 def advise(facts: Facts) -> Report:

@@ -9,17 +9,22 @@ from dataclasses import asdict
 from typing import Any
 
 from weir.advise.advise import Report, Rest
-from weir.advise.frame.finding import Advice
+from weir.advise.frame.finding import PARTS, Advice, Limit
 from weir.advise.findings.registry import BY_NAME
 from weir.advise.frame.saving import Range
 from weir.analysis.names import escaped
 from weir.report.frame.amounts import counted, plain, seconds, share
 from weir.report.notes import LEFT_OUT, notes
 from weir.report.processes.compute import is_complete
+from weir.report.wall.compute import PARTS as WALL_PARTS
+from weir.report.wall.compute import wall_time_of
 
 NOTHING_FOUND = "nothing worth changing"
 NO_FINDING = "No finding: no known cause explains the I/O time of this run."
 NOT_KNOWN = "No finding in the part of the run that the trace has."
+STANDS_OUT = Limit("what the largest finding saves over the wall time of the run", 0.1,
+    "chosen: below a tenth nobody finds the run fast when one cause is gone")
+SEVERAL = Limit("findings, and other files with much I/O time", 3, "chosen: of two both are read")
 _INDENT = "     "
 
 
@@ -42,6 +47,49 @@ def expectation(one: Advice) -> str:
     return "; ".join(parts)
 
 
+def worth(one: Advice) -> str:
+    """What findings are ranked by, as far as it is known."""
+    saving = one.saving
+    of = "of the run" if saving.critical is not None else "of active time" \
+        if saving.active is not None else "of I/O of all ranks"
+    return f"{range_text(saving.critical or saving.active or saving.io)} {of}"
+
+
+def finding_line(one: Advice) -> str:
+    """What costs and what a cure would save, in two sentences."""
+    cure = f"Layer {BY_NAME[one.finding].cure}" if one.rule is not None else "A change of the model"
+    return plain(f"{one.finding}: {one.what}: {one.sentence} {cure} would save {worth(one)}.")
+
+
+def headline(report: Report) -> str:
+    """Whether one cause stands out, or many small ones add up."""
+    if not report.advices:
+        return _without_findings(report)
+    wall_s = report.facts.wall_s
+    largest = report.advices[0].saving.worth
+    count = len(report.advices) + len(report.rest)
+    if largest < STANDS_OUT.value * wall_s and count >= SEVERAL.value:
+        return plain(f"No smoking gun, {counted(count, 'cost')} of which none stands out: the "
+            f"largest is worth {share(largest, wall_s)} of the run, all findings together "
+            f"{share(report.together_s, wall_s)}.")
+    return plain(f"{counted(len(report.advices), 'finding')}; the first is worth "
+        f"{share(largest, wall_s)} of the run.")
+
+
+def wall_line(report: Report) -> str:
+    """What ranks do in the wall time, where it is known: each finding says which part of it its
+    cure shrinks."""
+    every = [wall_time_of(step) for step in report.facts.report.steps]
+    known = [one for one in every if one is not None]
+    sums = {word: sum(int(getattr(one.of_ranks, key).sum()) for one in known)
+        for word, key in zip(PARTS, WALL_PARTS)}
+    whole = sum(sums.values())
+    if not whole or len(known) < len(every):
+        return ""
+    return plain("time of ranks: " + ", ".join(f"{word} {share(ns, whole)}"
+        for word, ns in sums.items()))
+
+
 def lines_of(report: Report, width: int) -> Iterator[str]:
     """The answer, one screen of it for a usual run."""
     facts = report.facts
@@ -49,9 +97,10 @@ def lines_of(report: Report, width: int) -> Iterator[str]:
         yield from _wrapped(f"note: {note}", width, "")
     yield plain(f"{facts.report.path}: wall time {seconds(facts.wall_s)}, "
         f"I/O of all ranks {seconds(facts.report.all.seconds)}")
-    if not report.advices:
-        yield ""
-        yield _without_findings(report)
+    if parts := wall_line(report):
+        yield parts
+    yield ""
+    yield from _wrapped(headline(report), width, "")
     for place, one in enumerate(report.advices, 1):
         yield ""
         yield f"{place:>3}. {one.finding}: {one.what}"
@@ -137,7 +186,8 @@ def as_json(report: Report) -> dict[str, Any]:
 
 def advice_json(one: Advice) -> dict[str, Any]:
     return {
-        "finding": one.finding, "what": one.what, "sentence": plain(one.sentence),
+        "name": one.finding, "finding": one.finding, "what": one.what,
+        "sentence": plain(one.sentence),
         "shrinks": BY_NAME[one.finding].shrinks, "page": BY_NAME[one.finding].page,
         "saving": asdict(one.saving), "change": one.change,
         "rule": None if one.rule is None else asdict(one.rule), "files": len(one.paths),

@@ -8,9 +8,9 @@ import json
 from collections.abc import Iterable
 from typing import Any, TextIO
 
+from weir.advise.advise import findings_of
+from weir.advise.text import advice_json
 from weir.analysis.totals import Totals
-from weir.report.findings.registry import findings_of
-from weir.report.frame.amounts import plain
 from weir.report.frame.build import Report
 from weir.report.frame.excluded import excluded_of
 from weir.report.frame.declared import First
@@ -46,7 +46,7 @@ def report_json(report: Report, options: Options = Options()) -> dict[str, Any]:
         "lost_events": report.lost_events,
         "complete": is_complete(report),
         "notes": notes(report),
-        "findings": [{"name": n, "sentence": plain(text)} for n, text in findings_of(report)],
+        "findings": [advice_json(one) for one in findings_of(report).advices],
         "problems": [
             {"file": p.path, "byte": p.offset, "reason": p.reason, "count": p.count}
             for p in report.problems

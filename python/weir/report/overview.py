@@ -8,9 +8,12 @@ import textwrap
 from collections.abc import Iterator
 from itertools import islice
 
+from weir.advise.advise import findings_of
+from weir.advise.text import finding_line
 from weir.analysis.names import matches
 from weir.analysis.patterns import PATTERN_LEGEND
 from weir.report.files.groups import FileGroup, file_groups
+from weir.report.flow.table import FLOW
 from weir.report.frame.amounts import plain
 from weir.report.frame.build import Report
 from weir.report.frame.figures import decimals, megabytes, rate
@@ -18,10 +21,12 @@ from weir.report.frame.kind import ALL, Options
 from weir.report.frame.table import Table, wrapped
 from weir.report.notes import LEFT_OUT, SHOWN_BY, notes
 from weir.report.registry import KINDS
-from weir.report.sentences import critical_by_file, critical_by_group, heading, is_grave, sentences
+from weir.report.sentences import heading, is_grave, sentences
 from weir.report.steps.table import step_table
+from weir.report.wall.critical import critical_by_file, critical_by_group
 
 MOST_SENTENCES = 3
+MOST_FINDINGS = 3
 MOST_FILES = 10
 MOST_STEPS = 10
 MOST_NOTES = 3
@@ -46,6 +51,7 @@ def overview(report: Report, options: Options) -> Iterator[Table | str]:
     yield ""
     for sentence in islice(sentences(report, groups), MOST_SENTENCES):
         yield textwrap.fill(plain(sentence), options.width, break_on_hyphens=False)
+    yield from _findings(report, options)
     yield _step_table(report)
     files = _file_table(report, groups, options)
     if files.rows:
@@ -59,6 +65,23 @@ def overview(report: Report, options: Options) -> Iterator[Table | str]:
             yield from _listed(listed, options)
     yield "\nMore tables"
     yield from _more(report, options)
+
+
+def _findings(report: Report, options: Options) -> Iterator[str]:
+    """What `weir advise` has more of, those that are worth most. Of many ranks and files the
+    command alone: findings need a pass over all records, which the rest of the overview does not.
+    """
+    if not FLOW.is_quick(report):
+        yield "\nFindings: weir advise RUN (takes long for so many ranks and files)"
+        return
+    found = findings_of(report).advices
+    if not found:
+        return
+    yield f"\nFindings ({min(len(found), MOST_FINDINGS)} of {len(found)}; weir advise RUN prints " \
+          "all, with what cures them)"
+    for one in found[:MOST_FINDINGS]:
+        yield textwrap.fill(finding_line(one), options.width, initial_indent="- ",
+            subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
 
 
 def _listed(found: list[str], options: Options) -> Iterator[str]:

@@ -9,20 +9,15 @@ import re
 from collections.abc import Iterator
 from datetime import datetime, timezone
 
-import numpy as np
-
-from weir.analysis.names import NO_NAME, shown
+from weir.analysis.names import shown
 from weir.report.files.groups import FileGroup
-from weir.report.files.last_names import last_names_of
-from weir.report.findings.registry import findings_of
 from weir.report.frame.amounts import amount, number, seconds, share
-from weir.report.frame.build import Report
+from weir.report.frame.build import Report, StepReport
 from weir.report.frame.programs import one_of, ranks_text
 from weir.report.output_cost.compute import output_costs_of
-from weir.report.waits.last_files import waits_of
 from weir.report.waits.outside import outside_ns
 from weir.report.waits.summary import synchronisation_of
-from weir.report.wall.compute import wall_time_of
+from weir.report.wall.critical import critical_by_file, critical_by_group, serial_ns
 
 # Sentences without which the figures mislead: they stand above them.
 GRAVE = re.compile(
@@ -36,6 +31,7 @@ LONGEST = 40  # letters of a part of the heading that is not broken into lines
 MORE = 1.1  # times the time in calls to files: what output takes beside them is worth a sentence
 LEAST_SHARE = 0.01  # of a run, worth a sentence
 UNKNOWN_SHARE = 0.02
+UNEVEN_STEPS = 1.5  # times the mean of all steps: below it they share the time about evenly
 
 
 def is_grave(note: str) -> bool:
@@ -72,10 +68,8 @@ def count(count: int, what: str) -> str:
 
 def sentences(report: Report, groups: list[FileGroup]) -> Iterator[str]:
     """What a reader in a hurry must know, the most important first."""
-    found = (sentence for _, sentence in findings_of(report))
-    facts = (
-        _time(report), _critical(report, groups), _output(report), _files(report, groups), *found
-    )  # fmt: skip
+    facts = (_time(report), _critical(report, groups), _output(report), _files(report, groups),
+        _steps(report))
     yield from filter(None, facts)
 
 
@@ -112,7 +106,7 @@ def _critical(report: Report, groups: list[FileGroup]) -> str | None:
         return None
     critical = sum(found.critical_ns for step in report.steps
         if (found := synchronisation_of(step).waits) is not None)
-    critical += sum(_serial_ns(report).values())
+    critical += sum(serial_ns(report).values())
     by_file = critical_by_file(report)
     caveats = _of_threads(report, critical) + _of_unknown(report) + _of_others(report)
     if not critical or not by_file:
@@ -161,20 +155,6 @@ def _of_others(report: Report) -> str:
     )
 
 
-def _serial_ns(report: Report) -> dict[int, int]:
-    """By place of a step without MPI, in a run that has steps with MPI: the I/O of its process, or
-    of the one that ends last, with that of commands that it started."""
-    waits = [synchronisation_of(step).waits for step in report.steps]
-    found = {}
-    for at, (step, one) in enumerate(zip(report.steps, waits)):
-        if one is not None or all(other is None for other in waits):
-            continue
-        wall = wall_time_of(step)
-        if wall is not None:
-            found[at] = int(wall.of_ranks.io_ns[int(wall.end_ns.argmax())])
-    return found
-
-
 def _of_threads(report: Report, critical_ns: int) -> str:
     """What a trace cannot show: whether a rank waits for its threads."""
     found = [one for step in report.steps if (one := synchronisation_of(step).waits) is not None]
@@ -221,31 +201,6 @@ def _members(group: FileGroup) -> str:
     return f"{number(group.files)} files named like {group.name}"
 
 
-def critical_by_file(report: Report) -> dict[str, int]:
-    """Critical I/O time in ns by the path that a file had last, over all steps whose waits in MPI
-    were recorded; of a run that has such steps also of those without MPI, by their time."""
-    found: dict[str, int] = {}
-    for at, ns in _serial_ns(report).items():
-        step = report.steps[at]
-        named = last_names_of(report)[at]
-        columns, _ = named.by_last(report.choice.rows(step.data, named.columns))
-        columns = columns.where(columns.by_code("RWOCM") & columns.is_file)
-        names, place = np.unique(columns.name, return_inverse=True)
-        its = np.bincount(place, columns.own_ns, len(names))
-        for name, part in zip(names.tolist(), (its * (ns / max(its.sum(), 1))).tolist()):
-            path = step.names[name] if name != NO_NAME else "(no file)"
-            found[path] = found.get(path, 0) + round(part)
-    for waits in waits_of(report):
-        for file in waits.files if waits is not None else ():
-            found[file.file] = found.get(file.file, 0) + file.critical_ns
-    return found
-
-
-def critical_by_group(groups: list[FileGroup], by_file: dict[str, int]) -> dict[FileGroup, int]:
-    """The same of each group of files; two groups may have one name."""
-    return {one: sum(by_file.get(path, 0) for path in one.members) for one in groups}
-
-
 def _files(report: Report, groups: list[FileGroup]) -> str | None:
     """The file, or the files that belong together, with the most time."""
     if not groups or not groups[0].ns:
@@ -261,4 +216,23 @@ def _files(report: Report, groups: list[FileGroup]) -> str | None:
     return (
         f"{whose}: {seconds(most.ns / 1e9)} in {count(most.calls, 'call')}{moved}, "
         f"{share(most.ns, report.all.ns)} of the time of all files."
+    )
+
+
+def _steps(report: Report) -> str | None:
+    """The step with much more I/O than the others. Active time decides, or I/O time where the
+    active time is not known."""
+    if len(report.steps) < 2:
+        return None
+
+    def cost(step: StepReport) -> float:
+        return (step.active_ns if report.active_ns is not None else step.all.ns) / 1e9
+
+    most = max(report.steps, key=cost)
+    whole = sum(map(cost, report.steps))
+    if not whole or cost(most) * len(report.steps) < UNEVEN_STEPS * whole:
+        return None
+    return (
+        f"Step {most.name} has {share(cost(most), whole)} of the I/O time of all steps: "
+        f"{seconds(cost(most))} of its {seconds(most.wall_ns / 1e9)} wall time."
     )

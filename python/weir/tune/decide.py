@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from weir.report.findings.finding import Limit
+from weir.advise.frame.finding import Limit
 from weir.tune.runs import PLAIN, TUNED, Done
 
 SLOWER = Limit("I/O time of a rule's files with it over that without it, where the interval does "

@@ -5,6 +5,7 @@ cost, out of the tables of `weir report`, and what is known of its file system."
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,10 +19,11 @@ from weir.report.file_systems.compute import Mount, mount_in
 from weir.report.files.compute import FileTotals, files_of
 from weir.report.frame.build import Report
 from weir.report.layers.compute import layers_of
+from weir.report.mpi_io.functions import functions_of
 from weir.report.patterns.compute import WAYS, patterns_of
-from weir.report.sentences import critical_by_file
 from weir.report.waits.last_files import waits_of
 from weir.report.wall.compute import wall_time_of
+from weir.report.wall.critical import critical_by_file
 from weir.trace.ops import ops
 
 _FIGURES = ("calls", "bytes", "ns", "adjacent", "first", "strided", "random", "unknown", "again",
@@ -144,7 +146,9 @@ class Facts:
         """By path, those that are traced at level detail at least."""
         found = {one.file: File(one.file, totals=one) for one in files_of(self.report)}
         for path, number, figures in _pattern_rows(self.report):
-            file = found.setdefault(path, File(path))
+            file = found.get(path)
+            if file is None:
+                file = found[path] = File(path)
             _add(file.read if number == 0 else file.write, figures)
         critical = self._critical
         for file in found.values():
@@ -177,6 +181,20 @@ class Facts:
             whole_ns += step.all.ns
         share = min(1.0, path_ns / whole_ns) if whole_ns else 0.0
         return {one.file: one.ns * share for one in files_of(self.report)}
+
+    @cached_property
+    def functions(self) -> dict[str, Counter[str]]:
+        """By file: calls of netCDF-C and PnetCDF that define, or flush, by function."""
+        found: dict[str, Counter[str]] = {}
+        for step in self.report.steps:
+            for path, calls in functions_of(step).items():
+                found[path] = found.get(path, Counter()) + calls
+        return found
+
+    def called(self, file: File, names: Sequence[str]) -> int:
+        """Of these functions on the file."""
+        calls = self.functions.get(file.path)
+        return sum(calls[name] for name in names) if calls is not None else 0
 
     @cached_property
     def ranks(self) -> int:
@@ -224,6 +242,9 @@ def _pattern_rows(report: Report) -> Iterator[tuple[str, int, dict[str, int]]]:
 
 
 def _add(into: Way, figures: dict[str, int]) -> None:
+    if not into.steps:  # of nearly all files
+        into.__dict__.update(figures, users=figures["ranks"], steps=1)
+        return
     for key in _FIGURES:
         setattr(into, key, getattr(into, key) + figures[key])
     for key in ("ranks", "end", "stripe"):

@@ -9,12 +9,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from weir.advise.frame.saving import Saving
-from weir.report.findings.finding import Limit
 
 if TYPE_CHECKING:
     from weir.advise.frame.facts import Facts
 
-PARTS = ("I/O", "I/O wait", "imbalance")  # of the wall time, as the table `wall` calls them
+# of the wall time, as the table `wall` calls them
+PARTS = ("computing", "I/O", "I/O wait", "imbalance", "communication")
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A figure that decides whether something is found, and the reason for its value."""
+
+    meaning: str
+    value: float
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -31,7 +40,8 @@ class Rule:
 @dataclass(frozen=True)
 class Advice:
     """Something found. what: files or ranks, as a heading; paths: the files that it is about;
-    sentence: what costs; change: what to do in the model; rule: None where no layer cures it."""
+    sentence: what costs; change: what to do in the model; rule: None where no layer cures it; step:
+    the one that it is about, where it is about no files."""
 
     finding: str
     what: str
@@ -40,12 +50,14 @@ class Advice:
     saving: Saving
     change: str
     rule: Rule | None = None
+    step: str = ""
 
 
 @dataclass(frozen=True)
 class Finding:
     """name: in lists and rules. asks: the question that it answers, one sentence. shrinks: of PARTS
-    of the wall time. limits: all that it compares with. page: of the documentation, from docs/.
+    of the wall time. limits: all that it compares with. page: of the documentation, from docs/;
+    table: of `weir report` with the figures.
     cure: the layer, empty where only the model can change. find: a function of the facts alone."""
 
     name: str
@@ -53,5 +65,6 @@ class Finding:
     shrinks: str
     limits: tuple[Limit, ...]
     page: str
+    table: str
     cure: str
     find: Callable[[Facts], Iterable[Advice]]

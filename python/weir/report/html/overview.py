@@ -14,6 +14,7 @@ from weir.report.frame.programs import one_of
 from weir.report.frame.amounts import amount, number, seconds, share
 from weir.report.frame.build import Report
 from weir.report.frame.section import Section, rendered
+from weir.report.html.findings import MOST_LINES, Shown
 from weir.report.html.job import job_facts
 from weir.report.html.pictures import files_that_matter, over_time_picture
 from weir.report.html.ranks import rank_picture
@@ -34,7 +35,8 @@ class Card:
     remark: str = ""
 
 
-def overview(report: Report, groups: list[FileGroup]) -> Section:
+def overview(report: Report, groups: list[FileGroup], shown: list[Shown]) -> Section:
+    """shown: all findings; the first ones take the place of a sentence."""
     found = notes(report)
     grave = [note for note in found if is_grave(note)]
     others = grave[MOST_GRAVE:] + [note for note in found if not is_grave(note)]
@@ -42,7 +44,9 @@ def overview(report: Report, groups: list[FileGroup]) -> Section:
     body = rendered(
         "overview.j2",
         facts=job_facts(report),
-        sentences=list(islice(sentences(report, groups), MOST_SENTENCES)),
+        sentences=list(islice(sentences(report, groups), MOST_SENTENCES - bool(shown))),
+        findings=shown[:MOST_LINES],
+        more=max(0, len(shown) - MOST_LINES),
         cards=_cards(report),
         grave=grave[:MOST_GRAVE],
         notes=others,

@@ -20,10 +20,11 @@ from markupsafe import Markup
 from weir._errors import StorageError
 from weir._files import complete_file
 from weir._version import find_version
-from weir.report.files.groups import file_groups
+from weir.report.files.groups import FileGroup, file_groups
 from weir.report.frame.build import Report
 from weir.report.frame.section import Section, asset, rendered
 from weir.report.html import bars, overview, tables
+from weir.report.html.findings import findings_section, shown_findings
 from weir.report.html.uplot import uplot
 from weir.report.html.views import file_views
 from weir.report.html.wall import wall_time
@@ -42,7 +43,15 @@ def sections(report: Report, pattern: str | None = None) -> Iterator[Section]:
     pattern: of the files whose offsets are plotted."""
     accesses_of(report)  # whole, before findings ask for a part of them
     groups = file_groups(report)
-    yield overview.overview(report, groups)
+    others = list(_others(report, groups, pattern))
+    shown = shown_findings(report, {one.name: one.title for one in others})
+    yield overview.overview(report, groups, shown)
+    if (found := findings_section(report, shown)) is not None:
+        yield found
+    yield from others
+
+
+def _others(report: Report, groups: list[FileGroup], pattern: str | None) -> Iterator[Section]:
     yield bars.steps(report)
     if (wall := wall_time(report)) is not None:
         yield wall

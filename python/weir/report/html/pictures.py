@@ -14,9 +14,9 @@ from weir.report.frame.amounts import amount, digits, fitted, number, seconds
 from weir.report.frame.build import Report
 from weir.report.html.chart import Frame, Mark, round_step
 from weir.report.overview import CRITICAL_SHARE
-from weir.report.sentences import critical_by_file, critical_by_group
 from weir.report.timeline.compute import Timeline
 from weir.report.timeline.page import timeline_of
+from weir.report.wall.critical import critical_by_file, critical_by_group
 
 MOST_COLUMNS = 240  # of the picture over time: one and a half pixels each
 MOST_FILES = 7

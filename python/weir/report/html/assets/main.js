@@ -3,7 +3,8 @@
 
 // A link to a section unfolds it.
 function unfold(hash) {
-  const fold = document.getElementById(hash.slice(1))?.querySelector(':scope > details');
+  const there = document.getElementById(hash.slice(1));
+  const fold = there?.querySelector(':scope > details') ?? there?.closest('details.fold');
   if (fold) fold.open = true;
 }
 
@@ -22,7 +23,7 @@ function bindFolds() {
     if (location.hash.length > 1) unfold(location.hash);
   };
   // before the browser scrolls there, also where the address is the same again
-  for (const link of document.querySelectorAll('nav a'))
+  for (const link of document.querySelectorAll('nav a, .found a, .advices a'))
     link.addEventListener('click', () => unfold(link.hash));
   window.addEventListener('hashchange', follow);
   follow();
@@ -54,6 +55,8 @@ async function start() {
       const plot = new OffsetPlot(figure, await Offsets.load(figure.dataset.at), lanes, view);
       redrawn.push(() => plot.draw());
     }
+    for (const link of document.querySelectorAll('a[data-from]'))
+      link.addEventListener('click', () => view.set(+link.dataset.from, +link.dataset.until));
     window.weirView = view; // for who wants to move the plots by script
   }
   const redraw = () => redrawn.forEach((draw) => draw());

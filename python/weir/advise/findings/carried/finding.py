@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finding carried: files that one step writes for a later one, or that the run makes, reads and
+removes, lie on the file system for results.
+
+Whether a file is wanted after the run cannot be seen in a trace, but for one that the run removes:
+it alone may stay on a tier. All others arrive at their place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from weir.advise.frame.facts import Facts, File
+from weir.advise.frame.finding import Advice, Finding, Rule
+from weir.advise.frame.grouping import used_otherwise
+from weir.advise.frame.saving import MEMORY_BYTES_PER_S, Range, saved
+from weir.advise.frame.finding import Limit
+from weir.report.flow.compute import CARRIED, SCRATCH, UPDATED, FileFlow
+from weir.report.flow.table import report_flow
+from weir.report.frame.amounts import amount, counted, seconds
+from weir.report.frame.build import Report
+from weir.stage.suggest import Suggestion, suggestions
+from weir.trace.ops import op_named
+
+LARGE = Limit("bytes that are written and read", 1 << 20,
+    "chosen: a megabyte moves in milliseconds on any file system")
+SLOW_TIER_BYTES_PER_S = 0.2e9  # memory as a tier, of a node whose cores are busy (layer stage)
+TIER_CALL_S = 20e-6  # open, close or stat of a file in memory, under the layer
+_WORDS = {
+    CARRIED: "written by one step and read by a later one",
+    SCRATCH: "made, read and removed by the run",
+}
+_CHANGES = {
+    CARRIED: "Keep the contents in memory, or let one program do both steps.",
+    SCRATCH: "Write them to a directory in memory of the node ($TMPDIR), or keep the contents in "
+             "memory.",
+}
+_LATER = "a file is at its place some seconds after it was closed"
+_GONE = ("a file that a run does not remove stays on the tier, where a program without these rules "
+         "does not find it")
+
+
+def _removed(report: Report) -> set[int]:
+    """Names that no file has after the run: removed after they were opened last."""
+    found: dict[int, tuple[int, int]] = {}
+    unlink = op_named("unlink").value
+    for step in report.steps:
+        rows = step.columns
+        is_unlink = (rows.op == unlink) & (rows.calls > rows.errors)
+        for place, mask in enumerate((is_unlink, rows.by_code("O"))):
+            for name, last in zip(rows.name[mask].tolist(), rows.last_ns[mask].tolist()):
+                ends = list(found.get(name, (0, 0)))
+                ends[place] = max(ends[place], last)
+                found[name] = ends[0], ends[1]
+    return {name for name, (unlinked, opened) in found.items() if unlinked > opened}
+
+
+def _by_end(file: FileFlow, removed: set[int]) -> FileFlow:
+    """Scratch is what the run removes itself, whatever step reads it; what is made and read within
+    a step and stays is a result."""
+    is_removed = file.number in removed and not file.has_other_names
+    if file.role not in _WORDS:
+        return file
+    kept = CARRIED if file.role == CARRIED else UPDATED
+    return replace(file, role=SCRATCH if is_removed else kept)
+
+
+def _part(file: File) -> tuple[File, Range]:
+    size = file.read.bytes + file.write.bytes
+    calls = sum(one.calls for one in file.totals.ops) if file.totals is not None else 0
+    return file, saved(file.ns / 1e9, Range(size / MEMORY_BYTES_PER_S,
+        size / SLOW_TIER_BYTES_PER_S + calls * TIER_CALL_S))
+
+
+def _advice(facts: Facts, one: Suggestion, files: list[File]) -> Advice:
+    size, is_scratch = one.bytes_written + one.bytes_read, one.role == SCRATCH
+    return Advice(
+        "carried", facts.shown(one.path), tuple(file.path for file in files),
+        f"{counted(one.files, 'file')} with {amount(size)} {'is' if one.files == 1 else 'are'} "
+        f"{_WORDS[one.role]}: {seconds(sum(file.ns for file in files) / 1e9)} of all ranks.",
+        facts.saving([_part(file) for file in files], 0),
+        _CHANGES[one.role],
+        Rule(one.path, f"stage:tier={facts.tier}:drain={'never' if is_scratch else 'async'}",
+            caution=_GONE if is_scratch else _LATER,
+            unusable="" if not one.others else used_otherwise(one.others[0])),
+    )  # fmt: skip
+
+
+def find(facts: Facts) -> Iterator[Advice]:
+    if facts.nodes > 1:
+        return  # a tier is one node's
+    removed = _removed(facts.report)
+    flows = [_by_end(file, removed) for row in report_flow(facts.report).rows for file in row.files]
+    for one in suggestions(flows, facts.report.cwd or "/"):
+        files = [facts.files[path] for path in one.paths if path in facts.files]
+        size = one.bytes_written + one.bytes_read
+        if one.role in _WORDS and size >= LARGE.value and files and one.bytes_read:
+            found = _advice(facts, one, files)
+            if found.saving.io.low > 0:  # the page cache is as fast as a tier in memory
+                yield found
+
+
+CARRIED_FILES = Finding(
+    name="carried",
+    asks="Do files that only later steps read, or that the run removes again, lie on the file "
+         "system for results?",
+    shrinks="I/O",
+    limits=(LARGE,),
+    page="guide/stage.md",
+    table="flow",
+    cure="stage",
+    find=find,
+)

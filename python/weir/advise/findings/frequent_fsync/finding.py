@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finding frequent-fsync: a program makes small amounts durable, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from weir.advise.frame.facts import Facts, File
+from weir.advise.frame.finding import Advice, Finding
+from weir.advise.frame.grouping import Group, groups
+from weir.advise.frame.saving import Range, request_count, saved
+from weir.advise.frame.finding import Limit
+from weir.report.frame.amounts import amount, number, seconds
+
+TIMES = Limit("fsyncs of the files", 20,
+    "chosen: a few files, or transactions of a database (three or four each), need as many")
+LITTLE = Limit("bytes written for each fsync, at most", 8 << 20,
+    "chosen: 8 MiB take a disk about as long as the fsync itself")
+ENOUGH = 64 << 20  # bytes that may be lost: one fsync for each
+_SYNCS = ("fsync", "fdatasync", "msync", "sync_file_range")
+
+
+def _is_one(file: File) -> bool:
+    return file.of(_SYNCS)[0] > 1
+
+
+def _part(file: File) -> tuple[File, Range]:
+    count, ns = file.of(_SYNCS)
+    left = min(count, request_count(file.write.bytes, ENOUGH)) / count
+    return file, saved(ns / 1e9, Range(left * ns / 1e9, (0.5 + left / 2) * ns / 1e9))
+
+
+def _advice(group: Group, facts: Facts) -> Advice:
+    counts, times = zip(*(one.of(_SYNCS) for one in group.files))
+    size = sum(one.write.bytes for one in group.files)
+    return Advice(
+        "frequent-fsync", group.what, group.paths,
+        f"{number(sum(counts))} fsyncs take {seconds(sum(times) / 1e9)}: one for each "
+        f"{amount(size / sum(counts))}.",
+        facts.saving([_part(one) for one in group.files], sum(counts)
+            - sum(request_count(one.write.bytes, ENOUGH) for one in group.files)),
+        f"Call fsync once behind the last write, or once for each {amount(ENOUGH)}. No layer does "
+        "that: what fsync acknowledged must be durable.",
+    )  # fmt: skip
+
+
+def find(facts: Facts) -> Iterator[Advice]:
+    for group in groups(facts, [one for one in facts.bare if _is_one(one)]):
+        count = sum(one.of(_SYNCS)[0] for one in group.files)
+        size = sum(one.write.bytes for one in group.files)
+        if count >= TIMES.value and size <= LITTLE.value * count:
+            yield _advice(group, facts)
+
+
+FREQUENT_FSYNC = Finding(
+    name="frequent-fsync",
+    asks="Are small amounts made durable, one after the other?",
+    shrinks="I/O",
+    limits=(TIMES, LITTLE),
+    page="guide/advise.md",
+    table="summary",
+    cure="",
+    find=find,
+)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finding interleaved-writes: several ranks write small pieces of one part of a file in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from weir.advise.frame.facts import Facts, File, Way
+from weir.advise.frame.finding import Advice, Finding, Rule
+from weir.advise.findings.small_requests.finding import (
+    CALL,
+    MANY,
+    SLOW,
+    SMALL,
+    are_many,
+    is_interleaved,
+    is_small,
+)
+from weir.advise.frame.grouping import Group, groups
+from weir.advise.frame.saving import Range, in_blocks, request_count, saved
+from weir.advise.frame.finding import Limit
+from weir.report.frame.amounts import amount, number, seconds
+
+BLOCK = 2 << 20
+BUFFERS = 2
+GATHERED = 4  # of these bytes each rank waits for the slowest of a block, at most
+DENSE = Limit("bytes written over the range that they lie in", 0.5,
+    "the layer writes whole blocks only where ranks together fill them; with gaps it writes parts")
+
+
+def _is_one(facts: Facts, file: File) -> bool:
+    way = file.write
+    is_dense = way.bytes >= DENSE.value * way.span
+    return is_small(way) and is_interleaved(way) and is_dense and not facts.is_local(file.path)
+
+
+def _part(facts: Facts, file: File, way: Way) -> tuple[File, Range]:
+    """Ranks of a block wait for whoever writes it."""
+    after = in_blocks(way.calls, way.bytes, way.call_s, BLOCK, facts.rate(file.path, "write"))
+    waits = min(way.ranks, GATHERED)
+    return file, saved(way.seconds, Range(after.low, after.high * waits))
+
+
+def _advice(facts: Facts, group: Group) -> Advice:
+    ways = [one.write for one in group.files]
+    calls, size = sum(w.calls for w in ways), sum(w.bytes for w in ways)
+    return Advice(
+        "interleaved-writes", group.what, group.paths,
+        f"{max(w.ranks for w in ways)} ranks write {number(calls)} pieces of "
+        f"{amount(size / max(calls, 1))} on average in turn: "
+        f"{seconds(sum(w.seconds for w in ways))} of all ranks.",
+        facts.saving([_part(facts, one, one.write) for one in group.files],
+            calls - sum(request_count(w.bytes, BLOCK) for w in ways)),
+        "Write with collective calls (MPI_File_write_all with a view), or collect the pieces of a "
+        "node on one rank first.",
+        Rule(group.pattern, f"global:{BLOCK >> 20}MiB:{BUFFERS}"),
+    )  # fmt: skip
+
+
+def find(facts: Facts) -> Iterator[Advice]:
+    files = [one for one in facts.bare if _is_one(facts, one)]
+    for group in groups(facts, files):
+        if are_many(one.write for one in group.files):
+            yield _advice(facts, group)
+
+
+INTERLEAVED_WRITES = Finding(
+    name="interleaved-writes",
+    asks="Do several ranks write small pieces of one part of a file in turn?",
+    shrinks="I/O",
+    limits=(MANY, SMALL, SLOW, CALL, DENSE),
+    page="guide/advise.md",
+    table="interleaving",
+    cure="global",
+    find=find,
+)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finding many-files: a directory gets many small files, each with a create and a close of its own.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+
+from weir.advise.frame.facts import Facts, File
+from weir.advise.frame.finding import Advice, Finding, Rule
+from weir.advise.findings.small_requests.finding import is_interleaved
+from weir.advise.frame.grouping import groups, unusable
+from weir.advise.frame.saving import Range, saved
+from weir.advise.frame.finding import Limit
+from weir.report.frame.amounts import amount, number, seconds
+
+MANY = Limit("files that are written, of names that belong together", 64,
+    "chosen: fewer creates take less than a tenth of a second on a parallel file system")
+A_DIRECTORY = Limit("of these in a directory, on average", 8,
+    "each directory gets an archive, which is a file itself")
+SMALL = Limit("mean bytes of these files, at most", 1 << 20,
+    "one request of a parallel file system: of larger files the bytes decide, not the create")
+SHARE = Limit("share of their I/O time in open, close and stat", 0.25,
+    "chosen: with less the writes decide, and layer bufa or stage cures these")
+TINY = Limit("bytes of a file up to which it does not matter that ranks write it in turn", 64 << 10,
+    "one request: its open and close decide, and the layer shows ranks each other's bytes")
+# Of the time of the calls under layer pack (its page: 16 ranks, 186 files, preset lustre: 0.21 of
+# the time, 0.15 of the metadata requests).
+REMAINS = Range(0.05, 0.5)
+CONTAINER = "weir-packed.zip"
+
+
+def _metadata(file: File) -> tuple[int, int]:
+    return file.of_class("OCM")
+
+
+def _is_candidate(facts: Facts, file: File) -> bool:
+    return (file.write.bytes > 0 and file.write.span <= 4 * SMALL.value
+        and (file.write.span <= TINY.value or not is_interleaved(file.write))
+        and not facts.is_local(file.path))
+
+
+def _advice(facts: Facts, files: list[File]) -> Iterator[Advice]:
+    for group in groups(facts, files):
+        size, count = sum(one.write.bytes for one in group.files), len(group.files)
+        calls, ns = map(sum, zip(*(_metadata(one) for one in group.files)))
+        whole = sum(one.ns for one in group.files)
+        directories = len({posixpath.dirname(path) for path in group.paths})
+        is_many = count >= max(MANY.value, A_DIRECTORY.value * directories)
+        if not is_many or size > SMALL.value * count or ns < SHARE.value * whole:
+            continue
+        remains = Range(REMAINS.low, min(1.0, REMAINS.high + directories / count))
+        parts = [(one, saved(one.ns / 1e9, remains.times(one.ns / 1e9))) for one in group.files]
+        yield Advice(
+            "many-files", group.what, group.paths,
+            f"{number(count)} files of {amount(size / count)} on average take "
+            f"{seconds(whole / 1e9)}, of which {seconds(ns / 1e9)} to open, close and ask for them "
+            f"({number(calls)} calls).",
+            facts.saving(parts, int(0.85 * calls)),
+            "Write one file for many times or fields; spread files over directories, one for each "
+            "node.",
+            Rule(group.pattern, f"pack:name={CONTAINER}",
+                caution="the files are stored in an archive: programs without these rules read "
+                        "them after `weir pack extract`",
+                unusable=unusable(group)),
+        )  # fmt: skip
+
+
+def find(facts: Facts) -> Iterator[Advice]:
+    files = [one for one in facts.bare if _is_candidate(facts, one)]
+    if len(files) >= MANY.value:
+        yield from _advice(facts, files)
+
+
+MANY_FILES = Finding(
+    name="many-files",
+    asks="Does a directory get many small files?",
+    shrinks="I/O",
+    limits=(MANY, A_DIRECTORY, SMALL, SHARE, TINY),
+    page="guide/pack.md",
+    table="files",
+    cure="pack",
+    find=find,
+)

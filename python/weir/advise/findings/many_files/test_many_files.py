@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finding many-files: what it is found in, what it is worth, which rule cures it;
+and what has just less than its limits."""
+
+from __future__ import annotations
+
+import pytest
+from advised import KIB, MIB, MS, Program, advised, names
+from wait_trace import WaitTrace
+
+
+def small_files(count: int, size: int = 2 * KIB) -> Program:
+    def program(trace: WaitTrace) -> None:
+        for number in range(count):
+            rank = number % trace.ranks
+            path = f"/scratch/an/plots/p{number:05}"
+            trace.io(rank, MS, path, "creat")
+            trace.io(rank, MS // 2, path, "write", size)
+            trace.io(rank, MS // 2, path, "close")
+
+    return program
+
+
+def test_many_small_files_have_pack_with_a_caution(tmp_path):
+    report = advised(tmp_path, small_files(400))
+    (one,) = report.rules
+    assert one.finding == "many-files" and one.rule.stack == "pack:name=weir-packed.zip"
+    assert one.rule.path == "/scratch/an/plots/p*" and "weir pack extract" in one.rule.caution
+    # 2 ms for each of 400 files
+    assert 0.3 < one.saving.io.low < one.saving.io.high < 0.81
+
+
+@pytest.mark.parametrize(("count", "size"), [(60, 2 * KIB), (400, 8 * MIB)])
+def test_few_or_large_files_have_not(tmp_path, count, size):
+    assert "many-files" not in names(advised(tmp_path, small_files(count, size)))
+
+
+def in_turn(size: int) -> Program:
+    """400 files of which the ranks write the pieces in turn."""
+
+    def program(trace: WaitTrace) -> None:
+        for number in range(400):
+            path = f"/scratch/an/base/{number:05}"
+            for rank in range(trace.ranks):
+                trace.io(rank, MS, path, "open")
+            for piece in range(8):
+                trace.io(piece % trace.ranks, MS // 8, path, "pwrite", size, piece * size)
+            for rank in range(trace.ranks):
+                trace.io(rank, MS // 2, path, "close")
+
+    return program
+
+
+def test_tiny_files_that_ranks_write_in_turn_have_pack(tmp_path):
+    (one,) = advised(tmp_path / "tiny", in_turn(2 * KIB)).rules
+    assert one.finding == "many-files"
+    assert "many-files" not in names(advised(tmp_path / "larger", in_turn(16 * KIB)))

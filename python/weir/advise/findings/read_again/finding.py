@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finding read-again: one rank reads the same bytes of its file more than once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from weir.advise.frame.facts import Facts, File, Way
+from weir.advise.frame.finding import Advice, Finding, Rule
+from weir.advise.findings.same_bytes.finding import LARGE
+from weir.advise.findings.small_requests.finding import BLOCK, SLOW, effective_calls
+from weir.advise.frame.grouping import Group, groups
+from weir.advise.frame.saving import (
+    MEMORY_BYTES_PER_S,
+    SLOW_MEMORY_BYTES_PER_S,
+    Range,
+    in_blocks,
+    request_count,
+    saved,
+)
+from weir.advise.frame.finding import Limit
+from weir.report.frame.amounts import amount, number, seconds
+
+TIMES = Limit("bytes that a rank reads over the range that they lie in", 1.5,
+    "half of a second time: from there on a cache saves a third of the bytes")
+FITS = Limit("bytes of the file that are kept, at most", 256 << 20,
+    "chosen: a quarter of a GiB for each rank is what most jobs have to spare")
+
+
+def _is_one(facts: Facts, file: File) -> bool:
+    way = file.read
+    is_slow = way.ns > 0 and way.bytes * 1e9 / way.ns <= SLOW.value
+    return (way.ranks == 1 and way.unknown == 0 and is_slow and way.bytes >= LARGE.value
+        and way.bytes >= TIMES.value * way.steps * way.span
+        and way.span <= FITS.value and not facts.is_local(file.path))
+
+
+def _part(facts: Facts, file: File, way: Way) -> tuple[File, Range]:
+    calls = max(1, effective_calls(way) * way.span * way.steps // max(way.bytes, 1))
+    once = in_blocks(calls, way.span * way.steps, way.call_s, BLOCK, facts.rate(file.path, "read"))
+    copies = Range(way.bytes / MEMORY_BYTES_PER_S, way.bytes / SLOW_MEMORY_BYTES_PER_S)
+    return file, saved(way.seconds, Range(once.low + copies.low, once.high + copies.high))
+
+
+def _advice(facts: Facts, group: Group) -> Advice:
+    ways = [one.read for one in group.files]
+    size, span = sum(w.bytes for w in ways), sum(w.span * w.steps for w in ways)
+    blocks = request_count(max(w.span for w in ways), BLOCK) + 1
+    return Advice(
+        "read-again", group.what, group.paths,
+        f"a rank reads {amount(size)} of {amount(span)} with "
+        f"{number(sum(w.calls for w in ways))} calls, {size / max(span, 1):.1f} times each byte: "
+        f"{seconds(sum(w.seconds for w in ways))}.",
+        facts.saving([_part(facts, one, one.read) for one in group.files],
+            sum(map(effective_calls, ways)) - request_count(span, BLOCK)),
+        "Keep what was read in memory, or compute with all of it before reading on.",
+        Rule(group.pattern, f"global:{BLOCK >> 20}MiB:{blocks}"),
+    )  # fmt: skip
+
+
+def find(facts: Facts) -> Iterator[Advice]:
+    files = [one for one in facts.bare if _is_one(facts, one)]
+    for group in groups(facts, files):
+        yield _advice(facts, group)
+
+
+READ_AGAIN = Finding(
+    name="read-again",
+    asks="Does a rank read the same bytes more than once?",
+    shrinks="I/O",
+    limits=(TIMES, FITS, LARGE, SLOW),
+    page="guide/advise.md",
+    table="patterns",
+    cure="global",
+    find=find,
+)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finding reopened: a program opens, closes or asks for the same file over and over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from weir.advise.frame.facts import Facts, File
+from weir.advise.frame.finding import Advice, Finding, Rule
+from weir.advise.frame.grouping import Group, groups
+from weir.advise.frame.saving import Range, saved
+from weir.advise.frame.finding import Limit
+from weir.report.frame.amounts import counted, seconds
+
+TIMES = Limit("opens and queries by name of a file by a rank, on average", 8,
+    "chosen: the layer saves those behind the first, and one query a second")
+MANY = Limit("the same of all files of a pattern", 100, "chosen: fewer cost milliseconds")
+SLOW = Limit("mean time of an open or query, s", 50e-6,
+    "layer keep leaves opens of at most 30 us, and most of 200 us, to the system")
+_OPENS = ("open", "openat", "creat", "fopen", "freopen", "fortran_open")
+_CLOSES = ("close", "fclose", "fortran_close")
+_QUERIES = ("stat", "lstat", "fstatat", "statx", "access", "faccessat", "fortran_inquire")
+OF_A_USER = 3  # open, close and a query, of each rank in each step
+_APPENDED = 16 << 10  # larger writes go through the layer
+
+
+def _ops(file: File) -> tuple[int, int]:
+    """Calls and ns of what layer keep answers itself."""
+    opens, open_ns = file.of(_OPENS)
+    closes, close_ns = file.of(_CLOSES)
+    queries, query_ns = file.of(_QUERIES)
+    calls, ns = opens + closes + queries, open_ns + close_ns + query_ns
+    if file.write.calls and file.write.mean_bytes <= _APPENDED and not file.read.calls:
+        calls, ns = calls + file.write.calls, ns + file.write.ns
+    return calls, ns
+
+
+def _users(file: File) -> int:
+    return max(1, file.read.users, file.write.users)
+
+
+def _is_one(file: File) -> bool:
+    opens, open_ns = file.of((*_OPENS, *_QUERIES))
+    return opens >= TIMES.value * _users(file) and open_ns / 1e9 >= SLOW.value * opens
+
+
+def _part(facts: Facts, file: File) -> tuple[File, Range]:
+    """What remains: the first of each rank, and one query each second."""
+    calls, ns = _ops(file)
+    first = min(calls, OF_A_USER * _users(file) + int(facts.wall_s))
+    each = ns / 1e9 / max(calls, 1)
+    return file, saved(ns / 1e9, Range(_users(file) * each, first * each + 0.1 * ns / 1e9))
+
+
+def _advice(facts: Facts, group: Group) -> Advice:
+    calls, ns = map(sum, zip(*(_ops(one) for one in group.files)))
+    opens, queries = (sum(one.of(ops)[0] for one in group.files) for ops in (_OPENS, _QUERIES))
+    parts = [_part(facts, one) for one in group.files]
+    return Advice(
+        "reopened", group.what, group.paths,
+        f"{counted(opens, 'open')} and {counted(queries, 'stat or access call')} of "
+        f"{counted(len(group.files), 'file')} take, with their closes and small writes, "
+        f"{seconds(ns / 1e9)}.",
+        facts.saving(parts, int(0.9 * calls)),
+        "Open the file once and leave it open; flush it instead of closing it.",
+        Rule(group.pattern, "keep"),
+    )  # fmt: skip
+
+
+def find(facts: Facts) -> Iterator[Advice]:
+    for group in groups(facts, [one for one in facts.bare if _is_one(one)]):
+        if sum(one.of((*_OPENS, *_QUERIES))[0] for one in group.files) >= MANY.value:
+            yield _advice(facts, group)
+
+
+REOPENED = Finding(
+    name="reopened",
+    asks="Is the same file opened, closed or asked for over and over?",
+    shrinks="I/O",
+    limits=(TIMES, MANY, SLOW),
+    page="guide/advise.md",
+    table="files",
+    cure="keep",
+    find=find,
+)

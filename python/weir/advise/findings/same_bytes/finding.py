@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finding same-bytes: the ranks of a node read the same bytes of a file, each for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from weir.advise.frame.facts import Facts, File, Way
+from weir.advise.frame.finding import Advice, Finding, Rule
+from weir.advise.findings.interleaved_writes.finding import GATHERED
+from weir.advise.findings.small_requests.finding import (
+    OF_AN_OPEN,
+    SLOW,
+    effective_calls,
+    is_small,
+)
+from weir.advise.frame.grouping import Group, groups
+from weir.advise.frame.saving import (
+    MEMORY_BYTES_PER_S,
+    NOTHING,
+    SLOW_MEMORY_BYTES_PER_S,
+    Range,
+    in_blocks,
+    request_count,
+    saved,
+)
+from weir.advise.frame.finding import Limit
+from weir.report.frame.amounts import amount, number, seconds
+
+BLOCK = 2 << 20
+BUFFERS = 2
+TIMES = Limit("bytes read by all ranks over the range that they lie in", 1.25,
+    "a quarter of the reads, at most a quarter of their time: less does not pay for the cache")
+LARGE = Limit("bytes that are read of files of one pattern", 4 << 20,
+    "two blocks of the cache: less is read by one request of each rank anyway")
+
+
+def is_one(facts: Facts, file: File) -> bool:
+    way = file.read
+    is_slow = way.ns > 0 and way.bytes * 1e9 / way.ns <= SLOW.value
+    return (way.ranks > 1 and is_slow and way.bytes >= TIMES.value * way.span
+        and not facts.is_local(file.path))
+
+
+def part(facts: Facts, file: File, way: Way) -> tuple[File, Range]:
+    """Each block is read once for the node. The least of what remains: ranks take turns to wait for
+    blocks; the most: all of them wait for each block."""
+    calls = max(1, effective_calls(way) * way.span // max(way.bytes, 1))
+    call_s = way.seconds / max(effective_calls(way), 1)
+    once = in_blocks(calls, way.span, call_s, BLOCK, facts.rate(file.path, "read"))
+    copies = Range(way.bytes / MEMORY_BYTES_PER_S, way.bytes / SLOW_MEMORY_BYTES_PER_S)
+    reads = saved(way.seconds, Range(once.low + copies.low,
+        once.high * way.ranks * way.steps + copies.high))
+    opens = min(OF_AN_OPEN * file.of_class("O")[0] * call_s, reads.low)
+    return file, Range(reads.low - opens, reads.high) + _of_writes(facts, file)
+
+
+def _of_writes(facts: Facts, file: File) -> Range:
+    """The cache merges small writes of the file as well."""
+    way = file.write
+    if not way.calls or not is_small(way):
+        return NOTHING
+    after = in_blocks(way.calls, way.bytes, way.call_s, BLOCK, facts.rate(file.path, "write"))
+    return saved(way.seconds, Range(after.low, after.high * min(max(way.ranks, 1), GATHERED)))
+
+
+def _advice(facts: Facts, group: Group) -> Advice:
+    ways = [one.read for one in group.files]
+    size, span = sum(w.bytes for w in ways), sum(w.span * w.steps for w in ways)
+    calls = sum(w.calls for w in ways)
+    return Advice(
+        "same-bytes", group.what, group.paths,
+        f"{max(w.ranks for w in ways)} ranks read {amount(size)} of {amount(span)}, "
+        f"{size / max(span, 1):.1f} times each byte, with {number(calls)} calls: "
+        f"{seconds(sum(w.seconds for w in ways))} of all ranks.",
+        facts.saving([part(facts, one, one.read) for one in group.files],
+            sum(map(effective_calls, ways))
+            - sum(request_count(w.span * w.steps, BLOCK) for w in ways)),
+        "Read on one rank and broadcast (MPI_Bcast), or read collectively.",
+        Rule(group.pattern, f"global:{BLOCK >> 20}MiB:{BUFFERS}"),
+    )  # fmt: skip
+
+
+def find(facts: Facts) -> Iterator[Advice]:
+    files = [one for one in facts.bare if is_one(facts, one)]
+    for group in groups(facts, files):
+        if sum(one.read.bytes for one in group.files) >= LARGE.value:
+            yield _advice(facts, group)
+
+
+SAME_BYTES = Finding(
+    name="same-bytes",
+    asks="Do the ranks read the same bytes of a file, each for itself?",
+    shrinks="I/O",
+    limits=(TIMES, LARGE, SLOW),
+    page="guide/advise.md",
+    table="patterns",
+    cure="global",
+    find=find,
+)

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finding small-requests: a rank moves a file, in order, in pieces that are much smaller than what
+its file system moves at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from weir.advise.frame.facts import Facts, File, Way
+from weir.advise.frame.finding import Advice, Finding, Rule
+from weir.advise.frame.grouping import Group, groups
+from weir.advise.frame.libraries import fitting
+from weir.advise.frame.saving import Range, in_blocks, request_count, saved
+from weir.advise.frame.finding import Limit
+from weir.report.frame.amounts import amount, number, seconds
+
+BLOCK = 1 << 20
+BUFFERS = 4
+_COPIES = ("dup", "dup2", "dup3")
+_STATEMENTS = ("fortran_read", "fortran_write")
+OF_AN_OPEN = 2  # requests of the layer's own: fstat, and close of a copy of the descriptor
+MANY = Limit("calls on files of one pattern that a buffer can merge", 500,
+    "chosen: below it they have no I/O time that a layer could save")
+SMALL = Limit("mean bytes of a call, at most", 256 << 10,
+    "a quarter of 1 MiB, the stripe of Lustre and the largest request of FUSE: larger calls gain "
+    "less than they cost in copies")
+SLOW = Limit("bytes/s of the calls, at most", 400e6,
+    "measured: layer bufa copies at this rate on a node whose cores are busy; what is faster comes "
+    "from the page cache, and bufa bypasses it")
+CALL = Limit("mean time of a call, s", 25e-6,
+    "measured: 4 KiB to the page cache take 2 us, and 17 us on a node whose cores are busy")
+IN_ORDER = Limit("share of calls that go on in order or at a distance that comes again", 0.7,
+    "measured by weir bench layers --sweep: bufa reads ahead for these, and passes others on")
+_BUFFERS = {
+    "stdio": "setvbuf",
+    "netcdf": "the chunk size of nc__open and nc__create",
+}
+SHARED = Limit("times that ranks move each byte", 1.25,
+    "from there on the cure is a cache of all ranks (finding same-bytes)")
+
+
+def is_small(way: Way) -> bool:
+    """Whether calls are small and slow."""
+    is_slow = way.ns > 0 and way.bytes * 1e9 / way.ns <= SLOW.value
+    return way.mean_bytes <= SMALL.value and is_slow and way.call_s >= CALL.value
+
+
+def are_many(ways: Iterable[Way]) -> bool:
+    return sum(one.calls for one in ways) >= MANY.value
+
+
+def is_interleaved(way: Way) -> bool:
+    """Whether ranks move pieces of one part of the file."""
+    return way.ranks > 1 and way.interleaved > 1
+
+
+def effective_calls(way: Way) -> int:
+    """Requests at the file system: what goes through streams does so in pages."""
+    if way.unknown * 2 > way.calls:
+        return min(way.calls, max(1, way.bytes // 4096))
+    return way.calls
+
+
+def merged_calls(file: File, name: str, way: Way) -> int:
+    """Calls that a buffer can merge into another one: not the first of each open, nor the read
+    that finds the end of the file."""
+    opens = max(1, file.of_class("O")[0])
+    return max(0, way.calls - opens * (2 if name == "read" else 1))
+
+
+def way_after(facts: Facts, file: File, name: str, way: Way, block: int = BLOCK) -> Range:
+    """Seconds of these calls under bufa."""
+    calls, opens = effective_calls(way), file.of_class("O")[0]
+    call_s = way.seconds / calls if calls else 0.0
+    left = in_blocks(calls, way.bytes, call_s, block, facts.rate(file.path, name))
+    return Range(left.low, left.high + OF_AN_OPEN * opens * call_s)
+
+
+def cured_ways(file: File) -> list[tuple[str, Way]]:
+    """Directions that are to be cured here. A file with a second descriptor (of a shell that
+    redirects to it, of dd) the layer bypasses."""
+    found: list[tuple[str, Way]] = []
+    if file.of(_COPIES)[0]:
+        return found
+    for name, way in (("read", file.read), ("write", file.write)):
+        if not is_small(way) or not merged_calls(file, name, way):
+            continue
+        if is_interleaved(way) or file.in_order(way) < IN_ORDER.value:
+            continue
+        if name == "read" and way.ranks > 1 and way.bytes > SHARED.value * way.span:
+            continue
+        found.append((name, way))
+    return found
+
+
+def _part(facts: Facts, file: File) -> tuple[File, Range]:
+    total = Range(0.0, 0.0)
+    for name, way in cured_ways(file):
+        total += saved(way.seconds, way_after(facts, file, name, way))
+    return file, total
+
+
+def _fewer(file: File, name: str, way: Way) -> int:
+    """Requests that the file system gets no more."""
+    merged = min(merged_calls(file, name, way), effective_calls(way))
+    return max(0, min(merged, effective_calls(way) - request_count(way.bytes, BLOCK)))
+
+
+def of_fortran(file: File) -> bool:
+    """Whether Fortran statements make its calls: finding fortran-units."""
+    return file.of(_STATEMENTS)[0] > 0
+
+
+def merged_of(group: Group) -> int:
+    """Calls of a group that a buffer merges into others."""
+    return sum(merged_calls(file, *one) for file in group.files for one in cured_ways(file))
+
+
+def advice_on(facts: Facts, group: Group, finding: str) -> Advice:
+    ways = [one for file in group.files for one in cured_ways(file)]
+    calls, size = sum(w.calls for _, w in ways), sum(w.bytes for _, w in ways)
+    words = " and ".join(sorted({f"{name}s" for name, _ in ways}))
+    return Advice(
+        finding, group.what, group.paths,
+        f"{number(calls)} {words} of {amount(size / max(calls, 1))} on average take "
+        f"{seconds(sum(w.seconds for _, w in ways))}.",
+        facts.saving([_part(facts, one) for one in group.files],
+            sum(_fewer(file, name, w) for file in group.files for name, w in cured_ways(file))),
+        f"Move more with each call: a buffer of 1 MiB{fitting(group.files, _BUFFERS)}.",
+        Rule(group.pattern, f"bufa:{BLOCK >> 20}MiB:{BUFFERS}"),
+    )  # fmt: skip
+
+
+def find(facts: Facts) -> Iterator[Advice]:
+    files = [one for one in facts.bare if not of_fortran(one) and cured_ways(one)]
+    for group in groups(facts, files):
+        if merged_of(group) >= MANY.value:
+            yield advice_on(facts, group, "small-requests")
+
+
+SMALL_REQUESTS = Finding(
+    name="small-requests",
+    asks="Does a rank move a file, in order, in many small pieces?",
+    shrinks="I/O",
+    limits=(MANY, SMALL, SLOW, CALL, IN_ORDER, SHARED),
+    page="guide/advise.md",
+    table="requests",
+    cure="bufa",
+    find=find,
+)

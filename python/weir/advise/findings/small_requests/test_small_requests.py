@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finding small-requests: what it is found in, what it is worth, which rule cures it;
+and what has just less than its limits."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from advised import KIB, US, advised, names, stream, the
+from wait_trace import WaitTrace
+
+from weir.advise.frame.facts import Facts
+from weir.advise.frame.grouping import groups
+from weir.report import build
+
+
+def test_small_requests_have_bufa_and_a_saving_near_their_time(tmp_path):
+    report = advised(tmp_path, stream(2000, 8 * KIB, 300))
+    one = the(report, "small-requests")
+    assert one.rule.stack == "bufa:1MiB:4" and one.rule.path == "/scratch/an/out.*"
+    assert one.what == "out.<N>" and len(one.paths) == 2
+    assert "4,000 writes of 8.19 kB" in one.sentence.replace("\u202f", ",").replace("\u00a0", " ")
+    # 2 x 0.6 s of I/O; both ranks at the same time, so 0.6 s of the run
+    assert 0.65 < one.saving.io.low < one.saving.io.high < 1.21
+    assert 0.3 < one.saving.critical.low < one.saving.critical.high < 0.61
+    assert 3900 < one.saving.requests <= 4000
+
+
+@pytest.mark.parametrize(("count", "size", "us"), [
+    (200, 8 * KIB, 300),  # too few
+    (2000, 512 * KIB, 1400),  # large enough
+    (5000, 8 * KIB, 2),  # from the page cache
+    (510, 8 * KIB, 21),  # less than 2 % of the run
+])
+def test_requests_that_are_not_small_many_and_slow_are_left(tmp_path, count, size, us):
+    assert "small-requests" not in names(advised(tmp_path, stream(count, size, us)))
+
+
+def test_a_file_with_a_second_descriptor_has_no_rule(tmp_path):
+    def program(trace: WaitTrace) -> None:
+        trace.io(0, US, "/scratch/an/out.0", "dup2", 0)
+        stream(2000, 8 * KIB, 300, ranks=1)(trace)
+
+    assert "small-requests" not in names(advised(tmp_path, program))
+
+
+def test_output_that_is_renamed_has_a_rule_for_the_name_that_is_opened(tmp_path, weir):
+    """As ncks and rsync do, with the number of a process in it."""
+    program = ("import os; f = os.open('out.pid98765.tmp', os.O_WRONLY | os.O_CREAT)\n"
+        "for _ in range(3000): os.write(f, bytes(100))\nos.rename('out.pid98765.tmp', 'out')")
+    weir("trace", "-q", "-o", tmp_path / "r", "--", sys.executable, "-c", program,
+        cwd=tmp_path).ok()
+    facts = Facts(build(str(tmp_path / "r")))
+    (group,) = groups(facts, [one for one in facts.bare if one.write.bytes])
+    assert (group.paths, group.pattern) == ((str(tmp_path / "out"),),
+        str(tmp_path / "out.pid*.tmp"))
+
+
+@pytest.mark.parametrize("reads", [1, 2])
+def test_a_buffer_merges_nothing_where_each_open_has_one_request(tmp_path, reads):
+    """As cp -r and tar do: a read, and one that finds the end of the file."""
+
+    def program(trace: WaitTrace) -> None:
+        for number in range(1000):
+            path = f"/scratch/an/in/f{number}"
+            trace.io(0, 10 * US, path, "open")
+            for at in range(reads):
+                trace.io(0, 300 * US, path, "read", 444 * (at == 0))
+            trace.io(0, 300 * US, f"/scratch/an/out/f{number}", "creat")
+            trace.io(0, 300 * US, f"/scratch/an/out/f{number}", "write", 444)
+
+    assert "small-requests" not in names(advised(tmp_path, program))
+
+
+def test_reads_at_random_places_have_no_rule_with_read_ahead(tmp_path):
+    def program(trace: WaitTrace) -> None:
+        for number in range(2000):
+            trace.io(0, 300 * US, "/scratch/an/in", "pread", 8 * KIB,
+                (number * 7919 % 2003) * 64 * KIB)
+
+    assert "small-requests" not in names(advised(tmp_path, program))
+
+
+@pytest.mark.parametrize(("op", "path", "words"), [
+    ("pwrite", "/scratch/an/out.{rank}", "a buffer of 1 MiB."),
+    ("fwrite", "/scratch/an/out.{rank}", "(setvbuf)."),
+    ("pwrite", "/scratch/an/{rank}.nc", "(the chunk size of nc__open and nc__create).")])
+def test_words_on_buffers_are_of_the_library_that_makes_the_calls(tmp_path, op, path, words):
+    report = advised(tmp_path, stream(2000, 8 * KIB, 300, path, op))
+    one = the(report, "small-requests")
+    assert one.change.endswith(words)

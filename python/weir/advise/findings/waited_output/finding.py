@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finding waited-output: the run waits for output that could be written beside computing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from weir.advise.frame.facts import Facts, File
+from weir.advise.frame.finding import Advice, Finding, Rule
+from weir.advise.frame.grouping import Group, groups, unusable
+from weir.advise.frame.saving import MEMORY_BYTES_PER_S, Range, saved
+from weir.advise.frame.finding import Limit
+from weir.report.frame.amounts import amount, number, seconds
+
+LARGE = Limit("mean bytes of a write", 64 << 10,
+    "smaller ones are a matter of their number (small-requests, interleaved-writes)")
+SLOW = Limit("bytes/s of the writes, at most", 400e6,
+    "measured: a copy into memory on a node whose cores are busy; output that is as fast is hidden "
+    "by the page cache already")
+COMPUTING = Limit("time of the run that is no I/O, over that of these writes", 1.0,
+    "what is written beside the program needs as much computing to hide behind")
+# Layer stage, a tier in memory, two busy cores (its page: 64 MiB in 0.8 s).
+SLOW_TIER_BYTES_PER_S = 0.1e9
+
+
+def _is_one(facts: Facts, file: File) -> bool:
+    way = file.write
+    is_slow = way.ns > 0 and way.bytes * 1e9 / way.ns <= SLOW.value
+    return (way.calls > 0 and is_slow and way.mean_bytes >= LARGE.value and not file.read.bytes
+        and way.ranks == 1)
+
+
+def _part(file: File) -> tuple[File, Range]:
+    size, _ = file.write.bytes, file.write
+    return file, saved(file.ns / 1e9, Range(size / MEMORY_BYTES_PER_S,
+        size / SLOW_TIER_BYTES_PER_S))
+
+
+def _advice(facts: Facts, group: Group, hidden: float) -> Advice:
+    ns, size = sum(one.ns for one in group.files), sum(one.write.bytes for one in group.files)
+    computing_s = max(facts.wall_s - hidden, 1e-9)
+    servers = max(1, math.ceil(ns / 1e9 / computing_s))
+    return Advice(
+        "waited-output", group.what, group.paths,
+        f"ranks wait {seconds(ns / 1e9)} while {amount(size)} are written, at "
+        f"{amount(size / max(ns / 1e9, 1e-9))} a second, beside {seconds(computing_s)} without "
+        f"I/O in which it could be done.",
+        facts.saving([_part(one) for one in group.files], 0),
+        f"Write by I/O servers (libweir, mode servers): {number(servers)} "
+        f"server{'s' * (servers != 1)} would do.",
+        Rule(group.pattern, f"stage:tier={facts.tier}",
+            caution="a file is at its place some seconds after it was closed; the tier needs room "
+                    f"for {amount(size)}",
+            unusable=unusable(group)),
+    )  # fmt: skip
+
+
+def find(facts: Facts) -> Iterator[Advice]:
+    files = [one for one in facts.bare if _is_one(facts, one)]
+    hidden = sum(one.critical_ns or one.ns for one in facts.bare) / 1e9
+    waited = sum(one.critical_ns or one.ns for one in files) / 1e9
+    if facts.wall_s - hidden < COMPUTING.value * waited:
+        return
+    for group in groups(facts, files):
+        yield _advice(facts, group, hidden)
+
+
+WAITED_OUTPUT = Finding(
+    name="waited-output",
+    asks="Does the run wait for output that could be written beside its computing?",
+    shrinks="I/O",
+    limits=(LARGE, SLOW, COMPUTING),
+    page="guide/stage.md",
+    table="waits",
+    cure="stage",
+    find=find,
+)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finding written-again: a rank writes the same bytes of a file more than once, or reads them back
+to change them; classic netCDF does both with headers and blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from weir.advise.frame.facts import Facts, File, Way
+from weir.advise.frame.finding import Advice, Finding, Rule
+from weir.advise.findings.small_requests.finding import BLOCK, BUFFERS, SLOW, way_after
+from weir.advise.frame.grouping import Group, groups
+from weir.advise.frame.libraries import libraries
+from weir.advise.frame.saving import Range, saved
+from weir.advise.frame.finding import Limit
+from weir.report.frame.amounts import amount, counted, seconds
+
+TIMES = Limit("bytes that are written over the range that they lie in", 1.25,
+    "a quarter more than the file has begins to show in the time of its output")
+SWITCHES = Limit("changes between reading and writing of the file", 32,
+    "chosen: a program that reads a file back once or twice has few")
+MANY = Limit("writes of the file", 100, "chosen: fewer take no time that a layer could save")
+
+
+_NETCDF = ("Define all variables before the first write (nc_enddef once, nc__enddef with room for "
+    "the header); NC_NOFILL; a larger buffer (nc__create).")
+_OTHER = ("Keep what changes in memory, and write it once, when it is complete; write in the order "
+    "of the file.")
+
+
+def _is_written_again(way: Way) -> bool:
+    return way.again > 0 and way.bytes >= TIMES.value * way.span * way.steps
+
+
+def _is_one(file: File) -> bool:
+    write, read = file.write, file.read
+    if write.calls < MANY.value or not write.ns or write.bytes * 1e9 / write.ns > SLOW.value:
+        return False
+    is_read_back = write.switches >= SWITCHES.value and 0 < read.bytes <= write.bytes
+    return write.ranks == 1 and (_is_written_again(write) or is_read_back)
+
+
+def _part(facts: Facts, file: File) -> tuple[File, Range]:
+    total = Range(0.0, 0.0)
+    for name, way in (("read", file.read), ("write", file.write)):
+        if way.calls:
+            total += saved(way.seconds, way_after(facts, file, name, way))
+    return file, total
+
+
+def _advice(facts: Facts, group: Group) -> Advice:
+    writes, reads = ([getattr(one, way) for one in group.files] for way in ("write", "read"))
+    span = sum(w.span for w in writes)
+    size, back = sum(w.bytes for w in writes), sum(r.bytes for r in reads)
+    ns = sum(w.ns for w in (*writes, *reads))
+    return Advice(
+        "written-again", group.what, group.paths,
+        f"{amount(size)} are written and {amount(back)} read back for {amount(span)} of file, "
+        f"with {counted(sum(w.switches for w in writes), 'change')} between reading and writing: "
+        f"{seconds(ns / 1e9)}.",
+        facts.saving([_part(facts, one) for one in group.files],
+            sum(w.calls for w in (*writes, *reads)) - 2 * (span // BLOCK + 1)),
+        _NETCDF if "netcdf" in libraries(group.files) else _OTHER,
+        Rule(group.pattern, f"bufa:{BLOCK >> 20}MiB:{BUFFERS}"),
+    )  # fmt: skip
+
+
+def find(facts: Facts) -> Iterator[Advice]:
+    for group in groups(facts, [one for one in facts.bare if _is_one(one)]):
+        yield _advice(facts, group)
+
+
+WRITTEN_AGAIN = Finding(
+    name="written-again",
+    asks="Are the same bytes written more than once, or read back to be changed?",
+    shrinks="I/O",
+    limits=(TIMES, MANY, SWITCHES, SLOW),
+    page="guide/patterns.md",
+    table="patterns",
+    cure="bufa",
+    find=find,
+)
