@@ -27,7 +27,8 @@ Result<int64_t> records_to_follow(const Format& format, const StreamFile& stream
                                  number_text(last_s) + " s, this run's first in it " +
                                  number_text(*time_s) +
                                  " s, which is not later; write to another path, or take the later "
-                                 "records out of the file (ncks -d time,...)");
+                                 "records out of the file (" +
+                                 format.selects_records() + ")");
 }
 
 }  // namespace weir::output

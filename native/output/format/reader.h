@@ -14,9 +14,12 @@
 
 namespace weir::output {
 
-// A variable as it is in the file.
 struct FileDescription;
 
+// Degrees by which places of a file and of a grid may differ: edition 1 of GRIB has thousandths.
+constexpr double kSameDegrees = 2e-3;
+
+// A variable as it is in the file.
 struct Found {
   Type type = WEIR_FLOAT64;
   bool over_time = false;
