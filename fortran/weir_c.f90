@@ -77,6 +77,12 @@ module weir_c
       type(c_error_t), intent(inout) :: err
     end function c_finalize
 
+    integer(c_int) function c_abandon(context, err) bind(c, name="weir_abandon")
+      import :: c_int, c_ptr, c_error_t
+      type(c_ptr), intent(inout) :: context
+      type(c_error_t), intent(inout) :: err
+    end function c_abandon
+
     integer(c_int) function weir_context_costs(context, costs, err) bind(c)
       import :: c_int, c_ptr, c_error_t, c_costs_t
       type(c_ptr), value :: context

@@ -20,7 +20,7 @@ module weir_grids
   type :: weir_context_t
     type(c_ptr) :: handle = c_null_ptr
   contains
-    procedure :: is_model, set_time, end_definition, step, end_step, finalize, costs
+    procedure :: is_model, set_time, end_definition, step, end_step, finalize, abandon, costs
     procedure, private :: set_context_text, set_context_number, set_context_single, &
         set_context_integer
     generic :: set_attribute => set_context_text, set_context_number, set_context_single, &
@@ -246,6 +246,18 @@ contains
         c%put_bytes, c%frames)
     call settle("finalize", err, stat, errmsg)
   end subroutine finalize
+
+  ! After an error of the program, on this rank alone: nothing more is written, files are closed.
+  subroutine abandon(self, stat, errmsg)
+    class(weir_context_t), intent(inout) :: self
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_error_t) :: err
+    integer(c_int) :: code
+
+    code = c_abandon(self%handle, err)
+    call settle("abandon", err, stat, errmsg)
+  end subroutine abandon
 
   function costs(self) result(so_far)
     class(weir_context_t), intent(in) :: self

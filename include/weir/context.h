@@ -56,6 +56,14 @@ WEIR_OUTPUT_API int weir_end_step(weir_context *context, weir_error *err);
  * belonged to the context (a field, a stream) fail from then on with WEIR_E_ORDER. */
 WEIR_OUTPUT_API int weir_finalize(weir_context **context, weir_error *err);
 
+/* [local] End without finalize: after an error of the program, where the other ranks may not come
+ * to weir_finalize. Nothing more is written, the rank's files are closed and their locks released,
+ * servers are let go, the pointer becomes null. Files that are not complete keep their finished
+ * steps under their temporary names (docs/guide/output.md: weir output recover). The model's
+ * communicator is not freed.
+ * cost: with servers a wait until they have ended, at most time_limit_s. */
+WEIR_OUTPUT_API int weir_abandon(weir_context **context, weir_error *err);
+
 /* What output has cost this rank so far. Seconds are wall time on the calling rank. */
 typedef struct weir_costs {
   double put_s;       /* in weir_put: copies */

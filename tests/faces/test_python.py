@@ -75,6 +75,41 @@ context.finalize()
 """).ok()
 
 
+@pytest.mark.parametrize("form", ["cdf5", "netcdf4", "zarr", "grib2"])
+def test_a_block_left_by_an_exception_lets_its_files_go(python, form):
+    """The next context of the process writes them anew; what is finished of the first one's stays
+    under the temporary name until then."""
+    python(f"""
+import glob
+grid = np.arange(8) * 45.0, np.linspace(-75, 75, 6)
+def run(steps, stop):
+    with output.init() as context:
+        part = context.lonlat_grid("globe", *grid).block("all", 0, 8, 0, 6)
+        u = part.field("ta", np.float32, units="K", standard_name="air_temperature")
+        context.stream("history", "u", [u], format="{form}", every_steps=1)
+        for step in range(steps):
+            with context.step(3600.0 * step):
+                u.put(np.full(u.shape, 250 + step, np.float32))
+                if step == stop:
+                    raise ZeroDivisionError("of the model")
+for _ in range(2):
+    try:
+        run(3, 2)
+    except ZeroDivisionError:
+        pass
+    assert glob.glob(".u.weir-part*") == [".u.weir-part"], glob.glob(".u*")
+words = output.recover("u")
+assert "2 finished steps" in words and words.endswith("to use it: mv .u.weir-part u\\n"), words
+run(2, None)
+assert glob.glob(".u*") == [] and "2 finished steps" in output.recover("u")
+context = output.init()
+context.abandon()
+context.abandon()
+raised(output.OrderError, context.step, 0.0, says="finalized")
+context.finalize()
+""").ok()
+
+
 def test_wrong_definitions_raise_with_their_names(python):
     python("""
 context, part, u = begin()

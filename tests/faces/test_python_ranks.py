@@ -99,6 +99,49 @@ def test_lists_of_indices_of_each_rank_come_to_their_places(python, tmp_path, ra
             assert file["u"][step].tolist() == [1000.0 * step + point for point in range(60)]
 
 
+FAILING = """
+import numpy as np
+from mpi4py import MPI
+from weir import output
+comm = MPI.COMM_WORLD
+for attempt in range(2):
+    try:
+        context = output.init(comm=comm)
+    except output.OrderError as error:
+        print(f"server: {error}", flush=True)
+        continue
+    if context is None:
+        continue
+    rank, ranks = context.comm.rank, context.comm.size
+    try:
+        with context:
+            part = context.lonlat_grid("globe", np.arange(6) * 60.0, [45.0, -45.0]).block(
+                "all", 6 * rank // ranks, 6 * (rank + 1) // ranks - 6 * rank // ranks, 0, 2)
+            u = part.field("u", np.float32)
+            context.stream("history", "u.nc", [u], every_steps=1)
+            for step in range(3):
+                with context.step(60.0 * step):
+                    u.put(np.full(u.shape, step, np.float32))
+                    if attempt == 0 and step == 2:
+                        raise ZeroDivisionError
+    except ZeroDivisionError:
+        print(f"rank {rank} goes on", flush=True)
+"""
+
+
+@pytest.mark.parametrize(("ranks", "mode"), [(3, "collective"), (4, "servers")])
+def test_after_an_exception_of_the_model_the_same_ranks_write_the_files_anew(python, tmp_path,
+        ranks, mode):
+    """Servers come back and say why; nobody waits for weir_finalize, or for the lock."""
+    done = python(ranks, FAILING, mode).ok()
+    assert all(f"rank {rank} goes on" in done.stdout for rank in range(3)), done.stdout
+    assert ("of the model has called weir_abandon; files that are not complete keep their finished "
+        "steps" in done.stdout) == (mode == "servers"), done.stdout
+    with Dataset(tmp_path / "u.nc") as file:
+        assert file["u"][:, 0, 0].tolist() == [0, 1, 2]
+    assert sorted(path.name for path in tmp_path.glob("*u.nc*")) == ["u.nc"]
+
+
 @pytest.mark.parametrize(("ranks", "mode"), [(3, "collective"), (4, "servers")])
 def test_an_exception_is_the_same_on_all_ranks(python, tmp_path, ranks, mode):
     done = python(ranks, program(mistake=2), mode)

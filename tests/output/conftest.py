@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
+import weir_one_rank
 
 
 class Ran:
@@ -76,3 +79,21 @@ def misuse(model):
             cwd=model.directory))
 
     return go
+
+
+@pytest.fixture
+def one_rank(mpi, native_build, execute, tmp_path):
+    """``one_rank({"put": "o.nc", ...}, {"get": "o.nc", ...})``: of each job the error, or ""; see
+    weir_one_rank.py. Keywords are environment."""
+    libraries = native_build / "lib" / mpi.name
+    if not (libraries / "libweir.so").exists():
+        pytest.skip(f"libweir is not built for {mpi.name}")
+    variable = "OMPI_COMM_WORLD_SIZE" if mpi.name == "openmpi" else "PMI_SIZE"
+    env = {**mpi.env, "WEIR_OUTPUT_LIBRARIES": str(libraries.parent), variable: "1"}
+
+    def call(*jobs: dict, **more: str) -> list[str]:
+        done = execute([sys.executable, weir_one_rank.__file__, json.dumps(jobs)],
+            cwd=tmp_path, env={**env, **more}, timeout=120).ok()
+        return json.loads(done.stdout.splitlines()[-1])
+
+    return call

@@ -4,6 +4,9 @@ would write; else it stays as it is."""
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+
 import numpy as np
 import pytest
 import xarray
@@ -94,3 +97,61 @@ def test_a_server_that_is_killed_leaves_the_file_to_the_next(model, run):
         set(steps))
     for record, step in enumerate(steps):
         assert after["f1"][record, 2, 9, 23] == 120000 + 239 + step * 0.25
+
+
+HERE = {"lon": [15.0 * i for i in range(24)], "lat": [82.5 - 15 * j for j in range(12)],
+    "levels": [850, 500], "put": "o", "existing": "append"}
+RECORDS_S = 7200  # of a job of weir_one_rank.py
+
+
+@pytest.mark.parametrize("form", ["grib2", "grib1"])
+def test_messages_of_another_kind_are_not_appended(one_rank, tmp_path, form):
+    """Another grid of as many points, edition, packing, parameter, centre, level or operation."""
+    origin = "centre = 78" if form == "grib2" else "generatingProcessIdentifier = 7"
+    configs = {"second": 'grib = { packingType = "grid_second_order" }', "centre":
+        f"grib = {{ {origin} }}"}
+    for name, line in configs.items():
+        (tmp_path / name).write_text(f"[stream.history]\n{line}\n")
+    later = {**HERE, "format": form, "begin": RECORDS_S}
+    assert one_rank({**HERE, "format": form}) == [""]
+    before = (tmp_path / "o").read_bytes()
+    cases = {
+        "is on a grid from": {"lon": [10.0 * i for i in range(24)]},
+        "field 't', its grid": {"lat": HERE["lat"][::-1]},
+        f"edition {form[-1]} of GRIB": {"format": "grib1" if form == "grib2" else "grib2"},
+        "field 't', its packing": {"config": str(tmp_path / "second")},
+        "field 't', its centre or tables": {"config": str(tmp_path / "centre")},
+        "is not in the file (parameter": {"attributes": {"GRIB_paramId": 3014}},
+        "is not in the file (parameter ": {"levels": [850, 250]},
+        "another field (parameter": {"levels": [850]},
+        "field 't', its": {"operation": "mean"},
+    }
+    for says, said in zip(cases, one_rank(*({**later, **case} for case in cases.values())),
+            strict=True):
+        assert "cannot go on with" in said and says in said, (says, said)
+        assert "write to another path, or with the settings of the file" in said, said
+    assert (tmp_path / "o").read_bytes() == before
+    assert one_rank(later, {**HERE, "get": "o", "record": 3}) == ["", ""]
+    assert (tmp_path / "o").read_bytes().startswith(before)
+
+
+@pytest.mark.parametrize(("form", "tool"), [("cdf5", "ncks -d time,0,N IN OUT"),
+    ("zarr", "xarray.open_zarr(IN).isel(time=slice(N)).to_zarr(OUT)"),
+    ("grib2", "grib_copy -w validityDate=DATE,validityTime=TIME1/TIME2 IN OUT")])
+def test_the_tool_that_is_named_takes_later_records_out(one_rank, tmp_path, form, tool):
+    first, said = one_rank({**HERE, "format": form}, {**HERE, "format": form, "begin": 3600})
+    assert first == "" and "which is not later" in said and tool in said, said
+    if form == "zarr":
+        # `weir` appends to stores as it writes them: xarray's are for reading
+        xarray.open_zarr(tmp_path / "o").isel(time=slice(1)).to_zarr(tmp_path / "x")
+        assert one_rank({**HERE, "get": "x"}) == [""]
+        return
+    words = {"TIME1/TIME2": "0/30", "DATE": "20000101", "0,N": "0,0", "IN": "o", "OUT": "x"}
+    for word, value in words.items():
+        tool = tool.replace(word, value)
+    if shutil.which(tool.split()[0]) is None:
+        pytest.skip(f"{tool.split()[0]} is not installed")
+    subprocess.run(tool.split(), cwd=tmp_path, check=True, timeout=60)
+    assert one_rank({**HERE, "get": "x"}) == [""]
+    if form == "grib2":
+        assert one_rank({**HERE, "put": "x", "format": form, "begin": 3600}) == [""]

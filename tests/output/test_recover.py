@@ -81,7 +81,8 @@ def test_the_command_finds_the_file_by_its_final_name_and_says_what_it_did(write
     env = {"WEIR_OUTPUT_LIBRARIES": str(output._check._library().rsplit("/", 1)[0])}
     done = weir("output", "recover", tmp_path / "h.nc", env=env).ok()
     assert (
-        ".h.nc.weir-part: 6 finished steps; there is no journal, nothing was to do" in done.stdout
+        ".h.nc.weir-part: 6 finished steps; there is no journal, nothing was to do; to use it: mv "
+        f"{tmp_path}/.h.nc.weir-part {tmp_path}/h.nc\n" in done.stdout
     )
     # as a writer leaves it that was killed between two records
     (tmp_path / ".h.nc.weir-part.journal").write_bytes(b"")
@@ -97,6 +98,7 @@ def test_what_cannot_be_recovered_is_said_with_status_3(write, weir, tmp_path):
     (tmp_path / "text.nc").write_text("no netCDF")
     done = weir("output", "recover", tmp_path / "text.nc", env=env)
     assert done.returncode == 3 and "text.nc" in done.stderr
+    assert "expected a file that libweir writes" in done.stderr.replace("\n", " ")
 
 
 def test_a_file_that_is_being_written_is_left_alone(write, tmp_path):

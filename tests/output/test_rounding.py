@@ -188,6 +188,46 @@ def test_noise_is_not_rounded(write, form, more):
     assert kept(printed)[0] >= 22
 
 
+@pytest.mark.parametrize(("form", "type"), [("netcdf4", "f4"), ("netcdf4", "f8"), ("zarr", "f4")])
+def test_what_is_no_usual_number_stays_and_denormal_ones_are_rounded(write, form, type):
+    """NaN, infinity and missing values to the bit; denormal numbers within half of the last bit of
+    the smallest normal one."""
+    import xarray
+
+    values = smooth(1, 1, 30, 60, 0.1, 1).astype(type)
+    special = [np.nan, np.inf, -np.inf, MISSING, 0, -0.0]
+    values[0, 0, 0, : len(special)] = special
+    least = np.finfo(type).smallest_normal
+    denormal = least * np.linspace(-1, 1, 60)
+    values[0, 0, 1] = denormal
+    path, printed = write(values, 'compression = "zstd:1"\nkeep_bits = 5\n', form)
+    opened = xarray.open_zarr if form == "zarr" else xarray.open_dataset
+    with opened(path, decode_times=False, mask_and_scale=False) as data:
+        there = data["t"].values
+    kept_bits = there[0, 0, 0, : len(special)]
+    assert kept_bits.tobytes() == np.array(special, type).tobytes()
+    assert (np.abs(there[0, 0, 1] - denormal) <= least * 2.0**-6).all()
+    assert len(set(there[0, 0, 1])) > 32 and kept(printed) == (5, 5)
+
+
+def test_small_numbers_are_packed_in_grib_and_none_is_infinite(write):
+    """Denormal float32; NaN is a gap in the bitmap; infinity is refused."""
+    values = (np.finfo("f4").smallest_normal * np.linspace(-1, 1, 288)).astype("f4").reshape(
+        1, 1, 12, 24)
+    values[0, 0, 0, 3] = np.nan
+    path, _ = write(values, "", "grib2")
+    if shutil.which("grib_get_data") is None:
+        pytest.skip("grib_get_data is not installed")
+    lines = subprocess.run(["grib_get_data", "-m", "nan", "-F", "%.9e", path], capture_output=True,
+        text=True, check=True).stdout.splitlines()[1:]
+    there = np.array([float(line.split()[2]) for line in lines])
+    assert np.isnan(there).nonzero()[0].tolist() == [3]
+    assert np.nanmax(np.abs(there - values.ravel())) < 1e-37
+    values[0, 0, 5, 7] = np.inf
+    _, printed = write(values, "", "grib2", fails=True)
+    assert "it has infinite values, which GRIB cannot say; make them the missing value" in printed
+
+
 def test_fewer_bits_make_smaller_files(write):
     values = smooth(1, 4, 180, 360, 0.01, 5).astype("f4")
     sizes = [write(values, f'compression = "{method}"\n{more}', name=f"{method}{more[:6]}"

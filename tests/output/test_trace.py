@@ -4,6 +4,9 @@ below it."""
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 
 from weir.report import build, trace_lines
@@ -84,6 +87,11 @@ def test_compression_and_reading_back_are_seen(model, preload_env):
     report = build(model.directory / "run")
     wrote, read_back = all_outputs(report)
     assert wrote.frames == 2 and wrote.streams[0].encode_ns > 0 and wrote.get_ns == 0
+    assert read_back.fields == () and [of.field for of in wrote.fields] == [f"f{field}"
+        for field in range(FIELDS)]
+    for of in wrote.fields:
+        assert of.stream == "history" and of.value_bytes == 2 * POINTS * 4
+        assert 0 < of.file_bytes < of.value_bytes and (of.least_bits, of.most_bits) == (0, 0)
     assert read_back.frames == read_back.put_bytes == 0 and read_back.get_ns > 0
     encoded = [line for line in trace_lines(report, op="output_encode")
         if line.startswith("output_encode:")]
@@ -93,6 +101,34 @@ def test_compression_and_reading_back_are_seen(model, preload_env):
         for line in encoded) == 2 * FIELDS * POINTS * 4
     read = [line for line in trace_lines(report, op="output_get") if line.startswith("output_get:")]
     assert len(read) == FIELDS * 2 and all(line.endswith("output::h.nc") for line in read)
+
+
+def test_what_packing_and_rounding_save_is_reported_by_field(weir, model):
+    """Two files of two owners each, as the library itself prints it."""
+    (model.directory / "o.toml").write_text("[output]\nverbose = true\n[stream.history]\n"
+        'compression = "zstd:1"\nkeep_bits = 6\nrotation = 2\n')
+    command = model.mpi.launch(4, model.program, "", "steps=4", "format=netcdf4",
+        "path=h{file}.nc")
+    done = weir("trace", "-o", "run", "--", *command, cwd=model.directory,
+        env={**model.mpi.env, "WEIR_OUTPUT_MODE": "collective",
+            "WEIR_OUTPUT_CONFIG": str(model.directory / "o.toml")}).ok()
+    printed = re.findall(r"field 'f0': (\S+) MB in (\S+) MB .*, (\d+) to (\d+) bits", done.stderr)
+    assert len(printed) == 2, done.stderr
+    data = json.loads(weir("report", "run", "--json", cwd=model.directory).ok().stdout)
+    (step,) = data["output"]
+    field = step["fields"][0]
+    assert (field["stream"], field["field"]) == ("history", "f0")
+    assert field["value_bytes"] / 1e6 == pytest.approx(sum(float(line[0]) for line in printed),
+        abs=1e-3)
+    assert field["file_bytes"] / 1e6 == pytest.approx(sum(float(line[1]) for line in printed),
+        abs=1e-3)
+    assert [field["least_bits"], field["most_bits"]] == [6, 6] == [int(n) for n in printed[0][2:]]
+    assert field["saved_bytes"] == field["value_bytes"] - field["file_bytes"] > 0
+    text = weir("report", "run", "--tables", "output", cwd=model.directory).ok().stdout
+    assert "that were packed, rounded or compressed" in text
+    rows = weir("query", "run", "SELECT field, saved_bytes FROM output_fields", "--format", "csv",
+        cwd=model.directory).ok().stdout
+    assert f'"f0",{field["saved_bytes"]}' in rows
 
 
 def test_levels_without_records_keep_the_sums(model, preload_env):

@@ -48,7 +48,7 @@ int at_mpi_finalize(MPI_Comm, int, void*, void*) {
                    "weir: MPI_Finalize without weir_finalize: files that are not complete keep "
                    "their temporary names (.NAME.weir-part)\n");
     }
-    context->session->abandon();
+    context->session->abandon("came to MPI_Finalize without weir_finalize");
     keep_unended(context->session->take_unended());
   }
   live_contexts().clear();
@@ -208,21 +208,40 @@ std::vector<std::unique_ptr<MpiContext>>& ended_contexts() {
   return *contexts;
 }
 
-Status finalize(weir_context** context, weir_costs* costs) {
+Result<MpiContext*> take(weir_context** context, const char* call) {
   MpiContext* ending = static_cast<MpiContext*>(*context);
   *context = nullptr;
-  WEIR_TRY(not_ended(*ending, "weir_finalize"));
+  WEIR_TRY(not_ended(*ending, call));
   std::erase(live_contexts(), ending);
-  Status result = ending->session->finalize();
-  if (costs != nullptr) *costs = costs_of(*ending);
-  if (result.code() != WEIR_E_LOST) MPI_Comm_free(&ending->model);
+  return ending;
+}
+
+// Files that are open are closed here, and their locks released.
+void keep_ended(MpiContext* ending) {
   ending->team = nullptr;
   keep_unended(ending->session->take_unended());
   ending->session.reset();
   for (Decomposition& d : ending->catalogue.decompositions) d.indices = {};
   for (Grid& g : ending->catalogue.grids) g.lon = g.lat = {};
   ended_contexts().emplace_back(ending);
+}
+
+Status finalize(weir_context** context, weir_costs* costs) {
+  Result<MpiContext*> ending = take(context, "weir_finalize");
+  if (!ending.ok()) return ending.status();
+  Status result = (*ending)->session->finalize();
+  if (costs != nullptr) *costs = costs_of(**ending);
+  if (result.code() != WEIR_E_LOST) MPI_Comm_free(&(*ending)->model);
+  keep_ended(*ending);
   return result;
+}
+
+Status abandon(weir_context** context) {
+  Result<MpiContext*> ending = take(context, "weir_abandon");
+  if (!ending.ok()) return ending.status();
+  (*ending)->session->abandon("has called weir_abandon");
+  keep_ended(*ending);
+  return {};
 }
 
 }  // namespace
@@ -275,6 +294,14 @@ int weir_finalize_costs(weir_context** context, weir_costs* costs, weir_error* e
     if (context == nullptr)
       return {WEIR_E_ARGUMENT, "weir_finalize: the address of the context is null"};
     return *context == nullptr ? weir::output::Status() : weir::api::finalize(context, costs);
+  });
+}
+
+int weir_abandon(weir_context** context, weir_error* err) {
+  return weir::api::guarded(err, [&]() -> weir::output::Status {
+    if (context == nullptr)
+      return {WEIR_E_ARGUMENT, "weir_abandon: the address of the context is null"};
+    return *context == nullptr ? weir::output::Status() : weir::api::abandon(context);
   });
 }
 

@@ -21,14 +21,6 @@ struct Horizontal {
   std::string coordinates;
 };
 
-const char* text_of(const Attributes& attributes, const std::string& name) {
-  for (const Attribute& a : attributes) {
-    if (a.name == name && std::holds_alternative<std::string>(a.value))
-      return std::get<std::string>(a.value).c_str();
-  }
-  return nullptr;
-}
-
 class Describer {
  public:
   Describer(const Catalogue& catalogue, const Stream& stream)
@@ -203,9 +195,9 @@ class Describer {
 
   // What the field names, else its grid's own.
   void add_mappings(const Field& field) {
-    const char* own = text_of(field.attributes, "grid_mapping");
+    const std::string* own = text_of(field.attributes, "grid_mapping");
     for (const std::string& name :
-         own ? mappings_in(own)
+         own ? mappings_in(*own)
              : std::vector<std::string>{catalogue_.grid_of(field).mapping.name}) {
       const auto is_called = [&](const auto& thing) { return thing.name == name; };
       const auto grid = std::find_if(catalogue_.grids.begin(), catalogue_.grids.end(),
@@ -233,11 +225,11 @@ class Describer {
                         horizontal.dimensions.end());
     v.attributes = field.attributes;
     std::erase_if(v.attributes, [](const Attribute& a) { return a.name == "cell_methods"; });
-    const char* own = text_of(field.attributes, "cell_methods");
-    const std::string methods = cell_methods(own ? own : "", chosen.operation, stream_.reduces());
+    const std::string* own = text_of(field.attributes, "cell_methods");
+    const std::string methods = cell_methods(own ? *own : "", chosen.operation, stream_.reduces());
     if (!methods.empty()) v.attributes.push_back({"cell_methods", methods});
-    const char* standard_name = text_of(field.attributes, "standard_name");
-    if (standard_name && is_temperature(standard_name) && chosen.operation != WEIR_ACCUMULATE &&
+    const std::string* standard_name = text_of(field.attributes, "standard_name");
+    if (standard_name && is_temperature(*standard_name) && chosen.operation != WEIR_ACCUMULATE &&
         !text_of(field.attributes, "units_metadata")) {
       v.attributes.push_back({"units_metadata", "temperature: on_scale"});
     }

@@ -37,16 +37,22 @@ Result<int64_t> steps_in(const std::string& path) {
   return time.ok() ? Result<int64_t>(time->records) : Result<int64_t>(time.status());
 }
 
-// Of a file under its temporary name, .NAME.weir-part or .NAME.weir-part.2, or its final one.
-std::string lock_of(const std::string& path) {
+// The name of a file that has the temporary one, .NAME.weir-part or .NAME.weir-part.2, at its end;
+// else "".
+std::string final_name(const std::string& path) {
   const std::string name = path.substr(path.rfind('/') + 1), mark = ".weir-part";
   const size_t at = name.rfind(mark);
   const std::string rest = at == std::string::npos ? "" : name.substr(at + mark.size());
   const bool generation = rest.size() > 1 && rest[0] == '.' &&
                           rest.find_first_not_of("0123456789", 1) == std::string::npos;
-  if (name[0] != '.' || at == std::string::npos || (!rest.empty() && !generation))
-    return temporary_path(path, 0) + ".lock";
-  return path.substr(0, path.size() - rest.size()) + ".lock";
+  return name[0] != '.' || at == std::string::npos || (!rest.empty() && !generation)
+             ? ""
+             : path.substr(0, path.size() - name.size()) + name.substr(1, at - 1);
+}
+
+std::string lock_of(const std::string& path) {
+  const std::string final = final_name(path);
+  return temporary_path(final.empty() ? path : final, 0) + ".lock";
 }
 
 // A writer that lives holds the lock of its file, and its journal: what it is about to write must
@@ -83,11 +89,18 @@ Result<std::string> recovered(const std::string& path, bool force) {
     if (!module->recover(path.c_str(), refused)) return Status(WEIR_E_FILE, refused.text);
   }
   Result<int64_t> steps = steps_in(path);
-  if (!steps.ok()) return steps.status();
+  if (!steps.ok()) {
+    return Status(steps.status().code(), steps.status().message() +
+                                             "; expected a file that libweir writes, by its final "
+                                             "or its temporary name, .NAME.weir-part");
+  }
+  const std::string final = final_name(path);
+  const std::string use = final.empty() ? "" : "; to use it: mv " + path + " " + final;
   return path + ": " + std::to_string(*steps) +
          (*steps == 1 ? " finished step" : " finished steps") +
-         (has_journal ? "; what its journal said of the last one is done, the journal is removed\n"
-                      : "; there is no journal, nothing was to do\n");
+         (has_journal ? "; what its journal said of the last one is done, the journal is removed"
+                      : "; there is no journal, nothing was to do") +
+         use + "\n";
 }
 
 int answer(Result<std::string> result, char** text) {

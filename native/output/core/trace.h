@@ -25,7 +25,8 @@ enum class Event : int {
   kFrame = 10,      // one frame by the first owner of the group that writes it; what: the file
   kPart = 11,       // the same by another owner of that group
   kAccumulate = 12, // a step of a mean, minimum, ... that has no frame
-  kClose = 13,      // files that are complete at the end
+  kClose = 13,      // files that are complete at the end; for each field of a file that is: what:
+                    // FIELD:LEAST:MOST, bits that were kept; bytes: in the file
   kFetch = 14,      // within a frame, slab by slab: waiting for pieces of other nodes
   kTranspose = 15,  // putting pieces in the order of the file, with conversion
   kEncode = 16,     // compressing a chunk

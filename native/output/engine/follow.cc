@@ -13,7 +13,7 @@ Result<int64_t> records_to_follow(const Format& format, const StreamFile& stream
   struct stat of;
   if (lstat(path.c_str(), &of) != 0) return int64_t{0};
   WEIR_TRY(format.same(stream.file, path));
-  Result<std::unique_ptr<Reader>> reader = open_reader(path);
+  Result<std::unique_ptr<Reader>> reader = open_whole(path);
   if (!reader.ok()) return reader.status();
   const std::string& time = stream.file.variables[static_cast<size_t>(stream.time)].name;
   Result<Found> found = (*reader)->find(stream.file, stream.time);
@@ -27,7 +27,8 @@ Result<int64_t> records_to_follow(const Format& format, const StreamFile& stream
                                  number_text(last_s) + " s, this run's first in it " +
                                  number_text(*time_s) +
                                  " s, which is not later; write to another path, or take the later "
-                                 "records out of the file (ncks -d time,...)");
+                                 "records out of the file (" +
+                                 format.selects_records() + ")");
 }
 
 }  // namespace weir::output

@@ -8,6 +8,7 @@
 #include "output/cf/describe.h"
 #include "output/core/trace.h"
 #include "output/engine/convert.h"
+#include "output/engine/declared.h"
 #include "output/engine/session.h"
 #include "output/engine/target.h"
 #include "output/engine/writer.h"
@@ -65,6 +66,7 @@ Result<Wanted> look_up(Reader& reader, const Catalogue& catalogue, int index,
     return Status{WEIR_E_FORMAT,
                   what + " is of another type than the field, in memory and in files"};
   }
+  WEIR_TRY(check_declared(reader, alone->file, alone->fields[0], *found, what));
   const int64_t chosen = record == -1 ? found->records - 1 : record;
   if (chosen < 0 || chosen >= found->records) {
     return Status{WEIR_E_ARGUMENT, what + " has no record " + std::to_string(record) + " but " +
@@ -132,7 +134,7 @@ Status Session::prepare_get(const Catalogue& catalogue, const std::string& path,
   Bytes answer;
   if (g->leader >= 0) {
     Result<std::unique_ptr<Reader>> reader =
-        open_reader(absolute_path(setup_.settings.directory, path));
+        open_whole(absolute_path(setup_.settings.directory, path));
     mine = reader.status();
     if (reader.ok()) {
       g->reader = std::move(*reader);

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "output/core/trace.h"
 #include "output/model/text.h"
 #include "output/transport/team.h"
 
@@ -38,6 +39,19 @@ std::string line_of(const std::string& field, const Saving& s) {
 }
 
 }  // namespace
+
+void trace_savings(const File& file, const StreamFile& stream, const std::string& name) {
+  if (event_sink() == nullptr) return;
+  const std::vector<Saving> savings = file.savings();
+  for (const int v : stream.fields) {
+    const auto at = static_cast<size_t>(v);
+    if (at >= savings.size() || savings[at].pieces == 0) continue;
+    const Saving& s = savings[at];
+    const Traced traced(Event::kClose, name, s.file_bytes,
+                        stream.file.variables[at].name + ":" + std::to_string(s.least_bits) + ":" +
+                            std::to_string(s.most_bits));
+  }
+}
 
 Status report_savings(Team& owners, const File& file, const StreamFile& stream,
                       const std::string& what) {

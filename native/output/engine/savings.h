@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What packing, rounding and compression made of the fields of a file, for verbose.
+// What packing, rounding and compression made of the fields of a file, for verbose and the trace.
 #pragma once
 
 #include <string>
@@ -16,5 +16,8 @@ class Team;
 // formats that store values as they are.
 Status report_savings(Team& owners, const File& file, const StreamFile& stream,
                       const std::string& what);
+
+// The same into the trace (Event::kClose), of what the calling owner wrote. name: of the stream.
+void trace_savings(const File& file, const StreamFile& stream, const std::string& name);
 
 }  // namespace weir::output

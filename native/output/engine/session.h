@@ -51,8 +51,8 @@ class Session {
   // [collective over the model] Returns when all files have their names, or with what failed.
   Status finalize();
   // The program ends without finalize: servers are let go, files that are not complete keep their
-  // temporary names.
-  void abandon();
+  // temporary names. how: of this rank, for what the servers report.
+  void abandon(const char* how);
   // After either: what could not be ended yet. Nothing else is called after it.
   std::optional<Unended> take_unended();
 

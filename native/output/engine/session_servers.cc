@@ -262,13 +262,13 @@ void Session::say_waiting() {
   }
 }
 
-void Session::abandon() {
+void Session::abandon(const char* how) {
   if (setup_.topology.has_servers() && broken_.ok()) {
     (void)wait_for_servers(
         {WEIR_E_ORDER,
          "rank " + std::to_string(world_->rank()) +
-             " of the model came to MPI_Finalize without weir_finalize; files "
-             "that are not complete keep their finished steps under their temporary names"},
+             " of the model " + how +
+             "; files that are not complete keep their finished steps under their temporary names"},
         true);
   }
 }

@@ -365,6 +365,7 @@ Status Writer::publish(Open& open, int stream) {
   Team& owners = team(stream);
   Status s = owners.agree(open.file->close());
   const auto at = static_cast<size_t>(stream);
+  trace_savings(*open.file, setup_.layout.streams[at].file, setup_.catalogue.streams[at].name);
   if (s.ok() && setup_.settings.verbose) {
     s = report_savings(owners, *open.file, setup_.layout.streams[at].file,
                        "stream '" + setup_.catalogue.streams[at].name + "', file " + open.path);

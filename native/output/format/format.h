@@ -52,6 +52,15 @@ struct FileDescription {
     for (int d : v.dimensions) n *= dimensions[d].size;
     return n;
   }
+  // The variable that says where the points of the dimension are; null: none does.
+  const Variable* coordinate_of(int dimension) const {
+    for (const Variable& v : variables) {
+      if (v.name == dimensions[static_cast<size_t>(dimension)].name && !v.values.empty() &&
+          v.dimensions == std::vector<int>{dimension})
+        return &v;
+    }
+    return nullptr;
+  }
 };
 
 struct FileOptions {
@@ -136,6 +145,8 @@ class Format {
   virtual Result<std::unique_ptr<File>> open(const FileDescription& description,
                                              const std::string& path, const FileOptions& options,
                                              Team& owners, int64_t records) = 0;
+  // What takes the first records of a file out of it, for messages.
+  virtual std::string selects_records() const { return "ncks -d time,0,N IN OUT"; }
   // Whether the file or directory is one that `reader` reads. Every other one is read as netCDF.
   virtual bool is_file(const std::string&) const { return false; }
   virtual Result<std::unique_ptr<Reader>> reader(const std::string& path) const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output/format/reader.h"
 
+#include "output/format/cdf/header.h"
 #include "output/format/format.h"
 #include "output/format/modules.h"
 
@@ -31,6 +32,8 @@ class NetcdfReader : public Reader {
         shape.type, shape.over_time, shape.records, {shape.lengths, shape.lengths + shape.rank}};
     if (shape.packed) found.packing = Packing{shape.scale, shape.offset};
     if (shape.has_fill) found.fill = shape.fill;
+    found.dimensions.assign(shape.dimensions, shape.dimensions + shape.rank);
+    found.units = shape.units;
     return found;
   }
 
@@ -58,6 +61,11 @@ Result<Found> Reader::find(const FileDescription& description, int variable) {
 Result<std::unique_ptr<Reader>> open_reader(const std::string& path) {
   const Format* format = format_of_file(path);
   return (format ? format : formats().front())->reader(path);
+}
+
+Result<std::unique_ptr<Reader>> open_whole(const std::string& path) {
+  WEIR_TRY(cdf::check_size(path));  // the library reads what is not there as zeros
+  return open_reader(path);
 }
 
 Status check_records(const FileDescription& d, const std::string& path, int64_t records) {

@@ -14,9 +14,12 @@
 
 namespace weir::output {
 
-// A variable as it is in the file.
 struct FileDescription;
 
+// Degrees by which places of a file and of a grid may differ: edition 1 of GRIB has thousandths.
+constexpr double kSameDegrees = 2e-3;
+
+// A variable as it is in the file.
 struct Found {
   Type type = WEIR_FLOAT64;
   bool over_time = false;
@@ -24,6 +27,8 @@ struct Found {
   std::vector<int64_t> lengths;  // without time, slowest first
   std::optional<Packing> packing = {};
   std::optional<double> fill = {};  // _FillValue
+  std::vector<std::string> dimensions = {};  // their names; empty: the format has none
+  std::string units = {};
   int64_t elements() const {
     int64_t n = 1;
     for (int64_t length : lengths) n *= length;
@@ -47,6 +52,8 @@ class Reader {
 
 // By the format whose file it is. Only the calling rank opens it.
 Result<std::unique_ptr<Reader>> open_reader(const std::string& path);
+// The same of a file that nobody is writing. fails: WEIR_E_FORMAT it is truncated
+Result<std::unique_ptr<Reader>> open_whole(const std::string& path);
 
 // A file that is gone on with has the description's variables and `records` records, or one more.
 // fails: WEIR_E_FORMAT, with what differs.

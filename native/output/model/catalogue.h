@@ -24,6 +24,14 @@ struct Attribute {
 };
 using Attributes = std::vector<Attribute>;
 
+// Null: there is none of the name, or it is no text.
+inline const std::string* text_of(const Attributes& attributes, const std::string& name) {
+  for (const Attribute& a : attributes) {
+    if (a.name == name) return std::get_if<std::string>(&a.value);
+  }
+  return nullptr;
+}
+
 // What a stream or a field of it has for its format alone: a key of GRIB. `place`: where the
 // configuration says it, or "".
 struct FormatKey {

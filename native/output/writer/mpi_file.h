@@ -21,6 +21,8 @@ class MpiFileWriter : public Writer {
   MPI_File& opened(int file) { return opened_[static_cast<size_t>(file)]; }
 
  private:
+  Status open_file(int file);
+
   std::vector<MPI_File> opened_;
 };
 

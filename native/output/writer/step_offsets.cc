@@ -9,7 +9,9 @@ namespace weir::output::writer {
 
 Status StepOffsets::begin(const std::vector<Piece>& pieces, MPI_Comm comm) {
   std::ranges::fill(sizes_, 0);
-  std::ranges::fill(before_, 0);  // MPI_Exscan leaves it so on the first rank
+  int rank = 0;
+  WEIR_TRY(from_mpi(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank"));
+  is_first_ = rank == 0;
   for (const Piece& piece : pieces)
     sizes_[static_cast<size_t>(piece.file)] = static_cast<int64_t>(piece.bytes.size());
   const int files = static_cast<int>(ends_.size());
@@ -35,6 +37,8 @@ Result<bool> StepOffsets::test() {
 Status StepOffsets::place(std::vector<Piece>& pieces, double limit_s) {
   for (MPI_Request& request : requests_)
     WEIR_TRY(wait(&request, "the sizes of another collector", limit_s));
+  // What MPI_Exscan leaves on the first rank is undefined.
+  if (is_first_) std::ranges::fill(before_, 0);
   for (size_t file = 0; file < ends_.size(); ++file) {
     before_[file] += ends_[file];
     ends_[file] += sums_[file];

@@ -32,6 +32,7 @@ class StepOffsets {
  private:
   std::vector<int64_t> ends_;  // of the files, before the step
   std::vector<int64_t> sizes_, before_, sums_;
+  bool is_first_ = false;
   MPI_Request requests_[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
 };
 

@@ -43,7 +43,9 @@ Status probe(int tag, MPI_Comm comm, const char* what, double limit_s, MPI_Statu
   }
 }
 
-Status StepGate::ended(MPI_Comm comm) {
+// A rank that had nothing to place has not passed the gate of the step before.
+Status StepGate::ended(MPI_Comm comm, double limit_s) {
+  WEIR_TRY(pass(limit_s));
   return from_mpi(MPI_Ibarrier(comm, &open_), "MPI_Ibarrier");
 }
 

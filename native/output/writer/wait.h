@@ -23,7 +23,7 @@ Status probe(int tag, MPI_Comm comm, const char* what, double limit_s, MPI_Statu
 // pass() before anything of the next step gets one.
 class StepGate {
  public:
-  Status ended(MPI_Comm comm);
+  Status ended(MPI_Comm comm, double limit_s);
   Status pass(double limit_s);
 
  private:

@@ -98,7 +98,7 @@ class _Thing:
 
 class Context:
     """One model component and everything it writes. A context manager: the end of the block
-    finalizes, unless it was left by an exception."""
+    finalizes; one that is left by an exception abandons."""
 
     def __init__(self, library: Library, handle: ctypes.c_void_p, comm: Any):
         self._library, self._handle = library, handle
@@ -113,6 +113,8 @@ class Context:
     def __exit__(self, kind: object, *_: object) -> None:
         if kind is None:
             self.finalize()
+        else:
+            self.abandon()
 
     def _alive(self) -> ctypes.c_void_p:
         if not self._handle:
@@ -241,6 +243,13 @@ class Context:
                 self._library.weir_finalize_costs(ctypes.byref(self._handle), ctypes.byref(costs))
             finally:
                 self._costs = _costs_of(costs)
+
+    def abandon(self) -> None:
+        """End without finalize, on this rank alone: nothing more is written, files are closed and
+        may be written anew. Those that are not complete keep their finished steps under their
+        temporary names (weir output recover). A second call does nothing."""
+        if self._handle:
+            self._library.weir_abandon(ctypes.byref(self._handle))
 
     @property
     def costs(self) -> Costs:

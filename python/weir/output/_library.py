@@ -44,6 +44,7 @@ _CALLS: dict[str, list[Any]] = {
     "weir_step": [_H, c_double],
     "weir_end_step": [_H],
     "weir_finalize": [_HP],
+    "weir_abandon": [_HP],
     "weir_finalize_costs": [_HP, POINTER(WeirCosts)],
     "weir_context_costs": [_H, POINTER(WeirCosts)],
     "weir_grid_create_lonlat": [_H, _TEXT, c_int64, _DOUBLES, c_int64, _DOUBLES, _HP],

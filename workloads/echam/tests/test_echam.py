@@ -4,6 +4,8 @@ after the other."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 WRITERS = ("serial", "mpi-collective", "mpi-shared", "offset-sharing", "offset-guard", "posix",
@@ -26,6 +28,25 @@ def test_every_writer_writes_the_messages_of_ecCodes_alone(case, output, referen
     run = case("echam", 4, "--writer", writer, "--dir", found.directory, *SIZES)
     found.same_messages(reference)
     assert run["requests"] == 4 * RECORDS and run["bytes"] == found.size()
+
+
+def test_another_job_that_writes_files_of_the_same_name(case, output, reference):
+    """Open MPI's own MPI-IO has a semaphore of the node for a file, with the last component of its
+    path as its name: one that a job has left locked must not stop another one."""
+    if case.mpi.name != "openmpi":
+        pytest.skip("of Open MPI alone")
+    left = [Path(f"/dev/shm/sem.OMPIO_echam_{file}.grb") for file in range(3)]
+    for semaphore in left:
+        semaphore.write_bytes(bytes(32))  # glibc's, locked
+    try:
+        found = output("mpi-shared")
+        case("echam", 3, "--writer", "mpi-shared", "--dir", found.directory, *SIZES,
+            env={"OMPI_MCA_io": "ompio"})
+        found.same_messages(reference)
+        assert not [path for path in found.directory.iterdir() if path.name.startswith(".")]
+    finally:
+        for semaphore in left:
+            semaphore.unlink()
 
 
 @pytest.mark.parametrize(("writer", "io"), [("serial", "fwrite"), ("offset-guard", "aio"),

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -30,6 +31,26 @@ TEST(cdf, header_of_the_library_is_understood) {
       ASSERT_FALSE(torn.ok());
       ASSERT_EQ(torn.status().message(), "incomplete header") << cut;
     }
+  }
+}
+
+TEST(cdf, a_file_that_is_truncated_at_any_byte_is_refused) {
+  Scratch scratch;
+  for (const char* format : {"cdf2", "cdf5"}) {
+    const Written w = odd_file(format, scratch / format, 1, 2);
+    ASSERT_TRUE(cdf::check_size(w.path).ok()) << cdf::check_size(w.path).message();
+    auto file = PosixFile::open(w.path, O_RDWR);
+    ASSERT_TRUE(file.ok());
+    constexpr int64_t kMostPadding = 3;
+    for (int64_t size = *file->size() - kMostPadding - 1; size >= 4; size--) {
+      ASSERT_TRUE(file->resize(size).ok());
+      const Status cut = cdf::check_size(w.path);
+      ASSERT_EQ(cut.code(), WEIR_E_FORMAT) << size;
+      ASSERT_NE(cut.message().find("is truncated: it has " + std::to_string(size) + " bytes"),
+                std::string::npos) << cut.message();
+    }
+    ASSERT_TRUE(file->resize(3).ok());
+    EXPECT_TRUE(cdf::check_size(w.path).ok()) << "not of this format";
   }
 }
 

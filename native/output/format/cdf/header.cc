@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "output/format/posix_file.h"
 
@@ -38,7 +39,7 @@ FileType file_type(uint32_t code) {
 
 class Parser {
  public:
-  explicit Parser(std::span<const char> bytes) : bytes_(bytes) {}
+  Parser(std::span<const char> bytes, bool any_type) : bytes_(bytes), any_type_(any_type) {}
 
   Result<Header> parse() {
     if (bytes_.size() < 4) return failed(kIncomplete);
@@ -135,7 +136,8 @@ class Parser {
     attributes();
     const FileType type = file_type(static_cast<uint32_t>(number(4)));
     v.type = static_cast<Type>(type.type);
-    if (!why_ && (type.type < 0 || __builtin_mul_overflow(elements, type.bytes, &v.bytes)))
+    const bool is_known = type.type >= 0 || (any_type_ && type.bytes > 0);
+    if (!why_ && (!is_known || __builtin_mul_overflow(elements, type.bytes, &v.bytes)))
       why_ = "a variable's type or size is wrong";
     number(records_bytes(
         header_.version));  // vsize: redundant, and wrong by design for large variables
@@ -155,34 +157,83 @@ class Parser {
     if (with_time == 1) header_.padded = false;
   }
 
-  std::span<const char> bytes_;
+  const std::span<const char> bytes_;
+  const bool any_type_;
   size_t at_ = 0;
   const char* why_ = nullptr;
   Header header_;
   std::vector<int64_t> lengths_;
 };
 
+// A header, and the bytes of the file that it is.
+struct Head {
+  Header header;
+  std::vector<char> bytes;
+};
+
+Result<Head> read_head(const PosixFile& file, int64_t size, bool any_type) {
+  for (int64_t want = 64 << 10;; want *= 4) {
+    std::vector<char> bytes(static_cast<size_t>(std::min(want, size)));
+    WEIR_TRY(file.read_at(bytes.data(), bytes.size(), 0));
+    Result<Header> header = Parser(bytes, any_type).parse();
+    if (header.ok()) {
+      bytes.resize(static_cast<size_t>(header->end));
+      return Head{std::move(*header), std::move(bytes)};
+    }
+    if (header.status().message() != kIncomplete || want >= size || want > kMostHeaderBytes)
+      return Status(WEIR_E_FORMAT, file.path() + ": " + header.status().message());
+  }
+}
+
+// The byte behind the last element that the header promises; what pads it may be missing.
+int64_t end_of_data(const Header& header) {
+  int64_t end = header.end;
+  for (const Variable& v : header.variables) {
+    if (v.over_time && header.records == 0) continue;
+    int64_t before = 0, last = 0;
+    if (v.over_time && (__builtin_mul_overflow(header.records - 1, header.record_bytes, &before)))
+      return INT64_MAX;
+    if (__builtin_add_overflow(v.begin, before, &last) ||
+        __builtin_add_overflow(last, v.bytes, &last))
+      return INT64_MAX;
+    end = std::max(end, last);
+  }
+  return end;
+}
+
 }  // namespace
 
-Result<Header> parse_header(std::span<const char> bytes) { return Parser(bytes).parse(); }
+Result<Header> parse_header(std::span<const char> bytes) { return Parser(bytes, false).parse(); }
 
 Result<std::vector<char>> read_header(const std::string& path) {
   Result<PosixFile> file = PosixFile::open(path, O_RDONLY);
   if (!file.ok()) return file.status();
   Result<int64_t> size = file->size();
   if (!size.ok()) return size.status();
-  for (int64_t want = 64 << 10;; want *= 4) {
-    std::vector<char> bytes(static_cast<size_t>(std::min(want, *size)));
-    WEIR_TRY(file->read_at(bytes.data(), bytes.size(), 0));
-    Result<Header> header = parse_header(bytes);
-    if (header.ok()) {
-      bytes.resize(static_cast<size_t>(header->end));
-      return bytes;
-    }
-    if (header.status().message() != kIncomplete || want >= *size || want > kMostHeaderBytes) {
-      return Status(WEIR_E_FORMAT, path + ": " + header.status().message());
-    }
-  }
+  Result<Head> head = read_head(*file, *size, false);
+  if (!head.ok()) return head.status();
+  return std::move(head->bytes);
+}
+
+Status check_size(const std::string& path) {
+  Result<PosixFile> file = PosixFile::open(path, O_RDONLY);
+  if (!file.ok()) return file.status();
+  Result<int64_t> size = file->size();
+  if (!size.ok()) return size.status();
+  char magic[3] = {};
+  if (*size < 4 || !file->read_at(magic, sizeof magic, 0).ok() ||
+      std::string_view(magic, sizeof magic) != "CDF")
+    return {};
+  const Result<Head> head = read_head(*file, *size, true);
+  const bool is_cut = !head.ok() && head.status().message() == path + ": " + kIncomplete;
+  if (!head.ok() && !is_cut) return head.status();
+  const int64_t end = is_cut ? INT64_MAX : end_of_data((*head).header);
+  if (end <= *size) return {};
+  return {WEIR_E_FORMAT,
+          path + " is truncated: it has " + std::to_string(*size) + " bytes, " +
+              (end == INT64_MAX ? "which is not even all of its header"
+                                : "its header says " + std::to_string(end)) +
+              "; copy it again, or take what is whole out of it (ncks -d time,0,N)"};
 }
 
 }  // namespace weir::output::cdf

@@ -44,6 +44,10 @@ constexpr size_t records_bytes(int version) { return version == 5 ? 8 : 4; }
 // fails: WEIR_E_FORMAT, with what is wrong; a header that ends too early says "incomplete", more
 // bytes may mend it.
 Result<Header> parse_header(std::span<const char> bytes);
+// Whether the file has all that its header says; also one of a program that has types which weir
+// has not. A file that is none of this format is fine.
+// fails: WEIR_E_FORMAT it is truncated
+Status check_size(const std::string& path);
 // Reads as much of the file as its header needs.
 Result<std::vector<char>> read_header(const std::string& path);
 

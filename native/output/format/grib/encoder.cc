@@ -10,8 +10,8 @@
 #include "output/format/grib/bytes.h"
 #include "output/format/grib/grid.h"
 #include "output/format/grib/names.h"
-#include "output/format/grib/units.h"
 #include "output/model/text.h"
+#include "output/model/units.h"
 #include "output/reduce/information.h"
 #include "output/reduce/rounding.h"
 

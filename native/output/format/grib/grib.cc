@@ -60,6 +60,9 @@ class GribFormat : public Format {
                                      int64_t records) override {
     return make(description, path, options, owners, records);
   }
+  std::string selects_records() const override {
+    return "grib_copy -w validityDate=DATE,validityTime=TIME1/TIME2 IN OUT";
+  }
   bool is_file(const std::string& path) const override { return is_grib(path); }
   Result<std::unique_ptr<Reader>> reader(const std::string& path) const override {
     return GribReader::open(path);
@@ -81,7 +84,7 @@ Status GribFormat::check(const FileDescription& description) const {
   Result<Clock> clock = Clock::of(description);
   if (!clock.ok()) return clock.status();
   for (size_t v = 0; v < description.variables.size(); v++) {
-    if (!is_field(description, static_cast<int>(v))) continue;
+    if (!is_field(description, static_cast<int>(v), edition_)) continue;
     const Result<Plan> plan = plan_of(description, static_cast<int>(v), edition_);
     if (!plan.ok())
       return {plan.status().code(), std::string(name()) + ": " + plan.status().message()};
@@ -99,11 +102,12 @@ Status GribFormat::check(const FileDescription& description) const {
 }
 
 Status GribFormat::same(const FileDescription& description, const std::string& path) const {
-  return same_messages(description, edition_, path);
+  Result<std::unique_ptr<GribReader>> reader = GribReader::open_grib(path);
+  return reader.ok() ? (*reader)->same(description, edition_) : reader.status();
 }
 
 int64_t GribFormat::granule(const FileDescription& description, int variable) const {
-  if (!is_field(description, variable)) return 1;
+  if (!is_field(description, variable, edition_)) return 1;
   const Result<Plan> plan = plan_of(description, variable, edition_);
   return plan.ok() ? (*plan).points : 1;
 }
@@ -111,7 +115,7 @@ int64_t GribFormat::granule(const FileDescription& description, int variable) co
 Result<Encoders> GribFormat::encoders_of(const FileDescription& description) {
   Encoders encoders(description.variables.size());
   for (size_t v = 0; v < encoders.size(); v++) {
-    if (!is_field(description, static_cast<int>(v))) continue;
+    if (!is_field(description, static_cast<int>(v), edition_)) continue;
     Result<Plan> plan = plan_of(description, static_cast<int>(v), edition_);
     if (!plan.ok()) return plan.status();
     const std::string key = fingerprint(*plan);

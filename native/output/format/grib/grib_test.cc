@@ -8,8 +8,8 @@
 #include "output/format/grib/bytes.h"
 #include "output/format/grib/encoder.h"
 #include "output/format/grib/scan.h"
-#include "output/format/grib/units.h"
 #include "output/format/written.h"
+#include "output/model/units.h"
 
 namespace weir::output::grib {
 namespace {

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "output/format/grib/library.h"
 #include "output/model/gaussian.h"
 #include "output/model/text.h"
 
@@ -13,6 +14,18 @@ namespace {
 
 // Editions store millionths and thousandths of a degree.
 constexpr double kSame_degrees = 2e-5;
+
+// Keys that follow from the coordinates of the field.
+constexpr const char* kDerived[] = {
+    "Ni", "Nj", "Nx", "Ny", "N", "J", "K", "M", "Di", "Dj", "pl", "scanningMode",
+    "numberOfPointsAlongAParallel", "numberOfPointsAlongAMeridian", "numberOfDataPoints",
+    "numberOfValues", "numberOfParallelsBetweenAPoleAndTheEquator", "latitudeOfFirstGridPoint",
+    "longitudeOfFirstGridPoint", "latitudeOfLastGridPoint", "longitudeOfLastGridPoint",
+    "latitudeOfFirstGridPointInDegrees", "longitudeOfFirstGridPointInDegrees",
+    "latitudeOfLastGridPointInDegrees", "longitudeOfLastGridPointInDegrees", "iDirectionIncrement",
+    "jDirectionIncrement", "iDirectionIncrementInDegrees", "jDirectionIncrementInDegrees",
+    "DiInDegrees", "DjInDegrees", "iScansNegatively", "jScansPositively", "jPointsAreConsecutive",
+    "alternativeRowScanning"};
 
 class GridKeys {
  public:
@@ -37,11 +50,17 @@ class GridKeys {
     return true;
   }
 
+  // Edition 2 has longitudes from 0 to 360 (regulation 92.1.6), edition 1 those of the west, too.
+  double longitude(double value) const {
+    if (plan_->edition == 1) return value;
+    return value < 0 ? value + 360 : value > 360 ? value - 360 : value;
+  }
+
   void corners() {
     add("latitudeOfFirstGridPointInDegrees", h_.lat->front());
-    add("longitudeOfFirstGridPointInDegrees", h_.lon->front());
+    add("longitudeOfFirstGridPointInDegrees", longitude(h_.lon->front()));
     add("latitudeOfLastGridPointInDegrees", h_.lat->back());
-    add("longitudeOfLastGridPointInDegrees", h_.lon->back());
+    add("longitudeOfLastGridPointInDegrees", longitude(h_.lon->back()));
     add("iScansNegatively", h_.lon->back() < h_.lon->front());
     add("jScansPositively", h_.lat->back() > h_.lat->front());
     add("jPointsAreConsecutive", 0);
@@ -149,22 +168,6 @@ class GridKeys {
 
 }  // namespace
 
-const std::string* text_of(const Attributes& attributes, const std::string& name) {
-  for (const Attribute& a : attributes) {
-    if (a.name == name) return std::get_if<std::string>(&a.value);
-  }
-  return nullptr;
-}
-
-const Variable* coordinate_of(const FileDescription& d, int dimension) {
-  for (const Variable& v : d.variables) {
-    if (v.name == d.dimensions[static_cast<size_t>(dimension)].name && !v.values.empty() &&
-        v.dimensions == std::vector<int>{dimension})
-      return &v;
-  }
-  return nullptr;
-}
-
 Horizontal horizontal_of(const FileDescription& d, const Variable& v) {
   const auto size = [&](size_t i) {
     return d.dimensions[static_cast<size_t>(v.dimensions[i])].size;
@@ -176,8 +179,8 @@ Horizontal horizontal_of(const FileDescription& d, const Variable& v) {
   Horizontal h;
   const size_t n = v.dimensions.size();
   if (n == 0) return h;
-  const Variable* last = coordinate_of(d, v.dimensions[n - 1]);
-  const Variable* before = n > 1 ? coordinate_of(d, v.dimensions[n - 2]) : nullptr;
+  const Variable* last = d.coordinate_of(v.dimensions[n - 1]);
+  const Variable* before = n > 1 ? d.coordinate_of(v.dimensions[n - 2]) : nullptr;
   const bool two = n > 1 && (last == nullptr) == (before == nullptr) &&
                    (last == nullptr || !is(before, "longitude"));
   h.first = two ? n - 2 : n - 1;
@@ -192,6 +195,70 @@ Horizontal horizontal_of(const FileDescription& d, const Variable& v) {
   return h;
 }
 
+namespace {
+
+// Longitudes may differ by turns.
+bool same_values(const FormatKey& a, const FormatKey& b) {
+  const double *first = std::get_if<double>(&a.value), *second = std::get_if<double>(&b.value);
+  if (!first || !second) return a.value == b.value;
+  const bool turns = a.name.rfind("longitude", 0) == 0;
+  const double apart = turns ? std::remainder(*first - *second, 360) : *first - *second;
+  return std::abs(apart) <= kSame_degrees;
+}
+
+// Keys that are given and say what the coordinates say are left out; others would have readers put
+// the values elsewhere.
+Status check_derived(const GridKeys& keys, FormatKeys* given, const Plan& plan) {
+  for (const char* name : kDerived) {
+    const auto is = [&](const FormatKey& key) { return key.name == name; };
+    const auto mine = std::find_if(given->begin(), given->end(), is);
+    if (mine == given->end()) continue;
+    const auto derived = std::find_if(plan.header.begin(), plan.header.end(), is);
+    if (derived == plan.header.end()) {
+      return keys.wrong(mine->place, mine->name + " = " + value_text(*mine) +
+                                         " is not for its grid, whose keys follow from its "
+                                         "coordinates; leave it out");
+    }
+    if (!same_values(*mine, *derived)) {
+      return keys.wrong(mine->place, mine->name + " = " + value_text(*mine) +
+                                         " contradicts its coordinates, by which it is " +
+                                         value_text(*derived) +
+                                         "; leave it out, or define another grid");
+    }
+    given->erase(mine);
+  }
+  return {};
+}
+
+// A type that is given, of a grid of longitudes and latitudes.
+Status check_type(const GridKeys& keys, const FormatKey& given, const Plan& plan) {
+  for (const FormatKey& key : plan.header) {
+    if (key.name != "gridType" || key.value == given.value) continue;
+    return keys.wrong(given.place, "gridType = " + value_text(given) +
+                                       " contradicts its coordinates, by which it is " +
+                                       value_text(key) + "; leave it out");
+  }
+  return {};
+}
+
+// The numbers of points that a type which is given has by its own keys.
+Status check_points(const GridKeys& keys, const FormatKeys& given, const Plan& plan) {
+  double points[2] = {};
+  const FormatKey* last = nullptr;
+  for (const FormatKey& key : given) {
+    const double* n = std::get_if<double>(&key.value);
+    if (n && (key.name == "Nx" || key.name == "Ni")) points[0] = *n, last = &key;
+    if (n && (key.name == "Ny" || key.name == "Nj")) points[1] = *n, last = &key;
+  }
+  const double all = points[0] * points[1];
+  if (all == 0 || all == static_cast<double>(plan.points)) return {};
+  return keys.wrong(last->place, number_text(points[0]) + " x " + number_text(points[1]) +
+                                     " points contradict its grid, which has " +
+                                     std::to_string(plan.points));
+}
+
+}  // namespace
+
 Status add_grid(const Horizontal& h, FormatKeys* given, Plan* plan) {
   GridKeys keys(h, plan);
   const auto take = [&](const char* name) -> std::optional<FormatKey> {
@@ -203,22 +270,35 @@ Status add_grid(const Horizontal& h, FormatKeys* given, Plan* plan) {
     return key;
   };
   const std::optional<FormatKey> type = take("gridType"), name = take("gridName"), pl = take("pl");
-  if (name) return keys.named(*name);
+  const auto checked = [&](const Status& status) {
+    return status.ok() ? check_derived(keys, given, *plan) : status;
+  };
+  if (name) return checked(keys.named(*name));
   if (pl) {
-    if (const auto* rows = std::get_if<std::vector<double>>(&pl->value)) return keys.reduced(*rows);
+    if (const auto* rows = std::get_if<std::vector<double>>(&pl->value))
+      return checked(keys.reduced(*rows));
     return keys.wrong(pl->place, "pl is no list of numbers of points");
   }
-  if (type) {
-    const std::string* word = std::get_if<std::string>(&type->value);
-    if (word && *word == "sh") return keys.harmonics();
+  const std::string* word = type ? std::get_if<std::string>(&type->value) : nullptr;
+  if (word && *word == "sh") return checked(keys.harmonics());
+  if (word && *word == "reduced_gg") {
+    return keys.wrong(type->place, "gridType = 'reduced_gg' does not say the points of its rows; "
+                                   "give gridName (\"O320\", \"N320\") or pl instead");
+  }
+  if (h.lon && (!type || (word && word->rfind("regular_", 0) == 0))) {
+    WEIR_TRY(keys.lonlat());
+    if (type) WEIR_TRY(check_type(keys, *type, *plan));
+    return checked({});
+  }
+  if (type && !(word && *word == "unstructured_grid")) {
     plan->header.push_back(*type);
+    WEIR_TRY(check_points(keys, *given, *plan));
     if (h.ny > 1) {
       keys.add("Ni", static_cast<double>(h.nx));
       keys.add("Nj", static_cast<double>(h.ny));
     }
     return {};
   }
-  if (h.lon) return keys.lonlat();
   if (h.is_plane) {
     return keys.wrong("", "its grid is a plane; give gridType with the keys of its projection, or "
                           "write it as netCDF or Zarr");
@@ -227,7 +307,7 @@ Status add_grid(const Horizontal& h, FormatKeys* given, Plan* plan) {
     return keys.wrong("", "edition 1 of GRIB has no unstructured grids; use grib2");
   keys.add_text("gridType", "unstructured_grid");
   keys.add("numberOfDataPoints", static_cast<double>(plan->points));
-  return {};
+  return checked({});
 }
 
 Status add_reduced(std::vector<double> rows, Plan* plan) {

@@ -15,8 +15,6 @@ struct Horizontal {
 };
 
 Horizontal horizontal_of(const FileDescription& description, const Variable& v);
-const Variable* coordinate_of(const FileDescription& description, int dimension);
-const std::string* text_of(const Attributes& attributes, const std::string& name);
 
 // Appends the grid to plan->header. `given`: the keys that are given, those of weir taken out.
 // fails: WEIR_E_FORMAT

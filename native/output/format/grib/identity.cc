@@ -8,6 +8,7 @@ namespace weir::output::grib {
 namespace {
 
 constexpr int64_t kNone32 = 0xffffffff;
+constexpr int64_t kHarmonics = 50, kLastHarmonics = 53;  // templates of section 3, types of grids
 
 int64_t at(std::span<const char> bytes, int64_t offset, int count) {
   return offset + count <= static_cast<int64_t>(bytes.size())
@@ -59,12 +60,16 @@ Identity of_edition2(std::span<const char> head) {
   if (const int octet = process_octet(product))
     id.process = static_cast<int>(at(head, four + octet - 1, 1));
   const int64_t grid = at(head, three + 12, 2);
-  id.grid = {grid, 0, 0};
+  id.grid = {grid, 0, 0, at(head, three + 6, 4)};
+  if (grid >= kHarmonics && grid <= kLastHarmonics)  // J and K; writers differ on the points
+    id.grid = {grid, at(head, three + 14, 4), at(head, three + 18, 4), 0};
   if (grid != 0 && grid != 40) return id;
   id.grid[1] = at(head, three + 30, 4);
   id.grid[2] = at(head, three + 34, 4);
   id.first_lat = static_cast<double>(take_signed(head.data() + three + 46, 4)) * 1e-6;
   id.first_lon = static_cast<double>(take_signed(head.data() + three + 50, 4)) * 1e-6;
+  id.last_lat = static_cast<double>(take_signed(head.data() + three + 55, 4)) * 1e-6;
+  id.last_lon = static_cast<double>(take_signed(head.data() + three + 59, 4)) * 1e-6;
   id.scanning = static_cast<int>(at(head, three + 71, 1));
   return id;
 }
@@ -83,12 +88,15 @@ Identity of_edition1(std::span<const char> head) {
     id.level.push_back(static_cast<double>(at(head, one + 49, 1)));
   if ((at(head, one + 7, 1) & 0x80) == 0) return id;
   const int64_t grid = at(head, two + 5, 1);
-  id.grid = {grid, 0, 0};
+  id.grid = {grid, 0, 0, 0};
+  if (grid == kHarmonics) id.grid = {grid, at(head, two + 6, 2), at(head, two + 8, 2), 0};
   if ((grid != 0 && grid != 4) || two + 28 > static_cast<int64_t>(head.size())) return id;
   id.grid[1] = at(head, two + 6, 2);
   id.grid[2] = at(head, two + 8, 2);
   id.first_lat = static_cast<double>(take_signed(head.data() + two + 10, 3)) * 1e-3;
   id.first_lon = static_cast<double>(take_signed(head.data() + two + 13, 3)) * 1e-3;
+  id.last_lat = static_cast<double>(take_signed(head.data() + two + 17, 3)) * 1e-3;
+  id.last_lon = static_cast<double>(take_signed(head.data() + two + 20, 3)) * 1e-3;
   id.scanning = static_cast<int>(at(head, two + 27, 1));
   return id;
 }

@@ -92,6 +92,40 @@ Status add_level1(double value, const std::string& type, FormatKeys* to) {
 
 }  // namespace
 
+Vertical vertical_of(const Variable& axis, const std::string& type) {
+  const std::string* name = text_of(axis.attributes, "standard_name");
+  Vertical vertical;
+  vertical.of_model = type.rfind("hybrid", 0) == 0 || type == "generalVertical";
+  vertical.is_hybrid = type.rfind("hybrid", 0) == 0 && name &&
+                       *name == "atmosphere_hybrid_sigma_pressure_coordinate";
+  for (const double value : axis.values) vertical.highest = std::max(vertical.highest, value);
+  return vertical;
+}
+
+std::string check_coefficients(const Vertical& vertical, const Coefficients& has) {
+  constexpr const char* kExpected =
+      "expected all a, then all b, of all interfaces of the model: 2 (n + 1) numbers for n levels";
+  if (has.key == nullptr) {
+    if (!vertical.is_hybrid) return "";
+    return std::string("its levels are those of a hybrid coordinate, which says nothing without "
+                       "its coefficients; give pv, or the axis' attribute GRIB_pv (") + kExpected +
+           "), or standard_name model_level_number";
+  }
+  const auto* list = std::get_if<std::vector<double>>(&has.key->value);
+  if (list == nullptr || list->empty() || list->size() % 2 != 0)
+    return std::string("pv is no list of coefficients: ") + kExpected;
+  if (!vertical.of_model) return "";
+  constexpr size_t kMost1 = 255;
+  if (has.edition == 1 && list->size() > kMost1) {
+    return "pv has " + std::to_string(list->size()) +
+           " coefficients, and edition 1 of GRIB has room for 255; use grib2";
+  }
+  // Fields between levels have one more.
+  if (vertical.highest <= static_cast<double>(list->size()) / 2) return "";
+  return "pv has " + std::to_string(list->size()) + " coefficients and its highest level is " +
+         number_text(vertical.highest) + ": " + kExpected;
+}
+
 Result<Levels> levels_of(const FileDescription& d, const Variable& axis, int edition,
                          const FormatKey* given) {
   const double factor = factor_of(axis);

@@ -20,4 +20,21 @@ struct Levels {
 Result<Levels> levels_of(const FileDescription& description, const Variable& axis, int edition,
                          const FormatKey* given);
 
+// What decides which coefficients (key pv) the levels of an axis have.
+struct Vertical {
+  bool of_model = false;   // levels of hybrid or other model coordinates
+  bool is_hybrid = false;  // by CF's name of those that are nothing without coefficients
+  double highest = 0;      // number of a level
+};
+
+Vertical vertical_of(const Variable& axis, const std::string& type);
+
+struct Coefficients {
+  const FormatKey* key;  // null: none
+  int edition;
+};
+
+// "", or what is wrong with them.
+std::string check_coefficients(const Vertical& vertical, const Coefficients& has);
+
 }  // namespace weir::output::grib

@@ -128,7 +128,7 @@ class Planner {
   void collect() {
     collect_attributes(d_.attributes);
     for (int dimension : v_.dimensions) {
-      if (const Variable* axis = coordinate_of(d_, dimension)) {
+      if (const Variable* axis = d_.coordinate_of(dimension)) {
         Attributes attributes = axis->attributes;
         std::erase_if(attributes, [](const Attribute& a) { return a.name == "GRIB_key"; });
         collect_attributes(attributes);
@@ -178,7 +178,7 @@ class Planner {
   // How many an axis of members of an ensemble has; 0: there is none.
   int64_t members() const {
     for (int dimension : v_.dimensions) {
-      const Variable* axis = coordinate_of(d_, dimension);
+      const Variable* axis = d_.coordinate_of(dimension);
       const std::string* key = axis ? text_of(axis->attributes, "GRIB_key") : nullptr;
       if (key && (*key == "perturbationNumber" || *key == "number"))
         return static_cast<int64_t>(axis->values.size());
@@ -242,7 +242,7 @@ class Planner {
   bool on_levels() const {
     if (find("typeOfLevel") || find("level")) return true;
     return std::any_of(v_.dimensions.begin(), v_.dimensions.end(), [&](int dimension) {
-      const Variable* axis = coordinate_of(d_, dimension);
+      const Variable* axis = d_.coordinate_of(dimension);
       const std::string* name = axis ? text_of(axis->attributes, "standard_name") : nullptr;
       const bool horizontal = name && (*name == "latitude" || *name == "longitude");
       return axis && !horizontal && !text_of(axis->attributes, "GRIB_key");
@@ -266,6 +266,7 @@ class Planner {
     FormatKeys given;
     take("typeOfLevel", &given);
     plan_.rest.push_back({"typeOfLevel", levels->type, given.empty() ? "" : given[0].place});
+    vertical_ = vertical_of(axis, levels->type);
     for (size_t i = 0; i < axis.values.size(); i++) {
       const FormatKeys& keys = levels->levels[i];
       (*to)[i].insert((*to)[i].end(), keys.begin(), keys.end());
@@ -277,7 +278,7 @@ class Planner {
     plan_.levels = {{}};
     bool vertical = false;
     for (size_t i = 0; i < h.first; i++) {
-      const Variable* axis = coordinate_of(d_, v_.dimensions[i]);
+      const Variable* axis = d_.coordinate_of(v_.dimensions[i]);
       if (!axis) return wrong("", "a dimension of it has no coordinate");
       std::vector<FormatKeys> of_axis;
       WEIR_TRY(add_axis(*axis, &vertical, &of_axis));
@@ -296,14 +297,12 @@ class Planner {
     take("typeOfLevel", &plan_.rest);
     take("level", &plan_.rest);
     FormatKeys pv;
-    if (!take("pv", &pv)) return {};
-    const auto* list = std::get_if<std::vector<double>>(&pv[0].value);
-    if (!list || list->empty() || list->size() % 2 != 0) {
-      return wrong(pv[0].place, "pv is no list of coefficients: expected all a, then all b, as many "
-                                "of each");
-    }
+    take("pv", &pv);
+    const Coefficients has{pv.empty() ? nullptr : &pv[0], plan_.edition};
+    if (const std::string why = check_coefficients(vertical_, has); !why.empty())
+      return wrong(pv.empty() ? "" : pv[0].place, why);
     // Coefficients belong to levels of the model alone.
-    if (!vertical) return {};
+    if (pv.empty() || !vertical_.of_model) return {};
     plan_.rest.push_back({"PVPresent", 1.0, ""});
     plan_.rest.push_back(std::move(pv[0]));
     return {};
@@ -373,14 +372,16 @@ class Planner {
   const FileDescription& d_;
   const Variable& v_;
   bool says_bits_ = false;
+  Vertical vertical_;
   Plan plan_;
   FormatKeys given_;
 };
 
 }  // namespace
 
-bool is_field(const FileDescription& description, int variable) {
+bool is_field(const FileDescription& description, int variable, int edition) {
   const Variable& v = description.variables[static_cast<size_t>(variable)];
+  if (edition == 1 && !v.over_time) return false;
   return v.values.empty() && v.name != "time" && v.name != "time_bnds";
 }
 

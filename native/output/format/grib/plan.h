@@ -51,6 +51,7 @@ struct Plan {
 Result<Plan> plan_of(const FileDescription& description, int variable, int edition);
 
 // Whether the variable is one of messages: coordinates and time are part of their headers.
-bool is_field(const FileDescription& description, int variable);
+// Edition 1 has no parameters for longitude and latitude, and no grid that needs them.
+bool is_field(const FileDescription& description, int variable, int edition);
 
 }  // namespace weir::output::grib

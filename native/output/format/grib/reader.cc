@@ -14,7 +14,17 @@ namespace weir::output::grib {
 namespace {
 
 constexpr int kUpward = 0x40;  // rows from south to north
-constexpr double kSame_degrees = 2e-3;  // edition 1 has thousandths
+
+double apart(double a, double b) { return std::abs(std::remainder(a - b, 360)); }
+
+// Where a grid begins and ends, in words.
+std::string corners_of(const Identity& id) {
+  return number_text(id.first_lat) + " N, " + number_text(id.first_lon) + " E to " +
+         number_text(id.last_lat) + " N, " + number_text(id.last_lon) + " E (scanning mode " +
+         std::to_string(id.scanning) + ")";
+}
+
+}  // namespace
 
 std::string in_words(const Identity& id) {
   std::string text;
@@ -24,10 +34,6 @@ std::string in_words(const Identity& id) {
   if (id.level.size() > 1) text += ", level " + number_text(id.level[1]);
   return text;
 }
-
-double apart(double a, double b) { return std::abs(std::remainder(a - b, 360)); }
-
-}  // namespace
 
 bool is_grib(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -39,6 +45,12 @@ bool is_grib(const std::string& path) {
 }
 
 Result<std::unique_ptr<Reader>> GribReader::open(const std::string& path) {
+  Result<std::unique_ptr<GribReader>> reader = open_grib(path);
+  if (!reader.ok()) return reader.status();
+  return std::unique_ptr<Reader>(std::move(*reader));
+}
+
+Result<std::unique_ptr<GribReader>> GribReader::open_grib(const std::string& path) {
   WEIR_TRY(library_ready());
   auto reader = std::make_unique<GribReader>();
   Result<PosixFile> file = PosixFile::open(path, O_RDONLY);
@@ -52,7 +64,7 @@ Result<std::unique_ptr<Reader>> GribReader::open(const std::string& path) {
     if (!head.ok()) return head.status();
     reader->identities_.push_back(identity_of(*head, message.edition));
   }
-  return std::unique_ptr<Reader>(std::move(reader));
+  return reader;
 }
 
 Result<Found> GribReader::find(const std::string& variable) {
@@ -95,36 +107,35 @@ Status GribReader::check_grid(const Identity& wanted, size_t message, const std:
   const Identity& has = identities_[message];
   if (has.grid != wanted.grid) {
     const auto text = [](const Identity& id) {
-      return "template " + std::to_string(id.grid.empty() ? 0 : id.grid[0]) + ", " +
-             std::to_string(id.grid.size() > 1 ? id.grid[1] : 0) + " x " +
-             std::to_string(id.grid.size() > 2 ? id.grid[2] : 0) + " points";
+      if (id.grid.empty()) return std::string("none");
+      return "template " + std::to_string(id.grid[0]) + ", " + std::to_string(id.grid[1]) + " x " +
+             std::to_string(id.grid[2]) + " points" +
+             (id.grid[3] > 0 ? ", " + std::to_string(id.grid[3]) + " values" : "");
     };
     return {WEIR_E_FORMAT, what + " is on another grid (" + text(has) + ") than the field (" +
                                text(wanted) + ")"};
   }
   const bool turned = (has.scanning & kUpward) != (wanted.scanning & kUpward);
-  const double lat = turned ? -wanted.first_lat : wanted.first_lat;
-  const bool symmetric = !turned || apart(has.first_lat, lat) < kSame_degrees;
-  if ((has.scanning | kUpward) != (wanted.scanning | kUpward) || !symmetric ||
-      (!turned && apart(has.first_lat, lat) > kSame_degrees) ||
-      apart(has.first_lon, wanted.first_lon) > kSame_degrees) {
-    return {WEIR_E_FORMAT, what + " is on a grid that begins at " + number_text(has.first_lat) +
-                               " N, " + number_text(has.first_lon) + " E (scanning mode " +
-                               std::to_string(has.scanning) + "), the field's at " +
-                               number_text(wanted.first_lat) + " N, " +
-                               number_text(wanted.first_lon) + " E (" +
-                               std::to_string(wanted.scanning) + ")"};
+  const double first = turned ? wanted.last_lat : wanted.first_lat,
+               last = turned ? wanted.first_lat : wanted.last_lat;
+  if ((has.scanning | kUpward) != (wanted.scanning | kUpward) ||
+      apart(has.first_lat, first) > kSameDegrees || apart(has.last_lat, last) > kSameDegrees ||
+      apart(has.first_lon, wanted.first_lon) > kSameDegrees ||
+      apart(has.last_lon, wanted.last_lon) > kSameDegrees) {
+    return {WEIR_E_FORMAT, what + " is on a grid from " + corners_of(has) +
+                               ", the field's is from " + corners_of(wanted) +
+                               "; declare the grid of the file, or bring the file to the field's "
+                               "first (cdo remapbil)"};
   }
   known->upside_down[level] = turned;
   return {};
 }
 
-Result<GribReader::Known> GribReader::find_field(const FileDescription& description,
-                                                 int variable) const {
+Result<GribReader::Known> GribReader::find_field(const FileDescription& description, int variable,
+                                                 std::unique_ptr<Encoder>* keep) const {
   const Variable& v = description.variables[static_cast<size_t>(variable)];
   const std::string what = file_.path() + ": field " + quoted(v.name);
-  const int edition = messages_.empty() ? 2 : messages_[0].edition;
-  Result<Plan> plan = plan_of(description, variable, edition);
+  Result<Plan> plan = plan_of(description, variable, edition());
   if (!plan.ok()) return plan.status();
   Result<std::unique_ptr<Encoder>> made = Encoder::make(std::move(*plan));
   if (!made.ok()) return made.status();
@@ -137,7 +148,7 @@ Result<GribReader::Known> GribReader::find_field(const FileDescription& descript
   for (size_t level = 0; level < encoder.plan().messages(); level++) {
     Result<const Bytes*> header = encoder.header(level);
     if (!header.ok()) return header.status();
-    const Identity wanted = identity_of(**header, edition);
+    const Identity wanted = identity_of(**header, edition());
     Result<std::vector<size_t>> found = messages_of(wanted, what);
     if (!found.ok()) return found.status();
     for (size_t message : *found) WEIR_TRY(check_grid(wanted, message, what, &known, level));
@@ -151,6 +162,7 @@ Result<GribReader::Known> GribReader::find_field(const FileDescription& descript
     known.levels.push_back(std::move(*found));
   }
   if (v.over_time) known.found.records = static_cast<int64_t>(known.levels[0].size());
+  if (keep != nullptr) *keep = std::move(*made);
   return known;
 }
 
@@ -160,9 +172,9 @@ Status GribReader::find_time(const FileDescription& description, Known* known) {
   clock_ = std::move(*clock);
   known->found.over_time = true;
   for (size_t v = 0; v < description.variables.size(); v++) {
-    if (!is_field(description, static_cast<int>(v)) || !description.variables[v].over_time)
-      continue;
-    Result<Known> field = find_field(description, static_cast<int>(v));
+    const bool is_one = is_field(description, static_cast<int>(v), edition());
+    if (!is_one || !description.variables[v].over_time) continue;
+    Result<Known> field = find_field(description, static_cast<int>(v), nullptr);
     if (!field.ok()) return field.status();
     known->found.records = field->found.records;
     known->levels = std::move(field->levels);
@@ -175,8 +187,8 @@ Status GribReader::find_time(const FileDescription& description, Known* known) {
 Result<Found> GribReader::find(const FileDescription& description, int variable) {
   const Variable& v = description.variables[static_cast<size_t>(variable)];
   Known known;
-  if (is_field(description, variable)) {
-    Result<Known> found = find_field(description, variable);
+  if (is_field(description, variable, edition())) {
+    Result<Known> found = find_field(description, variable, nullptr);
     if (!found.ok()) return found.status();
     known = std::move(*found);
   } else {
@@ -270,21 +282,6 @@ Status GribReader::read(const std::string& variable, int64_t record, int64_t fir
     first += n;
     count -= n;
   }
-  return {};
-}
-
-Status same_messages(const FileDescription& description, int edition, const std::string& path) {
-  Result<std::unique_ptr<Reader>> reader = GribReader::open(path);
-  if (!reader.ok()) return reader.status();
-  for (size_t v = 0; v < description.variables.size(); v++) {
-    if (!is_field(description, static_cast<int>(v))) continue;
-    Result<Found> found = (*reader)->find(description, static_cast<int>(v));
-    if (!found.ok()) {
-      return {WEIR_E_FORMAT, "cannot go on with " + path + ": it is not what the stream writes now: " +
-                                 found.status().message()};
-    }
-  }
-  (void)edition;
   return {};
 }
 

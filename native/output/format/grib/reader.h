@@ -19,8 +19,8 @@ struct Identity {
   std::vector<double> level;       // types and values of surfaces, as far as they are given
   // Over time (code table 4.10; edition 1: table 5); -1: of one moment.
   int process = -1;
-  std::vector<int64_t> grid;       // template, columns, rows: 0 where it has none
-  double first_lat = 0, first_lon = 0;
+  std::vector<int64_t> grid;       // template, columns, rows (0 where it has none), points
+  double first_lat = 0, first_lon = 0, last_lat = 0, last_lon = 0;
   int scanning = 0;
 
   bool is_of(const Identity& other) const {
@@ -31,16 +31,21 @@ struct Identity {
 // Of the begin of a message, as read_head gives it.
 Identity identity_of(std::span<const char> head, int edition);
 
+std::string in_words(const Identity& id);
+
 bool is_grib(const std::string& path);
 
 class GribReader : public Reader {
  public:
   static Result<std::unique_ptr<Reader>> open(const std::string& path);
+  static Result<std::unique_ptr<GribReader>> open_grib(const std::string& path);
   // "time" alone: how many there are.
   Result<Found> find(const std::string& variable) override;
   Result<Found> find(const FileDescription& description, int variable) override;
   Status read(const std::string& variable, int64_t record, int64_t first, int64_t count,
               void* to) override;
+  // See Format::same.
+  Status same(const FileDescription& description, int edition) const;
 
  private:
   struct Known {
@@ -53,7 +58,13 @@ class GribReader : public Reader {
     std::vector<bool> upside_down;            // by level
   };
 
-  Result<Known> find_field(const FileDescription& description, int variable) const;
+  // *made: what writes the field.
+  Result<Known> find_field(const FileDescription& description, int variable,
+                           std::unique_ptr<Encoder>* made) const;
+  Status same_field(const FileDescription& description, int variable, int edition,
+                    std::vector<bool>* claimed) const;
+  Status cannot_follow(const std::string& why) const;
+  int edition() const { return messages_.empty() ? 2 : messages_[0].edition; }
   Result<std::vector<size_t>> messages_of(const Identity& wanted, const std::string& what) const;
   Status check_grid(const Identity& wanted, size_t message, const std::string& what, Known* known,
                     size_t level) const;
@@ -70,8 +81,5 @@ class GribReader : public Reader {
   std::vector<double> values_;  // of the message that was decoded last
   size_t loaded_ = SIZE_MAX;
 };
-
-// See Format::same.
-Status same_messages(const FileDescription& description, int edition, const std::string& path);
 
 }  // namespace weir::output::grib

@@ -78,6 +78,21 @@ void find_packing(int file, int variable, Shape& shape) {
   shape.has_fill = number("_FillValue", &shape.fill);
 }
 
+// A text as netCDF-3 has it, or one string of netCDF-4; "" where it is longer than its room.
+void find_units(int file, int variable, Shape& shape) {
+  nc_type type = NC_NAT;
+  size_t length = 0;
+  if (nc_inq_att(file, variable, "units", &type, &length) != NC_NOERR) return;
+  if (type == NC_CHAR && length < sizeof shape.units) {
+    if (nc_get_att_text(file, variable, "units", shape.units) != NC_NOERR) shape.units[0] = '\0';
+  } else if (type == NC_STRING && length == 1) {
+    char* text = nullptr;
+    if (nc_get_att_string(file, variable, "units", &text) != NC_NOERR) return;
+    if (text != nullptr && std::strlen(text) < sizeof shape.units) std::strcpy(shape.units, text);
+    nc_free_string(1, &text);
+  }
+}
+
 }  // namespace
 
 void* open_file(const char* path, Why& why) {
@@ -115,11 +130,14 @@ bool find(void* file, const char* variable, Shape& shape, Why& why) {
   shape.records = 1;
   for (int d = 0; d < rank && error == NC_NOERR; d++) {
     size_t length = 0;
-    error = nc_inq_dimlen(open.file, dimensions[d], &length);
+    char name[NC_MAX_NAME + 1] = "";
+    error = nc_inq_dim(open.file, dimensions[d], name, &length);
     if (d == 0 && dimensions[d] == unlimited) {
       shape.over_time = true;
       shape.records = static_cast<int64_t>(length);
     } else if (shape.rank < 8) {
+      if (std::strlen(name) < sizeof shape.dimensions[0])
+        std::strcpy(shape.dimensions[shape.rank], name);
       shape.lengths[shape.rank++] = static_cast<int64_t>(length);
     } else {
       return say(why, (std::string("cannot read ") + variable + " of").c_str(), open.path.c_str(),
@@ -127,6 +145,7 @@ bool find(void* file, const char* variable, Shape& shape, Why& why) {
     }
   }
   find_packing(open.file, id, shape);
+  find_units(open.file, id, shape);
   return error == NC_NOERR || say(why, (std::string("cannot read ") + variable + " of").c_str(),
                                   open.path.c_str(), nc_strerror(error));
 }

@@ -11,7 +11,7 @@ namespace {
 using nlohmann::json;
 
 // What "/shape/0" leads to; null when nothing is there.
-const json& at(const json& from, const char* pointer) {
+const json& at(const json& from, const std::string& pointer) {
   static const json kNothing;
   const json::json_pointer where(pointer);
   return from.contains(where) ? from.at(where) : kNothing;
@@ -107,6 +107,9 @@ Status parse_shape(const json& from, Stored& out) {
   }
   out.found.over_time = !shape.empty() && at(from, "/dimension_names/0") == "time";
   out.found.lengths = shape;
+  for (size_t d = out.found.over_time ? 1 : 0; d < shape.size(); d++)
+    out.found.dimensions.push_back(text_of(at(from, "/dimension_names/" + std::to_string(d))));
+  out.found.units = text_of(at(from, "/attributes/units"));
   if (out.found.over_time) {
     out.found.records = shape[0];
     out.found.lengths.erase(out.found.lengths.begin());

@@ -39,6 +39,9 @@ class ZarrFormat : public Format {
   Result<std::unique_ptr<File>> open(const FileDescription& description, const std::string& path,
                                      const FileOptions& options, Team& owners,
                                      int64_t records) override;
+  std::string selects_records() const override {
+    return "Python: xarray.open_zarr(IN).isel(time=slice(N)).to_zarr(OUT)";
+  }
   bool is_file(const std::string& path) const override {
     return ::access((path + "/zarr.json").c_str(), F_OK) == 0;
   }

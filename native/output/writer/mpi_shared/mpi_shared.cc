@@ -21,8 +21,7 @@ class MpiShared : public MpiFileWriter {
     if (!pieces.empty()) first = gate_.pass(options_.limit_s);
     for (size_t i = 0; first.ok() && i < pieces.size(); ++i) first = start(std::move(pieces[i]));
     if (!is_last) return first;
-    if (first.ok()) first = gate_.pass(options_.limit_s);
-    const Status ended = gate_.ended(collectors_);
+    const Status ended = gate_.ended(collectors_, options_.limit_s);
     return first.ok() ? ended : first;
   }
 

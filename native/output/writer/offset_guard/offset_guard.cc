@@ -43,7 +43,7 @@ class OffsetGuard : public PlacedWriter {
     return why;
   }
 
-  Status placed_step() override { return gate_.ended(collectors_); }
+  Status placed_step() override { return gate_.ended(collectors_, options_.limit_s); }
 
   Status close_files() override {
     Status status = gate_.pass(options_.limit_s);

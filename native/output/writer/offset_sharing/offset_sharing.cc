@@ -42,7 +42,7 @@ class OffsetSharing : public PlacedWriter {
     return from_mpi(MPI_Win_flush_all(window_), "MPI_Win_flush_all");
   }
 
-  Status placed_step() override { return gate_.ended(collectors_); }
+  Status placed_step() override { return gate_.ended(collectors_, options_.limit_s); }
 
   Status close_files() override {
     Status status = gate_.pass(options_.limit_s);

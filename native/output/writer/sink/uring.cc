@@ -50,7 +50,9 @@ class UringSink : public Sink {
   Status finish(Buffers& written) override {
     Status first;
     while (under_way_ > 0) {
+      const int before = under_way_;
       if (Status status = reap(written); first.ok()) first = status;
+      if (under_way_ == before) break;  // the ring is broken
     }
     return first;
   }

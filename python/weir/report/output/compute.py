@@ -9,6 +9,7 @@ busiest one, bytes are those of all.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,7 @@ from weir.report.frame.build import Report, StepReport, figure
 from weir.trace.ops import OF_OUTPUT, OUTPUT, ops
 
 _PREFIX = "output:"
+_STORED = re.compile(r"(\w+):(\d+):(\d+)")  # a field at the end of a file
 _SEEN = ("put", "lend", "wait", "end_step")  # none of them lies within another
 _BUSY = ("frame", "part", "accumulate", "close")
 _WORK = ("fetch", "transpose", "encode", "write")
@@ -44,6 +46,24 @@ class StreamOutput:
     fetch_ns: int
     transpose_ns: int
     encode_ns: int
+
+
+@dataclass(frozen=True)
+class FieldOutput:
+    """A field of a stream whose values are packed, rounded or compressed, in all files: bytes of
+    its values and of what is in the files; bits kept of the values of a chunk or message, 0 where a
+    library decides."""
+
+    stream: str
+    field: str
+    value_bytes: int
+    file_bytes: int
+    least_bits: int
+    most_bits: int
+
+    @property
+    def saved_bytes(self) -> int:
+        return self.value_bytes - self.file_bytes
 
 
 @dataclass(frozen=True)
@@ -83,6 +103,7 @@ class StepOutput:
     system_calls: int
     system_ns: int
     streams: tuple[StreamOutput, ...]
+    fields: tuple[FieldOutput, ...]
 
     @property
     def output_ns(self) -> int:
@@ -100,10 +121,18 @@ class _Table:
     def __init__(self, columns: Columns, names: NameTable) -> None:
         self.cells: dict[tuple[int, str, str], list[int]] = {}
         self.what: dict[str, set[str]] = {}
+        self.written: dict[tuple[str, str], int] = {}  # bytes of values, by stream and field
+        self.stored: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
         for row in rows(merged(columns, "rank", "name", "op")):
             op = ops()[row.op].name.removeprefix("output_")
             stream, what = _parts(names[row.name] if row.name != NO_NAME else "")
             self.what.setdefault(op, set()).add(what)
+            if op == "write":
+                self.written[stream, what] = self.written.get((stream, what), 0) + row.bytes
+            elif op == "close" and stream and (found := _STORED.fullmatch(what)):
+                field, least, most = found.groups()
+                self.stored.setdefault((stream, field), []).append(
+                    (row.bytes, int(least), int(most)))
             cell = self.cells.setdefault((row.rank, stream, op), [0, 0, 0, 0])
             for i, amount in enumerate((row.calls, row.bytes, row.ns, row.errors)):
                 cell[i] += amount
@@ -122,6 +151,14 @@ class _Table:
     def streams(self) -> list[str]:
         return sorted({stream for _, stream, op in self.cells if op in (*_SEEN, *_BUSY, *_WORK)
             and stream})
+
+    def fields(self) -> tuple[FieldOutput, ...]:
+        return tuple(
+            FieldOutput(stream, field, self.written.get((stream, field), 0),
+                sum(part[0] for part in parts), min(part[1] for part in parts),
+                max(part[2] for part in parts))
+            for (stream, field), parts in sorted(self.stored.items())
+        )
 
     def most(self, ranks: tuple[int, ...], *wanted: str, stream: str | None = None) -> int:
         """The rank with the greatest time; -1 when there is none."""
@@ -198,6 +235,7 @@ def step_output(step: str, wall_ns: int, columns: Columns, names: NameTable) -> 
         system_calls=int(system.app_calls.sum()),
         system_ns=int(system.own_ns.sum()),
         streams=tuple(_stream(table, stream, loser, writers) for stream in table.streams()),
+        fields=table.fields(),
     )
 
 

@@ -55,6 +55,7 @@ LISTING = Listing(
         Field("busy_s", "object", "", "seconds of each writer, by rank"),
         Field("system", "object", "", "calls, writes, written_bytes, seconds: system_calls, ..."),
         Field("streams", "object", "", "figures by stream"),
+        Field("fields", "object", "", "fields that were packed, rounded or compressed"),
     ),
     lambda report: [_row(one) for one in all_outputs(report)],
 )
@@ -84,6 +85,27 @@ STREAMS = Listing(
 )
 
 
+FIELDS = Listing(
+    "output_fields",
+    "fields that libweir packed, rounded or compressed",
+    (
+        Field("step", "text", "", "name of the step", key=None),
+        Field("stream", "text", "", "name of the stream", "Stream"),
+        Field("field", "text", "", "name of the field", "Field"),
+        Field("value_bytes", "int", "bytes", "of its values, in the type of the file", "MB",
+              "values"),
+        Field("file_bytes", "int", "bytes", "of them in the files", "MB", "in files"),
+        Field("share", "real", "1", "file_bytes, of value_bytes", "%", "in files", key=None),
+        Field("saved_bytes", "int", "bytes", "value_bytes - file_bytes", "MB", "saved"),
+        Field("least_bits", "int", "", "bits kept of each value of a chunk or message; 0: not ours",
+              "least", "bits kept", show=lambda bits: str(bits or "")),
+        Field("most_bits", "int", "", "likewise", "most", "bits kept",
+              show=lambda bits: str(bits or "")),
+    ),
+    lambda report: [row for one in all_outputs(report) for row in _field_rows(one)],
+)
+
+
 def _row(one: StepOutput) -> dict[str, Any]:
     return vars(one) | {
         "compute_ranks": one.model_ranks, "effective_ns": one.seen_ns,
@@ -95,6 +117,7 @@ def _row(one: StepOutput) -> dict[str, Any]:
             "written_bytes": one.system_written_bytes, "seconds": one.system_ns / 1e9,
         },
         "streams": STREAMS.json(_stream_rows(one)),
+        "fields": FIELDS.json(_field_rows(one)),
     }  # fmt: skip
 
 
@@ -105,8 +128,16 @@ def _stream_rows(one: StepOutput) -> list[dict[str, Any]]:
     ]
 
 
+def _field_rows(one: StepOutput) -> list[dict[str, Any]]:
+    return [
+        vars(of) | {"step": one.step, "saved_bytes": of.saved_bytes,
+            "share": of.file_bytes / of.value_bytes if of.value_bytes else 0.0}
+        for of in one.fields
+    ]
+
+
 def output_tables(report: Report) -> Iterator[Table]:
-    """Two tables for each step that wrote through libweir."""
+    """Tables for each step that wrote through libweir."""
     for one in all_outputs(report):
         yield _cost_table(one)
         if one.streams:
@@ -114,6 +145,9 @@ def output_tables(report: Report) -> Iterator[Table]:
             total = vars(one) | sums(rows, "puts", "fetch_ns", "transpose_ns", "encode_ns")
             total |= {"stream": "TOTAL", "mb_per_s": rate(one.written_bytes, one.write_ns)}
             yield STREAMS.table(f"Streams of {one.step}", rows, footer=[total])
+        if one.fields:
+            yield FIELDS.table(f"Fields of {one.step} that were packed, rounded or compressed",
+                _field_rows(one))
 
 
 def _do(ranks: tuple[RankName, ...], verb: str) -> str:
@@ -211,5 +245,5 @@ OUTPUT = TableKind(
     why_empty="nothing was written through libweir",
     json=lambda report, _: {"output": LISTING.json(LISTING.rows(report))},
     has_rows=lambda report: bool(all_outputs(report)),
-    listings=(LISTING, STREAMS),
+    listings=(LISTING, STREAMS, FIELDS),
 )

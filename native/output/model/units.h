@@ -6,11 +6,11 @@
 #include <optional>
 #include <string>
 
-namespace weir::output::grib {
+namespace weir::output {
 
 bool knows_units(const std::string& units);
 
 // Null: one of them has a word that is not known here, and their letters differ.
 std::optional<bool> same_units(const std::string& a, const std::string& b);
 
-}  // namespace weir::output::grib
+}  // namespace weir::output

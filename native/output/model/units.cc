@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "output/format/grib/units.h"
+#include "output/model/units.h"
 
 #include <array>
 #include <cctype>
@@ -7,7 +7,7 @@
 #include <cmath>
 #include <string_view>
 
-namespace weir::output::grib {
+namespace weir::output {
 namespace {
 
 constexpr size_t kBases = 5;  // kg, m, s, K, mol
@@ -132,6 +132,9 @@ constexpr Word kWords[] = {
     {"ppbv", {1e-9}},
     {"unitless", {}},
     {"none", {}},
+    {"level", {}},
+    {"layer", {}},
+    {"sigma_level", {}},
 };
 
 // "m", "m2", "m-2", "m**-2", "m^2", "1e-6".
@@ -210,4 +213,4 @@ std::optional<bool> same_units(const std::string& a, const std::string& b) {
          std::abs(first->factor - second->factor) <= 1e-9 * std::abs(second->factor);
 }
 
-}  // namespace weir::output::grib
+}  // namespace weir::output

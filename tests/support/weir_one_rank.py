@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model of one rank that writes and reads files: weir_one_rank.py JOBS does each of a list of
+jobs (JSON) in a context of its own, and prints a list of what came of them: "" or the error; of
+`get` values go to PATH.npy. A job: {"put": PATH} or {"get": PATH}, with lon, lat, levels,
+level_units, units, cells, axis, attributes, standard_name, config, format, existing, operation and
+begin (s)."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+if __name__ == "__main__":
+    sys.modules["mpi4py"] = None  # type: ignore[assignment]  # a rank alone needs none
+
+import numpy as np  # noqa: E402
+
+import weir  # noqa: E402
+from weir import output  # noqa: E402
+
+RECORDS = 2
+
+
+def values_of(record: int, shape: tuple[int, ...]) -> np.ndarray:
+    return (250 + record + np.arange(np.prod(shape)).reshape(shape) / 8).astype("f4")
+
+
+def field_of(context, job):
+    if "cells" in job:
+        grid = context.unstructured_grid("globe", job["cells"])
+        part = grid.indices("all", np.arange(job["cells"]))
+        if "lon" in job:
+            grid.set_lonlat(part, job["lon"], job["lat"])
+    else:
+        grid = context.lonlat_grid("globe", job["lon"], job["lat"])
+        part = grid.block("all", 0, len(job["lon"]), 0, len(job["lat"]))
+    axes = []
+    if "levels" in job:
+        axes = [context.axis("lev", job["levels"], job.get("level_units", "hPa"),
+            **job.get("axis", {"standard_name": "air_pressure"}))]
+    return part.field("t", np.float32, axes, units=job.get("units", "K"),
+        attributes=job.get("attributes", {}),
+        standard_name=job.get("standard_name", "air_temperature"))
+
+
+def do(job) -> str:
+    try:
+        with output.init(job.get("config")) as context:
+            field = field_of(context, job)
+            if "get" in job:
+                np.save(job["get"] + ".npy", field.get(job["get"], job.get("record", -1)))
+                return ""
+            stream = {key: job[key] for key in ("format", "existing") if key in job}
+            context.stream("history", job["put"], [(field, job.get("operation", "instant"))],
+                **stream)
+            for record in range(RECORDS):
+                with context.step(job.get("begin", 0) + 3600.0 * record):
+                    field.put(values_of(record, field.shape))
+    except weir.Error as error:
+        return str(error)
+    return ""
+
+
+if __name__ == "__main__":
+    print(json.dumps([do(job) for job in json.loads(sys.argv[1])]))
