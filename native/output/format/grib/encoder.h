@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes the messages of a variable. ecCodes makes and checks the header of each once; later records
-// take a copy of it, and packing is simple.h's, or for CCSDS simple.h's and entropy.h's. Every other
-// packing, and values that these leave to it, are ecCodes'. Times are put in later (clock.h).
+// take a copy of it, and packing is that of simple.h, with the code of entropy.h for CCSDS. Every
+// other packing, and values that these leave to it, are ecCodes'. Times are put in later (clock.h).
 #pragma once
 
 #include <memory>

@@ -250,8 +250,9 @@ WEIR_CLONES void code_interval(const EntropyLayout& layout, const uint32_t* samp
           reinterpret_cast<int32_t*>(mapped));
   Bits bits = *to;
   int now = *split;
-  if (layout.bits <= kSmallBits) put_interval<false>(layout, mapped, samples[0], blocks, &now, &bits);
-  else put_interval<true>(layout, mapped, samples[0], blocks, &now, &bits);
+  const uint32_t first = samples[0];
+  if (layout.bits <= kSmallBits) put_interval<false>(layout, mapped, first, blocks, &now, &bits);
+  else put_interval<true>(layout, mapped, first, blocks, &now, &bits);
   *split = now;
   *to = bits;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adaptive entropy coding (CCSDS 121.0-B-3, lossless data compression), as data representation
-// template 5.42 of GRIB2 uses it: unsigned samples, each predicted to be the one before. The choices
-// that the standard leaves open are those of libaec, so that the bytes are the same.
+// template 5.42 of GRIB2 uses it: unsigned samples, each predicted to be the one before. The
+// choices that the standard leaves open are those of libaec, so that the bytes are the same.
 #pragma once
 
 #include <cstddef>
