@@ -237,12 +237,12 @@ def wrf(
     """The reference's model output, two domains of WRF, through the output library in its four
     modes and through its peers.
 
-    Prints what the model sees of its output, how fast each writer is, and the library's goals. Exit
-    status 0 when every goal that was measured was met and every writer that is installed ran, 1
-    otherwise.
+    Prints what the model sees of its output, how fast each writer is, how input and restarts are
+    read, the reference's criteria on each number of ranks, and the library's goals. Exit status 0
+    when every goal that was measured was met and every writer that is installed ran, 1 otherwise.
     """
     from weir.bench import wrf as bench
-    from weir.bench import wrf_goals, wrf_tables
+    from weir.bench import wrf_goals, wrf_input, wrf_tables
     from weir.bench._programs import build_directory
     from weir.scaling.figure import check_drawable
 
@@ -259,14 +259,16 @@ def wrf(
     with bench.laboratory(options, build_directory(programs or None), _note) as lab:
         runs, rows = bench.on_ranks(lab, counts)
         goals = [] if skip_goals or len(counts) > 1 else wrf_goals.Goals(runs, rows).all()
+        read = [] if skip_goals else wrf_input.Input(lab, max(counts), servers).rows()
         _note("")
     curves = wrf_tables.curves(rows)
     if json_file != "-":
-        typer.echo(wrf_tables.text(options, lab.mpi.name, rows, goals))
+        typer.echo(wrf_tables.text(options, lab.mpi.name, rows, goals, read))
     if json_file:
-        _write_json(json_file, wrf_tables.as_data(options, lab.mpi.name, rows, goals))
+        _write_json(json_file, wrf_tables.as_data(options, lab.mpi.name, rows, goals,
+            read))
     _draw_curves("WRF output benchmark", curves, [wrf_tables.writers(rows)], html, png)
-    failed = any(row.error and not row.error.startswith("left out") for row in rows)
+    failed = any(row.error and not row.error.startswith("left out") for row in [*rows, *read])
     raise typer.Exit(1 if failed or any(goal.met is False for goal in goals) else 0)
 
 
