@@ -79,7 +79,7 @@ def _measure_beside(bench: Bench, directory: Path, found: Found) -> None:
 
 
 def header(options: Options, mpi: str, steps: int, found: Found) -> str:
-    volume = next((one.figures["bytes"].median for one in found.peers if "bytes" in one.figures), 0)
+    volume = next((row.encoding["bytes"].median for row in found.rows if row.encoding), 0)
     return (f"{options.variables} variables of unequal size on {2 * options.nlat} x {options.nlat} "
             f"points in {options.files} files, {steps} steps, {volume / 1e6:,.0f} MB of GRIB; {mpi}; "
             f"medians of {options.repeat}; published: 1 node of IBM, GPFS, 47 GB")
@@ -116,9 +116,14 @@ def rates(rows: Sequence[Row], peers: Sequence[Peer], place: str) -> Table:
             mb_s = f"{peer.figures['mb_s'].median:,.0f}"
             cells.append((peer.title, str(peer.pes), "", "", "" if is_floor else mb_s, "", "", "",
                 f"{peer.figures['cpu_s_per_gb'].median:.2f}", mb_s if is_floor else "", ""))
-    failed = tuple(dict.fromkeys(f"{one.method.title}, {one.pes} PEs: {one.error}" for one in rows
-        if one.error))
-    failed += tuple(f"{one.title}: {one.error}" for one in peers if one.error)
+    which: dict[str, list[str]] = {}
+    for row in rows:
+        if row.error:
+            which.setdefault(row.error, []).append(f"{row.method.title}, {row.pes} PEs")
+    for peer in peers:
+        if peer.error:
+            which.setdefault(peer.error, []).append(peer.title)
+    failed = tuple(f"{'; '.join(names)}: {error}" for error, names in which.items())
     return Table(f"Rates, files in {'memory' if place == 'memory' else 'a directory on disk'}",
         ("<write method", "PEs", "collectors", "writers", "MB/s", "x serial", "published",
             "x serial", "CPU s/GB", "MB/s", "of pwrite"), tuple(cells),
