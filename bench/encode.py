@@ -62,7 +62,7 @@ def main() -> None:
     args = parser.parse_args()
     encode = BUILD / "bench" / "encode" / "encode"
     if not encode.exists():
-        sys.exit(f"bench/encode.py: {encode} is not built; it needs ecCodes and libaec")
+        sys.exit(f"bench/encode.py: {encode} is not built; it needs ecCodes")
     subprocess.run([encode, str(args.rounds), str(args.noise)], check=True)
     mpi, libraries = IMPLEMENTATIONS[args.mpi], BUILD / "lib" / args.mpi
     with tempfile.TemporaryDirectory(dir=args.directory) as scratch:

@@ -48,6 +48,23 @@ def test_weir_writes_what_a_gathered_netcdf_has(mpi, program, tmp_path, mode, ra
 
 
 @pytest.mark.mpi
+@pytest.mark.parametrize(("mode", "ranks"), [("collective", 3), ("servers", 4)])
+def test_weir_reads_what_it_wrote_and_finds_a_wrong_value(mpi, program, tmp_path, mode, ranks):
+    config = tmp_path / "output.toml"
+    config.write_text(f'[output]\nmode = "{mode}"\n')
+    frame = ("steps=1", "bare=1", SCALE, f"directory={tmp_path}", f"config={config}")
+    mpi.run(2, program("weir"), *frame).ok()
+    numbers_of(mpi.run(ranks, program("weir"), *frame, "check=1"))
+    file = tmp_path / "weir_d02_000.nc"
+    data = bytearray(file.read_bytes())
+    data[-5000] ^= 1
+    file.write_bytes(data)
+    numbers_of(mpi.run(ranks, program("weir"), *frame, "check=2"))
+    done = mpi.run(ranks, program("weir"), *frame, "check=1")
+    assert done.returncode != 0 and "weir_d02_000.nc: has other values" in done.stderr
+
+
+@pytest.mark.mpi
 def test_a_wrong_value_is_found(mpi, program, tmp_path):
     steps = ("steps=1", SCALE, f"directory={tmp_path}")
     mpi.run(2, program("gather"), *steps).ok()

@@ -26,7 +26,7 @@ struct options {
   long lend;       /* libweir: fields are put from lent memory */
   long sync; /* for writers that have the option: each file is on the disk before it is done */
   long bare; /* back to back: every frame has the first one's data, and nothing is timed beside */
-  long check;      /* adios2: read back and compare instead of writing */
+  long check; /* read back and compare instead of writing (libweir, adios2); 2: read (libweir) */
   const char *directory, *config, *adios2;
 };
 

@@ -97,7 +97,8 @@ class Collector {
         [this](const Variable& v) { return gather(v); },
         [this](const Variable& v, int record, std::span<const double> values) {
           return encode(v, record, values);
-        }};
+        },
+        job_.options.encoded ? Lifetime::kTwoSteps : Lifetime::kCall};
     Status first;
     for (step_ = 0; step_ < job_.options.steps; ++step_) {
       Status status = exchange_ ? exchange_->begin_step(step_) : Status();

@@ -63,7 +63,7 @@ const netcdf::Module* netcdf_module(std::string* why) {
 const eccodes::Module* eccodes_module(std::string* why) {
   static const auto loaded = load<eccodes::Module>(
       "weir-format-grib.so", eccodes::kModuleSymbol, eccodes::kModuleVersion,
-      "the formats of GRIB need weir built with libeccodes-dev and libaec-dev");
+      "the formats of GRIB need weir built with libeccodes-dev");
   if (why) *why = loaded.why;
   return loaded.module;
 }

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -12,11 +13,19 @@ namespace weir::output::writer {
 
 using Buffer = std::vector<char>;
 
-// Records of one file; offset: place in the file, -1: not known yet.
+// Records of one file: those that were copied, then those that are the caller's. offset: place in
+// the file, -1: not known yet.
 struct Piece {
   int file = 0;
   Buffer bytes;
   int64_t offset = -1;
+  std::vector<std::span<const char>> lent = {};
+
+  size_t size() const {
+    size_t all = bytes.size();
+    for (const auto& part : lent) all += part.size();
+    return all;
+  }
 };
 
 class Buffers {
@@ -35,7 +44,9 @@ class Buffers {
       if (!free_[file].empty()) return take(static_cast<int>(file));
     return {};
   }
-  void give(int file, Buffer one) { of(file).push_back(std::move(one)); }
+  void give(int file, Buffer one) {
+    if (one.capacity() > 0) of(file).push_back(std::move(one));
+  }
 
  private:
   std::vector<Buffer>& of(int file) {

@@ -12,7 +12,7 @@ Status collect_variable(Writer& writer, const Variable& variable, const Callback
     const auto bytes = model.encode(
         variable, record, (*values).subspan(static_cast<size_t>(record) * points, points));
     if (!bytes.ok()) return bytes.status();
-    WEIR_TRY(writer.append(variable.file, *bytes));
+    WEIR_TRY(writer.append(variable.file, *bytes, model.lifetime));
   }
   return {};
 }

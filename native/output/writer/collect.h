@@ -26,6 +26,8 @@ struct Callbacks {
   std::function<Result<std::span<const char>>(const Variable&, int record,
                                               std::span<const double> values)>
       encode;
+  // Of the bytes of a record, where they stay longer.
+  Lifetime lifetime = Lifetime::kCall;
 };
 
 // [collective over the collectors] Gather, encode, append, end the step. After a failure the step

@@ -16,6 +16,8 @@ class SinkWriter : public Writer {
   Status open_files() override;
   Status close_files() override;
   Status write(Piece piece) { return sink_->write(std::move(piece), spare_); }
+  // All that was written is with the system; its memory is free.
+  Status settle() { return sink_->finish(spare_); }
 
  private:
   std::unique_ptr<Sink> sink_;

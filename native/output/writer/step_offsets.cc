@@ -13,7 +13,7 @@ Status StepOffsets::begin(const std::vector<Piece>& pieces, MPI_Comm comm) {
   WEIR_TRY(from_mpi(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank"));
   is_first_ = rank == 0;
   for (const Piece& piece : pieces)
-    sizes_[static_cast<size_t>(piece.file)] = static_cast<int64_t>(piece.bytes.size());
+    sizes_[static_cast<size_t>(piece.file)] = static_cast<int64_t>(piece.size());
   const int files = static_cast<int>(ends_.size());
   WEIR_TRY(from_mpi(MPI_Iexscan(sizes_.data(), before_.data(), files, MPI_INT64_T, MPI_SUM, comm,
                                 &requests_[0]),

@@ -22,6 +22,7 @@ Writer::Writer(MPI_Comm comm, Options options, Roles roles)
   MPI_Comm_split(comm_, at_ >= 0 ? 0 : MPI_UNDEFINED, rank_, &collectors_);
   if (at_ >= 0) MPI_Comm_set_errhandler(collectors_, MPI_ERRORS_RETURN);
   filling_.resize(options_.files.size());
+  lent_.resize(options_.files.size());
 }
 
 Writer::~Writer() {
@@ -51,15 +52,19 @@ Status Writer::open() {
   return agree();
 }
 
-Status Writer::append(int file, std::span<const char> record) {
+Status Writer::append(int file, std::span<const char> record, Lifetime lifetime) {
   WEIR_TRY(keep(progress()));
   if (!failed_.ok()) return failed_;
+  if (lifetime == Lifetime::kTwoSteps && takes_lent()) {
+    lent_[static_cast<size_t>(file)].push_back(record);
+    return {};
+  }
   Buffer& buffer = filling_[static_cast<size_t>(file)];
   if (buffer.capacity() == 0) buffer = spare_.take(file);
   const bool is_full = buffer.size() + record.size() > options_.buffer_bytes && !buffer.empty();
   if (is_full && flushes_full_buffers()) {
     std::vector<Piece> pieces;
-    pieces.push_back({file, std::exchange(buffer, spare_.take(file))});
+    pieces.push_back({file, std::exchange(buffer, spare_.take(file)), -1, {}});
     WEIR_TRY(keep(flush(std::move(pieces), false)));
   }
   buffer.insert(buffer.end(), record.begin(), record.end());
@@ -70,8 +75,12 @@ Status Writer::end_step() {
   std::vector<Piece> pieces;
   for (int file = 0; file < files(); ++file) {
     Buffer& buffer = filling_[static_cast<size_t>(file)];
-    if (buffer.empty()) continue;
-    if (failed_.ok()) pieces.push_back({file, std::exchange(buffer, spare_.take(file))});
+    auto lent = std::exchange(lent_[static_cast<size_t>(file)], {});
+    if (buffer.empty() && lent.empty()) continue;
+    if (failed_.ok()) {
+      Buffer next = buffer.empty() ? Buffer() : spare_.take(file);
+      pieces.push_back({file, std::exchange(buffer, std::move(next)), -1, std::move(lent)});
+    }
     buffer.clear();
   }
   return keep(flush(std::move(pieces), true));

@@ -33,6 +33,10 @@ namespace weir::output::writer {
 // Calls that write (sink/). Writers through MPI-IO ignore it.
 enum class Io { kPwrite, kFwrite, kAio, kUring };
 
+// How long the bytes of a record stay as they are: until `append` returns, or until the second step
+// after the record's has ended, or close has returned.
+enum class Lifetime { kCall, kTwoSteps };
+
 struct Options {
   std::vector<std::string> files;    // paths, the same on all ranks
   size_t buffer_bytes = 4 << 20;     // a fuller buffer goes on its way, 4 KiB to 1 GiB
@@ -60,8 +64,9 @@ class Writer {
 
   // [collective] Create the files, empty.
   Status open();
-  // [local, collectors] The bytes are copied.
-  Status append(int file, std::span<const char> record);
+  // [local, collectors] The bytes are copied, unless they stay and the writer writes them from
+  // where they are.
+  Status append(int file, std::span<const char> record, Lifetime lifetime = Lifetime::kCall);
   // [collective over the collectors]
   Status end_step();
   // [local] Of a rank that is no collector, instead of append and end_step: its work until all
@@ -81,6 +86,8 @@ class Writer {
   virtual Status progress() { return {}; }
   // False: a flush is collective, so there is one a step, of all that the step has.
   virtual bool flushes_full_buffers() const { return true; }
+  // Pieces may have records that are not copied.
+  virtual bool takes_lent() const { return false; }
   // The rank creates the file in open_files.
   Status create(int file) const;
 
@@ -99,6 +106,7 @@ class Writer {
 
   int at_ = -1;
   std::vector<Buffer> filling_;
+  std::vector<std::vector<std::span<const char>>> lent_;  // by file, of this step
   Status failed_;
 };
 

@@ -3,19 +3,23 @@
 workload echam, beside ecCodes alone, cdo, and plain pwrite of the same bytes.
 
 Each repetition runs every writer twice on each number of PEs: encoding its records, as the
-reference did, and writing records that were encoded before the clock started.
+reference did, and writing records that were encoded before the clock started. Plain pwrite by as
+many PEs takes its turn with them.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 import shutil
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 
 from weir._errors import UsageError
+from weir.bench._journal import Journal
 from weir.bench._process import RunFailed, numbers, run
 from weir.bench._programs import Mpi, choose_mpi, clean_environment, weir_command
 from weir.bench._scratch import remove, scratch
@@ -82,11 +86,12 @@ PUBLISHED = {
 
 @dataclass(frozen=True)
 class Options:
-    """scale: of the reference's volume, 47 GB."""
+    """scale: of the reference's volume, 47 GB; writing: the same, of runs that do not encode."""
 
     pes: tuple[int, ...] = (2, 4, 8, 16)
     only: tuple[str, ...] = tuple(BY_NAME)
     scale: float = 0.005
+    writing: float = 0.01
     variables: int = 40
     nlat: int = 96
     files: int = 10
@@ -96,6 +101,13 @@ class Options:
     disk: str | None = None
     places: tuple[str, ...] = ("memory", "disk")
     timeout_s: float = 300
+    minutes: float | None = None
+    resume: str | None = None
+
+    def common(self) -> dict[str, object]:
+        """What runs that stand in one table have in common."""
+        left_out = ("only", "repeat", "places", "timeout_s", "minutes", "resume")
+        return {key: value for key, value in asdict(self).items() if key not in left_out}
 
 
 def check(options: Options) -> Options:
@@ -107,8 +119,11 @@ def check(options: Options) -> Options:
             raise UsageError(f"{what}: expected some of {', '.join(there)}, not {unknown[0]}")
     if not options.pes or not all(0 < n <= MOST_PES for n in options.pes):
         raise UsageError(f"--pes: expected numbers from 1 to {MOST_PES}, such as 2,4,8,16")
-    if not 0 < options.scale <= 10:
-        raise UsageError("--scale: expected a number above 0, at most 10")
+    for what, scale in (("--scale", options.scale), ("--writing", options.writing)):
+        if not 0 < scale <= 10:
+            raise UsageError(f"{what}: expected a number above 0, at most 10")
+    if options.minutes is not None and not 0 < options.minutes <= 10_000:
+        raise UsageError("--minutes: expected a number above 0, at most 10000")
     if not 0 < options.variables <= 40_000 or not 2 <= options.nlat <= 10_000:
         raise UsageError("--variables: expected 1 to 40000; --nlat: 2 to 10000")
     return options
@@ -117,7 +132,8 @@ def check(options: Options) -> Options:
 @dataclass(frozen=True)
 class Row:
     """Runs of a method on a number of PEs in a place. encoding: with the encoding of records;
-    writing: of records that are encoded already."""
+    writing: of records that are encoded already, `of_pwrite` the ratio of its rate to that of
+    plain pwrite in the same repetition. error: why there are no runs, or no more."""
 
     method: Method
     pes: int
@@ -148,7 +164,11 @@ class Bench:
         self.mpi: Mpi = choose_mpi(options.mpi, program)
         self.program = Path(str(program).format(mpi=self.mpi.name))
         self.environment = {**clean_environment(), **self.mpi.environment}
-        self.steps = 2
+        self.steps = self.writing_steps = 2
+        self.journal = Journal({**options.common(), "mpi": self.mpi.name},
+            Path(options.resume) if options.resume else None, options.minutes)
+        self.floors: dict[tuple[str, int], list[Run]] = defaultdict(list)
+        self._expected: dict[str, Counter[bytes]] | None = None
 
     def places(self) -> Iterator[tuple[str, Path]]:
         """Each place in turn; its directory is gone when the next one comes."""
@@ -159,29 +179,29 @@ class Bench:
             with scratch(self.options.disk, in_memory=False) as directory:
                 yield "disk", directory
 
-    def sizes(self) -> list[object]:
+    def sizes(self, steps: int | None = None) -> list[object]:
         return ["--files", self.options.files, "--variables", self.options.variables, "--nlat",
-            self.options.nlat, "--steps", self.steps]
+            self.options.nlat, "--steps", steps or self.steps]
 
     def choose_steps(self, directory: Path) -> None:
-        """As many as make the volume that was asked for; two at least."""
-        self.steps = 1
-        one = self.call("eccodes", "pwrite", 1, directory)["bytes"]
-        self.steps = max(2, round(self.options.scale * REFERENCE_BYTES / one))
+        """As many as make the volumes that were asked for; two at least."""
+        one = self.call("eccodes", "pwrite", 1, directory, steps=1)["bytes"]
+        self.steps, self.writing_steps = (max(2, math.ceil(scale * REFERENCE_BYTES / one))
+            for scale in (self.options.scale, self.options.writing))
 
-    def command(self, writer: str, io: str, ranks: int, directory: Path,
-            *more: object) -> list[str]:
-        arguments = ["--writer", writer, "--io", io, "--dir", directory, *self.sizes(), *more]
+    def command(self, writer: str, io: str, ranks: int, directory: Path, *more: object,
+            steps: int | None = None) -> list[str]:
+        arguments = ["--writer", writer, "--io", io, "--dir", directory, *self.sizes(steps), *more]
         return self.mpi.command(ranks, self.program, arguments)
 
     def call(self, writer: str, io: str, ranks: int, directory: Path, *more: object,
-            trace: Path | None = None) -> Run:
+            trace: Path | None = None, steps: int | None = None) -> Run:
         """One run of the workload, with files of its own, which stay until the next one. Raises
         RunFailed."""
         files = directory / "files"
         remove(files)
         files.mkdir()
-        line = self.command(writer, io, ranks, files, *more)
+        line = self.command(writer, io, ranks, files, *more, steps=steps)
         if trace is not None:
             line = weir_command("trace", "-o", trace, "--", *line)
         text = run(line, self.environment, directory, self.options.timeout_s)
@@ -193,10 +213,10 @@ class Bench:
         return rated(found)
 
     def method(self, method: Method, pes: int, directory: Path, *more: object,
-            trace: Path | None = None) -> Run:
+            trace: Path | None = None, steps: int | None = None) -> Run:
         writers = method.writers(pes) if method.writer == "posix" else 1
         return self.call(method.writer, method.io, pes, directory, "--writers", writers, *more,
-            trace=trace)
+            trace=trace, steps=steps)
 
     def chosen(self) -> list[tuple[Method, int]]:
         return [(method, pes) for method in METHODS if method.name in self.options.only
@@ -205,51 +225,84 @@ class Bench:
     def rows(self, place: str, directory: Path) -> list[Row]:
         """All methods, interleaved; the messages of the first repetition are compared with those of
         ecCodes alone."""
-        expected = None
-        encoding: dict[tuple[str, int], list[Run]] = {}
-        writing: dict[tuple[str, int], list[Run]] = {}
+        encoding: dict[tuple[str, int], list[Run]] = defaultdict(list)
+        writing: dict[tuple[str, int], list[Run]] = defaultdict(list)
         failures: dict[tuple[str, int], str] = {}
         for repetition in range(self.options.repeat):
-            for method, pes in self.chosen():
-                self.note(f"{place}: {method.title}, {pes} PEs, {repetition + 1} of "
-                          f"{self.options.repeat}")
+            floors: dict[int, Run] = {}
+            # By PEs: what is compared with each other runs shortly after each other.
+            for method, pes in sorted(self.chosen(), key=lambda one: one[1]):
                 key = (method.name, pes)
                 if key in failures:
                     continue
                 try:
-                    if expected is None:
-                        self.call("eccodes", "pwrite", 1, directory)
-                        expected = digests(directory / "files")
-                    encoding.setdefault(key, []).append(self.method(method, pes, directory))
-                    if repetition == 0 and digests(directory / "files") != expected:
-                        raise RunFailed(f"{method.title}: other messages than ecCodes alone")
-                    writing.setdefault(key, []).append(self.method(method, pes, directory,
-                        "--encoded"))
+                    if pes not in floors:
+                        floors[pes] = self._floor(place, pes, directory, repetition)
+                    one = partial(self._once, place, directory, method, pes, repetition)
+                    encoding[key].append(one("encoding"))
+                    alone = one("writing")
+                    writing[key].append({**alone, "of_pwrite": alone["mb_s"] / floors[pes]["mb_s"]})
                 except RunFailed as error:
                     failures[key] = str(error)
         return [
-            Row(method, pes, place, spreads(encoding.get(key, [])), spreads(writing.get(key, [])),
+            Row(method, pes, place, spreads(encoding[key]), spreads(writing[key]),
                 failures.get(key, ""))
             for method, pes in self.chosen() for key in [(method.name, pes)]
         ]
 
-    def peers(self, place: str, directory: Path) -> Iterator[Peer]:
-        """ecCodes alone, cdo, and plain pwrite on each number of PEs."""
-        yield self._peer("eccodes", "ecCodes alone, one process", 1, place,
-            lambda: self.call("eccodes", "pwrite", 1, directory))
-        yield self._peer("cdo", "cdo, decoding and encoding the files", 1, place,
-            lambda: self._cdo(directory))
-        for pes in sorted({1, *self.options.pes}):
-            yield self._peer("pwrite", "plain pwrite of encoded bytes", pes, place,
-                lambda pes=pes: self.call("pwrite", "pwrite", pes, directory))
+    def _floor(self, place: str, pes: int, directory: Path, repetition: int) -> Run:
+        """Plain pwrite, which writes as many bytes as the runs that do not encode."""
+        self.note(f"{place}: plain pwrite, {pes} PEs, {repetition + 1} of {self.options.repeat}")
+        floor = self.journal.once(f"{place}, pwrite, {pes} PEs, {repetition}", partial(self.call,
+            "pwrite", "pwrite", pes, directory, steps=self.writing_steps))
+        self.floors[place, pes].append(floor)
+        return floor
 
-    def _peer(self, name: str, title: str, pes: int, place: str, once: Callable[[], Run]) -> Peer:
-        self.note(f"{place}: {title}, {pes} PEs")
-        try:
-            runs = [once() for _ in range(self.options.repeat)]
-        except RunFailed as error:
-            return Peer(name, title, pes, place, error=str(error))
-        return Peer(name, title, pes, place, spreads(runs))
+    def _once(self, place: str, directory: Path, method: Method, pes: int, repetition: int,
+            kind: str) -> Run:
+        self.note(f"{place}: {method.title}, {pes} PEs, {kind}, {repetition + 1} of "
+                  f"{self.options.repeat}")
+        run = self._compared if kind == "encoding" and repetition == 0 else self.method
+        more = ("--encoded",) if kind == "writing" else ()
+        steps = self.writing_steps if kind == "writing" else self.steps
+        return self.journal.once(f"{place}, {method.name}, {pes} PEs, {kind}, {repetition}",
+            partial(run, method, pes, directory, *more, steps=steps))
+
+    def _compared(self, method: Method, pes: int, directory: Path, steps: int) -> Run:
+        expected = self.expected(directory)
+        done = self.method(method, pes, directory, steps=steps)
+        if digests(directory / "files") != expected:
+            raise RunFailed(f"{method.title}: other messages than ecCodes alone")
+        return done
+
+    def expected(self, directory: Path) -> dict[str, Counter[bytes]]:
+        """The messages of ecCodes alone."""
+        if self._expected is None:
+            self.call("eccodes", "pwrite", 1, directory)
+            self._expected = digests(directory / "files")
+        return self._expected
+
+    def peers(self, place: str, directory: Path) -> Iterator[Peer]:
+        """ecCodes alone, cdo, and plain pwrite on each number of PEs, which `rows` has measured."""
+        yield self._peer("eccodes", "ecCodes alone, one process", place,
+            lambda: self.call("eccodes", "pwrite", 1, directory))
+        yield self._peer("cdo", "cdo, decoding and encoding the files", place,
+            lambda: self._cdo(directory))
+        for (where, pes), runs in sorted(self.floors.items()):
+            if where == place:
+                yield Peer("pwrite", "plain pwrite of encoded bytes", pes, place, spreads(runs))
+
+    def _peer(self, name: str, title: str, place: str, once: Callable[[], Run]) -> Peer:
+        runs: list[Run] = []
+        error = ""
+        for repetition in range(self.options.repeat):
+            self.note(f"{place}: {title}, {repetition + 1} of {self.options.repeat}")
+            try:
+                runs.append(self.journal.once(f"{place}, {name}, {repetition}", once))
+            except RunFailed as failure:
+                error = str(failure)
+                break
+        return Peer(name, title, 1, place, spreads(runs), error)
 
     def _cdo(self, directory: Path) -> Run:
         """All files of a run read and written again by one process after the other."""

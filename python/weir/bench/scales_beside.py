@@ -9,6 +9,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from weir.bench._process import RunFailed, numbers, run
@@ -62,14 +63,17 @@ class Profile:
 
 def profile(bench: Bench, method: Method, pes: int, directory: Path) -> Profile:
     """Of one traced run, with encoding. Raises RunFailed."""
-    trace = directory / "trace"
-    remove(trace)
+    def traced() -> list[dict]:
+        trace = directory / "trace"
+        remove(trace)
+        bench.method(method, pes, directory, trace=trace)
+        text = run(weir_command("query", trace, _SQL, "--format", "json"), bench.environment,
+            directory, bench.options.timeout_s)
+        remove(trace)
+        return json.loads(text)
+
     bench.note(f"profile: {method.title}, {pes} PEs")
-    bench.method(method, pes, directory, trace=trace)
-    text = run(weir_command("query", trace, _SQL, "--format", "json"), bench.environment, directory,
-        bench.options.timeout_s)
-    remove(trace)
-    return profile_of(method, pes, json.loads(text))
+    return profile_of(method, pes, bench.journal.once(f"profile, {method.name}, {pes} PEs", traced))
 
 
 def profile_of(method: Method, pes: int, rows: list[dict]) -> Profile:
@@ -93,10 +97,12 @@ def tracing(bench: Bench, directory: Path, repeat: int) -> float:
     plain, traced = [], []
     for repetition in range(repeat):
         bench.note(f"tracing, {repetition + 1} of {repeat}")
-        plain.append(bench.method(method, pes, directory)["cpu_s"])
+        plain.append(bench.journal.once(f"untraced, {repetition}",
+            lambda: bench.method(method, pes, directory))["cpu_s"])
         trace = directory / "trace"
         remove(trace)
-        traced.append(bench.method(method, pes, directory, trace=trace)["cpu_s"])
+        traced.append(bench.journal.once(f"traced, {repetition}",
+            lambda: bench.method(method, pes, directory, trace=trace))["cpu_s"])  # noqa: B023
         remove(trace)
     return min(traced) / min(plain) - 1
 
@@ -124,12 +130,14 @@ def windows(bench: Bench, directory: Path, counts: tuple[int, ...] = (1, 2, 4, 8
         bench.note(f"windows, {repetition + 1} of {bench.options.repeat}")
         given, bench.options = bench.options, least
         try:
-            without.append(bench.call(DEFAULT, "pwrite", total, directory, *beside)["compute_s"])
+            without.append(bench.journal.once(f"no output, {repetition}",
+                partial(bench.call, DEFAULT, "pwrite", total, directory, *beside))["compute_s"])
         finally:
             bench.options = given
         for count in counts:
-            found[count].append(bench.call(DEFAULT, "pwrite", total, directory, *beside,
-                "--windows", count))
+            found[count].append(bench.journal.once(f"{count} windows, {repetition}",
+                partial(bench.call, DEFAULT, "pwrite", total, directory, *beside, "--windows",
+                    count)))
     return [
         Windows(count, min(one["elapsed_s"] for one in runs), min(one["gather_s"] for one in runs),
             min(one["compute_s"] for one in runs) / min(without) - 1)
@@ -151,8 +159,6 @@ class NodeRow:
 
 def on_nodes(bench: Bench, directory: Path, pes: int, counts: tuple[int, ...]) -> Iterator[NodeRow]:
     """Each method on nodes with a mount of one file system each; messages are compared."""
-    bench.call("eccodes", "pwrite", 1, directory)
-    expected = digests(directory / "files")
     for nodes in counts:
         for name in bench.options.only:
             method = BY_NAME[name]
@@ -164,13 +170,15 @@ def on_nodes(bench: Bench, directory: Path, pes: int, counts: tuple[int, ...]) -
                 continue
             bench.note(f"{nodes} nodes: {method.title}")
             try:
-                yield _on_nodes(bench, directory, method, pes, nodes, expected)
+                mb_s, requests = bench.journal.once(f"{nodes} nodes, {method.name}",
+                    partial(_on_nodes, bench, directory, method, pes, nodes))
+                yield NodeRow(method, pes, nodes, mb_s, requests)
             except RunFailed as error:
                 yield NodeRow(method, pes, nodes, error=str(error))
 
 
-def _on_nodes(bench: Bench, directory: Path, method: Method, pes: int, nodes: int,
-        expected: dict) -> NodeRow:
+def _on_nodes(bench: Bench, directory: Path, method: Method, pes: int,
+        nodes: int) -> tuple[float, float]:
     writers = method.writers(pes) if method.writer == "posix" else 1
     arguments = ["--writer", method.writer, "--io", method.io, "--writers", writers,
         *bench.sizes()]
@@ -180,6 +188,6 @@ def _on_nodes(bench: Bench, directory: Path, method: Method, pes: int, nodes: in
         environment = {**bench.environment, "WEIR_NODE_RANKS": str(-(-pes // nodes))}
         found = numbers(run(line, environment, directory, bench.options.timeout_s), "echam")
         requests = place.counted()["requests"]
-        if digests(place.backings[0]) != expected:
+        if digests(place.backings[0]) != bench.expected(directory):
             raise RunFailed(f"{method.title}: other messages than ecCodes alone")
-    return NodeRow(method, pes, nodes, found["bytes"] / found["elapsed_s"] / 1e6, requests)
+    return found["bytes"] / found["elapsed_s"] / 1e6, requests

@@ -4,18 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
+from weir.bench._journal import TimeOver
 from weir.bench.nersc_tables import machine
 from weir.bench.scales import DEFAULT, PUBLISHED, Bench, Options, Peer, Row
 from weir.bench.scales_beside import NodeRow, Profile, Windows, on_nodes, tracing
 from weir.bench.scales_beside import profile as profile_run
 from weir.bench.scales_beside import windows as window_runs
-from weir.bench.wrf_goals import Goal, of, quotient
+from weir.bench.wrf_goals import Goal, of
 from weir.bench.wrf_tables import goals as goal_table
 from weir.report.frame.figures import percent
-from weir.report.frame.table import Table
+from weir.report.frame.table import Table, text_lines
+from weir.report.render import screen_width
 from weir.scaling.compute import RunTimes, Scaling, scaling
 
 BEST_SHARE, DEFAULT_SHARE, MOST_TRACING = 0.9, 0.95, 0.03
@@ -23,7 +27,7 @@ BEST_SHARE, DEFAULT_SHARE, MOST_TRACING = 0.9, 0.95, 0.03
 
 @dataclass
 class Found:
-    """All that was measured. tracing: None where it was not."""
+    """All that was measured. tracing: None where it was not; left: why there is no more."""
 
     rows: list[Row] = field(default_factory=list)
     peers: list[Peer] = field(default_factory=list)
@@ -31,32 +35,62 @@ class Found:
     windows: list[Windows] = field(default_factory=list)
     nodes: list[NodeRow] = field(default_factory=list)
     tracing: float | None = None
+    left: str = ""
+
+    def is_short(self) -> bool:
+        """Something that is installed did not run."""
+        return bool(self.left) or any(one.error and not one.error.startswith("left out")
+            for one in [*self.rows, *self.nodes])
+
+
+# Of the time that --minutes gives: rates of all places, then the rest.
+RATES_PART = 0.7
 
 
 def measure(bench: Bench, rates_only: bool) -> Found:
-    """A profile of each method on 4 PEs and on most, as the reference has them."""
+    """Rates in each place; then, in the first one, a profile of each method on 4 PEs and on most,
+    as the reference has them, windows, nodes, and the cost of tracing."""
     found = Found()
-    for number, (place, directory) in enumerate(bench.places()):
-        if number == 0:
-            bench.choose_steps(directory)
+    rates_part = 1.0 if rates_only else RATES_PART
+    for number, (place, directory) in enumerate(bench.places(), 1):
+        bench.journal.until(rates_part * number / len(bench.options.places))
+        bench.choose_steps(directory)
         found.rows += bench.rows(place, directory)
         found.peers += bench.peers(place, directory)
-        if number > 0 or rates_only:
-            continue
-        for method, pes in bench.chosen():
-            if method.is_single or pes in (4, max(bench.options.pes)):
-                found.profiles.append(profile_run(bench, method, pes, directory))
-        found.windows += window_runs(bench, directory)
-        found.nodes += on_nodes(bench, directory, 4, (2, 4))
-        found.tracing = tracing(bench, directory, max(3, bench.options.repeat))
+    if rates_only:
+        return found
+    bench.journal.until(1)
+    with closing(bench.places()) as places:
+        _, directory = next(places)
+        try:
+            _measure_beside(bench, directory, found)
+        except TimeOver as error:
+            found.left = str(error)
     return found
 
 
+def _measure_beside(bench: Bench, directory: Path, found: Found) -> None:
+    for method, pes in bench.chosen():
+        if method.is_single or pes in (4, max(bench.options.pes)):
+            found.profiles.append(profile_run(bench, method, pes, directory))
+    found.windows += window_runs(bench, directory)
+    found.nodes += on_nodes(bench, directory, 4, (2, 4))
+    found.tracing = tracing(bench, directory, max(3, bench.options.repeat))
+
+
 def header(options: Options, mpi: str, steps: int, found: Found) -> str:
-    volume = next((one.figures["bytes"].median for one in found.peers if "bytes" in one.figures), 0)
+    volume = next((row.encoding["bytes"].median for row in found.rows if row.encoding), 0)
     return (f"{options.variables} variables of unequal size on {2 * options.nlat} x {options.nlat} "
             f"points in {options.files} files, {steps} steps, {volume / 1e6:,.0f} MB of GRIB; {mpi}; "
             f"medians of {options.repeat}; published: 1 node of IBM, GPFS, 47 GB")
+
+
+def text(options: Options, mpi: str, steps: int, found: Found) -> str:
+    """All that is printed."""
+    texts = ("\n".join(text_lines(table, screen_width(), is_split=False))
+        for table in tables(found))
+    left = [f"profiles, windows, nodes, tracing: {found.left}"] if found.left else []
+    return "\n\n".join([header(options, mpi, steps, found), *texts, *left])
 
 
 def tables(found: Found) -> Iterator[Table]:
@@ -75,23 +109,28 @@ def tables(found: Found) -> Iterator[Table]:
 def rates(rows: Sequence[Row], peers: Sequence[Peer], place: str) -> Table:
     """The reference's table of rates, with what it published."""
     serial = next((rate(row) for row in rows if row.method.is_single), None)
-    floor = floors(peers)
-    cells = [_cells(row, serial, floor.get(row.pes)) for row in rows if not row.error]
+    cells = [_cells(row, serial) for row in rows if row.encoding and row.writing]
     for peer in peers:
-        if not peer.error:
+        if peer.figures:
             is_floor = peer.name == "pwrite"
             mb_s = f"{peer.figures['mb_s'].median:,.0f}"
             cells.append((peer.title, str(peer.pes), "", "", "" if is_floor else mb_s, "", "", "",
                 f"{peer.figures['cpu_s_per_gb'].median:.2f}", mb_s if is_floor else "", ""))
-    failed = tuple(f"{one.method.title}, {one.pes} PEs: {one.error}" for one in rows if one.error)
-    failed += tuple(f"{one.title}: {one.error}" for one in peers if one.error)
+    which: dict[str, list[str]] = {}
+    for row in rows:
+        if row.error:
+            which.setdefault(row.error, []).append(f"{row.method.title}, {row.pes} PEs")
+    for peer in peers:
+        if peer.error:
+            which.setdefault(peer.error, []).append(peer.title)
+    failed = tuple(f"{'; '.join(names)}: {error}" for error, names in which.items())
     return Table(f"Rates, files in {'memory' if place == 'memory' else 'a directory on disk'}",
         ("<write method", "PEs", "collectors", "writers", "MB/s", "x serial", "published",
             "x serial", "CPU s/GB", "MB/s", "of pwrite"), tuple(cells),
         groups=(("", 4), ("encoding and writing", 5), ("writing alone", 2)), remarks=failed)
 
 
-def _cells(row: Row, serial: float | None, floor: float | None) -> tuple[str, ...]:
+def _cells(row: Row, serial: float | None) -> tuple[str, ...]:
     method, pes = row.method, row.pes
     published, own = PUBLISHED.get((method.name, pes)), rate(row)
     alone = row.writing["mb_s"].median
@@ -100,7 +139,7 @@ def _cells(row: Row, serial: float | None, floor: float | None) -> tuple[str, ..
         str(1 if method.is_single else method.writers(pes)), f"{own:,.0f}",
         _times(own, serial), str(published or ""), _times(published, PUBLISHED["serial", 1]),
         f"{row.encoding['cpu_s_per_gb'].median:.2f}", f"{alone:,.0f}",
-        percent(alone, floor) if floor else "",
+        percent(row.writing["of_pwrite"].median, 1),
     )  # fmt: skip
 
 
@@ -110,12 +149,6 @@ def rate(row: Row) -> float | None:
 
 def _times(value: float | None, of_serial: float | None) -> str:
     return f"{value / of_serial:.2f}" if value and of_serial else ""
-
-
-def floors(peers: Sequence[Peer]) -> dict[int, float]:
-    """MB/s of plain pwrite by PEs."""
-    return {one.pes: one.figures["mb_s"].median for one in peers
-        if one.name == "pwrite" and not one.error}
 
 
 def profile(one: Profile) -> Table:
@@ -153,11 +186,11 @@ def goals(found: Found) -> list[Goal]:
     for place in dict.fromkeys(row.place for row in found.rows):
         rows = [row for row in found.rows if row.place == place and row.encoding and row.writing
             and not row.method.is_single]
-        floor = floors([one for one in found.peers if one.place == place])
-        alone = _by_pes(rows, "writing")
-        best = [quotient(max(of_pes.values()), floor.get(pes)) for pes, of_pes in alone.items()]
+        best: dict[int, float] = {}
+        for row in rows:
+            best[row.pes] = max(best.get(row.pes, 0), row.writing["of_pwrite"].median)
         made.append(of(f"{place}: best writer / plain pwrite, writing alone, worst row", "x",
-            BEST_SHARE, True, min((b for b in best if b is not None), default=None)))
+            BEST_SHARE, True, min(best.values(), default=None)))
         for kind, title in (("encoding", "with encoding"), ("writing", "writing alone")):
             shares = [of_pes[DEFAULT] / max(of_pes.values())
                 for of_pes in _by_pes(rows, kind).values() if DEFAULT in of_pes]

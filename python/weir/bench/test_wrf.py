@@ -4,10 +4,12 @@ native test's stand-in."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import pytest
 
 from weir._errors import InputError, UsageError
-from weir.bench import wrf, wrf_goals, wrf_tables
+from weir.bench import wrf, wrf_goals, wrf_input, wrf_tables
 from weir.bench._process import RunFailed, run
 from weir.bench._programs import Mpi
 from weir.bench._statistics import Spread
@@ -112,6 +114,53 @@ def test_the_tables_say_everything(tmp_path):
     assert data["writers"][1]["error"] == "left out: not built" and [goal["met"]
         for goal in data["goals"]] == [True, False, None]
     assert data["frames"] == 4 and data["machine"]["cores"] > 0
+
+
+def test_the_criteria_of_the_reference_are_for_each_number_of_ranks():
+    def measured(name: str, ranks: int, total_s: float, percent: float) -> wrf.Row:
+        figures = {"effective_s": 2.0, "frames": 4.0, "total_s": total_s, "percent": percent}
+        return wrf.Row(wrf.BY_NAME[name], ranks, 1, {key: Spread(value, value, value)
+            for key, value in figures.items()}, {})
+
+    rows = [measured("serial", 2, 10, 60), measured("servers", 2, 4, 2.9),
+        measured("servers", 4, 6, 3.1), wrf.Row(wrf.BY_NAME["servers+parallel"], 4, error="gone")]
+    found = {goal.what: (goal.value, goal.met) for goal in wrf_goals.criteria(rows)}
+    assert found == {
+        "2 ranks, weir servers: a frame, seen by the model": (0.5, True),
+        "2 ranks, weir servers: share of output": (2.9, True),
+        "2 ranks, weir servers / weir serial: whole run": (0.4, True),
+        "4 ranks, weir servers: a frame, seen by the model": (0.5, True),
+        "4 ranks, weir servers: share of output": (3.1, False),
+    }
+
+
+def test_input_has_a_row_for_each_mode_and_a_wrong_value_is_an_error(tmp_path):
+    class Programs(Place):
+        def absent(self, way):
+            return ""
+
+        @contextmanager
+        def fresh(self):
+            yield tmp_path
+
+        def call(self, way, ranks, servers=0, directory=None, **more):
+            asked.append((way.name, ranks, servers, more.get("check", 0)))
+            if way.name == "collective" and more.get("check") == 1:
+                raise RunFailed("weir_d01_000.nc: has other values")
+            return {"bytes": 4e8, "effective_s": 0.5, "total_s": 2.0}
+
+    asked = []
+    rows = wrf_input.Input(Programs(tmp_path, repeat=2), 4, 1).rows()
+    found = {row.way.name: row for row in rows}
+    assert list(found) == ["serial", "collective", "servers", "servers+parallel", "plain"]
+    assert found["collective"].error == "weir_d01_000.nc: has other values"
+    assert found["servers"].compared == 2e8 and found["plain"].compared == 0
+    assert asked[:4] == [("serial", 4, 0, 0), ("serial", 4, 0, 1), ("serial", 1, 0, 0),
+        ("serial", 4, 0, 1)]
+    assert ("servers+parallel", 4, 2, 2) in asked and ("read", 4, 0, 2) in asked
+    text = "\n".join(text_lines(wrf_input.table(list(found.values()))))
+    assert "weir servers+parallel" in text and "4+2" in text and "800" in text
+    assert "weir collective: weir_d01_000.nc: has other values" in text
 
 
 def test_the_header_has_the_domains():

@@ -211,9 +211,7 @@ class Bench:
         self._spin: int | None = None
 
     def servers_of(self, way: Way) -> int:
-        if way.mode == "servers":
-            return self.options.servers
-        return max(2, self.options.servers) if way.mode == "servers+parallel" else 0
+        return servers_of(way, self.options.servers)
 
     def ranks_of(self, way: Way) -> int:
         """The floor is what as many ranks as there are servers can write."""
@@ -317,6 +315,13 @@ def on_ranks(lab: Laboratory, counts: Sequence[int]) -> tuple[Bench, list[Row]]:
         bench = Bench(lab)
         rows += bench.rows()
     return bench, rows
+
+
+def servers_of(way: Way, servers: int) -> int:
+    """Ranks beside those that compute; the parallel servers are several."""
+    if way.mode == "servers":
+        return servers
+    return max(2, servers) if way.mode == "servers+parallel" else 0
 
 
 def rated(result: Run) -> Run:

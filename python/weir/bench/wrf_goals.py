@@ -196,6 +196,28 @@ class Goals:
         return [of(what, "", limit, False, limit)]
 
 
+def criteria(rows: Sequence[Row]) -> list[Goal]:
+    """Those of the reference for servers, on each number of ranks: the write time of a frame that
+    the model sees, the share of output in the run, and the run beside that of the serial writer.
+    They depend on how long the model computes between two frames."""
+    found = []
+    for ranks in sorted({row.ranks for row in rows if row.way.mode}):
+        medians = {row.way.name: {key: spread.median for key, spread in row.model.items()}
+            for row in rows if row.ranks == ranks and row.model}
+        serial = medians.get("serial", {}).get("total_s")
+        for name in ("servers", "servers+parallel"):
+            one = medians.get(name, {})
+            begin = f"{ranks} rank{'s' if ranks > 1 else ''}, {BY_NAME[name].title}"
+            found += [
+                of(f"{begin}: a frame, seen by the model", "s", 1, False,
+                    quotient(one.get("effective_s"), one.get("frames"))),
+                of(f"{begin}: share of output", "%", 3, False, one.get("percent")),
+                of(f"{begin} / weir serial: whole run", "x", 0.5, False,
+                    quotient(one.get("total_s"), serial)),
+            ]
+    return [goal for goal in found if goal.value is not None]
+
+
 def plan_seconds(text: str, ranks: int) -> dict[str, float]:
     """By kind of decomposition, from the lines of weir-plan-time: processor seconds of all ranks
     together, and of the owner."""

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from weir.bench import wrf_input
 from weir.bench.nersc_tables import machine
 from weir.bench.wrf import Options, Row, sizes
-from weir.bench.wrf_goals import Goal
+from weir.bench.wrf_goals import Goal, criteria
+from weir.bench.wrf_input import InputRow
 from weir.report.frame.table import Table, text_lines
 from weir.report.render import screen_width
 from weir.scaling.compute import RunTimes, Scaling, scaling
@@ -29,10 +31,18 @@ def header(options: Options, mpi: str, bytes_of_frame: float | None) -> str:
     )
 
 
-def text(options: Options, mpi: str, rows: Sequence[Row], found: Sequence[Goal]) -> str:
+def text(options: Options, mpi: str, rows: Sequence[Row], found: Sequence[Goal],
+        read: Sequence[InputRow] = ()) -> str:
     """All that is printed."""
     frame = next((row.model["bytes"].median / options.frames for row in rows if row.model), None)
-    tables = [writers(rows), *([goals(found)] if found else []), *curve_tables(curves(rows))]
+    of_reference = criteria(rows)
+    tables = [
+        writers(rows),
+        *([wrf_input.table(read)] if read else []),
+        *([goals(of_reference, "Criteria of the reference")] if of_reference else []),
+        *([goals(found)] if found else []),
+        *curve_tables(curves(rows)),
+    ]
     texts = ("\n".join(text_lines(one, screen_width(), is_split=False)) for one in tables)
     return "\n\n".join([header(options, mpi, frame), *texts])
 
@@ -81,7 +91,7 @@ def _run_times(row: Row) -> RunTimes:
         {part: round(1e9 * time) for part, time in parts.items()})
 
 
-def goals(found: Sequence[Goal]) -> Table:
+def goals(found: Sequence[Goal], title: str = "Goals") -> Table:
     cells = []
     for goal in found:
         sign = ">=" if goal.least else "<="
@@ -92,11 +102,11 @@ def goals(found: Sequence[Goal]) -> Table:
             goal.value) >= 100 else f"{goal.value:.3g}"
         limit = f"{sign} {goal.limit:,.4g}" if goal.unit or goal.value is not None else ""
         cells.append((goal.what, value, goal.unit, limit, outcome))
-    return Table("Goals", ("<goal", "figure", "<", "limit", "<"), tuple(cells))
+    return Table(title, ("<goal", "figure", "<", "limit", "<"), tuple(cells))
 
 
 def as_data(options: Options, mpi: str, rows: Sequence[Row],
-        found: Sequence[Goal]) -> dict[str, Any]:
+        found: Sequence[Goal], read: Sequence[InputRow] = ()) -> dict[str, Any]:
     return {
         "machine": machine(),
         **asdict(options),
@@ -117,4 +127,6 @@ def as_data(options: Options, mpi: str, rows: Sequence[Row],
         ],
         "curves": {title: scaling_json(one) for title, one in curves(rows).items()},
         "goals": [{**asdict(goal), "met": goal.met} for goal in found],
+        "criteria": [{**asdict(goal), "met": goal.met} for goal in criteria(rows)],
+        "input": wrf_input.as_data(read),
     }

@@ -57,6 +57,17 @@ def test_each_kind_of_call_writes_them(case, output, reference, writer, io):
     found.same_messages(reference)
 
 
+@pytest.mark.parametrize("io", ["pwrite", "uring", "fwrite"])
+def test_records_that_are_not_copied_are_written_as_well(case, output, io):
+    """--encoded: the records stay where they are, and each step has the same ones."""
+    sizes = (*SIZES[:-2], "--buffer-kb", 64, "--encoded")
+    found, copied = output("direct"), output("serial")
+    case("echam", 1, "--writer", "serial", "--dir", copied.directory, *sizes)
+    run = case("echam", 3, "--writer", "direct", "--io", io, "--dir", found.directory, *sizes)
+    assert run["requests"] == 4 * RECORDS
+    found.same_messages(copied)
+
+
 def test_one_rank_is_enough_where_nobody_stands_beside(case, output, reference):
     for writer in ("serial", "mpi-collective", "mpi-shared", "offset-sharing", "direct"):
         found = output(writer)

@@ -36,19 +36,51 @@ char* room(size_t bytes) {
   return own.get();
 }
 
+// As many elements as a register has bytes, in kSize registers. The place of byte b of element e
+// has the bits of e above those of b; a perfect shuffle of all bytes rotates these bits by one.
+using Register = unsigned char __attribute__((vector_size(16)));
+constexpr size_t kElements = sizeof(Register);
+
+template <size_t kSize>
+void rotate(Register (&all)[kSize]) {
+  Register next[kSize];
+  for (size_t i = 0; i < kSize / 2; i++) {
+    const Register a = all[i], b = all[i + kSize / 2];
+    next[2 * i] = __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22,
+                                          7, 23);
+    next[2 * i + 1] = __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29,
+                                              14, 30, 15, 31);
+  }
+  std::memcpy(all, next, sizeof all);
+}
+
 template <size_t kSize>
 void shuffle_fixed(const char* from, size_t elements, char* to) {
-  for (size_t byte = 0; byte < kSize; byte++) {
-    char* plane = to + byte * elements;
-    for (size_t i = 0; i < elements; i++) plane[i] = from[i * kSize + byte];
+  const size_t whole = elements / kElements * kElements;
+  for (size_t i = 0; i < whole; i += kElements) {
+    Register all[kSize];
+    std::memcpy(all, from + i * kSize, sizeof all);
+    for (size_t bits = kElements; bits > 1; bits /= 2) rotate(all);
+    for (size_t byte = 0; byte < kSize; byte++)
+      std::memcpy(to + byte * elements + i, &all[byte], sizeof(Register));
+  }
+  for (size_t i = whole; i < elements; i++) {
+    for (size_t byte = 0; byte < kSize; byte++) to[byte * elements + i] = from[i * kSize + byte];
   }
 }
 
 template <size_t kSize>
 void unshuffle_fixed(const char* from, size_t elements, char* to) {
-  for (size_t byte = 0; byte < kSize; byte++) {
-    const char* plane = from + byte * elements;
-    for (size_t i = 0; i < elements; i++) to[i * kSize + byte] = plane[i];
+  const size_t whole = elements / kElements * kElements;
+  for (size_t i = 0; i < whole; i += kElements) {
+    Register all[kSize];
+    for (size_t byte = 0; byte < kSize; byte++)
+      std::memcpy(&all[byte], from + byte * elements + i, sizeof(Register));
+    for (size_t bits = kSize; bits > 1; bits /= 2) rotate(all);
+    std::memcpy(to + i * kSize, all, sizeof all);
+  }
+  for (size_t i = whole; i < elements; i++) {
+    for (size_t byte = 0; byte < kSize; byte++) to[i * kSize + byte] = from[byte * elements + i];
   }
 }
 

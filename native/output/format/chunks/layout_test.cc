@@ -99,15 +99,19 @@ TEST(layout, owners_may_be_cut_at_chunks_when_chunks_divide_a_level) {
   EXPECT_EQ(Layout({4, 10, 10}, {2, 5, 5}).granule(), 200);
 }
 
-TEST(codec, shuffle_is_undone) {
-  std::vector<char> from(64 * 8), shuffled(from.size()), back(from.size());
-  for (size_t i = 0; i < from.size(); i++) from[i] = static_cast<char>(i * 37);
+TEST(codec, shuffle_puts_equal_bytes_of_elements_together_and_is_undone) {
   for (size_t element : {1, 2, 4, 8}) {
-    shuffle(from.data(), from.size(), element, shuffled.data());
-    EXPECT_EQ(shuffled[0], from[0]);
-    EXPECT_EQ(shuffled[1], from[element]);
-    unshuffle(shuffled.data(), from.size(), element, back.data());
-    EXPECT_EQ(back, from);
+    for (size_t elements : {0, 1, 15, 16, 17, 64, 100}) {
+      std::vector<char> from(elements * element), expected(from.size()), back(from.size());
+      for (size_t i = 0; i < from.size(); i++) from[i] = static_cast<char>(i * 7 + i / 256);
+      for (size_t i = 0; i < from.size(); i++)
+        expected[i % element * elements + i / element] = from[i];
+      std::vector<char> shuffled(from.size());
+      shuffle(from.data(), from.size(), element, shuffled.data());
+      EXPECT_EQ(shuffled, expected) << elements << " elements of " << element;
+      unshuffle(shuffled.data(), from.size(), element, back.data());
+      EXPECT_EQ(back, from) << elements << " elements of " << element;
+    }
   }
 }
 

@@ -2,7 +2,6 @@
 #include "output/format/eccodes/module.h"
 
 #include <eccodes.h>
-#include <libaec.h>
 
 #include <cstdio>
 #include <cstring>
@@ -125,29 +124,9 @@ bool message(void* handle, const void** bytes, size_t* n, Why& why) {
   return done(codes_get_message(begin(handle), bytes, n), why);
 }
 
-bool pack_ccsds(const void* samples, size_t sample_bytes, size_t count, int bits, int flags,
-                int block, int rsi, void* to, size_t* n, Why& why) {
-  aec_stream stream = {};
-  stream.next_in = static_cast<const unsigned char*>(samples);
-  stream.avail_in = count * sample_bytes;
-  stream.next_out = static_cast<unsigned char*>(to);
-  stream.avail_out = *n;
-  stream.bits_per_sample = static_cast<unsigned>(bits);
-  stream.block_size = static_cast<unsigned>(block);
-  stream.rsi = static_cast<unsigned>(rsi);
-  stream.flags = static_cast<unsigned>(flags);
-  const int code = aec_buffer_encode(&stream);
-  *n = stream.total_out;
-  if (code == AEC_OK && stream.avail_in == 0) return true;
-  std::snprintf(why.text, sizeof why.text, "libaec refuses %zu values of %d bits (code %d)", count,
-                bits, code);
-  return false;
-}
-
 constexpr Module kModule = {kModuleVersion, from_sample, from_bytes, free_handle, set_text,
                             set_whole,      set_number,  set_wholes, set_numbers, get_text,
-                            get_whole,      get_wholes,  get_numbers, offset,     message,
-                            pack_ccsds};
+                            get_whole,      get_wholes,  get_numbers, offset,     message};
 
 }  // namespace
 

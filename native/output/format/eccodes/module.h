@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// weir-format-grib.so: what weir has ecCodes and libaec do. It is loaded when a file of GRIB is
+// weir-format-grib.so: what weir has ecCodes do. It is loaded when a file of GRIB is
 // first wanted, with RTLD_LOCAL | RTLD_DEEPBIND, so that libraries of the model and ours do not
-// meet. Nothing that one side allocates is freed by the other. Calls are serialised by the caller
-// but for pack_ccsds.
+// meet. Nothing that one side allocates is freed by the other. Calls are serialised by the caller.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +9,7 @@
 
 namespace weir::output::eccodes {
 
-constexpr int kModuleVersion = 1;
+constexpr int kModuleVersion = 2;
 constexpr const char* kModuleSymbol = "weir_eccodes_module";
 
 // What ecCodes said of a call that returned false or null, its log with it.
@@ -43,11 +42,6 @@ struct Module {
   bool (*offset)(void* handle, const char* key, int64_t* bytes, Why& why);
   // The message, until the handle changes or goes.
   bool (*message)(void* handle, const void** bytes, size_t* n, Why& why);
-
-  // CCSDS packing (template 5.42) of `samples` values of `sample_bytes` (1 to 4) each, in the byte
-  // order that `flags` says. *n: in, room at `to`; out, what was written. Any thread.
-  bool (*pack_ccsds)(const void* samples, size_t sample_bytes, size_t count, int bits, int flags,
-                     int block, int rsi, void* to, size_t* n, Why& why);
 };
 
 }  // namespace weir::output::eccodes

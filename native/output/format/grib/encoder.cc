@@ -8,6 +8,7 @@
 
 #include "output/core/trace.h"
 #include "output/format/grib/bytes.h"
+#include "output/format/grib/entropy.h"
 #include "output/format/grib/grid.h"
 #include "output/format/grib/names.h"
 #include "output/model/text.h"
@@ -21,9 +22,20 @@ namespace {
 // Octets of section 5 (templates 5.0 and 5.42), from its begin.
 constexpr int kNumberOfValues = 5, kReference = 11, kBinary = 15, kBits = 19,
               kCcsdsFlags = 21, kCcsdsBlock = 22, kCcsdsInterval = 23;
-// Of libaec, as octet 22 of template 5.42 has them. Two say how samples lie in memory alone.
-constexpr int kSigned = 1, kThreeBytes = 2, kMostSignificantFirst = 4;
-constexpr int kInMemory = std::endian::native == std::endian::big ? kMostSignificantFirst : 0;
+// Flags of template 5.42. Two of them say how samples lay in memory, which is not in the code.
+constexpr int kThreeBytes = 2, kMostSignificantFirst = 4, kPredicted = 8;
+
+EntropyLayout entropy_layout(const char* section5, int bits) {
+  return {bits, static_cast<int64_t>(take_number(section5 + kCcsdsBlock, 1)),
+          static_cast<int64_t>(take_number(section5 + kCcsdsInterval, 2))};
+}
+
+// Whether CCSDS packing of this section is entropy.h's; else it is ecCodes'.
+bool codes_itself(const char* section5, int bits) {
+  const int flags = static_cast<unsigned char>(section5[kCcsdsFlags]);
+  return (flags & ~(kThreeBytes | kMostSignificantFirst)) == kPredicted &&
+         (bits == 0 || has_code(entropy_layout(section5, bits)));
+}
 
 void append_bytes(Bytes* to, const char* bytes, size_t count) {
   to->insert(to->end(), bytes, bytes + count);
@@ -262,28 +274,19 @@ Status Encoder::encode_by_library(size_t level, const void* values, Scratch* scr
   return by_library(level, values, range(values), scratch, to);
 }
 
-Status Encoder::append_ccsds(const char* section5, const void* values, int64_t count,
-                             const Scale& scale, Scratch* scratch, Bytes* to) {
-  const int bytes = scale.bits <= 8 ? 1 : scale.bits <= 16 ? 2 : 4;
-  std::vector<char>& samples = scratch->samples;
-  samples.resize(static_cast<size_t>(count * bytes) + 8);
-  quantise(plan_.type, values, count, scale, bytes, samples.data());
+void Encoder::append_ccsds(const char* section5, const void* values, int64_t count,
+                           const Scale& scale, Scratch* scratch, Bytes* to) const {
+  const EntropyLayout layout = entropy_layout(section5, scale.bits);
   const size_t before = to->size();
-  // As much as ecCodes allows for values that cannot be compressed.
-  size_t room = static_cast<size_t>(count) * static_cast<size_t>(bytes) * 67 / 64 + 256;
-  to->resize(before + room);
-  std::string why;
-  eccodes::Why refused;
-  if (!eccodes_module(&why)->pack_ccsds(
-          samples.data(), static_cast<size_t>(bytes), static_cast<size_t>(count), scale.bits,
-          (section5[kCcsdsFlags] & ~(kThreeBytes | kMostSignificantFirst)) | kInMemory,
-          static_cast<int>(take_number(section5 + kCcsdsBlock, 1)),
-          static_cast<int>(take_number(section5 + kCcsdsInterval, 2)), to->data() + before, &room,
-          refused)) {
-    return wrong(refused.text);
+  to->resize(before + static_cast<size_t>(entropy_room(layout, count)));
+  EntropyCoder coder(layout, to->data() + before);
+  scratch->steps.resize(static_cast<size_t>(layout.interval()));
+  for (int64_t first = 0; first < count; first += layout.interval()) {
+    const int64_t n = std::min(count - first, layout.interval());
+    steps_of(plan_.type, values, first, n, scale, scratch->steps.data());
+    coder.add(scratch->steps.data(), n);
   }
-  to->resize(before + room);
-  return {};
+  to->resize(before + static_cast<size_t>(coder.finish()));
 }
 
 // The least scale for the plan's bits, or for those of them that hold its share of the information.
@@ -307,8 +310,8 @@ Scale Encoder::scale(const void* values, int64_t count, const Range& range,
   return bits == 0 ? scale : scale_for(range, bits);
 }
 
-Status Encoder::append(const Bytes& header, const void* values, const Range& range,
-                       const Scale& scale, Scratch* scratch, Bytes* to) {
+void Encoder::append(const Bytes& header, const void* values, const Range& range,
+                     const Scale& scale, Scratch* scratch, Bytes* to) const {
   const int64_t count = plan_.points - range.missing;
   const size_t begin = to->size();
   append_bytes(to, header.data(), header.size());
@@ -320,7 +323,7 @@ Status Encoder::append(const Bytes& header, const void* values, const Range& ran
   const size_t seven = to->size();
   append_section(to, 7, 5);
   if (scale.bits > 0 && plan_.packs == Packing::kCcsds) {
-    WEIR_TRY(append_ccsds(header.data() + sections->at[5], values, count, scale, scratch, to));
+    append_ccsds(header.data() + sections->at[5], values, count, scale, scratch, to);
   } else if (scale.bits > 0) {
     const size_t data = to->size();
     to->resize(data + static_cast<size_t>(count * scale.bits + 7) / 8);
@@ -336,7 +339,6 @@ Status Encoder::append(const Bytes& header, const void* values, const Range& ran
   // Of a constant field ecCodes leaves the scale as the header has it: nothing is scaled.
   if (scale.bits > 0) put_signed(section5 + kBinary, 2, scale.binary);
   section5[kBits] = static_cast<char>(scale.bits);
-  return {};
 }
 
 Status Encoder::encode(size_t level, const void* values, Scratch* scratch, Bytes* to, int* bits) {
@@ -361,13 +363,15 @@ Status Encoder::encode(size_t level, const void* values, Scratch* scratch, Bytes
   if (!scale.valid) return by_library(level, values, range, scratch, to);
   Result<const Bytes*> header = this->header(level);
   if (!header.ok()) return header.status();
-  const int flags = plan_.packs == Packing::kCcsds
-                        ? static_cast<unsigned char>(
-                              (**header)[(*header)->size() - 25 + kCcsdsFlags])
-                        : 0;
-  if ((flags & kSigned) != 0) return by_library(level, values, range, scratch, to);
+  const Bytes& head = **header;
+  if (plan_.packs == Packing::kCcsds) {
+    const auto sections = sections_of(head.data(), static_cast<int64_t>(head.size()));
+    if (!codes_itself(head.data() + sections->at[5], scale.bits))
+      return by_library(level, values, range, scratch, to);
+  }
   if (bits) *bits = scale.bits;
-  return append(**header, present, range, scale, scratch, to);
+  append(head, present, range, scale, scratch, to);
+  return {};
 }
 
 }  // namespace weir::output::grib

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes the messages of a variable. ecCodes makes and checks the header of each once; later records
-// take a copy of it, and packing is simple.h's, or for CCSDS simple.h's and libaec's. Every other
-// packing, and values that simple.h leaves to it, are ecCodes'. Times are put in later (clock.h).
+// take a copy of it, and packing is that of simple.h, with the code of entropy.h for CCSDS. Every
+// other packing, and values that these leave to it, are ecCodes'. Times are put in later (clock.h).
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ constexpr double kGap = -1e30;
 
 // What one thread needs while it encodes.
 struct Scratch {
-  std::vector<char> bitmap, present, samples;
+  std::vector<char> bitmap, present;
   std::vector<uint32_t> steps;
   std::vector<double> doubles;
 };
@@ -58,10 +58,10 @@ class Encoder {
   Status by_library(size_t level, const void* values, const Range& range, Scratch* scratch,
                     Bytes* to);
   Scale scale(const void* values, int64_t count, const Range& range, Scratch* scratch) const;
-  Status append(const Bytes& header, const void* values, const Range& range, const Scale& scale,
-                Scratch* scratch, Bytes* to);
-  Status append_ccsds(const char* section5, const void* values, int64_t count, const Scale& scale,
-                      Scratch* scratch, Bytes* to);
+  void append(const Bytes& header, const void* values, const Range& range, const Scale& scale,
+              Scratch* scratch, Bytes* to) const;
+  void append_ccsds(const char* section5, const void* values, int64_t count, const Scale& scale,
+                    Scratch* scratch, Bytes* to) const;
 
   Plan plan_;
   TimePlaces times_;

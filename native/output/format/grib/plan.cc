@@ -29,7 +29,8 @@ constexpr const char* kFirst[] = {"centre",
 constexpr const char* kParameter[] = {"discipline", "parameterCategory", "parameterNumber",
                                       "table2Version", "indicatorOfParameter",
                                       "paramId", "shortName", "cfName", "cfVarName"};
-constexpr const char* kPacking[] = {"packingType", "bitsPerValue", "precision"};
+constexpr const char* kPacking[] = {"packingType",    "bitsPerValue", "precision",
+                                    "ccsdsBlockSize", "ccsdsRsi",     "ccsdsFlags"};
 // Set by the encoder, for each message: ecCodes forgets what was given before.
 constexpr const char* kScales[] = {"decimalScaleFactor", "binaryScaleFactor", "referenceValue"};
 
@@ -339,7 +340,7 @@ class Planner {
       if (key.name == "packingType" && text) type = *text;
       if (key.name == "bitsPerValue" && number) plan_.bits = static_cast<int>(*number);
       // What belongs to other packings is theirs.
-      own &= key.name == "packingType" || key.name == "bitsPerValue";
+      own &= key.name != "precision";
     }
     own &= plan_.bits >= 1 && plan_.bits <= 32;
     plan_.packs = own && type == "grid_simple"  ? Packing::kSimple

@@ -9,15 +9,11 @@
 #include <limits>
 #include <utility>
 
+#include "output/format/grib/bits.h"
+#include "output/format/grib/clones.h"
+
 namespace weir::output::grib {
 namespace {
-
-// The same loop for processors with and without AVX2, chosen when the library is loaded.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define WEIR_CLONES __attribute__((target_clones("avx2", "default")))
-#else
-#define WEIR_CLONES
-#endif
 
 constexpr int64_t kLanes = 32;
 constexpr int64_t kBlock = 1024;  // values that are quantised, then packed
@@ -30,8 +26,7 @@ struct Lanes {
 };
 
 template <typename T>
-inline __attribute__((always_inline)) void scan(const T* in, int64_t blocks, T missing,
-                                                Lanes<T>* lanes) {
+WEIR_INLINE void scan(const T* in, int64_t blocks, T missing, Lanes<T>* lanes) {
   for (int64_t b = 0; b < blocks; b++, in += kLanes) {
     for (int64_t i = 0; i < kLanes; i++) {
       const T v = in[i];
@@ -118,14 +113,13 @@ Steps steps_with(const Scale& scale) {
 // X of a value. Up to 31 bits it is a number of 32 with a sign, which processors convert to in one
 // instruction.
 template <typename T>
-inline __attribute__((always_inline)) uint32_t step_of(T value, const Steps& s) {
+WEIR_INLINE uint32_t step_of(T value, const Steps& s) {
   return static_cast<uint32_t>(
       static_cast<int32_t>((static_cast<double>(value) - s.reference) * s.factor + 0.5));
 }
 
 template <typename T>
-inline __attribute__((always_inline)) void steps16(const T* in, int64_t count, Steps s,
-                                                   uint16_t* out) {
+WEIR_INLINE void steps16(const T* in, int64_t count, Steps s, uint16_t* out) {
   for (int64_t i = 0; i < count; i++) {
     const uint32_t x = step_of(in[i], s);
     out[i] = static_cast<uint16_t>((x << 8 & 0xff00) | (x >> 8 & 0xff));
@@ -133,8 +127,7 @@ inline __attribute__((always_inline)) void steps16(const T* in, int64_t count, S
 }
 
 template <typename T>
-inline __attribute__((always_inline)) void steps32(const T* in, int64_t count, Steps s,
-                                                   uint32_t* out) {
+WEIR_INLINE void steps32(const T* in, int64_t count, Steps s, uint32_t* out) {
   for (int64_t i = 0; i < count; i++) out[i] = step_of(in[i], s);
 }
 
@@ -173,35 +166,6 @@ void steps_of(const T* in, int64_t n, int bits, const Steps& s, uint32_t* out) {
   }
 }
 
-template <int kBytes>
-void store(const uint32_t* in, int64_t n, char* to) {
-  for (int64_t i = 0; i < n; i++) {
-    for (int b = 0; b < kBytes; b++)
-      to[i * kBytes + b] = static_cast<char>(in[i] >> 8 * (kBytes - 1 - b));
-  }
-}
-
-// A writer of bits that begins at a byte; blocks of 8 values end at one.
-void store_bits(const uint32_t* in, int64_t n, int bits, char* to) {
-  uint64_t held = 0;
-  int have = 0;
-  for (int64_t i = 0; i < n; i++) {
-    held = held << bits | in[i];
-    have += bits;
-    while (have >= 8) *to++ = static_cast<char>(held >> (have -= 8));
-  }
-  if (have > 0) *to = static_cast<char>(held << (8 - have));
-}
-
-void store_all(const uint32_t* in, int64_t n, int bits, char* to) {
-  switch (bits) {
-    case 8: return store<1>(in, n, to);
-    case 24: return store<3>(in, n, to);
-    case 32: return store<4>(in, n, to);
-    default: return store_bits(in, n, bits, to);
-  }
-}
-
 template <typename T>
 void pack_all(const T* in, int64_t count, const Scale& scale, char* to) {
   const int width = scale.bits;
@@ -216,31 +180,7 @@ void pack_all(const T* in, int64_t count, const Scale& scale, char* to) {
     }
     uint32_t block[kBlock];
     steps_of(in + at, n, scale.bits, s, block);
-    store_all(block, n, width, to);
-  }
-}
-
-template <typename T, typename Sample>
-void quantise_all(const T* in, int64_t count, const Scale& scale, Sample* to) {
-  const Steps s = steps_with(scale);
-  for (int64_t at = 0; at < count; at += kBlock) {
-    const int64_t n = count - at < kBlock ? count - at : kBlock;
-    if constexpr (sizeof(Sample) == 4) {
-      steps_of(in + at, n, scale.bits, s, to + at);
-    } else {
-      uint32_t block[kBlock];
-      steps_of(in + at, n, scale.bits, s, block);
-      for (int64_t i = 0; i < n; i++) to[at + i] = static_cast<Sample>(block[i]);
-    }
-  }
-}
-
-template <typename T>
-void quantise_to(const T* in, int64_t count, const Scale& scale, int bytes, char* to) {
-  switch (bytes) {
-    case 1: return quantise_all(in, count, scale, reinterpret_cast<uint8_t*>(to));
-    case 2: return quantise_all(in, count, scale, reinterpret_cast<uint16_t*>(to));
-    default: return quantise_all(in, count, scale, reinterpret_cast<uint32_t*>(to));
+    store_bits(block, n, width, to);
   }
 }
 
@@ -318,15 +258,6 @@ void pack(Type type, const void* values, int64_t count, const Scale& scale, char
     pack_all(static_cast<const float*>(values), count, scale, to);
   } else {
     pack_all(static_cast<const double*>(values), count, scale, to);
-  }
-}
-
-void quantise(Type type, const void* values, int64_t count, const Scale& scale, int bytes,
-              char* to) {
-  if (type == WEIR_FLOAT32) {
-    quantise_to(static_cast<const float*>(values), count, scale, bytes, to);
-  } else {
-    quantise_to(static_cast<const double*>(values), count, scale, bytes, to);
   }
 }
 

@@ -36,8 +36,5 @@ void steps_of(Type type, const void* values, int64_t first, int64_t count, const
               uint32_t* to);
 // As many bits each, most significant first; `to` has room for (count * bits + 7) / 8 bytes.
 void pack(Type type, const void* values, int64_t count, const Scale& scale, char* to);
-// Each as a number of 1, 2 or 4 bytes in the machine's order; `to` is aligned to 4.
-void quantise(Type type, const void* values, int64_t count, const Scale& scale, int bytes,
-              char* to);
 
 }  // namespace weir::output::grib

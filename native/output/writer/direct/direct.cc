@@ -13,6 +13,7 @@ class Direct : public SinkWriter {
 
  private:
   bool flushes_full_buffers() const override { return false; }
+  bool takes_lent() const override { return takes_parts(options_.io); }
 
   Status flush(std::vector<Piece> pieces, bool) override {
     Status earlier = write_step();
@@ -32,6 +33,8 @@ class Direct : public SinkWriter {
   Status write_step() {
     if (!offsets_.is_under_way()) return {};
     WEIR_TRY(offsets_.place(step_, options_.limit_s));
+    // The step before: it had the time of a step, and its records may be the caller's.
+    WEIR_TRY(settle());
     for (Piece& piece : step_) WEIR_TRY(write(std::move(piece)));
     step_.clear();
     return {};

@@ -61,9 +61,7 @@ class AioSink : public Sink {
     if (error != 0) {
       status = files_.failed(slot.piece.file, error);
     } else {
-      const auto count = static_cast<size_t>(wrote);
-      status = files_.pwrite_all(slot.piece.file, slot.piece.bytes.data() + count,
-                                 slot.piece.bytes.size() - count, slot.piece.offset + wrote);
+      status = files_.write_rest(slot.piece, static_cast<size_t>(wrote));
     }
     written.give(slot.piece.file, std::move(slot.piece.bytes));
     return status;

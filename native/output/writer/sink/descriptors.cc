@@ -2,8 +2,10 @@
 #include "output/writer/sink/descriptors.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -27,12 +29,37 @@ Status Descriptors::close() {
   return first;
 }
 
-Status Descriptors::pwrite_all(int file, const char* bytes, size_t count, int64_t offset) const {
-  while (count > 0) {
-    const ssize_t wrote = ::pwrite((*this)[file], bytes, count, offset);
+std::vector<iovec> parts_of(const Piece& piece, size_t from) {
+  std::vector<iovec> parts;
+  const auto add = [&](std::span<const char> part) {
+    const size_t skipped = std::min(from, part.size());
+    from -= skipped;
+    if (part.size() > skipped)
+      parts.push_back({const_cast<char*>(part.data()) + skipped, part.size() - skipped});
+  };
+  add(piece.bytes);
+  for (const auto& part : piece.lent) add(part);
+  return parts;
+}
+
+Status Descriptors::write_rest(const Piece& piece, size_t written) const {
+  const std::vector<iovec> parts = parts_of(piece, written);
+  int64_t offset = piece.offset + static_cast<int64_t>(written);
+  size_t first = 0, done = 0;  // parts that are written, and bytes of the next one
+  while (first < parts.size()) {
+    ssize_t wrote = 0;
+    if (done > 0 || first + 1 == parts.size()) {
+      wrote = ::pwrite((*this)[piece.file], static_cast<char*>(parts[first].iov_base) + done,
+                       parts[first].iov_len - done, offset);
+    } else {
+      const size_t count = std::min<size_t>(parts.size() - first, IOV_MAX);
+      wrote = ::pwritev((*this)[piece.file], &parts[first], static_cast<int>(count), offset);
+    }
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return failed(file, wrote < 0 ? errno : ENOSPC);
-    bytes += wrote, offset += wrote, count -= static_cast<size_t>(wrote);
+    if (wrote <= 0) return failed(piece.file, wrote < 0 ? errno : ENOSPC);
+    offset += wrote;
+    for (done += static_cast<size_t>(wrote); first < parts.size() && done >= parts[first].iov_len;)
+      done -= parts[first++].iov_len;
   }
   return {};
 }

@@ -2,12 +2,18 @@
 // Open files of a sink by number, and plain writes to them.
 #pragma once
 
+#include <sys/uio.h>
+
 #include <string>
 #include <vector>
 
 #include "output/core/status.h"
+#include "output/writer/buffer.h"
 
 namespace weir::output::writer {
+
+// The memory of a piece from byte `from` on.
+std::vector<iovec> parts_of(const Piece& piece, size_t from);
 
 class Descriptors {
  public:
@@ -19,8 +25,8 @@ class Descriptors {
   Status open(int file, const std::string& path);
   Status close();
   int operator[](int file) const { return files_[static_cast<size_t>(file)].fd; }
-  // By as many calls as the system needs.
-  Status pwrite_all(int file, const char* bytes, size_t count, int64_t offset) const;
+  // What follows the first `written` bytes of a piece, by as many calls as the system needs.
+  Status write_rest(const Piece& piece, size_t written) const;
   Status failed(int file, int error) const;
 
  private:

@@ -11,8 +11,7 @@ class PwriteSink : public Sink {
   explicit PwriteSink(int files) : files_(files) {}
   Status open(int file, const std::string& path) override { return files_.open(file, path); }
   Status write(Piece piece, Buffers& written) override {
-    const Status status =
-        files_.pwrite_all(piece.file, piece.bytes.data(), piece.bytes.size(), piece.offset);
+    const Status status = files_.write_rest(piece, 0);
     written.give(piece.file, std::move(piece.bytes));
     return status;
   }

@@ -16,6 +16,7 @@ namespace weir::output::writer {
 namespace {
 
 constexpr size_t kLongest = size_t{1} << 30;  // bytes of a request
+constexpr size_t kMostParts = 1024;            // of a request: IOV_MAX
 
 class UringSink : public Sink {
  public:
@@ -36,9 +37,7 @@ class UringSink : public Sink {
     while (slot.is_under_way) WEIR_TRY(reap(written));
     slot.piece = std::move(piece);
     io_uring_sqe* const entry = io_uring_get_sqe(&ring_);
-    io_uring_prep_write(entry, files_[slot.piece.file], slot.piece.bytes.data(),
-                        static_cast<unsigned>(std::min(slot.piece.bytes.size(), kLongest)),
-                        static_cast<uint64_t>(slot.piece.offset));
+    prepare(slot, entry);
     io_uring_sqe_set_data(entry, &slot);
     if (const int result = io_uring_submit(&ring_); result < 0)
       return files_.failed(slot.piece.file, -result);
@@ -61,8 +60,23 @@ class UringSink : public Sink {
  private:
   struct Slot {
     Piece piece;
+    std::vector<iovec> parts;  // until the request is complete
     bool is_under_way = false;
   };
+
+  void prepare(Slot& slot, io_uring_sqe* entry) const {
+    const Piece& piece = slot.piece;
+    const int fd = files_[piece.file];
+    const auto offset = static_cast<uint64_t>(piece.offset);
+    if (piece.lent.empty()) {
+      io_uring_prep_write(entry, fd, piece.bytes.data(),
+                          static_cast<unsigned>(std::min(piece.bytes.size(), kLongest)), offset);
+      return;
+    }
+    slot.parts = parts_of(piece, 0);
+    io_uring_prep_writev(entry, fd, slot.parts.data(),
+                         static_cast<unsigned>(std::min(slot.parts.size(), kMostParts)), offset);
+  }
 
   // One completion. What the kernel left of a piece is written here.
   Status reap(Buffers& written) {
@@ -83,10 +97,7 @@ class UringSink : public Sink {
     if (wrote < 0 && wrote != -EINTR && wrote != -EAGAIN) {
       status = files_.failed(slot.piece.file, -wrote);
     } else {
-      const auto count = static_cast<size_t>(std::max(wrote, 0));
-      status = files_.pwrite_all(slot.piece.file, slot.piece.bytes.data() + count,
-                                 slot.piece.bytes.size() - count,
-                                 slot.piece.offset + static_cast<int64_t>(count));
+      status = files_.write_rest(slot.piece, static_cast<size_t>(std::max(wrote, 0)));
     }
     written.give(slot.piece.file, std::move(slot.piece.bytes));
     return status;
