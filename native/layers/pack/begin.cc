@@ -128,21 +128,29 @@ bool reset_segment(int fd, Shared* s) {
   return true;
 }
 
-bool take_place(Container& c) {
+// Its place can be another's. A range that was reserved and not filled is worth keeping for who
+// finds the disk full, but not where places are short.
+bool is_free(const Process& p, bool are_short) {
+  if (p.identity == 0 || p.identity == packed_identity(node::self())) return true;
+  return !lives(p) && (p.chunk_offset == kNoChunk || (are_short && is_drained(p)));
+}
+
+bool take_place_of(Container& c, bool are_short) {
   Shared* const s = c.segment.shared;
   for (uint32_t i = 0; i < kProcesses; ++i) {
     Process& p = s->processes[i];
-    if (p.identity != 0 && p.identity != packed_identity(node::self()) &&
-        (p.chunk_offset != kNoChunk || lives(p)))
-      continue;
+    if (!is_free(p, are_short)) continue;
     p.chunk_offset = kNoChunk;
     p.arena[0] = 0;
+    p.file = c.file >= 0 ? c.file + 1 : 0;
     base::store(&p.identity, packed_identity(node::self()));
     c.process = i;
     return true;
   }
   return false;
 }
+
+bool take_place(Container& c) { return take_place_of(c, false) || take_place_of(c, true); }
 
 void end_segment(Container& c) {
   if (c.segment.shared != nullptr) base::unmap(c.segment.shared, kSharedBytes);
@@ -196,16 +204,6 @@ int begin(Container& c, bool makes) {
   return error;
 }
 
-bool identify_directory(Container& c) {
-  struct stat about;
-  if (base::system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(c.directory),
-                        reinterpret_cast<long>(&about), 0) != 0 ||
-      !S_ISDIR(about.st_mode))
-    return false;
-  c.identity = {static_cast<uint64_t>(about.st_dev), static_cast<uint64_t>(about.st_ino)};
-  return true;
-}
-
 Container* find_or_make(const rules::LayerSpec& spec, base::Text directory, int* error) {
   for (Container* c : containers) {
     if (c != nullptr && same({c->directory, c->directory_bytes}, directory) &&
@@ -220,10 +218,10 @@ Container* find_or_make(const rules::LayerSpec& spec, base::Text directory, int*
   c->directory[directory.size] = 0;
   c->directory_bytes = static_cast<uint32_t>(directory.size);
   c->spec = &spec;
-  c->file = c->slot = c->block = -1;
+  c->file = c->at = c->slot = c->block = -1;
   c->next_chunk = kFirstChunk;
   *error = ENOENT;
-  if (identify_directory(*c)) return c;
+  if (open_directory(*c)) return c;
   c->directory_bytes = 0;
   c->directory[0] = 0;
   return nullptr;
@@ -279,7 +277,10 @@ Container* container_of(const rules::LayerSpec& spec, base::Text directory, bool
   *error = 0;
   c->used = ++uses;
   if (c->left_alone) return nullptr;
-  if (c->segment.shared == nullptr) *error = begin(*c, makes);
+  if (c->segment.shared == nullptr) {
+    *error = begin(*c, makes);
+    if (c->segment.shared == nullptr) close_directory(*c);
+  }
   if (*error == 0 && c->segment.shared != nullptr && c->segment.shared->refused != 0)
     *error = static_cast<int>(c->segment.shared->refused);
   return *error == 0 && c->segment.shared != nullptr ? c : nullptr;
@@ -304,6 +305,7 @@ void note_arena(Container& c) {
 void leave(Container& c) {
   ++times_left;
   set_left_alone(c, false);
+  close_directory(c);
   if (c.segment.shared == nullptr) return;
   const base::HoldsDescriptor held;
   flush(c);
@@ -323,6 +325,7 @@ void leave(Container& c) {
   writeback::destroy_arena(c.arena);
   c.arena = nullptr;
   c.slot = c.block = -1;
+  base::store(&s->processes[c.process].file, 0);
   base::store(&s->processes[c.process].identity, uint64_t{0});
   if (!base::failed(fd)) base::close_fd(static_cast<int>(fd));
   if (c.file >= 0) stack::close_private(&c.file);
@@ -347,7 +350,9 @@ void forget_paths() {
 
 void forget_permissions() {
   for (Container* c : containers) {
-    if (c != nullptr) c->allowed_until = 0;
+    if (c == nullptr) continue;
+    c->allowed_until = 0;
+    if (c->segment.shared != nullptr) base::store(&c->segment.shared->allowed_until_ns, uint64_t{0});
   }
 }
 
@@ -357,6 +362,7 @@ void forget_all() {
   for (Container*& c : containers) {
     if (c == nullptr) continue;
     if (c->file >= 0) stack::close_private(&c->file);
+    close_directory(*c);
     end_segment(*c);
     base::unmap(c, sizeof *c);
     c = nullptr;

@@ -29,6 +29,7 @@ struct Container {
   char directory[4096];  // without a slash at its end, but for the root
   uint32_t directory_bytes;
   base::Identity identity;  // of the directory
+  int at;                   // the directory (O_PATH), a number of weir's own, until `file`; else -1
   char path[4096 + kLongestName + 2];  // of this node's container
   uint32_t file_number;     // shared->file_number when it was opened
   int file;                 // of it, a number of weir's own; -1: not open
@@ -64,11 +65,20 @@ bool is_left_alone(const rules::LayerSpec& spec, base::Text directory);
 int begin_file(Container& c);
 // Opens this node's container, making it where there is none. 0 or an errno.
 int open_file(Container& c, bool makes);
+// directory.cc ----------------------------------------------------------------------
+// Opens the directory and identifies it: one walk of its path for all that follows. False: it is
+// none, or is not there.
+bool open_directory(Container& c);
+void close_directory(Container& c);
+// Which file a descriptor is, as the node knows it already: no request to the file system.
+bool identify_open(int fd, base::Identity* to);
+// A name in the directory, as openat.
+long open_in(const Container& c, const char* name, int flags, int mode = 0);
 // How often this process has left a container: what was found in one before may be elsewhere.
 extern uint32_t times_left;
 // Whether this process may make and remove names in the directory, as the kernel would say: 0 or an
 // errno. Asked once a second, and after forget_permissions().
-int may_change(Container& c);
+int may_change(Container& c, uint32_t user);
 void forget_permissions();
 // Takes no part any more; the last process of the node writes the directory of the archive.
 void leave(Container& c);
@@ -99,6 +109,8 @@ Entry entry_of(const Name* n, const Version& v, RecordState state);
 // The contents of the open file `from` become those of `n`, with what fstat says of it. 0 or an
 // errno; then the name is what it was.
 int append(Container& c, Name* n, int from, const struct stat& about);
+// The daemon has written what the process, which has died, had closed, and its arena is gone.
+bool is_drained(const Process& p);
 // The name is `state` from now on: kAbsent, kReal. A record says so where it had contents. 0 or an
 // errno (EROFS: another node's container has it).
 int mark_gone(Container& c, Name* n, uint8_t state);

@@ -244,10 +244,7 @@ int load_others(Container& c) {
   Shared* const s = c.segment.shared;
   for (uint32_t i = 0; i < s->other_count; ++i) {
     if (strcmp(s->others[i], s->own) == 0) continue;
-    char path[sizeof c.path];
-    base::Writer(path, sizeof path)
-        .add({c.directory, c.directory_bytes}).add("/").add(s->others[i]);
-    const long fd = base::open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+    const long fd = open_in(c, s->others[i], O_RDONLY | O_CLOEXEC);
     if (base::failed(fd)) return static_cast<int>(-fd);
     const int error = load_file(c, static_cast<int>(fd), static_cast<uint8_t>(i + 1));
     base::close_fd(static_cast<int>(fd));
@@ -278,6 +275,7 @@ int load_own(Container& c, bool plain) {
   if (c.writable && base::system_call(SYS_fstat, c.file, reinterpret_cast<long>(&about)) == 0 &&
       about.st_size == 0)
     return begin_file(c);
+  identify_open(c.file, &s->file);
   s->has_file = 1;
   return load_file(c, c.file, 0);
 }
@@ -309,7 +307,7 @@ int kind_of_name(const rules::LayerSpec& spec, base::Text name) {
 int load(Container& c, bool makes, bool* found) {
   Shared* const s = c.segment.shared;
   s->sequence = 1;
-  const long fd = base::open_at(AT_FDCWD, c.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const long fd = open_in(c, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (base::failed(fd)) return static_cast<int>(-fd);
   c.left_alone = rules::option_number(*c.spec, "always", 0) == 0 &&
                  base::lies_in_memory(static_cast<int>(fd)) &&

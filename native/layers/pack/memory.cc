@@ -24,6 +24,7 @@ struct Memory {
   uint64_t bytes;        // of its contents; kUnknown: the program had it for writing
   uint16_t mode;
   bool is_used, was_read;
+  base::Identity file;
 };
 constinit Memory kept[kMemories] = {};
 
@@ -37,17 +38,17 @@ bool make(Memory& m, uint32_t user, uint32_t group) {
   uint64_t number = 0;
   const long fd = make_memory(O_CLOEXEC, &number);
   if (base::failed(fd)) return false;
-  m = {number, -1, -1, user, group, 0, 0777, false, false};
+  m = {number, -1, -1, user, group, 0, 0777, false, false, {}};
+  base::identify(static_cast<int>(fd), &m.file);
   if (stack::keep_private(static_cast<int>(fd), &m.writes)) return true;
   m = {};
   return false;
 }
 
 // One that nobody uses: rather one of the same kind, whose pages fit.
-Memory* find_free(bool reads) {
+Memory* find_free(bool reads, const Owner& owner) {
   // A reader sees the owner that the container states.
-  const auto user = reads ? 0 : static_cast<uint32_t>(base::system_call(SYS_geteuid));
-  const auto group = reads ? 0 : static_cast<uint32_t>(base::system_call(SYS_getegid));
+  const uint32_t user = reads ? 0 : owner.user, group = reads ? 0 : owner.group;
   Memory *other = nullptr, *empty = nullptr;
   for (Memory& m : kept) {
     if (m.number == 0) {
@@ -91,13 +92,14 @@ Memory* find_used(uint64_t number) {
 
 }  // namespace
 
-Taken take_memory(int flags, uint64_t bytes) {
+Taken take_memory(int flags, uint64_t bytes, const Owner& owner) {
   const bool reads = (flags & O_ACCMODE) == O_RDONLY;
   Memory* const m =
-      (flags & (O_APPEND | O_NONBLOCK)) == 0 && bytes <= kMostKept ? find_free(reads) : nullptr;
+      (flags & (O_APPEND | O_NONBLOCK)) == 0 && bytes <= kMostKept ? find_free(reads, owner)
+                                                                   : nullptr;
   if (m == nullptr || !prepare(*m, reads, bytes)) {
     if (m != nullptr) drop(*m);
-    Taken own{-1, -1, 0, false, false};
+    Taken own{-1, -1, 0, false, false, {}};
     own.fd = make_memory(flags, &own.number);
     own.fill = static_cast<int>(own.fd);
     return own;
@@ -105,7 +107,7 @@ Taken take_memory(int flags, uint64_t bytes) {
   const long fd = base::system_call(SYS_fcntl, reads ? m->reads : m->writes,
                                     (flags & O_CLOEXEC) != 0 ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
   m->is_used = !base::failed(fd);
-  return {fd, m->writes, m->number, true, reads};
+  return {fd, m->writes, m->number, true, reads, m->file};
 }
 
 void set_mode(const Taken& t, uint16_t mode) {

@@ -42,8 +42,8 @@ namespace {
 // As the kernel would say of a file of that owner: in a directory with the sticky bit its names
 // are its owner's, and the directory's. 0 or an errno.
 int may_remove(Container& c, const Version& v) {
-  if (const int error = may_change(c); error != 0) return error;
   const auto me = static_cast<uint32_t>(base::system_call(SYS_geteuid));
+  if (const int error = may_change(c, me); error != 0) return error;
   if (me == 0 || me == v.user) return 0;
   struct stat about;
   const long seen =

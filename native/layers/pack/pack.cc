@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/scratch.h"
 #include "layers/machinery/stack/in_memory.h"
 #include "layers/machinery/stack/inside.h"
@@ -25,6 +26,9 @@ using namespace pack_declared;
 using stack::Opening;
 using stack::Reason;
 using stack::Transfer;
+
+constexpr uint32_t kMemoryFileSystem = 0x01021994;  // TMPFS_MAGIC
+constexpr uint64_t kMemoryBlock = 4096;
 
 void count(Layer& l, Statistic what, uint64_t n = 1) { l.statistics[what] += n; }
 
@@ -50,10 +54,21 @@ long turn_to_reading(int fd, int flags) {
   return fd;
 }
 
+// As fstat of the descriptor would say.
+void describe(stack::File* f, const Taken& t, uint64_t bytes) {
+  f->device = t.file.device;
+  f->inode = t.file.number;
+  f->size_at_open = bytes;
+  f->block_bytes = kMemoryBlock;
+  f->fs_type = kMemoryFileSystem;
+}
+
 // Memory under the lowest free number; the contents of a version in it.
-long open_memory(Container& c, Name* n, const Version& v, const Opening& o, State& s) {
+long open_memory(Container& c, Name* n, const Version& v, const Opening& o, const Owner& owner,
+                 Layer& l) {
+  State& s = state(l);
   const bool keeps = v.state == kPacked && (o.flags & O_TRUNC) == 0;
-  const Taken t = take_memory(o.flags, keeps ? v.bytes : 0);
+  const Taken t = take_memory(o.flags, keeps ? v.bytes : 0, owner);
   if (base::failed(t.fd)) return t.fd;
   int error = keeps ? fetch(c, v, n->bytes, t.fill) : 0;
   set_mode(t, v.mode);
@@ -71,21 +86,21 @@ long open_memory(Container& c, Name* n, const Version& v, const Opening& o, Stat
     end_memory(s.used, false, s.left);
   } else {
     begin_live(n, t.number, file);
+    describe(l.file, t, keeps ? v.bytes : 0);
   }
   return fd;
 }
 
-Version new_version(Container& c, unsigned mode) {
+Version new_version(Container& c, unsigned mode, const Owner& owner) {
   Version v{};
   v.state = kOpened;
   v.birth = base::fetch_add(&c.segment.shared->sequence, uint64_t{1});
   v.mode = static_cast<uint16_t>(mode & 07777 & ~base::load(&stack::creation_mask));
-  v.user = static_cast<uint32_t>(base::system_call(SYS_geteuid));
-  v.group = static_cast<uint32_t>(base::system_call(SYS_getegid));
-  timespec now{};
-  base::system_call(SYS_clock_gettime, 0, reinterpret_cast<long>(&now));
-  v.seconds = now.tv_sec;
-  v.nanoseconds = static_cast<uint32_t>(now.tv_nsec);
+  v.user = owner.user;
+  v.group = owner.group;
+  const uint64_t now = base::clock_ns(CLOCK_REALTIME);
+  v.seconds = static_cast<int64_t>(now / 1'000'000'000);
+  v.nanoseconds = static_cast<uint32_t>(now % 1'000'000'000);
   v.process = kProcesses;
   return v;
 }
@@ -100,6 +115,7 @@ Result not_allowed(const Version& v, int flags) {
 Result open_name(Layer& l, Container& c, Name* n, const Opening& o) {
   State& s = state(l);
   Version v = current(n);
+  const Owner owner = writes(o.flags) || (o.flags & O_CREAT) != 0 ? own_user() : Owner{};
   const bool there = v.state == kPacked || v.state == kOpened;
   if (there && (o.flags & O_CREAT) != 0 && (o.flags & O_EXCL) != 0) return -EEXIST;
   if (there) {
@@ -107,7 +123,7 @@ Result open_name(Layer& l, Container& c, Name* n, const Opening& o) {
   } else if (v.state == kReal || (o.flags & O_CREAT) == 0) {
     return stack::kPass;
   } else {
-    if (const int error = may_change(c); error != 0) return -error;
+    if (const int error = may_change(c, owner.user); error != 0) return -error;
     if (const int error = open_file(c, true); error != 0) return -error;
     const LockedName locked(n);
     const Version now = current(n);
@@ -115,7 +131,7 @@ Result open_name(Layer& l, Container& c, Name* n, const Opening& o) {
       if ((o.flags & O_EXCL) != 0) return -EEXIST;
       v = now;
     } else {
-      v = new_version(c, o.mode);
+      v = new_version(c, o.mode, owner);
       publish(n, v);
       s.owes = true;
     }
@@ -135,7 +151,7 @@ Result open_name(Layer& l, Container& c, Name* n, const Opening& o) {
   s.times_left = times_left;
   long fd = base::load(&n->live) != 0 ? open_live(n, o.flags) : -ENOENT;
   if (!base::failed(fd)) add_live(n, static_cast<int>(fd));
-  else fd = open_memory(c, n, v, o, s);
+  else fd = open_memory(c, n, v, o, owner, l);
   if (!base::failed(fd) && (o.flags & O_APPEND) != 0)
     base::system_call(SYS_fcntl, fd, F_SETFL, O_APPEND);
   return fd;
@@ -152,6 +168,7 @@ bool place_of_file(const stack::File* f, Place* to) {
 
 // The kernel's own. Layers that hold bytes of the file hear of it first.
 Result open_real(Layer& l, Opening& o) {
+  const base::SignalsAsBefore as_before;
   if ((o.flags & O_TRUNC) != 0) stack::settle(o.directory, o.path);
   return open_below(l, o);
 }
