@@ -49,9 +49,9 @@ void set_left_alone(Container& c, bool is) {
   }
 }
 
-// A place for one more: the one used longest ago makes room.
+// A place for one more: of those without open files the one used longest ago makes room.
 Container* new_container() {
-  int oldest = 0;
+  int oldest = -1;
   for (int i = 0; i < kContainers; ++i) {
     if (containers[i] == nullptr) {
       const long at =
@@ -59,8 +59,10 @@ Container* new_container() {
       if (base::failed(at)) return nullptr;
       return containers[i] = reinterpret_cast<Container*>(at);
     }
-    if (containers[i]->used < containers[oldest]->used) oldest = i;
+    if (containers[i]->open_files != 0) continue;
+    if (oldest < 0 || containers[i]->used < containers[oldest]->used) oldest = i;
   }
+  if (oldest < 0) return nullptr;
   leave(*containers[oldest]);
   memset(static_cast<void*>(containers[oldest]), 0, sizeof(Container));
   return containers[oldest];
@@ -303,7 +305,6 @@ void note_arena(Container& c) {
 }
 
 void leave(Container& c) {
-  ++times_left;
   set_left_alone(c, false);
   close_directory(c);
   if (c.segment.shared == nullptr) return;
@@ -334,17 +335,22 @@ void leave(Container& c) {
 }
 
 void leave_all() {
+  ++times_left;
   for (Container* c : containers) {
     if (c != nullptr) leave(*c);
   }
 }
 
+void forget_path(Container& c) {
+  if (c.open_files == 0) leave(c);
+  else set_left_alone(c, false);
+  c.directory_bytes = 0;
+  c.directory[0] = 0;
+}
+
 void forget_paths() {
   for (Container* c : containers) {
-    if (c == nullptr) continue;
-    leave(*c);
-    c->directory_bytes = 0;
-    c->directory[0] = 0;
+    if (c != nullptr && (c->open_files == 0 || !follow_directory(*c))) forget_path(*c);
   }
 }
 
@@ -352,7 +358,8 @@ void forget_permissions() {
   for (Container* c : containers) {
     if (c == nullptr) continue;
     c->allowed_until = 0;
-    if (c->segment.shared != nullptr) base::store(&c->segment.shared->allowed_until_ns, uint64_t{0});
+    if (Shared* const s = c->segment.shared; s != nullptr)
+      base::store(&s->allowed_until_ns, uint64_t{0});
   }
 }
 

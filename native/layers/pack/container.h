@@ -45,6 +45,7 @@ struct Container {
   uint64_t allowed_until;   // ns: may_change() need not ask again, for this user
   uint32_t allowed_user;
   uint64_t used;            // counts uses: the one used longest ago makes room
+  uint32_t open_files;      // of this process, which have their names in the segment
 };
 
 // What an append found or did, for the layer's statistics.
@@ -72,21 +73,25 @@ bool open_directory(Container& c);
 void close_directory(Container& c);
 // Which file a descriptor is, as the node knows it already: no request to the file system.
 bool identify_open(int fd, base::Identity* to);
+// The directory's path as it is now, by what is open in it. False: it is gone.
+bool follow_directory(Container& c);
 // A name in the directory, as openat.
 long open_in(const Container& c, const char* name, int flags, int mode = 0);
-// How often this process has left a container: what was found in one before may be elsewhere.
+// How often this process has left all containers: what was found in one before may be elsewhere.
 extern uint32_t times_left;
 // Whether this process may make and remove names in the directory, as the kernel would say: 0 or an
 // errno. Asked once a second, and after forget_permissions().
 int may_change(Container& c, uint32_t user);
 void forget_permissions();
-// Takes no part any more; the last process of the node writes the directory of the archive.
+// Takes no part any more; the last process of the node writes the directory of the archive. What
+// is open in it loses its name.
 void leave(Container& c);
 void leave_all();
 // In a forked child: what it has is the parent's.
 void forget_all();
-// Directories have other names now.
+// Directories have other names now; this one is none any more. Open files keep their container.
 void forget_paths();
+void forget_path(Container& c);
 // The daemon's copy of what waits is the file of this path: for who finds this process dead.
 void note_arena(Container& c);
 

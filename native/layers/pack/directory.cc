@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/stat.h>
+#include <string.h>
 #include <sys/sysmacros.h>
 
 #include "base/clock.h"
@@ -39,6 +40,30 @@ void close_directory(Container& c) {
   if (c.at >= 0) stack::close_private(&c.at);
 }
 
+bool follow_directory(Container& c) {
+  const int fd = c.at >= 0 ? c.at : c.file;
+  char link[32], path[sizeof c.path];
+  if (fd < 0) return false;
+  base::Writer(link, sizeof link).add("/proc/self/fd/").add_number(static_cast<uint64_t>(fd));
+  const long size = base::read_link(link, path, sizeof path - 1);
+  if (base::failed(size)) return false;
+  path[size] = 0;
+  char* const last = strrchr(path, '/');
+  if (c.at < 0 && last != nullptr) last[last == path ? 1 : 0] = 0;  // the container lies in it
+  struct stat about;
+  const bool is_there =
+      path[0] == '/' && strlen(path) < sizeof c.directory &&
+      base::system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(path),
+                        reinterpret_cast<long>(&about), 0) == 0 &&
+      base::Identity{static_cast<uint64_t>(about.st_dev), static_cast<uint64_t>(about.st_ino)} ==
+          c.identity;
+  if (!is_there) return false;
+  c.directory_bytes = static_cast<uint32_t>(strlen(path));
+  memcpy(c.directory, path, c.directory_bytes + 1);
+  base::Writer(c.path, sizeof c.path).add(path).add("/").add(c.segment.shared->own);
+  return true;
+}
+
 long open_in(const Container& c, const char* name, int flags, int mode) {
   if (c.at >= 0) return base::open_at(c.at, name, flags, mode);
   char path[sizeof c.path];
@@ -66,7 +91,7 @@ uint64_t rights_of_process(uint32_t user) {
   return mix(mix(hash, sets[0].effective), sets[1].effective) | 1;
 }
 
-// Until when another process of the node with the same rights knows that it may; 0: it is not known.
+// Until when another process of the node with the same rights knows that it may; 0: not known.
 uint64_t allowed_until(const Shared* s, uint64_t rights) {
   const uint64_t until = base::load(&s->allowed_until_ns);
   return rights != 0 && base::load(&s->allowed_rights) == rights &&

@@ -14,6 +14,8 @@ namespace weir::layers::pack {
 namespace {
 
 constexpr int kMemories = 16;
+constexpr uint32_t kFileSystem = 0x01021994;  // TMPFS_MAGIC
+constexpr uint64_t kBlock = 4096;
 constexpr uint64_t kMostKept = 256u << 10, kUnknown = ~uint64_t{0};
 
 // Both descriptors are weir's own, at high numbers; what the program gets is a copy of one.
@@ -133,6 +135,57 @@ void forget_memory() {
   for (Memory& m : kept) {
     if (m.number != 0) drop(m);
   }
+}
+
+namespace {
+
+// The same memory for reading alone, under the same number.
+long turn_to_reading(int fd, int flags) {
+  char path[32];
+  base::Writer(path, sizeof path).add("/proc/self/fd/").add_number(static_cast<uint64_t>(fd));
+  const long reads = base::open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+  if (base::failed(reads)) return reads;
+  base::system_call(SYS_dup3, reads, fd, flags & O_CLOEXEC);
+  base::close_fd(static_cast<int>(reads));
+  return fd;
+}
+
+// As fstat of the descriptor would say.
+void describe(stack::File* f, const Taken& t, uint64_t bytes) {
+  f->device = t.file.device;
+  f->inode = t.file.number;
+  f->size_at_open = bytes;
+  f->block_bytes = kBlock;
+  f->fs_type = kFileSystem;
+}
+
+}  // namespace
+
+long open_memory(Container& c, Name* n, const Version& v, const stack::Opening& o,
+                 const Owner& owner, Layer& l) {
+  State& s = state(l);
+  const bool keeps = v.state == kPacked && (o.flags & O_TRUNC) == 0;
+  const Taken t = take_memory(o.flags, keeps ? v.bytes : 0, owner);
+  if (base::failed(t.fd)) return t.fd;
+  int error = keeps ? fetch(c, v, n->bytes, t.fill) : 0;
+  set_mode(t, v.mode);
+  if (keeps) {
+    const timespec times[2] = {{0, UTIME_OMIT}, {static_cast<time_t>(v.seconds), v.nanoseconds}};
+    base::system_call(SYS_utimensat, t.fill, 0, reinterpret_cast<long>(times), 0);
+  }
+  const int file = static_cast<int>(t.fd);
+  long fd = t.fd;
+  if (error != 0) fd = -error;
+  else if ((o.flags & O_ACCMODE) == O_RDONLY && !t.reads) fd = turn_to_reading(file, o.flags);
+  if (t.is_kept) s.used = {t.number, base::load(&stack::times_lent)};
+  if (base::failed(fd)) {
+    base::close_fd(file);
+    end_memory(s.used, false, s.left);
+  } else {
+    begin_live(n, t.number, file);
+    describe(l.file, t, keeps ? v.bytes : 0);
+  }
+  return fd;
 }
 
 }  // namespace weir::layers::pack

@@ -183,7 +183,7 @@ void remove_empty(Container& c) {
   base::unlink_path(c.path);
   base::store(&c.segment.shared->has_file, 0u);
   base::fetch_add(&c.segment.shared->file_number, 1u);
-  leave(c);
+  forget_path(c);
 }
 
 // Whether a rule before that of `spec` has the same container.

@@ -27,9 +27,6 @@ using stack::Opening;
 using stack::Reason;
 using stack::Transfer;
 
-constexpr uint32_t kMemoryFileSystem = 0x01021994;  // TMPFS_MAGIC
-constexpr uint64_t kMemoryBlock = 4096;
-
 void count(Layer& l, Statistic what, uint64_t n = 1) { l.statistics[what] += n; }
 
 uint64_t limit_of(const Layer& l) {
@@ -42,54 +39,6 @@ bool is_passed_on(int flags) {
 }
 
 bool writes(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
-
-// The same memory for reading alone, under the same number.
-long turn_to_reading(int fd, int flags) {
-  char path[32];
-  base::Writer(path, sizeof path).add("/proc/self/fd/").add_number(static_cast<uint64_t>(fd));
-  const long reads = base::open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
-  if (base::failed(reads)) return reads;
-  base::system_call(SYS_dup3, reads, fd, flags & O_CLOEXEC);
-  base::close_fd(static_cast<int>(reads));
-  return fd;
-}
-
-// As fstat of the descriptor would say.
-void describe(stack::File* f, const Taken& t, uint64_t bytes) {
-  f->device = t.file.device;
-  f->inode = t.file.number;
-  f->size_at_open = bytes;
-  f->block_bytes = kMemoryBlock;
-  f->fs_type = kMemoryFileSystem;
-}
-
-// Memory under the lowest free number; the contents of a version in it.
-long open_memory(Container& c, Name* n, const Version& v, const Opening& o, const Owner& owner,
-                 Layer& l) {
-  State& s = state(l);
-  const bool keeps = v.state == kPacked && (o.flags & O_TRUNC) == 0;
-  const Taken t = take_memory(o.flags, keeps ? v.bytes : 0, owner);
-  if (base::failed(t.fd)) return t.fd;
-  int error = keeps ? fetch(c, v, n->bytes, t.fill) : 0;
-  set_mode(t, v.mode);
-  if (keeps) {
-    const timespec times[2] = {{0, UTIME_OMIT}, {static_cast<time_t>(v.seconds), v.nanoseconds}};
-    base::system_call(SYS_utimensat, t.fill, 0, reinterpret_cast<long>(times), 0);
-  }
-  const int file = static_cast<int>(t.fd);
-  long fd = t.fd;
-  if (error != 0) fd = -error;
-  else if (!writes(o.flags) && !t.reads) fd = turn_to_reading(file, o.flags);
-  if (t.is_kept) s.used = {t.number, base::load(&stack::times_lent)};
-  if (base::failed(fd)) {
-    base::close_fd(file);
-    end_memory(s.used, false, s.left);
-  } else {
-    begin_live(n, t.number, file);
-    describe(l.file, t, keeps ? v.bytes : 0);
-  }
-  return fd;
-}
 
 Version new_version(Container& c, unsigned mode, const Owner& owner) {
   Version v{};
@@ -147,13 +96,14 @@ Result open_name(Layer& l, Container& c, Name* n, const Opening& o) {
   if (writes(o.flags) && (o.flags & O_TRUNC) != 0) s.owes = true;
   s.birth = v.birth;
   s.name = n;
-  s.container = &c;
-  s.times_left = times_left;
   long fd = base::load(&n->live) != 0 ? open_live(n, o.flags) : -ENOENT;
   if (!base::failed(fd)) add_live(n, static_cast<int>(fd));
   else fd = open_memory(c, n, v, o, owner, l);
-  if (!base::failed(fd) && (o.flags & O_APPEND) != 0)
-    base::system_call(SYS_fcntl, fd, F_SETFL, O_APPEND);
+  if (base::failed(fd)) return fd;
+  s.container = &c;
+  s.times_left = times_left;
+  ++c.open_files;
+  if ((o.flags & O_APPEND) != 0) base::system_call(SYS_fcntl, fd, F_SETFL, O_APPEND);
   return fd;
 }
 
@@ -290,6 +240,9 @@ void close(Layer& l) {
     f->in_memory = false;
   }
   const Busy hold;
+  if (s.container != nullptr && s.times_left == times_left) --s.container->open_files;
+  s.container = nullptr;
+  s.name = nullptr;
   end_memory(s.used, is_alone && !f->lent && !f->locked, s.left);
 }
 
@@ -342,29 +295,36 @@ bool checksum(int fd, uint64_t bytes, uint32_t* crc) {
   return true;
 }
 
+namespace {
+
+// Where the file has gone from that name; null: it was removed.
+Name* follow_name(const Container& c, Name* n, uint64_t birth) {
+  for (int hops = 0; n != nullptr && hops < 64; ++hops) {
+    const Version v = current(n);
+    if (v.birth == birth && v.state != kAbsent) return n;
+    if (n->moved_birth != birth || n->moved_place == 0) return nullptr;
+    n = name_at(c.segment, n->moved_place);
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 Name* name_of(Layer& l, Container** container) {
   State& s = state(l);
-  if (s.name != nullptr && s.times_left == times_left && !s.late) {
-    const Version v = current(s.name);
+  if (s.container != nullptr && s.times_left == times_left && !s.late) {
     *container = s.container;
-    if (v.birth == s.birth && v.state != kAbsent) return s.name;
+    return follow_name(*s.container, s.name, s.birth);
   }
   const base::Scratch room;
   Place place;
   int error = 0;
   if (!stack::find_place({AT_FDCWD, l.file->path, false}, kNames, room.data(), &place))
     return nullptr;
-  const bool late = state(l).late;
-  Container* const c = *container = container_of(*l.spec, place.directory, late, &error);
-  if (c != nullptr && late) return make_name(c->segment, place.name);
-  Name* n = c != nullptr ? find_name(c->segment, place.name) : nullptr;
-  for (int hops = 0; n != nullptr && hops < 64; ++hops) {
-    const Version v = current(n);
-    if (v.birth == state(l).birth && v.state != kAbsent) return n;
-    if (n->moved_birth != state(l).birth || n->moved_place == 0) return nullptr;
-    n = name_at(c->segment, n->moved_place);
-  }
-  return nullptr;
+  Container* const c = *container = container_of(*l.spec, place.directory, s.late, &error);
+  if (c == nullptr) return nullptr;
+  return s.late ? make_name(c->segment, place.name)
+                : follow_name(*c, find_name(c->segment, place.name), s.birth);
 }
 
 Result store(Layer& l) {
