@@ -159,6 +159,20 @@ void end_segment(Container& c) {
   c.segment.shared = nullptr;
 }
 
+// From the directory and its containers. has_place: there is a container, or is to be one.
+int fill_segment(Container& c, int fd, int directory, uint64_t end, bool makes, bool* has_place) {
+  Shared* const s = c.segment.shared;
+  if (!reset_segment(fd, s)) return ENOSPC;
+  s->end = end;
+  bool found = false;
+  if (const int error = load(c, directory, makes, &found); error != 0) return error;
+  if (!found && !makes) return 0;
+  *has_place = true;
+  const int error = take_place(c) ? 0 : EAGAIN;
+  base::store(&s->magic, kSharedMagic);
+  return error;
+}
+
 // Joins those that live, or begins anew from the container. 0 or an errno; without an error and
 // without c.segment.shared there is no container.
 int join(Container& c, int fd, bool makes) {
@@ -172,17 +186,15 @@ int join(Container& c, int fd, bool makes) {
   const bool sound = whole && base::load(&s->magic) == kSharedMagic;
   if (sound && any_other_lives(s, kProcesses)) return take_place(c) ? 0 : EAGAIN;
   if (sound) wait_for_daemon(s);
-  const uint64_t end = sound ? s->end : 0;
-  if (!reset_segment(fd, s)) return ENOSPC;
-  s->end = end;
-  bool found = false;
-  int error = load(c, makes, &found);
-  set_left_alone(c, c.left_alone);
-  if (error == 0 && (found || makes) && !c.left_alone) {
-    error = take_place(c) ? 0 : EAGAIN;
-    base::store(&s->magic, kSharedMagic);
-    return error;
-  }
+  const long directory = open_in(c, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int error = base::failed(directory) ? static_cast<int>(-directory) : 0;
+  const bool is_real = error == 0 && stays_real(c, static_cast<int>(directory));
+  bool has_place = false;
+  if (error == 0 && !is_real)
+    error = fill_segment(c, fd, static_cast<int>(directory), sound ? s->end : 0, makes, &has_place);
+  if (!base::failed(directory)) base::close_fd(static_cast<int>(directory));
+  set_left_alone(c, is_real);
+  if (has_place) return error;
   base::unlink_path(c.segment.path);
   end_segment(c);
   return error;
@@ -230,43 +242,6 @@ Container* find_or_make(const rules::LayerSpec& spec, base::Text directory, int*
 }
 
 }  // namespace
-
-namespace {
-
-// A page of the node's: 0 containers made, 1 open files that became real. Null: it cannot be had.
-uint64_t* node_counters() {
-  static constinit uint64_t* counters = nullptr;
-  if (counters == nullptr) {
-    char room[node::kPathBytes], path[node::kPathBytes + 8];
-    if (!node::make_directory(room, sizeof room, base::text("pack"), node::number()))
-      return nullptr;
-    base::Writer(path, sizeof path).add(room).add("/made");
-    const base::HoldsDescriptor held;
-    const long fd =
-        base::open_at(AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (base::failed(fd)) return nullptr;
-    long at = -1;
-    if (node::is_private_file(static_cast<int>(fd)) &&
-        base::allocate(static_cast<int>(fd), 0, 4096) == 0)
-      at = base::map(4096, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd));
-    base::close_fd(static_cast<int>(fd));
-    if (base::failed(at)) return nullptr;
-    counters = reinterpret_cast<uint64_t*>(at);
-  }
-  return counters;
-}
-
-uint64_t counted(int which, bool count) {
-  uint64_t* const counters = node_counters();
-  if (counters == nullptr) return 0;
-  if (count) base::fetch_add(counters + which, uint64_t{1});
-  return base::load(counters + which) + 1;
-}
-
-}  // namespace
-
-uint64_t made_containers(bool count) { return counted(0, count); }
-uint64_t turned_real(bool count) { return counted(1, count); }
 
 Container* container_of(const rules::LayerSpec& spec, base::Text directory, bool makes,
                         int* error) {

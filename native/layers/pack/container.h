@@ -96,9 +96,10 @@ void forget_path(Container& c);
 void note_arena(Container& c);
 
 // load.cc -------------------------------------------------------------------
-// Enters the names that the directory and its containers have, or finds that the directory is left
-// alone. 0 or an errno.
-int load(Container& c, bool makes, bool* found);
+// Real files cost less in this directory, and no container is there.
+bool stays_real(const Container& c, int directory);
+// Enters the names that the directory and its containers have. 0 or an errno.
+int load(Container& c, int directory, bool makes, bool* found);
 
 // space.cc ------------------------------------------------------------------
 // A range of so many bytes at the end of the container, and that much for rows of the directory,
@@ -131,6 +132,8 @@ int fetch(Container& c, const Version& v, uint32_t name_bytes, int to);
 
 // 1 + how many containers the node's processes have made; 0: not known. count: one more.
 uint64_t made_containers(bool count);
+// Whether a directory in that state (load.cc) was seen to have no container. note: it is.
+bool has_no_container(uint64_t state, bool note);
 // The same of open files that have become real ones.
 uint64_t turned_real(bool count);
 
