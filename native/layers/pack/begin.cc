@@ -325,7 +325,7 @@ void forget_path(Container& c) {
 
 void forget_paths() {
   for (Container* c : containers) {
-    if (c != nullptr && (c->open_files == 0 || !follow_directory(*c))) forget_path(*c);
+    if (c != nullptr && (!follow_directory(*c) || c->open_files == 0)) forget_path(*c);
   }
 }
 

@@ -43,7 +43,7 @@ void close_directory(Container& c) {
 bool follow_directory(Container& c) {
   const int fd = c.at >= 0 ? c.at : c.file;
   char link[32], path[sizeof c.path];
-  if (fd < 0) return false;
+  if (fd < 0 || c.segment.shared == nullptr) return false;
   base::Writer(link, sizeof link).add("/proc/self/fd/").add_number(static_cast<uint64_t>(fd));
   const long size = base::read_link(link, path, sizeof path - 1);
   if (base::failed(size)) return false;

@@ -17,6 +17,7 @@ namespace {
 
 constexpr uint64_t kWindow = 4u << 20;
 constexpr int kNoContainer = EMEDIUMTYPE;
+constexpr int32_t kListed = -1;  // live_maker of a name that the directory has, while it is read
 
 // Memory of one load.
 class Room {
@@ -206,7 +207,20 @@ int see(Container& c, base::Text name, bool* plain) {
   Version v{};
   v.state = kReal;
   publish(n, v);
+  n->live_maker = kListed;
   return 0;
+}
+
+// A record that a file was removed may be that of its packed form, which the real one has replaced.
+void end_listing(const Container& c) {
+  Cursor at;
+  while (Name* const n = next_name(c.segment, &at)) {
+    if (n->live_maker != kListed) continue;
+    n->live_maker = 0;
+    Version v{};
+    v.state = kReal;
+    if (current(n).state == kAbsent) publish(n, v);
+  }
 }
 
 // each(name), until it gives an errno. 0 or that.
@@ -339,6 +353,7 @@ int load(Container& c, int directory, bool makes, bool* found) {
   if (error != 0 || (!*found && !makes)) return error;
   if (error == 0) error = load_own(c, plain);
   if (error == 0) error = load_others(c);
+  end_listing(c);
   s->directory_bytes = rows_of(c);
   s->refused = static_cast<uint32_t>(error);
   return 0;

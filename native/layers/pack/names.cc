@@ -74,7 +74,6 @@ Result move(Container& c, Name* from, Name* to) {
     moved.birth = v.birth;
     publish(to, moved);
     move_live(from, to);
-    to->moved_birth = 0;
   }
   from->moved_place = place_of(c.segment, to);
   base::store(&from->moved_birth, v.birth);

@@ -297,13 +297,22 @@ bool checksum(int fd, uint64_t bytes, uint32_t* crc) {
 
 namespace {
 
+bool is_of(const Name* n, uint64_t birth) {
+  const Version v = current(n);
+  return v.birth == birth && v.state != kAbsent;
+}
+
 // Where the file has gone from that name; null: it was removed.
 Name* follow_name(const Container& c, Name* n, uint64_t birth) {
   for (int hops = 0; n != nullptr && hops < 64; ++hops) {
-    const Version v = current(n);
-    if (v.birth == birth && v.state != kAbsent) return n;
-    if (n->moved_birth != birth || n->moved_place == 0) return nullptr;
+    if (is_of(n, birth)) return n;
+    if (n->moved_birth == 0 || n->moved_place == 0) return nullptr;
+    if (n->moved_birth != birth) break;  // another file has had the name, and has gone from it, too
     n = name_at(c.segment, n->moved_place);
+  }
+  Cursor at;
+  while (Name* const other = next_name(c.segment, &at)) {
+    if (is_of(other, birth)) return other;
   }
   return nullptr;
 }

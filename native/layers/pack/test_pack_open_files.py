@@ -33,6 +33,19 @@ os.rename("a", "c"); f.close(); print(open("c/b/z.dat").read())""",
 os.mkdir("s"); f = open("s/y.dat", "w+"); f.write("gone"); f.flush()
 os.remove("s/y.dat"); os.rmdir("s"); f.seek(0); print(f.read())
 os.mkdir("s"); open("s/y.dat", "w").write("new"); f.close(); print(open("s/y.dat").read())""",
+    "its old name is another file's": """
+for name in "ab": open(f"{name}.dat", "w").write(name)
+f = open("a.dat", "r+"); os.rename("a.dat", "c.dat"); os.rename("b.dat", "a.dat")
+f.write("first"); f.flush(); print(open("a.dat").read(), open("c.dat").read())
+os.rename("a.dat", "d.dat"); open("a.dat", "w").write("new")
+g = os.dup(f.fileno()); f.write(" second"); f.close(); print(open("c.dat").read())
+os.write(g, b" third"); os.close(g); print(*(open(f"{name}.dat").read() for name in "acd"))""",
+    "a killed process has made it a real file": """
+import subprocess, sys
+subprocess.run([sys.executable, "-c", "import os; open('a.dat', 'w').write('one'); "
+    "open('z.dat', 'w').write('z'); os.link('a.dat', 'b.txt'); os.kill(os.getpid(), 9)"])
+open("a.dat", "a").write(" two"); print(open("a.dat").read(), open("b.txt").read(),
+    open("z.dat").read(), os.stat("a.dat").st_nlink)""",
     "files of 60 directories are open": """
 files = []
 for i in range(60):
