@@ -11,6 +11,7 @@ namespace weir::base {
 constinit uint32_t no_more_calls = 0;
 
 WEIR_THREAD uint32_t signals_blocked;
+WEIR_THREAD uint64_t signals_before;
 
 constinit uint32_t descriptors_held = 0;
 constinit uint32_t held_in_vain = 0;

@@ -189,32 +189,60 @@ inline constexpr uint64_t kSignalsOfLibc = kSignalOfCancel | kSignalOfSetxid;
 
 // All signals of the calling thread held back for the lifetime of the object, and asynchronous
 // cancellation, but not what other threads wait for. One within another costs nothing.
+// signals_blocked: 1 in such a section, for which signals_before has the program's; 2 in a thread
+// of weir's own, always.
 extern WEIR_OWN WEIR_THREAD uint32_t signals_blocked;
+extern WEIR_OWN WEIR_THREAD uint64_t signals_before;
 // Those that an instruction of the thread itself causes: SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV,
 // SIGSYS. One that is held back ends the process, so code that touches the program's memory lets
 // them through.
 inline constexpr uint64_t kFaults = 1u << 3 | 1u << 4 | 1u << 6 | 1u << 7 | 1u << 10 | 1u << 30;
+// False: they are held back already, and nothing has to be ended.
+inline bool begin_blocking_signals(uint64_t* before, uint64_t but = 0) {
+  if (sealed() || signals_blocked != 0) return false;
+  const uint64_t all = ~(kSignalOfSetxid | but);
+  system_call(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, reinterpret_cast<long>(&all),
+              reinterpret_cast<long>(before), sizeof *before);
+  signals_blocked = 1;
+  signals_before = *before;
+  return true;
+}
+inline void end_blocking_signals(uint64_t before) {
+  signals_blocked = 0;
+  system_call(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, reinterpret_cast<long>(&before), 0,
+              sizeof before);
+}
+
 class SignalsBlocked {
  public:
-  explicit SignalsBlocked(uint64_t but = 0) : nothing_(sealed() || signals_blocked != 0) {
-    if (nothing_) return;
-    const uint64_t all = ~(kSignalOfSetxid | but);
-    system_call(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, reinterpret_cast<long>(&all),
-                reinterpret_cast<long>(&before_), sizeof before_);
-    signals_blocked = 1;
-  }
+  explicit SignalsBlocked(uint64_t but = 0) : begun_(begin_blocking_signals(&before_, but)) {}
   ~SignalsBlocked() {
-    if (nothing_) return;
-    signals_blocked = 0;
-    system_call(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, reinterpret_cast<long>(&before_), 0,
-                sizeof before_);
+    if (begun_) end_blocking_signals(before_);
   }
   SignalsBlocked(const SignalsBlocked&) = delete;
   SignalsBlocked& operator=(const SignalsBlocked&) = delete;
 
  private:
   uint64_t before_ = 0;
-  bool nothing_;
+  bool begun_;
+};
+
+// Within a section with signals held back: as the program has them, for a call of the program's own
+// that may wait.
+class SignalsAsBefore {
+ public:
+  SignalsAsBefore() : ends_(!sealed() && signals_blocked == 1), before_(signals_before) {
+    if (ends_) end_blocking_signals(before_);
+  }
+  ~SignalsAsBefore() {
+    if (ends_) begin_blocking_signals(&before_);
+  }
+  SignalsAsBefore(const SignalsAsBefore&) = delete;
+  SignalsAsBefore& operator=(const SignalsAsBefore&) = delete;
+
+ private:
+  bool ends_;
+  uint64_t before_;
 };
 
 // A message, written whole or not at all: it does not wait for a reader, and no reader left is no

@@ -94,7 +94,7 @@ void begin_thread(const char* name) {
   const uint64_t programs = ~kSignalsOfLibc;
   system_call(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, reinterpret_cast<long>(&programs), 0,
               sizeof programs);
-  signals_blocked = 1;  // from now on: no section of this thread has to do it
+  signals_blocked = 2;  // from now on: no section of this thread has to do it
   system_call(SYS_prctl, PR_SET_NAME, reinterpret_cast<long>(name));
   is_own = true;
 }

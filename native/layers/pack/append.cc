@@ -30,6 +30,11 @@ Entry entry_of(const Name* n, const Version& v, RecordState state) {
 
 constinit Counts counts{};
 
+bool is_drained(const Process& p) {
+  return p.arena[0] != 0 && base::system_call(SYS_faccessat, AT_FDCWD,
+                                              reinterpret_cast<long>(p.arena), 0) == -ENOENT;
+}
+
 namespace {
 
 constexpr uint32_t kLargestCollected = kBlockBytes / 4;
@@ -64,11 +69,8 @@ bool have_arena(Container& c) {
   if (c.arena == nullptr) {
     c.arena = writeback::create_arena(1, kBlockBytes, 1);
     if (c.arena == nullptr) return false;
-    base::Identity file;
-    c.slot = base::identify(c.file, &file)
-                 ? writeback::register_file(
-                       c.arena, {&c.file, file.device, file.number, c.path, false})
-                 : -1;
+    const base::Identity file = c.segment.shared->file;
+    c.slot = writeback::register_file(c.arena, {&c.file, file.device, file.number, c.path, false});
     note_arena(c);
   }
   return c.slot >= 0 && writeback::held(c.arena, c.slot) &&
@@ -76,12 +78,6 @@ bool have_arena(Container& c) {
 }
 
 bool is_full(int error) { return error == ENOSPC || error == EDQUOT; }
-
-// The daemon has written what the process had closed, and its arena is gone.
-bool is_drained(const Process& p) {
-  return p.arena[0] != 0 && base::system_call(SYS_faccessat, AT_FDCWD,
-                                              reinterpret_cast<long>(p.arena), 0) == -ENOENT;
-}
 
 // What is left of a range that a process which was killed had reserved. False: there is none.
 bool take_over_chunk(Container& c, uint32_t bytes, uint32_t row) {

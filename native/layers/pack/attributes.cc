@@ -25,6 +25,11 @@ bool in_group(uint32_t group) {
 
 }  // namespace
 
+Owner own_user() {
+  return {static_cast<uint32_t>(base::system_call(SYS_geteuid)),
+          static_cast<uint32_t>(base::system_call(SYS_getegid))};
+}
+
 Result stat(const GivenPath& p, struct stat* to) {
   const Busy hold;
   const FoundName f = find(p);

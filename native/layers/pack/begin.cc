@@ -49,9 +49,9 @@ void set_left_alone(Container& c, bool is) {
   }
 }
 
-// A place for one more: the one used longest ago makes room.
+// A place for one more: of those without open files the one used longest ago makes room.
 Container* new_container() {
-  int oldest = 0;
+  int oldest = -1;
   for (int i = 0; i < kContainers; ++i) {
     if (containers[i] == nullptr) {
       const long at =
@@ -59,8 +59,10 @@ Container* new_container() {
       if (base::failed(at)) return nullptr;
       return containers[i] = reinterpret_cast<Container*>(at);
     }
-    if (containers[i]->used < containers[oldest]->used) oldest = i;
+    if (containers[i]->open_files != 0) continue;
+    if (oldest < 0 || containers[i]->used < containers[oldest]->used) oldest = i;
   }
+  if (oldest < 0) return nullptr;
   leave(*containers[oldest]);
   memset(static_cast<void*>(containers[oldest]), 0, sizeof(Container));
   return containers[oldest];
@@ -128,15 +130,21 @@ bool reset_segment(int fd, Shared* s) {
   return true;
 }
 
-bool take_place(Container& c) {
+// Its place can be another's. A range that was reserved and not filled is worth keeping for who
+// finds the disk full, but not where places are short.
+bool is_free(const Process& p, bool are_short) {
+  if (p.identity == 0 || p.identity == packed_identity(node::self())) return true;
+  return !lives(p) && (p.chunk_offset == kNoChunk || (are_short && is_drained(p)));
+}
+
+bool take_place_of(Container& c, bool are_short) {
   Shared* const s = c.segment.shared;
   for (uint32_t i = 0; i < kProcesses; ++i) {
     Process& p = s->processes[i];
-    if (p.identity != 0 && p.identity != packed_identity(node::self()) &&
-        (p.chunk_offset != kNoChunk || lives(p)))
-      continue;
+    if (!is_free(p, are_short)) continue;
     p.chunk_offset = kNoChunk;
     p.arena[0] = 0;
+    p.file = c.file >= 0 ? c.file + 1 : 0;
     base::store(&p.identity, packed_identity(node::self()));
     c.process = i;
     return true;
@@ -144,9 +152,25 @@ bool take_place(Container& c) {
   return false;
 }
 
+bool take_place(Container& c) { return take_place_of(c, false) || take_place_of(c, true); }
+
 void end_segment(Container& c) {
   if (c.segment.shared != nullptr) base::unmap(c.segment.shared, kSharedBytes);
   c.segment.shared = nullptr;
+}
+
+// From the directory and its containers. has_place: there is a container, or is to be one.
+int fill_segment(Container& c, int fd, int directory, uint64_t end, bool makes, bool* has_place) {
+  Shared* const s = c.segment.shared;
+  if (!reset_segment(fd, s)) return ENOSPC;
+  s->end = end;
+  bool found = false;
+  if (const int error = load(c, directory, makes, &found); error != 0) return error;
+  if (!found && !makes) return 0;
+  *has_place = true;
+  const int error = take_place(c) ? 0 : EAGAIN;
+  base::store(&s->magic, kSharedMagic);
+  return error;
 }
 
 // Joins those that live, or begins anew from the container. 0 or an errno; without an error and
@@ -162,17 +186,15 @@ int join(Container& c, int fd, bool makes) {
   const bool sound = whole && base::load(&s->magic) == kSharedMagic;
   if (sound && any_other_lives(s, kProcesses)) return take_place(c) ? 0 : EAGAIN;
   if (sound) wait_for_daemon(s);
-  const uint64_t end = sound ? s->end : 0;
-  if (!reset_segment(fd, s)) return ENOSPC;
-  s->end = end;
-  bool found = false;
-  int error = load(c, makes, &found);
-  set_left_alone(c, c.left_alone);
-  if (error == 0 && (found || makes) && !c.left_alone) {
-    error = take_place(c) ? 0 : EAGAIN;
-    base::store(&s->magic, kSharedMagic);
-    return error;
-  }
+  const long directory = open_in(c, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int error = base::failed(directory) ? static_cast<int>(-directory) : 0;
+  const bool is_real = error == 0 && stays_real(c, static_cast<int>(directory));
+  bool has_place = false;
+  if (error == 0 && !is_real)
+    error = fill_segment(c, fd, static_cast<int>(directory), sound ? s->end : 0, makes, &has_place);
+  if (!base::failed(directory)) base::close_fd(static_cast<int>(directory));
+  set_left_alone(c, is_real);
+  if (has_place) return error;
   base::unlink_path(c.segment.path);
   end_segment(c);
   return error;
@@ -196,16 +218,6 @@ int begin(Container& c, bool makes) {
   return error;
 }
 
-bool identify_directory(Container& c) {
-  struct stat about;
-  if (base::system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(c.directory),
-                        reinterpret_cast<long>(&about), 0) != 0 ||
-      !S_ISDIR(about.st_mode))
-    return false;
-  c.identity = {static_cast<uint64_t>(about.st_dev), static_cast<uint64_t>(about.st_ino)};
-  return true;
-}
-
 Container* find_or_make(const rules::LayerSpec& spec, base::Text directory, int* error) {
   for (Container* c : containers) {
     if (c != nullptr && same({c->directory, c->directory_bytes}, directory) &&
@@ -220,53 +232,16 @@ Container* find_or_make(const rules::LayerSpec& spec, base::Text directory, int*
   c->directory[directory.size] = 0;
   c->directory_bytes = static_cast<uint32_t>(directory.size);
   c->spec = &spec;
-  c->file = c->slot = c->block = -1;
+  c->file = c->at = c->slot = c->block = -1;
   c->next_chunk = kFirstChunk;
   *error = ENOENT;
-  if (identify_directory(*c)) return c;
+  if (open_directory(*c)) return c;
   c->directory_bytes = 0;
   c->directory[0] = 0;
   return nullptr;
 }
 
 }  // namespace
-
-namespace {
-
-// A page of the node's: 0 containers made, 1 open files that became real. Null: it cannot be had.
-uint64_t* node_counters() {
-  static constinit uint64_t* counters = nullptr;
-  if (counters == nullptr) {
-    char room[node::kPathBytes], path[node::kPathBytes + 8];
-    if (!node::make_directory(room, sizeof room, base::text("pack"), node::number()))
-      return nullptr;
-    base::Writer(path, sizeof path).add(room).add("/made");
-    const base::HoldsDescriptor held;
-    const long fd =
-        base::open_at(AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (base::failed(fd)) return nullptr;
-    long at = -1;
-    if (node::is_private_file(static_cast<int>(fd)) &&
-        base::allocate(static_cast<int>(fd), 0, 4096) == 0)
-      at = base::map(4096, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd));
-    base::close_fd(static_cast<int>(fd));
-    if (base::failed(at)) return nullptr;
-    counters = reinterpret_cast<uint64_t*>(at);
-  }
-  return counters;
-}
-
-uint64_t counted(int which, bool count) {
-  uint64_t* const counters = node_counters();
-  if (counters == nullptr) return 0;
-  if (count) base::fetch_add(counters + which, uint64_t{1});
-  return base::load(counters + which) + 1;
-}
-
-}  // namespace
-
-uint64_t made_containers(bool count) { return counted(0, count); }
-uint64_t turned_real(bool count) { return counted(1, count); }
 
 Container* container_of(const rules::LayerSpec& spec, base::Text directory, bool makes,
                         int* error) {
@@ -279,7 +254,10 @@ Container* container_of(const rules::LayerSpec& spec, base::Text directory, bool
   *error = 0;
   c->used = ++uses;
   if (c->left_alone) return nullptr;
-  if (c->segment.shared == nullptr) *error = begin(*c, makes);
+  if (c->segment.shared == nullptr) {
+    *error = begin(*c, makes);
+    if (c->segment.shared == nullptr) close_directory(*c);
+  }
   if (*error == 0 && c->segment.shared != nullptr && c->segment.shared->refused != 0)
     *error = static_cast<int>(c->segment.shared->refused);
   return *error == 0 && c->segment.shared != nullptr ? c : nullptr;
@@ -302,8 +280,8 @@ void note_arena(Container& c) {
 }
 
 void leave(Container& c) {
-  ++times_left;
   set_left_alone(c, false);
+  close_directory(c);
   if (c.segment.shared == nullptr) return;
   const base::HoldsDescriptor held;
   flush(c);
@@ -323,6 +301,7 @@ void leave(Container& c) {
   writeback::destroy_arena(c.arena);
   c.arena = nullptr;
   c.slot = c.block = -1;
+  base::store(&s->processes[c.process].file, 0);
   base::store(&s->processes[c.process].identity, uint64_t{0});
   if (!base::failed(fd)) base::close_fd(static_cast<int>(fd));
   if (c.file >= 0) stack::close_private(&c.file);
@@ -331,23 +310,31 @@ void leave(Container& c) {
 }
 
 void leave_all() {
+  ++times_left;
   for (Container* c : containers) {
     if (c != nullptr) leave(*c);
   }
 }
 
+void forget_path(Container& c) {
+  if (c.open_files == 0) leave(c);
+  else set_left_alone(c, false);
+  c.directory_bytes = 0;
+  c.directory[0] = 0;
+}
+
 void forget_paths() {
   for (Container* c : containers) {
-    if (c == nullptr) continue;
-    leave(*c);
-    c->directory_bytes = 0;
-    c->directory[0] = 0;
+    if (c != nullptr && (!follow_directory(*c) || c->open_files == 0)) forget_path(*c);
   }
 }
 
 void forget_permissions() {
   for (Container* c : containers) {
-    if (c != nullptr) c->allowed_until = 0;
+    if (c == nullptr) continue;
+    c->allowed_until = 0;
+    if (Shared* const s = c->segment.shared; s != nullptr)
+      base::store(&s->allowed_until_ns, uint64_t{0});
   }
 }
 
@@ -357,6 +344,7 @@ void forget_all() {
   for (Container*& c : containers) {
     if (c == nullptr) continue;
     if (c->file >= 0) stack::close_private(&c->file);
+    close_directory(*c);
     end_segment(*c);
     base::unmap(c, sizeof *c);
     c = nullptr;

@@ -29,6 +29,7 @@ struct Container {
   char directory[4096];  // without a slash at its end, but for the root
   uint32_t directory_bytes;
   base::Identity identity;  // of the directory
+  int at;                   // the directory (O_PATH), a number of weir's own, until `file`; else -1
   char path[4096 + kLongestName + 2];  // of this node's container
   uint32_t file_number;     // shared->file_number when it was opened
   int file;                 // of it, a number of weir's own; -1: not open
@@ -44,6 +45,7 @@ struct Container {
   uint64_t allowed_until;   // ns: may_change() need not ask again, for this user
   uint32_t allowed_user;
   uint64_t used;            // counts uses: the one used longest ago makes room
+  uint32_t open_files;      // of this process, which have their names in the segment
 };
 
 // What an append found or did, for the layer's statistics.
@@ -64,26 +66,40 @@ bool is_left_alone(const rules::LayerSpec& spec, base::Text directory);
 int begin_file(Container& c);
 // Opens this node's container, making it where there is none. 0 or an errno.
 int open_file(Container& c, bool makes);
-// How often this process has left a container: what was found in one before may be elsewhere.
+// directory.cc ----------------------------------------------------------------------
+// Opens the directory and identifies it: one walk of its path for all that follows. False: it is
+// none, or is not there.
+bool open_directory(Container& c);
+void close_directory(Container& c);
+// Which file a descriptor is, as the node knows it already: no request to the file system.
+bool identify_open(int fd, base::Identity* to);
+// The directory's path as it is now, by what is open in it. False: it is gone.
+bool follow_directory(Container& c);
+// A name in the directory, as openat.
+long open_in(const Container& c, const char* name, int flags, int mode = 0);
+// How often this process has left all containers: what was found in one before may be elsewhere.
 extern uint32_t times_left;
 // Whether this process may make and remove names in the directory, as the kernel would say: 0 or an
 // errno. Asked once a second, and after forget_permissions().
-int may_change(Container& c);
+int may_change(Container& c, uint32_t user);
 void forget_permissions();
-// Takes no part any more; the last process of the node writes the directory of the archive.
+// Takes no part any more; the last process of the node writes the directory of the archive. What
+// is open in it loses its name.
 void leave(Container& c);
 void leave_all();
 // In a forked child: what it has is the parent's.
 void forget_all();
-// Directories have other names now.
+// Directories have other names now; this one is none any more. Open files keep their container.
 void forget_paths();
+void forget_path(Container& c);
 // The daemon's copy of what waits is the file of this path: for who finds this process dead.
 void note_arena(Container& c);
 
 // load.cc -------------------------------------------------------------------
-// Enters the names that the directory and its containers have, or finds that the directory is left
-// alone. 0 or an errno.
-int load(Container& c, bool makes, bool* found);
+// Real files cost less in this directory, and no container is there.
+bool stays_real(const Container& c, int directory);
+// Enters the names that the directory and its containers have. 0 or an errno.
+int load(Container& c, int directory, bool makes, bool* found);
 
 // space.cc ------------------------------------------------------------------
 // A range of so many bytes at the end of the container, and that much for rows of the directory,
@@ -99,6 +115,8 @@ Entry entry_of(const Name* n, const Version& v, RecordState state);
 // The contents of the open file `from` become those of `n`, with what fstat says of it. 0 or an
 // errno; then the name is what it was.
 int append(Container& c, Name* n, int from, const struct stat& about);
+// The daemon has written what the process, which has died, had closed, and its arena is gone.
+bool is_drained(const Process& p);
 // The name is `state` from now on: kAbsent, kReal. A record says so where it had contents. 0 or an
 // errno (EROFS: another node's container has it).
 int mark_gone(Container& c, Name* n, uint8_t state);
@@ -114,6 +132,8 @@ int fetch(Container& c, const Version& v, uint32_t name_bytes, int to);
 
 // 1 + how many containers the node's processes have made; 0: not known. count: one more.
 uint64_t made_containers(bool count);
+// Whether a directory in that state (load.cc) was seen to have no container. note: it is.
+bool has_no_container(uint64_t state, bool note);
 // The same of open files that have become real ones.
 uint64_t turned_real(bool count);
 

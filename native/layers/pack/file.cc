@@ -2,15 +2,15 @@
 // This node's container as an open file of this process.
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/clock.h"
 #include "layers/machinery/stack/private.h"
 #include "layers/pack/container.h"
 #include "layers/pack/place.h"
 
 namespace weir::layers::pack {
 namespace {
+
+Process& self(const Container& c) { return c.segment.shared->processes[c.process]; }
 
 // The lock of a node: one process asks for it alone, to see whether another node has the file, and
 // all of the node's then have it together.
@@ -72,6 +72,7 @@ int begin_file(Container& c) {
   if (s->end < kOwnerBytes) s->end = kOwnerBytes;
   s->allocated = s->end;
   s->records_end = s->end;
+  identify_open(c.file, &s->file);
   base::store(&s->has_file, error == 0 ? 1u : 0u);
   made_containers(true);
   return error;
@@ -86,37 +87,72 @@ void end_lock(const Container& c) {
     base::system_call(SYS_fcntl, c.file, F_OFD_SETLK, reinterpret_cast<long>(&range));
 }
 
-long take_file(Container& c, const char* name, bool first, int flags) {
+namespace {
+
+bool set_path(Container& c, const char* name) {
   base::Writer path(c.path, sizeof c.path);
   path.add({c.directory, c.directory_bytes}).add("/").add(name);
-  if (path.cut()) return -ENAMETOOLONG;
-  const base::HoldsDescriptor held;
-  c.writable = true;
-  long fd = base::open_at(AT_FDCWD, c.path, O_RDWR | O_CLOEXEC | flags, 0666);
-  if ((fd == -EACCES || fd == -EROFS || fd == -EPERM) && flags == 0) {
-    c.writable = false;
-    fd = base::open_at(AT_FDCWD, c.path, O_RDONLY | O_CLOEXEC);
-  }
-  if (base::failed(fd)) return fd;
+  return !path.cut();
+}
+
+// An open container becomes the one of this process, which takes part in it as this node.
+long use_file(Container& c, long fd, bool first) {
   if (const long locked = lock_as_node(static_cast<int>(fd), first); locked != 0) {
     base::close_fd(static_cast<int>(fd));
     return locked;
   }
-  return stack::keep_private(static_cast<int>(fd), &c.file) ? c.file : -EMFILE;
+  if (!stack::keep_private(static_cast<int>(fd), &c.file)) return -EMFILE;
+  close_directory(c);
+  if (c.segment.shared->magic == kSharedMagic) base::store(&self(c).file, c.file + 1);
+  return c.file;
 }
 
-int may_change(Container& c) {
-  constexpr long kFaccessat2 = 439, kEffective = 0x200;  // AT_EACCESS
-  const auto user = static_cast<uint32_t>(base::system_call(SYS_geteuid));
-  const uint64_t now = base::now_ns();
-  if (now < c.allowed_until && user == c.allowed_user) return 0;
-  const auto path = reinterpret_cast<long>(c.directory);
-  long may = base::system_call(kFaccessat2, AT_FDCWD, path, W_OK | X_OK, kEffective);
-  if (may == -ENOSYS) may = base::system_call(SYS_faccessat, AT_FDCWD, path, W_OK | X_OK);
-  if (may != 0) return static_cast<int>(-may);  // asked again: it may have been changed since
-  c.allowed_until = now + 1'000'000'000;
-  c.allowed_user = user;
-  return 0;
+// The container that another process of the node has open, without a look at the directory. -errno.
+long open_again(const Container& c, const Process& p) {
+  char path[64];
+  const int file = base::load(&p.file);
+  const uint64_t who = base::load(&p.identity);
+  if (file == 0 || who == 0 || who == packed_identity(node::self())) return -ENOENT;
+  base::Writer(path, sizeof path)
+      .add("/proc/").add_number(unpacked_identity(who).pid)
+      .add("/fd/").add_number(static_cast<uint64_t>(file - 1));
+  const long seen = base::open_at(AT_FDCWD, path, O_PATH | O_CLOEXEC);
+  if (base::failed(seen)) return seen;
+  base::Identity is{};
+  long fd = -ESTALE;
+  if (identify_open(static_cast<int>(seen), &is) && is == c.segment.shared->file) {
+    base::Writer(path, sizeof path).add("/proc/self/fd/").add_number(static_cast<uint64_t>(seen));
+    fd = base::open_at(AT_FDCWD, path, O_RDWR | O_CLOEXEC);
+  }
+  base::close_fd(static_cast<int>(seen));
+  return fd;
+}
+
+long take_as_others(Container& c) {
+  const Shared* const s = c.segment.shared;
+  const base::HoldsDescriptor held;
+  for (const Process& p : s->processes) {
+    if (base::load(&p.file) == 0) continue;
+    const long fd = open_again(c, p);
+    if (base::failed(fd)) continue;
+    c.writable = true;
+    return set_path(c, s->own) ? use_file(c, fd, false) : -ENAMETOOLONG;
+  }
+  return -ENOENT;
+}
+
+}  // namespace
+
+long take_file(Container& c, const char* name, bool first, int flags) {
+  if (!set_path(c, name)) return -ENAMETOOLONG;
+  const base::HoldsDescriptor held;
+  c.writable = true;
+  long fd = open_in(c, name, O_RDWR | O_CLOEXEC | flags, 0666);
+  if ((fd == -EACCES || fd == -EROFS || fd == -EPERM) && flags == 0) {
+    c.writable = false;
+    fd = open_in(c, name, O_RDONLY | O_CLOEXEC);
+  }
+  return base::failed(fd) ? fd : use_file(c, fd, first);
 }
 
 int open_file(Container& c, bool makes) {
@@ -138,7 +174,8 @@ int open_file(Container& c, bool makes) {
     if (error != 0) return error;
   }
   if (c.file >= 0) return 0;
-  const long fd = take_file(c, s->own, false, 0);
+  long fd = take_as_others(c);
+  if (base::failed(fd)) fd = take_file(c, s->own, false, 0);
   if (base::failed(fd)) return static_cast<int>(-fd);
   return makes && !c.writable ? EROFS : 0;
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "layers/machinery/stack/private.h"
 #include "layers/pack/container.h"
 #include "layers/pack/crc32.h"
@@ -16,6 +17,7 @@ namespace {
 
 constexpr uint64_t kWindow = 4u << 20;
 constexpr int kNoContainer = EMEDIUMTYPE;
+constexpr int32_t kListed = -1;  // live_maker of a name that the directory has, while it is read
 
 // Memory of one load.
 class Room {
@@ -205,7 +207,20 @@ int see(Container& c, base::Text name, bool* plain) {
   Version v{};
   v.state = kReal;
   publish(n, v);
+  n->live_maker = kListed;
   return 0;
+}
+
+// A record that a file was removed may be that of its packed form, which the real one has replaced.
+void end_listing(const Container& c) {
+  Cursor at;
+  while (Name* const n = next_name(c.segment, &at)) {
+    if (n->live_maker != kListed) continue;
+    n->live_maker = 0;
+    Version v{};
+    v.state = kReal;
+    if (current(n).state == kAbsent) publish(n, v);
+  }
 }
 
 // each(name), until it gives an errno. 0 or that.
@@ -230,12 +245,32 @@ int see_all(Container& c, int directory, bool* plain) {
   return for_each_name(directory, [&](base::Text name) { return see(c, name, plain); });
 }
 
+constexpr uint64_t kSettledNs = 1'000'000'000;
+
+// What a directory has that has not changed for a while, and for which rule; 0: it has changed just
+// now, and may change again without another time.
+uint64_t state_of(const Container& c, int directory) {
+  struct stat about;
+  if (base::system_call(SYS_fstat, directory, reinterpret_cast<long>(&about)) != 0) return 0;
+  const uint64_t changed = static_cast<uint64_t>(about.st_mtim.tv_sec) * 1'000'000'000 +
+                           static_cast<uint64_t>(about.st_mtim.tv_nsec);
+  if (changed + kSettledNs > base::clock_ns(CLOCK_REALTIME)) return 0;
+  base::Text name;
+  rules::option_text(*c.spec, "name", &name);
+  const uint64_t facts[] = {c.identity.device, c.identity.number, changed};
+  return base::hash({reinterpret_cast<const char*>(facts), sizeof facts}, base::hash(name, 1)) | 1;
+}
+
 // Of any node. The directory is read from its beginning again afterwards.
 bool any_container(const Container& c, int directory) {
+  const uint64_t state = state_of(c, directory);
+  if (state != 0 && has_no_container(state, false)) return false;
   const auto stop_at = [&](base::Text name) { return kind_of_name(*c.spec, name) != 0 ? 1 : 0; };
   const bool any = for_each_name(directory, stop_at) != 0;
   base::system_call(SYS_lseek, directory, 0, SEEK_SET);
-  return any;
+  if (any) return true;
+  if (state != 0) has_no_container(state, true);
+  return false;
 }
 
 // The containers of other nodes. This node's own of an earlier step, with the node in its name, is
@@ -244,10 +279,7 @@ int load_others(Container& c) {
   Shared* const s = c.segment.shared;
   for (uint32_t i = 0; i < s->other_count; ++i) {
     if (strcmp(s->others[i], s->own) == 0) continue;
-    char path[sizeof c.path];
-    base::Writer(path, sizeof path)
-        .add({c.directory, c.directory_bytes}).add("/").add(s->others[i]);
-    const long fd = base::open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+    const long fd = open_in(c, s->others[i], O_RDONLY | O_CLOEXEC);
     if (base::failed(fd)) return static_cast<int>(-fd);
     const int error = load_file(c, static_cast<int>(fd), static_cast<uint8_t>(i + 1));
     base::close_fd(static_cast<int>(fd));
@@ -278,6 +310,7 @@ int load_own(Container& c, bool plain) {
   if (c.writable && base::system_call(SYS_fstat, c.file, reinterpret_cast<long>(&about)) == 0 &&
       about.st_size == 0)
     return begin_file(c);
+  identify_open(c.file, &s->file);
   s->has_file = 1;
   return load_file(c, c.file, 0);
 }
@@ -306,25 +339,21 @@ int kind_of_name(const rules::LayerSpec& spec, base::Text name) {
              : 0;
 }
 
-int load(Container& c, bool makes, bool* found) {
+bool stays_real(const Container& c, int directory) {
+  return rules::option_number(*c.spec, "always", 0) == 0 && base::lies_in_memory(directory) &&
+         !any_container(c, directory);
+}
+
+int load(Container& c, int directory, bool makes, bool* found) {
   Shared* const s = c.segment.shared;
   s->sequence = 1;
-  const long fd = base::open_at(AT_FDCWD, c.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (base::failed(fd)) return static_cast<int>(-fd);
-  c.left_alone = rules::option_number(*c.spec, "always", 0) == 0 &&
-                 base::lies_in_memory(static_cast<int>(fd)) &&
-                 !any_container(c, static_cast<int>(fd));
-  if (c.left_alone) {
-    base::close_fd(static_cast<int>(fd));
-    return 0;
-  }
   bool plain = false;
-  int error = see_all(c, static_cast<int>(fd), &plain);
-  base::close_fd(static_cast<int>(fd));
+  int error = see_all(c, directory, &plain);
   *found = plain || s->other_count != 0;
   if (error != 0 || (!*found && !makes)) return error;
   if (error == 0) error = load_own(c, plain);
   if (error == 0) error = load_others(c);
+  end_listing(c);
   s->directory_bytes = rows_of(c);
   s->refused = static_cast<uint32_t>(error);
   return 0;

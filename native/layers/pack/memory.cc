@@ -14,6 +14,8 @@ namespace weir::layers::pack {
 namespace {
 
 constexpr int kMemories = 16;
+constexpr uint32_t kFileSystem = 0x01021994;  // TMPFS_MAGIC
+constexpr uint64_t kBlock = 4096;
 constexpr uint64_t kMostKept = 256u << 10, kUnknown = ~uint64_t{0};
 
 // Both descriptors are weir's own, at high numbers; what the program gets is a copy of one.
@@ -24,6 +26,7 @@ struct Memory {
   uint64_t bytes;        // of its contents; kUnknown: the program had it for writing
   uint16_t mode;
   bool is_used, was_read;
+  base::Identity file;
 };
 constinit Memory kept[kMemories] = {};
 
@@ -37,17 +40,17 @@ bool make(Memory& m, uint32_t user, uint32_t group) {
   uint64_t number = 0;
   const long fd = make_memory(O_CLOEXEC, &number);
   if (base::failed(fd)) return false;
-  m = {number, -1, -1, user, group, 0, 0777, false, false};
+  m = {number, -1, -1, user, group, 0, 0777, false, false, {}};
+  base::identify(static_cast<int>(fd), &m.file);
   if (stack::keep_private(static_cast<int>(fd), &m.writes)) return true;
   m = {};
   return false;
 }
 
 // One that nobody uses: rather one of the same kind, whose pages fit.
-Memory* find_free(bool reads) {
+Memory* find_free(bool reads, const Owner& owner) {
   // A reader sees the owner that the container states.
-  const auto user = reads ? 0 : static_cast<uint32_t>(base::system_call(SYS_geteuid));
-  const auto group = reads ? 0 : static_cast<uint32_t>(base::system_call(SYS_getegid));
+  const uint32_t user = reads ? 0 : owner.user, group = reads ? 0 : owner.group;
   Memory *other = nullptr, *empty = nullptr;
   for (Memory& m : kept) {
     if (m.number == 0) {
@@ -91,13 +94,14 @@ Memory* find_used(uint64_t number) {
 
 }  // namespace
 
-Taken take_memory(int flags, uint64_t bytes) {
+Taken take_memory(int flags, uint64_t bytes, const Owner& owner) {
   const bool reads = (flags & O_ACCMODE) == O_RDONLY;
   Memory* const m =
-      (flags & (O_APPEND | O_NONBLOCK)) == 0 && bytes <= kMostKept ? find_free(reads) : nullptr;
+      (flags & (O_APPEND | O_NONBLOCK)) == 0 && bytes <= kMostKept ? find_free(reads, owner)
+                                                                   : nullptr;
   if (m == nullptr || !prepare(*m, reads, bytes)) {
     if (m != nullptr) drop(*m);
-    Taken own{-1, -1, 0, false, false};
+    Taken own{-1, -1, 0, false, false, {}};
     own.fd = make_memory(flags, &own.number);
     own.fill = static_cast<int>(own.fd);
     return own;
@@ -105,7 +109,7 @@ Taken take_memory(int flags, uint64_t bytes) {
   const long fd = base::system_call(SYS_fcntl, reads ? m->reads : m->writes,
                                     (flags & O_CLOEXEC) != 0 ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
   m->is_used = !base::failed(fd);
-  return {fd, m->writes, m->number, true, reads};
+  return {fd, m->writes, m->number, true, reads, m->file};
 }
 
 void set_mode(const Taken& t, uint16_t mode) {
@@ -131,6 +135,57 @@ void forget_memory() {
   for (Memory& m : kept) {
     if (m.number != 0) drop(m);
   }
+}
+
+namespace {
+
+// The same memory for reading alone, under the same number.
+long turn_to_reading(int fd, int flags) {
+  char path[32];
+  base::Writer(path, sizeof path).add("/proc/self/fd/").add_number(static_cast<uint64_t>(fd));
+  const long reads = base::open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+  if (base::failed(reads)) return reads;
+  base::system_call(SYS_dup3, reads, fd, flags & O_CLOEXEC);
+  base::close_fd(static_cast<int>(reads));
+  return fd;
+}
+
+// As fstat of the descriptor would say.
+void describe(stack::File* f, const Taken& t, uint64_t bytes) {
+  f->device = t.file.device;
+  f->inode = t.file.number;
+  f->size_at_open = bytes;
+  f->block_bytes = kBlock;
+  f->fs_type = kFileSystem;
+}
+
+}  // namespace
+
+long open_memory(Container& c, Name* n, const Version& v, const stack::Opening& o,
+                 const Owner& owner, Layer& l) {
+  State& s = state(l);
+  const bool keeps = v.state == kPacked && (o.flags & O_TRUNC) == 0;
+  const Taken t = take_memory(o.flags, keeps ? v.bytes : 0, owner);
+  if (base::failed(t.fd)) return t.fd;
+  int error = keeps ? fetch(c, v, n->bytes, t.fill) : 0;
+  set_mode(t, v.mode);
+  if (keeps) {
+    const timespec times[2] = {{0, UTIME_OMIT}, {static_cast<time_t>(v.seconds), v.nanoseconds}};
+    base::system_call(SYS_utimensat, t.fill, 0, reinterpret_cast<long>(times), 0);
+  }
+  const int file = static_cast<int>(t.fd);
+  long fd = t.fd;
+  if (error != 0) fd = -error;
+  else if ((o.flags & O_ACCMODE) == O_RDONLY && !t.reads) fd = turn_to_reading(file, o.flags);
+  if (t.is_kept) s.used = {t.number, base::load(&stack::times_lent)};
+  if (base::failed(fd)) {
+    base::close_fd(file);
+    end_memory(s.used, false, s.left);
+  } else {
+    begin_live(n, t.number, file);
+    describe(l.file, t, keeps ? v.bytes : 0);
+  }
+  return fd;
 }
 
 }  // namespace weir::layers::pack

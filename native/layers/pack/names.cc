@@ -42,8 +42,8 @@ namespace {
 // As the kernel would say of a file of that owner: in a directory with the sticky bit its names
 // are its owner's, and the directory's. 0 or an errno.
 int may_remove(Container& c, const Version& v) {
-  if (const int error = may_change(c); error != 0) return error;
   const auto me = static_cast<uint32_t>(base::system_call(SYS_geteuid));
+  if (const int error = may_change(c, me); error != 0) return error;
   if (me == 0 || me == v.user) return 0;
   struct stat about;
   const long seen =
@@ -74,7 +74,6 @@ Result move(Container& c, Name* from, Name* to) {
     moved.birth = v.birth;
     publish(to, moved);
     move_live(from, to);
-    to->moved_birth = 0;
   }
   from->moved_place = place_of(c.segment, to);
   base::store(&from->moved_birth, v.birth);
@@ -183,7 +182,7 @@ void remove_empty(Container& c) {
   base::unlink_path(c.path);
   base::store(&c.segment.shared->has_file, 0u);
   base::fetch_add(&c.segment.shared->file_number, 1u);
-  leave(c);
+  forget_path(c);
 }
 
 // Whether a rule before that of `spec` has the same container.

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/scratch.h"
 #include "layers/machinery/stack/in_memory.h"
 #include "layers/machinery/stack/inside.h"
@@ -39,53 +40,16 @@ bool is_passed_on(int flags) {
 
 bool writes(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
 
-// The same memory for reading alone, under the same number.
-long turn_to_reading(int fd, int flags) {
-  char path[32];
-  base::Writer(path, sizeof path).add("/proc/self/fd/").add_number(static_cast<uint64_t>(fd));
-  const long reads = base::open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
-  if (base::failed(reads)) return reads;
-  base::system_call(SYS_dup3, reads, fd, flags & O_CLOEXEC);
-  base::close_fd(static_cast<int>(reads));
-  return fd;
-}
-
-// Memory under the lowest free number; the contents of a version in it.
-long open_memory(Container& c, Name* n, const Version& v, const Opening& o, State& s) {
-  const bool keeps = v.state == kPacked && (o.flags & O_TRUNC) == 0;
-  const Taken t = take_memory(o.flags, keeps ? v.bytes : 0);
-  if (base::failed(t.fd)) return t.fd;
-  int error = keeps ? fetch(c, v, n->bytes, t.fill) : 0;
-  set_mode(t, v.mode);
-  if (keeps) {
-    const timespec times[2] = {{0, UTIME_OMIT}, {static_cast<time_t>(v.seconds), v.nanoseconds}};
-    base::system_call(SYS_utimensat, t.fill, 0, reinterpret_cast<long>(times), 0);
-  }
-  const int file = static_cast<int>(t.fd);
-  long fd = t.fd;
-  if (error != 0) fd = -error;
-  else if (!writes(o.flags) && !t.reads) fd = turn_to_reading(file, o.flags);
-  if (t.is_kept) s.used = {t.number, base::load(&stack::times_lent)};
-  if (base::failed(fd)) {
-    base::close_fd(file);
-    end_memory(s.used, false, s.left);
-  } else {
-    begin_live(n, t.number, file);
-  }
-  return fd;
-}
-
-Version new_version(Container& c, unsigned mode) {
+Version new_version(Container& c, unsigned mode, const Owner& owner) {
   Version v{};
   v.state = kOpened;
   v.birth = base::fetch_add(&c.segment.shared->sequence, uint64_t{1});
   v.mode = static_cast<uint16_t>(mode & 07777 & ~base::load(&stack::creation_mask));
-  v.user = static_cast<uint32_t>(base::system_call(SYS_geteuid));
-  v.group = static_cast<uint32_t>(base::system_call(SYS_getegid));
-  timespec now{};
-  base::system_call(SYS_clock_gettime, 0, reinterpret_cast<long>(&now));
-  v.seconds = now.tv_sec;
-  v.nanoseconds = static_cast<uint32_t>(now.tv_nsec);
+  v.user = owner.user;
+  v.group = owner.group;
+  const uint64_t now = base::clock_ns(CLOCK_REALTIME);
+  v.seconds = static_cast<int64_t>(now / 1'000'000'000);
+  v.nanoseconds = static_cast<uint32_t>(now % 1'000'000'000);
   v.process = kProcesses;
   return v;
 }
@@ -100,6 +64,7 @@ Result not_allowed(const Version& v, int flags) {
 Result open_name(Layer& l, Container& c, Name* n, const Opening& o) {
   State& s = state(l);
   Version v = current(n);
+  const Owner owner = writes(o.flags) || (o.flags & O_CREAT) != 0 ? own_user() : Owner{};
   const bool there = v.state == kPacked || v.state == kOpened;
   if (there && (o.flags & O_CREAT) != 0 && (o.flags & O_EXCL) != 0) return -EEXIST;
   if (there) {
@@ -107,7 +72,7 @@ Result open_name(Layer& l, Container& c, Name* n, const Opening& o) {
   } else if (v.state == kReal || (o.flags & O_CREAT) == 0) {
     return stack::kPass;
   } else {
-    if (const int error = may_change(c); error != 0) return -error;
+    if (const int error = may_change(c, owner.user); error != 0) return -error;
     if (const int error = open_file(c, true); error != 0) return -error;
     const LockedName locked(n);
     const Version now = current(n);
@@ -115,7 +80,7 @@ Result open_name(Layer& l, Container& c, Name* n, const Opening& o) {
       if ((o.flags & O_EXCL) != 0) return -EEXIST;
       v = now;
     } else {
-      v = new_version(c, o.mode);
+      v = new_version(c, o.mode, owner);
       publish(n, v);
       s.owes = true;
     }
@@ -131,13 +96,14 @@ Result open_name(Layer& l, Container& c, Name* n, const Opening& o) {
   if (writes(o.flags) && (o.flags & O_TRUNC) != 0) s.owes = true;
   s.birth = v.birth;
   s.name = n;
-  s.container = &c;
-  s.times_left = times_left;
   long fd = base::load(&n->live) != 0 ? open_live(n, o.flags) : -ENOENT;
   if (!base::failed(fd)) add_live(n, static_cast<int>(fd));
-  else fd = open_memory(c, n, v, o, s);
-  if (!base::failed(fd) && (o.flags & O_APPEND) != 0)
-    base::system_call(SYS_fcntl, fd, F_SETFL, O_APPEND);
+  else fd = open_memory(c, n, v, o, owner, l);
+  if (base::failed(fd)) return fd;
+  s.container = &c;
+  s.times_left = times_left;
+  ++c.open_files;
+  if ((o.flags & O_APPEND) != 0) base::system_call(SYS_fcntl, fd, F_SETFL, O_APPEND);
   return fd;
 }
 
@@ -152,6 +118,7 @@ bool place_of_file(const stack::File* f, Place* to) {
 
 // The kernel's own. Layers that hold bytes of the file hear of it first.
 Result open_real(Layer& l, Opening& o) {
+  const base::SignalsAsBefore as_before;
   if ((o.flags & O_TRUNC) != 0) stack::settle(o.directory, o.path);
   return open_below(l, o);
 }
@@ -273,6 +240,9 @@ void close(Layer& l) {
     f->in_memory = false;
   }
   const Busy hold;
+  if (s.container != nullptr && s.times_left == times_left) --s.container->open_files;
+  s.container = nullptr;
+  s.name = nullptr;
   end_memory(s.used, is_alone && !f->lent && !f->locked, s.left);
 }
 
@@ -325,29 +295,45 @@ bool checksum(int fd, uint64_t bytes, uint32_t* crc) {
   return true;
 }
 
+namespace {
+
+bool is_of(const Name* n, uint64_t birth) {
+  const Version v = current(n);
+  return v.birth == birth && v.state != kAbsent;
+}
+
+// Where the file has gone from that name; null: it was removed.
+Name* follow_name(const Container& c, Name* n, uint64_t birth) {
+  for (int hops = 0; n != nullptr && hops < 64; ++hops) {
+    if (is_of(n, birth)) return n;
+    if (n->moved_birth == 0 || n->moved_place == 0) return nullptr;
+    if (n->moved_birth != birth) break;  // another file has had the name, and has gone from it, too
+    n = name_at(c.segment, n->moved_place);
+  }
+  Cursor at;
+  while (Name* const other = next_name(c.segment, &at)) {
+    if (is_of(other, birth)) return other;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 Name* name_of(Layer& l, Container** container) {
   State& s = state(l);
-  if (s.name != nullptr && s.times_left == times_left && !s.late) {
-    const Version v = current(s.name);
+  if (s.container != nullptr && s.times_left == times_left && !s.late) {
     *container = s.container;
-    if (v.birth == s.birth && v.state != kAbsent) return s.name;
+    return follow_name(*s.container, s.name, s.birth);
   }
   const base::Scratch room;
   Place place;
   int error = 0;
   if (!stack::find_place({AT_FDCWD, l.file->path, false}, kNames, room.data(), &place))
     return nullptr;
-  const bool late = state(l).late;
-  Container* const c = *container = container_of(*l.spec, place.directory, late, &error);
-  if (c != nullptr && late) return make_name(c->segment, place.name);
-  Name* n = c != nullptr ? find_name(c->segment, place.name) : nullptr;
-  for (int hops = 0; n != nullptr && hops < 64; ++hops) {
-    const Version v = current(n);
-    if (v.birth == state(l).birth && v.state != kAbsent) return n;
-    if (n->moved_birth != state(l).birth || n->moved_place == 0) return nullptr;
-    n = name_at(c->segment, n->moved_place);
-  }
-  return nullptr;
+  Container* const c = *container = container_of(*l.spec, place.directory, s.late, &error);
+  if (c == nullptr) return nullptr;
+  return s.late ? make_name(c->segment, place.name)
+                : follow_name(*c, find_name(c->segment, place.name), s.birth);
 }
 
 Result store(Layer& l) {

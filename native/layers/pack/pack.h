@@ -29,6 +29,12 @@ struct Left {
   uint16_t mode;
 };
 
+// Whose files this process makes.
+struct Owner {
+  uint32_t user, group;
+};
+Owner own_user();
+
 // Of one opening.
 struct State {
   uint64_t birth;    // the file's
@@ -68,11 +74,15 @@ struct Taken {
   uint64_t number;
   bool is_kept;
   bool reads;       // fd is for reading alone, as the program asked
+  base::Identity file;  // number 0: not asked for
 };
-Taken take_memory(int flags, uint64_t bytes);
+Taken take_memory(int flags, uint64_t bytes, const Owner& owner);
 void set_mode(const Taken& t, uint16_t mode);
 // is_clean: nobody but the opening that ends could reach it. left: of one that was for writing.
 void end_memory(const Used& used, bool is_clean, const Left& left);
+// Memory for an opening, with the contents of a version in it: the program's descriptor, or -errno.
+long open_memory(Container& c, Name* n, const Version& v, const stack::Opening& o,
+                 const Owner& owner, Layer& l);
 // In a forked child: those are the parent's.
 void forget_memory();
 // The contents of one name become those of another (or its own once more), with mode, owner and

@@ -12,13 +12,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/syscall.h"
 #include "base/text.h"
 #include "layers/machinery/node/lock.h"
 #include "layers/pack/zip.h"
 
 namespace weir::layers::pack {
 
-inline constexpr uint64_t kSharedMagic = 0x336b636170726965;  // "eirpack3"
+inline constexpr uint64_t kSharedMagic = 0x346b636170726965;  // "eirpack4"
 inline constexpr uint32_t kHeads = 1u << 16, kProcesses = 1024, kOthers = 64;
 inline constexpr uint32_t kWindows = 32;
 inline constexpr uint64_t kWindowBytes = 1u << 20;
@@ -74,7 +75,10 @@ struct Process {
   uint64_t chunk_offset;  // of the range of the container that its arena has, UINT64_MAX: none
   uint32_t chunk_bytes, chunk_all;  // filled so far; all of them
   uint32_t chunk_rows;  // bytes reserved with it for rows of the directory that are not used yet
-  char arena[196];  // path of the arena with that chunk
+  // The container as an open file of the process, + 1, for others of the node to open again: their
+  // open needs no look at the directory. 0: none. Whoever uses it checks which file it is.
+  int32_t file;
+  char arena[192];  // path of the arena with that chunk
 };
 
 // A piece of the container that the processes of the node read once.
@@ -104,6 +108,10 @@ struct Shared {
   uint32_t refused;       // an errno: what lies there is no container of this node
   uint32_t changed;       // since the container's directory was read or written
   uint32_t other_count;   // containers of other nodes
+  base::Identity file;    // of the container while has_file
+  // A process with these rights (hash of user, groups, capabilities) may make names in the
+  // directory, so that others of the node need not ask the file system. 0: not known.
+  uint64_t allowed_rights, allowed_until_ns;
   char own[kLongestName + 1];  // name of this node's container
   char others[kOthers][kLongestName + 1];
   Window windows[kWindows];

@@ -84,7 +84,7 @@ print(os.path.exists("1.dat"), os.path.exists("0.dat"))
 def test_mv_renames_within_the_container(run):
     run(["bash", "-c", "cp /etc/hostname a.dat; cp /etc/hostname b.dat; mv a.dat c.dat"])
     assert names(run) == ["plots.zip"]
-    script = "mv -n c.dat b.dat; ls; mv -f b.dat c.dat; ls; echo x > r.dat; mv -n c.dat r.dat; ls"
+    script = "mv -n c.dat b.dat; ls; mv -f b.dat c.dat; ls; cat <<< x > r.dat; mv -n c.dat r.dat; ls"
     assert run(["bash", "-c", script]).split() == ["b.dat", "c.dat", "c.dat", "c.dat", "r.dat"]
     assert names(run) == ["plots.zip", "r.dat"]
     assert (run.directory / "r.dat").read_text() == "x\n"

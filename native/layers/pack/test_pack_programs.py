@@ -47,6 +47,22 @@ WRITERS = {
         "git -c user.name=a -c user.email=a@b commit -qm one --date=@0; "
         "git status --short > clean; "
         "git ls-files > tracked; rm -rf .git",
+    "dd": 'cd "$1"; dd if=1.dat of=dd.dat bs=2 2>/dev/null; dd if=2.dat of=dd.dat bs=1 count=3 '
+        "conv=notrunc 2>/dev/null; dd if=3.dat of=dd.dat oflag=append conv=notrunc 2>/dev/null; "
+        "dd if=4.dat of=seek.dat bs=1 seek=100 2>/dev/null; cat 5.dat > cat.dat; "
+        "dd if=6.dat of=direct.dat oflag=direct bs=4096 2>/dev/null",
+    "sort -o": 'cd "$1"; sort -r 1*.dat -o sorted.dat; sort sorted.dat -o sorted.dat; '
+        "cat 2*.dat | sort -u > unique.dat; uniq sorted.dat once.dat",
+    "split": 'cd "$1"; cat *.dat > all; split -b 100 all part. --additional-suffix=.dat; '
+        "cat part.*.dat | cmp - all; csplit -s -f c -b %d.dat all 5 9",
+    "rsync": 'cd "$1"; mkdir to; rsync -t *.dat to; rsync -t --inplace 1.dat to/2.dat; '
+        "rsync -t --append all.dat to 2>/dev/null || true; rsync -t --checksum 3.dat to",
+    "tar --sparse": 'cd "$1"; truncate -s 9000 1.dat; echo end >> 1.dat; '
+        "tar -cSf sparse 1.dat 2.dat; mkdir to; tar -C to -xSf sparse; cmp 1.dat to/1.dat; rm sparse",
+    "sqlite3": 'cd "$1"; python3 -c "import sqlite3; c = sqlite3.connect(\'base.dat\'); '
+        "c.execute('create table t(a)'); c.executemany('insert into t values (?)', "
+        "[(i,) for i in range(999)]); c.commit(); c.execute('delete from t where a % 2'); "
+        "c.commit(); print(c.execute('select sum(a) from t').fetchall())" '" > sum; rm base.dat',
     "ln": 'cd "$1"; ln 1.dat hard.dat; ln -s 2.dat soft; cat soft > through; '
         "stat -c %h hard.dat > links",
 }
@@ -69,7 +85,7 @@ def shell(preload, tmp_path):
     shutil.rmtree(f"/dev/shm/weir.{os.geteuid()}.{job}", ignore_errors=True)
 
 
-# Redirections of a shell and touch copy descriptors (dup2), which makes real files.
+# Redirections of a shell go to a program that it starts, which makes real files.
 MAKE = """
 mkdir "$1"; cd "$1"; echo real > real.txt
 python3 -c '
@@ -107,6 +123,39 @@ def test_programs_that_read(shell, tmp_path, name):
         assert not pack or sorted(os.listdir(directory)) == ["out.zip", "real.txt"]
     assert seen[True] == seen[False] != {}
     assert verify(tmp_path / "True" / "d" / "out.zip") == (30, [])
+
+
+def test_what_dd_and_touch_write_is_packed(shell, tmp_path):
+    """Both copy the file onto the number of a standard stream."""
+    shell('mkdir "$1"; cd "$1"; seq 100 | dd of=dd.dat bs=7 2>/dev/null; touch -d @5 touched.dat; '
+        "dd if=dd.dat of=again.dat 2>/dev/null; cmp dd.dat again.dat; stat -c %Y touched.dat",
+        tmp_path / "d", pack=True)
+    assert os.listdir(tmp_path / "d") == ["out.zip"]
+    assert verify(tmp_path / "d" / "out.zip") == (3, [])
+
+
+STREAM = """
+import os, sys
+directory = sys.argv[1]
+fd = os.open(f"{directory}/out.dat", os.O_WRONLY | os.O_CREAT, 0o644)
+os.dup2(fd, 1)
+os.close(fd)
+libc = __import__("ctypes").CDLL(None)
+libc.puts(b"by the stream")
+libc.fflush(None)
+os.write(1, b"by the number\\n")
+libc.puts(b"at the end")
+"""
+
+
+def test_what_a_stream_writes_when_the_program_ends_is_there(shell, tmp_path):
+    """The C library writes what standard output holds after everything else, unseen."""
+    lines = {}
+    for pack in (False, True):
+        directory = tmp_path / str(pack)
+        shell(f"mkdir $1; python3 -c '{STREAM}' $1", directory, pack=pack)
+        lines[pack] = shell('cat "$1"/out.dat', directory, pack=pack)
+    assert lines[True] == lines[False] == "by the stream\nby the number\nat the end\n"
 
 
 @pytest.mark.parametrize("name", WRITERS)

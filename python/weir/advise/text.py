@@ -12,7 +12,7 @@ from weir.advise.advise import Report, Rest
 from weir.advise.frame.finding import PARTS, Advice, Limit
 from weir.advise.findings.registry import BY_NAME
 from weir.advise.frame.saving import Range
-from weir.analysis.names import escaped
+from weir.analysis.names import escaped, toml_string
 from weir.report.frame.amounts import counted, plain, seconds, share
 from weir.report.notes import LEFT_OUT, notes
 from weir.report.processes.compute import is_complete
@@ -220,11 +220,5 @@ def rule_lines(one: Advice, remarks: Sequence[str] = ()) -> list[str]:
     said += [f"not used: {rule.unusable}"] if rule.unusable else []
     lines = [f"# {line}" for text in said
         for line in textwrap.wrap(escaped(plain(text)), 96, break_on_hyphens=False)]
-    body = ["[[rule]]", f"path = {quoted(rule.path)}", f"stack = {quoted(rule.stack)}"]
+    body = ["[[rule]]", f"path = {toml_string(rule.path)}", f"stack = {toml_string(rule.stack)}"]
     return [*lines, *(f"# {line}" if rule.unusable else line for line in body), ""]
-
-
-def quoted(text: str) -> str:
-    """A basic string of TOML."""
-    made = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in made) + '"'

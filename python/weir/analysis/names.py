@@ -54,6 +54,12 @@ def escaped(text: str) -> str:
         for one in text)
 
 
+def toml_string(text: str) -> str:
+    """A basic string of TOML."""
+    made = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(one if one.isprintable() else f"\\U{ord(one):08x}" for one in made) + '"'
+
+
 def _escaped(character: str) -> str:
     """A control character must not reach the terminal, nor break a line of a table."""
     return character.encode("unicode_escape").decode("ascii")

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small files of the OLAM model under what comes nearest to each of the five techniques of "Small-
 File Access in Parallel File Systems" (P. Carns and others, IPDPS 2009), which the study plans to
-evaluate: writing, reading back, listing and removing them, by requests and seconds."""
+evaluate: writing, reading back, listing and removing them, by requests and seconds. The names of
+the techniques are derived from settings of its file system, PVFS (docs/guide/olam.md)."""
 
 from __future__ import annotations
 

@@ -144,11 +144,11 @@ def suggest(
     tier: Annotated[Path, typer.Option("--tier", metavar="DIR",
         help="Directory on a fast file system of the node.")] = Path("/dev/shm/weir-tier"),
 ) -> None:
-    """Print rules that keep on a tier what only travels from step to step of a run.
+    """Print rules that keep on a tier what travels from step to step of a run.
 
-    Files that a later step reads, and nobody after that, stay there (drain=never); output goes to
-    its place in the background; input, and files that are changed in place, are left where they
-    are. Example: weir stage suggest RUN > rules.toml; weir run --rules rules.toml -- ./job.sh
+    Files that the run removes stay there (drain=never); those that a later step reads, and output,
+    go to their place in the background; input, and files that are changed in place, are left where
+    they are. Example: weir stage suggest RUN > rules.toml; weir run --rules rules.toml -- ./job.sh
     """
     from weir.report import build
     from weir.report.flow.table import report_flow

@@ -1,24 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules with the layer stage from what a run did with its files: the transfer matrix says which
-only travel from step to step."""
+travel from step to step.
+
+Whether a file is wanted after the run cannot be seen in a trace, but for one that the run removes:
+it alone may stay on a tier. All others arrive at their place."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from weir.analysis.names import escaped, toml_string
 from weir.analysis.patterns import find_patterns
 from weir.report.flow.compute import CARRIED, OUTPUT, SCRATCH, FileFlow
 
-_DRAIN = {CARRIED: "never", SCRATCH: "never", OUTPUT: "async"}
+DRAIN = {CARRIED: "async", SCRATCH: "never", OUTPUT: "async"}
 _WHY = {
-    CARRIED: "written in one step and read in a later one, then used by nobody: stays on the tier",
-    SCRATCH: "made and read within one step: stays on the tier",
-    OUTPUT: "written and not read again: goes to its place in the background",
+    CARRIED: "written in one step and read in a later one: read from the tier, and brought to its "
+             "place in the background",
+    SCRATCH: "made, read and removed by the run: stays on the tier",
+    OUTPUT: "goes to its place in the background",
 }
 
 
@@ -42,17 +47,18 @@ class Suggestion:
 def suggestions(files: Sequence[FileFlow], cwd: str) -> list[Suggestion]:
     """What is carried, scratch or output, most bytes first; a file that is updated in place, or is
     there before the run, is left where it is."""
+    files = [_by_end(file) for file in files]
     paths = [os.path.normpath(os.path.join(cwd, file.file)) for file in files]
     kinds = [_kind(file) for file in files]
     made = []
     for pattern in find_patterns(paths, kinds):
         role = files[pattern.members[0]].role
-        if role not in _DRAIN or not _written(files, pattern.members):
+        if role not in DRAIN or not _written(files, pattern.members):
             continue
         path = rule_pattern(pattern.text, [paths[i] for i in pattern.members])
         members = set(pattern.members)
         others = tuple(sorted(paths[i] for i in range(len(files)) if i not in members
-            and kinds[i] != kinds[pattern.members[0]] and fits(paths[i], path)))
+            and DRAIN.get(files[i].role) != DRAIN[role] and fits(paths[i], path)))
         uses = [use for i in members for use in files[i].uses if use is not None]
         made.append(Suggestion(role, path, tuple(paths[i] for i in pattern.members),
             sum(u.bytes_written for u in uses),
@@ -60,9 +66,19 @@ def suggestions(files: Sequence[FileFlow], cwd: str) -> list[Suggestion]:
     return sorted(made, key=lambda one: -one.bytes_written - one.bytes_read)
 
 
+def _by_end(file: FileFlow) -> FileFlow:
+    """Scratch is what the run removes itself, whatever step reads it; what is made and read within
+    a step and stays is a result."""
+    if file.role not in (CARRIED, SCRATCH):
+        return file
+    if file.removed and not file.has_other_names:
+        return replace(file, role=SCRATCH)
+    return replace(file, role=CARRIED if file.role == CARRIED else OUTPUT)
+
+
 def _kind(file: FileFlow) -> str:
     """Patterns are of files that get the same rule."""
-    return _DRAIN.get(file.role, "place") + file.role * (file.role in _DRAIN)
+    return DRAIN.get(file.role, "place") + file.role * (file.role in DRAIN)
 
 
 def _written(files: Sequence[FileFlow], members: Iterable[int]) -> bool:
@@ -83,8 +99,10 @@ def exactly(path: str) -> str:
 
 
 def _in_brackets(which: str, text: str) -> str:
-    """A backslash hides what is behind it, also within brackets."""
-    return re.sub(which, lambda m: r"\\" if m[0] == "\\" else f"[{m[0]}]", text)
+    """A backslash hides what is behind it, also within brackets. A byte that is no character of
+    UTF-8 cannot stand in a file of rules: ? is any byte."""
+    made = re.sub(which, lambda m: r"\\" if m[0] == "\\" else f"[{m[0]}]", text)
+    return "".join("?" if 0xDC80 <= ord(one) <= 0xDCFF else one for one in made)
 
 
 def fits(path: str, pattern: str) -> bool:
@@ -95,24 +113,22 @@ def fits(path: str, pattern: str) -> bool:
 
 def rules_text(made: Sequence[Suggestion], tier: Path, run: str) -> str:
     """A file of rules, with the reason of each."""
-    lines = [f"# Rules for the files of {run}, by `weir stage suggest`. The roles are those of",
-        "# this run: a program that was not traced, such as an archive job, may need a file that",
-        "# stays on the tier. Then change its drain to \"end\" or \"async\".", ""]
+    lines = [f"# Rules for the files of {escaped(run)}, by `weir stage suggest`."]
+    if any(one.role == SCRATCH for one in made):
+        lines += ["# A file that a run does not remove stays on the tier under drain=never, where",
+            "# a program without these rules does not find it."]
+    lines.append("")
     for one in made:
         size = f"{one.bytes_written / 1e6:.3f} MB written, {one.bytes_read / 1e6:.3f} MB read"
         lines.append(f"# {one.files} file{'s' * (one.files != 1)}, {size}:")
         lines.append(f"# {_WHY[one.role]}")
-        rule = ['[[rule]]', f'path = "{_quoted(one.path)}"',
-            f'stack = "stage:tier={tier}:drain={_DRAIN[one.role]}"']
+        rule = ['[[rule]]', f"path = {toml_string(one.path)}",
+            f"stack = {toml_string(f'stage:tier={tier}:drain={DRAIN[one.role]}')}"]
         if one.others:
             lines.append(f"# not used: the pattern also matches files of another use, such as "
-                         f"{one.others[0]}")
+                         f"{escaped(one.others[0])}")
             rule = [f"# {line}" for line in rule]
         lines += [*rule, ""]
     if not made:
         lines.append("# No file is written that a later step alone reads, or nobody.")
     return "\n".join(lines).rstrip() + "\n"
-
-
-def _quoted(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -49,13 +49,7 @@ def test_a_run_under_the_suggested_rules_makes_the_same_files(any_workload, exec
     weir("run", "--rules", rules, "--", *job, timeout=300).ok()
     weir("stage", "recover", tier).ok()
     staged, at_place = fs.stats(), contents(fs.backing / "w")
-    carried = contents(tier / "tree" / str(work).lstrip("/"))
-    assert at_place.keys() | carried.keys() == files.keys()
-    assert [name for name in at_place if at_place[name] != files[name]] == []
-    assert [name for name in carried if carried[name] != files[name]] == []
-    # What only travels from step to step is not at the file system, output and input are.
-    assert {"traj00", "traj01"} <= carried.keys() - at_place.keys()
-    assert any(name.startswith("fdb/") for name in at_place)
-    assert staged.bytes_written < plain.bytes_written / 2
+    assert at_place == files
+    # What a later step reads it reads from the tier.
     assert staged.bytes_read < plain.bytes_read / 2
     assert staged.data_requests < plain.data_requests and staged.opens < plain.opens

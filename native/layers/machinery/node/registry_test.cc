@@ -346,6 +346,22 @@ TEST_F(Node, leases_of_processes_that_ended_make_room_for_more_than_the_table_ho
   });
 }
 
+TEST_F(Node, processes_that_were_killed_leave_their_places_to_others) {
+  in_child([] {
+    EXPECT_TRUE(join());
+    const auto pid = static_cast<uint32_t>(start([] { _exit(0); }));
+    EXPECT_EQ(end_of(static_cast<pid_t>(pid)), 0);
+    const uint32_t own = own_user();
+    const uint32_t ended = own - static_cast<uint32_t>(getpid()) + pid;
+    for (uint32_t& user : registry->users) {
+      if (user == 0) user = ended;
+    }
+    EXPECT_EQ(end_of(start([] { EXPECT_FALSE(leave_last()); })), 0);  // it was one of the users
+    EXPECT_LE(registry->most_users, kUsers);
+    EXPECT_TRUE(leave_last());
+  });
+}
+
 TEST_F(Node, recall_by_name_spares_the_one_that_asks_and_changes_are_counted) {
   in_child([] {
     int mine = 0, other = 0;

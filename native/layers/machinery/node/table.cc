@@ -178,8 +178,9 @@ uint32_t own_user() {
          place_of_namespace(static_cast<uint32_t>(own_namespace())) << kPidBits;
 }
 
-bool enter_users() {
-  const uint32_t own = own_user();
+namespace {
+
+bool take_user(uint32_t own) {
   for (uint32_t i = 0; i < kUsers; ++i) {
     uint32_t nobody = 0;
     if (!base::compare_exchange(&registry->users[i], &nobody, own)) continue;
@@ -187,6 +188,26 @@ bool enter_users() {
     while (most <= i && !base::compare_exchange(&registry->most_users, &most, i + 1)) {}
     return true;
   }
+  return false;
+}
+
+// Processes that were killed do not leave. True: there is room now.
+bool drop_dead_users() {
+  const uint32_t mine = own_user() >> kPidBits;
+  bool any = false;
+  for (uint32_t& user : registry->users) {
+    uint32_t there = base::load(&user);
+    if (there == 0 || there >> kPidBits != mine || runs(there & ((1u << kPidBits) - 1))) continue;
+    any |= base::compare_exchange(&user, &there, 0u);
+  }
+  return any;
+}
+
+}  // namespace
+
+bool enter_users() {
+  const uint32_t own = own_user();
+  if (take_user(own) || (drop_dead_users() && take_user(own))) return true;
   base::store(&registry->most_users, kUsers + 1);  // somebody is not among them
   return false;
 }

@@ -19,6 +19,7 @@ constexpr int kRest = 8;
 
 constinit const Kind* const* kinds = nullptr;
 constinit int kind_count = 0;
+constinit uint8_t name_bytes[64] = {};  // of their names: each open looks for some
 
 // Files given back, oldest first. Linked by next_alike; guarded by busy.
 struct Shelf {
@@ -152,12 +153,14 @@ bool initialize(File* f, const Chosen* chosen, int count, char* layers_at, char*
 
 void set_kinds(const Kind* const* all, int count) {
   kinds = all;
-  kind_count = count;
+  kind_count = count < static_cast<int>(sizeof name_bytes) ? count : sizeof name_bytes;
+  for (int i = 0; i < kind_count; ++i) name_bytes[i] = static_cast<uint8_t>(strlen(kinds[i]->name));
 }
 
 const Kind* find_kind(base::Text name) {
   for (int i = 0; i < kind_count; ++i) {
-    if (rules::is(name, kinds[i]->name)) return kinds[i];
+    if (name.size == name_bytes[i] && memcmp(name.data, kinds[i]->name, name.size) == 0)
+      return kinds[i];
   }
   return nullptr;
 }

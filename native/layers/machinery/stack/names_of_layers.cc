@@ -3,12 +3,16 @@
 
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <stdio.h>
 #include <string.h>
+
+#include <initializer_list>
 
 #include "base/directory_path.h"
 #include "base/scratch.h"
 #include "base/syscall.h"
 #include "layers/machinery/stack/build.h"
+#include "layers/machinery/stack/in_memory.h"
 #include "layers/machinery/stack/inside.h"
 #include "layers/machinery/stack/notes.h"
 #include "layers/machinery/stack/table.h"
@@ -288,12 +292,29 @@ bool has_layer_with_names(const File* f) {
   return false;
 }
 
+namespace {
+
+// A standard stream of the C library on the file may write after this, by calls that nobody sees.
+bool serves_stream(const File* f) {
+  for (const FILE* const stream : {stdin, stdout, stderr}) {
+    if (stream != nullptr && stream->_IO_buf_base != nullptr && stream->_fileno >= 0 &&
+        known_at(stream->_fileno) == f)
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 void end_names(Ending how) {
   if (!any_layer_has_names() || !may_change()) return;
   const int before = errno;
   for (int fd = 0; fd <= highest_known(); ++fd) {
     File* const f = known_at(fd);
     if (f == nullptr || f->descriptor != fd || f->left) continue;
+    if (f->in_memory && how == Ending::kExit && (f->flags & O_ACCMODE) != O_RDONLY &&
+        serves_stream(f) && make_real(f, Reason::kStreams))
+      continue;
     for (int i = 0; i < f->layer_count; ++i) {
       Layer& layer = f->top[i];
       if (layer.kind->names == nullptr || layer.kind->names->end_open == nullptr) continue;

@@ -145,16 +145,20 @@ bool look_at(int fd, About* to) {
   return to->fs_type != 0 && !is_special(to->fs_type);
 }
 
-void know(File* f, int fd, int flags, const About& about) {
+void know_opened(File* f, int fd, int flags) {
   f->flags = flags;
+  f->unit = fortran_opening.within ? fortran_opening.unit : -1;
+  f->descriptor = fd;
+  f->references = 1;
+}
+
+void know(File* f, int fd, int flags, const About& about) {
+  know_opened(f, fd, flags);
   f->device = about.file.st_dev;
   f->inode = about.file.st_ino;
   f->size_at_open = static_cast<uint64_t>(about.file.st_size);
   f->block_bytes = static_cast<uint64_t>(about.file.st_blksize);
   f->fs_type = about.fs_type;
-  f->unit = fortran_opening.within ? fortran_opening.unit : -1;
-  f->descriptor = fd;
-  f->references = 1;
 }
 
 // A layer that saves opens has nothing to save where they are cheap.
@@ -332,6 +336,34 @@ bool is_known_to_pass(Ticket& t, const char* path, int flags) {
   return t.skip = passes(*rule, path);
 }
 
+// Those of a ticket, which are held back beyond the scope where `keep` says so.
+class SignalsOfTicket {
+ public:
+  explicit SignalsOfTicket(Ticket& t) : ticket_(t) {
+    t.blocks_signals = base::begin_blocking_signals(&t.signals_before);
+  }
+  ~SignalsOfTicket() {
+    if (!keep) end(ticket_);
+  }
+  SignalsOfTicket(const SignalsOfTicket&) = delete;
+  SignalsOfTicket& operator=(const SignalsOfTicket&) = delete;
+  static void end(Ticket& t) {
+    if (!t.blocks_signals) return;
+    t.blocks_signals = false;
+    base::end_blocking_signals(t.signals_before);
+  }
+  bool keep = false;
+
+ private:
+  Ticket& ticket_;
+};
+
+// Its opens make memory, and lift the block for what they leave to the kernel.
+bool opens_memory(const File* f) {
+  const NamesOfLayer* const names = f->top->kind->names;
+  return names != nullptr && names->make_real != nullptr;
+}
+
 bool prepare_open(Ticket& t, int directory, const char* path, int flags) {
   t = {nullptr, directory, path, flags, !may_change() || (flags & (O_PATH | O_DIRECTORY)) != 0,
        false};
@@ -340,7 +372,7 @@ bool prepare_open(Ticket& t, int directory, const char* path, int flags) {
   if (!some_are_ordered || (any_bypassed() && keeps_alone && !any_parked() && !trace::recording()))
     return false;
   if (is_known_to_pass(t, path, flags)) return false;
-  const base::SignalsBlocked blocked;
+  SignalsOfTicket signals(t);
   const base::Scratch given(keeps_forms()), whole(keeps_forms());
   if (given.data() == nullptr || whole.data() == nullptr || path == nullptr) return false;
   if (!base::copy_text(given.data(), path, kLongestPath) ||
@@ -358,8 +390,10 @@ bool prepare_open(Ticket& t, int directory, const char* path, int flags) {
   }
   bool alone = false;
   t.file = build(*rule, base::text(whole.data()), &alone);
-  if (t.file != nullptr) t.file->exact = exact;
-  return t.file != nullptr;
+  if (t.file == nullptr) return false;
+  t.file->exact = exact;
+  signals.keep = opens_memory(t.file);
+  return true;
 }
 
 }  // namespace
@@ -432,6 +466,10 @@ int finish(Ticket& t, int fd, const char* path) {
   About about;
   if (f == nullptr) {
     finish_plain(t, fd);
+  } else if (f->in_memory && f->inode != 0) {  // the layer has said what it is
+    know_opened(f, fd, t.flags);
+    name_file(f, t.directory, t.path);
+    accept(f, fd, t.flags);
   } else if (look_at(fd, &about)) {
     know(f, fd, t.flags, about);
     name_file(f, t.directory, path);
@@ -451,9 +489,9 @@ int finish(Ticket& t, int fd, const char* path) {
 
 int finish_open(Ticket& t, int fd, const char* path) {
   if (t.parked) return fd;
-  if (t.file == nullptr || !t.file->in_memory) return finish(t, fd, path);
-  const base::SignalsBlocked blocked;  // once for all that is done to it
-  return finish(t, fd, path);
+  const int finished = finish(t, fd, path);
+  SignalsOfTicket::end(t);
+  return finished;
 }
 
 }  // namespace weir::stack

@@ -217,6 +217,9 @@ bool may_copy(int from, int to) {
   if (f == nullptr || (!f->holds && !f->in_memory) || from == to || !may_change() ||
       !may_have_stream(to))
     return true;
+  // The kernel serves memory, streams and all (end_names in names_of_layers.cc looks for what they
+  // still hold). Only of the standard streams is it known which they are.
+  if (f->in_memory && to <= 2) return true;
   leave(f, Reason::kStreams);
   return !f->transforms;
 }

@@ -45,6 +45,10 @@ struct Ticket {
   bool skip;
   bool parked;  // the file was, and has its descriptor already
   uint64_t started = 0;  // base::now_ns(); 0: not measured
+  // From begin_open to finish_open signals are held back, so that an opening of memory costs two
+  // calls for them in place of six.
+  bool blocks_signals = false;
+  uint64_t signals_before = 0;
 };
 bool begin_open(Ticket&, int directory, const char* path, int flags);
 int open_ordered(Ticket&, unsigned mode);

@@ -101,8 +101,8 @@ class Edge(NamedTuple):
 @dataclass(frozen=True)
 class FileFlow:
     """One file whose bytes moved, or several that had one name at last. number: of the name; names:
-    all under which it was written and read. uses: one entry for each step. removed: its name was
-    unlinked in the run."""
+    all under which it was written and read. uses: one entry for each step. removed: the run left no
+    file of that name."""
 
     number: int
     file: str
@@ -220,7 +220,8 @@ def flow(
     written, or uses before and after their name is given to another one."""
     behind = files_behind([one for step in steps for one in step.namings],
         *[[step.columns for step in steps]] * 2, names)
-    changed = {op: _names_of(steps, op) for op in ("unlink", "rename", "link", "mmap")}
+    changed = {op: _names_of(steps, op) for op in ("rename", "link", "mmap")}
+    gone = _removed(steps)
     uses, known = _uses(steps, names, behind, split)
     followed = {names.number(one.old) for step in steps for one in step.namings
         if one.kind != "unlink"}
@@ -234,9 +235,8 @@ def flow(
         split)
     files = []
     for name in sorted(by_name, key=lambda number: names[number]):
-        removed = name in changed["unlink"]
         made = [
-            _file(uses[one.file], parts, one.file, name in renamed, removed)
+            _file(uses[one.file], parts, one.file, name in renamed, name in gone)
             for one in by_name[name]
         ]
         found = tuple(_added([use for use in every if use is not None])
@@ -246,7 +246,7 @@ def flow(
             also = tuple(sorted({names[number] for one in by_name[name] for number in one.moved}))
             edges = tuple(edge for every, _ in made for edge in every)
             files.append(FileFlow(name, names[name], also, shown(names[name], cwd), found, edges,
-                role, name in changed["unlink"]))
+                role, name in gone))
     rows = [_row(pattern, [files[i] for i in pattern.members]) for pattern in _patterns(files)]
     moved = {name for file in files for name in file.names}
     every_name = {number for ones in by_name.values() for one in ones for number in one.names}
@@ -423,6 +423,20 @@ def _names_of(steps: Sequence[FlowStep], op: str) -> set[int]:
         found |= set(table.name[(table.op == op_named(op).value) & (table.calls > table.errors)]
             .tolist())
     return found - {NO_NAME}
+
+
+def _removed(steps: Sequence[FlowStep]) -> set[int]:
+    """Names that no file has after the run: unlinked after they were opened last."""
+    unlinked: dict[int, int] = {}
+    opened: dict[int, int] = {}
+    unlink = op_named("unlink").value
+    for step in steps:
+        table = step.columns
+        is_unlink = (table.op == unlink) & (table.calls > table.errors)
+        for last, mask in ((unlinked, is_unlink), (opened, table.by_code("O"))):
+            for name, ended in zip(table.name[mask].tolist(), table.last_ns[mask].tolist()):
+                last[name] = max(last.get(name, 0), ended)
+    return {name for name, ended in unlinked.items() if ended > opened.get(name, 0)} - {NO_NAME}
 
 
 def _writings(uses: Sequence[Use | None]) -> list[tuple[int, int, tuple[int, ...]]]:

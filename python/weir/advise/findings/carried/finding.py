@@ -8,21 +8,15 @@ it alone may stay on a tier. All others arrive at their place."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-
-import numpy as np
 
 from weir.advise.frame.facts import Facts, File
-from weir.advise.frame.finding import Advice, Finding, Rule
+from weir.advise.frame.finding import Advice, Finding, Limit, Rule
 from weir.advise.frame.grouping import used_otherwise
 from weir.advise.frame.saving import MEMORY_BYTES_PER_S, Range, saved
-from weir.advise.frame.finding import Limit
-from weir.report.flow.compute import CARRIED, SCRATCH, UPDATED, FileFlow
+from weir.report.flow.compute import CARRIED, SCRATCH
 from weir.report.flow.table import report_flow
 from weir.report.frame.amounts import amount, counted, seconds
-from weir.report.frame.build import Report
-from weir.stage.suggest import Suggestion, suggestions
-from weir.trace.ops import op_named
+from weir.stage.suggest import DRAIN, Suggestion, suggestions
 
 LARGE = Limit("bytes that are written and read", 1 << 20,
     "chosen: a megabyte moves in milliseconds on any file system")
@@ -42,31 +36,6 @@ _GONE = ("a file that a run does not remove stays on the tier, where a program w
          "does not find it")
 
 
-def _removed(report: Report) -> set[int]:
-    """Names that no file has after the run: removed after they were opened last."""
-    found: dict[int, tuple[int, int]] = {}
-    unlink = op_named("unlink").value
-    for step in report.steps:
-        rows = step.columns
-        is_unlink = (rows.op == unlink) & (rows.calls > rows.errors)
-        for place, mask in enumerate((is_unlink, rows.by_code("O"))):
-            for name, last in zip(rows.name[mask].tolist(), rows.last_ns[mask].tolist()):
-                ends = list(found.get(name, (0, 0)))
-                ends[place] = max(ends[place], last)
-                found[name] = ends[0], ends[1]
-    return {name for name, (unlinked, opened) in found.items() if unlinked > opened}
-
-
-def _by_end(file: FileFlow, removed: set[int]) -> FileFlow:
-    """Scratch is what the run removes itself, whatever step reads it; what is made and read within
-    a step and stays is a result."""
-    is_removed = file.number in removed and not file.has_other_names
-    if file.role not in _WORDS:
-        return file
-    kept = CARRIED if file.role == CARRIED else UPDATED
-    return replace(file, role=SCRATCH if is_removed else kept)
-
-
 def _part(file: File) -> tuple[File, Range]:
     size = file.read.bytes + file.write.bytes
     calls = sum(one.calls for one in file.totals.ops) if file.totals is not None else 0
@@ -82,7 +51,7 @@ def _advice(facts: Facts, one: Suggestion, files: list[File]) -> Advice:
         f"{_WORDS[one.role]}: {seconds(sum(file.ns for file in files) / 1e9)} of all ranks.",
         facts.saving([_part(file) for file in files], 0),
         _CHANGES[one.role],
-        Rule(one.path, f"stage:tier={facts.tier}:drain={'never' if is_scratch else 'async'}",
+        Rule(one.path, f"stage:tier={facts.tier}:drain={DRAIN[one.role]}",
             caution=_GONE if is_scratch else _LATER,
             unusable="" if not one.others else used_otherwise(one.others[0])),
     )  # fmt: skip
@@ -91,8 +60,7 @@ def _advice(facts: Facts, one: Suggestion, files: list[File]) -> Advice:
 def find(facts: Facts) -> Iterator[Advice]:
     if facts.nodes > 1:
         return  # a tier is one node's
-    removed = _removed(facts.report)
-    flows = [_by_end(file, removed) for row in report_flow(facts.report).rows for file in row.files]
+    flows = [file for row in report_flow(facts.report).rows for file in row.files]
     for one in suggestions(flows, facts.report.cwd or "/"):
         files = [facts.files[path] for path in one.paths if path in facts.files]
         size = one.bytes_written + one.bytes_read

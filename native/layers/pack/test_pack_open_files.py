@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that are open while directories get other names, go, and are more than a process has
+containers for at once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import uuid
+
+import pytest
+
+CASES = {
+    "a directory beside it is renamed": """
+f = open("x.dat", "w"); f.write("hello"); f.flush()
+os.mkdir("d"); os.rename("d", "e")
+f.close(); print(open("x.dat").read())""",
+    "its directory is renamed": """
+os.mkdir("s"); f = open("s/y.dat", "w"); f.write("moved"); f.flush()
+os.rename("s", "t"); f.write(" on"); f.close()
+print(os.listdir("t"), open("t/y.dat").read(), os.path.exists("s"))
+os.mkdir("s"); open("s/y.dat", "w").write("another"); print(open("t/y.dat").read())""",
+    "its directory is renamed after another file was packed in it": """
+os.mkdir("s"); open("s/first.dat", "w").write("1"); f = open("s/first.dat", "r+")
+f.write("2"); f.flush(); os.rename("s", "t"); os.rename("t/first.dat", "t/last.dat")
+f.write("3"); f.close(); print(sorted(os.listdir("t")), open("t/last.dat").read())""",
+    "a directory above it is renamed": """
+os.makedirs("a/b"); f = open("a/b/z.dat", "w"); f.write("deep"); f.flush()
+os.rename("a", "c"); f.close(); print(open("c/b/z.dat").read())""",
+    "its directory goes": """
+os.mkdir("s"); f = open("s/y.dat", "w+"); f.write("gone"); f.flush()
+os.remove("s/y.dat"); os.rmdir("s"); f.seek(0); print(f.read())
+os.mkdir("s"); open("s/y.dat", "w").write("new"); f.close(); print(open("s/y.dat").read())""",
+    "its old name is another file's": """
+for name in "ab": open(f"{name}.dat", "w").write(name)
+f = open("a.dat", "r+"); os.rename("a.dat", "c.dat"); os.rename("b.dat", "a.dat")
+f.write("first"); f.flush(); print(open("a.dat").read(), open("c.dat").read())
+os.rename("a.dat", "d.dat"); open("a.dat", "w").write("new")
+g = os.dup(f.fileno()); f.write(" second"); f.close(); print(open("c.dat").read())
+os.write(g, b" third"); os.close(g); print(*(open(f"{name}.dat").read() for name in "acd"))""",
+    "a killed process has made it a real file": """
+import subprocess, sys
+subprocess.run([sys.executable, "-c", "import os; open('a.dat', 'w').write('one'); "
+    "open('z.dat', 'w').write('z'); os.link('a.dat', 'b.txt'); os.kill(os.getpid(), 9)"])
+open("a.dat", "a").write(" two"); print(open("a.dat").read(), open("b.txt").read(),
+    open("z.dat").read(), os.stat("a.dat").st_nlink)""",
+    "files of 60 directories are open": """
+files = []
+for i in range(60):
+    os.mkdir(f"m{i}"); files.append(open(f"m{i}/f.dat", "w")); files[-1].write(str(i))
+    files[-1].flush()
+for f in files: f.close()
+print(sum(open(f"m{i}/f.dat").read() == str(i) for i in range(60)))""",
+    "files of 60 directories were open": """
+f = open("x.dat", "w"); f.write("hello"); f.flush()
+for i in range(60):
+    os.mkdir(f"m{i}"); open(f"m{i}/f.dat", "w").write(str(i))
+f.write(" again"); f.close()
+print(open("x.dat").read(), sum(open(f"m{i}/f.dat").read() == str(i) for i in range(60)))""",
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_open_file_is_stored_where_it_is(case, preload, tmp_path):
+    job = f"pytest-pack-{uuid.uuid4().hex[:12]}"
+    rules = "weir-rules 1\nrule source=test:1 name=*.dat stack=pack:name=out.zip:always=1|system\n"
+    packed = {"LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job}
+    printed = {}
+    try:
+        for pack in (False, True):
+            place = tmp_path / str(pack)
+            place.mkdir()
+            printed[pack] = subprocess.run([sys.executable, "-c", "import os\n" + CASES[case]],
+                cwd=place, env={**os.environ, **(packed if pack else {})}, text=True, timeout=60,
+                stdout=subprocess.PIPE, check=True).stdout
+    finally:
+        shutil.rmtree(f"/dev/shm/weir.{os.geteuid()}.{job}", ignore_errors=True)
+    assert printed[True] == printed[False] != ""
