@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from weir._errors import InputError, UsageError
-from weir.report.findings.finding import Limit
+from weir.advise.frame.finding import Limit
 from weir.tune.decide import FEWER, NOISY, SLOWER, gain_of
 from weir.tune.runs import Done
 
