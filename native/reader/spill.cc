@@ -29,7 +29,7 @@ constexpr size_t kUnit = 32 << 10;    // of places in the file
 constexpr size_t kHuge = 4 << 20;     // of an array that gets huge pages, as NumPy does
 constexpr uint64_t kRange = uint64_t{1} << 40;  // of addresses, and of the file
 constexpr uint64_t kSpareBytes = uint64_t{128} << 20;  // kept for the next arrays
-constexpr uint64_t kMappedBytes = uint64_t{64} << 20;  // of files in memory between two unmappings
+constexpr uint64_t kMappedBytes = uint64_t{48} << 20;  // of files in memory between two unmappings
 
 // Places in the file that nobody has; those side by side are one.
 class Places {
@@ -121,7 +121,7 @@ class File {
     return base_ + place;
   }
 
-  // To be called before a large array is made. Once the pages of files that this process has mapped
+  // To be called from time to time. Once the pages of files that this process has mapped
   // are many, those of arrays leave its tables: those that are used come back. The kernel has them
   // as pages of a file, which it may drop once they are written.
   void unmap() {
@@ -281,6 +281,8 @@ WEIR_API const weir_spill_handler* weir_spill_get_handler(const char** capsule_n
   if (capsule_name != nullptr) *capsule_name = "mem_handler";
   return &kHandler;
 }
+
+WEIR_API void weir_spill_unmap(void) { file().unmap(); }
 
 WEIR_API void weir_spill_bytes(uint64_t* private_bytes, uint64_t* file_bytes) {
   *private_bytes = kept;
