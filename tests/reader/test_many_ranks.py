@@ -7,6 +7,7 @@ from __future__ import annotations
 import io
 import json
 
+import numpy as np
 import pytest
 
 from weir.report import build, report_json
@@ -97,6 +98,21 @@ def test_patterns_of_a_file_of_all_ranks(run):
     assert (common["ranks"], common["calls"], common["interleaved"]) == (RANKS, RANKS, RANKS)
     assert (common["fastest_rank"], common["slowest_rank"], common["deviation_s"]) == (0, 0, 0)
     assert sum(row["interleaved"] for row in rows) == RANKS
+
+
+def test_patterns_of_files_that_belong_together(run):
+    from weir.report.patterns.compute import patterns_of
+    from weir.report.patterns.groups import group_table
+
+    report = build(run)
+    rows = patterns_of(report)
+    table = group_table(report, rows, None)
+    [line] = table.rows
+    assert line[:3] == (str(RANKS), f"{2 * RANKS / 1e6:.3f}", str(RANKS))
+    assert line[-2] == "w" and line[-1].endswith("r<N>")
+    [name] = rows.columns("name")
+    alone = [report.names[one].endswith("all") for one in name.tolist()]
+    assert group_table(report, rows.chosen(np.array(alone)), None) is None
 
 
 def test_the_flow_of_many_ranks_and_files_is_made_when_it_is_named(run, monkeypatch):
