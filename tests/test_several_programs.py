@@ -80,6 +80,24 @@ def of(program: str, ranks: int) -> list[str]:
     return [f"{program}:{rank}" for rank in range(ranks)]
 
 
+def of_one_rank_of_a_program(weir, run, made):
+    """--rank takes what tables print."""
+    for row in made["ranks"]:
+        label = row["rank_label"]
+        only = json.loads(weir("report", run, "--rank", label, "--json").ok().stdout)
+        assert only["ranks"] == [row]
+        assert [one["rank_label"] for one in only["wall_time_by_rank"]] == [
+            one["rank_label"] for one in made["wall_time_by_rank"] if one["rank_label"] == label]
+    both = json.loads(weir("report", run, "--rank", "1", "--json").ok().stdout)
+    assert [one["rank_label"] for one in both["ranks"]] == ["pre:1", "model:1"]
+    assert "Rank model:1 was in I/O" in weir("report", run, "--rank", "model:1").ok().stdout
+    lines = weir("report", run, "--rank", "pre:2", "--trace").ok().stdout.splitlines()
+    heads = [one for one in lines if one.startswith("# ")]
+    assert len(heads) == 1 and ", rank 2, " in heads[0] and "/pre " in heads[0]
+    missing = weir("report", run, "--rank", "model:2")
+    assert missing.returncode != 0 and "the run has pre:0-2,model:0-1,job.sh,cat" in missing.stderr
+
+
 @pytest.mark.mpi
 def test_programs_one_after_another_have_ranks_of_their_own(weir, program, traced):
     run = traced(f"mpirun 3 {program('pre')} a\nmpirun 2 {program('model')} b\ncat a.0 b.0 > c")
@@ -91,6 +109,7 @@ def test_programs_one_after_another_have_ranks_of_their_own(weir, program, trace
     writes = {row["rank_label"]: row["write_calls"] for row in made["ranks"]}
     assert [writes[label] for label in expected] == [5, 1, 1, 5, 1]
     assert [row["rank"] for row in made["ranks"] if row["rank"] >= 0] == [0, 1, 2, 0, 1]
+    of_one_rank_of_a_program(weir, run, made)
     text = weir("report", run, env={**os.environ, "COLUMNS": "80"}).ok().stdout
     assert "3 ranks of pre, 2 ranks of model, 1 process of cat" in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= 80

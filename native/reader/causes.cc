@@ -10,16 +10,19 @@ namespace {
 constexpr uint32_t kEnd = 0, kAsked = 1, kBegin = 2;
 constexpr uint32_t kNobody = WEIR_READER_NO_ROW;
 constexpr unsigned kMostHops = 64;
+constexpr size_t kBetweenUnmappings = 1 << 14;  // events
 
 // Of a strand up to a timestamp.
 struct State {
   int64_t io_ns = 0, calls_ns = 0, all_io_ns = 0, all_calls_ns = 0;
 };
 
+using Points = std::vector<std::vector<int64_t>>;  // of each strand
+
 // Lines are not known yet: notes where they are asked.
 class Noting {
  public:
-  explicit Noting(std::vector<SpillVector<int64_t>>& points) : points_(points) {}
+  explicit Noting(Points& points) : points_(points) {}
   State at(uint32_t strand, int64_t at_ns) {
     auto& its = points_[strand];
     if (its.empty() || its.back() < at_ns) its.push_back(at_ns);
@@ -27,16 +30,16 @@ class Noting {
   }
 
  private:
-  std::vector<SpillVector<int64_t>>& points_;
+  Points& points_;
 };
 
 // Lines are known where they were asked, in the same order.
 class Reading {
  public:
-  Reading(const std::vector<SpillVector<int64_t>>& points, const int64_t* const* lengths)
-      : points_(points), lengths_(lengths), next_(points.size()) {}
+  Reading(const Causes& causes, uint64_t strands, const int64_t* const* lengths)
+      : causes_(causes), lengths_(lengths), next_(strands) {}
   State at(uint32_t strand, int64_t at_ns) {
-    const auto& its = points_[strand];
+    const auto its = causes_.points(strand);
     uint64_t& i = next_[strand];
     while (i + 1 < its.size() && its[i] < at_ns) ++i;
     const int64_t* const* const of = lengths_ + 4 * strand;
@@ -44,7 +47,7 @@ class Reading {
   }
 
  private:
-  const std::vector<SpillVector<int64_t>>& points_;
+  const Causes& causes_;
   const int64_t* const* lengths_;
   std::vector<uint64_t> next_;
 };
@@ -128,7 +131,9 @@ template <class Lines, class Event>
 void go_through(const SpillVector<Event>& events, const weir_reader_stays& stays, Lines lines,
                 weir_reader_caused* at) {
   Following<Lines> following(stays.strands, lines);
-  for (const Event& event : events) {
+  for (size_t i = 0; i < events.size(); ++i) {
+    if (i % kBetweenUnmappings == 0) weir_spill_unmap();
+    const Event& event = events[i];
     if (event.kind == kAsked) {
       const auto found = following.at(stays.asked_strand[event.number], event.at_ns);
       if (at != nullptr) at[event.number] = found;
@@ -142,7 +147,7 @@ void go_through(const SpillVector<Event>& events, const weir_reader_stays& stays
 
 }  // namespace
 
-Causes::Causes(const weir_reader_stays& stays) : stays_(stays), points_(stays.strands) {
+Causes::Causes(const weir_reader_stays& stays) : stays_(stays), first_(stays.strands + 1) {
   events_.reserve(2 * stays.count + stays.asked);
   for (uint32_t i = 0; i < stays.count; ++i) {
     events_.push_back({stays.begin_ns[i], i, kBegin});
@@ -153,11 +158,19 @@ Causes::Causes(const weir_reader_stays& stays) : stays_(stays), points_(stays.st
     if (a.at_ns != b.at_ns) return a.at_ns < b.at_ns;
     return a.kind != b.kind ? a.kind < b.kind : a.number < b.number;
   });
-  go_through(events_, stays_, Noting(points_), nullptr);
+  Points points(stays.strands);
+  go_through(events_, stays_, Noting(points), nullptr);
+  for (size_t strand = 0; strand < points.size(); ++strand)
+    first_[strand + 1] = first_[strand] + points[strand].size();
+  points_.reserve(first_.back());
+  for (auto& its : points) {
+    points_.insert(points_.end(), its.begin(), its.end());
+    its = std::vector<int64_t>();  // {} would keep the memory
+  }
 }
 
 void Causes::run(const int64_t* const* lengths, weir_reader_caused* at) {
-  go_through(events_, stays_, Reading(points_, lengths), at);
+  go_through(events_, stays_, Reading(*this, stays_.strands, lengths), at);
 }
 
 }  // namespace weir::reader

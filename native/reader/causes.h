@@ -18,7 +18,9 @@ class Causes {
  public:
   explicit Causes(const weir_reader_stays& stays);
 
-  const SpillVector<int64_t>& points(uint64_t strand) const { return points_[strand]; }
+  std::span<const int64_t> points(uint64_t strand) const {
+    return std::span(points_).subspan(first_[strand], first_[strand + 1] - first_[strand]);
+  }
 
   // See weir_reader_causes_run().
   void run(const int64_t* const* lengths, weir_reader_caused* at);
@@ -31,7 +33,8 @@ class Causes {
 
   SpillVector<Event> events_;
   weir_reader_stays stays_;
-  std::vector<SpillVector<int64_t>> points_;
+  SpillVector<int64_t> points_;  // strand by strand
+  std::vector<uint64_t> first_;  // of each strand, and behind the last one
 };
 
 }  // namespace weir::reader

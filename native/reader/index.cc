@@ -24,12 +24,13 @@ uint32_t entry_bytes_of(Kind kind, uint32_t version) {
 class Walk {
  public:
   Walk(const Mapping& file, Index& index, Problems& problems)
-      : file_(file), index_(index), problems_(problems) {}
+      : file_(file), index_(index), problems_(problems), window_(file) {}
 
   void run() {
     const uint64_t end = std::min(index_.header.end_bytes, file_.size());
     uint64_t place = span(kPageBytes, end);
     if (place < file_.size()) beyond(std::max(place, base::round_up(end, kPageBytes)));
+    window_.leave();
     resolve_processes();
   }
 
@@ -116,7 +117,7 @@ class Walk {
     index_.chunks.push_back({place, head.size_bytes, entries, head.log, head.sequence,
                              head.taken_ticks, ~uint64_t{0}, 0, uint32_t(head.kind), head.process,
                              head.thread, 0, 0, 0});
-    file_.leave_around(place, head.size_bytes);
+    window_.take(place, head.size_bytes);
   }
 
   void take_process(uint64_t place, const ChunkHeader& head) {
@@ -149,6 +150,7 @@ class Walk {
   const Mapping& file_;
   Index& index_;
   Problems& problems_;
+  Window window_;
 };
 
 std::string refusal(uint64_t offset, const std::string& what, uint64_t& place) {

@@ -61,4 +61,29 @@ class Mapping {
   int descriptor_ = -1;
 };
 
+// What one thread reads of a file from its beginning to its end: the pages leave some MiB at a
+// time, as each call of the system stops the other threads.
+class Window {
+ public:
+  explicit Window(const Mapping& file) : file_(&file) {}
+
+  // These bytes were read, behind those before.
+  void take(uint64_t offset, uint64_t bytes) {
+    if (end_ == 0) first_ = offset;
+    end_ = offset + bytes;
+    if (end_ - first_ >= kAtOnceBytes) leave();
+  }
+
+  void leave() {
+    if (end_ != 0) file_->leave_around(first_, end_ - first_);
+    end_ = 0;
+  }
+
+ private:
+  static constexpr uint64_t kAtOnceBytes = 8 << 20;
+
+  const Mapping* file_;
+  uint64_t first_ = 0, end_ = 0;
+};
+
 }  // namespace weir::reader

@@ -22,14 +22,16 @@ class Scan {
  public:
   Scan(const Mapping& file, const Index& index, const Names& names, std::vector<SlotTable>& tables,
        uint32_t first = 0)
-      : file_(file), index_(index), names_(names), tables_(tables), first_(first) {}
+      : file_(file), index_(index), names_(names), tables_(tables), first_(first), window_(file) {}
 
   // Fills in the chunk's times and order.
   void take(weir_reader_chunk& chunk) {
     if (chunk.kind == uint32_t(wire::Kind::kEvents)) events(chunk);
     if (chunk.kind == uint32_t(wire::Kind::kCounters)) counters(chunk);
-    file_.leave_around(chunk.offset, chunk.size_bytes);  // other threads are elsewhere in the file
+    window_.take(chunk.offset, chunk.size_bytes);
   }
+
+  void leave() { window_.leave(); }
 
   // What was found, behind what others have found.
   void give(Scanned& all, std::vector<weir_reader_problem>& problems,
@@ -235,6 +237,7 @@ class Scan {
   const Names& names_;
   std::vector<SlotTable>& tables_;  // others use those of their processes meanwhile
   const uint32_t first_;
+  Window window_;
   std::unordered_map<uint32_t, Counts> counts_;  // by process
   Problems problems_;
   std::vector<weir_reader_sync> syncs_;
@@ -291,6 +294,7 @@ Scanned scan(const Mapping& file, Index& index, const Names& names, Problems& pr
     for (auto& chunk : index.chunks) {
       if (share_of[chunk.process] == share) scans[share].take(chunk);
     }
+    scans[share].leave();
   });
   index.has_times = true;
   Scanned all;
@@ -309,11 +313,13 @@ std::vector<weir_reader_row> rows_of(const Mapping& file, const Index& index, co
   for (weir_reader_chunk chunk : index.chunks) {
     if (chunk.process >= first && chunk.process < end) scan.take(chunk);
   }
+  scan.leave();
   return rows_of(tables, first);
 }
 
 std::vector<weir_reader_sync> syncs_of(const Mapping& file, const Index& index) {
   std::vector<weir_reader_sync> syncs;
+  Window window(file);
   for (const auto& chunk : index.chunks) {
     if (chunk.kind != uint32_t(wire::Kind::kEvents)) continue;
     const char* at = file.data() + chunk.offset + sizeof(wire::ChunkHeader);
@@ -324,8 +330,9 @@ std::vector<weir_reader_sync> syncs_of(const Mapping& file, const Index& index) 
       if (plausible_time(record.start(), index.header.created_ticks))
         syncs.push_back({chunk.process, record.file(), record.size(), record.start()});
     }
-    file.leave_around(chunk.offset, chunk.size_bytes);
+    window.take(chunk.offset, chunk.size_bytes);
   }
+  window.leave();
   std::stable_sort(syncs.begin(), syncs.end(),
                    [](const auto& a, const auto& b) { return a.process < b.process; });
   return syncs;

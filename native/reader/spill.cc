@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -28,7 +29,7 @@ constexpr size_t kUnit = 32 << 10;    // of places in the file
 constexpr size_t kHuge = 4 << 20;     // of an array that gets huge pages, as NumPy does
 constexpr uint64_t kRange = uint64_t{1} << 40;  // of addresses, and of the file
 constexpr uint64_t kSpareBytes = uint64_t{128} << 20;  // kept for the next arrays
-constexpr uint64_t kMappedBytes = uint64_t{128} << 20;  // handed out between two unmappings
+constexpr uint64_t kMappedBytes = uint64_t{48} << 20;  // of files in memory between two unmappings
 
 // Places in the file that nobody has; those side by side are one.
 class Places {
@@ -95,6 +96,7 @@ class File {
       return false;
     }
     descriptor_ = copy;
+    counts_ = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
     holes_.give(0, kRange);
     base_ = static_cast<char*>(range);
     return true;
@@ -115,8 +117,21 @@ class File {
     else if (!store(size, place)) return nullptr;
     taken_.emplace(place, size);
     taken_bytes_ += size;
-    unmap(size);
+    end_ = std::max(end_, place + size);
     return base_ + place;
+  }
+
+  // To be called from time to time. Once the pages of files that this process has mapped
+  // are many, those of arrays leave its tables: those that are used come back. The kernel has them
+  // as pages of a file, which it may drop once they are written.
+  void unmap() {
+    if (base_ == nullptr) return;
+    const std::lock_guard lock(mutex_);
+    const uint64_t mapped = mapped_bytes();
+    unmapped_ = std::min(unmapped_, mapped);
+    if (mapped - unmapped_ <= kMappedBytes) return;
+    madvise(base_, end_, MADV_DONTNEED);
+    unmapped_ = mapped_bytes();
   }
 
   void give(void* array) {
@@ -168,19 +183,22 @@ class File {
     holes_.give(place, size);
   }
 
-  // From time to time all pages leave the tables of the process: those that are used come back.
-  // The kernel has them as pages of a file, which it may drop once they are written.
-  void unmap(uint64_t size) {
-    mapped_bytes_ += size;
-    if (mapped_bytes_ <= kMappedBytes) return;
-    mapped_bytes_ = 0;
-    for (const auto& [place, bytes] : taken_) madvise(base_ + place, bytes, MADV_DONTNEED);
+  // Of all files, as the kernel counts them; 0 where it does not say.
+  uint64_t mapped_bytes() const {
+    char text[128] = "";
+    unsigned long long all = 0, resident = 0, shared = 0;
+    if (pread(counts_, text, sizeof text - 1, 0) <= 0) return 0;
+    return sscanf(text, "%llu %llu %llu", &all, &resident, &shared) == 3 ? shared * page_bytes_ : 0;
   }
 
   std::mutex mutex_;
   std::atomic<char*> base_ = nullptr;
-  int descriptor_ = -1;
-  uint64_t taken_bytes_ = 0, spare_bytes_ = 0, mapped_bytes_ = 0;
+  int descriptor_ = -1, counts_ = -1;  // counts_: /proc/self/statm
+  const uint64_t page_bytes_ = uint64_t(sysconf(_SC_PAGESIZE));
+  uint64_t taken_bytes_ = 0, spare_bytes_ = 0;
+  uint64_t end_ = 0;  // of all places that ever were taken
+  // Of files in memory, when no array was.
+  uint64_t unmapped_ = std::numeric_limits<uint64_t>::max();
   std::map<uint64_t, uint64_t> taken_;  // by place, sizes
   Places spare_, holes_;                // with storage and pages, and without
 };
@@ -209,6 +227,7 @@ void forget(void* array) {
 }
 
 void* from_file(size_t bytes) {
+  if (bytes >= kLarge) file().unmap();
   return bytes >= kLarge && kept + bytes > limit ? file().take(bytes) : nullptr;
 }
 
@@ -262,6 +281,8 @@ WEIR_API const weir_spill_handler* weir_spill_get_handler(const char** capsule_n
   if (capsule_name != nullptr) *capsule_name = "mem_handler";
   return &kHandler;
 }
+
+WEIR_API void weir_spill_unmap(void) { file().unmap(); }
 
 WEIR_API void weir_spill_bytes(uint64_t* private_bytes, uint64_t* file_bytes) {
   *private_bytes = kept;

@@ -33,6 +33,10 @@ typedef struct {
 /* Who allocates arrays so, and the name of the capsule that NumPy wants it in. Both static. */
 const weir_spill_handler *weir_spill_get_handler(const char **capsule_name);
 
+/* For passes over many arrays that make none: pages of the file leave the tables of the process
+ * once they are many, as they do when an array is made. cost: a read of /proc/self/statm. */
+void weir_spill_unmap(void);
+
 /* Large arrays now: bytes in private memory, and in the file. */
 void weir_spill_bytes(uint64_t *private_bytes, uint64_t *file_bytes);
 

@@ -28,7 +28,7 @@ from weir.trace._synthetic import TraceWriter, counter, event, records, sync
 from weir.trace.ops import ops
 
 NATIVE = Path(__file__).parents[2] / "native"
-SETTINGS = settings(max_examples=80, deadline=None, print_blob=True)
+FEW, MANY = (settings(max_examples=number, deadline=None, print_blob=True) for number in (8, 80))
 
 
 def write_small(path: Path) -> None:
@@ -151,7 +151,7 @@ def test_a_report_of_a_cut_trace_is_incomplete(whole, length):
     assert not is_complete(report) and report.problems[0].offset is not None
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 def test_truncation_at_every_single_byte(whole, tmp_path):
     path = tmp_path / "n.weir"
     path.write_bytes(whole)
@@ -159,9 +159,7 @@ def test_truncation_at_every_single_byte(whole, tmp_path):
     assert calls == sorted(calls, reverse=True)
 
 
-@SETTINGS
-@given(st.data())
-def test_flipped_bits_and_extreme_words(data):
+def flipped_bits_and_extreme_words(data):
     raw = bytearray(WHOLE)
     for _ in range(data.draw(st.integers(1, 6))):
         place = data.draw(st.one_of(st.integers(0, 127), st.integers(0, len(raw) // 4096 - 1)
@@ -177,17 +175,11 @@ def test_flipped_bits_and_extreme_words(data):
     read_everything(bytes(raw))
 
 
-@SETTINGS
-@given(st.binary(max_size=20000), st.booleans())
-def test_bytes_that_are_no_trace(raw, with_header):
+def bytes_that_are_no_trace(raw, with_header):
     read_everything(WHOLE[:4096] + raw if with_header else raw)
 
 
-@SETTINGS
-@given(st.lists(st.tuples(st.integers(1, 5), st.sampled_from([0, 32, 64, 640]),
-    st.integers(0, 2**64 - 1), st.binary(max_size=400)), max_size=6),
-       st.sampled_from([1, 2]))  # fmt: skip
-def test_chunks_that_are_made_up(chunks, version):
+def chunks_that_are_made_up(chunks, version):
     """Well-formed heads over wild contents reach deepest."""
     made = io.BytesIO()
     made.write(WHOLE[: 2 * 4096])
@@ -198,6 +190,26 @@ def test_chunks_that_are_made_up(chunks, version):
     struct.pack_into("<I", raw, 8, version)
     struct.pack_into("<Q", raw, 32, len(raw))
     read_everything(bytes(raw))
+
+
+CHUNKS = st.lists(st.tuples(st.integers(1, 5), st.sampled_from([0, 32, 64, 640]),
+    st.integers(0, 2**64 - 1), st.binary(max_size=400)), max_size=6)  # fmt: skip
+MADE_UP = pytest.mark.parametrize(("check", "of"), [
+    (flipped_bits_and_extreme_words, (st.data(),)),
+    (bytes_that_are_no_trace, (st.binary(max_size=20000), st.booleans())),
+    (chunks_that_are_made_up, (CHUNKS, st.sampled_from([1, 2]))),
+], ids=lambda one: getattr(one, "__name__", ""))  # fmt: skip
+
+
+@MADE_UP
+def test_everything_of_what_is_made_up_is_read(check, of):
+    FEW(given(*of)(check))()
+
+
+@pytest.mark.campaign
+@MADE_UP
+def test_everything_of_much_that_is_made_up_is_read(check, of):
+    MANY(given(*of)(check))()
 
 
 def damaged(raw: bytes, place: int, layout: str, *values) -> list[str]:
@@ -301,10 +313,11 @@ def test_one_damaged_node_leaves_the_other(tmp_path, whole):
         ("c.weir", 0), ("job.json", None)]
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @pytest.mark.timeout(900)
 def test_the_decoder_under_address_sanitizer(tmp_path, whole, native_build):
-    """native/reader/fuzz.cc, made with the sanitizers of gcc, on some thousand damaged copies."""
+    """native/reader/fuzz.cc, made with the sanitizers of gcc, on some thousand damaged copies.
+    Compiling takes minutes; the tests above read such copies in this process."""
     compiler = shutil.which("g++")
     if compiler is None:
         pytest.skip("g++ is not installed")

@@ -4,16 +4,26 @@ and sums by node, and says how many rows there are."""
 
 from __future__ import annotations
 
+import io
 import json
 
+import numpy as np
 import pytest
 
 from weir.report import build, report_json
-from weir.report.frame.kind import MOST_ROWS, Options
+from weir.report.frame import kind
+from weir.report.frame.kind import Options
+from weir.report.json import write_json
 from weir.trace._synthetic import TraceWriter, event, mpi
 from weir.trace.ops import mpi_routines
 
-RANKS, NODES = MOST_ROWS + 500, 2
+MOST_ROWS = 40  # instead of thousands
+RANKS, NODES = MOST_ROWS + 20, 2
+
+
+@pytest.fixture(autouse=True)
+def _few_rows(monkeypatch):
+    monkeypatch.setattr(kind, "MOST_ROWS", MOST_ROWS)
 
 
 def _barrier(process, ticks):
@@ -39,9 +49,16 @@ def run(tmp_path_factory):
     return directory.parent
 
 
-def test_lists_have_their_first_rows_and_say_how_many_there_are(run, weir):
-    text = weir("report", run, "--json").ok().stdout
-    assert len(text.splitlines()) < 7 * MOST_ROWS
+def text_of(run, options=Options()) -> str:
+    """As --json prints it."""
+    stream = io.StringIO()
+    write_json(report_json(build(run), options), stream)
+    return stream.getvalue()
+
+
+def test_lists_have_their_first_rows_and_say_how_many_there_are(run):
+    text, whole_text = text_of(run), text_of(run, Options(top=0))
+    assert len(whole_text.splitlines()) - len(text.splitlines()) > 4 * (RANKS - MOST_ROWS)
     printed = json.loads(text)
     [step] = printed["steps"]
     lists = {"files": printed["files"], "patterns": printed["patterns"],
@@ -49,7 +66,7 @@ def test_lists_have_their_first_rows_and_say_how_many_there_are(run, weir):
     assert {len(one) for one in lists.values()} == {MOST_ROWS}
     whole = {"files": RANKS + 1, "patterns": RANKS + 1, "steps.by_rank": RANKS, "processes": RANKS}
     assert {key: printed["rows"][key] for key in whole} == whole
-    every = json.loads(weir("report", run, "--json", "--top", "0").ok().stdout)
+    every = json.loads(whole_text)
     assert every["rows"] == {}
     assert {key: len(every[key]) for key in ("files", "patterns", "processes")} == {
         key: whole[key] for key in ("files", "patterns", "processes")
@@ -81,6 +98,21 @@ def test_patterns_of_a_file_of_all_ranks(run):
     assert (common["ranks"], common["calls"], common["interleaved"]) == (RANKS, RANKS, RANKS)
     assert (common["fastest_rank"], common["slowest_rank"], common["deviation_s"]) == (0, 0, 0)
     assert sum(row["interleaved"] for row in rows) == RANKS
+
+
+def test_patterns_of_files_that_belong_together(run):
+    from weir.report.patterns.compute import patterns_of
+    from weir.report.patterns.groups import group_table
+
+    report = build(run)
+    rows = patterns_of(report)
+    table = group_table(report, rows, None)
+    [line] = table.rows
+    assert line[:3] == (str(RANKS), f"{2 * RANKS / 1e6:.3f}", str(RANKS))
+    assert line[-2] == "w" and line[-1].endswith("r<N>")
+    [name] = rows.columns("name")
+    alone = [report.names[one].endswith("all") for one in name.tolist()]
+    assert group_table(report, rows.chosen(np.array(alone)), None) is None
 
 
 def test_the_flow_of_many_ranks_and_files_is_made_when_it_is_named(run, monkeypatch):

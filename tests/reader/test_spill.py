@@ -21,12 +21,18 @@ def sizes():
     spill_functions()[2](*map(ctypes.byref, found))
     return [one.value for one in found]
 
+def mapped():
+    [line] = [one for one in open("/proc/self/status") if one.startswith("RssFile")]
+    return int(line.split()[1]) * 1024
+
 spill_arrays(4 << 20)
 first = np.arange(300_000)  # 2.4 MB: private
 assert sizes()[1] == 0 < sizes()[0], sizes()
 second = np.arange(1_000_000)  # 8 MB: not
 assert sizes()[1] >= 8_000_000, sizes()
-many = [np.full(200_000, number) for number in range(200)]  # 320 MB, behind several unmappings
+before = mapped()
+many = [np.full(200_000, number) for number in range(200)]  # 320 MB
+assert mapped() - before < 80 << 20, (mapped(), before)  # 64 MiB, and what was made last
 assert all((one == number).all() for number, one in enumerate(many))
 assert sizes()[0] < 4 << 20, sizes()
 del many[::2]

@@ -12,7 +12,7 @@ from typing import Any
 
 from weir.trace._abi import spill_functions
 
-KEPT_BYTES = 64 << 20  # of large arrays that a command keeps in its private memory
+KEPT_BYTES = 16 << 20  # of large arrays that a command keeps in its private memory
 _ARENA_MAX = -8  # M_ARENA_MAX of malloc.h
 _SET_HANDLER = 304  # PyDataMem_SetHandler in numpy/__multiarray_api.h
 

@@ -13,8 +13,9 @@ Run = Annotated[str, typer.Argument(metavar="RUN",
     help="Directory of the run, or of one of its steps.")]
 Step = Annotated[str | None, typer.Option("--step", metavar="NAME",
     help="Only this step of the run.")]
-Rank = Annotated[int | None, typer.Option("--rank", metavar="N",
-    help="Only the processes of this rank.")]
+Rank = Annotated[str | None, typer.Option("--rank", metavar="RANK",
+    help="Only the processes of this rank, e.g. 3; as tables print it, e.g. model:3, post: of "
+         "one of several programs.")]
 Top = Annotated[int | None, typer.Option("--top", min=0, metavar="N",
     help="Lines of long tables (0: all). [default: 20; 10 files in the overview; 2000 rows in "
          "JSON]")]
@@ -166,7 +167,7 @@ def _print_lines(made: Any, file: str | None, op: str | None, t_from: float | No
 
     for sentence in notes(made):
         print(f"weir: {sentence}", file=sys.stderr)
-    lines = trace_lines(made, rank=made.choice.rank, file=file, op=op, t_from=t_from, t_to=t_to,
+    lines = trace_lines(made, file=file, op=op, t_from=t_from, t_to=t_to,
         all=made.choice.everything)
     printed = 0
     while some := list(itertools.islice(lines, 1000)):

@@ -27,7 +27,7 @@ from weir.trace.ops import EVENTS as EVENT_LAYERS
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_Makers = dict[str, "Callable[[], pa.Array]"]  # by column: who makes it
+Makers = dict[str, "Callable[[], pa.Array]"]  # by column: who makes it
 _CLASS_NAMES = list(CLASSES.values())
 _UNKNOWN = -1  # offset, unit
 
@@ -186,16 +186,22 @@ class EventSource:
 
     def _columns(self, events: Events, wanted: Iterable[str]) -> dict[str, pa.Array]:
         """Those columns that are wanted: each costs as much as reading the records."""
-        wanted, made = set(wanted), {}
-        for make in (self._plain, self._of_process, self._of_flags, self._of_size, self._of_offset):
-            made |= {name: column() for name, column in make(events).items() if name in wanted}
+        wanted = set(wanted)
+        makers: Makers = {}
+        for some in self._makers(events):
+            makers |= some
+        made = {name: make() for name, make in makers.items() if name in wanted}
         return made | self._file_columns(events, wanted)
+
+    def _makers(self, events: Events) -> Iterable[Makers]:
+        for make in (self._plain, self._of_process, self._of_flags, self._of_size, self._of_offset):
+            yield make(events)
 
     def _coded(self, name: str, indices: np.ndarray, mask: np.ndarray | None = None) -> pa.Array:
         return pyarrow().DictionaryArray.from_arrays(pyarrow().array(indices, mask=mask),
             self.dictionaries[name])
 
-    def _plain(self, events: Events) -> _Makers:
+    def _plain(self, events: Events) -> Makers:
         pa, zeros = pyarrow(), np.zeros(len(events["op"]), np.int32)
         return {
             **{name: partial(pa.DictionaryArray.from_arrays, zeros, one)
@@ -208,7 +214,7 @@ class EventSource:
             "class": lambda: self._coded("class", self.class_of[events["op"]]),
         }
 
-    def _of_process(self, events: Events) -> _Makers:
+    def _of_process(self, events: Events) -> Makers:
         pa, process = pyarrow(), events["process"]
         return {
             "pid": lambda: pa.array(self.pid[process]),
@@ -217,9 +223,9 @@ class EventSource:
             "launcher": lambda: pa.array(self.launcher[process]),
         }
 
-    def _of_flags(self, events: Events) -> _Makers:
+    def _of_flags(self, events: Events) -> Makers:
         pa, flags = pyarrow(), events["flags"]
-        made: _Makers = {
+        made: Makers = {
             name: lambda flag=flag: pa.array((flags & flag) != 0)
             for name, flag in (("short", SHORT), ("below", BELOW), ("nested", NESTED),
                 ("of_output", OF_OUTPUT))
@@ -228,7 +234,7 @@ class EventSource:
             mask=(flags & ERROR) == 0)
         return made
 
-    def _of_size(self, events: Events) -> _Makers:
+    def _of_size(self, events: Events) -> Makers:
         op, size = events["op"], events["bytes"]
 
         def is_failed() -> np.ndarray:
@@ -243,7 +249,7 @@ class EventSource:
             for name in SIZE_COLUMNS
         }
 
-    def _of_offset(self, events: Events) -> _Makers:
+    def _of_offset(self, events: Events) -> Makers:
         pa, offset = pyarrow(), events["offset"]
         is_fortran, is_unknown = events["layer"] == FORTRAN, offset == _UNKNOWN
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from weir._errors import UsageError
 from weir.analysis.names import is_utf8
 from weir.query._arrow import arrow_schema, dataset_of, distinct, duckdb, pyarrow
+from weir.query.counted import counted_batches
 from weir.query.events import event_batches
 from weir.query.library_calls import library_call_batches
 from weir.query.schema import TABLES, TableSchema, table_named
@@ -30,7 +31,10 @@ if TYPE_CHECKING:
     from weir.analysis.remote import RemoteReader
 
 RESULT_ROWS = 1 << 16
-_STREAMS = {"events": event_batches, "library_calls": library_call_batches}
+_STREAMS = {
+    "events": event_batches, "io": counted_batches, "library_calls": library_call_batches
+}  # fmt: skip
+_BELOW = {"io": "events"}  # a choice of the rows of another table
 _NAMES = frozenset(table.name for table in TABLES) - {"critical"}  # the attributes of a Run
 
 
@@ -137,7 +141,7 @@ class Run:
         if schema.sql:
             return iter(self.sql(f"SELECT * FROM {schema.name}").cast(arrow_schema(schema))
                 .to_batches(RESULT_ROWS))
-        self._asked.add(schema.name)
+        self._asked.add(_BELOW.get(schema.name, schema.name))
         if schema.name in _STREAMS:
             return _STREAMS[schema.name](self.report, wanted)
         if schema.name not in self._kept:

@@ -75,9 +75,6 @@ _EXCLUDED = """
     excluded bool: the file is one of the system, or another one that reports leave out
 """
 
-_MOVED = (
-    "CASE WHEN layer IN ('posix', 'stdio') AND class IN ('read', 'write') THEN bytes ELSE 0 END"
-)
 _COUNTED = "class <> 'none' AND layer IN ('posix', 'stdio', 'fortran', 'mpi') AND is_file "
 _COUNTED += "AND NOT excluded AND NOT launcher"
 _SYSTEM = "layer IN ('posix', 'stdio')"
@@ -135,7 +132,8 @@ TOTALS = TableSchema(
 IO = TableSchema(
     "io",
     "the events that `weir report` counts, as it counts them: sums of calls, bytes and ns are its "
-    "figures",
+    "figures. Rows of events with any I/O, of the layers posix, stdio, fortran and mpi, on files "
+    "that are not excluded, and not of launchers",
     _columns(f"""
         {_WHO}
         thread int32: thread of the call
@@ -151,11 +149,6 @@ IO = TableSchema(
         error int32?: errno of a call that failed
         {_LABEL}
     """),
-    f"""SELECT step, node, pid, rank, thread, start_ns, duration_ns, op, layer, class, file,
-        offset_bytes, CASE WHEN below THEN 0 ELSE 1 END::BIGINT AS calls,
-        ({_MOVED})::BIGINT AS bytes,
-        CASE WHEN nested THEN 0 ELSE duration_ns END::BIGINT AS ns, error, rank_label
-        FROM events WHERE {_COUNTED}""",
 )
 FILES = TableSchema(
     "files",

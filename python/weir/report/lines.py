@@ -8,6 +8,7 @@ import errno
 import heapq
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
@@ -25,7 +26,7 @@ _UNKNOWN_OFFSET = 2**48 - 1
 def trace_lines(
     run: str | os.PathLike[str] | Report,
     step: str | None = None,
-    rank: int | None = None,
+    rank: int | str | None = None,
     file: str | None = None,
     op: str | None = None,
     t_from: float | None = None,
@@ -42,7 +43,8 @@ def trace_lines(
     """
     wanted = None if op is None else op_named(op).value
     report = run if isinstance(run, Report) else build(run, step=step, rank=rank, all=all)
-    return _lines(report, Choice(rank, all), step, file, wanted, t_from, t_to)
+    choice = Choice(rank, all) if isinstance(rank, int) else replace(report.choice, everything=all)
+    return _lines(report, choice, step, file, wanted, t_from, t_to)
 
 
 def _lines(

@@ -90,7 +90,7 @@ def _time(report: Report) -> str:
     active = report.active_ns / 1e9
     who = f"At least one {one_of(report)}"
     if report.choice.rank is not None:
-        who = f"Rank {report.choice.rank}"
+        who = report.choice.subject
     return (
         f"{who} was in I/O during {seconds(active)} of the run's {seconds(wall)} "
         f"({share(active, wall)}). "

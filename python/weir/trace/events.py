@@ -22,12 +22,14 @@ ROWS = 1 << 16
 Events = dict[str, np.ndarray]
 
 
-def read_events(file: TraceFile, clock: Clock, rows: int = ROWS) -> Iterator[Events]:
+def read_events(
+    file: TraceFile, clock: Clock, rows: int = ROWS, wanted: np.ndarray | None = None
+) -> Iterator[Events]:
     """All records of the file in arrays of at most `rows` rows, each batch in arrays of its own.
-    cost: one pass, and one batch of memory."""
+    wanted: mask of the operations (256); None: all. cost: one pass, and one batch of memory."""
     cursor = Cursor(end_chunk=len(file.array("chunks")))
     while True:
-        batch = next_events(file, clock, cursor, rows)
+        batch = next_events(file, clock, cursor, rows, wanted)
         if len(batch["op"]):
             yield batch
         if len(batch["op"]) < rows:

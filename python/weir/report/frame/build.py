@@ -30,15 +30,37 @@ from weir.trace.process import LEVELS
 @dataclass(frozen=True)
 class Choice:
     """What a report is about. rank None: all ranks and other processes; everything: also launchers,
-    pipes and devices."""
+    pipes and devices. label: of one rank where the step may have several of that number, as tables
+    print it; numbers: what identifies it (weir.analysis.ranks)."""
 
     rank: int | None = None
     everything: bool = False
+    label: str | None = None
+    numbers: frozenset[int] = frozenset()
 
     def takes(self, member: Member) -> bool:
         if member.is_launcher and not self.everything:
             return False
+        if self.label is not None:
+            return member.number in self.numbers
         return self.rank is None or member.rank == self.rank
+
+    def chosen(self, ranks: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """Mask of ranks by their number in their program, and by what identifies them."""
+        if self.label is not None:
+            return np.isin(numbers, list(self.numbers))
+        return np.ones(len(ranks), bool) if self.rank is None else ranks == self.rank
+
+    @property
+    def who(self) -> str:
+        """rank 3, rank model:3, post."""
+        text = self.label or str(self.rank)
+        return f"rank {text}" if text[text.rfind(":") + 1 :].isdecimal() else text
+
+    @property
+    def subject(self) -> str:
+        """The same at the beginning of a sentence."""
+        return self.who.replace("rank ", "Rank ", 1) if self.who.startswith("rank ") else self.who
 
     def rows(self, data: StepData, columns: Columns | None = None) -> np.ndarray:
         """Mask over the columns of a step: I/O of the chosen members on files. columns: the same
@@ -170,7 +192,7 @@ class StepReport(_Summed):
     def who(self, rank: int | None) -> str:
         """Of which processes a table is: this rank of each program, or all."""
         if rank is not None:
-            return _rank_of_each(rank, len(self.data.worlds))
+            return _rank_of_each(self.choice, rank, len(self.data.worlds))
         others = any(one < 0 for one in self.ranks)
         if not self.data.worlds:
             return "all processes"
@@ -284,13 +306,13 @@ class StepReport(_Summed):
         """Calls of the chosen members on files that are left out (weir.analysis.exclusion)."""
         every = self.data.sums.by_file
         columns = every.where(self.data.is_excluded(every))
-        chosen = self.data.member_mask(Choice(self.choice.rank).takes)[columns.member]
+        chosen = self.data.member_mask(replace(self.choice, everything=False).takes)[columns.member]
         return columns.where(chosen & columns.by_code("RWOCM"))
 
     def left_out(self) -> tuple[Totals, Totals, Totals]:
         """What the tables leave out: pipes, devices and the like; all calls of launchers; segments
         of MPI libraries. With `excluded` and `columns` these are all calls of the chosen ranks."""
-        of_ranks = self.data.member_mask(Choice(self.choice.rank, True).takes)
+        of_ranks = self.data.member_mask(replace(self.choice, everything=True).takes)
         columns = self.data.sums.by_file
         columns = columns.where(columns.by_code("RWOCM") & of_ranks[columns.member])
         launcher = self.data.member_mask(lambda m: m.is_launcher)[columns.member]
@@ -366,7 +388,7 @@ class Report(_Summed):
         """Of which processes a table is: this rank of each program, or all."""
         most = max((len(step.data.worlds) for step in self.steps), default=0)
         if rank is not None:
-            return _rank_of_each(rank, most)
+            return _rank_of_each(self.choice, rank, most)
         return "all ranks" if most else "all processes"
 
     @property
@@ -384,26 +406,29 @@ class Report(_Summed):
         return [step.members for step in self.steps]
 
 
-def _rank_of_each(rank: int, programs: int) -> str:
+def _rank_of_each(choice: Choice, rank: int, programs: int) -> str:
+    if choice.label is not None:
+        return choice.who
     return f"rank {rank}{' of each program' * (programs > 1)}"
 
 
 def build(
-    run_path: str | os.PathLike[str], *, step: str | None = None, rank: int | None = None,
+    run_path: str | os.PathLike[str], *, step: str | None = None, rank: int | str | None = None,
     all: bool = False,
     phase_rules: tuple[Any, ...] = (), reader: RemoteReader | None = None,
     exclusion: Exclusion | None = None,
 ) -> Report:
     """Read a run (or one step of it) and make its report; damage is in the report's problems.
 
-    rank: only the processes of this rank. all: launchers, pipes and devices too. phase_rules: marks
+    rank: only the processes of this rank; a label of it as tables print it (model:3, post), where
+    several programs of a step have ranks. all: launchers, pipes and devices too. phase_rules: marks
     of phases besides the program's (weir.report.waits.phase_rules). reader: who reads the trace
     files instead of this process (weir.cluster). exclusion: files that are left out, unless all is
     True; None: those that the environment chooses. Raises weir.trace.RunNotFound, for a rank that
     is not there too.
     """
     run = find_run(run_path, step)
-    names, choice = NameTable(), Choice(rank, all)
+    names, number, label = NameTable(), *_wanted(rank)
     exclusion = None if all else exclusion or exclusion_of()
     of_step = [
         exclusion and exclusion.of_step(None if one.job is None else one.job.cwd)
@@ -412,17 +437,42 @@ def build(
     if reader is not None:
         for one, left_out in zip(run.steps, of_step):
             reader.expect(one.files, left_out)
-    steps = [
-        StepReport(read_step(one, names, reader, left_out, rank), choice, names, phase_rules)
-        for one, left_out in zip(run.steps, of_step)
-    ]
+    read = [read_step(one, names, reader, left_out, number) for one, left_out in zip(run.steps,
+        of_step)]
+    choice = _chosen(Choice(number, all, label), read, names)
+    steps = [StepReport(one, choice, names, phase_rules) for one in read]
     steps.sort(key=lambda one: (one.started_ns, one.name))
-    if rank is not None and not any(one.has_rank(rank) for one in steps):
+    if number is not None and not any(one.has_rank(number) for one in steps):
         everyone = sorted({member.rank for one in steps for member in one.data.members})
         raise RunNotFound(
             f"{run.path}: no rank {rank}; it has {_ranks(everyone) or 'no ranks'} (-1: processes "
             f"without a rank)")
     return Report(str(run.path), choice, names, tuple(steps), exclusion)
+
+
+def _wanted(rank: int | str | None) -> tuple[int | None, str | None]:
+    """The number of a rank in its program, where it is known before the run is read, and its label.
+    """
+    if rank is None or isinstance(rank, int):
+        return rank, None
+    last = rank[rank.rfind(":") + 1 :]
+    if last.removeprefix("-").isdecimal():
+        return int(last), rank if ":" in rank else None
+    return None, rank
+
+
+def _chosen(choice: Choice, read: list[StepData], names: NameTable) -> Choice:
+    """With the numbers of its label. The rank of the only program of a step is there by the name of
+    that, too. Raises RunNotFound when no rank has the label."""
+    if choice.label is None:
+        return choice
+    members = [one for step in read for one in step.members]
+    found = [one for one in members if not one.is_launcher and choice.label in (
+        names.ranks[one.number].label, f"{one.name}:{one.rank}")]  # fmt: skip
+    if not found:
+        known = names.ranks.text({one.number for one in members if not one.is_launcher})
+        raise RunNotFound(f"no rank or program {choice.label!r}; the run has {known or 'no ranks'}")
+    return replace(choice, rank=found[0].rank, numbers=frozenset(one.number for one in found))
 
 
 def _ranks(every: list[int]) -> str:

@@ -66,7 +66,7 @@ def _cards(report: Report) -> list[Card]:
             "; ".join(filter(None, [f"{share(mean, wall)} of the wall time", _busiest(report)]))))
         cards.append(_delay(report))
     else:
-        cards.append(Card(f"I/O time of rank {report.choice.rank}", seconds(whole.seconds),
+        cards.append(Card(f"I/O time of {report.choice.who}", seconds(whole.seconds),
             f"{share(whole.ns, wall)} of the wall time"))
         cards.append(_active(report))
     return [*cards, _moved(report), _metadata(report)]
@@ -101,7 +101,7 @@ def _delay(report: Report) -> Card:
 def _active(report: Report) -> Card:
     who = f"At least one {one_of(report)}"
     if report.choice.rank is not None:
-        who = f"Rank {report.choice.rank}"
+        who = report.choice.subject
     if report.active_ns is None:
         return Card(f"{who} in I/O", "not recorded", "needs single calls: level trace")
     active = report.active_ns

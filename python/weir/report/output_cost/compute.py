@@ -116,7 +116,8 @@ def _cost_of(step: StepReport, behind: Files) -> OutputCost | None:
     pieces = [(file, labels, callers, growing) for file in range(len(step.data.files))]
     rows = np.concatenate(for_each(costs_in, step.data, step.names, pieces))
     if step.choice.rank is not None:
-        rows = rows[locations.rank[rows["rank"]] == step.choice.rank]
+        at = rows["rank"]
+        rows = rows[step.choice.chosen(locations.rank[at], locations.number[at])]
     ranks = names_of(step.data, step.names.ranks, locations)
     return _costs(ranks, labels, rows) if len(rows) else None
 

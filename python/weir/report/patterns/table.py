@@ -15,6 +15,7 @@ from weir.report.frame.figures import percent, seconds
 from weir.report.frame.kind import Options, TableKind
 from weir.report.frame.table import Table
 from weir.report.patterns.compute import WAYS, Rows, patterns_by_rank, patterns_of
+from weir.report.patterns.groups import group_table
 
 _CLASSES = (
     Field("sequential", "int", "", "calls that begin behind the last byte of the one before "
@@ -114,6 +115,8 @@ def _tables(report: Report, options: Options) -> Iterator[Table]:
         tuple(_cells(row, file.cell(row["file"], report.cwd)) for row in listed),
         footer=tuple(_totals(rows)), remarks=_REMARKS,
     )  # fmt: skip
+    if together := group_table(report, rows, options.limit):
+        yield together
 
 
 def _totals(rows: Rows) -> Iterator[tuple[str, ...]]:

@@ -21,6 +21,7 @@ from weir.analysis.lines import (
     ALL_IO, ALL_TIME, EVERY_THREAD, IO, TIME, Cells, KnownLengths, LineOf, call_rows, lengths_of,
     rising,
 )  # fmt: skip
+from weir.analysis.memory import return_memory
 from weir.analysis.names import NameTable
 from weir.analysis.remote import for_each
 from weir.analysis.step import StepData
@@ -157,9 +158,11 @@ def account(data: StepData, names: NameTable, met: Met, lives: np.ndarray,
     locations, found, waits = met.locations, met.operations, met.waits
     lines, count = lines_of(data, locations, found), len(locations)
     of_spans = Windows(spans.location, spans.begin_ns, spans.end_ns, count)
+    causes = causes_of(found, lives, spans)
+    return_memory()
     seen = seen_in(data, names, found, lines,
-        Windows(waits.awaited, waits.begin_ns, waits.until_ns, count), of_spans,
-        causes_of(found, lives, spans))
+        Windows(waits.awaited, waits.begin_ns, waits.until_ns, count), of_spans, causes)
+    del causes
     waited, critical = _once(waits, seen.in_waits), critical_of(found, seen.spent)
     costs, figures = _costs(data, names,
         _jobs(locations, found, lines, seen.known, waits, waited, critical), of_spans)

@@ -90,9 +90,7 @@ def _row(parts: dict[str, int], **about: Any) -> dict[str, Any]:
 
 def _chosen(step: StepReport, found: WallTime) -> np.ndarray:
     """The ranks that the report is about."""
-    rank = step.choice.rank
-    every = found.locations.rank
-    return np.flatnonzero(every == rank) if rank is not None else np.arange(len(every))
+    return np.flatnonzero(step.choice.chosen(found.locations.rank, found.locations.number))
 
 
 @figure
