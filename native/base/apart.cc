@@ -53,7 +53,7 @@ __attribute__((noinline)) void run_in_copy(void (*body)(void*), void* what) {
 
 }  // namespace
 
-constinit uint64_t bytes_read_apart = 0;
+constinit uint64_t own_bytes_read = 0, own_bytes_written = 0;
 
 void run_apart(void (*body)(void*), void* what) {
   if (in_own_thread() && !sealed()) return run_in_copy(body, what);
@@ -63,7 +63,7 @@ void run_apart(void (*body)(void*), void* what) {
 long read_file_apart(const char* path, char* to, size_t size) {
   Reading reading{path, to, size, 0};
   run_apart(read_it, &reading);
-  if (reading.result > 0) fetch_add(&bytes_read_apart, static_cast<uint64_t>(reading.result));
+  if (reading.result > 0) fetch_add(&own_bytes_read, static_cast<uint64_t>(reading.result));
   return reading.result;
 }
 

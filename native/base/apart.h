@@ -17,8 +17,9 @@ namespace weir::base {
 // and a wait4.
 WEIR_COLD void run_apart(void (*body)(void*), void* what);
 
-// By read_file_apart(), for which the kernel counts it as this process' own.
-extern WEIR_OWN uint64_t bytes_read_apart;
+// What weir itself read and wrote by calls that no trace has and that the kernel counts as the
+// process' own: since the recorder last took these counts.
+extern WEIR_OWN uint64_t own_bytes_read, own_bytes_written;
 // As read_file(), apart. Not for files below /proc/self.
 WEIR_COLD long read_file_apart(const char* path, char* to, size_t size);
 

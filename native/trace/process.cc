@@ -83,7 +83,8 @@ void Process::fill_process_chunk(uint32_t parent) {
   p.start_mono_ns = p.last_mono_ns = now.mono_ns;
   p.start_realtime_ns = now.realtime_ns;
   last_io_read_ = 0;
-  base::store(&base::bytes_read_apart, uint64_t{0});  // before this, or of the process that forked
+  base::store(&base::own_bytes_read, uint64_t{0});  // before this, or of the process that forked
+  base::store(&base::own_bytes_written, uint64_t{0});
   read_io(&p.io_start, &p.storage_start);
   p.io_last = p.io_start;
   p.storage_last = p.storage_start;
@@ -134,7 +135,8 @@ bool find_figures(Figures* to) {
 }  // namespace
 
 bool Process::read_io(wire::IoFigures* to, wire::StorageFigures* storage) {
-  count_own_read(base::exchange(&base::bytes_read_apart, uint64_t{0}));
+  count_own_read(base::exchange(&base::own_bytes_read, uint64_t{0}));
+  base::fetch_add(&chunk_->own_written, base::exchange(&base::own_bytes_written, uint64_t{0}));
   Figures now{};
   if (!find_figures(&now)) return false;
   *to = now.io;

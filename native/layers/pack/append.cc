@@ -8,6 +8,7 @@
 #include "base/round.h"
 #include "layers/pack/container.h"
 #include "layers/pack/crc32.h"
+#include "layers/pack/transfer.h"
 #include "layers/writeback/client.h"
 
 namespace weir::layers::pack {
@@ -50,7 +51,7 @@ char* block_data(const Container& c) {
 
 int write_all(int fd, iovec* pieces, int count, uint64_t offset) {
   while (count > 0) {
-    const long done = base::write_vector_at(fd, pieces, count, offset);
+    const long done = write_vector_at(fd, pieces, count, offset);
     if (done == -EINTR) continue;
     if (done <= 0) return done < 0 ? static_cast<int>(-done) : EIO;
     ++counts.writes;
@@ -140,7 +141,7 @@ int have_room(Container& c, uint32_t bytes, uint32_t row) {
 
 bool read_whole(int from, char* to, uint64_t bytes) {
   for (uint64_t done = 0; done < bytes;) {
-    const long got = base::read_at(from, to + done, bytes - done, done);
+    const long got = read_at(from, to + done, bytes - done, done);
     if (got == -EINTR) continue;
     if (got <= 0) return false;
     done += static_cast<uint64_t>(got);

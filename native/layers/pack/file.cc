@@ -6,6 +6,7 @@
 #include "layers/machinery/stack/private.h"
 #include "layers/pack/container.h"
 #include "layers/pack/place.h"
+#include "layers/pack/transfer.h"
 
 namespace weir::layers::pack {
 namespace {
@@ -37,7 +38,7 @@ int write_owner(int fd) {
   e.state = kOwner;
   char record[kOwnerBytes];
   encode_local(e, record);
-  const long done = base::write_at(fd, record, sizeof record, 0);
+  const long done = write_at(fd, record, sizeof record, 0);
   if (done == static_cast<long>(sizeof record)) return 0;
   return done < 0 ? static_cast<int>(-done) : ENOSPC;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "layers/pack/container.h"
+#include "layers/pack/transfer.h"
 
 namespace weir::layers::pack {
 namespace {
@@ -38,7 +39,7 @@ class Out {
  private:
   void write() {
     for (uint64_t done = 0; done < used_;) {
-      const long put = base::write_at(fd_, data_ + done, used_ - done, at_ + done);
+      const long put = write_at(fd_, data_ + done, used_ - done, at_ + done);
       if (put == -EINTR) continue;
       if (put <= 0) {
         error_ = put < 0 ? static_cast<int>(-put) : EIO;

@@ -11,6 +11,7 @@
 #include "layers/pack/container.h"
 #include "layers/pack/crc32.h"
 #include "layers/pack/place.h"
+#include "layers/pack/transfer.h"
 
 namespace weir::layers::pack {
 namespace {
@@ -42,7 +43,7 @@ class Room {
 long read_some(int fd, char* to, uint64_t bytes, uint64_t at) {
   uint64_t done = 0;
   while (done < bytes) {
-    const long got = base::read_at(fd, to + done, bytes - done, at + done);
+    const long got = read_at(fd, to + done, bytes - done, at + done);
     if (got == -EINTR) continue;
     if (got < 0) return got;
     if (got == 0) break;

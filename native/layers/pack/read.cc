@@ -8,6 +8,7 @@
 #include "layers/machinery/stack/private.h"
 #include "layers/pack/container.h"
 #include "layers/pack/crc32.h"
+#include "layers/pack/transfer.h"
 #include "layers/writeback/client.h"
 #include "layers/writeback/format.h"
 
@@ -108,7 +109,7 @@ bool from_block(const Container& c, const Version& v, uint64_t at, char* to) {
 
 int read_all(int fd, char* to, uint64_t bytes, uint64_t at) {
   for (uint64_t done = 0; done < bytes;) {
-    const long got = base::read_at(fd, to + done, bytes - done, at + done);
+    const long got = read_at(fd, to + done, bytes - done, at + done);
     if (got == -EINTR) continue;
     if (got < 0) return static_cast<int>(-got);
     if (got == 0) return EIO;
@@ -120,7 +121,7 @@ int read_all(int fd, char* to, uint64_t bytes, uint64_t at) {
 
 int write_to(int to, const char* from, uint64_t bytes, uint64_t at) {
   for (uint64_t done = 0; done < bytes;) {
-    const long put = base::write_at(to, from + done, bytes - done, at + done);
+    const long put = write_at(to, from + done, bytes - done, at + done);
     if (put == -EINTR) continue;
     if (put <= 0) return put < 0 ? static_cast<int>(-put) : EIO;
     done += static_cast<uint64_t>(put);
@@ -147,7 +148,7 @@ bool from_window(Container& c, uint64_t at, uint64_t bytes, char* to, bool fresh
     w.number = 0;
     uint64_t done = 0;
     while (done < kWindowBytes) {
-      const long got = base::read_at(c.file, data + done, kWindowBytes - done, begin + done);
+      const long got = read_at(c.file, data + done, kWindowBytes - done, begin + done);
       if (got == -EINTR) continue;
       if (got <= 0) break;
       ++counts.reads;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "layers/pack/container.h"
+#include "layers/pack/transfer.h"
 
 namespace weir::layers::pack {
 namespace {
@@ -35,7 +36,7 @@ int write_zeros(int fd, uint64_t from, uint64_t until) {
   if (base::failed(zeros)) return ENOMEM;
   int error = 0;
   for (uint64_t done = 0; done < bytes && error == 0;) {
-    const long put = base::write_at(fd, reinterpret_cast<const char*>(zeros) + done, bytes - done,
+    const long put = write_at(fd, reinterpret_cast<const char*>(zeros) + done, bytes - done,
                                     from + done);
     if (put == -EINTR) continue;
     if (put <= 0) error = put < 0 ? static_cast<int>(-put) : EIO;

@@ -76,7 +76,7 @@ TEST(Lock, an_owner_that_goes_on_is_waited_for_and_not_looked_at) {
   const pid_t child = hold(held_by_child);
   while (weir::base::load(&held_by_child->is_held) == 0) sched_yield();
   owner_word();  // reads when this thread began
-  const uint64_t read_before = weir::base::bytes_read_apart;
+  const uint64_t read_before = weir::base::own_bytes_read;
   static_assert(kTicks * kTickUs > kBoundMs * 2000);
   signal(SIGALRM, on_tick);
   const itimerval each{{0, kTickUs}, {0, kTickUs}}, none{};
@@ -84,9 +84,9 @@ TEST(Lock, an_owner_that_goes_on_is_waited_for_and_not_looked_at) {
   EXPECT_EQ(take(held_by_child->first, &ticks), Taken::kFree);
   setitimer(ITIMER_REAL, &none, nullptr);
   EXPECT_GE(ticks, kTicks);
-  EXPECT_EQ(weir::base::bytes_read_apart, read_before);
+  EXPECT_EQ(weir::base::own_bytes_read, read_before);
   EXPECT_EQ(take(held_by_child->second, &ticks), Taken::kNot) << "nothing changes any more";
-  EXPECT_GT(weir::base::bytes_read_apart, read_before) << "what is read of /proc counts";
+  EXPECT_GT(weir::base::own_bytes_read, read_before) << "what is read of /proc counts";
   release(held_by_child->first);
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests of this layer to the container and to contents in memory. The trace has the program's
+// calls alone, so bytes of these are counted as weir's own: the report compares the others with
+// what the kernel counted.
+#pragma once
+
+#include <sys/uio.h>
+
+#include "base/apart.h"
+#include "base/atomic.h"
+#include "base/syscall.h"
+
+namespace weir::layers::pack {
+
+inline long counted_in(uint64_t* bytes, long done) {
+  if (done > 0) base::fetch_add(bytes, static_cast<uint64_t>(done));
+  return done;
+}
+
+// As the functions of base/syscall.h.
+inline long read_at(int fd, void* to, size_t bytes, uint64_t at) {
+  return counted_in(&base::own_bytes_read, base::read_at(fd, to, bytes, at));
+}
+inline long write_at(int fd, const void* from, size_t bytes, uint64_t at) {
+  return counted_in(&base::own_bytes_written, base::write_at(fd, from, bytes, at));
+}
+inline long write_vector_at(int fd, const iovec* pieces, int count, uint64_t at) {
+  return counted_in(&base::own_bytes_written, base::write_vector_at(fd, pieces, count, at));
+}
+
+}  // namespace weir::layers::pack
