@@ -24,5 +24,6 @@ def test_a_run_of_packed_files_is_complete(weir, tmp_path, tmp_run):
     done = weir("report", tmp_run, "--json", "--tables", "processes").ok()
     assert "INCOMPLETE" not in done.stderr
     whole = FILES * PIECES * PIECE
-    rows = [row for row in json.loads(done.stdout)["processes"] if row["kernel_bytes_written"] >= whole]
-    assert rows and all(row["unseen"] == 0 and not row["incomplete"] for row in rows)
+    processes = json.loads(done.stdout)["processes"]
+    wrote = [row for row in processes if row["kernel_bytes_written"] >= whole]
+    assert wrote and all(row["unseen"] == 0 and not row["incomplete"] for row in wrote)
