@@ -86,17 +86,21 @@ def test_processes_join_while_others_tidy_up(weir, job, tmp_path, preload):
     rules = "weir-rules 1\nrule source=test:1 name=*.dat stack=bufa:65536:4:always=1|system\n"
     env = clean_environment({"LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job})
     daemon = preload.parent / "weir-drain"
-    tidy = f"for i in $(seq 60); do {daemon} --wait {directory_of(job)}/0; done"
+    end = tmp_path / "end"
+    tidy = f"while [ ! -e {end} ]; do {daemon} --wait {directory_of(job)}/0; done"
     with subprocess.Popen(["sh", "-c", tidy], env=clean_environment()) as tidying:
-        for _ in range(12):
-            both = [
-                subprocess.Popen([sys.executable, "-I", "-c", READER], env=env, cwd=tmp_path,
-                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-                for _ in range(2)
-            ]
-            assert [one.communicate(timeout=60) for one in both] == [(b"1000\n", b"")] * 2
-            assert [one.returncode for one in both] == [0, 0]
-        tidying.kill()
+        try:
+            for _ in range(12):
+                both = [
+                    subprocess.Popen([sys.executable, "-I", "-c", READER], env=env, cwd=tmp_path,
+                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                    for _ in range(2)
+                ]
+                assert [one.communicate(timeout=60) for one in both] == [(b"1000\n", b"")] * 2
+                assert [one.returncode for one in both] == [0, 0]
+        finally:
+            end.touch()  # killed, it would leave a daemon that uses the directory
+        tidying.wait(timeout=60)
     assert subprocess.run([daemon, "--wait", directory_of(job) / "0"], env=clean_environment(),
         timeout=60).returncode == 0
     assert gone(directory_of(job))

@@ -74,6 +74,12 @@ std::vector<char> Encoded::of_file(int file) const {
 
 namespace {
 
+// One process ends itself, or another one, in mid-step. Before it the collectors meet.
+struct Killing {
+  pid_t victim = 0;
+  MPI_Comm meet = MPI_COMM_NULL;
+};
+
 // A collector's steps, with the model's callbacks.
 class Collector {
  public:
@@ -89,8 +95,7 @@ class Collector {
       job.need(encoder_.make(job.grid, static_cast<int>(options.bits), options.packing));
   }
 
-  // Of the process that ends itself, or another one, in mid-step.
-  void kills(pid_t victim) { victim_ = victim; }
+  void take_part(const Killing& killing) { killing_ = killing; }
 
   Status run() {
     const Callbacks callbacks = {
@@ -101,6 +106,9 @@ class Collector {
         job_.options.encoded ? Lifetime::kTwoSteps : Lifetime::kCall};
     Status first;
     for (step_ = 0; step_ < job_.options.steps; ++step_) {
+      // What was finished does not depend on how far the others were behind.
+      if (killing_.meet != MPI_COMM_NULL && step_ == job_.options.kill_step)
+        MPI_Barrier(killing_.meet);
       Status status = exchange_ ? exchange_->begin_step(step_) : Status();
       if (status.ok()) status = collect(writer_, mine_, callbacks);
       if (status.ok() && exchange_) status = exchange_->end_step();
@@ -113,7 +121,8 @@ class Collector {
  private:
   Result<std::span<const double>> gather(const Variable& v) {
     const bool is_middle = v.number == mine_[mine_.size() / 2].number;
-    if (victim_ != 0 && step_ == job_.options.kill_step && is_middle) kill(victim_, SIGKILL);
+    if (killing_.victim != 0 && step_ == job_.options.kill_step && is_middle)
+      kill(killing_.victim, SIGKILL);
     const Clocked clocked(&job_.times.gather_s);
     if (exchange_ != nullptr) return exchange_->gather(v);
     const auto points = static_cast<size_t>(job_.grid.points());
@@ -144,24 +153,13 @@ class Collector {
   Encoded encoded_;
   std::vector<double> whole_;
   int step_ = 0;
-  pid_t victim_ = 0;
+  Killing killing_;
 };
 
-// Who kills whom: a collector itself, the first collector everybody else.
-pid_t victim_of(const Job& job, const Writer& writer, const std::vector<pid_t>& pids) {
-  const auto& collectors = writer.roles().collectors;
-  const int victim = static_cast<int>(job.options.kill);
-  if (victim < 0 || victim >= job.w.ranks) return 0;
-  const bool is_collector = std::ranges::find(collectors, victim) != collectors.end();
-  return job.w.rank == (is_collector ? victim : collectors.front())
-             ? pids[static_cast<size_t>(victim)]
-             : 0;
-}
-
-void do_io(Job& job, Writer& writer, Exchange* exchange, const std::vector<pid_t>& pids) {
+void do_io(Job& job, Writer& writer, Exchange* exchange, const Killing& killing) {
   std::optional<Collector> collector;
   if (writer.collects()) collector.emplace(job, writer, exchange);
-  if (collector && !pids.empty()) collector->kills(victim_of(job, writer, pids));
+  if (collector) collector->take_part(killing);
   workload_start(&job.w);
   const Phase phase("output");
   const double begun = workload_clock();
@@ -188,12 +186,24 @@ std::unique_ptr<Writer> make_writer_of(Job& job, MPI_Comm comm) {
   return std::move(*writer);
 }
 
-std::vector<pid_t> all_pids(const Job& job) {
-  if (job.options.kill < 0) return {};
+// Who kills whom: a collector itself, the first collector everybody else. Every rank calls this;
+// writer: null where the model computes.
+Killing killing_of(const Job& job, const Writer* writer) {
+  Killing mine;
+  if (job.options.kill < 0) return mine;
   std::vector<pid_t> pids(static_cast<size_t>(job.w.ranks));
-  const pid_t mine = getpid();
-  MPI_Allgather(&mine, 1, MPI_INT, pids.data(), 1, MPI_INT, MPI_COMM_WORLD);
-  return pids;
+  const pid_t own = getpid();
+  MPI_Allgather(&own, 1, MPI_INT, pids.data(), 1, MPI_INT, MPI_COMM_WORLD);
+  const bool collects = writer != nullptr && writer->collects();
+  MPI_Comm_split(MPI_COMM_WORLD, collects ? 0 : MPI_UNDEFINED, job.w.rank, &mine.meet);
+  const auto victim = static_cast<size_t>(job.options.kill);
+  if (!collects || victim >= pids.size()) return mine;
+  const auto& collectors = writer->roles().collectors;
+  const bool is_collector =
+      std::ranges::find(collectors, static_cast<int>(victim)) != collectors.end();
+  if (job.w.rank == (is_collector ? static_cast<int>(victim) : collectors.front()))
+    mine.victim = pids[victim];
+  return mine;
 }
 
 std::unique_ptr<Exchange> make_exchange(const Job& job, const Writer* writer) {
@@ -217,10 +227,10 @@ void run_writer(Job& job) {
   MPI_Comm comm;
   MPI_Comm_split(MPI_COMM_WORLD, is_io ? 0 : 1, job.w.rank, &comm);
   std::unique_ptr<Writer> writer = is_io ? make_writer_of(job, comm) : nullptr;
-  const std::vector<pid_t> pids = all_pids(job);
+  const Killing killing = killing_of(job, writer.get());
   const std::unique_ptr<Exchange> exchange = make_exchange(job, writer.get());
   if (is_io) {
-    do_io(job, *writer, exchange.get(), pids);
+    do_io(job, *writer, exchange.get(), killing);
   } else {
     workload_start(&job.w);
     job.need(exchange->compute_and_put(job.values, &job.times.compute_s));
