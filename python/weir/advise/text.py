@@ -14,7 +14,7 @@ from weir.advise.findings.registry import BY_NAME
 from weir.advise.frame.saving import Range
 from weir.analysis.names import escaped, toml_string
 from weir.report.frame.amounts import counted, plain, seconds, share
-from weir.report.notes import LEFT_OUT, notes
+from weir.report.notes import LEFT_OUT, notes, notes_of_killed
 from weir.report.processes.compute import is_complete
 from weir.report.wall.compute import PARTS as WALL_PARTS
 from weir.report.wall.compute import wall_time_of
@@ -22,6 +22,8 @@ from weir.report.wall.compute import wall_time_of
 NOTHING_FOUND = "nothing worth changing"
 NO_FINDING = "No finding: no known cause explains the I/O time of this run."
 NOT_KNOWN = "No finding in the part of the run that the trace has."
+NOT_RECORDED = ("No finding: level summary does not record which files the calls are on. Trace again "
+                "with --level trace.")
 STANDS_OUT = Limit("what the largest finding saves over the wall time of the run", 0.1,
     "chosen: below a tenth nobody finds the run fast when one cause is gone")
 SEVERAL = Limit("findings, and other files with much I/O time", 3, "chosen: of two both are read")
@@ -65,15 +67,25 @@ def headline(report: Report) -> str:
     """Whether one cause stands out, or many small ones add up."""
     if not report.advices:
         return _without_findings(report)
-    wall_s = report.facts.wall_s
-    largest = report.advices[0].saving.worth
+    saving = report.advices[0].saving
+    whole, of = _whole(report, saving.critical is not None, saving.active is not None)
     count = len(report.advices) + len(report.rest)
-    if largest < STANDS_OUT.value * wall_s and count >= SEVERAL.value:
+    if saving.worth < STANDS_OUT.value * whole and count >= SEVERAL.value:
         return plain(f"No smoking gun, {counted(count, 'cost')} of which none stands out: the "
-            f"largest is worth {share(largest, wall_s)} of the run, all findings together "
-            f"{share(report.together_s, wall_s)}.")
+            f"largest is worth {share(saving.worth, whole)} of {of}, all findings together "
+            f"{share(report.together_s, whole)}.")
     return plain(f"{counted(len(report.advices), 'finding')}; the first is worth "
-        f"{share(largest, wall_s)} of the run.")
+        f"{share(saving.worth, whole)} of {of}.")
+
+
+def _whole(report: Report, is_critical: bool, is_active: bool = False) -> tuple[float, str]:
+    """What seconds are a part of: where it is not known what delays the run, I/O of all ranks is no
+    part of its wall time."""
+    if is_critical:
+        return report.facts.wall_s, "the run"
+    if is_active:
+        return report.facts.wall_s, "the wall time at most"
+    return report.facts.report.all.seconds, "the I/O of all ranks"
 
 
 def wall_line(report: Report) -> str:
@@ -120,6 +132,8 @@ def lines_of(report: Report, width: int) -> Iterator[str]:
 def _without_findings(report: Report) -> str:
     if not is_complete(report.facts.report):
         return NOT_KNOWN
+    if any(step.level == "summary" for step in report.facts.report.steps):
+        return NOT_RECORDED
     return NO_FINDING if report.rest else f"{NOTHING_FOUND.capitalize()}."
 
 
@@ -128,7 +142,10 @@ def _notes(report: Report) -> Iterator[str]:
     if any(step.level != "trace" for step in made.steps):
         yield ("not all steps are recorded at level trace: sizes and order of calls are not known, "
                "and findings about them are missing")
-    if not is_complete(made):
+    killed = [note for step in made.steps for note in notes_of_killed(step)]
+    if is_complete(made):
+        yield from killed
+    else:
         yield from (note for note in notes(made) if not note.startswith(LEFT_OUT))
         yield "findings and savings are those of the part of the run that the trace has"
 
@@ -156,9 +173,9 @@ def _rest_lines(report: Report, width: int) -> Iterator[str]:
 
 def rest_text(report: Report, one: Rest) -> str:
     cost = one.io_s if one.critical_s is None else one.critical_s
-    kind = "I/O of all ranks" if one.critical_s is None else "the run"
-    return plain(f"{seconds(cost)} of {kind} ({share(cost, report.facts.wall_s)} of its wall time):"
-        f" {one.group.name}, {counted(one.group.calls, 'call')}")
+    whole, of = _whole(report, one.critical_s is not None)
+    return plain(f"{seconds(cost)} of {of} ({share(cost, whole)}): {one.group.name}, "
+        f"{counted(one.group.calls, 'call')}")
 
 
 def _wrapped(text: str, width: int, indent: str = _INDENT) -> list[str]:

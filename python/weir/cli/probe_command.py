@@ -39,7 +39,8 @@ def probe(directories: Dirs, again: Again = False, json: Json = False) -> None:
         write_json([one for one, _ in found], sys.stdout)
         sys.stdout.write("\n")
         return
-    typer.echo("\n\n".join("\n".join(_lines(one, is_new)) for one, is_new in found))
+    typer.echo("\n\n".join("\n".join(_lines(one, is_new, directory))
+        for (one, is_new), directory in zip(found, directories)))
 
 
 def _probed(directory: Path, again: bool) -> tuple[dict[str, Any], bool]:
@@ -93,18 +94,18 @@ def _of_ranks(directories: list[Path], again: bool) -> list[tuple[dict[str, Any]
     return made if is_first else None
 
 
-def _lines(one: dict[str, Any], is_new: bool) -> list[str]:
+def _lines(one: dict[str, Any], is_new: bool, directory: Path) -> list[str]:
     from datetime import datetime, timezone
 
     from weir.report.frame.amounts import plain, seconds
 
     mount = one["mount"]
     when = datetime.fromtimestamp(one["measured_s"], timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
-    state = f"measured {when}; --again renews it"
+    state = f"measured {when} in {one['directory']}; --again renews it"
     if is_new:
         state = f"measured in {one['took_s']:.1f} s"
     place = f"{mount['kind']} on {mount['point']}, from {one['node']}"
-    lines = [f"{one['directory']}: {place}; {state}"]
+    lines = [f"{directory}: {place}; {state}"]
     for name, found in one["latency_s"].items():
         lines.append(f"  {name:<12} {seconds(found['median']):>9}   (10 to 95 %: "
             f"{seconds(found['low'])} to {seconds(found['high'])})")
@@ -117,7 +118,7 @@ def _lines(one: dict[str, Any], is_new: bool) -> list[str]:
         lines.append(f"  {found['per_s']:>10.0f} files made a second by {found['processes']} "
             f"process{'es' * (found['processes'] != 1)}")
     for memory in one.get("memory", ()):
-        lines.append(f"  memory {memory['cores']:>4} cores   "
+        lines.append(f"  memory {memory['cores']:>4} core{'s' if memory['cores'] != 1 else ' '}   "
             f"{memory['bytes_per_s'] / 1e9:>10.1f} GB/s   triad")
     for part in one.get("parallel", ()):
         lines += _parallel_lines(part)

@@ -90,7 +90,7 @@ def _of_step(step: StepReport, waits: StepWaits | None) -> list[str]:
             f"{stepped} of {len(processes)} processes recorded less from some time on, at level "
             f"{LEVELS[least % 4]}: the trace came near its budget (WEIR_BUDGET sets a larger one)"
         )
-    found += _of_killed(step)
+    found += notes_of_killed(step)
     found += _of_untraced(step)
     found += _of_clocks(step)
     job = step.data.step.job
@@ -124,7 +124,7 @@ def is_launch_killed(step: StepReport) -> bool:
     return begun and not running_of(step)
 
 
-def _of_killed(step: StepReport) -> list[str]:
+def notes_of_killed(step: StepReport) -> list[str]:
     """Processes that did not exit normally, by name; those that are known to be killed first."""
     data = step.data
     replaced = {

@@ -12,7 +12,7 @@ from weir.advise.frame.facts import TIER
 from weir.advise.frame.finding import Advice
 from weir.advise.frame.saving import NOTHING
 from weir.analysis.names import escaped
-from weir.report.frame.amounts import number, plain, seconds
+from weir.report.frame.amounts import counted, number, plain, seconds
 from weir.tune.decide import FEWER, RuleGain, medians, noise, of_kind, rule_gains
 from weir.tune.runs import PLAIN, TUNED
 from weir.tune.search import AGGREGATORS, OF_THE_LIBRARY, Setting, requests_of, wall_of
@@ -30,7 +30,9 @@ def sentence(found: Outcome) -> str:
     if not found.kept:
         dropped = len(found.state.dropped)
         why = f" ({dropped} rule{'s' * (dropped != 1)} did not pay)" if dropped else ""
-        return f"{NOTHING_FOUND.capitalize()}{why}.{_in_the_model(found)}{_not_tried(found)}"
+        model = _in_the_model(found)
+        what = "No rule makes this command faster" if model else NOTHING_FOUND.capitalize()
+        return f"{what}{why}.{model}{_not_tried(found)}"
     paths = [one.rule.path for one in found.kept if one.rule is not None]
     runs = found.state.runs
     plain_runs, tuned = of_kind(runs, PLAIN), of_kind(runs, TUNED, paths)
@@ -67,7 +69,7 @@ def _in_the_model(found: Outcome) -> str:
     count = sum(one.rule is None for one in found.report.advices)
     if not count:
         return ""
-    return (f" {count} finding{'s' * (count != 1)} that no rule cures, for changes of the program: "
+    return (f" {counted(count, 'finding')} need{'s' * (count == 1)} a change of the program: see "
             f"report.md.")
 
 
@@ -78,7 +80,8 @@ def _not_tried(found: Outcome) -> str:
     layers = sorted({one.rule.stack.partition(":")[0] for one in found.not_tried if one.rule})
     worth = range_text(sum((one.saving.critical or one.saving.io for one in found.not_tried),
         NOTHING))
-    return (f" Not tried, as they change where files lie: {len(found.not_tried)} rules, worth "
+    return (f" Not tried, as they change where files lie: "
+            f"{counted(len(found.not_tried), 'rule')}, worth "
         f"{worth} ({' '.join(f'--allow {one}' for one in layers)}).")
 
 
@@ -158,7 +161,9 @@ def command_text(command: Sequence[str]) -> str:
 def rules_text(found: Outcome) -> str:
     """The rules that paid, for the user's own directory; comments where that is not proved."""
     gains = _gains(found)
-    said = "Proved by `weir tune`." if found.kept and found.is_proved else \
+    is_once = found.gain is None or found.gain.low is None
+    said = ("Run once by `weir tune`, outputs compared." if is_once else "Proved by `weir tune`.") \
+        if found.kept and found.is_proved else \
         "Not proved by `weir tune`: rules that are left are comments." if found.kept else \
         "No rule was proved by `weir tune`."
     lines = [f"# Rules for: {command_text(found.state.command)}", f"# {said}",
@@ -197,7 +202,8 @@ def _markdown_lines(found: Outcome) -> Iterator[str]:
     yield f"# weir tune: {command_text(found.state.command)}\n"
     yield sentence(found) + "\n"
     if tuned:
-        yield f"| | plain ({len(plain_runs)} runs) | with rules ({len(tuned)} runs) |"
+        yield (f"| | plain ({counted(len(plain_runs), 'run')}) | with rules "
+               f"({counted(len(tuned), 'run')}) |")
         yield "|---|--:|--:|"
         for key, words in _FIGURES:
             values = [medians(part, key) for part in (plain_runs, tuned)]
@@ -218,7 +224,7 @@ def _rule_table(found: Outcome) -> Iterator[str]:
     gains = _gains(found)
     if not gains:
         return
-    yield "| rule | expected, s of I/O | obtained | within | requests |"
+    yield "| rule | expected saving of I/O time | obtained | in the expected range | requests |"
     yield "|---|--:|--:|---|--:|"
     for one in found.kept:
         gain = None if one.rule is None else gains.get(one.rule.path)

@@ -95,6 +95,13 @@ class File:
     def ns(self) -> int:
         return self.totals.ns if self.totals is not None else self.read.ns + self.write.ns
 
+    @property
+    def written(self) -> int:
+        """Bytes written, also at level detail, which has no order of calls."""
+        if self.write.calls or self.totals is None:
+            return self.write.bytes
+        return self.totals.bytes_written
+
     def of(self, names: Sequence[str]) -> tuple[int, int]:
         """Calls and ns of operations."""
         every = self.totals.ops if self.totals is not None else ()

@@ -26,19 +26,19 @@ def _is_one(file: File) -> bool:
 
 def _part(file: File) -> tuple[File, Range]:
     count, ns = file.of(_SYNCS)
-    left = min(count, request_count(file.write.bytes, ENOUGH)) / count
+    left = min(count, request_count(file.written, ENOUGH)) / count
     return file, saved(ns / 1e9, Range(left * ns / 1e9, (0.5 + left / 2) * ns / 1e9))
 
 
 def _advice(group: Group, facts: Facts) -> Advice:
     counts, times = zip(*(one.of(_SYNCS) for one in group.files))
-    size = sum(one.write.bytes for one in group.files)
+    size = sum(one.written for one in group.files)
     return Advice(
         "frequent-fsync", group.what, group.paths,
         f"{number(sum(counts))} fsyncs take {seconds(sum(times) / 1e9)}: one for each "
         f"{amount(size / sum(counts))}.",
         facts.saving([_part(one) for one in group.files], sum(counts)
-            - sum(request_count(one.write.bytes, ENOUGH) for one in group.files)),
+            - sum(request_count(one.written, ENOUGH) for one in group.files)),
         f"Call fsync once behind the last write, or once for each {amount(ENOUGH)}. No layer does "
         "that: what fsync acknowledged must be durable.",
     )  # fmt: skip
@@ -47,7 +47,7 @@ def _advice(group: Group, facts: Facts) -> Advice:
 def find(facts: Facts) -> Iterator[Advice]:
     for group in groups(facts, [one for one in facts.bare if _is_one(one)]):
         count = sum(one.of(_SYNCS)[0] for one in group.files)
-        size = sum(one.write.bytes for one in group.files)
+        size = sum(one.written for one in group.files)
         if count >= TIMES.value and size <= LITTLE.value * count:
             yield _advice(group, facts)
 
