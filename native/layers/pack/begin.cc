@@ -18,7 +18,7 @@ constinit uint32_t times_left = 1;
 
 namespace {
 
-constexpr int kContainers = 32;
+constexpr int kContainers = 128;
 constexpr int kWaits = 400;  // for the daemon, each of kPauseNs
 constexpr uint64_t kPauseNs = 5'000'000;
 
@@ -218,6 +218,26 @@ int begin(Container& c, bool makes) {
   return error;
 }
 
+// This process has that directory's container still, for open files, under no path.
+Container* forgotten(const Container& c) {
+  for (Container* one : containers) {
+    if (one != nullptr && one != &c && one->directory_bytes == 0 &&
+        one->segment.shared != nullptr && one->identity == c.identity &&
+        same(option_name(*one->spec), option_name(*c.spec)))
+      return one;
+  }
+  return nullptr;
+}
+
+void take_path(Container& from, Container& to) {
+  memcpy(to.directory, from.directory, from.directory_bytes + 1);
+  to.directory_bytes = from.directory_bytes;
+  base::Writer(to.path, sizeof to.path)
+      .add({to.directory, to.directory_bytes})
+      .add("/")
+      .add(to.segment.shared->own);
+}
+
 Container* find_or_make(const rules::LayerSpec& spec, base::Text directory, int* error) {
   for (Container* c : containers) {
     if (c != nullptr && same({c->directory, c->directory_bytes}, directory) &&
@@ -235,10 +255,17 @@ Container* find_or_make(const rules::LayerSpec& spec, base::Text directory, int*
   c->file = c->at = c->slot = c->block = -1;
   c->next_chunk = kFirstChunk;
   *error = ENOENT;
-  if (open_directory(*c)) return c;
+  Container* known = nullptr;
+  if (open_directory(*c)) {
+    known = forgotten(*c);
+    if (known == nullptr) return c;
+    close_directory(*c);
+    take_path(*c, *known);
+    *error = 0;
+  }
   c->directory_bytes = 0;
   c->directory[0] = 0;
-  return nullptr;
+  return known;
 }
 
 }  // namespace
@@ -312,7 +339,9 @@ void leave(Container& c) {
 void leave_all() {
   ++times_left;
   for (Container* c : containers) {
-    if (c != nullptr) leave(*c);
+    if (c == nullptr) continue;
+    leave(*c);
+    c->open_files = 0;  // closes do not count any more (times_left)
   }
 }
 

@@ -67,7 +67,9 @@ int enter(Container& c, const Entry& e, uint8_t container) {
   Version v{};
   v.offset = e.offset;
   v.bytes = e.bytes;
-  v.sequence = v.birth = e.sequence;
+  v.sequence = e.sequence;
+  // One of its own: other nodes count from 1, too.
+  v.birth = container == 0 ? e.sequence : base::fetch_add(&s->sequence, uint64_t{1});
   v.seconds = e.modified.tv_sec;
   v.nanoseconds = static_cast<uint32_t>(e.modified.tv_nsec);
   v.crc = e.crc;

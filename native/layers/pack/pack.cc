@@ -123,14 +123,14 @@ Result open_real(Layer& l, Opening& o) {
   return open_below(l, o);
 }
 
-Result open(Layer& l, Opening& o) {
+// kPass: the kernel's. The room is given back before that, which may wait.
+Result open_packed(Layer& l, Opening& o) {
   const base::Scratch room;
   Place place;
-  const uint64_t turned = turned_real(false);
   const bool passed_on = is_passed_on(o.flags);
   if (!place_of_file(l.file, &place) &&
       !stack::find_place({o.directory, o.path, false}, kNames, room.data(), &place))
-    return open_real(l, o);
+    return stack::kPass;
   place.spec = l.spec;
   Result fd = stack::kPass;
   {
@@ -150,10 +150,16 @@ Result open(Layer& l, Opening& o) {
       else if (n != nullptr) fd = open_name(l, *c, n, o);
     }
   }
+  return fd;
+}
+
+Result open(Layer& l, Opening& o) {
+  const uint64_t turned = turned_real(false);
+  const Result fd = open_packed(l, o);
   if (fd == stack::kPass) {
-    fd = open_real(l, o);
-    if (fd >= 0 && (o.flags & O_CREAT) != 0) kNames.made({o.directory, o.path, false});
-    return fd;
+    const Result real = open_real(l, o);
+    if (real >= 0 && (o.flags & O_CREAT) != 0) kNames.made({o.directory, o.path, false});
+    return real;
   }
   if (fd < 0) return fd;
   l.file->in_memory = true;

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import uuid
+import zipfile
 
 import pytest
 
@@ -59,6 +60,28 @@ for i in range(60):
     os.mkdir(f"m{i}"); open(f"m{i}/f.dat", "w").write(str(i))
 f.write(" again"); f.close()
 print(open("x.dat").read(), sum(open(f"m{i}/f.dat").read() == str(i) for i in range(60)))""",
+    "its directory does not go": """
+os.mkdir("d"); open("d/r.txt", "w").close(); f = open("d/t.dat", "w"); f.write("1"); f.flush()
+os.unlink("d/t.dat")
+try: os.rmdir("d")
+except OSError as error: print(error.errno)
+open("d/u.dat", "w").write("stays"); print(open("d/u.dat").read(), sorted(os.listdir("d")))""",
+    "a program could not be started while 120 were open": """
+for i in range(140):
+    os.mkdir(f"m{i}"); open(f"m{i}/f.dat", "w").write(str(i))
+files = [open(f"m{i}/f.dat") for i in range(120)]
+try: os.execv("/none", ["none"])
+except OSError as error: print(error.errno)
+for f in files: f.close()
+print(sum(open(f"m{i}/f.dat").read() == str(i) for i in range(140)))""",
+    "it is removed beside an archive of another node": """
+import subprocess, sys
+subprocess.run([sys.executable, "-c", "for i in range(40): open(f'f{i:02}.dat', 'w').write(str(i))"])
+if os.path.exists("out.zip"): subprocess.run(["mv", "out.zip", "out@other.zip"], env={})
+open("tmp.dat", "w").write("1"); os.rename("tmp.dat", "final.dat")
+with open("final.dat", "a") as f: f.write("2")
+f = open("tmp.dat", "w"); f.write("SCRATCH"); f.flush(); os.unlink("tmp.dat"); f.close()
+print([open(f"f{i:02}.dat").read() for i in range(40)], open("final.dat").read())""",
 }
 
 
@@ -78,3 +101,6 @@ def test_an_open_file_is_stored_where_it_is(case, preload, tmp_path):
     finally:
         shutil.rmtree(f"/dev/shm/weir.{os.geteuid()}.{job}", ignore_errors=True)
     assert printed[True] == printed[False] != ""
+    for archive in (tmp_path / "True").rglob("out*.zip"):
+        with zipfile.ZipFile(archive) as found:
+            assert found.testzip() is None

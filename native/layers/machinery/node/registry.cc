@@ -164,12 +164,16 @@ uint32_t release_all_of(bool (*wanted)(Identity, void*), void* with, Held held) 
       last_wanted = wanted(holder, with);
     }
     if (!last_wanted || (held == Held::kKept && may_hold_bytes(l))) continue;
-    ++freed;
     if (state == kTaken || l->entry == 0) {  // its holder died before it was linked
-      base::store(reinterpret_cast<uint64_t*>(&l->holder), uint64_t{0});
+      // Others look, too: who takes the holder away frees it, once.
+      uint64_t there = uint64_t{holder.start} << 32 | holder.pid;
+      if (!base::compare_exchange(reinterpret_cast<uint64_t*>(&l->holder), &there, uint64_t{0}))
+        continue;
+      ++freed;
       base::store(&l->state, uint32_t{kFree});
       continue;
     }
+    ++freed;
     const Entry* entry = entry_at(l->entry);
     Bucket& bucket = bucket_of(entry->device, entry->inode);
     if (take(bucket.lock) == Taken::kNot) continue;
