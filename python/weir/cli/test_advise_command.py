@@ -219,3 +219,11 @@ def test_a_command_that_does_not_exist_has_an_incomplete_trace(weir, tmp_run, co
     found = weir(command, tmp_run)
     assert (found.returncode, found.stderr) == (4, ""), found.stderr
     assert "no trace file" in found.stdout
+
+
+def test_level_summary_is_not_taken_for_nothing_to_change(weir, tmp_path, tmp_run):
+    weir("trace", "--level", "summary", "-o", tmp_run, "--", "dd", "if=/dev/zero",
+        f"of={tmp_path}/out", "bs=1k", "count=2000", "status=none").ok()
+    found = weir("advise", tmp_run).ok()
+    assert "level summary does not record" in " ".join(found.stdout.split())
+    assert "Nothing worth changing" not in found.stdout
