@@ -326,14 +326,14 @@ def wait_findings(step: StepReport, waits: StepWaits | None) -> Iterator[str]:
     if waits is None or not waits.files or waits.critical_ns < CRITICAL_SHARE * step.wall_ns:
         return
     worst = waits.files[0]
-    what = f", mostly {worst.ops[0].op}" if worst.ops else ""
+    what = f"mostly {worst.ops[0].op} of " if worst.ops else ""
     is_one = len(worst.ranks) == 1
     who = step.names.ranks[worst.ranks[0]].title if is_one else f"{len(worst.ranks)} ranks"
     yield (
         f"I/O delays the step by {short(waits.critical_ns / 1e9)} s "
         f"({percent(waits.critical_ns, step.wall_ns)} of the wall "
-        f"time); the file that delays it most, by {short(worst.critical_ns / 1e9)} s: "
-        f"{shown(worst.file, step.data.cwd)} ({who}{what})"
+        f"time); the file that delays it most, by {short(worst.critical_ns / 1e9)} s, "
+        f"{what}{who}: {shown(worst.file, step.data.cwd)}"
     )
 
 
