@@ -40,7 +40,11 @@ def advise_on(directory: Path, *traces: WaitTrace) -> Report:
     """Of a run with these steps."""
     for number, trace in enumerate(traces):
         trace.write(directory / "run" / f"s{number}")
-    return advise(Facts(build(str(directory / "run"))))
+    return advise_run(directory / "run")
+
+
+def advise_run(run: Path) -> Report:
+    return advise(Facts(build(str(run))))
 
 
 def names(report: Report) -> list[str]:

@@ -4,10 +4,7 @@
 from __future__ import annotations
 
 import pytest
-
-from weir.advise.advise import advise
-from weir.advise.frame.facts import Facts
-from weir.report import build
+from advised import advise_run
 
 PROGRAM = """program units
   implicit none
@@ -35,7 +32,7 @@ def found(weir, fc, testfs, tmp_path):
         program = fc(PROGRAM.format(form=form, numbers=numbers, times=times, write=write,
             behind=behind))
         weir("trace", "-o", tmp_path / "run", "--", program, place.path / "out.dat").ok()
-        return advise(Facts(build(tmp_path / "run"))).advices
+        return advise_run(tmp_path / "run").advices
 
     return made
 

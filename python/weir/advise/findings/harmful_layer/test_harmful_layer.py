@@ -6,10 +6,7 @@ from __future__ import annotations
 import sys
 
 import pytest
-
-from weir.advise.advise import advise
-from weir.advise.frame.facts import Facts
-from weir.report import build
+from advised import advise_run
 
 WRITES = """
 import os, sys
@@ -24,7 +21,7 @@ def test_a_layer_that_takes_time_of_its_own_is_found(weir, tmp_path, layer, harm
         f'[[rule]]\npath = "{tmp_path}/out"\nstack = "event | {layer} | event"\n')
     weir("trace", "-o", tmp_path / "run", "--rules", tmp_path / "rules.toml", "--", sys.executable,
         "-c", WRITES, tmp_path / "out").ok()
-    found = advise(Facts(build(tmp_path / "run"))).advices
+    found = advise_run(tmp_path / "run").advices
     assert [one.finding for one in found] == ["harmful-layer"] * harms
     if harms:
         (one,) = found

@@ -4,10 +4,7 @@
 from __future__ import annotations
 
 import pytest
-
-from weir.advise.advise import advise
-from weir.advise.frame.facts import Facts
-from weir.report import build
+from advised import advise_run
 
 PROGRAM = """
 #include <netcdf.h>
@@ -35,7 +32,7 @@ def test_a_sync_behind_each_record_is_found(weir, cc, testfs, tmp_path, often):
     place = testfs("direct", data_us=500)
     program = cc(PROGRAM, "-lnetcdf")
     weir("trace", "-o", tmp_path / "run", "--", program, place.path / "out.nc", *often).ok()
-    found = {one.finding: one for one in advise(Facts(build(tmp_path / "run"))).advices}
+    found = {one.finding: one for one in advise_run(tmp_path / "run").advices}
     assert ("header-rewrites" in found) == bool(often)
     if often:
         one = found["header-rewrites"]

@@ -5,10 +5,7 @@ before."""
 from __future__ import annotations
 
 import pytest
-
-from weir.advise.advise import advise
-from weir.advise.frame.facts import Facts
-from weir.report import build
+from advised import advise_run
 
 PROGRAM = """
 #include <netcdf.h>
@@ -40,7 +37,7 @@ def test_data_that_move_behind_a_longer_header_are_found(weir, cc, testfs, tmp_p
     place = testfs("direct", data_us=200)
     program = cc(PROGRAM, "-lnetcdf")
     weir("trace", "-o", tmp_path / "run", "--", program, place.path / "out.nc", *late).ok()
-    found = {one.finding: one for one in advise(Facts(build(tmp_path / "run"))).advices}
+    found = {one.finding: one for one in advise_run(tmp_path / "run").advices}
     assert ("late-definitions" in found) == bool(late)
     if late:
         one = found["late-definitions"]
