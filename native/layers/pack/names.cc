@@ -4,10 +4,10 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "base/apart.h"
 #include "layers/machinery/stack/in_memory.h"
 #include "layers/pack/found_name.h"
 #include "layers/pack/place.h"
+#include "layers/pack/transfer.h"
 
 namespace weir::layers::pack {
 
@@ -295,10 +295,7 @@ Result make_real_file(Layer& l) {
   off_t at = 0;
   long sent = 1;
   while (at < about.st_size && sent > 0)
-    sent = base::system_call(SYS_sendfile, fd, from, reinterpret_cast<long>(&at),
-                             about.st_size - at);
-  base::fetch_add(&base::own_bytes_read, static_cast<uint64_t>(at));
-  base::fetch_add(&base::own_bytes_written, static_cast<uint64_t>(at));
+    sent = send_from(from, &at, static_cast<int>(fd), static_cast<size_t>(about.st_size - at));
   base::system_call(SYS_fchmod, fd, about.st_mode & 07777);
   if (at < about.st_size) {
     base::close_fd(static_cast<int>(fd));

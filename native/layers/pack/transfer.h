@@ -27,5 +27,11 @@ inline long write_at(int fd, const void* from, size_t bytes, uint64_t at) {
 inline long write_vector_at(int fd, const iovec* pieces, int count, uint64_t at) {
   return counted_in(&base::own_bytes_written, base::write_vector_at(fd, pieces, count, at));
 }
+// sendfile(2): from `*at` on, to the descriptor's position.
+inline long send_from(int from, off_t* at, int to, size_t bytes) {
+  const long done = base::system_call(SYS_sendfile, to, from, reinterpret_cast<long>(at),
+                                      static_cast<long>(bytes));
+  return counted_in(&base::own_bytes_written, counted_in(&base::own_bytes_read, done));
+}
 
 }  // namespace weir::layers::pack
