@@ -355,7 +355,7 @@ def findings() -> str:
     heads = ["what is compared", "limit", "why"]
 
     def limits(every: Sequence[Limit]) -> str:
-        return table(heads, [[one.meaning, f"{one.value:g}", one.reason] for one in every])
+        return table(heads, [[one.compared, one.text, one.reason] for one in every])
 
     parts = [
         "# Findings\n\n",
@@ -363,17 +363,25 @@ def findings() -> str:
         "\nWhat does weir look for in a run? The first screen of `weir report` and its HTML page "
         "have the findings that are worth most, `weir advise` and key `findings` of `weir report "
         "--json` all of them. [What costs, and what cures it](../guide/advise.md) shows how to "
-        "read them. All are left out that are worth less than this:\n\n",
+        "read them. Each is printed when its cure saves at least as much as this:\n\n",
         limits([SHARE, LEAST]),
-        "\nThe answer says of the run as a whole whether one cause stands out:\n\n",
+        "\n`No smoking gun` stands above the findings where no single cause is large:\n\n",
         limits([STANDS_OUT, SEVERAL]),
+        "\nA limit is a count, a size, a time, a rate, a share of the whole (%), or how many times "
+        "as large the first figure is as the second (times).\n",
     ]
     for one in FINDINGS:
         cure = f"Cure: layer `{one.cure}`." if one.cure else "Cure: a change of the model."
         parts.append(f"\n## {one.name}\n\n{one.asks} Part of the wall time: {one.shrinks}. {cure} "
-                     f"Figures: `weir report --tables {one.table}`. [More](../{one.page}).\n\n")
+                     f"Figures: `weir report --tables {one.table}`. More: "
+                     f"[{title_of(one.page)}](../{one.page}).\n\n")
         parts.append(limits(one.limits))
     return "".join(parts)
+
+
+def title_of(page: str) -> str:
+    """The first heading of a page of docs/."""
+    return (ROOT / "docs" / page).read_text().partition("\n")[0].removeprefix("# ")
 
 
 WIDTH = 100

@@ -83,7 +83,7 @@ def test_many_requests_are_combined_and_that_is_said(tmp_path):
     section = offsets(report)
     said, (begin, length, offset, size, count, place, way) = drawn(render_html(report))
     assert said["combined"] and len(count) <= 20_000 and count.sum() == 2 * RANKS * 20_000
-    assert re.search(r"120\u202f000 requests, combined into [\d\u202f]+ boxes: those that begin "
+    assert re.search(r"120,000 requests, combined into [\d,]+ boxes: those that begin "
         r"within [\d.]+\u00a0\w+ and [\d.]+\u00a0\w+ of one another", section.body)
     assert int(offset.min()) == 0 and int((offset + size).max()) == RANKS * 20_000 * 4096
     parts = offset[way == 1] // np.uint64(20_000 * 4096)

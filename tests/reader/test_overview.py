@@ -156,7 +156,7 @@ def test_short_times_are_shown_in_ms_and_every_heading_has_a_legend(tmp_path):
     assert (
         "  ms\n" in text
         and "%WALL: share of the wall time" in text
-        and "Faster I/O\ncannot make the run shorter" in text
+        and "Faster I/O\non files cannot make the run shorter" in text
     )
     for legend in ("critical: ", "use: ", "<N>, <M>, *: "):
         assert any(line.startswith(legend) for line in lines), legend
@@ -197,8 +197,10 @@ def test_every_table_is_declared_once():
     )
     assert named(f"{ALL},graph") == (ALL, "graph")
     with pytest.raises(UsageError,
-            match="--tables nonsense: choose of all, steps, wall, output-cost"):
+            match="--tables: no table nonsense; the tables are all, steps, wall, output-cost"):
         named("steps,nonsense")
+    with pytest.raises(UsageError, match="--tables: a name is empty; the tables are all, steps"):
+        named("")
 
 
 def test_the_command_lists_them(weir):

@@ -19,9 +19,10 @@ from weir.report.files.groups import FileGroup, file_groups
 from weir.report.frame.build import Report as RunReport
 from weir.report.frame.build import figure
 
-SHARE = Limit("what a cure saves over the wall time of the run", 0.02,
+SHARE = Limit("what a cure saves over the wall time of the run", 0.02, "share",
     "measured: repetitions of a run differ by 1 to 2 % on an idle node (docs/guide/nersc.md)")
-LEAST = Limit("the same in s", 0.02, "chosen: nobody waits for less")
+LEAST = Limit("the same as a time", 0.02, "s",
+    "chosen: nobody waits for less")
 # what names of traces have for bytes that are no characters
 _BYTES = re.compile(r"\\x[89a-f][0-9a-f]")
 MOST_REST = 5  # groups of files

@@ -13,7 +13,8 @@ from weir.advise.frame.finding import PARTS, Advice, Limit
 from weir.advise.findings.registry import BY_NAME
 from weir.advise.frame.saving import Range
 from weir.analysis.names import escaped, toml_string
-from weir.report.frame.amounts import counted, plain, seconds, share
+from weir.report.frame.amounts import counted, number, plain, seconds, share
+from weir.report.frame.programs import one_of, plural
 from weir.report.notes import LEFT_OUT, notes, notes_of_killed
 from weir.report.processes.compute import is_complete
 from weir.report.wall.compute import PARTS as WALL_PARTS
@@ -24,28 +25,29 @@ NO_FINDING = "No finding: no known cause explains the I/O time of this run."
 NOT_KNOWN = "No finding in the part of the run that the trace has."
 NOT_RECORDED = ("No finding: level summary does not record which files the calls are on. Trace again "
                 "with --level trace.")
-STANDS_OUT = Limit("what the largest finding saves over the wall time of the run", 0.1,
-    "chosen: below a tenth nobody finds the run fast when one cause is gone")
-SEVERAL = Limit("findings, and other files with much I/O time", 3, "chosen: of two both are read")
+STANDS_OUT = Limit("what the largest finding saves over the wall time of the run, less than",
+    0.1, "share", "chosen: below a tenth nobody finds the run fast when one cause is gone")
+SEVERAL = Limit("findings, and other files with much I/O time, together", 3, "costs",
+    "chosen: of two both are read")
 _INDENT = "     "
 
 
 def range_text(range_: Range) -> str:
     """`1.2 s to 3.4 s`"""
     low, high = ("0 s" if s < 1e-6 else seconds(s) for s in (range_.low, range_.high))
-    return plain(f"{low} to {high}")
+    return f"{low} to {high}"
 
 
 def expectation(one: Advice) -> str:
-    """What its cure saves, as far as it is known."""
-    saving, parts = one.saving, []
-    if saving.critical is not None:
-        parts.append(f"{range_text(saving.critical)} of the run")
-    if saving.active is not None:
-        parts.append(f"{range_text(saving.active)} of active time")
-    parts.append(f"{range_text(saving.io)} of I/O of all ranks")
+    """What its cure saves, as far as it is known: equal ranges once, as in a serial program."""
+    saving, ranges = one.saving, {}
+    for range_, of in ((saving.critical, "the run"), (saving.active, "active time"),
+            (saving.io, "I/O of all ranks")):
+        if range_ is not None:
+            ranges.setdefault(range_text(range_), of)
+    parts = [f"{text} of {of}" for text, of in ranges.items()]
     if saving.requests:
-        parts.append(f"about {plain(counted(saving.requests, 'request'))}")
+        parts.append(f"about {counted(saving.requests, 'request')}")
     return "; ".join(parts)
 
 
@@ -60,7 +62,7 @@ def worth(one: Advice) -> str:
 def finding_line(one: Advice) -> str:
     """What costs and what a cure would save, in two sentences."""
     cure = f"Layer {BY_NAME[one.finding].cure}" if one.rule is not None else "A change of the model"
-    return plain(f"{one.finding}: {one.what}: {one.sentence} {cure} would save {worth(one)}.")
+    return f"{one.finding}: {one.what}: {one.sentence} {cure} would save {worth(one)}."
 
 
 def headline(report: Report) -> str:
@@ -71,10 +73,10 @@ def headline(report: Report) -> str:
     whole, of = _whole(report, saving.critical is not None, saving.active is not None)
     count = len(report.advices) + len(report.rest)
     if saving.worth < STANDS_OUT.value * whole and count >= SEVERAL.value:
-        return plain(f"No smoking gun, {counted(count, 'cost')} of which none stands out: the "
+        return (f"No smoking gun, {counted(count, 'cost')} of which none stands out: the "
             f"largest is worth {share(saving.worth, whole)} of {of}, all findings together "
             f"{share(report.together_s, whole)}.")
-    return plain(f"{counted(len(report.advices), 'finding')}; the first is worth "
+    return (f"{counted(len(report.advices), 'finding')}; the first is worth "
         f"{share(saving.worth, whole)} of {of}.")
 
 
@@ -89,17 +91,24 @@ def _whole(report: Report, is_critical: bool, is_active: bool = False) -> tuple[
 
 
 def wall_line(report: Report) -> str:
-    """What ranks do in the wall time, where it is known: each finding says which part of it its
-    cure shrinks."""
-    every = [wall_time_of(step) for step in report.facts.report.steps]
+    """What a rank does in the wall time, where it is known: each finding says which part of it its
+    cure shrinks. Shares of the wall time, as in the table of steps, not of the rank's own life."""
+    steps = report.facts.report.steps
+    every = [wall_time_of(step) for step in steps]
     known = [one for one in every if one is not None]
-    sums = {word: sum(int(getattr(one.of_ranks, key).sum()) for one in known)
-        for word, key in zip(PARTS, WALL_PARTS)}
-    whole = sum(sums.values())
+    whole = sum(len(one.begin_ns) * step.wall_ns for step, one in zip(steps, known))
     if not whole or len(known) < len(every):
         return ""
-    return plain("time of ranks: " + ", ".join(f"{word} {share(ns, whole)}"
-        for word, ns in sums.items()))
+    sums = {word: sum(int(getattr(one.of_ranks, key).sum()) for one in known)
+        for word, key in zip(PARTS, WALL_PARTS)}
+    word = one_of(report.facts.report)
+    if word != "rank":
+        sums = {part: sums[part] for part in PARTS if part in ("computing", "I/O")}
+    sums["not running"] = max(0, whole - sum(sums.values()))
+    count = max(len(one.begin_ns) for one in known)
+    mean = f", mean of {number(count)} {plural(word)}" if count > 1 else ""
+    return f"shares of the wall time{mean}: " + ", ".join(f"{part} {share(ns, whole)}"
+        for part, ns in sums.items())
 
 
 def lines_of(report: Report, width: int) -> Iterator[str]:
@@ -108,9 +117,9 @@ def lines_of(report: Report, width: int) -> Iterator[str]:
     for note in _notes(report):
         yield from _wrapped(f"note: {note}", width, "")
     yield plain(f"{facts.report.path}: wall time {seconds(facts.wall_s)}, "
-        f"I/O of all ranks {seconds(facts.report.all.seconds)}")
+        f"I/O of all {plural(one_of(facts.report))} {seconds(facts.report.all.seconds)}")
     if parts := wall_line(report):
-        yield parts
+        yield from _wrapped(parts, width, "")
     yield ""
     yield from _wrapped(headline(report), width, "")
     for place, one in enumerate(report.advices, 1):
@@ -124,9 +133,9 @@ def lines_of(report: Report, width: int) -> Iterator[str]:
     yield from _rest_lines(report, width)
     if report.rules:
         yield ""
-        yield from _wrapped(f"All rules together: {range_text(report.expected)}. Write them: weir "
-            f"advise {facts.report.path} --write rules.toml; prove them: weir tune -o OUT -- "
-            f"COMMAND", width, "")
+        yield from _wrapped(f"All rules together save {range_text(report.expected)}. Write them: "
+            f"weir advise {facts.report.path} --write rules.toml; test whether they pay: weir tune "
+            f"-o OUT -- COMMAND", width, "")
 
 
 def _without_findings(report: Report) -> str:
@@ -174,13 +183,15 @@ def _rest_lines(report: Report, width: int) -> Iterator[str]:
 def rest_text(report: Report, one: Rest) -> str:
     cost = one.io_s if one.critical_s is None else one.critical_s
     whole, of = _whole(report, one.critical_s is not None)
-    return plain(f"{seconds(cost)} of {of} ({share(cost, whole)}): {one.group.name}, "
+    return (f"{seconds(cost)} of {of} ({share(cost, whole)}): {one.group.name}, "
         f"{counted(one.group.calls, 'call')}")
 
 
 def _wrapped(text: str, width: int, indent: str = _INDENT) -> list[str]:
-    return textwrap.wrap(plain(text), width, initial_indent=indent,
-        subsequent_indent=indent + "  ", break_on_hyphens=False, break_long_words=False)
+    """Lines that part no number from its unit."""
+    lines = textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent + "  ",
+        break_on_hyphens=False, break_long_words=False)
+    return [plain(line) for line in lines]
 
 
 def as_json(report: Report) -> dict[str, Any]:
@@ -216,7 +227,7 @@ def rules_text(report: Report, command: str = "weir advise --write") -> str:
     """A file of rules, with the finding and the expected saving of each; those that cannot be used
     stand as comments."""
     lines = [f"# Rules for {escaped(report.facts.report.path)}, by `{command}`.",
-        f"# Expected of all together: {range_text(report.expected)}.", ""]
+        plain(f"# Expected of all together: {range_text(report.expected)}."), ""]
     for one in report.rules:
         lines += rule_lines(one)
     unused = [one for one in report.advices if one.rule is not None and one.rule.unusable]

@@ -23,7 +23,7 @@ _PROCESS, _EVENTS, _COUNTERS = 1, 3, 4
 _EVENT_BYTES, _COUNTER_BYTES, _CHUNK_BYTES = 32, 64, 64
 _HISTOGRAM_BYTES = 640  # and a counter of version 1
 _FORM_OFFSET, _HISTOGRAM = 7, 1  # in an entry of a counters chunk
-_RANK_OFFSET, _EXE_OFFSET, _EXE_BYTES = 72, 256, 512
+_PID_OFFSET, _RANK_OFFSET, _EXE_OFFSET, _EXE_BYTES = 64, 72, 256, 512
 _LOST_OFFSET = 144
 LAUNCHERS = frozenset({"srun", "mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun"})
 _OPERATION_OFFSET = 28  # in a record; 0 where none was written
@@ -31,7 +31,9 @@ _OPERATION_OFFSET = 28  # in a record; 0 where none was written
 
 @dataclass(frozen=True)
 class Count:
-    """``calls``: counted without a record, at levels summary and detail or past the budget;
+    """``processes``: as the reports count them: one for each pid, whatever programs it executes,
+    and no launchers where there are others; ``calls``: counted without a record, at levels summary
+    and detail or past the budget;
     ``lost``: not even that."""
 
     nodes: int = 0
@@ -82,7 +84,8 @@ def _count_chunks(data: mmap.mmap) -> Count:
     (version,) = struct.unpack_from("<I", data, _VERSION_OFFSET)
     is_wide = version == 1
     entry_bytes = _HISTOGRAM_BYTES if is_wide else _COUNTER_BYTES
-    processes = events = calls = lost = ranks = launchers = 0
+    is_launcher: dict[int, bool] = {}  # by pid, of the last program
+    events = calls = lost = ranks = launchers = 0
     position = _PAGE_BYTES
     while position + _CHUNK_BYTES <= len(data):
         magic, kind, size, _, _, _, _, used = _CHUNK.unpack_from(data, position)
@@ -91,11 +94,12 @@ def _count_chunks(data: mmap.mmap) -> Count:
             continue
         end = min(position + size, len(data))
         if kind == _PROCESS and end - position >= _PAGE_BYTES:
-            processes += 1
             ranks += struct.unpack_from("<i", data, position + _RANK_OFFSET)[0] >= 0
             exe = data[position + _EXE_OFFSET : position + _EXE_OFFSET + _EXE_BYTES].split(b"\0",
                 1)[0]
-            launchers += os.fsdecode(os.path.basename(exe)) in LAUNCHERS
+            pid = struct.unpack_from("<I", data, position + _PID_OFFSET)[0]
+            is_launcher[pid] = os.fsdecode(os.path.basename(exe)) in LAUNCHERS
+            launchers += is_launcher[pid]
             lost += struct.unpack_from("<Q", data, position + _LOST_OFFSET)[0]
         elif kind == _EVENTS:
             events += _count_written(data, position + _CHUNK_BYTES,
@@ -105,6 +109,7 @@ def _count_chunks(data: mmap.mmap) -> Count:
             calls += _count_calls(data, begin, begin + min(used, (end - begin) // entry_bytes)
                 * entry_bytes, is_wide)
         position += size
+    processes = sum(not one for one in is_launcher.values()) or len(is_launcher)
     return Count(1, processes, events, calls, lost, ranks, launchers)
 
 

@@ -37,9 +37,14 @@ def records(number: int) -> bytes:
 
 HEADER = struct.pack("<8sI", b"WEIRTRC1", 2).ljust(PAGE, b"\0")
 HEADER_1 = struct.pack("<8sI", b"WEIRTRC1", 1).ljust(PAGE, b"\0")
-PROCESS = chunk(1, 1, bytes(72 - 64) + struct.pack("<i", -1) + bytes(144 - 76) + struct.pack("<Q",
-    7))
-RANK = chunk(1, 1, bytes(72 - 64) + struct.pack("<i", 3) + bytes(144 - 76) + struct.pack("<Q", 7))
+
+
+def process(pid: int, rank: int, program: bytes = b"model") -> bytes:
+    begin = struct.pack("<IIi", pid, 1, rank).ljust(144 - 64, b"\0") + struct.pack("<Q", 7)
+    return chunk(1, 1, begin.ljust(256 - 64, b"\0") + b"/bin/" + program)
+
+
+PROCESS, RANK, LAUNCHER = process(20, -1), process(21, 3), process(22, -1, b"mpirun")
 
 
 @pytest.mark.parametrize(
@@ -48,6 +53,9 @@ RANK = chunk(1, 1, bytes(72 - 64) + struct.pack("<i", 3) + bytes(144 - 76) + str
         (HEADER, Count(nodes=1)),
         (HEADER + PROCESS, Count(1, 1, 0, 0, 7)),
         (HEADER + RANK + PROCESS, Count(1, 2, 0, 0, 14, ranks=1)),
+        (HEADER + PROCESS + PROCESS, Count(1, 1, 0, 0, 14)),  # one program executes another
+        (HEADER + LAUNCHER + RANK, Count(1, 1, 0, 0, 14, ranks=1, launchers=1)),
+        (HEADER + LAUNCHER, Count(1, 1, 0, 0, 7, launchers=1)),
         (HEADER + PROCESS + chunk(3, 5, records(5)) + chunk(3, 126, records(126)),
             Count(1, 1, 131, 0, 7)),
         # taken, not written

@@ -75,11 +75,12 @@ def _tables(opened: Any, to: str, output: str, tables: str | None,
     from weir._errors import UsageError
     from weir.export import export_csv, export_parquet
     from weir.export.files import STORED
+    from weir.report.registry import no_such_table
 
-    wanted = tuple(tables.split(",")) if tables is not None else STORED
+    wanted = STORED if tables is None else tuple(name.strip() for name in tables.split(","))
     unknown = [name for name in wanted if name not in STORED]
     if unknown:
-        raise UsageError(f"--tables {','.join(unknown)}: choose of {', '.join(STORED)}")
+        raise UsageError(no_such_table(unknown, STORED))
     (export_parquet if to == "parquet" else export_csv)(opened, output, wanted, progress)
 
 

@@ -117,6 +117,7 @@ def report(
         if trace:
             _print_lines(made, file, op, t_from, t_to)
         else:
+            _check_file(made, run, file)
             _show(made, options, json, html, offsets)
     if not is_complete(made):
         raise typer.Exit(4)
@@ -157,6 +158,29 @@ def _check_op(op: str) -> None:
             f"open") from None
 
 
+def _check_file(made: Any, run: str, pattern: str | None) -> None:
+    """Raises NotThere where no file matches: empty tables would not say why."""
+    from weir._errors import NotThere
+    from weir.analysis.names import matches, shown
+    from weir.report.files.compute import files_of
+    from weir.report.frame.amounts import counted
+
+    if pattern is None:
+        return
+    every = files_of(made)
+    if not every:
+        raise NotThere(f"--file {pattern}: {run} has no file names (recorded at levels detail and "
+                       "trace)")
+    if any(matches(name, pattern) for one in every for name in (one.file, *one.also)):
+        return
+    most = shown(max(every, key=lambda one: one.ns).file, made.cwd)
+    some = "" if made.choice.everything else "; --all includes system files"
+    raise NotThere(
+        f"--file {pattern}: no path contains this word or matches this pattern; the run has "
+        f"{counted(len(every), 'file')}, such as {most} (weir report {run} --tables files --top 0 "
+        f"lists them{some})")
+
+
 def _print_lines(made: Any, file: str | None, op: str | None, t_from: float | None,
         t_to: float | None) -> None:
     import itertools
@@ -170,15 +194,17 @@ def _print_lines(made: Any, file: str | None, op: str | None, t_from: float | No
     lines = trace_lines(made, file=file, op=op, t_from=t_from, t_to=t_to,
         all=made.choice.everything)
     printed = 0
+    chosen = [f"--{name} {value}" for name, value in
+        (("file", file), ("op", op), ("from", t_from), ("to", t_to)) if value is not None]
     while some := list(itertools.islice(lines, 1000)):
         printed += len(some)
         sys.stdout.write("\n".join(some) + "\n")
     if not printed:
         levels = {step.level for step in made.steps}
         why = (
-            "no record fits"
+            f"no record fits {' '.join(chosen)}".rstrip()
             if "trace" in levels
-            else f"level {', '.join(sorted(levels))} keeps no records; use --level trace"
+            else f"level {', '.join(sorted(levels))} keeps no records; trace with --level trace"
         )
         print(f"weir: no lines: {why}", file=sys.stderr)
 

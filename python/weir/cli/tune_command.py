@@ -72,7 +72,7 @@ def tune(
         raise UsageError("--vary: give --search N as well, the number of runs to search by")
     unknown = set(allow or ()) - set(LAYERS)
     if unknown:
-        raise UsageError(f"--allow {' '.join(sorted(unknown))}: choose of {', '.join(LAYERS)}")
+        raise UsageError(f"--allow {' '.join(sorted(unknown))}: choose one of {', '.join(LAYERS)}")
     if not dir.is_dir():
         raise NotThere(f"{dir}: not a directory; --dir names the one that the command works in")
     directory, out = dir.resolve(), output.resolve()

@@ -345,7 +345,7 @@ def parse_threshold(text: str) -> Threshold:
     figure, limit = found["figure"], found["limit"].replace(" ", "")
     if figure not in FIGURES:
         raise UsageError(
-            f"--fail-if {text!r}: no figure {figure!r}; choose of {', '.join(FIGURES)}")
+            f"--fail-if {text!r}: no figure {figure!r}; choose one of {', '.join(FIGURES)}")
     try:
         number = float(limit)
     except ValueError:

@@ -8,9 +8,11 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 
 from weir.analysis.totals import Totals
+from weir.report.frame.amounts import counted, number
 from weir.report.frame.build import Report, StepReport
 from weir.report.frame.excluded import excluded_of
 from weir.report.frame.figures import size
+from weir.report.frame.programs import plural
 from weir.report.layers.compute import layers_of
 from weir.report.layers.table import bypass_statement
 from weir.report.mpi_io.compute import mpi_files_of
@@ -87,8 +89,9 @@ def _of_step(step: StepReport, waits: StepWaits | None) -> list[str]:
     if stepped:
         least = min(p.level_now for p in processes if p.whole and not p.changed_user)
         found.append(
-            f"{stepped} of {len(processes)} processes recorded less from some time on, at level "
-            f"{LEVELS[least % 4]}: the trace came near its budget (WEIR_BUDGET sets a larger one)"
+            f"{number(stepped)} of {number(len(processes))} processes recorded less from some time "
+            f"on, at level {LEVELS[least % 4]}: the trace came near its budget (WEIR_BUDGET sets a "
+            f"larger one)"
         )
     found += notes_of_killed(step)
     found += _of_untraced(step)
@@ -141,8 +144,12 @@ def notes_of_killed(step: StepReport) -> list[str]:
     listed = [_killed(step, index) for _, index in sorted(found)[:MOST_NAMES]]
     if len(found) > MOST_NAMES:
         listed.append(f"{len(found) - MOST_NAMES} more")
+    takes_launchers = any(data.members[index].is_launcher for _, index in found)
+    whole = len({(one.file, one.process.pid) for one in data.members
+        if takes_launchers or not one.is_launcher})
     return [
-        f"{len(found)} of {len(data.members)} processes did not exit normally: {'; '.join(listed)}"
+        f"{number(len(found))} of {number(whole)} {plural('process', whole)} did not exit "
+        f"normally: {'; '.join(listed)}"
     ]
 
 
@@ -191,7 +198,7 @@ def _of_losses(step: StepReport) -> list[str]:
             "the disk is full, or ulimit -f, or the process had changed its user"
         )
         found.append(
-            f"{step.lost_events} calls have no record "
+            f"{number(step.lost_events)} calls have no record "
             f"({user if is_only else '; '.join(filter(None, (user, cause)))}); calls and bytes "
             "below include those of them that were counted; active time includes none of them, "
             "so it is too low"
@@ -204,8 +211,8 @@ def _of_losses(step: StepReport) -> list[str]:
         )
         causes = user if is_only else "; ".join(filter(None, (user, common)))
         found.append(
-            f"{failures} times the trace had no room for what weir records: calls are then counted "
-            f"without a record, or without their file's name; causes: {causes}"
+            f"{number(failures)} times the trace had no room for what weir records: calls are then "
+            f"counted without a record, or without their file's name; causes: {causes}"
         )
     return found
 
@@ -393,7 +400,7 @@ def _excluded(report: Report) -> list[str]:
 
 
 def _files(count: int, kind: str = "") -> str:
-    return f"{count} {kind}{'file' if count == 1 else 'files'}"
+    return counted(count, f"{kind}file")
 
 
 def _some(words: Iterable[str]) -> str:
@@ -406,5 +413,5 @@ def _left_out(what: str, parts: Sequence[Totals]) -> list[str]:
     calls, moved, ns = (sum(getattr(part, key) for part in parts) for key in _FIGURES)
     if not (calls or moved or ns):
         return []
-    count = f"{calls} call{'' if calls == 1 else 's'}"
+    count = counted(calls, "call")
     return [f"{LEFT_OUT}{count}, {moved / 1e6:.3f} MB and {ns / 1e9:.3f} s of {what}{SHOWN_BY}"]

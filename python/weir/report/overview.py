@@ -50,7 +50,7 @@ def overview(report: Report, options: Options) -> Iterator[Table | str]:
     yield plain(said)
     yield ""
     for sentence in islice(sentences(report, groups), MOST_SENTENCES):
-        yield textwrap.fill(plain(sentence), options.width, break_on_hyphens=False)
+        yield plain(textwrap.fill(sentence, options.width, break_on_hyphens=False))
     yield from _findings(report, options)
     yield _step_table(report)
     files = _file_table(report, groups, options)
@@ -80,8 +80,8 @@ def _findings(report: Report, options: Options) -> Iterator[str]:
     yield f"\nFindings ({min(len(found), MOST_FINDINGS)} of {len(found)}; weir advise RUN prints " \
           "all, with what cures them)"
     for one in found[:MOST_FINDINGS]:
-        yield textwrap.fill(finding_line(one), options.width, initial_indent="- ",
-            subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
+        yield plain(textwrap.fill(finding_line(one), options.width, initial_indent="- ",
+            subsequent_indent="  ", break_on_hyphens=False, break_long_words=False))
 
 
 def _listed(found: list[str], options: Options) -> Iterator[str]:

@@ -4,7 +4,7 @@ line here."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from weir._errors import UsageError
 from weir.report.file_systems.table import FILE_SYSTEMS
@@ -63,12 +63,19 @@ KINDS: tuple[TableKind, ...] = (
 BY_NAME = {kind.name: kind for kind in KINDS}
 
 
+def no_such_table(unknown: Sequence[str], known: Sequence[str]) -> str:
+    """The message for words of `--tables`, an empty one among them."""
+    named = [word for word in unknown if word]
+    problem = f"no table {', '.join(named)}" if named else "a name is empty"
+    return f"--tables: {problem}; the tables are {', '.join(known)}"
+
+
 def named(names: str) -> tuple[str, ...]:
     """The words of `--tables`. Raises UsageError for one that is no table."""
-    words = tuple(names.split(","))
+    words = tuple(word.strip() for word in names.split(","))
     unknown = [word for word in words if word != ALL and word not in BY_NAME]
     if unknown:
-        raise UsageError(f"--tables {','.join(unknown)}: choose of {', '.join((ALL, *BY_NAME))}")
+        raise UsageError(no_such_table(unknown, (ALL, *BY_NAME)))
     return words
 
 

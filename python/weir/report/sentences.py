@@ -22,8 +22,9 @@ from weir.report.wall.critical import critical_by_file, critical_by_group, seria
 # Sentences without which the figures mislead: they stand above them.
 GRAVE = re.compile(
     r"INCOMPLETE|damaged|LOST BYTES"
-    r"|step [^:]*: (?:\d+ of \d+ processes did not exit normally|the command (?:ended with|was "
-    r"killed)|no trace file|`weir trace` was killed|\d+ calls have no record)"
+    r"|step [^:]*: (?:[\d,]+ of [\d,]+ process(?:es)? did not exit normally"
+    r"|the command (?:ended with|was killed)|no trace file|`weir trace` was killed"
+    r"|[\d,]+ calls have no record)"
 )
 
 
@@ -94,7 +95,7 @@ def _time(report: Report) -> str:
     return (
         f"{who} was in I/O during {seconds(active)} of the run's {seconds(wall)} "
         f"({share(active, wall)}). "
-        "Faster I/O cannot make the run shorter by more (calls to files alone)."
+        "Faster I/O on files cannot make the run shorter by more."
     )
 
 

@@ -12,12 +12,13 @@ from weir.advise.frame.finding import Limit
 from weir.tune.runs import PLAIN, TUNED, Done
 
 SLOWER = Limit("I/O time of a rule's files with it over that without it, where the interval does "
-    "not say which is longer, less than", 1.2, "as NOISY: single runs differ by as much")
-ALONE = Limit("the same, where requests are not fewer, at most", 0.8,
+    "not say which is longer, less than", 1.2, "times",
+    "as NOISY: single runs differ by as much")
+ALONE = Limit("the same, where requests are not fewer, at most", 0.8, "times",
     "chosen: times of single runs on a shared machine differ by as much")
-FEWER = Limit("requests of a rule's files over those without it, at most", 0.9,
+FEWER = Limit("requests of a rule's files over those without it, at most", 0.9, "times",
     "counts do not depend on the load of the machine: a tenth fewer is no chance")
-NOISY = Limit("wall time of the longest plain run over the shortest", 1.2,
+NOISY = Limit("wall time of the longest plain run over the shortest", 1.2, "times",
     "chosen: from there on single runs do not tell a gain of a tenth")
 # Student's t for 90 %, two-sided, by degrees of freedom.
 _T90 = (math.inf, 6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812)

@@ -27,7 +27,7 @@ AGGREGATORS = "aggregators"
 OF_THE_LIBRARY = "default"
 _COLLECTIVE = re.compile(r"MPI_File_i?(read|write)(_at)?_all")
 CONFIRMING = 4  # runs of a search that are kept to repeat the best setting and the advised one
-SURE = Limit("difference of wall times over that with the advised setting, at least", 0.05,
+SURE = Limit("difference of wall times over that with the advised setting, at least", 0.05, "share",
     "repetitions on an idle node differ by 1 to 2 %: less is decided by counts")
 _UNFIT = 1e9  # value of a setting under which the command fails or an output differs
 _MIB = {"KiB": 1 / 1024, "MiB": 1.0, "GiB": 1024.0}

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from weir.advise.frame.saving import Saving
+from weir.report.frame.amounts import amount, plain, seconds, share
+from weir.report.frame.figures import size
 
 if TYPE_CHECKING:
     from weir.advise.frame.facts import Facts
@@ -19,11 +21,43 @@ PARTS = ("computing", "I/O", "I/O wait", "imbalance", "communication")
 
 @dataclass(frozen=True)
 class Limit:
-    """A figure that decides whether something is found, and the reason for its value."""
+    """A figure that decides whether something is found, and the reason for its value.
+
+    meaning: what is compared; it ends with ", at most", ", more than" or ", less than" where it is
+    not ", at least". unit: B, B/s, s, share (of 1), times (a ratio), or what is counted."""
 
     meaning: str
     value: float
+    unit: str
     reason: str
+
+    @property
+    def compared(self) -> str:
+        """The meaning without its end."""
+        return self.meaning.removesuffix(f", {self._how}")
+
+    @property
+    def text(self) -> str:
+        """`at most 256 KiB`"""
+        return f"{self._how} {self._amount}"
+
+    @property
+    def _how(self) -> str:
+        end = self.meaning.rpartition(", ")[2]
+        return end if end in ("at most", "more than", "less than") else "at least"
+
+    @property
+    def _amount(self) -> str:
+        if self.unit == "B":
+            return size(int(self.value))
+        if self.unit == "B/s":
+            return plain(f"{amount(self.value)}/s")
+        if self.unit == "s":
+            return plain(seconds(self.value))
+        if self.unit == "share":
+            return plain(share(self.value, 1))
+        count = f"{self.value:g}"
+        return f"{count} {self.unit.removesuffix('s') if count == '1' else self.unit}"
 
 
 @dataclass(frozen=True)

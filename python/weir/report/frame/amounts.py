@@ -7,11 +7,11 @@ _NO_BREAK = "\u00a0"
 
 
 def digits(value: float) -> str:
-    """Three significant digits, no exponent below 10^15, thousands apart."""
+    """Three significant digits, no exponent below 10^15, commas between thousands."""
     if value == 0:
         return "0"
     if abs(value) >= 1000:
-        return f"{value:,.0f}".replace(",", "\u202f")
+        return f"{value:,.0f}"
     if abs(value) >= 100:
         return f"{value:.0f}"
     if abs(value) >= 10:
@@ -42,8 +42,8 @@ def amount(count: float) -> str:
 
 
 def number(count: float) -> str:
-    """A count: all digits, thousands apart."""
-    return f"{count:,.0f}".replace(",", "\u202f")
+    """A count: all digits, commas between thousands."""
+    return f"{count:,.0f}"
 
 
 def counted(count: int, noun: str) -> str:
@@ -89,5 +89,5 @@ FILTERS = {"seconds": seconds, "amount": amount, "number": number, "digits": dig
 
 
 def plain(text: str) -> str:
-    """The text in ASCII: sentences have blanks and separators of other widths, for the page."""
-    return text.translate({0xA0: " ", 0x202F: ",", 0x2026: "..."})
+    """The text in ASCII: sentences have blanks at which a page breaks no line."""
+    return text.translate({0xA0: " ", 0x2026: "..."})

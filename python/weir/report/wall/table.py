@@ -181,6 +181,7 @@ def _largest(rows: list[dict[str, Any]], most: int) -> list[dict[str, Any]]:
 
 
 _LEGEND = (
+    "rank-s: each rank from the start of its process to its end, added up",
     "I/O wait: in MPI for a rank in I/O; imbalance: for a rank that computes",
     "communic.: rest of MPI and MPI-IO; computing: neither I/O nor MPI",
 )

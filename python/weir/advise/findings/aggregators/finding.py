@@ -13,11 +13,11 @@ from weir.advise.frame.saving import Range, in_blocks, saved
 from weir.report.frame.amounts import amount, counted, number, seconds
 from weir.report.mpi_io.compute import Access, MpiFile, mpi_files_of
 
-LARGE = Limit("bytes that the aggregators move", 16 << 20,
+LARGE = Limit("size of what the aggregators move", 16 << 20, "B",
     "chosen: less takes no longer with one aggregator than with many")
-SMALL = Limit("mean bytes of a request of too many aggregators, at most", 256 << 10,
+SMALL = Limit("mean size of a request of too many aggregators, at most", 256 << 10, "B",
     "a quarter of 1 MiB, the stripe of Lustre: then each has too small a part")
-MANY = Limit("aggregators over nodes, or over stripes of the file", 4,
+MANY = Limit("aggregators over nodes, or over stripes of the file, more than", 4, "times",
     "chosen: ROMIO itself takes one of each node, or one for each stripe")
 BLOCK = 1 << 20
 _LEAST = 0.25  # of the gain of ideal scaling: the file system may be the limit

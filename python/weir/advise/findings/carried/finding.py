@@ -18,7 +18,7 @@ from weir.report.flow.table import report_flow
 from weir.report.frame.amounts import amount, counted, seconds
 from weir.stage.suggest import DRAIN, Suggestion, suggestions
 
-LARGE = Limit("bytes that are written and read", 1 << 20,
+LARGE = Limit("size of what is written and read", 1 << 20, "B",
     "chosen: a megabyte moves in milliseconds on any file system")
 SLOW_TIER_BYTES_PER_S = 0.2e9  # memory as a tier, of a node whose cores are busy (layer stage)
 TIER_CALL_S = 20e-6  # open, close or stat of a file in memory, under the layer

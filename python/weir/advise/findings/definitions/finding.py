@@ -19,8 +19,10 @@ from weir.advise.frame.finding import Limit
 from weir.report.frame.amounts import counted, seconds
 from weir.trace.ops import ops
 
-RANKS = Limit("share of the ranks that read each of them", 0.9,
+RANKS = Limit("share of the ranks that read each of them", 0.9, "share",
     "all of them, but for one or two that have another part")
+LITTLE = Limit("size of what all ranks read of a file, at most", LARGE.value, "B",
+    "of more, same-bytes is the finding")
 _ECCODES = (" Or keep the tables of ecCodes on the node (ECCODES_DEFINITION_PATH), or in the "
     "library (built with MEMFS).")
 _TABLES = "/eccodes/definitions/"
@@ -29,8 +31,8 @@ DEPTH = 3  # last directories of a path that are not distinguished
 
 def _is_one(facts: Facts, file: File) -> bool:
     way = file.read
-    return (way.ranks > 1 and way.ranks >= RANKS.value * facts.ranks and way.bytes <= LARGE.value
-        and not file.write.bytes)  # of more, same-bytes is the finding
+    return (way.ranks > 1 and way.ranks >= RANKS.value * facts.ranks and way.bytes <= LITTLE.value
+        and not file.write.bytes)
 
 
 def _common(paths: list[str]) -> str:
@@ -106,7 +108,7 @@ DEFINITIONS = Finding(
     name="definitions",
     asks="Does each rank read the same small files?",
     shrinks="I/O",
-    limits=(RANKS, LARGE),
+    limits=(RANKS, LITTLE),
     page="guide/advise.md",
     table="files",
     cure="",

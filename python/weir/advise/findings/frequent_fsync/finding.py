@@ -11,10 +11,11 @@ from weir.advise.frame.grouping import Group, groups
 from weir.advise.frame.saving import Range, request_count, saved
 from weir.advise.frame.finding import Limit
 from weir.report.frame.amounts import amount, number, seconds
+from weir.report.frame.figures import size as binary
 
-TIMES = Limit("fsyncs of the files", 20,
+TIMES = Limit("fsyncs of the files", 20, "fsyncs",
     "chosen: a few files, or transactions of a database (three or four each), need as many")
-LITTLE = Limit("bytes written for each fsync, at most", 8 << 20,
+LITTLE = Limit("size of what is written for each fsync, at most", 8 << 20, "B",
     "chosen: 8 MiB take a disk about as long as the fsync itself")
 ENOUGH = 64 << 20  # bytes that may be lost: one fsync for each
 _SYNCS = ("fsync", "fdatasync", "msync", "sync_file_range")
@@ -30,16 +31,20 @@ def _part(file: File) -> tuple[File, Range]:
     return file, saved(ns / 1e9, Range(left * ns / 1e9, (0.5 + left / 2) * ns / 1e9))
 
 
+def _each(size: int, count: int) -> str:
+    return f", one for each {amount(size / count)} written" if size else (
+        "; no bytes are written to it (of a directory, fsync makes names durable)")
+
+
 def _advice(group: Group, facts: Facts) -> Advice:
     counts, times = zip(*(one.of(_SYNCS) for one in group.files))
     size = sum(one.written for one in group.files)
     return Advice(
         "frequent-fsync", group.what, group.paths,
-        f"{number(sum(counts))} fsyncs take {seconds(sum(times) / 1e9)}: one for each "
-        f"{amount(size / sum(counts))}.",
+        f"{number(sum(counts))} fsyncs take {seconds(sum(times) / 1e9)}{_each(size, sum(counts))}.",
         facts.saving([_part(one) for one in group.files], sum(counts)
             - sum(request_count(one.written, ENOUGH) for one in group.files)),
-        f"Call fsync once behind the last write, or once for each {amount(ENOUGH)}. No layer does "
+        f"Call fsync once after the last write, or once for each {binary(ENOUGH)}. No layer does "
         "that: what fsync acknowledged must be durable.",
     )  # fmt: skip
 

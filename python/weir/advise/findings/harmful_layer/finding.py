@@ -13,13 +13,16 @@ from weir.advise.frame.finding import Limit
 from weir.report.frame.amounts import counted, number, seconds
 from weir.report.layers.compute import LayeredFile, layers_of
 
-MORE = Limit("requests below the layers over those of the program", 1.1,
+MORE = Limit("requests below the layers over those of the program", 1.1, "times",
     "a tenth: each layer may ask for the size of a file that it opens")
-SLOWER = Limit("time of the program's calls over that of the requests below the layers", 1.5,
+SLOWER = Limit("time of the program's calls over that of the requests below the layers",
+    1.5, "times",
     "chosen: a third of the time of the calls is the layer's own")
-FEWER = Limit("requests below the layers over those of the program, where it takes longer", 0.9,
+FEWER = Limit("requests below the layers over those of the program, where it takes longer",
+    0.9, "times",
     "a layer that merges hardly any request has nothing to save")
-MANY = Limit("requests of the program", 100, "chosen: of fewer, those at the open are a part")
+MANY = Limit("requests of the program", 100, "requests",
+    "chosen: of fewer, those at the open are a part")
 
 
 def _own_s(one: LayeredFile) -> float:

@@ -12,9 +12,9 @@ from weir.advise.frame.grouping import Group, groups
 from weir.advise.frame.saving import Range
 from weir.report.frame.amounts import number, seconds
 
-TIMES = Limit("syncs of netCDF on the files", 50,
+TIMES = Limit("syncs of netCDF on the files", 50, "syncs",
     "chosen: one a time level of a forecast is usual; fewer cost milliseconds")
-AGAIN = Limit("bytes that are written again for each sync", 4,
+AGAIN = Limit("size of what is written again for each sync", 4, "B",
     "the number of records, which a sync writes where a record was added, has 4 bytes")
 _SYNC = ("nc_sync", "ncmpi_sync")
 OF_A_SYNC = Range(1, 2)  # requests: the header, and the end of a block that was not full

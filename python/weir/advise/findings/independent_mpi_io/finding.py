@@ -15,8 +15,9 @@ from weir.report.frame.amounts import amount, number, seconds
 from weir.report.mpi_io.compute import Access, MpiFile, mpi_files_of
 from weir.stage.suggest import exactly
 
-MANY = Limit("independent calls of all ranks", 500, "chosen: below it their number does not matter")
-SMALL = Limit("mean bytes of a call, at most", 256 << 10,
+MANY = Limit("independent calls of all ranks", 500, "calls",
+    "chosen: as in small-requests, fewer calls of a fast file system take less than 20 ms")
+SMALL = Limit("mean size of a call, at most", 256 << 10, "B",
     "a collective call merges these into requests of a stripe and more")
 
 

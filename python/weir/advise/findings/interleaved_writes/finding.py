@@ -24,7 +24,7 @@ from weir.report.frame.amounts import amount, number, seconds
 BLOCK = 2 << 20
 BUFFERS = 2
 GATHERED = 4  # of these bytes each rank waits for the slowest of a block, at most
-DENSE = Limit("bytes written over the range that they lie in", 0.5,
+DENSE = Limit("bytes written over the range that they lie in", 0.5, "share",
     "the layer writes whole blocks only where ranks together fill them; with gaps it writes parts")
 
 

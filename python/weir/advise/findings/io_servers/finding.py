@@ -19,14 +19,16 @@ from weir.report.frame.build import StepReport
 from weir.report.wall.table import by_rank
 from weir.report.waits.summary import synchronisation_of
 
-ALL = Limit("share of the written bytes that servers write", 0.9,
+ALL = Limit("share of the written bytes that servers write", 0.9, "share",
     "chosen: with less the ranks of the model write as well")
-COMPUTES = Limit("share of its time that a server computes, at most", 0.25,
+COMPUTES = Limit("share of its time that a server computes, at most", 0.25, "share",
     "a server packs and compresses; a rank that computes longer is one of the model")
-FEW = Limit("servers over ranks, at most", 0.5, "chosen: of more, writing is no side job")
-IDLE = Limit("share of their time that servers wait for the model", 0.6,
+FEW = Limit("servers over ranks, at most", 0.5, "share",
+    "chosen: of more, writing is no side job")
+IDLE = Limit("share of their time that servers wait for the model", 0.6, "share",
     "with less, one server fewer would be late as soon as output takes longer than usual")
-LATE = Limit("wait caused by I/O over the wall time, of the model's rank that waits most", 0.05,
+LATE = Limit("wait caused by I/O over the wall time, of the model's rank that waits most",
+    0.05, "share",
     "chosen: below it the servers are hidden well enough")
 RESERVE = 1.25  # times the work of the servers: output differs from frame to frame
 

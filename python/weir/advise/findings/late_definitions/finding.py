@@ -12,9 +12,9 @@ from weir.advise.frame.grouping import Group, groups
 from weir.advise.frame.saving import Range
 from weir.report.frame.amounts import amount, number, seconds
 
-TIMES = Limit("times that definitions of a file are begun anew", 1,
+TIMES = Limit("times that definitions of a file are begun anew", 1, "times",
     "each may move all data that are there")
-MOVED = Limit("bytes read back and written again over those of the file", 0.25,
+MOVED = Limit("bytes read back and written again over those of the file", 0.25, "share",
     "chosen: below a quarter the data were not moved, or hardly any were there")
 _REDEF = ("nc_redef", "ncmpi_redef")
 

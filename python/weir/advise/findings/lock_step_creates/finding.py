@@ -19,10 +19,11 @@ from weir.report.frame.amounts import counted, number, seconds
 from weir.report.frame.build import StepReport
 from weir.trace.ops import op_named
 
-RANKS = Limit("ranks that create files in a directory", 4, "chosen: fewer hardly wait for another")
-AT_ONCE = Limit("creates under way at the same time, on average", 2,
+RANKS = Limit("ranks that create files in a directory", 4, "ranks",
+    "chosen: fewer hardly wait for another")
+AT_ONCE = Limit("creates under way at the same time, on average", 2, "creates",
     "of two at a time each waits for the other")
-SLOWER = Limit("mean time of a create over that of the fastest tenth", 2,
+SLOWER = Limit("mean time of a create over that of the fastest tenth", 2, "times",
     "in a queue of four ranks the mean is 2.5 times the first one's")
 _OPENS = ("open", "openat", "creat")
 

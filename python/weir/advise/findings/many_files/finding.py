@@ -15,15 +15,15 @@ from weir.advise.frame.saving import Range, saved
 from weir.advise.frame.finding import Limit
 from weir.report.frame.amounts import amount, number, seconds
 
-MANY = Limit("files that are written, of names that belong together", 64,
+MANY = Limit("files that are written, of names that belong together", 64, "files",
     "chosen: fewer creates take less than a tenth of a second on a parallel file system")
-A_DIRECTORY = Limit("of these in a directory, on average", 8,
+A_DIRECTORY = Limit("of these in a directory, on average", 8, "files",
     "each directory gets an archive, which is a file itself")
-SMALL = Limit("mean bytes of these files, at most", 1 << 20,
+SMALL = Limit("mean size of these files, at most", 1 << 20, "B",
     "one request of a parallel file system: of larger files the bytes decide, not the create")
-SHARE = Limit("share of their I/O time in open, close and stat", 0.25,
+SHARE = Limit("share of their I/O time in open, close and stat", 0.25, "share",
     "chosen: with less the writes decide, and layer bufa or stage cures these")
-TINY = Limit("bytes of a file up to which it does not matter that ranks write it in turn", 64 << 10,
+TINY = Limit("size of a file that several ranks may write in turn, at most", 64 << 10, "B",
     "one request: its open and close decide, and the layer shows ranks each other's bytes")
 # Of the time of the calls under layer pack (its page: 16 ranks, 186 files, preset lustre: 0.21 of
 # the time, 0.15 of the metadata requests).

@@ -14,14 +14,15 @@ from weir.advise.findings.small_requests.finding import SLOW, is_small
 from weir.report.frame.amounts import counted, seconds, share
 from weir.report.interleaving.compute import interleaving_of
 
-RANKS = Limit("ranks of a node that move bytes", 4,
+RANKS = Limit("ranks of a node that move bytes", 4, "ranks",
     "chosen: of fewer, read-ahead holds the streams")
-IN_ORDER = Limit("share of requests that go on where the rank's last one ended", 0.8,
+IN_ORDER = Limit("share of requests that go on where the rank's last one ended", 0.8, "share",
     "with less the ranks themselves are not in order")
-MIXED = Limit("the same share for the node, at most", 0.3,
+MIXED = Limit("the same share for the node, at most", 0.3, "share",
     "a third of what is in order of a rank: workload olam has 0.08 with 16 ranks of a node, 0.98 "
     "with one")
-MANY = Limit("requests of a node", 2000, "chosen: fewer cost no time that their order could save")
+MANY = Limit("requests of a node", 2000, "requests",
+    "chosen: the order of fewer requests changes less time than two runs differ by")
 MOST_GAIN = 0.5  # of the time of the requests: seeks, locks, read-ahead that is thrown away
 
 

@@ -14,9 +14,9 @@ from weir.report.frame.amounts import counted, number, seconds
 from weir.report.frame.build import StepReport
 from weir.trace.ops import op_named
 
-STEPS = Limit("steps that start a parallel program", 3,
+STEPS = Limit("steps that start a parallel program", 3, "steps",
     "chosen: of fewer, one program for all saves one start at most")
-LEAST = Limit("time of all starts but one, over the wall time of the run", 0.05,
+LEAST = Limit("time of all starts but one, over the wall time of the run", 0.05, "share",
     "chosen: below it a common program is not worth its making")
 _SURE = 0.5  # of the time of a start: a common program reads some of its settings anew
 

@@ -21,9 +21,9 @@ from weir.advise.frame.saving import (
 from weir.advise.frame.finding import Limit
 from weir.report.frame.amounts import amount, number, seconds
 
-TIMES = Limit("bytes that a rank reads over the range that they lie in", 1.5,
+TIMES = Limit("bytes that a rank reads over the range that they lie in", 1.5, "times",
     "half of a second time: from there on a cache saves a third of the bytes")
-FITS = Limit("bytes of the file that are kept, at most", 256 << 20,
+FITS = Limit("size of the part of the file that is kept, at most", 256 << 20, "B",
     "chosen: a quarter of a GiB for each rank is what most jobs have to spare")
 
 

@@ -12,10 +12,11 @@ from weir.advise.frame.saving import Range, saved
 from weir.advise.frame.finding import Limit
 from weir.report.frame.amounts import counted, seconds
 
-TIMES = Limit("opens and queries by name of a file by a rank, on average", 8,
+TIMES = Limit("opens and queries by name of a file by a rank, on average", 8, "calls",
     "chosen: the layer saves those behind the first, and one query a second")
-MANY = Limit("the same of all files of a pattern", 100, "chosen: fewer cost milliseconds")
-SLOW = Limit("mean time of an open or query, s", 50e-6,
+MANY = Limit("the same of all files of a pattern", 100, "calls",
+    "chosen: fewer cost milliseconds")
+SLOW = Limit("mean time of an open or query", 50e-6, "s",
     "layer keep leaves opens of at most 30 us, and most of 200 us, to the system")
 _OPENS = ("open", "openat", "creat", "fopen", "freopen", "fortran_open")
 _CLOSES = ("close", "fclose", "fortran_close")

@@ -29,9 +29,9 @@ from weir.report.frame.amounts import amount, number, seconds
 
 BLOCK = 2 << 20
 BUFFERS = 2
-TIMES = Limit("bytes read by all ranks over the range that they lie in", 1.25,
+TIMES = Limit("bytes read by all ranks over the range that they lie in", 1.25, "times",
     "a quarter of the reads, at most a quarter of their time: less does not pay for the cache")
-LARGE = Limit("bytes that are read of files of one pattern", 4 << 20,
+LARGE = Limit("size of what is read of files of one pattern", 4 << 20, "B",
     "two blocks of the cache: less is read by one request of each rank anyway")
 
 

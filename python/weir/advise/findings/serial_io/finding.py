@@ -13,9 +13,9 @@ from weir.report.frame.amounts import amount, seconds, share
 from weir.report.frame.build import StepReport
 from weir.report.waits.summary import synchronisation_of
 
-SHARE = Limit("share of the step's bytes that one rank moves", 0.8,
+SHARE = Limit("share of the step's bytes that one rank moves", 0.8, "share",
     "chosen: four times as much as all others together")
-DELAYS = Limit("critical time of the I/O of the step, over its wall time", 0.05,
+DELAYS = Limit("critical time of the I/O of the step, over its wall time", 0.05, "share",
     "chosen: with less, the others have their own work meanwhile")
 LEAST_GAIN = 0.25  # of its critical time, by two aggregators or by one server that is late
 

@@ -19,23 +19,25 @@ BUFFERS = 4
 _COPIES = ("dup", "dup2", "dup3")
 _STATEMENTS = ("fortran_read", "fortran_write")
 OF_AN_OPEN = 2  # requests of the layer's own: fstat, and close of a copy of the descriptor
-MANY = Limit("calls on files of one pattern that a buffer can merge", 500,
-    "chosen: below it they have no I/O time that a layer could save")
-SMALL = Limit("mean bytes of a call, at most", 256 << 10,
+MANY = Limit("calls on files of one pattern that a buffer can merge", 500, "calls",
+    "chosen: fewer calls of 40 us, as of a fast file system, take less than the 20 ms that a "
+    "finding must be worth; of calls of 1 ms up to half a second is not reported")
+SMALL = Limit("mean size of a call, at most", 256 << 10, "B",
     "a quarter of 1 MiB, the stripe of Lustre and the largest request of FUSE: larger calls gain "
     "less than they cost in copies")
-SLOW = Limit("bytes/s of the calls, at most", 400e6,
+SLOW = Limit("rate of the calls, at most", 400e6, "B/s",
     "measured: layer bufa copies at this rate on a node whose cores are busy; what is faster comes "
     "from the page cache, and bufa bypasses it")
-CALL = Limit("mean time of a call, s", 25e-6,
+CALL = Limit("mean time of a call", 25e-6, "s",
     "measured: 4 KiB to the page cache take 2 us, and 17 us on a node whose cores are busy")
-IN_ORDER = Limit("share of calls that go on in order or at a distance that comes again", 0.7,
+IN_ORDER = Limit("share of calls that go on in order or at a distance that comes again",
+    0.7, "share",
     "measured by weir bench layers --sweep: bufa reads ahead for these, and passes others on")
 _BUFFERS = {
     "stdio": "setvbuf",
     "netcdf": "the chunk size of nc__open and nc__create",
 }
-SHARED = Limit("times that ranks move each byte", 1.25,
+SHARED = Limit("how often ranks move each byte, at most", 1.25, "times",
     "from there on the cure is a cache of all ranks (finding same-bytes)")
 
 

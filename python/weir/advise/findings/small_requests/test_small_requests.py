@@ -20,7 +20,7 @@ def test_small_requests_have_bufa_and_a_saving_near_their_time(tmp_path):
     one = the(report, "small-requests")
     assert one.rule.stack == "bufa:1MiB:4" and one.rule.path == "/scratch/an/out.*"
     assert one.what == "out.<N>" and len(one.paths) == 2
-    assert "4,000 writes of 8.19 kB" in one.sentence.replace("\u202f", ",").replace("\u00a0", " ")
+    assert "4,000 writes of 8.19 kB" in one.sentence.replace("\u00a0", " ")
     # 2 x 0.6 s of I/O; both ranks at the same time, so 0.6 s of the run
     assert 0.65 < one.saving.io.low < one.saving.io.high < 1.21
     assert 0.3 < one.saving.critical.low < one.saving.critical.high < 0.61

@@ -13,9 +13,9 @@ from weir.report.frame.amounts import amount, counted, seconds
 from weir.report.frame.figures import size as size_text
 from weir.report.mpi_io.compute import MpiFile, mpi_files_of
 
-EACH = Limit("bytes of the file for each stripe", 8 << 30,
+EACH = Limit("size of the file for each of its stripes, more than", 8 << 30, "B",
     "recommended by NERSC (Lustre striping): 8 stripes from 1 GB on, 24 from 10 GB, 72 from 100 GB")
-FEW = Limit("stripes of a file that has fewer full ones", 4,
+FEW = Limit("stripes of a file that has fewer full ones", 4, "stripes",
     "chosen: each stripe costs a request to its server when the file is created and removed")
 SPREAD_BYTES = 1 << 30  # for each stripe that is advised
 _LEAST = 0.25  # of the gain of ideal scaling: ranks or network may be the limit

@@ -17,10 +17,10 @@ from weir.report.frame.amounts import seconds
 from weir.report.frame.build import StepReport
 from weir.report.wall.compute import wall_time_of
 
-GAIN = Limit("computing time with fewer ranks over that with more, at most", 1.05,
+GAIN = Limit("computing time with fewer ranks over that with more, at most", 1.05, "times",
     "measured: repetitions of a run differ by 1 to 2 % on an idle node; twice as many ranks that "
     "all compute would halve it")
-SAME = Limit("bytes that one step moves over those of the other, at most", 1.1,
+SAME = Limit("bytes that one step moves over those of the other, at most", 1.1, "times",
     "another amount of work moves another amount of bytes")
 
 

@@ -16,8 +16,10 @@ from weir.advise.frame.finding import Limit
 from weir.report.frame.amounts import counted, share
 from weir.report.frame.figures import size
 
-OFF = Limit("share of writes that begin off the stripe", 0.5,
+OFF = Limit("share of writes that begin off the stripe", 0.5, "share",
     "chosen: with fewer most stripes have one writer")
+LARGE = Limit("mean size of a write, more than", SMALL.value, "B",
+    "smaller ones are a matter of their number (small-requests, interleaved-writes)")
 _ALIGNMENTS = {"netcdf": "nc_def_var_chunking", "hdf5": "H5Pset_alignment",
     "mpi_io": "hint striping_unit"}  # fmt: skip
 MOST_GAIN = 0.5  # of the time of the writes: two writers of a stripe take turns
@@ -26,7 +28,7 @@ MOST_GAIN = 0.5  # of the time of the writes: two writers of a stripe take turns
 def _is_one(facts: Facts, file: File) -> bool:
     way = file.write
     is_slow = way.ns > 0 and way.bytes * 1e9 / way.ns <= way.ranks * SLOW.value
-    return (way.stripe > 0 and way.ranks > 1 and is_slow and way.mean_bytes > SMALL.value
+    return (way.stripe > 0 and way.ranks > 1 and is_slow and way.mean_bytes > LARGE.value
         and way.off_stripe >= OFF.value * way.calls and not facts.is_local(file.path))
 
 
@@ -54,7 +56,7 @@ UNALIGNED = Finding(
     name="unaligned",
     asks="Do ranks share stripes of a file, because they write off their beginnings?",
     shrinks="I/O",
-    limits=(OFF, SMALL, SLOW),
+    limits=(OFF, LARGE, SLOW),
     page="guide/patterns.md",
     table="patterns",
     cure="gather",

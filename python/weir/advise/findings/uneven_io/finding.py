@@ -15,7 +15,7 @@ from weir.report.frame.amounts import seconds
 from weir.report.frame.build import StepReport
 from weir.report.waits.summary import synchronisation_of
 
-RATIO = Limit("I/O time of the slowest rank over the mean of all", 1.5,
+RATIO = Limit("I/O time of the slowest rank over the mean of all", 1.5, "times",
     "smaller differences are usual among ranks that do the same (finding uneven-ranks of the "
     "report)")
 

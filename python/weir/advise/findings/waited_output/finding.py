@@ -13,12 +13,12 @@ from weir.advise.frame.saving import MEMORY_BYTES_PER_S, Range, saved
 from weir.advise.frame.finding import Limit
 from weir.report.frame.amounts import amount, number, seconds
 
-LARGE = Limit("mean bytes of a write", 64 << 10,
+LARGE = Limit("mean size of a write", 64 << 10, "B",
     "smaller ones are a matter of their number (small-requests, interleaved-writes)")
-SLOW = Limit("bytes/s of the writes, at most", 400e6,
+SLOW = Limit("rate of the writes, at most", 400e6, "B/s",
     "measured: a copy into memory on a node whose cores are busy; output that is as fast is hidden "
     "by the page cache already")
-COMPUTING = Limit("time of the run that is no I/O, over that of these writes", 1.0,
+COMPUTING = Limit("time of the run that is no I/O, over that of these writes", 1.0, "times",
     "what is written beside the program needs as much computing to hide behind")
 # Layer stage, a tier in memory, two busy cores (its page: 64 MiB in 0.8 s).
 SLOW_TIER_BYTES_PER_S = 0.1e9

@@ -4,12 +4,12 @@
 
 const FACTORS = { K: 1e3, '%': 1 };
 
-// A cell's number, or NaN: 69K, 1.5, 4 %, 12 345.
+// A cell's number, or NaN: 69K, 1.5, 4 %, 12,345.
 function numberOf(text) {
-  const found = /^([<]?)(-?\d[\d\s\u00a0\u202f]*(?:\.\d+)?(?:e[-+]?\d+)?)\s*(K|%)?$/.exec(text);
+  const found = /^([<]?)(-?\d[\d,\s\u00a0]*(?:\.\d+)?(?:e[-+]?\d+)?)\s*(K|%)?$/.exec(text);
   return found === null ?
       NaN :
-      Number(found[2].replace(/[\s\u00a0\u202f]/g, '')) * (FACTORS[found[3]] ?? 1) -
+      Number(found[2].replace(/[,\s\u00a0]/g, '')) * (FACTORS[found[3]] ?? 1) -
           (found[1] ? 1e-6 : 0);
 }
 

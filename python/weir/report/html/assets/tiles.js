@@ -126,7 +126,7 @@ class Tiles {
 function digits(value) {
   if (value === 0) return '0';
   const size = Math.abs(value);
-  if (size >= 100) return Math.round(value).toLocaleString('en').replaceAll(',', '\u202f');
+  if (size >= 100) return Math.round(value).toLocaleString('en');
   return String(Number(value.toPrecision(3)));
 }
 
