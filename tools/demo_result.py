@@ -39,7 +39,7 @@ def main() -> int:
         print(f"{'requests to the file system':<32}{number(counts[0]):>10}{number(counts[1]):>12}")
     saved = [_critical_s(facts[0]) - _critical_s(facts[1]), facts[0].wall_s - facts[1].wall_s]
     print(plain(f"Expected: the run is shorter by {range_text(report.expected)}. Obtained: "
-        f"{_shorter(saved[0])} of I/O that delays it, {_shorter(saved[1])} of wall time."))
+        f"{_shorter(saved[1])} of wall time, {_shorter(saved[0])} of I/O that delays it."))
     archives = {one.rule.stack.partition("name=")[2].partition(":")[0] for one in report.rules
         if one.rule is not None and one.rule.stack.startswith("pack:")}
     return _outputs(outputs_of(before, {}), outputs_of(after, {}, archives))
@@ -71,7 +71,7 @@ def _outputs(before: Mapping[str, Output], after: Mapping[str, Output]) -> int:
         if one not in logs:
             print(f"{one.path}: {one.why}")
     print(f"Outputs: {len(before) - len(found)} of {len(before)} files and links are identical, "
-        f"byte for byte; {len(logs)} logs but for the times in them "
+        f"byte for byte; {len(logs)} logs differ only in the times in them "
         f"({', '.join(one.path for one in logs[:3])}, ...).")
     return 1 if len(found) > len(logs) else 0
 

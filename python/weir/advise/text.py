@@ -43,7 +43,7 @@ def expectation(one: Advice) -> str:
     saving, ranges = one.saving, {}
     for range_, of in ((saving.critical, "the run"), (saving.active, "active time"),
             (saving.io, "I/O of all ranks")):
-        if range_ is not None:
+        if range_ is not None and (range_.high or range_ is saving.critical):
             ranges.setdefault(range_text(range_), of)
     parts = [f"{text} of {of}" for text, of in ranges.items()]
     if saving.requests:

@@ -106,16 +106,20 @@ def _lines(one: dict[str, Any], is_new: bool, directory: Path) -> list[str]:
         state = f"measured in {one['took_s']:.1f} s"
     place = f"{mount['kind']} on {mount['point']}, from {one['node']}"
     lines = [f"{directory}: {place}; {state}"]
+    lines.append("  time of a call: median (10th to 95th percentile)")
     for name, found in one["latency_s"].items():
-        lines.append(f"  {name:<12} {seconds(found['median']):>9}   (10 to 95 %: "
-            f"{seconds(found['low'])} to {seconds(found['high'])})")
+        words = name.replace("_", " ").replace("KiB", " KiB")
+        lines.append(f"    {words:<16} {seconds(found['median']):>9}   ({seconds(found['low'])} to "
+            f"{seconds(found['high'])})")
+    lines.append("  bandwidth: size of each request x processes")
     for rate in one["rates"]:
         source = "page cache" if rate["from_cache"] and one["is_cached"] else \
             "again" if rate["from_cache"] else "storage"
-        lines.append(f"  {rate['way']:<6} {rate['request_bytes'] >> 10:>6} KiB x "
-            f"{rate['processes']}  {rate['bytes_per_s'] / 1e6:>10.1f} MB/s   {source}")
+        lines.append(f"    {rate['way']:<6} {rate['request_bytes'] >> 10:>6} KiB x "
+            f"{rate['processes']}  {rate['bytes_per_s'] / 1e6:>10,.1f} MB/s   {source}")
+    lines.append("  files created each second")
     for found in one["creates"]:
-        lines.append(f"  {found['per_s']:>10.0f} files made a second by {found['processes']} "
+        lines.append(f"    {found['per_s']:>10,.0f} by {found['processes']} "
             f"process{'es' * (found['processes'] != 1)}")
     for memory in one.get("memory", ()):
         lines.append(f"  memory {memory['cores']:>4} core{'s' if memory['cores'] != 1 else ' '}   "
@@ -131,11 +135,11 @@ def _parallel_lines(part: dict[str, Any]) -> list[str]:
     where = "of two nodes" if part["distant"] else "of one node"
     lines = [f"  {part['ranks']} ranks on {part['nodes']} node{'s' * (part['nodes'] != 1)}:"]
     for one in part["messages"]:
-        lines.append(f"    message {one['bytes']:>8} bytes  {seconds(one['seconds']):>9}  "
-            f"{one['bytes_per_s'] / 1e6:>10.1f} MB/s   between ranks {where}")
+        lines.append(f"    message {one['bytes']:>9,} bytes  {seconds(one['seconds']):>9}  "
+            f"{one['bytes_per_s'] / 1e6:>10,.1f} MB/s   between ranks {where}")
     lines.append(f"    all ranks in pairs {part['pairs_bytes_per_s'] / 1e9:>12.2f} GB/s")
     for rate in part["rates"]:
         lines.append(f"    {rate['way']:<6} {rate['request_bytes'] >> 10:>6} KiB x "
-            f"{rate['processes']}  {rate['bytes_per_s'] / 1e6:>10.1f} MB/s   storage, a file each")
-    lines.append(f"    {part['creates_per_s']:>8.0f} files made a second in one directory")
+            f"{rate['processes']}  {rate['bytes_per_s'] / 1e6:>10,.1f} MB/s   storage, a file each")
+    lines.append(f"    {part['creates_per_s']:>8,.0f} files created each second in one directory")
     return lines

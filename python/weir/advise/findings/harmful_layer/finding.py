@@ -14,7 +14,7 @@ from weir.report.frame.amounts import counted, number, seconds
 from weir.report.layers.compute import LayeredFile, layers_of
 
 MORE = Limit("requests below the layers over those of the program", 1.1, "times",
-    "a tenth: each layer may ask for the size of a file that it opens")
+    "a tenth: each layer may query the size of a file that it opens")
 SLOWER = Limit("time of the program's calls over that of the requests below the layers",
     1.5, "times",
     "chosen: a third of the time of the calls is the layer's own")

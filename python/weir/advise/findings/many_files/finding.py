@@ -55,7 +55,7 @@ def _advice(facts: Facts, files: list[File]) -> Iterator[Advice]:
         yield Advice(
             "many-files", group.what, group.paths,
             f"{number(count)} files of {amount(size / count)} on average take "
-            f"{seconds(whole / 1e9)}, of which {seconds(ns / 1e9)} to open, close and ask for them "
+            f"{seconds(whole / 1e9)}, of which {seconds(ns / 1e9)} in open, close and stat "
             f"({number(calls)} calls).",
             facts.saving(parts, int(0.85 * calls)),
             "Write one file for many times or fields; spread files over directories, one for each "

@@ -57,7 +57,7 @@ def find(facts: Facts) -> Iterator[Advice]:
         "one-binary", counted(len(starts), "step"), (),
         f"{number(len(starts))} parallel programs are started one after the other: "
         f"{seconds(sum(one.before_s for one in starts))} until all ranks are in MPI_Init, "
-        f"{seconds(sum(one.after_s for one in starts))} behind the first MPI_Finalize.",
+        f"{seconds(sum(one.after_s for one in starts))} after the first MPI_Finalize.",
         Saving(NOTHING, None, Range(_SURE * spared, spared)),
         "Let one program do all steps, which then may also hand over in memory what files carry "
         "from step to step.",

@@ -13,7 +13,7 @@ from weir.advise.frame.finding import Limit
 from weir.report.frame.amounts import counted, seconds
 
 TIMES = Limit("opens and queries by name of a file by a rank, on average", 8, "calls",
-    "chosen: the layer saves those behind the first, and one query a second")
+    "chosen: the layer saves those after the first, and one query a second")
 MANY = Limit("the same of all files of a pattern", 100, "calls",
     "chosen: fewer cost milliseconds")
 SLOW = Limit("mean time of an open or query", 50e-6, "s",
