@@ -9,6 +9,8 @@ import re
 
 import pytest
 
+pytestmark = pytest.mark.any_mpi
+
 SCALE = "scale=0.0003"
 
 

@@ -10,7 +10,7 @@ import json
 
 import pytest
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
 
 SLOW_MS = 120
 

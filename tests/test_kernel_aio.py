@@ -288,7 +288,7 @@ def test_what_fio_counts_is_what_the_report_says(weir, tmp_path, engine, rw):
 @pytest.mark.parametrize("engine", ["libaio", "io_uring"])
 def test_fio_verifies_what_it_wrote(weir, tmp_path, engine, stack):
     options = [*fio_options(engine, "randrw"), "--verify=crc32c", "--verify_fatal=1"]
-    if subprocess.run(options, cwd=tmp_path, capture_output=True, timeout=60).returncode != 0:
+    if subprocess.run(options, cwd=tmp_path, capture_output=True, timeout=300).returncode != 0:
         pytest.skip(f"the kernel refuses {engine}")
     rules = tmp_path / "rules.toml"
     rules.write_text(f'[[rule]]\nname = "*"\nstack = "{stack or "event"}"\n')

@@ -11,7 +11,7 @@ from weir_fixtures import NATIVE_BUILD
 from weir.report import build
 from weir.report.output_cost.compute import PARTS, output_costs_of
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
 
 RANKS, FRAMES, DOMAINS = 3, 2, 2
 # Ranks that make calls on a file, and whether each of them does.

@@ -12,7 +12,7 @@ from wall_sums import split_exactly
 from weir.report import build
 from weir.report.wall.table import rows_of_step
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
 
 DELAY_US = 60_000
 C = r"""

@@ -87,7 +87,7 @@ def test_a_reader_of_totals_that_goes_away_is_no_fault(tmp_path):
     command = [sys.executable, "-m", "weir", "export", program.write(tmp_path / "run" / "s"),
         "--to", "totals"]
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, env=clean_environment(),
-        timeout=60)
+        timeout=300)
     os.close(writer)
     assert (done.returncode, done.stderr) == (141, b"")
 

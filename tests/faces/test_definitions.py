@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import pytest
 
+pytestmark = pytest.mark.any_mpi
+
 RANKS = 3
 MISTAKES = {
     "none": ["fine"],

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from netCDF4 import Dataset
 
+pytestmark = pytest.mark.any_mpi
+
 TYPES = ("float32", "float64", "int32", "int64", "int16", "int8")
 FORMS = ("number", "single", "whole", "integer")
 FILES = ("20000101.nc", "20000102.nc", "means.nc")

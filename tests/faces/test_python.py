@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.any_mpi
+
 HEAD = """
 import sys
 sys.modules["mpi4py"] = None  # as if it were not installed

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from netCDF4 import Dataset
 
+pytestmark = pytest.mark.any_mpi
+
 pytest.importorskip("mpi4py", reason="needs the test extra")
 
 # MISTAKE: points of rank 1 that no rank has; MISSING: rank 0 leaves a put out.

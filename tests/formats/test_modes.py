@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.any_mpi
+
 RANKS = {"serial": 3, "collective": 3, "servers": 4, "servers+parallel": 5}
 
 

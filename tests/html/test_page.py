@@ -117,7 +117,7 @@ def test_a_device_or_a_pipe_stays_what_it_is(weir, plain_run, tmp_path):
         try:
             weir("report", plain_run, "--html", pipe).ok()
             assert stat.S_ISFIFO(pipe.stat().st_mode)
-            reader.wait(timeout=60)
+            reader.wait(timeout=300)
         finally:
             reader.kill()
     assert copy.read_bytes().endswith(b"</html>\n")

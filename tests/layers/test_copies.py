@@ -57,7 +57,7 @@ def under(weir, tmp_path):
         directory.mkdir()
         if stack is None:
             done = subprocess.run(list(map(str, command)), cwd=directory, capture_output=True,
-                text=True, timeout=60)
+                text=True, timeout=300)
         else:
             rules = tmp_path / "rules.toml"
             rules.write_text(f'[[rule]]\nname = "*"\nstack = "{stack}"\n')

@@ -33,7 +33,7 @@ def left_behind(native_build: Path, tmp_path: Path, job: str, records: int = 30,
         native_build / "native/preload/weir-drain"]
     process = subprocess.Popen([*command, file, page, "position", "1", str(records), "kill"],
         env=clean_environment({"WEIR_JOB": job}))
-    end = time.monotonic() + 30
+    end = time.monotonic() + 300
     while not page.exists() or page.read_bytes()[8:16] != struct.pack("Q", records):
         assert time.monotonic() < end
         time.sleep(0.001)

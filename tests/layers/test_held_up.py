@@ -49,7 +49,7 @@ def pair(cc, preload, tmp_path):
 
 
 def finish(process: subprocess.Popen, text: str = "") -> str:
-    out, err = process.communicate(text, timeout=60)
+    out, err = process.communicate(text, timeout=300)
     assert process.returncode == 0, err
     return out
 

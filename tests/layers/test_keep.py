@@ -411,10 +411,10 @@ def test_a_reader_of_the_same_node_sees_what_was_appended(layered, tmp_path):
         assert writer.stdout.readline() == "done\n"
         code = "import os; print(os.stat('x.log').st_size, open('x.log').read().count('line'))"
         read = subprocess.run(["python3", "-c", code], capture_output=True, text=True, cwd=tmp_path,
-            env=env, timeout=60)
+            env=env, timeout=300)
         assert read.stdout.split() == [str((i + 1) * 7), str(i + 1)], read.stderr
     writer.stdin.close()
-    assert writer.wait(timeout=60) == 0
+    assert writer.wait(timeout=300) == 0
 
 
 def test_what_was_appended_reaches_the_file_by_itself(layered, tmp_path):
@@ -432,7 +432,7 @@ def test_what_was_appended_reaches_the_file_by_itself(layered, tmp_path):
     )
     try:
         assert process.stdout.readline() == "closed\n"
-        end = time.monotonic() + 30
+        end = time.monotonic() + 300
         while (tmp_path / "x.log").read_bytes() != b"waits":
             assert time.monotonic() < end, "it is not written without being asked for"
             time.sleep(0.05)
@@ -464,7 +464,7 @@ def test_a_name_that_another_node_gave_to_another_file_is_noticed(testfs, layere
         time.sleep(0.05)  # more than valid_ms, on a coarse clock
     writer.stdin.write("last\n")
     writer.stdin.close()
-    assert writer.wait(timeout=60) == 0
+    assert writer.wait(timeout=300) == 0
     assert (here.backing / "old0").read_text() == "line 0\n"
     assert (here.backing / "old1").read_text() == "line 1\n"
     assert (here.backing / "x.log").read_text() == "last\n"
@@ -574,7 +574,7 @@ def test_a_size_is_not_remembered_where_nobody_knows_who_writes_the_file(preload
     rules = "weir-rules 1\nrule source=test:1 name=*.dat stack=keep:always=1|system\n"
     env = clean_environment({"LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job})
     try:
-        done = subprocess.run([sys.executable, "-c", SIZES], cwd=tmp_path, env=env, timeout=60,
+        done = subprocess.run([sys.executable, "-c", SIZES], cwd=tmp_path, env=env, timeout=300,
             capture_output=True, text=True, check=True)
     finally:
         in_the_way.unlink()

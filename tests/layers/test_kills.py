@@ -65,7 +65,7 @@ def accepted_by(page: Path) -> int:
 
 
 def wait_for_a_write(page: Path, process: subprocess.Popen) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while accepted_by(page) == 0 and process.poll() is None:
         assert time.monotonic() < end, "the program does not write"
         time.sleep(0.0005)

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import xarray
 
+pytestmark = pytest.mark.any_mpi
+
 MODES = [(1, "serial", {}), (4, "collective", {}),
     (5, "servers+parallel", {"WEIR_OUTPUT_SERVERS_PER_GROUP": 2}), (3, "servers", {})]
 

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.any_mpi
+
 MODES = {"serial": 2, "collective": 4, "servers": 3, "servers+parallel": 5}
 STEPS, LEVELS = 3, 3
 LEVELS_HPA = ("850", "500", "250")
@@ -48,7 +50,7 @@ def grib(mpi, native_build, root, tmp_path, execute):
 def tool(name: str, *arguments: object) -> str:
     if shutil.which(name) is None:
         pytest.skip(f"{name} is not installed")
-    done = subprocess.run([name, *map(str, arguments)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([name, *map(str, arguments)], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

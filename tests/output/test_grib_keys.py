@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from weir_one_rank import values_of
 
+pytestmark = pytest.mark.any_mpi
+
 LON, LAT = [15.0 * i for i in range(24)], [82.5 - 15 * j for j in range(12)]
 HERE = {"lon": LON, "lat": LAT, "levels": [850, 500], "put": "o", "format": "grib2"}
 HYBRID = {"levels": [1, 2, 3], "level_units": "1",
@@ -25,7 +27,7 @@ def tool(*command: object) -> str:
     if shutil.which(str(command[0])) is None:
         pytest.skip(f"{command[0]} is not installed")
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True,
-        timeout=60)
+        timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

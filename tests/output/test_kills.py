@@ -42,7 +42,7 @@ class Job:
     def everybody(self) -> list[int]:
         """The launcher and all below it: MPICH's gives its ranks a session of their own."""
         listed = subprocess.run(["ps", "-e", "-o", "pid=,ppid="], capture_output=True, text=True,
-            timeout=20).stdout.split()
+            timeout=300).stdout.split()
         children: dict[int, list[int]] = {}
         for pid, parent in zip(map(int, listed[::2]), map(int, listed[1::2]), strict=True):
             children.setdefault(parent, []).append(pid)
@@ -63,7 +63,7 @@ class Job:
         return int(variables.get(b"OMPI_COMM_WORLD_RANK", variables.get(b"PMI_RANK", b"-1")))
 
     def await_output(self) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while not any(self.directory.glob("h*")) and self.process.poll() is None and time.monotonic(
                 ) < deadline:
             time.sleep(0.005)
@@ -89,7 +89,7 @@ class Job:
             self.kill([ranks[rank]])
             time.sleep(chance.random() * 0.5)
         self.kill(self.everybody())
-        self.process.wait(timeout=60)
+        self.process.wait(timeout=300)
 
 
 def check_complete(path) -> None:

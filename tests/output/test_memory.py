@@ -9,6 +9,8 @@ import re
 import pytest
 from netCDF4 import Dataset
 
+pytestmark = pytest.mark.any_mpi
+
 STEP = {"nx": 1000, "ny": 1000, "fields": 4}  # 16 MB a level
 WAYS = [
     # mode, format, compression, budget in MiB, transport. A slab is a chunk, 4 MB, at least; of

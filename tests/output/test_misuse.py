@@ -7,6 +7,8 @@ from __future__ import annotations
 import pytest
 from netCDF4 import Dataset
 
+pytestmark = pytest.mark.any_mpi
+
 MODES = [("serial", 3, 0), ("collective", 3, 0), ("servers", 4, 1)]
 
 

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from netCDF4 import Dataset
 
+pytestmark = pytest.mark.any_mpi
+
 WAYS = [
     # ranks, mode, options
     (4, "serial", {"kind": "block", "halo": 2}),

@@ -12,6 +12,8 @@ import pytest
 from netCDF4 import Dataset
 from weir_process import clean_environment
 
+pytestmark = pytest.mark.any_mpi
+
 MODES = [(2, "serial"), (3, "servers")]
 
 
@@ -88,7 +90,7 @@ def test_two_jobs_do_not_write_one_file(model, form):
             for rank in (0, 1):
                 assert set(second.codes(rank)) == {"WEIR_E_REMOTE"}
                 assert "out/o: another process writes this file (process" in second.said[rank][0][2]
-        said = first.communicate(timeout=60)[0]
+        said = first.communicate(timeout=300)[0]
         assert first.returncode == 0 and not re.search(r"^rank \d+: \w+: ", said, re.M), said
     finally:
         first.kill()

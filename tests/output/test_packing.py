@@ -12,6 +12,8 @@ import pytest
 import xarray
 from netCDF4 import Dataset
 
+pytestmark = pytest.mark.any_mpi
+
 MODES = ["serial", "collective", "servers", "servers+parallel"]
 
 

@@ -16,6 +16,8 @@ import numpy as np
 import pytest
 from netCDF4 import Dataset
 
+pytestmark = pytest.mark.any_mpi
+
 MISSING = -9e9
 
 

@@ -11,6 +11,8 @@ import pytest
 import xarray
 from netCDF4 import Dataset
 
+pytestmark = pytest.mark.any_mpi
+
 CASE = {"fields": 5, "mean": 2, "type": "double", "nx": 30, "ny": 7}
 
 

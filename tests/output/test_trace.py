@@ -15,6 +15,8 @@ from weir.report.notes import notes
 from weir.report.output.compute import all_outputs
 from weir.report.processes.compute import is_complete
 
+pytestmark = pytest.mark.any_mpi
+
 STEPS, FIELDS, POINTS = 6, 2, 3 * 240
 TOTAL = STEPS * FIELDS * POINTS * 4
 # mode, ranks, options, servers, writers

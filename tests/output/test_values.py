@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from netCDF4 import Dataset
 
+pytestmark = pytest.mark.any_mpi
+
 MODES = ["serial", "collective", "servers", "servers+parallel"]
 AFTER = [("weir_put", "WEIR_E_ORDER"), ("weir_step", "WEIR_E_ORDER"),
     ("weir_finalize", "WEIR_E_ORDER")]

@@ -40,7 +40,7 @@ def build(directory: Path) -> Path:
     sources = sorted(SOURCES.glob("*.c"))
     flags = ["-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-pthread"]
     subprocess.run([os.environ.get("CC", "gcc"), *flags, "-o", program, *sources], check=True,
-        timeout=120)
+        timeout=300)
     return program
 
 

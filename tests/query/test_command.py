@@ -198,7 +198,7 @@ def test_ctrl_c_ends_a_question_that_would_not_end(two_steps):
     time.sleep(1)
     program.send_signal(signal.SIGINT)
     try:
-        assert program.wait(timeout=60) == 130
+        assert program.wait(timeout=300) == 130
         assert (program.stdout.read(), program.stderr.read()) == (b"", b"")
     finally:
         program.kill()

@@ -331,7 +331,7 @@ def test_the_decoder_under_address_sanitizer(tmp_path, whole, native_build):
     (tmp_path / "whole.weir").write_bytes(whole)
     print("seed", seed)
     done = subprocess.run([program, "--mutate", "1000", str(seed), tmp_path / "whole.weir"],
-        capture_output=True, text=True, timeout=200)
+        capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -7,9 +7,11 @@ limit passes, no standard input, and an environment without WEIR_* and LD_PRELOA
 
 from __future__ import annotations
 
+import collections
 import os
 import sys
 import tempfile
+import zlib
 from pathlib import Path
 
 import pytest
@@ -17,9 +19,14 @@ import pytest
 from weir_compile import Compiler
 from weir_forks import VERBS, Forks, can_fork
 from weir_mpi import IMPLEMENTATIONS, Mpi
-from weir_process import DEFAULT_TIMEOUT_S, Completed, run
+from weir_process import DEFAULT_TIMEOUT_S, Completed, limit, run
 
 ROOT = Path(__file__).resolve().parents[2]
+WORK = {"slow": 50, "mpi": 5, "programs": 2}  # of a test, beside 1 of others
+# Fixtures, and modules, of tests that start programs.
+STARTING = {"any_workload", "cc", "cluster", "cxx", "driver", "execute", "fc", "glusterfs", "mpi",
+    "native_build", "player", "preload", "testfs", "weir"}  # fmt: skip
+STARTING_MODULES = ("subprocess", "weir_process")
 NATIVE_BUILD = Path(os.environ.get("WEIR_TEST_BUILD", ROOT / "build" / "native"))
 
 
@@ -32,21 +39,57 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    """Give each worker a session directory of Open MPI of its own: of two launchers that make and
-    remove the common one at the same time, one fails with "File exists"."""
+    """Settings of Open MPI for all launches.
+
+    Each worker has a session directory of its own: of two launchers that make and remove the common
+    one at the same time, one fails with "File exists". Looking for fabrics takes MPI_Init 0.2 s.
+    The launcher ends the ranks of a failed job with SIGTERM and waits a second before SIGKILL.
+    """
     worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
-    os.environ.setdefault("OMPI_MCA_orte_tmpdir_base",
-        os.path.join(tempfile.gettempdir(), f"weir-mpi-{worker}"))
+    for name, value in {
+        "orte_tmpdir_base": os.path.join(tempfile.gettempdir(), f"weir-mpi-{worker}"),
+        "pml": "ob1", "odls_base_sigkill_timeout": "0",
+    }.items():  # fmt: skip
+        os.environ.setdefault(f"OMPI_MCA_{name}", value)
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave out what is marked campaign, but with --slow."""
-    if config.getoption("--slow"):
-        return
-    left = [item for item in items if item.get_closest_marker("campaign")]
-    if left:
+    """Select what runs without --slow, give every time limit patience, begin with long files: the
+    last of them would run beside nothing."""
+    for item in items:
+        if mark := item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(limit(mark.args[0])), append=False)
+        if starts_programs(item):
+            item.add_marker(pytest.mark.programs)
+    if not config.getoption("--slow"):
+        left = [item for item in items if runs_with_slow_alone(item)]
         config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if not item.get_closest_marker("campaign")]
+        gone = set(left)
+        items[:] = [item for item in items if item not in gone]
+    work = collections.Counter()
+    for item in items:
+        work[item.path] += next((n for name, n in WORK.items() if item.get_closest_marker(name)), 1)
+    items.sort(key=lambda item: -work[item.path])
+
+
+def starts_programs(item) -> bool:
+    named = vars(item.module).values()
+    return not STARTING.isdisjoint(item.fixturenames) or any(
+        getattr(one, "__module__", None) in STARTING_MODULES
+        or getattr(one, "__name__", None) in STARTING_MODULES for one in named)  # fmt: skip
+
+
+def runs_with_slow_alone(item) -> bool:
+    """Campaigns, and of a test that any MPI implementation serves all but one of them: tests, or
+    cases of a test, have them in turn."""
+    if item.get_closest_marker("campaign"):
+        return True
+    callspec = getattr(item, "callspec", None)
+    if not item.get_closest_marker("any_mpi") or not callspec or "mpi" not in callspec.params:
+        return False
+    name = item.nodeid.replace(callspec.params["mpi"], "MPI")
+    names = sorted(IMPLEMENTATIONS)
+    return callspec.params["mpi"] != names[zlib.crc32(name.encode()) % len(names)]
 
 
 @pytest.fixture(scope="session")

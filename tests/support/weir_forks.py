@@ -24,11 +24,11 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from weir_process import Completed, clean_environment, signals_by_default
+from weir_process import Completed, clean_environment, limit, signals_by_default
 
 VERBS = ("report", "query", "compare", "export")
 _PACKET = 1 << 17
-_START_S = 170  # of all imports, on a busy machine
+_START_S = 60  # of all imports
 _IMPORTED = (
     "numpy.ma", "pandas", "pyarrow.csv", "pyarrow.dataset", "pyarrow.parquet", "duckdb",
     "weir.cli._app", "weir.compare.table", "weir.export", "weir.trace", "weir.query",
@@ -74,9 +74,9 @@ class Forks:
             passed = [*(stream.fileno() for stream in streams), reply]
             socket.send_fds(self._socket, [json.dumps(request).encode()], passed)
             os.close(reply)
-            begun = _line(replies, _START_S)
-            assert begun, f"no process was forked within {_START_S} s"
-            status = _line(replies, timeout)
+            begun = _line(replies, limit(_START_S))
+            assert begun, f"no process was forked within {limit(_START_S)} s"
+            status = _line(replies, limit(timeout))
             if status is None:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(int(begun), signal.SIGKILL)

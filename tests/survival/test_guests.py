@@ -107,9 +107,9 @@ def run_in(directory: Path, script: str, variables: dict[str, str]) -> tuple:
         "GIT_COMMITTER_EMAIL": "a@b",
         "GIT_CONFIG_NOSYSTEM": "1", "PYTHONDONTWRITEBYTECODE": "1", **variables,
     })  # fmt: skip
-    subprocess.run(["bash", "-c", PREPARE], cwd=directory, check=True, timeout=60)
+    subprocess.run(["bash", "-c", PREPARE], cwd=directory, check=True, timeout=300)
     done = subprocess.run(["bash", "-c", script], cwd=directory, env=env, capture_output=True,
-        timeout=120)
+        timeout=300)
     return done.returncode, done.stdout, done.stderr, snapshot(directory)
 
 

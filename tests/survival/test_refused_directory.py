@@ -119,7 +119,7 @@ def test_of_four_ranks_at_once_the_first_speaks(guest, preload, tmp_path):
             "PMI_RANK": str(rank), "PMI_SIZE": "4"}
         return subprocess.run(
             [guest(FOREIGN), f"file{rank}"], env=clean_environment(env), cwd=tmp_path,
-            capture_output=True, text=True, timeout=60
+            capture_output=True, text=True, timeout=300
         )
 
     with ThreadPoolExecutor(4) as pool:

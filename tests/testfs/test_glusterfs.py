@@ -62,7 +62,7 @@ def test_files_and_shards_are_spread_over_the_bricks(glusterfs):
             file.write(bytes(MIB))
     assert len(shards() - before) == 2  # and the first one under the file's own name
     kind = subprocess.run(["findmnt", "-no", "FSTYPE", glusterfs.path], capture_output=True,
-        text=True, timeout=20)
+        text=True, timeout=300)
     assert kind.stdout.strip() == "fuse.glusterfs"
 
 

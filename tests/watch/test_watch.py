@@ -54,7 +54,7 @@ class Driven:
 
     def end(self) -> None:
         self.process.stdin.close()
-        assert self.process.wait(30) == 0
+        assert self.process.wait(300) == 0
 
 
 @contextmanager
@@ -68,7 +68,7 @@ def printed(directory: Path, *command: object):
         yield Driven(process)
     finally:
         process.kill()
-        process.wait(30)
+        process.wait(300)
         process.stdin.close()
         process.stdout.close()
 
@@ -120,7 +120,7 @@ def test_the_command_prints_lines_and_ends_with_the_run(weir, cc, execute, tmp_p
             program.writes(40, "b")
             program.end()
             rest = watching.stdout.read()
-            assert watching.wait(30) == 0
+            assert watching.wait(300) == 0
     lines = (first + rest).splitlines()
     assert all("MB/s written" in line for line in lines[:-1]) and " ended: " in lines[-2]
     assert lines[-1].startswith("over: 74 calls, 0.070 MB, ")
@@ -151,9 +151,9 @@ def test_a_run_whose_launcher_was_killed_is_over_when_nothing_lives(cc, tmp_path
         program.writes(1, "a")
         assert not any(watch.look().is_over for _ in range(5)), "it lives"
         program.process.send_signal(signal.SIGKILL)
-        program.process.wait(30)
+        program.process.wait(300)
         program.process.stdin.close()  # which ends what it had started
-        until = time.monotonic() + 30
+        until = time.monotonic() + 300
         looks = 0
         while not watch.look().is_over:
             looks += 1

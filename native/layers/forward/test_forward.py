@@ -13,6 +13,8 @@ import numpy
 import pytest
 from weir_stage import wait_until
 
+pytestmark = pytest.mark.any_mpi
+
 MIB = 1 << 20
 RANKS = 8
 STACKS = {"plain": None, "gather": "gather:262144:16:wait_ms=5000",

@@ -83,7 +83,7 @@ class Play:
             stderr=subprocess.PIPE)
 
     def strike(self, counted: collections.Counter) -> None:
-        limit = time.monotonic() + 60
+        limit = time.monotonic() + 300
         while entries(self.page)[max(self.victim, 0)][1] < self.after and \
                 self.running.poll() is None:
             assert time.monotonic() < limit
@@ -97,7 +97,7 @@ class Play:
         hit = pids if self.kind == "all" else pids[self.victim:self.victim + 1]
         if self.victim >= 0:
             counted["rank"] += send([pid for pid in hit if pid != 0], signal.SIGKILL)
-        _, said = self.running.communicate(timeout=90)
+        _, said = self.running.communicate(timeout=450)
         send(processes, signal.SIGCONT)
         if self.kind != "all":
             assert self.running.returncode == 0, said

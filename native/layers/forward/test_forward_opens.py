@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.any_mpi
+
 RANKS = 3
 BEGIN = r"""
 #define _GNU_SOURCE

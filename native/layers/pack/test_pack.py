@@ -30,7 +30,7 @@ def run(preload, tmp_path):
         env = {**os.environ, "LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job}
         if isinstance(program, str):
             program = [sys.executable, "-c", HEADER + program, str(directory)]
-        done = subprocess.run(program, env=env, capture_output=True, text=True, timeout=60,
+        done = subprocess.run(program, env=env, capture_output=True, text=True, timeout=300,
             cwd=directory, check=False)
         assert done.returncode == status, done.stderr
         return done.stdout

@@ -66,7 +66,7 @@ def full(request, preload, tmp_path):
     env = {**os.environ, "LD_PRELOAD": str(preload), "WEIR_JOB": job, "WEIR_RULES": rules}
 
     def run(*command, status=0):
-        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120,
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300,
             cwd=directory, check=False)
         assert done.returncode == status, done.stdout + done.stderr
         run.errors = done.stderr
@@ -116,7 +116,7 @@ def test_a_container_on_a_full_disk_is_repaired_after_a_kill(full, who):
     (full.directory / "rest").write_bytes(b"")
     subprocess.run(["dd", "if=/dev/zero", f"of={full.directory}/rest", "bs=4096"],
         check=False, capture_output=True)  # whatever is left
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while True:  # until the write-back daemon has written what had been closed
         with Container(full.container) as archive:
             assert archive.directory() is None
@@ -185,6 +185,6 @@ def test_space_that_a_killed_process_had_reserved_is_used(full, weir):
     subprocess.run(["dd", "if=/dev/zero", f"of={full.directory}/rest", "bs=4096"],
         check=False, capture_output=True)
     full(sys.executable, "-c", LATER)
-    holder.communicate(b"", timeout=60)
+    holder.communicate(b"", timeout=300)
     names = {"plot_held"} | {f"plot_{n}" for n in [*range(36), *range(100, 110)]}
     assert contents(full) == sorted(names)

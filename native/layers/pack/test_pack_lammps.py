@@ -41,7 +41,7 @@ def test_files_of_lammps_are_read_by_others(preload, tmp_path):
 
     def run(line, place, env):
         return subprocess.run(line, cwd=tmp_path / place, env=env, stdout=subprocess.PIPE,
-            text=True, timeout=120, check=True).stdout
+            text=True, timeout=300, check=True).stdout
 
     printed = {}
     try:

@@ -29,7 +29,7 @@ def run(preload, tmp_path):
 
     def run_one(program):
         done = subprocess.run([sys.executable, "-c", PROLOGUE + program, tmp_path], env=env,
-            capture_output=True, text=True, timeout=60, check=False)
+            capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, done.stderr
 
     yield run_one

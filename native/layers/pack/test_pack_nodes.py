@@ -73,7 +73,7 @@ def test_two_nodes_pack_into_one_directory(mpi, preload, tmp_path):
         assert containers[1].name.startswith("out@")
         assert [verify(c) for c in containers] == [(2 * FILES, [])] * 2
         later = subprocess.run([sys.executable, "-c", READER], env={**os.environ, **env},
-            cwd=directory, capture_output=True, text=True, timeout=60, check=True)
+            cwd=directory, capture_output=True, text=True, timeout=300, check=True)
         assert dict(line.split(":", 1) for line in later.stdout.splitlines()) == expected()
     finally:
         shutil.rmtree(f"/dev/shm/weir.{os.geteuid()}.{job}", ignore_errors=True)

@@ -96,7 +96,7 @@ def test_an_open_file_is_stored_where_it_is(case, preload, tmp_path):
             place = tmp_path / str(pack)
             place.mkdir()
             printed[pack] = subprocess.run([sys.executable, "-c", "import os\n" + CASES[case]],
-                cwd=place, env={**os.environ, **(packed if pack else {})}, text=True, timeout=60,
+                cwd=place, env={**os.environ, **(packed if pack else {})}, text=True, timeout=300,
                 stdout=subprocess.PIPE, check=True).stdout
     finally:
         shutil.rmtree(f"/dev/shm/weir.{os.geteuid()}.{job}", ignore_errors=True)

@@ -36,7 +36,7 @@ def shell(preload):
         def run(script, weir=True, user=NOBODY):
             bare = {key: value for key, value in env.items() if weir or key != "LD_PRELOAD"}
             return subprocess.run([*user, "bash", "-c", script], env=bare, text=True,
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=directory, timeout=60,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=directory, timeout=300,
                 check=False).stdout
 
         yield run

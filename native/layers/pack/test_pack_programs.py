@@ -77,7 +77,7 @@ def shell(preload, tmp_path):
     def run(script, *arguments, pack):
         env = {**os.environ, "LC_ALL": "C.UTF-8", **(packed if pack else {})}
         done = subprocess.run(["bash", "-euc", script, "test", *map(str, arguments)], env=env,
-            capture_output=True, text=True, timeout=60, cwd=tmp_path, check=False)
+            capture_output=True, text=True, timeout=300, cwd=tmp_path, check=False)
         assert done.returncode == 0 and not done.stderr, done.stderr
         return done.stdout
 

@@ -43,7 +43,7 @@ def requests_of(fs, env, directory, what):
             str(FILES), what], env=env)
         for rank in range(RANKS)
     ]
-    assert [rank.wait(timeout=120) for rank in ranks] == [0] * RANKS
+    assert [rank.wait(timeout=600) for rank in ranks] == [0] * RANKS
     after = fs.stats().requests
     return {kind: n - before.get(kind, 0) for kind, n in after.items() if n != before.get(kind, 0)}
 
@@ -104,7 +104,7 @@ def test_a_further_process_of_the_node_walks_one_path(testfs, job):
         assert first.stdout.readline() == b"1\n"
         for what, most in (("create", 15), ("read", 9)):
             before = fs.stats().requests
-            subprocess.run([*program, what], env=job, stdin=subprocess.DEVNULL, timeout=60,
+            subprocess.run([*program, what], env=job, stdin=subprocess.DEVNULL, timeout=300,
                 stdout=subprocess.DEVNULL, check=True)
             made = {kind: n - before.get(kind, 0) for kind, n in fs.stats().requests.items()}
             assert made["lookup"] == made["open"] == 1 and metadata(made) <= most, made

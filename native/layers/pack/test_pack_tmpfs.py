@@ -45,7 +45,7 @@ def segments(preload, tmpfs):
                  f"stack=pack:name=plots.zip{options}|system\n")
         env = {"LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job}
         return int(subprocess.run([sys.executable, "-c", PROGRAM, tmpfs, what],
-            env=clean_environment() | env, check=True, capture_output=True, timeout=60).stdout)
+            env=clean_environment() | env, check=True, capture_output=True, timeout=300).stdout)
 
     yield run
     shutil.rmtree(f"/dev/shm/weir.{os.geteuid()}.{job}", ignore_errors=True)
@@ -95,7 +95,7 @@ def test_an_open_there_makes_no_system_call_of_its_own(cc, preload, tmpfs, tmp_p
         line = ["strace", "-f", "-qq", "-e", "signal=none", "-o", tmp_path / "calls"]
         line += [word for name, value in variables.items() for word in ("-E", f"{name}={value}")]
         subprocess.run([*line, program, tmpfs, str(opens)], env=clean_environment(), check=True,
-            timeout=60)
+            timeout=300)
         return len((tmp_path / "calls").read_text().splitlines())
 
     try:

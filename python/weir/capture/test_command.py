@@ -82,7 +82,7 @@ def check_heard(process: subprocess.Popen, *numbers: int) -> None:
     process.stdin.flush()
     heard += process.stdout.read().splitlines()
     assert [int(line) for line in heard] == list(numbers)
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=300) == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1,
@@ -129,7 +129,7 @@ def test_a_command_killed_by_a_signal_gives_128_plus_n_and_a_complete_job(weir, 
 def test_a_killed_launch_ends_with_the_commands_status_and_a_complete_job(tmp_run, listening):
     process, pid = listening()
     os.kill(pid, signal.SIGKILL)
-    process.communicate(timeout=30)
+    process.communicate(timeout=300)
     assert process.returncode == 137
     [path] = tmp_run.parent.glob("run/main/job.json")
     assert json.loads(path.read_text())["exit_status"] == -9
@@ -139,7 +139,7 @@ def test_nothing_of_weir_outlives_a_sigkill_to_it(listening):
     process, pid = listening()
     group = process.pid
     process.kill()
-    process.wait(timeout=30)
+    process.wait(timeout=300)
     os.kill(pid, signal.SIGKILL)
     for _ in range(200):
         if not _alive_in_group(group):

@@ -124,7 +124,7 @@ def test_assignments_made_at_the_same_time_are_all_kept(tmp_path):
     env = {k: v for k, v in clean_environment().items() if k not in NO_OTHERS}
     running = [subprocess.Popen([weir, "assign", "-F", "bufa", f"u:{n}"], cwd=tmp_path, env=env)
         for n in range(8)]
-    assert [p.wait(timeout=120) for p in running] == [0] * 8
+    assert [p.wait(timeout=600) for p in running] == [0] * 8
     lines = (tmp_path / ".assign").read_text().splitlines()
     assert sorted(lines) == [f"assign -F bufa u:{n}" for n in range(8)]
 

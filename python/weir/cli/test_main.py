@@ -95,7 +95,7 @@ def test_a_closed_pipe_is_no_fault():
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run([command, "trace", "--help"], stdout=writer, stderr=subprocess.PIPE,
-        env=clean_environment(), timeout=60)
+        env=clean_environment(), timeout=300)
     os.close(writer)
     assert (
         b"Traceback" not in done.stderr
@@ -126,7 +126,7 @@ def test_launching_imports_nothing_slow():
         "import sys, weir.cli._app, weir.capture._launch, weir.capture._shell; print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
-        timeout=60)
+        timeout=300)
     slow = {"numpy", "rich", "elftools", "importlib.metadata", "weir.analysis", "weir.trace",
         "ctypes"}
     assert not slow & set(done.stdout.split())

@@ -192,7 +192,7 @@ def test_sigterm_goes_to_the_script_and_its_files_are_staged_out(job):
         assert running.poll() is None
         time.sleep(0.01)
     running.terminate()
-    assert running.wait(60) == 3 and (job.where / "f").read_text() == "begin\nend\n"
+    assert running.wait(300) == 3 and (job.where / "f").read_text() == "begin\nend\n"
 
 
 def test_sigterm_before_the_script_has_begun_goes_to_it_as_well(job):
@@ -208,7 +208,7 @@ def test_sigterm_before_the_script_has_begun_goes_to_it_as_well(job):
         "subprocess.Popen = Popen\n"
         "sys.exit(main())\n")
     done = subprocess.run([sys.executable, "early.py", "stage", "script", "--tier",
-        str(job.tier), "job.sh"], cwd=job.where, timeout=60, capture_output=True, text=True)
+        str(job.tier), "job.sh"], cwd=job.where, timeout=300, capture_output=True, text=True)
     assert done.returncode == 128 + signal.SIGTERM, done.stderr
 
 

@@ -86,7 +86,7 @@ def wait_for(moment, running, where):
 
 
 def check(running, where, text):
-    said = running.communicate(timeout=60)[1]
+    said = running.communicate(timeout=300)[1]
     ran = (where / "ran").exists()
     out = all((where / "OUT" / n).exists() and (where / "OUT" / n).read_bytes()
         == (where / n).read_bytes() for n in "ab")
@@ -131,7 +131,7 @@ def test_a_signal_that_comes_when_the_script_has_ended_does_not_lose_its_files(j
         env=os.environ | {"RAN": str(tmp_path / "ran")})
     wait_for("ran", running, tmp_path)
     os.kill(running.pid, first)
-    said = running.communicate(timeout=60)[1]
+    said = running.communicate(timeout=300)[1]
     assert running.returncode == 128 + first, said
     assert (tmp_path / "OUT/a").exists() and (tmp_path / "OUT/b").exists()
     assert f"{second.name}: files are still being staged out" in said
@@ -144,6 +144,6 @@ def test_an_ignored_hangup_stays_ignored(job, tmp_path):
     text = JOB.replace("exec sleep 30", "kill -HUP $PPID; kill -HUP $$; echo on > c")
     (tmp_path / "job.sh").write_text(text.replace("b.out destination=OUT/b", "c destination=OUT/c"))
     done = subprocess.run(["sh", "-c", "trap '' HUP; exec \"$@\"", "sh", sys.executable, "-m",
-        "weir", "stage", "script", "--tier", "tier", "job.sh"], cwd=tmp_path, timeout=60,
+        "weir", "stage", "script", "--tier", "tier", "job.sh"], cwd=tmp_path, timeout=300,
         env=os.environ | {"RAN": str(tmp_path / "ran")}, check=False)
     assert done.returncode == 0 and (tmp_path / "OUT/c").read_text() == "on\n"

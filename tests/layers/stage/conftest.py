@@ -44,6 +44,6 @@ def run(weir, rule, tmp_path):
         where = where or tmp_path / "staged"
         where.mkdir(exist_ok=True)
         return subprocess.run(command, cwd=where, env=rule(drain, stack, **more),
-            capture_output=True, text=True, timeout=120, check=False)
+            capture_output=True, text=True, timeout=300, check=False)
 
     return call

@@ -35,7 +35,7 @@ def waited_for(fs) -> int:
 def make(fs, environment, program=MAKE, directory=""):
     command = (sys.executable, "-S", "-E", "-c", program, directory, str(FILES))
     fs.reset()
-    subprocess.run(command, cwd=fs.path, env=environment, timeout=120, check=True)
+    subprocess.run(command, cwd=fs.path, env=environment, timeout=300, check=True)
     return fs.stats().requests, waited_for(fs)
 
 

@@ -119,7 +119,7 @@ def test_names_are_as_without_the_layer(run, tmp_path, drain):
     plain = tmp_path / "plain"
     plain.mkdir()
     expected = subprocess.run([sys.executable, "-c", NAMES], cwd=plain, capture_output=True,
-        text=True, timeout=120, check=True)
+        text=True, timeout=300, check=True)
     result = run(sys.executable, "-c", NAMES, drain=drain)
     differ = [pair for pair in zip(result.stdout.splitlines(), expected.stdout.splitlines())
         if pair[0] != pair[1]]

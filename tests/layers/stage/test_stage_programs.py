@@ -123,7 +123,7 @@ def test_a_program_of_others_does_the_same(name, drain, weir, preload, tmp_path,
                               f"stack=stage:tier={tier}:drain={drain}|system\n"}
         for step in (case.first, case.second):
             done = subprocess.run(["bash", "--norc", "-c", step], cwd=work, env=environment,
-                capture_output=True, text=True, timeout=170, check=False)
+                capture_output=True, text=True, timeout=300, check=False)
             assert done.returncode == 0, done.stdout[-2000:] + done.stderr
         printed[way] = re.sub(r"/\S*/(plain|staged)", "WORK", done.stdout)
         if way == "staged":

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from wall_sums import splits_of
 
+pytestmark = pytest.mark.any_mpi
+
 RANKS, BLOCK, TRANSFER, SEGMENTS = 3, 8192, 4096, 2
 SIZES = ("--block", BLOCK, "--transfer", TRANSFER, "--segments", SEGMENTS)
 BYTES, CALLS = RANKS * SEGMENTS * BLOCK, RANKS * SEGMENTS * BLOCK // TRANSFER

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.any_mpi
+
 WRITERS = ("serial", "mpi-collective", "mpi-shared", "offset-sharing", "offset-guard", "posix",
     "direct")
 # Buffers are smaller than a step's part of a file, and some variables smaller than others.

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import pytest
 
+pytestmark = pytest.mark.any_mpi
+
 ROWS, COLUMNS = 530, 60  # no multiple of the number of ranks
 SIZES = ("--rows", str(ROWS), "--columns", str(COLUMNS))
 

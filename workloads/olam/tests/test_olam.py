@@ -7,6 +7,8 @@ import json
 
 import pytest
 
+pytestmark = pytest.mark.any_mpi
+
 SIZES = ("--input-mb", "1", "--plot-kb", "20", "--result-kb", "50", "--history-mb", "0.2",
     "--state-mb", "1")
 PHASES = ["1read", "2params", "3grid", "4halo", "5init", "6plot", "7sum", "8exec", "9write"]

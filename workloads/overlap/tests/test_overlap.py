@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import pytest
 
+pytestmark = pytest.mark.any_mpi
+
 HEADER, PLANE = 92, 84 * 84 * 8
 SIZES = ("--planes", "24", "--variables", "2", "--ghost", "3")
 

@@ -8,6 +8,10 @@ import math
 import struct
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.any_mpi
+
 SIZES = ("--megabytes", "1.5")
 BUFFER = 196608
 

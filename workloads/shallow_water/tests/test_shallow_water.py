@@ -11,7 +11,7 @@ from functools import cache
 import pytest
 from wall_sums import splits_of
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
 LINE = re.compile(r"^(nest )?step=(\d+) mass= *(\S+) energy= *(\S+) eddy= *(\S+)$", re.M)
 JET = (
     "&grid nx=24, ny=24, dx=120000, dy=120000 / &physics case='jet', beta=1.6e-11 / &run dt=240, "

@@ -10,6 +10,8 @@ import shutil
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.any_mpi
+
 SIZES = ("--times", "3", "--levels", "4")
 SLAB = 91 * 181
 
