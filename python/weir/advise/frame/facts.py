@@ -4,9 +4,9 @@ cost, out of the tables of `weir report`, and what is known of its file system."
 
 from __future__ import annotations
 
-import os
+import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from weir.advise.frame.saving import NOTHING, Range, Saving
+from weir.advise.frame.speeds import NOT_PROBED, Probed, Speeds, scaling, speeds_of
 from weir.analysis.names import shown
 from weir.report.file_systems.compute import Mount, mount_in
 from weir.report.files.compute import FileTotals, files_of
@@ -137,11 +138,11 @@ TIER = "/dev/shm/weir-tier"  # memory of the node
 
 @dataclass(frozen=True)
 class Facts:
-    """rates: bytes/s of large requests of a mount where `weir probe` measured it, by its point and
-    direction. tier: the directory for the layer stage."""
+    """probes: what `weir probe` measured, by mount point. tier: the directory for the layer stage.
+    """
 
     report: Report
-    rates: dict[tuple[str, str], float] = field(default_factory=dict)
+    probes: Mapping[str, Probed] = field(default_factory=dict)
     tier: str = TIER
 
     @property
@@ -217,8 +218,23 @@ class Facts:
     def is_local(self, path: str) -> bool:
         return self.mount(path).kind in LOCAL
 
-    def rate(self, path: str, way: str) -> float | None:
-        return self.rates.get((self.mount(path).point, way))
+    @cached_property
+    def movers(self) -> int:
+        """Ranks that move bytes, the most of a step."""
+        return max((sum(1 for rank, one in step.by_rank.items() if rank >= 0 and one.bytes)
+            for step in self.report.steps), default=1)
+
+    def probed(self, path: str) -> Probed:
+        return self.probes.get(self.mount(path).point, NOT_PROBED)
+
+    def speeds(self, path: str, way: str, ranks: int | None = None) -> Speeds:
+        """ranks: that move bytes of the file system at the same time, all that do so as a rule."""
+        count = max(1, self.movers if ranks is None else ranks)
+        return speeds_of(self.probed(path), way, count, math.ceil(count / max(1, self.nodes)))
+
+    def scaling(self, path: str, way: str, have: int, wanted: int) -> Range:
+        """Share of its time that I/O of the file becomes shorter by with other ranks."""
+        return scaling(self.probed(path), way, have, wanted)
 
     def shown(self, path: str) -> str:
         return shown(path, self.report.cwd)

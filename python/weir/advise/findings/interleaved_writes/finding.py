@@ -17,7 +17,8 @@ from weir.advise.findings.small_requests.finding import (
     is_small,
 )
 from weir.advise.frame.grouping import Group, groups
-from weir.advise.frame.saving import Range, in_blocks, request_count, saved
+from weir.advise.frame.saving import Range, request_count, saved
+from weir.advise.frame.speeds import in_blocks
 from weir.advise.frame.finding import Limit
 from weir.report.frame.amounts import amount, number, seconds
 
@@ -36,7 +37,7 @@ def _is_one(facts: Facts, file: File) -> bool:
 
 def _part(facts: Facts, file: File, way: Way) -> tuple[File, Range]:
     """Ranks of a block wait for whoever writes it."""
-    after = in_blocks(way.calls, way.bytes, way.call_s, BLOCK, facts.rate(file.path, "write"))
+    after = in_blocks(way.calls, way.bytes, way.call_s, BLOCK, facts.speeds(file.path, "write"))
     waits = min(way.ranks, GATHERED)
     return file, saved(way.seconds, Range(after.low, after.high * waits))
 

@@ -10,7 +10,8 @@ from weir.advise.frame.facts import Facts, File, Way
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.frame.grouping import Group, groups
 from weir.advise.frame.libraries import fitting
-from weir.advise.frame.saving import Range, in_blocks, request_count, saved
+from weir.advise.frame.saving import Range, request_count, saved
+from weir.advise.frame.speeds import in_blocks
 from weir.advise.frame.finding import Limit
 from weir.report.frame.amounts import amount, number, seconds
 
@@ -72,7 +73,7 @@ def way_after(facts: Facts, file: File, name: str, way: Way, block: int = BLOCK)
     """Seconds of these calls under bufa."""
     calls, opens = effective_calls(way), file.of_class("O")[0]
     call_s = way.seconds / calls if calls else 0.0
-    left = in_blocks(calls, way.bytes, call_s, block, facts.rate(file.path, name))
+    left = in_blocks(calls, way.bytes, call_s, block, facts.speeds(file.path, name))
     return Range(left.low, left.high + OF_AN_OPEN * opens * call_s)
 
 
