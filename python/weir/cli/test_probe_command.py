@@ -91,7 +91,6 @@ def test_memory_bandwidth_is_that_of_one_core_to_all(probe, testfs):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("mpi", ["openmpi"], indirect=True)
 def test_ranks_measure_together(mpi, testfs, tmp_path):
     """The network, and the directory under all of them; rank 0 prints, and nothing is left."""
     pytest.importorskip("mpi4py")
