@@ -210,7 +210,7 @@ class Facts:
 
     @cached_property
     def nodes(self) -> int:
-        return max((len(step.data.files) for step in self.report.steps), default=1)
+        return max((step.data.nodes_of_ranks for step in self.report.steps), default=1)
 
     def mount(self, path: str) -> Mount:
         return mount_in(self.report, path)

@@ -95,7 +95,7 @@ def _many(facts: Facts, one: MpiFile, access: Access, way: str, nodes: int) -> I
 
 def find(facts: Facts) -> Iterator[Advice]:
     for step in facts.report.steps:
-        nodes = len(step.data.files)
+        nodes = step.data.nodes_of_ranks
         for one in mpi_files_of(step):
             for access, way in ((one.reads, "read"), (one.writes, "write")):
                 if _is_collective(access):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from weir.advise.frame.facts import Facts, File, Way
 from weir.advise.frame.finding import Advice, Finding, Rule
-from weir.advise.findings.interleaved_writes.finding import GATHERED
+from weir.advise.findings.interleaved_writes.finding import merged
 from weir.advise.findings.small_requests.finding import (
     OF_AN_OPEN,
     SLOW,
@@ -15,7 +15,7 @@ from weir.advise.findings.small_requests.finding import (
     is_small,
 )
 from weir.advise.frame.grouping import Group, groups
-from weir.advise.frame.saving import NOTHING, Range, request_count, saved
+from weir.advise.frame.saving import Range, request_count, saved
 from weir.advise.frame.speeds import in_blocks
 from weir.advise.frame.finding import Limit
 from weir.report.frame.amounts import amount, number, seconds
@@ -37,7 +37,8 @@ def is_one(facts: Facts, file: File) -> bool:
 
 def part(facts: Facts, file: File, way: Way) -> tuple[File, Range]:
     """Each block is read once, by one rank. The least of what remains: ranks take turns to wait for
-    blocks; the most: all of them wait for each block, and for its way to their node."""
+    blocks; the most: all of them wait for each block, and for its way to their node. Small writes of
+    the file are merged as well."""
     calls = max(1, effective_calls(way) * way.span // max(way.bytes, 1))
     call_s = way.seconds / max(effective_calls(way), 1)
     speeds = facts.speeds(file.path, "read")
@@ -47,16 +48,7 @@ def part(facts: Facts, file: File, way: Way) -> tuple[File, Range]:
     reads = saved(way.seconds, Range(once.low + copies.low,
         once.high * times + copies.high + between_s))
     opens = min(OF_AN_OPEN * file.of_class("O")[0] * call_s, reads.low)
-    return file, Range(reads.low - opens, reads.high) + _of_writes(facts, file)
-
-
-def _of_writes(facts: Facts, file: File) -> Range:
-    """The cache merges small writes of the file as well."""
-    way = file.write
-    if not way.calls or not is_small(way):
-        return NOTHING
-    after = in_blocks(way.calls, way.bytes, way.call_s, BLOCK, facts.speeds(file.path, "write"))
-    return saved(way.seconds, Range(after.low, after.high * min(max(way.ranks, 1), GATHERED)))
+    return file, Range(reads.low - opens, reads.high) + merged(facts, file, "write", file.write)
 
 
 def _advice(facts: Facts, group: Group) -> Advice:
