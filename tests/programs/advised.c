@@ -67,7 +67,8 @@ static void striped(char **argv) {
   MPI_File_close(&file);
 }
 
-/* FILE REQUESTS BYTES TURN: each rank reads its part of the file in order, all at once or in turn. */
+/* FILE REQUESTS BYTES TURN: each rank reads its part of the file in order, all at once or in turn.
+ */
 static void streams(char **argv) {
   const int count = atoi(argv[1]), size = atoi(argv[2]), in_turn = atoi(argv[3]);
   char *bytes = malloc(size);

@@ -18,8 +18,9 @@ from weir.advise.frame.speeds import NOT_PROBED, Probed, Speeds, scaling, speeds
 from weir.analysis.names import shown
 from weir.report.file_systems.compute import Mount, mount_in
 from weir.report.files.compute import FileTotals, files_of
-from weir.report.frame.build import Report
+from weir.report.frame.build import Report, StepReport
 from weir.report.layers.compute import layers_of
+from weir.report.mpi_io.compute import Access, MpiFile, mpi_files_of
 from weir.report.mpi_io.functions import functions_of
 from weir.report.patterns.compute import WAYS, patterns_of
 from weir.report.waits.last_files import waits_of
@@ -224,6 +225,19 @@ class Facts:
         return max((sum(1 for rank, one in step.by_rank.items() if rank >= 0 and one.bytes)
             for step in self.report.steps), default=1)
 
+    @cached_property
+    def has_collectives(self) -> bool:
+        """Whether ranks move a file by collective calls of MPI-IO."""
+        return any(access.collective for step in self.report.steps
+            for _, access in _accesses(step))
+
+    def is_collective(self, step: StepReport) -> bool:
+        """Whether most bytes of a step are moved by collective calls of most ranks: which of them
+        make the requests is MPI's choice then."""
+        moved = sum(access.system_bytes for one, access in _accesses(step)
+            if access.collective > access.independent and 2 * one.ranks > step.rank_count)
+        return 2 * moved >= step.all.bytes > 0
+
     def probed(self, path: str) -> Probed:
         return self.probes.get(self.mount(path).point, NOT_PROBED)
 
@@ -252,6 +266,12 @@ class Facts:
         active = io.times(min(1.0, active_ns / whole)) if active_ns and whole else None
         active, critical = (one and one.at_most(self.wall_s) for one in (active, critical))
         return Saving(io, active, critical if is_known else None, max(0, requests))
+
+
+def _accesses(step: StepReport) -> Iterator[tuple[MpiFile, Access]]:
+    for one in mpi_files_of(step):
+        yield one, one.reads
+        yield one, one.writes
 
 
 def _pattern_rows(report: Report) -> Iterator[tuple[str, int, dict[str, int]]]:
