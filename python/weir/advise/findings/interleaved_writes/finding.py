@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from weir.advise.frame.facts import Facts, File, Way
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.findings.small_requests.finding import (
@@ -16,7 +14,7 @@ from weir.advise.findings.small_requests.finding import (
     is_interleaved,
     is_small,
 )
-from weir.advise.frame.grouping import Group, groups
+from weir.advise.frame.grouping import Group, find_by_pattern
 from weir.advise.frame.saving import NOTHING, Range, request_count, saved
 from weir.advise.frame.speeds import in_blocks
 from weir.advise.frame.finding import Limit
@@ -69,11 +67,8 @@ def _advice(facts: Facts, group: Group) -> Advice:
     )  # fmt: skip
 
 
-def find(facts: Facts) -> Iterator[Advice]:
-    files = [one for one in facts.bare if _is_one(facts, one)]
-    for group in groups(facts, files):
-        if are_many(one.write for one in group.files):
-            yield _advice(facts, group)
+def _are_enough(facts: Facts, group: Group) -> bool:
+    return are_many(one.write for one in group.files)
 
 
 INTERLEAVED_WRITES = Finding(
@@ -84,5 +79,5 @@ INTERLEAVED_WRITES = Finding(
     page="guide/advise.md",
     table="interleaving",
     cure="global",
-    find=find,
+    find=find_by_pattern(_is_one, _advice, _are_enough),
 )

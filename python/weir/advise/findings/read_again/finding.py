@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from weir.advise.frame.facts import Facts, File, Way
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.findings.same_bytes.finding import LARGE
 from weir.advise.findings.small_requests.finding import BLOCK, SLOW, effective_calls
-from weir.advise.frame.grouping import Group, groups
+from weir.advise.frame.grouping import Group, find_by_pattern
 from weir.advise.frame.saving import Range, request_count, saved
 from weir.advise.frame.speeds import in_blocks
 from weir.advise.frame.finding import Limit
@@ -52,12 +50,6 @@ def _advice(facts: Facts, group: Group) -> Advice:
     )  # fmt: skip
 
 
-def find(facts: Facts) -> Iterator[Advice]:
-    files = [one for one in facts.bare if _is_one(facts, one)]
-    for group in groups(facts, files):
-        yield _advice(facts, group)
-
-
 READ_AGAIN = Finding(
     name="read-again",
     asks="Does a rank read the same bytes more than once?",
@@ -66,5 +58,5 @@ READ_AGAIN = Finding(
     page="guide/advise.md",
     table="patterns",
     cure="global",
-    find=find,
+    find=find_by_pattern(_is_one, _advice),
 )

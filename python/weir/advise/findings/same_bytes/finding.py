@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from weir.advise.frame.facts import Facts, File, Way
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.findings.interleaved_writes.finding import merged
@@ -14,7 +12,7 @@ from weir.advise.findings.small_requests.finding import (
     effective_calls,
     is_small,
 )
-from weir.advise.frame.grouping import Group, groups
+from weir.advise.frame.grouping import Group, find_by_pattern
 from weir.advise.frame.saving import Range, request_count, saved
 from weir.advise.frame.speeds import in_blocks
 from weir.advise.frame.finding import Limit
@@ -37,8 +35,8 @@ def is_one(facts: Facts, file: File) -> bool:
 
 def part(facts: Facts, file: File, way: Way) -> tuple[File, Range]:
     """Each block is read once, by one rank. The least of what remains: ranks take turns to wait for
-    blocks; the most: all of them wait for each block, and for its way to their node. Small writes of
-    the file are merged as well."""
+    blocks; the most: all of them wait for each block, and for its way to their node. Small writes
+    of the file are merged as well."""
     calls = max(1, effective_calls(way) * way.span // max(way.bytes, 1))
     call_s = way.seconds / max(effective_calls(way), 1)
     speeds = facts.speeds(file.path, "read")
@@ -68,11 +66,8 @@ def _advice(facts: Facts, group: Group) -> Advice:
     )  # fmt: skip
 
 
-def find(facts: Facts) -> Iterator[Advice]:
-    files = [one for one in facts.bare if is_one(facts, one)]
-    for group in groups(facts, files):
-        if sum(one.read.bytes for one in group.files) >= LARGE.value:
-            yield _advice(facts, group)
+def _are_enough(facts: Facts, group: Group) -> bool:
+    return sum(one.read.bytes for one in group.files) >= LARGE.value
 
 
 SAME_BYTES = Finding(
@@ -83,5 +78,5 @@ SAME_BYTES = Finding(
     page="guide/advise.md",
     table="patterns",
     cure="global",
-    find=find,
+    find=find_by_pattern(is_one, _advice, _are_enough),
 )
