@@ -28,7 +28,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from weir.bench._programs import Mpi, choose_mpi
-from weir.probe.cache import large_rates, probe
+from weir.advise.probes import probes
+from weir.probe.cache import probe
 from weir.testfs import mounted
 from weir.tune.decide import PLAIN, TUNED, medians, of_kind, rule_gains
 from weir.tune.tune import Options, Outcome, Tuning
@@ -240,7 +241,7 @@ def tuned(name: str, mpi: Mpi, place: Path, scratch: Path, options: argparse.Nam
 def proved(name: str, out: Path, directory: Path, command: list[str],
         options: argparse.Namespace) -> Outcome:
     allow = tuple(filter(None, options.allow.split(",")))
-    return Tuning(out, directory, command, Options(options.runs, 30, allow, large_rates()),
+    return Tuning(out, directory, command, Options(options.runs, 30, allow, probes()),
         lambda line: print(f"{name}: {line}", file=sys.stderr)).run()
 
 

@@ -14,7 +14,7 @@ from weir.advise.frame.finding import Advice, Limit, Rule
 from weir.advise.findings.harmful_layer.finding import HARMFUL_LAYER
 from weir.advise.findings.registry import BY_NAME, FINDINGS
 from weir.advise.frame.saving import NOTHING, Range
-from weir.probe.cache import large_rates
+from weir.advise.probes import probes
 from weir.report.files.groups import FileGroup, file_groups
 from weir.report.frame.build import Report as RunReport
 from weir.report.frame.build import figure
@@ -99,7 +99,7 @@ def is_worth_it(facts: Facts, one: Advice) -> bool:
 def findings_of(report: RunReport) -> Report:
     """The same for `weir report`, its JSON and its page. A report of one rank has no findings:
     these are of all ranks."""
-    facts = Facts(report, large_rates())
+    facts = Facts(report, probes())
     return advise(facts) if report.choice.rank is None else Report(facts, (), ())
 
 

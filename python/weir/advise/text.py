@@ -12,6 +12,7 @@ from weir.advise.advise import Report, Rest
 from weir.advise.frame.finding import PARTS, Advice, Limit
 from weir.advise.findings.registry import BY_NAME
 from weir.advise.frame.saving import Range
+from weir.advise.probes import basis_json, basis_texts
 from weir.analysis.names import escaped, toml_string
 from weir.report.frame.amounts import counted, number, plain, seconds, share
 from weir.report.frame.programs import one_of, plural
@@ -136,6 +137,9 @@ def lines_of(report: Report, width: int) -> Iterator[str]:
         yield from _wrapped(f"All rules together save {range_text(report.expected)}. Write them: "
             f"weir advise {facts.report.path} --write rules.toml; test whether they pay: weir tune "
             f"-o OUT -- COMMAND", width, "")
+    for text in basis_texts(facts, report.advices):
+        yield ""
+        yield from _wrapped(text, width, "")
 
 
 def _without_findings(report: Report) -> str:
@@ -209,6 +213,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "rules": [{"path": one.rule.path, "stack": one.rule.stack} for one in report.rules
             if one.rule is not None],
         "expected_s": asdict(report.expected),
+        "rates": basis_json(facts, report.advices),
     }  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from weir.analysis.in_turn import in_turn
 from weir.analysis.names import NO_NAME, NameTable
 from weir.analysis.ranks import FIRST_NAMED, NO_RANK, RankNames
 from weir.analysis.sums import Summing, Sums, classes_of
-from weir.analysis.worlds import World, Worlds, program_of, worlds_of
+from weir.analysis.worlds import FROM_MPI, World, Worlds, program_of, worlds_of
 from weir.trace import DamagedFile, Problem, Process, Step, TraceFile
 from weir.trace.file import LOST, FileReader, threads_for
 from weir.trace.ops import EVENTS
@@ -65,6 +65,12 @@ class StepData:
     problems: tuple[Problem, ...]
     names: NameTable = field(repr=False)
     excluded: np.ndarray = field(default_factory=lambda: np.empty(0, np.int32))  # numbers of names
+
+    @cached_property
+    def nodes_of_ranks(self) -> int:
+        """Nodes on which ranks called MPI: a launcher may have run on another one."""
+        return len({one.file for one in self.members if one.process.rank_source == FROM_MPI}) \
+            or len(self.files)
 
     @property
     def layered(self) -> Columns:

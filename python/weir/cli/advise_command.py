@@ -43,15 +43,15 @@ def advise(
 
     from weir.advise.advise import advise as advised
     from weir.advise.frame.facts import Facts
+    from weir.advise.probes import probes
     from weir.advise.text import as_json, lines_of, rules_text
     from weir.analysis.exclusion import exclusion_of
-    from weir.probe.cache import large_rates
     from weir.report import build
     from weir.report.json import write_json
     from weir.report.processes.compute import is_complete
 
     made = build(run, step=step, exclusion=exclusion_of(exclude, include))
-    found = advised(Facts(made, large_rates(), str(tier.absolute())))
+    found = advised(Facts(made, probes(), str(tier.absolute())))
     if write is not None:
         _write(write, rules_text(found))
     if json:

@@ -28,7 +28,7 @@ def probe(directories: Dirs, again: Again = False, json: Json = False) -> None:
     """
     import sys
 
-    from weir.probe.parallel import is_launched
+    from weir.probe.launched import is_launched
     from weir.report.json import write_json
 
     found = _of_ranks(directories, again) if is_launched() else [
@@ -60,15 +60,16 @@ def _of_ranks(directories: list[Path], again: bool) -> list[tuple[dict[str, Any]
 
     from weir._errors import Error, StorageError
     from weir.probe.cache import add_parallel
-    from weir.probe import parallel
+    from weir.probe import launched, parallel
 
-    is_first = parallel.is_first()
+    launched.choose_mpi()
+    is_first = launched.is_first()
     bases: list[Any] = []
     try:
         bases = [_probed(one, again) for one in directories] if is_first else []
     except Error as error:
         bases = [error]
-    comm = parallel.world()
+    comm = launched.world()
     failed = comm.bcast(bool(bases) and isinstance(bases[0], Error))
     if failed:
         if is_first:

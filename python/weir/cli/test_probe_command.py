@@ -62,14 +62,19 @@ def test_estimates_use_them(probe, weir, testfs, tmp_path, tmp_run):
     weir("trace", "-o", tmp_run, "--", sys.executable, "-c", program, place.path / "x").ok()
     cache = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
 
-    def low() -> float:
-        found = json.loads(weir("advise", tmp_run, "--json", env=cache).stdout)
-        return found["findings"][0]["saving"]["io"]["low"]
+    def found() -> dict:
+        return json.loads(weir("advise", tmp_run, "--json", env=cache).stdout)
 
-    before = low()
+    before = found()
     probe(place.path).ok()
     (data,) = (tmp_path / "cache" / "weir" / "probe").iterdir()
-    assert low() != before
+    after = found()
+    low, low_before = (one["findings"][0]["saving"]["io"]["low"] for one in (after, before))
+    assert low != low_before
+    assert not any(one["is_measured"] for one in before["rates"])
+    assert all(one["is_measured"] and one["file_system"] == str(place.path)
+        for one in after["rates"])
+    assert "measured by weir probe, 2" in weir("advise", tmp_run, env=cache).stdout
     assert json.loads(Path(data).read_text())["format"] == 1
 
 
@@ -86,7 +91,6 @@ def test_memory_bandwidth_is_that_of_one_core_to_all(probe, testfs):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("mpi", ["openmpi"], indirect=True)
 def test_ranks_measure_together(mpi, testfs, tmp_path):
     """The network, and the directory under all of them; rank 0 prints, and nothing is left."""
     pytest.importorskip("mpi4py")

@@ -55,8 +55,8 @@ def tune(
     Example: weir tune -o tuned -- mpirun -n 8 ./model namelist
     """
     from weir._errors import NotThere, UsageError
+    from weir.advise.probes import probes
     from weir.capture._launch import say
-    from weir.probe.cache import large_rates
     from weir.tune.search import parse_vary
     from weir.tune.text import (
         for_directory,
@@ -77,7 +77,7 @@ def tune(
         raise NotThere(f"{dir}: not a directory; --dir names the one that the command works in")
     directory, out = dir.resolve(), output.resolve()
     _make(out)
-    options = Options(runs, minutes, tuple(allow or ()), large_rates(),
+    options = Options(runs, minutes, tuple(allow or ()), probes(),
         keep, search, parse_vary(vary or (), command))
     with _alone(out), _ended_by_signals():
         tuning = Tuning(out, directory, command, options, say)

@@ -20,7 +20,6 @@ from weir.probe.measure import Measured, measure
 from weir.probe.parallel import Parallel
 
 FORMAT = 1
-LARGE = 1 << 20  # bytes of the requests that estimates take for large ones
 
 
 def cache_directory() -> Path:
@@ -101,13 +100,3 @@ def known() -> Iterator[dict[str, Any]]:
             if data is not None and data.get("node") == platform.node():
                 yield data
 
-
-def large_rates() -> dict[tuple[str, str], float]:
-    """bytes/s of requests of 1 MiB of one process, by mount point and direction: of reads that
-    storage serves."""
-    return {
-        (one["mount"]["point"], rate["way"]): float(rate["bytes_per_s"])
-        for one in known()
-        for rate in one["rates"]
-        if rate["request_bytes"] == LARGE and rate["processes"] == 1 and not rate["from_cache"]
-    }

@@ -230,20 +230,27 @@ def read_rate(path: Path, size: int, most: int) -> Iterator[float]:
 
 
 def _together(place: Path, most: int, processes: Sequence[int]) -> Iterator[Rate]:
-    """Files of their own, in requests of 1 MiB."""
+    """Files of their own, in requests of 1 MiB: written together, then read together."""
     size = 1 << 20
     for count in processes:
-        found = of_processes(_write_one, count, place, size, most // count)
-        slowest = max(seconds for _, seconds in found)
-        yield Rate("write", size, count, False, sum(n for n, _ in found) / slowest)
+        written = of_processes(_write_one, count, place, size, most // count)
+        slowest = max(seconds for _, seconds in written)
+        yield Rate("write", size, count, False, sum(n for n, _ in written) / slowest)
+        least = min(n for n, _ in written)
+        yield Rate("read", size, count, False, sum(of_processes(_read_one, count, place, size,
+            least)))
 
 
 def _write_one(number: int, place: Path, size: int, most: int) -> tuple[int, float]:
+    return write_rate(place / f"together-{number}", size, max(most, size))
+
+
+def _read_one(number: int, place: Path, size: int, most: int) -> float:
     path = place / f"together-{number}"
     try:
-        return write_rate(path, size, max(most, size))
+        return next(read_rate(path, size, most))
     finally:
-        path.unlink(missing_ok=True)
+        path.unlink()
 
 
 def _creates(place: Path, processes: int) -> float:

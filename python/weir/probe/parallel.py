@@ -12,16 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from weir._errors import InputError
 from weir.probe.measure import MOST_BYTES, Rate, read_rate, write_rate
 
 SIZES = (8, 1 << 10, 16 << 10, 256 << 10, 4 << 20)  # of messages
 BUDGET_S = 0.1
 LEAST_CALLS, MOST_CALLS = 10, 2000
 FILE_REQUEST = 1 << 20
-# What launchers leave in the environment of ranks: number of ranks, and which one it is.
-LAUNCHED_BY = (("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"), ("PMI_SIZE", "PMI_RANK"),
-    ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -46,30 +42,6 @@ class Parallel:
     pairs_bytes_per_s: float
     creates_per_s: float
     rates: tuple[Rate, ...]
-
-
-def is_launched() -> bool:
-    """Whether a launcher of MPI started this process as one of several ranks."""
-    return any(int(os.environ.get(size) or 1) > 1 for size, _ in LAUNCHED_BY)
-
-
-def is_first() -> bool:
-    """Whether it is rank 0; known before MPI begins."""
-    return "0" in (os.environ.get(rank) for size, rank in LAUNCHED_BY if size in os.environ)
-
-
-def world() -> Any:
-    """mpi4py's MPI_COMM_WORLD. Raises InputError."""
-    try:
-        from mpi4py import MPI
-    except (ImportError, RuntimeError) as error:
-        raise InputError(f"weir probe under a launcher needs mpi4py with its MPI: {error}; "
-                         f"pip install 'weir-io[mpi]'") from error
-    if MPI.COMM_WORLD.size == 1:
-        raise InputError("weir probe: the launcher started several ranks, but mpi4py runs on "
-                         "another MPI, where each is alone; MPI4PY_MPIABI=openmpi or mpich "
-                         "chooses it for mpi4py's wheels")
-    return MPI.COMM_WORLD
 
 
 def measure_parallel(comm: Any, place: Path) -> Parallel:

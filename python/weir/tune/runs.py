@@ -22,6 +22,7 @@ from typing import Any
 from weir._errors import StorageError
 from weir._files import complete_file
 from weir.advise.frame.facts import Facts, File
+from weir.advise.frame.speeds import Probed
 from weir.analysis.exclusion import exclusion_of
 from weir.capture._command import shell_status
 from weir.report import build
@@ -153,8 +154,8 @@ def _ended(process: subprocess.Popen[bytes]) -> int:
         raise
 
 
-def facts_of(trace: Path, rates: Mapping[tuple[str, str], float], tier: str) -> Facts:
-    return Facts(build(str(trace), exclusion=exclusion_of(None, None)), dict(rates), tier)
+def facts_of(trace: Path, probes: Mapping[str, Probed], tier: str) -> Facts:
+    return Facts(build(str(trace), exclusion=exclusion_of(None, None)), probes, tier)
 
 
 def figures_of(facts: Facts, started: Started, rules: Sequence[str]) -> Figures:

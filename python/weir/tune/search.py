@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from weir._errors import InputError, UsageError
@@ -25,7 +24,6 @@ BUFFERS = ("1", "2", "4", "8", "16")
 LAYERS = ("bufa", "global", "gather", "forward")  # whose arguments are a size and a number
 AGGREGATORS = "aggregators"
 OF_THE_LIBRARY = "default"
-_COLLECTIVE = re.compile(r"MPI_File_i?(read|write)(_at)?_all")
 CONFIRMING = 4  # runs of a search that are kept to repeat the best setting and the advised one
 SURE = Limit("difference of wall times over that with the advised setting, at least", 0.05, "share",
     "repetitions on an idle node differ by 1 to 2 %: less is decided by counts")
@@ -76,11 +74,6 @@ def _ordered(name: str, choices: Sequence[str], advised: str,
 
 def _mib(size: str) -> float:
     return float(size[:-3]) * _MIB[size[-3:]]
-
-
-def is_collective(operations: Iterable[str]) -> bool:
-    """Of names as in the trace."""
-    return any(_COLLECTIVE.match(one) for one in operations)
 
 
 def advised(space: Sequence[Parameter]) -> dict[str, str]:

@@ -27,7 +27,6 @@ from weir.tune.search import (
     best,
     is_better,
     is_better_by_counts,
-    is_collective,
     parameters,
     propose,
     stack_of,
@@ -98,10 +97,8 @@ class Study:
 
     def _space(self) -> list[Parameter]:
         facts = self.tuning.facts
-        operations = (op.op for file in facts.files.values() if file.totals is not None
-            for op in file.totals.ops)
         return parameters({one.rule.path: one.rule.stack for one in self.rules
-            if one.rule is not None}, is_collective(operations), facts.ranks,
+            if one.rule is not None}, facts.has_collectives, facts.ranks,
             self.tuning.limits.vary)
 
     def _base(self) -> list[Done]:
@@ -183,7 +180,8 @@ def environment_of(setting: Setting, out: Path) -> dict[str, str]:
     if count == OF_THE_LIBRARY:
         return {}
     path = out / "romio-hints"
-    path.write_text(f"cb_nodes {count}\n", "ascii")
+    # by itself ROMIO takes one rank of a node, whatever cb_nodes is
+    path.write_text(f"cb_nodes {count}\ncb_config_list *:{count}\n", "ascii")
     return {"ROMIO_HINTS": str(path), "OMPI_MCA_io_ompio_num_aggregators": count}
 
 

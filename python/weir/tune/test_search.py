@@ -14,7 +14,6 @@ from weir.tune.search import (
     best,
     is_better,
     is_better_by_counts,
-    is_collective,
     parameters,
     propose,
     stack_of,
@@ -46,11 +45,10 @@ def test_the_space_is_that_of_the_rules_and_of_the_command():
         "global:8MiB:9:wait_ms=1"
 
 
-def test_collective_calls_make_aggregators_a_parameter(tmp_path):
-    assert is_collective(["write", "MPI_File_iwrite_at_all"])
-    assert not is_collective(["MPI_File_write_at", "read"])
+def test_aggregators_are_those_of_both_libraries(tmp_path):
+    assert [one.name for one in parameters({}, True, 4, {})] == ["aggregators"]
     made = environment_of({"aggregators": "4"}, tmp_path)
-    assert (tmp_path / "romio-hints").read_text() == "cb_nodes 4\n"
+    assert (tmp_path / "romio-hints").read_text() == "cb_nodes 4\ncb_config_list *:4\n"
     assert made["OMPI_MCA_io_ompio_num_aggregators"] == "4"
     assert environment_of({"aggregators": "default"}, tmp_path) == {}
 

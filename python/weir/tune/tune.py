@@ -9,7 +9,7 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,6 +19,7 @@ from weir._errors import Error, InputError, InternalError, StorageError, UsageEr
 from weir.advise.advise import Report, advise
 from weir.advise.frame.facts import Facts
 from weir.advise.frame.finding import Advice
+from weir.advise.frame.speeds import Probed
 from weir.advise.text import rule_lines
 from weir.capture._launch import NO_TRACE_STATUS
 from weir.tune import keep, outputs, workdir
@@ -30,19 +31,18 @@ from weir.tune.state import Failure, State, begin
 from weir.tune.study import Found, Limits, Study, environment_of, with_setting
 from weir.tune.suspects import ended, half, suspects
 
-Rates = dict[tuple[str, str], float]
-
 
 @dataclass(frozen=True)
 class Options:
     """runs, minutes: the budget, the first one included. allow: layers whose rules change where
-    files lie (stage, pack). keep: what a run with the rules makes goes into the user's directory.
-    search: runs to search settings by, beside those; vary: values for {NAME} in the command."""
+    files lie (stage, pack). probes: of file systems, for estimates. keep: what a run with the rules
+    makes goes into the user's directory. search: runs to search settings by, beside those; vary:
+    values for {NAME} in the command."""
 
     runs: int = 9
     minutes: float = 60.0
     allow: tuple[str, ...] = ()
-    rates: Rates = field(default_factory=dict)
+    probes: Mapping[str, Probed] = field(default_factory=dict)
     keep: bool = False
     search: int = 0
     vary: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -167,7 +167,7 @@ class Tuning:
     @cached_property
     def facts(self) -> Facts:
         """Of the first run."""
-        return facts_of(self.out / "runs" / "0", self.options.rates, str(self.tier))
+        return facts_of(self.out / "runs" / "0", self.options.probes, str(self.tier))
 
     @cached_property
     def report(self) -> Report:

@@ -4,9 +4,9 @@ cost, out of the tables of `weir report`, and what is known of its file system."
 
 from __future__ import annotations
 
-import os
+import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 
 from weir.advise.frame.saving import NOTHING, Range, Saving
+from weir.advise.frame.speeds import NOT_PROBED, Probed, Speeds, scaling, speeds_of
 from weir.analysis.names import shown
 from weir.report.file_systems.compute import Mount, mount_in
 from weir.report.files.compute import FileTotals, files_of
-from weir.report.frame.build import Report
+from weir.report.frame.build import Report, StepReport
 from weir.report.layers.compute import layers_of
+from weir.report.mpi_io.compute import Access, MpiFile, mpi_files_of
 from weir.report.mpi_io.functions import functions_of
 from weir.report.patterns.compute import WAYS, patterns_of
 from weir.report.waits.last_files import waits_of
@@ -137,11 +139,11 @@ TIER = "/dev/shm/weir-tier"  # memory of the node
 
 @dataclass(frozen=True)
 class Facts:
-    """rates: bytes/s of large requests of a mount where `weir probe` measured it, by its point and
-    direction. tier: the directory for the layer stage."""
+    """probes: what `weir probe` measured, by mount point. tier: the directory for the layer stage.
+    """
 
     report: Report
-    rates: dict[tuple[str, str], float] = field(default_factory=dict)
+    probes: Mapping[str, Probed] = field(default_factory=dict)
     tier: str = TIER
 
     @property
@@ -209,7 +211,7 @@ class Facts:
 
     @cached_property
     def nodes(self) -> int:
-        return max((len(step.data.files) for step in self.report.steps), default=1)
+        return max((step.data.nodes_of_ranks for step in self.report.steps), default=1)
 
     def mount(self, path: str) -> Mount:
         return mount_in(self.report, path)
@@ -217,8 +219,36 @@ class Facts:
     def is_local(self, path: str) -> bool:
         return self.mount(path).kind in LOCAL
 
-    def rate(self, path: str, way: str) -> float | None:
-        return self.rates.get((self.mount(path).point, way))
+    @cached_property
+    def movers(self) -> int:
+        """Ranks that move bytes, the most of a step."""
+        return max((sum(1 for rank, one in step.by_rank.items() if rank >= 0 and one.bytes)
+            for step in self.report.steps), default=1)
+
+    @cached_property
+    def has_collectives(self) -> bool:
+        """Whether ranks move a file by collective calls of MPI-IO."""
+        return any(access.collective for step in self.report.steps
+            for _, access in _accesses(step))
+
+    def is_collective(self, step: StepReport) -> bool:
+        """Whether most bytes of a step are moved by collective calls of most ranks: which of them
+        make the requests is MPI's choice then."""
+        moved = sum(access.system_bytes for one, access in _accesses(step)
+            if access.collective > access.independent and 2 * one.ranks > step.rank_count)
+        return 2 * moved >= step.all.bytes > 0
+
+    def probed(self, path: str) -> Probed:
+        return self.probes.get(self.mount(path).point, NOT_PROBED)
+
+    def speeds(self, path: str, way: str, ranks: int | None = None) -> Speeds:
+        """ranks: that move bytes of the file system at the same time, all that do so as a rule."""
+        count = max(1, self.movers if ranks is None else ranks)
+        return speeds_of(self.probed(path), way, count, math.ceil(count / max(1, self.nodes)))
+
+    def scaling(self, path: str, way: str, have: int, wanted: int) -> Range:
+        """Share of its time that I/O of the file becomes shorter by with other ranks."""
+        return scaling(self.probed(path), way, have, wanted)
 
     def shown(self, path: str) -> str:
         return shown(path, self.report.cwd)
@@ -236,6 +266,12 @@ class Facts:
         active = io.times(min(1.0, active_ns / whole)) if active_ns and whole else None
         active, critical = (one and one.at_most(self.wall_s) for one in (active, critical))
         return Saving(io, active, critical if is_known else None, max(0, requests))
+
+
+def _accesses(step: StepReport) -> Iterator[tuple[MpiFile, Access]]:
+    for one in mpi_files_of(step):
+        yield one, one.reads
+        yield one, one.writes
 
 
 def _pattern_rows(report: Report) -> Iterator[tuple[str, int, dict[str, int]]]:

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from weir.advise.frame.facts import Facts, File
+from weir.advise.frame.finding import Advice
 from weir.analysis.patterns import find_patterns
 from weir.stage.suggest import fits, rule_pattern
 
@@ -37,6 +38,19 @@ def groups(facts: Facts, files: Sequence[File], alike: Collection[str] = ()) -> 
             yield from _by_pattern(facts, group.files, alike, directories=False)
         else:
             yield group
+
+
+def find_by_pattern(is_one: Callable[[Facts, File], bool], advice: Callable[[Facts, Group], Advice],
+        are_enough: Callable[[Facts, Group], bool] = lambda facts, group: True,
+        ) -> Callable[[Facts], Iterator[Advice]]:
+    """What most findings look for: files of a kind that no layer has yet, by pattern."""
+
+    def find(facts: Facts) -> Iterator[Advice]:
+        for group in groups(facts, [one for one in facts.bare if is_one(facts, one)]):
+            if are_enough(facts, group):
+                yield advice(facts, group)
+
+    return find
 
 
 def _by_pattern(facts: Facts, files: Sequence[File], alike: Collection[str],

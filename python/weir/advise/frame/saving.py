@@ -1,21 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a cure would save, as ranges of seconds, and the model of requests that they come from.
-
-A call of n bytes takes a fixed time and that of its bytes. What a layer leaves are fewer, larger
-requests; the range is between those that nobody waits for and those made one after the other.
-"""
+"""What a cure would save, as ranges of seconds."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-# What is assumed of a file system that no probe measured; each bound of a range uses the one that
-# makes it wider.
-SLOWEST_BYTES_PER_S = 100e6  # of one stream: a shared parallel file system on a busy day
-MEMORY_BYTES_PER_S = 4e9  # copying what a layer holds; bench/layers measures 3 to 6 GB/s
-SLOW_MEMORY_BYTES_PER_S = 0.4e9  # the same on a node whose cores are all busy
-SHARED_RATE = 0.5  # of a rate that was measured alone: what is left beside other ranks
 # By which I/O times of two runs of a program differ on a shared machine (bench/estimates.py).
 SPREAD = 0.15
 
@@ -74,17 +64,3 @@ def saved(before_s: float, after: Range) -> Range:
 def request_count(size: float, block: int) -> int:
     """Requests of a layer with blocks of so many bytes."""
     return max(1, math.ceil(size / block))
-
-
-def in_blocks(calls: int, size: int, call_s: float, block: int, rate: float | None) -> Range:
-    """Time of what remains of calls that move `size` bytes when a layer makes requests of `block`
-    bytes of them. call_s: what one call takes now; rate: bytes/s of large requests where it was
-    measured. The least: all of it beside the program, which only copies. The most: one request
-    after the other, each as long as a call now, and its bytes at the slowest rate, but never slower
-    than the calls themselves were."""
-    count = min(request_count(size, block), calls)
-    now = size / (calls * call_s) if calls and call_s else SLOWEST_BYTES_PER_S
-    slowest = max(SHARED_RATE * rate if rate else SLOWEST_BYTES_PER_S, now)
-    low = size / MEMORY_BYTES_PER_S
-    high = count * call_s + size / slowest + size / SLOW_MEMORY_BYTES_PER_S
-    return Range(low, max(low, high))

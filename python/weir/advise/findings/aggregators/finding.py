@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from weir.advise.frame.facts import Facts, File
 from weir.advise.frame.finding import Advice, Finding, Limit
-from weir.advise.frame.saving import Range, in_blocks, saved
+from weir.advise.frame.saving import Range, saved
+from weir.advise.frame.speeds import in_blocks
 from weir.report.frame.amounts import amount, counted, number, seconds
 from weir.report.mpi_io.compute import Access, MpiFile, mpi_files_of
 
@@ -20,7 +21,6 @@ SMALL = Limit("mean size of a request of too many aggregators, at most", 256 << 
 MANY = Limit("aggregators over nodes, or over stripes of the file, more than", 4, "times",
     "chosen: ROMIO itself takes one of each node, or one for each stripe")
 BLOCK = 1 << 20
-_LEAST = 0.25  # of the gain of ideal scaling: the file system may be the limit
 
 
 def _wanted(one: MpiFile, nodes: int) -> int:
@@ -43,22 +43,24 @@ def _by_node(one: MpiFile, way: str) -> Counter[str]:
         if (rank.writes if way == "write" else rank.reads))
 
 
-def _why(one: MpiFile, access: Access, way: str, nodes: int) -> tuple[str, float] | None:
-    """What is wrong, and the part of the time that it costs at most."""
+def _why(facts: Facts, one: MpiFile, access: Access, way: str,
+        nodes: int) -> tuple[str, Range] | None:
+    """What is wrong, and the part of the time that it costs."""
     have, wanted = access.system_ranks, _wanted(one, nodes)
     by_node = _by_node(one, way)
     used = len(by_node)
     if have > 1 and used < min(nodes, have):
         return (f"{counted(have, 'aggregator')} on {counted(used, 'node')} of {nodes}",
-            1 - used / min(nodes, have))
+            facts.scaling(one.file, way, used, min(nodes, have)))
     if have < wanted:
         what = "stripe" if (one.stripes or 0) > nodes else "node"
-        return f"{counted(have, 'aggregator')} for {counted(wanted, what)}", 1 - have / wanted
+        return (f"{counted(have, 'aggregator')} for {counted(wanted, what)}",
+            facts.scaling(one.file, way, have, wanted))
     return None
 
 
 def _few(facts: Facts, one: MpiFile, access: Access, way: str, nodes: int) -> Iterator[Advice]:
-    why = _why(one, access, way, nodes)
+    why = _why(facts, one, access, way, nodes)
     if why is None:
         return
     text, share = why
@@ -67,7 +69,7 @@ def _few(facts: Facts, one: MpiFile, access: Access, way: str, nodes: int) -> It
         "aggregators", facts.shown(one.file), (one.file,),
         f"{text} {way} {amount(access.system_bytes)} for {counted(one.ranks, 'rank')}, in "
         f"{seconds(before_s)}.",
-        facts.saving([(file, Range(_LEAST * share, share).times(before_s))], 0),
+        facts.saving([(file, share.times(before_s))], 0),
         _hint(_wanted(one, nodes)),
     )  # fmt: skip
 
@@ -79,7 +81,7 @@ def _many(facts: Facts, one: MpiFile, access: Access, way: str, nodes: int) -> I
         return
     file, before_s = facts.files.get(one.file, File(one.file)), access.system_ns / 1e9
     after = in_blocks(access.system, access.system_bytes, before_s / access.system, BLOCK,
-        facts.rate(one.file, way))
+        facts.speeds(one.file, way))
     yield Advice(
         "aggregators", facts.shown(one.file), (one.file,),
         f"{number(have)} aggregators on {counted(len(_by_node(one, way)), 'node')} {way} "
@@ -93,7 +95,7 @@ def _many(facts: Facts, one: MpiFile, access: Access, way: str, nodes: int) -> I
 
 def find(facts: Facts) -> Iterator[Advice]:
     for step in facts.report.steps:
-        nodes = len(step.data.files)
+        nodes = step.data.nodes_of_ranks
         for one in mpi_files_of(step):
             for access, way in ((one.reads, "read"), (one.writes, "write")):
                 if _is_collective(access):

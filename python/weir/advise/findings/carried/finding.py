@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from weir.advise.frame.facts import Facts, File
 from weir.advise.frame.finding import Advice, Finding, Limit, Rule
 from weir.advise.frame.grouping import used_otherwise
-from weir.advise.frame.saving import MEMORY_BYTES_PER_S, Range, saved
+from weir.advise.frame.saving import Range, saved
 from weir.report.flow.compute import CARRIED, SCRATCH
 from weir.report.flow.table import report_flow
 from weir.report.frame.amounts import amount, counted, seconds
@@ -36,10 +36,10 @@ _GONE = ("a file that a run does not remove stays on the tier, where a program w
          "does not find it")
 
 
-def _part(file: File) -> tuple[File, Range]:
+def _part(facts: Facts, file: File) -> tuple[File, Range]:
     size = file.read.bytes + file.write.bytes
     calls = sum(one.calls for one in file.totals.ops) if file.totals is not None else 0
-    return file, saved(file.ns / 1e9, Range(size / MEMORY_BYTES_PER_S,
+    return file, saved(file.ns / 1e9, Range(size / facts.speeds(file.path, "write").copy,
         size / SLOW_TIER_BYTES_PER_S + calls * TIER_CALL_S))
 
 
@@ -49,7 +49,7 @@ def _advice(facts: Facts, one: Suggestion, files: list[File]) -> Advice:
         "carried", facts.shown(one.path), tuple(file.path for file in files),
         f"{counted(one.files, 'file')} with {amount(size)} {'is' if one.files == 1 else 'are'} "
         f"{_WORDS[one.role]}: {seconds(sum(file.ns for file in files) / 1e9)} of all ranks.",
-        facts.saving([_part(file) for file in files], 0),
+        facts.saving([_part(facts, file) for file in files], 0),
         _CHANGES[one.role],
         Rule(one.path, f"stage:tier={facts.tier}:drain={DRAIN[one.role]}",
             caution=_GONE if is_scratch else _LATER,

@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from weir.advise.frame.facts import Facts, File
 from weir.advise.frame.finding import Advice, Finding
-from weir.advise.frame.grouping import Group, groups
+from weir.advise.frame.grouping import Group, find_by_pattern
 from weir.advise.frame.saving import Range, request_count, saved
 from weir.advise.frame.finding import Limit
 from weir.report.frame.amounts import amount, number, seconds
@@ -21,7 +19,7 @@ ENOUGH = 64 << 20  # bytes that may be lost: one fsync for each
 _SYNCS = ("fsync", "fdatasync", "msync", "sync_file_range")
 
 
-def _is_one(file: File) -> bool:
+def _is_one(facts: Facts, file: File) -> bool:
     return file.of(_SYNCS)[0] > 1
 
 
@@ -36,7 +34,7 @@ def _each(size: int, count: int) -> str:
         "; no bytes are written to it (of a directory, fsync makes names durable)")
 
 
-def _advice(group: Group, facts: Facts) -> Advice:
+def _advice(facts: Facts, group: Group) -> Advice:
     counts, times = zip(*(one.of(_SYNCS) for one in group.files))
     size = sum(one.written for one in group.files)
     return Advice(
@@ -49,12 +47,10 @@ def _advice(group: Group, facts: Facts) -> Advice:
     )  # fmt: skip
 
 
-def find(facts: Facts) -> Iterator[Advice]:
-    for group in groups(facts, [one for one in facts.bare if _is_one(one)]):
-        count = sum(one.of(_SYNCS)[0] for one in group.files)
-        size = sum(one.written for one in group.files)
-        if count >= TIMES.value and size <= LITTLE.value * count:
-            yield _advice(group, facts)
+def _are_enough(facts: Facts, group: Group) -> bool:
+    count = sum(one.of(_SYNCS)[0] for one in group.files)
+    size = sum(one.written for one in group.files)
+    return count >= TIMES.value and size <= LITTLE.value * count
 
 
 FREQUENT_FSYNC = Finding(
@@ -65,5 +61,5 @@ FREQUENT_FSYNC = Finding(
     page="guide/advise.md",
     table="summary",
     cure="",
-    find=find,
+    find=find_by_pattern(_is_one, _advice, _are_enough),
 )

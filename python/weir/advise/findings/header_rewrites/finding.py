@@ -4,11 +4,9 @@ nc_sync."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from weir.advise.frame.facts import Facts, File
 from weir.advise.frame.finding import Advice, Finding, Limit
-from weir.advise.frame.grouping import Group, groups
+from weir.advise.frame.grouping import Group, find_by_pattern
 from weir.advise.frame.saving import Range
 from weir.report.frame.amounts import number, seconds
 
@@ -44,10 +42,8 @@ def _advice(facts: Facts, group: Group) -> Advice:
     )  # fmt: skip
 
 
-def find(facts: Facts) -> Iterator[Advice]:
-    for group in groups(facts, [one for one in facts.bare if _is_one(facts, one)]):
-        if sum(facts.called(one, _SYNC) for one in group.files) >= TIMES.value:
-            yield _advice(facts, group)
+def _are_enough(facts: Facts, group: Group) -> bool:
+    return sum(facts.called(one, _SYNC) for one in group.files) >= TIMES.value
 
 
 HEADER_REWRITES = Finding(
@@ -58,5 +54,5 @@ HEADER_REWRITES = Finding(
     page="guide/patterns.md",
     table="patterns",
     cure="",
-    find=find,
+    find=find_by_pattern(_is_one, _advice, _are_enough),
 )

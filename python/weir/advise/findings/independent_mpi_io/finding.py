@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from weir.advise.frame.facts import Facts, File
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.findings.interleaved_writes.finding import BLOCK, BUFFERS, GATHERED
-from weir.advise.frame.saving import Range, in_blocks, saved
+from weir.advise.frame.saving import Range, saved
+from weir.advise.frame.speeds import in_blocks
 from weir.advise.frame.finding import Limit
 from weir.report.frame.amounts import amount, number, seconds
 from weir.report.mpi_io.compute import Access, MpiFile, mpi_files_of
@@ -29,9 +30,10 @@ def _is_one(access: Access) -> bool:
 def _advice(facts: Facts, one: MpiFile, access: Access, way: str) -> Advice:
     file, ranks = facts.files.get(one.file, File(one.file)), access.independent_ranks
     before_s = access.system_ns / 1e9
-    after = in_blocks(access.system, access.bytes, before_s / max(access.system, 1), BLOCK,
-        facts.rate(one.file, way))
-    range_ = saved(before_s, Range(after.low, after.high * min(ranks, GATHERED)))
+    speeds = facts.speeds(one.file, way)
+    after = in_blocks(access.system, access.bytes, before_s / max(access.system, 1), BLOCK, speeds)
+    between_s = access.bytes / speeds.network if facts.nodes > 1 else 0.0
+    range_ = saved(before_s, Range(after.low, after.high * min(ranks, GATHERED) + between_s))
     rule = Rule(exactly(one.file), f"global:{BLOCK >> 20}MiB:{BUFFERS}")
     return Advice(
         "independent-mpi-io", facts.shown(one.file), (one.file,),

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from weir.advise.frame.facts import Facts, File, Way
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.findings.small_requests.finding import (
@@ -16,8 +14,9 @@ from weir.advise.findings.small_requests.finding import (
     is_interleaved,
     is_small,
 )
-from weir.advise.frame.grouping import Group, groups
-from weir.advise.frame.saving import Range, in_blocks, request_count, saved
+from weir.advise.frame.grouping import Group, find_by_pattern
+from weir.advise.frame.saving import NOTHING, Range, request_count, saved
+from weir.advise.frame.speeds import in_blocks
 from weir.advise.frame.finding import Limit
 from weir.report.frame.amounts import amount, number, seconds
 
@@ -34,11 +33,22 @@ def _is_one(facts: Facts, file: File) -> bool:
     return is_small(way) and is_interleaved(way) and is_dense and not facts.is_local(file.path)
 
 
-def _part(facts: Facts, file: File, way: Way) -> tuple[File, Range]:
-    """Ranks of a block wait for whoever writes it."""
-    after = in_blocks(way.calls, way.bytes, way.call_s, BLOCK, facts.rate(file.path, "write"))
-    waits = min(way.ranks, GATHERED)
-    return file, saved(way.seconds, Range(after.low, after.high * waits))
+def merged(facts: Facts, file: File, name: str, way: Way) -> Range:
+    """Seconds that a cache of all ranks saves on small calls: ranks of a block wait for whoever
+    moves it."""
+    if not way.calls or not is_small(way):
+        return NOTHING
+    after = in_blocks(way.calls, way.bytes, way.call_s, BLOCK, facts.speeds(file.path, name))
+    return saved(way.seconds, Range(after.low, after.high * min(max(way.ranks, 1), GATHERED)))
+
+
+def _part(facts: Facts, file: File) -> tuple[File, Range]:
+    """Reads of the file pass the cache as well."""
+    return file, merged(facts, file, "write", file.write) + merged(facts, file, "read", file.read)
+
+
+def _fewer(way: Way) -> int:
+    return way.calls - request_count(way.bytes, BLOCK) if way.calls and is_small(way) else 0
 
 
 def _advice(facts: Facts, group: Group) -> Advice:
@@ -49,19 +59,16 @@ def _advice(facts: Facts, group: Group) -> Advice:
         f"{max(w.ranks for w in ways)} ranks write {number(calls)} pieces of "
         f"{amount(size / max(calls, 1))} on average in turn: "
         f"{seconds(sum(w.seconds for w in ways))} of all ranks.",
-        facts.saving([_part(facts, one, one.write) for one in group.files],
-            calls - sum(request_count(w.bytes, BLOCK) for w in ways)),
+        facts.saving([_part(facts, one) for one in group.files],
+            sum(_fewer(way) for one in group.files for way in (one.write, one.read))),
         "Write with collective calls (MPI_File_write_all with a view), or collect the pieces of a "
         "node on one rank first.",
         Rule(group.pattern, f"global:{BLOCK >> 20}MiB:{BUFFERS}"),
     )  # fmt: skip
 
 
-def find(facts: Facts) -> Iterator[Advice]:
-    files = [one for one in facts.bare if _is_one(facts, one)]
-    for group in groups(facts, files):
-        if are_many(one.write for one in group.files):
-            yield _advice(facts, group)
+def _are_enough(facts: Facts, group: Group) -> bool:
+    return are_many(one.write for one in group.files)
 
 
 INTERLEAVED_WRITES = Finding(
@@ -72,5 +79,5 @@ INTERLEAVED_WRITES = Finding(
     page="guide/advise.md",
     table="interleaving",
     cure="global",
-    find=find,
+    find=find_by_pattern(_is_one, _advice, _are_enough),
 )

@@ -132,7 +132,7 @@ def _idle(one: Servers) -> Iterator[Advice]:
 def find(facts: Facts) -> Iterator[Advice]:
     for step in facts.report.steps:
         one = _servers(step)
-        if one is not None:
+        if one is not None and not facts.is_collective(step):
             yield from _late(one)
             yield from _idle(one)
 

@@ -4,11 +4,9 @@ then moves all data behind the header that has grown: it reads and writes the fi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from weir.advise.frame.facts import Facts, File
 from weir.advise.frame.finding import Advice, Finding, Limit
-from weir.advise.frame.grouping import Group, groups
+from weir.advise.frame.grouping import Group, find_by_pattern
 from weir.advise.frame.saving import Range
 from weir.report.frame.amounts import amount, number, seconds
 
@@ -52,11 +50,6 @@ def _advice(facts: Facts, group: Group) -> Advice:
     )  # fmt: skip
 
 
-def find(facts: Facts) -> Iterator[Advice]:
-    for group in groups(facts, [one for one in facts.bare if _is_one(facts, one)]):
-        yield _advice(facts, group)
-
-
 LATE_DEFINITIONS = Finding(
     name="late-definitions",
     asks="Are variables of classic netCDF defined when data were written already?",
@@ -65,5 +58,5 @@ LATE_DEFINITIONS = Finding(
     page="guide/patterns.md",
     table="patterns",
     cure="",
-    find=find,
+    find=find_by_pattern(_is_one, _advice),
 )

@@ -3,21 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from weir.advise.frame.facts import Facts, File, Way
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.findings.same_bytes.finding import LARGE
 from weir.advise.findings.small_requests.finding import BLOCK, SLOW, effective_calls
-from weir.advise.frame.grouping import Group, groups
-from weir.advise.frame.saving import (
-    MEMORY_BYTES_PER_S,
-    SLOW_MEMORY_BYTES_PER_S,
-    Range,
-    in_blocks,
-    request_count,
-    saved,
-)
+from weir.advise.frame.grouping import Group, find_by_pattern
+from weir.advise.frame.saving import Range, request_count, saved
+from weir.advise.frame.speeds import in_blocks
 from weir.advise.frame.finding import Limit
 from weir.report.frame.amounts import amount, number, seconds
 
@@ -37,9 +29,9 @@ def _is_one(facts: Facts, file: File) -> bool:
 
 def _part(facts: Facts, file: File, way: Way) -> tuple[File, Range]:
     calls = max(1, effective_calls(way) * way.span * way.steps // max(way.bytes, 1))
-    once = in_blocks(calls, way.span * way.steps, way.call_s, BLOCK, facts.rate(file.path, "read"))
-    copies = Range(way.bytes / MEMORY_BYTES_PER_S, way.bytes / SLOW_MEMORY_BYTES_PER_S)
-    return file, saved(way.seconds, Range(once.low + copies.low, once.high + copies.high))
+    speeds = facts.speeds(file.path, "read")
+    once = in_blocks(calls, way.span * way.steps, way.call_s, BLOCK, speeds)
+    return file, saved(way.seconds, once + speeds.copies(way.bytes))
 
 
 def _advice(facts: Facts, group: Group) -> Advice:
@@ -58,12 +50,6 @@ def _advice(facts: Facts, group: Group) -> Advice:
     )  # fmt: skip
 
 
-def find(facts: Facts) -> Iterator[Advice]:
-    files = [one for one in facts.bare if _is_one(facts, one)]
-    for group in groups(facts, files):
-        yield _advice(facts, group)
-
-
 READ_AGAIN = Finding(
     name="read-again",
     asks="Does a rank read the same bytes more than once?",
@@ -72,5 +58,5 @@ READ_AGAIN = Finding(
     page="guide/advise.md",
     table="patterns",
     cure="global",
-    find=find,
+    find=find_by_pattern(_is_one, _advice),
 )

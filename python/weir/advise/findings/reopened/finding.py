@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from weir.advise.frame.facts import Facts, File
 from weir.advise.frame.finding import Advice, Finding, Rule
-from weir.advise.frame.grouping import Group, groups
+from weir.advise.frame.grouping import Group, find_by_pattern
 from weir.advise.frame.saving import Range, saved
 from weir.advise.frame.finding import Limit
 from weir.report.frame.amounts import counted, seconds
@@ -40,7 +38,7 @@ def _users(file: File) -> int:
     return max(1, file.read.users, file.write.users)
 
 
-def _is_one(file: File) -> bool:
+def _is_one(facts: Facts, file: File) -> bool:
     opens, open_ns = file.of((*_OPENS, *_QUERIES))
     return opens >= TIMES.value * _users(file) and open_ns / 1e9 >= SLOW.value * opens
 
@@ -68,10 +66,8 @@ def _advice(facts: Facts, group: Group) -> Advice:
     )  # fmt: skip
 
 
-def find(facts: Facts) -> Iterator[Advice]:
-    for group in groups(facts, [one for one in facts.bare if _is_one(one)]):
-        if sum(one.of((*_OPENS, *_QUERIES))[0] for one in group.files) >= MANY.value:
-            yield _advice(facts, group)
+def _are_enough(facts: Facts, group: Group) -> bool:
+    return sum(one.of((*_OPENS, *_QUERIES))[0] for one in group.files) >= MANY.value
 
 
 REOPENED = Finding(
@@ -82,5 +78,5 @@ REOPENED = Finding(
     page="guide/advise.md",
     table="files",
     cure="keep",
-    find=find,
+    find=find_by_pattern(_is_one, _advice, _are_enough),
 )

@@ -3,27 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from weir.advise.frame.facts import Facts, File, Way
 from weir.advise.frame.finding import Advice, Finding, Rule
-from weir.advise.findings.interleaved_writes.finding import GATHERED
+from weir.advise.findings.interleaved_writes.finding import merged
 from weir.advise.findings.small_requests.finding import (
     OF_AN_OPEN,
     SLOW,
     effective_calls,
     is_small,
 )
-from weir.advise.frame.grouping import Group, groups
-from weir.advise.frame.saving import (
-    MEMORY_BYTES_PER_S,
-    NOTHING,
-    SLOW_MEMORY_BYTES_PER_S,
-    Range,
-    in_blocks,
-    request_count,
-    saved,
-)
+from weir.advise.frame.grouping import Group, find_by_pattern
+from weir.advise.frame.saving import Range, request_count, saved
+from weir.advise.frame.speeds import in_blocks
 from weir.advise.frame.finding import Limit
 from weir.report.frame.amounts import amount, number, seconds
 
@@ -43,25 +34,19 @@ def is_one(facts: Facts, file: File) -> bool:
 
 
 def part(facts: Facts, file: File, way: Way) -> tuple[File, Range]:
-    """Each block is read once for the node. The least of what remains: ranks take turns to wait for
-    blocks; the most: all of them wait for each block."""
+    """Each block is read once, by one rank. The least of what remains: ranks take turns to wait for
+    blocks; the most: all of them wait for each block, and for its way to their node. Small writes
+    of the file are merged as well."""
     calls = max(1, effective_calls(way) * way.span // max(way.bytes, 1))
     call_s = way.seconds / max(effective_calls(way), 1)
-    once = in_blocks(calls, way.span, call_s, BLOCK, facts.rate(file.path, "read"))
-    copies = Range(way.bytes / MEMORY_BYTES_PER_S, way.bytes / SLOW_MEMORY_BYTES_PER_S)
+    speeds = facts.speeds(file.path, "read")
+    copies, times = speeds.copies(way.bytes), way.ranks * way.steps
+    once = in_blocks(calls, way.span, call_s, BLOCK, facts.speeds(file.path, "read", 1))
+    between_s = times * way.span / speeds.network if facts.nodes > 1 else 0.0
     reads = saved(way.seconds, Range(once.low + copies.low,
-        once.high * way.ranks * way.steps + copies.high))
+        once.high * times + copies.high + between_s))
     opens = min(OF_AN_OPEN * file.of_class("O")[0] * call_s, reads.low)
-    return file, Range(reads.low - opens, reads.high) + _of_writes(facts, file)
-
-
-def _of_writes(facts: Facts, file: File) -> Range:
-    """The cache merges small writes of the file as well."""
-    way = file.write
-    if not way.calls or not is_small(way):
-        return NOTHING
-    after = in_blocks(way.calls, way.bytes, way.call_s, BLOCK, facts.rate(file.path, "write"))
-    return saved(way.seconds, Range(after.low, after.high * min(max(way.ranks, 1), GATHERED)))
+    return file, Range(reads.low - opens, reads.high) + merged(facts, file, "write", file.write)
 
 
 def _advice(facts: Facts, group: Group) -> Advice:
@@ -81,11 +66,8 @@ def _advice(facts: Facts, group: Group) -> Advice:
     )  # fmt: skip
 
 
-def find(facts: Facts) -> Iterator[Advice]:
-    files = [one for one in facts.bare if is_one(facts, one)]
-    for group in groups(facts, files):
-        if sum(one.read.bytes for one in group.files) >= LARGE.value:
-            yield _advice(facts, group)
+def _are_enough(facts: Facts, group: Group) -> bool:
+    return sum(one.read.bytes for one in group.files) >= LARGE.value
 
 
 SAME_BYTES = Finding(
@@ -96,5 +78,5 @@ SAME_BYTES = Finding(
     page="guide/advise.md",
     table="patterns",
     cure="global",
-    find=find,
+    find=find_by_pattern(is_one, _advice, _are_enough),
 )

@@ -52,7 +52,8 @@ def _advice(facts: Facts, step: StepReport) -> Iterator[Advice]:
 
 def find(facts: Facts) -> Iterator[Advice]:
     for step in facts.report.steps:
-        yield from _advice(facts, step)
+        if not facts.is_collective(step):  # finding aggregators
+            yield from _advice(facts, step)
 
 
 SERIAL_IO = Finding(

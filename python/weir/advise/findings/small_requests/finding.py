@@ -4,13 +4,15 @@ its file system moves at once."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 
 from weir.advise.frame.facts import Facts, File, Way
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.frame.grouping import Group, groups
 from weir.advise.frame.libraries import fitting
-from weir.advise.frame.saving import Range, in_blocks, request_count, saved
+from weir.advise.frame.saving import NOTHING, Range, request_count, saved
+from weir.advise.frame.speeds import in_blocks
 from weir.advise.frame.finding import Limit
 from weir.report.frame.amounts import amount, number, seconds
 
@@ -18,6 +20,8 @@ BLOCK = 1 << 20
 BUFFERS = 4
 _COPIES = ("dup", "dup2", "dup3")
 _STATEMENTS = ("fortran_read", "fortran_write")
+_FLUSHES = ("fflush",)
+FIRST_READ = 16 << 10  # bytes that the layer reads first of a stream; then twice as many, ...
 OF_AN_OPEN = 2  # requests of the layer's own: fstat, and close of a copy of the descriptor
 MANY = Limit("calls on files of one pattern that a buffer can merge", 500, "calls",
     "chosen: fewer calls of 40 us, as of a fast file system, take less than the 20 ms that a "
@@ -71,11 +75,29 @@ def merged_calls(file: File, name: str, way: Way) -> int:
 
 
 def way_after(facts: Facts, file: File, name: str, way: Way, block: int = BLOCK) -> Range:
-    """Seconds of these calls under bufa."""
+    """Seconds of these calls under bufa, which passes on what is not in order."""
     calls, opens = effective_calls(way), file.of_class("O")[0]
     call_s = way.seconds / calls if calls else 0.0
-    left = in_blocks(calls, way.bytes, call_s, block, facts.rate(file.path, name))
-    return Range(left.low, left.high + OF_AN_OPEN * opens * call_s)
+    left = in_blocks(calls, way.bytes, call_s, block, facts.speeds(file.path, name))
+    passed_s = (1 - min(1.0, file.in_order(way))) * way.seconds
+    begun = OF_AN_OPEN * opens + first_reads(file, name, way, block)
+    return Range(left.low + passed_s, left.high + passed_s + begun * call_s)
+
+
+def first_reads(file: File, name: str, way: Way, block: int = BLOCK) -> int:
+    """Reads of streams that are smaller than blocks, as the layer does not know yet how far these
+    go."""
+    opens = max(1, file.of_class("O")[0])
+    each = min(block, way.bytes / opens)
+    if name != "read" or each <= FIRST_READ:
+        return 0
+    return opens * math.ceil(math.log2(each / FIRST_READ))
+
+
+def flushed(file: File, name: str) -> Range:
+    """Seconds of flushes of streams, which under the layer go no further than into its buffer."""
+    flush_s = file.of(_FLUSHES)[1] / 1e9 if name == "write" else 0.0
+    return saved(flush_s, NOTHING)
 
 
 def cured_ways(file: File) -> list[tuple[str, Way]]:
@@ -98,14 +120,15 @@ def cured_ways(file: File) -> list[tuple[str, Way]]:
 def _part(facts: Facts, file: File) -> tuple[File, Range]:
     total = Range(0.0, 0.0)
     for name, way in cured_ways(file):
-        total += saved(way.seconds, way_after(facts, file, name, way))
+        total += saved(way.seconds, way_after(facts, file, name, way)) + flushed(file, name)
     return file, total
 
 
 def _fewer(file: File, name: str, way: Way) -> int:
     """Requests that the file system gets no more."""
     merged = min(merged_calls(file, name, way), effective_calls(way))
-    return max(0, min(merged, effective_calls(way) - request_count(way.bytes, BLOCK)))
+    left = request_count(way.bytes, BLOCK) + first_reads(file, name, way)
+    return max(0, min(merged, effective_calls(way) - left))
 
 
 def of_fortran(file: File) -> bool:

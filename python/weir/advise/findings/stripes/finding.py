@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from weir.advise.frame.facts import Facts, File
 from weir.advise.frame.finding import Advice, Finding, Limit
 from weir.advise.frame.saving import Range
+from weir.advise.frame.speeds import LEAST_SCALING
 from weir.report.frame.amounts import amount, counted, seconds
 from weir.report.frame.figures import size as size_text
 from weir.report.mpi_io.compute import MpiFile, mpi_files_of
@@ -18,7 +19,6 @@ EACH = Limit("size of the file for each of its stripes, more than", 8 << 30, "B"
 FEW = Limit("stripes of a file that has fewer full ones", 4, "stripes",
     "chosen: each stripe costs a request to its server when the file is created and removed")
 SPREAD_BYTES = 1 << 30  # for each stripe that is advised
-_LEAST = 0.25  # of the gain of ideal scaling: ranks or network may be the limit
 
 
 def _size(file: File) -> int:
@@ -34,7 +34,7 @@ def _advice(facts: Facts, one: MpiFile, file: File) -> Iterator[Advice]:
         yield Advice(
             "stripes", facts.shown(one.file), (one.file,),
             f"{amount(size)} lie on {counted(stripes, 'stripe')}: {seconds(moved_s)} of all ranks.",
-            facts.saving([(file, Range(_LEAST * part, part).times(moved_s))], 0),
+            facts.saving([(file, Range(LEAST_SCALING * part, part).times(moved_s))], 0),
             f"Make the directory with lfs setstripe -c {wanted}, or set the hint striping_factor = "
             f"{wanted}.",
         )  # fmt: skip

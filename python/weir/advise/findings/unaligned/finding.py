@@ -4,12 +4,10 @@ of them share a stripe and its lock."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from weir.advise.frame.facts import Facts, File
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.findings.small_requests.finding import SMALL, SLOW
-from weir.advise.frame.grouping import Group, groups
+from weir.advise.frame.grouping import Group, find_by_pattern
 from weir.advise.frame.libraries import fitting
 from weir.advise.frame.saving import Range
 from weir.advise.frame.finding import Limit
@@ -46,12 +44,6 @@ def _advice(facts: Facts, group: Group) -> Advice:
     )  # fmt: skip
 
 
-def find(facts: Facts) -> Iterator[Advice]:
-    files = [one for one in facts.bare if _is_one(facts, one)]
-    for group in groups(facts, files):
-        yield _advice(facts, group)
-
-
 UNALIGNED = Finding(
     name="unaligned",
     asks="Do ranks share stripes of a file, because they write off their beginnings?",
@@ -60,5 +52,5 @@ UNALIGNED = Finding(
     page="guide/patterns.md",
     table="patterns",
     cure="gather",
-    find=find,
+    find=find_by_pattern(_is_one, _advice),
 )

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from weir.advise.frame.facts import Facts, File
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.frame.grouping import Group, groups, unusable
-from weir.advise.frame.saving import MEMORY_BYTES_PER_S, Range, saved
+from weir.advise.frame.saving import Range, saved
 from weir.advise.frame.finding import Limit
 from weir.report.frame.amounts import amount, number, seconds
 
@@ -31,9 +31,9 @@ def _is_one(facts: Facts, file: File) -> bool:
         and way.ranks == 1)
 
 
-def _part(file: File) -> tuple[File, Range]:
-    size, _ = file.write.bytes, file.write
-    return file, saved(file.ns / 1e9, Range(size / MEMORY_BYTES_PER_S,
+def _part(facts: Facts, file: File) -> tuple[File, Range]:
+    size = file.write.bytes
+    return file, saved(file.ns / 1e9, Range(size / facts.speeds(file.path, "write").copy,
         size / SLOW_TIER_BYTES_PER_S))
 
 
@@ -46,7 +46,7 @@ def _advice(facts: Facts, group: Group, hidden: float) -> Advice:
         f"ranks wait {seconds(ns / 1e9)} while {amount(size)} are written, at "
         f"{amount(size / max(ns / 1e9, 1e-9))} a second, beside {seconds(computing_s)} without "
         f"I/O in which it could be done.",
-        facts.saving([_part(one) for one in group.files], 0),
+        facts.saving([_part(facts, one) for one in group.files], 0),
         f"Write by I/O servers (libweir, mode servers): {number(servers)} "
         f"server{'s' * (servers != 1)} would do.",
         Rule(group.pattern, f"stage:tier={facts.tier}",

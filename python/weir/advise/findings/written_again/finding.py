@@ -4,12 +4,10 @@ to change them; classic netCDF does both with headers and blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from weir.advise.frame.facts import Facts, File, Way
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.findings.small_requests.finding import BLOCK, BUFFERS, SLOW, way_after
-from weir.advise.frame.grouping import Group, groups
+from weir.advise.frame.grouping import Group, find_by_pattern
 from weir.advise.frame.libraries import libraries
 from weir.advise.frame.saving import Range, saved
 from weir.advise.frame.finding import Limit
@@ -34,7 +32,7 @@ def _is_written_again(way: Way) -> bool:
     return way.again > 0 and way.bytes >= TIMES.value * way.span * way.steps
 
 
-def _is_one(file: File) -> bool:
+def _is_one(facts: Facts, file: File) -> bool:
     write, read = file.write, file.read
     if write.calls < MANY.value or not write.ns or write.bytes * 1e9 / write.ns > SLOW.value:
         return False
@@ -67,11 +65,6 @@ def _advice(facts: Facts, group: Group) -> Advice:
     )  # fmt: skip
 
 
-def find(facts: Facts) -> Iterator[Advice]:
-    for group in groups(facts, [one for one in facts.bare if _is_one(one)]):
-        yield _advice(facts, group)
-
-
 WRITTEN_AGAIN = Finding(
     name="written-again",
     asks="Are the same bytes written more than once, or read back to be changed?",
@@ -80,5 +73,5 @@ WRITTEN_AGAIN = Finding(
     page="guide/patterns.md",
     table="patterns",
     cure="bufa",
-    find=find,
+    find=find_by_pattern(_is_one, _advice),
 )
