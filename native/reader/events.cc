@@ -106,7 +106,7 @@ uint64_t read_events(const Mapping& file, const Index& index, const Names& names
     if (cursor.record == 0) cursor.thread = chunk.thread;
     filling.take(file, chunk, cursor);
     if (filling.is_full()) break;
-    file.leave(chunk.offset, chunk.size_bytes);
+    file.done(chunk.size_bytes);
     if (cursor.chunk + 1 == end) break;
   }
   return filling.rows();
