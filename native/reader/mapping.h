@@ -49,8 +49,8 @@ class Mapping {
   // cost: some system calls for each kAtOnceBytes of all files.
   void done(uint64_t bytes) const;
 
-  // The same as leave(), with what the kernel may have mapped around them: at the end of a stretch that was
-  // read from end to end.
+  // The same as leave(), with what the kernel may have mapped around them: at the end of a stretch
+  // that was read from end to end.
   void leave_around(uint64_t offset, uint64_t bytes) const {
     leave(offset - std::min(offset, kFolioBytes),
           std::min(offset, kFolioBytes) + bytes + kFolioBytes);

@@ -22,10 +22,10 @@ def open(  # noqa: A001
     step: only this step. rank: only the processes of this rank: its number, or its label where a
     step has several programs, as in `weir report --rank`. memory: the most that SQL takes, e.g.
     "512MB". reader: weir.cluster.connect("local") or the like, whose workers read the traces; it
-    must stay open as long as the run is used. exclude, include: lists of files as in the options of `weir query`;
-    None: WEIR_EXCLUDE, WEIR_INCLUDE. Needs pyarrow, and DuckDB for SQL and for `files`: pip install
-    'weir-io[query]'. Raises NotThere when there is no run or no such rank, UsageError
-    when a package is missing.
+    must stay open as long as the run is used. exclude, include: lists of files as in the options of
+    `weir query`; None: WEIR_EXCLUDE, WEIR_INCLUDE. Needs pyarrow, and DuckDB for SQL and for
+    `files`: pip install 'weir-io[query]'. Raises NotThere when there is no run or no such rank,
+    UsageError when a package is missing.
     """
     from weir.analysis.exclusion import exclusion_of
     from weir.query import open_run

@@ -16,7 +16,7 @@ from weir.advise.frame.finding import Advice, Finding, Limit
 from weir.advise.frame.saving import NOTHING, Range, Saving
 from weir.report.frame.amounts import counted, seconds, share
 from weir.report.frame.build import StepReport
-from weir.report.wall.table import by_rank
+from weir.report.wall.table import by_rank, times_of
 from weir.report.waits.summary import synchronisation_of
 
 ALL = Limit("share of the written bytes that servers write", 0.9,
@@ -72,17 +72,19 @@ def _written(step: StepReport) -> dict[int, int]:
 
 
 def _servers(step: StepReport) -> Servers | None:
-    rows = by_rank(step) if step.rank_count > 2 else []
+    times = times_of(step) if step.rank_count > 2 else None
+    if times is None:
+        return None
     written = {step.names.ranks[rank]: size for rank, size in _written(step).items()}
     whole = sum(written.values())
-    if not rows or not whole:
+    least, rows = (1 - ALL.value) * whole / max(1, len(times.ranks)), by_rank(step)
+    writers = [rows[at] for at, rank in enumerate(times.ranks) if written.get(rank, 0) > least]
+    servers = [row for row in writers if row["computing_ns"] <= COMPUTES.value * _life_ns(row)]
+    if not whole or not servers or len(servers) > FEW.value * len(rows):
         return None
-    least = (1 - ALL.value) * whole / len(rows)
-    servers = [row for row in rows if written.get(row["rank"], 0) > least
-        and row["computing_ns"] <= COMPUTES.value * _life_ns(row)]
     chosen = {row["rank"] for row in servers}
     model = [row for row in rows if row["rank"] not in chosen]
-    if not servers or not model or len(servers) > FEW.value * len(rows):
+    if not model:
         return None
     is_all = sum(written.get(one, 0) for one in chosen) >= ALL.value * whole
     return Servers(step, servers, model) if is_all else None
