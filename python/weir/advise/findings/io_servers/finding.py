@@ -16,8 +16,9 @@ from weir.advise.frame.finding import Advice, Finding, Limit
 from weir.advise.frame.saving import NOTHING, Range, Saving
 from weir.report.frame.amounts import counted, seconds, share
 from weir.report.frame.build import StepReport
-from weir.report.wall.table import by_rank, times_of
 from weir.report.waits.summary import synchronisation_of
+from weir.report.wall.compute import PARTS
+from weir.report.wall.table import by_rank, times_of
 
 ALL = Limit("share of the written bytes that servers write", 0.9,
     "chosen: with less the ranks of the model write as well")
@@ -77,22 +78,17 @@ def _servers(step: StepReport) -> Servers | None:
         return None
     written = {step.names.ranks[rank]: size for rank, size in _written(step).items()}
     whole = sum(written.values())
-    least, rows = (1 - ALL.value) * whole / max(1, len(times.ranks)), by_rank(step)
-    writers = [rows[at] for at, rank in enumerate(times.ranks) if written.get(rank, 0) > least]
-    servers = [row for row in writers if row["computing_ns"] <= COMPUTES.value * _life_ns(row)]
-    if not whole or not servers or len(servers) > FEW.value * len(rows):
+    least, parts = (1 - ALL.value) * whole / max(1, len(times.ranks)), times.ns[:, : len(PARTS)]
+    is_server = parts[:, PARTS.index("computing_ns")] <= COMPUTES.value * parts.sum(axis=1)
+    is_server &= [written.get(rank, 0) > least for rank in times.ranks]
+    count = int(is_server.sum())
+    if not whole or not count or count == len(parts) or count > FEW.value * len(parts):
         return None
-    chosen = {row["rank"] for row in servers}
-    model = [row for row in rows if row["rank"] not in chosen]
-    if not model:
-        return None
-    is_all = sum(written.get(one, 0) for one in chosen) >= ALL.value * whole
+    rows = by_rank(step)
+    servers, model = ([rows[at] for at in np.flatnonzero(mask).tolist()]
+        for mask in (is_server, ~is_server))
+    is_all = sum(written.get(one["rank"], 0) for one in servers) >= ALL.value * whole
     return Servers(step, servers, model) if is_all else None
-
-
-def _life_ns(row: dict[str, Any]) -> int:
-    return sum(row[f"{part}_ns"] for part in ("computing", "io", "io_wait", "imbalance",
-        "communication"))
 
 
 def _late(one: Servers) -> Iterator[Advice]:
