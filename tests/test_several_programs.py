@@ -43,6 +43,10 @@ int main(int argc, char **argv) {
 }
 """
 
+SQL_OF_RANKS = " UNION ALL ".join(
+    f"SELECT '{table}' AS of, count(*) AS n, list_sort(list(DISTINCT rank_label)) AS labels "
+    f"FROM {table}" for table in ("events", "io", "totals"))
+
 
 @pytest.fixture
 def program(mpi):
@@ -98,8 +102,39 @@ def of_one_rank_of_a_program(weir, run, made):
     assert missing.returncode != 0 and "the run has pre:0-2,model:0-1,job.sh,cat" in missing.stderr
 
 
+def of_one_rank_in_queries_and_exports(weir, run, tmp_path):
+    """--rank of query and export takes what that of report takes, and fails as it does."""
+    def rows(*rank):
+        text = weir("query", run, *rank, SQL_OF_RANKS, "--format", "json").ok().stdout
+        return {row["of"]: row for row in json.loads(text)}
+
+    every = rows()
+    for label, labels in (("model:0", ["model:0"]), ("1", ["model:1", "pre:1"])):
+        chosen = rows("--rank", label)
+        assert {table: row["labels"] for table, row in chosen.items()} == dict.fromkeys(chosen,
+            labels)
+        assert 0 < chosen["events"]["n"] < every["events"]["n"]
+    weir("export", run, "--to", "parquet", "--rank", "1", "-o", tmp_path / "of_1", "--tables",
+        "totals,events").ok()
+    from pyarrow import dataset, parquet
+
+    events = dataset.dataset(tmp_path / "of_1" / "events").to_table()["rank_label"].to_pylist()
+    assert sorted(set(events)) == labels and len(events) == chosen["events"]["n"]
+    totals = parquet.read_table(tmp_path / "of_1" / "totals.parquet")
+    assert len(totals) == chosen["totals"]["n"]
+    totals = weir("export", run, "--to", "totals", "--rank", "model:1").ok().stdout
+    assert "# nprocs: 5\n" in totals and "# rank 4: model:1\n" in totals
+    assert {line.split("\t")[1] for line in totals.splitlines() if line[:1] != "#" and line} == {
+        "4"}
+    for asked, rank in (("query", "model:2"), ("export", "7")):
+        failed = weir("report", run, "--rank", rank)
+        words = ["SELECT 1"] if asked == "query" else ["--to", "totals"]
+        same = weir(asked, run, "--rank", rank, *words)
+        assert failed.stderr == same.stderr and failed.returncode == same.returncode != 0
+
+
 @pytest.mark.mpi
-def test_programs_one_after_another_have_ranks_of_their_own(weir, program, traced):
+def test_programs_one_after_another_have_ranks_of_their_own(weir, program, traced, tmp_path):
     run = traced(f"mpirun 3 {program('pre')} a\nmpirun 2 {program('model')} b\ncat a.0 b.0 > c")
     made, step, found = labels(weir, run)
     expected = of("pre", 3) + of("model", 2)
@@ -110,6 +145,7 @@ def test_programs_one_after_another_have_ranks_of_their_own(weir, program, trace
     assert [writes[label] for label in expected] == [5, 1, 1, 5, 1]
     assert [row["rank"] for row in made["ranks"] if row["rank"] >= 0] == [0, 1, 2, 0, 1]
     of_one_rank_of_a_program(weir, run, made)
+    of_one_rank_in_queries_and_exports(weir, run, tmp_path)
     text = weir("report", run, env={**os.environ, "COLUMNS": "80"}).ok().stdout
     assert "3 ranks of pre, 2 ranks of model, 1 process of cat" in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= 80

@@ -115,7 +115,7 @@ class Calls {
       take(CallRecord{timestamp_ns(clock, record.start()), timestamp_ns(clock, record.end()),
                       record.file(), thread, op, kinds, record.is_nested()});
     }
-    member.file->leave(chunk.offset, chunk.size_bytes);
+    member.file->done(chunk.size_bytes);
   }
 
  private:

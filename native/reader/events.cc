@@ -95,16 +95,18 @@ class Filling {
 
 uint64_t read_events(const Mapping& file, const Index& index, const Names& names,
                      const weir_reader_clock& clock, weir_reader_cursor& cursor, uint64_t room,
-                     const uint8_t* wanted, const weir_reader_columns& out) {
+                     const uint8_t* wanted, const uint8_t* chosen,
+                     const weir_reader_columns& out) {
   Filling filling(names, clock, index.header.created_ticks, room, wanted, out);
   const uint64_t end = std::min<uint64_t>(cursor.end_chunk, index.chunks.size());
   for (; cursor.chunk < end; ++cursor.chunk, cursor.record = 0, cursor.thread = 0) {
     const auto& chunk = index.chunks[cursor.chunk];
-    if (chunk.kind != uint32_t(wire::Kind::kEvents)) continue;
+    const bool is_chosen = chosen == nullptr || chosen[chunk.process] != 0;
+    if (chunk.kind != uint32_t(wire::Kind::kEvents) || !is_chosen) continue;
     if (cursor.record == 0) cursor.thread = chunk.thread;
     filling.take(file, chunk, cursor);
     if (filling.is_full()) break;
-    file.leave(chunk.offset, chunk.size_bytes);
+    file.done(chunk.size_bytes);
     if (cursor.chunk + 1 == end) break;
   }
   return filling.rows();

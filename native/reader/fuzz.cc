@@ -49,7 +49,7 @@ void read_events(const weir_reader* reader, const weir_reader_clock& clock) {
   const weir_reader_columns out = {longs[0], longs[1], longs[2], longs[3], words[0], words[1],
                                    words[2], words[3], bytes[0], bytes[1], bytes[2], bytes[3]};
   weir_reader_cursor cursor = {0, 0, ~uint64_t{0}, 0, 0};
-  while (weir_reader_events(reader, &clock, &cursor, room, nullptr, &out) == room) {
+  while (weir_reader_events(reader, &clock, &cursor, room, nullptr, nullptr, &out) == room) {
   }
 }
 

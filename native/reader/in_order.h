@@ -32,7 +32,7 @@ class ThreadLog {
   void next() {
     at_ += sizeof(Words);
     if (at_ == end_) {
-      file_->leave(chunks_[chunk_]->offset, chunks_[chunk_]->size_bytes);
+      file_->done(chunks_[chunk_]->size_bytes);
       ++chunk_;
       skip();
     }

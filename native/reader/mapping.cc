@@ -8,8 +8,28 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <vector>
 
 namespace weir::reader {
+namespace {
+
+constexpr uint64_t kAtOnceBytes = 8 << 20;
+
+// Files of which pieces were read since pages left.
+struct Read {
+  std::mutex mutex;
+  std::vector<const Mapping*> files;
+  std::atomic<uint64_t> bytes = 0;
+};
+
+Read& read_files() {
+  static Read* const made = new Read;  // files may be closed at the end of the program
+  return *made;
+}
+
+}  // namespace
 
 std::string Mapping::open(const char* path) {
   descriptor_ = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -34,6 +54,23 @@ void Mapping::leave(uint64_t offset, uint64_t bytes) const {
   if (first < end) madvise(const_cast<char*>(data_) + first, end - first, MADV_DONTNEED);
 }
 
+void Mapping::done(uint64_t bytes) const {
+  Read& read = read_files();
+  if (!is_read_.exchange(true)) {
+    const std::lock_guard lock(read.mutex);
+    read.files.push_back(this);
+  }
+  if (read.bytes.fetch_add(bytes) + bytes < kAtOnceBytes) return;
+  const std::lock_guard lock(read.mutex);
+  if (read.bytes < kAtOnceBytes) return;  // another thread was faster
+  read.bytes = 0;
+  for (const Mapping* one : read.files) {
+    one->is_read_ = false;
+    one->leave(0, one->size_);
+  }
+  read.files.clear();
+}
+
 uint64_t Mapping::next_stored(uint64_t offset) const {
   if (offset >= size_) return size_;
   const off_t stored = lseek(descriptor_, static_cast<off_t>(offset), SEEK_DATA);
@@ -47,6 +84,10 @@ void Mapping::close_descriptor() {
 }
 
 Mapping::~Mapping() {
+  if (is_read_) {
+    const std::lock_guard lock(read_files().mutex);
+    std::erase(read_files().files, this);
+  }
   if (data_ != nullptr) munmap(const_cast<char*>(data_), size_);
   close_descriptor();
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <string>
 
@@ -42,8 +43,14 @@ class Mapping {
   // is left of a page at both ends stays.
   void leave(uint64_t offset, uint64_t bytes) const;
 
-  // The same, with what the kernel may have mapped around them: at the end of a stretch that was
-  // read from end to end.
+  // So many bytes of a piece were read, by any thread, and will not be read again soon. The kernel
+  // maps what lies around a page that is read, of pieces that were left before too: from time to
+  // time all pages of all files leave of which this was called. A page that is in use comes back.
+  // cost: some system calls for each kAtOnceBytes of all files.
+  void done(uint64_t bytes) const;
+
+  // The same as leave(), with what the kernel may have mapped around them: at the end of a stretch
+  // that was read from end to end.
   void leave_around(uint64_t offset, uint64_t bytes) const {
     leave(offset - std::min(offset, kFolioBytes),
           std::min(offset, kFolioBytes) + bytes + kFolioBytes);
@@ -59,6 +66,7 @@ class Mapping {
   const char* data_ = nullptr;
   uint64_t size_ = 0;
   int descriptor_ = -1;
+  mutable std::atomic<bool> is_read_ = false;  // among those that done() lets leave
 };
 
 // What one thread reads of a file from its beginning to its end: the pages leave some MiB at a

@@ -188,7 +188,7 @@ void Log::read() {
     std::stable_sort(calls_.begin(), calls_.end(),
                      [](const Call& a, const Call& b) { return a.end < b.end; });
   }
-  input_->file->leave(chunk.offset, chunk.size_bytes);
+  input_->file->done(chunk.size_bytes);
 }
 
 }  // namespace weir::reader

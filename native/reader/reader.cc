@@ -265,9 +265,10 @@ WEIR_API int weir_reader_read_extents(const weir_reader_reads* reads, const uint
 
 WEIR_API uint64_t weir_reader_events(const weir_reader* reader, const weir_reader_clock* clock,
                                      weir_reader_cursor* cursor, uint64_t room,
-                                     const uint8_t* wanted, const weir_reader_columns* out) {
+                                     const uint8_t* wanted, const uint8_t* chosen,
+                                     const weir_reader_columns* out) {
   return read_events(reader->file, reader->index, reader->names, *clock, *cursor, room, wanted,
-                     *out);
+                     chosen, *out);
 }
 
 WEIR_API void weir_reader_timestamps(const weir_reader_clock* clock, const uint64_t* ticks,

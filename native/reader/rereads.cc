@@ -71,7 +71,7 @@ class Reads {
   void hand_to(std::vector<Worker>& workers) const {
     each_in_parallel(workers.size(), parts_.size(), [&](size_t thread, size_t i) {
       records(parts_[i], workers[thread]);
-      parts_[i].input->file->leave(parts_[i].chunk->offset, parts_[i].chunk->size_bytes);
+      parts_[i].input->file->done(parts_[i].chunk->size_bytes);
     });
   }
 

@@ -357,7 +357,7 @@ void make_tiles(const std::vector<TilesInput>& inputs, bool all_names,
     Adding adding(window, copies.of(thread), part.row);
     if (part.input->index->has_times) reading.into<false>(adding);
     else reading.into<true>(adding);
-    part.input->file->leave(part.chunk->offset, part.chunk->size_bytes);
+    part.input->file->done(part.chunk->size_bytes);
   };
   std::atomic<size_t> next = 0;
   in_parallel(sharing.threads, [&](size_t thread) {

@@ -16,7 +16,7 @@ void find(const Mapping& file, uint64_t created_ticks, weir_reader_chunk& chunk)
     times.take_op(record.op());
   }
   times.give(chunk);
-  file.leave(chunk.offset, chunk.size_bytes);
+  file.done(chunk.size_bytes);
 }
 
 }  // namespace

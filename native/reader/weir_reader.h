@@ -341,12 +341,13 @@ typedef struct {
 
 /* The next records as rows, at most `room`, chunk by chunk in the order in which they were made;
  * markers of threads and barriers, places not written and what is damaged are left out, as are
- * operations that have no byte other than 0 in wanted[256] (NULL: none). Returns the
- * number of rows; fewer than room: the cursor is at its end, and behind the last record that is
- * written: of a trace that grows, the next reader of the file goes on from there. Needs no scan. */
+ * operations that have no byte other than 0 in wanted[256] and processes that have none in chosen,
+ * by process (NULL: none is left out). Returns the number of rows; fewer than room: the cursor is
+ * at its end, and behind the last record that is written: of a trace that grows, the next reader
+ * of the file goes on from there. Needs no scan. */
 uint64_t weir_reader_events(const weir_reader *reader, const weir_reader_clock *clock,
                             weir_reader_cursor *cursor, uint64_t room, const uint8_t *wanted,
-                            const weir_reader_columns *out);
+                            const uint8_t *chosen, const weir_reader_columns *out);
 
 /* A process whose calls count. Its line is that of one thread, or of all where is_whole. before:
  * weir_reader_scan or weir_reader_times. */

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from weir.cli._options import Dask, Exclude, Include, reader_of
+from weir.cli._options import Dask, Exclude, Include, Rank, reader_of
 
 FORMS = ("parquet", "csv", "perfetto", "totals")
 
@@ -34,8 +34,8 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress on
 
 
 def export(
-    run: Run, to: To, output: Output = None, step: Step = None, tables: Tables = None,
-    quiet: Quiet = False,
+    run: Run, to: To, output: Output = None, step: Step = None, rank: Rank = None,
+    tables: Tables = None, quiet: Quiet = False,
     exclude: Exclude = None, include: Include = None, dask: Dask = None,
 ) -> None:
     """Write a run in a form that other tools read, record by record, whatever its size.
@@ -58,7 +58,7 @@ def export(
     left_out = exclusion_of(exclude, include)
     with (
         reader_of(dask) as reader,
-        open_run(run, step=step, reader=reader, exclusion=left_out) as opened,
+        open_run(run, step=step, rank=rank, reader=reader, exclusion=left_out) as opened,
         _Progress(opened, quiet or to == "totals") as progress,
     ):
         if to in ("parquet", "csv"):
@@ -107,9 +107,10 @@ class _Progress:
 
     def __init__(self, opened: Any, is_quiet: bool):
         import sys
+        from dataclasses import replace
 
         self.count = sum(m.process.events for step in opened.report.steps
-            for m in step.data.members)
+            for m in step.data.members if replace(step.choice, everything=True).takes(m))
         self.is_quiet = is_quiet or not sys.stderr.isatty()
 
     def __enter__(self) -> Callable[[int], None]:

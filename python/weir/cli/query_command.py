@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from weir.cli._options import Dask, Exclude, Include, reader_of
+from weir.cli._options import Dask, Exclude, Include, Rank, reader_of
 
 Run = Annotated[str, typer.Argument(metavar="RUN",
     help="Directory of the run, or of one of its steps.")]
@@ -33,6 +33,7 @@ def query(
     run: Run,
     sql: Sql = None,
     step: Step = None,
+    rank: Rank = None,
     format: Format = "table",
     output: Output = None,
     top: Top = 1000,
@@ -69,7 +70,8 @@ def query(
     spill_arrays()
     with (
         reader_of(dask) as reader,
-        open_run(run, step=step, memory=memory, reader=reader, exclusion=left_out) as opened,
+        open_run(run, step=step, rank=rank, memory=memory, reader=reader,
+            exclusion=left_out) as opened,
     ):
         if schema:
             print_schema(sys.stdout)

@@ -7,15 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from weir.cli._options import Dask, Exclude, Include, reader_of
+from weir.cli._options import Dask, Exclude, Include, Rank, reader_of
 
 Run = Annotated[str, typer.Argument(metavar="RUN",
     help="Directory of the run, or of one of its steps.")]
 Step = Annotated[str | None, typer.Option("--step", metavar="NAME",
     help="Only this step of the run.")]
-Rank = Annotated[str | None, typer.Option("--rank", metavar="RANK",
-    help="Only the processes of this rank, e.g. 3; as tables print it, e.g. model:3, post: of "
-         "one of several programs.")]
 Top = Annotated[int | None, typer.Option("--top", min=0, metavar="N",
     help="Lines of long tables (0: all). [default: 20; 10 files in the overview; 2000 rows in "
          "JSON]")]

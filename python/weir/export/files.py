@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+import numpy as np
+
 from weir._errors import StorageError
 from weir.analysis.names import NameTable
 from weir.analysis.remote import for_each
@@ -53,7 +55,8 @@ def _write_events(run: Run, directory: str, progress: Progress) -> None:
             place = os.path.join(directory, f"step={quote(step.name, safe='')}",
                 f"node={quote(file.node, safe='')}")
             os.makedirs(place, exist_ok=True)
-            parts.append((index, os.path.join(os.path.abspath(place), f"part-{number}.parquet")))
+            part = os.path.join(os.path.abspath(place), f"part-{number}.parquet")
+            parts.append((index, part, step.chosen_of(index)))
             number += 1
         if remote_reader(step.data.files) is None:
             for part in parts:
@@ -65,15 +68,15 @@ def _write_events(run: Run, directory: str, progress: Progress) -> None:
 
 
 def _write_part(data: StepData, names: NameTable, index: int, path: str,
-        progress: Progress = lambda _: None) -> int:
-    """The records of one trace file; how many there are."""
+        chosen: np.ndarray | None, progress: Progress = lambda _: None) -> int:
+    """The records of one trace file, of the processes that a mask chooses; how many there are."""
     from pyarrow import parquet
 
     kept = [name for name in arrow_schema(EVENTS).names if name not in ("step", "node")]
     schema = pyarrow().schema([arrow_schema(EVENTS).field(name) for name in kept])
     count = 0
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
-        for batches in _grouped(EventSource(data, index, names).batches()):
+        for batches in _grouped(EventSource(data, index, names, chosen).batches()):
             rows = pyarrow().Table.from_batches(batches).select(kept)
             writer.write_table(rows, row_group_size=len(rows))
             progress(len(rows))
@@ -81,9 +84,9 @@ def _write_part(data: StepData, names: NameTable, index: int, path: str,
     return count
 
 
-def _check_parts(parts: list[tuple[int, str]]) -> None:
+def _check_parts(parts: list[tuple]) -> None:
     """A directory of that name that a worker has for itself is not the one that was meant."""
-    missing = [path for _, path in parts if not os.path.isfile(path)]
+    missing = [path for _, path, _ in parts if not os.path.isfile(path)]
     if missing:
         raise StorageError(
             f"{missing[0]}: a worker wrote it, and it is not here: name a directory on a file "

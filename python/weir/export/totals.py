@@ -125,15 +125,20 @@ def export_totals(report: Report, stream: TextIO) -> None:
         stream.write("\n")
 
 
+def _ranks(step: StepReport) -> list[int]:
+    """Numbers of all ranks of the step, chosen or not, rising."""
+    return sorted({one.number for one in step.data.members if one.number >= 0})
+
+
 def _programs(step: StepReport) -> list[RankName]:
     """Ranks of several parallel programs, in the order of the numbers that they have here."""
-    return [step.names.ranks[one] for one in step.ranks if one >= FIRST_NAMED]
+    return [step.names.ranks[one] for one in _ranks(step) if one >= FIRST_NAMED]
 
 
 def _numbered(step: StepReport, columns: Columns) -> Columns:
     """With ranks as this format has them: all of a step count from 0."""
     ranks = step.names.ranks.ranks(columns.rank)
-    several = [one for one in step.ranks if one >= FIRST_NAMED]
+    several = [one for one in _ranks(step) if one >= FIRST_NAMED]
     if several:
         is_rank = columns.rank >= FIRST_NAMED
         ranks[is_rank] = np.searchsorted(several, columns.rank[is_rank])
@@ -150,7 +155,8 @@ def _write_head(step: StepReport, stream: TextIO) -> None:
                      f"{time.asctime(time.gmtime(ns // 10**9))}\n")
     for rank, name in enumerate(_programs(step)):
         stream.write(f"# rank {rank}: {name.label}\n")
-    stream.write(f"# nprocs: {max(1, step.rank_count)}\n# run time: "
+    ranks = len(_ranks(step)) if step.data.worlds else 1
+    stream.write(f"# nprocs: {max(1, ranks)}\n# run time: "
                  f"{step.wall_ns / 1e9:.4f}\n{_HEAD}")
 
 

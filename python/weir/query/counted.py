@@ -14,7 +14,7 @@ from weir.query._arrow import arrow_schema, chosen_schema, pyarrow
 from weir.query.events import EventSource, Makers
 from weir.query.schema import IO
 from weir.report.frame.build import Report
-from weir.trace.events import Events, read_events
+from weir.trace.events import Events
 from weir.trace.file import LOST
 from weir.trace.ops import BELOW, ERROR, FORTRAN, MPI, NESTED, POSIX, STDIO, sizes_hold
 
@@ -29,7 +29,8 @@ def counted_batches(
     memory: a batch."""
     for step in report.steps:
         for index in range(len(step.data.files)):
-            yield from CountedSource(step.data, index, report.names).batches(wanted)
+            source = CountedSource(step.data, index, report.names, step.chosen_of(index))
+            yield from source.batches(wanted)
 
 
 class CountedSource(EventSource):
@@ -38,7 +39,7 @@ class CountedSource(EventSource):
     def batches(self, wanted: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         schema = chosen_schema(arrow_schema(IO), wanted)
         is_counted = self.text_is_file & ~self.text_is_excluded
-        for events in read_events(self.file, self.line.native(), wanted=has_class("RWOCM")):
+        for events in self.records(has_class("RWOCM")):
             mask = self._mask(events, is_counted)
             if not mask.all():
                 events = {name: column[mask] for name, column in events.items()}

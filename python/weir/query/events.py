@@ -113,7 +113,8 @@ class _MpiFields:
 def event_batches(
     report: Report, wanted: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """All records of all steps; wanted: some of their columns. cost: one pass; memory: a batch."""
+    """All records of the chosen ranks; wanted: some of their columns. cost: one pass; memory: a
+    batch."""
     for source in event_sources(report):
         yield from source.batches(wanted)
 
@@ -122,18 +123,22 @@ def event_sources(report: Report) -> Iterator[EventSource]:
     """The trace files of all steps, one after the other."""
     for step in report.steps:
         for index in range(len(step.data.files)):
-            yield EventSource(step.data, index, report.names)
+            yield EventSource(step.data, index, report.names, step.chosen_of(index))
 
 
 class EventSource:
     """The records of one trace file, and what all their batches share."""
 
-    def __init__(self, data: StepData, index: int, names: NameTable):
+    def __init__(
+        self, data: StepData, index: int, names: NameTable, chosen: np.ndarray | None = None
+    ):
+        """chosen: mask of the file's processes; None: all."""
         pa = pyarrow()
         self.step, self.node = data.step.name, data.files[index].node
         self.file, self.line = data.files[index], data.lines[index]
         first = data.first_member(index)
         self.members = members = data.members[first : first + len(self.file.processes)]
+        self.chosen = chosen
         self.pid = np.array([one.process.pid for one in members], np.int32)
         self.rank = np.array([one.rank for one in members], np.int32)
         labels, self.label = names.ranks.labels(np.array([one.number for one in members], np.int64))
@@ -176,10 +181,14 @@ class EventSource:
         rank = name.title if name.is_rank else "no rank"
         return f"{self.step}: {rank}, {member.process.program or 'unknown'} on {self.node}"
 
+    def records(self, ops: np.ndarray | None = None) -> Iterator[Events]:
+        """Those of the chosen ranks. ops: mask of the operations; None: all."""
+        return read_events(self.file, self.line.native(), wanted=ops, chosen=self.chosen)
+
     def batches(self, wanted: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The records; wanted: some of the columns."""
         schema = chosen_schema(arrow_schema(EVENTS), wanted)
-        for events in read_events(self.file, self.line.native()):
+        for events in self.records():
             columns = self._columns(events, schema.names)
             yield pyarrow().record_batch([columns[name] for name in schema.names], schema)
         self.file.leave()

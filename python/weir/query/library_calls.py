@@ -14,7 +14,7 @@ from weir.query.events import EventSource, names_function
 from weir.query.schema import EVENTS, LIBRARY_CALLS
 from weir.report.frame.build import Report
 from weir.report.mpi_io.variables import path_and_variable
-from weir.trace.events import Events, read_events
+from weir.trace.events import Events
 from weir.trace.ops import HDF5, LAYER_NAMES, MPI_IO, library_functions, mpi_io_functions
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class LibraryCalls(EventSource):
         # A data set's name, LIBRARY:PATH:VARIABLE, is no path.
         parts = [(text, None) if text.startswith("/") else path_and_variable(text, paths)
             for text in texts]
-        for events in read_events(self.file, self.line.native()):
+        for events in self.records():
             layer = events["layer"]
             own = np.flatnonzero((layer >= MPI_IO) & (layer <= HDF5))
             if len(own):
@@ -101,4 +101,5 @@ def library_call_batches(
     """The calls of all steps; wanted: some of their columns. cost: one pass; memory: a batch."""
     for step in report.steps:
         for index in range(len(step.data.files)):
-            yield from LibraryCalls(step.data, index, report.names).batches(wanted)
+            source = LibraryCalls(step.data, index, report.names, step.chosen_of(index))
+            yield from source.batches(wanted)

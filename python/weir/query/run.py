@@ -300,16 +300,19 @@ def query_error(error: Exception) -> UsageError:
 
 
 def open_run(
-    path: str | os.PathLike[str], *, step: str | None = None, memory: str | None = None,
+    path: str | os.PathLike[str], *, step: str | None = None, rank: int | str | None = None,
+    memory: str | None = None,
     reader: RemoteReader | None = None, exclusion: Exclusion | None = None,
 ) -> Run:
     """The run in a directory, or one of its steps, launchers and all.
 
+    rank: only the processes of this rank, as of weir.report.build().
     memory: the most that DuckDB takes, e.g. "512MB" (default: its own, most of the machine); past
     it, it works on disk. reader: who reads the traces instead of this process, e.g.
     weir.cluster.connect(...), as long as the run is used. exclusion: files that are left out; None:
-    those that the environment chooses. Raises weir.NotThere when there is no run, UsageError when
-    pyarrow is not installed.
+    those that the environment chooses. Raises weir.NotThere when there is no run, or no such rank,
+    UsageError when pyarrow is not installed.
     """
     pyarrow()
-    return Run(build(path, step=step, reader=reader, exclusion=exclusion), memory=memory)
+    made = build(path, step=step, rank=rank, reader=reader, exclusion=exclusion)
+    return Run(made, memory=memory)

@@ -48,10 +48,11 @@ def _from_rows(schema: TableSchema, rows: list[tuple]) -> pa.Table:
 
 
 def totals_table(report: Report) -> pa.Table:
-    """Every row of the reader, of all processes and layers, launchers and pipes included."""
+    """Every row of the reader, of all chosen processes, launchers and pipes included."""
     named = [(step, one.columns, one.last)
         for step, one in zip(report.steps, row_names_of(report))]
-    layered = [(step, step.data.layered, step.data.layered.name) for step in report.steps]
+    layered = [(step, noted, noted.name) for step in report.steps
+        for noted in [step.data.layered.where(step.with_launchers[step.data.layered.member])]]
     parts = [_totals_of(*one) for every in zip(named, layered) for one in every if len(one[1])]
     pa = pyarrow()
     return pa.concat_tables(parts).unify_dictionaries() if parts else _from_rows(TOTALS, [])
@@ -103,7 +104,7 @@ def _totals_of(step: StepReport, columns: Columns, last: np.ndarray) -> pa.Table
 
 
 def names_table(report: Report) -> pa.Table:
-    """Names of all processes, in the reader's order."""
+    """Names of all chosen processes, in the reader's order."""
     parts = [_names_of(step, index) for step in report.steps
         for index in range(len(step.data.files))]
     return pyarrow().concat_tables(parts).unify_dictionaries() if parts else _from_rows(NAMES, [])
@@ -112,7 +113,9 @@ def names_table(report: Report) -> pa.Table:
 def _names_of(step: StepReport, index: int) -> pa.Table:
     pa = pyarrow()
     file = step.data.files[index]
-    table, count = file.array("names"), len(file.array("names"))
+    table, first = file.array("names"), step.data.first_member(index)
+    table = table[step.with_launchers[first : first + len(file.processes)][table["process"]]]
+    count = len(table)
     pids = np.array([one.pid for one in file.processes], np.int32)
     texts = pa.array([fold(text) for text in file.texts], pa.string())
     sources = [_SOURCES.get(value, f"source {value}") for value in table["source"].tolist()]

@@ -257,7 +257,7 @@ def events_function() -> object:
     """weir_reader_events with its signature set."""
     function = library().weir_reader_events
     function.argtypes = [c.c_void_p, c.POINTER(Clock), c.POINTER(Cursor), c.c_uint64,
-        c.c_void_p, c.POINTER(EventColumns)]
+        c.c_void_p, c.c_void_p, c.POINTER(EventColumns)]
     function.restype = c.c_uint64
     return function
 

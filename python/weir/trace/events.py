@@ -23,13 +23,15 @@ Events = dict[str, np.ndarray]
 
 
 def read_events(
-    file: TraceFile, clock: Clock, rows: int = ROWS, wanted: np.ndarray | None = None
+    file: TraceFile, clock: Clock, rows: int = ROWS, wanted: np.ndarray | None = None,
+    chosen: np.ndarray | None = None,
 ) -> Iterator[Events]:
     """All records of the file in arrays of at most `rows` rows, each batch in arrays of its own.
-    wanted: mask of the operations (256); None: all. cost: one pass, and one batch of memory."""
+    wanted: mask of the operations (256), chosen: of the file's processes; None: all. cost: one pass
+    over the chunks of these processes, and one batch of memory."""
     cursor = Cursor(end_chunk=len(file.array("chunks")))
     while True:
-        batch = next_events(file, clock, cursor, rows, wanted)
+        batch = next_events(file, clock, cursor, rows, wanted, chosen)
         if len(batch["op"]):
             yield batch
         if len(batch["op"]) < rows:
@@ -37,14 +39,14 @@ def read_events(
 
 
 def next_events(file: TraceFile, clock: Clock, cursor: Cursor, rows: int = ROWS,
-        wanted: np.ndarray | bytearray | None = None) -> Events:
+        wanted: np.ndarray | bytearray | None = None, chosen: np.ndarray | None = None) -> Events:
     """The next records behind the cursor, which moves on. Fewer than `rows`: the cursor is at its
-    end. wanted: mask of the operations (256); None: all."""
+    end. wanted, chosen: as of read_events()."""
     batch = {name: np.empty(rows, EVENT_COLUMNS[name]) for name in EVENT_COLUMNS.names or ()}
     pointers = EventColumns(*(column.ctypes.data for column in batch.values()))
-    ops = None if wanted is None else np.array(wanted, np.uint8)
+    masks = [None if one is None else np.array(one, np.uint8) for one in (wanted, chosen)]
     count = events_function()(file.handle, c.byref(clock), c.byref(cursor), rows,
-        None if ops is None else ops.ctypes.data, c.byref(pointers))
+        *(None if one is None else one.ctypes.data for one in masks), c.byref(pointers))
     return batch if count == rows else {name: column[:count] for name, column in batch.items()}
 
 

@@ -36,7 +36,7 @@ LOCAL = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "tmpfs", "ramfs", "overl
     "hugetlbfs", "squashfs")  # fmt: skip
 
 
-@dataclass
+@dataclass(slots=True)
 class Way:
     """Reads or writes of a file, all ranks and steps together; figures as in the table
     `access_patterns`. ranks: the most in a step; users: of all steps; begin, end: the range of
@@ -82,7 +82,7 @@ class Way:
 
 
 
-@dataclass
+@dataclass(slots=True)
 class File:
     """One file under its last name. ops: calls, bytes, ns by operation; critical_ns: what of its
     I/O delays the run, None where that is not known."""
@@ -286,7 +286,9 @@ def _pattern_rows(report: Report) -> Iterator[tuple[str, int, dict[str, int]]]:
 
 def _add(into: Way, figures: dict[str, int]) -> None:
     if not into.steps:  # of nearly all files
-        into.__dict__.update(figures, users=figures["ranks"], steps=1)
+        for key, value in figures.items():
+            setattr(into, key, value)
+        into.users, into.steps = figures["ranks"], 1
         return
     for key in _FIGURES:
         setattr(into, key, getattr(into, key) + figures[key])

@@ -210,10 +210,18 @@ def last_names_of(report: Report) -> list[Named]:
 
 
 def row_names_of(report: Report) -> list[Named]:
-    """The same, with a row for each process and file."""
+    """The same, with a row for each process and file, of the chosen ranks and launchers."""
     behind = files_of_names(report)
-    return [last_names(step.data.columns, behind, report.names, _split(step))
-        for step in report.steps]
+
+    def of(step: StepReport) -> Named:
+        if report.choice.rank is None:
+            return last_names(step.data.columns, behind, report.names, _split(step))
+        found = last_names(step.data.where(lambda some: step.with_launchers[some.member]), behind,
+            report.names, _split(step))
+        chosen = step.with_launchers[found.columns.member]  # records of others were parted, too
+        return Named(found.columns.where(chosen), found.last[chosen])
+
+    return [of(step) for step in report.steps]
 
 
 def _split(step: StepReport) -> Split | None:

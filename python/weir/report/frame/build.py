@@ -135,6 +135,18 @@ class StepReport(_Summed):
         return self.data.member_mask(self.choice.takes)
 
     @cached_property
+    def with_launchers(self) -> np.ndarray:
+        """Mask of the chosen members, launchers among them."""
+        return self.data.member_mask(replace(self.choice, everything=True).takes)
+
+    def chosen_of(self, file: int) -> np.ndarray | None:
+        """The same of a trace file's processes; None: of all ranks."""
+        if self.choice.rank is None:
+            return None
+        first = self.data.first_member(file)
+        return self.with_launchers[first : first + len(self.data.files[file].processes)]
+
+    @cached_property
     def columns(self) -> Columns:
         """A row for each process, file and operation: see StepData.columns."""
         return self.data.columns.where(self.choice.rows(self.data))
@@ -312,9 +324,8 @@ class StepReport(_Summed):
     def left_out(self) -> tuple[Totals, Totals, Totals]:
         """What the tables leave out: pipes, devices and the like; all calls of launchers; segments
         of MPI libraries. With `excluded` and `columns` these are all calls of the chosen ranks."""
-        of_ranks = self.data.member_mask(replace(self.choice, everything=True).takes)
         columns = self.data.sums.by_file
-        columns = columns.where(columns.by_code("RWOCM") & of_ranks[columns.member])
+        columns = columns.where(columns.by_code("RWOCM") & self.with_launchers[columns.member])
         launcher = self.data.member_mask(lambda m: m.is_launcher)[columns.member]
         is_storage = columns.is_file | self.data.is_excluded(columns)
         not_files = columns.where(~is_storage & ~launcher)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -77,6 +77,11 @@ def over_time_pictures(reports: Sequence[Report]) -> list[LinePicture | None]:
 
 
 def _few_columns(made: Timeline) -> Timeline:
+    """What all ranks did, as one row."""
+    whole = np.zeros((1, made.bins), made.by_cell.dtype)
+    for name in whole.dtype.names:
+        whole[name][0] = made.by_cell[name].sum(axis=0)
+    made = replace(made, by_cell=whole, by_group=made.by_group[:0])
     while made.bins > MOST_COLUMNS:
         made = made.coarser()
     return made
@@ -87,8 +92,8 @@ class _Rates:
 
     def __init__(self, made: Timeline):
         self.made = made
-        self.moved = made.by_lane["bytes"].sum(axis=0).T / made.bin_s
-        self.calls = made.by_lane["calls"].sum(axis=(0, -1))[np.newaxis] / made.bin_s
+        self.moved = made.by_cell["bytes"].sum(axis=0).T / made.bin_s
+        self.calls = made.by_cell["calls"].sum(axis=(0, -1))[np.newaxis] / made.bin_s
 
 
 class _Axes:

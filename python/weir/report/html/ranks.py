@@ -11,12 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from weir.analysis.ranks import RankName
 from weir.report.frame.amounts import number, seconds, share
 from weir.report.frame.build import Report, StepReport
 from weir.report.sentences import count
 from weir.report.wall.compute import PARTS
-from weir.report.wall.table import by_rank
+from weir.report.wall.table import Times, times_of
 
 MOST_HIGH = 6
 MOST_ROWS = 16  # in the page without its script, and on paper
@@ -58,7 +60,7 @@ class RankPicture:
         return sum(len(rows) for _, rows in self.groups) <= MOST_HIGH
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Line:
     """Time of one rank, of all steps, by part of the legend."""
 
@@ -69,10 +71,11 @@ class _Line:
 
 def rank_picture(report: Report) -> RankPicture | None:
     """None where no rank is known."""
-    lines, legend = _lines([by_rank(step) for step in report.steps]), LEGEND
-    if not lines:
-        lines = _lines([_io_alone(step) for step in report.steps])
+    times, legend = [one for step in report.steps if (one := times_of(step)) is not None], LEGEND
+    if not any(one.ranks for one in times):
+        times = [_io_alone(step) for step in report.steps]
         legend = (_WITHOUT_CALLS, LEGEND[1])
+    lines = _lines(times)
     if not lines:
         return None
     used = [at for at in range(len(legend)) if at < 2 or any(line.ns[at] for line in lines)]
@@ -91,27 +94,28 @@ def rank_picture(report: Report) -> RankPicture | None:
     return RankPicture("Where the wall time of the ranks goes", which, legend, groups, data)
 
 
-def _lines(steps: Sequence[Sequence[dict[str, Any]]]) -> list[_Line]:
-    """Rows of all steps, added up by node and rank."""
-    sums: dict[tuple[str, RankName], list[int]] = {}
-    for row in (row for rows in steps for row in rows):
-        cell = sums.setdefault((row["node"], row["rank"]), [0] * len(PARTS))
-        cell[:] = (before + int(row.get(part, 0)) for before, part in zip(cell, PARTS))
-    return [_Line(node, rank, tuple(ns)) for (node, rank), ns in sums.items()]
+def _lines(steps: Sequence[Times]) -> list[_Line]:
+    """Times of all steps, added up by node and rank."""
+    sums: dict[tuple[str, RankName], tuple[int, ...]] = {}
+    for times in steps:
+        for node, rank, ns in zip(times.nodes, times.ranks, times.ns[:, : len(PARTS)].tolist()):
+            before = sums.get((node, rank))
+            sums[node, rank] = tuple(ns if before is None else map(sum, zip(before, ns)))
+    return [_Line(node, rank, ns) for (node, rank), ns in sums.items()]
 
 
-def _io_alone(step: StepReport) -> list[dict[str, Any]]:
+def _io_alone(step: StepReport) -> Times:
     """Where calls of MPI, or single calls, were not recorded: the I/O of each rank, and the rest
     of the wall time."""
     node_of: dict[int, str] = {}
     for member in step.data.members:
         node_of.setdefault(member.number, step.data.files[member.file].node)
-    return [
-        {"node": node_of[rank], "rank": step.names.ranks[rank], "io_ns": min(one.ns, step.wall_ns),
-            "computing_ns": max(0, step.wall_ns - one.ns)}
-        for rank, one in step.by_rank.items()
-        if rank >= 0 or not step.data.worlds
-    ]
+    found = {rank: one.ns for rank, one in step.by_rank.items()
+        if rank >= 0 or not step.data.worlds}
+    io_ns = np.array([*found.values()], np.int64)
+    ns = np.zeros((len(found), len(PARTS)), np.int64)
+    ns[:, 0], ns[:, 1] = np.maximum(0, step.wall_ns - io_ns), np.minimum(io_ns, step.wall_ns)
+    return Times([step.names.ranks[rank] for rank in found], [node_of[rank] for rank in found], ns)
 
 
 def _still(lines: list[_Line], nodes: list[str], legend: tuple[tuple[str, str, str], ...]

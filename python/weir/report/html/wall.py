@@ -14,7 +14,7 @@ from weir.report.frame.section import Section, rendered
 from weir.report.frame.table import Table
 from weir.report.html.ranks import LEGEND, Row, stacked
 from weir.report.wall.compute import PARTS
-from weir.report.wall.table import WALL, by_node, by_rank
+from weir.report.wall.table import WALL, by_node, by_rank, times_of
 
 MOST_BARS = 64  # of a step: of more ranks, a bar is the mean of those of a node
 _LEGEND = tuple((kind, f"{word}: {meaning}") for kind, word, meaning in LEGEND)
@@ -40,15 +40,16 @@ def wall_time(report: Report) -> Section | None:
 
 
 def _charts(step: StepReport, has_title: bool) -> Iterator[Chart]:
-    ranks = by_rank(step)
-    if not ranks:
+    times = times_of(step)
+    if times is None or not times.ranks:
         return
-    rows: Sequence[dict[str, Any]] = [
-        {**row, "label": row["rank"].title, "of": 1} for row in ranks
-    ]
     what = f"each rank of {step.name}"
-    if len(ranks) > MOST_BARS:
-        nodes = by_node(ranks)
+    if len(times.ranks) <= MOST_BARS:
+        rows: Sequence[dict[str, Any]] = [
+            {**row, "label": row["rank"].title, "of": 1} for row in by_rank(step)
+        ]
+    else:
+        nodes = by_node(step, times)
         most = sorted(nodes, key=lambda row: row["computing_share"])[:MOST_BARS]
         kept = {id(row) for row in most}
         rows = [

@@ -95,11 +95,15 @@ LISTING = Listing(
 
 
 def _tables(report: Report, options: Options) -> Iterator[Table]:
-    every = list(_chosen(report))
-    moved = [row for row in every if not _is_idle(row)]
-    moved.sort(key=lambda row: not row["incomplete"])
+    every, nodes, order = _chosen(report), set(), []
+    for at, row in enumerate(every):  # of many processes the rows would fill the memory
+        nodes.add(row["node"])
+        if not _is_idle(row):
+            order.append((not row["incomplete"], at))
+    order.sort()
+    moved = Made(len(order), lambda at: every[order[at][1]])
     remarks = _remarks(moved[: options.limit], len(every) - len(moved))
-    without = () if len({row["node"] for row in every}) > 1 else ("node",)
+    without = () if len(nodes) > 1 else ("node",)
     yield LISTING.table("Processes", moved, top=options.limit, without=without, remarks=remarks)
 
 

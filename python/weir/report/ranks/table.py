@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
+
+import numpy as np
 
 from weir.report.frame.build import Report
-from weir.report.frame.declared import Field, Listing, sums
+from weir.report.frame.declared import Field, Listing, Made
 from weir.report.frame.figures import share_text, short
 from weir.report.frame.kind import Options, TableKind
 from weir.report.frame.table import Table
-from weir.report.ranks.compute import ranks_of
+from weir.report.ranks.compute import KINDS, ranks_of, ranks_of_step
 
 _HEADING = "I/O of each rank"
 _SHOWS = "calls, bytes and I/O time of each rank, and the mean of all"
@@ -56,32 +59,43 @@ LISTING = Listing(
     ),
     ranks_of,
 )  # fmt: skip
-_SUMMED = tuple(one.name for one in LISTING.fields[4:12])
+_SUMMED = (*(f"{kind}_{what}" for kind, _ in KINDS for what in ("calls", "ns", "bytes")), "ns")
 
 
 def _tables(report: Report, options: Options) -> Iterator[Table]:
     """A table for each step: all ranks in their order, or those with most I/O time of many."""
     for step in report.steps:
-        rows = [row for row in ranks_of(report) if row["step"] == step.name]
+        found, top = ranks_of_step(step), options.limit
+        rows = found.rows()
         if not rows:
             continue
-        top = options.limit
-        is_cut = top is not None and top < len(rows)
-        listed = sorted(rows, key=lambda row: -row["ns"]) if is_cut else rows
-        ranks = [row for row in rows if row["rank"].is_rank]
-        means = {key: round(of / len(ranks)) for key, of in sums(ranks, *_SUMMED).items()
-            } if len(ranks) > 1 else {}
-        footer = [{"rank": "MEAN", **means,
-            "wall_share": sum(row["wall_share"] for row in ranks) / len(ranks)}] if means else []
+        listed = rows
+        if top is not None and top < len(rows):
+            order = np.argsort(-found.figures["ns"], kind="stable").tolist()
+            listed = Made(len(rows), lambda at, rows=rows, order=order: rows[order[at]])
+        ranks = np.flatnonzero([one.is_rank for one in found.names])
+        footer = []
+        if len(ranks) > 1:
+            means = {key: round(int(found.figures[key][ranks].sum()) / len(ranks))
+                for key in _SUMMED}
+            footer = [{"rank": "MEAN", **means,
+                "wall_share": float(found.wall_share[ranks].mean())}]
         is_parallel = bool(step.data.worlds)
         title = (_HEADING if is_parallel else "I/O of each program") + (f" of {step.name}" if len(report.steps) > 1 else "")
-        nodes = {row["node"] for row in rows}
+        nodes = set(found.nodes)
         without = ["step", *(["node"] if len(nodes) == 1 else [])]
-        if all(row["processes"] == 1 or row["rank"].is_rank for row in rows):
+        if all(of == 1 or one.is_rank for of, one in zip(found.processes, found.names)):
             without.append("processes")
         made = LISTING.table(title, listed, top=top, which=", those with most I/O time",
             without=without, footer=footer)
         yield made if is_parallel else replace(made, columns=("<Program", *made.columns[1:]))
+
+
+def _every(report: Report) -> Sequence[dict[str, Any]]:
+    """Rows of all steps; of one step only those that are asked for are made."""
+    if len(report.steps) == 1:
+        return ranks_of_step(report.steps[0]).rows()
+    return ranks_of(report)
 
 
 RANKS = TableKind(
@@ -90,7 +104,7 @@ RANKS = TableKind(
     short_heading="Ranks",
     shows=_SHOWS,
     tables=_tables,
-    json=lambda report, options: {"ranks": LISTING.first(ranks_of(report), options.json_limit)},
+    json=lambda report, options: {"ranks": LISTING.first(_every(report), options.json_limit)},
     has_rows=lambda report: any(step.ranks for step in report.steps),
     listings=(LISTING,),
 )

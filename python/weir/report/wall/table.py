@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
+from weir.analysis.ranks import RankName
 from weir.report.frame.build import Report, StepReport, figure
 from weir.report.frame.declared import Field, Listing, Made, sums
 from weir.report.frame.kind import Options, TableKind
@@ -40,6 +41,7 @@ _SHARES = tuple(
           show=lambda share: f"{100 * share:.1f}")
     for part, heading in zip(PARTS, _HEADINGS)
 )  # fmt: skip
+_SUMMED = (*PARTS, "background_ns")
 _OF_MPI = ("io_wait_share", "imbalance_share", "communication_share")
 _STEP = Field("step", "text", "", "name of the step", "Step")
 
@@ -119,10 +121,32 @@ def _phase_rows(step: StepReport, found: WallTime, at: np.ndarray) -> Iterator[d
         yield _row(found.of_spans.sums(rows), step=step.name, phase=phase, ranks=ranks)
 
 
+def by_rank(step: StepReport) -> Made:
+    """In the order of programs and ranks. cost: each row is made when it is asked for; times_of()
+    has the figures of all ranks at once."""
+    return _rows_by_rank([step])
+
+
+@dataclass(frozen=True)
+class Times:
+    """Rows of by_rank(), without their texts. ns: a column for each of PARTS, and background_ns."""
+
+    ranks: list[RankName]
+    nodes: list[str]
+    ns: np.ndarray
+
+
 @figure
-def by_rank(step: StepReport) -> list[dict[str, Any]]:
-    """In the order of programs and ranks. Nobody changes them."""
-    return list(_rows_by_rank([step]))
+def times_of(step: StepReport) -> Times | None:
+    """None where the wall time is not known."""
+    found = wall_time_of(step)
+    if found is None:
+        return None
+    at, names = _chosen(step, found), names_of(step.data, step.names.ranks, found.locations)
+    nodes = [one.node for one in step.data.files]
+    return Times([names[one] for one in at.tolist()],
+        [nodes[one] for one in found.locations.node[at].tolist()],
+        np.column_stack([getattr(found.of_ranks, one)[at] for one in _SUMMED]))
 
 
 def _rows_by_rank(steps: Sequence[StepReport]) -> Made:
@@ -145,28 +169,21 @@ def _rows_by_rank(steps: Sequence[StepReport]) -> Made:
     return Made(len(places), row)
 
 
-def by_node(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def by_node(step: StepReport, times: Times) -> list[dict[str, Any]]:
     """Rows of ranks, added up by node; `ranks`: how many they are."""
-    return _added(rows, lambda row: row["node"])
+    return _added(step, times, times.nodes)
 
 
-def by_program(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The same by program, as `node`."""
-    return _added(rows, lambda row: row["rank"].program)
-
-
-def _added(
-    rows: Sequence[dict[str, Any]], name: Callable[[dict[str, Any]], str]
-) -> list[dict[str, Any]]:
-    by_name: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        by_name.setdefault(name(row), []).append(row)
-    return [_together(key, its) for key, its in by_name.items()]
-
-
-def _together(name: str, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    parts = sums(rows, *PARTS, "background_ns")
-    return _row(parts, step=rows[0]["step"], node=name, ranks=len(rows))
+def _added(step: StepReport, times: Times, names: list[str]) -> list[dict[str, Any]]:
+    """By the name of each rank, as `node`."""
+    number = {name: at for at, name in enumerate(dict.fromkeys(names))}
+    of = np.array([number[name] for name in names], np.int64)
+    ns = np.zeros((len(number), len(_SUMMED)), np.int64)
+    np.add.at(ns, of, times.ns)
+    return [
+        _row(dict(zip(_SUMMED, its)), step=step.name, node=name, ranks=ranks)
+        for name, its, ranks in zip(number, ns.tolist(), np.bincount(of).tolist())
+    ]
 
 
 def _largest(rows: list[dict[str, Any]], most: int) -> list[dict[str, Any]]:
@@ -175,7 +192,7 @@ def _largest(rows: list[dict[str, Any]], most: int) -> list[dict[str, Any]]:
         return rows
     ordered = sorted(rows, key=lambda row: -row["rank_ns"])
     kept, rest = ordered[: most - 1], ordered[most - 1 :]
-    parts = sums(rest, *PARTS, "background_ns")
+    parts = sums(rest, *_SUMMED)
     ranks = sum(row["ranks"] for row in rest)
     return [*kept, _row(parts, step=rows[0]["step"], node=f"{len(rest)} others", ranks=ranks)]
 
@@ -225,25 +242,26 @@ def _tables(report: Report, options: Options) -> Iterator[Table]:
     made = LISTING.table(title, rows, without=without, remarks=_remarks(rows))
     yield made if word == "rank" else _of_processes(made)
     for step in report.steps:
-        ranks = by_rank(step)
-        if len(ranks) > 1:
-            yield _table_of_ranks(step, ranks, options.limit)
+        times = times_of(step)
+        if times is not None and len(times.ranks) > 1:
+            yield _table_of_ranks(step, times, options.limit)
 
 
-def _table_of_ranks(step: StepReport, ranks: list[dict[str, Any]], limit: int | None) -> Table:
+def _table_of_ranks(step: StepReport, times: Times, limit: int | None) -> Table:
     """All ranks; of more than the limit the nodes, or the programs where there are several."""
     word = "rank" if step.data.worlds else "process"
-    if limit is not None and len(ranks) > limit:
-        programs = {row["rank"].program for row in ranks}
-        kind, listing = ("node", _BY_NODE) if len(programs) == 1 else ("program", _BY_PROGRAM)
+    if limit is not None and len(times.ranks) > limit:
+        programs = [one.program for one in times.ranks]
+        kind, listing = ("node", _BY_NODE) if len(set(programs)) == 1 else ("program", _BY_PROGRAM)
         if word == "process":
-            rows = [row | {"node": row["rank"].label, "ranks": 1} for row in ranks]
+            rows = [row | {"node": row["rank"].label, "ranks": 1} for row in by_rank(step)]
         else:
-            rows = by_node(ranks) if kind == "node" else by_program(ranks)
+            rows = by_node(step, times) if kind == "node" else _added(step, times, programs)
         title = f"The same of each {kind if word == 'rank' else word} of {step.name}"
         without = () if word == "rank" else (*_OF_MPI, "ranks")
         made = listing.table(title, _largest(rows, limit), without=without)
         return made if word == "rank" else _of_processes(made)
+    ranks = list(by_rank(step))
     without = [key for key in ("program", "node") if len({row[key] for row in ranks}) == 1]
     without += ["program"] * any(row["rank"].program for row in ranks)
     without += () if word == "rank" else _OF_MPI

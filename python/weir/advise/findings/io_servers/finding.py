@@ -16,8 +16,9 @@ from weir.advise.frame.finding import Advice, Finding, Limit
 from weir.advise.frame.saving import NOTHING, Range, Saving
 from weir.report.frame.amounts import counted, seconds, share
 from weir.report.frame.build import StepReport
-from weir.report.wall.table import by_rank
 from weir.report.waits.summary import synchronisation_of
+from weir.report.wall.compute import PARTS
+from weir.report.wall.table import by_rank, times_of
 
 ALL = Limit("share of the written bytes that servers write", 0.9, "share",
     "chosen: with less the ranks of the model write as well")
@@ -74,25 +75,22 @@ def _written(step: StepReport) -> dict[int, int]:
 
 
 def _servers(step: StepReport) -> Servers | None:
-    rows = by_rank(step) if step.rank_count > 2 else []
+    times = times_of(step) if step.rank_count > 2 else None
+    if times is None:
+        return None
     written = {step.names.ranks[rank]: size for rank, size in _written(step).items()}
     whole = sum(written.values())
-    if not rows or not whole:
+    least, parts = (1 - ALL.value) * whole / max(1, len(times.ranks)), times.ns[:, : len(PARTS)]
+    is_server = parts[:, PARTS.index("computing_ns")] <= COMPUTES.value * parts.sum(axis=1)
+    is_server &= [written.get(rank, 0) > least for rank in times.ranks]
+    count = int(is_server.sum())
+    if not whole or not count or count == len(parts) or count > FEW.value * len(parts):
         return None
-    least = (1 - ALL.value) * whole / len(rows)
-    servers = [row for row in rows if written.get(row["rank"], 0) > least
-        and row["computing_ns"] <= COMPUTES.value * _life_ns(row)]
-    chosen = {row["rank"] for row in servers}
-    model = [row for row in rows if row["rank"] not in chosen]
-    if not servers or not model or len(servers) > FEW.value * len(rows):
-        return None
-    is_all = sum(written.get(one, 0) for one in chosen) >= ALL.value * whole
+    rows = by_rank(step)
+    servers, model = ([rows[at] for at in np.flatnonzero(mask).tolist()]
+        for mask in (is_server, ~is_server))
+    is_all = sum(written.get(one["rank"], 0) for one in servers) >= ALL.value * whole
     return Servers(step, servers, model) if is_all else None
-
-
-def _life_ns(row: dict[str, Any]) -> int:
-    return sum(row[f"{part}_ns"] for part in ("computing", "io", "io_wait", "imbalance",
-        "communication"))
 
 
 def _late(one: Servers) -> Iterator[Advice]:
