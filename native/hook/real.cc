@@ -39,10 +39,23 @@ void* find_function(const char* name, Library library) {
   return reinterpret_cast<void*>(found);
 }
 
+namespace {
+
+// dlsym that finds nothing allocates memory for its message. An allocator that opens a file when it
+// is first used (jemalloc in rustc) calls weir while it holds its lock: a function that this libc
+// may lack is looked for without dlsym first.
+void* find_in_libc(Slot slot) {
+  const char* const name = name_of(slot);
+  if (may_be_missing(slot) && next_defined(name) == nullptr) return nullptr;
+  return look_up(RTLD_NEXT, name);
+}
+
+}  // namespace
+
 void* resolve(Slot slot) {
   const int before = errno;
   void* found = nullptr;
-  if (!is_optional(slot)) found = look_up(RTLD_NEXT, name_of(slot));
+  if (!is_optional(slot)) found = find_in_libc(slot);
   else if ((found = first_target(slot)) == nullptr)
     found = find_function(name_of(slot), library_of(slot));
   if (found == nullptr) found = function_by_number(slot);  // its hook is reached by syscall() alone

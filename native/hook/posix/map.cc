@@ -49,6 +49,9 @@ int64_t given(const off_t* at) {
 // A file is the kernel's once it is mapped. One whose bytes a layer transforms is a file that
 // cannot be mapped.
 bool may_be_mapped(int fd) {
+  // Its locks are of the memory: as a real file it would be without them, and SQLite's processes
+  // would cut a file that others have mapped.
+  if (const stack::File* const f = stack::file_at(fd); f->in_memory && f->locked) return true;
   if (stack::leave(fd, stack::Reason::kMapped)) return true;
   errno = ENODEV;
   return false;

@@ -246,6 +246,7 @@ int locking(int fd, int command, long argument, With with) {
   stack::File* const f = stack::file_at(fd);
   if (WEIR_LIKELY(f == nullptr)) return with(argument);
   if (f->in_memory && command != F_GETFD && command != F_SETFD) f->lent = true;
+  f->locked |= f->in_memory && is_lock(command);
   if (command == F_SETFD && weir::trace::thread_log.in_vfork_child)
     stack::leave(f, stack::Reason::kForked);  // exec may hand it on
   if (!is_lock(command) && !tests_lock(command)) return with(argument);

@@ -117,6 +117,7 @@ int finish(Container& c) {
 }
 
 int make_real(Container& c, Name* n) {
+  const HeldTurn turn(c.segment.shared, n);
   const Version v = current(n);
   if (v.state != kPacked) return 0;
   char path[sizeof c.path];
@@ -136,7 +137,11 @@ int make_real(Container& c, Name* n) {
   }
   const long closed = base::close_fd(static_cast<int>(fd));
   if (error == 0 && base::failed(closed)) error = static_cast<int>(-closed);
-  if (error == 0) return mark_gone(c, n, kReal);
+  if (error == 0) error = mark_gone(c, n, kReal);
+  if (error == 0) {
+    turned_real(true);
+    return 0;
+  }
   base::unlink_path(path);
   return error;
 }

@@ -48,7 +48,20 @@ long make_memory(int flags, uint64_t* number) {
                            (flags & O_CLOEXEC) != 0 ? 1 : 0);
 }
 
-long open_live(Name* n, int flags) {
+namespace {
+
+// The name is locked.
+void add_opening(Name* n, int fd) {
+  for (Opened& o : n->opened) {
+    if (o.process != 0) continue;
+    o = {own_process(), fd};
+    return;
+  }
+}
+
+}  // namespace
+
+long open_live(Name* n, int flags, bool adds) {
   char path[64], name[64];
   const LockedName locked(n);
   const uint64_t number = base::load(&n->live);
@@ -61,27 +74,29 @@ long open_live(Name* n, int flags) {
     path_of(path, sizeof path, o);
     const long fd = base::open_at(AT_FDCWD, path,
                                   access | (flags & (O_TRUNC | O_CLOEXEC | O_APPEND)));
-    if (!base::failed(fd)) return fd;
+    if (base::failed(fd)) continue;
+    if (adds) add_opening(n, static_cast<int>(fd));
+    return fd;
   }
   return -ENOENT;
 }
 
-void begin_live(Name* n, uint64_t number, int fd) {
+Seen see(const Name* n) { return {base::load(&n->live), base::load(&n->current)}; }
+
+bool begin_live(Name* n, uint64_t number, int fd, const Seen& before) {
   const LockedName locked(n);
+  if (see(n) != before) return false;
   memset(n->opened, 0, sizeof n->opened);
   n->live_maker = own_process();
   n->live_shared = 0;
   n->opened[0] = {n->live_maker, fd};
   base::store(&n->live, number);
+  return true;
 }
 
 void add_live(Name* n, int fd) {
   const LockedName locked(n);
-  for (Opened& o : n->opened) {
-    if (o.process != 0) continue;
-    o = {own_process(), fd};
-    return;
-  }
+  add_opening(n, fd);
 }
 
 bool end_live(Name* n, int fd, uint64_t number) {

@@ -162,7 +162,7 @@ void describe(stack::File* f, const Taken& t, uint64_t bytes) {
 }  // namespace
 
 long open_memory(Container& c, Name* n, const Version& v, const stack::Opening& o,
-                 const Owner& owner, Layer& l) {
+                 const Owner& owner, Layer& l, const Seen& before) {
   State& s = state(l);
   const bool keeps = v.state == kPacked && (o.flags & O_TRUNC) == 0;
   const Taken t = take_memory(o.flags, keeps ? v.bytes : 0, owner);
@@ -178,11 +178,12 @@ long open_memory(Container& c, Name* n, const Version& v, const stack::Opening& 
   if (error != 0) fd = -error;
   else if ((o.flags & O_ACCMODE) == O_RDONLY && !t.reads) fd = turn_to_reading(file, o.flags);
   if (t.is_kept) s.used = {t.number, base::load(&stack::times_lent)};
+  if (!base::failed(fd) && !begin_live(n, t.number, file, before)) fd = -EAGAIN;
   if (base::failed(fd)) {
     base::close_fd(file);
     end_memory(s.used, false, s.left);
+    s.used = {};
   } else {
-    begin_live(n, t.number, file);
     describe(l.file, t, keeps ? v.bytes : 0);
   }
   return fd;

@@ -7,7 +7,6 @@
 #include "layers/machinery/stack/in_memory.h"
 #include "layers/pack/found_name.h"
 #include "layers/pack/place.h"
-#include "layers/pack/transfer.h"
 
 namespace weir::layers::pack {
 
@@ -260,77 +259,6 @@ void forked() {
   forget_all();
   forget_memory();
   forget_memory();
-}
-
-}  // namespace
-
-namespace {
-
-// What the real file was made of: other openings of the same memory have nothing newer while they
-// have these contents.
-void note_contents(Name* n, int memory, const struct stat& about) {
-  const LockedName locked(n);
-  Version v = current(n);
-  if (v.state != kReal) return;
-  v.bytes = static_cast<uint64_t>(about.st_size);
-  if (!checksum(memory, v.bytes, &v.crc)) v.bytes = ~uint64_t{0};
-  publish(n, v);
-}
-
-}  // namespace
-
-Result make_real_file(Layer& l) {
-  const int from = l.file->descriptor;
-  struct stat about;
-  if (base::system_call(SYS_fstat, from, reinterpret_cast<long>(&about)) != 0) return -EBADF;
-  Container* c = nullptr;
-  Name* const n = name_of(l, &c);
-  if (n == nullptr) return -ENOENT;
-  char path[sizeof c->path];
-  base::Writer(path, sizeof path)
-      .add({c->directory, c->directory_bytes}).add("/").add({n->text, n->bytes});
-  const long fd = base::open_at(AT_FDCWD, path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC,
-                                (about.st_mode & 07777) | 0600);
-  if (base::failed(fd)) return fd;
-  off_t at = 0;
-  long sent = 1;
-  while (at < about.st_size && sent > 0)
-    sent = send_from(from, &at, static_cast<int>(fd), static_cast<size_t>(about.st_size - at));
-  base::system_call(SYS_fchmod, fd, about.st_mode & 07777);
-  if (at < about.st_size) {
-    base::close_fd(static_cast<int>(fd));
-    base::unlink_path(path);
-    return sent < 0 ? sent : -EIO;
-  }
-  const timespec times[2] = {about.st_atim, about.st_mtim};
-  base::system_call(SYS_utimensat, fd, 0, reinterpret_cast<long>(times), 0);
-  const int error = current(n).state != kReal ? mark_gone(*c, n, kReal) : 0;
-  base::store(&n->live, uint64_t{0});
-  if (error == 0) {
-    note_contents(n, from, about);
-    turned_real(true);
-  }
-  return error == 0 ? fd : -error;
-}
-
-namespace {
-
-// The real file that another process has made of the same memory; kPass: there is none.
-Result open_made_real(Layer& l) {
-  Container* c = nullptr;
-  const Name* const n = name_of(l, &c);
-  if (n == nullptr || current(n).state != kReal || base::load(&n->live) != 0) return kPass;
-  char path[sizeof c->path];
-  base::Writer(path, sizeof path)
-      .add({c->directory, c->directory_bytes}).add("/").add({n->text, n->bytes});
-  const int access = (l.file->flags & O_ACCMODE) == O_RDONLY ? O_RDONLY : O_RDWR;
-  return base::open_at(AT_FDCWD, path, access | O_CLOEXEC);
-}
-
-Result make_open_real(Layer& l) {
-  const Busy hold;
-  if (const Result fd = open_made_real(l); fd != kPass) return fd;
-  return (l.file->flags & O_ACCMODE) != O_RDONLY ? make_real_file(l) : -EBADF;
 }
 
 void moved(Layer& l, int from, int to) {

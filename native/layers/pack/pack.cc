@@ -11,6 +11,7 @@
 #include "base/scratch.h"
 #include "layers/machinery/stack/in_memory.h"
 #include "layers/machinery/stack/inside.h"
+#include "layers/machinery/stack/loadable.h"
 #include "layers/machinery/stack/lock.h"
 #include "layers/machinery/stack/table.h"
 #include "layers/pack/crc32.h"
@@ -94,11 +95,17 @@ Result open_name(Layer& l, Container& c, Name* n, const Opening& o) {
     v = current(n);
   }
   if (writes(o.flags) && (o.flags & O_TRUNC) != 0) s.owes = true;
-  s.birth = v.birth;
   s.name = n;
-  long fd = base::load(&n->live) != 0 ? open_live(n, o.flags) : -ENOENT;
-  if (!base::failed(fd)) add_live(n, static_cast<int>(fd));
-  else fd = open_memory(c, n, v, o, owner, l);
+  long fd = 0;
+  for (;;) {
+    const Seen seen = see(n);
+    v = current(n);
+    if (v.state == kReal || v.state == kAbsent) return stack::kPass;
+    fd = seen.live != 0 ? open_live(n, o.flags, true) : -ENOENT;
+    if (base::failed(fd)) fd = open_memory(c, n, v, o, owner, l, seen);
+    if (fd != -EAGAIN) break;
+  }
+  s.birth = v.birth;
   if (base::failed(fd)) return fd;
   s.container = &c;
   s.times_left = times_left;
@@ -359,9 +366,10 @@ Result store(Layer& l) {
   s.late = l.file->syncs;
   if (v.state == kReal) return has_contents(fd, about, v) ? 0 : copy_to_real(l);
   if (!s.owes && is_same(fd, about, v)) return 0;
-  if (static_cast<uint64_t>(about.st_size) > limit_of(l)) {
-    count(l, kSpilled);
-    stack::note_bypass(l, Reason::kLargeRequests);
+  const bool is_large = s.left.bytes > limit_of(l);
+  if (is_large || stack::is_loadable(fd, s.left.bytes)) {
+    if (is_large) count(l, kSpilled);
+    stack::note_bypass(l, is_large ? Reason::kLargeRequests : Reason::kUnsupported);
     return copy_to_real(l);
   }
   const Counts before = counts;

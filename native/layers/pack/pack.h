@@ -53,11 +53,18 @@ inline State& state(Layer& l) { return *static_cast<State*>(l.state()); }
 // The name of an open file, where it has gone; null: it was removed. Busy is held.
 Name* name_of(Layer& l, Container** container);
 // The memory of a file that is open somewhere (live.cc): opened again; -errno: nobody has it open.
-// From then on nobody uses it again for another file.
-long open_live(Name* n, int flags);
+// From then on nobody uses it again for another file. adds: as add_live(), in one step.
+long open_live(Name* n, int flags, bool adds = false);
 // New memory, as memfd_create. begin_live: it is this name's, open under a descriptor.
 long make_memory(int flags, uint64_t* number);
-void begin_live(Name* n, uint64_t number, int fd);
+// False: another process has opened, stored or changed the file since it was `before`.
+struct Seen {
+  uint64_t live;
+  uint32_t version;
+  bool operator==(const Seen&) const = default;
+};
+Seen see(const Name* n);
+bool begin_live(Name* n, uint64_t number, int fd, const Seen& before);
 // The same memory is open under one more descriptor; under one fewer.
 void add_live(Name* n, int fd);
 // end_live: true when no other opening has ever had the memory of that number.
@@ -80,9 +87,10 @@ Taken take_memory(int flags, uint64_t bytes, const Owner& owner);
 void set_mode(const Taken& t, uint16_t mode);
 // is_clean: nobody but the opening that ends could reach it. left: of one that was for writing.
 void end_memory(const Used& used, bool is_clean, const Left& left);
-// Memory for an opening, with the contents of a version in it: the program's descriptor, or -errno.
+// Memory for an opening, with the contents of a version in it: the program's descriptor, or -errno;
+// -EAGAIN: the file is another's, or another, since it was `before`.
 long open_memory(Container& c, Name* n, const Version& v, const stack::Opening& o,
-                 const Owner& owner, Layer& l);
+                 const Owner& owner, Layer& l, const Seen& before);
 // In a forked child: those are the parent's.
 void forget_memory();
 // The contents of one name become those of another (or its own once more), with mode, owner and
@@ -96,6 +104,8 @@ bool is_allowed(const Version& v, int mode);
 
 // A copy of an open file's contents in a file of the file system; the descriptor or -errno.
 Result make_real_file(Layer& l);
+// The same, or of the one that another process has made of the same memory.
+Result make_open_real(Layer& l);
 // The file leaves its memory where another process has made a real one of it.
 void follow_real(Layer& l);
 // Its contents into the container. 0 or -errno.

@@ -19,9 +19,9 @@
 
 namespace weir::layers::pack {
 
-inline constexpr uint64_t kSharedMagic = 0x346b636170726965;  // "eirpack4"
+inline constexpr uint64_t kSharedMagic = 0x356b636170726965;  // "eirpack5"
 inline constexpr uint32_t kHeads = 1u << 16, kProcesses = 1024, kOthers = 64;
-inline constexpr uint32_t kWindows = 32;
+inline constexpr uint32_t kWindows = 32, kTurns = 64;
 inline constexpr uint64_t kWindowBytes = 1u << 20;
 inline constexpr uint64_t kHeapBytes = 512u << 20, kHeapStep = 1u << 20;
 
@@ -90,6 +90,12 @@ struct Window {
   uint64_t bytes;    // of it, as far as the file went
 };
 
+// Who makes a real file of one of the names with a hash.
+struct Turn {
+  node::Lock lock;
+  uint32_t pieces;  // that were copied, so that a long copy is waited for
+};
+
 struct Shared {
   uint64_t magic;       // last, when the rest is there
   uint64_t end;         // of what is reserved in the container
@@ -115,6 +121,7 @@ struct Shared {
   char own[kLongestName + 1];  // name of this node's container
   char others[kOthers][kLongestName + 1];
   Window windows[kWindows];
+  Turn turns[kTurns];
   uint32_t heads[kHeads];
   Process processes[kProcesses];
 };
@@ -154,6 +161,26 @@ struct Cursor {
   uint32_t head = 0, place = 0;
 };
 Name* next_name(const Segment& s, Cursor* at);
+
+// A file becomes a real one in one process at a time: a second one that did the same would take
+// bytes from the file, and pages from its mappings.
+class HeldTurn {  // the caller holds back signals
+ public:
+  HeldTurn(Shared* s, const Name* n)
+      : turn_(s->turns[n->hash % kTurns]),
+        taken_(node::take(turn_.lock, &turn_.pieces) != node::Taken::kNot) {}
+  ~HeldTurn() {
+    if (taken_) node::release(turn_.lock);
+  }
+  HeldTurn(const HeldTurn&) = delete;
+  HeldTurn& operator=(const HeldTurn&) = delete;
+
+  void next_piece() { base::fetch_add(&turn_.pieces, 1u); }
+
+ private:
+  Turn& turn_;
+  bool taken_;
+};
 
 class LockedName {  // the caller holds back signals
  public:

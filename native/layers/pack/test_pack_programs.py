@@ -63,6 +63,15 @@ WRITERS = {
         "c.execute('create table t(a)'); c.executemany('insert into t values (?)', "
         "[(i,) for i in range(999)]); c.commit(); c.execute('delete from t where a % 2'); "
         "c.commit(); print(c.execute('select sum(a) from t').fetchall())" '" > sum; rm base.dat',
+    "sqlite3 in processes": 'cd "$1"; sqlite3 base.dat "pragma journal_mode=wal; '
+        'create table t(a)"; for j in 1 2 3 4; do for i in $(seq 9); do '
+        'echo "insert into t values ($j$i);"; done | sqlite3 -cmd ".timeout 50000" base.dat & done; '
+        'wait; sqlite3 base.dat "select count(*), sum(a) from t; pragma integrity_check" > sum; '
+        "rm base.dat*",
+    "gcc -shared": 'cd "$1"; echo "int f(void) { return 7; }" > f.c; echo "int f(void); '
+        'int main(void) { return f(); }" > m.c; gcc -shared -fPIC -o libf.dat f.c; '
+        "gcc -o m.dat m.c -L. -l:libf.dat -Wl,-rpath,.; ./m.dat || echo $? > status; "
+        "rm m.dat libf.dat",
     "ln": 'cd "$1"; ln 1.dat hard.dat; ln -s 2.dat soft; cat soft > through; '
         "stat -c %h hard.dat > links",
 }

@@ -8,6 +8,7 @@
 
 #include "base/atomic.h"
 #include "layers/machinery/stack/file.h"
+#include "layers/machinery/stack/loadable.h"
 #include "layers/machinery/stack/table.h"
 #include "layers/stage/names.h"
 #include "layers/stage/state.h"
@@ -231,12 +232,10 @@ Result open(Layer& layer, Opening& o) {
   return fd;
 }
 
-// With fsync=drain the bytes that are there now go to the file's place; they are newer still when
-// the file is open to be written.
-Result sync(Layer& layer, bool data_only) {
-  const Result synced = sync_below(layer, data_only);
+// The bytes that are there now go to the file's place; they are newer still while the file is open
+// to be written.
+Result publish_open(Layer& layer) {
   const State& s = state(layer);
-  if (synced != 0 || s.tier == nullptr || !s.writes || !wants_drained_sync(layer)) return synced;
   const Mapped<tiers::Mark> mark;
   if (!mark) return -ENOSPC;
   const bool compares = base::load(&s.tier->control->compares) != 0;
@@ -250,6 +249,13 @@ Result sync(Layer& layer, bool data_only) {
     return published == -ENOSPC || published == -EDQUOT || published == 0 ? published : -EIO;
   }
   return -EIO;
+}
+
+Result sync(Layer& layer, bool data_only) {
+  const Result synced = sync_below(layer, data_only);
+  const State& s = state(layer);
+  if (synced != 0 || s.tier == nullptr || !s.writes || !wants_drained_sync(layer)) return synced;
+  return publish_open(layer);
 }
 
 }  // namespace
@@ -266,9 +272,32 @@ void stage::close_staged(Layer& layer) {
 
 namespace {
 
+// Of a descriptor for writing alone another one is opened to look.
+bool is_to_be_loaded(Layer& layer) {
+  const State& s = state(layer);
+  const int fd = layer.file->descriptor;
+  struct stat about;
+  if (s.process != base::process_id() || tiers::stat_fd(fd, &about) != 0 ||
+      about.st_ino != s.inode)
+    return false;
+  const auto bytes = static_cast<uint64_t>(about.st_size);
+  if ((layer.file->flags & O_ACCMODE) == O_RDWR)
+    return stack::is_loadable(fd, bytes);
+  if (bytes < stack::kSmallestLoadable) return false;
+  char path[32];
+  base::Writer(path, sizeof path).add("/proc/self/fd/").add_number(static_cast<uint64_t>(fd));
+  const base::HoldsDescriptor held;
+  const long again = base::open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+  if (base::failed(again)) return false;
+  const bool is = stack::is_loadable(static_cast<int>(again), bytes);
+  base::close_fd(static_cast<int>(again));
+  return is;
+}
+
 void close(Layer& layer) {
   const State& s = state(layer);
   if (s.tier == nullptr || !s.writes) return;
+  if (is_to_be_loaded(layer)) publish_open(layer);
   stage::close_staged(layer);
   if (s.mode == tiers::Mode::kAsync) tiers::wake_daemon(*s.tier);
 }

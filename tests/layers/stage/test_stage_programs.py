@@ -93,6 +93,10 @@ CASES = {
         "a.db \"insert into t values($i, hex(zeroblob(2000)))\"; done; sqlite3 a.db 'pragma "
         "journal_mode=wal; update t set y = x * 2; vacuum'",
         "sqlite3 a.db 'pragma integrity_check; select sum(x), sum(y) from t'; ls"),
+    "gcc": Case("gcc", "echo 'int f(void) { return 7; }' > f.c; echo 'int f(void); int main(void) { "
+        "return f(); }' > m.c",
+        "gcc -shared -fPIC -o libf.so f.c; gcc -o m m.c -L. -lf -Wl,-rpath,.; ./m; echo $?; "
+        "strip m libf.so; ./m; echo $?", "*.c"),
     "netcdf": Case("ncdump", f"{sys.executable} -I -c '{NETCDF}'",
         f"{sys.executable} -I -c '{NETCDF_BACK}'; ncdump -h NETCDF4.nc; ncdump NETCDF3_CLASSIC.nc "
         "| tail -3", "NETCDF3*"),

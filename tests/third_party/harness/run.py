@@ -64,7 +64,10 @@ def mode_environment(mode: Mode, work: Path) -> dict[str, str]:
     options = []
     if mode.stack:
         rules = work.with_suffix(".rules")
-        rules.write_text(f'[[rule]]\npath = "*"\nstack = "{mode.stack}"\n')
+        tier = work.with_suffix(".tier")
+        remove_tree(tier)
+        stack = mode.stack.format(tier=tier)
+        rules.write_text(f'[[rule]]\npath = "*"\nstack = "{stack}"\n')
         options += ["--rules", str(rules)]
     if mode.level:
         trace = work.with_suffix(".trace")
@@ -104,6 +107,27 @@ def read_trace(work: Path) -> StepResult:
     return StepResult(status, {}, "", round(time.monotonic() - began, 1))
 
 
+def bring_files(mode: Mode, work: Path) -> StepResult:
+    """Files that the layer has elsewhere, to where they belong; all of them must get there."""
+    archives: list[Path] = []
+    commands = []
+    if mode.stack.startswith("pack:"):
+        archives = sorted(work.rglob("weir-packed*.zip"))
+        commands = [["pack", "extract", str(archive)] for archive in archives]
+    elif mode.stack.startswith("stage:"):
+        commands = [["stage", "recover", str(work.with_suffix(".tier"))]]
+    status: int | str = 0
+    for command in commands:
+        ended = run_limited([str(WEIR), *command], base_environment(), work, _REPORT_LIMIT_S)
+        if ended.status != 0:
+            status = ended.status
+            with work.with_suffix(".log").open("a") as file:
+                file.write(f"==== weir {' '.join(command)}: {status}\n{ended.output[-4000:]}\n")
+    for archive in archives:
+        archive.unlink()
+    return StepResult(status, {})
+
+
 def run_suite(suite: Suite, mode: Mode, place: Place, factor: float = 1.0) -> Result:
     """Run all steps; the directory is made anew and removed, the log stays beside it."""
     result = Result(suite.name, mode.name, missing=missing_parts(suite, place))
@@ -124,6 +148,8 @@ def run_suite(suite: Suite, mode: Mode, place: Place, factor: float = 1.0) -> Re
         elif done.status != 0:
             result.missing = f"{step.name} ends with {done.status}; see {place.work.name}.log"
             return result
+    if (brought := bring_files(mode, place.work)).status != 0:
+        result.steps["files to their place"] = brought
     result.outputs = digest_files(place.work, suite.outputs)
     # The plain run has the step as well, so that the sets of items are the same.
     result.steps["weir report"] = read_trace(place.work) if mode.level else StepResult(0, {})

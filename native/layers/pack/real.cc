@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// An open file leaves its memory for a file of the file system.
+#include <errno.h>
+#include <fcntl.h>
+
+#include "layers/machinery/stack/file.h"
+#include "layers/pack/pack.h"
+#include "layers/pack/transfer.h"
+
+namespace weir::layers::pack {
+
+using stack::kPass;
+
+namespace {
+
+constexpr uint64_t kPiece = 4u << 20;
+
+// The name and path of an open file in its directory.
+struct RealPlace {
+  explicit RealPlace(Layer& l) : name(name_of(l, &container)) {
+    if (name == nullptr) return;
+    base::Writer(path, sizeof path)
+        .add({container->directory, container->directory_bytes}).add("/")
+        .add({name->text, name->bytes});
+  }
+  Container* container = nullptr;
+  Name* name;
+  char path[sizeof Container{}.path];
+};
+
+// All bytes of the memory to the beginning of the file, which is then as long. 0 or -errno.
+Result copy_contents(int from, int to, uint64_t bytes, HeldTurn& turn) {
+  base::system_call(SYS_lseek, to, 0, SEEK_SET);
+  off_t at = 0;
+  while (static_cast<uint64_t>(at) < bytes) {
+    const uint64_t left = bytes - static_cast<uint64_t>(at);
+    const long sent = send_from(from, &at, to, left < kPiece ? left : kPiece);
+    if (sent <= 0) return sent < 0 ? sent : -EIO;
+    turn.next_piece();
+  }
+  return base::resize(to, bytes);
+}
+
+// What the real file was made of: other openings of the same memory have nothing newer while they
+// have these contents.
+void note_contents(Name* n, uint64_t bytes, int memory) {
+  const LockedName locked(n);
+  Version v = current(n);
+  if (v.state != kReal) return;
+  v.bytes = bytes;
+  if (!checksum(memory, v.bytes, &v.crc)) v.bytes = ~uint64_t{0};
+  publish(n, v);
+}
+
+// Whether another opening wrote into the memory while it was copied.
+bool was_changed(int memory, int copy, uint64_t bytes) {
+  struct stat about;
+  if (base::system_call(SYS_fstat, memory, reinterpret_cast<long>(&about)) != 0) return false;
+  uint32_t is = 0, was = 0;
+  return static_cast<uint64_t>(about.st_size) != bytes ||
+         (checksum(memory, bytes, &is) && checksum(copy, bytes, &was) && is != was);
+}
+
+// From here on other openings find the file real. What one of them was writing meanwhile is copied
+// once more.
+Result publish_real(const RealPlace& at, int memory, int copy, uint64_t bytes, HeldTurn& turn) {
+  Name* const n = at.name;
+  const bool is_shared = base::load(&n->live_shared) != 0;
+  const int error = current(n).state != kReal ? mark_gone(*at.container, n, kReal) : 0;
+  base::store(&n->live, uint64_t{0});
+  if (error != 0) return -error;
+  turned_real(true);
+  struct stat about;
+  if (is_shared && was_changed(memory, copy, bytes) &&
+      base::system_call(SYS_fstat, memory, reinterpret_cast<long>(&about)) == 0) {
+    bytes = static_cast<uint64_t>(about.st_size);
+    if (const Result copied = copy_contents(memory, copy, bytes, turn); copied != 0) return copied;
+  }
+  note_contents(n, bytes, memory);
+  return 0;
+}
+
+Result make_file(Layer& l, const RealPlace& at, HeldTurn& turn) {
+  const int from = l.file->descriptor;
+  struct stat about;
+  if (base::system_call(SYS_fstat, from, reinterpret_cast<long>(&about)) != 0) return -EBADF;
+  // Not O_TRUNC: where it is real already, another process may have it mapped.
+  const long fd = base::open_at(AT_FDCWD, at.path, O_RDWR | O_CREAT | O_CLOEXEC,
+                                (about.st_mode & 07777) | 0600);
+  if (base::failed(fd)) return fd;
+  const auto bytes = static_cast<uint64_t>(about.st_size);
+  const bool was_real = current(at.name).state == kReal;
+  Result made = copy_contents(from, static_cast<int>(fd), bytes, turn);
+  base::system_call(SYS_fchmod, fd, about.st_mode & 07777);
+  const timespec times[2] = {about.st_atim, about.st_mtim};
+  base::system_call(SYS_utimensat, fd, 0, reinterpret_cast<long>(times), 0);
+  if (made == 0) made = publish_real(at, from, static_cast<int>(fd), bytes, turn);
+  if (made == 0) return fd;
+  base::close_fd(static_cast<int>(fd));
+  if (!was_real && current(at.name).state != kReal) base::unlink_path(at.path);
+  return made;
+}
+
+// The real file that another process has made of the same memory; kPass: there is none.
+Result open_made_real(Layer& l, const RealPlace& at) {
+  if (current(at.name).state != kReal || base::load(&at.name->live) != 0) return kPass;
+  const int access = (l.file->flags & O_ACCMODE) == O_RDONLY ? O_RDONLY : O_RDWR;
+  return base::open_at(AT_FDCWD, at.path, access | O_CLOEXEC);
+}
+
+}  // namespace
+
+Result make_open_real(Layer& l) {
+  const Busy hold;
+  const RealPlace at(l);
+  const bool writes = (l.file->flags & O_ACCMODE) != O_RDONLY;
+  if (at.name == nullptr) return writes ? -ENOENT : -EBADF;
+  HeldTurn turn(at.container->segment.shared, at.name);
+  if (const Result fd = open_made_real(l, at); fd != kPass) return fd;
+  return writes ? make_file(l, at, turn) : -EBADF;
+}
+
+Result make_real_file(Layer& l) {
+  const RealPlace at(l);
+  if (at.name == nullptr) return -ENOENT;
+  HeldTurn turn(at.container->segment.shared, at.name);
+  return make_file(l, at, turn);
+}
+
+}  // namespace weir::layers::pack
