@@ -34,6 +34,8 @@ class NetcdfReader : public Reader {
     if (shape.has_fill) found.fill = shape.fill;
     found.dimensions.assign(shape.dimensions, shape.dimensions + shape.rank);
     found.units = shape.units;
+    found.standard_name = shape.standard_name;
+    found.coordinates = shape.coordinates;
     return found;
   }
 

@@ -28,7 +28,8 @@ struct Found {
   std::optional<Packing> packing = {};
   std::optional<double> fill = {};  // _FillValue
   std::vector<std::string> dimensions = {};  // their names; empty: the format has none
-  std::string units = {};
+  std::string units = {}, standard_name = {};
+  std::string coordinates = {};  // names of variables that say where its points are
   int64_t elements() const {
     int64_t n = 1;
     for (int64_t length : lengths) n *= length;
