@@ -215,6 +215,30 @@ def test_a_truncated_netcdf4_file_and_a_torn_chunk_are_refused(one_rank, tmp_pat
         assert not np.array_equal(there, values_of(RECORDS - 1, SHAPE))
 
 
+@pytest.mark.parametrize("form", ["grib2", "grib1"])
+def test_a_torn_last_message_is_reported(one_rank, tmp_path, form):
+    """Also where the file is gone on with; ecCodes reports the same file."""
+    begin = 3600 * RECORDS
+    assert one_rank({**HERE, "put": "o", "format": form}) == [""]
+    whole = (tmp_path / "o").read_bytes()
+    last = whole.rindex(b"GRIB")
+    cuts = {"one": whole[:-1], "head": whole[: last + 5], "more": whole + b"\0" * 20}
+    for name, data in cuts.items():
+        (tmp_path / name).write_bytes(data)
+    read = one_rank(*({**HERE, "get": name} for name in cuts))
+    gone_on = one_rank(*({**HERE, "put": name, "format": form, "existing": "append",
+        "begin": begin} for name in cuts))
+    for name, said, again in zip(cuts, read, gone_on, strict=True):
+        end = len(whole) if name == "more" else last
+        words = ("is no message of GRIB" if name == "more" else f"what begins at byte {end:d}",
+            f"at byte {end}")
+        for text in (said, again):
+            assert all(word in text for word in words), (name, text)
+        assert (tmp_path / name).read_bytes() == cuts[name]
+    (tmp_path / "o").write_bytes(whole[:last])  # as the message advises
+    assert one_rank({**HERE, "get": "o", "record": 0}, {**HERE, "get": "o"})[0]
+
+
 def test_ncks_takes_the_whole_records_of_a_truncated_file_out(one_rank, tmp_path):
     """What the message advises."""
     if shutil.which("ncks") is None:

@@ -67,7 +67,10 @@ Result<std::unique_ptr<Reader>> open_reader(const std::string& path) {
 
 Result<std::unique_ptr<Reader>> open_whole(const std::string& path) {
   WEIR_TRY(cdf::check_size(path));  // the library reads what is not there as zeros
-  return open_reader(path);
+  Result<std::unique_ptr<Reader>> reader = open_reader(path);
+  if (!reader.ok()) return reader;
+  WEIR_TRY((*reader)->check_whole());
+  return reader;
 }
 
 Status check_records(const FileDescription& d, const std::string& path, int64_t records) {

@@ -49,6 +49,9 @@ class Reader {
   // file's type and native byte order.
   virtual Status read(const std::string& variable, int64_t record, int64_t first, int64_t count,
                       void* to) = 0;
+  // fails: WEIR_E_FORMAT, what follows the last record is a torn one. Only of formats in which it
+  // is left out otherwise.
+  virtual Status check_whole() const { return {}; }
 };
 
 // By the format whose file it is. Only the calling rank opens it.
