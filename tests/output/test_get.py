@@ -83,6 +83,82 @@ def test_files_of_others_are_compared_by_their_own_names(one_rank, tmp_path):
     assert "is in 'furlongs', expected 'K'" in said[4]
 
 
+def turned_grid() -> dict:
+    """A regular grid turned by 30 degrees, around the date line."""
+    i, j = np.meshgrid(np.arange(24) * 0.5, np.arange(12) * 0.5)
+    return {"levels": HERE["levels"], "lon": (176 + 0.87 * i - 0.5 * j).tolist(),
+        "lat": (40 + 0.5 * i + 0.87 * j).tolist()}
+
+
+def moved(grid: dict, name: str, by: float) -> dict:
+    return {**grid, name: (np.array(grid[name]) + by).tolist()}
+
+
+@pytest.mark.parametrize("form", ["cdf5", "netcdf4", "zarr"])
+def test_places_of_curvilinear_grids_are_compared(one_rank, tmp_path, form):
+    """Each point; turns of 360 degrees and differences below 0.002 are the same."""
+    grid = turned_grid()
+    mirrored = {**grid, "lon": [row[::-1] for row in grid["lon"]]}
+    *fine, lon, lat, mirror = one_rank({**grid, "put": "o", "format": form}, {**grid, "get": "o"},
+        {**moved(grid, "lon", -360), "get": "o"}, {**moved(grid, "lat", 1e-3), "get": "o"},
+        {**moved(grid, "lon", 0.25), "get": "o"}, {**moved(grid, "lat", -0.25), "get": "o"},
+        {**mirrored, "get": "o"})
+    assert fine == [""] * 4
+    for said, words in (
+        (lon, "'lon' has 176 degrees at point 0 of this rank, expected 176.25 (288 of 288"),
+        (lat, "'lat' has 40 degrees at point 0 of this rank, expected 39.75 (288 of 288"),
+        (mirror, "'lon' has 176 degrees at point 0 of this rank, expected 186.005 (288 of 288"),
+    ):
+        assert f"o: variable 't' is not where the field is: coordinate {words}" in said, said
+        assert "declare the grid of the file" in said, said
+    assert np.array_equal(np.load(tmp_path / "o.npy"), values_of(RECORDS - 1, SHAPE))
+
+
+def test_places_in_files_of_others_are_compared(one_rank, tmp_path):
+    """Radians and other names (ICON), over time (WRF), packed, missing on land (NEMO); a file
+    without the attribute `coordinates` cannot be compared, nor one with other units."""
+    grid = turned_grid()
+    lon, lat = np.array(grid["lon"]), np.array(grid["lat"])
+    data = xarray.DataArray(values_of(0, SHAPE)[np.newaxis], dims=("time", "z", "j", "i"), name="t",
+        attrs={"units": "K"})
+
+    def save(path: str, dims=("j", "i"), lon=lon, lat=lat, east=None, north=None, **more):
+        east = east or {"units": "degree_E"}
+        north = north or {"units": "degrees_N"}
+        full = [np.broadcast_to(x, x.shape if len(dims) == 2 else (1, *x.shape))
+            for x in (lon, lat)]
+        data.assign_coords(TLONG=(dims, full[0], east), TLAT=(dims, full[1], north)).to_netcdf(
+            tmp_path / path, unlimited_dims=["time"], **more)
+
+    save("plain")
+    save("radians", lon=np.radians(lon), lat=np.radians(lat), east={"standard_name": "longitude",
+        "units": "radian"}, north={"standard_name": "latitude", "units": "radian"})
+    save("overtime", ("time", "j", "i"))
+    land = lon.copy()
+    land[0, :5] = np.nan
+    save("land", lon=land, encoding={"TLONG": {"_FillValue": 9e36}})
+    save("packed", encoding={"TLAT": {"dtype": "i4", "scale_factor": 1e-4, "_FillValue": -1}})
+    save("furlongs", lon=lon + 1, east={"units": "furlongs"})
+    bare = xarray.open_dataset(tmp_path / "plain").drop_vars(["TLONG", "TLAT"])
+    bare.to_netcdf(tmp_path / "bare")
+    names = ["plain", "radians", "overtime", "land", "packed"]
+    right = one_rank(*({**grid, "get": name} for name in [*names, "furlongs", "bare"]))
+    assert right == [""] * 7
+    for name, said in zip(names, one_rank(*({**moved(grid, "lat", 0.3), "get": name}
+            for name in names)), strict=True):
+        assert "coordinate 'TLAT' has 40" in said and "expected 40.3 (" in said, (name, said)
+
+
+def test_places_of_cells_are_compared(one_rank):
+    cells = {"cells": 60, "lon": (np.arange(60) * 6.1 % 360).tolist(),
+        "lat": (np.arange(60) * 2.5 - 75).tolist(), "levels": [850]}
+    other = {**cells, "lon": [*cells["lon"][:59], 3.0]}
+    put, same, said, bare = one_rank({**cells, "put": "o", "format": "netcdf4"},
+        {**cells, "get": "o"}, {**other, "get": "o"}, {"cells": 60, "levels": [850], "get": "o"})
+    assert [put, same, bare] == [""] * 3
+    assert "'lon' has 359.9 degrees at point 59 of this rank, expected 3 (1 of 60 differ)" in said
+
+
 @pytest.mark.parametrize("form", ["cdf2", "cdf5", "NETCDF3_CLASSIC"])
 def test_a_truncated_classic_file_is_refused(one_rank, tmp_path, form):
     """One byte is enough, in data that are asked for or not, in fixed variables and in records."""
@@ -139,6 +215,30 @@ def test_a_truncated_netcdf4_file_and_a_torn_chunk_are_refused(one_rank, tmp_pat
         there = xarray.open_zarr(tmp_path / store, decode_times=False)["t"].values[-1]
         assert np.array_equal(np.load(tmp_path / f"{store}.npy"), there, equal_nan=True)
         assert not np.array_equal(there, values_of(RECORDS - 1, SHAPE))
+
+
+@pytest.mark.parametrize("form", ["grib2", "grib1"])
+def test_a_torn_last_message_is_reported(one_rank, tmp_path, form):
+    """Also where the file is gone on with; ecCodes reports the same file."""
+    begin = 3600 * RECORDS
+    assert one_rank({**HERE, "put": "o", "format": form}) == [""]
+    whole = (tmp_path / "o").read_bytes()
+    last = whole.rindex(b"GRIB")
+    cuts = {"one": whole[:-1], "head": whole[: last + 5], "more": whole + b"\0" * 20}
+    for name, data in cuts.items():
+        (tmp_path / name).write_bytes(data)
+    read = one_rank(*({**HERE, "get": name} for name in cuts))
+    gone_on = one_rank(*({**HERE, "put": name, "format": form, "existing": "append",
+        "begin": begin} for name in cuts))
+    for name, said, again in zip(cuts, read, gone_on, strict=True):
+        end = len(whole) if name == "more" else last
+        words = ("is no message of GRIB" if name == "more" else f"what begins at byte {end:d}",
+            f"at byte {end}")
+        for text in (said, again):
+            assert all(word in text for word in words), (name, text)
+        assert (tmp_path / name).read_bytes() == cuts[name]
+    (tmp_path / "o").write_bytes(whole[:last])  # as the message advises
+    assert one_rank({**HERE, "get": "o", "record": 0}, {**HERE, "get": "o"})[0]
 
 
 def test_ncks_takes_the_whole_records_of_a_truncated_file_out(one_rank, tmp_path):

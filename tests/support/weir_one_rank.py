@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model of one rank that writes and reads files: weir_one_rank.py JOBS does each of a list of
 jobs (JSON) in a context of its own, and prints a list of what came of them: "" or the error; of
-`get` values go to PATH.npy. A job: {"put": PATH} or {"get": PATH}, with lon, lat, levels,
-level_units, units, cells, axis, attributes, standard_name, config, format, existing, operation and
-begin (s)."""
+`get` values go to PATH.npy. Longitudes in rows are of a curvilinear grid. A job: {"put": PATH} or
+{"get": PATH}, with lon, lat, levels, level_units, units, cells, axis, attributes, standard_name,
+config, format, existing, operation and begin (s)."""
 
 from __future__ import annotations
 
@@ -31,6 +31,11 @@ def field_of(context, job):
         part = grid.indices("all", np.arange(job["cells"]))
         if "lon" in job:
             grid.set_lonlat(part, job["lon"], job["lat"])
+    elif np.ndim(job["lon"]) == 2:
+        ny, nx = np.shape(job["lon"])
+        grid = context.curvilinear_grid("globe", nx, ny)
+        part = grid.block("all", 0, nx, 0, ny)
+        grid.set_lonlat(part, job["lon"], job["lat"])
     else:
         grid = context.lonlat_grid("globe", job["lon"], job["lat"])
         part = grid.block("all", 0, len(job["lon"]), 0, len(job["lat"]))

@@ -9,7 +9,7 @@
 #include "output/core/trace.h"
 #include "output/engine/convert.h"
 #include "output/engine/declared.h"
-#include "output/engine/session.h"
+#include "output/engine/getting.h"
 #include "output/engine/target.h"
 #include "output/engine/writer.h"
 #include "output/format/reader.h"
@@ -23,14 +23,6 @@ namespace {
 constexpr int64_t kSlab = 8 << 20;
 
 using Bytes = std::vector<char>;
-
-// What all ranks have to know of the variable.
-struct Wanted {
-  int64_t record = 0;
-  Type type = WEIR_FLOAT64;  // in the file
-  std::optional<Packing> packing;
-  std::optional<double> fill;  // of packed values
-};
 
 std::vector<int64_t> lengths_of(const Catalogue& catalogue, const Field& field) {
   std::vector<int64_t> lengths;
@@ -72,7 +64,9 @@ Result<Wanted> look_up(Reader& reader, const Catalogue& catalogue, int index,
     return Status{WEIR_E_ARGUMENT, what + " has no record " + std::to_string(record) + " but " +
                                        std::to_string(found->records) + ", counted from 0"};
   }
-  return Wanted{chosen, found->type, found->packing, found->fill};
+  Wanted wanted{chosen, found->type, found->packing, found->fill};
+  wanted.places = places_of(reader, *found, catalogue.grid_of(field), chosen);
+  return wanted;
 }
 
 // All runs of the pieces in the part, with their place in the part and in local memory, in
@@ -107,21 +101,7 @@ Bytes unpacked(const Wanted& wanted, const Field& field, const Bytes& packed, in
 
 }  // namespace
 
-struct Session::Getting {
-  int index;  // of the field
-  const Field& field;
-  ColumnShape shape;
-  Pieces mine;
-  std::vector<int> leaders;
-  int leader = -1;  // this rank's number among them
-  std::vector<std::vector<Part>> slabs;
-  std::vector<Pieces> of_rank;  // on leaders
-  std::unique_ptr<Reader> reader;
-  Wanted wanted;
-};
-
-Status Session::prepare_get(const Catalogue& catalogue, const std::string& path, int64_t record,
-                            Getting* g) {
+void Session::choose_leaders(Getting* g) const {
   std::vector<int> nodes;
   for (size_t r = 0; r < setup_.topology.clients.size(); ++r) {
     const int node = setup_.topology.node_of[static_cast<size_t>(setup_.topology.clients[r])];
@@ -130,22 +110,23 @@ Status Session::prepare_get(const Catalogue& catalogue, const std::string& path,
     if (static_cast<int>(r) == model_->rank()) g->leader = static_cast<int>(g->leaders.size());
     g->leaders.push_back(static_cast<int>(r));
   }
-  Status mine;
-  Bytes answer;
-  if (g->leader >= 0) {
-    Result<std::unique_ptr<Reader>> reader =
-        open_whole(absolute_path(setup_.settings.directory, path));
-    mine = reader.status();
-    if (reader.ok()) {
-      g->reader = std::move(*reader);
-      Result<Wanted> wanted = look_up(*g->reader, catalogue, g->index, path, record);
-      mine = wanted.status();
-      if (wanted.ok()) g->wanted = *wanted;
-    }
-  }
-  WEIR_TRY(model_->agree(mine));
-  g->shape = {catalogue.levels_of(g->field), catalogue.grid_of(g->field).points(),
-              static_cast<int64_t>(size_of(g->field.type)), 1};
+}
+
+Status Session::open_get(const Catalogue& catalogue, const std::string& path, int64_t record,
+                         Getting* g) const {
+  choose_leaders(g);
+  if (g->leader < 0) return {};
+  Result<std::unique_ptr<Reader>> reader =
+      open_whole(absolute_path(setup_.settings.directory, path));
+  if (!reader.ok()) return reader.status();
+  g->reader = std::move(*reader);
+  Result<Wanted> wanted = look_up(*g->reader, catalogue, g->index, path, record);
+  if (!wanted.ok()) return wanted.status();
+  g->wanted = std::move(*wanted);
+  return {};
+}
+
+Status Session::share_get(Getting* g) {
   const std::vector<ColumnShape> shapes = {g->shape};
   for (const std::vector<Part>& parts : share(shapes, static_cast<int>(g->leaders.size())))
     g->slabs.push_back(slabs(shapes, parts, kSlab));
@@ -162,7 +143,7 @@ Status Session::prepare_get(const Catalogue& catalogue, const std::string& path,
 }
 
 // A leader's slab, read and cut for each rank.
-Status Session::read_slab(const Getting& g, const Part& slab, std::vector<Bytes>* to) {
+Status Session::read_slab(const Getting& g, const Part& slab, std::vector<Bytes>* to) const {
   const auto file_element = static_cast<int64_t>(size_of(g.wanted.type)),
              element = static_cast<int64_t>(size_of(g.field.type));
   Bytes bytes(static_cast<size_t>(slab.count * file_element));
@@ -204,31 +185,8 @@ Status Session::get(const Catalogue& catalogue, int field, const std::string& pa
   return traced.ended(bring(catalogue, field, path, record, data));
 }
 
-Status Session::bring(const Catalogue& catalogue, int field, const std::string& path,
-                      int64_t record, void* data) {
-  Getting g{field, catalogue.fields[static_cast<size_t>(field)],
-            {},    {},
-            {},    -1,
-            {},    {},
-            nullptr, {}};
-  const Decomposition& d = catalogue.decompositions[static_cast<size_t>(g.field.decomposition)];
-  Result<Pieces> pieces = Pieces::of(d, catalogue.grid_of(g.field));
-  if (pieces.ok()) g.mine = std::move(*pieces);
-  Status here = pieces.status();
-  if (here.ok() && data == nullptr && g.mine.points() > 0) {
-    here = {WEIR_E_ARGUMENT,
-            "field '" + g.field.name + "': the array of a rank is null, or was refused there"};
-  }
-  WEIR_TRY(model_->agree(here));
-  if (!defined_) {
-    WEIR_TRY(check_cover(*model_, g.mine, catalogue.grid_of(g.field).points(),
-                         catalogue.grid_of(g.field).nx, "decomposition '" + d.name + "'"));
-  }
-  WEIR_TRY(prepare_get(catalogue, path, record, &g));
+Status Session::scatter(const Getting& g, char* into) {
   const auto element = static_cast<int64_t>(size_of(g.field.type));
-  const bool halo = d.block && d.halo.west + d.halo.east + d.halo.south + d.halo.north > 0;
-  Bytes inner(halo ? static_cast<size_t>(g.shape.levels * g.mine.points() * element) : 0);
-  char* into = halo ? inner.data() : static_cast<char*>(data);
   size_t rounds = 0;
   for (const std::vector<Part>& parts : g.slabs) rounds = std::max(rounds, parts.size());
   for (size_t round = 0; round < rounds; ++round) {
@@ -249,6 +207,35 @@ Status Session::bring(const Catalogue& catalogue, int field, const std::string& 
       });
     }
   }
+  return {};
+}
+
+Status Session::bring(const Catalogue& catalogue, int field, const std::string& path,
+                      int64_t record, void* data) {
+  Getting g{.index = field, .field = catalogue.fields[static_cast<size_t>(field)]};
+  const Decomposition& d = catalogue.decompositions[static_cast<size_t>(g.field.decomposition)];
+  Result<Pieces> pieces = Pieces::of(d, catalogue.grid_of(g.field));
+  if (pieces.ok()) g.mine = std::move(*pieces);
+  Status here = pieces.status();
+  if (here.ok() && data == nullptr && g.mine.points() > 0) {
+    here = {WEIR_E_ARGUMENT,
+            "field '" + g.field.name + "': the array of a rank is null, or was refused there"};
+  }
+  WEIR_TRY(model_->agree(here));
+  if (!defined_) {
+    WEIR_TRY(check_cover(*model_, g.mine, catalogue.grid_of(g.field).points(),
+                         catalogue.grid_of(g.field).nx, "decomposition '" + d.name + "'"));
+  }
+  WEIR_TRY(model_->agree(open_get(catalogue, path, record, &g)));
+  WEIR_TRY(check_places(catalogue, path, g));
+  g.shape = {catalogue.levels_of(g.field), catalogue.grid_of(g.field).points(),
+             static_cast<int64_t>(size_of(g.field.type)), 1};
+  WEIR_TRY(share_get(&g));
+  const bool halo = d.block && d.halo.west + d.halo.east + d.halo.south + d.halo.north > 0;
+  Bytes inner(halo ? static_cast<size_t>(g.shape.levels * g.mine.points() *
+                                         static_cast<int64_t>(size_of(g.field.type)))
+                   : 0);
+  WEIR_TRY(scatter(g, halo ? inner.data() : static_cast<char*>(data)));
   if (halo) put_inside_halo(catalogue, field, inner.data(), data);
   return {};
 }

@@ -6,6 +6,8 @@
 
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "output/engine/flow.h"
@@ -16,6 +18,7 @@
 namespace weir::output {
 
 class Writer;
+struct PlaceVariable;
 
 struct Costs {
   double put_s = 0, wait_s = 0, end_step_s = 0, final_s = 0;
@@ -63,11 +66,18 @@ class Session {
 
   struct Getting;
 
-  Status prepare_get(const Catalogue& catalogue, const std::string& path, int64_t record,
-                     Getting* g);
+  void choose_leaders(Getting* g) const;
+  Status open_get(const Catalogue& catalogue, const std::string& path, int64_t record,
+                  Getting* g) const;
+  // [collective] The longitudes and latitudes of points that the file has, against the grid's.
+  Status check_places(const Catalogue& catalogue, const std::string& path, const Getting& g);
+  Status compare_places(const Catalogue& catalogue, const Getting& g, const PlaceVariable& place,
+                        const std::string& what);
+  Status share_get(Getting* g);
+  Status scatter(const Getting& g, char* into);
   Status bring(const Catalogue& catalogue, int field, const std::string& path, int64_t record,
                void* data);
-  Status read_slab(const Getting& g, const Part& slab, std::vector<std::vector<char>>* to);
+  Status read_slab(const Getting& g, const Part& slab, std::vector<std::vector<char>>* to) const;
   void put_inside_halo(const Catalogue& catalogue, int field, const char* inner, void* data);
   Status define(const Catalogue& catalogue);
   std::string choices() const;
@@ -139,6 +149,7 @@ class Session {
   bool ended_ = false;                     // with all other ranks
   double last_heard_s_ = 0, last_look_s_ = 0, last_waiting_s_ = 0;
   int gone_client_ = -1;  // at the last look
+  std::set<std::string> same_places_;  // compared already: file, variable and grid; on rank 0
   Costs costs_;
 };
 

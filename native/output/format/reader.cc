@@ -34,6 +34,8 @@ class NetcdfReader : public Reader {
     if (shape.has_fill) found.fill = shape.fill;
     found.dimensions.assign(shape.dimensions, shape.dimensions + shape.rank);
     found.units = shape.units;
+    found.standard_name = shape.standard_name;
+    found.coordinates = shape.coordinates;
     return found;
   }
 
@@ -65,7 +67,10 @@ Result<std::unique_ptr<Reader>> open_reader(const std::string& path) {
 
 Result<std::unique_ptr<Reader>> open_whole(const std::string& path) {
   WEIR_TRY(cdf::check_size(path));  // the library reads what is not there as zeros
-  return open_reader(path);
+  Result<std::unique_ptr<Reader>> reader = open_reader(path);
+  if (!reader.ok()) return reader;
+  WEIR_TRY((*reader)->check_whole());
+  return reader;
 }
 
 Status check_records(const FileDescription& d, const std::string& path, int64_t records) {

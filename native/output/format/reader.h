@@ -28,7 +28,8 @@ struct Found {
   std::optional<Packing> packing = {};
   std::optional<double> fill = {};  // _FillValue
   std::vector<std::string> dimensions = {};  // their names; empty: the format has none
-  std::string units = {};
+  std::string units = {}, standard_name = {};
+  std::string coordinates = {};  // names of variables that say where its points are
   int64_t elements() const {
     int64_t n = 1;
     for (int64_t length : lengths) n *= length;
@@ -48,6 +49,9 @@ class Reader {
   // file's type and native byte order.
   virtual Status read(const std::string& variable, int64_t record, int64_t first, int64_t count,
                       void* to) = 0;
+  // fails: WEIR_E_FORMAT, what follows the last record is a torn one. Only of formats in which it
+  // is left out otherwise.
+  virtual Status check_whole() const { return {}; }
 };
 
 // By the format whose file it is. Only the calling rank opens it.

@@ -67,6 +67,20 @@ Result<std::unique_ptr<GribReader>> GribReader::open_grib(const std::string& pat
   return reader;
 }
 
+Status GribReader::check_whole() const {
+  Result<int64_t> size = file_.size();
+  if (!size.ok()) return size.status();
+  const int64_t end =
+      messages_.empty() ? 0 : messages_.back().offset + messages_.back().length;
+  if (*size == end) return {};
+  return {WEIR_E_FORMAT,
+          file_.path() + " is truncated: it has " + std::to_string(*size) +
+              " bytes, and what begins at byte " + std::to_string(end) + ", behind " +
+              std::to_string(messages_.size()) +
+              " messages, is no complete message; copy it again, or take what is whole out of it "
+              "(head -c " + std::to_string(end) + ")"};
+}
+
 Result<Found> GribReader::find(const std::string& variable) {
   if (const auto known = known_.find(variable); known != known_.end()) return known->second.found;
   if (variable != "time") {

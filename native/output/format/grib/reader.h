@@ -44,6 +44,7 @@ class GribReader : public Reader {
   Result<Found> find(const FileDescription& description, int variable) override;
   Status read(const std::string& variable, int64_t record, int64_t first, int64_t count,
               void* to) override;
+  Status check_whole() const override;
   // See Format::same.
   Status same(const FileDescription& description, int edition) const;
 

@@ -117,6 +117,7 @@ Status GribReader::same_field(const FileDescription& description, int variable, 
 }
 
 Status GribReader::same(const FileDescription& description, int edition) const {
+  WEIR_TRY(check_whole());
   for (const Message& message : messages_) {
     if (message.edition != edition) {
       return cannot_follow("edition " + std::to_string(message.edition) + " of GRIB");

@@ -13,7 +13,7 @@
 
 namespace weir::output::netcdf {
 
-constexpr int kModuleVersion = 7;
+constexpr int kModuleVersion = 8;
 constexpr const char* kModuleSymbol = "weir_netcdf_module";
 
 enum class Kind { kCdf2 = 2, kNetcdf4 = 4, kCdf5 = 5 };
@@ -33,6 +33,8 @@ struct Shape {
   int64_t records;  // of the file; 1 without time
   char dimensions[8][256];  // their names, where they are of at most 255 bytes, else ""
   char units[256];          // likewise
+  char standard_name[256];  // likewise
+  char coordinates[1024];   // their names, where they are of at most 1023 bytes, else ""
   bool packed, has_fill;
   double scale, offset, fill;  // scale_factor, add_offset, _FillValue
 };

@@ -79,16 +79,17 @@ void find_packing(int file, int variable, Shape& shape) {
 }
 
 // A text as netCDF-3 has it, or one string of netCDF-4; "" where it is longer than its room.
-void find_units(int file, int variable, Shape& shape) {
+template <size_t room>
+void find_text(int file, int variable, const char* attribute, char (&to)[room]) {
   nc_type type = NC_NAT;
   size_t length = 0;
-  if (nc_inq_att(file, variable, "units", &type, &length) != NC_NOERR) return;
-  if (type == NC_CHAR && length < sizeof shape.units) {
-    if (nc_get_att_text(file, variable, "units", shape.units) != NC_NOERR) shape.units[0] = '\0';
+  if (nc_inq_att(file, variable, attribute, &type, &length) != NC_NOERR) return;
+  if (type == NC_CHAR && length < room) {
+    if (nc_get_att_text(file, variable, attribute, to) != NC_NOERR) to[0] = '\0';
   } else if (type == NC_STRING && length == 1) {
     char* text = nullptr;
-    if (nc_get_att_string(file, variable, "units", &text) != NC_NOERR) return;
-    if (text != nullptr && std::strlen(text) < sizeof shape.units) std::strcpy(shape.units, text);
+    if (nc_get_att_string(file, variable, attribute, &text) != NC_NOERR) return;
+    if (text != nullptr && std::strlen(text) < room) std::strcpy(to, text);
     nc_free_string(1, &text);
   }
 }
@@ -145,7 +146,9 @@ bool find(void* file, const char* variable, Shape& shape, Why& why) {
     }
   }
   find_packing(open.file, id, shape);
-  find_units(open.file, id, shape);
+  find_text(open.file, id, "units", shape.units);
+  find_text(open.file, id, "standard_name", shape.standard_name);
+  find_text(open.file, id, "coordinates", shape.coordinates);
   return error == NC_NOERR || say(why, (std::string("cannot read ") + variable + " of").c_str(),
                                   open.path.c_str(), nc_strerror(error));
 }

@@ -110,6 +110,8 @@ Status parse_shape(const json& from, Stored& out) {
   for (size_t d = out.found.over_time ? 1 : 0; d < shape.size(); d++)
     out.found.dimensions.push_back(text_of(at(from, "/dimension_names/" + std::to_string(d))));
   out.found.units = text_of(at(from, "/attributes/units"));
+  out.found.standard_name = text_of(at(from, "/attributes/standard_name"));
+  out.found.coordinates = text_of(at(from, "/attributes/coordinates"));
   if (out.found.over_time) {
     out.found.records = shape[0];
     out.found.lengths.erase(out.found.lengths.begin());
