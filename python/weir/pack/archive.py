@@ -43,7 +43,7 @@ class Container:
         if first is None or first.state != OWNER:
             self.file.close()
             raise InputError(
-                f"{path} is not a container of the layer pack; "
+                f"{path} is not an archive of layer pack; "
                 f"weir pack reads what the layer has written, unzip reads other archives"
             )
 

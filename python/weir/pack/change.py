@@ -20,7 +20,7 @@ _OFD_SETLK, _PIECE, _RUN = 37, 4 << 20, 1 << 20  # fcntl.F_OFD_SETLK of Python 3
 
 def _check_name(record: Record) -> None:
     if "/" in record.name or record.name in (".", "..") or "\0" in record.name:
-        raise InputError(f"{record.name!r} is no file name: the container is damaged")
+        raise InputError(f"{record.name!r} is no file name: the archive is damaged")
 
 
 def _runs(records: Iterable[Record], most: int) -> list[list[Record]]:
@@ -150,7 +150,7 @@ def merge(paths: Iterable[str | os.PathLike[str]], output: Path) -> int:
     Raises InputError, StorageError.
     """
     if output.exists():
-        raise InputError(f"{output} exists; name a new container")
+        raise InputError(f"{output} exists; name a new archive")
     containers = [Container(path) for path in paths]
     newest: dict[str, tuple[Container, Record]] = {}
     for container in containers:

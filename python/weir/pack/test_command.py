@@ -131,7 +131,7 @@ def test_merge_takes_the_newest_of_each_name(pack, good, tmp_path):
     with zipfile.ZipFile(tmp_path / "all.zip") as archive:
         found = {name: archive.read(name) for name in archive.namelist()}
     assert found == {**FILES, "b.dat": b"newer", "c.dat": b"third"}
-    assert "all.zip exists; name a new container" in pack("merge", "all.zip", good, status=3)
+    assert "all.zip exists; name a new archive" in pack("merge", "all.zip", good, status=3)
     assert pack("verify", "all.zip") == "4 files, 0 damaged\n"
 
 
@@ -140,14 +140,14 @@ def test_an_archive_of_others_is_refused(pack, tmp_path, verb):
     with zipfile.ZipFile(tmp_path / "foreign.zip", "w") as archive:
         archive.writestr("mine", "x")
     before = (tmp_path / "foreign.zip").read_bytes()
-    assert "is not a container of the layer pack" in pack(verb, "foreign.zip", status=3)
+    assert "is not an archive of layer pack" in pack(verb, "foreign.zip", status=3)
     assert (tmp_path / "foreign.zip").read_bytes() == before
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"\0" * 100])
 def test_a_file_that_is_no_archive_is_refused(pack, tmp_path, content):
     (tmp_path / "x.zip").write_bytes(content)
-    assert "is not a container of the layer pack" in pack("verify", "x.zip", status=3)
+    assert "is not an archive of layer pack" in pack("verify", "x.zip", status=3)
 
 
 def test_a_container_that_is_not_there(pack):

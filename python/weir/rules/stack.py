@@ -120,7 +120,8 @@ def _parse_layer(word: str) -> Layer:
             _parse_field(kind, field, args, given)
         except Wrong as wrong:
             wrongs.append(Wrong(wrong.message, offset + wrong.offset))
-    wrongs += [Wrong(f"{kind.name} needs {o.name}={_example(o)}") for o in kind.options
+    wrongs += [Wrong(f"{kind.name} needs option {o.name}, e.g. {o.name}={_example(o)}")
+        for o in kind.options
         if o.required and o.name not in given and not wrongs]
     if not wrongs:
         wrongs = _together(kind, given)

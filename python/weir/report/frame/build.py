@@ -456,8 +456,7 @@ def build(
     if number is not None and not any(one.has_rank(number) for one in steps):
         everyone = sorted({member.rank for one in steps for member in one.data.members})
         raise RunNotFound(
-            f"{run.path}: no rank {rank}; it has {_ranks(everyone) or 'no ranks'} (-1: processes "
-            f"without a rank)")
+            f"{run.path}: no rank {rank}; it has {_ranks(everyone)}")
     return Report(str(run.path), choice, names, tuple(steps), exclusion)
 
 
@@ -487,6 +486,7 @@ def _chosen(choice: Choice, read: list[StepData], names: NameTable) -> Choice:
 
 
 def _ranks(every: list[int]) -> str:
-    """Rising ranks as words: -1, 0-383."""
+    """Rising ranks as words: ranks 0-383 and processes without a rank (-1)."""
     known = spans(tuple(rank for rank in every if rank >= 0)).replace(",", ", ")
-    return ", ".join(filter(None, ["-1" if -1 in every else "", known]))
+    return " and ".join(filter(None, [known and f"ranks {known}",
+        "processes without a rank (-1)" if -1 in every else ""])) or "no ranks"

@@ -116,7 +116,7 @@ class _Reader:
         name = table.path[0]
         if document is None or isinstance(document.get(name), list):
             return True
-        self._mistake(table.at, f"write [[{name}]], with two brackets, for each")
+        self._mistake(table.at, f"write [[{name}]], with two brackets, for each of them")
         return False
 
     def _unknown_table(self, table: Table) -> None:
