@@ -197,13 +197,14 @@ def test_small_pieces_of_32_ranks_reach_the_file_system_in_few_requests(place):
     _assert_never_below_plain(place, "write", "interleaved", 64)
 
 
-@pytest.mark.slow  # nine programs of 32 ranks each
+@pytest.mark.slow  # three programs of 32 ranks each
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize("piece", [256, *(pytest.param(n, marks=pytest.mark.campaign)
+    for n in (64, 1024))])
 @pytest.mark.parametrize("pattern", sweep.PATTERNS)
 @pytest.mark.parametrize("way", sweep.WAYS)
-def test_layers_that_ranks_share_are_never_below_plain_for_small_pieces(place, way, pattern):
-    for piece in (64, 256, 1024):
-        _assert_never_below_plain(place, way, pattern, piece)
+def test_layers_that_ranks_share_are_never_below_plain_for_small_pieces(place, way, pattern, piece):
+    _assert_never_below_plain(place, way, pattern, piece)
 
 
 def test_a_cell_is_worse_by_requests_bytes_or_waits():

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from weir_process import Completed, clean_environment, limit, signals_by_default
 
-VERBS = ("report", "query", "compare", "export")
+VERBS = ("report", "query", "compare", "export", "advise")
 _PACKET = 1 << 17
 _START_S = 60  # of all imports
 _IMPORTED = (
