@@ -7,7 +7,9 @@ tuned (`weir tune`), and expected and obtained seconds stand side by side.
         [--directory DIR] [--json FILE]
     python bench/estimates.py --page docs/validation/estimates.md FILE...
 
-A case is one line of CASES (workloads) or OTHERS: how its input is made, and the command. It runs
+A case is one line of CASES (workloads) or OTHERS: how its input is made, and the command; a program
+that is not on PATH is left out (IOR and mdtest, which Debian does not package, are built of their
+source with the MPI that weir bench finds). It runs
 in a directory of its own on the test file system, and on DIR (a local disk) with --preset none. The
 page has all rows, good or bad; a row counts as within when the obtained I/O seconds, plain less
 tuned, lie in the expected range.
@@ -19,6 +21,7 @@ import argparse
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -47,19 +50,28 @@ CASES: dict[str, tuple[int, str, str]] = {  # ranks, arguments that make the inp
         "--input . --output . --input-mb 8 --frames 30 --sleep 0.4 --result-kb 40 --plot-kb 40"),
     "4dvar": (4, "", "--scale 0.12 --compute 0.5"),
 }  # fmt: skip
+RANKS = 4  # of programs of others
 SCRIPTS = {"4dvar": "run"}  # workloads that a script runs, step after step
 NOTES = (
-    "Test file system: preset lustre, probed first (`weir probe`), at most five runs of each case "
-    "(`python bench/estimates.py --runs 5 --allow stage,pack`); none: a local disk, at most three. "
-    "Programs of others: tar, gzip, dd, ncks, split, as their users call them; healthy is dd in "
-    "requests of 1 MiB. Measured on two cores at a load of 10 to 14 of other programs. The limits "
-    "and rates of the model were chosen while these cases were looked at: a program that is not "
-    "among them is a better test. cdo, sqlite3 and lmp (LAMMPS) are such: added later, tuned once "
-    "(load 10), one tuned run each, and the model left as it was.",
+    "Test file systems: presets lustre and nfs, probed first (`weir probe`); none: a local disk. "
+    "At most five runs of each case with lustre (`python bench/estimates.py --runs 5 --allow "
+    "stage,pack`), three with the others (`--preset nfs`, `--preset none --directory DIR`). "
+    "Programs of others: tar, gzip, dd, ncks, split, nccopy, h5repack, cdo, sqlite3, lmp (LAMMPS), "
+    "icoFoam (OpenFOAM, its cavity), and with 4 ranks IOR and mdtest, as their users call them; "
+    "healthy is dd in requests of 1 MiB.",
+    "Measured on two cores; cases without a remark with lustre at a load below 2, cases with a "
+    "star at a load of 15 to 30 of other programs, where calls take several times as long and "
+    "plain runs differ by a factor of 2. **In the first round 15 of 21 rules were in range** "
+    "(lustre; 4 of 8 of IOR, mdtest, nccopy and h5repack, which had not been looked at before). "
+    "The model was then corrected by what the misses showed (flushes of streams, first reads of "
+    "layer bufa, requests that it passes on, reads below layer global), and cases that had "
+    "missed were measured again, once: for these the model is fitted, and h5repack had missed "
+    "by load alone. The cases with nfs were measured once, with the corrected model. Findings "
+    "of cases without a star were not written down.",
     "In 4dvar the rule is for the tables of observations: some hundred small files that all ranks "
-    "of each step open, stored in archives. On a local disk nothing is slow enough to change, and "
-    "nothing is tried.",
+    "of each step open, stored in archives.",
 )
+_CAVITY = "/usr/share/doc/openfoam-examples/examples/incompressible/icoFoam/cavity/cavity"
 OTHERS = {  # programs of others: what makes the input, the command
     "healthy": ("head -c 50000000 /dev/urandom >big", "dd if=big of=copy bs=1M status=none"),
     "tar": ("mkdir tree; for n in $(seq 60); do head -c 100000 /dev/urandom >tree/$n; done",
@@ -81,6 +93,22 @@ OTHERS = {  # programs of others: what makes the input, the command
         "'create_box 1 b' 'create_atoms 1 box' 'mass 1 1.0' 'velocity all create 1.44 87287' "
         "'pair_style lj/cut 2.5' 'pair_coeff 1 1 1.0 1.0 2.5' 'fix 1 all nve' "
         "'dump d all atom 1 dump.txt' 'run 200' >in.lj", "lmp -in in.lj"),
+    # -G: bytes that do not depend on the time; -C: each rank reads what another one wrote
+    "ior": ("true", "MPIRUN ior -a POSIX -t 8k -b 1m -s 2 -w -r -C -k -G 17 -o ior.dat"),
+    "ior-own": ("true", "MPIRUN ior -a POSIX -F -t 4k -b 2m -w -r -k -G 17 -o ior.dat"),
+    "ior-mpiio": ("true", "MPIRUN ior -a MPIIO -t 8k -b 8k -s 128 -w -r -C -k -G 17 -o ior.dat"),
+    "ior-large": ("true", "MPIRUN ior -a POSIX -F -t 1m -b 16m -w -r -k -G 17 -o ior.dat"),
+    "mdtest": ("true", "MPIRUN mdtest -F -C -E -n 100 -w 2000 -e 2000 -d md"),
+    "icoFoam": (f"cp -r {_CAVITY}/* . && sed -i 's/^writeInterval.*/writeInterval 5;/; "
+        "s/^endTime .*/endTime 0.2;/' system/controlDict && blockMesh >log", "icoFoam"),
+    "nccopy": ("PYTHON -c \"import netCDF4 as n; d = n.Dataset('in.nc', 'w'); "
+        "d.createDimension('t'); d.createDimension('x', 20000); v = [d.createVariable(f'v{i}', "
+        "'f4', ('t', 'x'), chunksizes=(1, 2000)) for i in range(5)]; [v[i].__setitem__(t, t + i) "
+        "for t in range(20) for i in range(5)]; d.close()\"", "nccopy -k classic in.nc out.nc"),
+    "h5repack": ("PYTHON -c \"import netCDF4 as n; d = n.Dataset('in.h5', 'w'); "
+        "d.createDimension('x', 400000); v = [d.createVariable(f'v{i}', 'f4', ('x',), "
+        "chunksizes=(2000,)) for i in range(5)]; [v[i].__setitem__(slice(None), i) "
+        "for i in range(5)]; d.close()\"", "h5repack -f GZIP=1 in.h5 out.h5"),
 }  # fmt: skip
 
 
@@ -115,6 +143,7 @@ class Whole:
     low: float
     high: float
     sentence: str
+    findings: tuple[str, ...] = ()
 
 
 def main() -> int:
@@ -139,10 +168,13 @@ def main() -> int:
         if not options.no_probe:
             probe(place, True)
         for name in options.only.split(","):
+            if (program := missing(name)) is not None:
+                print(f"{name}: no {program} on PATH: left out", file=sys.stderr)
+                continue
             found = tuned(name, mpi, place, scratch, options)
-            rows += rows_of(name, options.preset, found)
+            rows += (new := rows_of(name, options.preset, found))
             wholes.append(whole_of(name, options.preset, found))
-            print_rows(rows[-len(rows_of(name, options.preset, found)):], wholes[-1:])
+            print_rows(new, wholes[-1:])
     if options.json:
         Path(options.json).write_text(json.dumps({"rows": [asdict(one) for one in rows],
             "wholes": [asdict(one) for one in wholes]}, indent=1))
@@ -184,9 +216,10 @@ def page_text(rows: list[Row], wholes: list[Whole]) -> str:
         f"{'kept' if one.kept else 'dropped'} |"
         for one in rows
     ]
-    lines += ["", "The runs as a whole, in seconds of wall time; expected is critical time:", "",
-        "| case | on | plain | with rules | saved | expected | | outputs |",
-        "|---|---|--:|--:|--:|--:|---|---|"]
+    lines += ["", "The runs as a whole, in seconds of wall time; expected is critical time. The "
+        "last column has", "all findings, also those that only a change of the program cures:", "",
+        "| case | on | plain | with rules | saved | expected | | outputs | found |",
+        "|---|---|--:|--:|--:|--:|---|---|---|"]
     lines += [_whole_line(one) for one in wholes]
     return "\n".join(lines) + "\n"
 
@@ -198,7 +231,8 @@ def _whole_line(one: Whole) -> str:
         cells = [f"{one.tuned_s:.2f}", f"{saved:.2f}", f"{one.low:.2f} to {one.high:.2f}",
             "within" if one.low <= saved <= one.high else "outside",
             "identical" if "outputs are identical" in one.sentence else one.sentence]
-    return f"| {one.case} | {one.place} | {one.plain_s:.2f} | {' | '.join(cells)} |"
+    return (f"| {one.case} | {one.place} | {one.plain_s:.2f} | {' | '.join(cells)} | "
+        f"{', '.join(one.findings) or '-'} |")
 
 
 def parsed() -> argparse.Namespace:
@@ -216,6 +250,13 @@ def parsed() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def missing(name: str) -> str | None:
+    """The program of a case that is not there."""
+    words = shlex.split(OTHERS[name][1]) if name in OTHERS else ["sh"]
+    program = words[words[0] == "MPIRUN"]
+    return None if shutil.which(program) else program
+
+
 def tuned(name: str, mpi: Mpi, place: Path, scratch: Path, options: argparse.Namespace) -> Outcome:
     directory = place / name
     directory.mkdir()
@@ -225,7 +266,9 @@ def tuned(name: str, mpi: Mpi, place: Path, scratch: Path, options: argparse.Nam
         setup, line = OTHERS[name]
         subprocess.run(["sh", "-c", setup.replace("PYTHON", sys.executable)], cwd=directory,
             check=True)
-        return proved(name, out, directory, shlex.split(line), options)
+        words = shlex.split(line)
+        command = mpi.command(RANKS, words[1], words[2:]) if words[0] == "MPIRUN" else words
+        return proved(name, out, directory, command, options)
     ranks, setup, arguments = CASES[name]
     program = ROOT / "build/native/workloads" / name / mpi.name / f"weir-{name}"
     if setup:
@@ -262,10 +305,15 @@ def whole_of(case: str, place: str, found: Outcome) -> Whole:
 
     plain, tuned_runs = (of_kind(found.state.runs, kind) for kind in (PLAIN, TUNED))
     used = set(tuned_runs[0].rules) if tuned_runs else set()
+    first = found.state.runs[0].figures
+    is_known = first.critical_s is not None
+    now = medians(plain, "critical_s" if is_known else "io_s") or 0.0
+    longer = now / max((first.critical_s if is_known else first.io_s) or 0.0, 1e-9)
     ranges = [one.saving.critical or one.saving.io for one in found.report.rules
         if one.rule is not None and one.rule.path in used]
     return Whole(case, place, medians(plain, "wall_s") or 0.0, medians(tuned_runs, "wall_s"),
-        sum(one.low for one in ranges), sum(one.high for one in ranges), sentence(found))
+        longer * sum(one.low for one in ranges), longer * sum(one.high for one in ranges),
+        sentence(found), tuple(dict.fromkeys(one.finding for one in found.report.advices)))
 
 
 def print_rows(rows: list[Row], wholes: list[Whole]) -> None:
