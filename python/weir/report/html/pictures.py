@@ -78,10 +78,7 @@ def over_time_pictures(reports: Sequence[Report]) -> list[LinePicture | None]:
 
 def _few_columns(made: Timeline) -> Timeline:
     """What all ranks did, as one row."""
-    whole = np.zeros((1, made.bins), made.by_cell.dtype)
-    for name in whole.dtype.names:
-        whole[name][0] = made.by_cell[name].sum(axis=0)
-    made = replace(made, by_cell=whole, by_group=made.by_group[:0])
+    made = replace(made, by_cell=made.whole, by_group=made.by_group[:0])
     while made.bins > MOST_COLUMNS:
         made = made.coarser()
     return made

@@ -121,6 +121,14 @@ class Timeline:
             return self.by_cell
         return added(self.by_cell, self.layout.cells[:, 0], len(self.lanes))
 
+    @cached_property
+    def whole(self) -> np.ndarray:
+        """Of all ranks, shape (1, bins)."""
+        made = np.zeros((1, self.bins), TILE)
+        for name in TILE.names:
+            made[name][0] = self.by_cell[name].sum(axis=0)
+        return made
+
     def by_place(self) -> np.ndarray:
         """Shape (places, bins)."""
         return added(self.by_cell, self.layout.cells[:, 1], len(self.layout.places))

@@ -53,7 +53,7 @@ def timeline_of(report: Report) -> Timeline | None:
     parts = parts_of(report)
     made = timeline([span_of(step) for step in traced], tuple(map(str, range(len(parts.of)))),
         parts.group_of, all_names=report.choice.everything)
-    if made is None or not made.by_lane["calls"].any():
+    if made is None or not made.whole["calls"].any():  # made here, while the tiles are in memory
         return None
     return made
 
