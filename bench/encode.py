@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What encoding costs: messages of GRIB by weir beside ecCodes alone in one process, chunks of
 netCDF-4 by zstd and deflate, the estimate of information; then a server from fetching the data to
-the written file.
+the written file, and the same by numbers of threads that encode.
 
-    bench/encode.py [--rounds N] [--noise K] [--steps N] [--levels N] [--directory DIR] [--mpi NAME]
+    bench/encode.py [--rounds N] [--noise K] [--steps N] [--levels N] [--threads LIST]
+                    [--directory DIR] [--mpi NAME] [--served]
 
 CPU time; the kinds take turns, and medians are printed. DIR should be in memory (/dev/shm). Needs
 `make build`.
@@ -13,6 +14,8 @@ CPU time; the kinds take turns, and medians are printed. DIR should be in memory
 from __future__ import annotations
 
 import argparse
+import functools
+import os
 import re
 import statistics
 import subprocess
@@ -35,12 +38,15 @@ PACKINGS = {
 }
 
 
-def serve(mpi: Mpi, program: Path, directory: Path, packing: str, steps: int,
-        levels: int) -> tuple[float, float, int]:
+Served = tuple[float, float, int]
+
+
+def serve(mpi: Mpi, program: Path, directory: Path, packing: str, steps: int, levels: int,
+        threads: int = 1) -> Served:
     """GB/s of the server's CPU time and elapsed, and the bytes of the file."""
     form, more = PACKINGS[packing]
     (directory / "output.toml").write_text(
-        f'[output]\nmode = "servers"\n[stream.history]\nformat = "{form}"\n{more}\n')
+        f'[output]\nmode = "servers"\nencode_threads = {threads}\n[stream.history]\nformat = "{form}"\n{more}\n')
     done = mpi.run(2, program, "output.toml", "out", steps, levels, cwd=directory, timeout=600)
     said = re.search(r"server cpu (\S+) elapsed (\S+) bytes (\d+)", done.stdout)
     if said is None:
@@ -51,19 +57,50 @@ def serve(mpi: Mpi, program: Path, directory: Path, packing: str, steps: int,
     return 1e-9 * size / cpu_s, 1e-9 * size / elapsed_s, written
 
 
+def print_packings(one, rounds: int, values: int) -> None:
+    runs: dict[str, list[Served]] = {name: [] for name in PACKINGS}
+    for _ in range(rounds):
+        for name in PACKINGS:
+            runs[name].append(one(name))
+    for name, measured in runs.items():
+        cpu, elapsed = (statistics.median(run[i] for run in measured) for i in (0, 1))
+        print(f"{name:28} {cpu:6.2f} GB/s of its CPU time  {elapsed:6.2f} GB/s elapsed  "
+            f"{100 * measured[0][2] / values:5.1f} %")
+
+
+def print_threads(one, rounds: int, counts: list[int]) -> None:
+    """Elapsed rates by threads, as a factor of the first count; CPU time a byte stays the same
+    where threads cost nothing."""
+    print(f"\nthe same by threads that encode, on {os.cpu_count()} cores")
+    for name in ("GRIB, simple", "GRIB, CCSDS"):
+        runs: dict[int, list[Served]] = {count: [] for count in counts}
+        for _ in range(rounds):
+            for count in counts:
+                runs[count].append(one(name, threads=count))
+        first = statistics.median(run[1] for run in runs[counts[0]])
+        for count, measured in runs.items():
+            cpu, elapsed = (statistics.median(run[i] for run in measured) for i in (0, 1))
+            print(f"{name:20} {count:3} threads {elapsed:6.2f} GB/s elapsed, {elapsed / first:5.2f} "
+                f"times; {1 / cpu:6.2f} CPU s/GB")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="What encoding costs.")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--noise", type=float, default=0.1, help="of the field's values, in K")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--levels", type=int, default=20)
+    parser.add_argument("--threads", default=",".join(str(n) for n in (1, 2, 4, 8)
+        if n <= (os.cpu_count() or 1)), help="numbers of threads that encode")
+    parser.add_argument("--served", action="store_true", help="the server alone")
     parser.add_argument("--directory", default="/dev/shm")
     parser.add_argument("--mpi", choices=IMPLEMENTATIONS, default="openmpi")
     args = parser.parse_args()
     encode = BUILD / "bench" / "encode" / "encode"
     if not encode.exists():
         sys.exit(f"bench/encode.py: {encode} is not built; it needs ecCodes")
-    subprocess.run([encode, str(args.rounds), str(args.noise)], check=True)
+    if not args.served:
+        subprocess.run([encode, str(args.rounds), str(args.noise)], check=True)
     mpi, libraries = IMPLEMENTATIONS[args.mpi], BUILD / "lib" / args.mpi
     with tempfile.TemporaryDirectory(dir=args.directory) as scratch:
         directory = Path(scratch)
@@ -73,15 +110,11 @@ def main() -> None:
             "-lweir", "-lm"], check=True)
         print(f"\na server, {args.steps} steps of {args.levels} levels, in {args.directory}, medians "
             f"of {min(args.rounds, 5)} runs")
-        runs: dict[str, list[tuple[float, float, int]]] = {name: [] for name in PACKINGS}
-        for _ in range(min(args.rounds, 5)):
-            for name in PACKINGS:
-                runs[name].append(serve(mpi, program, directory, name, args.steps, args.levels))
-        values = 4 * 1440 * 721 * args.steps * args.levels
-        for name, measured in runs.items():
-            cpu, elapsed = (statistics.median(run[i] for run in measured) for i in (0, 1))
-            print(f"{name:28} {cpu:6.2f} GB/s of its CPU time  {elapsed:6.2f} GB/s elapsed  "
-                f"{100 * measured[0][2] / values:5.1f} %")
+        rounds = min(args.rounds, 5)
+        one = functools.partial(serve, mpi, program, directory, steps=args.steps,
+            levels=args.levels)
+        print_packings(one, rounds, 4 * 1440 * 721 * args.steps * args.levels)
+        print_threads(one, rounds, [int(count) for count in args.threads.split(",")])
 
 
 if __name__ == "__main__":

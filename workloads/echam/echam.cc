@@ -284,7 +284,7 @@ int main(int argc, char** argv) {
       {"writer", 's', &o.writer,
        "serial, mpi-collective, mpi-shared, offset-sharing, offset-guard, posix, direct; beside "
        "them: eccodes, pwrite (direct)"},
-      {"io", 's', &o.io, "calls that write: pwrite, fwrite, aio, uring (pwrite)"},
+      {"io", 's', &o.io, "calls that write: auto, pwrite, fwrite, aio, uring (auto)"},
       {"dir", 's', &o.directory, "directory of the files (.)"},
       {"files", 'i', &o.files, "files (10)"},
       {"variables", 'i', &o.variables, "variables (40)"},

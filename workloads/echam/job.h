@@ -15,7 +15,7 @@ namespace echam {
 
 struct Options {
   const char* writer = "direct";
-  const char* io = "pwrite";
+  const char* io = "auto";
   const char* directory = ".";
   const char* packing = "grid_simple";
   int64_t files = 10, variables = 40, nlat = 96, steps = 4, bits = 16;

@@ -30,8 +30,9 @@
 
 namespace weir::output::writer {
 
-// Calls that write (sink/). Writers through MPI-IO ignore it.
-enum class Io { kPwrite, kFwrite, kAio, kUring };
+// Calls that write (sink/). Writers through MPI-IO ignore it. kAuto: io_uring where the kernel
+// allows a ring, else pwrite.
+enum class Io { kAuto, kPwrite, kFwrite, kAio, kUring };
 
 // How long the bytes of a record stay as they are: until `append` returns, or until the second step
 // after the record's has ended, or close has returned.
@@ -40,7 +41,7 @@ enum class Lifetime { kCall, kTwoSteps };
 struct Options {
   std::vector<std::string> files;    // paths, the same on all ranks
   size_t buffer_bytes = 4 << 20;     // a fuller buffer goes on its way, 4 KiB to 1 GiB
-  Io io = Io::kPwrite;
+  Io io = Io::kAuto;
   int writers = 1;                   // posix: processes that write; a file has one of them
   double limit_s = 60;               // for which another rank may be silent
 };

@@ -68,8 +68,8 @@ METHODS = (
     _beside("posix-uring", "POSIX writer, io_uring", "uring", lambda pes: 1),
     _beside("posix-files", "POSIX writers for different files", "fwrite",
         lambda pes: max(1, min(10, pes // 2))),
-    Method("direct", "Direct offsets, pwrite", "direct"),
-    Method("direct-uring", "Direct offsets, io_uring", "direct", "uring"),
+    Method("direct", "Direct offsets, io_uring if allowed", "direct", "auto"),
+    Method("direct-pwrite", "Direct offsets, pwrite", "direct"),
 )
 BY_NAME = {one.name: one for one in METHODS}
 # MB/s that the reference published, by method and PEs, on one IBM node and GPFS.

@@ -55,7 +55,7 @@ def test_goals_are_judged_in_their_worst_row():
 
 def test_curves_begin_with_the_serial_writer():
     curves = scales_tables.curves([*FOUND.rows, row("direct", 8, 300, 1000)])
-    one = curves["Direct offsets, pwrite"].curves[0]
+    one = curves["Direct offsets, io_uring if allowed"].curves[0]
     assert [point.run.ranks for point in one.points] == [1, 4, 8]
     assert one.points[1].speedup == pytest.approx(2.5)
 
@@ -130,4 +130,4 @@ def test_a_row_has_what_was_reached_in_time(tmp_path, monkeypatch):
     assert rows["posix"].error == "" and rows["direct"].error == "not reached"
     assert rows["direct"].writing["of_pwrite"].median == 0.9
     text = "\n".join(text_lines(scales_tables.rates(list(rows.values()), [], "memory")))
-    assert "90%" in text and "Direct offsets, pwrite, 2 PEs: not reached" in text
+    assert "90%" in text and "Direct offsets, io_uring if allowed, 2 PEs: not reached" in text

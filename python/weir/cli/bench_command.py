@@ -347,7 +347,7 @@ def scales(
         help="Numbers of PEs (ranks that do the output), up to 64.")] = "2,4,8,16",
     only: Annotated[str, typer.Option(metavar="LIST",
         help="Run these only: serial, mpi-collective, mpi-shared, offset-sharing, offset-guard, "
-             "posix, posix-aio, posix-uring, posix-files, direct, direct-uring.")] = "",
+             "posix, posix-aio, posix-uring, posix-files, direct, direct-pwrite.")] = "",
     scale: Annotated[float, typer.Option(metavar="S",
         help="Factor of the volume; 1 is the 47 GB of the reference.")] = 0.005,
     writing: Annotated[float, typer.Option(metavar="S",

@@ -70,6 +70,23 @@ def test_records_that_are_not_copied_are_written_as_well(case, output, io):
     found.same_messages(copied)
 
 
+NO_RING = """
+int io_uring_queue_init(unsigned entries, void* ring, unsigned flags) {
+  (void)entries, (void)ring, (void)flags;
+  return -1; /* EPERM, as where kernel.io_uring_disabled is 2 */
+}
+"""
+
+
+def test_without_io_uring_the_default_is_pwrite(case, output, reference, cc):
+    refuses = {"LD_PRELOAD": str(cc(NO_RING, "-shared", "-fPIC", name="no_ring.so"))}
+    found = output("direct")
+    case("echam", 2, "--dir", found.directory, *SIZES, env=refuses)
+    found.same_messages(reference)
+    done = case.start("echam", 2, "--io", "uring", "--dir", found.directory, *SIZES, env=refuses)
+    assert done.returncode != 0 and "the kernel refuses a ring; use auto or pwrite" in done.stderr
+
+
 def test_one_rank_is_enough_where_nobody_stands_beside(case, output, reference):
     for writer in ("serial", "mpi-collective", "mpi-shared", "offset-sharing", "direct"):
         found = output(writer)
@@ -114,7 +131,7 @@ def test_a_full_disk_of_one_rank_is_the_result_of_all(case, output, writer, io):
 
 @pytest.mark.parametrize(("options", "message"), [
     (("--writer", "xios"), "there is no writer xios; expected one of serial, mpi-collective"),
-    (("--io", "mmap"), "expected pwrite, fwrite, aio or uring"),
+    (("--io", "mmap"), "expected auto, pwrite, fwrite, aio or uring"),
     (("--writer", "posix", "--writers", 2), "2 ranks, of which 2 do not collect"),
     (("--model", 2), "expected fewer ranks than there are"),
     (("--nlat", 1), "--nlat 2 to 10000"),

@@ -11,7 +11,13 @@ struct Named {
   Io io;
   std::unique_ptr<Sink> (*make)(int files);
 };
+std::unique_ptr<Sink> make_fastest_sink(int files) {
+  auto sink = make_uring_sink(files);
+  return sink != nullptr ? std::move(sink) : make_pwrite_sink(files);
+}
+
 constexpr Named kSinks[] = {
+    {"auto", Io::kAuto, make_fastest_sink},
     {"pwrite", Io::kPwrite, make_pwrite_sink},
     {"fwrite", Io::kFwrite, make_fwrite_sink},
     {"aio", Io::kAio, make_aio_sink},
@@ -25,7 +31,7 @@ Result<Io> io_named(std::string_view name) {
     if (one.name == name) return one.io;
   }
   return Status{WEIR_E_ARGUMENT, "there is no way to write named " + std::string(name) +
-                                     "; expected pwrite, fwrite, aio or uring"};
+                                     "; expected auto, pwrite, fwrite, aio or uring"};
 }
 
 Result<std::unique_ptr<Sink>> make_sink(Io io, int files) {
@@ -33,7 +39,7 @@ Result<std::unique_ptr<Sink>> make_sink(Io io, int files) {
   if (auto sink = one->make(files)) return sink;
   return Status{WEIR_E_FILE,
                 "io_uring is not to be had: liburing was not there when this was built, or the "
-                "kernel refuses a ring; use pwrite"};
+                "kernel refuses a ring; use auto or pwrite"};
 }
 
 }  // namespace weir::output::writer

@@ -27,7 +27,9 @@ class Sink {
 
 Result<std::unique_ptr<Sink>> make_sink(Io io, int files);
 // Whether such a sink writes records from where they are (Piece::lent).
-constexpr bool takes_parts(Io io) { return io == Io::kPwrite || io == Io::kUring; }
+constexpr bool takes_parts(Io io) {
+  return io == Io::kAuto || io == Io::kPwrite || io == Io::kUring;
+}
 
 std::unique_ptr<Sink> make_pwrite_sink(int files);
 std::unique_ptr<Sink> make_fwrite_sink(int files);
