@@ -235,6 +235,8 @@ def script(rng: random.Random, flavour: str, operations: int, stack: str = "") -
             head = rng.choice(("fork", "fork", "exec", "spawn"))
             candidate = Block(head, (rng.randrange(2),) if head == "fork" else (),
                 [propose() for _ in range(rng.randrange(1, 12))])
+            candidate.body = [inner for inner in candidate.body
+                if not leaves_out(stack, Block(head, candidate.words, [inner]))]
             whole += [flush for flush in _unflushed(model) if model.apply(flush)]
         elif luck < kind.blocks + kind.threads:
             candidate = _at_once(rng, draw, model)

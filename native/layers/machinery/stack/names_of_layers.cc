@@ -330,6 +330,14 @@ void end_names(Ending how) {
   errno = before;
 }
 
+void patch_stat_inherited(int fd, struct stat* to) {
+  const int before = errno;
+  for_each_layer([&](const NamesOfLayer& layer) {
+    if (layer.is_memory != nullptr && layer.is_memory(fd)) to->st_nlink = 1;
+  });
+  errno = before;
+}
+
 void names_forked() {
   for_each_layer([](const NamesOfLayer& layer) {
     if (layer.forked != nullptr) layer.forked();
