@@ -122,8 +122,8 @@ Result rename_within(const FoundName& f, const Place& to, bool replaces) {
 
 constexpr unsigned kNoReplace = 1;  // RENAME_NOREPLACE, as mv gives it
 
-// A real file that was memory gets another name in the directory: openings of other processes, which
-// have not followed yet, find it there. Busy is held.
+// A real file that was memory gets another name in the directory: openings of other processes,
+// which have not followed yet, find it there. Busy is held.
 Result rename_real(const FoundName& f, const Place& to, const GivenPath& from,
                    const GivenPath& new_path, unsigned flags) {
   Container& c = *f.container;
@@ -256,6 +256,7 @@ Result remove_directory(const GivenPath& path) {
   if (!stack::find_directory(path, room.data(), &directory)) return kPass;
   const Busy hold;
   for_each_container(directory, remove_empty);
+  forget_directory(directory);
   return kPass;
 }
 

@@ -330,6 +330,17 @@ void end_names(Ending how) {
   errno = before;
 }
 
+bool cleared_away(int directory, const char* path) {
+  const int before = errno;
+  bool any = false;
+  ask_layers(directory, path, false, [&](const NamesOfLayer& layer, const GivenPath& name, char*) {
+    any |= layer.remove_directory != nullptr;
+    return layer.remove_directory != nullptr ? layer.remove_directory(name) : kPass;
+  });
+  errno = before;
+  return any;
+}
+
 void patch_stat_inherited(int fd, struct stat* to) {
   const int before = errno;
   for_each_layer([&](const NamesOfLayer& layer) {

@@ -123,6 +123,10 @@ struct NamesOfLayer {
   bool (*is_memory)(int fd) = nullptr;
 };
 
+// Layers have removed what they had in a directory that is to be removed or replaced, as far as no
+// file is in it. False: no layer had a look. Keeps errno.
+bool cleared_away(int directory, const char* path);
+
 // What fstat says of a descriptor without layers, which the program before this one may have left
 // as memory of a layer (File::in_memory). Keeps errno.
 void patch_stat_inherited(int fd, struct stat* to);
