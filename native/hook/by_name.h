@@ -200,7 +200,11 @@ int renaming_by_name(int directory, const char* path, int to_directory, const ch
   if (WEIR_LIKELY(!stack::any_layer_has_names())) return real();
   const stack::Result r = stack::ask_to_rename(directory, path, to_directory, to, flags);
   if (r != stack::kPass) return returned<int>(r);
-  const int result = real();
+  int result = real();
+  // A directory that is replaced may have what a layer keeps in it, and no more.
+  if (WEIR_UNLIKELY(result != 0 && (errno == ENOTEMPTY || errno == EEXIST)) &&
+      stack::cleared_away(to_directory, to))
+    result = real();
   if (result == 0) stack::names_renamed(directory, path, to_directory, to);
   return result;
 }

@@ -9,7 +9,7 @@ import os
 import random
 from dataclasses import dataclass
 
-from model import FAR, MAPS, SLOTS, STREAMS, Block, Model, Process
+from model import DIRECTORIES, FAR, MAPS, SLOTS, STREAMS, Block, Model, Process
 from stacks import ALONE, NEED_CLOSE, leaves_out
 
 RANGE = FAR // 3  # of one of three threads
@@ -187,6 +187,34 @@ LOGS = {
     "fopen": (4, lambda d: (d.rng.randrange(2), d.rng.choice(NAMES[:3]),
         either(d, "r", "a", "a", "a+", "w"), 0)),
 }  # fmt: skip
+# Names in directories, which come, go and get other names.
+TREE_NAMES = ("fa", "fb", "da/fa", "da/fb", "db/fa", "db/fc")
+
+
+def in_tree(d):
+    return d.rng.choice(TREE_NAMES)
+
+
+TREE = {
+    **{name: (weight, POSIX[name][1]) for name, weight in {
+        "close": 12, "read": 5, "write": 9, "pread": 3, "pwrite": 3, "lseek": 2, "ftruncate": 1,
+        "fsync": 0.5, "fstat": 2, "dup": 0.7, "dup2": 0.7, "flock": 0.3,
+    }.items()},
+    "open": (16, lambda d: (d.rng.randrange(SLOTS // 2), in_tree(d), d.flags(), 0o644, 0)),
+    "fopen": (2, lambda d: (d.rng.randrange(2), in_tree(d), either(d, "r", "a", "w", "r+"), 0)),
+    **{name: (weight, STDIO[name][1]) for name, weight in {"fclose": 4, "fputs": 2}.items()},
+    "stat": (5, lambda d: (in_tree(d), d.rng.randrange(3))),
+    "statx": (1, lambda d: (in_tree(d),)),
+    "access": (1, lambda d: (in_tree(d), 0)),
+    "truncate": (1, lambda d: (in_tree(d), d.offset())),
+    "unlink": (4, lambda d: (in_tree(d),)),
+    "link": (0.7, lambda d: (in_tree(d), in_tree(d))),
+    "rename": (5, lambda d: either(d, (in_tree(d), in_tree(d)), (in_tree(d), in_tree(d)),
+        DIRECTORIES, DIRECTORIES[::-1])),
+    "mkdir": (4, lambda d: (d.rng.choice(DIRECTORIES),)),
+    "rmdir": (3, lambda d: (d.rng.choice(DIRECTORIES),)),
+    "list": (5, lambda d: (either(d, ".", *DIRECTORIES),)),
+}  # fmt: skip
 PATHS = ("stat", "statx", "unlink", "rename", "truncate", "fstat", "open", "close", "read", "write",
     "link")
 
@@ -208,6 +236,7 @@ FLAVOURS = {
     "threads": Flavour(POSIX, threads=0.1),
     "logs": Flavour(LOGS, blocks=0.02),
     "logs_turns": Flavour(LOGS, processes=2),
+    "tree": Flavour(TREE),
     "turns": Flavour({**POSIX, **MAPPED}, processes=3),
     "turns_stdio": Flavour({**POSIX, **STDIO}, processes=2),
 }
@@ -235,6 +264,8 @@ def script(rng: random.Random, flavour: str, operations: int, stack: str = "") -
             head = rng.choice(("fork", "fork", "exec", "spawn"))
             candidate = Block(head, (rng.randrange(2),) if head == "fork" else (),
                 [propose() for _ in range(rng.randrange(1, 12))])
+            candidate.body = [inner for inner in candidate.body
+                if not leaves_out(stack, Block(head, candidate.words, [inner]))]
             whole += [flush for flush in _unflushed(model) if model.apply(flush)]
         elif luck < kind.blocks + kind.threads:
             candidate = _at_once(rng, draw, model)

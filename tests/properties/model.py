@@ -15,6 +15,7 @@ import os
 from dataclasses import dataclass, field
 
 SLOTS, STREAMS, MAPS = 8, 4, 4
+DIRECTORIES = ("da", "db")
 FAR = 3 * 32768  # behind all that the threads of one par touch
 READS = ("fread", "fgetc", "fgets", "getline", "fscanf")
 WIDE = ("putwc", "getwc")
@@ -74,6 +75,7 @@ class Model:
     def __init__(self, alone: bool = False) -> None:
         self.alone = alone  # no file is opened, or cut by name, while it is open
         self.names: dict[str, Inode] = {}
+        self.directories: set[str] = set()
         self.processes = {p: Process() for p in range(4)}
         self.ended = False
 
@@ -188,7 +190,7 @@ class Model:
     def _opened(self, path, flags):
         """The open file description, None for a failure, False for what a script may not do."""
         inode = self.names.get(path)
-        if flags & os.O_DIRECTORY:
+        if flags & os.O_DIRECTORY or not self._has_directory(path):
             return None
         if self.alone and inode is not None and self._is_open(inode):
             return False
@@ -263,7 +265,39 @@ class Model:
         return self._path(path, True) and not (self.alone and inode is not None
             and self._is_open(inode))
 
+    def _has_directory(self, path) -> bool:
+        return "/" not in path or path.split("/")[0] in self.directories
+
+    def _in(self, directory) -> list[str]:
+        return [path for path in self.names if path.startswith(directory + "/")]
+
+    def _mkdir(self, name, path) -> bool:
+        self.directories.add(path)
+        return True
+
+    def _rmdir(self, name, path) -> bool:
+        if not self._in(path):
+            self.directories.discard(path)
+        return True
+
+    def _list(self, name, path) -> bool:
+        return True
+
+    def _move_directory(self, path, to) -> bool:
+        if path not in DIRECTORIES or to not in DIRECTORIES or path == to:
+            return False
+        if path in self.directories and not (to in self.directories and self._in(to)):
+            self.directories.discard(path)
+            self.directories.add(to)
+            for old in self._in(path):
+                self.names[to + old[len(path):]] = self.names.pop(old)
+        return True
+
     def _rename(self, name, path, to) -> bool:
+        if path in DIRECTORIES or to in DIRECTORIES:
+            return self._move_directory(path, to)
+        if not self._has_directory(to):
+            return True
         if path in self.names and self.names.get(to) is not self.names[path]:
             self.names[to] = self.names.pop(path)
         return path != to
@@ -272,7 +306,7 @@ class Model:
         return self.names.pop(path, None) is not None
 
     def _link(self, name, path, to) -> bool:
-        if path in self.names and to not in self.names:
+        if path in self.names and to not in self.names and self._has_directory(to):
             self.names[to] = self.names[path]
         return True
 

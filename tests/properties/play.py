@@ -87,9 +87,9 @@ def content(path: Path, blocked: bool) -> bytes:
 
 def files_in(directory: Path, blocked: bool = False) -> dict:
     found = {}
-    for path in sorted(directory.iterdir()):
-        data = content(path, blocked)
-        found[path.name] = (len(data), zlib.crc32(data))
+    for path in sorted(directory.rglob("*")):
+        data = content(path, blocked) if path.is_file() else b""
+        found[str(path.relative_to(directory))] = (len(data), zlib.crc32(data))
     return found
 
 

@@ -42,12 +42,17 @@ NOT_IN_MEMORY = frozenset(("copy_range", "sendfile", "mmap"))
 def leaves_out(stack: str, operation) -> bool:
     """Whether the operation is none for this stack (a name of STACKS)."""
     if stack in NEED_CLOSE:
-        if isinstance(operation, Block):
-            return False
+        if isinstance(operation, Block):  # another program does not know whose memory it is
+            return operation.head in ("exec", "spawn") and any(
+                inner[0] in ("fstat", "read", "readv", "readv2", "pread")
+                for inner in operation.body)
         if operation[0] == "@":
             return leaves_out(stack, operation[2])
-        direct = operation[0] == "open" and operation[3] & os.O_DIRECT
-        return operation == ("end", 3) or operation[0] in NOT_IN_MEMORY or bool(direct)
+        # O_NOFOLLOW is an open file's no more when it has become a real one (F_GETFL).
+        direct = operation[0] == "open" and operation[3] & (os.O_DIRECT | os.O_NOFOLLOW)
+        # contents that were stored are data throughout
+        holes = operation[0] == "lseek" and operation[3] in (os.SEEK_DATA, os.SEEK_HOLE)
+        return operation == ("end", 3) or operation[0] in NOT_IN_MEMORY or bool(direct) or holes
     if stack not in TRANSFORMS:
         return False
     if operation == ("end", 3):

@@ -75,12 +75,19 @@ int asking_access(int directory, const char* path, int mode, bool remembered, Re
 
 template <typename Real>
 int asking_of(int fd, struct stat* to, Real real) {
+  stack::File* const f = stack::file_at(fd);
+  if (stack::is_in_memory(f)) stack::follow_in_memory(f);
   const int result = real();
   if (result != 0) return result;
-  if (stack::File* const f = stack::file_at(fd); WEIR_UNLIKELY(f != nullptr)) {
+  if (WEIR_UNLIKELY(f != nullptr)) {
     if (stack::is_in_memory(f)) stack::patch_stat_in_memory(f, to);
     else stack::patch_size(f, fd, to);
-  } else if (WEIR_UNLIKELY(stack::any_unwritten())) stack::patch_size_of_path(to);
+  } else if (WEIR_UNLIKELY(stack::any_layer_has_names() && to->st_nlink == 0 &&
+                           S_ISREG(to->st_mode))) {
+    stack::patch_stat_inherited(fd, to);
+  } else if (WEIR_UNLIKELY(stack::any_unwritten())) {
+    stack::patch_size_of_path(to);
+  }
   return 0;
 }
 

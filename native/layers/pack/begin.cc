@@ -206,6 +206,12 @@ int begin(Container& c, bool makes) {
   if (c.segment.path[0] == 0 && !name_segment(c, room)) return ENOMEM;
   const uint64_t made = made_containers(false);
   const bool looks = makes || made == 0 || c.absent != made;
+  // Another directory may have the path since it was looked at.
+  if (looks && c.at < 0) {
+    c.segment.path[0] = 0;
+    if (!open_directory(c)) return 0;
+    if (!name_segment(c, room)) return ENOMEM;
+  }
   long fd = open_segment(c, looks);
   if (fd == -ENOENT && looks && name_segment(c, room)) fd = open_segment(c, true);
   if (fd == -ENOENT) return 0;
@@ -350,6 +356,13 @@ void forget_path(Container& c) {
   else set_left_alone(c, false);
   c.directory_bytes = 0;
   c.directory[0] = 0;
+}
+
+void forget_directory(base::Text directory) {
+  for (Container* c : containers) {
+    if (c != nullptr && c->open_files == 0 && same({c->directory, c->directory_bytes}, directory))
+      forget_path(*c);
+  }
 }
 
 void forget_paths() {

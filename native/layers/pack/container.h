@@ -92,6 +92,8 @@ void forget_all();
 // Directories have other names now; this one is none any more. Open files keep their container.
 void forget_paths();
 void forget_path(Container& c);
+// Of containers in that directory which is about to be removed.
+void forget_directory(base::Text directory);
 // The daemon's copy of what waits is the file of this path: for who finds this process dead.
 void note_arena(Container& c);
 

@@ -120,6 +120,7 @@ int make_real(Container& c, Name* n) {
   const HeldTurn turn(c.segment.shared, n);
   const Version v = current(n);
   if (v.state != kPacked) return 0;
+  if (v.container != 0) return EROFS;
   char path[sizeof c.path];
   base::Writer text(path, sizeof path);
   text.add({c.directory, c.directory_bytes}).add("/").add({n->text, n->bytes});

@@ -40,6 +40,15 @@ bool is_memory(const Opened& o, base::Text want) {
 
 }  // namespace
 
+bool is_any_memory(int fd) {
+  constexpr size_t kBegin = sizeof "/memfd:" - 1, kName = sizeof kMemoryName - 1;
+  char path[32], found[128];
+  base::Writer(path, sizeof path).add("/proc/self/fd/").add_number(static_cast<uint64_t>(fd));
+  const long length = base::read_link(path, found, sizeof found);
+  return length > static_cast<long>(kBegin + kName) &&
+         memcmp(found + kBegin, kMemoryName, kName) == 0;
+}
+
 long make_memory(int flags, uint64_t* number) {
   char name[64];
   *number = ++memories;

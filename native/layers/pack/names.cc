@@ -80,7 +80,7 @@ Result move(Container& c, Name* from, Name* to) {
   return -mark_gone(c, from, kAbsent);
 }
 
-// Open files of this process by that name first, then what is packed.
+// What is open first, by whatever process; openings of this one follow at once.
 Result bring(const GivenPath& path) {
   const auto is_name = [](Layer& l, const void* with) {
     const Busy hold;
@@ -91,14 +91,13 @@ Result bring(const GivenPath& path) {
   {
     const Busy hold;
     f = find(path);
+    if (!f.there()) return kPass;
+    Result made = base::load(&f.name->live) != 0 ? make_live_real(*f.container, f.name) : -ENOENT;
+    if (made < 0) made = f.version.state == kPacked ? -make_real(*f.container, f.name) : -EBUSY;
+    if (made < 0) return made;
   }
-  if (!f.there()) return kPass;
   stack::make_real_where(kNames, is_name, f.name, stack::Reason::kUnsupported);
-  const Busy hold;
-  f = find(path);
-  return f.version.state == kPacked ? -make_real(*f.container, f.name)
-         : f.there()                ? -EBUSY
-                                    : Result{0};
+  return 0;
 }
 
 // Within the container. Busy is held.
@@ -123,6 +122,36 @@ Result rename_within(const FoundName& f, const Place& to, bool replaces) {
 
 constexpr unsigned kNoReplace = 1;  // RENAME_NOREPLACE, as mv gives it
 
+// A real file that was memory gets another name in the directory: openings of other processes,
+// which have not followed yet, find it there. Busy is held.
+Result rename_real(const FoundName& f, const Place& to, const GivenPath& from,
+                   const GivenPath& new_path, unsigned flags) {
+  Container& c = *f.container;
+  Name* const n = make_name(c.segment, to.name);
+  if (n == nullptr || n == f.name) return kPass;
+  const Version other = current(n);
+  const bool replaces = other.state == kPacked || other.state == kOpened;
+  if (replaces && (flags & kNoReplace) != 0) return -EEXIST;
+  if (replaces && other.container != 0) return -EROFS;
+  const long done = base::system_call(
+      SYS_renameat2, from.directory, reinterpret_cast<long>(from.path), new_path.directory,
+      reinterpret_cast<long>(new_path.path), flags);
+  if (done != 0) return done;
+  struct stat about;
+  const bool are_one =
+      base::system_call(SYS_newfstatat, from.directory, reinterpret_cast<long>(from.path),
+                        reinterpret_cast<long>(&about), AT_SYMLINK_NOFOLLOW) == 0;
+  if (are_one) return 0;  // two names of one file, which both stay
+  if (replaces) mark_gone(c, n, kAbsent);
+  {
+    const LockedName locked(n);
+    publish(n, f.version);
+  }
+  f.name->moved_place = place_of(c.segment, n);
+  base::store(&f.name->moved_birth, f.version.birth);
+  return -mark_gone(c, f.name, kAbsent);
+}
+
 // A file that gets a name elsewhere becomes a real one, and the kernel renames it.
 Result rename(const GivenPath& from, const GivenPath& to, unsigned flags) {
   const PlaceOf other(to);
@@ -131,13 +160,18 @@ Result rename(const GivenPath& from, const GivenPath& to, unsigned flags) {
     const Busy hold;
     const FoundName f = find(from);
     const Place& place = other.place;
-    if (f.there() && (flags & ~kNoReplace) == 0 && place.spec != nullptr &&
+    const bool was_memory = f.version.state == kReal && f.version.birth != 0;
+    if ((f.there() || was_memory) && (flags & ~kNoReplace) == 0 && place.spec != nullptr &&
         place.name.size <= kLongestName) {
       int error = 0;
       within = container_of(*place.spec, place.directory, false, &error) == f.container;
       if (error != 0) return -error;
     }
-    if (within) return rename_within(f, place, (flags & kNoReplace) == 0);
+    if (within && was_memory) {
+      if (const Result r = rename_real(f, place, from, to, flags); r != kPass) return r;
+    } else if (within) {
+      return rename_within(f, place, (flags & kNoReplace) == 0);
+    }
   }
   Result r = bring(from);
   if ((r == kPass || r == 0) && flags != 0) r = bring(to);
@@ -149,7 +183,7 @@ Result make(const GivenPath& path) {
   return find(path).there() ? -EEXIST : kPass;
 }
 
-void become(const GivenPath& path, bool real) {
+void become(const GivenPath& path, bool real, bool is_same = false) {
   const PlaceOf at(path);
   const Place& p = at.place;
   const Busy hold;
@@ -159,6 +193,7 @@ void become(const GivenPath& path, bool real) {
   if (c == nullptr) return;
   Name* const n = real ? make_name(c->segment, p.name) : find_name(c->segment, p.name);
   if (n == nullptr || (!real && current(n).state != kReal)) return;
+  if (is_same && current(n).state == kReal) return;
   mark_gone(*c, n, kAbsent);
   if (!real) return;
   const LockedName locked(n);
@@ -166,6 +201,12 @@ void become(const GivenPath& path, bool real) {
   v.state = kReal;  // another file than that which may be open
   publish(n, v);
 }
+
+}  // namespace
+
+void note_real(const GivenPath& path) { become(path, true, true); }
+
+namespace {
 
 void made(const GivenPath& path) { become(path, true); }
 void removed(const GivenPath& path) { become(path, false); }
@@ -215,6 +256,7 @@ Result remove_directory(const GivenPath& path) {
   if (!stack::find_directory(path, room.data(), &directory)) return kPass;
   const Busy hold;
   for_each_container(directory, remove_empty);
+  forget_directory(directory);
   return kPass;
 }
 
@@ -293,7 +335,7 @@ const stack::NamesOfLayer kNames{
     .made = made, .removed = removed, .directories_moved = directories_moved, .list = list,
     .hides = hides, .end_open = end_open, .end = end, .forked = forked,
     .make_real = make_open_real, .change_open = change_open, .stat_open = stat_open,
-    .moved = moved,
+    .moved = moved, .follow = follow_real, .is_memory = is_any_memory,
 };
 
 }  // namespace weir::layers::pack

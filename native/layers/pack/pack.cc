@@ -165,7 +165,7 @@ Result open(Layer& l, Opening& o) {
   const Result fd = open_packed(l, o);
   if (fd == stack::kPass) {
     const Result real = open_real(l, o);
-    if (real >= 0 && (o.flags & O_CREAT) != 0) kNames.made({o.directory, o.path, false});
+    if (real >= 0 && (o.flags & O_CREAT) != 0) note_real({o.directory, o.path, false});
     return real;
   }
   if (fd < 0) return fd;
@@ -341,13 +341,33 @@ Name* name_of(Layer& l, Container** container) {
   const base::Scratch room;
   Place place;
   int error = 0;
-  if (!stack::find_place({AT_FDCWD, l.file->path, false}, kNames, room.data(), &place))
-    return nullptr;
+  const char* const path = s.renamed != nullptr ? s.renamed : l.file->path;
+  if (!stack::find_place({AT_FDCWD, path, false}, kNames, room.data(), &place)) return nullptr;
   Container* const c = *container = container_of(*l.spec, place.directory, s.late, &error);
   if (c == nullptr) return nullptr;
   return s.late ? make_name(c->segment, place.name)
                 : follow_name(*c, find_name(c->segment, place.name), s.birth);
 }
+
+namespace {
+
+// The process is ending, and leaves the container: what it writes after this goes by the path.
+void begin_late(Layer& l, const Container& c, const Name* n) {
+  constexpr size_t kMost = sizeof c.directory + kLongestName + 2;
+  State& s = state(l);
+  if (s.late) return;
+  s.late = true;
+  char path[kMost];
+  base::Writer now(path, sizeof path);
+  now.add({c.directory, c.directory_bytes}).add("/").add({n->text, n->bytes});
+  if (strcmp(path, l.file->path) == 0) return;
+  const long at = base::map(kMost, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+  if (base::failed(at)) return;
+  s.renamed = reinterpret_cast<char*>(at);
+  memcpy(s.renamed, path, now.view().size + 1);
+}
+
+}  // namespace
 
 Result store(Layer& l) {
   State& s = state(l);
@@ -363,7 +383,7 @@ Result store(Layer& l) {
   if (n == nullptr) return 0;  // it has been removed
   const Version v = current(n);
   if (v.state == kAbsent && !s.late) return 0;
-  s.late = l.file->syncs;
+  if (l.file->syncs) begin_late(l, *c, n);
   if (v.state == kReal) return has_contents(fd, about, v) ? 0 : copy_to_real(l);
   if (!s.owes && is_same(fd, about, v)) return 0;
   const bool is_large = s.left.bytes > limit_of(l);

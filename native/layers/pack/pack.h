@@ -45,7 +45,8 @@ struct State {
   Left left;
   uint64_t written;  // since its size was looked at
   uint64_t turned;   // turned_real() when it was last found in memory
-  bool late;         // the process is ending: the name alone says which file it is
+  bool late;         // the process is ending: the path alone says which file it is
+  char* renamed;     // that path, where it is not the one that was opened; null: it is
   bool owes;         // made or emptied by this open: stored even if nothing differs
 };
 inline State& state(Layer& l) { return *static_cast<State*>(l.state()); }
@@ -55,6 +56,8 @@ Name* name_of(Layer& l, Container** container);
 // The memory of a file that is open somewhere (live.cc): opened again; -errno: nobody has it open.
 // From then on nobody uses it again for another file. adds: as add_live(), in one step.
 long open_live(Name* n, int flags, bool adds = false);
+// Whether a descriptor is the memory of some file, of whatever process.
+bool is_any_memory(int fd);
 // New memory, as memfd_create. begin_live: it is this name's, open under a descriptor.
 long make_memory(int flags, uint64_t* number);
 // False: another process has opened, stored or changed the file since it was `before`.
@@ -102,6 +105,10 @@ Result truncate_name(Container& c, Name* n, uint64_t bytes);
 void fill_stat(const Container& c, const Version& v, struct stat* to);
 bool is_allowed(const Version& v, int mode);
 
+// A file of the file system has been opened under the name, and perhaps made.
+void note_real(const stack::GivenPath& path);
+// What somebody has open, as it is now, becomes a real file. 0 or -errno. Busy is held.
+Result make_live_real(Container& c, Name* n);
 // A copy of an open file's contents in a file of the file system; the descriptor or -errno.
 Result make_real_file(Layer& l);
 // The same, or of the one that another process has made of the same memory.

@@ -17,12 +17,15 @@ constexpr uint64_t kPiece = 4u << 20;
 
 // The name and path of an open file in its directory.
 struct RealPlace {
-  explicit RealPlace(Layer& l) : name(name_of(l, &container)) {
+  explicit RealPlace(Layer& l) : name(name_of(l, &container)) { set_path(); }
+  RealPlace(Container& c, Name* n) : container(&c), name(n) { set_path(); }
+  void set_path() {
     if (name == nullptr) return;
     base::Writer(path, sizeof path)
         .add({container->directory, container->directory_bytes}).add("/")
         .add({name->text, name->bytes});
   }
+
   Container* container = nullptr;
   Name* name;
   char path[sizeof Container{}.path];
@@ -80,10 +83,11 @@ Result publish_real(const RealPlace& at, int memory, int copy, uint64_t bytes, H
   return 0;
 }
 
-Result make_file(Layer& l, const RealPlace& at, HeldTurn& turn) {
-  const int from = l.file->descriptor;
+Result make_file(int from, const RealPlace& at, HeldTurn& turn) {
   struct stat about;
   if (base::system_call(SYS_fstat, from, reinterpret_cast<long>(&about)) != 0) return -EBADF;
+  const Version before = current(at.name);
+  if (before.state == kPacked && before.container != 0) return -EROFS;
   // Not O_TRUNC: where it is real already, another process may have it mapped.
   const long fd = base::open_at(AT_FDCWD, at.path, O_RDWR | O_CREAT | O_CLOEXEC,
                                 (about.st_mode & 07777) | 0600);
@@ -117,14 +121,25 @@ Result make_open_real(Layer& l) {
   if (at.name == nullptr) return writes ? -ENOENT : -EBADF;
   HeldTurn turn(at.container->segment.shared, at.name);
   if (const Result fd = open_made_real(l, at); fd != kPass) return fd;
-  return writes ? make_file(l, at, turn) : -EBADF;
+  return writes ? make_file(l.file->descriptor, at, turn) : -EBADF;
 }
 
 Result make_real_file(Layer& l) {
   const RealPlace at(l);
   if (at.name == nullptr) return -ENOENT;
   HeldTurn turn(at.container->segment.shared, at.name);
-  return make_file(l, at, turn);
+  return make_file(l.file->descriptor, at, turn);
+}
+
+Result make_live_real(Container& c, Name* n) {
+  const base::HoldsDescriptor held;
+  const long memory = open_live(n, O_RDONLY | O_CLOEXEC);
+  if (base::failed(memory)) return memory;
+  const RealPlace at(c, n);
+  HeldTurn turn(c.segment.shared, n);
+  const Result fd = make_file(static_cast<int>(memory), at, turn);
+  base::close_fd(static_cast<int>(memory));
+  return fd < 0 ? fd : base::close_fd(static_cast<int>(fd));
 }
 
 }  // namespace weir::layers::pack

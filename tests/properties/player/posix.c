@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations on descriptors and paths. Slots that hold no descriptor are -1, and the call says
 // EBADF.
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -129,6 +130,8 @@ SIMPLE(fdatasync, fdatasync(fd(op, 0)))
 SIMPLE(access, access(op->words[0], (int)op->n[1]))
 SIMPLE(rename, rename(op->words[0], op->words[1]))
 SIMPLE(unlink, unlink(op->words[0]))
+SIMPLE(mkdir, mkdir(op->words[0], 0755))
+SIMPLE(rmdir, rmdir(op->words[0]))
 SIMPLE(link, link(op->words[0], op->words[1]))
 SIMPLE(flock, flock(fd(op, 0), (int)op->n[1]))
 SIMPLE(lockf, lockf(fd(op, 0), (int)op->n[1], op->n[2]))
@@ -168,6 +171,18 @@ static void do_statx(const struct op* op) {
   const int done = statx(AT_FDCWD, op->words[0], 0, STATX_SIZE | STATX_MODE, &s);
   result(done, done < 0);
   if (done == 0) say(" size %ld mode %o", (long)s.stx_size, s.stx_mode);
+}
+// list DIRECTORY: its names in order
+static int is_listed(const struct dirent* one) { return one->d_name[0] != '.'; }
+static void do_list(const struct op* op) {
+  struct dirent** names = NULL;
+  const int count = scandir(op->words[0], &names, is_listed, alphasort);
+  result(count, count < 0);
+  for (int i = 0; i < count; ++i) {
+    say(" %s", names[i]->d_name);
+    free(names[i]);
+  }
+  free(names);
 }
 static void do_fionread(const struct op* op) {
   int left = -1;
@@ -282,6 +297,9 @@ const struct entry posix_actions[] = {
     {"rename", do_rename, 2},
     {"unlink", do_unlink, 1},
     {"link", do_link, 2},
+    {"mkdir", do_mkdir, 1},
+    {"rmdir", do_rmdir, 1},
+    {"list", do_list, 1},
     {"flock", do_flock, 2},
     {"lockf", do_lockf, 3},
     {"lock", do_lock, 4},

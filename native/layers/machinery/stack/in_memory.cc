@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
 
 #include "base/syscall.h"
 #include "layers/machinery/stack/inside.h"
@@ -24,6 +26,20 @@ Layer& layer_of(const File* f) {
 
 const NamesOfLayer& names_of(const File* f) { return *layer_of(f).kind->names; }
 
+// A lock by flock of the whole file, which goes with the open file and not with its contents.
+void copy_lock(int from, int to) {
+  char path[40], about[512];
+  base::Writer(path, sizeof path)
+      .add("/proc/self/fdinfo/").add_number(static_cast<uint64_t>(from));
+  const long n = base::read_file(path, about, sizeof about);
+  const char* const lock = n > 0 ? strstr(about, "FLOCK") : nullptr;
+  if (lock == nullptr) return;
+  const char* const writes = strstr(lock, "WRITE");
+  const char* const end = strchr(lock, '\n');
+  const bool is_alone = writes != nullptr && (end == nullptr || writes < end);
+  base::system_call(SYS_flock, to, (is_alone ? LOCK_EX : LOCK_SH) | LOCK_NB);
+}
+
 // The real file as `f` has its memory open, under all of its numbers.
 void turn_to_real(File* f, int real) {
   char path[32];
@@ -33,6 +49,7 @@ void turn_to_real(File* f, int real) {
   if (base::failed(fd)) return;
   const long at = base::system_call(SYS_lseek, f->descriptor, 0, SEEK_CUR);
   base::system_call(SYS_lseek, fd, at, SEEK_SET);
+  copy_lock(f->descriptor, static_cast<int>(fd));
   for (int number = 0; number <= highest_known(); ++number) {
     if (known_at(number) == f) copy_again(static_cast<int>(fd), number);
   }
@@ -95,6 +112,12 @@ bool change_in_memory(int fd, const Change& change, int* result) {
 void moved_in_memory(File* f, int from, int to) {
   const base::SignalsBlocked blocked;
   names_of(f).moved(layer_of(f), from, to);
+}
+
+void follow_in_memory(File* f) {
+  const int before = errno;
+  names_of(f).follow(layer_of(f));
+  errno = before;
 }
 
 bool make_real(File* f, Reason reason) {

@@ -22,6 +22,8 @@ void patch_stat_in_memory(const File* f, struct stat* to);
 // is closed. True: done, with *result and errno as the call leaves them.
 bool change_in_memory(int fd, const Change& change, int* result);
 void moved_in_memory(File* f, int from, int to);
+// The kernel is about to be asked: no more in memory where another process has made the file real.
+void follow_in_memory(File* f);
 
 // The number `to` stands for what `from` stands for, and is inherited by other programs as before.
 void copy_again(int from, int to);

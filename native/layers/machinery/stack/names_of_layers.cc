@@ -330,6 +330,25 @@ void end_names(Ending how) {
   errno = before;
 }
 
+bool cleared_away(int directory, const char* path) {
+  const int before = errno;
+  bool any = false;
+  ask_layers(directory, path, false, [&](const NamesOfLayer& layer, const GivenPath& name, char*) {
+    any |= layer.remove_directory != nullptr;
+    return layer.remove_directory != nullptr ? layer.remove_directory(name) : kPass;
+  });
+  errno = before;
+  return any;
+}
+
+void patch_stat_inherited(int fd, struct stat* to) {
+  const int before = errno;
+  for_each_layer([&](const NamesOfLayer& layer) {
+    if (layer.is_memory != nullptr && layer.is_memory(fd)) to->st_nlink = 1;
+  });
+  errno = before;
+}
+
 void names_forked() {
   for_each_layer([](const NamesOfLayer& layer) {
     if (layer.forked != nullptr) layer.forked();

@@ -116,7 +116,20 @@ struct NamesOfLayer {
   Result (*change_open)(Layer&, const Change&) = nullptr;
   Result (*stat_open)(Layer&, struct stat* to) = nullptr;  // -ENOENT: its name has been removed
   void (*moved)(Layer&, int from, int to) = nullptr;       // its descriptor has another number
+  // Before the kernel answers: the file leaves the memory where another process has made a real
+  // one of it.
+  void (*follow)(Layer&) = nullptr;
+  // Whether a descriptor that the program before this one has left is such memory.
+  bool (*is_memory)(int fd) = nullptr;
 };
+
+// Layers have removed what they had in a directory that is to be removed or replaced, as far as no
+// file is in it. False: no layer had a look. Keeps errno.
+bool cleared_away(int directory, const char* path);
+
+// What fstat says of a descriptor without layers, which the program before this one may have left
+// as memory of a layer (File::in_memory). Keeps errno.
+void patch_stat_inherited(int fd, struct stat* to);
 
 // How many such layers the rules in force have. Hooks look at nothing else while it is 0.
 extern WEIR_OWN uint32_t layers_with_names;

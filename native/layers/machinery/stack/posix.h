@@ -62,10 +62,15 @@ inline bool is_transformed(int fd) {
   return WEIR_UNLIKELY(f != nullptr) && f->transforms;
 }
 
+void follow_in_memory(File* f);  // in_memory.h
+
 template <typename Real>
 auto through_kernel(int fd, Real real) {
   File* const f = file_at(fd);
-  if (WEIR_UNLIKELY(f != nullptr && f->in_memory)) f->lent = true;  // a pipe may have its pages
+  if (WEIR_UNLIKELY(f != nullptr && f->in_memory)) {
+    follow_in_memory(f);
+    f->lent = true;  // a pipe may have its pages
+  }
   if (WEIR_LIKELY(f == nullptr || !f->holds)) return real();
   const Through t = begin_through(f, fd);
   const auto result = real();

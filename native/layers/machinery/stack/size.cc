@@ -94,6 +94,7 @@ long seek_inside(File* f, int fd, off_t offset, int whence) {
 }  // namespace
 
 off_t lseek(File* f, int fd, off_t offset, int whence) {
+  if (WEIR_UNLIKELY(f->in_memory)) follow_in_memory(f);
   if (!f->holds) return done(kernel_seek(fd, offset, whence));
   if (whence > SEEK_END) fetch_from_sharers(f);
   const Inside in(f, fd);
@@ -128,7 +129,10 @@ int fsync(File* f, int fd, bool data_only) {
 
 int ftruncate(File* f, int fd, off_t bytes) {
   const auto kernel = [=] { return base::system_call(SYS_ftruncate, fd, bytes); };
-  if (f->in_memory && (f->flags & O_ACCMODE) == O_RDONLY) return static_cast<int>(done(-EINVAL));
+  if (WEIR_UNLIKELY(f->in_memory)) {
+    follow_in_memory(f);
+    if ((f->flags & O_ACCMODE) == O_RDONLY) return static_cast<int>(done(-EINVAL));
+  }
   if (bytes < 0 || (f->flags & O_ACCMODE) == O_RDONLY) return static_cast<int>(done(kernel()));
   if (!f->holds)
     return static_cast<int>(done(f->left ? kernel()

@@ -31,7 +31,7 @@ uintptr_t bits_of(const File* f) {
   if (f->left || f->holds) return bits;
   if (f->enter.read == f->bottom) bits |= kReadsPass;
   if (f->enter.write == f->bottom) bits |= kWritesPass;
-  return bits | kSeeksPass;
+  return f->in_memory ? bits : bits | kSeeksPass;  // it may be a real file by now
 }
 
 void set(int fd, File* f) {
