@@ -242,6 +242,10 @@ def test_the_command_prints_the_tables_and_their_json(weir, run):
     assert [row["pattern"] for row in made["flow"]["rows"]] == ["a<N>", "b", "d/c"]
     chosen = json.loads(weir("report", run, "--json", "--file", "b").ok().stdout)["flow"]
     assert [row["pattern"] for row in chosen["rows"]] == ["b"]
+    for more in ((), ("--json",), ("--tables", "flow")):
+        none = weir("report", run, "--file", "no-such-name", *more)
+        assert none.returncode == 3 and not none.stdout
+        assert "--file no-such-name: no path contains this word" in none.stderr
 
 
 def words(run: Path, *lines: str) -> Path:

@@ -116,18 +116,29 @@ def rates(rows: Sequence[Row], peers: Sequence[Peer], place: str) -> Table:
             mb_s = f"{peer.figures['mb_s'].median:,.0f}"
             cells.append((peer.title, str(peer.pes), "", "", "" if is_floor else mb_s, "", "", "",
                 f"{peer.figures['cpu_s_per_gb'].median:.2f}", mb_s if is_floor else "", ""))
-    which: dict[str, list[str]] = {}
-    for row in rows:
-        if row.error:
-            which.setdefault(row.error, []).append(f"{row.method.title}, {row.pes} PEs")
-    for peer in peers:
-        if peer.error:
-            which.setdefault(peer.error, []).append(peer.title)
-    failed = tuple(f"{'; '.join(names)}: {error}" for error, names in which.items())
     return Table(f"Rates, files in {'memory' if place == 'memory' else 'a directory on disk'}",
         ("<write method", "PEs", "collectors", "writers", "MB/s", "x serial", "published",
             "x serial", "CPU s/GB", "MB/s", "of pwrite"), tuple(cells),
-        groups=(("", 4), ("encoding and writing", 5), ("writing alone", 2)), remarks=failed)
+        groups=(("", 4), ("encoding and writing", 5), ("writing alone", 2)),
+        remarks=_without_all(rows, peers))
+
+
+def _without_all(rows: Sequence[Row], peers: Sequence[Peer]) -> tuple[str, ...]:
+    """What has no figure, or that of fewer repetitions than were asked for, and why."""
+    which: dict[str, dict[str, list[str]]] = {}
+    for row in rows:
+        if row.error:
+            has = "fewer repetitions" if row.encoding and row.writing else "no figure"
+            which.setdefault(f"{has}: {row.error}", {}).setdefault(row.method.title, []).append(
+                str(row.pes))
+    for peer in peers:
+        if peer.error:
+            has = "fewer repetitions" if peer.figures else "no figure"
+            which.setdefault(f"{has}: {peer.error}", {}).setdefault(peer.title, [])
+    return tuple(
+        "; ".join(f"{title} on {', '.join(pes)} PEs" if pes else title
+            for title, pes in methods.items()) + f": {reason}"
+        for reason, methods in which.items())
 
 
 def _cells(row: Row, serial: float | None) -> tuple[str, ...]:
