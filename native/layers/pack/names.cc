@@ -308,8 +308,8 @@ void moved(Layer& l, int from, int to) {
   Container* c = nullptr;
   Name* const n = name_of(l, &c);
   if (n == nullptr) return;
-  add_live(n, to);
-  end_live(n, from, 0);
+  add_live(c->segment, n, to);
+  end_live(c->segment, n, from, 0);
 }
 
 bool passes(const rules::LayerSpec& spec, const char* path) {

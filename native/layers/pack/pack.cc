@@ -101,8 +101,8 @@ Result open_name(Layer& l, Container& c, Name* n, const Opening& o) {
     const Seen seen = see(n);
     v = current(n);
     if (v.state == kReal || v.state == kAbsent) return stack::kPass;
-    fd = seen.live != 0 ? open_live(n, o.flags, true) : -ENOENT;
-    if (base::failed(fd)) fd = open_memory(c, n, v, o, owner, l, seen);
+    fd = seen.live != 0 ? open_live(c.segment, n, o.flags) : -ENOENT;
+    if (fd == -ENOENT) fd = open_memory(c, n, v, o, owner, l, seen);
     if (fd != -EAGAIN) break;
   }
   s.birth = v.birth;
@@ -246,7 +246,7 @@ void close(Layer& l) {
     const Busy hold;
     Container* c = nullptr;
     if (Name* const n = name_of(l, &c); n != nullptr) {
-      is_alone = end_live(n, f->descriptor, s.used.number);
+      is_alone = end_live(c->segment, n, f->descriptor, s.used.number);
       if (stored < 0) forget_new(n);
     }
     if (f->syncs) leave_all();

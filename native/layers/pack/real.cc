@@ -133,12 +133,11 @@ Result make_real_file(Layer& l) {
 
 Result make_live_real(Container& c, Name* n) {
   const base::HoldsDescriptor held;
-  const long memory = open_live(n, O_RDONLY | O_CLOEXEC);
-  if (base::failed(memory)) return memory;
+  const LiveMemory memory(c.segment, n);
+  if (!memory.is_there()) return memory.result();
   const RealPlace at(c, n);
   HeldTurn turn(c.segment.shared, n);
-  const Result fd = make_file(static_cast<int>(memory), at, turn);
-  base::close_fd(static_cast<int>(memory));
+  const Result fd = make_file(memory.fd(), at, turn);
   return fd < 0 ? fd : base::close_fd(static_cast<int>(fd));
 }
 
