@@ -110,7 +110,10 @@ Result change_name(Container& c, Name* n, const Change& change) {
 Result change(const GivenPath& p, const Change& change) {
   const Busy hold;
   const FoundName f = find(p);
-  if (f.there()) return change_name(*f.container, f.name, change);
+  if (f.there()) {
+    const Result changed = change_name(*f.container, f.name, change);
+    return changed == -ESTALE ? kPass : changed;
+  }
   if (change.what != Change::kTimes) forget_permissions();  // it may be a directory
   return kPass;
 }
@@ -127,7 +130,8 @@ Result truncate(const GivenPath& p, uint64_t bytes) {
   const FoundName f = find(p);
   if (!f.there()) return kPass;
   if (!is_allowed(f.version, 2)) return -EACCES;
-  return truncate_name(*f.container, f.name, bytes);
+  const Result cut = truncate_name(*f.container, f.name, bytes);
+  return cut == -ESTALE ? kPass : cut;
 }
 
 Result stat_open(Layer& l, struct stat* to) {

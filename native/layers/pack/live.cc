@@ -11,7 +11,7 @@ namespace weir::layers::pack {
 namespace {
 
 constexpr char kMemoryName[] = "weir-pack.";
-constinit uint64_t memories = 0;  // that this process has made
+constinit uint32_t memories = 0;  // that this process has made
 
 int own_process() { return static_cast<int>(base::self().pid); }
 
@@ -51,7 +51,7 @@ bool is_any_memory(int fd) {
 
 long make_memory(int flags, uint64_t* number) {
   char name[64];
-  *number = ++memories;
+  *number = static_cast<uint64_t>(own_process()) << 32 | ++memories;
   memory_name(name, sizeof name, own_process(), *number);
   return base::system_call(SYS_memfd_create, reinterpret_cast<long>(name),
                            (flags & O_CLOEXEC) != 0 ? 1 : 0);
@@ -134,13 +134,15 @@ long open_live(const Segment& s, Name* n, int flags) {
 }
 
 LiveMemory::LiveMemory(const Segment& s, Name* n) {
-  fd_ = on_opening(s, n, [this](const Opened& o, const char*) {
+  fd_ = on_opening(s, n, [this, n](const Opened& o, const char*) {
     is_own_ = o.process == own_process();
+    number_ = base::load(&n->live);
     return is_own_ ? long{o.descriptor} : -ENOENT;
   });
   if (is_own_) return;
-  fd_ = on_opening(s, n, [n](const Opened&, const char* path) {
+  fd_ = on_opening(s, n, [this, n](const Opened&, const char* path) {
     base::store(&n->live_shared, 1u);
+    number_ = base::load(&n->live);
     return base::open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
   });
 }
@@ -177,8 +179,6 @@ long change_live(const Segment& s, Name* n, const stack::Change& change) {
     return 0;
   });
 }
-
-Seen see(const Name* n) { return {base::load(&n->live), base::load(&n->current)}; }
 
 bool begin_live(const Segment& s, Name* n, uint64_t number, int fd, const Seen& before) {
   const LockedName locked(n);

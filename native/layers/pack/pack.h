@@ -70,10 +70,12 @@ class LiveMemory {  // for reading
   long result() const { return fd_; }  // -errno: nobody has it open
   bool is_there() const { return fd_ >= 0; }
   int fd() const { return static_cast<int>(fd_); }
+  uint64_t number() const { return number_; }
   long truncate(uint64_t bytes) const;
 
  private:
   long fd_;
+  uint64_t number_ = 0;
   bool is_own_ = false;
 };
 // Whether a descriptor is the memory of some file, of whatever process.
@@ -81,12 +83,6 @@ bool is_any_memory(int fd);
 // New memory, as memfd_create. begin_live: it is this name's, open under a descriptor.
 long make_memory(int flags, uint64_t* number);
 // False: another process has opened, stored or changed the file since it was `before`.
-struct Seen {
-  uint64_t live;
-  uint32_t version;
-  bool operator==(const Seen&) const = default;
-};
-Seen see(const Name* n);
 bool begin_live(const Segment& s, Name* n, uint64_t number, int fd, const Seen& before);
 // The same memory is open under one more descriptor; under one fewer.
 void add_live(const Segment& s, Name* n, int fd);

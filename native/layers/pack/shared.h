@@ -153,7 +153,7 @@ bool back(const Segment& s, uint64_t offset, uint64_t bytes);
 Name* find_name(const Segment& s, base::Text name);
 // The existing one, or a new one with state kAbsent. Null: no memory.
 Name* make_name(const Segment& s, base::Text name);
-// Zeros, for as long as the shared file is there: where they are, in units of 8 bytes. 0: no memory.
+// Zeros that stay: where they are, in units of 8 bytes. 0: no memory.
 uint32_t take_heap(const Segment& s, uint64_t bytes);
 // The last version as a whole: read again when somebody has published meanwhile.
 Version current(const Name* n);
@@ -165,6 +165,13 @@ Name* name_at(const Segment& s, uint32_t place);
 MoreOpened* more_opened_at(const Segment& s, uint32_t place);
 // Under the name's lock.
 void publish(Name* n, const Version& v);
+// Whether another process has opened, stored or changed the file in between.
+struct Seen {
+  uint64_t live;
+  uint32_t version;
+  bool operator==(const Seen&) const = default;
+};
+inline Seen see(const Name* n) { return {base::load(&n->live), base::load(&n->current)}; }
 // All names in any order: *at is 0 at first. Null: no more. One made meanwhile may be missed.
 struct Cursor {
   uint32_t head = 0, place = 0;
