@@ -243,6 +243,11 @@ int append(Container& c, Name* n, int from, const struct stat& about) {
   if (const int error = add_record(c, n, from, &v, kLive); error != 0) return error;
   const LockedName locked(n);
   const Version before = current(n);
+  if (before.state == kReal) {
+    rewrite(c, n, v, kDead);
+    give_back_rows(c, most_central(n->bytes));
+    return ESTALE;
+  }
   v.birth = before.birth;
   if (before.state == kPacked && before.container == 0) {
     give_back_rows(c, most_central(n->bytes));  // one of the two has none
@@ -253,9 +258,10 @@ int append(Container& c, Name* n, int from, const struct stat& about) {
   return 0;
 }
 
-int mark_gone(Container& c, Name* n, uint8_t state) {
+int mark_gone(Container& c, Name* n, uint8_t state, const Seen* seen) {
   const LockedName locked(n);
   const Version before = current(n);
+  if (seen != nullptr && see(n) != *seen) return EAGAIN;
   if (before.state == kPacked && before.container != 0) return EROFS;
   if (before.state == kPacked) {
     Version v = before;

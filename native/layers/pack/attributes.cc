@@ -36,17 +36,14 @@ Result stat(const GivenPath& p, struct stat* to) {
   if (!f.there()) return kPass;
   fill_stat(*f.container, f.version, to);
   if (base::load(&f.name->live) != 0) {
-    const base::HoldsDescriptor held;
-    const long fd = open_live(f.name, O_RDONLY | O_CLOEXEC);
     struct stat live;
-    if (!base::failed(fd) && base::system_call(SYS_fstat, fd, reinterpret_cast<long>(&live)) == 0) {
+    if (stat_live(f.container->segment, f.name, &live) == 0) {
       to->st_size = live.st_size;
       to->st_blocks = (live.st_size + 511) / 512;
       to->st_mode = live.st_mode;
       to->st_mtim = live.st_mtim;
       to->st_ctim = live.st_ctim;
     }
-    if (!base::failed(fd)) base::close_fd(static_cast<int>(fd));
   }
   return 0;
 }
@@ -75,22 +72,6 @@ void apply(const Change& change, Version* v) {
   }
 }
 
-// The open memory, whose mode and times the next close stores.
-void apply_live(const Change& change, Name* n) {
-  const base::HoldsDescriptor held;
-  const long fd = base::load(&n->live) != 0 ? open_live(n, O_RDONLY | O_CLOEXEC) : -ENOENT;
-  if (base::failed(fd)) return;
-  const timespec times[2] = {{0, UTIME_OMIT}, change.modified};
-  switch (change.what) {
-    case Change::kMode: base::system_call(SYS_fchmod, fd, change.mode); break;
-    case Change::kOwner: base::system_call(SYS_fchown, fd, change.user, change.group); break;
-    case Change::kTimes:
-      base::system_call(SYS_utimensat, fd, 0, reinterpret_cast<long>(times), 0);
-      break;
-  }
-  base::close_fd(static_cast<int>(fd));
-}
-
 // Another process, or the daemon for one that is dead, has still to write the record as it was: it
 // would come over one that was changed where it lies.
 bool waits_elsewhere(const Container& c, const Version& v) {
@@ -107,7 +88,7 @@ Result change_name(Container& c, Name* n, const Change& change) {
   const Version before = current(n);
   const bool gives = change.what == Change::kOwner && change.user != ~0u && change.user != me;
   if (me != 0 && (me != before.user || gives)) return -EPERM;
-  apply_live(change, n);
+  change_live(c.segment, n, change);  // the next close stores it
   if (waits_elsewhere(c, before)) {
     Version changed = before;
     apply(change, &changed);
@@ -129,7 +110,10 @@ Result change_name(Container& c, Name* n, const Change& change) {
 Result change(const GivenPath& p, const Change& change) {
   const Busy hold;
   const FoundName f = find(p);
-  if (f.there()) return change_name(*f.container, f.name, change);
+  if (f.there()) {
+    const Result changed = change_name(*f.container, f.name, change);
+    return changed == -ESTALE ? kPass : changed;
+  }
   if (change.what != Change::kTimes) forget_permissions();  // it may be a directory
   return kPass;
 }
@@ -146,7 +130,8 @@ Result truncate(const GivenPath& p, uint64_t bytes) {
   const FoundName f = find(p);
   if (!f.there()) return kPass;
   if (!is_allowed(f.version, 2)) return -EACCES;
-  return truncate_name(*f.container, f.name, bytes);
+  const Result cut = truncate_name(*f.container, f.name, bytes);
+  return cut == -ESTALE ? kPass : cut;
 }
 
 Result stat_open(Layer& l, struct stat* to) {
@@ -161,21 +146,25 @@ Result stat_open(Layer& l, struct stat* to) {
 Result truncate_name(Container& c, Name* n, uint64_t bytes) {
   const base::HoldsDescriptor held;
   const Version v = current(n);
+  const LiveMemory live(c.segment, n);
   uint64_t number = 0;
-  long fd = open_live(n, O_RDWR | O_CLOEXEC);
-  const bool live = !base::failed(fd);
-  if (!live) fd = make_memory(O_CLOEXEC, &number);
+  const long fd = live.is_there() ? live.result() : make_memory(O_CLOEXEC, &number);
   if (base::failed(fd)) return fd;
   const int file = static_cast<int>(fd);
-  int error = !live && v.state == kPacked && bytes != 0 ? fetch(c, v, n->bytes, file) : 0;
-  if (error == 0) error = static_cast<int>(-base::system_call(SYS_ftruncate, fd, bytes));
+  int error = 0;
+  if (live.is_there()) {
+    error = static_cast<int>(-live.truncate(bytes));
+  } else {
+    if (v.state == kPacked && bytes != 0) error = fetch(c, v, n->bytes, file);
+    if (error == 0) error = static_cast<int>(-base::system_call(SYS_ftruncate, fd, bytes));
+  }
   struct stat about {};
   base::system_call(SYS_fstat, fd, reinterpret_cast<long>(&about));
   about.st_mode = S_IFREG | v.mode;
   about.st_uid = v.user;
   about.st_gid = v.group;
   if (error == 0) error = append(c, n, file, about);
-  base::close_fd(file);
+  if (!live.is_there()) base::close_fd(file);
   return -error;
 }
 

@@ -115,13 +115,13 @@ void give_back_rows(Container& c, uint64_t bytes);
 // What a record says of a version of a file; its name points into the segment.
 Entry entry_of(const Name* n, const Version& v, RecordState state);
 // The contents of the open file `from` become those of `n`, with what fstat says of it. 0 or an
-// errno; then the name is what it was.
+// errno; then the name is what it was. ESTALE: another process has made a real file of it.
 int append(Container& c, Name* n, int from, const struct stat& about);
 // The daemon has written what the process, which has died, had closed, and its arena is gone.
 bool is_drained(const Process& p);
 // The name is `state` from now on: kAbsent, kReal. A record says so where it had contents. 0 or an
-// errno (EROFS: another node's container has it).
-int mark_gone(Container& c, Name* n, uint8_t state);
+// errno (EROFS: another node's container has it; EAGAIN: it is not as it was `before`).
+int mark_gone(Container& c, Name* n, uint8_t state, const Seen* before = nullptr);
 // The record once more with another mode, owner or time; the caller publishes the version.
 int rewrite_record(Container& c, const Name* n, const Version& v);
 // What waits in this process goes into the container. 0 or an errno.
@@ -147,7 +147,8 @@ void forget_blocks();
 int finish(Container& c);
 // Makes real files of all packed ones and removes the container. 0 or the first errno.
 int extract_all(Container& c);
-// A packed file becomes a real one with the same name. 0 or an errno.
+// A packed file becomes a real one with the same name. 0 or an errno; EAGAIN: another process has
+// opened or stored it meanwhile.
 int make_real(Container& c, Name* n);
 
 }  // namespace weir::layers::pack

@@ -118,6 +118,7 @@ int finish(Container& c) {
 
 int make_real(Container& c, Name* n) {
   const HeldTurn turn(c.segment.shared, n);
+  const Seen before = see(n);
   const Version v = current(n);
   if (v.state != kPacked) return 0;
   if (v.container != 0) return EROFS;
@@ -138,7 +139,7 @@ int make_real(Container& c, Name* n) {
   }
   const long closed = base::close_fd(static_cast<int>(fd));
   if (error == 0 && base::failed(closed)) error = static_cast<int>(-closed);
-  if (error == 0) error = mark_gone(c, n, kReal);
+  if (error == 0) error = mark_gone(c, n, kReal, &before);
   if (error == 0) {
     turned_real(true);
     return 0;

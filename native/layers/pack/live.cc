@@ -11,7 +11,7 @@ namespace weir::layers::pack {
 namespace {
 
 constexpr char kMemoryName[] = "weir-pack.";
-constinit uint64_t memories = 0;  // that this process has made
+constinit uint32_t memories = 0;  // that this process has made
 
 int own_process() { return static_cast<int>(base::self().pid); }
 
@@ -51,7 +51,7 @@ bool is_any_memory(int fd) {
 
 long make_memory(int flags, uint64_t* number) {
   char name[64];
-  *number = ++memories;
+  *number = static_cast<uint64_t>(own_process()) << 32 | ++memories;
   memory_name(name, sizeof name, own_process(), *number);
   return base::system_call(SYS_memfd_create, reinterpret_cast<long>(name),
                            (flags & O_CLOEXEC) != 0 ? 1 : 0);
@@ -59,43 +59,134 @@ long make_memory(int flags, uint64_t* number) {
 
 namespace {
 
-// The name is locked.
-void add_opening(Name* n, int fd) {
+// at(opening) for each that the name has room for, until it returns true. The name is locked.
+template <typename At>
+bool any_opening(const Segment& s, Name* n, At at) {
   for (Opened& o : n->opened) {
-    if (o.process != 0) continue;
-    o = {own_process(), fd};
-    return;
+    if (at(o)) return true;
   }
+  for (uint32_t place = n->more; place != 0;) {
+    MoreOpened* const more = more_opened_at(s, place);
+    for (Opened& o : more->opened) {
+      if (at(o)) return true;
+    }
+    place = more->next;
+  }
+  return false;
 }
 
-}  // namespace
+void forget_dead(const Segment& s, Name* n) {
+  any_opening(s, n, [](Opened& o) {
+    if (o.process != 0 && base::system_call(SYS_kill, o.process, 0) == -ESRCH) o = {};
+    return false;
+  });
+}
 
-long open_live(Name* n, int flags, bool adds) {
+// Each opening has its place: while one is not known the file would be taken for closed. False: no
+// memory. The name is locked.
+bool add_opening(const Segment& s, Name* n, int fd) {
+  const auto take = [fd](Opened& o) {
+    if (o.process != 0) return false;
+    o = {own_process(), fd};
+    return true;
+  };
+  if (any_opening(s, n, take)) return true;
+  forget_dead(s, n);
+  if (any_opening(s, n, take)) return true;
+  const uint32_t place = take_heap(s, sizeof(MoreOpened));
+  if (place == 0) return false;
+  more_opened_at(s, place)->next = n->more;
+  base::store(&n->more, place);
+  return any_opening(s, n, take);
+}
+
+// call(opening, its path in /proc) on one of those that are open. What it returns; -ENOENT: nobody
+// has the file open. The name is locked meanwhile, so that nobody closes it.
+template <typename Call>
+long on_opening(const Segment& s, Name* n, Call call) {
   char path[64], name[64];
   const LockedName locked(n);
   const uint64_t number = base::load(&n->live);
   if (number == 0) return -ENOENT;
-  base::store(&n->live_shared, 1u);  // before it is opened: who has it does not use it again
   const base::Text want = memory_name(name, sizeof name, n->live_maker, number);
-  const int access = (flags & O_ACCMODE) == O_RDONLY ? O_RDONLY : O_RDWR;
-  for (const Opened& o : n->opened) {
-    if (!is_memory(o, want)) continue;
+  long result = -ENOENT;
+  any_opening(s, n, [&](const Opened& o) {
+    if (!is_memory(o, want)) return false;
     path_of(path, sizeof path, o);
-    const long fd = base::open_at(AT_FDCWD, path,
-                                  access | (flags & (O_TRUNC | O_CLOEXEC | O_APPEND)));
-    if (base::failed(fd)) continue;
-    if (adds) add_opening(n, static_cast<int>(fd));
-    return fd;
-  }
-  return -ENOENT;
+    result = call(o, path);
+    return result != -ENOENT;  // its process has ended
+  });
+  return result;
 }
 
-Seen see(const Name* n) { return {base::load(&n->live), base::load(&n->current)}; }
+}  // namespace
 
-bool begin_live(Name* n, uint64_t number, int fd, const Seen& before) {
+long open_live(const Segment& s, Name* n, int flags) {
+  const int access = (flags & O_ACCMODE) == O_RDONLY ? O_RDONLY : O_RDWR;
+  return on_opening(s, n, [&](const Opened&, const char* path) {
+    base::store(&n->live_shared, 1u);  // before it is opened: who has it does not use it again
+    const long fd = base::open_at(AT_FDCWD, path,
+                                  access | (flags & (O_TRUNC | O_CLOEXEC | O_APPEND)));
+    if (base::failed(fd) || add_opening(s, n, static_cast<int>(fd))) return fd;
+    base::close_fd(static_cast<int>(fd));
+    return long{-ENOMEM};
+  });
+}
+
+LiveMemory::LiveMemory(const Segment& s, Name* n) {
+  fd_ = on_opening(s, n, [this, n](const Opened& o, const char*) {
+    is_own_ = o.process == own_process();
+    number_ = base::load(&n->live);
+    return is_own_ ? long{o.descriptor} : -ENOENT;
+  });
+  if (is_own_) return;
+  fd_ = on_opening(s, n, [this, n](const Opened&, const char* path) {
+    base::store(&n->live_shared, 1u);
+    number_ = base::load(&n->live);
+    return base::open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+  });
+}
+
+LiveMemory::~LiveMemory() {
+  if (!is_own_ && !base::failed(fd_)) base::close_fd(fd());
+}
+
+long LiveMemory::truncate(uint64_t bytes) const {
+  char path[64];
+  path_of(path, sizeof path, {own_process(), fd()});  // fd() may be for reading alone
+  return base::system_call(SYS_truncate, reinterpret_cast<long>(path), bytes);
+}
+
+long stat_live(const Segment& s, Name* n, struct stat* to) {
+  return on_opening(s, n, [to](const Opened&, const char* path) {
+    return base::system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(path),
+                             reinterpret_cast<long>(to), 0);
+  });
+}
+
+long change_live(const Segment& s, Name* n, const stack::Change& change) {
+  const timespec times[2] = {{0, UTIME_OMIT}, change.modified};
+  return on_opening(s, n, [&](const Opened&, const char* path) -> long {
+    const auto where = reinterpret_cast<long>(path);
+    switch (change.what) {
+      case stack::Change::kMode:
+        return base::system_call(SYS_fchmodat, AT_FDCWD, where, change.mode);
+      case stack::Change::kOwner:
+        return base::system_call(SYS_fchownat, AT_FDCWD, where, change.user, change.group, 0);
+      case stack::Change::kTimes:
+        return base::system_call(SYS_utimensat, AT_FDCWD, where, reinterpret_cast<long>(times), 0);
+    }
+    return 0;
+  });
+}
+
+bool begin_live(const Segment& s, Name* n, uint64_t number, int fd, const Seen& before) {
   const LockedName locked(n);
   if (see(n) != before) return false;
-  memset(n->opened, 0, sizeof n->opened);
+  any_opening(s, n, [](Opened& o) {
+    o = {};
+    return false;
+  });
   n->live_maker = own_process();
   n->live_shared = 0;
   n->opened[0] = {n->live_maker, fd};
@@ -103,29 +194,33 @@ bool begin_live(Name* n, uint64_t number, int fd, const Seen& before) {
   return true;
 }
 
-void add_live(Name* n, int fd) {
+void add_live(const Segment& s, Name* n, int fd) {
   const LockedName locked(n);
-  add_opening(n, fd);
+  add_opening(s, n, fd);
 }
 
-bool end_live(Name* n, int fd, uint64_t number) {
+bool end_live(const Segment& s, Name* n, int fd, uint64_t number) {
   const LockedName locked(n);
   const int me = own_process();
   bool any = false, mine = false;
-  for (Opened& o : n->opened) {
+  any_opening(s, n, [&](Opened& o) {
     if (o.process == me && o.descriptor == fd) {
       o = {};
       mine = true;
     }
     any |= o.process != 0;
-  }
+    return false;
+  });
   const bool alone = mine && !any && n->live == number && n->live_shared == 0;
   if (!any) base::store(&n->live, uint64_t{0});
   return alone;
 }
 
 void move_live(Name* from, Name* to) {
+  const uint32_t more = from->more;
+  base::store(&from->more, 0u);
   memcpy(to->opened, from->opened, sizeof to->opened);
+  base::store(&to->more, more);
   to->live_maker = from->live_maker;
   to->live_shared = from->live_shared;
   base::store(&to->live, base::load(&from->live));

@@ -178,7 +178,7 @@ long open_memory(Container& c, Name* n, const Version& v, const stack::Opening& 
   if (error != 0) fd = -error;
   else if ((o.flags & O_ACCMODE) == O_RDONLY && !t.reads) fd = turn_to_reading(file, o.flags);
   if (t.is_kept) s.used = {t.number, base::load(&stack::times_lent)};
-  if (!base::failed(fd) && !begin_live(n, t.number, file, before)) fd = -EAGAIN;
+  if (!base::failed(fd) && !begin_live(c.segment, n, t.number, file, before)) fd = -EAGAIN;
   if (base::failed(fd)) {
     base::close_fd(file);
     end_memory(s.used, false, s.left);

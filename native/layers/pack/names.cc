@@ -92,8 +92,13 @@ Result bring(const GivenPath& path) {
     const Busy hold;
     f = find(path);
     if (!f.there()) return kPass;
-    Result made = base::load(&f.name->live) != 0 ? make_live_real(*f.container, f.name) : -ENOENT;
-    if (made < 0) made = f.version.state == kPacked ? -make_real(*f.container, f.name) : -EBUSY;
+    Result made = -EAGAIN;
+    while (made == -EAGAIN) {
+      made = base::load(&f.name->live) != 0 ? make_live_real(*f.container, f.name) : -ENOENT;
+      if (made == -EAGAIN) continue;
+      const bool is_stored = current(f.name).state != kOpened;
+      if (made < 0) made = is_stored ? -make_real(*f.container, f.name) : -EBUSY;
+    }
     if (made < 0) return made;
   }
   stack::make_real_where(kNames, is_name, f.name, stack::Reason::kUnsupported);
@@ -116,6 +121,7 @@ Result rename_within(const FoundName& f, const Place& to, bool replaces) {
     base::Writer(path, sizeof path).add(to.directory).add("/").add(to.name);
     if (const long gone = base::unlink_path(path); base::failed(gone) && gone != -ENOENT)
       return gone;
+    if (const int error = mark_gone(*f.container, n, kAbsent); error != 0) return -error;
   }
   return move(*f.container, f.name, n);
 }
@@ -308,8 +314,8 @@ void moved(Layer& l, int from, int to) {
   Container* c = nullptr;
   Name* const n = name_of(l, &c);
   if (n == nullptr) return;
-  add_live(n, to);
-  end_live(n, from, 0);
+  add_live(c->segment, n, to);
+  end_live(c->segment, n, from, 0);
 }
 
 bool passes(const rules::LayerSpec& spec, const char* path) {

@@ -101,8 +101,8 @@ Result open_name(Layer& l, Container& c, Name* n, const Opening& o) {
     const Seen seen = see(n);
     v = current(n);
     if (v.state == kReal || v.state == kAbsent) return stack::kPass;
-    fd = seen.live != 0 ? open_live(n, o.flags, true) : -ENOENT;
-    if (base::failed(fd)) fd = open_memory(c, n, v, o, owner, l, seen);
+    fd = seen.live != 0 ? open_live(c.segment, n, o.flags) : -ENOENT;
+    if (fd == -ENOENT) fd = open_memory(c, n, v, o, owner, l, seen);
     if (fd != -EAGAIN) break;
   }
   s.birth = v.birth;
@@ -130,6 +130,14 @@ Result open_real(Layer& l, Opening& o) {
   return open_below(l, o);
 }
 
+// A file that is open nowhere becomes a real one. False: it is open.
+bool bring_closed(Container& c, Name* n) {
+  while (base::load(&n->live) == 0) {
+    if (make_real(c, n) != EAGAIN) return true;
+  }
+  return false;
+}
+
 // kPass: the kernel's. The room is given back before that, which may wait.
 Result open_packed(Layer& l, Opening& o) {
   const base::Scratch room;
@@ -152,9 +160,8 @@ Result open_packed(Layer& l, Opening& o) {
     } else if (c != nullptr && place.name.size <= kLongestName &&
                kind_of_name(*l.spec, place.name) == 0) {
       Name* const n = makes ? make_name(c->segment, place.name) : find_name(c->segment, place.name);
-      const bool is_open = n != nullptr && base::load(&n->live) != 0;
-      if (n != nullptr && passed_on && !is_open) make_real(*c, n);
-      else if (n != nullptr) fd = open_name(l, *c, n, o);
+      const bool becomes_real = n != nullptr && passed_on && bring_closed(*c, n);
+      if (n != nullptr && !becomes_real) fd = open_name(l, *c, n, o);
     }
   }
   return fd;
@@ -246,7 +253,7 @@ void close(Layer& l) {
     const Busy hold;
     Container* c = nullptr;
     if (Name* const n = name_of(l, &c); n != nullptr) {
-      is_alone = end_live(n, f->descriptor, s.used.number);
+      is_alone = end_live(c->segment, n, f->descriptor, s.used.number);
       if (stored < 0) forget_new(n);
     }
     if (f->syncs) leave_all();
@@ -395,6 +402,7 @@ Result store(Layer& l) {
   const Counts before = counts;
   const int error = append(*c, n, fd, about);
   count(l, kContainerWrites, counts.writes - before.writes);
+  if (error == ESTALE) return copy_to_real(l);
   if (error != 0) return -error;
   s.owes = false;
   count(l, kStored);

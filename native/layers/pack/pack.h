@@ -53,25 +53,41 @@ inline State& state(Layer& l) { return *static_cast<State*>(l.state()); }
 
 // The name of an open file, where it has gone; null: it was removed. Busy is held.
 Name* name_of(Layer& l, Container** container);
-// The memory of a file that is open somewhere (live.cc): opened again; -errno: nobody has it open.
-// From then on nobody uses it again for another file. adds: as add_live(), in one step.
-long open_live(Name* n, int flags, bool adds = false);
+// The memory of a file that is open somewhere (live.cc): opened again for the program, as one more
+// opening; -ENOENT: nobody has it open. From then on nobody uses it again for another file.
+long open_live(const Segment& s, Name* n, int flags);
+// The same for weir itself. None of these closes a descriptor of it in a process that has the file
+// open: that would end the locks by fcntl which the process has on it. Busy is held.
+long stat_live(const Segment& s, Name* n, struct stat* to);
+long change_live(const Segment& s, Name* n, const stack::Change& change);
+class LiveMemory {  // for reading
+ public:
+  LiveMemory(const Segment& s, Name* n);
+  ~LiveMemory();
+  LiveMemory(const LiveMemory&) = delete;
+  LiveMemory& operator=(const LiveMemory&) = delete;
+
+  long result() const { return fd_; }  // -errno: nobody has it open
+  bool is_there() const { return fd_ >= 0; }
+  int fd() const { return static_cast<int>(fd_); }
+  uint64_t number() const { return number_; }
+  long truncate(uint64_t bytes) const;
+
+ private:
+  long fd_;
+  uint64_t number_ = 0;
+  bool is_own_ = false;
+};
 // Whether a descriptor is the memory of some file, of whatever process.
 bool is_any_memory(int fd);
 // New memory, as memfd_create. begin_live: it is this name's, open under a descriptor.
 long make_memory(int flags, uint64_t* number);
 // False: another process has opened, stored or changed the file since it was `before`.
-struct Seen {
-  uint64_t live;
-  uint32_t version;
-  bool operator==(const Seen&) const = default;
-};
-Seen see(const Name* n);
-bool begin_live(Name* n, uint64_t number, int fd, const Seen& before);
+bool begin_live(const Segment& s, Name* n, uint64_t number, int fd, const Seen& before);
 // The same memory is open under one more descriptor; under one fewer.
-void add_live(Name* n, int fd);
+void add_live(const Segment& s, Name* n, int fd);
 // end_live: true when no other opening has ever had the memory of that number.
-bool end_live(Name* n, int fd, uint64_t number);
+bool end_live(const Segment& s, Name* n, int fd, uint64_t number);
 // What lies under one name is that of another from now on.
 void move_live(Name* from, Name* to);
 // The CRC-32 of the first bytes of an open file. False: it cannot be read.

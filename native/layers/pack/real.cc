@@ -66,11 +66,16 @@ bool was_changed(int memory, int copy, uint64_t bytes) {
 
 // From here on other openings find the file real. What one of them was writing meanwhile is copied
 // once more.
-Result publish_real(const RealPlace& at, int memory, int copy, uint64_t bytes, HeldTurn& turn) {
+Result publish_real(const RealPlace& at, uint64_t live, int memory, int copy, uint64_t bytes,
+                    HeldTurn& turn) {
   Name* const n = at.name;
   const bool is_shared = base::load(&n->live_shared) != 0;
-  const int error = current(n).state != kReal ? mark_gone(*at.container, n, kReal) : 0;
-  base::store(&n->live, uint64_t{0});
+  int error = current(n).state != kReal ? EAGAIN : 0;
+  while (error == EAGAIN) {
+    const Seen now = see(n);
+    if (now.live != live) break;  // the memory was closed everywhere, and there is a newer one
+    error = mark_gone(*at.container, n, kReal, &now);
+  }
   if (error != 0) return -error;
   turned_real(true);
   struct stat about;
@@ -83,7 +88,8 @@ Result publish_real(const RealPlace& at, int memory, int copy, uint64_t bytes, H
   return 0;
 }
 
-Result make_file(int from, const RealPlace& at, HeldTurn& turn) {
+// live: the number of the memory `from`.
+Result make_file(int from, uint64_t live, const RealPlace& at, HeldTurn& turn) {
   struct stat about;
   if (base::system_call(SYS_fstat, from, reinterpret_cast<long>(&about)) != 0) return -EBADF;
   const Version before = current(at.name);
@@ -98,7 +104,7 @@ Result make_file(int from, const RealPlace& at, HeldTurn& turn) {
   base::system_call(SYS_fchmod, fd, about.st_mode & 07777);
   const timespec times[2] = {about.st_atim, about.st_mtim};
   base::system_call(SYS_utimensat, fd, 0, reinterpret_cast<long>(times), 0);
-  if (made == 0) made = publish_real(at, from, static_cast<int>(fd), bytes, turn);
+  if (made == 0) made = publish_real(at, live, from, static_cast<int>(fd), bytes, turn);
   if (made == 0) return fd;
   base::close_fd(static_cast<int>(fd));
   if (!was_real && current(at.name).state != kReal) base::unlink_path(at.path);
@@ -121,24 +127,23 @@ Result make_open_real(Layer& l) {
   if (at.name == nullptr) return writes ? -ENOENT : -EBADF;
   HeldTurn turn(at.container->segment.shared, at.name);
   if (const Result fd = open_made_real(l, at); fd != kPass) return fd;
-  return writes ? make_file(l.file->descriptor, at, turn) : -EBADF;
+  return writes ? make_file(l.file->descriptor, base::load(&at.name->live), at, turn) : -EBADF;
 }
 
 Result make_real_file(Layer& l) {
   const RealPlace at(l);
   if (at.name == nullptr) return -ENOENT;
   HeldTurn turn(at.container->segment.shared, at.name);
-  return make_file(l.file->descriptor, at, turn);
+  return make_file(l.file->descriptor, base::load(&at.name->live), at, turn);
 }
 
 Result make_live_real(Container& c, Name* n) {
   const base::HoldsDescriptor held;
-  const long memory = open_live(n, O_RDONLY | O_CLOEXEC);
-  if (base::failed(memory)) return memory;
+  const LiveMemory memory(c.segment, n);
+  if (!memory.is_there()) return memory.result();
   const RealPlace at(c, n);
   HeldTurn turn(c.segment.shared, n);
-  const Result fd = make_file(static_cast<int>(memory), at, turn);
-  base::close_fd(static_cast<int>(memory));
+  const Result fd = make_file(memory.fd(), memory.number(), at, turn);
   return fd < 0 ? fd : base::close_fd(static_cast<int>(fd));
 }
 

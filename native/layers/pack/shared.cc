@@ -10,9 +10,10 @@
 namespace weir::layers::pack {
 namespace {
 
-Name* at_place(const Shared* s, uint32_t place) {
-  return reinterpret_cast<Name*>(reinterpret_cast<char*>(const_cast<Shared*>(s)) +
-                                 uint64_t{place} * 8);
+template <typename T = Name>
+T* at_place(const Shared* s, uint32_t place) {
+  return reinterpret_cast<T*>(reinterpret_cast<char*>(const_cast<Shared*>(s)) +
+                              uint64_t{place} * 8);
 }
 
 // The list from `place` on, up to `until`.
@@ -54,15 +55,19 @@ Name* find_name(const Segment& s, base::Text name) {
   return find_in(s.shared, base::load(&s.shared->heads[hash % kHeads]), 0, hash, name);
 }
 
+uint32_t take_heap(const Segment& s, uint64_t bytes) {
+  const uint64_t whole = base::round_up(bytes, 8);
+  const uint64_t at = base::fetch_add(&s.shared->heap_used, whole);
+  return back_heap(s, at + whole) ? static_cast<uint32_t>(at / 8) : 0;
+}
+
 Name* make_name(const Segment& s, base::Text name) {
   const uint32_t hash = hash_of(name);
   uint32_t* const head = &s.shared->heads[hash % kHeads];
   uint32_t first = base::load(head);
   if (Name* n = find_in(s.shared, first, 0, hash, name); n != nullptr) return n;
-  const uint64_t bytes = base::round_up(sizeof(Name) + name.size + 1, 8);
-  const uint64_t at = base::fetch_add(&s.shared->heap_used, bytes);
-  if (!back_heap(s, at + bytes)) return nullptr;
-  const auto place = static_cast<uint32_t>(at / 8);
+  const uint32_t place = take_heap(s, sizeof(Name) + name.size + 1);
+  if (place == 0) return nullptr;
   Name* const made = at_place(s.shared, place);
   memcpy(made->text, name.data, name.size);
   made->hash = hash;
@@ -77,6 +82,9 @@ Name* make_name(const Segment& s, base::Text name) {
 }
 
 Name* name_at(const Segment& s, uint32_t place) { return at_place(s.shared, place); }
+MoreOpened* more_opened_at(const Segment& s, uint32_t place) {
+  return at_place<MoreOpened>(s.shared, place);
+}
 
 Version current(const Name* n) {
   for (;;) {

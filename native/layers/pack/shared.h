@@ -19,7 +19,7 @@
 
 namespace weir::layers::pack {
 
-inline constexpr uint64_t kSharedMagic = 0x356b636170726965;  // "eirpack5"
+inline constexpr uint64_t kSharedMagic = 0x366b636170726965;  // "eirpack6"
 inline constexpr uint32_t kHeads = 1u << 16, kProcesses = 1024, kOthers = 64;
 inline constexpr uint32_t kWindows = 32, kTurns = 64;
 inline constexpr uint64_t kWindowBytes = 1u << 20;
@@ -48,7 +48,12 @@ struct Version {
 struct Opened {
   int32_t process, descriptor;  // 0, -: free
 };
-inline constexpr int kOpenings = 4;
+inline constexpr int kOpenings = 3, kMoreOpenings = 15;
+// Those of a name that has more. Never removed from its list.
+struct MoreOpened {
+  uint32_t next;  // in units of 8 bytes from the beginning; 0: none
+  Opened opened[kMoreOpenings];
+};
 
 // One name. Never removed from its list and never moved.
 struct Name {
@@ -63,9 +68,10 @@ struct Name {
   int32_t live_maker;
   uint32_t live_shared;  // another opening has had it: it is not used again for another file
   Opened opened[kOpenings];
+  uint32_t more;  // where further openings are (MoreOpened); 0: none
   // Under which name the file with this birth goes on.
-  uint64_t moved_birth;
   uint32_t moved_place;
+  uint64_t moved_birth;
   uint32_t bytes;
   char text[];  // zero-terminated
 };
@@ -147,6 +153,8 @@ bool back(const Segment& s, uint64_t offset, uint64_t bytes);
 Name* find_name(const Segment& s, base::Text name);
 // The existing one, or a new one with state kAbsent. Null: no memory.
 Name* make_name(const Segment& s, base::Text name);
+// Zeros that stay: where they are, in units of 8 bytes. 0: no memory.
+uint32_t take_heap(const Segment& s, uint64_t bytes);
 // The last version as a whole: read again when somebody has published meanwhile.
 Version current(const Name* n);
 inline uint32_t place_of(const Segment& s, const Name* n) {
@@ -154,8 +162,16 @@ inline uint32_t place_of(const Segment& s, const Name* n) {
       (reinterpret_cast<const char*>(n) - reinterpret_cast<const char*>(s.shared)) / 8);
 }
 Name* name_at(const Segment& s, uint32_t place);
+MoreOpened* more_opened_at(const Segment& s, uint32_t place);
 // Under the name's lock.
 void publish(Name* n, const Version& v);
+// Whether another process has opened, stored or changed the file in between.
+struct Seen {
+  uint64_t live;
+  uint32_t version;
+  bool operator==(const Seen&) const = default;
+};
+inline Seen see(const Name* n) { return {base::load(&n->live), base::load(&n->current)}; }
 // All names in any order: *at is 0 at first. Null: no more. One made meanwhile may be missed.
 struct Cursor {
   uint32_t head = 0, place = 0;

@@ -41,6 +41,30 @@ f.write("first"); f.flush(); print(open("a.dat").read(), open("c.dat").read())
 os.rename("a.dat", "d.dat"); open("a.dat", "w").write("new")
 g = os.dup(f.fileno()); f.write(" second"); f.close(); print(open("c.dat").read())
 os.write(g, b" third"); os.close(g); print(*(open(f"{name}.dat").read() for name in "acd"))""",
+    "it is open forty times": """
+open("a.dat", "w").write("one")
+files = [open("a.dat", "r+") for i in range(40)]; last = files.pop(20)
+os.rename("a.dat", "b.dat")
+for f in files: f.close()
+last.write("two"); last.flush(); print(open("b.dat").read())
+last.write(" three"); last.close(); print(open("b.dat").read())""",
+    "it is locked while calls name it": """
+import fcntl, subprocess, sys
+other = subprocess.Popen([sys.executable, "-c", '''
+import fcntl, sys
+for line in sys.stdin:
+    with open("a.dat", "r+") as f:
+        try: fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB); print("free", flush=True)
+        except OSError: print("locked", flush=True)'''],
+    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def is_locked(call, *arguments):
+    call(*arguments); other.stdin.write("?\\n"); other.stdin.flush()
+    print(call.__name__, other.stdout.readline().strip())
+f = open("a.dat", "w+"); f.write("some"); f.flush(); fcntl.lockf(f, fcntl.LOCK_EX)
+is_locked(os.stat, "a.dat"); is_locked(os.chmod, "a.dat", 0o600); is_locked(os.utime, "a.dat")
+is_locked(os.access, "a.dat", os.R_OK); is_locked(os.truncate, "a.dat", 2)
+is_locked(os.rename, "a.dat", "a.dat"); is_locked(fcntl.lockf, f, fcntl.LOCK_UN)
+other.stdin.close(); other.wait(); f.close(); print(open("a.dat").read())""",
     "a killed process has made it a real file": """
 import subprocess, sys
 subprocess.run([sys.executable, "-c", "import os; open('a.dat', 'w').write('one'); "
