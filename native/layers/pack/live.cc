@@ -54,7 +54,25 @@ long make_memory(int flags, uint64_t* number) {
   *number = static_cast<uint64_t>(own_process()) << 32 | ++memories;
   memory_name(name, sizeof name, own_process(), *number);
   return base::system_call(SYS_memfd_create, reinterpret_cast<long>(name),
-                           (flags & O_CLOEXEC) != 0 ? 1 : 0);
+                           (flags & O_CLOEXEC) != 0 ? 3 : 2);  // CLOEXEC, ALLOW_SEALING
+}
+
+bool seal(int memory) {
+  constexpr int kSeals = F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK;
+  if (base::system_call(SYS_fcntl, memory, F_ADD_SEALS, kSeals) == 0 || is_sealed(memory))
+    return true;
+  char path[64];  // it may be open for reading alone
+  path_of(path, sizeof path, {own_process(), memory});
+  const long fd = base::open_at(AT_FDCWD, path, O_RDWR | O_CLOEXEC);
+  if (base::failed(fd)) return false;
+  base::system_call(SYS_fcntl, fd, F_ADD_SEALS, kSeals);
+  base::close_fd(static_cast<int>(fd));
+  return is_sealed(memory);
+}
+
+bool is_sealed(int memory) {
+  const long seals = base::system_call(SYS_fcntl, memory, F_GET_SEALS);
+  return !base::failed(seals) && (seals & F_SEAL_WRITE) != 0;
 }
 
 namespace {

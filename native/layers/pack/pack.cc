@@ -80,6 +80,8 @@ Result open_name(Layer& l, Container& c, Name* n, const Opening& o) {
     if (now.state == kPacked || now.state == kOpened) {  // another process was faster
       if ((o.flags & O_EXCL) != 0) return -EEXIST;
       v = now;
+    } else if (now.state == kReal) {
+      return stack::kPass;
     } else {
       v = new_version(c, o.mode, owner);
       publish(n, v);
@@ -209,6 +211,10 @@ Result write(Layer& l, const Transfer& t) {
   const bool locked = stack::lock(f);
   const Result r = f->bottom->kind->write(*f->bottom, t);
   if (r > 0) state(l).written += static_cast<uint64_t>(r);
+  if (WEIR_UNLIKELY(r == -EPERM) && f->in_memory && is_sealed(f->descriptor)) {
+    if (locked) stack::unlock(f);
+    return stack::make_real(f, Reason::kUnsupported) ? write_below(l, t) : -EIO;
+  }
   const bool large = f->in_memory && state(l).written > limit_of(l) && is_large(l);
   if (locked) stack::unlock(f);
   if (large) stack::make_real(f, Reason::kLargeRequests);
@@ -391,7 +397,8 @@ Result store(Layer& l) {
   const Version v = current(n);
   if (v.state == kAbsent && !s.late) return 0;
   if (l.file->syncs) begin_late(l, *c, n);
-  if (v.state == kReal) return has_contents(fd, about, v) ? 0 : copy_to_real(l);
+  if (v.state == kReal)
+    return is_sealed(fd) || has_contents(fd, about, v) ? 0 : copy_to_real(l);
   if (!s.owes && is_same(fd, about, v)) return 0;
   const bool is_large = s.left.bytes > limit_of(l);
   if (is_large || stack::is_loadable(fd, s.left.bytes)) {
@@ -402,7 +409,7 @@ Result store(Layer& l) {
   const Counts before = counts;
   const int error = append(*c, n, fd, about);
   count(l, kContainerWrites, counts.writes - before.writes);
-  if (error == ESTALE) return copy_to_real(l);
+  if (error == ESTALE) return is_sealed(fd) ? 0 : copy_to_real(l);
   if (error != 0) return -error;
   s.owes = false;
   count(l, kStored);

@@ -82,6 +82,10 @@ class LiveMemory {  // for reading
 bool is_any_memory(int fd);
 // New memory, as memfd_create. begin_live: it is this name's, open under a descriptor.
 long make_memory(int flags, uint64_t* number);
+// Nobody can write into the memory any more: a write fails with EPERM. False: somebody has it
+// mapped for writing.
+bool seal(int memory);
+bool is_sealed(int memory);
 // False: another process has opened, stored or changed the file since it was `before`.
 bool begin_live(const Segment& s, Name* n, uint64_t number, int fd, const Seen& before);
 // The same memory is open under one more descriptor; under one fewer.

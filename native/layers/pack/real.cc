@@ -69,7 +69,7 @@ bool was_changed(int memory, int copy, uint64_t bytes) {
 Result publish_real(const RealPlace& at, uint64_t live, int memory, int copy, uint64_t bytes,
                     HeldTurn& turn) {
   Name* const n = at.name;
-  const bool is_shared = base::load(&n->live_shared) != 0;
+  const bool may_change = base::load(&n->live_shared) != 0 && !is_sealed(memory);
   int error = current(n).state != kReal ? EAGAIN : 0;
   while (error == EAGAIN) {
     const Seen now = see(n);
@@ -79,13 +79,18 @@ Result publish_real(const RealPlace& at, uint64_t live, int memory, int copy, ui
   if (error != 0) return -error;
   turned_real(true);
   struct stat about;
-  if (is_shared && was_changed(memory, copy, bytes) &&
+  if (may_change && was_changed(memory, copy, bytes) &&
       base::system_call(SYS_fstat, memory, reinterpret_cast<long>(&about)) == 0) {
     bytes = static_cast<uint64_t>(about.st_size);
     if (const Result copied = copy_contents(memory, copy, bytes, turn); copied != 0) return copied;
   }
   note_contents(n, bytes, memory);
   return 0;
+}
+
+bool seal_shared(const RealPlace& at, int memory) {
+  const LockedName locked(at.name);  // nobody opens it in between
+  return base::load(&at.name->live) != 0 && seal(memory);
 }
 
 // live: the number of the memory `from`.
@@ -98,9 +103,17 @@ Result make_file(int from, uint64_t live, const RealPlace& at, HeldTurn& turn) {
   const long fd = base::open_at(AT_FDCWD, at.path, O_RDWR | O_CREAT | O_CLOEXEC,
                                 (about.st_mode & 07777) | 0600);
   if (base::failed(fd)) return fd;
-  const auto bytes = static_cast<uint64_t>(about.st_size);
+  auto bytes = static_cast<uint64_t>(about.st_size);
   const bool was_real = current(at.name).state == kReal;
   Result made = copy_contents(from, static_cast<int>(fd), bytes, turn);
+  // What others have written meanwhile is copied, too; what they write from here on fails, and goes
+  // into the real file, for which they wait (write()).
+  if (made == 0 && !was_real && seal_shared(at, from) &&
+      was_changed(from, static_cast<int>(fd), bytes) &&
+      base::system_call(SYS_fstat, from, reinterpret_cast<long>(&about)) == 0) {
+    bytes = static_cast<uint64_t>(about.st_size);
+    made = copy_contents(from, static_cast<int>(fd), bytes, turn);
+  }
   base::system_call(SYS_fchmod, fd, about.st_mode & 07777);
   const timespec times[2] = {about.st_atim, about.st_mtim};
   base::system_call(SYS_utimensat, fd, 0, reinterpret_cast<long>(times), 0);
