@@ -10,6 +10,7 @@
 #include "reader/hidden.h"
 #include "reader/in_order.h"
 #include "reader/parallel.h"
+#include "reader/places.h"
 #include "reader/stream.h"
 
 namespace weir::reader {
@@ -244,33 +245,44 @@ class Commons {
 
   // first: index of the process's first file among those of all.
   void add(const Accesses& one, uint32_t first, std::vector<weir_reader_common>& out) {
+    uint32_t text = Names::kLost, text_of = ~uint32_t{0};  // of which file it is
     for (weir_reader_common common : one.common) {
-      const weir_reader_access& of = one.files[common.file];
-      common.file += first;
-      const uint32_t text = names_.text_of(of.process, of.file);
-      if (of_ != AccessCommons::by_process && text != Names::kLost) {
-        const Key key = {uint64_t(text) << 32 | common.kind, common.value};
-        const auto [known, is_new] = at_.try_emplace(key, out.size());
-        if (!is_new) {
-          out[known->second].count += common.count;
-          continue;
-        }
+      if (of_ != AccessCommons::by_process && common.file != text_of) {
+        text_of = common.file;
+        text = names_.text_of(one.files[text_of].process, one.files[text_of].file);
       }
-      out.push_back(common);
+      common.file += first;
+      if (text == Names::kLost || !add_to_known(text, common, out)) out.push_back(common);
     }
   }
 
  private:
-  using Key = std::pair<uint64_t, uint64_t>;  // text and kind, value
-  struct Hash {
-    size_t operator()(const Key& key) const {
-      return (key.first * 0x9e3779b97f4a7c15u) ^ (key.second * 0xc2b2ae3d27d4eb4fu);
-    }
+  struct Key {
+    uint64_t text_and_kind;
+    uint32_t place;  // in `out`
   };
+
+  // False: none like it is in `out` yet, where it will be next.
+  bool add_to_known(uint32_t text, const weir_reader_common& common,
+                    std::vector<weir_reader_common>& out) {
+    const uint64_t key = uint64_t{text} << 32 | common.kind;
+    const uint32_t next = uint32_t(keys_.size());
+    const uint32_t known =
+        places_.find_or_add(hash_of(key, common.value), next, [&](uint32_t at) {
+          return keys_[at].text_and_kind == key && out[keys_[at].place].value == common.value;
+        });
+    if (known != next) {
+      out[keys_[known].place].count += common.count;
+      return true;
+    }
+    keys_.push_back({key, uint32_t(out.size())});
+    return false;
+  }
 
   const Names& names_;
   const AccessCommons of_;
-  std::unordered_map<Key, size_t, Hash> at_;
+  std::vector<Key> keys_;
+  PlaceTable places_;
 };
 
 // The most common ones of each text and kind; those of lost names are of their file.

@@ -306,6 +306,27 @@ def accesses_function() -> object:
     return function
 
 
+class CommonLimits(c.Structure):
+    _fields_ = [("most", c.c_uint64), ("added_at_once", c.c_uint64), ("kept", c.c_uint64 * 2)]
+
+
+@functools.cache
+def commons_functions() -> tuple[object, object, object, object, object]:
+    """weir_commons_create, _add, _is_full, _get and _destroy (native/reader/weir_commons.h) with
+    their signatures set."""
+    create, add, is_full, get, destroy = (
+        getattr(library(), f"weir_commons_{name}")
+        for name in ("create", "add", "is_full", "get", "destroy")
+    )
+    create.argtypes, create.restype = [c.POINTER(CommonLimits)], c.c_void_p
+    add.argtypes = [c.c_void_p, c.c_void_p, c.c_uint64, c.c_void_p, c.c_uint32]
+    add.restype = c.c_int
+    is_full.argtypes, is_full.restype = [c.c_void_p], c.c_uint32
+    get.argtypes, get.restype = [c.c_void_p, c.POINTER(c.c_uint64)], c.c_void_p
+    destroy.argtypes, destroy.restype = [c.POINTER(c.c_void_p)], None
+    return create, add, is_full, get, destroy
+
+
 @functools.cache
 def exchanges_function() -> object:
     """weir_reader_exchanges with its signature set."""

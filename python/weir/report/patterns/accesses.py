@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from weir.analysis.columns import grouped, starts
-from weir.report.patterns.commons import CommonValues
+from weir.report.patterns.commons import CommonValues, OfWay
 from weir.report.patterns.spread import OfRanks
 
 SUMMED = (
@@ -57,13 +57,13 @@ class Joining:
         """Whether the few most common values of a file are enough of the next trace files."""
         return self._commons.is_full
 
-    def add(self, columns: dict[str, np.ndarray], commons: np.ndarray) -> None:
+    def add(self, columns: dict[str, np.ndarray], commons: OfWay) -> None:
         if self._by_rank:
-            commons[:, 0] += self._rows
-            self._of_rows.append(commons)
+            of_rows = commons.by_row()
+            of_rows[:, 0] += self._rows
+            self._of_rows.append(of_rows)
         elif len(columns["name"]):
             self._ranks.add(columns)
-            commons[:, 0] = _key(columns)[commons[:, 0]]
             self._commons.add(commons)
             columns = _by_file(columns)
         self._columns.append(columns)

@@ -8,66 +8,74 @@ nodes may then be missed, or counted from where it was first seen among them.
 
 from __future__ import annotations
 
+import ctypes as c
+from dataclasses import dataclass
+
 import numpy as np
 
-from weir.analysis.columns import starts
+from weir.trace._abi import LAYOUTS, CommonLimits, commons_functions, pointer_to
 
 MOST_VALUES = 1 << 19
 KEPT = (16, 4)  # of each file, direction and kind, when there are too many; the table shows four
 _FOLDED_AT_ONCE = 1 << 18
-_PRIMES = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], np.uint64)
+_BACKWARD = 4  # the first kind that is; kinds of writes are odd, those of strides 2 and more
+
+
+@dataclass(frozen=True)
+class OfWay:
+    """Of one trace file, the rows (LAYOUTS["commons"]) of one direction among all. name, row: of
+    each access the number of its name, and its place among the rows of this direction."""
+
+    rows: np.ndarray
+    way: int
+    name: np.ndarray
+    row: np.ndarray
+
+    def by_row(self) -> np.ndarray:
+        """Rows of (place, kind, value, count); kind 1: strides, those below 0 backward."""
+        of = self.rows[self.rows["kind"] % 2 == self.way]
+        value = of["value"].astype(np.int64) * np.where(of["kind"] >= _BACKWARD, -1, 1)
+        columns = self.row[of["file"]], of["kind"] >= 2, value, of["count"].astype(np.int64)
+        return np.column_stack(columns)  # unsigned among them would make them floating-point
 
 
 class CommonValues:
-    """Rows of (key of a file and direction, kind, value, count)."""
+    """Rows of (key of a file and direction, kind, value, count), added up by native/reader.
+
+    key: of a file's name and a direction, name << 1 | way."""
 
     def __init__(self) -> None:
-        self._parts: list[np.ndarray] = []
-        self._waiting = self._folded = 0
-        self.is_full = False
+        limits = CommonLimits(MOST_VALUES, _FOLDED_AT_ONCE, KEPT)
+        self._handle = c.c_void_p(commons_functions()[0](c.byref(limits)))
+        if not self._handle:
+            raise _no_memory()
 
-    def add(self, values: np.ndarray) -> None:
-        self._parts.append(values)
-        self._waiting += len(values)
-        if self._waiting > max(_FOLDED_AT_ONCE, self._folded):
-            self._fold()
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            commons_functions()[4](c.byref(self._handle))
+
+    @property
+    def is_full(self) -> bool:
+        """Whether rare values were left out."""
+        return bool(commons_functions()[2](self._handle))
+
+    def add(self, values: OfWay) -> None:
+        rows = np.ascontiguousarray(values.rows, LAYOUTS["commons"])
+        names = np.ascontiguousarray(values.name, np.int32)
+        if commons_functions()[1](
+            self._handle, pointer_to(rows), len(rows), pointer_to(names), values.way
+        ):
+            raise _no_memory()
 
     def values(self) -> np.ndarray:
         """All that were kept, each once."""
-        self._fold()
-        return self._parts[0]
-
-    def _fold(self) -> None:
-        every = np.concatenate([np.zeros((0, 4), np.int64), *self._parts])
-        self._parts = []
-        every = _added(every) if len(every) else every
-        for most in KEPT:
-            if len(every) > MOST_VALUES:
-                self.is_full = True
-                every = _most_common(every, most)
-        self._parts, self._folded, self._waiting = [every], len(every), 0
+        count = c.c_uint64()
+        place = commons_functions()[3](self._handle, c.byref(count))
+        if not place:
+            raise _no_memory()
+        kept = (c.c_int64 * (4 * count.value)).from_address(place)
+        return np.frombuffer(kept, np.int64).reshape(-1, 4).copy()
 
 
-def _added(every: np.ndarray) -> np.ndarray:
-    """Counts of equal values added up."""
-    words = every[:, :3].view(np.uint64)
-    mixed = words[:, 0] * _PRIMES[0]
-    for column in (1, 2):
-        mixed = (mixed ^ (mixed >> np.uint64(29)) ^ words[:, column]) * _PRIMES[column]
-    order = np.argsort(mixed)
-    begins = starts(mixed[order])
-    whole = starts(mixed[order], *(every[order, column] for column in range(3)))
-    if len(whole) != len(begins):  # two values of one hash
-        order = np.lexsort(every[:, 2::-1].T)
-        begins = starts(*every[order, :3].T)
-    made = every[order[begins]]
-    made[:, 3] = np.add.reduceat(every[order, 3], begins)
-    return made
-
-
-def _most_common(every: np.ndarray, most: int) -> np.ndarray:
-    """Of each key and kind: by count, then the larger values first."""
-    order = np.lexsort((-every[:, 2], -every[:, 3], every[:, 0] << 1 | every[:, 1]))
-    begins = starts(every[order, 0], every[order, 1])
-    nth = np.arange(len(order)) - np.repeat(begins, np.diff(np.r_[begins, len(order)]))
-    return every[order[nth < most]]
+def _no_memory() -> MemoryError:
+    return MemoryError("no memory for the common sizes and strides of files")

@@ -24,6 +24,7 @@ from weir.report.files.last_names import by_last_number, renamed_of
 from weir.report.frame.build import Report, StepReport, figure
 from weir.report.mpi_io.compute import alignment_of
 from weir.report.patterns.accesses import SUMMED, Accesses, Joining
+from weir.report.patterns.commons import OfWay
 from weir.trace import TraceFile
 from weir.trace._abi import ALIGNMENT
 from weir.trace.file import threads_for
@@ -31,7 +32,6 @@ from weir.trace.file import threads_for
 BLOCK_BYTES = 4096  # where the trace does not have the block size of the file
 WAYS = ("read", "write")
 MOST_COMMON = 4  # sizes and strides of a row
-_SIZES, _STRIDES, _BACKWARD = (0, 1), (2, 3), (4, 5)  # kinds of common values, by way
 _BY_TEXT, _BY_PROCESS, _FEW = range(3)  # what common values are counted by (TraceFile.accesses)
 
 
@@ -88,7 +88,7 @@ def _read(
 def _of_file(
     data: StepData, index: int, names: NameTable, of_text: np.ndarray, found: np.ndarray,
     commons: np.ndarray,
-) -> Iterator[tuple[dict[str, np.ndarray], np.ndarray]]:  # fmt: skip
+) -> Iterator[tuple[dict[str, np.ndarray], OfWay]]:  # fmt: skip
     """The columns of reads, then those of writes, of one trace file."""
     file, numbers = data.files[index], data.name_numbers[index]
     first = data.first_member(index)
@@ -120,13 +120,7 @@ def _of_file(
         span = columns["end"] - columns["begin"]
         is_known = columns["unknown"] == 0
         columns["again"] = np.where(is_known, np.maximum(columns["bytes"] - span, 0), 0)
-        mine = np.isin(commons["kind"], (_SIZES[way], _STRIDES[way], _BACKWARD[way]))
-        mine &= place[commons["file"]] >= 0
-        of = commons[mine]
-        value = of["value"].astype(np.int64) * np.where(of["kind"] == _BACKWARD[way], -1, 1)
-        yield columns, np.column_stack(
-            (place[of["file"]], of["kind"] >= 2, value, of["count"])
-        ).astype(np.int64)
+        yield columns, OfWay(commons, way, name, place)
 
 
 def _grouped(

@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from weir.report.patterns import commons, spread
-from weir.report.patterns.commons import CommonValues
+from weir.report.patterns.commons import CommonValues, OfWay
 from weir.report.patterns.spread import ROW, OfRanks
+from weir.trace._abi import LAYOUTS
 
 NODES, RANKS, FILES = 5, 8, 6
 
@@ -83,14 +85,36 @@ def test_rows_that_are_kept_do_not_grow_with_ranks(monkeypatch):
     assert found.kept_rows < 200
 
 
+def of_way(rows) -> OfWay:
+    """From rows of (name, kind, value, count), all of one direction."""
+    name, kind, value, count = np.array(rows, np.int64).T
+    table = np.zeros(len(name), LAYOUTS["commons"])
+    table["file"] = np.arange(len(name))
+    table["kind"], table["value"], table["count"] = kind, value, count
+    return OfWay(table, int(kind[0] % 2), name, np.arange(len(name)))
+
+
 def test_counts_of_few_values_are_exact():
     random, found, wanted = np.random.default_rng(1), CommonValues(), Counter()
-    for _ in range(20):
-        part = random.integers(0, 9, (500, 4))
-        for *key, count in part.tolist():
-            wanted[tuple(key)] += count
-        found.add(part.copy())
-    assert {tuple(row[:3]): row[3] for row in found.values().tolist()} == dict(wanted)
+    for way in (0, 1) * 10:
+        name, kind, value, count = random.integers(0, 9, (4, 500))
+        kind = kind % 3 * 2 + way
+        found.add(of_way(np.stack([name, kind, value, count], axis=1)))
+        signed = np.where(kind >= 4, -value, value)
+        for *key, n in zip(name * 2 + way, kind >= 2, signed.tolist(), count.tolist()):
+            wanted[tuple(map(int, key))] += n
+    rows = found.values().tolist()
+    assert {tuple(row[:3]): row[3] for row in rows} == dict(wanted) and len(rows) == len(wanted)
+    assert not found.is_full
+
+
+def test_values_of_the_other_direction_and_of_none_are_left_out():
+    far = 2**62 + 1  # no floating-point number
+    found, rows = CommonValues(), of_way([(3, 0, 8, 2), (3, 1, 9, 2), (4, 5, far, 1)])
+    assert found.values().shape == (0, 4)
+    found.add(replace(rows, way=1))
+    assert sorted(found.values().tolist()) == [[7, 0, 9, 2], [9, 1, -far, 1]]
+    assert replace(rows, way=1).by_row().tolist() == [[1, 0, 9, 2], [2, 1, -far, 1]]
 
 
 def test_of_too_many_values_the_most_common_are_kept(monkeypatch):
@@ -98,12 +122,22 @@ def test_of_too_many_values_the_most_common_are_kept(monkeypatch):
     monkeypatch.setattr(commons, "_FOLDED_AT_ONCE", 500)
     found, keys = CommonValues(), 10
     for part in range(50):
-        rare = np.arange(400) + 1000 * (part + 1)
-        key = np.arange(400) % keys
-        found.add(np.stack([key, np.zeros(400, int), rare, np.ones(400, int)], axis=1))
-        found.add(np.array([[one, 0, 8, 5] for one in range(keys)]))
+        found.add(of_way([(at % keys, 0, at + 1000 * (part + 1), 1) for at in range(400)]))
+        found.add(of_way([(one, 0, 8, 5) for one in range(keys)]))
     assert found.is_full
     rows = found.values()
     assert len(rows) <= 1000
     often = rows[rows[:, 2] == 8]
-    assert sorted(often[:, 0].tolist()) == list(range(keys)) and set(often[:, 3].tolist()) == {250}
+    assert sorted(often[:, 0].tolist()) == list(range(0, 2 * keys, 2))
+    assert set(often[:, 3].tolist()) == {250}
+
+
+def test_of_equally_common_values_the_larger_are_kept(monkeypatch):
+    monkeypatch.setattr(commons, "MOST_VALUES", 3)
+    monkeypatch.setattr(commons, "_FOLDED_AT_ONCE", 0)
+    monkeypatch.setattr(commons, "KEPT", (3, 2))
+    found = CommonValues()
+    found.add(of_way([(name, 2, value, 1) for name in (0, 1) for value in range(9)]))
+    found.add(of_way([(0, 2, 3, 3), (1, 4, 3, 1)]))
+    assert sorted(found.values().tolist()) == [[0, 1, 3, 3], [0, 1, 8, 1], [2, 1, 7, 1],
+        [2, 1, 8, 1]]  # fmt: skip
