@@ -14,8 +14,8 @@ from pathlib import Path
 
 from weir.advise.advise import advise
 from weir.advise.frame.facts import Facts
+from weir.advise.probes import probes
 from weir.advise.text import range_text
-from weir.probe.cache import large_rates
 from weir.report import build
 from weir.report.frame.amounts import number, plain, seconds
 from weir.tune.outputs import Output, differences, outputs_of
@@ -26,7 +26,7 @@ _LEFT_OUT = ("release", "releasedir", "forget", "batch_forget", "interrupt")
 
 def main() -> int:
     run, tuned, before, after, work = map(Path, sys.argv[1:])
-    facts = [Facts(build(str(one)), large_rates()) for one in (run, tuned)]
+    facts = [Facts(build(str(one)), probes()) for one in (run, tuned)]
     report = advise(facts[0])
     print(f"{'':32}{'plain':>10}{'with rules':>12}")
     rows = [("wall time", [one.wall_s for one in facts]),

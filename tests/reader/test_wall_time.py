@@ -243,7 +243,7 @@ def test_ranks_of_a_launcher_that_never_start_mpi_are_programs_of_their_own(tmp_
 
 
 def test_ranks_that_start_mpi_without_a_record_of_it_are_not_split(tmp_path):
-    assert by_rank(farm(tmp_path / "run" / "s", 2).steps[0]) == []
+    assert list(by_rank(farm(tmp_path / "run" / "s", 2).steps[0])) == []
 
 
 def test_a_shell_and_the_programs_that_it_forks_are_one_rank(tmp_path, weir):

@@ -277,7 +277,8 @@ def test_one_tune_at_a_time_and_ctrl_c_prints_how_to_go_on(weir, tmp_path):
     words = ["tune", "-o", tmp_path / "out", "--dir", work, "--", "sh", "-c",
         f"echo > {began}; exec sleep 600"]
     with subprocess.Popen([Path(sys.executable).parent / "weir", *words], cwd=work,
-            stderr=subprocess.PIPE, start_new_session=True) as process:
+            stderr=subprocess.PIPE, start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) as process:
         try:
             while not began.exists() and process.poll() is None:
                 time.sleep(0.02)
