@@ -6,6 +6,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from weir._errors import NotThere
+
 PRELOAD = "libweir-preload.so"
 READER = "libweir-reader.so"
 DRAIN = "weir-drain"
@@ -16,7 +18,7 @@ WRAP_FLAGS = "weir-wrap.flags"
 LAYERS = "layers.json"
 
 
-class LibraryMissing(FileNotFoundError):
+class LibraryMissing(NotThere):
     """A native library that the package should carry is not there."""
 
 

@@ -16,8 +16,8 @@ Level = Annotated[
         help="What is recorded: summary (per operation), detail (per file) or trace (each call).")
 ]
 Rank = Annotated[str | None, typer.Option("--rank", metavar="RANK",
-    help="Only the processes of this rank, e.g. 3; as tables print it, e.g. model:3, post: of "
-         "one of several programs.")]
+    help="Only this rank, e.g. 3; as tables print it, e.g. model:3, post: of one of several "
+         "programs. Table processes lists all processes all the same.")]
 Budget = Annotated[
     str, typer.Option(metavar="BYTES",
         help="Largest trace file of a node: bytes, or with K, M, G, T (powers of 1024).")

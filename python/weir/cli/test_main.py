@@ -138,3 +138,11 @@ def test_names_that_the_terminal_has_no_characters_for_are_printed_all_the_same(
     monkeypatch.setattr(_app, "app", lambda **_: print("\u65e5 \udcff"))
     assert _main.main() == 0
     assert written.getvalue() == b"\\u65e5 \\udcff\n"
+
+
+def test_a_native_library_that_is_not_built_is_said_in_a_line():
+    from weir._native import LibraryMissing, library_path
+
+    with pytest.raises(LibraryMissing, match="not built; run `make build`") as raised:
+        library_path("libweir-no-such.so")
+    assert _main.status_of(raised.value) == _main.BAD_INPUT

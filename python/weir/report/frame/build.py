@@ -486,7 +486,7 @@ def _chosen(choice: Choice, read: list[StepData], names: NameTable) -> Choice:
 
 
 def _ranks(every: list[int]) -> str:
-    """Rising ranks as words: ranks 0-383 and processes without a rank (-1)."""
+    """Rising ranks as words: ranks 0-383 and processes without a rank."""
     known = spans(tuple(rank for rank in every if rank >= 0)).replace(",", ", ")
     return " and ".join(filter(None, [known and f"ranks {known}",
-        "processes without a rank (-1)" if -1 in every else ""])) or "no ranks"
+        "processes without a rank" if -1 in every else ""])) or "no ranks"
