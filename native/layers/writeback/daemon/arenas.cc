@@ -16,10 +16,15 @@
 
 namespace weir::daemon {
 
-Held::~Held() {
-  for (const int fd : files) {
-    if (fd >= 0) close(fd);
+void Held::close_files() {
+  const std::lock_guard<std::mutex> guard(lock);
+  for (int& fd : files) {
+    if (fd >= 0) close(std::exchange(fd, -1));
   }
+}
+
+Held::~Held() {
+  close_files();
   if (arena.header != nullptr) munmap(arena.header, arena.mapped_bytes);
 }
 

@@ -24,6 +24,8 @@ struct Held {
   bool gone = false;        // its file has been removed
 
   ~Held();
+  // Their locks end as well.
+  void close_files();
   bool shared() const { return arena.header->shared != 0; }
   node::Identity* participants() const;
   // The participant's number, or -1.

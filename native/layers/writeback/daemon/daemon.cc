@@ -201,8 +201,13 @@ Work Daemon::all_of(const std::shared_ptr<Held>& held, node::Identity who) {
 
 void Daemon::drained_private(const Work& work, uint64_t lost) {
   Held& held = *work.held;
-  if (lost == 0) arenas_.remove_file(held);
-  else base::store(&held.arena.header->failed, 1u);
+  if (lost == 0) {
+    // Before: who waits for the arena to go takes a file that is still locked for another node's.
+    held.close_files();
+    arenas_.remove_file(held);
+  } else {
+    base::store(&held.arena.header->failed, 1u);
+  }
   arenas_.forget(held.name);
   const std::lock_guard<std::mutex> guard(lock_);
   draining_.erase(held.name);
