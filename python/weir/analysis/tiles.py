@@ -35,10 +35,6 @@ class Grid:
     shift: int
     bins: int
 
-    @property
-    def bin_ns(self) -> int:
-        return 1 << self.shift
-
 
 def grid_over(first_ns: int, last_ns: int, most_bins: int) -> Grid:
     """The finest grid from first_ns on that holds last_ns in at most `most_bins` slices."""

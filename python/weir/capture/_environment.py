@@ -215,7 +215,6 @@ VARIABLES = (
 
 LEVELS = ("summary", "detail", "trace")
 SHARES = ("group", "all")
-DEFAULT_BUDGET = "4G"
 SMALLEST_BUDGET_BYTES = 64 << 10
 _SUFFIXES = {"K": 10, "M": 20, "G": 30, "T": 40}
 

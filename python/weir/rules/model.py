@@ -49,10 +49,6 @@ class Conditions:
         """Those that say something, in the order of the fields."""
         return {name: value for name, value in vars(self).items() if value not in (None, ())}
 
-    @property
-    def fortran_only(self) -> bool:
-        return bool(self.unit or self.access or self.form)
-
 
 @dataclass(frozen=True)
 class Rule:

@@ -86,11 +86,6 @@ class PhaseTotals:
     critical_ns: int
 
 
-def no_phases() -> PhaseSpans:
-    nothing = np.empty(0, np.int64)
-    return PhaseSpans((), nothing, nothing, nothing, nothing, nothing, "marks")
-
-
 def phases_of(
     data: StepData, names: NameTable, records: Records, locations: Locations,
     routines: dict[int, str], rules: tuple[PhaseRule, ...] = ()
