@@ -341,6 +341,19 @@ def test_a_launcher_whose_ranks_left_nothing_is_no_rank(traced, weir, cc, tmp_pa
     assert (status, reported, made["complete"]) == (3, 4, False)
     assert first.startswith("note: INCOMPLETE: no rank was traced")
     assert made["steps"][0]["ranks"] == 0
+    assert "its ranks were started without LD_PRELOAD" in first
+
+
+@pytest.mark.any_mpi
+@pytest.mark.mpi
+@pytest.mark.timeout(60)
+def test_a_launcher_that_failed_is_no_sign_of_ranks_without_weir(weir, mpi, tmp_path):
+    done = weir("trace", "-o", tmp_path / "run", "--", *mpi.launch(1, "/nonexistent/model"),
+        env=mpi.env)
+    assert done.returncode not in (0, 3)
+    assert f"the launcher ended with exit status {done.returncode}; what it printed" in done.stderr
+    first = weir("report", tmp_path / "run").stdout
+    assert "alone left records: it ended with" in " ".join(first.split())
 
 
 def test_segments_that_a_launcher_maps_for_its_ranks_raise_no_alarm(traced, cc, tmp_path):

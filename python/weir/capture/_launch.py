@@ -152,7 +152,7 @@ def launch(options: Options, command: Sequence[str], environ: Mapping[str, str],
     count = count_traces(trace_files(step.directory))
     empty = count.processes == 0
     if count.launchers and not count.ranks and _starts_ranks(command):
-        say(_NO_RANK)
+        say(_no_rank(shell_status(status)))
         return shell_status(status) or NO_TRACE_STATUS
     if empty and count.nodes == 0 and finished and is_weir(command, environ):
         if not options.quiet:
@@ -234,11 +234,14 @@ def _run_untraced(command: Sequence[str], environ: Mapping[str, str], rules: str
         return error.status
 
 
-_NO_RANK = (
-    "no rank was traced: the launcher alone left records; its ranks were started without "
-    "LD_PRELOAD and WEIR_TRACE_DIR "
-    "(srun --export=NONE, SLURM_EXPORT_ENV): hand them on, as docs/guide/cluster.md says"
-)
+def _no_rank(status: int) -> str:
+    """A launcher that failed has said itself why no rank was started."""
+    if status:
+        return (f"no rank was traced: the launcher ended with exit status {status}; what it printed "
+            "above says why")
+    return ("no rank was traced: the launcher alone left records; its ranks were started without "
+        "LD_PRELOAD and WEIR_TRACE_DIR "
+        "(srun --export=NONE, SLURM_EXPORT_ENV): hand them on, as docs/guide/cluster.md says")
 
 
 def _starts_ranks(command: Sequence[str]) -> bool:

@@ -282,11 +282,12 @@ def unseen_statement(report: Report) -> str | None:
         subject = "1 process runs" if len(running) == 1 else f"{len(running)} processes run"
         parts.append(f"{subject} still in the background")
         names += [_running(step, index) for step, index in running]
-    if any(step.data.has_no_rank for step in report.steps):
-        parts.append(
-            "no rank was traced, the launcher alone left records: its ranks were started without "
-            "LD_PRELOAD and WEIR_TRACE_DIR"
-        )
+    without = [step.data.step.job for step in report.steps if step.data.has_no_rank]
+    if without:
+        failed = next((job.exit_status for job in without if job and job.exit_status), None)
+        parts.append("no rank was traced, the launcher alone left records: " + (
+            "its ranks were started without LD_PRELOAD and WEIR_TRACE_DIR" if failed is None else
+            f"it {_ending(failed)}"))
     if not parts:
         return None
     listed = "; ".join(names[:MOST_NAMES])
