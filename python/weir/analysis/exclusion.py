@@ -25,7 +25,7 @@ NOT_SYSTEM = ("/var/opt/cray/dws/mounts", "/var/tmp")  # users' files below the 
 START_FILES = tuple(  # of interpreters and MPI libraries, wherever they are installed
     "__pycache__/ site-packages/ dist-packages/ lib/python[0-9]* lib64/python[0-9]* *.pyc "
     "pyvenv.cfg *.so *.so.[0-9]* share/openmpi/ lib/openmpi/ .openmpi/ .pmix/ "
-    "openmpi-mca-params.conf "
+    "openmpi-mca-params.conf .pyenv/ conda-meta/ "
     "mca-params.conf pmix-mca-params*.conf ucx.conf pci.ids pci.ids.gz".split()
 )
 NONE = "none"

@@ -24,6 +24,8 @@ DEFAULT = exclusion_of(environ={})
         "/scratch/u/openmpi/share/openmpi/help-mpi.txt",
         "/scratch/u/.openmpi/components",
         "/scratch/u//.//openmpi/../x.so",
+        "/scratch/u/.pyenv/libexec/pyenv-exec",
+        "/scratch/u/miniforge/conda-meta/history",
     ],
 )
 def test_a_file_of_the_system_or_of_an_interpreter_is_left_out(name):
