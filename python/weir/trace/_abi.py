@@ -9,9 +9,8 @@ import functools
 
 import numpy as np
 
-from weir._native import READER, library_path
+from weir._native import load_reader
 
-ABI = 5
 BINS = 36
 ARRAYS = ("chunks", "processes", "texts", "names", "rows", "histograms", "units", "syncs",
     "problems",
@@ -210,11 +209,11 @@ NO_ROW = 2**32 - 1
 
 @functools.cache
 def library() -> c.CDLL:
-    """The loaded library with its signatures set. Raises weir._native.LibraryMissing."""
-    lib = c.CDLL(str(library_path(READER)))
+    """The loaded library with its signatures set. Raises LibraryMissing and LibraryStale of
+    weir._native."""
+    lib = load_reader()
     p64 = c.POINTER(c.c_uint64)
     signatures = {
-        "abi": (c.c_uint32, []),
         "create": (c.c_void_p, [c.c_char_p, c.c_char_p, c.c_uint64, p64]),
         "destroy": (None, [c.POINTER(c.c_void_p)]),
         "exclude": (None, [c.c_void_p, c.c_void_p, c.c_uint64]),
@@ -246,9 +245,6 @@ def library() -> c.CDLL:
     for name, (result, arguments) in signatures.items():
         function = getattr(lib, f"weir_reader_{name}")
         function.restype, function.argtypes = result, arguments
-    if lib.weir_reader_abi() != ABI:
-        raise ImportError(
-            f"{library_path(READER)} has ABI {lib.weir_reader_abi()}, this package needs {ABI}")
     return lib
 
 
