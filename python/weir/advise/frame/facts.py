@@ -5,6 +5,7 @@ cost, out of the tables of `weir report`, and what is known of its file system."
 from __future__ import annotations
 
 import math
+import posixpath
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -163,6 +164,19 @@ class Facts:
         for file in found.values():
             file.critical_ns = None if critical is None else critical.get(file.path, 0.0)
         return found
+
+    @cached_property
+    def directories(self) -> set[str]:
+        """All directories above files."""
+        found: set[str] = set()
+        for path in self.files:
+            while (path := posixpath.dirname(path)) not in found:
+                found.add(path)
+        return found
+
+    @cached_property
+    def is_writing(self) -> bool:
+        return any(one.written for one in self.files.values())
 
     @cached_property
     def bare(self) -> list[File]:
