@@ -30,6 +30,7 @@ from weir.trace.ops import ops
 
 _FIGURES = ("calls", "bytes", "ns", "adjacent", "first", "strided", "random", "unknown", "again",
     "switches", "off_block", "off_stripe", "interleaved")  # fmt: skip
+_ROWS_AT_ONCE = 4096
 _SEEKS = ("lseek", "fseek", "rewind")
 # Where ranks of a node share the kernel's cache: layers that share blocks bypass these.
 LOCAL = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "tmpfs", "ramfs", "overlay", "f2fs",
@@ -278,10 +279,11 @@ def _pattern_rows(report: Report) -> Iterator[tuple[str, int, dict[str, int]]]:
     """Path, direction and figures of each row of the table of access patterns."""
     rows = patterns_of(report)
     keys = (*_FIGURES, "ranks", "begin", "end", "stripe", "slowest_ns")
-    name, way, *columns = rows.columns("name", "way", *keys)
-    names = report.names
-    for number, direction, *values in zip(*(one.tolist() for one in (name, way, *columns))):
-        yield names[number], direction, dict(zip(keys, values))
+    columns, names = rows.columns("name", "way", *keys), report.names
+    for first in range(0, len(rows), _ROWS_AT_ONCE):
+        some = (one[first : first + _ROWS_AT_ONCE].tolist() for one in columns)
+        for number, direction, *values in zip(*some):
+            yield names[number], direction, dict(zip(keys, values))
 
 
 def _add(into: Way, figures: dict[str, int]) -> None:
