@@ -24,9 +24,18 @@ constexpr size_t kFew = 4;      // of a text and kind, where few are asked for
 constexpr size_t kGiven = 8;    // of which so many are handed out
 constexpr weir_reader_alignment kLostAlignment = {4096, 0};
 
-template <class Count>
-bool is_more_common(const Count& a, const Count& b) {
-  return a.count != b.count ? a.count > b.count : a.value > b.value;
+struct IsMoreCommon {
+  bool operator()(const auto& a, const auto& b) const {
+    return a.count != b.count ? a.count > b.count : a.value > b.value;
+  }
+};
+
+// Puts so many of the most common ones first; returns how many these are.
+template <class Rows>
+size_t choose(Rows first, Rows end, size_t most) {
+  if (size_t(end - first) <= most) return size_t(end - first);
+  std::nth_element(first, first + ptrdiff_t(most), end, IsMoreCommon());
+  return most;
 }
 
 // Counts of different values.
@@ -60,11 +69,9 @@ class Counts {
   // least: leaves out what came less often.
   void give(uint32_t file, uint32_t kind, std::vector<weir_reader_common>& out,
             uint64_t least = 1) {
-    const size_t given = std::min(counts_.size(), kGiven);
-    std::partial_sort(counts_.begin(), counts_.begin() + ptrdiff_t(given), counts_.end(),
-                      is_more_common<Count>);
+    const size_t given = choose(counts_.begin(), counts_.end(), kGiven);
     for (size_t i = 0; i < given; ++i) {
-      if (counts_[i].count < least) break;
+      if (counts_[i].count < least) continue;
       out.push_back({counts_[i].value, counts_[i].count, file, kind});
     }
   }
@@ -299,10 +306,7 @@ class Commons {
 
   // Leaves the most common ones of a kind.
   size_t cut(std::vector<weir_reader_common>& rows, size_t begin, size_t end) const {
-    if (end - begin <= kept_) return end;
-    const auto at = rows.begin() + ptrdiff_t(begin);
-    std::nth_element(at, at + ptrdiff_t(kept_), rows.begin() + ptrdiff_t(end), is_more_common<weir_reader_common>);
-    return begin + kept_;
+    return begin + choose(rows.begin() + ptrdiff_t(begin), rows.begin() + ptrdiff_t(end), kept_);
   }
 
   const size_t texts_, kept_;
