@@ -164,6 +164,11 @@ class Facts:
         layered = {one.file for one in layers_of(self.report)}
         return [one for one in self.files.values() if one.path not in layered]
 
+    def forget(self) -> None:
+        """Give up what is known of each file: it is found again where it is asked for."""
+        for name in ("files", "bare"):
+            vars(self).pop(name, None)
+
     @cached_property
     def _critical(self) -> dict[str, float] | None:
         """By file: what its I/O delays the run by."""
