@@ -31,7 +31,7 @@ def group_rows(report: Report, rows: Rows) -> list[dict[str, Any]]:
     key = 2 * group[place.reshape(-1)] + way
     keys, at = np.unique(key[key >= 0], return_inverse=True)
     names = max(len(report.names.names), 1)
-    its = np.unique(at.reshape(-1) * names + name[key >= 0]) // names  # a file of several steps once
+    its = np.unique(at.reshape(-1) * names + name[key >= 0]) // names  # each file once
     count = np.bincount(its, minlength=len(keys))
     sums = np.zeros((len(figures), len(keys)), np.int64)
     for into, column in zip(sums, figures):
