@@ -59,6 +59,14 @@ LAYOUTS = {
 RECORD = _layout(
     "start:<u8 duration:<u4 file:<u4 offset_size:<u8 size_low:<u4 op:u1 layer:u1 flags:u1 error:u1")
 
+# Of native/reader/weir_spread.h.
+SPREAD_ROW = _layout(
+    "ns:<i8 bytes:<i8 begin:<i8 end:<i8 name:<i4 way:<i4 rank:<i4 node:<i4 counts:<i4 reserved:<i4")
+SPREAD_FILE = _layout(
+    "ranks:<i8 interleaved:<i8 fastest_rank:<i8 fastest_ns:<i8 slowest_rank:<i8 slowest_ns:<i8 "
+    "mean_ns:<f8 squares_ns:<f8 mean_bytes:<f8 squares_bytes:<f8 name:<i4 way:<i4"
+)
+
 # A counter and a histogram as they lie in the file; docs/formats/trace.md 3.4.
 COUNTER = _layout(
     "file:<u4 op:u1 layer:u1 flags:u1 form:u1 calls:<u8 bytes:<u8 ticks:<u8 errors:<u8 first:<u8 "
@@ -321,6 +329,22 @@ def commons_functions() -> tuple[object, object, object, object, object]:
     get.argtypes, get.restype = [c.c_void_p, c.POINTER(c.c_uint64)], c.c_void_p
     destroy.argtypes, destroy.restype = [c.POINTER(c.c_void_p)], None
     return create, add, is_full, get, destroy
+
+
+@functools.cache
+def spread_functions() -> tuple[object, object, object, object, object]:
+    """weir_spread_create, _add, _join, _get and _destroy (native/reader/weir_spread.h) with their
+    signatures set."""
+    create, add, join, get, destroy = (
+        getattr(library(), f"weir_spread_{name}")
+        for name in ("create", "add", "join", "get", "destroy")
+    )
+    create.argtypes, create.restype = [], c.c_void_p
+    for function in (add, join):
+        function.argtypes, function.restype = [c.c_void_p, c.c_void_p, c.c_uint64], c.c_int
+    get.argtypes, get.restype = [c.c_void_p, c.POINTER(c.c_uint64)], c.c_void_p
+    destroy.argtypes, destroy.restype = [c.POINTER(c.c_void_p)], None
+    return create, add, join, get, destroy
 
 
 @functools.cache
