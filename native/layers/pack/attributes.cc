@@ -158,12 +158,16 @@ Result truncate_name(Container& c, Name* n, uint64_t bytes) {
     if (v.state == kPacked && bytes != 0) error = fetch(c, v, n->bytes, file);
     if (error == 0) error = static_cast<int>(-base::system_call(SYS_ftruncate, fd, bytes));
   }
-  struct stat about {};
-  base::system_call(SYS_fstat, fd, reinterpret_cast<long>(&about));
-  about.st_mode = S_IFREG | v.mode;
-  about.st_uid = v.user;
-  about.st_gid = v.group;
-  if (error == 0) error = append(c, n, file, about);
+  for (int i = 0; error == 0 || error == EAGAIN; ++i) {
+    struct stat about {};
+    base::system_call(SYS_fstat, fd, reinterpret_cast<long>(&about));
+    about.st_mode = S_IFREG | v.mode;
+    about.st_uid = v.user;
+    about.st_gid = v.group;
+    error = append(c, n, file, about);
+    if (error != EAGAIN || i == kTries) break;
+  }
+  if (error == EAGAIN) error = EIO;
   if (!live.is_there()) base::close_fd(file);
   return -error;
 }

@@ -19,6 +19,7 @@
 namespace weir::layers::pack {
 
 inline constexpr uint32_t kBlockBytes = 1u << 20, kFirstChunk = 64u << 10;
+inline constexpr uint64_t kPieceBytes = 1u << 20;
 inline constexpr uint64_t kNoChunk = ~uint64_t{0};
 inline constexpr uint64_t kOwnerBytes = kLocalBytes + 14 + kExtraBytes;
 inline constexpr char kOwnerName[] = "weir-container";
@@ -131,6 +132,13 @@ int flush(Container& c);
 // The contents of a version, checked, into the open file `to`. 0 or an errno (EIO: they are not
 // what was stored).
 int fetch(Container& c, const Version& v, uint32_t name_bytes, int to);
+// The CRC-32 of the first bytes of an open file. False: it is shorter, or cannot be read. Like all
+// that looks at contents it reads into memory of its own: another process may make the file shorter
+// meanwhile, and who has it mapped then gets SIGBUS.
+bool checksum(int fd, uint64_t bytes, uint32_t* crc);
+// Room for a piece of contents, kPieceBytes; whoever calls another function of the layer has it no
+// more. Null: no memory.
+char* piece_room();
 
 // 1 + how many containers the node's processes have made; 0: not known. count: one more.
 uint64_t made_containers(bool count);

@@ -311,16 +311,6 @@ void follow_real(Layer& l) {
   if (real) stack::make_real(f, Reason::kUnsupported);
 }
 
-bool checksum(int fd, uint64_t bytes, uint32_t* crc) {
-  *crc = 0;
-  if (bytes == 0) return true;
-  const long at = base::map(bytes, PROT_READ, MAP_SHARED, fd);
-  if (base::failed(at)) return false;
-  *crc = crc32(0, reinterpret_cast<const void*>(at), bytes);
-  base::unmap(reinterpret_cast<void*>(at), bytes);
-  return true;
-}
-
 namespace {
 
 bool is_of(const Name* n, uint64_t birth) {
@@ -407,7 +397,12 @@ Result store(Layer& l) {
     return copy_to_real(l);
   }
   const Counts before = counts;
-  const int error = append(*c, n, fd, about);
+  int error = append(*c, n, fd, about);
+  for (int i = 0; i < kTries && error == EAGAIN; ++i) {
+    base::system_call(SYS_fstat, fd, reinterpret_cast<long>(&about));
+    error = append(*c, n, fd, about);
+  }
+  if (error == EAGAIN) error = EIO;
   count(l, kContainerWrites, counts.writes - before.writes);
   if (error == ESTALE) return is_sealed(fd) ? 0 : copy_to_real(l);
   if (error != 0) return -error;

@@ -35,6 +35,9 @@ struct Owner {
 };
 Owner own_user();
 
+// Of an append, while other processes make the file shorter.
+inline constexpr int kTries = 100;
+
 // Of one opening.
 struct State {
   uint64_t birth;    // the file's
@@ -94,8 +97,6 @@ void add_live(const Segment& s, Name* n, int fd);
 bool end_live(const Segment& s, Name* n, int fd, uint64_t number);
 // What lies under one name is that of another from now on.
 void move_live(Name* from, Name* to);
-// The CRC-32 of the first bytes of an open file. False: it cannot be read.
-bool checksum(int fd, uint64_t bytes, uint32_t* crc);
 // memory.cc: memory under the lowest free number, which this process keeps and uses again: to make
 // one and to drop it costs more than a small file's bytes. Busy is held.
 struct Taken {

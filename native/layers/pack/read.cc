@@ -15,8 +15,8 @@
 namespace weir::layers::pack {
 namespace {
 
-constexpr uint64_t kBuffer = 1u << 20;
-constexpr int kTries = 400;           // while a dead process's block is written out
+constexpr uint64_t kBuffer = kPieceBytes;
+constexpr int kWaits = 400;           // while a dead process's block is written out
 constexpr uint64_t kPauseNs = 5'000'000;
 
 constinit char* buffer = nullptr;
@@ -229,13 +229,27 @@ int fetch(Container& c, const Version& v, uint32_t name_bytes, int to) {
   if (!have_buffer()) return ENOMEM;
   const uint64_t at = v.offset + local_bytes(name_bytes);
   int error = fetch_once(c, v, at, to);
-  for (int i = 0; i < kTries && error == EIO && (i < 2 || waits_for_daemon(c, v)); ++i) {
+  for (int i = 0; i < kWaits && error == EIO && (i < 2 || waits_for_daemon(c, v)); ++i) {
     writeback::hurry();
     uint32_t nobody = 0;
     node::sleep_on(&nobody, 0, kPauseNs);
     error = fetch_once(c, v, at, to);
   }
   return error;
+}
+
+char* piece_room() { return have_buffer() ? buffer : nullptr; }
+
+bool checksum(int fd, uint64_t bytes, uint32_t* crc) {
+  *crc = 0;
+  if (bytes != 0 && !have_buffer()) return false;
+  for (uint64_t done = 0; done < bytes;) {
+    const uint64_t n = bytes - done < kBuffer ? bytes - done : kBuffer;
+    if (!read_whole(fd, buffer, n, done)) return false;
+    *crc = crc32(*crc, buffer, n);
+    done += n;
+  }
+  return true;
 }
 
 void forget_blocks() {
