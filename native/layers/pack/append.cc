@@ -277,6 +277,7 @@ int mark_gone(Container& c, Name* n, uint8_t state, const Seen* seen) {
   Version gone{};
   gone.state = state;
   if (state == kReal) gone.birth = before.birth;  // the same file, in another place
+  settle_live(c.segment, n);  // nobody finds the memory any more
   base::store(&n->live, uint64_t{0});
   publish(n, gone);
   return 0;

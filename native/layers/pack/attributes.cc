@@ -173,6 +173,8 @@ Result truncate_name(Container& c, Name* n, uint64_t bytes) {
 }
 
 bool is_allowed(const Version& v, int mode) {
+  const int all = v.mode & v.mode >> 3 & v.mode >> 6;
+  if ((all & mode & 7) == (mode & 7)) return true;  // whoever it is
   const auto me = static_cast<uint32_t>(base::system_call(SYS_geteuid));
   if (me == 0) return (mode & 1) == 0 || (v.mode & 0111) != 0;
   const int shift = me == v.user ? 6 : in_group(v.group) ? 3 : 0;

@@ -112,11 +112,16 @@ int reserve(Container& c, uint64_t bytes, uint64_t directory, uint64_t* at);
 void give_back(Container& c, uint64_t end, uint64_t filled, uint64_t directory);
 void give_back_rows(Container& c, uint64_t bytes);
 
+// live.cc ------------------------------------------------------------------
+// Memory that is unsettled becomes empty; the name is locked.
+void settle_live(const Segment& s, Name* n);
+
 // append.cc -----------------------------------------------------------------
 // What a record says of a version of a file; its name points into the segment.
 Entry entry_of(const Name* n, const Version& v, RecordState state);
 // The contents of the open file `from` become those of `n`, with what fstat says of it. 0 or an
-// errno; then the name is what it was. ESTALE: another process has made a real file of it.
+// errno; then the name is what it was. ESTALE: another process has made a real file of it. EAGAIN:
+// it has been made shorter meanwhile.
 int append(Container& c, Name* n, int from, const struct stat& about);
 // The daemon has written what the process, which has died, had closed, and its arena is gone.
 bool is_drained(const Process& p);

@@ -14,7 +14,6 @@
 #include "layers/machinery/stack/loadable.h"
 #include "layers/machinery/stack/lock.h"
 #include "layers/machinery/stack/table.h"
-#include "layers/pack/crc32.h"
 #include "layers/pack/place.h"
 
 namespace weir::layers::pack {
@@ -209,7 +208,8 @@ Result write(Layer& l, const Transfer& t) {
   if (!f->in_memory) return write_below(l, t);
   if (!writes(f->flags)) return -EBADF;
   const bool locked = stack::lock(f);
-  const Result r = f->bottom->kind->write(*f->bottom, t);
+  const Result r = WEIR_UNLIKELY(f->unsettled) ? write_first(l, t)
+                                               : f->bottom->kind->write(*f->bottom, t);
   if (r > 0) state(l).written += static_cast<uint64_t>(r);
   if (WEIR_UNLIKELY(r == -EPERM) && f->in_memory && is_sealed(f->descriptor)) {
     if (locked) stack::unlock(f);
@@ -377,6 +377,7 @@ Result store(Layer& l) {
   struct stat about;
   const int fd = l.file->descriptor;
   if (!l.file->in_memory || !writes(l.file->flags)) return 0;
+  settle(l);
   if (base::system_call(SYS_fstat, fd, reinterpret_cast<long>(&about)) != 0) return -EBADF;
   s.left = {static_cast<uint64_t>(about.st_size), about.st_uid, about.st_gid,
             static_cast<uint16_t>(about.st_mode & 07777)};
