@@ -113,7 +113,7 @@ void give_back(Container& c, uint64_t end, uint64_t filled, uint64_t directory);
 void give_back_rows(Container& c, uint64_t bytes);
 
 // live.cc ------------------------------------------------------------------
-// Memory that is unsettled becomes empty; the name is locked.
+// Name::unsettled is over; the name is locked.
 void settle_live(const Segment& s, Name* n);
 
 // append.cc -----------------------------------------------------------------

@@ -118,9 +118,15 @@ bool add_opening(const Segment& s, Name* n, int fd) {
   return any_opening(s, n, take);
 }
 
-void make_empty(Name* n, const char* path) {
-  if (n->unsettled == 0) return;
-  base::system_call(SYS_truncate, reinterpret_cast<long>(path), 0);
+void settle_at(Name* n, const char* path) {
+  if (n->unsettled == kUntimed) {
+    const Version v = current(n);
+    const timespec times[2] = {{0, UTIME_OMIT}, {static_cast<time_t>(v.seconds), v.nanoseconds}};
+    base::system_call(SYS_utimensat, AT_FDCWD, reinterpret_cast<long>(path),
+                      reinterpret_cast<long>(times), 0);
+  } else if (n->unsettled != 0) {
+    base::system_call(SYS_truncate, reinterpret_cast<long>(path), 0);
+  }
   n->unsettled = 0;
 }
 
@@ -137,7 +143,7 @@ long on_opening(const Segment& s, Name* n, Call call) {
   any_opening(s, n, [&](const Opened& o) {
     if (!is_memory(o, want)) return false;
     path_of(path, sizeof path, o);
-    make_empty(n, path);
+    settle_at(n, path);
     result = call(o, path);
     return result != -ENOENT;  // its process has ended
   });
@@ -153,7 +159,7 @@ void settle_live(const Segment& s, Name* n) {
   any_opening(s, n, [&](const Opened& o) {
     if (!is_memory(o, want)) return false;
     path_of(path, sizeof path, o);
-    make_empty(n, path);
+    settle_at(n, path);
     return true;
   });
 }

@@ -157,6 +157,11 @@ long turn_to_reading(int fd, int flags) {
   return fd;
 }
 
+void set_time(int fd, const timespec& modified) {
+  const timespec times[2] = {{0, UTIME_OMIT}, modified};
+  base::system_call(SYS_utimensat, fd, 0, reinterpret_cast<long>(times), 0);
+}
+
 // As fstat of the descriptor would say.
 void describe(stack::File* f, const Taken& t, uint64_t bytes) {
   f->device = t.file.device;
@@ -177,16 +182,16 @@ long open_memory(Container& c, Name* n, const Version& v, const stack::Opening& 
   if (base::failed(t.fd)) return t.fd;
   int error = keeps ? fetch(c, v, n->bytes, t.fill) : 0;
   set_mode(t, v.mode);
-  if (keeps) {
-    const timespec times[2] = {{0, UTIME_OMIT}, {static_cast<time_t>(v.seconds), v.nanoseconds}};
-    base::system_call(SYS_utimensat, t.fill, 0, reinterpret_cast<long>(times), 0);
-  }
+  const bool is_untimed = t.reads && o.may_settle_later;
+  s.modified = {static_cast<time_t>(v.seconds), v.nanoseconds};
+  if (keeps && !is_untimed) set_time(t.fill, s.modified);
+  const uint32_t unsettled = is_untimed ? kUntimed : t.unsettled;
   const int file = static_cast<int>(t.fd);
   long fd = t.fd;
   if (error != 0) fd = -error;
   else if ((o.flags & O_ACCMODE) == O_RDONLY && !t.reads) fd = turn_to_reading(file, o.flags);
   if (t.is_kept) s.used = {t.number, base::load(&stack::times_lent)};
-  if (!base::failed(fd) && !begin_live(c.segment, n, t.number, file, before, t.unsettled))
+  if (!base::failed(fd) && !begin_live(c.segment, n, t.number, file, before, unsettled))
     fd = -EAGAIN;
   if (base::failed(fd)) {
     base::close_fd(file);
@@ -194,7 +199,7 @@ long open_memory(Container& c, Name* n, const Version& v, const stack::Opening& 
     s.used = {};
   } else {
     describe(l.file, t, keeps ? v.bytes : 0);
-    l.file->unsettled = t.unsettled != 0;
+    l.file->unsettled = unsettled != 0;
   }
   return fd;
 }
@@ -218,14 +223,18 @@ void settle(Layer& l) {
   if (WEIR_LIKELY(!l.file->unsettled)) return;
   const State& s = state(l);
   const base::SignalsBlocked blocked;
+  const auto settle_memory = [&] {
+    if ((l.file->flags & O_ACCMODE) == O_RDONLY) set_time(l.file->descriptor, s.modified);
+    else cut(l, 0);
+  };
   if (has_name(s)) {
     const LockedName locked(s.name);
     if (is_unsettled(l, s.name, s)) {
-      cut(l, 0);
+      settle_memory();
       s.name->unsettled = 0;
     }
   } else {
-    cut(l, 0);
+    settle_memory();
   }
   stack::note_settled(l.file);
 }

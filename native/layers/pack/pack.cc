@@ -188,6 +188,7 @@ Result read(Layer& l, const Transfer& t) {
   follow_real(l);
   if (!f->in_memory) return read_below(l, t);
   if ((f->flags & O_ACCMODE) == O_WRONLY) return -EBADF;
+  if (WEIR_UNLIKELY(f->unsettled) && writes(f->flags)) settle(l);
   return f->bottom->kind->read(*f->bottom, t);
 }
 

@@ -46,6 +46,7 @@ struct State {
   uint32_t times_left;
   Used used;         // its memory
   Left left;
+  timespec modified;  // of a file for reading, when it was opened
   uint64_t written;  // since its size was looked at
   uint64_t turned;   // turned_real() when it was last found in memory
   bool late;         // the process is ending: the path alone says which file it is
@@ -124,7 +125,8 @@ void forget_memory();
 // The contents of one name become those of another (or its own once more), with mode, owner and
 // times of `as`. 0 or an errno. Busy is held.
 int store_copy(Container& c, const Name* from, const Version& as, Name* to);
-// File::unsettled: the memory becomes empty, or the program's first write is all that is in it.
+// File::unsettled is over: the memory is empty, has the file's time, or the program's first write is
+// all that is in it.
 void settle(Layer& l);
 Result write_first(Layer& l, const stack::Transfer& t);
 // Contents cut or made longer, without an opening. 0 or -errno. Busy is held.

@@ -146,6 +146,8 @@ bool from_window(Container& c, uint64_t at, uint64_t bytes, char* to, bool fresh
       return false;
     w.backed = 1;
     w.number = 0;
+    constexpr int kPopulate = 23;  // MADV_POPULATE_WRITE: in place of a fault for each page
+    base::advise(data, kWindowBytes, kPopulate);
     uint64_t done = 0;
     while (done < kWindowBytes) {
       const long got = read_at(c.file, data + done, kWindowBytes - done, begin + done);

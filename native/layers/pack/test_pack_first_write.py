@@ -160,3 +160,27 @@ for turn in range(30):
     assert len(data) == sum(20 + i for i in range(6)), data
     for i in range(6): assert bytes([65 + i]) * (20 + i) in data, data
 """)
+
+
+def test_a_file_that_is_read_has_its_time_when_somebody_looks(run):
+    run("""
+stored("a.dat", b"old")
+os.utime("a.dat", ns=(0, 1_000_000_000_000_000_007))
+stored("before.dat", b"later")
+for look in (lambda fd: os.fstat(fd), lambda fd: os.stat(f"/proc/self/fd/{fd}"),
+        lambda fd: os.stat("a.dat"), lambda fd: os.fstat(os.dup(fd))):
+    for reads in (False, True):
+        fd = os.open("a.dat", os.O_RDONLY)
+        if reads: assert os.read(fd, 10) == b"old"
+        assert look(fd).st_mtime_ns == 1_000_000_000_000_000_007
+        os.close(fd)
+fd = os.open("a.dat", os.O_RDONLY)
+again = os.open("a.dat", os.O_RDWR)
+os.close(again)
+os.close(fd)
+assert os.stat("a.dat").st_mtime_ns == 1_000_000_000_000_000_007
+fd = os.open("a.dat", os.O_RDONLY)
+got = subprocess.run(["stat", "-L", "-c", "%Y", f"/proc/self/fd/{fd}"], pass_fds=[fd],
+    capture_output=True, text=True)
+assert got.stdout == "1000000000\\n", got
+""")

@@ -29,7 +29,7 @@ struct File {
   bool common;     // other processes have the same open file (forward): until own_description() the
                    // kernel's position, status flags and locks are not this file's alone
   bool in_memory;  // its descriptor is memory of a layer (in_memory.h)
-  bool unsettled;  // of these: the memory is still as long as the file that had it before
+  bool unsettled;  // of these: the memory has not yet the length or the time of the file
                // (NamesOfLayer::settle)
   bool lent;   // of these: others may have the memory, or what a map or a lock of it leaves behind
   bool empty;  // its layers keep no byte yet: who else wants the file does not wait for it, and is
@@ -72,7 +72,7 @@ enum EntryBit : uintptr_t {
   kReadsPass = 2,   // no layer takes part in
   kWritesPass = 4,
   kSeeksPass = 8,
-  kUnsettled = 16,  // File::unsettled; before any call but the first write settle_memory() comes
+  kUnsettled = 16,  // File::unsettled; before any call but a read or a write settle_memory() comes
   kEntryBits = 31,
 };
 // Read by any thread and by signal handlers without a lock. The memory of a File is used again for
@@ -88,7 +88,7 @@ WEIR_INLINE File* file_of_entry(uintptr_t entry) {
 }
 
 WEIR_COLD void settle_memory(int fd);
-// For all but the first write and the close.
+// For all but reads, writes and the close.
 WEIR_INLINE uintptr_t settled_entry_at(int fd) {
   const uintptr_t entry = entry_at(fd);
   if (WEIR_LIKELY((entry & kUnsettled) == 0)) return entry;
