@@ -240,10 +240,7 @@ Container* forgotten(const Container& c) {
 void take_path(Container& from, Container& to) {
   memcpy(to.directory, from.directory, from.directory_bytes + 1);
   to.directory_bytes = from.directory_bytes;
-  base::Writer(to.path, sizeof to.path)
-      .add({to.directory, to.directory_bytes})
-      .add("/")
-      .add(to.segment.shared->own);
+  path_in(to, base::text(to.segment.shared->own), to.path, sizeof to.path);
 }
 
 Container* find_or_make(const rules::LayerSpec& spec, base::Text directory, int* error) {

@@ -76,6 +76,8 @@ void close_directory(Container& c);
 bool identify_open(int fd, base::Identity* to);
 // The directory's path as it is now, by what is open in it. False: it is gone.
 bool follow_directory(Container& c);
+// The path of a name in the directory. False: it is longer than the room.
+bool path_in(const Container& c, base::Text name, char* to, size_t room);
 // A name in the directory, as openat.
 long open_in(const Container& c, const char* name, int flags, int mode = 0);
 // How often this process has left all containers: what was found in one before may be elsewhere.

@@ -122,7 +122,7 @@ Result rename_within(const FoundName& f, const Place& to, bool replaces) {
   }
   if (other.state == kReal) {
     char path[sizeof f.container->path];
-    base::Writer(path, sizeof path).add(to.directory).add("/").add(to.name);
+    path_in(*f.container, to.name, path, sizeof path);
     if (const long gone = base::unlink_path(path); base::failed(gone) && gone != -ENOENT)
       return gone;
     if (const int error = mark_gone(*f.container, n, kAbsent); error != 0) return -error;

@@ -362,13 +362,12 @@ void begin_late(Layer& l, const Container& c, const Name* n) {
   if (s.late) return;
   s.late = true;
   char path[kMost];
-  base::Writer now(path, sizeof path);
-  now.add({c.directory, c.directory_bytes}).add("/").add({n->text, n->bytes});
+  path_in(c, {n->text, n->bytes}, path, sizeof path);
   if (strcmp(path, l.file->path) == 0) return;
   const long at = base::map(kMost, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
   if (base::failed(at)) return;
   s.renamed = reinterpret_cast<char*>(at);
-  memcpy(s.renamed, path, now.view().size + 1);
+  memcpy(s.renamed, path, strlen(path) + 1);
 }
 
 }  // namespace

@@ -191,10 +191,8 @@ int copy_checked(int fd, const Version& v, uint64_t at, int to) {
 
 // The container of another node, for one read.
 int open_other(const Container& c, const Version& v) {
-  char path[4096 + kLongestName + 2];
-  base::Writer text(path, sizeof path);
-  text.add({c.directory, c.directory_bytes}).add("/");
-  text.add(c.segment.shared->others[v.container - 1]);
+  char path[sizeof c.path];
+  path_in(c, base::text(c.segment.shared->others[v.container - 1]), path, sizeof path);
   return static_cast<int>(base::open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC));
 }
 
