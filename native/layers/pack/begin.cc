@@ -26,6 +26,7 @@ constinit Container* containers[kContainers] = {};
 constinit uint64_t uses = 0;
 // Of those whose directory stays real: what key_of() gives, else 0. Read without the lock.
 constinit uint64_t left_alone[kContainers] = {};
+constinit uint32_t any_left_alone = 0;  // some of these was ever set
 
 base::Text option_name(const rules::LayerSpec& spec) {
   base::Text name;
@@ -46,6 +47,7 @@ void set_left_alone(Container& c, bool is) {
     if (containers[i] != &c) continue;
     const uint64_t key = is ? key_of(*c.spec, {c.directory, c.directory_bytes}) : 0;
     base::store(&left_alone[i], key);
+    if (is) base::store(&any_left_alone, 1u);
   }
 }
 
@@ -238,10 +240,7 @@ Container* forgotten(const Container& c) {
 void take_path(Container& from, Container& to) {
   memcpy(to.directory, from.directory, from.directory_bytes + 1);
   to.directory_bytes = from.directory_bytes;
-  base::Writer(to.path, sizeof to.path)
-      .add({to.directory, to.directory_bytes})
-      .add("/")
-      .add(to.segment.shared->own);
+  path_in(to, base::text(to.segment.shared->own), to.path, sizeof to.path);
 }
 
 Container* find_or_make(const rules::LayerSpec& spec, base::Text directory, int* error) {
@@ -297,6 +296,7 @@ Container* container_of(const rules::LayerSpec& spec, base::Text directory, bool
 }
 
 bool is_left_alone(const rules::LayerSpec& spec, base::Text directory) {
+  if (base::load(&any_left_alone) == 0) return false;
   const uint64_t key = key_of(spec, directory);
   for (const uint64_t& one : left_alone) {
     if (base::load_relaxed(&one) == key) return true;
