@@ -57,7 +57,8 @@ Version new_version(Container& c, unsigned mode, const Owner& owner) {
 
 Result not_allowed(const Version& v, int flags) {
   const int access = flags & O_ACCMODE;
-  const int mode = (access != O_WRONLY ? 4 : 0) | (access != O_RDONLY ? 2 : 0);
+  const bool changes = access != O_RDONLY || (flags & O_TRUNC) != 0;
+  const int mode = (access != O_WRONLY ? 4 : 0) | (changes ? 2 : 0);
   return is_allowed(v, mode) ? 0 : -EACCES;
 }
 
@@ -230,6 +231,13 @@ Result write(Layer& l, const Transfer& t) {
   return r;
 }
 
+Result truncate_open(Layer& l, uint64_t bytes) {
+  stack::File* const f = l.file;
+  stack::before_growth(f->descriptor, bytes);
+  const Result r = truncate_below(l, bytes);
+  return r == -EPERM && stack::was_sealed(f->descriptor) ? truncate_below(l, bytes) : r;
+}
+
 Result sync(Layer& l, bool data_only) {
   follow_real(l);
   if (!l.file->in_memory) return sync_below(l, data_only);
@@ -295,6 +303,8 @@ Result copy_to_real(Layer& l) {
 }
 
 }  // namespace
+
+bool is_large(Layer& l, uint64_t bytes) { return bytes > limit_of(l); }
 
 void follow_real(Layer& l) {
   stack::File* const f = l.file;
@@ -382,6 +392,21 @@ void begin_late(Layer& l, const Container& c, const Name* n) {
 
 }  // namespace
 
+namespace {
+
+// Who writes to the file of another user does not own it by that, although the memory is the
+// writer's. Root has given it to the owner when it was opened.
+void keep_owner(const Version& v, struct stat* about) {
+  if (v.state != kPacked && v.state != kOpened) return;
+  if (about->st_uid == v.user && about->st_gid == v.group) return;
+  const Owner me = own_user();
+  if (me.user == 0) return;
+  if (about->st_uid == me.user) about->st_uid = v.user;
+  if (about->st_gid == me.group) about->st_gid = v.group;
+}
+
+}  // namespace
+
 Result store(Layer& l) {
   State& s = state(l);
   struct stat about;
@@ -396,6 +421,7 @@ Result store(Layer& l) {
   if (n == nullptr) return 0;  // it has been removed
   const Version v = current(n);
   if (v.state == kAbsent && !s.late) return 0;
+  keep_owner(v, &about);
   if (l.file->syncs) begin_late(l, *c, n);
   if (v.state == kReal)
     return is_sealed(fd) || has_contents(fd, about, v) ? 0 : copy_to_real(l);
@@ -425,7 +451,7 @@ const stack::Kind kPack{
     .name = pack_declared::kName, .flags = stack::kOrdered, .state_bytes = sizeof(pack::State),
     .statistics_count = pack_declared::kStatistics, .create = nullptr, .open = pack::open,
     .ready = nullptr, .read = pack::read, .write = pack::write, .size = nullptr,
-    .truncate = nullptr, .flush = nullptr, .sync = pack::sync, .invalidate = nullptr,
+    .truncate = pack::truncate_open, .flush = nullptr, .sync = pack::sync, .invalidate = nullptr,
     .close = pack::close, .names = &pack::kNames,
 };
 

@@ -20,6 +20,7 @@ struct RealPlace {
   explicit RealPlace(Layer& l) : name(name_of(l, &container)) { set_path(); }
   RealPlace(Container& c, Name* n) : container(&c), name(n) { set_path(); }
   void set_path() {
+    if (name != nullptr && !find_path_again(*container)) name = nullptr;
     if (name == nullptr) return;
     base::Writer(path, sizeof path)
         .add({container->directory, container->directory_bytes}).add("/")
@@ -114,6 +115,7 @@ Result make_file(int from, uint64_t live, const RealPlace& at, HeldTurn& turn) {
     bytes = static_cast<uint64_t>(about.st_size);
     made = copy_contents(from, static_cast<int>(fd), bytes, turn);
   }
+  if (!was_real) give_owner(static_cast<int>(fd), before);
   base::system_call(SYS_fchmod, fd, about.st_mode & 07777);
   const timespec times[2] = {about.st_atim, about.st_mtim};
   base::system_call(SYS_utimensat, fd, 0, reinterpret_cast<long>(times), 0);
@@ -133,14 +135,14 @@ Result open_made_real(Layer& l, const RealPlace& at) {
 
 }  // namespace
 
-Result make_open_real(Layer& l) {
+Result make_open_real(Layer& l, bool always) {
   const Busy hold;
   const RealPlace at(l);
-  const bool writes = (l.file->flags & O_ACCMODE) != O_RDONLY;
-  if (at.name == nullptr) return writes ? -ENOENT : -EBADF;
+  const bool makes = always || (l.file->flags & O_ACCMODE) != O_RDONLY;
+  if (at.name == nullptr) return makes ? -ENOENT : -EBADF;
   HeldTurn turn(at.container->segment.shared, at.name);
   if (const Result fd = open_made_real(l, at); fd != kPass) return fd;
-  return writes ? make_file(l.file->descriptor, base::load(&at.name->live), at, turn) : -EBADF;
+  return makes ? make_file(l.file->descriptor, base::load(&at.name->live), at, turn) : -EBADF;
 }
 
 Result make_real_file(Layer& l) {
