@@ -170,7 +170,7 @@ int write_apart(Container& c, const Name* n, int from, Version* v, RecordState s
   char header[kLocalBytes + kLongestName + kExtraBytes];
   long data = 0;
   if (v->bytes != 0) {
-    data = base::map(v->bytes, PROT_READ, MAP_SHARED, from);
+    data = base::map(v->bytes, PROT_READ, MAP_PRIVATE, from);  // as in checksum()
     if (base::failed(data)) return static_cast<int>(-data);
   }
   const uint32_t header_bytes = local_bytes(n->bytes);

@@ -324,7 +324,9 @@ void follow_real(Layer& l) {
 bool checksum(int fd, uint64_t bytes, uint32_t* crc) {
   *crc = 0;
   if (bytes == 0) return true;
-  const long at = base::map(bytes, PROT_READ, MAP_SHARED, fd);
+  // A shared mapping would keep another process, which makes the file real, from sealing it: what
+  // is written meanwhile would be lost.
+  const long at = base::map(bytes, PROT_READ, MAP_PRIVATE, fd);
   if (base::failed(at)) return false;
   *crc = crc32(0, reinterpret_cast<const void*>(at), bytes);
   base::unmap(reinterpret_cast<void*>(at), bytes);
