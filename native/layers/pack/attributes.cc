@@ -107,7 +107,9 @@ Result change_name(Container& c, Name* n, const Change& change) {
 
 }  // namespace
 
-Result change(const GivenPath& p, const Change& change) {
+namespace {
+
+Result change_packed(const GivenPath& p, const Change& change) {
   const Busy hold;
   const FoundName f = find(p);
   if (f.there()) {
@@ -116,6 +118,15 @@ Result change(const GivenPath& p, const Change& change) {
   }
   if (change.what != Change::kTimes) forget_permissions();  // it may be a directory
   return kPass;
+}
+
+}  // namespace
+
+Result change(const GivenPath& p, const Change& change) {
+  const Result changed = change_packed(p, change);
+  // What may be executed from now on is a real file: children of vfork find no packed ones.
+  if (changed == 0 && change.what == Change::kMode && (change.mode & 0111) != 0) kNames.bring(p);
+  return changed;
 }
 
 Result change_open(Layer& l, const Change& change) {

@@ -16,6 +16,7 @@
 #include "layers/machinery/stack/table.h"
 #include "layers/pack/crc32.h"
 #include "layers/pack/place.h"
+#include "layers/pack/transfer.h"
 
 namespace weir::layers::pack {
 
@@ -396,6 +397,13 @@ void begin_late(Layer& l, const Container& c, const Name* n) {
 
 namespace {
 
+// Children of vfork, which exec, find no packed files.
+bool is_script(int fd, const struct stat& about) {
+  char begin[2] = {};
+  return (about.st_mode & 0111) != 0 && read_at(fd, begin, sizeof begin, 0) == sizeof begin &&
+         memcmp(begin, "#!", sizeof begin) == 0;
+}
+
 // Who writes to the file of another user does not own it by that, although the memory is the
 // writer's. Root has given it to the owner when it was opened.
 void keep_owner(const Version& v, struct stat* about) {
@@ -429,7 +437,7 @@ Result store(Layer& l) {
     return is_sealed(fd) || has_contents(fd, about, v) ? 0 : copy_to_real(l);
   if (!s.owes && is_same(fd, about, v)) return 0;
   const bool is_large = s.left.bytes > limit_of(l);
-  if (is_large || stack::is_loadable(fd, s.left.bytes)) {
+  if (is_large || is_script(fd, about) || stack::is_loadable(fd, s.left.bytes)) {
     if (is_large) count(l, kSpilled);
     stack::note_bypass(l, is_large ? Reason::kLargeRequests : Reason::kUnsupported);
     return copy_to_real(l);

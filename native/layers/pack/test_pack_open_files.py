@@ -89,6 +89,19 @@ print(open("{name}").read(), open("{call}.txt").read())'''], stdout=subprocess.P
         time.sleep(0.01)
     os.link(name, f"{call}.txt"); f.write(" second"); f.flush(); time.sleep(0.1)
     f.write(" third"); f.flush(); lock(f, fcntl.LOCK_UN); print(waits.communicate()[0])""",
+    "it has a hole": """
+with open("a.dat", "w+b") as f:
+    f.write(b"begin"); f.seek(6 << 30); f.write(b"end"); f.seek(0); print(f.read(6))
+with open("a.dat", "r+b") as f:
+    f.seek(-4, 2); print(f.read(), f.tell(), os.stat("a.dat").st_blocks < 100)
+os.unlink("a.dat")""",
+    "it is a script": """
+import subprocess
+text = "#!/bin/sh\\necho ran $1\\n"
+open("a.dat", "w").write(text); os.chmod("a.dat", 0o700)
+os.close(os.open("b.dat", os.O_CREAT, 0o755)); open("b.dat", "w").write(text)
+for name in "ab": print(subprocess.run([f"./{name}.dat", name], capture_output=True, text=True))
+print(oct(os.stat("a.dat").st_mode), oct(os.stat("b.dat").st_mode), sorted(os.listdir()))""",
     "it is made longer than the limit": """
 f = open("a.dat", "w+b"); f.write(b"some"); f.flush(); os.truncate("a.dat", 1 << 40)
 print(os.fstat(f.fileno()).st_size, os.stat("a.dat").st_blocks < 100); os.truncate("a.dat", 4)
