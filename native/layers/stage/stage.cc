@@ -216,15 +216,25 @@ Result open_staged(Layer& layer, const Opening& o, const Tier& tier) {
   return fd == kLinked ? kAtPlace : fd;
 }
 
+// An open that is the place's own: what the tier has newer goes there first. A file that is being
+// written stays on the tier, which may be one that knows no O_DIRECT, and is opened there.
+Result open_own(Layer& layer, Opening& o, const Tier& tier) {
+  const Result brought = stage::kNames.bring({o.directory, o.path, (o.flags & O_NOFOLLOW) == 0});
+  if (brought != -EBUSY) return kAtPlace;
+  Opening there = o;
+  there.flags &= ~O_DIRECT;
+  return open_staged(layer, there, tier);
+}
+
 Result open(Layer& layer, Opening& o) {
   const Tier* const tier = stage::tier_of(*layer.spec, !is_read(o));
   if (tier == nullptr && !(is_read(o) && stage::may_come(*layer.spec)))
     note_bypass(layer, Reason::kNoTier);
   const bool own = (o.flags & O_DIRECT) != 0 ||
                    ((o.flags & O_DSYNC) != 0 && wants_drained_sync(layer));
-  if (tier == nullptr || own || (is_read(o) && !tiers::may_have(*tier, tiers::last_of(o.path))))
-    return open_in_place(layer, o);
-  const Result fd = open_staged(layer, o, *tier);
+  const bool may_have = tier != nullptr && tiers::may_have(*tier, tiers::last_of(o.path));
+  if (tier == nullptr || ((is_read(o) || own) && !may_have)) return open_in_place(layer, o);
+  const Result fd = own ? open_own(layer, o, *tier) : open_staged(layer, o, *tier);
   if (fd == kAtPlace) return open_in_place(layer, o);
   if (fd < 0 || is_read(o)) return fd;
   base::fetch_add(&layer.statistics[kStaged], uint64_t{1});

@@ -319,6 +319,39 @@ assert used() == 9_501_000, used()
     assert (done.returncode, done.stderr) == (0, "")
 
 
+DIRECT = """
+import mmap, os
+def put(name, content):
+    with open(name, "wb") as f: f.write(content)
+block = mmap.mmap(-1, 4096)
+put("closed.dat", b"a" * 4096); put("open.dat", b"b" * 4096); f = open("open.dat", "r+b")
+for name in ("closed.dat", "open.dat"):
+    fd = os.open(name, os.O_RDWR | os.O_DIRECT)
+    print(os.preadv(fd, [block], 0), block[:2])
+    block[:] = b"c" * 4096
+    print(os.pwritev(fd, [block], 4096), os.fstat(fd).st_size); os.close(fd)
+f.seek(4096); print(f.read(2)); f.write(b"d"); f.close()
+print([(os.stat(name).st_size, open(name, "rb").read()[4094:4099]) for name in ("closed.dat",
+    "open.dat")])
+"""
+
+
+@pytest.mark.parametrize("drain", ["never", "async"])
+def test_an_open_with_o_direct_sees_what_is_newer_on_the_tier(run, tmp_path, drain, weir, tier):
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    expected = subprocess.run([sys.executable, "-c", DIRECT], cwd=plain, capture_output=True,
+        text=True, timeout=300, check=False)
+    if "Invalid argument" in expected.stderr:
+        pytest.skip("the file system of the tests knows no O_DIRECT")
+    done = run(sys.executable, "-c", DIRECT, drain=drain)
+    assert (done.stdout, done.stderr) == (expected.stdout, "")
+    weir("stage", "recover", tier).ok()
+    for name in ("closed.dat", "open.dat"):
+        if drain == "async":
+            assert (tmp_path / "staged" / name).read_bytes() == (plain / name).read_bytes()
+
+
 def test_what_exists_and_is_changed_in_place_is_left_there(run, tmp_path, tier):
     where = tmp_path / "staged"
     where.mkdir()
