@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/atomic.h"
+#include "layers/machinery/stack/carried_locks.h"
 #include "layers/machinery/stack/file.h"
 #include "layers/machinery/stack/loadable.h"
 #include "layers/machinery/stack/table.h"
@@ -265,7 +266,10 @@ Result sync(Layer& layer, bool data_only) {
   const Result synced = sync_below(layer, data_only);
   const State& s = state(layer);
   if (synced != 0 || s.tier == nullptr || !s.writes || !wants_drained_sync(layer)) return synced;
-  return publish_open(layer);
+  const CarriedLocks locks(layer.file->descriptor);  // the copy is made by descriptors of its own
+  const Result published = publish_open(layer);
+  locks.set_of_process(layer.file->descriptor);
+  return published;
 }
 
 }  // namespace

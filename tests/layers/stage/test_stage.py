@@ -175,6 +175,18 @@ def test_fsync_reaches_the_place_where_the_rule_says_so(run, tmp_path, tier):
     assert tier_files(tier, tmp_path / "staged") == {"out.dat": b"first second"}
 
 
+def test_locks_stay_when_fsync_copies_the_file(run):
+    script = """
+import fcntl, os, subprocess, sys
+f = open("out.dat", "w+"); fcntl.lockf(f, fcntl.LOCK_EX); f.write("some"); f.flush()
+os.fsync(f.fileno())
+asks = "import fcntl; fcntl.lockf(open('out.dat', 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+print(subprocess.run([sys.executable, "-c", asks], capture_output=True, text=True).stderr)
+"""
+    done = run(sys.executable, "-c", script, drain="never", stack=":fsync=drain")
+    assert "BlockingIOError" in done.stdout, done.stdout + done.stderr
+
+
 def test_the_copy_on_the_tier_is_read_as_long_as_it_is_equal(run, tmp_path, tier):
     run("sh", "-c", "echo data > out.dat", drain="async").check_returncode()
     wait_until(lambda: drained(tier))
