@@ -20,6 +20,8 @@ constinit uint32_t times_left = 1;
 namespace {
 
 constexpr int kContainers = 128, kOtherPaths = 16;
+// The kernel takes no longer path of a file that is to become a real one.
+constexpr size_t kLongestDirectory = 4096 - kLongestName - 2;
 constexpr uint64_t kLookedAtNs = 1'000'000'000;
 
 constinit Container* containers[kContainers] = {};
@@ -191,7 +193,7 @@ Container* settle_path(Container& c, const rules::LayerSpec& spec) {
   memcpy(given, c.directory, given_bytes);
   const base::Text own = path_by_descriptor(c, room, sizeof room);
   const bool is_other =
-      own.size != 0 && own.size < sizeof c.directory && !same(own, {given, given_bytes});
+      own.size != 0 && own.size <= kLongestDirectory && !same(own, {given, given_bytes});
   Container* to = nullptr;
   if (is_other) {
     lose_path(c);
@@ -227,7 +229,7 @@ Container* find_or_make(const rules::LayerSpec& spec, base::Text directory, int*
     return c;
   }
   *error = ENOMEM;
-  if (directory.size >= sizeof Container{}.directory) return nullptr;
+  if (directory.size > kLongestDirectory) return nullptr;
   Container* const c = new_container();
   if (c == nullptr) return nullptr;
   set_directory(*c, directory);

@@ -45,6 +45,12 @@ os.mkdir("b"); f = open("b/d.dat", "w"); f.write("one"); f.flush()
 subprocess.run(["sh", "-ec", "mv b c; mkdir b; echo new > b/d.dat"], check=True)
 f.write(" two"); f.close()
 print(open("c/d.dat").read(), open("b/d.dat").read(), os.listdir("c"))""",
+    "it is nearly as long as a path can be": """
+here = os.getcwd(); part = "d" * 127 + "/"; deep = part * ((4094 - 200) // 128)
+for _ in range(len(deep) // 128): os.mkdir(part); os.chdir(part)
+os.chdir(here); name = deep + "f" * 150 + ".dat"
+open(name, "w").write("deep"); os.link(name, "short"); print(open("short").read())
+os.unlink(name); print(os.listdir(deep))""",
     "a directory does not replace a file": """
 os.mkdir("d"); open("f.dat", "w").write("kept")
 for call, arguments in ((os.rename, ("d", "f.dat")), (os.rmdir, ("f.dat",))):
