@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <numeric>
 #include <tuple>
 #include <unordered_map>
 
 #include "reader/hidden.h"
 #include "reader/in_order.h"
 #include "reader/parallel.h"
-#include "reader/places.h"
 #include "reader/stream.h"
 
 namespace weir::reader {
@@ -19,9 +19,24 @@ namespace {
 // Different sizes and strides of a file that are counted, as many as Darshan counts.
 constexpr size_t kValues = 32;
 constexpr size_t kAhead = 8;    // records between asking for a file's counts and using them
+constexpr size_t kFilesInCache = 128;  // whose counts lie in the second-level cache
 constexpr size_t kFew = 4;      // of a text and kind, where few are asked for
 constexpr size_t kGiven = 8;    // of which so many are handed out
 constexpr weir_reader_alignment kLostAlignment = {4096, 0};
+
+struct IsMoreCommon {
+  bool operator()(const auto& a, const auto& b) const {
+    return a.count != b.count ? a.count > b.count : a.value > b.value;
+  }
+};
+
+// Puts so many of the most common ones first; returns how many these are.
+template <class Rows>
+size_t choose(Rows first, Rows end, size_t most) {
+  if (size_t(end - first) <= most) return size_t(end - first);
+  std::nth_element(first, first + ptrdiff_t(most), end, IsMoreCommon());
+  return most;
+}
 
 // Counts of different values.
 class Counts {
@@ -36,6 +51,7 @@ class Counts {
       return;
     }
     if (counts_.size() == kValues) return;
+    if (counts_.size() == counts_.capacity()) counts_.reserve(counts_.empty() ? kFew : kValues);
     counts_.push_back({value, 1});
     places_[slot] = uint8_t(counts_.size());
   }
@@ -53,11 +69,9 @@ class Counts {
   // least: leaves out what came less often.
   void give(uint32_t file, uint32_t kind, std::vector<weir_reader_common>& out,
             uint64_t least = 1) {
-    std::sort(counts_.begin(), counts_.end(), [](const auto& a, const auto& b) {
-      return a.count != b.count ? a.count > b.count : a.value > b.value;
-    });
-    for (size_t i = 0; i < std::min(counts_.size(), kGiven); ++i) {
-      if (counts_[i].count < least) break;
+    const size_t given = choose(counts_.begin(), counts_.end(), kGiven);
+    for (size_t i = 0; i < given; ++i) {
+      if (counts_[i].count < least) continue;
       out.push_back({counts_[i].value, counts_[i].count, file, kind});
     }
   }
@@ -168,6 +182,7 @@ class OfProcess {
 
   // The record will be taken soon.
   void prefetch(const Words& record) const {
+    if (files_.size() < kFilesInCache) return;
     const char found = kOps[record.op()].op_class;
     const uint32_t place = found == 'R' || found == 'W' ? place_of(record.file()) : kNone;
     if (place == kNone) return;
@@ -238,74 +253,65 @@ class OfProcess {
   std::unordered_map<uint32_t, uint32_t> sparse_;
 };
 
-// Common values of all processes: of each, or those of one text added up.
+// Common values of all processes: those of one text added up, in the order of texts and kinds. Of a
+// lost name they are those of its file.
 class Commons {
  public:
-  Commons(const Names& names, AccessCommons of) : names_(names), of_(of) {}
-
-  // first: index of the process's first file among those of all.
-  void add(const Accesses& one, uint32_t first, std::vector<weir_reader_common>& out) {
-    uint32_t text = Names::kLost, text_of = ~uint32_t{0};  // of which file it is
-    for (weir_reader_common common : one.common) {
-      if (of_ != AccessCommons::by_process && common.file != text_of) {
-        text_of = common.file;
-        text = names_.text_of(one.files[text_of].process, one.files[text_of].file);
-      }
-      common.file += first;
-      if (text == Names::kLost || !add_to_known(text, common, out)) out.push_back(common);
+  Commons(const Names& names, const std::vector<weir_reader_access>& files, size_t kept)
+      : texts_(names.texts.size()), kept_(kept) {
+    for (const auto& file : files) {
+      const uint32_t text = names.text_of(file.process, file.file);
+      group_of_.push_back(text == Names::kLost ? texts_ + group_of_.size() : text);
     }
+  }
+
+  // each: of every process, with indexes among all files; gives them up.
+  std::vector<weir_reader_common> joined(std::vector<Accesses>& each) const {
+    std::vector<size_t> ends(texts_ + group_of_.size() + 1);
+    for (const Accesses& one : each)
+      for (const auto& common : one.common) ++ends[group_of_[common.file] + 1];
+    std::partial_sum(ends.begin(), ends.end(), ends.begin());
+    std::vector<weir_reader_common> rows(ends.back());
+    for (Accesses& one : each) {
+      for (const auto& common : one.common) rows[ends[group_of_[common.file]]++] = common;
+      one.common = {};
+    }
+    size_t kept = 0, begin = 0;
+    for (size_t group = 0; group + 1 < ends.size(); begin = ends[group++])
+      kept = take({rows.data() + begin, rows.data() + ends[group]}, rows, kept);
+    rows.resize(kept);
+    return rows;
   }
 
  private:
-  struct Key {
-    uint64_t text_and_kind;
-    uint32_t place;  // in `out`
-  };
-
-  // False: none like it is in `out` yet, where it will be next.
-  bool add_to_known(uint32_t text, const weir_reader_common& common,
-                    std::vector<weir_reader_common>& out) {
-    const uint64_t key = uint64_t{text} << 32 | common.kind;
-    const uint32_t next = uint32_t(keys_.size());
-    const uint32_t known =
-        places_.find_or_add(hash_of(key, common.value), next, [&](uint32_t at) {
-          return keys_[at].text_and_kind == key && out[keys_[at].place].value == common.value;
-        });
-    if (known != next) {
-      out[keys_[known].place].count += common.count;
-      return true;
+  // Puts what is kept of one text behind the first `kept` rows; returns how many these are then.
+  size_t take(std::span<weir_reader_common> its, std::vector<weir_reader_common>& rows,
+              size_t kept) const {
+    std::sort(its.begin(), its.end(), [](const auto& a, const auto& b) {
+      return std::tie(a.kind, a.value, a.file) < std::tie(b.kind, b.value, b.file);
+    });
+    const size_t first = kept;
+    size_t of_kind = kept;
+    for (const weir_reader_common one : its) {
+      if (kept != first && rows[kept - 1].kind == one.kind && rows[kept - 1].value == one.value) {
+        rows[kept - 1].count += one.count;
+        continue;
+      }
+      if (kept != first && rows[kept - 1].kind != one.kind)
+        of_kind = kept = cut(rows, of_kind, kept);
+      rows[kept++] = one;
     }
-    keys_.push_back({key, uint32_t(out.size())});
-    return false;
+    return cut(rows, of_kind, kept);
   }
 
-  const Names& names_;
-  const AccessCommons of_;
-  std::vector<Key> keys_;
-  PlaceTable places_;
+  // Leaves the most common ones of a kind.
+  size_t cut(std::vector<weir_reader_common>& rows, size_t begin, size_t end) const {
+    return begin + choose(rows.begin() + ptrdiff_t(begin), rows.begin() + ptrdiff_t(end), kept_);
+  }
+
+  const size_t texts_, kept_;
+  std::vector<size_t> group_of_;  // of each file
 };
-
-// The most common ones of each text and kind; those of lost names are of their file.
-void keep_few(const Names& names, Accesses& all) {
-  std::vector<uint64_t> text_of;
-  for (const auto& file : all.files) {
-    const uint32_t text = names.text_of(file.process, file.file);
-    text_of.push_back(text == Names::kLost ? uint64_t{1} << 32 | text_of.size() : text);
-  }
-  const auto group = [&](const auto& one) { return std::tie(text_of[one.file], one.kind); };
-  std::vector<weir_reader_common>& common = all.common;
-  std::sort(common.begin(), common.end(), [&](const auto& a, const auto& b) {
-    if (group(a) != group(b)) return group(a) < group(b);
-    return a.count != b.count ? a.count > b.count : a.value > b.value;
-  });
-  std::vector<weir_reader_common> kept;
-  size_t of_group = 0;
-  for (size_t i = 0; i < common.size(); ++i) {
-    of_group = i != 0 && group(common[i - 1]) == group(common[i]) ? of_group + 1 : 0;
-    if (of_group < kFew) kept.push_back(common[i]);
-  }
-  common = std::move(kept);
-}
 
 }  // namespace
 
@@ -325,13 +331,18 @@ Accesses find_accesses(const Mapping& file, const Index& index, const Names& nam
     of.give(found[process]);
   });
   Accesses all;
-  Commons commons(names, choice.commons);
   for (Accesses& one : found) {
-    commons.add(one, uint32_t(all.files.size()), all.common);
+    for (auto& common : one.common) common.file += uint32_t(all.files.size());
     all.files.insert(all.files.end(), one.files.begin(), one.files.end());
-    one = {};
+    one.files = {};
   }
-  if (choice.commons == AccessCommons::few_by_text) keep_few(names, all);
+  if (choice.commons == AccessCommons::by_process) {
+    for (const Accesses& one : found)
+      all.common.insert(all.common.end(), one.common.begin(), one.common.end());
+  } else {
+    const bool are_few = choice.commons == AccessCommons::few_by_text;
+    all.common = Commons(names, all.files, are_few ? kFew : ~size_t{0}).joined(found);
+  }
   return all;
 }
 

@@ -3,6 +3,7 @@
 // table of their places in it.
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <tuple>
 
 #include "reader/handle.h"
@@ -16,13 +17,21 @@ struct weir_commons {
   explicit weir_commons(const weir_commons_limits& limits) : limits_(limits) {}
 
   void add(const weir_reader_common* rows, uint64_t count, const int32_t* names, uint32_t way) {
-    for (uint64_t i = 0; i < count; ++i) {
-      const weir_reader_common& row = rows[i];
-      if ((row.kind & 1) != way) continue;
-      const bool is_backward = row.kind >= WEIR_READER_READ_BACKWARD;
-      add({int64_t{names[row.file]} * 2 + way, row.kind >= WEIR_READER_READ_STRIDE,
-           int64_t(is_backward ? 0 - row.value : row.value), int64_t(row.count)});
-      ++waiting_;
+    weir_commons_value some[kAtOnce];
+    uint64_t hashes[kAtOnce];
+    for (uint64_t i = 0; i < count;) {
+      size_t taken = 0;
+      for (; i < count && taken < kAtOnce; ++i) {
+        const weir_reader_common& row = rows[i];
+        if ((row.kind & 1) != way) continue;
+        const bool is_backward = row.kind >= WEIR_READER_READ_BACKWARD;
+        some[taken] = {int64_t{names[row.file]} * 2 + way, row.kind >= WEIR_READER_READ_STRIDE,
+                       int64_t(is_backward ? 0 - row.value : row.value), int64_t(row.count)};
+        hashes[taken] = hash_of(some[taken]);
+        places_.prefetch(hashes[taken++]);
+      }
+      for (size_t at = 0; at < taken; ++at) add(some[at], hashes[at]);
+      waiting_ += taken;
     }
     if (waiting_ > std::max<uint64_t>(limits_.added_at_once, looked_over_)) look_over();
   }
@@ -41,18 +50,20 @@ struct weir_commons {
   const SpillVector<weir_commons_value>& values() const { return values_; }
 
  private:
+  static constexpr size_t kAtOnce = 32;  // whose slots are asked for ahead
+
   static uint64_t hash_of(const weir_commons_value& one) {
     return weir::reader::hash_of(uint64_t(one.key) << 1 | uint64_t(one.is_stride),
                                  uint64_t(one.value));
   }
 
-  void add(const weir_commons_value& one) {
+  void add(const weir_commons_value& one, uint64_t hash) {
     const auto has_key = [&](uint32_t place) {
       const weir_commons_value& known = values_[place];
       return known.key == one.key && known.value == one.value && known.is_stride == one.is_stride;
     };
     const uint32_t next = uint32_t(values_.size());
-    const uint32_t place = places_.find_or_add(hash_of(one), next, has_key);
+    const uint32_t place = places_.find_or_add(hash, next, has_key);
     if (place == next) {
       values_.push_back(one);
     } else {
@@ -63,22 +74,42 @@ struct weir_commons {
   // So many of each key and kind: by count, then the larger values first.
   void keep(uint64_t most) {
     places_.clear();
-    std::sort(values_.begin(), values_.end(), [](const auto& a, const auto& b) {
-      return std::tie(a.key, a.is_stride, b.count, b.value) <
-             std::tie(b.key, b.is_stride, a.count, a.value);
-    });
-    weir_commons_value last = {};
-    size_t kept = 0, of_group = 0;
-    for (size_t i = 0; i < values_.size(); ++i) {
-      const weir_commons_value one = values_[i];
-      const bool is_first = i == 0 || one.key != last.key || one.is_stride != last.is_stride;
-      of_group = is_first ? 0 : of_group + 1;
-      if (of_group < most) values_[kept++] = one;
-      last = one;
+    SpillVector<uint64_t> ends = by_group();
+    size_t kept = 0, begin = 0;
+    for (const size_t end : ends) {
+      size_t of_group = end - begin;
+      const auto first = values_.begin() + ptrdiff_t(begin);
+      if (of_group > most) {
+        std::nth_element(first, first + ptrdiff_t(most), first + ptrdiff_t(of_group),
+                         [](const auto& a, const auto& b) {
+                           return std::tie(b.count, b.value) < std::tie(a.count, a.value);
+                         });
+        of_group = most;
+      }
+      std::move(first, first + ptrdiff_t(of_group), values_.begin() + ptrdiff_t(kept));
+      kept += of_group;
+      begin = end;
     }
     values_.resize(kept);
     const auto never = [](uint32_t) { return false; };
     for (size_t i = 0; i < kept; ++i) places_.find_or_add(hash_of(values_[i]), uint32_t(i), never);
+  }
+
+  // Puts the values of one key and kind side by side; returns where each group ends.
+  SpillVector<uint64_t> by_group() {
+    const auto group_of = [](const weir_commons_value& one) {
+      return uint64_t(one.key + 2) << 1 | uint64_t(one.is_stride);  // no name is -1
+    };
+    uint64_t groups = 0;
+    for (const auto& one : values_) groups = std::max(groups, group_of(one) + 1);
+    SpillVector<uint64_t> ends(groups + 1);
+    for (const auto& one : values_) ++ends[group_of(one) + 1];
+    std::partial_sum(ends.begin(), ends.end(), ends.begin());
+    SpillVector<weir_commons_value> ordered(values_.size());
+    for (const auto& one : values_) ordered[ends[group_of(one)]++] = one;
+    values_.swap(ordered);
+    ends.pop_back();
+    return ends;
   }
 
   const weir_commons_limits limits_;

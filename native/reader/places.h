@@ -31,6 +31,11 @@ class PlaceTable {
     return next;
   }
 
+  // The slot of this hash will be looked at soon.
+  void prefetch(uint64_t hash) const {
+    if (!slots_.empty()) __builtin_prefetch(&slots_[hash & mask()]);
+  }
+
   void clear() {
     slots_ = {};
     used_ = 0;

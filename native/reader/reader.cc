@@ -55,7 +55,7 @@ std::string load(weir_reader& reader, const char* path, uint64_t& place) {
 
 }  // namespace
 
-WEIR_API uint32_t weir_reader_abi(void) { return WEIR_READER_ABI; }
+WEIR_API const char* weir_reader_built_for(void) { return WEIR_READER_BUILT_FOR; }
 
 WEIR_API weir_reader* weir_reader_create(const char* path, char* message, uint64_t message_bytes,
                                          uint64_t* place) {

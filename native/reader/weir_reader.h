@@ -15,7 +15,6 @@
 extern "C" {
 #endif
 
-#define WEIR_READER_ABI 5
 #define WEIR_READER_BINS 36
 #define WEIR_READER_BY_SIZE_LIMIT 1u /* RLIMIT_FSIZE */
 #define WEIR_READER_BY_MEMORY 2u     /* no memory (RLIMIT_AS), or no descriptor to spare */
@@ -174,7 +173,9 @@ enum weir_reader_array {
   WEIR_READER_EXCHANGES                      /* after weir_reader_exchanges */
 };
 
-uint32_t weir_reader_abi(void);
+/* SHA-256 of each Python file that declares this interface (python/weir/_native.py, which compares
+ * them), as it was at the build. */
+const char *weir_reader_built_for(void);
 
 /* Map a trace file and walk its chunks, processes and names (not yet its records).
  * fails:  returns NULL; message says what and at which byte; *place is that byte, all ones when

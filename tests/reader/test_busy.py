@@ -40,7 +40,8 @@ data = read_step(Step("main", path.parent, None, None, (path,)), names)
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 before = peak()
 waits = synchronisation(data, names).waits
-print(json.dumps({"peak": peak() - before, "collectives": waits.collectives, "critical_ns": waits.critical_ns, "path_ns": waits.path_ns}))
+print(json.dumps({"peak": peak() - before, "collectives": waits.collectives,
+    "critical_ns": waits.critical_ns, "path_ns": waits.path_ns}))
 """
 
 

@@ -13,7 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir._errors import InputError, UsageError
-from weir.compare.compute import check, home_directories, match_files, parse_threshold
+from weir.analysis.totals import Totals
+from weir.compare.compute import (
+    Side, StepPair, check, home_directories, match_files, parse_threshold,
+)  # fmt: skip
 from weir.compare.table import compare, comparison_json, comparison_tables
 from weir.report import build, report_json
 from weir.report.files.compute import FileTotals
@@ -77,6 +80,19 @@ def test_totals_and_means_over_the_ranks(runs):
     assert figure(made, "wall") == (3.0, 3.0, 1.0)
     assert figure(made, "active", "min0") == pytest.approx((0.002, 0.002, 1))
     assert figure(made, "files") == (3, 5, 5 / 3)
+
+
+def test_a_figure_that_is_0_in_both_runs_has_no_ratio(tmp_path):
+    runs = [write_run(tmp_path / name, 2) for name in "ab"]
+    pair = compare(*map(build, runs))
+    tables = {table.title: table for table in comparison_tables(pair)}
+    routines = tables["Routines, all ranks"]
+    stat = next(row for row in routines.rows if row[0] == "stat")
+    assert stat[1:4] == ("1", "1", "1.00")
+    assert stat[4:7] == stat[7:10] == ("0.000", "0.000", "-")
+    found = parse_threshold("critical>1.1")
+    side = Side(1, 1, Totals(0, 0, 0, 0), (), 0, 0)
+    assert check(found, [], StepPair("TOTAL", side, side)) == [(found, "TOTAL", 0.0, 0.0, 1.0)]
 
 
 def test_imbalance_is_the_busiest_rank_over_the_mean(runs):

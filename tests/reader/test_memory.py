@@ -33,7 +33,8 @@ files = tuple(sorted(path.parent.glob("*.weir")))
 before = peak()
 data = read_step(Step("main", path.parent, None, None, files), NameTable())
 active = active_time(data.files, data.lines)
-print(json.dumps({"peak": peak() - before, "calls": int(data.columns.calls.sum()), "records": active.records}))
+print(json.dumps({"peak": peak() - before, "calls": int(data.columns.calls.sum()),
+    "records": active.records}))
 """
 
 FLOW = """
@@ -50,7 +51,8 @@ def peak():
 
 path, names = Path(sys.argv[1]), NameTable()
 data = read_step(Step("main", path.parent, None, None, (path,)), names)
-before, members, middle = peak(), np.ones(1, bool), int(data.columns.first_ns.min() + data.columns.last_ns.max()) // 2
+before, members = peak(), np.ones(1, bool)
+middle = int(data.columns.first_ns.min() + data.columns.last_ns.max()) // 2
 ((known, distinct),) = extents(data, members, names, room=1 << 17).by_rank.values()
 ((*parts,),) = uses_between(data, members, names, {0: [middle]}).values()
 parts = [part.bytes for part in parts]

@@ -355,7 +355,8 @@ def test_tables_json_and_the_note_have_the_same_figures(tmp_path):
     run = program.write(tmp_path / "run" / "s")
     text = answer(run, "--tables waits")
     assert (
-        "I/O delays the step by 1.0 s (100% of the wall time); the file that delays it most, by 1.0 s, mostly write of rank 0: /scratch/restart"
+        "I/O delays the step by 1.0 s (100% of the wall time); the file that delays it most, by "
+        "1.0 s, mostly write of rank 0: /scratch/restart"
         in " ".join(text.split())
     )
     assert any(line.split() == ["s", "1.000", "1.000", "1.000", "3.000", "3.000", "1.000", "100%",

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -221,6 +222,28 @@ std::unique_ptr<Exchange> make_exchange(const Job& job, const Writer* writer) {
       job.grid, job.variables, std::move(collectors));
 }
 
+// One line for each reason for which ranks write by pwrite though io_uring was to be tried.
+// Returns the number of such ranks, on rank 0.
+int print_notes(MPI_Comm comm, const Writer& writer) {
+  constexpr int kLength = 128;
+  char mine[kLength] = {};
+  writer.note().copy(mine, kLength - 1);
+  int rank = 0, ranks = 0, written = 0;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &ranks);
+  std::vector<char> all(rank == 0 ? static_cast<size_t>(ranks) * kLength : 0);
+  MPI_Gather(mine, kLength, MPI_CHAR, all.data(), kLength, MPI_CHAR, 0, comm);
+  std::map<std::string, int> reasons;
+  for (size_t at = 0; at < all.size(); at += kLength) ++reasons[&all[at]];
+  for (const auto& [reason, count] : reasons) {
+    if (reason.empty()) continue;
+    std::fprintf(stderr, "weir-echam: %d of %d ranks write by pwrite instead of io_uring: %s\n",
+                 count, ranks, reason.c_str());
+    written += count;
+  }
+  return written;
+}
+
 // The first ranks do the I/O, the others compute.
 void run_writer(Job& job) {
   const bool is_io = job.w.rank < job.w.ranks - job.options.model;
@@ -231,6 +254,7 @@ void run_writer(Job& job) {
   const std::unique_ptr<Exchange> exchange = make_exchange(job, writer.get());
   if (is_io) {
     do_io(job, *writer, exchange.get(), killing);
+    job.refused = print_notes(comm, *writer);
   } else {
     workload_start(&job.w);
     job.need(exchange->compute_and_put(job.values, &job.times.compute_s));
@@ -255,10 +279,10 @@ void print_parts(const Job& job) {
   int64_t records = 0;
   for (const Variable& v : job.variables) records += v.records;
   std::printf("echam-parts: records=%lld values=%lld encode_s=%.6f gather_s=%.6f compute_s=%.6f "
-              "cpu_s=%.6f\n",
+              "cpu_s=%.6f refused=%d\n",
               static_cast<long long>(records * job.options.steps),
               static_cast<long long>(records * job.options.steps * job.grid.points()), all[0],
-              all[1], all[2], all[3]);
+              all[1], all[2], all[3], job.refused);
 }
 
 void check(const Job& job) {

@@ -50,6 +50,7 @@ struct Job {
   std::vector<weir::output::writer::Variable> variables;
   Values values;
   Times times;
+  int refused = 0;  // ranks that write by pwrite though --io auto tries io_uring; on rank 0
 
   std::vector<std::string> paths() const;
   // The variables of a collector, of so many.

@@ -62,7 +62,9 @@ constexpr bool kWrites = true;
   static R seen_##symbol(parameters);                                                   \
   WEIR_HOOK(R, symbol, parameters) {                                                    \
     if (WEIR_LIKELY(!tracing_enabled())) {                                              \
-      const uintptr_t entry = stack::entry_at(fd);                                      \
+      const uintptr_t entry = stack::pass == stack::kSeeksPass                          \
+                                  ? stack::settled_entry_at(fd)                         \
+                                  : stack::entry_at(fd);                                \
       if (WEIR_LIKELY(entry == 0) || (entry & (stack::kAllPass | stack::pass)) != 0) {  \
         if (WEIR_LIKELY(WEIR_IS_FOUND(symbol))) return WEIR_FOUND(symbol)(__VA_ARGS__); \
       } else {                                                                          \

@@ -139,21 +139,11 @@ int have_room(Container& c, uint32_t bytes, uint32_t row) {
   return 0;
 }
 
-bool read_whole(int from, char* to, uint64_t bytes) {
-  for (uint64_t done = 0; done < bytes;) {
-    const long got = read_at(from, to + done, bytes - done, done);
-    if (got == -EINTR) continue;
-    if (got <= 0) return false;
-    done += static_cast<uint64_t>(got);
-  }
-  return true;
-}
-
 // Into the block: contents first, then the header, then the mark that makes them count.
 int collect(Container& c, const Name* n, int from, Version* v, RecordState state) {
   char* const at = block_data(c) + c.chunk_filled;
   const uint32_t header = local_bytes(n->bytes);
-  if (!read_whole(from, at + header, v->bytes)) return EIO;
+  if (!read_whole(from, at + header, v->bytes, 0)) return EAGAIN;
   v->crc = crc32(0, at + header, v->bytes);
   v->offset = c.chunk_at + c.chunk_filled;
   v->process = c.process;
@@ -165,25 +155,37 @@ int collect(Container& c, const Name* n, int from, Version* v, RecordState state
   return 0;
 }
 
+// The header comes with the piece where there is one, else last: it states the CRC-32 of all.
+int write_pieces(Container& c, const Name* n, int from, Version* v, RecordState state, char* room) {
+  const uint32_t header = local_bytes(n->bytes);
+  const bool is_one = header + v->bytes <= kPieceBytes;
+  const uint64_t most = is_one ? v->bytes : kPieceBytes;
+  char* const data = is_one ? room + header : room;
+  v->crc = 0;
+  for (uint64_t done = 0; done < v->bytes;) {
+    const uint64_t bytes = v->bytes - done < most ? v->bytes - done : most;
+    if (!read_whole(from, data, bytes, done)) return EAGAIN;
+    v->crc = crc32(v->crc, data, bytes);
+    if (is_one) break;
+    iovec piece{data, bytes};
+    if (const int error = write_all(c.file, &piece, 1, v->offset + header + done); error != 0)
+      return error;
+    done += bytes;
+  }
+  encode_local(entry_of(n, *v, state), room);
+  iovec piece{room, is_one ? header + v->bytes : header};
+  return write_all(c.file, &piece, 1, v->offset);
+}
+
 int write_apart(Container& c, const Name* n, int from, Version* v, RecordState state,
                 uint32_t row) {
-  char header[kLocalBytes + kLongestName + kExtraBytes];
-  long data = 0;
-  if (v->bytes != 0) {
-    data = base::map(v->bytes, PROT_READ, MAP_PRIVATE, from);  // as in checksum()
-    if (base::failed(data)) return static_cast<int>(-data);
-  }
-  const uint32_t header_bytes = local_bytes(n->bytes);
-  v->crc = crc32(0, reinterpret_cast<const void*>(data), v->bytes);
+  char* const room = piece_room();
+  if (room == nullptr) return ENOMEM;
+  const uint64_t whole = local_bytes(n->bytes) + v->bytes;
   v->process = kProcesses;
-  int error = reserve(c, header_bytes + v->bytes, row, &v->offset);
-  if (error == 0) {
-    encode_local(entry_of(n, *v, state), header);
-    iovec pieces[] = {{header, header_bytes}, {reinterpret_cast<void*>(data), v->bytes}};
-    error = write_all(c.file, pieces, v->bytes != 0 ? 2 : 1, v->offset);
-    if (error != 0) give_back(c, v->offset + header_bytes + v->bytes, v->offset, row);
-  }
-  if (v->bytes != 0) base::unmap(reinterpret_cast<void*>(data), v->bytes);
+  if (const int error = reserve(c, whole, row, &v->offset); error != 0) return error;
+  const int error = write_pieces(c, n, from, v, state, room);
+  if (error != 0) give_back(c, v->offset + whole, v->offset, row);
   return error;
 }
 
@@ -275,6 +277,7 @@ int mark_gone(Container& c, Name* n, uint8_t state, const Seen* seen) {
   Version gone{};
   gone.state = state;
   if (state == kReal) gone.birth = before.birth;  // the same file, in another place
+  settle_live(c.segment, n);  // nobody finds the memory any more
   base::store(&n->live, uint64_t{0});
   publish(n, gone);
   return 0;

@@ -184,17 +184,23 @@ Result truncate_name(Container& c, Name* n, uint64_t bytes) {
     if (v.state == kPacked && bytes != 0) error = fetch(c, v, n->bytes, file);
     if (error == 0) error = static_cast<int>(-base::system_call(SYS_ftruncate, fd, bytes));
   }
-  struct stat about {};
-  base::system_call(SYS_fstat, fd, reinterpret_cast<long>(&about));
-  about.st_mode = S_IFREG | v.mode;
-  about.st_uid = v.user;
-  about.st_gid = v.group;
-  if (error == 0) error = append(c, n, file, about);
+  for (int i = 0; error == 0 || error == EAGAIN; ++i) {
+    struct stat about {};
+    base::system_call(SYS_fstat, fd, reinterpret_cast<long>(&about));
+    about.st_mode = S_IFREG | v.mode;
+    about.st_uid = v.user;
+    about.st_gid = v.group;
+    error = append(c, n, file, about);
+    if (error != EAGAIN || i == kTries) break;
+  }
+  if (error == EAGAIN) error = EIO;
   if (!live.is_there()) base::close_fd(file);
   return -error;
 }
 
 bool is_allowed(const Version& v, int mode) {
+  const int all = v.mode & v.mode >> 3 & v.mode >> 6;
+  if ((all & mode & 7) == (mode & 7)) return true;  // whoever it is
   const auto me = static_cast<uint32_t>(base::system_call(SYS_geteuid));
   if (me == 0) return (mode & 1) == 0 || (v.mode & 0111) != 0;
   const int shift = me == v.user ? 6 : in_group(v.group) ? 3 : 0;

@@ -19,6 +19,7 @@
 namespace weir::layers::pack {
 
 inline constexpr uint32_t kBlockBytes = 1u << 20, kFirstChunk = 64u << 10;
+inline constexpr uint64_t kPieceBytes = 1u << 20;
 inline constexpr uint64_t kNoChunk = ~uint64_t{0};
 inline constexpr uint64_t kOwnerBytes = kLocalBytes + 14 + kExtraBytes;
 inline constexpr char kOwnerName[] = "weir-container";
@@ -73,6 +74,8 @@ void close_directory(Container& c);
 bool identify_open(int fd, base::Identity* to);
 // The directory's path as it is now, by what is open in it. False: it is gone.
 bool follow_directory(Container& c);
+// The path of a name in the directory. False: it is longer than the room.
+bool path_in(const Container& c, base::Text name, char* to, size_t room);
 // A name in the directory, as openat.
 long open_in(const Container& c, const char* name, int flags, int mode = 0);
 // Whether this process may make and remove names in the directory, as the kernel would say: 0 or an
@@ -121,11 +124,16 @@ int reserve(Container& c, uint64_t bytes, uint64_t directory, uint64_t* at);
 void give_back(Container& c, uint64_t end, uint64_t filled, uint64_t directory);
 void give_back_rows(Container& c, uint64_t bytes);
 
+// live.cc ------------------------------------------------------------------
+// Name::unsettled is over; the name is locked.
+void settle_live(const Segment& s, Name* n);
+
 // append.cc -----------------------------------------------------------------
 // What a record says of a version of a file; its name points into the segment.
 Entry entry_of(const Name* n, const Version& v, RecordState state);
 // The contents of the open file `from` become those of `n`, with what fstat says of it. 0 or an
-// errno; then the name is what it was. ESTALE: another process has made a real file of it.
+// errno; then the name is what it was. ESTALE: another process has made a real file of it. EAGAIN:
+// it has been made shorter meanwhile.
 int append(Container& c, Name* n, int from, const struct stat& about);
 // The daemon has written what the process, which has died, had closed, and its arena is gone.
 bool is_drained(const Process& p);
@@ -141,6 +149,13 @@ int flush(Container& c);
 // The contents of a version, checked, into the open file `to`. 0 or an errno (EIO: they are not
 // what was stored).
 int fetch(Container& c, const Version& v, uint32_t name_bytes, int to);
+// The CRC-32 of the first bytes of an open file. False: it is shorter, or cannot be read. Like all
+// that looks at contents it reads into memory of its own: another process may make the file shorter
+// meanwhile, and who has it mapped then gets SIGBUS.
+bool checksum(int fd, uint64_t bytes, uint32_t* crc);
+// Room for a piece of contents, kPieceBytes; whoever calls another function of the layer has it no
+// more. Null: no memory.
+char* piece_room();
 
 // 1 + how many containers the node's processes have made; 0: not known. count: one more.
 uint64_t made_containers(bool count);

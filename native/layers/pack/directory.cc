@@ -60,16 +60,22 @@ bool follow_directory(Container& c) {
   if (!is_there) return false;
   c.directory_bytes = static_cast<uint32_t>(strlen(path));
   memcpy(c.directory, path, c.directory_bytes + 1);
-  base::Writer(c.path, sizeof c.path).add(path).add("/").add(c.segment.shared->own);
+  path_in(c, base::text(c.segment.shared->own), c.path, sizeof c.path);
   return true;
+}
+
+bool path_in(const Container& c, base::Text name, char* to, size_t room) {
+  base::Writer path(to, room);
+  path.add({c.directory, c.directory_bytes}).add("/").add(name);
+  return !path.cut();
 }
 
 long open_in(const Container& c, const char* name, int flags, int mode) {
   if (c.at >= 0) return base::open_at(c.at, name, flags, mode);
   char path[sizeof c.path];
-  base::Writer text(path, sizeof path);
-  text.add({c.directory, c.directory_bytes}).add("/").add(name);
-  return text.cut() ? -ENAMETOOLONG : base::open_at(AT_FDCWD, path, flags, mode);
+  return path_in(c, base::text(name), path, sizeof path)
+             ? base::open_at(AT_FDCWD, path, flags, mode)
+             : -ENAMETOOLONG;
 }
 
 namespace {

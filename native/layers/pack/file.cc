@@ -91,9 +91,7 @@ void end_lock(const Container& c) {
 namespace {
 
 bool set_path(Container& c, const char* name) {
-  base::Writer path(c.path, sizeof c.path);
-  path.add({c.directory, c.directory_bytes}).add("/").add(name);
-  return !path.cut();
+  return path_in(c, base::text(name), c.path, sizeof c.path);
 }
 
 // An open container becomes the one of this process, which takes part in it as this node.

@@ -125,9 +125,7 @@ int make_real(Container& c, Name* n) {
   if (v.container != 0) return EROFS;
   if (!find_path_again(c)) return ENOENT;
   char path[sizeof c.path];
-  base::Writer text(path, sizeof path);
-  text.add({c.directory, c.directory_bytes}).add("/").add({n->text, n->bytes});
-  if (text.cut()) return ENAMETOOLONG;
+  if (!path_in(c, {n->text, n->bytes}, path, sizeof path)) return ENAMETOOLONG;
   const base::HoldsDescriptor held;
   const long fd =
       base::open_at(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, v.mode | 0200);

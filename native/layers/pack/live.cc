@@ -118,6 +118,18 @@ bool add_opening(const Segment& s, Name* n, int fd) {
   return any_opening(s, n, take);
 }
 
+void settle_at(Name* n, const char* path) {
+  if (n->unsettled == kUntimed) {
+    const Version v = current(n);
+    const timespec times[2] = {{0, UTIME_OMIT}, {static_cast<time_t>(v.seconds), v.nanoseconds}};
+    base::system_call(SYS_utimensat, AT_FDCWD, reinterpret_cast<long>(path),
+                      reinterpret_cast<long>(times), 0);
+  } else if (n->unsettled != 0) {
+    base::system_call(SYS_truncate, reinterpret_cast<long>(path), 0);
+  }
+  n->unsettled = 0;
+}
+
 // call(opening, its path in /proc) on one of those that are open. What it returns; -ENOENT: nobody
 // has the file open. The name is locked meanwhile, so that nobody closes it.
 template <typename Call>
@@ -131,6 +143,7 @@ long on_opening(const Segment& s, Name* n, Call call) {
   any_opening(s, n, [&](const Opened& o) {
     if (!is_memory(o, want)) return false;
     path_of(path, sizeof path, o);
+    settle_at(n, path);
     result = call(o, path);
     return result != -ENOENT;  // its process has ended
   });
@@ -138,6 +151,18 @@ long on_opening(const Segment& s, Name* n, Call call) {
 }
 
 }  // namespace
+
+void settle_live(const Segment& s, Name* n) {
+  char path[64], name[64];
+  if (n->unsettled == 0) return;
+  const base::Text want = memory_name(name, sizeof name, n->live_maker, base::load(&n->live));
+  any_opening(s, n, [&](const Opened& o) {
+    if (!is_memory(o, want)) return false;
+    path_of(path, sizeof path, o);
+    settle_at(n, path);
+    return true;
+  });
+}
 
 long open_live(const Segment& s, Name* n, int flags) {
   const int access = (flags & O_ACCMODE) == O_RDONLY ? O_RDONLY : O_RDWR;
@@ -198,7 +223,8 @@ long change_live(const Segment& s, Name* n, const stack::Change& change) {
   });
 }
 
-bool begin_live(const Segment& s, Name* n, uint64_t number, int fd, const Seen& before) {
+bool begin_live(const Segment& s, Name* n, uint64_t number, int fd, const Seen& before,
+                uint32_t unsettled) {
   const LockedName locked(n);
   if (see(n) != before) return false;
   any_opening(s, n, [](Opened& o) {
@@ -207,6 +233,7 @@ bool begin_live(const Segment& s, Name* n, uint64_t number, int fd, const Seen& 
   });
   n->live_maker = own_process();
   n->live_shared = 0;
+  n->unsettled = unsettled;
   n->opened[0] = {n->live_maker, fd};
   base::store(&n->live, number);
   return true;

@@ -69,6 +69,10 @@ Result move(Container& c, Name* from, Name* to) {
     if (const int error = store_copy(c, from, v, to); error != 0) return -error;
   }
   {
+    const LockedName locked(from);
+    settle_live(c.segment, from);
+  }
+  {
     const LockedName locked(to);
     Version moved = v.state == kPacked ? current(to) : v;
     moved.birth = v.birth;
@@ -118,7 +122,7 @@ Result rename_within(const FoundName& f, const Place& to, bool replaces) {
   }
   if (other.state == kReal) {
     char path[sizeof f.container->path];
-    base::Writer(path, sizeof path).add(to.directory).add("/").add(to.name);
+    path_in(*f.container, to.name, path, sizeof path);
     if (const long gone = base::unlink_path(path); base::failed(gone) && gone != -ENOENT)
       return gone;
     if (const int error = mark_gone(*f.container, n, kAbsent); error != 0) return -error;
@@ -328,7 +332,6 @@ void forked() {
   const Busy hold;
   forget_all();
   forget_memory();
-  forget_memory();
 }
 
 void moved(Layer& l, int from, int to) {
@@ -363,8 +366,8 @@ const stack::NamesOfLayer kNames{
     .made = made, .removed = removed, .directories_moved = directories_moved, .list = list,
     .hides = hides, .end_open = end_open, .end = end, .forked = forked,
     .make_real = make_open_real, .is_large = is_large, .change_open = change_open,
-    .stat_open = stat_open,
-    .moved = moved, .follow = follow_real, .is_memory = is_any_memory,
+    .stat_open = stat_open, .moved = moved, .settle = settle, .follow = follow_real,
+    .is_memory = is_any_memory,
 };
 
 }  // namespace weir::layers::pack

@@ -14,7 +14,6 @@
 #include "layers/machinery/stack/loadable.h"
 #include "layers/machinery/stack/lock.h"
 #include "layers/machinery/stack/table.h"
-#include "layers/pack/crc32.h"
 #include "layers/pack/place.h"
 #include "layers/pack/transfer.h"
 
@@ -191,6 +190,7 @@ Result read(Layer& l, const Transfer& t) {
   follow_real(l);
   if (!f->in_memory) return read_below(l, t);
   if ((f->flags & O_ACCMODE) == O_WRONLY) return -EBADF;
+  if (WEIR_UNLIKELY(f->unsettled) && writes(f->flags)) settle(l);
   return f->bottom->kind->read(*f->bottom, t);
 }
 
@@ -211,7 +211,8 @@ Result write(Layer& l, const Transfer& t) {
   if (!f->in_memory) return write_below(l, t);
   if (!writes(f->flags)) return -EBADF;
   const bool locked = stack::lock(f);
-  const Result r = f->bottom->kind->write(*f->bottom, t);
+  const Result r = WEIR_UNLIKELY(f->unsettled) ? write_first(l, t)
+                                               : f->bottom->kind->write(*f->bottom, t);
   if (r > 0) state(l).written += static_cast<uint64_t>(r);
   if (WEIR_UNLIKELY(r == -EPERM) && f->in_memory && is_sealed(f->descriptor)) {
     if (locked) stack::unlock(f);
@@ -322,18 +323,6 @@ void follow_real(Layer& l) {
   if (real) stack::make_real(f, Reason::kUnsupported);
 }
 
-bool checksum(int fd, uint64_t bytes, uint32_t* crc) {
-  *crc = 0;
-  if (bytes == 0) return true;
-  // A shared mapping would keep another process, which makes the file real, from sealing it: what
-  // is written meanwhile would be lost.
-  const long at = base::map(bytes, PROT_READ, MAP_PRIVATE, fd);
-  if (base::failed(at)) return false;
-  *crc = crc32(0, reinterpret_cast<const void*>(at), bytes);
-  base::unmap(reinterpret_cast<void*>(at), bytes);
-  return true;
-}
-
 namespace {
 
 bool is_of(const Name* n, uint64_t birth) {
@@ -384,13 +373,12 @@ void begin_late(Layer& l, const Container& c, const Name* n) {
   if (s.late) return;
   s.late = true;
   char path[kMost];
-  base::Writer now(path, sizeof path);
-  now.add({c.directory, c.directory_bytes}).add("/").add({n->text, n->bytes});
+  path_in(c, {n->text, n->bytes}, path, sizeof path);
   if (strcmp(path, l.file->path) == 0) return;
   const long at = base::map(kMost, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
   if (base::failed(at)) return;
   s.renamed = reinterpret_cast<char*>(at);
-  memcpy(s.renamed, path, now.view().size + 1);
+  memcpy(s.renamed, path, strlen(path) + 1);
 }
 
 }  // namespace
@@ -422,6 +410,7 @@ Result store(Layer& l) {
   struct stat about;
   const int fd = l.file->descriptor;
   if (!l.file->in_memory || !writes(l.file->flags)) return 0;
+  settle(l);
   if (base::system_call(SYS_fstat, fd, reinterpret_cast<long>(&about)) != 0) return -EBADF;
   s.left = {static_cast<uint64_t>(about.st_size), about.st_uid, about.st_gid,
             static_cast<uint16_t>(about.st_mode & 07777)};
@@ -443,7 +432,12 @@ Result store(Layer& l) {
     return copy_to_real(l);
   }
   const Counts before = counts;
-  const int error = append(*c, n, fd, about);
+  int error = append(*c, n, fd, about);
+  for (int i = 0; i < kTries && error == EAGAIN; ++i) {
+    base::system_call(SYS_fstat, fd, reinterpret_cast<long>(&about));
+    error = append(*c, n, fd, about);
+  }
+  if (error == EAGAIN) error = EIO;
   count(l, kContainerWrites, counts.writes - before.writes);
   if (error == ESTALE) return is_sealed(fd) ? 0 : copy_to_real(l);
   if (error != 0) return -error;

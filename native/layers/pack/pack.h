@@ -35,6 +35,9 @@ struct Owner {
 };
 Owner own_user();
 
+// Of an append, while other processes make the file shorter.
+inline constexpr int kTries = 100;
+
 // Of one opening.
 struct State {
   uint64_t birth;    // the file's
@@ -43,6 +46,7 @@ struct State {
   uint32_t times_left;
   Used used;         // its memory
   Left left;
+  timespec modified;  // of a file for reading, when it was opened
   uint64_t written;  // since its size was looked at
   uint64_t turned;   // turned_real() when it was last found in memory
   bool late;         // the process is ending: the path alone says which file it is
@@ -86,16 +90,16 @@ long make_memory(int flags, uint64_t* number);
 // mapped for writing.
 bool seal(int memory);
 bool is_sealed(int memory);
-// False: another process has opened, stored or changed the file since it was `before`.
-bool begin_live(const Segment& s, Name* n, uint64_t number, int fd, const Seen& before);
+// False: another process has opened, stored or changed the file since it was `before`. unsettled:
+// as in Name.
+bool begin_live(const Segment& s, Name* n, uint64_t number, int fd, const Seen& before,
+                uint32_t unsettled);
 // The same memory is open under one more descriptor; under one fewer.
 void add_live(const Segment& s, Name* n, int fd);
 // end_live: true when no other opening has ever had the memory of that number.
 bool end_live(const Segment& s, Name* n, int fd, uint64_t number);
 // What lies under one name is that of another from now on.
 void move_live(Name* from, Name* to);
-// The CRC-32 of the first bytes of an open file. False: it cannot be read.
-bool checksum(int fd, uint64_t bytes, uint32_t* crc);
 // memory.cc: memory under the lowest free number, which this process keeps and uses again: to make
 // one and to drop it costs more than a small file's bytes. Busy is held.
 struct Taken {
@@ -105,8 +109,10 @@ struct Taken {
   bool is_kept;
   bool reads;       // fd is for reading alone, as the program asked
   base::Identity file;  // number 0: not asked for
+  uint32_t unsettled = 0;  // as in Name
 };
-Taken take_memory(int flags, uint64_t bytes, const Owner& owner);
+// settles_later: memory for writing may be as long as it was.
+Taken take_memory(int flags, uint64_t bytes, const Owner& owner, bool settles_later);
 void set_mode(const Taken& t, uint16_t mode);
 // is_clean: nobody but the opening that ends could reach it. left: of one that was for writing.
 void end_memory(const Used& used, bool is_clean, const Left& left);
@@ -119,6 +125,10 @@ void forget_memory();
 // The contents of one name become those of another (or its own once more), with mode, owner and
 // times of `as`. 0 or an errno. Busy is held.
 int store_copy(Container& c, const Name* from, const Version& as, Name* to);
+// File::unsettled is over: the memory is empty, has the file's time, or the program's first write is
+// all that is in it.
+void settle(Layer& l);
+Result write_first(Layer& l, const stack::Transfer& t);
 // Contents cut or made longer, without an opening. 0 or -errno. Busy is held.
 Result truncate_name(Container& c, Name* n, uint64_t bytes);
 // What stat says of a version.

@@ -28,6 +28,7 @@ constinit Container* containers[kContainers] = {};
 constinit uint64_t uses = 0;
 // Of those whose directory stays real: what key_of() gives, else 0. Read without the lock.
 constinit uint64_t left_alone[kContainers] = {};
+constinit uint32_t any_left_alone = 0;  // some of these was ever set
 
 // Another path than its own that has led to a container's directory.
 struct OtherPath {
@@ -179,10 +180,7 @@ Container* same_directory(const Container& c) {
 
 void take_path(const Container& from, Container& to) {
   set_directory(to, path_of(from));
-  base::Writer(to.path, sizeof to.path)
-      .add(path_of(to))
-      .add("/")
-      .add(to.segment.shared->own);
+  path_in(to, base::text(to.segment.shared->own), to.path, sizeof to.path);
 }
 
 // The container of the directory that `c`, a new one, was opened for: `c`, under the directory's
@@ -250,12 +248,14 @@ bool find_path_again(Container& c) { return has_its_path(c) || follow_directory(
 
 void set_left_alone(Container& c, bool is) {
   c.left_alone = is;
+  if (is) base::store(&any_left_alone, 1u);
   for (int i = 0; i < kContainers; ++i) {
     if (containers[i] == &c) base::store(&left_alone[i], is ? key_of(*c.spec, path_of(c)) : 0);
   }
 }
 
 bool is_left_alone(const rules::LayerSpec& spec, base::Text directory) {
+  if (base::load(&any_left_alone) == 0) return false;
   const uint64_t key = key_of(spec, directory);
   for (const uint64_t& one : left_alone) {
     if (base::load_relaxed(&one) == key) return true;

@@ -15,8 +15,8 @@
 namespace weir::layers::pack {
 namespace {
 
-constexpr uint64_t kBuffer = 1u << 20;
-constexpr int kTries = 400;           // while a dead process's block is written out
+constexpr uint64_t kBuffer = kPieceBytes;
+constexpr int kWaits = 400;           // while a dead process's block is written out
 constexpr uint64_t kPauseNs = 5'000'000;
 
 constinit char* buffer = nullptr;
@@ -146,6 +146,8 @@ bool from_window(Container& c, uint64_t at, uint64_t bytes, char* to, bool fresh
       return false;
     w.backed = 1;
     w.number = 0;
+    constexpr int kPopulate = 23;  // MADV_POPULATE_WRITE: in place of a fault for each page
+    base::advise(data, kWindowBytes, kPopulate);
     uint64_t done = 0;
     while (done < kWindowBytes) {
       const long got = read_at(c.file, data + done, kWindowBytes - done, begin + done);
@@ -189,10 +191,8 @@ int copy_checked(int fd, const Version& v, uint64_t at, int to) {
 
 // The container of another node, for one read.
 int open_other(const Container& c, const Version& v) {
-  char path[4096 + kLongestName + 2];
-  base::Writer text(path, sizeof path);
-  text.add({c.directory, c.directory_bytes}).add("/");
-  text.add(c.segment.shared->others[v.container - 1]);
+  char path[sizeof c.path];
+  path_in(c, base::text(c.segment.shared->others[v.container - 1]), path, sizeof path);
   return static_cast<int>(base::open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC));
 }
 
@@ -229,13 +229,27 @@ int fetch(Container& c, const Version& v, uint32_t name_bytes, int to) {
   if (!have_buffer()) return ENOMEM;
   const uint64_t at = v.offset + local_bytes(name_bytes);
   int error = fetch_once(c, v, at, to);
-  for (int i = 0; i < kTries && error == EIO && (i < 2 || waits_for_daemon(c, v)); ++i) {
+  for (int i = 0; i < kWaits && error == EIO && (i < 2 || waits_for_daemon(c, v)); ++i) {
     writeback::hurry();
     uint32_t nobody = 0;
     node::sleep_on(&nobody, 0, kPauseNs);
     error = fetch_once(c, v, at, to);
   }
   return error;
+}
+
+char* piece_room() { return have_buffer() ? buffer : nullptr; }
+
+bool checksum(int fd, uint64_t bytes, uint32_t* crc) {
+  *crc = 0;
+  if (bytes != 0 && !have_buffer()) return false;
+  for (uint64_t done = 0; done < bytes;) {
+    const uint64_t n = bytes - done < kBuffer ? bytes - done : kBuffer;
+    if (!read_whole(fd, buffer, n, done)) return false;
+    *crc = crc32(*crc, buffer, n);
+    done += n;
+  }
+  return true;
 }
 
 void forget_blocks() {

@@ -23,10 +23,7 @@ struct RealPlace {
   RealPlace(Container& c, Name* n) : container(&c), name(n) { set_path(); }
   void set_path() {
     if (name != nullptr && !find_path_again(*container)) name = nullptr;
-    if (name == nullptr) return;
-    base::Writer(path, sizeof path)
-        .add({container->directory, container->directory_bytes}).add("/")
-        .add({name->text, name->bytes});
+    if (name != nullptr) path_in(*container, {name->text, name->bytes}, path, sizeof path);
   }
 
   Container* container = nullptr;
@@ -113,8 +110,8 @@ bool was_changed(int memory, int copy, uint64_t bytes) {
          (checksum(memory, bytes, &is) && checksum(copy, bytes, &was) && is != was);
 }
 
-// From here on other openings find the file real. What one of them was writing meanwhile is copied
-// once more.
+// From here on other openings find the file real. Memory that somebody has mapped for writing is not
+// sealed: what came into it meanwhile is copied once more.
 Result publish_real(const RealPlace& at, uint64_t live, int memory, int copy, uint64_t bytes,
                     HeldTurn& turn) {
   Name* const n = at.name;

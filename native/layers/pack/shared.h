@@ -19,7 +19,7 @@
 
 namespace weir::layers::pack {
 
-inline constexpr uint64_t kSharedMagic = 0x366b636170726965;  // "eirpack6"
+inline constexpr uint64_t kSharedMagic = 0x376b636170726965;  // "eirpack7"
 inline constexpr uint32_t kHeads = 1u << 16, kProcesses = 1024, kOthers = 64;
 inline constexpr uint32_t kWindows = 32, kTurns = 64;
 inline constexpr uint64_t kWindowBytes = 1u << 20;
@@ -48,6 +48,7 @@ struct Version {
 struct Opened {
   int32_t process, descriptor;  // 0, -: free
 };
+inline constexpr uint32_t kUntimed = ~0u;  // Name::unsettled
 inline constexpr int kOpenings = 3, kMoreOpenings = 15;
 // Those of a name that has more. Never removed from its list.
 struct MoreOpened {
@@ -69,6 +70,10 @@ struct Name {
   uint32_t live_shared;  // another opening has had it: it is not used again for another file
   Opened opened[kOpenings];
   uint32_t more;  // where further openings are (MoreOpened); 0: none
+  // 1 + how long the memory still is, with bytes of another file; kUntimed: it has all but the
+  // file's time; 0: it is as the file. Under the name's lock. Whoever comes to the memory settles it
+  // first (live.cc).
+  uint32_t unsettled;
   // Under which name the file with this birth goes on.
   uint32_t moved_place;
   uint64_t moved_birth;

@@ -58,15 +58,17 @@ WRITERS = {
     "rsync": 'cd "$1"; mkdir to; rsync -t *.dat to; rsync -t --inplace 1.dat to/2.dat; '
         "rsync -t --append all.dat to 2>/dev/null || true; rsync -t --checksum 3.dat to",
     "tar --sparse": 'cd "$1"; truncate -s 9000 1.dat; echo end >> 1.dat; '
-        "tar -cSf sparse 1.dat 2.dat; mkdir to; tar -C to -xSf sparse; cmp 1.dat to/1.dat; rm sparse",
+        "tar -cSf sparse 1.dat 2.dat; mkdir to; tar -C to -xSf sparse; cmp 1.dat to/1.dat; "
+        "rm sparse",
     "sqlite3": 'cd "$1"; python3 -c "import sqlite3; c = sqlite3.connect(\'base.dat\'); '
         "c.execute('create table t(a)'); c.executemany('insert into t values (?)', "
         "[(i,) for i in range(999)]); c.commit(); c.execute('delete from t where a % 2'); "
         "c.commit(); print(c.execute('select sum(a) from t').fetchall())" '" > sum; rm base.dat',
     "sqlite3 in processes": 'cd "$1"; sqlite3 base.dat "pragma journal_mode=wal; '
         'create table t(a)"; for j in 1 2 3 4; do for i in $(seq 9); do '
-        'echo "insert into t values ($j$i);"; done | sqlite3 -cmd ".timeout 50000" base.dat & done; '
-        'wait; sqlite3 base.dat "select count(*), sum(a) from t; pragma integrity_check" > sum; '
+        'echo "insert into t values ($j$i);"; done | sqlite3 -cmd ".timeout 50000" base.dat & '
+        'done; wait; '
+        'sqlite3 base.dat "select count(*), sum(a) from t; pragma integrity_check" > sum; '
         "rm base.dat*",
     "gcc -shared": 'cd "$1"; echo "int f(void) { return 7; }" > f.c; echo "int f(void); '
         'int main(void) { return f(); }" > m.c; gcc -shared -fPIC -o libf.dat f.c; '

@@ -27,6 +27,16 @@ inline long write_at(int fd, const void* from, size_t bytes, uint64_t at) {
 inline long write_vector_at(int fd, const iovec* pieces, int count, uint64_t at) {
   return counted_in(&base::own_bytes_written, base::write_vector_at(fd, pieces, count, at));
 }
+// False: the file is shorter than that, by now.
+inline bool read_whole(int from, char* to, uint64_t bytes, uint64_t at) {
+  for (uint64_t done = 0; done < bytes;) {
+    const long got = read_at(from, to + done, bytes - done, at + done);
+    if (got == -EINTR) continue;
+    if (got <= 0) return false;
+    done += static_cast<uint64_t>(got);
+  }
+  return true;
+}
 // sendfile(2): from `*at` on, to the descriptor's position.
 inline long send_from(int from, off_t* at, int to, size_t bytes) {
   const long done = base::system_call(SYS_sendfile, to, from, reinterpret_cast<long>(at),

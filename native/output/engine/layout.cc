@@ -28,12 +28,18 @@ Column column_of_field(const Catalogue& catalogue, const StreamField& member,
 }
 
 void finish(Section& section, const FormatFacts& facts, const std::set<int>& owner_counts,
-            int64_t slab_bytes) {
+            const SlabLimits& limits) {
+  int64_t granule_bytes = 0;
   for (Column& c : section.columns) {
     c.shape.element_bytes = static_cast<int64_t>(std::max(size_of(c.type), size_of(c.file_type)));
     c.shape.granule = std::max<int64_t>(facts.granules[static_cast<size_t>(c.variable)], 1);
     section.shapes.push_back(c.shape);
+    granule_bytes = std::max(granule_bytes, c.shape.granule * c.shape.element_bytes);
   }
+  const int64_t slab_bytes =
+      facts.threads && limits.threads > 1
+          ? std::max(limits.bytes, std::min(limits.threads * granule_bytes, limits.most_bytes))
+          : limits.bytes;
   for (int owners : owner_counts) {
     if (static_cast<size_t>(owners) > section.slabs.size())
       section.slabs.resize(static_cast<size_t>(owners));
@@ -48,7 +54,7 @@ void finish(Section& section, const FormatFacts& facts, const std::set<int>& own
 
 Result<Layout> make_layout(const Catalogue& catalogue, std::vector<StreamFile> files,
                            std::vector<FormatFacts> facts, const Topology& topology,
-                           int64_t slab_bytes) {
+                           const SlabLimits& limits) {
   Layout layout;
   for (size_t s = 0; s < catalogue.streams.size(); ++s) {
     StreamLayout stream;
@@ -75,8 +81,8 @@ Result<Layout> make_layout(const Catalogue& catalogue, std::vector<StreamFile> f
     }
     std::set<int> owner_counts;
     for (int of_group : topology.owners) owner_counts.insert(stream.owners(of_group));
-    finish(stream.lonlat, stream.facts, owner_counts, slab_bytes);
-    finish(stream.fields, stream.facts, owner_counts, slab_bytes);
+    finish(stream.lonlat, stream.facts, owner_counts, limits);
+    finish(stream.fields, stream.facts, owner_counts, limits);
     layout.streams.push_back(std::move(stream));
   }
   return layout;

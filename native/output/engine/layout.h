@@ -46,10 +46,16 @@ struct Section {
   }
 };
 
+// Of slabs: their size; and where several threads encode granules, a granule for each of them as
+// far as `most_bytes` allow.
+struct SlabLimits {
+  int64_t bytes = 0, most_bytes = 0, threads = 1;
+};
+
 // What only a format knows; the first owner asks it and tells the others.
 struct FormatFacts {
   ByteOrder order = ByteOrder::kNative;
-  bool parallel = true;
+  bool parallel = true, threads = false;
   std::vector<int64_t> granules;  // by variable
 };
 
@@ -70,7 +76,7 @@ struct Layout {
 
 Result<Layout> make_layout(const Catalogue& catalogue, std::vector<StreamFile> files,
                            std::vector<FormatFacts> facts, const Topology& topology,
-                           int64_t slab_bytes);
+                           const SlabLimits& limits);
 
 // Where a client has a stream's data, in bytes from the beginning of its window.
 struct ClientStream {

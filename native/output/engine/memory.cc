@@ -14,8 +14,9 @@ constexpr int kSlabsInBudget = 8;
 
 }  // namespace
 
-int64_t slab_bytes_for(int64_t budget_bytes) {
-  return std::clamp<int64_t>(budget_bytes / kSlabsInBudget, 4096, kSlab);
+SlabLimits slab_limits(const Settings& settings) {
+  const int64_t most = std::max<int64_t>(settings.server_memory_bytes / kSlabsInBudget, 4096);
+  return {std::min(most, kSlab), most, settings.encode_threads};
 }
 
 int64_t staging_bytes(const Setup& setup, const Section& section, const Part& slab) {

@@ -7,9 +7,9 @@
 
 namespace weir::output {
 
-// Bytes of one slab: large enough for large writes, small enough that it stays in a core's cache
-// between transposition and write.
-int64_t slab_bytes_for(int64_t budget_bytes);
+// Slabs are large enough for large writes, and small enough that one stays in a core's cache between
+// transposition and write.
+SlabLimits slab_limits(const Settings& settings);
 
 // Of a slab as it comes from the clients that an owner cannot see: all that is within their bounds.
 int64_t staging_bytes(const Setup& setup, const Section& section, const Part& slab);

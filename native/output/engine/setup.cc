@@ -99,6 +99,7 @@ Status ask_formats(const std::vector<StreamFile>& files, Setup* setup, Bytes* fa
     setup->formats.push_back(format);
     append(facts, format->byte_order());
     append(facts, static_cast<char>(format->row().parallel));
+    append(facts, static_cast<char>(format->encodes_in_threads()));
     append(facts, static_cast<int64_t>(files[s].file.variables.size()));
     for (size_t v = 0; v < files[s].file.variables.size(); ++v)
       append(facts, format->granule(files[s].file, static_cast<int>(v)));
@@ -112,6 +113,7 @@ std::vector<FormatFacts> take_facts(const Bytes& bytes, size_t streams) {
   for (FormatFacts& f : all) {
     f.order = taker.take<ByteOrder>();
     f.parallel = taker.take<char>() != 0;
+    f.threads = taker.take<char>() != 0;
     for (int64_t count = taker.take<int64_t>(); count > 0 && taker.ok(); --count)
       f.granules.push_back(taker.take<int64_t>());
   }
@@ -125,10 +127,9 @@ Status lay_out(World& world, Setup* setup) {
   if (mine.ok() && setup->owner >= 0) mine = ask_formats(*files, setup, &facts);
   WEIR_TRY(world.team().agree(mine));
   WEIR_TRY(world.team().broadcast(facts, owner_ranks(setup->topology)[0]));
-  setup->slab_bytes = slab_bytes_for(setup->settings.server_memory_bytes);
   Result<Layout> layout = make_layout(setup->catalogue, std::move(*files),
                                       take_facts(facts, setup->catalogue.streams.size()),
-                                      setup->topology, setup->slab_bytes);
+                                      setup->topology, slab_limits(setup->settings));
   if (layout.ok()) setup->layout = std::move(*layout);
   return world.team().agree(layout.status());
 }

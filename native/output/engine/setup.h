@@ -29,7 +29,6 @@ struct Setup {
   Topology topology;
   Catalogue catalogue;
   Layout layout;
-  int64_t slab_bytes = 0;
 
   // Of a client.
   int client = -1;

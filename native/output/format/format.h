@@ -136,6 +136,8 @@ class Format {
   // Owners' parts of a record of the variable begin and end at multiples of this many elements (or
   // at its end).
   virtual int64_t granule(const FileDescription& description, int variable) const = 0;
+  // Whether FileOptions::threads encode the granules that come in one call of `write`.
+  virtual bool encodes_in_threads() const { return false; }
   // [collective over the team] Create the file with its header and coordinates.
   virtual Result<std::unique_ptr<File>> create(const FileDescription& description,
                                                const std::string& path, const FileOptions& options,

@@ -9,6 +9,9 @@
 namespace weir::output::writer {
 
 class SinkWriter : public Writer {
+ public:
+  std::string note() const override { return sink_ != nullptr ? sink_->note() : ""; }
+
  protected:
   using Writer::Writer;
   // Whether this rank ever writes to the file.

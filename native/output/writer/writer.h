@@ -30,8 +30,8 @@
 
 namespace weir::output::writer {
 
-// Calls that write (sink/). Writers through MPI-IO ignore it. kAuto: io_uring where the kernel
-// allows a ring, else pwrite.
+// Calls that write (sink/). Writers through MPI-IO ignore it. kAuto: io_uring as long as the kernel
+// allows it, else pwrite.
 enum class Io { kAuto, kPwrite, kFwrite, kAio, kUring };
 
 // How long the bytes of a record stay as they are: until `append` returns, or until the second step
@@ -75,6 +75,8 @@ class Writer {
   Status serve();
   // [collective] All that was appended is written; files are closed.
   Status close();
+  // Why this rank has not used io_uring, or no longer, where Io::kAuto would; empty: it has.
+  virtual std::string note() const { return {}; }
 
  protected:
   // A file's records of this step that go on their way now. Takes the buffers. is_last: there are

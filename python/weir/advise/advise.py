@@ -15,6 +15,7 @@ from weir.advise.findings.harmful_layer.finding import HARMFUL_LAYER
 from weir.advise.findings.registry import BY_NAME, FINDINGS
 from weir.advise.frame.saving import NOTHING, Range
 from weir.advise.probes import probes
+from weir.analysis.memory import return_memory
 from weir.report.files.groups import FileGroup, file_groups
 from weir.report.frame.build import Report as RunReport
 from weir.report.frame.build import figure
@@ -100,6 +101,7 @@ def findings_of(report: RunReport) -> Report:
     """The same for `weir report`, its JSON and its page. A report of one rank has no findings:
     these are of all ranks."""
     facts = Facts(report, probes())
+    return_memory()
     return advise(facts) if report.choice.rank is None else Report(facts, (), ())
 
 

@@ -24,8 +24,8 @@ from weir.report.wall.compute import wall_time_of
 NOTHING_FOUND = "nothing worth changing"
 NO_FINDING = "No finding: no known cause explains the I/O time of this run."
 NOT_KNOWN = "No finding in the part of the run that the trace has."
-NOT_RECORDED = ("No finding: level summary does not record which files the calls are on. Trace again "
-                "with --level trace.")
+NOT_RECORDED = ("No finding: level summary does not record which files the calls are on. Trace "
+    "again with --level trace.")
 STANDS_OUT = Limit("what the largest finding saves over the wall time of the run, less than",
     0.1, "share", "chosen: below a tenth nobody finds the run fast when one cause is gone")
 SEVERAL = Limit("findings, and other files with much I/O time, together", 3, "costs",

@@ -60,6 +60,7 @@ class RankNames:
         self._ranks: list[RankName] = []
         self._programs: list[RankName] = []
         self._numbers: dict[RankName, int] = {}
+        self._plain: dict[int, RankName] = {}  # ranks of the only program
 
     def of_program(self, world: str, rank: int, ranks: int) -> int:
         """Of a rank of one of several parallel programs in a step."""
@@ -82,7 +83,11 @@ class RankNames:
             return self._ranks[number - FIRST_NAMED]
         if number < NO_RANK:
             return self._programs[NO_RANK - 1 - number]
-        return RankName("", number, str(number), True) if number >= 0 else _LAUNCHER
+        if number == NO_RANK:
+            return _LAUNCHER
+        if number not in self._plain:
+            self._plain[number] = RankName("", number, str(number), True)
+        return self._plain[number]
 
     def numbers_of(self, rank: int) -> list[int]:
         """Of this rank of each program."""

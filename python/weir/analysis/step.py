@@ -19,6 +19,7 @@ from weir.analysis.clock import Line, node_line
 from weir.analysis.columns import Columns
 from weir.analysis.exclusion import Exclusion
 from weir.analysis.in_turn import in_turn
+from weir.analysis.memory import return_memory
 from weir.analysis.names import NO_NAME, NameTable
 from weir.analysis.ranks import FIRST_NAMED, NO_RANK, RankNames
 from weir.analysis.sums import Summing, Sums, classes_of
@@ -228,6 +229,7 @@ def read_step(
     sums = _sums(files, lines, members, names, numbers, rank)
     for file, (_, problem) in zip(files, read):
         problems += [*file.problems, *([] if problem is None else [problem])]
+    return_memory()
     return StepData(step, tuple(files), lines, alignments, members, worlds.found, sums, numbers,
         tuple(problems), names, _excluded(files, numbers, exclusion))
 

@@ -14,7 +14,6 @@ from weir.analysis.columns import INTEGERS, merged
 from weir.analysis.sums import OTHERS, bytes_of
 from weir.report import build, report_json
 from weir.report.frame.kind import Options
-from weir.report.patterns import spread
 from weir.report.patterns.compute import accesses_of
 from weir.trace import TraceFile
 from weir.trace._synthetic import TraceWriter, records, sync
@@ -51,7 +50,6 @@ def test_rows_that_are_kept_grow_with_ranks_and_files_and_not_with_their_product
     tmp_path, monkeypatch
 ):
     monkeypatch.setattr(steps, "KEPT_ROWS", 0)
-    monkeypatch.setattr(spread, "_FOLDED_AT_ONCE", 0)
     made = {}
     for ranks, files in ((16, 50), (64, 50), (16, 200)):
         run = write_run(tmp_path / f"{ranks}-{files}", ranks, files)

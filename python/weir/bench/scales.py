@@ -11,7 +11,10 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
+import resource
 import shutil
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -155,6 +158,29 @@ class Peer:
     error: str = ""
 
 
+class Others:
+    """Processors that were used, while a program of this process ran, by all but that program."""
+
+    used = 0.0
+
+    def __enter__(self) -> Others:
+        self._begun = self._now()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        elapsed, busy, own = (a - b for a, b in zip(self._now(), self._begun))
+        self.used = max(0.0, busy - own) / max(elapsed, 1e-9)
+
+    @staticmethod
+    def _now() -> tuple[float, float, float]:
+        """Elapsed seconds; processor seconds of the machine; those of children that have ended."""
+        with open("/proc/stat") as file:
+            ticks = [int(word) for word in file.readline().split()[1:9]]
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        busy = sum(ticks) - ticks[3] - ticks[4]  # idle, iowait
+        return (time.monotonic(), busy / os.sysconf("SC_CLK_TCK"), used.ru_utime + used.ru_stime)
+
+
 class Bench:
     """Directories for the time of a benchmark, in memory and on a disk."""
 
@@ -204,8 +230,9 @@ class Bench:
         line = self.command(writer, io, ranks, files, *more, steps=steps)
         if trace is not None:
             line = weir_command("trace", "-o", trace, "--", *line)
-        text = run(line, self.environment, directory, self.options.timeout_s)
-        found = {**numbers(text, "echam-parts"), **numbers(text, "echam")}
+        with Others() as others:
+            text = run(line, self.environment, directory, self.options.timeout_s)
+        found = {**numbers(text, "echam-parts"), **numbers(text, "echam"), "others": others.used}
         written = sum(path.stat().st_size for path in files.iterdir() if path.suffix == ".grb")
         if written != found["bytes"]:
             raise RunFailed(f"{writer}: {written:,} bytes in the files, {found['bytes']:,.0f} were "
@@ -230,8 +257,10 @@ class Bench:
         failures: dict[tuple[str, int], str] = {}
         for repetition in range(self.options.repeat):
             floors: dict[int, Run] = {}
-            # By PEs: what is compared with each other runs shortly after each other.
-            for method, pes in sorted(self.chosen(), key=lambda one: one[1]):
+            # By PEs: what is compared with each other runs shortly after each other, and the method
+            # of most goals first, should the time end.
+            for method, pes in sorted(self.chosen(), key=lambda one: (one[1],
+                    one[0].name != DEFAULT)):
                 key = (method.name, pes)
                 if key in failures:
                     continue
@@ -328,7 +357,9 @@ def rated(found: Run) -> Run:
 
 
 def spreads(runs: Sequence[Run]) -> dict[str, Spread]:
-    return {key: Spread.of([one[key] for one in runs]) for key in runs[0]} if runs else {}
+    """Of what all runs have: those of an older --resume file lack figures."""
+    return {key: Spread.of([one[key] for one in runs])
+        for key in (runs[0] if runs else ()) if all(key in one for one in runs)}
 
 
 def digests(directory: Path) -> dict[str, Counter[bytes]]:

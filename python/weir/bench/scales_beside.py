@@ -90,21 +90,20 @@ def profile_of(method: Method, pes: int, rows: list[dict]) -> Profile:
     return Profile(method, pes, total, tuple(sorted(shown, key=lambda line: -line.seconds)))
 
 
-def tracing(bench: Bench, directory: Path, repeat: int) -> float:
-    """Processor seconds of the default writer's run traced, against untraced: the quickest runs of
-    each, as others on the machine only ever add. Raises RunFailed."""
+def tracing(bench: Bench, directory: Path, repeat: int) -> Iterator[float]:
+    """What tracing adds to the processor seconds of the default writer's run, as a share, by pair
+    of runs. Raises RunFailed."""
     method, pes = BY_NAME[DEFAULT], 2
-    plain, traced = [], []
     for repetition in range(repeat):
         bench.note(f"tracing, {repetition + 1} of {repeat}")
-        plain.append(bench.journal.once(f"untraced, {repetition}",
-            lambda: bench.method(method, pes, directory))["cpu_s"])
+        plain = bench.journal.once(f"untraced, {repetition}",
+            lambda: bench.method(method, pes, directory))["cpu_s"]
         trace = directory / "trace"
         remove(trace)
-        traced.append(bench.journal.once(f"traced, {repetition}",
-            lambda: bench.method(method, pes, directory, trace=trace))["cpu_s"])  # noqa: B023
+        traced = bench.journal.once(f"traced, {repetition}",
+            lambda: bench.method(method, pes, directory, trace=trace))["cpu_s"]  # noqa: B023
         remove(trace)
-    return min(traced) / min(plain) - 1
+        yield traced / plain - 1
 
 
 @dataclass(frozen=True)

@@ -9,32 +9,34 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from weir.bench import scales_goals
 from weir.bench._journal import TimeOver
 from weir.bench.nersc_tables import machine
-from weir.bench.scales import DEFAULT, PUBLISHED, Bench, Options, Peer, Row
+from weir.bench.scales import PUBLISHED, Bench, Options, Peer, Row
 from weir.bench.scales_beside import NodeRow, Profile, Windows, on_nodes, tracing
 from weir.bench.scales_beside import profile as profile_run
 from weir.bench.scales_beside import windows as window_runs
-from weir.bench.wrf_goals import Goal, of
-from weir.bench.wrf_tables import goals as goal_table
+from weir.bench.scales_goals import RowGoal
 from weir.report.frame.figures import percent
 from weir.report.frame.table import Table, text_lines
 from weir.report.render import screen_width
 from weir.scaling.compute import RunTimes, Scaling, scaling
 
-BEST_SHARE, DEFAULT_SHARE, MOST_TRACING = 0.9, 0.95, 0.03
+
+MOST_NAMED = 6  # rows in a remark
 
 
 @dataclass
 class Found:
-    """All that was measured. tracing: None where it was not; left: why there is no more."""
+    """All that was measured. tracing: by pair of runs, the share that it added; left: why there is
+    no more."""
 
     rows: list[Row] = field(default_factory=list)
     peers: list[Peer] = field(default_factory=list)
     profiles: list[Profile] = field(default_factory=list)
     windows: list[Windows] = field(default_factory=list)
     nodes: list[NodeRow] = field(default_factory=list)
-    tracing: float | None = None
+    tracing: list[float] = field(default_factory=list)
     left: str = ""
 
     def is_short(self) -> bool:
@@ -49,7 +51,7 @@ RATES_PART = 0.7
 
 def measure(bench: Bench, rates_only: bool) -> Found:
     """Rates in each place; then, in the first one, a profile of each method on 4 PEs and on most,
-    as the reference has them, windows, nodes, and the cost of tracing."""
+    as the reference has them, windows and nodes; before them the cost of tracing."""
     found = Found()
     rates_part = 1.0 if rates_only else RATES_PART
     for number, (place, directory) in enumerate(bench.places(), 1):
@@ -70,26 +72,35 @@ def measure(bench: Bench, rates_only: bool) -> Found:
 
 
 def _measure_beside(bench: Bench, directory: Path, found: Found) -> None:
+    found.tracing += tracing(bench, directory, max(3, bench.options.repeat))
     for method, pes in bench.chosen():
         if method.is_single or pes in (4, max(bench.options.pes)):
             found.profiles.append(profile_run(bench, method, pes, directory))
     found.windows += window_runs(bench, directory)
     found.nodes += on_nodes(bench, directory, 4, (2, 4))
-    found.tracing = tracing(bench, directory, max(3, bench.options.repeat))
 
 
 def header(options: Options, mpi: str, steps: int, found: Found) -> str:
     volume = next((row.encoding["bytes"].median for row in found.rows if row.encoding), 0)
     return (f"{options.variables} variables of unequal size on {2 * options.nlat} x {options.nlat} "
             f"points in {options.files} files, {steps} steps, {volume / 1e6:,.0f} MB of GRIB; {mpi}; "
-            f"medians of {options.repeat}; published: 1 node of IBM, GPFS, 47 GB")
+            f"medians of {_repetitions(found.rows)}; published: 1 node of IBM, GPFS, 47 GB")
+
+
+def _repetitions(rows: Sequence[Row]) -> str:
+    """How many there are: what is left out, or not reached, has fewer."""
+    counts = [len(row.writing["mb_s"].values) for row in rows if row.writing]
+    if not counts:
+        return "no repetition"
+    low, high = min(counts), max(counts)
+    return f"{low} to {high} repetitions" if low < high else f"{high} repetition" + "s" * (high > 1)
 
 
 def text(options: Options, mpi: str, steps: int, found: Found) -> str:
     """All that is printed."""
     texts = ("\n".join(text_lines(table, screen_width(), is_split=False))
         for table in tables(found))
-    left = [f"profiles, windows, nodes, tracing: {found.left}"] if found.left else []
+    left = [f"cost of tracing, profiles, windows, nodes: {found.left}"] if found.left else []
     return "\n\n".join([header(options, mpi, steps, found), *texts, *left])
 
 
@@ -103,7 +114,7 @@ def tables(found: Found) -> Iterator[Table]:
     if found.nodes:
         yield nodes(found.nodes)
     if found.rows:
-        yield goal_table(goals(found))
+        yield scales_goals.table(goals(found))
 
 
 def rates(rows: Sequence[Row], peers: Sequence[Peer], place: str) -> Table:
@@ -120,7 +131,18 @@ def rates(rows: Sequence[Row], peers: Sequence[Peer], place: str) -> Table:
         ("<write method", "PEs", "collectors", "writers", "MB/s", "x serial", "published",
             "x serial", "CPU s/GB", "MB/s", "of pwrite"), tuple(cells),
         groups=(("", 4), ("encoding and writing", 5), ("writing alone", 2)),
-        remarks=_without_all(rows, peers))
+        remarks=(*_without_all(rows, peers), *_refused(rows)))
+
+
+def _refused(rows: Sequence[Row]) -> tuple[str, ...]:
+    """Rows whose writer was to use io_uring and could not."""
+    which: dict[str, list[str]] = {}
+    for row in rows:
+        refused = row.encoding.get("refused")
+        if refused is not None and refused.high > 0:
+            which.setdefault(row.method.title, []).append(str(row.pes))
+    return tuple(f"{title} on {', '.join(pes)} PEs: by pwrite, as io_uring was refused here"
+        for title, pes in which.items())
 
 
 def _without_all(rows: Sequence[Row], peers: Sequence[Peer]) -> tuple[str, ...]:
@@ -135,10 +157,16 @@ def _without_all(rows: Sequence[Row], peers: Sequence[Peer]) -> tuple[str, ...]:
         if peer.error:
             has = "fewer repetitions" if peer.figures else "no figure"
             which.setdefault(f"{has}: {peer.error}", {}).setdefault(peer.title, [])
-    return tuple(
-        "; ".join(f"{title} on {', '.join(pes)} PEs" if pes else title
-            for title, pes in methods.items()) + f": {reason}"
-        for reason, methods in which.items())
+    return tuple(f"{_named(methods)}: {reason}" for reason, methods in which.items())
+
+
+def _named(methods: dict[str, list[str]]) -> str:
+    """Which rows, or how many, when names would fill the screen."""
+    count = sum(max(1, len(pes)) for pes in methods.values())
+    if count > MOST_NAMED:
+        return f"{count} rows"
+    return "; ".join(f"{title} on {', '.join(pes)} PEs" if pes else title
+        for title, pes in methods.items())
 
 
 def _cells(row: Row, serial: float | None) -> tuple[str, ...]:
@@ -190,34 +218,8 @@ def nodes(found: Sequence[NodeRow]) -> Table:
         f"{one.method.title}, {one.nodes} nodes: {one.error}" for one in found if one.error))
 
 
-def goals(found: Found) -> list[Goal]:
-    """Each in its worst row: rates against plain pwrite of as many PEs, and the default writer
-    against the fastest one."""
-    made = []
-    for place in dict.fromkeys(row.place for row in found.rows):
-        rows = [row for row in found.rows if row.place == place and row.encoding and row.writing
-            and not row.method.is_single]
-        best: dict[int, float] = {}
-        for row in rows:
-            best[row.pes] = max(best.get(row.pes, 0), row.writing["of_pwrite"].median)
-        made.append(of(f"{place}: best writer / plain pwrite, writing alone, worst row", "x",
-            BEST_SHARE, True, min(best.values(), default=None)))
-        for kind, title in (("encoding", "with encoding"), ("writing", "writing alone")):
-            shares = [of_pes[DEFAULT] / max(of_pes.values())
-                for of_pes in _by_pes(rows, kind).values() if DEFAULT in of_pes]
-            made.append(of(f"{place}: {DEFAULT} / the fastest, {title}, worst row", "x",
-                DEFAULT_SHARE, True, min(shares, default=None)))
-    made.append(of("processor time that tracing adds", "%", 100 * MOST_TRACING, False,
-        None if found.tracing is None else 100 * found.tracing))
-    return made
-
-
-def _by_pes(rows: Sequence[Row], kind: str) -> dict[int, dict[str, float]]:
-    """MB/s by PEs and method."""
-    found: dict[int, dict[str, float]] = {}
-    for row in rows:
-        found.setdefault(row.pes, {})[row.method.name] = getattr(row, kind)["mb_s"].median
-    return found
+def goals(found: Found) -> list[RowGoal]:
+    return scales_goals.judged(found.rows, found.tracing)
 
 
 def curves(rows: Sequence[Row]) -> dict[str, Scaling]:
@@ -261,5 +263,5 @@ def as_data(options: Options, mpi: str, steps: int, found: Found) -> dict[str, A
         "windows": [asdict(one) for one in found.windows],
         "nodes": [{**method(one), "nodes": one.nodes, "mb_s": one.mb_s, "requests": one.requests}
             for one in found.nodes],
-        "goals": [{**asdict(goal), "met": goal.met} for goal in goals(found)],
+        "goals": scales_goals.as_data(goals(found)),
     }  # fmt: skip

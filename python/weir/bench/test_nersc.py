@@ -99,7 +99,8 @@ def test_json_has_everything():
     (one,) = data["tables"]
     assert one["goal"]["met"] is False and one["goal"]["factor"] is None
     cos = next(row for row in one["rows"] if row["spec"] == "cos:48")
-    assert cos["measured"]["requests"] == {"median": 1000, "low": 500, "high": 2000}
+    assert cos["measured"]["requests"] == {"median": 1000, "low": 500, "high": 2000,
+        "values": (2000, 1000, 500)}
     assert cos["reference"]["requests"] == 1736736
     assert [row["error"] for row in one["rows"]] == [None, None, "no layer"]
 

@@ -14,6 +14,7 @@ from weir.bench._process import RunFailed, run
 from weir.bench._programs import Mpi
 from weir.bench._statistics import Spread
 from weir.report.frame.table import text_lines
+from weir.scaling.page import scalings_page
 
 
 def row(name: str, mb_s: float, **more: object) -> wrf.Row:
@@ -110,7 +111,8 @@ def test_the_tables_say_everything(tmp_path):
         )[-1] == "met"
     assert "MISSED" in lines["rate"] and "not measured: why" in lines["plan"]
     data = wrf_tables.as_data(wrf.Options(), "openmpi", rows, found)
-    assert data["writers"][0]["back_to_back"]["mb_s"] == {"median": 1234, "low": 617, "high": 2468}
+    assert data["writers"][0]["back_to_back"]["mb_s"] == {"median": 1234, "low": 617, "high": 2468,
+        "values": ()}
     assert data["writers"][1]["error"] == "left out: not built" and [goal["met"]
         for goal in data["goals"]] == [True, False, None]
     assert data["frames"] == 4 and data["machine"]["cores"] > 0
@@ -260,3 +262,14 @@ def test_writers_on_several_numbers_of_ranks_have_curves():
     assert curve.reference.parts_ns == {"visible to the model": 10**9,
         "end of the output": 2 * 10**9, "(rest)": 10**9}
     assert wrf_tables.curves(rows[:1]) == {}
+
+
+def test_a_page_of_one_number_of_ranks_has_its_tables_without_curves():
+    """Goals of frames that are smaller than theirs say so."""
+    rows, found = [row("servers", 1)], [wrf_goals.Goal("put", "x", 1.15, False, 1.04)]
+    small = wrf_tables.tables(wrf.Options(scale=0.002), rows, found)
+    assert "the goals are for frames of --scale 0.02 or more" in small[-1].remarks[0]
+    large = wrf_tables.tables(wrf.Options(), rows, found)
+    assert not large[-1].remarks
+    page = scalings_page({}, 0.1, large, "WRF output benchmark")
+    assert "weir servers" in page and "1.04" in page and "0 to 0 ranks" not in page

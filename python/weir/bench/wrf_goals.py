@@ -85,7 +85,7 @@ class Goals:
         lent = self.repeated(lambda: self._servers(self.alone, lend=1, **steps))
         return [
             of("put / one warm memcpy of the data", "x", 1.15, False, copied["ratio"].median),
-            of("lent put, a field", "us", 20, False, lent["put_us"].median),
+            of("put of a zero-copy buffer, a field", "us", 20, False, lent["put_us"].median),
         ]
 
     def overlap(self) -> list[Goal]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from weir.bench import wrf_input
@@ -35,16 +35,30 @@ def text(options: Options, mpi: str, rows: Sequence[Row], found: Sequence[Goal],
         read: Sequence[InputRow] = ()) -> str:
     """All that is printed."""
     frame = next((row.model["bytes"].median / options.frames for row in rows if row.model), None)
-    of_reference = criteria(rows)
-    tables = [
-        writers(rows),
-        *([wrf_input.table(read)] if read else []),
-        *([goals(of_reference, "Criteria of the reference")] if of_reference else []),
-        *([goals(found)] if found else []),
-        *curve_tables(curves(rows)),
-    ]
-    texts = ("\n".join(text_lines(one, screen_width(), is_split=False)) for one in tables)
+    printed = [*tables(options, rows, found, read), *curve_tables(curves(rows))]
+    texts = ("\n".join(text_lines(one, screen_width(), is_split=False)) for one in printed)
     return "\n\n".join([header(options, mpi, frame), *texts])
+
+
+def tables(options: Options, rows: Sequence[Row], found: Sequence[Goal],
+        read: Sequence[InputRow] = ()) -> list[Table]:
+    of_reference = criteria(rows)
+    made = [writers(rows)]
+    if read:
+        made.append(wrf_input.table(read))
+    if of_reference:
+        made.append(goals(of_reference, "Criteria of the reference"))
+    if found:
+        made.append(replace(goals(found), remarks=_of_small_frames(options)))
+    return made
+
+
+def _of_small_frames(options: Options) -> tuple[str, ...]:
+    """Rates of a few MB are those of the first touch of files and memory."""
+    if options.scale >= Options.scale:
+        return ()
+    return (f"the goals are for frames of --scale {Options.scale:g} or more (118 MB): opening files "
+            f"and the first use of memory count more in those of --scale {options.scale:g}",)
 
 
 def writers(rows: Sequence[Row]) -> Table:

@@ -57,6 +57,7 @@ def tune(
     from weir._errors import NotThere, UsageError
     from weir.advise.probes import probes
     from weir.capture._launch import say
+    from weir.report.frame.amounts import counted
     from weir.tune.search import parse_vary
     from weir.tune.text import (
         for_directory,
@@ -84,8 +85,10 @@ def tune(
         try:
             found = tuning.run()
         except (KeyboardInterrupt, SystemExit):
-            say(f"interrupted; {output} keeps {len(tuning.state.runs)} complete runs: the same "
-                f"command goes on with them")
+            count = len(tuning.state.runs)
+            say(f"interrupted; {output} keeps {counted(count, 'complete run')}: the same command "
+                f"goes on after {'them' if count > 1 else 'it'}" if count else
+                "interrupted before a run was complete: the same command begins again")
             raise
         for name, text in (("rules.toml", rules_text(found)), ("report.md", markdown(found))):
             _write(out / name, for_directory(text, tuning))

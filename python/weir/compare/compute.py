@@ -119,12 +119,10 @@ class StepPair:
 
 
 def ratio(a: float | None, b: float | None) -> float | None:
-    """b / a; 1 where both are 0, infinite where only a is; None where one is not known."""
-    if a is None or b is None:
+    """b / a; infinite where only a is 0; None where both are 0, or one is not known."""
+    if a is None or b is None or a == b == 0:
         return None
-    if a == 0:
-        return 1.0 if b == 0 else math.inf
-    return b / a
+    return b / a if a else math.inf
 
 
 class FileSide(NamedTuple):
@@ -320,8 +318,8 @@ class Threshold:
 
 
 class Finding(NamedTuple):
-    """A threshold and what was measured for it in one step (or TOTAL); value: the ratio or the
-    difference."""
+    """A threshold and what was measured for it in one step (or TOTAL); value: the ratio (1 where
+    both runs have 0: nothing changed) or the difference."""
 
     threshold: Threshold
     step: str
@@ -380,6 +378,6 @@ def check(threshold: Threshold, steps: Sequence[StepPair], total: StepPair) -> l
                 "active wants traces of level trace, path and critical those of MPI programs, "
                 "files those of detail or trace"
             )
-        value = b - a if threshold.is_difference else ratio(a, b)
+        value = b - a if threshold.is_difference else 1.0 if a == b else b / a if a else math.inf
         made.append(Finding(threshold, pair.name, a, b, value))
     return made

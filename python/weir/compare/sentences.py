@@ -51,9 +51,11 @@ def _placed(report: Report) -> str:
 def _of_a(a: float | None, b: float | None) -> str:
     """Seconds of B as seconds of A: 1.31 times the 8.87 s of A."""
     value = ratio(a, b)
+    if a is not None and a == b:
+        return "as A does"
     if value is None or math.isinf(value):
         return f"A {seconds(a or 0)}"
-    return "as A does" if value == 1 else f"{ratio_text(value)} times the {seconds(a or 0)} of A"
+    return f"{ratio_text(value)} times the {seconds(a or 0)} of A"
 
 
 def _critical(total: StepPair) -> Iterator[str]:
@@ -68,8 +70,9 @@ def _critical(total: StepPair) -> Iterator[str]:
 def _io(total: StepPair) -> str:
     (a, b), calls, moved = (total.values(one) for one in ("seconds", "calls", "bytes"))
     return (
-        f"All ranks of B together are {seconds(b or 0)} in I/O, {_of_a(a, b)}. B makes {number(calls[1] or 0)} calls, A {number(calls[0] or 0)}, and "
-        f"moves {amount(moved[1] or 0)}, A {amount(moved[0] or 0)}."
+        f"All ranks of B together are {seconds(b or 0)} in I/O, {_of_a(a, b)}. B makes "
+        f"{number(calls[1] or 0)} calls, A {number(calls[0] or 0)}, and moves "
+        f"{amount(moved[1] or 0)}, A {amount(moved[0] or 0)}."
     )
 
 

@@ -323,7 +323,7 @@ def render_comparison(one: Comparison, stream: TextIO, top: int | None = 20) -> 
 
 
 def comparison_json(one: Comparison) -> dict[str, Any]:
-    """The same figures, exact; infinite ratios are null."""
+    """The same figures, exact; ratios to 0 are null."""
     return {
         "format": 1,
         "a": _run_json(one.a),

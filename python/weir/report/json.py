@@ -10,6 +10,7 @@ from typing import Any, TextIO
 
 from weir.advise.advise import findings_of
 from weir.advise.text import advice_json
+from weir.analysis.memory import return_memory
 from weir.analysis.totals import Totals
 from weir.report.frame.build import Report
 from weir.report.frame.excluded import excluded_of
@@ -32,7 +33,8 @@ def report_json(report: Report, options: Options = Options()) -> dict[str, Any]:
     accesses_of(report)  # whole, before findings ask for a part of them
     not_files, launchers, segments = zip(*(step.left_out()
         for step in report.steps)) if report.steps else ((), (), ())
-    found: dict[str, Any] = {
+    kept = _Kept(options.json_limit)
+    kept.add({
         "format": 1,
         "unseen": _unseen(report),
         "run": report.path,
@@ -55,13 +57,27 @@ def report_json(report: Report, options: Options = Options()) -> dict[str, Any]:
         "launchers": _summed(launchers),
         "excluded": _excluded(report),
         "mpi_segments": {"files": sum(t.files or 0 for t in segments), **_summed(segments)},
-    }
+    })
+    findings_of(report).facts.forget()
+    return_memory()
     for kind in KINDS:
         if kind.json is not None and (kind.in_all or options.names(kind)):
-            found |= kind.json(report, options)
-    found["rows"] = {}
-    return {key: _cut(value, options.json_limit, key, found["rows"])
-        for key, value in found.items()}
+            kept.add(kind.json(report, options))
+    return kept.values | {"rows": kept.rows}
+
+
+class _Kept:
+    """What is printed, with the first rows of each list. rows: of each list that is cut, how many
+    it would have, by place."""
+
+    def __init__(self, limit: int | None):
+        self.values: dict[str, Any] = {}
+        self.rows: dict[str, int] = {}
+        self._limit = limit
+
+    def add(self, found: dict[str, Any]) -> None:
+        self.values |= {key: _cut(value, self._limit, key, self.rows)
+            for key, value in found.items()}
 
 
 def _cut(value: Any, limit: int | None, place: str, rows: dict[str, int]) -> Any:

@@ -9,9 +9,8 @@ import functools
 
 import numpy as np
 
-from weir._native import READER, library_path
+from weir._native import load_reader
 
-ABI = 5
 BINS = 36
 ARRAYS = ("chunks", "processes", "texts", "names", "rows", "histograms", "units", "syncs",
     "problems",
@@ -59,6 +58,14 @@ LAYOUTS = {
 # An event as it lies in the file; docs/formats/trace.md 3.3.
 RECORD = _layout(
     "start:<u8 duration:<u4 file:<u4 offset_size:<u8 size_low:<u4 op:u1 layer:u1 flags:u1 error:u1")
+
+# Of native/reader/weir_spread.h.
+SPREAD_ROW = _layout(
+    "ns:<i8 bytes:<i8 begin:<i8 end:<i8 name:<i4 way:<i4 rank:<i4 node:<i4 counts:<i4 reserved:<i4")
+SPREAD_FILE = _layout(
+    "ranks:<i8 interleaved:<i8 fastest_rank:<i8 fastest_ns:<i8 slowest_rank:<i8 slowest_ns:<i8 "
+    "mean_ns:<f8 squares_ns:<f8 mean_bytes:<f8 squares_bytes:<f8 name:<i4 way:<i4"
+)
 
 # A counter and a histogram as they lie in the file; docs/formats/trace.md 3.4.
 COUNTER = _layout(
@@ -210,11 +217,11 @@ NO_ROW = 2**32 - 1
 
 @functools.cache
 def library() -> c.CDLL:
-    """The loaded library with its signatures set. Raises weir._native.LibraryMissing."""
-    lib = c.CDLL(str(library_path(READER)))
+    """The loaded library with its signatures set. Raises LibraryMissing and LibraryStale of
+    weir._native."""
+    lib = load_reader()
     p64 = c.POINTER(c.c_uint64)
     signatures = {
-        "abi": (c.c_uint32, []),
         "create": (c.c_void_p, [c.c_char_p, c.c_char_p, c.c_uint64, p64]),
         "destroy": (None, [c.POINTER(c.c_void_p)]),
         "exclude": (None, [c.c_void_p, c.c_void_p, c.c_uint64]),
@@ -246,9 +253,6 @@ def library() -> c.CDLL:
     for name, (result, arguments) in signatures.items():
         function = getattr(lib, f"weir_reader_{name}")
         function.restype, function.argtypes = result, arguments
-    if lib.weir_reader_abi() != ABI:
-        raise ImportError(
-            f"{library_path(READER)} has ABI {lib.weir_reader_abi()}, this package needs {ABI}")
     return lib
 
 
@@ -325,6 +329,22 @@ def commons_functions() -> tuple[object, object, object, object, object]:
     get.argtypes, get.restype = [c.c_void_p, c.POINTER(c.c_uint64)], c.c_void_p
     destroy.argtypes, destroy.restype = [c.POINTER(c.c_void_p)], None
     return create, add, is_full, get, destroy
+
+
+@functools.cache
+def spread_functions() -> tuple[object, object, object, object, object]:
+    """weir_spread_create, _add, _join, _get and _destroy (native/reader/weir_spread.h) with their
+    signatures set."""
+    create, add, join, get, destroy = (
+        getattr(library(), f"weir_spread_{name}")
+        for name in ("create", "add", "join", "get", "destroy")
+    )
+    create.argtypes, create.restype = [], c.c_void_p
+    for function in (add, join):
+        function.argtypes, function.restype = [c.c_void_p, c.c_void_p, c.c_uint64], c.c_int
+    get.argtypes, get.restype = [c.c_void_p, c.POINTER(c.c_uint64)], c.c_void_p
+    destroy.argtypes, destroy.restype = [c.POINTER(c.c_void_p)], None
+    return create, add, join, get, destroy
 
 
 @functools.cache

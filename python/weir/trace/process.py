@@ -175,9 +175,10 @@ def _kernel_figures(table: np.ndarray, has_own: np.ndarray) -> dict[str, Sequenc
     more = np.where(last > start, last - start, 0)
     own = {name: np.where(has_own, table[name], 0).tolist()
         for name in ("own_read", "own_written", "passed_over", "world")}
+    pairs: dict[tuple[int, ...], tuple[int, ...]] = {}  # each once: most are zeros
     storage = {
-        f"kernel_storage_{when}": list(map(tuple, np.where(has_own[:, None],
-            table[f"storage_{which}"], 0).tolist()))
+        f"kernel_storage_{when}": [pairs.setdefault(one, one) for one in
+            map(tuple, np.where(has_own[:, None], table[f"storage_{which}"], 0).tolist())]
         for when, which in (("before", "start"), ("ever", "last"))
     }
     refusals = np.where(has_own[:, None], table["refusals"], 0).tolist()

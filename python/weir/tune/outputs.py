@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import tempfile
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -61,11 +62,11 @@ def outputs_of(work: Path, before: Mapping[str, Key],
 
 
 def _members(path: Path, directory: str) -> dict[str, Output]:
-    with zipfile.ZipFile(path) as archive:
-        made = {}
+    with zipfile.ZipFile(path) as archive, tempfile.TemporaryDirectory() as scratch:
+        made, member = {}, Path(scratch) / "member"
         for name in archive.namelist():
-            data = archive.read(name)
-            made[os.path.join(directory, name)] = Output(len(data), _digest([data]), None)
+            member.write_bytes(archive.read(name))
+            made[os.path.join(directory, name)] = _output(member)
         return made
 
 

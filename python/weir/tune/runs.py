@@ -166,7 +166,9 @@ def figures_of(facts: Facts, started: Started, rules: Sequence[str]) -> Figures:
     for file in facts.files.values():
         names = (file.path, *(file.totals.also if file.totals is not None else ()))
         below = next((layered[name] for name in names if name in layered), None)
-        costs.append((names, FileCost(file.ns / 1e9, requests_at_system(file, below))))
+        is_renamed_away = bool(rules) and not any(fnmatchcase(file.path, rule) for rule in rules)
+        requests = requests_at_system(file, below, is_real=is_renamed_away)
+        costs.append((names, FileCost(file.ns / 1e9, requests)))
     costs += [((one.file,), FileCost(0.0, _sum(one, _OF_ARCHIVES))) for one in layered.values()
         if _sum(one, _OF_ARCHIVES)]
     critical = [one.critical_ns for one in facts.files.values()]
@@ -190,10 +192,11 @@ def _sum(layered: LayeredFile, figures: Sequence[tuple[str, str]]) -> int:
     return sum(one.value for one in layered.figures if (one.layer, one.name) in figures)
 
 
-def requests_at_system(file: File, layered: LayeredFile | None) -> int:
+def requests_at_system(file: File, layered: LayeredFile | None, *, is_real: bool = False) -> int:
     """Of one file: below the layers where these stand. A packed file is memory; its archive has the
-    requests."""
-    if layered is not None and _sum(layered, _PACKED) and not _sum(layered, _SPILLED):
+    requests. is_real: it was renamed to a path that no rule matches, which makes a real file."""
+    if layered is not None and _sum(layered, _PACKED) and not (
+            is_real or _sum(layered, _SPILLED)):
         return 0
     others = max(0, file.of_class("OCM")[0] - file.of(_WITHIN)[0])
     if layered is not None and layered.system is not None:

@@ -103,6 +103,17 @@ def test_members_of_an_archive_are_the_files_that_they_are(tmp_path):
     assert differences([plain], outputs_of(tmp_path / "b", {}, ["packed.zip"])) == []
 
 
+@pytest.mark.parametrize(("text", "why"), [
+    (b"made at 3", []), (b"lost at 3", ["its contents differ, times left out"])])
+def test_times_in_members_of_an_archive_are_no_difference(tmp_path, text, why):
+    plains = [written(tmp_path / f"a{n}", p1=f"made at {n}".encode()) for n in (1, 2)]
+    (tmp_path / "b").mkdir()
+    with zipfile.ZipFile(tmp_path / "b" / "packed.zip", "w") as archive:
+        archive.writestr("p1", text)
+    found = differences(plains, outputs_of(tmp_path / "b", {}, ["packed.zip"]))
+    assert [one.why for one in found] == why
+
+
 def test_netcdf_is_compared_without_its_history(tmp_path):
     netcdf = pytest.importorskip("netCDF4")
     made = []
@@ -294,12 +305,12 @@ def test_a_result_that_is_kept_takes_the_place_of_the_users_files(tmp_path):
     assert (source / "latest" / "out").read_text() == "after"
 
 
-def requests_of(*operations: tuple[str, int, int, int], figures=()) -> int:
+def requests_of(*operations: tuple[str, int, int, int], figures=(), **options) -> int:
     """operations: name, calls, bytes, calls made by a library."""
     totals = FileTotals("f", 0, 0, 0, 0, tuple(FileOp(op, calls, size, 1, below)
         for op, calls, size, below in operations))
     layered = LayeredFile("f", figures=[Figure("pack", name, "times", 1) for name in figures])
-    return requests_at_system(File("f", totals=totals), layered if figures else None)
+    return requests_at_system(File("f", totals=totals), layered if figures else None, **options)
 
 
 def test_requests_are_those_of_the_system():
@@ -311,3 +322,4 @@ def test_requests_are_those_of_the_system():
     assert requests_of(("fortran_write", 500, 4000, 0), ("write", 2, 4000, 2)) == 2
     assert requests_of(("write", 5, 5000, 0), figures=["stored"]) == 0
     assert requests_of(("write", 5, 5000, 0), figures=["stored", "spilled"]) == 5
+    assert requests_of(("write", 5, 5000, 0), figures=["stored"], is_real=True) == 5

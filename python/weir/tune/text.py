@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shlex
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from weir.advise.text import NOTHING_FOUND, range_text, rule_lines
@@ -20,6 +21,8 @@ from weir.tune.study import with_setting, words_of
 from weir.tune.tune import Outcome, Tuning
 
 _NAMED = 3  # outputs in the sentence
+_FATES = (("output ", "changed an output"), ("the command was killed", "made the command fail"),
+    ("the command ended", "made the command fail"))  # by how the reasons in State.dropped begin
 _LONGEST = 160  # characters of the command
 _FIGURES = (("wall_s", "wall time"), ("critical_s", "critical I/O"), ("active_s", "active I/O"),
     ("io_s", "I/O of all ranks"), ("cpu_s", "CPU time"), ("requests", "requests"))  # fmt: skip
@@ -28,8 +31,9 @@ _FIGURES = (("wall_s", "wall time"), ("critical_s", "critical I/O"), ("active_s"
 def sentence(found: Outcome) -> str:
     """The answer."""
     if not found.kept:
-        dropped = len(found.state.dropped)
-        why = f" ({dropped} rule{'s' * (dropped != 1)} did not pay)" if dropped else ""
+        fates = Counter(map(_fate, found.state.dropped.values()))
+        why = ", ".join(f"{counted(count, 'rule')} {fate}" for fate, count in fates.items())
+        why = f" ({why})" if why else ""
         model = _in_the_model(found)
         what = "No rule makes this command faster" if model else NOTHING_FOUND.capitalize()
         return f"{what}{why}.{model}{_not_tried(found)}"
@@ -44,14 +48,20 @@ def sentence(found: Outcome) -> str:
     text = (f"With {count} rule{'s' * (count != 1)} the command takes {seconds(after)} instead of "
         f"{seconds(before)}, and {number(requests[1])} requests instead of {number(requests[0])}; ")
     if found.undecided:
-        text += (f"{len(found.undecided)} outputs differ, such as {found.undecided[0]}: more runs "
-            f"show whether two plain runs differ as well")
+        count = len(found.undecided)
+        text += (f"{counted(count, 'output')} differ{'s' * (count == 1)}, such as "
+            f"{found.undecided[0]}: more runs show whether two plain runs differ as well")
     else:
         text += "outputs are identical"
     if found.loose:
         named = ", ".join(found.loose[:_NAMED]) + (", ..." if len(found.loose) > _NAMED else "")
         text += f" but for {len(found.loose)} that two plain runs write differently ({named})"
     return plain(text + f".{_sureness(found)}{_not_tried(found)}")
+
+
+def _fate(why: str) -> str:
+    """The reason for which a rule was dropped, in short."""
+    return next((fate for begin, fate in _FATES if why.startswith(begin)), "did not pay")
 
 
 def kept_sentence(found: Outcome, directory: str) -> str:

@@ -78,7 +78,8 @@ CASES = {
     "rsync": Case("rsync", "mkdir d; for i in $(seq 60); do seq $i > d/f$i; done; rsync -a d/ o; "
         "echo more >> d/f7; rm d/f9; rsync -a --delete --inplace d/ o; rsync -ac d/ p",
         "diff -r d o && diff -r d p && ls o | wc -l"),
-    "links": Case("rsync", "mkdir d; seq 20000 > d/a; ln d/a d/b; [ d/a -ef d/b ] || echo DIFFERENT; "
+    "links": Case("rsync",
+        "mkdir d; seq 20000 > d/a; ln d/a d/b; [ d/a -ef d/b ] || echo DIFFERENT; "
         "mv d/a d/b && echo moved; rsync -aH d/ o; rsync -aH d/ o; tar -cf t.tar d; "
         "cp -a d c; cp -al d l",
         "ls -A d o c l; stat -c '%n %h' */a */b; find . -samefile d/a | sort; tar -tvf t.tar | "
@@ -89,11 +90,13 @@ CASES = {
         "git commit -qam o; git merge -q m -m merged",
         GIT + "git fsck --strict && git log --oneline --graph && git status --short && git diff "
         "--stat m && git stash list", "f*"),
-    "sqlite3": Case("sqlite3", "sqlite3 a.db 'create table t(x, y)'; for i in $(seq 20); do sqlite3 "
-        "a.db \"insert into t values($i, hex(zeroblob(2000)))\"; done; sqlite3 a.db 'pragma "
-        "journal_mode=wal; update t set y = x * 2; vacuum'",
+    "sqlite3": Case("sqlite3",
+        "sqlite3 a.db 'create table t(x, y)'; for i in $(seq 20); do "
+        "sqlite3 a.db \"insert into t values($i, hex(zeroblob(2000)))\"; done; "
+        "sqlite3 a.db 'pragma journal_mode=wal; update t set y = x * 2; vacuum'",
         "sqlite3 a.db 'pragma integrity_check; select sum(x), sum(y) from t'; ls"),
-    "gcc": Case("gcc", "echo 'int f(void) { return 7; }' > f.c; echo 'int f(void); int main(void) { "
+    "gcc": Case("gcc",
+        "echo 'int f(void) { return 7; }' > f.c; echo 'int f(void); int main(void) { "
         "return f(); }' > m.c",
         "gcc -shared -fPIC -o libf.so f.c; gcc -o m m.c -L. -lf -Wl,-rpath,.; ./m; echo $?; "
         "strip m libf.so; ./m; echo $?", "*.c"),
@@ -105,7 +108,8 @@ CASES = {
         "ls; cat dump.100.txt | tail -2", "dump*"),
     "openfoam": Case("icoFoam", "export WM_PROJECT_DIR=/usr/share/openfoam; "
         f"cp -r {CAVITY}/* . && blockMesh > mesh.txt && icoFoam > ico.txt",
-        "export WM_PROJECT_DIR=/usr/share/openfoam; ls; foamListTimes; tail -5 0.5/U; checkMesh | grep -c OK", "0.*/[Up]"),
+        "export WM_PROJECT_DIR=/usr/share/openfoam; ls; foamListTimes; tail -5 0.5/U; "
+        "checkMesh | grep -c OK", "0.*/[Up]"),
 }
 
 

@@ -29,6 +29,8 @@ struct File {
   bool common;     // other processes have the same open file (forward): until own_description() the
                    // kernel's position, status flags and locks are not this file's alone
   bool in_memory;  // its descriptor is memory of a layer (in_memory.h)
+  bool unsettled;  // of these: the memory has not yet the length or the time of the file
+               // (NamesOfLayer::settle)
   bool lent;   // of these: others may have the memory, or what a map or a lock of it leaves behind
   bool empty;  // its layers keep no byte yet: who else wants the file does not wait for it, and is
                // seen at the next call
@@ -70,7 +72,8 @@ enum EntryBit : uintptr_t {
   kReadsPass = 2,   // no layer takes part in
   kWritesPass = 4,
   kSeeksPass = 8,
-  kEntryBits = 15,
+  kUnsettled = 16,  // File::unsettled; before any call but a read or a write settle_memory() comes
+  kEntryBits = 31,
 };
 // Read by any thread and by signal handlers without a lock. The memory of a File is used again for
 // files and never given back (build.h), so one that was found may be closed, but can be looked at.
@@ -84,15 +87,26 @@ WEIR_INLINE File* file_of_entry(uintptr_t entry) {
   return reinterpret_cast<File*>(entry & ~uintptr_t{kEntryBits});
 }
 
+WEIR_COLD void settle_memory(int fd);
+// For all but reads, writes and the close.
+WEIR_INLINE uintptr_t settled_entry_at(int fd) {
+  const uintptr_t entry = entry_at(fd);
+  if (WEIR_LIKELY((entry & kUnsettled) == 0)) return entry;
+  settle_memory(fd);
+  return entry_at(fd);
+}
+
 // Null: no layers. One load for the usual file.
 WEIR_INLINE File* file_at(int fd) {
-  const uintptr_t entry = entry_at(fd);
+  const uintptr_t entry = settled_entry_at(fd);
   return WEIR_LIKELY(entry == 0) || (entry & kAllPass) != 0 ? nullptr : file_of_entry(entry);
 }
 
 // Also those without layers.
 WEIR_INLINE File* known_at(int fd) {
-  return file_of_entry(entry_at(fd));
+  return file_of_entry(settled_entry_at(fd));
 }
+// The same for who does nothing to the file.
+WEIR_INLINE File* listed_at(int fd) { return file_of_entry(entry_at(fd)); }
 
 }  // namespace weir::stack

@@ -79,6 +79,23 @@ void for_each_in_memory(Each each) {
 
 }  // namespace
 
+void settle_memory(int fd) {
+  File* const f = listed_at(fd);
+  if (f == nullptr || !f->unsettled) return;
+  const int before = errno;
+  names_of(f).settle(layer_of(f));
+  errno = before;
+}
+
+bool leads_to_files(const char* absolute) {
+  return strncmp(absolute, "/proc/", 6) == 0 ||
+         (strncmp(absolute, "/dev/", 5) == 0 && strncmp(absolute, "/dev/shm/", 9) != 0);
+}
+
+void settle_all_memory() {
+  for_each_in_memory([](const File*) {});  // which settles it (known_at)
+}
+
 void copy_again(int from, int to) {
   const long kept = base::system_call(SYS_fcntl, to, F_GETFD);
   base::system_call(SYS_dup3, from, to, (kept & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0);

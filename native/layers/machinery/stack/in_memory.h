@@ -11,7 +11,7 @@
 
 namespace weir::stack {
 
-// Counts what may have given other processes the memory of all open files.
+// Counts what may have given others the memory of all open files.
 extern WEIR_OWN uint32_t times_lent;
 
 inline bool is_in_memory(const File* f) { return WEIR_UNLIKELY(f != nullptr) && f->in_memory; }
@@ -32,6 +32,13 @@ bool was_sealed(int fd);
 // After a wait for a lock: another process has made the file real meanwhile, and the lock
 // is to be taken once more.
 bool lock_was_of_memory(int fd);
+
+// File::unsettled is over: the layer has settled the memory, or written over it.
+void note_settled(File* f);
+// A path in /proc or /dev may lead to any open file: those that are memory are as the kernel is to
+// show them.
+void settle_all_memory();
+bool leads_to_files(const char* absolute);
 
 // The number `to` stands for what `from` stands for, and is inherited by other programs as before.
 void copy_again(int from, int to);

@@ -48,6 +48,7 @@ struct Opening {
   const char* path;
   int flags;
   unsigned mode;
+  bool may_settle_later = false;  // what the program does next comes by way of the table (file.h)
 };
 
 enum KindFlag : uint32_t {

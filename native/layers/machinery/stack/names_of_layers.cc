@@ -112,6 +112,7 @@ Result ask_layers(int directory, const char* path, bool follow, const Ask& ask, 
   Result r = kPass;
   if (given.data() != nullptr && base::copy_text(given.data(), path, kLongestPath) &&
       is_path(given.data())) {
+    if (WEIR_UNLIKELY(leads_to_files(given.data()))) settle_all_memory();
     const GivenPath name{directory, given.data(), follow};
     for_each_layer([&](const NamesOfLayer& layer) {
       if (r == kPass && (all || layer.apart)) r = ask(layer, name, to);

@@ -119,6 +119,8 @@ struct NamesOfLayer {
   Result (*change_open)(Layer&, const Change&) = nullptr;
   Result (*stat_open)(Layer&, struct stat* to) = nullptr;  // -ENOENT: its name has been removed
   void (*moved)(Layer&, int from, int to) = nullptr;       // its descriptor has another number
+  // File::unsettled is over: the memory has the length and the time of the file.
+  void (*settle)(Layer&) = nullptr;
   // Before the kernel answers: the file leaves the memory where another process has made a real
   // one of it.
   void (*follow)(Layer&) = nullptr;

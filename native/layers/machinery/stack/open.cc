@@ -320,33 +320,24 @@ bool is_plain_path(const char* path) {
   return false;
 }
 
-// One of these may lead to an open file's memory.
-bool leads_to_files(const char* absolute) {
-  return strncmp(absolute, "/proc/", 6) == 0 ||
-         (strncmp(absolute, "/dev/", 5) == 0 && strncmp(absolute, "/dev/shm/", 9) != 0);
-}
-
-// Of most opens of a program whose rules are about other files, with no system call for it. False:
-// the path has to be looked at closely.
-bool is_known_to_pass(Ticket& t, const char* path, int flags) {
-  if (any_parked() || trace::recording() || !is_plain_path(path) || leads_to_files(path))
-    return false;
-  const rules::Rule* const rule = match(path, flags, -1);
-  if (rule == nullptr || !is_ordered(rule->stack)) return true;
-  return t.skip = passes(*rule, path);
+// Whether the path can be matched and built on as it stands, with no system call and no copy.
+bool is_usable(const char* path) {
+  return !any_parked() && !trace::recording() && is_plain_path(path) && !leads_to_files(path);
 }
 
 // Those of a ticket, which are held back beyond the scope where `keep` says so.
 class SignalsOfTicket {
  public:
-  explicit SignalsOfTicket(Ticket& t) : ticket_(t) {
-    t.blocks_signals = base::begin_blocking_signals(&t.signals_before);
-  }
+  explicit SignalsOfTicket(Ticket& t) : ticket_(t) {}
   ~SignalsOfTicket() {
     if (!keep) end(ticket_);
   }
   SignalsOfTicket(const SignalsOfTicket&) = delete;
   SignalsOfTicket& operator=(const SignalsOfTicket&) = delete;
+  void begin() {
+    if (!ticket_.blocks_signals)
+      ticket_.blocks_signals = base::begin_blocking_signals(&ticket_.signals_before);
+  }
   static void end(Ticket& t) {
     if (!t.blocks_signals) return;
     t.blocks_signals = false;
@@ -364,6 +355,24 @@ bool opens_memory(const File* f) {
   return names != nullptr && names->make_real != nullptr;
 }
 
+// Layers that take part in the open itself, for a path as make_absolute() gives it. exact: it
+// stands for one file alone.
+bool build_ordered(Ticket& t, const char* whole, bool exact, SignalsOfTicket& signals) {
+  const rules::Rule* const rule = match(whole, t.flags, -1);
+  if (rule == nullptr || !is_ordered(rule->stack)) return false;
+  if (exact && passes(*rule, whole)) {
+    t.skip = true;
+    return false;
+  }
+  bool alone = false;
+  signals.begin();
+  t.file = build(*rule, base::text(whole), &alone);
+  if (t.file == nullptr) return false;
+  t.file->exact = exact;
+  signals.keep = opens_memory(t.file);
+  return true;
+}
+
 bool prepare_open(Ticket& t, int directory, const char* path, int flags) {
   t = {nullptr, directory, path, flags, !may_change() || (flags & (O_PATH | O_DIRECTORY)) != 0,
        false};
@@ -371,8 +380,9 @@ bool prepare_open(Ticket& t, int directory, const char* path, int flags) {
   if ((flags & O_TRUNC) != 0 && !any_layer_has_names()) settle_emptied(directory, path, flags);
   if (!some_are_ordered || (any_bypassed() && keeps_alone && !any_parked() && !trace::recording()))
     return false;
-  if (is_known_to_pass(t, path, flags)) return false;
   SignalsOfTicket signals(t);
+  if (is_usable(path)) return build_ordered(t, path, true, signals);
+  signals.begin();
   const base::Scratch given(keeps_forms()), whole(keeps_forms());
   if (given.data() == nullptr || whole.data() == nullptr || path == nullptr) return false;
   if (!base::copy_text(given.data(), path, kLongestPath) ||
@@ -381,19 +391,11 @@ bool prepare_open(Ticket& t, int directory, const char* path, int flags) {
   const bool exact = rules::is_exact(base::text(given.data()));
   if (exact && any_parked() && (t.file = unpark(whole.data(), flags)) != nullptr)
     return t.parked = true;
-  if (any_layer_has_names() && leads_to_files(whole.data())) base::fetch_add(&times_lent, 1u);
-  const rules::Rule* rule = match(whole.data(), flags, -1);
-  if (rule == nullptr || !is_ordered(rule->stack)) return false;
-  if (exact && passes(*rule, whole.data())) {
-    t.skip = true;
-    return false;
+  if (any_layer_has_names() && leads_to_files(whole.data())) {
+    base::fetch_add(&times_lent, 1u);
+    settle_all_memory();
   }
-  bool alone = false;
-  t.file = build(*rule, base::text(whole.data()), &alone);
-  if (t.file == nullptr) return false;
-  t.file->exact = exact;
-  signals.keep = opens_memory(t.file);
-  return true;
+  return build_ordered(t, whole.data(), exact, signals);
 }
 
 }  // namespace
@@ -427,7 +429,7 @@ int open_ordered(Ticket& t, unsigned mode) {
   if (t.parked) return t.file->descriptor;
   t.file->flags = t.flags;
   name_file(t.file, t.directory, t.path);
-  Opening o{t.directory, t.path, t.flags, mode};
+  Opening o{t.directory, t.path, t.flags, mode, t.may_settle_later};
   Layer* first = t.file->enter.open;
   const Result fd = first->kind->open(*first, o);
   if (fd >= 0) return static_cast<int>(fd);

@@ -192,7 +192,7 @@ bool give_number_back(File* f) {
 }  // namespace
 
 bool park(int fd) {
-  File* const f = file_at(fd);
+  File* const f = listed_at(fd);
   if (f == nullptr || f->parks == 0 || f->left || fd <= 2 || !may_change() || base::sealed())
     return false;
   const base::SignalsBlocked blocked;

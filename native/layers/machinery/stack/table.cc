@@ -32,6 +32,7 @@ uintptr_t bits_of(const File* f) {
   if (f->left || f->holds) return bits;
   if (f->enter.read == f->bottom) bits |= kReadsPass;
   if (f->enter.write == f->bottom) bits |= kWritesPass;
+  if (f->unsettled) bits |= kUnsettled;
   return f->in_memory ? bits : bits | kSeeksPass;  // it may be a real file by now
 }
 
@@ -43,9 +44,9 @@ void set(int fd, File* f) {
 // Another number of the file than the one that goes; -1: that was the last. The copy made last is
 // there in most cases.
 int other_number(const File* f, int going) {
-  if (f->last_copy != going && known_at(f->last_copy) == f) return f->last_copy;
+  if (f->last_copy != going && listed_at(f->last_copy) == f) return f->last_copy;
   for (int fd = 0; fd <= highest; ++fd) {
-    if (fd != going && known_at(fd) == f) return fd;
+    if (fd != going && listed_at(fd) == f) return fd;
   }
   return -1;
 }
@@ -77,6 +78,12 @@ void give_up(File* f) {
   give_back(f);
 }
 
+void note_settled(File* f) {
+  f->unsettled = false;
+  const Busy hold;
+  if (listed_at(f->descriptor) == f) set(f->descriptor, f);
+}
+
 void enter_table(int fd, File* f) {
   const Busy hold;
   f->descriptor = fd;
@@ -87,12 +94,12 @@ void enter_table(int fd, File* f) {
 void mark_plain(File* f) {
   const Busy hold;
   if (f->references == 1) {
-    if (known_at(f->descriptor) == f) set(f->descriptor, f);
+    if (listed_at(f->descriptor) == f) set(f->descriptor, f);
     return;
   }
   uint32_t rest = f->references;
   for (int fd = 0; fd <= highest && rest != 0; ++fd) {
-    if (known_at(fd) != f) continue;
+    if (listed_at(fd) != f) continue;
     set(fd, f);
     --rest;
   }
@@ -138,7 +145,7 @@ int end_number(int fd, File* f) {
   int moved_to = -1;
   {
     const Busy hold;
-    if (known_at(fd) != f) {  // another thread was faster
+    if (listed_at(fd) != f) {  // another thread was faster
       if (locked) unlock(f);
       return 0;
     }
@@ -165,7 +172,7 @@ int end_number(int fd, File* f) {
 }  // namespace
 
 int before_close(int fd) {
-  File* const f = known_at(fd);
+  File* const f = listed_at(fd);
   if (f == nullptr || !may_change()) return 0;
   if (!f->in_memory) return end_number(fd, f);
   const base::SignalsBlocked blocked;  // once for all that is done to it

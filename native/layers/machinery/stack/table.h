@@ -48,6 +48,7 @@ struct Ticket {
   // From begin_open to finish_open signals are held back, so that an opening of memory costs two
   // calls for them in place of six.
   bool blocks_signals = false;
+  bool may_settle_later = false;  // Opening
   uint64_t signals_before = 0;
 };
 bool begin_open(Ticket&, int directory, const char* path, int flags);
@@ -62,6 +63,7 @@ int opening(int directory, const char* path, int flags, unsigned mode, Real real
   if (!active()) return real();
   Ticket t;
   const bool ordered = begin_open(t, directory, path, flags);
+  t.may_settle_later = true;
   int fd = ordered ? open_ordered(t, mode) : real();
   if (WEIR_UNLIKELY(fd < 0 && errno == EMFILE) && drop_parked())
     fd = ordered ? open_ordered(t, mode) : real();
@@ -73,7 +75,7 @@ int opening(int directory, const char* path, int flags, unsigned mode, Real real
 int before_close(int fd);
 template <typename Real>
 auto closing(int fd, Real real) -> decltype(real()) {
-  if (WEIR_LIKELY(known_at(fd) == nullptr)) return real();
+  if (WEIR_LIKELY(listed_at(fd) == nullptr)) return real();
   if (park(fd)) return 0;
   const int error = before_close(fd);
   const auto result = real();

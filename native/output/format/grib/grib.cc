@@ -51,6 +51,7 @@ class GribFormat : public Format {
   }
   Status same(const FileDescription& description, const std::string& path) const override;
   int64_t granule(const FileDescription& description, int variable) const override;
+  bool encodes_in_threads() const override { return true; }
   Result<std::unique_ptr<File>> create(const FileDescription& description, const std::string& path,
                                        const FileOptions& options, Team& owners) override {
     return make(description, path, options, owners, -1);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chrono>
 #include <cmath>
 
 #include "output/format/grib/bytes.h"
@@ -8,7 +9,10 @@ namespace weir::output::grib {
 namespace {
 
 constexpr int64_t kNone32 = 0xffffffff;
-constexpr int64_t kHarmonics = 50, kLastHarmonics = 53;  // templates of section 3, types of grids
+// Templates of section 3, types of grids.
+constexpr int64_t kHarmonics = 50, kLastHarmonics = 53;
+// Columns of a reduced grid, by edition.
+constexpr int64_t kRowsOfTheirOwn[] = {0, 0xffff, kNone32};
 
 int64_t at(std::span<const char> bytes, int64_t offset, int count) {
   return offset + count <= static_cast<int64_t>(bytes.size())
@@ -33,6 +37,31 @@ int process_octet(int64_t product) {
 // Chemical constituents have two octets more before their surfaces.
 int shift_of(int64_t product) { return product >= 40 && product <= 43 ? 2 : 0; }
 
+// Units of a step (code table 4.4; of edition 1: 4) in seconds: months and years are mean ones.
+int64_t unit_s(int64_t unit) {
+  switch (unit) {
+    case 0: return 60;
+    case 1: return 3600;
+    case 2: return 86400;
+    case 3: return 31556952 / 12;
+    case 4: return 31556952;
+    case 10: return 3 * 3600;
+    case 11: return 6 * 3600;
+    case 12: return 12 * 3600;
+    default: return 1;
+  }
+}
+
+// From octets of month, day, hour and minute.
+int64_t time_of(std::span<const char> head, int64_t year, int64_t offset) {
+  const auto number = [&](int64_t i) { return static_cast<unsigned>(at(head, offset + i, 1)); };
+  const std::chrono::year_month_day day{std::chrono::year(static_cast<int>(year)),
+                                        std::chrono::month(number(0)),
+                                        std::chrono::day(number(1))};
+  const int64_t days = std::chrono::sys_days(day).time_since_epoch().count();
+  return days * 86400 + number(2) * 3600 + number(3) * 60;
+}
+
 void add_surface(std::span<const char> head, int64_t offset, std::vector<double>* to) {
   const int64_t type = at(head, offset, 1), factor = at(head, offset + 1, 1),
                 value = at(head, offset + 2, 4);
@@ -52,6 +81,10 @@ Identity of_edition2(std::span<const char> head) {
   const int64_t three = sections->at[3], four = sections->at[4];
   const int64_t product = at(head, four + 7, 2);
   id.parameter = {at(head, 6, 1), at(head, four + 9, 1), at(head, four + 10, 1)};
+  const int64_t one = sections->at[1], step = four + 17 + shift_of(product);
+  id.time_s = time_of(head, at(head, one + 12, 2), one + 14) + at(head, one + 18, 1);
+  if (step + 5 <= std::ssize(head))
+    id.time_s += unit_s(at(head, step, 1)) * take_signed(head.data() + step + 1, 4);
   add_surface(head, four + 22 + shift_of(product), &id.level);
   add_surface(head, four + 28 + shift_of(product), &id.level);
   // A member of an ensemble.
@@ -81,6 +114,9 @@ Identity of_edition1(std::span<const char> head) {
   id.level = {static_cast<double>(at(head, one + 9, 1)),
               static_cast<double>(at(head, one + 10, 2))};
   const int64_t indicator = at(head, one + 20, 1);
+  const int64_t year = 100 * (at(head, one + 24, 1) - 1) + at(head, one + 12, 1);
+  id.time_s = time_of(head, year, one + 13) +
+              unit_s(at(head, one + 17, 1)) * at(head, one + 18, indicator == 10 ? 2 : 1);
   if (indicator >= 2 && indicator <= 5) id.process = static_cast<int>(indicator);
   // A member of an ensemble, where ECMWF has it: local definition 1.
   const bool local = two - one > 49 && at(head, one + 40, 1) == 1;
@@ -102,6 +138,26 @@ Identity of_edition1(std::span<const char> head) {
 }
 
 }  // namespace
+
+std::string grid_in_words(const Identity& id, int edition) {
+  if (id.grid.empty()) return "no grid";
+  const int64_t type = id.grid[0], columns = id.grid[1], rows = id.grid[2], points = id.grid[3];
+  const auto number = [](int64_t n) { return std::to_string(n); };
+  const std::string values = points > 0 ? number(points) + " points" : "";
+  if (type >= kHarmonics && type <= kLastHarmonics)
+    return "spherical harmonics (T " + number(columns) + ")";
+  const bool is_gaussian = type == (edition == 1 ? 4 : 40);
+  if (type == 0 || is_gaussian) {
+    const std::string kind = is_gaussian ? "Gaussian" : "lon-lat";
+    if (columns != kRowsOfTheirOwn[edition])
+      return "a regular " + kind + " grid (" + number(columns) + " x " + number(rows) + " points)";
+    return "a reduced " + kind + " grid (" + number(rows) + " rows" +
+           (values.empty() ? "" : ", " + values) + ")";
+  }
+  const std::string name = edition == 2 && type == 101 ? "an unstructured grid"
+                                                       : "a grid of type " + number(type);
+  return name + (values.empty() ? "" : " (" + values + ")");
+}
 
 Identity identity_of(std::span<const char> head, int edition) {
   return edition == 1 ? of_edition1(head) : of_edition2(head);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
 
 #include "output/model/text.h"
 
@@ -16,6 +17,11 @@ namespace {
 constexpr int kUpward = 0x40;  // rows from south to north
 
 double apart(double a, double b) { return std::abs(std::remainder(a - b, 360)); }
+
+// Whether the rows of a message are in the opposite order.
+bool is_turned(const Identity& has, int scanning) {
+  return (has.scanning & kUpward) != (scanning & kUpward);
+}
 
 // Where a grid begins and ends, in words.
 std::string corners_of(const Identity& id) {
@@ -116,20 +122,17 @@ Result<std::vector<size_t>> GribReader::messages_of(const Identity& wanted,
   return all;
 }
 
-Status GribReader::check_grid(const Identity& wanted, size_t message, const std::string& what,
-                              Known* known, size_t level) const {
+Status GribReader::check_grid(const Identity& wanted, size_t message,
+                              const std::string& what) const {
   const Identity& has = identities_[message];
+  const std::string cure = "; declare the grid of the file, or bring the file to the field's "
+                           "first (cdo remapbil)";
   if (has.grid != wanted.grid) {
-    const auto text = [](const Identity& id) {
-      if (id.grid.empty()) return std::string("none");
-      return "template " + std::to_string(id.grid[0]) + ", " + std::to_string(id.grid[1]) + " x " +
-             std::to_string(id.grid[2]) + " points" +
-             (id.grid[3] > 0 ? ", " + std::to_string(id.grid[3]) + " values" : "");
-    };
-    return {WEIR_E_FORMAT, what + " is on another grid (" + text(has) + ") than the field (" +
-                               text(wanted) + ")"};
+    return {WEIR_E_FORMAT, what + " is on another grid, " + grid_in_words(has, edition()) +
+                               ", than the field, which is on " +
+                               grid_in_words(wanted, edition()) + cure};
   }
-  const bool turned = (has.scanning & kUpward) != (wanted.scanning & kUpward);
+  const bool turned = is_turned(has, wanted.scanning);
   const double first = turned ? wanted.last_lat : wanted.first_lat,
                last = turned ? wanted.first_lat : wanted.last_lat;
   if ((has.scanning | kUpward) != (wanted.scanning | kUpward) ||
@@ -137,12 +140,40 @@ Status GribReader::check_grid(const Identity& wanted, size_t message, const std:
       apart(has.first_lon, wanted.first_lon) > kSameDegrees ||
       apart(has.last_lon, wanted.last_lon) > kSameDegrees) {
     return {WEIR_E_FORMAT, what + " is on a grid from " + corners_of(has) +
-                               ", the field's is from " + corners_of(wanted) +
-                               "; declare the grid of the file, or bring the file to the field's "
-                               "first (cdo remapbil)"};
+                               ", the field's is from " + corners_of(wanted) + cure};
   }
-  known->upside_down[level] = turned;
   return {};
+}
+
+// Those of the messages that are on the field's grid. A file may have a field on several grids,
+// each at every time; a time for which it is on others alone is none to be left out.
+Result<std::vector<size_t>> GribReader::on_grid(const Identity& wanted,
+                                                std::vector<size_t> messages,
+                                                const std::string& what) const {
+  std::vector<size_t> others;
+  std::set<int64_t> times;
+  Status wrong;
+  std::erase_if(messages, [&](size_t message) {
+    const Status status = check_grid(wanted, message, what);
+    if (status.ok()) {
+      times.insert(identities_[message].time_s);
+    } else {
+      others.push_back(message);
+      if (wrong.ok()) wrong = status;
+    }
+    return !status.ok();
+  });
+  const auto alone = std::ranges::find_if(
+      others, [&](size_t message) { return !times.contains(identities_[message].time_s); });
+  if (alone == others.end()) return messages;
+  if (messages.empty()) return wrong;
+  return Status(WEIR_E_FORMAT, what + " is on the grid of the field in " +
+                                   std::to_string(messages.size()) +
+                                   " messages, and at another time, in the message at byte " +
+                                   std::to_string(messages_[*alone].offset) +
+                                   ", on another one alone: " +
+                                   grid_in_words(identities_[*alone], edition()) +
+                                   "; take the messages of one grid out of it (grib_copy -w)");
 }
 
 Result<GribReader::Known> GribReader::find_field(const FileDescription& description, int variable,
@@ -158,14 +189,15 @@ Result<GribReader::Known> GribReader::find_field(const FileDescription& descript
   known.found = {v.type, v.over_time, 1, encoder.plan().lengths};
   known.points = encoder.plan().points;
   known.missing = encoder.plan().missing;
-  known.upside_down.resize(encoder.plan().messages());
   for (size_t level = 0; level < encoder.plan().messages(); level++) {
     Result<const Bytes*> header = encoder.header(level);
     if (!header.ok()) return header.status();
     const Identity wanted = identity_of(**header, edition());
     Result<std::vector<size_t>> found = messages_of(wanted, what);
     if (!found.ok()) return found.status();
-    for (size_t message : *found) WEIR_TRY(check_grid(wanted, message, what, &known, level));
+    found = on_grid(wanted, std::move(*found), what);
+    if (!found.ok()) return found.status();
+    known.scanning = wanted.scanning;
     if (!known.levels.empty() && known.levels[0].size() != found->size()) {
       return Status(WEIR_E_FORMAT, what + " has " + std::to_string(found->size()) +
                                        " messages at " + in_words(wanted) + ", but " +
@@ -217,7 +249,7 @@ Result<Found> GribReader::find(const FileDescription& description, int variable)
   return known_.insert_or_assign(v.name, std::move(known)).first->second.found;
 }
 
-Status GribReader::load(const Known& known, size_t level, size_t message) {
+Status GribReader::load(const Known& known, size_t message) {
   if (loaded_ == message) return {};
   loaded_ = SIZE_MAX;
   const Message& at = messages_[message];
@@ -240,7 +272,8 @@ Status GribReader::load(const Known& known, size_t level, size_t message) {
     if (gaps && value == kGap) value = known.missing.value_or(NAN);
   }
   const int64_t columns = known.points / known.rows;
-  for (int64_t row = 0; known.upside_down[level] && row < known.rows / 2; row++) {
+  const bool turned = is_turned(identities_[message], known.scanning);
+  for (int64_t row = 0; turned && row < known.rows / 2; row++) {
     std::swap_ranges(values_.begin() + row * columns, values_.begin() + (row + 1) * columns,
                      values_.begin() + (known.rows - 1 - row) * columns);
   }
@@ -284,8 +317,7 @@ Status GribReader::read(const std::string& variable, int64_t record, int64_t fir
     if (known.values.empty()) {
       const int64_t level = first / known.points, inside = first % known.points;
       n = std::min(count, known.points - inside);
-      WEIR_TRY(load(known, static_cast<size_t>(level),
-                    known.levels[static_cast<size_t>(level)][static_cast<size_t>(record)]));
+      WEIR_TRY(load(known, known.levels[static_cast<size_t>(level)][static_cast<size_t>(record)]));
       from = values_.data() + inside;
     }
     if (known.found.type == WEIR_FLOAT32) {

@@ -22,6 +22,7 @@ struct Identity {
   std::vector<int64_t> grid;       // template, columns, rows (0 where it has none), points
   double first_lat = 0, first_lon = 0, last_lat = 0, last_lon = 0;
   int scanning = 0;
+  int64_t time_s = 0;  // for which it is valid, since 1970; of an interval: its begin
 
   bool is_of(const Identity& other) const {
     return parameter == other.parameter && level == other.level;
@@ -32,6 +33,8 @@ struct Identity {
 Identity identity_of(std::span<const char> head, int edition);
 
 std::string in_words(const Identity& id);
+// Its grid: "a reduced Gaussian grid (64 rows, 5248 points)".
+std::string grid_in_words(const Identity& id, int edition);
 
 bool is_grib(const std::string& path);
 
@@ -56,7 +59,7 @@ class GribReader : public Reader {
     int64_t points = 0, rows = 1;
     std::optional<double> missing;
     std::vector<std::vector<size_t>> levels;  // messages, by record
-    std::vector<bool> upside_down;            // by level
+    int scanning = 0;                         // of the field
   };
 
   // *made: what writes the field.
@@ -67,12 +70,13 @@ class GribReader : public Reader {
   Status cannot_follow(const std::string& why) const;
   int edition() const { return messages_.empty() ? 2 : messages_[0].edition; }
   Result<std::vector<size_t>> messages_of(const Identity& wanted, const std::string& what) const;
-  Status check_grid(const Identity& wanted, size_t message, const std::string& what, Known* known,
-                    size_t level) const;
+  Status check_grid(const Identity& wanted, size_t message, const std::string& what) const;
+  Result<std::vector<size_t>> on_grid(const Identity& wanted, std::vector<size_t> messages,
+                                      const std::string& what) const;
   Status find_time(const FileDescription& description, Known* known);
   Status read_time(const Known& known, int64_t record, int64_t first, int64_t count,
                    double* to) const;
-  Status load(const Known& known, size_t level, size_t message);
+  Status load(const Known& known, size_t message);
 
   PosixFile file_;
   std::vector<Message> messages_;

@@ -11,13 +11,9 @@ struct Named {
   Io io;
   std::unique_ptr<Sink> (*make)(int files);
 };
-std::unique_ptr<Sink> make_fastest_sink(int files) {
-  auto sink = make_uring_sink(files);
-  return sink != nullptr ? std::move(sink) : make_pwrite_sink(files);
-}
 
 constexpr Named kSinks[] = {
-    {"auto", Io::kAuto, make_fastest_sink},
+    {"auto", Io::kAuto, make_auto_sink},
     {"pwrite", Io::kPwrite, make_pwrite_sink},
     {"fwrite", Io::kFwrite, make_fwrite_sink},
     {"aio", Io::kAio, make_aio_sink},

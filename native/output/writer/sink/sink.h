@@ -23,6 +23,8 @@ class Sink {
   // All pieces are with the system.
   virtual Status finish(Buffers& written) = 0;
   virtual Status close() = 0;
+  // Why pieces are written by pwrite where a ring was to be tried; empty: they are not.
+  virtual std::string note() const { return {}; }
 };
 
 Result<std::unique_ptr<Sink>> make_sink(Io io, int files);
@@ -36,5 +38,7 @@ std::unique_ptr<Sink> make_fwrite_sink(int files);
 std::unique_ptr<Sink> make_aio_sink(int files);
 // Null where liburing is not there, or the kernel refuses a ring.
 std::unique_ptr<Sink> make_uring_sink(int files);
+// io_uring as long as the kernel allows it, else pwrite.
+std::unique_ptr<Sink> make_auto_sink(int files);
 
 }  // namespace weir::output::writer

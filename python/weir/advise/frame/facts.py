@@ -5,10 +5,13 @@ cost, out of the tables of `weir report`, and what is known of its file system."
 from __future__ import annotations
 
 import math
+import posixpath
+from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -28,40 +31,32 @@ from weir.report.wall.compute import wall_time_of
 from weir.report.wall.critical import critical_by_file
 from weir.trace.ops import ops
 
-_FIGURES = ("calls", "bytes", "ns", "adjacent", "first", "strided", "random", "unknown", "again",
+_SUMMED = ("calls", "bytes", "ns", "adjacent", "first", "strided", "random", "unknown", "again",
     "switches", "off_block", "off_stripe", "interleaved")  # fmt: skip
+_OTHERS = ("ranks", "begin", "end", "stripe", "slowest_ns")
+_NAMES = (*_SUMMED, *_OTHERS, "users", "steps")
+_NO_FIGURES = array("q", [2**62 if name == "begin" else 0 for name in _NAMES])
+_ROWS_AT_ONCE = 4096
 _SEEKS = ("lseek", "fseek", "rewind")
 # Where ranks of a node share the kernel's cache: layers that share blocks bypass these.
 LOCAL = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "tmpfs", "ramfs", "overlay", "f2fs",
     "hugetlbfs", "squashfs")  # fmt: skip
 
 
-@dataclass(slots=True)
 class Way:
     """Reads or writes of a file, all ranks and steps together; figures as in the table
     `access_patterns`. ranks: the most in a step; users: of all steps; begin, end: the range of
-    bytes that moved."""
+    bytes that moved. Figures lie side by side: many files have as many."""
 
-    calls: int = 0
-    bytes: int = 0
-    ns: int = 0
-    adjacent: int = 0
-    first: int = 0
-    strided: int = 0
-    random: int = 0
-    unknown: int = 0
-    again: int = 0
-    switches: int = 0
-    off_block: int = 0
-    off_stripe: int = 0
-    interleaved: int = 0
-    ranks: int = 0
-    users: int = 0
-    begin: int = 2**62
-    end: int = 0
-    stripe: int = 0
-    slowest_ns: int = 0
-    steps: int = 0
+    __slots__ = ("figures",)
+
+    def __init__(self) -> None:
+        self.figures = _NO_FIGURES
+
+    (
+        calls, bytes, ns, adjacent, first, strided, random, unknown, again, switches, off_block,
+        off_stripe, interleaved, ranks, begin, end, stripe, slowest_ns, users, steps,
+    ) = (property(lambda self, at=at: self.figures[at]) for at in range(len(_NAMES)))  # fmt: skip
 
     @property
     def seconds(self) -> float:
@@ -165,10 +160,28 @@ class Facts:
         return found
 
     @cached_property
+    def directories(self) -> set[str]:
+        """All directories above files."""
+        found: set[str] = set()
+        for path in self.files:
+            while (path := posixpath.dirname(path)) not in found:
+                found.add(path)
+        return found
+
+    @cached_property
+    def is_writing(self) -> bool:
+        return any(one.written for one in self.files.values())
+
+    @cached_property
     def bare(self) -> list[File]:
         """Those that no layer has yet."""
         layered = {one.file for one in layers_of(self.report)}
         return [one for one in self.files.values() if one.path not in layered]
+
+    def forget(self) -> None:
+        """Give up what is known of each file: it is found again where it is asked for."""
+        for name in ("files", "bare"):
+            vars(self).pop(name, None)
 
     @cached_property
     def _critical(self) -> dict[str, float] | None:
@@ -274,27 +287,24 @@ def _accesses(step: StepReport) -> Iterator[tuple[MpiFile, Access]]:
         yield one, one.writes
 
 
-def _pattern_rows(report: Report) -> Iterator[tuple[str, int, dict[str, int]]]:
+def _pattern_rows(report: Report) -> Iterator[tuple[str, int, array[int]]]:
     """Path, direction and figures of each row of the table of access patterns."""
     rows = patterns_of(report)
-    keys = (*_FIGURES, "ranks", "begin", "end", "stripe", "slowest_ns")
-    name, way, *columns = rows.columns("name", "way", *keys)
-    names = report.names
-    for number, direction, *values in zip(*(one.tolist() for one in (name, way, *columns))):
-        yield names[number], direction, dict(zip(keys, values))
+    names, (name, way) = report.names, rows.columns("name", "way")
+    figures = np.column_stack([*rows.columns(*_SUMMED, *_OTHERS), *rows.columns("ranks"),
+        np.ones(len(rows), np.int64)])  # fmt: skip
+    for first in range(0, len(rows), _ROWS_AT_ONCE):
+        some = slice(first, first + _ROWS_AT_ONCE)
+        for number, direction, row in zip(name[some].tolist(), way[some].tolist(), figures[some]):
+            yield names[number], direction, array("q", row.tobytes())
 
 
-def _add(into: Way, figures: dict[str, int]) -> None:
+def _add(into: Way, figures: array[int]) -> None:
     if not into.steps:  # of nearly all files
-        for key, value in figures.items():
-            setattr(into, key, value)
-        into.users, into.steps = figures["ranks"], 1
+        into.figures = figures
         return
-    for key in _FIGURES:
-        setattr(into, key, getattr(into, key) + figures[key])
-    for key in ("ranks", "end", "stripe"):
-        setattr(into, key, max(getattr(into, key), figures[key]))
-    into.begin = min(into.begin, figures["begin"])
-    into.slowest_ns += figures["slowest_ns"]
-    into.users += figures["ranks"]
-    into.steps += 1
+    before, into.figures = into.figures, figures
+    for at, name in enumerate(_NAMES):
+        one, other = before[at], figures[at]
+        how = max if name in ("ranks", "end", "stripe") else min if name == "begin" else add
+        figures[at] = how(one, other)

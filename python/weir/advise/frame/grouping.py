@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from weir.advise.frame.facts import Facts, File
 from weir.advise.frame.finding import Advice
 from weir.analysis.patterns import find_patterns
-from weir.stage.suggest import fits, rule_pattern
+from weir.stage.suggest import exactly, fits, rule_pattern
 
 _PROCESS = re.compile(r"[0-9]{3,}")
 MOST_OTHERS = 0.5  # for each file of a pattern; of more, names of numbers alone are patterns
@@ -30,12 +31,14 @@ class Group:
         return tuple(one.path for one in self.files)
 
 
-def groups(facts: Facts, files: Sequence[File], alike: Collection[str] = ()) -> Iterator[Group]:
+def groups(facts: Facts, files: Sequence[File], alike: Collection[str] = (), *,
+        by_last_names: bool = False) -> Iterator[Group]:
     """In the order of the files. alike: paths that a rule may match although the finding is not
-    about them."""
-    for group in _by_pattern(facts, files, alike, directories=True):
+    about them. by_last_names: the rule matches the last path of each file, too, and not only the
+    one that it was opened by."""
+    for group in _by_pattern(facts, files, alike, by_last_names, directories=True):
         if len(group.others) > MOST_OTHERS * len(group.files):
-            yield from _by_pattern(facts, group.files, alike, directories=False)
+            yield from _by_pattern(facts, group.files, alike, by_last_names, directories=False)
         else:
             yield group
 
@@ -54,12 +57,12 @@ def find_by_pattern(is_one: Callable[[Facts, File], bool], advice: Callable[[Fac
 
 
 def _by_pattern(facts: Facts, files: Sequence[File], alike: Collection[str],
-        directories: bool) -> Iterator[Group]:
-    paths = [opened_as(one) for one in files]
+        by_last_names: bool, directories: bool) -> Iterator[Group]:
+    paths = [one.path if by_last_names else opened_as(one) for one in files]
     for pattern in find_patterns(paths, [0] * len(paths), directories=directories):
         members = [files[i] for i in pattern.members]
-        rule = _without_numbers(rule_pattern(pattern.text, [paths[i] for i in pattern.members]),
-            members)
+        rule = rule_pattern(pattern.text, [paths[i] for i in pattern.members])
+        rule = _of_both_names(rule, members) if by_last_names else _without_numbers(rule, members)
         own = {*(one.path for one in members), *alike}
         others = () if rule in own else tuple(sorted(
             path for path in facts.files if path not in own and fits(path, rule)))
@@ -80,6 +83,16 @@ def _without_numbers(rule: str, members: Sequence[File]) -> str:
         return rule
     directory, _, name = rule.rpartition("/")
     return f"{directory}/{_PROCESS.sub('*', name)}"
+
+
+def _of_both_names(rule: str, members: Sequence[File]) -> str:
+    """The rule where it matches what the files were opened as; else a pattern of all their paths.
+    """
+    opened = [opened_as(one) for one in members]
+    if all(fits(path, rule) for path in opened):
+        return rule
+    begin = os.path.commonprefix([*opened, *(one.path for one in members)])
+    return f"{exactly(begin)}*"
 
 
 def unusable(group: Group) -> str:

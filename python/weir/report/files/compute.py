@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -29,6 +30,31 @@ class FileOp(NamedTuple):
     below: int
 
 
+class _Ops(Sequence):
+    """Some rows of columns that all files share, as FileOp: many files have as many small objects
+    otherwise."""
+
+    __slots__ = ("_columns", "_begin", "_end")
+
+    def __init__(self, columns: tuple[Sequence, ...], begin: int, end: int):
+        self._columns, self._begin, self._end = columns, begin, end
+
+    def __len__(self) -> int:
+        return self._end - self._begin
+
+    def __iter__(self) -> Iterator[FileOp]:
+        return map(FileOp, *(column[self._begin : self._end] for column in self._columns))
+
+    def __getitem__(self, at):
+        return tuple(self)[at]
+
+    def __eq__(self, other: object) -> bool:
+        return tuple(self) == tuple(other) if isinstance(other, Sequence) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+
 @dataclass(frozen=True, slots=True)
 class FileTotals:
     file: str
@@ -36,7 +62,7 @@ class FileTotals:
     bytes_read: int
     bytes_written: int
     ns: int
-    ops: tuple[FileOp, ...]
+    ops: Sequence[FileOp]
     also: tuple[str, ...] = ()  # other names under which it was used: earlier ones, and links
 
     @property
@@ -66,14 +92,11 @@ def file_totals(columns: Columns, names: NameTable,
     parts = (table.calls, np.where(table.by_code("RW"), table.bytes, 0), table.ns,
         table.calls - table.app_calls)
     op_names = {value: op.name for value, op in ops().items()}
-    every_op = [
-        FileOp(op_names[op], *figures)
-        for op, *figures in zip(table.op[by_op].tolist(), *(np.add.reduceat(part, by_op).tolist()
-            for part in parts))
-    ]
+    columns = ([op_names[op] for op in table.op[by_op].tolist()],
+        *(array("q", np.add.reduceat(part, by_op).astype(np.int64).tobytes()) for part in parts))
     limits = [*np.searchsorted(by_op, by_name).tolist(), len(by_op)]
     made = [
-        FileTotals(names[name], *one, tuple(every_op[begin:end]), also.get(name, ()))
+        FileTotals(names[name], *one, _Ops(columns, begin, end), also.get(name, ()))
         for name, one, begin, end in zip(table.name[by_name].tolist(), sums, limits, limits[1:])
     ]
     return sorted(made, key=lambda one: one.file)

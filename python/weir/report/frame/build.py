@@ -86,6 +86,11 @@ def figure(compute: Callable[[Part], Found]) -> Callable[[Part], Found]:
     return once
 
 
+def keep_instead(function: Callable[[Part], Found], of: Part, value: Found) -> None:
+    """Let a figure be as much of it as is still needed, from now on."""
+    of.figures[function.__wrapped__] = value  # type: ignore[attr-defined]
+
+
 class _Summed:
     """Totals over `sums`, of a step or of all. Level summary tells no files apart, so their number
     is not known there."""

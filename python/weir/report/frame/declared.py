@@ -118,7 +118,8 @@ class Field:
 
 
 def _value(row: Row, name: str) -> Any:
-    return row[name] if isinstance(row, Mapping) else getattr(row, name)
+    is_mapping = type(row) is dict or isinstance(row, Mapping)  # the first is much faster
+    return row[name] if is_mapping else getattr(row, name)
 
 
 class First(list):

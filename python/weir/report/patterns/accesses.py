@@ -11,7 +11,7 @@ import numpy as np
 
 from weir.analysis.columns import grouped, starts
 from weir.report.patterns.commons import CommonValues, OfWay
-from weir.report.patterns.spread import OfRanks
+from weir.report.patterns.spread import OfRanks, SpreadOfRanks
 
 SUMMED = (
     "calls bytes sequential consecutive first adjacent strided backward random unknown off_block "
@@ -47,7 +47,7 @@ class Joining:
     def __init__(self, by_rank: bool, apart: np.ndarray, loose: np.ndarray):
         self._by_rank = by_rank
         self._columns: list[dict[str, np.ndarray]] = []
-        self._ranks = OfRanks(apart, loose)
+        self._ranks = SpreadOfRanks(apart, loose)
         self._of_rows: list[np.ndarray] = []  # common values
         self._commons = CommonValues()
         self._rows = self._waiting = self._folded = 0
@@ -81,7 +81,7 @@ class Joining:
             columns = _by_file(columns)
         commons = self._commons.values()
         commons[:, 0] = np.searchsorted(_key(columns), commons[:, 0])
-        return Accesses(columns, commons, self._ranks)
+        return Accesses(columns, commons, self._ranks.found())
 
 
 def _key(columns: dict[str, np.ndarray]) -> np.ndarray:

@@ -16,6 +16,7 @@ import numpy as np
 
 from weir.analysis.columns import starts
 from weir.analysis.in_turn import in_turn
+from weir.analysis.memory import return_memory
 from weir.analysis.names import NameTable
 from weir.analysis.remote import pass_over_records
 from weir.analysis.step import StepData, name_numbers
@@ -66,7 +67,10 @@ def _accesses(
     for index, found in enumerate(in_turn(_read, pieces)):
         for part in _of_file(data, index, names, *found):
             joining.add(*part)
-    return joining.joined()
+    made = joining.joined()
+    del joining
+    return_memory()
+    return made
 
 
 def _read(
@@ -171,6 +175,8 @@ def _by_last_names(
 
 
 _RANKS = ("rank", "fastest_rank", "slowest_rank")
+_FIGURES = (*SUMMED, "switches", "name", "way", "rank", "block", "stripe", "begin", "end",
+    "longest_ns")  # fmt: skip
 
 
 class _Groups:
@@ -181,6 +187,9 @@ class _Groups:
         self._step, self._found = step, found
         columns = found.columns
         order, begins, self._group = _grouped(columns, *keys)
+        if len(begins) == len(order) and (order[1:] > order[:-1]).all():  # nothing is added up
+            self.figures = {key: columns[key] for key in _FIGURES}
+            return
         self.figures = {
             key: np.add.reduceat(columns[key][order], begins) for key in (*SUMMED, "switches")
         }

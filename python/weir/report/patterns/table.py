@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from weir.analysis.names import matches
-from weir.report.frame.build import Report
+from weir.report.frame.build import Report, figure
 from weir.report.frame.declared import Field, Listing
 from weir.report.frame.figures import percent, seconds
 from weir.report.frame.kind import Options, TableKind
 from weir.report.frame.table import Table
 from weir.report.patterns.compute import WAYS, Rows, patterns_by_rank, patterns_of
-from weir.report.patterns.groups import group_table
+from weir.report.patterns.groups import group_rows, group_table
 
 _CLASSES = (
     Field("sequential", "int", "", "calls that begin behind the last byte of the one before "
@@ -80,6 +80,28 @@ BY_FILE = Listing(
     ),
     patterns_of,
 )  # fmt: skip
+
+_OF_GROUP = {one.name: one for one in (*_CLASSES, *_COUNTS)}
+BY_GROUP = Listing(
+    "access_patterns_by_group",
+    "how files that belong together are read and written, added up over files, ranks and steps, as "
+    "in `weir report --tables patterns`",
+    (
+        Field("files", "text", "", "what the paths have in common: <N> and * for what differs"),
+        Field("way", "text", "", "read or write"),
+        Field("count", "int", "", "files with such calls"),
+        *_VOLUME, *_CLASSES,
+        *(_OF_GROUP[name] for name in ("off_block", "again", "switches", "ns")),
+    ),
+    lambda report: groups_of(report),
+)  # fmt: skip
+
+
+@figure
+def groups_of(report: Report) -> list[dict[str, Any]]:
+    """Of all files."""
+    return group_rows(report, patterns_of(report))
+
 
 _COLUMNS = ("Calls", "MB", "ranks", "adj.", "strided", "back", "random", "?", "size", "stride",
             "unal.", "switch", "mixed", "slowest", "s", "<", "<File")  # fmt: skip
@@ -150,7 +172,8 @@ def _has_rows(report: Report) -> bool:
 
 
 def _json(report: Report, options: Options) -> dict[str, Any]:
-    return {"patterns": BY_FILE.first(patterns_of(report), options.json_limit)}
+    return {"patterns": BY_FILE.first(patterns_of(report), options.json_limit),
+        "patterns_by_group": BY_GROUP.first(groups_of(report), options.json_limit)}
 
 
 def _every(report: Report, options: Options) -> Iterable[Table]:
@@ -165,5 +188,5 @@ PATTERNS = TableKind(
     why_empty="it has no reads or writes at level trace",
     has_rows=_has_rows,
     json=_json,
-    listings=(BY_FILE, BY_RANK),
+    listings=(BY_FILE, BY_GROUP, BY_RANK),
 )

@@ -8,6 +8,7 @@ shared file; the counters are what darshan-parser printed of these runs.
 from __future__ import annotations
 
 import random
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -206,3 +207,20 @@ def test_a_renamed_file_has_the_name_that_the_table_of_files_has(tmp_path, weir)
         if one["bytes_written"]}
     assert written["out.nc"] == of_files["out.nc"] == 9000 and "out.tmp" not in written
     assert written["log"] == 12000 and (of_files["log"], of_files["log.old"]) == (5000, 7000)
+
+
+def test_files_that_belong_together_are_added_up(tmp_path, weir):
+    """Two steps use the same files: each counts once."""
+    names = ("/scratch/part.0", "/scratch/part.1", "/scratch/other")
+    calls = {rank: [("pwrite", 10 * at, 10 + rank) for at in range(4)] for rank in range(3)}
+    run = write_run(tmp_path / "run", calls, names=names)
+    shutil.copytree(run / "main", run / "second")
+    printed = report_json(build(run))
+    [row] = [row for row in printed["patterns_by_group"] if row["files"].endswith("part.<N>")]
+    its = [one for one in printed["patterns"] if "part." in one["file"]]
+    assert row["way"] == "write" and row["count"] == 2 and len(its) == 4
+    for key in ("calls", "bytes", "adjacent", "random", "off_block"):
+        assert row[key] == sum(one[key] for one in its), key
+    found = weir("query", run, "SELECT count, calls FROM access_patterns_by_group "
+        "WHERE files LIKE '%part%'", "--format", "csv").ok().stdout  # fmt: skip
+    assert found.split()[1:] == [f"2,{row['calls']}"]

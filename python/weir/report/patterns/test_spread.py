@@ -9,12 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from weir.report.patterns import commons, spread
+from weir.report.patterns import commons
 from weir.report.patterns.commons import CommonValues, OfWay
-from weir.report.patterns.spread import ROW, OfRanks
+from weir.report.patterns.spread import SpreadOfRanks
 from weir.trace._abi import LAYOUTS
 
 NODES, RANKS, FILES = 5, 8, 6
+KEYS = ("name", "way", "rank", "node", "ns", "bytes", "begin", "end")
 
 
 def rows_of(seed: int) -> list[dict[str, np.ndarray]]:
@@ -35,18 +36,17 @@ def rows_of(seed: int) -> list[dict[str, np.ndarray]]:
 
 
 def whole(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    return {key: np.concatenate([part[key] for part in parts]) for key in ROW.names}
+    return {key: np.concatenate([part[key] for part in parts]) for key in KEYS}
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_parts_of_nodes_give_what_all_rows_give(monkeypatch, seed):
-    monkeypatch.setattr(spread, "_FOLDED_AT_ONCE", 8)
+def test_parts_of_nodes_give_what_all_rows_give(seed):
     print("seed", seed)
-    parts, found, wanted = rows_of(seed), OfRanks(), OfRanks()
+    parts, found, wanted = rows_of(seed), SpreadOfRanks(), SpreadOfRanks()
     for part in parts:
         found.add(part)
     wanted.add(whole(parts))
-    got, made = found.files(), wanted.files()
+    got, made = found.found().files(), wanted.found().files()
     for key in got.dtype.names:
         if key.startswith(("mean", "squares")):
             assert np.allclose(got[key], made[key], rtol=1e-12)
@@ -65,24 +65,23 @@ def test_parts_of_nodes_give_what_all_rows_give(monkeypatch, seed):
 
 def test_files_whose_name_changes_and_ranks_of_several_nodes_are_counted_once():
     """Name 0 becomes name 1; rank 7 has processes on all nodes."""
-    found = OfRanks(np.array([0, 1]), np.array([7]))
+    found = SpreadOfRanks(np.array([0, 1]), np.array([7]))
     for node in range(NODES):
-        one = {key: np.zeros(4, np.int64) for key in ROW.names}
+        one = {key: np.zeros(4, np.int64) for key in KEYS}
         one |= {"name": np.array([0, 1, 2, 2]), "rank": np.array([3, 3, 7, 100 + node]),
             "node": np.full(4, node), "ns": np.array([1, 2, 3, 4])}  # fmt: skip
         found.add(one)
-    files = found.files(np.array([1, 1, 2]))
+    files = found.found().files(np.array([1, 1, 2]))
     assert files["name"].tolist() == [1, 2]
     assert files["ranks"].tolist() == [1, 1 + NODES]
     assert files["slowest_ns"].tolist() == [3 * NODES, 3 * NODES]
 
 
-def test_rows_that_are_kept_do_not_grow_with_ranks(monkeypatch):
-    monkeypatch.setattr(spread, "_FOLDED_AT_ONCE", 100)
-    found = OfRanks()
+def test_rows_that_are_kept_do_not_grow_with_ranks():
+    found = SpreadOfRanks()
     for part in rows_of(0) * 40:
         found.add(part)
-    assert found.kept_rows < 200
+    assert found.found().kept_rows == 2 * FILES
 
 
 def of_way(rows) -> OfWay:

@@ -141,6 +141,13 @@ class Timeline:
     def bin_s(self) -> float:
         return (1 << self.shift) / 1e9
 
+    def without_rows(self) -> Timeline:
+        """The same with one row of all ranks, and none of files."""
+        lane = Lane(tuple(rank for one in self.lanes for rank in one.of), "all")
+        layout = Layout((lane,), (), np.zeros((1, 2), np.int64))
+        return replace(self, layout=layout, groups=(), by_cell=self.whole,
+            by_group=self.by_group[:0].copy())
+
     def coarser(self) -> Timeline:
         """The same in slices twice as long. A slice that holds the seam of two steps holds a part
         of both."""

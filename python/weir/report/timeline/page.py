@@ -15,7 +15,7 @@ from weir.report.file_systems.compute import (
 from weir.report.files.compute import files_of
 from weir.report.files.groups import FileGroup, file_groups
 from weir.report.frame.amounts import fitted
-from weir.report.frame.build import Report, StepReport, figure
+from weir.report.frame.build import Report, StepReport, figure, keep_instead
 from weir.report.frame.section import Section, rendered
 from weir.report.frame.table import Table
 from weir.report.timeline.compute import Layout, StepSpan, Timeline, added, sums, timeline
@@ -150,6 +150,7 @@ def over_time(report: Report) -> list[Section]:
     nodes = made.layout.places if len(made.layout.places) > 1 else ()
     tables = [_moved_table(made), *([_node_table(made)] if nodes else [])]
     names = [fitted(one, LONGEST_NAME) for one in files.groups]
+    keep_instead(timeline_of, report, made.without_rows())
     return [
         Section(
             "timeline", "Timeline by rank", rendered("timeline.j2", table=_rank_table(made),

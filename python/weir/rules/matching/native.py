@@ -7,7 +7,7 @@ import ctypes as c
 import functools
 import os
 
-from weir._native import READER, library_path
+from weir._native import load_reader
 from weir.rules.forms.compiled import compile_rules
 from weir.rules.mistakes import Place
 from weir.rules.model import ACCESSES, FORMS, SYSTEM, Conditions, Rule, RuleSet
@@ -29,8 +29,8 @@ class OpenOf(c.Structure):
 
 @functools.cache
 def _library() -> c.CDLL:
-    """Raises weir._native.LibraryMissing."""
-    library = c.CDLL(str(library_path(READER)))
+    """Raises weir._native.LibraryMissing, LibraryStale."""
+    library = load_reader()
     library.weir_rules_misfits.restype = c.c_int64
     library.weir_rules_misfits.argtypes = [c.c_char_p, c.POINTER(OpenOf)]
     library.weir_rules_fits.argtypes = [c.c_char_p, c.c_char_p]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from weir.advise.frame.facts import Facts, File
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.findings.small_requests.finding import is_interleaved
-from weir.advise.frame.grouping import groups, unusable
+from weir.advise.frame.grouping import groups, opened_as, unusable
 from weir.advise.frame.saving import Range, saved
 from weir.advise.frame.finding import Limit
 from weir.report.frame.amounts import amount, number, seconds
@@ -36,13 +36,16 @@ def _metadata(file: File) -> tuple[int, int]:
 
 
 def _is_candidate(facts: Facts, file: File) -> bool:
-    return (file.write.bytes > 0 and file.write.span <= 4 * SMALL.value
+    """A rename within the directory leaves a file packed, if the rule matches both names; one into
+    another directory makes a real file."""
+    return (posixpath.dirname(opened_as(file)) == posixpath.dirname(file.path)
+        and file.write.bytes > 0 and file.write.span <= 4 * SMALL.value
         and (file.write.span <= TINY.value or not is_interleaved(file.write))
         and not facts.is_local(file.path))
 
 
 def _advice(facts: Facts, files: list[File]) -> Iterator[Advice]:
-    for group in groups(facts, files):
+    for group in groups(facts, files, by_last_names=True):
         size, count = sum(one.write.bytes for one in group.files), len(group.files)
         calls, ns = map(sum, zip(*(_metadata(one) for one in group.files)))
         whole = sum(one.ns for one in group.files)

@@ -4,9 +4,16 @@ and what has just less than its limits."""
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from advised import KIB, MIB, MS, Program, advised, names
 from wait_trace import WaitTrace
+
+from weir.advise.frame.facts import Facts
+from weir.advise.frame.grouping import groups
+from weir.report import build
+from weir.stage.suggest import fits
 
 
 def small_files(count: int, size: int = 2 * KIB) -> Program:
@@ -55,3 +62,24 @@ def test_tiny_files_that_ranks_write_in_turn_have_pack(tmp_path):
     (one,) = advised(tmp_path / "tiny", in_turn(2 * KIB)).rules
     assert one.finding == "many-files"
     assert "many-files" not in names(advised(tmp_path / "larger", in_turn(16 * KIB)))
+
+
+@pytest.mark.parametrize(("opened", "last", "rule"), [
+    ("0.{}.deadbeef.partial", "0.{}", "0.*"),  # zarr
+    (".{}.aB12cd", "{}", "*"),  # rsync
+    ("tmp.out{}", "out{}", "*"),
+])
+def test_the_rule_matches_both_names_of_files_that_are_renamed(tmp_path, weir, opened, last, rule):
+    """A rename to a path that no rule matches makes a real file of a packed one."""
+    program = ("import os\nfor i in range(100):\n"
+        f"    with open({opened!r}.format(i), 'w') as f: f.write('x')\n"
+        f"    os.rename({opened!r}.format(i), {last!r}.format(i))")
+    (tmp_path / "d").mkdir()
+    weir("trace", "-q", "-o", tmp_path / "r", "--", sys.executable, "-c", program,
+        cwd=tmp_path / "d").ok()
+    facts = Facts(build(str(tmp_path / "r")))
+    files = [one for one in facts.bare if one.write.bytes]
+    (group,) = groups(facts, files, by_last_names=True)
+    assert group.pattern == str(tmp_path / "d" / rule)
+    names = [name.format(i) for name in (opened, last) for i in range(100)]
+    assert all(fits(str(tmp_path / "d" / name), group.pattern) for name in names)

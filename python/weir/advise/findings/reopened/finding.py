@@ -39,16 +39,22 @@ def _users(file: File) -> int:
 
 
 def _is_one(facts: Facts, file: File) -> bool:
+    """Layer keep answers for regular files alone."""
+    if file.path in facts.directories:
+        return False
     opens, open_ns = file.of((*_OPENS, *_QUERIES))
     return opens >= TIMES.value * _users(file) and open_ns / 1e9 >= SLOW.value * opens
 
 
 def _part(facts: Facts, file: File) -> tuple[File, Range]:
-    """What remains: the first of each rank, and one query each second."""
+    """What remains: the first of each rank, and one query each second; up to all queries where the
+    run writes, as the layer forgets its answers when any file is opened or closed for that."""
     calls, ns = _ops(file)
     first = min(calls, OF_A_USER * _users(file) + int(facts.wall_s))
     each = ns / 1e9 / max(calls, 1)
-    return file, saved(ns / 1e9, Range(_users(file) * each, first * each + 0.1 * ns / 1e9))
+    queries_s = file.of(_QUERIES)[1] / 1e9 if facts.is_writing else 0.0
+    most = min(ns / 1e9, first * each + max(queries_s, 0.1 * ns / 1e9))
+    return file, saved(ns / 1e9, Range(_users(file) * each, most))
 
 
 def _advice(facts: Facts, group: Group) -> Advice:

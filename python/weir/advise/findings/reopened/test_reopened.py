@@ -4,7 +4,7 @@ and what has just less than its limits."""
 
 from __future__ import annotations
 
-from advised import MS, advised
+from advised import MS, Program, advised, names, the
 from wait_trace import WaitTrace
 
 
@@ -18,3 +18,30 @@ def test_a_file_that_is_opened_for_each_line_has_keep(tmp_path):
     (one,) = report.rules
     assert (one.finding, one.rule.stack) == ("reopened", "keep")
     assert 0.4 < one.saving.io.low < one.saving.io.high <= 0.61
+
+
+def queries(path: str, written: str = "") -> Program:
+    def program(trace: WaitTrace) -> None:
+        for _ in range(200):
+            trace.io(0, MS, path, "stat")
+        trace.io(0, MS, "/scratch/an/inputs/namelist", "read", 100)
+        if written:
+            trace.io(0, MS, written, "write", 100)
+
+    return program
+
+
+def test_a_directory_has_not(tmp_path):
+    """An interpreter looks at the directory of its script at each import."""
+    file, directory = "/scratch/an/inputs/namelist", "/scratch/an/inputs"
+    assert "reopened" in names(advised(tmp_path / "file", queries(file)))
+    for number, path in enumerate((directory, "/scratch/an", "/scratch")):
+        assert "reopened" not in names(advised(tmp_path / str(number), queries(path)))
+
+
+def test_queries_of_a_program_that_writes_may_all_remain(tmp_path):
+    file = "/scratch/an/inputs/namelist"
+    reading = the(advised(tmp_path / "reads", queries(file)), "reopened").saving.io
+    writing = the(advised(tmp_path / "writes", queries(file, "/scratch/an/out")), "reopened")
+    assert 0.1 < reading.low < reading.high
+    assert writing.saving.io.low == 0 < writing.saving.io.high == reading.high
