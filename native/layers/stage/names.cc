@@ -293,7 +293,8 @@ long replace_on_tier(const Tier& tier, const Room& room) {
   const CountChange change(tier);
   const long fd = base::open_at(AT_FDCWD, room.other_found.tree, O_PATH | O_CLOEXEC | O_NOFOLLOW);
   long moved = rename_in_place(room.found.tree, room.other_found.tree, 0);
-  if (moved == -EISDIR && remove_in_place(room.other_found.tree) == 0)  // there is none at its place
+  // There is no directory at its place.
+  if (moved == -EISDIR && remove_in_place(room.other_found.tree) == 0)
     moved = rename_in_place(room.found.tree, room.other_found.tree, 0);
   if (moved == 0 && room.other_found.there) {
     remove_mark(tier, room.other_found.inode);
