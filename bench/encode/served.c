@@ -54,9 +54,9 @@ static double of_thread_s(long id) {
 }
 
 static void look(int is_first) {
-  DIR *tasks = opendir("/proc/self/task");
-  if (tasks == NULL) return;
-  for (struct dirent *one; (one = readdir(tasks)) != NULL;) {
+  DIR *each = opendir("/proc/self/task");
+  if (each == NULL) return;
+  for (struct dirent *one; (one = readdir(each)) != NULL;) {
     const long id = atol(one->d_name);
     int at = 0;
     while (at < kThreads && threads[at].id != 0 && threads[at].id != id) at++;
@@ -66,7 +66,7 @@ static void look(int is_first) {
     threads[at].last_s = used;
     if (is_first) threads[at].first_s = used;
   }
-  closedir(tasks);
+  closedir(each);
 }
 
 static void *watch(void *unused) {

@@ -74,7 +74,7 @@ def test_files_that_cdo_has_made(one_rank, tmp_path, others):
 
 
 def test_samples_of_ecCodes(one_rank, tmp_path):
-    """Each on a grid of its own kind, at 1000 or 850 hPa: some of its values as ecCodes has them."""
+    """Each on a grid of its own kind, at 1000 or 850 hPa: values as ecCodes has them."""
     lat_lon = {"lon": [2.0 * i for i in range(16)], "lat": [60.0 - 2 * j for j in range(31)]}
     grids = {
         "regular_ll_pl_grib2": {**lat_lon, "levels": [850]},
@@ -92,7 +92,7 @@ def test_samples_of_ecCodes(one_rank, tmp_path):
             assert there.flat[at] == pytest.approx(float(value), rel=1e-6), (name, at)
 
 
-def test_a_field_on_another_grid_is_told_which_grid_the_file_has(one_rank, tmp_path):
+def test_the_message_of_another_grid_names_both_grids(one_rank, tmp_path):
     reduced, harmonics = "reduced_gg_pl_32_grib2", "sh_pl_grib2"
     for name in (reduced, harmonics):
         shutil.copy(sample(name), tmp_path / name)
@@ -107,7 +107,8 @@ def test_a_field_on_another_grid_is_told_which_grid_the_file_has(one_rank, tmp_p
         (ours, "a regular lon-lat grid (24 x 12 points)",
          "a reduced Gaussian grid (8 rows, 208 points)"),
         (beside_reduced, has, "a regular lon-lat grid (24 x 12 points)"),
-        (beside_harmonics, "spherical harmonics (T 63)", "a regular lon-lat grid (24 x 12 points)"),
+        (beside_harmonics, "spherical harmonics (T 63)",
+         "a regular lon-lat grid (24 x 12 points)"),
         (unstructured, has, "an unstructured grid (6114 points)"),
         (octahedral, has, "a reduced Gaussian grid (8 rows, 208 points)"),
     ):

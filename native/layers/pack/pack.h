@@ -125,8 +125,8 @@ void forget_memory();
 // The contents of one name become those of another (or its own once more), with mode, owner and
 // times of `as`. 0 or an errno. Busy is held.
 int store_copy(Container& c, const Name* from, const Version& as, Name* to);
-// File::unsettled is over: the memory is empty, has the file's time, or the program's first write is
-// all that is in it.
+// File::unsettled is over: the memory is empty, has the file's time, or the program's first write
+// is all that is in it.
 void settle(Layer& l);
 Result write_first(Layer& l, const stack::Transfer& t);
 // Contents cut or made longer, without an opening. 0 or -errno. Busy is held.

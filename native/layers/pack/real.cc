@@ -110,8 +110,8 @@ bool was_changed(int memory, int copy, uint64_t bytes) {
          (checksum(memory, bytes, &is) && checksum(copy, bytes, &was) && is != was);
 }
 
-// From here on other openings find the file real. Memory that somebody has mapped for writing is not
-// sealed: what came into it meanwhile is copied once more.
+// From here on other openings find the file real. Memory that somebody has mapped for writing is
+// not sealed: what came into it meanwhile is copied once more.
 Result publish_real(const RealPlace& at, uint64_t live, int memory, int copy, uint64_t bytes,
                     HeldTurn& turn) {
   Name* const n = at.name;

@@ -71,8 +71,8 @@ struct Name {
   Opened opened[kOpenings];
   uint32_t more;  // where further openings are (MoreOpened); 0: none
   // 1 + how long the memory still is, with bytes of another file; kUntimed: it has all but the
-  // file's time; 0: it is as the file. Under the name's lock. Whoever comes to the memory settles it
-  // first (live.cc).
+  // file's time; 0: it is as the file. Under the name's lock. Whoever comes to the memory settles
+  // it first (live.cc).
   uint32_t unsettled;
   // Under which name the file with this birth goes on.
   uint32_t moved_place;

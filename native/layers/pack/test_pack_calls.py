@@ -49,8 +49,8 @@ def calls(cc, preload, tmp_path):
         (tmp_path / directory).mkdir(exist_ok=True)
         line = ["strace", "-qq", "-e", "signal=none", "-o", tmp_path / "calls"]
         line += [word for name, value in variables.items() for word in ("-E", f"{name}={value}")]
-        subprocess.run([*line, program, tmp_path / directory, what, str(files)], env=clean_environment(),
-            check=True, timeout=300)
+        subprocess.run([*line, program, tmp_path / directory, what, str(files)],
+            env=clean_environment(), check=True, timeout=300)
         return Counter(call.split("(")[0] for call in
             (tmp_path / "calls").read_text().splitlines())
 

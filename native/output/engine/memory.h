@@ -7,8 +7,8 @@
 
 namespace weir::output {
 
-// Slabs are large enough for large writes, and small enough that one stays in a core's cache between
-// transposition and write.
+// Slabs are large enough for large writes, and small enough that one stays in a core's cache
+// between transposition and write.
 SlabLimits slab_limits(const Settings& settings);
 
 // Of a slab as it comes from the clients that an owner cannot see: all that is within their bounds.

@@ -169,6 +169,25 @@ def test_a_row_has_what_was_reached_in_time(tmp_path, monkeypatch):
         in " ".join(text.split()))
 
 
+def test_runs_of_an_older_file_of_resume_lack_figures():
+    """Those that all runs have are kept, whichever came first."""
+    old, new = {"mb_s": 1.0}, {"mb_s": 3.0, "others": 0.5}
+    for runs in ((old, new), (new, old)):
+        assert scales.spreads(runs) == {"mb_s": Spread.of([run["mb_s"] for run in runs])}
+    rows = [row("direct", 4, 100, 100), row("posix", 4, 90, 90)]
+    assert {goal.others for goal in scales_goals.judged(rows)} == {None}
+
+
+def test_processors_that_others_used_leave_out_the_own_program(monkeypatch):
+    """Of 2 s the machine was busy for 4 s of two processors, 1 s of them by the program."""
+    for busy, used in ((14.0, 1.5), (10.5, 0)):
+        times = iter([(0.0, 10.0, 1.0), (2.0, busy, 2.0)])
+        monkeypatch.setattr(scales.Others, "_now", staticmethod(lambda: next(times)))  # noqa: B023
+        with scales.Others() as others:
+            pass
+        assert others.used == used
+
+
 def test_many_rows_without_figures_are_counted_and_refusals_of_io_uring_are_named():
     rows = [scales.Row(scales.BY_NAME["posix"], pes, "memory", error="not reached")
         for pes in (2, 4, 8, 16, 17, 18, 19)]

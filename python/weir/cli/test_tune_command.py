@@ -171,8 +171,11 @@ def test_paths_of_the_directory_are_those_of_the_copy(weir, place, tmp_path):
 
 
 def test_files_of_an_archive_are_compared_where_it_is_allowed(weir, testfs, tmp_path):
+    """Half of them are written under another name, and renamed."""
     mount = testfs("direct", metadata_us=300)
-    program = "\nfor n in range(300): open(f'p{n:05}', 'w').write(str(n) * 100)"
+    program = ("import os\nfor n in range(300):\n    end = n % 2 * '.part'\n"
+        "    with open(f'p{n:05}{end}', 'w') as file: file.write(str(n) * 100)\n"
+        "    if end: os.rename(f'p{n:05}{end}', f'p{n:05}')")
     words = ["--runs", 3, "--dir", mount.path]
     command = ["--", sys.executable, "-c", program]
     found = weir("tune", "-o", tmp_path / "a", *words, *command, cwd=mount.path).ok()
@@ -184,6 +187,9 @@ def test_files_of_an_archive_are_compared_where_it_is_allowed(weir, testfs, tmp_
     assert all(len(one["outputs"]) == 300 for one in state["runs"])
     requests = {one["kind"]: one["figures"]["requests"] for one in state["runs"]}
     assert requests["tuned"] < requests["plain"] / 5
+    mount.reset()
+    weir("run", "--rules", tmp_path / "b" / "rules.toml", *command, cwd=mount.path).ok()
+    assert mount.stats().requests["create"] < 10
 
 
 def test_disk_space_is_checked_first(weir, tmp_path, place):
@@ -379,7 +385,8 @@ def test_tune_with_keep_is_ended_at_any_time(weir, place, tmp_path, by):
 
 def test_a_search_finds_the_block_size_of_fewest_requests(weir, place, tmp_path):
     """6,144,000 bytes: one request of 8 MiB and of 16 MiB reads all, and as many write it. The
-    search that is interrupted goes on with what it has."""
+    search that is interrupted goes on with what it has. On a busy machine runs with the fewest
+    requests may take so long that the advised setting stays."""
     pytest.importorskip("optuna")
     out = tmp_path / "out"
     tune(weir, place, out, "--runs", 4, "--search", 2).ok()
@@ -392,8 +399,11 @@ def test_a_search_finds_the_block_size_of_fewest_requests(weir, place, tmp_path)
     fewest = min(sum(cost["requests"] for cost in one["figures"]["by_rule"].values())
         for one in searched)
     (said,) = [line for line in found.stdout.splitlines() if line.startswith("Searched:")]
-    assert f"and {fewest} requests" in said, said
     stacks = {one["stack"] for one in tomllib.loads((out / "rules.toml").read_text())["rule"]}
+    if "none is proved better" in said:
+        assert stacks == {"bufa:1MiB:4"}
+        return
+    assert f"and {fewest} requests" in said, said
     assert stacks <= {one for size in (8, 16) for one in
         (f"bufa:{size}MiB:{n}" for n in (1, 2, 4, 8, 16))}
 

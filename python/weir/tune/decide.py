@@ -104,13 +104,25 @@ class RuleGain:
         where it does not. Never of a rule that matches no file."""
         if not self.before_requests:
             return False
-        are_fewer = self.after_requests <= FEWER.value * self.before_requests
         is_shorter = self.after_s <= ALONE.value * self.before_s
-        if self.gain is None or self.gain.low is None:  # one run each
-            return is_shorter or are_fewer and self.after_s < SLOWER.value * self.before_s
-        if self.gain.is_sure:
-            return self.gain.middle > 0 and (is_shorter or are_fewer)
-        return are_fewer and self.after_s < SLOWER.value * self.before_s
+        if self._is_once:
+            return is_shorter or self._are_fewer and self.after_s < SLOWER.value * self.before_s
+        if self.gain is not None and self.gain.is_sure:
+            return self.gain.middle > 0 and (is_shorter or self._are_fewer)
+        return self._are_fewer and self.after_s < SLOWER.value * self.before_s
+
+    @property
+    def needs_a_run(self) -> bool:
+        """Whether the time of a single run, which may be chance, speaks against the counts."""
+        return self._is_once and bool(self.before_requests) and self._are_fewer and not self.pays
+
+    @property
+    def _is_once(self) -> bool:
+        return self.gain is None or self.gain.low is None
+
+    @property
+    def _are_fewer(self) -> bool:
+        return self.after_requests <= FEWER.value * self.before_requests
 
 
 def rule_gains(runs: Sequence[Done], rules: Sequence[str]) -> list[RuleGain]:

@@ -52,6 +52,17 @@ def test_a_rule_pays_by_counts_that_take_no_longer_or_by_time(io_s, requests, pa
     assert gain.pays == pays
 
 
+@pytest.mark.parametrize(("io_s", "requests", "needs"), [
+    (2, 20, True), (2, 100, False), (1, 20, False)])
+def test_one_slow_run_decides_nothing_where_requests_are_fewer(io_s, requests, needs):
+    runs = [done(0, PLAIN, 10), done(1, TUNED, 9, io_s, requests), done(2, PLAIN, 10)]
+    (gain,) = rule_gains(runs, ["r"])
+    assert gain.needs_a_run == needs
+    runs.append(done(3, TUNED, 9, io_s, requests))
+    (gain,) = rule_gains(runs, ["r"])
+    assert not gain.needs_a_run and gain.pays == (io_s == 1)
+
+
 def test_a_rule_that_matches_nothing_does_not_pay():
     runs = [done(0, PLAIN, 10, 0, 0), done(1, TUNED, 9, 0, 0)]
     assert [one.pays for one in rule_gains(runs, ["r"])] == [False]

@@ -296,14 +296,16 @@ class Tuning:
             if len(of_kind(self.state.runs, PLAIN)) < 2:
                 return  # perhaps it differs between any two runs
             self._blame(one)
-        if last.kind == PLAIN or self.state.attempts >= self.options.runs:
-            self._drop_unpaid()
+        is_last = self.state.attempts >= self.options.runs
+        if last.kind == PLAIN or is_last:
+            self._drop_unpaid(may_run=not is_last)
         self.state.write(self.out)
 
-    def _drop_unpaid(self) -> None:
+    def _drop_unpaid(self, *, may_run: bool = False) -> None:
+        """may_run: more runs follow, which show whether a single slow one was chance."""
         self._drop_harmful()
         for gain in rule_gains(self.state.runs, [_path(one) for one in self.rules]):
-            if not gain.pays:
+            if not gain.pays and not (may_run and gain.needs_a_run):
                 self.state.dropped[gain.rule] = (
                     f"it does not pay: {gain.before_s:.3f} s and {gain.before_requests} "
                     f"requests before, {gain.after_s:.3f} s and {gain.after_requests} with it")

@@ -183,3 +183,13 @@ def test_fewer_descriptors_than_files(case, tmp_path):
         "--files", 200, "--variables", 200, "--nlat", 4)
     assert done.returncode != 0
     assert "Too many open files" in done.stderr, done.stderr
+
+
+@pytest.mark.campaign
+def test_glusterfs(case, output, reference, glusterfs, tmp_path):
+    """Beside the test file system, above, a real one on FUSE."""
+    there = glusterfs.path / tmp_path.name
+    there.mkdir()
+    done = case.start("echam", RANKS, "--dir", there, *SIZES).ok()
+    assert refused(done) == []
+    type(reference)(there).same_messages(reference)

@@ -38,7 +38,7 @@ class Cuts:
         first = np.cumsum([0, *(len(timestamps) for timestamps, _ in of_text)])
         at = [at for timestamps, _ in of_text for at in timestamps]
         label = [label for _, labels in of_text for label in labels]
-        return first.astype(np.uint64), np.array(at, np.int64), _native(np.array(label, np.int64))
+        return first.astype(np.uint64), np.array(at, np.int64), np.array(label, np.int64)
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,30 @@ class Labels:
     cuts: Cuts
     file: np.ndarray
     texts: tuple[str, ...]
+
+    def used_by(self, numbers: np.ndarray) -> LabelsOfTexts:
+        """numbers: of the names of a trace file."""
+        of_text, (first, at, cuts) = self.of_name[numbers], self.cuts.by_text(numbers)
+        some = np.unique(np.r_[of_text, cuts])
+        some = some[some != NO_LABEL]
+        every = np.unique(np.r_[some, self.file[some].astype(np.int64)])
+
+        def places(labels: np.ndarray) -> np.ndarray:
+            found = np.searchsorted(every, labels)
+            return np.where(labels == NO_LABEL, _abi.NO_ROW, found).astype(np.uint32)
+
+        arrays = (places(of_text), np.ascontiguousarray(self.members[numbers]),
+            places(self.file[every].astype(np.int64)), first, at, places(cuts))  # fmt: skip
+        return LabelsOfTexts(every, arrays)
+
+
+@dataclass(frozen=True)
+class LabelsOfTexts:
+    """Those that the names of one trace file have: each of its ranks has a table of them. every:
+    their numbers, rising; arrays: as weir_reader_output has them, by their places among these."""
+
+    every: np.ndarray
+    arrays: tuple[np.ndarray, ...]
 
 
 @dataclass(frozen=True)
@@ -151,10 +175,6 @@ class _Made:
             variable = f"{more}:{variable}"
 
 
-def _native(labels: np.ndarray) -> np.ndarray:
-    return np.where(labels == NO_LABEL, _abi.NO_ROW, labels).astype(np.uint32)
-
-
 def costs_in(data: StepData, names: NameTable, file: int, labels: Labels, ranks: Callers,
         growing: tuple[Growing, Growing, Growing]) -> np.ndarray:
     """Rows (OUTPUT_COST) of the ranks in one trace file; rank: its place among those of `ranks`.
@@ -166,15 +186,13 @@ def costs_in(data: StepData, names: NameTable, file: int, labels: Labels, ranks:
     places = ranks.rank[mine]
     here = np.unique(places[places >= 0])
     local = np.where(places >= 0, np.searchsorted(here, places), _abi.NO_ROW).astype(np.uint32)
-    arrays = (
-        local, *(np.ascontiguousarray(one[mine], np.uint32)
-            for one in (ranks.thread, ranks.is_plain)),
-        _native(labels.of_name[numbers]), np.ascontiguousarray(labels.members[numbers]),
-        np.ascontiguousarray(labels.file), *labels.cuts.by_text(numbers),
-    )  # fmt: skip
+    mine_of = (np.ascontiguousarray(one[mine], np.uint32)
+        for one in (ranks.thread, ranks.is_plain))  # fmt: skip
+    used = labels.used_by(numbers)
+    arrays = (local, *mine_of, *used.arrays)
     sums = [one.of(here) for one in growing]
     asked = _abi.OutputAsked(
-        len(here), len(labels.texts), threads_for(trace.header.file_bytes), 0,
+        len(here), len(used.every), threads_for(trace.header.file_bytes), 0,
         *(one.ctypes.data for one in arrays), *(one.native() for one in sums),
     )  # fmt: skip
     clock, count = data.lines[file].native(), c.c_uint64(2 * data.sums.rows[file] + len(here))
@@ -188,4 +206,6 @@ def costs_in(data: StepData, names: NameTable, file: int, labels: Labels, ranks:
     trace.leave()
     rows = rows[: count.value].copy()
     rows["rank"] = here[rows["rank"]]
+    if len(used.every):
+        rows["label"] = used.every[rows["label"]]
     return rows
