@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "hook/by_name.h"
+#include "hook/foreign.h"
 #include "hook/observe.h"
 #include "base/syscall.h"
 #include "layers/machinery/stack/process.h"
@@ -38,16 +39,28 @@ int bring_program(int directory, const char* path) {
              : 0;
 }
 
+// The environment for a program that weir's library cannot be loaded into, and why.
+struct Foreign {
+  char room[192];
+  base::Text why;
+};
+
+bool is_foreign(const ToExecute& program, char* const* environment, Foreign* to) {
+  if (base::sealed() || !preloads_library(environment)) return false;
+  const int error = errno;
+  char loader[128];
+  const base::Text found = foreign_loader(program, loader, sizeof loader);
+  to->why = base::Writer(to->room, sizeof to->room).add("loader ").add(found).view();
+  errno = error;
+  return found.size != 0;
+}
+
 // exec: the program's name is recorded before, as a call that succeeds does not come back.
 template <typename Real>
-int becoming(int directory, const char* path, char* const* environment, Real real) {
-  if (bring_program(directory, path) != 0) return -1;
+int becoming(const ToExecute& program, char* const* environment, Real real) {
+  const char* const path = program.path;
+  if (bring_program(program.directory, path) != 0) return -1;
   stack::before_exec();
-  if (!may_tell()) return real();
-  auto& me = weir::trace::process();
-  if (base::load_relaxed(&weir::trace::pulse.alive) != 0 && !weir::trace::thread_log.in_vfork_child)
-    me.before_exec();
-  const auto pid = static_cast<uint64_t>(base::process_id());
   char room[32];
   // The kernel looks at the path and the environment first where they may be anything: what cannot
   // be read is not recorded.
@@ -55,23 +68,34 @@ int becoming(int directory, const char* path, char* const* environment, Real rea
   const bool is_text = path == nullptr || base::copy_text(known, path, sizeof known);
   if (!is_text ||
       (environment != nullptr && !base::can_read(reinterpret_cast<uintptr_t>(environment))))
-    return real();
-  me.note_start(pid, base::ticks(), me.why_unseen(environment, room, sizeof room),
+    return real(environment);
+  Foreign foreign;
+  const bool drops = is_foreign(program, environment, &foreign);
+  if (drops) environment = WEIR_WITHOUT_LIBRARY(environment);
+  if (!may_tell()) return real(environment);
+  auto& me = weir::trace::process();
+  if (base::load_relaxed(&weir::trace::pulse.alive) != 0 && !weir::trace::thread_log.in_vfork_child)
+    me.before_exec();
+  const auto pid = static_cast<uint64_t>(base::process_id());
+  me.note_start(pid, base::ticks(),
+                drops ? foreign.why : me.why_unseen(environment, room, sizeof room),
                 program_of(path != nullptr ? known : nullptr));
-  const int result = real();
+  const int result = real(environment);
   const int error = errno;
   me.note_start(pid, base::ticks(), base::text("failed"), {});
   errno = error;
   return result;
 }
 
+base::Text why_unseen(char* const* environment, char* room, size_t size) {
+  return may_tell() ? weir::trace::process().why_unseen(environment, room, size) : base::Text{};
+}
+
 // A program that a function of libc starts: recorded once it is there.
-void record_start(uint64_t pid, uint64_t ticks, char* const* environment, const char* program) {
+void record_start(uint64_t pid, uint64_t ticks, base::Text why, const char* program) {
   if (!may_tell()) return;
   const int error = errno;
   auto& me = weir::trace::process();
-  char room[32];
-  const base::Text why = me.why_unseen(environment, room, sizeof room);
   if (pid != 0 || why.size != 0) me.note_start(pid, ticks, why, base::text(program));
   errno = error;
 }
@@ -79,28 +103,34 @@ void record_start(uint64_t pid, uint64_t ticks, char* const* environment, const 
 }  // namespace
 
 WEIR_HOOK(int, execve, const char* path, char* const* arguments, char* const* environment) {
-  return becoming(AT_FDCWD, path, environment,
-                  [&] { return WEIR_REAL(execve)(path, arguments, environment); });
+  return becoming({AT_FDCWD, path, false}, environment, [&](char* const* given) {
+    return WEIR_REAL(execve)(path, arguments, given);
+  });
 }
 WEIR_HOOK(int, execveat, int directory, const char* path, char* const* arguments,
           char* const* environment, int flags) {
-  return becoming(directory, path, environment, [&] {
-    return WEIR_REAL(execveat)(directory, path, arguments, environment, flags);
+  return becoming({directory, path, false}, environment, [&](char* const* given) {
+    return WEIR_REAL(execveat)(directory, path, arguments, given, flags);
   });
 }
 WEIR_HOOK(int, fexecve, int fd, char* const* arguments, char* const* environment) {
-  return becoming(AT_FDCWD, nullptr, environment,
-                  [&] { return WEIR_REAL(fexecve)(fd, arguments, environment); });
+  return becoming({AT_FDCWD, nullptr, false}, environment,
+                  [&](char* const* given) { return WEIR_REAL(fexecve)(fd, arguments, given); });
 }
 WEIR_HOOK(int, execv, const char* path, char* const* arguments) {
-  return becoming(AT_FDCWD, path, environ, [&] { return WEIR_REAL(execv)(path, arguments); });
-}
-WEIR_HOOK(int, execvp, const char* path, char* const* arguments) {
-  return becoming(AT_FDCWD, path, environ, [&] { return WEIR_REAL(execvp)(path, arguments); });
+  return becoming({AT_FDCWD, path, false}, environ, [&](char* const* given) {
+    return WEIR_REAL(execve)(path, arguments, given);
+  });
 }
 WEIR_HOOK(int, execvpe, const char* path, char* const* arguments, char* const* environment) {
-  return becoming(AT_FDCWD, path, environment,
-                  [&] { return WEIR_REAL(execvpe)(path, arguments, environment); });
+  return becoming({AT_FDCWD, path, true}, environment, [&](char* const* given) {
+    return WEIR_REAL(execvpe)(path, arguments, given);
+  });
+}
+WEIR_HOOK(int, execvp, const char* path, char* const* arguments) {
+  return becoming({AT_FDCWD, path, true}, environ, [&](char* const* given) {
+    return WEIR_REAL(execvpe)(path, arguments, given);
+  });
 }
 
 namespace {
@@ -160,27 +190,34 @@ WEIR_HOOK(int, execle, const char* path, const char* first, ...) {
 }
 
 // With actions the child may copy any descriptor before it becomes the other program.
-#define WEIR_SPAWN(symbol)                                                                      \
+#define WEIR_SPAWN(symbol, searches)                                                            \
   WEIR_HOOK(int, symbol, pid_t* child, const char* path,                                        \
             const posix_spawn_file_actions_t* actions, const posix_spawnattr_t* how,            \
             char* const* arguments, char* const* environment) {                                 \
     if (bring_program(AT_FDCWD, path) != 0) return errno;                                       \
     stack::before_spawn(actions != nullptr);                                                    \
+    Foreign foreign;                                                                            \
+    char room[32];                                                                              \
+    if (is_foreign({AT_FDCWD, path, searches}, environment, &foreign))                          \
+      environment = WEIR_WITHOUT_LIBRARY(environment);                                          \
+    else foreign.why = why_unseen(environment, room, sizeof room);                              \
     pid_t started = 0;                                                                          \
     const uint64_t ticks = base::ticks();                                                       \
     const int result = WEIR_REAL(symbol)(&started, path, actions, how, arguments, environment); \
     if (result != 0) return result;                                                             \
     if (child != nullptr) *child = started;                                                     \
-    record_start(static_cast<uint64_t>(started), ticks, environment, path);                     \
+    record_start(static_cast<uint64_t>(started), ticks, foreign.why, path);                     \
     return result;                                                                              \
   }
-WEIR_SPAWN(posix_spawn)
-WEIR_SPAWN(posix_spawnp)
+WEIR_SPAWN(posix_spawn, false)
+WEIR_SPAWN(posix_spawnp, true)
 
 WEIR_HOOK(int, system, const char* command) {
   stack::before_spawn(false);
   const uint64_t ticks = base::ticks();
   const int result = WEIR_REAL(system)(command);
-  if (command != nullptr) record_start(0, ticks, environ, command);
+  char room[32];
+  if (command != nullptr)
+    record_start(0, ticks, why_unseen(environ, room, sizeof room), command);
   return result;
 }

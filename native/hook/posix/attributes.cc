@@ -72,6 +72,14 @@ int changing_of(int fd, Real real) {
   return stack::names_then_changed(stack::through_kernel(fd, real));
 }
 
+// Extended attributes, which no layer has: a file in memory becomes a real one for them.
+template <typename Real>
+int attributes_of(int fd, Real real) {
+  if (stack::File* const f = stack::file_at(fd); stack::is_in_memory(f))
+    stack::make_real(f, stack::Reason::kUnsupported, true);
+  return changing_of(fd, real);
+}
+
 template <typename Make, typename Real>
 int changing_of(int fd, Make make, Real real) {
   int result = 0;
@@ -104,11 +112,10 @@ int changing_of(int fd, Make make, Real real) {
       return changing_of(fd, [&] { return made; }, real);              \
     });                                                                \
   }
-// Extended attributes, which no layer has.
 #define WEIR_ATTRIBUTE_OF(symbol, op, parameters, ...)                        \
   WEIR_HOOK(int, symbol, parameters) {                                        \
     return on_descriptor(Op::op, fd, kUnknownOffset, 0, [&] {                 \
-      return changing_of(fd, [&] { return WEIR_REAL(symbol)(__VA_ARGS__); }); \
+      return attributes_of(fd, [&] { return WEIR_REAL(symbol)(__VA_ARGS__); }); \
     });                                                                       \
   }
 

@@ -4,6 +4,7 @@
 
 #include "hook/observe.h"
 #include "layers/machinery/stack/cancel.h"
+#include "layers/machinery/stack/in_memory.h"
 #include "layers/machinery/stack/park.h"
 #include "layers/machinery/stack/posix.h"
 #include "layers/machinery/stack/process.h"
@@ -72,7 +73,8 @@ WEIR_HOOK(int, sync_file_range, int fd, off_t at, off_t n, unsigned flags) {
 WEIR_HOOK(int, flock, int fd, int operation) {
   return on_descriptor(Op::kFlock, fd, kUnknownOffset, 0, [&] {
     stack::before_waiting(fd);
-    const int result = WEIR_REAL(flock)(fd, operation);
+    int result = WEIR_REAL(flock)(fd, operation);
+    if (result == 0 && stack::lock_was_of_memory(fd)) result = WEIR_REAL(flock)(fd, operation);
     stack::after_waiting(fd);
     return result;
   });
@@ -84,10 +86,13 @@ WEIR_HOOK(int, flock, int fd, int operation) {
     if (stack::any_parked()) stack::drop_same_file(fd);                   \
     stack::File* const f = stack::file_at(fd);                            \
     if (WEIR_LIKELY(f == nullptr)) return WEIR_REAL(symbol)(fd, what, n); \
+    if (what == F_TEST && f->in_memory) stack::follow_in_memory(f);       \
     if (n != 0 && what != F_ULOCK && what != F_TEST && !f->shares)        \
       stack::leave(f, stack::Reason::kLocked);                            \
     stack::before_locking_from_position(fd);                              \
-    const int result = WEIR_REAL(symbol)(fd, what, n);                    \
+    int result = WEIR_REAL(symbol)(fd, what, n);                          \
+    if (result == 0 && what != F_TEST && stack::lock_was_of_memory(fd))   \
+      result = WEIR_REAL(symbol)(fd, what, n);                            \
     stack::after_waiting(fd);                                             \
     return result;                                                        \
   }
@@ -105,14 +110,26 @@ WEIR_LOCKF(lockf64)
 WEIR_FTRUNCATE(ftruncate)
 WEIR_FTRUNCATE(ftruncate64)
 
-// A call that layers do not know: the kernel has everything while it runs.
-#define WEIR_THROUGH(symbol, fd, ...) \
-  stack::through_kernel(fd, [&] { return WEIR_REAL(symbol)(fd, __VA_ARGS__); })
+namespace {
+
+// fallocate (-1 and errno) and posix_fallocate (an errno).
+template <typename Real>
+int allocating(int fd, off_t at, off_t n, Real real) {
+  off_t end = 0;
+  if (at >= 0 && n > 0 && !__builtin_add_overflow(at, n, &end))
+    stack::before_growth(fd, static_cast<uint64_t>(end));
+  const int result = stack::through_kernel(fd, real);
+  const bool is_refused = result == EPERM || (result == -1 && errno == EPERM);
+  return WEIR_UNLIKELY(is_refused) && stack::was_sealed(fd) ? real() : result;
+}
+
+}  // namespace
 
 #define WEIR_FALLOCATE(symbol)                                                                   \
   WEIR_HOOK(int, symbol, int fd, int mode, off_t at, off_t n) {                                  \
     return on_descriptor(Op::kFallocate, fd, place(at), length(n), [&] {                         \
-      if (WEIR_LIKELY(!stack::is_transformed(fd))) return WEIR_THROUGH(symbol, fd, mode, at, n); \
+      if (WEIR_LIKELY(!stack::is_transformed(fd)))                                               \
+        return allocating(fd, at, n, [&] { return WEIR_REAL(symbol)(fd, mode, at, n); });        \
       errno = EOPNOTSUPP;                                                                        \
       return -1;                                                                                 \
     });                                                                                          \
@@ -123,7 +140,8 @@ WEIR_FALLOCATE(fallocate64)
 #define WEIR_POSIX_FALLOCATE(symbol)                                                   \
   WEIR_HOOK(int, symbol, int fd, off_t at, off_t n) {                                  \
     return numbered(Op::kPosixFallocate, fd, at, n, [&] {                              \
-      return stack::is_transformed(fd) ? EOPNOTSUPP : WEIR_THROUGH(symbol, fd, at, n); \
+      if (stack::is_transformed(fd)) return EOPNOTSUPP;                                \
+      return allocating(fd, at, n, [&] { return WEIR_REAL(symbol)(fd, at, n); });      \
     });                                                                                \
   }
 WEIR_POSIX_FALLOCATE(posix_fallocate)

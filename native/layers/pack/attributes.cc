@@ -107,7 +107,9 @@ Result change_name(Container& c, Name* n, const Change& change) {
 
 }  // namespace
 
-Result change(const GivenPath& p, const Change& change) {
+namespace {
+
+Result change_packed(const GivenPath& p, const Change& change) {
   const Busy hold;
   const FoundName f = find(p);
   if (f.there()) {
@@ -118,6 +120,15 @@ Result change(const GivenPath& p, const Change& change) {
   return kPass;
 }
 
+}  // namespace
+
+Result change(const GivenPath& p, const Change& change) {
+  const Result changed = change_packed(p, change);
+  // What may be executed from now on is a real file: children of vfork find no packed ones.
+  if (changed == 0 && change.what == Change::kMode && (change.mode & 0111) != 0) kNames.bring(p);
+  return changed;
+}
+
 Result change_open(Layer& l, const Change& change) {
   const Busy hold;
   Container* c = nullptr;
@@ -125,13 +136,28 @@ Result change_open(Layer& l, const Change& change) {
   return n != nullptr ? change_name(*c, n, change) : 0;
 }
 
-Result truncate(const GivenPath& p, uint64_t bytes) {
+namespace {
+
+constexpr Result kLarge = stack::kPass + 2;
+
+Result truncate_small(const GivenPath& p, uint64_t bytes) {
   const Busy hold;
   const FoundName f = find(p);
   if (!f.there()) return kPass;
   if (!is_allowed(f.version, 2)) return -EACCES;
+  if (bytes > rules::option_number(*f.container->spec, "limit", pack_declared::kDefaultLimit))
+    return kLarge;
   const Result cut = truncate_name(*f.container, f.name, bytes);
   return cut == -ESTALE ? kPass : cut;
+}
+
+}  // namespace
+
+Result truncate(const GivenPath& p, uint64_t bytes) {
+  const Result cut = truncate_small(p, bytes);
+  if (cut != kLarge) return cut;
+  const Result brought = kNames.bring(p);  // the kernel makes it so long
+  return brought == 0 ? kPass : brought;
 }
 
 Result stat_open(Layer& l, struct stat* to) {

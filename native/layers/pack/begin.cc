@@ -14,61 +14,10 @@
 
 namespace weir::layers::pack {
 
-constinit uint32_t times_left = 1;
-
 namespace {
 
-constexpr int kContainers = 128;
 constexpr int kWaits = 400;  // for the daemon, each of kPauseNs
 constexpr uint64_t kPauseNs = 5'000'000;
-
-constinit Container* containers[kContainers] = {};
-constinit uint64_t uses = 0;
-// Of those whose directory stays real: what key_of() gives, else 0. Read without the lock.
-constinit uint64_t left_alone[kContainers] = {};
-constinit uint32_t any_left_alone = 0;  // some of these was ever set
-
-base::Text option_name(const rules::LayerSpec& spec) {
-  base::Text name;
-  return rules::option_text(spec, "name", &name) ? name : base::Text{};
-}
-
-bool same(base::Text a, base::Text b) {
-  return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
-}
-
-uint64_t key_of(const rules::LayerSpec& spec, base::Text directory) {
-  return base::hash(directory, base::hash(option_name(spec), 0)) | 1;
-}
-
-void set_left_alone(Container& c, bool is) {
-  c.left_alone = is;
-  for (int i = 0; i < kContainers; ++i) {
-    if (containers[i] != &c) continue;
-    const uint64_t key = is ? key_of(*c.spec, {c.directory, c.directory_bytes}) : 0;
-    base::store(&left_alone[i], key);
-    if (is) base::store(&any_left_alone, 1u);
-  }
-}
-
-// A place for one more: of those without open files the one used longest ago makes room.
-Container* new_container() {
-  int oldest = -1;
-  for (int i = 0; i < kContainers; ++i) {
-    if (containers[i] == nullptr) {
-      const long at =
-          base::map(sizeof(Container), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
-      if (base::failed(at)) return nullptr;
-      return containers[i] = reinterpret_cast<Container*>(at);
-    }
-    if (containers[i]->open_files != 0) continue;
-    if (oldest < 0 || containers[i]->used < containers[oldest]->used) oldest = i;
-  }
-  if (oldest < 0) return nullptr;
-  leave(*containers[oldest]);
-  memset(static_cast<void*>(containers[oldest]), 0, sizeof(Container));
-  return containers[oldest];
-}
 
 bool name_segment(Container& c, char* room) {
   if (!node::make_directory(room, node::kPathBytes, base::text("pack"), node::number()))
@@ -226,66 +175,12 @@ int begin(Container& c, bool makes) {
   return error;
 }
 
-// This process has that directory's container still, for open files, under no path.
-Container* forgotten(const Container& c) {
-  for (Container* one : containers) {
-    if (one != nullptr && one != &c && one->directory_bytes == 0 &&
-        one->segment.shared != nullptr && one->identity == c.identity &&
-        same(option_name(*one->spec), option_name(*c.spec)))
-      return one;
-  }
-  return nullptr;
-}
-
-void take_path(Container& from, Container& to) {
-  memcpy(to.directory, from.directory, from.directory_bytes + 1);
-  to.directory_bytes = from.directory_bytes;
-  path_in(to, base::text(to.segment.shared->own), to.path, sizeof to.path);
-}
-
-Container* find_or_make(const rules::LayerSpec& spec, base::Text directory, int* error) {
-  for (Container* c : containers) {
-    if (c != nullptr && same({c->directory, c->directory_bytes}, directory) &&
-        same(option_name(*c->spec), option_name(spec)))
-      return c;
-  }
-  *error = ENOMEM;
-  if (directory.size >= sizeof Container{}.directory) return nullptr;
-  Container* const c = new_container();
-  if (c == nullptr) return nullptr;
-  memcpy(c->directory, directory.data, directory.size);
-  c->directory[directory.size] = 0;
-  c->directory_bytes = static_cast<uint32_t>(directory.size);
-  c->spec = &spec;
-  c->file = c->at = c->slot = c->block = -1;
-  c->next_chunk = kFirstChunk;
-  *error = ENOENT;
-  Container* known = nullptr;
-  if (open_directory(*c)) {
-    known = forgotten(*c);
-    if (known == nullptr) return c;
-    close_directory(*c);
-    take_path(*c, *known);
-    *error = 0;
-  }
-  c->directory_bytes = 0;
-  c->directory[0] = 0;
-  return known;
-}
-
 }  // namespace
 
 Container* container_of(const rules::LayerSpec& spec, base::Text directory, bool makes,
                         int* error) {
-  *error = 0;
   Container* const c = find_or_make(spec, directory, error);
-  if (c == nullptr) {
-    if (*error == ENOENT) *error = 0;
-    return nullptr;
-  }
-  *error = 0;
-  c->used = ++uses;
-  if (c->left_alone) return nullptr;
+  if (c == nullptr || c->left_alone) return nullptr;
   if (c->segment.shared == nullptr) {
     *error = begin(*c, makes);
     if (c->segment.shared == nullptr) close_directory(*c);
@@ -293,15 +188,6 @@ Container* container_of(const rules::LayerSpec& spec, base::Text directory, bool
   if (*error == 0 && c->segment.shared != nullptr && c->segment.shared->refused != 0)
     *error = static_cast<int>(c->segment.shared->refused);
   return *error == 0 && c->segment.shared != nullptr ? c : nullptr;
-}
-
-bool is_left_alone(const rules::LayerSpec& spec, base::Text directory) {
-  if (base::load(&any_left_alone) == 0) return false;
-  const uint64_t key = key_of(spec, directory);
-  for (const uint64_t& one : left_alone) {
-    if (base::load_relaxed(&one) == key) return true;
-  }
-  return false;
 }
 
 void note_arena(Container& c) {
@@ -324,10 +210,12 @@ void leave(Container& c) {
   if (last) {
     base::Text extract;
     wait_for_daemon(s);
-    if (rules::option_text(*c.spec, "extract", &extract) && rules::is(extract, "onexit"))
+    const bool has_path = find_path_again(c);
+    if (has_path && rules::option_text(*c.spec, "extract", &extract) &&
+        rules::is(extract, "onexit"))
       extract_all(c);
     flush(c);
-    finish(c);
+    finish(c, has_path);
   }
   end_lock(c);  // before others can begin: they would take it for another node's
   if (last) base::unlink_path(c.segment.path);
@@ -340,58 +228,6 @@ void leave(Container& c) {
   if (c.file >= 0) stack::close_private(&c.file);
   end_segment(c);
   c.absent = 0;
-}
-
-void leave_all() {
-  ++times_left;
-  for (Container* c : containers) {
-    if (c == nullptr) continue;
-    leave(*c);
-    c->open_files = 0;  // closes do not count any more (times_left)
-  }
-}
-
-void forget_path(Container& c) {
-  if (c.open_files == 0) leave(c);
-  else set_left_alone(c, false);
-  c.directory_bytes = 0;
-  c.directory[0] = 0;
-}
-
-void forget_directory(base::Text directory) {
-  for (Container* c : containers) {
-    if (c != nullptr && c->open_files == 0 && same({c->directory, c->directory_bytes}, directory))
-      forget_path(*c);
-  }
-}
-
-void forget_paths() {
-  for (Container* c : containers) {
-    if (c != nullptr && (!follow_directory(*c) || c->open_files == 0)) forget_path(*c);
-  }
-}
-
-void forget_permissions() {
-  for (Container* c : containers) {
-    if (c == nullptr) continue;
-    c->allowed_until = 0;
-    if (Shared* const s = c->segment.shared; s != nullptr)
-      base::store(&s->allowed_until_ns, uint64_t{0});
-  }
-}
-
-void forget_all() {
-  ++times_left;
-  memset(left_alone, 0, sizeof left_alone);
-  for (Container*& c : containers) {
-    if (c == nullptr) continue;
-    if (c->file >= 0) stack::close_private(&c->file);
-    close_directory(*c);
-    end_segment(*c);
-    base::unmap(c, sizeof *c);
-    c = nullptr;
-  }
-  forget_blocks();
 }
 
 void add_node(base::Writer& to) {

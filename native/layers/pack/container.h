@@ -45,6 +45,7 @@ struct Container {
   uint32_t chunk_rows;      // bytes of the directory that it may use still
   uint64_t allowed_until;   // ns: may_change() need not ask again, for this user
   uint32_t allowed_user;
+  uint64_t moved_seen, looked_until;  // moved_directories(), ns: its path led to it
   uint64_t used;            // counts uses: the one used longest ago makes room
   uint32_t open_files;      // of this process, which have their names in the segment
 };
@@ -60,9 +61,6 @@ extern Counts counts;
 // about to be packed. Null: there is none and none was to be made, or *error (an errno) says why it
 // cannot be had, or is_left_alone() does.
 Container* container_of(const rules::LayerSpec& spec, base::Text directory, bool makes, int* error);
-// Whether this process knows that files of `directory` stay real under this layer of a rule. Takes
-// no lock and makes no system call.
-bool is_left_alone(const rules::LayerSpec& spec, base::Text directory);
 // The open container of this node is empty: writes its first record, or removes it. 0 or an errno.
 int begin_file(Container& c);
 // Opens this node's container, making it where there is none. 0 or an errno.
@@ -80,15 +78,28 @@ bool follow_directory(Container& c);
 bool path_in(const Container& c, base::Text name, char* to, size_t room);
 // A name in the directory, as openat.
 long open_in(const Container& c, const char* name, int flags, int mode = 0);
-// How often this process has left all containers: what was found in one before may be elsewhere.
-extern uint32_t times_left;
 // Whether this process may make and remove names in the directory, as the kernel would say: 0 or an
 // errno. Asked once a second, and after forget_permissions().
 int may_change(Container& c, uint32_t user);
-void forget_permissions();
 // Takes no part any more; the last process of the node writes the directory of the archive. What
 // is open in it loses its name.
 void leave(Container& c);
+// The daemon's copy of what waits is the file of this path: for who finds this process dead.
+void note_arena(Container& c);
+
+// paths.cc --------------------------------------------------------------------------
+// Null: the path leads to no directory, or *error says why there is no place for one more.
+Container* find_or_make(const rules::LayerSpec& spec, base::Text directory, int* error);
+base::Text option_name(const rules::LayerSpec& spec);
+// The container's path leads to its directory; where that has another name by now, it has that.
+// False: it is gone.
+bool find_path_again(Container& c);
+// Whether this process knows that files of `directory` stay real under this layer of a rule. Takes
+// no lock and makes no system call.
+bool is_left_alone(const rules::LayerSpec& spec, base::Text directory);
+void set_left_alone(Container& c, bool is);
+// How often this process has left all containers: what was found in one before may be elsewhere.
+extern uint32_t times_left;
 void leave_all();
 // In a forked child: what it has is the parent's.
 void forget_all();
@@ -97,8 +108,7 @@ void forget_paths();
 void forget_path(Container& c);
 // Of containers in that directory which is about to be removed.
 void forget_directory(base::Text directory);
-// The daemon's copy of what waits is the file of this path: for who finds this process dead.
-void note_arena(Container& c);
+void forget_permissions();
 
 // load.cc -------------------------------------------------------------------
 // Real files cost less in this directory, and no container is there.
@@ -151,19 +161,24 @@ char* piece_room();
 uint64_t made_containers(bool count);
 // Whether a directory in that state (load.cc) was seen to have no container. note: it is.
 bool has_no_container(uint64_t state, bool note);
-// The same of open files that have become real ones.
+// The same of open files that have become real ones, and of directories that have been removed or
+// have got other names.
 uint64_t turned_real(bool count);
+uint64_t moved_directories(bool count);
 
 // Other processes' blocks, as this one has them mapped.
 void forget_blocks();
 
 // finish.cc -----------------------------------------------------------------
-// The archive's directory, behind everything. 0 or an errno.
-int finish(Container& c);
+// The archive's directory, behind everything. has_path: an archive with nothing in it is removed. 0
+// or an errno.
+int finish(Container& c, bool has_path);
 // Makes real files of all packed ones and removes the container. 0 or the first errno.
 int extract_all(Container& c);
 // A packed file becomes a real one with the same name. 0 or an errno; EAGAIN: another process has
 // opened or stored it meanwhile.
 int make_real(Container& c, Name* n);
+// A real file that this process has made is the owner's of the packed one, where it may say so.
+void give_owner(int fd, const Version& v);
 
 }  // namespace weir::layers::pack

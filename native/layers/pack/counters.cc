@@ -7,8 +7,8 @@
 namespace weir::layers::pack {
 namespace {
 
-// A page of the node's: 0 containers made, 1 open files that became real, from kStates on states of
-// directories without containers. Null: it cannot be had.
+// A page of the node's: 0 containers made, 1 open files that became real, 2 directories moved, from
+// kStates on states of directories without containers. Null: it cannot be had.
 constexpr uint64_t kStates = 8, kMostStates = 4096 / sizeof(uint64_t) - kStates;
 uint64_t* node_counters() {
   static constinit uint64_t* counters = nullptr;
@@ -51,5 +51,6 @@ bool has_no_container(uint64_t state, bool note) {
 
 uint64_t made_containers(bool count) { return counted(0, count); }
 uint64_t turned_real(bool count) { return counted(1, count); }
+uint64_t moved_directories(bool count) { return counted(2, count); }
 
 }  // namespace weir::layers::pack

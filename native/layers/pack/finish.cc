@@ -97,7 +97,7 @@ int write_directory(Container& c, uint64_t begin) {
 
 }  // namespace
 
-int finish(Container& c) {
+int finish(Container& c, bool has_path) {
   Shared* const s = c.segment.shared;
   const bool any = has_any(c);
   if (base::load(&s->refused) != 0) return 0;  // not ours, or not read as a whole: left as it is
@@ -111,6 +111,7 @@ int finish(Container& c) {
       error = write_directory(c, s->records_end);
     return error;
   }
+  if (!has_path) return 0;
   base::unlink_path(c.path);  // nothing is left in it
   s->has_file = 0;
   return 0;
@@ -122,6 +123,7 @@ int make_real(Container& c, Name* n) {
   const Version v = current(n);
   if (v.state != kPacked) return 0;
   if (v.container != 0) return EROFS;
+  if (!find_path_again(c)) return ENOENT;
   char path[sizeof c.path];
   if (!path_in(c, {n->text, n->bytes}, path, sizeof path)) return ENAMETOOLONG;
   const base::HoldsDescriptor held;
@@ -132,6 +134,7 @@ int make_real(Container& c, Name* n) {
   if (error == 0) {
     const timespec times[2] = {{static_cast<time_t>(v.seconds), v.nanoseconds},
                                {static_cast<time_t>(v.seconds), v.nanoseconds}};
+    give_owner(static_cast<int>(fd), v);
     base::system_call(SYS_fchmod, fd, v.mode);
     base::system_call(SYS_utimensat, fd, 0, reinterpret_cast<long>(times), 0);
   }
@@ -144,6 +147,12 @@ int make_real(Container& c, Name* n) {
   }
   base::unlink_path(path);
   return error;
+}
+
+void give_owner(int fd, const Version& v) {
+  const auto user = static_cast<uint32_t>(base::system_call(SYS_geteuid));
+  const auto group = static_cast<uint32_t>(base::system_call(SYS_getegid));
+  if (v.user != user || v.group != group) base::system_call(SYS_fchown, fd, v.user, v.group);
 }
 
 int extract_all(Container& c) {

@@ -181,6 +181,9 @@ long open_memory(Container& c, Name* n, const Version& v, const stack::Opening& 
   const Taken t = take_memory(o.flags, keeps ? v.bytes : 0, owner, settles_later);
   if (base::failed(t.fd)) return t.fd;
   int error = keeps ? fetch(c, v, n->bytes, t.fill) : 0;
+  const bool is_foreign = v.user != owner.user || v.group != owner.group;
+  if ((o.flags & O_ACCMODE) != O_RDONLY && is_foreign)
+    base::system_call(SYS_fchown, t.fill, v.user, v.group);
   set_mode(t, v.mode);
   const bool is_untimed = t.reads && o.may_settle_later;
   s.modified = {static_cast<time_t>(v.seconds), v.nanoseconds};

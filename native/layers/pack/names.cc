@@ -162,6 +162,18 @@ Result rename_real(const FoundName& f, const Place& to, const GivenPath& from,
   return -mark_gone(c, f.name, kAbsent);
 }
 
+bool is_packed(const GivenPath& path) {
+  const Busy hold;
+  return find(path).there();
+}
+
+bool is_directory(const GivenPath& path) {
+  struct stat about;
+  return base::system_call(SYS_newfstatat, path.directory, reinterpret_cast<long>(path.path),
+                           reinterpret_cast<long>(&about), AT_SYMLINK_NOFOLLOW) == 0 &&
+         S_ISDIR(about.st_mode);
+}
+
 // A file that gets a name elsewhere becomes a real one, and the kernel renames it.
 Result rename(const GivenPath& from, const GivenPath& to, unsigned flags) {
   const PlaceOf other(to);
@@ -184,6 +196,7 @@ Result rename(const GivenPath& from, const GivenPath& to, unsigned flags) {
     }
   }
   Result r = bring(from);
+  if (r == kPass && is_packed(to) && is_directory(from)) return -ENOTDIR;
   if ((r == kPass || r == 0) && flags != 0) r = bring(to);
   return r == 0 ? kPass : r;
 }
@@ -218,8 +231,14 @@ void note_real(const GivenPath& path) { become(path, true, true); }
 
 namespace {
 
+constinit bool directory_goes = false;  // the kernel is about to be asked
+
 void made(const GivenPath& path) { become(path, true); }
-void removed(const GivenPath& path) { become(path, false); }
+
+void removed(const GivenPath& path) {
+  become(path, false);
+  if (base::exchange(&directory_goes, false)) moved_directories(true);
+}
 
 // The container of a directory that has nothing else goes with it. Busy is held.
 void remove_empty(Container& c) {
@@ -263,10 +282,12 @@ void for_each_container(base::Text directory, Each each) {
 Result remove_directory(const GivenPath& path) {
   const base::Scratch room;
   base::Text directory;
-  if (!stack::find_directory(path, room.data(), &directory)) return kPass;
+  if (!stack::find_directory(path, room.data(), &directory))
+    return is_packed(path) ? -ENOTDIR : kPass;
   const Busy hold;
   for_each_container(directory, remove_empty);
   forget_directory(directory);
+  base::store(&directory_goes, true);
   return kPass;
 }
 
@@ -298,6 +319,7 @@ void list(int fd, bool (*each)(void* with, const char* name, uint64_t inode), vo
 void directories_moved() {
   const Busy hold;
   forget_paths();
+  moved_directories(true);
 }
 
 void end() {
@@ -343,8 +365,9 @@ const stack::NamesOfLayer kNames{
     .remove_directory = remove_directory, .rename = rename, .make = make, .bring = bring,
     .made = made, .removed = removed, .directories_moved = directories_moved, .list = list,
     .hides = hides, .end_open = end_open, .end = end, .forked = forked,
-    .make_real = make_open_real, .change_open = change_open, .stat_open = stat_open,
-    .moved = moved, .settle = settle, .follow = follow_real, .is_memory = is_any_memory,
+    .make_real = make_open_real, .is_large = is_large, .change_open = change_open,
+    .stat_open = stat_open, .moved = moved, .settle = settle, .follow = follow_real,
+    .is_memory = is_any_memory,
 };
 
 }  // namespace weir::layers::pack

@@ -15,6 +15,7 @@
 #include "layers/machinery/stack/lock.h"
 #include "layers/machinery/stack/table.h"
 #include "layers/pack/place.h"
+#include "layers/pack/transfer.h"
 
 namespace weir::layers::pack {
 
@@ -56,7 +57,8 @@ Version new_version(Container& c, unsigned mode, const Owner& owner) {
 
 Result not_allowed(const Version& v, int flags) {
   const int access = flags & O_ACCMODE;
-  const int mode = (access != O_WRONLY ? 4 : 0) | (access != O_RDONLY ? 2 : 0);
+  const bool changes = access != O_RDONLY || (flags & O_TRUNC) != 0;
+  const int mode = (access != O_WRONLY ? 4 : 0) | (changes ? 2 : 0);
   return is_allowed(v, mode) ? 0 : -EACCES;
 }
 
@@ -231,6 +233,13 @@ Result write(Layer& l, const Transfer& t) {
   return r;
 }
 
+Result truncate_open(Layer& l, uint64_t bytes) {
+  stack::File* const f = l.file;
+  stack::before_growth(f->descriptor, bytes);
+  const Result r = truncate_below(l, bytes);
+  return r == -EPERM && stack::was_sealed(f->descriptor) ? truncate_below(l, bytes) : r;
+}
+
 Result sync(Layer& l, bool data_only) {
   follow_real(l);
   if (!l.file->in_memory) return sync_below(l, data_only);
@@ -296,6 +305,8 @@ Result copy_to_real(Layer& l) {
 }
 
 }  // namespace
+
+bool is_large(Layer& l, uint64_t bytes) { return bytes > limit_of(l); }
 
 void follow_real(Layer& l) {
   stack::File* const f = l.file;
@@ -372,6 +383,28 @@ void begin_late(Layer& l, const Container& c, const Name* n) {
 
 }  // namespace
 
+namespace {
+
+// Children of vfork, which exec, find no packed files.
+bool is_script(int fd, const struct stat& about) {
+  char begin[2] = {};
+  return (about.st_mode & 0111) != 0 && read_at(fd, begin, sizeof begin, 0) == sizeof begin &&
+         memcmp(begin, "#!", sizeof begin) == 0;
+}
+
+// Who writes to the file of another user does not own it by that, although the memory is the
+// writer's. Root has given it to the owner when it was opened.
+void keep_owner(const Version& v, struct stat* about) {
+  if (v.state != kPacked && v.state != kOpened) return;
+  if (about->st_uid == v.user && about->st_gid == v.group) return;
+  const Owner me = own_user();
+  if (me.user == 0) return;
+  if (about->st_uid == me.user) about->st_uid = v.user;
+  if (about->st_gid == me.group) about->st_gid = v.group;
+}
+
+}  // namespace
+
 Result store(Layer& l) {
   State& s = state(l);
   struct stat about;
@@ -387,12 +420,13 @@ Result store(Layer& l) {
   if (n == nullptr) return 0;  // it has been removed
   const Version v = current(n);
   if (v.state == kAbsent && !s.late) return 0;
+  keep_owner(v, &about);
   if (l.file->syncs) begin_late(l, *c, n);
   if (v.state == kReal)
     return is_sealed(fd) || has_contents(fd, about, v) ? 0 : copy_to_real(l);
   if (!s.owes && is_same(fd, about, v)) return 0;
   const bool is_large = s.left.bytes > limit_of(l);
-  if (is_large || stack::is_loadable(fd, s.left.bytes)) {
+  if (is_large || is_script(fd, about) || stack::is_loadable(fd, s.left.bytes)) {
     if (is_large) count(l, kSpilled);
     stack::note_bypass(l, is_large ? Reason::kLargeRequests : Reason::kUnsupported);
     return copy_to_real(l);
@@ -421,7 +455,7 @@ const stack::Kind kPack{
     .name = pack_declared::kName, .flags = stack::kOrdered, .state_bytes = sizeof(pack::State),
     .statistics_count = pack_declared::kStatistics, .create = nullptr, .open = pack::open,
     .ready = nullptr, .read = pack::read, .write = pack::write, .size = nullptr,
-    .truncate = nullptr, .flush = nullptr, .sync = pack::sync, .invalidate = nullptr,
+    .truncate = pack::truncate_open, .flush = nullptr, .sync = pack::sync, .invalidate = nullptr,
     .close = pack::close, .names = &pack::kNames,
 };
 

@@ -141,10 +141,13 @@ void note_real(const stack::GivenPath& path);
 Result make_live_real(Container& c, Name* n);
 // A copy of an open file's contents in a file of the file system; the descriptor or -errno.
 Result make_real_file(Layer& l);
-// The same, or of the one that another process has made of the same memory.
-Result make_open_real(Layer& l);
+// The same, or of the one that another process has made of the same memory. always: also of one
+// that is open for reading alone.
+Result make_open_real(Layer& l, bool always);
 // The file leaves its memory where another process has made a real one of it.
 void follow_real(Layer& l);
+// Whether so many bytes are more than the rule's limit.
+bool is_large(Layer& l, uint64_t bytes);
 // Its contents into the container. 0 or -errno.
 Result store(Layer& l);
 

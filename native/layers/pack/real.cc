@@ -2,7 +2,9 @@
 // An open file leaves its memory for a file of the file system.
 #include <errno.h>
 #include <fcntl.h>
+#include <unistd.h>
 
+#include "layers/machinery/stack/carried_locks.h"
 #include "layers/machinery/stack/file.h"
 #include "layers/pack/pack.h"
 #include "layers/pack/transfer.h"
@@ -13,13 +15,14 @@ using stack::kPass;
 
 namespace {
 
-constexpr uint64_t kPiece = 4u << 20;
+constexpr uint64_t kPiece = 4u << 20, kMostCompared = 256u << 20;
 
 // The name and path of an open file in its directory.
 struct RealPlace {
   explicit RealPlace(Layer& l) : name(name_of(l, &container)) { set_path(); }
   RealPlace(Container& c, Name* n) : container(&c), name(n) { set_path(); }
   void set_path() {
+    if (name != nullptr && !find_path_again(*container)) name = nullptr;
     if (name != nullptr) path_in(*container, {name->text, name->bytes}, path, sizeof path);
   }
 
@@ -28,17 +31,62 @@ struct RealPlace {
   char path[sizeof Container{}.path];
 };
 
-// All bytes of the memory to the beginning of the file, which is then as long. 0 or -errno.
-Result copy_contents(int from, int to, uint64_t bytes, HeldTurn& turn) {
-  base::system_call(SYS_lseek, to, 0, SEEK_SET);
-  off_t at = 0;
-  while (static_cast<uint64_t>(at) < bytes) {
-    const uint64_t left = bytes - static_cast<uint64_t>(at);
+Result copy_range(int from, int to, off_t at, off_t end, HeldTurn& turn) {
+  base::system_call(SYS_lseek, to, at, SEEK_SET);
+  while (at < end) {
+    const auto left = static_cast<uint64_t>(end - at);
     const long sent = send_from(from, &at, to, left < kPiece ? left : kPiece);
     if (sent <= 0) return sent < 0 ? sent : -EIO;
     turn.next_piece();
   }
-  return base::resize(to, bytes);
+  return 0;
+}
+
+// Zeros where the file has had bytes.
+Result copy_hole(int from, int to, off_t at, off_t end, HeldTurn& turn) {
+  if (at >= end) return 0;
+  constexpr long kPunchHole = 3;  // FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE
+  const long done = base::system_call(SYS_fallocate, to, kPunchHole, at, end - at);
+  return done == 0 ? 0 : copy_range(from, to, at, end, turn);
+}
+
+// `seeks`: the memory once more, whose position is not the program's.
+Result copy_data(int seeks, int from, int to, off_t bytes, off_t had, HeldTurn& turn) {
+  for (off_t at = 0; at < bytes;) {
+    const long found = base::system_call(SYS_lseek, seeks, at, SEEK_DATA);
+    const off_t data = base::failed(found) || found > bytes ? bytes : found;
+    const long hole = data < bytes ? base::system_call(SYS_lseek, seeks, data, SEEK_HOLE) : bytes;
+    const off_t end = base::failed(hole) || hole > bytes ? bytes : hole;
+    Result r = copy_hole(from, to, at, data < had ? data : had, turn);
+    if (r == 0) r = copy_range(from, to, data, end, turn);
+    if (r != 0) return r;
+    at = end;
+  }
+  return 0;
+}
+
+// All bytes of the memory to the beginning of the file, which is then as long. 0 or -errno.
+Result copy_contents(int from, int to, uint64_t bytes, HeldTurn& turn) {
+  struct stat source, target;
+  const auto end = static_cast<off_t>(bytes);
+  if (base::system_call(SYS_fstat, from, reinterpret_cast<long>(&source)) != 0 ||
+      base::system_call(SYS_fstat, to, reinterpret_cast<long>(&target)) != 0)
+    return -EBADF;
+  Result r = 0;
+  if (static_cast<uint64_t>(source.st_blocks) * 512 + kPiece < bytes) {
+    char path[32];
+    base::Writer(path, sizeof path)
+        .add("/proc/self/fd/").add_number(static_cast<uint64_t>(from));
+    const stack::CarriedLocks locks(from);
+    const long seeks = base::open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+    if (base::failed(seeks)) return seeks;
+    r = copy_data(static_cast<int>(seeks), from, to, end, target.st_size, turn);
+    base::close_fd(static_cast<int>(seeks));
+    locks.set_of_process(from);
+  } else {
+    r = copy_range(from, to, 0, end, turn);
+  }
+  return r != 0 ? r : base::resize(to, bytes);
 }
 
 // What the real file was made of: other openings of the same memory have nothing newer while they
@@ -48,7 +96,7 @@ void note_contents(Name* n, uint64_t bytes, int memory) {
   Version v = current(n);
   if (v.state != kReal) return;
   v.bytes = bytes;
-  if (!checksum(memory, v.bytes, &v.crc)) v.bytes = ~uint64_t{0};
+  if (bytes > kMostCompared || !checksum(memory, v.bytes, &v.crc)) v.bytes = ~uint64_t{0};
   publish(n, v);
 }
 
@@ -57,6 +105,7 @@ bool was_changed(int memory, int copy, uint64_t bytes) {
   struct stat about;
   if (base::system_call(SYS_fstat, memory, reinterpret_cast<long>(&about)) != 0) return false;
   uint32_t is = 0, was = 0;
+  if (bytes > kMostCompared) return true;
   return static_cast<uint64_t>(about.st_size) != bytes ||
          (checksum(memory, bytes, &is) && checksum(copy, bytes, &was) && is != was);
 }
@@ -111,6 +160,7 @@ Result make_file(int from, uint64_t live, const RealPlace& at, HeldTurn& turn) {
     bytes = static_cast<uint64_t>(about.st_size);
     made = copy_contents(from, static_cast<int>(fd), bytes, turn);
   }
+  if (!was_real) give_owner(static_cast<int>(fd), before);
   base::system_call(SYS_fchmod, fd, about.st_mode & 07777);
   const timespec times[2] = {about.st_atim, about.st_mtim};
   base::system_call(SYS_utimensat, fd, 0, reinterpret_cast<long>(times), 0);
@@ -130,14 +180,14 @@ Result open_made_real(Layer& l, const RealPlace& at) {
 
 }  // namespace
 
-Result make_open_real(Layer& l) {
+Result make_open_real(Layer& l, bool always) {
   const Busy hold;
   const RealPlace at(l);
-  const bool writes = (l.file->flags & O_ACCMODE) != O_RDONLY;
-  if (at.name == nullptr) return writes ? -ENOENT : -EBADF;
+  const bool makes = always || (l.file->flags & O_ACCMODE) != O_RDONLY;
+  if (at.name == nullptr) return makes ? -ENOENT : -EBADF;
   HeldTurn turn(at.container->segment.shared, at.name);
   if (const Result fd = open_made_real(l, at); fd != kPass) return fd;
-  return writes ? make_file(l.file->descriptor, base::load(&at.name->live), at, turn) : -EBADF;
+  return makes ? make_file(l.file->descriptor, base::load(&at.name->live), at, turn) : -EBADF;
 }
 
 Result make_real_file(Layer& l) {

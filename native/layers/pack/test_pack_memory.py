@@ -129,3 +129,29 @@ def again():
         assert os.read(next, 9999) == name.encode() * 3000
         os.close(next)
 """ + OTHERS[who])
+
+
+def test_nothing_of_the_layer_keeps_memory_from_being_sealed(preload, tmp_path):
+    """A shared mapping does, also for reading alone: what other processes write while a file
+    becomes a real one would be lost."""
+    if shutil.which("strace") is None:
+        pytest.skip("strace shows the mappings")
+    job = f"pytest-pack-{uuid.uuid4().hex[:12]}"
+    rules = "weir-rules 1\nrule source=test:1 name=*.dat stack=pack:name=p.zip:always=1|system\n"
+    program = """
+import os
+for size in (3000, 700_000):
+    for _ in range(2):
+        with open(f"{size}.dat", "a") as f: f.write("x" * size)
+    with open(f"{size}.dat", "r+") as f: f.write("x")
+    os.link(f"{size}.dat", f"{size}.txt")
+"""
+    set_ = [f"-E{name}={value}" for name, value in
+        (("LD_PRELOAD", preload), ("WEIR_RULES", rules), ("WEIR_JOB", job))]
+    seen = subprocess.run(["strace", "-f", "-y", "-e", "trace=mmap,fcntl", "-o", "calls", *set_,
+        sys.executable, "-c", program], cwd=tmp_path, timeout=300, check=False)
+    shutil.rmtree(f"/dev/shm/weir.{os.geteuid()}.{job}", ignore_errors=True)
+    assert seen.returncode == 0
+    calls = (tmp_path / "calls").read_text()
+    assert "memfd:weir-pack" in calls and (tmp_path / "700000.txt").stat().st_size == 1_400_000
+    assert not [c for c in calls.splitlines() if "MAP_SHARED" in c and "memfd:weir-pack" in c]

@@ -98,3 +98,31 @@ def test_the_sticky_bit_of_a_directory_is_respected(shell):
     assert said[0] == said[1]
     assert said[0].count("Operation not permitted") == 3
     assert said[0].endswith("plot_a\nplot_b\nplot_own\nplot_a\nplot_b\n")
+
+
+IN_ANOTHER_FILE = """
+python3 - <<'EOF'
+import os
+def status(call, *arguments):
+    try: return call(*arguments)
+    except OSError as error: return error.strerror
+print(status(os.open, "plot_read", os.O_RDONLY | os.O_TRUNC))
+with open("plot_both", "a") as f: f.write("more")
+with open("plot_new", "w") as f: f.write("new")
+print([(os.stat(f"plot_{name}").st_uid, os.stat(f"plot_{name}").st_size)
+    for name in ("read", "both", "new")])
+EOF
+"""
+
+
+def test_who_writes_to_a_file_of_another_user_does_not_own_it(shell):
+    of_root = "echo some > plot_read; echo some > plot_both; chmod 666 plot_both"
+    said = []
+    for weir in (True, False):
+        assert shell(of_root, weir, ()) == ""
+        if weir:
+            shell("chmod 666 plots.zip", False, ())
+        said.append(shell(IN_ANOTHER_FILE, weir))
+        shell("rm plot*", False, ())
+    assert said[0] == said[1]
+    assert said[0].splitlines() == ["Permission denied", "[(0, 5), (0, 9), (65534, 3)]"]

@@ -10,6 +10,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/futex.h"
+#include "layers/machinery/stack/carried_locks.h"
 #include "layers/machinery/stack/file.h"
 #include "layers/machinery/stack/mapped.h"
 #include "layers/machinery/stack/replace.h"
@@ -128,16 +129,21 @@ bool move_to_place(Layer& layer) {
   if (!mark || is_used_by_others(layer)) return false;
   const base::HoldsDescriptor held;
   long opened = -1;
+  const CarriedLocks locks(f->descriptor);  // what is read for the copy is closed again
   const tiers::Publishing how{
       .only_idle = false, .keep = false, .unfinished = true, .compares = false, .moved = nullptr,
       .with = nullptr, .flags = f->flags, .opened = &opened};
   for (int tries = 0; tries < 3; ++tries) {
     if (tiers::read_mark(tier, s.inode, &*mark) != 0) return false;  // it has no name any more
     if (tiers::publish(tier, mark->key, how) != 0) continue;  // it was renamed meanwhile
-    const tiers::Descriptor there(opened);
-    const long at = base::system_call(SYS_lseek, f->descriptor, 0, SEEK_CUR);
-    base::system_call(SYS_lseek, there.get(), at, SEEK_SET);
-    replace_descriptors(f, there.get());
+    {
+      const tiers::Descriptor there(opened);
+      const long at = base::system_call(SYS_lseek, f->descriptor, 0, SEEK_CUR);
+      base::system_call(SYS_lseek, there.get(), at, SEEK_SET);
+      locks.set_of_open_file(there.get());
+      replace_descriptors(f, there.get());
+    }
+    locks.set_of_process(f->descriptor);
     base::store(&s.tier, static_cast<const Tier*>(nullptr));
     return true;
   }

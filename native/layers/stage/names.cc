@@ -199,9 +199,36 @@ long remove_in_place(const char* directory) {
   return base::system_call(SYS_unlinkat, AT_FDCWD, reinterpret_cast<long>(directory), AT_REMOVEDIR);
 }
 
+bool drop_copy(void* with, const char* name) {
+  const auto& walk = *static_cast<Walk*>(with);
+  const Mapped<char[kPathBytes]> path;
+  const Mapped<Found> found;
+  if (!path || !found ||
+      base::Writer(*path, kPathBytes).add(walk.directory).add("/").add(name).cut())
+    return true;
+  const char* const key = *path + walk.tier->length + strlen("/tree");
+  const Lock lock(*walk.tier, key);
+  weir::stage::find(*walk.tier, key, &*found);
+  if (lock.held() && found->there && !is_newer(*found)) drop(*walk.tier, *found);
+  return true;
+}
+
+// The directory is gone at its place. What is left of it on a tier would be in the way of a file
+// with its name.
+void remove_trees(const char* key, Room& room) {
+  for (uint32_t i = 0; const Tier* const at = usable_from(i); ++i) {
+    Walk walk{at, room.found.tree, false, 0, nullptr, nullptr};
+    if (!tree_path(*at, key, room.found.tree) || !is_directory(room.found.tree)) continue;
+    for_each_name(room.found.tree, drop_copy, &walk);
+    remove_in_place(room.found.tree);
+  }
+}
+
 Result remove_directory(const GivenPath& name) {
   const Mapped<Room> room;
-  if (!room || !directory_key(name, room->key)) return stack::kPass;
+  if (!room) return stack::kPass;
+  if (newer_on(name, false, *room) != nullptr) return -ENOTDIR;
+  if (!directory_key(name, room->key)) return stack::kPass;
   bool any = false;
   for (uint32_t i = 0; const Tier* const at = usable_from(i); ++i) {
     Walk walk{at, room->found.tree, false, 0, nullptr, nullptr};
@@ -212,11 +239,14 @@ Result remove_directory(const GivenPath& name) {
     any = true;
   }
   if (!any) return stack::kPass;
-  const long removed = remove_in_place(room->key);
-  if (removed != -ENOTEMPTY) return removed;
-  Walk walk{nullptr, room->key, false, 0, nullptr, nullptr};
-  for_each_name(room->key, remove_unfinished, &walk);
-  return remove_in_place(room->key);
+  long removed = remove_in_place(room->key);
+  if (removed == -ENOTEMPTY) {
+    Walk walk{nullptr, room->key, false, 0, nullptr, nullptr};
+    for_each_name(room->key, remove_unfinished, &walk);
+    removed = remove_in_place(room->key);
+  }
+  if (removed == 0) remove_trees(room->key, *room);
+  return removed;
 }
 
 Result bring_below(const char* key, Room& room) {
@@ -262,7 +292,10 @@ long replace_on_tier(const Tier& tier, const Room& room) {
   const base::HoldsDescriptor held;
   const CountChange change(tier);
   const long fd = base::open_at(AT_FDCWD, room.other_found.tree, O_PATH | O_CLOEXEC | O_NOFOLLOW);
-  const long moved = rename_in_place(room.found.tree, room.other_found.tree, 0);
+  long moved = rename_in_place(room.found.tree, room.other_found.tree, 0);
+  // There is no directory at its place.
+  if (moved == -EISDIR && remove_in_place(room.other_found.tree) == 0)
+    moved = rename_in_place(room.found.tree, room.other_found.tree, 0);
   if (moved == 0 && room.other_found.there) {
     remove_mark(tier, room.other_found.inode);
     if (is_counted(room.other_found.mark)) uncount_bytes(tier, room.other_found.bytes);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/atomic.h"
+#include "layers/machinery/stack/carried_locks.h"
 #include "layers/machinery/stack/file.h"
 #include "layers/machinery/stack/loadable.h"
 #include "layers/machinery/stack/table.h"
@@ -216,15 +217,25 @@ Result open_staged(Layer& layer, const Opening& o, const Tier& tier) {
   return fd == kLinked ? kAtPlace : fd;
 }
 
+// An open that is the place's own: what the tier has newer goes there first. A file that is being
+// written stays on the tier, which may be one that knows no O_DIRECT, and is opened there.
+Result open_own(Layer& layer, Opening& o, const Tier& tier) {
+  const Result brought = stage::kNames.bring({o.directory, o.path, (o.flags & O_NOFOLLOW) == 0});
+  if (brought != -EBUSY) return kAtPlace;
+  Opening there = o;
+  there.flags &= ~O_DIRECT;
+  return open_staged(layer, there, tier);
+}
+
 Result open(Layer& layer, Opening& o) {
   const Tier* const tier = stage::tier_of(*layer.spec, !is_read(o));
   if (tier == nullptr && !(is_read(o) && stage::may_come(*layer.spec)))
     note_bypass(layer, Reason::kNoTier);
   const bool own = (o.flags & O_DIRECT) != 0 ||
                    ((o.flags & O_DSYNC) != 0 && wants_drained_sync(layer));
-  if (tier == nullptr || own || (is_read(o) && !tiers::may_have(*tier, tiers::last_of(o.path))))
-    return open_in_place(layer, o);
-  const Result fd = open_staged(layer, o, *tier);
+  const bool may_have = tier != nullptr && tiers::may_have(*tier, tiers::last_of(o.path));
+  if (tier == nullptr || ((is_read(o) || own) && !may_have)) return open_in_place(layer, o);
+  const Result fd = own ? open_own(layer, o, *tier) : open_staged(layer, o, *tier);
   if (fd == kAtPlace) return open_in_place(layer, o);
   if (fd < 0 || is_read(o)) return fd;
   base::fetch_add(&layer.statistics[kStaged], uint64_t{1});
@@ -255,7 +266,10 @@ Result sync(Layer& layer, bool data_only) {
   const Result synced = sync_below(layer, data_only);
   const State& s = state(layer);
   if (synced != 0 || s.tier == nullptr || !s.writes || !wants_drained_sync(layer)) return synced;
-  return publish_open(layer);
+  const CarriedLocks locks(layer.file->descriptor);  // the copy is made by descriptors of its own
+  const Result published = publish_open(layer);
+  locks.set_of_process(layer.file->descriptor);
+  return published;
 }
 
 }  // namespace

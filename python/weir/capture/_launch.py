@@ -17,12 +17,14 @@ from weir.capture._background import background_note, in_background
 from weir.capture._command import CannotStart, find_program, run_command, shell_status, word
 from weir.capture._count import Count, count_traces
 from weir.capture._environment import (
+    PRELOAD_VARIABLE,
     check_level,
     check_share,
     idle_environment,
     parse_budget,
     rules_variables,
     tracing_variables,
+    without_library,
 )
 from weir.capture._launcher import is_open_mpi, with_forwarding
 from weir.capture._run import (
@@ -35,7 +37,7 @@ from weir.capture._run import (
     trace_files,
     user_name,
 )
-from weir.capture._unseen import REFUSES, unseen_programs
+from weir.capture._unseen import has_foreign_loader, unseen_programs
 
 NO_TRACE_STATUS = 3
 
@@ -159,8 +161,8 @@ def launch(options: Options, command: Sequence[str], environ: Mapping[str, str],
             say(f"nothing in {step.directory}: weir's own commands are not recorded")
         return shell_status(status)
     if empty:
-        refused = (command[0], REFUSES) in unseen_programs(command[:1], environ)
-        say(f"no trace: {command[0]}: {REFUSES}" if refused
+        known = [why for _, why in unseen_programs(command[:1], environ) if count.nodes == 0]
+        say(f"no trace: {command[0]}: {known[0]}" if known
             else _why_none(step.directory, command[0], count, status))
     elif finished and not options.quiet:
         say(_note(options, step.directory, count))
@@ -194,6 +196,9 @@ def _run_preloaded(command: Sequence[str], environ: Mapping[str, str], variables
     arguments, preloaded = list(command), {**environ, **variables}
     if is_open_mpi(command[0], idle_environment(environ)):
         arguments, preloaded = with_forwarding(command, preloaded, library)
+    if has_foreign_loader(command[0], environ):
+        if rest := without_library(preloaded.pop(PRELOAD_VARIABLE)):
+            preloaded[PRELOAD_VARIABLE] = rest
     if "WEIR_RULES" not in preloaded:
         return run_command(arguments, preloaded)
     from weir.capture import drain, tier

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from weir.capture._command import CannotStart, find_program
 
 _PROGRAM_HEADER_OF_INTERPRETER = 3  # PT_INTERP, elf(5)
+_DEEPEST_SCRIPT = 5
 REFUSES = (
     "it is built with AddressSanitizer, whose library ends a program into which another library is "
     "preloaded; to allow that, add verify_asan_link_order=0 to ASAN_OPTIONS"
@@ -45,6 +46,8 @@ def _reason(path: str) -> str | None:
         return None
     with open(path, "rb") as file:
         head = file.read(4096)
+    if foreign := foreign_loader(path):
+        return foreign
     if not head.startswith(b"\x7fELF\x02\x01") or len(head) < 64:
         return None
     if (about.st_mode & stat.S_ISUID and about.st_uid != os.geteuid()) or (about.st_mode
@@ -58,6 +61,48 @@ def _reason(path: str) -> str | None:
     if not is_program or _PROGRAM_HEADER_OF_INTERPRETER in kinds or _has_wrap_archive(path):
         return None
     return "it is statically linked"
+
+
+def has_foreign_loader(program: str, environ: Mapping[str, str]) -> bool:
+    """Whether the program of a command is to be started without weir's library."""
+    try:
+        return foreign_loader(find_program(program, environ)) is not None
+    except (CannotStart, OSError):
+        return False
+
+
+def foreign_loader(path: str) -> str | None:
+    """Why the loader of the program, or of a script's interpreter, cannot load weir's library; None
+    if it can, or there is none. LD_PRELOAD would end such a program (native/hook/foreign.h)."""
+    for _ in range(_DEEPEST_SCRIPT):
+        with open(path, "rb") as file:
+            head = file.read(4096)
+        if not head.startswith(b"#!"):
+            return _of_elf(path, head)
+        words = head[2:].split(b"\n")[0].split()
+        if not words or not os.path.isfile(words[0]):
+            return None
+        path = os.fsdecode(words[0])
+    return None
+
+
+def _of_elf(path: str, head: bytes) -> str | None:
+    if head.startswith(b"\x7fELF\x01"):
+        return "it is a 32-bit program"
+    if not head.startswith(b"\x7fELF\x02\x01") or len(head) < 64:
+        return None
+    table = struct.unpack_from("<Q", head, 32)[0]
+    size, count = struct.unpack_from("<HH", head, 54)
+    for at in range(table, min(table + size * count, len(head) - size + 1), size):
+        kind, _flags, offset, _address, _physical, length = struct.unpack_from("<IIQQQQ", head, at)
+        if kind == _PROGRAM_HEADER_OF_INTERPRETER:
+            with open(path, "rb") as file:
+                file.seek(offset)
+                loader = os.fsdecode(file.read(min(length, 4096)).rstrip(b"\0"))
+            name = os.path.basename(loader)
+            if "musl" in name or "uClibc" in name or name.startswith("linker"):
+                return f"it is linked with another C library than glibc ({loader})"
+    return None
 
 
 def refuses_preloads(path: str, environ: Mapping[str, str]) -> bool:

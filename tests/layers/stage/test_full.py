@@ -72,6 +72,21 @@ def test_an_open_file_goes_on_at_its_place(full, library, way, tmp_path):
     assert place.stat().st_size == BYTES and place.stat().st_mode & 0o777 == 0o640
 
 
+@pytest.mark.parametrize("call", ["lockf", "flock"])
+def test_locks_go_with_the_file(full, library, call):
+    done = full(START + f"""
+import fcntl
+fcntl.{call}(fd, fcntl.LOCK_EX)
+for p in pieces: assert os.write(fd, p) == len(p)
+check()
+asks = "import fcntl; fcntl.{call}(open('out.dat', 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+other = subprocess.run([sys.executable, "-c", asks], env={{"PATH": os.environ["PATH"]}},
+    capture_output=True, text=True)
+assert "BlockingIOError" in other.stderr, other.stderr
+""", **library)
+    assert done.returncode == 0, done.stderr
+
+
 def test_what_is_written_there_is_seen_by_name_at_once(full, library):
     done = full(START + "for p in pieces: os.write(fd, p)\n"
         "assert os.stat('out.dat').st_size == os.fstat(fd).st_size == 48 << 16\ncheck()\n"

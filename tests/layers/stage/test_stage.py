@@ -94,6 +94,12 @@ said("unlink", lambda: (os.unlink("f.dat"), listed()))
 said("gone", lambda: os.unlink("f.dat"))
 said("rename a directory", lambda: (os.rename("e.dat", "g"), listed("g"), content("g/in.dat")))
 said("remove", lambda: (os.remove("g/in.dat"), os.rmdir("g"), listed()))
+put("was.dat", b"file")
+said("rmdir of a file", lambda: os.rmdir("was.dat"))
+os.makedirs("h.dat/i.dat"); put("h.dat/i.dat/in.dat", b"x"); os.remove("h.dat/i.dat/in.dat")
+said("a file for a directory", lambda: (os.rmdir("h.dat/i.dat"), os.rmdir("h.dat"),
+    os.rename("was.dat", "h.dat"), open("h.dat", "rb").read(), put("h.dat", b"again"), listed()))
+os.remove("h.dat")
 fd = os.open("h.dat", os.O_RDWR | os.O_CREAT, 0o644)
 os.write(fd, b"held")
 said("while it is open", lambda: (os.stat("h.dat").st_size, content("h.dat"), os.fstat(fd).st_size))
@@ -167,6 +173,18 @@ def test_fsync_reaches_the_place_where_the_rule_says_so(run, tmp_path, tier):
     assert result.returncode == -9
     assert real_files(tmp_path / "staged") == {"out.dat": b"first"}
     assert tier_files(tier, tmp_path / "staged") == {"out.dat": b"first second"}
+
+
+def test_locks_stay_when_fsync_copies_the_file(run):
+    script = """
+import fcntl, os, subprocess, sys
+f = open("out.dat", "w+"); fcntl.lockf(f, fcntl.LOCK_EX); f.write("some"); f.flush()
+os.fsync(f.fileno())
+asks = "import fcntl; fcntl.lockf(open('out.dat', 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+print(subprocess.run([sys.executable, "-c", asks], capture_output=True, text=True).stderr)
+"""
+    done = run(sys.executable, "-c", script, drain="never", stack=":fsync=drain")
+    assert "BlockingIOError" in done.stdout, done.stdout + done.stderr
 
 
 def test_the_copy_on_the_tier_is_read_as_long_as_it_is_equal(run, tmp_path, tier):
@@ -311,6 +329,39 @@ assert used() == 9_501_000, used()
 """
     done = run(sys.executable, "-c", script, drain="never", stack=":capacity=10000000")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+DIRECT = """
+import mmap, os
+def put(name, content):
+    with open(name, "wb") as f: f.write(content)
+block = mmap.mmap(-1, 4096)
+put("closed.dat", b"a" * 4096); put("open.dat", b"b" * 4096); f = open("open.dat", "r+b")
+for name in ("closed.dat", "open.dat"):
+    fd = os.open(name, os.O_RDWR | os.O_DIRECT)
+    print(os.preadv(fd, [block], 0), block[:2])
+    block[:] = b"c" * 4096
+    print(os.pwritev(fd, [block], 4096), os.fstat(fd).st_size); os.close(fd)
+f.seek(4096); print(f.read(2)); f.write(b"d"); f.close()
+print([(os.stat(name).st_size, open(name, "rb").read()[4094:4099]) for name in ("closed.dat",
+    "open.dat")])
+"""
+
+
+@pytest.mark.parametrize("drain", ["never", "async"])
+def test_an_open_with_o_direct_sees_what_is_newer_on_the_tier(run, tmp_path, drain, weir, tier):
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    expected = subprocess.run([sys.executable, "-c", DIRECT], cwd=plain, capture_output=True,
+        text=True, timeout=300, check=False)
+    if "Invalid argument" in expected.stderr:
+        pytest.skip("the file system of the tests knows no O_DIRECT")
+    done = run(sys.executable, "-c", DIRECT, drain=drain)
+    assert (done.stdout, done.stderr) == (expected.stdout, "")
+    weir("stage", "recover", tier).ok()
+    for name in ("closed.dat", "open.dat"):
+        if drain == "async":
+            assert (tmp_path / "staged" / name).read_bytes() == (plain / name).read_bytes()
 
 
 def test_what_exists_and_is_changed_in_place_is_left_there(run, tmp_path, tier):

@@ -4,12 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/file.h>
 
 #include "base/syscall.h"
+#include "layers/machinery/stack/carried_locks.h"
 #include "layers/machinery/stack/inside.h"
 #include "layers/machinery/stack/lock.h"
 #include "layers/machinery/stack/notes.h"
+#include "layers/machinery/stack/private.h"
 #include "layers/machinery/stack/table.h"
 
 namespace weir::stack {
@@ -26,34 +27,34 @@ Layer& layer_of(const File* f) {
 
 const NamesOfLayer& names_of(const File* f) { return *layer_of(f).kind->names; }
 
-// A lock by flock of the whole file, which goes with the open file and not with its contents.
-void copy_lock(int from, int to) {
-  char path[40], about[512];
-  base::Writer(path, sizeof path)
-      .add("/proc/self/fdinfo/").add_number(static_cast<uint64_t>(from));
-  const long n = base::read_file(path, about, sizeof about);
-  const char* const lock = n > 0 ? strstr(about, "FLOCK") : nullptr;
-  if (lock == nullptr) return;
-  const char* const writes = strstr(lock, "WRITE");
-  const char* const end = strchr(lock, '\n');
-  const bool is_alone = writes != nullptr && (end == nullptr || writes < end);
-  base::system_call(SYS_flock, to, (is_alone ? LOCK_EX : LOCK_SH) | LOCK_NB);
+constexpr int kHeld = 64;
+constinit int held[kHeld] = {};
+constinit int held_count = 0;
+
+// An open file that is never closed: a close would end the locks that the process has on it. False:
+// there are too many.
+bool hold_open(int* fd) {
+  if (held_count == kHeld || !keep_private(*fd, &held[held_count])) return false;
+  *fd = held[held_count++];
+  return true;
 }
 
-// The real file as `f` has its memory open, under all of its numbers.
-void turn_to_real(File* f, int real) {
+// The real file as `f` has its memory open, under all of its numbers. is_locked: by the process.
+void turn_to_real(File* f, int real, bool is_locked) {
   char path[32];
   base::Writer(path, sizeof path).add("/proc/self/fd/").add_number(static_cast<uint64_t>(real));
   constexpr int kKept = O_ACCMODE | O_APPEND | O_NONBLOCK | O_SYNC | O_NOATIME;
-  const long fd = base::open_at(AT_FDCWD, path, (f->flags & kKept) | O_CLOEXEC);
-  if (base::failed(fd)) return;
+  const long opened = base::open_at(AT_FDCWD, path, (f->flags & kKept) | O_CLOEXEC);
+  if (base::failed(opened)) return;
+  int fd = static_cast<int>(opened);
+  const bool is_held = is_locked && hold_open(&fd);
   const long at = base::system_call(SYS_lseek, f->descriptor, 0, SEEK_CUR);
   base::system_call(SYS_lseek, fd, at, SEEK_SET);
-  copy_lock(f->descriptor, static_cast<int>(fd));
+  CarriedLocks(f->descriptor).set_of_open_file(fd);
   for (int number = 0; number <= highest_known(); ++number) {
-    if (known_at(number) == f) copy_again(static_cast<int>(fd), number);
+    if (known_at(number) == f) copy_again(fd, number);
   }
-  base::close_fd(static_cast<int>(fd));
+  if (!is_held) base::close_fd(fd);
   f->in_memory = false;
 }
 
@@ -131,13 +132,20 @@ void moved_in_memory(File* f, int from, int to) {
   names_of(f).moved(layer_of(f), from, to);
 }
 
+bool lock_was_of_memory(int fd) {
+  File* const f = file_at(fd);
+  if (!is_in_memory(f)) return false;
+  follow_in_memory(f);
+  return !f->in_memory;
+}
+
 void follow_in_memory(File* f) {
   const int before = errno;
   names_of(f).follow(layer_of(f));
   errno = before;
 }
 
-bool make_real(File* f, Reason reason) {
+bool make_real(File* f, Reason reason, bool always) {
   if (!f->in_memory || !may_change()) return false;
   f->lent = true;
   const int before = errno;
@@ -145,19 +153,40 @@ bool make_real(File* f, Reason reason) {
   const base::HoldsDescriptor held;
   File* const source = writer_of(f);
   const bool locked = lock(source);
-  const Result fd = names_of(source).make_real(layer_of(source));
-  if (fd >= 0) {
+  const Result made = names_of(source).make_real(layer_of(source), always);
+  if (made >= 0) {
+    int fd = static_cast<int>(made);
+    const CarriedLocks locks(f->descriptor);
+    const CarriedLocks of_real(fd);  // by an opening that was of the real file
+    const bool is_locked = locks.any_of_process() || of_real.any_of_process();
+    const bool is_held = is_locked && hold_open(&fd);
+    locks.set_of_process(fd);
     for (int number = 0; number <= highest_known(); ++number) {
       File* const g = known_at(number);
       if (!is_in_memory(g) || g->inode != f->inode) continue;
-      turn_to_real(g, static_cast<int>(fd));
+      turn_to_real(g, fd, is_locked);
       note_bypass(g, &layer_of(g), reason);
     }
-    base::close_fd(static_cast<int>(fd));
+    if (!is_held) base::close_fd(fd);
+    of_real.set_of_process(f->descriptor);
+    locks.set_of_process(f->descriptor);
   }
   if (locked) unlock(source);
   errno = before;
-  return fd >= 0;
+  return made >= 0;
+}
+
+void before_growth(int fd, uint64_t bytes) {
+  File* const f = file_at(fd);
+  if (!is_in_memory(f)) return;
+  follow_in_memory(f);
+  if (f->in_memory && names_of(f).is_large != nullptr && names_of(f).is_large(layer_of(f), bytes))
+    make_real(f, Reason::kLargeRequests);
+}
+
+bool was_sealed(int fd) {
+  File* const f = file_at(fd);
+  return is_in_memory(f) && make_real(f, Reason::kUnsupported);
 }
 
 void make_all_real(Reason reason) {

@@ -24,6 +24,14 @@ bool change_in_memory(int fd, const Change& change, int* result);
 void moved_in_memory(File* f, int from, int to);
 // The kernel is about to be asked: no more in memory where another process has made the file real.
 void follow_in_memory(File* f);
+// Before the kernel makes the file so long: it follows, and becomes a real one where that is large.
+void before_growth(int fd, uint64_t bytes);
+// After a call on the memory that failed with EPERM. True: another process was making the file
+// real, which it is here by now: the call can be made once more.
+bool was_sealed(int fd);
+// After a wait for a lock: another process has made the file real meanwhile, and the lock
+// is to be taken once more.
+bool lock_was_of_memory(int fd);
 
 // File::unsettled is over: the layer has settled the memory, or written over it.
 void note_settled(File* f);
@@ -35,8 +43,9 @@ bool leads_to_files(const char* absolute);
 // The number `to` stands for what `from` stands for, and is inherited by other programs as before.
 void copy_again(int from, int to);
 
-// False: it cannot; a layer need not make files real that are open for reading alone.
-bool make_real(File* f, Reason);
+// False: it cannot; a layer need not make files real that are open for reading alone, but where
+// that must `always` be. Locks of the file go with it.
+bool make_real(File* f, Reason, bool always = false);
 void make_all_real(Reason);
 // Those of one layer for which is() is true.
 void make_real_where(const NamesOfLayer&, bool (*is)(Layer&, const void* with), const void* with,

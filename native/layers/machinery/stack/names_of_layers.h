@@ -111,8 +111,11 @@ struct NamesOfLayer {
   void (*forked)() = nullptr;  // in the child
 
   // Of open files that are memory of the layer (File::in_memory; stack/in_memory.h). A real file
-  // with the contents, under the name: its descriptor, open as this file is, or -errno.
-  Result (*make_real)(Layer&) = nullptr;
+  // with the contents, under the name: its descriptor, open as this file is, or -errno. always:
+  // also where it is open for reading alone, which a layer may refuse otherwise.
+  Result (*make_real)(Layer&, bool always) = nullptr;
+  // Whether the file is to be a real one before it has so many bytes.
+  bool (*is_large)(Layer&, uint64_t bytes) = nullptr;
   Result (*change_open)(Layer&, const Change&) = nullptr;
   Result (*stat_open)(Layer&, struct stat* to) = nullptr;  // -ENOENT: its name has been removed
   void (*moved)(Layer&, int from, int to) = nullptr;       // its descriptor has another number

@@ -100,6 +100,8 @@ inline bool writes_alone(const File* f) {
   return (f->transforms || f->in_memory) && !f->left && (f->flags & O_ACCMODE) == O_WRONLY;
 }
 bool readable(const void* p, uint64_t bytes);
+void follow_in_memory(File* f);  // in_memory.h
+bool lock_was_of_memory(int fd);
 // real(range) is the call with that range. tests: F_GETLK or F_OFD_GETLK.
 template <typename Real>
 int locking(File* f, int fd, struct flock* range, bool tests, Real real) {
@@ -109,7 +111,11 @@ int locking(File* f, int fd, struct flock* range, bool tests, Real real) {
     errno = EBADF;
     return -1;
   }
-  if (!f->holds) return real(range);
+  if (!f->holds) {
+    if (tests) follow_in_memory(f);
+    const int result = real(range);
+    return result == 0 && !tests && lock_was_of_memory(fd) ? real(range) : result;
+  }
   struct flock from_start = *range;
   if (const int error = count_from_start(f, fd, &from_start); error != 0) {
     errno = error;

@@ -9,6 +9,7 @@
 #include "trace/log.h"
 #include "layers/machinery/stack/build.h"
 #include "layers/machinery/stack/busy.h"
+#include "layers/machinery/stack/carried_locks.h"
 #include "layers/machinery/stack/in_memory.h"
 #include "layers/machinery/stack/inside.h"
 #include "layers/machinery/stack/notes.h"
@@ -289,9 +290,11 @@ void own_description(File* f) {
                       ? flags
                       : base::open_at(AT_FDCWD, path, static_cast<int>(flags) | O_CLOEXEC);
   if (base::failed(fd)) return;
+  const CarriedLocks locks(f->descriptor);
   if (known_at(f->descriptor) == f) replace_descriptors(f, static_cast<int>(fd));
   else copy_again(static_cast<int>(fd), f->descriptor);  // before it enters the table
   base::close_fd(static_cast<int>(fd));
+  locks.set_of_process(f->descriptor);
   f->common = false;
 }
 

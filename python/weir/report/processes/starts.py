@@ -43,6 +43,9 @@ class Untraced:
 def _reason(why: str, no_room: str) -> str:
     if why == "environment":
         return "started without LD_PRELOAD or WEIR_TRACE_DIR in its environment"
+    if why.startswith("loader "):
+        return "a 32-bit program" if why[7:] == "32-bit" else (
+            f"linked with another C library than glibc ({why[7:]})")
     if why.startswith("user "):
         return f"runs as another user ({why[5:]}), who may not write the trace"
     if why.startswith("memory ") and why[7:].isdecimal():

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A path leads to the packed files of the directory to which it leads now: symbolic links that are
+set anew, directories that other processes remove, make and rename."""
+
+from __future__ import annotations
+
+import pytest
+
+CASES = {
+    "a directory has two paths": """
+os.mkdir("d"); os.symlink("d", "link"); wrong = 0
+for i in range(200):
+    open(f"{('d', 'link')[i % 2]}/{i}.dat", "w").write(str(i) * 50)
+    for k in range(max(0, i - 3), i):
+        wrong += open(f"{('link', 'd')[(i + k) % 2]}/{k}.dat").read() != str(k) * 50
+print(wrong, len(os.listdir("d")), len(os.listdir("link")))""",
+    "a link is set anew": """
+import subprocess
+for name in "abc": os.mkdir(name)
+def latest(content, make):
+    make(); open(f"latest/{content}.dat", "w").write(content)
+    print([sorted(os.listdir(name)) for name in "abc"], sorted(os.listdir("latest")))
+latest("one", lambda: os.symlink("a", "latest"))
+latest("two", lambda: (os.unlink("latest"), os.symlink("b", "latest")))
+latest("three", lambda: (os.symlink("c", "new"), os.rename("new", "latest")))
+latest("four", lambda: subprocess.run(["ln", "-sfn", "a", "latest"], check=True))
+print(open("a/four.dat").read(), open("c/three.dat").read(), os.path.exists("c/four.dat"))""",
+    "a directory is made again behind a link": """
+import shutil
+for k in range(3):
+    os.makedirs("base/d"); open("base/d/f.dat", "w").write(str(k)); os.symlink("d", "base/link")
+    print(os.path.exists("base/link/f.dat"), open("base/link/f.dat").read())
+    shutil.rmtree("base")""",
+    "another process renames and makes it": """
+import subprocess
+def other(script): subprocess.run(["sh", "-ec", script], check=True)
+os.mkdir("b"); open("b/a.dat", "w").write("a"); other("mv b c; mkdir b")
+open("b/b.dat", "w").write("b")
+print(os.listdir("b"), os.listdir("c"), open("c/a.dat").read())
+other("rm -r b; mkdir b"); print(os.path.exists("b/b.dat")); open("b/c.dat", "w").write("c")
+print(os.listdir("b"))""",
+    "another process renames it while a file is open": """
+import subprocess
+os.mkdir("b"); f = open("b/d.dat", "w"); f.write("one"); f.flush()
+subprocess.run(["sh", "-ec", "mv b c; mkdir b; echo new > b/d.dat"], check=True)
+f.write(" two"); f.close()
+print(open("c/d.dat").read(), open("b/d.dat").read(), os.listdir("c"))""",
+    "it is nearly as long as a path can be": """
+here = os.getcwd(); part = "d" * 127 + "/"; deep = part * ((4094 - 200) // 128)
+for _ in range(len(deep) // 128): os.mkdir(part); os.chdir(part)
+os.chdir(here); name = deep + "f" * 150 + ".dat"
+open(name, "w").write("deep"); os.link(name, "short"); print(open("short").read())
+os.unlink(name); print(os.listdir(deep))""",
+    "a directory does not replace a file": """
+os.mkdir("d"); open("f.dat", "w").write("kept")
+for call, arguments in ((os.rename, ("d", "f.dat")), (os.rmdir, ("f.dat",))):
+    try: call(*arguments); print("done")
+    except OSError as error: print(error.strerror)
+print(open("f.dat").read(), sorted(os.listdir()))""",
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_path_leads_to_its_directory(case, as_without_layer):
+    as_without_layer(CASES[case])
+
+
+def test_an_archive_of_another_directory_is_left_alone(as_without_layer):
+    """It lies where that of the process was, which ends with nothing packed."""
+    as_without_layer("""
+import subprocess, sys
+os.mkdir("b"); open("b/x.dat", "w").write("x")
+subprocess.run([sys.executable, "-c",
+    "import os; os.rename('b', 'c'); os.mkdir('b'); open('b/y.dat', 'w').write('y')"], check=True)
+os.unlink("c/x.dat"); print(os.listdir("c"))
+subprocess.run([sys.executable, "-c", "print(open('b/y.dat').read())"], check=True)""")
