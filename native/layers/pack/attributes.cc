@@ -207,6 +207,13 @@ bool is_allowed(const Version& v, int mode) {
   return (v.mode >> shift & mode & 7) == (mode & 7);
 }
 
+Result not_allowed(const Version& v, int flags) {
+  const int access = flags & O_ACCMODE;
+  const bool changes = access != O_RDONLY || (flags & O_TRUNC) != 0;
+  const int mode = (access != O_WRONLY ? 4 : 0) | (changes ? 2 : 0);
+  return is_allowed(v, mode) ? 0 : -EACCES;
+}
+
 void fill_stat(const Container& c, const Version& v, struct stat* to) {
   *to = {};
   to->st_dev = c.identity.device;
