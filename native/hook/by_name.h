@@ -118,23 +118,6 @@ inline constexpr auto bring = [](const stack::NamesOfLayer& layer, const stack::
   return r == 0 ? stack::kPass : r;
 };
 
-// An open by the kernel that may have made the file.
-inline int after_opening(int fd, const char* path, int flags) {
-  const int before = errno;
-  const stack::Result r = stack::after_opening(fd, path, flags);
-  errno = before;
-  if (r == 0) return fd;
-  base::close_fd(fd);
-  return returned<int>(r);
-}
-template <typename Stream>
-Stream* after_opening(Stream* stream, const char* path, int flags) {
-  const int before = errno;
-  stack::after_opening(stream->_fileno, path, flags);
-  errno = before;
-  return stream;
-}
-
 // An open in which no layer takes part.
 template <typename Real>
 auto opening_by_name(int directory, const char* path, int flags, Real real) {
@@ -145,12 +128,9 @@ auto opening_by_name(int directory, const char* path, int flags, Real real) {
     return by_name(directory, path, follow, same_for_all(-ENOTDIR), real);
   if (WEIR_UNLIKELY((flags & O_PATH) != 0))  // what it is used for is not known
     return by_name(directory, path, follow, bring, real);
-  const auto result = WEIR_LIKELY(!stack::any_layer_directs()) ? real(directory, path)
-                      : changes ? changing_by_name(directory, path, follow, pass, real)
-                                : by_name(directory, path, follow, pass, real);
-  if (WEIR_LIKELY((flags & O_CREAT) == 0 || !stack::any_layer_has_names() || has_failed(result)))
-    return result;
-  return after_opening(result, path, flags);
+  if (WEIR_LIKELY(!stack::any_layer_directs())) return real(directory, path);
+  return changes ? changing_by_name(directory, path, follow, pass, real)
+                 : by_name(directory, path, follow, pass, real);
 }
 
 // An open, in which layers take part or not. open(directory, path) is made once more for the file

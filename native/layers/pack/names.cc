@@ -113,6 +113,7 @@ Result bring(const GivenPath& path) {
 Result rename_within(const FoundName& f, const Place& to, bool replaces) {
   Name* const n = make_name(f.container->segment, to.name);
   if (n == nullptr) return -ENOSPC;
+  if (current(n).state == kAbsent) look_again(*f.container);
   const Version other = current(n);
   if (!replaces && other.state != kAbsent) return -EEXIST;
   if (n == f.name) return 0;

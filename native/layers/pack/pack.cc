@@ -68,6 +68,8 @@ Result open_name(Layer& l, Container& c, Name* n, const Opening& o) {
     return stack::kPass;
   } else {
     if (const int error = may_change(c, owner.user); error != 0) return -error;
+    look_again(c);
+    if (current(n).state == kReal) return stack::kPass;
     if (const int error = open_file(c, true); error != 0) return -error;
     const LockedName locked(n);
     const Version now = current(n);

@@ -220,7 +220,7 @@ Result ask_to_rename(int directory, const char* path, int to_directory, const ch
                     });
 }
 
-Result opened_by_kernel(int fd, const char* path, int flags) {
+Result find_opened(int fd, const char* path, int flags) {
   const base::Scratch given, room;
   if (!active() || given.data() == nullptr || room.data() == nullptr) return 0;
   const base::Text at = base::directory_path(fd, room.data(), base::Scratch::kBytes - 1);

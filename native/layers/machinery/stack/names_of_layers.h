@@ -98,9 +98,8 @@ struct NamesOfLayer {
   void (*made)(const GivenPath&) = nullptr;
   void (*removed)(const GivenPath&) = nullptr;
   void (*directories_moved)() = nullptr;
-  // The kernel has opened the file of that path, or made it, by a path that a symbolic link may end.
-  // The layer's own file of that name, where it has one, is in it from now on. -errno: the opening
-  // fails with that.
+  // The kernel has opened the file of that path, or made it, perhaps by a symbolic link. What the
+  // layer has under the name is in that file from now on. -errno: the opening fails with that.
   Result (*opened)(const GivenPath&, int flags) = nullptr;
 
   // Names in an open directory that the kernel does not list there: calls each() with them, until
@@ -189,11 +188,12 @@ Result ask_to_rename(int directory, const char* path, int to_directory, const ch
                      unsigned flags);
 
 // After an open with O_CREAT that the kernel has made: it makes a file where a link leads to one
-// that a layer has. 0, or -errno: the opening fails, and its descriptor is to be closed. No request.
-Result opened_by_kernel(int fd, const char* path, int flags);
+// that a layer has. 0, or -errno: the opening fails, and its descriptor is to be closed. Keeps
+// errno; no request.
+Result find_opened(int fd, const char* path, int flags);
 inline Result after_opening(int fd, const char* path, int flags) {
   const bool by_link = (flags & (O_CREAT | O_EXCL | O_NOFOLLOW)) == O_CREAT;
-  return by_link && any_layer_has_names() ? opened_by_kernel(fd, path, flags) : 0;
+  return by_link && any_layer_has_names() ? find_opened(fd, path, flags) : 0;
 }
 // After calls that the kernel has made.
 void name_made(int directory, const char* path);
