@@ -133,7 +133,7 @@ Result change_open(Layer& l, const Change& change) {
   const Busy hold;
   Container* c = nullptr;
   Name* const n = name_of(l, &c);
-  return n != nullptr ? change_name(*c, n, change) : 0;
+  return n != nullptr ? change_name(*c, n, change) : -ENOENT;
 }
 
 namespace {

@@ -120,8 +120,9 @@ struct NamesOfLayer {
   Result (*make_real)(Layer&, bool always) = nullptr;
   // Whether the file is to be a real one before it has so many bytes.
   bool (*is_large)(Layer&, uint64_t bytes) = nullptr;
+  // -ENOENT: its name has been removed, and the memory is all that there is of it.
   Result (*change_open)(Layer&, const Change&) = nullptr;
-  Result (*stat_open)(Layer&, struct stat* to) = nullptr;  // -ENOENT: its name has been removed
+  Result (*stat_open)(Layer&, struct stat* to) = nullptr;
   void (*moved)(Layer&, int from, int to) = nullptr;       // its descriptor has another number
   // File::unsettled is over: the memory has the length and the time of the file.
   void (*settle)(Layer&) = nullptr;
