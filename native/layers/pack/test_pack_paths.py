@@ -63,6 +63,14 @@ for link in "l.dat", "current":
         f = ctypes.c_void_p(libc.fopen(link.encode(), mode)); libc.fputs(b"more", f)
         libc.fclose(f); print(open("a.dat").read(), os.listdir().count("a.dat"))
         os.unlink(link); os.unlink("a.dat")""",
+    "openat2 resolves the path in a way of its own": """
+import ctypes, struct
+libc = ctypes.CDLL(None, use_errno=True); BENEATH, OPENAT2 = 8, 437
+how = struct.pack("QQQ", os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644, BENEATH)
+open("a.dat", "w").write("old"); os.symlink("a.dat", "l.dat")
+for name in b"a.dat", b"l.dat":
+    fd = libc.syscall(OPENAT2, -100, name, how, len(how)); print(os.read(fd, 10))
+    os.write(fd, b"+"); os.close(fd); print(open("a.dat").read(), os.listdir().count("a.dat"))""",
     "a file is made by a link": """
 import subprocess
 for link in "l.dat", "current":

@@ -226,7 +226,8 @@ Result find_opened(int fd, const char* path, int flags) {
   const base::Text at = base::directory_path(fd, room.data(), base::Scratch::kBytes - 1);
   if (at.size == 0 || at.data[0] != '/') return 0;
   room.data()[at.size] = 0;
-  if (base::copy_text(given.data(), path, kLongestPath) && strcmp(given.data(), at.data) == 0)
+  if (path != nullptr && base::copy_text(given.data(), path, kLongestPath) &&
+      strcmp(given.data(), at.data) == 0)
     return 0;
   const Result r = ask_layers(AT_FDCWD, at.data, false,
                               [flags](const NamesOfLayer& layer, const GivenPath& name, char*) {

@@ -189,8 +189,8 @@ Result ask_to_rename(int directory, const char* path, int to_directory, const ch
                      unsigned flags);
 
 // After an open with O_CREAT that the kernel has made: it makes a file where a link leads to one
-// that a layer has. 0, or -errno: the opening fails, and its descriptor is to be closed. Keeps
-// errno; no request.
+// that a layer has. path: the program's; null where it is not known. 0, or -errno: the opening
+// fails, and its descriptor is to be closed. Keeps errno; no request.
 Result find_opened(int fd, const char* path, int flags);
 inline Result after_opening(int fd, const char* path, int flags) {
   const bool by_link = (flags & (O_CREAT | O_EXCL | O_NOFOLLOW)) == O_CREAT;

@@ -59,8 +59,9 @@ Ticket unordered(const char* path, int flags);
 // Keeps errno. path: as it is after the call (mkstemp writes into it).
 int finish_open(Ticket&, int fd, const char* path);
 
-// An open by the kernel in which no layer took part. The descriptor, or -1: it is closed.
-int plain_opened(const Ticket&, int fd);
+// An open by the kernel in which no layer took part. path: the program's; null where it is not
+// known. The descriptor, or -1: it is closed.
+int plain_opened(const Ticket&, int fd, const char* path);
 
 template <typename Real>
 int opening(int directory, const char* path, int flags, unsigned mode, Real real) {
@@ -71,7 +72,7 @@ int opening(int directory, const char* path, int flags, unsigned mode, Real real
   int fd = ordered ? open_ordered(t, mode) : real();
   if (WEIR_UNLIKELY(fd < 0 && errno == EMFILE) && drop_parked())
     fd = ordered ? open_ordered(t, mode) : real();
-  if (!ordered && (flags & O_CREAT) != 0) fd = plain_opened(t, fd);
+  if (!ordered && (flags & O_CREAT) != 0) fd = plain_opened(t, fd, path);
   return finish_open(t, fd, path);
 }
 
@@ -92,7 +93,8 @@ template <typename Real>
 int opening_as_made(const char* path, int flags, Real real) {
   if (!active()) return real();
   Ticket t = unordered(path, flags);
-  return finish_open(t, real(), path);
+  const int fd = real();
+  return finish_open(t, (flags & O_CREAT) != 0 ? plain_opened(t, fd, nullptr) : fd, path);
 }
 
 // Whether anything in [first, last] is known; before_close for all of it, whose errors go into the
