@@ -334,6 +334,7 @@ FILE* reopen_layered(const char* path, const char* mode, FILE* old,
   } else {
     f = opening_by_name(AT_FDCWD, path, flags,
                         [&](int, const char* there) { return real(there, mode, old); });
+    if (f != nullptr && !t.skip) stack::after_opening(f->_fileno, path, flags);
     stack::finish_open(t, f != nullptr ? f->_fileno : -1, path);
   }
   if (f == nullptr) return nullptr;

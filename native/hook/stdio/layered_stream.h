@@ -89,6 +89,7 @@ FILE* opening_layers(const char* path, const char* mode, Real real) {
     stack::Ticket t;
     if (stack::begin_open(t, AT_FDCWD, there, flags)) return open_by_layers(t, there, mode);
     FILE* const f = opening_by_name(AT_FDCWD, there, flags, real);
+    if (f != nullptr && !t.skip) stack::after_opening(f->_fileno, there, flags);
     stack::finish_open(t, f != nullptr ? f->_fileno : -1, there);
     return f != nullptr ? with_layers(f, true) : nullptr;
   });

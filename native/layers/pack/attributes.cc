@@ -133,7 +133,7 @@ Result change_open(Layer& l, const Change& change) {
   const Busy hold;
   Container* c = nullptr;
   Name* const n = name_of(l, &c);
-  return n != nullptr ? change_name(*c, n, change) : 0;
+  return n != nullptr ? change_name(*c, n, change) : -ENOENT;
 }
 
 namespace {
@@ -205,6 +205,13 @@ bool is_allowed(const Version& v, int mode) {
   if (me == 0) return (mode & 1) == 0 || (v.mode & 0111) != 0;
   const int shift = me == v.user ? 6 : in_group(v.group) ? 3 : 0;
   return (v.mode >> shift & mode & 7) == (mode & 7);
+}
+
+Result not_allowed(const Version& v, int flags) {
+  const int access = flags & O_ACCMODE;
+  const bool changes = access != O_RDONLY || (flags & O_TRUNC) != 0;
+  const int mode = (access != O_WRONLY ? 4 : 0) | (changes ? 2 : 0);
+  return is_allowed(v, mode) ? 0 : -EACCES;
 }
 
 void fill_stat(const Container& c, const Version& v, struct stat* to) {

@@ -46,6 +46,7 @@ struct Container {
   uint64_t allowed_until;   // ns: may_change() need not ask again, for this user
   uint32_t allowed_user;
   uint64_t moved_seen, looked_until;  // moved_directories(), ns: its path led to it
+  uint64_t children_ended;  // stack::ended_children() when the directory was last looked at
   uint64_t used;            // counts uses: the one used longest ago makes room
   uint32_t open_files;      // of this process, which have their names in the segment
 };
@@ -116,6 +117,18 @@ bool stays_real(const Container& c, int directory);
 // Enters the names that the directory and its containers have. 0 or an errno.
 int load(Container& c, int directory, bool makes, bool* found);
 
+// each(container, name) for what the directory has, until it gives an errno. 0 or that.
+int list_directory(Container& c, int directory, int (*each)(Container&, base::Text name));
+
+// look.cc -------------------------------------------------------------------
+inline constexpr uint64_t kLookedAtNs = 1'000'000'000;
+// What a directory has that has not changed for a while, and for which rule; 0: it has changed just
+// now, and may change again without another time.
+uint64_t state_of(const Container& c, const struct stat& about);
+// A name is about to be new: enters those that programs without weir have made, where the directory
+// has changed. Looks once a second, and when a child has been waited for.
+void look_again(Container& c);
+
 // space.cc ------------------------------------------------------------------
 // A range of so many bytes at the end of the container, and that much for rows of the directory,
 // for which the file system has room. 0 or an errno (ENOSPC, EDQUOT): then nothing has changed.
@@ -159,7 +172,7 @@ char* piece_room();
 
 // 1 + how many containers the node's processes have made; 0: not known. count: one more.
 uint64_t made_containers(bool count);
-// Whether a directory in that state (load.cc) was seen to have no container. note: it is.
+// Whether a directory in that state (state_of) was seen to have no container. note: it is.
 bool has_no_container(uint64_t state, bool note);
 // The same of open files that have become real ones, and of directories that have been removed or
 // have got other names.

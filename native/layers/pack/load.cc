@@ -248,25 +248,11 @@ int see_all(Container& c, int directory, bool* plain) {
   return for_each_name(directory, [&](base::Text name) { return see(c, name, plain); });
 }
 
-constexpr uint64_t kSettledNs = 1'000'000'000;
-
-// What a directory has that has not changed for a while, and for which rule; 0: it has changed just
-// now, and may change again without another time.
-uint64_t state_of(const Container& c, int directory) {
-  struct stat about;
-  if (base::system_call(SYS_fstat, directory, reinterpret_cast<long>(&about)) != 0) return 0;
-  const uint64_t changed = static_cast<uint64_t>(about.st_mtim.tv_sec) * 1'000'000'000 +
-                           static_cast<uint64_t>(about.st_mtim.tv_nsec);
-  if (changed + kSettledNs > base::clock_ns(CLOCK_REALTIME)) return 0;
-  base::Text name;
-  rules::option_text(*c.spec, "name", &name);
-  const uint64_t facts[] = {c.identity.device, c.identity.number, changed};
-  return base::hash({reinterpret_cast<const char*>(facts), sizeof facts}, base::hash(name, 1)) | 1;
-}
-
 // Of any node. The directory is read from its beginning again afterwards.
 bool any_container(const Container& c, int directory) {
-  const uint64_t state = state_of(c, directory);
+  struct stat about;
+  const bool known = base::system_call(SYS_fstat, directory, reinterpret_cast<long>(&about)) == 0;
+  const uint64_t state = known ? state_of(c, about) : 0;
   if (state != 0 && has_no_container(state, false)) return false;
   const auto stop_at = [&](base::Text name) { return kind_of_name(*c.spec, name) != 0 ? 1 : 0; };
   const bool any = for_each_name(directory, stop_at) != 0;
@@ -331,6 +317,10 @@ uint64_t rows_of(const Container& c) {
 
 }  // namespace
 
+int list_directory(Container& c, int directory, int (*each)(Container&, base::Text name)) {
+  return for_each_name(directory, [&](base::Text name) { return each(c, name); });
+}
+
 int kind_of_name(const rules::LayerSpec& spec, base::Text name) {
   base::Text own;
   if (!rules::option_text(spec, "name", &own) || own.size < 5) return 0;
@@ -350,6 +340,7 @@ bool stays_real(const Container& c, int directory) {
 int load(Container& c, int directory, bool makes, bool* found) {
   Shared* const s = c.segment.shared;
   s->sequence = 1;
+  s->looked_until_ns = base::now_ns() + kLookedAtNs;
   bool plain = false;
   int error = see_all(c, directory, &plain);
   *found = plain || s->other_count != 0;

@@ -113,6 +113,7 @@ Result bring(const GivenPath& path) {
 Result rename_within(const FoundName& f, const Place& to, bool replaces) {
   Name* const n = make_name(f.container->segment, to.name);
   if (n == nullptr) return -ENOSPC;
+  if (current(n).state == kAbsent) look_again(*f.container);
   const Version other = current(n);
   if (!replaces && other.state != kAbsent) return -EEXIST;
   if (n == f.name) return 0;
@@ -228,6 +229,21 @@ void become(const GivenPath& path, bool real, bool is_same = false) {
 }  // namespace
 
 void note_real(const GivenPath& path) { become(path, true, true); }
+
+Result opened(const GivenPath& path, int flags) {
+  Version before;
+  {
+    const Busy hold;
+    before = find(path).version;
+  }
+  const Result brought = bring(path);
+  if (brought == kPass) note_real(path);
+  if (brought != 0) return brought;
+  if (const Result no = not_allowed(before, flags); no != 0) return no;
+  return (flags & O_TRUNC) != 0
+             ? base::system_call(SYS_truncate, reinterpret_cast<long>(path.path), 0)
+             : 0;
+}
 
 namespace {
 
@@ -363,7 +379,8 @@ const stack::NamesOfLayer kNames{
     .passes = passes,
     .stat = stat, .access = access, .change = change, .truncate = truncate, .remove = remove,
     .remove_directory = remove_directory, .rename = rename, .make = make, .bring = bring,
-    .made = made, .removed = removed, .directories_moved = directories_moved, .list = list,
+    .made = made, .removed = removed, .directories_moved = directories_moved, .opened = opened,
+    .list = list,
     .hides = hides, .end_open = end_open, .end = end, .forked = forked,
     .make_real = make_open_real, .is_large = is_large, .change_open = change_open,
     .stat_open = stat_open, .moved = moved, .settle = settle, .follow = follow_real,

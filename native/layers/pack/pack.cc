@@ -55,13 +55,6 @@ Version new_version(Container& c, unsigned mode, const Owner& owner) {
   return v;
 }
 
-Result not_allowed(const Version& v, int flags) {
-  const int access = flags & O_ACCMODE;
-  const bool changes = access != O_RDONLY || (flags & O_TRUNC) != 0;
-  const int mode = (access != O_WRONLY ? 4 : 0) | (changes ? 2 : 0);
-  return is_allowed(v, mode) ? 0 : -EACCES;
-}
-
 // A name that is there, or one that O_CREAT makes. kPass: the kernel opens it.
 Result open_name(Layer& l, Container& c, Name* n, const Opening& o) {
   State& s = state(l);
@@ -75,6 +68,8 @@ Result open_name(Layer& l, Container& c, Name* n, const Opening& o) {
     return stack::kPass;
   } else {
     if (const int error = may_change(c, owner.user); error != 0) return -error;
+    look_again(c);
+    if (current(n).state == kReal) return stack::kPass;
     if (const int error = open_file(c, true); error != 0) return -error;
     const LockedName locked(n);
     const Version now = current(n);
@@ -175,8 +170,12 @@ Result open(Layer& l, Opening& o) {
   const Result fd = open_packed(l, o);
   if (fd == stack::kPass) {
     const Result real = open_real(l, o);
-    if (real >= 0 && (o.flags & O_CREAT) != 0) note_real({o.directory, o.path, false});
-    return real;
+    if (real < 0 || (o.flags & O_CREAT) == 0) return real;
+    note_real({o.directory, o.path, false});
+    const Result r = stack::after_opening(static_cast<int>(real), o.path, o.flags);
+    if (r == 0) return real;
+    base::close_fd(static_cast<int>(real));
+    return r;
   }
   if (fd < 0) return fd;
   l.file->in_memory = true;

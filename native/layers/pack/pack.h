@@ -134,9 +134,12 @@ Result truncate_name(Container& c, Name* n, uint64_t bytes);
 // What stat says of a version.
 void fill_stat(const Container& c, const Version& v, struct stat* to);
 bool is_allowed(const Version& v, int mode);
+Result not_allowed(const Version& v, int flags);  // to open it so: 0 or -EACCES
 
 // A file of the file system has been opened under the name, and perhaps made.
 void note_real(const stack::GivenPath& path);
+// The kernel has opened the file, perhaps by a link, and perhaps made it beside the packed one.
+Result opened(const stack::GivenPath& path, int flags);
 // What somebody has open, as it is now, becomes a real file. 0 or -errno. Busy is held.
 Result make_live_real(Container& c, Name* n);
 // A copy of an open file's contents in a file of the file system; the descriptor or -errno.

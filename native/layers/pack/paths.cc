@@ -22,7 +22,6 @@ namespace {
 constexpr int kContainers = 128, kOtherPaths = 16;
 // The kernel takes no longer path of a file that is to become a real one.
 constexpr size_t kLongestDirectory = 4096 - kLongestName - 2;
-constexpr uint64_t kLookedAtNs = 1'000'000'000;
 
 constinit Container* containers[kContainers] = {};
 constinit uint64_t uses = 0;

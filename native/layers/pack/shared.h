@@ -19,7 +19,7 @@
 
 namespace weir::layers::pack {
 
-inline constexpr uint64_t kSharedMagic = 0x376b636170726965;  // "eirpack7"
+inline constexpr uint64_t kSharedMagic = 0x386b636170726965;  // "eirpack8"
 inline constexpr uint32_t kHeads = 1u << 16, kProcesses = 1024, kOthers = 64;
 inline constexpr uint32_t kWindows = 32, kTurns = 64;
 inline constexpr uint64_t kWindowBytes = 1u << 20;
@@ -129,6 +129,9 @@ struct Shared {
   // A process with these rights (hash of user, groups, capabilities) may make names in the
   // directory, so that others of the node need not ask the file system. 0: not known.
   uint64_t allowed_rights, allowed_until_ns;
+  // What the directory was when it was last listed (look.cc; 0: it was about to change), and until
+  // when nobody looks.
+  uint64_t listed, looked_until_ns;
   char own[kLongestName + 1];  // name of this node's container
   char others[kOthers][kLongestName + 1];
   Window windows[kWindows];

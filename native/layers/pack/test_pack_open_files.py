@@ -27,6 +27,14 @@ os.rename("a", "c"); f.close(); print(open("c/b/z.dat").read())""",
 os.mkdir("s"); f = open("s/y.dat", "w+"); f.write("gone"); f.flush()
 os.remove("s/y.dat"); os.rmdir("s"); f.seek(0); print(f.read())
 os.mkdir("s"); open("s/y.dat", "w").write("new"); f.close(); print(open("s/y.dat").read())""",
+    "it is removed, and its attributes change": """
+f = os.open("a.dat", os.O_RDWR | os.O_CREAT, 0o600); os.write(f, b"x")
+g = os.open("a.dat", os.O_RDONLY); os.unlink("a.dat")
+def show(): print(*((os.fstat(fd).st_mtime, oct(os.fstat(fd).st_mode)) for fd in (f, g)))
+os.utime(f, (870, 870)); show(); os.utime(g, (6, 6)); show(); os.fchmod(g, 0o640); show()
+os.close(f); os.close(g)
+for number in range(3):
+    open(f"{number}.dat", "w").write("n"); print(oct(os.stat(f"{number}.dat").st_mode))""",
     "its old name is another file's": """
 for name in "ab": open(f"{name}.dat", "w").write(name)
 f = open("a.dat", "r+"); os.rename("a.dat", "c.dat"); os.rename("b.dat", "a.dat")

@@ -45,6 +45,46 @@ os.mkdir("b"); f = open("b/d.dat", "w"); f.write("one"); f.flush()
 subprocess.run(["sh", "-ec", "mv b c; mkdir b; echo new > b/d.dat"], check=True)
 f.write(" two"); f.close()
 print(open("c/d.dat").read(), open("b/d.dat").read(), os.listdir("c"))""",
+    "a link to a file is removed, renamed or set anew while the file is open": """
+for link in "l.dat", "current":
+    for mode in "w", "a", "r+":
+        for go in (lambda: os.unlink(link), lambda: os.rename(link, "m.dat"),
+                   lambda: (os.symlink("b.dat", "n"), os.replace("n", link))):
+            open("a.dat", "w").write("old"); os.symlink("a.dat", link)
+            f = open(link, mode); f.write("new "); f.flush(); go(); f.write("more"); f.close()
+            print(open("a.dat").read(), sorted(os.listdir()))
+            for name in set(os.listdir()) - {"out.zip"}: os.unlink(name)""",
+    "a stream is opened by a link": """
+import ctypes
+libc = ctypes.CDLL(None); libc.fopen.restype = ctypes.c_void_p
+for link in "l.dat", "current":
+    for mode in b"w", b"a", b"w+", b"a+":
+        open("a.dat", "w").write("old"); os.symlink("a.dat", link)
+        f = ctypes.c_void_p(libc.fopen(link.encode(), mode)); libc.fputs(b"more", f)
+        libc.fclose(f); print(open("a.dat").read(), os.listdir().count("a.dat"))
+        os.unlink(link); os.unlink("a.dat")""",
+    "a file is made by a link": """
+import subprocess
+for link in "l.dat", "current":
+    for make in (lambda: open(link, "a").write("b"),
+                 lambda: subprocess.run(["sh", "-c", f"printf b > {link}"], check=True)):
+        open("other.dat", "w").write("o"); os.symlink("a.dat", link); make()
+        open("a.dat", "a").write("c"); print(open("a.dat").read(), open(link).read())
+        try: os.open("a.dat", os.O_RDWR | os.O_CREAT | os.O_EXCL); print("made")
+        except OSError as error: print(error.strerror)
+        os.unlink("a.dat"); os.unlink(link)
+        print(os.path.exists("a.dat"), [name for name in os.listdir() if name[0] in "al"])""",
+    "a file that is open is made shorter by a link": """
+import shutil
+os.makedirs("d"); os.symlink("d", "l"); os.symlink("a.dat", "d/b.dat")
+a = os.open("l/a.dat", os.O_RDWR | os.O_CREAT); os.write(a, b"ten bytes.")
+os.rename("d/a.dat", "d/q.dat"); os.write(a, b"q")
+b = os.open("d/b.dat", os.O_WRONLY | os.O_CREAT | os.O_TRUNC); os.write(b, b"z")
+c = os.open("d/a.dat", os.O_RDWR | os.O_CREAT | os.O_TRUNC); os.ftruncate(c, 4497)
+os.open("l/a.dat", os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+os.open("l/q.dat", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+print(os.fstat(a).st_size, os.fstat(b).st_size, os.fstat(c).st_size); shutil.rmtree("d")
+print(os.listdir())""",
     "it is nearly as long as a path can be": """
 here = os.getcwd(); part = "d" * 127 + "/"; deep = part * ((4094 - 200) // 128)
 for _ in range(len(deep) // 128): os.mkdir(part); os.chdir(part)

@@ -122,6 +122,11 @@ bool change_in_memory(int fd, const Change& change, int* result) {
   if (!is_in_memory(f) || (f->flags & O_ACCMODE) != O_RDONLY) return false;
   const base::SignalsBlocked blocked;
   const Result r = names_of(f).change_open(layer_of(f), change);
+  if (r == -ENOENT) {
+    settle_memory(fd);
+    f->lent = true;  // no other file gets memory with these attributes
+    return false;
+  }
   *result = r < 0 ? -1 : 0;
   if (r < 0) errno = static_cast<int>(-r);
   return true;

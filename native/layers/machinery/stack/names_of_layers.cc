@@ -220,6 +220,21 @@ Result ask_to_rename(int directory, const char* path, int to_directory, const ch
                     });
 }
 
+Result find_opened(int fd, const char* path, int flags) {
+  const base::Scratch given, room;
+  if (!active() || given.data() == nullptr || room.data() == nullptr) return 0;
+  const base::Text at = base::directory_path(fd, room.data(), base::Scratch::kBytes - 1);
+  if (at.size == 0 || at.data[0] != '/') return 0;
+  room.data()[at.size] = 0;
+  if (base::copy_text(given.data(), path, kLongestPath) && strcmp(given.data(), at.data) == 0)
+    return 0;
+  const Result r = ask_layers(AT_FDCWD, at.data, false,
+                              [flags](const NamesOfLayer& layer, const GivenPath& name, char*) {
+                                return layer.opened != nullptr ? layer.opened(name, flags) : kPass;
+                              });
+  return r == kPass ? 0 : r;
+}
+
 void name_made(int directory, const char* path) {
   ask_layers(directory, path, false, [](const NamesOfLayer& layer, const GivenPath& name, char*) {
     if (layer.made != nullptr) layer.made(name);

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -97,6 +98,9 @@ struct NamesOfLayer {
   void (*made)(const GivenPath&) = nullptr;
   void (*removed)(const GivenPath&) = nullptr;
   void (*directories_moved)() = nullptr;
+  // The kernel has opened the file of that path, or made it, perhaps by a symbolic link. What the
+  // layer has under the name is in that file from now on. -errno: the opening fails with that.
+  Result (*opened)(const GivenPath&, int flags) = nullptr;
 
   // Names in an open directory that the kernel does not list there: calls each() with them, until
   // that gives false.
@@ -116,8 +120,9 @@ struct NamesOfLayer {
   Result (*make_real)(Layer&, bool always) = nullptr;
   // Whether the file is to be a real one before it has so many bytes.
   bool (*is_large)(Layer&, uint64_t bytes) = nullptr;
+  // -ENOENT: its name has been removed, and the memory is all that there is of it.
   Result (*change_open)(Layer&, const Change&) = nullptr;
-  Result (*stat_open)(Layer&, struct stat* to) = nullptr;  // -ENOENT: its name has been removed
+  Result (*stat_open)(Layer&, struct stat* to) = nullptr;
   void (*moved)(Layer&, int from, int to) = nullptr;       // its descriptor has another number
   // File::unsettled is over: the memory has the length and the time of the file.
   void (*settle)(Layer&) = nullptr;
@@ -183,6 +188,14 @@ Result ask_of_target(int directory, const char* path, const Ask& ask, char* to);
 Result ask_to_rename(int directory, const char* path, int to_directory, const char* to,
                      unsigned flags);
 
+// After an open with O_CREAT that the kernel has made: it makes a file where a link leads to one
+// that a layer has. 0, or -errno: the opening fails, and its descriptor is to be closed. Keeps
+// errno; no request.
+Result find_opened(int fd, const char* path, int flags);
+inline Result after_opening(int fd, const char* path, int flags) {
+  const bool by_link = (flags & (O_CREAT | O_EXCL | O_NOFOLLOW)) == O_CREAT;
+  return by_link && any_layer_has_names() ? find_opened(fd, path, flags) : 0;
+}
 // After calls that the kernel has made.
 void name_made(int directory, const char* path);
 void name_removed(int directory, const char* path);

@@ -437,6 +437,14 @@ int open_ordered(Ticket& t, unsigned mode) {
   return -1;
 }
 
+int plain_opened(const Ticket& t, int fd) {
+  const Result r = fd >= 0 && !t.skip ? after_opening(fd, t.path, t.flags) : 0;
+  if (r == 0) return fd;
+  base::close_fd(fd);
+  errno = static_cast<int>(-r);
+  return -1;
+}
+
 namespace {
 
 int finish(Ticket& t, int fd, const char* path) {

@@ -22,6 +22,9 @@ void in_forked_child();
 // new program, which then reads what the file system has. everything: what the child does to its
 // descriptors is not known.
 void before_spawn(bool everything);
+// A number that is another one when a child has been waited for; 0: the process, or the one that it
+// was forked from, has started none.
+uint64_t ended_children();
 // exec: files that the new program inherits are left, the others written.
 void before_exec();
 // io_uring: requests that no hook sees. Nothing is layered any more.

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <sys/stat.h>
 
@@ -58,6 +59,9 @@ Ticket unordered(const char* path, int flags);
 // Keeps errno. path: as it is after the call (mkstemp writes into it).
 int finish_open(Ticket&, int fd, const char* path);
 
+// An open by the kernel in which no layer took part. The descriptor, or -1: it is closed.
+int plain_opened(const Ticket&, int fd);
+
 template <typename Real>
 int opening(int directory, const char* path, int flags, unsigned mode, Real real) {
   if (!active()) return real();
@@ -67,6 +71,7 @@ int opening(int directory, const char* path, int flags, unsigned mode, Real real
   int fd = ordered ? open_ordered(t, mode) : real();
   if (WEIR_UNLIKELY(fd < 0 && errno == EMFILE) && drop_parked())
     fd = ordered ? open_ordered(t, mode) : real();
+  if (!ordered && (flags & O_CREAT) != 0) fd = plain_opened(t, fd);
   return finish_open(t, fd, path);
 }
 
