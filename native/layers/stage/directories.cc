@@ -70,29 +70,25 @@ bool remove_unfinished(void* with, const char* name) {
   return true;
 }
 
-bool drop_copy(void* with, const char* name) {
+// What a tier has of a directory that is gone at its place, but for what is newer there.
+bool drop_copies(void* with, const char* name) {
   const auto& walk = *static_cast<Walk*>(with);
   const Mapped<char[kPathBytes]> path;
   const Mapped<Found> found;
   if (!path || !found ||
       base::Writer(*path, kPathBytes).add(walk.directory).add("/").add(name).cut())
     return true;
+  if (is_directory(*path)) {
+    Walk below{walk.tier, *path, false, 0, nullptr, nullptr};
+    for_each_name(*path, drop_copies, &below);
+    remove_in_place(*path);
+    return true;
+  }
   const char* const key = *path + walk.tier->length + strlen("/tree");
   const Lock lock(*walk.tier, key);
   weir::stage::find(*walk.tier, key, &*found);
   if (lock.held() && found->there && !is_newer(*found)) drop(*walk.tier, *found);
   return true;
-}
-
-// The directory is gone at its place. What is left of it on a tier would be in the way of a file
-// with its name.
-void remove_trees(const char* key, Room& room) {
-  for (uint32_t i = 0; const Tier* const at = usable_from(i); ++i) {
-    Walk walk{at, room.found.tree, false, 0, nullptr, nullptr};
-    if (!tree_path(*at, key, room.found.tree) || !is_directory(room.found.tree)) continue;
-    for_each_name(room.found.tree, drop_copy, &walk);
-    remove_in_place(room.found.tree);
-  }
 }
 
 // Whether programs see a file in the directory that is newer on a tier. *any: a tier has something
@@ -120,12 +116,6 @@ Result bring_below(const char* key, Room& room) {
 
 bool is_later(const timespec& a, const timespec& b) {
   return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
-}
-
-// Whether `key` is the directory, or below it.
-bool is_within(const char* directory, const char* key) {
-  const size_t n = strlen(directory);
-  return strncmp(directory, key, n) == 0 && (key[n] == 0 || key[n] == '/');
 }
 
 // What the kernel would say of the new name if it saw what is newer on a tier; kPass: the same as
@@ -164,6 +154,17 @@ bool is_directory(const char* path) {
   return stat_path(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
+void remove_trees(const char* key) {
+  const Mapped<char[kPathBytes]> tree;
+  if (!tree) return;
+  for (uint32_t i = 0; const Tier* const at = usable_from(i); ++i) {
+    Walk walk{at, *tree, false, 0, nullptr, nullptr};
+    if (!tree_path(*at, key, *tree) || !is_directory(*tree)) continue;
+    for_each_name(*tree, drop_copies, &walk);
+    remove_in_place(*tree);
+  }
+}
+
 Result remove_directory(const GivenPath& name) {
   const Mapped<Room> room;
   if (!room) return stack::kPass;
@@ -178,7 +179,7 @@ Result remove_directory(const GivenPath& name) {
     for_each_name(room->key, remove_unfinished, &walk);
     removed = remove_in_place(room->key);
   }
-  if (removed == 0) remove_trees(room->key, *room);
+  if (removed == 0) remove_trees(room->key);
   return removed;
 }
 

@@ -173,6 +173,7 @@ Result rename_newer(const Tier& tier, Room& room, unsigned flags) {
   bool exists = false;
   const Result checked =
       check_new_name(room.other, flags, is_newer(room.other_found), &real, &exists);
+  if (checked == -EISDIR && is_within(room.other, room.key)) return -ENOTEMPTY;
   if (checked != 0) return checked;
   Mark& mark = room.found.mark;
   if (!tree_path(tier, room.other, room.other_found.tree)) return -ENAMETOOLONG;
@@ -196,9 +197,9 @@ Result rename_newer(const Tier& tier, Room& room, unsigned flags) {
 
 // A file at its place gets the name of one on the tier, whose bytes go.
 Result rename_over_newer(const Tier& tier, Room& room, unsigned flags) {
-  if ((flags & RENAME_NOREPLACE) != 0) return -EEXIST;
   struct stat about;
   if (const long seen = stat_path(room.key, &about); seen != 0) return seen;
+  if ((flags & RENAME_NOREPLACE) != 0) return -EEXIST;
   if (S_ISDIR(about.st_mode)) return -ENOTDIR;
   Mark& mark = room.other_found.mark;
   mark.state = State::kSuperseded;
@@ -258,6 +259,9 @@ Result rename(const GivenPath& from, const GivenPath& to, unsigned flags) {
       bring_whatever(from);  // for the kernel to say what is wrong with the new name
       return stack::kPass;
     }
+    if (tree_path(*at, room->other, room->found.tree) && is_directory(room->found.tree) &&
+        !is_directory(room->other))
+      remove_trees(room->other);
     const Result done = rename_on(*at, *room, flags);
     if (done != stack::kPass) return done;
   }

@@ -46,6 +46,14 @@ inline long remove_in_place(const char* directory) {
 }
 // Whether the name is one of weir's own beside files, which programs do not see.
 bool hides(const char* name);
+// Whether `key` is the directory, or below it.
+inline bool is_within(const char* directory, const char* key) {
+  const size_t n = strlen(directory);
+  return strncmp(directory, key, n) == 0 && (key[n] == 0 || key[n] == '/');
+}
+// The directory is gone at its place. What is left of it on a tier would be in the way of a file
+// with its name.
+void remove_trees(const char* key);
 stack::Result remove_directory(const stack::GivenPath&);
 // Before the kernel renames it: what is newer in it goes to its place.
 stack::Result rename_directory(const char* key, const char* other, unsigned flags);

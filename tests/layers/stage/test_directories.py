@@ -51,9 +51,13 @@ for flags in (0, 1, 2, 3):
 """
 
 
-@pytest.mark.parametrize("drain, names", [("never", ["staged", "both/"]), pytest.param("end",
-    ["staged", "both", "staged/", "staged/sub", "real", "empty", "file.dat", "file", "link"],
-    marks=pytest.mark.campaign)])
+SOME = ["staged/", "staged/a.dat"]
+MOST = ["staged", "both", "both/", "staged/sub", "real", "empty", "file.dat", "file", "link",
+    "missing"]
+
+
+@pytest.mark.parametrize("drain, names", [("never", SOME),
+    pytest.param("end", MOST, marks=pytest.mark.campaign)])
 def test_directories_are_renamed_as_without_the_layer(run, tmp_path, drain, names):
     plain = tmp_path / "plain"
     plain.mkdir()
@@ -75,6 +79,13 @@ def test_files_of_both_directories_stay_when_one_cannot_replace_the_other(run, t
     where = tmp_path / "staged"
     wait_until(lambda: drained(tier))
     assert real_files(where) == {"one/a.dat": b"1\n", "two/a.dat": b"2\n", "two/b.dat": b"3\n"}
+
+
+def test_a_file_takes_the_name_that_a_directory_had(run):
+    script = ("mkdir d d/e; echo 1 > d/e/a.dat; mv d other; echo 2 > f.dat; mv f.dat d; "
+              "cat d other/e/a.dat")
+    done = run("sh", "-c", script)
+    assert (done.stdout, done.stderr) == ("2\n1\n", "")
 
 
 # Directories are as new as the last name that was made, removed or renamed in them.
