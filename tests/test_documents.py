@@ -12,7 +12,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -78,6 +80,23 @@ def test_commands_of_the_document_run(name, request, tmp_path, execute):
     path = os.pathsep.join([str(commands), str(Path(sys.executable).parent), os.environ["PATH"]])
     script = "set -euxo pipefail\n" + "\n".join(DOCUMENTS[name])
     execute(["bash", "-c", script], env={**openmpi.env, "PATH": path}, cwd=here, timeout=120).ok()
+
+
+def test_python_reads_members_of_an_archive_as_the_guide_shows(weir, root, tmp_path):
+    pytest.importorskip("xarray")
+    pytest.importorskip("fsspec")
+    pytest.importorskip("scipy")
+    (tmp_path / "rules.toml").write_text(
+        '[[rule]]\nname = "plot_*"\nstack = "pack:name=plots.zip:always=1"\n')
+    write = ("import xarray; xarray.Dataset({'t': ('x', [1, 2, 3])}).to_netcdf('part', "
+             "engine='scipy'); open('plot_0001', 'wb').write(open('part', 'rb').read())")
+    weir("run", "--rules", "rules.toml", "--", sys.executable, "-c", write, cwd=tmp_path).ok()
+    guide = (root / "docs/guide/pack.md").read_text()
+    (shown,) = re.findall(r"^    import fsspec\n(?:    .*\n)+", guide, re.M)
+    code = textwrap.dedent(shown) + "print(data.t.values.tolist())"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True,
+        text=True, timeout=300, check=False)
+    assert done.stdout == "[1, 2, 3]\n", done.stderr
 
 
 def test_blocks_are_found_and_only_the_marked_ones():

@@ -102,6 +102,11 @@ inline stack::Result stat_of(const stack::NamesOfLayer& layer, const stack::Give
   return layer.stat != nullptr ? layer.stat(path, to) : stack::kPass;
 }
 
+inline stack::Result stat_any_of(const stack::NamesOfLayer& layer, const stack::GivenPath& path,
+                                 struct stat* to) {
+  return layer.stat_any != nullptr ? layer.stat_any(path, to) : stat_of(layer, path, to);
+}
+
 // What a call gives of any file that a layer answers for.
 inline auto same_for_all(stack::Result result) {
   return [result](const stack::NamesOfLayer& layer, const stack::GivenPath& path, char*) {
@@ -202,7 +207,7 @@ int renaming_by_name(int directory, const char* path, int to_directory, const ch
   if (r != stack::kPass) return returned<int>(r);
   int result = real();
   // A directory that is replaced may have what a layer keeps in it, and no more.
-  if (WEIR_UNLIKELY(result != 0 && (errno == ENOTEMPTY || errno == EEXIST)) &&
+  if (WEIR_UNLIKELY(result != 0 && (errno == ENOTEMPTY || errno == EEXIST)) && flags == 0 &&
       stack::cleared_away(to_directory, to))
     result = real();
   if (result == 0) stack::names_renamed(directory, path, to_directory, to);

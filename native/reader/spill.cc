@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -99,6 +100,7 @@ class File {
     counts_ = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
     holes_.give(0, kRange);
     base_ = static_cast<char*>(range);
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     return true;
   }
 
@@ -109,7 +111,7 @@ class File {
 
   // Null: there is no file, or no room in it.
   void* take(size_t bytes) {
-    if (base_ == nullptr) return nullptr;
+    if (base_ == nullptr || is_of_parent_) return nullptr;
     const std::lock_guard lock(mutex_);
     const uint64_t size = (bytes + kUnit - 1) / kUnit * kUnit;
     uint64_t place = 0;
@@ -125,7 +127,7 @@ class File {
   // are many, those of arrays leave its tables: those that are used come back. The kernel has them
   // as pages of a file, which it may drop once they are written.
   void unmap() {
-    if (base_ == nullptr) return;
+    if (base_ == nullptr || is_of_parent_) return;
     const std::lock_guard lock(mutex_);
     const uint64_t mapped = mapped_bytes();
     unmapped_ = std::min(unmapped_, mapped);
@@ -135,6 +137,7 @@ class File {
   }
 
   void give(void* array) {
+    if (is_of_parent_) return;
     const std::lock_guard lock(mutex_);
     const auto its = taken_.find(place_of(array));
     if (its == taken_.end()) return;
@@ -159,6 +162,11 @@ class File {
 
  private:
   static constexpr int kNothing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+  // A child has none of the arrays in the file, and makes its own in private memory.
+  static void before_fork();
+  static void after_fork_in_parent();
+  static void after_fork_in_child();
 
   uint64_t place_of(const void* array) const {
     return uint64_t(static_cast<const char*>(array) - base_);
@@ -193,6 +201,7 @@ class File {
 
   std::mutex mutex_;
   std::atomic<char*> base_ = nullptr;
+  std::atomic<bool> is_of_parent_ = false;
   int descriptor_ = -1, counts_ = -1;  // counts_: /proc/self/statm
   const uint64_t page_bytes_ = uint64_t(sysconf(_SC_PAGESIZE));
   uint64_t taken_bytes_ = 0, spare_bytes_ = 0;
@@ -206,6 +215,15 @@ class File {
 File& file() {
   static File* const made = new File;  // arrays may outlive whatever ends with the program
   return *made;
+}
+
+void File::before_fork() { file().mutex_.lock(); }
+
+void File::after_fork_in_parent() { file().mutex_.unlock(); }
+
+void File::after_fork_in_child() {
+  file().is_of_parent_ = true;
+  file().mutex_.unlock();
 }
 
 std::atomic<uint64_t> kept = 0, limit = std::numeric_limits<uint64_t>::max();

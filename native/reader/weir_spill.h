@@ -14,7 +14,8 @@ extern "C" {
 
 /* Begin: arrays that would take large private ones above kept_bytes go to the file of the
  * descriptor, which is copied. Again: only the limit changes. Call it before other threads
- * allocate. fails: -1 with errno, and all arrays stay private: EOPNOTSUPP: the file lies in memory.
+ * allocate. A child of fork() must not use its parent's arrays of the file; its own are private.
+ * fails: -1 with errno, and all arrays stay private: EOPNOTSUPP: the file lies in memory.
  */
 int weir_spill_begin(int descriptor, uint64_t kept_bytes);
 

@@ -14,13 +14,17 @@
 
 static weir_error err;
 
-#define TRY(call)                                               \
-  do {                                                          \
-    if ((call) != WEIR_OK) {                                    \
-      printf("error %d %s\n", err.code, err.message);           \
-      fflush(stdout);                                           \
-      MPI_Abort(MPI_COMM_WORLD, 1);                             \
-    }                                                           \
+/* Into a file: MPICH's launcher may lose what is printed just before MPI_Abort. */
+static void end_with_error(void) {
+  FILE *file = fopen("error.txt", "a");
+  fprintf(file, "error %d %s\n", err.code, err.message);
+  fclose(file);
+  MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+#define TRY(call)                             \
+  do {                                        \
+    if ((call) != WEIR_OK) end_with_error();  \
   } while (0)
 
 enum { kLevels = 3 };

@@ -40,9 +40,12 @@ def grib(mpi, native_build, root, tmp_path, execute):
         (tmp_path / "serial.toml").write_text('[output]\nmode = "serial"\n')
         done = mpi.run(MODES[mode], program, "output.toml", kind, STEPS, name,
             *([other] if other else []), timeout=120, cwd=tmp_path)
+        error = tmp_path / "error.txt"
+        printed = done.stdout + (error.read_text() if error.exists() else "")
+        error.unlink(missing_ok=True)
         if not fails:
-            assert done.returncode == 0 and "error" not in done.stdout, done.stdout + done.stderr
-        return tmp_path / name, done.stdout
+            assert done.returncode == 0 and "error" not in printed, printed + done.stderr
+        return tmp_path / name, printed
 
     return call
 

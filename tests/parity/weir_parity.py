@@ -15,6 +15,7 @@ import json
 import os
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,6 +59,8 @@ CALL = re.compile(
     r"^(?P<name>\w+)\((?P<arguments>.*)\)\s+= (?P<result>-?\d+|\?)(?:<(?P<opened>[^>]*)>)?")
 DESCRIPTOR = re.compile(r"^\d+<(?P<path>[^>]*)>")
 AT = re.compile(r'^(?:AT_FDCWD|\d+)(?:<(?P<directory>[^>]*)>)?, "(?P<path>(?:[^"\\]|\\.)*)"')
+# How weir opens a program, to read its loader's name before it is executed (hook/foreign.cc).
+LOOKED_AT = re.compile(r"^openat\(.*, O_RDONLY\|O_NOCTTY\|O_NONBLOCK\|O_CLOEXEC\)\s+= (?P<fd>\d+)<")
 PLAIN = re.compile(r'^"(?P<path>(?:[^"\\]|\\.)*)"')
 
 
@@ -127,6 +130,18 @@ def named(name: str, arguments: str, opened: str | None) -> str | None:
     return descriptor["path"] if descriptor else None
 
 
+def without_own(lines: Iterable[str]) -> Iterator[str]:
+    """The lines of a thread but for weir's own look at programs that it is about to execute."""
+    own = None
+    for line in lines:
+        if opened := LOOKED_AT.match(line):
+            own = re.compile(rf"^(?P<name>\w+)\({opened['fd']}<")
+        elif own is not None and (call := own.match(line)):
+            own = None if call["name"] == "close" else own
+        else:
+            yield line
+
+
 def read_strace(prefix: Path, cwd: Path) -> dict[str, dict[str, Figures]]:
     """File -> operation -> figures, over all processes that run in `cwd`; a renamed file under its
     last name, as in weir's table."""
@@ -134,7 +149,7 @@ def read_strace(prefix: Path, cwd: Path) -> dict[str, dict[str, Figures]]:
     renamed: dict[str, str] = {}
     for output in prefix.parent.glob(prefix.name + ".*"):
         here = cwd
-        for line in output.read_text(errors="replace").splitlines():
+        for line in without_own(output.read_text(errors="replace").splitlines()):
             if at := CHANGED.match(line):
                 here = here / at["path"]
             elif names := RENAMED.match(line):

@@ -57,6 +57,20 @@ del many, again, second
 assert sizes() == [0, 0], sizes()
 print("whole")
 """
+CHILD = """
+import os
+import numpy as np
+from weir.analysis.memory import spill_arrays
+spill_arrays(0)
+spare, parents = np.ones(1_000_000), np.ones(1_000_000)
+del spare
+if (pid := os.fork()) == 0:
+    mine = np.ones(1_000_000)
+    print(mine.sum(), flush=True)
+    del parents, mine
+    os._exit(0)
+assert os.waitpid(pid, 0)[1] == 0
+"""
 REPORT = """
 import resource, sys
 limit = int(sys.argv[2])
@@ -94,6 +108,10 @@ def report(run, limit: int, kept: int | str) -> subprocess.CompletedProcess:
 
 def test_arrays_keep_what_they_hold_wherever_they_lie(execute):
     assert execute([sys.executable, "-c", ARRAYS]).ok().stdout == "whole\n"
+
+
+def test_a_child_has_arrays_of_its_own(execute):
+    assert execute([sys.executable, "-c", CHILD]).ok().stdout == "1000000.0\n"
 
 
 def test_a_report_is_the_same_with_its_arrays_in_a_file(run):

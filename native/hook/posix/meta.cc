@@ -47,7 +47,7 @@ template <typename Real>
 int asking(int directory, const char* path, bool follow, struct stat* to, Real real) {
   const auto answer = [to](const stack::NamesOfLayer& layer, const stack::GivenPath& name, char*) {
     struct stat about {};
-    const stack::Result r = stat_of(layer, name, &about);
+    const stack::Result r = stat_any_of(layer, name, &about);
     if (r == 0) *to = about;
     return r;
   };
@@ -158,7 +158,7 @@ template <typename Real>
 int asking_statx(int directory, const char* path, int flags, struct statx* to, Real real) {
   const auto answer = [to](const stack::NamesOfLayer& layer, const stack::GivenPath& name, char*) {
     struct stat about {};
-    const stack::Result r = stat_of(layer, name, &about);
+    const stack::Result r = stat_any_of(layer, name, &about);
     if (r == 0) fill_statx(about, to);
     return r;
   };

@@ -14,16 +14,6 @@ namespace weir::layers::stage {
 using namespace weir::stage;
 using stack::GivenPath;
 
-namespace {
-
-constexpr Publishing kBring{true, true, false, false, nullptr, nullptr};
-
-struct Room {
-  char key[kKeyBytes], other[kKeyBytes];
-  Found found, other_found;
-};
-
-// Where the file is newer than at its place. Its name's lock need not be held.
 const Tier* newer_on(const GivenPath& name, bool follow, Room& room) {
   for (uint32_t i = 0; const Tier* const at = usable_from(i); ++i) {
     const Tier& tier = *at;
@@ -43,6 +33,16 @@ const Tier* newer_on(const GivenPath& name, bool follow, Room& room) {
   return nullptr;
 }
 
+long may_change_beside(const char* key) {
+  const Mapped<char[kKeyBytes]> above;
+  if (!above) return -ENOMEM;
+  const base::Text last = last_of(key);
+  base::Writer(*above, kKeyBytes).add({key, static_cast<size_t>(last.data - key)}).add(".");
+  return base::system_call(SYS_faccessat, AT_FDCWD, reinterpret_cast<long>(*above), 2 | 1);
+}
+
+namespace {
+
 bool find_name(const GivenPath& name, char* to) {
   const Mapped<Room> room;
   if (!room || newer_on(name, name.follow, *room) == nullptr) return false;
@@ -51,7 +51,7 @@ bool find_name(const GivenPath& name, char* to) {
 
 // A file is the same one by its name and by a descriptor, which reads the tier's copy: programs
 // compare (cp, tar).
-Result stat_copy(const GivenPath& name, struct stat* to) {
+Result stat_known(const GivenPath& name, bool directories, struct stat* to) {
   const Mapped<Room> room;
   if (!room) return stack::kPass;
   for (uint32_t i = 0; const Tier* const at = usable_from(i); ++i) {
@@ -60,6 +60,7 @@ Result stat_copy(const GivenPath& name, struct stat* to) {
     const Above above(name.directory, name.path);
     if (!above.key(room->key)) continue;
     weir::stage::find(tier, room->key, &room->found);
+    if (directories && !room->found.there && stat_directory(above, room->key, *room, to)) return 0;
     const bool linked = !room->found.there && name.follow && follow_link(room->key);
     if (linked) weir::stage::find(tier, room->key, &room->found);
     if (!room->found.there || is_newer(room->found)) continue;
@@ -73,6 +74,10 @@ Result stat_copy(const GivenPath& name, struct stat* to) {
   }
   return stack::kPass;
 }
+
+Result stat_copy(const GivenPath& name, struct stat* to) { return stat_known(name, false, to); }
+
+Result stat_any(const GivenPath& name, struct stat* to) { return stat_known(name, true, to); }
 
 // With its lock held: false when it is newer no more.
 bool look_again(const Tier& tier, const char* key, Found* found) {
@@ -122,143 +127,6 @@ Result remove(const GivenPath& name) {
   return 0;
 }
 
-struct Walk {
-  const Tier* tier;
-  const char* directory;  // of the tree
-  bool any;
-  Result result;
-  bool (*each)(void* with, const char* name, uint64_t inode);
-  void* with;
-};
-
-// A file of a directory of the tree, looked at without its lock.
-bool see_newer(void* with, const char* name) {
-  Walk& walk = *static_cast<Walk*>(with);
-  const Mapped<Found> found;
-  struct stat about;
-  if (!found) return true;
-  base::Writer path(found->tree, sizeof found->tree);
-  if (path.add(walk.directory).add("/").add(name).cut() ||
-      stat_path(found->tree, &about) != 0 || !S_ISREG(about.st_mode) ||
-      read_mark(*walk.tier, about.st_ino, &found->mark) != 0 ||
-      found->mark.state == State::kCopy)
-    return true;
-  walk.any = true;
-  if (walk.each == nullptr) return false;
-  return found->mark.real != kNoReal || walk.each(walk.with, name, about.st_ino);
-}
-
-// Publishes all that is newer below a directory of the tree.
-bool bring_one(void* with, const char* name) {
-  Walk& walk = *static_cast<Walk*>(with);
-  const Mapped<char[kPathBytes]> path;
-  struct stat about;
-  if (!path || base::Writer(*path, kPathBytes).add(walk.directory).add("/").add(name).cut() ||
-      stat_path(*path, &about) != 0)
-    return true;
-  if (S_ISDIR(about.st_mode)) {
-    Walk below{walk.tier, *path, false, 0, nullptr, nullptr};
-    for_each_name(*path, bring_one, &below);
-    walk.result = below.result;
-  } else {
-    const Result done = publish(*walk.tier, *path + walk.tier->length + strlen("/tree"),
-                                kBring);
-    if (done != 0 && done != -ENOENT) walk.result = done == -EAGAIN ? -EBUSY : done;
-  }
-  return walk.result == 0;
-}
-
-// The path of a directory without slashes at its end.
-bool directory_key(const GivenPath& name, char* key) {
-  const Mapped<char[kKeyBytes]> bare;
-  if (!bare) return false;
-  base::Writer writer(*bare, kKeyBytes);
-  if (writer.add(name.path).cut()) return false;
-  for (size_t n = writer.view().size; n > 1 && (*bare)[n - 1] == '/';) (*bare)[--n] = 0;
-  return key_of(name.directory, *bare, key);
-}
-
-bool is_directory(const char* path) {
-  struct stat about;
-  return stat_path(path, &about) == 0 && S_ISDIR(about.st_mode);
-}
-
-bool hides(const char* name) { return strncmp(name, kUnfinished, strlen(kUnfinished)) == 0; }
-
-// Of a directory without other files of the tier: nobody waits for it any more.
-bool remove_unfinished(void* with, const char* name) {
-  const auto& walk = *static_cast<Walk*>(with);
-  const Mapped<char[kPathBytes]> path;
-  if (path && hides(name) &&
-      !base::Writer(*path, kPathBytes).add(walk.directory).add("/").add(name).cut())
-    base::unlink_path(*path);
-  return true;
-}
-
-long remove_in_place(const char* directory) {
-  return base::system_call(SYS_unlinkat, AT_FDCWD, reinterpret_cast<long>(directory), AT_REMOVEDIR);
-}
-
-bool drop_copy(void* with, const char* name) {
-  const auto& walk = *static_cast<Walk*>(with);
-  const Mapped<char[kPathBytes]> path;
-  const Mapped<Found> found;
-  if (!path || !found ||
-      base::Writer(*path, kPathBytes).add(walk.directory).add("/").add(name).cut())
-    return true;
-  const char* const key = *path + walk.tier->length + strlen("/tree");
-  const Lock lock(*walk.tier, key);
-  weir::stage::find(*walk.tier, key, &*found);
-  if (lock.held() && found->there && !is_newer(*found)) drop(*walk.tier, *found);
-  return true;
-}
-
-// The directory is gone at its place. What is left of it on a tier would be in the way of a file
-// with its name.
-void remove_trees(const char* key, Room& room) {
-  for (uint32_t i = 0; const Tier* const at = usable_from(i); ++i) {
-    Walk walk{at, room.found.tree, false, 0, nullptr, nullptr};
-    if (!tree_path(*at, key, room.found.tree) || !is_directory(room.found.tree)) continue;
-    for_each_name(room.found.tree, drop_copy, &walk);
-    remove_in_place(room.found.tree);
-  }
-}
-
-Result remove_directory(const GivenPath& name) {
-  const Mapped<Room> room;
-  if (!room) return stack::kPass;
-  if (newer_on(name, false, *room) != nullptr) return -ENOTDIR;
-  if (!directory_key(name, room->key)) return stack::kPass;
-  bool any = false;
-  for (uint32_t i = 0; const Tier* const at = usable_from(i); ++i) {
-    Walk walk{at, room->found.tree, false, 0, nullptr, nullptr};
-    if (!tree_path(*at, room->key, room->found.tree) || !is_directory(room->found.tree))
-      continue;
-    for_each_name(room->found.tree, see_newer, &walk);
-    if (walk.any) return -ENOTEMPTY;
-    any = true;
-  }
-  if (!any) return stack::kPass;
-  long removed = remove_in_place(room->key);
-  if (removed == -ENOTEMPTY) {
-    Walk walk{nullptr, room->key, false, 0, nullptr, nullptr};
-    for_each_name(room->key, remove_unfinished, &walk);
-    removed = remove_in_place(room->key);
-  }
-  if (removed == 0) remove_trees(room->key, *room);
-  return removed;
-}
-
-Result bring_below(const char* key, Room& room) {
-  for (uint32_t i = 0; const Tier* const at = usable_from(i); ++i) {
-    Walk walk{at, room.found.tree, false, 0, nullptr, nullptr};
-    if (!tree_path(*at, key, room.found.tree) || !is_directory(room.found.tree)) continue;
-    for_each_name(room.found.tree, bring_one, &walk);
-    if (walk.result != 0) return walk.result;
-  }
-  return stack::kPass;
-}
-
 long rename_in_place(const char* from, const char* to, unsigned flags) {
   return base::system_call(SYS_renameat2, AT_FDCWD, reinterpret_cast<long>(from), AT_FDCWD,
                            reinterpret_cast<long>(to), flags);
@@ -267,18 +135,12 @@ long rename_in_place(const char* from, const char* to, unsigned flags) {
 // As the kernel would look at the new name. *exists: a file is there.
 Result check_new_name(const char* key, unsigned flags, bool on_tier, struct stat* real,
                       bool* exists) {
-  const Mapped<char[kKeyBytes]> above;
-  if (!above) return -ENOMEM;
-  const base::Text last = last_of(key);
-  base::Writer(*above, kKeyBytes).add({key, static_cast<size_t>(last.data - key)}).add(".");
-  const auto path = reinterpret_cast<long>(*above);
-  const long may = base::system_call(SYS_faccessat, AT_FDCWD, path, 2 | 1);
-  if (may != 0) return may;
+  if (const long may = may_change_beside(key); may != 0) return may;
   const long seen = stat_path(key, real);
   if (seen != 0 && seen != -ENOENT) return seen;
   *exists = seen == 0;
-  if (*exists && S_ISDIR(real->st_mode)) return -EISDIR;
-  return (flags & RENAME_NOREPLACE) != 0 && (*exists || on_tier) ? -EEXIST : 0;
+  if ((flags & RENAME_NOREPLACE) != 0 && (*exists || on_tier)) return -EEXIST;
+  return *exists && S_ISDIR(real->st_mode) ? -EISDIR : 0;
 }
 
 Mode mode_after_renaming(const Mark& mark, const char* key) {
@@ -311,6 +173,7 @@ Result rename_newer(const Tier& tier, Room& room, unsigned flags) {
   bool exists = false;
   const Result checked =
       check_new_name(room.other, flags, is_newer(room.other_found), &real, &exists);
+  if (checked == -EISDIR && is_within(room.other, room.key)) return -ENOTEMPTY;
   if (checked != 0) return checked;
   Mark& mark = room.found.mark;
   if (!tree_path(tier, room.other, room.other_found.tree)) return -ENAMETOOLONG;
@@ -334,9 +197,9 @@ Result rename_newer(const Tier& tier, Room& room, unsigned flags) {
 
 // A file at its place gets the name of one on the tier, whose bytes go.
 Result rename_over_newer(const Tier& tier, Room& room, unsigned flags) {
-  if ((flags & RENAME_NOREPLACE) != 0) return -EEXIST;
   struct stat about;
   if (const long seen = stat_path(room.key, &about); seen != 0) return seen;
+  if ((flags & RENAME_NOREPLACE) != 0) return -EEXIST;
   if (S_ISDIR(about.st_mode)) return -ENOTDIR;
   Mark& mark = room.other_found.mark;
   mark.state = State::kSuperseded;
@@ -361,20 +224,44 @@ Result rename_on(const Tier& tier, Room& room, unsigned flags) {
   const bool other_newer = look_again(tier, room.other, &room.other_found);
   if (!newer && !other_newer) return stack::kPass;
   if ((flags & ~static_cast<unsigned>(RENAME_NOREPLACE)) != 0) return -EINVAL;
-  if (strcmp(room.key, room.other) == 0) return 0;
+  if (strcmp(room.key, room.other) == 0) return flags == 0 ? 0 : -EEXIST;
   return newer ? rename_newer(tier, room, flags) : rename_over_newer(tier, room, flags);
 }
 
+// Slashes may follow the name of a directory.
+base::Text last_name(const char* path) {
+  size_t end = strlen(path);
+  while (end > 0 && path[end - 1] == '/') --end;
+  size_t begin = end;
+  while (begin > 0 && path[begin - 1] != '/') --begin;
+  return {path + begin, end - begin};
+}
+
+// Both names are of files at their place then, which the kernel exchanges.
+Result exchange(const GivenPath& from, const GivenPath& to) {
+  Result brought = bring_whatever(from);
+  if (brought == stack::kPass) brought = bring_whatever(to);
+  return brought == -EBUSY || brought == -EAGAIN ? -EINVAL : brought;
+}
+
 Result rename(const GivenPath& from, const GivenPath& to, unsigned flags) {
+  constexpr unsigned kBoth = RENAME_EXCHANGE | RENAME_NOREPLACE;
   const Mapped<Room> room;
-  if (!room) return stack::kPass;
+  if (!room || (flags & kBoth) == kBoth) return stack::kPass;  // EINVAL
   for (uint32_t i = 0; const Tier* const at = usable_from(i); ++i) {
-    if (!may_have(*at, last_of(from.path)) && !may_have(*at, last_of(to.path))) continue;
-    if (directory_key(from, room->other) && is_directory(room->other))
-      return bring_below(room->other, *room);
-    if (!key_of(from.directory, from.path, room->key) ||
-        !key_of(to.directory, to.path, room->other))
+    if (!may_have(*at, last_name(from.path)) && !may_have(*at, last_name(to.path))) continue;
+    if (flags == RENAME_EXCHANGE) return exchange(from, to);
+    if (directory_key(from, room->key) && is_directory(room->key))
+      return directory_key(to, room->other) ? rename_directory(room->key, room->other, flags)
+                                            : stack::kPass;
+    if (!key_of(from.directory, from.path, room->key)) return stack::kPass;
+    if (!key_of(to.directory, to.path, room->other)) {
+      bring_whatever(from);  // for the kernel to say what is wrong with the new name
       return stack::kPass;
+    }
+    if (tree_path(*at, room->other, room->found.tree) && is_directory(room->found.tree) &&
+        !is_directory(room->other))
+      remove_trees(room->other);
     const Result done = rename_on(*at, *room, flags);
     if (done != stack::kPass) return done;
   }
@@ -401,23 +288,6 @@ Result make(const GivenPath& name) {
   return stack::kPass;
 }
 
-void list(int directory, bool (*each)(void* with, const char* name, uint64_t inode), void* with) {
-  const Mapped<Room> room;
-  const Mapped<char[kKeyBytes]> link;
-  if (!room || !link) return;
-  base::Writer(*link, kKeyBytes)
-      .add("/proc/self/fd/")
-      .add_number(static_cast<uint64_t>(directory));
-  const long n = base::read_link(*link, room->key, sizeof room->key - 1);
-  if (base::failed(n)) return;
-  room->key[n] = 0;
-  for (uint32_t i = 0; const Tier* const at = usable_from(i); ++i) {
-    Walk walk{at, room->found.tree, false, 0, each, with};
-    if (tree_path(*at, room->key, room->found.tree) && is_directory(room->found.tree))
-      for_each_name(room->found.tree, see_newer, &walk);
-  }
-}
-
 // What is open to be written when the process is killed by itself (abort) counts as not closed.
 Result end_open(stack::Layer& layer, stack::Ending how) {
   if (how != stack::Ending::kAborted && how != stack::Ending::kFiltered) close_staged(layer);
@@ -425,6 +295,8 @@ Result end_open(stack::Layer& layer, stack::Ending how) {
 }
 
 }  // namespace
+
+bool hides(const char* name) { return strncmp(name, kUnfinished, strlen(kUnfinished)) == 0; }
 
 bool follow_link(char* key) {
   struct stat about;
@@ -442,6 +314,7 @@ bool follow_link(char* key) {
 const stack::NamesOfLayer kNames = {
     .settles = true, .apart = true,
     .begin = begin_tier, .find = find_name, .change_within = change, .stat = stat_copy,
+    .stat_any = stat_any,
     .remove = remove, .remove_directory = remove_directory, .rename = rename, .make = make,
     .bring = bring, .list = list, .hides = hides, .end_open = end_open,
 };

@@ -37,7 +37,7 @@ from weir.capture._run import (
     trace_files,
     user_name,
 )
-from weir.capture._unseen import has_foreign_loader, unseen_programs
+from weir.capture._unseen import REFUSES, unseen_programs, why_without_library
 
 NO_TRACE_STATUS = 3
 
@@ -161,8 +161,9 @@ def launch(options: Options, command: Sequence[str], environ: Mapping[str, str],
             say(f"nothing in {step.directory}: weir's own commands are not recorded")
         return shell_status(status)
     if empty:
-        known = [why for _, why in unseen_programs(command[:1], environ) if count.nodes == 0]
-        say(f"no trace: {command[0]}: {known[0]}" if known
+        refused = (command[0], REFUSES) in unseen_programs(command[:1], environ)
+        known = REFUSES if refused else why_without_library(command[0], environ)
+        say(f"no trace: {command[0]}: {known}" if known and count.nodes == 0
             else _why_none(step.directory, command[0], count, status))
     elif finished and not options.quiet:
         say(_note(options, step.directory, count))
@@ -196,7 +197,7 @@ def _run_preloaded(command: Sequence[str], environ: Mapping[str, str], variables
     arguments, preloaded = list(command), {**environ, **variables}
     if is_open_mpi(command[0], idle_environment(environ)):
         arguments, preloaded = with_forwarding(command, preloaded, library)
-    if has_foreign_loader(command[0], environ):
+    if why_without_library(command[0], environ):
         if rest := without_library(preloaded.pop(PRELOAD_VARIABLE)):
             preloaded[PRELOAD_VARIABLE] = rest
     if "WEIR_RULES" not in preloaded:

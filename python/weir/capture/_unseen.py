@@ -63,12 +63,12 @@ def _reason(path: str) -> str | None:
     return "it is statically linked"
 
 
-def has_foreign_loader(program: str, environ: Mapping[str, str]) -> bool:
-    """Whether the program of a command is to be started without weir's library."""
+def why_without_library(program: str, environ: Mapping[str, str]) -> str | None:
+    """Why the program of a command is to be started without weir's library; None if it is not."""
     try:
-        return foreign_loader(find_program(program, environ)) is not None
+        return foreign_loader(find_program(program, environ))
     except (CannotStart, OSError):
-        return False
+        return None
 
 
 def foreign_loader(path: str) -> str | None:

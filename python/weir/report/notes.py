@@ -327,18 +327,21 @@ def _untraced(one: Untraced, group: Group, where: str) -> str:
 
 
 def _of_untraced(step: StepReport) -> list[str]:
-    """Programs without records of which the kernel says that they did next to nothing."""
+    """Programs without records of which the kernel says that they did next to nothing. Of those
+    alone that nothing is known of, such as a small static program, there is no note."""
     harmless = [
-        one for group in unseen_of(step).groups if not group.matters
-        for one in group.programs if not one.reason.startswith("static")
+        one for group in unseen_of(step).groups if not group.matters for one in group.programs
     ]  # fmt: skip
-    if not harmless:
+    harmless.sort(key=lambda one: one.reason.startswith("static"))
+    if not harmless or harmless[0].reason.startswith("static"):
         return []
+    named = "; ".join(f"{one.program[:60]}: {one.reason}" for one in harmless[:MOST_NAMES])
+    if len(harmless) > MOST_NAMES:
+        named += f"; and {len(harmless) - MOST_NAMES} more"
     return [
         f"{_programs(len(harmless))} left no records. Their parents got less than 64 KiB of I/O "
-        f"from "
-        "each when they waited for them; the I/O of one in the background, for which nobody "
-        f"waited, is not known. The first is {harmless[0].program[:60]}: {harmless[0].reason}"
+        f"from each when they waited for them; the I/O of one in the background, for which nobody "
+        f"waited, is not known: {named}"
     ]
 
 

@@ -36,6 +36,8 @@ def sentence(found: Outcome) -> str:
         why = f" ({why})" if why else ""
         model = _in_the_model(found)
         what = "No rule makes this command faster" if model else NOTHING_FOUND.capitalize()
+        if found.not_tried and not found.state.dropped:
+            what = "No rule was tried"
         return f"{what}{why}.{model}{_not_tried(found)}"
     paths = [one.rule.path for one in found.kept if one.rule is not None]
     runs = found.state.runs

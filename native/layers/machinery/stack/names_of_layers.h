@@ -80,6 +80,8 @@ struct NamesOfLayer {
 
   // A layer that answers.
   Result (*stat)(const GivenPath&, struct stat* to) = nullptr;
+  // For stat and the like alone: as stat, and of directories where the layer has names in them.
+  Result (*stat_any)(const GivenPath&, struct stat* to) = nullptr;
   Result (*access)(const GivenPath&, int mode) = nullptr;
   Result (*change)(const GivenPath&, const Change&) = nullptr;
   Result (*truncate)(const GivenPath&, uint64_t bytes) = nullptr;
