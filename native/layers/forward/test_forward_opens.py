@@ -71,17 +71,6 @@ BODIES = {
   TOGETHER;
   CHECK(close(fd) == 0);
 """,
-    "locks of the process and changed flags": r"""
-  int fd = open(path, O_RDWR), other = open(path, O_RDWR);
-  struct flock all = {.l_type = F_WRLCK};
-  CHECK(fd >= 0 && other >= 0 && read(fd, data, 4) == 4);
-  TOGETHER;
-  if (rank == 0) CHECK(fcntl(other, F_SETLK, &all) == 0 && fcntl(fd, F_SETFL, O_NONBLOCK) == 0);
-  TOGETHER;
-  if (rank == 1) CHECK(fcntl(fd, F_GETLK, &all) == 0 && all.l_type == F_WRLCK);
-  TOGETHER;
-  CHECK(close(fd) == 0 && close(other) == 0);
-""",
     "ofd locks": r"""
   int fd = open(path, O_RDWR);
   struct flock all = {.l_type = F_WRLCK};
