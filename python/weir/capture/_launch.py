@@ -243,8 +243,8 @@ def _run_untraced(command: Sequence[str], environ: Mapping[str, str], rules: str
 def _no_rank(status: int) -> str:
     """A launcher that failed has said itself why no rank was started."""
     if status:
-        return (f"no rank was traced: the launcher ended with exit status {status}; what it printed "
-            "above says why")
+        return (f"no rank was traced: the launcher ended with exit status {status}; "
+            "what it printed above says why")
     return ("no rank was traced: the launcher alone left records; its ranks were started without "
         "LD_PRELOAD and WEIR_TRACE_DIR "
         "(srun --export=NONE, SLURM_EXPORT_ENV): hand them on, as docs/guide/cluster.md says")

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from weir.capture._command import CannotStart, find_program
 
-_PROGRAM_HEADER_OF_INTERPRETER = 3  # PT_INTERP, elf(5)
+_PROGRAM_HEADER = struct.Struct("<IIQQQQ")  # the beginning of Elf64_Phdr, elf(5)
+_PROGRAM_HEADER_OF_INTERPRETER = 3  # PT_INTERP
 _DEEPEST_SCRIPT = 5
 REFUSES = (
     "it is built with AddressSanitizer, whose library ends a program into which another library is "
@@ -53,11 +54,9 @@ def _reason(path: str) -> str | None:
     if (about.st_mode & stat.S_ISUID and about.st_uid != os.geteuid()) or (about.st_mode
             & stat.S_ISGID and about.st_gid != os.getegid()):
         return "it is setuid or setgid"
-    entry, table = struct.unpack_from("<QQ", head, 24)
-    size, count = struct.unpack_from("<HH", head, 54)
-    kinds = [struct.unpack_from("<I", head, at)[0] for at in range(table, table + size * count,
-        size) if at + 4 <= len(head)]
-    is_program = entry != 0 and len(kinds) == count
+    entry = struct.unpack_from("<Q", head, 24)[0]
+    kinds = [kind for kind, _, _ in _parts(head)]
+    is_program = entry != 0 and len(kinds) == struct.unpack_from("<H", head, 56)[0]
     if not is_program or _PROGRAM_HEADER_OF_INTERPRETER in kinds or _has_wrap_archive(path):
         return None
     return "it is statically linked"
@@ -86,15 +85,22 @@ def foreign_loader(path: str) -> str | None:
     return None
 
 
+def _parts(head: bytes) -> Iterator[tuple[int, int, int]]:
+    """Kind, place and bytes of each part of a 64-bit ELF file that its first bytes list."""
+    table = struct.unpack_from("<Q", head, 32)[0]
+    size, count = struct.unpack_from("<HH", head, 54)
+    for at in range(table, table + size * count, size or 1):
+        if at + _PROGRAM_HEADER.size <= len(head):
+            kind, _, offset, _, _, length = _PROGRAM_HEADER.unpack_from(head, at)
+            yield kind, offset, length
+
+
 def _of_elf(path: str, head: bytes) -> str | None:
     if head.startswith(b"\x7fELF\x01"):
         return "it is a 32-bit program"
     if not head.startswith(b"\x7fELF\x02\x01") or len(head) < 64:
         return None
-    table = struct.unpack_from("<Q", head, 32)[0]
-    size, count = struct.unpack_from("<HH", head, 54)
-    for at in range(table, min(table + size * count, len(head) - size + 1), size):
-        kind, _flags, offset, _address, _physical, length = struct.unpack_from("<IIQQQQ", head, at)
+    for kind, offset, length in _parts(head):
         if kind == _PROGRAM_HEADER_OF_INTERPRETER:
             with open(path, "rb") as file:
                 file.seek(offset)

@@ -113,7 +113,8 @@ def _loadable(elf: Elf) -> Finding:
         )
     if "musl" in (elf.interpreter or ""):
         return Finding("linkage", FINDING,
-            "linked with musl: weir's library needs glibc, and the program runs without it, not seen")
+            "linked with musl: weir's library needs glibc, and the program runs without it, "
+            "not seen")
     return Finding("linkage", FINE, "dynamically linked: its calls of the C library are seen")
 
 
