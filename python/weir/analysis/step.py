@@ -22,7 +22,7 @@ from weir.analysis.in_turn import in_turn
 from weir.analysis.memory import return_memory
 from weir.analysis.names import NO_NAME, NameTable
 from weir.analysis.ranks import FIRST_NAMED, NO_RANK, RankNames
-from weir.analysis.sums import Summing, Sums, classes_of
+from weir.analysis.sums import Part, Summing, Sums, classes_of
 from weir.analysis.worlds import FROM_MPI, World, Worlds, program_of, worlds_of
 from weir.trace import DamagedFile, Problem, Process, Step, TraceFile
 from weir.trace.file import LOST, FileReader, threads_for
@@ -234,24 +234,30 @@ def read_step(
         tuple(problems), names, _excluded(files, numbers, exclusion))
 
 
-def _scanned(file: TraceFile, threads: int) -> TraceFile:
-    return file.scan(threads)  # where the file is read: here, or by a worker of a cluster
-
-
 def _sums(
     files: list[TraceFile], lines: tuple[Line, ...], members: tuple[Member, ...], names: NameTable,
     numbers: tuple[np.ndarray, ...], rank: int | None,
 ) -> Sums:  # fmt: skip
     """Scans the files. Their rows and histograms stay where they are few."""
-    summing, first, rows, kept = Summing(members, classes_of(members, rank)), 0, 0, []
+    summing, rows, kept = Summing(members, classes_of(members, rank)), 0, []
     known = len(names.names)
-    pieces = [(file, max(1, threads_for(file.header.file_bytes) // len(files))) for file in files]
-    for index, file in enumerate(in_turn(_scanned, pieces)):
-        summing.add(
-            _columns(file, file.array("rows"), lines[index], members, first, names, numbers[index]),
-            file.array("histograms"), first,
-        )  # fmt: skip
-        first += len(file.processes)
+    firsts = [0, *np.cumsum([len(file.processes) for file in files]).tolist()]
+
+    def part_of(index: int) -> Part:
+        file = files[index]
+        columns = _columns(file, file.array("rows"), lines[index], members, firsts[index], names,
+            numbers[index])
+        return summing.part(columns, file.array("histograms"), firsts[index])
+
+    def scanned(index: int) -> Part | None:
+        """None: names are lost, which get their numbers in the order of the files."""
+        file = files[index]
+        file.scan(max(1, threads_for(file.header.file_bytes) // len(files)))
+        return None if _lost_in(file, file.array("rows")).any() else part_of(index)
+
+    for index, part in enumerate(in_turn(scanned, ((index,) for index in range(len(files))))):
+        summing.add(part_of(index) if part is None else part)
+        file = files[index]
         rows += len(file.array("rows"))
         kept.append(file)
         if rows > KEPT_ROWS:
@@ -259,6 +265,12 @@ def _sums(
                 kept.pop().forget()
         file.leave()
     return summing.sums(has_lost_names=len(names.names) > known)
+
+
+def _lost_in(file: TraceFile, table: np.ndarray) -> np.ndarray:
+    """Mask of the rows with names that the file does not have, for any table with the columns
+    process and file."""
+    return (file.texts_of(table["process"], table["file"]) == LOST) & (table["file"] != 0)
 
 
 def _excluded(
@@ -286,7 +298,9 @@ def _open(path: Path, is_alone: bool, exclusion: Exclusion | None) -> TraceFile 
             file.exclude(exclusion.mask(file.texts))
         if is_alone:
             return file
-        file.find_syncs().leave()
+        file.find_syncs()
+        file.processes  # noqa: B018: decoded while other files are read
+        file.leave()
         return file
     except DamagedFile as error:
         return Problem(error.path, error.offset, error.reason)

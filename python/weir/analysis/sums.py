@@ -82,6 +82,20 @@ class Sums:
     has_lost_names: bool
 
 
+@dataclass(frozen=True)
+class Part:
+    """What a trace file adds to the sums of its step. used: numbers of ranks, and of names that
+    they opened, read or wrote, in one number each; counts: as in Sums."""
+
+    rows: int
+    by_file: Columns
+    by_member: Columns
+    layered: Columns
+    used: np.ndarray
+    histograms: np.ndarray
+    counts: dict[int, np.ndarray]
+
+
 class Summing:
     """The rows of a step's trace files, one file after the other."""
 
@@ -92,45 +106,56 @@ class Summing:
         self._by_file = Folding(_BY_FILE)
         self._by_member: list[Columns] = []
         self._layered: list[Columns] = []
-        self._used = [np.zeros(0, np.int64)]  # number and name of ranks with members in many files
+        self._used = [np.zeros(0, np.int64)]  # of ranks with members in many files
         self._files_of: dict[int, int] = {}
         self._histograms = [np.zeros(0, HISTOGRAM)]
         self._counts: dict[int, np.ndarray] = {}
         self._rows: list[int] = []
 
-    def add(self, columns: Columns, histograms: np.ndarray, first: int) -> None:
-        """All rows of one trace file, and its histograms. first: its first member."""
-        self._rows.append(len(columns))
-        is_layered = columns.layer >= EVENTS
+    def part(self, columns: Columns, histograms: np.ndarray, first: int) -> Part:
+        """Of all rows of one trace file, and its histograms. first: its first member. Threads may
+        call it at once."""
+        rows, is_layered = len(columns), columns.layer >= EVENTS
+        layered = Columns.empty()
         if is_layered.any():
-            self._layered.append(columns.where(is_layered))
-            columns = columns.where(~is_layered)
-        self._add_files(columns)
-        self._add_counts(columns)
-        without = np.full(len(columns), NO_NAME, np.int32)
-        self._by_member.append(replace(merged(columns, *_BY_MEMBER), name=without[:0]))
+            layered, columns = columns.where(is_layered), columns.where(~is_layered)
+        nameless = np.full(0, NO_NAME, np.int32)
         members = self._classes.of_member
-        self._by_file.add(merged(
+        by_file = merged(
             replace(columns, member=members[columns.member],
                 rank=self._classes.rank[columns.member]),
-            *_BY_FILE))
+            *_BY_FILE)
         made = np.zeros(len(histograms), HISTOGRAM)
         for key in HISTOGRAM.names:
             made[key] = histograms[key] if key != "member" else members[
                 histograms["process"].astype(np.int64) + first]
-        self._histograms = [_folded(np.concatenate([*self._histograms, made]))]
+        by_member = replace(merged(columns, *_BY_MEMBER), name=nameless)
+        return Part(rows, by_file, by_member, layered, self._used_in(columns), _folded(made),
+            self._counts_of(columns))
 
-    def _add_counts(self, columns: Columns) -> None:
+    def add(self, part: Part) -> None:
+        """In the order of the trace files."""
+        self._rows.append(part.rows)
+        self._layered.append(part.layered)
+        self._by_member.append(part.by_member)
+        self._by_file.add(part.by_file)
+        self._add_files(part.used)
+        self._histograms = [_folded(np.concatenate([*self._histograms, part.histograms]))]
+        for member, counts in part.counts.items():
+            self._counts[member] = self._counts.get(member, 0) + counts
+
+    def _counts_of(self, columns: Columns) -> dict[int, np.ndarray]:
         is_io = columns.by_code("RWOCM")
         of, is_file = self._classes.of_member[columns.member[is_io]], columns.is_file[is_io]
-        for member in np.unique(of).tolist():
-            its = np.bincount(is_file[of == member], minlength=2)
-            self._counts[member] = self._counts.get(member, 0) + its
+        return {member: np.bincount(is_file[of == member], minlength=2)
+            for member in np.unique(of).tolist()}
 
-    def _add_files(self, columns: Columns) -> None:
+    def _used_in(self, columns: Columns) -> np.ndarray:
         is_used = columns.is_file & has_class("ORW")[columns.op] & (columns.name != NO_NAME)
         numbers = self._numbers[columns.member[is_used]].astype(np.int64)
-        used = np.unique(numbers << 32 | columns.name[is_used])
+        return np.unique(numbers << 32 | columns.name[is_used])
+
+    def _add_files(self, used: np.ndarray) -> None:
         numbers = used >> 32
         is_spread = np.isin(numbers, self._is_spread)
         if is_spread.any():
