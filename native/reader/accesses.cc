@@ -5,6 +5,7 @@
 #include <array>
 #include <deque>
 #include <numeric>
+#include <optional>
 #include <tuple>
 #include <unordered_map>
 
@@ -22,7 +23,7 @@ constexpr size_t kAhead = 8;    // records between asking for a file's counts an
 constexpr size_t kFilesInCache = 128;  // whose counts lie in the second-level cache
 constexpr size_t kFew = 4;      // of a text and kind, where few are asked for
 constexpr size_t kGiven = 8;    // of which so many are handed out
-constexpr weir_reader_alignment kLostAlignment = {4096, 0};
+constexpr size_t kFilesKept = 256;  // of a process, whose memory serves the next one
 
 struct IsMoreCommon {
   bool operator()(const auto& a, const auto& b) const {
@@ -54,6 +55,13 @@ class Counts {
     if (counts_.size() == counts_.capacity()) counts_.reserve(counts_.empty() ? kFew : kValues);
     counts_.push_back({value, 1});
     places_[slot] = uint8_t(counts_.size());
+  }
+
+  // As none. Their memory stays.
+  void clear() {
+    counts_.clear();
+    places_ = {};
+    all_ = 0;
   }
 
   // Where its place is looked up.
@@ -92,15 +100,25 @@ class Counts {
 };
 
 // One file of one process. last_byte is Darshan's: 0 after an open.
-struct File {
+struct Sums {
   weir_reader_access sums = {};
   weir_reader_alignment alignment = kLostAlignment;
   int64_t last_byte[2] = {0, 0};
   bool is_first[2] = {true, true};
   int last_way = -1;
-  bool counts_values = true;
   Stream stream;
+};
+struct File : Sums {
   Counts sizes[2], strides[2], backward[2];  // backward: distances without their sign
+
+  // As a new one.
+  void clear() {
+    static_cast<Sums&>(*this) = Sums();
+    for (Counts* some : {sizes, strides, backward}) {
+      some[0].clear();
+      some[1].clear();
+    }
+  }
 };
 
 // Most units are powers of two.
@@ -118,7 +136,7 @@ void transfer(File& file, size_t way, const Words& record, uint64_t offset) {
   sums.longest_ticks[way] = std::max(sums.longest_ticks[way], record.duration());
   sums.switches += file.last_way >= 0 && file.last_way != int(way);
   file.last_way = int(way);
-  if (file.counts_values) file.sizes[way].add(size);
+  file.sizes[way].add(size);
   if (offset == wire::kUnknownOffset) {
     ++sums.unknown[way];
     return;
@@ -129,10 +147,10 @@ void transfer(File& file, size_t way, const Words& record, uint64_t offset) {
   if (file.is_first[way]) {
     ++sums.first[way];
   } else if (at > last + 1) {
-    if (file.counts_values) file.strides[way].add(uint64_t(at - last - 1));
+    file.strides[way].add(uint64_t(at - last - 1));
   } else if (at == last + 1) {
     ++sums.adjacent[way];
-  } else if (file.counts_values) {
+  } else {
     file.backward[way].add(uint64_t(last + 1 - at));
   }
   file.is_first[way] = false;
@@ -149,24 +167,28 @@ void opened(File& file) {
   file.is_first[0] = file.is_first[1] = true;
 }
 
+// One process after the other.
 class OfProcess {
  public:
-  OfProcess(const Names& names, std::span<const weir_reader_alignment> alignment,
-            const AccessChoice& choice, uint32_t process, uint64_t created)
-      : names_(names),
-        alignment_(alignment),
-        hidden_(names, process),
-        all_names_(choice.all_names),
-        counts_values_(choice.commons != AccessCommons::none),
-        process_(process),
-        created_(created) {}
+  OfProcess(const Names& names, std::span<const weir_reader_alignment> alignment, bool all_names,
+            uint64_t created)
+      : names_(names), alignment_(alignment), all_names_(all_names), created_(created) {}
+
+  void begin(uint32_t process) {
+    process_ = process;
+    hidden_.emplace(names_, process);
+    if (files_.size() > kFilesKept) files_.resize(kFilesKept);
+    used_ = 0;
+    dense_.clear();
+    sparse_.clear();
+  }
 
   void take(const Words& record) {
     const char found = kOps[record.op()].op_class;
     const bool moves = found == 'R' || found == 'W', opens = found == 'O';
     const bool of_stream = record.layer() == uint8_t(wire::Layer::stdio);
     if ((!moves && !opens && !of_stream) || !record.is_lowest() || record.has_failed()) return;
-    if (!all_names_ && hidden_.hides(record.file())) return;
+    if (!all_names_ && hidden_->hides(record.file())) return;
     if (!plausible_time(record.start(), created_)) return;
     if (moves) {
       File& file = of(record.file());
@@ -182,18 +204,19 @@ class OfProcess {
 
   // The record will be taken soon.
   void prefetch(const Words& record) const {
-    if (files_.size() < kFilesInCache) return;
+    if (used_ < kFilesInCache) return;
     const char found = kOps[record.op()].op_class;
     const uint32_t place = found == 'R' || found == 'W' ? place_of(record.file()) : kNone;
     if (place == kNone) return;
     const File& file = files_[place];
     const char* const from = reinterpret_cast<const char*>(&file);
-    for (size_t at = 0; at < offsetof(File, sizes); at += 64) __builtin_prefetch(from + at, 1);
+    for (size_t at = 0; at < sizeof(Sums); at += 64) __builtin_prefetch(from + at, 1);
     __builtin_prefetch(file.sizes[found == 'W'].place(record.size()));
   }
 
   void give(Accesses& out) {
-    for (File& file : files_) {
+    for (size_t i = 0; i < used_; ++i) {
+      File& file = files_[i];
       if (file.sums.calls[0] + file.sums.calls[1] == 0) continue;  // a stream without transfers
       const uint32_t number = uint32_t(out.files.size());
       for (size_t way : {0, 1}) {
@@ -227,13 +250,14 @@ class OfProcess {
 
   File& make(uint32_t id) {
     if (id >= kDense) {
-      sparse_[id] = uint32_t(files_.size());
+      sparse_[id] = used_;
     } else {
       if (id >= dense_.size()) dense_.resize(id + 1, kNone);
-      dense_[id] = uint32_t(files_.size());
+      dense_[id] = used_;
     }
-    File& made = files_.emplace_back();
-    made.counts_values = counts_values_;
+    if (used_ == files_.size()) files_.emplace_back();
+    File& made = files_[used_++];
+    made.clear();
     made.sums.process = process_;
     made.sums.file = id;
     made.sums.begin[0] = made.sums.begin[1] = ~uint64_t{0};
@@ -244,11 +268,12 @@ class OfProcess {
 
   const Names& names_;
   std::span<const weir_reader_alignment> alignment_;
-  const Hidden hidden_;
-  const bool all_names_, counts_values_;
-  const uint32_t process_;
+  const bool all_names_;
   const uint64_t created_;
-  std::deque<File> files_;
+  uint32_t process_ = 0;
+  std::optional<Hidden> hidden_;
+  std::deque<File> files_;  // the first used_ of them are of this process
+  uint32_t used_ = 0;
   std::vector<uint32_t> dense_;  // places of files by their ids, and of large ids
   std::unordered_map<uint32_t, uint32_t> sparse_;
 };
@@ -320,10 +345,14 @@ Accesses find_accesses(const Mapping& file, const Index& index, const Names& nam
                        unsigned threads) {
   const std::vector<Chunks> chunks = chunks_of(index);
   std::vector<Accesses> found(chunks.size());
-  each_in_parallel(threads, chunks.size(), [&](size_t, size_t process) {
+  std::deque<OfProcess> of_thread;
+  for (unsigned i = 0; i < std::max(threads, 1u); ++i)
+    of_thread.emplace_back(names, alignment, choice.all_names, index.header.created_ticks);
+  each_in_parallel(of_thread.size(), chunks.size(), [&](size_t thread, size_t process) {
     if (chunks[process].empty()) return;
     if (process < choice.processes.size() && choice.processes[process] == 0) return;
-    OfProcess of(names, alignment, choice, uint32_t(process), index.header.created_ticks);
+    OfProcess& of = of_thread[thread];
+    of.begin(uint32_t(process));
     for (InOrder records(file, chunks[process]); !records.is_over(); records.next()) {
       if (const char* const ahead = records.ahead(kAhead)) of.prefetch(Words::load(ahead));
       of.take(records.record());

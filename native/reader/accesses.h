@@ -18,8 +18,10 @@ struct Accesses {
 
 // What common values are of: those of processes with one text are added up, and stand with the
 // first of them that has some; or of each process; or as first, and of each text and kind the four
-// most common; or there are none, and strided, backward and random calls are not counted either.
-enum class AccessCommons : uint32_t { by_text, by_process, few_by_text, none };
+// most common.
+enum class AccessCommons { by_text, by_process, few_by_text };
+
+inline constexpr weir_reader_alignment kLostAlignment = {4096, 0};  // of names that are lost
 
 // Whose accesses are found.
 struct AccessChoice {
@@ -29,7 +31,7 @@ struct AccessChoice {
 };
 
 // Reads and writes of the lowest level seen, in the order in which they ended in their process.
-// alignment: of the file of each text; lost names count as files of `lost`.
+// alignment: of the file of each text.
 // cost: one pass over all records on so many threads; memory for the files of processes with
 // accesses, however many records there are. before: a scan, or find_times.
 Accesses find_accesses(const Mapping& file, const Index& index, const Names& names,

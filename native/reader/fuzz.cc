@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "reader/weir_accesses.h"
 #include "reader/weir_output_cost.h"
 #include "reader/weir_transfers.h"
 
@@ -133,6 +134,39 @@ void read_transfers(const weir_reader* reader, const weir_reader_clock& clock) {
   weir_transfers_destroy(&transfers);
 }
 
+// Every lost name is one of the same number.
+void read_accesses(weir_reader* reader, const weir_reader_clock& clock, bool by_rank) {
+  uint64_t processes, texts, rows, bytes, count;
+  weir_reader_get(reader, WEIR_READER_PROCESSES, &processes, &bytes);
+  weir_reader_get(reader, WEIR_READER_TEXTS, &texts, &bytes);
+  const auto* row = static_cast<const weir_reader_row*>(
+      weir_reader_get(reader, WEIR_READER_ROWS, &rows, &bytes));
+  std::vector<weir_accesses_lost> lost;
+  for (uint64_t i = 0; i < rows; ++i)
+    lost.push_back({row[i].process, row[i].file, int32_t(texts), 0});
+  std::vector<int32_t> names(texts), ranks(processes);
+  std::iota(names.begin(), names.end(), 0);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  const std::vector<weir_reader_alignment> alignment(texts, {4096, 1 << 20});
+  const std::vector<uint8_t> chosen(processes, 1), apart(texts / 2, 1);
+  const int32_t loose = 1;
+  const weir_accesses_file file = {reader,        clock,         alignment.data(), names.data(),
+                                   ranks.data(), chosen.data(), lost.data(),      lost.size()};
+  const weir_accesses_choice choice = {
+      apart.data(), apart.size(), &loose, 1, 100, 10, {16, 4}, 0, by_rank, 2, 0};
+  uint32_t has_lost = 0;
+  weir_accesses* found = weir_accesses_create(&file, 1, &choice, &has_lost);
+  if (found == nullptr) abort();
+  weir_accesses_spread(found, &count);
+  weir_accesses_kept(found, &count);
+  weir_accesses_rows(found, &rows);
+  const weir_accesses_common* common = weir_accesses_commons(found, &count);
+  for (uint64_t i = 0; i < count; ++i) {
+    if (by_rank && uint64_t(common[i].key) >= rows) abort();
+  }
+  weir_accesses_destroy(&found);
+}
+
 void read_all(const char* path) {
   char message[256];
   uint64_t place = 0;
@@ -151,9 +185,8 @@ void read_all(const char* path) {
   read_output(reader, clock);
   read_events(reader, clock);
   read_transfers(reader, clock);
-  const weir_reader_alignment alignment = {4096, 1 << 20};
-  if (weir_reader_accesses(reader, &alignment, 1, nullptr, 0, 0, 2) != 0) abort();
-  weir_reader_leave(reader);
+  read_accesses(reader, clock, false);
+  read_accesses(reader, clock, true);
   if (weir_reader_exchanges(reader, 2) != 0) abort();
   for (uint32_t array = WEIR_READER_CHUNKS; array <= WEIR_READER_EXCHANGES; ++array) {
     uint64_t count, bytes, sum = 0;

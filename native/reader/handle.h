@@ -4,7 +4,6 @@
 
 #include <exception>
 
-#include "reader/accesses.h"
 #include "reader/exchanges.h"
 #include "reader/scan.h"
 
@@ -14,7 +13,6 @@ struct weir_reader {
   weir::reader::Problems problems;
   weir::reader::Names names;
   weir::reader::Scanned scanned;
-  weir::reader::Accesses accesses;
   std::vector<weir_reader_exchange> exchanges;
   bool is_scanned = false;
 };

@@ -120,17 +120,6 @@ WEIR_API int weir_reader_times(weir_reader* reader, uint32_t threads) {
   return guarded([&] { find_times(reader->file, reader->index, threads); });
 }
 
-WEIR_API int weir_reader_accesses(weir_reader* reader, const weir_reader_alignment* alignment,
-                                  uint64_t count, const uint8_t* chosen, uint32_t all_names,
-                                  uint32_t commons, uint32_t threads) {
-  return guarded([&] {
-    const size_t processes = chosen == nullptr ? 0 : reader->index.processes.size();
-    reader->accesses =
-        find_accesses(reader->file, reader->index, reader->names, {alignment, count},
-                      {{chosen, processes}, all_names != 0, AccessCommons(commons)}, threads);
-  });
-}
-
 WEIR_API int weir_reader_exchanges(weir_reader* reader, uint32_t threads) {
   return guarded(
       [&] { reader->exchanges = find_exchanges(reader->file, reader->index, threads); });
@@ -138,7 +127,6 @@ WEIR_API int weir_reader_exchanges(weir_reader* reader, uint32_t threads) {
 
 WEIR_API void weir_reader_leave(weir_reader* reader) {
   reader->file.leave(0, reader->file.size());
-  reader->accesses = {};
   reader->exchanges = std::vector<weir_reader_exchange>();
 }
 
@@ -162,8 +150,6 @@ WEIR_API const void* weir_reader_get(const weir_reader* reader, uint32_t array, 
     case WEIR_READER_HISTOGRAMS: return hand_out(reader->scanned.histograms, count, entry_bytes);
     case WEIR_READER_UNITS: return hand_out(reader->scanned.units, count, entry_bytes);
     case WEIR_READER_SYNCS: return hand_out(reader->scanned.syncs, count, entry_bytes);
-    case WEIR_READER_ACCESSES: return hand_out(reader->accesses.files, count, entry_bytes);
-    case WEIR_READER_COMMONS: return hand_out(reader->accesses.common, count, entry_bytes);
     case WEIR_READER_EXCHANGES: return hand_out(reader->exchanges, count, entry_bytes);
     case WEIR_READER_PROBLEMS: return hand_out(reader->problems.list(), count, entry_bytes);
     default: *count = *entry_bytes = 0; return nullptr;

@@ -169,8 +169,7 @@ typedef struct {
 enum weir_reader_array {
   WEIR_READER_CHUNKS, WEIR_READER_PROCESSES, WEIR_READER_TEXTS, WEIR_READER_NAMES, WEIR_READER_ROWS,
   WEIR_READER_HISTOGRAMS, WEIR_READER_UNITS, WEIR_READER_SYNCS, WEIR_READER_PROBLEMS,
-  WEIR_READER_ACCESSES, WEIR_READER_COMMONS, /* after weir_reader_accesses */
-  WEIR_READER_EXCHANGES                      /* after weir_reader_exchanges */
+  WEIR_READER_EXCHANGES /* after weir_reader_exchanges */
 };
 
 /* SHA-256 of each Python file that declares this interface (python/weir/_native.py, which compares
@@ -214,24 +213,13 @@ void weir_reader_free_rows(weir_reader_row *rows);
  * fails: -1 when memory or threads ran out. */
 int weir_reader_times(weir_reader *reader, uint32_t threads);
 
-/* How each process accesses each file: the arrays accesses and commons. alignment: of each text.
- * chosen: of each process whether it is looked at; null: all. commons 1: the common values of
- * each process; 0: those of processes with one text are added up, under the first of them; 2: of
- * these the four most common of each kind; 3: none, and strided, backward and random
- * calls are not counted either, which costs much less.
- * before: weir_reader_scan or weir_reader_times.
- * fails: -1 when memory or threads ran out. */
-int weir_reader_accesses(weir_reader *reader, const weir_reader_alignment *alignment,
-                         uint64_t count, const uint8_t *chosen, uint32_t all_names,
-                         uint32_t commons, uint32_t threads);
-
 /* How much each process received by MPI: the array exchanges. before: weir_reader_scan or
  * weir_reader_times. cost: one pass over all records.
  * fails: -1 when memory or threads ran out. */
 int weir_reader_exchanges(weir_reader *reader, uint32_t threads);
 
-/* The process gives up the pages of the mapping, which come back when they are read, and the arrays
- * accesses, commons and exchanges. */
+/* The process gives up the pages of the mapping, which come back when they are read, and the array
+ * exchanges. */
 void weir_reader_leave(weir_reader *reader);
 
 void weir_reader_get_header(const weir_reader *reader, weir_reader_header *out);

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import posixpath
 import re
+import threading
 from fnmatch import fnmatchcase
 
 from weir.analysis.ranks import RankNames
 
 NO_NAME = -1
+_LOCK = threading.Lock()  # of all tables: they are sent to other processes
 _FOLDED = re.compile(r"/(?:\.?/)+")
 
 
@@ -90,9 +92,12 @@ class NameTable:
         return number
 
     def number(self, name: str) -> int:
-        at = self._at.setdefault(name, len(self.names))
-        if at == len(self.names):
-            self.names.append(name)
+        at = self._at.get(name)
+        if at is None:
+            with _LOCK:  # threads that read records meet names that were lost
+                at = self._at.setdefault(name, len(self.names))
+                if at == len(self.names):
+                    self.names.append(name)
         return at
 
     def __getitem__(self, number: int) -> str:

@@ -12,11 +12,11 @@ from weir.advise.advise import findings_of
 from weir.advise.text import advice_json
 from weir.analysis.memory import return_memory
 from weir.analysis.totals import Totals
+from weir.report.ahead import read_ahead
 from weir.report.frame.build import Report
 from weir.report.frame.excluded import excluded_of
 from weir.report.frame.declared import First
 from weir.report.frame.kind import Options
-from weir.report.patterns.compute import accesses_of
 from weir.report.notes import notes, unseen_statement
 from weir.report.processes.compute import is_complete, unseen_of
 from weir.report.registry import KINDS
@@ -30,7 +30,7 @@ def report_json(report: Report, options: Options = Options()) -> dict[str, Any]:
     """What is known of the run as a whole, and the keys of every table that `all` prints or that is
     named. Files are those that by, top, threshold_ns and pattern choose as in
     weir.report.files.compute.chosen. rows: of each list that is cut, how many it would have."""
-    accesses_of(report)  # whole, before findings ask for a part of them
+    read_ahead(report, accesses=True)
     not_files, launchers, segments = zip(*(step.left_out()
         for step in report.steps)) if report.steps else ((), (), ())
     kept = _Kept(options.json_limit)

@@ -12,6 +12,7 @@ from weir.advise.advise import findings_of
 from weir.advise.text import finding_line
 from weir.analysis.names import matches
 from weir.analysis.patterns import PATTERN_LEGEND
+from weir.report.ahead import read_ahead
 from weir.report.files.groups import FileGroup, file_groups
 from weir.report.flow.table import FLOW
 from weir.report.frame.amounts import plain
@@ -38,6 +39,7 @@ SHORT_NS = 100_000_000  # times that are all shorter are shown in ms
 def overview(report: Report, options: Options) -> Iterator[Table | str]:
     """At most two screens. options: by, top, threshold_ns and pattern choose the files; width is
     that of the screen."""
+    read_ahead(report, accesses=FLOW.is_quick(report))
     head, groups, found = heading(report), file_groups(report), notes(report)
     grave = [note for note in found if is_grave(note)]
     for note in grave:

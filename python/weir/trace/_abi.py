@@ -13,8 +13,7 @@ from weir._native import load_reader
 
 BINS = 36
 ARRAYS = ("chunks", "processes", "texts", "names", "rows", "histograms", "units", "syncs",
-    "problems",
-          "accesses", "commons", "exchanges")
+    "problems", "exchanges")
 
 
 def _layout(text: str) -> np.dtype:
@@ -43,14 +42,6 @@ LAYOUTS = {
     "units": _layout(
         "process:<u4 file:<u4 unit:<i8 op:<u4 flags:<u4 calls:<u8 bytes:<u8 ticks:<u8"),
     "syncs": _layout("process:<u4 index:<u4 ranks:<u8 ticks:<u8"),
-    "accesses": np.dtype(
-        [("process", "<u4"), ("file", "<u4"), ("switches", "<u8")]
-        + [(name, "<u8", (2,)) for name in (
-            "calls bytes sequential consecutive first adjacent strided backward random "
-            "unknown off_block off_stripe begin end ticks longest_ticks"
-        ).split()]
-    ),
-    "commons": _layout("value:<u8 count:<u8 file:<u4 kind:<u4"),
     "exchanges": _layout("process:<u4 file:<u4 routine:<u4 peer:<u4 calls:<u8 bytes:<u8"),
     "problems": _layout("offset:<u8 count:<u8 reason:<u4 reserved:<u4"),
 }
@@ -66,6 +57,16 @@ SPREAD_FILE = _layout(
     "ranks:<i8 interleaved:<i8 fastest_rank:<i8 fastest_ns:<i8 slowest_rank:<i8 slowest_ns:<i8 "
     "mean_ns:<f8 squares_ns:<f8 mean_bytes:<f8 squares_bytes:<f8 name:<i4 way:<i4"
 )
+
+# Of native/reader/weir_accesses.h.
+ACCESSES_ROW = _layout(
+    " ".join(f"{name}:<i8" for name in (
+        "calls bytes sequential consecutive first adjacent strided backward random unknown "
+        "off_block off_stripe ns again switches begin end longest_ns block stripe").split())
+    + " name:<i4 rank:<i4 way:<i4 node:<i4"
+)
+ACCESSES_COMMON = _layout("key:<i8 is_stride:<i8 value:<i8 count:<i8")
+ACCESSES_LOST = _layout("process:<u4 file:<u4 name:<i4 reserved:<u4")
 
 # A counter and a histogram as they lie in the file; docs/formats/trace.md 3.4.
 COUNTER = _layout(
@@ -301,34 +302,40 @@ def leave_function() -> object:
     return function
 
 
+class AccessesFile(c.Structure):
+    _fields_ = [
+        ("reader", c.c_void_p), ("clock", Clock), ("alignment", c.c_void_p), ("names", c.c_void_p),
+        ("ranks", c.c_void_p), ("chosen", c.c_void_p), ("lost", c.c_void_p),
+        ("lost_count", c.c_uint64),
+    ]  # fmt: skip
+
+
+class AccessesChoice(c.Structure):
+    _fields_ = [
+        ("apart", c.c_void_p), ("apart_count", c.c_uint64), ("loose", c.c_void_p),
+        ("loose_count", c.c_uint64), ("most_values", c.c_uint64), ("added_at_once", c.c_uint64),
+        ("kept", c.c_uint64 * 2), ("all_names", c.c_uint32), ("by_rank", c.c_uint32),
+        ("threads", c.c_uint32), ("reserved", c.c_uint32),
+    ]  # fmt: skip
+
+
 @functools.cache
-def accesses_function() -> object:
-    """weir_reader_accesses with its signature set."""
-    function = library().weir_reader_accesses
-    function.argtypes = [c.c_void_p, c.c_void_p, c.c_uint64, c.c_void_p, *[c.c_uint32] * 3]
-    function.restype = c.c_int
-    return function
-
-
-class CommonLimits(c.Structure):
-    _fields_ = [("most", c.c_uint64), ("added_at_once", c.c_uint64), ("kept", c.c_uint64 * 2)]
-
-
-@functools.cache
-def commons_functions() -> tuple[object, object, object, object, object]:
-    """weir_commons_create, _add, _is_full, _get and _destroy (native/reader/weir_commons.h) with
-    their signatures set."""
-    create, add, is_full, get, destroy = (
-        getattr(library(), f"weir_commons_{name}")
-        for name in ("create", "add", "is_full", "get", "destroy")
-    )
-    create.argtypes, create.restype = [c.POINTER(CommonLimits)], c.c_void_p
-    add.argtypes = [c.c_void_p, c.c_void_p, c.c_uint64, c.c_void_p, c.c_uint32]
-    add.restype = c.c_int
-    is_full.argtypes, is_full.restype = [c.c_void_p], c.c_uint32
-    get.argtypes, get.restype = [c.c_void_p, c.POINTER(c.c_uint64)], c.c_void_p
-    destroy.argtypes, destroy.restype = [c.POINTER(c.c_void_p)], None
-    return create, add, is_full, get, destroy
+def accesses_functions() -> dict[str, object]:
+    """weir_accesses_create, _rows, _commons, _spread, _kept and _destroy by the last word of their
+    names (native/reader/weir_accesses.h), with their signatures set."""
+    made = {
+        name: getattr(library(), f"weir_accesses_{name}")
+        for name in ("create", "rows", "commons", "spread", "kept", "destroy")
+    }
+    made["create"].argtypes = [
+        c.POINTER(AccessesFile), c.c_uint64, c.POINTER(AccessesChoice), c.POINTER(c.c_uint32)
+    ]  # fmt: skip
+    made["create"].restype = c.c_void_p
+    for name in ("rows", "commons", "spread", "kept"):
+        made[name].argtypes = [c.c_void_p, c.POINTER(c.c_uint64)]
+        made[name].restype = c.c_void_p
+    made["destroy"].argtypes, made["destroy"].restype = [c.POINTER(c.c_void_p)], None
+    return made
 
 
 @functools.cache

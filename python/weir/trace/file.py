@@ -162,28 +162,6 @@ class TraceFile:
                 f"had")
         return self
 
-    def accesses(
-        self, alignment: np.ndarray, chosen: np.ndarray, all_names: bool, commons: int,
-        threads: int = 1,
-    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        """How the chosen processes access each file, and the common sizes and strides: the arrays
-        `accesses` and `commons`, copied. alignment: of the file of each text (_abi.ALIGNMENT).
-        commons: 0 all common values of each text, 1 of each process, 2 four of each text, 3 none,
-        and neither strided, backward and random calls. cost: one pass over all records."""
-        wanted = np.ascontiguousarray(alignment, _abi.ALIGNMENT)
-        mask = np.ascontiguousarray(chosen, np.uint8)
-        made = _abi.accesses_function()(
-            self.handle, wanted.ctypes.data, len(wanted), mask.ctypes.data, int(all_names),
-            commons, threads,
-        )  # fmt: skip
-        if made != 0:
-            raise MemoryError(f"{self.path}: not enough memory for the accesses of its files")
-        handle = self.handle
-        found = tuple(TraceFile.array_of(self, name, handle).copy()
-            for name in ("accesses", "commons"))
-        self.leave()
-        return found
-
     def exchanges(self, threads: int = 1) -> np.ndarray:
         """How much each process received by MPI: the array `exchanges`, copied. cost: one pass over
         all records."""

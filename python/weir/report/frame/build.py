@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from weir.analysis.active import Active, active_time
+from weir.analysis.ahead import Begun, begin
 from weir.analysis.columns import Columns
 from weir.analysis.exclusion import Exclusion, exclusion_of
 from weir.analysis.names import NameTable, is_mpi_segment
@@ -81,9 +82,18 @@ def figure(compute: Callable[[Part], Found]) -> Callable[[Part], Found]:
     def once(of: Part) -> Found:
         if compute not in of.figures:
             of.figures[compute] = compute(of)
+        elif isinstance(found := of.figures[compute], Begun):
+            of.figures[compute] = found.answer()
         return of.figures[compute]
 
     return once
+
+
+def begin_figures(*asked: tuple[Callable[[Part], Any], Part, Callable[[], Any]]) -> None:
+    """Figures that a thread makes while others are asked for: each with what it is of, and what
+    makes it (weir.analysis.ahead)."""
+    for (function, of, _), begun in zip(asked, begin(*(work for *_, work in asked))):
+        keep_instead(function, of, begun)
 
 
 def keep_instead(function: Callable[[Part], Found], of: Part, value: Found) -> None:
@@ -230,20 +240,10 @@ class StepReport(_Summed):
         found = totals_by_rank(self.of_members, self.ranks, self.data.sums.files_of)
         return {rank: self.with_known_files(one) for rank, one in found.items()}
 
-    @cached_property
-    def _active(self) -> Active:
-        masks = [self.members[first : first + len(file.processes)] for first, file in self._files()]
-        return active_time(self.data.files, self.data.lines, masks,
-            all_names=self.choice.everything)
-
-    def _files(self) -> Iterator[tuple[int, object]]:
-        for index, file in enumerate(self.data.files):
-            yield self.data.first_member(index), file
-
-    @cached_property
+    @property
     def active_ns(self) -> int | None:
         """None when the step was not recorded at level trace."""
-        return self._active.ns if self.level == "trace" else None
+        return activity_of(self).ns if self.level == "trace" else None
 
     @cached_property
     def level(self) -> str:
@@ -342,6 +342,13 @@ class StepReport(_Summed):
         )
         found = [totals(one) for one in left_out]
         return found[0], found[1], replace(found[2], files=len(np.unique(left_out[2].name)))
+
+
+@figure
+def activity_of(step: StepReport) -> Active:
+    data, first = step.data, step.data.first_member
+    masks = [step.members[first(at) : first(at + 1)] for at in range(len(data.files))]
+    return active_time(data.files, data.lines, masks, all_names=step.choice.everything)
 
 
 @dataclass(frozen=True)

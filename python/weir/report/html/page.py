@@ -20,6 +20,7 @@ from markupsafe import Markup
 from weir._errors import StorageError
 from weir._files import complete_file
 from weir._version import find_version
+from weir.report.ahead import read_ahead
 from weir.report.files.groups import FileGroup, file_groups
 from weir.report.frame.build import Report
 from weir.report.frame.section import Section, asset, rendered
@@ -29,7 +30,6 @@ from weir.report.html.uplot import uplot
 from weir.report.html.views import file_views
 from weir.report.html.wall import wall_time
 from weir.report.offsets.page import offsets
-from weir.report.patterns.compute import accesses_of
 from weir.report.sentences import heading
 from weir.report.timeline.page import over_time
 
@@ -41,7 +41,7 @@ SCRIPTS = ("tiles.js", "view.js", "plot.js", "lanes.js", "heat.js", "rates.js", 
 def sections(report: Report, pattern: str | None = None) -> Iterator[Section]:
     """What the page has, in the order in which it is read; what a run has no data for is left out.
     pattern: of the files whose offsets are plotted."""
-    accesses_of(report)  # whole, before findings ask for a part of them
+    read_ahead(report, accesses=True)
     groups = file_groups(report)
     others = list(_others(report, groups, pattern))
     shown = shown_findings(report, {one.name: one.title for one in others})

@@ -1,35 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How files of a step are accessed, joined from its trace files, so that memory grows with the
+"""How files of a step are accessed: a pass over the records of all its trace files in
+native/reader/step_accesses.cc, which joins them as they are read, so that memory grows with the
 files and not with the files of each rank or node."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import ctypes as c
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from weir.analysis.columns import grouped, starts
-from weir.report.patterns.commons import CommonValues, OfWay
-from weir.report.patterns.spread import OfRanks, SpreadOfRanks
+from weir.analysis.names import NameTable
+from weir.analysis.step import StepData, name_numbers
+from weir.analysis.sums import spread_numbers
+from weir.report.mpi_io.compute import alignment_of
+from weir.report.patterns.spread import OfRanks, handed_out
+from weir.trace import TraceFile
+from weir.trace._abi import (
+    ACCESSES_COMMON, ACCESSES_LOST, ACCESSES_ROW, ALIGNMENT, SPREAD_FILE, SPREAD_ROW,
+    AccessesChoice, AccessesFile, accesses_functions, pointer_to
+)  # fmt: skip
+from weir.trace.file import LOST, threads_for
 
+BLOCK_BYTES = 4096  # where the trace does not have the block size of the file
 SUMMED = (
     "calls bytes sequential consecutive first adjacent strided backward random unknown off_block "
     "off_stripe ns again"
 ).split()
-_FOLDED_AT_ONCE = 1 << 15  # rows of files that wait to be added up
-_KEYS = (*SUMMED, "begin", "end", "name", "rank", "way", "node", "switches", "longest_ns", "block",
-         "stripe")  # fmt: skip
-_HOW = {"begin": np.minimum, "end": np.maximum, "longest_ns": np.maximum} | {
-    key: np.add for key in (*SUMMED, "switches")
-}
+# As long as there are few different sizes and strides in all, counts are exact. Of more, the most
+# common ones of each file, direction and kind are kept; the table shows four.
+MOST_VALUES = 1 << 19
+KEPT = (16, 4)
+_FOLDED_AT_ONCE = 1 << 18
+_SHORT = ("name", "rank")  # columns of 32 bits
 
 
 @dataclass(frozen=True)
 class Accesses:
     """Columns of one length: transfers of one direction (way) on one file by one rank of one node,
-    or by all ranks. commons: rows of (index of a row here, kind, value, count). ranks: what differs
-    between ranks then."""
+    or by all ranks, by name and way then. commons: rows of (index of a row here, kind, value,
+    count); kind 1: strides, those below 0 backward. ranks: what differs between ranks then."""
 
     columns: dict[str, np.ndarray]
     commons: np.ndarray
@@ -39,66 +50,117 @@ class Accesses:
         return len(self.columns["name"])
 
 
-class Joining:
-    """Parts of a step, of one trace file and way each. by_rank: whether their rows stay apart.
-    apart: names whose files have other names, too, so that their ranks are not known before; loose:
-    numbers of ranks that have processes in several trace files, likewise."""
+def no_accesses() -> Accesses:
+    return Accesses(_columns(np.zeros(0, ACCESSES_ROW)), np.zeros((0, 4), np.int64))
 
-    def __init__(self, by_rank: bool, apart: np.ndarray, loose: np.ndarray):
-        self._by_rank = by_rank
-        self._columns: list[dict[str, np.ndarray]] = []
-        self._ranks = SpreadOfRanks(apart, loose)
-        self._of_rows: list[np.ndarray] = []  # common values
-        self._commons = CommonValues()
-        self._rows = self._waiting = self._folded = 0
 
-    @property
-    def takes_few(self) -> bool:
-        """Whether the few most common values of a file are enough of the next trace files."""
-        return self._commons.is_full
+def read_accesses(
+    data: StepData, names: NameTable, members: np.ndarray, all_names: bool, by_rank: bool,
+    apart: np.ndarray,
+) -> Accesses:  # fmt: skip
+    """Of the chosen members. by_rank: rows stay apart; apart: names whose files have other names,
+    too, so that their ranks are not known before. cost: a pass over all records; two where names
+    are lost."""
+    asked = _Asked(data, names, members, all_names, by_rank, apart)
+    found = asked.read()
+    if found is None:
+        asked.lost = [_lost_of(file, numbers, names)
+            for file, numbers in zip(data.files, data.name_numbers)]
+        found = asked.read()
+    if found is None:
+        raise RuntimeError(f"{data.step.path}: names that no table has")
+    for file in data.files:
+        file.leave()
+    return found
 
-    def add(self, columns: dict[str, np.ndarray], commons: OfWay) -> None:
+
+def _lost_of(file: TraceFile, numbers: np.ndarray, names: NameTable) -> np.ndarray:
+    """Names that records of the file have and its table has not (ACCESSES_LOST)."""
+    rows = file.rows_of(0, len(file.processes))
+    is_lost = (file.texts_of(rows["process"], rows["file"]) == LOST) & (rows["file"] != 0)
+    rows = np.unique(rows[is_lost][["process", "file"]])
+    lost = np.zeros(len(rows), ACCESSES_LOST)
+    lost["process"], lost["file"] = rows["process"], rows["file"]
+    lost["name"] = name_numbers(file, lost, names, numbers)
+    return lost
+
+
+class _Asked:
+    """What native/reader is asked for, and keeps in memory what it points to."""
+
+    def __init__(
+        self, data: StepData, names: NameTable, members: np.ndarray, all_names: bool,
+        by_rank: bool, apart: np.ndarray,
+    ):  # fmt: skip
+        self._data, self._names, self._by_rank = data, names, by_rank
+        self._chosen = np.ascontiguousarray(members, np.uint8)
+        self._ranks = np.fromiter((one.number for one in data.members), np.int32, len(data.members))
+        self._alignments = _alignments(data, names)
+        self._loose = np.sort(spread_numbers(data.members)).astype(np.int32)
+        self._apart = np.zeros(int(apart.max()) + 1 if len(apart) else 0, np.uint8)
+        self._apart[apart[apart >= 0]] = 1
+        self.lost = [np.zeros(0, ACCESSES_LOST)] * len(data.files)
+        self._choice = AccessesChoice(
+            pointer_to(self._apart), len(self._apart), pointer_to(self._loose), len(self._loose),
+            MOST_VALUES, _FOLDED_AT_ONCE, KEPT, all_names, by_rank,
+            threads_for(sum(file.header.file_bytes for file in data.files)),
+        )  # fmt: skip
+
+    def read(self) -> Accesses | None:
+        """None: names are lost, and `lost` has no numbers of them."""
+        functions, has_lost, count = accesses_functions(), c.c_uint32(), len(self._data.files)
+        files = (AccessesFile * count)(*map(self._file, range(count)))
+        handle = c.c_void_p(functions["create"](files, count, c.byref(self._choice),
+            c.byref(has_lost)))
+        if not handle:
+            raise MemoryError("not enough memory or threads for the accesses of files")
+        try:
+            return None if has_lost.value else self._found(handle)
+        finally:
+            functions["destroy"](c.byref(handle))
+
+    def _file(self, index: int) -> AccessesFile:
+        data, lost = self._data, self.lost[index]
+        first = data.first_member(index)
+        return AccessesFile(
+            data.files[index].handle, data.lines[index].native(),
+            pointer_to(self._alignments[index]), pointer_to(data.name_numbers[index]),
+            pointer_to(self._ranks[first:]), pointer_to(self._chosen[first:]), pointer_to(lost),
+            len(lost),
+        )  # fmt: skip
+
+    def _found(self, handle: c.c_void_p) -> Accesses:
+        get = accesses_functions()
+        rows = handed_out(get["rows"], handle, ACCESSES_ROW)
+        common = handed_out(get["commons"], handle, ACCESSES_COMMON)
+        common = common.view(np.int64).reshape(-1, 4).copy()
         if self._by_rank:
-            of_rows = commons.by_row()
-            of_rows[:, 0] += self._rows
-            self._of_rows.append(of_rows)
-        elif len(columns["name"]):
-            self._ranks.add(columns)
-            self._commons.add(commons)
-            columns = _by_file(columns)
-        self._columns.append(columns)
-        self._rows += len(columns["name"])
-        self._waiting += len(columns["name"])
-        if not self._by_rank and self._waiting > max(_FOLDED_AT_ONCE, self._folded):
-            self._columns = [_by_file(_concatenated(self._columns, _KEYS))]
-            self._waiting, self._folded = 0, len(self._columns[0]["name"])
-
-    def joined(self) -> Accesses:
-        columns = _concatenated(self._columns, _KEYS)
-        if self._by_rank:
-            return Accesses(columns, np.concatenate([np.zeros((0, 4), np.int64), *self._of_rows]))
-        if len(columns["name"]):
-            columns = _by_file(columns)
-        commons = self._commons.values()
-        commons[:, 0] = np.searchsorted(_key(columns), commons[:, 0])
-        return Accesses(columns, commons, self._ranks.found())
+            return Accesses(_columns(rows), common)
+        columns = _columns(rows, np.lexsort((rows["way"], rows["name"])))
+        key = columns["name"].astype(np.int64) << 1 | columns["way"]
+        common[:, 0] = np.searchsorted(key, common[:, 0])
+        spread = handed_out(get["spread"], handle, SPREAD_FILE)
+        kept = handed_out(get["kept"], handle, SPREAD_ROW).copy()
+        return Accesses(columns, common,
+            OfRanks(spread[np.lexsort((spread["way"], spread["name"]))], kept))
 
 
-def _key(columns: dict[str, np.ndarray]) -> np.ndarray:
-    """Of a file and way."""
-    return columns["name"].astype(np.int64) << 1 | columns["way"]
+def _alignments(data: StepData, names: NameTable) -> list[np.ndarray]:
+    """Of each trace file by text (ALIGNMENT)."""
+    known = {path: (block or BLOCK_BYTES, stripe or 0)
+        for path, (block, stripe) in alignment_of(data).items()}
+    made, usual = [], (BLOCK_BYTES, 0)
+    for numbers in data.name_numbers:
+        one = np.full(len(numbers), np.array(usual, ALIGNMENT))
+        if known:
+            one[:] = [known.get(names[number], usual) for number in numbers.tolist()]
+        made.append(one)
+    return made
 
 
-def _concatenated(parts: list[dict[str, np.ndarray]], keys: Iterable[str]) -> dict[str, np.ndarray]:
-    """Column by column; the parts lose theirs."""
-    return {key: np.concatenate([np.zeros(0, np.int64 if len(parts) == 0 else parts[0][key].dtype),
-        *(part.pop(key) for part in parts)]) for key in keys}
-
-
-def _by_file(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The rows of each file and way added up, in the order of both."""
-    order, begins = grouped(columns["name"], columns["way"])
+def _columns(rows: np.ndarray, order: Any = slice(None)) -> dict[str, np.ndarray]:
+    """Copies of rows (ACCESSES_ROW)."""
     return {
-        key: _HOW[key].reduceat(column[order], begins) if key in _HOW else column[order[begins]]
-        for key, column in columns.items()
+        key: rows[key][order].astype(np.int32 if key in _SHORT else np.int64)
+        for key in rows.dtype.names or ()
     }

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Access patterns of each file and rank, from the records.
 
-native/reader/accesses.h passes over the records of each process; here the processes of a rank, and
-the ranks of a file, become one row. Sequential and consecutive are Darshan's counters
+native/reader/accesses.h passes over the records of each process, step_accesses.h makes one row of
+the ranks of a file. Sequential and consecutive are Darshan's counters
 (POSIX_SEQ_*, POSIX_CONSEC_*: darshan-runtime/lib/darshan-posix.c).
 """
 
@@ -15,31 +15,27 @@ from typing import Any
 import numpy as np
 
 from weir.analysis.columns import starts
-from weir.analysis.in_turn import in_turn
 from weir.analysis.memory import return_memory
-from weir.analysis.names import NameTable
 from weir.analysis.remote import pass_over_records
-from weir.analysis.step import StepData, name_numbers
-from weir.analysis.sums import spread_numbers
+from weir.analysis.step import StepData
 from weir.report.files.last_names import by_last_number, renamed_of
 from weir.report.frame.build import Report, StepReport, figure
-from weir.report.mpi_io.compute import alignment_of
-from weir.report.patterns.accesses import SUMMED, Accesses, Joining
-from weir.report.patterns.commons import OfWay
-from weir.trace import TraceFile
-from weir.trace._abi import ALIGNMENT
-from weir.trace.file import threads_for
+from weir.report.patterns.accesses import SUMMED, Accesses, no_accesses, read_accesses
 
-BLOCK_BYTES = 4096  # where the trace does not have the block size of the file
 WAYS = ("read", "write")
 MOST_COMMON = 4  # sizes and strides of a row
-_BY_TEXT, _BY_PROCESS, _FEW = range(3)  # what common values are counted by (TraceFile.accesses)
 
 
 @figure
 def accesses_of(report: Report) -> list[Accesses]:
     """Of the chosen members of each step, all together; empty at other levels than trace."""
-    return [_accesses_of(*one, False) for one in zip(report.steps, renamed_of(report))]
+    return reading_accesses(report)()
+
+
+def reading_accesses(report: Report) -> Callable[[], list[Accesses]]:
+    """What makes accesses_of(), of figures that are known."""
+    asked = list(zip(report.steps, renamed_of(report)))
+    return lambda: [_accesses_of(*one, False) for one in asked]
 
 
 @figure
@@ -51,80 +47,15 @@ def accesses_by_rank(report: Report) -> list[Accesses]:
 def _accesses_of(step: StepReport, renamed: np.ndarray, by_process: bool) -> Accesses:
     apart = np.unique(renamed)
     if step.level != "trace":
-        return Joining(by_process, apart, apart[:0]).joined()
+        return no_accesses()
     return _accesses(step.data, step.names, step.members, step.choice.everything, by_process, apart)
 
 
 @pass_over_records
-def _accesses(
-    data: StepData, names: NameTable, members: np.ndarray, all_names: bool, by_process: bool,
-    apart: np.ndarray,
-) -> Accesses:  # fmt: skip
-    alignments = alignment_of(data)
-    joining = Joining(by_process, apart, spread_numbers(data.members))
-    pieces = ((data, index, names, members, all_names, _BY_PROCESS if by_process else
-        _FEW if joining.takes_few else _BY_TEXT, alignments) for index in range(len(data.files)))
-    for index, found in enumerate(in_turn(_read, pieces)):
-        for part in _of_file(data, index, names, *found):
-            joining.add(*part)
-    made = joining.joined()
-    del joining
+def _accesses(data: StepData, *arguments: Any) -> Accesses:
+    made = read_accesses(data, *arguments)
     return_memory()
     return made
-
-
-def _read(
-    data: StepData, index: int, names: NameTable, members: np.ndarray, all_names: bool,
-    commons: int, alignments: dict[str, tuple[int | None, int | None]],
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    """Of one trace file: alignment by text, and what TraceFile.accesses() gives."""
-    file, numbers = data.files[index], data.name_numbers[index]
-    of_text = np.zeros(len(numbers) + 1, ALIGNMENT)  # the last: of names that are lost
-    known = [alignments.get(names[number], (None, None)) for number in numbers.tolist()]
-    of_text["block_bytes"] = [block or BLOCK_BYTES for block, _ in (*known, (None, None))]
-    of_text["stripe_bytes"] = [stripe or 0 for _, stripe in (*known, (None, None))]
-    first = data.first_member(index)
-    chosen = members[first : first + len(file.processes)]
-    threads = threads_for(file.header.file_bytes)
-    return of_text, *file.accesses(of_text, chosen, all_names, commons, threads)
-
-
-def _of_file(
-    data: StepData, index: int, names: NameTable, of_text: np.ndarray, found: np.ndarray,
-    commons: np.ndarray,
-) -> Iterator[tuple[dict[str, np.ndarray], OfWay]]:  # fmt: skip
-    """The columns of reads, then those of writes, of one trace file."""
-    file, numbers = data.files[index], data.name_numbers[index]
-    first = data.first_member(index)
-    its = data.members[first : first + len(file.processes)]
-    ranks = np.array([one.number for one in its], np.int32)
-    name = name_numbers(file, found, names, numbers) if len(found) else np.zeros(0, np.int32)
-    text = file.texts_of(found["process"], found["file"]) if len(found) else np.zeros(0, np.uint32)
-    at = np.minimum(text, len(numbers))
-    for way in (0, 1):
-        rows = np.flatnonzero(found["calls"][:, way] > 0)
-        place = np.full(len(found), -1)
-        place[rows] = np.arange(len(rows))
-        columns = {
-            key: found[key][rows, way].astype(np.int64)
-            for key in (*SUMMED[:-2], "begin", "end")
-        }
-        lengths = data.lines[index].lengths
-        columns |= {
-            "name": name[rows], "rank": ranks[found["process"][rows]],
-            "way": np.full(len(rows), way),
-            "node": np.full(len(rows), index), "switches": found["switches"][rows].astype(np.int64),
-            "ns": lengths(np.ascontiguousarray(found["ticks"][rows, way])).astype(np.int64),
-            "longest_ns": lengths(
-                np.ascontiguousarray(found["longest_ticks"][rows, way])
-            ).astype(np.int64),
-            "block": of_text["block_bytes"][at[rows]].astype(np.int64),
-            "stripe": of_text["stripe_bytes"][at[rows]].astype(np.int64),
-        }  # fmt: skip
-        span = columns["end"] - columns["begin"]
-        is_known = columns["unknown"] == 0
-        columns["again"] = np.where(is_known, np.maximum(columns["bytes"] - span, 0), 0)
-        yield columns, OfWay(commons, way, name, place)
 
 
 def _grouped(

@@ -7,18 +7,15 @@ a row for each rank and file (native/reader/spread.cc).
 from __future__ import annotations
 
 import ctypes as c
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from weir.trace._abi import SPREAD_FILE, SPREAD_ROW, pointer_to, spread_functions
 
-_RANKS, _INTERLEAVED = 1, 2  # what a row counts for
-_FIGURES = ("name", "way", "rank", "node", "ns", "bytes", "begin", "end")
-_NO_NUMBERS = np.zeros(0, np.int64)
 
-
-class _Sums:
+class Sums:
     """Files as they are added up so far."""
 
     def __init__(self) -> None:
@@ -41,14 +38,19 @@ class _Sums:
             raise _no_memory()
 
     def files(self) -> np.ndarray:
-        """A copy, in the order of names and directions."""
-        count = c.c_uint64()
-        place = spread_functions()[3](self._handle, c.byref(count))
-        if not count.value:
-            return np.zeros(0, SPREAD_FILE)
-        kept = (c.c_char * (count.value * SPREAD_FILE.itemsize)).from_address(place)
-        found = np.frombuffer(kept, SPREAD_FILE)
+        """In the order of names and directions."""
+        found = handed_out(spread_functions()[3], self._handle, SPREAD_FILE)
         return found[np.lexsort((found["way"], found["name"]))]
+
+
+def handed_out(get: Callable[..., int | None], handle: c.c_void_p, layout: np.dtype) -> np.ndarray:
+    """A list of native/reader where it lies: its function `get` has the number of entries, too."""
+    count = c.c_uint64()
+    place = get(handle, c.byref(count))
+    if not count.value:
+        return np.zeros(0, layout)
+    kept = (c.c_char * (count.value * layout.itemsize)).from_address(place)
+    return np.frombuffer(kept, layout)
 
 
 def _no_memory() -> MemoryError:
@@ -73,42 +75,9 @@ class OfRanks:
         """
         if not len(self.kept):
             return self.summed
-        rows, sums = self.kept.copy(), _Sums()
+        rows, sums = self.kept.copy(), Sums()
         if last_name is not None:
             rows["name"] = last_name[rows["name"]]
         sums.join(self.summed)
         sums.add(rows)
         return sums.files()
-
-
-class SpreadOfRanks:
-    """apart: names whose rows are kept until it is known which file they are of; loose: numbers of
-    ranks whose rows are kept until all are there."""
-
-    def __init__(self, apart: np.ndarray = _NO_NUMBERS, loose: np.ndarray = _NO_NUMBERS):
-        self._apart, self._loose = apart, loose
-        self._sums, self._kept = _Sums(), [np.zeros(0, SPREAD_ROW)]
-
-    def add(self, columns: dict[str, np.ndarray]) -> None:
-        """Rows of a rank, file and direction of one node; those of several processes of a rank are
-        of one."""
-        rows = np.empty(len(columns["name"]), SPREAD_ROW)
-        for key in _FIGURES:
-            rows[key] = columns[key]
-        rows["counts"] = _RANKS | _INTERLEAVED
-        is_apart = _is_one_of(rows["name"], self._apart)
-        is_kept = is_apart | _is_one_of(rows["rank"], self._loose)
-        if is_kept.any():
-            self._kept.append(kept := rows[is_kept])
-            kept["counts"][~is_apart[is_kept]] = _RANKS
-            rows["counts"][is_kept] = _INTERLEAVED
-            rows = rows[~is_apart]
-        self._sums.add(rows)
-
-    def found(self) -> OfRanks:
-        """All of it."""
-        return OfRanks(self._sums.files(), np.concatenate(self._kept))
-
-
-def _is_one_of(numbers: np.ndarray, some: np.ndarray) -> np.ndarray:
-    return np.isin(numbers, some) if len(some) else np.zeros(len(numbers), bool)
