@@ -101,7 +101,7 @@ _known: WeakKeyDictionary[TraceFile, Mounts] = WeakKeyDictionary()
 
 def _mounts_of(file: TraceFile) -> Mounts:
     if file not in _known:
-        _known[file] = Mounts(file.texts)
+        _known[file] = Mounts(file.notes.values())
     return _known[file]
 
 
