@@ -238,6 +238,8 @@ class StepReport(_Summed):
     @cached_property
     def by_rank(self) -> dict[int, Totals]:
         found = totals_by_rank(self.of_members, self.ranks, self.data.sums.files_of)
+        if self.keeps_names:
+            return found
         return {rank: self.with_known_files(one) for rank, one in found.items()}
 
     @property
@@ -316,7 +318,8 @@ class StepReport(_Summed):
     def lost_events(self) -> int:
         """Calls without a record where records were asked for, and calls of which not even a
         counter was kept."""
-        return sum(map(self.data.lost_events_of, self.data.members))
+        return sum(self.data.lost_events_of(one) for one in self.data.members
+            if one.process.lost_events or one.process.counted_calls)
 
     @cached_property
     def excluded(self) -> Columns:
