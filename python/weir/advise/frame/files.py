@@ -21,6 +21,7 @@ _SUMMED = ("calls", "bytes", "ns", "adjacent", "first", "strided", "random", "un
     "switches", "off_block", "off_stripe", "interleaved")  # fmt: skip
 _OTHERS = ("ranks", "begin", "end", "stripe", "slowest_ns")
 NAMES = (*_SUMMED, *_OTHERS, "users", "steps")
+_WIDTH = len(NAMES)
 _LARGEST = ("ranks", "end", "stripe")
 _NO_FIGURES = array("q", [2**62 if name == "begin" else 0 for name in NAMES])
 _SEEKS = ("lseek", "fseek", "rewind")
@@ -127,7 +128,7 @@ class Ways(Way):
 
     def of(self, at: int) -> Way:
         """Of one file."""
-        return Way(self._rows[at * len(NAMES) : (at + 1) * len(NAMES)])
+        return Way(self._rows[at * _WIDTH : (at + 1) * _WIDTH])
 
     @property
     def span(self) -> Any:

@@ -17,7 +17,7 @@ from weir.report import build
 
 @pytest.fixture
 def facts(tmp_path):
-    """Two steps: streams of small and of large calls, a file in common, one that is only queried."""
+    """Two steps: streams of small and of large calls, a file in common, one that is queried."""
     for step in ("one", "two"):
         trace = WaitTrace(3)
         trace.barrier()
