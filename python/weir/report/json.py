@@ -15,7 +15,7 @@ from weir.analysis.totals import Totals
 from weir.report.ahead import read_ahead
 from weir.report.frame.build import Report
 from weir.report.frame.excluded import excluded_of
-from weir.report.frame.declared import First
+from weir.report.frame.declared import First, Made
 from weir.report.frame.kind import Options
 from weir.report.notes import notes, unseen_statement
 from weir.report.processes.compute import is_complete, unseen_of
@@ -84,10 +84,10 @@ def _cut(value: Any, limit: int | None, place: str, rows: dict[str, int]) -> Any
     """The value with the first rows of each list; rows: gets the number of all, by place."""
     if isinstance(value, dict):
         return {key: _cut(one, limit, f"{place}.{key}", rows) for key, one in value.items()}
-    if not isinstance(value, list):
+    if not isinstance(value, (list, Made)):
         return value
     total = value.total if isinstance(value, First) else len(value)
-    kept = value if limit is None or isinstance(value, First) else value[:limit]
+    kept = value[:] if limit is None or isinstance(value, First) else value[:limit]
     if total > len(kept):
         rows[place] = max(total, rows.get(place, 0))
     nested = any(isinstance(one, (dict, list)) for one in kept[:1])

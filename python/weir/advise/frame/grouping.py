@@ -8,7 +8,9 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from weir.advise.frame.facts import Facts, File
+import numpy as np
+
+from weir.advise.frame.facts import Facts, File, Files
 from weir.advise.frame.finding import Advice
 from weir.analysis.patterns import find_patterns
 from weir.stage.suggest import exactly, fits, rule_pattern
@@ -43,13 +45,18 @@ def groups(facts: Facts, files: Sequence[File], alike: Collection[str] = (), *,
             yield group
 
 
-def find_by_pattern(is_one: Callable[[Facts, File], bool], advice: Callable[[Facts, Group], Advice],
+def find_by_pattern(candidates: Callable[[Facts, Files], np.ndarray],
+        advice: Callable[[Facts, Group], Advice],
         are_enough: Callable[[Facts, Group], bool] = lambda facts, group: True,
+        is_one: Callable[[Facts, File], bool] = lambda facts, file: True,
         ) -> Callable[[Facts], Iterator[Advice]]:
-    """What most findings look for: files of a kind that no layer has yet, by pattern."""
+    """What most findings look for: files of a kind that no layer has yet, by pattern. candidates: a
+    mask of all files, by what can be compared for all at once; is_one: what is left to ask of each
+    of these."""
 
     def find(facts: Facts) -> Iterator[Advice]:
-        for group in groups(facts, [one for one in facts.bare if is_one(facts, one)]):
+        files = facts.among(candidates(facts, facts.files))
+        for group in groups(facts, [one for one in files if is_one(facts, one)]):
             if are_enough(facts, group):
                 yield advice(facts, group)
 

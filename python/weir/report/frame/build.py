@@ -238,6 +238,8 @@ class StepReport(_Summed):
     @cached_property
     def by_rank(self) -> dict[int, Totals]:
         found = totals_by_rank(self.of_members, self.ranks, self.data.sums.files_of)
+        if self.keeps_names:
+            return found
         return {rank: self.with_known_files(one) for rank, one in found.items()}
 
     @property
@@ -294,18 +296,14 @@ class StepReport(_Summed):
         return max(0, max(self._signs_of_ranks, default=0) - ended) if ended is not None else 0
 
     def _signs_of(self, chosen: np.ndarray) -> list[int]:
-        """Timestamps at which some processes were alive, the first and the last of each trace file
-        among them. chosen: mask of members."""
-        signs, first = [], self.data.first_member
-        for file, line in enumerate(self.data.lines):
-            its = slice(first(file), first(file + 1))
-            processes = [member.process for member, is_chosen in zip(self.data.members[its],
-                chosen[its].tolist()) if is_chosen and member.process.whole]
-            ticks = np.array([(one.start_ticks, one.last_ticks, one.end_ticks)
-                for one in processes], np.uint64).reshape(-1)
-            ns = line.bounded(ticks[ticks != 0])
-            signs += [int(ns.min()), int(ns.max())] if len(ns) else []
-        return signs
+        """Timestamps of the first and the last sign of life of some members on each node."""
+        ticks: list[list[int]] = [[] for _ in self.data.files]
+        for member, is_chosen in zip(self.data.members, chosen.tolist()):
+            if is_chosen and member.process.whole:
+                one = member.process
+                ticks[member.file] += filter(None, (one.start_ticks, one.last_ticks, one.end_ticks))
+        return [line.timestamp(at) for line, its in zip(self.data.lines, ticks) if its
+            for at in (min(its), max(its))]
 
     @cached_property
     def _signs_of_ranks(self) -> list[int]:
@@ -323,7 +321,8 @@ class StepReport(_Summed):
     def lost_events(self) -> int:
         """Calls without a record where records were asked for, and calls of which not even a
         counter was kept."""
-        return sum(map(self.data.lost_events_of, self.data.members))
+        return sum(self.data.lost_events_of(one) for one in self.data.members
+            if one.process.lost_events or one.process.counted_calls)
 
     @cached_property
     def excluded(self) -> Columns:

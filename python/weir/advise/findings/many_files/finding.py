@@ -7,7 +7,9 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 
-from weir.advise.frame.facts import Facts, File
+import numpy as np
+
+from weir.advise.frame.facts import Facts, File, Files
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.findings.small_requests.finding import is_interleaved
 from weir.advise.frame.grouping import groups, opened_as, unusable
@@ -31,24 +33,26 @@ REMAINS = Range(0.05, 0.5)
 CONTAINER = "weir-packed.zip"
 
 
-def _metadata(file: File) -> tuple[int, int]:
-    return file.of_class("OCM")
+def _candidates(files: Files) -> np.ndarray:
+    way = files.write
+    return (way.bytes > 0) & (way.span <= 4 * SMALL.value) & (
+        (way.span <= TINY.value) | ~is_interleaved(way))
 
 
-def _is_candidate(facts: Facts, file: File) -> bool:
+def _is_one(facts: Facts, file: File) -> bool:
     """A rename within the directory leaves a file packed, if the rule matches both names; one into
     another directory makes a real file."""
-    return (posixpath.dirname(opened_as(file)) == posixpath.dirname(file.path)
-        and file.write.bytes > 0 and file.write.span <= 4 * SMALL.value
-        and (file.write.span <= TINY.value or not is_interleaved(file.write))
-        and not facts.is_local(file.path))
+    opened = opened_as(file)
+    is_beside = opened is file.path or posixpath.dirname(opened) == posixpath.dirname(file.path)
+    return is_beside and not facts.is_local(file.path)
 
 
 def _advice(facts: Facts, files: list[File]) -> Iterator[Advice]:
+    metadata, every = facts.files.of_class("OCM"), facts.files
     for group in groups(facts, files, by_last_names=True):
-        size, count = sum(one.write.bytes for one in group.files), len(group.files)
-        calls, ns = map(sum, zip(*(_metadata(one) for one in group.files)))
-        whole = sum(one.ns for one in group.files)
+        at, count = every.places(group.paths), len(group.files)
+        size, whole, calls, ns = (int(one[at].sum())
+            for one in (every.write.bytes, every.ns, *metadata))
         directories = len({posixpath.dirname(path) for path in group.paths})
         is_many = count >= max(MANY.value, A_DIRECTORY.value * directories)
         if not is_many or size > SMALL.value * count or ns < SHARE.value * whole:
@@ -71,7 +75,7 @@ def _advice(facts: Facts, files: list[File]) -> Iterator[Advice]:
 
 
 def find(facts: Facts) -> Iterator[Advice]:
-    files = [one for one in facts.bare if _is_candidate(facts, one)]
+    files = [one for one in facts.among(_candidates(facts.files)) if _is_one(facts, one)]
     if len(files) >= MANY.value:
         yield from _advice(facts, files)
 

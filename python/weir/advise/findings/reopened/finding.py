@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from weir.advise.frame.facts import Facts, File
+import numpy as np
+
+from weir.advise.frame.facts import Facts, File, Files
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.frame.grouping import Group, find_by_pattern
 from weir.advise.frame.saving import Range, saved
@@ -38,12 +40,15 @@ def _users(file: File) -> int:
     return max(1, file.read.users, file.write.users)
 
 
+def _candidates(facts: Facts, files: Files) -> np.ndarray:
+    opens, open_ns = files.of((*_OPENS, *_QUERIES))
+    users = np.maximum(1, np.maximum(files.read.users, files.write.users))
+    return (opens >= TIMES.value * users) & (open_ns / 1e9 >= SLOW.value * opens)
+
+
 def _is_one(facts: Facts, file: File) -> bool:
     """Layer keep answers for regular files alone."""
-    if file.path in facts.directories:
-        return False
-    opens, open_ns = file.of((*_OPENS, *_QUERIES))
-    return opens >= TIMES.value * _users(file) and open_ns / 1e9 >= SLOW.value * opens
+    return file.path not in facts.directories
 
 
 def _part(facts: Facts, file: File) -> tuple[File, Range]:
@@ -84,5 +89,5 @@ REOPENED = Finding(
     page="guide/advise.md",
     table="files",
     cure="keep",
-    find=find_by_pattern(_is_one, _advice, _are_enough),
+    find=find_by_pattern(_candidates, _advice, _are_enough, _is_one),
 )

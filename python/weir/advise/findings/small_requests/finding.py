@@ -6,8 +6,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from typing import Any
 
-from weir.advise.frame.facts import Facts, File, Way
+import numpy as np
+
+from weir.advise.frame.facts import Facts, File, Files, Way
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.frame.grouping import Group, groups
 from weir.advise.frame.libraries import fitting
@@ -46,9 +49,9 @@ SHARED = Limit("how often ranks move each byte, at most", 1.25, "times",
 
 
 def is_small(way: Way) -> bool:
-    """Whether calls are small and slow."""
-    is_slow = way.ns > 0 and way.bytes * 1e9 / way.ns <= SLOW.value
-    return way.mean_bytes <= SMALL.value and is_slow and way.call_s >= CALL.value
+    """Whether calls are small and slow; of Ways a mask."""
+    return ((way.mean_bytes <= SMALL.value) & way.is_slow(SLOW.value)
+        & (way.call_s >= CALL.value))
 
 
 def are_many(ways: Iterable[Way]) -> bool:
@@ -56,8 +59,8 @@ def are_many(ways: Iterable[Way]) -> bool:
 
 
 def is_interleaved(way: Way) -> bool:
-    """Whether ranks move pieces of one part of the file."""
-    return way.ranks > 1 and way.interleaved > 1
+    """Whether ranks move pieces of one part of the file; of Ways a mask."""
+    return (way.ranks > 1) & (way.interleaved > 1)
 
 
 def effective_calls(way: Way) -> int:
@@ -100,6 +103,17 @@ def flushed(file: File, name: str) -> Range:
     return saved(flush_s, NOTHING)
 
 
+def _may_be_cured(file: File | Files, way: Way) -> Any:
+    """Whether a direction is to be cured here, by what can be compared for all files at once."""
+    return is_small(way) & (file.in_order(way) >= IN_ORDER.value) & np.logical_not(
+        is_interleaved(way))
+
+
+def candidates(files: Files) -> np.ndarray:
+    """A mask of the files that may have cured_ways()."""
+    return _may_be_cured(files, files.read) | _may_be_cured(files, files.write)
+
+
 def cured_ways(file: File) -> list[tuple[str, Way]]:
     """Directions that are to be cured here. A file with a second descriptor (of a shell that
     redirects to it, of dd) the layer bypasses."""
@@ -107,9 +121,7 @@ def cured_ways(file: File) -> list[tuple[str, Way]]:
     if file.of(_COPIES)[0]:
         return found
     for name, way in (("read", file.read), ("write", file.write)):
-        if not is_small(way) or not merged_calls(file, name, way):
-            continue
-        if is_interleaved(way) or file.in_order(way) < IN_ORDER.value:
+        if not _may_be_cured(file, way) or not merged_calls(file, name, way):
             continue
         if name == "read" and way.ranks > 1 and way.bytes > SHARED.value * way.span:
             continue
@@ -157,7 +169,8 @@ def advice_on(facts: Facts, group: Group, finding: str) -> Advice:
 
 
 def find(facts: Facts) -> Iterator[Advice]:
-    files = [one for one in facts.bare if not of_fortran(one) and cured_ways(one)]
+    files = [one for one in facts.among(candidates(facts.files))
+        if not of_fortran(one) and cured_ways(one)]
     for group in groups(facts, files):
         if merged_of(group) >= MANY.value:
             yield advice_on(facts, group, "small-requests")
