@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/scratch.h"
+#include "layers/machinery/stack/carried_locks.h"
 #include "layers/machinery/stack/in_memory.h"
 #include "layers/machinery/stack/inside.h"
 #include "layers/machinery/stack/loadable.h"
@@ -174,7 +175,7 @@ Result open(Layer& l, Opening& o) {
     note_real({o.directory, o.path, false});
     const Result r = stack::after_opening(static_cast<int>(real), o.path, o.flags);
     if (r == 0) return real;
-    base::close_fd(static_cast<int>(real));
+    stack::close_keeping_locks(static_cast<int>(real));
     return r;
   }
   if (fd < 0) return fd;
@@ -299,8 +300,7 @@ bool is_same(int fd, const struct stat& about, const Version& v) {
 // It has become a real file by its name meanwhile: these contents are newer.
 Result copy_to_real(Layer& l) {
   const Result fd = make_real_file(l);
-  if (fd < 0) return fd;
-  return base::close_fd(static_cast<int>(fd));
+  return fd < 0 ? fd : stack::close_keeping_locks(static_cast<int>(fd));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "trace/process.h"
 #include "layers/machinery/stack/bypass.h"
 #include "layers/machinery/stack/build.h"
+#include "layers/machinery/stack/carried_locks.h"
 #include "layers/machinery/stack/inside.h"
 #include "layers/machinery/stack/in_memory.h"
 #include "layers/machinery/stack/names.h"
@@ -220,6 +221,7 @@ void accept(File* f, int fd, int flags) {
     }
   }
   link(f);
+  separate_openings(f);
   enter_table(fd, f);
   if (f->transforms && !f->left) {
     if ((flags & O_TRUNC) != 0) cut_published(f->device, f->inode, 0);
@@ -440,7 +442,7 @@ int open_ordered(Ticket& t, unsigned mode) {
 int plain_opened(const Ticket& t, int fd, const char* path) {
   const Result r = fd >= 0 && !t.skip ? after_opening(fd, path, t.flags) : 0;
   if (r == 0) return fd;
-  base::close_fd(fd);
+  close_keeping_locks(fd);
   errno = static_cast<int>(-r);
   return -1;
 }

@@ -294,8 +294,8 @@ void own_description(File* f) {
   if (known_at(f->descriptor) == f) replace_descriptors(f, static_cast<int>(fd));
   else copy_again(static_cast<int>(fd), f->descriptor);  // before it enters the table
   base::close_fd(static_cast<int>(fd));
-  locks.set_of_process(f->descriptor);
-  f->common = false;
+  locks.set_again();
+  set_own(f);
 }
 
 bool make_space(int fd) {
