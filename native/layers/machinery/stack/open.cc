@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/directory_path.h"
 #include "base/scratch.h"
+#include "base/section.h"
 #include "base/syscall.h"
 #include "trace/process.h"
 #include "layers/machinery/stack/bypass.h"
@@ -325,23 +326,21 @@ bool is_usable(const char* path) {
   return !any_parked() && !trace::recording() && is_plain_path(path) && !leads_to_files(path);
 }
 
-// Those of a ticket, which are held back beyond the scope where `keep` says so.
-class SignalsOfTicket {
+// That of a ticket, which goes on beyond the scope where `keep` says so.
+class SectionOfTicket {
  public:
-  explicit SignalsOfTicket(Ticket& t) : ticket_(t) {}
-  ~SignalsOfTicket() {
+  explicit SectionOfTicket(Ticket& t) : ticket_(t) {}
+  ~SectionOfTicket() {
     if (!keep) end(ticket_);
   }
-  SignalsOfTicket(const SignalsOfTicket&) = delete;
-  SignalsOfTicket& operator=(const SignalsOfTicket&) = delete;
+  SectionOfTicket(const SectionOfTicket&) = delete;
+  SectionOfTicket& operator=(const SectionOfTicket&) = delete;
   void begin() {
-    if (!ticket_.blocks_signals)
-      ticket_.blocks_signals = base::begin_blocking_signals(&ticket_.signals_before);
+    if (!ticket_.is_section) ticket_.is_section = base::begin_section();
   }
   static void end(Ticket& t) {
-    if (!t.blocks_signals) return;
-    t.blocks_signals = false;
-    base::end_blocking_signals(t.signals_before);
+    if (t.is_section) base::end_section();
+    t.is_section = false;
   }
   bool keep = false;
 
@@ -349,7 +348,7 @@ class SignalsOfTicket {
   Ticket& ticket_;
 };
 
-// Its opens make memory, and lift the block for what they leave to the kernel.
+// Its opens make memory, and leave the section for what they leave to the kernel.
 bool opens_memory(const File* f) {
   const NamesOfLayer* const names = f->top->kind->names;
   return names != nullptr && names->make_real != nullptr;
@@ -357,7 +356,7 @@ bool opens_memory(const File* f) {
 
 // Layers that take part in the open itself, for a path as make_absolute() gives it. exact: it
 // stands for one file alone.
-bool build_ordered(Ticket& t, const char* whole, bool exact, SignalsOfTicket& signals) {
+bool build_ordered(Ticket& t, const char* whole, bool exact, SectionOfTicket& section) {
   const rules::Rule* const rule = match(whole, t.flags, -1);
   if (rule == nullptr || !is_ordered(rule->stack)) return false;
   if (exact && passes(*rule, whole)) {
@@ -365,11 +364,11 @@ bool build_ordered(Ticket& t, const char* whole, bool exact, SignalsOfTicket& si
     return false;
   }
   bool alone = false;
-  signals.begin();
+  section.begin();
   t.file = build(*rule, base::text(whole), &alone);
   if (t.file == nullptr) return false;
   t.file->exact = exact;
-  signals.keep = opens_memory(t.file);
+  section.keep = opens_memory(t.file);
   return true;
 }
 
@@ -380,9 +379,9 @@ bool prepare_open(Ticket& t, int directory, const char* path, int flags) {
   if ((flags & O_TRUNC) != 0 && !any_layer_has_names()) settle_emptied(directory, path, flags);
   if (!some_are_ordered || (any_bypassed() && keeps_alone && !any_parked() && !trace::recording()))
     return false;
-  SignalsOfTicket signals(t);
-  if (is_usable(path)) return build_ordered(t, path, true, signals);
-  signals.begin();
+  SectionOfTicket section(t);
+  if (is_usable(path)) return build_ordered(t, path, true, section);
+  section.begin();
   const base::Scratch given(keeps_forms()), whole(keeps_forms());
   if (given.data() == nullptr || whole.data() == nullptr || path == nullptr) return false;
   if (!base::copy_text(given.data(), path, kLongestPath) ||
@@ -395,7 +394,7 @@ bool prepare_open(Ticket& t, int directory, const char* path, int flags) {
     base::fetch_add(&times_lent, 1u);
     settle_all_memory();
   }
-  return build_ordered(t, whole.data(), exact, signals);
+  return build_ordered(t, whole.data(), exact, section);
 }
 
 }  // namespace
@@ -500,7 +499,7 @@ int finish(Ticket& t, int fd, const char* path) {
 int finish_open(Ticket& t, int fd, const char* path) {
   if (t.parked) return fd;
   const int finished = finish(t, fd, path);
-  SignalsOfTicket::end(t);
+  SectionOfTicket::end(t);
   return finished;
 }
 
