@@ -20,6 +20,8 @@ constexpr int kWaits = 400;           // while a dead process's block is written
 constexpr uint64_t kPauseNs = 5'000'000;
 
 constinit char* buffer = nullptr;
+constinit uint64_t held_by = 0;  // the memory whose contents it has (hold()); 0: others
+constexpr int kHold = -1;        // contents stay in the buffer
 
 class LockedWindow {
  public:
@@ -120,13 +122,7 @@ int read_all(int fd, char* to, uint64_t bytes, uint64_t at) {
 }
 
 int write_to(int to, const char* from, uint64_t bytes, uint64_t at) {
-  for (uint64_t done = 0; done < bytes;) {
-    const long put = write_at(to, from + done, bytes - done, at + done);
-    if (put == -EINTR) continue;
-    if (put <= 0) return put < 0 ? static_cast<int>(-put) : EIO;
-    done += static_cast<uint64_t>(put);
-  }
-  return 0;
+  return to == kHold ? 0 : write_whole(to, from, bytes, at);
 }
 
 // From the window of a piece of the container, which the first process that needs it reads for all
@@ -227,6 +223,7 @@ bool waits_for_daemon(const Container& c, const Version& v) {
 int fetch(Container& c, const Version& v, uint32_t name_bytes, int to) {
   if (v.bytes == 0) return 0;
   if (!have_buffer()) return ENOMEM;
+  held_by = 0;
   const uint64_t at = v.offset + local_bytes(name_bytes);
   int error = fetch_once(c, v, at, to);
   for (int i = 0; i < kWaits && error == EIO && (i < 2 || waits_for_daemon(c, v)); ++i) {
@@ -238,10 +235,22 @@ int fetch(Container& c, const Version& v, uint32_t name_bytes, int to) {
   return error;
 }
 
-char* piece_room() { return have_buffer() ? buffer : nullptr; }
+int hold(Container& c, const Version& v, uint32_t name_bytes, uint64_t memory) {
+  const int error = have_buffer() ? fetch(c, v, name_bytes, kHold) : ENOMEM;
+  held_by = error == 0 ? memory : 0;
+  return error;
+}
+
+const char* held(uint64_t memory) { return held_by == memory ? buffer : nullptr; }
+
+char* piece_room() {
+  held_by = 0;
+  return have_buffer() ? buffer : nullptr;
+}
 
 bool checksum(int fd, uint64_t bytes, uint32_t* crc) {
   *crc = 0;
+  held_by = 0;
   if (bytes != 0 && !have_buffer()) return false;
   for (uint64_t done = 0; done < bytes;) {
     const uint64_t n = bytes - done < kBuffer ? bytes - done : kBuffer;
