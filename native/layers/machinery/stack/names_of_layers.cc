@@ -20,6 +20,7 @@
 
 namespace weir::stack {
 
+constinit uint32_t passes_changed = 0;
 constinit uint32_t layers_with_names = 0, layers_that_direct = 0;
 constinit const char* names_mistake = nullptr;
 constinit uint32_t creation_mask = 022;

@@ -304,6 +304,52 @@ bool passes(const rules::Rule& rule, const char* absolute) {
          kind->names->passes != nullptr && kind->names->passes(rule.stack.layers[0], absolute);
 }
 
+// The directory that passed last, for whatever rule: an open in it is then known by its path alone.
+// `version` is odd while it is written, 0 at first.
+struct Passed {
+  uint32_t version, changes, bytes;
+  char directory[512];
+};
+constinit Passed passed = {};
+
+bool pass_all(const char* absolute) {
+  for (uint32_t i = 0; i < rules_in_force->rule_count; ++i) {
+    if (!passes(rules_in_force->rules[i], absolute)) return false;
+  }
+  return true;
+}
+
+// An open of that path has passed. changes: passes_changed before.
+void note_passed(const char* absolute, uint32_t changes) {
+  const auto bytes = static_cast<size_t>(strrchr(absolute, '/') - absolute);
+  uint32_t version = base::load(&passed.version);
+  if (bytes == 0 || bytes >= sizeof passed.directory || (version & 1) != 0 ||
+      !pass_all(absolute) || !base::compare_exchange(&passed.version, &version, version | 1))
+    return;
+  passed.bytes = static_cast<uint32_t>(bytes);
+  passed.changes = changes;
+  memcpy(passed.directory, absolute, bytes);
+  base::store(&passed.version, (version | 1) + 1);
+}
+
+// False also where that is not known. Whoever asks has no trace and nothing parked.
+bool is_in_passed(const char* path) {
+  const uint32_t version = base::load(&passed.version);
+  if (version == 0 || (version & 1) != 0 || path == nullptr ||
+      passed.changes != base::load(&passes_changed))
+    return false;
+  const uint64_t room = 4096 - reinterpret_cast<uintptr_t>(path) % 4096, bytes = passed.bytes;
+  if (bytes + 2 >= room || !within_reach(path, room, Access::kReads) ||
+      memcmp(path, passed.directory, bytes) != 0 || path[bytes] != '/')
+    return false;
+  const char* const name = path + bytes + 1;
+  const uint64_t n = strnlen(name, room - bytes - 1);
+  const bool is_name = n != 0 && bytes + 1 + n < room && memchr(name, '/', n) == nullptr &&
+                       name[0] != '.';
+  __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  return is_name && base::load(&passed.version) == version;
+}
+
 // Whether the path is absolute, in the form that make_absolute() gives it, and can be read: it ends
 // within the page that it begins in. No system call for a page that was read before.
 bool is_plain_path(const char* path) {
@@ -359,8 +405,10 @@ bool opens_memory(const File* f) {
 bool build_ordered(Ticket& t, const char* whole, bool exact, SectionOfTicket& section) {
   const rules::Rule* const rule = match(whole, t.flags, -1);
   if (rule == nullptr || !is_ordered(rule->stack)) return false;
+  const uint32_t changes = base::load(&passes_changed);
   if (exact && passes(*rule, whole)) {
     t.skip = true;
+    note_passed(whole, changes);
     return false;
   }
   bool alone = false;
@@ -376,6 +424,10 @@ bool prepare_open(Ticket& t, int directory, const char* path, int flags) {
   t = {nullptr, directory, path, flags, !may_change() || (flags & (O_PATH | O_DIRECTORY)) != 0,
        false};
   if (t.skip) return false;
+  if (!any_parked() && !trace::recording() && is_in_passed(path)) {
+    t.skip = true;
+    return false;
+  }
   if ((flags & O_TRUNC) != 0 && !any_layer_has_names()) settle_emptied(directory, path, flags);
   if (!some_are_ordered || (any_bypassed() && keeps_alone && !any_parked() && !trace::recording()))
     return false;
