@@ -270,6 +270,8 @@ Version version_of(const Container& c, const struct stat& about) {
 
 int append(Container& c, Name* n, int from, const struct stat& about) {
   Version v = version_of(c, about);
+  // Whoever has changed the contents by the file's name has said so before its record got a number.
+  if (from == kDrafted && base::load(&n->live_shared) != 0) return EAGAIN;
   if (const int error = add_record(c, n, from, &v, kLive); error != 0) return error;
   const LockedName locked(n);
   if (n->unsettled == kUnfilled) settle_live(c, n);  // a reader has the version that goes
