@@ -197,7 +197,7 @@ Result make_real_file(Layer& l) {
 
 Result make_live_real(Container& c, Name* n) {
   const base::HoldsDescriptor held;
-  const LiveMemory memory(c.segment, n);
+  const LiveMemory memory(c, n);
   if (!memory.is_there()) return memory.result();
   const RealPlace at(c, n);
   HeldTurn turn(c.segment.shared, n);

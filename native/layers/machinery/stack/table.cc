@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "base/section.h"
 #include "base/syscall.h"
 #include "base/text.h"
 #include "trace/log.h"
@@ -175,7 +176,7 @@ int before_close(int fd) {
   File* const f = listed_at(fd);
   if (f == nullptr || !may_change()) return 0;
   if (!f->in_memory) return end_number(fd, f);
-  const base::SignalsBlocked blocked;  // once for all that is done to it
+  const base::Section section;  // one for all that is done to it
   return end_number(fd, f);
 }
 
