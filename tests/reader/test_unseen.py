@@ -618,6 +618,16 @@ def test_processes_of_several_nodes_have_their_node(traced, weir, cc, tmp_path):
     assert any(line.split()[:2] == ["main", "node2"] for line in table.splitlines())
 
 
+def test_a_program_that_goes_to_another_node_of_the_machine_is_seen(traced, tmp_path):
+    """env changes WEIR_NODE and becomes the program: its start is on one node, its records are on
+    the other."""
+    copy = "dd if=/dev/zero of=%s bs=1M count=12 status=none"
+    script = " & ".join(f"env WEIR_NODE=n{at} {copy % f'o.{at}'}" for at in (1, 2)) + " & wait"
+    _, status, text, _ = traced("bash", "-c", script)
+    assert status == 0 and "INCOMPLETE" not in text and "did not exit normally" not in text
+    assert "3 nodes" in text and (tmp_path / "o.2").stat().st_size == 12 << 20
+
+
 @pytest.mark.parametrize("how", ["%s &", "nohup setsid %s &", "(%s &) &"])
 def test_what_runs_in_the_background_is_named_until_it_ends(weir, tmp_path, how):
     """It waits for a writer of its fifo, and then writes 50 kB."""

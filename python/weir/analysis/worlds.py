@@ -101,6 +101,7 @@ def _ranks_of(files: Sequence[TraceFile]) -> list[_Rank]:
             for one in file.processes if one.rank >= 0)
     )  # fmt: skip
     last: dict[tuple[int, int], Place] = {}  # by file and pid
+    named: dict[tuple[int, int, int], Place] = {}  # by pid, parent and name of the world
     of: dict[Place, _Rank] = {}
     made = []
     for started_ns, file, index in order:
@@ -108,6 +109,10 @@ def _ranks_of(files: Sequence[TraceFile]) -> list[_Rank]:
         before = last.get((file, process.pid))
         if before is None or files[file].processes[before[1]].end_kind != EXEC:
             before = last.get((file, process.ppid))
+        key = (process.pid, process.ppid, process.world)
+        if before is None and process.world:
+            before = named.get(key)  # on another node of the same machine (WEIR_NODE)
+        named[key] = (file, index)
         one = of[before] if before is not None and _is_one(of[before], process) else None
         speaks = process.rank_source == FROM_MPI and not process.parent
         if one is None or (speaks and one.speaker is not None):

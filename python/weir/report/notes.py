@@ -130,9 +130,7 @@ def is_launch_killed(step: StepReport) -> bool:
 def notes_of_killed(step: StepReport) -> list[str]:
     """Processes that did not exit normally, by name; those that are known to be killed first."""
     data = step.data
-    replaced = {
-        one.starter for group in unseen_of(step).groups for one in group.programs if one.is_replaced
-    }
+    replaced = unseen_of(step).replaced
     found = [
         (index not in data.signals, index)
         for index, one in enumerate(member.process for member in data.members)

@@ -17,7 +17,7 @@ from weir.report.processes.figures import (
     MOST_UNSEEN_BYTES, NOISE_BYTES, Figures, ProcessFigures, above_noise, of_processes, whole
 )  # fmt: skip
 from weir.report.processes.seen import evidence, seen, uncounted
-from weir.report.processes.starts import Untraced, untraced_programs
+from weir.report.processes.starts import Moved, Untraced, untraced_programs
 from weir.trace.children import signal_name
 
 # The loader maps programs and libraries: taken for those as long as nothing says otherwise.
@@ -44,20 +44,26 @@ class Group:
         return self.bytes is None or self.bytes > NOISE_BYTES or has_rank
 
 
-def account_of(data: StepData) -> tuple[Figures, list[Group]]:
-    """Figures of every member, and the programs without records by who waited for them."""
-    account = _Account(data, untraced_programs(data))
-    return account.figures(), account.groups()
+def account_of(data: StepData) -> tuple[Figures, list[Group], frozenset[int]]:
+    """Figures of every member, the programs without records by who waited for them, and the members
+    whose place a program took that has no records on their node."""
+    untraced, moved = untraced_programs(data)
+    account = _Account(data, untraced, moved)
+    replaced = {one.starter for one in untraced if one.is_replaced} | {one.replaced
+        for one in moved}
+    return account.figures(), account.groups(), frozenset(replaced - {None})
 
 
 class _Account:
     """Of one step. Figures of the kernel are arrays by member."""
 
-    def __init__(self, data: StepData, untraced: list[Untraced]) -> None:
+    def __init__(
+        self, data: StepData, untraced: list[Untraced], moved: list[Moved]
+    ) -> None:
         self._data = data
         self._seen = seen(data)
         self._mapped, self._shared, self._rings = evidence(data)
-        self._family = Family(data, self._seen, untraced)
+        self._family = Family(data, self._seen, untraced, moved)
         self._single = [one for one in untraced if one.figures is not None]
         self._pooled: dict[int | None, list[Untraced]] = {}
         for one in untraced:

@@ -27,6 +27,7 @@ class Unseen:
     counted: int
     processes: tuple[ProcessFigures, ...]
     groups: tuple[Group, ...]
+    replaced: frozenset[int]
 
     @property
     def bytes(self) -> int:
@@ -55,7 +56,7 @@ def process_order(data: StepData, mask: np.ndarray) -> np.ndarray:
 
 
 @figure
-def _accounts_of(step: StepReport) -> tuple[Figures, list[Group]]:
+def _accounts_of(step: StepReport) -> tuple[Figures, list[Group], frozenset[int]]:
     return account_of(step.data)
 
 
@@ -67,11 +68,11 @@ def figures_of(step: StepReport) -> Figures:
 @figure
 def unseen_of(step: StepReport) -> Unseen:
     """What the kernel counted and the trace does not have, of all processes of the step."""
-    figures, groups = _accounts_of(step)
+    figures, groups, replaced = _accounts_of(step)
     groups = [group for group in groups if not all(one.is_own for one in group.programs)]
     counted = sum(figures.counted.tolist()) + sum(one.bytes or 0 for one in groups)
     with_unseen = np.flatnonzero(figures.unseen).tolist()
-    return Unseen(counted, tuple(map(figures.of, with_unseen)), tuple(groups))
+    return Unseen(counted, tuple(map(figures.of, with_unseen)), tuple(groups), replaced)
 
 
 @figure
@@ -79,9 +80,7 @@ def running_of(step: StepReport) -> tuple[int, ...]:
     """Members that run still, on the machine that makes the report; without those that wait for the
     report itself."""
     data, node, waiting = step.data, os.uname().nodename, ancestors()
-    replaced = {
-        one.starter for group in unseen_of(step).groups for one in group.programs if one.is_replaced
-    }
+    replaced = unseen_of(step).replaced
     return tuple(
         index
         for index, one in enumerate(member.process for member in data.members)

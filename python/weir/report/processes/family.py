@@ -11,7 +11,7 @@ import numpy as np
 
 from weir.analysis.step import StepData
 from weir.report.processes.figures import above_noise, of_processes, whole, with_values
-from weir.report.processes.starts import Untraced
+from weir.report.processes.starts import Moved, Untraced
 from weir.trace.process import EXEC
 
 JOB = -1  # whoever started the step waits for what has no traced parent
@@ -22,8 +22,10 @@ class Family:
     for it. Figures are rchar, wchar, read_bytes, write_bytes."""
 
     def __init__(
-        self, data: StepData, seen: tuple[np.ndarray, ...], untraced: list[Untraced]
-    ) -> None:
+        self, data: StepData, seen: tuple[np.ndarray, ...], untraced: list[Untraced],
+        moved: list[Moved],
+    ) -> None:  # fmt: skip
+        """untraced, moved: see untraced_programs()."""
         self._data = data
         self._left = self._left_by(seen)
         # members whose place a program took that left no records
@@ -42,10 +44,25 @@ class Family:
             else:
                 key = (data.members[one.starter].file, one.pid)
                 self._foster.setdefault(one.starter, []).append(key)
+        self._adopted: set[tuple[int, int]] = set()  # by file and pid
+        for one in moved:
+            self._adopt(one.file, one.member)
+            self.replaced |= {one.replaced} - {None}
         self._wholes: dict[int, list[int]] = {}  # of others than those who left as much
         self._find_wholes()
         waits_for_untraced = any(self.reaper(one) == JOB for one in untraced)
         self._by_job = None if waits_for_untraced else self._find_by_job()
+
+    def _adopt(self, file: int, child: int) -> None:
+        """A program on another node is the child of the process that waits for it on this one."""
+        members = self._data.members
+        process = members[child].process
+        its = self._members_of.get((file, process.ppid), ())
+        parent = max(its, key=lambda index: members[index].process.start_ticks, default=None)
+        key = (members[child].file, process.ppid)
+        if parent is not None and key not in self._foster.setdefault(parent, []):
+            self._foster[parent].append(key)
+        self._adopted.add((members[child].file, process.pid))
 
     def every_own(self) -> tuple[list[np.ndarray], np.ndarray]:
         """own() of all members, an array of each figure, and a mask of those of which it is known.
@@ -166,6 +183,7 @@ class Family:
         keys = {
             (m.file, m.process.pid): None
             for m in members if (m.file, m.process.ppid) not in self._members_of
+            and (m.file, m.process.pid) not in self._adopted
         }  # fmt: skip
         return [
             max(self._members_of[key], key=lambda index: members[index].process.start_ticks)

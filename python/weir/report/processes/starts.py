@@ -13,6 +13,8 @@ from weir.analysis.step import StepData
 from weir.trace.children import Start
 from weir.trace.file import TraceFile
 
+CLOCKS_NS = 10_000_000  # by which clocks of nodes on one machine may differ
+SOON_NS = 10_000_000_000  # from the start of a program to its first record
 _OWN = "weir"  # the command itself is not recorded: a job script may print a report
 
 
@@ -56,14 +58,58 @@ def _reason(why: str, no_room: str) -> str:
     return "static, setuid, of another C library, built with AddressSanitizer, or in a container"
 
 
-def untraced_programs(data: StepData) -> list[Untraced]:
+@dataclass(frozen=True)
+class Moved:
+    """A program whose records are those of another node than its start. file: of the start; member:
+    its first process; replaced: the member whose place it took."""
+
+    file: int
+    member: int
+    replaced: int | None
+
+
+def untraced_programs(data: StepData) -> tuple[list[Untraced], list[Moved]]:
     """Of one step, in the order in which they were started on each node."""
-    found = [
-        (index, one.start_ticks, one)
-        for index, file in enumerate(data.files)
-        for one in _of_file(data, index, file)
-    ]
-    return [one for _, _, one in sorted(found, key=lambda entry: entry[:2])]
+    found = [(index, one) for index, file in enumerate(data.files)
+        for one in _of_file(data, index, file)]
+    elsewhere = _Elsewhere(data) if len(data.files) > 1 and found else None
+    untraced, moved = [], []
+    for file, one in sorted(found, key=lambda entry: (entry[0], entry[1].start_ticks)):
+        member = None if elsewhere is None else elsewhere.member_of(file, one)
+        if member is None:
+            untraced.append(one)
+        else:
+            moved.append(Moved(file, member, one.starter if one.is_replaced else None))
+    return untraced, moved
+
+
+class _Elsewhere:
+    """One machine may stand for several nodes (WEIR_NODE): what a launcher becomes is on another
+    one then."""
+
+    def __init__(self, data: StepData):
+        self._data = data
+        self._of_pid: dict[int, list[int]] = defaultdict(list)
+        for index, member in enumerate(data.members):
+            self._of_pid[member.process.pid].append(index)
+
+    def member_of(self, file: int, one: Untraced) -> int | None:
+        """The first process with the pid of a program, and the parent that it has to have, that
+        began on another node right behind the program's start."""
+        starter = None if one.starter is None else self._data.members[one.starter].process
+        if starter is None or not one.pid:
+            return None
+        parent = starter.ppid if one.is_replaced else starter.pid
+        since_ns = self._data.lines[file].timestamp(one.start_ticks) - CLOCKS_NS
+        found = [(self._began_ns(index), index) for index in self._of_pid[one.pid]
+            if self._data.members[index].file != file
+            and self._data.members[index].process.ppid == parent]
+        return min(((ns, index) for ns, index in found if 0 <= ns - since_ns <= SOON_NS),
+            default=(0, None))[1]
+
+    def _began_ns(self, index: int) -> int:
+        member = self._data.members[index]
+        return self._data.lines[member.file].timestamp(member.process.start_ticks)
 
 
 def _of_file(data: StepData, index: int, file: TraceFile) -> Iterator[Untraced]:
