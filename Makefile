@@ -22,6 +22,9 @@ export PIP_NO_INPUT := 1
 # pip installs the package without building it; by variable, as pip before 23.1 has no option for it.
 local_install := SKBUILD_WHEEL_CMAKE=false
 
+# The command alone in a directory for PATH: that of .venv has a python3 and a pip of its own.
+COMMAND := mkdir -p build/bin && ln -sfn ../../.venv/bin/weir build/bin/weir
+
 .PHONY: help install-deps demo-deps build demo-build demo test unit pytest bench third-party reference lock clean
 
 help: ## this list
@@ -31,6 +34,7 @@ install-deps: ## install the system packages that are missing, or say which (too
 	@tools/install-deps
 
 build: install-deps .venv/ready $(STAMPS)/configured ## build everything native and the Python environment in .venv
+	@$(COMMAND)
 	@status=0; $(LOCKED) cmake --build $(NATIVE) -j $(JOBS) -- -k 0 || status=$$?; \
 	  $(LOCKED) cmake --install $(NATIVE) --prefix python --component python >/dev/null; exit $$status
 
@@ -42,6 +46,7 @@ demo-deps:
 	@tools/install-deps --demo
 
 demo-build: demo-deps .venv/demo $(if $(wildcard $(STAMPS)/configured),,$(STAMPS)/configured-demo)
+	@$(COMMAND)
 	@$(LOCKED) cmake --build $(NATIVE) -j $(JOBS) --target weir_python weir_4dvar
 	@$(LOCKED) cmake --install $(NATIVE) --prefix python --component python >/dev/null
 
