@@ -52,6 +52,7 @@ class FileCost:
 
     io_s: float = 0.0
     requests: int = 0
+    files: int | None = None
 
 
 @dataclass(frozen=True)
@@ -168,8 +169,8 @@ def figures_of(facts: Facts, started: Started, rules: Sequence[str]) -> Figures:
         below = next((layered[name] for name in names if name in layered), None)
         is_renamed_away = bool(rules) and not any(fnmatchcase(file.path, rule) for rule in rules)
         requests = requests_at_system(file, below, is_real=is_renamed_away)
-        costs.append((names, FileCost(file.ns / 1e9, requests)))
-    costs += [((one.file,), FileCost(0.0, _sum(one, _OF_ARCHIVES))) for one in layered.values()
+        costs.append((names, FileCost(file.ns / 1e9, requests, 1)))
+    costs += [((one.file,), FileCost(0.0, _sum(one, _OF_ARCHIVES), 0)) for one in layered.values()
         if _sum(one, _OF_ARCHIVES)]
     critical = [one.critical_ns for one in facts.files.values()]
     return Figures(
@@ -184,7 +185,8 @@ def figures_of(facts: Facts, started: Started, rules: Sequence[str]) -> Figures:
 def _of_rule(rule: str, costs: Sequence[tuple[tuple[str, ...], FileCost]]) -> FileCost:
     """Of files that the rule matches under any of their names."""
     chosen = [cost for names, cost in costs if any(fnmatchcase(name, rule) for name in names)]
-    return FileCost(sum(one.io_s for one in chosen), sum(one.requests for one in chosen))
+    return FileCost(sum(one.io_s for one in chosen), sum(one.requests for one in chosen),
+        sum(one.files or 0 for one in chosen))
 
 
 def _sum(layered: LayeredFile, figures: Sequence[tuple[str, str]]) -> int:

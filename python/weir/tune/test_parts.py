@@ -28,10 +28,11 @@ from weir.tune.runs import (
 from weir.tune.suspects import ended, half, suspects
 
 
-def done(number: int, kind: str, wall_s: float, io_s: float = 1, requests: int = 100) -> Done:
+def done(number: int, kind: str, wall_s: float, io_s: float = 1, requests: int = 100,
+        files: int | None = 1) -> Done:
     rules = ("r",) if kind == TUNED else ()
     return Done(number, kind, rules, Figures(wall_s, 1, io_s, io_s, io_s, requests,
-        {"r": FileCost(io_s, requests)}), {})
+        {"r": FileCost(io_s, requests, files)}), {})
 
 
 def test_a_gain_is_sure_when_its_interval_leaves_zero_out():
@@ -66,6 +67,14 @@ def test_one_slow_run_decides_nothing_where_requests_are_fewer(io_s, requests, n
 def test_a_rule_that_matches_nothing_does_not_pay():
     runs = [done(0, PLAIN, 10, 0, 0), done(1, TUNED, 9, 0, 0)]
     assert [one.pays for one in rule_gains(runs, ["r"])] == [False]
+
+
+def test_a_rule_for_names_that_differ_from_run_to_run_does_not_pay():
+    runs = [done(0, PLAIN, 10), done(1, TUNED, 9, 0, 0, files=0)]
+    (gain,) = rule_gains(runs, ["r"])
+    assert not gain.pays and not gain.needs_a_run and "matches no file" in gain.why_not
+    runs = [done(0, PLAIN, 10), done(1, TUNED, 9, 0, 0, files=None)]
+    assert [one.pays for one in rule_gains(runs, ["r"])] == [True]
 
 
 def written(directory, **files: bytes):

@@ -306,9 +306,7 @@ class Tuning:
         self._drop_harmful()
         for gain in rule_gains(self.state.runs, [_path(one) for one in self.rules]):
             if not gain.pays and not (may_run and gain.needs_a_run):
-                self.state.dropped[gain.rule] = (
-                    f"it does not pay: {gain.before_s:.3f} s and {gain.before_requests} "
-                    f"requests before, {gain.after_s:.3f} s and {gain.after_requests} with it")
+                self.state.dropped[gain.rule] = gain.why_not
         self.state.write(self.out)
 
     def _drop_harmful(self) -> None:

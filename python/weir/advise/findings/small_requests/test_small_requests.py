@@ -57,6 +57,20 @@ def test_output_that_is_renamed_has_a_rule_for_the_name_that_is_opened(tmp_path,
         str(tmp_path / "out.pid*.tmp"))
 
 
+@pytest.mark.parametrize(("name", "rule"), [
+    ("sortaB3xYz", "sort*"), ("tmpq2x9_abc", "tmp*"), (".out.nc.Zx81qp", ".out.nc.*"),
+    ("part.0123abcd-0123-4567-89ab-0123456789ab.partial", "part.*.partial"),
+    ("scratch.netcdf", "scratch.netcdf")])
+def test_names_of_files_that_a_run_removes_may_differ_in_the_next(tmp_path, weir, name, rule):
+    program = (f"import os; f = os.open({name!r}, os.O_WRONLY | os.O_CREAT)\n"
+        f"os.write(f, bytes(100))\nos.unlink({name!r})")
+    weir("trace", "-q", "-o", tmp_path / "r", "--", sys.executable, "-c", program,
+        cwd=tmp_path).ok()
+    facts = Facts(build(str(tmp_path / "r")))
+    (group,) = groups(facts, [one for one in facts.bare if one.write.bytes])
+    assert group.pattern == str(tmp_path / rule)
+
+
 @pytest.mark.parametrize("reads", [1, 2])
 def test_a_buffer_merges_nothing_where_each_open_has_one_request(tmp_path, reads):
     """As cp -r and tar do: a read, and one that finds the end of the file."""
