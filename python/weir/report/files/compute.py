@@ -64,6 +64,7 @@ class FileTotals:
     ns: int
     ops: Sequence[FileOp]
     also: tuple[str, ...] = ()  # other names under which it was used: earlier ones, and links
+    failed: int = 0  # calls that returned an error, those of names that do not exist among them
 
     @property
     def bytes(self) -> int:
@@ -87,7 +88,7 @@ def file_totals(columns: Columns, names: NameTable,
     by_name = starts(table.name)
     by_op = starts(table.name, table.op)
     read = np.where(table.by_code("R"), table.moved, 0)
-    figures = (table.app_calls, read, table.moved - read, table.own_ns)
+    figures = (table.app_calls, read, table.moved - read, table.own_ns, table.errors)
     sums = zip(*(np.add.reduceat(figure, by_name).tolist() for figure in figures))
     parts = (table.calls, np.where(table.by_code("RW"), table.bytes, 0), table.ns,
         table.calls - table.app_calls)
@@ -96,8 +97,9 @@ def file_totals(columns: Columns, names: NameTable,
         *(array("q", np.add.reduceat(part, by_op).astype(np.int64).tobytes()) for part in parts))
     limits = [*np.searchsorted(by_op, by_name).tolist(), len(by_op)]
     made = [
-        FileTotals(names[name], *one, _Ops(columns, begin, end), also.get(name, ()))
-        for name, one, begin, end in zip(table.name[by_name].tolist(), sums, limits, limits[1:])
+        FileTotals(names[name], *one, _Ops(columns, begin, end), also.get(name, ()), failed)
+        for name, (*one, failed), begin, end in
+        zip(table.name[by_name].tolist(), sums, limits, limits[1:])
     ]
     return sorted(made, key=lambda one: one.file)
 

@@ -39,10 +39,11 @@ def _users(file: File) -> int:
 
 
 def _is_one(facts: Facts, file: File) -> bool:
-    """Layer keep answers for regular files alone."""
-    if file.path in facts.directories:
-        return False
+    """Layer keep answers for regular files alone, and not for names that do not exist."""
     opens, open_ns = file.of((*_OPENS, *_QUERIES))
+    failed = file.totals.failed if file.totals is not None else 0
+    if file.path in facts.directories or 2 * failed > opens:
+        return False
     return opens >= TIMES.value * _users(file) and open_ns / 1e9 >= SLOW.value * opens
 
 
