@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import resource
 import select
@@ -28,7 +27,6 @@ from weir.capture._command import shell_status
 from weir.report import build
 from weir.report.layers.compute import LayeredFile, layers_of
 from weir.trace.job import read_job
-from weir.trace.ops import POSIX, STDIO, ops
 from weir.tune.outputs import Output
 
 # Calls that the kernel or the C library answers without the file system.
@@ -38,9 +36,6 @@ _WITHIN = ("lseek", "fseek", "ftell", "rewind", "dup", "dup2", "dup3", "fcntl", 
 _PACKED = (("pack", "stored"), ("pack", "served"))
 _SPILLED = (("pack", "spilled"),)
 _OF_ARCHIVES = (("pack", "container_writes"), ("pack", "container_reads"))
-# A stream's buffer is st_blksize of its file: the least that there is, which testfs has as well.
-_STREAM_BYTES = 4096
-_OPS = {one.name: one for one in ops().values()}
 _SILENT_S = 2.0  # without standard input, after which a note says what is waited for
 _POLITE_S = 10.0  # a launcher has ranks to end
 PLAIN, TUNED, SEARCH = "plain", "tuned", "search"
@@ -48,7 +43,8 @@ PLAIN, TUNED, SEARCH = "plain", "tuned", "search"
 
 @dataclass(frozen=True)
 class FileCost:
-    """What the files of a rule cost: I/O seconds of all ranks, requests to the file system."""
+    """What the files of a rule cost: I/O seconds of all ranks, requests to the file system. files:
+    their number, None in runs of a weir that did not count them."""
 
     io_s: float = 0.0
     requests: int = 0
@@ -203,20 +199,7 @@ def requests_at_system(file: File, layered: LayeredFile | None, *, is_real: bool
     others = max(0, file.of_class("OCM")[0] - file.of(_WITHIN)[0])
     if layered is not None and layered.system is not None:
         return layered.system.count + others
-    return _moved_by(file, "R") + _moved_by(file, "W") + others
-
-
-def _moved_by(file: File, letter: str) -> int:
-    """Reads or writes that reach the system: its calls, also those that Fortran and libraries make,
-    whose own are left out; of streams as many as their buffers make."""
-    every = () if file.totals is None else [one for one in file.totals.ops
-        if _OPS[one.op].op_class == letter]
-    calls = sum(one.calls for one in every if _OPS[one.op].layer == POSIX)
-    streams = [one for one in every if _OPS[one.op].layer == STDIO]
-    buffered = min(sum(one.calls for one in streams),
-        math.ceil(sum(one.bytes for one in streams) / _STREAM_BYTES))
-    return calls + buffered
-
+    return file.requests("R") + file.requests("W") + others
 
 
 def relative(words: Sequence[str], directory: Path, work: Path) -> list[str]:

@@ -20,7 +20,7 @@ from weir.advise.frame.saving import NOTHING, Range, Saving
 from weir.advise.frame.speeds import NOT_PROBED, Probed, Speeds, scaling, speeds_of
 from weir.analysis.names import shown
 from weir.report.file_systems.compute import Mount, mount_in
-from weir.report.files.compute import FileTotals, files_of
+from weir.report.files.compute import FileOp, FileTotals, files_of
 from weir.report.frame.build import Report, StepReport
 from weir.report.layers.compute import layers_of
 from weir.report.mpi_io.compute import Access, MpiFile, mpi_files_of
@@ -29,13 +29,14 @@ from weir.report.patterns.compute import WAYS, patterns_of
 from weir.report.waits.last_files import waits_of
 from weir.report.wall.compute import wall_time_of
 from weir.report.wall.critical import critical_by_file
-from weir.trace.ops import ops
+from weir.trace.ops import POSIX, STDIO, ops
 
 _SUMMED = ("calls", "bytes", "ns", "adjacent", "first", "strided", "random", "unknown", "again",
     "switches", "off_block", "off_stripe", "interleaved")  # fmt: skip
-_OTHERS = ("ranks", "begin", "end", "stripe", "slowest_ns")
+_OTHERS = ("ranks", "begin", "end", "stripe", "slowest_ns", "longest_ns")
 _NAMES = (*_SUMMED, *_OTHERS, "users", "steps")
 _NO_FIGURES = array("q", [2**62 if name == "begin" else 0 for name in _NAMES])
+_LARGEST = ("ranks", "end", "stripe", "longest_ns")
 _ROWS_AT_ONCE = 4096
 _SEEKS = ("lseek", "fseek", "rewind")
 # Where ranks of a node share the kernel's cache: layers that share blocks bypass these.
@@ -46,7 +47,7 @@ LOCAL = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "tmpfs", "ramfs", "overl
 class Way:
     """Reads or writes of a file, all ranks and steps together; figures as in the table
     `access_patterns`. ranks: the most in a step; users: of all steps; begin, end: the range of
-    bytes that moved. Figures lie side by side: many files have as many."""
+    bytes that moved; longest_ns: of one call. Figures lie side by side: many files have as many."""
 
     __slots__ = ("figures",)
 
@@ -55,7 +56,7 @@ class Way:
 
     (
         calls, bytes, ns, adjacent, first, strided, random, unknown, again, switches, off_block,
-        off_stripe, interleaved, ranks, begin, end, stripe, slowest_ns, users, steps,
+        off_stripe, interleaved, ranks, begin, end, stripe, slowest_ns, longest_ns, users, steps,
     ) = (property(lambda self, at=at: self.figures[at]) for at in range(len(_NAMES)))  # fmt: skip
 
     @property
@@ -75,6 +76,10 @@ class Way:
     def call_s(self) -> float:
         return self.ns / 1e9 / self.calls if self.calls else 0.0
 
+    @property
+    def outlier_s(self) -> float:
+        """Of the longest call what is more than the mean."""
+        return max(0.0, self.longest_ns / 1e9 - self.call_s)
 
 
 @dataclass(slots=True)
@@ -122,11 +127,34 @@ class File:
         return sum(one.calls - one.below for one in chosen), sum(one.ns for one in chosen)
 
 
+    def requests(self, letter: str) -> int:
+        """Reads (R) or writes (W) that reach the system without layers: its calls, also those that
+        Fortran and libraries make, whose own are left out; of streams as many as their buffers
+        make."""
+        every = self._moving(letter)
+        calls = sum(one.calls for one in every if _OPS[one.op].layer == POSIX)
+        streams = [one for one in every if _OPS[one.op].layer == STDIO]
+        buffered = min(sum(one.calls for one in streams),
+            math.ceil(sum(one.bytes for one in streams) / STREAM_BYTES))
+        return calls + buffered
+
+    def on_streams(self, letter: str) -> int:
+        """Such calls on streams of the C library."""
+        return sum(one.calls for one in self._moving(letter) if _OPS[one.op].layer == STDIO)
+
+    def _moving(self, letter: str) -> list[FileOp]:
+        return [] if self.totals is None else [one for one in self.totals.ops
+            if _OPS[one.op].op_class == letter]
+
+
 def _class(op: str) -> str:
     return _CLASSES.get(op, "")
 
 
-_CLASSES = {one.name: one.op_class for one in ops().values()}
+_OPS = {one.name: one for one in ops().values()}
+_CLASSES = {name: one.op_class for name, one in _OPS.items()}
+# A stream's buffer is st_blksize of its file: the least that there is, which testfs has as well.
+STREAM_BYTES = 4096
 
 
 TIER = "/dev/shm/weir-tier"  # memory of the node
@@ -306,5 +334,5 @@ def _add(into: Way, figures: array[int]) -> None:
     before, into.figures = into.figures, figures
     for at, name in enumerate(_NAMES):
         one, other = before[at], figures[at]
-        how = max if name in ("ranks", "end", "stripe") else min if name == "begin" else add
+        how = max if name in _LARGEST else min if name == "begin" else add
         figures[at] = how(one, other)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from weir.advise.frame.bypass import is_served_by_kernel
 from weir.advise.frame.facts import Facts, File, Way
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.findings.small_requests.finding import (
@@ -30,7 +31,8 @@ DENSE = Limit("bytes written over the range that they lie in", 0.5, "share",
 def _is_one(facts: Facts, file: File) -> bool:
     way = file.write
     is_dense = way.bytes >= DENSE.value * way.span
-    return is_small(way) and is_interleaved(way) and is_dense and not facts.is_local(file.path)
+    return is_small(way) and is_interleaved(way) and is_dense and not (
+        facts.is_local(file.path) or is_served_by_kernel(file))
 
 
 def merged(facts: Facts, file: File, name: str, way: Way) -> Range:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from weir.advise.frame.bypass import is_served_by_kernel
 from weir.advise.frame.facts import Facts, File, Way
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.findings.same_bytes.finding import LARGE
@@ -24,14 +25,15 @@ def _is_one(facts: Facts, file: File) -> bool:
     is_slow = way.ns > 0 and way.bytes * 1e9 / way.ns <= SLOW.value
     return (way.ranks == 1 and way.unknown == 0 and is_slow and way.bytes >= LARGE.value
         and way.bytes >= TIMES.value * way.steps * way.span
-        and way.span <= FITS.value and not facts.is_local(file.path))
+        and way.span <= FITS.value and not facts.is_local(file.path)
+        and not is_served_by_kernel(file))
 
 
 def _part(facts: Facts, file: File, way: Way) -> tuple[File, Range]:
-    calls = max(1, effective_calls(way) * way.span * way.steps // max(way.bytes, 1))
+    calls = max(1, effective_calls(file, "read") * way.span * way.steps // max(way.bytes, 1))
     speeds = facts.speeds(file.path, "read")
     once = in_blocks(calls, way.span * way.steps, way.call_s, BLOCK, speeds)
-    return file, saved(way.seconds, once + speeds.copies(way.bytes))
+    return file, saved(way.seconds, once + speeds.copies(way.bytes), way.outlier_s)
 
 
 def _advice(facts: Facts, group: Group) -> Advice:
@@ -44,7 +46,7 @@ def _advice(facts: Facts, group: Group) -> Advice:
         f"{number(sum(w.calls for w in ways))} calls, {size / max(span, 1):.1f} times each byte: "
         f"{seconds(sum(w.seconds for w in ways))}.",
         facts.saving([_part(facts, one, one.read) for one in group.files],
-            sum(map(effective_calls, ways)) - request_count(span, BLOCK)),
+            sum(effective_calls(one, "read") for one in group.files) - request_count(span, BLOCK)),
         "Keep what was read in memory, or compute with all of it before reading on.",
         Rule(group.pattern, f"global:{BLOCK >> 20}MiB:{blocks}"),
     )  # fmt: skip

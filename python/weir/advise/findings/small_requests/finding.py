@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
+from weir.advise.frame.bypass import is_left_alone
 from weir.advise.frame.facts import Facts, File, Way
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.frame.grouping import Group, groups
@@ -18,9 +19,18 @@ from weir.report.frame.amounts import amount, number, seconds
 
 BLOCK = 1 << 20
 BUFFERS = 4
-_COPIES = ("dup", "dup2", "dup3")
 _STATEMENTS = ("fortran_read", "fortran_write")
 _FLUSHES = ("fflush",)
+# Before these the layer writes what it holds, and the program waits for it.
+_BARRIERS = ("fsync", "fdatasync", "sync_file_range", "ftruncate", "fallocate", "posix_fallocate",
+    "flock")  # fmt: skip
+OF_A_CALL = Range(0.2e-6, 4e-6)  # seconds of the layer's own; the most where cores are busy
+# The same of a call on a stream that its buffer serves, which stays what it was.
+OF_A_BUFFER = Range(0.03e-6, 1e-6)
+# Seconds of each rank for the first block that is written behind: the write-back daemon is started,
+# memory is taken.
+OF_A_WRITER = Range(0.005, 0.05)
+_LETTERS = {"read": "R", "write": "W"}
 FIRST_READ = 16 << 10  # bytes that the layer reads first of a stream; then twice as many, ...
 OF_AN_OPEN = 2  # requests of the layer's own: fstat, and close of a copy of the descriptor
 MANY = Limit("calls on files of one pattern that a buffer can merge", 500, "calls",
@@ -51,6 +61,16 @@ def is_small(way: Way) -> bool:
     return way.mean_bytes <= SMALL.value and is_slow and way.call_s >= CALL.value
 
 
+def _is_small_on(file: File, name: str) -> bool:
+    """The same of requests, where streams make one of many calls."""
+    way, calls = way_of(file, name), effective_calls(file, name)
+    if not file.on_streams(_LETTERS[name]) or not calls:
+        return is_small(way)
+    requests_s = way.seconds - buffered_s(file, name).high
+    return (way.bytes <= SMALL.value * calls and way.bytes <= SLOW.value * requests_s
+        and requests_s >= CALL.value * calls)
+
+
 def are_many(ways: Iterable[Way]) -> bool:
     return sum(one.calls for one in ways) >= MANY.value
 
@@ -60,11 +80,15 @@ def is_interleaved(way: Way) -> bool:
     return way.ranks > 1 and way.interleaved > 1
 
 
-def effective_calls(way: Way) -> int:
+def effective_calls(file: File, name: str) -> int:
     """Requests at the file system: what goes through streams does so in pages."""
-    if way.unknown * 2 > way.calls:
-        return min(way.calls, max(1, way.bytes // 4096))
-    return way.calls
+    way = way_of(file, name)
+    made = file.requests(_LETTERS[name]) or way.calls
+    return min(way.calls, max(1, made))
+
+
+def way_of(file: File, name: str) -> Way:
+    return file.read if name == "read" else file.write
 
 
 def merged_calls(file: File, name: str, way: Way) -> int:
@@ -74,14 +98,27 @@ def merged_calls(file: File, name: str, way: Way) -> int:
     return max(0, way.calls - opens * (2 if name == "read" else 1))
 
 
-def way_after(facts: Facts, file: File, name: str, way: Way, block: int = BLOCK) -> Range:
-    """Seconds of these calls under bufa, which passes on what is not in order."""
-    calls, opens = effective_calls(way), file.of_class("O")[0]
-    call_s = way.seconds / calls if calls else 0.0
+def way_after(facts: Facts, file: File, name: str, block: int = BLOCK) -> Range:
+    """Seconds of these calls under bufa, which passes on what is not in order. The program always
+    waits for the first read of an opening or the last write, and may at each barrier."""
+    way, calls, opens = way_of(file, name), effective_calls(file, name), file.of_class("O")[0]
+    buffered = buffered_s(file, name)
+    call_s = (way.seconds - buffered.low) / calls if calls else 0.0
     left = in_blocks(calls, way.bytes, call_s, block, facts.speeds(file.path, name))
+    left += OF_A_CALL.times(calls) + buffered
     passed_s = (1 - min(1.0, file.in_order(way))) * way.seconds
     begun = OF_AN_OPEN * opens + first_reads(file, name, way, block)
-    return Range(left.low + passed_s, left.high + passed_s + begun * call_s)
+    awaited = min(calls, opens)
+    stopped = min(calls, file.of(_BARRIERS)[0]) if name == "write" else 0
+    return Range(left.low + passed_s + awaited * call_s,
+        left.high + passed_s + (begun + stopped) * call_s)
+
+
+def buffered_s(file: File, name: str) -> Range:
+    """Seconds of calls that buffers of streams serve, with a layer or without."""
+    way = way_of(file, name)
+    served = max(0, file.on_streams(_LETTERS[name]) - effective_calls(file, name))
+    return OF_A_BUFFER.times(served).at_most(way.seconds)
 
 
 def first_reads(file: File, name: str, way: Way, block: int = BLOCK) -> int:
@@ -101,13 +138,12 @@ def flushed(file: File, name: str) -> Range:
 
 
 def cured_ways(file: File) -> list[tuple[str, Way]]:
-    """Directions that are to be cured here. A file with a second descriptor (of a shell that
-    redirects to it, of dd) the layer bypasses."""
+    """Directions that are to be cured here."""
     found: list[tuple[str, Way]] = []
-    if file.of(_COPIES)[0]:
+    if is_left_alone(file):
         return found
     for name, way in (("read", file.read), ("write", file.write)):
-        if not is_small(way) or not merged_calls(file, name, way):
+        if not _is_small_on(file, name) or not merged_calls(file, name, way):
             continue
         if is_interleaved(way) or file.in_order(way) < IN_ORDER.value:
             continue
@@ -120,15 +156,28 @@ def cured_ways(file: File) -> list[tuple[str, Way]]:
 def _part(facts: Facts, file: File) -> tuple[File, Range]:
     total = Range(0.0, 0.0)
     for name, way in cured_ways(file):
-        total += saved(way.seconds, way_after(facts, file, name, way)) + flushed(file, name)
+        total += saved(way.seconds, way_after(facts, file, name), way.outlier_s)
+        total += flushed(file, name)
     return file, total
+
+
+def begun(parts: list[tuple[File, Range]]) -> list[tuple[File, Range]]:
+    """With what writing behind takes once, which is counted on the first file that is written."""
+    made = list(parts)
+    for at, (file, range_) in enumerate(parts):
+        if file.write.calls:
+            once = OF_A_WRITER.times(max(1, file.write.ranks))
+            low, high = range_.low - once.high, range_.high - once.low
+            made[at] = file, Range(max(0.0, low), max(0.0, high))
+            break
+    return made
 
 
 def _fewer(file: File, name: str, way: Way) -> int:
     """Requests that the file system gets no more."""
-    merged = min(merged_calls(file, name, way), effective_calls(way))
+    calls = effective_calls(file, name)
     left = request_count(way.bytes, BLOCK) + first_reads(file, name, way)
-    return max(0, min(merged, effective_calls(way) - left))
+    return max(0, min(merged_calls(file, name, way), calls - left))
 
 
 def of_fortran(file: File) -> bool:
@@ -149,7 +198,7 @@ def advice_on(facts: Facts, group: Group, finding: str) -> Advice:
         finding, group.what, group.paths,
         f"{number(calls)} {words} of {amount(size / max(calls, 1))} on average take "
         f"{seconds(sum(w.seconds for _, w in ways))}.",
-        facts.saving([_part(facts, one) for one in group.files],
+        facts.saving(begun([_part(facts, one) for one in group.files]),
             sum(_fewer(file, name, w) for file in group.files for name, w in cured_ways(file))),
         f"Move more with each call: a buffer of 1 MiB{fitting(group.files, _BUFFERS)}.",
         Rule(group.pattern, f"bufa:{BLOCK >> 20}MiB:{BUFFERS}"),

@@ -4,9 +4,16 @@ to change them; classic netCDF does both with headers and blocks."""
 
 from __future__ import annotations
 
+from weir.advise.frame.bypass import is_left_alone
 from weir.advise.frame.facts import Facts, File, Way
 from weir.advise.frame.finding import Advice, Finding, Rule
-from weir.advise.findings.small_requests.finding import BLOCK, BUFFERS, SLOW, way_after
+from weir.advise.findings.small_requests.finding import (
+    BLOCK,
+    BUFFERS,
+    SLOW,
+    begun,
+    way_after,
+)
 from weir.advise.frame.grouping import Group, find_by_pattern
 from weir.advise.frame.libraries import libraries
 from weir.advise.frame.saving import Range, saved
@@ -34,7 +41,8 @@ def _is_written_again(way: Way) -> bool:
 
 def _is_one(facts: Facts, file: File) -> bool:
     write, read = file.write, file.read
-    if write.calls < MANY.value or not write.ns or write.bytes * 1e9 / write.ns > SLOW.value:
+    is_slow = write.ns > 0 and write.bytes * 1e9 / write.ns <= SLOW.value
+    if write.calls < MANY.value or not is_slow or is_left_alone(file):
         return False
     is_read_back = write.switches >= SWITCHES.value and 0 < read.bytes <= write.bytes
     return write.ranks == 1 and (_is_written_again(write) or is_read_back)
@@ -44,7 +52,7 @@ def _part(facts: Facts, file: File) -> tuple[File, Range]:
     total = Range(0.0, 0.0)
     for name, way in (("read", file.read), ("write", file.write)):
         if way.calls:
-            total += saved(way.seconds, way_after(facts, file, name, way))
+            total += saved(way.seconds, way_after(facts, file, name), way.outlier_s)
     return file, total
 
 
@@ -58,7 +66,7 @@ def _advice(facts: Facts, group: Group) -> Advice:
         f"{amount(size)} are written and {amount(back)} read back for {amount(span)} of file, "
         f"with {counted(sum(w.switches for w in writes), 'change')} between reading and writing: "
         f"{seconds(ns / 1e9)}.",
-        facts.saving([_part(facts, one) for one in group.files],
+        facts.saving(begun([_part(facts, one) for one in group.files]),
             sum(w.calls for w in (*writes, *reads)) - 2 * (span // BLOCK + 1)),
         _NETCDF if "netcdf" in libraries(group.files) else _OTHER,
         Rule(group.pattern, f"bufa:{BLOCK >> 20}MiB:{BUFFERS}"),
