@@ -26,7 +26,7 @@ _BARRIERS = ("fsync", "fdatasync", "sync_file_range", "ftruncate", "fallocate", 
     "flock")  # fmt: skip
 OF_A_CALL = Range(0.2e-6, 4e-6)  # seconds of the layer's own; the most where cores are busy
 # The same of a call on a stream that its buffer serves, which stays what it was.
-OF_A_BUFFER = Range(0.03e-6, 1e-6)
+OF_A_BUFFER = Range(0.03e-6, 0.4e-6)
 # Seconds of each rank for the first block that is written behind: the write-back daemon is started,
 # memory is taken.
 OF_A_WRITER = Range(0.005, 0.05)
