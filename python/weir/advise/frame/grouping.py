@@ -68,8 +68,8 @@ def _by_pattern(facts: Facts, files: Sequence[File], alike: Collection[str],
         rule = rule_pattern(pattern.text, [paths[i] for i in pattern.members])
         rule = _of_both_names(rule, members) if by_last_names else _without_chance(rule, members)
         own = {*(one.path for one in members), *alike}
-        others = () if rule in own else tuple(sorted(
-            path for path in facts.files if path not in own and fits(path, rule)))
+        others = () if rule in own else tuple(sorted(path for path, one in facts.files.items()
+            if path not in own and fits(path, rule) and not _is_missing(one)))
         yield Group(facts.shown(pattern.text), rule, tuple(members), others)
 
 
@@ -87,6 +87,11 @@ def _without_chance(rule: str, members: Sequence[File]) -> str:
         return rule
     directory, _, name = rule.rpartition("/")
     return f"{directory}/{_CHANCE.sub('*', name)}"
+
+
+def _is_missing(file: File) -> bool:
+    """Whether no call found it: a name that the program only asked for."""
+    return file.totals is not None and 0 < file.totals.calls <= file.totals.failed
 
 
 def _is_temporary(file: File) -> bool:
