@@ -27,6 +27,8 @@ _BARRIERS = ("fsync", "fdatasync", "sync_file_range", "ftruncate", "fallocate", 
 OF_A_CALL = Range(0.2e-6, 4e-6)  # seconds of the layer's own; the most where cores are busy
 # The same of a call on a stream that its buffer serves, which stays what it was.
 OF_A_BUFFER = Range(0.03e-6, 0.4e-6)
+# Seconds of an opening that is written behind: the write-back daemon registers it, and forgets it.
+OF_A_FILE = Range(0.3e-3, 5e-3)
 # Seconds of each rank for the first block that is written behind: the write-back daemon is started,
 # memory is taken.
 OF_A_WRITER = Range(0.005, 0.05)
@@ -47,6 +49,9 @@ CALL = Limit("mean time of a call", 25e-6, "s",
 IN_ORDER = Limit("share of calls that go on in order or at a distance that comes again",
     0.7, "share",
     "measured by weir bench layers --sweep: bufa reads ahead for these, and passes others on")
+LONG = Limit("writes of an opening that a buffer merges", 8, "writes",
+    "measured: to begin to write behind takes as long as 4 to 8 requests, and longer where threads "
+    "of a process begin at once")
 _BUFFERS = {
     "stdio": "setvbuf",
     "netcdf": "the chunk size of nc__open and nc__create",
@@ -109,6 +114,8 @@ def way_after(facts: Facts, file: File, name: str, block: int = BLOCK) -> Range:
     passed_s = (1 - min(1.0, file.in_order(way))) * way.seconds
     begun = OF_AN_OPEN * opens + first_reads(file, name, way, block)
     awaited = min(calls, opens)
+    if name == "write":
+        left += OF_A_FILE.times(awaited)
     stopped = min(calls, file.of(_BARRIERS)[0]) if name == "write" else 0
     return Range(left.low + passed_s + awaited * call_s,
         left.high + passed_s + (begun + stopped) * call_s)
@@ -149,8 +156,16 @@ def cured_ways(file: File) -> list[tuple[str, Way]]:
             continue
         if name == "read" and way.ranks > 1 and way.bytes > SHARED.value * way.span:
             continue
+        if name == "write" and not _is_long(file):
+            continue
         found.append((name, way))
     return found
+
+
+def _is_long(file: File) -> bool:
+    """Whether an opening has enough writes, of all ranks on average."""
+    opens = max(1, file.of_class("O")[0])
+    return effective_calls(file, "write") >= (1 + LONG.value) * opens
 
 
 def _part(facts: Facts, file: File) -> tuple[File, Range]:
@@ -216,7 +231,7 @@ SMALL_REQUESTS = Finding(
     name="small-requests",
     asks="Does a rank move a file, in order, in many small pieces?",
     shrinks="I/O",
-    limits=(MANY, SMALL, SLOW, CALL, IN_ORDER, SHARED),
+    limits=(MANY, SMALL, SLOW, CALL, IN_ORDER, SHARED, LONG),
     page="guide/advise.md",
     table="requests",
     cure="bufa",

@@ -100,6 +100,24 @@ def test_names_of_files_that_a_run_removes_may_differ_in_the_next(tmp_path, weir
     assert group.pattern == str(tmp_path / rule)
 
 
+@pytest.mark.parametrize(("us", "is_found"), [(600, True), (0, False)])
+def test_calls_on_streams_are_counted_in_pages(tmp_path, us, is_found):
+    """32 calls of 128 bytes fill a page; the last of them writes it, or copies it to the kernel."""
+
+    def program(trace: WaitTrace) -> None:
+        for _ in range(600):
+            for _ in range(31):
+                trace.io(0, 100, "/scratch/an/out", "fwrite", 128)
+            trace.io(0, us * US + 3 * US, "/scratch/an/out", "fwrite", 128)
+
+    report = advised(tmp_path, program, ranks=1, compute_s=0)
+    assert ("small-requests" in names(report)) == is_found
+    if is_found:
+        one = the(report, "small-requests")
+        assert 590 <= one.saving.requests <= 600
+        assert 0.2 < one.saving.io.low < 0.3 < one.saving.io.high < 0.4
+
+
 @pytest.mark.parametrize("reads", [1, 2])
 def test_a_buffer_merges_nothing_where_each_open_has_one_request(tmp_path, reads):
     """As cp -r and tar do: a read, and one that finds the end of the file."""
@@ -114,6 +132,21 @@ def test_a_buffer_merges_nothing_where_each_open_has_one_request(tmp_path, reads
             trace.io(0, 300 * US, f"/scratch/an/out/f{number}", "write", 444)
 
     assert "small-requests" not in names(advised(tmp_path, program))
+
+
+@pytest.mark.parametrize(("writes", "is_found"), [(12, True), (8, False)])
+def test_openings_with_few_writes_have_no_rule(tmp_path, writes, is_found):
+    """As pyarrow writes many small Parquet files: to begin to write behind takes as long."""
+
+    def program(trace: WaitTrace) -> None:
+        for number in range(200):
+            path = f"/scratch/an/out/f{number}"
+            trace.io(0, 300 * US, path, "open", 0)
+            for at in range(writes):
+                trace.io(0, 600 * US, path, "write", 300, at * 300)
+            trace.io(0, 300 * US, path, "close", 0)
+
+    assert ("small-requests" in names(advised(tmp_path, program))) == is_found
 
 
 def test_reads_at_random_places_have_no_rule_with_read_ahead(tmp_path):
