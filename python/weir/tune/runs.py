@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import resource
 import select
@@ -35,6 +36,10 @@ _WITHIN = ("lseek", "fseek", "ftell", "rewind", "dup", "dup2", "dup3", "fcntl", 
 # Statistics of the layer pack.
 _PACKED = (("pack", "stored"), ("pack", "served"))
 _SPILLED = (("pack", "spilled"),)
+# And of the layer stage.
+_STAGED = (("stage", "staged"), ("stage", "from_tier"))
+_AT_ITS_PLACE = (("stage", "in_place"), ("stage", "moved"))
+_OF_A_COPY, _COPIED_BYTES = 4, 1 << 20  # create, close, times, rename; bytes of a request
 _OF_ARCHIVES = (("pack", "container_writes"), ("pack", "container_reads"))
 _SILENT_S = 2.0  # without standard input, after which a note says what is waited for
 _POLITE_S = 10.0  # a launcher has ranks to end
@@ -192,10 +197,13 @@ def _sum(layered: LayeredFile, figures: Sequence[tuple[str, str]]) -> int:
 
 def requests_at_system(file: File, layered: LayeredFile | None, *, is_real: bool = False) -> int:
     """Of one file: below the layers where these stand. A packed file is memory; its archive has the
-    requests. is_real: it was renamed to a path that no rule matches, which makes a real file."""
+    requests. A staged one is on the tier, and is copied to its place if it was written. is_real: it
+    was renamed to a path that no rule matches, which makes a real file."""
     if layered is not None and _sum(layered, _PACKED) and not (
             is_real or _sum(layered, _SPILLED)):
         return 0
+    if layered is not None and _sum(layered, _STAGED) and not _sum(layered, _AT_ITS_PLACE):
+        return _OF_A_COPY + math.ceil(file.written / _COPIED_BYTES) if file.written else 0
     others = max(0, file.of_class("OCM")[0] - file.of(_WITHIN)[0])
     if layered is not None and layered.system is not None:
         return layered.system.count + others

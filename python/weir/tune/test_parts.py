@@ -333,6 +333,17 @@ def requests_of(*operations: tuple[str, int, int, int], figures=(), **options) -
     return requests_at_system(File("f", totals=totals), layered if figures else None, **options)
 
 
+@pytest.mark.parametrize(("names", "requests"), [
+    (["staged"], 4 + 2), (["from_tier"], 4 + 2), (["staged", "moved"], 41), (["in_place"], 41)])
+def test_a_staged_file_has_the_requests_of_its_copy(names, requests):
+    totals = FileTotals("f", 41, 0, 3 << 19, 1, (FileOp("open", 1, 0, 1, 0),
+        FileOp("write", 40, 3 << 19, 1, 0)))
+    layered = LayeredFile("f", figures=[Figure("stage", name, "times", 1) for name in names])
+    assert requests_at_system(File("f", totals=totals), layered) == requests
+    read = FileTotals("f", 41, 1, 0, 1, (FileOp("read", 41, 1, 1, 0),))
+    assert (requests_at_system(File("f", totals=read), layered) == 0) == (requests == 6)
+
+
 def test_requests_are_those_of_the_system():
     """Of streams as many as their buffers make, of statements what the library makes of them; none
     of a packed file that is no real one."""
