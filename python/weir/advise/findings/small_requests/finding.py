@@ -221,7 +221,9 @@ def advice_on(facts: Facts, group: Group, finding: str) -> Advice:
 
 
 def find(facts: Facts) -> Iterator[Advice]:
-    files = [one for one in facts.bare if not of_fortran(one) and cured_ways(one)]
+    """Not on file systems of the node itself: there the kernel reads ahead and writes behind."""
+    files = [one for one in facts.bare if not of_fortran(one) and cured_ways(one)
+        and not facts.is_local(one.path)]
     for group in groups(facts, files):
         if merged_of(group) >= MANY.value:
             yield advice_on(facts, group, "small-requests")

@@ -50,6 +50,13 @@ def test_a_file_that_layers_bypass_has_no_rule(tmp_path, op, times, is_found):
     assert ("small-requests" in names(advised(tmp_path, program))) == is_found
 
 
+@pytest.mark.parametrize("is_local", [False, True])
+def test_files_on_a_local_disk_are_left_to_the_kernel(tmp_path, monkeypatch, is_local):
+    monkeypatch.setattr(Facts, "is_local", lambda self, path: is_local)
+    found = names(advised(tmp_path, stream(2000, 8 * KIB, 300)))
+    assert ("small-requests" in found) == (not is_local)
+
+
 def test_a_write_for_each_fsync_may_remain(tmp_path):
     def program(trace: WaitTrace) -> None:
         stream(2000, 8 * KIB, 300, ranks=1)(trace)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from weir.advise.frame.facts import Facts, File
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.frame.grouping import Group, groups, unusable
-from weir.advise.frame.saving import Range, saved
+from weir.advise.frame.saving import Range
 from weir.advise.frame.finding import Limit
 from weir.report.frame.amounts import amount, number, seconds
 
@@ -33,7 +33,7 @@ def _is_one(facts: Facts, file: File) -> bool:
 
 def _part(facts: Facts, file: File) -> tuple[File, Range]:
     size = file.write.bytes
-    return file, saved(file.ns / 1e9, Range(size / facts.speeds(file.path, "write").copy,
+    return file, facts.on_tier(file, Range(size / facts.speeds(file.path, "write").copy,
         size / SLOW_TIER_BYTES_PER_S))
 
 
