@@ -13,28 +13,42 @@ MAPS, PLOT, RESULT, HISTORY, PARAMETERS = 80, 49, 123, 489, 1
 SMALL = ("--scale", "0.01", "--exec", "0", "--repeat", "1")
 
 
-@pytest.fixture
-def bench(weir, native_build, tmp_path):
+@pytest.fixture(scope="module")
+def bench_in(weir, native_build):
     if not Path("/dev/fuse").exists():
         pytest.skip("no /dev/fuse: the test file system cannot be mounted here")
 
-    def run(*options: object):
-        return weir("bench", "olam", *options, "--programs", native_build, "--directory", tmp_path,
-            "--disk", tmp_path, timeout=150)
+    def run(directory: Path, *options: object):
+        return weir("bench", "olam", *options, "--programs", native_build, "--directory", directory,
+            "--disk", directory, timeout=300)
 
     return run
 
 
-@pytest.mark.mpi
-def test_each_rank_adds_its_maps_and_files_wherever_it_runs(bench, tmp_path):
-    page, found = tmp_path / "olam.html", tmp_path / "olam.json"
-    done = bench("--ranks", "1,3", "--only", "lustre,global", *SMALL, "--html", page, "--json",
+@pytest.fixture
+def bench(bench_in, tmp_path):
+    return lambda *options: bench_in(tmp_path, *options)
+
+
+@pytest.fixture(scope="module")
+def of_layers(bench_in, tmp_path_factory):
+    """1 and 3 ranks on lustre without layers and with each of three: what is printed, the page, and
+    for each configuration what was counted by (ranks, nodes)."""
+    here = tmp_path_factory.mktemp("olam")
+    page, found, names = here / "olam.html", here / "olam.json", "lustre,global,pack,forward"
+    done = bench_in(here, "--ranks", "1,3", "--only", names, *SMALL, "--html", page, "--json",
         found).ok()
-    assert "9write sync" in done.stdout and "stops scaling at" in done.stdout
-    assert "lustre, several ranks per node" in page.read_text()
-    data = json.loads(found.read_text())
-    plain, shared = ({(one["ranks"], one["nodes"]): one for one in configuration["counted"]}
-        for configuration in data["configurations"])
+    counted = ({(one["ranks"], one["nodes"]): one for one in configuration["counted"]}
+        for configuration in json.loads(found.read_text())["configurations"])
+    return done.stdout, page.read_text(), dict(zip(names.split(","), counted, strict=True))
+
+
+@pytest.mark.mpi
+def test_each_rank_adds_its_maps_and_files_wherever_it_runs(of_layers):
+    text, page, counts = of_layers
+    assert "9write sync" in text and "stops scaling at" in text
+    assert "lustre, several ranks per node" in page
+    plain, shared = counts["lustre"], counts["global"]
     for (ranks, nodes), counted in plain.items():
         assert counted["data_requests"] == ranks * (MAPS + PLOT + RESULT) + HISTORY + PARAMETERS
         assert 1 <= nodes <= ranks
@@ -45,22 +59,16 @@ def test_each_rank_adds_its_maps_and_files_wherever_it_runs(bench, tmp_path):
 
 
 @pytest.mark.mpi
-def test_packed_plots_and_results_take_few_requests(bench, tmp_path):
-    found = tmp_path / "olam.json"
-    bench("--ranks", "1,3", "--only", "lustre,pack", *SMALL, "--json", found).ok()
-    plain, packed = ({(one["ranks"], one["nodes"]): one for one in configuration["counted"]}
-        for configuration in json.loads(found.read_text())["configurations"])
+def test_packed_plots_and_results_take_few_requests(of_layers):
+    plain, packed = (of_layers[2][name] for name in ("lustre", "pack"))
     saved = plain[3, 1]["data_requests"] - packed[3, 1]["data_requests"]
     # Each rank writes a block of an archive or a large file at once, and the last one a directory.
     assert saved > 3 * (PLOT + RESULT) - 30
 
 
 @pytest.mark.mpi
-def test_a_forwarding_process_reads_the_maps_once_and_writes_blocks(bench, tmp_path):
-    found = tmp_path / "olam.json"
-    bench("--ranks", "1,3", "--only", "lustre,forward", *SMALL, "--json", found).ok()
-    plain, forwarded = ({(one["ranks"], one["nodes"]): one for one in configuration["counted"]}
-        for configuration in json.loads(found.read_text())["configurations"])
+def test_a_forwarding_process_reads_the_maps_once_and_writes_blocks(of_layers):
+    plain, forwarded = (of_layers[2][name] for name in ("lustre", "forward"))
     assert plain[3, 1]["data_requests"] == 3 * (MAPS + PLOT + RESULT) + HISTORY + PARAMETERS
     # Maps and files of 0.1 to 5 MB in blocks of 2 MiB.
     assert forwarded[3, 1]["data_requests"] < MAPS

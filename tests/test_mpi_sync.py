@@ -105,6 +105,7 @@ def test_collectives(traced, program):
         ]  # fmt: skip
 
 
+@pytest.mark.any_mpi
 def test_the_root_of_a_collective_says_that_it_is(traced, program):
     traced(program, "c")
     trace = decode.read_trace(traced.directory)
@@ -380,6 +381,7 @@ class Model:
             self.known[at] = {}
 
 
+@pytest.mark.any_mpi
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_any_order_of_collectives_on_any_communicators(traced, mpi, seed):
     chosen = random.Random(seed)
@@ -398,6 +400,7 @@ def test_any_order_of_collectives_on_any_communicators(traced, mpi, seed):
         for rank in range(4)} == model.expected, f"seed {seed}: {' '.join(plan)}"
 
 
+@pytest.mark.any_mpi
 def test_without_mpi_none_of_it_is_recorded(traced, program):
     found = traced(program, "cgwmr", WEIR_MPI="0")
     trace = decode.read_trace(traced.directory)
@@ -405,6 +408,7 @@ def test_without_mpi_none_of_it_is_recorded(traced, program):
         .startswith("mpi:")]
 
 
+@pytest.mark.any_mpi
 def test_the_option_of_the_command(weir, mpi, tmp_path, program):
     for options, expected in ([], 14 * 4), (["--no-mpi"], 0):
         run = tmp_path / f"run{len(options)}"
@@ -413,6 +417,7 @@ def test_the_option_of_the_command(weir, mpi, tmp_path, program):
         assert len(decode.read_trace(run / "main").of("MPI_collective")) == expected
 
 
+@pytest.mark.any_mpi
 @pytest.mark.parametrize("level", ["summary", "detail"])
 def test_lower_levels_count_calls_and_bytes(traced, program, level):
     assert not traced(program, "cr", WEIR_LEVEL=level)
@@ -447,6 +452,7 @@ int main(int argc, char **argv) {
 """
 
 
+@pytest.mark.any_mpi
 def test_more_requests_than_are_followed_are_waited_for_all_the_same(traced, mpi):
     found = traced(mpi.cc(MANY, name="many_requests"), ranks=1)
     assert int(traced.done.stdout) == 40000 * 39999 // 2
@@ -487,6 +493,7 @@ int main(int argc, char **argv) {
 """
 
 
+@pytest.mark.any_mpi
 def test_threads_have_their_own_communicators_and_requests(traced, mpi):
     found = traced(mpi.cc(THREADS, "-pthread", name="mpi_threads"), ranks=2)
     for rank in range(2):
@@ -530,6 +537,7 @@ int main(int argc, char **argv) {
 """
 
 
+@pytest.mark.any_mpi
 def test_what_libweir_waits_for_is_its_own(traced, mpi):
     library = mpi.cc(OUTPUT_LIBRARY, "-shared", "-fPIC", name="libweir.so")
     found = traced(mpi.cc(WITH_LIBRARY, str(library), f"-Wl,-rpath,{library.parent}",

@@ -5,11 +5,13 @@ program and its types do not notice."""
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 
 import decode
 import numpy as np
 import pytest
+from weir_mpi import IMPLEMENTATIONS, Mpi
 
 from weir.report.mpi_io.views import FileView, Run
 
@@ -48,20 +50,30 @@ def views_of(report: dict) -> dict[str, dict[int, FileView]]:
     return made
 
 
-@pytest.fixture
-def case(mpi, weir, tmp_path):
-    """The views by the report."""
+@pytest.fixture(scope="module")
+def cases(weir, tmp_path_factory):
+    """``cases(mpi)``: the directory of the files, and the views by the report; run once with each.
+    """
+
+    @cache
+    def of(name: str) -> tuple[Path, dict[str, dict[int, FileView]]]:
+        return run_case(IMPLEMENTATIONS[name], weir, tmp_path_factory.mktemp(name))
+
+    return lambda mpi: of(mpi.name)
+
+
+def run_case(mpi: Mpi, weir, tmp_path: Path) -> tuple[Path, dict[str, dict[int, FileView]]]:
     program = mpi.cc(PROGRAM)
     run = tmp_path / "run"
     done = weir("trace", "-o", run, "--", *mpi.launch(RANKS, program), env=mpi.env, cwd=tmp_path,
         timeout=90).ok()
     assert done.stdout == "" and "leaked" not in done.stderr  # MPICH counts types at its end
     report = json.loads(weir("report", run, "--json").ok().stdout)
-    return views_of(report)
+    return tmp_path, views_of(report)
 
 
-def test_the_blocks_of_each_way_to_make_a_type_are_those_of_the_file(case, tmp_path):
-    views = case
+def test_the_blocks_of_each_way_to_make_a_type_are_those_of_the_file(mpi, cases):
+    directory, views = cases(mpi)
     assert set(views) == {*BY_HAND, "irregular"}
     for name, expected in BY_HAND.items():
         one = views[name][3]
@@ -70,7 +82,7 @@ def test_the_blocks_of_each_way_to_make_a_type_are_those_of_the_file(case, tmp_p
         assert (one.recorded, one.view) == ("all", 1)
         assert one.data_bytes == sum(run.length * run.blocks for run in one.runs)
     for name, by_rank in views.items():
-        owner = np.frombuffer((tmp_path / f"case_{name}").read_bytes(), np.uint8)
+        owner = np.frombuffer((directory / f"case_{name}").read_bytes(), np.uint8)
         edges = np.arange(len(owner) + 1)
         assert sorted(by_rank) == list(range(RANKS))
         for rank, one in by_rank.items():
@@ -87,8 +99,8 @@ def test_the_blocks_of_each_way_to_make_a_type_are_those_of_the_file(case, tmp_p
                 assert all(expected[at : at + length].all() for at, length in spans)
 
 
-def test_the_first_64_runs_of_an_irregular_type_are_recorded(case):
-    one = case["irregular"][2]
+def test_the_first_64_runs_of_an_irregular_type_are_recorded(mpi, cases):
+    one = cases(mpi)[1]["irregular"][2]
     assert (one.recorded, len(one.runs), one.blocks) == ("first", 64, None)
     assert (one.data_bytes, one.extent_bytes) == (399, 4096)
 

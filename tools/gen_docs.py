@@ -20,7 +20,7 @@ from typing import Any
 import typer
 
 from weir.capture._environment import VARIABLES
-from weir.cli._app import app
+from weir.cli._app import app_for
 from weir.query.schema import DECLARED, TABLES
 from weir.advise.advise import LEAST, SHARE
 from weir.advise.findings.registry import FINDINGS
@@ -131,7 +131,7 @@ def verbs_of(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def commands() -> str:
-    group = typer.main.get_command(app)
+    group = typer.main.get_command(app_for([]))
     parts = ["# Commands\n\n", made_from("the command itself"), f"\n`weir`: {group.help}\n"]
     for name, command in verbs_of(group):
         text = inspect.cleandoc(command.help or "")

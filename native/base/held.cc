@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/syscall.h"
+#include "base/credentials.h"
+#include "base/section.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <time.h>
 
 namespace weir::base {
@@ -13,6 +15,12 @@ constinit uint32_t no_more_calls = 0;
 WEIR_THREAD uint32_t signals_blocked;
 WEIR_THREAD uint64_t signals_before;
 
+constinit uint32_t handlers_may_come = 1;
+constinit uint32_t sections_begun = 0;
+WEIR_THREAD uint32_t within_section;
+
+constinit uint32_t credential_changes = 1;
+
 constinit uint32_t descriptors_held = 0;
 constinit uint32_t held_in_vain = 0;
 constinit uint32_t closing_numbers = 0;
@@ -21,6 +29,25 @@ WEIR_THREAD uint32_t holds_or_closes;
 namespace {
 
 constexpr uint32_t kYields = 20000;
+
+constinit uint32_t handler_was_set = 0;  // or a thread may be cancelled
+
+// Signals whose handlers do not come into sections: of an instruction of the thread, of libc.
+constexpr uint64_t kOfThread = kFaults | uint64_t{1} << (SIGABRT - 1) | kSignalsOfLibc;
+
+// Whether the process has a handler of another signal by now; also where nobody can tell.
+bool has_handler() {
+  char about[4096];
+  if (failed(read_file("/proc/self/status", about, sizeof about))) return true;
+  const char* const line = strstr(about, "\nSigCgt:\t");
+  if (line == nullptr) return true;
+  uint64_t caught = 0;
+  for (const char* at = line + strlen("\nSigCgt:\t"); *at != '\n' && *at != 0; ++at) {
+    const int digit = *at <= '9' ? *at - '0' : *at - 'a' + 10;
+    caught = caught << 4 | static_cast<uint64_t>(digit);
+  }
+  return (caught & ~kOfThread) != 0;
+}
 
 // Of a call that was left by a jump or a cancellation nobody is heard again: after the time limit
 // it counts no more.
@@ -63,6 +90,36 @@ void ClosesNumbers::begin() {
 void ClosesNumbers::end() {
   --holds_or_closes;
   drop_closing();
+}
+
+Acting acting(bool may_keep) {
+  struct Known {
+    Acting is;
+    uint32_t changes;  // 0: not known
+  };
+  static WEIR_THREAD Known known;
+  const uint32_t changes = load(&credential_changes);
+  if (WEIR_LIKELY(known.changes == changes && changes != 0)) return known.is;
+  const Acting is{static_cast<uint32_t>(system_call(SYS_geteuid)),
+                  static_cast<uint32_t>(system_call(SYS_getegid))};
+  if (may_keep) known = {is, changes};
+  return is;
+}
+
+void follow_handlers() {
+  if (load(&handler_was_set) != 0 || has_handler()) return;
+  store(&handlers_may_come, 0u);
+}
+
+void before_handler(int signal) {
+  const bool is_any = signal < 1 || signal > 64;
+  if (!is_any && (uint64_t{1} << (signal - 1) & kOfThread) != 0) return;
+  store(&handler_was_set, 1u);
+  if (load_all(&handlers_may_come) == 0) fetch_add_all(&handlers_may_come, 1u);
+  for (uint32_t i = 0; i < kYields && within_section == 0; ++i) {
+    if (fetch_add_all(&sections_begun, 0u) == 0) return;
+    yield();
+  }
 }
 
 void say(int fd, const char* text, size_t n) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Room for one path, off the stack: a hook may run in a signal handler on a stack of a few KiB, so
-// paths may not live there. While it is held the thread's signals are held back: no handler finds
-// the rooms taken, and none can leave one taken by a jump.
+// paths may not live there. While it is held the thread is in a section: no handler finds the rooms
+// taken, and none can leave one taken by a jump.
 #pragma once
 
-#include "base/syscall.h"
+#include "base/section.h"
 
 namespace weir::base {
 
-// Threads: any, and signal handlers. 16 rooms for the process, no allocation. Cost: two system
-// calls for the signals, none within another SignalsBlocked.
+// Threads: any, and signal handlers. 16 rooms for the process, no allocation. Cost: that of the
+// section.
 class Scratch {
  public:
   // A directory, a slash and a path, each as long as the kernel takes them.
@@ -28,7 +28,7 @@ class Scratch {
   static void free_all();
 
  private:
-  SignalsBlocked blocked_;
+  Section section_;
   char* data_ = nullptr;
 };
 

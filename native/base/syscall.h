@@ -227,24 +227,6 @@ class SignalsBlocked {
   bool begun_;
 };
 
-// Within a section with signals held back: as the program has them, for a call of the program's own
-// that may wait.
-class SignalsAsBefore {
- public:
-  SignalsAsBefore() : ends_(!sealed() && signals_blocked == 1), before_(signals_before) {
-    if (ends_) end_blocking_signals(before_);
-  }
-  ~SignalsAsBefore() {
-    if (ends_) begin_blocking_signals(&before_);
-  }
-  SignalsAsBefore(const SignalsAsBefore&) = delete;
-  SignalsAsBefore& operator=(const SignalsAsBefore&) = delete;
-
- private:
-  bool ends_;
-  uint64_t before_;
-};
-
 // A message, written whole or not at all: it does not wait for a reader, and no reader left is no
 // signal.
 WEIR_COLD void say(int fd, const char* text, size_t n);

@@ -19,7 +19,9 @@
 
 #include <type_traits>
 
+#include "base/credentials.h"
 #include "base/scratch.h"
+#include "base/section.h"
 #include "hook/closing.h"
 #include "hook/fork.h"
 #include "hook/library/kernel_aio.h"
@@ -307,6 +309,14 @@ long moving(long n, int fd, long b, long c, long d, long f, Real call) {
 }
 
 template <typename Real>
+long acting_as_another(Real call) {
+  base::credentials_change();
+  const long result = call();
+  base::credentials_change();
+  return result;
+}
+
+template <typename Real>
 long setting_up_ring(Real call) {
   if (within_uring_library) return call();
   return on_descriptor(Op::kIoUringSetup, -1, kUnknownOffset, 0, [&]() -> long {
@@ -400,6 +410,12 @@ long weir_direct_call(long n, long a, long b, long c, long d, long e, long f) {
     case SYS_utimensat: case SYS_futimesat: return set_times(n, a, b, c, d, call);
     // libc's function has no room for the fifth argument.
     case SYS_waitid: return e == 0 ? wait_by_hook(a, b, c, d) : call();
+    case SYS_setuid: case SYS_setreuid: case SYS_setresuid:
+    case SYS_setgid: case SYS_setregid: case SYS_setresgid:
+    case SYS_unshare: case SYS_setns: return acting_as_another(call);  // the thread alone
+    case SYS_rt_sigaction:
+      if (b != 0) base::before_handler(static_cast<int>(a));
+      return call();
     case SYS_seccomp:
     case SYS_prctl:
       without_clock(n == SYS_prctl                         ? a

@@ -6,7 +6,7 @@
 
 #include "layers/writeback/client.h"
 #include "hook/library/kernel_aio.h"
-#include "base/syscall.h"
+#include "base/section.h"
 #include "base/thread.h"
 #include "layers/machinery/stack/process.h"
 
@@ -28,6 +28,7 @@ void in_forked_child() {
   trace::forget_own_log();
   forget_requests();
   base::forget_held();
+  base::forget_sections();
   base::forget_threads();
   share_all();
   stack::in_forked_child();

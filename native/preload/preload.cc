@@ -20,6 +20,7 @@
 #include "hook/redirect.h"
 #include "layers/machinery/node/registry.h"
 #include "base/clock.h"
+#include "base/section.h"
 #include "base/syscall.h"
 #include "layers/machinery/pool/pool.h"
 #include "preload/environment.h"
@@ -137,6 +138,7 @@ bool begin_layers(const Options& options) {
   node::on_dead_holder(writeback::hurry);
   stack::losses_are_said = !options.quiet;
   stack::begin(rules, options.rank);
+  if (stack::any_layer_has_names()) base::follow_handlers();
   if (stack::names_mistake != nullptr)
     say(options, "layer stage: tier=", base::text(stack::names_mistake),
         "; the files of its rules are written at their place");

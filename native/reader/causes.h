@@ -18,6 +18,10 @@ class Causes {
  public:
   explicit Causes(const weir_reader_stays& stays);
 
+  // Of all strands, one after the other; where those of each begin, and how many there are.
+  std::span<const int64_t> points() const { return points_; }
+  std::span<const uint64_t> first() const { return first_; }
+
   std::span<const int64_t> points(uint64_t strand) const {
     return std::span(points_).subspan(first_[strand], first_[strand + 1] - first_[strand]);
   }

@@ -24,6 +24,8 @@ constexpr int32_t kNoName = -1;
 // what is found of a file may depend on those that were joined so long before it.
 constexpr size_t kAhead = 8;
 
+constexpr uint64_t kMostNs = uint64_t{1} << 62;  // as in python/weir/analysis/clock.py
+
 using Row = weir_accesses_row;
 
 // Of a damaged trace figures may be any.
@@ -108,7 +110,9 @@ class OfFile {
   Row row_of(const weir_reader_access& one, size_t way, int32_t name) const {
     const uint32_t text = text_of(one);
     const auto alignment = text == Names::kLost ? kLostAlignment : file_.alignment[text];
-    const auto ns = [&](uint64_t ticks) { return int64_t(length_ns(file_.clock, ticks)); };
+    const auto ns = [&](uint64_t ticks) {
+      return int64_t(std::min(length_ns(file_.clock, ticks), kMostNs));
+    };
     Row row = {
         .calls = int64_t(one.calls[way]),
         .bytes = int64_t(one.bytes[way]),

@@ -46,13 +46,22 @@ struct weir_transfers {
   // False: there is no further one.
   bool begin_process() {
     if (records_) return true;
-    while (process_ < chunks_.size() && (chosen_[process_] == 0 || chunks_[process_].empty()))
+    while (process_ < chunks_.size() &&
+           (chosen_[process_] == 0 || chunks_[process_].empty() || !names_wanted(process_)))
       ++process_;
     if (process_ == chunks_.size()) return false;
     files_.clear();
     last_ = nullptr;
     records_.emplace(reader_.file, chunks_[process_]);
     return true;
+  }
+
+  // Whether records of a process may be of a wanted file.
+  bool names_wanted(size_t process) const {
+    bool found = false;
+    reader_.names.each(uint32_t(process),
+                       [&](uint32_t, uint32_t text) { found = found || wanted_[text] != 0; });
+    return found;
   }
 
   bool take(const Words& record, uint64_t row, const weir_transfer_columns& out) {

@@ -52,11 +52,10 @@ WEIR_API void weir_reader_causes_destroy(weir_reader_causes** causes) {
   *causes = nullptr;
 }
 
-WEIR_API const int64_t* weir_reader_causes_points(const weir_reader_causes* causes, uint64_t strand,
-                                                  uint64_t* count) {
-  const auto& points = causes->causes.points(strand);
-  *count = points.size();
-  return points.data();
+WEIR_API const int64_t* weir_reader_causes_points(const weir_reader_causes* causes,
+                                                  const uint64_t** first) {
+  *first = causes->causes.first().data();
+  return causes->causes.points().data();
 }
 
 WEIR_API int weir_reader_causes_run(weir_reader_causes* causes, const int64_t* const* lengths,

@@ -478,9 +478,9 @@ typedef struct weir_reader_causes weir_reader_causes;
  * memory ran out. */
 weir_reader_causes *weir_reader_causes_create(const weir_reader_stays *stays);
 void weir_reader_causes_destroy(weir_reader_causes **causes);
-/* Those of a strand, rising. */
-const int64_t *weir_reader_causes_points(const weir_reader_causes *causes, uint64_t strand,
-                                         uint64_t *count);
+/* Those of all strands, strand by strand, rising within each. *first: of each strand the place of
+ * its first one, and how many there are. */
+const int64_t *weir_reader_causes_points(const weir_reader_causes *causes, const uint64_t **first);
 /* lengths: of each strand four arrays, WEIR_READER_LINE_IO, _CALLS, _ALL_IO and _ALL_CALLS at its
  * points; some may be one array. at: of all that is asked. fails: -1 when memory ran out. */
 int weir_reader_causes_run(weir_reader_causes *causes, const int64_t *const *lengths,

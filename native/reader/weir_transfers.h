@@ -22,7 +22,8 @@ typedef struct {
 /* The reads and writes at the lowest level seen of chosen processes (a byte each) on files of
  * wanted texts (a byte each), process by process in the order in which they ended. The reader and
  * both arrays must outlive it. before: weir_reader_scan or weir_reader_times. cost: one pass over
- * the records of chosen processes; memory for the files of one. fails: NULL: no memory. */
+ * the records of chosen processes that name a wanted text; memory for the files of one. fails:
+ * NULL: no memory. */
 weir_transfers *weir_transfers_create(const weir_reader *reader, const weir_reader_clock *clock,
                                       const uint8_t *wanted, const uint8_t *chosen);
 /* The next ones, at most `room`, into *rows; fewer: these were the last. fails: -1: no memory. */

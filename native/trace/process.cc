@@ -7,6 +7,7 @@
 #include "base/apart.h"
 #include "base/clock.h"
 #include "base/scratch.h"
+#include "base/section.h"
 #include "trace/log.h"
 
 namespace weir::trace {
@@ -264,6 +265,7 @@ bool Process::revive() {
   forget_logs();
   base::Scratch::free_all();
   base::forget_held();
+  base::forget_sections();
   TraceFile::forked();
   Refusal refusal = Refusal::none;
   if (!take_first_chunks(before.header.process, &refusal)) {  // the parent's report shows it

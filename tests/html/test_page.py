@@ -49,6 +49,19 @@ def test_packed_numbers_are_near_and_nothing_stays_nothing(values, bits):
         assert np.all(np.abs(np.log(back[plane > 0] / some)) <= step / 2 + 1e-9)
 
 
+@pytest.mark.parametrize("kind", ["zeros", "noise"])
+def test_planes_are_packed_where_their_text_is_short_enough_and_to_the_same_text(kind):
+    noise = np.random.default_rng(5).integers(1, 2**40, (3, 50_000))
+    planes = list(noise * (kind == "noise"))
+    whole = pack(planes)
+    assert pack(iter(planes), most_text=len(whole.text)) == whole
+    made = []
+    assert pack((made.append(one) or one for one in planes), most_text=len(whole.text) - 1) is None
+    assert pack((made.append(one) or one for one in planes), most_text=100 - 50 * (kind == "zeros")
+        ) is None
+    assert len(made) == (4 if kind == "noise" else 6)  # the first plane of noise is too long
+
+
 @pytest.fixture(scope="module")
 def dense_run(tmp_path_factory):
     """384 ranks that read and write all the time, each slice otherwise: the worst that tiles can

@@ -69,6 +69,7 @@ def layered(preload, job):
     return variables
 
 
+@pytest.mark.any_mpi
 @pytest.mark.parametrize("ranks, per_node, by", [(4, 1, "memory"), (4, 2, "tcp"), (6, 2, "memory")])
 def test_each_block_is_read_once_for_the_job(mpi, layered, testfs, ranks, per_node, by):
     fs = testfs("direct")
@@ -101,6 +102,7 @@ def apart(mpi, layered, testfs, tmp_path):
     return run
 
 
+@pytest.mark.any_mpi
 def test_a_rank_that_computes_serves_all_the_same(apart):
     done, seen, marks = apart("computing", 4, 10_000)
     done.ok()
@@ -108,6 +110,7 @@ def test_a_rank_that_computes_serves_all_the_same(apart):
     assert is_once(seen, SIZE)
 
 
+@pytest.mark.any_mpi
 def test_a_stopped_rank_holds_up_nobody(apart):
     done, seen, marks = apart("stopping", 4, 10_000)
     assert "ended" in done.ok().stdout
@@ -123,6 +126,7 @@ def test_a_killed_rank_ends_the_job_as_mpi_ends_it(apart):
     assert SIZE // 4 <= seen.bytes_read <= 4 * SIZE
 
 
+@pytest.mark.any_mpi
 def test_a_child_reads_for_itself(apart):
     done, seen, _ = apart("forking", 3, 10_000)
     assert "ended" in done.ok().stdout
@@ -144,6 +148,7 @@ def test_reads_of_mpi_io_travel_as_well(apart):
     assert is_once(seen, SIZE)
 
 
+@pytest.mark.any_mpi
 @pytest.mark.parametrize("by", ["memory", "tcp"])
 def test_leaving_without_mpi_finalize_ends(apart, mpi, layered, by):
     env = layered("global:262144:16", **(TCP[mpi.name] if by == "tcp" else {}))
@@ -181,6 +186,7 @@ def test_what_could_harm_the_program_is_not_begun_unasked(apart, mpi, layered):
     assert len(list(marks.iterdir())) == 3
 
 
+@pytest.mark.any_mpi
 def test_real_nodes_use_messages_unasked(mpi, layered, testfs):
     if mpi.name == "mpich" and OLD_MPICH.search(weir_process.run(["mpichversion"],
             timeout=30).stdout):
@@ -202,6 +208,7 @@ def test_windows_over_plain_networks_work_as_before(apart, mpi, layered):
     assert seen.bytes_read <= 3 * SIZE
 
 
+@pytest.mark.any_mpi
 def test_nodes_that_do_not_reach_each_other_say_so(apart, layered, tmp_path):
     trace = tmp_path / "trace"
     trace.mkdir()
@@ -214,6 +221,7 @@ def test_nodes_that_do_not_reach_each_other_say_so(apart, layered, tmp_path):
     assert {Path(r.file).name for r in notes} == {"a.dat"}
 
 
+@pytest.mark.any_mpi
 def test_what_messages_cost_is_not_the_programs(apart, layered, tmp_path, mpi):
     trace = tmp_path / "trace"
     trace.mkdir()
@@ -269,6 +277,7 @@ exec unshare --mount --uts --ipc sh -c "hostname $host && mount -t tmpfs none /d
 """
 
 
+@pytest.mark.any_mpi
 def test_machines_that_share_no_memory(execute, mpi, layered, testfs, tmp_path):
     if mpi.name != "openmpi":
         pytest.skip("mpich's launcher asks for the address of each host; Open MPI's does not")
@@ -289,6 +298,7 @@ def test_machines_that_share_no_memory(execute, mpi, layered, testfs, tmp_path):
     assert is_once(fs.stats().file("a.dat"), SIZE)
 
 
+@pytest.mark.any_mpi
 def test_many_blocks_files_and_barriers(mpi, layered, testfs):
     seed = int(os.environ.get("WEIR_TEST_SEED", "0")) or random.randrange(1, 2**31)
     print(f"WEIR_TEST_SEED={seed}")

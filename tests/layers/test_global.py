@@ -18,6 +18,8 @@ import numpy
 import pytest
 from weir_process import clean_environment
 
+pytestmark = pytest.mark.any_mpi
+
 MIB = 1 << 20
 HERE = Path(__file__).parent
 

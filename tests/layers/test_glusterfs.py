@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from decode import read_trace
 
+pytestmark = pytest.mark.any_mpi
+
 MIB = 1 << 20
 HERE = Path(__file__).parent
 # Small records written, an older one changed, read back backwards and forwards through another

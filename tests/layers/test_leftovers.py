@@ -53,6 +53,7 @@ def test_nothing_is_left_of_a_job(weir, job, tmp_path, program):
 
 @pytest.mark.parametrize(("stack", "program"),
     [("bufa:64KiB:4:always=1", WRITER), ("global:64KiB:4:always=1", READER)])
+@pytest.mark.any_mpi
 def test_nothing_is_left_of_emulated_nodes(weir, mpi, job, tmp_path, stack, program):
     (tmp_path / "rules.toml").write_text(f'[[rule]]\nname = "*.dat"\nstack = "{stack}"\n')
     env = {**mpi.env, "WEIR_JOB": job, "WEIR_NODE_RANKS": "1"}

@@ -5,6 +5,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
+pytestmark = pytest.mark.any_mpi
+
 
 def test_when_output_has_ended_the_reason_is_reported_once(model):
     ran = model(4, "servers", survive=True, limit_s=2, steps=12, hang_step=3, skip_rank=1,

@@ -10,6 +10,8 @@ import subprocess
 import pytest
 from netCDF4 import Dataset
 
+pytestmark = pytest.mark.any_mpi
+
 MODES = ["serial", "collective", "servers", "servers+parallel"]
 
 

@@ -18,6 +18,8 @@ import zarr
 from netCDF4 import Dataset
 from weir_process import clean_environment
 
+pytestmark = pytest.mark.any_mpi
+
 KILLS = int(os.environ.get("WEIR_TEST_KILLS", "6"))
 FORMATS = ("cdf5", "netcdf4", "zarr")
 VICTIMS = ("all", "server", "model")

@@ -5,7 +5,10 @@ time limit are waited for; those that others wait for are not."""
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from netCDF4 import Dataset
+
+pytestmark = pytest.mark.any_mpi
 
 # pieces that MPI does not send on its own
 TWO_SIDED = {"WEIR_OUTPUT_TRANSPORT": "two-sided", "nx": 200, "ny": 100, "path": "o.nc"}

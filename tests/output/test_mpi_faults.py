@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from weir_process import run
 
+pytestmark = pytest.mark.any_mpi
+
 HERE = Path(__file__).parent
 RANKS = 3
 WAYS = [("serial", "two-sided"), ("servers", "rma"), ("servers", "two-sided")]

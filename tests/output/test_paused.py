@@ -9,6 +9,8 @@ import re
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.any_mpi
+
 STEPS = 24
 
 

@@ -13,6 +13,8 @@ from netCDF4 import Dataset
 
 from weir import output
 
+pytestmark = pytest.mark.any_mpi
+
 RECORDS = 6
 
 

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.any_mpi
+
 C = """
 // SPDX-License-Identifier: Apache-2.0
 #include <stdio.h>

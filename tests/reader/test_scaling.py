@@ -11,10 +11,14 @@ from typer.testing import CliRunner
 from wait_trace import WaitTrace
 
 from weir._errors import UsageError
-from weir.cli._app import app
+from weir.cli._app import app_for
 from weir.scaling.compute import RunTimes, scaling
 
 SECOND = 10**9
+
+
+def invoke(words: list[str]):
+    return CliRunner().invoke(app_for(words), words)
 
 
 def run(ranks: int, exec_s: float, write_s: float, nodes: int = 1) -> RunTimes:
@@ -82,13 +86,13 @@ def written(directory, ranks: int, nodes: int = 1):
 
 def test_the_command_reads_runs_and_says_what_stops_it(tmp_path):
     runs = [str(written(tmp_path, ranks)) for ranks in (2, 4, 8, 16)]
-    done = CliRunner().invoke(app, ["scaling", *runs])
+    done = invoke(["scaling", *runs])
     assert done.exit_code == 0, done.output
     assert "it stops scaling at 8 ranks: 16 ranks are slower" in done.output
     assert "9write stops it: 8.000 s became 16.000 s, 100% of all that was lost" in done.output
     assert ["run4", "4", "1", "20.000", "1.70", "2.00", "85%", "4.000"] in [line.split()
         for line in done.output.splitlines()]
-    figures = json.loads(CliRunner().invoke(app, ["scaling", *runs, "--json"]).output)
+    figures = json.loads(invoke(["scaling", *runs, "--json"]).output)
     assert figures["parts"] == ["9write", "(rest)"]
     assert figures["curves"][0]["stop"]["at_ranks"] == 8
     assert [point["wall_s"] for point in figures["curves"][0]["points"]] == [34.0, 20.0, 16.0, 20.0]
@@ -106,12 +110,12 @@ def test_a_damaged_trace_is_said_and_changes_the_status(tmp_path):
     whole, damaged = str(written(tmp_path, 2)), written(tmp_path, 4)
     [trace] = damaged.rglob("*.weir")
     os.truncate(trace, trace.stat().st_size - 4096)
-    done = CliRunner().invoke(app, ["scaling", whole, str(damaged)])
+    done = invoke(["scaling", whole, str(damaged)])
     assert done.exit_code == 4, done.output
     said = [line for line in done.output.splitlines() if line.startswith("note: ")]
     assert said[0].startswith("note: run4: INCOMPLETE") and "run4: damaged:" in said[1] and not any(
         "run2" in line for line in said)
-    figures = json.loads(CliRunner().invoke(app, ["scaling", whole, str(damaged), "--json"]).output)
+    figures = json.loads(invoke(["scaling", whole, str(damaged), "--json"]).output)
     assert not figures["complete"] and [point["complete"]
         for point in figures["curves"][0]["points"]] == [True, False]
 
@@ -119,7 +123,7 @@ def test_a_damaged_trace_is_said_and_changes_the_status(tmp_path):
 def test_a_run_that_failed_is_said(tmp_path):
     runs = [str(written(tmp_path, ranks)) for ranks in (2, 4)]
     (tmp_path / "run4" / "s" / "job.json").write_text('{"format": 1, "exit_status": 137}')
-    done = CliRunner().invoke(app, ["scaling", *runs])
+    done = invoke(["scaling", *runs])
     assert (
         done.exit_code == 0
         and "note: run4: step s: the command ended with status 137" in done.output.splitlines()

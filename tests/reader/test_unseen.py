@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from weir.report.processes.compute import _past_calls
+from weir.report.processes.account import past_calls
 
 MAPPED = """
 #include <fcntl.h>
@@ -309,7 +309,7 @@ def test_a_process_that_moved_nothing_is_no_line_of_the_table(traced, weir, tmp_
     (-5, 3, 100, False, [0, 0]),
 ])  # fmt: skip
 def test_pages_of_a_mapping_count_once(read, written, mapped, has_ring, counted):
-    assert _past_calls(read, written, mapped, has_ring) == counted
+    assert past_calls(read, written, mapped, has_ring) == counted
 
 
 @pytest.mark.parametrize("kind", [0, 1])

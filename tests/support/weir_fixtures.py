@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from weir_compile import Compiler
-from weir_forks import VERBS, Forks, can_fork
+from weir_forks import Forks, can_fork
 from weir_mpi import IMPLEMENTATIONS, Mpi
 from weir_process import DEFAULT_TIMEOUT_S, Completed, limit, run
 
@@ -26,6 +26,7 @@ WORK = {"slow": 50, "mpi": 5, "programs": 2}  # of a test, beside 1 of others
 # Fixtures, and modules, of tests that start programs.
 STARTING = {"any_workload", "cc", "cluster", "cxx", "driver", "execute", "fc", "glusterfs", "mpi",
     "native_build", "player", "preload", "testfs", "weir"}  # fmt: skip
+READING = ("report", "query", "compare", "export", "advise")
 STARTING_MODULES = ("subprocess", "weir_process")
 NATIVE_BUILD = Path(os.environ.get("WEIR_TEST_BUILD", ROOT / "build" / "native"))
 
@@ -123,8 +124,8 @@ def weir():
     no exit status.
 
     Keywords: timeout (seconds), env (added to the clean environment; None removes a variable), cwd,
-    input. Notes and tables are not folded at 80 columns, unless env has COLUMNS. Verbs that only
-    read are forked from one process of the session (weir_forks.py);
+    input. Notes and tables of verbs that only read are not folded at 80 columns, unless env has
+    COLUMNS. Commands are forked from one process of the session (weir_forks.py);
     ``execute([sys.executable, "-m", "weir", ...])`` starts an interpreter.
     """
     command = Path(sys.executable).parent / "weir"
@@ -136,9 +137,9 @@ def weir():
 
     def call(*arguments, **keywords) -> Completed:
         words = tuple(str(argument) for argument in arguments)
-        if words and words[0] in VERBS:
+        if words and words[0] in READING:
             keywords["env"] = {"COLUMNS": "1000", **(keywords.get("env") or {})}
-        if not can_fork(words, keywords.get("env")):
+        if not can_fork(keywords.get("env")):
             return run([command, *words], **keywords)
         if not forks:
             forks.append(Forks(command))

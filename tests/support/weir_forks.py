@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run the commands of weir that only read, in processes forked from one that imported everything.
+"""Run commands of weir in processes forked from one that imported everything.
 
-Starting an interpreter and importing numpy, pyarrow and DuckDB takes half a second of CPU a call,
-hundreds of times. A forked call has a session, standard streams, environment, working directory and
-exit status of its own, as a started one has. What is decided at the start of the interpreter
-(locale, PYTHON*, LD_*) is shared: ``can_fork`` refuses calls that change it.
+Starting an interpreter and importing what a command needs takes 0.15 s of CPU a call, with numpy,
+pyarrow and DuckDB half a second, thousands of times. A forked call has a session, standard streams,
+environment, working directory and exit status of its own, as a started one has. What is decided at
+the start of the interpreter (locale, PYTHON*, LD_*) is shared: ``can_fork`` refuses calls that
+change it.
 """
 
 from __future__ import annotations
@@ -16,29 +17,29 @@ import importlib
 import io
 import json
 import os
-import select
+import selectors
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from weir_process import Completed, clean_environment, limit, signals_by_default
 
-VERBS = ("report", "query", "compare", "export", "advise")
+# What the start of an interpreter, or of a library that is loaded by then, reads.
+_OF_INTERPRETERS = ("PYTHON", "LD_", "LC_", "LANG", "TZ", "MALLOC_", "OMP_", "OPENBLAS_")
 _PACKET = 1 << 17
 _START_S = 60  # of all imports
 _IMPORTED = (
     "numpy.ma", "pandas", "pyarrow.csv", "pyarrow.dataset", "pyarrow.parquet", "duckdb",
     "weir.cli._app", "weir.compare.table", "weir.export", "weir.trace", "weir.query",
-    *(f"weir.cli.{verb}_command" for verb in VERBS),
 )  # fmt: skip
 
 
-def can_fork(arguments: tuple[str, ...], env: Mapping[str, str | None] | None) -> bool:
-    is_verb = bool(arguments) and arguments[0] in VERBS
-    return is_verb and all(name.startswith("WEIR_") or name == "COLUMNS" for name in env or ())
+def can_fork(env: Mapping[str, str | None] | None) -> bool:
+    return not any(name.startswith(_OF_INTERPRETERS) for name in env or ())
 
 
 class Forks:
@@ -64,45 +65,61 @@ class Forks:
         command = [str(self._command), *arguments]
         directory = str(cwd or os.getcwd())
         request = {"arguments": command, "env": clean_environment(env), "cwd": directory}
+        answer, out, err = (os.pipe() for _ in range(3))
+        passed = [_with_text(input), out[1], err[1], answer[1]]
+        socket.send_fds(self._socket, [json.dumps(request).encode()], passed)
+        for fd in passed:
+            os.close(fd)
         with contextlib.ExitStack() as stack:
-            fds = map(os.memfd_create, ("stdin", "stdout", "stderr"))
-            streams = [stack.enter_context(os.fdopen(fd, "r+b")) for fd in fds]
-            streams[0].write((input or "").encode())
-            streams[0].seek(0)
-            answer, reply = os.pipe()
-            replies = stack.enter_context(os.fdopen(answer, "rb", buffering=0))
-            passed = [*(stream.fileno() for stream in streams), reply]
-            socket.send_fds(self._socket, [json.dumps(request).encode()], passed)
-            os.close(reply)
-            begun = _line(replies, limit(_START_S))
-            assert begun, f"no process was forked within {limit(_START_S)} s"
-            status = _line(replies, limit(timeout))
-            if status is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(int(begun), signal.SIGKILL)
-                raise subprocess.TimeoutExpired(command, timeout)
-            output = []
-            for stream in streams[1:]:
-                stream.seek(0)
-                text = io.TextIOWrapper(io.BytesIO(stream.read()), "utf-8", "replace")
-                output.append(text.read())
-        return Completed(tuple(command), int(status), *output)
+            ends = [stack.enter_context(os.fdopen(end[0], "rb", 0)) for end in (answer, out, err)]
+            answered, *output = _read_all(ends, command, limit(timeout))
+        return Completed(tuple(command), int(answered.split()[1]), *map(_as_text, output))
 
     def close(self) -> None:
         self._socket.close()
         self._server.wait()
 
 
-def _line(stream, timeout: float) -> bytes | None:
-    """The next line, None when it does not come in time."""
-    text = b""
-    while not text.endswith(b"\n"):
-        if not select.select([stream], [], [], timeout)[0]:
-            return None
-        byte = stream.read(1)
-        assert byte, "the process from which the commands are forked has ended"
-        text += byte
-    return text
+def _with_text(text: str | None) -> int:
+    """A descriptor from which the text is read; without one, nothing."""
+    if text is None:
+        return os.open(os.devnull, os.O_RDONLY)
+    fd = os.memfd_create("stdin")
+    os.write(fd, text.encode())
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+def _as_text(data: bytes) -> str:
+    return io.TextIOWrapper(io.BytesIO(data), "utf-8", "replace").read()
+
+
+def _read_all(ends: list, command: list[str], timeout: float) -> list[bytes]:
+    """All that comes out of the ends, of which the first has the lines of ``_run``. As with
+    subprocess, the time limit begins with the process, and holds until the last one that has
+    inherited an end has closed it."""
+    texts = {end: b"" for end in ends}
+    begun, until = None, time.monotonic() + limit(_START_S)
+    with selectors.DefaultSelector() as selector:
+        for end in ends:
+            selector.register(end, selectors.EVENT_READ)
+        while selector.get_map():
+            for key, _ in selector.select(max(0, until - time.monotonic())):
+                read = key.fileobj.read(1 << 16)
+                texts[key.fileobj] += read
+                if not read:
+                    selector.unregister(key.fileobj)
+            if begun is None and b"\n" in texts[ends[0]]:
+                begun, until = int(texts[ends[0]].split()[0]), time.monotonic() + timeout
+            assert begun or ends[0] in (key.fileobj for key in selector.get_map().values()), (
+                "the process from which the commands are forked has ended")
+            if time.monotonic() < until:
+                continue
+            assert begun, f"no process was forked within {limit(_START_S)} s"
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(begun, signal.SIGKILL)
+            raise subprocess.TimeoutExpired(command, timeout)
+    return list(texts.values())
 
 
 def serve(number: int) -> None:
@@ -111,6 +128,8 @@ def serve(number: int) -> None:
     for module in _IMPORTED:
         with contextlib.suppress(ImportError):
             importlib.import_module(module)
+    for command in importlib.import_module("weir.cli._app").COMMANDS:
+        importlib.import_module(f"weir.cli.{command.replace('-', '_')}_command")
     gc.freeze()
     requests = socket.socket(fileno=number)
     while True:

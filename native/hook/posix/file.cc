@@ -4,10 +4,12 @@
 
 #include "hook/observe.h"
 #include "layers/machinery/stack/cancel.h"
+#include "layers/machinery/stack/carried_locks.h"
 #include "layers/machinery/stack/in_memory.h"
 #include "layers/machinery/stack/park.h"
 #include "layers/machinery/stack/posix.h"
 #include "layers/machinery/stack/process.h"
+#include "layers/machinery/stack/table.h"
 
 using namespace weir::hook;
 namespace base = weir::base;
@@ -84,6 +86,7 @@ WEIR_HOOK(int, flock, int fd, int operation) {
 #define WEIR_LOCKF(symbol)                                                \
   WEIR_HOOK(int, symbol, int fd, int what, off_t n) {                     \
     if (stack::any_parked()) stack::drop_same_file(fd);                   \
+    if (what != F_TEST && stack::active()) stack::note_process_lock(fd);  \
     stack::File* const f = stack::file_at(fd);                            \
     if (WEIR_LIKELY(f == nullptr)) return WEIR_REAL(symbol)(fd, what, n); \
     if (what == F_TEST && f->in_memory) stack::follow_in_memory(f);       \

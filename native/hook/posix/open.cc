@@ -8,6 +8,7 @@
 #include "hook/closing.h"
 #include "base/scratch.h"
 #include "layers/machinery/stack/cancel.h"
+#include "layers/machinery/stack/carried_locks.h"
 #include "layers/machinery/stack/in_memory.h"
 #include "layers/machinery/stack/park.h"
 #include "layers/machinery/stack/posix.h"
@@ -243,6 +244,7 @@ bool tests_lock(int command) { return command == F_GETLK || command == F_OFD_GET
 template <typename With>
 int locking(int fd, int command, long argument, With with) {
   if (is_lock(command) && stack::any_parked()) stack::drop_same_file(fd);
+  if ((command == F_SETLK || command == F_SETLKW) && stack::active()) stack::note_process_lock(fd);
   stack::File* const f = stack::file_at(fd);
   if (WEIR_LIKELY(f == nullptr)) return with(argument);
   if (f->in_memory && command != F_GETFD && command != F_SETFD) f->lent = true;

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <threads.h>
 
+#include "base/section.h"
 #include "hook/stdio/layered_stream.h"
 #include "hook/real.h"
 #include "layers/machinery/stack/cancel.h"
@@ -72,5 +73,6 @@ WEIR_HOOK(int, pthread_cancel, pthread_t thread) {
   using Test = void (*)();
   if (const Test test = weir::hook::find_test_for_cancel(); test != nullptr)
     weir::base::store(&weir::stack::test_for_cancel, test);
+  weir::base::before_handler(0);
   return WEIR_REAL(pthread_cancel)(thread);
 }

@@ -95,8 +95,9 @@ bool is_right(const FileEntry& e, int fd, int flags) {
 }
 
 // Asks the forwarder of the row's file for a copy.
-int borrow(const SharedOpen& s, const OpenRow& r, int flags) {
+int borrow(const SharedOpen& s, const OpenRow& r, int flags, IsOpenHere is_open_here) {
   const FileEntry e = s.cache->directory->files[r.file];
+  if (is_open_here(e.device, e.inode)) return -1;
   int ends[2];
   const base::SignalsBlocked blocked;
   const base::HoldsDescriptor held;
@@ -157,7 +158,7 @@ Found look_for(SharedOpen& to, bool wanted, OpenRow** row) {
 
 }  // namespace
 
-int begin_open(SharedOpen& to, Cache* cache, uint64_t key, int flags) {
+int begin_open(SharedOpen& to, Cache* cache, uint64_t key, int flags, IsOpenHere is_open_here) {
   to = {cache, 0, key, flags};
   for (int round = 0; round < kRounds; ++round) {
     OpenRow* r = nullptr;
@@ -166,7 +167,7 @@ int begin_open(SharedOpen& to, Cache* cache, uint64_t key, int flags) {
     const bool is_over = found == Found::kThere || wait_for(*r, key);
     const bool is_given = base::load(&r->key) == key &&
                           base::load(&r->state) == kOpenGiven && answers(*cache, r->file);
-    const int fd = is_given ? borrow(to, *r, flags) : -1;
+    const int fd = is_given ? borrow(to, *r, flags, is_open_here) : -1;
     base::fetch_add(&r->waiting, ~0u);
     if (fd >= 0) return fd;
     if (!is_over) return -1;  // not once more

@@ -22,9 +22,11 @@ struct SharedOpen {
   int32_t flags;
 };
 
+using IsOpenHere = bool (*)(uint64_t device, uint64_t inode);
 // Before an open of the name with these flags (the key has the path, and who opens it): a
 // descriptor that serves, or -1: the caller opens it, and calls end_open() or give_up_open() then.
-int begin_open(SharedOpen& to, Cache* cache, uint64_t key, int flags);
+// A file that the process has open already gets an open of its own.
+int begin_open(SharedOpen& to, Cache* cache, uint64_t key, int flags, IsOpenHere is_open_here);
 enum class Ended { kKept, kGivenAway, kWanted };
 // The file is open. o, by which the caller reaches it, is null as long as nobody is known to want a
 // copy of the descriptor; kWanted: somebody does, and the caller comes again with it.

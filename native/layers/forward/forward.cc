@@ -15,6 +15,7 @@
 #include "layers/global/shared_file.h"
 #include "layers/machinery/rules/rules.h"
 #include "layers/machinery/stack/file.h"
+#include "layers/machinery/stack/sharing.h"
 
 namespace weir::layers {
 namespace {
@@ -79,9 +80,10 @@ Result open(Layer& l, stack::Opening& o) {
       may_share(l, o.flags) ? cache::attach({s.file.block_bytes, s.file.slots, s.file.forwarders})
                             : nullptr;
   if (c != nullptr) {
-    const int fd = cache::begin_open(s.open, c, key_of(l, o.flags), o.flags);
+    const int fd =
+        cache::begin_open(s.open, c, key_of(l, o.flags), o.flags, stack::is_open_here);
     if (fd >= 0) {
-      l.file->common = true;
+      stack::set_common(l.file);
       return fd;
     }
   }
@@ -95,10 +97,11 @@ Result ready(Layer& l) {
   const Result result = shared_file::ready(l);
   if (s.open.row == 0) return result;
   auto ended = cache::Ended::kKept;
+  const bool is_alone = !stack::is_open_here(l.file->device, l.file->inode);
   if (result == 0 && !s.file.tried) ended = cache::end_open(s.open, nullptr, l.file->descriptor);
-  if (ended == cache::Ended::kWanted && shared_file::attach(l))
+  if (ended == cache::Ended::kWanted && is_alone && shared_file::attach(l))
     ended = cache::end_open(s.open, &s.file.opening, l.file->descriptor);
-  l.file->common = ended == cache::Ended::kGivenAway;
+  if (ended == cache::Ended::kGivenAway) stack::set_common(l.file);
   if (s.open.row != 0) cache::give_up_open(s.open);
   return result;
 }

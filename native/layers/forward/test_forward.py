@@ -113,11 +113,12 @@ def released(seen) -> bool:
 @pytest.mark.parametrize("what", ["w", "wa"], ids=["interleaved", "contiguous"])
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_small_writes_become_blocks_and_a_node_opens_a_file_once(counted, what, nodes):
-    all_, seen = 2 * MIB, {}
-    for stack in STACKS:
+    all_, seen = MIB, {}
+    for stack in list(STACKS)[nodes - 1 :]:  # plain ranks do not know of nodes
         seen[stack], data = counted(stack, what, 256, all_, nodes)
         assert data == content(all_)
-    assert seen["plain"].writes == all_ // 256 and opens(seen["plain"]) == RANKS
+    if nodes == 1:
+        assert seen["plain"].writes == all_ // 256 and opens(seen["plain"]) == RANKS
     blocks = all_ // (256 << 10)
     # Pieces of two nodes in turn do not lie together on either: each node writes its own runs.
     least = blocks if what == "wa" or nodes == 1 else all_ // 256 // (RANKS // nodes)
@@ -131,12 +132,12 @@ def test_small_writes_become_blocks_and_a_node_opens_a_file_once(counted, what, 
 
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_a_node_reads_a_block_once(counted, nodes):
-    all_, seen = 2 * MIB, {}
-    for stack in STACKS:
+    all_, seen = MIB, {}
+    for stack in list(STACKS)[nodes - 1 :]:
         seen[stack], data = counted(stack, "r", 1024, all_, nodes)
         assert data == content(all_)
     blocks = all_ // (256 << 10)
-    assert seen["plain"].reads >= RANKS * all_ // 1024
+    if nodes == 1: assert seen["plain"].reads >= RANKS * all_ // 1024
     assert seen["gather"].reads >= RANKS * all_ // 1024, "reads are not kept"
     # Each rank may look at the end of the file once.
     assert seen["forward"].bytes_read <= nodes * all_

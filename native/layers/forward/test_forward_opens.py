@@ -71,6 +71,31 @@ BODIES = {
   TOGETHER;
   CHECK(close(fd) == 0);
 """,
+    "locks of the process and changed flags": r"""
+  int fd = open(path, O_RDWR), other = open(path, O_RDWR);
+  struct flock all = {.l_type = F_WRLCK};
+  CHECK(fd >= 0 && other >= 0 && read(fd, data, 4) == 4);
+  TOGETHER;
+  if (rank == 0) CHECK(fcntl(other, F_SETLK, &all) == 0 && fcntl(fd, F_SETFL, O_NONBLOCK) == 0);
+  TOGETHER;
+  if (rank == 1) CHECK(fcntl(fd, F_GETLK, &all) == 0 && all.l_type == F_WRLCK);
+  TOGETHER;
+  CHECK(close(fd) == 0 && close(other) == 0);
+""",
+    "locks of the process and a later open": r"""
+  int fd = open(path, O_RDWR), other;
+  struct flock all = {.l_type = F_WRLCK};
+  CHECK(fd >= 0 && read(fd, data, 4) == 4);
+  TOGETHER;
+  CHECK((other = open(path, O_RDONLY)) >= 0 && read(other, data, 4) == 4);
+  TOGETHER;
+  if (rank == 0) CHECK(fcntl(fd, F_SETLK, &all) == 0 && fcntl(other, F_SETFL, O_NONBLOCK) == 0);
+  TOGETHER;
+  if (rank == 1) CHECK(fcntl(fd, F_GETLK, &all) == 0 && all.l_type == F_WRLCK);
+  CHECK(((fcntl(other, F_GETFL) & O_NONBLOCK) != 0) == (rank == 0));
+  TOGETHER;
+  CHECK(close(fd) == 0 && close(other) == 0);
+""",
     "ofd locks": r"""
   int fd = open(path, O_RDWR);
   struct flock all = {.l_type = F_WRLCK};

@@ -143,7 +143,7 @@ int have_room(Container& c, uint32_t bytes, uint32_t row) {
 int collect(Container& c, const Name* n, int from, Version* v, RecordState state) {
   char* const at = block_data(c) + c.chunk_filled;
   const uint32_t header = local_bytes(n->bytes);
-  if (!read_whole(from, at + header, v->bytes, 0)) return EAGAIN;
+  if (from != kDrafted && !read_whole(from, at + header, v->bytes, 0)) return EAGAIN;
   v->crc = crc32(0, at + header, v->bytes);
   v->offset = c.chunk_at + c.chunk_filled;
   v->process = c.process;
@@ -203,6 +203,7 @@ int add_record(Container& c, const Name* n, int from, Version* v, RecordState st
   int error = whole <= kLargestCollected ? have_room(c, static_cast<uint32_t>(whole), row) : kApart;
   if (error == 0 && collect(c, n, from, v, state) == 0)
     base::store(&self(c).chunk_rows, c.chunk_rows -= row);
+  else if (from == kDrafted) return EAGAIN;
   else if (error == 0 || error == kApart) error = write_apart(c, n, from, v, state, row);
   if (error != 0) return error;
   base::store(&c.segment.shared->changed, 1u);
@@ -225,7 +226,34 @@ int rewrite(Container& c, const Name* n, const Version& v, RecordState state) {
   return write_all(c.file, &piece, 1, v.offset);
 }
 
+uint32_t record_bytes(const Name* n, uint64_t bytes) {
+  return local_bytes(n->bytes) + static_cast<uint32_t>(bytes);
+}
+
 }  // namespace
+
+bool draft(Container& c, const Name* n, uint64_t memory, const iovec* pieces, int count,
+           uint64_t bytes) {
+  if (bytes > kLargestCollected || c.block < 0 ||
+      c.chunk_filled + record_bytes(n, bytes) > c.chunk_bytes)
+    return false;
+  char* to = block_data(c) + c.chunk_filled + local_bytes(n->bytes);
+  for (int i = 0; i < count; to += pieces[i++].iov_len)
+    memcpy(to, pieces[i].iov_base, pieces[i].iov_len);
+  c.draft_of = memory;
+  c.draft_at = c.chunk_filled;
+  return true;
+}
+
+bool is_drafted(const Container& c, const Name* n, uint64_t memory, uint64_t bytes) {
+  return c.block >= 0 && c.draft_of == memory && c.draft_at == c.chunk_filled &&
+         c.chunk_filled + record_bytes(n, bytes) <= c.chunk_bytes &&
+         most_central(n->bytes) <= c.chunk_rows && writeback::protected_now();
+}
+
+const char* drafted(const Container& c, const Name* n) {
+  return block_data(c) + c.draft_at + local_bytes(n->bytes);
+}
 
 Version version_of(const Container& c, const struct stat& about) {
   Version v{};
@@ -242,8 +270,11 @@ Version version_of(const Container& c, const struct stat& about) {
 
 int append(Container& c, Name* n, int from, const struct stat& about) {
   Version v = version_of(c, about);
+  // Whoever has changed the contents by the file's name has said so before its record got a number.
+  if (from == kDrafted && base::load(&n->live_shared) != 0) return EAGAIN;
   if (const int error = add_record(c, n, from, &v, kLive); error != 0) return error;
   const LockedName locked(n);
+  if (n->unsettled == kUnfilled) settle_live(c, n);  // a reader has the version that goes
   const Version before = current(n);
   if (before.state == kReal) {
     rewrite(c, n, v, kDead);
@@ -265,6 +296,8 @@ int mark_gone(Container& c, Name* n, uint8_t state, const Seen* seen) {
   const Version before = current(n);
   if (seen != nullptr && see(n) != *seen) return EAGAIN;
   if (before.state == kPacked && before.container != 0) return EROFS;
+  // Nobody finds the memory any more.
+  if (const int error = settle_live(c, n); error != 0) return error;
   if (before.state == kPacked) {
     Version v = before;
     v.bytes = 0;
@@ -277,8 +310,8 @@ int mark_gone(Container& c, Name* n, uint8_t state, const Seen* seen) {
   Version gone{};
   gone.state = state;
   if (state == kReal) gone.birth = before.birth;  // the same file, in another place
-  settle_live(c.segment, n);  // nobody finds the memory any more
   base::store(&n->live, uint64_t{0});
+  n->unsettled = 0;
   publish(n, gone);
   return 0;
 }
@@ -299,6 +332,7 @@ int flush(Container& c) {
   give_back(c, c.chunk_at + c.chunk_bytes, c.chunk_at + c.chunk_filled, c.chunk_rows);
   writeback::give_block(c.arena, c.block);
   c.block = -1;
+  c.draft_of = 0;
   return 0;
 }
 

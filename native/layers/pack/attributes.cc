@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "base/credentials.h"
+#include "layers/machinery/stack/inside.h"
 #include "layers/pack/found_name.h"
 
 namespace weir::layers::pack {
@@ -14,7 +16,7 @@ using stack::kPass;
 namespace {
 
 bool in_group(uint32_t group) {
-  if (static_cast<uint32_t>(base::system_call(SYS_getegid)) == group) return true;
+  if (own_user().group == group) return true;
   uint32_t groups[64];
   const long n = base::system_call(SYS_getgroups, 64, reinterpret_cast<long>(groups));
   for (long i = 0; i < n; ++i) {
@@ -26,8 +28,8 @@ bool in_group(uint32_t group) {
 }  // namespace
 
 Owner own_user() {
-  return {static_cast<uint32_t>(base::system_call(SYS_geteuid)),
-          static_cast<uint32_t>(base::system_call(SYS_getegid))};
+  const base::Acting as = base::acting(stack::may_change());
+  return {as.user, as.group};
 }
 
 Result stat(const GivenPath& p, struct stat* to) {
@@ -35,9 +37,10 @@ Result stat(const GivenPath& p, struct stat* to) {
   const FoundName f = find(p);
   if (!f.there()) return kPass;
   fill_stat(*f.container, f.version, to);
-  if (base::load(&f.name->live) != 0) {
+  // Of one that is yet to be filled nobody has changed anything.
+  if (base::load(&f.name->live) != 0 && base::load(&f.name->unsettled) != kUnfilled) {
     struct stat live;
-    if (stat_live(f.container->segment, f.name, &live) == 0) {
+    if (stat_live(*f.container, f.name, &live) == 0) {
       to->st_size = live.st_size;
       to->st_blocks = (live.st_size + 511) / 512;
       to->st_mode = live.st_mode;
@@ -84,11 +87,11 @@ bool waits_elsewhere(const Container& c, const Version& v) {
 
 // Busy is held.
 Result change_name(Container& c, Name* n, const Change& change) {
-  const auto me = static_cast<uint32_t>(base::system_call(SYS_geteuid));
+  const uint32_t me = own_user().user;
   const Version before = current(n);
   const bool gives = change.what == Change::kOwner && change.user != ~0u && change.user != me;
   if (me != 0 && (me != before.user || gives)) return -EPERM;
-  change_live(c.segment, n, change);  // the next close stores it
+  change_live(c, n, change);  // the next close stores it
   if (waits_elsewhere(c, before)) {
     Version changed = before;
     apply(change, &changed);
@@ -172,7 +175,7 @@ Result stat_open(Layer& l, struct stat* to) {
 Result truncate_name(Container& c, Name* n, uint64_t bytes) {
   const base::HoldsDescriptor held;
   const Version v = current(n);
-  const LiveMemory live(c.segment, n);
+  const LiveMemory live(c, n);
   uint64_t number = 0;
   const long fd = live.is_there() ? live.result() : make_memory(O_CLOEXEC, &number);
   if (base::failed(fd)) return fd;
@@ -201,7 +204,7 @@ Result truncate_name(Container& c, Name* n, uint64_t bytes) {
 bool is_allowed(const Version& v, int mode) {
   const int all = v.mode & v.mode >> 3 & v.mode >> 6;
   if ((all & mode & 7) == (mode & 7)) return true;  // whoever it is
-  const auto me = static_cast<uint32_t>(base::system_call(SYS_geteuid));
+  const uint32_t me = own_user().user;
   if (me == 0) return (mode & 1) == 0 || (v.mode & 0111) != 0;
   const int shift = me == v.user ? 6 : in_group(v.group) ? 3 : 0;
   return (v.mode >> shift & mode & 7) == (mode & 7);

@@ -151,6 +151,19 @@ int join(Container& c, int fd, bool makes) {
   return error;
 }
 
+// On tmpfs, where no process of the node has anything to do with the directory yet.
+bool stays_real(Container& c) {
+  c.lies_in_memory = c.at >= 0 && rules::option_number(*c.spec, "always", 0) == 0 &&
+                     base::lies_in_memory(c.at);
+  if (!c.lies_in_memory) return false;
+  const long directory = open_in(c, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (base::failed(directory)) return false;
+  const bool is_real = stays_real(c, static_cast<int>(directory));
+  base::close_fd(static_cast<int>(directory));
+  if (is_real) set_left_alone(c, true);
+  return is_real;
+}
+
 int begin(Container& c, bool makes) {
   char room[node::kPathBytes];
   const base::HoldsDescriptor held;
@@ -163,7 +176,9 @@ int begin(Container& c, bool makes) {
     if (!open_directory(c)) return 0;
     if (!name_segment(c, room)) return ENOMEM;
   }
-  long fd = open_segment(c, looks);
+  long fd = open_segment(c, false);
+  if (fd == -ENOENT && looks && stays_real(c)) return 0;
+  if (fd == -ENOENT && looks) fd = open_segment(c, true);
   if (fd == -ENOENT && looks && name_segment(c, room)) fd = open_segment(c, true);
   if (fd == -ENOENT) return 0;
   if (base::failed(fd)) return static_cast<int>(-fd);

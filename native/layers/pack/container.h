@@ -36,6 +36,7 @@ struct Container {
   int file;                 // of it, a number of weir's own; -1: not open
   bool writable;
   bool left_alone;          // files stay real: no container was there, and they cost less here
+  bool lies_in_memory;      // it is on tmpfs, and the rule leaves files there alone
   uint64_t absent;          // no container was there when the node had made so many; 0: not known
   uint32_t process;         // its place in shared->processes
   writeback::Arena* arena;  // null: contents are written at once
@@ -43,6 +44,8 @@ struct Container {
   uint64_t chunk_at;        // of the range that the block's bytes belong to
   uint32_t chunk_filled, chunk_bytes, next_chunk;
   uint32_t chunk_rows;      // bytes of the directory that it may use still
+  uint64_t draft_of;        // memory whose contents lie behind the block's records; 0: none
+  uint32_t draft_at;        // where their record would begin
   uint64_t allowed_until;   // ns: may_change() need not ask again, for this user
   uint32_t allowed_user;
   uint64_t moved_seen, looked_until;  // moved_directories(), ns: its path led to it
@@ -112,7 +115,7 @@ void forget_directory(base::Text directory);
 void forget_permissions();
 
 // load.cc -------------------------------------------------------------------
-// Real files cost less in this directory, and no container is there.
+// Real files cost less in this directory (c.lies_in_memory), and no container is there.
 bool stays_real(const Container& c, int directory);
 // Enters the names that the directory and its containers have. 0 or an errno.
 int load(Container& c, int directory, bool makes, bool* found);
@@ -138,8 +141,8 @@ void give_back(Container& c, uint64_t end, uint64_t filled, uint64_t directory);
 void give_back_rows(Container& c, uint64_t bytes);
 
 // live.cc ------------------------------------------------------------------
-// Name::unsettled is over; the name is locked.
-void settle_live(const Segment& s, Name* n);
+// Name::unsettled is over; the name is locked. 0 or an errno: the contents cannot be had.
+int settle_live(Container& c, Name* n);
 
 // append.cc -----------------------------------------------------------------
 // What a record says of a version of a file; its name points into the segment.
@@ -148,6 +151,15 @@ Entry entry_of(const Name* n, const Version& v, RecordState state);
 // errno; then the name is what it was. ESTALE: another process has made a real file of it. EAGAIN:
 // it has been made shorter meanwhile.
 int append(Container& c, Name* n, int from, const struct stat& about);
+// The contents of an open file are copied to where its record in the block would have them, if it
+// were the next one. False: they are not.
+bool draft(Container& c, const Name* n, uint64_t memory, const iovec* pieces, int count,
+           uint64_t bytes);
+// Whether they lie there still, and the record has room. Then append() takes them from there: from
+// kDrafted.
+bool is_drafted(const Container& c, const Name* n, uint64_t memory, uint64_t bytes);
+const char* drafted(const Container& c, const Name* n);
+inline constexpr int kDrafted = -2;
 // The daemon has written what the process, which has died, had closed, and its arena is gone.
 bool is_drained(const Process& p);
 // The name is `state` from now on: kAbsent, kReal. A record says so where it had contents. 0 or an
@@ -162,6 +174,10 @@ int flush(Container& c);
 // The contents of a version, checked, into the open file `to`. 0 or an errno (EIO: they are not
 // what was stored).
 int fetch(Container& c, const Version& v, uint32_t name_bytes, int to);
+// The same into memory of this process, for the open file whose memory has that number, until
+// somebody else's contents need the room. Null: they are not there any more.
+int hold(Container& c, const Version& v, uint32_t name_bytes, uint64_t memory);
+const char* held(uint64_t memory);
 // The CRC-32 of the first bytes of an open file. False: it is shorter, or cannot be read. Like all
 // that looks at contents it reads into memory of its own: another process may make the file shorter
 // meanwhile, and who has it mapped then gets SIGBUS.

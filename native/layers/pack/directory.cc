@@ -9,6 +9,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/clock.h"
+#include "base/credentials.h"
 #include "layers/machinery/stack/private.h"
 #include "layers/pack/container.h"
 
@@ -92,7 +93,7 @@ uint64_t rights_of_process(uint32_t user) {
   base::system_call(SYS_capget, reinterpret_cast<long>(&header), reinterpret_cast<long>(sets));
   const long count = base::system_call(SYS_getgroups, 64, reinterpret_cast<long>(groups));
   if (base::failed(count)) return 0;  // in more than 64 groups
-  uint64_t hash = mix(mix(1, user), static_cast<uint64_t>(base::system_call(SYS_getegid)));
+  uint64_t hash = mix(mix(1, user), base::acting(true).group);
   for (long i = 0; i < count; ++i) hash = mix(hash, groups[i]);
   return mix(mix(hash, sets[0].effective), sets[1].effective) | 1;
 }

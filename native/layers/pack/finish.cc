@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/credentials.h"
 #include "layers/pack/container.h"
 #include "layers/pack/transfer.h"
 
@@ -150,9 +151,8 @@ int make_real(Container& c, Name* n) {
 }
 
 void give_owner(int fd, const Version& v) {
-  const auto user = static_cast<uint32_t>(base::system_call(SYS_geteuid));
-  const auto group = static_cast<uint32_t>(base::system_call(SYS_getegid));
-  if (v.user != user || v.group != group) base::system_call(SYS_fchown, fd, v.user, v.group);
+  const base::Acting as = base::acting(true);
+  if (v.user != as.user || v.group != as.group) base::system_call(SYS_fchown, fd, v.user, v.group);
 }
 
 int extract_all(Container& c) {

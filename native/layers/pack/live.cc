@@ -118,33 +118,46 @@ bool add_opening(const Segment& s, Name* n, int fd) {
   return any_opening(s, n, take);
 }
 
-void settle_at(Name* n, const char* path) {
-  if (n->unsettled == kUntimed) {
-    const Version v = current(n);
-    const timespec times[2] = {{0, UTIME_OMIT}, {static_cast<time_t>(v.seconds), v.nanoseconds}};
-    base::system_call(SYS_utimensat, AT_FDCWD, reinterpret_cast<long>(path),
-                      reinterpret_cast<long>(times), 0);
+int fill_at(Container& c, Name* n, const char* path) {
+  const base::HoldsDescriptor held;
+  const Version v = current(n);
+  base::store(&n->live_shared, n->live_shared | kLiveOpened);  // its process takes it for another
+  const long fd = base::open_at(AT_FDCWD, path, O_RDWR | O_CLOEXEC);
+  if (base::failed(fd)) return static_cast<int>(-fd);
+  int error = static_cast<int>(-base::system_call(SYS_ftruncate, fd, v.bytes));
+  if (error == 0) error = fetch(c, v, n->bytes, static_cast<int>(fd));
+  const timespec times[2] = {{0, UTIME_OMIT}, {static_cast<time_t>(v.seconds), v.nanoseconds}};
+  base::system_call(SYS_utimensat, fd, 0, reinterpret_cast<long>(times), 0);
+  base::close_fd(static_cast<int>(fd));
+  return error;
+}
+
+int settle_at(Container& c, Name* n, const char* path) {
+  if (n->unsettled == kUnfilled) {
+    if (const int error = fill_at(c, n, path); error != 0) return error;
   } else if (n->unsettled != 0) {
     base::system_call(SYS_truncate, reinterpret_cast<long>(path), 0);
   }
   n->unsettled = 0;
+  return 0;
 }
 
 // call(opening, its path in /proc) on one of those that are open. What it returns; -ENOENT: nobody
 // has the file open. The name is locked meanwhile, so that nobody closes it.
 template <typename Call>
-long on_opening(const Segment& s, Name* n, Call call) {
+long on_opening(Container& c, Name* n, Call call) {
   char path[64], name[64];
   const LockedName locked(n);
   const uint64_t number = base::load(&n->live);
   if (number == 0) return -ENOENT;
   const base::Text want = memory_name(name, sizeof name, n->live_maker, number);
   long result = -ENOENT;
-  any_opening(s, n, [&](const Opened& o) {
+  any_opening(c.segment, n, [&](const Opened& o) {
     if (!is_memory(o, want)) return false;
     path_of(path, sizeof path, o);
-    settle_at(n, path);
-    result = call(o, path);
+    base::store(&n->live_shared, n->live_shared | kLiveSeen);  // before: who has it looks there
+    const int error = settle_at(c, n, path);
+    result = error == 0 ? call(o, path) : -error;
     return result != -ENOENT;  // its process has ended
   });
   return result;
@@ -152,39 +165,41 @@ long on_opening(const Segment& s, Name* n, Call call) {
 
 }  // namespace
 
-void settle_live(const Segment& s, Name* n) {
+int settle_live(Container& c, Name* n) {
   char path[64], name[64];
-  if (n->unsettled == 0) return;
+  int error = 0;
   const base::Text want = memory_name(name, sizeof name, n->live_maker, base::load(&n->live));
-  any_opening(s, n, [&](const Opened& o) {
+  const bool is_settled = n->unsettled == 0 || any_opening(c.segment, n, [&](const Opened& o) {
     if (!is_memory(o, want)) return false;
     path_of(path, sizeof path, o);
-    settle_at(n, path);
+    error = settle_at(c, n, path);
     return true;
   });
+  if (is_settled && error == 0) base::store(&n->settled, base::load(&n->live));
+  return error;
 }
 
-long open_live(const Segment& s, Name* n, int flags) {
+long open_live(Container& c, Name* n, int flags) {
   const int access = (flags & O_ACCMODE) == O_RDONLY ? O_RDONLY : O_RDWR;
-  return on_opening(s, n, [&](const Opened&, const char* path) {
-    base::store(&n->live_shared, 1u);  // before it is opened: who has it does not use it again
+  return on_opening(c, n, [&](const Opened&, const char* path) {
+    base::store(&n->live_shared, n->live_shared | kLiveOpened);  // before it is opened
     const long fd = base::open_at(AT_FDCWD, path,
                                   access | (flags & (O_TRUNC | O_CLOEXEC | O_APPEND)));
-    if (base::failed(fd) || add_opening(s, n, static_cast<int>(fd))) return fd;
+    if (base::failed(fd) || add_opening(c.segment, n, static_cast<int>(fd))) return fd;
     base::close_fd(static_cast<int>(fd));
     return long{-ENOMEM};
   });
 }
 
-LiveMemory::LiveMemory(const Segment& s, Name* n) {
-  fd_ = on_opening(s, n, [this, n](const Opened& o, const char*) {
+LiveMemory::LiveMemory(Container& c, Name* n) {
+  fd_ = on_opening(c, n, [this, n](const Opened& o, const char*) {
     is_own_ = o.process == own_process();
     number_ = base::load(&n->live);
     return is_own_ ? long{o.descriptor} : -ENOENT;
   });
   if (is_own_) return;
-  fd_ = on_opening(s, n, [this, n](const Opened&, const char* path) {
-    base::store(&n->live_shared, 1u);
+  fd_ = on_opening(c, n, [this, n](const Opened&, const char* path) {
+    base::store(&n->live_shared, n->live_shared | kLiveOpened);
     number_ = base::load(&n->live);
     return base::open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
   });
@@ -200,16 +215,16 @@ long LiveMemory::truncate(uint64_t bytes) const {
   return base::system_call(SYS_truncate, reinterpret_cast<long>(path), bytes);
 }
 
-long stat_live(const Segment& s, Name* n, struct stat* to) {
-  return on_opening(s, n, [to](const Opened&, const char* path) {
+long stat_live(Container& c, Name* n, struct stat* to) {
+  return on_opening(c, n, [to](const Opened&, const char* path) {
     return base::system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(path),
                              reinterpret_cast<long>(to), 0);
   });
 }
 
-long change_live(const Segment& s, Name* n, const stack::Change& change) {
+long change_live(Container& c, Name* n, const stack::Change& change) {
   const timespec times[2] = {{0, UTIME_OMIT}, change.modified};
-  return on_opening(s, n, [&](const Opened&, const char* path) -> long {
+  return on_opening(c, n, [&](const Opened&, const char* path) -> long {
     const auto where = reinterpret_cast<long>(path);
     switch (change.what) {
       case stack::Change::kMode:
@@ -256,8 +271,11 @@ bool end_live(const Segment& s, Name* n, int fd, uint64_t number) {
     any |= o.process != 0;
     return false;
   });
-  const bool alone = mine && !any && n->live == number && n->live_shared == 0;
-  if (!any) base::store(&n->live, uint64_t{0});
+  const bool alone = mine && !any && n->live == number && (n->live_shared & kLiveOpened) == 0;
+  if (!any) {
+    base::store(&n->live, uint64_t{0});
+    n->unsettled = 0;
+  }
   return alone;
 }
 
@@ -268,6 +286,8 @@ void move_live(Name* from, Name* to) {
   base::store(&to->more, more);
   to->live_maker = from->live_maker;
   to->live_shared = from->live_shared;
+  to->unsettled = from->unsettled;
+  from->unsettled = 0;
   base::store(&to->live, base::load(&from->live));
   base::store(&from->live, uint64_t{0});
 }

@@ -248,12 +248,35 @@ int see_all(Container& c, int directory, bool* plain) {
   return for_each_name(directory, [&](base::Text name) { return see(c, name, plain); });
 }
 
-// Of any node. The directory is read from its beginning again afterwards.
+bool is_there(int directory, const char* name) {
+  return base::system_call(SYS_faccessat, directory, reinterpret_cast<long>(name), F_OK) == 0;
+}
+
+// This node's, by its name.
+bool has_own_container(const Container& c, int directory) {
+  const base::Text name = option_name(*c.spec);
+  char own[kLongestName + 1];
+  base::Writer(own, sizeof own).add(name);
+  if (is_there(directory, own)) return true;
+  base::Writer text(own, sizeof own);
+  text.add({name.data, name.size - 4}).add("@");
+  add_node(text);
+  text.add(".zip");
+  return !text.cut() && is_there(directory, own);
+}
+
+// A list of more names than this costs more than the files that are opened. tmpfs counts 20 bytes
+// for each.
+constexpr off_t kLongList = 1000 * 20;
+
+// Of any node, or of this one where the list is long. The directory is read from its beginning
+// again afterwards.
 bool any_container(const Container& c, int directory) {
   struct stat about;
   const bool known = base::system_call(SYS_fstat, directory, reinterpret_cast<long>(&about)) == 0;
   const uint64_t state = known ? state_of(c, about) : 0;
   if (state != 0 && has_no_container(state, false)) return false;
+  if (known && about.st_size > kLongList) return has_own_container(c, directory);
   const auto stop_at = [&](base::Text name) { return kind_of_name(*c.spec, name) != 0 ? 1 : 0; };
   const bool any = for_each_name(directory, stop_at) != 0;
   base::system_call(SYS_lseek, directory, 0, SEEK_SET);
@@ -333,8 +356,7 @@ int kind_of_name(const rules::LayerSpec& spec, base::Text name) {
 }
 
 bool stays_real(const Container& c, int directory) {
-  return rules::option_number(*c.spec, "always", 0) == 0 && base::lies_in_memory(directory) &&
-         !any_container(c, directory);
+  return c.lies_in_memory && !any_container(c, directory);
 }
 
 int load(Container& c, int directory, bool makes, bool* found) {

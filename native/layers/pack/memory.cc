@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of files that were closed, kept for the next opening with its pages: an opening is then
-// two or three short system calls. A memory is used again only where nothing else can reach it:
+// one short system call. A memory is used again only where nothing else can reach it:
 // not when another opening had it, nor when a process, a map, a lock, a pipe or a path of /proc
 // may have it still (File::lent, times_lent).
 #include <errno.h>
@@ -9,6 +9,7 @@
 #include "layers/machinery/stack/in_memory.h"
 #include "layers/machinery/stack/private.h"
 #include "layers/pack/pack.h"
+#include "layers/pack/transfer.h"
 
 namespace weir::layers::pack {
 namespace {
@@ -25,6 +26,7 @@ struct Memory {
   uint32_t user, group;  // of the process when it was made, whose it is
   uint64_t bytes;        // of its contents; kUnknown: the program has it for writing
   uint64_t size;         // when it was last given back
+  uint64_t position;     // of `writes`, when it was last given back; kUnknown
   uint16_t mode;
   bool is_used, was_read;
   base::Identity file;
@@ -41,7 +43,7 @@ bool make(Memory& m, uint32_t user, uint32_t group) {
   uint64_t number = 0;
   const long fd = make_memory(O_CLOEXEC, &number);
   if (base::failed(fd)) return false;
-  m = {number, -1, -1, user, group, 0, 0, 0777, false, false, {}};
+  m = {number, -1, -1, user, group, 0, 0, kUnknown, 0777, false, false, {}};
   base::identify(static_cast<int>(fd), &m.file);
   if (stack::keep_private(static_cast<int>(fd), &m.writes)) return true;
   m = {};
@@ -75,17 +77,19 @@ bool open_reads(Memory& m) {
 }
 
 // As a new one, but for pages that will be written. To give up its page and take another one for
-// the first write costs more than all else that is done to it: so that write may come first
-// (write_first()).
+// the first write costs more than all else that is done to it: so that write may come first, and
+// for a reader its contents may never have to be there (unsettled.cc).
 bool prepare(Memory& m, bool reads, uint64_t bytes, bool settles_later) {
   if (reads && !open_reads(m)) return false;
+  m.bytes = reads ? bytes : kUnknown;
+  m.was_read = reads;
+  if (settles_later) return true;
   // Of a file for writing also the time is new.
-  const bool cuts = reads ? m.size > bytes : !settles_later;
+  const bool cuts = reads ? m.size > bytes : true;
   if (cuts &&
       base::system_call(SYS_ftruncate, m.writes, static_cast<long>(reads ? bytes : 0)) != 0)
     return false;
-  m.bytes = reads ? bytes : kUnknown;
-  m.was_read = reads;
+  m.size = reads ? bytes : 0;
   return base::system_call(SYS_lseek, reads ? m.reads : m.writes, 0, SEEK_SET) == 0;
 }
 
@@ -94,6 +98,11 @@ Memory* find_used(uint64_t number) {
     if (number != 0 && m.number == number) return &m;
   }
   return nullptr;
+}
+
+void set_time(int fd, const timespec& modified) {
+  const timespec times[2] = {{0, UTIME_OMIT}, modified};
+  base::system_call(SYS_utimensat, fd, 0, reinterpret_cast<long>(times), 0);
 }
 
 }  // namespace
@@ -113,9 +122,8 @@ Taken take_memory(int flags, uint64_t bytes, const Owner& owner, bool settles_la
   const long fd = base::system_call(SYS_fcntl, reads ? m->reads : m->writes,
                                     (flags & O_CLOEXEC) != 0 ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
   m->is_used = !base::failed(fd);
-  const bool is_unsettled = settles_later && !reads;
-  return {fd, m->writes, m->number, true, reads, m->file,
-          is_unsettled ? static_cast<uint32_t>(m->size) + 1 : 0};
+  const uint32_t unsettled = reads ? kUnfilled : static_cast<uint32_t>(m->size) + 1;
+  return {fd, m->writes, m->number, true, reads, m->file, settles_later ? unsettled : 0};
 }
 
 void set_mode(const Taken& t, uint16_t mode) {
@@ -129,13 +137,39 @@ void end_memory(const Used& used, bool is_clean, const Left& left) {
   Memory* const m = find_used(used.number);
   if (m == nullptr) return;
   m->is_used = false;
-  if (m->bytes == kUnknown) m->mode = left.mode;
-  const bool is_own = m->bytes != kUnknown || (left.user == m->user && left.group == m->group);
-  const uint64_t bytes = m->bytes != kUnknown ? m->bytes : left.bytes;
-  m->size = bytes;
-  if (!is_clean || !is_own || bytes > kMostKept ||
+  const bool was_written = m->bytes == kUnknown;
+  const bool is_own = !was_written || (left.user == m->user && left.group == m->group);
+  if (was_written) {
+    m->mode = left.mode;
+    m->size = left.bytes;
+    m->position = left.ends_there ? left.bytes : kUnknown;
+  }
+  if (!is_clean || !is_own || m->size > kMostKept ||
       used.times_lent != base::load(&stack::times_lent))
     drop(*m);
+}
+
+int fill_memory(Container& c, const Used& used, const Version& v, uint32_t name_bytes) {
+  Memory* const m = find_used(used.number);
+  if (m == nullptr) return EIO;
+  const bool cuts = m->size > v.bytes;
+  m->size = v.bytes > m->size ? v.bytes : m->size;
+  if (cuts) {
+    const long done = base::system_call(SYS_ftruncate, m->writes, static_cast<long>(v.bytes));
+    if (base::failed(done)) return static_cast<int>(-done);
+  }
+  m->size = v.bytes;
+  const char* const contents = held(used.number);
+  const int error = contents == nullptr ? fetch(c, v, name_bytes, m->writes)
+                                        : write_whole(m->writes, contents, v.bytes, 0);
+  set_time(m->writes, {static_cast<time_t>(v.seconds), v.nanoseconds});
+  return error;
+}
+
+void move_behind(const Used& used, int fd, uint64_t bytes) {
+  const Memory* const m = find_used(used.number);
+  if (m != nullptr && m->position == bytes) return;
+  base::system_call(SYS_lseek, fd, static_cast<long>(bytes), SEEK_SET);
 }
 
 void forget_memory() {
@@ -157,11 +191,6 @@ long turn_to_reading(int fd, int flags) {
   return fd;
 }
 
-void set_time(int fd, const timespec& modified) {
-  const timespec times[2] = {{0, UTIME_OMIT}, modified};
-  base::system_call(SYS_utimensat, fd, 0, reinterpret_cast<long>(times), 0);
-}
-
 // As fstat of the descriptor would say.
 void describe(stack::File* f, const Taken& t, uint64_t bytes) {
   f->device = t.file.device;
@@ -177,24 +206,31 @@ long open_memory(Container& c, Name* n, const Version& v, const stack::Opening& 
                  const Owner& owner, Layer& l, const Seen& before) {
   State& s = state(l);
   const bool keeps = v.state == kPacked && (o.flags & O_TRUNC) == 0;
-  const bool settles_later = o.may_settle_later && !keeps;
+  const bool reads = (o.flags & O_ACCMODE) == O_RDONLY;
+  // What another node has packed is read from its container by one opening of that.
+  const bool settles_later = o.may_settle_later && (!keeps || (reads && v.container == 0));
   const Taken t = take_memory(o.flags, keeps ? v.bytes : 0, owner, settles_later);
   if (base::failed(t.fd)) return t.fd;
-  int error = keeps ? fetch(c, v, n->bytes, t.fill) : 0;
+  const bool is_later = t.unsettled != 0;
+  int error = 0;
+  if (keeps)
+    error = is_later ? hold(c, v, n->bytes, t.number) : fetch(c, v, n->bytes, t.fill);
   const bool is_foreign = v.user != owner.user || v.group != owner.group;
-  if ((o.flags & O_ACCMODE) != O_RDONLY && is_foreign)
-    base::system_call(SYS_fchown, t.fill, v.user, v.group);
+  if (!reads && is_foreign) base::system_call(SYS_fchown, t.fill, v.user, v.group);
   set_mode(t, v.mode);
-  const bool is_untimed = t.reads && o.may_settle_later;
-  s.modified = {static_cast<time_t>(v.seconds), v.nanoseconds};
-  if (keeps && !is_untimed) set_time(t.fill, s.modified);
-  const uint32_t unsettled = is_untimed ? kUntimed : t.unsettled;
+  if (keeps && !is_later)
+    set_time(t.fill, {static_cast<time_t>(v.seconds), v.nanoseconds});
+  s.stage = is_later ? kFresh : kPlain;
+  s.is_own = !is_foreign;
+  s.contents = v;
+  if (!keeps) s.contents.bytes = 0;
+  s.name_bytes = n->bytes;
   const int file = static_cast<int>(t.fd);
   long fd = t.fd;
   if (error != 0) fd = -error;
-  else if ((o.flags & O_ACCMODE) == O_RDONLY && !t.reads) fd = turn_to_reading(file, o.flags);
+  else if (reads && !t.reads) fd = turn_to_reading(file, o.flags);
   if (t.is_kept) s.used = {t.number, base::load(&stack::times_lent)};
-  if (!base::failed(fd) && !begin_live(c.segment, n, t.number, file, before, unsettled))
+  if (!base::failed(fd) && !begin_live(c.segment, n, t.number, file, before, t.unsettled))
     fd = -EAGAIN;
   if (base::failed(fd)) {
     base::close_fd(file);
@@ -202,63 +238,9 @@ long open_memory(Container& c, Name* n, const Version& v, const stack::Opening& 
     s.used = {};
   } else {
     describe(l.file, t, keeps ? v.bytes : 0);
-    l.file->unsettled = unsettled != 0;
+    l.file->unsettled = is_later;
   }
   return fd;
-}
-
-namespace {
-
-// What the name says of this opening's memory, while that is unsettled. The name is locked.
-bool is_unsettled(const Layer& l, const Name* n, const State& s) {
-  return l.file->unsettled && base::load(&n->live) == s.used.number && n->unsettled != 0;
-}
-
-bool has_name(const State& s) { return s.container != nullptr && s.times_left == times_left; }
-
-long cut(const Layer& l, Result bytes) {
-  return base::system_call(SYS_ftruncate, l.file->descriptor, bytes > 0 ? bytes : 0);
-}
-
-}  // namespace
-
-void settle(Layer& l) {
-  if (WEIR_LIKELY(!l.file->unsettled)) return;
-  const State& s = state(l);
-  const base::SignalsBlocked blocked;
-  const auto settle_memory = [&] {
-    if ((l.file->flags & O_ACCMODE) == O_RDONLY) set_time(l.file->descriptor, s.modified);
-    else cut(l, 0);
-  };
-  if (has_name(s)) {
-    const LockedName locked(s.name);
-    if (is_unsettled(l, s.name, s)) {
-      settle_memory();
-      s.name->unsettled = 0;
-    }
-  } else {
-    settle_memory();
-  }
-  stack::note_settled(l.file);
-}
-
-// Other openings wait for the name meanwhile, and find the file as it is after the write.
-Result write_first(Layer& l, const stack::Transfer& t) {
-  const State& s = state(l);
-  const base::SignalsBlocked blocked;
-  Layer& bottom = *l.file->bottom;
-  if (t.offset != stack::kKernelOffset || !has_name(s)) {
-    settle(l);
-    return bottom.kind->write(bottom, t);
-  }
-  const LockedName locked(s.name);
-  const bool replaces = is_unsettled(l, s.name, s);
-  if (replaces && t.bytes < s.name->unsettled - 1) cut(l, static_cast<Result>(t.bytes));
-  const Result r = bottom.kind->write(bottom, t);
-  if (replaces && r != static_cast<Result>(t.bytes)) cut(l, r);
-  if (replaces) s.name->unsettled = 0;
-  stack::note_settled(l.file);
-  return r;
 }
 
 }  // namespace weir::layers::pack

@@ -42,7 +42,7 @@ namespace {
 // As the kernel would say of a file of that owner: in a directory with the sticky bit its names
 // are its owner's, and the directory's. 0 or an errno.
 int may_remove(Container& c, const Version& v) {
-  const auto me = static_cast<uint32_t>(base::system_call(SYS_geteuid));
+  const uint32_t me = own_user().user;
   if (const int error = may_change(c, me); error != 0) return error;
   if (me == 0 || me == v.user) return 0;
   struct stat about;
@@ -70,10 +70,11 @@ Result move(Container& c, Name* from, Name* to) {
   }
   {
     const LockedName locked(from);
-    settle_live(c.segment, from);
+    if (const int error = settle_live(c, from); error != 0) return -error;
   }
   {
     const LockedName locked(to);
+    if (const int error = settle_live(c, to); error != 0) return -error;
     Version moved = v.state == kPacked ? current(to) : v;
     moved.birth = v.birth;
     publish(to, moved);
@@ -188,7 +189,8 @@ Result rename(const GivenPath& from, const GivenPath& to, unsigned flags) {
         place.name.size <= kLongestName) {
       int error = 0;
       within = container_of(*place.spec, place.directory, false, &error) == f.container;
-      if (error != 0) return -error;
+      // ENOMEM: what is made there is a real file, as where there are too many directories.
+      if (error != 0 && error != ENOMEM) return -error;
     }
     if (within && was_memory) {
       if (const Result r = rename_real(f, place, from, to, flags); r != kPass) return r;

@@ -9,6 +9,8 @@
 
 #include "base/clock.h"
 #include "base/scratch.h"
+#include "base/section.h"
+#include "layers/machinery/stack/carried_locks.h"
 #include "layers/machinery/stack/in_memory.h"
 #include "layers/machinery/stack/inside.h"
 #include "layers/machinery/stack/loadable.h"
@@ -99,7 +101,7 @@ Result open_name(Layer& l, Container& c, Name* n, const Opening& o) {
     const Seen seen = see(n);
     v = current(n);
     if (v.state == kReal || v.state == kAbsent) return stack::kPass;
-    fd = seen.live != 0 ? open_live(c.segment, n, o.flags) : -ENOENT;
+    fd = seen.live != 0 ? open_live(c, n, o.flags) : -ENOENT;
     if (fd == -ENOENT) fd = open_memory(c, n, v, o, owner, l, seen);
     if (fd != -EAGAIN) break;
   }
@@ -174,7 +176,7 @@ Result open(Layer& l, Opening& o) {
     note_real({o.directory, o.path, false});
     const Result r = stack::after_opening(static_cast<int>(real), o.path, o.flags);
     if (r == 0) return real;
-    base::close_fd(static_cast<int>(real));
+    stack::close_keeping_locks(static_cast<int>(real));
     return r;
   }
   if (fd < 0) return fd;
@@ -189,7 +191,9 @@ Result read(Layer& l, const Transfer& t) {
   follow_real(l);
   if (!f->in_memory) return read_below(l, t);
   if ((f->flags & O_ACCMODE) == O_WRONLY) return -EBADF;
-  if (WEIR_UNLIKELY(f->unsettled) && writes(f->flags)) settle(l);
+  if (WEIR_UNLIKELY(f->unsettled)) {
+    if (const Result r = read_fresh(l, t); r != stack::kPass) return r;
+  }
   return f->bottom->kind->read(*f->bottom, t);
 }
 
@@ -259,7 +263,7 @@ void forget_new(Name* n) {
 void close(Layer& l) {
   stack::File* const f = l.file;
   State& s = state(l);
-  const base::SignalsBlocked blocked;
+  const base::Section section;
   bool is_alone = false;
   follow_real(l);
   if (f->in_memory && f->descriptor >= 0) {
@@ -299,8 +303,7 @@ bool is_same(int fd, const struct stat& about, const Version& v) {
 // It has become a real file by its name meanwhile: these contents are newer.
 Result copy_to_real(Layer& l) {
   const Result fd = make_real_file(l);
-  if (fd < 0) return fd;
-  return base::close_fd(static_cast<int>(fd));
+  return fd < 0 ? fd : stack::close_keeping_locks(static_cast<int>(fd));
 }
 
 }  // namespace
@@ -409,10 +412,11 @@ Result store(Layer& l) {
   struct stat about;
   const int fd = l.file->descriptor;
   if (!l.file->in_memory || !writes(l.file->flags)) return 0;
+  if (const Result stored = store_whole(l); stored != stack::kPass) return stored;
   settle(l);
   if (base::system_call(SYS_fstat, fd, reinterpret_cast<long>(&about)) != 0) return -EBADF;
   s.left = {static_cast<uint64_t>(about.st_size), about.st_uid, about.st_gid,
-            static_cast<uint16_t>(about.st_mode & 07777)};
+            static_cast<uint16_t>(about.st_mode & 07777), false};
   const Busy hold;
   Container* c = nullptr;
   Name* const n = name_of(l, &c);

@@ -27,6 +27,7 @@ struct Left {
   uint64_t bytes;
   uint32_t user, group;
   uint16_t mode;
+  bool ends_there;  // its position is behind the last byte
 };
 
 // Whose files this process makes.
@@ -38,6 +39,14 @@ Owner own_user();
 // Of an append, while other processes make the file shorter.
 inline constexpr int kTries = 100;
 
+// What has come to an opening that has its memory alone, as long as nothing but reads and writes
+// has (File::unsettled; unsettled.cc).
+enum Stage : uint8_t {
+  kPlain,  // whatever may have: the memory is as the kernel is to show it
+  kFresh,  // nothing: the memory, and its position, are another file's
+  kWhole,  // for writing: one write, which all of the file is from
+};
+
 // Of one opening.
 struct State {
   uint64_t birth;    // the file's
@@ -46,7 +55,13 @@ struct State {
   uint32_t times_left;
   Used used;         // its memory
   Left left;
-  timespec modified;  // of a file for reading, when it was opened
+  Stage stage;
+  bool is_own;       // the memory has the file's owner
+  bool is_drafted;   // what the one write wrote lies where the record would have it (append.cc)
+  uint32_t name_bytes;
+  Version contents;  // when it was opened; `bytes` is what the memory is to have of them
+  uint64_t position; // of a fresh one for reading
+  timespec modified; // by the one write
   uint64_t written;  // since its size was looked at
   uint64_t turned;   // turned_real() when it was last found in memory
   bool late;         // the process is ending: the path alone says which file it is
@@ -59,14 +74,14 @@ inline State& state(Layer& l) { return *static_cast<State*>(l.state()); }
 Name* name_of(Layer& l, Container** container);
 // The memory of a file that is open somewhere (live.cc): opened again for the program, as one more
 // opening; -ENOENT: nobody has it open. From then on nobody uses it again for another file.
-long open_live(const Segment& s, Name* n, int flags);
+long open_live(Container& c, Name* n, int flags);
 // The same for weir itself. None of these closes a descriptor of it in a process that has the file
 // open: that would end the locks by fcntl which the process has on it. Busy is held.
-long stat_live(const Segment& s, Name* n, struct stat* to);
-long change_live(const Segment& s, Name* n, const stack::Change& change);
+long stat_live(Container& c, Name* n, struct stat* to);
+long change_live(Container& c, Name* n, const stack::Change& change);
 class LiveMemory {  // for reading
  public:
-  LiveMemory(const Segment& s, Name* n);
+  LiveMemory(Container& c, Name* n);
   ~LiveMemory();
   LiveMemory(const LiveMemory&) = delete;
   LiveMemory& operator=(const LiveMemory&) = delete;
@@ -111,7 +126,7 @@ struct Taken {
   base::Identity file;  // number 0: not asked for
   uint32_t unsettled = 0;  // as in Name
 };
-// settles_later: memory for writing may be as long as it was.
+// settles_later: the memory, and its position, may be as they were.
 Taken take_memory(int flags, uint64_t bytes, const Owner& owner, bool settles_later);
 void set_mode(const Taken& t, uint16_t mode);
 // is_clean: nobody but the opening that ends could reach it. left: of one that was for writing.
@@ -125,10 +140,19 @@ void forget_memory();
 // The contents of one name become those of another (or its own once more), with mode, owner and
 // times of `as`. 0 or an errno. Busy is held.
 int store_copy(Container& c, const Name* from, const Version& as, Name* to);
-// File::unsettled is over: the memory is empty, has the file's time, or the program's first write
-// is all that is in it.
+// The memory's own descriptor becomes the file: contents, time. 0 or an errno.
+int fill_memory(Container& c, const Used& used, const Version& v, uint32_t name_bytes);
+// The position behind so many bytes; no call where that is where it was left last.
+void move_behind(const Used& used, int fd, uint64_t bytes);
+
+// unsettled.cc: openings that are unsettled, whatever Busy is. settle: that is over, but where the
+// contents cannot be had any more.
 void settle(Layer& l);
+// A read or a write while it is. kPass: it was over by then.
+Result read_fresh(Layer& l, const stack::Transfer& t);
 Result write_first(Layer& l, const stack::Transfer& t);
+// What one write has made is stored without a look at the memory. kPass: that is not known.
+Result store_whole(Layer& l);
 // Contents cut or made longer, without an opening. 0 or -errno. Busy is held.
 Result truncate_name(Container& c, Name* n, uint64_t bytes);
 // What stat says of a version.

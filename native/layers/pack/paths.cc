@@ -10,6 +10,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/clock.h"
+#include "layers/machinery/stack/names_of_layers.h"
 #include "layers/machinery/stack/private.h"
 #include "layers/pack/container.h"
 
@@ -246,6 +247,7 @@ Container* find_or_make(const rules::LayerSpec& spec, base::Text directory, int*
 bool find_path_again(Container& c) { return has_its_path(c) || follow_directory(c); }
 
 void set_left_alone(Container& c, bool is) {
+  if (c.left_alone && !is) stack::passes_no_more();
   c.left_alone = is;
   if (is) base::store(&any_left_alone, 1u);
   for (int i = 0; i < kContainers; ++i) {
@@ -300,6 +302,7 @@ void forget_permissions() {
 
 void forget_all() {
   ++times_left;
+  stack::passes_no_more();
   memset(left_alone, 0, sizeof left_alone);
   memset(static_cast<void*>(other_paths), 0, sizeof other_paths);
   for (Container*& c : containers) {

@@ -20,6 +20,8 @@ constexpr int kWaits = 400;           // while a dead process's block is written
 constexpr uint64_t kPauseNs = 5'000'000;
 
 constinit char* buffer = nullptr;
+constinit uint64_t held_by = 0;  // the memory whose contents it has (hold()); 0: others
+constexpr int kHold = -1;        // contents stay in the buffer
 
 class LockedWindow {
  public:
@@ -120,47 +122,67 @@ int read_all(int fd, char* to, uint64_t bytes, uint64_t at) {
 }
 
 int write_to(int to, const char* from, uint64_t bytes, uint64_t at) {
-  for (uint64_t done = 0; done < bytes;) {
-    const long put = write_at(to, from + done, bytes - done, at + done);
-    if (put == -EINTR) continue;
-    if (put <= 0) return put < 0 ? static_cast<int>(-put) : EIO;
-    done += static_cast<uint64_t>(put);
+  return to == kHold ? 0 : write_whole(to, from, bytes, at);
+}
+
+char* data_of(const Container& c, uint64_t number) {
+  return reinterpret_cast<char*>(c.segment.shared) + kWindowsAt + number % kWindows * kWindowBytes;
+}
+
+// Reads the piece into its window, which is locked. False: there is no memory.
+bool fill_window(Container& c, Window& w, uint64_t number) {
+  Shared* const s = c.segment.shared;
+  char* const data = data_of(c, number);
+  const uint64_t begin = (number - 1) * kWindowBytes;
+  if (w.backed == 0 && !back(c.segment, static_cast<uint64_t>(data - reinterpret_cast<char*>(s)),
+                             kWindowBytes))
+    return false;
+  w.backed = 1;
+  w.number = 0;
+  constexpr int kPopulate = 23;  // MADV_POPULATE_WRITE: in place of a fault for each page
+  base::advise(data, kWindowBytes, kPopulate);
+  uint64_t done = 0;
+  while (done < kWindowBytes) {
+    const long got = read_at(c.file, data + done, kWindowBytes - done, begin + done);
+    if (got == -EINTR) continue;
+    if (got <= 0) break;
+    ++counts.reads;
+    done += static_cast<uint64_t>(got);
   }
-  return 0;
+  w.bytes = done;
+  base::store(&w.number, number);
+  return true;
+}
+
+// Another process reads the piece: meanwhile this one reads the next, where pieces are read in
+// their order.
+void read_ahead(Container& c, uint64_t number) {
+  Shared* const s = c.segment.shared;
+  Window& next = s->windows[(number + 1) % kWindows];
+  const bool in_order =
+      number == 1 || base::load(&s->windows[(number - 1) % kWindows].number) == number - 1;
+  if (!in_order || base::load(&next.number) == number + 1 ||
+      number * kWindowBytes >= base::load(&s->end) || !node::try_acquire(next.lock))
+    return;
+  if (next.number != number + 1) fill_window(c, next, number + 1);
+  node::release(next.lock);
 }
 
 // From the window of a piece of the container, which the first process that needs it reads for all
 // of the node. fresh: what it holds is too old. False: the caller reads for itself.
 bool from_window(Container& c, uint64_t at, uint64_t bytes, char* to, bool fresh) {
-  Shared* const s = c.segment.shared;
   const uint64_t number = at / kWindowBytes + 1, begin = (number - 1) * kWindowBytes;
-  Window& w = s->windows[number % kWindows];
-  if (base::load(&w.number) != number && base::exchange(&w.wanted, number) != number)
+  Window& w = c.segment.shared->windows[number % kWindows];
+  const bool is_there = base::load(&w.number) == number;
+  if (!is_there && base::exchange(&w.wanted, number) != number)
     return false;  // the first that asks for the piece may be the only one
+  if (!is_there && base::load(&w.lock.word) != 0) read_ahead(c, number);
   const LockedWindow locked(w);
   if (!locked.taken()) return false;
-  char* const data = reinterpret_cast<char*>(s) + kWindowsAt + number % kWindows * kWindowBytes;
-  if (w.number != number || fresh || at + bytes > begin + w.bytes) {
-    if (w.backed == 0 && !back(c.segment, static_cast<uint64_t>(data - reinterpret_cast<char*>(s)),
-                               kWindowBytes))
-      return false;
-    w.backed = 1;
-    w.number = 0;
-    constexpr int kPopulate = 23;  // MADV_POPULATE_WRITE: in place of a fault for each page
-    base::advise(data, kWindowBytes, kPopulate);
-    uint64_t done = 0;
-    while (done < kWindowBytes) {
-      const long got = read_at(c.file, data + done, kWindowBytes - done, begin + done);
-      if (got == -EINTR) continue;
-      if (got <= 0) break;
-      ++counts.reads;
-      done += static_cast<uint64_t>(got);
-    }
-    w.bytes = done;
-    base::store(&w.number, number);
-  }
+  if ((w.number != number || fresh || at + bytes > begin + w.bytes) && !fill_window(c, w, number))
+    return false;
   if (at + bytes > begin + w.bytes) return false;
-  memcpy(to, data + (at - begin), bytes);
+  memcpy(to, data_of(c, number) + (at - begin), bytes);
   return true;
 }
 
@@ -227,6 +249,7 @@ bool waits_for_daemon(const Container& c, const Version& v) {
 int fetch(Container& c, const Version& v, uint32_t name_bytes, int to) {
   if (v.bytes == 0) return 0;
   if (!have_buffer()) return ENOMEM;
+  held_by = 0;
   const uint64_t at = v.offset + local_bytes(name_bytes);
   int error = fetch_once(c, v, at, to);
   for (int i = 0; i < kWaits && error == EIO && (i < 2 || waits_for_daemon(c, v)); ++i) {
@@ -238,10 +261,22 @@ int fetch(Container& c, const Version& v, uint32_t name_bytes, int to) {
   return error;
 }
 
-char* piece_room() { return have_buffer() ? buffer : nullptr; }
+int hold(Container& c, const Version& v, uint32_t name_bytes, uint64_t memory) {
+  const int error = have_buffer() ? fetch(c, v, name_bytes, kHold) : ENOMEM;
+  held_by = error == 0 ? memory : 0;
+  return error;
+}
+
+const char* held(uint64_t memory) { return held_by == memory ? buffer : nullptr; }
+
+char* piece_room() {
+  held_by = 0;
+  return have_buffer() ? buffer : nullptr;
+}
 
 bool checksum(int fd, uint64_t bytes, uint32_t* crc) {
   *crc = 0;
+  held_by = 0;
   if (bytes != 0 && !have_buffer()) return false;
   for (uint64_t done = 0; done < bytes;) {
     const uint64_t n = bytes - done < kBuffer ? bytes - done : kBuffer;

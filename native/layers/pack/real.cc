@@ -77,12 +77,10 @@ Result copy_contents(int from, int to, uint64_t bytes, HeldTurn& turn) {
     char path[32];
     base::Writer(path, sizeof path)
         .add("/proc/self/fd/").add_number(static_cast<uint64_t>(from));
-    const stack::CarriedLocks locks(from);
     const long seeks = base::open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
     if (base::failed(seeks)) return seeks;
     r = copy_data(static_cast<int>(seeks), from, to, end, target.st_size, turn);
-    base::close_fd(static_cast<int>(seeks));
-    locks.set_of_process(from);
+    stack::close_keeping_locks(static_cast<int>(seeks));
   } else {
     r = copy_range(from, to, 0, end, turn);
   }
@@ -166,7 +164,7 @@ Result make_file(int from, uint64_t live, const RealPlace& at, HeldTurn& turn) {
   base::system_call(SYS_utimensat, fd, 0, reinterpret_cast<long>(times), 0);
   if (made == 0) made = publish_real(at, live, from, static_cast<int>(fd), bytes, turn);
   if (made == 0) return fd;
-  base::close_fd(static_cast<int>(fd));
+  stack::close_keeping_locks(static_cast<int>(fd));
   if (!was_real && current(at.name).state != kReal) base::unlink_path(at.path);
   return made;
 }
@@ -199,12 +197,12 @@ Result make_real_file(Layer& l) {
 
 Result make_live_real(Container& c, Name* n) {
   const base::HoldsDescriptor held;
-  const LiveMemory memory(c.segment, n);
+  const LiveMemory memory(c, n);
   if (!memory.is_there()) return memory.result();
   const RealPlace at(c, n);
   HeldTurn turn(c.segment.shared, n);
   const Result fd = make_file(memory.fd(), memory.number(), at, turn);
-  return fd < 0 ? fd : base::close_fd(static_cast<int>(fd));
+  return fd < 0 ? fd : stack::close_keeping_locks(static_cast<int>(fd));
 }
 
 }  // namespace weir::layers::pack

@@ -19,7 +19,7 @@
 
 namespace weir::layers::pack {
 
-inline constexpr uint64_t kSharedMagic = 0x386b636170726965;  // "eirpack8"
+inline constexpr uint64_t kSharedMagic = 0x396b636170726965;  // "eirpack9"
 inline constexpr uint32_t kHeads = 1u << 16, kProcesses = 1024, kOthers = 64;
 inline constexpr uint32_t kWindows = 32, kTurns = 64;
 inline constexpr uint64_t kWindowBytes = 1u << 20;
@@ -44,11 +44,17 @@ struct Version {
   uint8_t container;  // 0: this node's; else one of another node, 1 + its place in `others`
 };
 
+// Who has come to a file's memory beside the opening that made it.
+enum LiveShared : uint32_t {
+  kLiveOpened = 1,  // another opening has had it: it is not used again for another file
+  kLiveSeen = 2,    // it was looked at, or changed, by the file's name
+};
+
 // A descriptor of a process.
 struct Opened {
   int32_t process, descriptor;  // 0, -: free
 };
-inline constexpr uint32_t kUntimed = ~0u;  // Name::unsettled
+inline constexpr uint32_t kUnfilled = ~0u;  // Name::unsettled
 inline constexpr int kOpenings = 3, kMoreOpenings = 15;
 // Those of a name that has more. Never removed from its list.
 struct MoreOpened {
@@ -67,13 +73,14 @@ struct Name {
   // number and who made it, which its own name has, and where it is open. 0: none.
   uint64_t live;
   int32_t live_maker;
-  uint32_t live_shared;  // another opening has had it: it is not used again for another file
+  uint32_t live_shared;  // LiveShared
   Opened opened[kOpenings];
   uint32_t more;  // where further openings are (MoreOpened); 0: none
-  // 1 + how long the memory still is, with bytes of another file; kUntimed: it has all but the
-  // file's time; 0: it is as the file. Under the name's lock. Whoever comes to the memory settles
-  // it first (live.cc).
+  // What the memory is, of an opening that has it alone: 1 + how long it still is, with bytes of
+  // another file, of an empty one; kUnfilled: it has yet to get the file's contents and time; 0: it
+  // is as the file. Under the name's lock. Whoever comes to the memory settles it first (live.cc).
   uint32_t unsettled;
+  uint64_t settled;  // number of the memory that was settled last before the name lost it
   // Under which name the file with this birth goes on.
   uint32_t moved_place;
   uint64_t moved_birth;

@@ -24,8 +24,13 @@ os.write(1, b"ready\\n")
 for i in range(100000):
     name = f"f{rank}.{i}.dat"
     data = (f"{rank} {i} " * (1 + i * 7919 % 900)).encode()
-    with open(f"{directory}/{name}", "wb", buffering=0) as f:
-        f.write(data)
+    if i % 3 == 0:  # looked at between open and write
+        with open(f"{directory}/{name}", "wb", buffering=0) as f:
+            f.write(data)
+    else:
+        fd = os.open(f"{directory}/{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.write(fd, data)
+        os.close(fd)
     os.write(1, f"{name} {len(data)}\\n".encode())
 """
 RANKS = 3

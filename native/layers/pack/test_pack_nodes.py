@@ -57,6 +57,7 @@ def expected() -> dict[str, str]:
         for rank in range(RANKS) for i in range(FILES)}
 
 
+@pytest.mark.any_mpi
 def test_two_nodes_pack_into_one_directory(mpi, preload, tmp_path):
     directory = tmp_path / "out"
     directory.mkdir()

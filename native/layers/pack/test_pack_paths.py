@@ -99,6 +99,12 @@ for _ in range(len(deep) // 128): os.mkdir(part); os.chdir(part)
 os.chdir(here); name = deep + "f" * 150 + ".dat"
 open(name, "w").write("deep"); os.link(name, "short"); print(open("short").read())
 os.unlink(name); print(os.listdir(deep))""",
+    "a file is renamed to where the path is that long": """
+here = os.getcwd(); part = "d" * 127 + "/"; deep = part * ((4094 - 200) // 128)
+for _ in range(len(deep) // 128): os.mkdir(part); os.chdir(part)
+os.chdir(here); open("a.dat", "w").write("there and back"); os.rename("a.dat", deep + "b.dat")
+print(open(deep + "b.dat").read(), sorted(os.listdir(here)) == [part[:-1]], os.listdir(deep))
+os.rename(deep + "b.dat", "c.dat"); print(open("c.dat").read(), os.listdir(deep))""",
     "a directory does not replace a file": """
 os.mkdir("d"); open("f.dat", "w").write("kept")
 for call, arguments in ((os.rename, ("d", "f.dat")), (os.rmdir, ("f.dat",))):

@@ -68,6 +68,15 @@ def test_a_container_of_another_node_alone_is_used(segments, tmpfs):
     assert segments("read") == 1
 
 
+@pytest.mark.parametrize("name", ["plots.zip", f"plots@{os.uname().nodename}.zip"])
+def test_a_container_of_the_node_is_used_among_many_names(segments, tmpfs, name):
+    segments("make", ":always=1")
+    (tmpfs / "plots.zip").rename(tmpfs / name)
+    for number in range(1100):
+        (tmpfs / f"other{number}").touch()
+    assert segments("read") == 1
+
+
 MANY = r"""
 #include <fcntl.h>
 #include <stdio.h>
@@ -83,6 +92,37 @@ int main(int argc, char** argv) {
   return argc - 3;
 }
 """
+
+
+DIRECTORIES = """
+import os, sys
+os.chdir(sys.argv[1])
+for turn in range(3):
+    for name in ("a", "b"):
+        os.mkdir(name)
+        with open(f"{sys.argv[1]}/{name}/1.dat", "w") as made: made.write(name + str(turn))
+        with open(f"{sys.argv[1]}/{name}/1.dat") as made: print(made.read())
+    os.rename("a", "c")
+    os.mkdir("a")
+    for path in ("a/1.dat", "c/1.dat", "b/../c/1.dat", "b/1.dat"):
+        try:
+            with open(f"{sys.argv[1]}/{path}") as made: print(path, made.read())
+        except OSError as error:
+            print(path, error.strerror)
+    for name in ("b", "c"): os.unlink(f"{name}/1.dat")
+    for name in ("a", "b", "c"): os.rmdir(name)
+"""
+
+
+def test_directories_that_are_left_alone_come_and_go(preload, tmpfs):
+    rules = "weir-rules 1\nrule source=test:1 name=*.dat stack=pack:name=plots.zip|system\n"
+    job = f"pytest-pack-{uuid.uuid4().hex[:12]}"
+    for layers in ({}, {"LD_PRELOAD": str(preload), "WEIR_RULES": rules, "WEIR_JOB": job}):
+        done = subprocess.run([sys.executable, "-c", DIRECTORIES, tmpfs], check=True,
+            env=clean_environment() | layers, capture_output=True, text=True, timeout=300)
+        assert done.stdout.splitlines()[:6] == ["a0", "b0", "a/1.dat No such file or directory",
+            "c/1.dat a0", "b/../c/1.dat a0", "b/1.dat b0"]
+    shutil.rmtree(f"/dev/shm/weir.{os.geteuid()}.{job}", ignore_errors=True)
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")

@@ -4,6 +4,7 @@
 // what the kernel counted.
 #pragma once
 
+#include <errno.h>
 #include <sys/uio.h>
 
 #include "base/apart.h"
@@ -36,6 +37,16 @@ inline bool read_whole(int from, char* to, uint64_t bytes, uint64_t at) {
     done += static_cast<uint64_t>(got);
   }
   return true;
+}
+// 0 or an errno.
+inline int write_whole(int to, const char* from, uint64_t bytes, uint64_t at) {
+  for (uint64_t done = 0; done < bytes;) {
+    const long put = write_at(to, from + done, bytes - done, at + done);
+    if (put == -EINTR) continue;
+    if (put <= 0) return put < 0 ? static_cast<int>(-put) : EIO;
+    done += static_cast<uint64_t>(put);
+  }
+  return 0;
 }
 // sendfile(2): from `*at` on, to the descriptor's position.
 inline long send_from(int from, off_t* at, int to, size_t bytes) {

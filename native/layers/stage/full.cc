@@ -143,7 +143,7 @@ bool move_to_place(Layer& layer) {
       locks.set_of_open_file(there.get());
       replace_descriptors(f, there.get());
     }
-    locks.set_of_process(f->descriptor);
+    locks.set_again();
     base::store(&s.tier, static_cast<const Tier*>(nullptr));
     return true;
   }

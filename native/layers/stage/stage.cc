@@ -268,7 +268,7 @@ Result sync(Layer& layer, bool data_only) {
   if (synced != 0 || s.tier == nullptr || !s.writes || !wants_drained_sync(layer)) return synced;
   const CarriedLocks locks(layer.file->descriptor);  // the copy is made by descriptors of its own
   const Result published = publish_open(layer);
-  locks.set_of_process(layer.file->descriptor);
+  locks.set_again();
   return published;
 }
 
@@ -304,7 +304,7 @@ bool is_to_be_loaded(Layer& layer) {
   const long again = base::open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
   if (base::failed(again)) return false;
   const bool is = stack::is_loadable(static_cast<int>(again), bytes);
-  base::close_fd(static_cast<int>(again));
+  stack::close_keeping_locks(static_cast<int>(again));
   return is;
 }
 

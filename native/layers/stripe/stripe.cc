@@ -8,6 +8,7 @@
 #include "layers/stripe/index.h"
 #include "base/syscall.h"
 #include "layers/machinery/rules/rules.h"
+#include "layers/machinery/stack/carried_locks.h"
 #include "layers/machinery/stack/file.h"
 #include "layers/machinery/stack/private.h"
 
@@ -101,7 +102,7 @@ Found look_at(int directory, const char* path, char* text, Index* index, Result*
   const long fd = base::open_at(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd == -ENOENT) return Found::nothing;
   const long size = base::failed(fd) ? fd : read_text(static_cast<int>(fd), text);
-  if (!base::failed(fd)) base::close_fd(static_cast<int>(fd));
+  if (!base::failed(fd)) stack::close_keeping_locks(static_cast<int>(fd));
   if (size == 0) return Found::nothing;
   if (size > 0) {
     return parse({text, static_cast<size_t>(size)}, index) ? Found::index : Found::other;
@@ -178,7 +179,7 @@ Result open(Layer& layer, Opening& o) {
                               : open_pieces(s, index, o.flags, o.mode & kPermissions);
   if (result >= 0) return fd;
   close_pieces(s);
-  base::close_fd(static_cast<int>(fd));
+  stack::close_keeping_locks(static_cast<int>(fd));
   return result;
 }
 

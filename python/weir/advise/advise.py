@@ -75,10 +75,10 @@ class Report:
             elif not one.paths or set(one.paths) - taken:
                 io += one.saving.worth
             taken |= set(one.paths)
-        costs = [one.critical_ns for one in self.facts.files.values()]
-        known = [ns for ns in costs if ns is not None]
-        if known and len(known) == len(costs):
-            io = min(io, sum(known) / 1e9)
+        files = self.facts.files
+        critical_ns = files.critical_of(files)
+        if files and critical_ns is not None:
+            io = min(io, critical_ns / 1e9)
         return min(io + others, self.facts.wall_s)
 
     @property
@@ -126,12 +126,11 @@ def _rest(facts: Facts, found: Sequence[Advice]) -> list[Rest]:
     explained = {path for one in found for path in one.paths}
     made = []
     for group in file_groups(facts.report):
-        if explained & set(group.members):
+        if not explained.isdisjoint(group.members):
             continue
-        costs = [facts.files[path].critical_ns for path in group.members if path in facts.files]
-        critical = None if None in costs else sum(filter(None, costs)) / 1e9
-        rest = Rest(group, critical)
-        cost = rest.io_s if critical is None else critical
+        critical_ns = facts.files.critical_of(group.members)
+        rest = Rest(group, None if critical_ns is None else critical_ns / 1e9)
+        cost = rest.io_s if rest.critical_s is None else rest.critical_s
         if cost >= max(SHARE.value * facts.wall_s, LEAST.value):
             made.append(rest)
     return sorted(made, key=lambda one: -(one.critical_s or one.io_s))[:MOST_REST]

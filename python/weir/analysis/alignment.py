@@ -14,7 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
 from weir.analysis.clock import Line
+from weir.analysis.columns import grouped
 from weir.analysis.worlds import Worlds
 from weir.trace import TraceFile
 
@@ -98,15 +101,14 @@ def align(files: tuple[TraceFile, ...], lines: tuple[Line, ...], worlds: Worlds
 def _barriers(file: TraceFile, line: Line, worlds: tuple[int, ...]) -> Barriers:
     """worlds: of each process."""
     syncs = file.array("syncs")
-    left: Barriers = {}
-    for process, index, ns in zip(
-        syncs["process"].tolist(), syncs["index"].tolist(),
-        line.timestamps(syncs["ticks"]).tolist()
-    ):
-        key = (worlds[process], index)
-        first, last = left.get(key, (ns, ns))
-        left[key] = min(ns, first), max(ns, last)
-    return left
+    if not len(syncs):
+        return {}
+    world = np.array(worlds, np.int64)[syncs["process"]]
+    order, begins = grouped(world, syncs["index"])
+    ns = line.timestamps(syncs["ticks"])[order]
+    first, last = np.minimum.reduceat(ns, begins), np.maximum.reduceat(ns, begins)
+    keys = zip(world[order[begins]].tolist(), syncs["index"][order[begins]].tolist())
+    return dict(zip(keys, zip(first.tolist(), last.tolist())))
 
 
 def _fit(ours: Barriers, theirs: Barriers, shared: list[Key]) -> _Fit:

@@ -30,36 +30,38 @@ class Causes:
         self._handle = c.c_void_p(causes_functions()[0](c.byref(self._stays)))
         if not self._handle:
             raise MemoryError("no memory for the waits of ranks")
+        place = c.c_void_p()
+        at = causes_functions()[1](self._handle, c.byref(place))
+        # the place of each strand's first point among those of all, and how many there are
+        self.first = _seen(place.value, np.uint64, strands + 1).astype(np.int64)
+        self._points = _seen(at, np.int64, int(self.first[-1]))
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None):
             causes_functions()[3](c.byref(self._handle))
 
-    def _count(self, strand: int) -> int:
-        count = c.c_uint64()
-        causes_functions()[1](self._handle, strand, c.byref(count))
-        return count.value
-
-    def points(self, strand: int) -> np.ndarray:
-        """Rising."""
-        count = c.c_uint64()
-        at = causes_functions()[1](self._handle, strand, c.byref(count))
-        if not count.value:
-            return np.empty(0, np.int64)
-        buffer = (c.c_int64 * count.value).from_address(at)
-        buffer.owner = self  # the points live as long as any array over them
-        return np.frombuffer(buffer, np.int64)
+    def points(self, low: int, high: int | None = None) -> np.ndarray:
+        """Of a strand, or of strands from `low` to before `high`, strand by strand: rising within
+        each."""
+        end = low + 1 if high is None else high
+        return self._points[self.first[low] : self.first[end]].copy()
 
     def run(self, lengths: Sequence[np.ndarray]) -> np.ndarray:
         """lengths: IO, CALLS, ALL_IO and ALL_CALLS (weir.analysis.lines) at the points of all
         strands, strand by strand. Returns a table (_abi.CAUSED) of what is asked."""
         kept = [np.ascontiguousarray(row, np.int64) for row in lengths]
-        counts = [self._count(strand) for strand in range(self.strands)]
-        if [*map(len, kept)] != [sum(counts)] * 4:
+        if [*map(len, kept)] != [self.first[-1]] * 4:
             raise ValueError("lengths of lines are not those at the points of all strands")
-        first = np.cumsum([0, *counts], dtype=np.uint64)[:-1, None]
-        pointers = np.array([*map(pointer_to, kept)], np.uint64) + first * np.uint64(8)
+        places = self.first[:-1, None].astype(np.uint64) * np.uint64(8)
+        pointers = np.array([*map(pointer_to, kept)], np.uint64) + places
         asked = np.zeros(self.asked, CAUSED)
         if causes_functions()[2](self._handle, pointer_to(pointers), pointer_to(asked)):
             raise MemoryError("no memory for the waits of ranks")
         return asked
+
+
+def _seen(at: int | None, kind: type, count: int) -> np.ndarray:
+    """A list of the library, which goes with its owner."""
+    if not count:
+        return np.empty(0, kind)
+    return np.frombuffer((c.c_char * (count * np.dtype(kind).itemsize)).from_address(at), kind)

@@ -6,7 +6,10 @@ from __future__ import annotations
 import posixpath
 import re
 import threading
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
+
+import numpy as np
 
 from weir.analysis.ranks import RankNames
 
@@ -90,6 +93,12 @@ class NameTable:
         if number is None:
             number = self._recorded[text] = self.number(fold(text))
         return number
+
+    def all_recorded(self, texts: Sequence[str]) -> np.ndarray:
+        """recorded() of each; most are those of other nodes, too."""
+        numbers = list(map(self._recorded.get, texts))
+        return np.array([self.recorded(text) if number is None else number
+            for text, number in zip(texts, numbers)] if None in numbers else numbers, np.int32)
 
     def number(self, name: str) -> int:
         at = self._at.get(name)

@@ -224,8 +224,7 @@ def read_step(
     worlds = worlds_of(files)
     lines, alignments = align(tuple(files), tuple(line for line, _ in read), worlds)
     members = members_of(files, worlds, names.ranks)
-    numbers = tuple(np.array([names.recorded(text) for text in file.texts], np.int32)
-        for file in files)
+    numbers = tuple(names.all_recorded(file.texts) for file in files)
     sums = _sums(files, lines, members, names, numbers, rank)
     for file, (_, problem) in zip(files, read):
         problems += [*file.problems, *([] if problem is None else [problem])]

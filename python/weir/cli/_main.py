@@ -82,13 +82,13 @@ def _stand_in_for_closed_streams() -> None:
 def main() -> int:
     """Run the command line in sys.argv; the exit status. Never raises."""
     _stand_in_for_closed_streams()
-    from weir.cli._app import app
+    from weir.cli import _app
 
     if isinstance(sys.stdout, io.TextIOWrapper):
         # names of files need not be of the terminal's characters
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        app(prog_name="weir")
+        _app.app_for(sys.argv[1:])(prog_name="weir")
         status = FINE
     except SystemExit as end:
         status = PIPE_CLOSED if _ended_by_pipe(end) else end.code if isinstance(end.code,

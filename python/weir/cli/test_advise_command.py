@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -11,8 +12,11 @@ import sys
 import tomllib
 
 import pytest
+from weir_testfs import Mounts
 
 from weir.rules.matching.native import fits
+
+pytestmark = pytest.mark.any_mpi
 
 SLOW = """
 import os, sys, time
@@ -21,12 +25,16 @@ for _ in range(2000): os.write(f, bytes(4096))
 """
 
 
-@pytest.fixture
-def slow_run(weir, testfs, tmp_run):
+@pytest.fixture(scope="module")
+def slow_run(weir, tmp_path_factory):
     """2,000 small writes to a file system where each is a request."""
-    place = testfs("direct", data_us=200)
-    weir("trace", "-o", tmp_run, "--", sys.executable, "-c", SLOW, place.path / "out").ok()
-    return place, tmp_run
+    if not os.path.exists("/dev/fuse"):
+        pytest.skip("no /dev/fuse here: this kernel or container has no FUSE")
+    mounts, run = Mounts(tmp_path_factory.mktemp("testfs")), tmp_path_factory.mktemp("slow") / "run"
+    place = mounts("direct", data_us=200)
+    weir("trace", "-o", run, "--", sys.executable, "-c", SLOW, place.path / "out").ok()
+    yield place, run
+    mounts.close()
 
 
 def test_findings_rules_and_what_they_do(weir, slow_run, tmp_path):

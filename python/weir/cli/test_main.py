@@ -32,7 +32,7 @@ def test_each_kind_of_error_has_its_status_and_its_message(monkeypatch, capsys, 
     def fail(**_):
         raise error
 
-    monkeypatch.setattr(_app, "app", fail)
+    monkeypatch.setattr(_app, "app_for", lambda _: fail)
     assert _main.main() == status
     assert capsys.readouterr().err == "weir: x\n"
 
@@ -51,7 +51,7 @@ def test_other_ends_have_the_status_a_shell_expects(monkeypatch, raised, status)
     def fail(**_):
         raise raised
 
-    monkeypatch.setattr(_app, "app", fail)
+    monkeypatch.setattr(_app, "app_for", lambda _: fail)
     assert _main.main() == status
 
 
@@ -59,7 +59,7 @@ def test_a_fault_of_weir_shows_where_and_gives_70(monkeypatch, capsys):
     def fail(**_):
         raise ZeroDivisionError("deep inside")
 
-    monkeypatch.setattr(_app, "app", fail)
+    monkeypatch.setattr(_app, "app_for", lambda _: fail)
     assert _main.main() == 70
     said = capsys.readouterr().err
     assert "deep inside" in said and "internal error of weir" in said
@@ -116,14 +116,15 @@ def test_a_full_disk_in_the_middle_of_printing_is_no_fault_of_weir(monkeypatch, 
     def fail(**_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(_app, "app", fail)
+    monkeypatch.setattr(_app, "app_for", lambda _: fail)
     assert _main.main() == 3
     assert capsys.readouterr().err.startswith("weir: standard output cannot be written")
 
 
 def test_launching_imports_nothing_slow():
     code = (
-        "import sys, weir.cli._app, weir.capture._launch, weir.capture._shell; print(*sys.modules)"
+        "import sys, weir.capture._launch, weir.capture._shell; from weir.cli._app import app_for; "
+        "app_for([]); print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
         timeout=300)
@@ -135,7 +136,7 @@ def test_launching_imports_nothing_slow():
 def test_names_that_the_terminal_has_no_characters_for_are_printed_all_the_same(monkeypatch):
     written = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
-    monkeypatch.setattr(_app, "app", lambda **_: print("\u65e5 \udcff"))
+    monkeypatch.setattr(_app, "app_for", lambda _: lambda **_: print("\u65e5 \udcff"))
     assert _main.main() == 0
     assert written.getvalue() == b"\\u65e5 \\udcff\n"
 

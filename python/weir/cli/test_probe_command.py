@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.any_mpi
+
 
 @pytest.fixture
 def probe(weir, tmp_path):
@@ -20,7 +22,7 @@ def probe(weir, tmp_path):
     return call
 
 
-def test_latency_is_no_less_than_that_of_the_file_system(probe, testfs, tmp_path):
+def test_latency_is_that_of_the_file_system_and_memory_that_of_all_cores(probe, testfs, tmp_path):
     place = testfs("lustre")
     (one,) = json.loads(probe(place.path, "--json").ok().stdout)
     latency = {name: found["median"] for name, found in one["latency_s"].items()}
@@ -35,10 +37,13 @@ def test_latency_is_no_less_than_that_of_the_file_system(probe, testfs, tmp_path
     assert one["mount"]["kind"] == "fuse.weir-testfs"
     assert {found["processes"] for found in one["creates"]} == {1, 2, 4}
     assert list(place.backing.iterdir()) == []
+    counts, cores = [found["cores"] for found in one["memory"]], len(os.sched_getaffinity(0))
+    assert counts == sorted({*(2**n for n in range(cores.bit_length()) if 2**n < cores), cores})
+    assert all(1e7 < found["bytes_per_s"] < 1e13 for found in one["memory"])
 
 
 def test_the_page_cache_is_distinguished(probe, testfs):
-    place = testfs("nfs")
+    place = testfs("nfs", data_us=5_000)  # more than a busy machine lets a cached read wait
     (one,) = json.loads(probe(place.path, "--json").ok().stdout)
     assert one["is_cached"]
     assert "page cache" in probe(place.path).ok().stdout
@@ -82,13 +87,6 @@ def test_estimates_use_them(probe, weir, testfs, tmp_path, tmp_run):
 def test_what_cannot_be_measured_is_refused(probe, tmp_path):
     refused = probe(tmp_path / "nowhere")
     assert refused.returncode == 3 and "not a directory" in refused.stderr
-
-
-def test_memory_bandwidth_is_that_of_one_core_to_all(probe, testfs):
-    (one,) = json.loads(probe(testfs("direct").path, "--json").ok().stdout)
-    counts, cores = [found["cores"] for found in one["memory"]], len(os.sched_getaffinity(0))
-    assert counts == sorted({*(2**n for n in range(cores.bit_length()) if 2**n < cores), cores})
-    assert all(1e7 < found["bytes_per_s"] < 1e13 for found in one["memory"])
 
 
 @pytest.mark.mpi

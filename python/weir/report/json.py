@@ -15,7 +15,7 @@ from weir.analysis.totals import Totals
 from weir.report.ahead import read_ahead
 from weir.report.frame.build import Report
 from weir.report.frame.excluded import excluded_of
-from weir.report.frame.declared import First
+from weir.report.frame.declared import First, Made
 from weir.report.frame.kind import Options
 from weir.report.notes import notes, unseen_statement
 from weir.report.processes.compute import is_complete, unseen_of
@@ -24,6 +24,7 @@ from weir.report.steps.table import totals_json
 
 
 MOST_KEYS = 40  # of an object on one line
+_PLAIN = frozenset({int, str, float, bool, type(None)})  # what most values are
 
 
 def report_json(report: Report, options: Options = Options()) -> dict[str, Any]:
@@ -83,11 +84,13 @@ class _Kept:
 def _cut(value: Any, limit: int | None, place: str, rows: dict[str, int]) -> Any:
     """The value with the first rows of each list; rows: gets the number of all, by place."""
     if isinstance(value, dict):
-        return {key: _cut(one, limit, f"{place}.{key}", rows) for key, one in value.items()}
-    if not isinstance(value, list):
+        inner = {key: _cut(one, limit, f"{place}.{key}", rows) for key, one in value.items()
+            if type(one) not in _PLAIN}
+        return value | inner if inner else value
+    if not isinstance(value, (list, Made)):
         return value
     total = value.total if isinstance(value, First) else len(value)
-    kept = value if limit is None or isinstance(value, First) else value[:limit]
+    kept = value[:] if limit is None or isinstance(value, First) else value[:limit]
     if total > len(kept):
         rows[place] = max(total, rows.get(place, 0))
     nested = any(isinstance(one, (dict, list)) for one in kept[:1])
@@ -114,7 +117,8 @@ def _is_plain(value: Any) -> bool:
     """Whether it has no dictionary in it but small ones: then the encoder in C writes it."""
     if isinstance(value, dict):
         return not any(isinstance(one, list) and _has_rows(one) or isinstance(one, dict)
-            and not _is_plain(one) for one in value.values()) and len(value) < MOST_KEYS
+            and not _is_plain(one) for one in value.values()
+            if type(one) not in _PLAIN) and len(value) < MOST_KEYS
     return not isinstance(value, list) or not _has_rows(value)
 
 

@@ -425,7 +425,7 @@ def causes_functions() -> tuple[object, object, object, object]:
         for name in ("create", "points", "run", "destroy")
     )
     create.argtypes, create.restype = [c.POINTER(Stays)], c.c_void_p
-    points.argtypes = [c.c_void_p, c.c_uint64, c.POINTER(c.c_uint64)]
+    points.argtypes = [c.c_void_p, c.POINTER(c.c_void_p)]
     points.restype = c.c_void_p
     run.argtypes, run.restype = [c.c_void_p, c.c_void_p, c.c_void_p], c.c_int
     destroy.argtypes, destroy.restype = [c.POINTER(c.c_void_p)], None

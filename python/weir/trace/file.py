@@ -229,7 +229,13 @@ class TraceFile:
     @cached_property
     def children(self) -> Children:
         """What was noted of programs that were started and of children that were waited for."""
-        return Children(self.texts)
+        return Children(self.notes.values())
+
+    @cached_property
+    def notes(self) -> dict[int, str]:
+        """Of `texts` those that are no paths, by their places: what was noted under a word of its
+        own is among them."""
+        return {at: text for at, text in enumerate(self.texts) if text[:1] != "/"}
 
     @cached_property
     def texts(self) -> tuple[str, ...]:

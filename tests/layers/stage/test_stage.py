@@ -179,7 +179,7 @@ def test_locks_stay_when_fsync_copies_the_file(run):
     script = """
 import fcntl, os, subprocess, sys
 f = open("out.dat", "w+"); fcntl.lockf(f, fcntl.LOCK_EX); f.write("some"); f.flush()
-os.fsync(f.fileno())
+os.fsync(f.fileno()); g = open("out.dat", "r+"); g.write("more"); g.flush(); os.fsync(g.fileno())
 asks = "import fcntl; fcntl.lockf(open('out.dat', 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
 print(subprocess.run([sys.executable, "-c", asks], capture_output=True, text=True).stderr)
 """

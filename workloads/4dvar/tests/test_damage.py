@@ -55,6 +55,7 @@ def test_a_changed_byte_is_found(any_workload, copy, name, done, reader):
             for m in message), result.stderr
 
 
+@pytest.mark.any_mpi
 @pytest.mark.mpi
 @pytest.mark.parametrize("change", ["cut", "grown", "missing"])
 def test_a_file_of_another_length_is_found(workload, copy, change):

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.any_mpi
+
 QUICK = ("--tiny", "--compute", "0")
 ACTIVE, REJECTED, THINNED = 1, 2, 3
 

@@ -8,6 +8,8 @@ from collections import Counter
 
 import pytest
 
+pytestmark = pytest.mark.any_mpi
+
 RANKS, KILLED_IN = 4, 4
 SIZES = ("--files", 3, "--variables", 13, "--nlat", 8, "--steps", 8, "--buffer-kb", 4, "--limit",
     3)

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/file.h>
 
+#include "base/atomic.h"
 #include "base/syscall.h"
 #include "base/text.h"
 #include "layers/machinery/stack/inside.h"
@@ -51,8 +52,24 @@ bool parse_lock(const char* line, int* command, struct flock* range) {
   return true;
 }
 
+// The descriptors by which locks of the process were taken. Whoever closes one of them loses the
+// locks: so they are all that may have any.
+constexpr int kWordBits = 64;
+constinit uint64_t lockers[kFiles / kWordBits] = {};
+constinit uint32_t words_used = 0;
+
+template <typename Each>
+void for_each_locker(Each each) {
+  const uint32_t words = base::load_relaxed(&words_used);
+  for (uint32_t i = 0; i < words; ++i) {
+    for (uint64_t rest = base::load_relaxed(&lockers[i]); rest != 0; rest &= rest - 1)
+      each(static_cast<int>(i) * kWordBits + __builtin_ctzll(rest));
+  }
+}
+
 void set_for_process(int fd, struct flock range) {
   const auto set = [&](int by) {
+    note_process_lock(by);
     return base::system_call(SYS_fcntl, by, F_SETLK, reinterpret_cast<long>(&range)) == 0;
   };
   base::Identity file{};
@@ -65,7 +82,35 @@ void set_for_process(int fd, struct flock range) {
 
 }  // namespace
 
+void note_process_lock(int fd) {
+  if (static_cast<unsigned>(fd) >= kFiles) return;
+  const auto word = static_cast<uint32_t>(fd / kWordBits);
+  uint64_t before = base::load(&lockers[word]);
+  const uint64_t bit = uint64_t{1} << (fd % kWordBits);
+  while (!base::compare_exchange(&lockers[word], &before, before | bit)) {}
+  uint32_t used = base::load(&words_used);
+  while (used <= word && !base::compare_exchange(&words_used, &used, word + 1)) {}
+}
+
+long close_keeping_locks(int fd) {
+  if (base::load_relaxed(&words_used) == 0) return base::close_fd(fd);
+  const CarriedLocks locks(fd);
+  const long result = base::close_fd(fd);
+  locks.set_again();
+  return result;
+}
+
 CarriedLocks::CarriedLocks(int fd) {
+  add_of(fd, false);
+  base::Identity file{};
+  if (base::load_relaxed(&words_used) == 0 || !base::identify(fd, &file)) return;
+  for_each_locker([&](int other) {
+    base::Identity is{};
+    if (other != fd && base::identify(other, &is) && is == file) add_of(other, true);
+  });
+}
+
+void CarriedLocks::add_of(int fd, bool of_process_alone) {
   char path[40], about[4096];
   base::Writer(path, sizeof path)
       .add("/proc/self/fdinfo/").add_number(static_cast<uint64_t>(fd));
@@ -73,7 +118,11 @@ CarriedLocks::CarriedLocks(int fd) {
   const char* line = about;
   while (count_ < kMost && (line = strstr(line, "lock:")) != nullptr) {
     line += sizeof "lock:" - 1;
-    if (parse_lock(line, &locks_[count_].command, &locks_[count_].range)) ++count_;
+    Lock& found = locks_[count_];
+    found.by = fd;
+    if (parse_lock(line, &found.command, &found.range) &&
+        (found.command == F_SETLK || !of_process_alone))
+      ++count_;
   }
 }
 
@@ -87,6 +136,12 @@ bool CarriedLocks::any_of_process() const {
 void CarriedLocks::set_of_process(int fd) const {
   for (uint32_t i = 0; i < count_; ++i) {
     if (locks_[i].command == F_SETLK) set_for_process(fd, locks_[i].range);
+  }
+}
+
+void CarriedLocks::set_again() const {
+  for (uint32_t i = 0; i < count_; ++i) {
+    if (locks_[i].command == F_SETLK) set_for_process(locks_[i].by, locks_[i].range);
   }
 }
 

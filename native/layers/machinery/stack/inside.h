@@ -24,6 +24,7 @@ void end_parked(File* f);             // flushes, closes, gives up
 
 // sharing.cc
 void set_left(File* f);  // its layers are gone: it is in nobody's way any more, and is so for good
+void set_own(File* f);  // File::common is over
 void end_lease(File* f);
 void leave_lease(File* f);
 

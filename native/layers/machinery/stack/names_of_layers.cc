@@ -10,6 +10,7 @@
 
 #include "base/directory_path.h"
 #include "base/scratch.h"
+#include "base/section.h"
 #include "base/syscall.h"
 #include "layers/machinery/stack/build.h"
 #include "layers/machinery/stack/in_memory.h"
@@ -19,6 +20,7 @@
 
 namespace weir::stack {
 
+constinit uint32_t passes_changed = 0;
 constinit uint32_t layers_with_names = 0, layers_that_direct = 0;
 constinit const char* names_mistake = nullptr;
 constinit uint32_t creation_mask = 022;
@@ -107,7 +109,7 @@ Result ask_layers(int directory, const char* path, bool follow, const Ask& ask, 
   if (!any_layer_has_names() || !active() || path == nullptr) return kPass;
   const bool all = may_change();
   const int before = errno;
-  const base::SignalsBlocked blocked;
+  const base::Section section;
   const base::Scratch given;
   Result r = kPass;
   if (given.data() != nullptr && base::copy_text(given.data(), path, kLongestPath) &&
@@ -129,7 +131,7 @@ constexpr int kMostLinks = 40;  // as many as the kernel follows
 // `path` may be `to`.
 bool follow_link(int directory, const char* path, char* to) {
   const int before = errno;
-  const base::SignalsBlocked blocked;
+  const base::Section section;
   const base::Scratch given, target;
   char* const at = given.data();
   bool found = false;
@@ -162,7 +164,7 @@ bool find_target(int directory, const char* path, char* to) {
 bool find_real_path(const char* path, char* to) {
   if (to == nullptr || !may_change()) return false;
   const bool leads = find_target(AT_FDCWD, path, to);
-  const base::SignalsBlocked blocked;
+  const base::Section section;
   return make_path_of_real_directory(AT_FDCWD, leads ? to : path, to);
 }
 
@@ -272,7 +274,7 @@ void names_renamed(int directory, const char* path, int to_directory, const char
   });
   if (!any) return;
   const int before = errno;
-  const base::SignalsBlocked blocked;
+  const base::Section section;
   const bool old_one = renew_name(directory, path), new_one = renew_name(to_directory, to);
   if (old_one || new_one) {
     for_each_layer([](const NamesOfLayer& layer) {
@@ -286,7 +288,7 @@ void list_names(int directory, bool (*each)(void* with, const char* name, uint64
                 void* with) {
   if (!active() || !may_change()) return;
   const int before = errno;
-  const base::SignalsBlocked blocked;
+  const base::Section section;
   for_each_layer([&](const NamesOfLayer& layer) {
     if (layer.list != nullptr) layer.list(directory, each, with);
   });
@@ -294,7 +296,7 @@ void list_names(int directory, bool (*each)(void* with, const char* name, uint64
 }
 
 bool is_hidden(const char* name) {
-  const base::SignalsBlocked blocked;
+  const base::Section section;
   bool hidden = false;
   for_each_layer([&](const NamesOfLayer& layer) {
     hidden = hidden || (layer.hides != nullptr && layer.hides(name));

@@ -143,6 +143,10 @@ bool cleared_away(int directory, const char* path);
 // as memory of a layer (File::in_memory). Keeps errno.
 void patch_stat_inherited(int fd, struct stat* to);
 
+// An answer of NamesOfLayer::passes has become false. Counted.
+extern WEIR_OWN uint32_t passes_changed;
+inline void passes_no_more() { base::fetch_add(&passes_changed, 1u); }
+
 // How many such layers the rules in force have. Hooks look at nothing else while it is 0.
 extern WEIR_OWN uint32_t layers_with_names;
 WEIR_INLINE bool any_layer_has_names() {

@@ -8,10 +8,12 @@
 #include "base/clock.h"
 #include "base/directory_path.h"
 #include "base/scratch.h"
+#include "base/section.h"
 #include "base/syscall.h"
 #include "trace/process.h"
 #include "layers/machinery/stack/bypass.h"
 #include "layers/machinery/stack/build.h"
+#include "layers/machinery/stack/carried_locks.h"
 #include "layers/machinery/stack/inside.h"
 #include "layers/machinery/stack/in_memory.h"
 #include "layers/machinery/stack/names.h"
@@ -220,6 +222,7 @@ void accept(File* f, int fd, int flags) {
     }
   }
   link(f);
+  separate_openings(f);
   enter_table(fd, f);
   if (f->transforms && !f->left) {
     if ((flags & O_TRUNC) != 0) cut_published(f->device, f->inode, 0);
@@ -303,6 +306,52 @@ bool passes(const rules::Rule& rule, const char* absolute) {
          kind->names->passes != nullptr && kind->names->passes(rule.stack.layers[0], absolute);
 }
 
+// The directory that passed last, for whatever rule: an open in it is then known by its path alone.
+// `version` is odd while it is written, 0 at first.
+struct Passed {
+  uint32_t version, changes, bytes;
+  char directory[512];
+};
+constinit Passed passed = {};
+
+bool pass_all(const char* absolute) {
+  for (uint32_t i = 0; i < rules_in_force->rule_count; ++i) {
+    if (!passes(rules_in_force->rules[i], absolute)) return false;
+  }
+  return true;
+}
+
+// An open of that path has passed. changes: passes_changed before.
+void note_passed(const char* absolute, uint32_t changes) {
+  const auto bytes = static_cast<size_t>(strrchr(absolute, '/') - absolute);
+  uint32_t version = base::load(&passed.version);
+  if (bytes == 0 || bytes >= sizeof passed.directory || (version & 1) != 0 ||
+      !pass_all(absolute) || !base::compare_exchange(&passed.version, &version, version | 1))
+    return;
+  passed.bytes = static_cast<uint32_t>(bytes);
+  passed.changes = changes;
+  memcpy(passed.directory, absolute, bytes);
+  base::store(&passed.version, (version | 1) + 1);
+}
+
+// False also where that is not known. Whoever asks has no trace and nothing parked.
+bool is_in_passed(const char* path) {
+  const uint32_t version = base::load(&passed.version);
+  if (version == 0 || (version & 1) != 0 || path == nullptr ||
+      passed.changes != base::load(&passes_changed))
+    return false;
+  const uint64_t room = 4096 - reinterpret_cast<uintptr_t>(path) % 4096, bytes = passed.bytes;
+  if (bytes + 2 >= room || !within_reach(path, room, Access::kReads) ||
+      memcmp(path, passed.directory, bytes) != 0 || path[bytes] != '/')
+    return false;
+  const char* const name = path + bytes + 1;
+  const uint64_t n = strnlen(name, room - bytes - 1);
+  const bool is_name = n != 0 && bytes + 1 + n < room && memchr(name, '/', n) == nullptr &&
+                       name[0] != '.';
+  __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  return is_name && base::load(&passed.version) == version;
+}
+
 // Whether the path is absolute, in the form that make_absolute() gives it, and can be read: it ends
 // within the page that it begins in. No system call for a page that was read before.
 bool is_plain_path(const char* path) {
@@ -325,23 +374,21 @@ bool is_usable(const char* path) {
   return !any_parked() && !trace::recording() && is_plain_path(path) && !leads_to_files(path);
 }
 
-// Those of a ticket, which are held back beyond the scope where `keep` says so.
-class SignalsOfTicket {
+// That of a ticket, which goes on beyond the scope where `keep` says so.
+class SectionOfTicket {
  public:
-  explicit SignalsOfTicket(Ticket& t) : ticket_(t) {}
-  ~SignalsOfTicket() {
+  explicit SectionOfTicket(Ticket& t) : ticket_(t) {}
+  ~SectionOfTicket() {
     if (!keep) end(ticket_);
   }
-  SignalsOfTicket(const SignalsOfTicket&) = delete;
-  SignalsOfTicket& operator=(const SignalsOfTicket&) = delete;
+  SectionOfTicket(const SectionOfTicket&) = delete;
+  SectionOfTicket& operator=(const SectionOfTicket&) = delete;
   void begin() {
-    if (!ticket_.blocks_signals)
-      ticket_.blocks_signals = base::begin_blocking_signals(&ticket_.signals_before);
+    if (!ticket_.is_section) ticket_.is_section = base::begin_section();
   }
   static void end(Ticket& t) {
-    if (!t.blocks_signals) return;
-    t.blocks_signals = false;
-    base::end_blocking_signals(t.signals_before);
+    if (t.is_section) base::end_section();
+    t.is_section = false;
   }
   bool keep = false;
 
@@ -349,7 +396,7 @@ class SignalsOfTicket {
   Ticket& ticket_;
 };
 
-// Its opens make memory, and lift the block for what they leave to the kernel.
+// Its opens make memory, and leave the section for what they leave to the kernel.
 bool opens_memory(const File* f) {
   const NamesOfLayer* const names = f->top->kind->names;
   return names != nullptr && names->make_real != nullptr;
@@ -357,19 +404,21 @@ bool opens_memory(const File* f) {
 
 // Layers that take part in the open itself, for a path as make_absolute() gives it. exact: it
 // stands for one file alone.
-bool build_ordered(Ticket& t, const char* whole, bool exact, SignalsOfTicket& signals) {
+bool build_ordered(Ticket& t, const char* whole, bool exact, SectionOfTicket& section) {
   const rules::Rule* const rule = match(whole, t.flags, -1);
   if (rule == nullptr || !is_ordered(rule->stack)) return false;
+  const uint32_t changes = base::load(&passes_changed);
   if (exact && passes(*rule, whole)) {
     t.skip = true;
+    note_passed(whole, changes);
     return false;
   }
   bool alone = false;
-  signals.begin();
+  section.begin();
   t.file = build(*rule, base::text(whole), &alone);
   if (t.file == nullptr) return false;
   t.file->exact = exact;
-  signals.keep = opens_memory(t.file);
+  section.keep = opens_memory(t.file);
   return true;
 }
 
@@ -377,12 +426,16 @@ bool prepare_open(Ticket& t, int directory, const char* path, int flags) {
   t = {nullptr, directory, path, flags, !may_change() || (flags & (O_PATH | O_DIRECTORY)) != 0,
        false};
   if (t.skip) return false;
+  if (!any_parked() && !trace::recording() && is_in_passed(path)) {
+    t.skip = true;
+    return false;
+  }
   if ((flags & O_TRUNC) != 0 && !any_layer_has_names()) settle_emptied(directory, path, flags);
   if (!some_are_ordered || (any_bypassed() && keeps_alone && !any_parked() && !trace::recording()))
     return false;
-  SignalsOfTicket signals(t);
-  if (is_usable(path)) return build_ordered(t, path, true, signals);
-  signals.begin();
+  SectionOfTicket section(t);
+  if (is_usable(path)) return build_ordered(t, path, true, section);
+  section.begin();
   const base::Scratch given(keeps_forms()), whole(keeps_forms());
   if (given.data() == nullptr || whole.data() == nullptr || path == nullptr) return false;
   if (!base::copy_text(given.data(), path, kLongestPath) ||
@@ -395,7 +448,7 @@ bool prepare_open(Ticket& t, int directory, const char* path, int flags) {
     base::fetch_add(&times_lent, 1u);
     settle_all_memory();
   }
-  return build_ordered(t, whole.data(), exact, signals);
+  return build_ordered(t, whole.data(), exact, section);
 }
 
 }  // namespace
@@ -440,7 +493,7 @@ int open_ordered(Ticket& t, unsigned mode) {
 int plain_opened(const Ticket& t, int fd, const char* path) {
   const Result r = fd >= 0 && !t.skip ? after_opening(fd, path, t.flags) : 0;
   if (r == 0) return fd;
-  base::close_fd(fd);
+  close_keeping_locks(fd);
   errno = static_cast<int>(-r);
   return -1;
 }
@@ -500,7 +553,7 @@ int finish(Ticket& t, int fd, const char* path) {
 int finish_open(Ticket& t, int fd, const char* path) {
   if (t.parked) return fd;
   const int finished = finish(t, fd, path);
-  SignalsOfTicket::end(t);
+  SectionOfTicket::end(t);
   return finished;
 }
 

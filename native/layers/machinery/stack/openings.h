@@ -19,6 +19,7 @@ enum Alike : uint32_t {
   kWriting = 2,  // open for writing
   kTells = 4,    // has published a size
   kChanging = 8, // its layers transform
+  kCommon = 16,  // File::common
   kRuleShift = 8,
 };
 
@@ -31,6 +32,7 @@ inline uint32_t alike_of(const File* f) {
   const bool active = f->holds && !f->left;
   return (active ? kActive : 0u) | (is_open_for(f, O_WRONLY) ? kWriting : 0u) |
          (f->published != 0 ? kTells : 0u) | (f->transforms ? kChanging : 0u) |
+         (f->common ? kCommon : 0u) |
          (active && f->shares ? (uint32_t{f->rule} + 1) << kRuleShift : 0u);
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/syscall.h"
 #include "layers/machinery/stack/busy.h"
+#include "layers/machinery/stack/carried_locks.h"
 
 namespace weir::stack {
 namespace {
@@ -48,7 +49,7 @@ constinit uint32_t private_count = 0;
 
 bool keep_private(int fd, int* place) {
   const long high = raise(fd);
-  base::close_fd(fd);
+  close_keeping_locks(fd);
   *place = -1;
   if (base::failed(high)) return false;
   const Busy hold;
@@ -61,7 +62,7 @@ bool keep_private(int fd, int* place) {
     base::fetch_add(&private_count, 1u);
     return true;
   }
-  base::close_fd(static_cast<int>(high));
+  close_keeping_locks(static_cast<int>(high));
   return false;
 }
 
@@ -125,7 +126,7 @@ void close_private(int* place) {
     base::store(&row->number, 0);
     base::fetch_add(&private_count, ~0u);
   }
-  base::close_fd(*place);
+  close_keeping_locks(*place);
   *place = -1;
 }
 

@@ -10,16 +10,19 @@
 #include "base/syscall.h"
 #include "layers/machinery/stack/busy.h"
 #include "layers/machinery/stack/inside.h"
+#include "layers/machinery/stack/lock.h"
 #include "layers/machinery/stack/mapped.h"
 #include "layers/machinery/stack/names.h"
 #include "layers/machinery/stack/openings.h"
 #include "layers/machinery/stack/posix.h"
+#include "layers/machinery/stack/replace.h"
 
 namespace weir::stack {
 namespace {
 
 constinit uint32_t busy = 0;
 constinit uint32_t holders = 0;    // files of this process that hold bytes
+constinit uint32_t some_common = 0;  // some opening was, once
 constinit uint32_t unwritten = 0;  // of them, those whose size the kernel does not know yet
 
 using Busy = BusyWith<&busy>;
@@ -45,6 +48,16 @@ bool others_forbid(const File* of, bool writes) {
     return (writes || (first->alike & kWriting) != 0) && !shares_with(of, first);
   };
   return find_list(of->device, of->inode, forbids) != nullptr;
+}
+
+// A common opening of a file that has another one. Null: none.
+File* common_beside_others(uint64_t device, uint64_t inode) {
+  const Busy hold;
+  const auto is_common = [](const File* first) { return (first->alike & kCommon) != 0; };
+  File* const common = find_list(device, inode, is_common);
+  if (common == nullptr || common->next_alike != nullptr) return common;
+  const auto is_other = [=](const File* first) { return first != common; };
+  return find_list(device, inode, is_other) != nullptr ? common : nullptr;
 }
 
 void send_away(const File* of, uint64_t device, uint64_t inode, bool writes) {
@@ -86,6 +99,33 @@ void link(File* f) {
 void unlink(File* f) {
   const Busy hold;
   remove_opening(f);
+}
+
+bool is_open_here(uint64_t device, uint64_t inode) {
+  const Busy hold;
+  return find_list(device, inode, [](const File*) { return true; }) != nullptr;
+}
+
+void set_common(File* f) {
+  f->common = true;
+  base::store(&some_common, 1u);
+}
+
+void set_own(File* f) {
+  const Busy hold;
+  f->common = false;
+  renew_opening(f);
+}
+
+void separate_openings(const File* f) {
+  if (WEIR_LIKELY(base::load_relaxed(&some_common) == 0)) return;
+  while (File* const common = common_beside_others(f->device, f->inode)) {
+    if (!lock(common)) return;  // a signal handler within a call on it: its locks are carried
+    own_description(common);
+    const bool is_still = common->common;
+    unlock(common);
+    if (is_still) return;
+  }
 }
 
 void set_left(File* f) {

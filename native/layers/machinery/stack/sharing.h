@@ -18,6 +18,14 @@ bool may_hold(File* f, bool reads, bool writes);
 // the call puts bytes where the file ends, which must not become another place meanwhile, so the
 // file counts as holding from now on.
 void look_after_empty(File* f, bool appends);
+// Opens that several processes have in common (File::common) are for the only opening of a file in
+// a process: what gives one of two its own closes a descriptor of the file, and with it all locks
+// that the process has on it.
+bool is_open_here(uint64_t device, uint64_t inode);
+void set_common(File* f);  // before it is linked
+// An opening has been linked: those of its file that are common get their own, as long as no
+// descriptor leads to a lock. May wait for calls of other threads on these.
+void separate_openings(const File* f);
 // A plain opening: others that hold the file leave when one of them or this one writes.
 void accept_plain(File* f, bool reads, bool writes);
 // Plain openings for reading need not ask.

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "base/section.h"
 #include "base/syscall.h"
 #include "base/text.h"
 #include "trace/log.h"
@@ -175,7 +176,7 @@ int before_close(int fd) {
   File* const f = listed_at(fd);
   if (f == nullptr || !may_change()) return 0;
   if (!f->in_memory) return end_number(fd, f);
-  const base::SignalsBlocked blocked;  // once for all that is done to it
+  const base::Section section;  // one for all that is done to it
   return end_number(fd, f);
 }
 
@@ -294,8 +295,8 @@ void own_description(File* f) {
   if (known_at(f->descriptor) == f) replace_descriptors(f, static_cast<int>(fd));
   else copy_again(static_cast<int>(fd), f->descriptor);  // before it enters the table
   base::close_fd(static_cast<int>(fd));
-  locks.set_of_process(f->descriptor);
-  f->common = false;
+  locks.set_again();
+  set_own(f);
 }
 
 bool make_space(int fd) {

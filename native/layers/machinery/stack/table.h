@@ -46,11 +46,8 @@ struct Ticket {
   bool skip;
   bool parked;  // the file was, and has its descriptor already
   uint64_t started = 0;  // base::now_ns(); 0: not measured
-  // From begin_open to finish_open signals are held back, so that an opening of memory costs two
-  // calls for them in place of six.
-  bool blocks_signals = false;
+  bool is_section = false;  // base/section.h, from begin_open to finish_open
   bool may_settle_later = false;  // Opening
-  uint64_t signals_before = 0;
 };
 bool begin_open(Ticket&, int directory, const char* path, int flags);
 int open_ordered(Ticket&, unsigned mode);
@@ -110,7 +107,7 @@ void before_replacing(int from, int to);
 
 // The file that is to be known by its name in the trace from now on.
 inline void set_name(int fd, uint32_t name) {
-  if (File* f = known_at(fd); WEIR_UNLIKELY(f != nullptr)) f->name = name;
+  if (File* f = listed_at(fd); WEIR_UNLIKELY(f != nullptr)) f->name = name;
 }
 
 // Status flags as F_SETFL has set them.

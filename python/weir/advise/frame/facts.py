@@ -6,157 +6,33 @@ from __future__ import annotations
 
 import math
 import posixpath
-from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from operator import add
-from typing import Any
 
 import numpy as np
 
+from weir.advise.frame.files import File, Files, Way
 from weir.advise.frame.saving import NOTHING, Range, Saving, saved
 from weir.advise.frame.speeds import NOT_PROBED, Probed, Speeds, scaling, speeds_of
 from weir.analysis.names import shown
 from weir.report.file_systems.compute import Mount, mount_in
-from weir.report.files.compute import FileOp, FileTotals, files_of
+from weir.report.files.compute import file_table_of, files_of
 from weir.report.frame.build import Report, StepReport
 from weir.report.layers.compute import layers_of
 from weir.report.mpi_io.compute import Access, MpiFile, mpi_files_of
 from weir.report.mpi_io.functions import functions_of
-from weir.report.patterns.compute import WAYS, patterns_of
+from weir.report.patterns.compute import patterns_of
 from weir.report.waits.last_files import waits_of
 from weir.report.wall.compute import wall_time_of
 from weir.report.wall.critical import critical_by_file
-from weir.trace.ops import POSIX, STDIO, ops
 
-_SUMMED = ("calls", "bytes", "ns", "adjacent", "first", "strided", "random", "unknown", "again",
-    "switches", "off_block", "off_stripe", "interleaved")  # fmt: skip
-_OTHERS = ("ranks", "begin", "end", "stripe", "slowest_ns", "longest_ns")
-_NAMES = (*_SUMMED, *_OTHERS, "users", "steps")
-_NO_FIGURES = array("q", [2**62 if name == "begin" else 0 for name in _NAMES])
-_LARGEST = ("ranks", "end", "stripe", "longest_ns")
-_ROWS_AT_ONCE = 4096
-_SEEKS = ("lseek", "fseek", "rewind")
+__all__ = ["Facts", "File", "Files", "Way"]
+
 # Where ranks of a node share the kernel's cache: layers that share blocks bypass these.
 LOCAL = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "tmpfs", "ramfs", "overlay", "f2fs",
     "hugetlbfs", "squashfs")  # fmt: skip
-
-
-class Way:
-    """Reads or writes of a file, all ranks and steps together; figures as in the table
-    `access_patterns`. ranks: the most in a step; users: of all steps; begin, end: the range of
-    bytes that moved; longest_ns: of one call. Figures lie side by side: many files have as many."""
-
-    __slots__ = ("figures",)
-
-    def __init__(self) -> None:
-        self.figures = _NO_FIGURES
-
-    (
-        calls, bytes, ns, adjacent, first, strided, random, unknown, again, switches, off_block,
-        off_stripe, interleaved, ranks, begin, end, stripe, slowest_ns, longest_ns, users, steps,
-    ) = (property(lambda self, at=at: self.figures[at]) for at in range(len(_NAMES)))  # fmt: skip
-
-    @property
-    def seconds(self) -> float:
-        return self.ns / 1e9
-
-    @property
-    def span(self) -> int:
-        """Bytes of the file between the first and the last one that moved."""
-        return max(0, self.end - self.begin)
-
-    @property
-    def mean_bytes(self) -> float:
-        return self.bytes / self.calls if self.calls else 0.0
-
-    @property
-    def call_s(self) -> float:
-        return self.ns / 1e9 / self.calls if self.calls else 0.0
-
-    @property
-    def outlier_s(self) -> float:
-        """Of the longest call what is more than the mean."""
-        return max(0.0, self.longest_ns / 1e9 - self.call_s)
-
-
-@dataclass(slots=True)
-class File:
-    """One file under its last name. ops: calls, bytes, ns by operation; critical_ns: what of its
-    I/O delays the run, None where that is not known."""
-
-    path: str
-    read: Way = field(default_factory=Way)
-    write: Way = field(default_factory=Way)
-    totals: FileTotals | None = None
-    critical_ns: float | None = None
-
-    @property
-    def ns(self) -> int:
-        return self.totals.ns if self.totals is not None else self.read.ns + self.write.ns
-
-    @property
-    def written(self) -> int:
-        """Bytes written, also at level detail, which has no order of calls."""
-        if self.write.calls or self.totals is None:
-            return self.write.bytes
-        return self.totals.bytes_written
-
-    def of(self, names: Sequence[str]) -> tuple[int, int]:
-        """Calls and ns of operations."""
-        every = self.totals.ops if self.totals is not None else ()
-        chosen = [one for one in every if one.op in names]
-        return sum(one.calls for one in chosen), sum(one.ns for one in chosen)
-
-    def in_order(self, way: Way) -> float:
-        """Share of calls that go on where the rank's last one ended, or at a distance that comes
-        again: what read-ahead finds. Calls at offsets that are not known are in order where hardly
-        any call moves the position."""
-        if not way.calls:
-            return 0.0
-        is_stream = 2 * self.of(_SEEKS)[0] <= way.calls
-        known = way.adjacent + way.first + way.strided
-        return (known + way.unknown * is_stream) / way.calls
-
-    def of_class(self, letters: str) -> tuple[int, int]:
-        """Calls and ns of the classes of operations, calls of the application's alone."""
-        every = self.totals.ops if self.totals is not None else ()
-        chosen = [one for one in every if _class(one.op) in letters]
-        return sum(one.calls - one.below for one in chosen), sum(one.ns for one in chosen)
-
-
-    def requests(self, letter: str) -> int:
-        """Reads (R) or writes (W) that reach the system without layers: its calls, also those that
-        Fortran and libraries make, whose own are left out; of streams as many as their buffers
-        make."""
-        every = self._moving(letter)
-        calls = sum(one.calls for one in every if _OPS[one.op].layer == POSIX)
-        streams = [one for one in every if _OPS[one.op].layer == STDIO]
-        buffered = min(sum(one.calls for one in streams),
-            math.ceil(sum(one.bytes for one in streams) / STREAM_BYTES))
-        return calls + buffered
-
-    def on_streams(self, letter: str) -> int:
-        """Such calls on streams of the C library."""
-        return sum(one.calls for one in self._moving(letter) if _OPS[one.op].layer == STDIO)
-
-    def _moving(self, letter: str) -> list[FileOp]:
-        return [] if self.totals is None else [one for one in self.totals.ops
-            if _OPS[one.op].op_class == letter]
-
-
-def _class(op: str) -> str:
-    return _CLASSES.get(op, "")
-
-
-_OPS = {one.name: one for one in ops().values()}
-_CLASSES = {name: one.op_class for name, one in _OPS.items()}
-# A stream's buffer is st_blksize of its file: the least that there is, which testfs has as well.
-STREAM_BYTES = 4096
-
-
 TIER = "/dev/shm/weir-tier"  # memory of the node
 
 
@@ -174,18 +50,10 @@ class Facts:
         return self.report.wall_ns / 1e9
 
     @cached_property
-    def files(self) -> dict[str, File]:
+    def files(self) -> Files:
         """By path, those that are traced at level detail at least."""
-        found = {one.file: File(one.file, totals=one) for one in files_of(self.report)}
-        for path, number, figures in _pattern_rows(self.report):
-            file = found.get(path)
-            if file is None:
-                file = found[path] = File(path)
-            _add(file.read if number == 0 else file.write, figures)
-        critical = self._critical
-        for file in found.values():
-            file.critical_ns = None if critical is None else critical.get(file.path, 0.0)
-        return found
+        return Files(file_table_of(self.report), patterns_of(self.report), self.report.names,
+            self._critical)
 
     @cached_property
     def directories(self) -> set[str]:
@@ -198,17 +66,25 @@ class Facts:
 
     @cached_property
     def is_writing(self) -> bool:
-        return any(one.written for one in self.files.values())
+        return bool(self.files.written.any())
 
     @cached_property
     def bare(self) -> list[File]:
         """Those that no layer has yet."""
-        layered = {one.file for one in layers_of(self.report)}
-        return [one for one in self.files.values() if one.path not in layered]
+        return self.files.chosen(self.are_bare)
+
+    @cached_property
+    def are_bare(self) -> np.ndarray:
+        """A mask of these among all files."""
+        return ~self.files.mask(one.file for one in layers_of(self.report))
+
+    def among(self, mask: np.ndarray) -> list[File]:
+        """The files that no layer has yet and that a mask of all chooses."""
+        return self.files.chosen(self.are_bare & mask)
 
     def forget(self) -> None:
         """Give up what is known of each file: it is found again where it is asked for."""
-        for name in ("files", "bare"):
+        for name in ("files", "bare", "are_bare"):
             vars(self).pop(name, None)
 
     @cached_property
@@ -321,26 +197,3 @@ def _accesses(step: StepReport) -> Iterator[tuple[MpiFile, Access]]:
     for one in mpi_files_of(step):
         yield one, one.reads
         yield one, one.writes
-
-
-def _pattern_rows(report: Report) -> Iterator[tuple[str, int, array[int]]]:
-    """Path, direction and figures of each row of the table of access patterns."""
-    rows = patterns_of(report)
-    names, (name, way) = report.names, rows.columns("name", "way")
-    figures = np.column_stack([*rows.columns(*_SUMMED, *_OTHERS), *rows.columns("ranks"),
-        np.ones(len(rows), np.int64)])  # fmt: skip
-    for first in range(0, len(rows), _ROWS_AT_ONCE):
-        some = slice(first, first + _ROWS_AT_ONCE)
-        for number, direction, row in zip(name[some].tolist(), way[some].tolist(), figures[some]):
-            yield names[number], direction, array("q", row.tobytes())
-
-
-def _add(into: Way, figures: array[int]) -> None:
-    if not into.steps:  # of nearly all files
-        into.figures = figures
-        return
-    before, into.figures = into.figures, figures
-    for at, name in enumerate(_NAMES):
-        one, other = before[at], figures[at]
-        how = max if name in _LARGEST else min if name == "begin" else add
-        figures[at] = how(one, other)

@@ -8,7 +8,9 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from weir.advise.frame.facts import Facts, File
+import numpy as np
+
+from weir.advise.frame.facts import Facts, File, Files
 from weir.advise.frame.finding import Advice
 from weir.analysis.patterns import find_patterns
 from weir.stage.suggest import exactly, fits, rule_pattern
@@ -47,13 +49,18 @@ def groups(facts: Facts, files: Sequence[File], alike: Collection[str] = (), *,
             yield group
 
 
-def find_by_pattern(is_one: Callable[[Facts, File], bool], advice: Callable[[Facts, Group], Advice],
+def find_by_pattern(candidates: Callable[[Facts, Files], np.ndarray],
+        advice: Callable[[Facts, Group], Advice],
         are_enough: Callable[[Facts, Group], bool] = lambda facts, group: True,
+        is_one: Callable[[Facts, File], bool] = lambda facts, file: True,
         ) -> Callable[[Facts], Iterator[Advice]]:
-    """What most findings look for: files of a kind that no layer has yet, by pattern."""
+    """What most findings look for: files of a kind that no layer has yet, by pattern. candidates: a
+    mask of all files, by what can be compared for all at once; is_one: what is left to ask of each
+    of these."""
 
     def find(facts: Facts) -> Iterator[Advice]:
-        for group in groups(facts, [one for one in facts.bare if is_one(facts, one)]):
+        files = facts.among(candidates(facts, facts.files))
+        for group in groups(facts, [one for one in files if is_one(facts, one)]):
             if are_enough(facts, group):
                 yield advice(facts, group)
 
@@ -68,8 +75,8 @@ def _by_pattern(facts: Facts, files: Sequence[File], alike: Collection[str],
         rule = rule_pattern(pattern.text, [paths[i] for i in pattern.members])
         rule = _of_both_names(rule, members) if by_last_names else _without_chance(rule, members)
         own = {*(one.path for one in members), *alike}
-        others = () if rule in own else tuple(sorted(path for path, one in facts.files.items()
-            if path not in own and fits(path, rule) and not _is_missing(one)))
+        others = () if rule in own else tuple(sorted(path for path in facts.files
+            if path not in own and fits(path, rule) and path not in facts.files.missing))
         yield Group(facts.shown(pattern.text), rule, tuple(members), others)
 
 
@@ -87,11 +94,6 @@ def _without_chance(rule: str, members: Sequence[File]) -> str:
         return rule
     directory, _, name = rule.rpartition("/")
     return f"{directory}/{_CHANCE.sub('*', name)}"
-
-
-def _is_missing(file: File) -> bool:
-    """Whether no call found it: a name that the program only asked for."""
-    return file.totals is not None and 0 < file.totals.calls <= file.totals.failed
 
 
 def _is_temporary(file: File) -> bool:

@@ -58,6 +58,7 @@ class Mounts:
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._at: dict[str, Mount] = {}
+        self._of_directories: dict[str, Mount] = {}
         for text in texts:
             if text.startswith(_HEAD) and (mount := _parsed(text.removeprefix(_HEAD))) is not None:
                 self._at[mount.point] = mount
@@ -75,10 +76,19 @@ class Mounts:
         recorded."""
         if not path.startswith("/"):
             return UNKNOWN
-        while path:
-            if path in self._at:
-                return self._at[path]
-            path = path.rpartition("/")[0]
+        if path in self._at:
+            return self._at[path]
+        directory = path.rpartition("/")[0]
+        found = self._of_directories.get(directory)
+        if found is None:
+            found = self._of_directories[directory] = self._above(directory)
+        return found
+
+    def _above(self, directory: str) -> Mount:
+        while directory:
+            if directory in self._at:
+                return self._at[directory]
+            directory = directory.rpartition("/")[0]
         return self._at.get("/", UNKNOWN)
 
 
@@ -101,7 +111,7 @@ _known: WeakKeyDictionary[TraceFile, Mounts] = WeakKeyDictionary()
 
 def _mounts_of(file: TraceFile) -> Mounts:
     if file not in _known:
-        _known[file] = Mounts(file.texts)
+        _known[file] = Mounts(file.notes.values())
     return _known[file]
 
 

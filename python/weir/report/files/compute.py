@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -32,18 +32,19 @@ class FileOp(NamedTuple):
 
 class _Ops(Sequence):
     """Some rows of columns that all files share, as FileOp: many files have as many small objects
-    otherwise."""
+    otherwise. columns: the value of the operation, then the figures."""
 
     __slots__ = ("_columns", "_begin", "_end")
 
-    def __init__(self, columns: tuple[Sequence, ...], begin: int, end: int):
+    def __init__(self, columns: tuple[np.ndarray, ...], begin: int, end: int):
         self._columns, self._begin, self._end = columns, begin, end
 
     def __len__(self) -> int:
         return self._end - self._begin
 
     def __iter__(self) -> Iterator[FileOp]:
-        return map(FileOp, *(column[self._begin : self._end] for column in self._columns))
+        op, *figures = (column[self._begin : self._end].tolist() for column in self._columns)
+        return map(FileOp, [ops()[value].name for value in op], *figures)
 
     def __getitem__(self, at):
         return tuple(self)[at]
@@ -76,32 +77,80 @@ class FileTotals:
         return self.bytes * 1e3 / self.ns if self.ns else 0.0
 
 
-def file_totals(columns: Columns, names: NameTable,
-        used: np.ndarray | None = None) -> list[FileTotals]:
-    """One entry for each name, by name. used: for each row the name under which it was recorded,
-    where that may be another one."""
+@dataclass(frozen=True)
+class FileTable:
+    """Files by name, each figure of FileTotals as an array. number: of the name. op_*: of one
+    operation on one file; those of file i from first[i] to before end[i]."""
+
+    names: list[str]
+    number: np.ndarray
+    calls: np.ndarray
+    bytes_read: np.ndarray
+    bytes_written: np.ndarray
+    ns: np.ndarray
+    failed: np.ndarray
+    first: np.ndarray
+    end: np.ndarray
+    op: np.ndarray
+    op_calls: np.ndarray
+    op_bytes: np.ndarray
+    op_ns: np.ndarray
+    op_below: np.ndarray
+    also: dict[int, tuple[str, ...]]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def of_ops(self, values: Sequence[int], column: np.ndarray) -> np.ndarray:
+        """What some operations have in a column, added up for each file."""
+        sums = np.r_[0, np.cumsum(np.where(np.isin(self.op, values), column, 0))]
+        return sums[self.end] - sums[self.first]
+
+    @cached_property
+    def totals(self) -> list[FileTotals]:
+        columns = (self.op, self.op_calls, self.op_bytes, self.op_ns, self.op_below)
+        figures = (self.calls, self.bytes_read, self.bytes_written, self.ns, self.failed)
+        its_ops = map(partial(_Ops, columns), self.first.tolist(), self.end.tolist())
+        also = self.also
+        return [
+            FileTotals(name, *one, every, also.get(number, ()), failed)
+            for name, number, (*one, failed), every in zip(self.names, self.number.tolist(),
+                zip(*(figure.tolist() for figure in figures)), its_ops)
+        ]
+
+
+def file_table(columns: Columns, names: NameTable, used: np.ndarray | None = None) -> FileTable:
+    """used: for each row the name under which it was recorded, where that may be another one."""
     also = {} if used is None else _other_names(columns.name, used, names)
     table = columns.where(columns.name != NO_NAME)
-    if not len(table):
-        return []
     table = table.where(np.lexsort((table.op, table.name)))
-    by_name = starts(table.name)
-    by_op = starts(table.name, table.op)
+    by_name, by_op = (starts(*keys) if len(table) else np.zeros(0, np.int64)
+        for keys in ((table.name,), (table.name, table.op)))
     read = np.where(table.by_code("R"), table.moved, 0)
     figures = (table.app_calls, read, table.moved - read, table.own_ns, table.errors)
-    sums = zip(*(np.add.reduceat(figure, by_name).tolist() for figure in figures))
     parts = (table.calls, np.where(table.by_code("RW"), table.bytes, 0), table.ns,
         table.calls - table.app_calls)
-    op_names = {value: op.name for value, op in ops().items()}
-    columns = ([op_names[op] for op in table.op[by_op].tolist()],
-        *(array("q", np.add.reduceat(part, by_op).astype(np.int64).tobytes()) for part in parts))
-    limits = [*np.searchsorted(by_op, by_name).tolist(), len(by_op)]
-    made = [
-        FileTotals(names[name], *one, _Ops(columns, begin, end), also.get(name, ()), failed)
-        for name, (*one, failed), begin, end in
-        zip(table.name[by_name].tolist(), sums, limits, limits[1:])
-    ]
-    return sorted(made, key=lambda one: one.file)
+    limits = np.r_[np.searchsorted(by_op, by_name), len(by_op)]
+    number = table.name[by_name]
+    texts = [names[one] for one in number.tolist()]
+    order = np.array(sorted(range(len(texts)), key=texts.__getitem__), np.int64)
+    return FileTable(
+        [texts[at] for at in order.tolist()], number[order],
+        *(_added(figure, by_name)[order] for figure in figures),
+        limits[:-1][order], limits[1:][order], table.op[by_op],
+        *(_added(part, by_op) for part in parts), also,
+    )  # fmt: skip
+
+
+def _added(values: np.ndarray, begins: np.ndarray) -> np.ndarray:
+    made = np.add.reduceat(values, begins) if len(begins) else values[:0]
+    return made.astype(np.int64)
+
+
+def file_totals(columns: Columns, names: NameTable,
+        used: np.ndarray | None = None) -> list[FileTotals]:
+    """One entry for each name, by name. used: as of file_table()."""
+    return file_table(columns, names, used).totals
 
 
 def _other_names(name: np.ndarray, used: np.ndarray,
@@ -135,10 +184,15 @@ def chosen(
 
 
 @figure
-def files_of(report: Report) -> list[FileTotals]:
+def file_table_of(report: Report) -> FileTable:
     """Files under the names that they had last."""
     columns, used = columns_by_last_name(report)
-    return file_totals(columns, report.names, used)
+    return file_table(columns, report.names, used)
+
+
+def files_of(report: Report) -> list[FileTotals]:
+    """The same, an entry for each."""
+    return file_table_of(report).totals
 
 
 def files_of_rank(report: Report, rank: int | None) -> list[FileTotals]:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from weir.analysis.columns import Columns
+from weir.analysis.in_turn import in_turn
 from weir.analysis.names import NO_NAME, NameTable
 from weir.analysis.ranks import in_order
 from weir.analysis.remote import pass_over_records
@@ -26,6 +27,7 @@ from weir.analysis.step import StepData, name_numbers
 from weir.report.frame.build import Report, StepReport, figure
 from weir.report.mpi_io.compute import routine
 from weir.report.waits.locations import Locations, locations_of
+from weir.trace import TraceFile
 from weir.trace._abi import NO_ROW
 from weir.trace.file import threads_for
 from weir.trace.ops import MPI, MPI_IO, POSIX, mpi_routines, op_named, ops
@@ -157,8 +159,9 @@ def _exchanges(data: StepData, names: NameTable) -> tuple[np.ndarray, ...]:
     """Columns: member, number of the communicator's name, routine (0: received), peer, calls,
     bytes."""
     parts: list[tuple[np.ndarray, ...]] = [(np.empty(0, np.int64),) * 6]
-    for index, file in enumerate(data.files):
-        found = file.exchanges(threads_for(file.header.file_bytes))
+    pieces = [(file, threads_for(file.header.file_bytes)) for file in data.files]
+    for index, found in enumerate(in_turn(TraceFile.exchanges, pieces)):
+        file = data.files[index]
         if len(found):
             name = name_numbers(file, found, names, data.name_numbers[index])
             member = found["process"].astype(np.int64) + data.first_member(index)

@@ -11,6 +11,8 @@ from wait_trace import WaitTrace
 from weir.report import build
 from weir.report.forwarding.compute import forwarding_of
 
+pytestmark = pytest.mark.any_mpi
+
 MB = 10**6
 
 

@@ -238,6 +238,8 @@ class StepReport(_Summed):
     @cached_property
     def by_rank(self) -> dict[int, Totals]:
         found = totals_by_rank(self.of_members, self.ranks, self.data.sums.files_of)
+        if self.keeps_names:
+            return found
         return {rank: self.with_known_files(one) for rank, one in found.items()}
 
     @property
@@ -274,7 +276,7 @@ class StepReport(_Summed):
             begin, end = job.started_realtime_ns, job.ended_realtime_ns
             signs = self._signs_of_ranks
             return max(0, max(end, *signs) - min(begin, *signs)) if signs else max(0, end - begin)
-        timestamps = [at for member in self.data.members for at in self._signs_of(member)]
+        timestamps = self._signs_of(np.ones(len(self.data.members), bool))
         if len(self.sums):
             timestamps += [int(self.sums.first_ns.min()), int(self.sums.last_ns.max())]
         if (
@@ -293,18 +295,21 @@ class StepReport(_Summed):
         ended = job.ended_realtime_ns if job is not None else None
         return max(0, max(self._signs_of_ranks, default=0) - ended) if ended is not None else 0
 
-    def _signs_of(self, member: Member) -> list[int]:
-        """Timestamps at which a process was alive."""
-        process, line = member.process, self.data.lines[member.file]
-        ticks = (process.start_ticks, process.last_ticks, process.end_ticks)
-        return [line.timestamp(t) for t in ticks if process.whole and t]
+    def _signs_of(self, chosen: np.ndarray) -> list[int]:
+        """Timestamps of the first and the last sign of life of some members on each node."""
+        ticks: list[list[int]] = [[] for _ in self.data.files]
+        for member, is_chosen in zip(self.data.members, chosen.tolist()):
+            if is_chosen and member.process.whole:
+                one = member.process
+                ticks[member.file] += filter(None, (one.start_ticks, one.last_ticks, one.end_ticks))
+        return [line.timestamp(at) for line, its in zip(self.data.lines, ticks) if its
+            for at in (min(its), max(its))]
 
     @cached_property
     def _signs_of_ranks(self) -> list[int]:
         """The same of all ranks of parallel programs, and the first and last of their records."""
         is_rank = self.data.member_mask(lambda one: one.process.ranks > 1 and not one.is_launcher)
-        ranks = np.flatnonzero(is_rank).tolist()
-        signs = [at for one in ranks for at in self._signs_of(self.data.members[one])]
+        signs = self._signs_of(is_rank)
         seen = self.data.sums.by_member
         of_ranks = is_rank[seen.member]
         if of_ranks.any():
@@ -316,7 +321,8 @@ class StepReport(_Summed):
     def lost_events(self) -> int:
         """Calls without a record where records were asked for, and calls of which not even a
         counter was kept."""
-        return sum(map(self.data.lost_events_of, self.data.members))
+        return sum(self.data.lost_events_of(one) for one in self.data.members
+            if one.process.lost_events or one.process.counted_calls)
 
     @cached_property
     def excluded(self) -> Columns:

@@ -189,7 +189,7 @@ def _layouts(data: StepData) -> dict[str, dict[str, dict[str, str]]]:
     joined."""
     found: dict[str, dict[str, dict[str, str]]] = {}
     for file in data.files:
-        for text in file.texts:
+        for text in file.notes.values():
             if "\n" not in text:
                 continue
             kind, *rest = text.split("\n")

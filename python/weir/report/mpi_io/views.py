@@ -225,7 +225,7 @@ def views_of(step: StepReport) -> list[FileView]:
 
 def _of_file(step: StepReport, index: int) -> Iterator[FileView]:
     file, first = step.data.files[index], step.data.first_member(index)
-    notes = {at: text for at, text in enumerate(file.texts) if text.startswith(_KIND)}
+    notes = {at: text for at, text in file.notes.items() if text.startswith(_KIND)}
     if not notes:
         return
     table = file.array("names")

@@ -85,8 +85,7 @@ def _of_step(
     sums = np.zeros((files, 5), np.int64)
     ranks = np.array([one.number for one in data.members], np.int64)
     for index, (file, line) in enumerate(zip(data.files, data.lines)):
-        numbers = data.name_numbers[index].tolist()
-        plot_of = np.array([wanted.get(number, -1) for number in numbers], np.int64)
+        plot_of = _places(data.name_numbers[index], wanted)
         if not (plot_of >= 0).any():
             continue
         first = data.first_member(index)
@@ -95,6 +94,13 @@ def _of_step(
             rank = ranks[first + batch["process"]]
             _take(batch, plot_of[batch["text"]], rank, shift_ns, plots, sums)
     return [plot.marks() for plot in plots], [plot.cells for plot in plots], sums
+
+
+def _places(numbers: np.ndarray, wanted: dict[int, int]) -> np.ndarray:
+    """The plot of each name, -1 none."""
+    keys = np.array(sorted(wanted), np.int64)
+    at = np.minimum(np.searchsorted(keys, numbers), len(keys) - 1)
+    return np.where(keys[at] == numbers, np.array([wanted[key] for key in keys.tolist()])[at], -1)
 
 
 def _take(own: Events, of: np.ndarray, rank: np.ndarray, shift_ns: int, plots: Sequence[Plot],

@@ -143,11 +143,15 @@ class _Made:
 
     def add_files(self, written: np.ndarray, used: np.ndarray) -> None:
         """Numbers of names that somebody writes, and of all names of files."""
-        for number in written.tolist():
-            for last in self._pieces(self._names[number])[1]:
+        for path in map(self._names.__getitem__, written.tolist()):
+            for last in (path,) if self._behind.is_plain(path) else self._pieces(path)[1]:
                 self._label(last)
-        for number in used.tolist():
-            self._add(number, *self._pieces(self._names[number]))
+        of_text = self._of_text
+        for number, path in zip(used.tolist(), map(self._names.__getitem__, used.tolist())):
+            if not self._behind.is_plain(path):
+                self._add(number, *self._pieces(path))
+            elif (label := of_text.get((NO_LABEL, path))) is not None:
+                self.of_name[number] = label
 
     def _add(self, number: int, cuts: list[int], files: list[str], variable: str = "") -> bool:
         """Whether one of the files is written."""

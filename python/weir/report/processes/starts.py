@@ -67,6 +67,8 @@ def untraced_programs(data: StepData) -> list[Untraced]:
 
 
 def _of_file(data: StepData, index: int, file: TraceFile) -> Iterator[Untraced]:
+    if not file.children.starts:
+        return
     first = data.first_member(index)
     begun: dict[int, list[int]] = defaultdict(list)
     members: dict[int, int] = {}

@@ -12,21 +12,20 @@ from weir.report.frame.build import Report, StepReport
 from weir.report.frame.declared import Field, Listing, Made
 from weir.report.frame.kind import Options, TableKind
 from weir.report.frame.table import Table
-from weir.report.processes.compute import process_figures, process_order
+from weir.report.processes.compute import figures_of, process_order
+from weir.report.processes.figures import Figures
 
 SHOWN_BYTES = 500  # less is printed as 0.000 MB
 
 
 def _rows_of(steps: Sequence[StepReport], masks: Sequence[np.ndarray]) -> Made:
-    found = [
-        (step, index, one)
-        for step, mask in zip(steps, masks)
-        for index, one in zip(process_order(step.data, mask), process_figures(step.data, mask))
-    ]
+    orders = [process_order(step.data, mask) for step, mask in zip(steps, masks)]
+    ends = np.cumsum([0, *map(len, orders)])
 
     def row(at: int) -> dict[str, Any]:
-        step, index, one = found[at]
-        data, member = step.data, step.data.members[index]
+        nth = int(np.searchsorted(ends, at, side="right")) - 1
+        step, index = steps[nth], int(orders[nth][at - ends[nth]])
+        one, data, member = figures_of(step).of(index), step.data, step.data.members[index]
         process, line = member.process, data.lines[member.file]
         return {name: getattr(one, name) for name in one.__slots__} | {
             "rank": step.names.ranks[member.number],
@@ -38,7 +37,7 @@ def _rows_of(steps: Sequence[StepReport], masks: Sequence[np.ndarray]) -> Made:
             "ns": round(one.seconds * 1e9), "unseen": one.unseen, "incomplete": one.is_incomplete,
         }  # fmt: skip
 
-    return Made(len(found), row)
+    return Made(int(ends[-1]), row)
 
 
 def _every(report: Report) -> Made:
@@ -95,23 +94,33 @@ LISTING = Listing(
 
 
 def _tables(report: Report, options: Options) -> Iterator[Table]:
-    every, nodes, order = _chosen(report), set(), []
-    for at, row in enumerate(every):  # of many processes the rows would fill the memory
-        nodes.add(row["node"])
-        if not _is_idle(row):
-            order.append((not row["incomplete"], at))
-    order.sort()
-    moved = Made(len(order), lambda at: every[order[at][1]])
+    every = _chosen(report)
+    masks = [_masks(step) for step in report.steps]
+    is_listed, is_incomplete = map(np.concatenate, zip((np.zeros(0, bool),) * 2, *masks))
+    order = np.flatnonzero(is_listed)
+    order = order[np.argsort(~is_incomplete[order], kind="stable")].tolist()
+    nodes = {step.data.files[member.file].node for step in report.steps
+        for member, is_chosen in zip(step.data.members, step.members.tolist()) if is_chosen}
+    moved = Made(len(order), lambda at: every[order[at]])
     remarks = _remarks(moved[: options.limit], len(every) - len(moved))
     without = () if len(nodes) > 1 else ("node",)
     yield LISTING.table("Processes", moved, top=options.limit, without=without, remarks=remarks)
 
 
-def _is_idle(row: dict[str, Any]) -> bool:
-    """Whether it ended in order, and the table would show nothing but zeros of it."""
-    figures = (row[f"{who}_{what}"] for who in ("kernel", "seen") for what in ("read", "written"))
-    is_orderly = row["end"] in ("exit", "_exit", "exec")
-    return is_orderly and all(n is not None and n < SHOWN_BYTES for n in (*figures, row["unseen"]))
+def _masks(step: StepReport) -> tuple[np.ndarray, np.ndarray]:
+    """Of the chosen processes in their order: those to be listed, and those that are incomplete.
+    """
+    found, order = figures_of(step), process_order(step.data, step.members)
+    return ~_are_idle(found)[order], found.are_incomplete[order]
+
+
+def _are_idle(found: Figures) -> np.ndarray:
+    """Mask of the processes that ended in order, and of which the table would show nothing but
+    zeros."""
+    shown = (found.kernel_read, found.kernel_written, found.seen_read, found.seen_written,
+        found.unseen)
+    is_little = np.logical_and.reduce([one < SHOWN_BYTES for one in shown])
+    return is_little & found.is_known & found.are_in_order
 
 
 def _remarks(listed: list[dict[str, Any]], idle: int) -> Iterator[str]:

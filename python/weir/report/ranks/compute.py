@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from weir.analysis.ranks import RankName
 from weir.report.frame.build import Report, StepReport, figure
 from weir.report.frame.declared import Made
 
@@ -18,14 +16,19 @@ KINDS = (("read", "R"), ("write", "W"), ("other", "OCM"))
 
 @dataclass(frozen=True)
 class RankSums:
-    """Of the ranks of a step: names, nodes, how many processes each is, and its figures by key."""
+    """Of the ranks of a step: numbers, nodes, how many processes each is, and its figures by key.
+    """
 
     step: StepReport
-    numbers: list[int]
-    names: list[RankName]
+    numbers: np.ndarray
     nodes: list[str]
-    processes: list[int]
+    processes: np.ndarray
     figures: dict[str, np.ndarray]
+
+    @property
+    def are_ranks(self) -> np.ndarray:
+        """Mask: others are programs without ranks."""
+        return self.numbers >= 0
 
     @property
     def wall_share(self) -> np.ndarray:
@@ -34,14 +37,16 @@ class RankSums:
     def rows(self) -> Made:
         def row(at: int) -> dict[str, Any]:
             figures = {key: int(values[at]) for key, values in self.figures.items()}
+            number = int(self.numbers[at])
             return {
-                "step": self.step.name, "rank": self.names[at], "node": self.nodes[at],
-                "processes": self.processes[at],
-                "files": self.step.by_rank[self.numbers[at]].files,
-                "wall_share": float(self.wall_share[at]), **figures,
+                "step": self.step.name, "rank": self.step.names.ranks[number],
+                "node": self.nodes[at], "processes": int(self.processes[at]),
+                "files": self.step.by_rank[number].files,
+                "wall_share": float(wall_share[at]), **figures,
             }  # fmt: skip
 
-        return Made(len(self.names), row)
+        wall_share = self.wall_share
+        return Made(len(self.numbers), row)
 
 
 def ranks_of(report: Report) -> list[dict[str, Any]]:
@@ -67,23 +72,30 @@ def ranks_of_step(step: StepReport) -> RankSums:
         add(f"{kind}_ns", columns.own_ns, mask)
         add(f"{kind}_bytes", columns.moved, mask)
     sums["ns"] = sum((sums[f"{kind}_ns"] for kind, _ in KINDS), np.zeros(len(ranks), np.int64))
-    nodes, processes, numbers = _nodes(step), _processes(step), ranks.tolist()
-    return RankSums(step, numbers, [step.names.ranks[one] for one in numbers],
-        [nodes.get(one, "") for one in numbers], [processes[one] for one in numbers], sums)
+    nodes = _nodes(step)
+    return RankSums(step, ranks, [nodes.get(one, "") for one in ranks.tolist()],
+        _processes(step, ranks[order])[np.argsort(order)], sums)
 
 
-def _processes(step: StepReport) -> Counter[int]:
-    """How many each rank or program is; what one replaced by exec, and it, are one."""
-    chosen = zip(step.data.members, step.members)
-    return Counter(number for number, _, _ in {
-        (one.number, one.file, one.process.pid) for one, is_chosen in chosen if is_chosen
-    })  # fmt: skip
+def _processes(step: StepReport, ranks: np.ndarray) -> np.ndarray:
+    """How many each rank or program is; what one replaced by exec, and it, are one. ranks: their
+    numbers, rising."""
+    members = step.data.members
+    number, file, pid = (np.array(column, np.int64)[step.members] for column in (
+        [one.number for one in members], [one.file for one in members],
+        [one.process.pid for one in members]))
+    at = np.searchsorted(ranks, number)
+    order = np.lexsort((pid, file, at))
+    is_new = np.ones(len(order), bool)
+    is_new[1:] = np.logical_or.reduce([np.diff(one[order]) != 0 for one in (pid, file, at)])
+    return np.bincount(at[order][is_new], minlength=len(ranks))
 
 
 def _nodes(step: StepReport) -> dict[int, str]:
     """Of each rank; of processes without one the nodes, with commas between them."""
+    names = [file.node for file in step.data.files]
     found: dict[int, dict[str, None]] = {}
     for member, is_chosen in zip(step.data.members, step.members):
         if is_chosen:
-            found.setdefault(member.number, {})[step.data.files[member.file].node] = None
+            found.setdefault(member.number, {})[names[member.file]] = None
     return {rank: ",".join(nodes) for rank, nodes in found.items()}

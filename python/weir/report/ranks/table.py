@@ -73,7 +73,7 @@ def _tables(report: Report, options: Options) -> Iterator[Table]:
         if top is not None and top < len(rows):
             order = np.argsort(-found.figures["ns"], kind="stable").tolist()
             listed = Made(len(rows), lambda at, rows=rows, order=order: rows[order[at]])
-        ranks = np.flatnonzero([one.is_rank for one in found.names])
+        ranks = np.flatnonzero(found.are_ranks)
         footer = []
         if len(ranks) > 1:
             means = {key: round(int(found.figures[key][ranks].sum()) / len(ranks))
@@ -84,7 +84,7 @@ def _tables(report: Report, options: Options) -> Iterator[Table]:
         title = (_HEADING if is_parallel else "I/O of each program") + (f" of {step.name}" if len(report.steps) > 1 else "")
         nodes = set(found.nodes)
         without = ["step", *(["node"] if len(nodes) == 1 else [])]
-        if all(of == 1 or one.is_rank for of, one in zip(found.processes, found.names)):
+        if ((found.processes == 1) | found.are_ranks).all():
             without.append("processes")
         made = LISTING.table(title, listed, top=top, which=", those with most I/O time",
             without=without, footer=footer)

@@ -8,7 +8,7 @@ from typing import Any
 
 from weir.analysis.totals import Totals
 from weir.report.frame.build import Report, StepReport
-from weir.report.frame.declared import Field, Listing
+from weir.report.frame.declared import Field, Listing, Made
 from weir.report.frame.figures import share, share_text, short, thousands
 from weir.report.frame.kind import TableKind
 from weir.report.frame.programs import one_of, plural, programs_of
@@ -152,9 +152,15 @@ def by_node(step: StepReport) -> list[dict[str, Any]]:
     return made
 
 
-def _of_rank(step: StepReport, number: int, one: Totals) -> dict[str, Any]:
-    name = step.names.ranks[number]
-    return {"rank": name.rank, "rank_label": name.label, **totals_json(one)}
+def _ranks(step: StepReport) -> Made:
+    numbers = list(step.by_rank)
+
+    def row(at: int) -> dict[str, Any]:
+        name = step.names.ranks[numbers[at]]
+        one = step.by_rank[numbers[at]]
+        return {"rank": name.rank, "rank_label": name.label, **totals_json(one)}
+
+    return Made(len(numbers), row)
 
 
 def totals_json(one: Totals) -> dict[str, Any]:
@@ -175,7 +181,7 @@ def _row(step: StepReport) -> dict[str, Any]:
         "rank0": totals_json(step.rank0), "all": totals_json(step.all),
         "programs": lambda: [{"name": one.name, "ranks": one.ranks, "times": one.times}
             for one in programs_of(step)],
-        "by_rank": lambda: [_of_rank(step, *one) for one in step.by_rank.items()],
+        "by_rank": lambda: _ranks(step),
         "by_node": lambda: by_node(step),
         "routines": lambda: {
             name: routines_json(routines_of(step, rank))

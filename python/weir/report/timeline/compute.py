@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from weir.analysis.ranks import NO_RANK, RankNames, in_order, rank_list
-from weir.analysis.step import Member, StepData
+from weir.analysis.step import StepData
 from weir.analysis.tiles import MOST_BINS, NOWHERE, Grid, coarser, grid_over, tiles
 from weir.trace._abi import TILE
 
@@ -38,6 +38,17 @@ class StepSpan:
     @property
     def name(self) -> str:
         return self.data.step.name
+
+    @cached_property
+    def places(self) -> list[tuple[int, str] | None]:
+        """Of each member the number of its lane and its node; None: it is not chosen. Processes
+        without a rank share a lane beside ranks."""
+        nodes, has_ranks = [file.node for file in self.data.files], bool(self.data.worlds)
+        return [
+            (NO_RANK if has_ranks and m.number < 0 else m.number, nodes[m.file])
+            if is_chosen else None
+            for m, is_chosen in zip(self.data.members, self.members.tolist())
+        ]
 
 
 @dataclass(frozen=True)
@@ -158,8 +169,9 @@ class Timeline:
 def added(made: np.ndarray, into: np.ndarray, rows: int) -> np.ndarray:
     """Rows of tiles added up to others. into: of each row the one that it belongs to."""
     out = np.zeros((rows, made.shape[1]), TILE)
-    for name in TILE.names:
-        np.add.at(out[name], into, made[name])
+    words = out.view(np.uint64).reshape(rows, -1)
+    for at, row in zip(into.tolist(), np.ascontiguousarray(made)):
+        words[at] += row.view(np.uint64)
     return out
 
 
@@ -188,7 +200,8 @@ def timeline(
         by_group.append(made[1])
         segments.append(Segment(step.name, end_ns, length))
         end_ns += grid.bins << shift
-    joined = (np.concatenate(parts, axis=1) for parts in (by_cell, by_group))
+    joined = (parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        for parts in (by_cell, by_group))
     return Timeline(shift, end_ns, tuple(segments), layout, groups, *joined)
 
 
@@ -204,15 +217,14 @@ def _common_shift(steps: list[StepSpan], most: int) -> int:
 def layout_of(steps: list[StepSpan]) -> Layout:
     """A lane for each rank; where there are too many for a picture, ranks of one node share one.
     Nodes that are too many share a place with their neighbours."""
-    found = sorted({(_number(step, m), _node(step, m)) for step in steps for m in _chosen(step)})
+    found = {place: None for step in steps for place in step.places if place is not None}
     nodes = sorted({node for _, node in found})
     together = -(-len(nodes) // MOST_ROWS) if nodes else 1
     place_of = {node: at // together for at, node in enumerate(nodes)}
     places = [tuple(nodes[at : at + together]) for at in range(0, len(nodes), together)]
     home: dict[int, int] = {}  # the place of a rank, in the first step that has it
-    for step in steps:
-        for m in _chosen(step):
-            home.setdefault(_number(step, m), place_of[_node(step, m)])
+    for number, node in found:
+        home.setdefault(number, place_of[node])
     others = home.pop(NO_RANK, None)
     every = _lanes(home, len(places)) + [(NO_RANK,)] * (others is not None)
     lanes = [Lane.named(one, steps[0].ranks) for one in every]
@@ -226,19 +238,6 @@ def layout_of(steps: list[StepSpan]) -> Layout:
         if rank != NO_RANK)
     made = tuple(Place(names, ranks_in[at]) for at, names in enumerate(places))
     return Layout(tuple(lanes) or (Lane((0,), "0"),), made, cells)
-
-
-def _chosen(step: StepSpan) -> list[Member]:
-    return [m for m, is_chosen in zip(step.data.members, step.members) if is_chosen]
-
-
-def _number(step: StepSpan, member: Member) -> int:
-    """Of its lane: processes without a rank share one beside ranks."""
-    return member.number if member.number >= 0 or not step.data.worlds else NO_RANK
-
-
-def _node(step: StepSpan, member: Member) -> str:
-    return step.data.files[member.file].node
 
 
 def _lanes(home: dict[int, int], places: int) -> list[tuple[int, ...]]:
@@ -261,11 +260,9 @@ def _rows_of(step: StepSpan, layout: Layout) -> list[np.ndarray]:
     lane = {rank: at for at, lane in enumerate(layout.lanes) for rank in lane.of}
     place = {node: at for at, one in enumerate(layout.places) for node in one.nodes}
     cell = {tuple(pair): at for at, pair in enumerate(layout.cells.tolist())}
-    cell_of = np.array(
-        [cell.get((lane.get(_number(step, m), -1), place.get(_node(step, m), 0)), NOWHERE)
-            if is_chosen else NOWHERE
-            for m, is_chosen in zip(step.data.members, step.members)], np.uint32
-    )
+    cell_of = np.array([
+        NOWHERE if one is None else cell.get((lane.get(one[0], -1), place.get(one[1], 0)), NOWHERE)
+        for one in step.places], np.uint32)
     limits = np.cumsum([0, *(len(file.processes) for file in step.data.files)])
     return [cell_of[begin:end] for begin, end in zip(limits, limits[1:])]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,17 +27,28 @@ class Packed:
     text: str
 
 
-def pack(planes: list[np.ndarray], bits: int = 8) -> Packed:
-    """All planes, each with a scale of its own; numbers must not be negative."""
+def pack(planes: Iterable[np.ndarray], bits: int = 8,
+        most_text: int | None = None) -> Packed | None:
+    """All planes, each with a scale of its own; numbers must not be negative. None where the text
+    would be longer than that, which the first planes may show."""
     kind = {8: np.dtype("u1"), 16: np.dtype("<u2")}[bits]
-    codes, least, step = [], [], []
+    squeezer, least, step = zlib.compressobj(6), [], []
+    squeezed = b""
     for plane in planes:
-        one = _codes(plane.astype(np.float64).ravel(), 2**bits - 2)
-        codes.append(one[0].astype(kind).tobytes())
-        least.append(one[1])
-        step.append(one[2])
-    squeezed = zlib.compress(b"".join(codes), 6)
+        codes, low, width = _codes(plane.astype(np.float64).ravel(), 2**bits - 2)
+        squeezed += squeezer.compress(codes.astype(kind).tobytes())
+        least.append(low)
+        step.append(width)
+        if most_text is not None and _text_length(squeezed) > most_text:
+            return None
+    squeezed += squeezer.flush()
+    if most_text is not None and _text_length(squeezed) > most_text:
+        return None
     return Packed(bits, tuple(least), tuple(step), base64.b64encode(squeezed).decode("ascii"))
+
+
+def _text_length(squeezed: bytes) -> int:
+    return 4 * -(-len(squeezed) // 3)
 
 
 def _codes(values: np.ndarray, steps: int) -> tuple[np.ndarray, float, float]:

@@ -4,6 +4,7 @@ set of packed tiles."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -83,7 +84,7 @@ class Parts:
 
     def _by(self, made: Timeline, which: int, names: tuple[str, ...]) -> Timeline:
         sums = added(made.by_group, self.of[:, which], len(names))
-        return replace(made, groups=names, by_group=sums)
+        return replace(made, groups=names, by_group=sums, by_cell=made.by_cell[:0])
 
 
 @figure
@@ -140,7 +141,8 @@ def over_time(report: Report) -> list[Section]:
     if made is None:
         return []
     parts = parts_of(report)
-    lanes, by_cell = _within(made, "by_cell", MOST_LANES_TEXT)
+    only_cells = replace(made, by_group=made.by_group[:0])
+    lanes, by_cell = _within(only_cells, "by_cell", MOST_LANES_TEXT)
     files, by_file = _within(parts.by_file(made), "by_group", MOST_FILES_TEXT, bits=8)
     rates, by_group = _within(_at_most(parts.by_mount(made), MOST_SLICES), "by_group",
         MOST_RATES_TEXT, bits=16)
@@ -187,11 +189,13 @@ def _with_used_groups(made: Timeline) -> Timeline:
     return replace(made, groups=tuple(made.groups[i] for i in used), by_group=made.by_group[used])
 
 
-def _planes(tiles: np.ndarray) -> list[np.ndarray]:
+def _planes(tiles: np.ndarray) -> Iterator[np.ndarray]:
     """ns in reads, writes, other; bytes read, written; calls; ns of waiting in MPI: the order of
     assets/tiles.js."""
-    return [*np.moveaxis(tiles["busy_ns"], -1, 0), *np.moveaxis(tiles["bytes"], -1,
-        0), tiles["calls"].sum(axis=-1), tiles["waiting_ns"]]
+    for name in ("busy_ns", "bytes"):
+        yield from np.moveaxis(tiles[name], -1, 0)
+    yield tiles["calls"].sum(axis=-1)
+    yield tiles["waiting_ns"]
 
 
 def _at_most(made: Timeline, bins: int) -> Timeline:
@@ -203,11 +207,10 @@ def _at_most(made: Timeline, bins: int) -> Timeline:
 def _within(made: Timeline, which: str, most_text: int, bits: int = 8
         ) -> tuple[Timeline, Packed]:
     """The finest slices whose text is not too long."""
-    while True:
-        packed = pack(_planes(getattr(made, which)), bits)
-        if len(packed.text) <= most_text or made.bins < 64:
-            return made, packed
+    while (packed := pack(_planes(getattr(made, which)), bits,
+            None if made.bins < 64 else most_text)) is None:
         made = made.coarser()
+    return made, packed
 
 
 def _description(made: Timeline, packed: Packed, rows: list[str],

@@ -13,8 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+
 import numpy as np
 
+from weir.analysis.ahead import begin
 from weir.analysis.causes import Causes
 from weir.analysis.intervals import Price
 from weir.analysis.lines import (
@@ -156,20 +159,22 @@ def account(data: StepData, names: NameTable, met: Met, lives: np.ndarray,
     processor, and for times of waits (weir.analysis.lines)."""
     spans = spans or Spans.none()
     locations, found, waits = met.locations, met.operations, met.waits
+    [causes] = begin(partial(causes_of, found, lives, spans))
     lines, count = lines_of(data, locations, found), len(locations)
     of_spans = Windows(spans.location, spans.begin_ns, spans.end_ns, count)
-    causes = causes_of(found, lives, spans)
+    of_waits = Windows(waits.awaited, waits.begin_ns, waits.until_ns, count)
+    made = causes.answer()
     return_memory()
-    seen = seen_in(data, names, found, lines,
-        Windows(waits.awaited, waits.begin_ns, waits.until_ns, count), of_spans, causes)
-    del causes
+    seen = seen_in(data, names, found, lines, of_waits, of_spans, made)
+    del causes, made
     waited, critical = _once(waits, seen.in_waits), critical_of(found, seen.spent)
     costs, figures = _costs(data, names,
         _jobs(locations, found, lines, seen.known, waits, waited, critical), of_spans)
     figures[:, 0] = seen.in_spans
     return Account(
         locations, met.comms, met.instances, waits, waited, critical, found, seen.spent.own, lines,
-        seen.caused, costs, figures, met.waiting_ns, met.routines,
+        None if seen.caused is None else seen.caused.answer(), costs, figures, met.waiting_ns,
+        met.routines,
     )  # fmt: skip
 
 

@@ -96,9 +96,10 @@ def _by_rank(found: Operations, parts: tuple[tuple[np.ndarray, ...], ...]) -> tu
         location = found.location_of(op)
         for into, ns in zip(sums, lengths):
             np.add.at(into, location, ns)
-    rows = [RankPath(at, *(int(one[at]) for one in sums)) for at in range(count)]
-    kept = [one for one in rows if one.computing_ns + one.mpi_ns + one.io_ns > 0]
-    return tuple(sorted(kept, key=lambda one: -(one.computing_ns + one.mpi_ns + one.io_ns)))
+    whole = sums.sum(axis=0)
+    order = np.argsort(-whole, kind="stable")
+    order = order[whole[order] > 0]
+    return tuple(map(RankPath, order.tolist(), *sums[:, order].tolist()))
 
 
 def by_location(location: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:

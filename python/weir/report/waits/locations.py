@@ -64,9 +64,7 @@ def names_of(data: StepData, ranks: RankNames, locations: Locations) -> list[Ran
 def locations_of(data: StepData, speakers: Iterable[int]) -> Locations:
     """speakers: members that made records of MPI or marks of phases; each is a rank, with the
     processes that it started."""
-    speakers = sorted(set(speakers),
-        key=lambda m: (data.lines[data.members[m].file]
-            .timestamp(data.members[m].process.start_ticks), m))
+    speakers = _by_start(data, sorted(set(speakers)))
     seen: dict[tuple[int, int], int] = defaultdict(int)
     programs: dict[tuple[int, int], int] = {}
     found = []
@@ -85,6 +83,16 @@ def locations_of(data: StepData, speakers: Iterable[int]) -> Locations:
     columns = (np.array(column, np.int64) for column in zip(*found)) if found else (np.empty(0,
         np.int64),) * 5
     return Locations(*columns, of_member, tuple(map(tuple, members)))
+
+
+def _by_start(data: StepData, members: list[int]) -> list[int]:
+    """members: rising."""
+    of = [data.members[one] for one in members]
+    ticks = np.array([one.process.start_ticks for one in of], np.uint64)
+    file, ns = np.array([one.file for one in of], np.int64), np.zeros(len(of), np.int64)
+    for index in np.unique(file).tolist():
+        ns[file == index] = data.lines[index].bounded(ticks[file == index])
+    return [members[at] for at in np.argsort(ns, kind="stable").tolist()]
 
 
 def lives_of(data: StepData, locations: Locations) -> np.ndarray:

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from weir.analysis.ahead import Begun, begin
 from weir.analysis.causes import Causes
 from weir.analysis.lines import (
     ALL_CALLS, ALL_IO, ALL_TIME, BESIDE_IO, CALLS, EVERY_THREAD, IO, TIME, TIMESTAMPS_AT_ONCE,
@@ -54,13 +56,13 @@ class Windows:
 class Seen:
     """in_waits, in_spans: I/O of ranks while others waited for them and in spans, ns. known: what
     is known of the line of each strand where _job_costs() needs it; None: nothing. caused: what
-    causes.run() finds, None where a rank has no line."""
+    causes.run() finds meanwhile, None where a rank has no line."""
 
     spent: Spent
     in_waits: np.ndarray
     in_spans: np.ndarray
     known: list[KnownLengths | None]
-    caused: np.ndarray | None
+    caused: Begun | None
 
 
 def lines_of(data: StepData, locations: Locations, found: Operations) -> list[LineOf]:
@@ -145,8 +147,9 @@ def seen_in(
     answers = for_each(_answer, data, names, pieces)
     del pieces
     is_line = bool((found.thread >= 0).all())
-    caused = causes.run([_joined([one.state(union) for one in answers])
-        for union in STATES]) if is_line else None
+    states = [_joined([one.state(union) for one in answers]) for union in STATES if is_line]
+    caused = begin(partial(causes.run, states))[0] if is_line else None
+    del states
     io = [np.zeros(len(one.location), np.int64) for one in (waits, spans)]
     known: list[KnownLengths | None] = []
     for (low, high), answer in zip(ranges, answers):
@@ -206,7 +209,7 @@ def _pieces(
     first = np.searchsorted(replay.strand, np.arange(found.strands + 1))
     made = []
     for low, high in ranges:
-        main, points = found.main[low:high], [causes.points(one) for one in range(low, high)]
+        main = found.main[low:high]
         ops, of = slice(int(first[low]), int(first[high])), _ranks_of(found, low, high)
         locations = found.location_of_strand[low:high]
 
@@ -215,7 +218,8 @@ def _pieces(
             return np.where(main, np.diff(of_ranks.first)[locations], 0)
 
         made.append((_Piece(
-            tuple(lines[low:high]), main, np.concatenate(points), np.array([*map(len, points)]),
+            tuple(lines[low:high]), main, causes.points(low, high),
+            np.diff(causes.first[low : high + 1]),
             (gaps[0][ops], gaps[1][ops]), (found.until_ns[ops], replay.end_ns[ops]),
             np.diff(first[low : high + 1]), waits.of(*of)[1:], counts(waits), spans.of(*of)[1:],
             counts(spans),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weir.advise.frame.facts import Facts, File
+from weir.advise.frame.facts import Facts, File, Files
 from weir.advise.frame.finding import Advice, Finding
 from weir.advise.frame.libraries import libraries
 from weir.advise.findings.same_bytes.finding import LARGE
@@ -29,10 +29,10 @@ _TABLES = "/eccodes/definitions/"
 DEPTH = 3  # last directories of a path that are not distinguished
 
 
-def _is_one(facts: Facts, file: File) -> bool:
-    way = file.read
-    return (way.ranks > 1 and way.ranks >= RANKS.value * facts.ranks and way.bytes <= LITTLE.value
-        and not file.write.bytes)
+def _candidates(facts: Facts, files: Files) -> np.ndarray:
+    way = files.read
+    return ((way.ranks > 1) & (way.ranks >= RANKS.value * facts.ranks)
+        & (way.bytes <= LITTLE.value) & (files.write.bytes == 0))
 
 
 def _common(paths: list[str]) -> str:
@@ -96,10 +96,9 @@ def _of_eccodes(facts: Facts) -> Iterator[Advice]:
 def find(facts: Facts) -> Iterator[Advice]:
     yield from _of_eccodes(facts)
     by_directory: dict[str, list[File]] = defaultdict(list)
-    for one in facts.bare:
-        if _is_one(facts, one):
-            parts = one.path.split("/")
-            by_directory["/".join(parts[: max(2, len(parts) - DEPTH)])].append(one)
+    for one in facts.among(_candidates(facts, facts.files)):
+        parts = one.path.split("/")
+        by_directory["/".join(parts[: max(2, len(parts) - DEPTH)])].append(one)
     for files in by_directory.values():
         yield _advice(facts, files)
 

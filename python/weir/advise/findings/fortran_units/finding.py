@@ -16,6 +16,7 @@ from weir.advise.findings.small_requests.finding import (
     SLOW,
     SMALL,
     advice_on,
+    candidates,
     cured_ways,
     merged_of,
     of_fortran,
@@ -29,8 +30,8 @@ UNBUFFERED = 0.9  # requests for each statement: then each is one
 def find(facts: Facts) -> Iterator[Advice]:
     units = {one.file: one for one in units_of(facts.report)
         if one.system_bytes <= SMALL.value * one.system_requests}
-    files = [one for one in facts.bare if one.path in units and of_fortran(one)
-        and cured_ways(one)]
+    mask = facts.files.mask(units) & candidates(facts.files)
+    files = [one for one in facts.among(mask) if of_fortran(one) and cured_ways(one)]
     for group in groups(facts, files):
         if merged_of(group) < MANY.value:
             continue

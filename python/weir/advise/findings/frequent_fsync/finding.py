@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from weir.advise.frame.facts import Facts, File
+import numpy as np
+
+from weir.advise.frame.facts import Facts, File, Files
 from weir.advise.frame.finding import Advice, Finding
 from weir.advise.frame.grouping import Group, find_by_pattern
 from weir.advise.frame.saving import Range, request_count, saved
@@ -19,8 +21,8 @@ ENOUGH = 64 << 20  # bytes that may be lost: one fsync for each
 _SYNCS = ("fsync", "fdatasync", "msync", "sync_file_range")
 
 
-def _is_one(facts: Facts, file: File) -> bool:
-    return file.of(_SYNCS)[0] > 1
+def _candidates(facts: Facts, files: Files) -> np.ndarray:
+    return files.of(_SYNCS)[0] > 1
 
 
 def _part(file: File) -> tuple[File, Range]:
@@ -61,5 +63,5 @@ FREQUENT_FSYNC = Finding(
     page="guide/advise.md",
     table="summary",
     cure="",
-    find=find_by_pattern(_is_one, _advice, _are_enough),
+    find=find_by_pattern(_candidates, _advice, _are_enough),
 )

@@ -4,7 +4,9 @@ nc_sync."""
 
 from __future__ import annotations
 
-from weir.advise.frame.facts import Facts, File
+import numpy as np
+
+from weir.advise.frame.facts import Facts, File, Files
 from weir.advise.frame.finding import Advice, Finding, Limit
 from weir.advise.frame.grouping import Group, find_by_pattern
 from weir.advise.frame.saving import Range
@@ -16,6 +18,10 @@ AGAIN = Limit("size of what is written again for each sync", 4, "B",
     "the number of records, which a sync writes where a record was added, has 4 bytes")
 _SYNC = ("nc_sync", "ncmpi_sync")
 OF_A_SYNC = Range(1, 2)  # requests: the header, and the end of a block that was not full
+
+
+def _candidates(facts: Facts, files: Files) -> np.ndarray:
+    return files.mask(facts.functions)
 
 
 def _is_one(facts: Facts, file: File) -> bool:
@@ -54,5 +60,5 @@ HEADER_REWRITES = Finding(
     page="guide/patterns.md",
     table="patterns",
     cure="",
-    find=find_by_pattern(_is_one, _advice, _are_enough),
+    find=find_by_pattern(_candidates, _advice, _are_enough, _is_one),
 )

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from weir.advise.frame.bypass import is_served_by_kernel
-from weir.advise.frame.facts import Facts, File, Way
+from weir.advise.frame.facts import Facts, File, Files, Way
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.findings.small_requests.finding import (
     CALL,
@@ -28,11 +30,14 @@ DENSE = Limit("bytes written over the range that they lie in", 0.5, "share",
     "the layer writes whole blocks only where ranks together fill them; with gaps it writes parts")
 
 
-def _is_one(facts: Facts, file: File) -> bool:
-    way = file.write
+def _candidates(facts: Facts, files: Files) -> np.ndarray:
+    way = files.write
     is_dense = way.bytes >= DENSE.value * way.span
-    return is_small(way) and is_interleaved(way) and is_dense and not (
-        facts.is_local(file.path) or is_served_by_kernel(file))
+    return is_small(way) & is_interleaved(way) & is_dense
+
+
+def _is_one(facts: Facts, file: File) -> bool:
+    return not (facts.is_local(file.path) or is_served_by_kernel(file))
 
 
 def merged(facts: Facts, file: File, name: str, way: Way) -> Range:
@@ -81,5 +86,5 @@ INTERLEAVED_WRITES = Finding(
     page="guide/advise.md",
     table="interleaving",
     cure="global",
-    find=find_by_pattern(_is_one, _advice, _are_enough),
+    find=find_by_pattern(_candidates, _advice, _are_enough, _is_one),
 )

@@ -78,10 +78,13 @@ def _servers(step: StepReport) -> Servers | None:
     times = times_of(step) if step.rank_count > 2 else None
     if times is None:
         return None
+    parts = times.ns[:, : len(PARTS)]
+    is_server = parts[:, PARTS.index("computing_ns")] <= COMPUTES.value * parts.sum(axis=1)
+    if not is_server.any():
+        return None
     written = {step.names.ranks[rank]: size for rank, size in _written(step).items()}
     whole = sum(written.values())
-    least, parts = (1 - ALL.value) * whole / max(1, len(times.ranks)), times.ns[:, : len(PARTS)]
-    is_server = parts[:, PARTS.index("computing_ns")] <= COMPUTES.value * parts.sum(axis=1)
+    least = (1 - ALL.value) * whole / max(1, len(times.ranks))
     is_server &= [written.get(rank, 0) > least for rank in times.ranks]
     count = int(is_server.sum())
     if not whole or not count or count == len(parts) or count > FEW.value * len(parts):

@@ -4,7 +4,9 @@ then moves all data behind the header that has grown: it reads and writes the fi
 
 from __future__ import annotations
 
-from weir.advise.frame.facts import Facts, File
+import numpy as np
+
+from weir.advise.frame.facts import Facts, File, Files
 from weir.advise.frame.finding import Advice, Finding, Limit
 from weir.advise.frame.grouping import Group, find_by_pattern
 from weir.advise.frame.saving import Range
@@ -21,6 +23,10 @@ def _moved(file: File) -> int:
     """Bytes beyond those that the file has."""
     write = file.write
     return file.read.bytes + max(0, write.bytes - write.span * max(1, write.steps))
+
+
+def _candidates(facts: Facts, files: Files) -> np.ndarray:
+    return files.mask(facts.functions)
 
 
 def _is_one(facts: Facts, file: File) -> bool:
@@ -58,5 +64,5 @@ LATE_DEFINITIONS = Finding(
     page="guide/patterns.md",
     table="patterns",
     cure="",
-    find=find_by_pattern(_is_one, _advice),
+    find=find_by_pattern(_candidates, _advice, is_one=_is_one),
 )

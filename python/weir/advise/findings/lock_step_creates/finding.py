@@ -59,8 +59,10 @@ class Creates:
 
 
 def _created(facts: Facts) -> dict[str, File]:
-    return {one.path: one for one in facts.bare if one.write.bytes and one.write.ranks == 1
-        and not one.read.bytes and one.of(_OPENS)[0] and not facts.is_local(one.path)}
+    files = facts.files
+    mask = ((files.write.bytes > 0) & (files.write.ranks == 1) & (files.read.bytes == 0)
+        & (files.of(_OPENS)[0] > 0))
+    return {one.path: one for one in facts.among(mask) if not facts.is_local(one.path)}
 
 
 def _by_directory(facts: Facts, step: StepReport, files: dict[str, File]) -> dict[str, Creates]:

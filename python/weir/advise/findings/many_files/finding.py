@@ -7,7 +7,10 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Sequence
 
-from weir.advise.frame.facts import Facts, File
+import numpy as np
+
+from weir.advise.frame.facts import Facts, File, Files
+from weir.advise.frame.files import over
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.findings.small_requests.finding import is_interleaved
 from weir.advise.frame.grouping import groups, opened_as, unusable
@@ -39,46 +42,49 @@ _QUERIES = (*_FOLLOWING, "lstat", "readlink")
 CONTAINER = "weir-packed.zip"
 
 
-def _metadata(file: File) -> tuple[int, int]:
-    return file.of_class("OCM")
+def _candidates(files: Files) -> np.ndarray:
+    way = files.write
+    return (way.bytes > 0) & (way.span <= 4 * SMALL.value) & (
+        (way.span <= TINY.value) | ~is_interleaved(way))
 
 
-def _is_candidate(facts: Facts, file: File) -> bool:
+def _is_one(facts: Facts, file: File) -> bool:
     """A rename within the directory leaves a file packed, if the rule matches both names; one into
     another directory makes a real file."""
-    return (posixpath.dirname(opened_as(file)) == posixpath.dirname(file.path)
-        and file.write.bytes > 0 and file.write.span <= 4 * SMALL.value
-        and (file.write.span <= TINY.value or not is_interleaved(file.write))
-        and not facts.is_local(file.path))
+    opened = opened_as(file)
+    is_beside = opened is file.path or posixpath.dirname(opened) == posixpath.dirname(file.path)
+    return is_beside and not facts.is_local(file.path)
 
 
-def _missing_s(file: File, queries: Sequence[str]) -> float:
+def _missing_s(files: Files, queries: Sequence[str]) -> np.ndarray:
     """Seconds of such of all queries as ask for a name that does not exist yet."""
-    calls = file.of(_QUERIES)[0]
-    failed = file.totals.failed if file.totals is not None else 0
-    return min(1.0, failed / calls) * file.of(queries)[1] / 1e9 if calls else 0.0
+    calls = files.of(_QUERIES)[0]
+    return np.minimum(1.0, over(files.failed, calls)) * files.of(queries)[1] / 1e9
 
 
-def _part(file: File, remains: Range) -> tuple[File, Range]:
-    whole_s, missing_s = file.ns / 1e9, _missing_s(file, _QUERIES)
-    followed_s = _missing_s(file, _FOLLOWING)
+def _part(file: File, remains: Range, missing_s: float, followed_s: float) -> tuple[File, Range]:
+    whole_s = file.ns / 1e9
     after = remains.times(whole_s - missing_s) + OF_FOLLOWED.times(followed_s)
     return file, saved(whole_s, after + OF_MISSING.times(missing_s - followed_s))
 
 
 def _advice(facts: Facts, files: list[File]) -> Iterator[Advice]:
+    metadata, every = facts.files.of_class("OCM"), facts.files
+    missing = [_missing_s(every, queries) for queries in (_QUERIES, _FOLLOWING)]
     for group in groups(facts, files, by_last_names=True):
-        size, count = sum(one.write.bytes for one in group.files), len(group.files)
-        calls, ns = map(sum, zip(*(_metadata(one) for one in group.files)))
-        whole = sum(one.ns for one in group.files)
+        at, count = every.places(group.paths), len(group.files)
+        size, whole, calls, ns = (int(one[at].sum())
+            for one in (every.write.bytes, every.ns, *metadata))
         directories = len({posixpath.dirname(path) for path in group.paths})
         is_many = count >= max(MANY.value, A_DIRECTORY.value * directories)
         if not is_many or size > SMALL.value * count or ns < SHARE.value * whole:
             continue
-        if sum(_missing_s(one, _FOLLOWING) for one in group.files) > MISSING.value * whole / 1e9:
+        missing_s, followed_s = (one[at].tolist() for one in missing)
+        if sum(followed_s) > MISSING.value * whole / 1e9:
             continue
         remains = Range(REMAINS.low, min(1.0, REMAINS.high + directories / count))
-        parts = [_part(one, remains) for one in group.files]
+        parts = [_part(one, remains, *its) for one, *its in
+            zip(group.files, missing_s, followed_s)]
         yield Advice(
             "many-files", group.what, group.paths,
             f"{number(count)} files of {amount(size / count)} on average take "
@@ -95,7 +101,7 @@ def _advice(facts: Facts, files: list[File]) -> Iterator[Advice]:
 
 
 def find(facts: Facts) -> Iterator[Advice]:
-    files = [one for one in facts.bare if _is_candidate(facts, one)]
+    files = [one for one in facts.among(_candidates(facts.files)) if _is_one(facts, one)]
     if len(files) >= MANY.value:
         yield from _advice(facts, files)
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from weir.advise.frame.facts import Facts, File, Way
+import numpy as np
+
+from weir.advise.frame.facts import Facts, File
 from weir.advise.frame.finding import Advice, Finding, Limit
 from weir.advise.frame.saving import Range
 from weir.advise.findings.small_requests.finding import SLOW, is_small
@@ -26,15 +28,13 @@ MANY = Limit("requests of a node", 2000, "requests",
 MOST_GAIN = 0.5  # of the time of the requests: seeks, locks, read-ahead that is thrown away
 
 
-def _is_slow(way: Way) -> bool:
-    return way.ns > 0 and way.bytes * 1e9 / way.ns <= SLOW.value and not is_small(way)
-
-
 def _candidates(facts: Facts) -> dict[str, File]:
     """In order for their ranks, slow, and not of the kind that other findings are about."""
-    return {one.path: one for one in facts.bare
-        if any(way.calls and _is_slow(way) and one.in_order(way) >= IN_ORDER.value
-            for way in (one.read, one.write)) and not facts.is_local(one.path)}
+    files = facts.files
+    mask = np.logical_or.reduce([
+        (way.calls > 0) & way.is_slow(SLOW.value) & ~is_small(way)
+        & (files.in_order(way) >= IN_ORDER.value) for way in (files.read, files.write)])
+    return {one.path: one for one in facts.among(mask) if not facts.is_local(one.path)}
 
 
 def _mixed(rows: list[dict[str, Any]]) -> bool:

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from weir.advise.frame.bypass import is_served_by_kernel
-from weir.advise.frame.facts import Facts, File, Way
+from weir.advise.frame.facts import Facts, File, Files, Way
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.findings.same_bytes.finding import LARGE
 from weir.advise.findings.small_requests.finding import BLOCK, SLOW, effective_calls
@@ -20,13 +22,15 @@ FITS = Limit("size of the part of the file that is kept, at most", 256 << 20, "B
     "chosen: a quarter of a GiB for each rank is what most jobs have to spare")
 
 
+def _candidates(facts: Facts, files: Files) -> np.ndarray:
+    way = files.read
+    return ((way.ranks == 1) & (way.unknown == 0) & way.is_slow(SLOW.value)
+        & (way.bytes >= LARGE.value) & (way.bytes >= TIMES.value * way.steps * way.span)
+        & (way.span <= FITS.value))
+
+
 def _is_one(facts: Facts, file: File) -> bool:
-    way = file.read
-    is_slow = way.ns > 0 and way.bytes * 1e9 / way.ns <= SLOW.value
-    return (way.ranks == 1 and way.unknown == 0 and is_slow and way.bytes >= LARGE.value
-        and way.bytes >= TIMES.value * way.steps * way.span
-        and way.span <= FITS.value and not facts.is_local(file.path)
-        and not is_served_by_kernel(file))
+    return not (facts.is_local(file.path) or is_served_by_kernel(file))
 
 
 def _part(facts: Facts, file: File, way: Way) -> tuple[File, Range]:
@@ -60,5 +64,5 @@ READ_AGAIN = Finding(
     page="guide/advise.md",
     table="patterns",
     cure="global",
-    find=find_by_pattern(_is_one, _advice),
+    find=find_by_pattern(_candidates, _advice, is_one=_is_one),
 )

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from weir.advise.frame.facts import Facts, File
+import numpy as np
+
+from weir.advise.frame.facts import Facts, File, Files
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.frame.grouping import Group, find_by_pattern
 from weir.advise.frame.saving import Range, saved
@@ -38,13 +40,17 @@ def _users(file: File) -> int:
     return max(1, file.read.users, file.write.users)
 
 
+def _candidates(facts: Facts, files: Files) -> np.ndarray:
+    """Layer keep does not answer for names that do not exist."""
+    opens, open_ns = files.of((*_OPENS, *_QUERIES))
+    users = np.maximum(1, np.maximum(files.read.users, files.write.users))
+    return ((opens >= TIMES.value * users) & (open_ns / 1e9 >= SLOW.value * opens)
+        & (2 * files.failed <= opens))
+
+
 def _is_one(facts: Facts, file: File) -> bool:
-    """Layer keep answers for regular files alone, and not for names that do not exist."""
-    opens, open_ns = file.of((*_OPENS, *_QUERIES))
-    failed = file.totals.failed if file.totals is not None else 0
-    if file.path in facts.directories or 2 * failed > opens:
-        return False
-    return opens >= TIMES.value * _users(file) and open_ns / 1e9 >= SLOW.value * opens
+    """Layer keep answers for regular files alone."""
+    return file.path not in facts.directories
 
 
 def _part(facts: Facts, file: File) -> tuple[File, Range]:
@@ -85,5 +91,5 @@ REOPENED = Finding(
     page="guide/advise.md",
     table="files",
     cure="keep",
-    find=find_by_pattern(_is_one, _advice, _are_enough),
+    find=find_by_pattern(_candidates, _advice, _are_enough, _is_one),
 )

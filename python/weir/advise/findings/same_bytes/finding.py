@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from weir.advise.frame.bypass import is_served_by_kernel
-from weir.advise.frame.facts import Facts, File, Way
+from weir.advise.frame.facts import Facts, File, Files, Way
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.findings.interleaved_writes.finding import merged
 from weir.advise.findings.small_requests.finding import (
     OF_AN_OPEN,
     SLOW,
     effective_calls,
-    is_small,
 )
 from weir.advise.frame.grouping import Group, find_by_pattern
 from weir.advise.frame.saving import Range, request_count, saved
@@ -27,11 +28,13 @@ LARGE = Limit("size of what is read of files of one pattern", 4 << 20, "B",
     "two blocks of the cache: less is read by one request of each rank anyway")
 
 
-def is_one(facts: Facts, file: File) -> bool:
-    way = file.read
-    is_slow = way.ns > 0 and way.bytes * 1e9 / way.ns <= SLOW.value
-    return (way.ranks > 1 and is_slow and way.bytes >= TIMES.value * way.span
-        and not facts.is_local(file.path) and not is_served_by_kernel(file))
+def _candidates(facts: Facts, files: Files) -> np.ndarray:
+    way = files.read
+    return (way.ranks > 1) & way.is_slow(SLOW.value) & (way.bytes >= TIMES.value * way.span)
+
+
+def _is_one(facts: Facts, file: File) -> bool:
+    return not (facts.is_local(file.path) or is_served_by_kernel(file))
 
 
 def part(facts: Facts, file: File, way: Way) -> tuple[File, Range]:
@@ -80,5 +83,5 @@ SAME_BYTES = Finding(
     page="guide/advise.md",
     table="patterns",
     cure="global",
-    find=find_by_pattern(is_one, _advice, _are_enough),
+    find=find_by_pattern(_candidates, _advice, _are_enough, _is_one),
 )

@@ -26,7 +26,7 @@ def _busiest(step: StepReport) -> tuple[int, int, int] | None:
     whole = sum(ranks.values())
     if len(ranks) < 2 or not whole:
         return None
-    rank = max(ranks, key=lambda one: ranks[one])
+    rank = max(ranks, key=ranks.__getitem__)
     return rank, ranks[rank], whole
 
 

@@ -6,9 +6,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
 
 from weir.advise.frame.bypass import is_left_alone
-from weir.advise.frame.facts import Facts, File, Way
+from weir.advise.frame.facts import Facts, File, Files, Way
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.frame.grouping import Group, groups
 from weir.advise.frame.libraries import fitting
@@ -61,9 +64,9 @@ SHARED = Limit("how often ranks move each byte, at most", 1.25, "times",
 
 
 def is_small(way: Way) -> bool:
-    """Whether calls are small and slow."""
-    is_slow = way.ns > 0 and way.bytes * 1e9 / way.ns <= SLOW.value
-    return way.mean_bytes <= SMALL.value and is_slow and way.call_s >= CALL.value
+    """Whether calls are small and slow; of Ways a mask."""
+    return ((way.mean_bytes <= SMALL.value) & way.is_slow(SLOW.value)
+        & (way.call_s >= CALL.value))
 
 
 def _is_small_on(file: File, name: str) -> bool:
@@ -81,8 +84,8 @@ def are_many(ways: Iterable[Way]) -> bool:
 
 
 def is_interleaved(way: Way) -> bool:
-    """Whether ranks move pieces of one part of the file."""
-    return way.ranks > 1 and way.interleaved > 1
+    """Whether ranks move pieces of one part of the file; of Ways a mask."""
+    return (way.ranks > 1) & (way.interleaved > 1)
 
 
 def effective_calls(file: File, name: str) -> int:
@@ -92,7 +95,7 @@ def effective_calls(file: File, name: str) -> int:
     return min(way.calls, max(1, made))
 
 
-def way_of(file: File, name: str) -> Way:
+def way_of(file: File | Files, name: str) -> Way:
     return file.read if name == "read" else file.write
 
 
@@ -144,15 +147,36 @@ def flushed(file: File, name: str) -> Range:
     return saved(flush_s, NOTHING)
 
 
+def _is_in_order(file: File | Files, way: Way) -> Any:
+    """Whether a rank moves what it moves in order, and no other one does so between; of Files a
+    mask."""
+    return (file.in_order(way) >= IN_ORDER.value) & np.logical_not(is_interleaved(way))
+
+
+def _may_be_small_on(files: Files, name: str) -> np.ndarray:
+    """A mask of the files that may be _is_small_on(): on streams there are no more requests than
+    calls, and these take no longer."""
+    way = way_of(files, name)
+    on_streams = ((files.on_streams(_LETTERS[name]) > 0) & (way.bytes <= SMALL.value * way.calls)
+        & (way.bytes <= SLOW.value * way.seconds) & (way.seconds >= CALL.value))
+    return is_small(way) | on_streams
+
+
+def candidates(files: Files) -> np.ndarray:
+    """A mask of the files that may have cured_ways()."""
+    read, write = (_may_be_small_on(files, name) & _is_in_order(files, way_of(files, name))
+        for name in _LETTERS)
+    return read | write
+
+
 def cured_ways(file: File) -> list[tuple[str, Way]]:
     """Directions that are to be cured here."""
     found: list[tuple[str, Way]] = []
     if is_left_alone(file):
         return found
     for name, way in (("read", file.read), ("write", file.write)):
-        if not _is_small_on(file, name) or not merged_calls(file, name, way):
-            continue
-        if is_interleaved(way) or file.in_order(way) < IN_ORDER.value:
+        if not (_is_small_on(file, name) and _is_in_order(file, way)
+                and merged_calls(file, name, way)):
             continue
         if name == "read" and way.ranks > 1 and way.bytes > SHARED.value * way.span:
             continue
@@ -222,8 +246,8 @@ def advice_on(facts: Facts, group: Group, finding: str) -> Advice:
 
 def find(facts: Facts) -> Iterator[Advice]:
     """Not on file systems of the node itself: there the kernel reads ahead and writes behind."""
-    files = [one for one in facts.bare if not of_fortran(one) and cured_ways(one)
-        and not facts.is_local(one.path)]
+    files = [one for one in facts.among(candidates(facts.files)) if not of_fortran(one)
+        and cured_ways(one) and not facts.is_local(one.path)]
     for group in groups(facts, files):
         if merged_of(group) >= MANY.value:
             yield advice_on(facts, group, "small-requests")

@@ -4,7 +4,9 @@ of them share a stripe and its lock."""
 
 from __future__ import annotations
 
-from weir.advise.frame.facts import Facts, File
+import numpy as np
+
+from weir.advise.frame.facts import Facts, File, Files
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.findings.small_requests.finding import SMALL, SLOW
 from weir.advise.frame.grouping import Group, find_by_pattern
@@ -23,11 +25,14 @@ _ALIGNMENTS = {"netcdf": "nc_def_var_chunking", "hdf5": "H5Pset_alignment",
 MOST_GAIN = 0.5  # of the time of the writes: two writers of a stripe take turns
 
 
+def _candidates(facts: Facts, files: Files) -> np.ndarray:
+    way = files.write
+    return ((way.stripe > 0) & (way.ranks > 1) & way.is_slow(way.ranks * SLOW.value)
+        & (way.mean_bytes > LARGE.value) & (way.off_stripe >= OFF.value * way.calls))
+
+
 def _is_one(facts: Facts, file: File) -> bool:
-    way = file.write
-    is_slow = way.ns > 0 and way.bytes * 1e9 / way.ns <= way.ranks * SLOW.value
-    return (way.stripe > 0 and way.ranks > 1 and is_slow and way.mean_bytes > LARGE.value
-        and way.off_stripe >= OFF.value * way.calls and not facts.is_local(file.path))
+    return not facts.is_local(file.path)
 
 
 def _advice(facts: Facts, group: Group) -> Advice:
@@ -52,5 +57,5 @@ UNALIGNED = Finding(
     page="guide/patterns.md",
     table="patterns",
     cure="gather",
-    find=find_by_pattern(_is_one, _advice),
+    find=find_by_pattern(_candidates, _advice, is_one=_is_one),
 )

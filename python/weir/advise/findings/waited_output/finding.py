@@ -6,7 +6,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from weir.advise.frame.facts import Facts, File
+import numpy as np
+
+from weir.advise.frame.facts import Facts, File, Files
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.frame.grouping import Group, groups, unusable
 from weir.advise.frame.saving import Range
@@ -24,11 +26,19 @@ COMPUTING = Limit("time of the run that is no I/O, over that of these writes", 1
 SLOW_TIER_BYTES_PER_S = 0.1e9
 
 
-def _is_one(facts: Facts, file: File) -> bool:
-    way = file.write
-    is_slow = way.ns > 0 and way.bytes * 1e9 / way.ns <= SLOW.value
-    return (way.calls > 0 and is_slow and way.mean_bytes >= LARGE.value and not file.read.bytes
-        and way.ranks == 1)
+def _candidates(files: Files) -> np.ndarray:
+    way = files.write
+    return ((way.calls > 0) & way.is_slow(SLOW.value) & (way.mean_bytes >= LARGE.value)
+        & (files.read.bytes == 0) & (way.ranks == 1))
+
+
+def _waits_s(facts: Facts, mask: np.ndarray) -> float:
+    """By which I/O delays the run, of files that no layer has; all of it where that is not known.
+    """
+    files = facts.files
+    costs = files.ns if files.critical_ns is None else np.where(files.critical_ns != 0,
+        files.critical_ns, files.ns)
+    return sum(costs[facts.are_bare & mask].tolist()) / 1e9
 
 
 def _part(facts: Facts, file: File) -> tuple[File, Range]:
@@ -57,12 +67,11 @@ def _advice(facts: Facts, group: Group, hidden: float) -> Advice:
 
 
 def find(facts: Facts) -> Iterator[Advice]:
-    files = [one for one in facts.bare if _is_one(facts, one)]
-    hidden = sum(one.critical_ns or one.ns for one in facts.bare) / 1e9
-    waited = sum(one.critical_ns or one.ns for one in files) / 1e9
-    if facts.wall_s - hidden < COMPUTING.value * waited:
+    mask = _candidates(facts.files)
+    hidden = _waits_s(facts, np.ones(len(mask), bool))
+    if facts.wall_s - hidden < COMPUTING.value * _waits_s(facts, mask):
         return
-    for group in groups(facts, files):
+    for group in groups(facts, facts.among(mask)):
         yield _advice(facts, group, hidden)
 
 

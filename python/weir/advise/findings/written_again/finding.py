@@ -4,8 +4,10 @@ to change them; classic netCDF does both with headers and blocks."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from weir.advise.frame.bypass import is_left_alone
-from weir.advise.frame.facts import Facts, File, Way
+from weir.advise.frame.facts import Facts, File, Files
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.findings.small_requests.finding import (
     BLOCK,
@@ -35,17 +37,17 @@ _OTHER = ("Keep what changes in memory, and write it once, when it is complete; 
     "of the file.")
 
 
-def _is_written_again(way: Way) -> bool:
-    return way.again > 0 and way.bytes >= TIMES.value * way.span * way.steps
+def _candidates(facts: Facts, files: Files) -> np.ndarray:
+    write, read = files.write, files.read
+    is_again = (write.again > 0) & (write.bytes >= TIMES.value * write.span * write.steps)
+    is_read_back = ((write.switches >= SWITCHES.value) & (read.bytes > 0)
+        & (read.bytes <= write.bytes))
+    return ((write.calls >= MANY.value) & write.is_slow(SLOW.value) & (write.ranks == 1)
+        & (is_again | is_read_back))
 
 
 def _is_one(facts: Facts, file: File) -> bool:
-    write, read = file.write, file.read
-    is_slow = write.ns > 0 and write.bytes * 1e9 / write.ns <= SLOW.value
-    if write.calls < MANY.value or not is_slow or is_left_alone(file):
-        return False
-    is_read_back = write.switches >= SWITCHES.value and 0 < read.bytes <= write.bytes
-    return write.ranks == 1 and (_is_written_again(write) or is_read_back)
+    return not is_left_alone(file)
 
 
 def _part(facts: Facts, file: File) -> tuple[File, Range]:
@@ -81,5 +83,5 @@ WRITTEN_AGAIN = Finding(
     page="guide/patterns.md",
     table="patterns",
     cure="bufa",
-    find=find_by_pattern(_is_one, _advice),
+    find=find_by_pattern(_candidates, _advice, is_one=_is_one),
 )

@@ -50,10 +50,27 @@ def fitting_rules(data: StepData, names: NameTable) -> tuple[PhaseRule, ...]:
         return ()
     written = columns.where((columns.moved > 0) & columns.by_code("W") & columns.is_file)
     paths = [names[n] for n in np.unique(written.name[written.name != NO_NAME]).tolist()]
+    paths = [path for path in paths if _may_fit(path)]
     bases = list(map(os.path.basename, paths))
     fits = {model: _fitting(written_by(model), paths, bases) for model in MODELS}
     most = max(fits, key=lambda model: fits[model])
     return rules_of(most) if fits[most] else ()
+
+
+@cache
+def _expressions() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """What the rules of any model fit: paths, and their last components."""
+    rules = [rule for model in MODELS for rule in written_by(model)]
+    kinds = ([rule.path for rule in rules if rule.name is None], [rule.name for rule in rules])
+    paths, bases = (re.compile("|".join(translate(one) for one in kind if one) or r"(?!)")
+        for kind in kinds)
+    return paths, bases
+
+
+def _may_fit(path: str) -> bool:
+    """Whether a rule of any model fits: most files of a run are no model's."""
+    paths, bases = _expressions()
+    return bases.match(os.path.basename(path)) is not None or paths.match(path) is not None
 
 
 def _fitting(rules: list[PhaseRule], paths: list[str], bases: list[str]) -> int:
