@@ -73,9 +73,85 @@ OTHERS = {  # programs of others: what makes the input, the command
         "d.createDimension('x', 400000); v = [d.createVariable(f'v{i}', 'f4', ('x',), "
         "chunksizes=(2000,)) for i in range(5)]; [v[i].__setitem__(slice(None), i) "
         "for i in range(5)]; d.close()\"", "h5repack -f GZIP=1 in.h5 out.h5"),
+    "sort": ("seq 400000 | rev | dd of=big bs=1M iflag=fullblock status=none", "sort -S 1M -T . -o out big"),
+    "zip": ("mkdir tree; for n in $(seq 150); do head -c 20000 /dev/urandom >tree/$n; done",
+        "zip -q -r all.zip tree"),
+    "cp": ("mkdir tree; for n in $(seq 150); do head -c 20000 /dev/urandom >tree/$n; done",
+        "cp -r tree copy"),
+    "bzip2": ("seq 300000 >big", "bzip2 -k big"),
 }  # fmt: skip
+_SAM = ("BEGIN { srand(7); print \"@SQ\\tSN:c1\\tLN:1000000\"; for (i = 0; i < 40000; i++) "
+    "{ s = \"\"; for (j = 0; j < 75; j++) s = s substr(\"ACGT\", int(rand() * 4) + 1, 1); "
+    "printf \"r%d\\t0\\tc1\\t%d\\t60\\t75M\\t*\\t0\\t0\\t%s\\t*\\n\", "
+    "i, int(rand() * 999000) + 1, s } }")  # fmt: skip
+_FASTA = ("BEGIN { srand(3); for (i = 0; i < 1500; i++) { printf \">s%d\\n\", i; for (k = 0; "
+    "k < 20; k++) { s = \"\"; for (j = 0; j < 60; j++) s = s substr(\"ACGT\", int(rand() * 4) + 1, "
+    "1); print s } } }")  # fmt: skip
+_SILICON = ("&control calculation='scf', prefix='si', outdir='.', disk_io='high',",
+    "pseudo_dir='/usr/share/espresso/pseudo' /",
+    "&system ibrav=2, celldm(1)=10.2, nat=2, ntyp=1, ecutwfc=16 /", "&electrons /",
+    "ATOMIC_SPECIES", " Si 28.086 Si.pz-vbc.UPF", "ATOMIC_POSITIONS alat", " Si 0 0 0",
+    " Si 0.25 0.25 0.25", "K_POINTS automatic", " 4 4 4 0 0 0")  # fmt: skip
+_DASK = ("import dask.array as da",
+    "x = da.arange(40 * 100 * 100, chunks=100000).reshape(40, 100, 100).rechunk((2, 25, 25))",
+    "x.to_zarr('x.zarr', overwrite=True, zarr_format=2)",
+    "print(float(da.from_zarr('x.zarr').mean().compute()))")  # fmt: skip
+_H5PY = ("import h5py, numpy as np",
+    "with h5py.File('t.h5', 'w') as f:",
+    "    d = f.create_dataset('t', (0, 500), maxshape=(None, 500), chunks=(4, 500), "
+    "compression='gzip')",
+    "    for i in range(600):",
+    "        d.resize(i + 1, axis=0)",
+    "        d[i] = np.random.default_rng(i).random(500)",
+    "        f.create_dataset(f'step{i}', data=np.arange(i))")  # fmt: skip
+_FITS = ("import numpy as np", "from astropy.io import fits", "from astropy.table import Table",
+    "r = np.random.default_rng(1)",
+    "hdus = [fits.PrimaryHDU()] + [fits.ImageHDU(r.random((100, 100))) for _ in range(150)]",
+    "fits.HDUList(hdus).writeto('all.fits', overwrite=True)",
+    "[fits.PrimaryHDU(r.random((64, 64))).writeto(f'{i:03}.fits', overwrite=True) "
+    "for i in range(100)]",
+    "Table({'a': np.arange(20000), 'b': r.random(20000)}).write('t.csv', format='ascii.csv', "
+    "overwrite=True)")  # fmt: skip
+_R = ("set.seed(1); d <- as.data.frame(matrix(runif(200000), ncol = 10))",
+    "write.csv(d, 'd.csv'); e <- read.csv('d.csv')",
+    "for (i in 1:80) write.table(e[((i - 1) * 200 + 1):(i * 200), ], sprintf('p%03d.txt', i))",
+    "saveRDS(e, 'e.rds', compress = FALSE)")  # fmt: skip
+_PARQUET = ("import numpy as np, pyarrow as pa, pyarrow.dataset as ds",
+    "n = 60000",
+    "t = pa.table({'day': np.arange(n) % 120, 'x': np.arange(n) / 7})",
+    "ds.write_dataset(t, 'parts', format='parquet', partitioning=['day'], "
+    "existing_data_behavior='overwrite_or_ignore')",
+    "print(ds.dataset('parts', partitioning=['day']).to_table().num_rows)")  # fmt: skip
 # Programs that no estimate was fitted to: each was run once, after the model had been settled.
-HELD_OUT = {
+SECOND = {  # the second round
+    "git": ("git init -q src && cd src && git config user.email a@b && git config user.name a && "
+        "for c in $(seq 12); do for n in $(seq 20); do head -c 3000 /dev/urandom | base64 "
+        ">f$c.$n; done; git add . && git commit -q -m $c; done", "git clone -q --no-local src dst"),
+    "unzip": ("mkdir tree; for n in $(seq 200); do head -c 9000 /dev/urandom | base64 >tree/$n; "
+        "done; zip -q -r all.zip tree; rm -r tree", "unzip -q all.zip"),
+    "cpio": ("mkdir tree; for n in $(seq 100); do head -c 20000 /dev/urandom >tree/$n; done; "
+        "find tree -type f | sort >list", "sh -c 'cpio -o --quiet -O all.cpio <list'"),
+    "xz": ("seq 900000 >big", "xz -0 -k -T1 big"),
+    "samtools": (f"awk '{_SAM}' >in.sam", "samtools sort -m 2M -o out.bam in.sam"),
+    "makeblastdb": (f"awk '{_FASTA}' >db.fa", "makeblastdb -in db.fa -dbtype nucl -out db"),
+    "R": (f"printf '%s\\n' {shlex.join(_R)} >script.R", "Rscript --vanilla script.R"),
+    "gm": ("gm convert -size 640x640 plasma: in.ppm", "gm convert in.ppm -crop 40x40 "
+        "+adjoin tile%03d.ppm"),
+    "ffmpeg": ("true", "ffmpeg -v error -f lavfi -i testsrc=duration=8:size=160x120:rate=25 -y "
+        "f%04d.png"),
+    "ffmpeg-nut": ("true", "ffmpeg -v error -f lavfi -i testsrc=duration=8:size=160x120:rate=25 "
+        "-c:v rawvideo -y all.nut"),
+    "pw.x": (f"printf '%s\\n' {shlex.join(_SILICON)} >si.in", "MPIRUN pw.x -in si.in"),
+    "h5py": (f"printf '%s\\n' {shlex.join(_H5PY)} >script.py", "PYTHON script.py"),
+    "astropy": (f"printf '%s\\n' {shlex.join(_FITS)} >script.py", "PYTHON script.py"),
+    "dask": (f"printf '%s\\n' {shlex.join(_DASK)} >script.py", "PYTHON script.py"),
+    "pyarrow": (f"printf '%s\\n' {shlex.join(_PARQUET)} >script.py", "PYTHON script.py"),
+    "grib_copy": ("cdo -s -f grb -seltimestep,1/60 -for,1,60 x.grb; cdo -s -f grb -mul -enlarge,"
+        "r180x90 x.grb -random,r180x90 in.grb", "grib_copy in.grb out.grb"),
+    "fio": ("true", "fio --name=j --rw=write --bs=4k --size=6m --ioengine=psync --filename=f "
+        "--randseed=5 --output=log"),
+}  # fmt: skip
+HELD_OUT = {  # the first round
     "hacc": ("true", "MPIRUN hacc_io 20000 hacc.dat"),
     "hacc-own": ("true", "MPIRUN hacc_io_fpp 20000 hacc.dat"),
     "h5bench": ("printf '%s\\n' MEM_PATTERN=CONTIG FILE_PATTERN=INTERLEAVED TIMESTEPS=3 "

@@ -4,7 +4,7 @@
 tuned (`weir tune`), and expected and obtained seconds stand side by side.
 
     python bench/estimates.py [--only scf,olam] [--preset lustre] [--runs 4] [--allow stage,pack]
-        [--directory DIR] [--json FILE]
+        [--directory DIR] [--json FILE] [--out DIR]
     python bench/estimates.py --page docs/validation/estimates.md bench/estimates.json [FILE...]
 
 A case is one line of estimate_cases.py: how its input is made, and the command; a program
@@ -29,7 +29,7 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 
-from estimate_cases import CASES, HELD_OUT, OTHERS, RANKS
+from estimate_cases import CASES, HELD_OUT, OTHERS, RANKS, SECOND
 from estimate_page import Row, Whole, write_page
 from weir.bench._programs import Mpi, choose_mpi
 from weir.advise.probes import probes
@@ -39,7 +39,7 @@ from weir.tune.decide import PLAIN, TUNED, medians, of_kind, rule_gains
 from weir.tune.tune import Options, Outcome, Tuning
 
 ROOT = Path(__file__).resolve().parents[1]
-PROGRAMS = OTHERS | HELD_OUT
+PROGRAMS = OTHERS | HELD_OUT | SECOND
 SCRIPTS = {"4dvar": "run"}  # workloads that a script runs, step after step
 
 
@@ -87,6 +87,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--allow", default="", help="stage,pack")
     parser.add_argument("--directory", default=None)
     parser.add_argument("--json", default=None)
+    parser.add_argument("--out", default=None, help="keep reports and traces of weir tune there")
     parser.add_argument("--no-probe", action="store_true")
     parser.add_argument("--page", help="write this page from files of --json, and run nothing")
     parser.add_argument("sources", nargs="*", help="files of --json, for --page")
@@ -103,8 +104,8 @@ def missing(name: str) -> str | None:
 def tuned(name: str, mpi: Mpi, place: Path, scratch: Path, options: argparse.Namespace) -> Outcome:
     directory = place / name
     directory.mkdir()
-    out = scratch / f"out-{name}"
-    out.mkdir()
+    out = (Path(options.out).resolve() if options.out else scratch) / f"out-{name}"
+    out.mkdir(parents=True)
     if name in PROGRAMS:
         setup, line = (one.replace("PYTHON", sys.executable) for one in PROGRAMS[name])
         subprocess.run(["sh", "-c", setup], cwd=directory, check=True)

@@ -144,9 +144,10 @@ def answer(run: Path, arguments: str) -> str:
     """What `weir report RUN ARGUMENTS` prints, and its status."""
     from typer.testing import CliRunner
 
-    from weir.cli._app import app
+    from weir.cli._app import app_for
 
-    result = CliRunner().invoke(app, ["report", str(run), *shlex.split(arguments)])
+    words = ["report", str(run), *shlex.split(arguments)]
+    result = CliRunner().invoke(app_for(words), words)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     text = result.output.replace(str(run), "RUN")

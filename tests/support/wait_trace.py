@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from weir.trace._synthetic import UNKNOWN_OFFSET, TraceWriter, event, mark, mpi
-from weir.trace.ops import ROOT, mpi_routines
+from weir.trace.ops import ERROR, ROOT, mpi_routines
 
 BEGIN = 1_000_000  # ns between the making of the trace file and the start of all ranks
 
@@ -49,11 +49,11 @@ class WaitTrace:
         self.now[rank] += ns
 
     def io(self, rank: int, ns: int, file: str = "/scratch/out", op: str = "write",
-            size: int | None = None, offset: int = UNKNOWN_OFFSET) -> None:
-        """size: bytes; without it as many as ns."""
+            size: int | None = None, offset: int = UNKNOWN_OFFSET, error: int = 0) -> None:
+        """size: bytes; without it as many as ns. error: the errno of a call that failed."""
         moved = ns if size is None else size
         self._keep(rank, file, lambda at, name: event(op, at, ns, file=name, size=moved,
-            offset=offset), ns)
+            offset=offset, error=error, flags=ERROR if error else 0), ns)
 
     def io_beside(self, rank: int, ns: int, file: str = "/scratch/out") -> int:
         """A second thread writes, from now on; returns when it has done so."""

@@ -46,10 +46,14 @@ def advise(
     from weir.advise.probes import probes
     from weir.advise.text import as_json, lines_of, rules_text
     from weir.analysis.exclusion import exclusion_of
+    from weir.capture._launch import say
     from weir.report import build
     from weir.report.json import write_json
     from weir.report.processes.compute import is_complete
+    from weir.tune.claim import left_behind
 
+    for left in left_behind(Path.cwd()):
+        say(left.text)
     made = build(run, step=step, exclusion=exclusion_of(exclude, include))
     found = advised(Facts(made, probes(), str(tier.absolute())))
     if write is not None:

@@ -138,9 +138,13 @@ def test_an_interrupted_tune_goes_on(weir, place, tmp_path, by):
     kept = json.loads((out / "tune.json").read_text())["runs"]
     left = listing(place)
     if by == signal.SIGKILL:  # its copy is removed by the next call
+        assert any(path.startswith(".weir-tune") for path in left)
         left = {path: data for path, data in left.items() if not path.startswith(".weir-tune")}
     assert left == before
-    tune(weir, place, out, "--runs", 4).ok()
+    other = tune(weir, place, tmp_path / "other", "--runs", 2).ok()
+    assert (f"with -o {out} goes on" in other.stderr) == (by == signal.SIGKILL)
+    own = tune(weir, place, out, "--runs", 4).ok()
+    assert "was interrupted" not in own.stderr
     state = json.loads((out / "tune.json").read_text())
     assert state["runs"][: len(kept)] == kept and len(state["runs"]) >= 3
     assert listing(place) == before

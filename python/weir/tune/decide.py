@@ -85,7 +85,8 @@ def spread(alike: Sequence[Done]) -> tuple[float, float] | None:
 
 @dataclass(frozen=True)
 class RuleGain:
-    """What one rule did to its files, medians over the runs. gain: of their I/O time."""
+    """What one rule did to its files, medians over the runs. gain: of their I/O time. is_met:
+    whether it matches files in each run with it; names that differ from run to run it misses."""
 
     rule: str
     before_s: float
@@ -93,6 +94,7 @@ class RuleGain:
     before_requests: int
     after_requests: int
     gain: Gain | None = None
+    is_met: bool = True
 
     @property
     def saved_s(self) -> float:
@@ -102,7 +104,7 @@ class RuleGain:
     def pays(self) -> bool:
         """Times decide where the interval of their difference leaves zero out, counts of requests
         where it does not. Never of a rule that matches no file."""
-        if not self.before_requests:
+        if not self.before_requests or not self.is_met:
             return False
         is_shorter = self.after_s <= ALONE.value * self.before_s
         if self._is_once:
@@ -112,9 +114,18 @@ class RuleGain:
         return self._are_fewer and self.after_s < SLOWER.value * self.before_s
 
     @property
+    def why_not(self) -> str:
+        """Of a rule that does not pay."""
+        if not self.is_met:
+            return "it matches no file of a run with it: names of files differ from run to run"
+        return (f"it does not pay: {self.before_s:.3f} s and {self.before_requests} requests "
+            f"before, {self.after_s:.3f} s and {self.after_requests} with it")
+
+    @property
     def needs_a_run(self) -> bool:
         """Whether the time of a single run, which may be chance, speaks against the counts."""
-        return self._is_once and bool(self.before_requests) and self._are_fewer and not self.pays
+        return (self._is_once and bool(self.before_requests) and self.is_met and self._are_fewer
+            and not self.pays)
 
     @property
     def _is_once(self) -> bool:
@@ -137,7 +148,8 @@ def rule_gains(runs: Sequence[Done], rules: Sequence[str]) -> list[RuleGain]:
             made.append(RuleGain(rule, *(statistics.median(one.io_s for one in part)
                 for part in costs), *(int(statistics.median(one.requests for one in part))
                 for part in costs),
-                _paired(plain, tuned, lambda one: one.figures.by_rule[rule].io_s)))
+                _paired(plain, tuned, lambda one: one.figures.by_rule[rule].io_s),
+                all(one.files != 0 for one in costs[1])))
     return made
 
 

@@ -28,7 +28,6 @@ from weir.capture._command import shell_status
 from weir.report import build
 from weir.report.layers.compute import LayeredFile, layers_of
 from weir.trace.job import read_job
-from weir.trace.ops import POSIX, STDIO, ops
 from weir.tune.outputs import Output
 
 # Calls that the kernel or the C library answers without the file system.
@@ -37,10 +36,11 @@ _WITHIN = ("lseek", "fseek", "ftell", "rewind", "dup", "dup2", "dup3", "fcntl", 
 # Statistics of the layer pack.
 _PACKED = (("pack", "stored"), ("pack", "served"))
 _SPILLED = (("pack", "spilled"),)
+# And of the layer stage.
+_STAGED = (("stage", "staged"), ("stage", "from_tier"))
+_AT_ITS_PLACE = (("stage", "in_place"), ("stage", "moved"))
+_OF_A_COPY, _COPIED_BYTES = 4, 1 << 20  # create, close, times, rename; bytes of a request
 _OF_ARCHIVES = (("pack", "container_writes"), ("pack", "container_reads"))
-# A stream's buffer is st_blksize of its file: the least that there is, which testfs has as well.
-_STREAM_BYTES = 4096
-_OPS = {one.name: one for one in ops().values()}
 _SILENT_S = 2.0  # without standard input, after which a note says what is waited for
 _POLITE_S = 10.0  # a launcher has ranks to end
 PLAIN, TUNED, SEARCH = "plain", "tuned", "search"
@@ -48,10 +48,12 @@ PLAIN, TUNED, SEARCH = "plain", "tuned", "search"
 
 @dataclass(frozen=True)
 class FileCost:
-    """What the files of a rule cost: I/O seconds of all ranks, requests to the file system."""
+    """What the files of a rule cost: I/O seconds of all ranks, requests to the file system. files:
+    their number, None in runs of a weir that did not count them."""
 
     io_s: float = 0.0
     requests: int = 0
+    files: int | None = None
 
 
 @dataclass(frozen=True)
@@ -168,8 +170,8 @@ def figures_of(facts: Facts, started: Started, rules: Sequence[str]) -> Figures:
         below = next((layered[name] for name in names if name in layered), None)
         is_renamed_away = bool(rules) and not any(fnmatchcase(file.path, rule) for rule in rules)
         requests = requests_at_system(file, below, is_real=is_renamed_away)
-        costs.append((names, FileCost(file.ns / 1e9, requests)))
-    costs += [((one.file,), FileCost(0.0, _sum(one, _OF_ARCHIVES))) for one in layered.values()
+        costs.append((names, FileCost(file.ns / 1e9, requests, 1)))
+    costs += [((one.file,), FileCost(0.0, _sum(one, _OF_ARCHIVES), 0)) for one in layered.values()
         if _sum(one, _OF_ARCHIVES)]
     critical = [one.critical_ns for one in facts.files.values()]
     return Figures(
@@ -184,7 +186,8 @@ def figures_of(facts: Facts, started: Started, rules: Sequence[str]) -> Figures:
 def _of_rule(rule: str, costs: Sequence[tuple[tuple[str, ...], FileCost]]) -> FileCost:
     """Of files that the rule matches under any of their names."""
     chosen = [cost for names, cost in costs if any(fnmatchcase(name, rule) for name in names)]
-    return FileCost(sum(one.io_s for one in chosen), sum(one.requests for one in chosen))
+    return FileCost(sum(one.io_s for one in chosen), sum(one.requests for one in chosen),
+        sum(one.files or 0 for one in chosen))
 
 
 def _sum(layered: LayeredFile, figures: Sequence[tuple[str, str]]) -> int:
@@ -194,27 +197,17 @@ def _sum(layered: LayeredFile, figures: Sequence[tuple[str, str]]) -> int:
 
 def requests_at_system(file: File, layered: LayeredFile | None, *, is_real: bool = False) -> int:
     """Of one file: below the layers where these stand. A packed file is memory; its archive has the
-    requests. is_real: it was renamed to a path that no rule matches, which makes a real file."""
+    requests. A staged one is on the tier, and is copied to its place if it was written. is_real: it
+    was renamed to a path that no rule matches, which makes a real file."""
     if layered is not None and _sum(layered, _PACKED) and not (
             is_real or _sum(layered, _SPILLED)):
         return 0
+    if layered is not None and _sum(layered, _STAGED) and not _sum(layered, _AT_ITS_PLACE):
+        return _OF_A_COPY + math.ceil(file.written / _COPIED_BYTES) if file.written else 0
     others = max(0, file.of_class("OCM")[0] - file.of(_WITHIN)[0])
     if layered is not None and layered.system is not None:
         return layered.system.count + others
-    return _moved_by(file, "R") + _moved_by(file, "W") + others
-
-
-def _moved_by(file: File, letter: str) -> int:
-    """Reads or writes that reach the system: its calls, also those that Fortran and libraries make,
-    whose own are left out; of streams as many as their buffers make."""
-    every = () if file.totals is None else [one for one in file.totals.ops
-        if _OPS[one.op].op_class == letter]
-    calls = sum(one.calls for one in every if _OPS[one.op].layer == POSIX)
-    streams = [one for one in every if _OPS[one.op].layer == STDIO]
-    buffered = min(sum(one.calls for one in streams),
-        math.ceil(sum(one.bytes for one in streams) / _STREAM_BYTES))
-    return calls + buffered
-
+    return file.requests("R") + file.requests("W") + others
 
 
 def relative(words: Sequence[str], directory: Path, work: Path) -> list[str]:

@@ -28,10 +28,11 @@ from weir.tune.runs import (
 from weir.tune.suspects import ended, half, suspects
 
 
-def done(number: int, kind: str, wall_s: float, io_s: float = 1, requests: int = 100) -> Done:
+def done(number: int, kind: str, wall_s: float, io_s: float = 1, requests: int = 100,
+        files: int | None = 1) -> Done:
     rules = ("r",) if kind == TUNED else ()
     return Done(number, kind, rules, Figures(wall_s, 1, io_s, io_s, io_s, requests,
-        {"r": FileCost(io_s, requests)}), {})
+        {"r": FileCost(io_s, requests, files)}), {})
 
 
 def test_a_gain_is_sure_when_its_interval_leaves_zero_out():
@@ -66,6 +67,14 @@ def test_one_slow_run_decides_nothing_where_requests_are_fewer(io_s, requests, n
 def test_a_rule_that_matches_nothing_does_not_pay():
     runs = [done(0, PLAIN, 10, 0, 0), done(1, TUNED, 9, 0, 0)]
     assert [one.pays for one in rule_gains(runs, ["r"])] == [False]
+
+
+def test_a_rule_for_names_that_differ_from_run_to_run_does_not_pay():
+    runs = [done(0, PLAIN, 10), done(1, TUNED, 9, 0, 0, files=0)]
+    (gain,) = rule_gains(runs, ["r"])
+    assert not gain.pays and not gain.needs_a_run and "matches no file" in gain.why_not
+    runs = [done(0, PLAIN, 10), done(1, TUNED, 9, 0, 0, files=None)]
+    assert [one.pays for one in rule_gains(runs, ["r"])] == [True]
 
 
 def written(directory, **files: bytes):
@@ -322,6 +331,17 @@ def requests_of(*operations: tuple[str, int, int, int], figures=(), **options) -
         for op, calls, size, below in operations))
     layered = LayeredFile("f", figures=[Figure("pack", name, "times", 1) for name in figures])
     return requests_at_system(File("f", totals=totals), layered if figures else None, **options)
+
+
+@pytest.mark.parametrize(("names", "requests"), [
+    (["staged"], 4 + 2), (["from_tier"], 4 + 2), (["staged", "moved"], 41), (["in_place"], 41)])
+def test_a_staged_file_has_the_requests_of_its_copy(names, requests):
+    totals = FileTotals("f", 41, 0, 3 << 19, 1, (FileOp("open", 1, 0, 1, 0),
+        FileOp("write", 40, 3 << 19, 1, 0)))
+    layered = LayeredFile("f", figures=[Figure("stage", name, "times", 1) for name in names])
+    assert requests_at_system(File("f", totals=totals), layered) == requests
+    read = FileTotals("f", 41, 1, 0, 1, (FileOp("read", 41, 1, 1, 0),))
+    assert (requests_at_system(File("f", totals=read), layered) == 0) == (requests == 6)
 
 
 def test_requests_are_those_of_the_system():

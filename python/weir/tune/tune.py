@@ -5,8 +5,6 @@ are dropped."""
 
 from __future__ import annotations
 
-import hashlib
-import os
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +20,7 @@ from weir.advise.frame.finding import Advice
 from weir.advise.frame.speeds import Probed
 from weir.advise.text import rule_lines
 from weir.capture._launch import NO_TRACE_STATUS
-from weir.tune import keep, outputs, workdir
+from weir.tune import claim, keep, outputs, workdir
 from weir.tune.decide import Gain, rule_gains, of_kind, wall_gain
 from weir.tune.runs import (PLAIN, TUNED, Done, environment_mentions, execute, facts_of,
     figures_of, relative, save_stdin)
@@ -80,9 +78,8 @@ class Tuning:
     def __init__(self, out: Path, directory: Path, command: Sequence[str], options: Options,
             note: Callable[[str], None]) -> None:
         self.out, self.directory, self.options, self.note = out, directory, options, note
-        mark = hashlib.blake2b(os.fsencode(out), digest_size=6).hexdigest()
-        self.work = directory / f"{workdir.NAME}-{mark}"
-        self.tier = Path("/dev/shm") / f"weir-tune-{mark}"
+        mark = claim.mark_of(out)
+        self.work, self.tier = claim.work_directory(directory, mark), claim.tier(mark)
         self.stdin: Path | None = None
         self.began = time.monotonic()
         self.entries = self._listing()
@@ -94,6 +91,12 @@ class Tuning:
     def run(self) -> Outcome:
         """Raises CommandFailed, StorageError, UsageError. No file of the user's is changed, but
         with keep, after the last run."""
+        for one in claim.left_behind(self.directory, self.work):
+            self.note(one.text)
+        with claim.claimed(self.work, self.out):
+            return self._run()
+
+    def _run(self) -> Outcome:
         if self.state.result is not None and self.state.result.is_moving:
             return self._outcome(self._moved())
         self._check_space()
@@ -306,9 +309,7 @@ class Tuning:
         self._drop_harmful()
         for gain in rule_gains(self.state.runs, [_path(one) for one in self.rules]):
             if not gain.pays and not (may_run and gain.needs_a_run):
-                self.state.dropped[gain.rule] = (
-                    f"it does not pay: {gain.before_s:.3f} s and {gain.before_requests} "
-                    f"requests before, {gain.after_s:.3f} s and {gain.after_requests} with it")
+                self.state.dropped[gain.rule] = gain.why_not
         self.state.write(self.out)
 
     def _drop_harmful(self) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from weir._errors import InputError, StorageError
 
-NAME = ".weir-tune"  # of the directory in the user's one that runs work in
+NAME = ".weir-tune"  # begins the names of all that tune makes in the user's directory
 RESERVE = 0.05  # of the file system that stays free
 _FICLONE = 0x40049409  # linux/fs.h
 Key = tuple[int, int, int]
@@ -71,7 +71,8 @@ class _Walk:
             below = os.path.normpath(os.path.join(at, os.path.relpath(above, root)))
             if at:
                 yield Entry(below, 0, (0, 0, 0), above)
-            for name in [*files, *(one for one in names if os.path.islink(f"{above}/{one}"))]:
+            links = [one for one in names if os.path.islink(f"{above}/{one}")]
+            for name in [*(one for one in files if not one.startswith(NAME)), *links]:
                 yield from self._entry(os.path.join(above, name),
                     os.path.normpath(os.path.join(below, name)))
 

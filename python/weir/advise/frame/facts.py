@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from weir.advise.frame.files import File, Files, Way
-from weir.advise.frame.saving import NOTHING, Range, Saving
+from weir.advise.frame.saving import NOTHING, Range, Saving, saved
 from weir.advise.frame.speeds import NOT_PROBED, Probed, Speeds, scaling, speeds_of
 from weir.analysis.names import shown
 from weir.report.file_systems.compute import Mount, mount_in
@@ -169,6 +169,14 @@ class Facts:
 
     def shown(self, path: str) -> str:
         return shown(path, self.report.cwd)
+
+    def on_tier(self, file: File, after: Range) -> Range:
+        """Seconds that a file on a tier in memory saves, of what its calls take there. Calls on a
+        file system of the node itself are copies into memory as well, and may take as long there.
+        """
+        whole_s = file.ns / 1e9
+        high = max(after.high, whole_s) if self.is_local(file.path) else after.high
+        return saved(whole_s, Range(after.low, high))
 
     def saving(self, parts: Sequence[tuple[File, Range]], requests: int) -> Saving:
         """parts: files with the I/O seconds that are saved on each, which are never more than its

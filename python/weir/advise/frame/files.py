@@ -4,6 +4,7 @@ where a finding looks for the few that it is about."""
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,14 +16,14 @@ import numpy as np
 from weir.analysis.names import NO_NAME, NameTable
 from weir.report.files.compute import FileOp, FileTable, FileTotals
 from weir.report.patterns.compute import WAYS, Rows
-from weir.trace.ops import ops
+from weir.trace.ops import POSIX, STDIO, ops
 
 _SUMMED = ("calls", "bytes", "ns", "adjacent", "first", "strided", "random", "unknown", "again",
     "switches", "off_block", "off_stripe", "interleaved")  # fmt: skip
-_OTHERS = ("ranks", "begin", "end", "stripe", "slowest_ns")
+_OTHERS = ("ranks", "begin", "end", "stripe", "slowest_ns", "longest_ns")
 NAMES = (*_SUMMED, *_OTHERS, "users", "steps")
 _WIDTH = len(NAMES)
-_LARGEST = ("ranks", "end", "stripe")
+_LARGEST = ("ranks", "end", "stripe", "longest_ns")
 _NO_FIGURES = array("q", [2**62 if name == "begin" else 0 for name in NAMES])
 _SEEKS = ("lseek", "fseek", "rewind")
 
@@ -30,7 +31,7 @@ _SEEKS = ("lseek", "fseek", "rewind")
 class Way:
     """Reads or writes of a file, all ranks and steps together; figures as in the table
     `access_patterns`. ranks: the most in a step; users: of all steps; begin, end: the range of
-    bytes that moved. Figures lie side by side: many files have as many."""
+    bytes that moved; longest_ns: of one call. Figures lie side by side: many files have as many."""
 
     __slots__ = ("figures",)
 
@@ -39,7 +40,7 @@ class Way:
 
     (
         calls, bytes, ns, adjacent, first, strided, random, unknown, again, switches, off_block,
-        off_stripe, interleaved, ranks, begin, end, stripe, slowest_ns, users, steps,
+        off_stripe, interleaved, ranks, begin, end, stripe, slowest_ns, longest_ns, users, steps,
     ) = (property(lambda self, at=at: self.figures[at]) for at in range(len(NAMES)))  # fmt: skip
 
     @property
@@ -58,6 +59,11 @@ class Way:
     @property
     def call_s(self) -> float:
         return self.ns / 1e9 / self.calls if self.calls else 0.0
+
+    @property
+    def outlier_s(self) -> float:
+        """Of the longest call what is more than the mean."""
+        return max(0.0, self.longest_ns / 1e9 - self.call_s)
 
     def is_slow(self, bytes_per_s: Any) -> Any:
         """Whether calls move no more than that."""
@@ -110,11 +116,30 @@ class File:
 
     def of_class(self, letters: str) -> tuple[int, int]:
         """Calls and ns of the classes of operations, calls of the application's alone."""
-        chosen = [one for one in self.ops if _CLASSES[one.op] in letters]
+        chosen = [one for one in self.ops if _OPS[one.op].op_class in letters]
         return sum(one.calls - one.below for one in chosen), sum(one.ns for one in chosen)
 
+    def requests(self, letter: str) -> int:
+        """Reads (R) or writes (W) that reach the system without layers: its calls, also those that
+        Fortran and libraries make, whose own are left out; of streams as many as their buffers
+        make."""
+        streams = self._moving(letter, STDIO)
+        buffered = min(sum(one.calls for one in streams),
+            math.ceil(sum(one.bytes for one in streams) / STREAM_BYTES))
+        return sum(one.calls for one in self._moving(letter, POSIX)) + buffered
 
-_CLASSES = {one.name: one.op_class for one in ops().values()}
+    def on_streams(self, letter: str) -> int:
+        """Such calls on streams of the C library."""
+        return sum(one.calls for one in self._moving(letter, STDIO))
+
+    def _moving(self, letter: str, api: int) -> list[FileOp]:
+        return [one for one in self.ops
+            if (_OPS[one.op].op_class, _OPS[one.op].layer) == (letter, api)]
+
+
+_OPS = {one.name: one for one in ops().values()}
+# A stream's buffer is st_blksize of its file: the least that there is, which testfs has as well.
+STREAM_BYTES = 4096
 
 
 class Ways(Way):
@@ -136,17 +161,21 @@ class Ways(Way):
 
     @property
     def mean_bytes(self) -> Any:
-        return _over(self.bytes, self.calls)
+        return over(self.bytes, self.calls)
 
     @property
     def call_s(self) -> Any:
-        return _over(self.ns / 1e9, self.calls)
+        return over(self.ns / 1e9, self.calls)
+
+    @property
+    def outlier_s(self) -> Any:
+        return np.maximum(0.0, self.longest_ns / 1e9 - self.call_s)
 
     def is_slow(self, bytes_per_s: Any) -> Any:
-        return (self.ns > 0) & (_over(self.bytes * 1e9, self.ns) <= bytes_per_s)
+        return (self.ns > 0) & (over(self.bytes * 1e9, self.ns) <= bytes_per_s)
 
 
-def _over(values: np.ndarray, of: np.ndarray) -> np.ndarray:
+def over(values: np.ndarray, of: np.ndarray) -> np.ndarray:
     """0 where it is over nothing."""
     return np.divide(values, of, out=np.zeros(len(of)), where=of != 0)
 
@@ -220,6 +249,18 @@ class Files(Mapping[str, File]):
         made[first][is_unknown] = self._table.bytes_written[is_unknown]
         return made
 
+    @cached_property
+    def failed(self) -> np.ndarray:
+        """Calls that returned an error."""
+        return np.concatenate([self._table.failed, self._others])
+
+    @cached_property
+    def missing(self) -> set[str]:
+        """Those that no call found: names that the program only asked for."""
+        calls = self._table.calls
+        at = np.flatnonzero((calls > 0) & (calls <= self._table.failed))
+        return {self.paths[one] for one in at.tolist()}
+
     def of(self, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Calls and ns of operations."""
         values = [value for value, one in ops().items() if one.name in names]
@@ -231,6 +272,12 @@ class Files(Mapping[str, File]):
         values = [value for value, one in ops().items() if one.op_class in letters]
         return self._of(values, table.op_calls - table.op_below), self._of(values, table.op_ns)
 
+    def on_streams(self, letter: str) -> np.ndarray:
+        """Reads (R) or writes (W) on streams of the C library."""
+        values = [value for value, one in ops().items()
+            if (one.op_class, one.layer) == (letter, STDIO)]
+        return self._of(values, self._table.op_calls)
+
     def _of(self, values: Sequence[int], column: np.ndarray) -> np.ndarray:
         return np.concatenate([self._table.of_ops(values, column), self._others])
 
@@ -238,7 +285,7 @@ class Files(Mapping[str, File]):
         """Share of calls: File.in_order()."""
         is_stream = 2 * self.of(_SEEKS)[0] <= way.calls
         known = way.adjacent + way.first + way.strided
-        return _over(known + way.unknown * is_stream, way.calls)
+        return over(known + way.unknown * is_stream, way.calls)
 
 
 def _ways(numbers: np.ndarray, patterns: Rows) -> tuple[np.ndarray, Ways, Ways]:

@@ -15,7 +15,11 @@ from weir.advise.frame.finding import Advice
 from weir.analysis.patterns import find_patterns
 from weir.stage.suggest import exactly, fits, rule_pattern
 
-_PROCESS = re.compile(r"[0-9]{3,}")
+# In names of temporary files: a process, six characters of mkstemp(3), eight of Python's tempfile,
+# a UUID.
+_CHANCE = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}|(?<=tmp)[a-z0-9_]{8}(?=$|\.)"
+    r"|(?=[a-z]*[A-Z0-9])(?![A-Za-z]*[0-9]{3,}(?:$|\.))[A-Za-z0-9]{6}(?=$|\.)|[0-9]{3,}")
+_REMOVES = ("unlink",)
 MOST_OTHERS = 0.5  # for each file of a pattern; of more, names of numbers alone are patterns
 
 
@@ -69,10 +73,10 @@ def _by_pattern(facts: Facts, files: Sequence[File], alike: Collection[str],
     for pattern in find_patterns(paths, [0] * len(paths), directories=directories):
         members = [files[i] for i in pattern.members]
         rule = rule_pattern(pattern.text, [paths[i] for i in pattern.members])
-        rule = _of_both_names(rule, members) if by_last_names else _without_numbers(rule, members)
+        rule = _of_both_names(rule, members) if by_last_names else _without_chance(rule, members)
         own = {*(one.path for one in members), *alike}
-        others = () if rule in own else tuple(sorted(
-            path for path in facts.files if path not in own and fits(path, rule)))
+        others = () if rule in own else tuple(sorted(path for path in facts.files
+            if path not in own and fits(path, rule) and path not in facts.files.missing))
         yield Group(facts.shown(pattern.text), rule, tuple(members), others)
 
 
@@ -83,13 +87,17 @@ def opened_as(file: File) -> str:
     return also[0] if also and is_made else file.path
 
 
-def _without_numbers(rule: str, members: Sequence[File]) -> str:
-    """Names that were only used until a file was complete have numbers of processes in them, which
-    differ from run to run."""
-    if all(opened_as(one) == one.path for one in members):
+def _without_chance(rule: str, members: Sequence[File]) -> str:
+    """Names that were only used until a file was complete, or removed, have parts that differ from
+    run to run."""
+    if not any(map(_is_temporary, members)):
         return rule
     directory, _, name = rule.rpartition("/")
-    return f"{directory}/{_PROCESS.sub('*', name)}"
+    return f"{directory}/{_CHANCE.sub('*', name)}"
+
+
+def _is_temporary(file: File) -> bool:
+    return opened_as(file) != file.path or file.of(_REMOVES)[0] > 0
 
 
 def _of_both_names(rule: str, members: Sequence[File]) -> str:

@@ -54,11 +54,13 @@ class Saving:
         return (self.critical or self.active or self.io).middle
 
 
-def saved(before_s: float, after: Range) -> Range:
-    """Of what takes so long before and after, by which another run may differ; never less than
-    nothing nor more than it takes, and from nothing on where all of it may remain."""
-    low, high = before_s - after.high, before_s - after.low
-    return Range(max(0.0, (1 - SPREAD) * low), max(0.0, (1 + SPREAD) * high)).at_most(before_s)
+def saved(before_s: float, after: Range, outlier_s: float = 0.0) -> Range:
+    """Of what takes so long before and after, each by which another run may differ: never less than
+    nothing. outlier_s: of the longest of the calls what is more than their mean; a single call of
+    that length may be chance, and the lower end is without it. The upper end may be more than
+    before_s; all I/O on the file is its limit (Facts.saving)."""
+    low, high = before_s - outlier_s - after.high, before_s - after.low
+    return Range(max(0.0, (1 - SPREAD) * low), max(0.0, (1 + SPREAD) * high))
 
 
 def request_count(size: float, block: int) -> int:

@@ -65,6 +65,7 @@ class FileTotals:
     ns: int
     ops: Sequence[FileOp]
     also: tuple[str, ...] = ()  # other names under which it was used: earlier ones, and links
+    failed: int = 0  # calls that returned an error, those of names that do not exist among them
 
     @property
     def bytes(self) -> int:
@@ -87,6 +88,7 @@ class FileTable:
     bytes_read: np.ndarray
     bytes_written: np.ndarray
     ns: np.ndarray
+    failed: np.ndarray
     first: np.ndarray
     end: np.ndarray
     op: np.ndarray
@@ -107,12 +109,12 @@ class FileTable:
     @cached_property
     def totals(self) -> list[FileTotals]:
         columns = (self.op, self.op_calls, self.op_bytes, self.op_ns, self.op_below)
-        figures = (self.calls, self.bytes_read, self.bytes_written, self.ns)
+        figures = (self.calls, self.bytes_read, self.bytes_written, self.ns, self.failed)
         its_ops = map(partial(_Ops, columns), self.first.tolist(), self.end.tolist())
         also = self.also
         return [
-            FileTotals(name, *one, every, also.get(number, ()))
-            for name, number, one, every in zip(self.names, self.number.tolist(),
+            FileTotals(name, *one, every, also.get(number, ()), failed)
+            for name, number, (*one, failed), every in zip(self.names, self.number.tolist(),
                 zip(*(figure.tolist() for figure in figures)), its_ops)
         ]
 
@@ -125,7 +127,7 @@ def file_table(columns: Columns, names: NameTable, used: np.ndarray | None = Non
     by_name, by_op = (starts(*keys) if len(table) else np.zeros(0, np.int64)
         for keys in ((table.name,), (table.name, table.op)))
     read = np.where(table.by_code("R"), table.moved, 0)
-    figures = (table.app_calls, read, table.moved - read, table.own_ns)
+    figures = (table.app_calls, read, table.moved - read, table.own_ns, table.errors)
     parts = (table.calls, np.where(table.by_code("RW"), table.bytes, 0), table.ns,
         table.calls - table.app_calls)
     limits = np.r_[np.searchsorted(by_op, by_name), len(by_op)]

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from weir.advise.frame.facts import Facts, File
 from weir.advise.frame.finding import Advice, Finding, Limit, Rule
 from weir.advise.frame.grouping import used_otherwise
-from weir.advise.frame.saving import Range, saved
+from weir.advise.frame.saving import Range
 from weir.report.flow.compute import CARRIED, SCRATCH
 from weir.report.flow.table import report_flow
 from weir.report.frame.amounts import amount, counted, seconds
@@ -39,7 +39,7 @@ _GONE = ("a file that a run does not remove stays on the tier, where a program w
 def _part(facts: Facts, file: File) -> tuple[File, Range]:
     size = file.read.bytes + file.write.bytes
     calls = sum(one.calls for one in file.totals.ops) if file.totals is not None else 0
-    return file, saved(file.ns / 1e9, Range(size / facts.speeds(file.path, "write").copy,
+    return file, facts.on_tier(file, Range(size / facts.speeds(file.path, "write").copy,
         size / SLOW_TIER_BYTES_PER_S + calls * TIER_CALL_S))
 
 

@@ -8,6 +8,8 @@ import pytest
 from advised import MIB, MS, US, Program, advised, names, stream, the
 from wait_trace import WaitTrace
 
+from weir.advise.frame.facts import Facts
+
 
 def test_what_only_a_later_step_reads_is_carried(tmp_path):
     path = "/scratch/an/traj.{rank}"
@@ -47,3 +49,11 @@ def test_only_what_the_run_removes_may_stay_on_the_tier(tmp_path):
 
 def test_what_the_page_cache_moves_as_quickly_as_a_tier_is_left(tmp_path):
     assert "carried" not in names(advised(tmp_path, written_and_read("close", "unlink", each_ms=2)))
+
+
+@pytest.mark.parametrize("is_local", [False, True])
+def test_files_on_a_local_disk_are_left(tmp_path, monkeypatch, is_local):
+    """Their calls are copies into memory as well, which a busy node makes slow on a tier, too."""
+    monkeypatch.setattr(Facts, "is_local", lambda self, path: is_local)
+    report = advised(tmp_path, written_and_read("close", "unlink"))
+    assert ("carried" in names(report)) == (not is_local)

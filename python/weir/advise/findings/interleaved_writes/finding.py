@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from weir.advise.frame.bypass import is_served_by_kernel
 from weir.advise.frame.facts import Facts, File, Files, Way
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.findings.small_requests.finding import (
@@ -36,7 +37,7 @@ def _candidates(facts: Facts, files: Files) -> np.ndarray:
 
 
 def _is_one(facts: Facts, file: File) -> bool:
-    return not facts.is_local(file.path)
+    return not (facts.is_local(file.path) or is_served_by_kernel(file))
 
 
 def merged(facts: Facts, file: File, name: str, way: Way) -> Range:

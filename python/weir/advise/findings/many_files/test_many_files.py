@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 
 import pytest
-from advised import KIB, MIB, MS, Program, advised, names
+from advised import KIB, MIB, MS, US, Program, advised, names, the
 from wait_trace import WaitTrace
 
 from weir.advise.frame.facts import Facts
@@ -40,6 +40,39 @@ def test_many_small_files_have_pack_with_a_caution(tmp_path):
 @pytest.mark.parametrize(("count", "size"), [(60, 2 * KIB), (400, 8 * MIB)])
 def test_few_or_large_files_have_not(tmp_path, count, size):
     assert "many-files" not in names(advised(tmp_path, small_files(count, size)))
+
+
+def queried(op: str, us: int) -> Program:
+    """As unzip and git ask for each file before they make it."""
+
+    def program(trace: WaitTrace) -> None:
+        for number in range(400):
+            trace.io(0, us * US, f"/scratch/an/plots/p{number:05}", op, 0, error=2)
+        small_files(400)(trace)
+
+    return program
+
+
+def test_queries_for_names_that_do_not_exist_yet_are_not_saved(tmp_path):
+    """The file system answers them, and once more where a link would be followed."""
+    without, follows, other = (the(advised(tmp_path / f"{op}{us}", queried(op, us)),
+        "many-files").saving.io for op, us in (("stat", 0), ("stat", 400), ("lstat", 400)))
+    assert follows.high < other.high and follows.high == pytest.approx(without.high, rel=0.1)
+    assert without.low - follows.low == pytest.approx(0.85 * 0.16 * 1.2, rel=0.05)
+    assert without.low - other.low == pytest.approx(0.85 * 0.16 * 0.2, rel=0.05)
+    assert "many-files" not in names(advised(tmp_path / "most", queried("stat", 2000)))
+
+
+def test_a_name_that_the_program_only_asks_for_is_no_other_use(tmp_path):
+    """As gm asks for plots/p%05d before it makes p00000."""
+
+    def program(trace: WaitTrace) -> None:
+        trace.io(0, MS, "/scratch/an/plots/p%05d", "access", 0, error=error)
+        small_files(400)(trace)
+
+    for error in (2, 0):
+        one = the(advised(tmp_path / str(error), program), "many-files")
+        assert bool(one.rule.unusable) == (not error)
 
 
 def in_turn(size: int) -> Program:

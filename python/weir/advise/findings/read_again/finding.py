@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from weir.advise.frame.bypass import is_served_by_kernel
 from weir.advise.frame.facts import Facts, File, Files, Way
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.findings.same_bytes.finding import LARGE
@@ -29,14 +30,14 @@ def _candidates(facts: Facts, files: Files) -> np.ndarray:
 
 
 def _is_one(facts: Facts, file: File) -> bool:
-    return not facts.is_local(file.path)
+    return not (facts.is_local(file.path) or is_served_by_kernel(file))
 
 
 def _part(facts: Facts, file: File, way: Way) -> tuple[File, Range]:
-    calls = max(1, effective_calls(way) * way.span * way.steps // max(way.bytes, 1))
+    calls = max(1, effective_calls(file, "read") * way.span * way.steps // max(way.bytes, 1))
     speeds = facts.speeds(file.path, "read")
     once = in_blocks(calls, way.span * way.steps, way.call_s, BLOCK, speeds)
-    return file, saved(way.seconds, once + speeds.copies(way.bytes))
+    return file, saved(way.seconds, once + speeds.copies(way.bytes), way.outlier_s)
 
 
 def _advice(facts: Facts, group: Group) -> Advice:
@@ -49,7 +50,7 @@ def _advice(facts: Facts, group: Group) -> Advice:
         f"{number(sum(w.calls for w in ways))} calls, {size / max(span, 1):.1f} times each byte: "
         f"{seconds(sum(w.seconds for w in ways))}.",
         facts.saving([_part(facts, one, one.read) for one in group.files],
-            sum(map(effective_calls, ways)) - request_count(span, BLOCK)),
+            sum(effective_calls(one, "read") for one in group.files) - request_count(span, BLOCK)),
         "Keep what was read in memory, or compute with all of it before reading on.",
         Rule(group.pattern, f"global:{BLOCK >> 20}MiB:{blocks}"),
     )  # fmt: skip

@@ -41,9 +41,11 @@ def _users(file: File) -> int:
 
 
 def _candidates(facts: Facts, files: Files) -> np.ndarray:
+    """Layer keep does not answer for names that do not exist."""
     opens, open_ns = files.of((*_OPENS, *_QUERIES))
     users = np.maximum(1, np.maximum(files.read.users, files.write.users))
-    return (opens >= TIMES.value * users) & (open_ns / 1e9 >= SLOW.value * opens)
+    return ((opens >= TIMES.value * users) & (open_ns / 1e9 >= SLOW.value * opens)
+        & (2 * files.failed <= opens))
 
 
 def _is_one(facts: Facts, file: File) -> bool:

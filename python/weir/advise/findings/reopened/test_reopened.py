@@ -4,7 +4,10 @@ and what has just less than its limits."""
 
 from __future__ import annotations
 
-from advised import MS, Program, advised, names, the
+import sys
+
+import pytest
+from advised import MS, Program, advise_run, advised, names, the
 from wait_trace import WaitTrace
 
 
@@ -37,6 +40,16 @@ def test_a_directory_has_not(tmp_path):
     assert "reopened" in names(advised(tmp_path / "file", queries(file)))
     for number, path in enumerate((directory, "/scratch/an", "/scratch")):
         assert "reopened" not in names(advised(tmp_path / str(number), queries(path)))
+
+
+@pytest.mark.parametrize(("name", "is_found"), [("there", True), ("stop", False)])
+def test_a_name_that_does_not_exist_has_not(weir, testfs, tmp_path, name, is_found):
+    """A model that looks in each step whether somebody wants it to stop."""
+    place = testfs("direct", round_trip_us=500)
+    (place.backing / "there").write_text("x")
+    program = f"import os\nfor _ in range(200): os.access({str(place.path / name)!r}, os.F_OK)"
+    weir("trace", "-q", "-o", tmp_path / "r", "--", sys.executable, "-c", program).ok()
+    assert ("reopened" in names(advise_run(tmp_path / "r"))) == is_found
 
 
 def test_queries_of_a_program_that_writes_may_all_remain(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from weir.advise.frame.bypass import is_served_by_kernel
 from weir.advise.frame.facts import Facts, File, Files, Way
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.findings.interleaved_writes.finding import merged
@@ -33,15 +34,16 @@ def _candidates(facts: Facts, files: Files) -> np.ndarray:
 
 
 def _is_one(facts: Facts, file: File) -> bool:
-    return not facts.is_local(file.path)
+    return not (facts.is_local(file.path) or is_served_by_kernel(file))
 
 
 def part(facts: Facts, file: File, way: Way) -> tuple[File, Range]:
     """Each block is read once, by one rank. The least of what remains: ranks take turns to wait for
     blocks; the most: all of them wait for each block, and for its way to their node. Small writes
     of the file are merged as well."""
-    calls = max(1, effective_calls(way) * way.span // max(way.bytes, 1))
-    call_s = way.seconds / max(effective_calls(way), 1)
+    requests = effective_calls(file, "read")
+    calls = max(1, requests * way.span // max(way.bytes, 1))
+    call_s = way.seconds / max(requests, 1)
     speeds = facts.speeds(file.path, "read")
     copies, times = speeds.copies(way.bytes), way.ranks * way.steps
     once = in_blocks(calls, way.span, call_s, BLOCK, facts.speeds(file.path, "read", 1))
@@ -62,7 +64,7 @@ def _advice(facts: Facts, group: Group) -> Advice:
         f"{size / max(span, 1):.1f} times each byte, with {number(calls)} calls: "
         f"{seconds(sum(w.seconds for w in ways))} of all ranks.",
         facts.saving([part(facts, one, one.read) for one in group.files],
-            sum(map(effective_calls, ways))
+            sum(effective_calls(one, "read") for one in group.files)
             - sum(request_count(w.span * w.steps, BLOCK) for w in ways)),
         "Read on one rank and broadcast (MPI_Bcast), or read collectively.",
         Rule(group.pattern, f"global:{BLOCK >> 20}MiB:{BUFFERS}"),

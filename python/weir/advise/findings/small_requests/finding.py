@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from weir.advise.frame.bypass import is_left_alone
 from weir.advise.frame.facts import Facts, File, Files, Way
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.frame.grouping import Group, groups
@@ -21,9 +22,20 @@ from weir.report.frame.amounts import amount, number, seconds
 
 BLOCK = 1 << 20
 BUFFERS = 4
-_COPIES = ("dup", "dup2", "dup3")
 _STATEMENTS = ("fortran_read", "fortran_write")
 _FLUSHES = ("fflush",)
+# Before these the layer writes what it holds, and the program waits for it.
+_BARRIERS = ("fsync", "fdatasync", "sync_file_range", "ftruncate", "fallocate", "posix_fallocate",
+    "flock")  # fmt: skip
+OF_A_CALL = Range(0.2e-6, 4e-6)  # seconds of the layer's own; the most where cores are busy
+# The same of a call on a stream that its buffer serves, which stays what it was.
+OF_A_BUFFER = Range(0.03e-6, 0.4e-6)
+# Seconds of an opening that is written behind: the write-back daemon registers it, and forgets it.
+OF_A_FILE = Range(0.3e-3, 5e-3)
+# Seconds of each rank for the first block that is written behind: the write-back daemon is started,
+# memory is taken.
+OF_A_WRITER = Range(0.005, 0.05)
+_LETTERS = {"read": "R", "write": "W"}
 FIRST_READ = 16 << 10  # bytes that the layer reads first of a stream; then twice as many, ...
 OF_AN_OPEN = 2  # requests of the layer's own: fstat, and close of a copy of the descriptor
 MANY = Limit("calls on files of one pattern that a buffer can merge", 500, "calls",
@@ -40,6 +52,9 @@ CALL = Limit("mean time of a call", 25e-6, "s",
 IN_ORDER = Limit("share of calls that go on in order or at a distance that comes again",
     0.7, "share",
     "measured by weir bench layers --sweep: bufa reads ahead for these, and passes others on")
+LONG = Limit("writes of an opening that a buffer merges", 8, "writes",
+    "measured: to begin to write behind takes as long as 4 to 8 requests, and longer where threads "
+    "of a process begin at once")
 _BUFFERS = {
     "stdio": "setvbuf",
     "netcdf": "the chunk size of nc__open and nc__create",
@@ -54,6 +69,16 @@ def is_small(way: Way) -> bool:
         & (way.call_s >= CALL.value))
 
 
+def _is_small_on(file: File, name: str) -> bool:
+    """The same of requests, where streams make one of many calls."""
+    way, calls = way_of(file, name), effective_calls(file, name)
+    if not file.on_streams(_LETTERS[name]) or not calls:
+        return is_small(way)
+    requests_s = way.seconds - buffered_s(file, name).high
+    return (way.bytes <= SMALL.value * calls and way.bytes <= SLOW.value * requests_s
+        and requests_s >= CALL.value * calls)
+
+
 def are_many(ways: Iterable[Way]) -> bool:
     return sum(one.calls for one in ways) >= MANY.value
 
@@ -63,11 +88,15 @@ def is_interleaved(way: Way) -> bool:
     return (way.ranks > 1) & (way.interleaved > 1)
 
 
-def effective_calls(way: Way) -> int:
+def effective_calls(file: File, name: str) -> int:
     """Requests at the file system: what goes through streams does so in pages."""
-    if way.unknown * 2 > way.calls:
-        return min(way.calls, max(1, way.bytes // 4096))
-    return way.calls
+    way = way_of(file, name)
+    made = file.requests(_LETTERS[name]) or way.calls
+    return min(way.calls, max(1, made))
+
+
+def way_of(file: File | Files, name: str) -> Way:
+    return file.read if name == "read" else file.write
 
 
 def merged_calls(file: File, name: str, way: Way) -> int:
@@ -77,14 +106,29 @@ def merged_calls(file: File, name: str, way: Way) -> int:
     return max(0, way.calls - opens * (2 if name == "read" else 1))
 
 
-def way_after(facts: Facts, file: File, name: str, way: Way, block: int = BLOCK) -> Range:
-    """Seconds of these calls under bufa, which passes on what is not in order."""
-    calls, opens = effective_calls(way), file.of_class("O")[0]
-    call_s = way.seconds / calls if calls else 0.0
+def way_after(facts: Facts, file: File, name: str, block: int = BLOCK) -> Range:
+    """Seconds of these calls under bufa, which passes on what is not in order. The program always
+    waits for the first read of an opening or the last write, and may at each barrier."""
+    way, calls, opens = way_of(file, name), effective_calls(file, name), file.of_class("O")[0]
+    buffered = buffered_s(file, name)
+    call_s = (way.seconds - buffered.low) / calls if calls else 0.0
     left = in_blocks(calls, way.bytes, call_s, block, facts.speeds(file.path, name))
+    left += OF_A_CALL.times(calls) + buffered
     passed_s = (1 - min(1.0, file.in_order(way))) * way.seconds
     begun = OF_AN_OPEN * opens + first_reads(file, name, way, block)
-    return Range(left.low + passed_s, left.high + passed_s + begun * call_s)
+    awaited = min(calls, opens)
+    if name == "write":
+        left += OF_A_FILE.times(awaited)
+    stopped = min(calls, file.of(_BARRIERS)[0]) if name == "write" else 0
+    return Range(left.low + passed_s + awaited * call_s,
+        left.high + passed_s + (begun + stopped) * call_s)
+
+
+def buffered_s(file: File, name: str) -> Range:
+    """Seconds of calls that buffers of streams serve, with a layer or without."""
+    way = way_of(file, name)
+    served = max(0, file.on_streams(_LETTERS[name]) - effective_calls(file, name))
+    return OF_A_BUFFER.times(served).at_most(way.seconds)
 
 
 def first_reads(file: File, name: str, way: Way, block: int = BLOCK) -> int:
@@ -103,44 +147,76 @@ def flushed(file: File, name: str) -> Range:
     return saved(flush_s, NOTHING)
 
 
-def _may_be_cured(file: File | Files, way: Way) -> Any:
-    """Whether a direction is to be cured here, by what can be compared for all files at once."""
-    return is_small(way) & (file.in_order(way) >= IN_ORDER.value) & np.logical_not(
-        is_interleaved(way))
+def _is_in_order(file: File | Files, way: Way) -> Any:
+    """Whether a rank moves what it moves in order, and no other one does so between; of Files a
+    mask."""
+    return (file.in_order(way) >= IN_ORDER.value) & np.logical_not(is_interleaved(way))
+
+
+def _may_be_small_on(files: Files, name: str) -> np.ndarray:
+    """A mask of the files that may be _is_small_on(): on streams there are no more requests than
+    calls, and these take no longer."""
+    way = way_of(files, name)
+    on_streams = ((files.on_streams(_LETTERS[name]) > 0) & (way.bytes <= SMALL.value * way.calls)
+        & (way.bytes <= SLOW.value * way.seconds) & (way.seconds >= CALL.value))
+    return is_small(way) | on_streams
 
 
 def candidates(files: Files) -> np.ndarray:
     """A mask of the files that may have cured_ways()."""
-    return _may_be_cured(files, files.read) | _may_be_cured(files, files.write)
+    read, write = (_may_be_small_on(files, name) & _is_in_order(files, way_of(files, name))
+        for name in _LETTERS)
+    return read | write
 
 
 def cured_ways(file: File) -> list[tuple[str, Way]]:
-    """Directions that are to be cured here. A file with a second descriptor (of a shell that
-    redirects to it, of dd) the layer bypasses."""
+    """Directions that are to be cured here."""
     found: list[tuple[str, Way]] = []
-    if file.of(_COPIES)[0]:
+    if is_left_alone(file):
         return found
     for name, way in (("read", file.read), ("write", file.write)):
-        if not _may_be_cured(file, way) or not merged_calls(file, name, way):
+        if not (_is_small_on(file, name) and _is_in_order(file, way)
+                and merged_calls(file, name, way)):
             continue
         if name == "read" and way.ranks > 1 and way.bytes > SHARED.value * way.span:
+            continue
+        if name == "write" and not _is_long(file):
             continue
         found.append((name, way))
     return found
 
 
+def _is_long(file: File) -> bool:
+    """Whether an opening has enough writes, of all ranks on average."""
+    opens = max(1, file.of_class("O")[0])
+    return effective_calls(file, "write") >= (1 + LONG.value) * opens
+
+
 def _part(facts: Facts, file: File) -> tuple[File, Range]:
     total = Range(0.0, 0.0)
     for name, way in cured_ways(file):
-        total += saved(way.seconds, way_after(facts, file, name, way)) + flushed(file, name)
+        total += saved(way.seconds, way_after(facts, file, name), way.outlier_s)
+        total += flushed(file, name)
     return file, total
+
+
+def begun(parts: list[tuple[File, Range]]) -> list[tuple[File, Range]]:
+    """With what writing behind takes once, which is counted on the first file that is written."""
+    made = list(parts)
+    for at, (file, range_) in enumerate(parts):
+        if file.write.calls:
+            once = OF_A_WRITER.times(max(1, file.write.ranks))
+            low, high = range_.low - once.high, range_.high - once.low
+            made[at] = file, Range(max(0.0, low), max(0.0, high))
+            break
+    return made
 
 
 def _fewer(file: File, name: str, way: Way) -> int:
     """Requests that the file system gets no more."""
-    merged = min(merged_calls(file, name, way), effective_calls(way))
+    calls = effective_calls(file, name)
     left = request_count(way.bytes, BLOCK) + first_reads(file, name, way)
-    return max(0, min(merged, effective_calls(way) - left))
+    return max(0, min(merged_calls(file, name, way), calls - left))
 
 
 def of_fortran(file: File) -> bool:
@@ -161,7 +237,7 @@ def advice_on(facts: Facts, group: Group, finding: str) -> Advice:
         finding, group.what, group.paths,
         f"{number(calls)} {words} of {amount(size / max(calls, 1))} on average take "
         f"{seconds(sum(w.seconds for _, w in ways))}.",
-        facts.saving([_part(facts, one) for one in group.files],
+        facts.saving(begun([_part(facts, one) for one in group.files]),
             sum(_fewer(file, name, w) for file in group.files for name, w in cured_ways(file))),
         f"Move more with each call: a buffer of 1 MiB{fitting(group.files, _BUFFERS)}.",
         Rule(group.pattern, f"bufa:{BLOCK >> 20}MiB:{BUFFERS}"),
@@ -169,8 +245,9 @@ def advice_on(facts: Facts, group: Group, finding: str) -> Advice:
 
 
 def find(facts: Facts) -> Iterator[Advice]:
-    files = [one for one in facts.among(candidates(facts.files))
-        if not of_fortran(one) and cured_ways(one)]
+    """Not on file systems of the node itself: there the kernel reads ahead and writes behind."""
+    files = [one for one in facts.among(candidates(facts.files)) if not of_fortran(one)
+        and cured_ways(one) and not facts.is_local(one.path)]
     for group in groups(facts, files):
         if merged_of(group) >= MANY.value:
             yield advice_on(facts, group, "small-requests")
@@ -180,7 +257,7 @@ SMALL_REQUESTS = Finding(
     name="small-requests",
     asks="Does a rank move a file, in order, in many small pieces?",
     shrinks="I/O",
-    limits=(MANY, SMALL, SLOW, CALL, IN_ORDER, SHARED),
+    limits=(MANY, SMALL, SLOW, CALL, IN_ORDER, SHARED, LONG),
     page="guide/advise.md",
     table="requests",
     cure="bufa",

@@ -11,7 +11,7 @@ import numpy as np
 from weir.advise.frame.facts import Facts, File, Files
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.frame.grouping import Group, groups, unusable
-from weir.advise.frame.saving import Range, saved
+from weir.advise.frame.saving import Range
 from weir.advise.frame.finding import Limit
 from weir.report.frame.amounts import amount, number, seconds
 
@@ -43,7 +43,7 @@ def _waits_s(facts: Facts, mask: np.ndarray) -> float:
 
 def _part(facts: Facts, file: File) -> tuple[File, Range]:
     size = file.write.bytes
-    return file, saved(file.ns / 1e9, Range(size / facts.speeds(file.path, "write").copy,
+    return file, facts.on_tier(file, Range(size / facts.speeds(file.path, "write").copy,
         size / SLOW_TIER_BYTES_PER_S))
 
 

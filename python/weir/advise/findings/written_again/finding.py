@@ -6,9 +6,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from weir.advise.frame.bypass import is_left_alone
 from weir.advise.frame.facts import Facts, File, Files
 from weir.advise.frame.finding import Advice, Finding, Rule
-from weir.advise.findings.small_requests.finding import BLOCK, BUFFERS, SLOW, way_after
+from weir.advise.findings.small_requests.finding import (
+    BLOCK,
+    BUFFERS,
+    SLOW,
+    begun,
+    way_after,
+)
 from weir.advise.frame.grouping import Group, find_by_pattern
 from weir.advise.frame.libraries import libraries
 from weir.advise.frame.saving import Range, saved
@@ -39,11 +46,15 @@ def _candidates(facts: Facts, files: Files) -> np.ndarray:
         & (is_again | is_read_back))
 
 
+def _is_one(facts: Facts, file: File) -> bool:
+    return not is_left_alone(file)
+
+
 def _part(facts: Facts, file: File) -> tuple[File, Range]:
     total = Range(0.0, 0.0)
     for name, way in (("read", file.read), ("write", file.write)):
         if way.calls:
-            total += saved(way.seconds, way_after(facts, file, name, way))
+            total += saved(way.seconds, way_after(facts, file, name), way.outlier_s)
     return file, total
 
 
@@ -57,7 +68,7 @@ def _advice(facts: Facts, group: Group) -> Advice:
         f"{amount(size)} are written and {amount(back)} read back for {amount(span)} of file, "
         f"with {counted(sum(w.switches for w in writes), 'change')} between reading and writing: "
         f"{seconds(ns / 1e9)}.",
-        facts.saving([_part(facts, one) for one in group.files],
+        facts.saving(begun([_part(facts, one) for one in group.files]),
             sum(w.calls for w in (*writes, *reads)) - 2 * (span // BLOCK + 1)),
         _NETCDF if "netcdf" in libraries(group.files) else _OTHER,
         Rule(group.pattern, f"bufa:{BLOCK >> 20}MiB:{BUFFERS}"),
@@ -72,5 +83,5 @@ WRITTEN_AGAIN = Finding(
     page="guide/patterns.md",
     table="patterns",
     cure="bufa",
-    find=find_by_pattern(_candidates, _advice),
+    find=find_by_pattern(_candidates, _advice, is_one=_is_one),
 )
