@@ -22,8 +22,7 @@ def test_a_rank_that_reads_ahead_is_not_called_incomplete(weir, testfs, tmp_path
     weir("run", "--rules", rules, "--trace", tmp_path / "run", "--", *command, cwd=tmp_path).ok()
     report = json.loads(weir("report", tmp_path / "run", "--json").ok().stdout)
     [reader] = [p for p in report["processes"] if Path(p["command"].split()[1]).name == "reader.py"]
-    assert reader["kernel_bytes_read"] > 1_500_000
-    assert reader["seen_bytes_read"] > 1_300_000
+    assert min(reader["kernel_bytes_read"], reader["seen_bytes_read"]) > 1_000_000
     assert not reader["incomplete"]
 
 

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import uuid
 
+import pytest
+
 from weir.pack import Container, merge, verify
 
 RANKS, FILES = 4, 25
