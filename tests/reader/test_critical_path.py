@@ -5,6 +5,7 @@ answer is known, because they are made once more with I/O of no length."""
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,9 +17,11 @@ from wait_trace import BEGIN, WaitTrace, routine
 from wall_sums import split_exactly
 
 from weir.report import build, report_json
+from weir.report.frame.build import Report
 from weir.report.frame.kind import Options
 from weir.report.frame.table import text_lines
 from weir.report.files.groups import file_groups
+from weir.report.html import render_html
 from weir.report.registry import report_tables
 from weir.report.sentences import critical_by_file, sentences
 from weir.report.waits.alone import alone_of
@@ -334,13 +337,14 @@ def test_the_main_thread_joins_a_thread_that_calls_mpi(tmp_path, is_joined):
     assert waits.critical_ns == pytest.approx((frames - 1) * length if is_joined else 0, abs=9)
 
 
-def test_io_of_steps_without_mpi_is_in_what_the_run_would_take(tmp_path):
-    """A model, and then a program without MPI that computes 1 s and writes for 2 s."""
+def model_and_product(directory: Path, commands: int = 0) -> Report:
+    """A model, and then a program without MPI that computes 1 s and writes for 2 s, and starts
+    commands."""
     program = WaitTrace(2)
     program.io(0, 1000 * MS, "/scratch/history")
     program.barrier()
-    program.write(tmp_path / "run" / "a_model")
-    post = tmp_path / "run" / "b_post"
+    program.write(directory / "a_model")
+    post = directory / "b_post"
     post.mkdir()
     with TraceWriter(post / "n.weir", "n", created_realtime_ns=1_700_000_100 * 10**9) as writer:
         begin = writer.created_ticks + 1000
@@ -349,11 +353,34 @@ def test_io_of_steps_without_mpi_is_in_what_the_run_would_take(tmp_path):
             end_kind=1)
         name = process.name("/scratch/product")
         process.events([event("write", begin + 1000 * MS, 2000 * MS, file=name, size=8)], thread=5)
-    report = build(tmp_path / "run")
+        for pid in range(6, 6 + commands):
+            writer.process(pid, -1, 0, start_ticks=begin, last_ticks=begin + MS,
+                end_ticks=begin + MS, end_kind=1)
+    return build(directory)
+
+
+def test_io_of_steps_without_mpi_is_in_what_the_run_would_take(tmp_path):
+    report = model_and_product(tmp_path / "run")
     [said] = [one for one in sentences(report, file_groups(report)) if "I/O delays" in one]
     assert "I/O delays the run by 3\xa0s" in said and "it would take 1\xa0s" in said
     assert critical_by_file(report) == {"/scratch/history": 1000 * MS,
         "/scratch/product": 2000 * MS}
+
+
+@pytest.mark.parametrize(("commands", "most"), [(0, "most: 3 s, rank 0"),
+    (1, "of it programs without a rank: 2 s; most of the ranks: 1 s, rank 0")])
+def test_the_page_counts_steps_without_mpi_wherever_it_has_the_delay_of_the_run(tmp_path, commands,
+        most):
+    report = model_and_product(tmp_path / "run", commands)
+    page = render_html(report).replace("\xa0", " ")
+    cards = {name: (figure, remark) for name, figure, remark in re.findall(
+        r"<dt>([^<]*)</dt><dd><b>([^<]*)</b><span>([^<]*)</span>", page)}
+    assert cards["I/O delays the run by"] == ("3 s",
+        "75 % of the wall time; waits caused by I/O: 1 s of all ranks")
+    assert cards["I/O time of a rank, mean"] == ("2.5 s",
+        f"62 % of the wall time; {most}")
+    assert "I/O delays the run by 3 s (75 %" in page
+    assert ", waited for 1 s (" in page and ", waited for 2 s (" in page
 
 
 @pytest.mark.parametrize("begin_ms, is_stated", [(1500, True), (500, False)])

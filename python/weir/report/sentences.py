@@ -17,7 +17,7 @@ from weir.report.frame.programs import one_of, ranks_text
 from weir.report.output_cost.compute import output_costs_of
 from weir.report.waits.outside import outside_ns
 from weir.report.waits.summary import synchronisation_of
-from weir.report.wall.critical import critical_by_file, critical_by_group, serial_ns
+from weir.report.wall.critical import critical_by_file, critical_by_group, critical_ns
 
 # Sentences without which the figures mislead: they stand above them.
 GRAVE = re.compile(
@@ -105,9 +105,7 @@ def _critical(report: Report, groups: list[FileGroup]) -> str | None:
     waits for most: each of them alone may take little."""
     if report.choice.rank is not None:
         return None
-    critical = sum(found.critical_ns for step in report.steps
-        if (found := synchronisation_of(step).waits) is not None)
-    critical += sum(serial_ns(report).values())
+    critical = critical_ns(report) or 0
     by_file = critical_by_file(report)
     caveats = _of_threads(report, critical) + _of_unknown(report) + _of_others(report)
     if not critical or not by_file:

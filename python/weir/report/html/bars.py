@@ -15,7 +15,7 @@ from weir.report.frame.figures import decimals, duration, size
 from weir.report.frame.section import Section, rendered
 from weir.report.requests.compute import requests_of
 from weir.report.steps.table import step_table
-from weir.report.waits.summary import synchronisation_of
+from weir.report.wall.critical import critical_by_step
 
 TOP_FILES = 30
 TIME_LEGEND = (("critical", "I/O that the step waits for"), ("active", "I/O beside computing"),
@@ -37,11 +37,11 @@ def steps(report: Report) -> Section:
     table."""
     longest = max((step.wall_ns for step in report.steps), default=0) or 1
     bars, has_critical = [], False
-    for step in report.steps:
+    # waits are those of all ranks
+    delays = critical_by_step(report) if report.choice.rank is None else [None] * len(report.steps)
+    for step, delay in zip(report.steps, delays):
         active = min(step.active_ns or 0, step.wall_ns)
-        # waits are those of all ranks
-        waits = synchronisation_of(step).waits if report.choice.rank is None else None
-        critical = min(waits.critical_ns, active) if waits is not None else 0
+        critical = min(delay or 0, active)
         has_critical = has_critical or critical > 0
         parts = tuple((kind, 100 * ns / longest)
             for kind, ns in time_parts(step.wall_ns, active, critical))

@@ -20,9 +20,10 @@ from weir.report.html.pictures import files_that_matter, over_time_picture
 from weir.report.html.ranks import rank_picture
 from weir.report.notes import notes
 from weir.report.overview import MOST_SENTENCES
-from weir.report.sentences import count, is_grave, sentences
+from weir.report.sentences import LEAST_SHARE, count, is_grave, sentences
 from weir.report.steps.table import mean_rank_ns
 from weir.report.waits.summary import synchronisation_of
+from weir.report.wall.critical import critical_ns
 
 MOST_GRAVE = 4  # on the first screen: with more of them, none is read
 _METADATA = "OCM"  # classes of operations: opens, closes, and others that move no bytes
@@ -73,26 +74,34 @@ def _cards(report: Report) -> list[Card]:
 
 
 def _busiest(report: Report) -> str:
-    """The rank with most I/O time, where there are several."""
+    """The rank with most I/O time, where there are several. The mean counts programs without a
+    rank as well: where they have a part of it, it may be above the time of any rank."""
     sums: dict[int, int] = {}
+    others = 0.0
     for step in report.steps:
         for rank, one in step.by_rank.items():
             if rank >= 0:
                 sums[rank] = sums.get(rank, 0) + one.ns
+            else:
+                others += one.ns / max(1, step.rank_count)
     if len(sums) < 2 or not any(sums.values()):
         return ""
     most = max(sums, key=lambda rank: (sums[rank], -rank))
-    return f"most: {seconds(sums[most] / 1e9)}, {report.names.ranks[most].title}"
+    figure = f"{seconds(sums[most] / 1e9)}, {report.names.ranks[most].title}"
+    mean = mean_rank_ns(report)
+    if others < LEAST_SHARE * mean:
+        # none need reach the mean where steps have different ranks
+        return f"most: {figure}" if mean <= sums[most] + others else ""
+    return f"of it programs without a rank: {seconds(others / 1e9)}; most of the ranks: {figure}"
 
 
 def _delay(report: Report) -> Card:
     """Critical I/O time, and how long ranks wait for it; without records of MPI the active time."""
-    waits = [synchronisation_of(step).waits for step in report.steps]
-    known = [one for one in waits if one is not None]
-    if not known:
+    critical = critical_ns(report)
+    if critical is None:
         return _active(report)
-    critical, waited = (sum(getattr(one, key) for one in known)
-        for key in ("critical_ns", "waited_ns"))
+    waits = [synchronisation_of(step).waits for step in report.steps]
+    waited = sum(one.waited_ns for one in waits if one is not None)
     of = f"{share(critical, report.wall_ns)} of the wall time"
     waiting = f"waits caused by I/O: {seconds(waited / 1e9)} of all ranks"
     return Card("I/O delays the run by", seconds(critical / 1e9), f"{of}; {waiting}")

@@ -50,7 +50,8 @@ CRITICAL = Field("critical_ns", "int", "ns",
 
 BY_STEP = Listing(
     "waits_by_step",
-    "waits of each step that recorded MPI, as in `weir report --tables waits`",
+    "waits of each step that recorded MPI, as in `weir report --tables waits`; what I/O of steps "
+    "without MPI delays the run by is in the sentences of `weir report` alone",
     (
         STEP,
         Field("wall_ns", "int", "ns", "from start to end", "Wall"),
@@ -82,8 +83,8 @@ BY_STEP = Listing(
 )
 BY_OPERATION = Listing(
     "critical",
-    "critical I/O time of each file and operation, as in `weir report --tables waits`; of runs "
-    "whose waits in MPI were recorded",
+    "critical I/O time of each file and operation, as in `weir report --tables waits`; only of "
+    "steps whose waits in MPI were recorded",
     (
         WITHIN_STEP,
         Field("file", "path", "", "path of the file, or (no file)"),

@@ -31,6 +31,21 @@ def serial_ns(report: Report) -> dict[int, int]:
 
 
 @figure
+def critical_by_step(report: Report) -> list[int | None]:
+    """ns by which I/O delays each step, in order; None where it is not known: in a run without
+    records of MPI, and in a step without MPI whose wall time is not known."""
+    found = [synchronisation_of(step).waits for step in report.steps]
+    return [serial_ns(report).get(at) if one is None else one.critical_ns
+        for at, one in enumerate(found)]
+
+
+def critical_ns(report: Report) -> int | None:
+    """By which I/O delays the run; None where that is known of no step."""
+    known = [one for one in critical_by_step(report) if one is not None]
+    return sum(known) if known else None
+
+
+@figure
 def critical_by_file(report: Report) -> dict[str, int]:
     """Critical I/O time in ns by the path that a file had last, over all steps whose waits in MPI
     were recorded; of a run that has such steps also of those without MPI, by their time."""
