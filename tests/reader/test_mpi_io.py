@@ -15,6 +15,7 @@ from weir.report import build, report_json
 from weir.report.file_systems.compute import UNKNOWN, Mount, Mounts, file_systems_of, mount_in
 from weir.report.files.compute import files_of
 from weir.report.mpi_io.compute import Gaps, _gaps_of, all_mpi_files, routine
+from weir.report.mpi_io.table import mpi_io_tables
 from weir.report.mpi_io.variables import all_variables
 from weir.report.notes import notes
 from weir.trace._synthetic import TraceWriter, event
@@ -74,6 +75,17 @@ def test_aggregators_have_their_nodes_and_layout_comes_before_hints(report):
         writes.busiest_ns) == (8, 0, 8 * MIB, 400, 100)
     assert writes.gaps == Gaps(gaps=2, skipped_bytes=2 * MIB, back=0, stripe_sized=8)
     assert (writes.system, writes.system_ranks) == (8, 2)
+
+
+@pytest.mark.parametrize(("rank", "does"), [(2, "makes"), (3, "makes no")])
+def test_of_one_rank_it_is_not_said_how_many_touch_the_file(report, tmp_path, rank, does):
+    placement, _, access = mpi_io_tables(build(tmp_path / "run", rank=rank))
+    assert list(placement.remarks) == [f"rank {rank} {does} requests to the system on the file; "
+        "what other ranks do is not looked at; cb_nodes = 2"]
+    assert access.remarks[0] == f"opened once by rank {rank}; file views set: 0"
+    placement, _, access = mpi_io_tables(report)
+    assert list(placement.remarks) == ["2 of 4 ranks touch the file, on 2 nodes; cb_nodes = 2"]
+    assert access.remarks[0] == "opened once by 4 ranks; file views set: 0"
 
 
 def test_what_was_asked_for_in_vain_and_many_small_calls_are_said(report, tmp_path):

@@ -108,18 +108,21 @@ def mpi_io_tables(report: Report, *, pattern: str | None = None,
     files.sort(key=lambda one: (-(one.reads.bytes + one.writes.bytes), one.file, one.step))
     for one in files[:top]:
         name = shown(one.file, report.cwd)
-        yield _aggregator_table(one, name)
+        yield _aggregator_table(report, one, name)
         if one.hints or one.given:
             yield _hint_table(one, name)
-        yield _access_table(one, name)
+        yield _access_table(report, one, name)
 
 
-def _aggregator_table(one: MpiFile, name: str) -> Table:
+def _aggregator_table(report: Report, one: MpiFile, name: str) -> Table:
     nodes = len({rank.node for rank in one.aggregators})
     expected = f"; cb_nodes = {one.hints['cb_nodes']}" if "cb_nodes" in one.hints else ""
-    of = f"{one.ranks} rank{'' if one.ranks == 1 else 's'}"
     on = f"on {nodes} {'node' if nodes == 1 else 'nodes'}{expected}"
-    count = f"{len(one.aggregators)} of {of} touch the file, {on}"
+    count = f"{len(one.aggregators)} of {_ranks(one)} touch the file, {on}"
+    if report.choice.rank is not None:
+        verb = "makes" if one.aggregators else "makes no"
+        count = (f"{report.choice.who} {verb} requests to the system on the file; what other ranks "
+                 f"do is not looked at{expected}")
     title = f"Aggregator placement for {name} in {one.step}"
     return AGGREGATORS.table(title, _aggregators(one), remarks=[count])
 
@@ -130,7 +133,11 @@ def _hint_table(one: MpiFile, name: str) -> Table:
     return HINTS.table(f"MPI-IO hints for {name} in {one.step}", _hints(one), remarks=remarks)
 
 
-def _access_table(one: MpiFile, name: str) -> Table:
+def _ranks(one: MpiFile) -> str:
+    return f"{one.ranks} rank{'' if one.ranks == 1 else 's'}"
+
+
+def _access_table(report: Report, one: MpiFile, name: str) -> Table:
     both = (one.reads, one.writes)
     rows: list[tuple[str, ...]] = []
 
@@ -166,11 +173,11 @@ def _access_table(one: MpiFile, name: str) -> Table:
     line("s in calls, all ranks", *(f"{of.ns / 1e9:.3f}" for of in both))
     line("s in calls, busiest rank", *(f"{of.busiest_ns / 1e9:.3f}" for of in both))
     line("MB/s", *(_speed(of) for of in both))
-    ranks = f"{one.ranks} rank{'' if one.ranks == 1 else 's'}"
+    ranks = _ranks(one) if report.choice.rank is None else report.choice.who
     opened = (
         f"opened {_times(one.opens)} by {ranks}; file views set: {one.views}"
         if one.opens
-        else "opened by no rank"
+        else "opened by no rank" if report.choice.rank is None else f"not opened by {ranks}"
     )
     if one.failed_opens:
         opened += f"; could not be opened {_times(one.failed_opens)}"

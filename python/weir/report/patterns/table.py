@@ -70,7 +70,7 @@ BY_FILE = Listing(
     (
         *_WHAT, Field("ranks", "int", "", "ranks with such calls"), *_VOLUME, *_CLASSES, *_COUNTS,
         Field("interleaved", "int", "", "ranks whose range of bytes overlaps that of another rank "
-              "of their node"),
+              "of their node; 0 where the report is of one rank"),
         Field("fastest_rank", "rank", "", "the rank with the least time in these calls"),
         Field("fastest_ns", "int", "ns", "its time"),
         Field("slowest_rank", "rank", "", "the rank with the most time"),
@@ -108,7 +108,7 @@ _COLUMNS = ("Calls", "MB", "ranks", "adj.", "strided", "back", "random", "?", "s
 _PARTS = ("adjacent", "strided", "backward", "random", "unknown")
 
 
-def _cells(row: dict[str, Any], shown: str) -> tuple[str, ...]:
+def _cells(row: dict[str, Any], shown: str, is_one_rank: bool) -> tuple[str, ...]:
     calls = row["calls"]
     size = row["sizes"][0].split("x")[0] if row["sizes"] else "-"
     is_regular = bool(row["strides"]) and row["strided"] + row["backward"] > 0
@@ -116,7 +116,8 @@ def _cells(row: dict[str, Any], shown: str) -> tuple[str, ...]:
     return (
         str(calls), f"{row['bytes'] / 1e6:.3f}", str(row["ranks"]),
         *(percent(row[part], calls) for part in _PARTS), size, stride,
-        percent(row["off_block"], calls), str(row["switches"]), str(row["interleaved"]),
+        percent(row["off_block"], calls), str(row["switches"]),
+        "-" if is_one_rank else str(row["interleaved"]),
         row["slowest_rank"].label, seconds(row["slowest_ns"]), row["way"][0], shown,
     )  # fmt: skip
 
@@ -132,10 +133,12 @@ def _tables(report: Report, options: Options) -> Iterator[Table]:
     file = next(one for one in BY_FILE.fields if one.name == "file")
     listed = rows[: options.limit]
     of = f" ({len(listed)} of {len(rows)})" if len(listed) < len(rows) else ""
+    is_one_rank = report.choice.rank is not None
+    mixed = f"{_MIXED}{f'; -: other ranks than {report.choice.who} are not looked at' * is_one_rank}"
     yield Table(
         f"Access patterns by MB{of}", _COLUMNS,
-        tuple(_cells(row, file.cell(row["file"], report.cwd)) for row in listed),
-        footer=tuple(_totals(rows)), remarks=_REMARKS,
+        tuple(_cells(row, file.cell(row["file"], report.cwd), is_one_rank) for row in listed),
+        footer=tuple(_totals(rows)), remarks=(*_REMARKS, mixed),
     )  # fmt: skip
     if together := group_table(report, rows, options.limit):
         yield together
@@ -163,8 +166,8 @@ _REMARKS: tuple[str, ...] = (
     "again; back: before it, likewise; random: elsewhere; ?: offset not known; the rest: first "
     "calls after an open",
     "size, stride: the most common, bytes; unal.: offset is no multiple of the block size",
-    "mixed: ranks whose range of bytes overlaps that of another rank of their node",
 )
+_MIXED = "mixed: ranks whose range of bytes overlaps that of another rank of their node"
 
 
 def _has_rows(report: Report) -> bool:

@@ -175,6 +175,9 @@ def test_bytes_that_are_moved_again_and_the_totals_of_the_report(tmp_path, weir)
     assert "Access patterns by MB" in text and "TOTAL" in text
     one = report_json(build(run, rank=1))["patterns"]
     assert [(row["file"], row["calls"]) for row in one] == [("/scratch/b", 2)]
+    alone = weir("report", run, "--tables", "patterns", "--rank", "1").ok().stdout
+    assert "-: other ranks than rank 1 are not looked at" in " ".join(alone.split())
+    assert "are not looked at" not in text
 
 
 def test_levels_without_records_have_no_patterns(tmp_path, weir):
