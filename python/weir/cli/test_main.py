@@ -55,6 +55,26 @@ def test_other_ends_have_the_status_a_shell_expects(monkeypatch, raised, status)
     assert _main.main() == status
 
 
+@pytest.mark.parametrize("module", ["weir.cli._main", "weir.cli._app", "typer",
+    "weir.cli.report_command"])
+def test_an_interrupt_while_modules_are_imported_ends_without_a_traceback(module):
+    """The signal comes as the import of a module begins."""
+    done = subprocess.run([sys.executable, "-c", f"""
+import os, signal, sys
+
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+sys.argv[:] = ["weir", "report", "--help"]
+from weir.cli import main
+sys.exit(main())
+"""], capture_output=True, text=True, env=clean_environment(), check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 def test_a_fault_of_weir_shows_where_and_gives_70(monkeypatch, capsys):
     def fail(**_):
         raise ZeroDivisionError("deep inside")
