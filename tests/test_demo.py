@@ -51,6 +51,8 @@ def test_rules_that_it_finds_make_fewer_requests_and_the_same_outputs(demo):
         row = re.search(r"^requests to the file system  +(.+)$", one.stdout, re.M)[1]
         plain, tuned = (int(re.sub(r"\D", "", cell)) for cell in re.split(r"  +", row))
         assert tuned < 0.8 * plain
+        assert re.search(r"Obtained: it is [\d.,]+ \w+ (shorter|longer); the I/O that delays it is "
+            r"[\d.,]+ \w+ (shorter|longer)\.", one.stdout)
         said = re.search(r"(\d+) of (\d+) files and links are", one.stdout)
         same, every = map(int, said.groups())
         assert every - same == int(re.search(r"byte for byte; (\d+) logs", one.stdout)[1]) <= 5

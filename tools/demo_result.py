@@ -15,7 +15,7 @@ from pathlib import Path
 from weir.advise.advise import advise
 from weir.advise.frame.facts import Facts
 from weir.advise.probes import probes
-from weir.advise.text import range_text
+from weir.advise.text import change_text, range_text
 from weir.report import build
 from weir.report.frame.amounts import number, plain, seconds
 from weir.tune.outputs import Output, differences, outputs_of
@@ -39,7 +39,7 @@ def main() -> int:
         print(f"{'requests to the file system':<32}{number(counts[0]):>10}{number(counts[1]):>12}")
     saved = [_critical_s(facts[0]) - _critical_s(facts[1]), facts[0].wall_s - facts[1].wall_s]
     print(plain(f"Expected: the run is shorter by {range_text(report.expected)}. Obtained: "
-        f"{_shorter(saved[1])} of wall time, {_shorter(saved[0])} of I/O that delays it."))
+        f"it is {change_text(saved[1])}; the I/O that delays it is {change_text(saved[0])}."))
     archives = {one.rule.stack.partition("name=")[2].partition(":")[0] for one in report.rules
         if one.rule is not None and one.rule.stack.startswith("pack:")}
     return _outputs(outputs_of(before, {}), outputs_of(after, {}, archives))
@@ -47,10 +47,6 @@ def main() -> int:
 
 def _critical_s(facts: Facts) -> float:
     return sum(one.critical_ns or 0 for one in facts.files.values()) / 1e9
-
-
-def _shorter(value_s: float) -> str:
-    return seconds(value_s) if value_s >= 0 else f"-{seconds(-value_s)}"
 
 
 def _requests(path: Path) -> int | None:

@@ -39,6 +39,11 @@ def range_text(range_: Range) -> str:
     return f"{low} to {high}"
 
 
+def change_text(saved_s: float) -> str:
+    """What a run gained or lost: `2.7 s longer`; a sign is overlooked."""
+    return f"{seconds(abs(saved_s))} {'longer' if saved_s < 0 else 'shorter'}"
+
+
 def expectation(one: Advice) -> str:
     """What its cure saves, as far as it is known: equal ranges once, as in a serial program."""
     saving, ranges = one.saving, {}

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import os
 import zipfile
+from types import SimpleNamespace
 
 import pytest
 
 from weir._errors import InputError, StorageError
 from weir.advise.frame.facts import File
+from weir.advise.text import change_text
 from weir.report.files.compute import FileOp, FileTotals
+from weir.report.frame.amounts import plain, seconds
 from weir.report.layers.compute import Figure, LayeredFile
 from weir.tune import keep, workdir
 from weir.tune.decide import noise, rule_gains, wall_gain
@@ -26,6 +29,8 @@ from weir.tune.runs import (
     requests_at_system,
 )
 from weir.tune.suspects import ended, half, suspects
+from weir.tune.text import _sureness
+from weir.tune.tune import Outcome
 
 
 def done(number: int, kind: str, wall_s: float, io_s: float = 1, requests: int = 100,
@@ -43,6 +48,17 @@ def test_a_gain_is_sure_when_its_interval_leaves_zero_out():
     noisy = [done(0, PLAIN, 10), done(1, TUNED, 5), done(2, PLAIN, 8), done(3, TUNED, 9)]
     assert not wall_gain(noisy, ["r"]).is_sure
     assert wall_gain(runs, ["another"]) is None
+
+
+def test_what_a_run_lost_is_said_in_words():
+    runs = [done(0, PLAIN, 10), done(1, TUNED, 5), done(2, PLAIN, 8), done(3, TUNED, 9)]
+    gain = wall_gain(runs, ["r"])
+    assert gain.low < 0 < gain.high
+    outcome = Outcome(SimpleNamespace(runs=runs), None, (), gain, (), (), ())
+    said = plain(_sureness(outcome))
+    assert f"the run is {plain(seconds(-gain.low))} longer to {plain(seconds(gain.high))} shorter." \
+        in said
+    assert [plain(change_text(one)) for one in (-2.68, 2.68)] == ["2.68 s longer", "2.68 s shorter"]
 
 
 @pytest.mark.parametrize(("io_s", "requests", "pays"), [

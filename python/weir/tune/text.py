@@ -8,7 +8,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from weir.advise.text import NOTHING_FOUND, range_text, rule_lines
+from weir.advise.text import NOTHING_FOUND, change_text, range_text, rule_lines
 from weir.advise.frame.facts import TIER
 from weir.advise.frame.finding import Advice
 from weir.advise.frame.saving import NOTHING
@@ -103,8 +103,8 @@ def _sureness(found: Outcome) -> str:
     if gain is None or gain.low is None or gain.high is None:
         return f" Run once each: the difference of the times may be chance.{noisy}"
     if not gain.is_sure:
-        return (f" The times alone do not prove it: the 90 % interval of the difference is "
-                f"{_signed(gain.low)} to {_signed(gain.high)}. {_decided_by(found)}{noisy}")
+        return (f" The times alone do not prove it: with 90 % probability the run is "
+                f"{change_text(gain.low)} to {change_text(gain.high)}. {_decided_by(found)}{noisy}")
     return f" Shorter by {seconds(gain.low)} to {seconds(gain.high)} (90 %).{noisy}"
 
 
@@ -114,10 +114,6 @@ def _decided_by(found: Outcome) -> str:
         if one.after_requests <= FEWER.value * one.before_requests]
     return "The number of requests decided." if fewer else (
         "The I/O time of the files under rules decided.")
-
-
-def _signed(value_s: float) -> str:
-    return f"-{seconds(-value_s)}" if value_s < 0 else seconds(value_s)
 
 
 def search_sentence(found: Outcome) -> str:
