@@ -56,9 +56,10 @@ def test_what_a_run_lost_is_said_in_words():
     assert gain.low < 0 < gain.high
     outcome = Outcome(SimpleNamespace(runs=runs), None, (), gain, (), (), ())
     said = plain(_sureness(outcome))
-    assert f"the run is {plain(seconds(-gain.low))} longer to {plain(seconds(gain.high))} shorter." \
-        in said
-    assert [plain(change_text(one)) for one in (-2.68, 2.68)] == ["2.68 s longer", "2.68 s shorter"]
+    longer, shorter = (plain(seconds(abs(one))) for one in (gain.low, gain.high))
+    assert f"the run is {longer} longer to {shorter} shorter." in said
+    changes = [plain(change_text(one)) for one in (-2.68, 2.68)]
+    assert changes == ["2.68 s longer", "2.68 s shorter"]
 
 
 @pytest.mark.parametrize(("io_s", "requests", "pays"), [
