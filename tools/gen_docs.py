@@ -40,6 +40,8 @@ EXIT_STATUSES = (
     (3, "bad input, or no trace can be written; for `weir trace`: the command succeeded, but "
         "without a trace"),
     (4, "the trace is incomplete; the report was printed and states what is missing"),
+    (5, "`weir run`, `weir trace --rules`: the command succeeded, but bytes that it wrote are not "
+        "in their files; standard error names the files"),
     (70, "an internal error of weir"),
     (126, "`weir trace`, `weir run`: the command cannot be executed"),
     (127, "`weir trace`, `weir run`: there is no such command"),

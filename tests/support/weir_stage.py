@@ -29,3 +29,14 @@ def drained(tier):
     marks = Path(f"{tier}/marks")
     return all(os.readlink(mark)[0] == "c" for mark in marks.iterdir()
         if mark.is_symlink() and mark.suffix == "")
+
+
+def daemon_of(tier) -> int | None:
+    for process in Path("/proc").iterdir():
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if words[:3] == [b"weir-stage", b"--daemon", os.fsencode(tier)]:
+            return int(process.name)
+    return None

@@ -99,6 +99,7 @@ Result write_mark(const Tier& tier, uint64_t inode, const Mark& mark) {
 void remove_mark(const Tier& tier, uint64_t inode) {
   char path[kTierBytes + 64];
   if (mark_path(tier, inode, "", path)) base::unlink_path(path);
+  forget_failure(tier, inode);
 }
 
 uint64_t next_generation(const Tier& tier) {

@@ -305,16 +305,11 @@ Result bring(Move& move, const Found& found, int source) {
   return result;
 }
 
-}  // namespace
-
-Result publish(const Tier& tier, const char* key, const Publishing& how) {
-  const Lock turn(tier, key, Lock::kPublishing);
-  if (!turn.held()) return -ENOLCK;
-  const Mapped<Found> found;
+// Of a file that is newer, and open to read as `source`.
+Result bring_from(const Tier& tier, const char* key, const Publishing& how, const Found& found,
+                  int source) {
   const Mapped<char[kKeyBytes]> directory;
-  if (!found || !directory) return -ENOMEM;
-  Descriptor source(-EBADF);
-  if (const Result begun = begin(tier, key, how, &*found, &source); begun != 0) return begun;
+  if (!directory) return -ENOMEM;
   const size_t above = static_cast<size_t>(last_of(key).data - key);
   base::Writer(*directory, kKeyBytes).add({key, above}).add(".");
   Descriptor at(base::open_at(AT_FDCWD, *directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -322,10 +317,32 @@ Result publish(const Tier& tier, const char* key, const Publishing& how) {
     at.reset(base::open_at(AT_FDCWD, *directory, O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (at.error() != 0) return at.error();
   Move move{tier, key, how, at.get(), {}, {}};
-  if (!unfinished_name(tier, found->inode, move.unfinished, sizeof move.unfinished))
+  if (!unfinished_name(tier, found.inode, move.unfinished, sizeof move.unfinished))
     return -ENAMETOOLONG;
-  const Result result = bring(move, *found, source.get());
+  const Result result = bring(move, found, source);
   if (result != 0) at_place(SYS_unlinkat, move, move.unfinished);
+  return result;
+}
+
+}  // namespace
+
+// What is noted is for those who look at the tier, and of no file that was removed meanwhile.
+Result publish(const Tier& tier, const char* key, const Publishing& how) {
+  const Lock turn(tier, key, Lock::kPublishing);
+  if (!turn.held()) return -ENOLCK;
+  const Mapped<Found> found;
+  if (!found) return -ENOMEM;
+  Descriptor source(-EBADF);
+  if (const Result begun = begin(tier, key, how, &*found, &source); begun != 0) return begun;
+  const Result result = bring_from(tier, key, how, *found, source.get());
+  if (result == 0) forget_failure(tier, found->inode);
+  if (result == 0 || result == -EAGAIN || result == -EBUSY) return result;
+  const Lock name(tier, key);
+  const Mapped<Found> now;
+  if (!name.held() || !now) return result;
+  find(tier, key, &*now);
+  if (now->there && now->inode == found->inode)
+    note_failure(tier, found->inode, found->mark.generation, result);
   return result;
 }
 

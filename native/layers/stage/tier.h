@@ -5,6 +5,7 @@
 //
 //   TIER/tree/<path of the file>   its bytes
 //   TIER/marks/<inode>             a symbolic link whose text says what the file is: Mark below
+//   TIER/failed/<inode>       why a file could not go to its place; made when one could not
 //   TIER/lock                      locks of names (byte ranges), which end with who has them
 //   TIER/control                   Control below, mapped by all
 //   TIER/reserve                   space for marks when everything else is used
@@ -39,14 +40,17 @@ struct Control {
   // Of files that nobody writes: one that is open to be written counts when it is closed. The
   // daemon counts them anew now and then.
   uint64_t used_bytes;
-  uint64_t generation;        // the last that a mark got
+  uint64_t generation;        // the last that a mark got; capture/tier.py reads it here
   uint64_t compares;          // 1: what is at its place is read back
   uint64_t reserve_used;      // 1: some of it was given up
   // How often somebody has begun, and ended, to change used_bytes and a mark that goes with it.
   uint64_t changes_begun, changes_ended;
-  uint64_t unused[5];
+  uint64_t any_failed;  // 1: there may be something in failed/
+  char job[32];         // which had files here last, cut; capture/tier.py reads it here
   uint64_t names[kNameBits / 64];  // bits of last components that were ever staged
 };
+
+static_assert(offsetof(Control, generation) == 48 && offsetof(Control, job) == 96);
 
 struct Tier {
   char path[kTierBytes];
@@ -154,6 +158,12 @@ Result read_mark(const Tier& tier, uint64_t inode, Mark* to);
 Result write_mark(const Tier& tier, uint64_t inode, const Mark& mark);
 void remove_mark(const Tier& tier, uint64_t inode);
 uint64_t next_generation(const Tier& tier);
+
+// Why the bytes of that generation could not go to their place when that was last tried; 0: nothing
+// is known of it. forget_failure: they did, or are no more.
+Result failure_of(const Tier& tier, uint64_t inode, uint64_t generation);
+void note_failure(const Tier& tier, uint64_t inode, uint64_t generation, Result why);
+void forget_failure(const Tier& tier, uint64_t inode);
 
 inline long stat_path(const char* path, struct stat* to, int flags = AT_SYMLINK_NOFOLLOW) {
   return base::system_call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(path),

@@ -45,7 +45,15 @@ const char* say(base::Text path, const char* why) {
   return mistake;
 }
 
+// Whoever comes last has its job there; programs of one job write the same.
+void set_job(Control& control) {
+  char job[sizeof control.job] = {};
+  base::Writer(job, sizeof job).add(node::job_name());
+  if (memcmp(job, control.job, sizeof job) != 0) memcpy(control.job, job, sizeof job);
+}
+
 void set_options(const Tier& tier, const rules::LayerSpec& layer) {
+  set_job(*tier.control);
   if (const uint64_t bytes = rules::option_number(layer, "capacity", 0); bytes != 0)
     base::store(&tier.control->capacity_bytes, bytes);
   if (const uint64_t rate = rules::option_number(layer, "bandwidth", 0); rate != 0)

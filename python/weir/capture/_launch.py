@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import weir
 from weir._errors import InputError, StorageError
@@ -27,6 +28,7 @@ from weir.capture._environment import (
     without_library,
 )
 from weir.capture._launcher import is_open_mpi, with_forwarding
+from weir.capture._left import BYTES_STATUS, Left
 from weir.capture._run import (
     Job,
     batch_job,
@@ -135,7 +137,7 @@ def launch(options: Options, command: Sequence[str], environ: Mapping[str, str],
         step = prepare(options, environ, command)
     except (StorageError, InputError) as error:
         say(f"{error}; the program runs without a trace")
-        return _run_untraced(command, environ, rules)
+        return _run_untraced(command, environ, rules, options.quiet)
     variables = tracing_variables(environ, step.library, step.directory, options.level,
         step.job.budget_bytes, options.share)
     if not options.mpi:
@@ -144,22 +146,31 @@ def launch(options: Options, command: Sequence[str], environ: Mapping[str, str],
         variables |= rules_variables(environ, step.library, rules)
     before = children_io()
     try:
-        status = _run_preloaded(command, environ, variables, step.library)
+        ended = _run_preloaded(command, environ, variables, step.library)
     except CannotStart as error:
         _finish(step, error.status)
         say(str(error))
         return error.status
+    status = ended.status
     finished = _finish(step, status, before)
-    background = in_background(variables["WEIR_TRACE_DIR"])
+    displaced = _say_left(ended, options.quiet)
+    own = _judge_trace(options, step, command, environ, status, finished)
+    return shell_status(status) or (BYTES_STATUS if displaced else own)
+
+
+def _judge_trace(options: Options, step: Prepared, command: Sequence[str],
+        environ: Mapping[str, str], status: int, finished: bool) -> int:
+    """Say what the trace has; the status that it gives to a command that succeeded."""
+    background = in_background(step.directory)
     count = count_traces(trace_files(step.directory))
     empty = count.processes == 0
     if count.launchers and not count.ranks and _starts_ranks(command):
         say(_no_rank(shell_status(status)))
-        return shell_status(status) or NO_TRACE_STATUS
+        return NO_TRACE_STATUS
     if empty and count.nodes == 0 and finished and is_weir(command, environ):
         if not options.quiet:
             say(f"nothing in {step.directory}: weir's own commands are not recorded")
-        return shell_status(status)
+        return 0
     if empty:
         refused = (command[0], REFUSES) in unseen_programs(command[:1], environ)
         known = REFUSES if refused else why_without_library(command[0], environ)
@@ -169,11 +180,11 @@ def launch(options: Options, command: Sequence[str], environ: Mapping[str, str],
         say(_note(options, step.directory, count))
     if background:
         say(background_note(background))
-    untraced = empty or not finished
-    return shell_status(status) or (NO_TRACE_STATUS if untraced else 0)
+    return NO_TRACE_STATUS if empty or not finished else 0
 
 
-def launch_layered(command: Sequence[str], environ: Mapping[str, str], rules: str) -> int:
+def launch_layered(command: Sequence[str], environ: Mapping[str, str], rules: str,
+        quiet: bool = False) -> int:
     """Run the command with the layers of compiled rules and no trace of its own; the status to exit
     with.
 
@@ -182,18 +193,43 @@ def launch_layered(command: Sequence[str], environ: Mapping[str, str], rules: st
     """
     library = preload_library()
     try:
-        status = _run_preloaded(command, environ, rules_variables(environ, library, rules), library)
+        ended = _run_preloaded(command, environ, rules_variables(environ, library, rules), library)
     except CannotStart as error:
         say(str(error))
         return error.status
+    displaced = _say_left(ended, quiet)
     for program, why in unseen_programs(command, environ):
         say(f"{program}: its files had no layers: {why} (see: weir doctor {word(program)})")
-    return shell_status(status)
+    return shell_status(ended.status) or (BYTES_STATUS if displaced else 0)
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """A command that has ended. environ: with its variables; begun: generations of the tiers when
+    it began."""
+
+    status: int
+    environ: Mapping[str, str]
+    begun: Mapping[Path, int]
+    left: Left = Left()
+
+
+def _say_left(ended: _Ended, quiet: bool) -> bool:
+    """Print what the command has left behind; whether bytes that it wrote could not get to their
+    files. Waits a moment for what a tier brings there in the background."""
+    lefts = [ended.left]
+    if "WEIR_RULES" in ended.environ:
+        from weir.capture import tier
+
+        lefts.append(tier.settle(ended.environ, ended.begun, quiet))
+    for message in dict.fromkeys(message for left in lefts for message in left.said):
+        say(message)
+    return any(left.displaced for left in lefts)
 
 
 def _run_preloaded(command: Sequence[str], environ: Mapping[str, str], variables: Mapping[str, str],
-        library: str) -> int:
-    """Run the command with these variables set on all its nodes; its status. Raises CannotStart."""
+        library: str) -> _Ended:
+    """Run the command with these variables set on all its nodes. Raises CannotStart."""
     arguments, preloaded = list(command), {**environ, **variables}
     if is_open_mpi(command[0], idle_environment(environ)):
         arguments, preloaded = with_forwarding(command, preloaded, library)
@@ -201,15 +237,14 @@ def _run_preloaded(command: Sequence[str], environ: Mapping[str, str], variables
         if rest := without_library(preloaded.pop(PRELOAD_VARIABLE)):
             preloaded[PRELOAD_VARIABLE] = rest
     if "WEIR_RULES" not in preloaded:
-        return run_command(arguments, preloaded)
+        return _Ended(run_command(arguments, preloaded), preloaded, {})
     from weir.capture import drain, tier
 
-    reported = drain.report_sizes(drain.job_name(preloaded))
+    reported, begun = drain.report_sizes(drain.job_name(preloaded)), tier.generations(preloaded)
     status = run_command(arguments, preloaded)
-    for message in (*drain.finish(preloaded, reported, preloaded.get("WEIR_TRACE_DIR")),
-            *tier.finish(preloaded)):
+    for message in drain.finish(preloaded, reported, preloaded.get("WEIR_TRACE_DIR")):
         say(message)
-    return status
+    return _Ended(status, preloaded, begun, tier.finish(preloaded, begun))
 
 
 def is_weir(command: Sequence[str], environ: Mapping[str, str]) -> bool:
@@ -227,11 +262,12 @@ def is_weir(command: Sequence[str], environ: Mapping[str, str]) -> bool:
     return line.startswith(b"#!") and b"python" in line
 
 
-def _run_untraced(command: Sequence[str], environ: Mapping[str, str], rules: str | None) -> int:
+def _run_untraced(command: Sequence[str], environ: Mapping[str, str], rules: str | None,
+        quiet: bool) -> int:
     idle = idle_environment(environ)
     try:
         if rules is not None:
-            return launch_layered(command, idle, rules) or NO_TRACE_STATUS
+            return launch_layered(command, idle, rules, quiet) or NO_TRACE_STATUS
         return shell_status(run_command(command, idle)) or NO_TRACE_STATUS
     except InputError:  # no library, which was said already
         return shell_status(run_command(command, idle)) or NO_TRACE_STATUS

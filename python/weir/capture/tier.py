@@ -5,37 +5,55 @@ on."""
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import struct
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from weir._errors import InputError
 from weir._native import STAGE, LibraryMissing, library_path
+from weir.capture._left import Left
 
+SHARED_MEMORY = Path("/dev/shm")
+MOST_SAID = 5
+ON_ITS_WAY = "EINPROGRESS"  # closed, and nothing has kept it from its place
 _DRAINS = {"a": "async", "e": "end", "n": "never"}
 _REASONS = {"EBUSY": "a process has it open to write", "ECANCELED": "stays, by drain=never",
     "EBADMSG": "what is at its place was read back, and differs from what is on the tier",
-    "EOWNERDEAD": "its writer was killed before it closed the file"}
+    "EOWNERDEAD": "its writer was killed before it closed the file", ON_ITS_WAY: "not brought yet"}
 
 
 @dataclass(frozen=True)
 class StagedFile:
-    """``newer``: than the file at its place. ``reason``: why it is so still; "" where it is not."""
+    """``newer``: than the file at its place. ``error``, ``reason``: why it is so still; "" where it
+    is not. ``generation``: of the last opening to write, in the order of the tier's."""
 
     path: str
     bytes: int
     drain: str
     newer: bool
-    reason: str
+    error: str
+    generation: int
+
+    @property
+    def reason(self) -> str:
+        return _REASONS.get(self.error) or os.strerror(getattr(errno, self.error, 0)) \
+            if self.error else ""
 
     @property
     def stays(self) -> bool:
         """It is newer than at its place, and its rule leaves it on the tier."""
         return self.newer and self.drain == "never"
+
+    @property
+    def is_stuck(self) -> bool:
+        """It is closed, or its writer was killed, and it could not go to its place."""
+        return self.newer and not self.stays and self.error not in (ON_ITS_WAY, "EBUSY")
 
 
 def is_tier(directory: Path) -> bool:
@@ -56,34 +74,119 @@ def publish(directory: Path, unfinished: bool = False,
     return _call("--drain-unfinished" if unfinished else "--drain", directory, done)
 
 
-def tiers_of(environ: Mapping[str, str]) -> list[Path]:
-    """The tiers of compiled rules that hold files until the end of a step, with those of emulated
-    nodes (WEIR_NODE_RANKS)."""
+def tiers_of(environ: Mapping[str, str], *drains: str) -> list[Path]:
+    """The tiers of compiled rules with one of these drains, or any, with those of emulated nodes
+    (WEIR_NODE_RANKS)."""
     rules = environ.get("WEIR_RULES", "")
     found = []
     for words in re.findall(r"\bstage((?::[a-z_]+=[^\s|:]*)+)", rules):
         options = dict(word.split("=", 1) for word in words[1:].split(":"))
-        if options.get("drain") == "end" and "tier" in options:
+        if (not drains or options.get("drain", "async") in drains) and "tier" in options:
             found.append(Path(re.sub(r"%([0-9A-Fa-f]{2})", lambda m: chr(int(m[1], 16)),
                 options["tier"])))
     if "WEIR_NODE_RANKS" in environ:
         found += [node for tier in found for node in sorted(tier.parent.glob(tier.name + ".node*"))]
-    return list(dict.fromkeys(found))
+    return [one for one in dict.fromkeys(found) if is_tier(one)]
 
 
-def finish(environ: Mapping[str, str]) -> list[str]:
+def waiting_of_job(job: str, environ: Mapping[str, str]) -> dict[Path, list[StagedFile]]:
+    """By tier, files that are newer there than at their place and are to go there: of tiers
+    directly in shared memory that programs of the job used last, and of those in the rules of
+    environ."""
+    name = job.encode("utf-8", "surrogateescape")[:31].decode("utf-8", "surrogateescape")
+    tiers = sorted(one for one in SHARED_MEMORY.iterdir()
+        if _is_own(one) and is_tier(one) and _control(one)[1] == name)
+    waiting = {one: [file for file in status(one) if file.newer and not file.stays]
+        for one in dict.fromkeys([*tiers, *tiers_of(environ)])}
+    return {one: files for one, files in waiting.items() if files}
+
+
+def _is_own(directory: Path) -> bool:
+    try:
+        return directory.lstat().st_uid == os.geteuid()
+    except OSError:
+        return False
+
+
+def _control(directory: Path) -> tuple[int, str]:
+    """The last generation that a file of the tier got, and the job that used it last, as
+    native/layers/stage/tier.h has them."""
+    try:
+        with (directory / "control").open("rb") as file:
+            generation, job = struct.unpack_from("<48xQ40x32s", file.read(128))
+    except (OSError, struct.error):
+        return 0, ""
+    return generation, job.partition(b"\0")[0].decode("utf-8", "surrogateescape")
+
+
+def generations(environ: Mapping[str, str]) -> dict[Path, int]:
+    """Of each tier of the rules: files with a later one were written by the command that begins
+    now."""
+    return {one: _control(one)[0] for one in tiers_of(environ, "end", "async")}
+
+
+def finish(environ: Mapping[str, str], begun: Mapping[Path, int]) -> Left:
     """At the end of a step: files that waited for it go to their place. A sentence for each that
-    did not."""
-    said = []
-    for directory in filter(is_tier, tiers_of(environ)):
+    did not. begun: generations() when the step began."""
+    said: list[str] = []
+    displaced = False
+    for directory in tiers_of(environ, "end"):
         try:
             left = [one for one in publish(directory) if one.newer and not one.stays]
         except InputError as error:
             said.append(str(error))
             continue
-        said += [f"{one.path}: its {one.bytes} bytes are on the tier {directory} alone: "
-                 f"{one.reason}; then run: weir stage recover {directory}" for one in left]
+        said += left_alone(directory, left)
+        displaced |= any(one.is_stuck and one.generation > begun.get(directory, 0) for one in left)
+    return Left(tuple(said), displaced)
+
+
+def settle(environ: Mapping[str, str], begun: Mapping[Path, int], quiet: bool = False) -> Left:
+    """The same of files that go to their place in the background: of those that the command wrote,
+    a sentence for each that could not, and one for all that are on their way still, unless quiet,
+    when they were waited for a moment."""
+    said: list[str] = []
+    displaced = False
+    for directory in tiers_of(environ, "async"):
+        try:
+            files = [one for one in _call("--settle", directory)
+                if one.drain == "async" and one.newer and one.generation > begun.get(directory, 0)]
+        except InputError as error:
+            said.append(str(error))
+            continue
+        stuck = [one for one in files if one.is_stuck]
+        said += left_alone(directory, stuck)
+        displaced |= bool(stuck)
+        going = [one for one in files if one.error == ON_ITS_WAY]
+        if going and not quiet:
+            said.append(f"{amount(going)} on the tier {directory} are still on their way to their "
+                        f"place; see: weir stage status {directory}")
+    return Left(tuple(said), displaced)
+
+
+def left_alone(directory: Path, files: Sequence[StagedFile]) -> list[str]:
+    """What to say of files that are not at their place; of many, of the first."""
+    said = [f"{one.path}: its {one.bytes:,} bytes are on the tier {directory} alone: {one.reason}; "
+            f"{_remedy(one)} {directory}" for one in files[:MOST_SAID]]
+    if rest := files[MOST_SAID:]:
+        said.append(f"{amount(rest)} more on the tier {directory} alone; see: "
+                    f"weir stage status {directory}")
     return said
+
+
+def _remedy(one: StagedFile) -> str:
+    if one.error == "EOWNERDEAD":
+        return "to bring it as it is, run: weir stage recover --unfinished"
+    if one.error == "EBUSY":
+        return "then run: weir stage recover"
+    if one.error == ON_ITS_WAY:
+        return "to bring it now, run: weir stage recover"
+    return "when that is mended, run: weir stage recover"
+
+
+def amount(files: Sequence[StagedFile]) -> str:
+    size = sum(one.bytes for one in files)
+    return f"{len(files):,} file{'s' * (len(files) != 1)} with {size:,} bytes"
 
 
 def _call(what: str, directory: Path, done: Callable[[StagedFile], None] = lambda _: None,
@@ -116,13 +219,7 @@ def _records(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def _read(line: str) -> StagedFile:
-    state, drain, size, error, path = line.split(" ", 4)
+    state, drain, size, error, generation, path = line.split(" ", 5)
     newer = state != "c" and error != "0"
-    return StagedFile(path, int(size), _DRAINS.get(drain, drain), newer,
-        _reason(int(error)) if newer else "")
-
-
-def _reason(number: int) -> str:
-    from errno import errorcode
-
-    return _REASONS.get(errorcode.get(number, ""), os.strerror(number))
+    name = errno.errorcode.get(int(error), "EIO") if newer else ""
+    return StagedFile(path, int(size), _DRAINS.get(drain, drain), newer, name, int(generation))

@@ -47,7 +47,7 @@ def app_for(words: Sequence[str]) -> typer.Typer:
         name="weir",
         help="Measure and regulate the I/O of weather and climate models.",
         epilog="Exit status: 0 success, 1 findings, 2 usage, 3 bad input or no trace, "
-               "4 incomplete trace, 70 an internal error of weir.",
+               "4 incomplete trace, 5 bytes not in their files, 70 an internal error of weir.",
         add_completion=False,
         no_args_is_help=True,
         rich_markup_mode=None,

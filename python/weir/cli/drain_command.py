@@ -33,42 +33,63 @@ def drain(
 
     The write-back daemon does that by itself within moments. This command waits for it, or writes
     the bytes where a batch system has killed the daemon too. It works on the node on which it runs.
-    Status 1: some bytes are not on disk; they stay in memory for --recover or --discard. Status 3:
-    --recover or --discard found nothing of the job on this node.
+    Files that the job has on a tier alone (layer stage) are listed; weir stage recover brings them.
+    Status 1: some bytes are not on disk; they stay in memory for --recover or --discard, or on the
+    tier. Status 3: --recover or --discard found nothing of the job on this node.
     """
     from weir.capture import drain as draining
+    from weir.capture import tier as tiers
 
     if wait + recover + discard + status > 1:
         raise UsageError("--wait, --recover, --discard and --status exclude one another")
     name = job or draining.job_name(os.environ)
+    waiting = tiers.waiting_of_job(name, {} if job else os.environ)
     if recover or discard:
-        draining.require_job(name)
-    elif wait and (sentence := draining.missing_job(name)):
+        if not waiting:
+            draining.require_job(name)
+    elif wait and (sentence := draining.missing_job(name)) and not waiting:
         typer.echo(sentence, err=True)
     refused = draining.refusals(name)
     for sentence in refused:
         typer.echo(sentence, err=True)
-    before = draining.report_sizes(name)
+    written = True
     if discard:
         for path, count in draining.discard(name).items():
             typer.echo(os.fsencode(f"{path}: {count} bytes given up"))  # a path need not be UTF-8
-        if refused:
-            raise typer.Exit(1)
-        return
-    if wait or recover:
-        complete = (draining.recover if recover else draining.wait)(name)
-        for loss in draining.losses_since(name, before):
-            typer.echo(str(loss), err=True)
-        if not complete:
-            left = sum(a.dirty_bytes for a in draining.arenas(name) if not a.alive)
-            typer.echo(f"job {name}: {left} bytes of dead programs are not on disk", err=True)
-        if refused or not complete:
-            raise typer.Exit(1)
-        return
+    elif wait or recover:
+        written = _written(name, recover)
+    else:
+        _list(name, bool(waiting))
+    for directory, files in waiting.items():
+        for sentence in tiers.left_alone(directory, files):
+            typer.echo(os.fsencode(sentence), err=wait or recover or discard)
+    stuck = any(one.is_stuck for files in waiting.values() for one in files)
+    if stuck or not written or (refused and (wait or recover or discard)):
+        raise typer.Exit(1)
+
+
+def _written(name: str, recover: bool) -> bool:
+    """Whether the bytes of dead programs are on disk, when they were waited for."""
+    from weir.capture import drain as draining
+
+    before = draining.report_sizes(name)
+    complete = (draining.recover if recover else draining.wait)(name)
+    for loss in draining.losses_since(name, before):
+        typer.echo(str(loss), err=True)
+    if not complete:
+        left = sum(a.dirty_bytes for a in draining.arenas(name) if not a.alive)
+        typer.echo(f"job {name}: {left} bytes of dead programs are not on disk", err=True)
+    return complete
+
+
+def _list(name: str, is_staged: bool) -> None:
+    from weir.capture import drain as draining
+
     found = draining.arenas(name)
     for arena in found:
         state = "alive" if arena.alive else ("failed" if arena.failed else "dead")
         typer.echo(f"{arena.directory.name}  pid {arena.pid}  {state}  {arena.dirty_bytes} bytes "
                    f"not written yet")
-    if not found:
-        typer.echo(draining.missing_job(name) or f"job {name}: no bytes are held on this node")
+    if not found and not is_staged:
+        nothing = draining.missing_job(name) or f"job {name}: no bytes are held on this node"
+        typer.echo(f"{nothing} (files on a tier elsewhere: weir stage status TIER)")

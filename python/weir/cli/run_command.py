@@ -41,14 +41,15 @@ def run(
     starts has the layers. Its input, output, signals and exit status are its own. Without --rules
     the assignments made by weir assign are used, and after those IOBUF_PARAMS and
     MPICH_MPIIO_HINTS. A mistake in the rules is reported with its line, and nothing is started
-    (status 2).
+    (status 2). Status 5: the command succeeded, but bytes that it wrote are not in
+    their files, as a line on standard error states.
     """
     from weir.capture._launch import Options, launch, launch_layered
 
     tracing = trace is not None or bool(os.environ.get("WEIR_TRACE_DIR"))
     text = _rules.compiled_rules(rules or (), os.environ, tracing, quiet, verbose)
     if trace is None:
-        status = launch_layered(command, os.environ, text)
+        status = launch_layered(command, os.environ, text, quiet)
     else:
         options = Options(run=trace, step=step, level=level, budget=budget, overwrite=overwrite,
             quiet=quiet, share=share)

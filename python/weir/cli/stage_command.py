@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +12,6 @@ import typer
 from weir._errors import UsageError
 
 if TYPE_CHECKING:
-    from weir.capture.tier import StagedFile
     from weir.stage.signals import Signals
 
 app = typer.Typer(help="Data on a fast tier.", no_args_is_help=True)
@@ -82,21 +80,18 @@ def status(
 ) -> None:
     """List the files on a tier: bytes, when they go to their place, whether they are newer there.
 
-    A file that is not newer is a copy, which makes room when the tier is full.
+    A file that is not newer is a copy, which makes room when the tier is full. One that could not
+    go to its place when that was last tried has the reason.
     """
     from weir.capture import tier as tiers
 
     files = tiers.status(tier)
     for one in files:
         state = f"newer, drain={one.drain}" if one.newer else "copy"
-        typer.echo(os.fsencode(f"{one.bytes:>14} {state:<18} {one.path}"))  # need not be UTF-8
+        why = f": {one.reason}" if one.is_stuck else ""
+        typer.echo(os.fsencode(f"{one.bytes:>14} {state:<18} {one.path}{why}"))  # need not be UTF-8
     newer = [one for one in files if one.newer]
-    typer.echo(f"{tier}: {_amount(files)}; newer than at their place: {_amount(newer)}")
-
-
-def _amount(files: Sequence[StagedFile]) -> str:
-    size = sum(one.bytes for one in files)
-    return f"{len(files)} file{'s' * (len(files) != 1)} with {size:,} bytes"
+    typer.echo(f"{tier}: {tiers.amount(files)}; newer than at their place: {tiers.amount(newer)}")
 
 
 @app.command()
@@ -132,8 +127,8 @@ def recover(
     brought = [one for one in files if not one.newer]
     left = [one for one in files if one.newer and not one.stays]
     scratch = [one for one in files if one.stays]
-    typer.echo(f"{directory}: {_amount(brought)} brought to their place, "
-               f"{_amount(left)} left, {_amount(scratch)} of scratch")
+    typer.echo(f"{directory}: {tiers.amount(brought)} brought to their place, "
+               f"{tiers.amount(left)} left, {tiers.amount(scratch)} of scratch")
     if left:
         raise typer.Exit(1)
 

@@ -25,6 +25,7 @@ from weir.advise.frame.facts import Facts, File
 from weir.advise.frame.speeds import Probed
 from weir.analysis.exclusion import exclusion_of
 from weir.capture._command import shell_status
+from weir.capture._left import BYTES_STATUS
 from weir.report import build
 from weir.report.layers.compute import LayeredFile, layers_of
 from weir.trace.job import read_job
@@ -97,9 +98,9 @@ class Started:
     @property
     def is_of_weir(self) -> bool:
         """Whether it is weir trace that failed. It ends with the status of the command where that
-        is not 0."""
+        is not 0. Where bytes did not get to their files, the rules are at fault."""
         ended = None if self.command is None else shell_status(self.command)
-        return self.status != 0 and self.status != ended
+        return self.status not in (0, BYTES_STATUS, ended)
 
 
 def execute(command: Sequence[str], work: Path, trace: Path, rules: Path | None,

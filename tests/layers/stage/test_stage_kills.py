@@ -13,10 +13,10 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass, fields
-from pathlib import Path
 
 import pytest
 from weir_process import clean_environment
+from weir_stage import daemon_of
 
 KILLS = int(os.environ.get("WEIR_TEST_KILLS", "3"))
 
@@ -118,17 +118,6 @@ def expected(lines: list[str]) -> tuple[dict[str, set[bytes | None]], int]:
             versions[rest[0]] = versions.get(rest[0], {None}) | versions[name]
             may[name], versions[name] = {None}, {None}
     return may, acknowledged
-
-
-def daemon_of(tier) -> int | None:
-    for process in Path("/proc").iterdir():
-        try:
-            words = (process / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if words[:3] == [b"weir-stage", b"--daemon", os.fsencode(tier)]:
-            return int(process.name)
-    return None
 
 
 def one_kill(where, tier, preload, seed, sync, drain, totals: Totals):

@@ -27,6 +27,8 @@ void add_safely(base::Writer& to, base::Text name) {
     to.add(base::Text{safe(name.data[i]) ? name.data + i : "_", 1});
 }
 
+}  // namespace
+
 base::Text job_name() {
   const char* own = getenv("WEIR_JOB");
   if (own != nullptr && *own != 0) return base::text(own);
@@ -36,8 +38,6 @@ base::Text job_name() {
   }
   return base::text("none");
 }
-
-}  // namespace
 
 void set_rank(int rank) { own_rank = rank; }
 

@@ -27,6 +27,8 @@ void set_rank(int rank);
 const char* own_directory();
 // Makes it again when weir-drain has removed it as unused. False: it cannot be.
 bool renew_directory();
+// WEIR_JOB, or what the batch system calls the job; else none.
+base::Text job_name();
 // The emulated node's number, 0 without WEIR_NODE_RANKS.
 uint32_t number();
 // For weir-drain, which has it as an argument: the directory is this one.

@@ -69,7 +69,7 @@ bool look_at(const Tier& tier, uint64_t inode, Staged* to) {
     return a.tv_sec != b.tv_sec ? a.tv_sec < b.tv_sec : a.tv_nsec < b.tv_nsec;
   });
   *to = {inode, found->bytes, found->mark.state, found->mark.mode, found->mark.closed, key,
-         used.tv_sec * 1'000'000'000 + used.tv_nsec};
+         used.tv_sec * 1'000'000'000 + used.tv_nsec, found->mark.generation};
   return true;
 }
 
@@ -80,6 +80,38 @@ std::vector<Staged> files_on(const Tier& tier) {
     if (look_at(tier, inode, &file)) files.push_back(std::move(file));
   }
   return files;
+}
+
+Result why_newer(const Tier& tier, const Staged& file) {
+  if (file.state == State::kCopy) return 0;
+  if (file.mode == Mode::kNever) return -ECANCELED;
+  if (!file.closed) {
+    const Lock lock(tier, file.key.c_str());  // a program may be opening it
+    const auto found = std::make_unique<Found>();
+    if (!lock.held() || !has(tier, file.key.c_str(), file.inode, found.get())) return -EBUSY;
+    const Descriptor open(base::open_at(AT_FDCWD, found->tree, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (open.error() != 0 || !is_idle(open.get())) return -EBUSY;
+    if (!found->mark.closed) return -EOWNERDEAD;
+  }
+  const Result failure = failure_of(tier, file.inode, file.generation);
+  return failure != 0 ? failure : -EINPROGRESS;
+}
+
+void settle_all(const Tier& tier, milliseconds most) {
+  constexpr milliseconds kLeast{20};
+  const Clock::time_point end = Clock::now() + most;
+  for (bool waits = true; waits;) {
+    const Clock::time_point begun = Clock::now();
+    waits = false;
+    for (const Staged& file : files_on(tier)) {
+      waits = is_due(file) && file.closed && why_newer(tier, file) == -EINPROGRESS;
+      if (waits) break;
+    }
+    if (!waits || Clock::now() >= end) return;
+    const Clock::duration looked = Clock::now() - begun;  // half of the time at most
+    std::this_thread::sleep_until(std::min(end, Clock::now() + std::max<Clock::duration>(
+        kLeast, looked)));
+  }
 }
 
 void Pace::take(uint64_t bytes) {

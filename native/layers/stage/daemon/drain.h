@@ -28,6 +28,7 @@ struct Staged {
   bool closed;
   std::string key;
   int64_t used_ns;  // when it was last read or written
+  uint64_t generation;
 };
 // Marks without a file are of processes that were killed as they removed it: left out.
 std::vector<Staged> files_on(const Tier& tier);
@@ -44,6 +45,14 @@ class Pace {
   std::mutex lock_;
   Clock::time_point free_at_;
 };
+
+// 0: it is a copy. -ECANCELED: it stays, by its rule; -EBUSY: a process has it open to write;
+// -EOWNERDEAD: its writer was killed; -EINPROGRESS: nothing keeps it from its place; else the error
+// that did when it was last tried.
+Result why_newer(const Tier& tier, const Staged& file);
+// Waits until each closed file that goes to its place in the background is there or could not go,
+// as long as `most`.
+void settle_all(const Tier& tier, std::chrono::milliseconds most);
 
 // Publishes what is due, several files at once.
 class Drain {

@@ -4,8 +4,11 @@
 // weir-stage --drain TIER    publishes all that may go, and those that wait for the end of the step
 // weir-stage --drain-unfinished TIER  the same, and files whose writers were killed
 // weir-stage --status TIER   the files on it
-// The last two print a line for each file, which ends with a zero: state, drain, bytes, the reason
-// why it is not at its place (0: it is), path. Status 1: files are newer than at their place.
+// weir-stage --settle TIER   the same, when those that are due are at their place or could not go
+//                            there, after a second at most
+// All but the first print a line for each file, which ends with a zero: state, drain, bytes, the
+// reason why it is not at its place (0: it is; drain.h), generation, path. Status 1: files are
+// newer than at their place.
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,8 +20,9 @@ namespace weir::stage {
 namespace {
 
 void print(const Staged& file, Result result) {
-  printf("%c %c %llu %d %s", static_cast<char>(file.state), static_cast<char>(file.mode),
-         static_cast<unsigned long long>(file.bytes), static_cast<int>(-result), file.key.c_str());
+  printf("%c %c %llu %d %llu %s", static_cast<char>(file.state), static_cast<char>(file.mode),
+         static_cast<unsigned long long>(file.bytes), static_cast<int>(-result),
+         static_cast<unsigned long long>(file.generation), file.key.c_str());
   putchar(0);
   fflush(stdout);  // whoever reads it shows how far the work is
 }
@@ -56,7 +60,8 @@ int serve(const Tier& tier) {
 int main(int count, char** arguments) {
   using namespace weir::stage;
   if (count != 3) {
-    fprintf(stderr, "usage: weir-stage --daemon|--drain|--drain-unfinished|--status TIER\n");
+    fprintf(stderr, "usage: weir-stage --daemon|--drain|--drain-unfinished|--status|--settle "
+                    "TIER\n");
     return 2;
   }
   static Tier tier;
@@ -68,6 +73,7 @@ int main(int count, char** arguments) {
   const bool unfinished = strcmp(arguments[1], "--drain-unfinished") == 0;
   if (unfinished || strcmp(arguments[1], "--drain") == 0)
     return publish_all(tier, unfinished, print) != 0 ? 1 : 0;
-  for (const Staged& file : files_on(tier)) print(file, file.state == State::kCopy ? 0 : -EBUSY);
+  if (strcmp(arguments[1], "--settle") == 0) settle_all(tier, std::chrono::seconds(1));
+  for (const Staged& file : files_on(tier)) print(file, why_newer(tier, file));
   return 0;
 }
