@@ -272,7 +272,7 @@ def test_a_signal_is_named():
 
 @pytest.mark.parametrize(("status", "command", "is_of_weir"), [
     (0, 0, False), (3, 3, False), (70, 70, False), (139, -11, False), (70, None, True),
-    (70, 0, True), (3, 0, True)])
+    (70, 0, True), (3, 0, True), (5, 0, False), (5, 5, False)])
 def test_a_failure_of_weir_is_no_failure_of_the_command(status, command, is_of_weir):
     assert Started(status, command, 1, 1).is_of_weir == is_of_weir
 

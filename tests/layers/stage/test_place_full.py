@@ -33,7 +33,8 @@ def staged(weir, tmp_path, tier, place):
     def call(drain, script, options=(), failures=0):
         """failures: that the daemon has to note before the command ends."""
         noted = f"until [ $(ls {tier}/failed 2>&1 | grep -c '^[0-9]*$') -ge {failures} ]"
-        script = f"{script}; status=$?; {noted}; do sleep 0.05; done; exit $status"
+        script = (f"{script}; status=$?; {noted} || [ $((i += 1)) -gt 2000 ]; do sleep 0.05; done; "
+            "exit $status")
         rules = tmp_path / "rules.toml"
         rules.write_text(f'[[rule]]\nname = "*.dat"\nstack = "stage:tier={tier}:drain={drain}"\n')
         return weir("run", *options, "--rules", rules, "--", "sh", "-c", script, cwd=tmp_path,
