@@ -85,10 +85,12 @@ WEIR_OUTPUT_API int weir_put(weir_field *field, const void *data, weir_error *er
 WEIR_OUTPUT_API int weir_field_lend(weir_field *field, void **data, weir_error *err);
 
 /* [collective] Read the field's data of time record `record` (from 0; -1: the last) of the file
- * `path` into this rank's array. The file may have been written by any number of ranks. Bytes are
- * read once per node and scattered. Before or after the end of definitions.
- * fails: WEIR_E_FILE, WEIR_E_FORMAT (no such variable, other dimensions or type), WEIR_E_ARGUMENT
- *   (no such record; data null on a rank with points, which all ranks learn) */
+ * `path` into this rank's array. The file may have been written by any number of ranks, and by
+ * other programs; values are converted to the field's type in memory. Bytes are read once per node
+ * and scattered. Before or after the end of definitions.
+ * fails: WEIR_E_FILE, WEIR_E_FORMAT (no such variable, other dimensions, a type with fractions for
+ *   a field of integers), WEIR_E_VALUE (values that the type in memory cannot hold),
+ *   WEIR_E_ARGUMENT (no such record; data null on a rank with points, which all ranks learn) */
 WEIR_OUTPUT_API int weir_get(weir_field *field, const char *path, int64_t record, void *data,
                              weir_error *err);
 

@@ -3,7 +3,7 @@
 jobs (JSON) in a context of its own, and prints a list of what came of them: "" or the error; of
 `get` values go to PATH.npy. Longitudes in rows are of a curvilinear grid. A job: {"put": PATH} or
 {"get": PATH}, with lon, lat, levels, level_units, units, cells, axis, attributes, standard_name,
-config, format, existing, operation and begin (s)."""
+config, type, file_type, missing, format, existing, operation and begin (s)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def field_of(context, job):
     if "levels" in job:
         axes = [context.axis("lev", job["levels"], job.get("level_units", "hPa"),
             **job.get("axis", {"standard_name": "air_pressure"}))]
-    return part.field("t", np.float32, axes, units=job.get("units", "K"),
+    types = {"file_dtype": job["file_type"]} if "file_type" in job else {}
+    return part.field("t", job.get("type", "f4"), axes, units=job.get("units", "K"),
+        missing_value=job.get("missing"), **types,
         attributes=job.get("attributes", {}),
         standard_name=job.get("standard_name", "air_temperature"))
 

@@ -41,6 +41,33 @@ std::string in_words(const std::vector<int64_t>& lengths) {
   return text;
 }
 
+// Which dimensions a file has, and what brings them to those of the field.
+std::string of_dimensions(const Found& found) {
+  std::string names;
+  for (const std::string& name : found.dimensions) names += (names.empty() ? "" : ", ") + name;
+  if (names.empty()) return "";
+  return "; the file's dimensions are " + names +
+         (found.over_time ? " and a time in front" : ", and no time in front") +
+         ": turn them with ncpdq -a, take one out with ncks -d and ncwa -a, or declare these";
+}
+
+bool is_real(Type type) { return type == WEIR_FLOAT32 || type == WEIR_FLOAT64; }
+
+// Values are converted as netCDF does. What has fractions becomes an integer only where the program
+// has declared that its files are so.
+Status check_type(const Field& field, const Found& found, const std::string& what) {
+  const bool has_fractions = is_real(found.type) || found.packing;
+  if (found.type == field.type || found.type == field.file_type || is_real(field.type) ||
+      !has_fractions)
+    return {};
+  return {WEIR_E_FORMAT, what + " is of type " + name_of(found.type) +
+                             (found.packing ? " with scale_factor or add_offset" : "") +
+                             " in the file, the field " + name_of(field.type) + " in memory and " +
+                             name_of(field.file_type) +
+                             " in files, which may cut fractions off; declare the field as float32 "
+                             "or float64, or convert the file first (cdo nint)"};
+}
+
 Result<Wanted> look_up(Reader& reader, const Catalogue& catalogue, int index,
                        const std::string& path, int64_t record) {
   const Field& field = catalogue.fields[static_cast<size_t>(index)];
@@ -52,12 +79,10 @@ Result<Wanted> look_up(Reader& reader, const Catalogue& catalogue, int index,
   const std::string what = path + ": variable '" + field.name + "'";
   if (found->lengths != expected) {
     return Status{WEIR_E_FORMAT, what + " has " + in_words(found->lengths) +
-                                     " elements, the field " + in_words(expected)};
+                                     " elements, the field " + in_words(expected) +
+                                     of_dimensions(*found)};
   }
-  if (found->type != field.type && found->type != field.file_type) {
-    return Status{WEIR_E_FORMAT,
-                  what + " is of another type than the field, in memory and in files"};
-  }
+  WEIR_TRY(check_type(field, *found, what));
   WEIR_TRY(check_declared(reader, alone->file, alone->fields[0], *found, what));
   const int64_t chosen = record == -1 ? found->records - 1 : record;
   if (chosen < 0 || chosen >= found->records) {
@@ -82,19 +107,26 @@ void each_piece(const ColumnShape& shape, const Part& part, const Pieces& pieces
   });
 }
 
+// What is missing has a value of the file's type: 1e20 of float32 is no 1e20 of float64.
+bool maps_missing(const Wanted& wanted, const Field& field) {
+  return wanted.fill && field.missing && wanted.type != field.type;
+}
+
 // As CF says (section 8.1); what is missing becomes the field's missing value, else NaN.
 Bytes unpacked(const Wanted& wanted, const Field& field, const Bytes& packed, int64_t count) {
   Bytes bytes(static_cast<size_t>(count) * sizeof(double));
   double* values = reinterpret_cast<double*>(bytes.data());
   int64_t none = 0;
   converter(wanted.type, WEIR_FLOAT64, ByteOrder::kNative)(packed.data(), values, count, {}, &none);
-  const bool whole = field.type != WEIR_FLOAT32 && field.type != WEIR_FLOAT64;
+  const bool whole = !is_real(field.type);
   const double missing = field.missing && !whole ? field.missing->real : NAN;
   for (int64_t i = 0; i < count; ++i) {
-    const double value = values[i] * wanted.packing->scale + wanted.packing->offset;
-    values[i] = wanted.fill && values[i] == *wanted.fill ? missing
-                : whole                                  ? std::nearbyint(value)
-                                                         : value;
+    if (wanted.fill && values[i] == *wanted.fill) {
+      values[i] = missing;
+    } else if (wanted.packing) {
+      const double value = values[i] * wanted.packing->scale + wanted.packing->offset;
+      values[i] = whole ? std::nearbyint(value) : value;
+    }
   }
   return bytes;
 }
@@ -151,7 +183,8 @@ Status Session::read_slab(const Getting& g, const Part& slab, std::vector<Bytes>
   const Filling filling = Filling::of(g.field.missing, g.field.type);
   Faults lost;
   Type type = g.wanted.type;
-  if (g.wanted.packing) bytes = unpacked(g.wanted, g.field, bytes, slab.count), type = WEIR_FLOAT64;
+  if (g.wanted.packing || maps_missing(g.wanted, g.field))
+    bytes = unpacked(g.wanted, g.field, bytes, slab.count), type = WEIR_FLOAT64;
   const auto read_element = static_cast<int64_t>(size_of(type));
   const Convert convert = converter(type, g.field.type, ByteOrder::kNative);
   for (size_t r = 0; r < to->size(); ++r) {
@@ -170,7 +203,9 @@ Status Session::read_slab(const Getting& g, const Part& slab, std::vector<Bytes>
                             " values of the file are none that its type in memory, " +
                             name_of(g.field.type) + ", can hold (the first: element " +
                             std::to_string(lost.first) + " of the record, " +
-                            number_text(lost.value) + ")"};
+                            number_text(lost.value) + "); declare the field with the type of "
+                            "the file's values, " +
+                            name_of(g.wanted.packing ? type : g.wanted.type) + ", or change them there"};
 }
 
 Status Session::get(const Catalogue& catalogue, int field, const std::string& path, int64_t record,

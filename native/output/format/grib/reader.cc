@@ -2,7 +2,6 @@
 #include "output/format/grib/reader.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -42,12 +41,13 @@ std::string in_words(const Identity& id) {
 }
 
 bool is_grib(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
+  const Result<PosixFile> file = PosixFile::open(path, O_RDONLY);
+  if (!file.ok()) return false;
   char word[4] = {};
-  const bool is = ::pread(fd, word, sizeof word, 0) == 4 && std::memcmp(word, "GRIB", 4) == 0;
-  ::close(fd);
-  return is;
+  if (!(*file).read_at(word, sizeof word, 0).ok()) return false;
+  if (std::memcmp(word, "GRIB", sizeof word) == 0) return true;  // also a torn one
+  const Result<std::optional<int64_t>> first = find_message(*file, 0);
+  return first.ok() && (*first).has_value();
 }
 
 Result<std::unique_ptr<Reader>> GribReader::open(const std::string& path) {
@@ -79,6 +79,9 @@ Status GribReader::check_whole() const {
   const int64_t end =
       messages_.empty() ? 0 : messages_.back().offset + messages_.back().length;
   if (*size == end) return {};
+  Result<bool> ends = is_end(file_, end);
+  if (!ends.ok()) return ends.status();
+  if (*ends && !messages_.empty()) return {};
   return {WEIR_E_FORMAT,
           file_.path() + " is truncated: it has " + std::to_string(*size) +
               " bytes, and what begins at byte " + std::to_string(end) + ", behind " +

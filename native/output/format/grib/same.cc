@@ -118,6 +118,12 @@ Status GribReader::same_field(const FileDescription& description, int variable, 
 
 Status GribReader::same(const FileDescription& description, int edition) const {
   WEIR_TRY(check_whole());
+  Result<int64_t> size = file_.size();
+  if (!size.ok()) return size.status();
+  int64_t bytes = 0;
+  for (const Message& message : messages_) bytes += message.length;
+  if (bytes != *size)
+    return cannot_follow("text between its messages (take it out: grib_copy IN OUT)");
   for (const Message& message : messages_) {
     if (message.edition != edition) {
       return cannot_follow("edition " + std::to_string(message.edition) + " of GRIB");

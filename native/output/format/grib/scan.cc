@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 #include "output/format/grib/bytes.h"
 
@@ -35,7 +36,42 @@ Result<int64_t> length1(const PosixFile& file, int64_t offset, int64_t size, con
   return four < 120 ? length - four + 4 : plain;
 }
 
+// Headings of the WMO's telecommunication have some 20 to 50 octets, with what files of bulletins
+// put in front of them below 100.
+constexpr int64_t kMostHeadingBytes = 512;
+
+bool is_text(char c) {
+  return (c >= ' ' && c <= '~') || c == '\r' || c == '\n' || c == '\t' || c == '\1' || c == '\3';
+}
+
+Result<std::string> read_some(const PosixFile& file, int64_t from, int64_t most) {
+  Result<int64_t> size = file.size();
+  if (!size.ok()) return size.status();
+  std::string some(static_cast<size_t>(std::clamp<int64_t>(*size - from, 0, most)), '\0');
+  if (!some.empty()) WEIR_TRY(file.read_at(some.data(), some.size(), from));
+  return some;
+}
+
 }  // namespace
+
+Result<std::optional<int64_t>> find_message(const PosixFile& file, int64_t from) {
+  Result<std::string> read = read_some(file, from, kMostHeadingBytes + kIndicatorBytes);
+  if (!read.ok()) return read.status();
+  const std::string& some = *read;
+  for (size_t i = 0; i + kIndicatorBytes <= some.size() && (i == 0 || is_text(some[i - 1])); i++) {
+    const char edition = some[i + 7];
+    if (some.compare(i, 4, "GRIB") == 0 && (edition == 1 || edition == 2))
+      return std::optional(from + static_cast<int64_t>(i));
+  }
+  return std::optional<int64_t>();
+}
+
+Result<bool> is_end(const PosixFile& file, int64_t from) {
+  Result<std::string> read = read_some(file, from, kMostHeadingBytes + 1);
+  if (!read.ok()) return read.status();
+  return std::ssize(*read) <= kMostHeadingBytes &&
+         read->find_first_not_of("\r\n\3 ") == std::string::npos;
+}
 
 Result<std::vector<Message>> scan(const PosixFile& file) {
   Result<int64_t> size = file.size();
@@ -46,6 +82,15 @@ Result<std::vector<Message>> scan(const PosixFile& file) {
     WEIR_TRY(file.read_at(head, sizeof head, at));
     Message message{at, 0, head[7]};
     if (std::memcmp(head, "GRIB", 4) != 0 || (message.edition != 1 && message.edition != 2)) {
+      Result<std::optional<int64_t>> next = find_message(file, at);
+      if (!next.ok()) return next.status();
+      if (next->has_value()) {
+        at = **next;
+        continue;
+      }
+      Result<bool> ends = is_end(file, at);
+      if (!ends.ok()) return ends.status();
+      if (*ends) break;
       return Status(WEIR_E_FORMAT, file.path() + ": at byte " + std::to_string(at) +
                                        " is no message of GRIB, edition 1 or 2");
     }

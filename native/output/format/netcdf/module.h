@@ -13,7 +13,7 @@
 
 namespace weir::output::netcdf {
 
-constexpr int kModuleVersion = 8;
+constexpr int kModuleVersion = 9;
 constexpr const char* kModuleSymbol = "weir_netcdf_module";
 
 enum class Kind { kCdf2 = 2, kNetcdf4 = 4, kCdf5 = 5 };
@@ -27,8 +27,11 @@ struct Why {
 struct Shape {
   Type type;
   bool known_type;  // false: one that weir does not have
+  char type_name[256];  // netCDF's name of it
   bool over_time;
-  int rank;         // without time
+  // The first of `lengths` is a time that is not unlimited: records, or one of the field's axes.
+  bool has_fixed_time;
+  int rank;         // without unlimited time
   int64_t lengths[8];
   int64_t records;  // of the file; 1 without time
   char dimensions[8][256];  // their names, where they are of at most 255 bytes, else ""

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading of any netCDF file by netCDF-C.
 #include <netcdf.h>
+#include <strings.h>
 
 #include <algorithm>
 #include <cstring>
@@ -75,7 +76,8 @@ void find_packing(int file, int variable, Shape& shape) {
   shape.scale = 1;
   shape.packed = number("scale_factor", &shape.scale);
   shape.packed = number("add_offset", &shape.offset) || shape.packed;
-  shape.has_fill = number("_FillValue", &shape.fill);
+  shape.has_fill =
+      number("_FillValue", &shape.fill) || number("missing_value", &shape.fill);
 }
 
 // A text as netCDF-3 has it, or one string of netCDF-4; "" where it is longer than its room.
@@ -94,6 +96,31 @@ void find_text(int file, int variable, const char* attribute, char (&to)[room]) 
   }
 }
 
+// netCDF-3 has no unsigned types; the attribute says how a signed one is meant.
+void find_type(int file, int variable, nc_type type, Shape& shape) {
+  char is_unsigned[256] = "";
+  find_text(file, variable, "_Unsigned", is_unsigned);
+  const bool means_unsigned = strcasecmp(is_unsigned, "true") == 0;
+  shape.known_type = weir_type_of(type, shape.type) && !means_unsigned;
+  char name[NC_MAX_NAME + 1] = "";
+  nc_inq_type(file, type, name, nullptr);
+  const std::string text = (means_unsigned ? "unsigned " : "") + std::string(name);
+  text.copy(shape.type_name, sizeof shape.type_name - 1);
+}
+
+// Many a writer makes no dimension unlimited.
+bool is_time(int file, const char* dimension) {
+  if (strcasecmp(dimension, "time") == 0) return true;
+  int id = -1;
+  if (nc_inq_varid(file, dimension, &id) != NC_NOERR) return false;
+  char units[256] = "", axis[256] = "", standard_name[256] = "";
+  find_text(file, id, "units", units);
+  find_text(file, id, "axis", axis);
+  find_text(file, id, "standard_name", standard_name);
+  return std::strstr(units, " since ") != nullptr || std::strcmp(axis, "T") == 0 ||
+         std::strcmp(standard_name, "time") == 0;
+}
+
 }  // namespace
 
 void* open_file(const char* path, Why& why) {
@@ -102,7 +129,12 @@ void* open_file(const char* path, Why& why) {
   size_t buffer = kBufferBytes;
   int file = -1;
   if (int error = nc__open(path, NC_NOWRITE, &buffer, &file); error != NC_NOERR) {
-    say(why, "cannot open", path, nc_strerror(error));
+    if (error == NC_ENOTNC) {
+      say(why, "cannot read", path,
+          "it is no file of netCDF, GRIB (edition 1 or 2) or Zarr (version 3)");
+    } else {
+      say(why, "cannot open", path, nc_strerror(error));
+    }
     return nullptr;
   }
   return new Open{file, path};
@@ -127,7 +159,7 @@ bool find(void* file, const char* variable, Shape& shape, Why& why) {
   int error = nc_inq_var(open.file, id, nullptr, &type, &rank, dimensions, nullptr);
   if (error == NC_NOERR) error = nc_inq_unlimdim(open.file, &unlimited);
   shape = {};
-  shape.known_type = weir_type_of(type, shape.type);
+  find_type(open.file, id, type, shape);
   shape.records = 1;
   for (int d = 0; d < rank && error == NC_NOERR; d++) {
     size_t length = 0;
@@ -137,6 +169,7 @@ bool find(void* file, const char* variable, Shape& shape, Why& why) {
       shape.over_time = true;
       shape.records = static_cast<int64_t>(length);
     } else if (shape.rank < 8) {
+      if (d == 0) shape.has_fixed_time = is_time(open.file, name);
       if (std::strlen(name) < sizeof shape.dimensions[0])
         std::strcpy(shape.dimensions[shape.rank], name);
       shape.lengths[shape.rank++] = static_cast<int64_t>(length);

@@ -73,15 +73,18 @@ std::string compare_storage(Pair file, Pair variable, int rank) {
 }
 
 std::string compare_dimensions(Pair file, Pair variable, int rank) {
-  int a[NC_MAX_VAR_DIMS], b[NC_MAX_VAR_DIMS], unlimited = -1;
+  int a[NC_MAX_VAR_DIMS], b[NC_MAX_VAR_DIMS], unlimited = -1, their_unlimited = -1;
   nc_inq_vardimid(file.mine, variable.mine, a);
   nc_inq_vardimid(file.theirs, variable.theirs, b);
   nc_inq_unlimdim(file.mine, &unlimited);
+  nc_inq_unlimdim(file.theirs, &their_unlimited);
   for (int d = 0; d < rank; d++) {
     char names[2][NC_MAX_NAME + 1] = {};
     size_t lengths[2] = {};
     nc_inq_dim(file.mine, a[d], names[0], &lengths[0]);
     nc_inq_dim(file.theirs, b[d], names[1], &lengths[1]);
+    if ((a[d] == unlimited) != (b[d] == their_unlimited))
+      return std::string("dimension ") + names[0] + " (unlimited in one of both)";
     if (std::string(names[0]) != names[1] || (a[d] != unlimited && lengths[0] != lengths[1]))
       return std::string("dimension ") + names[0];
   }

@@ -130,7 +130,13 @@ void find_packing(const json& from, Stored& out) {
     out.found.packing = Packing{scale.is_number() ? scale.get<double>() : 1,
                                 offset.is_number() ? offset.get<double>() : 0};
   }
-  if (fill.is_number()) out.found.fill = fill.get<double>();
+  // Stores of others have 0 there where they say nothing of missing values.
+  const json& masks = at(from, "/attributes/_FillValue");
+  if (masks.is_number()) {
+    out.found.fill = masks.get<double>();
+  } else if (fill.is_number() && (out.found.packing || fill.get<double>() != 0)) {
+    out.found.fill = fill.get<double>();
+  }
 }
 
 }  // namespace
