@@ -315,7 +315,7 @@ def test_the_box_tells_no_speed_of_calls_that_return_at_once(nonblocking, ns, ex
     writes = Access(independent=3, nonblocking=nonblocking, bytes=200_000_000, busiest_ns=ns)
     one = MpiFile("main", "/scratch/f", 1, 1, 0, Access(), writes, ())
     step = SimpleNamespace(figures={mpi_files_of.__wrapped__: [one]})
-    report = SimpleNamespace(steps=[step], cwd=None)
+    report = SimpleNamespace(steps=[step], cwd=None, choice=SimpleNamespace(rank=None))
     *_, box = mpi_io_tables(report)
     assert box.rows[-1] == ("MB/s", "-", expected)
     assert any("MPI_Wait" in remark for remark in box.remarks) == bool(nonblocking)

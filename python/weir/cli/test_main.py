@@ -62,6 +62,8 @@ def test_an_interrupt_while_modules_are_imported_ends_without_a_traceback(module
     done = subprocess.run([sys.executable, "-c", f"""
 import os, signal, sys
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
+
 class Interrupting:
     def find_spec(self, name, *_):
         if name == {module!r}:
