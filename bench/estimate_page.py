@@ -16,7 +16,8 @@ from typing import Any
 from estimate_cases import HELD_OUT, SECOND
 
 FIRST_ROUND = (
-    "**When they were measured first, 15 of 21 rules were in range (71 %)**: 11 of 13 of the cases that had "
+    "**When they were measured first, 15 of 21 rules were in range (71 %)**: 11 of 13 of the "
+    "cases that had "
     "been looked at before, 4 of 8 of IOR, mdtest, nccopy and h5repack, which had not."
 )
 HELD_OUT_ROUNDS = (
@@ -43,31 +44,43 @@ HELD_OUT_NOTES = (
     "at first. The table has the figures of the first run.",
 )
 SECOND_NOTES = (
-    "git clone, unzip of 200 files, cpio of 100, xz, samtools sort, Rscript (read.csv, write.table, "
-    "saveRDS), GraphicsMagick (256 tiles), ffmpeg (200 PNG; and raw video), Quantum ESPRESSO with 4 "
-    "ranks, Python scripts with h5py, astropy, dask (to_zarr by threads) and pyarrow (a partitioned "
-    "data set), grib_copy, and fio; preset lustre, probed first, at most five runs. The programs and "
+    "git clone, unzip of 200 files, cpio of 100, xz, samtools sort, Rscript (read.csv, "
+    "write.table, "
+    "saveRDS), GraphicsMagick (256 tiles), ffmpeg (200 PNG; and raw video), Quantum ESPRESSO with "
+    "4 "
+    "ranks, Python scripts with h5py, astropy, dask (to_zarr by threads) and pyarrow (a "
+    "partitioned "
+    "data set), grib_copy, and fio; preset lustre, probed first, at most five runs. The programs "
+    "and "
     "their command lines were written down, and the model committed, before any of them ran under "
     "weir. All outputs are identical, but for those that two plain runs write differently (times, "
     "inode numbers). The machine was at a "
-    "load of 11 to 20 of other programs on its two cores: plain runs of one command differ by up to "
-    "a factor of 2.8. makeblastdb does not run on the test file system (it maps a file for writing, "
+    "load of 11 to 20 of other programs on its two cores: plain runs of one command differ by up "
+    "to "
+    "a factor of 2.8. makeblastdb does not run on the test file system (it maps a file for "
+    "writing, "
     "which FUSE refuses with direct I/O); ESPRESSO, astropy and grib_copy got no rule.",
-    "The four misses: (1) unzip asks for each name before it makes the file, and the file system has "
-    "to answer that under layer pack, too: mended, no rule now. (2) pyarrow: layer bufa made closes "
-    "of small files that threads write wait for one another, a rule that harms: mended, no rule for "
+    "The four misses: (1) unzip asks for each name before it makes the file, and the file system "
+    "has "
+    "to answer that under layer pack, too: mended, no rule now. (2) pyarrow: layer bufa made "
+    "closes "
+    "of small files that threads write wait for one another, a rule that harms: mended, no rule "
+    "for "
     "openings with few writes. (3) samtools: 0.004 s below the range, by plain runs of 0.29, 0.35 "
     "and 0.39 s; weir tune dropped the rule although a fifth of the time was left, as it did with "
     "that of ffmpeg's raw video: mended, it counts the copy of a staged file now. (4) cpio: reads "
     "fell from 4,400 to 700 as expected, but a tuned run at a load of 20 took twice as long as the "
     "other one: left. Of gm, the rule for its 256 tiles could not be used, for a name that it only "
     "asks for: mended. The table has the figures of the first run.",
-    "Run once more with what was mended, at a load of 20: samtools 2 of 2 rules in range, cpio 2 of "
+    "Run once more with what was mended, at a load of 20: samtools 2 of 2 rules in range, cpio 2 "
+    "of "
     "2, raw video 1 of 1, gm 2 of 2 (12.7 s without and 3.6 s with the rules), all kept; unzip and "
     "pyarrow have none.",
     "On a local disk (ext4, three runs): nothing worth changing for git, unzip, cpio, xz, "
-    "makeblastdb, gm, ffmpeg, raw video, grib_copy, fio, h5py and pyarrow. samtools got layer stage "
-    "for its temporary files, expected 0.060 to 0.086 s, obtained 0.012, and R layer bufa, expected "
+    "makeblastdb, gm, ffmpeg, raw video, grib_copy, fio, h5py and pyarrow. samtools got layer "
+    "stage "
+    "for its temporary files, expected 0.060 to 0.086 s, obtained 0.012, and R layer bufa, "
+    "expected "
     "0.045 to 0.493 s, obtained -0.232 (dropped): calls on a local disk are copies into memory, as "
     "those of the layers are; mended, neither gets a rule there now.",
 )
@@ -91,8 +104,10 @@ NOTES = (
     "ior-mpiio 1.64 s without and 1.25 s with the rule, 0.65 and 0.72 s of CPU, 0.582 and 0.180 s "
     "critical, 2,311 and 1,338 requests at the file system, shorter in each pair; overlap 2.04 and "
     "1.92 s, 1.04 and 0.99 s of CPU, 0.233 and 0.048 s critical, 505 and 85 requests (medians).",
-    "Cases with `again` are programs of the first held-out round, which the model has been fitted to "
-    "since; these, sort, cp and bzip2 were measured with the model of the second round, at a load of "
+    "Cases with `again` are programs of the first held-out round, which the model has been fitted "
+    "to "
+    "since; these, sort, cp and bzip2 were measured with the model of the second round, at a load "
+    "of "
     "7 to 12. zip and pandas got no rule.",
     "In 4dvar the rule is for the tables of observations: some hundred small files that all ranks "
     "of each step open, stored in archives.",

@@ -43,9 +43,6 @@ struct OfRank {
   int64_t rank, ns, bytes;
 };
 
-// A damaged trace may have any figures.
-void add_to(int64_t& sum, int64_t figure) { sum = int64_t(uint64_t(sum) + uint64_t(figure)); }
-
 // Mean, and squares of the distances to it.
 std::pair<double, double> moments(const std::vector<OfRank>& ranks, int64_t OfRank::*figure) {
   int64_t sum = 0;

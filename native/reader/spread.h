@@ -10,6 +10,11 @@
 
 namespace weir::reader {
 
+// A damaged trace may have any figures.
+inline void add_to(int64_t& sum, int64_t figure) {
+  sum = int64_t(uint64_t(sum) + uint64_t(figure));
+}
+
 class Spread {
  public:
   using Rows = std::vector<const weir_spread_row*>;

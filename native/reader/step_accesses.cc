@@ -28,9 +28,6 @@ constexpr uint64_t kMostNs = uint64_t{1} << 62;  // as in python/weir/analysis/c
 
 using Row = weir_accesses_row;
 
-// Of a damaged trace figures may be any.
-void add_to(int64_t& sum, int64_t figure) { sum = int64_t(uint64_t(sum) + uint64_t(figure)); }
-
 void merge(Row& into, const Row& one) {
   for (int64_t Row::*figure :
        {&Row::calls, &Row::bytes, &Row::sequential, &Row::consecutive, &Row::first, &Row::adjacent,

@@ -9,7 +9,8 @@ import sys
 import pytest
 
 STACKS = ["bufa:4KiB:4:direct=1:always=1", "keep:always=1", "global:4KiB:2:always=1",
-    "forward:8KiB:8:always=1", "stripe:dirs={at}/a,{at}/b:unit=4KiB", "pack:name=out.zip:always=1", "cos:2", "event"]
+    "forward:8KiB:8:always=1", "stripe:dirs={at}/a,{at}/b:unit=4KiB",
+    "pack:name=out.zip:always=1", "cos:2", "event"]
 
 PROGRAM = """
 import ctypes, fcntl, mmap, os

@@ -252,7 +252,7 @@ def _sums(
         """None: names are lost, which get their numbers in the order of the files."""
         file = files[index]
         file.scan(max(1, threads_for(file.header.file_bytes) // len(files)))
-        return None if _lost_in(file, file.array("rows")).any() else part_of(index)
+        return None if lost_in(file, file.array("rows")).any() else part_of(index)
 
     for index, part in enumerate(in_turn(scanned, ((index,) for index in range(len(files))))):
         summing.add(part_of(index) if part is None else part)
@@ -266,7 +266,7 @@ def _sums(
     return summing.sums(has_lost_names=len(names.names) > known)
 
 
-def _lost_in(file: TraceFile, table: np.ndarray) -> np.ndarray:
+def lost_in(file: TraceFile, table: np.ndarray) -> np.ndarray:
     """Mask of the rows with names that the file does not have, for any table with the columns
     process and file."""
     return (file.texts_of(table["process"], table["file"]) == LOST) & (table["file"] != 0)

@@ -115,7 +115,7 @@ def test_files_that_are_copied_still_are_one_line(weir, tmp_path, tier):
     (tmp_path / "big").write_bytes(bytes(200_000))
     command = ("--rules", rules, "--", "sh", "-c", "cp big a.dat; cp big b.dat")
     done = weir("run", *command, cwd=tmp_path).ok()
-    assert done.stderr == (f"weir: 2 files with 400,000 bytes on the tier {tier} are still on their "
-                           f"way to their place; see: weir stage status {tier}\n")
+    assert done.stderr == (f"weir: 2 files with 400,000 bytes on the tier {tier} are still on "
+                           f"their way to their place; see: weir stage status {tier}\n")
     assert weir("run", "--quiet", *command, cwd=tmp_path).ok().stderr == ""
     os.kill(daemon_of(tier), signal.SIGKILL)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from weir.analysis.names import NameTable
-from weir.analysis.step import StepData, name_numbers
+from weir.analysis.step import StepData, lost_in, name_numbers
 from weir.analysis.sums import spread_numbers
 from weir.report.mpi_io.compute import alignment_of
 from weir.report.patterns.spread import OfRanks, handed_out
@@ -21,7 +21,7 @@ from weir.trace._abi import (
     ACCESSES_COMMON, ACCESSES_LOST, ACCESSES_ROW, ALIGNMENT, SPREAD_FILE, SPREAD_ROW,
     AccessesChoice, AccessesFile, accesses_functions, pointer_to
 )  # fmt: skip
-from weir.trace.file import LOST, threads_for
+from weir.trace.file import threads_for
 
 BLOCK_BYTES = 4096  # where the trace does not have the block size of the file
 SUMMED = (
@@ -77,8 +77,7 @@ def read_accesses(
 def _lost_of(file: TraceFile, numbers: np.ndarray, names: NameTable) -> np.ndarray:
     """Names that records of the file have and its table has not (ACCESSES_LOST)."""
     rows = file.rows_of(0, len(file.processes))
-    is_lost = (file.texts_of(rows["process"], rows["file"]) == LOST) & (rows["file"] != 0)
-    rows = np.unique(rows[is_lost][["process", "file"]])
+    rows = np.unique(rows[lost_in(file, rows)][["process", "file"]])
     lost = np.zeros(len(rows), ACCESSES_LOST)
     lost["process"], lost["file"] = rows["process"], rows["file"]
     lost["name"] = name_numbers(file, lost, names, numbers)

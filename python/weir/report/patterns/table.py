@@ -134,7 +134,8 @@ def _tables(report: Report, options: Options) -> Iterator[Table]:
     listed = rows[: options.limit]
     of = f" ({len(listed)} of {len(rows)})" if len(listed) < len(rows) else ""
     is_one_rank = report.choice.rank is not None
-    mixed = f"{_MIXED}{f'; -: other ranks than {report.choice.who} are not looked at' * is_one_rank}"
+    others = f"; -: other ranks than {report.choice.who} are not looked at"
+    mixed = _MIXED + others * is_one_rank
     yield Table(
         f"Access patterns by MB{of}", _COLUMNS,
         tuple(_cells(row, file.cell(row["file"], report.cwd), is_one_rank) for row in listed),
