@@ -25,6 +25,7 @@ inline constexpr std::array<uint8_t, 256> kKinds = [] {
   for (wire::Layer layer : {wire::Layer::output, wire::Layer::pnetcdf, wire::Layer::netcdf,
                             wire::Layer::hdf5})
     kinds[unsigned(layer)] |= kLibraryCall;
+  kinds[unsigned(wire::Layer::fortran)] = kLibraryCall;  // the calls below it are I/O
   return kinds;
 }();
 
@@ -56,7 +57,7 @@ struct CallRecord {
   int64_t start_ns, end_ns;
   uint32_t file, thread;
   uint8_t op, kinds;  // bits of Kind, 0: none of them
-  bool is_nested;
+  bool has_own_time;
 };
 
 class Calls {
@@ -113,7 +114,7 @@ class Calls {
       if ((kinds & kFileIo) != 0 && hidden.hides(record.file())) kinds &= uint8_t(~kFileIo);
       if (kinds == 0 || !plausible_time(record.start(), created)) continue;
       take(CallRecord{timestamp_ns(clock, record.start()), timestamp_ns(clock, record.end()),
-                      record.file(), thread, op, kinds, record.is_nested()});
+                      record.file(), thread, op, kinds, record.has_own_time()});
     }
     member.file->done(chunk.size_bytes);
   }

@@ -122,7 +122,7 @@ class Line {
       const uint32_t unions = of_kinds[call.kinds];
       const int64_t begin_ns = std::max(call.start_ns, line_.since_ns);
       if (unions != 0) growing_[unions].add(begin_ns, call.end_ns);
-      if ((call.kinds & kFileIo) == 0 || call.is_nested || begin_ns >= call.end_ns) return;
+      if ((call.kinds & kFileIo) == 0 || !call.has_own_time || begin_ns >= call.end_ns) return;
       if (own_time_ && is_own) own_time_->add(begin_ns, call.end_ns);
       if (all_time_) all_time_->add(begin_ns, call.end_ns);
     });

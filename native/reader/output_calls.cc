@@ -68,9 +68,10 @@ constexpr std::array<Call::Kind, 256> kKinds = [] {
 }();
 
 constexpr std::array<Call::Level, 16> kLevels = [] {
-  std::array<Call::Level, 16> levels{};  // kSystem: POSIX, stdio, Fortran
+  std::array<Call::Level, 16> levels{};  // kSystem: POSIX, stdio
   levels[size_t(wire::Layer::mpi_io)] = Call::kMpiIo;
-  for (auto layer : {wire::Layer::pnetcdf, wire::Layer::netcdf, wire::Layer::hdf5})
+  for (auto layer : {wire::Layer::fortran, wire::Layer::pnetcdf, wire::Layer::netcdf,
+                     wire::Layer::hdf5})
     levels[size_t(layer)] = Call::kLibrary;
   levels[size_t(wire::Layer::output)] = Call::kEngine;
   return levels;
@@ -179,7 +180,8 @@ void Log::read() {
     if (is_plain && label == Call::kNone) continue;
     const auto begin = int64_t(record.start() - created);
     Call call{begin, begin + int64_t(record.duration()), record.has_failed() ? 0 : record.size(),
-              label, kind, kLevels[record.layer()], record.is_nested()};
+              label, kind, kLevels[record.layer()],
+              record.layer() != uint8_t(wire::Layer::fortran) && !record.has_own_time()};
     if (kind >= Call::kCollects) understand(record, meaning.members, call);
     else if (call.level == Call::kSystem && meaning.is_hidden) continue;
     calls_.push_back(call);

@@ -58,6 +58,7 @@ class Source {
   Words record(uint32_t i) const { return Words::load(first_ + uint64_t{i} * sizeof(Words)); }
   bool counts(const Words& record) const {
     return kIsIo[record.op()] && record.layer() <= uint8_t(wire::Layer::mpi) &&
+           record.layer() != uint8_t(wire::Layer::fortran) &&
            plausible_time(record.start(), created_) &&
            (hidden_ == nullptr || !hidden_->hides(record.file()));
   }

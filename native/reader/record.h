@@ -8,6 +8,14 @@
 
 namespace weir::reader {
 
+// Of operations whose records tell of a part of another record's call: the other file of a copy, a
+// request of a list. They have kBelow as what Fortran's library does has.
+constexpr bool is_part(wire::Op op) {
+  using wire::Op;
+  return op == Op::kSendfileIn || op == Op::kCopyFileRangeIn || op == Op::kSpliceIn ||
+         op == Op::kLioRead || op == Op::kLioWrite || op == Op::kAioRead || op == Op::kAioWrite;
+}
+
 struct Words {
   uint64_t w0, w1, w2, w3;
 
@@ -29,6 +37,12 @@ struct Words {
   uint8_t flags() const { return uint8_t(w3 >> 48); }
   bool has_failed() const { return (flags() & wire::kError) != 0; }
   bool is_nested() const { return (flags() & wire::kNested) != 0; }
+  // Its time is its thread's time in I/O, and that of no other record. A statement of Fortran
+  // leaves it to the calls that the library makes for it: what the library does itself is no I/O.
+  bool has_own_time() const {
+    return layer() != uint8_t(wire::Layer::fortran) &&
+           (!is_nested() || ((flags() & wire::kBelow) != 0 && !is_part(wire::Op(op()))));
+  }
   // Of the lowest level seen, at which bytes move.
   bool is_lowest() const {
     return layer() == uint8_t(wire::Layer::posix) || layer() == uint8_t(wire::Layer::stdio);

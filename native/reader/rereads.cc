@@ -119,7 +119,7 @@ class Between {
     const int64_t at = timestamp_ns(clock, record.start());
     if (group != group_ || at <= after_ || at > until_) find(group, at);
     weir_reader_use& use = uses_[place_];
-    if (!record.is_nested()) use.own_ns += length_ns(clock, record.duration());
+    if (record.has_own_time()) use.own_ns += length_ns(clock, record.duration());
     if (op_class_ == 'M' || !moves(record)) return;
     use.bytes += record.size();
     use.first_ns = std::min(use.first_ns, at);

@@ -76,7 +76,8 @@ void each_call(const Calls& calls, const weir_reader_edges& edges, Counts counts
     const Member& member = calls.member_of(chunk);
     const Rows& of = rows[calls.member_at(chunk)];
     calls.each(chunk, [&](const CallRecord& call) {
-      if ((call.kinds & kFileIo) == 0 || call.is_nested || !member.is_on_line(call.thread)) return;
+      if ((call.kinds & kFileIo) == 0 || !call.has_own_time) return;
+      if (!member.is_on_line(call.thread)) return;
       const int64_t begin = std::max(call.start_ns, from), end = std::min(call.end_ns, until);
       if (begin >= end || !counts(begin, end)) return;
       const uint32_t row = of.of(call);

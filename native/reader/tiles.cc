@@ -243,7 +243,7 @@ class Reading {
             moves ? record.size() : 0,
             kind,
             (record.flags() & wire::kBelow) == 0,
-            !record.is_nested()};
+            record.has_own_time()};
   }
 
   const Part& part_;

@@ -18,7 +18,8 @@ COUNTED = """class <> 'none' AND layer IN ('posix', 'stdio', 'fortran', 'mpi') A
 SAME = f"""SELECT step, node, pid, rank, thread, start_ns, duration_ns, op, layer, class, file,
     offset_bytes, CASE WHEN below THEN 0 ELSE 1 END AS calls,
     CASE WHEN layer IN ('posix', 'stdio') AND class IN ('read', 'write') THEN bytes ELSE 0 END
-    AS bytes, CASE WHEN nested THEN 0 ELSE duration_ns END AS ns, error, rank_label
+    AS bytes, CASE WHEN layer <> 'fortran' AND (NOT nested OR below) THEN duration_ns ELSE 0 END
+    AS ns, error, rank_label
     FROM events WHERE {COUNTED}"""
 
 

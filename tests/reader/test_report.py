@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from own_time import is_own
 from weir.report import build, report_json
 from weir.report.files.compute import files_of
 from weir.report.frame.kind import Options
@@ -73,7 +74,7 @@ def counted(made: list[dict]) -> dict:
             continue
         ns = one["duration"] // 4096 * 4096 if one["duration"] >= 2**32 else one["duration"]
         sums["calls"] += not one["flags"] & BELOW
-        sums["ns"] += 0 if one["flags"] & NESTED else ns
+        sums["ns"] += ns if is_own(one["op"], one["flags"]) else 0
         sums["bytes"] += one["size"] if op.op_class in "RW" and op.layer in (1,
             2) and not one["flags"] & 1 else 0
         if op.op_class in "ORW" and one["file"]:

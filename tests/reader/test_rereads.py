@@ -12,6 +12,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from own_time import is_own
 from weir.analysis.names import NameTable
 from weir.analysis.step import read_step
 from weir.report.flow.compute import NEVER
@@ -134,7 +135,7 @@ def test_uses_between_timestamps_are_those_of_a_walk_over_the_records(made, chos
             parts = sums.setdefault((name, numbers_of(data)[one["node"], one["rank"]]),
                 [[0, 0, NEVER, -NEVER] for _ in range(len(timestamps[name]) + 1)])
             part = parts[sum(at < begun for at in timestamps[name])]
-            part[1] += 0 if one["flags"] & NESTED else line.length(3)
+            part[1] += line.length(3) if is_own(one["op"], one["flags"]) else 0
             if classes != "OCM" and one["size"] and not one["flags"] & ERROR and one[
                     "op"] != "fortran_read":
                 part[0] += one["size"]

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from own_time import is_own
 from weir.analysis.clock import Line
 from weir.analysis.tiles import HIDDEN_GROUP, NOWHERE, Grid, coarser, grid_over, tiles
 from weir.report import build
@@ -68,7 +69,7 @@ def expected(made, line: Line, grid: Grid, wanted, all_names: bool,
             low, high = slice_ << grid.shift, slice_ + 1 << grid.shift
             a, b = max(begin, low), min(end, high)
             if b > a:
-                if not flags & NESTED:
+                if is_own(name, flags):
                     tile["busy_ns"][kind] += b - a
                 if moved:
                     tile["bytes"][kind] += moved * (b - begin) // (end - begin) - moved * (a

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from weir.trace.ops import BELOW, NESTED, POSIX, STDIO, ops
+from weir.trace.ops import BELOW, NESTED, POSIX, STDIO, has_own_time, ops
 
 INTEGERS = ("calls", "bytes", "ns", "errors")
 
@@ -93,8 +93,8 @@ class Columns:
 
     @property
     def own_ns(self) -> np.ndarray:
-        """Time that lies within no other record of the thread."""
-        return np.where(self.is_nested, 0, self.ns)
+        """Time in I/O that no other record of the thread has."""
+        return np.where(has_own_time(self.op, self.layer, self.flags), self.ns, 0)
 
     @property
     def moved(self) -> np.ndarray:

@@ -17,7 +17,7 @@ from weir.trace import _abi as native
 from weir.trace._abi import (
     CALL_ROW, Edges, LineCalls, LINE_FIGURES, MEMBER, line_functions, pointer_to
 )  # fmt: skip
-from weir.trace.ops import MPI, NESTED
+from weir.trace.ops import MPI, has_own_time
 
 IO, CALLS, LIBRARY, ALL_IO, ALL_CALLS, ALL_LIBRARY, BESIDE_IO, TIME, ALL_TIME = range(LINE_FIGURES)
 ROOM_INTERVALS = 1 << 17  # of a union, that wait to be joined
@@ -245,7 +245,7 @@ def call_rows(data: StepData, names: NameTable, line: LineOf) -> CallRows:
         rows = file.rows_of(one.process.index, one.process.index + 1)
         code = codes[rows["op"]]
         kept = (code != 0) & (code != ord("X")) & (rows["layer"] <= MPI) & (rows["is_file"] != 0)
-        kept &= (rows["flags"] & NESTED) == 0
+        kept &= has_own_time(rows["op"], rows["layer"], rows["flags"])
         rows = rows[kept]
         _, first = np.unique(rows["file"].astype(np.int64) << 8 | rows["op"], return_index=True)
         rows = rows[first]

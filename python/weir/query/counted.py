@@ -16,7 +16,7 @@ from weir.query.schema import IO
 from weir.report.frame.build import Report
 from weir.trace.events import Events
 from weir.trace.file import LOST
-from weir.trace.ops import BELOW, ERROR, FORTRAN, MPI, NESTED, POSIX, STDIO, sizes_hold
+from weir.trace.ops import BELOW, ERROR, FORTRAN, MPI, POSIX, STDIO, has_own_time, sizes_hold
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,5 +70,6 @@ class CountedSource(EventSource):
         yield {
             "calls": lambda: pa.array(((flags & BELOW) == 0).astype(np.int64)),
             "bytes": lambda: pa.array(moved()),
-            "ns": lambda: pa.array(events["duration_ns"] * ((flags & NESTED) == 0)),
+            "ns": lambda: pa.array(events["duration_ns"]
+                * has_own_time(events["op"], events["layer"], flags)),
         }

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from weir.report.frame.declared import Field
 from weir.report.registry import KINDS as REPORT_TABLES
+from weir.trace.ops import PARTS
 
 @dataclass(frozen=True)
 class TableSchema:
@@ -77,6 +78,8 @@ _EXCLUDED = """
 
 _COUNTED = "class <> 'none' AND layer IN ('posix', 'stdio', 'fortran', 'mpi') AND is_file "
 _COUNTED += "AND NOT excluded AND NOT launcher"
+_PARTS = ", ".join(f"'{name}'" for name in PARTS)
+_HAS_OWN_TIME = f"layer <> 'fortran' AND (NOT nested OR below AND op NOT IN ({_PARTS}))"
 _SYSTEM = "layer IN ('posix', 'stdio')"
 
 EVENTS = TableSchema(
@@ -179,7 +182,7 @@ FILES = TableSchema(
         sum(CASE WHEN class = 'read' AND {_SYSTEM} THEN bytes ELSE 0 END)::BIGINT AS bytes_read,
         sum(CASE WHEN class = 'write' AND {_SYSTEM} THEN bytes ELSE 0 END)::BIGINT
             AS bytes_written,
-        sum(CASE WHEN nested THEN 0 ELSE ns END)::BIGINT AS ns, sum(errors)::BIGINT AS errors,
+        sum(CASE WHEN {_HAS_OWN_TIME} THEN ns ELSE 0 END)::BIGINT AS ns, sum(errors)::BIGINT AS errors,
         min(first_ns) AS first_ns, max(last_ns) AS last_ns,
         string_agg(DISTINCT CASE WHEN file <> last_file THEN file END, chr(10)
             ORDER BY CASE WHEN file <> last_file THEN file END) AS also

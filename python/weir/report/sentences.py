@@ -15,6 +15,7 @@ from weir.report.frame.amounts import amount, number, seconds, share
 from weir.report.frame.build import Report, StepReport
 from weir.report.frame.programs import one_of, ranks_text
 from weir.report.output_cost.compute import output_costs_of
+from weir.report.units.compute import units_of
 from weir.report.waits.outside import outside_ns
 from weir.report.waits.summary import synchronisation_of
 from weir.report.wall.critical import critical_by_file, critical_by_group, critical_ns
@@ -69,8 +70,8 @@ def count(count: int, what: str) -> str:
 
 def sentences(report: Report, groups: list[FileGroup]) -> Iterator[str]:
     """What a reader in a hurry must know, the most important first."""
-    facts = (_time(report), _critical(report, groups), _output(report), _files(report, groups),
-        _steps(report))
+    facts = (_time(report), _critical(report, groups), _output(report) or _fortran(report),
+        _files(report, groups), _steps(report))
     yield from filter(None, facts)
 
 
@@ -195,6 +196,19 @@ def _output(report: Report) -> str | None:
     if waited >= LEAST_SHARE * report.wall_ns / 1e9:
         text += f"; other ranks wait for it, {seconds(waited)} added up"
     return f"{text}."
+
+
+def _fortran(report: Report) -> str | None:
+    """What the Fortran library does in statements beside I/O, of all ranks together."""
+    units = units_of(report)
+    ns, library_ns = sum(one.ns for one in units), sum(one.library_ns for one in units)
+    if library_ns < LEAST_SHARE * report.wall_ns:
+        return None
+    return (
+        f"Fortran statements took {seconds(ns / 1e9)} of {report.who(None)} together, of which "
+        f"{seconds(library_ns / 1e9)} in the Fortran library itself (conversion to text and back, "
+        "copies): faster I/O leaves that as it is."
+    )
 
 
 def _members(group: FileGroup) -> str:

@@ -20,6 +20,11 @@ MARKER, POSIX, STDIO, FORTRAN, MPI, LAYERS, OUTPUT, MPI_IO, PNETCDF, NETCDF, HDF
 EVENTS, NOTES = 16, 32
 ERROR, SHORT, LONG, BELOW, NESTED, OF_OUTPUT, ROOT = 1, 2, 4, 8, 16, 32, 64
 
+# Records of these tell of a part of another record's call: the other file of a copy, a request of
+# a list. They carry bytes and are no calls of their own.
+PARTS = ("sendfile_in", "copy_file_range_in", "splice_in", "lio_read", "lio_write", "aio_read",
+    "aio_write")
+
 
 @dataclass(frozen=True)
 class Op:
@@ -58,6 +63,21 @@ OPS = _Ops()
 def ops() -> dict[int, Op]:
     """All operations by value."""
     return OPS.load()
+
+
+@cache
+def _is_part() -> np.ndarray:
+    return np.array([value in ops() and ops()[value].name in PARTS for value in range(256)])
+
+
+def has_own_time(op: np.ndarray, layer: np.ndarray, flags: np.ndarray) -> np.ndarray:
+    """Mask of the records whose time is I/O of their thread, and that of no other record.
+
+    A statement of Fortran leaves it to the calls that the library makes for it: what the library
+    does itself (conversion to text, copies) is no I/O. As in native/reader/record.h.
+    """
+    by_library = ((flags & BELOW) != 0) & ~_is_part()[op]
+    return (layer != FORTRAN) & (((flags & NESTED) == 0) | by_library)
 
 
 @cache

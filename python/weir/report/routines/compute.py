@@ -18,12 +18,8 @@ from weir.analysis.columns import Columns, Row, class_codes, merged, rows
 from weir.analysis.names import NO_NAME
 from weir.analysis.ranks import in_order
 from weir.report.frame.build import StepReport
-from weir.trace.ops import BELOW, FORTRAN, NESTED, POSIX, STDIO, op_named, ops
+from weir.trace.ops import BELOW, FORTRAN, PARTS, POSIX, STDIO, has_own_time, op_named, ops
 
-# One call, two files: the second record of these carries the other file's bytes and is no call of
-# its own.
-HALVES = ("sendfile_in", "copy_file_range_in", "splice_in", "lio_read", "lio_write", "aio_read",
-    "aio_write")
 _STATEMENT = {"R": "fortran_read", "W": "fortran_write", "O": "fortran_open", "C": "fortran_close",
     "M": "fortran_close"}
 
@@ -79,7 +75,7 @@ def file_details(columns: Columns) -> list[FileDetail]:
 def is_system_below(row: Row) -> bool:
     """A system call that a language's library made for a statement."""
     return bool(row.flags & BELOW) and row.layer in (POSIX,
-        STDIO) and ops()[row.op].name not in HALVES
+        STDIO) and ops()[row.op].name not in PARTS
 
 
 def moved_bytes(row: Row) -> int:
@@ -91,7 +87,7 @@ def _table(group: Iterable[Row]) -> RoutineTable:
     below: dict[int, list[int]] = {}
     for row in group:
         op, target = ops()[row.op], row.op
-        own_ns = 0 if row.flags & NESTED else row.ns
+        own_ns = row.ns if has_own_time(row.op, row.layer, row.flags) else 0
         calls = 0 if row.flags & BELOW else row.calls
         if is_system_below(row):
             target = op_named(_STATEMENT[op.op_class]).value

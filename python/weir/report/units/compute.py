@@ -12,7 +12,7 @@ from weir.analysis.names import NameTable
 from weir.analysis.step import StepData, name_numbers
 from weir.report.frame.build import Report, figure
 from weir.report.routines.compute import is_system_below, moved_bytes
-from weir.trace.ops import FORTRAN, ops
+from weir.trace.ops import FORTRAN, NESTED, ops
 
 _UNKNOWN_UNIT = -1
 
@@ -22,8 +22,8 @@ class FortranUnit:
     """Statements on one file by the units that it was connected to (usually one; none known at
     level detail).
 
-    payload_bytes: of the I/O lists. system_*: reads and writes that the Fortran library made for
-    them.
+    payload_bytes: of the I/O lists. ns: from begin to end of all statements; io_ns: of the calls
+    in them that the Fortran library made. system_*: its reads and writes.
     """
 
     file: str
@@ -33,12 +33,18 @@ class FortranUnit:
     others: int
     payload_bytes: int
     ns: int
+    io_ns: int
     system_requests: int
     system_bytes: int
 
     @property
     def statements(self) -> int:
         return self.reads + self.writes
+
+    @property
+    def library_ns(self) -> int:
+        """What the library did itself: conversion to text and back, copies."""
+        return max(self.ns - self.io_ns, 0)
 
 
 def fortran_units(steps: list[StepData], masks: list[np.ndarray], columns: Columns,
@@ -50,15 +56,16 @@ def fortran_units(steps: list[StepData], masks: list[np.ndarray], columns: Colum
     units = _units_by_name(steps, masks, names)
     figures: dict[int, list[int]] = {}
     for row in rows(merged(used, "name", "op", "layer", "flags")):
-        reads, writes, others, payload, ns, requests, moved = range(7)
-        sums = figures.setdefault(row.name, [0] * 7)
+        reads, writes, others, payload, ns, io_ns, requests, moved = range(8)
+        sums = figures.setdefault(row.name, [0] * 8)
         op_class = ops()[row.op].op_class
         if row.layer == FORTRAN:
             sums[{"R": reads, "W": writes}.get(op_class, others)] += row.calls
             sums[payload] += row.bytes if op_class in "RW" else 0
             sums[ns] += row.ns
-        elif is_system_below(row) and op_class in "RW":
-            sums[requests] += row.calls
+        elif is_system_below(row):
+            sums[io_ns] += row.ns if row.flags & NESTED else 0
+            sums[requests] += row.calls if op_class in "RW" else 0
             sums[moved] += moved_bytes(row)
     made = [FortranUnit(names[name], tuple(sorted(units.get(name, ()))), *sums)
         for name, sums in figures.items()]

@@ -13,6 +13,8 @@ from weir.report.units.compute import FortranUnit, units_of
 def _remarks(every: Sequence[FortranUnit]) -> Iterator[str]:
     found = sums(every, "statements", "system_requests")
     yield f"{found['statements']} statements became {found['system_requests']} system requests"
+    yield ("ms: in statements; library: of that in the Fortran library itself (text, copies), "
+        "which no table counts as I/O")
 
 
 UNITS = declared_table(
@@ -28,6 +30,9 @@ UNITS = declared_table(
         Field("writes", "int", "", "WRITE statements", "WRITE", "statements"),
         Field("payload_bytes", "int", "bytes", "of their I/O lists", "MB", "statements"),
         Field("ns", "int", "ns", "time in all statements on the file", "ms", "statements", ms),
+        Field("library_ns", "int", "ns", "of that what the Fortran library did itself: conversion to "
+              "text and back, copies; the rest is I/O", "library", "statements", ms),
+        Field("io_ns", "int", "ns", "of that in calls on files"),
         Field("others", "int", "", "other statements: OPEN, CLOSE, INQUIRE, ..."),
         Field("system_requests", "int", "", "requests that libgfortran made", "system", "requests"),
         Field("system_bytes", "int", "bytes", "read and written by them", "MB", "requests"),
