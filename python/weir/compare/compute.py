@@ -376,8 +376,8 @@ def check(threshold: Threshold, steps: Sequence[StepPair], total: StepPair) -> l
                 f"--fail-if {threshold.text!r}: {threshold.figure} of {pair.name} is not known in "
                 f"{'the first' if a is None else 'the second'} run; "
                 "active wants traces of level trace, path those of MPI programs, critical those of "
-                "runs with MPI in a step at least (without it, I/O delays a program by its seconds), "
-                "files those of detail or trace"
+                "runs with MPI in a step at least (without it, I/O delays a program by its "
+                "seconds), files those of detail or trace"
             )
         value = b - a if threshold.is_difference else 1.0 if a == b else b / a if a else math.inf
         made.append(Finding(threshold, pair.name, a, b, value))
