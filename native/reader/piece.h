@@ -58,7 +58,6 @@ class Source {
   Words record(uint32_t i) const { return Words::load(first_ + uint64_t{i} * sizeof(Words)); }
   bool counts(const Words& record) const {
     return kIsIo[record.op()] && record.layer() <= uint8_t(wire::Layer::mpi) &&
-           plausible_time(record.start(), created_) &&
            (hidden_ == nullptr || !hidden_->hides(record.file()));
   }
 
@@ -66,7 +65,6 @@ class Source {
   const weir_reader_chunk* chunk_;
   const Hidden* hidden_;
   weir_reader_clock clock_;
-  uint64_t created_;
   bool has_times_;
   const char* first_;
 };
