@@ -170,9 +170,8 @@ void opened(File& file) {
 // One process after the other.
 class OfProcess {
  public:
-  OfProcess(const Names& names, std::span<const weir_reader_alignment> alignment, bool all_names,
-            uint64_t created)
-      : names_(names), alignment_(alignment), all_names_(all_names), created_(created) {}
+  OfProcess(const Names& names, std::span<const weir_reader_alignment> alignment, bool all_names)
+      : names_(names), alignment_(alignment), all_names_(all_names) {}
 
   void begin(uint32_t process) {
     process_ = process;
@@ -189,7 +188,6 @@ class OfProcess {
     const bool of_stream = record.layer() == uint8_t(wire::Layer::stdio);
     if ((!moves && !opens && !of_stream) || !record.is_lowest() || record.has_failed()) return;
     if (!all_names_ && hidden_->hides(record.file())) return;
-    if (!plausible_time(record.start(), created_)) return;
     if (moves) {
       File& file = of(record.file());
       transfer(file, found == 'W', record, file.stream.begin_of(record));
@@ -269,7 +267,6 @@ class OfProcess {
   const Names& names_;
   std::span<const weir_reader_alignment> alignment_;
   const bool all_names_;
-  const uint64_t created_;
   uint32_t process_ = 0;
   std::optional<Hidden> hidden_;
   std::deque<File> files_;  // the first used_ of them are of this process
@@ -347,7 +344,7 @@ Accesses find_accesses(const Mapping& file, const Index& index, const Names& nam
   std::vector<Accesses> found(chunks.size());
   std::deque<OfProcess> of_thread;
   for (unsigned i = 0; i < std::max(threads, 1u); ++i)
-    of_thread.emplace_back(names, alignment, choice.all_names, index.header.created_ticks);
+    of_thread.emplace_back(names, alignment, choice.all_names);
   each_in_parallel(of_thread.size(), chunks.size(), [&](size_t thread, size_t process) {
     if (chunks[process].empty()) return;
     if (process < choice.processes.size() && choice.processes[process] == 0) return;

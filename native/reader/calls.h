@@ -98,10 +98,9 @@ class Calls {
     const Member& member = member_of(number);
     const auto& chunk = at(number);
     const Hidden& hidden = hidden_[member_at(number)];
-    const uint64_t created = member.index->header.created_ticks;
     const weir_reader_clock clock = member.clock;
     uint32_t thread = chunk.thread;
-    const char* from = member.file->data() + chunk.offset + sizeof(wire::ChunkHeader);
+    const char* from = member.file->records(chunk.offset);
     for (const char* end = from + chunk.entries * sizeof(Words); from != end;
          from += sizeof(Words)) {
       const Words record = Words::load(from);
@@ -112,7 +111,7 @@ class Calls {
       }
       uint8_t kinds = kKinds[record.layer()] & kKindsOfOp[op];
       if ((kinds & kFileIo) != 0 && hidden.hides(record.file())) kinds &= uint8_t(~kFileIo);
-      if (kinds == 0 || !plausible_time(record.start(), created)) continue;
+      if (kinds == 0) continue;
       take(CallRecord{timestamp_ns(clock, record.start()), timestamp_ns(clock, record.end()),
                       record.file(), thread, op, kinds, record.has_own_time()});
     }

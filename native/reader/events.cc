@@ -12,11 +12,10 @@ namespace {
 
 class Filling {
  public:
-  Filling(const Names& names, const weir_reader_clock& clock, uint64_t created_ticks, uint64_t room,
-          const uint8_t* wanted, const weir_reader_columns& out)
+  Filling(const Names& names, const weir_reader_clock& clock, uint64_t room, const uint8_t* wanted,
+          const weir_reader_columns& out)
       : names_(names),
         clock_(clock),
-        created_(created_ticks),
         room_(room),
         wanted_(wanted),
         out_(out) {}
@@ -27,7 +26,7 @@ class Filling {
   // The cursor stops behind the last record that is written: what is still zero may be written when
   // it is asked again.
   void take(const Mapping& file, const weir_reader_chunk& chunk, weir_reader_cursor& cursor) {
-    const char* from = file.data() + chunk.offset + sizeof(wire::ChunkHeader);
+    const char* from = file.records(chunk.offset);
     for (uint64_t i = cursor.record; i < chunk.entries && !is_full(); ++i) {
       const Words record = Words::load(from + i * sizeof(Words));
       if (record.op() == 0) continue;
@@ -38,7 +37,7 @@ class Filling {
         case Treatment::fortran:
         case Treatment::silent:
           if ((wanted_ == nullptr || wanted_[record.op()] != 0) &&
-              is_known_layer(record.layer()) && plausible_time(record.start(), created_))
+              is_known_layer(record.layer()))
             row(chunk.process, cursor.thread, record);
           break;
         default: break;
@@ -62,7 +61,7 @@ class Filling {
     out_.op[at] = record.op();
     out_.layer[at] = record.layer();
     out_.flags[at] = record.flags();
-    out_.error[at] = uint8_t(record.w3 >> 56);
+    out_.error[at] = record.error();
   }
 
   static int64_t place(const Words& record) {
@@ -84,7 +83,7 @@ class Filling {
 
   const Names& names_;
   const weir_reader_clock clock_;
-  const uint64_t created_, room_;
+  const uint64_t room_;
   const uint8_t* const wanted_;  // by operation; null: all
   const weir_reader_columns out_;
   uint64_t rows_ = 0;
@@ -93,17 +92,18 @@ class Filling {
 
 }  // namespace
 
-uint64_t read_events(const Mapping& file, const Index& index, const Names& names,
+uint64_t read_events(const Mapping& file, Index& index, const Names& names,
                      const weir_reader_clock& clock, weir_reader_cursor& cursor, uint64_t room,
                      const uint8_t* wanted, const uint8_t* chosen,
                      const weir_reader_columns& out) {
-  Filling filling(names, clock, index.header.created_ticks, room, wanted, out);
+  Filling filling(names, clock, room, wanted, out);
   const uint64_t end = std::min<uint64_t>(cursor.end_chunk, index.chunks.size());
   for (; cursor.chunk < end; ++cursor.chunk, cursor.record = 0, cursor.thread = 0) {
-    const auto& chunk = index.chunks[cursor.chunk];
+    auto& chunk = index.chunks[cursor.chunk];
     const bool is_chosen = chosen == nullptr || chosen[chunk.process] != 0;
     if (chunk.kind != uint32_t(wire::Kind::kEvents) || !is_chosen) continue;
     if (cursor.record == 0) cursor.thread = chunk.thread;
+    index.checks.check(file, chunk);
     filling.take(file, chunk, cursor);
     if (filling.is_full()) break;
     file.done(chunk.size_bytes);

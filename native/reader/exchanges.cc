@@ -78,8 +78,7 @@ std::vector<weir_reader_exchange> find_exchanges(const Mapping& file, const Inde
     if (chunks[process].empty()) return;
     OfProcess of{uint32_t(process)};
     for (ThreadLog log(file, chunks[process]); !log.is_over(); log.next()) {
-      const Words record = log.record();
-      if (plausible_time(record.start(), index.header.created_ticks)) of.take(record);
+      of.take(log.record());
     }
     of.give(found[process]);
   });

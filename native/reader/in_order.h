@@ -45,7 +45,7 @@ class ThreadLog {
       at_ = nullptr;
       return;
     }
-    at_ = file_->data() + chunks_[chunk_]->offset + sizeof(wire::ChunkHeader);
+    at_ = file_->records(chunks_[chunk_]->offset);
     end_ = at_ + chunks_[chunk_]->entries * sizeof(Words);
   }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "wire/checksum.h"
+
 namespace weir::reader {
 namespace {
 
@@ -27,6 +29,10 @@ class Walk {
       : file_(file), index_(index), problems_(problems), window_(file) {}
 
   void run() {
+    if (has_sums()) {
+      const auto head = file_.copy<wire::FileHeader>(0);
+      if (head.sum != wire::file_sum(head)) problems_.add(Reason::file_sum, 0);
+    }
     const uint64_t end = std::min(index_.header.end_bytes, file_.size());
     uint64_t place = span(kPageBytes, end);
     if (place < file_.size()) beyond(std::max(place, base::round_up(end, kPageBytes)));
@@ -70,6 +76,8 @@ class Walk {
     if (head.kind < Kind::kProcess || head.kind > Kind::kCounters)
       return refuse(Reason::chunk_kind, place);
     if (!plausible_size(head)) return refuse(Reason::chunk_size, place);
+    if (has_sums() && head.sum != wire::chunk_sum(head) && !is_unfinished(head))
+      return refuse(Reason::chunk_sum, place);
     if (head.entry_bytes != entry_bytes_of(head.kind, index_.version))
       return refuse(Reason::chunk_entry_bytes, place);
     if (uint64_t{head.process} * kPageBytes >= std::max(file_.size(), index_.header.end_bytes) ||
@@ -78,6 +86,13 @@ class Walk {
     }
     take(place, head);
     return head.size_bytes;
+  }
+
+  bool has_sums() const { return index_.version >= wire::kChecked; }
+
+  // Killed between the chunk's header and its place in a log: it has no entry.
+  static bool is_unfinished(const ChunkHeader& head) {
+    return head.used == 0 && (head.kind == Kind::kEvents || head.kind == Kind::kCounters);
   }
 
   uint64_t refuse(Reason reason, uint64_t place) {
@@ -103,7 +118,7 @@ class Walk {
     if (head.kind == Kind::kProcess) return take_process(place, head);
     const uint64_t unit = head.kind == Kind::kNames ? 1 : head.entry_bytes;
     const uint64_t room = (head.size_bytes - sizeof(ChunkHeader)) / unit;
-    uint64_t entries = head.used;
+    uint64_t entries = used_of(place, head, unit, std::min(room, there / unit));
     if (entries > room) {
       // Writers reserve by adding: those who found the chunk full have added, too.
       if (head.kind == Kind::kCounters || entries - room > kMostLateComers)
@@ -120,6 +135,20 @@ class Walk {
     window_.take(place, head.size_bytes);
   }
 
+  // How many entries were taken. They follow one another without a gap, so the place behind them is
+  // zero; all those of a log are its own at once.
+  uint64_t used_of(uint64_t place, const ChunkHeader& head, uint64_t unit, uint64_t most) {
+    const uint64_t behind = place + sizeof(ChunkHeader) + head.used * unit;
+    if (!has_sums() || head.used >= most || !file_.holds(behind, sizeof(uint64_t)))
+      return head.used;
+    const bool is_short = head.kind == Kind::kEvents && head.used != 0;
+    if (!is_short && file_.copy<uint64_t>(behind) == 0) return head.used;
+    const auto used = file_.copy<ChunkHeader>(place).used;
+    if (used != head.used) return used;  // a living writer has taken more
+    problems_.add(Reason::chunk_used, place);
+    return most;
+  }
+
   void take_process(uint64_t place, const ChunkHeader& head) {
     if (uint64_t{head.process} * kPageBytes != place) {
       problems_.add(Reason::process_reference, place);
@@ -130,6 +159,11 @@ class Walk {
       return;
     }
     if (head.used == 0) return;  // killed while it wrote itself
+    if (has_sums()) {
+      const auto process = file_.copy<wire::ProcessChunk>(place);
+      if (process.sum != wire::process_sum(process) || process.rank_sum != wire::rank_sum(process))
+        problems_.add(Reason::process_sum, place);
+    }
     index_.processes.push_back({place, 0, 0, head.process, 1});
   }
 
@@ -170,7 +204,8 @@ std::string read_header(const Mapping& file, Index& index, uint64_t& place) {
   }
   if (head.version < wire::kOldestVersion || head.version > wire::kVersion) {
     return refusal(
-        8, "trace format " + std::to_string(head.version) + ", this reader knows 1 and 2", place);
+        8, "trace format " + std::to_string(head.version) + ", this reader knows 1, 2 and 3",
+        place);
   }
   if (head.header_bytes != kPageBytes) return refusal(12, "header size is not 4096", place);
   if (head.record_bytes != sizeof(wire::Record)) return refusal(16, "record size is not 32", place);

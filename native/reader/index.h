@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "reader/checks.h"
 #include "reader/mapping.h"
 #include "reader/problems.h"
 
@@ -21,6 +22,7 @@ struct Index {
   std::vector<weir_reader_process> processes;
   bool has_times = false;  // of the chunks (times.h)
   uint32_t version = 0;    // of the file
+  Checks checks;
 };
 
 // Header page into `index`. Empty string on success; otherwise why the whole file is refused, and

@@ -92,4 +92,27 @@ Mapping::~Mapping() {
   close_descriptor();
 }
 
+void Mapping::blank(uint64_t chunk, uint64_t bytes, const std::vector<uint64_t>& records,
+                    uint64_t record_bytes) const {
+  std::unique_ptr<char[]> copy;
+  if (bytes <= kMostBlanked - blanked_bytes_) {
+    blanked_bytes_ += bytes;
+    copy = std::make_unique<char[]>(bytes);
+    std::memcpy(copy.get(), data_ + chunk + sizeof(wire::ChunkHeader), bytes);
+    for (const uint64_t record : records)
+      std::memset(copy.get() + record * record_bytes, 0, record_bytes);
+  }
+  const std::unique_lock lock(blanks_mutex_);
+  blanks_[chunk] = std::move(copy);
+  has_blanks_.store(true, std::memory_order_release);
+}
+
+const char* Mapping::blanked(uint64_t chunk) const {
+  alignas(64) static constexpr char kZeros[wire::kMaxChunkBytes] = {};
+  const std::shared_lock lock(blanks_mutex_);
+  const auto found = blanks_.find(chunk);
+  if (found == blanks_.end()) return data_ + chunk + sizeof(wire::ChunkHeader);
+  return found->second != nullptr ? found->second.get() : kZeros;
+}
+
 }  // namespace weir::reader

@@ -5,7 +5,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <memory>
+#include <shared_mutex>
 #include <string>
+#include <unordered_map>
+#include <vector>
 
 #include "wire/format.h"
 
@@ -26,6 +30,18 @@ class Mapping {
   bool holds(uint64_t offset, uint64_t bytes) const {
     return offset <= size_ && bytes <= size_ - offset;
   }
+
+  // The records of a chunk that begins at `chunk`, without those that blank() has taken out.
+  const char* records(uint64_t chunk) const {
+    return has_blanks_.load(std::memory_order_acquire) ? blanked(chunk)
+                                                       : data_ + chunk + sizeof(wire::ChunkHeader);
+  }
+
+  // From now on so many bytes of records behind the chunk's header have zeros in these records.
+  // Threads: one at a time, beside any that read other chunks. memory: that of the chunk, up to
+  // kMostBlanked of all; then the chunk is zeros.
+  void blank(uint64_t chunk, uint64_t bytes, const std::vector<uint64_t>& records,
+             uint64_t record_bytes) const;
 
   // Copy of a struct; before: holds(offset, sizeof(T)). One copy, so that a writer cannot change it
   // between checks.
@@ -63,6 +79,14 @@ class Mapping {
   // The kernel may map so much around a byte that is read.
   static constexpr uint64_t kFolioBytes = 2 << 20;
 
+  static constexpr uint64_t kMostBlanked = 64 << 20;
+
+  const char* blanked(uint64_t chunk) const;
+
+  mutable std::atomic<bool> has_blanks_ = false;
+  mutable std::shared_mutex blanks_mutex_;
+  mutable std::unordered_map<uint64_t, std::unique_ptr<char[]>> blanks_;  // by chunk; null: zeros
+  mutable uint64_t blanked_bytes_ = 0;
   const char* data_ = nullptr;
   uint64_t size_ = 0;
   int descriptor_ = -1;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "wire/checksum.h"
 #include "wire/paths.h"
 
 namespace weir::reader {
@@ -13,15 +14,15 @@ constexpr uint32_t kMaxNameBytes = 8192;
 
 class Collector {
  public:
-  Collector(const Mapping& file, Names& names, Problems& problems)
-      : file_(file), names_(names), problems_(problems) {}
+  Collector(const Mapping& file, bool has_sums, Names& names, Problems& problems)
+      : file_(file), has_sums_(has_sums), names_(names), problems_(problems) {}
 
   void read(const weir_reader_chunk& chunk) {
     const uint64_t begin = chunk.offset + sizeof(wire::ChunkHeader);
     uint64_t at = 0;
     while (at + sizeof(wire::NameEntry) <= chunk.entries) {
       const auto entry = file_.copy<wire::NameEntry>(begin + at);
-      if (entry.id == 0 && entry.source != wire::NameSource::kNote) {
+      if (entry.id == 0 && source_of(entry) != wire::NameSource::kNote) {
         if (entry.length_bytes != 0) problems_.add(Reason::name_entry, begin + at, sizeof entry);
         at += sizeof entry;
         continue;
@@ -37,17 +38,32 @@ class Collector {
   }
 
  private:
+  static wire::NameSource source_of(const wire::NameEntry& entry) {
+    return wire::NameSource(uint16_t(entry.source) & wire::kNameSourceMask);
+  }
+
+  // Where the writer was killed before it stored the checksum, no record has the name.
+  bool is_sound(const wire::NameEntry& entry, uint64_t offset) {
+    const uint16_t stored = uint16_t(entry.source) & uint16_t(~wire::kNameSourceMask);
+    if (!has_sums_) return true;
+    if (stored == wire::name_sum(entry.id, entry.source, file_.data() + offset, entry.length_bytes))
+      return true;
+    if (stored != 0) problems_.add(Reason::name_sum, offset - sizeof entry);
+    return false;
+  }
+
   void take(uint32_t process, const wire::NameEntry& entry, uint64_t offset) {
     const std::string_view text(file_.data() + offset, entry.length_bytes);
     // No path holds a zero: the writer was killed between the entry's head and its text.
-    if (text.empty() || text.find('\0') != text.npos) return;
+    if (!is_sound(entry, offset) || text.empty() || text.find('\0') != text.npos) return;
     const auto [found, is_new] = at_.emplace(text, uint32_t(names_.texts.size()));
     if (is_new) names_.texts.push_back({offset, entry.length_bytes, wire::names_a_file(text)});
     if (entry.id != 0)
-      names_.ids.push_back({process, entry.id, found->second, uint32_t(entry.source)});
+      names_.ids.push_back({process, entry.id, found->second, uint32_t(source_of(entry))});
   }
 
   const Mapping& file_;
+  const bool has_sums_;
   Names& names_;
   Problems& problems_;
   std::unordered_map<std::string_view, uint32_t> at_;
@@ -86,6 +102,15 @@ uint32_t Names::text_of(uint32_t process, uint32_t id) const {
   }
 }
 
+std::array<uint32_t, 2> Names::most_ids_of(uint32_t process) const {
+  std::array<uint32_t, 2> most{};
+  each(process, [&](uint32_t id, uint32_t) {
+    uint32_t& its = most[id >> 31];
+    its = std::max(its, id & (wire::kOtherNames - 1));
+  });
+  return most;
+}
+
 // Parents were there before their children, so their chunks come first: no circle can be drawn.
 // Longer lines of forks without exec than this are no program's: a hostile file must not make each
 // look-up long.
@@ -110,7 +135,7 @@ static void find_parents(const Mapping& file, const Index& index, Names& names) 
 
 Names read_names(const Mapping& file, const Index& index, Problems& problems) {
   Names names;
-  Collector collector(file, names, problems);
+  Collector collector(file, index.version >= wire::kChecked, names, problems);
   for (const auto& chunk : index.chunks) {
     if (chunk.kind == uint32_t(wire::Kind::kNames)) collector.read(chunk);
   }

@@ -2,6 +2,7 @@
 // File names: ids of each process, and the distinct texts behind them.
 #pragma once
 
+#include <array>
 #include <string_view>
 
 #include "reader/index.h"
@@ -36,6 +37,9 @@ struct Names {
       if (parent_of[process] == process) return;
     }
   }
+
+  // The greatest ids of a process: of files, and of what is no file without their upper bit.
+  std::array<uint32_t, 2> most_ids_of(uint32_t process) const;
 
   // Records of lost names and of no file count as those of files: hiding them could hide a
   // forecast's I/O.

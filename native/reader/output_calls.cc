@@ -166,14 +166,13 @@ void Log::read() {
   const Call::Kind least = is_plain ? Call::kWrite : Call::kForeign;
   bool is_wanted = wanted == 0 || wanted == chunk.thread;
   calls_.reserve(chunk.entries);
-  const char* at = input_->file->data() + chunk.offset + sizeof(wire::ChunkHeader);
+  const char* at = input_->file->records(chunk.offset);
   for (uint64_t i = 0; i < chunk.entries; ++i, at += sizeof(Words)) {
     const Words record = Words::load(at);
     if (record.op() == uint8_t(Op::kThread)) is_wanted = wanted == 0 || wanted == record.size();
     const Call::Kind kind = kKinds[record.op()];
     if (kind < least || !is_wanted || record.layer() > uint8_t(wire::Layer::hdf5) ||
-        record.layer() == uint8_t(wire::Layer::layers) ||
-        !plausible_time(record.start(), created))
+        record.layer() == uint8_t(wire::Layer::layers))
       continue;
     const Meanings::Meaning& meaning = meanings.of(record.file());
     const uint32_t label = meanings.label_of(meaning, record.start());

@@ -17,15 +17,14 @@ Source::Source(const ActiveInput& input, const weir_reader_chunk& chunk, const H
       chunk_(&chunk),
       hidden_(hidden),
       clock_(input.clock),
-      created_(input.index->header.created_ticks),
       has_times_(input.index->has_times),
-      first_(input.file->data() + chunk.offset + sizeof(wire::ChunkHeader)) {}
+      first_(input.file->records(chunk.offset)) {}
 
-bool Source::is_timed(uint32_t i) const { return is_timed_call(record(i), created_); }
+bool Source::is_timed(uint32_t i) const { return is_timed_call(record(i)); }
 
 void Source::leave(uint32_t first, uint32_t last, size_t open_chunks) const {
-  const uint64_t begin = uint64_t(first_ - file_->data()), from = begin + first * sizeof(Words),
-                 until = begin + last * sizeof(Words);
+  const uint64_t begin = chunk_->offset + sizeof(wire::ChunkHeader),
+                 from = begin + first * sizeof(Words), until = begin + last * sizeof(Words);
   if (first == 0) return file_->leave_around(from, until - from);
   const uint64_t at_once = std::max(kMappedBytes / open_chunks, kLeastLeftBytes);
   const uint64_t first_left = base::round_up(from, at_once),

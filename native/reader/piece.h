@@ -59,7 +59,6 @@ class Source {
   bool counts(const Words& record) const {
     return kIsIo[record.op()] && record.layer() <= uint8_t(wire::Layer::mpi) &&
            record.layer() != uint8_t(wire::Layer::fortran) &&
-           plausible_time(record.start(), created_) &&
            (hidden_ == nullptr || !hidden_->hides(record.file()));
   }
 
@@ -67,7 +66,6 @@ class Source {
   const weir_reader_chunk* chunk_;
   const Hidden* hidden_;
   weir_reader_clock clock_;
-  uint64_t created_;
   bool has_times_;
   const char* first_;
 };

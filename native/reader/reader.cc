@@ -40,6 +40,14 @@ std::vector<ReadsInput> inputs_of(const weir_reader_reads& reads) {
   return inputs;
 }
 
+// Of passes that may be the first to read records.
+void check_all(weir_reader* const* readers, uint64_t count, unsigned threads) {
+  for (uint64_t i = 0; i < count; ++i) {
+    if (!readers[i]->index.has_times)
+      readers[i]->index.checks.check_all(readers[i]->file, readers[i]->index, threads);
+  }
+}
+
 // Empty string on success.
 std::string load(weir_reader& reader, const char* path, uint64_t& place) {
   std::string failure = reader.file.open(path);
@@ -48,6 +56,8 @@ std::string load(weir_reader& reader, const char* path, uint64_t& place) {
   walk_chunks(reader.file, reader.index, reader.problems);
   reader.file.close_descriptor();
   reader.names = read_names(reader.file, reader.index, reader.problems);
+  reader.index.checks.begin(reader.file, reader.index, reader.names,
+                            !reader.problems.list().empty());
   reader.index.chunks.shrink_to_fit();
   reader.names.ids.shrink_to_fit();
   return "";
@@ -161,6 +171,15 @@ WEIR_API void weir_reader_texts_of(const weir_reader* reader, const uint32_t* pr
   for (uint64_t i = 0; i < count; ++i) out[i] = reader->names.text_of(processes[i], ids[i]);
 }
 
+WEIR_API const char* weir_reader_records(weir_reader* reader, uint64_t chunk_offset) {
+  auto& chunks = reader->index.chunks;
+  const auto chunk = std::lower_bound(chunks.begin(), chunks.end(), chunk_offset,
+                                      [](const auto& one, uint64_t at) { return one.offset < at; });
+  if (chunk != chunks.end() && chunk->offset == chunk_offset)
+    guarded([&] { reader->index.checks.check(reader->file, *chunk); });
+  return reader->file.records(chunk_offset);
+}
+
 WEIR_API const char* weir_reader_reason(uint32_t reason) { return text_of(Reason(reason)); }
 
 WEIR_API const char* weir_reader_op(uint32_t value, uint32_t* layer, char* op_class) {
@@ -202,6 +221,7 @@ WEIR_API int weir_reader_active(weir_reader* const* readers, const weir_reader_c
                                 uint32_t threads, int64_t* total_ns, int64_t* first_ns,
                                 int64_t* last_ns, uint64_t* records) {
   return guarded([&] {
+    check_all(readers, count, threads);
     std::vector<ActiveInput> inputs;
     for (uint64_t i = 0; i < count; ++i) {
       inputs.push_back(
@@ -223,6 +243,7 @@ WEIR_API int weir_reader_tiles(weir_reader* const* readers, const weir_reader_cl
       window->bins > std::min(uint64_t{1} << 19, uint64_t{1} << 62 >> window->shift))
     return -1;
   return guarded([&] {
+    check_all(readers, count, window->threads);
     std::vector<TilesInput> inputs;
     for (uint64_t i = 0; i < count; ++i) {
       inputs.push_back({&readers[i]->file, &readers[i]->index, &readers[i]->names, clocks[i],
@@ -249,7 +270,7 @@ WEIR_API int weir_reader_read_extents(const weir_reader_reads* reads, const uint
   });
 }
 
-WEIR_API uint64_t weir_reader_events(const weir_reader* reader, const weir_reader_clock* clock,
+WEIR_API uint64_t weir_reader_events(weir_reader* reader, const weir_reader_clock* clock,
                                      weir_reader_cursor* cursor, uint64_t room,
                                      const uint8_t* wanted, const uint8_t* chosen,
                                      const weir_reader_columns* out) {

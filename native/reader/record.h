@@ -48,7 +48,9 @@ struct Words {
     return layer() == uint8_t(wire::Layer::posix) || layer() == uint8_t(wire::Layer::stdio);
   }
   uint64_t offset() const { return w2 & wire::kUnknownOffset; }
-  uint64_t size() const { return (w2 >> 48) << 32 | uint32_t(w3); }
+  // Of a failed call 40 bits: above them is its checksum.
+  uint64_t size() const { return (w2 >> 48 & (has_failed() ? 0xff : 0xffff)) << 32 | uint32_t(w3); }
+  uint8_t error() const { return has_failed() ? uint8_t(w3 >> 56) : uint8_t{0}; }
   uint64_t duration() const {
     return uint64_t(uint32_t(w1)) << ((flags() & wire::kLong) != 0 ? wire::kLongShift : 0);
   }
@@ -60,8 +62,5 @@ static_assert(sizeof(Words) == sizeof(wire::Record));
 // Times further than this from the file's making are damage, and would not fit the arithmetic of
 // clock.h: at 3 GHz, 1.5 years.
 inline constexpr uint64_t kTimeReach = uint64_t{1} << 57;
-constexpr bool plausible_time(uint64_t ticks, uint64_t created_ticks) {
-  return ticks - (created_ticks - kTimeReach) < 2 * kTimeReach;
-}
 
 }  // namespace weir::reader

@@ -86,14 +86,12 @@ class Reads {
   void records(const Part& part, Worker& worker) const {
     const auto& [input, chunk, at_groups] = part;
     const Groups& groups = groups_[at_groups][chunk->process];
-    const uint64_t created = input->index->header.created_ticks;
-    const char* at = input->file->data() + chunk->offset + sizeof(wire::ChunkHeader);
+    const char* at = input->file->records(chunk->offset);
     for (uint64_t i = 0; i < chunk->entries; ++i, at += sizeof(Words)) {
       const Words record = Words::load(at);
       if (!worker.wants(record)) continue;
       const uint32_t group = groups.of(record.file());
-      if (group != kNoGroup && plausible_time(record.start(), created))
-        worker.take(input->clock, group, record);
+      if (group != kNoGroup) worker.take(input->clock, group, record);
     }
   }
 

@@ -26,6 +26,7 @@ class Scan {
 
   // Fills in the chunk's times and order.
   void take(weir_reader_chunk& chunk) {
+    index_.checks.check(file_, chunk);
     if (chunk.kind == uint32_t(wire::Kind::kEvents)) events(chunk);
     if (chunk.kind == uint32_t(wire::Kind::kCounters)) counters(chunk);
     window_.take(chunk.offset, chunk.size_bytes);
@@ -50,9 +51,10 @@ class Scan {
  private:
   void events(weir_reader_chunk& chunk) {
     SlotTable& table = tables_[chunk.process - first_];
-    const char* at = file_.data() + chunk.offset + sizeof(wire::ChunkHeader);
-    const uint64_t created = index_.header.created_ticks, count = chunk.entries;
-    hole_ = kNoHole;
+    const char* at = file_.records(chunk.offset);
+    begin_of_chunk_ = at;
+    offset_of_chunk_ = chunk.offset + sizeof(wire::ChunkHeader);
+    const uint64_t count = chunk.entries;
     uint64_t last_key = ~uint64_t{0}, events = 0;
     Slot* slot = nullptr;
     ChunkTimes times;
@@ -63,7 +65,8 @@ class Scan {
       if (key != last_key) {
         Slot* found = slot_of(table, chunk.process, key);
         if (found == nullptr) {
-          special(record, chunk, at);
+          if (kOps[record.op()].treatment == Treatment::sync)
+            syncs_.push_back({chunk.process, record.file(), record.size(), record.start()});
           continue;
         }
         slot = found;
@@ -71,15 +74,6 @@ class Scan {
         times.take_op(key::op(key));
       }
       const uint64_t start = record.start(), duration = record.duration(), end = start + duration;
-      if (!plausible_time(start, created)) [[unlikely]] {
-        problems_.add(Reason::record_time, offset_of(at), sizeof(Words));
-        continue;
-      }
-      if (hole_ != kNoHole)
-          [[unlikely]] {  // behind the last record of a log all is zero; before it nothing is
-        problems_.add(Reason::record_hole, hole_, sizeof(Words));
-        hole_ = kNoHole;
-      }
       add(*slot, record, duration, at);
       slot->first = std::min(slot->first, start);
       slot->last = std::max(slot->last, end);
@@ -133,24 +127,10 @@ class Scan {
     return found->second;
   }
 
-  void special(const Words& record, const weir_reader_chunk& chunk, const char* at) {
-    switch (kOps[record.op()].treatment) {
-      case Treatment::thread: return;
-      case Treatment::sync:
-        if (!plausible_time(record.start(), index_.header.created_ticks)) break;
-        syncs_.push_back({chunk.process, record.file(), record.size(), record.start()});
-        return;
-      case Treatment::unknown:
-        if (record.op() != 0) problems_.add(Reason::record_op, offset_of(at), sizeof(Words));
-        else if (hole_ == kNoHole) hole_ = offset_of(at);
-        return;
-      default: problems_.add(Reason::record_layer, offset_of(at), sizeof(Words)); return;
-    }
-    problems_.add(Reason::record_time, offset_of(at), sizeof(Words));
-  }
-
   void counters(const weir_reader_chunk& chunk) {
     const char* at = file_.data() + chunk.offset + sizeof(wire::ChunkHeader);
+    begin_of_chunk_ = at;
+    offset_of_chunk_ = chunk.offset + sizeof(wire::ChunkHeader);
     if (index_.version == 1) return wide_counters(chunk, at);
     for (uint64_t i = 0, taken = 1; i < chunk.entries;
          i += taken, at += taken * sizeof(wire::Counter)) {
@@ -172,10 +152,25 @@ class Scan {
     }
   }
 
+  // A process that was killed may have counted an error and not yet its call.
+  static bool is_possible(const wire::Counter& counter, const Possible& possible) {
+    const char its_class = kOps[uint8_t(counter.op)].op_class;
+    const bool moves = its_class == 'R' || its_class == 'W';
+    return counter.first_ticks <= counter.last_ticks && possible.is_time(counter.first_ticks) &&
+           possible.is_time(counter.last_ticks) && possible.is_id(counter.file) &&
+           counter.errors <= counter.calls + 1 &&
+           counter.ticks / counter.calls < possible.reach_ticks &&
+           (!moves || counter.bytes / counter.calls <= kMostMoved);
+  }
+
   // The counter's slot; null when there is nothing in it.
   Slot* counter(uint32_t process, const char* at) {
     const auto counter = file_.copy<wire::Counter>(offset_of(at));
     if (counter.calls == 0 || counter.op == wire::Op::kNone) return nullptr;
+    if (!is_possible(counter, index_.checks.of(process))) {
+      problems_.add(Reason::counter_time, offset_of(at), sizeof counter);
+      return nullptr;
+    }
     const uint64_t key =
         key::of(counter.file, uint8_t(counter.op), uint8_t(counter.layer), counter.flags);
     Slot* slot = slot_of(tables_[process - first_], process, key);
@@ -205,14 +200,8 @@ class Scan {
     sum(slot.bytes, counter.bytes, at);
     sum(slot.ticks, counter.ticks, at);
     sum(slot.errors, counter.errors, at);
-    const uint64_t created = index_.header.created_ticks;
-    if (counter.first_ticks <= counter.last_ticks && plausible_time(counter.first_ticks, created) &&
-        plausible_time(counter.last_ticks, created)) {
-      slot.first = std::min(slot.first, counter.first_ticks);
-      slot.last = std::max(slot.last, counter.last_ticks);
-    } else {
-      problems_.add(Reason::counter_time, offset_of(at), sizeof counter);
-    }
+    slot.first = std::min(slot.first, counter.first_ticks);
+    slot.last = std::max(slot.last, counter.last_ticks);
   }
 
   // at: a histogram, or a counter of version 1.
@@ -224,7 +213,9 @@ class Scan {
     }
   }
 
-  uint64_t offset_of(const char* at) const { return uint64_t(at - file_.data()); }
+  uint64_t offset_of(const char* at) const {
+    return offset_of_chunk_ + uint64_t(at - begin_of_chunk_);
+  }
 
   struct Counts {
     uint64_t events = 0, counted = 0;
@@ -232,8 +223,8 @@ class Scan {
 
   const Mapping& file_;
   const Index& index_;
-  static constexpr uint64_t kNoHole = ~uint64_t{0};
-  uint64_t hole_ = kNoHole;  // in the chunk at hand, the first record that was not written
+  const char* begin_of_chunk_ = nullptr;  // the chunk at hand, and where it lies in the file
+  uint64_t offset_of_chunk_ = 0;
   const Names& names_;
   std::vector<SlotTable>& tables_;  // others use those of their processes meanwhile
   const uint32_t first_;
@@ -300,6 +291,7 @@ Scanned scan(const Mapping& file, Index& index, const Names& names, Problems& pr
   Scanned all;
   std::vector<weir_reader_problem> found;
   for (const Scan& one : scans) one.give(all, found, index.processes);
+  for (const auto& one : index.checks.take_found()) found.push_back(one);
   problems.add(std::move(found));
   all.rows = rows_of(tables, 0);
   put_in_order(all);
@@ -317,18 +309,18 @@ std::vector<weir_reader_row> rows_of(const Mapping& file, const Index& index, co
   return rows_of(tables, first);
 }
 
-std::vector<weir_reader_sync> syncs_of(const Mapping& file, const Index& index) {
+std::vector<weir_reader_sync> syncs_of(const Mapping& file, Index& index) {
   std::vector<weir_reader_sync> syncs;
   Window window(file);
-  for (const auto& chunk : index.chunks) {
+  for (auto& chunk : index.chunks) {
     if (chunk.kind != uint32_t(wire::Kind::kEvents)) continue;
-    const char* at = file.data() + chunk.offset + sizeof(wire::ChunkHeader);
+    index.checks.check(file, chunk);
+    const char* at = file.records(chunk.offset);
     for (uint64_t i = 0; i < chunk.entries; ++i, at += sizeof(Words)) {
       if (kOps[uint8_t(Words::word(at + 24) >> 32)].treatment != Treatment::sync) [[likely]]
         continue;
       const Words record = Words::load(at);
-      if (plausible_time(record.start(), index.header.created_ticks))
-        syncs.push_back({chunk.process, record.file(), record.size(), record.start()});
+      syncs.push_back({chunk.process, record.file(), record.size(), record.start()});
     }
     window.take(chunk.offset, chunk.size_bytes);
   }

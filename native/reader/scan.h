@@ -29,6 +29,6 @@ std::vector<weir_reader_row> rows_of(const Mapping& file, const Index& index, co
 
 // The syncs alone, as scan() finds them.
 // cost: a pass over one word of each record.
-std::vector<weir_reader_sync> syncs_of(const Mapping& file, const Index& index);
+std::vector<weir_reader_sync> syncs_of(const Mapping& file, Index& index);
 
 }  // namespace weir::reader

@@ -199,7 +199,7 @@ struct Part {
 class Reading {
  public:
   Reading(const Part& part, const weir_reader_window& window)
-      : part_(part), clock_(part.input->clock), created_(part.input->index->header.created_ticks) {
+      : part_(part), clock_(part.input->clock) {
     clock_.base_ns = int64_t(uint64_t(clock_.base_ns) - uint64_t(window.origin_ns));
   }
 
@@ -208,20 +208,19 @@ class Reading {
   void into(Adding& adding) const {
     ChunkTimes times;
     const Groups& groups = *part_.groups;
-    const char* at = part_.input->file->data() + part_.chunk->offset + sizeof(wire::ChunkHeader);
+    const char* at = part_.input->file->records(part_.chunk->offset);
     for (const char* end = at + part_.chunk->entries * sizeof(Words); at != end;
          at += sizeof(Words)) {
       const Words record = Words::load(at);
       const Kind kind = kKinds[record.op()];
       if (kind >= kWait || record.layer() > uint8_t(wire::Layer::mpi)) {
-        if (kTimes && is_timed_call(record, created_)) {
+        if (kTimes && is_timed_call(record)) {
           times.take(record.start(), record.end());
           times.take_op(record.op());
         }
         if (kind == kWait) wait(record, adding);
         continue;
       }
-      if (!plausible_time(record.start(), created_)) continue;
       if (kTimes) times.take(record.start(), record.end());
       const uint8_t group = groups.of(record.file());
       if (group != Groups::kHidden) adding.add(span_of(record, kind), group);
@@ -232,8 +231,7 @@ class Reading {
  private:
   void wait(const Words& record, const Adding& adding) const {
     if (record.layer() != uint8_t(wire::Layer::mpi) || record.is_nested()) return;
-    if (plausible_time(record.start(), created_))
-      adding.wait(timestamp_ns(clock_, record.start()), timestamp_ns(clock_, record.end()));
+    adding.wait(timestamp_ns(clock_, record.start()), timestamp_ns(clock_, record.end()));
   }
 
   Span span_of(const Words& record, Kind kind) const {
@@ -248,7 +246,6 @@ class Reading {
 
   const Part& part_;
   weir_reader_clock clock_;
-  const uint64_t created_;
 };
 
 std::vector<std::vector<Groups>> groups_of(const std::vector<TilesInput>& inputs, bool all_names) {

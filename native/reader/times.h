@@ -11,7 +11,7 @@
 
 namespace weir::reader {
 
-// Calls of known layers, whatever their time.
+// Calls of known layers.
 inline bool is_call(uint8_t op, uint8_t layer) {
   const auto treatment = kOps[op].treatment;
   return (treatment == Treatment::call || treatment == Treatment::fortran ||
@@ -19,9 +19,7 @@ inline bool is_call(uint8_t op, uint8_t layer) {
          is_known_layer(layer);
 }
 
-inline bool is_timed_call(const Words& record, uint64_t created_ticks) {
-  return is_call(record.op(), record.layer()) && plausible_time(record.start(), created_ticks);
-}
+inline bool is_timed_call(const Words& record) { return is_call(record.op(), record.layer()); }
 
 // Whether a chunk has timed calls. before: the times of chunks are known.
 inline bool has_calls(const weir_reader_chunk& chunk) {

@@ -69,7 +69,6 @@ struct weir_transfers {
     const bool moves = found == 'R' || found == 'W';
     const bool of_stream = record.layer() == uint8_t(wire::Layer::stdio);
     if ((!moves && !of_stream) || !record.is_lowest() || record.has_failed()) return false;
-    if (!plausible_time(record.start(), reader_.index.header.created_ticks)) return false;
     File& file = of(record.file());
     if (!file.is_wanted) return false;
     if (!moves) {

@@ -39,8 +39,8 @@ typedef struct { /* a chunk that may be read: [offset, offset + 64 + entries * e
                                        start, greatest end; first > last: no record */
   uint32_t kind, process, thread,
       disordered; /* process: index in the table of processes; disordered: ends fall back */
-  uint32_t silent, reserved; /* silent: some calls are no I/O: of MPI, of libraries, marks; known as
-                                the times are */
+  uint32_t silent, is_checked; /* silent: some calls are no I/O: of MPI, of libraries, marks; known
+                                  as the times are. is_checked: the reader's own */
 } weir_reader_chunk;
 
 typedef struct {
@@ -230,6 +230,8 @@ const void *weir_reader_bytes(const weir_reader *reader, uint64_t *size);
  * zeros: there is no such array, or it is empty. */
 const void *weir_reader_get(const weir_reader *reader, uint32_t array, uint64_t *count,
                             uint64_t *entry_bytes);
+/* The records of a chunk of events, by where it begins in the file; of damaged ones all is zero. */
+const char *weir_reader_records(weir_reader *reader, uint64_t chunk_offset);
 /* The text of a problem's reason. Static. */
 const char *weir_reader_reason(uint32_t reason);
 
@@ -334,7 +336,7 @@ typedef struct {
  * by process (NULL: none is left out). Returns the number of rows; fewer than room: the cursor is
  * at its end, and behind the last record that is written: of a trace that grows, the next reader
  * of the file goes on from there. Needs no scan. */
-uint64_t weir_reader_events(const weir_reader *reader, const weir_reader_clock *clock,
+uint64_t weir_reader_events(weir_reader *reader, const weir_reader_clock *clock,
                             weir_reader_cursor *cursor, uint64_t room, const uint8_t *wanted,
                             const uint8_t *chosen, const weir_reader_columns *out);
 

@@ -49,6 +49,7 @@ void* take_entries(ThreadLog& log, uint64_t count, Use use, Refusal* refusal) {
     chunk->log =
         log.counter_chunk != nullptr ? log.counter_chunk->log : reinterpret_cast<uint64_t>(chunk);
     chunk->sequence = log.counter_sequence++;
+    chunk->sum = wire::chunk_sum(*chunk);
     log.counter_chunk = chunk;  // full ones stay mapped: their counters go on counting
   }
   void* const taken = reinterpret_cast<wire::Counter*>(chunk + 1) + chunk->used;

@@ -35,12 +35,14 @@ void write_record(wire::Record* r, const Call& call) {
     if (duration > UINT32_MAX) duration = UINT32_MAX;
     flags |= wire::kLong;
   }
-  r->start = call.start;
-  r->duration = static_cast<uint32_t>(duration);
-  r->file = call.file;
-  r->offset_and_size_high = (call.offset & wire::kUnknownOffset) | (call.size >> 32) << 48;
-  base::store(reinterpret_cast<uint64_t*>(&r->size_low),
-              (call.size & UINT32_MAX) | kind_of(call, flags));
+  uint64_t size = call.size;
+  if ((flags & wire::kError) != 0 && size > wire::kMostFailedSize) size = wire::kMostFailedSize;
+  auto* word = reinterpret_cast<uint64_t*>(r);
+  const uint64_t w1 = duration | uint64_t{call.file} << 32;
+  word[0] = call.start;
+  word[1] = w1;
+  store_checked(word, call.start, w1, (call.offset & wire::kUnknownOffset) | (size >> 32) << 48,
+                (size & UINT32_MAX) | kind_of(call, flags));
 }
 
 // Null when the log has no chunk, or a full one.
@@ -190,6 +192,7 @@ Refusal next_events_chunk(ThreadLog& log) {
   const uint64_t series = log.chunk != nullptr ? log.chunk->log : reinterpret_cast<uint64_t>(chunk);
   chunk->log = series;
   chunk->sequence = log.sequence++;
+  chunk->sum = wire::chunk_sum(*chunk);
   if (log.chunk != nullptr) retire_chunk(log);
   log.chunk = chunk;
   const uint64_t places = (size - sizeof *chunk) / sizeof(wire::Record);

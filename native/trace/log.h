@@ -9,7 +9,7 @@
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "trace/process.h"
-#include "wire/format.h"
+#include "wire/checksum.h"
 
 namespace weir::trace {
 
@@ -57,6 +57,14 @@ struct Call {
   uint64_t size;
 };
 
+// The last two words of a record with the checksum of all four.
+WEIR_INLINE void store_checked(uint64_t* word, uint64_t w0, uint64_t w1, uint64_t w2, uint64_t w3) {
+  const uint64_t sum = wire::record_sum(w0 ^ w1 ^ w2 ^ w3) << 56;
+  const bool failed = (w3 >> 48 & wire::kError) != 0;
+  word[2] = failed ? w2 | sum : w2;
+  base::store(&word[3], failed ? w3 : w3 | sum);
+}
+
 // Operation, layer, flags and error where the last word of a record has them, above 32 bits for the
 // size.
 WEIR_INLINE uint64_t kind_of(const Call& call, uint64_t flags) {
@@ -87,7 +95,8 @@ void begin_logs();
 
 // Keeps one call. Thread- and signal-safe; never touches errno. Inlined, and its one rare way out
 // takes values, so that a hook's Call lives in registers. Usual is what fits the record as it is:
-// duration and size in 32 bits, the offset in 48. before: recording() has been true in this call. A
+// duration and size in 32 bits, the offset in 48. before: recording() has been true in this
+// call, and a call that did not fail has no error. A
 // record without room is counted (count_call); one without a counter adds to Process::count_lost().
 // Nothing is reported to the caller. Cost: 32 bytes stored, no lock, no system call. A new chunk,
 // of 4 KiB first and then of twice the size each time, costs an open, storage and a mapping of the
@@ -97,7 +106,7 @@ WEIR_INLINE void record_call_as(const Call& call) {
   ThreadLog& log = thread_log;
   const uint64_t duration = call.end - call.start;
   const uint64_t flags = call.flags | log.flags_below;
-  const uint64_t unusual = wide ? duration >> 32 | (call.offset | call.size) >> 48
+  const uint64_t unusual = wide ? duration >> 32 | call.offset >> 48 | call.size >> 40
                                 : (duration | call.size) >> 32 | call.offset >> 48;
   if (WEIR_LIKELY(unusual == 0)) {
     // A signal handler may change the chunk between any two of these lines. Read before the place
@@ -108,10 +117,12 @@ WEIR_INLINE void record_call_as(const Call& call) {
     const uint64_t at = base::own_fetch_add(&log.next, sizeof(wire::Record));
     if (WEIR_LIKELY(at - begin < bytes)) {
       auto* word = reinterpret_cast<uint64_t*>(at);
+      const uint64_t w1 = duration | uint64_t{call.file} << 32;
       word[0] = call.start;
-      word[1] = duration | uint64_t{call.file} << 32;
-      word[2] = wide ? call.offset | (call.size >> 32) << 48 : call.offset;
-      base::store(&word[3], (wide ? call.size & UINT32_MAX : call.size) | kind_of(call, flags));
+      word[1] = w1;
+      store_checked(word, call.start, w1,
+                    wide ? call.offset | (call.size >> 32) << 48 : call.offset,
+                    (wide ? call.size & UINT32_MAX : call.size) | kind_of(call, flags));
       return;
     }
   }

@@ -7,6 +7,7 @@
 #include "base/compiler.h"
 #include "base/scratch.h"
 #include "trace/process.h"
+#include "wire/checksum.h"
 #include "wire/paths.h"
 
 namespace weir::trace {
@@ -39,6 +40,20 @@ WEIR_INLINE bool same(const wire::NameEntry* entry, base::Text prefix, base::Tex
       (memcmp(entry->text, prefix.data, prefix.size) != 0 || entry->text[prefix.size] != '/'))
     return false;
   return memcmp(entry->text + joint, name.data, name.size) == 0;
+}
+
+// All of the head at once.
+void store_head(wire::NameEntry* entry, const wire::NameEntry& head) {
+  uint64_t word;
+  memcpy(&word, &head, sizeof word);
+  base::store(reinterpret_cast<uint64_t*>(entry), word);
+}
+
+// The text is there: the entry is whole from now on.
+void store_sum(wire::NameEntry* entry, wire::NameEntry head) {
+  const uint16_t sum = wire::name_sum(head.id, head.source, entry->text, head.length_bytes);
+  head.source = static_cast<wire::NameSource>(static_cast<uint16_t>(head.source) | sum);
+  store_head(entry, head);
 }
 
 bool names_a_file(base::Text prefix, base::Text name) {
@@ -92,14 +107,13 @@ const wire::NameEntry* Names::add(base::Text prefix, base::Text name, wire::Name
   uint32_t* const next = names_a_file(prefix, name) ? &next_id_ : &next_of_others_;
   const wire::NameEntry head{base::fetch_add(next, uint32_t{1}), static_cast<uint16_t>(length),
                              source};
-  uint64_t word;
-  memcpy(&word, &head, sizeof word);
-  base::store(reinterpret_cast<uint64_t*>(entry), word);
+  store_head(entry, head);
   if (joint != 0) {
     memcpy(entry->text, prefix.data, prefix.size);
     entry->text[prefix.size] = '/';
   }
   memcpy(entry->text + joint, name.data, name.size);
+  store_sum(entry, head);
   return entry;
 }
 
@@ -164,10 +178,9 @@ void Names::note(base::Text text) {
   wire::NameEntry* entry = reserve((sizeof *entry + text.size + 7) & ~uint64_t{7});
   if (entry == nullptr) return process().count_failure();
   const wire::NameEntry head{0, static_cast<uint16_t>(text.size), wire::NameSource::kNote};
-  uint64_t word;
-  memcpy(&word, &head, sizeof word);
-  base::store(reinterpret_cast<uint64_t*>(entry), word);
+  store_head(entry, head);
   memcpy(entry->text, text.data, text.size);
+  store_sum(entry, head);
 }
 
 void Names::set_working_directory() {

@@ -95,6 +95,8 @@ void Process::fill_process_chunk(uint32_t parent) {
   if (base::failed(cwd)) p.cwd[0] = 0;
   const long words = base::read_file("/proc/self/cmdline", p.command, sizeof p.command - 1);
   if (words > 0) p.own_read += static_cast<uint64_t>(words);
+  p.sum = wire::process_sum(p);
+  p.rank_sum = wire::rank_sum(p);
   begin_chunk(&p.header, wire::Kind::kProcess, wire::kPageBytes, number_, 0, 0);
 }
 
@@ -159,6 +161,12 @@ void Process::set_rank(int rank, int ranks, wire::RankSource source, wire::MpiKi
   chunk_->ranks = ranks;
   chunk_->rank_source = source;
   if (mpi != wire::MpiKind::kNone) chunk_->mpi = mpi;
+  chunk_->rank_sum = wire::rank_sum(*chunk_);
+}
+
+void Process::set_world(uint64_t world) {
+  chunk_->world = world;
+  chunk_->rank_sum = wire::rank_sum(*chunk_);
 }
 
 void Process::end(wire::End how) {

@@ -34,7 +34,7 @@ class Process {
   void give_back(wire::ChunkHeader* chunk);  // unmaps; what it holds stays in the file
 
   void set_rank(int rank, int ranks, wire::RankSource source, wire::MpiKind mpi);
-  void set_world(uint64_t world) { chunk_->world = world; }
+  void set_world(uint64_t world);
   // May be called more than once: the last call holds, but the end by a signal stays. Also in a
   // signal handler. Cost: /proc/self/io is read, and the clocks.
   void end(wire::End how);

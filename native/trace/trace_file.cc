@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/credentials.h"
 #include "base/syscall.h"
+#include "wire/checksum.h"
 
 namespace weir::trace {
 namespace {
@@ -147,6 +148,7 @@ long TraceFile::create(const Settings& settings) {
   header->level = settings.level;
   base::Writer(header->node, sizeof header->node).add(settings.node);
   header->launch = launch_;
+  header->sum = wire::file_sum(*header);
 
   long result = base::write_at(static_cast<int>(fd), page, sizeof page, 0);
   if (!base::failed(result) && result != static_cast<long>(sizeof page)) result = -ENOSPC;
@@ -408,6 +410,7 @@ void begin_chunk(wire::ChunkHeader* chunk, wire::Kind kind, uint64_t size, uint3
   chunk->thread = thread;
   chunk->entry_bytes = entry_bytes;
   chunk->taken_ticks = base::ticks();
+  chunk->sum = wire::chunk_sum(*chunk);
   base::store(&chunk->magic, wire::kChunkMagic);
 }
 

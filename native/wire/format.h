@@ -9,7 +9,8 @@
 namespace weir::wire {
 
 inline constexpr char kMagic[8] = {'W', 'E', 'I', 'R', 'T', 'R', 'C', '1'};
-inline constexpr uint32_t kVersion = 2;        // what is written
+inline constexpr uint32_t kVersion = 3;        // what is written
+inline constexpr uint32_t kChecked = 3;        // from here on with checksums (checksum.h)
 inline constexpr uint32_t kOldestVersion = 1;  // what is read
 inline constexpr uint32_t kChunkMagic = 0x4b484357;
 inline constexpr uint64_t kPageBytes = 4096;
@@ -99,6 +100,8 @@ struct FileHeader {
                     // anybody
   uint64_t launcher;  // the mpirun (srun, ...) that has this file, or 0
   uint64_t job;       // of MPI, the same on all nodes, or 0
+  uint32_t sum;       // checksum (checksum.h)
+  uint32_t reserved;
 };
 static_assert(offsetof(FileHeader, node) == 80 && offsetof(FileHeader, launch) == 144 &&
               sizeof(FileHeader) <= kPageBytes);
@@ -115,7 +118,7 @@ struct ChunkHeader {
   uint32_t process;
   uint32_t thread;
   uint32_t entry_bytes;
-  uint32_t flags;
+  uint32_t sum;  // checksum of the header; 0 before version 3
   uint64_t used;
   uint64_t taken_ticks;
   uint64_t log;
@@ -160,7 +163,8 @@ struct ProcessChunk {
   StorageFigures storage_start, storage_last;
   uint8_t refusals[8];
   uint64_t world;
-  char reserved_end[56];
+  uint32_t sum, rank_sum;  // checksums
+  char reserved_end[48];
 };
 static_assert(offsetof(ProcessChunk, io_last) == 192 && offsetof(ProcessChunk, exe) == 256);
 static_assert(offsetof(ProcessChunk, refusals) == 4024 &&
@@ -172,7 +176,7 @@ static_assert(offsetof(ProcessChunk, command) == 1792 && sizeof(ProcessChunk) ==
 struct NameEntry {
   uint32_t id;
   uint16_t length_bytes;
-  NameSource source;
+  NameSource source;  // with a checksum in its upper bits
   char text[];
 };
 static_assert(sizeof(NameEntry) == 8);
@@ -186,7 +190,7 @@ struct Record {
   Op op;
   Layer layer;
   uint8_t flags;
-  uint8_t error;
+  uint8_t error;  // errno of a failed call, else a checksum
 };
 static_assert(sizeof(Record) == 32);
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from wait_trace import BEGIN, WaitTrace, routine
 from wall_sums import split_exactly
 
+from weir.compare.table import compare
 from weir.report import build, report_json
 from weir.report.frame.build import Report
 from weir.report.frame.kind import Options
@@ -27,6 +28,7 @@ from weir.report.sentences import critical_by_file, sentences
 from weir.report.waits.alone import alone_of
 from weir.report.waits.summary import synchronisation_of
 from weir.report.wall.table import by_rank
+from weir.scaling.table import run_times
 from weir.trace._synthetic import TraceWriter, event, mpi
 
 MS = 10**6
@@ -365,6 +367,14 @@ def test_io_of_steps_without_mpi_is_in_what_the_run_would_take(tmp_path):
     assert "I/O delays the run by 3\xa0s" in said and "it would take 1\xa0s" in said
     assert critical_by_file(report) == {"/scratch/history": 1000 * MS,
         "/scratch/product": 2000 * MS}
+
+
+def test_comparisons_of_runs_count_steps_without_mpi_as_the_report_does(tmp_path):
+    report = model_and_product(tmp_path / "run")
+    pair = compare(report, report).total
+    assert pair.values("critical") == (3.0, 3.0)
+    assert pair.values("path") == (None, None)
+    assert run_times(report, "run").critical_ns == 3000 * MS
 
 
 @pytest.mark.parametrize(("commands", "most"), [(0, "most: 3 s, rank 0"),

@@ -227,7 +227,7 @@ UNKNOWN_OPERATION = next(number for number in range(1, 256) if number not in ops
     ("place", "layout", "value", "said"),
     [
         (0, "<8s", b"DARSHAN\0", "not a trace of weir: the magic WEIRTRC1 is missing at byte 0"),
-        (8, "<I", 3, "trace format 3, this reader knows 1 and 2 at byte 8"),
+        (8, "<I", 4, "trace format 4, this reader knows 1, 2 and 3 at byte 8"),
         (16, "<I", 48, "record size is not 32 at byte 16"),
         (32, "<Q", 1 << 40,
             "the file ends before the space that its header says was taken at byte"),

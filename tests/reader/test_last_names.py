@@ -247,10 +247,48 @@ def test_a_file_with_many_links_is_followed_at_a_cost_in_proportion():
     assert many < 10 * few
 
 
-def test_a_file_that_lost_links_has_the_name_that_was_given_last():
+def last_name_of(made: list[Naming], name: str, at: int) -> str:
+    files = Files(made, [one.old for one in made] + [one.new for one in made if one.new],
+        NameTable(), lambda name, at: False)
+    return files.last_name(files.at(name, at)[0])
+
+
+def test_a_file_is_called_what_it_was_until_it_loses_that_name():
     made = [Naming(at, "link", "/d/a", name) for at, name in enumerate(("/d/b", "/d/c", "/d/d"))]
     made += [Naming(10, "unlink", "/d/d", ""), Naming(11, "unlink", "/d/b", "")]
-    names = NameTable()
-    files = Files(made, ["/d/a", "/d/b", "/d/c", "/d/d"], names, lambda name, at: False)
-    file, _ = files.at("/d/c", 20)
-    assert files.last_name(file) == "/d/c"
+    assert last_name_of(made, "/d/c", 20) == "/d/a"
+    assert last_name_of([*made, Naming(12, "unlink", "/d/a", "")], "/d/c", 20) == "/d/c"
+
+
+def test_a_link_to_a_renamed_file_does_not_rename_it():
+    made = [Naming(1, "rename", "/d/new", "/d/f"), Naming(2, "link", "/d/f", "/d/h0")]
+    assert last_name_of(made, "/d/f", 3) == last_name_of(made, "/d/h0", 3) == "/d/f"
+    made.append(Naming(4, "unlink", "/d/h0", ""))
+    assert last_name_of(made, "/d/f", 5) == "/d/f"
+
+
+def test_a_file_whose_name_another_one_takes_is_called_by_its_link():
+    """As dpkg replaces files, and rsync and editors with backups."""
+    made = [Naming(1, "link", "/d/f", "/d/f.old"), Naming(2, "rename", "/d/f.new", "/d/f")]
+    assert last_name_of(made, "/d/f", 3) == "/d/f"
+    assert last_name_of(made, "/d/f", 0) == last_name_of(made, "/d/f.old", 3) == "/d/f.old"
+
+
+LINKERS = {  # what is written, read and removed, and the bytes of each file under its last name
+    "renamed, linked, unlinked": ("echo 12345 > t; mv t f; ln f h0; cat f > /dev/null; "
+        "echo 678 >> f; rm h0; cat f > /dev/null", {"f": (16, 10)}),
+    "delivered as mail": ("mkdir tmp new; echo hello > tmp/1; ln tmp/1 new/1; rm tmp/1; "
+        "cat new/1 > /dev/null", {"1": (6, 6)}),
+    "replaced with a backup": ("echo old > f; ln f f.old; echo newer > f.new; mv f.new f; "
+        "cat f f.old > /dev/null", {"f": (6, 6), "f.old": (4, 4)}),
+}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("script", LINKERS)
+def test_programs_that_link_and_unlink(weir, tmp_path, script, level):
+    commands, wanted = LINKERS[script]
+    trace(weir, tmp_path / "run", "s", commands, level)
+    found = {name: (one.bytes_read, one.bytes_written)
+        for name, one in by_name(tmp_path / "run").items() if one.bytes}
+    assert found == wanted

@@ -155,7 +155,7 @@ def read_trace(path: str | Path) -> Trace:
         (path,) = path.glob("*.weir")
     data = memoryview(path.read_bytes())
     magic, version, header_bytes, record_bytes = struct.unpack_from("<8sIII", data)
-    assert (magic, version, header_bytes, record_bytes) == (b"WEIRTRC1", 2, PAGE,
+    assert (magic, version, header_bytes, record_bytes) == (b"WEIRTRC1", 3, PAGE,
         32), f"{path} is no trace"
     (ns_per_tick, level) = struct.unpack_from("<dI", data, 64)
     trace = Trace(_text(data[80:144]), level, ns_per_tick)
@@ -228,6 +228,16 @@ def _read_counters(chunk: _Chunk, trace: Trace) -> None:
         at += 640 if form else 64
 
 
+def _check_sum(words: tuple[int, int, int, int]) -> None:
+    """Of the bytes of the words' exclusive or, without it: in word 2 of a failed call, else in
+    word 3."""
+    mixed = words[0] ^ words[1] ^ words[2] ^ words[3]
+    found = words[2 if words[3] >> 48 & ERROR else 3] >> 56
+    mixed ^= found << 56
+    expected = mixed * 0x0101010101010101 >> 56 & 0xFF
+    assert found == expected, f"checksum {found} of a record, expected {expected}"
+
+
 def _read_events(chunks: list[_Chunk], trace: Trace) -> None:
     for chunk in sorted(chunks, key=lambda c: (c.process, c.log, c.sequence)):
         thread = chunk.thread
@@ -236,6 +246,11 @@ def _read_events(chunks: list[_Chunk], trace: Trace) -> None:
                 "<QIIQIBBBB", chunk.data, 32 * i)
             if op == 0:
                 continue
+            _check_sum(struct.unpack_from("<4Q", chunk.data, 32 * i))
+            if flags & ERROR:
+                w2 &= (1 << 56) - 1
+            else:
+                error = 0
             if op == 250:
                 thread = size
             offset = w2 & UNKNOWN_OFFSET

@@ -56,7 +56,7 @@ struct alignas(128) Slot {
   uint32_t failures;     // writes of its dirty bytes that failed
   uint64_t used;         // the cache's clock when it was last of use
   uint64_t complete;     // by piece: dirty from its first to its last byte
-  uint64_t touched;      // by piece: some of it is dirty
+  uint64_t touched;      // by piece: some of it is dirty, or about to be
   uint32_t backed;       // its pieces have been taken
   uint32_t accepted;     // writes taken in since it was last written out
   uint32_t requests;     // counts those that write it to the file: whether its writer goes on

@@ -236,15 +236,16 @@ void make_partial(Slot& s) {
 }
 
 void count_pieces(Cache& c, Slot& s) {
-  s.complete = s.touched = 0;
-  if (s.backed == 0) return;
-  for (uint32_t piece = 0; piece < c.pieces; ++piece) {
+  uint64_t touched = 0, complete = 0;
+  for (uint32_t piece = 0; s.backed != 0 && piece < c.pieces; ++piece) {
     const int block = c.arena_block(s, piece);
     if (!writeback::is_dirty(c.arena, block)) continue;
-    s.touched |= uint64_t{1} << piece;
+    touched |= uint64_t{1} << piece;
     if (writeback::is_all_dirty(c.arena, block, 0, c.piece_bytes))
-      s.complete |= uint64_t{1} << piece;
+      complete |= uint64_t{1} << piece;
   }
+  base::store(&s.complete, complete);
+  base::store(&s.touched, touched);
 }
 
 Claimed claim(Opening& o, uint64_t tag, bool to_load, Slot** slot) {

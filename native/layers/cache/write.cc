@@ -49,12 +49,13 @@ uint32_t put(Opening& o, Slot& s, const char* from, uint32_t lo, uint32_t n) {
     writeback::lock_block(c.arena, block);
     if ((s.touched >> piece & 1) == 0)
       writeback::assign(c.arena, block, o.registered, begin + piece * c.piece_bytes);
+    // Before: who leaves this by a jump, or dies, leaves no dirty bytes that a flush does not see.
+    base::store(&s.touched, s.touched | uint64_t{1} << piece);
     memcpy(c.bytes_of(s, piece) + within, from + done, part);
     const bool marked = writeback::mark_dirty(c.arena, block, within, within + part);
     const bool complete = marked && writeback::is_all_dirty(c.arena, block, 0, c.piece_bytes);
     writeback::unlock_block(c.arena, block);
     if (!marked) break;
-    s.touched |= uint64_t{1} << piece;
     if (complete) s.complete |= uint64_t{1} << piece;
     done += part;
     if (s.state == kWhole && lo + done > s.valid) base::store(&s.valid, lo + done);

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <functional>
 #include <set>
@@ -263,6 +264,32 @@ TEST_F(Drain, a_shared_arena_goes_on_when_one_of_its_processes_dies_with_a_block
         0);
   });
   EXPECT_EQ(status, 0);
+}
+
+TEST_F(Drain, dirty_bytes_without_a_file_are_reported_once_and_not_waited_for) {
+  const int status = in_child([&] {
+    ASSERT_NE(node::own_directory(), nullptr);
+    const std::string name = path("file");
+    const int fd = open(name.c_str(), O_RDWR | O_CREAT, 0600);
+    writeback::Arena* arena = writeback::share_arena("x", 8, 4096, 4, 0);
+    ASSERT_NE(arena, nullptr);
+    const int slot = registered(arena, fd, name);
+    ASSERT_TRUE(writeback::held(arena, slot));
+    const int block = writeback::take_block(arena);
+    writeback::assign(arena, block, slot, 0);
+    put(arena, block, 0, "left");
+    writeback::unregister_file(arena, slot);
+    kill(getpid(), SIGKILL);
+  });
+  EXPECT_TRUE(WIFSIGNALED(status));
+  const std::string command = " " + directory_ + "/0 > /dev/null 2>&1";
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(WEXITSTATUS(system((WEIR_DRAIN_PROGRAM " --wait" + command).c_str())), 1);
+  const std::string said = content(directory_ + "/0/errors");
+  EXPECT_NE(said.find("\"lost_bytes\": 4"), std::string::npos) << said;
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+  EXPECT_EQ(content(path("file")), "");
+  EXPECT_EQ(system((WEIR_DRAIN_PROGRAM " --discard" + command).c_str()), 0);
 }
 
 namespace {

@@ -32,6 +32,8 @@ struct Header {
   uint64_t
       maps_at;  // a bit for each byte of the data, used by blocks with more ranges than a list has
   node::Secret secret;  // of the directory that the arena was made in
+  uint32_t orphaned;  // reported: dirty bytes for which no process has a file
+  uint32_t reserved;
 };
 static_assert(sizeof(Header) <= kPageBytes);
 

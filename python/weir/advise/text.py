@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from weir.advise.advise import Report, Rest
+from weir.advise.advise import LEAST, SHARE, Report, Rest
 from weir.advise.frame.finding import PARTS, Advice, Limit
 from weir.advise.findings.registry import BY_NAME
 from weir.advise.frame.saving import Range
@@ -152,7 +152,22 @@ def _without_findings(report: Report) -> str:
         return NOT_KNOWN
     if any(step.level == "summary" for step in report.facts.report.steps):
         return NOT_RECORDED
-    return NO_FINDING if report.rest else f"{NOTHING_FOUND.capitalize()}."
+    return NO_FINDING if report.rest else nothing_text(report)
+
+
+def nothing_text(report: Report) -> str:
+    """That nothing is worth changing, with what was seen and what is the least that would be."""
+    made, wall_s = report.facts.report, report.facts.wall_s
+    whole = made.all
+    if not whole.calls:
+        return f"{NOTHING_FOUND.capitalize()}: no I/O call on a file was seen."
+    least = max(SHARE.value * wall_s, LEAST.value)
+    which = f"{share(SHARE.value, 1)} of the wall time" if least > LEAST.value \
+        else "the least that is reported"
+    return (f"{NOTHING_FOUND.capitalize()}: {counted(whole.calls, 'I/O call')} took "
+        f"{seconds(whole.seconds)} ({seconds(whole.seconds / whole.calls)} each) in "
+        f"{seconds(wall_s)} of wall time, and no file, nor all files alike in name together, "
+        f"delays the run by {seconds(least)} ({which}).")
 
 
 def _notes(report: Report) -> Iterator[str]:

@@ -46,7 +46,17 @@ class Loss:
     lost_bytes: int
     pid: int
 
+    @property
+    def orphaned(self) -> bool:
+        """Whether no process has the file any more: nobody can write the bytes."""
+        return self.error == "EOWNERDEAD"
+
     def __str__(self) -> str:
+        if self.orphaned:
+            return (
+                f"{self.path}: {self.lost_bytes} bytes of a write that did not return are in "
+                f"memory and belong to no process any more"
+            )
         return (
             f"{self.path}: {self.lost_bytes} bytes accepted from process {self.pid} are not on "
             f"disk: {self.error}"
@@ -187,8 +197,10 @@ def finish(environ: Mapping[str, str], before: Mapping[Path, int],
             f"all files; "
             "have it removed, or set WEIR_JOB to another name"
         )
+    if any(loss.orphaned for loss in new):
+        said.append(f"no program waits for them: `weir drain --discard --job {job}` gives them up")
     # what an earlier command has reported is not this one's
-    if not complete and (new or not any(before.values())):
+    elif not complete and (new or not any(before.values())):
         said.append(f"what is not on disk is kept in memory: make room, then `weir drain --recover "
                     f"--job {job}`")
     return said

@@ -70,7 +70,8 @@ def test_a_healthy_program_has_nothing_to_change(weir, tmp_path):
     work.mkdir()
     (work / "in").write_bytes(bytes(5 << 20))
     found = weir("tune", "-o", tmp_path / "out", "--", "cp", "in", "copy", cwd=work).ok()
-    assert found.stdout.startswith("Nothing worth changing.")
+    assert found.stdout.startswith("Nothing worth changing: ")
+    assert " of wall time, and no file, nor all files alike in name" in found.stdout
     assert os.listdir(work) == ["in"]
     assert tomllib.loads((tmp_path / "out" / "rules.toml").read_text()) == {}
 

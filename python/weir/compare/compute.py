@@ -30,8 +30,8 @@ class Side:
     """One step of a run, or several added up. ranks: totals of each rank, in each step; all: of all
     processes.
 
-    active_ns, all.files: None where the level of the trace does not tell; path_ns, critical_ns
-    (DESIGN section 5): None where MPI was not recorded."""
+    active_ns, all.files: None where the level of the trace does not tell; path_ns: None where MPI
+    was not recorded; critical_ns: None where no step of the run recorded it."""
 
     wall_ns: int
     active_ns: int | None
@@ -375,8 +375,9 @@ def check(threshold: Threshold, steps: Sequence[StepPair], total: StepPair) -> l
             raise InputError(
                 f"--fail-if {threshold.text!r}: {threshold.figure} of {pair.name} is not known in "
                 f"{'the first' if a is None else 'the second'} run; "
-                "active wants traces of level trace, path and critical those of MPI programs, "
-                "files those of detail or trace"
+                "active wants traces of level trace, path those of MPI programs, critical those of "
+                "runs with MPI in a step at least (without it, I/O delays a program by its "
+                "seconds), files those of detail or trace"
             )
         value = b - a if threshold.is_difference else 1.0 if a == b else b / a if a else math.inf
         made.append(Finding(threshold, pair.name, a, b, value))

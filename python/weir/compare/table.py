@@ -27,6 +27,7 @@ from weir.report.render import write_parts
 from weir.report.requests.compute import requests_of
 from weir.report.routines.compute import Routine, routine_table
 from weir.report.waits.summary import synchronisation_of
+from weir.report.wall.critical import critical_by_step
 
 
 @dataclass(frozen=True)
@@ -56,14 +57,14 @@ def compare(a: Report, b: Report, *, steps: Sequence[str] = (),
     Raises InputError when the runs have no step in common, or not one that was asked for.
     """
     matched = _matched(a, b, steps)
-    pairs = tuple(StepPair(name, *(None if step is None else _side(step) for step in both))
+    sides = {**_sides(a), **_sides(b)}
+    pairs = tuple(StepPair(name, *(None if step is None else sides[id(step)] for step in both))
         for name, *both in matched)
     common = [both for _, *both in matched if None not in both]
     a, b = (replace(report, steps=tuple(both[side] for both in common))
         for side, report in enumerate((a, b)))
-    sides = (Side.added([_side(step) for step in report.steps], report.all.files)
-        for report in (a, b))
-    total = StepPair("TOTAL", *sides)
+    total = StepPair("TOTAL", *(Side.added([sides[id(step)] for step in report.steps],
+        report.all.files) for report in (a, b)))
     findings = tuple(one for threshold in thresholds for one in check(threshold, pairs, total))
     files = match_files(*_names(a, b))
     routines = match_routines(*(routine_table(report.sums).rows for report in (a, b)))
@@ -91,15 +92,22 @@ def _matched(a: Report, b: Report,
     return [(name, of_a.get(name), of_b.get(name)) for name in names]
 
 
-def _side(step: StepReport) -> Side:
+def _sides(report: Report) -> dict[int, Side]:
+    """Of each step, by its identity. Steps without MPI have a critical time in runs that have steps
+    with MPI, as in weir report."""
+    return {id(step): _side(step, delay)
+        for step, delay in zip(report.steps, critical_by_step(report))}
+
+
+def _side(step: StepReport, critical_ns: int | None) -> Side:
     ranks = {
         step.names.ranks[rank]: one for rank, one in step.by_rank.items() if rank >= 0
     }  # fmt: skip
     if not step.data.worlds and step.ranks:  # all programs of a script together
         ranks = {ONLY_RANK: step.all}
     waits = synchronisation_of(step).waits
-    costs = (None, None) if waits is None else (waits.path_ns, waits.critical_ns)
-    return Side(step.wall_ns, step.active_ns, step.all, (ranks,), *costs)
+    path_ns = None if waits is None else waits.path_ns
+    return Side(step.wall_ns, step.active_ns, step.all, (ranks,), path_ns, critical_ns)
 
 
 def _names(a: Report, b: Report) -> tuple[dict[str, FileTotals], dict[str, FileTotals]]:

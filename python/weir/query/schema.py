@@ -90,7 +90,9 @@ EVENTS = TableSchema(
         {_WHO}
         thread int32: thread of the call, its number in the system
         start_ns int ns: when the call began, since 1970, on the clock that the nodes share
-        duration_ns int ns: how long it took
+        duration_ns int ns: how long it took: end less start, each rounded down. The sum of some \
+        events differs by less than 1 ns for each of them from `ns` of totals, files and JSON, \
+        which are rounded once for each of their rows
         {_WHAT}
         {_FILE}
         offset_bytes int? bytes: where the transfer began; null: not known
@@ -141,7 +143,9 @@ IO = TableSchema(
         {_WHO}
         thread int32: thread of the call
         start_ns int ns: when the call began, since 1970
-        duration_ns int ns: how long it took
+        duration_ns int ns: how long it took: end less start, each rounded down. The sum of some \
+        events differs by less than 1 ns for each of them from `ns` of totals, files and JSON, \
+        which are rounded once for each of their rows
         {_WHAT}
         file text?: name of the file
         offset_bytes int? bytes: where the transfer began; null: not known

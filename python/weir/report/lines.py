@@ -17,7 +17,7 @@ from weir.analysis.columns import class_codes
 from weir.analysis.names import fold, matches, shown
 from weir.analysis.step import Member, StepData
 from weir.report.frame.build import Choice, Report, build
-from weir.trace.ops import EVENTS, FORTRAN, HDF5, LONG, MPI, MPI_IO, OUTPUT, op_named, ops
+from weir.trace.ops import ERROR, EVENTS, FORTRAN, HDF5, LONG, MPI, MPI_IO, OUTPUT, op_named, ops
 
 _NAMELESS = -1
 _UNKNOWN_OFFSET = 2**48 - 1
@@ -141,8 +141,11 @@ class _ProcessLines:
         lengths = self.line.lengths(ticks[inside])
         offsets = records["offset_size"] & np.uint64(_UNKNOWN_OFFSET)
         sizes = (records["offset_size"] >> np.uint64(48) << np.uint64(32)) | records["size_low"]
+        failed = (records["flags"] & ERROR) != 0  # above 40 bits of the size stands a checksum then
+        sizes = np.where(failed, sizes & np.uint64((1 << 40) - 1), sizes)
+        errors = np.where(failed, records["error"], 0)
         columns = (records["op"], records["file"], sizes, offsets, records["layer"],
-            records["error"], starts, lengths, ends)
+            errors, starts, lengths, ends)
         for op, file, size, offset, layer, error, start, length, end in zip(*(column.tolist()
                 for column in columns)):
             yield end, self._one(ops()[op], file, size, offset, layer, error, start, length)

@@ -18,6 +18,7 @@ from weir.report.processes.compute import is_complete
 from weir.report.render import write_parts
 from weir.report.waits.phase_rules import PhaseRule
 from weir.report.waits.summary import synchronisation_of
+from weir.report.wall.critical import critical_by_step
 from weir.scaling.compute import STOP_GAIN, Crowding, Curve, Loss, RunTimes, Scaling, scaling
 
 REST = "(rest)"
@@ -49,8 +50,8 @@ def run_times(report: Report, name: str) -> RunTimes:
     if not ranks or not report.wall_ns:
         raise UsageError(
             f"{name}: no ranks or no time in it; weir trace records runs that can be compared")
-    waits = [synchronisation_of(step).waits for step in report.steps]
-    critical = None if None in waits else sum(one.critical_ns for one in waits if one is not None)
+    delays = critical_by_step(report)
+    critical = None if None in delays else sum(one for one in delays if one is not None)
     parts = _phases(report)
     if not parts and len(report.steps) > 1:
         parts = {step.name: step.wall_ns for step in report.steps}

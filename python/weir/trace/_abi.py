@@ -26,7 +26,7 @@ LAYOUTS = {
     "chunks": _layout(
         "offset:<u8 size_bytes:<u8 entries:<u8 log:<u8 sequence:<u8 taken_ticks:<u8 "
         "first_ticks:<u8 last_ticks:<u8"
-        " kind:<u4 process:<u4 thread:<u4 disordered:<u4 silent:<u4 reserved:<u4"
+        " kind:<u4 process:<u4 thread:<u4 disordered:<u4 silent:<u4 is_checked:<u4"
     ),
     "processes": _layout("offset:<u8 events:<u8 counted:<u8 page:<u4 whole:<u4"),
     "texts": _layout("offset:<u8 length:<u4 is_file:<u4"),
@@ -264,6 +264,14 @@ def events_function() -> object:
     function.argtypes = [c.c_void_p, c.POINTER(Clock), c.POINTER(Cursor), c.c_uint64,
         c.c_void_p, c.c_void_p, c.POINTER(EventColumns)]
     function.restype = c.c_uint64
+    return function
+
+
+@functools.cache
+def records_function() -> object:
+    """weir_reader_records with its signature set."""
+    function = library().weir_reader_records
+    function.argtypes, function.restype = [c.c_void_p, c.c_uint64], c.c_void_p
     return function
 
 

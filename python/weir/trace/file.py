@@ -273,10 +273,10 @@ class TraceFile:
             process = parent
 
     def records(self, chunk: np.void) -> np.ndarray:
-        """The records of one events chunk, in the order in which they were made."""
-        begin = int(chunk["offset"]) + 64
-        return self.raw[begin : begin + int(chunk["entries"]) * _abi.RECORD.itemsize].view(
-            _abi.RECORD)
+        """The records of one events chunk, in the order in which they were made; damaged ones are
+        zeros."""
+        place = _abi.records_function()(self.handle, int(chunk["offset"]))
+        return self._view(place, int(chunk["entries"]) * _abi.RECORD.itemsize, _abi.RECORD)
 
     @cached_property
     def _chunks_by_process(self) -> tuple[np.ndarray, np.ndarray]:

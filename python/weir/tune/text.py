@@ -8,7 +8,9 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from weir.advise.text import NOTHING_FOUND, change_text, range_text, rule_lines
+from weir.advise.text import (
+    NOTHING_FOUND, change_text, nothing_text, range_text, rule_lines
+)  # fmt: skip
 from weir.advise.frame.facts import TIER
 from weir.advise.frame.finding import Advice
 from weir.advise.frame.saving import NOTHING
@@ -35,6 +37,8 @@ def sentence(found: Outcome) -> str:
         why = ", ".join(f"{counted(count, 'rule')} {fate}" for fate, count in fates.items())
         why = f" ({why})" if why else ""
         model = _in_the_model(found)
+        if not (found.report.advices or found.report.rest or why):
+            return plain(f"{nothing_text(found.report)}{_not_tried(found)}")
         what = "No rule makes this command faster" if model else NOTHING_FOUND.capitalize()
         if found.not_tried and not found.state.dropped:
             what = "No rule was tried"

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/atomic.h"
 #include "layers/machinery/node/private.h"
 
 namespace weir::daemon {
@@ -45,6 +46,19 @@ bool Held::has_living() const {
     if (participants()[i].pid != 0 && node::alive(participants()[i])) return true;
   }
   return false;
+}
+
+bool Held::is_orphaned() const {
+  if (!shared()) return false;
+  for (uint32_t i = 0; i < most_participants(); ++i) {
+    if (participants()[i].pid != 0) return false;
+  }
+  return any_dirty();
+}
+
+void note_orphaned(const Held& held, Errors& errors) {
+  if (!held.is_orphaned() || base::exchange(&held.arena.header->orphaned, 1u) != 0) return;
+  for (const auto& [path, bytes] : held.dirty_by_file()) errors.add(path, EOWNERDEAD, bytes, 0);
 }
 
 bool Held::any_dirty() const {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "layers/writeback/daemon/errors.h"
 #include "layers/writeback/format.h"
 
 namespace weir::daemon {
@@ -33,6 +34,9 @@ struct Held {
   uint32_t most_participants() const { return shared() ? writeback::kParticipants : 1; }
   bool has_living() const;
   bool any_dirty() const;
+  // Dirty bytes of a shared arena in which no process takes part any more: nobody has their files,
+  // and nobody writes them, whoever waits.
+  bool is_orphaned() const;
   uint64_t dirty_bytes() const;
   std::map<std::string, uint64_t> dirty_by_file() const;  // bytes by path
 
@@ -40,6 +44,9 @@ struct Held {
   template <typename Visit>
   void each_dirty(Visit visit) const;  // visit(block, bytes)
 };
+
+// Reports orphaned bytes, once for each arena.
+void note_orphaned(const Held& held, Errors& errors);
 
 class Arenas {
  public:

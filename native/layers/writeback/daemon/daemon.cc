@@ -87,8 +87,8 @@ bool Daemon::begin() {
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
   }
+  live(true);  // whoever started it waits for that alone
   look_for_dead(true);
-  live(true);
   return true;
 }
 
@@ -265,6 +265,7 @@ void Daemon::leave_shared(const Work& work, uint64_t lost) {
     arenas_.forget(held->name);
   }
   if (may_remove) node::release(page_->making);
+  note_orphaned(*held, errors_);
 }
 
 void Daemon::ended(node::Identity who) {
@@ -305,6 +306,7 @@ void Daemon::look_for_dead(bool again) {
     const std::shared_ptr<Held> held = arenas_.get(name);
     if (held == nullptr) continue;
     if (again) base::store(&held->arena.header->failed, 0u);
+    note_orphaned(*held, errors_);
     for (uint32_t i = 0; i < held->most_participants(); ++i) {
       const node::Identity who = held->participants()[i];
       if (who.pid != 0 && !watch_.knows(who) && !watch_.add(who)) ended(who);

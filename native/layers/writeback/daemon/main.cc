@@ -36,13 +36,15 @@ void settle_signals() {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-// Bytes accepted from processes that have ended, in arenas that may still be written out.
+// Bytes accepted from processes that have ended, in arenas that may still be written out. What
+// nobody can write is not waited for.
 uint64_t pending(const std::string& directory, bool with_failed) {
   Arenas arenas(directory);
   uint64_t sum = 0;
   for (const std::string& name : arenas.list()) {
     const auto held = arenas.get(name);
-    if (held == nullptr || (held->arena.header->failed != 0 && !with_failed)) continue;
+    if (held == nullptr) continue;
+    if (!with_failed && (held->arena.header->failed != 0 || held->is_orphaned())) continue;
     if (!held->has_living()) sum += held->dirty_bytes();
   }
   return sum;
@@ -74,7 +76,17 @@ int status(const std::string& directory) {
   return 0;
 }
 
+void report_orphaned(const std::string& directory, const std::string& run) {
+  Arenas arenas(directory);
+  Errors errors(directory, run);
+  for (const std::string& name : arenas.list()) {
+    const auto held = arenas.get(name);
+    if (held != nullptr) note_orphaned(*held, errors);
+  }
+}
+
 int settle(const std::string& directory, const std::string& run, bool again) {
+  report_orphaned(directory, run);
   for (bool tried = false; (again && !tried) || pending(directory, false) != 0; usleep(10000)) {
     Daemon server(directory, run);
     if (!server.begin()) {

@@ -149,15 +149,19 @@ class Files:
                 self._lose(old, of_old)
                 self._leave(old, at)
         elif of_old != of_new:  # renaming one link of a file to another one does nothing
+            if kind == LINK:
+                self._bind(new, at, of_old)
+                self._keep(old, at, of_old)
+                return
+            if not isinstance(of_new, _Link):
+                self._lose(new, of_new)
             self._bind(new, at, of_old)
+            if not isinstance(of_old, _Link):
+                self._lose(old, of_old)
             if kind == EXCHANGE:
                 self._bind(old, at, of_new)
-            elif kind == RENAME:
-                if not isinstance(of_old, _Link):
-                    self._lose(old, of_old)
+            else:
                 self._leave(old, at)
-            elif old not in self._bound:
-                self._bind(old, at, of_old)
 
     def _what(self, name: str, at: int) -> int | _Link:
         if name in self._left:
@@ -173,6 +177,13 @@ class Files:
         else:
             self._bound[name].append((at, self._what(name, at)))
             self._left.add(name)
+
+    def _keep(self, name: str, at: int, what: int | _Link) -> None:
+        """The file got one name more. It is called what it was until it loses that name."""
+        if name not in self._bound:
+            self._bind(name, at, what)
+        elif not isinstance(what, _Link):
+            self._last_name[what] = name
 
     def _lose(self, name: str, what: int) -> None:
         """One name of several went: the file has the others. The only one stays the last one."""

@@ -20,7 +20,7 @@ from weir.analysis.ranks import RankName
 from weir.analysis.remote import pass_over_records
 from weir.analysis.step import StepData
 from weir.report.frame.build import Report, StepReport, figure
-from weir.trace.ops import MPI_IO, POSIX, op_named, ops
+from weir.trace.ops import ERROR, MPI_IO, POSIX, op_named, ops
 
 _PREFIX = "MPI_File_"
 _GIVEN, _IN_FORCE, _LAYOUT = "hint given", "hint", "layout"
@@ -349,7 +349,7 @@ def _requests(records: np.ndarray, names: dict[int, int]) -> Iterator[tuple]:
     if not names:
         return
     records = records[(records["layer"] == POSIX) & np.isin(records["file"], list(names))
-        & (records["error"] == 0)]
+        & ((records["flags"] & ERROR) == 0)]
     for direction in "RW":
         some = records[class_codes()[records["op"]] == ord(direction)]
         for number in np.unique(some["file"]).tolist():
