@@ -239,6 +239,10 @@ const char *weir_reader_reason(uint32_t reason);
 void weir_reader_texts_of(const weir_reader *reader, const uint32_t *processes, const uint32_t *ids,
                           uint64_t count, uint32_t *out);
 
+/* All texts in their order, each with a zero behind it and none within: as many bytes as their
+ * lengths together, and one more for each. */
+void weir_reader_copy_texts(const weir_reader *reader, char *out);
+
 /* Name of a routine of MPI, the upper half of the size of MPI's records; NULL when there is none of
  * that value. */
 const char *weir_reader_mpi_routine(uint32_t value);

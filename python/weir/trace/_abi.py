@@ -235,6 +235,7 @@ def library() -> c.CDLL:
         "bytes": (c.c_void_p, [c.c_void_p, p64]),
         "get": (c.c_void_p, [c.c_void_p, c.c_uint32, p64, p64]),
         "texts_of": (None, [c.c_void_p, c.c_void_p, c.c_void_p, c.c_uint64, c.c_void_p]),
+        "copy_texts": (None, [c.c_void_p, c.c_char_p]),
         "reason": (c.c_char_p, [c.c_uint32]),
         "op": (c.c_char_p, [c.c_uint32, c.POINTER(c.c_uint32), c.c_char_p]),
         "op_size": (c.c_char_p, [c.c_uint32]),
