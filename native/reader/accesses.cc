@@ -35,7 +35,11 @@ struct IsMoreCommon {
 template <class Rows>
 size_t choose(Rows first, Rows end, size_t most) {
   if (size_t(end - first) <= most) return size_t(end - first);
-  std::nth_element(first, first + ptrdiff_t(most), end, IsMoreCommon());
+  const Rows wanted = first + ptrdiff_t(most);
+  // many come once: most of the work is to put these behind the others
+  const Rows once = std::partition(first, end, [](const auto& one) { return one.count > 1; });
+  if (once < wanted) std::nth_element(once, wanted, end, IsMoreCommon());
+  else std::nth_element(first, wanted, once, IsMoreCommon());
   return most;
 }
 
@@ -77,11 +81,14 @@ class Counts {
   // least: leaves out what came less often.
   void give(uint32_t file, uint32_t kind, std::vector<weir_reader_common>& out,
             uint64_t least = 1) {
-    const size_t given = choose(counts_.begin(), counts_.end(), kGiven);
-    for (size_t i = 0; i < given; ++i) {
-      if (counts_[i].count < least) continue;
-      out.push_back({counts_[i].value, counts_[i].count, file, kind});
+    auto end = counts_.end();
+    if (least > 1) {
+      end = std::partition(counts_.begin(), end,
+                           [&](const Count& one) { return one.count >= least; });
     }
+    const size_t given = choose(counts_.begin(), end, kGiven);
+    for (size_t i = 0; i < given; ++i)
+      out.push_back({counts_[i].value, counts_[i].count, file, kind});
   }
 
  private:
@@ -309,9 +316,12 @@ class Commons {
   // Puts what is kept of one text behind the first `kept` rows; returns how many these are then.
   size_t take(std::span<weir_reader_common> its, std::vector<weir_reader_common>& rows,
               size_t kept) const {
-    std::sort(its.begin(), its.end(), [](const auto& a, const auto& b) {
-      return std::tie(a.kind, a.value, a.file) < std::tie(b.kind, b.value, b.file);
-    });
+    if (its.empty()) return kept;
+    if (its.front().file != its.back().file) {  // a process has each value once, kind by kind
+      std::sort(its.begin(), its.end(), [](const auto& a, const auto& b) {
+        return std::tie(a.kind, a.value, a.file) < std::tie(b.kind, b.value, b.file);
+      });
+    }
     const size_t first = kept;
     size_t of_kind = kept;
     for (const weir_reader_common one : its) {

@@ -5,31 +5,13 @@
 #include <map>
 #include <mutex>
 
+#include "reader/active_by_file.h"
 #include "reader/parallel.h"
 #include "reader/stretch.h"
 #include "reader/times.h"
 
 namespace weir::reader {
 namespace {
-
-struct Block {
-  int64_t begin, end;
-};
-using Blocks = std::vector<Block>;
-
-// Sorts them and joins those that touch or overlap.
-void settle(Blocks& blocks) {
-  std::sort(blocks.begin(), blocks.end(),
-            [](const Block& a, const Block& b) { return a.begin < b.begin; });
-  size_t count = 0;
-  for (const Block& one : blocks) {
-    if (count != 0 && one.begin <= blocks[count - 1].end)
-      blocks[count - 1].end = std::max(blocks[count - 1].end, one.end);
-    else
-      blocks[count++] = one;
-  }
-  blocks.resize(count);
-}
 
 // Cuts time into stretches, from the last end to the first, of about as many records each.
 class Cutter {
@@ -139,9 +121,6 @@ class Cutter {
 // come.
 class Joining {
  public:
-  // found: gets what is covered, in disjoint blocks; null: only the sum is wanted.
-  explicit Joining(Blocks* found) : found_(found) {}
-
   // Waits while too many stretches behind this one are missing.
   void add(Stretch stretch, Covered covered) {
     std::unique_lock lock(mutex_);
@@ -181,7 +160,6 @@ class Joining {
   void cover(int64_t begin, int64_t end) {
     if (begin >= end) return;
     sum_.total_ns += end - begin;
-    if (found_ != nullptr) found_->push_back({begin, end});
   }
 
   // Some record that ends behind reached_ begins at earliest_: what lies between the two is
@@ -212,7 +190,6 @@ class Joining {
     sum_.records += covered.records;
   }
 
-  Blocks* found_;
   std::mutex mutex_;
   std::condition_variable moved_;
   std::map<size_t, Done> waiting_;  // by number of the stretch
@@ -224,25 +201,11 @@ class Joining {
   Active sum_;
 };
 
-using HiddenNames = std::vector<Hidden>;  // of each process of a file
-
 void add_pieces(const ActiveInput& input, bool all_names, const HiddenNames& hidden,
                 std::vector<Piece>& pieces) {
-  for (const auto& chunk : input.index->chunks) {
-    if (chunk.kind != uint32_t(wire::Kind::kEvents) ||
-        (input.index->has_times && chunk.first_ticks > chunk.last_ticks))
-      continue;
-    if (input.mask != nullptr && input.mask[chunk.process] == 0) continue;
-    const Hidden& names = hidden[chunk.process];
-    pieces.emplace_back(Source(input, chunk, all_names || names.is_empty() ? nullptr : &names));
-  }
-}
-
-HiddenNames hidden_of(const ActiveInput& input) {
-  HiddenNames hidden;
-  for (uint32_t p = 0; p < input.index->processes.size(); ++p)
-    hidden.emplace_back(*input.names, p);
-  return hidden;
+  each_counted_chunk(input, all_names, hidden, [&](const auto& chunk, const Hidden* names) {
+    pieces.emplace_back(Source(input, chunk, names));
+  });
 }
 
 void unite(Cutter& cutter, std::mutex& cutting, Joining& joining) {
@@ -259,10 +222,10 @@ void unite(Cutter& cutter, std::mutex& cutting, Joining& joining) {
 }
 
 // strays: records that a chunk has out of order.
-Active united(std::vector<Piece> pieces, unsigned threads, Blocks* found, uint64_t& strays) {
+Active united(std::vector<Piece> pieces, unsigned threads, uint64_t& strays) {
   Cutter cutter(pieces);
   std::mutex cutting;
-  Joining joining(found);
+  Joining joining;
   in_parallel(std::max(threads, 1u), [&](size_t) {
     try {
       unite(cutter, cutting, joining);
@@ -276,109 +239,31 @@ Active united(std::vector<Piece> pieces, unsigned threads, Blocks* found, uint64
 }
 
 // All files together, in the order of time.
-Active of_files(const ActiveInput* inputs, size_t count, bool all_names, unsigned threads,
-                Blocks* found) {
+Active together(const std::vector<ActiveInput>& inputs, bool all_names, unsigned threads) {
   std::vector<HiddenNames> hidden;
-  for (size_t i = 0; i < count; ++i) hidden.push_back(hidden_of(inputs[i]));
+  for (const ActiveInput& one : inputs) hidden.push_back(hidden_of(one));
   const auto made = [&](uint64_t& strays) {
     std::vector<Piece> pieces;
-    for (size_t i = 0; i < count; ++i) add_pieces(inputs[i], all_names, hidden[i], pieces);
-    return united(std::move(pieces), threads, found, strays);
+    for (size_t i = 0; i < inputs.size(); ++i)
+      add_pieces(inputs[i], all_names, hidden[i], pieces);
+    return united(std::move(pieces), threads, strays);
   };
   uint64_t strays = 0;
   const Active active = made(strays);
-  const bool is_known = std::all_of(inputs, inputs + count,
+  const bool is_known = std::all_of(inputs.begin(), inputs.end(),
                                     [](const ActiveInput& one) { return one.index->has_times; });
   if (strays == 0 || is_known)
     return active;  // strays of known chunks were written while they were being read
-  for (size_t i = 0; i < count; ++i) find_times(*inputs[i].file, *inputs[i].index, threads);
-  if (found != nullptr) found->clear();
+  for (const ActiveInput& one : inputs) find_times(*one.file, *one.index, threads);
   return made(strays);
-}
-
-// The union of the blocks of files, one after the other.
-class Together {
- public:
-  // Blocks that may be in memory: of more, all files are read together in the order of time.
-  static constexpr size_t kMostBlocks = size_t{4} << 20;
-
-  void add(const Active& one, const Blocks& blocks) {
-    const std::lock_guard lock(mutex_);
-    if (one.is_empty) return;
-    sum_.first_ns = sum_.is_empty ? one.first_ns : std::min(sum_.first_ns, one.first_ns);
-    sum_.last_ns = sum_.is_empty ? one.last_ns : std::max(sum_.last_ns, one.last_ns);
-    sum_.records += one.records;
-    sum_.is_empty = false;
-    blocks_.insert(blocks_.end(), blocks.begin(), blocks.end());
-    if (blocks_.size() > 2 * settled_ + kAtOnce) join();
-  }
-
-  bool is_too_large() {
-    const std::lock_guard lock(mutex_);
-    return settled_ > kMostBlocks;
-  }
-
-  Active result() {
-    join();
-    for (const Block& one : blocks_) sum_.total_ns += one.end - one.begin;
-    return sum_;
-  }
-
- private:
-  static constexpr size_t kAtOnce = 1 << 16;
-
-  void join() {
-    settle(blocks_);
-    settled_ = blocks_.size();
-  }
-
-  std::mutex mutex_;
-  Blocks blocks_;
-  size_t settled_ = 0;
-  Active sum_;
-};
-
-// False when there are too many blocks.
-bool file_by_file(const std::vector<ActiveInput>& inputs, bool all_names, unsigned threads,
-                  Active& active) {
-  Together together;
-  each_in_parallel(std::max(threads, 1u), inputs.size(), [&](size_t, size_t i) {
-    if (together.is_too_large()) return;
-    Blocks blocks;
-    const Active one = of_files(&inputs[i], 1, all_names, 1, &blocks);
-    settle(blocks);
-    together.add(one, blocks);
-    inputs[i].file->leave(0, inputs[i].file->size());
-  });
-  if (together.is_too_large()) return false;
-  active = together.result();
-  return true;
-}
-
-// In the order of time a page of each chunk is in memory at once, and a heap orders all chunks.
-// File by file, all blocks of one are, which may be as many as its records.
-constexpr size_t kManyChunks = 4096;
-constexpr uint64_t kMostRecords = uint64_t{1} << 20;  // of a file
-
-uint64_t records_of(const ActiveInput& input) {
-  uint64_t count = 0;
-  for (const auto& chunk : input.index->chunks) count += chunk.entries;
-  return count;
 }
 
 }  // namespace
 
 Active active_time(const std::vector<ActiveInput>& inputs, bool all_names, unsigned threads) {
-  size_t chunks = 0;
-  for (const ActiveInput& input : inputs) chunks += input.index->chunks.size();
   Active active;
-  const bool is_small = std::all_of(inputs.begin(), inputs.end(), [](const ActiveInput& one) {
-    return records_of(one) <= kMostRecords;
-  });
-  if (inputs.size() > 1 && chunks > kManyChunks && is_small &&
-      file_by_file(inputs, all_names, threads, active))
-    return active;
-  return of_files(inputs.data(), inputs.size(), all_names, threads, nullptr);
+  if (are_small(inputs) && active_by_file(inputs, all_names, threads, active)) return active;
+  return together(inputs, all_names, threads);
 }
 
 }  // namespace weir::reader

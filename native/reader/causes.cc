@@ -3,6 +3,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
+#include <optional>
+#include <stdexcept>
+#include <utility>
 
 namespace weir::reader {
 namespace {
@@ -10,46 +14,45 @@ namespace {
 constexpr uint32_t kEnd = 0, kAsked = 1, kBegin = 2;
 constexpr uint32_t kNobody = WEIR_READER_NO_ROW;
 constexpr unsigned kMostHops = 64;
-constexpr size_t kBetweenUnmappings = 1 << 14;  // events
+constexpr size_t kBlock = 1 << 16;  // states: 2 MiB
 
-// Of a strand up to a timestamp.
-struct State {
-  int64_t io_ns = 0, calls_ns = 0, all_io_ns = 0, all_calls_ns = 0;
-};
-
-using Points = std::vector<std::vector<int64_t>>;  // of each strand
+using State = Causes::State;
+using Ask = Causes::Ask;
 
 // Lines are not known yet: notes where they are asked.
 class Noting {
  public:
-  explicit Noting(Points& points) : points_(points) {}
+  Noting(uint64_t strands, SpillVector<Ask>& asks) : last_(strands), asks_(asks) {}
   State at(uint32_t strand, int64_t at_ns) {
-    auto& its = points_[strand];
-    if (its.empty() || its.back() < at_ns) its.push_back(at_ns);
+    auto& last = last_[strand];
+    if (!last || *last < at_ns) {
+      last = at_ns;
+      asks_.push_back({at_ns, strand});
+    }
     return {};
   }
 
  private:
-  Points& points_;
+  std::vector<std::optional<int64_t>> last_;  // of each strand
+  SpillVector<Ask>& asks_;
 };
 
 // Lines are known where they were asked, in the same order.
 class Reading {
  public:
-  Reading(const Causes& causes, uint64_t strands, const int64_t* const* lengths)
-      : causes_(causes), lengths_(lengths), next_(strands) {}
+  Reading(uint64_t strands, const SpillVector<State>& states, const SpillVector<uint32_t>& places)
+      : last_(strands), states_(states), places_(places) {}
   State at(uint32_t strand, int64_t at_ns) {
-    const auto its = causes_.points(strand);
-    uint64_t& i = next_[strand];
-    while (i + 1 < its.size() && its[i] < at_ns) ++i;
-    const int64_t* const* const of = lengths_ + 4 * strand;
-    return {of[0][i], of[1][i], of[2][i], of[3][i]};
+    auto& last = last_[strand];
+    if (!last || last->first < at_ns) last = {at_ns, states_[places_[next_++]]};
+    return last->second;
   }
 
  private:
-  const Causes& causes_;
-  const int64_t* const* lengths_;
-  std::vector<uint64_t> next_;
+  std::vector<std::optional<std::pair<int64_t, State>>> last_;  // of each strand
+  const SpillVector<State>& states_;
+  const SpillVector<uint32_t>& places_;
+  size_t next_ = 0;
 };
 
 struct Amount {
@@ -65,7 +68,7 @@ struct Amount {
 template <class Lines>
 class Following {
  public:
-  Following(uint64_t strands, Lines lines) : strands_(strands), lines_(lines) {}
+  Following(uint64_t strands, Lines lines) : strands_(strands), lines_(std::move(lines)) {}
 
   void begin(uint32_t strand, uint32_t awaited, int64_t at_ns) {
     Strand& one = strands_[strand];
@@ -127,24 +130,6 @@ class Following {
   Lines lines_;
 };
 
-template <class Lines, class Event>
-void go_through(const SpillVector<Event>& events, const weir_reader_stays& stays, Lines lines,
-                weir_reader_caused* at) {
-  Following<Lines> following(stays.strands, lines);
-  for (size_t i = 0; i < events.size(); ++i) {
-    if (i % kBetweenUnmappings == 0) weir_spill_unmap();
-    const Event& event = events[i];
-    if (event.kind == kAsked) {
-      const auto found = following.at(stays.asked_strand[event.number], event.at_ns);
-      if (at != nullptr) at[event.number] = found;
-      continue;
-    }
-    const uint32_t strand = stays.strand[event.number];
-    if (event.kind == kBegin) following.begin(strand, stays.awaited[event.number], event.at_ns);
-    else following.end(strand, event.at_ns);
-  }
-}
-
 }  // namespace
 
 Causes::Causes(const weir_reader_stays& stays) : stays_(stays), first_(stays.strands + 1) {
@@ -158,19 +143,66 @@ Causes::Causes(const weir_reader_stays& stays) : stays_(stays), first_(stays.str
     if (a.at_ns != b.at_ns) return a.at_ns < b.at_ns;
     return a.kind != b.kind ? a.kind < b.kind : a.number < b.number;
   });
-  Points points(stays.strands);
-  go_through(events_, stays_, Noting(points), nullptr);
-  for (size_t strand = 0; strand < points.size(); ++strand)
-    first_[strand + 1] = first_[strand] + points[strand].size();
-  points_.reserve(first_.back());
-  for (auto& its : points) {
-    points_.insert(points_.end(), its.begin(), its.end());
-    its = std::vector<int64_t>();  // {} would keep the memory
+  SpillVector<Ask> asks;
+  go_through(Noting(stays.strands, asks), nullptr);
+  if (asks.size() > std::numeric_limits<uint32_t>::max()) throw std::length_error("points");
+  put_by_strand(asks);
+  put_in_blocks(asks);
+}
+
+void Causes::put_by_strand(const SpillVector<Ask>& asks) {
+  for (const Ask& one : asks) ++first_[one.strand + 1];
+  std::partial_sum(first_.begin(), first_.end(), first_.begin());
+  std::vector<uint64_t> next = first_;
+  points_.resize(asks.size());
+  for (const Ask& one : asks) points_[next[one.strand]++] = one.at_ns;
+}
+
+void Causes::put_in_blocks(const SpillVector<Ask>& asks) {
+  std::vector<uint64_t> next = first_;
+  place_of_ask_.resize(asks.size());
+  place_of_point_.resize(asks.size());
+  std::vector<uint32_t> order;
+  for (size_t begin = 0; begin < asks.size(); begin += kBlock) {
+    order.resize(std::min(kBlock, asks.size() - begin));
+    std::iota(order.begin(), order.end(), uint32_t(begin));
+    std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+      return asks[a].strand < asks[b].strand;
+    });
+    for (size_t i = 0; i < order.size(); ++i) {
+      place_of_ask_[order[i]] = uint32_t(begin + i);
+      place_of_point_[next[asks[order[i]].strand]++] = uint32_t(begin + i);
+    }
   }
 }
 
-void Causes::run(const int64_t* const* lengths, weir_reader_caused* at) {
-  go_through(events_, stays_, Reading(*this, stays_.strands, lengths), at);
+template <class Lines>
+void Causes::go_through(Lines lines, weir_reader_caused* at) const {
+  Following<Lines> following(stays_.strands, std::move(lines));
+  for (const Event& event : events_) {
+    if (event.kind == kAsked) {
+      const auto found = following.at(stays_.asked_strand[event.number], event.at_ns);
+      if (at != nullptr) at[event.number] = found;
+      continue;
+    }
+    const uint32_t strand = stays_.strand[event.number];
+    if (event.kind == kBegin) following.begin(strand, stays_.awaited[event.number], event.at_ns);
+    else following.end(strand, event.at_ns);
+  }
+}
+
+void Causes::give(uint64_t low, uint64_t high, const int64_t* const lengths[4]) {
+  states_.resize(points_.size());
+  const uint64_t begin = first_[low], count = first_[high] - begin;
+  for (uint64_t i = 0; i < count; ++i) {
+    states_[place_of_point_[begin + i]] = {lengths[0][i], lengths[1][i], lengths[2][i],
+                                           lengths[3][i]};
+  }
+}
+
+void Causes::run(weir_reader_caused* at) {
+  states_.resize(points_.size());
+  go_through(Reading(stays_.strands, states_, place_of_ask_), at);
 }
 
 }  // namespace weir::reader

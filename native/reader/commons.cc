@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// A list of the different values, and a hash table of their places in it.
 #include "reader/commons.h"
 
 #include <algorithm>
@@ -10,37 +9,50 @@
 namespace weir::reader {
 namespace {
 
-constexpr size_t kAtOnce = 32;  // whose slots are asked for ahead
+uint64_t group_of(int64_t key, bool is_stride) {
+  return uint64_t(key + 2) << 1 | uint64_t(is_stride);  // no name is -1
+}
+
+// Hands each stretch of values of one group to `take`.
+template <class Values, class Take>
+void each_group(Values& values, Take take) {
+  for (auto begin = values.begin(); begin != values.end();) {
+    const auto end = std::find_if(begin, values.end(),
+                                  [&](const auto& one) { return one.group != begin->group; });
+    take(begin, end);
+    begin = end;
+  }
+}
+
+constexpr auto kByValue = [](const auto& a, const auto& b) { return a.value < b.value; };
 
 }  // namespace
 
 void CommonValues::add(std::span<const weir_reader_common> rows, std::span<const int32_t> names,
                        uint32_t way) {
-  weir_accesses_common some[kAtOnce];
-  uint64_t hashes[kAtOnce];
-  for (size_t i = 0; i < rows.size();) {
-    size_t taken = 0;
-    for (; i < rows.size() && taken < kAtOnce; ++i) {
-      const weir_reader_common& row = rows[i];
-      if (way_of(row) != way) continue;
-      some[taken] = {int64_t{names[row.file]} * 2 + way, is_stride(row), signed_value(row),
-                     int64_t(row.count)};
-      hashes[taken] = hash_of(some[taken]);
-      places_.prefetch(hashes[taken++]);
-    }
-    for (size_t at = 0; at < taken; ++at) add(some[at], hashes[at]);
-    waiting_ += taken;
+  const size_t before = values_.size();
+  for (const weir_reader_common& row : rows) {
+    if (way_of(row) != way) continue;
+    values_.push_back({group_of(int64_t{names[row.file]} * 2 + way, is_stride(row)),
+                       signed_value(row), int64_t(row.count)});
   }
+  waiting_ += values_.size() - before;
   if (waiting_ > std::max<uint64_t>(limits_.added_at_once, looked_over_)) look_over();
 }
 
 SpillVector<weir_accesses_common> CommonValues::take() {
   look_over();
-  places_.clear();
-  return std::exchange(values_, {});
+  SpillVector<weir_accesses_common> made;
+  made.reserve(values_.size());
+  for (const Value& one : values_) {
+    made.push_back({int64_t(one.group >> 1) - 2, int64_t(one.group & 1), one.value, one.count});
+  }
+  values_ = {};
+  return made;
 }
 
 void CommonValues::look_over() {
+  fold();
   for (const uint64_t most : limits_.kept) {
     if (values_.size() <= limits_.most_values) break;
     is_full_ = true;
@@ -50,64 +62,48 @@ void CommonValues::look_over() {
   waiting_ = 0;
 }
 
-uint64_t CommonValues::hash_of(const weir_accesses_common& one) {
-  return weir::reader::hash_of(uint64_t(one.key) << 1 | uint64_t(one.is_stride),
-                               uint64_t(one.value));
-}
-
-void CommonValues::add(const weir_accesses_common& one, uint64_t hash) {
-  const auto has_key = [&](uint32_t place) {
-    const weir_accesses_common& known = values_[place];
-    return known.key == one.key && known.value == one.value && known.is_stride == one.is_stride;
-  };
-  const uint32_t next = uint32_t(values_.size());
-  const uint32_t place = places_.find_or_add(hash, next, has_key);
-  if (place == next) {
-    values_.push_back(one);
-  } else {
-    values_[place].count += one.count;
-  }
-}
-
-// So many of each key and kind: by count, then the larger values first.
-void CommonValues::keep(uint64_t most) {
-  places_.clear();
-  SpillVector<uint64_t> ends = by_group();
-  size_t kept = 0, begin = 0;
-  for (const size_t end : ends) {
-    size_t of_group = end - begin;
-    const auto first = values_.begin() + ptrdiff_t(begin);
-    if (of_group > most) {
-      std::nth_element(first, first + ptrdiff_t(most), first + ptrdiff_t(of_group),
-                       [](const auto& a, const auto& b) {
-                         return std::tie(b.count, b.value) < std::tie(a.count, a.value);
-                       });
-      of_group = most;
+// Makes one of all that have the same group and value: by group, then by value.
+void CommonValues::fold() {
+  put_by_group();
+  auto out = values_.begin();
+  each_group(values_, [&](auto begin, auto end) {
+    if (!std::is_sorted(begin, end, kByValue)) std::sort(begin, end, kByValue);
+    for (auto first = out; begin != end; ++begin) {
+      if (out == first || std::prev(out)->value != begin->value) *out++ = *begin;
+      else std::prev(out)->count += begin->count;
     }
-    std::move(first, first + ptrdiff_t(of_group), values_.begin() + ptrdiff_t(kept));
-    kept += of_group;
-    begin = end;
-  }
-  values_.resize(kept);
-  const auto never = [](uint32_t) { return false; };
-  for (size_t i = 0; i < kept; ++i) places_.find_or_add(hash_of(values_[i]), uint32_t(i), never);
+  });
+  values_.erase(out, values_.end());
 }
 
-// Puts the values of one key and kind side by side; returns where each group ends.
-SpillVector<uint64_t> CommonValues::by_group() {
-  const auto group_of = [](const weir_accesses_common& one) {
-    return uint64_t(one.key + 2) << 1 | uint64_t(one.is_stride);  // no name is -1
-  };
+// So many of each group: by count, then the larger values first.
+void CommonValues::keep(uint64_t most) {
+  auto out = values_.begin();
+  each_group(values_, [&](auto begin, auto end) {
+    if (uint64_t(end - begin) > most) {
+      std::nth_element(begin, begin + ptrdiff_t(most), end, [](const auto& a, const auto& b) {
+        return std::tie(b.count, b.value) < std::tie(a.count, a.value);
+      });
+      end = begin + ptrdiff_t(most);
+      std::sort(begin, end, kByValue);
+    }
+    out = std::move(begin, end, out);
+  });
+  values_.erase(out, values_.end());
+}
+
+// With room for some that come.
+void CommonValues::put_by_group() {
   uint64_t groups = 0;
-  for (const auto& one : values_) groups = std::max(groups, group_of(one) + 1);
-  SpillVector<uint64_t> ends(groups + 1);
-  for (const auto& one : values_) ++ends[group_of(one) + 1];
-  std::partial_sum(ends.begin(), ends.end(), ends.begin());
-  SpillVector<weir_accesses_common> ordered(values_.size());
-  for (const auto& one : values_) ordered[ends[group_of(one)]++] = one;
+  for (const Value& one : values_) groups = std::max(groups, one.group + 1);
+  SpillVector<uint64_t> next(groups + 1);
+  for (const Value& one : values_) ++next[one.group + 1];
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  SpillVector<Value> ordered;
+  ordered.reserve(values_.size() + limits_.added_at_once);
+  ordered.resize(values_.size());
+  for (const Value& one : values_) ordered[next[one.group]++] = one;
   values_.swap(ordered);
-  ends.pop_back();
-  return ends;
 }
 
 }  // namespace weir::reader

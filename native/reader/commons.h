@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "reader/places.h"
+#include "reader/spill.h"
 #include "reader/weir_accesses.h"
 
 namespace weir::reader {
@@ -25,6 +25,10 @@ inline uint32_t way_of(const weir_reader_common& one) { return one.kind & 1; }
 // As long as there are few different values all are kept, and counts are exact. When there are more
 // than most_values, only the most common ones of each file are: a value that is rare on each of
 // many nodes may then be missed, or counted from where it was first seen among them.
+//
+// What comes waits behind what is known, and is put with it at each look over: both are gone
+// through from end to end, which leaves pages in memory for a while, where a hash table of all
+// values asks for all pages all the time.
 class CommonValues {
  public:
   explicit CommonValues(const CommonLimits& limits) : limits_(limits) {}
@@ -35,19 +39,23 @@ class CommonValues {
   // Whether rare values were left out.
   bool is_full() const { return is_full_; }
 
-  // All that were kept, each once. cost: a look over them.
+  // All that were kept, each once, by key and kind. cost: a look over them.
   SpillVector<weir_accesses_common> take();
 
  private:
-  static uint64_t hash_of(const weir_accesses_common& one);
-  void add(const weir_accesses_common& one, uint64_t hash);
+  // group: a key and a kind.
+  struct Value {
+    uint64_t group;
+    int64_t value, count;
+  };
+
   void look_over();
+  void fold();
   void keep(uint64_t most);
-  SpillVector<uint64_t> by_group();
+  void put_by_group();
 
   const CommonLimits limits_;
-  SpillVector<weir_accesses_common> values_;
-  PlaceTable places_;
+  SpillVector<Value> values_;  // those that wait behind those that were looked over
   uint64_t waiting_ = 0, looked_over_ = 0;
   bool is_full_ = false;
 };

@@ -180,6 +180,15 @@ WEIR_API const char* weir_reader_records(weir_reader* reader, uint64_t chunk_off
   return reader->file.records(chunk_offset);
 }
 
+WEIR_API void weir_reader_copy_texts(const weir_reader* reader, char* out) {
+  for (const weir_reader_text& one : reader->names.texts) {
+    char* const end = std::copy_n(reader->file.data() + one.offset, one.length, out);
+    std::replace(out, end, '\0', '?');  // where the file has changed meanwhile
+    *end = '\0';
+    out = end + 1;
+  }
+}
+
 WEIR_API const char* weir_reader_reason(uint32_t reason) { return text_of(Reason(reason)); }
 
 WEIR_API const char* weir_reader_op(uint32_t value, uint32_t* layer, char* op_class) {

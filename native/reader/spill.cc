@@ -6,12 +6,15 @@
 #include <linux/magic.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -19,6 +22,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <utility>
 
 #define WEIR_API extern "C" __attribute__((visibility("default")))
@@ -31,6 +35,7 @@ constexpr size_t kHuge = 4 << 20;     // of an array that gets huge pages, as Nu
 constexpr uint64_t kRange = uint64_t{1} << 40;  // of addresses, and of the file
 constexpr uint64_t kSpareBytes = uint64_t{128} << 20;  // kept for the next arrays
 constexpr uint64_t kMappedBytes = uint64_t{48} << 20;  // of files in memory between two unmappings
+constexpr std::chrono::milliseconds kBetweenLooks(2);  // at how many there are
 
 // Places in the file that nobody has; those side by side are one.
 class Places {
@@ -101,6 +106,7 @@ class File {
     holes_.give(0, kRange);
     base_ = static_cast<char*>(range);
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    begin_watch();
     return true;
   }
 
@@ -120,20 +126,9 @@ class File {
     taken_.emplace(place, size);
     taken_bytes_ += size;
     end_ = std::max(end_, place + size);
+    has_arrays_.notify_one();
+    unmap();
     return base_ + place;
-  }
-
-  // To be called from time to time. Once the pages of files that this process has mapped
-  // are many, those of arrays leave its tables: those that are used come back. The kernel has them
-  // as pages of a file, which it may drop once they are written.
-  void unmap() {
-    if (base_ == nullptr || is_of_parent_) return;
-    const std::lock_guard lock(mutex_);
-    const uint64_t mapped = mapped_bytes();
-    unmapped_ = std::min(unmapped_, mapped);
-    if (mapped - unmapped_ <= kMappedBytes) return;
-    madvise(base_, end_, MADV_DONTNEED);
-    unmapped_ = mapped_bytes();
   }
 
   void give(void* array) {
@@ -162,6 +157,45 @@ class File {
 
  private:
   static constexpr int kNothing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  static constexpr size_t kWatchStackBytes = 64 << 10;
+
+  // Once the pages of files that this process has mapped are many, those of arrays leave its
+  // tables: those that are used come back. The kernel has them as pages of a file, which it may
+  // drop once they are written. before: the mutex is locked.
+  void unmap() {
+    const uint64_t mapped = mapped_bytes();
+    unmapped_ = std::min(unmapped_, mapped);
+    if (mapped - unmapped_ <= kMappedBytes) return;
+    madvise(base_, end_, MADV_DONTNEED);
+    unmapped_ = mapped_bytes();
+  }
+
+  // For passes over many arrays that make none. Where no thread can be had, pages leave when arrays
+  // are made.
+  void begin_watch() {
+    pthread_attr_t small;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, kWatchStackBytes);
+    pthread_attr_setdetachstate(&small, PTHREAD_CREATE_DETACHED);
+    pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the program's own threads
+    pthread_t thread;
+    pthread_create(&thread, &small, [](void* self) -> void* {
+      static_cast<File*>(self)->watch();
+    }, this);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    pthread_attr_destroy(&small);
+  }
+
+  [[noreturn]] void watch() {
+    for (std::unique_lock lock(mutex_);; lock.lock()) {
+      has_arrays_.wait(lock, [&] { return taken_bytes_ != 0; });
+      unmap();
+      lock.unlock();
+      std::this_thread::sleep_for(kBetweenLooks);
+    }
+  }
 
   // A child has none of the arrays in the file, and makes its own in private memory.
   static void before_fork();
@@ -200,6 +234,7 @@ class File {
   }
 
   std::mutex mutex_;
+  std::condition_variable has_arrays_;
   std::atomic<char*> base_ = nullptr;
   std::atomic<bool> is_of_parent_ = false;
   int descriptor_ = -1, counts_ = -1;  // counts_: /proc/self/statm
@@ -245,7 +280,6 @@ void forget(void* array) {
 }
 
 void* from_file(size_t bytes) {
-  if (bytes >= kLarge) file().unmap();
   return bytes >= kLarge && kept + bytes > limit ? file().take(bytes) : nullptr;
 }
 
@@ -299,8 +333,6 @@ WEIR_API const weir_spill_handler* weir_spill_get_handler(const char** capsule_n
   if (capsule_name != nullptr) *capsule_name = "mem_handler";
   return &kHandler;
 }
-
-WEIR_API void weir_spill_unmap(void) { file().unmap(); }
 
 WEIR_API void weir_spill_bytes(uint64_t* private_bytes, uint64_t* file_bytes) {
   *private_bytes = kept;

@@ -58,7 +58,11 @@ WEIR_API const int64_t* weir_reader_causes_points(const weir_reader_causes* caus
   return causes->causes.points().data();
 }
 
-WEIR_API int weir_reader_causes_run(weir_reader_causes* causes, const int64_t* const* lengths,
-                                    weir_reader_caused* at) {
-  return guarded([&] { causes->causes.run(lengths, at); });
+WEIR_API int weir_reader_causes_give(weir_reader_causes* causes, uint64_t low, uint64_t high,
+                                     const int64_t* const lengths[4]) {
+  return guarded([&] { causes->causes.give(low, high, lengths); });
+}
+
+WEIR_API int weir_reader_causes_run(weir_reader_causes* causes, weir_reader_caused* at) {
+  return guarded([&] { causes->causes.run(at); });
 }

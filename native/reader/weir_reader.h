@@ -241,6 +241,10 @@ const char *weir_reader_reason(uint32_t reason);
 void weir_reader_texts_of(const weir_reader *reader, const uint32_t *processes, const uint32_t *ids,
                           uint64_t count, uint32_t *out);
 
+/* All texts in their order, each with a zero behind it and none within: as many bytes as their
+ * lengths together, and one more for each. */
+void weir_reader_copy_texts(const weir_reader *reader, char *out);
+
 /* Name of a routine of MPI, the upper half of the size of MPI's records; NULL when there is none of
  * that value. */
 const char *weir_reader_mpi_routine(uint32_t value);
@@ -483,10 +487,14 @@ void weir_reader_causes_destroy(weir_reader_causes **causes);
 /* Those of all strands, strand by strand, rising within each. *first: of each strand the place of
  * its first one, and how many there are. */
 const int64_t *weir_reader_causes_points(const weir_reader_causes *causes, const uint64_t **first);
-/* lengths: of each strand four arrays, WEIR_READER_LINE_IO, _CALLS, _ALL_IO and _ALL_CALLS at its
- * points; some may be one array. at: of all that is asked. fails: -1 when memory ran out. */
-int weir_reader_causes_run(weir_reader_causes *causes, const int64_t *const *lengths,
-                           weir_reader_caused *at);
+/* Lines of the strands from `low` to before `high`: WEIR_READER_LINE_IO, _CALLS, _ALL_IO and
+ * _ALL_CALLS at their points, copied; some may be one array. One thread at a time. fails: -1 when
+ * memory ran out. */
+int weir_reader_causes_give(weir_reader_causes *causes, uint64_t low, uint64_t high,
+                            const int64_t *const lengths[4]);
+/* before: the lines of all strands were given. at: of all that is asked. fails: -1 when memory ran
+ * out. */
+int weir_reader_causes_run(weir_reader_causes *causes, weir_reader_caused *at);
 
 #ifdef __cplusplus
 }

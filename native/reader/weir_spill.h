@@ -15,6 +15,8 @@ extern "C" {
 /* Begin: arrays that would take large private ones above kept_bytes go to the file of the
  * descriptor, which is copied. Again: only the limit changes. Call it before other threads
  * allocate. A child of fork() must not use its parent's arrays of the file; its own are private.
+ * A thread looks some hundred times a second how many pages of files are mapped as long as there
+ * are arrays in the file: those of arrays leave the tables of the process when they are many.
  * fails: -1 with errno, and all arrays stay private: EOPNOTSUPP: the file lies in memory.
  */
 int weir_spill_begin(int descriptor, uint64_t kept_bytes);
@@ -33,10 +35,6 @@ typedef struct {
 
 /* Who allocates arrays so, and the name of the capsule that NumPy wants it in. Both static. */
 const weir_spill_handler *weir_spill_get_handler(const char **capsule_name);
-
-/* For passes over many arrays that make none: pages of the file leave the tables of the process
- * once they are many, as they do when an array is made. cost: a read of /proc/self/statm. */
-void weir_spill_unmap(void);
 
 /* Large arrays now: bytes in private memory, and in the file. */
 void weir_spill_bytes(uint64_t *private_bytes, uint64_t *file_bytes);

@@ -153,6 +153,30 @@ def test_bursts_long_calls_and_disorder(tmp_path, is_scanned):
             max(b for _, b in intervals))
 
 
+def test_many_chunks_of_several_files(tmp_path):
+    """More than 4,096 chunks: the library unites each file on its own, then all."""
+    random, intervals, files, lines = np.random.default_rng(13), [], [], []
+    for node in range(3):
+        lines.append(Line(1 << 40, 10**6 * node, (1 << 48) + node))
+        with TraceWriter(tmp_path / f"{node}.weir", f"n{node}") as writer:
+            process = writer.process(1, 0)
+            for thread in range(1500):
+                lengths = random.integers(0, 3 * 10**4, 6)
+                starts = writer.created_ticks + random.integers(0, 10**8) + random.integers(
+                    0, 10**5, 6)
+                order = np.argsort(starts + lengths) if thread % 10 else random.permutation(6)
+                process.events(records(6, starts[order], lengths[order]), thread=thread,
+                    chunk_bytes=4096)
+                intervals += [(lines[-1].timestamp(a), lines[-1].timestamp(a + n))
+                    for a, n in zip(starts.tolist(), lengths.tolist())]
+        files.append(TraceFile(tmp_path / f"{node}.weir").scan())
+    for threads in (1, 3):
+        found = active_time(tuple(files), tuple(lines), threads=threads)
+        assert (found.ns, found.records) == (union_ns(intervals), 27_000)
+        assert (found.first_ns, found.last_ns) == (min(a for a, _ in intervals),
+            max(b for _, b in intervals))
+
+
 def test_calls_that_end_where_time_is_cut_count_once(tmp_path):
     """The library cuts time in lengths of powers of two ns, from 2^20 on: here each call ends at
     such a place."""

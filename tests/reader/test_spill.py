@@ -11,7 +11,7 @@ import sys
 import pytest
 
 ARRAYS = """
-import ctypes, os, sys, threading
+import ctypes, os, sys, threading, time
 import numpy as np
 from weir.analysis.memory import follow, spill_arrays
 from weir.trace._abi import spill_functions
@@ -35,6 +35,9 @@ many = [np.full(200_000, number) for number in range(200)]  # 320 MB
 assert mapped() - before < 80 << 20, (mapped(), before)  # 64 MiB, and what was made last
 assert all((one == number).all() for number, one in enumerate(many))
 assert sizes()[0] < 4 << 20, sizes()
+assert sum(int(one.sum()) for one in many) == sum(200_000 * number for number in range(200))
+while mapped() - before > 80 << 20:  # no array is made
+    time.sleep(0.01)
 del many[::2]
 again = [np.zeros(150_000, np.int64) for _ in range(100)]  # in the places of others
 assert not any(one.any() for one in again)

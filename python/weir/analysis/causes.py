@@ -14,7 +14,7 @@ from weir.trace._abi import CAUSED, Stays, causes_functions, pointer_to
 
 class Causes:
     """Waits of strands, apart and rising within each. First `points` names the timestamps at which
-    each strand's line is needed; `run` gets it there."""
+    each strand's line is needed; `give` gets it there, and then `run` finds what was asked."""
 
     def __init__(
         self, strands: int, waits: tuple[np.ndarray, ...], asked: tuple[np.ndarray, np.ndarray]
@@ -38,24 +38,28 @@ class Causes:
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None):
-            causes_functions()[3](c.byref(self._handle))
+            causes_functions()[4](c.byref(self._handle))
 
     def points(self, low: int, high: int | None = None) -> np.ndarray:
         """Of a strand, or of strands from `low` to before `high`, strand by strand: rising within
-        each."""
+        each. Not copied: as long as this object is there."""
         end = low + 1 if high is None else high
-        return self._points[self.first[low] : self.first[end]].copy()
+        return self._points[self.first[low] : self.first[end]]
 
-    def run(self, lengths: Sequence[np.ndarray]) -> np.ndarray:
-        """lengths: IO, CALLS, ALL_IO and ALL_CALLS (weir.analysis.lines) at the points of all
-        strands, strand by strand. Returns a table (_abi.CAUSED) of what is asked."""
+    def give(self, low: int, high: int, lengths: Sequence[np.ndarray]) -> None:
+        """lengths: IO, CALLS, ALL_IO and ALL_CALLS (weir.analysis.lines) at the points of the
+        strands from `low` to before `high`, strand by strand. Of all strands before run()."""
         kept = [np.ascontiguousarray(row, np.int64) for row in lengths]
-        if [*map(len, kept)] != [self.first[-1]] * 4:
-            raise ValueError("lengths of lines are not those at the points of all strands")
-        places = self.first[:-1, None].astype(np.uint64) * np.uint64(8)
-        pointers = np.array([*map(pointer_to, kept)], np.uint64) + places
+        if [*map(len, kept)] != [self.first[high] - self.first[low]] * 4:
+            raise ValueError("lengths of lines are not those at the points of their strands")
+        pointers = (c.c_void_p * 4)(*map(pointer_to, kept))
+        if causes_functions()[2](self._handle, low, high, pointers):
+            raise MemoryError("no memory for the waits of ranks")
+
+    def run(self) -> np.ndarray:
+        """A table (_abi.CAUSED) of what is asked."""
         asked = np.zeros(self.asked, CAUSED)
-        if causes_functions()[2](self._handle, pointer_to(pointers), pointer_to(asked)):
+        if causes_functions()[3](self._handle, pointer_to(asked)):
             raise MemoryError("no memory for the waits of ranks")
         return asked
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -61,15 +61,22 @@ def for_each(function: Callable[..., Answer], data: StepData, names: NameTable,
         pieces: Sequence[tuple]) -> list[Answer]:
     """function(data, names, *piece) of each piece of a step (a rank, a process), some at once:
     numpy and the reader work without the interpreter's lock."""
+    return list(answers_of(function, data, names, pieces))
+
+
+def answers_of(function: Callable[..., Answer], data: StepData, names: NameTable,
+        pieces: Sequence[tuple]) -> Iterator[Answer]:
+    """The same, one answer after the other as they are made."""
     other = remote_reader(data.files)
     if other is not None:
-        return other.map(function, data, names, pieces)
+        yield from other.map(function, data, names, pieces)
+        return
     workers = os.cpu_count() or 1
     size = max(1, min(MOST_TOGETHER, len(pieces) // (SHARES_OF_WORKER * workers)))
     shares = [pieces[first : first + size] for first in range(0, len(pieces), size)]
     with ThreadPoolExecutor(max_workers=workers, initializer=follow) as pool:
-        found = pool.map(lambda share: [function(data, names, *one) for one in share], shares)
-        return [answer for share in found for answer in share]
+        for share in pool.map(lambda its: [function(data, names, *one) for one in its], shares):
+            yield from share
 
 
 Pass = TypeVar("Pass", bound=Callable[..., Any])  # its first argument is the step

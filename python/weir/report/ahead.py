@@ -5,9 +5,18 @@ from __future__ import annotations
 
 from functools import partial
 
+from weir.report.forwarding.compute import forwarding_of
 from weir.report.frame.build import Report, activity_of, begin_figures
+from weir.report.output_cost.compute import output_costs_of
 from weir.report.patterns.compute import accesses_of, reading_accesses
 from weir.trace.file import remote_reader
+
+
+def read_beside_accesses(report: Report) -> None:
+    """Figures that take long and need no accesses, in the time in which a thread still reads these:
+    what comes behind needs them, and would leave other processors without work."""
+    output_costs_of(report)
+    forwarding_of(report)
 
 
 def read_ahead(report: Report, *, accesses: bool) -> None:

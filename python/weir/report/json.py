@@ -12,7 +12,7 @@ from weir.advise.advise import findings_of
 from weir.advise.text import advice_json
 from weir.analysis.memory import return_memory
 from weir.analysis.totals import Totals
-from weir.report.ahead import read_ahead
+from weir.report.ahead import read_ahead, read_beside_accesses
 from weir.report.frame.build import Report
 from weir.report.frame.excluded import excluded_of
 from weir.report.frame.declared import First, Made
@@ -49,6 +49,9 @@ def report_json(report: Report, options: Options = Options()) -> dict[str, Any]:
         "lost_events": report.lost_events,
         "complete": is_complete(report),
         "notes": notes(report),
+    })
+    read_beside_accesses(report)
+    kept.add({
         "findings": [advice_json(one) for one in findings_of(report).advices],
         "problems": [
             {"file": p.path, "byte": p.offset, "reason": p.reason, "count": p.count}

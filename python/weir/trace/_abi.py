@@ -235,6 +235,7 @@ def library() -> c.CDLL:
         "bytes": (c.c_void_p, [c.c_void_p, p64]),
         "get": (c.c_void_p, [c.c_void_p, c.c_uint32, p64, p64]),
         "texts_of": (None, [c.c_void_p, c.c_void_p, c.c_void_p, c.c_uint64, c.c_void_p]),
+        "copy_texts": (None, [c.c_void_p, c.c_char_p]),
         "reason": (c.c_char_p, [c.c_uint32]),
         "op": (c.c_char_p, [c.c_uint32, c.POINTER(c.c_uint32), c.c_char_p]),
         "op_size": (c.c_char_p, [c.c_uint32]),
@@ -426,18 +427,20 @@ def lines_function() -> object:
 
 
 @functools.cache
-def causes_functions() -> tuple[object, object, object, object]:
-    """weir_reader_causes_create, _points, _run and _destroy with their signatures set."""
-    create, points, run, destroy = (
+def causes_functions() -> tuple[object, object, object, object, object]:
+    """weir_reader_causes_create, _points, _give, _run and _destroy with their signatures set."""
+    create, points, give, run, destroy = (
         getattr(library(), f"weir_reader_causes_{name}")
-        for name in ("create", "points", "run", "destroy")
+        for name in ("create", "points", "give", "run", "destroy")
     )
     create.argtypes, create.restype = [c.POINTER(Stays)], c.c_void_p
     points.argtypes = [c.c_void_p, c.POINTER(c.c_void_p)]
     points.restype = c.c_void_p
-    run.argtypes, run.restype = [c.c_void_p, c.c_void_p, c.c_void_p], c.c_int
+    give.argtypes = [c.c_void_p, c.c_uint64, c.c_uint64, c.POINTER(c.c_void_p)]
+    give.restype = c.c_int
+    run.argtypes, run.restype = [c.c_void_p, c.c_void_p], c.c_int
     destroy.argtypes, destroy.restype = [c.POINTER(c.c_void_p)], None
-    return create, points, run, destroy
+    return create, points, give, run, destroy
 
 
 @functools.cache

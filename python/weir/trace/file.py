@@ -240,11 +240,11 @@ class TraceFile:
     @cached_property
     def texts(self) -> tuple[str, ...]:
         """The distinct file names, as they were recorded."""
-        raw, table = self.raw, self.array("texts")
-        places = (table["offset"] + np.uint64(raw.ctypes.data)).tolist()
+        table = self.array("texts")
+        made = c.create_string_buffer(int(table["length"].sum()) + len(table))
+        self._lib.weir_reader_copy_texts(self.handle, made)
         # many nodes have the same names, which are in memory once
-        return tuple(sys.intern(text_of(c.string_at(*one)))
-            for one in zip(places, table["length"].tolist()))
+        return tuple(map(sys.intern, text_of(made.raw).split("\0")[: len(table)]))
 
     def texts_of(self, processes: np.ndarray, ids: np.ndarray) -> np.ndarray:
         """Index in `texts` of the name of each (process, id), or LOST. A forked child's ids may be

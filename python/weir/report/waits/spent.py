@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from weir.analysis.lines import (
     KnownLengths, LineOf, Side, known_in_windows, lengths_of_lines,
 )  # fmt: skip
 from weir.analysis.names import NameTable
-from weir.analysis.remote import for_each
+from weir.analysis.remote import answers_of
 from weir.analysis.step import StepData
 from weir.report.waits.critical import Spent
 from weir.report.waits.locations import Locations
@@ -144,24 +143,25 @@ def seen_in(
     """cost: a pass over the records of all ranks."""
     ranges = list(_ranges(found, waits, spans, causes))
     pieces = _pieces(found, lines, waits, spans, causes, ranges)
-    answers = for_each(_answer, data, names, pieces)
-    del pieces
     is_line = bool((found.thread >= 0).all())
-    states = [_joined([one.state(union) for one in answers]) for union in STATES if is_line]
-    caused = begin(partial(causes.run, states))[0] if is_line else None
-    del states
     io = [np.zeros(len(one.location), np.int64) for one in (waits, spans)]
     known: list[KnownLengths | None] = []
-    for (low, high), answer in zip(ranges, answers):
+    by_op: tuple[list, ...] = ([], [], [], [])  # own, calls, within and own or beside
+    for (low, high), answer in zip(ranges, answers_of(_answer, data, names, pieces)):
         of = _ranks_of(found, low, high)
         for one, into, ns in zip((waits, spans), io, (answer.in_waits, answer.in_spans)):
             into[one.of(*of)[0]] = ns
         known += [answer.known] * (high - low)
-    own, calls, within = (_joined([getattr(one, name) for one in answers])
-        for name in ("own", "calls", "within"))
-    every = own
-    if any(one.beside is not None for one in answers):
-        every = _joined([one.own if one.beside is None else one.beside for one in answers])
+        if is_line:
+            causes.give(low, high, [answer.state(union) for union in STATES])
+        every = answer.own if answer.beside is None else answer.beside
+        for part, ns in zip(by_op, (answer.own, answer.calls, answer.within, every)):
+            part.append(ns)
+    del pieces
+    caused = begin(causes.run)[0] if is_line else None
+    is_same = all(one is other for one, other in zip(by_op[0], by_op[3]))
+    own, calls, within = map(_joined, by_op[:3])
+    every = own if is_same else _joined(by_op[3])
     return Seen(Spent(own, every, calls, within), *io, known, caused)
 
 

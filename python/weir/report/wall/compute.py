@@ -17,7 +17,7 @@ import numpy as np
 from weir.analysis.causes import Causes
 from weir.analysis.lines import ALL_CALLS, ALL_IO, CALLS, IO, LineOf, lengths_of
 from weir.analysis.names import NameTable
-from weir.analysis.remote import for_each
+from weir.analysis.remote import answers_of
 from weir.analysis.step import StepData
 from weir.report.frame.build import StepReport, figure
 from weir.report.wall.lines import line_of
@@ -120,8 +120,9 @@ def _caused(
             np.r_[lives[:, 0], spans.begin_ns, lives[:, 1], spans.end_ns]))
         lines = [_main_line(data, locations, one) for one in every.tolist()]
     pieces = [(line, causes.points(strand)) for strand, line in enumerate(lines)]
-    states = for_each(_line_states, data, names, pieces)
-    return causes.run(np.concatenate([np.empty((4, 0), np.int64), *states], axis=1))
+    for strand, states in enumerate(answers_of(_line_states, data, names, pieces)):
+        causes.give(strand, strand + 1, states)
+    return causes.run()
 
 
 def _main_line(data: StepData, locations: Locations, location: int) -> LineOf:
