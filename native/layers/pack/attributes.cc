@@ -25,6 +25,17 @@ bool in_group(uint32_t group) {
   return false;
 }
 
+// Of a name that the container does not have: -ENOENT where the kernel has none either. It is asked
+// whether there is a link, which might lead to a packed file: the call itself would not tell, and
+// its failure be followed by this question.
+Result missing(const GivenPath& p, const FoundName& f) {
+  if (f.container == nullptr || f.version.state == kReal || !p.follow) return kPass;
+  char some[1];
+  const long n = base::system_call(SYS_readlinkat, p.directory, reinterpret_cast<long>(p.path),
+                                   reinterpret_cast<long>(some), sizeof some);
+  return n == -ENOENT ? n : kPass;
+}
+
 }  // namespace
 
 Owner own_user() {
@@ -35,7 +46,7 @@ Owner own_user() {
 Result stat(const GivenPath& p, struct stat* to) {
   const Busy hold;
   const FoundName f = find(p);
-  if (!f.there()) return kPass;
+  if (!f.there()) return missing(p, f);
   fill_stat(*f.container, f.version, to);
   // Of one that is yet to be filled nobody has changed anything.
   if (base::load(&f.name->live) != 0 && base::load(&f.name->unsettled) != kUnfilled) {
@@ -54,7 +65,7 @@ Result stat(const GivenPath& p, struct stat* to) {
 Result access(const GivenPath& p, int mode) {
   const Busy hold;
   const FoundName f = find(p);
-  if (!f.there()) return kPass;
+  if (!f.there()) return missing(p, f);
   return is_allowed(f.version, mode) ? 0 : -EACCES;
 }
 
