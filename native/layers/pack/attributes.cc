@@ -43,9 +43,10 @@ Owner own_user() {
   return {as.user, as.group};
 }
 
-Result stat(const GivenPath& p, struct stat* to) {
-  const Busy hold;
-  const FoundName f = find(p);
+namespace {
+
+// Busy is held.
+Result stat_found(const GivenPath& p, const FoundName& f, struct stat* to) {
   if (!f.there()) return missing(p, f);
   fill_stat(*f.container, f.version, to);
   // Of one that is yet to be filled nobody has changed anything.
@@ -60,6 +61,39 @@ Result stat(const GivenPath& p, struct stat* to) {
     }
   }
   return 0;
+}
+
+// The time of a directory is that of the last name in it, whoever has made or removed that.
+Result stat_directory(const GivenPath& p, base::Text path, struct stat* to) {
+  base::Identity directory;
+  const uint64_t changed = names_changed_in(path, &directory);
+  if (changed == 0 ||
+      base::system_call(SYS_newfstatat, p.directory, reinterpret_cast<long>(p.path),
+                        reinterpret_cast<long>(to), p.follow ? 0 : AT_SYMLINK_NOFOLLOW) != 0 ||
+      base::Identity{to->st_dev, to->st_ino} != directory)
+    return kPass;
+  const timespec at{static_cast<time_t>(changed / 1'000'000'000),
+                    static_cast<long>(changed % 1'000'000'000)};
+  timespec* const times[] = {&to->st_mtim, &to->st_ctim};
+  for (timespec* one : times) {
+    if (at.tv_sec != one->tv_sec ? at.tv_sec > one->tv_sec : at.tv_nsec > one->tv_nsec) *one = at;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Result stat(const GivenPath& p, struct stat* to) {
+  const Busy hold;
+  return stat_found(p, find(p), to);
+}
+
+Result stat_any(const GivenPath& p, struct stat* to) {
+  const Busy hold;
+  const PlaceOf at(p);
+  const Result r = stat_found(p, find(at.place), to);
+  const bool is_other = r == kPass && at.place.name.size != 0;
+  return is_other ? stat_directory(p, base::text(at.room.data()), to) : r;
 }
 
 Result access(const GivenPath& p, int mode) {
