@@ -63,7 +63,10 @@ Result stat_found(const GivenPath& p, const FoundName& f, struct stat* to) {
   return 0;
 }
 
-// The time of a directory is that of the last name in it, whoever has made or removed that.
+constexpr uint64_t kStepNs = 500'000;  // the kernel's times have steps of 1 ms at least
+
+// The time of a directory is that of the last name in it, whoever has made or removed that. What
+// the kernel has changed in the same step of its clock or later counts: utimes of the directory.
 Result stat_directory(const GivenPath& p, base::Text path, struct stat* to) {
   base::Identity directory;
   const uint64_t changed = names_changed_in(path, &directory);
@@ -72,11 +75,12 @@ Result stat_directory(const GivenPath& p, base::Text path, struct stat* to) {
                         reinterpret_cast<long>(to), p.follow ? 0 : AT_SYMLINK_NOFOLLOW) != 0 ||
       base::Identity{to->st_dev, to->st_ino} != directory)
     return kPass;
-  const timespec at{static_cast<time_t>(changed / 1'000'000'000),
-                    static_cast<long>(changed % 1'000'000'000)};
-  timespec* const times[] = {&to->st_mtim, &to->st_ctim};
-  for (timespec* one : times) {
-    if (at.tv_sec != one->tv_sec ? at.tv_sec > one->tv_sec : at.tv_nsec > one->tv_nsec) *one = at;
+  const uint64_t seen = static_cast<uint64_t>(to->st_ctim.tv_sec) * 1'000'000'000 +
+                        static_cast<uint64_t>(to->st_ctim.tv_nsec);
+  if (changed > seen + kStepNs) {
+    to->st_mtim = {static_cast<time_t>(changed / 1'000'000'000),
+                   static_cast<long>(changed % 1'000'000'000)};
+    to->st_ctim = to->st_mtim;
   }
   return 0;
 }
