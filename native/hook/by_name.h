@@ -172,8 +172,7 @@ int making(int directory, const char* path, Real real) {
         return layer.make != nullptr ? layer.make(name) : stack::kPass;
       });
   if (r != stack::kPass) return returned<int>(r);
-  if (WEIR_UNLIKELY(stack::has_slash_at_end(path)) && stack::is_below_file(directory, path))
-    return returned<int>(-EEXIST);
+  if (stack::is_below_file(directory, path, true)) return returned<int>(-EEXIST);
   const int result = checked_above(directory, path, real());
   if (result == 0) stack::name_made(directory, path);
   return result;

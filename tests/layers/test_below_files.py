@@ -36,6 +36,12 @@ for name, call in CALLS.items():
         with open("f.dat", "w") as file:
             file.write("x")
         print(name, path, error_of(call, path))
+import ctypes
+libc, nowhere = ctypes.CDLL(None, use_errno=True), ctypes.c_void_p(1)
+for name, arguments in {"mkdir": (nowhere, 0o700), "symlink": (b"x", nowhere),
+        "link": (b"other", nowhere), "unlink": (nowhere,), "chdir": (nowhere,),
+        "truncate": (nowhere, 1), "rename": (b"other", nowhere)}.items():
+    print(name, "nowhere", getattr(libc, name)(*arguments), errno.errorcode[ctypes.get_errno()])
 """
 
 

@@ -168,12 +168,7 @@ bool find_real_path(const char* path, char* to) {
   return make_path_of_real_directory(AT_FDCWD, leads ? to : path, to);
 }
 
-bool has_slash_at_end(const char* path) {
-  const size_t length = path != nullptr ? strlen(path) : 0;
-  return length > 1 && path[length - 1] == '/';
-}
-
-bool is_below_file(int directory, const char* path) {
+bool is_below_file(int directory, const char* path, bool by_slash) {
   const base::Section section;
   const base::Scratch above, tier;
   if (above.data() == nullptr || tier.data() == nullptr || path == nullptr ||
@@ -183,7 +178,9 @@ bool is_below_file(int directory, const char* path) {
   const auto cut = [&](bool slashes) {
     while (end > above.data() && (end[-1] == '/') == slashes) *--end = 0;
   };
-  if (!has_slash_at_end(above.data())) cut(false);
+  const bool has_slash = end > above.data() + 1 && end[-1] == '/';
+  if (by_slash && !has_slash) return false;
+  if (!has_slash) cut(false);
   cut(true);
   struct stat about;
   const Result r = ask_layers(
