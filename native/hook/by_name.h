@@ -29,6 +29,16 @@ Returned returned(stack::Result r) {
   else return r < 0 ? -1 : static_cast<Returned>(r);
 }
 
+// The result of a call of the kernel's, which does not know that what the last name stands below
+// is a layer's file.
+template <typename Returned>
+Returned checked_above(int directory, const char* path, Returned result) {
+  if (WEIR_UNLIKELY(has_failed(result)) && errno == ENOENT && stack::any_layer_has_names() &&
+      stack::is_below_file(directory, path))
+    errno = ENOTDIR;
+  return result;
+}
+
 // A call that reads. answer(layer, path, to): what a layer that answers gives.
 template <typename Answer, typename Real>
 auto by_name(int directory, const char* path, bool follow, Answer answer, Real real)
@@ -51,7 +61,7 @@ auto by_name(int directory, const char* path, bool follow, Answer answer, Real r
     }
   }
   errno = before;
-  const Returned result = real(directory, path);
+  const Returned result = checked_above(directory, path, real(directory, path));
   if (!has_failed(result) || errno != ENOENT || !follow) return result;
   const base::Scratch room;
   const stack::Result r = stack::ask_of_target(directory, path, ask, room.data());
@@ -86,7 +96,7 @@ auto changing_by_name(int directory, const char* path, bool follow, Answer answe
   };
   if (const stack::Result r = stack::ask_layers(directory, path, follow, ask); r != stack::kPass)
     return result_of(r);
-  const Returned result = real(directory, path);
+  const Returned result = checked_above(directory, path, real(directory, path));
   if (!has_failed(result) || errno != ENOENT || !follow) return result;
   const base::Scratch room;
   const stack::Result r = stack::ask_of_target(directory, path, ask, room.data());
@@ -142,7 +152,7 @@ auto opening_by_name(int directory, const char* path, int flags, Real real) {
 // that a symbolic link leads to, where the kernel has none.
 template <typename Open>
 auto opening_target_too(int directory, const char* path, int flags, Open open) {
-  const auto result = open(directory, path);
+  const auto result = checked_above(directory, path, open(directory, path));
   if (WEIR_LIKELY(!stack::any_layer_has_names() || !has_failed(result)) || errno != ENOENT ||
       (flags & (O_CREAT | O_NOFOLLOW)) != 0 || path == nullptr)
     return result;
@@ -162,7 +172,8 @@ int making(int directory, const char* path, Real real) {
         return layer.make != nullptr ? layer.make(name) : stack::kPass;
       });
   if (r != stack::kPass) return returned<int>(r);
-  const int result = real();
+  if (stack::is_below_file(directory, path, true)) return returned<int>(-EEXIST);
+  const int result = checked_above(directory, path, real());
   if (result == 0) stack::name_made(directory, path);
   return result;
 }
@@ -177,7 +188,9 @@ inline int bring_file(int directory, const char* path, int error_if_busy) {
 }
 template <typename Real>
 int with_real_file(int directory, const char* path, int error_if_busy, Real real) {
-  return bring_file(directory, path, error_if_busy) == 0 ? real() : -1;
+  return bring_file(directory, path, error_if_busy) == 0
+             ? checked_above(directory, path, real())
+             : -1;
 }
 
 // unlink (file), rmdir (of_directory); remove is both.
@@ -194,7 +207,7 @@ int removing_by_name(int directory, const char* path, bool file, bool of_directo
         return done;
       });
   if (r != stack::kPass) return returned<int>(r);
-  const int result = real();
+  const int result = checked_above(directory, path, real());
   if (result == 0) stack::name_removed(directory, path);
   return result;
 }
@@ -210,6 +223,7 @@ int renaming_by_name(int directory, const char* path, int to_directory, const ch
   if (WEIR_UNLIKELY(result != 0 && (errno == ENOTEMPTY || errno == EEXIST)) && flags == 0 &&
       stack::cleared_away(to_directory, to))
     result = real();
+  checked_above(to_directory, to, checked_above(directory, path, result));
   if (result == 0) stack::names_renamed(directory, path, to_directory, to);
   return result;
 }

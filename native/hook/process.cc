@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "hook/by_name.h"
 #include "hook/library/kernel_aio.h"
 #include "layers/machinery/stack/bypass.h"
 #include "layers/machinery/stack/names_of_layers.h"
@@ -75,7 +76,7 @@ WEIR_HOOK(int, prctl, int option, long a, long b, long c, long d) {
 }
 
 WEIR_HOOK(int, chdir, const char* path) {
-  const int result = WEIR_REAL(chdir)(path);
+  const int result = weir::hook::checked_above(AT_FDCWD, path, WEIR_REAL(chdir)(path));
   weir::stack::directory_changed();
   if (result == 0 && recording() && !weir::trace::thread_log.in_vfork_child)
     process().names().set_working_directory();

@@ -39,7 +39,6 @@ namespace weir::preload {
 namespace {
 
 constexpr int kStandardError = 2;
-constinit bool quiet = false;  // WEIR_QUIET
 constinit bool loaded = false;  // by the dynamic linker: then the destructor will run
 
 void say(const Options& options, const char* what, base::Text on, const char* why) {
@@ -149,7 +148,6 @@ bool begin_layers(const Options& options) {
 void begin() {
   static char node[64];
   const Options options = read_environment(node, sizeof node);
-  quiet = options.quiet;
   const bool layers = begin_layers(options);
   if (options.mistake != nullptr)
     say(options, options.mistake, {}, "; the program runs without a trace");
@@ -191,7 +189,7 @@ __attribute__((constructor)) void at_load(int count, char** arguments) {
 __attribute__((destructor)) void at_exit() {
   stack::at_end();
   hook::leave_between();
-  if (!quiet) stack::report_losses(kStandardError);
+  stack::report_losses(kStandardError);
   hook::process_ends_with_requests();
   if (trace::recording()) trace::process().end(wire::End::kExit);
   writeback::remove_after_last();

@@ -84,7 +84,7 @@ def test_what_cannot_be_written_is_said_and_kept(weir, native_build, job, tmp_pa
     done = weir("drain", "--wait", "--job", job)
     assert done.returncode == 1
     assert (
-        f"{file}: {bytes_} bytes accepted from process" in done.stderr and "ENOENT" in done.stderr
+        f"{file}: {bytes_:,} bytes accepted from process" in done.stderr and "ENOENT" in done.stderr
     )
     (tmp_path / "moved").rename(file)
     weir("drain", "--recover", "--job", job).ok()
@@ -173,7 +173,7 @@ def test_a_command_says_what_could_not_be_written(weir, cc, job, tmp_path, small
         env={"WEIR_JOB": job})
     lost = 10000 - (small / "x.log").stat().st_size
     assert done.returncode == 128 + signal.SIGKILL and lost > 0
-    assert f"x.log: {lost} bytes accepted from process" in done.stderr
+    assert f"x.log: {lost:,} bytes accepted from process" in done.stderr
     assert "ENOSPC" in done.stderr and f"weir drain --recover --job {job}" in done.stderr
     later = weir("run", "--rules", rules, "--", "true", env={"WEIR_JOB": job}).ok()
     assert "weir:" not in later.stderr  # the bytes are another command's

@@ -38,11 +38,37 @@ def full(weir, tmp_path):
         (tmp_path / "rules.toml").write_text(f'[[rule]]\nname = "f"\nstack = "{stack}"\n')
         script = 'mount -t tmpfs -o size=1m tmpfs full && exec python3 -c "$0" "$@"'
         command = ("unshare", "-m", "sh", "-c", script, PROGRAM, calls, str(piece))
-        done = weir("run", "--rules", tmp_path / "rules.toml", "--", *command, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
+        done = weir("run", "--rules", tmp_path / "rules.toml", "--", *command, cwd=tmp_path,
+            env={"WEIR_JOB": f"full{os.getpid()}"})
+        assert done.returncode == (5 if "are not on disk" in done.stderr else 0), done.stderr
         return done.stdout.splitlines(), done.stderr
 
     return run
+
+
+# 17 blocks of 64 KiB, by a program that does not look at the result of its last calls.
+PERL = 'open(F, ">full/f") or die; for (1..272) { syswrite(F, "x" x 4096) == 4096 or die "refused" }'
+
+
+@pytest.mark.parametrize("end", ["", "close F", "kill 9, $$"],
+    ids=["open at the end", "closed", "killed"])
+@pytest.mark.parametrize("quiet", [(), ("--trace", "traced", "--quiet")], ids=["run", "trace"])
+def test_a_command_that_lost_bytes_and_did_not_look_ends_with_status_5(weir, full, tmp_path, end,
+        quiet):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "rules.toml").write_text('[[rule]]\nname = "f"\nstack = "bufa:256:2"\n')
+    script = f"mount -t tmpfs -o size=1m tmpfs full; perl -e '{PERL}; {end}'; true"
+    command = ("unshare", "-m", "sh", "-c", script)
+    call = ("run", *quiet, "--rules", tmp_path / "rules.toml", "--", *command)
+    environ = {"WEIR_JOB": f"full{os.getpid()}"}
+    done = weir(*call, cwd=tmp_path, env=environ)
+    assert done.returncode == 5, done.stderr
+    lines = [line for line in done.stderr.splitlines() if "are not on disk" in line]
+    assert len(lines) == 1 and "full/f: " in lines[0], done.stderr
+    assert lines[0].endswith("are not on disk: No space left on device (ENOSPC)")
+    after = weir("run", "--rules", tmp_path / "rules.toml", "--", "true", cwd=tmp_path, env=environ)
+    assert (after.returncode, after.stderr) == (0, "")  # a later command is not blamed
+    weir("drain", "--discard", env=environ)
 
 
 def test_without_layers_the_write_reports_it(full):

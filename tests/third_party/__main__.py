@@ -37,6 +37,8 @@ def options() -> argparse.Namespace:
     parser.add_argument("--rerun", action="store_true", help="run also what has a result")
     parser.add_argument("--install", action="store_true", help="install missing Debian packages")
     parser.add_argument("--table", action="store_true", help="write the page from saved results")
+    parser.add_argument("--page", type=Path, default=PAGE, metavar="FILE",
+        help="with --table: the page, of the suites and modes named by --suite and --mode alone")
     parser.add_argument("--list", action="store_true", help="print the suites and the modes")
     return parser.parse_args()
 
@@ -99,15 +101,15 @@ def run_all(suites: list[Suite], modes: list[Mode], wanted: argparse.Namespace) 
     return unknown
 
 
-def table(suites: list[Suite], modes: list[Mode]) -> None:
+def table(suites: list[Suite], modes: list[Mode], page: Path = PAGE) -> None:
     known = read_known()
     rows = []
     for suite in suites:
         loaded = {m.name: load_result(RESULTS, suite.name, m.name) for m in modes}
         rows.append(make_row(suite, {k: r for k, r in loaded.items() if r}, modes, known))
-    PAGE.parent.mkdir(parents=True, exist_ok=True)
-    PAGE.write_text(write_page(rows, modes, read_open()))
-    print(f"wrote {PAGE.relative_to(ROOT)}")
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(write_page(rows, modes, read_open()))
+    print(f"wrote {page}")
 
 
 def main() -> int:
@@ -121,7 +123,8 @@ def main() -> int:
         print("modes:", " ".join(mode.name for mode in modes))
         return 0
     if wanted.table:
-        table(every, modes)
+        table(suites if wanted.page != PAGE else every,
+            [m for m in modes if wanted.page == PAGE or chosen(m.name, wanted.mode)], wanted.page)
         return 0
     if wanted.sources is None and os.environ.get("WEIR_THIRD_PARTY_SOURCES"):
         wanted.sources = Path(os.environ["WEIR_THIRD_PARTY_SOURCES"])

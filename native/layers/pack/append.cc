@@ -313,6 +313,7 @@ int mark_gone(Container& c, Name* n, uint8_t state, const Seen* seen) {
   base::store(&n->live, uint64_t{0});
   n->unsettled = 0;
   publish(n, gone);
+  if (state == kAbsent && before.state != kAbsent) note_names_changed(c);
   return 0;
 }
 

@@ -25,6 +25,17 @@ bool in_group(uint32_t group) {
   return false;
 }
 
+// Of a name that the container does not have: -ENOENT where the kernel has none either. It is asked
+// whether there is a link, which might lead to a packed file: the call itself would not tell, and
+// its failure be followed by this question.
+Result missing(const GivenPath& p, const FoundName& f) {
+  if (f.container == nullptr || f.version.state == kReal || !p.follow) return kPass;
+  char some[1];
+  const long n = base::system_call(SYS_readlinkat, p.directory, reinterpret_cast<long>(p.path),
+                                   reinterpret_cast<long>(some), sizeof some);
+  return n == -ENOENT ? n : kPass;
+}
+
 }  // namespace
 
 Owner own_user() {
@@ -32,10 +43,11 @@ Owner own_user() {
   return {as.user, as.group};
 }
 
-Result stat(const GivenPath& p, struct stat* to) {
-  const Busy hold;
-  const FoundName f = find(p);
-  if (!f.there()) return kPass;
+namespace {
+
+// Busy is held.
+Result stat_found(const GivenPath& p, const FoundName& f, struct stat* to) {
+  if (!f.there()) return missing(p, f);
   fill_stat(*f.container, f.version, to);
   // Of one that is yet to be filled nobody has changed anything.
   if (base::load(&f.name->live) != 0 && base::load(&f.name->unsettled) != kUnfilled) {
@@ -51,10 +63,47 @@ Result stat(const GivenPath& p, struct stat* to) {
   return 0;
 }
 
+constexpr uint64_t kStepNs = 500'000;  // the kernel's times have steps of 1 ms at least
+
+// The time of a directory is that of the last name in it, whoever has made or removed that. What
+// the kernel has changed in the same step of its clock or later counts: utimes of the directory.
+Result stat_directory(const GivenPath& p, base::Text path, struct stat* to) {
+  base::Identity directory;
+  const uint64_t changed = names_changed_in(path, &directory);
+  if (changed == 0 ||
+      base::system_call(SYS_newfstatat, p.directory, reinterpret_cast<long>(p.path),
+                        reinterpret_cast<long>(to), p.follow ? 0 : AT_SYMLINK_NOFOLLOW) != 0 ||
+      base::Identity{to->st_dev, to->st_ino} != directory)
+    return kPass;
+  const uint64_t seen = static_cast<uint64_t>(to->st_ctim.tv_sec) * 1'000'000'000 +
+                        static_cast<uint64_t>(to->st_ctim.tv_nsec);
+  if (changed > seen + kStepNs) {
+    to->st_mtim = {static_cast<time_t>(changed / 1'000'000'000),
+                   static_cast<long>(changed % 1'000'000'000)};
+    to->st_ctim = to->st_mtim;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Result stat(const GivenPath& p, struct stat* to) {
+  const Busy hold;
+  return stat_found(p, find(p), to);
+}
+
+Result stat_any(const GivenPath& p, struct stat* to) {
+  const Busy hold;
+  const PlaceOf at(p);
+  const Result r = stat_found(p, find(at.place), to);
+  const bool is_other = r == kPass && at.place.name.size != 0;
+  return is_other ? stat_directory(p, base::text(at.room.data()), to) : r;
+}
+
 Result access(const GivenPath& p, int mode) {
   const Busy hold;
   const FoundName f = find(p);
-  if (!f.there()) return kPass;
+  if (!f.there()) return missing(p, f);
   return is_allowed(f.version, mode) ? 0 : -EACCES;
 }
 

@@ -85,6 +85,8 @@ long open_in(const Container& c, const char* name, int flags, int mode = 0);
 // Whether this process may make and remove names in the directory, as the kernel would say: 0 or an
 // errno. Asked once a second, and after forget_permissions().
 int may_change(Container& c, uint32_t user);
+// A packed name has been made or removed, by this process.
+void note_names_changed(Container& c);
 // Takes no part any more; the last process of the node writes the directory of the archive. What
 // is open in it loses its name.
 void leave(Container& c);
@@ -98,6 +100,9 @@ base::Text option_name(const rules::LayerSpec& spec);
 // The container's path leads to its directory; where that has another name by now, it has that.
 // False: it is gone.
 bool find_path_again(Container& c);
+// When a packed name was last made or removed in a directory of which this process has a
+// container; 0: not known to be. Makes no system call.
+uint64_t names_changed_in(base::Text directory, base::Identity* is);
 // Whether this process knows that files of `directory` stay real under this layer of a rule. Takes
 // no lock and makes no system call.
 bool is_left_alone(const rules::LayerSpec& spec, base::Text directory);

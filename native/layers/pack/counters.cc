@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the processes of a node know of all containers together.
+#include <errno.h>
+#include <fcntl.h>
+
 #include "layers/machinery/node/place.h"
 #include "layers/machinery/node/private.h"
 #include "layers/pack/container.h"
@@ -9,6 +12,13 @@ namespace {
 
 // A page of the node's: 0 containers made, 1 open files that became real, 2 directories moved, from
 // kStates on states of directories without containers. Null: it cannot be had.
+bool is_allocated(int fd) {
+  struct stat about;
+  return (base::system_call(SYS_fstat, fd, reinterpret_cast<long>(&about)) == 0 &&
+          about.st_blocks >= 4096 / 512) ||
+         base::allocate(fd, 0, 4096) == 0;
+}
+
 constexpr uint64_t kStates = 8, kMostStates = 4096 / sizeof(uint64_t) - kStates;
 uint64_t* node_counters() {
   static constinit uint64_t* counters = nullptr;
@@ -18,12 +28,12 @@ uint64_t* node_counters() {
       return nullptr;
     base::Writer(path, sizeof path).add(room).add("/made");
     const base::HoldsDescriptor held;
-    const long fd =
-        base::open_at(AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    constexpr int kHow = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+    long fd = base::open_at(AT_FDCWD, path, kHow);
+    if (fd == -ENOENT) fd = base::open_at(AT_FDCWD, path, kHow | O_CREAT, 0600);
     if (base::failed(fd)) return nullptr;
     long at = -1;
-    if (node::is_private_file(static_cast<int>(fd)) &&
-        base::allocate(static_cast<int>(fd), 0, 4096) == 0)
+    if (node::is_private_file(static_cast<int>(fd)) && is_allocated(static_cast<int>(fd)))
       at = base::map(4096, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd));
     base::close_fd(static_cast<int>(fd));
     if (base::failed(at)) return nullptr;

@@ -138,4 +138,13 @@ int may_change(Container& c, uint32_t user) {
   return 0;
 }
 
+void note_names_changed(Container& c) {
+  uint64_t* const at = &c.segment.shared->names_changed_ns;
+  // The kernel's times have the step of this clock: one of a later step is later than ours. Of two
+  // of ours the second is.
+  const uint64_t now = base::clock_ns(CLOCK_REALTIME_COARSE);
+  uint64_t before = base::load(at);
+  while (!base::compare_exchange(at, &before, (before < now ? now : before) + 1)) {}
+}
+
 }  // namespace weir::layers::pack

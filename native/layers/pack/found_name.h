@@ -29,6 +29,7 @@ struct PlaceOf {
 inline FoundName find(const stack::GivenPath& path) { return find(PlaceOf(path).place); }
 
 Result stat(const stack::GivenPath& path, struct stat* to);
+Result stat_any(const stack::GivenPath& path, struct stat* to);
 Result access(const stack::GivenPath& path, int mode);
 Result change(const stack::GivenPath& path, const stack::Change& change);
 Result truncate(const stack::GivenPath& path, uint64_t bytes);

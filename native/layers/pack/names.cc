@@ -379,7 +379,8 @@ Result end_open(Layer& l, stack::Ending how) {
 
 const stack::NamesOfLayer kNames{
     .passes = passes,
-    .stat = stat, .access = access, .change = change, .truncate = truncate, .remove = remove,
+    .stat = stat, .stat_any = stat_any, .access = access, .change = change, .truncate = truncate,
+    .remove = remove,
     .remove_directory = remove_directory, .rename = rename, .make = make, .bring = bring,
     .made = made, .removed = removed, .directories_moved = directories_moved, .opened = opened,
     .list = list,

@@ -83,6 +83,7 @@ Result open_name(Layer& l, Container& c, Name* n, const Opening& o) {
     } else {
       v = new_version(c, o.mode, owner);
       publish(n, v);
+      note_names_changed(c);
       s.owes = true;
     }
   }

@@ -244,6 +244,18 @@ Container* find_or_make(const rules::LayerSpec& spec, base::Text directory, int*
   return found;
 }
 
+uint64_t names_changed_in(base::Text directory, base::Identity* is) {
+  uint64_t changed = 0;
+  for (const Container* c : containers) {
+    if (c == nullptr || c->segment.shared == nullptr || !same(path_of(*c), directory)) continue;
+    const uint64_t at = base::load(&c->segment.shared->names_changed_ns);
+    if (at <= changed) continue;
+    changed = at;
+    *is = c->identity;
+  }
+  return changed;
+}
+
 bool find_path_again(Container& c) { return has_its_path(c) || follow_directory(c); }
 
 void set_left_alone(Container& c, bool is) {

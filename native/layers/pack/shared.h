@@ -19,7 +19,7 @@
 
 namespace weir::layers::pack {
 
-inline constexpr uint64_t kSharedMagic = 0x396b636170726965;  // "eirpack9"
+inline constexpr uint64_t kSharedMagic = 0x416b636170726965;  // "eirpackA"
 inline constexpr uint32_t kHeads = 1u << 16, kProcesses = 1024, kOthers = 64;
 inline constexpr uint32_t kWindows = 32, kTurns = 64;
 inline constexpr uint64_t kWindowBytes = 1u << 20;
@@ -139,6 +139,7 @@ struct Shared {
   // What the directory was when it was last listed (look.cc; 0: it was about to change), and until
   // when nobody looks.
   uint64_t listed, looked_until_ns;
+  uint64_t names_changed_ns;  // when a packed name was last made or removed, since 1970; 0: never
   char own[kLongestName + 1];  // name of this node's container
   char others[kOthers][kLongestName + 1];
   Window windows[kWindows];

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 import uuid
 
 import pytest
@@ -57,15 +58,52 @@ def test_requests_do_not_grow_with_the_number_of_files(testfs, job):
     fs = testfs("direct")
     directory = fs.path / "plots"
     directory.mkdir()
+    begin = time.monotonic()
     made = requests_of(fs, job, directory, "create")
+    # Once a second the directory's time and permissions are asked for, and its list with that.
+    looks = 8 * int(time.monotonic() - begin)
     read = requests_of(fs, job, directory, "read")
     # By each rank: the directory is found; the container is opened, locked and closed. The first
     # one lists the directory, the last one ends the container.
-    assert metadata(made) <= 40 + 12 * RANKS and metadata(read) <= 30 + 10 * RANKS
+    assert metadata(made) <= 40 + 12 * RANKS + looks and metadata(read) <= 30 + 10 * RANKS
     assert made["write"] < 10 * RANKS and read["read"] < 10 * RANKS
     # Two chunks of each rank (64 and 128 KiB), and for each one request for its space.
     assert 0 < made["fallocate"] <= 2 * RANKS
     assert os.listdir(directory) == ["plots.zip"]
+
+
+ASKS = """
+import os, sys
+names = [f"{sys.argv[1]}/{i}.dat" for i in range(40)]
+with open(names[0], "w") as file:
+    file.write("packed")
+print("begin", flush=True)
+sys.stdin.readline()
+for name in names[1:]:
+    assert not os.path.exists(name) and not os.access(name, os.F_OK)
+os.symlink("0.dat", names[1])
+assert os.path.getsize(names[1]) == 6
+print("end", flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.mark.timeout(300)
+def test_a_name_that_is_not_there_is_looked_up_once_by_each_call(testfs, job):
+    fs = testfs("direct")
+    directory = fs.path / "plots"
+    directory.mkdir()
+    with subprocess.Popen([sys.executable, "-c", ASKS, directory], env=job, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE) as asks:
+        assert asks.stdout.readline() == "begin\n"
+        before = fs.stats().requests
+        asks.stdin.write("\n")
+        asks.stdin.flush()
+        assert asks.stdout.readline() == "end\n"
+        made = {kind: n - before.get(kind, 0) for kind, n in fs.stats().requests.items()}
+        asks.stdin.close()
+    walks = 2 * 39 + 8  # this file system is asked for the directory and for the name in each
+    assert asks.returncode == 0 and 2 * 2 * 39 <= made["lookup"] <= 2 * walks, made
 
 
 HOLDER = """

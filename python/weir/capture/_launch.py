@@ -35,6 +35,7 @@ from weir.capture._run import (
     check_run,
     check_step,
     children_io,
+    job_name,
     make_step,
     trace_files,
     user_name,
@@ -90,9 +91,9 @@ def preload_library() -> str:
     return library
 
 
-def prepare(options: Options, environ: Mapping[str, str],
-        command: Sequence[str] | None) -> Prepared:
-    """Check everything and make the step's directory and job.json.
+def prepare(options: Options, environ: Mapping[str, str], command: Sequence[str] | None,
+        rules: str | None = None) -> Prepared:
+    """Check everything and make the step's directory and job.json. rules: compiled, of its layers.
 
     Raises UsageError for what must be asked differently, StorageError or InputError when no trace
     can be had here.
@@ -103,6 +104,7 @@ def prepare(options: Options, environ: Mapping[str, str],
     check_run(options.run)
     budget_bytes = parse_budget(options.budget)
     library = preload_library()
+    rules = environ.get("WEIR_RULES") if rules is None else rules
     directory = make_step(options.run, options.step, options.overwrite,
         environ.get("WEIR_TRACE_DIR"), command is None, options.share)
     system, job_id = batch_job(environ)
@@ -117,6 +119,8 @@ def prepare(options: Options, environ: Mapping[str, str],
         user=user_name(),
         batch_system=system,
         job_id=job_id,
+        rules=rules,
+        node_job=job_name(environ) if rules is not None else None,
     )
     try:
         job.write(directory, options.share)
@@ -134,7 +138,7 @@ def launch(options: Options, command: Sequence[str], environ: Mapping[str, str],
     Raises UsageError before anything is started.
     """
     try:
-        step = prepare(options, environ, command)
+        step = prepare(options, environ, command, rules)
     except (StorageError, InputError) as error:
         say(f"{error}; the program runs without a trace")
         return _run_untraced(command, environ, rules, options.quiet)
@@ -211,13 +215,13 @@ class _Ended:
     status: int
     environ: Mapping[str, str]
     begun: Mapping[Path, int]
-    left: Left = Left()
+    left: Sequence[Left] = ()
 
 
 def _say_left(ended: _Ended, quiet: bool) -> bool:
     """Print what the command has left behind; whether bytes that it wrote could not get to their
     files. Waits a moment for what a tier brings there in the background."""
-    lefts = [ended.left]
+    lefts = [*ended.left]
     if "WEIR_RULES" in ended.environ:
         from weir.capture import tier
 
@@ -240,11 +244,10 @@ def _run_preloaded(command: Sequence[str], environ: Mapping[str, str], variables
         return _Ended(run_command(arguments, preloaded), preloaded, {})
     from weir.capture import drain, tier
 
-    reported, begun = drain.report_sizes(drain.job_name(preloaded)), tier.generations(preloaded)
+    reported, begun = drain.report_sizes(job_name(preloaded)), tier.generations(preloaded)
     status = run_command(arguments, preloaded)
-    for message in drain.finish(preloaded, reported, preloaded.get("WEIR_TRACE_DIR")):
-        say(message)
-    return _Ended(status, preloaded, begun, tier.finish(preloaded, begun))
+    lost = drain.finish(preloaded, reported, preloaded.get("WEIR_TRACE_DIR"))
+    return _Ended(status, preloaded, begun, (lost, tier.finish(preloaded, begun)))
 
 
 def is_weir(command: Sequence[str], environ: Mapping[str, str]) -> bool:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+import glob
 import json
 import os
 import pwd
@@ -14,7 +15,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 
-from weir._errors import StorageError, UsageError
+from weir._errors import InputError, StorageError, UsageError
 from weir._files import complete_file
 
 FORMAT = 1
@@ -26,6 +27,8 @@ LONGEST_NAME_BYTES = 255
 _FILE_MODES = {None: 0o600, "group": 0o640, "all": 0o644}
 _DIRECTORY_MODES = {None: 0o700, "group": 0o750, "all": 0o755}
 LEAST_SPACE_BYTES = 256 << 10  # what a trace of one small program takes
+# As native/layers/machinery/node/place.cc has them: the first that is set names the job.
+_NODE_JOBS = ("WEIR_JOB", "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID", "FLUX_JOB_ID")
 # Variables that hold the number of the job: man sbatch, qsub, bsub, pjsub, flux-environment.
 _BATCH_SYSTEMS = (
     ("SLURM_JOB_ID", "Slurm"),
@@ -88,6 +91,8 @@ class Job:
     user: str | None = None
     batch_system: str | None = None
     job_id: str | None = None
+    rules: str | None = None  # WEIR_RULES, when the step began
+    node_job: str | None = None  # what its programs call their job on a node
     format: int = FORMAT
 
     def write(self, directory: str, share: str | None = None) -> None:
@@ -127,6 +132,11 @@ def batch_job(environ: Mapping[str, str]) -> tuple[str, str] | tuple[None, None]
     return None, None
 
 
+def job_name(environ: Mapping[str, str]) -> str:
+    """What the programs of this environment call their job on a node."""
+    return next((environ[name] for name in _NODE_JOBS if environ.get(name)), "none")
+
+
 def _mode_of(path: str) -> int | None:
     """Of a file of this user; what another one has put there sets no permissions."""
     try:
@@ -144,6 +154,25 @@ def _write_in_place(path: str, text: str) -> None:
             flags | os.O_NOFOLLOW | os.O_NONBLOCK)) as file:
         file.write(text.encode("ascii"))
         file.truncate()
+
+
+def layered_jobs(run: str) -> dict[str, str]:
+    """Of the steps of a run that had layers: what their programs called their job, and its compiled
+    rules, of several steps one after the other. Raises InputError where there is no step."""
+    found: dict[str, str] = {}
+    steps = sorted(glob.glob(os.path.join(glob.escape(run), "*", JOB_FILE)))
+    if not steps:
+        raise InputError(f"{run}: is no directory of a run: no step in it has {JOB_FILE}")
+    for path in steps:
+        try:
+            with open(path, encoding="utf-8") as file:
+                known = json.load(file)
+            rules, job = known.get("rules"), known.get("node_job")
+        except (OSError, ValueError, AttributeError):
+            continue
+        if isinstance(rules, str) and isinstance(job, str):
+            found[job] = found.get(job, "") + rules + "\n"
+    return found
 
 
 def trace_files(directory: str) -> list[str]:

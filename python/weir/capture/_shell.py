@@ -57,7 +57,7 @@ def begin_lines(options: Options, environ: Mapping[str, str], shell: str,
     Completes the step that an earlier ``weir env`` began in this environment. Raises as prepare()
     does.
     """
-    step = prepare(options, environ, None)
+    step = prepare(options, environ, None, rules)
     finish_env_step(environ.get("WEIR_TRACE_DIR"))
     variables = tracing_variables(environ, step.library, step.directory, options.level,
         step.job.budget_bytes, options.share)

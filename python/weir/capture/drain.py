@@ -6,6 +6,7 @@ one node, the one it runs on."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -18,10 +19,10 @@ from pathlib import Path
 
 from weir._errors import InputError, NotThere
 from weir._native import DRAIN, LibraryMissing, library_path
+from weir.capture._left import Left
+from weir.capture._run import job_name
 
 SHARED_MEMORY = Path("/dev/shm")
-# As native/layers/machinery/node/place.cc has them: the first that is set names the job.
-JOB_VARIABLES = ("WEIR_JOB", "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID", "FLUX_JOB_ID")
 
 
 @dataclass(frozen=True)
@@ -58,14 +59,9 @@ class Loss:
                 f"memory and belong to no process any more"
             )
         return (
-            f"{self.path}: {self.lost_bytes} bytes accepted from process {self.pid} are not on "
-            f"disk: {self.error}"
+            f"{self.path}: {self.lost_bytes:,} bytes accepted from process {self.pid} are not on "
+            f"disk: {os.strerror(getattr(errno, self.error, 0))} ({self.error})"
         )
-
-
-def job_name(environ: Mapping[str, str]) -> str:
-    """What the programs of this environment call their job."""
-    return next((environ[name] for name in JOB_VARIABLES if environ.get(name)), "none")
 
 
 def node_directories(job: str) -> list[Path]:
@@ -180,14 +176,14 @@ def losses_since(job: str, before: Mapping[Path, int]) -> list[Loss]:
 
 
 def finish(environ: Mapping[str, str], before: Mapping[Path, int],
-        run: str | None = None) -> list[str]:
+        run: str | None = None) -> Left:
     """At the end of a command with layers: wait, and say in whole sentences what is lost and what
     can be done."""
     job = job_name(environ)
     try:
         complete = wait(job, run)
     except InputError as error:
-        return [str(error)]
+        return Left((str(error),))
     new = losses_since(job, before)
     said = [str(loss) for loss in new]
     directory = _job_directory(job)
@@ -203,7 +199,7 @@ def finish(environ: Mapping[str, str], before: Mapping[Path, int],
     elif not complete and (new or not any(before.values())):
         said.append(f"what is not on disk is kept in memory: make room, then `weir drain --recover "
                     f"--job {job}`")
-    return said
+    return Left(tuple(said), bool(new))
 
 
 def _reports(job: str) -> list[Path]:

@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from weir._errors import InputError
+from weir._errors import InputError, NotThere
 from weir._native import STAGE, LibraryMissing, library_path
 from weir.capture._left import Left
+from weir.capture._mounts import file_system_type
+from weir.capture._run import layered_jobs
 
 SHARED_MEMORY = Path("/dev/shm")
 MOST_SAID = 5
@@ -87,6 +89,23 @@ def tiers_of(environ: Mapping[str, str], *drains: str) -> list[Path]:
     if "WEIR_NODE_RANKS" in environ:
         found += [node for tier in found for node in sorted(tier.parent.glob(tier.name + ".node*"))]
     return [one for one in dict.fromkeys(found) if is_tier(one)]
+
+
+def of_run(run: str) -> list[Path]:
+    """The tiers on this node that the rules of a run name. Raises InputError when there is none."""
+    jobs = layered_jobs(run)
+    tiers = [tier for rules in jobs.values() for tier in tiers_of(environment_of(rules))]
+    if not tiers and any("stage:" in rules for rules in jobs.values()):
+        raise NotThere(f"{run}: no tier of its rules is on this node ({os.uname().nodename}); run "
+                       f"the command on a node on which the run's programs ran")
+    if not tiers:
+        raise InputError(f"{run}: its rules put no file on a tier (layer stage)")
+    return list(dict.fromkeys(tiers))
+
+
+def environment_of(rules: str) -> dict[str, str]:
+    """Of programs that ran with compiled rules, on emulated nodes or not."""
+    return {"WEIR_RULES": rules, "WEIR_NODE_RANKS": "1"}
 
 
 def waiting_of_job(job: str, environ: Mapping[str, str]) -> dict[Path, list[StagedFile]]:
@@ -165,23 +184,43 @@ def settle(environ: Mapping[str, str], begun: Mapping[Path, int], quiet: bool = 
 
 
 def left_alone(directory: Path, files: Sequence[StagedFile]) -> list[str]:
-    """What to say of files that are not at their place; of many, of the first."""
-    said = [f"{one.path}: its {one.bytes:,} bytes are on the tier {directory} alone: {one.reason}; "
-            f"{_remedy(one)} {directory}" for one in files[:MOST_SAID]]
+    """What to say of files that are not at their place; of many, of the first: what kept them, on
+    which node they are and how long, and what to run."""
+    if not files:
+        return []
+    node = os.uname().nodename
+    where = f"node {node}, on the tier {directory}{_end_of(directory)}"
+    said = [f"{one.path}: {_cause(one)}; its {one.bytes:,} bytes are only on {where}; "
+            f"{_remedy(one)} on {node}: {_command(one)} {directory}" for one in files[:MOST_SAID]]
     if rest := files[MOST_SAID:]:
-        said.append(f"{amount(rest)} more on the tier {directory} alone; see: "
-                    f"weir stage status {directory}")
+        said.append(f"{amount(rest)} more are only on {where}; see: weir stage status {directory}")
     return said
 
 
+def _end_of(directory: Path) -> str:
+    """Of a tier in memory: when it ends."""
+    if file_system_type(str(directory)) not in ("tmpfs", "ramfs"):
+        return ""
+    return " in memory, which is lost when the node restarts or the batch system clears it"
+
+
+def _cause(one: StagedFile) -> str:
+    full = {"ENOSPC": "is full", "EDQUOT": "has no quota left"}.get(one.error)
+    if full:
+        return f"the file system of {os.path.dirname(one.path)} {full} ({one.reason})"
+    if one.error in _REASONS:
+        return one.reason
+    return f"cannot be written at its place ({one.reason})"
+
+
 def _remedy(one: StagedFile) -> str:
-    if one.error == "EOWNERDEAD":
-        return "to bring it as it is, run: weir stage recover --unfinished"
-    if one.error == "EBUSY":
-        return "then run: weir stage recover"
-    if one.error == ON_ITS_WAY:
-        return "to bring it now, run: weir stage recover"
-    return "when that is mended, run: weir stage recover"
+    return {"EOWNERDEAD": "to bring it as it is, run", "EBUSY": "when that has ended, run",
+        ON_ITS_WAY: "to bring it now, run", "ENOSPC": "make room there, then run",
+        "EDQUOT": "make room there, then run"}.get(one.error, "when that is mended, run")
+
+
+def _command(one: StagedFile) -> str:
+    return "weir stage recover" + " --unfinished" * (one.error == "EOWNERDEAD")
 
 
 def amount(files: Sequence[StagedFile]) -> str:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -12,6 +13,8 @@ from weir._errors import UsageError
 
 
 def drain(
+    run: Annotated[str | None, typer.Argument(metavar="[RUN]",
+        help="Directory of a run with layers: its job and the tiers of its rules.")] = None,
     wait: Annotated[bool, typer.Option("--wait",
         help="Wait until the bytes of dead programs are on disk.")] = False,
     recover: Annotated[
@@ -34,16 +37,39 @@ def drain(
     The write-back daemon does that by itself within moments. This command waits for it, or writes
     the bytes where a batch system has killed the daemon too. It works on the node on which it runs.
     Files that the job has on a tier alone (layer stage) are listed; weir stage recover brings them.
+    Tiers outside of /dev/shm are found by the rules of RUN, or of this environment.
     Status 1: some bytes are not on disk; they stay in memory for --recover or --discard, or on the
     tier. Status 3: --recover or --discard found nothing of the job on this node.
     """
+    if wait + recover + discard + status > 1:
+        raise UsageError("--wait, --recover, --discard and --status exclude one another")
+    if run is not None and job is not None:
+        raise UsageError("RUN names its job: leave out --job")
+    done = [_drain_job(name, environ, wait, recover, discard)
+        for name, environ in _jobs(run, job).items()]
+    if not all(done):
+        raise typer.Exit(1)
+
+
+def _jobs(run: str | None, job: str | None) -> Mapping[str, Mapping[str, str]]:
+    """The jobs to work on, each with an environment whose rules name its tiers."""
     from weir.capture import drain as draining
     from weir.capture import tier as tiers
 
-    if wait + recover + discard + status > 1:
-        raise UsageError("--wait, --recover, --discard and --status exclude one another")
-    name = job or draining.job_name(os.environ)
-    waiting = tiers.waiting_of_job(name, {} if job else os.environ)
+    if run is None:
+        return {job or draining.job_name(os.environ): {} if job else os.environ}
+    found = tiers.layered_jobs(run)
+    return {name: tiers.environment_of(rules) for name, rules in found.items()} or {
+        draining.job_name(os.environ): os.environ}
+
+
+def _drain_job(name: str, environ: Mapping[str, str], wait: bool, recover: bool,
+        discard: bool) -> bool:
+    """Whether all that was to be on disk is."""
+    from weir.capture import drain as draining
+    from weir.capture import tier as tiers
+
+    waiting = tiers.waiting_of_job(name, environ)
     if recover or discard:
         if not waiting:
             draining.require_job(name)
@@ -64,8 +90,7 @@ def drain(
         for sentence in tiers.left_alone(directory, files):
             typer.echo(os.fsencode(sentence), err=wait or recover or discard)
     stuck = any(one.is_stuck for files in waiting.values() for one in files)
-    if stuck or not written or (refused and (wait or recover or discard)):
-        raise typer.Exit(1)
+    return not (stuck or not written or (refused and (wait or recover or discard)))
 
 
 def _written(name: str, recover: bool) -> bool:

@@ -75,14 +75,26 @@ def _script(job: Path, arguments: list[str], tier: Path, capacity: str | None, k
 
 @app.command()
 def status(
-    tier: Annotated[Path, typer.Argument(metavar="TIER",
-        help="Directory of the layer stage (tier=...).")],
+    directory: Annotated[Path, typer.Argument(metavar="TIER|RUN",
+        help="A tier of the layer stage (tier=...), or a run, whose rules name its tiers.")],
 ) -> None:
     """List the files on a tier: bytes, when they go to their place, whether they are newer there.
 
     A file that is not newer is a copy, which makes room when the tier is full. One that could not
     go to its place when that was last tried has the reason.
     """
+    for tier in _tiers(directory):
+        _list(tier)
+
+
+def _tiers(directory: Path) -> list[Path]:
+    from weir.capture import tier as tiers
+
+    is_run = not tiers.is_tier(directory) and any(directory.glob("*/job.json"))
+    return tiers.of_run(str(directory)) if is_run else [directory]
+
+
+def _list(tier: Path) -> None:
     from weir.capture import tier as tiers
 
     files = tiers.status(tier)
@@ -97,29 +109,40 @@ def status(
 @app.command()
 def recover(
     directory: Annotated[Path, typer.Argument(metavar="DIR",
-        help="A tier of the layer stage, or a directory that 'weir stage script' has left.")],
+        help="A tier of the layer stage, a run, or what 'weir stage script' has left.")],
     unfinished: Annotated[bool, typer.Option("--unfinished",
         help="Also files whose writer was killed before it closed them.")] = False,
 ) -> None:
     """Bring what a job left on a tier to its place, after it or its daemon was killed.
 
-    On a tier of the layer stage: all files but scratch (drain=never), those that a process writes,
-    and those whose writer was killed before it closed them (see --unfinished). The bytes of each
-    are read back and compared before it gets its name; each second a line on standard error has
-    files, bytes and rate. A file that is left is listed with the reason, and the status is then 1.
+    On a tier of the layer stage, or on those of this node that a run's rules name: all files but
+    scratch (drain=never), those that a process writes, and those whose writer was killed before it
+    closed them (see --unfinished). The bytes of each are read back and compared before it gets its
+    name; each second a line on standard error has files, bytes and rate. A file that is left is
+    listed with the reason, and the status is then 1.
     A directory of 'weir stage script': what its stage_out lines name; the directory is removed.
     """
     from weir import stage
     from weir.capture import tier as tiers
 
-    if not tiers.is_tier(directory):
+    found = _tiers(directory)
+    if found == [directory] and not tiers.is_tier(directory):
         size = stage.finish(directory, stage.show)
         typer.echo(f"{directory}: {size} bytes staged out; the directory is removed")
         return
-    waiting = [one for one in tiers.status(directory) if one.newer and not one.stays]
-    progress = stage.Progress(str(directory), len(waiting), sum(one.bytes for one in waiting),
+    if not all([_recover(tier, unfinished) for tier in found]):
+        raise typer.Exit(1)
+
+
+def _recover(tier: Path, unfinished: bool) -> bool:
+    """Whether nothing is left on the tier that is to go to its place."""
+    from weir import stage
+    from weir.capture import tier as tiers
+
+    waiting = [one for one in tiers.status(tier) if one.newer and not one.stays]
+    progress = stage.Progress(str(tier), len(waiting), sum(one.bytes for one in waiting),
         stage.show)
-    files = tiers.publish(directory, unfinished,
+    files = tiers.publish(tier, unfinished,
         lambda one: None if one.newer else progress.add(1, one.bytes))
     for one in files:
         if one.newer:
@@ -127,10 +150,9 @@ def recover(
     brought = [one for one in files if not one.newer]
     left = [one for one in files if one.newer and not one.stays]
     scratch = [one for one in files if one.stays]
-    typer.echo(f"{directory}: {tiers.amount(brought)} brought to their place, "
+    typer.echo(f"{tier}: {tiers.amount(brought)} brought to their place, "
                f"{tiers.amount(left)} left, {tiers.amount(scratch)} of scratch")
-    if left:
-        raise typer.Exit(1)
+    return not left
 
 
 @app.command()

@@ -12,6 +12,7 @@ import pytest
 from weir_stage import daemon_of, drained, wait_until
 
 BYTES = 3_000_000
+IN_MEMORY = "in memory, which is lost when the node restarts or the batch system clears it"
 
 
 @pytest.fixture
@@ -44,8 +45,10 @@ def staged(weir, tmp_path, tier, place):
 
 
 def stuck_line(place, tier, name="f.dat"):
-    return (f"weir: {place}/{name}: its 3,000,000 bytes are on the tier {tier} alone: "
-            f"No space left on device; when that is mended, run: weir stage recover {tier}\n")
+    node = os.uname().nodename
+    return (f"weir: {place}/{name}: the file system of {place} is full (No space left on device); "
+            f"its 3,000,000 bytes are only on node {node}, on the tier {tier} {IN_MEMORY}; make "
+            f"room there, then run on {node}: weir stage recover {tier}\n")
 
 
 @pytest.mark.parametrize("drain", ["end", "async"])
@@ -74,8 +77,9 @@ def test_of_many_files_the_first_are_named(staged, tier):
     done = staged("async", "for i in 1 2 3 4 5 6 7; do cp big full/$i.dat; done", failures=7)
     lines = done.stderr.splitlines()
     assert done.returncode == 5 and len(lines) == 6, done.stderr
-    assert lines[-1] == (f"weir: 2 files with 6,000,000 bytes more on the tier {tier} alone; see: "
-                         f"weir stage status {tier}")
+    assert lines[-1] == (f"weir: 2 files with 6,000,000 bytes more are only on node "
+                         f"{os.uname().nodename}, on the tier {tier} {IN_MEMORY}; see: weir stage "
+                         f"status {tier}")
 
 
 def test_drain_names_the_file_and_recover_brings_it(staged, weir, place, tier):
@@ -103,9 +107,35 @@ def test_a_file_whose_writer_was_killed_is_named(staged, tmp_path, place, tier):
     (tmp_path / "half.sh").write_text("exec 3> full/f.dat; echo half >&3; kill -9 $$\n")
     done = staged("async", "sh half.sh; true")
     assert done.returncode == 5
-    assert f"{place}/f.dat: its 5 bytes are on the tier {tier} alone: its writer was killed" in \
+    assert f"{place}/f.dat: its writer was killed before it closed the file; its 5 bytes are " in \
         done.stderr
-    assert f"run: weir stage recover --unfinished {tier}" in done.stderr
+    assert f"run on {os.uname().nodename}: weir stage recover --unfinished {tier}" in done.stderr
+
+
+def test_a_run_names_its_tiers(staged, weir, tmp_path, place, tier):
+    """Of a tier whose job is another one than that of the command which looks."""
+    assert staged("async", "cp big full/f.dat", ("--trace", "traced", "--quiet"),
+        failures=1).returncode == 5
+    assert "no bytes are held" in weir("drain", "--job", "another").ok().stdout
+    run = tmp_path / "traced"
+    listed = weir("drain", run)
+    assert (listed.returncode, f"weir: {listed.stdout}") == (1, stuck_line(place, tier))
+    assert f"{place}/f.dat: No space left" in weir("stage", "status", run).ok().stdout
+    assert weir("stage", "recover", run).returncode == 1
+    subprocess.run(["mount", "-o", "remount,size=8m", place], check=True)
+    assert "1 file with 3,000,000 bytes brought" in weir("stage", "recover", run).ok().stdout
+    assert (place / "f.dat").read_bytes() == bytes(BYTES)
+    assert "no bytes are held" in weir("drain", run).ok().stdout
+
+
+@pytest.mark.parametrize("verb", [("drain",), ("stage", "status"), ("stage", "recover")])
+def test_what_is_no_run_with_a_tier_is_refused(weir, tmp_path, verb):
+    (tmp_path / "empty").mkdir()
+    assert weir(*verb, tmp_path / "empty").returncode == 3
+    weir("trace", "-o", tmp_path / "plain", "--quiet", "--", "true").ok()
+    done = weir(*verb, tmp_path / "plain")
+    if verb != ("drain",):  # its job may have bytes without a tier
+        assert done.returncode == 3 and "put no file on a tier" in done.stderr
 
 
 def test_files_that_are_copied_still_are_one_line(weir, tmp_path, tier):

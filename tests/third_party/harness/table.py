@@ -16,8 +16,8 @@ _HEAD = """# Programs and suites of others, with weir
 
 <!-- made by `make third-party` from the results of the last run; tests/third_party declares the suites -->
 
-Each suite is run without weir, traced at each level, and with each layer on **all** files that it opens, with ordinary and
-with the smallest buffers. Compared are the exit status of each step, the result of each test, what is printed (where that is
+Each suite is run without weir and in each mode of the table: traced at a level, or with a layer on **all** files that it
+opens, with ordinary and with the smallest buffers. Compared are the exit status of each step, the result of each test, what is printed (where that is
 the same in each plain run) and the bytes of the files that the suite leaves. [The modes](../../tests/third_party/modes.toml),
 [how to run it](../../tests/third_party/README.md).
 """

@@ -20,9 +20,9 @@ _PYTHON = "/usr/bin/python3.11"
 def _steps(place):
     # regrtest's own time limit ends a test before ours does, and says where it was
     for test in _TESTS:
-        command = (_PYTHON, "-B", "-m", "test", "-v", "--timeout=100", "--tempdir", str(place.work),
+        command = (_PYTHON, "-B", "-m", "test", "-v", "--timeout=400", "--tempdir", str(place.work),
             test)
-        yield Step(test, command, parse.unittest, time_limit_s=150)
+        yield Step(test, command, parse.unittest, time_limit_s=450)
 
 
 SUITE = Suite(

@@ -58,10 +58,18 @@ long open_directory(int parent, const char* path, int more = 0) {
   return base::open_at(parent, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | more);
 }
 
+// Made only where it is not there: for that the kernel locks the directory above, and all ranks of
+// a node come here at once.
+long open_or_make(int parent, const char* name, bool make) {
+  const long fd = open_directory(parent, name, O_NOFOLLOW);
+  if (fd != -ENOENT || !make) return fd;
+  base::system_call(SYS_mkdirat, parent, reinterpret_cast<long>(name), 0700);
+  return open_directory(parent, name, O_NOFOLLOW);
+}
+
 // A directory that is the user's alone, on its parent's device.
 long enter(int parent, const char* name, bool make) {
-  if (make) base::system_call(SYS_mkdirat, parent, reinterpret_cast<long>(name), 0700);
-  Descriptor inner(open_directory(parent, name, O_NOFOLLOW));
+  Descriptor inner(open_or_make(parent, name, make));
   struct stat outside, inside;
   if (!inner.good()) return inner.error();
   if (!stat_of(parent, &outside) || !stat_of(inner.number(), &inside)) return -EPERM;

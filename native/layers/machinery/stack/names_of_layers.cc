@@ -168,6 +168,31 @@ bool find_real_path(const char* path, char* to) {
   return make_path_of_real_directory(AT_FDCWD, leads ? to : path, to);
 }
 
+bool is_below_file(int directory, const char* path, bool by_slash) {
+  const base::Section section;
+  const base::Scratch above, tier;
+  if (above.data() == nullptr || tier.data() == nullptr || path == nullptr ||
+      !base::copy_text(above.data(), path, kLongestPath))
+    return false;
+  char* end = above.data() + strlen(above.data());
+  const auto cut = [&](bool slashes) {
+    while (end > above.data() && (end[-1] == '/') == slashes) *--end = 0;
+  };
+  const bool has_slash = end > above.data() + 1 && end[-1] == '/';
+  if (by_slash && !has_slash) return false;
+  if (!has_slash) cut(false);
+  cut(true);
+  struct stat about;
+  const Result r = ask_layers(
+      directory, above.data(), true,
+      [&about](const NamesOfLayer& layer, const GivenPath& name, char* to) -> Result {
+        if (layer.find != nullptr && layer.find(name, to)) return kDirected;
+        return layer.stat != nullptr ? layer.stat(name, &about) : kPass;
+      },
+      tier.data());
+  return r == 0 || r == kDirected;
+}
+
 Result ask_of_target(int directory, const char* path, const Ask& ask, char* to) {
   return path != nullptr && find_target(directory, path, to)
              ? ask_layers(AT_FDCWD, to, false, ask, to)

@@ -191,6 +191,10 @@ bool find_target(int directory, const char* path, char* to);
 bool find_real_path(const char* path, char* to);
 // The same question about the target; kPass: the path is no link.
 Result ask_of_target(int directory, const char* path, const Ask& ask, char* to);
+// Whether what the last name stands below is a file that a layer has, where the kernel has found
+// nothing: the call is to fail with ENOTDIR. What stands before a slash at the end of the path
+// counts as such, too; only that with `by_slash`. Keeps errno.
+bool is_below_file(int directory, const char* path, bool by_slash = false);
 Result ask_to_rename(int directory, const char* path, int to_directory, const char* to,
                      unsigned flags);
 

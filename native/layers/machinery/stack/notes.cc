@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layers/machinery/stack/notes.h"
 
-#include <errno.h>
-
-#include "base/text.h"
 #include "base/clock.h"
 #include "base/syscall.h"
 #include "trace/log.h"
 #include "trace/process.h"
 #include "layers/machinery/stack/build.h"
-#include "layers/machinery/stack/private.h"
+#include "layers/machinery/stack/losses.h"
 #include "layers/machinery/stack/process.h"
 
 namespace weir::stack {
@@ -38,69 +35,6 @@ void note(const File* f, const Layer* by, uint8_t op, int error, uint64_t size) 
     call.error = static_cast<uint8_t>(error < 255 ? error : 255);
   }
   trace::record_call(call);
-}
-
-// Lost bytes by file, for the report at the end. Past the last row they are counted there.
-struct Loss {
-  uint32_t state;  // 0 free, 1 being filled, 2 there
-  int error;
-  uint64_t device, inode;
-  uint64_t bytes;
-  char path[512];
-};
-// Standard error as it was when something was first lost: many programs close theirs before
-// libraries end.
-constinit int voice = -1;
-constinit uint32_t has_voice = 0;
-
-void keep_voice() {
-  if (base::exchange(&has_voice, 1u) != 0) return;
-  const long copy = base::system_call(SYS_fcntl, 2, F_DUPFD_CLOEXEC, 3);
-  if (!base::failed(copy)) keep_private(static_cast<int>(copy), &voice);
-}
-
-constexpr int kLosses = 32;
-constinit Loss losses[kLosses] = {};
-
-// By its path, too: files of the layer pack lie in memory that they have one after the other.
-bool is_same_loss(const Loss& loss, const File* f, int error) {
-  return loss.device == f->device && loss.inode == f->inode && loss.error == error &&
-         strncmp(loss.path, f->path, sizeof loss.path - 1) == 0;
-}
-
-void count_loss(const File* f, int error, uint64_t bytes) {
-  for (Loss& loss : losses) {
-    uint32_t state = base::load(&loss.state);
-    if (state == 0 && base::compare_exchange(&loss.state, &state, 1u)) {
-      loss.error = error;
-      loss.device = f->device;
-      loss.inode = f->inode;
-      loss.bytes = bytes;
-      base::Writer(loss.path, sizeof loss.path).add(f->path);
-      keep_voice();
-      base::store(&loss.state, 2u);
-      return;
-    }
-    const bool last = &loss == &losses[kLosses - 1];
-    if (state == 2 && (last || is_same_loss(loss, f, error))) {
-      base::fetch_add(&loss.bytes, bytes);
-      return;
-    }
-  }
-}
-
-const char* text_of(int error) {
-  switch (error) {
-    case EIO: return "input/output error";
-    case ENOSPC: return "no space left on device";
-    case EDQUOT: return "disk quota exceeded";
-    case EFBIG: return "file too large";
-    case ESTALE: return "stale file handle";
-    case EROFS: return "read-only file system";
-    case ENOMEM: return "no memory";
-    case EBADF: return "descriptor closed unseen";
-  }
-  return nullptr;
 }
 
 }  // namespace
@@ -132,24 +66,6 @@ void defer(File* f, const Layer* by, int error, uint64_t lost_bytes) {
   base::compare_exchange(&f->error, &none, static_cast<int32_t>(error));
   base::fetch_add(&f->lost_bytes, lost_bytes);
   if (by != nullptr) note_error(f, by, error, lost_bytes);
-}
-
-void report_losses(int fd) {
-  for (Loss& loss : losses) {
-    if (base::load(&loss.state) != 2) continue;
-    char message[1024];
-    base::Writer text(message, sizeof message);
-    text.add("weir: ")
-        .add(loss.path)
-        .add(": ")
-        .add_number(base::load(&loss.bytes))
-        .add(" bytes accepted were not written: ");
-    if (const char* what = text_of(loss.error); what != nullptr) text.add(what);
-    else text.add("error ").add_number(static_cast<uint64_t>(loss.error));
-    text.add("\n");
-    base::say(voice >= 0 ? voice : fd, text.view().data, text.view().size);
-    base::store(&loss.state, 1u);
-  }
 }
 
 void ask_to_leave(Layer& layer, Reason reason) {

@@ -215,7 +215,7 @@ void at_quick_end(bool aborts) {
     unlock(f);
   });
   end_names(aborts ? Ending::kAborted : Ending::kQuick);
-  if (losses_are_said) report_losses(2);
+  report_losses(2);
 }
 
 void at_end() {

@@ -48,10 +48,10 @@ void at_quick_end(bool aborts = false);
 // at once. The report of lost bytes is due.
 void at_end();
 
-// For messages: lost bytes so far by file, into fd.
+// Lost bytes so far by file: a line each into fd, or into what standard error was when the first
+// was lost, and one in the node's directory. At the end of the process, in any way but a kill.
 void report_losses(int fd);
-extern WEIR_OWN bool
-    losses_are_said;  // also where a process ends without its exit handlers (_exit, abort)
+extern WEIR_OWN bool losses_are_said;  // the lines into fd
 
 // RLIMIT_FSIZE, when the program changes it.
 void limit_changed();

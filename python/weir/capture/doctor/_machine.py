@@ -18,6 +18,7 @@ from weir._errors import InputError
 from weir.capture._count import count_traces
 from weir.capture._environment import idle_environment, tracing_variables
 from weir.capture._launch import preload_library
+from weir.capture._mounts import file_system_type
 from weir.capture._run import trace_files
 from weir.capture.doctor._finding import FINDING, FINE, NOTE, Finding
 
@@ -101,27 +102,6 @@ def _existing(directory: str) -> str:
     while not os.path.isdir(directory):
         directory = os.path.dirname(directory)
     return directory
-
-
-def file_system_type(directory: str) -> str:
-    """The type of the file system a directory lies on, from /proc/self/mountinfo; empty when it
-    cannot be known."""
-    wanted = os.stat(directory).st_dev
-    try:
-        lines = Path("/proc/self/mountinfo").read_text(errors="replace").splitlines()
-    except OSError:
-        return ""
-    best, kind = "", ""
-    real = os.path.realpath(directory)
-    for line in lines:
-        left, _, right = line.partition(" - ")
-        fields = left.split()
-        point = fields[4].encode().decode("unicode_escape")
-        major, _, minor = fields[2].partition(":")
-        inside = real == point or real.startswith(point.rstrip("/") + "/")
-        if inside and len(point) >= len(best) and os.makedev(int(major), int(minor)) == wanted:
-            best, kind = point, right.split()[0]
-    return kind
 
 
 def trace_directory(run: str) -> list[Finding]:
