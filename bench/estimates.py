@@ -141,6 +141,7 @@ def tuned(name: str, mpi: Mpi, place: Path, scratch: Path, options: argparse.Nam
     directory = place / name
     directory.mkdir()
     out = (Path(options.out).resolve() if options.out else scratch) / f"out-{name}"
+    shutil.rmtree(out, ignore_errors=True)  # of a case that was interrupted
     out.mkdir(parents=True)
     if name in PROGRAMS:
         setup, line = (one.replace("PYTHON", sys.executable) for one in PROGRAMS[name])

@@ -58,3 +58,13 @@ def test_queries_of_a_program_that_writes_may_all_remain(tmp_path):
     writing = the(advised(tmp_path / "writes", queries(file, "/scratch/an/out")), "reopened")
     assert 0.1 < reading.low < reading.high
     assert writing.saving.io.low == 0 < writing.saving.io.high == reading.high
+
+
+@pytest.mark.parametrize(("op", "is_found"), [("stat", True), ("statx", False)])
+def test_the_layer_answers_no_statx(tmp_path, op, is_found):
+    def program(trace: WaitTrace) -> None:
+        for _ in range(200):
+            trace.io(0, MS, "/scratch/an/inputs/C1.java", op)
+        trace.io(0, MS, "/scratch/an/inputs/C1.java", "read", 100)
+
+    assert ("reopened" in names(advised(tmp_path, program))) == is_found
