@@ -37,7 +37,9 @@ class Row(Labels):
 
     @property
     def is_within(self) -> bool:
-        return self.low <= self.obtained <= self.high
+        """Never of a rule that matched no file: the files had other names in the runs with it."""
+        is_met = self.kept or self.requests_after > 0
+        return is_met and self.low <= self.obtained <= self.high
 
     @property
     def width(self) -> float:
@@ -110,8 +112,9 @@ class Whole(Labels):
         after = "-" if self.tuned_s is None else f"{self.tuned_s:.3f}"
         saved = "" if self.saved_s is None or self.delay_saved_s is None else (
             f" saved {self.saved_s:.3f}, of delay {self.delay_saved_s:.3f},")
-        return (f"{self.case:<11}{self.place:<8}wall {self.plain_s:.3f} -> {after};{saved} expected "
-            f"{self.low:.3f} to {self.high:.3f} {self.verdict}; load {self.load}; {self.sentence}")
+        return (f"{self.case:<11}{self.place:<8}wall {self.plain_s:.3f} -> {after};{saved} "
+            f"expected {self.low:.3f} to {self.high:.3f} {self.verdict}; load {self.load}; "
+            f"{self.sentence}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -100,6 +100,15 @@ def _without_chance(rule: str, members: Sequence[File]) -> str:
     return f"{directory}/{_CHANCE.sub('*', name)}"
 
 
+def without_chance_below(directory: str, rule: str) -> str:
+    """A rule for files that a run makes and removes: so may be the directories below its own that
+    they lie in (mkdtemp)."""
+    begin = f"{directory.rstrip('/')}/"
+    if not rule.startswith(begin):
+        return rule
+    return begin + "/".join(_CHANCE.sub("*", name) for name in rule[len(begin) :].split("/"))
+
+
 def _is_temporary(file: File) -> bool:
     return opened_as(file) != file.path or file.of(_REMOVES)[0] > 0
 

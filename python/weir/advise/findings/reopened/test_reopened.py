@@ -10,6 +10,8 @@ import pytest
 from advised import MS, Program, advise_run, advised, names, the
 from wait_trace import WaitTrace
 
+from weir.trace._synthetic import TraceWriter, event
+
 
 def test_a_file_that_is_opened_for_each_line_has_keep(tmp_path):
     def program(trace: WaitTrace) -> None:
@@ -68,3 +70,18 @@ def test_the_layer_answers_no_statx(tmp_path, op, is_found):
         trace.io(0, MS, "/scratch/an/inputs/C1.java", "read", 100)
 
     assert ("reopened" in names(advised(tmp_path, program))) == is_found
+
+
+def test_what_a_runtime_makes_of_a_statement_is_counted_once(tmp_path):
+    """As cp2k opens its trajectories in each step."""
+    (tmp_path / "r" / "main").mkdir(parents=True)
+    with TraceWriter(tmp_path / "r" / "main" / "n.weir") as writer:
+        process = writer.process(100)
+        file, at = process.name("/scratch/an/run.ener"), writer.created_ticks
+        for number in range(200):
+            for op, below in (("fortran_open", "open"), ("fortran_close", "close")):
+                at += 3 * MS
+                process.events([event(below, at, MS, file=file, below=True),
+                    event(op, at - 1000, MS + 2000, file=file)])
+    one = the(advise_run(tmp_path / "r"), "reopened")
+    assert 0.3 < one.saving.io.low and one.saving.io.high < 0.47 and "200 opens" in one.sentence
