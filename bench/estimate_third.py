@@ -68,8 +68,8 @@ _MAKE = ("for n in $(seq 40); do echo \"int f$n(int x) { return x + $n; }\" >f$n
 _DOXYGEN = ("mkdir src; for n in $(seq 40); do echo \"/// Class $n. \nclass C$n { public: /** "
     "f. */ int f(int x); /// g\n int g; };\" >src/c$n.h; done; " + _script("Doxyfile",
         "INPUT = src", "GENERATE_LATEX = NO", "QUIET = YES", "HTML_TIMESTAMP = NO"))  # fmt: skip
-_REFERENCE = ("awk 'BEGIN { srand(3); for (i = 0; i < 12; i++) { printf \">s%d\\n\", i; for (k = 0; "
-    "k < 900; k++) { s = \"\"; for (j = 0; j < 60; j++) s = s substr(\"ACGT\", int(rand() * 4) + "
+_REFERENCE = ("awk 'BEGIN { srand(3); for (i = 0; i < 12; i++) { printf \">s%d\\n\", i; for (k = 0;"
+    " k < 900; k++) { s = \"\"; for (j = 0; j < 60; j++) s = s substr(\"ACGT\", int(rand() * 4) + "
     "1, 1); print s } } }' >ref.fa")
 _VCF = ("awk 'BEGIN { srand(5); print \"##fileformat=VCFv4.2\"; print "
     "\"##contig=<ID=1,length=9999999>\"; print \"##INFO=<ID=DP,Number=1,Type=Integer,"

@@ -40,7 +40,8 @@ _SPILLED = (("pack", "spilled"),)
 # And of the layer stage.
 _STAGED = (("stage", "staged"), ("stage", "from_tier"))
 _AT_ITS_PLACE = (("stage", "in_place"), ("stage", "moved"))
-# And of the layer keep: opens that a kept descriptor serves, with the close before; queries for that.
+# And of the layer keep: opens that a kept descriptor serves, with the close before each; queries
+# for that.
 _REOPENED, _CHECKED = (("keep", "reopened"),), (("keep", "revalidated"),)
 _OF_A_COPY, _COPIED_BYTES = 4, 1 << 20  # create, close, times, rename; bytes of a request
 _OF_ARCHIVES = (("pack", "container_writes"), ("pack", "container_reads"))

@@ -38,7 +38,8 @@ def test_requests_that_are_not_small_many_and_slow_are_left(tmp_path, count, siz
 
 
 @pytest.mark.parametrize(("op", "times", "is_found"), [
-    ("dup2", 1, False), ("mmap", 1, False), ("freopen", 1, False), ("fcntl", 3, True), ("fcntl", 4, False)])
+    ("dup2", 1, False), ("mmap", 1, False), ("freopen", 1, False), ("fcntl", 3, True),
+    ("fcntl", 4, False)])
 def test_a_file_that_layers_bypass_has_no_rule(tmp_path, op, times, is_found):
     """By a second descriptor, a map, or more calls of fcntl than queries for flags: locks."""
 
