@@ -115,9 +115,9 @@ LEFT_BEHIND = """
 static int file, threads, writes;
 static void write_some(void) {
   for (int i = 0; i < 50; ++i) MUST(write(file, "program\\n", 8) == 8);
-  DIR *tasks = opendir("/proc/self/task");
-  while (readdir(tasks) != NULL) ++threads;
-  closedir(tasks);
+  DIR *listed = opendir("/proc/self/task");
+  while (readdir(listed) != NULL) ++threads;
+  closedir(listed);
 }
 static void handler(int unused) {
   if (writes) write_some();
