@@ -8,21 +8,15 @@ import re
 import statistics
 import textwrap
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TypeVar
 
 from estimate_cases import ROUNDS
 from estimate_notes import (AFTER, FITTED_NOTES, HELD_OUT_NOTES, HELD_OUT_ROUNDS, INTRO,
     WALL_TIMES)
-from estimate_rows import Failed, Labels, Results, Row, Whole, read
+from estimate_rows import Failed, Labels, Results, Row, Whole
 
 _IDENTICAL = re.compile(r"identical( but for [0-9,]+)?")  # of the sentence of weir tune
 _Of = TypeVar("_Of", bound=Labels)
-
-
-def write_page(path: Path, sources: list[str]) -> None:
-    """The page of all rows of files that --json wrote."""
-    path.write_text(page_text(read(sources)))
 
 
 def page_text(found: Results) -> str:

@@ -5,7 +5,7 @@ tuned (`weir tune`), and expected and obtained seconds stand side by side.
 
     python bench/estimates.py [--only scf,olam] [--preset lustre] [--runs 4] [--allow stage,pack]
         [--directory DIR] [--json FILE [--resume] [--round third]] [--out DIR]
-    python bench/estimates.py --page docs/validation/estimates.md bench/estimates.json [FILE...]
+    python bench/estimates.py --page docs/validation/estimates.md [--json ALL] FILE...
 
 A case is one line of estimate_cases.py: how its input is made, and the command (IOR and mdtest,
 which Debian does not package, are built of their source with the MPI that weir bench finds). It
@@ -35,8 +35,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from estimate_cases import CASES, OTHERS, RANKS, ROUNDS
-from estimate_page import write_page
-from estimate_rows import Failed, Labels, Results, Row, Whole
+from estimate_page import page_text
+from estimate_rows import Failed, Labels, Results, Row, Whole, read
 from weir._errors import Error
 from weir.advise.advise import together
 from weir.advise.probes import probes
@@ -56,7 +56,10 @@ SCRIPTS = {"4dvar": "run"}  # workloads that a script runs, step after step
 def main() -> int:
     options = parsed()
     if options.page:
-        write_page(Path(options.page), options.sources)
+        every = read(options.sources)
+        Path(options.page).write_text(page_text(every))
+        if options.json:
+            Path(options.json).write_text(every.json() + "\n")
         return 0
     found = Results(Path(options.json) if options.json else None, options.resume)
     mpi = choose_mpi(None, ROOT / "build/native/workloads/overlap/{mpi}/weir-overlap")
@@ -120,7 +123,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--round", default="", choices=("", *ROUNDS), help="of held-out cases")
     parser.add_argument("--out", default=None, help="keep reports and traces of weir tune there")
     parser.add_argument("--no-probe", action="store_true")
-    parser.add_argument("--page", help="write this page from files of --json, and run nothing")
+    parser.add_argument("--page", help="write this page, and with --json all figures, from files of --json; run nothing")
     parser.add_argument("sources", nargs="*", help="files of --json, for --page")
     options = parser.parse_args()
     if unknown := [one for one in options.only.split(",") if one not in {*CASES, *PROGRAMS}]:
