@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import shlex
 
+from estimate_third import THIRD
+
 RANKS = 4  # of programs of others
 CASES: dict[str, tuple[int, str, str]] = {  # ranks, arguments that make the input, of the run
     "scf": (4, "--setup --dir . --megabytes 8",
@@ -175,3 +177,5 @@ HELD_OUT = {  # the first round
     "xarray": (f"printf '%s\\n' {shlex.join(_ZARR)} >script.py", "PYTHON script.py"),
     "pandas": (f"printf '%s\\n' {shlex.join(_CSV)} >script.py", "PYTHON script.py"),
 }  # fmt: skip
+# Held-out programs, by round: those that no estimate had been fitted to when they ran first.
+ROUNDS = {"first": HELD_OUT, "second": SECOND, "third": THIRD}

@@ -17,7 +17,10 @@ WEIR_COLD bool may_be_in_handler();
 
 // The same for who starts a thread, who must also find out on deep stacks and on those of the
 // program's own making (coroutines): true on sigaltstack's; elsewhere, up to 1 GiB of the thread's
-// own stack and 1 MiB of another one are searched.
+// own stack and 1 MiB of another one are searched. On x86-64 the remains of a handler do not count
+// where no more signals are blocked than before it, and no handler is set with SA_NODEFER: they may
+// lie in a buffer for as long as the program runs, which would have no layers. A handler that
+// unblocks its own signal, and then writes to a file for the first time, is not found.
 WEIR_COLD bool may_be_in_handler_on_any_stack();
 
 }  // namespace weir::base

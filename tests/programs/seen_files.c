@@ -123,18 +123,21 @@ SEEN(readlinkat, "[readlinkat.to] symlink; naming below nested on=symlink?*; rea
   symlink(file, "readlinkat.to");
   tell(CALL(readlinkat)(AT_FDCWD, "readlinkat.to", target, sizeof target));
 }
-// The C library resolves names without functions that can be hooked.
-SEEN(realpath, "open; close") {
+// The C library asks for each part of a path without functions that can be hooked: one record.
+SEEN(realpath, "readlink; open; close") {
   char real[PATH_MAX];
   tell(CALL(realpath)(file, real) != NULL);
   close(open(real, O_RDONLY));
 }
-SEEN(__realpath_chk, "open; close") {
+ALSO(realpath, missing, "[nowhere/file] readlink error=ENOENT") {
+  tell(CALL(realpath)("nowhere/file", NULL) != NULL);
+}
+SEEN(__realpath_chk, "readlink; open; close") {
   char real[PATH_MAX];
   tell(CALL(__realpath_chk)(file, real, sizeof real) != NULL);
   close(open(real, O_RDONLY));
 }
-SEEN(canonicalize_file_name, "open; close") {
+SEEN(canonicalize_file_name, "readlink; open; close") {
   char *const real = CALL(canonicalize_file_name)(file);
   tell(real != NULL);
   close(open(real, O_RDONLY));

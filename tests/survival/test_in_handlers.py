@@ -3,6 +3,7 @@
 nothing there, starts no thread by libc, and waits for nothing that the interrupted call has."""
 
 import os
+import platform
 import subprocess
 import uuid
 
@@ -107,3 +108,61 @@ def test_a_process_ends_with_its_last_thread_though_weir_has_some(guest, execute
     finally:
         subprocess.run(["rm", "-rf", f"/dev/shm/weir.{os.geteuid()}.{job}"], check=True)
     assert (tmp_path / "a.dat").read_bytes() == b"abc" * 1000
+
+
+LEFT_BEHIND = """
+#include <dirent.h>
+static int file, threads, writes;
+static void write_some(void) {
+  for (int i = 0; i < 50; ++i) MUST(write(file, "program\\n", 8) == 8);
+  DIR *listed = opendir("/proc/self/task");
+  while (readdir(listed) != NULL) ++threads;
+  closedir(listed);
+}
+static void handler(int unused) {
+  if (writes) write_some();
+}
+__attribute__((noinline)) static void raise_deep(void) {
+  volatile char deep[30000];
+  deep[0] = 1;
+  raise(SIGUSR1);
+  deep[1] = 2;
+}
+__attribute__((noinline)) static void work(void) {
+  char never_written[60000];
+  __asm__ volatile("" : : "r"(never_written) : "memory");
+  write_some();
+  __asm__ volatile("" : : "r"(never_written) : "memory");
+}
+int main(int count, char **arguments) {
+  const char *const mode = arguments[count - 1];
+  struct sigaction action;
+  memset(&action, 0, sizeof action);
+  action.sa_handler = handler;
+  if (strcmp(mode, "nodefer") == 0) action.sa_flags = SA_NODEFER;
+  MUST(sigaction(SIGUSR1, &action, NULL) == 0);
+  file = open_new("a.dat");
+  writes = strcmp(mode, "left") != 0;
+  raise_deep();
+  if (!writes) work();
+  printf("%d\\n", threads - 2);
+  return close(file);
+}
+"""
+
+
+@pytest.mark.parametrize(("mode", "has_thread"), [
+    ("handler", False), ("nodefer", False), ("left", platform.machine() == "x86_64")])
+def test_what_an_ended_handler_left_on_the_stack_takes_no_layer_away(guest, execute, preload,
+        tmp_path, mode, has_thread):
+    """A buffer that nobody writes to may have it as long as the program runs, as in fio. In a
+    handler no thread is started, and the layer passes on what is written there."""
+    job = f"pytest-{uuid.uuid4().hex[:12]}"
+    env = {"WEIR_RULES": "weir-rules 1\nrule source=test:1 name=*.dat stack=bufa:4096:4:always=1|"
+        "system\n", "WEIR_JOB": job, "LD_PRELOAD": str(preload)}
+    try:
+        done = execute([guest(LEFT_BEHIND, "-O1"), mode], env=env, cwd=tmp_path, timeout=30).ok()
+    finally:
+        subprocess.run(["rm", "-rf", f"/dev/shm/weir.{os.geteuid()}.{job}"], check=True)
+    assert (int(done.stdout) > 1) == has_thread
+    assert (tmp_path / "a.dat").read_bytes() == b"program\n" * 50

@@ -290,7 +290,13 @@ WEIR_HOOK(int, unlinkat, int directory, const char* path, int flags) {
 
 namespace {
 
-// The result may be written over the path. Its name then comes first.
+// A query whose result may be written over the path: the path's name comes first.
+void record_query(uint32_t file, uint64_t start, bool failed) {
+  Call call{Op::kReadlink, Layer::posix, 0, 0, file, start, base::ticks(), kUnknownOffset, 0};
+  set_outcome(call, failed);
+  record_call(call);
+}
+
 template <typename Real>
 ssize_t reading_link(int directory, const char* path, const char* to, size_t n, Real real) {
   const auto reading = [&] {
@@ -301,9 +307,7 @@ ssize_t reading_link(int directory, const char* path, const char* to, size_t n, 
   const uint32_t file = doubtful_path_at(directory, path);
   const uint64_t start = base::ticks();
   const ssize_t result = reading();
-  Call call{Op::kReadlink, Layer::posix, 0, 0, file, start, base::ticks(), kUnknownOffset, 0};
-  set_outcome(call, result < 0);
-  record_call(call);
+  record_query(file, start, result < 0);
   return result;
 }
 
@@ -321,7 +325,8 @@ WEIR_HOOK(ssize_t, readlinkat, int directory, const char* path, char* to, size_t
 
 namespace {
 
-// The C library asks the kernel itself: not recorded, and it does not find files of layers.
+// The C library asks the kernel itself, once for each part of the path, and does not find files of
+// layers.
 template <typename Real>
 char* real_path(const char* path, char* to, Real real) {
   const int before = errno;
@@ -338,16 +343,27 @@ char* real_path(const char* path, char* to, Real real) {
   return to != nullptr ? strcpy(to, room.data()) : strdup(room.data());
 }
 
+// One record, which is as long as all that the C library asks.
+template <typename Real>
+char* resolving(const char* path, char* to, Real real) {
+  if (!recording()) return real_path(path, to, real);
+  const uint32_t file = doubtful_path_at(AT_FDCWD, path);
+  const uint64_t start = base::ticks();
+  char* const result = real_path(path, to, real);
+  record_query(file, start, result == nullptr);
+  return result;
+}
+
 }  // namespace
 
 WEIR_HOOK(char*, realpath, const char* path, char* to) {
-  return real_path(path, to, [&] { return WEIR_REAL(realpath)(path, to); });
+  return resolving(path, to, [&] { return WEIR_REAL(realpath)(path, to); });
 }
 WEIR_HOOK(char*, __realpath_chk, const char* path, char* to, size_t room) {
-  return real_path(path, to, [&] { return WEIR_REAL(__realpath_chk)(path, to, room); });
+  return resolving(path, to, [&] { return WEIR_REAL(__realpath_chk)(path, to, room); });
 }
 WEIR_HOOK(char*, canonicalize_file_name, const char* path) {
-  return real_path(path, nullptr, [&] { return WEIR_REAL(canonicalize_file_name)(path); });
+  return resolving(path, nullptr, [&] { return WEIR_REAL(canonicalize_file_name)(path); });
 }
 
 namespace {

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 import weir
 from weir._errors import InputError, StorageError
@@ -137,6 +138,8 @@ def launch(options: Options, command: Sequence[str], environ: Mapping[str, str],
 
     Raises UsageError before anything is started.
     """
+    if rules is not None or "WEIR_RULES" in environ:
+        _layer_modules()  # loading them takes no part of the time of the step
     try:
         step = prepare(options, environ, command, rules)
     except (StorageError, InputError) as error:
@@ -223,8 +226,7 @@ def _say_left(ended: _Ended, quiet: bool) -> bool:
     files. Waits a moment for what a tier brings there in the background."""
     lefts = [*ended.left]
     if "WEIR_RULES" in ended.environ:
-        from weir.capture import tier
-
+        _, tier = _layer_modules()
         lefts.append(tier.settle(ended.environ, ended.begun, quiet))
     for message in dict.fromkeys(message for left in lefts for message in left.said):
         say(message)
@@ -242,12 +244,18 @@ def _run_preloaded(command: Sequence[str], environ: Mapping[str, str], variables
             preloaded[PRELOAD_VARIABLE] = rest
     if "WEIR_RULES" not in preloaded:
         return _Ended(run_command(arguments, preloaded), preloaded, {})
-    from weir.capture import drain, tier
-
+    drain, tier = _layer_modules()
     reported, begun = drain.report_sizes(job_name(preloaded)), tier.generations(preloaded)
     status = run_command(arguments, preloaded)
     lost = drain.finish(preloaded, reported, preloaded.get("WEIR_TRACE_DIR"))
     return _Ended(status, preloaded, begun, (lost, tier.finish(preloaded, begun)))
+
+
+def _layer_modules() -> tuple[ModuleType, ModuleType]:
+    """What waits for bytes that layers hold. Commands without layers start without loading it."""
+    from weir.capture import drain, tier
+
+    return drain, tier
 
 
 def is_weir(command: Sequence[str], environ: Mapping[str, str]) -> bool:

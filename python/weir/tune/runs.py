@@ -40,6 +40,9 @@ _SPILLED = (("pack", "spilled"),)
 # And of the layer stage.
 _STAGED = (("stage", "staged"), ("stage", "from_tier"))
 _AT_ITS_PLACE = (("stage", "in_place"), ("stage", "moved"))
+# And of the layer keep: opens that a kept descriptor serves, with the close before each; queries
+# for that.
+_REOPENED, _CHECKED = (("keep", "reopened"),), (("keep", "revalidated"),)
 _OF_A_COPY, _COPIED_BYTES = 4, 1 << 20  # create, close, times, rename; bytes of a request
 _OF_ARCHIVES = (("pack", "container_writes"), ("pack", "container_reads"))
 _SILENT_S = 2.0  # without standard input, after which a note says what is waited for
@@ -206,6 +209,8 @@ def requests_at_system(file: File, layered: LayeredFile | None, *, is_real: bool
     if layered is not None and _sum(layered, _STAGED) and not _sum(layered, _AT_ITS_PLACE):
         return _OF_A_COPY + math.ceil(file.written / _COPIED_BYTES) if file.written else 0
     others = max(0, file.of_class("OCM")[0] - file.of(_WITHIN)[0])
+    if layered is not None:
+        others = max(0, others - 2 * _sum(layered, _REOPENED) + _sum(layered, _CHECKED))
     if layered is not None and layered.system is not None:
         return layered.system.count + others
     return file.requests("R") + file.requests("W") + others

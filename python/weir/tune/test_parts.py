@@ -371,3 +371,12 @@ def test_requests_are_those_of_the_system():
     assert requests_of(("write", 5, 5000, 0), figures=["stored"]) == 0
     assert requests_of(("write", 5, 5000, 0), figures=["stored", "spilled"]) == 5
     assert requests_of(("write", 5, 5000, 0), figures=["stored"], is_real=True) == 5
+
+
+def test_opens_that_a_kept_descriptor_serves_are_no_requests():
+    """90 of 100 opens and the closes before them, and 3 queries for that."""
+    totals = FileTotals("f", 220, 0, 0, 1, (FileOp("open", 100, 0, 1, 0),
+        FileOp("close", 100, 0, 1, 0), FileOp("stat", 20, 0, 1, 0)))
+    layered = LayeredFile("f", figures=[Figure("keep", "reopened", "times", 90),
+        Figure("keep", "revalidated", "times", 3)])
+    assert requests_at_system(File("f", totals=totals), layered) == 220 - 180 + 3

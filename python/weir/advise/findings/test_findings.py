@@ -9,8 +9,10 @@ import pytest
 from advised import KIB, MIB, MS, S, advised, names, stream
 from wait_trace import WaitTrace
 
+from weir.advise.advise import OF_A_RUN, together
 from weir.advise.findings.registry import BY_NAME, FINDINGS
 from weir.advise.frame.finding import PARTS
+from weir.advise.frame.saving import NOTHING
 from weir.advise.text import headline
 from weir.report.registry import KINDS
 
@@ -100,3 +102,14 @@ def test_two_findings_on_the_same_files_are_worth_the_larger_one(tmp_path):
     report = advised(tmp_path, program)
     assert len(names(report)) == 2
     assert report.together_s == max(one.saving.worth for one in report.advices)
+
+
+def test_what_a_run_with_rules_costs_is_taken_off_once(tmp_path):
+    report = advised(tmp_path, stream(20_000, KIB, 300), stream(20_000, KIB, 300,
+        "/scratch/an/in.{rank}", "pread"))
+    ranges = [one.saving.critical for one in report.rules]
+    assert len(ranges) == 2
+    low, high = sum(one.low for one in ranges), sum(one.high for one in ranges)
+    assert report.expected.low == pytest.approx(low - OF_A_RUN.high)
+    assert report.expected.high == pytest.approx(min(high - OF_A_RUN.low, report.facts.wall_s))
+    assert together([]) == NOTHING

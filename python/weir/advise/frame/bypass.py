@@ -8,13 +8,15 @@ from weir.advise.frame.facts import File
 
 _COPIES = ("dup", "dup2", "dup3")
 _KERNEL = ("mmap", "aio_read", "aio_write", "lio_read", "lio_write", "async_read", "async_write")
+_REOPENED = ("freopen",)  # of a standard stream as a rule, which layers cannot take over
 _FCNTL = ("fcntl",)
 QUERIES = 3  # F_GETFD, F_GETFL, F_SETFL of one opening; more calls of fcntl are locks
 
 
 def is_served_by_kernel(file: File) -> bool:
-    """Whether all layers bypass it: it is mapped, or moved by calls that the kernel completes."""
-    return file.of(_KERNEL)[0] > 0
+    """Whether all layers bypass it: it is mapped, moved by calls that the kernel completes, or by
+    a standard stream that was reopened on it."""
+    return file.of((*_KERNEL, *_REOPENED))[0] > 0
 
 
 def is_left_alone(file: File) -> bool:

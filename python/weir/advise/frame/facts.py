@@ -98,15 +98,36 @@ class Facts:
     def _serial(self) -> dict[str, float] | None:
         """The same of a run without MPI: its process that ends last, with the commands that it
         started, is what one waits for."""
-        path_ns = whole_ns = 0
+        found = self._on_path
+        if found is None:
+            return None
+        whole_ns = self.report.all.ns
+        share = min(1.0, found[0] / whole_ns) if whole_ns else 0.0
+        return {one.file: one.ns * share for one in files_of(self.report)}
+
+    @cached_property
+    def _on_path(self) -> tuple[int, int] | None:
+        """Of a run without MPI: ns of I/O of the first thread of what one waits for, and of its
+        other threads while that one makes no call."""
+        io_ns = background_ns = 0
         for step in self.report.steps:
             wall = wall_time_of(step)
             if wall is None:
                 return None
-            path_ns += int(wall.of_ranks.io_ns[int(wall.end_ns.argmax())])
-            whole_ns += step.all.ns
-        share = min(1.0, path_ns / whole_ns) if whole_ns else 0.0
-        return {one.file: one.ns * share for one in files_of(self.report)}
+            last = int(wall.end_ns.argmax())
+            io_ns += int(wall.of_ranks.io_ns[last])
+            background_ns += int(wall.of_ranks.background_ns[last])
+        return io_ns, background_ns
+
+    @cached_property
+    def _at_most(self) -> float:
+        """How many times as much as is known the I/O may delay the run: a first thread that makes
+        no call either computes or waits for other threads, as those of a pool, which no trace of
+        calls tells apart."""
+        if any(one is not None for one in waits_of(self.report)):
+            return 1.0
+        found = self._on_path
+        return 1.0 if found is None or not found[0] else sum(found) / found[0]
 
     @cached_property
     def functions(self) -> dict[str, Counter[str]]:
@@ -186,6 +207,7 @@ class Facts:
             part = range_.at_most(file.ns / 1e9)
             io += part
             critical += part.times((file.critical_ns or 0.0) / file.ns if file.ns else 0.0)
+        critical = Range(critical.low, critical.high * self._at_most).at_most(io.high)
         is_known = self._critical is not None
         active_ns, whole = self.report.active_ns, self.report.all.ns
         active = io.times(min(1.0, active_ns / whole)) if active_ns and whole else None

@@ -104,6 +104,13 @@ class File:
         chosen = [one for one in self.ops if one.op in names]
         return sum(one.calls for one in chosen), sum(one.ns for one in chosen)
 
+    def own(self, names: Sequence[str]) -> tuple[int, int]:
+        """The same of the application's own calls: what a library or the language's runtime makes
+        of these is a part of them."""
+        chosen = [one for one in self.ops if one.op in names]
+        return (sum(one.calls - one.below for one in chosen),
+            sum(one.ns * (one.calls - one.below) // max(1, one.calls) for one in chosen))
+
     def in_order(self, way: Way) -> float:
         """Share of calls that go on where the rank's last one ended, or at a distance that comes
         again: what read-ahead finds. Calls at offsets that are not known are in order where hardly

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -73,7 +74,10 @@ def _by_pattern(facts: Facts, files: Sequence[File], alike: Collection[str],
     for pattern in find_patterns(paths, [0] * len(paths), directories=directories):
         members = [files[i] for i in pattern.members]
         rule = rule_pattern(pattern.text, [paths[i] for i in pattern.members])
-        rule = _of_both_names(rule, members) if by_last_names else _without_chance(rule, members)
+        if by_last_names or any(map(_is_opened_again, members)):
+            rule = _of_both_names(rule, members)
+        else:
+            rule = _without_chance(rule, members)
         own = {*(one.path for one in members), *alike}
         others = () if rule in own else tuple(sorted(path for path in facts.files
             if path not in own and fits(path, rule) and path not in facts.files.missing))
@@ -96,18 +100,36 @@ def _without_chance(rule: str, members: Sequence[File]) -> str:
     return f"{directory}/{_CHANCE.sub('*', name)}"
 
 
+def without_chance_below(directory: str, rule: str) -> str:
+    """A rule for files that a run makes and removes: so may be the directories below its own that
+    they lie in (mkdtemp)."""
+    begin = f"{directory.rstrip('/')}/"
+    if not rule.startswith(begin):
+        return rule
+    return begin + "/".join(_CHANCE.sub("*", name) for name in rule[len(begin) :].split("/"))
+
+
 def _is_temporary(file: File) -> bool:
     return opened_as(file) != file.path or file.of(_REMOVES)[0] > 0
 
 
+def _is_opened_again(file: File) -> bool:
+    """Whether it may have been opened by its last name, too, after it was renamed (db_load)."""
+    return opened_as(file) != file.path and file.of_class("O")[0] > 1
+
+
 def _of_both_names(rule: str, members: Sequence[File]) -> str:
-    """The rule where it matches what the files were opened as; else a pattern of all their paths.
-    """
-    opened = [opened_as(one) for one in members]
-    if all(fits(path, rule) for path in opened):
+    """The rule where it matches what the files were opened as, and their last names; else a pattern
+    of all these, by what their names begin with, or else end with."""
+    paths = [*(opened_as(one) for one in members), *(one.path for one in members)]
+    if all(fits(path, rule) for path in paths):
         return rule
-    begin = os.path.commonprefix([*opened, *(one.path for one in members)])
-    return f"{exactly(begin)}*"
+    begin = os.path.commonprefix(paths)
+    directory, _, name = begin.rpartition("/")
+    end = os.path.commonprefix([posixpath.basename(path)[::-1] for path in paths])[::-1]
+    are_beside = all(posixpath.dirname(path) == directory for path in paths)
+    return f"{exactly(directory)}/*{exactly(end)}" if are_beside and end and not name else (
+        f"{exactly(begin)}*")
 
 
 def unusable(group: Group) -> str:

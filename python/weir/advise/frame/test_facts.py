@@ -6,8 +6,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from weir.advise.frame.facts import Facts
+from weir.advise.frame.saving import Range
 from weir.report import build
 from weir.trace._synthetic import TraceWriter, event
+
+MS = 1_000_000  # ticks
 
 
 def write_step(run: Path, step: str, ranks: int, offset: int) -> None:
@@ -38,3 +41,25 @@ def test_steps_are_added_up_and_found_again_when_they_were_given_up(tmp_path):
     facts.forget()
     again = facts.files["/scratch/a"]
     assert again is not file and again.write.figures == way.figures
+
+
+def write_threads(run: Path, at: dict[int, int]) -> Facts:
+    """A program without MPI whose threads each write a file for 40 ms, from their time on; its
+    first thread ends last, with a write of 10 ms."""
+    (run / "main").mkdir(parents=True)
+    with TraceWriter(run / "main" / "n.weir") as writer:
+        process, begin = writer.process(100), writer.created_ticks
+        for thread, ms in ({100: 900} | at).items():
+            file = process.name(f"/scratch/{thread}")
+            process.events([event("pwrite", begin + ms * MS, (10 if thread == 100 else 40) * MS,
+                file=file, size=100)], thread=thread)
+    return Facts(build(run))
+
+
+def test_threads_may_delay_the_run_while_the_first_one_makes_no_call(tmp_path):
+    alone = write_threads(tmp_path / "alone", {})
+    beside = write_threads(tmp_path / "beside", {101: 100, 102: 120})
+    for facts, most_ms in ((alone, 10), (beside, 70)):
+        parts = [(file, Range(file.ns / 1e9, file.ns / 1e9)) for file in facts.files.values()]
+        found = facts.saving(parts, 0).critical
+        assert round(1e3 * found.low) == 10 and round(1e3 * found.high) == most_ms

@@ -87,7 +87,7 @@ REASONS = {
     "streams": "the program copied its descriptor onto a number that a stream of the C library may "
                "use (dup2 to 0, 1, 2), as dd does: what streams write is not seen",
     "unsupported": "an operation that layers do not handle (aio, io_uring, splice, O_APPEND by "
-                   "several)",
+                   "several, freopen of a standard stream)",
     "random": "no order of requests that reading ahead could use",
     "cached": "the kernel has its pages in memory already (always=1 uses the layer)",
     "special": "no regular file",

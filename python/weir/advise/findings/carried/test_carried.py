@@ -9,6 +9,7 @@ from advised import MIB, MS, US, Program, advised, names, stream, the
 from wait_trace import WaitTrace
 
 from weir.advise.frame.facts import Facts
+from weir.advise.frame.grouping import without_chance_below
 
 
 def test_what_only_a_later_step_reads_is_carried(tmp_path):
@@ -57,3 +58,11 @@ def test_files_on_a_local_disk_are_left(tmp_path, monkeypatch, is_local):
     monkeypatch.setattr(Facts, "is_local", lambda self, path: is_local)
     report = advised(tmp_path, written_and_read("close", "unlink"))
     assert ("carried" in names(report)) == (not is_local)
+
+
+@pytest.mark.parametrize(("path", "rule"), [
+    ("/scratch/an/tmpuqgT4p/0.bcf", "/scratch/an/tmp*/0.bcf"),
+    ("/scratch/tmpuqgT4p/0.bcf", "/scratch/tmpuqgT4p/0.bcf"), ("/scratch/an/t/0", None)])
+def test_a_directory_that_a_run_makes_has_another_name_in_the_next(path, rule):
+    """As bcftools sort makes one; those above the run's own are the user's."""
+    assert without_chance_below("/scratch/an", path) == (rule or path)

@@ -20,16 +20,17 @@ SLOW = Limit("mean time of an open or query", 50e-6, "s",
     "layer keep leaves opens of at most 30 us, and most of 200 us, to the system")
 _OPENS = ("open", "openat", "creat", "fopen", "freopen", "fortran_open")
 _CLOSES = ("close", "fclose", "fortran_close")
-_QUERIES = ("stat", "lstat", "fstatat", "statx", "access", "faccessat", "fortran_inquire")
+# statx, which coreutils, Java and Rust call, the layer passes on.
+_QUERIES = ("stat", "lstat", "fstatat", "access", "faccessat", "fortran_inquire")
 OF_A_USER = 3  # open, close and a query, of each rank in each step
 _APPENDED = 16 << 10  # larger writes go through the layer
 
 
 def _ops(file: File) -> tuple[int, int]:
     """Calls and ns of what layer keep answers itself."""
-    opens, open_ns = file.of(_OPENS)
-    closes, close_ns = file.of(_CLOSES)
-    queries, query_ns = file.of(_QUERIES)
+    opens, open_ns = file.own(_OPENS)
+    closes, close_ns = file.own(_CLOSES)
+    queries, query_ns = file.own(_QUERIES)
     calls, ns = opens + closes + queries, open_ns + close_ns + query_ns
     if file.write.calls and file.write.mean_bytes <= _APPENDED and not file.read.calls:
         calls, ns = calls + file.write.calls, ns + file.write.ns
@@ -50,7 +51,8 @@ def _candidates(facts: Facts, files: Files) -> np.ndarray:
 
 def _is_one(facts: Facts, file: File) -> bool:
     """Layer keep answers for regular files alone."""
-    return file.path not in facts.directories
+    return (file.path not in facts.directories
+        and file.own((*_OPENS, *_QUERIES))[0] >= TIMES.value * _users(file))
 
 
 def _part(facts: Facts, file: File) -> tuple[File, Range]:
@@ -59,14 +61,14 @@ def _part(facts: Facts, file: File) -> tuple[File, Range]:
     calls, ns = _ops(file)
     first = min(calls, OF_A_USER * _users(file) + int(facts.wall_s))
     each = ns / 1e9 / max(calls, 1)
-    queries_s = file.of(_QUERIES)[1] / 1e9 if facts.is_writing else 0.0
+    queries_s = file.own(_QUERIES)[1] / 1e9 if facts.is_writing else 0.0
     most = min(ns / 1e9, first * each + max(queries_s, 0.1 * ns / 1e9))
     return file, saved(ns / 1e9, Range(_users(file) * each, most))
 
 
 def _advice(facts: Facts, group: Group) -> Advice:
     calls, ns = map(sum, zip(*(_ops(one) for one in group.files)))
-    opens, queries = (sum(one.of(ops)[0] for one in group.files) for ops in (_OPENS, _QUERIES))
+    opens, queries = (sum(one.own(ops)[0] for one in group.files) for ops in (_OPENS, _QUERIES))
     parts = [_part(facts, one) for one in group.files]
     return Advice(
         "reopened", group.what, group.paths,
@@ -80,7 +82,7 @@ def _advice(facts: Facts, group: Group) -> Advice:
 
 
 def _are_enough(facts: Facts, group: Group) -> bool:
-    return sum(one.of((*_OPENS, *_QUERIES))[0] for one in group.files) >= MANY.value
+    return sum(one.own((*_OPENS, *_QUERIES))[0] for one in group.files) >= MANY.value
 
 
 REOPENED = Finding(

@@ -10,6 +10,8 @@ import pytest
 from advised import MS, Program, advise_run, advised, names, the
 from wait_trace import WaitTrace
 
+from weir.trace._synthetic import TraceWriter, event
+
 
 def test_a_file_that_is_opened_for_each_line_has_keep(tmp_path):
     def program(trace: WaitTrace) -> None:
@@ -58,3 +60,28 @@ def test_queries_of_a_program_that_writes_may_all_remain(tmp_path):
     writing = the(advised(tmp_path / "writes", queries(file, "/scratch/an/out")), "reopened")
     assert 0.1 < reading.low < reading.high
     assert writing.saving.io.low == 0 < writing.saving.io.high == reading.high
+
+
+@pytest.mark.parametrize(("op", "is_found"), [("stat", True), ("statx", False)])
+def test_the_layer_answers_no_statx(tmp_path, op, is_found):
+    def program(trace: WaitTrace) -> None:
+        for _ in range(200):
+            trace.io(0, MS, "/scratch/an/inputs/C1.java", op)
+        trace.io(0, MS, "/scratch/an/inputs/C1.java", "read", 100)
+
+    assert ("reopened" in names(advised(tmp_path, program))) == is_found
+
+
+def test_what_a_runtime_makes_of_a_statement_is_counted_once(tmp_path):
+    """As cp2k opens its trajectories in each step."""
+    (tmp_path / "r" / "main").mkdir(parents=True)
+    with TraceWriter(tmp_path / "r" / "main" / "n.weir") as writer:
+        process = writer.process(100)
+        file, at = process.name("/scratch/an/run.ener"), writer.created_ticks
+        for number in range(200):
+            for op, below in (("fortran_open", "open"), ("fortran_close", "close")):
+                at += 3 * MS
+                process.events([event(below, at, MS, file=file, below=True),
+                    event(op, at - 1000, MS + 2000, file=file)])
+    one = the(advise_run(tmp_path / "r"), "reopened")
+    assert 0.3 < one.saving.io.low and one.saving.io.high < 0.47 and "200 opens" in one.sentence

@@ -38,7 +38,8 @@ def test_requests_that_are_not_small_many_and_slow_are_left(tmp_path, count, siz
 
 
 @pytest.mark.parametrize(("op", "times", "is_found"), [
-    ("dup2", 1, False), ("mmap", 1, False), ("fcntl", 3, True), ("fcntl", 4, False)])
+    ("dup2", 1, False), ("mmap", 1, False), ("freopen", 1, False), ("fcntl", 3, True),
+    ("fcntl", 4, False)])
 def test_a_file_that_layers_bypass_has_no_rule(tmp_path, op, times, is_found):
     """By a second descriptor, a map, or more calls of fcntl than queries for flags: locks."""
 
@@ -91,6 +92,21 @@ def test_output_that_is_renamed_has_a_rule_for_the_name_that_is_opened(tmp_path,
     (group,) = groups(facts, [one for one in facts.bare if one.write.bytes])
     assert (group.paths, group.pattern) == ((str(tmp_path / "out"),),
         str(tmp_path / "out.pid*.tmp"))
+
+
+@pytest.mark.parametrize(("first", "last", "rule"), [
+    ("__db.out.db", "out.db", "*out.db"), ("out.db.new", "out.db", "out.db*")])
+def test_a_file_that_is_renamed_and_opened_again_has_a_rule_for_both_names(tmp_path, weir, first,
+        last, rule):
+    """As Berkeley DB does."""
+    program = (f"import os; f = os.open({first!r}, os.O_WRONLY | os.O_CREAT); os.write(f, b'x')\n"
+        f"os.close(f); os.rename({first!r}, {last!r}); f = os.open({last!r}, os.O_WRONLY)\n"
+        "for _ in range(3000): os.write(f, bytes(100))")
+    weir("trace", "-q", "-o", tmp_path / "r", "--", sys.executable, "-c", program,
+        cwd=tmp_path).ok()
+    facts = Facts(build(str(tmp_path / "r")))
+    (group,) = groups(facts, [one for one in facts.bare if one.write.bytes])
+    assert (group.paths, group.pattern) == ((str(tmp_path / last),), str(tmp_path / rule))
 
 
 @pytest.mark.parametrize(("name", "rule"), [

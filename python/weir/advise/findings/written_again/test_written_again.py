@@ -21,3 +21,14 @@ def test_blocks_that_are_written_again_have_bufa(tmp_path, path, is_netcdf):
     one = the(found, "written-again")
     assert one.rule.stack == "bufa:1MiB:4" and "changes between" in one.sentence
     assert ("nc_enddef" in one.change) == is_netcdf
+
+
+def test_what_fits_in_the_buffers_may_be_held_in_whichever_order_it_is_written(tmp_path):
+    """Half of the writes go back to the header: at least the others are merged, at most all."""
+    def program(trace: WaitTrace) -> None:
+        for at in range(200):
+            trace.io(0, MS, "/scratch/an/out.nc", "pwrite", 8 * KIB, at * 8 * KIB)
+            trace.io(0, MS, "/scratch/an/out.nc", "pwrite", 8 * KIB, 0)
+
+    io = the(advised(tmp_path, program), "written-again").saving.io
+    assert io.low < 0.2 and 0.36 < io.high <= 0.4
