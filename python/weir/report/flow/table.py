@@ -378,8 +378,8 @@ def _unread_table(found: Flow, every: Sequence[Row], top: int | None) -> Table:
     rows = _flow_rows(found, every)
     total = sums(rows, "bytes_written", "ns", "count") | {"pattern": "TOTAL"}
     without = ("bytes_read", "write_ns", "read_ns", "other_ns", "read_in", "gone")
-    return LISTING.table("Output: never read in this run, or only while it is written", rows, top=top, without=without,
-        footer=[total])
+    title = "Output: never read in this run, or only while it is written"
+    return LISTING.table(title, rows, top=top, without=without, footer=[total])
 
 
 def _ends(found: Flow, edge: Passage) -> tuple[str, str, str, str]:
