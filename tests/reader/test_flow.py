@@ -277,8 +277,8 @@ def test_counters_of_level_detail_tell_the_flow_but_not_what_is_read_again(tmp_p
         ("write 0 100, pread 0 50, pwrite 0 50, write 100 100", "output"),  # fills a block, goes on
         ("write 0 100, pread 0 50, pwrite 0 50, write 100 100, unlink 0 0", "scratch"),
         ("write 0 100, pread 0 100", "scratch"),  # the last call reads
-        # reads more than it writes
-        ("write 0 100, pread 0 100, pread 0 100, write 100 10", "scratch"),
+        # reads more than it writes, as classic netCDF with blocks larger than its puts
+        ("write 0 100, pread 0 100, pread 0 100, write 100 10", "output"),
         ("write 0 100", "output"),
     ],
 )
@@ -290,6 +290,26 @@ def test_a_file_that_its_writer_reads_back_to_append_is_no_scratch_file(tmp_path
     run = words(tmp_path / "run", "step a wall=1", "node n", "process pid=1 rank=0 ranks=1", *lines)
     (row,) = flow_json(build(run))["rows"]
     assert row["role"] == role
+
+
+@pytest.mark.parametrize(("reads", "role"), [((100, 300), "output"), ((300,), "scratch")])
+def test_a_log_that_others_read_while_it_grows_is_output(tmp_path, reads, role):
+    run = words(tmp_path / "run", "step a wall=1", "node n", "process pid=1",
+        *[f"write /data/log at={at} for=5 bytes=10" for at in (0, 200)], "process pid=2 exe=tail",
+        *[f"read /data/log at={at} for=5 bytes=10" for at in reads])
+    (row,) = flow_json(build(run))["rows"]
+    assert row["role"] == role
+
+
+def test_files_of_one_pattern_with_different_roles_have_a_line_each(tmp_path):
+    """Each is written and read by the only process: one to fill blocks, the other when it is
+    complete."""
+    run = words(tmp_path / "run", "step a wall=1", "node n", "process pid=1 rank=0 ranks=1",
+        "write /data/o3.nc at=0 for=5 bytes=10", "read /data/o3.nc at=10 for=5 bytes=20",
+        "write /data/o3.nc at=20 for=5 bytes=10", "write /data/o4.nc at=30 for=5 bytes=10",
+        "read /data/o4.nc at=40 for=5 bytes=10")
+    assert {row["pattern"]: row["role"] for row in flow_json(build(run))["rows"]} == {
+        "/data/o3.nc": "output", "/data/o4.nc": "scratch"}
 
 
 def test_level_summary_has_no_flow_and_says_so(tmp_path):

@@ -18,6 +18,7 @@ from weir.report.frame.kind import Options
 from weir.report.frame.table import Table, text_lines
 from weir.report.html.page import render_html
 from weir.report.html.pictures import files_that_matter
+from weir.trace._synthetic import TraceWriter, event
 
 MS = 1_000_000
 
@@ -126,6 +127,25 @@ def test_the_picture_of_files_that_matter_has_no_file_that_delays_nothing(tmp_pa
     assert [bar.name for bar in picture.bars] == ["/scratch/late"]
     assert picture.legend == ("critical",
         "I/O on the file delays the run by (of 1 other: not at all)")
+
+
+def test_examples_of_a_pattern_are_names_that_differ(tmp_path):
+    """Of four directories each with the same four files; a directory of many names; and a pattern
+    that also fits a file of another use."""
+    with TraceWriter(tmp_path / "n.weir") as writer:
+        begin, process = writer.created_ticks + 1000, writer.process(100, 0, 1, cwd="/scratch")
+        names = [f"job/{which}/{number}/{kind}" for which in "abcd" for number in range(2)
+            for kind in ("update", "body", "hdr", "depar")]
+        names += [f"{kind}.nc" for kind in ("mean", "sum", "least", "most")]
+        names += [f"same/{which}.{number}/f" for which in "abcd" for number in range(2)]
+        process.events([
+            event(op, begin + at, 1, file=process.name(f"/scratch/{name}"), size=1000 - at)
+            for at, (op, name) in enumerate([*(("write", name) for name in names),
+                ("read", "in.nc")])
+        ])
+    groups = {one.name: one.files for one in file_groups(build(tmp_path))}
+    assert groups == {"job/*/<N>/* (update, body, ...)": 32, "./*.nc (mean.nc, sum.nc, ...)": 4,
+        "same/*.<N>/f": 8, "in.nc": 1}
 
 
 def test_who_ran_which_job_is_in_the_first_line_and_in_json(weir, tmp_path):

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -44,6 +45,7 @@ class WaitTrace:
         self.killed: set[int] = set()
         self.notes: dict[int, list[str]] = {}
         self.begin_ns = 0  # when the ranks begin
+        self.init_ns = 0  # from then on to MPI_Init
 
     def compute(self, rank: int, ns: int) -> None:
         self.now[rank] += ns
@@ -181,13 +183,14 @@ class WaitTrace:
         self.todo[rank].append((self.now[rank], name, make))
         self.now[rank] += ns
 
-    def write(self, directory: Path) -> Path:
-        """One trace file a node, ranks in turn; returns the run."""
+    def write(self, directory: Path, node_name: str = "n", **fields: Any) -> Path:
+        """One trace file a node, ranks in turn; returns the run. node_name, fields of the processes
+        (exe): another program on other nodes of the step."""
         directory.mkdir(parents=True, exist_ok=True)
         for node in range(self.nodes):
             # A clock that is ahead shows later times for the same moments: its file seems to have
             # been made later.
-            with TraceWriter(directory / f"n{node}.weir", f"n{node}",
+            with TraceWriter(directory / f"{node_name}{node}.weir", f"{node_name}{node}",
                     created_realtime_ns=1_700_000_000 * 10**9 + self.ahead[node]) as writer:
                 begin = writer.created_ticks + BEGIN
                 for rank in range(node, self.ranks, self.nodes):
@@ -196,12 +199,12 @@ class WaitTrace:
                     process = writer.process(
                         100 + rank, rank, self.ranks, start_ticks=begin + self.begin_ns,
                         last_ticks=last, end_ticks=0 if killed else last, end_kind=0 if killed
-                        else 1
+                        else 1, **fields
                     )
                     for text in self.notes.get(rank, ()):
                         process.name(text)
                     self.todo[rank].insert(0,
-                        (self.begin_ns, "", lambda at, _: event("MPI_Init", at, 0)))
+                        (self.begin_ns + self.init_ns, "", lambda at, _: event("MPI_Init", at, 0)))
                     parts = [make(begin + at, process.name(name) if name else 0)
                         for at, name, make in self.todo[rank]]
                     more = [

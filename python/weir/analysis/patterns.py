@@ -22,6 +22,8 @@ MANY_UNLIKE = 8  # so many names in one directory without a common beginning or 
 SEPARATORS = ".-_:,+=@"
 # Digits; or a word of hexadecimal ones with letters among them, as temporary files have.
 _RUNS = re.compile(r"((?<![0-9A-Za-z])(?=[a-f]*[0-9]+[a-f])[0-9a-f]{8,}(?![0-9A-Za-z])|[0-9]+)")
+_FREE = re.compile(r"(<[A-Z][0-9]*>|\*)")  # what differs, in the text of a pattern
+_FITS = {"<": "[0-9a-f]+", "*": "[^/]*"}
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,12 @@ def joined(literals: Iterable[str], runs: Iterable[str]) -> str:
     """The name of a skeleton with these runs."""
     between = iter(literals)
     return next(between) + "".join(run + literal for run, literal in zip(runs, between))
+
+
+def as_regex(pattern: str) -> re.Pattern[str]:
+    """What the text of a pattern fits, with other numbers as well."""
+    return re.compile("".join(_FITS.get(one[:1], re.escape(one))
+        for one in _FREE.split(pattern)), re.DOTALL)
 
 
 def letter(number: int) -> str:

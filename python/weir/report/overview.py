@@ -158,7 +158,7 @@ def _legend(has_critical: bool, cells: list[tuple[str, ...]]) -> Iterator[str]:
         yield "critical: time by which I/O on the file delays the run"
     yield "use: r bytes were read, w written; empty: neither (open, stat, ...)"
     if any(row[-3] != "1" for row in cells):
-        yield PATTERN_LEGEND
+        yield PATTERN_LEGEND.replace("one line", "one line and use")
 
 
 def _cells(one: FileGroup, critical_ns: int | None, unit_ns: float) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from weir.report.files.compute import file_table_of, files_of
 from weir.report.frame.build import Report, StepReport
 from weir.report.layers.compute import layers_of
 from weir.report.mpi_io.compute import Access, MpiFile, mpi_files_of
+from weir.report.mpi_io.definitions import Within, within_definitions_of
 from weir.report.mpi_io.functions import functions_of
 from weir.report.patterns.compute import patterns_of
 from weir.report.waits.last_files import waits_of
@@ -142,6 +143,15 @@ class Facts:
         """Of these functions on the file."""
         calls = self.functions.get(file.path)
         return sum(calls[name] for name in names) if calls is not None else 0
+
+    @cached_property
+    def within_definitions(self) -> dict[str, Within]:
+        """By file: the requests within calls of netCDF-C and PnetCDF that define."""
+        found: dict[str, Within] = {}
+        for step in self.report.steps:
+            for path, one in within_definitions_of(step).items():
+                found[path] = found.get(path, Within()) + one
+        return found
 
     @cached_property
     def ranks(self) -> int:

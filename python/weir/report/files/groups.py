@@ -5,17 +5,18 @@ way."""
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weir.analysis.names import shown
-from weir.analysis.patterns import find_patterns
+from weir.analysis.patterns import as_regex, find_patterns
 from weir.report.files.compute import FileTotals, files_of
 from weir.report.frame.build import Report, figure
 from weir.report.frame.figures import decimals
 from weir.report.frame.table import Table
 
 TOP = 20
-EXAMPLES = 2  # of files, behind a pattern that tells nothing of their names
+EXAMPLES = 2  # of file names, behind a pattern that does not tell them
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,11 @@ def file_groups(report: Report) -> list[FileGroup]:
     every = files_of(report)
     patterns = find_patterns([one.file for one in every],
         [(one.bytes_read > 0, one.bytes_written > 0) for one in every])
+    firsts = [every[one.members[0]].file for one in patterns]
     made = [
-        _group(_shown(one.text, report.cwd), [every[i] for i in one.members]) for one in patterns
+        _group(_shown(one.text, report.cwd), [every[i] for i in one.members],
+            len(one.members) > 1 and _tells_no_names(one.text, firsts))
+        for one in patterns
     ]
     return sorted(made, key=lambda one: (-one.ns, one.name))
 
@@ -62,12 +66,22 @@ def _shown(pattern: str, cwd: str | None) -> str:
     return f"./{name}" if name.startswith("*") else name
 
 
-def _group(name: str, files: list[FileTotals]) -> FileGroup:
-    """A name that ends in `*` alone is followed by those of the files with most bytes."""
-    if posixpath.basename(name) == "*":
-        first = sorted(files, key=lambda one: (-one.bytes, -one.ns, one.file))[:EXAMPLES]
-        names = [shown(posixpath.basename(one.file), None) for one in first]
-        name += f" ({', '.join(names)}, ...)"
+def _tells_no_names(pattern: str, firsts: Sequence[str]) -> bool:
+    """Whether file names of a pattern are worth examples: it ends in `*` alone, or fits files that
+    are used otherwise and have a line of their own. firsts: a file of each line."""
+    name = posixpath.basename(pattern)
+    if "*" not in name:
+        return False
+    fits = as_regex(pattern).fullmatch
+    return name == "*" or sum(fits(one) is not None for one in firsts) > 1
+
+
+def _group(name: str, files: list[FileTotals], has_examples: bool) -> FileGroup:
+    """Examples: different file names, of the files with most bytes."""
+    if has_examples:
+        first = sorted(files, key=lambda one: (-one.bytes, -one.ns, one.file))
+        names = dict.fromkeys(shown(posixpath.basename(one.file), None) for one in first)
+        name += f" ({', '.join(list(names)[:EXAMPLES])}{', ...' * (len(names) > EXAMPLES)})"
     ns, calls, read, written = (sum(getattr(one, key) for one in files)
         for key in ("ns", "calls", "bytes_read", "bytes_written"))
     return FileGroup(name, tuple(one.file for one in files), ns, calls, read, written)

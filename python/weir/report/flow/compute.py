@@ -495,9 +495,10 @@ def _edges(file: int, uses: Sequence[Use | None],
 def _role(
     uses: Sequence[Use | None], edges: Sequence[Edge], is_renamed: bool, is_removed: bool
 ) -> str:
-    """input: never written. output: never read, but by its writers while they write. carried: made
-    in the run, and what was written last is read by a later step. scratch: made and read within one
-    step alone. updated: any other. renamed: an output whose name was changed."""
+    """input: never written. output: never read, but while it is written. carried: made in the run,
+    and what was written last is read by a later step. scratch: made and read within one step alone,
+    by its writers after they have written it, or removed. updated: any other. renamed: an output
+    whose name was changed."""
     writings = [(use.writes_began, step) for step, use in enumerate(uses) if use is not None
         and use.written]
     if not writings:
@@ -512,12 +513,14 @@ def _role(
     if len(writings) > 1:
         return UPDATED
     [made] = [use for use in uses if use is not None and use.written]
-    return OUTPUT if _is_read_back(made) and not is_removed else SCRATCH
+    return OUTPUT if _is_read_meanwhile(made) and not is_removed else SCRATCH
 
 
-def _is_read_back(use: Use) -> bool:
-    """Whether only those who write a file read it, less than they write, and write on after the
-    last read: libraries that fill blocks read these before, and appending needs the last block."""
-    ended = max(last for _, last in use.reads_lasted.values())
-    is_own = use.read.keys() <= use.written.keys()
-    return is_own and use.bytes_read < use.bytes_written and ended < use.writes_ended
+def _is_read_meanwhile(use: Use) -> bool:
+    """Whether a file is read while it is written: by its writers, which write on after their last
+    read (libraries that fill blocks read these before, however often, and appending needs the last
+    block); or by others, who look at a file that grows."""
+    if use.read.keys() <= use.written.keys():
+        return max(last for _, last in use.reads_lasted.values()) < use.writes_ended
+    others = [span for rank, span in use.reads_lasted.items() if rank not in use.written]
+    return min(first for first, _ in others) < use.writes_ended

@@ -316,8 +316,8 @@ def _role_remark(found: Flow) -> Iterator[str]:
     if parts:
         yield "; ".join(parts)
     yield (
-        "-> 0: rank 0 read, 0 ->: it wrote; sev: several ranks, all: all of them, other: programs "
-        "without a rank"
+        "-> 0: rank 0 reads the file; 0 ->: writes it; -> 0 ->: both; -> 1, 0 ->: rank 1 reads it, "
+        "rank 0 writes it; sev: several ranks, all: all of them, other: programs without a rank"
     )
 
 
@@ -378,8 +378,8 @@ def _unread_table(found: Flow, every: Sequence[Row], top: int | None) -> Table:
     rows = _flow_rows(found, every)
     total = sums(rows, "bytes_written", "ns", "count") | {"pattern": "TOTAL"}
     without = ("bytes_read", "write_ns", "read_ns", "other_ns", "read_in", "gone")
-    return LISTING.table("Written and never read in this run", rows, top=top, without=without,
-        footer=[total])
+    title = "Output: never read in this run, or only while it is written"
+    return LISTING.table(title, rows, top=top, without=without, footer=[total])
 
 
 def _ends(found: Flow, edge: Passage) -> tuple[str, str, str, str]:

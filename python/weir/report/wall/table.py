@@ -18,6 +18,7 @@ from weir.report.frame.programs import one_of, plural
 from weir.report.frame.table import Table
 from weir.report.waits.locations import names_of
 from weir.report.wall.compute import PARTS, Parts, WallTime, may_be_known, wall_time_of
+from weir.trace.ops import op_named
 
 _UNITS = 1000  # shares are rounded to these, so that they add up to 1
 _TIMES = (
@@ -167,6 +168,20 @@ def _rows_by_rank(steps: Sequence[StepReport]) -> Made:
         )
 
     return Made(len(places), row)
+
+
+def before_mpi_of(step: StepReport) -> np.ndarray:
+    """From the start of each process to MPI_Init, ns, by row of by_rank(): loading the program, and
+    imports of Python. 0 where it is not called. The wall time is known."""
+    found, value = wall_time_of(step), op_named("MPI_Init").value
+    assert found is not None
+    begun = step.seen_where(lambda some: some.op == value)
+    before = np.full(len(found.locations), np.iinfo(np.int64).max)
+    location = found.locations.of_member[begun.member]
+    its = location >= 0
+    np.minimum.at(before, location[its], begun.first_ns[its])
+    before = np.where(before == np.iinfo(np.int64).max, 0, before - found.begin_ns)
+    return np.maximum(0, before)[_chosen(step, found)]
 
 
 def by_node(step: StepReport, times: Times) -> list[dict[str, Any]]:

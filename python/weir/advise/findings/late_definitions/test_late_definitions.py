@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding late-definitions: variables that netCDF-C adds to a file with data; and all of them
-before."""
+"""Finding late-definitions: variables that netCDF-C adds to a file with data; all of them before;
+and definitions in between of a file that has no data yet."""
 
 from __future__ import annotations
 
@@ -44,3 +44,44 @@ def test_data_that_move_behind_a_longer_header_are_found(weir, cc, testfs, tmp_p
         # 7 times, all data that are there: 256 KiB * (1 + 2 + ... + 7), read and written
         assert "7 calls of nc_redef move" in one.sentence.replace("\u00a0", " ")
         assert "h_minfree" in one.change and one.rule is None
+
+
+# As netCDF4 for Python: each variable is defined in a definition of its own, before all data; the
+# puts of records, which are no blocks, read and write the file again.
+BEFORE_DATA = """
+#include <netcdf.h>
+#include <stdio.h>
+static float x[3600];
+int main(int argc, char **argv) {
+  int file, dims[2], var[12], i, j;
+  char name[20];
+  if (nc_create(argv[1], NC_CLOBBER, &file)) return 1;
+  nc_def_dim(file, "time", NC_UNLIMITED, &dims[0]);
+  nc_def_dim(file, "x", 3600, &dims[1]);
+  nc_enddef(file);
+  for (i = 0; i < 12; ++i) {
+    sprintf(name, "v%d", i);
+    if (nc_redef(file) || nc_def_var(file, name, NC_FLOAT, 2, dims, &var[i]) || nc_enddef(file))
+      return 2;
+  }
+  for (j = 0; j < 10; ++j)
+    for (i = 0; i < 12; ++i) {
+      size_t start[2] = {j, 0}, count[2] = {1, 3600};
+      if (nc_put_vara_float(file, var[i], start, count, x)) return 3;
+    }
+  return nc_close(file);
+}
+"""
+
+
+def test_what_puts_write_again_is_not_of_definitions(weir, cc, testfs, tmp_path):
+    place = testfs("direct", data_us=200)
+    program = cc(BEFORE_DATA, "-lnetcdf")
+    weir("trace", "-o", tmp_path / "run", "--", program, place.path / "out.nc").ok()
+    report = advise_run(tmp_path / "run")
+    assert "late-definitions" not in {one.finding for one in report.advices}
+    [path] = report.facts.within_definitions
+    file, inside = report.facts.files[path], report.facts.within_definitions[path]
+    # it is called, and bytes are written again; but hardly any within its calls
+    assert report.facts.called(file, ["nc_redef"]) == 12 and file.write.again > 0
+    assert 0 < inside.bytes < file.write.span / 8 < file.read.bytes
