@@ -12,7 +12,8 @@ INTRO = (
 )
 HELD_OUT_ROUNDS = (
     "**Held-out cases, {scores}. Goal: 80 %.** These are programs that the model had not been "
-    "fitted to, each tuned once, with the model as it was. Width is the upper end less the lower "
+    "fitted to, each tuned once (of the third round javac, duckdb and plots were interrupted and "
+    "started anew), with the model as it was. Width is the upper end less the lower "
     "one over their mean: a range from 1 to 2 s has 0.67, one from nothing on has 2. Expect as "
     "much of your program: where a range matters, measure."
 )
@@ -105,8 +106,8 @@ _THIRD = (
     "10 to 60 ms at a load of 13 to 20: left. The table has the figures of the first run.",
     "What else the round showed, since mended: realpath was in no trace, and bufr_copy spent nine "
     "tenths of 35 s there, which the report called computing; files of a program had no layer "
-    "while a buffer on its stack had what a signal handler had left there (fio, one run of "
-    "twenty); weir tune did not count the opens that keep saves, and so dropped its rules for "
+    "while a buffer on its stack had what a signal handler had left there (a small program shows "
+    "it; one odd run of fio may have been that); weir tune did not count the opens that keep saves, and so dropped its rules for "
     "CP2K and Doxygen.",
     "On a local disk (ext4), with the same model, at a load of 20 to 31: nothing worth changing "
     "for each of the 21 programs that were run there.",
@@ -127,8 +128,8 @@ FITTED_NOTES = (
     "preset lustre, at the load that the table has: up to 31, for a part of the others that were "
     "measured beside them. Cases that are not in the table (those on preset nfs among them) were "
     "not measured again, and their older figures are no longer shown. Cases from git to cp ran "
-    "with the model of the third round, but for its range for threads, those after them with the "
-    "present one.",
+    "with the model of the third round, but for its range for threads and the cost of a new tier, "
+    "those after them with the present one.",
     "Ranges of wall time are wider than when the cases were measured before: median width 0.80, "
     "0.53 before, of the 16 cases that are in both. A run with rules costs 2 to 15 ms that were "
     "not counted, and weir probe measured slower copies on the busy machine. Wall times of steps "
