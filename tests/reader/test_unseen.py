@@ -7,6 +7,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 import sysconfig
 import time
 
@@ -310,6 +312,46 @@ def test_a_process_that_moved_nothing_is_no_line_of_the_table(traced, weir, tmp_
 ])  # fmt: skip
 def test_pages_of_a_mapping_count_once(read, written, mapped, has_ring, counted):
     assert past_calls(read, written, mapped, has_ring) == counted
+
+
+@pytest.mark.parametrize(("mapped", "has_ring", "counted"), [
+    (0, False, 3 << 20),  # nothing but the pages of the trace explains the rest
+    (8 << 20, False, 8 << 20), (16 << 20, False, 11 << 20), (0, True, 11 << 20),
+])  # fmt: skip
+def test_pages_of_the_trace_explain_what_no_mapping_does(mapped, has_ring, counted):
+    assert past_calls(0, 11 << 20, mapped, has_ring, by_trace=8 << 20)[1] == counted
+
+
+SLOW = """
+import os, sys
+ask, answer, out = os.open(sys.argv[1], os.O_RDONLY), os.open(sys.argv[2], os.O_WRONLY), \
+    os.open("slow", os.O_WRONLY | os.O_CREAT)
+while os.read(ask, 1):
+    os.write(out, bytes(4096))
+    os.write(answer, b"x")
+"""
+
+
+def test_a_slow_writer_whose_trace_is_written_back_raises_no_alarm(
+    preload_env, tmp_path, weir
+):
+    """The kernel counts the pages around a record each time that the trace is clean when it is
+    stored."""
+    ask, answer = tmp_path / "ask", tmp_path / "answer"
+    for fifo in (ask, answer):
+        os.mkfifo(fifo)
+    slow = subprocess.Popen([sys.executable, "-c", SLOW, ask, answer], cwd=tmp_path,
+        env=os.environ | preload_env("step", level="trace"))
+    with open(ask, "wb", buffering=0) as to, open(answer, "rb", buffering=0) as answers:
+        trace = os.open(next((tmp_path / "run" / "step").glob("*.weir")), os.O_RDONLY)
+        for _ in range(120):
+            to.write(b"x")
+            assert answers.read(1) == b"x"
+            os.fsync(trace)
+        os.close(trace)
+    assert slow.wait() == 0
+    made = json.loads(weir("report", tmp_path / "run", "--json").ok().stdout)
+    assert made["unseen"]["bytes"] == 0
 
 
 @pytest.mark.parametrize("kind", [0, 1])
