@@ -24,6 +24,7 @@ from weir.trace.children import signal_name
 _PROGRAM_TEXT_BYTES = 512 << 20
 _MOST_NAMES = 3
 _MOST_ANCESTORS = 100
+DAMAGE = "records that are lost with the damage of its trace"
 _VALGRIND = ("valgrind", "valgrind.bin")  # both replace themselves by a static tool
 
 
@@ -126,6 +127,8 @@ class _Account:
 
     def _way(self, index: int, one: ProcessFigures) -> str:
         member = self._data.members[index]
+        if self._data.files[member.file].problems:
+            return DAMAGE
         if killed := self._family.without_figures(index):
             names = [_named(self._data, child) for child in killed[:_MOST_NAMES]]
             more = len(killed) - len(names)
