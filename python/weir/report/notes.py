@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable, Sequence
 
 from weir.analysis.totals import Totals
+from weir.report.failures.table import failure_statement
 from weir.report.frame.amounts import counted, number
 from weir.report.frame.build import Report, StepReport
 from weir.report.frame.excluded import excluded_of
@@ -57,7 +58,7 @@ def notes(report: Report) -> list[str]:
         for one in layers_of(report)
         if one.deferred_errors
     ]
-    found += filter(None, [bypass_statement(report)])
+    found += filter(None, (failure_statement(report), bypass_statement(report)))
     for step, waits in zip(report.steps, waits_of(report)):
         found += [f"step {step.name}: {sentence}" for sentence in _of_step(step, waits)]
     found += rule_findings(report)
