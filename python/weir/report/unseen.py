@@ -117,8 +117,15 @@ def _programs(count: int) -> str:
 
 def _names_of_untraced(step: Unseen, where: Callable[[str], str]) -> list[str]:
     """Programs that left no records, those with the most bytes first: those whose bytes are known
-    together are named together."""
-    groups = sorted((one for one in step.groups if one.matters), key=lambda one: -(one.bytes or 0))
+    together are named together, and those that are alike."""
+    alike: dict[tuple, Group] = {}
+    for one in (group for group in step.groups if group.matters):
+        words = {(program.program, program.reason) for program in one.programs}
+        key = (one.programs[0].node, frozenset(words), one.bytes is None)
+        its = alike.get(key)
+        alike[key] = one if its is None else Group(its.programs + one.programs,
+            None if its.bytes is None or one.bytes is None else its.bytes + one.bytes)
+    groups = sorted(alike.values(), key=lambda one: -(one.bytes or 0))
     return [_group(one, where(one.programs[0].node)) for one in groups]
 
 
