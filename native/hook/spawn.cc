@@ -61,7 +61,7 @@ int becoming(const ToExecute& program, char* const* environment, Real real) {
   const char* const path = program.path;
   if (bring_program(program.directory, path) != 0) return -1;
   stack::before_exec();
-  char room[32];
+  char room[weir::trace::kReasonBytes];
   // The kernel looks at the path and the environment first where they may be anything: what cannot
   // be read is not recorded.
   char known[1024];
@@ -197,7 +197,7 @@ WEIR_HOOK(int, execle, const char* path, const char* first, ...) {
     if (bring_program(AT_FDCWD, path) != 0) return errno;                                       \
     stack::before_spawn(actions != nullptr);                                                    \
     Foreign foreign;                                                                            \
-    char room[32];                                                                              \
+    char room[weir::trace::kReasonBytes];                                                       \
     if (is_foreign({AT_FDCWD, path, searches}, environment, &foreign))                          \
       environment = WEIR_WITHOUT_LIBRARY(environment);                                          \
     else foreign.why = why_unseen(environment, room, sizeof room);                              \
@@ -216,7 +216,7 @@ WEIR_HOOK(int, system, const char* command) {
   stack::before_spawn(false);
   const uint64_t ticks = base::ticks();
   const int result = WEIR_REAL(system)(command);
-  char room[32];
+  char room[weir::trace::kReasonBytes];
   if (command != nullptr)
     record_start(0, ticks, why_unseen(environ, room, sizeof room), command);
   return result;

@@ -188,13 +188,16 @@ void Process::before_exec() {
 }
 
 base::Text Process::why_unseen(char* const* environment, char* to, size_t size) const {
-  bool has_library = false, has_directory = false;
+  const char* preload = "";
+  bool has_directory = false;
   for (char* const* one = environment; one != nullptr && *one != nullptr; ++one) {
-    if (strncmp(*one, "LD_PRELOAD=", 11) == 0)
-      has_library = strstr(*one, "libweir-preload") != nullptr;
+    if (strncmp(*one, "LD_PRELOAD=", 11) == 0) preload = *one + 11;
     if (strncmp(*one, "WEIR_TRACE_DIR=", 15) == 0) has_directory = (*one)[15] != 0;
   }
-  if (!has_library || !has_directory) return base::text("environment");
+  const size_t line = strcspn(preload, "\n");
+  if (!has_directory || line == 0) return base::text("environment");
+  if (strstr(preload, "libweir-preload") == nullptr)
+    return base::Writer(to, size).add("preload ").add({preload, line}).view();
   return why_refused(to, size);
 }
 

@@ -20,6 +20,9 @@ struct Figures {
   uint64_t text_bytes;  // read to find them: not in these figures, but in those to come
 };
 
+// Of why a program leaves no records: with the library that it is given instead of this one.
+constexpr size_t kReasonBytes = 256;
+
 class Process {
  public:
   // Begins recording. 0, or -errno; then the process stays idle. speaks: as TraceFile::refuse has
@@ -50,7 +53,7 @@ class Process {
   // False where the kernel refuses them. They count as read by the recorder.
   bool read_figures(Figures* to);
   // Empty, or why a program that is started with this environment will leave no records; lies in
-  // `to`.
+  // `to`, and is cut to its size (kReasonBytes).
   base::Text why_unseen(char* const* environment, char* to, size_t size) const;
   void forked();  // in the child
   void stop();  // for good; the process goes on unseen

@@ -4,7 +4,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+
+import pytest
+
+from weir.advise.advise import findings_of
+from weir.report import build
+from weir.report.files.compute import files_of
+from weir.report.layers.compute import layers_of
 
 
 def test_a_rank_that_reads_ahead_is_not_called_incomplete(weir, testfs, tmp_path):
@@ -41,6 +49,52 @@ def test_the_first_page_says_why_the_file_with_most_io_was_bypassed(weir, testfs
     tables = weir("report", tmp_path / "run", "--tables", "layers").ok().stdout
     assert "bypassed: streams" in tables
     assert (fs.backing / "out.dat").read_bytes() == bytes(1 << 20)
+
+
+SQLITE = """
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+db.execute("create table t(a, b)")
+for i in range(60):
+    db.execute("insert into t values(?, ?)", (i, "x" * 500))
+    db.commit()
+"""
+
+
+@pytest.mark.parametrize("level", ["trace", "detail"])
+def test_calls_past_the_layers_are_requests(weir, testfs, tmp_path, level):
+    """sqlite locks ranges of its file, which layers then bypass: it makes all requests itself."""
+    fs = testfs("direct")
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[[rule]]\nname = "*.db"\nstack = "bufa:64KiB:4"\n')
+    fs.reset()
+    weir("run", "--rules", rules, "--trace", tmp_path / "run", "--level", level, "--",
+        sys.executable, "-c", SQLITE, fs.path / "a.db", cwd=tmp_path).ok()
+    counted = fs.stats().requests
+    run = build(str(tmp_path / "run"))
+    journal = next(one for one in files_of(run) if one.file.endswith("-journal"))
+    calls = {op.op: op.calls for op in journal.ops}
+    (one,) = (one for one in layers_of(run) if one.file.endswith("a.db"))
+    assert one.system is not None and [past.reason for past in one.bypassed] == ["locked"]
+    assert one.past.writes == one.system.writes == counted["write"] - calls["pwrite"] > 100
+    assert one.logical.writes == one.system.writes
+    table = weir("report", tmp_path / "run", "--tables", "layers").ok().stdout
+    assert "past: of these requests, calls that the program made of the kernel itself" in " ".join(
+        table.split())
+    assert [one.finding for one in findings_of(run).advices if "a.db" in one.files[0]
+        and "requests below the layers for" in one.sentence] == []
+
+
+def test_what_streams_write_past_the_layers_is_not_known(weir, tmp_path):
+    """awk writes whole buffers of its stream, which a layer with small ones has no use for."""
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[[rule]]\nname = "*.out"\nstack = "bufa:4KiB:2"\n')
+    weir("run", "--rules", rules, "--trace", tmp_path / "run", "--", "awk",
+        'BEGIN { for (i = 0; i < 40000; i++) print i, "some line" > "x.out" }', cwd=tmp_path).ok()
+    (one,) = layers_of(build(str(tmp_path / "run")))
+    assert one.system is None and one.has_streams
+    table = weir("report", tmp_path / "run", "--tables", "layers").ok().stdout
+    assert "a stream of the C library" in " ".join(table.split())
 
 
 def test_tables_of_layers_state_meanings_and_leave_out_what_no_table_has(weir, testfs, tmp_path):

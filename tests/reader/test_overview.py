@@ -203,6 +203,14 @@ def test_every_table_is_declared_once():
         named("")
 
 
+def test_notes_stand_below_tables_but_those_without_which_figures_mislead(large):
+    stream = io.StringIO()
+    render_text(large, stream, Options(tables=("steps",), width=80))
+    above, below = stream.getvalue().split("\nSteps\n")
+    assert above.startswith("note: INCOMPLETE") and "left out" not in above.lower()
+    assert "\nNotes\n- " in below and "note: " not in below
+
+
 def test_the_command_lists_them(weir):
     listed = weir("report", "--tables", "list", ".").ok().stdout.splitlines()
     assert [line.split()[0] for line in listed] == [kind.name for kind in KINDS]

@@ -92,6 +92,11 @@ def test_the_command_reads_runs_and_says_what_stops_it(tmp_path):
     assert "9write stops it: 8.000 s became 16.000 s, 100% of all that was lost" in done.output
     assert ["run4", "4", "1", "20.000", "1.70", "2.00", "85%", "4.000"] in [line.split()
         for line in done.output.splitlines()]
+    head, parts, shares = done.output.split("Run ")[1], *done.output.split("\nPart ")[1:]
+    assert "wall s" in head and "critical I/O s" in head.splitlines()[0]
+    assert [line.split()[0] for line in parts.splitlines()[1:3]] == ["9write", "(rest)"]
+    assert "Share of the wall time by part" in parts and "%" not in parts.split("Share")[0]
+    assert shares.splitlines()[1].split() == ["9write", "6%", "20%", "50%", "80%"]
     figures = json.loads(invoke(["scaling", *runs, "--json"]).output)
     assert figures["parts"] == ["9write", "(rest)"]
     assert figures["curves"][0]["stop"]["at_ranks"] == 8

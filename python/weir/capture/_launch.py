@@ -172,7 +172,7 @@ def _judge_trace(options: Options, step: Prepared, command: Sequence[str],
     count = count_traces(trace_files(step.directory))
     empty = count.processes == 0
     if count.launchers and not count.ranks and _starts_ranks(command):
-        say(_no_rank(shell_status(status)))
+        say(_no_rank(shell_status(status), command))
         return NO_TRACE_STATUS
     if empty and count.nodes == 0 and finished and is_weir(command, environ):
         if not options.quiet:
@@ -287,13 +287,16 @@ def _run_untraced(command: Sequence[str], environ: Mapping[str, str], rules: str
         return error.status
 
 
-def _no_rank(status: int) -> str:
+def _no_rank(status: int, command: Sequence[str]) -> str:
     """A launcher that failed has said itself why no rank was started."""
     if status:
         return (f"no rank was traced: the launcher ended with exit status {status}; "
             "what it printed above says why")
-    return ("no rank was traced: the launcher alone left records; its ranks were started without "
-        "LD_PRELOAD and WEIR_TRACE_DIR "
+    said = "no rank was traced: the launcher alone left records; "
+    if any(PRELOAD_VARIABLE in one for one in command):
+        return (f"{said}the command sets LD_PRELOAD for its ranks, in place of weir's library: set "
+            "it for weir trace instead (LD_PRELOAD=... weir trace ...), which puts both there")
+    return (f"{said}its ranks were started without LD_PRELOAD and WEIR_TRACE_DIR "
         "(srun --export=NONE, SLURM_EXPORT_ENV): hand them on, as docs/guide/cluster.md says")
 
 

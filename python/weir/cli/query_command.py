@@ -43,11 +43,11 @@ def query(
     include: Include = None,
     dask: Dask = None,
 ) -> None:
-    """Query a run in SQL. Tables: events, io, totals, files, steps, processes, critical, waits,
-    phases, variables, names, operations.
+    """Query a run in SQL. Some of its tables: events, io, totals, files, steps, processes,
+    critical, waits, phases, variables, failures, names, operations.
 
-    --schema lists their columns. Records are not copied, so a trace may be larger than memory.
-    Status 4 when the trace is incomplete: the answer is printed all the same.
+    --schema lists all tables with their columns. Records are not copied, so a trace may be larger
+    than memory. Status 4 when the trace is incomplete: the answer is printed all the same.
     """
     import sys
 

@@ -17,10 +17,11 @@ from weir.report.frame.build import Report
 from weir.report.frame.excluded import excluded_of
 from weir.report.frame.declared import First, Made
 from weir.report.frame.kind import Options
-from weir.report.notes import notes, unseen_statement
+from weir.report.notes import notes
 from weir.report.processes.compute import is_complete, unseen_of
 from weir.report.registry import KINDS
 from weir.report.steps.table import totals_json
+from weir.report.unseen import unseen_statement
 
 
 MOST_KEYS = 40  # of an object on one line

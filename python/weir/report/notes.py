@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from weir.analysis.totals import Totals
+from weir.report.failures.table import failure_statement
 from weir.report.frame.amounts import counted, number
 from weir.report.frame.build import Report, StepReport
 from weir.report.frame.excluded import excluded_of
@@ -19,10 +20,10 @@ from weir.report.mpi_io.compute import mpi_files_of
 from weir.report.mpi_io.table import mpi_io_findings
 from weir.report.output.compute import output_of
 from weir.report.output.table import output_findings
-from weir.report.processes.compute import (
-    Group, Unseen, background_of, is_complete, is_unseen, running_of, unseen_of
+from weir.report.processes.compute import background_of, is_complete, running_of, unseen_of
+from weir.report.unseen import (
+    MOST_NAMES, damage_that_hides, ending, notes_of_untraced, unseen_statement, who_is
 )  # fmt: skip
-from weir.report.processes.starts import Untraced
 from weir.report.waits.phase_table import phase_findings, rule_findings
 from weir.report.waits.last_files import waits_of
 from weir.report.waits.summary import StepWaits
@@ -33,7 +34,6 @@ from weir.trace.process import LEVELS, REFUSED_BY_BUDGET, REFUSED_BY_FILTER, Pro
 LEFT_OUT = "left out: "  # begins the notes on what the figures do not count by choice
 SHOWN_BY = " (--all shows them)"  # ends them
 MOST_PROBLEMS = 10
-MOST_NAMES = 3
 MOST_WORDS = 4
 LATER_NS = 50_000_000
 UNSURE_NS = 1_000_000
@@ -47,7 +47,8 @@ def notes(report: Report) -> list[str]:
         "the next notes give the reasons"
     )
     found = [] if is_complete(report) else [unseen_statement(report) or incomplete]
-    problems = report.problems
+    named = damage_that_hides(report)[:1]  # in the first note already
+    problems = [problem for problem in report.problems if problem not in named]
     found += [f"damaged: {problem}" for problem in problems[:MOST_PROBLEMS]]
     if len(problems) > MOST_PROBLEMS:
         found.append(f"damaged: {len(problems) - MOST_PROBLEMS} more places (--json lists all)")
@@ -57,8 +58,7 @@ def notes(report: Report) -> list[str]:
         for one in layers_of(report)
         if one.deferred_errors
     ]
-    if (bypassed := bypass_statement(report)) is not None:
-        found.append(bypassed)
+    found += filter(None, (failure_statement(report), bypass_statement(report)))
     for step, waits in zip(report.steps, waits_of(report)):
         found += [f"step {step.name}: {sentence}" for sentence in _of_step(step, waits)]
     found += rule_findings(report)
@@ -94,11 +94,11 @@ def _of_step(step: StepReport, waits: StepWaits | None) -> list[str]:
             f"larger one)"
         )
     found += notes_of_killed(step)
-    found += _of_untraced(step)
+    found += notes_of_untraced(step)
     found += _of_clocks(step)
     job = step.data.step.job
     if job is not None and job.exit_status:
-        found.append(f"the command {_ending(job.exit_status)}")
+        found.append(f"the command {ending(job.exit_status)}")
     if is_launch_killed(step):
         found.append(
             "`weir trace` was killed before it saw the command end: the end of the program is not "
@@ -162,17 +162,9 @@ def _killed(step: StepReport, index: int) -> str:
     job = step.data.step.job
     if not signal and job is not None and job.exit_status is not None and len(
             step.data.members) == 1:
-        how = f"it {_ending(job.exit_status)}, by a system call that weir did not see"
-    who = _who(step, process.pid, member.rank if process.rank >= 0 else -1, member.file)
+        how = f"it {ending(job.exit_status)}, by a system call that weir did not see"
+    who = who_is(step, process.pid, member.rank if process.rank >= 0 else -1, member.file)
     return f"{process.command_line[:60]} ({who}: {how})"
-
-
-def _who(step: StepReport, pid: int, rank: int, file: int) -> str:
-    """What tells processes of one program apart: pid, rank and, in a run on several, the node."""
-    parts = [f"pid {pid}", f"rank {rank}" if rank >= 0 else ""]
-    if len(step.data.files) > 1:
-        parts.append(f"on {step.data.files[file].node}")
-    return ", ".join(filter(None, parts))
 
 
 def _of_losses(step: StepReport) -> list[str]:
@@ -247,107 +239,6 @@ def refusal_causes(processes: Sequence[Process], budget: int) -> str:
         for reason in reasons
     ]
     return "; ".join(dict.fromkeys(causes))
-
-
-def unseen_statement(report: Report) -> str | None:
-    """The first line of a report of which a part was not seen: how much, of which processes, and
-    the likely way."""
-    parts = []
-    several = len({file.node for step in report.steps for file in step.data.files}) > 1
-
-    def where(node: str) -> str:
-        return f"{node}, " if several else ""
-
-    steps = [unseen_of(step) for step in report.steps]
-    missed, counted = sum(one.bytes for one in steps), sum(one.counted for one in steps)
-    names = []
-    if is_unseen(missed, counted):
-        parts.append(
-            f"{missed / 1e6:.1f} of {counted / 1e6:.1f} MB that the kernel counted were not seen"
-        )
-        worst = sorted((one for step in steps for one in step.processes), key=lambda p: -p.unseen)
-        names += [
-            f"{p.command[:60]} ({where(p.node)}pid {p.pid}, {p.unseen / 1e6:.1f} MB, "
-            f"likely by {p.way})"
-            for p in worst
-        ]
-    untraced = sum(len(one.untraced) for one in steps)
-    if untraced:
-        parts.append(f"{_programs(untraced)} left no records")
-        names += [name for step in steps for name in _names_of_untraced(step, where)]
-    running = [(step, index) for step in report.steps for index in background_of(step)]
-    if running:
-        subject = "1 process runs" if len(running) == 1 else f"{len(running)} processes run"
-        parts.append(f"{subject} still in the background")
-        names += [_running(step, index) for step, index in running]
-    without = [step.data.step.job for step in report.steps if step.data.has_no_rank]
-    if without:
-        failed = next((job.exit_status for job in without if job and job.exit_status), None)
-        parts.append("no rank was traced, the launcher alone left records: " + (
-            "its ranks were started without LD_PRELOAD and WEIR_TRACE_DIR" if failed is None else
-            f"it {_ending(failed)}"))
-    if not parts:
-        return None
-    listed = "; ".join(names[:MOST_NAMES])
-    if len(names) > MOST_NAMES:
-        listed += f"; and {len(names) - MOST_NAMES} more"
-    return f"INCOMPLETE: {'; '.join(parts)}" + (f": {listed}" if listed else "")
-
-
-def _running(step: StepReport, index: int) -> str:
-    member = step.data.members[index]
-    who = _who(step, member.process.pid, member.rank if member.process.rank >= 0 else -1,
-        member.file)
-    return f"{member.process.command_line[:60]} ({who})"
-
-
-def _programs(count: int) -> str:
-    return f"{count} {'program' if count == 1 else 'programs'}"
-
-
-def _names_of_untraced(step: Unseen, where: Callable[[str], str]) -> list[str]:
-    """Programs that left no records, those with the most bytes first."""
-    groups = sorted((one for one in step.groups if one.matters), key=lambda one: -(one.bytes or 0))
-    return [_untraced(one, group, where(one.node)) for group in groups for one in group.programs]
-
-
-def _untraced(one: Untraced, group: Group, where: str) -> str:
-    who = [where + f"pid {one.pid}" if one.pid else "pid unknown"]
-    who.append(f"rank {one.rank}" if one.rank >= 0 else "")
-    if group.bytes is not None and len(group.programs) == 1:
-        who.append(f"{group.bytes / 1e6:.1f} MB")
-    elif group.bytes is not None:
-        others = ", ".join(str(other.pid) for other in group.programs if other is not one)[:40]
-        who.append(f"{group.bytes / 1e6:.1f} MB together with pid {others}")
-    if one.signal:
-        who.append(f"killed by {signal_name(one.signal)}")
-    return f"{one.program[:60]} ({', '.join(filter(None, who))}: {one.reason})"
-
-
-def _of_untraced(step: StepReport) -> list[str]:
-    """Programs without records of which the kernel says that they did next to nothing. Of those
-    alone that nothing is known of, such as a small static program, there is no note."""
-    harmless = [
-        one for group in unseen_of(step).groups if not group.matters for one in group.programs
-    ]  # fmt: skip
-    harmless.sort(key=lambda one: one.reason.startswith("static"))
-    if not harmless or harmless[0].reason.startswith("static"):
-        return []
-    named = "; ".join(f"{one.program[:60]}: {one.reason}" for one in harmless[:MOST_NAMES])
-    if len(harmless) > MOST_NAMES:
-        named += f"; and {len(harmless) - MOST_NAMES} more"
-    return [
-        f"{_programs(len(harmless))} left no records. Their parents got less than 64 KiB of I/O "
-        f"from each when they waited for them; the I/O of one in the background, for which nobody "
-        f"waited, is not known: {named}"
-    ]
-
-
-def _ending(status: int) -> str:
-    if status >= 0:
-        return f"ended with status {status}"
-    name = signal_name(-status)
-    return f"was killed by signal {-status}" + (f" ({name})" if name.startswith("SIG") else "")
 
 
 def _of_later_work(step: StepReport) -> list[str]:

@@ -58,13 +58,7 @@ def overview(report: Report, options: Options) -> Iterator[Table | str]:
     files = _file_table(report, groups, options)
     if files.rows:
         yield files
-    left_out = [note.removeprefix(LEFT_OUT).removesuffix(SHOWN_BY) for note in found
-        if note.startswith(LEFT_OUT)]
-    others = [note for note in found if not is_grave(note) and not note.startswith(LEFT_OUT)]
-    for title, listed in (("Notes", others), (f"Left out of these figures{SHOWN_BY}", left_out)):
-        if listed:
-            yield f"\n{title}"
-            yield from _listed(listed, options)
+    yield from notes_below(found, options, MOST_NOTES)
     yield "\nMore tables"
     yield from _more(report, options)
 
@@ -86,15 +80,26 @@ def _findings(report: Report, options: Options) -> Iterator[str]:
             subsequent_indent="  ", break_on_hyphens=False, break_long_words=False))
 
 
-def _listed(found: list[str], options: Options) -> Iterator[str]:
-    hidden = len(found) - MOST_NOTES
+def notes_below(found: list[str], options: Options, most: int | None = None) -> Iterator[str]:
+    """Notes that do not stand above the figures, and what these leave out. most: of each."""
+    left_out = [note.removeprefix(LEFT_OUT).removesuffix(SHOWN_BY) for note in found
+        if note.startswith(LEFT_OUT)]
+    others = [note for note in found if not is_grave(note) and not note.startswith(LEFT_OUT)]
+    for title, listed in (("Notes", others), (f"Left out of these figures{SHOWN_BY}", left_out)):
+        if listed:
+            yield f"\n{title}"
+            yield from _listed(listed, options, len(listed) if most is None else most)
+
+
+def _listed(found: list[str], options: Options, most: int) -> Iterator[str]:
+    hidden = len(found) - most
     more = [f"{hidden} more {'note' if hidden == 1 else 'notes'}: --tables "
             f"all"] if hidden > 0 else []
     wrapped = textwrap.TextWrapper(
         options.width, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False,
         break_long_words=False
     )
-    yield from map(wrapped.fill, found[:MOST_NOTES] + more)
+    yield from map(wrapped.fill, found[:most] + more)
 
 
 def _step_table(report: Report) -> Table:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from weir._errors import UsageError
+from weir.report.failures.table import FAILURES
 from weir.report.file_systems.table import FILE_SYSTEMS
 from weir.report.files.table import FILES
 from weir.report.flow.table import FLOW, GRAPH, READS
@@ -42,6 +43,7 @@ KINDS: tuple[TableKind, ...] = (
     SUMMARY,
     RANKS,
     FILES,
+    FAILURES,
     REQUESTS,
     DURATIONS,
     PATTERNS,

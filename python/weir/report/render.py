@@ -5,6 +5,7 @@ from the same cells."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, TextIO
 
@@ -12,18 +13,22 @@ from weir.report.frame.build import Report
 from weir.report.frame.kind import Options
 from weir.report.frame.table import Table, styled_lines, text_lines, wrapped
 from weir.report.notes import notes
-from weir.report.overview import overview
+from weir.report.overview import notes_below, overview
 from weir.report.registry import report_tables
+from weir.report.sentences import is_grave
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
 def report_parts(report: Report, options: Options) -> tuple[list[str], Iterator[Table | str]]:
-    """Notes and tables as they were asked for. The overview has the notes in it."""
+    """Notes without which the figures mislead, then tables as they were asked for with all other
+    notes below. The overview has the notes in it."""
     if not options.tables:
         return [], overview(report, options)
-    return notes(report), report_tables(report, options)
+    found = notes(report)
+    below = notes_below(found, options)
+    return list(filter(is_grave, found)), chain(report_tables(report, options), below)
 
 
 def render_text(report: Report, stream: TextIO, options: Options = Options()) -> None:

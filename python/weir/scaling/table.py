@@ -88,11 +88,11 @@ def render_scaling(found: Scaling, stream: TextIO) -> None:
 
 
 def scaling_tables(found: Scaling) -> Iterator[Table]:
-    """The curves; then the parts of all runs; then what a node's neighbours cost."""
+    """The curves; then the parts of all runs in s and %; then what a node's neighbours cost."""
     for curve in found.curves:
         yield _curve_table(curve, found)
     if found.parts:
-        yield _part_table(found)
+        yield from _part_tables(found)
     for one in found.crowding:
         yield _crowding_table(one)
 
@@ -115,7 +115,8 @@ def _curve_table(curve: Curve, found: Scaling) -> Table:
         )
         for one in curve.points
     )  # fmt: skip
-    columns = ("<Run", "ranks", "nodes", "wall", "speed-up", "ideal", "efficiency", "critical I/O")
+    columns = ("<Run", "ranks", "nodes", "wall s", "speed-up", "ideal", "efficiency",
+        "critical I/O s")
     title = "Speed-up" + (f", {curve.placement}" if curve.placement else "")
     return Table(title, columns, rows, remarks=tuple(stop_sentences(curve)))
 
@@ -145,13 +146,14 @@ def stop_sentences(curve: Curve) -> Iterator[str]:
         )
 
 
-def _part_table(found: Scaling) -> Table:
+def _part_tables(found: Scaling) -> Iterator[Table]:
     runs = {id(point.run): point.run for curve in found.curves for point in curve.points}.values()
+    columns = ("<Part", *(f"{run.ranks} on {run.nodes}" for run in runs))
     rows = tuple((part, *(seconds(run.parts_ns[part]) for run in runs)) for part in found.parts)
-    shares = tuple((f"{part} %", *(percent(run.parts_ns[part], run.wall_ns) for run in runs))
+    yield Table("Wall seconds by part, ranks on nodes", columns, rows)
+    shares = tuple((part, *(percent(run.parts_ns[part], run.wall_ns) for run in runs))
         for part in found.parts)
-    heads = [f"{run.ranks} on {run.nodes}" for run in runs]
-    return Table("Wall seconds by part, ranks on nodes", ("<Part", *heads), (*rows, *shares))
+    yield Table("Share of the wall time by part, ranks on nodes", columns, shares)
 
 
 def _crowding_table(one: Crowding) -> Table:

@@ -16,7 +16,7 @@ NO_SIGNAL = 0
 
 class Start(NamedTuple):
     """A program was about to be started. pid: of the program, 0 unknown. page: process field of
-    the process that noted it; why: `environment`, `user N`, `memory N` or empty."""
+    the process that noted it; why: as there, or empty."""
 
     pid: int
     page: int

@@ -14,7 +14,7 @@ from weir.advise.frame.facts import File
 from weir.advise.text import change_text
 from weir.report.files.compute import FileOp, FileTotals
 from weir.report.frame.amounts import plain, seconds
-from weir.report.layers.compute import Figure, LayeredFile
+from weir.report.layers.compute import Bypass, Figure, LayeredFile, Requests
 from weir.tune import keep, workdir
 from weir.tune.decide import noise, rule_gains, wall_gain
 from weir.tune.outputs import differences, not_compared, outputs_of, unsteady
@@ -359,6 +359,17 @@ def test_a_staged_file_has_the_requests_of_its_copy(names, requests):
     assert requests_at_system(File("f", totals=totals), layered) == requests
     read = FileTotals("f", 41, 1, 0, 1, (FileOp("read", 41, 1, 1, 0),))
     assert (requests_at_system(File("f", totals=read), layered) == 0) == (requests == 6)
+
+
+def test_calls_past_the_layers_are_requests():
+    """41 of 50 calls went to the kernel after a layer had bypassed the file; it made 2 of 9."""
+    totals = FileTotals("f", 51, 0, 5000, 1, (FileOp("open", 1, 0, 1, 0),
+        FileOp("write", 50, 5000, 1, 0)))
+    seen = {0: Requests(writes=9, written_bytes=900), 2: Requests(writes=2, written_bytes=900)}
+    layered = LayeredFile("f", calls=Requests(writes=50, written_bytes=5000), events=seen,
+        bypassed=[Bypass("bufa", "cached", 1)])
+    assert layered.past == Requests(writes=41, written_bytes=4100)
+    assert requests_at_system(File("f", totals=totals), layered) == 1 + 2 + 41
 
 
 def test_requests_are_those_of_the_system():

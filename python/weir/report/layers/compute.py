@@ -4,7 +4,8 @@ noted.
 
 Source of the records: docs/formats/trace.md, section 3.5. Logical requests and IOWAIT are the
 program's own calls as the hooks recorded them; system requests are what the lowest of a stack's
-event layers saw.
+event layers saw, and the program's POSIX calls that the topmost one did not see: those that went to
+the kernel because a layer bypasses the file.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ import numpy as np
 from weir.analysis.columns import Columns, merged, rows
 from weir.analysis.names import NO_NAME, NameTable
 from weir.report.frame.build import Report, figure
-from weir.trace.ops import EVENTS, NOTES, LayerKind, layer_kinds, ops
+from weir.trace.ops import EVENTS, NOTES, POSIX, STDIO, LayerKind, layer_kinds, ops
 
 _BYPASSED = "bypassed_"
 _SIZE = "fstat"
 TOPMOST = "event"
 _FORWARDED = "forwarded"
+_PACK = "pack"  # its open files are memory, whose calls reach no file system
+_AT_SYSTEM = (("system", "reads"), ("system", "writes"))  # requests that the layers made
+_BY_NO_CALL = ("mapped", "streams")  # bypassed for a way of I/O that no call of the program shows
 _STATISTIC = "statistic_"
 _UNKNOWN = LayerKind("(unknown layer)", {})
 
@@ -37,6 +41,15 @@ class Requests:
     written_bytes: int = 0
     ns: int = 0
     sizes: int = 0
+
+    def __add__(self, more: Requests) -> Requests:
+        return Requests(*(mine + its
+            for mine, its in zip(vars(self).values(), vars(more).values())))
+
+    def beside(self, others: Requests) -> Requests:
+        """What these have more, of each."""
+        return Requests(*(max(0, mine - its)
+            for mine, its in zip(vars(self).values(), vars(others).values())))
 
     @property
     def count(self) -> int:
@@ -73,12 +86,16 @@ class LayeredFile:
     """One file under layers, over all ranks chosen. events: what each event layer saw, by its
     position in the stack.
 
+    calls: reads and writes that the program and its libraries made of the kernel, by POSIX calls.
+    has_streams: streams of the C library read or wrote it, whose own calls are not recorded.
     iowait_ns: time that the program spent in its own calls on the file. lost_bytes: accepted and
     not written.
     """
 
     file: str
     logical: Requests = Requests()
+    calls: Requests = Requests()
+    has_streams: bool = False
     iowait_ns: int = 0
     events: dict[int, Requests] = field(default_factory=dict)
     bypassed: list[Bypass] = field(default_factory=list)
@@ -87,25 +104,45 @@ class LayeredFile:
     lost_bytes: int = 0
 
     @property
+    def _is_bypassed_whole(self) -> bool:
+        return any(one.layer == TOPMOST for one in self.bypassed)
+
+    @property
     def went_past(self) -> bool:
-        """Whether requests reached the file system that no event layer saw: the whole stack
-        bypassed the file (its topmost layer is event then), or a forwarding process made them."""
-        return any(one.layer == TOPMOST for one in self.bypassed) or any(
-            one.name == _FORWARDED and one.value for one in self.figures)
+        """Whether requests reached the file system that nothing counted: by a forwarding process,
+        or by what a layer bypassed the file for; or whether it cannot be said which calls of the
+        program passed the layers."""
+        if any(one.name == _FORWARDED and one.value for one in self.figures):
+            return True
+        if not self.bypassed:
+            return False
+        is_known = 0 in self.events or (self._is_bypassed_whole and not self.events)
+        return (not is_known or self.has_streams or any(one.reason in _BY_NO_CALL or
+            one.layer == _PACK for one in self.bypassed))
+
+    @property
+    def past(self) -> Requests:
+        """Calls of the program that went to the kernel, past the layers."""
+        if self.has_streams or any(one.layer == _PACK for one in self.figures):
+            return Requests()
+        is_known = 0 in self.events or self._is_bypassed_whole
+        return self.calls.beside(self.events.get(0, Requests())) if is_known else Requests()
 
     @property
     def system(self) -> Requests | None:
         """What reached the file system; None when no event layer stood below another layer, or
-        when requests went past it. Questions for the size that a layer asks past the others
-        (stripe: of each directory's file) are among them.
+        when requests went past it that were not counted. Questions for the size that a layer asks
+        past the others (stripe: of each directory's file) are among them.
         """
         lowest = max(self.events, default=0)
-        if lowest <= 0 or self.went_past:
+        made = sum(f.value for f in self.figures if (f.layer, f.name) in _AT_SYSTEM)
+        has_lowest = lowest > 0 or (self.bypassed and not made)  # all of them went past
+        if not has_lowest or self.went_past:
             return None
-        seen = self.events[lowest]
-        past = sum(f.value for f in self.figures if f.name == "size_requests"
+        seen = (self.events[lowest] if lowest else Requests()) + self.past
+        asked = sum(f.value for f in self.figures if f.name == "size_requests"
             and f.layer != "system")
-        return replace(seen, sizes=seen.sizes + past)
+        return replace(seen, sizes=seen.sizes + asked)
 
 
 def layered_files(program: Columns, layered: Columns, names: NameTable) -> list[LayeredFile]:
@@ -130,6 +167,11 @@ def layered_files(program: Columns, layered: Columns, names: NameTable) -> list[
     for row in rows(merged(own, "name", "op", "layer")):
         one = found[row.name]
         one.logical = _with(one.logical, row)
+    for row in rows(merged(used, "name", "op", "layer")):
+        one = found[row.name]
+        if row.layer == POSIX:
+            one.calls = _with(one.calls, row)
+        one.has_streams |= row.layer == STDIO and ops()[row.op].op_class in "RW"
     for row in rows(merged(used.where(~used.is_nested), "name")):
         found[row.name].iowait_ns = row.ns
     return sorted(found.values(), key=lambda one: (-one.iowait_ns, one.file))

@@ -24,9 +24,14 @@ FILES = Listing(
         Field("bytes", "int", "bytes", "of these", "MB", "program", key=None),
         Field("iowait_ns", "int", "ns", "in the program's own calls on the file", "s", "program"),
         Field("system_requests", "int?", "",
-              "requests that the lowest event layer of the stack saw; null: none stood below "
-              "another layer, or requests went past it", "requests", "file system", key=None),
-        Field("system_bytes", "int?", "bytes", "of these", "MB", "file system", key=None),
+              "requests that the lowest event layer of the stack saw, and calls of the program "
+              "that went past the layers; null: none stood below another layer, or requests "
+              "went past it that were not counted", "requests", "file system", key=None),
+        Field("past_requests", "int?", "",
+              "of these: calls that went past the layers, because one bypasses the file", "past",
+              "file system", key=None),
+        Field("system_bytes", "int?", "bytes", "of system_requests", "MB", "file system",
+              key=None),
         Field("fewer", "real?", "", "requests by system_requests", "calls/request", "",
               "{:.1f}".format),
         Field("deferred_errors", "int", "", "failed writes of bytes that write() had accepted"),
@@ -36,6 +41,7 @@ FILES = Listing(
               "requests, reads, writes, bytes, read_bytes, written_bytes, sizes (queries of layers "
               "for the size; among the requests), seconds"),
         Field("system", "object", "", "the same of system_requests; null: as there"),
+        Field("past", "object", "", "the same of past_requests; null: as there"),
         Field("events", "object", "", "the same by position of the event layer in the stack"),
         Field("bypassed", "object", "", "layer, reason, times"),
         Field("statistics", "object", "", "layer, name, value, unit"),
@@ -62,9 +68,13 @@ _LEGEND = (
     "file system: requests that the layers made of them; calls/request: calls of the program for "
     "each of these",
 )
+_PAST = (
+    "past: of these requests, calls that the program made of the kernel itself, because a layer "
+    "bypasses the file"
+)
 _WENT_PAST = (
-    "-: not counted, because requests went past the layers (one bypassed the file, or a forwarding "
-    "process made them)"
+    "-: not counted, because requests went past the layers (mapped memory, or a stream of the C "
+    "library, of a file that they bypass; or a forwarding process made them)"
 )
 _NOT_SEEN = "-: not counted, because no layer `event` stood below the others (`weir run --trace`)"
 _BYPASSED = "bypassed: from then on the layer passed requests of the file through unchanged"
@@ -106,8 +116,10 @@ def _row(one: LayeredFile) -> dict[str, Any]:
     return vars(one) | {
         "requests": one.logical.count, "bytes": one.logical.bytes, "fewer": ratio,
         "system_requests": None if system is None else system.count,
+        "past_requests": None if system is None else one.past.count,
         "system_bytes": None if system is None else system.bytes,
         "logical": _requests(one.logical), "system": None if system is None else _requests(system),
+        "past": None if system is None else _requests(one.past),
         "events": {str(at): _requests(seen) for at, seen in sorted(one.events.items())},
         "bypassed": [vars(bypass) for bypass in one.bypassed],
         "statistics": [vars(figure) for figure in one.figures],
@@ -140,12 +152,15 @@ def _tables(report: Report, options: Options) -> Iterator[Table]:
         return
     cwd, top = report.cwd, options.limit
     listed = files[:top]
-    past = any(one.went_past for one in listed)
+    uncounted = any(one.went_past for one in listed)
+    past = any(one.system is not None and one.past.count for one in listed)
     unseen = any(one.system is None and not one.went_past for one in listed)
     less = len(every) - len(files)
     left_out = f"not listed: {less} with less than {LEAST_NS / 1e9} s; --top 0 lists all"
     yield FILES.table("Files under layers", [_row(one) for one in files], cwd=cwd, top=top,
-        remarks=(*_LEGEND, *[_WENT_PAST] * past, *[_NOT_SEEN] * unseen, *[left_out] * bool(less)))
+        without=() if past else ("past_requests",),
+        remarks=(*_LEGEND, *[_PAST] * past, *[_WENT_PAST] * uncounted, *[_NOT_SEEN] * unseen,
+            *[left_out] * bool(less)))
     figures = [row for row in _figures(listed) if row["layer"] != _SYSTEM]
     if figures:
         yield FIGURES.table("What layers counted", [_as_text(row) for row in figures], cwd=cwd,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from weir.analysis.step import StepData
-from weir.report.processes.dirtied import dirtied_bytes
+from weir.report.processes.dirtied import dirtied_by_trace, dirtied_bytes
 from weir.report.processes.family import JOB, Family
 from weir.report.processes.figures import (
     MOST_UNSEEN_BYTES, NOISE_BYTES, Figures, ProcessFigures, above_noise, of_processes, whole
@@ -24,6 +24,7 @@ from weir.trace.children import signal_name
 _PROGRAM_TEXT_BYTES = 512 << 20
 _MOST_NAMES = 3
 _MOST_ANCESTORS = 100
+DAMAGE = "records that are lost with the damage of its trace"
 _VALGRIND = ("valgrind", "valgrind.bin")  # both replace themselves by a static tool
 
 
@@ -113,7 +114,8 @@ class _Account:
             explained = explained + whole(dirtied_bytes(self._data)) * has_more
         more_read = kernel[2] - seen_bytes[0] - over[0]
         more_written = np.maximum(0, kernel[3] - explained)
-        found = past_calls(more_read, more_written, whole(self._mapped), self._rings != 0)
+        by_trace = dirtied_by_trace(self._data)
+        found = past_calls(more_read, more_written, whole(self._mapped), self._rings != 0, by_trace)
         return [part * wanted for part in found]
 
     def groups(self) -> list[Group]:
@@ -125,6 +127,8 @@ class _Account:
 
     def _way(self, index: int, one: ProcessFigures) -> str:
         member = self._data.members[index]
+        if self._data.files[member.file].problems:
+            return DAMAGE
         if killed := self._family.without_figures(index):
             names = [_named(self._data, child) for child in killed[:_MOST_NAMES]]
             more = len(killed) - len(names)
@@ -160,9 +164,14 @@ class _Account:
         return False
 
 
-def past_calls(more_read: Any, more_written: Any, mapped: Any, has_ring: Any) -> list[Any]:
+def past_calls(
+    more_read: Any, more_written: Any, mapped: Any, has_ring: Any, by_trace: Any = 0
+) -> list[Any]:
     """Bytes that came from storage and went there without a call that the kernel counts. A page of
-    a mapping that is read in to be changed, and then written, counts once. Numbers or arrays."""
+    a mapping that is read in to be changed, and then written, counts once. by_trace: bytes that the
+    pages of the trace may account for, where no ring and no mapping does. Numbers or arrays."""
+    seen_way = np.where(has_ring, more_written, np.minimum(more_written, mapped))
+    more_written = np.maximum(seen_way, more_written - by_trace)
     text = np.where(has_ring, 0, _PROGRAM_TEXT_BYTES)
     of_mapping = np.maximum(0, np.minimum(more_read, mapped))
     changed = np.where(has_ring, 0, np.minimum(of_mapping, more_written))

@@ -15,6 +15,7 @@ from weir.trace.file import TraceFile
 
 CLOCKS_NS = 10_000_000  # by which clocks of nodes on one machine may differ
 SOON_NS = 10_000_000_000  # from the start of a program to its first record
+INSTEAD = "preload "  # begins the reason of a program with another LD_PRELOAD
 _OWN = "weir"  # the command itself is not recorded: a job script may print a report
 
 
@@ -45,6 +46,8 @@ class Untraced:
 def _reason(why: str, no_room: str) -> str:
     if why == "environment":
         return "started without LD_PRELOAD or WEIR_TRACE_DIR in its environment"
+    if why.startswith(INSTEAD):
+        return f"started with LD_PRELOAD={why[len(INSTEAD):]}, without weir's library in it"
     if why.startswith("loader "):
         return "a 32-bit program" if why[7:] == "32-bit" else (
             f"linked with another C library than glibc ({why[7:]})")

@@ -111,8 +111,11 @@ def step_table(report: Report) -> Table:
         {"step": "%WALL"} | printed,
     )
     word = one_of(report)
+    is_serial = word == "process" and report.shown_ranks in ([None], [0])
+    is_one = is_serial and max((int(step.members.sum()) for step in report.steps), default=0) < 2
     active = "" if report.active_ns is None else f" Active: time with at least one {word} in I/O."
-    remarks = [f"I/O sec: sum over the {plural(word)}.{active}", "%WALL: share of the wall time"]
+    whose = "time in calls, of several threads added up" if is_one else f"sum over the {plural(word)}"
+    remarks = [f"I/O sec: {whose}.{active}", "%WALL: share of the wall time"]
     several = any(len(step.data.worlds) > 1 for step in report.steps)
     if several:
         remarks.append("Ranks 0: rank 0 of each parallel program")
@@ -123,11 +126,10 @@ def step_table(report: Report) -> Table:
     if any(of is not None and of > 1 for of in shares.values()):
         remarks.append("-: calls of several threads or processes at once take more than the wall "
                        "time")
-    is_serial = report.shown_ranks == [None] and one_of(report) == "process"
     without = [one.name for one in _OF_RANK_0] if is_serial else []
     made = LISTING.table("Steps", LISTING.rows(report), footer=lines, remarks=remarks,
         without=without)
-    of_all = "I/O of all processes" if is_serial else "All ranks I/O"
+    of_all = "I/O" if is_one else "I/O of all processes" if is_serial else "All ranks I/O"
     of_rank_0 = "Ranks 0 I/O" if several else "Rank 0 I/O"
     words = {"Rank 0 I/O": of_rank_0, "All ranks I/O": of_all}
     return replace(made, groups=tuple((words.get(text, text), count) for text, count in

@@ -33,13 +33,19 @@ def _own_s(one: LayeredFile) -> float:
     return (one.logical.ns - below.ns) / 1e9 if one.logical.ns >= SLOWER.value * below.ns else 0.0
 
 
+def _made_by_layers(one: LayeredFile) -> int:
+    """Requests below the layers, without calls that went past them."""
+    return one.system.count - one.past.count if one.system is not None else 0
+
+
 def _why(one: LayeredFile) -> str:
     asked = one.logical.count
     if asked >= MANY.value and (own_s := _own_s(one)) and one.system is not None:
         return (f"the layers merge {number(asked)} calls to {number(one.system.count)} requests, and "
             f"take {seconds(own_s)} themselves")
-    if one.system is not None and asked >= MANY.value and one.system.count >= MORE.value * asked:
-        return f"{number(one.system.count)} requests below the layers for {number(asked)} calls"
+    made = _made_by_layers(one)
+    if asked >= MANY.value and made >= MORE.value * asked:
+        return f"{number(made)} requests below the layers for {number(asked)} calls"
     past = [bypass for bypass in one.bypassed if bypass.layer not in ("event", "system")]
     if past and asked >= MANY.value:
         most = max(past, key=lambda bypass: bypass.times)
@@ -54,7 +60,7 @@ def find(facts: Facts) -> Iterator[Advice]:
             continue
         file = facts.files.get(one.file, File(one.file))
         asked = one.logical.count
-        extra = max(0, one.system.count - asked) if one.system is not None else 0
+        extra = max(0, _made_by_layers(one) - asked)
         share = extra / (asked + extra) if asked + extra else 0.0
         own_s = _own_s(one)
         range_ = Range(0.0, share * file.ns / 1e9) if extra else NOTHING
