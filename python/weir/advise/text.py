@@ -35,7 +35,7 @@ _INDENT = "     "
 
 def range_text(range_: Range) -> str:
     """`1.2 s to 3.4 s`"""
-    low, high = ("0 s" if s < 1e-6 else seconds(s) for s in (range_.low, range_.high))
+    low, high = ("0\u00a0s" if s < 1e-6 else seconds(s) for s in (range_.low, range_.high))
     return f"{low} to {high}"
 
 
@@ -61,7 +61,7 @@ def expectation(one: Advice) -> str:
 def _decided(one: Advice) -> str:
     """What it depends on that its cure saves anything; nothing where it does in any case."""
     saving = one.saving
-    may_be_none = range_text(saving.critical or saving.active or saving.io).startswith("0 s")
+    may_be_none = range_text(saving.critical or saving.active or saving.io).startswith("0\u00a0s")
     return f", decided by {BY_NAME[one.finding].decides}" if may_be_none else ""
 
 
