@@ -280,7 +280,7 @@ def test_a_run_that_failed_says_so_above_its_figures(tmp_path):
 def test_a_run_without_io_is_no_riddle(tmp_path):
     page = page_of_a_command(tmp_path / "main", 0)
     assert "No I/O on files was recorded in the 1\u00a0s of the run." in page
-    assert "cannot make the run shorter" not in page and "- of it in rank 0" not in page
+    assert "Faster I/O on files" not in page and "- of it in rank 0" not in page
 
 
 def test_what_a_step_waits_for_stands_beside_its_bar(plain_run):

@@ -476,8 +476,8 @@ def test_the_first_screen_states_what_output_takes_and_what_is_inferred(tmp_path
     [text] = [one for one in sentences(report, file_groups(report)) if "Output" in one]
     assert plain(text) == (
         "Output takes at least 200 ms of rank 0 (95 % of the run), of which 90.0 ms is I/O. Faster "
-        "I/O leaves the rest as it is: 70.0 ms of libraries and MPI-IO in calls that write files, "
-        "and 40.0 ms of gathers and packing between them (inferred); other ranks wait for it, "
+        "I/O leaves the rest as it is: 70.0 ms in libraries that convert, compress and copy and "
+        "40.0 ms of gathers and packing before these calls (inferred); other ranks wait for it, "
         "360 ms added up."
     )
 

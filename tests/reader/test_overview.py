@@ -15,8 +15,11 @@ from weir_pages import STEPS, write_step
 
 from weir._errors import UsageError
 from weir.report import build, render_text, report_json
+from weir.report.files.groups import file_groups
+from weir.report.frame.amounts import plain
 from weir.report.frame.kind import ALL, Options
 from weir.report.registry import KINDS, named, report_tables
+from weir.report.sentences import sentences
 from weir.trace._synthetic import TraceWriter, counter
 
 TWO_SCREENS = 80  # lines
@@ -156,11 +159,43 @@ def test_short_times_are_shown_in_ms_and_every_heading_has_a_legend(tmp_path):
     assert (
         "  ms\n" in text
         and "%WALL: share of the wall time" in text
-        and "Faster I/O\non files cannot make the run shorter" in text
+        and "Faster I/O\non files can save 6 ms at most." in text
     )
     for legend in ("critical: ", "use: ", "<N>, <M>, *: "):
         assert any(line.startswith(legend) for line in lines), legend
     assert max(map(len, lines)) <= 80
+
+
+def threads_beside(tmp_path, ms: int):
+    """A thread of rank 0 writes while it computes; the other rank waits for it."""
+    program = WaitTrace(2)
+    program.io(0, ms * 1_000_000, "/scratch/own")
+    came = program.io_beside(0, 400_000_000, "/scratch/beside")
+    program.compute(0, came - program.now[0] + 600_000_000)
+    program.barrier()
+    report = build(program.write(tmp_path / "run" / "main"))
+    return [plain(one) for one in sentences(report, file_groups(report))]
+
+
+def test_what_threads_may_cost_comes_first_where_the_certain_delay_is_negligible(tmp_path):
+    [delay] = [one for one in threads_beside(tmp_path, 0) if "I/O delays" in one]
+    assert delay.startswith("I/O delays the run by up to 400 ms (40 % of its time) if ranks wait")
+    assert delay.endswith("in I/O for 400 ms. Else it delays the run by nothing.")
+
+
+def test_what_threads_may_cost_is_added_to_a_certain_delay(tmp_path):
+    [delay] = [one for one in threads_beside(tmp_path, 200) if "I/O delays" in one]
+    assert delay.startswith("I/O delays the run by 200 ms") and "by up to 600 ms" in delay
+
+
+def test_a_negligible_delay_names_no_file(tmp_path):
+    program = WaitTrace(2)
+    program.io(0, 5_000_000, "/scratch/own")
+    program.compute(0, 995_000_000)
+    program.barrier()
+    report = build(program.write(tmp_path / "run" / "main"))
+    assert "I/O delays the run by 5 ms (0.5 % of its time)." in [
+        plain(one) for one in sentences(report, file_groups(report))]
 
 
 def test_options_choose_the_files(large):

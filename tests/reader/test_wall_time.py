@@ -217,6 +217,19 @@ def test_the_table_fits_a_screen_and_many_ranks_are_grouped_by_node(tmp_path):
     assert ALL == "all"
 
 
+def test_what_is_no_part_of_rank_seconds_is_below_the_table_and_in_advise(tmp_path, weir):
+    """Two ranks, one of which ends in the middle of the step."""
+    program = WaitTrace(2)
+    program.barrier()
+    for rank in range(2):
+        program.compute(rank, (4 - 2 * rank) * SECOND)
+    program.write(tmp_path / "run" / "s")
+    remarks = [one for table in report_tables(build(tmp_path / "run"), Options(("wall",)))
+        for one in getattr(table, "remarks", ())]
+    assert "not running (before they start, after they end), of the wall time: s 25 %" in remarks
+    assert "not running 25 %" in " ".join(weir("advise", tmp_path / "run").stdout.split())
+
+
 def farm(directory: Path, rank_source: int):
     """Four ranks of a launcher, of two programs that do not call MPI."""
     directory.mkdir(parents=True)

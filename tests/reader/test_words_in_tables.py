@@ -126,7 +126,7 @@ def test_the_picture_of_files_that_matter_has_no_file_that_delays_nothing(tmp_pa
     picture = files_that_matter(report, file_groups(report))
     assert [bar.name for bar in picture.bars] == ["/scratch/late"]
     assert picture.legend == ("critical",
-        "I/O on the file delays the run by (of 1 other: not at all)")
+        "time by which I/O on the file delays the run; 1 other file does not delay it")
 
 
 def test_examples_of_a_pattern_are_names_that_differ(tmp_path):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from weir.advise.frame.facts import Facts
-from weir.advise.frame.finding import Advice, Limit, Rule
+from weir.advise.frame.finding import STARTS, Advice, Limit, Rule
 from weir.advise.findings.harmful_layer.finding import HARMFUL_LAYER
 from weir.advise.findings.registry import BY_NAME, FINDINGS
 from weir.advise.frame.saving import NOTHING, Range
@@ -73,7 +73,7 @@ class Report:
         taken: set[str] = set()
         io = others = 0.0
         for one in self.advices:
-            if BY_NAME[one.finding].shrinks == "computing":
+            if BY_NAME[one.finding].shrinks in ("computing", STARTS):
                 others += one.saving.worth
             elif not one.paths or set(one.paths) - taken:
                 io += one.saving.worth

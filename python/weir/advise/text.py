@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from weir.advise.advise import LEAST, SHARE, Report, Rest
-from weir.advise.frame.finding import PARTS, Advice, Limit
+from weir.advise.frame.finding import NOT_RUNNING, PARTS, Advice, Limit
 from weir.advise.findings.registry import BY_NAME
 from weir.advise.frame.saving import Range
 from weir.advise.probes import basis_json, basis_texts
@@ -35,7 +35,7 @@ _INDENT = "     "
 
 def range_text(range_: Range) -> str:
     """`1.2 s to 3.4 s`"""
-    low, high = ("0 s" if s < 1e-6 else seconds(s) for s in (range_.low, range_.high))
+    low, high = ("0\u00a0s" if s < 1e-6 else seconds(s) for s in (range_.low, range_.high))
     return f"{low} to {high}"
 
 
@@ -52,9 +52,17 @@ def expectation(one: Advice) -> str:
         if range_ is not None and (range_.high or range_ is saving.critical):
             ranges.setdefault(range_text(range_), of)
     parts = [f"{text} of {of}" for text, of in ranges.items()]
+    parts[:1] = [part + _decided(one) for part in parts[:1]]
     if saving.requests:
         parts.append(f"about {counted(saving.requests, 'request')}")
     return "; ".join(parts)
+
+
+def _decided(one: Advice) -> str:
+    """What it depends on that its cure saves anything; nothing where it does in any case."""
+    saving = one.saving
+    may_be_none = range_text(saving.critical or saving.active or saving.io).startswith("0\u00a0s")
+    return f", decided by {BY_NAME[one.finding].decides}" if may_be_none else ""
 
 
 def worth(one: Advice) -> str:
@@ -68,7 +76,8 @@ def worth(one: Advice) -> str:
 def finding_line(one: Advice) -> str:
     """What costs and what a cure would save, in two sentences."""
     cure = f"Layer {BY_NAME[one.finding].cure}" if one.rule is not None else "A change of the model"
-    return f"{one.finding}: {one.what}: {one.sentence} {cure} would save {worth(one)}."
+    return f"{one.finding}: {one.what}: {one.sentence} {cure} would save {worth(one)}" \
+        f"{_decided(one)}."
 
 
 def headline(report: Report) -> str:
@@ -110,7 +119,7 @@ def wall_line(report: Report) -> str:
     word = one_of(report.facts.report)
     if word != "rank":
         sums = {part: sums[part] for part in PARTS if part in ("computing", "I/O")}
-    sums["not running"] = max(0, whole - sum(sums.values()))
+    sums[NOT_RUNNING] = max(0, whole - sum(sums.values()))
     count = max(len(one.begin_ns) for one in known)
     mean = f", mean of {number(count)} {plural(word)}" if count > 1 else ""
     return f"shares of the wall time{mean}: " + ", ".join(f"{part} {share(ns, whole)}"

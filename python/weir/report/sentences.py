@@ -14,8 +14,9 @@ from weir.report.files.groups import FileGroup
 from weir.report.frame.amounts import amount, number, seconds, share
 from weir.report.frame.build import Report, StepReport
 from weir.report.frame.programs import one_of, ranks_text
-from weir.report.output_cost.compute import output_costs_of
+from weir.report.output_cost.compute import Cost, output_costs_of
 from weir.report.units.compute import units_of
+from weir.report.waits.locations import EVERYTHING
 from weir.report.waits.outside import outside_ns
 from weir.report.waits.summary import synchronisation_of
 from weir.report.wall.critical import critical_by_file, critical_by_group, critical_ns
@@ -96,7 +97,7 @@ def _time(report: Report) -> str:
     return (
         f"{who} was in I/O during {seconds(active)} of the run's {seconds(wall)} "
         f"({share(active, wall)}). "
-        "Faster I/O on files cannot make the run shorter by more."
+        f"Faster I/O on files can save {seconds(active)} at most."
     )
 
 
@@ -108,9 +109,17 @@ def _critical(report: Report, groups: list[FileGroup]) -> str | None:
         return None
     critical = critical_ns(report) or 0
     by_file = critical_by_file(report)
-    caveats = _of_threads(report, critical) + _of_unknown(report) + _of_others(report)
+    caveats = _of_unknown(report) + _of_others(report)
+    bound, threads = _of_threads(report, critical)
+    if bound:
+        return f"{bound}{caveats}"
+    caveats = threads + caveats
     if not critical or not by_file:
         return caveats.strip() or None
+    delays = (f"I/O delays the run by {seconds(critical / 1e9)} ({share(critical, report.wall_ns)} "
+        "of its time)")
+    if critical < LEAST_SHARE * report.wall_ns:
+        return f"{delays}.{caveats}"
     whole = critical_by_group(groups, by_file)
     most = max(whole, key=lambda one: whole[one], default=None)
     file = max(by_file, key=lambda name: by_file[name])
@@ -119,8 +128,7 @@ def _critical(report: Report, groups: list[FileGroup]) -> str | None:
     else:
         worst, ns = f"the file {shown(file, report.cwd)}", by_file[file]
     return (
-        f"I/O delays the run by {seconds(critical / 1e9)} ({share(critical, report.wall_ns)} of "
-        "its time): with calls of I/O at no cost and all else as measured, it would take "
+        f"{delays}: with calls of I/O at no cost and all else as measured, it would take "
         f"{seconds((report.wall_ns - critical) / 1e9)}. The largest part of this delay, "
         f"{seconds(ns / 1e9)}, is I/O on "
         f"{worst}.{caveats}"
@@ -155,16 +163,24 @@ def _of_others(report: Report) -> str:
     )
 
 
-def _of_threads(report: Report, critical_ns: int) -> str:
-    """What a trace cannot show: whether a rank waits for its threads."""
+def _of_threads(report: Report, critical_ns: int) -> tuple[str, str]:
+    """What a trace cannot show: whether a rank waits for its threads. A sentence that leads with
+    what they may cost, where the delay that is certain is next to nothing; one that adds it."""
     found = [one for step in report.steps if (one := synchronisation_of(step).waits) is not None]
     most = sum(one.critical_most_ns for one in found)
     if most - critical_ns < LEAST_SHARE * report.wall_ns:
-        return ""
-    return (
-        f" Threads that do not call MPI were in I/O for another "
-        f"{seconds(sum(one.background_ns for one in found) / 1e9)}, which counts as hidden; if "
-        f"ranks wait for them, I/O delays the run by up to {seconds(most / 1e9)}."
+        return "", ""
+    background = seconds(sum(one.background_ns for one in found) / 1e9)
+    if critical_ns < LEAST_SHARE * report.wall_ns:
+        certain = f"by {seconds(critical_ns / 1e9)}" if critical_ns else "by nothing"
+        return (
+            f"I/O delays the run by up to {seconds(most / 1e9)} ({share(most, report.wall_ns)} of "
+            f"its time) if ranks wait for their threads that do not call MPI, which the trace does "
+            f"not show: these are in I/O for {background}. Else it delays the run {certain}."
+        ), ""  # fmt: skip
+    return "", (
+        f" Threads that do not call MPI were in I/O for another {background}, which counts as "
+        f"hidden; if ranks wait for them, I/O delays the run by up to {seconds(most / 1e9)}."
     )
 
 
@@ -176,26 +192,37 @@ def _output(report: Report) -> str | None:
     elapsed = sum(one.elapsed_ns for one in costs)
     if not costs or elapsed < max(LEAST_SHARE * report.wall_ns, MORE * (report.active_ns or 0)):
         return None  # next to nothing, or no more than the calls to files of the first sentence
-    ranks = {one.rank for one in costs}
-    several = any(len(step.ranks) > 1 for step in report.steps)
-    is_one = several and len(ranks) == 1
-    of_whom = f" of {ranks.pop().title}" if is_one else ""
     io, mpi, library, inferred, waiting, waited = (
         sum(getattr(one, f"{name}_ns") for one in costs) / 1e9
         for name in ("system", "mpi", "library", "inferred", "waiting", "waited"))
+    rest = [f"{seconds(cost)} {what}" for cost, what in (
+        (library, "in libraries that convert, compress and copy"), (mpi, "in MPI and MPI-IO"),
+        (inferred, "of gathers and packing before these calls (inferred)"),
+    ) if cost >= LEAST_SHARE * elapsed / 1e9]
     text = (
-        f"Output takes at least {seconds(elapsed / 1e9)}{of_whom} "
-        f"({share(elapsed, report.wall_ns)} of the run), of which {seconds(io)} is I/O. "
-        f"Faster I/O leaves the rest as it is: {seconds(mpi + library)} of libraries and MPI-IO in "
-        "calls that write files"
+        f"Output takes at least {seconds(elapsed / 1e9)}{_of_whom(report, costs)} "
+        f"({share(elapsed, report.wall_ns)} of the run), of which {seconds(io)} is I/O"
     )
-    if inferred >= LEAST_SHARE * elapsed / 1e9:
-        text += f", and {seconds(inferred)} of gathers and packing between them (inferred)"
+    if rest:
+        text += f". Faster I/O leaves the rest as it is: {_listed(rest)}"
     if waiting >= LEAST_SHARE * report.wall_ns / 1e9:
         text += f"; in these calls it waits for other ranks for another {seconds(waiting)}"
     if waited >= LEAST_SHARE * report.wall_ns / 1e9:
         text += f"; other ranks wait for it, {seconds(waited)} added up"
     return f"{text}."
+
+
+def _of_whom(report: Report, costs: list[Cost]) -> str:
+    """The rank of all these costs, where there is one and others beside it."""
+    ranks = {one.rank for one in costs}
+    several = any(len(step.ranks) > 1 for step in report.steps)
+    if not several or len(ranks) > 1 or costs[0].rank.label == EVERYTHING:
+        return ""
+    return f" of {costs[0].rank.title}"
+
+
+def _listed(parts: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
 
 
 def _fortran(report: Report) -> str | None:

@@ -11,7 +11,7 @@ from wait_trace import WaitTrace
 
 from weir.advise.advise import OF_A_RUN, together
 from weir.advise.findings.registry import BY_NAME, FINDINGS
-from weir.advise.frame.finding import PARTS
+from weir.advise.frame.finding import PARTS, STARTS
 from weir.advise.frame.saving import NOTHING
 from weir.advise.text import headline
 from weir.report.registry import KINDS
@@ -68,9 +68,10 @@ def test_a_writer_that_is_well_has_no_findings(tmp_path):
 def test_each_is_declared_whole():
     assert len(BY_NAME) == len(FINDINGS)
     for one in FINDINGS:
-        assert one.asks.endswith("?") and one.limits and one.shrinks in PARTS
+        assert one.asks.endswith("?") and one.limits and one.shrinks in (*PARTS, STARTS)
         assert (DOCS / one.page).exists() and one.table in {kind.name for kind in KINDS}
         assert all(limit.reason and limit.value > 0 for limit in one.limits)
+        assert one.decides and not one.decides.endswith(".")
 
 
 def test_many_small_costs_are_no_smoking_gun(tmp_path):

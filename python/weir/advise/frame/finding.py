@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # of the wall time, as the table `wall` calls them
 PARTS = ("computing", "I/O", "I/O wait", "imbalance", "communication")
+NOT_RUNNING = "not running"  # before processes start and after they end
+STARTS = f"{NOT_RUNNING}, communication"  # of programs: launchers, and MPI_Init
 
 
 @dataclass(frozen=True)
@@ -90,9 +92,10 @@ class Advice:
 @dataclass(frozen=True)
 class Finding:
     """name: in lists and rules. asks: the question that it answers, one sentence. shrinks: of PARTS
-    of the wall time. limits: all that it compares with. page: of the documentation, from docs/;
-    table: of `weir report` with the figures.
-    cure: the layer, empty where only the model can change. find: a function of the facts alone."""
+    of the wall time, or STARTS. limits: all that it compares with. page: of the documentation, from
+    docs/; table: of `weir report` with the figures.
+    cure: the layer, empty where only the model can change. find: a function of the facts alone.
+    decides: what it depends on, where its cure may save nothing as well."""
 
     name: str
     asks: str
@@ -102,3 +105,4 @@ class Finding:
     table: str
     cure: str
     find: Callable[[Facts], Iterable[Advice]]
+    decides: str = "the rates of the file system and of memory (weir probe measures them)"

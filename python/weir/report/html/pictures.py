@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from weir.report.files.groups import FileGroup
-from weir.report.frame.amounts import amount, digits, fitted, number, seconds
+from weir.report.frame.amounts import amount, counted, digits, fitted, seconds
 from weir.report.frame.build import Report
 from weir.report.html.chart import Frame, Mark, round_step
 from weir.report.overview import CRITICAL_SHARE
@@ -176,10 +176,11 @@ def files_that_matter(report: Report, groups: list[FileGroup]) -> FilePicture | 
     bars = [_file_bar(one, 100 * ns / max(lengths), costs[one] if explains else None)
         for one, ns in zip(top, lengths)]
     others = sum(one.ns > 0 for one in groups) - len(matter)
-    no_delay = f" (of {number(others)} other{'s' * (others != 1)}: not at all)" * bool(others)
+    no_delay = f"; {counted(others, 'other file')} does not delay it" if others == 1 else \
+        f"; {counted(others, 'other file')} do not delay it" * bool(others)
     legend = ("active", "I/O time of all ranks")
     if explains:
-        legend = ("critical", f"I/O on the file delays the run by{no_delay}")
+        legend = ("critical", f"time by which I/O on the file delays the run{no_delay}")
     return FilePicture("Files that matter", legend, bars)
 
 

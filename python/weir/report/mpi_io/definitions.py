@@ -55,7 +55,8 @@ def _within(data: StepData, names: NameTable, callers: np.ndarray) -> dict[str, 
     define = np.zeros(256, bool)
     define[op_named(_DEFINE).value] = True
     moves = np.zeros(256, bool)
-    moves[[value for value, op in ops().items() if op.layer == POSIX and op.op_class in "RW"]] = True
+    moves[[value for value, op in ops().items()
+        if op.layer == POSIX and op.op_class in "RW"]] = True
     found: dict[str, Within] = {}
     for index, file in enumerate(data.files):
         first, clock = data.first_member(index), data.lines[index].native()

@@ -15,6 +15,7 @@ from weir.report.frame.declared import Field, Listing
 from weir.report.frame.kind import DEFAULT_TOP, Options, TableKind
 from weir.report.frame.table import Table
 from weir.report.output_cost.compute import Cost, may_be_known, output_costs_of
+from weir.report.waits.locations import EVERYTHING
 
 LEAST_NS = 500_000  # less shows as 0.000 s
 _IN_CALLS, _INFERRED = "s in calls", "s inferred"
@@ -98,10 +99,27 @@ _LEGEND = (
 )
 
 
+def _is_serial(whole: Cost) -> bool:
+    """Whether there is nobody beside the process, and what it started."""
+    return whole.rank.label == EVERYTHING
+
+
+def _legend(whole: Cost) -> tuple[str, ...]:
+    if whole.rank.is_rank:
+        return _LEGEND
+    who = "all processes together" if _is_serial(whole) else \
+        "one process, the one with most work on the file"
+    first = _LEGEND[0].replace("one rank, the one with most work on the file", who)
+    return (first.partition("; waits:")[0], *_LEGEND[1:2])
+
+
 def _of_total(whole: Cost) -> str:
     of_whom = f"of {whole.rank.title}, which has"
     if not whole.rank.is_rank:
         of_whom = "of the process with"
+    if _is_serial(whole):
+        return ("TOTAL: a moment in calls on several files counts once; the lines may add up to "
+            "more")
     return (
         f"TOTAL: {of_whom} most work on all files together; no sum of the lines: these may be of "
         "other ranks, and add up to more where calls on several files overlap in time"
@@ -126,7 +144,8 @@ def _tables(report: Report, options: Options) -> Iterator[Table]:
             yield (_BY_PATTERN if has_patterns else LISTING).table(
                 f"Cost of output of {step.name}", _of_step(kept, step), cwd=step.data.cwd,
                 top=top, which=which, footer=_of_step([found.whole], step) * is_whole,
-                remarks=_LEGEND + (_of_total(found.whole),) * is_whole
+                without=["rank"] * _is_serial(found.whole),
+                remarks=_legend(found.whole) + (_of_total(found.whole),) * is_whole
                 + (PATTERN_LEGEND,) * has_patterns,
             )  # fmt: skip
         yield from _by_file(variables, step, options.limit)

@@ -17,6 +17,7 @@ import numpy as np
 from weir.analysis.ranks import RankName, RankNames
 from weir.analysis.step import StepData
 
+EVERYTHING = "all"  # the label of all processes of a step without ranks, where one started the rest
 
 @dataclass(frozen=True)
 class Locations:
@@ -54,7 +55,7 @@ def names_of(data: StepData, ranks: RankNames, locations: Locations) -> list[Ran
     times = Counter(one.label for one in named)
     pids = [data.members[speaker].process.pid for speaker in locations.speaker.tolist()]
     if len(named) == 1 and len(locations.members[0]) > 1:
-        return [replace(named[0], label="all")]
+        return [replace(named[0], label=EVERYTHING)]
     return [
         replace(one, label=f"{one.label} {pid}") if times[one.label] > 1 else one
         for one, pid in zip(named, pids)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from weir.analysis.ranks import RankName
+from weir.report.frame.amounts import plain, share
 from weir.report.frame.build import Report, StepReport, figure
 from weir.report.frame.declared import Field, Listing, Made, sums
 from weir.report.frame.kind import Options, TableKind
@@ -20,6 +21,7 @@ from weir.report.waits.locations import names_of
 from weir.report.wall.compute import PARTS, Parts, WallTime, may_be_known, wall_time_of
 from weir.trace.ops import op_named
 
+MOST_STEPS = 8  # of a remark
 _UNITS = 1000  # shares are rounded to these, so that they add up to 1
 _TIMES = (
     Field("rank_ns", "int", "ns", "wall time of these ranks, added up: the sum of the next five",
@@ -246,6 +248,19 @@ def _remarks(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         )
 
 
+def _not_running(report: Report, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """What of the wall time is no part of rank-s, as `weir advise` has it."""
+    walls = {step.name: step.wall_ns for step in report.steps}
+    whole = [(row["step"], walls[row["step"]] * row["ranks"], row["rank_ns"]) for row in rows
+        if row["phase"] is None and row["ranks"]]
+    parts = [(step, max(0, wall - ns), wall) for step, wall, ns in whole if wall]
+    if len(parts) > MOST_STEPS:
+        parts = [("all steps", sum(ns for _, ns, _ in parts), sum(wall for *_, wall in parts))]
+    if any(ns for _, ns, _ in parts):
+        listed = ", ".join(f"{step} {share(ns, wall)}" for step, ns, wall in parts)
+        yield plain(f"not running (before they start, after they end), of the wall time: {listed}")
+
+
 def _tables(report: Report, options: Options) -> Iterator[Table]:
     """One line a step and phase, then the ranks of each step, by node where there are many."""
     rows, word = rows_of(report), one_of(report)
@@ -254,7 +269,8 @@ def _tables(report: Report, options: Options) -> Iterator[Table]:
     without = [] if any(row["phase"] is not None for row in rows) else ["phase"]
     title = f"Where the time of the {plural(word)} goes"
     without += () if word == "rank" else _OF_MPI
-    made = LISTING.table(title, rows, without=without, remarks=_remarks(rows))
+    made = LISTING.table(title, rows, without=without,
+        remarks=(*_remarks(rows), *_not_running(report, rows)))
     yield made if word == "rank" else _of_processes(made)
     for step in report.steps:
         times = times_of(step)

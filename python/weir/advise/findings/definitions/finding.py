@@ -111,5 +111,6 @@ DEFINITIONS = Finding(
     page="guide/advise.md",
     table="files",
     cure="",
+    decides="whether ranks wait for those that read the tables last",
     find=find,
 )

@@ -206,5 +206,6 @@ IO_SERVERS = Finding(
     page="guide/waits.md",
     table="wall",
     cure="",
+    decides="how well the model scales to more ranks",
     find=find,
 )

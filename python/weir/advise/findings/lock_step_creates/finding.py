@@ -120,5 +120,6 @@ LOCK_STEP_CREATES = Finding(
     page="guide/pack.md",
     table="files",
     cure="",
+    decides="whether the server makes the files of a directory one after the other",
     find=find,
 )

@@ -84,5 +84,6 @@ NODE_INTERLEAVING = Finding(
     page="guide/patterns.md",
     table="interleaving",
     cure="",
+    decides="whether the servers see the requests of a node in this order",
     find=find,
 )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from weir.advise.frame.facts import Facts
-from weir.advise.frame.finding import Advice, Finding, Limit
+from weir.advise.frame.finding import STARTS, Advice, Finding, Limit
 from weir.advise.frame.saving import NOTHING, Range, Saving
 from weir.report.frame.amounts import counted, number, seconds
 from weir.report.frame.build import StepReport
@@ -67,7 +67,7 @@ def find(facts: Facts) -> Iterator[Advice]:
 ONE_BINARY = Finding(
     name="one-binary",
     asks="Does a job start one parallel program after the other where one would do?",
-    shrinks="computing",
+    shrinks=STARTS,
     limits=(STEPS, LEAST),
     page="guide/4dvar.md",
     table="steps",

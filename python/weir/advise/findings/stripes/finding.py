@@ -70,5 +70,6 @@ STRIPES = Finding(
     page="guide/mpi-io.md",
     table="mpi-io",
     cure="",
+    decides="how long each server takes to open its part of the file",
     find=find,
 )

@@ -88,5 +88,6 @@ TOO_MANY_CORES = Finding(
     page="guide/olam.md",
     table="wall",
     cure="",
+    decides="whether memory bandwidth is the limit",
     find=find,
 )

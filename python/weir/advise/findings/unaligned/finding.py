@@ -57,5 +57,6 @@ UNALIGNED = Finding(
     page="guide/patterns.md",
     table="patterns",
     cure="gather",
+    decides="whether the file system locks stripes",
     find=find_by_pattern(_candidates, _advice, is_one=_is_one),
 )

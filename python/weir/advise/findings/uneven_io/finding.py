@@ -56,5 +56,6 @@ UNEVEN_IO = Finding(
     page="guide/waits.md",
     table="ranks",
     cure="",
+    decides="how well the file system serves all ranks at once",
     find=find,
 )

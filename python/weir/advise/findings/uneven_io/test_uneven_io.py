@@ -7,6 +7,8 @@ from __future__ import annotations
 from advised import MIB, MS, advised, the
 from wait_trace import WaitTrace
 
+from weir.advise.text import expectation, finding_line
+
 
 def test_ranks_with_more_to_write_than_others_are_found(tmp_path):
     def program(trace: WaitTrace) -> None:
@@ -17,3 +19,9 @@ def test_ranks_with_more_to_write_than_others_are_found(tmp_path):
     report = advised(tmp_path, program, ranks=4, compute_s=0.2)
     one = the(report, "uneven-io")
     assert one.what == "rank 3 in step s0" and one.saving.critical.high < 0.13
+    # it may save nothing: the lines state what decides
+    assert one.saving.critical.low == 0
+    decides = ("0 s to 112 ms of the run, decided by how well the file system serves all ranks at "
+        "once")
+    assert finding_line(one).replace("\u00a0", " ").endswith(f"would save {decides}.")
+    assert expectation(one).replace("\u00a0", " ").startswith(decides)

@@ -83,5 +83,6 @@ WAITED_OUTPUT = Finding(
     page="guide/stage.md",
     table="waits",
     cure="stage",
+    decides="how fast the tier takes the data, and how much computing the writing can hide behind",
     find=find,
 )
