@@ -32,6 +32,7 @@ def write(path: Path, calls: list[tuple]) -> None:
         process = writer.process(5, 0, 1)
         for name in FILES:
             process.name(name)
+        process.ids["/later"] = 100
         for at in range(0, len(calls), 2):
             process.events(
                 [

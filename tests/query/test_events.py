@@ -27,7 +27,7 @@ OPS = ("read", "pwrite", "fread", "fortran_write", "open", "MPI_Init", "output_p
 one_record = st.tuples(
     st.sampled_from(OPS), st.integers(0, 10**6), st.integers(0, 2**34),
     st.sampled_from(range(len(NAMES))), st.integers(-20, 2**47 - 1),
-    st.integers(0, 2**48 - 1), st.sampled_from([0, 1, 2, 8, 16, 8 | 16, 32]), st.integers(0, 255),
+    st.integers(0, 2**40 - 1), st.sampled_from([0, 1, 2, 8, 16, 8 | 16, 32]), st.integers(0, 255),
 )  # fmt: skip
 marks = st.sampled_from(["hole", "thread", "sync"])
 threads = st.lists(st.one_of(one_record, marks), max_size=30)
@@ -58,6 +58,7 @@ def write(path: Path, processes, chunk_bytes: int) -> None:
     with TraceWriter(path) as writer:
         for number, its_threads in enumerate(processes):
             process = writer.process(100 + number)
+            process.ids["/later"] = 2 * 10**6
             for thread, made in enumerate(its_threads):
                 if made:
                     process.events([raw(process, writer, one) for one in made], thread + 1,

@@ -179,7 +179,7 @@ def test_what_is_left_out_and_what_is_counted_is_all_that_processes_did(run, whi
 def test_a_note_counts_them_and_all_includes_them(run, weir):
     printed = weir("report", run, "--tables", "files").ok().stdout
     printed = " ".join(printed.split())
-    assert "left out: 6 calls, 0.001 MB and 0.000 s of 5 system files (/usr/, " in printed
+    assert "- 6 calls, 0.001 MB and 0.000 s of 5 system files (/usr/, " in printed
     assert "pci.ids" not in printed
     included = weir("report", run, "--tables", "files", "--include", "/usr/share").ok().stdout
     assert "/usr/share/misc/pci.ids" in included and "of 4 system files" in included

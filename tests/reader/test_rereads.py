@@ -50,6 +50,7 @@ def read_back(directory: str, made: list[dict]):
             for process in processes:
                 for name in NAMES:
                     process.name(name)
+                process.ids["/later"] = LOST + 1
             for one in made:
                 if one["node"] == node:
                     at = writer.created_ticks + one["start"]

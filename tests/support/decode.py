@@ -155,8 +155,8 @@ def read_trace(path: str | Path) -> Trace:
         (path,) = path.glob("*.weir")
     data = memoryview(path.read_bytes())
     magic, version, header_bytes, record_bytes = struct.unpack_from("<8sIII", data)
-    assert (magic, version, header_bytes, record_bytes) == (b"WEIRTRC1", 3, PAGE,
-        32), f"{path} is no trace"
+    assert (magic, header_bytes, record_bytes) == (b"WEIRTRC1", PAGE, 32) and version in (2,
+        3), f"{path} is no trace"
     (ns_per_tick, level) = struct.unpack_from("<dI", data, 64)
     trace = Trace(_text(data[80:144]), level, ns_per_tick)
     chunks = list(_chunks(data))
@@ -168,7 +168,7 @@ def read_trace(path: str | Path) -> Trace:
     for chunk in chunks:
         if chunk.kind == 4:
             _read_counters(chunk, trace)
-    _read_events([chunk for chunk in chunks if chunk.kind == 3], trace)
+    _read_events([chunk for chunk in chunks if chunk.kind == 3], trace, has_sums=version > 2)
     return trace
 
 
@@ -238,7 +238,7 @@ def _check_sum(words: tuple[int, int, int, int]) -> None:
     assert found == expected, f"checksum {found} of a record, expected {expected}"
 
 
-def _read_events(chunks: list[_Chunk], trace: Trace) -> None:
+def _read_events(chunks: list[_Chunk], trace: Trace, has_sums: bool) -> None:
     for chunk in sorted(chunks, key=lambda c: (c.process, c.log, c.sequence)):
         thread = chunk.thread
         for i in range(min(chunk.used, len(chunk.data) // 32)):
@@ -246,11 +246,12 @@ def _read_events(chunks: list[_Chunk], trace: Trace) -> None:
                 "<QIIQIBBBB", chunk.data, 32 * i)
             if op == 0:
                 continue
-            _check_sum(struct.unpack_from("<4Q", chunk.data, 32 * i))
-            if flags & ERROR:
-                w2 &= (1 << 56) - 1
-            else:
-                error = 0
+            if has_sums:
+                _check_sum(struct.unpack_from("<4Q", chunk.data, 32 * i))
+                if flags & ERROR:
+                    w2 &= (1 << 56) - 1
+                else:
+                    error = 0
             if op == 250:
                 thread = size
             offset = w2 & UNKNOWN_OFFSET

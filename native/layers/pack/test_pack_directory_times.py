@@ -40,6 +40,7 @@ def time_of(path="d"):
     return about.st_mtime_ns
 seen = []
 def changed():
+    time.sleep(0.02)  # more than a tick of the clock of files
     seen.append(time_of())
     assert os.lstat("d").st_mtime_ns == seen[-1] == time_of(os.path.abspath("d"))
     return len(seen) < 2 or seen[-1] > seen[-2]

@@ -15,7 +15,7 @@ from weir.analysis.tiles import Grid, tiles
 from weir.cluster.files import Identity, opened
 from weir.trace._abi import TILE, Cursor
 from weir.trace.events import next_events
-from weir.trace.ops import MPI
+from weir.trace.ops import FORTRAN, MPI
 
 Blocks = tuple[np.ndarray, np.ndarray]  # begins and ends of disjoint intervals in ns, rising
 
@@ -40,7 +40,7 @@ def blocks_of(stretch: Stretch, all_names: bool, cuts: np.ndarray) -> list:
         # more than there are: what has been read to its end leaves memory
         room = int(chunks["entries"][at]) + 1
         batch = next_events(file, stretch.line.native(), Cursor(chunk=at, end_chunk=at + 1), room)
-        kept = has_class("RWOCM")[batch["op"]] & (batch["layer"] <= MPI)
+        kept = has_class("RWOCM")[batch["op"]] & (batch["layer"] <= MPI) & (batch["layer"] != FORTRAN)
         if not all_names:
             kept &= is_file[np.minimum(batch["text"], len(is_file) - 1)]  # a lost name counts
         starts = batch["start_ns"][kept]

@@ -37,7 +37,7 @@ def test_the_slow_file_costs_most_and_it_is_rank_0_that_reads_it(found):
     [waits] = found["waits"]
     worst = waits["files"][0]
     assert worst["file"].endswith("/wavelet.cv") and worst["ranks"] == [0]
-    assert list(worst["ops"])[0] == "fortran_read"
+    assert list(worst["ops"])[0] == "read"
     assert worst["critical_s"] >= 0.8 * worst["io_s"]
     assert worst["waited_s"] >= 0.8 * (RANKS - 1) * worst["critical_s"]
     assert any("wavelet.cv" in note and "I/O delays the step by" in note for note in found["notes"])
