@@ -40,7 +40,8 @@ def blocks_of(stretch: Stretch, all_names: bool, cuts: np.ndarray) -> list:
         # more than there are: what has been read to its end leaves memory
         room = int(chunks["entries"][at]) + 1
         batch = next_events(file, stretch.line.native(), Cursor(chunk=at, end_chunk=at + 1), room)
-        kept = has_class("RWOCM")[batch["op"]] & (batch["layer"] <= MPI) & (batch["layer"] != FORTRAN)
+        layer = batch["layer"]
+        kept = has_class("RWOCM")[batch["op"]] & (layer <= MPI) & (layer != FORTRAN)
         if not all_names:
             kept &= is_file[np.minimum(batch["text"], len(is_file) - 1)]  # a lost name counts
         starts = batch["start_ns"][kept]
