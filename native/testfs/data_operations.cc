@@ -6,9 +6,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <thread>
-
 #include "testfs/operations.h"
 
 namespace weir::testfs {
@@ -86,21 +83,11 @@ void end_opening(Inode& inode, int fd) {
   --inode.openings;
 }
 
-// Where all descriptors are in use, idle files are being forgotten: it waits for that, a second.
-int open_when_there_is_room(const char* path, int flags) {
-  constexpr int kTries = 1000;
-  for (int tries = 1;; ++tries) {
-    const int fd = open(path, flags);
-    if (fd >= 0 || errno != EMFILE || tries == kTries) return fd;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-}
-
 void do_open(fuse_req_t call, fuse_ino_t number, fuse_file_info* file) {
   Inode& inode = inode_of(call, number);
   Request request(call, Kind::open, inode);
   if (request.injected()) return;
-  const int fd = open_when_there_is_room(ProcPath(inode).text,
+  const int fd = open_when_there_is_room(AT_FDCWD, ProcPath(inode).text,
                                          backing_flags(request.mount(), file->flags));
   if (fd < 0) return request.answer(errno);
   const fuse_open_out answer = open_answer(request.mount(), fd);
@@ -121,10 +108,10 @@ void do_create(fuse_req_t call, fuse_ino_t number, const char* name, mode_t mode
   struct stat status;
   // Only a file that is new is given away, and who else makes it at the same time must not be
   // robbed of it.
-  int fd = openat(parent.fd, name, flags | O_CREAT | O_EXCL, mode);
+  int fd = open_when_there_is_room(parent.fd, name, flags | O_CREAT | O_EXCL, mode);
   int error = fd < 0 ? errno : give_to_caller(call, parent, name);
   if (error == EEXIST && (file->flags & O_EXCL) == 0) {
-    fd = openat(parent.fd, name, (flags & ~O_EXCL) | O_CREAT, mode);
+    fd = open_when_there_is_room(parent.fd, name, (flags & ~O_EXCL) | O_CREAT, mode);
     error = fd < 0 ? errno : 0;
   }
   Inode* inode = error == 0 ? mount.inodes.find(parent, name, &status) : nullptr;

@@ -27,7 +27,7 @@ void do_opendir(fuse_req_t call, fuse_ino_t number, fuse_file_info* file) {
   Inode& inode = inode_of(call, number);
   Request request(call, Kind::opendir, inode);
   if (request.injected()) return;
-  const int fd = openat(inode.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int fd = open_when_there_is_room(inode.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR* stream = fd >= 0 ? fdopendir(fd) : nullptr;
   if (stream == nullptr) {
     const int error = errno;

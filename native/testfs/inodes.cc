@@ -9,11 +9,22 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 namespace weir::testfs {
 
 ProcPath::ProcPath(const Inode& inode) {
   snprintf(text, sizeof text, "/proc/self/fd/%d", inode.fd);
+}
+
+int open_when_there_is_room(int directory, const char* name, int flags, mode_t mode) {
+  constexpr int kTries = 1000;
+  for (int tries = 1;; ++tries) {
+    const int fd = openat(directory, name, flags, mode);
+    if (fd >= 0 || errno != EMFILE || tries == kTries) return fd;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 bool Inodes::open_root(const char* directory) {
@@ -39,7 +50,7 @@ void Inodes::name(Inode& inode, const Inode& parent, const char* name) {
 }
 
 Inode* Inodes::find(Inode& parent, const char* file, struct stat* status) {
-  const int fd = openat(parent.fd, file, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  const int fd = open_when_there_is_room(parent.fd, file, O_PATH | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return nullptr;
   if (fstatat(fd, "", status, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0) {
     const int error = errno;
@@ -72,7 +83,7 @@ void Inodes::forget(Inode& inode, uint64_t lookups) {
   if (inode.lookups != 0 || &inode == &root_) return;
   known_.erase({inode.device, inode.number});
   by_lookup_.erase(inode.place);
-  if (known_.size() <= most_) seen_ = 0;
+  seen_ = std::min(seen_, known_.size());  // the next one to come is one more
   close(inode.fd);
   delete &inode;
 }

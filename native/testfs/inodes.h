@@ -82,6 +82,11 @@ class Inodes {
   Inode root_;
 };
 
+// As openat. Where all descriptors are in use, idle files are being forgotten: it waits for that, a
+// second.
+[[nodiscard]] int open_when_there_is_room(int directory, const char* name, int flags,
+                                          mode_t mode = 0);
+
 // "/proc/self/fd/N": the way to calls that take no O_PATH descriptor.
 struct ProcPath {
   explicit ProcPath(const Inode& inode);
