@@ -168,14 +168,26 @@ void read_ahead(Container& c, uint64_t number) {
   node::release(next.lock);
 }
 
+// Reads of this process that a window has served for nothing. kPieceCosts of them pay for a piece
+// that is read at the first file that is asked of it: a process that reads all files of a directory
+// has them, in whatever order; one that reads a few of many does not.
+constexpr uint32_t kPieceCosts = 4, kMostSaved = kPieceCosts * kWindows;
+constinit uint32_t saved_reads = 0;
+
+bool pays_for_piece() {
+  if (saved_reads < kPieceCosts) return false;
+  saved_reads -= kPieceCosts;
+  return true;
+}
+
 // From the window of a piece of the container, which the first process that needs it reads for all
 // of the node. fresh: what it holds is too old. False: the caller reads for itself.
 bool from_window(Container& c, uint64_t at, uint64_t bytes, char* to, bool fresh) {
   const uint64_t number = at / kWindowBytes + 1, begin = (number - 1) * kWindowBytes;
   Window& w = c.segment.shared->windows[number % kWindows];
   const bool is_there = base::load(&w.number) == number;
-  if (!is_there && base::exchange(&w.wanted, number) != number)
-    return false;  // the first that asks for the piece may be the only one
+  // The first that asks for the piece may be the only one.
+  if (!is_there && base::exchange(&w.wanted, number) != number && !pays_for_piece()) return false;
   if (!is_there && base::load(&w.lock.word) != 0) read_ahead(c, number);
   const LockedWindow locked(w);
   if (!locked.taken()) return false;
@@ -183,6 +195,7 @@ bool from_window(Container& c, uint64_t at, uint64_t bytes, char* to, bool fresh
     return false;
   if (at + bytes > begin + w.bytes) return false;
   memcpy(to, data_of(c, number) + (at - begin), bytes);
+  if (is_there && saved_reads < kMostSaved) ++saved_reads;
   return true;
 }
 

@@ -147,3 +147,57 @@ def test_a_further_process_of_the_node_walks_one_path(testfs, job):
             made = {kind: n - before.get(kind, 0) for kind, n in fs.stats().requests.items()}
             assert made["lookup"] == made["open"] == 1 and metadata(made) <= most, made
         first.communicate()
+
+
+MANY, PIECE_BYTES = 1500, 1 << 20
+MAKES = """
+import sys
+for i in range(int(sys.argv[2])):
+    with open(f"{sys.argv[1]}/{i}.dat", "wb", buffering=0) as file:
+        file.write(bytes([i % 256]) * 8000)
+"""
+READS = """
+import sys
+for i in range(0, int(sys.argv[2]), int(sys.argv[3])):
+    with open(f"{sys.argv[1]}/{i}.dat", "rb", buffering=0) as file:
+        assert file.read(9000) == bytes([i % 256]) * 8000
+"""
+
+
+@pytest.fixture
+def packed(testfs, job):
+    """A directory of packed files whose container has several pieces, and what reads of every
+    N-th of them cost: requests and bytes."""
+    fs = testfs("direct")
+    directory = fs.path / "plots"
+    directory.mkdir()
+    program = [sys.executable, "-c"]
+    subprocess.run([*program, MAKES, directory, str(MANY)], env=job, timeout=300, check=True)
+
+    def read(every: int) -> tuple[int, int]:
+        before = fs.stats()
+        subprocess.run([*program, READS, directory, str(MANY), str(every)], env=job, timeout=300,
+            check=True)
+        after = fs.stats()
+        return (after.requests["read"] - before.requests["read"],
+            after.bytes_read - before.bytes_read)
+
+    return directory / "plots.zip", read
+
+
+@pytest.mark.timeout(300)
+def test_who_reads_all_files_reads_each_piece_of_the_container_once(packed):
+    container, read = packed
+    pieces = -(-container.stat().st_size // PIECE_BYTES)
+    assert pieces > 10
+    # Besides: two files of the first piece by themselves, and what begins and ends the archive.
+    assert pieces <= read(every=1)[0] <= pieces + 6
+
+
+@pytest.mark.timeout(300)
+def test_who_reads_a_file_of_each_piece_reads_no_piece(packed):
+    container, read = packed
+    directory_bytes = MANY * 200
+    requests, read_bytes = read(every=MANY // 10)
+    assert requests >= 10
+    assert read_bytes < directory_bytes + 10 * 16_000 < container.stat().st_size // 10
