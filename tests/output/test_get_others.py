@@ -140,19 +140,59 @@ def test_values_that_do_not_fit_and_fractions_name_types_and_cure(one_rank, tmp_
     save(tmp_path / "f8", "f8", wide)
     save(tmp_path / "i4", "i4", np.full(SHAPE, 70000))
     save(tmp_path / "packed", "i2", np.ones(SHAPE), scale_factor=0.5)
-    save(tmp_path / "u2", "u2", np.ones(SHAPE))
-    save(tmp_path / "meant", "i2", np.ones(SHAPE), _Unsigned="true")
-    large, short, cut, scaled, *unsigned = one_rank({**HERE, "get": "f8"},
+    save(tmp_path / "u2", "u2", np.full(SHAPE, 40000))
+    save(tmp_path / "u8", "u8", np.ones(SHAPE))
+    save(tmp_path / "meant", "i8", np.ones(SHAPE), _Unsigned="true")
+    large, short, cut, scaled, above, *unsigned = one_rank({**HERE, "get": "f8"},
         {**HERE, "get": "i4", "type": "i2"}, {**HERE, "get": "f8", "type": "i4"},
-        {**HERE, "get": "packed", "type": "i4"}, {**HERE, "get": "u2"}, {**HERE, "get": "meant"})
+        {**HERE, "get": "packed", "type": "i4"}, {**HERE, "get": "u2", "type": "i2"},
+        {**HERE, "get": "u8"}, {**HERE, "get": "meant"})
     assert "float32, can hold (the first: element 5 of the record, 1e+300); declare" in large
     assert "the type of the file's values, float64" in large
     assert "864 values" in short and "int16, can hold" in short and "file's values, int32" in short
     assert "is of type float64 in the file, the field int32 in memory and int32 in files" in cut
     assert "declare the field as float32 or float64, or convert the file first" in cut
     assert "is of type int16 with scale_factor or add_offset in the file" in scaled
-    for said, name in zip(unsigned, ("ushort", "unsigned short"), strict=True):
+    assert "864 values" in above and "int16, can hold (the first: element 0 of" in above
+    for said, name in zip(unsigned, ("uint64", "unsigned int64"), strict=True):
         assert f"is of type {name}, which weir does not read; convert it first (ncap2" in said, said
+
+
+def test_unsigned_integers_are_read_as_such(one_rank, tmp_path):
+    """As netCDF-4 has them, as the attribute states what the classic formats have not, as Zarr."""
+    whole = np.arange(np.prod(SHAPE)).reshape(SHAPE)
+    values = {"u1": whole % 256, "u2": whole * 75, "u4": whole * 4_900_000}
+    for dtype, its in values.items():
+        save(tmp_path / dtype, dtype, its)
+        save(tmp_path / f"{dtype}.meant", f"i{dtype[1]}", its.astype(f"i{dtype[1]}"),
+            _Unsigned="true")
+        data().copy(data=np.stack([its] * RECORDS).astype(dtype)).to_dataset().to_zarr(
+            tmp_path / f"{dtype}.zarr", zarr_format=3)
+    for dtype, its in values.items():
+        for name in (dtype, f"{dtype}.meant", f"{dtype}.zarr"):
+            for into in ("f8", "i8"):
+                assert one_rank({**HERE, "get": name, "type": into}) == [""], (name, into)
+                assert np.array_equal(there(tmp_path, name), its), (name, into)
+    save(tmp_path / "signed", "u1", values["u1"], _Unsigned="false")
+    assert one_rank({**HERE, "get": "signed", "type": "i1"}) == [""]
+    assert np.array_equal(there(tmp_path, "signed"), values["u1"].astype("u1").view("i1"))
+
+
+@pytest.mark.parametrize("stored", ["u2", "i2"])
+def test_missing_values_of_unsigned_integers(one_rank, tmp_path, stored):
+    """xarray packs so, and satellites' files have 65535 for what is missing."""
+    array = data(attrs=SINCE)
+    array.values[:, 0, 3, 5:9] = np.nan
+    packing = {"dtype": stored, "scale_factor": 0.01, "add_offset": 0.0, "_FillValue": 65535}
+    if stored == "i2":
+        packing |= {"_FillValue": -1, "_Unsigned": "true"}
+    array.to_netcdf(tmp_path / "packed", encoding={"t": packing})
+    assert one_rank({**HERE, "get": "packed", "type": "f8"}) == [""]
+    with xarray.open_dataset(tmp_path / "packed") as file:
+        expected = file["t"].values[-1]
+    found = there(tmp_path, "packed")
+    assert np.isnan(found).sum() == 4 and np.array_equal(np.isnan(found), np.isnan(expected))
+    assert np.allclose(found, expected, rtol=0, atol=1e-9, equal_nan=True)
 
 
 @pytest.mark.parametrize("into", ["f4", "f8"])

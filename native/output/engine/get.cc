@@ -53,14 +53,35 @@ std::string of_dimensions(const Found& found) {
 
 bool is_real(Type type) { return type == WEIR_FLOAT32 || type == WEIR_FLOAT64; }
 
+// Of the values that are read: unsigned integers become the next larger type.
+Type type_read(const Found& found) {
+  if (!found.is_unsigned) return found.type;
+  return found.type == WEIR_INT8 ? WEIR_INT16 : found.type == WEIR_INT16 ? WEIR_INT32 : WEIR_INT64;
+}
+
+template <typename From, typename To>
+void widen_as(const Bytes& from, Bytes& to, int64_t count) {
+  const From* in = reinterpret_cast<const From*>(from.data());
+  std::copy_n(in, count, reinterpret_cast<To*>(to.data()));
+}
+
+Bytes widened(Type type, const Bytes& from, int64_t count) {
+  Bytes to(static_cast<size_t>(count) * size_of(type));
+  if (type == WEIR_INT16) widen_as<uint8_t, int16_t>(from, to, count);
+  if (type == WEIR_INT32) widen_as<uint16_t, int32_t>(from, to, count);
+  if (type == WEIR_INT64) widen_as<uint32_t, int64_t>(from, to, count);
+  return to;
+}
+
 // Values are converted as netCDF does. What has fractions becomes an integer only where the program
 // has declared that its files are so.
 Status check_type(const Field& field, const Found& found, const std::string& what) {
   const bool has_fractions = is_real(found.type) || found.packing;
-  if (found.type == field.type || found.type == field.file_type || is_real(field.type) ||
-      !has_fractions)
+  const Type type = type_read(found);
+  if (type == field.type || type == field.file_type || is_real(field.type) || !has_fractions)
     return {};
-  return {WEIR_E_FORMAT, what + " is of type " + name_of(found.type) +
+  return {WEIR_E_FORMAT, what + " is of type " + (found.is_unsigned ? "u" : "") +
+                             name_of(found.type) +
                              (found.packing ? " with scale_factor or add_offset" : "") +
                              " in the file, the field " + name_of(field.type) + " in memory and " +
                              name_of(field.file_type) +
@@ -89,7 +110,7 @@ Result<Wanted> look_up(Reader& reader, const Catalogue& catalogue, int index,
     return Status{WEIR_E_ARGUMENT, what + " has no record " + std::to_string(record) + " but " +
                                        std::to_string(found->records) + ", counted from 0"};
   }
-  Wanted wanted{chosen, found->type, found->packing, found->fill};
+  Wanted wanted{chosen, type_read(*found), found->is_unsigned, found->packing, found->fill};
   wanted.places = places_of(reader, *found, catalogue.grid_of(field), chosen);
   return wanted;
 }
@@ -176,10 +197,12 @@ Status Session::share_get(Getting* g) {
 
 // A leader's slab, read and cut for each rank.
 Status Session::read_slab(const Getting& g, const Part& slab, std::vector<Bytes>* to) const {
-  const auto file_element = static_cast<int64_t>(size_of(g.wanted.type)),
+  const auto file_element =
+                 static_cast<int64_t>(size_of(g.wanted.type)) / (g.wanted.is_unsigned ? 2 : 1),
              element = static_cast<int64_t>(size_of(g.field.type));
   Bytes bytes(static_cast<size_t>(slab.count * file_element));
   WEIR_TRY(g.reader->read(g.field.name, g.wanted.record, slab.first, slab.count, bytes.data()));
+  if (g.wanted.is_unsigned) bytes = widened(g.wanted.type, bytes, slab.count);
   const Filling filling = Filling::of(g.field.missing, g.field.type);
   Faults lost;
   Type type = g.wanted.type;

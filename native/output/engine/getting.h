@@ -19,7 +19,8 @@ namespace weir::output {
 // What leaders have to know of the variable.
 struct Wanted {
   int64_t record = 0;
-  Type type = WEIR_FLOAT64;  // in the file
+  Type type = WEIR_FLOAT64;  // of the file's values, where that has unsigned ones the next larger
+  bool is_unsigned = false;  // in the file
   std::optional<Packing> packing;
   std::optional<double> fill;  // of packed values
   std::vector<PlaceVariable> places = {};

@@ -67,6 +67,7 @@ class NetcdfReader : public Reader {
     }
     if (shape.packed) found.packing = Packing{shape.scale, shape.offset};
     if (shape.has_fill) found.fill = shape.fill;
+    found.is_unsigned = shape.is_unsigned;
     found.units = shape.units;
     found.standard_name = shape.standard_name;
     found.coordinates = shape.coordinates;
@@ -113,7 +114,7 @@ Status check_records(const FileDescription& d, const std::string& path, int64_t 
     const Variable& v = d.variables[i];
     Result<Found> found = (*reader)->find(d, static_cast<int>(i));
     if (!found.ok()) return found.status();
-    if (found->type != v.type || found->over_time != v.over_time ||
+    if (found->type != v.type || found->is_unsigned || found->over_time != v.over_time ||
         found->elements() != d.elements(v)) {
       return {WEIR_E_FORMAT, "cannot go on with " + path + ": variable " + v.name +
                                  " is not what the stream writes now"};

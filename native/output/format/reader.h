@@ -30,6 +30,7 @@ struct Found {
   std::vector<std::string> dimensions = {};  // their names; empty: the format has none
   std::string units = {}, standard_name = {};
   std::string coordinates = {};  // names of variables that say where its points are
+  bool is_unsigned = false;      // read() gives unsigned integers with as many bits as `type`
   int64_t elements() const {
     int64_t n = 1;
     for (int64_t length : lengths) n *= length;

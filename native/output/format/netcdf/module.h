@@ -13,7 +13,7 @@
 
 namespace weir::output::netcdf {
 
-constexpr int kModuleVersion = 9;
+constexpr int kModuleVersion = 10;
 constexpr const char* kModuleSymbol = "weir_netcdf_module";
 
 enum class Kind { kCdf2 = 2, kNetcdf4 = 4, kCdf5 = 5 };
@@ -26,7 +26,8 @@ struct Why {
 // A variable of a file that is read.
 struct Shape {
   Type type;
-  bool known_type;  // false: one that weir does not have
+  bool is_unsigned;  // unsigned integers of the size of `type`
+  bool known_type;   // false: one that weir does not have
   char type_name[256];  // netCDF's name of it
   bool over_time;
   // The first of `lengths` is a time that is not unlimited: records, or one of the field's axes.

@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <new>
 #include <string>
@@ -26,12 +27,19 @@ bool weir_type_of(nc_type type, Type& out) {
   switch (type) {
     case NC_FLOAT: out = WEIR_FLOAT32; return true;
     case NC_DOUBLE: out = WEIR_FLOAT64; return true;
+    case NC_UINT:
     case NC_INT: out = WEIR_INT32; return true;
     case NC_INT64: out = WEIR_INT64; return true;
+    case NC_USHORT:
     case NC_SHORT: out = WEIR_INT16; return true;
+    case NC_UBYTE:
     case NC_BYTE: out = WEIR_INT8; return true;
   }
   return false;
+}
+
+bool is_stored_unsigned(nc_type type) {
+  return type == NC_UBYTE || type == NC_USHORT || type == NC_UINT;
 }
 
 // A box of elements in the order of the file, cut from a range of them: the rows of one dimension
@@ -63,7 +71,7 @@ Box cut(const Shape& shape, int64_t first, int64_t count) {
   return box;
 }
 
-void find_packing(int file, int variable, Shape& shape) {
+void find_packing(int file, int variable, nc_type type, Shape& shape) {
   const auto number = [&](const char* name, double* to) {
     size_t length = 0;
     double value = 0;
@@ -78,6 +86,11 @@ void find_packing(int file, int variable, Shape& shape) {
   shape.packed = number("add_offset", &shape.offset) || shape.packed;
   shape.has_fill =
       number("_FillValue", &shape.fill) || number("missing_value", &shape.fill);
+  // Both attributes have the type that is stored, whatever it is meant as: -1 of a byte is 255.
+  const double range = std::ldexp(1.0, static_cast<int>(8 * size_of(shape.type)));
+  if (shape.is_unsigned && shape.fill < 0) shape.fill += range;
+  if (!shape.is_unsigned && is_stored_unsigned(type) && shape.fill >= range / 2)
+    shape.fill -= range;
 }
 
 // A text as netCDF-3 has it, or one string of netCDF-4; "" where it is longer than its room.
@@ -96,15 +109,21 @@ void find_text(int file, int variable, const char* attribute, char (&to)[room]) 
   }
 }
 
-// netCDF-3 has no unsigned types; the attribute says how a signed one is meant.
+// The classic formats have no unsigned types; the attribute states how a type is meant.
 void find_type(int file, int variable, nc_type type, Shape& shape) {
   char is_unsigned[256] = "";
   find_text(file, variable, "_Unsigned", is_unsigned);
-  const bool means_unsigned = strcasecmp(is_unsigned, "true") == 0;
-  shape.known_type = weir_type_of(type, shape.type) && !means_unsigned;
+  const bool means_unsigned = strcasecmp(is_unsigned, "true") == 0,
+             means_signed = strcasecmp(is_unsigned, "false") == 0;
+  shape.known_type = weir_type_of(type, shape.type);
+  const bool is_integer =
+      shape.known_type && shape.type != WEIR_FLOAT32 && shape.type != WEIR_FLOAT64;
+  shape.is_unsigned = is_integer && !means_signed && (is_stored_unsigned(type) || means_unsigned);
+  if (shape.is_unsigned && shape.type == WEIR_INT64) shape.known_type = false;
   char name[NC_MAX_NAME + 1] = "";
   nc_inq_type(file, type, name, nullptr);
-  const std::string text = (means_unsigned ? "unsigned " : "") + std::string(name);
+  std::string text = means_unsigned && !is_stored_unsigned(type) ? "unsigned " : "";
+  text += name;
   text.copy(shape.type_name, sizeof shape.type_name - 1);
 }
 
@@ -178,7 +197,7 @@ bool find(void* file, const char* variable, Shape& shape, Why& why) {
                  "too many dimensions");
     }
   }
-  find_packing(open.file, id, shape);
+  find_packing(open.file, id, type, shape);
   find_text(open.file, id, "units", shape.units);
   find_text(open.file, id, "standard_name", shape.standard_name);
   find_text(open.file, id, "coordinates", shape.coordinates);

@@ -30,17 +30,20 @@ bool to_numbers(const json& from, std::vector<int64_t>& out) {
   return true;
 }
 
-bool to_type(const json& from, Type& out) {
+bool to_type(const json& from, Found& out) {
   static const std::map<std::string, Type> types = {
       {"float32", WEIR_FLOAT32}, {"float64", WEIR_FLOAT64}, {"int32", WEIR_INT32},
-      {"int64", WEIR_INT64},     {"int16", WEIR_INT16},     {"int8", WEIR_INT8}};
+      {"int64", WEIR_INT64},     {"int16", WEIR_INT16},     {"int8", WEIR_INT8},
+      {"uint32", WEIR_INT32},    {"uint16", WEIR_INT16},    {"uint8", WEIR_INT8}};
   const auto found = types.find(text_of(from));
-  if (found != types.end()) out = found->second;
-  return found != types.end();
+  if (found == types.end()) return false;
+  out.type = found->second;
+  out.is_unsigned = found->first.front() == 'u';
+  return true;
 }
 
 template <typename T>
-void put(std::vector<char>& out, double value) {
+void put(std::vector<char>& out, auto value) {
   const T typed = static_cast<T>(value);
   out.resize(sizeof typed);
   std::memcpy(out.data(), &typed, sizeof typed);
@@ -50,14 +53,15 @@ std::vector<char> fill_of(const json& from, Type type) {
   double value = from.is_number() ? from.get<double>() : 0;
   if (from == "NaN") value = NAN;
   if (from == "Infinity" || from == "-Infinity") value = from == "Infinity" ? INFINITY : -INFINITY;
+  const int64_t whole = from.is_number_integer() ? from.get<int64_t>() : 0;
   std::vector<char> out;
   switch (type) {
     case WEIR_FLOAT32: put<float>(out, value); break;
     case WEIR_FLOAT64: put<double>(out, value); break;
-    case WEIR_INT32: put<int32_t>(out, value); break;
-    case WEIR_INT64: put<int64_t>(out, value); break;
-    case WEIR_INT16: put<int16_t>(out, value); break;
-    case WEIR_INT8: put<int8_t>(out, value); break;
+    case WEIR_INT32: put<int32_t>(out, whole); break;  // also the bits of unsigned ones
+    case WEIR_INT64: put<int64_t>(out, whole); break;
+    case WEIR_INT16: put<int16_t>(out, whole); break;
+    case WEIR_INT8: put<int8_t>(out, whole); break;
   }
   return out;
 }
@@ -145,7 +149,7 @@ Result<Stored> parse_array(const json& from) {
   Stored out;
   if (at(from, "/zarr_format") != 3 || at(from, "/node_type") != "array")
     return refuse("no array of Zarr v3");
-  if (!to_type(at(from, "/data_type"), out.found.type))
+  if (!to_type(at(from, "/data_type"), out.found))
     return refuse("its data type " + text_of(at(from, "/data_type")));
   WEIR_TRY(parse_storage(from, out));
   WEIR_TRY(parse_shape(from, out));
