@@ -105,5 +105,6 @@ def test_each_part_of_a_table_of_variables_has_the_variable_and_the_file():
     parts = "\n".join(text_lines(table, 80)).split("\n\n")
     assert len(parts) > 1
     for part in parts:
-        assert [line.split()[0] for line in part.splitlines()[-3:]] == ["yspecies"] * 3
-        assert [line[-10:] for line in part.splitlines()[-3:]] == [f"{n}.field.nc" for n in range(3)]
+        lines = part.splitlines()[-3:]
+        assert [line.split()[0] for line in lines] == ["yspecies"] * 3
+        assert [line[-10:] for line in lines] == [f"{n}.field.nc" for n in range(3)]

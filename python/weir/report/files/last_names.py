@@ -177,11 +177,12 @@ def naming_times(data: StepData, wanted: frozenset[int]) -> dict[int, list[int]]
     """When each of these namings (numbers of their names) was made. cost: a pass over all records.
     """
     found: dict[int, list[int]] = {number: [] for number in wanted}
+    naming = op_named("naming").value
     for index, file in enumerate(data.files):
         numbers = data.name_numbers[index]
         is_wanted = np.isin(numbers, list(wanted))
         for events in read_events(file, data.lines[index].native()) if is_wanted.any() else ():
-            at = np.flatnonzero((events["op"] == op_named("naming").value) & (events["text"] != LOST))
+            at = np.flatnonzero((events["op"] == naming) & (events["text"] != LOST))
             at = at[is_wanted[events["text"][at]]]
             for number, start in zip(numbers[events["text"][at]].tolist(),
                     events["start_ns"][at].tolist()):
@@ -193,7 +194,8 @@ def naming_times(data: StepData, wanted: frozenset[int]) -> dict[int, list[int]]
 def namings_of(step: StepReport) -> tuple[Naming, ...]:
     """Names that files were given in the step, and lost, by whomever."""
     rows = step.data.where(is_naming)
-    often = frozenset(rows.name[rows.calls > 2].tolist()) if step.level == "trace" else frozenset()
+    has_records = step.level == "trace"
+    often = frozenset(rows.name[rows.calls > 2].tolist() if has_records else ())
     is_recorded = often and rows.calls.sum() <= _MOST_NAMINGS
     given = namings(rows, step.names, naming_times(step.data, often) if is_recorded else None)
     return (*given, *(unlinked(step.data.where(is_unlink), step.names) if given else ()))
