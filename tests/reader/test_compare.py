@@ -373,3 +373,14 @@ def test_output_of_runs_in_different_directories_is_matched_whatever_the_mpi_lib
         "bytes_read": 1000, "bytes_written": 1000, "seconds": 0.012}
     assert not [name for name, one in found.items() if "traj" in name and None in (one["a"],
         one["b"])]
+
+
+def test_what_the_figures_leave_out_comes_below_them(weir, tmp_path):
+    for name in "ab":
+        weir("trace", "-q", "-o", tmp_path / name, "--", "sh", "-c", "cat /etc/passwd > out",
+            cwd=tmp_path).ok()
+    lines = weir("compare", tmp_path / "a", tmp_path / "b").stdout.splitlines()
+    first = next(at for at, line in enumerate(lines) if line.startswith("note: A: left out: "))
+    assert [line for line in lines[first:] if line and not line.startswith((
+        "note: A: left out: ", "note: B: left out: ", "  "))] == []
+    assert any(line.startswith("Files whose") for line in lines[:first])
