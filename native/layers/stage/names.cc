@@ -189,6 +189,8 @@ Result rename_newer(const Tier& tier, Room& room, unsigned flags) {
   }
   if (mark.real != kNoReal && rename_in_place(room.key, room.other, 0) == 0) exists = true;
   mark.real = exists && stat_path(room.other, &real) == 0 ? real_of(real) : kNoReal;
+  // The name leaves a file that has others: publish() is not to write into that one.
+  if (mark.real != kNoReal && real.st_nlink > 1) mark.real.device = 0;
   mark.mode = mode_after_renaming(mark, room.other);
   memcpy(mark.key, room.other, sizeof mark.key);
   mark.other[0] = 0;

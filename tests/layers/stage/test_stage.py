@@ -422,3 +422,27 @@ def test_files_left_open_at_the_end_are_closed_by_it(run, tmp_path, tier):
     run(sys.executable, "-c", script + "os._exit(0)", drain="async").check_returncode()
     run("sh", "-c", "exec sh -c 'echo handed on' > b.dat", drain="async").check_returncode()
     wait_until(lambda: len(real_files(tmp_path / "staged")) == 2)
+
+
+REPLACES = """
+import os
+with open("a.dat", "w") as file:
+    file.write("old")
+os.link("a.dat", "b.dat")
+with open("new.dat", "w") as file:
+    file.write("new")
+os.rename("new.dat", "b.dat")
+print(sorted(os.listdir(".")), open("a.dat").read(), open("b.dat").read())
+"""
+
+
+@pytest.mark.parametrize("drain", ["async", "end"])
+def test_a_rename_onto_one_of_two_hard_links_leaves_the_other_file_alone(weir, run, tmp_path,
+        tier, drain):
+    """As Mercurial does before it changes a file that it has cloned by a link."""
+    done = run(sys.executable, "-c", REPLACES, drain=drain)
+    assert done.stdout == "['a.dat', 'b.dat'] old new\n", done.stderr
+    weir("stage", "recover", tier).ok()
+    staged = tmp_path / "staged"
+    assert (staged / "a.dat").read_text() == "old"
+    assert (staged / "b.dat").read_text() == "new"
