@@ -333,6 +333,8 @@ def test_separators_of_time_stamps_do_not_part_files():
     pairs = match_files(with_colons, without)
     assert [(pair.a.files, pair.b.files) for pair in pairs] == [(1, 1)] * 5
     assert len(match_files(with_colons, side("d01_2020.01.0{}_0{}.00.00"))) == 5
+    for compact in ("d01_2020010{}T0{}0000", "d01_2020010{}_0{}0000"):
+        assert len(match_files(with_colons, side(compact))) == 5
     both = {**with_colons, **without}  # two files each, in one run
     assert sum(pair.a.files for pair in match_files(both, without)) == 9
     assert sum(pair.b.files for pair in match_files(both, without)) == 5
