@@ -109,6 +109,21 @@ def test_a_file_that_is_renamed_and_opened_again_has_a_rule_for_both_names(tmp_p
     assert (group.paths, group.pattern) == ((str(tmp_path / last),), str(tmp_path / rule))
 
 
+def test_a_rule_for_a_renamed_file_matches_no_file_of_another_use(tmp_path, weir):
+    """As zip writes an archive: no pattern is for both of its names alone."""
+    program = ("import os; os.mkdir('tree')\nfor n in range(20):\n"
+        "    with open(f'tree/{n}', 'w') as f: f.write('x')\n"
+        "f = os.open('zifxT9on', os.O_WRONLY | os.O_CREAT)\n"
+        "for _ in range(3000): os.write(f, bytes(100))\n"
+        "os.close(f); os.rename('zifxT9on', 'all.arc'); os.close(os.open('all.arc', os.O_RDWR))")
+    weir("trace", "-q", "-o", tmp_path / "r", "--", sys.executable, "-c", program,
+        cwd=tmp_path).ok()
+    facts = Facts(build(str(tmp_path / "r")))
+    (group,) = groups(facts, [one for one in facts.bare if one.write.calls > 1])
+    assert (group.paths, group.pattern, group.others) == ((str(tmp_path / "all.arc"),),
+        str(tmp_path / "zi*"), ())
+
+
 @pytest.mark.parametrize(("name", "rule"), [
     ("sortaB3xYz", "sort*"), ("tmpq2x9_abc", "tmp*"), (".out.nc.Zx81qp", ".out.nc.*"),
     ("part.0123abcd-0123-4567-89ab-0123456789ab.partial", "part.*.partial"),
