@@ -36,7 +36,8 @@ def cycles(*ops: str, path: str = TABLE, times: int = 100, rank: int = 0) -> Pro
 
 def test_all_opens_of_a_process_but_the_first_are_answered(tmp_path):
     one = replayed(tmp_path, cycles("open", "read", "close"))
-    assert one.opens == 99 and one.ns == pytest.approx((198 * MS, 198 * MS)) and one.whole_ns == 200 * MS
+    assert one.opens == 99 and one.whole_ns == 200 * MS
+    assert one.ns == pytest.approx((198 * MS, 198 * MS))
 
 
 def test_a_name_is_compared_by_a_stat_before_a_late_open(tmp_path):
@@ -60,7 +61,8 @@ def test_each_process_opens_a_file_itself(tmp_path):
 
 
 def test_of_opens_at_once_the_layer_answers_as_many_less(tmp_path):
-    assert replayed(tmp_path, cycles("open", "open", "open", "close", "close", "close")).opens == 297
+    ops = (*["open"] * 3, *["close"] * 3)
+    assert replayed(tmp_path, cycles(*ops)).opens == 297
 
 
 def test_a_file_that_is_not_held_is_opened_each_time(tmp_path):

@@ -82,6 +82,22 @@ def test_one_call_that_took_long_may_be_chance(tmp_path):
     assert 0.25 < one.saving.io.low < 0.45 and one.saving.io.high > 1.1
 
 
+@pytest.mark.parametrize(("op", "seek_is_saved"), [("fwrite", True), ("fread", False)])
+def test_seeks_of_a_stream_that_is_written_write_its_buffer(tmp_path, op, seek_is_saved):
+    """As zip goes back to the header of each member: 600 x 1 ms, and as long in the seeks."""
+
+    def program(trace: WaitTrace) -> None:
+        trace.io(0, MS, "/scratch/an/all.zip", "fopen", 0)
+        for at in range(600):
+            trace.io(0, MS, "/scratch/an/all.zip", op, 4096, at * 4096)
+            trace.io(0, MS, "/scratch/an/all.zip", "fseek", 0)
+        trace.io(0, MS, "/scratch/an/all.zip", "fclose", 0)
+
+    saving = sum((one.saving.io.high for one in advised(tmp_path, program).advices
+        if one.finding == "small-requests"), 0.0)
+    assert (saving > 1) == seek_is_saved and saving < 1.3
+
+
 def test_output_that_is_renamed_has_a_rule_for_the_name_that_is_opened(tmp_path, weir):
     """As ncks and rsync do, with the number of a process in it."""
     program = ("import os; f = os.open('out.pid98765.tmp', os.O_WRONLY | os.O_CREAT)\n"
