@@ -6,7 +6,8 @@ from __future__ import annotations
 _TREE = ("mkdir tree; for n in $(seq {count}); do head -c {bytes} /dev/urandom | base64 "
     ">tree/$n.txt; done")  # fmt: skip
 _SOURCES = ("mkdir src; for n in $(seq 150); do for k in $(seq 60); do printf "
-    "'int f%d_%d(int a)\\n{\\n  return a + %d;\\n}\\n\\n' $n $k $k; done >src/$n.c; done")  # fmt: skip
+    "'int f%d_%d(int a)\\n{\\n  return a + %d;\\n}\\n\\n' $n $k $k; done >src/$n.c; "
+    "done")  # fmt: skip
 FOURTH = {
     "csplit": ("seq 20000 >big", "csplit -s -n 4 -f part. big 100 {198}"),
     "ctags": (_SOURCES, "ctags -R -f tags src"),
