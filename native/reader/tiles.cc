@@ -13,29 +13,35 @@
 namespace weir::reader {
 namespace {
 
-// The group of each file id of a process. Ids are small numbers without gaps unless a file is
-// damaged.
+// The group of each file id of a process. Ids of files, and those of other names without their
+// highest bit, are small numbers without gaps unless a file is damaged.
 class Groups {
  public:
   static constexpr uint8_t kHidden = 255;
 
   Groups(const Names& names, uint32_t process, const uint8_t* group_of, bool all_names) {
     names.each(process, [&](uint32_t id, uint32_t text) {
-      if (id >= kDense) return;
-      if (id >= of_.size()) of_.resize(id + 1, kUnset);
+      std::vector<uint8_t>& of = of_[id / wire::kOtherNames];
+      const uint32_t place = id % wire::kOtherNames;
+      if (place >= kDense) return;
+      if (place >= of.size()) of.resize(place + 1, kUnset);
       const bool is_shown = all_names || names.texts[text].is_file != 0;
-      if (of_[id] == kUnset)
-        of_[id] = !is_shown ? kHidden : group_of == nullptr ? uint8_t{0} : group_of[text];
+      if (of[place] == kUnset)
+        of[place] = !is_shown ? kHidden : group_of == nullptr ? uint8_t{0} : group_of[text];
     });
-    std::replace(of_.begin(), of_.end(), kUnset, uint8_t{0});
+    for (std::vector<uint8_t>& of : of_) std::replace(of.begin(), of.end(), kUnset, uint8_t{0});
   }
 
-  uint8_t of(uint32_t id) const { return id < of_.size() ? of_[id] : uint8_t{0}; }
+  uint8_t of(uint32_t id) const {
+    const std::vector<uint8_t>& of = of_[id / wire::kOtherNames];
+    const uint32_t place = id % wire::kOtherNames;
+    return place < of.size() ? of[place] : uint8_t{0};
+  }
 
  private:
   static constexpr uint8_t kUnset = 254;
   static constexpr uint32_t kDense = 1 << 20;
-  std::vector<uint8_t> of_;
+  std::array<std::vector<uint8_t>, 2> of_;  // files, other names
 };
 
 // What a rank waits in: MPI_awaited tells of a wait once more, and starting a collective waits for

@@ -333,6 +333,8 @@ def test_separators_of_time_stamps_do_not_part_files():
     pairs = match_files(with_colons, without)
     assert [(pair.a.files, pair.b.files) for pair in pairs] == [(1, 1)] * 5
     assert len(match_files(with_colons, side("d01_2020.01.0{}_0{}.00.00"))) == 5
+    for compact in ("d01_2020010{}T0{}0000", "d01_2020010{}_0{}0000"):
+        assert len(match_files(with_colons, side(compact))) == 5
     both = {**with_colons, **without}  # two files each, in one run
     assert sum(pair.a.files for pair in match_files(both, without)) == 9
     assert sum(pair.b.files for pair in match_files(both, without)) == 5
@@ -373,3 +375,14 @@ def test_output_of_runs_in_different_directories_is_matched_whatever_the_mpi_lib
         "bytes_read": 1000, "bytes_written": 1000, "seconds": 0.012}
     assert not [name for name, one in found.items() if "traj" in name and None in (one["a"],
         one["b"])]
+
+
+def test_what_the_figures_leave_out_comes_below_them(weir, tmp_path):
+    for name in "ab":
+        weir("trace", "-q", "-o", tmp_path / name, "--", "sh", "-c", "cat /etc/passwd > out",
+            cwd=tmp_path).ok()
+    lines = weir("compare", tmp_path / "a", tmp_path / "b").stdout.splitlines()
+    first = next(at for at, line in enumerate(lines) if line.startswith("note: A: left out: "))
+    assert [line for line in lines[first:] if line and not line.startswith((
+        "note: A: left out: ", "note: B: left out: ", "  "))] == []
+    assert any(line.startswith("Files whose") for line in lines[:first])

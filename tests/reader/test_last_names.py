@@ -156,6 +156,32 @@ for number in range(4):
         for name in wanted["trace"]}
 
 
+ROTATES = """
+import os
+for number in range(1, 7):
+    for kept in (3, 2, 1):
+        old = f"restart.{kept - 1}" if kept > 1 else "restart"
+        if kept == 3 and os.path.exists("restart.3"):
+            os.unlink("restart.3")
+        if os.path.exists(old):
+            os.rename(old, f"restart.{kept}")
+    with open("restart", "wb", 0) as file:
+        file.write(bytes(10 ** number))
+print(os.stat("restart").st_size)
+"""
+
+
+def test_older_restart_files_that_are_renamed_each_time_keep_their_bytes(weir, tmp_path):
+    """As CP2K keeps its wave functions: each of the same three renames is made again and again."""
+    done = weir("trace", "-q", "-o", tmp_path / "run", "--", sys.executable, "-c", ROTATES,
+        cwd=tmp_path)
+    assert done.stdout == "1000000\n"
+    found = {name: one.bytes_written for name, one in by_name(tmp_path / "run").items()
+        if one.bytes_written}
+    assert found == {"restart": 10**6, "restart.1": 10**5, "restart.2": 10**4,
+        "restart.3": 10**3 + 10**2 + 10}
+
+
 def test_a_link_that_takes_the_place_of_a_temporary_name(weir, tmp_path):
     trace(weir, tmp_path / "run", "s", "echo 12345 > tmp; ln tmp out; rm tmp")
     found = by_name(tmp_path / "run")
@@ -258,6 +284,18 @@ def test_a_file_is_called_what_it_was_until_it_loses_that_name():
     made += [Naming(10, "unlink", "/d/d", ""), Naming(11, "unlink", "/d/b", "")]
     assert last_name_of(made, "/d/c", 20) == "/d/a"
     assert last_name_of([*made, Naming(12, "unlink", "/d/a", "")], "/d/c", 20) == "/d/c"
+
+
+def test_a_name_that_was_left_and_removed_again_is_no_other_file():
+    """Whoever removed it had opened it under this name, by a call that has no record."""
+    names = NameTable()
+    used = ["/a", "/b", "/other", "/mpi"]
+    for name in used:
+        names.number(name)
+    made = [Naming(1, "rename", "/a", "/b"), Naming(5, "unlink", "/a", "")]
+    behind = Files(made, used, names, lambda name, at: False)
+    assert behind.last_name(behind.at("/a", 9)[0]) == "/a"
+    assert behind.last_name(behind.at("/a", 1)[0]) == "/b"
 
 
 def test_a_link_to_a_renamed_file_does_not_rename_it():

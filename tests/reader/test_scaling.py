@@ -13,6 +13,7 @@ from wait_trace import WaitTrace
 from weir._errors import UsageError
 from weir.cli._app import app_for
 from weir.scaling.compute import RunTimes, scaling
+from weir.scaling.table import REST, stop_sentences
 
 SECOND = 10**9
 
@@ -101,6 +102,13 @@ def test_the_command_reads_runs_and_says_what_stops_it(tmp_path):
     assert figures["parts"] == ["9write", "(rest)"]
     assert figures["curves"][0]["stop"]["at_ranks"] == 8
     assert [point["wall_s"] for point in figures["curves"][0]["points"]] == [34.0, 20.0, 16.0, 20.0]
+
+
+def test_what_is_in_no_part_is_named_in_words():
+    runs = [RunTimes(f"run{ranks}", ranks, 1, 10 * SECOND, {"critical I/O": SECOND,
+        REST: 9 * SECOND}, SECOND) for ranks in (1, 2)]
+    (curve,) = scaling(runs).curves
+    assert list(stop_sentences(curve))[1].startswith("time outside the other parts stops it: 9.000")
 
 
 def test_runs_that_cannot_be_compared_are_refused(tmp_path):

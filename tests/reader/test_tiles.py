@@ -194,6 +194,19 @@ def test_all_tiles_together_are_the_totals_of_the_tables(two_steps):
     assert int(made.by_lane["bytes"][1].sum()) == of_rank1
 
 
+@pytest.mark.parametrize("all_names", [False, True])
+def test_pipes_and_system_files_of_a_real_trace_are_in_no_tile(weir, tmp_path, all_names):
+    """A recorder numbers names that are no files apart from files."""
+    (tmp_path / "in").write_bytes(bytes(300_000))
+    weir("trace", "-q", "-o", tmp_path / "run", "--", "sh", "-c",
+        "cat in /etc/passwd | cat | cat > out", cwd=tmp_path).ok()
+    report = build(tmp_path / "run", all=all_names)
+    made = timeline([span_of(step) for step in report.steps], all_names=all_names)
+    assert report.all.bytes == int(made.by_lane["bytes"].sum())
+    assert (report.all.bytes > 700_000) == all_names
+    assert int(made.by_lane["calls"].sum()) == int(made.by_group["calls"].sum()) == report.all.calls
+
+
 def test_each_step_has_its_own_stretch_of_the_axis(two_steps):
     report = build(two_steps)
     made = timeline([span_of(step) for step in report.steps])

@@ -188,6 +188,28 @@ def test_what_is_harmless_makes_no_run_incomplete(traced, cc, tmp_path):
     assert 0 < note.index(": started without") < note.index(": static, setuid")
 
 
+STATIC_SHELL = """
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+static char block[1 << 20];
+int main(void) {
+  int status = system("cat /etc/hostname > name"), fd = open("big", O_WRONLY | O_CREAT, 0600);
+  for (int i = 0; i < 5; ++i) write(fd, block, sizeof block);
+  return status;
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["trace", "summary"])
+def test_a_static_command_is_missed_though_programs_that_it_starts_are_seen(traced, cc, level):
+    status, reported, first, made = traced(cc(STATIC_SHELL, "-static", name="model"), level=level)
+    assert (status, reported, made["complete"]) == (0, 4, False)
+    assert "5.2 of 5.3 MB that the kernel counted were not seen; 1 program left no" in first
+    (one,) = made["unseen"]["programs"]
+    assert one["program"].endswith("model") and one["matters"] and one["pid"] > 0
+
+
 RAW = """
 #include <fcntl.h>
 #include <string.h>
@@ -324,6 +346,20 @@ def test_a_cut_trace_is_the_cause_of_what_is_missing(traced, weir, big, tmp_path
         said)
     cause = re.match(r"INCOMPLETE: (damaged: .*? at byte \d+)", said)
     assert "likely" not in said and cause is not None and cause[1] not in others
+
+
+def test_a_program_whose_records_are_cut_off_is_not_called_static(weir, tmp_path):
+    weir("trace", "-q", "-o", tmp_path / "run", "--", "bash", "-c",
+        "dd if=/dev/zero of=x bs=1M count=8; true", cwd=tmp_path)
+    (trace,) = (tmp_path / "run" / "main").glob("*.weir")
+    programs, end = [], trace.stat().st_size
+    while not programs and end > 4096:
+        end -= 4096
+        os.truncate(trace, end)
+        programs = json.loads(weir("report", tmp_path / "run", "--json").stdout)["unseen"]["programs"]
+    assert [one["program"].rpartition("/")[2] for one in programs] == ["dd"]
+    assert programs[0]["reason"] == (
+        "its records are lost with the damage of the trace, or it left none")
 
 
 @pytest.mark.parametrize(("read", "written", "mapped", "has_ring", "counted"), [

@@ -95,3 +95,16 @@ def test_any_table_fits_and_loses_no_figure(seed):
         assert head.lstrip("<") in words
         if head[0] != "<":
             assert all(row[at] in words for row in rows)
+
+
+def test_each_part_of_a_table_of_variables_has_the_variable_and_the_file():
+    names = [("yspecies", f"/scratch/run/pressure_wave_test.{n}.field.nc") for n in range(3)]
+    rows = tuple((name, "pnetcdf", *["123.456"] * 7, file) for name, file in names)
+    columns = ("<Variable", "<library", *(f"figure{n}" for n in range(7)), "<File")
+    table = Table("Variables", columns, rows, keys=("<Variable",))
+    parts = "\n".join(text_lines(table, 80)).split("\n\n")
+    assert len(parts) > 1
+    for part in parts:
+        lines = part.splitlines()[-3:]
+        assert [line.split()[0] for line in lines] == ["yspecies"] * 3
+        assert [line[-10:] for line in lines] == [f"{n}.field.nc" for n in range(3)]

@@ -17,7 +17,7 @@ import shlex
 import shutil
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 # What a batch system, a shell or a person may send. Those that stop a process keep their effect on
@@ -155,9 +155,10 @@ def _wait(pid: int, canary: _Canary) -> int:
                 os.kill(pid, caught.si_signo)
 
 
-def run_command(command: Sequence[str], environ: Mapping[str, str]) -> int:
+def run_command(command: Sequence[str], environ: Mapping[str, str],
+        on_start: Callable[[int], None] = lambda pid: None) -> int:
     """Run a command to its end: the status it exited with, or minus the signal that killed it.
-    Raises CannotStart.
+    on_start gets its process number. Raises CannotStart.
 
     To be called from the main thread; signals that arrive in between are passed on or, after the
     end, take effect.
@@ -171,7 +172,9 @@ def run_command(command: Sequence[str], environ: Mapping[str, str]) -> int:
         # before the command: a signal to the group that reaches one reaches both
         canary = _Canary()
         try:
-            status = _wait(_spawn(path, command, environ, mask), canary)
+            pid = _spawn(path, command, environ, mask)
+            on_start(pid)
+            status = _wait(pid, canary)
         finally:
             canary.release()
     finally:

@@ -159,7 +159,7 @@ def launch(options: Options, command: Sequence[str], environ: Mapping[str, str],
         say(str(error))
         return error.status
     status = ended.status
-    finished = _finish(step, status, before)
+    finished = _finish(step, status, before, ended.pid)
     displaced = _say_left(ended, options.quiet)
     own = _judge_trace(options, step, command, environ, status, finished)
     return shell_status(status) or (BYTES_STATUS if displaced else own)
@@ -216,6 +216,7 @@ class _Ended:
     it began."""
 
     status: int
+    pid: int
     environ: Mapping[str, str]
     begun: Mapping[Path, int]
     left: Sequence[Left] = ()
@@ -237,18 +238,19 @@ def _run_preloaded(command: Sequence[str], environ: Mapping[str, str], variables
         library: str) -> _Ended:
     """Run the command with these variables set on all its nodes. Raises CannotStart."""
     arguments, preloaded = list(command), {**environ, **variables}
+    started: list[int] = []
     if is_open_mpi(command[0], idle_environment(environ)):
         arguments, preloaded = with_forwarding(command, preloaded, library)
     if why_without_library(command[0], environ):
         if rest := without_library(preloaded.pop(PRELOAD_VARIABLE)):
             preloaded[PRELOAD_VARIABLE] = rest
     if "WEIR_RULES" not in preloaded:
-        return _Ended(run_command(arguments, preloaded), preloaded, {})
+        return _Ended(run_command(arguments, preloaded, started.append), *started, preloaded, {})
     drain, tier = _layer_modules()
     reported, begun = drain.report_sizes(job_name(preloaded)), tier.generations(preloaded)
-    status = run_command(arguments, preloaded)
+    status = run_command(arguments, preloaded, started.append)
     lost = drain.finish(preloaded, reported, preloaded.get("WEIR_TRACE_DIR"))
-    return _Ended(status, preloaded, begun, (lost, tier.finish(preloaded, begun)))
+    return _Ended(status, *started, preloaded, begun, (lost, tier.finish(preloaded, begun)))
 
 
 def _layer_modules() -> tuple[ModuleType, ModuleType]:
@@ -305,12 +307,13 @@ def _starts_ranks(command: Sequence[str]) -> bool:
     return any(not word.startswith("-") for word in command[1:])
 
 
-def _finish(step: Prepared, status: int | None, before: list[int] | None = None) -> bool:
+def _finish(step: Prepared, status: int | None, before: list[int] | None = None,
+        pid: int | None = None) -> bool:
     after = children_io() if before is not None else None
     counted = [max(0, last - first)
         for first, last in zip(before, after)] if before and after else None
     try:
-        step.job.ended(status, counted).write(step.directory)
+        step.job.ended(status, counted, pid).write(step.directory)
     except FileNotFoundError:  # the program removed it, which is said where the trace is missed
         return False
     except OSError as error:

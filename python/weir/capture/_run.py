@@ -88,6 +88,7 @@ class Job:
     ended_realtime_ns: int | None = None
     exit_status: int | None = None
     kernel_bytes: list[int] | None = None
+    pid: int | None = None  # of the command
     user: str | None = None
     batch_system: str | None = None
     job_id: str | None = None
@@ -111,9 +112,10 @@ class Job:
                 raise
             _write_in_place(path, text)
 
-    def ended(self, exit_status: int | None, kernel_bytes: list[int] | None = None) -> Job:
+    def ended(self, exit_status: int | None, kernel_bytes: list[int] | None = None,
+            pid: int | None = None) -> Job:
         return replace(self, ended_realtime_ns=time.time_ns(), exit_status=exit_status,
-            kernel_bytes=kernel_bytes)
+            kernel_bytes=kernel_bytes, pid=pid)
 
 
 def user_name() -> str:

@@ -121,7 +121,7 @@ def test_job_json_has_the_keys_of_the_format_and_leaves_no_other_file(tmp_path):
         "level": "trace", "budget_bytes": 1,
         "started_realtime_ns": 5, "ended_realtime_ns": None, "exit_status": None,
         "kernel_bytes": None, "user": None, "batch_system": None, "job_id": None, "weir": "1",
-        "rules": None, "node_job": None,
+        "pid": None, "rules": None, "node_job": None,
     }  # fmt: skip
     job().ended(-9).write(str(tmp_path))
     written = json.loads((tmp_path / "job.json").read_text())

@@ -217,11 +217,17 @@ def match_files(a: Mapping[str, FileTotals], b: Mapping[str, FileTotals]) -> lis
 
 _Runs = tuple[str, ...]
 _SEPARATOR = re.compile(r"(?<=[0-9])[-_:.T](?=[0-9])")  # between the numbers of a time stamp
+# A time stamp without separators but for one behind the day: 20200101, 2020010106, 20200101T060000.
+_COMPACT = re.compile(
+    r"(?<![0-9])((?:19|20)[0-9]{2})(0[1-9]|1[0-2])([0-3][0-9])"
+    r"(?:[-_.T]?([0-2][0-9])(?:([0-5][0-9])([0-5][0-9])?)?)?(?![0-9])")
 
 
 def plain_name(name: str) -> str:
-    """The name with one separator between numbers: out_00:00:00 as out_00_00_00."""
-    return _SEPARATOR.sub("_", name)
+    """The name with one separator between the numbers of time stamps: out_06:00:00 as out_06_00_00,
+    20200101T0600 as 2020_01_01_06_00."""
+    spread = _COMPACT.sub(lambda stamp: "_".join(filter(None, stamp.groups())), name)
+    return _SEPARATOR.sub("_", spread)
 
 
 def _pairs_by_separators(

@@ -21,7 +21,7 @@ from weir.report.files.compute import FileTotals, files_of
 from weir.report.frame.build import Report, StepReport
 from weir.report.frame.figures import megabytes, milliseconds, short, thousands
 from weir.report.frame.table import Table
-from weir.report.notes import notes
+from weir.report.notes import LEFT_OUT, notes
 from weir.report.processes.compute import is_complete
 from weir.report.render import write_parts
 from weir.report.requests.compute import requests_of
@@ -326,8 +326,14 @@ def comparison_notes(one: Comparison) -> list[str]:
 
 
 def render_comparison(one: Comparison, stream: TextIO, top: int | None = 20) -> None:
-    """Print to a file or pipe as plain text, to a terminal with Rich."""
-    write_parts(comparison_notes(one), comparison_tables(one, top), stream)
+    """Print to a file or pipe as plain text, to a terminal with Rich. What the figures leave out
+    comes last."""
+    every = comparison_notes(one)
+    left_out = [note for note in every if note.partition(": ")[2].startswith(LEFT_OUT)]
+    parts: list[Table | str] = [*comparison_tables(one, top)]
+    if left_out:
+        parts.append("\n" + "\n".join(f"note: {note}" for note in left_out))
+    write_parts([note for note in every if note not in left_out], parts, stream)
 
 
 def comparison_json(one: Comparison) -> dict[str, Any]:

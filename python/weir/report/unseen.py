@@ -81,6 +81,8 @@ def _without_ranks(report: Report, untraced: int) -> str | None:
     if not jobs:
         return None
     failed = next((job.exit_status for job in jobs if job and job.exit_status), None)
+    if any(step.data.problems for step in report.steps if step.data.has_no_rank):
+        return "no record of a rank is left in the damaged trace"
     said = "no rank was traced, the launcher alone left records"
     if failed is not None:
         return f"{said}: it {ending(failed)}"

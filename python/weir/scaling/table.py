@@ -140,8 +140,9 @@ def stop_sentences(curve: Curve) -> Iterator[str]:
     worst = [loss for loss in stop.losses if loss.lost_ns > 0][:1]
     lost = sum(loss.lost_ns for loss in stop.losses if loss.lost_ns > 0)
     for loss in worst:
+        part = "time outside the other parts" if loss.part == REST else loss.part
         yield (
-            f"{loss.part} stops it: {seconds(loss.before_ns)} s became {seconds(loss.after_ns)} s, "
+            f"{part} stops it: {seconds(loss.before_ns)} s became {seconds(loss.after_ns)} s, "
             f"{percent(loss.lost_ns, lost)} of all that was lost"
         )
 

@@ -24,6 +24,7 @@ class Job:
     weir: str | None = None
     # rchar and wchar of the command and of all that was waited for
     kernel_bytes: tuple[int, int] | None = None
+    pid: int | None = None  # of the command
     user: str | None = None
     batch_system: str | None = None
     job_id: str | None = None
@@ -51,7 +52,7 @@ def read_job(path: str | os.PathLike[str]) -> tuple[Job | None, str | None]:
 
     words_of = ("step", "cwd", "level", "weir", "user", "batch_system", "job_id")
     texts = {key: _text(typed(key, str)) for key in words_of}
-    numbers = ("budget_bytes", "started_realtime_ns", "ended_realtime_ns", "exit_status")
+    numbers = ("budget_bytes", "started_realtime_ns", "ended_realtime_ns", "exit_status", "pid")
     words = tuple(str(_text(word)) for word in command) if is_list else None
     figures = raw.get("kernel_bytes")
     is_pair = isinstance(figures, list) and len(figures) == 2 and all(isinstance(one, int)

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "output/core/trace.h"
 #include "output/format/grib/bytes.h"
@@ -341,16 +342,29 @@ void Encoder::append(const Bytes& header, const void* values, const Range& range
   section5[kBits] = static_cast<char>(scale.bits);
 }
 
+// Of numbers beyond float32 ecCodes writes infinity (grid_ieee), or ends the process. Precision 2
+// is float64.
+Status Encoder::check_range(const Range& range) const {
+  if (std::isinf(range.low) || std::isinf(range.high))
+    return {WEIR_E_VALUE,
+            "it has infinite values, which GRIB cannot say; make them the missing value"};
+  constexpr double kMost = std::numeric_limits<float>::max();
+  const double worst = -range.low > range.high ? range.low : range.high;
+  if (std::abs(worst) <= kMost) return {};
+  for (const FormatKey& key : plan_.packing) {
+    if (key.name == "precision" && value_text(key) == "2") return {};
+  }
+  return {WEIR_E_VALUE, "it has the value " + number_text(worst) + "; expected at most " +
+                            number_text(kMost) +
+                            " (float32) of either sign; correct it, or make it the missing value"};
+}
+
 Status Encoder::encode(size_t level, const void* values, Scratch* scratch, Bytes* to, int* bits) {
   const Traced traced(Event::kEncode, {},
                       plan_.points * static_cast<int64_t>(size_of(plan_.type)));
   const Range range = this->range(values);
   const bool has_values = range.missing < plan_.points;
-  if (has_values && (std::isinf(range.low) || std::isinf(range.high))) {
-    return explain({WEIR_E_VALUE, "it has infinite values, which GRIB cannot say; make them the "
-                                  "missing value"},
-                   "");
-  }
+  if (has_values) WEIR_TRY(explain(check_range(range), ""));
   if (plan_.packs == Packing::kOther || !has_values)
     return by_library(level, values, range, scratch, to);
   const void* present = values;

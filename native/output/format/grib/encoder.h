@@ -34,7 +34,7 @@ class Encoder {
   const TimePlaces& times() const { return times_; }
   // Appends the message of this level; `values` has plan().points of them. Several threads may do
   // so at once, each with its own scratch and levels.
-  // fails: WEIR_E_VALUE infinite ones; WEIR_E_FORMAT what ecCodes refuses
+  // fails: WEIR_E_VALUE infinite ones and those beyond float32; WEIR_E_FORMAT what ecCodes refuses
   // *bits: those of a packed value, 0 where ecCodes decides
   Status encode(size_t level, const void* values, Scratch* scratch, Bytes* to, int* bits = nullptr);
   // The same by ecCodes alone, for comparison.
@@ -54,6 +54,7 @@ class Encoder {
   Status add_named_grid();
   Status make_base();
   Range range(const void* values) const;
+  Status check_range(const Range& range) const;
   Result<Handle> library_handle(size_t level) const;
   Status by_library(size_t level, const void* values, const Range& range, Scratch* scratch,
                     Bytes* to);

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "output/format/grib/bytes.h"
 #include "output/format/grib/encoder.h"
 #include "output/format/grib/scan.h"
 #include "output/format/written.h"
+#include "output/model/text.h"
 #include "output/model/units.h"
 
 namespace weir::output::grib {
@@ -188,8 +190,13 @@ TEST(grib, packings_and_bits_that_the_library_cannot_write_are_an_error) {
                 std::string::npos);
     EXPECT_EQ(says(edition, {"bitsPerValue", 32.0, ""}), "");
   }
-  EXPECT_NE(says(1, packing("grid_jpeg")), "");
-  EXPECT_EQ(says(2, packing("grid_jpeg")), "");
+  // In edition 1 they would become simple.
+  for (const char* type : {"grid_jpeg", "grid_ccsds", "grid_simple_log_preprocessing"}) {
+    EXPECT_NE(says(1, packing(type)).find("is not written in edition 1 of GRIB"),
+              std::string::npos)
+        << type;
+    EXPECT_EQ(says(2, packing(type)), "");
+  }
 }
 
 // What was encoded before leaves no trace, whoever encodes it.
@@ -352,6 +359,52 @@ TEST(grib, infinite_values_are_an_error_that_names_the_field) {
   const Status status = made->encode(0, values.data(), &scratch, &message);
   EXPECT_EQ(status.code(), WEIR_E_VALUE);
   EXPECT_NE(status.message().find("field 'sp': it has infinite values"), std::string::npos);
+}
+
+// ecCodes would write infinity (grid_ieee), or end the process.
+TEST(grib, values_beyond_float32_are_an_error_that_names_the_largest) {
+  const float most = std::numeric_limits<float>::max();
+  for (const char* packing : {"grid_simple", "grid_ccsds", "grid_ieee", "grid_second_order"}) {
+    SCOPED_TRACE(packing);
+    auto made = encoder(WEIR_FLOAT64, {{"packingType", std::string(packing), ""}});
+    ASSERT_TRUE(made);
+    std::vector<double> values(kPoints, 1);
+    Bytes message;
+    Scratch scratch;
+    for (const double beyond : {1e300, -1e300, 4e38, -4e38}) {
+      values[17] = beyond;
+      const Status status = made->encode(0, values.data(), &scratch, &message);
+      EXPECT_EQ(status.code(), WEIR_E_VALUE);
+      EXPECT_NE(status.message().find("field 'sp': it has the value " + number_text(beyond)),
+                std::string::npos)
+          << status.message();
+      EXPECT_TRUE(message.empty());
+    }
+    values[17] = static_cast<double>(-most);
+    values[18] = static_cast<double>(most);
+    const Status status = made->encode(0, values.data(), &scratch, &message);
+    ASSERT_TRUE(status.ok()) << status.message();
+    const std::vector<double> back = decoded(message);
+    EXPECT_NEAR(back[17] / values[17], 1, 1e-4);
+    EXPECT_NEAR(back[18] / values[18], 1, 1e-4);
+  }
+}
+
+TEST(grib, a_text_that_is_a_whole_number_is_one_where_ecCodes_has_no_such_text) {
+  auto made = encoder(WEIR_FLOAT32, {{"discipline", std::string("0"), ""},
+                                     {"parameterCategory", std::string("192"), ""},
+                                     {"parameterNumber", std::string("200"), ""}});
+  ASSERT_TRUE(made);
+  const std::vector<float> values(kPoints, 1);
+  Bytes message;
+  Scratch scratch;
+  ASSERT_TRUE(made->encode(0, values.data(), &scratch, &message).ok());
+  Result<Handle> handle = Handle::from_bytes(message);
+  ASSERT_TRUE(handle.ok());
+  Result<int64_t> category = handle->whole("parameterCategory");
+  Result<int64_t> number = handle->whole("parameterNumber");
+  EXPECT_EQ(category.ok() ? *category : -1, 192);
+  EXPECT_EQ(number.ok() ? *number : -1, 200);
 }
 
 TEST(grib, what_ecCodes_refuses_has_key_field_place_and_its_words) {

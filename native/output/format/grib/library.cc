@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output/format/grib/library.h"
 
+#include <charconv>
 #include <cmath>
 #include <mutex>
+#include <optional>
 
 #include "output/model/text.h"
 
@@ -21,6 +23,13 @@ Status refused(const std::string& what, const eccodes::Why& why) {
 }
 
 bool is_whole(double value) { return value == std::nearbyint(value) && std::abs(value) < 0x1p53; }
+
+std::optional<int64_t> whole_in(const std::string& text) {
+  int64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
+}
 
 }  // namespace
 
@@ -66,6 +75,9 @@ Status Handle::set(const FormatKey& key) {
   const char* name = key.name.c_str();
   if (const auto* text = std::get_if<std::string>(&key.value)) {
     done = module_->set_text(handle_, name, text->c_str(), why);
+    // Code tables take their abbreviations as texts, and no number that has none.
+    if (const auto number = whole_in(*text); !done && number)
+      done = module_->set_whole(handle_, name, *number, why);
   } else if (const auto* number = std::get_if<double>(&key.value)) {
     done = is_whole(*number)
                ? module_->set_whole(handle_, name, static_cast<int64_t>(*number), why)

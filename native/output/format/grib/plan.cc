@@ -310,11 +310,16 @@ class Planner {
   }
 
   // What the library does worse than an error: it ends the process, or takes another packing.
+  bool is_written(const std::string& packing) const {
+    if (packing == "grid_png") return false;
+    return plan_.edition == 2 || (packing != "grid_jpeg" && packing != "grid_ccsds" &&
+                                  packing != "grid_simple_log_preprocessing");
+  }
+
   Status check_packing(const FormatKey& key) const {
     const std::string* type = std::get_if<std::string>(&key.value);
     const double* bits = std::get_if<double>(&key.value);
-    if (key.name == "packingType" && type &&
-        (*type == "grid_png" || (*type == "grid_jpeg" && plan_.edition == 1))) {
+    if (key.name == "packingType" && type && !is_written(*type)) {
       return wrong(key.place, "packingType " + quoted(*type) + " is not written in edition " +
                                   std::to_string(plan_.edition) + " of GRIB; use " +
                                   (plan_.edition == 1 ? "grid_simple or grid_second_order"

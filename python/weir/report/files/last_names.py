@@ -25,8 +25,10 @@ from weir.report.files.naming import (
 from weir.report.frame.build import Report, StepReport, figure
 from weir.trace.events import read_events
 from weir.trace.file import LOST
-from weir.trace.ops import BELOW, ERROR, EVENTS, NESTED, OF_OUTPUT
+from weir.trace.ops import BELOW, ERROR, EVENTS, NESTED, OF_OUTPUT, op_named
 
+# In a step: of more, the first and the last one of each process stand for all with the same names.
+_MOST_NAMINGS = 100_000
 _KEYS = ("member", "name", "op", "layer", "flags")
 # Of a step, timestamps by name: rows of what was done with each name until the first timestamp,
 # then until the next one, ..., numbered as pieces_of() counts them, in place of names.
@@ -170,10 +172,32 @@ def _parted(whole: Named, cuts: dict[int, list[int]], pieces: Columns,
     )
 
 
+@pass_over_records
+def naming_times(data: StepData, wanted: frozenset[int]) -> dict[int, list[int]]:
+    """When each of these namings (numbers of their names) was made. cost: a pass over all records.
+    """
+    found: dict[int, list[int]] = {number: [] for number in wanted}
+    naming = op_named("naming").value
+    for index, file in enumerate(data.files):
+        numbers = data.name_numbers[index]
+        is_wanted = np.isin(numbers, list(wanted))
+        for events in read_events(file, data.lines[index].native()) if is_wanted.any() else ():
+            at = np.flatnonzero((events["op"] == naming) & (events["text"] != LOST))
+            at = at[is_wanted[events["text"][at]]]
+            for number, start in zip(numbers[events["text"][at]].tolist(),
+                    events["start_ns"][at].tolist()):
+                found[number].append(start)
+    return found
+
+
 @figure
 def namings_of(step: StepReport) -> tuple[Naming, ...]:
     """Names that files were given in the step, and lost, by whomever."""
-    given = namings(step.data.where(is_naming), step.names)
+    rows = step.data.where(is_naming)
+    has_records = step.level == "trace"
+    often = frozenset(rows.name[rows.calls > 2].tolist() if has_records else ())
+    is_recorded = often and rows.calls.sum() <= _MOST_NAMINGS
+    given = namings(rows, step.names, naming_times(step.data, often) if is_recorded else None)
     return (*given, *(unlinked(step.data.where(is_unlink), step.names) if given else ()))
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import posixpath
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -47,13 +47,16 @@ def is_unlink(columns: Columns) -> np.ndarray:
     return (columns.op == op_named(UNLINK).value) & (columns.name != NO_NAME)
 
 
-def namings(columns: Columns, names: NameTable) -> list[Naming]:
-    """Of one step, docs/formats/trace.md section 3.3. Of one that was made several times by one
-    process: the first and the last."""
+def namings(columns: Columns, names: NameTable,
+        at_ns: Mapping[int, Sequence[int]] | None = None) -> list[Naming]:
+    """Of one step, docs/formats/trace.md section 3.3. at_ns: timestamps of all that have records,
+    by name; where there are none, of one that was made several times by one process the first and
+    the last."""
     made = []
     rows = columns.where(is_naming(columns))
     for name, calls, first, last in zip(*(getattr(rows, key).tolist()
             for key in ("name", "calls", "first_ns", "last_ns"))):
+        timestamps = (at_ns or {}).get(name) or {first, last if calls > 1 else first}
         kind, _, rest = names[name].partition("\n")
         old, _, new = rest.partition("\n")
         if kind not in (RENAME, EXCHANGE, LINK, SYMLINK) or not new.startswith("/"):
@@ -61,8 +64,8 @@ def namings(columns: Columns, names: NameTable) -> list[Naming]:
         new = fold(new)
         old = posixpath.normpath(posixpath.join(posixpath.dirname(new),
             old)) if kind == SYMLINK else fold(old)
-        made += [Naming(at, kind, old, new) for at in {first, last if calls > 1 else first}]
-    return made
+        made += [Naming(at, kind, old, new) for at in timestamps]
+    return sorted(set(made))
 
 
 def unlinked(columns: Columns, names: NameTable) -> list[Naming]:
@@ -175,8 +178,11 @@ class Files:
         if name in self._targets or self._opened(name, at):
             self._bind(name, at, self._another())
         else:
-            self._bound[name].append((at, self._what(name, at)))
+            what = self._what(name, at)
+            self._bound[name].append((at, what))
             self._left.add(name)
+            if not isinstance(what, _Link):
+                self._last_name.setdefault(what, name)
 
     def _keep(self, name: str, at: int, what: int | _Link) -> None:
         """The file got one name more. It is called what it was until it loses that name."""

@@ -35,6 +35,7 @@ class Field:
     above it and its neighbours. show: the text of a value, where it is not that of its unit. key:
     in JSON, default: the name, and `x_s` or `seconds` of a time `x_ns` or `ns`; None: not there.
     is_whole: its texts are not shortened where the table is wider than the screen.
+    is_key: every part of a table that is wider than the screen has it.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Field:
     show: Callable[[Any], str] | None = None
     key: str | None = ""
     is_whole: bool = False
+    is_key: bool = False
 
     @property
     def may_be_null(self) -> bool:
@@ -218,6 +220,7 @@ class Listing:
             tuple(tuple(last(line, f) for f in fields) for line in footer),
             tuple(remarks),
             tuple(one.column for one in fields if one.is_whole),
+            tuple(one.column for one in fields if one.is_key),
         )
 
 

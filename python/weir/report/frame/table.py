@@ -19,7 +19,8 @@ _GAP = 2  # blanks between columns
 class Table:
     """Columns that begin with '<' are aligned left. groups: spans of columns with a heading of
     their own, by width. remarks: below the table, a sentence each. whole: columns of `columns`
-    whose texts are never shortened: names that are looked up."""
+    whose texts are never shortened: names that are looked up. keys: those that every part of a wide
+    table has, beside its longest text."""
 
     title: str
     columns: tuple[str, ...]
@@ -28,6 +29,7 @@ class Table:
     footer: tuple[tuple[str, ...], ...] = ()
     remarks: tuple[str, ...] = field(default=())
     whole: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
 
 
 def text_lines(table: Table, width: int | None = None, is_split: bool = True) -> Iterator[str]:
@@ -106,14 +108,15 @@ def _block_lines(table: Table) -> Iterator[tuple[str, str]]:
 
 def _blocks(table: Table, width: int) -> list[Table]:
     """The table itself where it fits; else with shorter texts, and then in parts that all have the
-    texts, or the longest of these where they are many."""
+    texts, or the keys and the longest of these where they are many: a variable and its file."""
     short = _shortened(table, width, LEAST_TEXT)
     widths, longest = _widths(short), _widths(table)
     if _total(widths) <= width:
         return [short]
     texts = [at for at, left in enumerate(_is_left(table)) if left]
     if texts and sum(widths[at] + _GAP for at in texts) > width // 2:
-        texts = [max(texts, key=lambda at: (table.columns[at] in table.whole, longest[at]))]
+        most = max(texts, key=lambda at: (table.columns[at] in table.whole, longest[at]))
+        texts = [at for at in texts if at == most or table.columns[at] in table.keys]
 
     def fits(columns: list[int]) -> bool:
         return _total(_widths(_part(short, [*texts, *columns]))) <= width

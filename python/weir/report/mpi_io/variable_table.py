@@ -13,7 +13,7 @@ VARIABLES = declared_table(
     why_empty="no variable was read or written through PnetCDF, netCDF or HDF5",
     fields=[
         Field("step", "text", "", "name of the step"),
-        Field("variable", "text", "", "name of the variable", "Variable"),
+        Field("variable", "text", "", "name of the variable", "Variable", is_key=True),
         Field("library", "text", "", "pnetcdf, netcdf, hdf5", "library"),
         Field("ranks", "int", "", "ranks that used it", "ranks"),
         Field("puts", "int", "", "calls that write it", "puts", "written"),

@@ -156,7 +156,8 @@ class Family:
         """The member whose figures have those of a program without records; JOB: whoever started
         the step; None: nobody known."""
         if one.starter is None:
-            return None
+            job = self._data.step.job
+            return JOB if job is not None and one.pid == job.pid else None
         if not one.is_replaced:
             return one.starter if self._data.members[one.starter].process.io_known else None
         member = self._data.members[one.starter]

@@ -43,7 +43,7 @@ class Untraced:
         return self.program.rpartition("/")[2] == _OWN
 
 
-def _reason(why: str, no_room: str) -> str:
+def _reason(why: str, file: TraceFile) -> str:
     if why == "environment":
         return "started without LD_PRELOAD or WEIR_TRACE_DIR in its environment"
     if why.startswith(INSTEAD):
@@ -56,8 +56,10 @@ def _reason(why: str, no_room: str) -> str:
     if why.startswith("memory ") and why[7:].isdecimal():
         limit = f"its address space is limited to {int(why[7:]) / 1e6:.0f} MB (ulimit -v)"
         return f"{limit}: too little for weir's library or its buffers; or it is static or setuid"
-    if no_room:
-        return no_room
+    if file.no_room:
+        return file.no_room
+    if file.problems:
+        return "its records are lost with the damage of the trace, or it left none"
     return "static, setuid, of another C library, built with AddressSanitizer, or in a container"
 
 
@@ -83,7 +85,18 @@ def untraced_programs(data: StepData) -> tuple[list[Untraced], list[Moved]]:
             untraced.append(one)
         else:
             moved.append(Moved(file, member, one.starter if one.is_replaced else None))
-    return untraced, moved
+    return [*untraced, *_command_of(data)], moved
+
+
+def _command_of(data: StepData) -> Iterator[Untraced]:
+    """The command of `weir trace` itself, where only programs that it started left records."""
+    job = data.step.job
+    if job is None or not job.command or job.pid is None or not data.members:
+        return
+    if all(member.process.pid != job.pid for member in data.members):
+        file = data.files[0]
+        yield Untraced(file.node, job.pid, job.command[0], _reason("", file), None, -1, False,
+            0)
 
 
 class _Elsewhere:
@@ -144,6 +157,6 @@ def _untraced(
     rank = data.members[starter].rank if starter is not None and is_rank else -1
     end = file.children.end_of(one.pid, one.ticks, until) if one.pid else None
     return Untraced(
-        file.node, one.pid, one.program, _reason(one.why, file.no_room), starter, rank, replaced,
+        file.node, one.pid, one.program, _reason(one.why, file), starter, rank, replaced,
         one.ticks, *(() if end is None else (end.signal, end.figures)),
     )  # fmt: skip

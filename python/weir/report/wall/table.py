@@ -318,7 +318,7 @@ WALL = TableKind(
     short_heading="Wall time",
     shows="time of ranks: computing, I/O, waiting, communication",
     tables=_tables,
-    why_empty="single calls, and those of MPI, are recorded at level trace without --no-mpi",
+    why_empty="no call of MPI but MPI_Init was recorded: level trace has them, without --no-mpi",
     page="own",
     json=lambda report, options: {
         one.name: one.first(one.rows(report), options.json_limit) for one in (LISTING, BY_RANK)
