@@ -112,15 +112,26 @@ _THIRD = (
     "On a local disk (ext4), with the same model, at a load of 20 to 31: nothing worth changing "
     "for each of the 21 programs that were run there.",
 )
+_FOURTH = (
+    "csplit, ctags, ar, dpkg-deb, lz4, jq, openssl enc, perl -i, pod2man, Python's compileall, "
+    "ncdump and Ghostscript (60 pages as images), one process each; preset lustre, probed first, "
+    "--allow stage,pack, at most three runs in one minute, at a load of 9 to 12 of other programs "
+    "on two cores. Programs and command lines were committed with the model before any of them ran "
+    "under weir. All outputs of kept rules are identical. 6 of the 12 got no rule.",
+    "The miss: ar writes its output to a file that mkstemp makes, and layer stage leaves such "
+    "files where they are: 980 requests stayed. Mended: no rule of stage or pack for these. The "
+    "table has the figures of the first run.",
+)
 HELD_OUT_NOTES: dict[str, tuple[str, ...]] = {
-    "first": _FIRST, "second": _SECOND, "third": _THIRD}
+    "first": _FIRST, "second": _SECOND, "third": _THIRD, "fourth": _FOURTH}
 # After the tables of a round.
 AFTER: dict[str, tuple[str, ...]] = {"third": (
     "Run once more with what was mended, at a load of 23 to 31 (the rows are among the fitted "
     "ones): netcdf4 in range; bcftools 0.019 s below it; db_load gained 2.153 of at least 2.938 s, "
-    "as pages of a B-tree are not in order (1,416 requests became 546); CP2K nothing: its rule "
-    "also matches restart files, which are opened for writing in each step, and layer keep forgets "
-    "what it knows of names then. Both are left.",
+    "as pages of a B-tree are not in order (1,416 requests became 546); CP2K nothing. "
+    "That of db_load is left. Of CP2K layer keep answers 361 of 482 queries by name, and 240 to "
+    "361 were foretold from the records, but none of the 126 opens: Fortran seeks to the end of a "
+    "file where C appends, and the layer holds no such file open. That is counted now.",
 )}
 FITTED_NOTES = (
     "Workloads of this repository, programs of the held-out rounds, to which the model has been "
@@ -135,6 +146,18 @@ FITTED_NOTES = (
     "not counted, and weir probe measured slower copies on the busy machine. Wall times of steps "
     "with rules had 10 to 25 ms of loading weir's own code, which is gone. These 16 were in range "
     "before in 12 cases and are now in 13, none is outside.",
+    "zip, cp2k, doxygen, ncrcat and netcdf4 were measured once more, at a load of 8 to 13, after "
+    "the model was mended by what their records have: the rule of zip matched its input as well "
+    "(1,973 requests in place of 614), and seeks that write a stream's buffer are counted; which "
+    "opens and queries layer keep answers is counted from the records, and its rules match no file "
+    "of another use. Of doxygen 362, 257 and 283 of 480 queries were answered in three runs "
+    "with the rule, and 338, 356 and 375 were foretold. Without a launcher all programs of a user "
+    "that run under weir on the node are one job, whose openings for writing make the layer "
+    "forget, and others ran. As a job of its own (WEIR_JOB) 399 were answered, 380 foretold, and "
+    "1.589 s saved of 1.283 to 1.736 expected; the table has the run before. zip, cp2k and doxygen "
+    "were measured twice with the mended model, and the table has the second time: the first, "
+    "beside the fourth round and before seeks were counted, zip was above its range (0.480 of at "
+    "most 0.143 s), cp2k in range with 3 of 4 rules, doxygen below it (0.917 of at least 2.029 s).",
     "In 4dvar the rule is for the tables of observations: some hundred small files that all ranks "
     "of each step open, stored in archives.",
 )

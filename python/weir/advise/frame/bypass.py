@@ -10,6 +10,7 @@ _COPIES = ("dup", "dup2", "dup3")
 _KERNEL = ("mmap", "aio_read", "aio_write", "lio_read", "lio_write", "async_read", "async_write")
 _REOPENED = ("freopen",)  # of a standard stream as a rule, which layers cannot take over
 _FCNTL = ("fcntl",)
+UNNAMED = ("mkstemp",)  # makes files where layers that choose a place for a name have none
 QUERIES = 3  # F_GETFD, F_GETFL, F_SETFL of one opening; more calls of fcntl are locks
 
 

@@ -219,6 +219,9 @@ class Files(Mapping[str, File]):
     def chosen(self, mask: np.ndarray) -> list[File]:
         return list(map(self._file, np.flatnonzero(mask).tolist()))
 
+    def paths_of(self, mask: np.ndarray) -> list[str]:
+        return [self.paths[at] for at in np.flatnonzero(mask).tolist()]
+
     def places(self, paths: Iterable[str]) -> np.ndarray:
         """Of some files in the arrays."""
         return np.array([self._places[path] for path in paths], np.int64)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ import numpy as np
 from weir.advise.frame.facts import Facts, File, Files
 from weir.advise.frame.finding import Advice
 from weir.analysis.patterns import find_patterns
+from weir.report.files.last_names import columns_by_last_name
 from weir.stage.suggest import exactly, fits, rule_pattern
 
 # In names of temporary files: a process, six characters of mkstemp(3), eight of Python's tempfile,
@@ -22,6 +24,7 @@ _CHANCE = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}|(?<=tmp)[a-
     r"|(?=[a-z]*[A-Z0-9])(?![A-Za-z]*[0-9]{3,}(?:$|\.))[A-Za-z0-9]{6}(?=$|\.)|[0-9]{3,}")
 _REMOVES = ("unlink",)
 MOST_OTHERS = 0.5  # for each file of a pattern; of more, names of numbers alone are patterns
+FEW_RULES = 8  # in place of one that also matches other files, as many narrower ones at most
 
 
 @dataclass(frozen=True)
@@ -44,10 +47,12 @@ def groups(facts: Facts, files: Sequence[File], alike: Collection[str] = (), *,
     about them. by_last_names: the rule matches the last path of each file, too, and not only the
     one that it was opened by."""
     for group in _by_pattern(facts, files, alike, by_last_names, directories=True):
-        if len(group.others) > MOST_OTHERS * len(group.files):
-            yield from _by_pattern(facts, group.files, alike, by_last_names, directories=False)
-        else:
+        if not group.others:
             yield group
+            continue
+        narrow = list(_by_pattern(facts, group.files, alike, by_last_names, directories=False))
+        are_many = len(group.others) > MOST_OTHERS * len(group.files)
+        yield from narrow if are_many or len(narrow) <= FEW_RULES else [group]
 
 
 def find_by_pattern(candidates: Callable[[Facts, Files], np.ndarray],
@@ -73,15 +78,36 @@ def _by_pattern(facts: Facts, files: Sequence[File], alike: Collection[str],
     paths = [one.path if by_last_names else opened_as(one) for one in files]
     for pattern in find_patterns(paths, [0] * len(paths), directories=directories):
         members = [files[i] for i in pattern.members]
-        rule = rule_pattern(pattern.text, [paths[i] for i in pattern.members])
-        if by_last_names or any(map(_is_opened_again, members)):
-            rule = _of_both_names(rule, members)
-        else:
-            rule = _without_chance(rule, members)
         own = {*(one.path for one in members), *alike}
-        others = () if rule in own else tuple(sorted(path for path in facts.files
-            if path not in own and fits(path, rule) and path not in facts.files.missing))
+        text = rule_pattern(pattern.text, [paths[i] for i in pattern.members])
+        if by_last_names or any(map(_is_opened_again, members)):
+            rule = _of_both_names(text, members)
+            others = _others(facts, rule, own)
+            if others and not by_last_names:
+                used = [_most_used_as(facts, one) for one in members]
+                text = text if len(used) > 1 else rule_pattern(used[0], used)
+                rule = _without_chance(text, members)
+                others = _others(facts, rule, own)
+        else:
+            rule = _without_chance(text, members)
+            others = _others(facts, rule, own)
         yield Group(facts.shown(pattern.text), rule, tuple(members), others)
+
+
+def _others(facts: Facts, rule: str, own: Collection[str]) -> tuple[str, ...]:
+    """Files that the rule matches as well."""
+    return () if rule in own else tuple(sorted(path for path in facts.files
+        if path not in own and fits(path, rule) and path not in facts.files.missing))
+
+
+def _most_used_as(facts: Facts, file: File) -> str:
+    """Of the names that the file had, the one under which most of its bytes moved."""
+    columns, used = columns_by_last_name(facts.report)
+    rows = columns.name == facts.report.names.number(file.path)
+    moved: Counter[int] = Counter()
+    for name, size in zip(used[rows].tolist(), columns.moved[rows].tolist()):
+        moved[name] += size
+    return facts.report.names[moved.most_common(1)[0][0]] if moved else file.path
 
 
 def opened_as(file: File) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from weir.advise.frame.bypass import UNNAMED
 from weir.advise.frame.facts import Facts, File
 from weir.advise.frame.finding import Advice, Finding, Limit, Rule
 from weir.advise.frame.grouping import used_otherwise, without_chance_below
@@ -78,7 +79,8 @@ def find(facts: Facts) -> Iterator[Advice]:
     for one in suggestions(flows, facts.report.cwd or "/"):
         files = [facts.files[path] for path in one.paths if path in facts.files]
         size = one.bytes_written + one.bytes_read
-        if one.role in _WORDS and size >= LARGE.value and files and one.bytes_read:
+        is_staged = not any(file.of(UNNAMED)[0] for file in files)
+        if is_staged and one.role in _WORDS and size >= LARGE.value and files and one.bytes_read:
             found = _advice(facts, one, files)
             if found.saving.io.low > 0:  # the page cache is as fast as a tier in memory
                 yield found

@@ -48,6 +48,13 @@ def test_only_what_the_run_removes_may_stay_on_the_tier(tmp_path):
     assert one.rule.stack.endswith(":drain=never") and "1 file with" in one.sentence
 
 
+@pytest.mark.parametrize(("beginning", "is_found"), [("creat", True), ("mkstemp", False)])
+def test_a_file_that_mkstemp_makes_has_no_tier(tmp_path, beginning, is_found):
+    """As ar and ranlib write their output first: layer stage leaves it at its place."""
+    report = advised(tmp_path, written_and_read("close", "unlink", beginning=beginning))
+    assert ("carried" in names(report)) == is_found
+
+
 def test_what_the_page_cache_moves_as_quickly_as_a_tier_is_left(tmp_path):
     assert "carried" not in names(advised(tmp_path, written_and_read("close", "unlink", each_ms=2)))
 

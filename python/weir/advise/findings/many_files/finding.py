@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from weir.advise.frame.bypass import UNNAMED
 from weir.advise.frame.facts import Facts, File, Files
 from weir.advise.frame.files import over
 from weir.advise.frame.finding import Advice, Finding, Rule
@@ -44,7 +45,7 @@ CONTAINER = "weir-packed.zip"
 
 def _candidates(files: Files) -> np.ndarray:
     way = files.write
-    return (way.bytes > 0) & (way.span <= 4 * SMALL.value) & (
+    return (way.bytes > 0) & (way.span <= 4 * SMALL.value) & (files.of(UNNAMED)[0] == 0) & (
         (way.span <= TINY.value) | ~is_interleaved(way))
 
 

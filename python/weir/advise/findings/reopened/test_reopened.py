@@ -5,11 +5,13 @@ and what has just less than its limits."""
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 import pytest
 from advised import MS, Program, advise_run, advised, names, the
 from wait_trace import WaitTrace
 
+from weir.stage.suggest import fits
 from weir.trace._synthetic import TraceWriter, event
 
 
@@ -54,12 +56,20 @@ def test_a_name_that_does_not_exist_has_not(weir, testfs, tmp_path, name, is_fou
     assert ("reopened" in names(advise_run(tmp_path / "r"))) == is_found
 
 
-def test_queries_of_a_program_that_writes_may_all_remain(tmp_path):
-    file = "/scratch/an/inputs/namelist"
-    reading = the(advised(tmp_path / "reads", queries(file)), "reopened").saving.io
-    writing = the(advised(tmp_path / "writes", queries(file, "/scratch/an/out")), "reopened")
-    assert 0.1 < reading.low < reading.high
-    assert writing.saving.io.low == 0 < writing.saving.io.high == reading.high
+def test_queries_that_an_opening_for_writing_lies_between_remain(tmp_path):
+    """As of a program that looks at its input before each of its outputs."""
+    file, out = "/scratch/an/inputs/namelist", "/scratch/an/out.{}"
+
+    def program(trace: WaitTrace, queries: int) -> None:
+        for number in range(100):
+            for _ in range(queries):
+                trace.io(0, MS, file, "stat")
+            for op, size in (("open", 0), ("write", 100), ("close", 0)):
+                trace.io(0, MS, out.format(number), op, size)
+
+    assert "reopened" not in names(advised(tmp_path / "1", partial(program, queries=1)))
+    one = the(advised(tmp_path / "3", partial(program, queries=3)), "reopened")
+    assert one.saving.requests == 200 and 0.1 < one.saving.io.low < 0.2 < one.saving.io.high
 
 
 @pytest.mark.parametrize(("op", "is_found"), [("stat", True), ("statx", False)])
@@ -72,16 +82,40 @@ def test_the_layer_answers_no_statx(tmp_path, op, is_found):
     assert ("reopened" in names(advised(tmp_path, program))) == is_found
 
 
-def test_what_a_runtime_makes_of_a_statement_is_counted_once(tmp_path):
-    """As cp2k opens its trajectories in each step."""
+@pytest.mark.parametrize(("is_input", "is_found"), [(True, True), (False, False)])
+def test_files_that_fortran_writes_are_opened_each_time(tmp_path, is_input, is_found):
+    """As cp2k opens its trajectories in each step: the runtime seeks to the end, and the layer
+    holds files that are read or have O_APPEND. What it makes of a statement is counted once."""
     (tmp_path / "r" / "main").mkdir(parents=True)
     with TraceWriter(tmp_path / "r" / "main" / "n.weir") as writer:
         process = writer.process(100)
         file, at = process.name("/scratch/an/run.ener"), writer.created_ticks
         for number in range(200):
-            for op, below in (("fortran_open", "open"), ("fortran_close", "close")):
+            for op, below in (("fortran_open", "open"), ("fortran_write", "write"),
+                    ("fortran_close", "close")):
+                if op == "fortran_write" and is_input:
+                    continue
                 at += 3 * MS
-                process.events([event(below, at, MS, file=file, below=True),
-                    event(op, at - 1000, MS + 2000, file=file)])
-    one = the(advise_run(tmp_path / "r"), "reopened")
-    assert 0.3 < one.saving.io.low and one.saving.io.high < 0.47 and "200 opens" in one.sentence
+                process.events([event(below, at, MS, file=file, size=80 * (below == "write"),
+                    below=True), event(op, at - 1000, MS + 2000, file=file)])
+    report = advise_run(tmp_path / "r")
+    assert ("reopened" in names(report)) == is_found
+    if is_found:
+        one = the(report, "reopened")
+        assert 0.3 < one.saving.io.low and one.saving.io.high < 0.47
+        assert "200 opens" in one.sentence
+
+
+def test_the_rule_matches_no_file_of_another_use(tmp_path):
+    """Beside tables that are opened over and over the restart files of a run."""
+
+    def program(trace: WaitTrace) -> None:
+        for _ in range(120):
+            for name in ("h2o-1.ener", "h2o-1.frc", "h2o-1.pos", "h2o-1.vel"):
+                for op, size in (("open", 0), ("read", 80), ("close", 0)):
+                    trace.io(0, MS, f"/scratch/an/{name}", op, size)
+        trace.io(0, MS, "/scratch/an/h2o-1.restart", "write", 4000)
+
+    rules = [one.rule.path for one in advised(tmp_path, program).rules
+        if one.finding == "reopened"]
+    assert len(rules) == 4 and not any(fits("/scratch/an/h2o-1.restart", rule) for rule in rules)

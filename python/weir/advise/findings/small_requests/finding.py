@@ -24,6 +24,7 @@ BLOCK = 1 << 20
 BUFFERS = 4
 _STATEMENTS = ("fortran_read", "fortran_write")
 _FLUSHES = ("fflush",)
+_SEEKS = ("fseek", "rewind")  # write what a stream's buffer holds
 # Before these the layer writes what it holds, and the program waits for it.
 _BARRIERS = ("fsync", "fdatasync", "sync_file_range", "ftruncate", "fallocate", "posix_fallocate",
     "flock")  # fmt: skip
@@ -144,8 +145,11 @@ def first_reads(file: File, name: str, way: Way, block: int = BLOCK) -> int:
 
 
 def flushed(file: File, name: str) -> Range:
-    """Seconds of flushes of streams, which under the layer go no further than into its buffer."""
-    flush_s = file.of(_FLUSHES)[1] / 1e9 if name == "write" else 0.0
+    """Seconds of flushes of streams, and of seeks in streams that are written alone, which under
+    the layer go no further than into its buffer."""
+    is_output = file.on_streams("W") > 0 and not file.on_streams("R")
+    flushes = (*_FLUSHES, *_SEEKS) if is_output else _FLUSHES
+    flush_s = file.of(flushes)[1] / 1e9 if name == "write" else 0.0
     return saved(flush_s, NOTHING)
 
 

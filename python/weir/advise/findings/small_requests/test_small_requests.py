@@ -82,6 +82,22 @@ def test_one_call_that_took_long_may_be_chance(tmp_path):
     assert 0.25 < one.saving.io.low < 0.45 and one.saving.io.high > 1.1
 
 
+@pytest.mark.parametrize(("op", "seek_is_saved"), [("fwrite", True), ("fread", False)])
+def test_seeks_of_a_stream_that_is_written_write_its_buffer(tmp_path, op, seek_is_saved):
+    """As zip goes back to the header of each member: 600 x 1 ms, and as long in the seeks."""
+
+    def program(trace: WaitTrace) -> None:
+        trace.io(0, MS, "/scratch/an/all.zip", "fopen", 0)
+        for at in range(600):
+            trace.io(0, MS, "/scratch/an/all.zip", op, 4096, at * 4096)
+            trace.io(0, MS, "/scratch/an/all.zip", "fseek", 0)
+        trace.io(0, MS, "/scratch/an/all.zip", "fclose", 0)
+
+    saving = sum((one.saving.io.high for one in advised(tmp_path, program).advices
+        if one.finding == "small-requests"), 0.0)
+    assert (saving > 1) == seek_is_saved and saving < 1.3
+
+
 def test_output_that_is_renamed_has_a_rule_for_the_name_that_is_opened(tmp_path, weir):
     """As ncks and rsync do, with the number of a process in it."""
     program = ("import os; f = os.open('out.pid98765.tmp', os.O_WRONLY | os.O_CREAT)\n"
@@ -107,6 +123,21 @@ def test_a_file_that_is_renamed_and_opened_again_has_a_rule_for_both_names(tmp_p
     facts = Facts(build(str(tmp_path / "r")))
     (group,) = groups(facts, [one for one in facts.bare if one.write.bytes])
     assert (group.paths, group.pattern) == ((str(tmp_path / last),), str(tmp_path / rule))
+
+
+def test_a_rule_for_a_renamed_file_matches_no_file_of_another_use(tmp_path, weir):
+    """As zip writes an archive: no pattern is for both of its names alone."""
+    program = ("import os; os.mkdir('tree')\nfor n in range(20):\n"
+        "    with open(f'tree/{n}', 'w') as f: f.write('x')\n"
+        "f = os.open('zifxT9on', os.O_WRONLY | os.O_CREAT)\n"
+        "for _ in range(3000): os.write(f, bytes(100))\n"
+        "os.close(f); os.rename('zifxT9on', 'all.arc'); os.close(os.open('all.arc', os.O_RDWR))")
+    weir("trace", "-q", "-o", tmp_path / "r", "--", sys.executable, "-c", program,
+        cwd=tmp_path).ok()
+    facts = Facts(build(str(tmp_path / "r")))
+    (group,) = groups(facts, [one for one in facts.bare if one.write.calls > 1])
+    assert (group.paths, group.pattern, group.others) == ((str(tmp_path / "all.arc"),),
+        str(tmp_path / "zi*"), ())
 
 
 @pytest.mark.parametrize(("name", "rule"), [

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from weir.advise.frame.bypass import UNNAMED
 from weir.advise.frame.facts import Facts, File, Files
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.frame.grouping import Group, groups, unusable
@@ -29,7 +30,7 @@ SLOW_TIER_BYTES_PER_S = 0.1e9
 def _candidates(files: Files) -> np.ndarray:
     way = files.write
     return ((way.calls > 0) & way.is_slow(SLOW.value) & (way.mean_bytes >= LARGE.value)
-        & (files.read.bytes == 0) & (way.ranks == 1))
+        & (files.read.bytes == 0) & (way.ranks == 1) & (files.of(UNNAMED)[0] == 0))
 
 
 def _waits_s(facts: Facts, mask: np.ndarray) -> float:
