@@ -78,7 +78,7 @@ def main() -> int:
         if not options.no_probe:
             probe(place, True)
         for name in options.only.split(","):
-            if not found.has(name, options.preset):
+            if not found.has(name, named(options.preset)):
                 run_case(name, mpi, place, scratch, options, found)
                 shutil.rmtree(place / name, ignore_errors=True)
     return 1 if found.failures else 0
@@ -87,7 +87,7 @@ def main() -> int:
 def run_case(name: str, mpi: Mpi, place: Path, scratch: Path, options: argparse.Namespace,
         found: Results) -> None:
     """Its rows, or the reason why it has none; what it started is ended."""
-    labels = Labels(name, options.preset, options.round, round(os.getloadavg()[0], 1))
+    labels = Labels(name, named(options.preset), options.round, round(os.getloadavg()[0], 1))
     if (program := missing(name)) is not None:
         found.add_failure(Failed(**asdict(labels), why=f"no {program} on PATH"))
         return
@@ -103,6 +103,11 @@ def run_case(name: str, mpi: Mpi, place: Path, scratch: Path, options: argparse.
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
+
+
+def named(preset: str) -> str:
+    """Of the place in tables."""
+    return "disk" if preset == "none" else preset
 
 
 def _ended(*_: object) -> None:
