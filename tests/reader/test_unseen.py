@@ -356,7 +356,8 @@ def test_a_program_whose_records_are_cut_off_is_not_called_static(weir, tmp_path
     while not programs and end > 4096:
         end -= 4096
         os.truncate(trace, end)
-        programs = json.loads(weir("report", tmp_path / "run", "--json").stdout)["unseen"]["programs"]
+        made = json.loads(weir("report", tmp_path / "run", "--json").stdout)
+        programs = made["unseen"]["programs"]
     assert [one["program"].rpartition("/")[2] for one in programs] == ["dd"]
     assert programs[0]["reason"] == (
         "its records are lost with the damage of the trace, or it left none")

@@ -91,8 +91,8 @@ def find_run(path: str | os.PathLike[str], step: str | None = None) -> Run:
     directory = Path(path)
     if not directory.is_dir():
         raise RunNotFound(
-            f"{directory}: {'no directory' if directory.exists() else 'no such directory'}; name the "
-            "directory that was given to `weir trace -o`")
+            f"{directory}: {'no directory' if directory.exists() else 'no such directory'}; "
+            "name the directory that was given to `weir trace -o`")
     steps = _steps(directory.absolute())
     if not steps:
         steps = [found for entry in sorted(directory.iterdir()) if entry.is_dir()
