@@ -66,21 +66,29 @@ Result stat_found(const GivenPath& p, const FoundName& f, struct stat* to) {
 constexpr uint64_t kStepNs = 500'000;  // the kernel's times have steps of 1 ms at least
 
 // The time of a directory is that of the last name in it, whoever has made or removed that. What
-// the kernel has changed in the same step of its clock or later counts: utimes of the directory.
+// the kernel has changed later counts: utimes of the directory. So does what it has changed in the
+// same step of its clock, but for names, which are changes of both of its times. Packed names that
+// are made or removed after this are later than what is shown, whatever the step of the kernel's
+// clock: since Linux 6.13 a time that was asked for is followed by one that is finer.
 Result stat_directory(const GivenPath& p, base::Text path, struct stat* to) {
   base::Identity directory;
-  const uint64_t changed = names_changed_in(path, &directory);
-  if (changed == 0 ||
+  uint64_t changed;
+  if (!names_changed_in(path, &directory, &changed) ||
       base::system_call(SYS_newfstatat, p.directory, reinterpret_cast<long>(p.path),
                         reinterpret_cast<long>(to), p.follow ? 0 : AT_SYMLINK_NOFOLLOW) != 0 ||
       base::Identity{to->st_dev, to->st_ino} != directory)
     return kPass;
   const uint64_t seen = static_cast<uint64_t>(to->st_ctim.tv_sec) * 1'000'000'000 +
                         static_cast<uint64_t>(to->st_ctim.tv_nsec);
-  if (changed > seen + kStepNs) {
+  const bool names = to->st_mtim.tv_sec == to->st_ctim.tv_sec &&
+                     to->st_mtim.tv_nsec == to->st_ctim.tv_nsec;
+  const uint64_t until = seen + (names ? 0 : kStepNs);
+  if (changed > until) {
     to->st_mtim = {static_cast<time_t>(changed / 1'000'000'000),
                    static_cast<long>(changed % 1'000'000'000)};
     to->st_ctim = to->st_mtim;
+  } else if (changed < until) {
+    note_names_seen(path, until);
   }
   return 0;
 }

@@ -101,8 +101,10 @@ base::Text option_name(const rules::LayerSpec& spec);
 // False: it is gone.
 bool find_path_again(Container& c);
 // When a packed name was last made or removed in a directory of which this process has a
-// container; 0: not known to be. Makes no system call.
-uint64_t names_changed_in(base::Text directory, base::Identity* is);
+// container, or the time of the directory that was seen since; 0: neither. Makes no system call.
+bool names_changed_in(base::Text directory, base::Identity* is, uint64_t* changed);
+// The directory was seen with this time: the next packed name is later.
+void note_names_seen(base::Text directory, uint64_t until);
 // Whether this process knows that files of `directory` stay real under this layer of a rule. Takes
 // no lock and makes no system call.
 bool is_left_alone(const rules::LayerSpec& spec, base::Text directory);

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "base/credentials.h"
 #include "layers/machinery/stack/private.h"
@@ -141,10 +143,11 @@ int may_change(Container& c, uint32_t user) {
 void note_names_changed(Container& c) {
   uint64_t* const at = &c.segment.shared->names_changed_ns;
   // The kernel's times have the step of this clock: one of a later step is later than ours. Of two
-  // of ours the second is.
+  // of ours the second is, also for a program that reads times as doubles, as Python's import does.
+  constexpr uint64_t kSeenByDoubles = 500;  // doubles are 238 ns apart until 2038, 477 ns after
   const uint64_t now = base::clock_ns(CLOCK_REALTIME_COARSE);
   uint64_t before = base::load(at);
-  while (!base::compare_exchange(at, &before, (before < now ? now : before) + 1)) {}
+  while (!base::compare_exchange(at, &before, std::max(now, before) + kSeenByDoubles)) {}
 }
 
 }  // namespace weir::layers::pack

@@ -244,16 +244,27 @@ Container* find_or_make(const rules::LayerSpec& spec, base::Text directory, int*
   return found;
 }
 
-uint64_t names_changed_in(base::Text directory, base::Identity* is) {
-  uint64_t changed = 0;
+bool names_changed_in(base::Text directory, base::Identity* is, uint64_t* changed) {
+  bool found = false;
+  *changed = 0;
   for (const Container* c : containers) {
     if (c == nullptr || c->segment.shared == nullptr || !same(path_of(*c), directory)) continue;
     const uint64_t at = base::load(&c->segment.shared->names_changed_ns);
-    if (at <= changed) continue;
-    changed = at;
+    if (found && at <= *changed) continue;
+    found = true;
+    *changed = at;
     *is = c->identity;
   }
-  return changed;
+  return found;
+}
+
+void note_names_seen(base::Text directory, uint64_t until) {
+  for (const Container* c : containers) {
+    if (c == nullptr || c->segment.shared == nullptr || !same(path_of(*c), directory)) continue;
+    uint64_t* const at = &c->segment.shared->names_changed_ns;
+    uint64_t before = base::load(at);
+    while (before < until && !base::compare_exchange(at, &before, until)) {}
+  }
 }
 
 bool find_path_again(Container& c) { return has_its_path(c) || follow_directory(c); }

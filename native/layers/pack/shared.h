@@ -139,7 +139,9 @@ struct Shared {
   // What the directory was when it was last listed (look.cc; 0: it was about to change), and until
   // when nobody looks.
   uint64_t listed, looked_until_ns;
-  uint64_t names_changed_ns;  // when a packed name was last made or removed, since 1970; 0: never
+  // When a packed name was last made or removed, or the later time of the directory that a process
+  // has seen, since 1970; 0: neither.
+  uint64_t names_changed_ns;
   char own[kLongestName + 1];  // name of this node's container
   char others[kOthers][kLongestName + 1];
   Window windows[kWindows];

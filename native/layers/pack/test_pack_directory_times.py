@@ -67,6 +67,15 @@ open("d/real", "w").close()
 assert changed()
 print("changes", len(seen))
 """
+AS_DOUBLES = """
+import os
+os.mkdir("d")
+seen = set()
+for number in range(200):
+    open(f"d/{number}.py", "w").close()
+    seen.add(os.stat("d").st_mtime)
+print("times", len(seen))
+"""
 
 
 @pytest.fixture
@@ -78,8 +87,9 @@ def packed(preload):
 
 
 @pytest.mark.parametrize(("program", "printed"), [
-    (MODULES, "1 2 3 ['first.py', 'second.py', 'third.py']\n"), (TIMES, "changes 10\n")],
-    ids=["import", "times"])
+    (MODULES, "1 2 3 ['first.py', 'second.py', 'third.py']\n"), (TIMES, "changes 10\n"),
+    (AS_DOUBLES, "times 200\n")],
+    ids=["import", "times", "doubles"])
 def test_a_directory_has_the_time_of_its_last_packed_name(packed, tmp_path, program, printed):
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=packed, text=True,
         stdout=subprocess.PIPE, timeout=300, check=True)
