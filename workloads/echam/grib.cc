@@ -107,7 +107,8 @@ class ByEccodes : public Encoder {
                                        std::span<const double> values) override {
     const Phase phase("encode");
     WEIR_TRY(set_all(parameter_keys(variable)));
-    WEIR_TRY(set_all({{"level", level + 1.0, ""}, {"forecastTime", static_cast<double>(step), ""}}));
+    WEIR_TRY(set_all(
+        {{"level", level + 1.0, ""}, {"forecastTime", static_cast<double>(step), ""}}));
     if (const int code =
             codes_set_double_array(message_.get(), "values", values.data(), values.size()))
       return failed("values", code);
