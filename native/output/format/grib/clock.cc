@@ -25,6 +25,20 @@ constexpr TimeUnit kTimeUnits[] = {
     {12, 43200, true, true},  {2, 86400, true, true},
 };
 
+// Those of which days would be read as other days, or as none.
+struct OtherCalendar {
+  const char* name;
+  const char* has;
+};
+constexpr const char* kAllLeap =
+    "a 29 February in each year, which is no day of GRIB in most of them";
+constexpr OtherCalendar kOtherCalendars[] = {
+    {"360_day", "a 30 February, which is no day of GRIB"},
+    {"all_leap", kAllLeap},
+    {"366_day", kAllLeap},
+    {"julian", "other dates than GRIB, which readers take for Gregorian ones (13 days apart from "
+               "1900 to 2100)"}};
+
 int64_t seconds_in(int unit, int edition) {
   for (const TimeUnit& u : kTimeUnits) {
     if (u.code == unit && (edition == 1 ? u.edition1 : u.edition2)) return u.seconds;
@@ -140,12 +154,10 @@ Result<Clock> Clock::of(const FileDescription& description) {
   }
   if (clock.reference_.empty()) clock.reference_ = "2000-01-01 00:00:00";
   if (clock.calendar_.empty()) clock.calendar_ = "proleptic_gregorian";
-  for (const char* other : {"360_day", "all_leap", "366_day"}) {
-    if (clock.calendar_ == other) {
-      return Status(WEIR_E_FORMAT, "calendar " + quoted(clock.calendar_) +
-                                       " has days that are none in GRIB (30 February); write the "
-                                       "stream as netCDF or Zarr");
-    }
+  for (const OtherCalendar& other : kOtherCalendars) {
+    if (clock.calendar_ != other.name) continue;
+    return Status(WEIR_E_FORMAT, "calendar " + quoted(other.name) + " has " + other.has +
+                                     "; write the stream as netCDF or Zarr");
   }
   return clock;
 }
