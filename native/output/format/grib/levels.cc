@@ -80,15 +80,70 @@ bool fits_hPa(const Variable& axis, double factor) {
   });
 }
 
-Status add_level1(double value, const std::string& type, FormatKeys* to) {
-  const double level = type == "isobaricInhPa" ? value / 100 : value;
-  if (std::abs(level - std::nearbyint(level)) > 1e-6) {
-    return {WEIR_E_FORMAT, ": level " + number_text(value) +
-                               " is no whole number, as edition 1 of GRIB has them; use grib2"};
+// Edition 1 has whole numbers (code table 3), in two octets, of the ends of a layer in one each.
+struct Unit1 {
+  const char* type;
+  const char* name;
+  double size;         // in Pa, m, K, 1
+  bool top_is_least;   // of a layer; its top comes first
+};
+constexpr Unit1 kUnits1[] = {{"isobaricInhPa", "hPa", 100, true},
+                             {"isobaricInPa", "Pa", 1, true},
+                             {"heightAboveGround", "m", 1, false},
+                             {"heightAboveSea", "m", 1, false},
+                             {"depthBelowSea", "m", 1, true},
+                             {"theta", "K", 1, false},
+                             {"depthBelowLand", "cm", 0.01, true},
+                             {"isobaricLayer", "kPa", 1000, true},
+                             {"depthBelowLandLayer", "cm", 0.01, true},
+                             {"heightAboveGroundLayer", "hm", 100, false},
+                             {"heightAboveSeaLayer", "hm", 100, false},
+                             {"hybridLayer", "", 1, true}};
+constexpr Unit1 kPlain1 = {"", "", 1, true};
+constexpr double kMostLevel1 = 65535, kMostEnd1 = 255;
+
+class Levels1 {
+ public:
+  Levels1(const Variable& axis, double factor, const std::string& type)
+      : axis_(axis), factor_(factor), type_(type) {
+    for (const Unit1& unit : kUnits1) {
+      if (type == unit.type) unit_ = unit;
+    }
   }
-  to->push_back({"level", std::nearbyint(level), ""});
-  return {};
-}
+
+  Status add(size_t i, const std::vector<double>* bounds, FormatKeys* to) const {
+    if (bounds == nullptr) return add_whole("level", axis_.values[i], kMostLevel1, to);
+    if (*unit_.type == '\0') {
+      return {WEIR_E_FORMAT, ": layers of the type " + quoted(type_) +
+                                 " are not written in edition 1 of GRIB; use grib2"};
+    }
+    double top = (*bounds)[2 * i], bottom = (*bounds)[2 * i + 1];
+    if ((top < bottom) != unit_.top_is_least) std::swap(top, bottom);
+    WEIR_TRY(add_whole("topLevel", top, kMostEnd1, to));
+    return add_whole("bottomLevel", bottom, kMostEnd1, to);
+  }
+
+ private:
+  Status add_whole(const char* key, double value, double most, FormatKeys* to) const {
+    const double scaled = value * factor_ / unit_.size, whole = std::nearbyint(scaled);
+    if (std::abs(scaled - whole) <= 1e-6 && whole >= 0 && whole <= most) {
+      to->push_back({key, whole, ""});
+      return {};
+    }
+    const std::string* units = text_of(axis_.attributes, "units");
+    const std::string of = *unit_.name ? std::string(" of ") + unit_.name : "";
+    return {WEIR_E_FORMAT, (most == kMostEnd1 ? ": the end " : ": level ") + number_text(value) +
+                               (units && *units != "1" ? " " + *units : "") +
+                               (most == kMostEnd1 ? " of a layer" : "") + " is no whole number" +
+                               of + " from 0 to " + number_text(most) +
+                               ", as edition 1 of GRIB has them; use grib2"};
+  }
+
+  const Variable& axis_;
+  double factor_;
+  const std::string& type_;
+  Unit1 unit_ = kPlain1;
+};
 
 }  // namespace
 
@@ -147,10 +202,11 @@ Result<Levels> levels_of(const FileDescription& d, const Variable& axis, int edi
       bounds = &v.values;
   }
   if (!all.type.ends_with("Layer")) bounds = nullptr;
+  const Levels1 levels1(axis, factor, all.type);
   for (size_t i = 0; i < axis.values.size(); i++) {
     FormatKeys& keys = all.levels.emplace_back();
     if (edition == 1) {
-      const Status added = add_level1(axis.values[i] * factor, all.type, &keys);
+      const Status added = levels1.add(i, bounds, &keys);
       if (!added.ok()) return added;
       continue;
     }
