@@ -8,6 +8,7 @@
 #include <random>
 
 #include "output/format/grib/bytes.h"
+#include "output/format/grib/clock.h"
 #include "output/format/grib/encoder.h"
 #include "output/format/grib/scan.h"
 #include "output/format/written.h"
@@ -227,6 +228,50 @@ TEST(grib, a_message_depends_on_its_own_values_alone) {
       }
     }
   }
+}
+
+TEST(grib, calendars_whose_days_would_be_read_as_others_are_an_error) {
+  const auto says = [](const char* calendar) {
+    FileDescription d = globe(WEIR_FLOAT32, {});
+    Variable time;
+    time.name = "time";
+    time.over_time = true;
+    time.attributes = {{"units", "seconds since 1900-02-28 00:00:00"}, {"calendar", calendar}};
+    d.variables.push_back(time);
+    const Result<Clock> clock = Clock::of(d);
+    return clock.ok() ? std::string() : clock.status().message();
+  };
+  for (const char* calendar : {"standard", "gregorian", "proleptic_gregorian", "noleap", "365_day"})
+    EXPECT_EQ(says(calendar), "");
+  EXPECT_NE(says("360_day").find("'360_day' has a 30 February, "), std::string::npos);
+  for (const char* calendar : {"all_leap", "366_day"}) {
+    EXPECT_NE(says(calendar).find("has a 29 February in each year, "), std::string::npos);
+    EXPECT_EQ(says(calendar).find("30 February"), std::string::npos);
+  }
+  EXPECT_NE(says("julian").find("'julian' has other dates than GRIB, "), std::string::npos);
+}
+
+TEST(grib, longitudes_and_latitudes_are_messages_where_a_field_needs_them) {
+  FileDescription d;
+  d.dimensions = {{"cell", 208}, {"time", 0}};
+  d.time = 1;
+  Variable lon, named, other;
+  lon.name = "lon";
+  lon.dimensions = {0};
+  named.name = "sp", other.name = "skt";
+  named.over_time = other.over_time = true;
+  named.dimensions = other.dimensions = {0};
+  named.attributes = {{"GRIB_gridName", "O4"}};
+  d.variables = {lon, named};
+  EXPECT_FALSE(is_field(d, 0, 2));
+  d.variables.push_back(other);
+  EXPECT_TRUE(is_field(d, 0, 2));
+  EXPECT_FALSE(is_field(d, 0, 1));
+  d.keys = {{"gridType", "unstructured_grid", ""}};
+  EXPECT_TRUE(is_field(d, 0, 2));
+  d.keys = {{"gridName", "O4", ""}};
+  EXPECT_FALSE(is_field(d, 0, 2));
+  EXPECT_TRUE(is_field(d, 1, 2) && is_field(d, 2, 2));
 }
 
 TEST(grib, units_of_another_parameter_are_an_error_and_those_of_the_same_are_not) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <sstream>
 
 #include "output/format/grib/grid.h"
@@ -66,6 +67,14 @@ class Planner {
   Planner(const FileDescription& d, const Variable& v, int edition) : d_(d), v_(v) {
     plan_.field = v.name;
     plan_.edition = edition;
+  }
+
+  // Whether the keys that are given say where the points of its grid are.
+  bool grid_says_points() {
+    collect();
+    const FormatKey* type = find("gridType");
+    const std::string* word = type ? std::get_if<std::string>(&type->value) : nullptr;
+    return find("gridName") || find("pl") || (word && *word != "unstructured_grid");
   }
 
   Result<Plan> plan() {
@@ -387,8 +396,16 @@ class Planner {
 
 bool is_field(const FileDescription& description, int variable, int edition) {
   const Variable& v = description.variables[static_cast<size_t>(variable)];
-  if (edition == 1 && !v.over_time) return false;
-  return v.values.empty() && v.name != "time" && v.name != "time_bnds";
+  if (!v.values.empty() || v.name == "time" || v.name == "time_bnds") return false;
+  if (v.over_time) return true;
+  // Longitudes or latitudes of each point: where the grids of all fields do not say them.
+  return edition == 2 &&
+         std::ranges::any_of(description.variables, [&](const Variable& field) {
+           return field.over_time && field.dimensions.size() >= v.dimensions.size() &&
+                  std::ranges::equal(v.dimensions, std::span(field.dimensions).last(
+                                                       v.dimensions.size())) &&
+                  !Planner(description, field, edition).grid_says_points();
+         });
 }
 
 Result<Plan> plan_of(const FileDescription& description, int variable, int edition) {
