@@ -12,8 +12,11 @@
 namespace weir::output::grib {
 namespace {
 
-// Editions store millionths and thousandths of a degree.
 constexpr double kSame_degrees = 2e-5;
+// Points are off by at most this part of the distance between two.
+constexpr double kMostOff = 0.1;
+// What ecCodes takes for a number that is missing: all its bits are set.
+constexpr double kMissing = 2147483647;
 
 // Keys that follow from the coordinates of the field.
 constexpr const char* kDerived[] = {
@@ -40,14 +43,51 @@ class GridKeys {
             (place.empty() ? "" : place + ": ") + "field " + quoted(plan_->field) + ": " + why};
   }
 
+  static double step_of(const std::vector<double>& values) {
+    if (values.size() < 2) return 0;
+    return (values.back() - values.front()) / static_cast<double>(values.size() - 1);
+  }
+
   static bool even(const std::vector<double>& values) {
-    const auto steps = static_cast<double>(values.size() - 1);
-    const double step = values.size() < 2 ? 0 : (values.back() - values.front()) / steps;
+    const double step = step_of(values);
+    const double most = std::min(kSame_degrees, kMostOff * std::abs(step));
     for (size_t i = 0; i < values.size(); i++) {
-      if (std::abs(values[i] - (values.front() + static_cast<double>(i) * step)) > kSame_degrees)
+      if (std::abs(values[i] - (values.front() + static_cast<double>(i) * step)) > most)
         return false;
     }
     return true;
+  }
+
+  // As the edition holds it: in thousandths of a degree, or millionths.
+  double held(double degrees) const {
+    const double unit = plan_->edition == 1 ? 1e3 : 1e6;
+    return std::nearbyint(degrees * unit) / unit;
+  }
+
+  // Readers find the points between the first and the last one.
+  Status check_ends(const char* what, const std::vector<double>& values) const {
+    const double step = std::abs(step_of(values));
+    for (const double end : {values.front(), values.back()}) {
+      if (step == 0 || std::abs(held(end) - end) <= kMostOff * step) continue;
+      const auto text = [](double degrees) {
+        return number_text(std::nearbyint(degrees * 1e9) / 1e9);
+      };
+      return wrong("", std::string("its ") + what + " are " + text(step) +
+                           " degrees apart, and edition " + std::to_string(plan_->edition) +
+                           " of GRIB has whole " +
+                           (plan_->edition == 1 ? "thousandths" : "millionths") +
+                           " of a degree: " + text(end) + " would be read as " +
+                           text(held(end)) +
+                           (plan_->edition == 1 ? "; use grib2" : "; write it as netCDF or Zarr"));
+    }
+    return {};
+  }
+
+  // Whether points that are counted by the increment, as the edition holds it, are where they are.
+  bool holds_increment(const std::vector<double>& values) const {
+    const double step = std::abs(step_of(values));
+    const double off = std::abs(held(step) - step) * static_cast<double>(values.size() - 1);
+    return off <= std::min(plan_->edition == 1 ? 0.5e-3 : kSame_degrees, kMostOff * step);
   }
 
   // Edition 2 has longitudes from 0 to 360 (regulation 92.1.6), edition 1 those of the west, too.
@@ -68,7 +108,8 @@ class GridKeys {
 
   void increment(const char* key, const std::vector<double>& values) {
     if (values.size() < 2) return;
-    add(key, std::abs(values.back() - values.front()) / static_cast<double>(values.size() - 1));
+    add(key, std::abs(step_of(values)));
+    holds_increments_ = holds_increments_ && holds_increment(values);
   }
 
   Status lonlat() {
@@ -88,6 +129,8 @@ class GridKeys {
       return wrong("", "its latitudes are neither evenly spaced nor those of a Gaussian grid, "
                        "which GRIB does not have; write it as netCDF or Zarr");
     }
+    WEIR_TRY(check_ends("longitudes", *h_.lon));
+    if (regular) WEIR_TRY(check_ends("latitudes", *h_.lat));
     add_text("gridType", regular ? "regular_ll" : "regular_gg");
     add("Ni", static_cast<double>(h_.nx));
     add("Nj", static_cast<double>(h_.ny));
@@ -95,6 +138,30 @@ class GridKeys {
     corners();
     increment("iDirectionIncrementInDegrees", *h_.lon);
     if (regular) increment("jDirectionIncrementInDegrees", *h_.lat);
+    return {};
+  }
+
+  // Readers then have them from the first and last points: counted by rounded increments, points
+  // would be beside their places, farther with each one. Where a grid has a row or column alone,
+  // ecCodes needs to be told that there are increments.
+  Status leave_out_increments() {
+    if (holds_increments_) return {};
+    const bool row = h_.ny == 1, column = h_.nx == 1;
+    if (plan_->edition == 1 && column) {
+      return wrong("", "its latitudes, in one column, are " + number_text(step_of(*h_.lat)) +
+                           " degrees apart, and edition 1 of GRIB has whole thousandths of a "
+                           "degree; use grib2");
+    }
+    if (plan_->edition == 1) {
+      add("ijDirectionIncrementGiven", row);
+    } else {
+      add("iDirectionIncrementGiven", column);
+      add("jDirectionIncrementGiven", row);
+    }
+    for (const std::string name : {"iDirectionIncrement", "jDirectionIncrement"}) {
+      const auto has = [&](const FormatKey& key) { return key.name == name + "InDegrees"; };
+      if (std::erase_if(plan_->header, has) > 0) add(name.c_str(), kMissing);
+    }
     return {};
   }
 
@@ -164,6 +231,7 @@ class GridKeys {
  private:
   Horizontal h_;
   Plan* plan_;
+  bool holds_increments_ = true;
 };
 
 }  // namespace
@@ -288,7 +356,8 @@ Status add_grid(const Horizontal& h, FormatKeys* given, Plan* plan) {
   if (h.lon && (!type || (word && word->rfind("regular_", 0) == 0))) {
     WEIR_TRY(keys.lonlat());
     if (type) WEIR_TRY(check_type(keys, *type, *plan));
-    return checked({});
+    WEIR_TRY(checked({}));
+    return keys.leave_out_increments();
   }
   if (type && !(word && *word == "unstructured_grid")) {
     plan->header.push_back(*type);
