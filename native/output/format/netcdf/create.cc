@@ -12,6 +12,7 @@
 #include "output/format/netcdf/image.h"
 #include "output/format/netcdf/parts.h"
 #include "output/format/netcdf/quiet.h"
+#include "output/format/room.h"
 
 namespace weir::output::netcdf {
 
@@ -45,6 +46,10 @@ struct Creation {
   int file;
   std::vector<int> dimensions, variables;
   std::string doing;  // for the message of an error
+bool say_errno(Why& why, const std::string& what, const char* path, int error) {
+  return say(why, what.c_str(), path, (std::strerror(error) + room_advice(error, path)).c_str());
+}
+
 };
 
 int put_attribute(const Creation& c, int variable, const Attribute& attribute, nc_type type) {
@@ -133,7 +138,8 @@ int put_coordinates(Creation& c) {
   for (size_t i = 0; i < c.description.variables.size(); i++) {
     const Variable& v = c.description.variables[i];
     if (v.values.empty() || v.over_time) continue;
-    c.doing = "write " + v.name + " to";
+    c.doing = "write " + std::to_string(v.values.size() * size_of(v.type)) + " bytes of " + v.name +
+              " to";
     if (int error = nc_put_var_double(c.file, c.variables[i], v.values.data()); error != NC_NOERR)
       return error;
   }
@@ -148,7 +154,11 @@ bool make(const FileDescription& description, const char* path, int mode, const 
   register_zstd();
   Creation c{description, kind, -1, {}, {}, "create"};
   int error = nc_create(path, NC_CLOBBER | mode, &c.file);
-  if (error != NC_NOERR) return say(why, "cannot create", name, quiet.cause(nc_strerror(error)));
+  const auto failed = [&](const std::string& what) {
+    return error > 0 ? say_errno(why, what, name, error)  // netCDF's own codes are negative
+                     : say(why, what.c_str(), name, quiet.cause(nc_strerror(error)));
+  };
+  if (error != NC_NOERR) return failed("cannot create");
   error = define(c);
   if (error == NC_NOERR) error = put_coordinates(c);
   if (error == NC_NOERR && image) {
@@ -159,10 +169,10 @@ bool make(const FileDescription& description, const char* path, int mode, const 
   }
   if (error != NC_NOERR) {
     nc_abort(c.file);
-    return say(why, ("cannot " + c.doing).c_str(), name, quiet.cause(nc_strerror(error)));
+    return failed("cannot " + c.doing);
   }
   error = nc_close(c.file);
-  return error == NC_NOERR || say(why, "cannot write", name, quiet.cause(nc_strerror(error)));
+  return error == NC_NOERR || failed("cannot write the header and coordinates of");
 }
 
 }  // namespace
@@ -189,7 +199,8 @@ bool create(const FileDescription& description, const char* path, Kind kind, Why
   if (!make(description, kInMemory, NC_NETCDF4 | NC_DISKLESS, path, kind, &image, why))
     return false;
   const int error = write_image(image, path);
-  return error == 0 || say(why, "cannot write the header of", path, std::strerror(error));
+  return error == 0 || say_errno(why, "cannot write " + std::to_string(image.size()) +
+                                          " bytes of header and coordinates to", path, error);
 }
 
 }  // namespace weir::output::netcdf

@@ -149,6 +149,7 @@ void finish(void* growing) {
     if (set >= 0) H5Dclose(set);
   }
   if (g->time >= 0) H5Dclose(g->time);
+  const size_t bytes = g.store.kept_bytes();
   if (g->file >= 0) H5Fclose(g->file);
   g->store.remove_journal();
   delete g;
@@ -156,7 +157,7 @@ void finish(void* growing) {
 
 bool recover(const char* path, Why& why) {
   const int error = Journal(path).replay();
-  return error == 0 || say(why, "cannot complete the metadata of", path, std::strerror(error));
+  return error == 0 || say_errno(why, "cannot complete the metadata of", path, error);
 }
 
 }  // namespace weir::output::netcdf

@@ -33,3 +33,5 @@ void register_zstd();
 bool say(Why& why, const char* what, const char* object, const char* cause);
 
 }  // namespace weir::output::netcdf
+// The same of an errno, and what to do where there is no room.
+bool say_errno(Why& why, const std::string& what, const char* path, int error);

@@ -38,6 +38,12 @@ herr_t Store::read(haddr_t address, size_t bytes, char* to) const {
     const ssize_t n = ::pread(fd_, to + have, bytes - have, static_cast<off_t>(address + have));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return -1;
+size_t Store::kept_bytes() const {
+  size_t bytes = 0;
+  for (const auto& [address, extent] : kept_) bytes += extent.size();
+  return bytes;
+}
+
     if (n == 0) break;
     have += static_cast<size_t>(n);
   }

@@ -29,6 +29,7 @@ class Store {
   // to be. 0 or an errno.
   int apply(bool sync);
   void remove_journal() { journal_.remove(); }
+  size_t kept_bytes() const;  // of metadata that are not yet in the file
   // From now on nothing is kept.
   void forget() { forgetting_ = true; }
 
