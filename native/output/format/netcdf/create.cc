@@ -21,6 +21,14 @@ namespace weir::output::netcdf {
 constexpr size_t kAlignment = 4096;
 constexpr unsigned kZstdFilter = 32015;
 
+// Of nc_create: attach_scales() makes the references to dimensions. Older libraries make them
+// themselves.
+#ifdef NC_NODIMSCALE_ATTACH
+constexpr int kOwnScales = NC_NODIMSCALE_ATTACH;
+#else
+constexpr int kOwnScales = 0;
+#endif
+
 nc_type to_nc(Type type) {
   switch (type) {
     case WEIR_FLOAT32: return NC_FLOAT;
@@ -38,6 +46,10 @@ bool say(Why& why, const char* what, const char* object, const char* cause) {
   return false;
 }
 
+bool say_errno(Why& why, const std::string& what, const char* path, int error) {
+  return say(why, what.c_str(), path, (std::strerror(error) + room_advice(error, path)).c_str());
+}
+
 namespace {
 
 struct Creation {
@@ -46,10 +58,6 @@ struct Creation {
   int file;
   std::vector<int> dimensions, variables;
   std::string doing;  // for the message of an error
-bool say_errno(Why& why, const std::string& what, const char* path, int error) {
-  return say(why, what.c_str(), path, (std::strerror(error) + room_advice(error, path)).c_str());
-}
-
 };
 
 int put_attribute(const Creation& c, int variable, const Attribute& attribute, nc_type type) {
@@ -163,7 +171,8 @@ bool make(const FileDescription& description, const char* path, int mode, const 
   if (error == NC_NOERR) error = put_coordinates(c);
   if (error == NC_NOERR && image) {
     c.doing = "make";
-    error = nc_sync(c.file);
+    if (kOwnScales != 0 && !attach_scales(description)) error = NC_EHDFERR;
+    if (error == NC_NOERR) error = nc_sync(c.file);
     if (error == NC_NOERR) *image = image_bytes();
     if (error == NC_NOERR && image->empty()) error = NC_EHDFERR;
   }
@@ -196,7 +205,7 @@ bool create(const FileDescription& description, const char* path, Kind kind, Why
     return make(description, path, kind == Kind::kCdf2 ? NC_64BIT_OFFSET : NC_64BIT_DATA, path,
                 kind, nullptr, why);
   std::vector<char> image;
-  if (!make(description, kInMemory, NC_NETCDF4 | NC_DISKLESS, path, kind, &image, why))
+  if (!make(description, kInMemory, NC_NETCDF4 | NC_DISKLESS | kOwnScales, path, kind, &image, why))
     return false;
   const int error = write_image(image, path);
   return error == 0 || say_errno(why, "cannot write " + std::to_string(image.size()) +
