@@ -42,18 +42,24 @@ std::vector<Variable> Job::of_collector(int collector, int collectors) const {
   return mine;
 }
 
+std::unique_ptr<Encoder> Job::encoder_of(const std::vector<Variable>& mine) {
+  auto made =
+      Encoder::make(options.encoder, {grid, static_cast<int>(options.bits), options.packing}, mine);
+  need(made.status());
+  return std::move(*made);
+}
+
 void Job::need(const Status& status) {
   if (!status.ok()) workload_fail(&w, options.writer, status.message().c_str());
 }
 
 void Encoded::encode(Job& job, const std::vector<Variable>& mine) {
-  Encoder encoder;
-  job.need(encoder.make(job.grid, static_cast<int>(job.options.bits), job.options.packing));
+  const std::unique_ptr<Encoder> encoder = job.encoder_of(mine);
   std::vector<double> values(static_cast<size_t>(job.grid.points()));
   for (const Variable& v : mine) {
     for (int level = 0; level < v.records; ++level) {
       job.values.fill(0, v.number, level, 0, values);
-      auto bytes = encoder.encode(0, v.number, level, values);
+      auto bytes = encoder->encode(0, v.number, level, values);
       job.need(bytes.status());
       records_.push_back({v.file, {(*bytes).begin(), (*bytes).end()}});
     }
@@ -92,8 +98,7 @@ class Collector {
                                static_cast<int>(writer.roles().collectors.size()))) {
     const auto& options = job.options;
     if (options.encoded) encoded_.encode(job, mine_);
-    if (!options.encoded)
-      job.need(encoder_.make(job.grid, static_cast<int>(options.bits), options.packing));
+    if (!options.encoded) encoder_ = job.encoder_of(mine_);
   }
 
   void take_part(const Killing& killing) { killing_ = killing; }
@@ -141,7 +146,7 @@ class Collector {
                                        std::span<const double> values) {
     const Clocked clocked(&job_.times.encode_s);
     auto bytes = job_.options.encoded ? Result<std::span<const char>>(encoded_.next())
-                                      : encoder_.encode(step_, v.number, record, values);
+                                      : encoder_->encode(step_, v.number, record, values);
     if (bytes.ok()) job_.w.bytes += (*bytes).size(), ++job_.w.requests;
     return bytes;
   }
@@ -150,7 +155,7 @@ class Collector {
   Writer& writer_;
   Exchange* const exchange_;
   const std::vector<Variable> mine_;
-  Encoder encoder_;
+  std::unique_ptr<Encoder> encoder_;
   Encoded encoded_;
   std::vector<double> whole_;
   int step_ = 0;
@@ -315,7 +320,8 @@ int main(int argc, char** argv) {
       {"nlat", 'i', &o.nlat, "latitudes; longitudes are twice as many (96)"},
       {"steps", 'i', &o.steps, "output steps (4)"},
       {"bits", 'i', &o.bits, "bits of a value (16)"},
-      {"packing", 's', &o.packing, "packing of ecCodes (grid_simple)"},
+      {"encoder", 's', &o.encoder, "weir, or eccodes (weir)"},
+      {"packing", 's', &o.packing, "as ecCodes names it (grid_simple)"},
       {"encoded", 'f', &o.encoded, "encode before the clock starts, and write these in each step"},
       {"writers", 'i', &o.writers, "processes that write, of posix (1)"},
       {"buffer-kb", 'i', &o.buffer_kb, "KiB of a buffer of a file (4096)"},
@@ -333,6 +339,7 @@ int main(int argc, char** argv) {
   job.variables = echam::variables(static_cast<int>(o.variables), static_cast<int>(o.files));
   const std::string_view writer = o.writer;
   if (writer == "eccodes") {
+    o.encoder = "eccodes";
     echam::run_eccodes(job);
   } else if (writer == "pwrite") {
     echam::run_pwrite(job);

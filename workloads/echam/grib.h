@@ -1,29 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records as GRIB 2 messages, by ecCodes.
+// Records as GRIB 2 messages: by the encoder of the output library, or by ecCodes alone. The
+// messages of simple packing and CCSDS are the same.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "fields.h"
+#include "output/format/grib/encoder.h"
 
 struct grib_handle;
 
 namespace echam {
 
+struct EncoderOptions {
+  Grid grid;
+  int bits = 16;
+  std::string packing;  // of ecCodes, such as grid_simple or grid_ccsds
+};
+
 class Encoder {
  public:
-  // packing: of ecCodes, such as grid_simple or grid_ccsds.
-  weir::output::Status make(const Grid& grid, int bits, const char* packing);
+  using Variables = std::vector<weir::output::writer::Variable>;
+  virtual ~Encoder() = default;
   // The bytes hold until the next call. Phase "encode" of weir's trace.
-  weir::output::Result<std::span<const char>> encode(int step, int variable, int level,
-                                                     std::span<const double> values);
-
- private:
-  struct Release {
-    void operator()(grib_handle* handle) const;
-  };
-  std::unique_ptr<grib_handle, Release> message_;
+  virtual weir::output::Result<std::span<const char>> encode(int step, int variable, int level,
+                                                             std::span<const double> values) = 0;
+  // name: weir, which is for these variables alone, or eccodes.
+  static weir::output::Result<std::unique_ptr<Encoder>> make(const std::string& name,
+                                                             const EncoderOptions& options,
+                                                             const Variables& variables);
 };
 
 }  // namespace echam

@@ -17,6 +17,7 @@ struct Options {
   const char* writer = "direct";
   const char* io = "auto";
   const char* directory = ".";
+  const char* encoder = "weir";
   const char* packing = "grid_simple";
   int64_t files = 10, variables = 40, nlat = 96, steps = 4, bits = 16;
   int64_t writers = 1, buffer_kb = 4096;
@@ -55,6 +56,7 @@ struct Job {
   std::vector<std::string> paths() const;
   // The variables of a collector, of so many.
   std::vector<weir::output::writer::Variable> of_collector(int collector, int collectors) const;
+  std::unique_ptr<Encoder> encoder_of(const std::vector<weir::output::writer::Variable>& mine);
   void need(const weir::output::Status& status);
 };
 

@@ -45,8 +45,7 @@ void pwrite_all(Job& job, int fd, const std::vector<char>& bytes, int64_t offset
 }  // namespace
 
 void run_eccodes(Job& job) {
-  Encoder encoder;
-  job.need(encoder.make(job.grid, static_cast<int>(job.options.bits), job.options.packing));
+  const std::unique_ptr<Encoder> encoder = job.encoder_of(job.variables);
   workload_start(&job.w);
   if (job.w.rank == 0) {
     std::vector<FILE*> files;
@@ -54,7 +53,7 @@ void run_eccodes(Job& job) {
       files.push_back(std::fopen(path.c_str(), "w"));
       if (files.back() == nullptr) workload_fail(&job.w, path.c_str(), std::strerror(errno));
     }
-    for (int step = 0; step < job.options.steps; ++step) write_step(job, encoder, step, files);
+    for (int step = 0; step < job.options.steps; ++step) write_step(job, *encoder, step, files);
     for (FILE* file : files) {
       if (std::fclose(file) != 0) workload_fail(&job.w, "a file of ecCodes", std::strerror(errno));
     }

@@ -8,8 +8,6 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
-#include <algorithm>
-
 #include "base/clock.h"
 #include "base/credentials.h"
 #include "layers/machinery/stack/private.h"
@@ -147,7 +145,7 @@ void note_names_changed(Container& c) {
   constexpr uint64_t kSeenByDoubles = 500;  // doubles are 238 ns apart until 2038, 477 ns after
   const uint64_t now = base::clock_ns(CLOCK_REALTIME_COARSE);
   uint64_t before = base::load(at);
-  while (!base::compare_exchange(at, &before, std::max(now, before) + kSeenByDoubles)) {}
+  while (!base::compare_exchange(at, &before, (before < now ? now : before) + kSeenByDoubles)) {}
 }
 
 }  // namespace weir::layers::pack

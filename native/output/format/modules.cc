@@ -29,7 +29,7 @@ Loaded<Module> load(const std::string& file, const char* symbol, int version,
   Loaded<Module> loaded;
   // Beside libweir.so and above it; a program of the build tree that has the library within finds
   // lib/ further up.
-  for (const char* place : {"/", "/../", "/../../lib/"}) {
+  for (const char* place : {"/", "/../", "/../../lib/", "/../../../lib/"}) {
     const std::string path = directory + place + file;
     if (access(path.c_str(), F_OK) != 0) continue;
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);

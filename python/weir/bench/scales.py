@@ -97,6 +97,7 @@ class Options:
     writing: float = 0.01
     variables: int = 40
     nlat: int = 96
+    encoder: str = "weir"
     files: int = 10
     repeat: int = 3
     mpi: str | None = None
@@ -120,6 +121,8 @@ def check(options: Options) -> Options:
         unknown = [name for name in given if name not in there]
         if unknown:
             raise UsageError(f"{what}: expected some of {', '.join(there)}, not {unknown[0]}")
+    if options.encoder not in ("weir", "eccodes"):
+        raise UsageError(f"--encoder: expected weir or eccodes, not {options.encoder}")
     if not options.pes or not all(0 < n <= MOST_PES for n in options.pes):
         raise UsageError(f"--pes: expected numbers from 1 to {MOST_PES}, such as 2,4,8,16")
     for what, scale in (("--scale", options.scale), ("--writing", options.writing)):
@@ -207,7 +210,7 @@ class Bench:
 
     def sizes(self, steps: int | None = None) -> list[object]:
         return ["--files", self.options.files, "--variables", self.options.variables, "--nlat",
-            self.options.nlat, "--steps", steps or self.steps]
+            self.options.nlat, "--encoder", self.options.encoder, "--steps", steps or self.steps]
 
     def choose_steps(self, directory: Path) -> None:
         """As many as make the volumes that were asked for; two at least."""

@@ -83,7 +83,8 @@ def _measure_beside(bench: Bench, directory: Path, found: Found) -> None:
 def header(options: Options, mpi: str, steps: int, found: Found) -> str:
     volume = next((row.encoding["bytes"].median for row in found.rows if row.encoding), 0)
     return (f"{options.variables} variables of unequal size on {2 * options.nlat} x {options.nlat} "
-            f"points in {options.files} files, {steps} steps, {volume / 1e6:,.0f} MB of GRIB; {mpi}; "
+            f"points in {options.files} files, {steps} steps, {volume / 1e6:,.0f} MB of GRIB, "
+            f"encoded by {options.encoder}; {mpi}; "
             f"medians of {_repetitions(found.rows)}; published: 1 node of IBM, GPFS, 47 GB")
 
 

@@ -357,6 +357,9 @@ def scales(
         help="Number of variables, of unequal size.")] = 40,
     nlat: Annotated[int, typer.Option(metavar="N",
         help="Latitudes of the grid; longitudes are twice as many.")] = 96,
+    encoder: Annotated[str, typer.Option(metavar="NAME",
+        help="What encodes the records: weir (the output library), or eccodes (ecCodes alone, "
+             "which writes the same messages).")] = "weir",
     places: Annotated[str, typer.Option(metavar="LIST",
         help="Where files lie: memory, disk.")] = "memory,disk",
     rates_only: Annotated[bool, typer.Option("--table",
@@ -391,7 +394,7 @@ def scales(
         scales_figure.check_drawable(png)
     options = bench.check(bench.Options(_rank_list(pes, "--pes"),
         tuple(only.split(",")) if only else tuple(bench.BY_NAME), scale, writing, variables, nlat,
-        repeat=_check_repeat(repeat), mpi=mpi or None, directory=directory or None,
+        encoder=encoder, repeat=_check_repeat(repeat), mpi=mpi or None, directory=directory or None,
         disk=disk or None, places=tuple(places.split(",")), minutes=minutes,
         resume=resume or None))
     runs = bench.Bench(options, build_directory(programs or None), _note)

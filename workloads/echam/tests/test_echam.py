@@ -59,6 +59,17 @@ def test_each_kind_of_call_writes_them(case, output, reference, writer, io):
     found.same_messages(reference)
 
 
+@pytest.mark.parametrize(("packing", "bits"), [("grid_ccsds", 12), ("grid_simple", 11)])
+def test_each_encoder_makes_the_messages_of_ecCodes_alone(case, output, packing, bits):
+    sizes = (*SIZES, "--packing", packing, "--bits", bits)
+    alone = output("eccodes")
+    case("echam", 1, "--writer", "eccodes", "--dir", alone.directory, *sizes)
+    for encoder in ("weir", "eccodes"):
+        found = output(f"by-{encoder}")
+        case("echam", 2, "--encoder", encoder, "--dir", found.directory, *sizes)
+        found.same_messages(alone)
+
+
 @pytest.mark.parametrize("io", ["pwrite", "uring", "fwrite"])
 def test_records_that_are_not_copied_are_written_as_well(case, output, io):
     """--encoded: the records stay where they are, and each step has the same ones."""
@@ -131,6 +142,7 @@ def test_a_full_disk_of_one_rank_is_the_result_of_all(case, output, writer, io):
 
 @pytest.mark.parametrize(("options", "message"), [
     (("--writer", "xios"), "there is no writer xios; expected one of serial, mpi-collective"),
+    (("--encoder", "cdo"), "unknown encoder cdo: expected weir or eccodes"),
     (("--io", "mmap"), "expected auto, pwrite, fwrite, aio or uring"),
     (("--writer", "posix", "--writers", 2), "2 ranks, of which 2 do not collect"),
     (("--model", 2), "expected fewer ranks than there are"),
