@@ -5,6 +5,7 @@ stays readable."""
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -64,11 +65,40 @@ def test_a_full_disk(model):
             ran = model(4, mode, nx=64, ny=32, steps=12, path=f"disk/{mode}.nc")
             for rank in clients(mode, 4):
                 assert set(ran.codes(rank)) == {"WEIR_E_REMOTE"}
-                assert "No space left on device" in ran.said[rank][0][2]
+                message = ran.said[rank][0][2]
+                assert re.search(rf"cannot write \d+ bytes at byte \d+ of \S*{re.escape(mode)}"
+                    r"\.nc\S*: No space left on device; remove files of that file system, of whose "
+                    r"262144 bytes \d+ are free, or write to another directory", message), message
             partial = disk / f".{mode}.nc.weir-part"
             assert not (disk / f"{mode}.nc").exists()
             assert times(partial) == [60.0 * s for s in range(5)]
             partial.unlink()
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
+
+
+FULL = r"(cannot write \d+ bytes [a-z ]*[a-z0-9 ]+|cannot (create|change the length of)) \S*"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_format_names_file_bytes_and_cure_of_a_full_disk(model, mode):
+    """Also what a server finds at the end, when no step is left to report it."""
+    disk = model.directory / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk],
+            capture_output=True).returncode:
+        pytest.skip("no right to mount here")
+    try:
+        for form in ("cdf2", "cdf5", "netcdf4", "zarr"):
+            for steps in (1, 12):
+                ran = model(4, mode, nx=128, ny=128 if steps == 1 else 16, steps=steps, format=form,
+                    path=f"disk/{form}")
+                for rank in clients(mode, 4):
+                    message = ran.said[rank][0][2]
+                    assert re.search(FULL + f"{form}\\S*: No space left on device; remove files of "
+                        "that file system, of whose 262144 bytes", message), (form, steps, message)
+                for path in disk.iterdir():
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
     finally:
         subprocess.run(["umount", "-l", disk], check=True)
 

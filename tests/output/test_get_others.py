@@ -107,9 +107,12 @@ def test_a_file_without_unlimited_time_is_not_gone_on_with(one_rank, tmp_path):
     assert (tmp_path / "fixed").read_bytes() == before
 
 
-def save(path, dtype: str, values: np.ndarray, **attributes) -> None:
+def save(path, dtype: str, values: np.ndarray, form: str = "NETCDF4", fill_off: bool = False,
+        **attributes) -> None:
     """A variable without attributes of coordinates, by netCDF4 without its own conversions."""
-    with netCDF4.Dataset(path, "w") as file:
+    with netCDF4.Dataset(path, "w", format=form) as file:
+        if fill_off:
+            file.set_fill_off()
         for name, size in zip(("time", "lev", "lat", "lon"), (1, *SHAPE), strict=True):
             file.createDimension(name, size)
         fill = attributes.pop("_FillValue", None)
@@ -233,6 +236,57 @@ def test_missing_values_of_another_type(one_rank, tmp_path):
         expected = values_of(0, SHAPE).astype(into)
         expected[1, 2, 3] = 1e20
         assert np.array_equal(there(tmp_path, name), expected), name
+
+
+FILLS = {"f4": 9.969209968386869e36, "f8": 9.969209968386869e36, "i2": -32767, "i4": -2147483647,
+    "i8": -9223372036854775806, "u2": 65535, "u4": 4294967295}
+
+
+@pytest.mark.parametrize("form", ["NETCDF4", "NETCDF3_64BIT_DATA"])
+def test_what_netcdf_fills_with_is_missing_without_an_attribute(one_rank, tmp_path, form):
+    """As netCDF4-python and ncdump have it, also where filling was off; in bytes it is a value."""
+    for fill_off in (False, True):
+        jobs = {}
+        for dtype, fill in FILLS.items() | {("i1", -127)}:
+            values = values_of(0, SHAPE).astype(dtype) if dtype != "i1" else np.ones(SHAPE, "i1")
+            values[1, 2, 3] = fill
+            save(tmp_path / dtype, dtype, values, form=form, fill_off=fill_off)
+            with netCDF4.Dataset(tmp_path / dtype) as file:
+                assert dtype == "i1" or np.ma.getmaskarray(file["t"][-1])[1, 2, 3], dtype
+            for into in {"f8", {"u2": "i4", "u4": "i8"}.get(dtype, dtype)}:
+                jobs[dtype, into] = values.astype(into)
+        for (dtype, into), expected in jobs.items():
+            if dtype != "i1":
+                expected[1, 2, 3] = -9
+            assert one_rank({**HERE, "get": dtype, "type": into, "missing": -9}) == [""]
+            assert np.array_equal(there(tmp_path, dtype), expected), (dtype, into, fill_off)
+
+
+def test_a_fill_value_goes_before_what_netcdf_fills_with(one_rank, tmp_path):
+    """_FillValue and missing_value are both missing; values of the type stay to the bit."""
+    values = values_of(0, SHAPE).astype("f4")
+    values[0, 0, :3] = FILLS["f4"], 1e20, -5
+    save(tmp_path / "own", "f4", values, _FillValue=np.float32(1e20), missing_value=np.float32(-5))
+    whole = np.arange(np.prod(SHAPE)).reshape(SHAPE) + 2**62
+    save(tmp_path / "whole", "i8", whole, _FillValue=np.int64(2**62 + 1))
+    assert one_rank({**HERE, "get": "own", "missing": -9.0},
+        {**HERE, "get": "whole", "type": "i8", "missing": -9}) == ["", ""]
+    values[0, 0, 1:3] = -9
+    whole[0, 0, 1] = -9
+    assert np.array_equal(there(tmp_path, "own"), values)
+    assert np.array_equal(there(tmp_path, "whole"), whole)
+    # without a missing value of the field they are read as they are
+    assert one_rank({**HERE, "get": "own"}) == [""]
+    assert there(tmp_path, "own")[0, 0, 1] == np.float32(1e20)
+
+
+def test_packed_integers_without_a_fill_value(one_rank, tmp_path):
+    packed = np.full(SHAPE, 7, "i2")
+    packed[0, 0, 0] = -32767
+    save(tmp_path / "packed", "i2", packed, scale_factor=0.5)
+    assert one_rank({**HERE, "get": "packed", "type": "f8"}) == [""]
+    found = there(tmp_path, "packed")
+    assert np.isnan(found[0, 0, 0]) and np.nanmax(found) == np.nanmin(found) == 3.5
 
 
 def test_zeros_of_a_zarr_store_are_no_missing_values(one_rank, tmp_path):

@@ -217,6 +217,9 @@ def test_missing_values_are_a_bitmap(grib):
      "GRIB has not"),
     ('[stream.history.grib]\npackingType = "grid_png"\n',
      r"output\.toml:7:15: field 'ta': packingType 'grid_png' is not written in edition 2"),
+    ('[stream.history]\nformat = "grib1"\ngrib = { packingType = "spectral_complex" }\n',
+     r"field 'ta': packingType 'spectral_complex' is not written in edition 1 of GRIB for a grid; "
+     "expected grid_simple, grid_second_order"),
     ("[stream.history.grib]\nbitsPerValue = 33\n",
      r"output\.toml:7:16: field 'ta': bitsPerValue is 33; expected a whole number from 1 to 32"),
     ('[stream.history.grib]\ngridName = "O5"\n', r"field 'ta': the rows of its reduced Gaussian"),

@@ -3,7 +3,8 @@
 jobs (JSON) in a context of its own, and prints a list of what came of them: "" or the error; of
 `get` values go to PATH.npy. Longitudes in rows are of a curvilinear grid. A job: {"put": PATH} or
 {"get": PATH}, with lon, lat, levels, level_units, units, cells, axis, attributes, standard_name,
-config, type, file_type, missing, format, existing, operation and begin (s)."""
+config, type, file_type, missing, format, existing, operation and begin (s), and others: fields
+beside it, as keywords, with levels and axis, "on" its axis, or on none."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def values_of(record: int, shape: tuple[int, ...]) -> np.ndarray:
     return (250 + record + np.arange(np.prod(shape)).reshape(shape) / 8).astype("f4")
 
 
-def field_of(context, job):
+def fields_of(context, job):
     if "cells" in job:
         grid = context.unstructured_grid("globe", job["cells"])
         part = grid.indices("all", np.arange(job["cells"]))
@@ -44,25 +45,33 @@ def field_of(context, job):
         axes = [context.axis("lev", job["levels"], job.get("level_units", "hPa"),
             **job.get("axis", {"standard_name": "air_pressure"}))]
     types = {"file_dtype": job["file_type"]} if "file_type" in job else {}
-    return part.field("t", job.get("type", "f4"), axes, units=job.get("units", "K"),
+    fields = [part.field("t", job.get("type", "f4"), axes, units=job.get("units", "K"),
         missing_value=job.get("missing"), **types,
         attributes=job.get("attributes", {}),
-        standard_name=job.get("standard_name", "air_temperature"))
+        standard_name=job.get("standard_name", "air_temperature"))]
+    for other in job.get("others", []):
+        own = dict(other)
+        levels, here = own.pop("levels", None), axes if own.pop("on", None) else []
+        if levels is not None:
+            here = [context.axis("lev_" + own["name"], levels, "1", **own.pop("axis"))]
+        fields.append(part.field(dtype="f4", axes=here, **own))
+    return fields
 
 
 def do(job) -> str:
     try:
         with output.init(job.get("config")) as context:
-            field = field_of(context, job)
+            field, *others = fields_of(context, job)
             if "get" in job:
                 np.save(job["get"] + ".npy", field.get(job["get"], job.get("record", -1)))
                 return ""
             stream = {key: job[key] for key in ("format", "existing") if key in job}
-            context.stream("history", job["put"], [(field, job.get("operation", "instant"))],
-                **stream)
+            context.stream("history", job["put"], [(f, job.get("operation", "instant"))
+                for f in (field, *others)], **stream)
             for record in range(RECORDS):
                 with context.step(job.get("begin", 0) + 3600.0 * record):
-                    field.put(values_of(record, field.shape))
+                    for f in (field, *others):
+                        f.put(values_of(record, f.shape))
     except weir.Error as error:
         return str(error)
     return ""

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "output/api/context.h"
+#include "output/model/text.h"
 
 namespace weir::api {
 
@@ -9,11 +10,7 @@ int report(const output::Status& status, weir_error* err) {
   if (!err) return status.code();
   err->code = status.code();
   const std::string& text = status.message();
-  constexpr size_t kRoom = sizeof err->message - 1;
-  size_t size = std::min(text.size(), kRoom);
-  // Not in the middle of a character of UTF-8.
-  while (size < text.size() && size > 0 && (static_cast<unsigned char>(text[size]) & 0xC0) == 0x80)
-    size--;
+  const size_t size = output::whole_characters(text, sizeof err->message - 1);
   std::memcpy(err->message, text.data(), size);
   err->message[size] = '\0';
   return status.code();

@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "output/cf/hybrid.h"
 #include "output/cf/methods.h"
 #include "output/model/check.h"
 #include "output/model/packing.h"
@@ -23,15 +24,15 @@ struct Horizontal {
 
 class Describer {
  public:
-  Describer(const Catalogue& catalogue, const Stream& stream)
-      : catalogue_(catalogue), stream_(stream) {}
+  Describer(const Catalogue& catalogue, const Stream& stream, bool has_coefficients)
+      : catalogue_(catalogue), stream_(stream), has_coefficients_(has_coefficients) {}
 
   Result<StreamFile> describe() {
     for (const StreamField& f : stream_.fields)
       note_grid(catalogue_.decompositions[catalogue_.fields[f.field].decomposition].grid);
     for (int grid : grids_) add_grid(grid);
     for (const StreamField& f : stream_.fields) {
-      for (int axis : catalogue_.fields[f.field].axes) add_axis(axis);
+      for (int axis : catalogue_.fields[f.field].axes) WEIR_TRY(add_axis(axis));
     }
     add_time();
     for (int grid : grids_) add_lonlat(grid);
@@ -132,9 +133,16 @@ class Describer {
     return bounds_;
   }
 
-  void add_axis(int index) {
-    if (axes_.count(index)) return;
-    const Axis& axis = catalogue_.axes[index];
+  Status add_axis(int index) {
+    if (axes_.count(index)) return {};
+    Axis axis = catalogue_.axes[index];
+    Result<std::optional<Hybrid>> hybrid = std::optional<Hybrid>();
+    if (has_coefficients_) hybrid = hybrid_of(catalogue_, stream_, index);
+    if (!hybrid.ok()) return hybrid.status();
+    if (*hybrid) {
+      complete(**hybrid, axis);
+      hybrid_axes_.insert(index);
+    }
     Attributes attributes = axis.attributes;
     if (!axis.units.empty() && !text_of(attributes, "units"))
       attributes.push_back({"units", axis.units});
@@ -143,12 +151,19 @@ class Describer {
     if (!axis.bounds.empty()) attributes.push_back({"bounds", axis.name + "_bnds"});
     const int dimension = add_coordinate(axis.name, axis.values, std::move(attributes));
     axes_[index] = dimension;
-    if (axis.bounds.empty()) return;
-    Variable bounds;
-    bounds.name = axis.name + "_bnds";
-    bounds.dimensions = {dimension, bounds_dimension()};
-    bounds.values = axis.bounds;
-    add_variable(std::move(bounds));
+    if (!axis.bounds.empty()) {
+      Variable bounds;
+      bounds.name = axis.name + "_bnds";
+      bounds.dimensions = {dimension, bounds_dimension()};
+      bounds.values = axis.bounds;
+      const std::string terms = *hybrid ? formula_terms(**hybrid, true) : "";
+      if (!terms.empty() && !(*hybrid)->at_interfaces)
+        bounds.attributes.push_back({"formula_terms", terms});
+      add_variable(std::move(bounds));
+    }
+    if (*hybrid)
+      add_coefficients(**hybrid, dimension, axis.bounds.empty() ? -1 : bounds_, out_.file);
+    return {};
   }
 
   void add_time() {
@@ -224,7 +239,11 @@ class Describer {
     v.dimensions.insert(v.dimensions.end(), horizontal.dimensions.begin(),
                         horizontal.dimensions.end());
     v.attributes = field.attributes;
-    std::erase_if(v.attributes, [](const Attribute& a) { return a.name == "cell_methods"; });
+    const bool is_hybrid = std::any_of(field.axes.begin(), field.axes.end(),
+                                       [&](int axis) { return hybrid_axes_.count(axis) > 0; });
+    std::erase_if(v.attributes, [&](const Attribute& a) {
+      return a.name == "cell_methods" || (is_hybrid && a.name == "GRIB_pv");
+    });
     const std::string* own = text_of(field.attributes, "cell_methods");
     const std::string methods = cell_methods(own ? *own : "", chosen.operation, stream_.reduces());
     if (!methods.empty()) v.attributes.push_back({"cell_methods", methods});
@@ -307,6 +326,8 @@ class Describer {
   std::vector<int> grids_;              // in the order of the fields
   std::map<int, Horizontal> horizontal_;
   std::map<int, int> axes_;             // their dimensions
+  std::set<int> hybrid_axes_;           // whose coefficients are variables
+  const bool has_coefficients_;         // whether they are, in this format
   std::set<std::string> mappings_;
   int bounds_ = -1;
 };
@@ -314,7 +335,7 @@ class Describer {
 }  // namespace
 
 Result<StreamFile> describe(const Catalogue& catalogue, const Stream& stream) {
-  return Describer(catalogue, stream).describe();
+  return Describer(catalogue, stream, !takes_keys(stream.format)).describe();
 }
 
 Result<StreamFile> describe_field(const Catalogue& catalogue, int field) {
@@ -330,7 +351,7 @@ Result<StreamFile> describe_field(const Catalogue& catalogue, int field) {
     }
   }
   alone.fields[0].field = field;
-  return describe(catalogue, alone);
+  return Describer(catalogue, alone, false).describe();
 }
 
 Status check_format(const Catalogue& catalogue, const Stream& stream) {

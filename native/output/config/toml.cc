@@ -185,8 +185,6 @@ class TomlReader {
     return {};
   }
 
-  static bool takes_keys(const std::string& format) { return format.rfind("grib", 0) == 0; }
-
   // Keys of GRIB where the configuration says another format.
   Status keys_fit(const toml::table& table, const StreamChoice& choice) const {
     bool has = !choice.keys.empty();

@@ -110,7 +110,7 @@ Result<Wanted> look_up(Reader& reader, const Catalogue& catalogue, int index,
     return Status{WEIR_E_ARGUMENT, what + " has no record " + std::to_string(record) + " but " +
                                        std::to_string(found->records) + ", counted from 0"};
   }
-  Wanted wanted{chosen, type_read(*found), found->is_unsigned, found->packing, found->fill};
+  Wanted wanted{chosen, type_read(*found), found->is_unsigned, found->packing, found->fills};
   wanted.places = places_of(reader, *found, catalogue.grid_of(field), chosen);
   return wanted;
 }
@@ -130,7 +130,31 @@ void each_piece(const ColumnShape& shape, const Part& part, const Pieces& pieces
 
 // What is missing has a value of the file's type: 1e20 of float32 is no 1e20 of float64.
 bool maps_missing(const Wanted& wanted, const Field& field) {
-  return wanted.fill && field.missing && wanted.type != field.type;
+  return wanted.fills.count > 0 && field.missing && wanted.type != field.type;
+}
+
+// The same where the types are: no other value may change by a bit.
+template <typename T>
+void map_missing_as(const Fills& fills, const Number& missing, Bytes& bytes) {
+  T* values = reinterpret_cast<T*>(bytes.data());
+  for (size_t i = 0; i < bytes.size() / sizeof(T); ++i) {
+    if (fills.has(values[i])) values[i] = missing.as<T>();
+  }
+}
+
+void map_missing(const Wanted& wanted, const Field& field, Bytes& bytes) {
+  const Fills& fills = wanted.fills;
+  if (!field.missing || fills.count == 0 || wanted.type != field.type ||
+      (fills.count == 1 && fills.values[0] == *field.missing))
+    return;
+  switch (field.type) {
+    case WEIR_FLOAT32: return map_missing_as<float>(fills, *field.missing, bytes);
+    case WEIR_FLOAT64: return map_missing_as<double>(fills, *field.missing, bytes);
+    case WEIR_INT32: return map_missing_as<int32_t>(fills, *field.missing, bytes);
+    case WEIR_INT64: return map_missing_as<int64_t>(fills, *field.missing, bytes);
+    case WEIR_INT16: return map_missing_as<int16_t>(fills, *field.missing, bytes);
+    case WEIR_INT8: return map_missing_as<int8_t>(fills, *field.missing, bytes);
+  }
 }
 
 // As CF says (section 8.1); what is missing becomes the field's missing value, else NaN.
@@ -142,7 +166,7 @@ Bytes unpacked(const Wanted& wanted, const Field& field, const Bytes& packed, in
   const bool whole = !is_real(field.type);
   const double missing = field.missing && !whole ? field.missing->real : NAN;
   for (int64_t i = 0; i < count; ++i) {
-    if (wanted.fill && values[i] == *wanted.fill) {
+    if (wanted.fills.has(values[i])) {
       values[i] = missing;
     } else if (wanted.packing) {
       const double value = values[i] * wanted.packing->scale + wanted.packing->offset;
@@ -208,6 +232,8 @@ Status Session::read_slab(const Getting& g, const Part& slab, std::vector<Bytes>
   Type type = g.wanted.type;
   if (g.wanted.packing || maps_missing(g.wanted, g.field))
     bytes = unpacked(g.wanted, g.field, bytes, slab.count), type = WEIR_FLOAT64;
+  else
+    map_missing(g.wanted, g.field, bytes);
   const auto read_element = static_cast<int64_t>(size_of(type));
   const Convert convert = converter(type, g.field.type, ByteOrder::kNative);
   for (size_t r = 0; r < to->size(); ++r) {
@@ -228,7 +254,8 @@ Status Session::read_slab(const Getting& g, const Part& slab, std::vector<Bytes>
                             std::to_string(lost.first) + " of the record, " +
                             number_text(lost.value) + "); declare the field with the type of "
                             "the file's values, " +
-                            name_of(g.wanted.packing ? type : g.wanted.type) + ", or change them there"};
+                            name_of(g.wanted.packing ? type : g.wanted.type) +
+                            ", or change them there"};
 }
 
 Status Session::get(const Catalogue& catalogue, int field, const std::string& path, int64_t record,

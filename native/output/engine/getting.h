@@ -22,7 +22,7 @@ struct Wanted {
   Type type = WEIR_FLOAT64;  // of the file's values, where that has unsigned ones the next larger
   bool is_unsigned = false;  // in the file
   std::optional<Packing> packing;
-  std::optional<double> fill;  // of packed values
+  Fills fills;
   std::vector<PlaceVariable> places = {};
 };
 

@@ -43,8 +43,7 @@ std::optional<PlaceVariable> place_of(const std::string& name, const Found& foun
   if (!place.is_longitude && !north && !(plain && found.standard_name == "latitude")) return {};
   place.type = found.type;
   if (found.packing) place.scale = found.packing->scale, place.offset = found.packing->offset;
-  place.has_fill = found.fill.has_value();
-  place.fill = found.fill.value_or(0);
+  place.fills = found.fills;
   return place;
 }
 
@@ -99,7 +98,7 @@ std::string places_differ(const PlaceVariable& place, std::vector<double> values
   const double degrees = tolerance_of(grid);
   size_t first = 0, many = 0;
   for (size_t i = 0; i < values.size(); ++i) {
-    const bool is_none = std::isnan(values[i]) || (place.has_fill && values[i] == place.fill);
+    const bool is_none = std::isnan(values[i]) || place.fills.has(values[i]);
     values[i] = values[i] * place.scale + place.offset;
     if (place.is_radian) values[i] *= 180 / std::numbers::pi;
     double apart = values[i] - expected[i];

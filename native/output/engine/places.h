@@ -8,6 +8,7 @@
 
 #include "output/format/reader.h"
 #include "output/model/catalogue.h"
+#include "output/model/packing.h"
 
 namespace weir::output {
 
@@ -15,10 +16,11 @@ namespace weir::output {
 // sends it to all.
 struct PlaceVariable {
   char name[256] = {};
-  bool is_longitude = false, is_radian = false, has_fill = false;
+  bool is_longitude = false, is_radian = false;
   Type type = WEIR_FLOAT64;
   int64_t record = 0;  // where it is over time, as in files of WRF
-  double scale = 1, offset = 0, fill = 0;
+  double scale = 1, offset = 0;
+  Fills fills = {};
 };
 
 // Those of `found` that are longitudes or latitudes by units or standard name (CF, 4.1 and 4.2),

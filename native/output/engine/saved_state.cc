@@ -99,7 +99,7 @@ Result<Standing> SavedState::parse(const std::string& header) const {
       const std::string mine = first_line(expected, at),
                         theirs = at < header.size() ? first_line(header, at) : "";
       if (mine != theirs)
-        return Status{WEIR_E_FORMAT, "it says " + quoted(theirs.substr(0, 200)) +
+        return Status{WEIR_E_FORMAT, "it says " + quoted(theirs) +
                                          " where this run has " + quoted(mine)};
       at += mine.size() + 1;
     }

@@ -13,6 +13,7 @@
 #include "output/engine/alive.h"
 #include "output/engine/stamp.h"
 #include "output/engine/writer.h"
+#include "output/model/text.h"
 #include "output/plan/cover.h"
 #include "output/transport/patience.h"
 
@@ -125,10 +126,10 @@ Status Session::step(double time_s) {
   if (!defined_)
     return {WEIR_E_ORDER,
             "weir_step: the end of definitions has failed; only weir_finalize is left"};
-  const auto text = [](double t) { return std::to_string(t) + " s"; };
+  const auto text = [](double t) { return number_text(t) + " s"; };
   if (!std::isfinite(time_s))
     return {WEIR_E_ARGUMENT,
-            "weir_step: the time is " + std::to_string(time_s) + "; expected seconds"};
+            "weir_step: the time is " + number_text(time_s) + "; expected seconds"};
   if (in_step_)
     return {WEIR_E_ORDER, "weir_step at " + text(time_s) + ": the step at " + text(time_s_) +
                               " was not ended by weir_end_step"};

@@ -9,10 +9,13 @@
 #include <cerrno>
 #include <cstring>
 
+#include "output/format/room.h"
+
 namespace weir::output {
 
 Status file_error(const char* what, const std::string& path, int error) {
-  return {WEIR_E_FILE, std::string("cannot ") + what + " " + path + ": " + std::strerror(error)};
+  return {WEIR_E_FILE, std::string("cannot ") + what + " " + path + ": " + std::strerror(error) +
+                           room_advice(error, path)};
 }
 
 PosixFile::PosixFile(PosixFile&& other) noexcept
@@ -46,7 +49,7 @@ Status PosixFile::write_at(const void* data, size_t bytes, int64_t offset) const
   while (bytes > 0) {
     const ssize_t n = ::pwrite(fd_, from, std::min(bytes, kMostBytes), offset);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return file_error("write", path_, errno);
+    if (n < 0) return file_error(("write " + bytes_at(bytes, offset)).c_str(), path_, errno);
     from += n;
     offset += n;
     bytes -= static_cast<size_t>(n);

@@ -66,7 +66,7 @@ class NetcdfReader : public Reader {
       in_fixed_time_[variable] = found.elements();
     }
     if (shape.packed) found.packing = Packing{shape.scale, shape.offset};
-    if (shape.has_fill) found.fill = shape.fill;
+    found.fills = shape.fills;
     found.is_unsigned = shape.is_unsigned;
     found.units = shape.units;
     found.standard_name = shape.standard_name;

@@ -26,7 +26,7 @@ struct Found {
   int64_t records = 1;           // of the file; 1 without time
   std::vector<int64_t> lengths;  // without time, slowest first
   std::optional<Packing> packing = {};
-  std::optional<double> fill = {};  // _FillValue
+  Fills fills = {};
   std::vector<std::string> dimensions = {};  // their names; empty: the format has none
   std::string units = {}, standard_name = {};
   std::string coordinates = {};  // names of variables that say where its points are

@@ -111,6 +111,11 @@ Date date_from_days(Kind kind, int64_t days) {
 constexpr int64_t kDay = 86400;
 constexpr int64_t kLargestYear = 999999;
 
+struct Part {
+  const char* name;
+  int64_t least, most;
+};
+
 // Digits at `at`, which moves behind them; false when there are none.
 bool take(const std::string& text, size_t* at, int64_t* value) {
   const char* begin = text.data() + *at;
@@ -144,13 +149,18 @@ Result<Date> parse_date(const std::string& text, const std::string& calendar) {
     return Status(WEIR_E_ARGUMENT,
                   "calendar " + quoted(calendar) + ": expected a calendar of the CF conventions");
   int64_t part[6] = {1, 1, 1, 0, 0, 0};
-  const Status wrong(WEIR_E_ARGUMENT,
-                     "date " + quoted(text) + " (calendar " + calendar +
-                         "): expected a date such as 2026-11-21 or 2026-11-21 12:00:00");
-  if (!scan(text, part)) return wrong;
-  if (part[0] > kLargestYear || part[1] < 1 || part[1] > 12 || part[2] < 1 || part[3] > 23 ||
-      part[4] > 59 || part[5] > 59)
-    return wrong;
+  const auto wrong = [&](const std::string& why) {
+    return Status(WEIR_E_ARGUMENT, "date " + quoted(text) + " (calendar " + calendar + "): " + why);
+  };
+  if (!scan(text, part))
+    return wrong("expected a date such as 2026-11-21 or 2026-11-21 12:00:00");
+  constexpr Part kParts[] = {{"year", 0, kLargestYear}, {"month", 1, 12}, {"day", 1, 31},
+                             {"hour", 0, 23},           {"minute", 0, 59}, {"second", 0, 59}};
+  for (size_t i = 0; i < std::size(kParts); i++) {
+    if (part[i] >= kParts[i].least && part[i] <= kParts[i].most) continue;
+    return wrong(std::string(kParts[i].name) + " " + std::to_string(part[i]) + "; expected " +
+                 std::to_string(kParts[i].least) + " to " + std::to_string(kParts[i].most));
+  }
   Date date{part[0],
             static_cast<int>(part[1]),
             1,
@@ -158,10 +168,17 @@ Result<Date> parse_date(const std::string& text, const std::string& calendar) {
             static_cast<int>(part[4]),
             static_cast<int>(part[5])};
   // Which days exist is what comes back: 31 April and 10 October 1582 become other days.
-  if (part[2] > 31) return wrong;
   date.day = static_cast<int>(part[2]);
   const Date back = date_from_days(named->kind, days_from_date(named->kind, date));
-  if (back.month != date.month || back.day != date.day || back.year != date.year) return wrong;
+  if (back.month != date.month || back.day != date.day || back.year != date.year) {
+    Kind kind = named->kind;
+    if (kind == Kind::kMixed) kind = date.year > 1582 ? Kind::kGregorian : Kind::kJulian;
+    const int days = month_days(kind, date.year, date.month);
+    return wrong("there is no day " + std::to_string(date.day) + " in month " +
+                 std::to_string(date.month) + " of the year " + std::to_string(date.year) +
+                 (date.day > days ? "; expected 1 to " + std::to_string(days)
+                                  : "; 4 October is followed by 15 October there"));
+  }
   date.day_of_year = back.day_of_year;
   return date;
 }

@@ -43,6 +43,9 @@ struct FormatKey {
 };
 using FormatKeys = std::vector<FormatKey>;
 
+// Whether the format has them.
+inline bool takes_keys(const std::string& format) { return format.rfind("grib", 0) == 0; }
+
 // CF wants these numbers in the field's own type; others are float64 in files.
 inline bool has_own_type(const std::string& attribute) {
   for (const char* own :

@@ -51,6 +51,20 @@ Status check_coordinate(const std::string& what, const std::string& name,
   return {};
 }
 
+// Monotonic ones: the ends are the extremes.
+Status check_longitudes(const std::string& what, const std::vector<double>& lon) {
+  constexpr double kFarthest = 720, kAround = 360.000001;
+  for (double end : {lon.front(), lon.back()}) {
+    if (std::abs(end) > kFarthest)
+      return wrong(what, "longitude " + number_text(end) + "; expected degrees, -720 to 720");
+  }
+  const double span = std::abs(lon.back() - lon.front());
+  if (span <= kAround) return {};
+  return wrong(what, "its longitudes, from " + number_text(lon.front()) + " to " +
+                         number_text(lon.back()) + ", go over " + number_text(span) +
+                         " degrees; expected at most 360, once around the earth");
+}
+
 template <typename Thing>
 Status check_unique(const std::string& kind, const std::vector<Thing>& things, const Thing& mine) {
   for (const Thing& other : things) {
@@ -144,6 +158,7 @@ Status check_grid(const Catalogue& catalogue, const Grid& grid) {
       }
       WEIR_TRY(check_coordinate(what, "lon", grid.x, grid.nx));
       WEIR_TRY(check_coordinate(what, "lat", grid.y, grid.ny));
+      WEIR_TRY(check_longitudes(what, grid.x));
       for (double lat : {grid.y.front(), grid.y.back()}) {
         if (std::abs(lat) > 90.000001)
           return wrong(what, "latitude " + number_text(lat) + "; expected degrees from -90 to 90");

@@ -47,6 +47,10 @@ const Case kMistakes[] = {
      [](Catalogue& c) { c.axes[0].bounds = {1, 2}; }},
     {"grid 'atmosphere': lon has 3 values, expected 4",
      [](Catalogue& c) { c.grids[0].x.pop_back(); }},
+    {"its longitudes, from 0 to 540, go over 540 degrees; expected at most 360",
+     [](Catalogue& c) { c.grids[0].x = {0, 180, 360, 540}; }},
+    {"longitude 1e+300; expected degrees, -720 to 720",
+     [](Catalogue& c) { c.grids[0].x = {0, 1, 2, 1e300}; }},
     {"latitude 91", [](Catalogue& c) { c.grids[0].y = {0, 45, 91}; }},
     {"0 x 3 points", [](Catalogue& c) { c.grids[0].nx = 0; }},
     {"Gaussian grid has an even number",
@@ -237,6 +241,11 @@ TEST(schedule, steps_that_do_not_divide_the_interval_are_due_at_or_after_each_mu
 
 TEST(text, words_of_messages) {
   EXPECT_EQ(quoted("a\nb"), "'a\\x0ab'");
+  // 199 bytes, and a letter of two: it is left out whole
+  EXPECT_EQ(quoted(std::string(199, 'a') + "\u00e4b"), "'" + std::string(199, 'a') + "...'");
+  EXPECT_EQ(quoted(std::string(198, 'a') + "\u00e4b"), "'" + std::string(198, 'a') + "\u00e4...'");
+  EXPECT_EQ(quoted(std::string(198, 'a') + "\U0001f600"), "'" + std::string(198, 'a') + "...'");
+  EXPECT_EQ(quoted(std::string(300, '\x80')).size(), 205u);  // no UTF-8
   EXPECT_EQ(one_of({"a", "b", "c"}), "a, b or c");
   EXPECT_EQ(number_text(0.1), "0.1");
   EXPECT_EQ(did_you_mean("group", {"groups", "mode"}), "; did you mean 'groups'?");

@@ -38,4 +38,28 @@ inline Number default_fill(Type type) {
   return {};
 }
 
+// The numbers that stand in a file for a missing value, as they are stored. Plain bytes: they go
+// between ranks and from modules.
+struct Fills {
+  Number values[2] = {};
+  int count = 0;
+
+  void add(const Number& value) {
+    if (count < 2) values[count++] = value;
+  }
+  // Exact in 64-bit integers, too.
+  template <typename T>
+  bool has(T value) const {
+    for (int i = 0; i < count; ++i) {
+      if constexpr (std::is_integral_v<T>) {
+        if (values[i].is_whole && value == values[i].whole) return true;
+      } else {
+        const double real = values[i].real;
+        if (value == real || (value != value && real != real)) return true;
+      }
+    }
+    return false;
+  }
+};
+
 }  // namespace weir::output

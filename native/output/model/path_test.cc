@@ -87,6 +87,26 @@ TEST(calendar, dates_that_do_not_exist_are_refused) {
   EXPECT_FALSE(date_after("2000-01-01", "standard", 1e300).ok());
 }
 
+TEST(calendar, what_is_wrong_with_a_date_is_named) {
+  const auto says = [](const char* date, const char* calendar) {
+    return parse_date(date, calendar).status().message();
+  };
+  const std::string standard = "' (calendar standard): ";
+  EXPECT_EQ(says("2000-13-01", "standard"),
+            "date '2000-13-01" + standard + "month 13; expected 1 to 12");
+  EXPECT_EQ(says("2000-01-01 24:00", "standard"),
+            "date '2000-01-01 24:00" + standard + "hour 24; expected 0 to 23");
+  EXPECT_EQ(says("2000-04-31", "standard"), "date '2000-04-31" + standard +
+                "there is no day 31 in month 4 of the year 2000; expected 1 to 30");
+  EXPECT_EQ(says("2000-02-30", "standard"), "date '2000-02-30" + standard +
+                "there is no day 30 in month 2 of the year 2000; expected 1 to 29");
+  EXPECT_EQ(says("1582-10-10", "standard"), "date '1582-10-10" + standard +
+                "there is no day 10 in month 10 of the year 1582; 4 October is followed by 15 "
+                "October there");
+  EXPECT_NE(says("2001-01-31", "360_day").find("expected 1 to 30"), std::string::npos);
+  EXPECT_NE(says("1 May", "standard").find("a date such as"), std::string::npos);
+}
+
 TEST(path, templates_are_expanded) {
   const PathValues values{{2026, 11, 21, 6, 5, 4, 325}, 42, 7, "history"};
   EXPECT_EQ(expand_path("out/{stream}_%Y-%m-%d_%H:%M:%S.nc", values),

@@ -4,13 +4,23 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <sstream>
 
 namespace weir::output {
+
+size_t whole_characters(const std::string& text, size_t most) {
+  if (text.size() <= most) return text.size();
+  constexpr size_t kLongest = 4;  // bytes of a character of UTF-8
+  for (size_t end = most; end > 0 && most - end < kLongest; end--) {
+    if ((static_cast<unsigned char>(text[end]) & 0xC0) != 0x80) return end;
+  }
+  return most;  // it is no UTF-8
+}
 
 std::string quoted(const std::string& text) {
   constexpr size_t kShown = 200;
   std::string out = "'";
-  for (size_t i = 0; i < text.size() && i < kShown; i++) {
+  for (size_t i = 0, end = whole_characters(text, kShown); i < end; i++) {
     const unsigned char c = static_cast<unsigned char>(text[i]);
     if (c >= 0x20 && c != 0x7f) {
       out += text[i];
@@ -36,6 +46,21 @@ std::string number_text(double value) {
   char text[40];
   const auto done = std::to_chars(text, text + sizeof text, value);
   return std::string(text, done.ptr);
+}
+
+std::vector<double> numbers_in(const std::string& text, bool* all) {
+  std::istringstream words(text);
+  std::vector<double> numbers;
+  double number = 0;
+  std::string word;
+  bool is_number = true;
+  while (is_number && words >> word) {
+    std::istringstream one(word);
+    is_number = one >> number && one.peek() == std::istringstream::traits_type::eof();
+    if (is_number) numbers.push_back(number);
+  }
+  if (all) *all = is_number;
+  return numbers;
 }
 
 namespace {

@@ -191,6 +191,14 @@ TEST(grib, packings_and_bits_that_the_library_cannot_write_are_an_error) {
                 std::string::npos);
     EXPECT_EQ(says(edition, {"bitsPerValue", 32.0, ""}), "");
   }
+  for (int edition : {1, 2}) {
+    const std::string unknown = says(edition, packing("grid_simpel"));
+    EXPECT_NE(unknown.find("for a grid; expected grid_simple, "), std::string::npos) << unknown;
+    EXPECT_NE(unknown.find("did you mean 'grid_simple'?"), std::string::npos) << unknown;
+    EXPECT_NE(says(edition, packing("spectral_complex")).find("is not written in edition"),
+              std::string::npos);
+    EXPECT_EQ(says(edition, packing("grid_second_order_SPD1")), "");
+  }
   // In edition 1 they would become simple.
   for (const char* type : {"grid_jpeg", "grid_ccsds", "grid_simple_log_preprocessing"}) {
     EXPECT_NE(says(1, packing(type)).find("is not written in edition 1 of GRIB"),

@@ -32,6 +32,16 @@ constexpr const char* kParameter[] = {"discipline", "parameterCategory", "parame
                                       "paramId", "shortName", "cfName", "cfVarName"};
 constexpr const char* kPacking[] = {"packingType",    "bitsPerValue", "precision",
                                     "ccsdsBlockSize", "ccsdsRsi",     "ccsdsFlags"};
+// The packings that are written, by edition; names with more behind grid_second_order are, too.
+constexpr const char* kOfGrids[] = {"grid_simple",   "grid_ccsds",
+                                    "grid_ieee",     "grid_second_order",
+                                    "grid_complex",  "grid_complex_spatial_differencing",
+                                    "grid_jpeg",     "grid_simple_log_preprocessing",
+                                    "grid_simple_matrix"};
+constexpr const char* kOfGrids1[] = {"grid_simple", "grid_second_order", "grid_ieee",
+                                     "grid_simple_matrix"};
+constexpr const char* kOfHarmonics[] = {"spectral_complex", "spectral_simple", "spectral_ieee"};
+
 // Set by the encoder, for each message: ecCodes forgets what was given before.
 constexpr const char* kScales[] = {"decimalScaleFactor", "binaryScaleFactor", "referenceValue"};
 
@@ -52,14 +62,6 @@ std::string operation_of(const Variable& v) {
     if (before == "time:") found = word;
   }
   return found;
-}
-
-// A list of numbers in a text, as attributes have it.
-std::vector<double> numbers_in(const std::string& text) {
-  std::istringstream words(text);
-  std::vector<double> numbers;
-  for (double number; words >> number;) numbers.push_back(number);
-  return numbers;
 }
 
 class Planner {
@@ -318,21 +320,29 @@ class Planner {
     return {};
   }
 
-  // What the library does worse than an error: it ends the process, or takes another packing.
+  // Of the field's kind. With others the library ends the process, takes another packing, or fails
+  // at the first message alone.
+  std::vector<std::string> packings() const {
+    if (plan_.sample != "GRIB") return {std::begin(kOfHarmonics), std::end(kOfHarmonics)};
+    if (plan_.edition == 1) return {std::begin(kOfGrids1), std::end(kOfGrids1)};
+    return {std::begin(kOfGrids), std::end(kOfGrids)};
+  }
+
   bool is_written(const std::string& packing) const {
-    if (packing == "grid_png") return false;
-    return plan_.edition == 2 || (packing != "grid_jpeg" && packing != "grid_ccsds" &&
-                                  packing != "grid_simple_log_preprocessing");
+    const std::vector<std::string> all = packings();
+    return std::find(all.begin(), all.end(), packing) != all.end() ||
+           (plan_.sample == "GRIB" && packing.rfind("grid_second_order_", 0) == 0);
   }
 
   Status check_packing(const FormatKey& key) const {
     const std::string* type = std::get_if<std::string>(&key.value);
     const double* bits = std::get_if<double>(&key.value);
     if (key.name == "packingType" && type && !is_written(*type)) {
+      const std::vector<std::string> all = packings();
+      const char* kind = plan_.sample == "GRIB" ? "a grid" : "spherical harmonics";
       return wrong(key.place, "packingType " + quoted(*type) + " is not written in edition " +
-                                  std::to_string(plan_.edition) + " of GRIB; use " +
-                                  (plan_.edition == 1 ? "grid_simple or grid_second_order"
-                                                      : "grid_ccsds, grid_simple or grid_jpeg"));
+                                  std::to_string(plan_.edition) + " of GRIB for " + kind +
+                                  "; expected " + one_of(all) + did_you_mean(*type, all));
     }
     if (key.name == "bitsPerValue" &&
         !(bits && *bits >= 1 && *bits <= 32 && *bits == std::floor(*bits))) {

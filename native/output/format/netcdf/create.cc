@@ -12,6 +12,7 @@
 #include "output/format/netcdf/image.h"
 #include "output/format/netcdf/parts.h"
 #include "output/format/netcdf/quiet.h"
+#include "output/format/room.h"
 
 namespace weir::output::netcdf {
 
@@ -19,6 +20,14 @@ namespace weir::output::netcdf {
 // well as they can.
 constexpr size_t kAlignment = 4096;
 constexpr unsigned kZstdFilter = 32015;
+
+// Of nc_create: attach_scales() makes the references to dimensions. Older libraries make them
+// themselves.
+#ifdef NC_NODIMSCALE_ATTACH
+constexpr int kOwnScales = NC_NODIMSCALE_ATTACH;
+#else
+constexpr int kOwnScales = 0;
+#endif
 
 nc_type to_nc(Type type) {
   switch (type) {
@@ -35,6 +44,10 @@ nc_type to_nc(Type type) {
 bool say(Why& why, const char* what, const char* object, const char* cause) {
   std::snprintf(why.text, sizeof why.text, "%s %s: %s", what, object, cause);
   return false;
+}
+
+bool say_errno(Why& why, const std::string& what, const char* path, int error) {
+  return say(why, what.c_str(), path, (std::strerror(error) + room_advice(error, path)).c_str());
 }
 
 namespace {
@@ -133,7 +146,8 @@ int put_coordinates(Creation& c) {
   for (size_t i = 0; i < c.description.variables.size(); i++) {
     const Variable& v = c.description.variables[i];
     if (v.values.empty() || v.over_time) continue;
-    c.doing = "write " + v.name + " to";
+    c.doing = "write " + std::to_string(v.values.size() * size_of(v.type)) + " bytes of " + v.name +
+              " to";
     if (int error = nc_put_var_double(c.file, c.variables[i], v.values.data()); error != NC_NOERR)
       return error;
   }
@@ -148,21 +162,26 @@ bool make(const FileDescription& description, const char* path, int mode, const 
   register_zstd();
   Creation c{description, kind, -1, {}, {}, "create"};
   int error = nc_create(path, NC_CLOBBER | mode, &c.file);
-  if (error != NC_NOERR) return say(why, "cannot create", name, quiet.cause(nc_strerror(error)));
+  const auto failed = [&](const std::string& what) {
+    return error > 0 ? say_errno(why, what, name, error)  // netCDF's own codes are negative
+                     : say(why, what.c_str(), name, quiet.cause(nc_strerror(error)));
+  };
+  if (error != NC_NOERR) return failed("cannot create");
   error = define(c);
   if (error == NC_NOERR) error = put_coordinates(c);
   if (error == NC_NOERR && image) {
     c.doing = "make";
-    error = nc_sync(c.file);
+    if (kOwnScales != 0 && !attach_scales(description)) error = NC_EHDFERR;
+    if (error == NC_NOERR) error = nc_sync(c.file);
     if (error == NC_NOERR) *image = image_bytes();
     if (error == NC_NOERR && image->empty()) error = NC_EHDFERR;
   }
   if (error != NC_NOERR) {
     nc_abort(c.file);
-    return say(why, ("cannot " + c.doing).c_str(), name, quiet.cause(nc_strerror(error)));
+    return failed("cannot " + c.doing);
   }
   error = nc_close(c.file);
-  return error == NC_NOERR || say(why, "cannot write", name, quiet.cause(nc_strerror(error)));
+  return error == NC_NOERR || failed("cannot write the header and coordinates of");
 }
 
 }  // namespace
@@ -186,10 +205,11 @@ bool create(const FileDescription& description, const char* path, Kind kind, Why
     return make(description, path, kind == Kind::kCdf2 ? NC_64BIT_OFFSET : NC_64BIT_DATA, path,
                 kind, nullptr, why);
   std::vector<char> image;
-  if (!make(description, kInMemory, NC_NETCDF4 | NC_DISKLESS, path, kind, &image, why))
+  if (!make(description, kInMemory, NC_NETCDF4 | NC_DISKLESS | kOwnScales, path, kind, &image, why))
     return false;
   const int error = write_image(image, path);
-  return error == 0 || say(why, "cannot write the header of", path, std::strerror(error));
+  return error == 0 || say_errno(why, "cannot write " + std::to_string(image.size()) +
+                                          " bytes of header and coordinates to", path, error);
 }
 
 }  // namespace weir::output::netcdf

@@ -33,6 +33,15 @@ bool failed(Why& why, const std::string& what, const Growing& g, const Quiet& qu
   return say(why, ("cannot " + what).c_str(), g.path.c_str(), quiet.reason());
 }
 
+// -1: it has no dimension.
+int64_t records_of(hid_t set) {
+  hsize_t lengths[H5S_MAX_RANK];
+  const hid_t space = H5Dget_space(set);
+  const int rank = H5Sget_simple_extent_dims(space, lengths, nullptr);
+  H5Sclose(space);
+  return rank > 0 ? static_cast<int64_t>(lengths[0]) : -1;
+}
+
 bool open_sets(Growing& g, const FileDescription& description, const Quiet& quiet, Why& why) {
   const hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
   H5Pset_chunk_cache(access, 0, 0, 0);  // no chunk is ever in HDF5's memory
@@ -54,7 +63,18 @@ bool open_sets(Growing& g, const FileDescription& description, const Quiet& quie
     if (g.time >= 0) g.extended.push_back(g.time);
   }
   H5Pclose(access);
+  if (fine && !g.extended.empty() && records_of(g.extended[0]) == 0) g.store.joins_changes();
   return fine;
+}
+
+// A node of the tree of chunks for each variable that grows (HDF5 File Format, III.A.1: 64 chunks,
+// each with its address, between 65 keys of its size and its place).
+size_t index_bytes(const FileDescription& description) {
+  size_t bytes = 0;
+  for (const Variable& v : description.variables) {
+    if (v.over_time) bytes += 24 + 64 * 8 + 65 * (8 + 8 * (v.dimensions.size() + 2));
+  }
+  return bytes;
 }
 
 // A chunk's place: HDF5 "writes" it, without any bytes being looked at or written.
@@ -96,7 +116,7 @@ void* grow(const FileDescription& description, const char* path, bool sync, Why&
   {
     const Quiet quiet;
     register_zstd();
-    g->file = Store::open(path, g->store);
+    g->file = Store::open(path, index_bytes(description), g->store);
     if (g->file >= 0 ? open_sets(*g, description, quiet, why) : failed(why, "open", *g, quiet))
       return g;
   }
@@ -136,9 +156,10 @@ bool commit(void* growing, Why& why) {
   Growing& g = *static_cast<Growing*>(growing);
   const Quiet quiet;
   if (H5Fflush(g.file, H5F_SCOPE_GLOBAL) < 0) return failed(why, "write the metadata of", g, quiet);
+  const size_t bytes = g.store.kept_bytes();
   const int error = g.store.apply(g.sync);
-  return error == 0 ||
-         say(why, "cannot write the metadata of", g.path.c_str(), std::strerror(error));
+  return error == 0 || say_errno(why, "cannot write " + std::to_string(bytes) +
+                                          " bytes of metadata to", g.path.c_str(), error);
 }
 
 void finish(void* growing) {
@@ -156,7 +177,7 @@ void finish(void* growing) {
 
 bool recover(const char* path, Why& why) {
   const int error = Journal(path).replay();
-  return error == 0 || say(why, "cannot complete the metadata of", path, std::strerror(error));
+  return error == 0 || say_errno(why, "cannot complete the metadata of", path, error);
 }
 
 }  // namespace weir::output::netcdf

@@ -38,7 +38,9 @@ uint32_t checksum(const char* bytes) {
   return c;
 }
 
-hid_t open_file_in_memory() {
+}  // namespace
+
+hid_t file_in_memory() {
   const ssize_t count = H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_FILE);
   std::vector<hid_t> files(count > 0 ? static_cast<size_t>(count) : 0);
   if (!files.empty()) H5Fget_obj_ids(H5F_OBJ_ALL, H5F_OBJ_FILE, files.size(), files.data());
@@ -49,10 +51,8 @@ hid_t open_file_in_memory() {
   return H5I_INVALID_HID;
 }
 
-}  // namespace
-
 std::vector<char> image_bytes() {
-  const hid_t file = open_file_in_memory();
+  const hid_t file = file_in_memory();
   if (file < 0 || H5Fflush(file, H5F_SCOPE_GLOBAL) < 0) return {};
   const ssize_t size = H5Fget_file_image(file, nullptr, 0);
   if (size < static_cast<ssize_t>(kChecksumAt + sizeof(uint32_t))) return {};

@@ -4,6 +4,8 @@
 // memory (NC_DISKLESS), and writing them is weir's own, with the true cause when that fails.
 #pragma once
 
+#include <hdf5.h>
+
 #include <vector>
 
 namespace weir::output::netcdf {
@@ -14,6 +16,9 @@ constexpr const char* kInMemory = "weir-file-in-memory";
 // Of the file of that name, which is open and synchronised: as it would be when it was closed.
 // Empty: HDF5 did not give them.
 std::vector<char> image_bytes();
+
+// HDF5's handle of it, which is netCDF's to close; negative: there is none.
+hid_t file_in_memory();
 
 // An existing file is emptied and keeps its inode. 0 or an errno; after an error the file is empty.
 int write_image(const std::vector<char>& bytes, const char* path);

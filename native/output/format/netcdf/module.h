@@ -10,10 +10,11 @@
 #include <cstdint>
 
 #include "output/format/format.h"
+#include "output/model/packing.h"
 
 namespace weir::output::netcdf {
 
-constexpr int kModuleVersion = 10;
+constexpr int kModuleVersion = 11;
 constexpr const char* kModuleSymbol = "weir_netcdf_module";
 
 enum class Kind { kCdf2 = 2, kNetcdf4 = 4, kCdf5 = 5 };
@@ -39,8 +40,9 @@ struct Shape {
   char units[256];          // likewise
   char standard_name[256];  // likewise
   char coordinates[1024];   // their names, where they are of at most 1023 bytes, else ""
-  bool packed, has_fill;
-  double scale, offset, fill;  // scale_factor, add_offset, _FillValue
+  bool packed;
+  double scale, offset;  // scale_factor, add_offset
+  Fills fills;           // _FillValue, else netCDF's own of the type; missing_value
 };
 
 // One chunk (or contiguous variable) that is to have a place in a netCDF-4 file.

@@ -11,6 +11,8 @@ bool create(const FileDescription& description, const char* path, Kind kind, Why
 // The same in memory: definitions and coordinates; 0 and the open file, or netCDF's error and what
 // it was at.
 int define_in_memory(const FileDescription& description, Kind kind, int* file, std::string* doing);
+// Between definitions and image of a file that was created with kOwnScales. False: HDF5 failed.
+bool attach_scales(const FileDescription& description);
 bool same(const FileDescription& description, const char* path, Kind kind, Why& why);
 
 void* open_file(const char* path, Why& why);
@@ -31,5 +33,7 @@ void register_zstd();
 
 // "<what> <object>: <cause>"; false, to be returned.
 bool say(Why& why, const char* what, const char* object, const char* cause);
+// The same of an errno, and what to do where there is no room.
+bool say_errno(Why& why, const std::string& what, const char* path, int error);
 
 }  // namespace weir::output::netcdf

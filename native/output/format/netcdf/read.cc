@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <string>
 
 #include "output/format/netcdf/parts.h"
@@ -71,26 +72,54 @@ Box cut(const Shape& shape, int64_t first, int64_t count) {
   return box;
 }
 
+// What the library fills variables without _FillValue with. Bytes have none: each of their values
+// may be one (netCDF User's Guide, appendix A, _FillValue).
+std::optional<Number> own_fill(nc_type type) {
+  switch (type) {
+    case NC_FLOAT: return Number(NC_FILL_FLOAT);
+    case NC_DOUBLE: return Number(NC_FILL_DOUBLE);
+    case NC_SHORT: return Number(NC_FILL_SHORT);
+    case NC_USHORT: return Number(NC_FILL_USHORT);
+    case NC_INT: return Number(NC_FILL_INT);
+    case NC_UINT: return Number(NC_FILL_UINT);
+    case NC_INT64: return Number::exactly(NC_FILL_INT64);
+  }
+  return {};
+}
+
+// One number; nothing: there is no such attribute, or it is a list.
+std::optional<Number> number_of(int file, int variable, const char* name) {
+  nc_type type = NC_NAT;
+  size_t length = 0;
+  if (nc_inq_att(file, variable, name, &type, &length) != NC_NOERR || length != 1) return {};
+  long long whole = 0;
+  if (type == NC_INT64 && nc_get_att_longlong(file, variable, name, &whole) == NC_NOERR)
+    return Number::exactly(whole);
+  double value = 0;
+  if (nc_get_att_double(file, variable, name, &value) != NC_NOERR) return {};
+  return value;
+}
+
 void find_packing(int file, int variable, nc_type type, Shape& shape) {
-  const auto number = [&](const char* name, double* to) {
-    size_t length = 0;
-    double value = 0;
-    if (nc_inq_attlen(file, variable, name, &length) != NC_NOERR || length != 1 ||
-        nc_get_att_double(file, variable, name, &value) != NC_NOERR)
-      return false;
-    *to = value;
-    return true;
-  };
-  shape.scale = 1;
-  shape.packed = number("scale_factor", &shape.scale);
-  shape.packed = number("add_offset", &shape.offset) || shape.packed;
-  shape.has_fill =
-      number("_FillValue", &shape.fill) || number("missing_value", &shape.fill);
-  // Both attributes have the type that is stored, whatever it is meant as: -1 of a byte is 255.
+  const std::optional<Number> scale = number_of(file, variable, "scale_factor"),
+                              offset = number_of(file, variable, "add_offset");
+  shape.packed = scale || offset;
+  shape.scale = scale.value_or(1).real;
+  shape.offset = offset.value_or(0).real;
+  // They have the type that is stored, whatever it is meant as: -1 of a byte is 255.
   const double range = std::ldexp(1.0, static_cast<int>(8 * size_of(shape.type)));
-  if (shape.is_unsigned && shape.fill < 0) shape.fill += range;
-  if (!shape.is_unsigned && is_stored_unsigned(type) && shape.fill >= range / 2)
-    shape.fill -= range;
+  const auto add = [&](const std::optional<Number>& fill) {
+    if (!fill) return;
+    if (shape.is_unsigned && fill->real < 0)
+      shape.fills.add(fill->real + range);
+    else if (!shape.is_unsigned && is_stored_unsigned(type) && fill->real >= range / 2)
+      shape.fills.add(fill->real - range);
+    else
+      shape.fills.add(*fill);
+  };
+  const std::optional<Number> fill = number_of(file, variable, "_FillValue");
+  add(fill ? fill : own_fill(type));
+  add(number_of(file, variable, "missing_value"));
 }
 
 // A text as netCDF-3 has it, or one string of netCDF-4; "" where it is longer than its room.

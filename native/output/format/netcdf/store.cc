@@ -18,7 +18,15 @@ int Store::open_file(const char* path) {
   struct stat status;
   if (fd_ < 0 || ::fstat(fd_, &status) != 0) return errno;
   length_ = static_cast<haddr_t>(status.st_size);
+  read_head();
   return 0;
+}
+
+// HDF5 reads the metadata of each variable by some small requests.
+void Store::read_head() {
+  constexpr haddr_t kMost = 4 << 20;
+  std::vector<char> head(std::min(length_, kMost));
+  if (read(0, head.size(), head.data()) == 0) head_ = std::move(head);
 }
 
 void Store::close_file() {
@@ -30,10 +38,20 @@ haddr_t Store::end() const {
   return std::max({length_, kept, allocated});
 }
 
+size_t Store::kept_bytes() const {
+  size_t bytes = 0;
+  for (const auto& [address, extent] : kept_) bytes += extent.size();
+  return bytes;
+}
+
 haddr_t Store::take_place() { return std::exchange(place_, HADDR_UNDEF); }
 
 herr_t Store::read(haddr_t address, size_t bytes, char* to) const {
   size_t have = 0;
+  if (address < head_.size()) {
+    have = std::min<size_t>(bytes, head_.size() - address);
+    std::memcpy(to, head_.data() + address, have);
+  }
   while (have < bytes) {
     const ssize_t n = ::pread(fd_, to + have, bytes - have, static_cast<off_t>(address + have));
     if (n < 0 && errno == EINTR) continue;
@@ -59,14 +77,18 @@ void Store::write(H5FD_mem_t kind, haddr_t address, size_t bytes, const char* fr
     return;
   }
   if (forgetting_ || bytes == 0) return;
-  // One entry of this and all that it touches.
+  // One entry of this and all that it overlaps.
   haddr_t begin = address, until = address + bytes;
   auto first = kept_.upper_bound(address);
-  if (first != kept_.begin() &&
-      std::prev(first)->first + std::prev(first)->second.size() >= address)
+  if (first != kept_.begin() && std::prev(first)->first + std::prev(first)->second.size() > address)
     --first;
+  if (first != kept_.end() && first->first <= begin &&
+      first->first + first->second.size() >= until) {
+    std::memcpy(first->second.data() + (begin - first->first), from, bytes);
+    return;
+  }
   auto last = first;
-  for (; last != kept_.end() && last->first <= address + bytes; ++last) {
+  for (; last != kept_.end() && last->first < address + bytes; ++last) {
     begin = std::min(begin, last->first);
     until = std::max<haddr_t>(until, last->first + last->second.size());
   }
@@ -78,7 +100,35 @@ void Store::write(H5FD_mem_t kind, haddr_t address, size_t bytes, const char* fr
   kept_.emplace(begin, std::move(merged));
 }
 
+// A change and the next one become one where they touch; in the head with what lies between them.
+void Store::join() {
+  constexpr haddr_t kMostBetween = 4096;
+  auto at = kept_.begin();
+  for (auto next = at; at != kept_.end() && (next = std::next(at)) != kept_.end();) {
+    const haddr_t end = at->first + at->second.size(), between = next->first - end;
+    if (between > (joins_ && next->first <= head_.size() ? kMostBetween : 0)) {
+      at = next;
+      continue;
+    }
+    if (between > 0) {
+      const auto from = head_.begin() + static_cast<std::ptrdiff_t>(end);
+      at->second.insert(at->second.end(), from, from + static_cast<std::ptrdiff_t>(between));
+    }
+    at->second.insert(at->second.end(), next->second.begin(), next->second.end());
+    kept_.erase(next);
+  }
+}
+
+void Store::apply_to_head() {
+  for (const auto& [address, bytes] : kept_) {
+    if (address >= head_.size()) return;
+    std::copy_n(bytes.begin(), std::min<size_t>(bytes.size(), head_.size() - address),
+                head_.begin() + static_cast<std::ptrdiff_t>(address));
+  }
+}
+
 int Store::apply(bool sync) {
+  join();
   struct stat status;
   if (::fstat(fd_, &status) != 0) return errno;
   length_ = static_cast<haddr_t>(status.st_size);
@@ -88,6 +138,7 @@ int Store::apply(bool sync) {
   }
   if (int error = journal_.write(kept_, sync); error != 0) return error;
   if (int error = write_extents(fd_, kept_); error != 0) return error;
+  apply_to_head();
   kept_.clear();
   if (sync && ::fdatasync(fd_) != 0) return errno;
   return journal_.clear();
@@ -163,12 +214,28 @@ hid_t driver() {
 
 }  // namespace
 
-hid_t Store::open(const char* path, Store& store) {
+// HDF5's cache of metadata, which has 2 MiB of its own.
+static bool make_room(hid_t access, size_t index_bytes) {
+  constexpr size_t kMost = 128 << 20;  // HDF5's limit
+  H5AC_cache_config_t config = {};
+  config.version = H5AC__CURR_CACHE_CONFIG_VERSION;
+  if (H5Pget_mdc_config(access, &config) < 0) return false;
+  config.set_initial_size = true;
+  config.initial_size = std::min(std::max(config.initial_size, 4 * index_bytes), kMost);
+  config.max_size = std::max(config.max_size, config.initial_size);
+  config.min_size = std::max(config.min_size, config.initial_size);
+  return H5Pset_mdc_config(access, &config) >= 0;
+}
+
+hid_t Store::open(const char* path, size_t index_bytes, Store& store) {
+  constexpr size_t kMany = 192 << 10;
   const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
   hid_t file = H5I_INVALID_HID;
   opening = &store;
   if (access >= 0 && H5Pset_driver(access, driver(), nullptr) >= 0 &&
-      H5Pset_alignment(access, 1 << 20, 4096) >= 0) {
+      H5Pset_alignment(access, 1 << 20, 4096) >= 0 &&
+      (index_bytes < kMany || (H5Pset_meta_block_size(access, index_bytes) >= 0 &&
+                               make_room(access, index_bytes)))) {
     file = H5Fopen(path, H5F_ACC_RDWR, access);
   }
   opening = nullptr;

@@ -19,8 +19,9 @@ namespace weir::output::netcdf {
 class Store {
  public:
   // Opens the file as HDF5 does, through this driver. The handle of HDF5 goes with H5Fclose; the
-  // store must live longer.
-  static hid_t open(const char* path, Store& store);
+  // store must live longer. index_bytes: of the nodes that say where chunks are; many lie side by
+  // side, which makes one request of their changes, and stay in memory.
+  static hid_t open(const char* path, size_t index_bytes, Store& store);
 
   // Address of the last piece of data that HDF5 gave a place to; HADDR_UNDEF when there was none
   // since the last call.
@@ -28,7 +29,11 @@ class Store {
   // The metadata written since the last call, into the file; it is made as long as HDF5 believes it
   // to be. 0 or an errno.
   int apply(bool sync);
+  size_t kept_bytes() const;  // of metadata that are not yet in the file
   void remove_journal() { journal_.remove(); }
+  // The file has no records yet: what it consists of is metadata and coordinates, so what lies
+  // between two changes may be written again with them, by one request.
+  void joins_changes() { joins_ = true; }
   // From now on nothing is kept.
   void forget() { forgetting_ = true; }
 
@@ -40,9 +45,15 @@ class Store {
   haddr_t allocated = 0;
 
  private:
+  void read_head();
+  void join();
+  void apply_to_head();
+
   int fd_ = -1;
   haddr_t length_ = 0;                          // of the file
   Extents kept_;                                // metadata by address, without overlaps
+  std::vector<char> head_;                      // of the file, with what was applied
+  bool joins_ = false;
   Journal journal_;
   haddr_t place_ = HADDR_UNDEF;
   bool forgetting_ = false;

@@ -107,10 +107,10 @@ Status Netcdf4Format::same(const FileDescription& description, const std::string
 }
 
 int64_t Netcdf4Format::granule(const FileDescription& description, int variable) const {
-  const Stored stored = storage_of(description)[static_cast<size_t>(variable)];
+  const Stored s = stored(description, description.variables[static_cast<size_t>(variable)]);
   const bool anywhere =
-      stored.how != How::kPacked && (stored.how != How::kInPlace || stored.layout.contiguous());
-  return anywhere ? 1 : stored.layout.granule();
+      s.how != How::kPacked && (s.how != How::kInPlace || s.layout.contiguous());
+  return anywhere ? 1 : s.layout.granule();
 }
 
 Result<std::unique_ptr<File>> Netcdf4Format::create(const FileDescription& description,

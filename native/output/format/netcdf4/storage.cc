@@ -9,6 +9,8 @@ namespace {
 // A record of so few bytes shares its chunk with other records.
 constexpr int64_t kSeriesBytes = 64;
 
+}  // namespace
+
 Stored stored(const FileDescription& d, const Variable& v) {
   std::vector<int64_t> lengths, chunk;
   for (int dimension : v.dimensions)
@@ -27,8 +29,6 @@ Stored stored(const FileDescription& d, const Variable& v) {
   return {packed ? How::kPacked : How::kInPlace, v.type, v.compression,
           chunks::Layout(lengths, chunk)};
 }
-
-}  // namespace
 
 std::vector<Stored> storage_of(const FileDescription& description) {
   std::vector<Stored> storage;

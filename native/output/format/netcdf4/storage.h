@@ -33,6 +33,7 @@ struct Stored {
 // Records in a chunk of kSeries.
 constexpr int64_t kSeriesRecords = 512;
 
+Stored stored(const FileDescription& description, const Variable& variable);
 std::vector<Stored> storage_of(const FileDescription& description);
 // The description with the chunks as the module wants them: all dimensions, time first.
 FileDescription with_chunks(const FileDescription& description, const std::vector<Stored>& storage);

@@ -2,7 +2,7 @@
 // weir-write-stream FORMAT STREAM PATH RECORDS OWNERS [COMPRESSION:LEVEL]: a file as the engine
 // would write it, with values known by formula, for readers that are not weir's: see
 // test_readers.py, which has the same formula. STREAM: lonlat, gaussian, plane, curvilinear,
-// unstructured, mean (with bounds of time and of an axis), two (grids).
+// unstructured, mean (with bounds of time and of an axis), two (grids), many:N (N more fields).
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -108,6 +108,13 @@ Catalogue make(const std::string& what, Stream& stream) {
          {},
          {},
          {}});
+  }
+  constexpr const char* kMany = "many:";
+  for (int i = 0; what.rfind(kMany, 0) == 0 && i < std::atoi(what.c_str() + 5); i++) {
+    const std::string name = "p" + std::to_string(i);
+    stream.fields.push_back(
+        {add_field(c, name.c_str(), "air_pressure", "Pa", 0, {}, WEIR_FLOAT32), WEIR_INSTANT,
+         {}, {}, {}});
   }
   c.streams = {stream};
   return c;

@@ -137,9 +137,9 @@ void find_packing(const json& from, Stored& out) {
   // Stores of others have 0 there where they say nothing of missing values.
   const json& masks = at(from, "/attributes/_FillValue");
   if (masks.is_number()) {
-    out.found.fill = masks.get<double>();
+    out.found.fills.add(masks.get<double>());
   } else if (fill.is_number() && (out.found.packing || fill.get<double>() != 0)) {
-    out.found.fill = fill.get<double>();
+    out.found.fills.add(fill.get<double>());
   }
 }
 
