@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+from weir_tools import tool
 
 pytestmark = pytest.mark.any_mpi
 
@@ -48,14 +47,6 @@ def grib(mpi, native_build, root, tmp_path, execute):
         return tmp_path / name, printed
 
     return call
-
-
-def tool(name: str, *arguments: object) -> str:
-    if shutil.which(name) is None:
-        pytest.skip(f"{name} is not installed")
-    done = subprocess.run([name, *map(str, arguments)], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def keys(path: Path, names: str) -> list[list[str]]:

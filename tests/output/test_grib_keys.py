@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 
 import numpy as np
 import pytest
 from weir_one_rank import values_of
+from weir_tools import gaussian, tool
 
 pytestmark = pytest.mark.any_mpi
 
@@ -21,20 +20,6 @@ HYBRID = {"levels": [1, 2, 3], "level_units": "1",
     "axis": {"standard_name": "atmosphere_hybrid_sigma_pressure_coordinate"}}
 PV = "0 2000 1000.5 0 0 0.25 0.75 1"
 O4 = {"cells": 2 * (20 + 24 + 28 + 32), "put": "o", "attributes": {"GRIB_gridName": "O4"}}
-
-
-def tool(*command: object) -> str:
-    if shutil.which(str(command[0])) is None:
-        pytest.skip(f"{command[0]} is not installed")
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True,
-        timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-def gaussian(n: int) -> list[float]:
-    """North to south, by numpy's roots of Legendre polynomials."""
-    return np.degrees(np.arcsin(np.polynomial.legendre.leggauss(2 * n)[0]))[::-1].tolist()
 
 
 # keys: of the file; words of the refusal, "": it is right

@@ -5,13 +5,12 @@ message, and its levels, are those that the program has declared."""
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 from weir_one_rank import values_of
+from weir_tools import gaussian, tool
 
 pytestmark = pytest.mark.any_mpi
 
@@ -21,25 +20,12 @@ HELD = {"grib2": 2e-5, "grib1": 5.01e-4}
 LON, LAT = [30.0 * i for i in range(12)], [75.0 - 30 * j for j in range(6)]
 
 
-def tool(*command: object) -> str:
-    if shutil.which(str(command[0])) is None:
-        pytest.skip(f"{command[0]} is not installed")
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True,
-        timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 def north_to_south(step: float) -> list[float]:
     return [90 - step * j for j in range(round(180 / step) + 1)]
 
 
 def around(n: int) -> list[float]:
     return [360 * i / n for i in range(n)]
-
-
-def gaussian(n: int) -> list[float]:
-    return np.degrees(np.arcsin(np.polynomial.legendre.leggauss(2 * n)[0]))[::-1].tolist()
 
 
 # longitudes, latitudes, whether the editions 1 and 2 hold the increments (readers need one of a

@@ -64,14 +64,15 @@ class GridKeys {
     return std::nearbyint(degrees * unit) / unit;
   }
 
+  static std::string text(double degrees) {
+    return number_text(std::nearbyint(degrees * 1e9) / 1e9);
+  }
+
   // Readers find the points between the first and the last one.
   Status check_ends(const char* what, const std::vector<double>& values) const {
     const double step = std::abs(step_of(values));
     for (const double end : {values.front(), values.back()}) {
       if (step == 0 || std::abs(held(end) - end) <= kMostOff * step) continue;
-      const auto text = [](double degrees) {
-        return number_text(std::nearbyint(degrees * 1e9) / 1e9);
-      };
       return wrong("", std::string("its ") + what + " are " + text(step) +
                            " degrees apart, and edition " + std::to_string(plan_->edition) +
                            " of GRIB has whole " +
@@ -143,12 +144,12 @@ class GridKeys {
 
   // Readers then have them from the first and last points: counted by rounded increments, points
   // would be beside their places, farther with each one. Where a grid has a row or column alone,
-  // ecCodes needs to be told that there are increments.
+  // ecCodes needs the flag that there are increments.
   Status leave_out_increments() {
     if (holds_increments_) return {};
     const bool row = h_.ny == 1, column = h_.nx == 1;
     if (plan_->edition == 1 && column) {
-      return wrong("", "its latitudes, in one column, are " + number_text(step_of(*h_.lat)) +
+      return wrong("", "its latitudes, in one column, are " + text(std::abs(step_of(*h_.lat))) +
                            " degrees apart, and edition 1 of GRIB has whole thousandths of a "
                            "degree; use grib2");
     }

@@ -51,8 +51,8 @@ struct Plan {
 Result<Plan> plan_of(const FileDescription& description, int variable, int edition);
 
 // Whether the variable is one of messages: coordinates and time are part of their headers.
-// Longitudes and latitudes of points are messages where the fields' grids do not say them; edition 1
-// has no parameters for them, and no grid that needs them.
+// Longitudes and latitudes of points are messages where the fields' grids do not say them; edition
+// 1 has no parameters for them, and no grid that needs them.
 bool is_field(const FileDescription& description, int variable, int edition);
 
 }  // namespace weir::output::grib
