@@ -10,8 +10,8 @@ NATIVE := build/native
 STAMPS := build/stamps
 PYTHON := .venv/bin/python
 CTEST := ctest --test-dir $(NATIVE) --output-on-failure --no-tests=error -j $(JOBS)
-# Tests wait for a third of their time: for disks that sleep, ranks that do not come, launchers.
-WORKERS ?= $(shell echo $$(($(JOBS) + ($(JOBS) + 1) / 2)))
+# Tests wait for disks that sleep, for ranks that do not come, for launchers.
+WORKERS ?= $(shell echo $$((2 * $(JOBS))))
 PYTEST := $(PYTHON) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=8
 PYTEST_ARGS ?=
 THIRD_PARTY_ARGS ?=
@@ -19,6 +19,8 @@ THIRD_PARTY_ARGS ?=
 LOCKED := flock build/lock
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
+# Thousands of interpreters start in the tests: each would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 # pip installs the package without building it; by variable, as pip before 23.1 has no option for it.
 local_install := SKBUILD_WHEEL_CMAKE=false
 
@@ -51,11 +53,17 @@ demo-build: demo-deps .venv/demo $(if $(wildcard $(STAMPS)/configured),,$(STAMPS
 	@$(LOCKED) cmake --install $(NATIVE) --prefix python --component python >/dev/null
 
 # Both runners run to their end, whatever the first one finds.
-test: build ## all tests: native, Python, parity, tidy
+test: build $(STAMPS)/rewritten ## all tests: native, Python, parity, tidy
 	@status=0; $(CTEST) || status=$$?; $(PYTEST) $(PYTEST_ARGS) || status=$$?; exit $$status
 
-unit: build ## the quick tests alone: native ones, and of Python those that start no program
+unit: build $(STAMPS)/rewritten ## the quick tests alone: native ones, and of Python those that start no program
 	@status=0; $(CTEST) || status=$$?; $(PYTEST) -m "not programs and not slow" $(PYTEST_ARGS) || status=$$?; exit $$status
+
+# pytest rewrites the files of tests and keeps them: once here, not once in each worker. What fails is shown later.
+TESTED := tests "python native workloads tools"
+$(STAMPS)/rewritten: $(shell find tests python native workloads tools -name '*.py') | build
+	@printf '%s\n' $(TESTED) | xargs -L 1 -P $(JOBS) $(PYTHON) -m pytest --collect-only --quiet >/dev/null 2>&1 || true
+	@touch $@
 
 bench: build ## what tracing costs per call and how fast traces are read (minutes; wants an idle machine)
 	@bench/run

@@ -36,7 +36,7 @@ def is_once(seen, bytes_: int) -> bool:
 
 
 def content(bytes_: int) -> bytes:
-    at = numpy.arange(bytes_, dtype=numpy.int64)
+    at = numpy.arange(bytes_, dtype=numpy.uint32)
     return (at * 7 + at // 251 + at // 65537).astype(numpy.uint8).tobytes()
 
 

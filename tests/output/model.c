@@ -203,7 +203,7 @@ static int define(int rank, int ranks) {
   weir_decomposition *decomposition;
   weir_axis *axis;
   double *x = malloc(sizeof(double) * (size_t)(o.nx + o.ny));
-  for (long i = 0; i < o.nx; i++) x[i] = 0.5 * i;
+  for (long i = 0; i < o.nx; i++) x[i] = (o.nx > 720 ? 360.0 / o.nx : 0.5) * i;
   for (long j = 0; j < o.ny; j++) x[o.nx + j] = -80 + 160.0 * j / o.ny;
   decompose(rank, ranks);
   if (o.wrong == 1 && rank == 1) indices[0] = indices[count - 1];

@@ -8,6 +8,7 @@ limit passes, no standard input, and an environment without WEIR_* and LD_PRELOA
 from __future__ import annotations
 
 import collections
+import gc
 import os
 import sys
 import tempfile
@@ -73,6 +74,12 @@ def pytest_collection_modifyitems(config, items):
     items.sort(key=lambda item: -work[item.path])
 
 
+def pytest_collection_finish():
+    """The garbage collector need not look through all tests again and again."""
+    gc.collect()
+    gc.freeze()
+
+
 def starts_programs(item) -> bool:
     named = vars(item.module).values()
     return not STARTING.isdisjoint(item.fixturenames) or any(
@@ -125,7 +132,7 @@ def weir():
 
     Keywords: timeout (seconds), env (added to the clean environment; None removes a variable), cwd,
     input. Notes and tables of verbs that only read are not folded at 80 columns, unless env has
-    COLUMNS. Commands are forked from one process of the session (weir_forks.py);
+    COLUMNS. Commands are forked from processes of the session (weir_forks.py);
     ``execute([sys.executable, "-m", "weir", ...])`` starts an interpreter.
     """
     command = Path(sys.executable).parent / "weir"

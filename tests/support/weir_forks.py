@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run commands of weir in processes forked from one that imported everything.
+"""Run commands of weir in processes forked from ones that imported everything.
 
 Starting an interpreter and importing what a command needs takes 0.15 s of CPU a call, with numpy,
 pyarrow and DuckDB half a second, thousands of times. A forked call has a session, standard streams,
 environment, working directory and exit status of its own, as a started one has. What is decided at
 the start of the interpreter (locale, PYTHON*, LD_*) is shared: ``can_fork`` refuses calls that
-change it.
+change it. Commands are forked from the smallest of three processes that has what they import: a
+fork takes time with the memory of the one that forks.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import importlib
 import io
 import json
 import os
+import select
 import selectors
 import signal
 import socket
@@ -24,7 +26,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
+from typing import NoReturn
 
 from weir_process import Completed, clean_environment, limit, signals_by_default
 
@@ -32,10 +36,25 @@ from weir_process import Completed, clean_environment, limit, signals_by_default
 _OF_INTERPRETERS = ("PYTHON", "LD_", "LC_", "LANG", "TZ", "MALLOC_", "OMP_", "OPENBLAS_")
 _PACKET = 1 << 17
 _START_S = 60  # of all imports
-_IMPORTED = (
-    "numpy.ma", "pandas", "pyarrow.csv", "pyarrow.dataset", "pyarrow.parquet", "duckdb",
-    "weir.cli._app", "weir.compare.table", "weir.export", "weir.trace", "weir.query",
+_STARTS = (
+    "typer._click._textwrap", "typer._click.decorators", "weir.capture._launch",
+    "weir.capture._mounts", "weir.capture._shell", "weir.capture.drain", "weir.capture.tier",
+    "weir.rules.check",
+    "weir.rules.forms.assign_file", "weir.rules.forms.compiled", "weir.rules.forms.iobuf",
+    "weir.rules.forms.mpiio_hints", "weir.rules.forms.toml", "weir.rules.sources",
+    "weir.rules.matching.native", "weir.testfs._mount", "weir.testfs._stats",
 )  # fmt: skip
+_READS = (
+    "importlib.readers", "numpy.ma", "weir.advise.advise", "weir.compare.page",
+    "weir.compare.table", "weir.report.html.page", "weir.report.json", "weir.report.render",
+    "weir.trace", "weir.tune.claim", "weir.tune.keep", *_STARTS,
+)  # fmt: skip
+_QUERIES = (
+    "pandas", "pyarrow.csv", "pyarrow.dataset", "pyarrow.parquet", "duckdb", "weir.export",
+    "weir.query",
+)  # fmt: skip
+_READING = ("advise", "compare", "doctor", "report", "scaling")
+_QUERYING = ("export", "query")
 
 
 def can_fork(env: Mapping[str, str | None] | None) -> bool:
@@ -47,17 +66,13 @@ class Forks:
 
     def __init__(self, command: Path):
         self._command = command
-        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        here, number = str(Path(__file__).parent), theirs.fileno()
-        load = f"import sys; sys.path.insert(0, {here!r}); import weir_forks"
-        code = f"{load}; weir_forks.serve({number})"
-        # One thread: a fork takes no other along.
-        environment = {**clean_environment(), "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-        self._server = subprocess.Popen(
-            [sys.executable, "-c", code], pass_fds=[number], env=environment,
-            stdin=subprocess.DEVNULL, start_new_session=True, **signals_by_default(),
-        )  # fmt: skip
-        theirs.close()
+        self._servers: dict[str, tuple[socket.socket, subprocess.Popen]] = {}
+
+    def _server_for(self, arguments: tuple[str, ...]) -> socket.socket:
+        kind = _kind_of(arguments)
+        if kind not in self._servers:
+            self._servers[kind] = _started(kind)
+        return self._servers[kind][0]
 
     def __call__(
         self, *arguments: str, timeout: float, env=None, cwd=None, input: str | None = None
@@ -67,7 +82,7 @@ class Forks:
         request = {"arguments": command, "env": clean_environment(env), "cwd": directory}
         answer, out, err = (os.pipe() for _ in range(3))
         passed = [_with_text(input), out[1], err[1], answer[1]]
-        socket.send_fds(self._socket, [json.dumps(request).encode()], passed)
+        socket.send_fds(self._server_for(arguments), [json.dumps(request).encode()], passed)
         for fd in passed:
             os.close(fd)
         with contextlib.ExitStack() as stack:
@@ -76,8 +91,29 @@ class Forks:
         return Completed(tuple(command), int(answered.split()[1]), *map(_as_text, output))
 
     def close(self) -> None:
-        self._socket.close()
-        self._server.wait()
+        for requests, server in self._servers.values():
+            requests.close()
+            server.wait()
+
+
+def _kind_of(arguments: tuple[str, ...]) -> str:
+    verb = arguments[0] if arguments else ""
+    return "queries" if verb in _QUERYING else "reads" if verb in _READING else "starts"
+
+
+def _started(kind: str) -> tuple[socket.socket, subprocess.Popen]:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    here, number = str(Path(__file__).parent), theirs.fileno()
+    load = f"import sys; sys.path.insert(0, {here!r}); import weir_forks"
+    code = f"{load}; weir_forks.serve({number}, {kind!r})"
+    # One thread: a fork takes no other along.
+    environment = {**clean_environment(), "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    server = subprocess.Popen(
+        [sys.executable, "-c", code], pass_fds=[number], env=environment,
+        stdin=subprocess.DEVNULL, start_new_session=True, **signals_by_default(),
+    )  # fmt: skip
+    theirs.close()
+    return ours, server
 
 
 def _with_text(text: str | None) -> int:
@@ -122,41 +158,71 @@ def _read_all(ends: list, command: list[str], timeout: float) -> list[bytes]:
     return list(texts.values())
 
 
-def serve(number: int) -> None:
-    """Fork a process for each request, until the other end is closed."""
+def serve(number: int, kind: str) -> None:
+    """Fork a process for each request, and answer with its id and, at its end, its exit status;
+    until the other end is closed."""
     sys.path.remove("")
-    for module in _IMPORTED:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(module)
-    for command in importlib.import_module("weir.cli._app").COMMANDS:
-        importlib.import_module(f"weir.cli.{command.replace('-', '_')}_command")
+    _prepare(kind)
     gc.freeze()
     requests = socket.socket(fileno=number)
+    woken, wake = socket.socketpair()
+    wake.setblocking(False)
+    signal.set_wakeup_fd(wake.fileno())
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    replies: dict[int, int] = {}
     while True:
+        ready = select.select([requests, woken], [], [])[0]
+        if woken in ready:
+            woken.recv(1 << 12)
+            _answer_for_ended(replies)
+        if requests not in ready:
+            continue
         message, fds, _, _ = socket.recv_fds(requests, _PACKET, 4)
         if not message:
             os._exit(0)
-        if os.fork() == 0:
-            requests.close()
-            _run(json.loads(message), fds)
-        for fd in fds:
-            os.close(fd)
-        with contextlib.suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-
-
-def _run(request: dict, fds: list[int]) -> None:
-    """Run the command in a child of this process, which reports the child's id and exit status."""
-    *streams, reply = fds
-    if pid := os.fork():
+        *streams, reply = fds
+        if (pid := os.fork()) == 0:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for fd in (requests.detach(), woken.detach(), wake.detach(), reply, *replies.values()):
+                os.close(fd)
+            _run(json.loads(message), streams)
         for fd in streams:
             os.close(fd)
+        replies[pid] = reply
         os.write(reply, b"%d\n" % pid)
-        os.write(reply, b"%d\n" % os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-        os._exit(0)
+
+
+def _prepare(kind: str) -> None:
+    """Import what commands need, and make what they make once: a child has it then."""
+    app = importlib.import_module("weir.cli._app")
+    importlib.import_module("weir.cli._main")
+    wanted = {"starts": _STARTS, "reads": _READS, "queries": (*_READS, *_QUERIES)}[kind]
+    for module in (*wanted, *(f"weir.cli.{name.replace('-', '_')}_command" for name in
+            app.COMMANDS)):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(module)
+    importlib.import_module("typer.main").get_command(app.app_for([]))
+    if kind == "reads":
+        importlib.import_module("weir._native").load_reader()
+        section = importlib.import_module("weir.report.frame.section")
+        for asset in files("weir.report.html").joinpath("assets").iterdir():
+            if asset.name.endswith(".j2"):
+                section._environment().get_template(asset.name)
+
+
+def _answer_for_ended(replies: dict[int, int]) -> None:
+    with contextlib.suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            reply = replies.pop(ended[0])
+            with contextlib.suppress(BrokenPipeError):  # it took too long for the one who asked
+                os.write(reply, b"%d\n" % os.waitstatus_to_exitcode(ended[1]))
+            os.close(reply)
+
+
+def _run(request: dict, streams: list[int]) -> NoReturn:
+    """Be the command."""
     os.setsid()
-    os.close(reply)
     for target, fd in enumerate(streams):
         os.dup2(fd, target)
         os.close(fd)

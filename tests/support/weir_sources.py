@@ -72,13 +72,28 @@ def is_code(name: Path, text: str) -> bool:
         "Makefile") or text.startswith("#!")
 
 
+@cache
+def statements(text: str) -> tuple[list[tuple[str, int, int]], list[ast.Import | ast.ImportFrom]]:
+    """Of a Python file: name, first and last line of each function; the imports."""
+    functions, imports = [], []
+    left: list[ast.AST] = [ast.parse(text)]
+    while left:
+        node = left.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            functions.append((node.name, node.lineno, node.end_lineno or node.lineno))
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            imports.append(node)
+        for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+            left += getattr(node, field, ())
+    return functions, imports
+
+
 def functions(name: Path, text: str) -> Iterator[tuple[str, int]]:
     """(what, number of lines) of each function found. C, C++ and shell: blocks that open and close
     in column one."""
     if name.suffix == ".py":
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                yield f"{name}:{node.lineno} {node.name}", node.end_lineno - node.lineno + 1
+        for function, first, last in statements(text)[0]:
+            yield f"{name}:{first} {function}", last - first + 1
     elif name.suffix in (".c", ".cc", ".h", ".sh") or text.startswith("#!/usr/bin/env bash"):
         yield from _brace_blocks(name, text)
         yield from _indented_blocks(name, text)

@@ -9,7 +9,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
-from weir_sources import RULES, none, source_files, text_of
+from weir_sources import RULES, none, source_files, statements, text_of
 
 NATIVE, PYTHON, LIMITS = RULES["native"], RULES["python"], RULES["limits"]
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
@@ -60,7 +60,7 @@ def native_violations(name: Path, text: str) -> list[str]:
 def python_violations(name: Path, text: str) -> list[str]:
     """What a module python/weir/<room>... imports of weir that its room may not."""
     path = name.relative_to("python/weir").with_suffix("").as_posix()
-    imported = [target for target in _weir_imports(name, ast.parse(text))
+    imported = [target for target in _weir_imports(name, statements(text)[1])
         if not target.startswith("_")]
     if path == "__init__":
         return [f"{name}: weir/__init__.py imports weir.{target}" for target in imported]
@@ -78,14 +78,14 @@ def python_violations(name: Path, text: str) -> list[str]:
     ]
 
 
-def _weir_imports(name: Path, tree: ast.Module) -> list[str]:
+def _weir_imports(name: Path, imports: list[ast.Import | ast.ImportFrom]) -> list[str]:
     """Paths from python/weir of what is imported; of `from weir.a import b`: a/b."""
     package = list(name.parts[1:-1])
     targets = []
-    for node in ast.walk(tree):
+    for node in imports:
         if isinstance(node, ast.Import):
             targets += [alias.name.split(".") for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
+        else:
             base = package[: len(package) - node.level + 1] if node.level else []
             base = base + (node.module.split(".") if node.module else [])
             targets += [base + [alias.name] for alias in node.names]
@@ -99,10 +99,10 @@ def _module(name: Path) -> str:
 def _imported_modules(name: Path, known: set[str]) -> set[str]:
     """Modules of weir that a module imports, for types alone too; a package is its __init__.py."""
     found = set()
-    for node in ast.walk(ast.parse(text_of(name) or "")):
+    for node in statements(text_of(name) or "")[1]:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
+        else:
             package = list(name.parts[1:-1])[: len(name.parts) - 1
                 - node.level] if node.level else []
             base = ".".join(package + (node.module.split(".") if node.module else []))

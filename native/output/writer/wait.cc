@@ -9,8 +9,8 @@ namespace {
 Status lost(const char* what, double limit_s) {
   return {WEIR_E_LOST, std::string(what) + " did not come within " +
                            std::to_string(static_cast<int>(limit_s)) +
-                           " s: a rank was killed or is stopped; complete output steps are in the "
-                           "files"};
+                           " s: a rank was killed or is stopped; what was written before is in "
+                           "the files"};
 }
 
 }  // namespace

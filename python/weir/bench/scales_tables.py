@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -67,17 +68,34 @@ def measure(bench: Bench, rates_only: bool) -> Found:
         try:
             _measure_beside(bench, directory, found)
         except TimeOver as error:
-            found.left = str(error)
+            found.left = f"{', '.join(_not_reached(bench, found))}: {error}"
     return found
+
+
+def _profiled(bench: Bench) -> list[tuple[Method, int]]:
+    return [(method, pes) for method, pes in bench.chosen()
+        if method.is_single or pes in (4, max(bench.options.pes))]
 
 
 def _measure_beside(bench: Bench, directory: Path, found: Found) -> None:
     found.tracing += tracing(bench, directory, max(3, bench.options.repeat))
-    for method, pes in bench.chosen():
-        if method.is_single or pes in (4, max(bench.options.pes)):
-            found.profiles.append(profile_run(bench, method, pes, directory))
+    for method, pes in _profiled(bench):
+        found.profiles.append(profile_run(bench, method, pes, directory))
     found.windows += window_runs(bench, directory)
     found.nodes += on_nodes(bench, directory, 4, (2, 4))
+
+
+def _not_reached(bench: Bench, found: Found) -> Iterator[str]:
+    """What of `_measure_beside` the time did not allow."""
+    if not found.tracing:
+        yield "cost of tracing"
+    profiles, asked = len(found.profiles), len(_profiled(bench))
+    if profiles < asked:
+        yield f"{asked - profiles} of {asked} profiles"
+    if not found.windows:
+        yield "windows"
+    if not found.nodes:
+        yield "nodes"
 
 
 def header(options: Options, mpi: str, steps: int, found: Found) -> str:
@@ -85,24 +103,41 @@ def header(options: Options, mpi: str, steps: int, found: Found) -> str:
     return (f"{options.variables} variables of unequal size on {2 * options.nlat} x {options.nlat} "
             f"points in {options.files} files, {steps} steps, {volume / 1e6:,.0f} MB of GRIB, "
             f"encoded by {options.encoder}; {mpi}; "
-            f"medians of {_repetitions(found.rows)}; published: 1 node of IBM, GPFS, 47 GB")
+            f"{_repetitions(found.rows)}; published: 1 node of IBM, GPFS, 47 GB")
+
+
+def about(options: Options, mpi: str, steps: int, found: Found) -> str:
+    """Which runs a page shows, and where they were made."""
+    on = machine()
+    return (f"{header(options, mpi, steps, found)}. {on['cores']} cores, {on['system']} "
+            f"{on['release']}, {date.today():%Y-%m-%d}.")
 
 
 def _repetitions(rows: Sequence[Row]) -> str:
     """How many there are: what is left out, or not reached, has fewer."""
     counts = [len(row.writing["mb_s"].values) for row in rows if row.writing]
     if not counts:
-        return "no repetition"
+        return "no runs"
     low, high = min(counts), max(counts)
-    return f"{low} to {high} repetitions" if low < high else f"{high} repetition" + "s" * (high > 1)
+    if high == 1:
+        return "one run of each row"
+    return f"medians of {low} to {high} runs" if low < high else f"medians of {high} runs"
 
 
 def text(options: Options, mpi: str, steps: int, found: Found) -> str:
     """All that is printed."""
     texts = ("\n".join(text_lines(table, screen_width(), is_split=False))
         for table in tables(found))
-    left = [f"cost of tracing, profiles, windows, nodes: {found.left}"] if found.left else []
-    return "\n\n".join([header(options, mpi, steps, found), *texts, *left])
+    return "\n\n".join([header(options, mpi, steps, found), *texts, *ending(found)])
+
+
+def ending(found: Found) -> list[str]:
+    """What was not reached, and why the exit status is 1."""
+    missed = sum(goal.met is False for goal in goals(found))
+    why = [*(["not all runs were made (see the remarks of the tables)"] if found.is_short() else []),
+        *([f"{missed} rows missed a goal"] if missed else [])]
+    return [*([found.left] if found.left else []),
+        *([f"exit status 1: {' and '.join(why)}"] if why else [])]
 
 
 def tables(found: Found) -> Iterator[Table]:
@@ -130,7 +165,7 @@ def rates(rows: Sequence[Row], peers: Sequence[Peer], place: str) -> Table:
                 f"{peer.figures['cpu_s_per_gb'].median:.2f}", mb_s if is_floor else "", ""))
     return Table(f"Rates, files in {'memory' if place == 'memory' else 'a directory on disk'}",
         ("<write method", "PEs", "collectors", "writers", "MB/s", "x serial", "published",
-            "x serial", "CPU s/GB", "MB/s", "of pwrite"), tuple(cells),
+            "x serial, published", "CPU s/GB", "MB/s", "of pwrite"), tuple(cells),
         groups=(("", 4), ("encoding and writing", 5), ("writing alone", 2)),
         remarks=(*_without_all(rows, peers), *_refused(rows)))
 
@@ -225,9 +260,11 @@ def goals(found: Found) -> list[RowGoal]:
 
 def curves(rows: Sequence[Row]) -> dict[str, Scaling]:
     """Elapsed time by PEs of each method that ran on several numbers, the serial writer as the
-    beginning of each; files in memory if there are some."""
+    beginning of each; files in memory if there are some. Of rows that have enough runs to be
+    judged."""
     place = rows[0].place if rows else ""
-    there = [row for row in rows if row.place == place and row.encoding]
+    there = [row for row in rows if row.place == place and row.encoding
+        and len(row.encoding["elapsed_s"].values) >= scales_goals.LEAST_REPETITIONS]
     serial = [_run_times(row) for row in there if row.method.is_single]
     found = {}
     for title in dict.fromkeys(row.method.title for row in there if not row.method.is_single):

@@ -19,7 +19,8 @@ def row(name: str, pes: int, encoding: float, writing: float,
         factors: tuple[float, ...] = (0.99, 1, 1.01)) -> scales.Row:
     """Rates of three repetitions, around the given ones."""
     def figures(mb_s: float) -> dict[str, Spread]:
-        known = {"mb_s": mb_s, "elapsed_s": 1000 / mb_s, "encode_s": 2.0, "cpu_s_per_gb": 1.5}
+        known = {"mb_s": mb_s, "elapsed_s": 1000 / mb_s, "encode_s": 2.0, "cpu_s_per_gb": 1.5,
+            "bytes": 1e9}
         return {key: Spread.of([value * by for by in factors]) for key, value in known.items()}
 
     alone = {**figures(writing), "of_pwrite": Spread.of([by * writing / 2000 for by in factors])}
@@ -196,3 +197,24 @@ def test_many_rows_without_figures_are_counted_and_refusals_of_io_uring_are_name
     assert scales_tables.rates([*rows, direct], [], "memory").remarks == (
         "7 rows: no figure: not reached",
         "Direct offsets, io_uring if allowed on 4 PEs: by pwrite, as io_uring was refused here")
+
+
+def test_the_end_says_what_was_not_reached_and_why_the_status_is_1():
+    assert scales_tables.ending(scales_tables.Found([row("direct", 4, 250, 1990)])) == []
+    short = scales_tables.Found([row("posix", 8, 90, 1100), row("direct", 8, 300, 1000)],
+        left="windows, nodes: not reached in 4 minutes")
+    assert scales_tables.ending(short) == ["windows, nodes: not reached in 4 minutes",
+        "exit status 1: not all runs were made (see the remarks of the tables) and 2 rows missed "
+        "a goal"]
+
+
+def test_curves_are_drawn_of_rows_that_have_enough_runs():
+    few = [row("serial", 1, 100, 900, (1, 1)), row("direct", 4, 250, 1710, (1, 1))]
+    assert scales_tables.curves(few) == {}
+    assert list(scales_tables.curves(FOUND.rows)) == [
+        "Offset guard, fwrite", "Direct offsets, io_uring if allowed"]
+
+
+def test_a_page_names_the_runs_that_it_shows():
+    about = scales_tables.about(scales.Options(), "mpich", 18, FOUND)
+    assert "40 variables" in about and "mpich; medians of 3 runs" in about and "cores, " in about

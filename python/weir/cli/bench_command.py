@@ -405,7 +405,8 @@ def scales(
     if json_file:
         _write_json(json_file, scales_tables.as_data(options, runs.mpi.name, runs.steps, found))
     _draw_curves("Comparison of writers", scales_tables.curves(found.rows),
-        list(scales_tables.tables(found)), html, "")
+        list(scales_tables.tables(found)), html, "",
+        scales_tables.about(options, runs.mpi.name, runs.steps, found))
     if png:
         scales_figure.write_plots(found.rows, png)
     missed = any(goal.met is False for goal in scales_tables.goals(found))
@@ -453,7 +454,7 @@ def datawarp(
 
 
 def _draw_curves(title: str, found: dict[str, Scaling], tables: list[Table], html: str,
-        png: str) -> None:
+        png: str, about: str = "") -> None:
     from weir.report.html import write_page
     from weir.scaling.compute import STOP_GAIN
     from weir.scaling.figure import write_figure
@@ -463,7 +464,7 @@ def _draw_curves(title: str, found: dict[str, Scaling], tables: list[Table], htm
         sys.stderr.write(f"weir: {png} is not written: curves need runs on several numbers of "
                          f"ranks\n")
     if html:
-        write_page(scalings_page(found, STOP_GAIN, tables, title), html)
+        write_page(scalings_page(found, STOP_GAIN, tables, title, about), html)
     if png and found:
         write_figure(found, png)
 

@@ -70,12 +70,13 @@ def scaling_page(found: Scaling, stop_share: float) -> str:
 
 
 def scalings_page(found: Mapping[str, Scaling], stop_share: float, tables: Iterable[Table] = (),
-        title: str = "") -> str:
+        title: str = "", about: str = "") -> str:
     """Curves of several programs, or of one on several file systems, by heading. tables: of all of
-    them, above the charts, which may be all that there is; title: instead of the number of runs."""
+    them, above the charts, which may be all that there is; title: instead of the number of runs;
+    about: a sentence on the runs, below it."""
     runs = [run for one in found.values() for run in one.runs]
     values = {
-        "heading": title, "runs": len(runs),
+        "heading": title, "about": about, "runs": len(runs),
         "least": number(min((run.ranks for run in runs), default=0)),
         "most": number(max((run.ranks for run in runs), default=0)),
         "notes": [f"{run.name}: {note}" for run in runs for note in run.notes],

@@ -47,17 +47,19 @@ def test_what_was_finished_is_readable(case, output, reference, writer, victim):
             one for one in whole[name] if one.step < complete), name
 
 
-@pytest.mark.parametrize(("writer", "victim", "awaited"), [
-    ("offset-guard", RANKS - 1, "the guard's answer did not come within 3 s"),
-    ("posix", 0, "did not come within 3 s"),
-    ("direct", 1, "the sizes of another collector did not come within 3 s"),
+@pytest.mark.parametrize(("writer", "victim", "more", "awaited"), [
+    ("offset-guard", RANKS - 1, (), "the guard's answer did not come within 3 s"),
+    ("posix", 0, (), "did not come within 3 s"),
+    # One limit in all, not one for each buffer that waits.
+    ("posix", 0, ("--files", 30, "--variables", 40, "--nlat", 48), "did not come within 3 s"),
+    ("direct", 1, (), "the sizes of another collector did not come within 3 s"),
 ])  # fmt: skip
-def test_those_who_wait_say_so_and_end(case, execute, output, writer, victim, awaited):
+def test_those_who_wait_say_so_and_end(case, execute, output, writer, victim, more, awaited):
     """Where the launcher leaves the others alone, what waits for the killed one says so."""
     if case.mpi.name != "openmpi":
         pytest.skip("the launcher of MPICH ends the job whatever its options")
     launcher, *rest = case.mpi.launch(RANKS, case.program("echam"), "--writer", writer, "--dir",
-        output(writer).directory, "--kill", victim, "--kill-step", KILLED_IN, *SIZES)
+        output(writer).directory, "--kill", victim, "--kill-step", KILLED_IN, *SIZES, *more)
     done = execute([launcher, "--enable-recovery", *rest], env=dict(case.mpi.env), timeout=60)
     said = [line for line in done.stderr.splitlines() if line.startswith("weir-echam: rank ")]
     assert any(awaited in line for line in said), done.stderr

@@ -5,7 +5,6 @@
 #include <hdf5.h>
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -68,6 +67,16 @@ bool open_sets(Growing& g, const FileDescription& description, const Quiet& quie
   return fine;
 }
 
+// A node of the tree of chunks for each variable that grows (HDF5 File Format, III.A.1: 64 chunks,
+// each with its address, between 65 keys of its size and its place).
+size_t index_bytes(const FileDescription& description) {
+  size_t bytes = 0;
+  for (const Variable& v : description.variables) {
+    if (v.over_time) bytes += 24 + 64 * 8 + 65 * (8 + 8 * (v.dimensions.size() + 2));
+  }
+  return bytes;
+}
+
 // A chunk's place: HDF5 "writes" it, without any bytes being looked at or written.
 haddr_t place_chunk(Growing& g, hid_t set, const Piece& piece) {
   const size_t bytes = static_cast<size_t>(piece.bytes);
@@ -107,9 +116,7 @@ void* grow(const FileDescription& description, const char* path, bool sync, Why&
   {
     const Quiet quiet;
     register_zstd();
-    const auto growing = std::count_if(description.variables.begin(), description.variables.end(),
-                                       [](const Variable& v) { return v.over_time; });
-    g->file = Store::open(path, static_cast<size_t>(growing), g->store);
+    g->file = Store::open(path, index_bytes(description), g->store);
     if (g->file >= 0 ? open_sets(*g, description, quiet, why) : failed(why, "open", *g, quiet))
       return g;
   }

@@ -214,14 +214,28 @@ hid_t driver() {
 
 }  // namespace
 
-hid_t Store::open(const char* path, size_t growing, Store& store) {
-  constexpr size_t kMany = 64, kIndexBytes = 3 << 10;  // a node of a tree of chunks
+// HDF5's cache of metadata, which has 2 MiB of its own.
+static bool make_room(hid_t access, size_t index_bytes) {
+  constexpr size_t kMost = 128 << 20;  // HDF5's limit
+  H5AC_cache_config_t config = {};
+  config.version = H5AC__CURR_CACHE_CONFIG_VERSION;
+  if (H5Pget_mdc_config(access, &config) < 0) return false;
+  config.set_initial_size = true;
+  config.initial_size = std::min(std::max(config.initial_size, 4 * index_bytes), kMost);
+  config.max_size = std::max(config.max_size, config.initial_size);
+  config.min_size = std::max(config.min_size, config.initial_size);
+  return H5Pset_mdc_config(access, &config) >= 0;
+}
+
+hid_t Store::open(const char* path, size_t index_bytes, Store& store) {
+  constexpr size_t kMany = 192 << 10;
   const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
   hid_t file = H5I_INVALID_HID;
   opening = &store;
   if (access >= 0 && H5Pset_driver(access, driver(), nullptr) >= 0 &&
       H5Pset_alignment(access, 1 << 20, 4096) >= 0 &&
-      (growing < kMany || H5Pset_meta_block_size(access, growing * kIndexBytes) >= 0)) {
+      (index_bytes < kMany || (H5Pset_meta_block_size(access, index_bytes) >= 0 &&
+                               make_room(access, index_bytes)))) {
     file = H5Fopen(path, H5F_ACC_RDWR, access);
   }
   opening = nullptr;

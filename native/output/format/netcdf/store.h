@@ -19,9 +19,9 @@ namespace weir::output::netcdf {
 class Store {
  public:
   // Opens the file as HDF5 does, through this driver. The handle of HDF5 goes with H5Fclose; the
-  // store must live longer. growing: variables with chunks of their own; the indices of many lie
-  // side by side, which makes one request of their changes.
-  static hid_t open(const char* path, size_t growing, Store& store);
+  // store must live longer. index_bytes: of the nodes that say where chunks are; many lie side by
+  // side, which makes one request of their changes, and stay in memory.
+  static hid_t open(const char* path, size_t index_bytes, Store& store);
 
   // Address of the last piece of data that HDF5 gave a place to; HADDR_UNDEF when there was none
   // since the last call.

@@ -74,9 +74,13 @@ class Posix : public SinkWriter {
                     "MPI_Isend");
   }
 
+  // A writer that did not take one buffer in time is not waited for again.
   Status complete(Message& message) {
     if (message.request == MPI_REQUEST_NULL) return {};
-    WEIR_TRY(wait(&message.request, "a writer, which is to take a buffer,", options_.limit_s));
+    const Status status = wait(&message.request, "a writer, which is to take a buffer,",
+                               lost_ ? 0 : options_.limit_s);
+    lost_ = lost_ || status.code() == WEIR_E_LOST;
+    WEIR_TRY(status);
     if (message.file >= 0) spare_.give(message.file, std::move(message.bytes));
     return {};
   }
@@ -133,6 +137,7 @@ class Posix : public SinkWriter {
   std::vector<int64_t> ends_of_files_ = std::vector<int64_t>(options_.files.size());
   Status failed_write_;
   int64_t step_ = 0;
+  bool lost_ = false;
 };
 
 }  // namespace
