@@ -8,6 +8,7 @@
 #include "output/format/chunks/codec.h"
 #include "output/format/intact.h"
 #include "output/format/modules.h"
+#include "output/format/reader.h"
 #include "output/transport/team.h"
 
 namespace weir::output::netcdf4 {
@@ -194,7 +195,12 @@ Status Netcdf4File::check_intact() const {
   };
   WEIR_TRY(expect_length(*file, address(version < 2 ? 40 : 28)));
   const int64_t root = address(version == 0 ? 64 : version == 1 ? 68 : 36);
-  return expect_bytes(*file, root, version < 2 ? kHeader1 : kHeader2);
+  WEIR_TRY(expect_bytes(*file, root, version < 2 ? kHeader1 : kHeader2));
+  // The headers of variables, which are written at creation alone: the library looks at all of them.
+  Result<std::unique_ptr<Reader>> reader = open_reader(path_);
+  if (reader.ok()) return {};
+  return not_intact(path_, "damaged metadata (" + reader.status().message() + ")",
+                    "those that were written");
 }
 
 Status Netcdf4File::close() {
