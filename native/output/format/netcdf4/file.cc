@@ -196,7 +196,7 @@ Status Netcdf4File::check_intact() const {
   WEIR_TRY(expect_length(*file, address(version < 2 ? 40 : 28)));
   const int64_t root = address(version == 0 ? 64 : version == 1 ? 68 : 36);
   WEIR_TRY(expect_bytes(*file, root, version < 2 ? kHeader1 : kHeader2));
-  // The headers of variables, which are written at creation alone: the library looks at all of them.
+  // The headers of variables, which may be written at creation alone: the library reads all.
   Result<std::unique_ptr<Reader>> reader = open_reader(path_);
   if (reader.ok()) return {};
   return not_intact(path_, "damaged metadata (" + reader.status().message() + ")",
