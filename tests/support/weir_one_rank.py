@@ -4,8 +4,8 @@ jobs (JSON) in a context of its own, and prints a list of what came of them: "" 
 `get` values go to PATH.npy. Longitudes in rows are of a curvilinear grid. A job: {"put": PATH} or
 {"get": PATH}, with lon, lat, levels, level_units, units, cells, axis, attributes, standard_name,
 config, type, file_type, missing, format, existing, operation and begin (s), and others: fields
-beside it, as keywords, with levels and axis, "on" its axis, or on none; the first value may be the
-missing one ("hole"), and another program may run before the last record ("meanwhile", a command)."""
+beside it, as keywords, with levels and axis, "on" its axis, or on none. With "hole" the first value
+is the missing one; "meanwhile" is a command that runs before the last record."""
 
 from __future__ import annotations
 
