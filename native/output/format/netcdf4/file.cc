@@ -198,8 +198,8 @@ Status Netcdf4File::check_intact() const {
   WEIR_TRY(expect_length(*file, address(version < 2 ? 40 : 28)));
   const int64_t root = address(version == 0 ? 64 : version == 1 ? 68 : 36);
   WEIR_TRY(expect_bytes(*file, root, version < 2 ? kHeader1 : kHeader2));
-  // What is written at creation alone: the library looks, by two requests for each variable. Of many
-  // variables their headers are counted, by one.
+  // What is written at creation alone: the library looks, by two requests for each variable. The
+  // headers of many are counted, by one.
   constexpr int64_t kMany = 64;
   const Result<int64_t> size = file->size();
   if (!size.ok()) return size.status();
