@@ -2,8 +2,11 @@
 ! A model that is only its output: temperature on three levels and surface pressure of a small
 ! globe, every hour for six hours. The same fields as examples/c/output.c and
 ! examples/python/output.py write, and the same files to the byte.
-!   mpifort output.f90 -I<weir>/lib/<mpi> -L<weir>/lib/<mpi> -lweirf -lweir
-!   -Wl,-rpath,<weir>/lib/<mpi> -o output mpirun -n 4 ./output [output.toml]
+!
+!     L=<weir>/lib/<mpi>
+!     mpifort -o output output.f90 -I$L -L$L -lweirf -lweir -Wl,-rpath,$L
+!     mpirun -n 4 ./output [output.toml]
+!
 program output
   use, intrinsic :: iso_fortran_env, only: real32, real64
   use mpi_f08

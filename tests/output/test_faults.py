@@ -227,6 +227,15 @@ def test_the_only_server_is_killed(model):
     assert times(model.directory / ".o.nc.weir-part")[:2] == [0, 60]
 
 
+def test_without_servers_no_file_is_said_to_be_there_already(model):
+    launcher_ends_all(model)
+    ran = model(4, "servers", survive=True, limit_s=20, steps=8, kill_step=3, kill_rank=3,
+        rotation=1, pause_ms=20, path="o{file}.nc")
+    for rank in (0, 1, 2):
+        assert len(ran.said[rank]) > 2 and set(ran.codes(rank)) == {"WEIR_E_LOST"}
+        assert not any("repeat" in message for _, _, message in ran.said[rank]), ran.said[rank]
+
+
 def test_a_rank_of_the_model_is_killed(model):
     launcher_ends_all(model)
     ran = model(4, "servers", survive=True, limit_s=20, steps=8, kill_step=4, kill_rank=1,

@@ -4,11 +4,13 @@ jobs (JSON) in a context of its own, and prints a list of what came of them: "" 
 `get` values go to PATH.npy. Longitudes in rows are of a curvilinear grid. A job: {"put": PATH} or
 {"get": PATH}, with lon, lat, levels, level_units, units, cells, axis, attributes, standard_name,
 config, type, file_type, missing, format, existing, operation and begin (s), and others: fields
-beside it, as keywords, with levels and axis, "on" its axis, or on none."""
+beside it, as keywords, with levels and axis, "on" its axis, or on none. With "hole" the first value
+is the missing one; "meanwhile" is a command that runs before the last record."""
 
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 
 if __name__ == "__main__":
@@ -69,9 +71,15 @@ def do(job) -> str:
             context.stream("history", job["put"], [(f, job.get("operation", "instant"))
                 for f in (field, *others)], **stream)
             for record in range(RECORDS):
+                if record == RECORDS - 1 and "meanwhile" in job:
+                    subprocess.run(job["meanwhile"], shell=True, check=True)
                 with context.step(job.get("begin", 0) + 3600.0 * record):
                     for f in (field, *others):
-                        f.put(values_of(record, f.shape))
+                        values = values_of(record, f.shape)
+                        if f is field and job.get("hole"):
+                            values = values.astype(job.get("type", "f4"))
+                            values.flat[0] = job["missing"]
+                        f.put(values)
     except weir.Error as error:
         return str(error)
     return ""

@@ -107,8 +107,12 @@ Result<Wanted> look_up(Reader& reader, const Catalogue& catalogue, int index,
   WEIR_TRY(check_declared(reader, alone->file, alone->fields[0], *found, what));
   const int64_t chosen = record == -1 ? found->records - 1 : record;
   if (chosen < 0 || chosen >= found->records) {
-    return Status{WEIR_E_ARGUMENT, what + " has no record " + std::to_string(record) + " but " +
-                                       std::to_string(found->records) + ", counted from 0"};
+    return Status{WEIR_E_ARGUMENT,
+                  what + (found->records == 0 ? " has no records; write one first, or read "
+                                                "another file"
+                                              : " has no record " + std::to_string(record) +
+                                                    " but " + std::to_string(found->records) +
+                                                    ", counted from 0")};
   }
   Wanted wanted{chosen, type_read(*found), found->is_unsigned, found->packing, found->fills};
   wanted.places = places_of(reader, *found, catalogue.grid_of(field), chosen);
@@ -136,17 +140,19 @@ bool maps_missing(const Wanted& wanted, const Field& field) {
 // The same where the types are: no other value may change by a bit.
 template <typename T>
 void map_missing_as(const Fills& fills, const Number& missing, Bytes& bytes) {
+  const T here = missing.as<T>();
+  if (std::all_of(fills.values, fills.values + fills.count,
+                  [here](const Number& fill) { return fill.as<T>() == here; }))
+    return;
   T* values = reinterpret_cast<T*>(bytes.data());
   for (size_t i = 0; i < bytes.size() / sizeof(T); ++i) {
-    if (fills.has(values[i])) values[i] = missing.as<T>();
+    if (fills.has(values[i])) values[i] = here;
   }
 }
 
 void map_missing(const Wanted& wanted, const Field& field, Bytes& bytes) {
   const Fills& fills = wanted.fills;
-  if (!field.missing || fills.count == 0 || wanted.type != field.type ||
-      (fills.count == 1 && fills.values[0] == *field.missing))
-    return;
+  if (!field.missing || fills.count == 0 || wanted.type != field.type) return;
   switch (field.type) {
     case WEIR_FLOAT32: return map_missing_as<float>(fills, *field.missing, bytes);
     case WEIR_FLOAT64: return map_missing_as<double>(fills, *field.missing, bytes);

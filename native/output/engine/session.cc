@@ -143,7 +143,7 @@ Status Session::step(double time_s) {
   time_s_ = time_s;
   for (Flow& flow : flows_) {
     flow.begin(time_s, steps_);
-    if (!flow.begins_file()) continue;
+    if (!flow.begins_file() || alive_.empty()) continue;  // without a group no file is made
     const Status named = names_.claim(setup_.catalogue, flow.frame());
     if (named.ok()) continue;
     flow.refuse();

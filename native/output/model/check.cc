@@ -111,11 +111,12 @@ Status check_name(const std::string& what, const std::string& name) {
   if (!is_letter(name[0]))
     return wrong(what + " " + quoted(name),
                  "the name begins with something else than a letter" + expected);
-  for (char c : name) {
-    if (!is_letter(c) && !(c >= '0' && c <= '9')) {
-      return wrong(what + " " + quoted(name),
-                   std::string("the name has ") + quoted(std::string(1, c)) + " in it" + expected);
-    }
+  for (size_t i = 0; i < name.size(); ++i) {
+    if (is_letter(name[i]) || (name[i] >= '0' && name[i] <= '9')) continue;
+    size_t end = i + 1;  // of the character in UTF-8
+    while (end < name.size() && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80) ++end;
+    return wrong(what + " " + quoted(name),
+                 "the name has " + quoted(name.substr(i, end - i)) + " in it" + expected);
   }
   return {};
 }

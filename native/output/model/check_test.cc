@@ -33,6 +33,7 @@ const Case kMistakes[] = {
     {"field '2t': the name begins with something else",
      [](Catalogue& c) { c.fields[0].name = "2t"; }},
     {"field 'a b': the name has ' ' in it", [](Catalogue& c) { c.fields[0].name = "a b"; }},
+    {"field 'aäb': the name has 'ä' in it", [](Catalogue& c) { c.fields[0].name = "aäb"; }},
     {"field: the name is empty", [](Catalogue& c) { c.fields[0].name = ""; }},
     {"more than 255 bytes", [](Catalogue& c) { c.fields[0].name = std::string(256, 'a'); }},
     {"there is a field of this name already", [](Catalogue& c) { c.fields[1].name = "t"; }},

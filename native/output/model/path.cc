@@ -91,7 +91,7 @@ std::string digits(int64_t value, int width) {
 
 std::string code_text(char code, const Date& date) {
   switch (code) {
-    case 'Y': return digits(date.year, 4);
+    case 'Y': return digits(date.year, date.year < 0 ? 5 : 4);  // the sign is one more
     case 'm': return digits(date.month, 2);
     case 'd': return digits(date.day, 2);
     case 'H': return digits(date.hour, 2);

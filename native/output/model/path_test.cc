@@ -113,6 +113,8 @@ TEST(path, templates_are_expanded) {
             "out/history_2026-11-21_06:05:04.nc");
   EXPECT_EQ(expand_path("{step}-{step:06}-{file:03}-%j", values), "42-000042-007-325");
   EXPECT_EQ(expand_path("100%%_{{x}}", values), "100%_{x}");
+  const PathValues before{{-499, 8, 30, 0, 0, 0, 242}, 0, 0, "history"};
+  EXPECT_EQ(expand_path("%Y%m%d", before), "-04990830");
 }
 
 TEST(path, mistakes_are_named) {

@@ -3,6 +3,9 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
+
+#include "output/format/intact.h"
 #include "output/transport/team.h"
 
 namespace weir::output::cdf {
@@ -66,14 +69,40 @@ Status CdfFile::end_record(int64_t record) {
   WEIR_TRY(owners_.agree(failed_));
   Status counted;
   if (owners_.rank() == 0) counted = write_records(record + 1);
+  header_.records = record + 1;
   return owners_.agree(counted);
+}
+
+Status CdfFile::check_intact() const {
+  const std::string& path = file_.path();
+  const int64_t records = header_.records;
+  Result<PosixFile> file = open_written(path);
+  if (!file.ok()) return file.status();
+  const char magic[] = {'C', 'D', 'F', static_cast<char>(header_.version)};
+  WEIR_TRY(expect_bytes(*file, 0, {magic, sizeof magic}));
+  Result<std::vector<char>> bytes = read_header(path);
+  Result<Header> there = bytes.ok() ? parse_header(*bytes) : Result<Header>(bytes.status());
+  const auto same_place = [](const Variable& a, const Variable& b) { return a.begin == b.begin; };
+  if (!there.ok() || !std::equal(header_.variables.begin(), header_.variables.end(),
+                                 there->variables.begin(), there->variables.end(), same_place))
+    return not_intact(path, "another header", "the header with which it was created");
+  if (there->records != records) {
+    return not_intact(path, std::to_string(there->records) + " records in its header",
+                      std::to_string(records));
+  }
+  int64_t end = header_.end;
+  for (const Variable& v : header_.variables)
+    end = std::max(end, v.begin + v.bytes + (v.over_time ? records - 1 : 0) * header_.record_bytes);
+  return expect_length(*file, end);
 }
 
 Status CdfFile::close() {
   Status mine = failed_;
   if (mine.ok() && sync_) mine = file_.sync();
   const Status closed = file_.close();
-  return owners_.agree(mine.ok() ? closed : mine);
+  if (mine.ok()) mine = closed;
+  if (mine.ok() && owners_.rank() == 0) mine = check_intact();
+  return owners_.agree(mine);
 }
 
 }  // namespace weir::output::cdf

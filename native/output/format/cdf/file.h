@@ -28,6 +28,8 @@ class CdfFile : public File {
       : file_(std::move(file)), header_(std::move(header)), sync_(sync), owners_(owners) {}
   Status write_records(int64_t records);
   Status lengthen(int64_t records);
+  // Of the first owner, when the file is complete.
+  Status check_intact() const;
   // The first failure of a write is remembered: a record with a hole must not be counted.
   Status remember(Status status);
 

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "output/format/grib/scan.h"
+#include "output/format/intact.h"
 #include "output/model/text.h"
 #include "output/transport/team.h"
 
@@ -270,9 +271,18 @@ Status GribFile::end_record(int64_t record) {
   return {};
 }
 
+Status GribFile::check_intact() const {
+  Result<PosixFile> file = open_written(file_.path());
+  if (!file.ok() || end_ == 0) return file.status();
+  WEIR_TRY(expect_bytes(*file, 0, "GRIB"));
+  WEIR_TRY(expect_length(*file, end_));
+  return expect_bytes(*file, end_ - 4, "7777");
+}
+
 Status GribFile::close() {
   const Status closed = file_.close();
   if (failed_.ok()) failed_ = closed;
+  if (failed_.ok() && owners_.rank() == 0) failed_ = check_intact();
   return owners_.agree(failed_);
 }
 

@@ -52,6 +52,7 @@ class GribFile : public File {
   // Messages of the variables that are in every record, or once in the file.
   int64_t messages(bool over_time) const;
   Status find_end(int64_t records);
+  Status check_intact() const;  // of the first owner, when the file is complete
   Status encode(int variable, int64_t level, const char* values, size_t part);
   Status encode_levels(int variable, int64_t first, int64_t levels, const char* values);
   Status take_time(int variable, const void* data, int64_t first, int64_t count);

@@ -3,10 +3,14 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cstring>
+#include <string>
 
 #include "output/format/chunks/codec.h"
+#include "output/format/intact.h"
 #include "output/format/modules.h"
+#include "output/format/reader.h"
 #include "output/transport/team.h"
 
 namespace weir::output::netcdf4 {
@@ -174,6 +178,44 @@ Status Netcdf4File::write(int variable, int64_t record, int64_t first, int64_t c
   return failed_;
 }
 
+// The superblock, by "HDF5 File Format Specification", II.A: versions 0 and 1 have another layout
+// than 2 and 3. Addresses have 8 bytes, little-endian. The header of the root group begins with its
+// version, 1, or with OHDR.
+Status Netcdf4File::check_intact() const {
+  constexpr std::string_view kMagic = "\x89HDF\r\n\x1a\n", kHeader2 = "OHDR", kHeader1("\1\0", 2);
+  Result<PosixFile> file = open_written(path_);
+  if (!file.ok()) return file.status();
+  unsigned char head[96] = {};
+  WEIR_TRY(expect_length(*file, sizeof head));
+  WEIR_TRY(expect_bytes(*file, 0, kMagic));
+  WEIR_TRY(file->read_at(head, sizeof head, 0));
+  const unsigned version = head[kMagic.size()];
+  const auto address = [&](size_t at) {
+    int64_t value = 0;
+    std::memcpy(&value, head + at, sizeof value);
+    return value;
+  };
+  WEIR_TRY(expect_length(*file, address(version < 2 ? 40 : 28)));
+  const int64_t root = address(version == 0 ? 64 : version == 1 ? 68 : 36);
+  WEIR_TRY(expect_bytes(*file, root, version < 2 ? kHeader1 : kHeader2));
+  // What is written at creation alone: the library looks, by two requests for each variable. The
+  // headers of many are counted, by one.
+  constexpr int64_t kMany = 64;
+  const Result<int64_t> size = file->size();
+  if (!size.ok()) return size.status();
+  const auto variables = static_cast<int64_t>(storage_.size());
+  std::string beginning(
+      static_cast<size_t>(std::min(*size, (int64_t{1} << 20) + variables * 4096)), ' ');
+  WEIR_TRY(file->read_at(beginning.data(), beginning.size(), 0));
+  int64_t headers = 0;
+  for (size_t at = 0; (at = beginning.find(kHeader2, at)) != std::string::npos; ++at) ++headers;
+  if (variables >= kMany && headers > variables) return {};
+  Result<std::unique_ptr<Reader>> reader = open_reader(path_);
+  if (reader.ok()) return {};
+  return not_intact(path_, "damaged metadata (" + reader.status().message() + ")",
+                    "those that were written");
+}
+
 Status Netcdf4File::close() {
   if (growing_) {
     const std::lock_guard lock(netcdf_mutex());
@@ -181,7 +223,9 @@ Status Netcdf4File::close() {
     growing_ = nullptr;
   }
   const Status closed = file_.close();
-  return owners_.agree(failed_.ok() ? closed : failed_);
+  if (failed_.ok()) failed_ = closed;
+  if (failed_.ok() && owners_.rank() == 0) failed_ = check_intact();
+  return owners_.agree(failed_);
 }
 
 }  // namespace weir::output::netcdf4

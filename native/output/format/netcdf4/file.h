@@ -31,6 +31,7 @@ class Netcdf4File : public File {
               const std::string& path, const FileOptions& options, Team& owners);
   Status start(const FileDescription& description, int64_t records);
   Status call(bool done, const netcdf::Why& why) const;
+  Status check_intact() const;  // of the first owner, when the file is complete
 
   // Of rank 0: room and places for the next record.
   Status look_ahead(int64_t record, bool fixed, std::vector<netcdf::Piece>& pieces);

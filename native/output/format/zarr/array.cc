@@ -33,8 +33,10 @@ std::vector<int64_t> shard_chunks(const chunks::Layout& chunk, int64_t element_b
   return n;
 }
 
+// As the data have it: readers compare in double, where 1e20 is no value of float32.
 std::string value_json(const Number& value, Type type) {
-  if (type == WEIR_FLOAT32 || type == WEIR_FLOAT64) return written(value.real);
+  if (type == WEIR_FLOAT32) return written(static_cast<double>(value.as<float>()));
+  if (type == WEIR_FLOAT64) return written(value.real);
   return std::to_string(value.whole);
 }
 
@@ -165,6 +167,15 @@ std::string array_json(const FileDescription& description, const Variable& v, co
          R"("fill_value":)" +
          fill + R"(,"codecs":)" + codecs_json(array) + R"(,"attributes":)" +
          attributes_json(v.attributes, &v) + R"(,"dimension_names":)" + names + "]}";
+}
+
+std::string with_short_missing(std::string text, const Variable& v) {
+  if (!v.fill || v.type != WEIR_FLOAT32) return text;
+  for (const std::string name : {"\"fill_value\":", "\"missing_value\":"}) {
+    const size_t at = text.find(name) + name.size();
+    text.replace(at, text.find_first_of(",}", at) - at, written(v.fill->real));
+  }
+  return text;
 }
 
 std::string group_json(const FileDescription& description, const std::vector<Array>& arrays,

@@ -44,6 +44,9 @@ struct Array {
 Array array_of(const FileDescription& description, const Variable& variable);
 std::string array_json(const FileDescription& description, const Variable& variable,
                        const Array& array, int64_t records);
+// The same as stores of earlier versions have it: float32's missing value as the program gave it,
+// 1e+20.
+std::string with_short_missing(std::string array_json, const Variable& variable);
 // The group, with the metadata of all its arrays inside (consolidated), so that a reader opens one
 // file and sees one state.
 std::string group_json(const FileDescription& description, const std::vector<Array>& arrays,

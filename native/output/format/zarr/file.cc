@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "output/format/chunks/codec.h"
+#include "output/format/intact.h"
 #include "output/format/publish.h"
 #include "output/transport/team.h"
 
@@ -85,7 +86,8 @@ Status ZarrFile::write_coordinate(size_t v) const {
 }
 
 // The group last: it is what readers of a store open.
-Status ZarrFile::write_metadata(int64_t records) const {
+Status ZarrFile::write_metadata(int64_t records) {
+  records_ = records;
   for (size_t v = 0; v < arrays_.size(); v++) {
     const Variable& variable = description_.variables[v];
     if (!variable.over_time && records > 0) continue;
@@ -184,12 +186,42 @@ Status ZarrFile::end_record(int64_t record) {
   return owners_.agree(counted);
 }
 
+// All that readers begin with is known: the metadata, and the coordinates' lengths.
+Status ZarrFile::check_intact() const {
+  const auto is_whole = [](const std::string& name, const std::string& expected,
+                           const std::string& or_this) {
+    Result<PosixFile> file = open_written(name);
+    if (!file.ok()) return file.status();
+    Result<std::string> there = read_all(*file);
+    if (!there.ok()) return there.status();
+    if (*there == expected || *there == or_this) return Status();
+    return not_intact(name, "other metadata of " + std::to_string(there->size()) + " bytes",
+                      "the " + std::to_string(expected.size()) + " bytes that were written");
+  };
+  for (size_t v = 0; v < arrays_.size(); v++) {
+    const Variable& variable = description_.variables[v];
+    const std::string directory = directory_of(v) + "/";
+    const std::string metadata = array_json(description_, variable, arrays_[v], records_);
+    // An array without time may be of an earlier run.
+    WEIR_TRY(is_whole(directory + "zarr.json", metadata, with_short_missing(metadata, variable)));
+    if (arrays_[v].how != How::kWhole || variable.values.empty()) continue;
+    Result<PosixFile> file =
+        open_written(directory + Array::key(std::vector<int64_t>(variable.dimensions.size(), 0)));
+    WEIR_TRY(file.status());
+    WEIR_TRY(expect_length(
+        *file, static_cast<int64_t>(variable.values.size() * size_of(variable.type))));
+  }
+  const std::string group = group_json(description_, arrays_, records_);
+  return is_whole(path_ + "/zarr.json", group, group);
+}
+
 Status ZarrFile::close() {
   shards_.clear();
   for (Series& s : series_) {
     const Status closed = s.file.close();
     if (failed_.ok()) failed_ = closed;
   }
+  if (failed_.ok() && owners_.rank() == 0) failed_ = check_intact();
   return owners_.agree(failed_);
 }
 

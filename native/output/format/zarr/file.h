@@ -19,7 +19,7 @@ class ZarrFile : public File {
   // On rank 0: directories, coordinates, and metadata for no records.
   Status create();
   // On rank 0: all arrays have this many records.
-  Status write_metadata(int64_t records) const;
+  Status write_metadata(int64_t records);
 
   Status write(int variable, int64_t record, int64_t first, int64_t count,
                const void* data) override;
@@ -37,6 +37,7 @@ class ZarrFile : public File {
     return path_ + "/" + description_.variables[variable].name;
   }
   Status prepare_directory() const;
+  Status check_intact() const;  // of the first owner, when the store is complete
   Status write_coordinate(size_t variable) const;
   Status write_series(size_t variable, int64_t record, int64_t first, int64_t count,
                       const char* data);
@@ -54,6 +55,7 @@ class ZarrFile : public File {
   std::string path_;
   FileOptions options_;
   Team& owners_;
+  int64_t records_ = 0;  // in the metadata, on rank 0
   Status failed_;
 };
 

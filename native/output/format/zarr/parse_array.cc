@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "output/format/zarr/reader.h"
 
@@ -126,6 +127,37 @@ Status parse_shape(const json& from, Stored& out) {
   return {};
 }
 
+// The eight bytes of a float64, little-endian, in base64 (RFC 4648): so xarray writes _FillValue of
+// floats.
+std::optional<double> from_base64(const std::string& text) {
+  static const std::string kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  constexpr size_t kLength = 12;  // the last one fills up
+  if (text.size() != kLength || text.back() != '=') return {};
+  std::vector<unsigned char> bytes;
+  uint32_t bits = 0;
+  for (size_t i = 0; i + 1 < kLength; i++) {
+    const size_t digit = kDigits.find(text[i]);
+    if (digit == std::string::npos) return {};
+    bits = bits << 6 | static_cast<uint32_t>(digit);
+    if (i % 4 != 0) bytes.push_back(static_cast<unsigned char>(bits >> (6 - 2 * (i % 4))));
+  }
+  double value = 0;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
+
+// An attribute that masks, as a value of the data's type has it: stores may say 1e20 of float32.
+std::optional<Number> number_in(const json& from, Type type) {
+  if (from.is_number_integer()) return Number::exactly(from.get<int64_t>());
+  std::optional<double> value;
+  if (from.is_number()) value = from.get<double>();
+  if (from == "NaN") value = NAN;
+  if (!value && from.is_string()) value = from_base64(from.get<std::string>());
+  if (value && type == WEIR_FLOAT32) value = static_cast<double>(static_cast<float>(*value));
+  return value;
+}
+
 void find_packing(const json& from, Stored& out) {
   const json& scale = at(from, "/attributes/scale_factor");
   const json& offset = at(from, "/attributes/add_offset");
@@ -134,13 +166,14 @@ void find_packing(const json& from, Stored& out) {
     out.found.packing = Packing{scale.is_number() ? scale.get<double>() : 1,
                                 offset.is_number() ? offset.get<double>() : 0};
   }
-  // Stores of others have 0 there where they say nothing of missing values.
-  const json& masks = at(from, "/attributes/_FillValue");
-  if (masks.is_number()) {
-    out.found.fills.add(masks.get<double>());
-  } else if (fill.is_number() && (out.found.packing || fill.get<double>() != 0)) {
-    out.found.fills.add(fill.get<double>());
+  for (const char* name : {"/attributes/_FillValue", "/attributes/missing_value"}) {
+    if (const std::optional<Number> masks = number_in(at(from, name), out.found.type))
+      out.found.fills.add(*masks);
   }
+  // Stores of others have 0 there where they say nothing of missing values.
+  if (out.found.fills.count == 0 && fill.is_number() &&
+      (out.found.packing || fill.get<double>() != 0))
+    out.found.fills.add(*number_in(fill, out.found.type));
 }
 
 }  // namespace
