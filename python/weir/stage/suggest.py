@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import translate
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from weir.analysis.names import escaped, toml_string
@@ -106,14 +106,9 @@ def _in_brackets(which: str, text: str) -> str:
 
 
 def fits(path: str, pattern: str) -> bool:
-    """Whether a rule with this pattern is for the path."""
-    return fitting(pattern)(path)
-
-
-def fitting(pattern: str) -> Callable[[str], bool]:
-    """fits() of many paths; fnmatch of Python takes a backslash for itself."""
-    match = re.compile(translate(pattern.replace(r"\\", "[\\]"))).match
-    return lambda path: match(path) is not None
+    """Whether a rule with this pattern is for the path; fnmatch of Python takes a backslash for
+    itself."""
+    return fnmatchcase(path, pattern.replace(r"\\", "[\\]"))
 
 
 def rules_text(made: Sequence[Suggestion], tier: Path, run: str) -> str:

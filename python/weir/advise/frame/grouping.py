@@ -16,7 +16,7 @@ from weir.advise.frame.facts import Facts, File, Files
 from weir.advise.frame.finding import Advice
 from weir.analysis.patterns import find_patterns
 from weir.report.files.last_names import columns_by_last_name
-from weir.stage.suggest import exactly, fitting, rule_pattern
+from weir.stage.suggest import exactly, fits, rule_pattern
 
 # In names of temporary files: a process, six characters of mkstemp(3), eight of Python's tempfile,
 # a UUID.
@@ -96,11 +96,8 @@ def _by_pattern(facts: Facts, files: Sequence[File], alike: Collection[str],
 
 def _others(facts: Facts, rule: str, own: Collection[str]) -> tuple[str, ...]:
     """Files that the rule matches as well."""
-    if rule in own:
-        return ()
-    fits, missing = fitting(rule), facts.files.missing
-    return tuple(sorted(path for path in facts.files
-        if path not in own and fits(path) and path not in missing))
+    return () if rule in own else tuple(sorted(path for path in facts.files
+        if path not in own and fits(path, rule) and path not in facts.files.missing))
 
 
 def _most_used_as(facts: Facts, file: File) -> str:
@@ -151,7 +148,7 @@ def _of_both_names(rule: str, members: Sequence[File]) -> str:
     """The rule where it matches what the files were opened as, and their last names; else a pattern
     of all these, by what their names begin with, or else end with."""
     paths = [*(opened_as(one) for one in members), *(one.path for one in members)]
-    if all(map(fitting(rule), paths)):
+    if all(fits(path, rule) for path in paths):
         return rule
     begin = os.path.commonprefix(paths)
     directory, _, name = begin.rpartition("/")

@@ -225,7 +225,7 @@ class StepReport(_Summed):
             return "all processes"
         return f"all {self.rank_count} ranks{' and other processes' * others}"
 
-    @cached_property
+    @property
     def rank_count(self) -> int:
         """Ranks of parallel programs; 1 when nothing was parallel."""
         found = sum(rank >= 0 for rank in self.ranks)

@@ -151,7 +151,7 @@ def test_figures_are_those_of_a_walk_over_the_calls(tmp_path, seed):
         ]
         for rank in range(3)
     }
-    run = write_run(tmp_path / "run", calls, threads=1 + seed % 5)
+    run = write_run(tmp_path / "run", calls, threads=1 + seed % 3)
     rows = {(row["rank"].rank, row["way"]): row for row in patterns_by_rank(build(run))}
     for rank, made in calls.items():
         for way, expected in walk(made).items():

@@ -146,8 +146,6 @@ def roots_of(data: StepData) -> list[int]:
 def _add_descendants(data: StepData, of_member: np.ndarray) -> None:
     """Children and their children, as far as they have no rank of their own; and the programs that
     a process ran before, where nothing is parallel."""
-    if (of_member >= 0).all():
-        return
     programs: dict[tuple[int, int], list[int]] = defaultdict(list)
     children: dict[tuple[int, int], list[int]] = defaultdict(list)
     for index, one in enumerate(data.members):

@@ -27,12 +27,9 @@ def outside_ns(step: StepReport) -> int:
     locations, columns = found.account.locations, data.sums.by_member
     its = columns.where(columns.by_code("RWOCM") & columns.is_file)
     io_ns = np.bincount(its.member, its.own_ns, len(data.members))
-    others = np.flatnonzero((locations.of_member < 0) & (io_ns > 0)).tolist()
-    if not others:
-        return 0
     lives = lives_of(data, locations)
     chosen = np.zeros(len(data.members), bool)
-    for at in others:
+    for at in np.flatnonzero((locations.of_member < 0) & (io_ns > 0)).tolist():
         member = data.members[at]
         line, process = data.lines[member.file], member.process
         begin, end = (line.timestamp(t) for t in (process.start_ticks, process.last_ticks))

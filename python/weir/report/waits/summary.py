@@ -144,7 +144,7 @@ def synchronisation(data: StepData, names: NameTable,
             and not one.is_launcher]
     locations, routines = locations_of(data, speakers), mpi_routines()
     lives, begins = lives_of(data, locations), records.of(BEGIN)
-    spans = phases_of(data, names, records, locations, lives, routines, rules)
+    spans = phases_of(data, names, records, locations, routines, rules)
     records = records.of(*RECORDS, *file_calls())
     has_waits = bool(chosen(RECORDS)[records.op].any())
     met = meet(data, names, records, begins, locations, lives, routines)
