@@ -134,8 +134,9 @@ def text(options: Options, mpi: str, steps: int, found: Found) -> str:
 def ending(found: Found) -> list[str]:
     """What was not reached, and why the exit status is 1."""
     missed = sum(goal.met is False for goal in goals(found))
-    why = [*(["not all runs were made (see the remarks of the tables)"] if found.is_short() else []),
-        *([f"{missed} rows missed a goal"] if missed else [])]
+    why = ["not all runs were made (see the remarks of the tables)"] if found.is_short() else []
+    if missed:
+        why.append(f"{missed} rows missed a goal")
     return [*([found.left] if found.left else []),
         *([f"exit status 1: {' and '.join(why)}"] if why else [])]
 

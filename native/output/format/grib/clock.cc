@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output/format/grib/clock.h"
 
+#include <chrono>
 #include <cmath>
 
 #include "output/format/grib/bytes.h"
@@ -73,8 +74,6 @@ void put_date(char* at, const Date& date) {
 }
 
 Status put_reference(char* message, const TimePlaces& p, const Date& date) {
-  if (date.year < 1 || date.year > 9999)
-    return refused("year " + std::to_string(date.year) + ": expected 1 to 9999 in GRIB");
   if (p.edition == 2) {
     put_date(message + p.reference, date);
     return {};
@@ -121,6 +120,28 @@ Status put_steps2(char* message, const TimePlaces& p, int64_t begin, int64_t len
   message[p.length_unit] = static_cast<char>(unit->code);
   put_number(message + p.length, 4, static_cast<uint64_t>(length / unit->seconds));
   return {};
+}
+
+// Readers add steps to a reference by the Gregorian calendar, whatever that of the model: from
+// 28 February to 1 March of a leap year these are two days, though a calendar may have one.
+int64_t gregorian_seconds(const Date& date) {
+  using namespace std::chrono;
+  const sys_days day{year(static_cast<int>(date.year)) / date.month / date.day};
+  return ((day.time_since_epoch().count() * 24 + date.hour) * 60 + date.minute) * 60 + date.second;
+}
+
+Date gregorian_date(int64_t seconds) {
+  using namespace std::chrono;
+  const sys_seconds time{std::chrono::seconds(seconds)};
+  const sys_days day = floor<days>(time);
+  const year_month_day date(day);
+  const hh_mm_ss clock(time - day);
+  return {int{date.year()},
+          static_cast<int>(unsigned{date.month()}),
+          static_cast<int>(unsigned{date.day()}),
+          static_cast<int>(clock.hours().count()),
+          static_cast<int>(clock.minutes().count()),
+          static_cast<int>(clock.seconds().count())};
 }
 
 double seconds_between(const Clock& clock, const Date& date) {
@@ -190,16 +211,23 @@ Status put_times(char* message, const TimePlaces& p, const Clock& clock, const M
   Result<int64_t> time = whole_seconds(moment.time_s),
                   begin = whole_seconds(interval ? moment.begin_s : moment.time_s);
   if (!time.ok() || !begin.ok()) return time.ok() ? begin.status() : time.status();
-  const int64_t from = from_start ? 0 : *begin;
-  Result<Date> reference =
-      date_after(clock.reference(), clock.calendar(), static_cast<double>(from));
-  Result<Date> end = date_after(clock.reference(), clock.calendar(), static_cast<double>(*time));
-  if (!reference.ok() || !end.ok()) return reference.ok() ? end.status() : reference.status();
+  const auto date = [&](int64_t seconds) {
+    return date_after(clock.reference(), clock.calendar(), static_cast<double>(seconds));
+  };
+  Result<Date> first = date(*begin), end = date(*time);
+  Result<Date> reference = from_start ? date(0) : first;
+  for (Result<Date>* one : {&reference, &first, &end}) {
+    WEIR_TRY(one->status());
+    if (const int64_t year = (*one)->year; year < 1 || year > 9999)
+      return refused("year " + std::to_string(year) + ": expected 1 to 9999 in GRIB");
+  }
   WEIR_TRY(put_reference(message, p, *reference));
-  if (p.edition == 1) return put_steps1(message, p, *begin - from, *time - from, interval);
+  const int64_t from = gregorian_seconds(*reference), until = gregorian_seconds(*end);
+  const int64_t step = gregorian_seconds(*first) - from;
+  if (p.edition == 1) return put_steps1(message, p, step, until - from, interval);
   if (p.unit < 0 || p.step < 0) return refused("the product's template has no time of forecast");
   if (interval) put_date(message + p.end, *end);
-  return put_steps2(message, p, *begin - from, *time - *begin, interval);
+  return put_steps2(message, p, step, until - from - step, interval);
 }
 
 Result<Moment> take_times(const char* message, const TimePlaces& p, const Clock& clock) {
@@ -219,26 +247,31 @@ Result<Moment> take_times(const char* message, const TimePlaces& p, const Clock&
     date.month = byte(0), date.day = byte(1), date.hour = byte(2), date.minute = byte(3),
     date.second = byte(4);
   }
-  const double reference_s = seconds_between(clock, date);
-  const auto steps = [&](int64_t unit_at, int64_t at, int bytes) -> double {
+  const int64_t reference = gregorian_seconds(date);
+  const auto at = [&](int64_t steps) {
+    return seconds_between(clock, gregorian_date(reference + steps));
+  };
+  const auto steps = [&](int64_t unit_at, int64_t at, int bytes) -> int64_t {
     if (unit_at < 0 || at < 0) return 0;
     const int64_t seconds =
         seconds_in(static_cast<int>(take_number(message + unit_at, 1)), p.edition);
     const int64_t n = bytes == 4 ? take_signed(message + at, 4)
                                  : static_cast<int64_t>(take_number(message + at, bytes));
-    return static_cast<double>(seconds * n);
+    return seconds * n;
   };
   Moment moment;
   if (p.edition == 1) {
     const int indicator = static_cast<int>(take_number(message + p.indicator, 1));
     moment.interval = indicator >= 2 && indicator <= 5;
-    moment.begin_s = reference_s + steps(p.unit, p.step, indicator == 10 ? 2 : 1);
-    moment.time_s = moment.interval ? reference_s + steps(p.unit, p.length, 1) : moment.begin_s;
+    moment.begin_s = at(steps(p.unit, p.step, indicator == 10 ? 2 : 1));
+    moment.time_s = moment.interval ? at(steps(p.unit, p.length, 1)) : moment.begin_s;
     return moment;
   }
   moment.interval = p.end >= 0;
-  moment.begin_s = reference_s + steps(p.unit, p.step, 4);
-  moment.time_s = moment.begin_s + (moment.interval ? steps(p.length_unit, p.length, 4) : 0);
+  const int64_t begin = steps(p.unit, p.step, 4);
+  moment.begin_s = at(begin);
+  moment.time_s =
+      moment.interval ? at(begin + steps(p.length_unit, p.length, 4)) : moment.begin_s;
   return moment;
 }
 

@@ -259,6 +259,38 @@ TEST(grib, calendars_whose_days_would_be_read_as_others_are_an_error) {
   EXPECT_NE(says("julian").find("'julian' has other dates than GRIB, "), std::string::npos);
 }
 
+TEST(grib, steps_of_a_calendar_without_29_February_lead_to_its_dates) {
+  FileDescription d = globe(WEIR_FLOAT32, {});
+  Variable time;
+  time.name = "time";
+  time.attributes = {{"units", "seconds since 2000-01-01 00:00:00"}, {"calendar", "noleap"}};
+  d.variables.push_back(time);
+  const Result<Clock> clock = Clock::of(d);
+  ASSERT_TRUE(clock.ok());
+  constexpr double kDay = 86400;
+  TimePlaces places;
+  places.reference = 0, places.unit = 10, places.step = 12;
+  std::vector<char> message(64);
+  // Day 60 of such a year is 2 March, 61 days after 1 January 2000 as readers count.
+  const Moment moment{60 * kDay, 60 * kDay, false};
+  ASSERT_TRUE(put_times(message.data(), places, *clock, moment, true).ok());
+  EXPECT_EQ(take_number(message.data() + places.step, 4), 61u * 24);
+  EXPECT_EQ(take_times(message.data(), places, *clock)->time_s, moment.time_s);
+  // An interval from 28 February to 1 March: two days.
+  places.end = 20, places.length_unit = 30, places.length = 32;
+  const Moment interval{59 * kDay, 58 * kDay, true};
+  ASSERT_TRUE(put_times(message.data(), places, *clock, interval, false).ok());
+  EXPECT_EQ(take_number(message.data() + places.step, 4), 0u);
+  EXPECT_EQ(take_number(message.data() + places.length, 4), 2u * 24);
+  EXPECT_EQ(message[places.end + 2], 3);
+  EXPECT_EQ(message[places.end + 3], 1);
+  Result<Moment> found = take_times(message.data(), places, *clock);
+  EXPECT_EQ(found->begin_s, interval.begin_s);
+  EXPECT_EQ(found->time_s, interval.time_s);
+  EXPECT_EQ(put_times(message.data(), places, *clock, {4e11, 4e11, false}, true).code(),
+            WEIR_E_VALUE);
+}
+
 TEST(grib, longitudes_and_latitudes_are_messages_where_a_field_needs_them) {
   FileDescription d;
   d.dimensions = {{"cell", 208}, {"time", 0}};
