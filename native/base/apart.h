@@ -22,5 +22,7 @@ WEIR_COLD void run_apart(void (*body)(void*), void* what);
 extern WEIR_OWN uint64_t own_bytes_read, own_bytes_written;
 // As read_file(), apart. Not for files below /proc/self.
 WEIR_COLD long read_file_apart(const char* path, char* to, size_t size);
+// As read_file("/proc/self/" name), apart where the process may be seen by others than itself.
+WEIR_COLD long read_of_process_apart(const char* name, char* to, size_t size);
 
 }  // namespace weir::base

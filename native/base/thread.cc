@@ -25,18 +25,11 @@ void* run(void* body) {
 }
 
 // State of the process' first thread, and its threads, by the kernel's count. The name in field 2
-// may have blanks (proc(5)). By the number that /proc has for the process: apart, /proc/self is
-// another.
+// may have blanks (proc(5)).
 bool look_at_process(char* state, uint64_t* threads) {
   constexpr int kState = 3, kThreads = 20;
-  char number[24], path[48], text[512];
-  const long digits = read_link("/proc/self", number, sizeof number - 1);
-  if (digits <= 0 || digits >= static_cast<long>(sizeof number)) return false;
-  Writer(path, sizeof path)
-      .add("/proc/")
-      .add(Text{number, static_cast<size_t>(digits)})
-      .add("/stat");
-  if (read_file_apart(path, text, sizeof text) <= 0) return false;
+  char text[512];
+  if (read_of_process_apart("stat", text, sizeof text) <= 0) return false;
   const char* at = strrchr(text, ')');
   for (int field = 2; field < kThreads; ++field) {
     at = at != nullptr ? strchr(at + 1, ' ') : nullptr;

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/file.h>
 
+#include "base/apart.h"
 #include "base/atomic.h"
 #include "base/syscall.h"
 #include "base/text.h"
@@ -111,10 +112,9 @@ CarriedLocks::CarriedLocks(int fd) {
 }
 
 void CarriedLocks::add_of(int fd, bool of_process_alone) {
-  char path[40], about[4096];
-  base::Writer(path, sizeof path)
-      .add("/proc/self/fdinfo/").add_number(static_cast<uint64_t>(fd));
-  if (base::read_file(path, about, sizeof about) <= 0) return;
+  char name[24], about[4096];
+  base::Writer(name, sizeof name).add("fdinfo/").add_number(static_cast<uint64_t>(fd));
+  if (base::read_of_process_apart(name, about, sizeof about) <= 0) return;
   const char* line = about;
   while (count_ < kMost && (line = strstr(line, "lock:")) != nullptr) {
     line += sizeof "lock:" - 1;
