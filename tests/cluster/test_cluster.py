@@ -128,6 +128,7 @@ def test_a_worker_that_sees_another_file_there_is_named(cluster, nodes_run, tmp_
 
 
 def test_no_scheduler_no_workers_no_dask_are_said_in_bounded_time(monkeypatch):
+    import dask
     from distributed import LocalCluster
 
     with LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty:
@@ -139,6 +140,7 @@ def test_no_scheduler_no_workers_no_dask_are_said_in_bounded_time(monkeypatch):
         connect("tcp://127.0.0.1:9", seconds=1)
     with pytest.raises(ClusterError, match="--dask elsewhere: no scheduler answers"):
         connect("elsewhere", seconds=1)
+    assert dask.base.get_scheduler() is None, "a client that failed is used by other libraries"
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(UsageError, match=r"pip install 'weir-io\[dask\]'"):
         connect("local")

@@ -66,7 +66,7 @@ def _local(distributed: Any, workers: int | None) -> tuple[Client, Callable[[], 
         dashboard_address=None, scheduler_kwargs={"dashboard": False,
             "dashboard_address": "127.0.0.1:0"},
     )  # fmt: skip
-    client = distributed.Client(cluster)
+    client = distributed.Client(cluster, set_as_default=False)
 
     def close() -> None:
         client.close()
@@ -78,8 +78,9 @@ def _local(distributed: Any, workers: int | None) -> tuple[Client, Callable[[], 
 def _remote(distributed: Any, where: str, seconds: float) -> tuple[Client, Callable[[], None]]:
     is_file = os.path.isfile(where)
     try:
-        client = distributed.Client(scheduler_file=where,
-            timeout=seconds) if is_file else distributed.Client(where, timeout=seconds)
+        # Not the default of the process: one that failed would stay it, for other libraries, too.
+        client = distributed.Client(**{"scheduler_file" if is_file else "address": where},
+            timeout=seconds, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         raise ClusterError(
             f"--dask {where}: no scheduler answers there within {seconds:g} s ({error}); name one "
