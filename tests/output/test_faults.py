@@ -53,77 +53,65 @@ def test_a_file_that_cannot_be_made(model, mode):
             "WEIR_E_FILE"))
 
 
-def test_a_full_disk(model):
-    disk = model.directory / "disk"
-    disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk],
+@pytest.fixture
+def disk(model):
+    """A file system of 256 KiB."""
+    there = model.directory / "disk"
+    there.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", there],
             capture_output=True).returncode:
         pytest.skip("no right to mount here")
-    try:
-        for mode in ("serial", "servers+parallel"):
-            # 48 KiB a frame: five fit
-            ran = model(4, mode, nx=64, ny=32, steps=12, path=f"disk/{mode}.nc")
-            for rank in clients(mode, 4):
-                assert set(ran.codes(rank)) == {"WEIR_E_REMOTE"}
-                message = ran.said[rank][0][2]
-                assert re.search(rf"cannot write \d+ bytes at byte \d+ of \S*{re.escape(mode)}"
-                    r"\.nc\S*: No space left on device; remove files of that file system, of whose "
-                    r"262144 bytes \d+ are free, or write to another directory", message), message
-            partial = disk / f".{mode}.nc.weir-part"
-            assert not (disk / f"{mode}.nc").exists()
-            assert times(partial) == [60.0 * s for s in range(5)]
-            partial.unlink()
-    finally:
-        subprocess.run(["umount", "-l", disk], check=True)
+    yield there
+    subprocess.run(["umount", "-l", there], check=True)
+
+
+def test_a_full_disk(model, disk):
+    for mode in ("serial", "servers+parallel"):
+        # 48 KiB a frame: five fit
+        ran = model(4, mode, nx=64, ny=32, steps=12, path=f"disk/{mode}.nc")
+        for rank in clients(mode, 4):
+            assert set(ran.codes(rank)) == {"WEIR_E_REMOTE"}
+            message = ran.said[rank][0][2]
+            assert re.search(rf"cannot write \d+ bytes at byte \d+ of \S*{re.escape(mode)}"
+                r"\.nc\S*: No space left on device; remove files of that file system, of whose "
+                r"262144 bytes \d+ are free, or write to another directory", message), message
+        partial = disk / f".{mode}.nc.weir-part"
+        assert not (disk / f"{mode}.nc").exists()
+        assert times(partial) == [60.0 * s for s in range(5)]
+        partial.unlink()
 
 
 FULL = r"(cannot write \d+ bytes [a-z ]*[a-z0-9 ]+|cannot (create|change the length of)) \S*"
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_every_format_names_file_bytes_and_cure_of_a_full_disk(model, mode):
+def test_every_format_names_file_bytes_and_cure_of_a_full_disk(model, disk, mode):
     """Also what a server finds at the end, when no step is left to report it."""
-    disk = model.directory / "disk"
-    disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk],
-            capture_output=True).returncode:
-        pytest.skip("no right to mount here")
-    try:
-        for form in ("cdf2", "cdf5", "netcdf4", "zarr"):
-            for steps in (1, 12):
-                ran = model(4, mode, nx=128, ny=128 if steps == 1 else 16, steps=steps, format=form,
-                    path=f"disk/{form}")
-                for rank in clients(mode, 4):
-                    message = ran.said[rank][0][2]
-                    assert re.search(FULL + f"{form}\\S*: No space left on device; remove files of "
-                        "that file system, of whose 262144 bytes", message), (form, steps, message)
-                for path in disk.iterdir():
-                    shutil.rmtree(path) if path.is_dir() else path.unlink()
-    finally:
-        subprocess.run(["umount", "-l", disk], check=True)
+    for form in ("cdf2", "cdf5", "netcdf4", "zarr"):
+        for steps in (1, 12):
+            ran = model(4, mode, nx=128, ny=128 if steps == 1 else 16, steps=steps, format=form,
+                path=f"disk/{form}")
+            for rank in clients(mode, 4):
+                message = ran.said[rank][0][2]
+                assert re.search(FULL + f"{form}\\S*: No space left on device; remove files of "
+                    "that file system, of whose 262144 bytes", message), (form, steps, message)
+            for path in disk.iterdir():
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 @pytest.mark.parametrize("mode", ["serial", "servers"])
-def test_a_disk_that_is_full_when_a_netcdf4_file_is_to_be_made(model, mode):
+def test_a_disk_that_is_full_when_a_netcdf4_file_is_to_be_made(model, disk, mode):
     """Header and coordinates alone, 96 KB of them, go beyond what is left: each file is tried, and
     none takes the writer with it."""
-    disk = model.directory / "disk"
-    disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk],
-            capture_output=True).returncode:
-        pytest.skip("no right to mount here")
-    try:
-        ran = model(4, mode, nx=12000, ny=2, levels=1, fields=1, steps=6, rotation=1,
-            format="netcdf4", path="disk/o{file}.nc")
-        # the model's own: calls have failed
-        assert ran.done.returncode == 1 and "signal" not in ran.done.stderr
-        for rank in clients(mode, 4):
-            text = "\n".join(message for _, _, message in ran.said[rank])
-            assert set(ran.codes(rank)) == {"WEIR_E_REMOTE"} and "No space left on device" in text
-        assert sorted(path.name for path in disk.iterdir() if path.name[0] != ".") == ["o0.nc"]
-        assert times(disk / "o0.nc") == [0]
-    finally:
-        subprocess.run(["umount", "-l", disk], check=True)
+    ran = model(4, mode, nx=12000, ny=2, levels=1, fields=1, steps=6, rotation=1,
+        format="netcdf4", path="disk/o{file}.nc")
+    # the model's own: calls have failed
+    assert ran.done.returncode == 1 and "signal" not in ran.done.stderr
+    for rank in clients(mode, 4):
+        text = "\n".join(message for _, _, message in ran.said[rank])
+        assert set(ran.codes(rank)) == {"WEIR_E_REMOTE"} and "No space left on device" in text
+    assert sorted(path.name for path in disk.iterdir() if path.name[0] != ".") == ["o0.nc"]
+    assert times(disk / "o0.nc") == [0]
 
 
 @pytest.mark.parametrize("mistake", [1, 2])
