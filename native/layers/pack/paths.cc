@@ -244,27 +244,37 @@ Container* find_or_make(const rules::LayerSpec& spec, base::Text directory, int*
   return found;
 }
 
+namespace {
+
+// on(container), for each one of the directory that this process has.
+template <typename On>
+void for_each_in(base::Text directory, On on) {
+  for (const Container* c : containers) {
+    if (c != nullptr && c->segment.shared != nullptr && same(path_of(*c), directory)) on(*c);
+  }
+}
+
+}  // namespace
+
 bool names_changed_in(base::Text directory, base::Identity* is, uint64_t* changed) {
   bool found = false;
   *changed = 0;
-  for (const Container* c : containers) {
-    if (c == nullptr || c->segment.shared == nullptr || !same(path_of(*c), directory)) continue;
-    const uint64_t at = base::load(&c->segment.shared->names_changed_ns);
-    if (found && at <= *changed) continue;
+  for_each_in(directory, [&](const Container& c) {
+    const uint64_t at = base::load(&c.segment.shared->names_changed_ns);
+    if (found && at <= *changed) return;
     found = true;
     *changed = at;
-    *is = c->identity;
-  }
+    *is = c.identity;
+  });
   return found;
 }
 
 void note_names_seen(base::Text directory, uint64_t until) {
-  for (const Container* c : containers) {
-    if (c == nullptr || c->segment.shared == nullptr || !same(path_of(*c), directory)) continue;
-    uint64_t* const at = &c->segment.shared->names_changed_ns;
+  for_each_in(directory, [&](const Container& c) {
+    uint64_t* const at = &c.segment.shared->names_changed_ns;
     uint64_t before = base::load(at);
     while (before < until && !base::compare_exchange(at, &before, until)) {}
-  }
+  });
 }
 
 bool find_path_again(Container& c) { return has_its_path(c) || follow_directory(c); }
