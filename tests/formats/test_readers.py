@@ -194,7 +194,7 @@ def test_a_full_disk_is_reported_with_path_and_cause(write_stream, tmp_path, for
     finally:
         subprocess.run(["umount", small], check=True)
     assert re.search(rf"cannot write \d+ bytes [a-z0-9 ]+ {small}/full\S*: No space left on "
-        r"device; remove files of that file system, of whose 196608 bytes \d+ are free", said), said
+        r"device; free space on that file system \(\d+ of 196608 bytes are free\)", said), said
 
 
 @pytest.mark.parametrize("format", FORMATS)

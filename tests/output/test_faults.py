@@ -73,8 +73,8 @@ def test_a_full_disk(model, disk):
             assert set(ran.codes(rank)) == {"WEIR_E_REMOTE"}
             message = ran.said[rank][0][2]
             assert re.search(rf"cannot write \d+ bytes at byte \d+ of \S*{re.escape(mode)}"
-                r"\.nc\S*: No space left on device; remove files of that file system, of whose "
-                r"262144 bytes \d+ are free, or write to another directory", message), message
+                r"\.nc\S*: No space left on device; free space on that file system "
+                r"\(\d+ of 262144 bytes are free\), or write to another one", message), message
         partial = disk / f".{mode}.nc.weir-part"
         assert not (disk / f"{mode}.nc").exists()
         assert times(partial) == [60.0 * s for s in range(5)]
@@ -93,8 +93,8 @@ def test_every_format_names_file_bytes_and_cure_of_a_full_disk(model, disk, mode
                 path=f"disk/{form}")
             for rank in clients(mode, 4):
                 message = ran.said[rank][0][2]
-                assert re.search(FULL + f"{form}\\S*: No space left on device; remove files of "
-                    "that file system, of whose 262144 bytes", message), (form, steps, message)
+                assert re.search(FULL + f"{form}\\S*: No space left on device; free space on "
+                    r"that file system \(\d+ of 262144 bytes", message), (form, steps, message)
             for path in disk.iterdir():
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 

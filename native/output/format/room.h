@@ -15,18 +15,19 @@ inline std::string room_advice(int error, const std::string& path) {
   if (error == EFBIG)
     return "; files of this size are not allowed there: use rotation, or raise the limit";
   if (error == EDQUOT)
-    return "; the quota there is used up: remove files, raise it, or write to another directory";
+    return "; the quota there is used up: remove files, raise it, or write to another file system";
   if (error != ENOSPC) return "";
   const size_t name = path.rfind('/');
   const std::string directory = name == std::string::npos ? "." : path.substr(0, name + 1);
   struct statvfs there;
   std::string room;
   if (::statvfs(directory.c_str(), &there) == 0) {
-    room = ", of whose " + std::to_string(there.f_blocks * there.f_frsize) + " bytes " +
-           std::to_string(there.f_bavail * there.f_frsize) + " are free";
-    if (there.f_files > 0 && there.f_favail == 0) room += " and no file can be added";
+    room = " (" + std::to_string(there.f_bavail * there.f_frsize) + " of " +
+           std::to_string(there.f_blocks * there.f_frsize) + " bytes are free";
+    if (there.f_files > 0 && there.f_favail == 0) room += ", and no file can be added";
+    room += ")";
   }
-  return "; remove files of that file system" + room + ", or write to another directory";
+  return "; free space on that file system" + room + ", or write to another one";
 }
 
 // "12 bytes at byte 34 of".
