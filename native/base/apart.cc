@@ -9,6 +9,7 @@
 #include "base/syscall.h"
 #include "base/text.h"
 #include "base/thread.h"
+#include "base/valgrind.h"
 
 // glibc's clone() under the name that nobody hooks.
 extern "C" int __clone(int (*body)(void*), void* stack, int flags, void* what,
@@ -58,7 +59,10 @@ __attribute__((noinline)) void run_in_copy(void (*body)(void*), void* what) {
 constinit uint64_t own_bytes_read = 0, own_bytes_written = 0;
 
 void run_apart(void (*body)(void*), void* what) {
-  if (in_own_thread() && !sealed()) return run_in_copy(body, what);
+  // valgrind makes the copy one without the parent's memory, which brings nothing back, and has it
+  // clean up at its end under locks that other threads may have held: it would wait without end.
+  const bool copy = in_own_thread() && !sealed() && !valgrind::is_running();
+  if (copy) return run_in_copy(body, what);
   body(what);
 }
 
