@@ -58,7 +58,7 @@ Inode* Inodes::find(Inode& parent, const char* file, struct stat* status) {
     errno = error;
     return nullptr;
   }
-  std::lock_guard guard(lock_);
+  std::unique_lock guard(lock_);
   Inode*& known = known_[{status->st_dev, status->st_ino}];
   if (known != nullptr) {
     close(fd);
@@ -71,10 +71,23 @@ Inode* Inodes::find(Inode& parent, const char* file, struct stat* status) {
     known->place = by_lookup_.insert(by_lookup_.end(), known);
     if (known_.size() > std::max(most_, seen_)) grown_.notify_one();
   }
-  if (known != &root_) by_lookup_.splice(by_lookup_.end(), by_lookup_, known->place);
-  ++known->lookups;
-  name(*known, parent, file);
-  return known;
+  Inode* const found = known;
+  if (found != &root_) by_lookup_.splice(by_lookup_.end(), by_lookup_, found->place);
+  ++found->lookups;
+  name(*found, parent, file);
+  if (found->lookups == 1) give_way(guard);
+  return found;
+}
+
+// Who asks the kernel to forget a name needs the lock of its directory, which the request in
+// service has, and others take it as soon as that is answered: until a thread has waited for it for
+// 4 ms (kernel/locking/rwsem.c, RWSEM_WAIT_TIMEOUT), when it is the next one.
+void Inodes::give_way(std::unique_lock<std::mutex>& guard) {
+  constexpr std::chrono::milliseconds kToAsk{50}, kToBeNext{5};
+  if (known_.size() / 3 <= most_ / 2) return;
+  if (!asked_.wait_for(guard, kToAsk, [&] { return asking_; })) return;
+  guard.unlock();
+  std::this_thread::sleep_for(kToBeNext);
 }
 
 void Inodes::forget(Inode& inode, uint64_t lookups) {
@@ -91,6 +104,7 @@ void Inodes::forget(Inode& inode, uint64_t lookups) {
 std::vector<IdleName> Inodes::wait_for_idle(size_t most) {
   std::unique_lock guard(lock_);
   most_ = most;
+  asking_ = false;
   grown_.wait(guard, [&] { return known_.size() > std::max(most, seen_); });
   seen_ = known_.size();
   std::vector<IdleName> idle;
@@ -105,6 +119,8 @@ std::vector<IdleName> Inodes::wait_for_idle(size_t most) {
     if (!one.is_directory && one.openings.load() == 0)
       idle.push_back({one.parent, one.path.substr(one.path.rfind('/') + 1)});
   }
+  asking_ = true;
+  asked_.notify_all();
   return idle;
 }
 

@@ -72,13 +72,17 @@ class Inodes {
   };
 
   void name(Inode& inode, const Inode& parent, const char* name);
+  // Where three quarters of the descriptors are in use: waits so that a name is forgotten for each
+  // that is new.
+  void give_way(std::unique_lock<std::mutex>& guard);
 
   State& state_;
   std::mutex lock_;
   std::unordered_map<Key, Inode*, Hash> known_;
   std::list<Inode*> by_lookup_;  // the last one at the end; the root is not among them
-  std::condition_variable grown_;
+  std::condition_variable grown_, asked_;
   size_t most_ = SIZE_MAX, seen_ = 0;
+  bool asking_ = false;  // the kernel is being asked to forget names
   Inode root_;
 };
 
