@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from weir.advise.text import (
-    NOTHING_FOUND, change_text, nothing_text, range_text, rule_lines
+    NO_FINDING, NOTHING_FOUND, change_text, nothing_text, range_text, rest_text, rule_lines
 )  # fmt: skip
 from weir.advise.frame.facts import TIER
 from weir.advise.frame.finding import Advice
@@ -37,8 +37,8 @@ def sentence(found: Outcome) -> str:
         why = ", ".join(f"{counted(count, 'rule')} {fate}" for fate, count in fates.items())
         why = f" ({why})" if why else ""
         model = _in_the_model(found)
-        if not (found.report.advices or found.report.rest or why):
-            return plain(f"{nothing_text(found.report)}{_not_tried(found)}")
+        if not (found.report.advices or why):
+            return plain(f"{_without_findings(found)}{_not_tried(found)}")
         what = "No rule makes this command faster" if model else NOTHING_FOUND.capitalize()
         if found.not_tried and not found.state.dropped:
             what = "No rule was tried"
@@ -63,6 +63,13 @@ def sentence(found: Outcome) -> str:
         named = ", ".join(found.loose[:_NAMED]) + (", ..." if len(found.loose) > _NAMED else "")
         text += f" but for {len(found.loose)} that two plain runs write differently ({named})"
     return plain(text + f".{_sureness(found)}{_not_tried(found)}")
+
+
+def _without_findings(found: Outcome) -> str:
+    """What a report that names nothing to change says, and where most of its I/O time is."""
+    if not found.report.rest:
+        return nothing_text(found.report)
+    return f"{NO_FINDING} The most: {rest_text(found.report, found.report.rest[0])}."
 
 
 def _fate(why: str) -> str:
