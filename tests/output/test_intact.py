@@ -5,7 +5,10 @@ whole gets the final name, and the error says what is there."""
 from __future__ import annotations
 
 import os
+import re
+import struct
 
+import netCDF4
 import pytest
 
 pytestmark = pytest.mark.any_mpi
@@ -15,26 +18,84 @@ GRIB = {"attributes": {"GRIB_paramId": "130"}}
 PART = ".o.weir-part"
 
 
-@pytest.mark.parametrize(("form", "found"), [
-    ("cdf2", "it has 00 00 00 00 at byte 0, expected 43 44 46 02"),
-    ("cdf5", "it has 00 00 00 00 at byte 0, expected 43 44 46 05"),
-    ("netcdf4", "it has damaged metadata (cannot open "),
-    ("grib2", "it has 00 00 00 00 at byte 0, expected 47 52 49 42"),
+@pytest.mark.parametrize(("form", "cut"), [
+    (form, cut) for form in ("cdf2", "cdf5", "netcdf4", "grib2") for cut in (0, 40, 500, -1)
 ])
-def test_a_truncated_file_gets_no_final_name(one_rank, tmp_path, form, found):
-    job = {**HERE, **GRIB, "put": "o", "format": form, "meanwhile": f": > {PART}"}
+def test_a_truncated_file_gets_no_final_name(one_rank, tmp_path, form, cut):
+    """-1: of what the last value, or the last message, needs."""
+    size = f"$(($(stat -c %s {PART}) - 1))" if cut < 0 else cut
+    job = {**HERE, **GRIB, "put": "o", "format": form, "meanwhile": f"truncate -s {size} {PART}"}
+    if form == "netcdf4" and cut < 0:  # there is room behind its last value
+        job["meanwhile"] = f"truncate -s $(($(stat -c %s {PART}) - 5000)) {PART}"
     (said,) = one_rank(job)
-    assert f"{tmp_path / PART} is not what was written: " in said and found in said
-    assert "another program has truncated or replaced it. It keeps this name" in said
-    assert not (tmp_path / "o").exists() and (tmp_path / PART).stat().st_size > 0
+    assert f"{tmp_path / PART} is not what was written: it has " in said
+    assert re.search(r"it has \d+ bytes, expected \d+; another program has truncated", said), said
+    assert "or replaced it. It keeps this name" in said
+    assert not (tmp_path / "o").exists() and (tmp_path / PART).exists()
 
 
-@pytest.mark.parametrize("bytes", [40, 500])
-def test_a_classic_header_that_is_cut_behind_its_beginning(one_rank, tmp_path, bytes):
-    job = {**HERE, "put": "o", "format": "cdf5", "meanwhile": f"truncate -s {bytes} {PART}"}
-    (said,) = one_rank(job)
-    assert "it has another header, expected the header with which it was created" in said
-    assert not (tmp_path / "o").exists()
+def zeros(path: str, at: int, count: int) -> str:
+    """The command that writes them."""
+    return f"dd if=/dev/zero of={path} bs=1 seek={at} count={count} conv=notrunc status=none"
+
+
+@pytest.fixture
+def damaged(one_rank, tmp_path):
+    """``damaged(fields, places, bytes)``: the file that no other program meets, and for each place
+    the error and the file that a run leaves in which zeros are written there meanwhile."""
+
+    def go(fields: int, places, count: int):
+        others = [{"name": f"f{i}"} for i in range(fields - 1)]
+        job = {**HERE, "format": "netcdf4", "others": others}
+        assert one_rank({**job, "put": "o"}) == [""]
+        whole = tmp_path / "o"
+        places = list(places(whole.read_bytes()))
+        said = one_rank(*({**job, "put": f"o{i}", "meanwhile": zeros(f".o{i}.weir-part", at, count)}
+            for i, at in enumerate(places)))
+        for i in range(len(places)):
+            assert (tmp_path / f"o{i}").exists() == (said[i] == "")
+            assert (tmp_path / f".o{i}.weir-part").exists() != (said[i] == "")
+        return whole, list(zip(places, said, (tmp_path / f"o{i}" for i in range(len(places))),
+            strict=True))
+
+    return go
+
+
+@pytest.mark.parametrize("fields", [2, 70])
+def test_metadata_that_another_program_has_overwritten(damaged, fields):
+    """However many variables it has. What weir writes again is whole again."""
+    def places(data: bytes):
+        headers = [match.start() for match in re.finditer(b"air_temperature|OHDR", data)]
+        return headers[2::max(1, len(headers) // 8)] + [data.index(struct.pack("<d", 82.5))]
+
+    whole, cases = damaged(fields, places, 8)
+    refused = 0
+    for at, said, path in cases:
+        if said == "":
+            assert path.read_bytes() == whole.read_bytes(), at
+            continue
+        refused += 1
+        first = int(re.search("has other metadata from byte (\\d+) on, expected those", said)[1])
+        assert at <= first < at + 8
+    assert refused > 0
+
+
+@pytest.mark.parametrize("fields", [2, 70])
+def test_what_passes_is_readable(damaged, fields):
+    """Blocks anywhere in the file: it is refused, or read to its end by netCDF's own library."""
+    whole, cases = damaged(fields, lambda data: range(0, len(data), len(data) // 24), 4096)
+    with netCDF4.Dataset(whole) as data:
+        names = {name: v.ncattrs() for name, v in data.variables.items()}
+    assert len(names) == fields + 3
+    passed = 0
+    for _, said, path in cases:
+        if said:
+            continue
+        passed += 1
+        with netCDF4.Dataset(path) as data:
+            assert {name: v.ncattrs() for name, v in data.variables.items()} == names
+            assert all(v[:].size for v in data.variables.values())
+    assert 0 < passed < len(cases)
 
 
 def test_a_file_of_another_program_gets_no_final_name(one_rank, tmp_path):

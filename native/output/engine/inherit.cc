@@ -32,7 +32,7 @@ Result<double> changed_at(const PosixFile& file) {
   return seconds(of.st_mtim);
 }
 
-Status copy_bytes(const PosixFile& in, const PosixFile& out,
+Status copy_bytes(const PosixFile& in, PosixFile& out,
                   const std::function<void()>& on_pause) {
   std::vector<char> buffer;  // for file systems between which the kernel does not copy
   for (int64_t at = 0;; on_pause()) {

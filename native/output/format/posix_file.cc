@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "output/format/intact.h"
 #include "output/format/room.h"
 
 namespace weir::output {
@@ -19,11 +20,16 @@ Status file_error(const char* what, const std::string& path, int error) {
 }
 
 PosixFile::PosixFile(PosixFile&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)) {}
+    : fd_(std::exchange(other.fd_, -1)),
+      path_(std::move(other.path_)),
+      end_(other.end_),
+      expects_whole_(other.expects_whole_) {}
 
 PosixFile& PosixFile::operator=(PosixFile&& other) noexcept {
   std::swap(fd_, other.fd_);
   std::swap(path_, other.path_);
+  std::swap(end_, other.end_);
+  std::swap(expects_whole_, other.expects_whole_);
   return *this;
 }
 
@@ -44,7 +50,8 @@ Result<PosixFile> PosixFile::open(const std::string& path, int flags) {
 // Linux transfers at most 2 GiB - 4 KiB a call.
 constexpr size_t kMostBytes = size_t{1} << 30;
 
-Status PosixFile::write_at(const void* data, size_t bytes, int64_t offset) const {
+Status PosixFile::write_at(const void* data, size_t bytes, int64_t offset) {
+  if (std::exchange(expects_whole_, false)) WEIR_TRY(expect_length(*this, end_));
   const char* from = static_cast<const char*>(data);
   while (bytes > 0) {
     const ssize_t n = ::pwrite(fd_, from, std::min(bytes, kMostBytes), offset);
@@ -54,6 +61,7 @@ Status PosixFile::write_at(const void* data, size_t bytes, int64_t offset) const
     offset += n;
     bytes -= static_cast<size_t>(n);
   }
+  end_ = std::max(end_, offset);
   return {};
 }
 
@@ -81,8 +89,9 @@ Result<int64_t> PosixFile::size() const {
   return static_cast<int64_t>(status.st_size);
 }
 
-Status PosixFile::resize(int64_t bytes) const {
+Status PosixFile::resize(int64_t bytes) {
   if (::ftruncate(fd_, bytes) != 0) return file_error("change the length of", path_, errno);
+  end_ = bytes;
   return {};
 }
 

@@ -21,11 +21,14 @@ class PosixFile {
 
   // flags as open(2) has them; O_CLOEXEC is added.
   static Result<PosixFile> open(const std::string& path, int flags);
-  Status write_at(const void* data, size_t bytes, int64_t offset) const;
+  Status write_at(const void* data, size_t bytes, int64_t offset);
+  // The next write_at first looks whether the file is still as long as those before made it, since
+  // what another program cut off would come back as zeros. fails: as intact.h has it
+  void expect_whole() { expects_whole_ = end_ > 0; }
   // A file that ends before is an error.
   Status read_at(void* data, size_t bytes, int64_t offset) const;
   Result<int64_t> size() const;
-  Status resize(int64_t bytes) const;
+  Status resize(int64_t bytes);
   Status sync() const;
   // Reports what the file system reported late; the descriptor is gone in any case.
   Status close();
@@ -35,6 +38,8 @@ class PosixFile {
  private:
   int fd_ = -1;
   std::string path_;
+  int64_t end_ = 0;  // of what this object wrote
+  bool expects_whole_ = false;
 };
 
 // WEIR_E_FILE: "cannot <what> <path>: <text of error>".

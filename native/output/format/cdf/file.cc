@@ -29,7 +29,7 @@ Result<std::unique_ptr<File>> CdfFile::open(const std::string& path, const FileO
       new CdfFile(std::move(*file), std::move(*header), options.sync, owners));
 }
 
-Status write_count(const PosixFile& file, int version, int64_t records) {
+Status write_count(PosixFile& file, int version, int64_t records) {
   unsigned char bytes[8];
   const size_t n = records_bytes(version);
   for (size_t i = 0; i < n; i++) bytes[i] = static_cast<unsigned char>(records >> 8 * (n - 1 - i));
@@ -69,6 +69,7 @@ Status CdfFile::end_record(int64_t record) {
   WEIR_TRY(owners_.agree(failed_));
   Status counted;
   if (owners_.rank() == 0) counted = write_records(record + 1);
+  file_.expect_whole();
   header_.records = record + 1;
   return owners_.agree(counted);
 }

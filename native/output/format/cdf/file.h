@@ -10,7 +10,7 @@
 namespace weir::output::cdf {
 
 // The number of records in a file's header.
-Status write_count(const PosixFile& file, int version, int64_t records);
+Status write_count(PosixFile& file, int version, int64_t records);
 
 class CdfFile : public File {
  public:

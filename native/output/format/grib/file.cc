@@ -262,6 +262,7 @@ Status GribFile::end_record(int64_t record) {
   if (!failed_.ok() && owners_.rank() == 0) (void)file_.resize(end_).ok();
   WEIR_TRY(failed_);
   end_ = places.end;
+  file_.expect_whole();
   has_fixed_ = true;
   for (Part& part : parts_) {
     part.messages.clear();

@@ -148,6 +148,7 @@ bool place(void* growing, Piece* pieces, int64_t count, Why& why) {
         g.chunked[v] ? place_chunk(g, g.sets[v], piece) : place_whole(g.sets[v]);
     if (address == HADDR_UNDEF) return failed(why, "find room in", g, quiet);
     piece.address = static_cast<int64_t>(address);
+    g.store.leave_out(address, static_cast<haddr_t>(piece.bytes));
   }
   return true;
 }
@@ -160,6 +161,13 @@ bool commit(void* growing, Why& why) {
   const int error = g.store.apply(g.sync);
   return error == 0 || say_errno(why, "cannot write " + std::to_string(bytes) +
                                           " bytes of metadata to", g.path.c_str(), error);
+}
+
+bool find_damage(void* growing, int descriptor, int64_t* least_bytes, int64_t* at, Why& why) {
+  const Growing& g = *static_cast<Growing*>(growing);
+  *least_bytes = static_cast<int64_t>(g.store.length());
+  const int error = g.store.find_damage(descriptor, at);
+  return error == 0 || say_errno(why, "cannot read the metadata of", g.path.c_str(), error);
 }
 
 void finish(void* growing) {

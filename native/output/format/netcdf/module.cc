@@ -5,8 +5,9 @@
 
 namespace weir::output::netcdf {
 
-constexpr Module kModule = {kModuleVersion, create, same,  open_file, find,   read,   close_file,
-                            grow,           extend, place, commit,    finish, recover};
+constexpr Module kModule = {
+    kModuleVersion, create, same,  open_file, find,        read,   close_file,
+    grow,           extend, place, commit,    find_damage, finish, recover};
 
 extern "C" __attribute__((visibility("default"))) const Module* weir_netcdf_module() {
   return &kModule;

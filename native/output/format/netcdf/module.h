@@ -14,7 +14,7 @@
 
 namespace weir::output::netcdf {
 
-constexpr int kModuleVersion = 11;
+constexpr int kModuleVersion = 12;
 constexpr const char* kModuleSymbol = "weir_netcdf_module";
 
 enum class Kind { kCdf2 = 2, kNetcdf4 = 4, kCdf5 = 5 };
@@ -81,6 +81,9 @@ struct Module {
   bool (*place)(void* growing, Piece* pieces, int64_t count, Why& why);
   // What was extended and placed becomes true in the file.
   bool (*commit)(void* growing, Why& why);
+  // Where the file, opened anew, has not the metadata that were committed; *at -1: nowhere.
+  // *least_bytes: how long it was then.
+  bool (*find_damage)(void* growing, int descriptor, int64_t* least_bytes, int64_t* at, Why& why);
   // Forgets what was not committed, and frees the handle.
   void (*finish)(void* growing);
   // After a kill in the middle of a commit: the commit is completed from its journal. Nothing to do

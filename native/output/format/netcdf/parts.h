@@ -25,6 +25,7 @@ void* grow(const FileDescription& description, const char* path, bool sync, Why&
 bool extend(void* growing, int64_t records, Why& why);
 bool place(void* growing, Piece* pieces, int64_t count, Why& why);
 bool commit(void* growing, Why& why);
+bool find_damage(void* growing, int descriptor, int64_t* least_bytes, int64_t* at, Why& why);
 void finish(void* growing);
 bool recover(const char* path, Why& why);
 

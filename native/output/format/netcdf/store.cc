@@ -26,7 +26,7 @@ int Store::open_file(const char* path) {
 void Store::read_head() {
   constexpr haddr_t kMost = 4 << 20;
   std::vector<char> head(std::min(length_, kMost));
-  if (read(0, head.size(), head.data()) == 0) head_ = std::move(head);
+  if (read(0, head.size(), head.data()) == 0) applied_.take_head(std::move(head));
 }
 
 void Store::close_file() {
@@ -47,10 +47,11 @@ size_t Store::kept_bytes() const {
 haddr_t Store::take_place() { return std::exchange(place_, HADDR_UNDEF); }
 
 herr_t Store::read(haddr_t address, size_t bytes, char* to) const {
+  const std::vector<char>& head = applied_.head();
   size_t have = 0;
-  if (address < head_.size()) {
-    have = std::min<size_t>(bytes, head_.size() - address);
-    std::memcpy(to, head_.data() + address, have);
+  if (address < head.size()) {
+    have = std::min<size_t>(bytes, head.size() - address);
+    std::memcpy(to, head.data() + address, have);
   }
   while (have < bytes) {
     const ssize_t n = ::pread(fd_, to + have, bytes - have, static_cast<off_t>(address + have));
@@ -103,15 +104,16 @@ void Store::write(H5FD_mem_t kind, haddr_t address, size_t bytes, const char* fr
 // A change and the next one become one where they touch; in the head with what lies between them.
 void Store::join() {
   constexpr haddr_t kMostBetween = 4096;
+  const std::vector<char>& head = applied_.head();
   auto at = kept_.begin();
   for (auto next = at; at != kept_.end() && (next = std::next(at)) != kept_.end();) {
     const haddr_t end = at->first + at->second.size(), between = next->first - end;
-    if (between > (joins_ && next->first <= head_.size() ? kMostBetween : 0)) {
+    if (between > (joins_ && next->first <= head.size() ? kMostBetween : 0)) {
       at = next;
       continue;
     }
     if (between > 0) {
-      const auto from = head_.begin() + static_cast<std::ptrdiff_t>(end);
+      const auto from = head.begin() + static_cast<std::ptrdiff_t>(end);
       at->second.insert(at->second.end(), from, from + static_cast<std::ptrdiff_t>(between));
     }
     at->second.insert(at->second.end(), next->second.begin(), next->second.end());
@@ -119,15 +121,8 @@ void Store::join() {
   }
 }
 
-void Store::apply_to_head() {
-  for (const auto& [address, bytes] : kept_) {
-    if (address >= head_.size()) return;
-    std::copy_n(bytes.begin(), std::min<size_t>(bytes.size(), head_.size() - address),
-                head_.begin() + static_cast<std::ptrdiff_t>(address));
-  }
-}
-
 int Store::apply(bool sync) {
+  applied_.add(kept_);
   join();
   struct stat status;
   if (::fstat(fd_, &status) != 0) return errno;
@@ -138,7 +133,6 @@ int Store::apply(bool sync) {
   }
   if (int error = journal_.write(kept_, sync); error != 0) return error;
   if (int error = write_extents(fd_, kept_); error != 0) return error;
-  apply_to_head();
   kept_.clear();
   if (sync && ::fdatasync(fd_) != 0) return errno;
   return journal_.clear();

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "output/format/netcdf/journal.h"
+#include "output/format/netcdf/applied.h"
 #include "output/format/netcdf/module.h"
 
 namespace weir::output::netcdf {
@@ -34,6 +34,11 @@ class Store {
   // The file has no records yet: what it consists of is metadata and coordinates, so what lies
   // between two changes may be written again with them, by one request.
   void joins_changes() { joins_ = true; }
+  // Values that others write there.
+  void leave_out(haddr_t address, haddr_t bytes) { applied_.leave_out(address, bytes); }
+  // Of the file after the last apply().
+  haddr_t length() const { return length_; }
+  int find_damage(int fd, int64_t* at) const { return applied_.find_damage(fd, at); }
   // From now on nothing is kept.
   void forget() { forgetting_ = true; }
 
@@ -47,12 +52,11 @@ class Store {
  private:
   void read_head();
   void join();
-  void apply_to_head();
 
   int fd_ = -1;
   haddr_t length_ = 0;                          // of the file
   Extents kept_;                                // metadata by address, without overlaps
-  std::vector<char> head_;                      // of the file, with what was applied
+  Applied applied_;
   bool joins_ = false;
   Journal journal_;
   haddr_t place_ = HADDR_UNDEF;

@@ -81,6 +81,7 @@ Status Netcdf4File::end_record(int64_t record) {
   }
   if (failed_.ok() && options_.sync) failed_ = file_.sync();
   WEIR_TRY(owners_.agree(failed_));
+  file_.expect_whole();
   std::vector<netcdf::Piece> pieces;
   Status mine;
   if (owners_.rank() == 0) {

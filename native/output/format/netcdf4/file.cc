@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "output/format/chunks/codec.h"
 #include "output/format/intact.h"
 #include "output/format/modules.h"
-#include "output/format/reader.h"
 #include "output/transport/team.h"
 
 namespace weir::output::netcdf4 {
@@ -178,53 +178,31 @@ Status Netcdf4File::write(int variable, int64_t record, int64_t first, int64_t c
   return failed_;
 }
 
-// The superblock, by "HDF5 File Format Specification", II.A: versions 0 and 1 have another layout
-// than 2 and 3. Addresses have 8 bytes, little-endian. The header of the root group begins with its
-// version, 1, or with OHDR.
+// Values are not read: that would take as long as to write them.
 Status Netcdf4File::check_intact() const {
-  constexpr std::string_view kMagic = "\x89HDF\r\n\x1a\n", kHeader2 = "OHDR", kHeader1("\1\0", 2);
   Result<PosixFile> file = open_written(path_);
   if (!file.ok()) return file.status();
-  unsigned char head[96] = {};
-  WEIR_TRY(expect_length(*file, sizeof head));
-  WEIR_TRY(expect_bytes(*file, 0, kMagic));
-  WEIR_TRY(file->read_at(head, sizeof head, 0));
-  const unsigned version = head[kMagic.size()];
-  const auto address = [&](size_t at) {
-    int64_t value = 0;
-    std::memcpy(&value, head + at, sizeof value);
-    return value;
-  };
-  WEIR_TRY(expect_length(*file, address(version < 2 ? 40 : 28)));
-  const int64_t root = address(version == 0 ? 64 : version == 1 ? 68 : 36);
-  WEIR_TRY(expect_bytes(*file, root, version < 2 ? kHeader1 : kHeader2));
-  // What is written at creation alone: the library looks, by two requests for each variable. The
-  // headers of many are counted, by one.
-  constexpr int64_t kMany = 64;
-  const Result<int64_t> size = file->size();
-  if (!size.ok()) return size.status();
-  const auto variables = static_cast<int64_t>(storage_.size());
-  std::string beginning(
-      static_cast<size_t>(std::min(*size, (int64_t{1} << 20) + variables * 4096)), ' ');
-  WEIR_TRY(file->read_at(beginning.data(), beginning.size(), 0));
-  int64_t headers = 0;
-  for (size_t at = 0; (at = beginning.find(kHeader2, at)) != std::string::npos; ++at) ++headers;
-  if (variables >= kMany && headers > variables) return {};
-  Result<std::unique_ptr<Reader>> reader = open_reader(path_);
-  if (reader.ok()) return {};
-  return not_intact(path_, "damaged metadata (" + reader.status().message() + ")",
+  int64_t least_bytes = 0, at = -1;
+  {
+    const std::lock_guard lock(netcdf_mutex());
+    netcdf::Why why = {};
+    WEIR_TRY(call(
+        module_->find_damage(growing_, file->descriptor(), &least_bytes, &at, why), why));
+  }
+  WEIR_TRY(expect_length(*file, least_bytes));
+  if (at < 0) return {};
+  return not_intact(path_, "other metadata from byte " + std::to_string(at) + " on",
                     "those that were written");
 }
 
 Status Netcdf4File::close() {
-  if (growing_) {
-    const std::lock_guard lock(netcdf_mutex());
-    module_->finish(growing_);
-    growing_ = nullptr;
-  }
   const Status closed = file_.close();
   if (failed_.ok()) failed_ = closed;
   if (failed_.ok() && owners_.rank() == 0) failed_ = check_intact();
+  if (growing_) {
+    const std::lock_guard lock(netcdf_mutex());
+    module_->finish(std::exchange(growing_, nullptr));
+  }
   return owners_.agree(failed_);
 }
 

@@ -34,7 +34,7 @@ Status Packed::take(int64_t variable, int64_t band, int64_t chunk, size_t begin)
   return memory_.size() > limit_ ? spool() : Status();
 }
 
-Status Packed::write_to(const PosixFile& file, const PackedChunk& chunk, int64_t address) {
+Status Packed::write_to(PosixFile& file, const PackedChunk& chunk, int64_t address) {
   if (!chunk.spooled)
     return file.write_at(memory_.data() + chunk.at, static_cast<size_t>(chunk.bytes), address);
   std::vector<char> bytes(static_cast<size_t>(chunk.bytes));

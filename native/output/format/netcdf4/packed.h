@@ -26,7 +26,7 @@ class Packed {
   std::vector<char>& memory() { return memory_; }
   Status take(int64_t variable, int64_t band, int64_t chunk, size_t begin);
   const std::vector<PackedChunk>& chunks() const { return chunks_; }
-  Status write_to(const PosixFile& file, const PackedChunk& chunk, int64_t address);
+  Status write_to(PosixFile& file, const PackedChunk& chunk, int64_t address);
   void clear();
 
  private:
