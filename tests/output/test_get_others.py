@@ -333,3 +333,24 @@ def test_files_that_are_empty_or_of_no_format(one_rank, tmp_path):
     empty, text = one_rank({**HERE, "get": "o.grb"}, {**HERE, "get": "text.nc"})
     assert "o.grb is empty: it has 0 bytes, expected a file of netCDF or GRIB" in empty
     assert "no file of netCDF, GRIB (edition 1 or 2) or Zarr (version 3)" in text
+
+
+@pytest.mark.parametrize("block", range(0, 40960, 4096))
+def test_a_damaged_file_is_an_error_and_nothing_more(one_rank, tmp_path, block):
+    """HDF5 ended the process, or printed at its end that its memory has no end."""
+    others = [{"name": f"f{i}", "on": True} for i in range(9)]
+    assert one_rank({**HERE, "put": "o.nc", "format": "netcdf4", "others": others}) == [""]
+    data = bytearray((tmp_path / "o.nc").read_bytes())
+    data[block:block + 4096] = bytes(4096)
+    (tmp_path / "o.nc").write_bytes(data)
+    unfilled = {"MALLOC_PERTURB_": "165"}  # of malloc: what it returns is no zeros
+    (said,) = one_rank({**HERE, "get": "o.nc", "record": 1}, **unfilled)
+    assert "HDF5" not in one_rank.stderr
+    (again,) = one_rank({**HERE, "put": "o.nc", "format": "netcdf4", "others": others,
+        "existing": "append", "begin": 7200}, **unfilled)
+    assert "HDF5" not in one_rank.stderr
+    if said:
+        assert "o.nc" in said and "o.nc" in again, (said, again)
+        assert (tmp_path / "o.nc").read_bytes() == data
+    else:
+        assert there(tmp_path, "o.nc").shape == SHAPE

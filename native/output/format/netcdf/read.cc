@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "output/format/netcdf/open.h"
 #include "output/format/netcdf/parts.h"
 #include "output/format/netcdf/quiet.h"
 
@@ -174,9 +175,8 @@ bool is_time(int file, const char* dimension) {
 void* open_file(const char* path, Why& why) {
   const Quiet quiet;
   register_zstd();
-  size_t buffer = kBufferBytes;
   int file = -1;
-  if (int error = nc__open(path, NC_NOWRITE, &buffer, &file); error != NC_NOERR) {
+  if (int error = open_to_read(path, kBufferBytes, &file); error != NC_NOERR) {
     if (error == NC_ENOTNC) {
       say(why, "cannot read", path,
           "it is no file of netCDF, GRIB (edition 1 or 2) or Zarr (version 3)");

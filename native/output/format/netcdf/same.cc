@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "output/format/netcdf/open.h"
 #include "output/format/netcdf/parts.h"
 #include "output/format/netcdf/quiet.h"
 
@@ -146,7 +147,7 @@ bool same(const FileDescription& description, const char* path, Kind kind, Why& 
     return say(why, ("cannot " + doing).c_str(), "a file in memory",
                quiet.cause(nc_strerror(error)));
   }
-  const int error = nc_open(path, NC_NOWRITE, &file.theirs);
+  const int error = open_to_read(path, 0, &file.theirs);
   const std::string other = error == NC_NOERR ? compare_files(file, description) : "";
   if (error == NC_NOERR) nc_close(file.theirs);
   nc_close(file.mine);
