@@ -131,10 +131,26 @@ def test_messages_of_another_kind_are_not_appended(one_rank, tmp_path, form):
     for says, said in zip(cases, one_rank(*({**later, **case} for case in cases.values())),
             strict=True):
         assert "cannot go on with" in said and says in said, (says, said)
-        assert "write to another path, or with the settings of the file" in said, said
+        assert "write to another path and join the files (cat FILE ANOTHER), or run with" in (
+            said), said
     assert (tmp_path / "o").read_bytes() == before
     assert one_rank(later, {**HERE, "get": "o", "record": 3}) == ["", ""]
     assert (tmp_path / "o").read_bytes().startswith(before)
+
+
+@pytest.mark.parametrize(("form", "key", "is_"), [
+    ("grib1", "iDirectionIncrement=14999", "distance of longitudes: 14.999 degrees"),
+    ("grib2", "jDirectionIncrement=14000000", "distance of latitudes: 14 degrees"),
+    ("grib2", "ijDirectionIncrementGiven=0", "flags of resolution and components: 0"),
+    ("grib2", "shapeOfTheEarth=1", "shape of the earth: 1"),
+])
+def test_what_differs_of_a_grid_is_said_in_numbers(one_rank, tmp_path, form, key, is_):
+    """Of a file that another program has changed, or made."""
+    assert one_rank({**HERE, "format": form, "put": "mine"}) == [""]
+    subprocess.run(["grib_set", "-s", key, "mine", "o"], cwd=tmp_path, check=True)
+    (said,) = one_rank({**HERE, "format": form, "begin": RECORDS_S})
+    assert f"field 't', its grid ({is_} in the file, " in said and "in this run" in said, said
+    assert "join the files (cat FILE ANOTHER)" in said
 
 
 @pytest.mark.parametrize(("form", "tool"), [("cdf5", "ncks -d time,0,N IN OUT"),

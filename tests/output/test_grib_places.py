@@ -181,3 +181,37 @@ def test_depths_of_edition_1_are_in_cm(one_rank, tmp_path):
             (4, "the end 7.5 cm of a layer is no whole number of cm from 0 to 255"),
             (5, "level 2.5 m is no whole number of m from 0 to 65535")):
         assert f"axis 'lev': {words}, as edition 1 of GRIB has them; use grib2" in said[i], said[i]
+
+
+def test_sigma_levels(one_rank, tmp_path):
+    """Edition 1 has ten-thousandths of levels and hundredths of the ends of layers (code table 3)."""
+    def job(edition: int, put: str, levels: list[float], units: str = "1", **axis) -> dict:
+        return {"lon": LON, "lat": LAT, "format": f"grib{edition}", "level_units": units,
+            "levels": levels, "put": put,
+            "axis": {"standard_name": "atmosphere_sigma_coordinate", **axis}}
+
+    layers = {"bounds": [[0, 0.25], [0.25, 0.5]]}
+    said = one_rank(job(1, "one", [0.25, 0.995]), job(2, "two", [0.25, 0.995], "sigma_level"),
+        job(1, "layers1", [0.1, 0.4], **layers), job(2, "layers2", [0.1, 0.4], **layers),
+        {**job(1, "one", [0.25, 0.995]), "get": "one"}, job(1, "fine", [0.25, 0.99525]))
+    assert said[:5] == [""] * 5
+    assert surfaces(tmp_path / "one")[:2] == [(107, 2500 >> 8, 2500 & 255), (107, 9950 >> 8, 9950 & 255)]
+    assert surfaces(tmp_path / "layers1")[:2] == [(108, 0, 25), (108, 25, 50)]
+    rows = tool("grib_get", "-p", "typeOfLevel,scaledValueOfFirstFixedSurface,"
+        "scaleFactorOfFirstFixedSurface", tmp_path / "two")
+    assert rows.splitlines()[:2] == ["sigma 25 2", "sigma 995 3"]
+    rows = tool("grib_get", "-p", "typeOfLevel,scaledValueOfFirstFixedSurface,"
+        "scaledValueOfSecondFixedSurface", tmp_path / "layers2")
+    assert rows.splitlines()[:2] == ["sigmaLayer 0 25", "sigmaLayer 25 5"]
+    assert ("axis 'lev': level 0.99525 is no whole number of ten-thousandths from 0 to 65535, as "
+        "edition 1 of GRIB has them; use grib2") in said[5]
+
+
+def test_layers_without_bounds_in_edition_1(one_rank):
+    """One number would be the bottom of a layer from 0."""
+    (said,) = one_rank({"lon": LON, "lat": LAT, "format": "grib1", "levels": [7, 28],
+        "level_units": "cm", "axis": {"standard_name": "depth"}, "put": "o",
+        "attributes": {"GRIB_typeOfLevel": "depthBelowLandLayer"}})
+    assert ("levels of the type 'depthBelowLandLayer' are layers, and the axis has no bounds, whose "
+        "ends edition 1 of GRIB has; give the axis bounds (weir_axis_set_bounds), or another "
+        "typeOfLevel") in said

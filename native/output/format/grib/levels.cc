@@ -21,6 +21,7 @@ constexpr LevelType kLevelTypes[] = {
     {"altitude", "heightAboveSea", nullptr},
     {"depth", "depthBelowLand", "depthBelowLandLayer"},
     {"air_potential_temperature", "theta", nullptr},
+    {"atmosphere_sigma_coordinate", "sigma", "sigmaLayer"},
     {"atmosphere_hybrid_sigma_pressure_coordinate", "hybrid", nullptr},
     {"atmosphere_hybrid_height_coordinate", "hybridHeight", nullptr},
     {"model_level_number", "hybrid", nullptr},
@@ -32,7 +33,8 @@ struct Unit {
 };
 constexpr Unit kUnits[] = {{"Pa", 1},   {"hPa", 100},    {"mbar", 100}, {"millibar", 100},
                            {"m", 1},    {"km", 1000},    {"cm", 0.01},  {"mm", 0.001},
-                           {"K", 1},    {"1", 1},        {"", 1},       {"level", 1}};
+                           {"K", 1},    {"1", 1},        {"", 1},       {"level", 1},
+                           {"layer", 1}, {"sigma_level", 1}};
 
 // Its factor; 0: not one of levels.
 double factor_of(const Variable& axis) {
@@ -98,6 +100,8 @@ constexpr Unit1 kUnits1[] = {{"isobaricInhPa", "hPa", 100, true},
                              {"depthBelowLandLayer", "cm", 0.01, true},
                              {"heightAboveGroundLayer", "hm", 100, false},
                              {"heightAboveSeaLayer", "hm", 100, false},
+                             {"sigma", "ten-thousandths", 1e-4, false},
+                             {"sigmaLayer", "hundredths", 0.01, true},
                              {"hybridLayer", "", 1, true}};
 constexpr Unit1 kPlain1 = {"", "", 1, true};
 constexpr double kMostLevel1 = 65535, kMostEnd1 = 255;
@@ -112,6 +116,13 @@ class Levels1 {
   }
 
   Status add(size_t i, const std::vector<double>* bounds, FormatKeys* to) const {
+    const bool is_layer = type_.ends_with("Layer") && *unit_.type != '\0';
+    if (bounds == nullptr && is_layer) {
+      return {WEIR_E_FORMAT, ": levels of the type " + quoted(type_) +
+                                 " are layers, and the axis has no bounds, whose ends edition 1 of "
+                                 "GRIB has; give the axis bounds (weir_axis_set_bounds), or another "
+                                 "typeOfLevel"};
+    }
     if (bounds == nullptr) return add_whole("level", axis_.values[i], kMostLevel1, to);
     if (*unit_.type == '\0') {
       return {WEIR_E_FORMAT, ": layers of the type " + quoted(type_) +

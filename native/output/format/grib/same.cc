@@ -63,10 +63,58 @@ bool same_packing(const Parts& a, const Parts& b, int edition) {
          ((a.packing[0] ^ b.packing[0]) & 0xf0) == 0;
 }
 
+// Of the sections of regular grids (template 0 and 40 of edition 2, types 0 and 4 of edition 1):
+// the first octet, from 0, and how many there are.
+struct GridNumber {
+  const char* name;
+  int at[3], bytes[3];  // by edition
+  bool in_degrees;
+};
+constexpr GridNumber kGridNumbers[] = {
+    {"shape of the earth", {0, 0, 14}, {0, 0, 1}, false},
+    {"flags of resolution and components", {0, 16, 54}, {0, 1, 1}, false},
+    {"first latitude", {0, 10, 46}, {0, 3, 4}, true},
+    {"first longitude", {0, 13, 50}, {0, 3, 4}, true},
+    {"last latitude", {0, 17, 55}, {0, 3, 4}, true},
+    {"last longitude", {0, 20, 59}, {0, 3, 4}, true},
+    {"distance of longitudes", {0, 23, 63}, {0, 2, 4}, true},
+    {"distance of latitudes", {0, 25, 67}, {0, 2, 4}, true},
+    {"scanning mode", {0, 27, 71}, {0, 1, 1}, false}};
+
+// In edition 1 the shape is one of the flags.
+std::string grid_number(Octets grid, const GridNumber& number, int edition) {
+  const int bytes = number.bytes[edition];
+  const char* at = grid.data() + number.at[edition];
+  if (!number.in_degrees) return std::to_string(take_number(at, bytes));
+  if (take_number(at, bytes) == (uint64_t{1} << 8 * bytes) - 1) return "not given";
+  return number_text(static_cast<double>(take_signed(at, bytes)) / (edition == 1 ? 1e3 : 1e6)) +
+         " degrees";
+}
+
+// "its grid (distance of longitudes: 0.333 degrees in the file, not given in this run)"
+std::string other_grid(Octets mine, Octets theirs, int edition) {
+  const size_t least = edition == 1 ? 28 : 72;
+  const auto type = [&](Octets grid) {
+    return edition == 1 ? take_number(grid.data() + 5, 1) : take_number(grid.data() + 12, 2);
+  };
+  if (mine.size() < least || theirs.size() < least || type(mine) != type(theirs) ||
+      (type(mine) != 0 && type(mine) != (edition == 1 ? 4u : 40u)))
+    return "its grid";
+  std::string text;
+  for (const GridNumber& number : kGridNumbers) {
+    const std::string here = grid_number(mine, number, edition),
+                      there = grid_number(theirs, number, edition);
+    if (here == there) continue;
+    text += (text.empty() ? "" : "; ") + std::string(number.name) + ": " + there +
+            " in the file, " + here + " in this run";
+  }
+  return text.empty() ? "its grid" : "its grid (" + text + ")";
+}
+
 // "" or what differs.
-std::string other_than(const Parts& mine, const Parts& theirs) {
+std::string other_than(const Parts& mine, const Parts& theirs, int edition) {
   if (!same_octets(mine.origin, theirs.origin)) return "its centre or tables";
-  if (!same_octets(mine.grid, theirs.grid)) return "its grid";
+  if (!same_octets(mine.grid, theirs.grid)) return other_grid(mine.grid, theirs.grid, edition);
   if (!same_octets(mine.product, theirs.product)) return "its product (template, parameter)";
   if (!same_octets(mine.coefficients, theirs.coefficients)) return "its coefficients pv";
   return "";
@@ -76,8 +124,8 @@ std::string other_than(const Parts& mine, const Parts& theirs) {
 
 Status GribReader::cannot_follow(const std::string& why) const {
   return {WEIR_E_FORMAT, "cannot go on with " + file_.path() + ": " + why +
-                             ", not what the stream writes now; write to another path, or with the "
-                             "settings of the file"};
+                             ", not what the stream writes now; write to another path and join "
+                             "the files (cat FILE ANOTHER), or run with the settings of the file"};
 }
 
 Status GribReader::same_field(const FileDescription& description, int variable, int edition,
@@ -107,7 +155,7 @@ Status GribReader::same_field(const FileDescription& description, int variable, 
         WEIR_TRY(file_.read_at(head->data(), head->size(), messages_[message].offset));
         theirs = parts_of(*head);
       }
-      if (const std::string differs = other_than(mine, theirs); !differs.empty())
+      if (const std::string differs = other_than(mine, theirs, edition); !differs.empty())
         return cannot_follow(what + differs);
       is_packed_so = is_packed_so || same_packing(mine, theirs, edition);
     }
