@@ -338,6 +338,14 @@ module weir_c
       type(c_error_t), intent(inout) :: err
     end function weir_stream_add_field
 
+    integer(c_int) function weir_stream_add_field_as(stream, field, operation, name, err) bind(c)
+      import :: c_int, c_char, c_ptr, c_error_t
+      type(c_ptr), value :: stream, field
+      integer(c_int), value :: operation
+      character(kind=c_char), intent(in) :: name(*)
+      type(c_error_t), intent(inout) :: err
+    end function weir_stream_add_field_as
+
     integer(c_int) function weir_stream_is_due(stream) bind(c)
       import :: c_int, c_ptr
       type(c_ptr), value :: stream

@@ -61,6 +61,12 @@ typedef enum weir_operation {
  * put at every step, time has bounds, and cell_methods say so. */
 WEIR_OUTPUT_API int weir_stream_add_field(weir_stream *stream, weir_field *field,
                                           weir_operation operation, weir_error *err);
+/* [collective] The same, under another name in the files than the field's: it may be in a stream
+ * with several operations, each under its own name ("tas" as the mean, "tasmax" as the maximum).
+ * GRIB has no names: there the operations are to differ. null: the field's name. */
+WEIR_OUTPUT_API int weir_stream_add_field_as(weir_stream *stream, weir_field *field,
+                                             weir_operation operation, const char *name,
+                                             weir_error *err);
 
 /* Whether the stream wants data at the step that has begun (1) or not (0): a model may leave out
  * the computing of diagnostics. */

@@ -84,7 +84,7 @@ def misuse(model):
 @pytest.fixture
 def one_rank(mpi, native_build, execute, tmp_path):
     """``one_rank({"put": "o.nc", ...}, {"get": "o.nc", ...})``: of each job the error, or ""; see
-    weir_one_rank.py. Keywords are environment."""
+    weir_one_rank.py. Keywords are environment. What was printed: ``one_rank.stderr``."""
     libraries = native_build / "lib" / mpi.name
     if not (libraries / "libweir.so").exists():
         pytest.skip(f"libweir is not built for {mpi.name}")
@@ -94,6 +94,7 @@ def one_rank(mpi, native_build, execute, tmp_path):
     def call(*jobs: dict, **more: str) -> list[str]:
         done = execute([sys.executable, weir_one_rank.__file__, json.dumps(jobs)],
             cwd=tmp_path, env={**env, **more}, timeout=120).ok()
+        call.stderr = done.stderr
         return json.loads(done.stdout.splitlines()[-1])
 
     return call

@@ -5,7 +5,8 @@ jobs (JSON) in a context of its own, and prints a list of what came of them: "" 
 {"get": PATH}, with lon, lat, levels, level_units, units, cells, axis, attributes, standard_name,
 config, type, file_type, missing, format, existing, operation and begin (s), and others: fields
 beside it, as keywords, with levels and axis, "on" its axis, or on none. With "hole" the first value
-is the missing one; "meanwhile" is a command that runs before the last record."""
+is the missing one; "meanwhile" is a command that runs before the last record, "records" how many
+there are (2). "operations" of the field: lists of an operation and a name in the files."""
 
 from __future__ import annotations
 
@@ -67,11 +68,14 @@ def do(job) -> str:
             if "get" in job:
                 np.save(job["get"] + ".npy", field.get(job["get"], job.get("record", -1)))
                 return ""
-            stream = {key: job[key] for key in ("format", "existing") if key in job}
-            context.stream("history", job["put"], [(f, job.get("operation", "instant"))
-                for f in (field, *others)], **stream)
-            for record in range(RECORDS):
-                if record == RECORDS - 1 and "meanwhile" in job:
+            stream = {key: job[key] for key in ("format", "existing", "every_s") if key in job}
+            members = [(f, job.get("operation", "instant")) for f in (field, *others)]
+            if "operations" in job:
+                members = [(field, *operation) for operation in job["operations"]]
+            context.stream("history", job["put"], members, **stream)
+            records = job.get("records", RECORDS)
+            for record in range(records):
+                if record == records - 1 and "meanwhile" in job:
                     subprocess.run(job["meanwhile"], shell=True, check=True)
                 with context.step(job.get("begin", 0) + 3600.0 * record):
                     for f in (field, *others):

@@ -111,6 +111,11 @@ int weir_stream_set_existing(weir_stream* stream, const char* existing, weir_err
 
 int weir_stream_add_field(weir_stream* stream, weir_field* field, weir_operation operation,
                           weir_error* err) {
+  return weir_stream_add_field_as(stream, field, operation, nullptr, err);
+}
+
+int weir_stream_add_field_as(weir_stream* stream, weir_field* field, weir_operation operation,
+                             const char* name_in_files, weir_error* err) {
   return set(stream, "weir_stream_add_field", err, [&](Stream& mine) -> Status {
     if (!field) return is_null("field");
     const std::string name =
@@ -120,11 +125,13 @@ int weir_stream_add_field(weir_stream* stream, weir_field* field, weir_operation
     if (operation < WEIR_INSTANT || operation > WEIR_ACCUMULATE)
       return wrong(mine, "field " + name + " with operation " + std::to_string(operation) +
                              ", which is none");
+    weir::output::StreamField added{field->index, operation, {}, {}, {}};
+    if (name_in_files) added.name = name_in_files;
     for (const weir::output::StreamField& member : mine.fields) {
-      if (member.field == field->index)
+      if (member.field == added.field && member.operation == operation && member.name == added.name)
         return wrong(mine, "field " + name + " is in the stream already");
     }
-    mine.fields.push_back({field->index, operation, {}, {}, {}});
+    mine.fields.push_back(std::move(added));
     return {};
   });
 }

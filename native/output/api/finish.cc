@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The end of definitions: the same on all ranks, changed by the configuration, checked as a whole.
+#include <algorithm>
 #include <cstdio>
 
 #include "output/api/context.h"
@@ -39,6 +40,22 @@ Status configure(weir_context& context, std::vector<std::string>* warnings) {
   return {};
 }
 
+// Unless the configuration turns it off.
+void warn_of_empty_streams(const weir_context& context) {
+  for (const output::Stream& stream : context.catalogue.streams) {
+    const bool is_off = std::ranges::any_of(
+        context.config.streams, [&](const output::StreamChoice& choice) {
+          return choice.name == stream.name && !choice.enabled;
+        });
+    if (is_off || !stream.fields.empty()) continue;
+    std::fprintf(stderr,
+                 "weir: stream '%s' has no fields: no file of the path '%s' is written; add fields "
+                 "(weir_stream_add_field, or [[stream.%s.field]] in the configuration), or set "
+                 "enabled = false\n",
+                 stream.name.c_str(), stream.path.c_str(), stream.name.c_str());
+  }
+}
+
 }  // namespace
 
 Status finish_definitions(weir_context& context) {
@@ -46,6 +63,7 @@ Status finish_definitions(weir_context& context) {
   std::vector<std::string> warnings;
   WEIR_TRY(context.team->agree(configure(context, &warnings)));
   context.defined = true;
+  if (context.team->rank() == 0) warn_of_empty_streams(context);
   if (context.config.settings.verbose && context.team->rank() == 0) {
     for (const std::string& warning : warnings) std::fprintf(stderr, "weir: %s\n", warning.c_str());
   }

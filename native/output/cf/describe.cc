@@ -24,8 +24,8 @@ struct Horizontal {
 
 class Describer {
  public:
-  Describer(const Catalogue& catalogue, const Stream& stream, bool has_coefficients)
-      : catalogue_(catalogue), stream_(stream), has_coefficients_(has_coefficients) {}
+  Describer(const Catalogue& catalogue, const Stream& stream, bool has_names)
+      : catalogue_(catalogue), stream_(stream), has_names_(has_names) {}
 
   Result<StreamFile> describe() {
     for (const StreamField& f : stream_.fields)
@@ -137,7 +137,7 @@ class Describer {
     if (axes_.count(index)) return {};
     Axis axis = catalogue_.axes[index];
     Result<std::optional<Hybrid>> hybrid = std::optional<Hybrid>();
-    if (has_coefficients_) hybrid = hybrid_of(catalogue_, stream_, index);
+    if (has_names_) hybrid = hybrid_of(catalogue_, stream_, index);
     if (!hybrid.ok()) return hybrid.status();
     if (*hybrid) {
       complete(**hybrid, axis);
@@ -232,7 +232,7 @@ class Describer {
     const Field& field = catalogue_.fields[chosen.field];
     const Horizontal& horizontal = horizontal_[catalogue_.decompositions[field.decomposition].grid];
     Variable v;
-    v.name = field.name;
+    v.name = has_names_ ? catalogue_.name_of(chosen) : field.name;
     v.type = field.file_type;
     v.over_time = true;
     for (int axis : field.axes) v.dimensions.push_back(axes_[axis]);
@@ -302,7 +302,7 @@ class Describer {
   Status check_names() const {
     std::map<std::string, int> seen;
     for (const Variable& v : out_.file.variables) {
-      if (seen[v.name]++) return clash(v.name);
+      if (seen[v.name]++ && has_names_) return clash(v.name);
     }
     std::map<std::string, int> dimensions;
     for (const Dimension& d : out_.file.dimensions) {
@@ -327,7 +327,7 @@ class Describer {
   std::map<int, Horizontal> horizontal_;
   std::map<int, int> axes_;             // their dimensions
   std::set<int> hybrid_axes_;           // whose coefficients are variables
-  const bool has_coefficients_;         // whether they are, in this format
+  const bool has_names_;                // of variables, in this format
   std::set<std::string> mappings_;
   int bounds_ = -1;
 };

@@ -28,6 +28,19 @@ std::string expected(const std::string& name, const std::vector<std::string>& na
   return names.size() <= kShown ? "; " + of + " has " + one_of(names) : "";
 }
 
+// Null: the program has not the field in this stream. Of several the one of the name or operation.
+const StreamField* own_of(const Stream& stream, const Catalogue& catalogue,
+                          const FieldChoice& wanted, int field) {
+  const StreamField* found = nullptr;
+  for (const StreamField& own : stream.fields) {
+    if (own.field != field) continue;
+    if (!found) found = &own;
+    if (wanted.as ? catalogue.name_of(own) == *wanted.as : own.operation == wanted.operation)
+      return &own;
+  }
+  return found;
+}
+
 Status apply_fields(const StreamChoice& choice, const Catalogue& catalogue, Stream* stream) {
   std::vector<StreamField> fields;
   const std::vector<std::string> names = names_of(catalogue.fields);
@@ -41,11 +54,13 @@ Status apply_fields(const StreamChoice& choice, const Catalogue& catalogue, Stre
                                  quoted(wanted.name) + ", which the program does not define" +
                                  expected(wanted.name, names, "it")};
     }
-    for (const StreamField& own : stream->fields) {
-      if (own.field == member.field)
-        member.operation = own.operation;  // the program's, when the configuration says nothing
+    // The program's operation and name, when the configuration says nothing.
+    if (const StreamField* own = own_of(*stream, catalogue, wanted, member.field)) {
+      member.operation = own->operation;
+      member.name = own->name;
     }
     member.operation = wanted.operation.value_or(member.operation);
+    member.name = wanted.as.value_or(member.name);
     member.compression = wanted.compression;
     member.chunk = wanted.chunk;
     member.keys = wanted.keys;

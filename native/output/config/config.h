@@ -43,6 +43,7 @@ using Place = std::string;
 
 struct FieldChoice {
   std::string name;
+  std::optional<std::string> as;  // its name in the files
   std::optional<weir_operation> operation;
   std::optional<Compression> compression;
   std::vector<int64_t> chunk;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <tuple>
 
 #include "output/config/settings.h"
 #include "output/format/format.h"
@@ -200,7 +201,7 @@ class TomlReader {
     const toml::table* table = node.as_table();
     if (!table) return expected("field", node, "tables [[stream.<name>.field]]");
     WEIR_TRY(known(*table, "a field of a stream",
-                   {"name", "operation", "compression", "keep_bits", "keep_information", "chunk",
+                   {"name", "as", "operation", "compression", "keep_bits", "keep_information", "chunk",
                     "grib"}));
     std::optional<std::string> name, operation;
     WEIR_TRY(read(*table, "name", "the name of a field", &name));
@@ -210,6 +211,11 @@ class TomlReader {
     to->name = *name;
     to->place = place(node.source());
     to->places = places(*table);
+    WEIR_TRY(read(*table, "as", "its name in the files", &to->as));
+    if (to->as) {
+      if (Status status = check_name("field", *to->as); !status.ok())
+        return wrong(*table->get("as"), status.message());
+    }
     WEIR_TRY(read(*table, "operation", "one of the words for it", &operation));
     if (operation) {
       const std::vector<std::string> words = {"instant", "mean", "minimum", "maximum",
@@ -231,12 +237,12 @@ class TomlReader {
     const toml::array* list = node->as_array();
     if (!list) return expected("field", *node, "tables [[stream.<name>.field]], with two brackets");
     to->fields.emplace();
-    std::set<std::string> seen;
+    std::set<std::tuple<std::string, std::string, std::optional<weir_operation>>> seen;
     for (const toml::node& element : *list) {
       WEIR_TRY(field(element, &to->fields->emplace_back()));
-      if (!seen.insert(to->fields->back().name).second)
-        return wrong(element,
-                     "field " + quoted(to->fields->back().name) + " is in the stream twice");
+      const FieldChoice& added = to->fields->back();
+      if (!seen.insert({added.name, added.as.value_or(""), added.operation}).second)
+        return wrong(element, "field " + quoted(added.name) + " is in the stream twice");
     }
     return {};
   }

@@ -27,17 +27,6 @@ std::string exact(double value) {
   return text;
 }
 
-const char* name_of(weir_operation operation) {
-  switch (operation) {
-    case WEIR_INSTANT: return "instant";
-    case WEIR_MEAN: return "mean";
-    case WEIR_MINIMUM: return "minimum";
-    case WEIR_MAXIMUM: return "maximum";
-    case WEIR_ACCUMULATE: return "accumulate";
-  }
-  return "";
-}
-
 // What must be the same in the run that goes on.
 std::string definition_of(const Catalogue& catalogue, const Stream& stream,
                           const StreamLayout& layout) {

@@ -132,6 +132,17 @@ struct Field {
   std::vector<int64_t> chunk;  // empty: the format's choice
 };
 
+constexpr const char* name_of(weir_operation operation) {
+  switch (operation) {
+    case WEIR_INSTANT: return "instant";
+    case WEIR_MEAN: return "mean";
+    case WEIR_MINIMUM: return "minimum";
+    case WEIR_MAXIMUM: return "maximum";
+    case WEIR_ACCUMULATE: return "accumulate";
+  }
+  return "";
+}
+
 struct StreamField {
   int field = -1;
   weir_operation operation = WEIR_INSTANT;
@@ -140,6 +151,7 @@ struct StreamField {
   std::vector<int64_t> chunk;
   FormatKeys keys;
   std::optional<Rounding> rounding = std::nullopt;
+  std::string name = {};  // in the files; "": the field's
 };
 
 // What becomes of a file that has the name already when a run begins its own.
@@ -198,6 +210,9 @@ struct Catalogue {
   }
   const std::vector<int64_t>& chunk_of(const StreamField& f) const {
     return f.chunk.empty() ? fields[f.field].chunk : f.chunk;
+  }
+  const std::string& name_of(const StreamField& f) const {
+    return f.name.empty() ? fields[f.field].name : f.name;
   }
 };
 

@@ -190,6 +190,26 @@ bool tells_apart(const std::string& path, Period period) {
   return has(PathPart::kMonth) && (period == Period::kMonth || has(PathPart::kDay));
 }
 
+// A file has each name once; messages of GRIB, which have none, are told apart by the operation.
+Status check_apart(const Catalogue& catalogue, const Stream& stream, const StreamField& a,
+                   const StreamField& b) {
+  const bool has_names = !takes_keys(stream.format), is_same = a.field == b.field;
+  const std::string& name = catalogue.name_of(b);
+  if (has_names ? catalogue.name_of(a) != name : !is_same || a.operation != b.operation) return {};
+  const std::string what = "stream " + quoted(stream.name),
+                    field = "field " + quoted(catalogue.fields[b.field].name);
+  if (!is_same)
+    return wrong(what, "two fields are called " + quoted(name) + " in its files; rename one");
+  if (a.operation == b.operation) {
+    return wrong(what, field + " is in the stream twice, with one operation (" +
+                           name_of(a.operation) + "); take one out");
+  }
+  return wrong(what, field + " is in the stream twice, with two operations (" +
+                         name_of(a.operation) + ", " + name_of(b.operation) +
+                         ") and one name; give one another name in the files: "
+                         "weir_stream_add_field_as, or as = \"...\" in the configuration");
+}
+
 Status check_stream_fields(const Catalogue& catalogue, const Stream& stream,
                            const std::string& what) {
   for (size_t i = 0; i < stream.fields.size(); i++) {
@@ -197,10 +217,8 @@ Status check_stream_fields(const Catalogue& catalogue, const Stream& stream,
     const Field& field = catalogue.fields[mine.field];
     if (mine.operation < WEIR_INSTANT || mine.operation > WEIR_ACCUMULATE)
       return wrong(what, "field " + quoted(field.name) + " has no operation that weir knows");
-    for (size_t k = 0; k < i; k++) {
-      if (stream.fields[k].field == mine.field)
-        return wrong(what, "field " + quoted(field.name) + " is in the stream twice");
-    }
+    if (!mine.name.empty()) WEIR_TRY(check_name(what + ": name in files of", mine.name));
+    for (size_t k = 0; k < i; k++) WEIR_TRY(check_apart(catalogue, stream, stream.fields[k], mine));
     const std::string member = what + ", field " + quoted(field.name);
     if (mine.compression) WEIR_TRY(check_compression(member, *mine.compression));
     const bool is_float = field.file_type == WEIR_FLOAT32 || field.file_type == WEIR_FLOAT64;
@@ -334,8 +352,6 @@ Status check_catalogue(const Catalogue& catalogue, std::vector<std::string>* war
   }
   for (const Stream& stream : catalogue.streams) {
     WEIR_TRY(check_stream(catalogue, stream));
-    if (stream.fields.empty())
-      warnings->push_back("stream " + quoted(stream.name) + " has no fields: it writes nothing");
   }
   return {};
 }

@@ -77,6 +77,7 @@ void describe(Archive& a, Field& field) {
 template <typename Archive>
 void describe(Archive& a, StreamField& member) {
   a("number", member.field);
+  a("name in files", member.name);
   a.choice("operation", member.operation, WEIR_ACCUMULATE);
   a("compression", member.compression);
   a("rounding", member.rounding);

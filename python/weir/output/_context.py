@@ -191,7 +191,7 @@ class Context:
         self,
         name: str,
         path: str,
-        fields: Iterable[Field | tuple[Field, str]] = (),
+        fields: Iterable[Field | tuple[Field, str] | tuple[Field, str, str]] = (),
         *,
         format: str = "",
         every_s: float | None = None,
@@ -199,8 +199,8 @@ class Context:
         rotation: int | str = 0,
         existing: str = "replace",
     ) -> Stream:
-        """[collective] A series of files. fields: a field, or a pair of a field and its operation
-        (mean, minimum, maximum, accumulate). rotation: frames of a file, 0 for one file, or "day",
+        """[collective] A series of files. fields: a field, or a field with its operation
+        (mean, minimum, maximum, accumulate) and its name in the files. rotation: frames of a file, 0 for one file, or "day",
         "month", "year". existing: what becomes of a file of a run before that has the name,
         "replace", "refuse" or "append". format: a name of docs/reference/formats.md, "" for the
         first. The configuration may change everything by the stream's name."""
@@ -445,14 +445,15 @@ class Field(_Thing):
 class Stream(_Thing):
     """A series of files."""
 
-    def add(self, field: Field, operation: str = "instant") -> None:
-        """[collective] The stream writes the field."""
+    def add(self, field: Field, operation: str = "instant", name: str | None = None) -> None:
+        """[collective] The stream writes the field. name: in the files, where it is not the
+        field's, which may be in a stream with several operations."""
         if operation not in OPERATIONS:
             raise ArgumentError(
                 f"operation {operation!r} of field {field.name}: expected one of "
                 f"{', '.join(OPERATIONS)}")
-        self._library.weir_stream_add_field(self._alive(), field._handle,
-            OPERATIONS.index(operation))
+        self._library.weir_stream_add_field_as(self._alive(), field._handle,
+            OPERATIONS.index(operation), None if name is None else _text(name))
 
     @property
     def is_due(self) -> bool:

@@ -78,7 +78,7 @@ _CALLS: dict[str, list[Any]] = {
     "weir_stream_set_rotation": [_H, c_int64],
     "weir_stream_set_rotation_period": [_H, _TEXT],
     "weir_stream_set_existing": [_H, _TEXT],
-    "weir_stream_add_field": [_H, _H, c_int],
+    "weir_stream_add_field_as": [_H, _H, c_int, _TEXT],
 }
 
 
