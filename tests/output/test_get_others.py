@@ -309,14 +309,16 @@ def test_grib_in_bulletins(one_rank, tmp_path, form):
     assert len(messages) == 3 * RECORDS
     bulletins = b"".join(HEADING + message + b"\r\r\n\x03" for message in messages)
     (tmp_path / "bulletins").write_bytes(bulletins)
+    filled = [message + bytes(-len(message) % 120) for message in messages]
+    (tmp_path / "filled").write_bytes(b"".join(filled))  # as ECMWF's archive does
     (tmp_path / "first").write_bytes(b"0000012300" + HEADING + whole)
     (tmp_path / "torn").write_bytes(bulletins[:-10])
-    (tmp_path / "binary").write_bytes(messages[0] + b"\x00" * 12 + b"".join(messages[1:]))
+    (tmp_path / "binary").write_bytes(messages[0] + b"\x00" * 120 + b"".join(messages[1:]))
     (tmp_path / "damaged").write_bytes(messages[0] + b"X" + whole[len(messages[0]) + 1:])
-    read, first, torn, binary, damaged = one_rank(*({**HERE, "get": name} for name in
-        ("bulletins", "first", "torn", "binary", "damaged")))
-    assert [read, first] == ["", ""]
-    for name in ("bulletins", "first"):
+    read, first, fills, torn, binary, damaged = one_rank(*({**HERE, "get": name} for name in
+        ("bulletins", "first", "filled", "torn", "binary", "damaged")))
+    assert [read, first, fills] == ["", "", ""]
+    for name in ("bulletins", "first", "filled"):
         assert np.abs(there(tmp_path, name) - values_of(RECORDS - 1, SHAPE)).max() < 0.01
     assert "torn is truncated" in torn
     for said in (binary, damaged):
@@ -325,6 +327,24 @@ def test_grib_in_bulletins(one_rank, tmp_path, form):
         "begin": 7200})
     assert "cannot go on with" in again and "grib_copy" in again, again
     assert (tmp_path / "bulletins").read_bytes() == bulletins
+
+
+@pytest.mark.parametrize(("form", "theirs"), [("grib1", "level=500"),
+    ("grib2", "scaleFactorOfFirstFixedSurface=0,scaledValueOfFirstFixedSurface=0")])
+def test_a_surface_without_a_value(one_rank, tmp_path, form, theirs):
+    """Others give it one (NCEP: 0). weir's own has none, in edition 1 octets of 0."""
+    job = {**HERE, "format": form, "units": "K", "standard_name": "",
+        "attributes": {"GRIB_paramId": "235", "GRIB_typeOfLevel": "surface"}}
+    del job["levels"]
+    assert one_rank({**job, "put": "o"}) == [""]
+    octets = subprocess.run(["grib_get", "-p", "typeOfLevel,level:i", "o"], cwd=tmp_path,
+        check=True, capture_output=True, text=True).stdout
+    assert octets == "surface 0\n" * RECORDS
+    tool(tmp_path, "grib_set", "-s", theirs, "o", "theirs")
+    assert (tmp_path / "theirs").read_bytes() != (tmp_path / "o").read_bytes()
+    assert one_rank({**job, "get": "theirs"}) == [""]
+    values = values_of(RECORDS - 1, SHAPE[1:])
+    assert np.abs(there(tmp_path, "theirs") - values).max() < 0.01
 
 
 def test_files_that_are_empty_or_of_no_format(one_rank, tmp_path):

@@ -62,12 +62,17 @@ int64_t time_of(std::span<const char> head, int64_t year, int64_t offset) {
   return days * 86400 + number(2) * 3600 + number(3) * 60;
 }
 
+// Surfaces that have no value (code tables 4.5 and 3: the ground, the top of the atmosphere, mean
+// sea level, those of centres); writers give them 0, none, or what was there before.
+bool has_value2(int64_t type) { return type > 10 && type != 101 && type < 192; }
+bool has_value1(int64_t type) { return type > 9 && type != 102 && type < 200; }
+
 void add_surface(std::span<const char> head, int64_t offset, std::vector<double>* to) {
   const int64_t type = at(head, offset, 1), factor = at(head, offset + 1, 1),
                 value = at(head, offset + 2, 4);
   if (type == 255) return;
   to->push_back(static_cast<double>(type));
-  if (factor == 255 || value == kNone32) return;
+  if (factor == 255 || value == kNone32 || (value == 0 && !has_value2(type))) return;
   const double scaled = static_cast<double>(take_signed(head.data() + offset + 2, 4)) *
                         std::pow(10.0, static_cast<double>(
                                            -take_signed(head.data() + offset + 1, 1)));
@@ -111,8 +116,9 @@ Identity of_edition1(std::span<const char> head) {
   Identity id;
   const int64_t one = 8, two = one + at(head, one, 3);
   id.parameter = {at(head, one + 3, 1), at(head, one + 8, 1)};
-  id.level = {static_cast<double>(at(head, one + 9, 1)),
-              static_cast<double>(at(head, one + 10, 2))};
+  const int64_t type = at(head, one + 9, 1);
+  id.level = {static_cast<double>(type),
+              has_value1(type) ? static_cast<double>(at(head, one + 10, 2)) : 0};
   const int64_t indicator = at(head, one + 20, 1);
   const int64_t year = 100 * (at(head, one + 24, 1) - 1) + at(head, one + 12, 1);
   id.time_s = time_of(head, year, one + 13) +

@@ -303,10 +303,12 @@ class Planner {
       }
       plan_.levels = std::move(all);
     }
-    // What a message of edition 1 begins as has a level of pressure.
-    if (plan_.edition == 1 && !vertical && !find("typeOfLevel"))
-      plan_.rest.insert(plan_.rest.end(), {{"typeOfLevel", "surface", ""}, {"level", 0.0, ""}});
+    // What a message of edition 1 begins as is at 500 hPa.
+    const bool is_at_500 = plan_.edition == 1 && !vertical;
+    if (is_at_500 && !find("typeOfLevel")) plan_.rest.push_back({"typeOfLevel", "surface", ""});
     take("typeOfLevel", &plan_.rest);
+    if (is_at_500 && !find("level") && !find("topLevel") && !find("bottomLevel"))
+      plan_.rest.push_back({"level", 0.0, ""});
     take("level", &plan_.rest);
     FormatKeys pv;
     take("pv", &pv);

@@ -171,7 +171,7 @@ Status GribReader::same(const FileDescription& description, int edition) const {
   int64_t bytes = 0;
   for (const Message& message : messages_) bytes += message.length;
   if (bytes != *size)
-    return cannot_follow("text between its messages (take it out: grib_copy IN OUT)");
+    return cannot_follow("text or zeros between its messages (take them out: grib_copy IN OUT)");
   for (const Message& message : messages_) {
     if (message.edition != edition) {
       return cannot_follow("edition " + std::to_string(message.edition) + " of GRIB");

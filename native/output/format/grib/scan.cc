@@ -40,6 +40,9 @@ Result<int64_t> length1(const PosixFile& file, int64_t offset, int64_t size, con
 // put in front of them below 100.
 constexpr int64_t kMostHeadingBytes = 512;
 
+// ECMWF's archive fills each message up to a multiple of so many octets with zeros.
+constexpr int64_t kFilledTo = 120;
+
 bool is_text(char c) {
   return (c >= ' ' && c <= '~') || c == '\r' || c == '\n' || c == '\t' || c == '\1' || c == '\3';
 }
@@ -58,7 +61,9 @@ Result<std::optional<int64_t>> find_message(const PosixFile& file, int64_t from)
   Result<std::string> read = read_some(file, from, kMostHeadingBytes + kIndicatorBytes);
   if (!read.ok()) return read.status();
   const std::string& some = *read;
-  for (size_t i = 0; i + kIndicatorBytes <= some.size() && (i == 0 || is_text(some[i - 1])); i++) {
+  int64_t zeros = 0;
+  for (size_t i = 0; i + kIndicatorBytes <= some.size(); i++) {
+    if (i > 0 && some[i - 1] == '\0' ? ++zeros == kFilledTo : i > 0 && !is_text(some[i - 1])) break;
     const char edition = some[i + 7];
     if (some.compare(i, 4, "GRIB") == 0 && (edition == 1 || edition == 2))
       return std::optional(from + static_cast<int64_t>(i));
@@ -69,8 +74,9 @@ Result<std::optional<int64_t>> find_message(const PosixFile& file, int64_t from)
 Result<bool> is_end(const PosixFile& file, int64_t from) {
   Result<std::string> read = read_some(file, from, kMostHeadingBytes + 1);
   if (!read.ok()) return read.status();
-  return std::ssize(*read) <= kMostHeadingBytes &&
-         read->find_first_not_of("\r\n\3 ") == std::string::npos;
+  const auto other = std::find_if(read->begin(), read->end(), [](char c) { return c != '\0'; });
+  return std::ssize(*read) <= kMostHeadingBytes && other - read->begin() < kFilledTo &&
+         std::all_of(other, read->end(), [](char c) { return std::strchr("\r\n\3 ", c) && c; });
 }
 
 Result<std::vector<Message>> scan(const PosixFile& file) {

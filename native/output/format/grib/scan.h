@@ -15,16 +15,18 @@ struct Message {
   int edition = 2;
 };
 
-// Where the next message begins: here, or behind the heading of a bulletin, which is text. Null:
-// neither.
+// Where the next message begins: here, or behind what fills the one before up to 120 octets, which
+// is zeros, or behind the heading of a bulletin, which is text. Null: nowhere.
 Result<std::optional<int64_t>> find_message(const PosixFile& file, int64_t from);
 
 // Those that are complete, from the begin of the file on; what follows the last of them (a torn
-// message) is left out, and so are headings of bulletins. fails: WEIR_E_FILE; WEIR_E_FORMAT
+// message) is left out, and so are headings of bulletins and zeros that fill messages up. fails:
+// WEIR_E_FILE; WEIR_E_FORMAT
 // something else between two messages
 Result<std::vector<Message>> scan(const PosixFile& file);
 
-// Whether what follows the last message, from this byte on, is the end of its bulletin, or nothing.
+// Whether what follows the last message, from this byte on, is the end of its bulletin, what fills
+// it up, or nothing.
 Result<bool> is_end(const PosixFile& file, int64_t from);
 
 // The begin of a message: of edition 2 up to the end of section 5, of edition 1 of section 2.
