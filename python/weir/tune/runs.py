@@ -217,8 +217,18 @@ def requests_at_system(file: File, layered: LayeredFile | None, *, is_real: bool
 
 
 def relative(words: Sequence[str], directory: Path, work: Path) -> list[str]:
-    """The command with the paths of the user's directory replaced by those of the copy."""
-    return [_moved(word, str(directory), str(work)) for word in words]
+    """The command with the paths of the user's directory replaced by those of the copy, which lies
+    within it: a word such as ../bin/model, also behind an =, becomes absolute."""
+    return [_moved(_absolute(word, directory), str(directory), str(work)) for word in words]
+
+
+def _absolute(word: str, directory: Path) -> str:
+    """Where it names a file above the directory."""
+    begin, equals, path = word.rpartition("=")
+    if os.path.isabs(path) or not os.path.normpath(path).startswith(".."):
+        return word
+    path = os.path.normpath(directory / path)
+    return begin + equals + path if os.path.exists(path) else word
 
 
 def _moved(word: str, directory: str, work: str) -> str:

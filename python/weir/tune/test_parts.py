@@ -241,6 +241,19 @@ def test_only_whole_paths_of_a_command_are_replaced(tmp_path):
         "in:/W:/W/c", "/W"]
 
 
+def test_files_above_the_directory_are_found_from_the_copy(tmp_path):
+    directory = tmp_path / "run"
+    (tmp_path / "bin").mkdir(), directory.mkdir()
+    (tmp_path / "bin" / "model").touch()
+    words = ["../bin/model", "--exe=../bin/model", "./../bin/model", "..", "../none", "in/../x",
+        "../run/in"]
+    model = f"{tmp_path}/bin/model"
+    assert relative(words, directory, directory / "copy") == [model, f"--exe={model}", model,
+        str(tmp_path), "../none", "in/../x", "../run/in"]
+    (directory / "in").touch()
+    assert relative(["../run/in"], directory, directory / "copy") == [f"{directory}/copy/in"]
+
+
 def failing(culprits):
     """The rule that is found among eight when the command fails with these together, and the number
     of runs that it took."""
