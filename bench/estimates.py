@@ -201,7 +201,7 @@ def whole_of(labels: Labels, found: Outcome) -> Whole:
     key = "critical_s" if runs[0].figures.critical_s is not None else "io_s"
     now = medians(plain, key) or 0.0
     longer = now / max(getattr(runs[0].figures, key), 1e-9)
-    expected = together([one for one in found.report.rules
+    expected = together(found.report.facts, [one for one in found.report.rules
         if one.rule is not None and one.rule.path in used]).times(longer)
     gain = wall_gain(runs, used) if tuned_runs else None
     return Whole(**asdict(labels), plain_s=medians(plain, "wall_s") or 0.0,

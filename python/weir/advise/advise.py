@@ -5,7 +5,7 @@ time is."""
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -68,16 +68,14 @@ class Report:
 
     @property
     def together_s(self) -> float:
-        """Seconds that all findings are worth; of two about the same files the one that is worth
+        """Seconds that all findings are worth; on files that two are about, the one that is worth
         more. Those of I/O are never worth more than all I/O that delays the run."""
-        taken: set[str] = set()
         io = others = 0.0
-        for one in self.advices:
+        for one, part in parts(self.facts, self.advices):
             if BY_NAME[one.finding].shrinks in ("computing", STARTS):
                 others += one.saving.worth
-            elif not one.paths or set(one.paths) - taken:
-                io += one.saving.worth
-            taken |= set(one.paths)
+            else:
+                io += part * one.saving.worth
         files = self.facts.files
         critical_ns = files.critical_of(files)
         if files and critical_ns is not None:
@@ -88,14 +86,32 @@ class Report:
     def expected(self) -> Range:
         """Seconds of the run that all rules together save; of I/O where critical time is not
         known. Never more than all I/O that delays the run."""
-        return together(self.rules).at_most(self.facts.wall_s)
+        return together(self.facts, self.rules).at_most(self.facts.wall_s)
 
 
-def together(rules: Sequence[Advice]) -> Range:
+def parts(facts: Facts, advices: Sequence[Advice]) -> Iterator[tuple[Advice, float]]:
+    """Those worth most first, each with the part, 0 to 1, of the I/O time of its files that is on
+    files of none before it: 1 where it is about no file."""
+    taken: set[str] = set()
+    for one in sorted(advices, key=lambda one: -one.saving.worth):
+        paths = set(one.paths)
+        left = paths - taken
+        taken |= paths
+        yield one, 1.0 if left == paths else _time_on(facts, left) / _time_on(facts, paths)
+
+
+def _time_on(facts: Facts, paths: Iterable[str]) -> float:
+    """ns by which I/O on these files delays the run, or that it takes; never 0 for a file."""
+    files, paths = facts.files, list(paths)
+    ns = files.ns if files.critical_ns is None else files.critical_ns
+    return float(ns[files.mask(paths)].sum()) + len(paths)
+
+
+def together(facts: Facts, rules: Sequence[Advice]) -> Range:
     """The same of some rules, less what a run with rules takes that one without does not."""
     whole = NOTHING
-    for one in rules:
-        whole += one.saving.critical or one.saving.active or one.saving.io
+    for one, part in parts(facts, rules):
+        whole += (one.saving.critical or one.saving.active or one.saving.io).times(part)
     cost = OF_A_RUN if rules else NOTHING
     return Range(max(0.0, whole.low - cost.high), max(0.0, whole.high - cost.low))
 

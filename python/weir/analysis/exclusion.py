@@ -38,6 +38,8 @@ def _expression(word: str) -> str:
     if word.startswith("/") and not is_glob:
         return f"^{re.escape(directory)}(?:/|$)"
     begin = "^" if word.startswith("/") else "(?:^|/)"
+    if "/" not in word:
+        begin += "(?=[^/]*$)"  # in the name of the file alone
     body = translate(directory).removeprefix("(?s:").removesuffix(")\\Z")
     return f"{begin}{body}" + ("/" if word.endswith("/") else "$")
 
@@ -53,8 +55,9 @@ class Exclusion:
     """Which files are left out.
 
     excluded, included: words of the user. A word is a directory (absolute, or with / at its end:
-    all below it), or a shell pattern for the whole path or its end after a /. included comes first,
-    then excluded, then the default list, unless default is False. cwd: the working directory of the
+    all below it), or a shell pattern: without a / for the name of the file, else for the whole path
+    or its end after a /, where * stands for directories as well. included comes first, then
+    excluded, then the default list, unless default is False. cwd: the working directory of the
     step; files below it are no files of the system.
     """
 

@@ -81,6 +81,12 @@ def test_an_option_overrides_the_environment_and_none_the_default_list():
     assert exclusion_of("none,/scratch", "", lists).leaves_out("/scratch/x")
     assert not exclusion_of(None, "/", lists).leaves_out("/scratch/x")
     assert exclusion_of("*[a-z].nc", "", lists).leaves_out("/w/a.nc")
+    for word, out, left in (
+        ("r*", "/w/rst.nc", "/runs/w/out"), ("out*", "/w/out1", "/w/outer/x.nc"),
+        ("?.nc", "/w/a.nc", "/w/ab.nc"), ("w/out*", "/w/out/a/b", "/w/in/out"),
+        ("[!a]*.nc", "/w/b.nc", "/b/a.nc")):
+        one = exclusion_of(word, "", lists)
+        assert (one.leaves_out(out), one.leaves_out(left)) == (True, False), word
 
 
 def test_a_name_that_several_nodes_have_is_judged_once(monkeypatch):

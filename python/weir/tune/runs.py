@@ -211,14 +211,28 @@ def requests_at_system(file: File, layered: LayeredFile | None, *, is_real: bool
     others = max(0, file.of_class("OCM")[0] - file.of(_WITHIN)[0])
     if layered is not None:
         others = max(0, others - 2 * _sum(layered, _REOPENED) + _sum(layered, _CHECKED))
-    if layered is not None and layered.system is not None:
+    calls = file.requests("R") + file.requests("W")
+    if layered is None:
+        return calls + others
+    if layered.system is not None:
         return layered.system.count + others
-    return file.requests("R") + file.requests("W") + others
+    most = layered.most_at_system(calls - file.of_posix("RW"))
+    return others + (calls if most is None else min(most, calls))
 
 
 def relative(words: Sequence[str], directory: Path, work: Path) -> list[str]:
-    """The command with the paths of the user's directory replaced by those of the copy."""
-    return [_moved(word, str(directory), str(work)) for word in words]
+    """The command with the paths of the user's directory replaced by those of the copy, which lies
+    within it: a word such as ../bin/model, also behind an =, becomes absolute."""
+    return [_moved(_absolute(word, directory), str(directory), str(work)) for word in words]
+
+
+def _absolute(word: str, directory: Path) -> str:
+    """Where it names a file above the directory."""
+    begin, equals, path = word.rpartition("=")
+    if os.path.isabs(path) or not os.path.normpath(path).startswith(".."):
+        return word
+    path = os.path.normpath(directory / path)
+    return begin + equals + path if os.path.exists(path) else word
 
 
 def _moved(word: str, directory: str, work: str) -> str:

@@ -11,6 +11,8 @@ import pytest
 
 from weir._errors import InputError, StorageError
 from weir.advise.frame.facts import File
+from weir.advise.frame.finding import Advice, Rule
+from weir.advise.frame.saving import Range, Saving
 from weir.advise.text import change_text
 from weir.report.files.compute import FileOp, FileTotals
 from weir.report.frame.amounts import plain, seconds
@@ -29,7 +31,7 @@ from weir.tune.runs import (
     requests_at_system,
 )
 from weir.tune.suspects import ended, half, suspects
-from weir.tune.text import _sureness
+from weir.tune.text import _model_lines, _sureness, sentence
 from weir.tune.tune import Outcome
 
 
@@ -60,6 +62,18 @@ def test_what_a_run_lost_is_said_in_words():
     assert f"the run is {longer} longer to {shorter} shorter." in said
     changes = [plain(change_text(one)) for one in (-2.68, 2.68)]
     assert changes == ["2.68 s longer", "2.68 s shorter"]
+
+
+def test_a_finding_whose_rule_cannot_be_used_is_left_to_the_program():
+    nothing = Saving(Range(0, 1), None, None)
+    one = Advice("many-files", "o.zarr", ("/w/a",), "120 files.", nothing, "Write one file.",
+        Rule("/w/*", "pack:name=a.zip", unusable="it also matches b"))
+    state, report = SimpleNamespace(runs=[], dropped={}), SimpleNamespace(advices=(one,), rest=())
+    outcome = Outcome(state, report, (), None, (), (), ())
+    assert sentence(outcome) == ("No rule makes this command faster. 1 finding needs a change of "
+        "the program: see report.md.")
+    assert "Write one file. (The rule pack:name=a.zip is not used: it also matches b.)" in "".join(
+        _model_lines(outcome))
 
 
 @pytest.mark.parametrize(("io_s", "requests", "pays"), [
@@ -241,6 +255,19 @@ def test_only_whole_paths_of_a_command_are_replaced(tmp_path):
         "in:/W:/W/c", "/W"]
 
 
+def test_files_above_the_directory_are_found_from_the_copy(tmp_path):
+    directory = tmp_path / "run"
+    (tmp_path / "bin").mkdir(), directory.mkdir()
+    (tmp_path / "bin" / "model").touch()
+    words = ["../bin/model", "--exe=../bin/model", "./../bin/model", "..", "../none", "in/../x",
+        "../run/in"]
+    model = f"{tmp_path}/bin/model"
+    assert relative(words, directory, directory / "copy") == [model, f"--exe={model}", model,
+        str(tmp_path), "../none", "in/../x", "../run/in"]
+    (directory / "in").touch()
+    assert relative(["../run/in"], directory, directory / "copy") == [f"{directory}/copy/in"]
+
+
 def failing(culprits):
     """The rule that is found among eight when the command fails with these together, and the number
     of runs that it took."""
@@ -370,6 +397,20 @@ def test_calls_past_the_layers_are_requests():
         bypassed=[Bypass("bufa", "cached", 1)])
     assert layered.past == Requests(writes=41, written_bytes=4100)
     assert requests_at_system(File("f", totals=totals), layered) == 1 + 2 + 41
+
+
+@pytest.mark.parametrize(("reason", "requests"), [("large_requests", 1 + 2 + 1 + 1),
+    ("mapped", 52)])
+def test_one_call_on_a_stream_does_not_hide_what_a_layer_saved(reason, requests):
+    """netCDF reads the first bytes by fread, then HDF5 by 50 calls of pread. One that is mapped may
+    have moved bytes by no call."""
+    totals = FileTotals("f", 52, 5100, 0, 1, (FileOp("open", 1, 0, 1, 0),
+        FileOp("fread", 1, 100, 1, 0), FileOp("pread", 50, 5000, 1, 0)))
+    seen = {0: Requests(reads=50, read_bytes=5000), 2: Requests(reads=2, read_bytes=6000)}
+    layered = LayeredFile("f", calls=Requests(reads=50, read_bytes=5000), events=seen,
+        has_streams=True, bypassed=[Bypass("global", reason, 1)])
+    assert layered.system is None
+    assert requests_at_system(File("f", totals=totals), layered) == requests
 
 
 def test_requests_are_those_of_the_system():

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from advised import KIB, MIB, MS, S, advised, names, stream
 from wait_trace import WaitTrace
 
-from weir.advise.advise import OF_A_RUN, together
+from weir.advise.advise import OF_A_RUN, parts, together
 from weir.advise.findings.registry import BY_NAME, FINDINGS
 from weir.advise.frame.finding import PARTS, STARTS
 from weir.advise.frame.saving import NOTHING
@@ -105,6 +106,22 @@ def test_two_findings_on_the_same_files_are_worth_the_larger_one(tmp_path):
     assert report.together_s == max(one.saving.worth for one in report.advices)
 
 
+def test_of_files_that_two_findings_are_about_the_second_counts_none(tmp_path):
+    report = advised(tmp_path, stream(20_000, KIB, 300), stream(20_000, KIB, 200,
+        "/scratch/an/in.{rank}", "pread"))
+    facts, (first, second) = report.facts, report.advices
+    assert [part for _, part in parts(facts, [second, first])] == [1, 1]
+    shared = first.paths[0]
+    wider = replace(second, paths=(*second.paths, shared))
+    own, of_both = (facts.files.critical_of(paths) for paths in (second.paths, wider.paths))
+    (_, whole), (_, part) = parts(facts, [first, wider])
+    assert (whole, part) == (1, pytest.approx(own / of_both))
+    assert 0 < part < 1
+    alike = replace(second, paths=first.paths)
+    assert [part for _, part in parts(facts, [first, alike])] == [1, 0]
+    assert replace(report, advices=(first, alike)).together_s == first.saving.worth
+
+
 def test_what_a_run_with_rules_costs_is_taken_off_once(tmp_path):
     report = advised(tmp_path, stream(20_000, KIB, 300), stream(20_000, KIB, 300,
         "/scratch/an/in.{rank}", "pread"))
@@ -113,4 +130,4 @@ def test_what_a_run_with_rules_costs_is_taken_off_once(tmp_path):
     low, high = sum(one.low for one in ranges), sum(one.high for one in ranges)
     assert report.expected.low == pytest.approx(low - OF_A_RUN.high)
     assert report.expected.high == pytest.approx(min(high - OF_A_RUN.low, report.facts.wall_s))
-    assert together([]) == NOTHING
+    assert together(report.facts, []) == NOTHING

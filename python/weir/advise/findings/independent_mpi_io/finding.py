@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from weir.advise.frame.facts import Facts, File
 from weir.advise.frame.finding import Advice, Finding, Rule
-from weir.advise.findings.interleaved_writes.finding import BLOCK, BUFFERS, GATHERED
+from weir.advise.findings.interleaved_writes.finding import BLOCK, BUFFERS
+from weir.advise.findings.small_requests.finding import GATHERED
 from weir.advise.frame.saving import Range, saved
 from weir.advise.frame.speeds import in_blocks
 from weir.advise.frame.finding import Limit

@@ -16,16 +16,15 @@ from weir.advise.findings.small_requests.finding import (
     are_many,
     is_interleaved,
     is_small,
+    merged,
 )
 from weir.advise.frame.grouping import Group, find_by_pattern
-from weir.advise.frame.saving import NOTHING, Range, request_count, saved
-from weir.advise.frame.speeds import in_blocks
+from weir.advise.frame.saving import Range, request_count
 from weir.advise.frame.finding import Limit
 from weir.report.frame.amounts import amount, number, seconds
 
 BLOCK = 2 << 20
 BUFFERS = 2
-GATHERED = 4  # of these bytes each rank waits for the slowest of a block, at most
 DENSE = Limit("bytes written over the range that they lie in", 0.5, "share",
     "the layer writes whole blocks only where ranks together fill them; with gaps it writes parts")
 
@@ -40,18 +39,9 @@ def _is_one(facts: Facts, file: File) -> bool:
     return not (facts.is_local(file.path) or is_served_by_kernel(file))
 
 
-def merged(facts: Facts, file: File, name: str, way: Way) -> Range:
-    """Seconds that a cache of all ranks saves on small calls: ranks of a block wait for whoever
-    moves it."""
-    if not way.calls or not is_small(way):
-        return NOTHING
-    after = in_blocks(way.calls, way.bytes, way.call_s, BLOCK, facts.speeds(file.path, name))
-    return saved(way.seconds, Range(after.low, after.high * min(max(way.ranks, 1), GATHERED)))
-
-
 def _part(facts: Facts, file: File) -> tuple[File, Range]:
     """Reads of the file pass the cache as well."""
-    return file, merged(facts, file, "write", file.write) + merged(facts, file, "read", file.read)
+    return file, merged(facts, file, "write", BLOCK) + merged(facts, file, "read", BLOCK)
 
 
 def _fewer(way: Way) -> int:

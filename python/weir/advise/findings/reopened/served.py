@@ -8,45 +8,19 @@ a file for writing or changes a name. An open is served where the process closed
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
+from weir.advise.frame.openings import (
+    CHANGES, CLOSES, OPENS, QUERIES, Calls, calls_of, mask_of
+)  # fmt: skip
 from weir.analysis.columns import starts
-from weir.analysis.remote import pass_over_records
-from weir.analysis.step import StepData
 from weir.report.frame.build import StepReport
-from weir.trace.events import read_events
-from weir.trace.file import LOST
-from weir.trace.ops import ERROR, POSIX, STDIO, ops
 
-OPENS = ("open", "openat", "creat", "fopen", "freopen")
-CLOSES = ("close", "fclose")
-QUERIES = ("stat", "lstat", "fstatat", "access")  # statx and faccessat pass
-CHANGES = ("rename", "renameat", "renameat2", "link", "linkat", "unlink", "unlinkat", "remove",
-    "truncate", "chmod", "chown", "utime", "setxattr", "removexattr")  # fmt: skip
 VALID_NS = 1_000_000_000
 PLACES = 250  # files that stay open
 _OF_LSTAT, _OF_STAT, _OF_ACCESS = 3, 2, 1  # a higher one also tells what a lower one asks
-
-
-@dataclass(frozen=True)
-class Calls:
-    """Records of one step, arrays of one length. file: index among the files that are asked for, -1
-    another one, or none."""
-
-    member: np.ndarray
-    file: np.ndarray
-    op: np.ndarray
-    start: np.ndarray
-    ns: np.ndarray
-    is_written: np.ndarray  # whether any process writes the file
-
-    def __len__(self) -> int:
-        return len(self.op)
-
-    def where(self, mask: np.ndarray) -> Calls:
-        return Calls(*(getattr(self, one.name)[mask] for one in fields(self)))
 
 
 @dataclass
@@ -60,41 +34,6 @@ class Answered:
     whole_ns: int = 0
 
 
-def _mask(names: Collection[str]) -> np.ndarray:
-    table = np.zeros(256, bool)
-    table[[value for value, one in ops().items()
-        if one.name in names and one.layer in (POSIX, STDIO)]] = True
-    return table
-
-
-@pass_over_records
-def calls_of(data: StepData, files: np.ndarray, written: np.ndarray) -> Calls:
-    """Of a step, in the order of their beginnings, those that succeeded. files: numbers of names;
-    written: likewise of all that are written. cost: a pass over the records."""
-    wanted = _mask((*OPENS, *CLOSES, *QUERIES, *CHANGES))
-    place = {number: at for at, number in enumerate(files.tolist())}
-    changes, parts = _mask(CHANGES), []
-    for index, file in enumerate(data.files):
-        numbers, first = data.name_numbers[index], data.first_member(index)
-        of_text = np.array([place.get(one, -1) for one in numbers.tolist()] or [-1], np.int64)
-        writes = np.isin(numbers, written) if len(numbers) else np.zeros(1, bool)
-        for events in read_events(file, data.lines[index].native(), wanted=wanted):
-            known = events["text"] != LOST
-            text = np.where(known, events["text"], 0).astype(np.int64)
-            at, is_written = np.where(known, of_text[text], -1), known & writes[text]
-            kept = (events["flags"] & ERROR) == 0
-            kept &= (at >= 0) | is_written | changes[events["op"]]
-            parts.append(Calls(events["process"].astype(np.int64)[kept] + first, at[kept],
-                events["op"][kept], events["start_ns"].astype(np.int64)[kept],
-                events["duration_ns"].astype(np.int64)[kept], is_written[kept]))
-    if not parts:
-        return Calls(*(np.zeros(0, kind) for kind in (np.int64, np.int64, np.uint8, np.int64,
-            np.int64, bool)))
-    made = Calls(*(np.concatenate([getattr(one, field.name) for one in parts])
-        for field in fields(Calls)))
-    return made.where(np.argsort(made.start, kind="stable"))
-
-
 def answered(steps: Collection[StepReport], numbers: Mapping[str, int], written: np.ndarray,
         holds: Mapping[str, bool]) -> dict[str, Answered]:
     """By path. numbers: of the names; written: of all files that are written; holds: by path
@@ -103,7 +42,8 @@ def answered(steps: Collection[StepReport], numbers: Mapping[str, int], written:
     found = {path: Answered() for path in paths}
     is_held = np.array([holds[path] for path in paths], bool)
     for step in steps:
-        calls = calls_of(step.data, np.array([numbers[path] for path in paths]), written)
+        calls = calls_of(step.data, np.array([numbers[path] for path in paths]), written,
+            (*OPENS, *CLOSES, *QUERIES, *CHANGES))
         _add_opens(found, paths, is_held, calls)
         _add_queries(found, paths, calls)
     return found
@@ -113,8 +53,8 @@ def _add_opens(found: dict[str, Answered], paths: list[str], is_held: np.ndarray
         calls: Calls) -> None:
     """Of a process, all opens of a file but as many as it had open at once, and as often as the
     name was changed between; the same number of closes."""
-    table = np.where(_mask(OPENS), 1, 0) - np.where(_mask(CLOSES), 1, 0)
-    table = np.where(_mask(CHANGES), 2, table)
+    table = np.where(mask_of(OPENS), 1, 0) - np.where(mask_of(CLOSES), 1, 0)
+    table = np.where(mask_of(CHANGES), 2, table)
     own = calls.where((calls.file >= 0) & (table[calls.op] != 0))
     if not len(own):
         return
@@ -122,7 +62,7 @@ def _add_opens(found: dict[str, Answered], paths: list[str], is_held: np.ndarray
     kind, begins = table[own.op], starts(own.member, own.file)
     users = np.bincount(own.file[begins], minlength=len(paths))
     files_of = np.bincount(own.member[begins])
-    changed = np.sort(calls.where(_mask(CHANGES)[calls.op]).start)
+    changed = np.sort(calls.where(mask_of(CHANGES)[calls.op]).start)
     for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), len(own)]):
         file, steps = int(own.file[begin]), kind[begin:end]
         opens, closes = (steps == 1), (steps == -1)
@@ -152,9 +92,9 @@ def _are_stale(own: Calls, begin: int, end: int, changed: np.ndarray) -> np.ndar
 
 
 def _add_queries(found: dict[str, Answered], paths: list[str], calls: Calls) -> None:
-    moves = _mask((*OPENS, *CLOSES))[calls.op]
-    changed = calls.where(_mask(CHANGES)[calls.op] | (moves & calls.is_written))
-    mask = (calls.file >= 0) & _mask(QUERIES)[calls.op]
+    moves = mask_of((*OPENS, *CLOSES))[calls.op]
+    changed = calls.where(mask_of(CHANGES)[calls.op] | (moves & calls.is_written))
+    mask = (calls.file >= 0) & mask_of(QUERIES)[calls.op]
     asked, is_being_written = calls.where(mask), _are_being_written(calls)[mask]
     if not len(asked):
         return
@@ -166,7 +106,7 @@ def _add_queries(found: dict[str, Answered], paths: list[str], calls: Calls) -> 
     begins = starts(asked.member, asked.file, epoch, (asked.start - first) // VALID_NS)
     group = np.repeat(np.arange(len(begins)), np.diff([*begins, len(asked)]))
     tells = np.full(256, _OF_STAT)
-    tells[_mask(("lstat",))], tells[_mask(("access",))] = _OF_LSTAT, _OF_ACCESS
+    tells[mask_of(("lstat",))], tells[mask_of(("access",))] = _OF_LSTAT, _OF_ACCESS
     level = tells[asked.op]
     most = np.zeros(len(level), bool)
     for need in (_OF_ACCESS, _OF_STAT, _OF_LSTAT):
@@ -188,7 +128,7 @@ def _add_queries(found: dict[str, Answered], paths: list[str], calls: Calls) -> 
 
 def _are_being_written(calls: Calls) -> np.ndarray:
     """Whether the file is open, of those that are written."""
-    step = np.where(_mask(OPENS), 1, 0) - np.where(_mask(CLOSES), 1, 0)
+    step = np.where(mask_of(OPENS), 1, 0) - np.where(mask_of(CLOSES), 1, 0)
     order = np.lexsort((calls.start, calls.file))
     depth = np.cumsum(step[calls.op[order]])
     begins = starts(calls.file[order]) if len(order) else np.zeros(0, np.int64)

@@ -8,11 +8,11 @@ import numpy as np
 from weir.advise.frame.bypass import is_served_by_kernel
 from weir.advise.frame.facts import Facts, File, Files, Way
 from weir.advise.frame.finding import Advice, Finding, Rule
-from weir.advise.findings.interleaved_writes.finding import merged
 from weir.advise.findings.small_requests.finding import (
     OF_AN_OPEN,
     SLOW,
     effective_calls,
+    merged,
 )
 from weir.advise.frame.grouping import Group, find_by_pattern
 from weir.advise.frame.saving import Range, request_count, saved
@@ -51,7 +51,7 @@ def part(facts: Facts, file: File, way: Way) -> tuple[File, Range]:
     reads = saved(way.seconds, Range(once.low + copies.low,
         once.high * times + copies.high + between_s))
     opens = min(OF_AN_OPEN * file.of_class("O")[0] * call_s, reads.low)
-    return file, Range(reads.low - opens, reads.high) + merged(facts, file, "write", file.write)
+    return file, Range(reads.low - opens, reads.high) + merged(facts, file, "write", BLOCK)
 
 
 def _advice(facts: Facts, group: Group) -> Advice:

@@ -15,6 +15,7 @@ from weir.advise.frame.facts import Facts, File, Files, Way
 from weir.advise.frame.finding import Advice, Finding, Rule
 from weir.advise.frame.grouping import Group, groups
 from weir.advise.frame.libraries import fitting
+from weir.advise.frame.openings import open_at_once
 from weir.advise.frame.saving import NOTHING, Range, request_count, saved
 from weir.advise.frame.speeds import in_blocks
 from weir.advise.frame.finding import Limit
@@ -28,6 +29,7 @@ _SEEKS = ("fseek", "rewind")  # write what a stream's buffer holds
 # Before these the layer writes what it holds, and the program waits for it.
 _BARRIERS = ("fsync", "fdatasync", "sync_file_range", "ftruncate", "fallocate", "posix_fallocate",
     "flock")  # fmt: skip
+GATHERED = 4  # of these bytes each rank waits for the slowest of a block, at most
 OF_A_CALL = Range(0.2e-6, 4e-6)  # seconds of the layer's own; the most where cores are busy
 # The same of a call on a stream that its buffer serves, which stays what it was.
 OF_A_BUFFER = Range(0.03e-6, 0.4e-6)
@@ -56,6 +58,7 @@ IN_ORDER = Limit("share of calls that go on in order or at a distance that comes
 LONG = Limit("writes of an opening that a buffer merges", 8, "writes",
     "measured: to begin to write behind takes as long as 4 to 8 requests, and longer where threads "
     "of a process begin at once")
+AT_ONCE = "; the file is open more than once at a time"
 _BUFFERS = {
     "stdio": "setvbuf",
     "netcdf": "the chunk size of nc__open and nc__create",
@@ -125,6 +128,16 @@ def way_after(facts: Facts, file: File, name: str, block: int = BLOCK) -> Range:
     stopped = min(calls, file.of(_BARRIERS)[0]) if name == "write" else 0
     return Range(left.low + least_passed_s + awaited * call_s,
         left.high + passed_s + (begun + stopped) * call_s)
+
+
+def merged(facts: Facts, file: File, name: str, block: int, gathered: int = GATHERED) -> Range:
+    """Seconds that a cache of all ranks saves on small calls: ranks of a block, `gathered` at most,
+    wait for whoever moves it."""
+    way = way_of(file, name)
+    if not way.calls or not is_small(way):
+        return NOTHING
+    after = in_blocks(way.calls, way.bytes, way.call_s, block, facts.speeds(file.path, name))
+    return saved(way.seconds, Range(after.low, after.high * min(max(way.ranks, 1), gathered)))
 
 
 def buffered_s(file: File, name: str) -> Range:
@@ -198,9 +211,12 @@ def _is_long(file: File) -> bool:
     return effective_calls(file, "write") >= (1 + LONG.value) * opens
 
 
-def _part(facts: Facts, file: File) -> tuple[File, Range]:
+def _part(facts: Facts, file: File, is_shared: bool) -> tuple[File, Range]:
     total = Range(0.0, 0.0)
     for name, way in cured_ways(file):
+        if is_shared:
+            total += merged(facts, file, name, BLOCK, 1)
+            continue
         total += saved(way.seconds, way_after(facts, file, name), way.outlier_s)
         total += flushed(file, name)
     return file, total
@@ -235,18 +251,26 @@ def merged_of(group: Group) -> int:
     return sum(merged_calls(file, *one) for file in group.files for one in cured_ways(file))
 
 
-def advice_on(facts: Facts, group: Group, finding: str) -> Advice:
+def buffer_rule(group: Group, shared: bool) -> Rule:
+    """shared: files are open more than once at a time, which bufa bypasses."""
+    return Rule(group.pattern, f"{'global' if shared else 'bufa'}:{BLOCK >> 20}MiB:{BUFFERS}")
+
+
+def advice_on(facts: Facts, group: Group, finding: str,
+        at_once: frozenset[str] = frozenset()) -> Advice:
+    """at_once: paths of files that are open more than once at a time (frame/openings.py)."""
+    shared = not at_once.isdisjoint(group.paths)
     ways = [one for file in group.files for one in cured_ways(file)]
     calls, size = sum(w.calls for _, w in ways), sum(w.bytes for _, w in ways)
     words = " and ".join(sorted({f"{name}s" for name, _ in ways}))
     return Advice(
         finding, group.what, group.paths,
         f"{number(calls)} {words} of {amount(size / max(calls, 1))} on average take "
-        f"{seconds(sum(w.seconds for _, w in ways))}.",
-        facts.saving(begun([_part(facts, one) for one in group.files]),
+        f"{seconds(sum(w.seconds for _, w in ways))}{AT_ONCE if shared else ''}.",
+        facts.saving(begun([_part(facts, one, shared) for one in group.files]),
             sum(_fewer(file, name, w) for file in group.files for name, w in cured_ways(file))),
         f"Move more with each call: a buffer of 1 MiB{fitting(group.files, _BUFFERS)}.",
-        Rule(group.pattern, f"bufa:{BLOCK >> 20}MiB:{BUFFERS}"),
+        buffer_rule(group, shared),
     )  # fmt: skip
 
 
@@ -254,9 +278,10 @@ def find(facts: Facts) -> Iterator[Advice]:
     """Not on file systems of the node itself: there the kernel reads ahead and writes behind."""
     files = [one for one in facts.among(candidates(facts.files)) if not of_fortran(one)
         and cured_ways(one) and not facts.is_local(one.path)]
-    for group in groups(facts, files):
-        if merged_of(group) >= MANY.value:
-            yield advice_on(facts, group, "small-requests")
+    found = [one for one in groups(facts, files) if merged_of(one) >= MANY.value]
+    at_once = open_at_once(facts, [file for group in found for file in group.files])
+    for group in found:
+        yield advice_on(facts, group, "small-requests", at_once)
 
 
 SMALL_REQUESTS = Finding(

@@ -51,6 +51,44 @@ def test_a_file_that_layers_bypass_has_no_rule(tmp_path, op, times, is_found):
     assert ("small-requests" in names(advised(tmp_path, program))) == is_found
 
 
+def pieces(trace: WaitTrace, rank: int, path: str, at: int) -> None:
+    for number in range(1500):
+        trace.io(rank, 300 * US, path, "pwrite", 8 * KIB, at + number * 8 * KIB)
+
+
+@pytest.mark.parametrize(("case", "stack"), [
+    ("two ranks", "global:1MiB:4"), ("twice in a process", "global:1MiB:4"),
+    ("one after the other", "bufa:1MiB:4"), ("two nodes", "bufa:1MiB:4"),
+    ("never written", "bufa:1MiB:4")])
+def test_a_written_file_that_is_open_twice_at_a_time_has_a_layer_that_openings_share(tmp_path, case,
+        stack):
+    """Layers for one process bypass such a file (bypassed: conflict)."""
+    path, size = "/scratch/an/all", 1500 * 8 * KIB
+
+    def program(trace: WaitTrace) -> None:
+        ranks = [0, 0] if case in ("twice in a process", "never written") else [0, 1]
+        for rank in ranks:
+            trace.io(rank, 10 * US, path, "open")
+            if case == "one after the other":
+                pieces(trace, rank, path, rank * size)
+                trace.io(rank, 10 * US, path, "close")
+                trace.barrier()
+        if case == "never written":
+            for number in range(3000):
+                trace.io(0, 300 * US, path, "pread", 8 * KIB, number * 8 * KIB)
+        elif case != "one after the other":
+            for rank in set(ranks):
+                pieces(trace, rank, path, rank * size)
+        if case != "one after the other":
+            for rank in ranks:
+                trace.io(rank, 10 * US, path, "close")
+
+    one = the(advised(tmp_path, program, nodes=2 if case == "two nodes" else 1), "small-requests")
+    assert one.rule.stack == stack
+    assert ("open more than once at a time" in one.sentence) == stack.startswith("global")
+    assert one.saving.critical.low > 0.1
+
+
 @pytest.mark.parametrize("is_local", [False, True])
 def test_files_on_a_local_disk_are_left_to_the_kernel(tmp_path, monkeypatch, is_local):
     monkeypatch.setattr(Facts, "is_local", lambda self, path: is_local)

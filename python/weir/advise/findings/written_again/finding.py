@@ -8,16 +8,19 @@ import numpy as np
 
 from weir.advise.frame.bypass import is_left_alone
 from weir.advise.frame.facts import Facts, File, Files
-from weir.advise.frame.finding import Advice, Finding, Rule
+from weir.advise.frame.finding import Advice, Finding
 from weir.advise.findings.small_requests.finding import (
+    AT_ONCE,
     BLOCK,
-    BUFFERS,
     SLOW,
     begun,
+    buffer_rule,
+    merged,
     way_after,
 )
 from weir.advise.frame.grouping import Group, find_by_pattern
 from weir.advise.frame.libraries import libraries
+from weir.advise.frame.openings import open_at_once
 from weir.advise.frame.saving import Range, saved
 from weir.advise.frame.finding import Limit
 from weir.report.frame.amounts import amount, counted, seconds
@@ -50,10 +53,12 @@ def _is_one(facts: Facts, file: File) -> bool:
     return not is_left_alone(file)
 
 
-def _part(facts: Facts, file: File) -> tuple[File, Range]:
+def _part(facts: Facts, file: File, is_shared: bool) -> tuple[File, Range]:
     total = Range(0.0, 0.0)
     for name, way in (("read", file.read), ("write", file.write)):
-        if way.calls:
+        if is_shared:
+            total += merged(facts, file, name, BLOCK, 1)
+        elif way.calls:
             total += saved(way.seconds, way_after(facts, file, name), way.outlier_s)
     return file, total
 
@@ -63,15 +68,16 @@ def _advice(facts: Facts, group: Group) -> Advice:
     span = sum(w.span for w in writes)
     size, back = sum(w.bytes for w in writes), sum(r.bytes for r in reads)
     ns = sum(w.ns for w in (*writes, *reads))
+    shared = bool(open_at_once(facts, group.files))
     return Advice(
         "written-again", group.what, group.paths,
         f"{amount(size)} are written and {amount(back)} read back for {amount(span)} of file, "
         f"with {counted(sum(w.switches for w in writes), 'change')} between reading and writing: "
-        f"{seconds(ns / 1e9)}.",
-        facts.saving(begun([_part(facts, one) for one in group.files]),
+        f"{seconds(ns / 1e9)}{AT_ONCE if shared else ''}.",
+        facts.saving(begun([_part(facts, one, shared) for one in group.files]),
             sum(w.calls for w in (*writes, *reads)) - 2 * (span // BLOCK + 1)),
         _NETCDF if "netcdf" in libraries(group.files) else _OTHER,
-        Rule(group.pattern, f"bufa:{BLOCK >> 20}MiB:{BUFFERS}"),
+        buffer_rule(group, shared),
     )  # fmt: skip
 
 
