@@ -121,8 +121,8 @@ const Case kMistakes[] = {
     {"every -1 steps", [](Catalogue& c) { c.streams[0].every_steps = -1; }},
     {"stream 'history': path 'x_%q'", [](Catalogue& c) { c.streams[0].path = "x_%q"; }},
     {"field 'ps' is in the stream twice, with one operation",
-     [](Catalogue& c) { c.streams[0].fields.push_back({1, WEIR_INSTANT, {}, {}, {}}); }},
-    {"with two operations (instant, maximum) and one name; give one another name",
+     [](Catalogue& c) { c.streams[0].fields.push_back({1, WEIR_MEAN, {}, {}, {}}); }},
+    {"with two operations (mean, maximum) and one name; give one another name",
      [](Catalogue& c) { c.streams[0].fields.push_back({1, WEIR_MAXIMUM, {}, {}, {}}); }},
     {"fine",
      [](Catalogue& c) {
@@ -140,7 +140,7 @@ const Case kMistakes[] = {
     {"field 'ps' is in the stream twice, with one operation",
      [](Catalogue& c) {
        c.streams[0].format = "grib2";
-       c.streams[0].fields.push_back({1, WEIR_INSTANT, {}, {}, {}, {}, "ps2"});
+       c.streams[0].fields.push_back({1, WEIR_MEAN, {}, {}, {}, {}, "ps2"});
      }},
     {"writes to the same path",
      [](Catalogue& c) {
