@@ -184,7 +184,7 @@ def test_depths_of_edition_1_are_in_cm(one_rank, tmp_path):
 
 
 def test_sigma_levels(one_rank, tmp_path):
-    """Edition 1 has ten-thousandths of levels and hundredths of the ends of layers (code table 3)."""
+    """Edition 1 has ten-thousandths, and hundredths of the ends of layers (code table 3)."""
     def job(edition: int, put: str, levels: list[float], units: str = "1", **axis) -> dict:
         return {"lon": LON, "lat": LAT, "format": f"grib{edition}", "level_units": units,
             "levels": levels, "put": put,
@@ -195,7 +195,7 @@ def test_sigma_levels(one_rank, tmp_path):
         job(1, "layers1", [0.1, 0.4], **layers), job(2, "layers2", [0.1, 0.4], **layers),
         {**job(1, "one", [0.25, 0.995]), "get": "one"}, job(1, "fine", [0.25, 0.99525]))
     assert said[:5] == [""] * 5
-    assert surfaces(tmp_path / "one")[:2] == [(107, 2500 >> 8, 2500 & 255), (107, 9950 >> 8, 9950 & 255)]
+    assert surfaces(tmp_path / "one")[:2] == [(107, *divmod(2500, 256)), (107, *divmod(9950, 256))]
     assert surfaces(tmp_path / "layers1")[:2] == [(108, 0, 25), (108, 25, 50)]
     rows = tool("grib_get", "-p", "typeOfLevel,scaledValueOfFirstFixedSurface,"
         "scaleFactorOfFirstFixedSurface", tmp_path / "two")

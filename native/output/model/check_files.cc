@@ -190,7 +190,7 @@ bool tells_apart(const std::string& path, Period period) {
   return has(PathPart::kMonth) && (period == Period::kMonth || has(PathPart::kDay));
 }
 
-// A file has each name once; messages of GRIB, which have none, are told apart by the operation.
+// A file has each name once; messages of GRIB, which have none, differ by the operation.
 Status check_apart(const Catalogue& catalogue, const Stream& stream, const StreamField& a,
                    const StreamField& b) {
   const bool has_names = !takes_keys(stream.format), is_same = a.field == b.field;

@@ -200,10 +200,11 @@ class Context:
         existing: str = "replace",
     ) -> Stream:
         """[collective] A series of files. fields: a field, or a field with its operation
-        (mean, minimum, maximum, accumulate) and its name in the files. rotation: frames of a file, 0 for one file, or "day",
-        "month", "year". existing: what becomes of a file of a run before that has the name,
-        "replace", "refuse" or "append". format: a name of docs/reference/formats.md, "" for the
-        first. The configuration may change everything by the stream's name."""
+        (mean, minimum, maximum, accumulate) and its name in the files. rotation: frames of a file,
+        0 for one file, or "day", "month", "year". existing: what becomes of a file of a run before
+        that has the name, "replace", "refuse" or "append". format: a name of
+        docs/reference/formats.md, "" for the first. The configuration may change everything by the
+        stream's name."""
         stream = Stream(self._library, self)
         self._library.weir_stream_create(self._alive(), _text(name), os.fsencode(path),
             _text(format), stream._made())

@@ -18,8 +18,9 @@ class Applied {
   void add(const Extents& extents);
   // Values, which others write: not looked at.
   void leave_out(uint64_t address, uint64_t bytes);
-  // The first byte that is another one in the file, or the first checksum's that is wrong; -1: none.
-  // Reads the head, and extents that lie near each other, by one request. 0 or an errno.
+  // The first byte that is another one in the file, or the first of an extent with another
+  // checksum; -1: none. Reads the head, and extents that lie near each other, by one request. 0 or
+  // an errno.
   int find_damage(int fd, int64_t* at) const;
 
  private:
