@@ -156,7 +156,7 @@ def test_nothing_of_weir_outlives_a_sigkill_to_it(listening):
     process.kill()
     process.wait(timeout=300)
     os.kill(pid, signal.SIGKILL)
-    for _ in range(200):
+    for _ in range(2000):
         if not _alive_in_group(group):
             return
         time.sleep(0.05)
