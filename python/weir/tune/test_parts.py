@@ -11,6 +11,8 @@ import pytest
 
 from weir._errors import InputError, StorageError
 from weir.advise.frame.facts import File
+from weir.advise.frame.finding import Advice, Rule
+from weir.advise.frame.saving import Range, Saving
 from weir.advise.text import change_text
 from weir.report.files.compute import FileOp, FileTotals
 from weir.report.frame.amounts import plain, seconds
@@ -29,7 +31,7 @@ from weir.tune.runs import (
     requests_at_system,
 )
 from weir.tune.suspects import ended, half, suspects
-from weir.tune.text import _sureness
+from weir.tune.text import _model_lines, _sureness, sentence
 from weir.tune.tune import Outcome
 
 
@@ -60,6 +62,18 @@ def test_what_a_run_lost_is_said_in_words():
     assert f"the run is {longer} longer to {shorter} shorter." in said
     changes = [plain(change_text(one)) for one in (-2.68, 2.68)]
     assert changes == ["2.68 s longer", "2.68 s shorter"]
+
+
+def test_a_finding_whose_rule_cannot_be_used_is_left_to_the_program():
+    nothing = Saving(Range(0, 1), None, None)
+    one = Advice("many-files", "o.zarr", ("/w/a",), "120 files.", nothing, "Write one file.",
+        Rule("/w/*", "pack:name=a.zip", unusable="it also matches b"))
+    state, report = SimpleNamespace(runs=[], dropped={}), SimpleNamespace(advices=(one,), rest=())
+    outcome = Outcome(state, report, (), None, (), (), ())
+    assert sentence(outcome) == ("No rule makes this command faster. 1 finding needs a change of "
+        "the program: see report.md.")
+    assert "Write one file. (The rule pack:name=a.zip is not used: it also matches b.)" in "".join(
+        _model_lines(outcome))
 
 
 @pytest.mark.parametrize(("io_s", "requests", "pays"), [

@@ -87,9 +87,14 @@ def kept_sentence(found: Outcome, directory: str) -> str:
     return f"{count} that a run with {which} made or changed went into {directory}."
 
 
+def _without_rule(found: Outcome) -> list[Advice]:
+    """Findings that have no rule, or one that also matches other files."""
+    return [one for one in found.report.advices if one.rule is None or one.rule.unusable]
+
+
 def _in_the_model(found: Outcome) -> str:
-    """Findings without a rule."""
-    count = sum(one.rule is None for one in found.report.advices)
+    """Of these."""
+    count = len(_without_rule(found))
     if not count:
         return ""
     return (f" {counted(count, 'finding')} need{'s' * (count == 1)} a change of the program: see "
@@ -257,12 +262,13 @@ def _rule_table(found: Outcome) -> Iterator[str]:
 
 
 def _model_lines(found: Outcome) -> Iterator[str]:
-    without = [one for one in found.report.advices if one.rule is None]
+    without = _without_rule(found)
     if without:
         yield "\n## Changes of the program\n"
         yield "No rule cures these; each is worth a change of the source:\n"
     for one in without:
-        yield f"- {one.finding}, {one.what}: {one.sentence} {one.change}"
+        rule = f" (The rule {one.rule.stack} is not used: {one.rule.unusable}.)" if one.rule else ""
+        yield f"- {one.finding}, {one.what}: {one.sentence} {one.change}{rule}"
 
 
 def for_directory(text: str, tuning: Tuning) -> str:

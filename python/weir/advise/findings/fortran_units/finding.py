@@ -10,6 +10,7 @@ from dataclasses import replace
 from weir.advise.frame.facts import Facts
 from weir.advise.frame.finding import Advice, Finding
 from weir.advise.frame.grouping import groups
+from weir.advise.frame.openings import open_at_once
 from weir.advise.findings.small_requests.finding import (
     CALL,
     MANY,
@@ -32,15 +33,15 @@ def find(facts: Facts) -> Iterator[Advice]:
         if one.system_bytes <= SMALL.value * one.system_requests}
     mask = facts.files.mask(units) & candidates(facts.files)
     files = [one for one in facts.among(mask) if of_fortran(one) and cured_ways(one)]
-    for group in groups(facts, files):
-        if merged_of(group) < MANY.value:
-            continue
+    many = [one for one in groups(facts, files) if merged_of(one) >= MANY.value]
+    at_once = open_at_once(facts, [file for group in many for file in group.files])
+    for group in many:
         chosen = [units[path] for path in group.paths]
         statements, requests, moved = (sum(getattr(one, key) for one in chosen)
             for key in ("statements", "system_requests", "system_bytes"))
         is_unbuffered = requests >= UNBUFFERED * statements
         why = "each statement is a request" if is_unbuffered else "the unit has a small buffer"
-        found = advice_on(facts, group, "fortran-units")
+        found = advice_on(facts, group, "fortran-units", at_once)
         change = ("Leave out FLUSH and GFORTRAN_UNBUFFERED_ALL, and set" if is_unbuffered
             else "Set") + (" GFORTRAN_FORMATTED_BUFFER_SIZE and GFORTRAN_UNFORMATTED_BUFFER_SIZE to"
             " 1048576 (gfortran 10 and later); ifort: BUFFERED=\"YES\" and BLOCKSIZE of OPEN.")
