@@ -29,8 +29,8 @@ WEIR_THREAD uint32_t holds_or_closes;
 
 namespace {
 
-// Gives the processor to others, a bounded number of times. An idle machine is back in some ms; on a
-// busy one each time may take all the others' time slices, so there is a limit of time as well.
+// Gives the processor to others, a bounded number of times. An idle machine is back in some ms; on
+// a busy one each time may take all the others' time slices, so there is a limit of time as well.
 class Patience {
  public:
   bool yields() {

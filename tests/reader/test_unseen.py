@@ -574,48 +574,11 @@ def test_what_a_killed_child_moved_unseen_is_its_own(traced, cc, static):
         assert blamed["command"] == f"{killed} SIGSEGV"
 
 
-REAPS = """
-#include <signal.h>
-#include <spawn.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-extern char **environ;
-static pid_t first, second;
-static int ends[2];
-static void reap(int signal) {
-  siginfo_t about;
-  int status;
-  if (first != 0 && waitpid(first, &status, WNOHANG) == first) first = 0, write(ends[1], "\\n", 1);
-}
-int main(int count, char **arguments) {
-  char *line[] = {arguments[1], "SIGSEGV", 0}, all[4096] = "read x; exec ";
-  char *later[] = {"sh", "-c", strcat(strcat(all, arguments[1]), " SIGSEGV"), 0};
-  siginfo_t about;
-  int status;
-  if (!strcmp(arguments[2], "later")) {  /* both are dead when they are asked for */
-    posix_spawn(&first, line[0], 0, 0, line, environ);
-    posix_spawn(&second, line[0], 0, 0, line, environ);
-    for (int i = 0; i < 2; ++i) waitid(P_PID, i ? first : second, &about, WEXITED | WNOWAIT);
-    return waitpid(first, &status, WNOHANG) != first || waitpid(-1, &status, WNOHANG) != second;
-  }
-  pipe(ends);
-  dup2(ends[0], 0);
-  posix_spawnp(&second, "sh", 0, 0, later, environ);
-  sigset_t set;
-  sigemptyset(&set), sigaddset(&set, SIGCHLD), sigprocmask(SIG_BLOCK, &set, 0);
-  signal(SIGCHLD, reap);
-  posix_spawn(&first, line[0], 0, 0, line, environ);
-  sigprocmask(SIG_UNBLOCK, &set, 0);
-  return waitpid(second, &status, 0) != second;
-}
-"""
-
-
 @pytest.mark.parametrize("when", ["later", "in a handler"])
-def test_children_that_died_before_they_are_asked_for_have_their_figures(traced, cc, when):
+def test_children_that_died_before_they_are_asked_for_have_their_figures(traced, cc, root, when):
     """By calls that do not block; also while another one waits."""
-    killed, reaps = cc(UNSEEN, "-w", name="hidden"), cc(REAPS, "-w", name="reaps")
+    killed = cc(UNSEEN, "-w", name="hidden")
+    reaps = cc(root / "tests/programs/reaps.c", "-w", name="reaps")
     done, status, first, made = traced(reaps, killed, when)
     assert (done, status) == (0, 4), first
     children = [one for one in made["processes"] if one["end"] == "SIGSEGV"]
