@@ -594,7 +594,7 @@ def test_a_killed_command_is_named_with_its_signal(traced, cc):
 
 
 def test_a_killed_child_of_a_parent_that_polls_is_the_likely_way(traced):
-    """timeout(1) and mpirun find ended children without blocking: their bytes are in one sum."""
+    """timeout(1) finds an ended child without blocking."""
     script = "dd if=/dev/zero of=z bs=1M count=3 status=none; kill -9 $$"
     _, _, _, made = traced("timeout", "60", "bash", "-c", script)
     assert [one["end"] for one in made["processes"] if one["command"].startswith("bash")] == [
