@@ -239,3 +239,12 @@ def test_processes_of_a_script_are_programs(weir, tmp_path):
     # Names of directories that the interpreter read stand in brackets: (reader, ranks, ...).
     assert "rank" not in re.sub(r"\([^()]*, \.\.\.\)", "", text.partition("More tables")[0])
     assert "3 of head" in text and "3 of cp" in text
+
+
+def test_a_process_that_becomes_another_program_is_counted_once(weir, tmp_path, tmp_run):
+    """bash forks a copy of itself, which becomes cat."""
+    done = weir("trace", "-o", tmp_run, "--", "bash", "-c", "cat x; cat x; (cat x; true); true",
+        cwd=tmp_path)
+    assert "weir: 5 processes, " in done.stderr, done.stderr
+    said = " ".join(weir("report", tmp_run).stdout.split())
+    assert re.search(r"5 processes \((3 of cat, 2 of bash|2 of bash, 3 of cat)\)", said), said

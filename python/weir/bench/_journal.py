@@ -68,7 +68,7 @@ class Journal:
             return self._done[name]
         if self._minutes is not None:
             if self._now() - self._begun_s > 60 * self._minutes * self._part:
-                raise TimeOver(f"not reached in {self._minutes:g} minutes; the same command with "
+                raise TimeOver(f"not run: the {self._minutes:g} minutes were over; the same command with "
                                f"--resume FILE goes on")
         result = self._done[name] = run()
         self._append({"run": name, "result": result})

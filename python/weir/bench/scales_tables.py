@@ -134,7 +134,8 @@ def text(options: Options, mpi: str, steps: int, found: Found) -> str:
 def ending(found: Found) -> list[str]:
     """What was not reached, and why the exit status is 1."""
     missed = sum(goal.met is False for goal in goals(found))
-    why = ["not all runs were made (see the remarks of the tables)"] if found.is_short() else []
+    short = "some runs were not made (the lines below each table name them)"
+    why = [short] if found.is_short() else []
     if missed:
         why.append(f"{missed} rows missed a goal")
     return [*([found.left] if found.left else []),

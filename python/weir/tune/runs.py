@@ -211,9 +211,13 @@ def requests_at_system(file: File, layered: LayeredFile | None, *, is_real: bool
     others = max(0, file.of_class("OCM")[0] - file.of(_WITHIN)[0])
     if layered is not None:
         others = max(0, others - 2 * _sum(layered, _REOPENED) + _sum(layered, _CHECKED))
-    if layered is not None and layered.system is not None:
+    calls = file.requests("R") + file.requests("W")
+    if layered is None:
+        return calls + others
+    if layered.system is not None:
         return layered.system.count + others
-    return file.requests("R") + file.requests("W") + others
+    most = layered.most_at_system(calls - file.of_posix("RW"))
+    return others + (calls if most is None else min(most, calls))
 
 
 def relative(words: Sequence[str], directory: Path, work: Path) -> list[str]:

@@ -399,6 +399,20 @@ def test_calls_past_the_layers_are_requests():
     assert requests_at_system(File("f", totals=totals), layered) == 1 + 2 + 41
 
 
+@pytest.mark.parametrize(("reason", "requests"), [("large_requests", 1 + 2 + 1 + 1),
+    ("mapped", 52)])
+def test_one_call_on_a_stream_does_not_hide_what_a_layer_saved(reason, requests):
+    """netCDF reads the first bytes by fread, then HDF5 by 50 calls of pread. One that is mapped may
+    have moved bytes by no call."""
+    totals = FileTotals("f", 52, 5100, 0, 1, (FileOp("open", 1, 0, 1, 0),
+        FileOp("fread", 1, 100, 1, 0), FileOp("pread", 50, 5000, 1, 0)))
+    seen = {0: Requests(reads=50, read_bytes=5000), 2: Requests(reads=2, read_bytes=6000)}
+    layered = LayeredFile("f", calls=Requests(reads=50, read_bytes=5000), events=seen,
+        has_streams=True, bypassed=[Bypass("global", reason, 1)])
+    assert layered.system is None
+    assert requests_at_system(File("f", totals=totals), layered) == requests
+
+
 def test_requests_are_those_of_the_system():
     """Of streams as many as their buffers make, of statements what the library makes of them; none
     of a packed file that is no real one."""

@@ -133,7 +133,11 @@ class File:
         streams = self._moving(letter, STDIO)
         buffered = min(sum(one.calls for one in streams),
             math.ceil(sum(one.bytes for one in streams) / STREAM_BYTES))
-        return sum(one.calls for one in self._moving(letter, POSIX)) + buffered
+        return self.of_posix(letter) + buffered
+
+    def of_posix(self, letters: str) -> int:
+        """Such calls of the system."""
+        return sum(one.calls for letter in letters for one in self._moving(letter, POSIX))
 
     def on_streams(self, letter: str) -> int:
         """Such calls on streams of the C library."""

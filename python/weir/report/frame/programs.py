@@ -48,7 +48,11 @@ def programs_of(step: StepReport) -> tuple[Program, ...]:
     members = [m for m, is_chosen in zip(data.members, step.members) if is_chosen]
     seen = {one.world for one in members}
     worlds = Counter((one.name, one.ranks) for at, one in enumerate(data.worlds) if at in seen)
-    alone = [one for one in members if one.world < 0 and not one.is_launcher]
+    # A process that becomes another program by exec is one of the last.
+    last = {(one.file, one.process.pid): one for one in sorted(data.members,
+        key=lambda one: one.process.start_mono_ns)}
+    alone = [one for one in members if one.world < 0 and not one.is_launcher
+        and last[one.file, one.process.pid] is one]
     pids: dict[str, set[tuple[int, int]]] = {}
     for one in alone:
         pids.setdefault(one.name, set()).add((one.file, one.process.pid))

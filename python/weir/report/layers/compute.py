@@ -144,6 +144,19 @@ class LayeredFile:
             and f.layer != "system")
         return replace(seen, sizes=seen.sizes + asked)
 
+    def most_at_system(self, of_streams: int) -> int | None:
+        """Requests that reached the file system, at most, where only streams of the C library leave
+        open which calls passed the layers (a library that looks at the first bytes by fread, then
+        reads by pread). of_streams: as many requests at most as the streams made."""
+        if not (self.has_streams and 0 in self.events):
+            return None
+        known = replace(self, has_streams=False)
+        if known.system is None:
+            return None
+        # Of what the topmost layer saw, these may be of streams: then as many calls went past.
+        hidden = min(of_streams, self.events[0].count)
+        return known.system.count + hidden + of_streams
+
 
 def layered_files(program: Columns, layered: Columns, names: NameTable) -> list[LayeredFile]:
     """One entry for each file that event layers or notes speak of, most of the program's time
