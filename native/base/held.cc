@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/clock.h"
 #include "base/credentials.h"
 #include "base/section.h"
 
@@ -28,7 +29,25 @@ WEIR_THREAD uint32_t holds_or_closes;
 
 namespace {
 
-constexpr uint32_t kYields = 20000;
+// Gives the processor to others, a bounded number of times. An idle machine is back in some ms; on
+// a busy one each time may take all the others' time slices, so there is a limit of time as well.
+class Patience {
+ public:
+  bool yields() {
+    if (count_ == kYields || (count_ % kLook == kLook - 1 && now_ns() - begun_ns_ > kLongestNs))
+      return false;
+    yield();
+    ++count_;
+    return true;
+  }
+  uint32_t count() const { return count_; }
+
+ private:
+  static constexpr uint32_t kYields = 20000, kLook = 16;
+  static constexpr uint64_t kLongestNs = 2'000'000'000;
+  uint64_t begun_ns_ = now_ns();
+  uint32_t count_ = 0;
+};
 
 constinit uint32_t handler_was_set = 0;  // or a thread may be cancelled
 
@@ -59,10 +78,13 @@ void drop_closing() {
 }  // namespace
 
 uint32_t wait_for_held() {
-  uint32_t yields = 0;
-  for (; yields < kYields && any_held(); ++yields) yield();
-  if (yields == kYields) store(&held_in_vain, load_all(&descriptors_held));
-  return yields;
+  Patience patience;
+  while (any_held()) {
+    if (patience.yields()) continue;
+    store(&held_in_vain, load_all(&descriptors_held));
+    break;
+  }
+  return patience.count();
 }
 
 void HoldsDescriptor::lower_held_in_vain() {
@@ -73,9 +95,10 @@ void HoldsDescriptor::lower_held_in_vain() {
 }
 
 void HoldsDescriptor::wait_for_closing() {
-  for (uint32_t i = 0; i < kYields; ++i) {
+  Patience patience;
+  for (bool goes_on = true; goes_on; goes_on = goes_on && patience.yields()) {
     base::fetch_add(&descriptors_held, ~0u);  // calls that close go first
-    for (; i < kYields && base::load(&closing_numbers) != 0; ++i) yield();
+    while (base::load(&closing_numbers) != 0 && (goes_on = patience.yields())) {}
     base::fetch_add_all(&descriptors_held, 1u);
     if (base::load_all(&closing_numbers) == 0) return;
   }
@@ -116,10 +139,8 @@ void before_handler(int signal) {
   if (!is_any && (uint64_t{1} << (signal - 1) & kOfThread) != 0) return;
   store(&handler_was_set, 1u);
   if (load_all(&handlers_may_come) == 0) fetch_add_all(&handlers_may_come, 1u);
-  for (uint32_t i = 0; i < kYields && within_section == 0; ++i) {
-    if (fetch_add_all(&sections_begun, 0u) == 0) return;
-    yield();
-  }
+  Patience patience;
+  while (within_section == 0 && fetch_add_all(&sections_begun, 0u) != 0 && patience.yields()) {}
 }
 
 void say(int fd, const char* text, size_t n) {

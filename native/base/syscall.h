@@ -240,8 +240,9 @@ WEIR_COLD void say(int fd, const char* text, size_t n);
 //
 // A HoldsDescriptor that was left by a jump (siglongjmp out of a handler) or a cancellation never
 // ends. Who waits for it, a close of another thread or a fork, does so once, for 20,000 yields of
-// the processor: from then on held_in_vain counts it, and only what is held beyond that is waited
-// for. The thread that jumped takes itself for one that has files open, and waits for no other.
+// the processor or 2 s: from then on held_in_vain counts it, and only what is held beyond that is
+// waited for. The thread that jumped takes itself for one that has files open, and waits for no
+// other.
 extern WEIR_OWN uint32_t descriptors_held, held_in_vain;
 extern WEIR_OWN uint32_t closing_numbers;
 extern WEIR_THREAD uint32_t holds_or_closes;  // of the thread

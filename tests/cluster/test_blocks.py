@@ -20,7 +20,7 @@ from weir.cluster.passes import Stretch, blocks_of, length_of
 from weir.report import build
 from weir.trace._synthetic import TraceWriter, event
 
-SETTINGS = settings(max_examples=60, deadline=None, print_blob=True)
+SETTINGS = settings(max_examples=60)
 FILES = ("/scratch/a", "pipe:[7]")
 call = st.tuples(st.sampled_from(["read", "open", "fwrite", "MPI_wait"]), st.integers(0, 60),
     st.integers(0, 12), st.sampled_from([*FILES, "", "lost"]))

@@ -80,7 +80,7 @@ def test_a_worker_that_is_killed_changes_nothing(cluster, nodes_run):
     killing.join()
     synchronisation = synchronisation_of(made.steps[0])  # the step is sent to a worker
     assert synchronisation.account is not None
-    cluster.client.wait_for_workers(2, timeout=60)
+    cluster.client.wait_for_workers(2, timeout=300)
     sent = [future for _, future in cluster._sent.values() if future.status == "finished"]
     holders = {worker for workers in cluster.client.who_has(sent).values() for worker in workers}
     assert holders

@@ -164,7 +164,7 @@ def test_any_name_passes(weir, tmp_path, name):
 spans = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 30), st.integers(0, 12)), max_size=25)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(spans, st.integers(0, 3))
 def test_what_is_left_on_a_track_nests_and_begins_and_ends_in_order(drawn, slack):
     track, start, length = (np.array(column, np.int64)
@@ -193,7 +193,7 @@ def test_what_is_left_on_a_track_nests_and_begins_and_ends_in_order(drawn, slack
     assert not any(stacks.values())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(spans)
 def test_what_nests_already_is_left_as_it_is(drawn):
     """Intervals of a stack machine: pushes and pops."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from weir_pages import STEPS, Opened, write_step
+from weir_process import limit
 
 from weir.report import build
 from weir.report.html import write_html
@@ -48,8 +49,8 @@ def driver():
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     started = webdriver.Chrome(options=options, service=webdriver.ChromeService(chromedriver))
-    started.set_page_load_timeout(60)
-    started.set_script_timeout(30)
+    started.set_page_load_timeout(limit(60))
+    started.set_script_timeout(limit(30))
     yield started
     started.quit()
 

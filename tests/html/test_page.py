@@ -35,7 +35,7 @@ from weir.trace.ops import op_named
 MOST_BYTES = 2_000_000
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.just(0) | st.integers(1, 2**50), min_size=1, max_size=200),
     st.sampled_from([8, 16]))
 def test_packed_numbers_are_near_and_nothing_stays_nothing(values, bits):

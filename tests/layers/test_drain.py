@@ -46,9 +46,8 @@ class Job:
     def start(self, file: Path, page: Path, mode: str, seed: int, records: int,
             end: str) -> subprocess.Popen:
         command = [self.writer, self.daemon, file, page, mode, str(seed), str(records), end]
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         self.started.append(subprocess.Popen(command,
-            env=clean_environment({"WEIR_JOB": self.name}), **quiet))
+            env=clean_environment({"WEIR_JOB": self.name}), stdout=subprocess.DEVNULL))
         return self.started[-1]
 
     def daemon_pid(self) -> int:

@@ -13,7 +13,7 @@ import uuid
 from pathlib import Path
 
 import pytest
-from weir_process import clean_environment
+from weir_process import clean_environment, limit
 
 HERE = Path(__file__).parent
 PIECES = 200
@@ -119,11 +119,11 @@ def test_a_block_that_the_daemon_writes_takes_bytes_meanwhile(preload, testfs):
         os.kill(daemon, signal.SIGSTOP)
         dead.kill()
         dead.wait()  # its end is a request, too
-        fs.control(hang=15)
+        fs.control(hang=limit(15))
         os.kill(daemon, signal.SIGCONT)
-        for _ in range(1000):
-            if is_writing(daemon):
-                break
+        end = time.monotonic() + limit(10)
+        while not is_writing(daemon):
+            assert time.monotonic() < end, "the daemon writes nothing"
             time.sleep(0.01)
         print("go on", file=living.stdin, flush=True)
         assert living.stdout.readline() == "accepted\n"

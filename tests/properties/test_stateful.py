@@ -45,7 +45,7 @@ def machine(stage, stack: str, flavour: str):
 def test_any_sequence_of_calls(stack, flavour, stage):
     print("hypothesis derandomized")
     chosen = settings(
-        max_examples=EXAMPLES, stateful_step_count=STEPS, deadline=None, derandomize=True,
+        max_examples=EXAMPLES, stateful_step_count=STEPS, derandomize=True,
         database=None,
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip

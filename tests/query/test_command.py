@@ -187,6 +187,18 @@ def test_ctrl_c_in_a_question_is_what_it_is_elsewhere():
         raise RuntimeError("another")
 
 
+def test_ctrl_c_while_duckdb_starts_is_no_fault(two_steps, monkeypatch):
+    pytest.importorskip("duckdb", reason="needs the test extra, on Python 3.11 or newer")
+    from weir.query import open_run
+
+    def interrupted(*_):
+        raise RuntimeError("Query interrupted")
+
+    monkeypatch.setattr("weir.query.run.dataset_of", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        open_run(two_steps).sql_reader("SELECT 1")
+
+
 def test_ctrl_c_ends_a_question_that_would_not_end(two_steps):
     sql = "SELECT count(*) FROM range(100000000) a, range(100000000) b" + " " * (1 << 18)
     command = [sys.executable, "-m", "weir", "query", two_steps, "-"]

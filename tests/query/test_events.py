@@ -20,7 +20,7 @@ from weir.trace.events import next_events, read_events
 from weir.trace.file import LOST
 from weir.trace.ops import op_named
 
-SETTINGS = settings(max_examples=60, deadline=None, print_blob=True)
+SETTINGS = settings(max_examples=60)
 NAMES = ("", "/scratch/a", "pipe:[1]", "/scratch/b/ü", "LOST")
 OPS = ("read", "pwrite", "fread", "fortran_write", "open", "MPI_Init", "output_put")
 

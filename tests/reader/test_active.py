@@ -19,7 +19,7 @@ from weir.trace import TraceFile
 from weir.trace._synthetic import TraceWriter, event, records
 from weir.trace.ops import op_named, ops
 
-SETTINGS = settings(max_examples=120, deadline=None, print_blob=True)
+SETTINGS = settings(max_examples=120)
 
 
 def union_ns(intervals: list[tuple[int, int]]) -> int:

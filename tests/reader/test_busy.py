@@ -23,7 +23,7 @@ from weir.trace import Step
 from weir.trace._synthetic import TraceWriter, event, mpi, records
 from weir.trace.ops import op_named
 
-SETTINGS = settings(max_examples=60, deadline=None, print_blob=True)
+SETTINGS = settings(max_examples=60)
 call = st.tuples(st.sampled_from(["read", "fwrite", "MPI_wait", "pipe"]), st.integers(0, 90),
     st.integers(0, 20), st.integers(1, 3))
 EVENTS = 1_200_000

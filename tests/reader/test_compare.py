@@ -22,7 +22,7 @@ from weir.report import build, report_json
 from weir.report.files.compute import FileTotals
 
 MS = 10**6
-SETTINGS = settings(max_examples=100, deadline=None, print_blob=True)
+SETTINGS = settings(max_examples=100)
 
 
 def write_run(run: Path, ranks: int, *, slow: int = 1, directory: str = "/scratch/an",

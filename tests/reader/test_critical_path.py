@@ -32,7 +32,7 @@ from weir.scaling.table import run_times
 from weir.trace._synthetic import TraceWriter, event, mpi
 
 MS = 10**6
-SETTINGS = settings(max_examples=40, deadline=None, print_blob=True)
+SETTINGS = settings(max_examples=40)
 
 
 def found(program: WaitTrace, directory: Path):

@@ -22,7 +22,7 @@ RANKS, STEPS = 3, 3
 FILES = ("a1", "a2", "a3", "b", "d/c")
 OPS = {"pread": "r", "read": "r", "fread": "r", "pwrite": "w", "fwrite": "w", "open": "",
     "stat": ""}
-SETTINGS = settings(max_examples=60, deadline=None, print_blob=True)
+SETTINGS = settings(max_examples=60)
 record = st.fixed_dictionaries(
     {
         "op": st.sampled_from(sorted(OPS)),

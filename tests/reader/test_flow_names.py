@@ -53,7 +53,7 @@ def model(made: list[dict]) -> dict:
     return edges
 
 
-@settings(max_examples=100, deadline=None, print_blob=True)
+@settings(max_examples=100)
 @given(st.lists(one_action, max_size=14).map(possible))
 def test_edges_are_those_of_a_small_file_system(made):
     with tempfile.TemporaryDirectory() as directory:

@@ -28,7 +28,7 @@ from weir.trace._synthetic import TraceWriter, counter, event, records, sync
 from weir.trace.ops import ops
 
 NATIVE = Path(__file__).parents[2] / "native"
-FEW, MANY = (settings(max_examples=number, deadline=None, print_blob=True) for number in (8, 80))
+FEW, MANY = (settings(max_examples=number) for number in (8, 80))
 
 
 def write_small(path: Path) -> None:

@@ -69,7 +69,7 @@ def without_links(made: list[dict]) -> list[dict]:
         if one["what"] not in ("link", "symlink")])
 
 
-@settings(max_examples=100, deadline=None, print_blob=True)
+@settings(max_examples=100)
 @given(st.lists(one_action, max_size=14).map(without_links))
 def test_bytes_are_those_of_a_small_file_system(made):
     with tempfile.TemporaryDirectory() as directory:

@@ -87,7 +87,7 @@ def check(totals, made: list[dict]) -> None:
         "files": totals.files} == counted(made)
 
 
-@settings(max_examples=60, deadline=None, print_blob=True)
+@settings(max_examples=60)
 @given(st.lists(record, max_size=60))
 def test_every_table_adds_up_to_the_records(made):
     with tempfile.TemporaryDirectory() as directory:

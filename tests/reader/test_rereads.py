@@ -75,7 +75,7 @@ def reads_of(made: list[dict], chosen: set[tuple[int, int]]) -> list[tuple[str, 
 
 ALL = {(node, rank) for node in range(NODES) for rank in range(RANKS)}
 one_choice = st.sets(st.sampled_from(sorted(ALL))) | st.just(ALL)
-SETTINGS = settings(max_examples=150, deadline=None, print_blob=True)
+SETTINGS = settings(max_examples=150)
 
 
 def mask_of(data, chosen: set[tuple[int, int]]) -> np.ndarray:

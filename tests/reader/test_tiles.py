@@ -96,7 +96,7 @@ def write(path: Path, made) -> None:
             ranks[process].events(made_one, thread=1 + start % 2)
 
 
-@settings(max_examples=60, deadline=None, print_blob=True)
+@settings(max_examples=60)
 @given(
     st.lists(one_record, max_size=30),
     st.integers(-100, 300),
@@ -135,7 +135,7 @@ def test_tiles_are_those_of_the_oracle(made, origin, shift, bins, slope, all_nam
             assert as_lists(by_group[number]) == wanted
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(1, 4), st.integers(1, 33), st.integers(0, 2**32))
 def test_coarser_tiles_have_the_same_sums(rows, bins, seed):
     random = np.random.default_rng(seed)

@@ -18,7 +18,7 @@ from weir.analysis.step import read_step
 from weir.trace import Step
 from weir.trace._synthetic import TraceWriter, event
 
-SETTINGS = settings(max_examples=60, deadline=None, print_blob=True)
+SETTINGS = settings(max_examples=60)
 END = 130
 interval = st.tuples(st.integers(0, 100), st.integers(0, 25)).map(lambda one: (one[0],
     one[0] + one[1]))

@@ -18,7 +18,7 @@ from weir.report.waits.summary import synchronisation_of
 from weir.trace._synthetic import sync
 
 SECOND = 10**9
-SETTINGS = settings(max_examples=25, deadline=None, print_blob=True)
+SETTINGS = settings(max_examples=25)
 
 
 def found(program: WaitTrace, directory: Path):

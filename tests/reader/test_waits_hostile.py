@@ -50,7 +50,7 @@ EXECED = [(0, 0, True, [("MPI_Init", "mpi:world:2", 48, 1 << 40, 1, 0, 0)]),
     (-1, 0, False, [("MPI_Init", "mpi:world:3", 42, 1 << 40, 1 << 47, 2 << 32, 17)])]
 
 
-@settings(max_examples=60, deadline=None, print_blob=True)
+@settings(max_examples=60)
 @given(processes, st.booleans(), st.randoms(use_true_random=False))
 @example(EXECED, True, random.Random(0))
 def test_any_records_give_a_report(made, with_rules, random):

@@ -37,7 +37,7 @@ READERS = {"toml": parse_toml, "assign": parse_assign, "iobuf": parse_iobuf,
 
 @pytest.mark.parametrize("form", sorted(READERS))
 def test_any_text_is_rules_or_mistakes(form):
-    @settings(max_examples=120, deadline=None, print_blob=True)
+    @settings(max_examples=120)
     @given(text=st.lists(st.sampled_from(WORDS[form]) | st.characters(exclude_categories=["Cs"]),
         max_size=25).map("".join))
     def read(text):
@@ -56,7 +56,7 @@ def test_any_text_is_rules_or_mistakes(form):
 
 
 def test_any_stack_is_layers_or_mistakes_within_it():
-    @settings(max_examples=120, deadline=None, print_blob=True)
+    @settings(max_examples=120)
     @given(text=st.lists(st.sampled_from(WORDS["stack"]), max_size=14).map("".join))
     def read(text):
         try:

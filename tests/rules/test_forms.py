@@ -24,7 +24,7 @@ from weir.rules.model import RuleSet
 from weir.rules.stack import parse_stack, stack_text, with_events
 
 NOWHERE = Place("nowhere")
-MANY = settings(max_examples=100, deadline=None, print_blob=True)
+MANY = settings(max_examples=100)
 
 
 def anonymous(rules: RuleSet) -> RuleSet:

@@ -20,13 +20,13 @@ from weir.rules.model import Conditions
 from weir.rules.values import normalised
 
 
-@settings(max_examples=200, deadline=None, print_blob=True)
+@settings(max_examples=200)
 @given(rules=rule_sets)
 def test_all_rules_compile_to_a_text_that_is_parsed(rules):
     assert is_compiled(compile_rules(rules)) == bool(rules)
 
 
-@settings(max_examples=400, deadline=None, print_blob=True)
+@settings(max_examples=400)
 @given(pattern=patterns, name=st.lists(ELEMENTS, max_size=5).map("".join))
 def test_patterns_fit_as_with_fnmatch(pattern, name):
     before = locale.setlocale(locale.LC_CTYPE, None)
@@ -36,7 +36,7 @@ def test_patterns_fit_as_with_fnmatch(pattern, name):
     assert fits(pattern, name) == expected
 
 
-@settings(max_examples=200, deadline=None, print_blob=True)
+@settings(max_examples=200)
 @given(words=st.lists(st.sampled_from(["a", "b", ".", "..", "", "..."]), max_size=6),
     directory=st.sampled_from(["/", "/x/y", "/x//z/"]))
 def test_paths_are_made_absolute_as_text(words, directory):

@@ -81,7 +81,7 @@ def compare(text: str, where: Value, value: Any) -> None:
         assert text[where.at] in "-0123456789"
 
 
-@settings(max_examples=100, deadline=None, print_blob=True)
+@settings(max_examples=100)
 @given(top=pairs, parts=blocks)
 def test_every_key_and_value_is_found_where_it_stands(top, parts):
     text = document(top, parts)

@@ -16,6 +16,7 @@ import zlib
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from weir_compile import Compiler
 from weir_forks import Forks, can_fork
@@ -41,12 +42,17 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    """Settings of Open MPI for all launches.
+    """Settings of Open MPI for all launches, and of Hypothesis.
 
     Each worker has a session directory of its own: of two launchers that make and remove the common
     one at the same time, one fails with "File exists". Looking for fabrics takes MPI_Init 0.2 s.
     The launcher ends the ranks of a failed job with SIGTERM and waits a second before SIGKILL.
+
+    Hypothesis limits no time: on a busy machine an example may take any.
     """
+    settings.register_profile("busy", deadline=None, print_blob=True,
+        suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("busy")
     worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
     for name, value in {
         "orte_tmpdir_base": os.path.join(tempfile.gettempdir(), f"weir-mpi-{worker}"),

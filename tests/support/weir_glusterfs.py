@@ -18,8 +18,10 @@ import tempfile
 import time
 from pathlib import Path
 
+from weir_process import limit
+
 BRICKS = 2
-START_S = 60.0
+START_S = limit(60)
 PROGRAMS = ("glusterfsd", "glusterfs")
 PR_SET_PDEATHSIG = 1
 

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+from weir_process import limit
 
 from weir.trace._synthetic import TraceWriter, event, records
 from weir.trace.ops import op_named
@@ -77,11 +78,11 @@ class Opened:
     def settle(self, condition: str = "true") -> None:
         """Wait until a condition holds, and then for two frames: plots draw once a frame."""
         done = self.driver.execute_async_script(
-            """const end = arguments[arguments.length - 1], until = performance.now() + 25000;
+            """const end = arguments[arguments.length - 1], until = performance.now() + %s;
             const look = () => (%s) ? requestAnimationFrame(() => requestAnimationFrame(() => end(true)))
               : performance.now() > until ? end(false) : setTimeout(look, 20);
             look();"""
-            % condition
+            % (1000 * limit(25), condition)
         )
         assert done, f"never came true: {condition}; console: {self.console()}"
 

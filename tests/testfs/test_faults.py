@@ -99,8 +99,8 @@ def test_a_full_file_system_takes_what_fits(fs):
 def test_a_file_system_that_hangs_goes_on_by_itself(fs):
     (fs.backing / "a").write_bytes(b"123")
     fd = os.open(fs.path / "a", os.O_RDONLY)
-    fs.control(hang=0.5)
     start = time.monotonic()
+    fs.control(hang=0.5)
     assert os.pread(fd, 3, 0) == b"123"
     assert time.monotonic() - start >= 0.4
     os.close(fd)

@@ -22,7 +22,7 @@ READ_ONE_BYTE = (
 )
 
 
-def wait_for(condition, what: str, seconds: float = 20) -> None:
+def wait_for(condition, what: str, seconds: float = 300) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, f"{what}: not within {seconds} s"

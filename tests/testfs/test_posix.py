@@ -128,7 +128,7 @@ def test_any_sequence_of_calls_as_on_the_backing(testfs, preset):
     print(f"seed {seed}")
     number = iter(range(1 << 30))
 
-    @settings(max_examples=60, deadline=None, database=None, print_blob=True)
+    @settings(max_examples=60, database=None)
     @given(st.lists(STEP, min_size=10, max_size=40))
     def same(steps):
         directory = f"case{next(number)}"

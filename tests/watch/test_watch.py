@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from weir_process import clean_environment
+from weir_process import clean_environment, limit
 
 from weir.trace import RunNotFound
 from weir.watch.view import screen
@@ -84,7 +84,7 @@ def all_of(report: str) -> dict:
 def test_a_look_gives_what_was_done_since_the_last_one(weir, cc, tmp_path, level):
     with printed(tmp_path, WEIR, "trace", "--quiet", "--level", level, "-o", "run", "--",
             cc(PROGRAM)) as program:
-        watch = wait_for(tmp_path / "run", 20)
+        watch = wait_for(tmp_path / "run", limit(20))
         program.writes(5, "a")
         first = watch.look()
         assert (first.calls, first.bytes_written, first.bytes_read, first.is_over) == (7, 5000, 0,
@@ -112,7 +112,7 @@ def test_a_look_gives_what_was_done_since_the_last_one(weir, cc, tmp_path, level
 def test_the_command_prints_lines_and_ends_with_the_run(weir, cc, execute, tmp_path):
     with printed(tmp_path, WEIR, "trace", "--quiet", "-o", "run", "--", cc(PROGRAM)) as program:
         with subprocess.Popen(
-            [str(WEIR), "watch", "run", "--interval", "0.1", "--wait", "20"],
+            [str(WEIR), "watch", "run", "--interval", "0.1", "--wait", str(limit(20))],
             stdout=subprocess.PIPE, text=True, cwd=tmp_path, env=clean_environment()
         ) as watching:
             program.writes(30, "a")
@@ -147,7 +147,7 @@ def test_ranks_of_a_parallel_program(weir, mpi, tmp_path):
 
 def test_a_run_whose_launcher_was_killed_is_over_when_nothing_lives(cc, tmp_path):
     with printed(tmp_path, WEIR, "trace", "--quiet", "-o", "run", "--", cc(PROGRAM)) as program:
-        watch = wait_for(tmp_path / "run", 20)
+        watch = wait_for(tmp_path / "run", limit(20))
         program.writes(1, "a")
         assert not any(watch.look().is_over for _ in range(5)), "it lives"
         program.process.send_signal(signal.SIGKILL)

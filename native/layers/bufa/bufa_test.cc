@@ -322,7 +322,7 @@ TEST_F(Bufa, BytesThatTheProgramDidNotWriteAreNotWritten) {
 TEST_F(Bufa, OldBlocksAreWrittenWhileTheProgramDoesNothing) {
   Opened file(65536, 4, true, O_WRONLY);
   write_expected(file, 0, 100);
-  for (int i = 0; i < 400; ++i) {
+  for (int i = 0; i < 6000; ++i) {
     usleep(10'000);
     const std::lock_guard hold(below_.lock);
     if (below_.bytes.size() == 100) break;

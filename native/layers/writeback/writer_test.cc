@@ -17,6 +17,7 @@
 
 #include "layers/writeback/arena.h"
 #include "layers/writeback/client.h"
+#include "layers/machinery/node/registry.h"
 
 using namespace weir;
 
@@ -174,6 +175,7 @@ int main(int count, char** arguments) {
   file = open(arguments[2], O_WRONLY | O_CREAT | (append ? O_APPEND : 0), 0644);
   struct stat about;
   must(file >= 0 && fstat(file, &about) == 0, arguments[2]);
+  must(node::join(), "join");  // or the last one's daemon may be removing the directory
   arena = writeback::create_arena(kBlocks, kBlock, 4);
   must(arena != nullptr, "arena");
   slot = writeback::register_file(arena, {&file, about.st_dev, about.st_ino, arguments[2], append});

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from weir.analysis.patterns import FEWEST_ALIKE, find_patterns, joined, skeleton
 
-SETTINGS = settings(max_examples=150, deadline=None, print_blob=True)
+SETTINGS = settings(max_examples=150)
 WILD = re.compile(r"<([A-Z][0-9]*)>|\*")
 part = st.text("abL.-0123", min_size=1, max_size=5)
 names = st.lists(st.lists(part, min_size=1, max_size=3).map("/".join), max_size=30, unique=True)

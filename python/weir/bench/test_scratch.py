@@ -28,7 +28,7 @@ with scratch({{parent!r}}) as place, scratch({{parent!r}}, in_memory=False) as o
 """
 
 
-def wait_for(what, seconds=60.0):
+def wait_for(what, seconds=300.0):
     deadline = time.monotonic() + seconds
     while not (found := what()) and time.monotonic() < deadline:
         time.sleep(0.01)

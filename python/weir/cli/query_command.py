@@ -55,6 +55,7 @@ def query(
     from weir.analysis.exclusion import exclusion_of
     from weir.analysis.memory import collect_seldom, keep_one_heap, spill_arrays
     from weir.query import open_run
+    from weir.query._arrow import duckdb, pyarrow
     from weir.query.output import FORMATS, open_output, print_schema, waiting, write_result
     from weir.report.processes.compute import is_complete
 
@@ -68,6 +69,10 @@ def query(
     collect_seldom()
     keep_one_heap()
     spill_arrays()
+    with _deferring_interrupts():
+        pyarrow()
+        if not schema:
+            duckdb()
     with (
         reader_of(dask) as reader,
         open_run(run, step=step, rank=rank, memory=memory, reader=reader,
@@ -83,6 +88,21 @@ def query(
         _say(opened)
         if not is_complete(opened.report):
             raise typer.Exit(4)
+
+
+@contextmanager
+def _deferring_interrupts() -> Iterator[None]:
+    """Libraries in C++ may abort the process when Ctrl-C is raised in the midst of their import."""
+    import signal
+
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt
 
 
 @contextmanager

@@ -291,7 +291,8 @@ def test_the_log_of_tune_itself_is_no_change(weir, tmp_path):
         "echo done; echo > made"]
     with open(work / "tune.log", "wb") as log:
         subprocess.run(words, cwd=work, stdout=log, stderr=log, check=True)
-    assert "Nothing worth changing" in (work / "tune.log").read_text()
+    said = (work / "tune.log").read_text()  # "No finding" on a busy machine
+    assert ("Nothing worth changing: " in said) != ("No finding: " in said), said
     assert sorted(os.listdir(work)) == ["tune.log"]
 
 

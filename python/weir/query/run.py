@@ -190,13 +190,13 @@ class Run:
             raise UsageError(
                 r"the query is not UTF-8; bytes of names that are none stand in the tables as \xff")
         try:
-            answers = [one for one in self._connection.extract_statements(query)
-                if one.type == module.StatementType.SELECT]
-            if len(answers) > 1:
-                raise UsageError(
-                    f"the query has {len(answers)} statements: give one; the second is "
-                    f"{answers[1].query.strip()[:60]!r}")
-            with interruptible():
+            with interruptible():  # whatever DuckDB does at the moment, such as its start
+                answers = [one for one in self._connection.extract_statements(query)
+                    if one.type == module.StatementType.SELECT]
+                if len(answers) > 1:
+                    raise UsageError(
+                        f"the query has {len(answers)} statements: give one; the second is "
+                        f"{answers[1].query.strip()[:60]!r}")
                 relation = self._connection.sql(query)
                 if relation is None:
                     raise UsageError("the query returns no rows: use SELECT, or begin with FROM")

@@ -24,7 +24,7 @@ def striped(directory, data: bytes, unit: int, count: int):
     return index, pieces
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.binary(max_size=200), unit=st.integers(1, 20), count=st.integers(2, 5))
 def test_joined_is_what_was_striped(tmp_path_factory, data, unit, count):
     index, pieces = striped(tmp_path_factory.mktemp("striped"), data, unit, count)

@@ -121,7 +121,7 @@ def test_a_file_is_mapped_where_there_is_room(full, library, tmp_path):
 
 
 def test_a_mapping_for_which_there_is_no_room_is_refused(full, library):
-    done = full(START + MAPPED + "child = os.fork()\nif child == 0:\n    time.sleep(60)\n"
+    done = full(START + MAPPED + "child = os.fork()\nif child == 0:\n    time.sleep(600)\n"
         "try:\n    store()\nexcept OSError as e: print(e.errno)\nos.kill(child, 9)", **library)
     assert done.stdout == "12\n", (done.returncode, done.stderr)
 
@@ -134,17 +134,18 @@ def test_a_mapped_file_that_has_room_stays_on_the_tier(full, library, tmp_path):
 
 
 def test_files_that_others_have_open_stay_and_report_it(full, library):
-    done = full(START + "child = os.fork()\nif child == 0:\n    import time; time.sleep(60)\n"
+    done = full(START + "child = os.fork()\nif child == 0:\n    import time; time.sleep(600)\n"
         "try:\n    for p in pieces: os.write(fd, p)\nexcept OSError as e: print(e.errno)\n"
         "os.kill(child, 9)", **library)
     assert done.stdout == "28\n", done.stderr
 
 
-def test_copies_make_room_first(full, library, tmp_path):
-    script = START + """
+def test_copies_make_room_first(full, library, tier):
+    script = START + f"MARKS = {str(tier / 'marks')!r}" + """
 open("first.dat", "wb").write(bytes(700 << 10))
-while len(at_place("first.dat")) < 700 << 10: time.sleep(0.01)
-time.sleep(0.3)
+def is_copy(mark): return mark.isdecimal() and os.readlink(f"{MARKS}/{mark}").startswith("c")
+while not any(map(is_copy, os.listdir(MARKS))): time.sleep(0.01)
+assert len(at_place("first.dat")) == 700 << 10
 for p in pieces[:24]: assert os.write(fd, p) == len(p)
 assert at_place("out.dat") == b""
 """

@@ -497,7 +497,7 @@ TEST_F(Front, a_forked_child_does_not_wait_for_a_thread_that_it_has_not) {
   Holder holder(f);
   const pid_t child = fork();
   if (child == 0) {
-    alarm(20);
+    alarm(120);
     in_forked_child();
     _exit(lseek(f, fd, 7, SEEK_SET) == 7 ? 0 : 1);
   }
