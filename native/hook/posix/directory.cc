@@ -50,7 +50,7 @@ static_assert(sizeof(dirent) == sizeof(dirent64) &&
               offsetof(dirent, d_name) == offsetof(dirent64, d_name));
 
 constinit Listing* listings = nullptr;  // of open streams that are being read
-constinit uint32_t busy = 0;
+WEIR_BUSY(busy);
 using Busy = stack::BusyWith<&busy>;
 
 Name& name_at(const Listing& listing, uint32_t at) {

@@ -44,7 +44,7 @@ constexpr int kKept2 = kNotCancelled | kClosedOnExec;
 
 constinit uint32_t used = 0;               // slots that were ever in use
 constinit uint32_t first_free = 0;         // number + 1
-constinit uint32_t busy = 0;
+WEIR_BUSY(busy);
 constinit bool unfit = false;              // a C library whose streams are not as expected
 
 using Busy = stack::BusyWith<&busy>;

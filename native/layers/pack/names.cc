@@ -346,7 +346,6 @@ void end() {
 }
 
 void forked() {
-  base::store(&busy, 0u);
   const Busy hold;
   forget_all();
   forget_memory();

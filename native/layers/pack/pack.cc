@@ -21,7 +21,7 @@
 
 namespace weir::layers::pack {
 
-constinit uint32_t busy = 0;
+WEIR_BUSY(busy);
 
 namespace {
 

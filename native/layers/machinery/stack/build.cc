@@ -28,7 +28,7 @@ struct Shelf {
   int count;
 };
 constinit Shelf shelves[kSizes] = {};
-constinit uint32_t busy = 0;
+WEIR_BUSY(busy);
 
 using Busy = BusyWith<&busy>;
 

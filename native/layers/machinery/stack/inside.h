@@ -16,7 +16,6 @@ void enter_table(int fd, File* f);
 void mark_plain(File* f);    // after f->left: its numbers' entries say so
 void drop_unseen(int fd);    // the number was closed without a hook
 void give_up(File* f);       // no number names it any more
-void reset_table_locks();
 
 bool begin_parking(int fd, File* f);  // the number becomes weir's own; the file's lock is held
 void end_parking(File* f);            // and the program's again

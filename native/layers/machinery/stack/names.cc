@@ -45,7 +45,7 @@ struct Name {
   char path[kLongest];
 };
 constinit Name names[kNames] = {};
-constinit uint32_t busy = 0;
+WEIR_BUSY(busy);
 
 using Busy = BusyWith<&busy>;
 

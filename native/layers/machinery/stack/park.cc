@@ -51,7 +51,7 @@ constexpr uint32_t kLook = 128;
 constexpr uint32_t kRest = 8192;  // openings
 constinit uint32_t closed_for_others = 0, found_again = 0, resting = 0;
 constinit uint32_t most_of_all = 0;
-constinit uint32_t busy = 0;
+WEIR_BUSY(busy);
 
 using Busy = BusyWith<&busy>;
 
@@ -215,7 +215,6 @@ bool park(int fd) {
 }
 
 void count_parked_in_child() {
-  base::store(&busy, 0u);
   uint32_t all = 0;
   for (const Place& p : places) all += p.parked;
   base::store(&parked_count, all);

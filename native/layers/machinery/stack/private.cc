@@ -22,7 +22,7 @@ struct Kept {
 };
 constinit Kept kept[kMost] = {};
 constinit int used = 0;  // no row above it was ever used
-constinit uint32_t busy = 0;
+WEIR_BUSY(busy);
 
 using Busy = BusyWith<&busy>;
 

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include "base/syscall.h"
+#include "layers/machinery/stack/busy.h"
 #include "layers/machinery/stack/in_memory.h"
 #include "layers/machinery/stack/inside.h"
 #include "layers/machinery/stack/lock.h"
@@ -128,11 +129,11 @@ void after_fork_in_parent() {
 }
 
 void in_forked_child() {
+  free_busy();
   if (!active()) return;
   // No thread of the parent's that was within a call is here.
   for_every([](File* f, int) { base::store(&f->lock, 0u); });
   own_thread = 0;
-  reset_table_locks();
   count_parked_in_child();
   forget_shares();
   names_forked();

@@ -20,7 +20,7 @@
 namespace weir::stack {
 namespace {
 
-constinit uint32_t busy = 0;
+WEIR_BUSY(busy);
 constinit uint32_t holders = 0;    // files of this process that hold bytes
 constinit uint32_t some_common = 0;  // some opening was, once
 constinit uint32_t unwritten = 0;  // of them, those whose size the kernel does not know yet
@@ -319,7 +319,6 @@ void begin_sharing(int rank) {
 }
 
 void forget_shares() {
-  base::store(&busy, 0u);
   node::forked();
   node::forked_leases();
   mend_openings();

@@ -18,6 +18,7 @@
 #include "layers/hold/hold.h"
 #include "layers/system/declared.h"
 #include "layers/machinery/node/registry.h"
+#include "layers/machinery/stack/busy.h"
 #include "layers/machinery/stack/build.h"
 #include "layers/machinery/stack/lock.h"
 #include "layers/machinery/stack/posix.h"
@@ -506,6 +507,22 @@ TEST_F(Front, a_forked_child_does_not_wait_for_a_thread_that_it_has_not) {
   EXPECT_EQ(status, 0);
   holder.let_go();
   close_file(fd);
+}
+
+TEST_F(Front, a_forked_child_finds_the_locks_of_all_tables_free) {
+  EXPECT_GE(__stop_weir_busy - __start_weir_busy, 6);
+  for (uint32_t** at = __start_weir_busy; at != __stop_weir_busy; ++at) base::store(*at, 1u);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(120);
+    in_forked_child();
+    const int fd = open_file("b.hold");
+    _exit(fd >= 0 && close_file(fd) == 0 ? 0 : 1);
+  }
+  free_busy();
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(Front, a_fork_waits_for_a_thread_that_makes_a_file_leave) {

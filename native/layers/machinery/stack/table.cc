@@ -23,7 +23,7 @@ namespace weir::stack {
 namespace {
 
 constinit int highest = -1;  // no number above it was ever known
-constinit uint32_t busy = 0;
+WEIR_BUSY(busy);
 
 using Busy = BusyWith<&busy>;
 
@@ -322,7 +322,5 @@ bool reserve(int fd, uint64_t at, uint64_t bytes) {
   errno = r == 0 ? before : static_cast<int>(-r);
   return r == 0;
 }
-
-void reset_table_locks() { base::store(&busy, 0u); }
 
 }  // namespace weir::stack
