@@ -49,7 +49,7 @@ def test_a_run_ends_in_time(bench, tmp_path):
     found = tmp_path / "scales.json"
     done = bench("--pes", "2", "--only", "direct", *SMALL, "--minutes", "1e-9", "--json", found)
     data = json.loads(found.read_text())
-    assert done.returncode == 1 and "the 1e-09 minutes were over" in done.stdout
+    assert done.returncode == 1 and "the limit of 1e-09 minutes was reached" in done.stdout
     assert [row["encoding"] for row in data["writers"]] == [{}] and data["profiles"] == []
 
 

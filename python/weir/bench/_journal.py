@@ -68,8 +68,8 @@ class Journal:
             return self._done[name]
         if self._minutes is not None:
             if self._now() - self._begun_s > 60 * self._minutes * self._part:
-                raise TimeOver(f"not run: the {self._minutes:g} minutes were over; the same command with "
-                               f"--resume FILE goes on")
+                raise TimeOver(f"not run: the limit of {self._minutes:g} minutes was reached; the same "
+                               f"command with --resume FILE continues")
         result = self._done[name] = run()
         self._append({"run": name, "result": result})
         return result

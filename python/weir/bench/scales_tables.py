@@ -134,7 +134,7 @@ def text(options: Options, mpi: str, steps: int, found: Found) -> str:
 def ending(found: Found) -> list[str]:
     """What was not reached, and why the exit status is 1."""
     missed = sum(goal.met is False for goal in goals(found))
-    short = "some runs were not made (the lines below each table name them)"
+    short = "some runs are missing (the lines below each table name them)"
     why = [short] if found.is_short() else []
     if missed:
         why.append(f"{missed} rows missed a goal")

@@ -49,7 +49,7 @@ def test_no_run_begins_when_the_time_is_over(tmp_path):
     assert journal.once("a", lambda: 1) == 1
     now[0] = 61
     assert journal.once("a", failing) == 1
-    with pytest.raises(TimeOver, match="not run: the 2 minutes were over"):
+    with pytest.raises(TimeOver, match="not run: the limit of 2 minutes was reached"):
         journal.once("b", lambda: 1)
     journal.until(1)
     assert journal.once("b", lambda: 2) == 2

@@ -202,10 +202,10 @@ def test_many_rows_without_figures_are_counted_and_refusals_of_io_uring_are_name
 def test_the_end_says_what_was_not_reached_and_why_the_status_is_1():
     assert scales_tables.ending(scales_tables.Found([row("direct", 4, 250, 1990)])) == []
     short = scales_tables.Found([row("posix", 8, 90, 1100), row("direct", 8, 300, 1000)],
-        left="windows, nodes: not run: the 4 minutes were over")
-    assert scales_tables.ending(short) == ["windows, nodes: not run: the 4 minutes were over",
-        "exit status 1: some runs were not made (the lines below each table name them) and 2 rows "
-        "missed a goal"]
+        left="windows, nodes: not run: the limit of 4 minutes was reached")
+    assert scales_tables.ending(short) == ["windows, nodes: not run: the limit of 4 minutes was reached",
+        "exit status 1: some runs are missing (the lines below each table name them) and 2 rows missed "
+        "a goal"]
 
 
 def test_curves_are_drawn_of_rows_that_have_enough_runs():

@@ -69,7 +69,8 @@ def _without_findings(found: Outcome) -> str:
     """What a report that names nothing to change says, and where most of its I/O time is."""
     if not found.report.rest:
         return nothing_text(found.report)
-    return f"{NO_FINDING} The most: {rest_text(found.report, found.report.rest[0])}."
+    most = rest_text(found.report, found.report.rest[0])
+    return f"{NO_FINDING} The file with the most I/O time takes {most}."
 
 
 def _fate(why: str) -> str:

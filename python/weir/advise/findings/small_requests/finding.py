@@ -58,7 +58,7 @@ IN_ORDER = Limit("share of calls that go on in order or at a distance that comes
 LONG = Limit("writes of an opening that a buffer merges", 8, "writes",
     "measured: to begin to write behind takes as long as 4 to 8 requests, and longer where threads "
     "of a process begin at once")
-AT_ONCE = "; the file is open more than once at a time"
+AT_ONCE = "; the file is open more than once at a time on a node, so openings must share a buffer"
 _BUFFERS = {
     "stdio": "setvbuf",
     "netcdf": "the chunk size of nc__open and nc__create",
