@@ -160,11 +160,11 @@ def valid(script: list, alone: bool = False) -> list:
 
 def shorten(script: list, differs, alone: bool = False, tries: int = 400) -> list:
     """A shorter script that still differs: halves, quarters and so on are left out in turn, then
-    operations of blocks."""
-    size = max(1, len(script) // 2)
-    while size >= 1 and tries > 0:
+    operations of blocks. Of scripts that hang it tries few, so that the test comes to print one."""
+    size, until = max(1, len(script) // 2), time.monotonic() + 4 * SECONDS
+    while size >= 1 and tries > 0 and time.monotonic() < until:
         at, shorter = 0, False
-        while at < len(script) and tries > 0:
+        while at < len(script) and tries > 0 and time.monotonic() < until:
             candidate = valid(script[:at] + script[at + size :], alone)
             tries -= 1
             if len(candidate) < len(script) and differs(candidate):
@@ -172,7 +172,7 @@ def shorten(script: list, differs, alone: bool = False, tries: int = 400) -> lis
             else:
                 at += size
         size = size if shorter and size == 1 else size // 2
-    return _shorten_blocks(script, differs, alone)
+    return _shorten_blocks(script, differs, alone) if time.monotonic() < until else script
 
 
 def _shorten_blocks(script: list, differs, alone: bool) -> list:

@@ -22,7 +22,7 @@ PROGRAM = r"""
 static char data[2048];
 static void handler(int signal) { (void)signal; }
 int main(int argc, char** argv) {
-  char path[4096];
+  _Alignas(4096) char path[4096];  // weir asks the kernel about a text that lies on two pages
   signal(SIGSEGV, handler);
   if (argv[2][1] == 'h') signal(SIGUSR1, handler);
   for (int i = 0; i < atoi(argv[3]); ++i) {

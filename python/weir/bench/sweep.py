@@ -129,8 +129,9 @@ def layers() -> tuple[str, ...]:
     return tuple(kind.name for kind in kinds().values() if kind.sweep)
 
 
-def measure(lab: Lab, case: Case, layers: Sequence[str]) -> list[Ratio]:
+def measure(lab: Lab, case: Case, layers: Sequence[str], options: str = "") -> list[Ratio]:
     """Plain once, then each layer; what is written must be the same to the byte. Raises RunFailed.
+    options: of all these layers, beside those of their declarations, such as `:wait_ms=100`.
 
     A layer with one opening a file is left out where there are several ranks."""
     backing = lab.backing / "sweep.dat"
@@ -138,7 +139,8 @@ def measure(lab: Lab, case: Case, layers: Sequence[str]) -> list[Ratio]:
         (lab.backing / name).mkdir(exist_ok=True)
 
     def moved(layer: str | None) -> Run:
-        stack = None if layer is None else kinds()[layer].sweep.format(lab.directory)
+        stack = None if layer is None else (
+            kinds()[layer].sweep.format(lab.directory) + options)
         backing.unlink(missing_ok=True)
         if case.way == "read":
             stored = stack if layer and kinds()[layer].transforms else None
