@@ -96,9 +96,10 @@ def _by_pattern(facts: Facts, files: Sequence[File], alike: Collection[str],
 
 def _others(facts: Facts, rule: str, own: Collection[str]) -> tuple[str, ...]:
     """Files that the rule matches as well. Of directories layers leave the calls alone."""
-    without = facts.files.missing | facts.directories
+    missing, directories = facts.files.missing, facts.directories
     return () if rule in own else tuple(sorted(path for path in facts.files
-        if path not in own and fits(path, rule) and path not in without))
+        if path not in own and fits(path, rule)
+        and path not in missing and path not in directories))
 
 
 def _most_used_as(facts: Facts, file: File) -> str:
