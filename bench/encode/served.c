@@ -109,6 +109,9 @@ int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   if (argc < 5) return 2;
   const long steps = atol(argv[3]), levels = atol(argv[4]);
+  float *data = malloc(sizeof *data * kNx * kNy * (size_t)levels);
+  fill(data, levels);
+  MPI_Barrier(MPI_COMM_WORLD); /* the server waits for none of it */
   MPI_Comm comm;
   weir_context *context;
   pthread_t watcher;
@@ -145,8 +148,6 @@ int main(int argc, char **argv) {
   TRY(weir_field_set_text(field, "units", "K", &err));
   TRY(weir_stream_create(context, "history", argv[2], "grib2", &stream, &err));
   TRY(weir_stream_add_field(stream, field, WEIR_INSTANT, &err));
-  float *data = malloc(sizeof *data * kNx * kNy * (size_t)levels);
-  fill(data, levels);
   for (long step = 0; step < steps; step++) {
     TRY(weir_step(context, 3600.0 * step, &err));
     TRY(weir_put(field, data, &err));

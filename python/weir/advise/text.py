@@ -141,16 +141,19 @@ def lines_of(report: Report, width: int) -> Iterator[str]:
         yield ""
         yield f"{place:>3}. {one.finding}: {one.what}"
         yield from _wrapped(one.sentence, width)
-        yield from _wrapped(f"would save: {expectation(one)} (part of "
-                            f"the wall time: {BY_NAME[one.finding].shrinks})", width)
+        yield from _wrapped(f"would save: {expectation(one)} (from the share above of "
+                            f"{BY_NAME[one.finding].shrinks})", width)
         yield from _rule_lines(one, width)
         yield from _wrapped(f"model: {one.change}", width)
     yield from _rest_lines(report, width)
     if report.rules:
         yield ""
-        yield from _wrapped(f"All rules together save {range_text(report.expected)}. Write them: "
-            f"weir advise {facts.report.path} --write rules.toml; test whether they pay: weir tune "
-            f"-o OUT -- COMMAND", width, "")
+        yield from _wrapped(f"weir run applies rules without recompiling; all together save "
+            f"{range_text(report.expected)}. Write them: weir advise {facts.report.path} --write "
+            f"rules.toml; test whether they pay: weir tune -o OUT -- COMMAND", width, "")
+    if any(one.saving.active is not None for one in report.advices):
+        yield ""
+        yield from _wrapped(f"active time: at least one {one_of(facts.report)} is in I/O", width, "")
     for text in basis_texts(facts, report.advices):
         yield ""
         yield from _wrapped(text, width, "")
