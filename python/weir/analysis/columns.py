@@ -4,7 +4,7 @@ layer and flags."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import NamedTuple
@@ -29,6 +29,15 @@ def class_codes() -> np.ndarray:
 def has_class(classes: str) -> np.ndarray:
     """Mask by operation: whether it is of one of these classes."""
     return np.isin(class_codes(), np.frombuffer(classes.encode(), np.uint8))
+
+
+def has_name(names: Collection[str], *layers: int) -> np.ndarray:
+    """Mask by operation: whether it is one of these, of these layers; of any layer where none are
+    given."""
+    mask = np.zeros(256, bool)
+    mask[[value for value, one in ops().items()
+        if one.name in names and (not layers or one.layer in layers)]] = True
+    return mask
 
 
 @dataclass(frozen=True)

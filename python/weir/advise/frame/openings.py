@@ -12,12 +12,12 @@ import numpy as np
 
 from weir.advise.frame.facts import Facts
 from weir.advise.frame.files import File
-from weir.analysis.columns import starts
+from weir.analysis.columns import has_name, starts
 from weir.analysis.remote import pass_over_records
 from weir.analysis.step import StepData
 from weir.trace.events import read_events
 from weir.trace.file import LOST
-from weir.trace.ops import ERROR, POSIX, STDIO, ops
+from weir.trace.ops import ERROR, POSIX, STDIO
 
 OPENS = ("open", "openat", "creat", "fopen", "freopen")
 CLOSES = ("close", "fclose")
@@ -47,10 +47,7 @@ class Calls:
 
 def mask_of(names: Collection[str]) -> np.ndarray:
     """By value of operation: whether it is one of these, of the system or of stdio."""
-    table = np.zeros(256, bool)
-    table[[value for value, one in ops().items()
-        if one.name in names and one.layer in (POSIX, STDIO)]] = True
-    return table
+    return has_name(names, POSIX, STDIO)
 
 
 @pass_over_records

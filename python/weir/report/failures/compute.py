@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weir.analysis.columns import Columns, has_class, merged
+from weir.analysis.columns import Columns, has_class, has_name, merged
 from weir.analysis.columns import rows as rows_of
 from weir.analysis.names import NO_NAME
 from weir.analysis.remote import pass_over_records
@@ -56,12 +56,6 @@ class Failure:
         return any(one.name == self.op and one.op_class == "W" for one in ops().values())
 
 
-def _mask(names: frozenset[str], classes: str = "") -> np.ndarray:
-    mask = has_class(classes).copy() if classes else np.zeros(256, bool)
-    mask[[value for value, op in ops().items() if op.name in names]] = True
-    return mask
-
-
 @figure
 def failures_of(report: Report) -> list[Failure]:
     """Of the chosen members; those with most calls first."""
@@ -74,11 +68,12 @@ def failures_of_step(step: StepReport) -> list[Failure]:
     data, failed = step.data, _failed(step.sums)
     if step.keeps_names:
         failed = failed.where(failed.name != NO_NAME)  # close of a number that is no descriptor
-    sure = _mask(_CHANGES, "RWC" if step.keeps_names else "RW") & ~_mask(_TRIED)
+    sure = has_class("RWC" if step.keeps_names else "RW") | has_name(_CHANGES)
+    sure &= ~has_name(_TRIED)
     if step.level != "trace":
         rows = rows_of(merged(failed.where(sure[failed.op]), "name", "op"))
         return [_made(step, (row.name, row.op, 0), row.errors) for row in rows]
-    others = _mask(_TRIED, "O")
+    others = has_class("O") | has_name(_TRIED)
     wanted = np.zeros(256, bool)
     wanted[failed.op] = True
     wanted &= sure | others
