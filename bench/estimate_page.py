@@ -32,7 +32,7 @@ def page_text(found: Results) -> str:
         "|---|---|--:|---|", *walls, "",
     ]  # fmt: skip
     for name in newest_first:
-        lines += [f"## Held-out cases, {name} round", "", *_wrapped(HELD_OUT_NOTES[name]),
+        lines += [f"## Held-out cases, {name} round", "", *_wrapped(HELD_OUT_NOTES.get(name, ())),
             *_tables(found, name), ""]
         lines += _wrapped(AFTER.get(name, ()))
     lines += ["## Cases that the model was fitted to", "",
