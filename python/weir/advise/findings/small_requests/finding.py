@@ -119,8 +119,7 @@ def way_after(facts: Facts, file: File, name: str, block: int = BLOCK) -> Range:
     left = in_blocks(calls, way.bytes, call_s, block, facts.speeds(file.path, name))
     left += OF_A_CALL.times(calls) + buffered
     passed_s = (1 - min(1.0, file.in_order(way))) * way.seconds
-    # A file that fits in the buffers may be held until it is closed, in whichever order it is made.
-    least_passed_s = 0.0 if name == "write" and way.span <= BUFFERS * block else passed_s
+    least_passed_s = 0.0 if _may_be_held(file, name, block) else passed_s
     begun = OF_AN_OPEN * opens + first_reads(file, name, way, block)
     awaited = min(calls, opens)
     if name == "write":
@@ -128,6 +127,15 @@ def way_after(facts: Facts, file: File, name: str, block: int = BLOCK) -> Range:
     stopped = min(calls, file.of(_BARRIERS)[0]) if name == "write" else 0
     return Range(left.low + least_passed_s + awaited * call_s,
         left.high + passed_s + (begun + stopped) * call_s)
+
+
+def _may_be_held(file: File, name: str, block: int) -> bool:
+    """A file that fits in the buffers may be held until it is closed, in whichever order it is
+    made; and so is read back from there what the program has written."""
+    way, made = way_of(file, name), file.write
+    is_own = name == "write" or (made.calls > 0 and way.bytes <= made.bytes
+        and made.begin <= way.begin and way.end <= made.end)
+    return is_own and made.span <= BUFFERS * block
 
 
 def merged(facts: Facts, file: File, name: str, block: int, gathered: int = GATHERED) -> Range:
