@@ -12,7 +12,8 @@ PYTHON := .venv/bin/python
 CTEST := ctest --test-dir $(NATIVE) --output-on-failure --no-tests=error -j $(JOBS)
 # Tests wait for disks that sleep, for ranks that do not come, for launchers.
 WORKERS ?= $(shell echo $$((2 * $(JOBS))))
-PYTEST := $(PYTHON) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=8
+# A worker that crashes ends the run: pytest-xdist may wait for ever for the one that replaces it.
+PYTEST := $(PYTHON) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart=0 --durations=8
 PYTEST_ARGS ?=
 THIRD_PARTY_ARGS ?=
 # Two builds in one tree take turns.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * served CONFIG PATH STEPS LEVELS: two ranks, of which CONFIG makes one a server. The model puts
  * the same fields at each step; the server prints what it has used of its processor from the begin
- * of weir_init, what its busiest thread has, and the bytes that it was given. */
+ * of weir_init without the thread of this program that looks at the others, what its busiest thread
+ * has, and the bytes that it was given. */
 #include <dirent.h>
 #include <math.h>
 #include <pthread.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "weir/mpi.h"
@@ -37,6 +39,7 @@ static double used_s(void) {
 /* Threads of the server end before it returns: another one looks at their time. */
 enum { kThreads = 256, kPause_us = 2000 };
 static atomic_int watches = 1;
+static double watching_s; /* of the thread that looks */
 static struct {
   long id;
   double first_s, last_s;
@@ -74,6 +77,9 @@ static void *watch(void *unused) {
     look(0);
     usleep(kPause_us);
   }
+  struct timespec used;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  watching_s = (double)used.tv_sec + 1e-9 * (double)used.tv_nsec;
   return unused;
 }
 
@@ -113,10 +119,11 @@ int main(int argc, char **argv) {
   watches = 0;
   if (context == NULL) {
     look(0);
-    const double bytes = 4.0 * kNx * kNy * levels * steps;
-    printf("server cpu %.6f elapsed %.6f busiest %.6f bytes %.0f\n", used_s() - before_s,
-           MPI_Wtime() - begin_s, busiest_s(), bytes);
+    const double all_s = used_s() - before_s, elapsed_s = MPI_Wtime() - begin_s;
     pthread_join(watcher, NULL);
+    const double bytes = 4.0 * kNx * kNy * levels * steps;
+    printf("server cpu %.6f elapsed %.6f busiest %.6f bytes %.0f\n",
+           all_s - watching_s, elapsed_s, busiest_s(), bytes);
     return MPI_Finalize();
   }
   pthread_join(watcher, NULL);

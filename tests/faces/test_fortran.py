@@ -27,6 +27,7 @@ def test_halos_sections_kinds_lent_places_reading_and_errors(libweir, execute, t
     first_row = [1] * 4 + [5] * 6  # of the rank that has the row; rank 1 has none
     assert values("k") == [first_row[j] for j in range(10) for _ in range(12)]
     assert values("lent") == [{1: 0, 5: 2}[first_row[j]] for j in range(10) for _ in range(12)]
+    assert values("k_again") == values("k")
     assert "u:_FillValue = -999. ;" in text
 
 

@@ -73,6 +73,111 @@ def test_files_that_cdo_has_made(one_rank, tmp_path, others):
         assert np.nanmax(np.abs(there - others)) < 0.01, name
 
 
+def by_place(directory: Path, name: str, level: int) -> np.ndarray:
+    """Of the last record: values as ecCodes' iterator places them, from north to south."""
+    tool(directory, "grib_copy", "-w", f"level={level},validityTime=100", name, "one")
+    rows = [line.split() for line in tool(directory, "grib_get_data", "-m", "nan", "-F", "%.9g",
+        "one").splitlines()[1:]]
+    values = np.full(SHAPE[1:], np.inf)
+    for lat, lon, value in ((float(word) for word in row) for row in rows):
+        values[HERE["lat"].index(lat), HERE["lon"].index(lon)] = value
+    return values
+
+
+def test_files_whose_points_are_in_another_order(one_rank, tmp_path, others):
+    """From east to west, columns one after the other: what ecCodes places. Its iterator over
+    longitudes and latitudes takes no notice of rows that alternate (flag table 3.4, bit 4): each
+    second row, or column, is turned here."""
+    tool(tmp_path, "cdo", "-s", "-f", "grb2", "-b", 16, "-setparam,0.0.0", "t.nc", "simple")
+    orders = {"westward": "swapScanningX=1", "columns": "jPointsAreConsecutive=1",
+        "both": "swapScanningX=1,jPointsAreConsecutive=1"}
+    for name, keys in orders.items():
+        tool(tmp_path, "grib_set", "-s", keys, "simple", name)
+        tool(tmp_path, "grib_set", "-s", "alternativeRowScanning=1", name, f"{name}-alternating")
+    tool(tmp_path, "grib_set", "-s", "alternativeRowScanning=1", "simple", "alternating")
+    names = [*orders, *(f"{name}-alternating" for name in orders), "alternating"]
+    assert one_rank(*({**HERE, "get": name} for name in names)) == [""] * len(names)
+    there = {name: np.load(tmp_path / f"{name}.npy") for name in names}
+    for name in orders:
+        for at, level in enumerate(HERE["levels"]):
+            expected = by_place(tmp_path, name, level)
+            assert not np.isinf(expected).any(), name
+            assert np.allclose(there[name][at], expected, rtol=1e-6, equal_nan=True), (name, level)
+        turned = there[name].copy()
+        if name == "westward":
+            turned[:, 1::2] = turned[:, 1::2, ::-1]
+        else:  # from the west, or from the east
+            second = slice(1, None, 2) if name == "columns" else slice(-2, None, -2)
+            turned[:, :, second] = turned[:, ::-1, second]
+        assert np.array_equal(there[f"{name}-alternating"], turned, equal_nan=True), name
+    others = others.copy()
+    others[:, 1::2] = others[:, 1::2, ::-1]
+    assert np.allclose(there["alternating"], others, atol=0.01, equal_nan=True)
+
+
+def test_a_file_of_both_editions(one_rank, tmp_path, others):
+    """As archives have them: a field in edition 2 beside one in edition 1, and one in both."""
+    tool(tmp_path, "cdo", "-s", "-f", "grb2", "-b", 16, "-setparam,0.0.0", "t.nc", "second")
+    tool(tmp_path, "cdo", "-s", "-f", "grb", "-b", 16, "-setcode,131", "-addc,100", "t.nc", "u")
+    tool(tmp_path, "cdo", "-s", "-f", "grb", "-b", 16, "-setcode,130", "-addc,50", "t.nc", "t1")
+    for name in ("u", "t1"):
+        tool(tmp_path, "grib_set", "-s", "table2Version=128", name, f"{name}.128")
+    parts = {"beside": ("u.128", "second"), "behind": ("second", "u.128"),
+        "later": ("second", "t1.128")}
+    for name, files in parts.items():
+        (tmp_path / name).write_bytes(b"".join((tmp_path / part).read_bytes() for part in files))
+    wind = {**HERE, "standard_name": "eastward_wind", "units": "m s-1",
+        "attributes": {"GRIB_paramId": 131}}
+    jobs = [{**HERE, "get": "beside"}, {**wind, "get": "behind"}, {**HERE, "get": "later"}]
+    assert one_rank(*jobs) == [""] * 3
+    for name, more in (("beside", 0), ("behind", 100), ("later", 50)):
+        there = np.load(tmp_path / f"{name}.npy")
+        assert np.nanmax(np.abs(there - others - more)) < 0.01, name
+
+
+def test_a_member_of_an_ensemble(one_rank, tmp_path, others):
+    tool(tmp_path, "cdo", "-s", "-f", "grb2", "-b", 16, "-setparam,0.0.0", "t.nc", "alone")
+    tool(tmp_path, "cdo", "-s", "-f", "grb", "-b", 16, "-setcode,130", "t.nc", "alone1")
+    for member in (1, 2, 3):
+        tool(tmp_path, "cdo", "-s", "-f", "grb2", "-b", 16, "-setparam,0.0.0", f"-addc,{member}",
+            "t.nc", "more")
+        tool(tmp_path, "grib_set", "-s", "productDefinitionTemplateNumber=1,perturbationNumber="
+            f"{member},numberOfForecastsInEnsemble=3", "more", f"member{member}")
+        tool(tmp_path, "cdo", "-s", "-f", "grb", "-b", 16, "-setcode,130", f"-addc,{member}",
+            "t.nc", "more")
+        tool(tmp_path, "grib_set", "-s", "table2Version=128,centre=98,setLocalDefinition=1,"
+            f"localDefinitionNumber=1,number={member}", "more", f"old{member}")
+    for name in ("member", "old"):
+        (tmp_path / f"{name}s").write_bytes(b"".join((tmp_path / f"{name}{member}").read_bytes()
+            for member in (1, 2, 3)))
+    second = {**HERE, "attributes": {"GRIB_perturbationNumber": 2}}
+    second_old = {**HERE, "attributes": {"GRIB_number": 2}}
+    *said, several, other, none = one_rank({**second, "get": "members"},
+        {**second_old, "get": "olds"}, {**HERE, "get": "member3"}, {**HERE, "get": "members"},
+        {**HERE, "attributes": {"GRIB_number": 7}, "get": "members"}, {**second, "get": "alone"})
+    assert said == ["", "", ""]
+    for name, member in (("members", 2), ("olds", 2), ("member3", 3)):
+        assert np.nanmax(np.abs(np.load(tmp_path / f"{name}.npy") - others - member)) < 0.01, name
+    assert "is in the file as members 1, 2, 3 of an ensemble" in several, several
+    assert "grib = { perturbationNumber = 3 }" in several, several
+    assert "members 1, 2, 3 of an ensemble, not as member 7" in other, other
+    assert "no member of an ensemble, not as member 2" in none, none
+
+
+def test_a_parameter_with_a_number_of_its_centre(one_rank, tmp_path):
+    """NCEP has categorical freezing rain in a local table, others in that of the WMO."""
+    grid = {"lon": [2.0 * i for i in range(16)], "lat": [60.0 - 2 * j for j in range(31)],
+        "units": "1", "standard_name": "", "attributes": {"GRIB_paramId": 260030}}
+    shutil.copy(sample("regular_ll_sfc_grib2"), tmp_path / "sample")
+    names = {"ncep": "centre=kwbc,", "wmo": ""}
+    for name, centre in names.items():
+        tool(tmp_path, "grib_set", "-s", f"{centre}paramId=260030,typeOfFirstFixedSurface=1",
+            "sample", name)
+    numbers = {name: tool(tmp_path, "grib_get", "-p", "parameterNumber", name) for name in names}
+    assert numbers["ncep"] != numbers["wmo"]
+    assert one_rank(*({**grid, "get": name} for name in names)) == ["", ""]
+
+
 def test_samples_of_ecCodes(one_rank, tmp_path):
     """Each on a grid of its own kind, at 1000 or 850 hPa: values as ecCodes has them."""
     lat_lon = {"lon": [2.0 * i for i in range(16)], "lat": [60.0 - 2 * j for j in range(31)]}

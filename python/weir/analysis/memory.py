@@ -15,13 +15,17 @@ from weir.trace._abi import spill_functions
 KEPT_BYTES = 16 << 20  # of large arrays that a command keeps in its private memory
 _ARENA_MAX = -8  # M_ARENA_MAX of malloc.h
 _SET_HANDLER = 304  # PyDataMem_SetHandler in numpy/__multiarray_api.h
+_has_one_heap = False  # keep_one_heap() was called
 
 
 def keep_one_heap() -> None:
     """Let all threads of this process share one heap. Each has one of its own otherwise, and what
-    is freed in one serves no other."""
+    is freed in one serves no other. For commands: the heap of a program that imports weir is its
+    own, with libraries in it that weir knows nothing of."""
+    global _has_one_heap
     if hasattr(libc := c.CDLL(None), "mallopt"):
         libc.mallopt(_ARENA_MAX, 1)
+    _has_one_heap = True
 
 
 def collect_seldom() -> None:
@@ -31,8 +35,9 @@ def collect_seldom() -> None:
 
 
 def return_memory() -> None:
-    """Give the system back what is free within the heap: large arrays were made and are gone."""
-    if hasattr(libc := c.CDLL(None), "malloc_trim"):
+    """Give the system back what is free within the heap of a command: large arrays were made and
+    are gone."""
+    if _has_one_heap and hasattr(libc := c.CDLL(None), "malloc_trim"):
         libc.malloc_trim(0)
 
 

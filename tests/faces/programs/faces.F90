@@ -96,6 +96,7 @@ contains
     call history%add(k)
     call history%add(n)
     call history%add(lent)
+    call history%add(k, name="k_again")
   end subroutine define
 
   ! In a context of its own: the file has got its name.

@@ -119,6 +119,15 @@ Status GribFile::encode(int variable, int64_t level, const char* values, size_t 
   return {};
 }
 
+// For so many messages more of this plan, as most packings make them. The bytes before are moved as
+// seldom as a vector does.
+void GribFile::make_room(const Plan& plan, int64_t messages, Bytes* bytes) {
+  constexpr int64_t kHeader = 1024;
+  const auto more = static_cast<size_t>(messages * (kHeader + plan.points * plan.bits / 8));
+  if (bytes->capacity() - bytes->size() < more)
+    bytes->reserve(std::max(bytes->size() + more, 2 * bytes->capacity()));
+}
+
 // Each thread takes levels that follow each other: they are one request when they are written.
 Status GribFile::encode_levels(int variable, int64_t first, int64_t levels, const char* values) {
   const Plan& plan = encoders_[static_cast<size_t>(variable)]->plan();
@@ -127,7 +136,9 @@ Status GribFile::encode_levels(int variable, int64_t first, int64_t levels, cons
   std::vector<Status> results(static_cast<size_t>(parts));
   const auto work = [&](int64_t part) {
     Status& result = results[static_cast<size_t>(part)];
-    for (int64_t i = levels * part / parts; i < levels * (part + 1) / parts && result.ok(); i++)
+    const int64_t begin = levels * part / parts, end = levels * (part + 1) / parts;
+    make_room(plan, end - begin, &parts_[static_cast<size_t>(part)].messages);
+    for (int64_t i = begin; i < end && result.ok(); i++)
       result = encode(variable, first + i, values + i * bytes, static_cast<size_t>(part));
   };
   std::vector<std::thread> threads;

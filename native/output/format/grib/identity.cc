@@ -87,14 +87,14 @@ Identity of_edition2(std::span<const char> head) {
   const int64_t product = at(head, four + 7, 2);
   id.parameter = {at(head, 6, 1), at(head, four + 9, 1), at(head, four + 10, 1)};
   const int64_t one = sections->at[1], step = four + 17 + shift_of(product);
+  id.centre = at(head, one + 5, 2);
   id.time_s = time_of(head, at(head, one + 12, 2), one + 14) + at(head, one + 18, 1);
   if (step + 5 <= std::ssize(head))
     id.time_s += unit_s(at(head, step, 1)) * take_signed(head.data() + step + 1, 4);
   add_surface(head, four + 22 + shift_of(product), &id.level);
   add_surface(head, four + 28 + shift_of(product), &id.level);
-  // A member of an ensemble.
-  if (product == 1 || product == 11)
-    id.level.push_back(static_cast<double>(at(head, four + 35, 1)));
+  if (product == 1 || product == 11 || product == 41 || product == 43)
+    id.member = at(head, four + 35 + shift_of(product), 1);
   if (const int octet = process_octet(product))
     id.process = static_cast<int>(at(head, four + octet - 1, 1));
   const int64_t grid = at(head, three + 12, 2);
@@ -114,7 +114,9 @@ Identity of_edition2(std::span<const char> head) {
 
 Identity of_edition1(std::span<const char> head) {
   Identity id;
+  id.edition = 1;
   const int64_t one = 8, two = one + at(head, one, 3);
+  id.centre = at(head, one + 4, 1);
   id.parameter = {at(head, one + 3, 1), at(head, one + 8, 1)};
   const int64_t type = at(head, one + 9, 1);
   id.level = {static_cast<double>(type),
@@ -124,10 +126,9 @@ Identity of_edition1(std::span<const char> head) {
   id.time_s = time_of(head, year, one + 13) +
               unit_s(at(head, one + 17, 1)) * at(head, one + 18, indicator == 10 ? 2 : 1);
   if (indicator >= 2 && indicator <= 5) id.process = static_cast<int>(indicator);
-  // A member of an ensemble, where ECMWF has it: local definition 1.
+  // A member where ECMWF has it: local definition 1, with 0 in what is of no ensemble.
   const bool local = two - one > 49 && at(head, one + 40, 1) == 1;
-  if (local && at(head, one + 49, 1) != 0)
-    id.level.push_back(static_cast<double>(at(head, one + 49, 1)));
+  if (local && at(head, one + 49, 1) != 0) id.member = at(head, one + 49, 1);
   if ((at(head, one + 7, 1) & 0x80) == 0) return id;
   const int64_t grid = at(head, two + 5, 1);
   id.grid = {grid, 0, 0, 0};
@@ -145,22 +146,22 @@ Identity of_edition1(std::span<const char> head) {
 
 }  // namespace
 
-std::string grid_in_words(const Identity& id, int edition) {
+std::string grid_in_words(const Identity& id) {
   if (id.grid.empty()) return "no grid";
   const int64_t type = id.grid[0], columns = id.grid[1], rows = id.grid[2], points = id.grid[3];
   const auto number = [](int64_t n) { return std::to_string(n); };
   const std::string values = points > 0 ? number(points) + " points" : "";
   if (type >= kHarmonics && type <= kLastHarmonics)
     return "spherical harmonics (T " + number(columns) + ")";
-  const bool is_gaussian = type == (edition == 1 ? 4 : 40);
+  const bool is_gaussian = type == (id.edition == 1 ? 4 : 40);
   if (type == 0 || is_gaussian) {
     const std::string kind = is_gaussian ? "Gaussian" : "lon-lat";
-    if (columns != kRowsOfTheirOwn[edition])
+    if (columns != kRowsOfTheirOwn[id.edition])
       return "a regular " + kind + " grid (" + number(columns) + " x " + number(rows) + " points)";
     return "a reduced " + kind + " grid (" + number(rows) + " rows" +
            (values.empty() ? "" : ", " + values) + ")";
   }
-  const std::string name = edition == 2 && type == 101 ? "an unstructured grid"
+  const std::string name = id.edition == 2 && type == 101 ? "an unstructured grid"
                                                        : "a grid of type " + number(type);
   return name + (values.empty() ? "" : " (" + values + ")");
 }

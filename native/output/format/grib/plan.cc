@@ -187,6 +187,8 @@ class Planner {
                                    "; expected \"record\" or \"run\"");
   }
 
+  bool is_a_member() const { return find("perturbationNumber") || find("number"); }
+
   // How many an axis of members of an ensemble has; 0: there is none.
   int64_t members() const {
     for (int dimension : v_.dimensions) {
@@ -211,10 +213,10 @@ class Planner {
       plan_.of_minimum = operation == "minimum";
       return {};
     }
-    const bool of_ensemble = members() > 0;
+    const bool of_ensemble = members() > 0 || is_a_member();
     if (!take("productDefinitionTemplateNumber", &plan_.header))
       add("productDefinitionTemplateNumber", found ? (of_ensemble ? 11 : 8) : of_ensemble);
-    if (of_ensemble && !find("numberOfForecastsInEnsemble"))
+    if (members() > 0 && !find("numberOfForecastsInEnsemble"))
       add("numberOfForecastsInEnsemble", static_cast<double>(members()));
     if (found && !take("typeOfStatisticalProcessing", &plan_.header))
       add("typeOfStatisticalProcessing", found->processing);

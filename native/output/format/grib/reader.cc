@@ -13,13 +13,39 @@
 namespace weir::output::grib {
 namespace {
 
-constexpr int kUpward = 0x40;  // rows from south to north
+// Scanning mode (flag table 3.4; of edition 1: 8).
+constexpr int kWestward = 0x80, kUpward = 0x40, kByColumns = 0x20, kAlternating = 0x10;
 
 double apart(double a, double b) { return std::abs(std::remainder(a - b, 360)); }
 
-// Whether the rows of a message are in the opposite order.
-bool is_turned(const Identity& has, int scanning) {
-  return (has.scanning & kUpward) != (scanning & kUpward);
+// Whether its values are in rows of the same length.
+bool is_regular(const Identity& id) {
+  return id.grid.size() == 4 && id.grid[1] > 0 && id.grid[2] > 0 &&
+         (id.edition == 1 || id.grid[1] * id.grid[2] == id.grid[3]);
+}
+
+struct Corners {
+  double north, south, west, east;
+};
+Corners corners(const Identity& id) {
+  Corners c{id.first_lat, id.last_lat, id.first_lon, id.last_lon};
+  if (id.scanning & kUpward) std::swap(c.north, c.south);
+  if (id.scanning & kWestward) std::swap(c.west, c.east);
+  return c;
+}
+
+bool is_same(const Corners& a, const Corners& b) {
+  return apart(a.north, b.north) <= kSameDegrees && apart(a.south, b.south) <= kSameDegrees &&
+         apart(a.west, b.west) <= kSameDegrees && apart(a.east, b.east) <= kSameDegrees;
+}
+
+// The place of a point among the values of a message. row: from north, column: from west.
+int64_t place_of(int64_t row, int64_t column, int64_t rows, int64_t columns, int scanning) {
+  if (scanning & kUpward) row = rows - 1 - row;
+  if (scanning & kWestward) column = columns - 1 - column;
+  if (scanning & kByColumns) std::swap(row, column), std::swap(rows, columns);
+  if (scanning & kAlternating && row % 2 == 1) column = columns - 1 - column;
+  return row * columns + column;
 }
 
 // Where a grid begins and ends, in words.
@@ -37,6 +63,7 @@ std::string in_words(const Identity& id) {
   text = "parameter " + text;
   if (!id.level.empty()) text += ", level type " + number_text(id.level[0]);
   if (id.level.size() > 1) text += ", level " + number_text(id.level[1]);
+  if (id.member >= 0) text += ", member " + std::to_string(id.member);
   return text;
 }
 
@@ -99,7 +126,7 @@ Result<Found> GribReader::find(const std::string& variable) {
   Found found{WEIR_FLOAT64, true, 0, {}};
   // What is once in a file comes before what is in every record.
   for (const Identity& id : identities_)
-    found.records += id.is_of(identities_.back()) && id.process == identities_.back().process;
+    found.records += id == identities_.back();
   return found;
 }
 
@@ -115,14 +142,45 @@ Result<std::vector<size_t>> GribReader::messages_of(const Identity& wanted,
     process = identities_[i].process;
     if (identities_[i].process == wanted.process) exact.push_back(i);
   }
-  if (!exact.empty()) return exact;
+  if (!exact.empty()) return of_member(wanted, std::move(exact), what);
   if (all.empty())
     return Status(WEIR_E_FORMAT, what + " is not in the file (" + in_words(wanted) + ")");
   if (mixed) {
     return Status(WEIR_E_FORMAT, what + " is in the file as several of mean, sum, minimum and "
                                         "maximum, but not as a value of one moment");
   }
-  return all;
+  return of_member(wanted, std::move(all), what);
+}
+
+// A field that names no member is that of a file with one.
+Result<std::vector<size_t>> GribReader::of_member(const Identity& wanted,
+                                                  std::vector<size_t> messages,
+                                                  const std::string& what) const {
+  std::set<int64_t> members;
+  for (const size_t message : messages) members.insert(identities_[message].member);
+  if (!members.contains(wanted.member)) {
+    if (wanted.member < 0 && members.size() == 1) return messages;
+    std::string text;
+    for (const int64_t member : members) {
+      if (member < 0) continue;
+      text += (text.empty() ? "" : ", ") + std::to_string(member);
+    }
+    const std::string has = text.empty() ? "no member of an ensemble"
+                                         : "members " + text + " of an ensemble";
+    const std::string cure = wanted.member < 0
+        ? "; name one (grib = { perturbationNumber = " + std::to_string(*members.rbegin()) +
+              " }, or attribute GRIB_perturbationNumber), or give the field an axis of members "
+              "(attribute GRIB_key = \"perturbationNumber\")"
+        : "";
+    const std::string not_as =
+        wanted.member < 0 ? "" : ", not as member " + std::to_string(wanted.member);
+    return Status(WEIR_E_FORMAT, what + " is in the file as " + has + not_as + " (" +
+                                     in_words(wanted) + ")" + cure);
+  }
+  std::erase_if(messages, [&](size_t message) {
+    return identities_[message].member != wanted.member;
+  });
+  return messages;
 }
 
 Status GribReader::check_grid(const Identity& wanted, size_t message,
@@ -131,17 +189,12 @@ Status GribReader::check_grid(const Identity& wanted, size_t message,
   const std::string cure = "; declare the grid of the file, or bring the file to the field's "
                            "first (cdo remapbil)";
   if (has.grid != wanted.grid) {
-    return {WEIR_E_FORMAT, what + " is on another grid, " + grid_in_words(has, edition()) +
+    return {WEIR_E_FORMAT, what + " is on another grid, " + grid_in_words(has) +
                                ", than the field, which is on " +
-                               grid_in_words(wanted, edition()) + cure};
+                               grid_in_words(wanted) + cure};
   }
-  const bool turned = is_turned(has, wanted.scanning);
-  const double first = turned ? wanted.last_lat : wanted.first_lat,
-               last = turned ? wanted.first_lat : wanted.last_lat;
-  if ((has.scanning | kUpward) != (wanted.scanning | kUpward) ||
-      apart(has.first_lat, first) > kSameDegrees || apart(has.last_lat, last) > kSameDegrees ||
-      apart(has.first_lon, wanted.first_lon) > kSameDegrees ||
-      apart(has.last_lon, wanted.last_lon) > kSameDegrees) {
+  if ((has.scanning != wanted.scanning && !is_regular(has)) ||
+      !is_same(corners(has), corners(wanted))) {
     return {WEIR_E_FORMAT, what + " is on a grid from " + corners_of(has) +
                                ", the field's is from " + corners_of(wanted) + cure};
   }
@@ -175,15 +228,57 @@ Result<std::vector<size_t>> GribReader::on_grid(const Identity& wanted,
                                    " messages, and at another time, in the message at byte " +
                                    std::to_string(messages_[*alone].offset) +
                                    ", on another one alone: " +
-                                   grid_in_words(identities_[*alone], edition()) +
+                                   grid_in_words(identities_[*alone]) +
                                    "; take the messages of one grid out of it (grib_copy -w)");
 }
 
+// A parameter may have a number of its own in the tables of a centre.
+Result<GribReader::Known> GribReader::find_by_centres(const FileDescription& description,
+                                                      int variable, int edition,
+                                                      Result<Known> found) const {
+  std::set<int64_t> centres;
+  for (const Identity& id : identities_) {
+    if (id.edition == edition) centres.insert(id.centre);
+  }
+  const bool is_given = std::ranges::any_of(description.keys, [](const FormatKey& key) {
+    return key.name == "centre" || key.name == "originatingCentre";
+  });
+  for (const int64_t centre : centres) {
+    if (found.ok() || is_given) break;
+    FileDescription of_centre = description;
+    of_centre.keys.push_back({"centre", static_cast<double>(centre), ""});
+    Result<Known> there = find_field(of_centre, variable, edition, nullptr);
+    if (there.ok()) found = std::move(there);
+  }
+  return found;
+}
+
+Result<GribReader::Known> GribReader::find_field(const FileDescription& description,
+                                                 int variable) const {
+  Result<Known> all = find_field(description, variable, edition(), nullptr);
+  all = find_by_centres(description, variable, edition(), std::move(all));
+  const int other = edition() == 1 ? 2 : 1;
+  if (std::ranges::none_of(messages_, [&](const Message& m) { return m.edition == other; }))
+    return all;
+  Result<Known> more = find_field(description, variable, other, nullptr);
+  more = find_by_centres(description, variable, other, std::move(more));
+  if (!more.ok()) return all;
+  if (!all.ok()) return more;
+  for (size_t level = 0; level < all->levels.size(); level++) {
+    std::vector<size_t>& messages = all->levels[level];
+    messages.insert(messages.end(), more->levels[level].begin(), more->levels[level].end());
+    std::ranges::sort(messages);
+  }
+  if (all->found.over_time) all->found.records += more->found.records;
+  return all;
+}
+
 Result<GribReader::Known> GribReader::find_field(const FileDescription& description, int variable,
+                                                 int edition,
                                                  std::unique_ptr<Encoder>* keep) const {
   const Variable& v = description.variables[static_cast<size_t>(variable)];
   const std::string what = file_.path() + ": field " + quoted(v.name);
-  Result<Plan> plan = plan_of(description, variable, edition());
+  Result<Plan> plan = plan_of(description, variable, edition);
   if (!plan.ok()) return plan.status();
   Result<std::unique_ptr<Encoder>> made = Encoder::make(std::move(*plan));
   if (!made.ok()) return made.status();
@@ -195,7 +290,7 @@ Result<GribReader::Known> GribReader::find_field(const FileDescription& descript
   for (size_t level = 0; level < encoder.plan().messages(); level++) {
     Result<const Bytes*> header = encoder.header(level);
     if (!header.ok()) return header.status();
-    const Identity wanted = identity_of(**header, edition());
+    const Identity wanted = identity_of(**header, edition);
     Result<std::vector<size_t>> found = messages_of(wanted, what);
     if (!found.ok()) return found.status();
     found = on_grid(wanted, std::move(*found), what);
@@ -223,7 +318,7 @@ Status GribReader::find_time(const FileDescription& description, Known* known) {
   for (size_t v = 0; v < description.variables.size(); v++) {
     const bool is_one = is_field(description, static_cast<int>(v), edition());
     if (!is_one || !description.variables[v].over_time) continue;
-    Result<Known> field = find_field(description, static_cast<int>(v), nullptr);
+    Result<Known> field = find_field(description, static_cast<int>(v));
     if (!field.ok()) return field.status();
     known->found.records = field->found.records;
     known->levels = std::move(field->levels);
@@ -237,7 +332,7 @@ Result<Found> GribReader::find(const FileDescription& description, int variable)
   const Variable& v = description.variables[static_cast<size_t>(variable)];
   Known known;
   if (is_field(description, variable, edition())) {
-    Result<Known> found = find_field(description, variable, nullptr);
+    Result<Known> found = find_field(description, variable);
     if (!found.ok()) return found.status();
     known = std::move(*found);
   } else {
@@ -274,11 +369,15 @@ Status GribReader::load(const Known& known, size_t message) {
   for (double& value : values_) {
     if (gaps && value == kGap) value = known.missing.value_or(NAN);
   }
-  const int64_t columns = known.points / known.rows;
-  const bool turned = is_turned(identities_[message], known.scanning);
-  for (int64_t row = 0; turned && row < known.rows / 2; row++) {
-    std::swap_ranges(values_.begin() + row * columns, values_.begin() + (row + 1) * columns,
-                     values_.begin() + (known.rows - 1 - row) * columns);
+  if (const int scanning = identities_[message].scanning; scanning != known.scanning) {
+    const int64_t rows = known.rows, columns = known.points / rows;
+    const std::vector<double> there = values_;
+    for (int64_t row = 0; row < rows; row++) {
+      for (int64_t column = 0; column < columns; column++) {
+        values_[static_cast<size_t>(place_of(row, column, rows, columns, known.scanning))] =
+            there[static_cast<size_t>(place_of(row, column, rows, columns, scanning))];
+      }
+    }
   }
   loaded_ = message;
   return {};

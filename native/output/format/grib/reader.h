@@ -17,15 +17,22 @@ namespace weir::output::grib {
 struct Identity {
   std::vector<int64_t> parameter;  // discipline, category, number; edition 1: table, number
   std::vector<double> level;       // types and values of surfaces, as far as they are given
+  int64_t member = -1;             // of an ensemble; -1: of none
   // Over time (code table 4.10; edition 1: table 5); -1: of one moment.
   int process = -1;
   std::vector<int64_t> grid;       // template, columns, rows (0 where it has none), points
   double first_lat = 0, first_lon = 0, last_lat = 0, last_lon = 0;
   int scanning = 0;
   int64_t time_s = 0;  // for which it is valid, since 1970; of an interval: its begin
+  int edition = 2;
+  int64_t centre = 255;  // that made it; parameters of its own have its numbers
 
+  // The quantity at the level, of any member.
   bool is_of(const Identity& other) const {
-    return parameter == other.parameter && level == other.level;
+    return edition == other.edition && parameter == other.parameter && level == other.level;
+  }
+  bool operator==(const Identity& other) const {
+    return is_of(other) && member == other.member && process == other.process;
   }
 };
 
@@ -34,7 +41,7 @@ Identity identity_of(std::span<const char> head, int edition);
 
 std::string in_words(const Identity& id);
 // Its grid: "a reduced Gaussian grid (64 rows, 5248 points)".
-std::string grid_in_words(const Identity& id, int edition);
+std::string grid_in_words(const Identity& id);
 
 bool is_grib(const std::string& path);
 
@@ -62,14 +69,20 @@ class GribReader : public Reader {
     int scanning = 0;                         // of the field
   };
 
+  // In the messages of all editions; the parameter as the centres of the file number it.
+  Result<Known> find_field(const FileDescription& description, int variable) const;
   // *made: what writes the field.
-  Result<Known> find_field(const FileDescription& description, int variable,
+  Result<Known> find_field(const FileDescription& description, int variable, int edition,
                            std::unique_ptr<Encoder>* made) const;
+  Result<Known> find_by_centres(const FileDescription& description, int variable, int edition,
+                                Result<Known> found) const;
   Status same_field(const FileDescription& description, int variable, int edition,
                     std::vector<bool>* claimed) const;
   Status cannot_follow(const std::string& why) const;
   int edition() const { return messages_.empty() ? 2 : messages_[0].edition; }
   Result<std::vector<size_t>> messages_of(const Identity& wanted, const std::string& what) const;
+  Result<std::vector<size_t>> of_member(const Identity& wanted, std::vector<size_t> messages,
+                                        const std::string& what) const;
   Status check_grid(const Identity& wanted, size_t message, const std::string& what) const;
   Result<std::vector<size_t>> on_grid(const Identity& wanted, std::vector<size_t> messages,
                                       const std::string& what) const;

@@ -131,7 +131,7 @@ Status GribReader::cannot_follow(const std::string& why) const {
 Status GribReader::same_field(const FileDescription& description, int variable, int edition,
                               std::vector<bool>* claimed) const {
   std::unique_ptr<Encoder> encoder;
-  Result<Known> known = find_field(description, variable, &encoder);
+  Result<Known> known = find_field(description, variable, edition, &encoder);
   if (!known.ok()) return cannot_follow(known.status().message());
   Result<const Bytes*> header = encoder->header(0);
   if (!header.ok()) return header.status();

@@ -40,11 +40,12 @@ WEIR_INLINE void scan(const T* in, int64_t blocks, T missing, Lanes<T>* lanes) {
   }
 }
 
-WEIR_CLONES void scan_floats(const float* in, int64_t blocks, float missing, Lanes<float>* lanes) {
+WEIR_WIDE_CLONES void scan_floats(const float* in, int64_t blocks, float missing,
+                                  Lanes<float>* lanes) {
   scan(in, blocks, missing, lanes);
 }
-WEIR_CLONES void scan_doubles(const double* in, int64_t blocks, double missing,
-                              Lanes<double>* lanes) {
+WEIR_WIDE_CLONES void scan_doubles(const double* in, int64_t blocks, double missing,
+                                   Lanes<double>* lanes) {
   scan(in, blocks, missing, lanes);
 }
 
@@ -118,11 +119,13 @@ WEIR_INLINE uint32_t step_of(T value, const Steps& s) {
       static_cast<int32_t>((static_cast<double>(value) - s.reference) * s.factor + 0.5));
 }
 
+// Most significant byte first; messages begin anywhere.
 template <typename T>
-WEIR_INLINE void steps16(const T* in, int64_t count, Steps s, uint16_t* out) {
+WEIR_INLINE void steps16(const T* in, int64_t count, Steps s, char* out) {
   for (int64_t i = 0; i < count; i++) {
     const uint32_t x = step_of(in[i], s);
-    out[i] = static_cast<uint16_t>((x << 8 & 0xff00) | (x >> 8 & 0xff));
+    const auto swapped = static_cast<uint16_t>((x << 8 & 0xff00) | (x >> 8 & 0xff));
+    std::memcpy(out + 2 * i, &swapped, sizeof swapped);
   }
 }
 
@@ -131,23 +134,23 @@ WEIR_INLINE void steps32(const T* in, int64_t count, Steps s, uint32_t* out) {
   for (int64_t i = 0; i < count; i++) out[i] = step_of(in[i], s);
 }
 
-WEIR_CLONES void floats16(const float* in, int64_t n, const Steps& s, uint16_t* out) {
+WEIR_WIDE_CLONES void floats16(const float* in, int64_t n, const Steps& s, char* out) {
   steps16(in, n, s, out);
 }
-WEIR_CLONES void doubles16(const double* in, int64_t n, const Steps& s, uint16_t* out) {
+WEIR_WIDE_CLONES void doubles16(const double* in, int64_t n, const Steps& s, char* out) {
   steps16(in, n, s, out);
 }
-WEIR_CLONES void floats32(const float* in, int64_t n, const Steps& s, uint32_t* out) {
+WEIR_WIDE_CLONES void floats32(const float* in, int64_t n, const Steps& s, uint32_t* out) {
   steps32(in, n, s, out);
 }
-WEIR_CLONES void doubles32(const double* in, int64_t n, const Steps& s, uint32_t* out) {
+WEIR_WIDE_CLONES void doubles32(const double* in, int64_t n, const Steps& s, uint32_t* out) {
   steps32(in, n, s, out);
 }
 
-void steps(const float* in, int64_t n, const Steps& s, uint16_t* out) {
+void steps(const float* in, int64_t n, const Steps& s, char* out) {
   floats16(in, n, s, out);
 }
-void steps(const double* in, int64_t n, const Steps& s, uint16_t* out) {
+void steps(const double* in, int64_t n, const Steps& s, char* out) {
   doubles16(in, n, s, out);
 }
 void steps(const float* in, int64_t n, const Steps& s, uint32_t* out) {
@@ -170,14 +173,9 @@ template <typename T>
 void pack_all(const T* in, int64_t count, const Scale& scale, char* to) {
   const int width = scale.bits;
   const Steps s = steps_with(scale);
+  if (width == 16) return steps(in, count, s, to);
   for (int64_t at = 0; at < count; at += kBlock, to += kBlock / 8 * width) {
     const int64_t n = count - at < kBlock ? count - at : kBlock;
-    if (width == 16) {
-      uint16_t block[kBlock];
-      steps(in + at, n, s, block);
-      std::memcpy(to, block, static_cast<size_t>(n) * 2);
-      continue;
-    }
     uint32_t block[kBlock];
     steps_of(in + at, n, scale.bits, s, block);
     store_bits(block, n, width, to);
