@@ -74,11 +74,11 @@ def is_small(way: Way) -> bool:
 
 
 def _is_small_on(file: File, name: str) -> bool:
-    """The same of requests, where streams make one of many calls."""
-    way, calls = way_of(file, name), effective_calls(file, name)
+    """The same of requests, where streams make one of many calls, or of each flush."""
+    way, calls = way_of(file, name), _requests(file, name)
     if not file.on_streams(_LETTERS[name]) or not calls:
         return is_small(way)
-    requests_s = way.seconds - buffered_s(file, name).high
+    requests_s = way.seconds - buffered_s(file, name).high + _flushes(file, name)[1] / 1e9
     return (way.bytes <= SMALL.value * calls and way.bytes <= SLOW.value * requests_s
         and requests_s >= CALL.value * calls)
 
@@ -97,6 +97,17 @@ def effective_calls(file: File, name: str) -> int:
     way = way_of(file, name)
     made = file.requests(_LETTERS[name]) or way.calls
     return min(way.calls, max(1, made))
+
+
+def _flushes(file: File, name: str) -> tuple[int, int]:
+    """Calls and ns of flushes that write what a stream's buffer holds."""
+    return file.of(_FLUSHES) if name == "write" and file.on_streams("W") else (0, 0)
+
+
+def _requests(file: File, name: str) -> int:
+    """Requests at the file system, with those of flushes."""
+    return min(way_of(file, name).calls,
+        effective_calls(file, name) + _flushes(file, name)[0])
 
 
 def way_of(file: File | Files, name: str) -> Way:
@@ -216,7 +227,7 @@ def cured_ways(file: File) -> list[tuple[str, Way]]:
 def _is_long(file: File) -> bool:
     """Whether an opening has enough writes, of all ranks on average."""
     opens = max(1, file.of_class("O")[0])
-    return effective_calls(file, "write") >= (1 + LONG.value) * opens
+    return _requests(file, "write") >= (1 + LONG.value) * opens
 
 
 def _part(facts: Facts, file: File, is_shared: bool) -> tuple[File, Range]:
@@ -244,7 +255,7 @@ def begun(parts: list[tuple[File, Range]]) -> list[tuple[File, Range]]:
 
 def _fewer(file: File, name: str, way: Way) -> int:
     """Requests that the file system gets no more."""
-    calls = effective_calls(file, name)
+    calls = _requests(file, name)
     left = request_count(way.bytes, BLOCK) + first_reads(file, name, way)
     return max(0, min(merged_calls(file, name, way), calls - left))
 
@@ -271,10 +282,14 @@ def advice_on(facts: Facts, group: Group, finding: str,
     ways = [one for file in group.files for one in cured_ways(file)]
     calls, size = sum(w.calls for _, w in ways), sum(w.bytes for _, w in ways)
     words = " and ".join(sorted({f"{name}s" for name, _ in ways}))
+    flushes = [_flushes(file, name) for file in group.files for name, _ in cured_ways(file)]
+    flushed_s = sum(ns for _, ns in flushes) / 1e9
+    also = (f", and {number(sum(n for n, _ in flushes))} flushes {seconds(flushed_s)}"
+        if flushed_s else "")
     return Advice(
         finding, group.what, group.paths,
         f"{number(calls)} {words} of {amount(size / max(calls, 1))} on average take "
-        f"{seconds(sum(w.seconds for _, w in ways))}{AT_ONCE if shared else ''}.",
+        f"{seconds(sum(w.seconds for _, w in ways))}{also}{AT_ONCE if shared else ''}.",
         facts.saving(begun([_part(facts, one, shared) for one in group.files]),
             sum(_fewer(file, name, w) for file in group.files for name, w in cured_ways(file))),
         f"Move more with each call: a buffer of 1 MiB{fitting(group.files, _BUFFERS)}.",
