@@ -100,7 +100,8 @@ def run_case(name: str, mpi: Mpi, place: Path, scratch: Path, options: argparse.
     except Exception as error:  # whatever it is, the other cases are run
         if not isinstance(error, (Error, OSError, subprocess.CalledProcessError)):
             traceback.print_exc()
-        found.add_failure(Failed(**asdict(labels), why=f"{type(error).__name__}: {error}"))
+        why = f"{type(error).__name__}: {error}".replace(sys.executable, "PYTHON")
+        found.add_failure(Failed(**asdict(labels), why=why))
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)

@@ -40,7 +40,7 @@ def test_what_is_read_back_of_a_held_file_takes_no_request(tmp_path, back, is_he
     def program(trace: WaitTrace) -> None:
         for at in range(200):
             trace.io(0, MS, "/scratch/an/out.nc", "pwrite", 8 * KIB, at * 8 * KIB)
-            trace.io(0, MS, "/scratch/an/out.nc", "pread", 4 * KIB, 
+            trace.io(0, MS, "/scratch/an/out.nc", "pread", 4 * KIB,
                 back + at * at * 7 % 197 * 8 * KIB)
 
     io = the(advised(tmp_path, program), "written-again").saving.io
