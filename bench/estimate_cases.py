@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 
+from estimate_fifth import FIFTH
 from estimate_fourth import FOURTH
 from estimate_third import THIRD
 
@@ -179,4 +180,5 @@ HELD_OUT = {  # the first round
     "pandas": (f"printf '%s\\n' {shlex.join(_CSV)} >script.py", "PYTHON script.py"),
 }  # fmt: skip
 # Held-out programs, by round: those that no estimate had been fitted to when they ran first.
-ROUNDS = {"first": HELD_OUT, "second": SECOND, "third": THIRD, "fourth": FOURTH}
+ROUNDS = {"first": HELD_OUT, "second": SECOND, "third": THIRD, "fourth": FOURTH,
+    "fifth": FIFTH}  # fmt: skip

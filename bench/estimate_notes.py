@@ -122,10 +122,33 @@ _FOURTH = (
     "files where they are: 980 requests stayed. Mended: no rule of stage or pack for these. The "
     "table has the figures of the first run.",
 )
+_FIFTH = (
+    "Scripts in PHP, Lua, Tcl, Ruby, node and gawk; with Python's plyvel (LevelDB), rocksdict "
+    "(RocksDB), diskcache, PyTables, TileDB, tensorboardX, ASE and NiBabel; and ncgen, ogr2ogr, "
+    "vips dzsave, qpdf, flac, gnuplot, dar, MrBayes, EMBOSS' seqretsplit, vsearch, genisoimage, "
+    "mcopy, rrdtool, svnadmin load, LMDB's mdb_load and kchashmgr (Kyoto Cabinet); one process "
+    "each; preset lustre, probed first, --allow stage,pack, at most four runs in half a minute, at "
+    "a load of 0.6 to 3.1 (flac, gnuplot and seqretsplit 5.5 to 5.8) on two cores. Programs and "
+    "command lines were committed with the model before any of them ran under weir. All outputs of "
+    "kept rules are identical, but for those that two plain runs write differently. 10 of the 27 "
+    "that ran got no rule. mdb_load, kchashmgr and diskcache (SQLite) have no figures: they share "
+    "mappings of files, which preset lustre, without a page cache, does not have. flac, gnuplot "
+    "and seqretsplit were started anew with the model of before, as weir's own files had been "
+    "edited in their first runs.",
+    "The three misses: (1) vips, two rules of layer stage: 27 of 32 ms a file are in queries, "
+    "renames and changes of permissions, which stay at the file system and took 2.4 times as long "
+    "there beside the daemon's requests. Mended: such files get no rule of stage, and in others "
+    "these calls are counted as they are, up to twice their time at the lower end. (2) ncgen is "
+    "0.002 s above its range: what it reads back of a file that fits in the buffers took no "
+    "request. Mended: the upper end has that. The table has the figures of the first run.",
+)
 HELD_OUT_NOTES: dict[str, tuple[str, ...]] = {
-    "first": _FIRST, "second": _SECOND, "third": _THIRD, "fourth": _FOURTH}
+    "first": _FIRST, "second": _SECOND, "third": _THIRD, "fourth": _FOURTH, "fifth": _FIFTH}
 # After the tables of a round.
-AFTER: dict[str, tuple[str, ...]] = {"third": (
+AFTER: dict[str, tuple[str, ...]] = {"fifth": (
+    "Run once more with what was mended, at a load of 2.5 to 2.8 (the rows are among the fitted "
+    "ones): both in range; the rule of vips is for many small files now.",
+), "third": (
     "Run once more with what was mended, at a load of 23 to 31 (the rows are among the fitted "
     "ones): netcdf4 in range; bcftools 0.019 s below it; db_load gained 2.153 of at least 2.938 s, "
     "as pages of a B-tree are not in order (1,416 requests became 546); CP2K nothing. "

@@ -32,7 +32,7 @@ def page_text(found: Results) -> str:
         "|---|---|--:|---|", *walls, "",
     ]  # fmt: skip
     for name in newest_first:
-        lines += [f"## Held-out cases, {name} round", "", *_wrapped(HELD_OUT_NOTES[name]),
+        lines += [f"## Held-out cases, {name} round", "", *_wrapped(HELD_OUT_NOTES.get(name, ())),
             *_tables(found, name), ""]
         lines += _wrapped(AFTER.get(name, ()))
     lines += ["## Cases that the model was fitted to", "",
@@ -72,7 +72,9 @@ def _tables(found: Results, name: str) -> list[str]:
 
 
 def _failed_line(one: Failed) -> str:
-    return f"- {one.case} on {one.place} has no figures: {' '.join(one.why.split())}"
+    text = f"- {one.case} on {one.place} has no figures: {' '.join(one.why.split())}"
+    return "\n".join(textwrap.wrap(text, 100, subsequent_indent="  ", break_on_hyphens=False,
+        break_long_words=False))
 
 
 def _wrapped(paragraphs: Sequence[str]) -> list[str]:

@@ -16,7 +16,8 @@ plain less tuned, lie in the expected range.
 FILE is written after each case. A case that fails is a line with its reason, and the next one is
 run; so is a case that takes longer than --minutes. --resume goes on where FILE ends, and runs cases
 that failed once more. --round: the held-out round that the cases belong to, while the model has not
-been fitted to them.
+been fitted to them; without --only all its cases are run. estimate_fifth.py lists the packages that
+its cases need.
 """
 
 from __future__ import annotations
@@ -99,7 +100,8 @@ def run_case(name: str, mpi: Mpi, place: Path, scratch: Path, options: argparse.
     except Exception as error:  # whatever it is, the other cases are run
         if not isinstance(error, (Error, OSError, subprocess.CalledProcessError)):
             traceback.print_exc()
-        found.add_failure(Failed(**asdict(labels), why=f"{type(error).__name__}: {error}"))
+        why = f"{type(error).__name__}: {error}".replace(sys.executable, "PYTHON")
+        found.add_failure(Failed(**asdict(labels), why=why))
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
@@ -117,7 +119,7 @@ def _ended(*_: object) -> None:
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default=",".join((*CASES, *PROGRAMS)))
+    parser.add_argument("--only", help="names of cases, with commas; else those of --round, or all")
     parser.add_argument("--preset", default="lustre", help="of the test file system; none: a disk")
     parser.add_argument("--runs", type=int, default=4)
     parser.add_argument("--minutes", type=float, default=10, help="at most, of each case")
@@ -131,6 +133,8 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--page", help="write this page, and with --json all figures, from files of --json; run nothing")
     parser.add_argument("sources", nargs="*", help="files of --json, for --page")
     options = parser.parse_args()
+    if options.only is None:
+        options.only = ",".join(ROUNDS.get(options.round) or (*CASES, *PROGRAMS))
     if unknown := [one for one in options.only.split(",") if one not in {*CASES, *PROGRAMS}]:
         parser.error(f"--only: no case is called {', '.join(unknown)}")
     if options.resume and not options.json:

@@ -6,7 +6,9 @@
 namespace weir::base {
 namespace {
 
-constexpr int kRooms = 16;
+// A thread has up to four at once, also while it waits for requests of another one: of too few, a
+// name would be taken for one that no rule is about. Memory is taken by those that were ever used.
+constexpr int kRooms = 1024;
 constexpr int kPatience = 1000;
 constinit uint32_t taken[kRooms] = {};
 constinit char rooms[kRooms][Scratch::kBytes] = {};

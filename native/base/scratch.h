@@ -8,7 +8,7 @@
 
 namespace weir::base {
 
-// Threads: any, and signal handlers. 16 rooms for the process, no allocation. Cost: that of the
+// Threads: any, and signal handlers. 1024 rooms for the process, no allocation. Cost: that of the
 // section.
 class Scratch {
  public:

@@ -32,7 +32,8 @@ Header header_of(const Shape& s, bool shared) {
   h.blocks = s.blocks;
   h.block_bytes = s.block_bytes;
   h.files = s.files;
-  h.files_at = kPageBytes + base::round_up(kParticipants * sizeof(node::Identity), kPageBytes);
+  h.files_at = kPageBytes + base::round_up(kParticipants * (sizeof(node::Identity) +
+                                                            sizeof(uint64_t)), kPageBytes);
   h.blocks_at = h.files_at + uint64_t{s.files} * kPageBytes;
   h.extra_at = base::round_up(h.blocks_at + uint64_t{s.blocks} * sizeof(Block), kPageBytes);
   h.extra_bytes = s.extra_bytes;
@@ -117,9 +118,10 @@ bool make_file(Arena* arena, const Shape& shape, bool shared) {
     if (made) {
       auto* header = reinterpret_cast<Header*>(at);
       *header = h;
-      if (!shared)
-        reinterpret_cast<node::Identity*>(reinterpret_cast<char*>(at) + kPageBytes)[0] =
-            node::self();
+      if (!shared) {
+        participants_of(header)[0] = node::self();
+        runs_of(header)[0] = node::run_number();
+      }
       base::store(&header->magic, kMagic);
       attach(arena, header, h.total_bytes);
     }
@@ -160,9 +162,7 @@ bool open_file(Arena* arena, const Shape& shape) {
   return false;
 }
 
-node::Identity* participants(const Arena* arena) {
-  return reinterpret_cast<node::Identity*>(reinterpret_cast<char*>(arena->header) + kPageBytes);
-}
+node::Identity* participants(const Arena* arena) { return participants_of(arena->header); }
 
 // An entry of the dead is left to the daemon: their dirty bytes go first.
 bool take_part(Arena* arena) {
@@ -171,6 +171,7 @@ bool take_part(Arena* arena) {
     auto* word = reinterpret_cast<uint64_t*>(&participants(arena)[i]);
     uint64_t nobody = 0;
     if (!base::compare_exchange(word, &nobody, uint64_t{me.start} << 32 | me.pid)) continue;
+    base::store(&runs_of(arena->header)[i], node::run_number());
     arena->participant = i;
     return true;
   }

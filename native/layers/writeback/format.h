@@ -13,7 +13,7 @@
 namespace weir::writeback {
 
 inline constexpr uint64_t kMagic = 0x316e726472696577;  // "weirdrn1"
-inline constexpr uint32_t kVersion = 7;
+inline constexpr uint32_t kVersion = 8;
 inline constexpr uint32_t kPageBytes = 4096;
 
 struct Header {
@@ -36,6 +36,16 @@ struct Header {
   uint32_t reserved;
 };
 static_assert(sizeof(Header) <= kPageBytes);
+
+// Behind the header: who takes part, and by the same number the run that each of them belongs to
+// (node::run_number()), which stays when it has left. In an arena of one process entry 0 is the
+// owner's.
+inline node::Identity* participants_of(Header* h) {
+  return reinterpret_cast<node::Identity*>(reinterpret_cast<char*>(h) + kPageBytes);
+}
+inline uint64_t* runs_of(Header* h) {
+  return reinterpret_cast<uint64_t*>(participants_of(h) + kParticipants);
+}
 
 enum SlotState : uint32_t { kSlotFree, kSlotAsked, kSlotHeld, kSlotRefused };
 

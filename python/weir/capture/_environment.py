@@ -153,6 +153,13 @@ VARIABLES = (
         "is yet to be written.",
     ),
     Variable(
+        "WEIR_RUN_NUMBER",
+        "a number; made by `weir run` and `weir trace`",
+        "none: no run",
+        "The run that a program with layers belongs to: bytes that could not be written are "
+        "reported by this run, and by no other one of the job on the node.",
+    ),
+    Variable(
         "WEIR_ASSIGN_FILE",
         "path",
         "`FILENV`, else `.assign`",

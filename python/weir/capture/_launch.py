@@ -15,6 +15,7 @@ from types import ModuleType
 import weir
 from weir._errors import InputError, StorageError
 from weir._native import PRELOAD, LibraryMissing, library_path
+from weir.capture import _number
 from weir.capture._background import background_note, in_background
 from weir.capture._command import CannotStart, find_program, run_command, shell_status, word
 from weir.capture._count import Count, count_traces
@@ -238,6 +239,8 @@ def _run_preloaded(command: Sequence[str], environ: Mapping[str, str], variables
         library: str) -> _Ended:
     """Run the command with these variables set on all its nodes. Raises CannotStart."""
     arguments, preloaded = list(command), {**environ, **variables}
+    if "WEIR_RULES" in preloaded:
+        preloaded[_number.VARIABLE] = str(_number.make_number(environ))
     started: list[int] = []
     if is_open_mpi(command[0], idle_environment(environ)):
         arguments, preloaded = with_forwarding(command, preloaded, library)
@@ -247,9 +250,9 @@ def _run_preloaded(command: Sequence[str], environ: Mapping[str, str], variables
     if "WEIR_RULES" not in preloaded:
         return _Ended(run_command(arguments, preloaded, started.append), *started, preloaded, {})
     drain, tier = _layer_modules()
-    reported, begun = drain.report_sizes(job_name(preloaded)), tier.generations(preloaded)
+    begun = tier.generations(preloaded)
     status = run_command(arguments, preloaded, started.append)
-    lost = drain.finish(preloaded, reported, preloaded.get("WEIR_TRACE_DIR"))
+    lost = drain.finish(preloaded, preloaded.get("WEIR_TRACE_DIR"))
     return _Ended(status, *started, preloaded, begun, (lost, tier.finish(preloaded, begun)))
 
 

@@ -7,6 +7,7 @@ one node, the one it runs on."""
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import re
@@ -20,9 +21,11 @@ from pathlib import Path
 from weir._errors import InputError, NotThere
 from weir._native import DRAIN, LibraryMissing, library_path
 from weir.capture._left import Left
+from weir.capture._number import is_within, number_of
 from weir.capture._run import job_name
 
 SHARED_MEMORY = Path("/dev/shm")
+_REPORTED = "reported_bytes"  # of a line that marks the first bytes of a report as reported
 
 
 @dataclass(frozen=True)
@@ -40,12 +43,14 @@ class Arena:
 
 @dataclass(frozen=True)
 class Loss:
-    """Accepted bytes of a file that did not reach it."""
+    """Accepted bytes of a file that did not reach it. run: the number of the run that the process
+    belonged to; 0: to none."""
 
     path: str
     error: str
     lost_bytes: int
     pid: int
+    run: int = 0
 
     @property
     def orphaned(self) -> bool:
@@ -169,23 +174,49 @@ def losses_since(job: str, before: Mapping[Path, int]) -> list[Loss]:
     for path in _reports(job):
         with path.open("rb") as file:
             file.seek(before.get(path, 0))
-            for line in file.read().decode("utf-8", "surrogateescape").splitlines():
-                one = json.loads(line)
-                found.append(Loss(one["path"], one["error"], one["lost_bytes"], one["pid"]))
+            found += _losses(file.read())
     return found
 
 
-def finish(environ: Mapping[str, str], before: Mapping[Path, int],
-        run: str | None = None) -> Left:
+def _losses(report: bytes) -> list[Loss]:
+    lines = map(json.loads, report.decode("utf-8", "surrogateescape").splitlines())
+    return [Loss(one["path"], one["error"], one["lost_bytes"], one["pid"], one.get("run", 0))
+        for one in lines if _REPORTED not in one]
+
+
+def take_unnumbered(job: str) -> list[Loss]:
+    """What programs have lost that belong to no run and that was not taken before: whoever takes it
+    reports it."""
+    return [loss for path in _reports(job) for loss in _taken(path)]
+
+
+def _taken(path: Path) -> list[Loss]:
+    with path.open("r+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        report = file.read()
+        done = max((json.loads(line)[_REPORTED] for line in report.splitlines()
+            if line.startswith(b'{"%s"' % _REPORTED.encode())), default=0)
+        found = [loss for loss in _losses(report[done:]) if loss.run == 0]
+        if found:
+            with open(path, "ab", buffering=0) as end:  # others append without the lock
+                end.write(b'{"%s": %d}\n' % (_REPORTED.encode(), len(report)))
+    return found
+
+
+def finish(environ: Mapping[str, str], run: str | None = None) -> Left:
     """At the end of a command with layers: wait, and say in whole sentences what is lost and what
-    can be done."""
+    can be done. Bytes that other runs of the job have lost are theirs to report; those of programs
+    that belong to no run are said, and are not this one's."""
     job = job_name(environ)
     try:
         complete = wait(job, run)
     except InputError as error:
         return Left((str(error),))
-    new = losses_since(job, before)
+    own = number_of(environ)
+    new = [loss for loss in losses_since(job, {}) if is_within(loss.run, own)]
     said = [str(loss) for loss in new]
+    said += [f"{loss} (of a program that weir run did not start; not lost by this command)"
+        for loss in take_unnumbered(job)]
     directory = _job_directory(job)
     if _is_refused(directory):
         said.append(
@@ -195,8 +226,8 @@ def finish(environ: Mapping[str, str], before: Mapping[Path, int],
         )
     if any(loss.orphaned for loss in new):
         said.append(f"no program waits for them: `weir drain --discard --job {job}` gives them up")
-    # what an earlier command has reported is not this one's
-    elif not complete and (new or not any(before.values())):
+    # what other commands have reported is not this one's
+    elif not complete and (new or not any(report_sizes(job).values())):
         said.append(f"what is not on disk is kept in memory: make room, then `weir drain --recover "
                     f"--job {job}`")
     return Left(tuple(said), bool(new))

@@ -19,6 +19,7 @@ from weir.analysis.patterns import find_patterns
 from weir.report.flow.compute import CARRIED, OUTPUT, SCRATCH, FileFlow
 
 DRAIN = {CARRIED: "async", SCRATCH: "never", OUTPUT: "async"}
+_DIGITS = "0123456789"
 _WHY = {
     CARRIED: "written in one step and read in a later one: read from the tier, and brought to its "
              "place in the background",
@@ -91,6 +92,27 @@ def rule_pattern(text: str, paths: Sequence[str]) -> str:
     if len(paths) == 1:
         return exactly(paths[0])
     return re.sub(r"<[A-Z][0-9]*>", "*", _in_brackets(r"[\[\\]", text))
+
+
+def narrow_pattern(paths: Sequence[str]) -> str:
+    """A pattern that fits fewer other paths, part by part: what its names begin with, a digit where
+    numbers follow, and their extension. "": the paths are in directories of different depth."""
+    parts = [path.split("/") for path in paths]
+    if len({len(one) for one in parts}) != 1:
+        return ""
+    return "/".join(_narrow_part(sorted(set(names))) for names in zip(*parts))
+
+
+def _narrow_part(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return exactly(names[0])
+    begin = os.path.commonprefix(names).rstrip(_DIGITS)
+    rests = [name[len(begin):] for name in names]
+    end = os.path.commonprefix([rest[:0:-1] for rest in rests])[::-1]
+    end = end[end.find("."):] if "." in end else ""
+    first = "[0-9]" if all(rest[:1] in _DIGITS and rest for rest in rests) else (
+        "" if begin or any(rest.startswith(".") for rest in rests) else "[!.]")
+    return f"{exactly(begin)}{first}*{exactly(end)}"
 
 
 def exactly(path: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from weir.report.flow.compute import CARRIED, INPUT, OUTPUT, SCRATCH, UPDATED, FileFlow, Use
-from weir.stage.suggest import exactly, fits, rules_text, suggestions
+from weir.stage.suggest import exactly, fits, narrow_pattern, rules_text, suggestions
 
 
 def file(name, role, read=0, written=0, removed=False):
@@ -94,3 +94,17 @@ def test_the_rules_of_a_run_can_be_used(weir, tmp_path, tmp_run):
     rules = tmp_path / "rules.toml"
     rules.write_text(text)
     weir("run", "--rules", rules, "--", "true").ok()
+
+
+@pytest.mark.parametrize(("paths", "pattern"), [
+    (["/s/v1/1.0", "/s/v2/1.ab.partial", "/s/v10/0.11"], "/s/v[0-9]*/[0-9]*"),
+    (["/s/air/c/0/0", "/s/lat/c/1/2"], "/s/[!.]*/c/[0-9]*/[0-9]*"),
+    (["/s/p10.txt", "/s/p11.txt"], "/s/p[0-9]*.txt"),
+    (["/s/a", "/s/ab"], "/s/a*"),
+    (["/s/.a", "/s/b"], "/s/*"),
+    (["/s/a[1.nc", "/s/a[2.nc"], "/s/a[[][0-9]*.nc"),
+    (["/s/a", "/s/t/a"], ""),
+])
+def test_a_narrow_pattern_says_what_each_part_begins_with(paths, pattern):
+    assert narrow_pattern(paths) == pattern
+    assert not pattern or all(fits(path, pattern) for path in paths)

@@ -15,6 +15,7 @@ constexpr const char* kJobs[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_
 enum State : uint32_t { kUnknown, kMaking, kMade, kNone };
 constinit uint32_t state = kUnknown;
 constinit int own_rank = -1;
+constinit uint64_t own_run = 0;
 constinit char the_directory[kPathBytes] = {};
 
 bool safe(char c) {
@@ -25,6 +26,13 @@ bool safe(char c) {
 void add_safely(base::Writer& to, base::Text name) {
   for (size_t i = 0; i < name.size && i < 64; ++i)
     to.add(base::Text{safe(name.data[i]) ? name.data + i : "_", 1});
+}
+
+void read_run_number() {
+  int64_t run = 0;
+  const char* text = getenv("WEIR_RUN_NUMBER");
+  if (text != nullptr && base::parse_number(base::text(text), &run) && run > 0)
+    own_run = static_cast<uint64_t>(run);
 }
 
 }  // namespace
@@ -49,6 +57,8 @@ uint32_t number() {
     return 0;
   return static_cast<uint32_t>(own_rank / ranks);
 }
+
+uint64_t run_number() { return own_directory() == nullptr ? 0 : own_run; }
 
 bool make_directory(char* to, size_t size, base::Text job, uint32_t node) {
   base::Writer path(to, size);
@@ -77,6 +87,7 @@ const char* own_directory() {
   const base::SignalsBlocked blocked;
   now = kUnknown;
   if (base::compare_exchange(&state, &now, uint32_t{kMaking})) {
+    read_run_number();
     const bool made = make_directory(the_directory, sizeof the_directory, job_name(), number());
     base::store(&state, uint32_t{made ? kMade : kNone});
   }

@@ -99,7 +99,8 @@ void add_to_report(const Loss& loss, uint64_t bytes) {
   text.add("\", \"errno\": ").add_number(static_cast<uint64_t>(loss.error));
   text.add(", \"error\": \"").add(what != nullptr ? what->name : "?");
   text.add("\", \"lost_bytes\": ").add_number(bytes).add(", \"pid\": ");
-  text.add_number(static_cast<uint64_t>(base::system_call(SYS_getpid))).add("}\n");
+  text.add_number(static_cast<uint64_t>(base::system_call(SYS_getpid)));
+  text.add(", \"run\": ").add_number(node::run_number()).add("}\n");
   base::say(static_cast<int>(fd), line, text.view().size);
   base::close_fd(static_cast<int>(fd));
 }

@@ -30,8 +30,7 @@ Held::~Held() {
 }
 
 node::Identity* Held::participants() const {
-  return reinterpret_cast<node::Identity*>(reinterpret_cast<char*>(arena.header) +
-                                           writeback::kPageBytes);
+  return writeback::participants_of(arena.header);
 }
 
 int Held::find(node::Identity who) const {
@@ -39,6 +38,21 @@ int Held::find(node::Identity who) const {
     if (participants()[i] == who) return static_cast<int>(i);
   }
   return -1;
+}
+
+uint64_t Held::run_of(node::Identity who) const {
+  const int participant = find(who);
+  return participant < 0 ? 0 : base::load(&writeback::runs_of(arena.header)[participant]);
+}
+
+uint64_t Held::only_run() const {
+  uint64_t only = 0;
+  for (uint32_t i = 0; i < most_participants(); ++i) {
+    const uint64_t run = base::load(&writeback::runs_of(arena.header)[i]);
+    if (run != 0 && only != 0 && run != only) return 0;
+    if (run != 0) only = run;
+  }
+  return only;
 }
 
 bool Held::has_living() const {
@@ -58,7 +72,8 @@ bool Held::is_orphaned() const {
 
 void note_orphaned(const Held& held, Errors& errors) {
   if (!held.is_orphaned() || base::exchange(&held.arena.header->orphaned, 1u) != 0) return;
-  for (const auto& [path, bytes] : held.dirty_by_file()) errors.add(path, EOWNERDEAD, bytes, 0);
+  for (const auto& [path, bytes] : held.dirty_by_file())
+    errors.add(path, EOWNERDEAD, bytes, 0, held.only_run());
 }
 
 bool Held::any_dirty() const {
@@ -80,6 +95,27 @@ void Held::each_dirty(Visit visit) const {
 uint64_t Held::dirty_bytes() const {
   uint64_t sum = 0;
   each_dirty([&](int, uint32_t bytes) { sum += bytes; });
+  return sum;
+}
+
+uint64_t Held::dirty_bytes_of_dead() const {
+  if (!has_living()) return dirty_bytes();
+  uint64_t dead[writeback::kParticipants / 64] = {};
+  bool anybody = false;
+  for (uint32_t i = 0; i < most_participants(); ++i) {
+    if (participants()[i].pid == 0 || node::alive(participants()[i])) continue;
+    dead[i / 64] |= uint64_t{1} << (i % 64);
+    anybody = true;
+  }
+  uint64_t sum = 0;
+  if (!anybody) return sum;
+  each_dirty([&](int block, uint32_t bytes) {
+    const int slot = writeback::slot_of(&arena, block);
+    bool is_used = false;
+    for (uint32_t i = 0; slot >= 0 && i < writeback::kParticipants / 64; ++i)
+      is_used = is_used || (base::load(&arena.slots[slot].users[i]) & dead[i]) != 0;
+    if (is_used) sum += bytes;
+  });
   return sum;
 }
 

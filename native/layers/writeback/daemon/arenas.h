@@ -32,12 +32,18 @@ struct Held {
   // The participant's number, or -1.
   int find(node::Identity who) const;
   uint32_t most_participants() const { return shared() ? writeback::kParticipants : 1; }
+  // Of the `weir run` that started the participant; 0: none did.
+  uint64_t run_of(node::Identity who) const;
+  // Of the one that started all who ever took part; 0: several, or none.
+  uint64_t only_run() const;
   bool has_living() const;
   bool any_dirty() const;
   // Dirty bytes of a shared arena in which no process takes part any more: nobody has their files,
   // and nobody writes them, whoever waits.
   bool is_orphaned() const;
   uint64_t dirty_bytes() const;
+  // Of files that processes use which have ended, whoever else uses them.
+  uint64_t dirty_bytes_of_dead() const;
   std::map<std::string, uint64_t> dirty_by_file() const;  // bytes by path
 
  private:

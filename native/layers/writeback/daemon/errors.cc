@@ -41,12 +41,14 @@ std::string quoted(const std::string& text) {
 Errors::Errors(const std::string& directory, const std::string& run)
     : files_{directory.empty() ? "" : "errors", run.empty() ? "" : run + "/drain-errors.jsonl"} {}
 
-void Errors::add(const std::string& path, int error, uint64_t lost_bytes, uint32_t pid) {
+void Errors::add(const std::string& path, int error, uint64_t lost_bytes, uint32_t pid,
+                 uint64_t run) {
   const char* name = strerrorname_np(error);
   const std::string line = "{\"path\": " + quoted(path) + ", \"errno\": " + std::to_string(error) +
                            ", \"error\": \"" + (name != nullptr ? name : "?") +
                            "\", \"lost_bytes\": " + std::to_string(lost_bytes) +
-                           ", \"pid\": " + std::to_string(pid) + "}\n";
+                           ", \"pid\": " + std::to_string(pid) +
+                           ", \"run\": " + std::to_string(run) + "}\n";
   const std::lock_guard<std::mutex> guard(lock_);
   for (const std::string& file : files_) {
     if (file.empty()) continue;

@@ -17,7 +17,9 @@ std::string quoted(const std::string& text);
 class Errors {
  public:
   Errors(const std::string& directory, const std::string& run);
-  void add(const std::string& path, int error, uint64_t lost_bytes, uint32_t pid);
+  // run: of the `weir run` that started the process (node::run_number()); 0: none did, or it is not
+  // known.
+  void add(const std::string& path, int error, uint64_t lost_bytes, uint32_t pid, uint64_t run);
 
  private:
   std::mutex lock_;

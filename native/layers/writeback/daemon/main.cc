@@ -45,7 +45,7 @@ uint64_t pending(const std::string& directory, bool with_failed) {
     const auto held = arenas.get(name);
     if (held == nullptr) continue;
     if (!with_failed && (held->arena.header->failed != 0 || held->is_orphaned())) continue;
-    if (!held->has_living()) sum += held->dirty_bytes();
+    sum += held->dirty_bytes_of_dead();
   }
   return sum;
 }

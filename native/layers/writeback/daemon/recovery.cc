@@ -202,7 +202,7 @@ void write_blocks(Errors& errors, Death& death, const Job& job) {
     else write_block(output, &held.arena, block, &loss);
   }
   if (loss.bytes != 0) {
-    errors.add(file.path, loss.error, loss.bytes, work.dead.pid);
+    errors.add(file.path, loss.error, loss.bytes, work.dead.pid, held.run_of(work.dead));
     death.lost[job.work] += loss.bytes;
   }
 }

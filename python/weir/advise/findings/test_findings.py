@@ -10,7 +10,7 @@ import pytest
 from advised import KIB, MIB, MS, S, advised, names, stream
 from wait_trace import WaitTrace
 
-from weir.advise.advise import OF_A_RUN, parts, together
+from weir.advise.advise import BEHIND_A_REQUEST, OF_A_RUN, parts, together
 from weir.advise.findings.registry import BY_NAME, FINDINGS
 from weir.advise.frame.finding import PARTS, STARTS
 from weir.advise.frame.saving import NOTHING
@@ -129,5 +129,8 @@ def test_what_a_run_with_rules_costs_is_taken_off_once(tmp_path):
     assert len(ranges) == 2
     low, high = sum(one.low for one in ranges), sum(one.high for one in ranges)
     assert report.expected.low == pytest.approx(low - OF_A_RUN.high)
-    assert report.expected.high == pytest.approx(min(high - OF_A_RUN.low, report.facts.wall_s))
+    behind = BEHIND_A_REQUEST.high / report.facts.movers * sum(
+        one.saving.requests * part for one, part in parts(report.facts, report.rules))
+    assert behind > 0 and report.expected.high == pytest.approx(
+        min(high + behind - OF_A_RUN.low, report.facts.wall_s))
     assert together(report.facts, []) == NOTHING

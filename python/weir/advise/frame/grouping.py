@@ -16,7 +16,7 @@ from weir.advise.frame.facts import Facts, File, Files
 from weir.advise.frame.finding import Advice
 from weir.analysis.patterns import find_patterns
 from weir.report.files.last_names import columns_by_last_name
-from weir.stage.suggest import exactly, fits, rule_pattern
+from weir.stage.suggest import exactly, fits, narrow_pattern, rule_pattern
 
 # In names of temporary files: a process, six characters of mkstemp(3), eight of Python's tempfile,
 # a UUID.
@@ -91,7 +91,21 @@ def _by_pattern(facts: Facts, files: Sequence[File], alike: Collection[str],
         else:
             rule = _without_chance(text, members)
             others = _others(facts, rule, own)
+        if others:
+            rule, others = _narrower(facts, rule, others, members, own, by_last_names)
         yield Group(facts.shown(pattern.text), rule, tuple(members), others)
+
+
+def _narrower(facts: Facts, rule: str, others: tuple[str, ...], members: Sequence[File],
+        own: Collection[str], by_last_names: bool) -> tuple[str, tuple[str, ...]]:
+    """In place of a rule that matches other files as well, one that says what each part of a path
+    begins with, where that one matches fewer: the chunks of a Zarr array, not its .zarray."""
+    opened = [opened_as(one) for one in members]
+    both = by_last_names or any(map(_is_opened_again, members))
+    text = narrow_pattern([*opened, *(one.path for one in members)] if both else opened)
+    narrow = text if both else _without_chance(text, members)
+    left = _others(facts, narrow, own) if text else others
+    return (narrow, left) if len(left) < len(others) else (rule, others)
 
 
 def _others(facts: Facts, rule: str, own: Collection[str]) -> tuple[str, ...]:

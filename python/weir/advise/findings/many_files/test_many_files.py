@@ -64,10 +64,10 @@ def test_queries_for_names_that_do_not_exist_yet_are_not_saved(tmp_path):
 
 
 def test_a_name_that_the_program_only_asks_for_is_no_other_use(tmp_path):
-    """As gm asks for plots/p%05d before it makes p00000."""
+    """As gm asks for a name before it makes p00000."""
 
     def program(trace: WaitTrace) -> None:
-        trace.io(0, MS, "/scratch/an/plots/p%05d", "access", 0, error=error)
+        trace.io(0, MS, "/scratch/an/plots/p00000.old", "access", 0, error=error)
         small_files(400)(trace)
 
     for error in (2, 0):
@@ -116,3 +116,33 @@ def test_the_rule_matches_both_names_of_files_that_are_renamed(tmp_path, weir, o
     assert group.pattern == str(tmp_path / "d" / rule)
     names = [name.format(i) for name in (opened, last) for i in range(100)]
     assert all(fits(str(tmp_path / "d" / name), group.pattern) for name in names)
+
+
+_STORE = """
+import os
+for v in range(3):
+    os.makedirs(f'd/v{v}{inner}')
+    for name in (array, *(f'{inner}/{i}{dot}{j}' for i in range(8) for j in range(10))):
+        path = f'd/v{v}/{name}'
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(f'{path}.0123456789abcdef0123456789abcdef.partial', 'w') as f:
+            f.write('x')
+        os.rename(f.name, path)
+    open(f'd/v{v}/{array}').read()
+"""
+
+
+@pytest.mark.parametrize(("array", "inner", "dot", "rule"), [
+    (".zarray", "", ".", "v[0-9]*/[0-9]*"), ("zarr.json", "/c", "/", "v*/c/*/*")],
+    ids=["format 2", "format 3"])
+def test_the_rule_for_chunks_of_zarr_leaves_the_files_that_describe_arrays(tmp_path, weir, array,
+        inner, dot, rule):
+    program = f"array, inner, dot = {array!r}, {inner!r}, {dot!r}" + _STORE
+    weir("trace", "-q", "-o", tmp_path / "r", "--", sys.executable, "-c", program,
+        cwd=tmp_path).ok()
+    facts = Facts(build(str(tmp_path / "r")))
+    files = [one for one in facts.bare if one.write.bytes and not one.path.endswith(array)]
+    (group,) = groups(facts, files, by_last_names=True)
+    assert (group.pattern, group.others) == (f"{tmp_path}/d/{rule}", ())
+    assert len(group.files) == 240 and all(fits(one.path, group.pattern) for one in files)
+    assert not fits(f"{tmp_path}/d/v0/{array}", group.pattern)

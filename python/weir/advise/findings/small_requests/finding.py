@@ -74,11 +74,11 @@ def is_small(way: Way) -> bool:
 
 
 def _is_small_on(file: File, name: str) -> bool:
-    """The same of requests, where streams make one of many calls."""
-    way, calls = way_of(file, name), effective_calls(file, name)
+    """The same of requests, where streams make one of many calls, or of each flush."""
+    way, calls = way_of(file, name), _requests(file, name)
     if not file.on_streams(_LETTERS[name]) or not calls:
         return is_small(way)
-    requests_s = way.seconds - buffered_s(file, name).high
+    requests_s = way.seconds - buffered_s(file, name).high + _flushes(file, name)[1] / 1e9
     return (way.bytes <= SMALL.value * calls and way.bytes <= SLOW.value * requests_s
         and requests_s >= CALL.value * calls)
 
@@ -97,6 +97,17 @@ def effective_calls(file: File, name: str) -> int:
     way = way_of(file, name)
     made = file.requests(_LETTERS[name]) or way.calls
     return min(way.calls, max(1, made))
+
+
+def _flushes(file: File, name: str) -> tuple[int, int]:
+    """Calls and ns of flushes that write what a stream's buffer holds."""
+    return file.of(_FLUSHES) if name == "write" and file.on_streams("W") else (0, 0)
+
+
+def _requests(file: File, name: str) -> int:
+    """Requests at the file system, with those of flushes."""
+    return min(way_of(file, name).calls,
+        effective_calls(file, name) + _flushes(file, name)[0])
 
 
 def way_of(file: File | Files, name: str) -> Way:
@@ -119,8 +130,7 @@ def way_after(facts: Facts, file: File, name: str, block: int = BLOCK) -> Range:
     left = in_blocks(calls, way.bytes, call_s, block, facts.speeds(file.path, name))
     left += OF_A_CALL.times(calls) + buffered
     passed_s = (1 - min(1.0, file.in_order(way))) * way.seconds
-    # A file that fits in the buffers may be held until it is closed, in whichever order it is made.
-    least_passed_s = 0.0 if name == "write" and way.span <= BUFFERS * block else passed_s
+    least_passed_s = 0.0 if _may_be_held(file, name, block) else passed_s
     begun = OF_AN_OPEN * opens + first_reads(file, name, way, block)
     awaited = min(calls, opens)
     if name == "write":
@@ -128,6 +138,15 @@ def way_after(facts: Facts, file: File, name: str, block: int = BLOCK) -> Range:
     stopped = min(calls, file.of(_BARRIERS)[0]) if name == "write" else 0
     return Range(left.low + least_passed_s + awaited * call_s,
         left.high + passed_s + (begun + stopped) * call_s)
+
+
+def _may_be_held(file: File, name: str, block: int) -> bool:
+    """A file that fits in the buffers may be held until it is closed, in whichever order it is
+    made; and so is read back from there what the program has written."""
+    way, made = way_of(file, name), file.write
+    is_own = name == "write" or (made.calls > 0 and way.bytes <= made.bytes
+        and made.begin <= way.begin and way.end <= made.end)
+    return is_own and made.span <= BUFFERS * block
 
 
 def merged(facts: Facts, file: File, name: str, block: int, gathered: int = GATHERED) -> Range:
@@ -208,7 +227,7 @@ def cured_ways(file: File) -> list[tuple[str, Way]]:
 def _is_long(file: File) -> bool:
     """Whether an opening has enough writes, of all ranks on average."""
     opens = max(1, file.of_class("O")[0])
-    return effective_calls(file, "write") >= (1 + LONG.value) * opens
+    return _requests(file, "write") >= (1 + LONG.value) * opens
 
 
 def _part(facts: Facts, file: File, is_shared: bool) -> tuple[File, Range]:
@@ -236,7 +255,7 @@ def begun(parts: list[tuple[File, Range]]) -> list[tuple[File, Range]]:
 
 def _fewer(file: File, name: str, way: Way) -> int:
     """Requests that the file system gets no more."""
-    calls = effective_calls(file, name)
+    calls = _requests(file, name)
     left = request_count(way.bytes, BLOCK) + first_reads(file, name, way)
     return max(0, min(merged_calls(file, name, way), calls - left))
 
@@ -263,10 +282,14 @@ def advice_on(facts: Facts, group: Group, finding: str,
     ways = [one for file in group.files for one in cured_ways(file)]
     calls, size = sum(w.calls for _, w in ways), sum(w.bytes for _, w in ways)
     words = " and ".join(sorted({f"{name}s" for name, _ in ways}))
+    flushes = [_flushes(file, name) for file in group.files for name, _ in cured_ways(file)]
+    flushed_s = sum(ns for _, ns in flushes) / 1e9
+    also = (f", and {number(sum(n for n, _ in flushes))} flushes {seconds(flushed_s)}"
+        if flushed_s else "")
     return Advice(
         finding, group.what, group.paths,
         f"{number(calls)} {words} of {amount(size / max(calls, 1))} on average take "
-        f"{seconds(sum(w.seconds for _, w in ways))}{AT_ONCE if shared else ''}.",
+        f"{seconds(sum(w.seconds for _, w in ways))}{also}{AT_ONCE if shared else ''}.",
         facts.saving(begun([_part(facts, one, shared) for one in group.files]),
             sum(_fewer(file, name, w) for file in group.files for name, w in cured_ways(file))),
         f"Move more with each call: a buffer of 1 MiB{fitting(group.files, _BUFFERS)}.",

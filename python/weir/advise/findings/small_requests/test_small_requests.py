@@ -258,3 +258,15 @@ def test_words_on_buffers_are_of_the_library_that_makes_the_calls(tmp_path, op, 
     report = advised(tmp_path, stream(2000, 8 * KIB, 300, path, op))
     one = the(report, "small-requests")
     assert one.change.endswith(words)
+
+
+def test_lines_that_a_program_flushes_one_by_one_are_small_requests(tmp_path):
+    """The time is in the flushes, however little the writes into the stream's buffer take."""
+    def program(trace: WaitTrace) -> None:
+        for _ in range(1000):
+            trace.io(0, 300, "/scratch/an/model.log", "fwrite", 8)
+            trace.io(0, MS, "/scratch/an/model.log", "fflush")
+
+    one = the(advised(tmp_path, program), "small-requests")
+    assert "300 us, and 1,000 flushes 1 s" in one.sentence.replace("\N{NO-BREAK SPACE}", " ")
+    assert one.saving.requests == 999 and one.saving.io.low > 0.75

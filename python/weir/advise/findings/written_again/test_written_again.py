@@ -32,3 +32,16 @@ def test_what_fits_in_the_buffers_may_be_held_in_whichever_order_it_is_written(t
 
     io = the(advised(tmp_path, program), "written-again").saving.io
     assert io.low < 0.2 and 0.36 < io.high <= 0.4
+
+
+@pytest.mark.parametrize(("back", "is_held"), [(0, True), (400 * 8 * KIB, False)])
+def test_what_is_read_back_of_a_held_file_takes_no_request(tmp_path, back, is_held):
+    """Reads out of order within what was written, or elsewhere in the file."""
+    def program(trace: WaitTrace) -> None:
+        for at in range(200):
+            trace.io(0, MS, "/scratch/an/out.nc", "pwrite", 8 * KIB, at * 8 * KIB)
+            trace.io(0, MS, "/scratch/an/out.nc", "pread", 4 * KIB,
+                back + at * at * 7 % 197 * 8 * KIB)
+
+    io = the(advised(tmp_path, program), "written-again").saving.io
+    assert io.low < 0.25 and (io.high > 0.37) == is_held
