@@ -4,6 +4,8 @@ to change them; classic netCDF does both with headers and blocks."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from weir.advise.frame.bypass import is_left_alone
@@ -18,7 +20,7 @@ from weir.advise.findings.small_requests.finding import (
     merged,
     way_after,
 )
-from weir.advise.frame.grouping import Group, find_by_pattern
+from weir.advise.frame.grouping import Group, groups
 from weir.advise.frame.libraries import libraries
 from weir.advise.frame.openings import open_at_once
 from weir.advise.frame.saving import Range, saved
@@ -40,17 +42,13 @@ _OTHER = ("Keep what changes in memory, and write it once, when it is complete; 
     "of the file.")
 
 
-def _candidates(facts: Facts, files: Files) -> np.ndarray:
+def _candidates(files: Files) -> np.ndarray:
     write, read = files.write, files.read
     is_again = (write.again > 0) & (write.bytes >= TIMES.value * write.span * write.steps)
     is_read_back = ((write.switches >= SWITCHES.value) & (read.bytes > 0)
         & (read.bytes <= write.bytes))
     return ((write.calls >= MANY.value) & write.is_slow(SLOW.value) & (write.ranks == 1)
         & (is_again | is_read_back))
-
-
-def _is_one(facts: Facts, file: File) -> bool:
-    return not is_left_alone(file)
 
 
 def _part(facts: Facts, file: File, is_shared: bool) -> tuple[File, Range]:
@@ -63,12 +61,12 @@ def _part(facts: Facts, file: File, is_shared: bool) -> tuple[File, Range]:
     return file, total
 
 
-def _advice(facts: Facts, group: Group) -> Advice:
+def _advice(facts: Facts, group: Group, shared: bool) -> Advice:
+    """shared: files are open more than once at a time (frame/openings.py)."""
     writes, reads = ([getattr(one, way) for one in group.files] for way in ("write", "read"))
     span = sum(w.span for w in writes)
     size, back = sum(w.bytes for w in writes), sum(r.bytes for r in reads)
     ns = sum(w.ns for w in (*writes, *reads))
-    shared = bool(open_at_once(facts, group.files))
     return Advice(
         "written-again", group.what, group.paths,
         f"{amount(size)} are written and {amount(back)} read back for {amount(span)} of file, "
@@ -81,6 +79,13 @@ def _advice(facts: Facts, group: Group) -> Advice:
     )  # fmt: skip
 
 
+def _find(facts: Facts) -> Iterator[Advice]:
+    files = [one for one in facts.among(_candidates(facts.files)) if not is_left_alone(one)]
+    at_once = open_at_once(facts, files)
+    for group in groups(facts, files):
+        yield _advice(facts, group, not at_once.isdisjoint(group.paths))
+
+
 WRITTEN_AGAIN = Finding(
     name="written-again",
     asks="Are the same bytes written more than once, or read back to be changed?",
@@ -89,5 +94,5 @@ WRITTEN_AGAIN = Finding(
     page="guide/patterns.md",
     table="patterns",
     cure="bufa",
-    find=find_by_pattern(_candidates, _advice, is_one=_is_one),
+    find=_find,
 )
