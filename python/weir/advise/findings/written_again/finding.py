@@ -61,15 +61,8 @@ def _part(facts: Facts, file: File, is_shared: bool) -> tuple[File, Range]:
     return file, total
 
 
-def _find(facts: Facts) -> Iterator[Advice]:
-    files = facts.among(_candidates(facts.files))
-    found = list(groups(facts, [one for one in files if not is_left_alone(one)]))
-    at_once = open_at_once(facts, [file for group in found for file in group.files])
-    for group in found:
-        yield _advice(facts, group, not at_once.isdisjoint(group.paths))
-
-
 def _advice(facts: Facts, group: Group, shared: bool) -> Advice:
+    """shared: files are open more than once at a time (frame/openings.py)."""
     writes, reads = ([getattr(one, way) for one in group.files] for way in ("write", "read"))
     span = sum(w.span for w in writes)
     size, back = sum(w.bytes for w in writes), sum(r.bytes for r in reads)
@@ -84,6 +77,13 @@ def _advice(facts: Facts, group: Group, shared: bool) -> Advice:
         _NETCDF if "netcdf" in libraries(group.files) else _OTHER,
         buffer_rule(group, shared),
     )  # fmt: skip
+
+
+def _find(facts: Facts) -> Iterator[Advice]:
+    files = [one for one in facts.among(_candidates(facts.files)) if not is_left_alone(one)]
+    at_once = open_at_once(facts, files)
+    for group in groups(facts, files):
+        yield _advice(facts, group, not at_once.isdisjoint(group.paths))
 
 
 WRITTEN_AGAIN = Finding(

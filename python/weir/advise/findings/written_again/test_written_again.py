@@ -8,6 +8,9 @@ import pytest
 from advised import KIB, MS, advised, the
 from wait_trace import WaitTrace
 
+from weir.advise.frame import openings
+from weir.advise.frame.openings import calls_of
+
 
 @pytest.mark.parametrize(("path", "is_netcdf"), [
     ("/scratch/an/out.nc", True), ("/scratch/an/direct.dat", False)])
@@ -45,3 +48,25 @@ def test_what_is_read_back_of_a_held_file_takes_no_request(tmp_path, back, is_he
 
     io = the(advised(tmp_path, program), "written-again").saving.io
     assert io.low < 0.25 and (io.high > 0.37) == is_held
+
+
+def test_files_of_several_patterns_take_one_pass_over_the_records(tmp_path, monkeypatch):
+    passes = []
+
+    def counted(data, files, *rest):
+        passes.append(len(files))
+        return calls_of(data, files, *rest)
+
+    def program(trace: WaitTrace) -> None:
+        for path in ("/scratch/an/out.nc", "/scratch/other/direct.dat"):
+            for _ in range(2):
+                trace.io(0, MS, path, "open")
+                for at in range(100):
+                    for op in ("pread", "pwrite", "pwrite"):
+                        trace.io(0, MS, path, op, 8 * KIB, at * 8 * KIB)
+                trace.io(0, MS, path, "close")
+
+    monkeypatch.setattr(openings, "calls_of", counted)
+    found = [one for one in advised(tmp_path, program).advices
+        if one.finding == "written-again"]
+    assert len(found) == 2 and passes == [2]
