@@ -153,7 +153,7 @@ def lines_of(report: Report, width: int) -> Iterator[str]:
             f"rules.toml; test whether they pay: weir tune -o OUT -- COMMAND", width, "")
     if any(one.saving.active is not None for one in report.advices):
         yield ""
-        yield from _wrapped(f"active time: at least one {one_of(facts.report)} is in I/O", width, "")
+        yield f"active time: at least one {one_of(facts.report)} is in I/O"
     for text in basis_texts(facts, report.advices):
         yield ""
         yield from _wrapped(text, width, "")
