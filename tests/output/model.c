@@ -19,11 +19,11 @@ static struct {
   long nx, ny, levels, steps, fields, rotation, every_steps, halo, lend, rank_sleep_us, skip_step,
       skip_rank, mean, lonlat, get, order, kill_step, kill_rank, hang_step, wrong, pause_ms, hang_s,
       usage, stop_step, stop_rank, go_on_step, step_s, check_step, first, parts, written, packed,
-      restart_step, mapping;
+      restart_step, mapping, file_bytes;
   const char *kind, *format, *path, *type, *second, *chdir, *wait;
 } o = {24, 10, 3,  4,  2,  0, 1,       0,      0,        0,       -1, -1, 0,  0,
        0,  0,  -1, -1, -1, 0, 0,       20,     0,        -1,      -1, -1, 60, -1,
-       0,  1,  0,  0,  -1, 0, "block", "cdf5", "out.nc", "float", 0,  0,  0};
+       0,  1,  0,  0,  -1, 0, 0,  "block", "cdf5", "out.nc", "float", 0,  0,  0};
 
 static void options(int argc, char **argv) {
   struct {
@@ -58,6 +58,7 @@ static void options(int argc, char **argv) {
              {"step_s", &o.step_s, 0},
              {"check_step", &o.check_step, 0},
              {"first", &o.first, 0},
+             {"file_bytes", &o.file_bytes, 0},
              {"parts", &o.parts, 0},
              {"written", &o.written, 0},
              {"packed", &o.packed, 0},
@@ -406,6 +407,8 @@ int main(int argc, char **argv) {
   int pid = (int)getpid();
   if (o.kill_rank >= 0 || o.stop_rank >= 0 || o.hang_step >= 0)
     MPI_Allgather(&pid, 1, MPI_INT, pids, 1, MPI_INT, MPI_COMM_WORLD);
+  const struct rlimit largest = {(rlim_t)o.file_bytes, RLIM_INFINITY};
+  if (o.file_bytes > 0) setrlimit(RLIMIT_FSIZE, &largest);
   pthread_t watcher;
   if (o.usage) pthread_create(&watcher, NULL, watch, NULL);
   int code = SAY(weir_init, o.parts > 1 ? part_of_world() : MPI_COMM_WORLD, argc > 1 ? argv[1] : "",

@@ -99,6 +99,28 @@ def test_every_format_names_file_bytes_and_cure_of_a_full_disk(model, disk, mode
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_a_limit_of_file_sizes_ends_no_rank(model, mode):
+    """The kernel's signal (SIGXFSZ) would end the writer, and with it the job."""
+    ran = model(4, mode, nx=64, ny=32, steps=12, file_bytes=256 << 10)
+    assert ran.done.returncode == 1 and "signal" not in ran.done.stderr
+    for rank in clients(mode, 4):
+        assert set(ran.codes(rank)) == {"WEIR_E_REMOTE"}
+        message = ran.said[rank][0][2]
+        assert re.search(r"cannot write \d+ bytes at byte \d+ of \S*out\.nc\S*: File too large; "
+            r"files of this size are not allowed there: use rotation, or raise the limit", message)
+    assert times(model.directory / ".out.nc.weir-part") == [60.0 * s for s in range(5)]
+
+
+def test_a_limit_of_file_sizes_below_the_buffers(model):
+    """Each rank gets the error, and none is ended."""
+    ran = model(3, "servers", nx=640, ny=320, file_bytes=1 << 20)
+    assert "signal" not in ran.done.stderr
+    for rank in clients("servers", 3):
+        call, code, message = ran.said[rank][0]
+        assert code == "WEIR_E_MEMORY" and "raise the limit of file sizes" in message
+
+
 @pytest.mark.parametrize("mode", ["serial", "servers"])
 def test_a_disk_that_is_full_when_a_netcdf4_file_is_to_be_made(model, disk, mode):
     """Header and coordinates alone, 96 KB of them, go beyond what is left: each file is tried, and

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "output/core/file_size.h"
 #include "output/core/trace.h"
 #include "output/engine/follow.h"
 #include "output/engine/inherit.h"
@@ -329,6 +330,7 @@ Status Writer::write_frame(const Frame& frame, const Status& refused, Open& open
 }
 
 Status Writer::write(const Frame& frame, const Status& refused) {
+  const FileSizeSignalBlocked blocked;
   if (setup_.owner >= owners(frame.stream)) return setup_.owners->agree({});
   if (!given_up_.ok()) return setup_.owners->agree(given_up_);
   const std::string& stream = setup_.catalogue.streams[static_cast<size_t>(frame.stream)].name;
@@ -389,6 +391,7 @@ Status Writer::publish(Open& open, int stream) {
 }
 
 Status Writer::close_all(const Status& incomplete) {
+  const FileSizeSignalBlocked blocked;
   const Traced traced(Event::kClose);
   Status result = setup_.owners->agree(incomplete.ok() ? given_up_ : incomplete);
   if (!result.ok()) return result;

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "output/core/file_size.h"
 #include "output/transport/process.h"
 
 namespace weir::output {
@@ -20,8 +21,9 @@ constexpr int64_t kReserve = 64 << 20;  // of the node's or job's memory, left a
 Status refused(int64_t bytes, const char* call, int error) {
   return {WEIR_E_MEMORY, "no memory for " + std::to_string(bytes) +
                              " bytes of output buffers on this rank (" + call + ": " +
-                             strerror(error) +
-                             "); set client_memory, or write fewer fields in a stream"};
+                             strerror(error) + "); " +
+                             (error == EFBIG ? "raise the limit of file sizes (ulimit -f), " : "") +
+                             "set client_memory, or write fewer fields in a stream"};
 }
 
 // posix_fallocate is cut short by signals, which profilers send all the time. It takes pages until
@@ -57,6 +59,7 @@ Status Segment::create(int64_t bytes) {
                                std::to_string(left) +
                                " left; set client_memory, or write fewer fields in a stream"};
   }
+  const FileSizeSignalBlocked blocked;
   descriptor_ = memfd_create("weir output", MFD_CLOEXEC);
   if (descriptor_ < 0) return refused(bytes_, "memfd_create", errno);
   if (ftruncate(descriptor_, bytes_) != 0) return refused(bytes_, "ftruncate", errno);

@@ -119,13 +119,25 @@ Status GribFile::encode(int variable, int64_t level, const char* values, size_t 
   return {};
 }
 
-// For so many messages more of this plan, as most packings make them. The bytes before are moved as
-// seldom as a vector does.
-void GribFile::make_room(const Plan& plan, int64_t messages, Bytes* bytes) {
+// As most packings make them.
+int64_t GribFile::room_for(const Plan& plan, int64_t messages) {
   constexpr int64_t kHeader = 1024;
-  const auto more = static_cast<size_t>(messages * (kHeader + plan.points * plan.bits / 8));
-  if (bytes->capacity() - bytes->size() < more)
-    bytes->reserve(std::max(bytes->size() + more, 2 * bytes->capacity()));
+  return messages * (kHeader + plan.points * plan.bits / 8);
+}
+
+// For so many messages more of this plan. The first ones get room for this owner's part of a
+// record; beyond it the bytes before are moved as seldom as a vector does.
+void GribFile::make_room(const Plan& plan, int64_t messages, Bytes* bytes) const {
+  const size_t wanted = bytes->size() + static_cast<size_t>(room_for(plan, messages));
+  if (wanted <= bytes->capacity()) return;
+  int64_t record = 0;
+  for (const auto& encoder : encoders_) {
+    if (encoder)
+      record += room_for(encoder->plan(), static_cast<int64_t>(encoder->plan().messages()));
+  }
+  const int64_t parts = owners_.size() * static_cast<int64_t>(parts_.size());
+  bytes->reserve(
+      std::max({wanted, static_cast<size_t>(record / parts), 2 * bytes->capacity()}));
 }
 
 // Each thread takes levels that follow each other: they are one request when they are written.

@@ -54,7 +54,8 @@ class GribFile : public File {
   Status find_end(int64_t records);
   Status check_intact() const;  // of the first owner, when the file is complete
   Status encode(int variable, int64_t level, const char* values, size_t part);
-  static void make_room(const Plan& plan, int64_t messages, Bytes* bytes);
+  static int64_t room_for(const Plan& plan, int64_t messages);
+  void make_room(const Plan& plan, int64_t messages, Bytes* bytes) const;
   Status encode_levels(int variable, int64_t first, int64_t levels, const char* values);
   Status take_time(int variable, const void* data, int64_t first, int64_t count);
   Status place_all(int64_t record, Places* places);
