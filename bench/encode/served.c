@@ -116,9 +116,6 @@ int main(int argc, char **argv) {
   MPI_Comm comm;
   weir_context *context;
   pthread_t watcher;
-  float *data = malloc(sizeof *data * kNx * kNy * (size_t)levels);
-  fill(data, levels);
-  MPI_Barrier(MPI_COMM_WORLD);
   look(1);
   if (pthread_create(&watcher, NULL, watch, NULL) != 0) return 3;
   const double before_s = used_s(), begin_s = MPI_Wtime();
