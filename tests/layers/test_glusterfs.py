@@ -114,7 +114,8 @@ def test_ranks_read_a_file_once(directory, layered, mpi):
 
 def test_pieces_of_ranks_become_whole_blocks(directory, layered, mpi):
     size = 3 * MIB + 501
-    env = layered("global:262144:8")
+    # room for the whole file: no block goes before a rank that falls behind has filled it
+    env = layered("global:262144:13")
     mpi.run(4, mpi.cc(HERE / "share.c", name="share"), "interleave", directory / "out.dat", 1000,
         size, env=env).ok()
     assert (directory / "out.dat").read_bytes() == byte_sums(size)

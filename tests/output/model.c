@@ -371,7 +371,7 @@ static void memory(long *private_kb, long *peak_kb) {
   if (status) fclose(status);
 }
 
-static long private_peak_kb;
+static long private_peak_kb, mpi_kb;  // mpi_kb: the most of all when MPI had begun
 
 // The kernel keeps no greatest value of private memory.
 static void *watch(void *unused) {
@@ -383,7 +383,8 @@ static void *watch(void *unused) {
 }
 
 // Processor time; private memory now and at most (windows of others that it maps are theirs); and
-// the most of all, those included.
+// the most of all, those included, beyond what MPI begins with, which is that of the libraries that
+// it finds on the machine.
 static void usage(void) {
   struct rusage used;
   getrusage(RUSAGE_SELF, &used);
@@ -393,7 +394,7 @@ static void usage(void) {
       "server %d: user %.3f s, system %.3f s, own memory %ld KiB, at most %ld KiB, peak %ld KiB\n",
       me, (double)used.ru_utime.tv_sec + 1e-6 * (double)used.ru_utime.tv_usec,
       (double)used.ru_stime.tv_sec + 1e-6 * (double)used.ru_stime.tv_usec, own_kb, private_peak_kb,
-      peak_kb);
+      peak_kb - mpi_kb);
 }
 
 int main(int argc, char **argv) {
@@ -402,6 +403,7 @@ int main(int argc, char **argv) {
   int rank, ranks;
   options(argc, argv);
   MPI_Init(&argc, &argv);
+  memory(&private_peak_kb, &mpi_kb);
   MPI_Comm_rank(MPI_COMM_WORLD, &me);
   signal(SIGUSR2, stop_soon);
   int pid = (int)getpid();
