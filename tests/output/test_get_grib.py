@@ -135,6 +135,41 @@ def test_a_file_of_both_editions(one_rank, tmp_path, others):
         assert np.nanmax(np.abs(there - others - more)) < 0.01, name
 
 
+def test_what_cannot_be_read_in_one_of_two_editions(one_rank, tmp_path, others):
+    """On another grid, or without a level: an error at a time that the other edition does not have,
+    and left out where it has them all."""
+    for name, options in (("second", ()), ("coarse2", ("-remapnn,r12x6",))):
+        tool(tmp_path, "cdo", "-s", "-f", "grb2", "-b", 16, "-setparam,0.0.0", *options, "t.nc",
+            name)
+    first_edition = {"same": (), "later": ("-shifttime,1day",), "coarse": ("-remapnn,r12x6",),
+        "coarse-later": ("-remapnn,r12x6", "-shifttime,1day")}
+    for name, options in first_edition.items():
+        tool(tmp_path, "cdo", "-s", "-f", "grb", "-b", 16, "-setcode,130", *options, "t.nc", "wmo")
+        tool(tmp_path, "grib_set", "-s", "table2Version=128", "wmo", name)
+    for name in ("same", "later"):
+        tool(tmp_path, "grib_copy", "-w", "level!=250", name, f"{name}-lacks")
+    parts = {"a": ("second", "coarse"), "b": ("coarse", "second"), "c": ("second", "same-lacks"),
+        "d": ("second", "coarse-later"), "e": ("coarse-later", "second"),
+        "f": ("second", "later-lacks"), "g": ("coarse", "coarse2")}
+    for name, files in parts.items():
+        (tmp_path / name).write_bytes(b"".join((tmp_path / part).read_bytes() for part in files))
+    *good, other_grid, other_grid_first, lacks, none = one_rank(
+        *({**HERE, "get": name} for name in parts))
+    assert good == [""] * 3
+    for name in "abc":
+        assert np.nanmax(np.abs(np.load(tmp_path / f"{name}.npy") - others)) < 0.01, name
+    for said in (other_grid, other_grid_first, lacks):
+        assert "in edition 1. Edition 2 can be read, but has no message at the time" in said
+        assert said.endswith("(grib_copy -w edition=2)"), said
+    offset = (tmp_path / "second").stat().st_size
+    assert f"that at byte {offset}; " in other_grid
+    assert "that at byte 0; " in other_grid_first
+    for said in (other_grid, other_grid_first):
+        assert "a regular lon-lat grid (12 x 6 points)" in said
+    assert "is not in the file (parameter 128.130, level type 100, level 250)" in lacks
+    assert "is on another grid, a regular lon-lat grid (12 x 6 points)" in none
+
+
 def test_a_member_of_an_ensemble(one_rank, tmp_path, others):
     tool(tmp_path, "cdo", "-s", "-f", "grb2", "-b", 16, "-setparam,0.0.0", "t.nc", "alone")
     tool(tmp_path, "cdo", "-s", "-f", "grb", "-b", 16, "-setcode,130", "t.nc", "alone1")

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <set>
 
 #include "output/model/text.h"
 
@@ -46,6 +45,12 @@ int64_t place_of(int64_t row, int64_t column, int64_t rows, int64_t columns, int
   if (scanning & kByColumns) std::swap(row, column), std::swap(rows, columns);
   if (scanning & kAlternating && row % 2 == 1) column = columns - 1 - column;
   return row * columns + column;
+}
+
+FileDescription of_centre(const FileDescription& description, int64_t centre) {
+  FileDescription own = description;
+  own.keys.push_back({"centre", static_cast<double>(centre), ""});
+  return own;
 }
 
 // Where a grid begins and ends, in words.
@@ -232,38 +237,89 @@ Result<std::vector<size_t>> GribReader::on_grid(const Identity& wanted,
                                    "; take the messages of one grid out of it (grib_copy -w)");
 }
 
-// A parameter may have a number of its own in the tables of a centre.
-Result<GribReader::Known> GribReader::find_by_centres(const FileDescription& description,
-                                                      int variable, int edition,
-                                                      Result<Known> found) const {
+// A parameter may have a number of its own in the tables of a centre: those of the file, unless the
+// configuration has one.
+std::set<int64_t> GribReader::centres_for(const FileDescription& description, int edition) const {
   std::set<int64_t> centres;
+  if (std::ranges::any_of(description.keys, [](const FormatKey& key) {
+        return key.name == "centre" || key.name == "originatingCentre";
+      }))
+    return centres;
   for (const Identity& id : identities_) {
     if (id.edition == edition) centres.insert(id.centre);
   }
-  const bool is_given = std::ranges::any_of(description.keys, [](const FormatKey& key) {
-    return key.name == "centre" || key.name == "originatingCentre";
-  });
-  for (const int64_t centre : centres) {
-    if (found.ok() || is_given) break;
-    FileDescription of_centre = description;
-    of_centre.keys.push_back({"centre", static_cast<double>(centre), ""});
-    Result<Known> there = find_field(of_centre, variable, edition, nullptr);
-    if (there.ok()) found = std::move(there);
+  return centres;
+}
+
+Result<GribReader::Known> GribReader::find_in_edition(const FileDescription& description,
+                                                      int variable, int edition) const {
+  Result<Known> found = find_field(description, variable, edition, nullptr);
+  if (found.ok()) return found;
+  for (const int64_t centre : centres_for(description, edition)) {
+    Result<Known> there = find_field(of_centre(description, centre), variable, edition, nullptr);
+    if (there.ok()) return there;
   }
   return found;
 }
 
+// What cannot be read of an edition is left out where the other one has all of its times.
+Status GribReader::check_left_out(const FileDescription& description, int variable, int edition,
+                                  const Known& taken) const {
+  std::set<int64_t> times;
+  for (const std::vector<size_t>& level : taken.levels) {
+    for (const size_t message : level) times.insert(identities_[message].time_s);
+  }
+  const auto check = [&](const FileDescription& one) -> Status {
+    Result<std::vector<size_t>> messages = messages_in_edition(one, variable, edition);
+    if (!messages.ok()) return {};  // the edition has no such field
+    for (const size_t message : *messages) {
+      if (times.contains(identities_[message].time_s)) continue;
+      const std::string other = std::to_string(3 - edition);
+      return {WEIR_E_FORMAT,
+              find_field(one, variable, edition, nullptr).status().message() +
+                  "; so it is in edition " + std::to_string(edition) + ". Edition " + other +
+                  " can be read, but has no message at the time of that at byte " +
+                  std::to_string(messages_[message].offset) + "; to do without, take edition " +
+                  other + " out of the file (grib_copy -w edition=" + other + ")"};
+    }
+    return {};
+  };
+  WEIR_TRY(check(description));
+  for (const int64_t centre : centres_for(description, edition))
+    WEIR_TRY(check(of_centre(description, centre)));
+  return {};
+}
+
+// Of all levels that it has there, on any grid.
+Result<std::vector<size_t>> GribReader::messages_in_edition(const FileDescription& description,
+                                                            int variable, int edition) const {
+  Result<Plan> plan = plan_of(description, variable, edition);
+  if (!plan.ok()) return plan.status();
+  Result<std::unique_ptr<Encoder>> made = Encoder::make(std::move(*plan));
+  if (!made.ok()) return made.status();
+  std::vector<size_t> all;
+  for (size_t level = 0; level < (*made)->plan().messages(); level++) {
+    Result<const Bytes*> header = (*made)->header(level);
+    if (!header.ok()) return header.status();
+    Result<std::vector<size_t>> found = messages_of(identity_of(**header, edition), "");
+    if (found.ok()) all.insert(all.end(), found->begin(), found->end());
+  }
+  return all;
+}
+
 Result<GribReader::Known> GribReader::find_field(const FileDescription& description,
                                                  int variable) const {
-  Result<Known> all = find_field(description, variable, edition(), nullptr);
-  all = find_by_centres(description, variable, edition(), std::move(all));
-  const int other = edition() == 1 ? 2 : 1;
+  const int first = edition(), other = 3 - first;
+  Result<Known> all = find_in_edition(description, variable, first);
   if (std::ranges::none_of(messages_, [&](const Message& m) { return m.edition == other; }))
     return all;
-  Result<Known> more = find_field(description, variable, other, nullptr);
-  more = find_by_centres(description, variable, other, std::move(more));
-  if (!more.ok()) return all;
-  if (!all.ok()) return more;
+  Result<Known> more = find_in_edition(description, variable, other);
+  if (!all.ok() && !more.ok()) return all;
+  if (!all.ok() || !more.ok()) {
+    Result<Known>& taken = all.ok() ? all : more;
+    WEIR_TRY(check_left_out(description, variable, all.ok() ? other : first, *taken));
+    return std::move(taken);
+  }
   for (size_t level = 0; level < all->levels.size(); level++) {
     std::vector<size_t>& messages = all->levels[level];
     messages.insert(messages.end(), more->levels[level].begin(), more->levels[level].end());

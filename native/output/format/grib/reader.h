@@ -6,6 +6,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 
 #include "output/format/grib/encoder.h"
 #include "output/format/grib/scan.h"
@@ -74,8 +75,13 @@ class GribReader : public Reader {
   // *made: what writes the field.
   Result<Known> find_field(const FileDescription& description, int variable, int edition,
                            std::unique_ptr<Encoder>* made) const;
-  Result<Known> find_by_centres(const FileDescription& description, int variable, int edition,
-                                Result<Known> found) const;
+  std::set<int64_t> centres_for(const FileDescription& description, int edition) const;
+  Result<Known> find_in_edition(const FileDescription& description, int variable,
+                                int edition) const;
+  Result<std::vector<size_t>> messages_in_edition(const FileDescription& description, int variable,
+                                                  int edition) const;
+  Status check_left_out(const FileDescription& description, int variable, int edition,
+                        const Known& taken) const;
   Status same_field(const FileDescription& description, int variable, int edition,
                     std::vector<bool>* claimed) const;
   Status cannot_follow(const std::string& why) const;
