@@ -28,8 +28,8 @@ _PDF = ("PYTHON -c \"import matplotlib; matplotlib.use('Agg'); import matplotlib
     "matplotlib.backends.backend_pdf import PdfPages; o = PdfPages('in.pdf'); [(p.figure("
     "figsize=(3, 2)), p.plot([0, i]), o.savefig(), p.close()) for i in range(90)]; o.close()\"")
 _CDL = ("awk 'BEGIN { print \"netcdf a { dimensions: t = unlimited; x = 1500; variables: float "
-    "a(t, x); float b(t, x); data:\"; for (v = 0; v < 2; v++) { printf v ? \"b = \" : \"a = \"; for "
-    "(i = 0; i < 90000; i++) printf \"%s%d\", i ? \", \" : \"\", i * 7 % 1000; print \";\" } "
+    "a(t, x); float b(t, x); data:\"; for (v = 0; v < 2; v++) { printf v ? \"b = \" : \"a = \"; "
+    "for (i = 0; i < 90000; i++) printf \"%s%d\", i ? \", \" : \"\", i * 7 % 1000; print \";\" } "
     "print \"}\" }' >in.cdl")
 _NEXUS = ("awk 'BEGIN { srand(2); print \"#NEXUS\\nbegin data; dimensions ntax=6 nchar=60; format "
     "datatype=dna; matrix\"; for (i = 0; i < 6; i++) { s = \"\"; for (j = 0; j < 60; j++) s = s "
@@ -57,8 +57,8 @@ FIFTH = {
         "const f = fs.openSync('table.txt', 'w');",
         "for (let i = 0; i < 1500; i++) fs.writeSync(f, `${i} ${Math.sqrt(i)}\\n`);",
         "fs.closeSync(f);"), "node s.js"),
-    "gawk": ("seq 60000 | sed 's/$/ some text of the row/' >big", "gawk '{ f = \"part\" int((NR - 1)"
-        " / 150) \".txt\"; print >f; if (NR % 150 == 0) close(f) }' big"),
+    "gawk": ("seq 60000 | sed 's/$/ some text of the row/' >big", "gawk '{ f = \"part\" int((NR "
+        "- 1) / 150) \".txt\"; print >f; if (NR % 150 == 0) close(f) }' big"),
     "kchashmgr": ("seq 8000 | awk '{ print \"key\" $1 \"\\t\" \"value of row \" $1 }' >rows",
         "sh -c 'kchashmgr create all.kch; kchashmgr import all.kch rows'"),
     "mdb_load": ("mkdir db; seq 4000 | awk '{ print \"k\" $1; print \"value of row \" $1 }' >rows",
@@ -100,8 +100,8 @@ FIFTH = {
         "for i, v in enumerate(b.four_to_three(b.load('all.nii'))): b.save(v, f'v{i:03}.nii.gz')"),
         "PYTHON s.py"),
     "ncgen": (_CDL, "ncgen -o out.nc in.cdl"),
-    "ogr2ogr": ("awk 'BEGIN { print \"id,lon,lat,name\"; for (i = 0; i < 4000; i++) print i \",\" i "
-        "% 360 - 180 \",\" i % 170 - 85 \",place \" i }' >in.csv", "ogr2ogr -f 'ESRI Shapefile' "
+    "ogr2ogr": ("awk 'BEGIN { print \"id,lon,lat,name\"; for (i = 0; i < 4000; i++) print i \",\" "
+        "i % 360 - 180 \",\" i % 170 - 85 \",place \" i }' >in.csv", "ogr2ogr -f 'ESRI Shapefile' "
         "-oo X_POSSIBLE_NAMES=lon -oo Y_POSSIBLE_NAMES=lat out.shp in.csv"),
     "vips": (_PPM, "vips dzsave in.ppm tiles --suffix .png[compression=1] --vips-concurrency=1"),
     "qpdf": (_PDF, "qpdf --deterministic-id --split-pages in.pdf page-%d.pdf"),

@@ -28,7 +28,10 @@ with open('log', 'a') as log: log.write('done\\n')
 @pytest.fixture
 def place(testfs):
     """A directory where each request takes 0.3 ms, with the input of COPY."""
-    mount = testfs("direct", data_us=300)
+    return filled(testfs("direct", data_us=300))
+
+
+def filled(mount):
     (mount.backing / "in").write_bytes(bytes(range(256)) * 24_000)
     (mount.backing / "log").write_text("before\n")
     return mount
@@ -434,15 +437,13 @@ for at in range(0, len(data), size): os.write(target, data[at:at + size])
 """
 
 
-def test_values_of_the_command_are_varied(weir, place, tmp_path):
+def test_values_of_the_command_are_varied(weir, testfs, tmp_path):
+    """Requests of 3 ms: the values differ by more than a busy machine adds to a run."""
     pytest.importorskip("optuna")
-    out = tmp_path / "out"
+    out, place = tmp_path / "out", filled(testfs("direct", data_us=3000))
     found = weir("tune", "-o", out, "--dir", place.path, "--runs", 2, "--search", 6, "--vary",
-        "size=20000,2000,8000000", "--", sys.executable, "-c", SIZED, "{size}",
+        "size=20000,10000,8000000", "--", sys.executable, "-c", SIZED, "{size}",
         cwd=place.path).ok()
-    assert found.stderr.count(", search") >= 2, found.stderr
-    if "which stays" in found.stdout:  # a busy machine showed no value as faster
-        return
     assert "size=8000000" in found.stdout
     assert "# the command has 8000000 for {size}" in (out / "rules.toml").read_text()
 
