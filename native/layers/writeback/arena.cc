@@ -162,13 +162,11 @@ bool open_file(Arena* arena, const Shape& shape) {
   return false;
 }
 
-node::Identity* participants(const Arena* arena) { return participants_of(arena->header); }
-
 // An entry of the dead is left to the daemon: their dirty bytes go first.
 bool take_part(Arena* arena) {
   const node::Identity me = node::self();
   for (uint32_t i = 0; i < kParticipants; ++i) {
-    auto* word = reinterpret_cast<uint64_t*>(&participants(arena)[i]);
+    auto* word = reinterpret_cast<uint64_t*>(&participants_of(arena->header)[i]);
     uint64_t nobody = 0;
     if (!base::compare_exchange(word, &nobody, uint64_t{me.start} << 32 | me.pid)) continue;
     base::store(&runs_of(arena->header)[i], node::run_number());
@@ -187,7 +185,7 @@ bool name_shared(Arena* arena, const char* name) {
 
 bool anybody_left(const Arena* arena) {
   for (uint32_t i = 0; i < kParticipants; ++i) {
-    if (participants(arena)[i].pid != 0) return true;
+    if (participants_of(arena->header)[i].pid != 0) return true;
   }
   return false;
 }
@@ -297,7 +295,7 @@ Arena* look_at_arena(const char* name, uint32_t blocks, uint32_t block_bytes, ui
 void leave_arena(Arena* arena) { drop_handle(arena); }
 
 node::Identity participant_at(const Arena* arena, uint32_t place) {
-  const auto* word = reinterpret_cast<const uint64_t*>(&participants(arena)[place]);
+  const auto* word = reinterpret_cast<const uint64_t*>(&participants_of(arena->header)[place]);
   const uint64_t who = base::load(word);
   return {static_cast<uint32_t>(who), static_cast<uint32_t>(who >> 32)};
 }
@@ -317,7 +315,8 @@ void destroy_arena(Arena* arena) {
     tell(kTellGone, arena, 0, -1);
   } else if (PulsePage* page = pulse_page()) {
     const bool locked = node::take(page->making) != node::Taken::kNot;
-    base::store(reinterpret_cast<uint64_t*>(&participants(arena)[arena->participant]), uint64_t{0});
+    node::Identity& mine = participants_of(arena->header)[arena->participant];
+    base::store(reinterpret_cast<uint64_t*>(&mine), uint64_t{0});
     const bool last = locked && !anybody_left(arena);
     if (last && reachable) node::unlink_inside(arena->name, arena->file);
     if (locked) node::release(page->making);

@@ -47,6 +47,21 @@ int64_t place_of(int64_t row, int64_t column, int64_t rows, int64_t columns, int
   return row * columns + column;
 }
 
+// What writes the variable in messages of this edition.
+Result<std::unique_ptr<Encoder>> encoder_of(const FileDescription& description, int variable,
+                                            int edition) {
+  Result<Plan> plan = plan_of(description, variable, edition);
+  if (!plan.ok()) return plan.status();
+  return Encoder::make(std::move(*plan));
+}
+
+// What its message of a level is known by.
+Result<Identity> identity_of(Encoder& encoder, size_t level) {
+  Result<const Bytes*> header = encoder.header(level);
+  if (!header.ok()) return header.status();
+  return identity_of(**header, encoder.plan().edition);
+}
+
 FileDescription of_centre(const FileDescription& description, int64_t centre) {
   FileDescription own = description;
   own.keys.push_back({"centre", static_cast<double>(centre), ""});
@@ -293,15 +308,13 @@ Status GribReader::check_left_out(const FileDescription& description, int variab
 // Of all levels that it has there, on any grid.
 Result<std::vector<size_t>> GribReader::messages_in_edition(const FileDescription& description,
                                                             int variable, int edition) const {
-  Result<Plan> plan = plan_of(description, variable, edition);
-  if (!plan.ok()) return plan.status();
-  Result<std::unique_ptr<Encoder>> made = Encoder::make(std::move(*plan));
+  Result<std::unique_ptr<Encoder>> made = encoder_of(description, variable, edition);
   if (!made.ok()) return made.status();
   std::vector<size_t> all;
   for (size_t level = 0; level < (*made)->plan().messages(); level++) {
-    Result<const Bytes*> header = (*made)->header(level);
-    if (!header.ok()) return header.status();
-    Result<std::vector<size_t>> found = messages_of(identity_of(**header, edition), "");
+    Result<Identity> wanted = identity_of(**made, level);
+    if (!wanted.ok()) return wanted.status();
+    Result<std::vector<size_t>> found = messages_of(*wanted, "");
     if (found.ok()) all.insert(all.end(), found->begin(), found->end());
   }
   return all;
@@ -334,9 +347,7 @@ Result<GribReader::Known> GribReader::find_field(const FileDescription& descript
                                                  std::unique_ptr<Encoder>* keep) const {
   const Variable& v = description.variables[static_cast<size_t>(variable)];
   const std::string what = file_.path() + ": field " + quoted(v.name);
-  Result<Plan> plan = plan_of(description, variable, edition);
-  if (!plan.ok()) return plan.status();
-  Result<std::unique_ptr<Encoder>> made = Encoder::make(std::move(*plan));
+  Result<std::unique_ptr<Encoder>> made = encoder_of(description, variable, edition);
   if (!made.ok()) return made.status();
   Encoder& encoder = **made;
   Known known;
@@ -344,9 +355,9 @@ Result<GribReader::Known> GribReader::find_field(const FileDescription& descript
   known.points = encoder.plan().points;
   known.missing = encoder.plan().missing;
   for (size_t level = 0; level < encoder.plan().messages(); level++) {
-    Result<const Bytes*> header = encoder.header(level);
-    if (!header.ok()) return header.status();
-    const Identity wanted = identity_of(**header, edition);
+    Result<Identity> known_by = identity_of(encoder, level);
+    if (!known_by.ok()) return known_by.status();
+    const Identity& wanted = *known_by;
     Result<std::vector<size_t>> found = messages_of(wanted, what);
     if (!found.ok()) return found.status();
     found = on_grid(wanted, std::move(*found), what);
