@@ -378,8 +378,8 @@ def test_output_of_runs_in_different_directories_is_matched_whatever_the_mpi_lib
 
 
 def test_what_the_figures_leave_out_comes_below_them(weir, tmp_path):
-    for name in "ab":
-        weir("trace", "-q", "-o", tmp_path / name, "--", "sh", "-c", "cat /etc/passwd > out",
+    for name, inputs in (("a", "/etc/passwd"), ("b", "/etc/passwd /etc/group")):
+        weir("trace", "-q", "-o", tmp_path / name, "--", "sh", "-c", f"cat {inputs} > out",
             cwd=tmp_path).ok()
     lines = weir("compare", tmp_path / "a", tmp_path / "b").stdout.splitlines()
     first = next(at for at, line in enumerate(lines) if line.startswith("note: A: left out: "))
