@@ -191,6 +191,23 @@ def test_suite_without_its_sources_is_not_run(tmp_path):
     assert found.missing == "WEIR_THIRD_PARTY_SOURCES holds no nowhere" and not found.steps
 
 
+def test_suite_of_which_no_test_passes_is_not_compared(tmp_path):
+    failing = Suite("s", "", lambda _: [Step("a", ("false",))], lambda _: "1")
+    found = run_suite(failing, Mode("plain"), Place(tmp_path / "w", None, tmp_path, tmp_path))
+    assert found.missing == "no test passes without weir; see w.log"
+
+
+def test_pytest_of_a_suite_reads_nothing_of_the_directories_above(tmp_path):
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ("of_the_repository",)\n')
+    (tmp_path / "pyproject.toml").write_text('[tool.pytest.ini_options]\naddopts = "--unknown"\n')
+    work = tmp_path / "run" / "work"
+    work.mkdir(parents=True)
+    (work / "test_a.py").write_text("def test_b():\n    pass\n")
+    command = (sys.executable, "-m", "pytest", *parse.PYTEST_OPTIONS, "test_a.py")
+    ended = run_limited(command, {}, work, 60)
+    assert parse.pytest(ended) == {"test_a.py::test_b": "pass"}, ended.output
+
+
 def test_declarations_are_sound():
     suites, modes = all_suites(), read_modes()
     assert len({s.name for s in suites}) == len(suites) and len({m.name for m in modes}) == len(

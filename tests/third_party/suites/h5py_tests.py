@@ -18,11 +18,10 @@ def _version(place):
 
 
 def _steps(place):
-    options = ("-q", "-rA", "-p", "no:cacheprovider", "-o", "addopts=", "--basetemp", "pytest")
     for test in _TESTS:
         target = ("--pyargs", f"h5py.tests.{'test_vds' if test == 'test_vds' else test}")
         environment = {"TMPDIR": str(place.work), "PYTHONDONTWRITEBYTECODE": "1"}
-        command = (str(place.python), "-m", "pytest", *options, *target)
+        command = (str(place.python), "-m", "pytest", *parse.PYTEST_OPTIONS, *target)
         yield Step(test, command, parse.pytest, environment)
 
 

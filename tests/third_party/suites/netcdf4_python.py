@@ -18,7 +18,7 @@ def _steps(place):
     tests = place.downloads / "netCDF4" / "test"
     yield Step("inputs", ("cp", "-r", str(tests), "test"), prepare=True)
     yield Step("left out", ("rm", "-f", *(f"test/{name}.py" for name in _LEFT_OUT)), prepare=True)
-    options = "-q -rA -p no:cacheprovider -o addopts= --basetemp pytest"
+    options = " ".join(parse.PYTEST_OPTIONS)
     environment = {"TMPDIR": str(place.work), "PYTHONDONTWRITEBYTECODE": "1", "NO_NET": "1"}
     for group in (*_GROUPS, "[A-Z]"):
         script = f"cd test && exec {place.python} -m pytest {options} test_{group}*.py"
