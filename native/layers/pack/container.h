@@ -146,6 +146,9 @@ int reserve(Container& c, uint64_t bytes, uint64_t directory, uint64_t* at);
 // A range that ends at `end` was filled up to `filled`, and so many bytes of rows are not needed.
 void give_back(Container& c, uint64_t end, uint64_t filled, uint64_t directory);
 void give_back_rows(Container& c, uint64_t bytes);
+// Whether the container is large, and next to all of it are contents that no name has any more, as
+// programs leave that write their files again and again. What they close then becomes a real file.
+bool is_mostly_old(const Container& c);
 
 // live.cc ------------------------------------------------------------------
 // Name::unsettled is over; the name is locked. 0 or an errno: the contents cannot be had.

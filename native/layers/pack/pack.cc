@@ -430,9 +430,10 @@ Result store(Layer& l) {
     return is_sealed(fd) || has_contents(fd, about, v) ? 0 : copy_to_real(l);
   if (!s.owes && is_same(fd, about, v)) return 0;
   const bool is_large = s.left.bytes > limit_of(l);
-  if (is_large || is_script(fd, about) || stack::is_loadable(fd, s.left.bytes)) {
-    if (is_large) count(l, kSpilled);
-    stack::note_bypass(l, is_large ? Reason::kLargeRequests : Reason::kUnsupported);
+  const bool is_spilled = is_large || is_mostly_old(*c);
+  if (is_spilled || is_script(fd, about) || stack::is_loadable(fd, s.left.bytes)) {
+    if (is_spilled) count(l, kSpilled);
+    stack::note_bypass(l, is_spilled ? Reason::kLargeRequests : Reason::kUnsupported);
     return copy_to_real(l);
   }
   const Counts before = counts;

@@ -19,7 +19,7 @@
 
 namespace weir::layers::pack {
 
-inline constexpr uint64_t kSharedMagic = 0x416b636170726965;  // "eirpackA"
+inline constexpr uint64_t kSharedMagic = 0x426b636170726965;  // "eirpackB"
 inline constexpr uint32_t kHeads = 1u << 16, kProcesses = 1024, kOthers = 64;
 inline constexpr uint32_t kWindows = 32, kTurns = 64;
 inline constexpr uint64_t kWindowBytes = 1u << 20;
@@ -124,6 +124,8 @@ struct Shared {
   // directory that it will have take at most (space.cc).
   uint64_t allocated, directory_bytes;
   uint64_t records_end;  // of the last record, whoever wrote it
+  uint64_t counted_until;  // before `end` is there, is_mostly_old() counts no more
+  uint32_t mostly_old;     // what it has counted
   node::Lock space;
   uint32_t no_allocation;  // the file system has no fallocate
   uint64_t directory_at;  // where the container's own directory was, that is current; 0: none

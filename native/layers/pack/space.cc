@@ -117,6 +117,24 @@ void give_back(Container& c, uint64_t end, uint64_t filled, uint64_t directory) 
   base::compare_exchange(&c.segment.shared->end, &end, filled);
 }
 
+bool is_mostly_old(const Container& c) {
+  // The names are counted seldom: each time that the container is 32 MiB longer.
+  constexpr uint64_t kLarge = 256u << 20, kPartInUse = 8, kCountedEach = kLarge / kPartInUse;
+  Shared* const s = c.segment.shared;
+  const uint64_t end = base::load(&s->end);
+  if (end < kLarge) return false;
+  if (end < base::load(&s->counted_until)) return base::load(&s->mostly_old) != 0;
+  uint64_t in_use = 0;
+  Cursor at;
+  while (const Name* const n = next_name(c.segment, &at)) {
+    const Version v = current(n);
+    if (v.state == kPacked && v.container == 0) in_use += local_bytes(n->bytes) + v.bytes;
+  }
+  base::store(&s->mostly_old, in_use < end / kPartInUse ? 1u : 0u);
+  base::store(&s->counted_until, end + kCountedEach);
+  return base::load(&s->mostly_old) != 0;
+}
+
 void give_back_rows(Container& c, uint64_t bytes) {
   base::fetch_add(&c.segment.shared->directory_bytes, ~bytes + 1);
 }

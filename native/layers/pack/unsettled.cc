@@ -198,7 +198,7 @@ bool is_whole_still(Layer& l, const Container& c, const Name* n, const Version& 
   if (base::load(&n->live) != s.used.number || base::load(&n->live_shared) != 0) return false;
   constexpr uint16_t kOthers = 07111;  // a script, or bits that a write takes away
   const uint64_t bytes = s.contents.bytes;
-  return (v.mode & kOthers) == 0 && !is_large(l, bytes) &&
+  return (v.mode & kOthers) == 0 && !is_large(l, bytes) && !is_mostly_old(c) &&
          is_drafted(c, n, s.used.number, bytes) &&
          !(bytes >= stack::kSmallestLoadable && memcmp(drafted(c, n), ELFMAG, SELFMAG) == 0);
 }
