@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from harness import parse
 from harness.model import Step, Suite
 
@@ -15,9 +17,15 @@ _LAUNCH = {
     ),
     "mpich": (("mpirun.mpich",), {"MPI4PY_MPIABI": "mpich", "LD_LIBRARY_PATH": "lib"}),
 }
+# Open MPI's ROMIO ends by SIGSEGV in the nonblocking collective testIReadIWrite[At]All, and with it
+# all tests behind: the patterns match all others.
+_CHOSEN = {
+    "openmpi": ("-k*.test[!I]*", "-k*.testI*[!l]"),
+    "mpich": (),
+}
 # Each rank prints into a file of its own: lines of two ranks in one stream interleave, and tests
 # get lost.
-_RANK = "exec $TESTS > rank${OMPI_COMM_WORLD_RANK:-$PMI_RANK}.log 2>&1"
+_RANK = 'eval "exec $TESTS" > rank${OMPI_COMM_WORLD_RANK:-$PMI_RANK}.log 2>&1'
 _SCRIPT = f"""
 rm -f rank*.log
 "$@" bash -c '{_RANK}'
@@ -39,9 +47,9 @@ def _steps(place):
     for mpi, (launch, environment) in _LAUNCH.items():
         for ranks in ("1", "2"):
             python = (str(place.python), "-B", str(tests / "main.py"), "--verbose")
-            chosen = ("-i", "test_io", "-i", "test_file")
+            chosen = ("-i", "test_io", "-i", "test_file", *_CHOSEN[mpi])
             variables = {**environment, "TMPDIR": str(place.work),
-                "TESTS": " ".join((*python, *chosen))}
+                "TESTS": shlex.join((*python, *chosen))}
             command = ("bash", "-c", _SCRIPT, "bash", *launch, "-n", ranks)
             yield Step(f"{mpi} {ranks}", command, parse.unittest, variables, time_limit_s=600)
 
