@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output/engine/writer.h"
 
+#include <stdio.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -34,7 +36,22 @@ int Writer::owners(int stream) const {
       setup_.topology.owners[static_cast<size_t>(setup_.group)]);
 }
 
+// Said by one rank for all: launchers bind those of a job alike.
+void Writer::warn_of_threads() const {
+  const int64_t threads = setup_.settings.encode_threads;
+  const bool encodes = std::ranges::any_of(setup_.layout.streams,
+                                           [](const StreamLayout& s) { return s.facts.threads; });
+  if (threads <= processors() || !encodes || setup_.group != 0 || setup_.owner != 0) return;
+  fprintf(stderr,
+          "weir: encode_threads is %lld, and rank %d, which writes, may use %d of the node's "
+          "processors: threads that share one are no faster. Bind ranks to more (Open MPI: "
+          "--map-by slot:PE=%lld or --bind-to none; Slurm: --cpus-per-task), or lower it\n",
+          static_cast<long long>(threads), world_.rank(), processors(),
+          static_cast<long long>(threads));
+}
+
 Status Writer::prepare() {
+  warn_of_threads();
   const BufferSizes sizes = buffer_sizes(setup_);
   behind_.start(processors() > 1);
   WEIR_TRY(slabs_[0].allocate(sizes.slab));
