@@ -45,7 +45,7 @@ void Writer::warn_of_threads() const {
   fprintf(stderr,
           "weir: encode_threads is %lld, and rank %d, which writes, may use %d of the node's "
           "processors: threads that share one are no faster. Bind ranks to more (Open MPI: "
-          "--map-by slot:PE=%lld or --bind-to none; Slurm: --cpus-per-task), or lower it\n",
+          "--map-by slot:PE=%lld or --bind-to none; Slurm: -c), or lower it\n",
           static_cast<long long>(threads), world_.rank(), processors(),
           static_cast<long long>(threads));
 }
