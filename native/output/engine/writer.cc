@@ -97,7 +97,7 @@ Status Writer::open(const Frame& frame, Open* open) {
   open->before = before->first;
   open->written = open->before + frame.written;
   FileOptions options{stream.hints, setup_.settings.sync, open->before == 0 ? stream.rotation : 0,
-                      setup_.settings.encode_threads};
+                      setup_.settings.encode_threads, behind_.threaded()};
   const FileDescription& description =
       setup_.layout.streams[static_cast<size_t>(frame.stream)].file.file;
   Format* format = setup_.formats[static_cast<size_t>(frame.stream)];
@@ -326,6 +326,8 @@ Status Writer::write_frame(const Frame& frame, const Status& refused, Open& open
   WEIR_TRY(given_up_);
   if (s.ok()) s = begun;
   if (frame.due && s.ok() && open.file == nullptr) s = this->open(frame, &open);
+  // First, for files whose messages have the time; that of an interval is known at its end.
+  if (frame.due && !reduces && s.ok() && refused.ok()) s = write_times(frame, open);
   if (frame.lonlat) s = walk(frame, layout.lonlat, true, open.file.get(), s);
   const Status walked = walk(frame, layout.fields, false, open.file.get(), s.ok() ? refused : s);
   if (s.ok() && refused.ok()) s = walked;
@@ -337,7 +339,7 @@ Status Writer::write_frame(const Frame& frame, const Status& refused, Open& open
   if (reduces && s.ok() && refused.ok())
     intervals_[frame.stream].add(frame.number, frame.previous_s);
   if (!frame.due || !refused.ok()) return owners.agree(s);
-  if (s.ok()) s = write_times(frame, open);
+  if (reduces && s.ok()) s = write_times(frame, open);
   WEIR_TRY(owners.agree(s));
   WEIR_TRY(owners.agree(tell_faults(frame, open)));
   WEIR_TRY(owners.agree(open.file->end_record(open.written)));
