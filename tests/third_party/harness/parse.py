@@ -11,8 +11,8 @@ _UNITTEST = re.compile(r"^(test\w*) \(([\w.]+)\)|^={60,}$", re.M)
 _UNITTEST_RESULT = re.compile(r"\b(ok|FAIL|ERROR|expected failure)$|\b(skipped) ", re.M)
 _UNITTEST_WORDS = {"ok": "pass", "FAIL": "fail", "ERROR": "fail", "expected failure": "pass"}
 _PYTEST = re.compile(r"^(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\s+(?:\[\d+\] )?(\S+)", re.M)
-# How suites start pytest: it prints what _PYTEST reads, and loads nothing from the directories above
-# that of the run, which are those of this repository.
+# How suites start pytest: it prints what _PYTEST reads, and loads nothing from the directories
+# above that of the run, which are those of this repository.
 PYTEST_OPTIONS = ("-q", "-rA", "-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir", ".",
     "--confcutdir", ".", "--basetemp", "pytest")
 _AUTOMAKE = re.compile(r"^(PASS|FAIL|XFAIL|XPASS|SKIP|ERROR): (\S+)", re.M)
