@@ -86,8 +86,8 @@ class Job:
 
     def await_output(self, pattern: str = "h*") -> None:
         deadline = time.monotonic() + 300
-        while not any(self.directory.glob(pattern)) and self.process.poll() is None and time.monotonic(
-                ) < deadline:
+        while (not any(self.directory.glob(pattern)) and self.process.poll() is None
+                and time.monotonic() < deadline):
             time.sleep(0.005)
         assert self.process.poll() is None, "the job has ended by itself"
 
