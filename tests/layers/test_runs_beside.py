@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of one user that share the directory of their job on the node: each reports the bytes that
-its own programs have lost, and its status is of these alone."""
+"""Runs of one user that share the directory of their job on the node, or a tier: each reports the
+bytes of its own programs that are not in their files, and its status is of these alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,13 @@ from pathlib import Path
 import pytest
 
 WEIR = Path(sys.executable).with_name("weir")
-WAITS = "touch began; until [ -e over ]; do sleep 0.05; done"
+
+
+def until(name: str) -> str:
+    return f"until [ -e {name} ]; do sleep 0.05; done"
+
+
+WAITS = f"touch began; {until('over')}"
 # Loses what it has written when the file is closed, and does not look at the result.
 LOSES = """
 import os
@@ -95,27 +101,57 @@ def test_what_a_program_without_a_run_has_lost_is_reported_once_and_costs_no_run
     assert (later.returncode, later.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("stack", ["bufa:4096:16:always=1", "global:4096:16:always=1"],
-    ids=["private arena", "shared arena"])
-def test_bytes_of_a_killed_program_are_lost_by_its_run_alone(weir, environ, tmp_path, stack):
+@pytest.fixture
+def small(tmp_path):
+    """A directory that has no room for 40,000 bytes."""
     if os.geteuid() != 0:
         pytest.skip("mounting a tmpfs needs root")
-    small = tmp_path / "small"
-    small.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", small], check=True)
+    path = tmp_path / "small"
+    path.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", path], check=True)
     try:
-        rules = tmp_path / "rules.toml"
-        rules.write_text(f'[[rule]]\nname = "f"\nstack = "{stack}"\n'
-            f'[[rule]]\nname = "mine"\nstack = "{stack}"\n')
-        killed = ("import os; fd = os.open('small/f', os.O_RDWR | os.O_CREAT); "
-            "os.write(fd, bytes(40000)); os.kill(os.getpid(), 9)")
-        # A shared arena has both runs in it.
-        script = f"exec 3<>mine; echo x >&3; {WAITS}"
-        with run_beside(rules, environ, script) as beside:
-            lost = weir("run", "--rules", rules, "--", "sh", "-c",
-                f'{sys.executable} -c "{killed}"; true', cwd=tmp_path, env=environ)
-        assert lost.returncode == 5 and "small/f: " in lost.stderr, lost.stderr
-        assert (beside.returncode, beside.stderr) == (0, "")
-        weir("drain", "--discard", env=environ)
+        yield path
     finally:
-        subprocess.run(["umount", "-l", small], check=True)
+        subprocess.run(["umount", "-l", path], check=True)
+
+
+@pytest.mark.parametrize("stack", ["bufa:4096:16:always=1", "global:4096:16:always=1"],
+    ids=["private arena", "shared arena"])
+def test_bytes_of_a_killed_program_are_lost_by_its_run_alone(weir, environ, small, tmp_path, stack):
+    rules = tmp_path / "rules.toml"
+    rules.write_text(f'[[rule]]\nname = "f"\nstack = "{stack}"\n'
+        f'[[rule]]\nname = "mine"\nstack = "{stack}"\n')
+    killed = ("import os; fd = os.open('small/f', os.O_RDWR | os.O_CREAT); "
+        "os.write(fd, bytes(40000)); os.kill(os.getpid(), 9)")
+    # A shared arena has both runs in it.
+    script = f"exec 3<>mine; echo x >&3; {WAITS}"
+    with run_beside(rules, environ, script) as beside:
+        lost = weir("run", "--rules", rules, "--", "sh", "-c",
+            f'{sys.executable} -c "{killed}"; true', cwd=tmp_path, env=environ)
+    assert lost.returncode == 5 and "small/f: " in lost.stderr, lost.stderr
+    assert (beside.returncode, beside.stderr) == (0, "")
+    weir("drain", "--discard", env=environ)
+
+
+@pytest.mark.parametrize("drain", ["async", "end"])
+def test_files_that_cannot_leave_a_tier_cost_the_run_that_wrote_them_its_status_alone(weir, environ,
+        small, tmp_path, drain):
+    rules, tier = tmp_path / "rules.toml", tmp_path / "tier"
+    stack = f"stage:tier={tier}:drain={drain}"
+    rules.write_text("".join(f'[[rule]]\nname = "{name}"\nstack = "{stack}"\n' for name in "fg"))
+    writes = "head -c 40000 /dev/zero > small/f"
+    # It writes while the other one runs.
+    script = f"touch began; {until('go')}; {writes}; touch wrote; {until('over')}"
+    with run_beside(rules, environ, script) as beside:
+        done = weir("run", "--rules", rules, "--", "sh", "-c",
+            f"touch go; {until('wrote')}; echo x > g", cwd=tmp_path, env=environ)
+    stuck = beside.stderr if drain == "end" else ""  # which each run tries to bring
+    assert (done.returncode, done.stderr) == (0, stuck)
+    assert (tmp_path / "g").stat().st_size == 2
+    assert beside.returncode == 5 and "small/f: the file system of" in beside.stderr
+    later = weir("run", "--rules", rules, "--", "sh", "-c", "echo y > g", cwd=tmp_path, env=environ)
+    assert (later.returncode, later.stderr) == (0, stuck)
+    again = weir("run", "--rules", rules, "--", "sh", "-c", writes, cwd=tmp_path, env=environ)
+    assert again.returncode == 5 and "small/f: the file system of" in again.stderr
+    (listed,) = [line for line in weir("stage", "status", tier).stdout.splitlines() if "/f" in line]
+    assert "small/f" in listed

@@ -5,6 +5,7 @@ weir_get gets the values back."""
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -21,7 +22,7 @@ LEVELS_HPA = ("850", "500", "250")
 @pytest.fixture
 def grib(mpi, native_build, root, tmp_path, execute):
     """``grib(mode, kind, more)``: the path of what grib.c wrote and what it printed; with ``other``
-    it reads that file alone."""
+    it reads that file alone. ``grib.stderr``: what the last one said there."""
     libraries = native_build / "lib" / mpi.name
     if not (libraries / "libweir.so").exists():
         pytest.skip(f"libweir is not built for {mpi.name}")
@@ -39,6 +40,7 @@ def grib(mpi, native_build, root, tmp_path, execute):
         (tmp_path / "serial.toml").write_text('[output]\nmode = "serial"\n')
         done = mpi.run(MODES[mode], program, "output.toml", kind, STEPS, name,
             *([other] if other else []), timeout=120, cwd=tmp_path)
+        call.stderr = done.stderr
         error = tmp_path / "error.txt"
         printed = done.stdout + (error.read_text() if error.exists() else "")
         error.unlink(missing_ok=True)
@@ -169,6 +171,24 @@ def test_several_threads_encode_the_same_bytes(grib):
     one, _ = grib("servers", "gaussian", name="one")
     four, _ = grib("servers", "gaussian", "encode_threads = 4\n", name="four")
     assert one.read_bytes() == four.read_bytes()
+
+
+@pytest.mark.parametrize("mode", ["servers", "servers+parallel", "collective"])
+def test_threads_that_share_a_processor_are_warned_of_once(grib, mode):
+    """On each machine at most so many processors are there for a rank."""
+    threads = os.cpu_count() + 1
+    grib(mode, "gaussian", f"encode_threads = {threads}\n")
+    (said,) = [line for line in grib.stderr.splitlines() if "encode_threads" in line]
+    assert re.match(rf"weir: encode_threads is {threads}, and rank \d+, which writes, may use \d+ "
+        "of the node's processors: threads that share one are no faster", said)
+
+
+def test_threads_are_not_warned_of_where_nothing_is_encoded_by_them(grib):
+    grib("servers", "gaussian")
+    assert "encode_threads" not in grib.stderr
+    grib("servers", "gaussian", f"encode_threads = {os.cpu_count() + 1}\n"
+        '[stream.history]\nformat = "netcdf4"\n')
+    assert "encode_threads" not in grib.stderr
 
 
 @pytest.mark.parametrize(("packing", "precision"), [("grid_ccsds", 0.02),

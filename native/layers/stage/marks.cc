@@ -20,13 +20,14 @@ bool mark_path(const Tier& tier, uint64_t inode, const char* suffix, char* to) {
               .cut();
 }
 
-// A number and what ends it.
-bool take_number(const char*& at, uint64_t* to) {
+// A number and what ends it. *end: that.
+bool take_number(const char*& at, uint64_t* to, char* end = nullptr) {
   uint64_t value = 0;
   if (*at < '0' || *at > '9') return false;
   for (; *at >= '0' && *at <= '9'; ++at) value = value * 10 + static_cast<uint64_t>(*at - '0');
   *to = value;
   if (*at != ' ' && *at != '\n') return false;
+  if (end != nullptr) *end = *at;
   ++at;
   return true;
 }
@@ -46,11 +47,14 @@ bool parse_mark(const char* text, Mark* to) {
   to->closed = text[2] == '.';
   const char* at = text + 4;
   uint64_t time = 0;
+  char ended_by = 0;
   if (!take_number(at, &to->generation) || !take_number(at, &to->changes) ||
       !take_number(at, &to->real.device) ||
       !take_number(at, &to->real.inode) || !take_number(at, &to->real.bytes) ||
-      !take_number(at, &time))
+      !take_number(at, &time, &ended_by))
     return false;
+  to->run = 0;  // which marks of earlier versions do not have
+  if (ended_by == ' ' && !take_number(at, &to->run)) return false;
   to->real.mtime_ns = static_cast<int64_t>(time);
   const char* const end = strchr(at, '\n');
   const size_t n = end != nullptr ? static_cast<size_t>(end - at) : strlen(at);
@@ -81,7 +85,8 @@ Result write_mark(const Tier& tier, uint64_t inode, const Mark& mark) {
   writer.add(kinds).add_number(mark.generation).add(" ").add_number(mark.changes);
   writer.add(" ").add_number(mark.real.device);
   writer.add(" ").add_number(mark.real.inode).add(" ").add_number(mark.real.bytes);
-  writer.add(" ").add_number(static_cast<uint64_t>(mark.real.mtime_ns)).add("\n").add(mark.key);
+  writer.add(" ").add_number(static_cast<uint64_t>(mark.real.mtime_ns));
+  writer.add(" ").add_number(mark.run).add("\n").add(mark.key);
   if (mark.other[0] != 0) writer.add("\n").add(mark.other);
   if (writer.cut() || !mark_path(tier, inode, "", room->path) ||
       !mark_path(tier, inode, ".new", room->unfinished))

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/atomic.h"
+#include "layers/machinery/node/place.h"
 #include "layers/machinery/stack/carried_locks.h"
 #include "layers/machinery/stack/file.h"
 #include "layers/machinery/stack/loadable.h"
@@ -125,6 +126,7 @@ Result open_again(Layer& layer, const Opening& o, const Tier& tier, Room& room) 
   mark.mode = state(layer).mode;
   mark.closed = false;
   mark.generation = state(layer).generation = tiers::next_generation(tier);
+  mark.run = node::run_number();
   if (const Result marked = tiers::write_mark(tier, room.found.inode, mark); marked != 0)
     return marked;
   if (was_counted) tiers::uncount_bytes(tier, room.found.bytes);
@@ -148,6 +150,7 @@ Result make_on_tier(Layer& layer, const Opening& o, const Tier& tier, Room& room
   mark.state = tiers::State::kWritten;
   mark.mode = state(layer).mode;
   mark.generation = state(layer).generation = tiers::next_generation(tier);
+  mark.run = node::run_number();
   mark.real = exists ? tiers::real_of(room.real) : tiers::kNoReal;
   memcpy(mark.key, room.key, strlen(room.key) + 1);
   if (tiers::write_mark(tier, state(layer).inode, mark) == 0) return fd;

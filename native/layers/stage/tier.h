@@ -40,7 +40,7 @@ struct Control {
   // Of files that nobody writes: one that is open to be written counts when it is closed. The
   // daemon counts them anew now and then.
   uint64_t used_bytes;
-  uint64_t generation;        // the last that a mark got; capture/tier.py reads it here
+  uint64_t generation;        // the last that a mark got
   uint64_t compares;          // 1: what is at its place is read back
   uint64_t reserve_used;      // 1: some of it was given up
   // How often somebody has begun, and ended, to change used_bytes and a mark that goes with it.
@@ -50,7 +50,7 @@ struct Control {
   uint64_t names[kNameBits / 64];  // bits of last components that were ever staged
 };
 
-static_assert(offsetof(Control, generation) == 48 && offsetof(Control, job) == 96);
+static_assert(offsetof(Control, job) == 96);
 
 struct Tier {
   char path[kTierBytes];
@@ -80,6 +80,7 @@ struct Mark {
   bool closed;
   uint64_t generation;  // of the last opening to write
   uint64_t changes;     // of the last other change: a copy begun before is out of date
+  uint64_t run;         // whose program last opened it to write (node::run_number())
   Real real;            // kNoReal: none
   char key[kKeyBytes];
   char other[kKeyBytes];  // while it is renamed: the second name; else empty

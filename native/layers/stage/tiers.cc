@@ -81,9 +81,11 @@ bool is_there(const char* path) {
 
 }  // namespace
 
+// The run's number is read while the environment is the one that the process was given.
 // An emulated node (WEIR_NODE_RANKS) has a tier of its own, as a real one has.
 const char* begin_tier(const rules::LayerSpec& layer) {
   if (place_of(layer) != nullptr) return nullptr;
+  node::run_number();
   const base::Text path = path_of(layer);
   if (tier_count == kTiers) return say(path, "rules have more than 8 tiers");
   Place& place = places[tier_count];

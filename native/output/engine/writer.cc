@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output/engine/writer.h"
 
+#include <stdio.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -34,7 +36,22 @@ int Writer::owners(int stream) const {
       setup_.topology.owners[static_cast<size_t>(setup_.group)]);
 }
 
+// Said by one rank for all: launchers bind those of a job alike.
+void Writer::warn_of_threads() const {
+  const int64_t threads = setup_.settings.encode_threads;
+  const bool encodes = std::ranges::any_of(setup_.layout.streams,
+                                           [](const StreamLayout& s) { return s.facts.threads; });
+  if (threads <= processors() || !encodes || setup_.group != 0 || setup_.owner != 0) return;
+  fprintf(stderr,
+          "weir: encode_threads is %lld, and rank %d, which writes, may use %d of the node's "
+          "processors: threads that share one are no faster. Bind ranks to more (Open MPI: "
+          "--map-by slot:PE=%lld or --bind-to none; Slurm: -c), or lower it\n",
+          static_cast<long long>(threads), world_.rank(), processors(),
+          static_cast<long long>(threads));
+}
+
 Status Writer::prepare() {
+  warn_of_threads();
   const BufferSizes sizes = buffer_sizes(setup_);
   behind_.start(processors() > 1);
   WEIR_TRY(slabs_[0].allocate(sizes.slab));
@@ -80,7 +97,7 @@ Status Writer::open(const Frame& frame, Open* open) {
   open->before = before->first;
   open->written = open->before + frame.written;
   FileOptions options{stream.hints, setup_.settings.sync, open->before == 0 ? stream.rotation : 0,
-                      setup_.settings.encode_threads};
+                      setup_.settings.encode_threads, behind_.threaded()};
   const FileDescription& description =
       setup_.layout.streams[static_cast<size_t>(frame.stream)].file.file;
   Format* format = setup_.formats[static_cast<size_t>(frame.stream)];
@@ -309,6 +326,8 @@ Status Writer::write_frame(const Frame& frame, const Status& refused, Open& open
   WEIR_TRY(given_up_);
   if (s.ok()) s = begun;
   if (frame.due && s.ok() && open.file == nullptr) s = this->open(frame, &open);
+  // First, for files whose messages have the time; that of an interval is known at its end.
+  if (frame.due && !reduces && s.ok() && refused.ok()) s = write_times(frame, open);
   if (frame.lonlat) s = walk(frame, layout.lonlat, true, open.file.get(), s);
   const Status walked = walk(frame, layout.fields, false, open.file.get(), s.ok() ? refused : s);
   if (s.ok() && refused.ok()) s = walked;
@@ -320,7 +339,7 @@ Status Writer::write_frame(const Frame& frame, const Status& refused, Open& open
   if (reduces && s.ok() && refused.ok())
     intervals_[frame.stream].add(frame.number, frame.previous_s);
   if (!frame.due || !refused.ok()) return owners.agree(s);
-  if (s.ok()) s = write_times(frame, open);
+  if (reduces && s.ok()) s = write_times(frame, open);
   WEIR_TRY(owners.agree(s));
   WEIR_TRY(owners.agree(tell_faults(frame, open)));
   WEIR_TRY(owners.agree(open.file->end_record(open.written)));

@@ -66,6 +66,7 @@ class Writer {
     return !setup_.layout.streams[static_cast<size_t>(stream)].facts.parallel;
   }
   int owners(int stream) const;
+  void warn_of_threads() const;
   Status open(const Frame& frame, Open* open);
   // On the first owner: what is there of a run before that the frame is to follow.
   Status look_before(const Frame& frame, Open* open) const;

@@ -65,10 +65,11 @@ struct FileDescription {
 
 struct FileOptions {
   // MPI_Info of the file: striping_factor, cb_nodes, ...
-  std::vector<std::pair<std::string, std::string>> hints;
+  std::vector<std::pair<std::string, std::string>> hints = {};
   bool sync = false;         // end_record returns when the bytes are on the disk
   int64_t record_limit = 0;  // records that the file will have, 0: not known
   int64_t threads = 1;       // that encode for an owner, in formats whose messages are independent
+  bool writes_behind = false;  // a thread may write what is encoded while more of it comes
 };
 
 // What became of a variable's values, in what the calling rank wrote of a file.

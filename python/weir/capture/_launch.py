@@ -213,13 +213,11 @@ def launch_layered(command: Sequence[str], environ: Mapping[str, str], rules: st
 
 @dataclass(frozen=True)
 class _Ended:
-    """A command that has ended. environ: with its variables; begun: generations of the tiers when
-    it began."""
+    """A command that has ended. environ: with its variables."""
 
     status: int
     pid: int
     environ: Mapping[str, str]
-    begun: Mapping[Path, int]
     left: Sequence[Left] = ()
 
 
@@ -229,7 +227,7 @@ def _say_left(ended: _Ended, quiet: bool) -> bool:
     lefts = [*ended.left]
     if "WEIR_RULES" in ended.environ:
         _, tier = _layer_modules()
-        lefts.append(tier.settle(ended.environ, ended.begun, quiet))
+        lefts.append(tier.settle(ended.environ, quiet))
     for message in dict.fromkeys(message for left in lefts for message in left.said):
         say(message)
     return any(left.displaced for left in lefts)
@@ -248,12 +246,11 @@ def _run_preloaded(command: Sequence[str], environ: Mapping[str, str], variables
         if rest := without_library(preloaded.pop(PRELOAD_VARIABLE)):
             preloaded[PRELOAD_VARIABLE] = rest
     if "WEIR_RULES" not in preloaded:
-        return _Ended(run_command(arguments, preloaded, started.append), *started, preloaded, {})
+        return _Ended(run_command(arguments, preloaded, started.append), *started, preloaded)
     drain, tier = _layer_modules()
-    begun = tier.generations(preloaded)
     status = run_command(arguments, preloaded, started.append)
     lost = drain.finish(preloaded, preloaded.get("WEIR_TRACE_DIR"))
-    return _Ended(status, *started, preloaded, begun, (lost, tier.finish(preloaded, begun)))
+    return _Ended(status, *started, preloaded, (lost, tier.finish(preloaded)))
 
 
 def _layer_modules() -> tuple[ModuleType, ModuleType]:

@@ -19,6 +19,7 @@ from weir._errors import InputError, NotThere
 from weir._native import STAGE, LibraryMissing, library_path
 from weir.capture._left import Left
 from weir.capture._mounts import file_system_type
+from weir.capture._number import is_within, number_of
 from weir.capture._run import layered_jobs
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -33,14 +34,15 @@ _REASONS = {"EBUSY": "a process has it open to write", "ECANCELED": "stays, by d
 @dataclass(frozen=True)
 class StagedFile:
     """``newer``: than the file at its place. ``error``, ``reason``: why it is so still; "" where it
-    is not. ``generation``: of the last opening to write, in the order of the tier's."""
+    is not. ``run``: the number (_number.py) of the run whose program last opened it to write; 0: of
+    none."""
 
     path: str
     bytes: int
     drain: str
     newer: bool
     error: str
-    generation: int
+    run: int
 
     @property
     def reason(self) -> str:
@@ -114,7 +116,7 @@ def waiting_of_job(job: str, environ: Mapping[str, str]) -> dict[Path, list[Stag
     environ."""
     name = job.encode("utf-8", "surrogateescape")[:31].decode("utf-8", "surrogateescape")
     tiers = sorted(one for one in SHARED_MEMORY.iterdir()
-        if _is_own(one) and is_tier(one) and _control(one)[1] == name)
+        if _is_own(one) and is_tier(one) and _job_of(one) == name)
     waiting = {one: [file for file in status(one) if file.newer and not file.stays]
         for one in dict.fromkeys([*tiers, *tiers_of(environ)])}
     return {one: files for one, files in waiting.items() if files}
@@ -127,49 +129,45 @@ def _is_own(directory: Path) -> bool:
         return False
 
 
-def _control(directory: Path) -> tuple[int, str]:
-    """The last generation that a file of the tier got, and the job that used it last, as
-    native/layers/stage/tier.h has them."""
+def _job_of(directory: Path) -> str:
+    """The job that used the tier last, as native/layers/stage/tier.h has it."""
     try:
         with (directory / "control").open("rb") as file:
-            generation, job = struct.unpack_from("<48xQ40x32s", file.read(128))
+            (job,) = struct.unpack_from("<96x32s", file.read(128))
     except (OSError, struct.error):
-        return 0, ""
-    return generation, job.partition(b"\0")[0].decode("utf-8", "surrogateescape")
+        return ""
+    return job.partition(b"\0")[0].decode("utf-8", "surrogateescape")
 
 
-def generations(environ: Mapping[str, str]) -> dict[Path, int]:
-    """Of each tier of the rules: files with a later one were written by the command that begins
-    now."""
-    return {one: _control(one)[0] for one in tiers_of(environ, "end", "async")}
-
-
-def finish(environ: Mapping[str, str], begun: Mapping[Path, int]) -> Left:
+def finish(environ: Mapping[str, str]) -> Left:
     """At the end of a step: files that waited for it go to their place. A sentence for each that
-    did not. begun: generations() when the step began."""
+    could not. ``displaced`` is of the step's own alone."""
     said: list[str] = []
     displaced = False
+    own = number_of(environ)
     for directory in tiers_of(environ, "end"):
         try:
-            left = [one for one in publish(directory) if one.newer and not one.stays]
+            left = [one for one in publish(directory) if one.newer and not one.stays
+                and (one.is_stuck or is_within(one.run, own))]
         except InputError as error:
             said.append(str(error))
             continue
         said += left_alone(directory, left)
-        displaced |= any(one.is_stuck and one.generation > begun.get(directory, 0) for one in left)
+        displaced |= any(one.is_stuck and is_within(one.run, own) for one in left)
     return Left(tuple(said), displaced)
 
 
-def settle(environ: Mapping[str, str], begun: Mapping[Path, int], quiet: bool = False) -> Left:
-    """The same of files that go to their place in the background: of those that the command wrote,
-    a sentence for each that could not, and one for all that are on their way still, unless quiet,
-    when they were waited for a moment."""
+def settle(environ: Mapping[str, str], quiet: bool = False) -> Left:
+    """The same of files that go to their place in the background: of the step's own, a sentence for
+    each that could not, and one for all that are on their way still, unless quiet, when they were
+    waited for a moment."""
     said: list[str] = []
     displaced = False
+    own = number_of(environ)
     for directory in tiers_of(environ, "async"):
         try:
             files = [one for one in _call("--settle", directory)
-                if one.drain == "async" and one.newer and one.generation > begun.get(directory, 0)]
+                if one.drain == "async" and one.newer and is_within(one.run, own)]
         except InputError as error:
             said.append(str(error))
             continue
@@ -258,7 +256,7 @@ def _records(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def _read(line: str) -> StagedFile:
-    state, drain, size, error, generation, path = line.split(" ", 5)
+    state, drain, size, error, run, path = line.split(" ", 5)
     newer = state != "c" and error != "0"
     name = errno.errorcode.get(int(error), "EIO") if newer else ""
-    return StagedFile(path, int(size), _DRAINS.get(drain, drain), newer, name, int(generation))
+    return StagedFile(path, int(size), _DRAINS.get(drain, drain), newer, name, int(run))

@@ -15,7 +15,8 @@ constexpr const char* kJobs[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_
 enum State : uint32_t { kUnknown, kMaking, kMade, kNone };
 constinit uint32_t state = kUnknown;
 constinit int own_rank = -1;
-constinit uint64_t own_run = 0;
+constexpr uint64_t kNotRead = UINT64_MAX;
+constinit uint64_t own_run = kNotRead;
 constinit char the_directory[kPathBytes] = {};
 
 bool safe(char c) {
@@ -26,13 +27,6 @@ bool safe(char c) {
 void add_safely(base::Writer& to, base::Text name) {
   for (size_t i = 0; i < name.size && i < 64; ++i)
     to.add(base::Text{safe(name.data[i]) ? name.data + i : "_", 1});
-}
-
-void read_run_number() {
-  int64_t run = 0;
-  const char* text = getenv("WEIR_RUN_NUMBER");
-  if (text != nullptr && base::parse_number(base::text(text), &run) && run > 0)
-    own_run = static_cast<uint64_t>(run);
 }
 
 }  // namespace
@@ -58,7 +52,14 @@ uint32_t number() {
   return static_cast<uint32_t>(own_rank / ranks);
 }
 
-uint64_t run_number() { return own_directory() == nullptr ? 0 : own_run; }
+uint64_t run_number() {
+  if (const uint64_t known = base::load(&own_run); known != kNotRead) return known;
+  int64_t run = 0;
+  const char* text = getenv("WEIR_RUN_NUMBER");
+  if (text == nullptr || !base::parse_number(base::text(text), &run) || run < 0) run = 0;
+  base::store(&own_run, static_cast<uint64_t>(run));
+  return static_cast<uint64_t>(run);
+}
 
 bool make_directory(char* to, size_t size, base::Text job, uint32_t node) {
   base::Writer path(to, size);
@@ -87,7 +88,7 @@ const char* own_directory() {
   const base::SignalsBlocked blocked;
   now = kUnknown;
   if (base::compare_exchange(&state, &now, uint32_t{kMaking})) {
-    read_run_number();
+    run_number();
     const bool made = make_directory(the_directory, sizeof the_directory, job_name(), number());
     base::store(&state, uint32_t{made ? kMade : kNone});
   }

@@ -32,7 +32,7 @@ base::Text job_name();
 // The emulated node's number, 0 without WEIR_NODE_RANKS.
 uint32_t number();
 // Of the `weir run` that started this process (WEIR_RUN_NUMBER, python/weir/capture/_number.py), as
-// it was when own_directory() was first called; 0: no weir run did.
+// it was when this, or own_directory(), was first called; 0: no weir run did.
 uint64_t run_number();
 // For weir-drain, which has it as an argument: the directory is this one.
 void use_directory(const char* path);

@@ -69,7 +69,8 @@ bool look_at(const Tier& tier, uint64_t inode, Staged* to) {
     return a.tv_sec != b.tv_sec ? a.tv_sec < b.tv_sec : a.tv_nsec < b.tv_nsec;
   });
   *to = {inode, found->bytes, found->mark.state, found->mark.mode, found->mark.closed, key,
-         used.tv_sec * 1'000'000'000 + used.tv_nsec, found->mark.generation};
+         used.tv_sec * 1'000'000'000 + used.tv_nsec, found->mark.generation,
+         found->mark.run};
   return true;
 }
 

@@ -28,7 +28,7 @@ struct Staged {
   bool closed;
   std::string key;
   int64_t used_ns;  // when it was last read or written
-  uint64_t generation;
+  uint64_t generation, run;
 };
 // Marks without a file are of processes that were killed as they removed it: left out.
 std::vector<Staged> files_on(const Tier& tier);

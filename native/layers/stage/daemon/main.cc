@@ -7,8 +7,8 @@
 // weir-stage --settle TIER   the same, when those that are due are at their place or could not go
 //                            there, after a second at most
 // All but the first print a line for each file, which ends with a zero: state, drain, bytes, the
-// reason why it is not at its place (0: it is; drain.h), generation, path. Status 1: files are
-// newer than at their place.
+// reason why it is not at its place (0: it is; drain.h), number of the run, path. Status 1: files
+// are newer than at their place.
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +22,7 @@ namespace {
 void print(const Staged& file, Result result) {
   printf("%c %c %llu %d %llu %s", static_cast<char>(file.state), static_cast<char>(file.mode),
          static_cast<unsigned long long>(file.bytes), static_cast<int>(-result),
-         static_cast<unsigned long long>(file.generation), file.key.c_str());
+         static_cast<unsigned long long>(file.run), file.key.c_str());
   putchar(0);
   fflush(stdout);  // whoever reads it shows how far the work is
 }

@@ -29,6 +29,12 @@ std::vector<T> all_raw(std::span<const char> bytes) {
   return values;
 }
 
+// As many bytes of messages are written before the record ends: requests of that size are as fast
+// as longer ones (bench/encode.py --served).
+constexpr int64_t kBatchBytes = 4 << 20;
+
+const auto place_of = [](const auto& held) { return std::pair(held.variable, held.level); };
+
 }  // namespace
 
 GribFile::GribFile(const FileDescription& description, Encoders encoders, Clock clock,
@@ -47,6 +53,11 @@ GribFile::GribFile(const FileDescription& description, Encoders encoders, Clock 
     layouts_.emplace_back(std::vector<int64_t>{levels, points}, std::vector<int64_t>{1, points});
     bands_.emplace_back(layouts_.back(), encoder ? size_of(encoder->plan().type) : 1);
   }
+}
+
+GribFile::~GribFile() {
+  (void)wait_for_writer().ok();
+  if (gone_ > 0) take_off();
 }
 
 int64_t GribFile::messages(bool over_time) const {
@@ -92,13 +103,17 @@ Status GribFile::find_end(int64_t records) {
   end_ = wanted == 0 ? 0
                      : (*found)[static_cast<size_t>(wanted - 1)].offset +
                            (*found)[static_cast<size_t>(wanted - 1)].length;
+  next_ = end_;
   return file_.resize(end_);
 }
 
 Status GribFile::take_time(int variable, const void* data, int64_t first, int64_t count) {
   const std::string& name = description_.variables[static_cast<size_t>(variable)].name;
   const double* values = static_cast<const double*>(data);
-  if (name == "time" && count == 1) moment_.time_s = values[0];
+  if (name == "time" && count == 1) {
+    moment_.time_s = values[0];
+    has_time_ = true;
+  }
   if (name != "time_bnds") return {};
   moment_.interval = true;
   for (int64_t i = 0; i < count; i++) {
@@ -126,7 +141,7 @@ int64_t GribFile::room_for(const Plan& plan, int64_t messages) {
 }
 
 // For so many messages more of this plan. The first ones get room for this owner's part of a
-// record; beyond it the bytes before are moved as seldom as a vector does.
+// record, or of a batch; beyond it the bytes before are moved as seldom as a vector does.
 void GribFile::make_room(const Plan& plan, int64_t messages, Bytes* bytes) const {
   const size_t wanted = bytes->size() + static_cast<size_t>(room_for(plan, messages));
   if (wanted <= bytes->capacity()) return;
@@ -135,6 +150,7 @@ void GribFile::make_room(const Plan& plan, int64_t messages, Bytes* bytes) const
     if (encoder)
       record += room_for(encoder->plan(), static_cast<int64_t>(encoder->plan().messages()));
   }
+  if (knows_places()) record = std::min(record, kBatchBytes);
   const int64_t parts = owners_.size() * static_cast<int64_t>(parts_.size());
   bytes->reserve(
       std::max({wanted, static_cast<size_t>(record / parts), 2 * bytes->capacity()}));
@@ -184,9 +200,68 @@ Status GribFile::write(int variable, int64_t record, int64_t first, int64_t coun
                               return encode(variable, level, values, 0);
                             });
   }
+  if (failed_.ok() && knows_places()) failed_ = write_behind();
   if (!failed_.ok())
     failed_ = Status(failed_.code(), failed_.message() + " (file " + file_.path() + ")");
   return failed_;
+}
+
+// Of the messages that are encoded: an only owner whose record begins where the one before ended,
+// and has all variables in their order. What was written of a record that did not end would be
+// taken off.
+bool GribFile::knows_places() const {
+  return owners_.size() == 1 && has_time_ && (has_fixed_ || messages(false) == 0);
+}
+
+// What is encoded, when it is enough and is what comes next in the file.
+Status GribFile::write_behind() {
+  int64_t bytes = 0;
+  bool follows = true;
+  for (const Part& part : parts_) {
+    bytes += static_cast<int64_t>(part.messages.size());
+    for (const Held& one : part.held) follows &= last_ < place_of(one);
+  }
+  if (bytes < kBatchBytes || !follows) return {};
+  WEIR_TRY(wait_for_writer());
+  fill_batch();
+  for (Held& one : batch_.held) one.offset = std::exchange(next_, next_ + one.bytes);
+  gone_ += static_cast<int64_t>(batch_.held.size());
+  last_ = place_of(batch_.held.back());
+  WEIR_TRY(complete_batch(moment_));
+  if (options_.writes_behind) {
+    try {
+      writer_ = std::thread([this] { written_ = put_batch(); });
+      return {};
+    } catch (const std::system_error&) {  // no thread is to be had
+    }
+  }
+  return put_batch();
+}
+
+Status GribFile::wait_for_writer() {
+  if (writer_.joinable()) writer_.join();
+  return std::exchange(written_, {});
+}
+
+// What is behind the last record that ended.
+void GribFile::take_off() {
+  (void)file_.resize(end_).ok();
+  gone_ = 0;
+  next_ = end_;
+}
+
+// With all that is encoded. Nobody writes it any more.
+void GribFile::fill_batch() {
+  batch_.held.clear();
+  batch_.messages.resize(parts_.size());
+  for (size_t i = 0; i < parts_.size(); i++) {
+    Part& part = parts_[i];
+    batch_.held.insert(batch_.held.end(), part.held.begin(), part.held.end());
+    std::swap(batch_.messages[i], part.messages);
+    part.messages.clear();
+    part.held.clear();
+  }
+  std::ranges::sort(batch_.held, {}, place_of);
 }
 
 Result<std::vector<GribFile::Held>> GribFile::sort_all(const std::vector<std::vector<char>>& all,
@@ -196,10 +271,8 @@ Result<std::vector<GribFile::Held>> GribFile::sort_all(const std::vector<std::ve
     const std::vector<Held> theirs = all_raw<Held>(one);
     held.insert(held.end(), theirs.begin(), theirs.end());
   }
-  std::sort(held.begin(), held.end(), [](const Held& a, const Held& b) {
-    return std::pair(a.variable, a.level) < std::pair(b.variable, b.level);
-  });
-  const auto n = static_cast<int64_t>(held.size()), each = messages(true);
+  std::ranges::sort(held, {}, place_of);
+  const auto n = gone_ + static_cast<int64_t>(held.size()), each = messages(true);
   const bool whole = n == each || (!has_fixed_ && n == each + messages(false));
   if (!whole) {
     return Status(WEIR_E_INTERNAL, file_.path() + ": record " + std::to_string(record) + " has " +
@@ -220,7 +293,7 @@ Status GribFile::place_all(int64_t record, Places* places) {
   if (status.ok() && owners_.rank() == 0) {
     Result<std::vector<Held>> sorted = sort_all(*all, record);
     status = sorted.status();
-    int64_t at = end_;
+    int64_t at = next_;
     if (sorted.ok()) {
       for (Held& one : *sorted) one.offset = std::exchange(at, at + one.bytes);
       append_raw(&table, at);
@@ -237,29 +310,25 @@ Status GribFile::place_all(int64_t record, Places* places) {
   return {};
 }
 
-Status GribFile::put_in_place(const Places& places) {
-  const auto less = [](const Held& a, const Held& b) {
-    return std::pair(a.variable, a.level) < std::pair(b.variable, b.level);
-  };
-  std::vector<Held> all;
-  for (const Part& part : parts_) all.insert(all.end(), part.held.begin(), part.held.end());
-  std::sort(all.begin(), all.end(), less);
-  const auto bytes_of = [&](const Held& one) {
-    return parts_[static_cast<size_t>(one.part)].messages.data() + one.at;
-  };
-  for (Held& one : all) {
-    one.offset =
-        std::lower_bound(places.held.begin(), places.held.end(), one, less)->offset;
+// Their times are put in.
+Status GribFile::complete_batch(const Moment& moment) {
+  for (const Held& one : batch_.held) {
     const Encoder& encoder = *encoders_[static_cast<size_t>(one.variable)];
     savings_[static_cast<size_t>(one.variable)].add(
         encoder.plan().points * static_cast<int64_t>(size_of(encoder.plan().type)), one.bytes,
         static_cast<int>(one.bits));
-    const Status put = put_times(bytes_of(one), encoder.times(), clock_, places.moment,
+    char* message = batch_.messages[static_cast<size_t>(one.part)].data() + one.at;
+    const Status put = put_times(message, encoder.times(), clock_, moment,
                                  encoder.plan().from_start);
     if (!put.ok())
       return {put.code(), "field " + quoted(encoder.plan().field) + ": " + put.message()};
   }
-  // What is in a row both in memory and in the file is one request.
+  return {};
+}
+
+// What is in a row both in memory and in the file is one request.
+Status GribFile::put_batch() {
+  const std::vector<Held>& all = batch_.held;
   for (size_t i = 0; i < all.size();) {
     const Held& first = all[i];
     int64_t bytes = 0;
@@ -267,8 +336,19 @@ Status GribFile::put_in_place(const Places& places) {
            all[i].offset == first.offset + bytes && all[i].at == first.at + bytes;
          i++)
       bytes += all[i].bytes;
-    WEIR_TRY(file_.write_at(bytes_of(first), static_cast<size_t>(bytes), first.offset));
+    WEIR_TRY(file_.write_at(batch_.messages[static_cast<size_t>(first.part)].data() + first.at,
+                            static_cast<size_t>(bytes), first.offset));
   }
+  return {};
+}
+
+Status GribFile::put_in_place(const Places& places) {
+  WEIR_TRY(wait_for_writer());
+  fill_batch();
+  for (Held& one : batch_.held)
+    one.offset = std::ranges::lower_bound(places.held, place_of(one), {}, place_of)->offset;
+  WEIR_TRY(complete_batch(places.moment));
+  WEIR_TRY(put_batch());
   return options_.sync ? file_.sync() : Status();
 }
 
@@ -279,19 +359,19 @@ Status GribFile::end_record(int64_t record) {
   }
   Places places;
   failed_ = place_all(record, &places);
-  WEIR_TRY(failed_);
-  failed_ = owners_.agree(put_in_place(places));
-  // Readers see whole records.
-  if (!failed_.ok() && owners_.rank() == 0) (void)file_.resize(end_).ok();
-  WEIR_TRY(failed_);
-  end_ = places.end;
+  if (failed_.ok()) failed_ = owners_.agree(put_in_place(places));
+  if (!failed_.ok()) {  // readers see whole records
+    (void)wait_for_writer().ok();
+    if (owners_.rank() == 0) take_off();
+    return failed_;
+  }
+  end_ = next_ = places.end;
+  gone_ = 0;
+  last_ = {-1, -1};
   file_.expect_whole();
   has_fixed_ = true;
-  for (Part& part : parts_) {
-    part.messages.clear();
-    part.held.clear();
-  }
   moment_ = {};
+  has_time_ = false;
   return {};
 }
 
@@ -304,6 +384,9 @@ Status GribFile::check_intact() const {
 }
 
 Status GribFile::close() {
+  const Status written = wait_for_writer();
+  if (failed_.ok()) failed_ = written;
+  if (gone_ > 0) take_off();
   const Status closed = file_.close();
   if (failed_.ok()) failed_ = closed;
   if (failed_.ok() && owners_.rank() == 0) failed_ = check_intact();
