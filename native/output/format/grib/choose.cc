@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which messages of a file are those of a field at a level: by parameter and level, then by the
 // keys that the program asks for, by what was done over time, by member and by grid. What is left
-// may differ in time alone: two messages for one time that are not of the same product are an error.
+// may differ in time alone: two messages for one time that are not of the same product are an
+// error.
 #include "output/format/grib/choose.h"
 
 #include <algorithm>
