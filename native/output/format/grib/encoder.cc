@@ -182,6 +182,8 @@ Status Encoder::make_base() {
   WEIR_TRY(set_all(handle, plan_.rest));
   WEIR_TRY(set_all(handle, plan_.levels[0]));
   WEIR_TRY(check_parameter(handle));
+  times_ = TimePlaces::in(handle, plan_.edition);
+  if (plan_.header_only) return keep_base(handle);
   // Packings that are ecCodes' keep their type only with values that are not all the same.
   std::vector<double> values(static_cast<size_t>(plan_.points), 0);
   for (size_t i = 0; i < values.size() && plan_.packs == Packing::kOther; i++)
@@ -191,12 +193,21 @@ Status Encoder::make_base() {
     WEIR_TRY(explain(handle.set("bitsPerValue", 16), ""));
   WEIR_TRY(explain(handle.set_values(values.data(), values.size()), ""));
   WEIR_TRY(set_all(handle, plan_.packing));
-  times_ = TimePlaces::in(handle, plan_.edition);
+  return keep_base(handle);
+}
+
+Status Encoder::keep_base(const Handle& handle) {
   Result<Bytes> bytes = handle.bytes();
   if (!bytes.ok()) return explain(bytes.status(), "");
   base_ = std::move(*bytes);
   headers_.resize(plan_.messages());
   return {};
+}
+
+int64_t Encoder::parameter() const {
+  Result<Handle> handle = Handle::from_bytes(base_);
+  const Result<int64_t> number = handle.ok() ? handle->whole("paramId") : Result<int64_t>(0);
+  return number.ok() ? *number : 0;
 }
 
 Result<const Bytes*> Encoder::header(size_t level) {

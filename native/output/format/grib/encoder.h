@@ -30,6 +30,8 @@ class Encoder {
   static Result<std::unique_ptr<Encoder>> make(Plan plan);
 
   const Plan& plan() const { return plan_; }
+  // Of the first level, as ecCodes numbers it; 0: not known.
+  int64_t parameter() const;
   // The same in all its messages.
   const TimePlaces& times() const { return times_; }
   // Appends the message of this level; `values` has plan().points of them. Several threads may do
@@ -53,6 +55,7 @@ class Encoder {
   Status check_units(const Handle& handle) const;
   Status add_named_grid();
   Status make_base();
+  Status keep_base(const Handle& handle);
   Range range(const void* values) const;
   Status check_range(const Range& range) const;
   Result<Handle> library_handle(size_t level) const;

@@ -42,6 +42,9 @@ constexpr const char* kOfGrids1[] = {"grid_simple", "grid_second_order", "grid_i
                                      "grid_simple_matrix"};
 constexpr const char* kOfHarmonics[] = {"spectral_complex", "spectral_simple", "spectral_ieee"};
 
+constexpr const char* kScanning[] = {"scanningMode", "iScansNegatively", "jScansPositively",
+                                     "jPointsAreConsecutive", "alternativeRowScanning"};
+
 // Set by the encoder, for each message: ecCodes forgets what was given before.
 constexpr const char* kScales[] = {"decimalScaleFactor", "binaryScaleFactor", "referenceValue"};
 
@@ -94,6 +97,7 @@ class Planner {
     for (int dimension : v_.dimensions)
       plan_.lengths.push_back(d_.dimensions[static_cast<size_t>(dimension)].size);
     WEIR_TRY(take_own_keys());
+    plan_.has_scanning = std::ranges::any_of(kScanning, [&](const char* key) { return find(key); });
     if (plan_.edition == 2 && !find("centre") && !find("originatingCentre"))
       add("centre", 255);  // table C-11: missing
     take_into(kFirst, &plan_.header);
@@ -174,7 +178,28 @@ class Planner {
     for (const char* name : names) take(name, to);
   }
 
+  // "dataType=fc,expver=0001", as grib_copy -w takes it.
+  Status take_where() {
+    FormatKeys own;
+    if (!take("where", &own)) return {};
+    const std::string* text = std::get_if<std::string>(&own[0].value);
+    std::istringstream pairs(text ? *text : "");
+    for (std::string pair; std::getline(pairs, pair, ',');) {
+      const size_t at = pair.find('=');
+      if (at == 0 || at == std::string::npos || at + 1 == pair.size()) {
+        plan_.where.clear();
+        break;
+      }
+      plan_.where.emplace_back(pair.substr(0, at), pair.substr(at + 1));
+    }
+    if (!plan_.where.empty()) return {};
+    return wrong(own[0].place, "where is " + (text ? quoted(*text) : std::string("no text")) +
+                                   "; expected keys of ecCodes and their values, \"dataType=fc\" "
+                                   "or \"dataType=fc,expver=0001\"");
+  }
+
   Status take_own_keys() {
+    WEIR_TRY(take_where());
     FormatKeys own;
     if (!take("reference_time", &own)) return {};
     const std::string* word = std::get_if<std::string>(&own[0].value);
@@ -406,7 +431,29 @@ class Planner {
   FormatKeys given_;
 };
 
+const double* number_of(const FormatKeys& keys, const char* name) {
+  for (const FormatKey& key : keys) {
+    if (key.name == name) return std::get_if<double>(&key.value);
+  }
+  return nullptr;
+}
+
 }  // namespace
+
+int64_t Plan::parameter() const {
+  const double* number = number_of(header, "paramId");
+  if (number == nullptr && parameters.size() == 1) number = number_of(parameters, "paramId");
+  return number ? static_cast<int64_t>(*number) : 0;
+}
+
+std::optional<int64_t> Plan::member(size_t level) const {
+  for (const FormatKeys* keys : {&levels[level], &rest, &header}) {
+    for (const char* name : {"perturbationNumber", "number"}) {
+      if (const double* number = number_of(*keys, name)) return static_cast<int64_t>(*number);
+    }
+  }
+  return std::nullopt;
+}
 
 bool is_field(const FileDescription& description, int variable, int edition) {
   const Variable& v = description.variables[static_cast<size_t>(variable)];

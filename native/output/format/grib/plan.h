@@ -42,7 +42,16 @@ struct Plan {
   bool of_minimum = false;  // in edition 1, where the parameter alone can say so
   bool from_start = false;  // times are steps from the reference of the run
   bool over_time = true;
+  // For reading: nothing is encoded.
+  bool header_only = false;
+  int64_t of_parameter = 0;  // not 0: one that ecCodes does not set, and that messages have
+  std::vector<std::pair<std::string, std::string>> where;  // which messages are read
+  bool has_scanning = false;  // the order of rows is given by keys
 
+  // That is given by its number in ecCodes; 0: none.
+  int64_t parameter() const;
+  // Of an ensemble, that the keys of a level say.
+  std::optional<int64_t> member(size_t level) const;
   size_t messages() const { return levels.size(); }
 };
 

@@ -7,36 +7,13 @@
 #include <cmath>
 #include <cstring>
 
+#include "output/format/grib/choose.h"
+#include "output/format/grib/grid.h"
+#include "output/format/grib/members.h"
 #include "output/model/text.h"
 
 namespace weir::output::grib {
 namespace {
-
-// Scanning mode (flag table 3.4; of edition 1: 8).
-constexpr int kWestward = 0x80, kUpward = 0x40, kByColumns = 0x20, kAlternating = 0x10;
-
-double apart(double a, double b) { return std::abs(std::remainder(a - b, 360)); }
-
-// Whether its values are in rows of the same length.
-bool is_regular(const Identity& id) {
-  return id.grid.size() == 4 && id.grid[1] > 0 && id.grid[2] > 0 &&
-         (id.edition == 1 || id.grid[1] * id.grid[2] == id.grid[3]);
-}
-
-struct Corners {
-  double north, south, west, east;
-};
-Corners corners(const Identity& id) {
-  Corners c{id.first_lat, id.last_lat, id.first_lon, id.last_lon};
-  if (id.scanning & kUpward) std::swap(c.north, c.south);
-  if (id.scanning & kWestward) std::swap(c.west, c.east);
-  return c;
-}
-
-bool is_same(const Corners& a, const Corners& b) {
-  return apart(a.north, b.north) <= kSameDegrees && apart(a.south, b.south) <= kSameDegrees &&
-         apart(a.west, b.west) <= kSameDegrees && apart(a.east, b.east) <= kSameDegrees;
-}
 
 // The place of a point among the values of a message. row: from north, column: from west.
 int64_t place_of(int64_t row, int64_t column, int64_t rows, int64_t columns, int scanning) {
@@ -47,19 +24,22 @@ int64_t place_of(int64_t row, int64_t column, int64_t rows, int64_t columns, int
   return row * columns + column;
 }
 
-// What writes the variable in messages of this edition.
+// What says which messages of this edition are the variable's. ecCodes may take the number of a
+// parameter for reading alone (that of a mean without its interval, of another centre): the
+// messages are those that have it.
 Result<std::unique_ptr<Encoder>> encoder_of(const FileDescription& description, int variable,
-                                            int edition) {
+                                            int edition, bool for_writing) {
   Result<Plan> plan = plan_of(description, variable, edition);
   if (!plan.ok()) return plan.status();
-  return Encoder::make(std::move(*plan));
-}
-
-// What its message of a level is known by.
-Result<Identity> identity_of(Encoder& encoder, size_t level) {
-  Result<const Bytes*> header = encoder.header(level);
-  if (!header.ok()) return header.status();
-  return identity_of(**header, encoder.plan().edition);
+  if (for_writing) return Encoder::make(std::move(*plan));
+  plan->header_only = true;
+  Result<std::unique_ptr<Encoder>> made = Encoder::make(*plan);
+  if (made.ok() || plan->parameter() == 0) return made;
+  plan->of_parameter = plan->parameter();
+  std::erase_if(plan->header, [](const FormatKey& key) { return key.name == "paramId"; });
+  plan->units = plan->standard_name = "";
+  Result<std::unique_ptr<Encoder>> other = Encoder::make(std::move(*plan));
+  return other.ok() ? std::move(other) : std::move(made);
 }
 
 FileDescription of_centre(const FileDescription& description, int64_t centre) {
@@ -68,20 +48,14 @@ FileDescription of_centre(const FileDescription& description, int64_t centre) {
   return own;
 }
 
-// Where a grid begins and ends, in words.
-std::string corners_of(const Identity& id) {
-  return number_text(id.first_lat) + " N, " + number_text(id.first_lon) + " E to " +
-         number_text(id.last_lat) + " N, " + number_text(id.last_lon) + " E (scanning mode " +
-         std::to_string(id.scanning) + ")";
-}
-
 }  // namespace
 
 std::string in_words(const Identity& id) {
   std::string text;
   for (int64_t n : id.parameter) text += (text.empty() ? "" : ".") + std::to_string(n);
-  text = "parameter " + text;
-  if (!id.level.empty()) text += ", level type " + number_text(id.level[0]);
+  if (!text.empty()) text = "parameter " + text;
+  const std::string comma = text.empty() ? "" : ", ";
+  if (!id.level.empty()) text += comma + "level type " + number_text(id.level[0]);
   if (id.level.size() > 1) text += ", level " + number_text(id.level[1]);
   if (id.member >= 0) text += ", member " + std::to_string(id.member);
   return text;
@@ -112,11 +86,14 @@ Result<std::unique_ptr<GribReader>> GribReader::open_grib(const std::string& pat
   Result<std::vector<Message>> messages = scan(reader->file_);
   if (!messages.ok()) return messages.status();
   reader->messages_ = std::move(*messages);
+  Members1 members;
   for (const Message& message : reader->messages_) {
     Result<std::vector<char>> head = read_head(reader->file_, message);
     if (!head.ok()) return head.status();
     reader->identities_.push_back(identity_of(*head, message.edition));
+    WEIR_TRY(members.find(reader->file_, message, *head, &reader->identities_.back()));
   }
+  Members1::number_zeros(&reader->identities_);
   return reader;
 }
 
@@ -148,108 +125,6 @@ Result<Found> GribReader::find(const std::string& variable) {
   for (const Identity& id : identities_)
     found.records += id == identities_.back();
   return found;
-}
-
-Result<std::vector<size_t>> GribReader::messages_of(const Identity& wanted,
-                                                    const std::string& what) const {
-  std::vector<size_t> all, exact;
-  int process = INT_MIN;
-  bool mixed = false;
-  for (size_t i = 0; i < identities_.size(); i++) {
-    if (!identities_[i].is_of(wanted)) continue;
-    all.push_back(i);
-    mixed |= process != INT_MIN && process != identities_[i].process;
-    process = identities_[i].process;
-    if (identities_[i].process == wanted.process) exact.push_back(i);
-  }
-  if (!exact.empty()) return of_member(wanted, std::move(exact), what);
-  if (all.empty())
-    return Status(WEIR_E_FORMAT, what + " is not in the file (" + in_words(wanted) + ")");
-  if (mixed) {
-    return Status(WEIR_E_FORMAT, what + " is in the file as several of mean, sum, minimum and "
-                                        "maximum, but not as a value of one moment");
-  }
-  return of_member(wanted, std::move(all), what);
-}
-
-// A field that names no member is that of a file with one.
-Result<std::vector<size_t>> GribReader::of_member(const Identity& wanted,
-                                                  std::vector<size_t> messages,
-                                                  const std::string& what) const {
-  std::set<int64_t> members;
-  for (const size_t message : messages) members.insert(identities_[message].member);
-  if (!members.contains(wanted.member)) {
-    if (wanted.member < 0 && members.size() == 1) return messages;
-    std::string text;
-    for (const int64_t member : members) {
-      if (member < 0) continue;
-      text += (text.empty() ? "" : ", ") + std::to_string(member);
-    }
-    const std::string has = text.empty() ? "no member of an ensemble"
-                                         : "members " + text + " of an ensemble";
-    const std::string cure = wanted.member < 0
-        ? "; name one (grib = { perturbationNumber = " + std::to_string(*members.rbegin()) +
-              " }, or attribute GRIB_perturbationNumber), or give the field an axis of members "
-              "(attribute GRIB_key = \"perturbationNumber\")"
-        : "";
-    const std::string not_as =
-        wanted.member < 0 ? "" : ", not as member " + std::to_string(wanted.member);
-    return Status(WEIR_E_FORMAT, what + " is in the file as " + has + not_as + " (" +
-                                     in_words(wanted) + ")" + cure);
-  }
-  std::erase_if(messages, [&](size_t message) {
-    return identities_[message].member != wanted.member;
-  });
-  return messages;
-}
-
-Status GribReader::check_grid(const Identity& wanted, size_t message,
-                              const std::string& what) const {
-  const Identity& has = identities_[message];
-  const std::string cure = "; declare the grid of the file, or bring the file to the field's "
-                           "first (cdo remapbil)";
-  if (has.grid != wanted.grid) {
-    return {WEIR_E_FORMAT, what + " is on another grid, " + grid_in_words(has) +
-                               ", than the field, which is on " +
-                               grid_in_words(wanted) + cure};
-  }
-  if ((has.scanning != wanted.scanning && !is_regular(has)) ||
-      !is_same(corners(has), corners(wanted))) {
-    return {WEIR_E_FORMAT, what + " is on a grid from " + corners_of(has) +
-                               ", the field's is from " + corners_of(wanted) + cure};
-  }
-  return {};
-}
-
-// Those of the messages that are on the field's grid. A file may have a field on several grids,
-// each at every time; a time for which it is on others alone is none to be left out.
-Result<std::vector<size_t>> GribReader::on_grid(const Identity& wanted,
-                                                std::vector<size_t> messages,
-                                                const std::string& what) const {
-  std::vector<size_t> others;
-  std::set<int64_t> times;
-  Status wrong;
-  std::erase_if(messages, [&](size_t message) {
-    const Status status = check_grid(wanted, message, what);
-    if (status.ok()) {
-      times.insert(identities_[message].time_s);
-    } else {
-      others.push_back(message);
-      if (wrong.ok()) wrong = status;
-    }
-    return !status.ok();
-  });
-  const auto alone = std::ranges::find_if(
-      others, [&](size_t message) { return !times.contains(identities_[message].time_s); });
-  if (alone == others.end()) return messages;
-  if (messages.empty()) return wrong;
-  return Status(WEIR_E_FORMAT, what + " is on the grid of the field in " +
-                                   std::to_string(messages.size()) +
-                                   " messages, and at another time, in the message at byte " +
-                                   std::to_string(messages_[*alone].offset) +
-                                   ", on another one alone: " +
-                                   grid_in_words(identities_[*alone]) +
-                                   "; take the messages of one grid out of it (grib_copy -w)");
 }
 
 // A parameter may have a number of its own in the tables of a centre: those of the file, unless the
@@ -308,11 +183,11 @@ Status GribReader::check_left_out(const FileDescription& description, int variab
 // Of all levels that it has there, on any grid.
 Result<std::vector<size_t>> GribReader::messages_in_edition(const FileDescription& description,
                                                             int variable, int edition) const {
-  Result<std::unique_ptr<Encoder>> made = encoder_of(description, variable, edition);
+  Result<std::unique_ptr<Encoder>> made = encoder_of(description, variable, edition, false);
   if (!made.ok()) return made.status();
   std::vector<size_t> all;
   for (size_t level = 0; level < (*made)->plan().messages(); level++) {
-    Result<Identity> wanted = identity_of(**made, level);
+    Result<Wanted> wanted = wanted_at(**made, level);
     if (!wanted.ok()) return wanted.status();
     Result<std::vector<size_t>> found = messages_of(*wanted, "");
     if (found.ok()) all.insert(all.end(), found->begin(), found->end());
@@ -324,10 +199,13 @@ Result<GribReader::Known> GribReader::find_field(const FileDescription& descript
                                                  int variable) const {
   const int first = edition(), other = 3 - first;
   Result<Known> all = find_in_edition(description, variable, first);
-  if (std::ranges::none_of(messages_, [&](const Message& m) { return m.edition == other; }))
-    return all;
-  Result<Known> more = find_in_edition(description, variable, other);
-  if (!all.ok() && !more.ok()) return all;
+  const bool mixed =
+      std::ranges::any_of(messages_, [&](const Message& m) { return m.edition == other; });
+  if (all.ok() && !mixed) return all;
+  Result<Known> more = mixed ? find_in_edition(description, variable, other) : all;
+  if (!all.ok() && !more.ok()) {
+    return find_by_level(description, variable, all.status());
+  }
   if (!all.ok() || !more.ok()) {
     Result<Known>& taken = all.ok() ? all : more;
     WEIR_TRY(check_left_out(description, variable, all.ok() ? other : first, *taken));
@@ -347,7 +225,8 @@ Result<GribReader::Known> GribReader::find_field(const FileDescription& descript
                                                  std::unique_ptr<Encoder>* keep) const {
   const Variable& v = description.variables[static_cast<size_t>(variable)];
   const std::string what = file_.path() + ": field " + quoted(v.name);
-  Result<std::unique_ptr<Encoder>> made = encoder_of(description, variable, edition);
+  Result<std::unique_ptr<Encoder>> made =
+      encoder_of(description, variable, edition, keep != nullptr);
   if (!made.ok()) return made.status();
   Encoder& encoder = **made;
   Known known;
@@ -355,23 +234,25 @@ Result<GribReader::Known> GribReader::find_field(const FileDescription& descript
   known.points = encoder.plan().points;
   known.missing = encoder.plan().missing;
   for (size_t level = 0; level < encoder.plan().messages(); level++) {
-    Result<Identity> known_by = identity_of(encoder, level);
-    if (!known_by.ok()) return known_by.status();
-    const Identity& wanted = *known_by;
-    Result<std::vector<size_t>> found = messages_of(wanted, what);
+    Result<Wanted> wanted = wanted_at(encoder, level);
+    if (!wanted.ok()) return wanted.status();
+    const Identity& id = wanted->id;
+    Result<std::vector<size_t>> found = messages_of(*wanted, what);
     if (!found.ok()) return found.status();
-    found = on_grid(wanted, std::move(*found), what);
+    found = on_grid(id, std::move(*found), what);
     if (!found.ok()) return found.status();
-    known.scanning = wanted.scanning;
+    if (v.over_time) WEIR_TRY(check_alike(*found, what));
+    known.scanning = id.scanning;
+    known.has_scanning = wanted->has_scanning;
     if (!known.levels.empty() && known.levels[0].size() != found->size()) {
       return Status(WEIR_E_FORMAT, what + " has " + std::to_string(found->size()) +
-                                       " messages at " + in_words(wanted) + ", but " +
+                                       " messages at " + in_words(id) + ", but " +
                                        std::to_string(known.levels[0].size()) +
                                        " at the first level");
     }
-    known.rows = std::max<int64_t>(1, wanted.grid.size() > 2 ? wanted.grid[2] : 1);
     known.levels.push_back(std::move(*found));
   }
+  if (v.over_time) WEIR_TRY(check_times(known, what));
   if (v.over_time) known.found.records = static_cast<int64_t>(known.levels[0].size());
   if (keep != nullptr) *keep = std::move(*made);
   return known;
@@ -418,30 +299,36 @@ Status GribReader::load(const Known& known, size_t message) {
   if (loaded_ == message) return {};
   loaded_ = SIZE_MAX;
   const Message& at = messages_[message];
-  std::vector<char> bytes(static_cast<size_t>(at.length));
-  WEIR_TRY(file_.read_at(bytes.data(), bytes.size(), at.offset));
+  Result<std::vector<char>> bytes = read_message(file_, at);
+  if (!bytes.ok()) return bytes.status();
   const auto explain = [&](const Status& status) {
     return status.ok() ? status
                        : Status(status.code(), file_.path() + ": the message at byte " +
                                                    std::to_string(at.offset) + ": " +
                                                    status.message());
   };
-  Result<Handle> handle = Handle::from_bytes(bytes);
+  Result<Handle> handle = Handle::from_bytes(*bytes);
   if (!handle.ok()) return explain(handle.status());
-  Result<int64_t> bitmap = handle->whole("bitmapPresent");
-  const bool gaps = bitmap.ok() && *bitmap != 0;
+  // A bitmap, or numbers of complex packing that stand for missing values (template 5.2, 5.3).
+  bool gaps = false;
+  for (const char* key : {"bitmapPresent", "missingValueManagementUsed"}) {
+    const Result<int64_t> has = handle->whole(key);
+    gaps = gaps || (has.ok() && *has != 0);
+  }
   if (gaps) WEIR_TRY(explain(handle->set({"missingValue", kGap, ""})));
   values_.resize(static_cast<size_t>(known.points));
   WEIR_TRY(explain(handle->values(values_.data(), values_.size())));
   for (double& value : values_) {
     if (gaps && value == kGap) value = known.missing.value_or(NAN);
   }
-  if (const int scanning = identities_[message].scanning; scanning != known.scanning) {
-    const int64_t rows = known.rows, columns = known.points / rows;
+  const Identity& id = identities_[message];
+  const int scanning = id.scanning,
+            wanted = known.has_scanning ? known.scanning : scanning & (kWestward | kUpward);
+  if (const int64_t rows = id.rows, columns = id.columns; rows > 0 && scanning != wanted) {
     const std::vector<double> there = values_;
     for (int64_t row = 0; row < rows; row++) {
       for (int64_t column = 0; column < columns; column++) {
-        values_[static_cast<size_t>(place_of(row, column, rows, columns, known.scanning))] =
+        values_[static_cast<size_t>(place_of(row, column, rows, columns, wanted))] =
             there[static_cast<size_t>(place_of(row, column, rows, columns, scanning))];
       }
     }
@@ -453,15 +340,15 @@ Status GribReader::load(const Known& known, size_t message) {
 Status GribReader::read_time(const Known& known, int64_t record, int64_t first, int64_t count,
                              double* to) const {
   const Message& at = messages_[known.levels[0][static_cast<size_t>(record)]];
-  std::vector<char> bytes(static_cast<size_t>(at.length));
-  WEIR_TRY(file_.read_at(bytes.data(), bytes.size(), at.offset));
+  Result<std::vector<char>> bytes = read_without_data(file_, at);
+  if (!bytes.ok()) return bytes.status();
   TimePlaces places;
   {
-    Result<Handle> handle = Handle::from_bytes(bytes);
+    Result<Handle> handle = Handle::from_bytes(*bytes);
     if (!handle.ok()) return handle.status();
     places = TimePlaces::in(*handle, at.edition);
   }
-  Result<Moment> moment = take_times(bytes.data(), places, *clock_);
+  Result<Moment> moment = take_times(bytes->data(), places, *clock_);
   if (!moment.ok()) return moment.status();
   for (int64_t i = first; i < first + count; i++)
     to[i - first] = known.is_bounds && i == 0 ? moment->begin_s : moment->time_s;

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <tuple>
 
 #include "output/format/grib/encoder.h"
 #include "output/format/grib/scan.h"
@@ -19,12 +20,20 @@ struct Identity {
   std::vector<int64_t> parameter;  // discipline, category, number; edition 1: table, number
   std::vector<double> level;       // types and values of surfaces, as far as they are given
   int64_t member = -1;             // of an ensemble; -1: of none
+  bool is_numbered = false;        // edition 1: it has a number of a member, maybe 0
   // Over time (code table 4.10; edition 1: table 5); -1: of one moment.
   int process = -1;
   std::vector<int64_t> grid;       // template, columns, rows (0 where it has none), points
   double first_lat = 0, first_lon = 0, last_lat = 0, last_lon = 0;
   int scanning = 0;
-  int64_t time_s = 0;  // for which it is valid, since 1970; of an interval: its begin
+  int64_t columns = 0, rows = 0;  // of grids with rows of one length; else 0
+  std::vector<char> definition;   // of grids whose corners are not compared: its octets
+  // In seconds since 1970: the reference, and for which time it is valid, of an interval its begin
+  // and end.
+  int64_t reference_s = 0, time_s = 0, end_s = 0;
+  // What else makes it another quantity (a percentile, a constituent; edition 1: a centre's local
+  // definition), without member and times.
+  std::vector<char> product;
   int edition = 2;
   int64_t centre = 255;  // that made it; parameters of its own have its numbers
 
@@ -68,6 +77,7 @@ class GribReader : public Reader {
     std::optional<double> missing;
     std::vector<std::vector<size_t>> levels;  // messages, by record
     int scanning = 0;                         // of the field
+    bool has_scanning = true;                 // else rows are in the order of the file
   };
 
   // In the messages of all editions; the parameter as the centres of the file number it.
@@ -86,12 +96,27 @@ class GribReader : public Reader {
                     std::vector<bool>* claimed) const;
   Status cannot_follow(const std::string& why) const;
   int edition() const { return messages_.empty() ? 2 : messages_[0].edition; }
-  Result<std::vector<size_t>> messages_of(const Identity& wanted, const std::string& what) const;
+  // Those of a level; see choose.cc.
+  struct Wanted;
+  Result<Wanted> wanted_at(Encoder& encoder, size_t level) const;
+  Result<std::vector<size_t>> messages_of(const Wanted& wanted, const std::string& what) const;
+  std::vector<size_t> of_parameter(const Wanted& wanted) const;
+  int64_t parameter_of(size_t message) const;
+  Result<std::vector<size_t>> with_keys(const Wanted& wanted, std::vector<size_t> messages,
+                                        const std::string& what) const;
+  Status check_alike(const std::vector<size_t>& messages, const std::string& what) const;
+  std::string differ_in(size_t a, size_t b) const;
+  Result<Handle> header_of(size_t message) const;
   Result<std::vector<size_t>> of_member(const Identity& wanted, std::vector<size_t> messages,
                                         const std::string& what) const;
   Status check_grid(const Identity& wanted, size_t message, const std::string& what) const;
   Result<std::vector<size_t>> on_grid(const Identity& wanted, std::vector<size_t> messages,
                                       const std::string& what) const;
+  // Level by level, where no edition has all; see levels_apart.cc. fails: with `otherwise` where
+  // that says more
+  Result<Known> find_by_level(const FileDescription& description, int variable,
+                              const Status& otherwise) const;
+  Status check_times(const Known& known, const std::string& what) const;
   Status find_time(const FileDescription& description, Known* known);
   Status read_time(const Known& known, int64_t record, int64_t first, int64_t count,
                    double* to) const;
@@ -101,6 +126,10 @@ class GribReader : public Reader {
   std::vector<Message> messages_;
   std::vector<Identity> identities_;
   std::map<std::string, Known> known_;
+  mutable std::map<std::tuple<int, int64_t, std::vector<int64_t>, std::vector<double>, int,
+                              std::vector<char>>,
+                   int64_t>
+      parameters_;  // of messages, as ecCodes numbers them
   std::optional<Clock> clock_;
   std::vector<double> values_;  // of the message that was decoded last
   size_t loaded_ = SIZE_MAX;

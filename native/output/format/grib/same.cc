@@ -169,7 +169,11 @@ Status GribReader::same(const FileDescription& description, int edition) const {
   Result<int64_t> size = file_.size();
   if (!size.ok()) return size.status();
   int64_t bytes = 0;
-  for (const Message& message : messages_) bytes += message.length;
+  for (const Message& message : messages_) {
+    if (!message.sections.empty())
+      return cannot_follow("several fields in one message (take them apart: grib_copy IN OUT)");
+    bytes += message.length;
+  }
   if (bytes != *size)
     return cannot_follow("text or zeros between its messages (take them out: grib_copy IN OUT)");
   for (const Message& message : messages_) {

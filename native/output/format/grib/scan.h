@@ -10,10 +10,20 @@
 
 namespace weir::output::grib {
 
+struct Extent {
+  int64_t offset = 0, length = 0;
+};
+
 struct Message {
   int64_t offset = 0, length = 0;
   int edition = 2;
+  // Of several fields in one message of edition 2: sections 1 to 7 of this field, which it may
+  // share with others. Empty: the message has one field.
+  std::vector<Extent> sections = {};
 };
+
+// All of a message; of one of several fields a message that has it alone.
+Result<std::vector<char>> read_message(const PosixFile& file, const Message& message);
 
 // Where the next message begins: here, or behind what fills the one before up to 120 octets, which
 // is zeros, or behind the heading of a bulletin, which is text. Null: nowhere.
@@ -28,6 +38,10 @@ Result<std::vector<Message>> scan(const PosixFile& file);
 // Whether what follows the last message, from this byte on, is the end of its bulletin, what fills
 // it up, or nothing.
 Result<bool> is_end(const PosixFile& file, int64_t from);
+
+// The message with its sections 1 to 4 (of edition 1: 1 and 2) as they are and no data: what
+// ecCodes needs to answer what it is of, without reading the data.
+Result<std::vector<char>> read_without_data(const PosixFile& file, const Message& message);
 
 // The begin of a message: of edition 2 up to the end of section 5, of edition 1 of section 2.
 Result<std::vector<char>> read_head(const PosixFile& file, const Message& message);
