@@ -209,6 +209,157 @@ def test_rows_of_a_projection_that_alternate(one_rank, tmp_path):
     assert np.array_equal(alternating, plain)
 
 
+def test_rows_of_another_length(one_rank, tmp_path):
+    """As many points in other rows are another grid, whose values would be in other places."""
+    lon, lat = np.meshgrid(np.arange(12.0), np.arange(24.0))
+    (tmp_path / "wide").write_bytes(lambert(0))
+    (said,) = one_rank({**HERE, "lon": lon.tolist(), "lat": lat.tolist(), "levels": [850],
+        "get": "wide", "attributes": {"GRIB_gridType": "lambert"}})
+    assert "on another grid, a grid of type 30 (24 x 12 points), than the field, which is on " \
+        "a grid of type 30 (12 x 24 points)" in said, said
+
+
+def test_levels_in_pa_of_edition_1(one_rank, tmp_path):
+    """ECMWF's type of level 210 has a value, though those of centres mostly have none."""
+    (tmp_path / "stratosphere").write_bytes(b"".join(message(1, at, typeOfLevel="isobaricInPa",
+        level=at) for at in (70, 5)))
+    job = {**HERE, "levels": [5, 70], "level_units": "Pa", "get": "stratosphere",
+        "attributes": {"GRIB_typeOfLevel": "isobaricInPa"}}
+    beyond, said = one_rank({**job, "record": 1}, job)
+    assert said == "" and "record 1" in beyond, (said, beyond)
+    found = there(tmp_path, "stratosphere")
+    for i, at in enumerate((5, 70)):
+        assert np.abs(found[i].ravel() - values(at)).max() < 1e-2
+
+
+def test_an_order_of_editions_that_differs_between_levels(one_rank, tmp_path):
+    def level(edition: int, at: int, hour: int) -> bytes:
+        return message(edition, at + hour, level=at, dataTime=100 * hour)
+
+    (tmp_path / "order").write_bytes(level(1, 850, 6) + level(2, 850, 12) + level(2, 500, 12)
+        + level(1, 500, 6))
+    (said,) = one_rank({**HERE, "levels": [850, 500], "get": "order"})
+    assert "has its levels in another order of times" in said, said
+
+
+def test_values_of_one_moment_at_a_level_and_means_at_another(one_rank, tmp_path):
+    mean = {"productDefinitionTemplateNumber": 8, "typeOfStatisticalProcessing": 0}
+    (tmp_path / "means").write_bytes(message(2, 1, level=850)
+        + message(2, 2, level=500, **mean, stepRange="0-6"))
+    (tmp_path / "editions").write_bytes(message(1, 1, level=850)
+        + message(2, 2, level=850, **mean, stepRange="0-6"))
+    said = one_rank({**HERE, "levels": [850, 500], "get": "means"},
+        {**HERE, "levels": [850], "get": "editions"})
+    for one in said:
+        assert "which are not of one operation over time (stepType)" in one, one
+
+
+def test_runs_in_another_order_at_a_level(one_rank, tmp_path):
+    """Two runs have one time: their levels would be mixed."""
+    def run(at: int, hour: int) -> bytes:
+        return message(2, at + hour, level=at, dataTime=100 * hour, step=12 - hour)
+
+    (tmp_path / "runs").write_bytes(run(850, 0) + run(850, 6) + run(500, 6) + run(500, 0))
+    job = {**HERE, "levels": [850, 500], "get": "runs"}
+    (said,) = one_rank(job)
+    assert "which are of runs that began at different times, both with that time" in said, said
+    assert one_rank({**job, "attributes": {"GRIB_where": "dataTime=600"}}) == [""]
+    for i, at in enumerate((850, 500)):
+        assert np.abs(there(tmp_path, "runs")[i].ravel() - values(at + 6)).max() < 0.1
+
+
+def test_another_percentile_at_another_time(one_rank, tmp_path):
+    percentile = {"productDefinitionTemplateNumber": 6}
+    (tmp_path / "percentiles").write_bytes(b"".join(message(2, 1, **percentile,
+        percentileValue=value, dataTime=60 * value) for value in (10, 20)))
+    job = {**HERE, "levels": [850], "get": "percentiles"}
+    (said,) = one_rank(job)
+    assert "is in the file as several quantities" in said
+    assert "which differ in percentileValue (10 and 20); say which" in said, said
+    assert one_rank({**job, "attributes": {"GRIB_where": "percentileValue=10"}}) == [""]
+
+
+def test_members_that_differ_between_levels(one_rank, tmp_path):
+    (tmp_path / "levels").write_bytes(b"".join(message(2, member, level=at,
+        productDefinitionTemplateNumber=1, perturbationNumber=member)
+        for at, member in ((850, 3), (500, 5))))
+    (said,) = one_rank({**HERE, "levels": [850, 500], "get": "levels"})
+    assert "which are of members 3 and 5" in said, said
+
+
+def test_a_number_that_is_another_parameter_at_another_centre(one_rank, tmp_path):
+    """0.7.192 is one quantity of NCEP (7) and another of DWD (78)."""
+    def own(centre: int, value: float) -> bytes:
+        handle = eccodes.codes_new_from_message(message(2, value, centre=centre))
+        for key, number in (("parameterCategory", 7), ("parameterNumber", 192)):
+            eccodes.codes_set(handle, key, number)
+        eccodes.codes_set_values(handle, values(value))
+        return eccodes.codes_get_message(handle)
+
+    (tmp_path / "dwd").write_bytes(own(78, 1))
+    (tmp_path / "both").write_bytes(own(7, 1) + own(78, 2))
+    number = eccodes.codes_get(eccodes.codes_new_from_message(own(7, 1)), "paramId", int)
+    job = {**HERE, "levels": [850], "units": "", "standard_name": ""}
+    wrong = one_rank({**job, "get": "dwd",
+        "attributes": {"GRIB_centre": 7, "GRIB_paramId": number}})[0]
+    assert "is not in the file" in wrong and "but of centre 78, where it is paramId" in wrong, wrong
+    keys = {"GRIB_discipline": 0, "GRIB_parameterCategory": 7, "GRIB_parameterNumber": 192}
+    (several,) = one_rank({**job, "get": "both", "attributes": keys})
+    assert "in messages of the centres 7 and 78, which number parameters each for itself; say " \
+        'which (grib = { where = "centre=78" }' in several, several
+    for where, value in (("7", 1), ("edzw", 2)):
+        assert one_rank({**job, "get": "both",
+            "attributes": {**keys, "GRIB_where": f"centre={where}"}}) == [""]
+        assert np.abs(there(tmp_path, "both").ravel() - values(value)).max() < 1e-2
+
+
+def test_a_mean_with_a_number_of_its_own(one_rank, tmp_path):
+    """NCEP's rates of convective precipitation: 0.1.37 now, 0.1.196 in means, one paramId."""
+    def rate(value: float, number: int, **keys: object) -> bytes:
+        handle = eccodes.codes_new_from_message(message(2, value, centre=7, **keys))
+        eccodes.codes_set(handle, "parameterCategory", 1)
+        eccodes.codes_set(handle, "parameterNumber", number)
+        eccodes.codes_set_values(handle, values(value))
+        return eccodes.codes_get_message(handle)
+
+    mean = {"productDefinitionTemplateNumber": 8, "typeOfStatisticalProcessing": 0}
+    (tmp_path / "rates").write_bytes(rate(1, 37) + rate(2, 196, **mean, stepRange="0-6"))
+    job = {**HERE, "levels": [850], "units": "", "standard_name": "", "get": "rates"}
+    number = {"GRIB_paramId": 260033}
+    for keys, value in (({}, 1), ({f"GRIB_{key}": own for key, own in mean.items()}, 2)):
+        assert one_rank({**job, "attributes": {**number, **keys}}) == [""]
+        assert np.abs(there(tmp_path, "rates").ravel() - values(value)).max() < 1e-2
+
+
+def test_a_type_of_level_of_a_centre(one_rank, tmp_path):
+    """ecCodes leaves the level as it is where the centre has none: that would be the surface's."""
+    cloud = message(2, 2, centre=7, typeOfFirstFixedSurface=212)
+    (tmp_path / "ground").write_bytes(message(2, 1, centre=98, typeOfLevel="surface"))
+    (tmp_path / "clouds").write_bytes(message(2, 1, centre=7, typeOfLevel="surface") + cloud)
+    assert eccodes.codes_get(eccodes.codes_new_from_message(cloud), "typeOfLevel") \
+        == "lowCloudBottom"
+    job = {**HERE, "attributes": {"GRIB_paramId": 130, "GRIB_typeOfLevel": "lowCloudBottom"}}
+    del job["levels"]
+    ground, clouds, written = one_rank({**job, "get": "ground"}, {**job, "get": "clouds"},
+        {**job, "type": "f4", "put": "new", "format": "grib2"})
+    for said in (ground, written):
+        assert "typeOfLevel 'lowCloudBottom' is none of centre" in said, said
+        assert "the level stays 'surface'; give the centre that has it" in said, said
+    assert clouds == ""
+    assert np.abs(there(tmp_path, "clouds").ravel() - values(2)).max() < 1e-2
+
+
+def test_a_message_without_data(one_rank, tmp_path):
+    whole = message(2, 1)
+    at = 16
+    while whole[at + 4] != 7:
+        at += int.from_bytes(whole[at:at + 4], "big")
+    torn = whole[:at] + b"7777"
+    (tmp_path / "torn").write_bytes(torn[:8] + len(torn).to_bytes(8, "big") + torn[16:])
+    (said,) = one_rank({**HERE, "levels": [850], "get": "torn"})
+    assert "the message at byte 0 has no section of data (7)" in said, said
+
+
 def lambert(alternating: int) -> bytes:
     handle = eccodes.codes_grib_new_from_samples("GRIB2")
     for key, own in {"gridType": "lambert", "Nx": 24, "Ny": 12, "jScansPositively": 1,

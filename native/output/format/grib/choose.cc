@@ -6,6 +6,7 @@
 #include "output/format/grib/choose.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "output/model/text.h"
@@ -14,6 +15,14 @@ namespace weir::output::grib {
 namespace {
 
 double apart(double a, double b) { return std::abs(std::remainder(a - b, 360)); }
+
+// Whether its number is of a part of the tables that each centre has for itself.
+bool is_of_centre(const Identity& id) {
+  constexpr int64_t kLocal1 = 128, kLocal2 = 192;
+  return std::ranges::any_of(id.parameter, [&](int64_t number) {
+    return number >= (id.edition == 1 ? kLocal1 : kLocal2);
+  });
+}
 
 // Whether its values are in rows of the same length.
 bool is_regular(const Identity& id) {
@@ -44,14 +53,16 @@ std::string corners_of(const Identity& id) {
 }
 
 // What archives tell fields of one parameter, level and time apart by; the first that differs is
-// reported.
-constexpr const char* kTelling[] = {
-    "stepType", "constituentType", "aerosolType", "percentileValue", "probabilityType",
+// reported. First what makes them other quantities.
+constexpr const char* kQuantities[] = {
+    "constituentType", "aerosolType", "percentileValue", "probabilityType",
     "scaledValueOfLowerLimit", "scaledValueOfUpperLimit", "derivedForecast", "waveDirectionNumber",
     "waveFrequencyNumber", "directionNumber", "frequencyNumber", "channel",
     "scaledValueOfFirstSize",
-    "scaledValueOfSecondSize", "scaledValueOfFirstWavelength", "dataType", "stream", "class",
-    "expver", "typeOfGeneratingProcess", "typeOfEnsembleForecast", "identificationNumber", "type",
+    "scaledValueOfSecondSize", "scaledValueOfFirstWavelength"};
+constexpr const char* kTelling[] = {
+    "stepType", "dataType", "stream", "class", "expver", "typeOfGeneratingProcess",
+    "typeOfEnsembleForecast", "identificationNumber", "type",
     "systemNumber", "methodNumber", "iterationNumber", "hdate", "referenceDate", "startStep",
     "level", "bottomLevel", "productDefinitionTemplateNumber", "dataDate", "dataTime", "stepRange"};
 
@@ -71,6 +82,7 @@ Result<GribReader::Wanted> GribReader::wanted_at(Encoder& encoder, size_t level)
     id.grid[3] = plan.points;
     wanted.has_scanning = plan.has_scanning;
   }
+  id.columns = plan.row < plan.points ? plan.row : 0;
   // In edition 1 a number 0 may be that of a member, or of none.
   if (id.edition == 1) id.member = plan.member(level).value_or(-1);
   return wanted;
@@ -94,21 +106,31 @@ int64_t GribReader::parameter_of(size_t message) const {
   return parameters_[key] = number.ok() ? *number : 0;
 }
 
+// Whether the number that both have is another quantity in the tables of the message's centre.
+bool GribReader::is_another(const Wanted& wanted, size_t message) const {
+  const Identity& id = identities_[message];
+  if (!is_of_centre(id) || id.centre == wanted.id.centre || wanted.parameter <= 0) return false;
+  const int64_t parameter = parameter_of(message);
+  return parameter > 0 && parameter != wanted.parameter;
+}
+
 // Those with its number in the tables of the edition; else those that ecCodes takes for the same
-// parameter: centres have tables of their own.
+// parameter: centres have tables of their own, and numbers of their own for means.
 std::vector<size_t> GribReader::of_parameter(const Wanted& wanted) const {
   std::vector<size_t> all;
   for (size_t i = 0; i < identities_.size(); i++) {
-    if (identities_[i].is_of(wanted.id)) all.push_back(i);
+    if (identities_[i].is_of(wanted.id) && !is_another(wanted, i)) all.push_back(i);
   }
-  if (!all.empty() || wanted.parameter <= 0) return all;
+  const auto is_done_so = [&](size_t i) { return identities_[i].process == wanted.id.process; };
+  if (wanted.parameter <= 0 || std::ranges::any_of(all, is_done_so)) return all;
+  std::vector<size_t> others;
   for (size_t i = 0; i < identities_.size(); i++) {
     const Identity& id = identities_[i];
     if (id.edition == wanted.id.edition && id.level == wanted.id.level &&
-        parameter_of(i) == wanted.parameter)
-      all.push_back(i);
+        (all.empty() || is_done_so(i)) && parameter_of(i) == wanted.parameter)
+      others.push_back(i);
   }
-  return all;
+  return others.empty() ? all : others;
 }
 
 // Those of which ecCodes says what the program asks for.
@@ -144,17 +166,35 @@ Result<std::vector<size_t>> GribReader::with_keys(const Wanted& wanted,
                                    "), but not where " + asked + "; there is " + has);
 }
 
-// "percentileValue (10 and 90)"; "": in nothing that is known.
-std::string GribReader::differ_in(size_t a, size_t b) const {
+// "percentileValue (10 and 90)"; "": in none of these keys.
+std::string GribReader::differ_in(size_t a, size_t b, std::span<const char* const> keys) const {
   Result<Handle> first = header_of(a), second = header_of(b);
   if (!first.ok() || !second.ok()) return "";
-  for (const char* key : kTelling) {
+  for (const char* key : keys) {
     const Result<std::string> one = first->text(key), two = second->text(key);
     if (!one.ok() || !two.ok() || *one == *two) continue;
     return std::string(key) + " (" + *one + " and " + *two + "); say which (grib = { where = \"" +
            key + "=" + *two + "\" }, or attribute GRIB_where)";
   }
   return "";
+}
+
+// At different times, too, there has to be one quantity: one percentile, one constituent, one
+// centre where centres have numbers for themselves.
+Status GribReader::check_quantity(size_t first, size_t message, const std::string& what) const {
+  const Identity &a = identities_[first], &b = identities_[message];
+  if (a.edition != b.edition) return {};
+  std::string key;
+  if (a.centre != b.centre && is_of_centre(a) && parameter_of(first) != parameter_of(message))
+    key = differ_in(first, message, std::array{"centre"});
+  else if (a.quantity != b.quantity)
+    key = differ_in(first, message, kQuantities);
+  if (key.empty()) return {};
+  return {WEIR_E_FORMAT, what + " is in the file as several quantities (" + in_words(b) +
+                             "), in the messages at bytes " +
+                             std::to_string(messages_[first].offset) + " and " +
+                             std::to_string(messages_[message].offset) + ", which differ in " +
+                             key};
 }
 
 // For one time there may be several messages of one product (a forecast of each of several runs, a
@@ -178,7 +218,8 @@ Status GribReader::check_alike(const std::vector<size_t>& messages,
       const bool other_interval =
           beside.reference_s == id.reference_s && beside.time_s != id.time_s;
       if (beside.product == id.product && !other_interval) continue;
-      const std::string key = differ_in(other, message);
+      std::string key = differ_in(other, message, kQuantities);
+      if (key.empty()) key = differ_in(other, message, kTelling);
       return {WEIR_E_FORMAT,
               what + " is in the file more than once for one time (" + in_words(id) +
                   "), in the messages at bytes " + std::to_string(messages_[other].offset) +
@@ -187,23 +228,90 @@ Status GribReader::check_alike(const std::vector<size_t>& messages,
                                  "file (grib_copy -w)"
                                : key)};
     }
+    WEIR_TRY(check_quantity(messages[0], message, what));
     if (same.empty()) same.push_back(message);
   }
   return {};
 }
 
-// A record has all levels of a time.
+namespace {
+
+// What was done over time as code table 4.10 has it; 2 of edition 1 is a minimum, too.
+int process_of(const Identity& id) {
+  if (id.edition == 2) return id.process;
+  switch (id.process) {
+    case 3: return 0;
+    case 4: return 1;
+    case 5: return 4;
+    default: return id.process;
+  }
+}
+
+bool is_same_process(const Identity& a, const Identity& b) {
+  const int one = process_of(a), two = process_of(b);
+  const bool extremes = a.edition != b.edition && (one == 2 || one == 3) && (two == 2 || two == 3);
+  return one == two || extremes;
+}
+
+}  // namespace
+
+// Why two messages are not of one record; "": they may be.
+std::string GribReader::not_together(const Known& known, size_t a, size_t b) const {
+  const Identity &one = identities_[a], &two = identities_[b];
+  if (!is_same_process(one, two))
+    return "which are not of one operation over time (stepType); name it by where, or take one of "
+           "them out of the file (grib_copy -w)";
+  if (known.of_any_member && one.member != two.member)
+    return "which are of members " + std::to_string(one.member) + " and " +
+           std::to_string(two.member) + " (-1: of none); name one (GRIB_perturbationNumber)";
+  if (one.edition == two.edition && one.definition != two.definition)
+    return "which are on several grids of one kind; take those of one grid out of it "
+           "(grib_copy -w)";
+  return "";
+}
+
+// The times for which a level has several messages.
+std::set<int64_t> GribReader::repeated_times(const std::vector<size_t>& messages) const {
+  std::set<int64_t> all, repeated;
+  for (const size_t message : messages) {
+    const int64_t time = identities_[message].end_s;
+    if (!all.insert(time).second) repeated.insert(time);
+  }
+  return repeated;
+}
+
+// A record has all levels of a time; all records have one operation and one grid.
 Status GribReader::check_times(const Known& known, const std::string& what) const {
-  for (size_t level = 1; level < known.levels.size(); level++) {
-    for (size_t record = 0; record < known.levels[0].size(); record++) {
-      const size_t here = known.levels[level][record], first = known.levels[0][record];
-      if (identities_[here].end_s == identities_[first].end_s) continue;
-      return {WEIR_E_FORMAT,
-              what + " has its levels in another order of times: record " + std::to_string(record) +
-                  " would have the messages at bytes " + std::to_string(messages_[first].offset) +
-                  " and " + std::to_string(messages_[here].offset) + " (" +
-                  in_words(identities_[here]) +
-                  "), which are of different times; sort the file by time (grib_copy -B)"};
+  const auto wrong = [&](size_t record, size_t first, size_t here, const std::string& why) {
+    return Status(WEIR_E_FORMAT,
+                  what + " has its levels in another order of times: record " +
+                      std::to_string(record) + " would have the messages at bytes " +
+                      std::to_string(messages_[first].offset) + " and " +
+                      std::to_string(messages_[here].offset) + " (" + in_words(identities_[here]) +
+                      "), " + why);
+  };
+  const size_t records = known.found.over_time ? known.levels[0].size() : 1;
+  const std::set<int64_t> repeated = repeated_times(known.levels[0]);
+  const size_t first = known.levels[0][0];
+  for (const std::vector<size_t>& level : known.levels) {
+    for (size_t record = 0; record < records; record++) {
+      const size_t here = level[record], beside = known.levels[0][record];
+      if (const std::string why = not_together(known, first, here); !why.empty()) {
+        return {WEIR_E_FORMAT, what + " is in the file in the messages at bytes " +
+                                   std::to_string(messages_[first].offset) + " and " +
+                                   std::to_string(messages_[here].offset) + " (" +
+                                   in_words(identities_[here]) + "), " + why};
+      }
+      if (!known.found.over_time) continue;
+      const Identity &a = identities_[beside], &b = identities_[here];
+      if (a.end_s != b.end_s)
+        return wrong(record, beside, here,
+                     "which are of different times; sort the file by time (grib_copy -B)");
+      if (a.reference_s != b.reference_s && repeated.contains(a.end_s))
+        return wrong(record, beside, here,
+                     "which are of runs that began at different times, both with that time; sort "
+                     "the file (grib_copy -B \"dataDate,dataTime\"), or name a run by where "
+                     "(dataDate=20250101)");
     }
   }
   return {};
@@ -215,8 +323,14 @@ Result<std::vector<size_t>> GribReader::messages_of(const Wanted& wanted,
   if (all.empty()) {
     const std::string number =
         wanted.id.parameter.empty() ? "paramId " + std::to_string(wanted.parameter) + ", " : "";
+    std::string other;
+    for (size_t i = 0; i < identities_.size() && other.empty(); i++) {
+      if (!identities_[i].is_of(wanted.id)) continue;
+      other = "; the number is there, but of centre " + std::to_string(identities_[i].centre) +
+              ", where it is paramId " + std::to_string(parameter_of(i));
+    }
     return Status(WEIR_E_FORMAT, what + " is not in the file (" + number + in_words(wanted.id) +
-                                     ")");
+                                     ")" + other);
   }
   if (!wanted.where.empty()) {
     Result<std::vector<size_t>> some = with_keys(wanted, std::move(all), what);
@@ -279,7 +393,9 @@ Status GribReader::check_grid(const Identity& wanted, size_t message,
   const Identity& has = identities_[message];
   const std::string cure = "; declare the grid of the file, or bring the file to the field's "
                            "first (cdo remapbil)";
-  const bool same = has.definition.empty() || wanted.definition.empty()
+  const bool other_rows = has.columns > 0 && wanted.columns > 0 && has.columns != wanted.columns;
+  const bool same = other_rows                ? false
+                    : has.definition.empty() || wanted.definition.empty()
                         ? has.grid == wanted.grid
                         : has.grid[0] == wanted.grid[0] &&  // else the decoder counts the points
                               (has.grid[3] == 0 || has.grid[3] == wanted.grid[3]);

@@ -65,8 +65,24 @@ Status Encoder::explain(const Status& status, const std::string& place) const {
 }
 
 Status Encoder::set_all(Handle& handle, const FormatKeys& keys) const {
-  for (const FormatKey& key : keys) WEIR_TRY(explain(handle.set(key), key.place));
+  for (const FormatKey& key : keys) {
+    const Status set = key.name == "typeOfLevel" ? set_type_of_level(handle, key) : handle.set(key);
+    WEIR_TRY(explain(set, key.place));
+  }
   return {};
+}
+
+// ecCodes takes types of levels of a centre for another centre, too, and leaves the level as it is.
+Status Encoder::set_type_of_level(Handle& handle, const FormatKey& key) const {
+  const Result<std::string> before = handle.text(key.name);
+  WEIR_TRY(handle.set(key));
+  const Result<std::string> after = handle.text(key.name), centre = handle.text("centre");
+  const std::string* type = std::get_if<std::string>(&key.value);
+  if (!type || !before.ok() || !after.ok() || *after == *type || *after != *before) return {};
+  return {WEIR_E_FORMAT, "typeOfLevel " + quoted(*type) + " is none of centre " +
+                             (centre.ok() ? *centre : "?") + " in ecCodes, the level stays " +
+                             quoted(*after) + "; give the centre that has it (grib = { centre = 7 "
+                             "}, or attribute GRIB_centre)"};
 }
 
 // In edition 1 ecCodes has standard names for reading alone: edition 2 says which parameter one is

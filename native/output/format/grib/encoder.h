@@ -49,6 +49,7 @@ class Encoder {
   Status explain(const Status& status, const std::string& place) const;
   Status wrong(const std::string& why) const { return explain({WEIR_E_FORMAT, why}, ""); }
   Status set_all(Handle& handle, const FormatKeys& keys) const;
+  Status set_type_of_level(Handle& handle, const FormatKey& key) const;
   Status set_parameter(Handle& handle) const;
   Status set_standard_name(Handle& handle, const FormatKey& name) const;
   Status check_parameter(const Handle& handle) const;

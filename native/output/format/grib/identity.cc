@@ -37,6 +37,11 @@ int64_t unit_s(int64_t unit) {
   }
 }
 
+int64_t unit1_s(int64_t unit) {
+  constexpr int64_t kQuarterHour = 13, kHalfHour = 14;
+  return unit == kQuarterHour ? 900 : unit == kHalfHour ? 1800 : unit_s(unit);
+}
+
 // From octets of month, day, hour and minute.
 int64_t time_of(std::span<const char> head, int64_t year, int64_t offset) {
   const auto number = [&](int64_t i) { return static_cast<unsigned>(at(head, offset + i, 1)); };
@@ -48,11 +53,16 @@ int64_t time_of(std::span<const char> head, int64_t year, int64_t offset) {
 }
 
 // Surfaces that have no value (code tables 4.5 and 3: the ground, the top of the atmosphere, mean
-// sea level); writers give them 0, none, 1, or what was there before. Those of centres may have
-// one.
-bool has_value2(int64_t type) { return type > 10 && type != 101; }
+// sea level, base and top of cumulonimbus); writers give them 0, none, 1, or what was there before.
+// Those of centres may have one.
+bool has_value2(int64_t type) { return type > 12 && type != 101; }
 bool is_local2(int64_t type) { return type >= 192; }
-bool has_value1(int64_t type) { return type > 9 && type != 102 && type < 200; }
+// In edition 1 those of centres with a value: pressure in Pa (210, ECMWF), isotherms and layers of
+// the ocean (235 to 238), members of a sequence (241, NCEP).
+bool has_value1(int64_t type) {
+  if (type >= 200) return type == 210 || (type >= 235 && type <= 238) || type == 241;
+  return type > 9 && type != 102;
+}
 
 void add_surface(std::span<const char> head, int64_t offset, std::vector<double>* to) {
   const int64_t type = at(head, offset, 1), factor = at(head, offset + 1, 1),
@@ -132,6 +142,11 @@ Identity of_edition2(std::span<const char> head) {
   if (p.process > 0) id.process = static_cast<int>(at(head, four + p.process, 1));
   const int64_t length = std::min(at(head, four, 4), std::ssize(head) - four);
   id.product = product_of(head.subspan(static_cast<size_t>(four), static_cast<size_t>(length)), p);
+  id.quantity = id.product;
+  // The template's number, which comes first, differs where a run's first time is no interval.
+  constexpr int64_t kBegin = 7;
+  if (const int64_t made = p.generating - kBegin; made >= 0 && made < std::ssize(id.quantity))
+    id.quantity.erase(id.quantity.begin() + made);
   if (sections->at[2] > 0)  // of the centre: type and stream of MARS
     id.product.insert(id.product.end(), head.begin() + sections->at[2] + 4, head.begin() + three);
   for (const int64_t surface : {p.first_surface, p.second_surface}) {
@@ -175,19 +190,23 @@ Identity of_edition1(std::span<const char> head) {
               has_value1(type) ? static_cast<double>(at(head, one + 10, 2)) : 0};
   const int64_t indicator = at(head, one + 20, 1);
   const int64_t year = 100 * (at(head, one + 24, 1) - 1) + at(head, one + 12, 1);
-  const int64_t unit = unit_s(at(head, one + 17, 1));
+  const int64_t unit = unit1_s(at(head, one + 17, 1));
   id.reference_s = time_of(head, year, one + 13);
   id.time_s = id.reference_s + unit * at(head, one + 18, indicator == 10 ? 2 : 1);
   id.end_s = id.time_s;
-  if (indicator >= 2 && indicator <= 5) {
-    id.process = static_cast<int>(indicator);
+  // 0 and 1 are forecasts and analyses, 10 a forecast with a long step; all others means and the
+  // like, from 113 on of several forecasts or analyses.
+  if (indicator > 1 && indicator != 10) id.process = static_cast<int>(indicator);
+  if (indicator >= 2 && indicator <= 5)
     id.end_s = id.reference_s + unit * at(head, one + 19, 1);
-  }
   // A member where ECMWF has it: local definition 1, with 0 in what is of no ensemble.
   const bool local = two - one > 49 && at(head, one + 40, 1) == 1;
   if (local && at(head, one + 49, 1) != 0) id.member = at(head, one + 49, 1);
   const int64_t end = std::min(two, std::ssize(head));
   if (end - one > 40) id.product.assign(head.begin() + one + 40, head.begin() + end);
+  // A value that is not compared still tells two messages of one time apart.
+  for (int64_t i = 0; i < 2 && !has_value1(type); i++)
+    id.product.push_back(static_cast<char>(at(head, one + 10 + i, 1)));
   if ((at(head, one + 7, 1) & 0x80) == 0) return id;
   const int64_t grid = at(head, two + 5, 1);
   id.grid = {grid, 0, 0, 0};
@@ -231,6 +250,8 @@ std::string grid_in_words(const Identity& id) {
   }
   const std::string name = id.edition == 2 && type == 101 ? "an unstructured grid"
                                                        : "a grid of type " + number(type);
+  if (id.columns > 0)
+    return name + " (" + number(id.columns) + " x " + number(id.rows) + " points)";
   return name + (values.empty() ? "" : " (" + values + ")");
 }
 

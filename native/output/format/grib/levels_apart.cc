@@ -87,7 +87,7 @@ Result<GribReader::Known> GribReader::find_by_level(const FileDescription& descr
                                      std::to_string(level.size()) +
                                      " messages a level; expected as many at each level");
   }
-  if (v.over_time) WEIR_TRY(check_times(all, what));
+  WEIR_TRY(check_times(all, what));
   all.found.lengths.clear();
   for (const int dimension : v.dimensions)
     all.found.lengths.push_back(description.dimensions[static_cast<size_t>(dimension)].size);

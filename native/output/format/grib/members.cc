@@ -39,7 +39,8 @@ Result<Members1::Place> Members1::ask(const PosixFile& file, const Message& mess
 
 Status Members1::find(const PosixFile& file, const Message& message, std::span<const char> head,
                       Identity* id) {
-  if (id->edition != 1 || id->product.empty()) return {};
+  if (id->edition != 1) return {};
+  if (static_cast<int64_t>(take_number(head.data() + kIndicator1, 3)) <= kOwnOctets) return {};
   std::vector<char> key = id->product;
   key.push_back(static_cast<char>(id->centre));
   auto found = known_.find(key);

@@ -145,9 +145,22 @@ Result<GribReader::Known> GribReader::find_in_edition(const FileDescription& des
                                                       int variable, int edition) const {
   Result<Known> found = find_field(description, variable, edition, nullptr);
   if (found.ok()) return found;
+  int64_t before = -1;
   for (const int64_t centre : centres_for(description, edition)) {
     Result<Known> there = find_field(of_centre(description, centre), variable, edition, nullptr);
-    if (there.ok()) return there;
+    if (!there.ok()) continue;
+    if (found.ok() && found->levels != there->levels) {
+      const std::string number = std::to_string(centre);
+      const Variable& v = description.variables[static_cast<size_t>(variable)];
+      return Status(WEIR_E_FORMAT, file_.path() + ": field " + quoted(v.name) +
+                                       " is in the file in messages of the centres " +
+                                       std::to_string(before) + " and " + number +
+                                       ", which number parameters each for itself; say which "
+                                       "(grib = { where = \"centre=" + number +
+                                       "\" }, or attribute GRIB_where)");
+    }
+    found = std::move(there);
+    before = centre;
   }
   return found;
 }
@@ -204,7 +217,11 @@ Result<GribReader::Known> GribReader::find_field(const FileDescription& descript
   if (all.ok() && !mixed) return all;
   Result<Known> more = mixed ? find_in_edition(description, variable, other) : all;
   if (!all.ok() && !more.ok()) {
-    return find_by_level(description, variable, all.status());
+    const Status both = mixed ? Status(all.status().code(),
+                                       all.status().message() + "; in edition " +
+                                           std::to_string(other) + ": " + more.status().message())
+                              : all.status();
+    return find_by_level(description, variable, both);
   }
   if (!all.ok() || !more.ok()) {
     Result<Known>& taken = all.ok() ? all : more;
@@ -217,6 +234,8 @@ Result<GribReader::Known> GribReader::find_field(const FileDescription& descript
     std::ranges::sort(messages);
   }
   if (all->found.over_time) all->found.records += more->found.records;
+  const Variable& v = description.variables[static_cast<size_t>(variable)];
+  WEIR_TRY(check_times(*all, file_.path() + ": field " + quoted(v.name)));
   return all;
 }
 
@@ -241,7 +260,8 @@ Result<GribReader::Known> GribReader::find_field(const FileDescription& descript
     if (!found.ok()) return found.status();
     found = on_grid(id, std::move(*found), what);
     if (!found.ok()) return found.status();
-    if (v.over_time) WEIR_TRY(check_alike(*found, what));
+    WEIR_TRY(check_alike(*found, what));
+    known.of_any_member = id.member < 0;
     known.scanning = id.scanning;
     known.has_scanning = wanted->has_scanning;
     if (!known.levels.empty() && known.levels[0].size() != found->size()) {
@@ -252,7 +272,7 @@ Result<GribReader::Known> GribReader::find_field(const FileDescription& descript
     }
     known.levels.push_back(std::move(*found));
   }
-  if (v.over_time) WEIR_TRY(check_times(known, what));
+  WEIR_TRY(check_times(known, what));
   if (v.over_time) known.found.records = static_cast<int64_t>(known.levels[0].size());
   if (keep != nullptr) *keep = std::move(*made);
   return known;
@@ -292,11 +312,12 @@ Result<Found> GribReader::find(const FileDescription& description, int variable)
     known.is_bounds = v.name == "time_bnds";
     if (known.is_time) WEIR_TRY(find_time(description, &known));
   }
+  loaded_ = SIZE_MAX;
   return known_.insert_or_assign(v.name, std::move(known)).first->second.found;
 }
 
 Status GribReader::load(const Known& known, size_t message) {
-  if (loaded_ == message) return {};
+  if (loaded_ == message && loaded_for_ == &known) return {};
   loaded_ = SIZE_MAX;
   const Message& at = messages_[message];
   Result<std::vector<char>> bytes = read_message(file_, at);
@@ -334,6 +355,7 @@ Status GribReader::load(const Known& known, size_t message) {
     }
   }
   loaded_ = message;
+  loaded_for_ = &known;
   return {};
 }
 

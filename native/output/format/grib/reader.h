@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <tuple>
 
 #include "output/format/grib/encoder.h"
@@ -34,6 +35,9 @@ struct Identity {
   // What else makes it another quantity (a percentile, a constituent; edition 1: a centre's local
   // definition), without member and times.
   std::vector<char> product;
+  // Of edition 2 what of that is the same at all times: without the centre's own section and what
+  // kind of run made it.
+  std::vector<char> quantity;
   int edition = 2;
   int64_t centre = 255;  // that made it; parameters of its own have its numbers
 
@@ -78,6 +82,7 @@ class GribReader : public Reader {
     std::vector<std::vector<size_t>> levels;  // messages, by record
     int scanning = 0;                         // of the field
     bool has_scanning = true;                 // else rows are in the order of the file
+    bool of_any_member = false;               // the field names no member
   };
 
   // In the messages of all editions; the parameter as the centres of the file number it.
@@ -102,10 +107,12 @@ class GribReader : public Reader {
   Result<std::vector<size_t>> messages_of(const Wanted& wanted, const std::string& what) const;
   std::vector<size_t> of_parameter(const Wanted& wanted) const;
   int64_t parameter_of(size_t message) const;
+  bool is_another(const Wanted& wanted, size_t message) const;
   Result<std::vector<size_t>> with_keys(const Wanted& wanted, std::vector<size_t> messages,
                                         const std::string& what) const;
+  Status check_quantity(size_t first, size_t message, const std::string& what) const;
   Status check_alike(const std::vector<size_t>& messages, const std::string& what) const;
-  std::string differ_in(size_t a, size_t b) const;
+  std::string differ_in(size_t a, size_t b, std::span<const char* const> keys) const;
   Result<Handle> header_of(size_t message) const;
   Result<std::vector<size_t>> of_member(const Identity& wanted, std::vector<size_t> messages,
                                         const std::string& what) const;
@@ -116,6 +123,8 @@ class GribReader : public Reader {
   // that says more
   Result<Known> find_by_level(const FileDescription& description, int variable,
                               const Status& otherwise) const;
+  std::string not_together(const Known& known, size_t a, size_t b) const;
+  std::set<int64_t> repeated_times(const std::vector<size_t>& messages) const;
   Status check_times(const Known& known, const std::string& what) const;
   Status find_time(const FileDescription& description, Known* known);
   Status read_time(const Known& known, int64_t record, int64_t first, int64_t count,
@@ -133,6 +142,7 @@ class GribReader : public Reader {
   std::optional<Clock> clock_;
   std::vector<double> values_;  // of the message that was decoded last
   size_t loaded_ = SIZE_MAX;
+  const Known* loaded_for_ = nullptr;  // fields differ in the missing value and the order of rows
 };
 
 }  // namespace weir::output::grib

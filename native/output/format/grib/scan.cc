@@ -89,6 +89,12 @@ class Sections2 {
         if (at[i].length > 0) all.back().sections.push_back(at[i]);
       }
     }
+    if (all.empty()) {
+      return Status(WEIR_E_FORMAT, file_.path() + ": the message at byte " +
+                                       std::to_string(message_.offset) +
+                                       " has no section of data (7); take it out of the file, or "
+                                       "copy the file again");
+    }
     if (all.size() == 1) all[0].sections.clear();
     return all;
   }
@@ -220,7 +226,9 @@ Result<std::vector<Message>> scan(const PosixFile& file) {
       if (!ends.ok()) return ends.status();
       if (*ends) break;
       return Status(WEIR_E_FORMAT, file.path() + ": at byte " + std::to_string(at) +
-                                       " is no message of GRIB, edition 1 or 2");
+                                       " is no message of GRIB, edition 1 or 2, nor text "
+                                       "or zeros between two; take the messages out of the file "
+                                       "(grib_copy IN OUT)");
     }
     if (message.edition == 2) {
       message.length = static_cast<int64_t>(take_number(head + 8, 8));
