@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import weir_one_rank
+from weir_forks import Forks, can_fork
 
 
 class Ran:
@@ -81,10 +82,19 @@ def misuse(model):
     return go
 
 
+@pytest.fixture(scope="session")
+def forks():
+    one = Forks(Path(weir_one_rank.__file__))
+    yield one
+    one.close()
+
+
 @pytest.fixture
-def one_rank(mpi, native_build, execute, tmp_path):
+def one_rank(mpi, native_build, forks, execute, tmp_path):
     """``one_rank({"put": "o.nc", ...}, {"get": "o.nc", ...})``: of each job the error, or ""; see
-    weir_one_rank.py. Keywords are environment. What was printed: ``one_rank.stderr``."""
+    weir_one_rank.py. Keywords are environment. What was printed: ``one_rank.stderr``. The model is
+    forked from a process that has imported numpy, unless the environment is one of
+    interpreters."""
     libraries = native_build / "lib" / mpi.name
     if not (libraries / "libweir.so").exists():
         pytest.skip(f"libweir is not built for {mpi.name}")
@@ -92,9 +102,13 @@ def one_rank(mpi, native_build, execute, tmp_path):
     env = {**mpi.env, "WEIR_OUTPUT_LIBRARIES": str(libraries.parent), variable: "1"}
 
     def call(*jobs: dict, **more: str) -> list[str]:
-        done = execute([sys.executable, weir_one_rank.__file__, json.dumps(jobs)],
-            cwd=tmp_path, env={**env, **more}, timeout=120).ok()
-        call.stderr = done.stderr
+        keywords = {"cwd": tmp_path, "env": {**env, **more}, "timeout": 120}
+        if can_fork(keywords["env"]):
+            done = forks(json.dumps(jobs), **keywords).ok()
+        else:
+            done = execute([sys.executable, weir_one_rank.__file__, json.dumps(jobs)],
+                **keywords).ok()
+        call.stderr, call.command = done.stderr, done.args
         return json.loads(done.stdout.splitlines()[-1])
 
     return call

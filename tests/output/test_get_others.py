@@ -171,11 +171,13 @@ def test_unsigned_integers_are_read_as_such(one_rank, tmp_path):
             _Unsigned="true")
         data().copy(data=np.stack([its] * RECORDS).astype(dtype)).to_dataset().to_zarr(
             tmp_path / f"{dtype}.zarr", zarr_format=3)
-    for dtype, its in values.items():
-        for name in (dtype, f"{dtype}.meant", f"{dtype}.zarr"):
-            for into in ("f8", "i8"):
-                assert one_rank({**HERE, "get": name, "type": into}) == [""], (name, into)
-                assert np.array_equal(there(tmp_path, name), its), (name, into)
+    names = {f"{dtype}{way}": its for dtype, its in values.items()
+        for way in ("", ".meant", ".zarr")}
+    for into in ("f8", "i8"):
+        said = one_rank(*({**HERE, "get": name, "type": into} for name in names))
+        assert said == [""] * len(names), into
+        for name, its in names.items():
+            assert np.array_equal(there(tmp_path, name), its), (name, into)
     save(tmp_path / "signed", "u1", values["u1"], _Unsigned="false")
     assert one_rank({**HERE, "get": "signed", "type": "i1"}) == [""]
     assert np.array_equal(there(tmp_path, "signed"), values["u1"].astype("u1").view("i1"))
@@ -255,11 +257,15 @@ def test_what_netcdf_fills_with_is_missing_without_an_attribute(one_rank, tmp_pa
                 assert dtype == "i1" or np.ma.getmaskarray(file["t"][-1])[1, 2, 3], dtype
             for into in {"f8", {"u2": "i4", "u4": "i8"}.get(dtype, dtype)}:
                 jobs[dtype, into] = values.astype(into)
-        for (dtype, into), expected in jobs.items():
-            if dtype != "i1":
-                expected[1, 2, 3] = -9
-            assert one_rank({**HERE, "get": dtype, "type": into, "missing": -9}) == [""]
-            assert np.array_equal(there(tmp_path, dtype), expected), (dtype, into, fill_off)
+        for is_wide in (True, False):
+            chosen = [one for one in jobs if (one[1] == "f8") == is_wide]
+            assert one_rank(*({**HERE, "get": dtype, "type": into, "missing": -9}
+                for dtype, into in chosen)) == [""] * len(chosen)
+            for dtype, into in chosen:
+                if dtype != "i1":
+                    jobs[dtype, into][1, 2, 3] = -9
+                assert np.array_equal(there(tmp_path, dtype), jobs[dtype, into]), (
+                    dtype, into, fill_off)
 
 
 def test_a_fill_value_goes_before_what_netcdf_fills_with(one_rank, tmp_path):

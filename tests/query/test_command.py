@@ -88,6 +88,19 @@ def test_what_is_not_installed_is_reported(execute, two_steps):
         )
 
 
+@pytest.mark.parametrize("words", [["query", "RUN", QUESTION, "--format", "csv"],
+    ["export", "RUN", "--to", "csv", "-o", "OUT"]])  # fmt: skip
+def test_a_command_imports_no_pandas(execute, two_steps, tmp_path, words):
+    """It takes as long to import as pyarrow and DuckDB together, and no command makes data
+    frames."""
+    pytest.importorskip("pandas")
+    given = {"RUN": str(two_steps), "OUT": str(tmp_path / "out")}
+    argv = ["weir", *(given.get(word, word) for word in words)]
+    code = (f"import sys; sys.argv = {argv!r}; from weir.cli import main; status = main(); "
+            f"assert 'pyarrow.dataset' in sys.modules; print('pandas' in sys.modules, status)")
+    assert execute([sys.executable, "-c", code]).ok().stdout.splitlines()[-1] == "False 0"
+
+
 def test_an_empty_answer_is_one(weir, two_steps):
     nothing = "SELECT op, bytes FROM events WHERE bytes < 0"
     assert json.loads(weir("query", two_steps, nothing, "--format", "json").ok().stdout) == []

@@ -15,6 +15,7 @@ Times are ns from the beginning; a collective lasts `cost` ns after the last ran
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from weir.trace.ops import ERROR, ROOT, mpi_routines
 BEGIN = 1_000_000  # ns between the making of the trace file and the start of all ranks
 
 
+@cache
 def routine(name: str) -> int:
     """The number of a routine of MPI."""
     return next(value for value, known in mpi_routines().items() if known == name)
@@ -212,7 +214,7 @@ class WaitTrace:
                     ]
                     if more:
                         process.events(more, thread=2)
-                    process.events(sorted(parts,
-                        key=lambda one: int((one["start"] + one["duration"])[0]))
-                        or np.empty(0, event("read", 0, 0).dtype))
+                    joined = np.concatenate(parts)
+                    ends = joined["start"] + joined["duration"]
+                    process.events(joined[np.argsort(ends, kind="stable")])
         return directory.parent

@@ -6,13 +6,15 @@ pyarrow and DuckDB half a second, thousands of times. A forked call has a sessio
 environment, working directory and exit status of its own, as a started one has. What is decided at
 the start of the interpreter (locale, PYTHON*, LD_*) is shared: ``can_fork`` refuses calls that
 change it. Commands are forked from the smallest of three processes that has what they import: a
-fork takes time with the memory of the one that forks.
+fork takes time with the memory of the one that forks. A fourth runs the model of one rank
+(weir_one_rank.py).
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import gc
 import importlib
 import io
@@ -25,7 +27,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+import traceback
+from collections.abc import Callable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import NoReturn
@@ -34,7 +37,7 @@ from weir_process import Completed, clean_environment, limit, signals_by_default
 
 # What the start of an interpreter, or of a library that is loaded by then, reads.
 _OF_INTERPRETERS = ("PYTHON", "LD_", "LC_", "LANG", "TZ", "MALLOC_", "OMP_", "OPENBLAS_")
-_PACKET = 1 << 17
+_PACKET = 1 << 18
 _START_S = 60  # of all imports
 _STARTS = (
     "typer._click._textwrap", "typer._click.decorators", "weir.capture._launch",
@@ -50,11 +53,12 @@ _READS = (
     "weir.trace", "weir.tune.claim", "weir.tune.keep", *_STARTS,
 )  # fmt: skip
 _QUERIES = (
-    "pandas", "pyarrow.csv", "pyarrow.dataset", "pyarrow.parquet", "duckdb", "weir.export",
+    "pyarrow.csv", "pyarrow.dataset", "pyarrow.parquet", "duckdb", "weir.export",
     "weir.query",
 )  # fmt: skip
 _READING = ("advise", "compare", "doctor", "report", "scaling")
 _QUERYING = ("export", "query")
+ONE_RANK = "weir_one_rank.py"
 
 
 def can_fork(env: Mapping[str, str | None] | None) -> bool:
@@ -62,14 +66,16 @@ def can_fork(env: Mapping[str, str | None] | None) -> bool:
 
 
 class Forks:
-    """``forks(arguments, timeout=..., env=..., cwd=..., input=...)``: as weir_process.run."""
+    """``forks(arguments, timeout=..., env=..., cwd=..., input=...)``: as weir_process.run.
+
+    The command: that of weir, or ONE_RANK in its directory."""
 
     def __init__(self, command: Path):
         self._command = command
         self._servers: dict[str, tuple[socket.socket, subprocess.Popen]] = {}
 
     def _server_for(self, arguments: tuple[str, ...]) -> socket.socket:
-        kind = _kind_of(arguments)
+        kind = _kind_of(self._command, arguments)
         if kind not in self._servers:
             self._servers[kind] = _started(kind)
         return self._servers[kind][0]
@@ -96,7 +102,9 @@ class Forks:
             server.wait()
 
 
-def _kind_of(arguments: tuple[str, ...]) -> str:
+def _kind_of(command: Path, arguments: tuple[str, ...]) -> str:
+    if command.name == ONE_RANK:
+        return ONE_RANK
     verb = arguments[0] if arguments else ""
     return "queries" if verb in _QUERYING else "reads" if verb in _READING else "starts"
 
@@ -162,7 +170,7 @@ def serve(number: int, kind: str) -> None:
     """Fork a process for each request, and answer with its id and, at its end, its exit status;
     until the other end is closed."""
     sys.path.remove("")
-    _prepare(kind)
+    main = _main_of_one_rank() if kind == ONE_RANK else _main_of_weir(kind)
     gc.freeze()
     requests = socket.socket(fileno=number)
     woken, wake = socket.socketpair()
@@ -186,29 +194,60 @@ def serve(number: int, kind: str) -> None:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             for fd in (requests.detach(), woken.detach(), wake.detach(), reply, *replies.values()):
                 os.close(fd)
-            _run(json.loads(message), streams)
+            _run(main, json.loads(message), streams)
         for fd in streams:
             os.close(fd)
         replies[pid] = reply
         os.write(reply, b"%d\n" % pid)
 
 
-def _prepare(kind: str) -> None:
+def _main_of_weir(kind: str) -> Callable[[], int]:
     """Import what commands need, and make what they make once: a child has it then."""
     app = importlib.import_module("weir.cli._app")
     importlib.import_module("weir.cli._main")
+    if kind == "queries":
+        with contextlib.suppress(importlib.import_module("weir").UsageError):
+            importlib.import_module("weir.query._arrow").pyarrow_without_pandas()
     wanted = {"starts": _STARTS, "reads": _READS, "queries": (*_READS, *_QUERIES)}[kind]
     for module in (*wanted, *(f"weir.cli.{name.replace('-', '_')}_command" for name in
             app.COMMANDS)):
         with contextlib.suppress(ImportError):
             importlib.import_module(module)
-    importlib.import_module("typer.main").get_command(app.app_for([]))
-    if kind == "reads":
+    command_of = importlib.import_module("typer.main").get_command
+    command_of(app.app_for([]))
+    verbs = [name for name in app.COMMANDS if _kind_of(Path("weir"), (name,)) == kind]
+    made = {name: command_of(app.app_for([name])) for name in verbs}
+    app_for = app.app_for
+    app.app_for = lambda words: made[words[0]] if words and words[0] in made else app_for(words)
+    if kind != "starts":
         importlib.import_module("weir._native").load_reader()
+        importlib.import_module("weir.report.waits.ready_made")._expressions()
+    if kind == "reads":
         section = importlib.import_module("weir.report.frame.section")
         for asset in files("weir.report.html").joinpath("assets").iterdir():
             if asset.name.endswith(".j2"):
                 section._environment().get_template(asset.name)
+    return importlib.import_module("weir.cli").main
+
+
+def _main_of_one_rank() -> Callable[[], int]:
+    """The library of weir is loaded by the child, which has the environment that chooses it, and
+    ends with what libraries do at exit."""
+    sys.modules["mpi4py"] = None  # type: ignore[assignment]
+    module = importlib.import_module("weir_one_rank")
+    libc = ctypes.CDLL(None)
+
+    def main() -> int:
+        try:
+            module.main()
+        except BaseException:
+            traceback.print_exc()
+            return 1
+        sys.stdout.flush()
+        libc.exit(0)
+        raise AssertionError("exit returns to nobody")
+
+    return main
 
 
 def _answer_for_ended(replies: dict[int, int]) -> None:
@@ -220,7 +259,7 @@ def _answer_for_ended(replies: dict[int, int]) -> None:
             os.close(reply)
 
 
-def _run(request: dict, streams: list[int]) -> NoReturn:
+def _run(main: Callable[[], int], request: dict, streams: list[int]) -> NoReturn:
     """Be the command."""
     os.setsid()
     for target, fd in enumerate(streams):
@@ -236,8 +275,6 @@ def _run(request: dict, streams: list[int]) -> NoReturn:
     sys.stderr = open(
         2, "w", encoding="utf-8", errors="backslashreplace", closefd=False, buffering=1
     )
-    from weir.cli import main
-
     status = main()
     atexit._run_exitfuncs()
     sys.stderr.flush()

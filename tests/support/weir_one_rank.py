@@ -89,5 +89,9 @@ def do(job) -> str:
     return ""
 
 
-if __name__ == "__main__":
+def main() -> None:
     print(json.dumps([do(job) for job in json.loads(sys.argv[1])]))
+
+
+if __name__ == "__main__":
+    main()

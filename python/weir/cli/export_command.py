@@ -47,6 +47,7 @@ def export(
     from weir._errors import UsageError
     from weir.analysis.exclusion import exclusion_of
     from weir.query import open_run
+    from weir.query._arrow import pyarrow_without_pandas
     from weir.report.processes.compute import is_complete
 
     if to not in FORMS:
@@ -56,6 +57,8 @@ def export(
     if tables is not None and to not in ("parquet", "csv"):
         raise UsageError(f"--tables chooses tables of parquet and csv, not of {to}")
     left_out = exclusion_of(exclude, include)
+    if to in ("parquet", "csv"):
+        pyarrow_without_pandas()
     with (
         reader_of(dask) as reader,
         open_run(run, step=step, rank=rank, reader=reader, exclusion=left_out) as opened,

@@ -55,7 +55,7 @@ def query(
     from weir.analysis.exclusion import exclusion_of
     from weir.analysis.memory import collect_seldom, keep_one_heap, spill_arrays
     from weir.query import open_run
-    from weir.query._arrow import duckdb, pyarrow
+    from weir.query._arrow import duckdb, pyarrow_without_pandas
     from weir.query.output import FORMATS, open_output, print_schema, waiting, write_result
     from weir.report.processes.compute import is_complete
 
@@ -70,7 +70,7 @@ def query(
     keep_one_heap()
     spill_arrays()
     with _deferring_interrupts():
-        pyarrow()
+        pyarrow_without_pandas()
         if not schema:
             duckdb()
     with (

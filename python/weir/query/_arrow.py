@@ -4,6 +4,7 @@ of the documented columns."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from types import ModuleType
@@ -25,6 +26,26 @@ def pyarrow() -> ModuleType:
     except ImportError as error:
         raise _missing("pyarrow", error) from error
     return pyarrow
+
+
+def pyarrow_without_pandas() -> ModuleType:
+    """The same for a command, which makes no data frames: where pandas is installed,
+    pyarrow.dataset imports it, which takes as long as all the rest of pyarrow. pyarrow makes no
+    data frames in this process then."""
+    hidden = _Hidden()
+    sys.meta_path.insert(0, hidden)  # type: ignore[arg-type]
+    try:
+        return pyarrow()
+    finally:
+        sys.meta_path.remove(hidden)  # type: ignore[arg-type]
+
+
+class _Hidden:
+    """A finder of modules that finds no pandas."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("No module named 'pandas'", name=name)
 
 
 def duckdb() -> ModuleType:

@@ -8,6 +8,7 @@ import os
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ MAX_CHUNK = 1 << 20
 UNKNOWN_OFFSET = 2**48 - 1
 # a counter and a histogram of its own
 COUNTED = np.dtype([("histogram", HISTOGRAM), ("counter", COUNTER)])
+_PACKED = struct.Struct("<QIIQI4B")  # the fields of RECORD
+assert _PACKED.size == RECORD.itemsize
 
 
 def records(
@@ -30,6 +33,8 @@ def records(
 ) -> np.ndarray:  # fmt: skip
     """Events; each argument a number or an array. Operations by value; durations beyond 32 bits get
     the flag LONG."""
+    if all(isinstance(x, int) for x in (op, start, duration, file, size, offset, flags, error)):
+        return _record(op, start, duration, file, size, offset, flags, error, layer)
     op, start, duration, file, size, offset, flags, error = np.broadcast_arrays(
         *(np.atleast_1d(np.asarray(x)) for x in (op, start, duration, file, size, offset, flags,
             error))
@@ -43,18 +48,39 @@ def records(
     out["offset_size"] = offset | (size >> np.uint64(32)) << np.uint64(48)
     out["size_low"] = size & np.uint64(0xFFFFFFFF)
     out["flags"] = flags | np.where(is_long, LONG, 0).astype(flags.dtype)
+    out["layer"] = _layers()[op] if layer is None else layer
+    return out
+
+
+@cache
+def _layers() -> np.ndarray:
     layers = np.zeros(256, np.uint8)
     for value, known in ops().items():
         layers[value] = known.layer
-    out["layer"] = layers[op] if layer is None else layer
-    return out
+    return layers
+
+
+def _record(op: int, start: int, duration: int, file: int, size: int, offset: int, flags: int,
+        error: int, layer: int | None) -> np.ndarray:
+    """One event: tests make tens of thousands, of which numpy would take most of their time."""
+    if duration >= 2**32:
+        flags, duration = flags | LONG, duration >> 12
+    place = offset & UNKNOWN_OFFSET | size >> 32 << 48
+    kind = int(_layers()[op]) if layer is None else layer
+    return np.frombuffer(bytearray(_PACKED.pack(start, duration, file, place, size & 0xFFFFFFFF,
+        op, kind, flags, error)), RECORD)
 
 
 def event(name: str, start: int, duration: int, **fields: Any) -> np.ndarray:
     """One event by the name of its operation; below=True and nested=True set flags."""
     flags = fields.pop("flags", 0) | (BELOW if fields.pop("below", False) else 0)
     flags |= NESTED if fields.pop("nested", False) else 0
-    return records(op_named(name).value, start, duration, flags=flags, **fields)
+    return records(_value(name), start, duration, flags=flags, **fields)
+
+
+@cache
+def _value(name: str) -> int:
+    return op_named(name).value
 
 
 def sync(ticks: int, index: int, ranks: int) -> np.ndarray:
@@ -66,7 +92,9 @@ def mpi(name: str, start: Any, duration: Any, routine: Any, *, size: Any = 0,
         **fields: Any) -> np.ndarray:
     """A record of MPI: what a collective, wait or message is stands with its bytes in one field
     (docs/formats/trace.md 3.7)."""
-    return event(name, start, duration, size=np.asarray(routine) << 32 | np.asarray(size), **fields)
+    if not (isinstance(routine, int) and isinstance(size, int)):
+        routine, size = np.asarray(routine), np.asarray(size)
+    return event(name, start, duration, size=routine << 32 | size, **fields)
 
 
 def mark(begins: bool, at: int, file: int) -> np.ndarray:

@@ -51,6 +51,8 @@ def fitting_rules(data: StepData, names: NameTable) -> tuple[PhaseRule, ...]:
     written = columns.where((columns.moved > 0) & columns.by_code("W") & columns.is_file)
     paths = [names[n] for n in np.unique(written.name[written.name != NO_NAME]).tolist()]
     paths = [path for path in paths if _may_fit(path)]
+    if not paths:
+        return ()
     bases = list(map(os.path.basename, paths))
     fits = {model: _fitting(written_by(model), paths, bases) for model in MODELS}
     most = max(fits, key=lambda model: fits[model])
