@@ -140,6 +140,8 @@ def test_files_that_cannot_leave_a_tier_cost_the_run_that_wrote_them_its_status_
     stack = f"stage:tier={tier}:drain={drain}"
     rules.write_text("".join(f'[[rule]]\nname = "{name}"\nstack = "{stack}"\n' for name in "fg"))
     writes = "head -c 40000 /dev/zero > small/f"
+    if drain == "async":  # the daemon may come to it later than weir run waits
+        writes += f"; until {WEIR} stage status {tier} | grep -q 'small/f: No space'; do :; done"
     # It writes while the other one runs.
     script = f"touch began; {until('go')}; {writes}; touch wrote; {until('over')}"
     with run_beside(rules, environ, script) as beside:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import eccodes
 import numpy as np
 import pytest
+
+eccodes = pytest.importorskip("eccodes", reason="the package eccodes is not installed",
+    exc_type=(ImportError, RuntimeError))
 
 pytestmark = pytest.mark.any_mpi
 
@@ -76,16 +78,28 @@ def test_levels_in_both_editions(one_rank, tmp_path):
     assert "which are of different times" in other_time
 
 
+def sections(whole: bytes) -> dict[int, bytes]:
+    found, at = {}, 16
+    while whole[at:at + 4] != b"7777":
+        length = int.from_bytes(whole[at:at + 4], "big")
+        found[whole[at + 4]] = whole[at:at + length]
+        at += length
+    return found
+
+
+@pytest.mark.parametrize("left_out", [1, 3, 4, 5, 6])
+def test_several_fields_in_a_message_without_a_section(one_rank, tmp_path, left_out):
+    whole = message(2, 1, level=500)
+    found = sections(whole)
+    body = b"".join(found[number] for number in sorted(found) if number != left_out)
+    body += b"".join(found[number] for number in (4, 5, 6, 7) if number != left_out) + b"7777"
+    (tmp_path / "torn").write_bytes(whole[:8] + (16 + len(body)).to_bytes(8, "big") + body)
+    (said,) = one_rank({**HERE, "levels": [500], "get": "torn"})
+    assert "the message at byte 0 has sections that weir does not read" in said, said
+
+
 def test_several_fields_in_a_message(one_rank, tmp_path):
     """As NCEP's u and v: sections 4 to 7 are repeated, sections 1 to 3 hold for both."""
-    def sections(whole: bytes) -> dict[int, bytes]:
-        found, at = {}, 16
-        while whole[at:at + 4] != b"7777":
-            length = int.from_bytes(whole[at:at + 4], "big")
-            found[whole[at + 4]] = whole[at:at + length]
-            at += length
-        return found
-
     u, v = (message(2, value, paramId=number, level=500)
         for number, value in ((131, 1), (132, 200)))
     joined = u[:-4] + b"".join(sections(v)[number] for number in (4, 5, 6, 7)) + b"7777"

@@ -56,6 +56,11 @@ Result<std::string> read_some(const PosixFile& file, int64_t from, int64_t most)
   return some;
 }
 
+Status unreadable_sections(const PosixFile& file, const Message& message) {
+  return {WEIR_E_FORMAT, file.path() + ": the message at byte " + std::to_string(message.offset) +
+                             " has sections that weir does not read"};
+}
+
 // The sections of a message of edition 2, read in pieces: those of data are passed over.
 class Sections2 {
  public:
@@ -67,23 +72,22 @@ class Sections2 {
     std::vector<Message> all;
     std::array<Extent, 8> at = {};
     Extent bitmap;
+    bool complete = true;  // each field has sections 1 and 3 to 6
     const int64_t end = message_.offset + message_.length - 4;
     for (int64_t next = message_.offset + kIndicatorBytes; next < end;) {
       char head[6];
       WEIR_TRY(read(next, head, sizeof head));
       const Extent section{next, static_cast<int64_t>(take_number(head, 4))};
       const auto number = static_cast<size_t>(head[4]);
-      if (section.length < 5 || number < 1 || number > 7 || section.length > end - next) {
-        return Status(WEIR_E_FORMAT, file_.path() + ": the message at byte " +
-                                         std::to_string(message_.offset) +
-                                         " has sections that weir does not read");
-      }
+      if (section.length < 5 || number < 1 || number > 7 || section.length > end - next)
+        return unreadable();
       at[number] = section;
       constexpr char kAsBefore = static_cast<char>(254);
       if (number == 6 && head[5] == 0) bitmap = section;
       if (number == 6 && head[5] == kAsBefore) at[6] = bitmap;
       next += section.length;
       if (number != 7) continue;
+      for (const size_t i : {1, 3, 4, 5, 6}) complete &= at[i].length > 0;
       all.push_back(message_);
       for (size_t i = 1; i < at.size(); i++) {
         if (at[i].length > 0) all.back().sections.push_back(at[i]);
@@ -96,10 +100,12 @@ class Sections2 {
                                        "copy the file again");
     }
     if (all.size() == 1) all[0].sections.clear();
+    if (all.size() > 1 && !complete) return unreadable();
     return all;
   }
 
  private:
+  Status unreadable() const { return unreadable_sections(file_, message_); }
   Status read(int64_t at, char* to, size_t bytes) {
     if (at < from_ || at + static_cast<int64_t>(bytes) > from_ + std::ssize(some_)) {
       constexpr int64_t kSome = 1024;
@@ -266,11 +272,7 @@ Result<std::vector<char>> read_head(const PosixFile& file, const Message& messag
     WEIR_TRY(file.read_at(head.data(), head.size(), message.offset));
     if (message.edition == 1 ? bytes >= 64 : sections_of(head.data(), bytes).has_value())
       return head;
-    if (bytes == message.length) {
-      return Status(WEIR_E_FORMAT, file.path() + ": the message at byte " +
-                                       std::to_string(message.offset) +
-                                       " has sections that weir does not read");
-    }
+    if (bytes == message.length) return unreadable_sections(file, message);
   }
 }
 
