@@ -90,7 +90,8 @@ _QEMU = {
         " && qemu-io -c 'write -P 9 33M 1M' writeback.qcow2 | grep -v ops;"
         " qemu-img snapshot -l writeback.qcow2 | wc -l; qemu-img check writeback.qcow2;"
         " qemu-img snapshot -d s1 writeback.qcow2 && qemu-img check writeback.qcow2;"
-        " qemu-img dd if=disk.raw of=dd.raw bs=64k count=90 -O raw && cmp -n 5898240 dd.raw disk.raw"
+        " qemu-img dd if=disk.raw of=dd.raw bs=64k count=90 -O raw &&"
+        " cmp -n 5898240 dd.raw disk.raw"
         " && qemu-img bench -c 50 -w -f raw -t none dd.raw | grep -c Run",
 }
 _DISK = r"""

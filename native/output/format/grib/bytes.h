@@ -61,9 +61,11 @@ struct Sections {
 };
 
 constexpr int64_t kIndicatorBytes = 16;
+// What is read of each section of edition 2 whatever its template is.
+constexpr int64_t kLeastBytes[] = {0, 21, 5, 14, 9, 11, 6, 5};
 
 // `bytes`: of the message's beginning, which may be all of it. Null: not one of edition 2, or the
-// bytes end before section 5 does.
+// bytes end before section 5 does, or its sections do not follow each other as they must.
 inline std::optional<Sections> sections_of(const char* message, int64_t bytes) {
   if (bytes < kIndicatorBytes || std::memcmp(message, "GRIB", 4) != 0 || message[7] != 2)
     return std::nullopt;
@@ -73,14 +75,17 @@ inline std::optional<Sections> sections_of(const char* message, int64_t bytes) {
     if (std::memcmp(message + at, "7777", 4) == 0) break;
     const auto length = static_cast<int64_t>(take_number(message + at, 4));
     const int number = static_cast<unsigned char>(message[at + 4]);
-    if (length < 5 || number < 1 || number > 7 || at > s.length - length) return std::nullopt;
+    if (number < 1 || number > 7 || length < kLeastBytes[number] || at > s.length - length)
+      return std::nullopt;
     // A second field in the message: not read, not written.
     if (s.at[static_cast<size_t>(number)] != 0) return std::nullopt;
     s.at[static_cast<size_t>(number)] = at;
     if (number == 5 && at + length > bytes) return std::nullopt;
     at += length;
   }
-  return s.at[5] != 0 ? std::optional<Sections>(s) : std::nullopt;
+  const bool in_order = s.at[1] > 0 && s.at[1] < s.at[3] && s.at[2] < s.at[3] &&
+                        s.at[3] < s.at[4] && s.at[4] < s.at[5];
+  return in_order ? std::optional<Sections>(s) : std::nullopt;
 }
 
 }  // namespace weir::output::grib

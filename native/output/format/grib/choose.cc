@@ -224,8 +224,8 @@ Status GribReader::check_alike(const std::vector<size_t>& messages,
               what + " is in the file more than once for one time (" + in_words(id) +
                   "), in the messages at bytes " + std::to_string(messages_[other].offset) +
                   " and " + std::to_string(messages_[message].offset) + ", which differ in " +
-                  (key.empty() ? "what the centre alone knows; take those that are meant out of the "
-                                 "file (grib_copy -w)"
+                  (key.empty() ? "what the centre alone knows; take those that are meant out of "
+                                 "the file (grib_copy -w)"
                                : key)};
     }
     WEIR_TRY(check_quantity(messages[0], message, what));

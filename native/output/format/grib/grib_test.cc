@@ -523,6 +523,22 @@ TEST(grib, a_torn_last_message_is_left_out_and_garbage_is_refused) {
   EXPECT_FALSE(scan(*file).ok());
 }
 
+TEST(grib, sections_that_are_too_short_or_not_in_order_are_none) {
+  auto made = encoder(WEIR_FLOAT32, {});
+  ASSERT_TRUE(made);
+  const Bytes whole = **made->header(0);
+  const auto sections = sections_of(whole.data(), std::ssize(whole));
+  ASSERT_TRUE(sections);
+  for (const size_t number : {1u, 3u, 4u, 5u}) {
+    Bytes torn = whole;
+    put_number(torn.data() + sections->at[number], 4, 5);
+    EXPECT_FALSE(sections_of(torn.data(), std::ssize(torn))) << number;
+    torn = whole;
+    torn[static_cast<size_t>(sections->at[number]) + 4] = number == 5 ? 6 : 5;
+    EXPECT_FALSE(sections_of(torn.data(), std::ssize(torn))) << number;
+  }
+}
+
 TEST(grib, numbers_of_messages_have_sign_and_magnitude) {
   char bytes[4];
   for (const int64_t value : {0, 1, -1, 300, -32767, 32767}) {

@@ -163,7 +163,9 @@ Identity of_edition2(std::span<const char> head) {
     id.rows = at(head, three + 34, 4);
     if (id.columns * id.rows != id.grid[3]) id.columns = id.rows = 0;
   }
+  constexpr int64_t kRegularBytes = 72;  // of section 3
   if (grid == 0 || grid == 40) {
+    if (four - three < kRegularBytes) return id;
     id.grid[1] = at(head, three + 30, 4);
     id.grid[2] = at(head, three + 34, 4);
     id.first_lat = static_cast<double>(take_signed(head.data() + three + 46, 4)) * 1e-6;
@@ -218,8 +220,8 @@ Identity of_edition1(std::span<const char> head) {
   id.scanning = static_cast<int>(at(head, two + 27, 1));
   if (grid != 0 && grid != 4) {
     id.grid[3] = id.columns * id.rows;
-    id.definition.assign(head.begin() + two + 5,
-                         head.begin() + std::min(two + at(head, two, 3), std::ssize(head)));
+    const int64_t length = std::clamp<int64_t>(at(head, two, 3), 28, std::ssize(head) - two);
+    id.definition.assign(head.begin() + two + 5, head.begin() + two + length);
     return id;
   }
   id.grid[1] = columns;
