@@ -160,6 +160,15 @@ def test_writes_that_fail_on_a_network_file_system(case, output, reference, test
     check_finished(type(found)(fs.backing), reference)
 
 
+def test_the_reason_of_a_short_write_of_the_ring(case, testfs):
+    """FUSE gives "Input/output error" for it; what pwrite says is reported instead."""
+    fs = testfs("direct", enospc_after=1000)  # in the first of its writes
+    done = case.start("echam", 1, "--dir", fs.path, *SIZES)
+    assert done.returncode != 0
+    assert "cannot be written: No space left on device" in done.stderr, done.stderr
+    assert "Input/output error" not in done.stderr
+
+
 @pytest.mark.parametrize("rule", [
     'stack = "short:op=write:bytes=100 | system"',
     'stack = "error:op=write:errno=EIO:after=5 | system"',

@@ -22,10 +22,12 @@ namespace {
 constexpr size_t kLongest = size_t{1} << 30;  // bytes of a request
 constexpr size_t kMostParts = 1024;            // of a request: IOV_MAX
 
-// Of the kernel or its threads, not of the file: pwrite may succeed.
+// Of the kernel or its threads, not of the file: pwrite may succeed. EIO is also what FUSE gives
+// for a short write that it was not waited for (with FOPEN_DIRECT_IO), where pwrite gives what was
+// written and then the reason, such as a full disk.
 bool is_of_the_ring(int error) {
   return error == EINTR || error == EAGAIN || error == ECANCELED || error == EINVAL ||
-         error == EOPNOTSUPP || error == ENOMEM;
+         error == EOPNOTSUPP || error == ENOMEM || error == EIO;
 }
 
 class UringSink : public Sink {
