@@ -33,6 +33,7 @@ const rules::Rules* rules_in_force = nullptr;
 constinit int rank_of_rank = -1;
 constinit bool some_are_ordered = false;  // a rule's layers take part in the open itself
 constinit bool some_keep = false;
+constinit bool forms_alone = false;       // rules without a form are as if they were not there
 constinit bool some_always = false;       // a rule has keep:always=1
 // No rule has another layer that does anything, and names alone decide who has which.
 constinit bool keeps_alone = true;
@@ -55,6 +56,8 @@ bool make_absolute(int directory, const char* path, char* to) {
          rules::make_absolute(begin, base::text(path), to, base::Scratch::kBytes);
 }
 
+bool is_left_out(const rules::Stack& stack) { return forms_alone && !has_form(stack); }
+
 const rules::Rule* match(const char* path, int flags, int fd) {
   rules::Open what{path};
   what.flags = flags;
@@ -65,7 +68,7 @@ const rules::Rule* match(const char* path, int flags, int fd) {
   what.access = fortran_opening.access;
   what.form = fortran_opening.form;
   const rules::Rule* rule = rules::match(*rules_in_force, what);
-  return rule == nullptr || rule->stack.plain() ? nullptr : rule;
+  return rule == nullptr || rule->stack.plain() || is_left_out(rule->stack) ? nullptr : rule;
 }
 
 bool is_ordered(const rules::Stack& stack) {
@@ -269,13 +272,15 @@ constinit uint32_t in_force = 0;
 uint32_t (*name_of_path)(int, const char*) = nullptr;
 WEIR_THREAD FortranOpening fortran_opening;
 
-void set_rules(const rules::Rules& rules, int rank) {
+void set_rules(const rules::Rules& rules, int rank, bool only_forms) {
   rules_in_force = &rules;
+  forms_alone = only_forms;
   rank_of_rank = rank;
   for (uint32_t i = 0; i < rules.rule_count; ++i) {
     const rules::Conditions& when = rules.rules[i].when;
+    if (is_left_out(rules.rules[i].stack)) continue;
     some_are_ordered |= is_ordered(rules.rules[i].stack);
-    keep_forms(rules.rules[i].stack);
+    if (has_form(rules.rules[i].stack)) base::store(&forms_kept, 1u);
     if (const char* const why = begin_names(rules.rules[i].stack); why != nullptr)
       names_mistake = why;
     some_keep |= rules::has_layer(rules.rules[i].stack, "keep");

@@ -84,10 +84,10 @@ void lock_transformed() {
 
 }  // namespace
 
-void begin(const rules::Rules& rules, int rank) {
+void begin(const rules::Rules& rules, int rank, bool forms_alone) {
   limit_changed();
   begin_sharing(rank);
-  set_rules(rules, rank);
+  set_rules(rules, rank, forms_alone);
 }
 
 void limit_changed() {
