@@ -115,13 +115,13 @@ bool knows_all_layers(const Options& options, const rules::Rules& rules) {
   return true;
 }
 
-// What a program does by system calls of its own, no layer sees: its files have none, but for those
-// that only their layers can read.
+// What a program does by system calls of its own, no layer sees: what it writes has none, but for
+// files that only their layers can read.
 bool makes_own_calls(const Options& options) {
   char path[PATH_MAX];
   if (!hook::makes_calls_on_files(path, sizeof path)) return false;
   say(options, "", base::text(path[0] != 0 ? path : program_invocation_name),
-      " makes system calls on files without the C library; this process runs without layers");
+      " makes system calls on files without the C library; what it writes has no layers");
   return true;
 }
 

@@ -39,9 +39,18 @@ PROGRAM = r"""
     #else
     static long own_rename(const char* from, const char* to) { return rename(from, to); }
     #endif
-    int main(void) {
+    int main(int count, char** names) {
       char text[16] = "";
-      int fd = open("out.new", O_RDWR | O_CREAT, 0644);
+      int fd;
+      if (count > 1) {
+        fd = open(names[1], O_RDONLY);
+        if (fd < 0 || read(fd, text, sizeof text) != 7 || strcmp(text, "before\n") != 0) return 5;
+        close(fd);
+        fd = open(names[1], O_WRONLY | O_APPEND);
+        return fd >= 0 && write(fd, "after\n", 6) == 6 && close(fd) == 0 &&
+                       own_rename(names[1], "out.dat") == 0 ? 0 : 6;
+      }
+      fd = open("out.new", O_RDWR | O_CREAT, 0644);
       if (fd < 0 || write(fd, "whole\n", 6) != 6 || close(fd) != 0) return 1;
       if (own_rename("out.new", "out.dat") != 0) return 2;
       fd = open("out.dat", O_RDONLY);
@@ -50,7 +59,7 @@ PROGRAM = r"""
     }
 """
 STACKS = ["pack:name=all.zip:always=1", "stage:tier={tier}", "keep:always=1", "bufa:4:4:always=1"]
-MESSAGE = "makes system calls on files without the C library; this process runs without layers"
+MESSAGE = "makes system calls on files without the C library; what it writes has no layers"
 
 
 @pytest.fixture
@@ -72,6 +81,16 @@ def test_its_files_have_no_layers_and_it_says_so(weir, cc, rules, tmp_path, stac
     assert f"{program} {MESSAGE}" in done.stderr
     assert (tmp_path / "out.dat").read_text() == "whole\n"
     assert not (tmp_path / "all.zip").exists()
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_it_reads_what_others_wrote_and_makes_real_files_of_what_it_writes(weir, cc, rules, tmp_path,
+        stack):
+    program = cc(PROGRAM, "-DDIRECT", name="own-direct")
+    script = f'echo before > out.old; {program} out.old'
+    weir("run", "--rules", rules(stack), "--", "sh", "-c", script, cwd=tmp_path).ok()
+    assert (tmp_path / "out.dat").read_text() == "before\nafter\n"
+    assert not (tmp_path / "out.old").exists()
 
 
 def test_calls_of_the_c_library_alone_keep_layers(weir, cc, rules, tmp_path):
