@@ -141,7 +141,7 @@ def lines_of(report: Report, width: int) -> Iterator[str]:
         yield ""
         yield f"{place:>3}. {one.finding}: {one.what}"
         yield from _wrapped(one.sentence, width)
-        yield from _wrapped(f"would save: {expectation(one)} (from the share above of "
+        yield from _wrapped(f"would save: {expectation(one)} (reduces the share of "
                             f"{BY_NAME[one.finding].shrinks})", width)
         yield from _rule_lines(one, width)
         yield from _wrapped(f"model: {one.change}", width)
