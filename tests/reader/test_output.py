@@ -139,8 +139,9 @@ def test_waiting_for_a_free_group_is_reported_and_what_would_help(run):
     assert said == [
         "step s: compute ranks wait 0.2 s (20% of the run) for a free group; the busiest of 2 is "
         "busy 6 % of its life: "
-        "frames come in bursts: one more group, or streams that are due at other steps, would",
-        "step s: the final write, 0.1 s (9% of the run), is overlapped by nothing: mode "
+        "frames come in bursts: one more group, or streams that are due at other steps, would "
+        "avoid these waits",
+        "step s: the final write, 0.1 s (9% of the run), overlaps with no computing: mode "
         "servers+parallel would shorten it",
     ]
 
@@ -148,7 +149,7 @@ def test_waiting_for_a_free_group_is_reported_and_what_would_help(run):
 def test_ranks_that_write_themselves_are_advised_to_use_servers(run):
     report = run(servers=False)
     assert numbers(all_outputs(report)[0].writers) == (0,)
-    assert any("in output, writing themselves: mode servers would leave them the copy" in sentence
+    assert any("in output, because they write themselves: with mode servers they would only" in sentence
         for sentence in notes(report))
 
 
