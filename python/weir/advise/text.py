@@ -62,7 +62,7 @@ def _decided(one: Advice) -> str:
     """What it depends on that its cure saves anything; nothing where it does in any case."""
     saving = one.saving
     may_be_none = range_text(saving.critical or saving.active or saving.io).startswith("0\u00a0s")
-    return f", decided by {BY_NAME[one.finding].decides}" if may_be_none else ""
+    return f", depending on {BY_NAME[one.finding].decides}" if may_be_none else ""
 
 
 def worth(one: Advice) -> str:
