@@ -87,7 +87,7 @@ def tune(
         except (KeyboardInterrupt, SystemExit):
             count = len(tuning.state.runs)
             say(f"interrupted; {output} keeps {counted(count, 'complete run')}: the same command "
-                f"goes on after {'them' if count > 1 else 'it'}" if count else
+                f"continues after {'them' if count > 1 else 'it'}" if count else
                 "interrupted before a run was complete: the same command begins again")
             raise
         for name, text in (("rules.toml", rules_text(found)), ("report.md", markdown(found))):
