@@ -96,8 +96,8 @@ def _rule_lines(rows: Sequence[Row]) -> list[str]:
 
 
 def _whole_lines(wholes: Sequence[Whole]) -> list[str]:
-    return ["| case | on | load | plain | with rules | expected | saved (90 %) | range | of delay | "
-        "range | outputs | found |",
+    return ["| case | on | load | plain | with rules | expected | saved (90 %) | range | of "
+        "delay | range | outputs | found |",
         "|---|---|--:|--:|--:|--:|--:|---|--:|---|---|---|", *map(_whole_line, wholes)]
 
 

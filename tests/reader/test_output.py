@@ -149,7 +149,7 @@ def test_waiting_for_a_free_group_is_reported_and_what_would_help(run):
 def test_ranks_that_write_themselves_are_advised_to_use_servers(run):
     report = run(servers=False)
     assert numbers(all_outputs(report)[0].writers) == (0,)
-    assert any("in output, because they write themselves: with mode servers they would only" in sentence
+    assert any("because they write themselves: with mode servers they would only" in sentence
         for sentence in notes(report))
 
 

@@ -176,7 +176,8 @@ def _cost_table(one: StepOutput) -> Table:
         line("  put", one.put_ns, f"{megabytes(one.put_bytes):.3f} MB of all ranks"),
         line(f"  {waited}", one.wait_ns),
         line("  end of step", one.end_step_ns,
-            f"of which {one.agree_ns / 1e9:.3f} in waits for other compute ranks" if one.agree_ns else ""),
+            f"of which {one.agree_ns / 1e9:.3f} in waits for other compute ranks"
+            if one.agree_ns else ""),
         line("final write", one.final_ns, "not overlapped"),
         line("output in all", one.output_ns),
         line("actual write time", one.write_ns,
