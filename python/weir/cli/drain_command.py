@@ -32,7 +32,7 @@ def drain(
             help="The job; default: the job of this environment (WEIR_JOB, or the batch system's).")
     ] = None,
 ) -> None:
-    """Write to their files the bytes that layers hold in memory of killed programs.
+    """Write the bytes of killed programs that layers still hold in memory to their files.
 
     The write-back daemon does this by itself within moments. This command waits for it, or writes
     the bytes if the batch system has killed the daemon as well. It works on the node on which it

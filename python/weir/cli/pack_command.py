@@ -65,7 +65,7 @@ def extract(
         typer.echo(text, err=True)
     if len(wrong) > 20:
         typer.echo(f"and {len(wrong) - 20} more", err=True)
-    typer.echo(f"{count} files extracted")
+    typer.echo(f"{count} file{'' if count == 1 else 's'} extracted")
     if wrong:
         raise typer.Exit(1)
 

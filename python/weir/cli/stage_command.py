@@ -63,8 +63,8 @@ def _script(job: Path, arguments: list[str], tier: Path, capacity: str | None, k
     from weir.stage.directives import parse_size
 
     if arguments and arguments[0].split("=")[0] in _OPTIONS:
-        stage.show(f"{arguments[0]} stands behind {job} and goes to the script; options of weir "
-                   f"stand before it")
+        stage.show(f"warning: {arguments[0]} is after {job} and is passed to the script; write "
+                   f"options of weir before {job}")
     size = None if capacity is None else parse_size(capacity)
     if capacity is not None and size is None:
         raise UsageError(f"--capacity {capacity}: expected a size such as 20GB or 1GiB")
@@ -154,7 +154,7 @@ def _recover(tier: Path, unfinished: bool) -> bool:
     left = [one for one in files if one.newer and not one.stays]
     scratch = [one for one in files if one.stays]
     typer.echo(f"{tier}: {tiers.amount(brought)} brought to their place, "
-               f"{tiers.amount(left)} left, {tiers.amount(scratch)} of scratch")
+               f"{tiers.amount(left)} left, {tiers.amount(scratch)} of scratch (drain=never)")
     return not left
 
 

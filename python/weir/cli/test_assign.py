@@ -88,7 +88,7 @@ def test_the_file_is_where_the_environment_says(assign, tmp_path, variable):
         (["--explain", "x", "--mode", "raed"], "did you mean read?"),
         (["--explain", "x", "f:y"], "one file at a time"),
         (["--rank", "1", "-F", "bufa", "f:x"], "describe the open of --explain"),
-        (["--rules", "x", "-F", "bufa", "f:x"], "--rules goes with"),
+        (["--rules", "x", "-F", "bufa", "f:x"], "--rules is used with"),
         (["--rules", "absent.toml", "--convert", "toml"], "there is no such file of rules"),
         (["-a", "other", "f:x"], "-a"),
     ],

@@ -28,7 +28,7 @@ def test_defaults_are_the_directory_weir_run_and_the_step_main(weir, tmp_path):
     assert job["command"] == ["cat", "/etc/passwd"] and job["cwd"] == str(
         tmp_path) and job["exit_status"] == 0
     assert done.stderr.startswith("weir: 1 process, ") and done.stderr.count("\n") == 1
-    assert f"events in {directory}; look with: weir report weir-run" in done.stderr
+    assert f"records in {directory}; look with: weir report weir-run" in done.stderr
 
 
 @pytest.mark.parametrize("share, mode", [((), 0o600), (("--share", "group"), 0o640),

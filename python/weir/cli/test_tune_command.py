@@ -157,7 +157,7 @@ def test_an_interrupted_tune_goes_on(weir, place, tmp_path, by):
         left = {path: data for path, data in left.items() if not path.startswith(".weir-tune")}
     assert left == before
     other = tune(weir, place, tmp_path / "other", "--runs", 2).ok()
-    assert (f"with -o {out} goes on" in other.stderr) == (by == signal.SIGKILL)
+    assert (f"with -o {out} continues it" in other.stderr) == (by == signal.SIGKILL)
     own = tune(weir, place, out, "--runs", 4).ok()
     assert "was interrupted" not in own.stderr
     state = json.loads((out / "tune.json").read_text())
