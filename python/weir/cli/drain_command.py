@@ -112,9 +112,9 @@ def _list(name: str, is_staged: bool) -> None:
 
     found = draining.arenas(name)
     for arena in found:
-        state = "alive" if arena.alive else ("failed" if arena.failed else "dead")
-        typer.echo(f"{arena.directory.name}  pid {arena.pid}  {state}  {arena.dirty_bytes} bytes "
-                   f"not written yet")
+        state = "running" if arena.alive else "ended; writing them failed, retry with --recover" \
+            if arena.failed else "ended"
+        typer.echo(f"pid {arena.pid} ({state}): {arena.dirty_bytes:,} bytes not on disk yet")
     if not found and not is_staged:
         nothing = draining.missing_job(name) or f"job {name}: no bytes are held on this node"
         typer.echo(f"{nothing} (files on a tier elsewhere: weir stage status TIER)")
