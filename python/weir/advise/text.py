@@ -263,15 +263,17 @@ def advice_json(one: Advice) -> dict[str, Any]:
 def rules_text(report: Report, command: str = "weir advise --write") -> str:
     """A file of rules, with the finding and the expected saving of each; those that cannot be used
     stand as comments."""
-    lines = [f"# Rules for {escaped(report.facts.report.path)}, by `{command}`.",
-        plain(f"# Expected of all together: {range_text(report.expected)}."), ""]
+    lines = [f"# Rules for {escaped(report.facts.report.path)}, by `{command}`."]
+    if report.rules:
+        lines.append(plain(f"# All together are expected to save {range_text(report.expected)}."))
+    lines.append("")
     for one in report.rules:
         lines += rule_lines(one)
     unused = [one for one in report.advices if one.rule is not None and one.rule.unusable]
     for one in unused:
         lines += rule_lines(one)
     if not report.rules and not unused:
-        lines.append(f"# {NOTHING_FOUND.capitalize()} by rules.")
+        lines.append("# No finding of this run has a rule.")
     return "\n".join(lines).rstrip() + "\n"
 
 

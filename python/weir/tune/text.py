@@ -59,6 +59,8 @@ def sentence(found: Outcome) -> str:
             f"{found.undecided[0]}: more runs show whether two plain runs differ as well")
     else:
         text += "outputs are identical"
+        if not any(one.outputs for one in runs):
+            text += " (the command wrote no file)"
     if found.loose:
         named = ", ".join(found.loose[:_NAMED]) + (", ..." if len(found.loose) > _NAMED else "")
         text += f" but for {len(found.loose)} that two plain runs write differently ({named})"
