@@ -162,8 +162,8 @@ def test_frames_that_were_refused_are_counted_apart(run):
     report = run(refused=2)
     (one,) = all_outputs(report)
     assert (one.frames, one.streams[0].refused) == (3, 2)
-    assert "step s: 2 frames were not written (streams: h): the program got the reason" in notes(
-        report)
+    assert ("step s: 2 frames were not written (streams: h): the library returned the reason to the "
+        "program") in notes(report)
 
 
 def test_the_tables_are_there_only_with_output(run, tmp_path):
@@ -171,7 +171,7 @@ def test_the_tables_are_there_only_with_output(run, tmp_path):
     render_text(run(wait_ms=50), text, Options((ALL,)))
     assert "Output of s: ranks 0-1 compute, ranks 2-3 serve in 2 groups" in text.getvalue()
     assert "  wait for a free group  0.050    5%" in text.getvalue()
-    assert "5, of them 5 writes of 0.240 MB" in " ".join(text.getvalue().split())
+    assert "5, of which 5 writes of 0.240 MB" in " ".join(text.getvalue().split())
     (tmp_path / "other" / "s").mkdir(parents=True)
     with TraceWriter(tmp_path / "other" / "s" / "n.weir") as writer:
         writer.process(1, 0, 1).events(event("stat", writer.created_ticks, 10))
