@@ -175,9 +175,9 @@ def test_the_explanation_names_the_rule_the_reasons_and_what_it_needs(assign, ru
     ("arguments", "text"),
     [
         (["traj", "--rank", "2"], "stack cos:192KiB | system"),
-        (["out/x", "--mode", "write,create"], "stack none: the file is left alone"),
+        (["out/x", "--mode", "write,create"], "stack none: the file has no layers"),
         (["out/x", "--mode", "read"], "it is opened for read, not write"),
-        (["other"], "no rule matches: the file is left alone"),
+        (["other"], "no rule matches: the file has no layers"),
         (["other", "--unit", "61"], "form is formatted, not unformatted"),
         (["r.toml"], f"opened for read; no rank; {len(RULES)} bytes; file system "),
         (["r.toml", "--size", "2MiB", "--fstype", "lustre"], "2,097,152 bytes; file system lustre"),
