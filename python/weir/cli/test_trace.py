@@ -44,7 +44,7 @@ def test_options_reach_the_program(weir, tmp_path, level):
     done = weir("trace", "--level", level, "--budget", "2M", "--step", "s1", "-o", "r", "--", "sh",
         "-c", SHOW, cwd=tmp_path)
     assert done.ok().stdout == f"{tmp_path}/r/s1|{level}|{2 << 20}|libweir-preload.so\n"
-    assert ("calls in counters" if level != "trace" else "events") in done.stderr
+    assert ("calls in counters" if level != "trace" else "records") in done.stderr
     assert job_of(tmp_path / "r" / "s1")["level"] == level
 
 
