@@ -84,8 +84,7 @@ def test_its_files_have_no_layers_and_it_says_so(weir, cc, rules, tmp_path, stac
 
 
 @pytest.mark.parametrize("stack", STACKS)
-def test_it_reads_what_others_wrote_and_makes_real_files_of_what_it_writes(weir, cc, rules, tmp_path,
-        stack):
+def test_it_reads_what_others_wrote_and_writes_real_files(weir, cc, rules, tmp_path, stack):
     program = cc(PROGRAM, "-DDIRECT", name="own-direct")
     script = f'echo before > out.old; {program} out.old'
     weir("run", "--rules", rules(stack), "--", "sh", "-c", script, cwd=tmp_path).ok()

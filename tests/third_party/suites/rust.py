@@ -14,8 +14,8 @@ with zipfile.ZipFile("small-1.0-py3-none-any.whl", "w") as wheel:
     for i in range(200):
         wheel.writestr(f"small/part{i}.py", f"VALUE = {i}\\n" * (i + 1))
     wheel.writestr(about + "METADATA", "Metadata-Version: 2.1\\nName: small\\nVersion: 1.0\\n")
-    wheel.writestr(about + "WHEEL", "Wheel-Version: 1.0\\nGenerator: none\\nRoot-Is-Purelib: true\\n"
-        "Tag: py3-none-any\\n")
+    tags = "Root-Is-Purelib: true\\nTag: py3-none-any\\n"
+    wheel.writestr(about + "WHEEL", f"Wheel-Version: 1.0\\nGenerator: none\\n{tags}")
     wheel.writestr(about + "RECORD", "")
 """
 _INPUTS = """
