@@ -2,6 +2,7 @@
 // What is known of each file of the tier: marks, and what they say after a crash.
 #include "layers/stage/tier.h"
 
+#include <signal.h>
 #include <string.h>
 
 #include "base/atomic.h"
@@ -45,6 +46,7 @@ bool parse_mark(const char* text, Mark* to) {
   to->state = static_cast<State>(text[0]);
   to->mode = static_cast<Mode>(text[1]);
   to->closed = text[2] == '.';
+  to->brought = text[3] == '=';  // a blank in marks of earlier versions
   const char* at = text + 4;
   uint64_t time = 0;
   char ended_by = 0;
@@ -80,7 +82,7 @@ Result write_mark(const Tier& tier, uint64_t inode, const Mark& mark) {
   const Mapped<MarkText> room;
   if (!room) return -ENOMEM;
   const char kinds[] = {static_cast<char>(mark.state), static_cast<char>(mark.mode),
-                        mark.closed ? '.' : '+', ' ', 0};
+                        mark.closed ? '.' : '+', mark.brought ? '=' : ' ', 0};
   base::Writer writer(room->text, sizeof room->text);
   writer.add(kinds).add_number(mark.generation).add(" ").add_number(mark.changes);
   writer.add(" ").add_number(mark.real.device);
@@ -134,8 +136,12 @@ void find(const Tier& tier, const char* key, Found* to) {
   to->group = about.st_gid;
 }
 
-bool is_idle(int fd) {
-  if (base::system_call(SYS_fcntl, fd, F_SETLEASE, F_RDLCK) != 0) return false;
+// Who opens the file meanwhile waits, and the kernel notifies this process, by a signal that ends
+// no program.
+bool may_lease(int fd, int kind) {
+  if (base::system_call(SYS_fcntl, fd, F_SETSIG, SIGURG) != 0 ||
+      base::system_call(SYS_fcntl, fd, F_SETLEASE, kind) != 0)
+    return false;
   base::system_call(SYS_fcntl, fd, F_SETLEASE, F_UNLCK);
   return true;
 }

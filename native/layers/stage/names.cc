@@ -181,6 +181,7 @@ Result rename_newer(const Tier& tier, Room& room, unsigned flags) {
   remember(tier, room.other);
   memcpy(mark.other, room.other, sizeof mark.other);
   mark.changes = next_generation(tier);
+  mark.brought = false;  // under its new name
   if (const Result marked = write_mark(tier, room.found.inode, mark); marked != 0) return marked;
   if (const long moved = replace_on_tier(tier, room); moved != 0) {
     mark.other[0] = 0;

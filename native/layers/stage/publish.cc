@@ -93,10 +93,7 @@ long read_piece(int fd, char* to, uint64_t bytes, uint64_t at) {
   return static_cast<long>(done);
 }
 
-// What is at the place is read from where it is, not from the node's memory, where the file system
-// does as posix_fadvise(2) says.
 Result compare_bytes(int from, int to, char* memory, uint64_t bytes) {
-  base::system_call(SYS_fadvise64, to, 0, 0, POSIX_FADV_DONTNEED);
   uint64_t at = 0;
   return for_each_run(from, bytes, &at, [&](uint64_t* run, uint64_t end) -> Result {
     for (; *run < end; *run += kPiece) {
@@ -112,9 +109,17 @@ Result compare_bytes(int from, int to, char* memory, uint64_t bytes) {
   });
 }
 
+// What is at the place is read from where it is, not from the node's memory, where the file system
+// does as posix_fadvise(2) says.
+Result compare_what_was_written(int from, int to, char* memory, uint64_t bytes) {
+  base::system_call(SYS_fadvise64, to, 0, 0, POSIX_FADV_DONTNEED);
+  return compare_bytes(from, to, memory, bytes);
+}
+
+constexpr long kMost = 64 << 10;  // bytes of an extended attribute, and of all their names
+
 // Those that the place takes; without them the program would have got the error itself.
 void copy_extended(int from, int to, char* room) {
-  constexpr long kMost = 64 << 10;
   char* const value = room + kMost;
   const long n = base::system_call(SYS_flistxattr, from, reinterpret_cast<long>(room), kMost);
   for (long at = 0; at < n; at += static_cast<long>(strlen(room + at)) + 1) {
@@ -122,6 +127,25 @@ void copy_extended(int from, int to, char* room) {
     const long size = base::system_call(SYS_fgetxattr, from, name, to_value, kMost);
     if (size >= 0) base::system_call(SYS_fsetxattr, to, name, to_value, size, 0);
   }
+}
+
+// Whether each file has the extended attributes of the other. room: 2 * kPiece.
+bool has_extended(int from, int to, char* room) {
+  char *const value = room + kMost, *const other = value + kMost;
+  const long n = base::system_call(SYS_flistxattr, from, reinterpret_cast<long>(room), kMost);
+  for (long at = 0; at < n; at += static_cast<long>(strlen(room + at)) + 1) {
+    const auto name = reinterpret_cast<long>(room + at);
+    const long size =
+        base::system_call(SYS_fgetxattr, from, name, reinterpret_cast<long>(value), kMost);
+    if (size < 0 || size != base::system_call(SYS_fgetxattr, to, name,
+                                              reinterpret_cast<long>(other), kMost) ||
+        memcmp(value, other, static_cast<size_t>(size)) != 0)
+      return false;
+  }
+  return n >= 0 || n == -EOPNOTSUPP;
+}
+bool has_same_extended(int from, int to, char* room) {
+  return has_extended(from, to, room) && has_extended(to, from, room);
 }
 
 // Whom it belongs to changes only where the program changed it and the user may give it away; else
@@ -163,7 +187,9 @@ Result copy_whole(int from, int to, const Publishing& how, struct stat* is) {
   if (result == 0) result = take_attributes(to, about, is);
   // A server may take fewer bytes than it says.
   if (result == 0 && is->st_size != about.st_size) result = -EIO;
-  return result == 0 && how.compares ? compare_bytes(from, to, *room, bytes) : result;
+  return result == 0 && how.compares
+             ? compare_what_was_written(from, to, *room, bytes)
+             : result;
 }
 
 // Beside the file, hidden; of one tier and file always the same, so that one that was left by a
@@ -185,6 +211,7 @@ struct Move {
   int above;
   char unfinished[64];
   struct stat made;
+  bool is_there;  // the file at its place is the one on the tier: nothing was copied
 };
 
 long at_place(long call, const Move& move, const char* name, long c = 0) {
@@ -249,13 +276,16 @@ Result finish(const Move& move, const Found& was, int source, Descriptor* goes_o
   if (how.only_idle && (now.mark.generation != was.mark.generation ||
                         now.mark.changes != was.mark.changes || !is_idle(source)))
     return -EAGAIN;
-  if (is_linked(move, now.mark.real)) return write_in_place(move, now, source, goes_on);
-  if (const long named = give_name(move); named != 0) return named;
+  if (!move.is_there) {
+    if (is_linked(move, now.mark.real)) return write_in_place(move, now, source, goes_on);
+    if (const long named = give_name(move); named != 0) return named;
+  }
   if (how.opened != nullptr) {  // its only user goes on at the place
     drop(move.tier, now);
     return 0;
   }
   now.mark.real = real_of(move.made);
+  now.mark.brought = true;
   if (!how.only_idle) return write_mark(move.tier, now.inode, now.mark);
   const CountChange change(move.tier);
   if (!is_counted(now.mark)) count_bytes(move.tier, now.bytes);
@@ -279,6 +309,34 @@ Result begin(const Tier& tier, const char* key, const Publishing& how, Found* fo
   return how.only_idle && !found->mark.closed && !how.unfinished ? -EOWNERDEAD : 0;
 }
 
+bool is_same(const struct timespec& a, const struct timespec& b) {
+  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+// Whether the file was opened to be written and not changed since it went to its place, as programs
+// open files that they may change, databases above all. Its time says no at once; where it is the
+// one of before, bytes are compared: stores into a mapping change no time on tmpfs.
+bool is_at_place(Move& move, const Mark& mark, int source, const struct stat& about) {
+  if (move.how.opened != nullptr || !mark.brought ||
+      static_cast<uint64_t>(about.st_blocks) * 512 < static_cast<uint64_t>(about.st_size))
+    return false;  // of holes one byte for another would be read
+  const Descriptor at(base::open_at(move.above, last_of(move.key).data,
+                                    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat& is = move.made;
+  if (at.error() != 0 || stat_fd(at.get(), &is) != 0 || !is_copy_of(mark, is) ||
+      is.st_size != about.st_size || !is_same(is.st_mtim, about.st_mtim) ||
+      is.st_mode != about.st_mode || is.st_uid != about.st_uid || is.st_gid != about.st_gid)
+    return false;
+  const Mapped<char[2 * kPiece]> room;
+  if (!room || !has_same_extended(source, at.get(), *room) ||
+      compare_bytes(source, at.get(), *room, static_cast<uint64_t>(about.st_size)) != 0)
+    return false;
+  struct timespec times[2] = {about.st_atim, {0, UTIME_OMIT}};
+  return stat_fd(at.get(), &is) == 0 &&
+         (is_same(is.st_atim, about.st_atim) ||
+          base::system_call(SYS_utimensat, at.get(), 0, reinterpret_cast<long>(times), 0) == 0);
+}
+
 long make_unfinished(const Move& move, unsigned mode) {
   constexpr int kFlags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
   const char* const name = move.unfinished;
@@ -291,10 +349,12 @@ long make_unfinished(const Move& move, unsigned mode) {
 Result bring(Move& move, const Found& found, int source) {
   struct stat about;
   if (stat_fd(source, &about) != 0) return -EIO;
+  Descriptor goes_on(-EBADF);
+  move.is_there = is_at_place(move, found.mark, source, about);
+  if (move.is_there) return finish(move, found, source, &goes_on);
   const bool goes = move.how.opened != nullptr;
   const Descriptor to(make_unfinished(move, goes ? 0600 : about.st_mode & 07777));
   if (to.error() != 0) return to.error();
-  Descriptor goes_on(-EBADF);
   if (goes) {
     goes_on.reset(base::open_at(move.above, move.unfinished, move.how.flags & ~kNotAgain));
     if (goes_on.error() != 0) return goes_on.error();
@@ -316,7 +376,7 @@ Result bring_from(const Tier& tier, const char* key, const Publishing& how, cons
   if (at.error() == -EACCES)  // it may be written, and not be read: it is not synchronized
     at.reset(base::open_at(AT_FDCWD, *directory, O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (at.error() != 0) return at.error();
-  Move move{tier, key, how, at.get(), {}, {}};
+  Move move{tier, key, how, at.get(), {}, {}, false};
   if (!unfinished_name(tier, found.inode, move.unfinished, sizeof move.unfinished))
     return -ENAMETOOLONG;
   const Result result = bring(move, found, source);

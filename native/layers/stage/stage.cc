@@ -160,13 +160,14 @@ Result make_on_tier(Layer& layer, const Opening& o, const Tier& tier, Room& room
   return no_room(layer);
 }
 
-// Whether the open would make, or empty, a regular file that nobody knows by another name.
+// Whether the open would make, or empty, a regular file that nobody knows by another name. One that
+// is empty may be so because who has it open at its place, as databases do, has cut it.
 bool would_make(const Opening& o, const Above& above, const Room& room, bool exists) {
   if (!exists) return (o.flags & O_CREAT) != 0 && above.may_make(room.key);
   if ((o.flags & O_CREAT) != 0 && (o.flags & O_EXCL) != 0) return false;
   return S_ISREG(room.real.st_mode) && room.real.st_nlink == 1 &&
-         ((o.flags & O_TRUNC) != 0 || room.real.st_size == 0) && above.may_write() &&
-         above.may_make(room.key);
+         ((o.flags & O_TRUNC) != 0 || (room.real.st_size == 0 && above.is_unused())) &&
+         above.may_write() && above.may_make(room.key);
 }
 
 // A file at its place is asked for once; of one that is newer on the tier nothing is asked.

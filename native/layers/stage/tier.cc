@@ -263,6 +263,12 @@ bool Above::may_write() const {
   return base::system_call(SYS_faccessat, at_, text_of(last_.data), 2) == 0;
 }
 
+bool Above::is_unused() const {
+  const Descriptor at(base::open_at(at_, last_.data,
+                                    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  return at.error() == 0 && may_lease(at.get(), F_WRLCK);
+}
+
 bool Above::may_make(const char* key) const {
   const auto user = static_cast<uint64_t>(base::system_call(SYS_geteuid));
   const size_t above = static_cast<size_t>(last_of(key).data - key);

@@ -78,6 +78,7 @@ struct Mark {
   Mode mode;
   // By whom it was last opened to write; else, when nobody writes it any more, that one was killed.
   bool closed;
+  bool brought;         // publish() made `real` and its name: both are on the disk
   uint64_t generation;  // of the last opening to write
   uint64_t changes;     // of the last other change: a copy begun before is out of date
   uint64_t run;         // whose program last opened it to write (node::run_number())
@@ -138,6 +139,8 @@ class Above {
   // asked of the file system once a second for each process and directory.
   bool may_write() const;
   bool may_make(const char* key) const;
+  // Whether nobody on this node has the file open; false where its file system does not say.
+  bool is_unused() const;
 
  private:
   base::SignalsBlocked blocked_;
@@ -174,8 +177,10 @@ inline long stat_fd(int fd, struct stat* to) {
   return base::system_call(SYS_fstat, fd, reinterpret_cast<long>(to));
 }
 Real real_of(const struct stat& about);
-// Whether no descriptor of any process, and no mapping, may write the file. It is open to read.
-bool is_idle(int fd);
+// Whether the kernel gives a lease of that kind, which ends at once, on a file that is open to
+// read. F_RDLCK: no descriptor of any process, and no mapping, may write it. F_WRLCK: nor read it.
+bool may_lease(int fd, int kind);
+inline bool is_idle(int fd) { return may_lease(fd, F_RDLCK); }
 // Whether a copy on the tier stands for that file at its place: it is what was copied, and has no
 // other name. By that one programs see the file at its place, and both must be one file.
 bool is_copy_of(const Mark& mark, const struct stat& about);

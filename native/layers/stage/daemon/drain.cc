@@ -19,7 +19,10 @@ using std::chrono::milliseconds;
 
 constexpr unsigned kThreads = 4;
 constexpr int kMostFailures = 5;  // then it is left to `weir stage recover`
-constexpr milliseconds kLook{50};  // at files that are being written
+// At files that are being written, the second time after twice as long and so on. When the process
+// that opened one last closes it, its mark is written; for the closes of others there is no event.
+constexpr milliseconds kLook{50};
+constexpr unsigned kMostDoublings = 4;
 constexpr milliseconds kCount{5000};
 constexpr int kMostRecounts = 20;  // then programs close files all the time: later
 // While programs close files one after the other, what is done in their directories would keep them
@@ -154,8 +157,10 @@ void Drain::add(uint64_t inode) {
   if (!look_at(tier_, inode, &file) || !is_due(file)) return;
   const std::lock_guard<std::mutex> guard(lock_);
   const Clock::time_point now = Clock::now();
-  const auto at = waiting_.try_emplace(inode, Waiting{file.key, now, now, 0, false}).first;
+  const auto at = waiting_.try_emplace(inode, Waiting{file.key, now, now, 0, 0, false}).first;
   at->second.key = file.key;
+  at->second.looks = 0;
+  if (at->second.failures == 0) at->second.next = now;
 }
 
 void Drain::look_at_all() {
@@ -187,7 +192,8 @@ bool Drain::start_due(bool now, bool quiet) {
   const Clock::time_point time = Clock::now();
   for (auto& [inode, file] : waiting_) {
     if (!quiet && time - file.since < kPatience) continue;
-    if (file.running || (file.next > time && !(now && file.failures == 0))) continue;
+    if (file.running || (file.next > time && !(now && file.failures == 0 && file.looks == 0)))
+      continue;
     file.running = true;
     queue_.push_back(inode);
     ready_.notify_one();
@@ -225,7 +231,9 @@ void Drain::finished(uint64_t inode, Result result) {
     return;
   }
   at->second.key = file.key;
-  at->second.next = Clock::now() + (failed ? kLook * (1 << 2 * at->second.failures) : kLook);
+  const unsigned doublings =
+      failed ? 2 * at->second.failures : std::min(at->second.looks++, kMostDoublings);
+  at->second.next = Clock::now() + kLook * (1 << doublings);
 }
 
 // What counts of a file: one that is open to be written does when it is closed. One whose writer

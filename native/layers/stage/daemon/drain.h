@@ -70,6 +70,7 @@ class Drain {
     std::string key;
     Clock::time_point since, next;
     int failures;
+    unsigned looks;  // since its mark was written
     bool running;
   };
   void add(uint64_t inode);
