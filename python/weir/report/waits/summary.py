@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from weir.analysis.columns import Columns, numbered, starts
+from weir.analysis.columns import Columns, distinct, numbered, order_of, starts
 from weir.analysis.memory import return_memory
 from weir.analysis.names import NO_NAME, NameTable
 from weir.analysis.step import StepData
@@ -138,7 +138,7 @@ def synchronisation(data: StepData, names: NameTable,
         rules: tuple[PhaseRule, ...] = ()) -> Synchronisation:
     """All of it, for all ranks of a step. rules: phases that begin at files or barriers."""
     records = records_of(data, names, BEGIN, *RECORDS, *MARKS, *file_calls())
-    speakers = np.unique(records.member).tolist()
+    speakers = distinct(records.member).tolist()
     if rules and not speakers:
         speakers = [index for index, one in enumerate(data.members) if one.rank >= 0
             and not one.is_launcher]
@@ -241,7 +241,7 @@ def _routines(found: Account, names: NameTable) -> list[RoutineWaits]:
     keys, at = numbered(_routine_keys(instances.routine, found.comms.name[instances.comm]))
     called = dict(zip(keys.tolist(), np.bincount(at, minlength=len(keys)).tolist()))
     keys, at = numbered(_routine_keys(waits.routine, waits.name))
-    order = np.lexsort((waits.group, at)).astype(np.int32)
+    order = order_of(at, waits.group).astype(np.int32)
     limits = np.r_[0, np.cumsum(np.bincount(at, minlength=len(keys)))].tolist()
     del at
     made = []
@@ -284,7 +284,7 @@ def _of_calls(waits: Waits, rows: np.ndarray, locations: int) -> np.ndarray:
     instance, awaited = waits.instance[rows], waits.awaited[rows]
     is_message = instance < 0
     of_collectives = instance[~is_message].astype(np.int64) * locations + awaited[~is_message]
-    return np.r_[np.unique(of_collectives) % locations, awaited[is_message]]
+    return np.r_[distinct(of_collectives) % locations, awaited[is_message]]
 
 
 def communicator(name: str) -> str:
